@@ -1,0 +1,62 @@
+# The commands people type.  The work is done by cmake, nginx's configure and
+# the scripts named here; a machine without make uses those scripts.
+
+BUILD   ?= build
+PREFIX  ?= /usr/local
+DESTDIR ?=
+
+.PHONY: help deps build run test bench asan tsan rooms fuzz nginx-next \
+	install clean
+
+help:
+	@echo 'make deps        install what building and testing need (Debian, PyPI)'
+	@echo 'make build       module, core, backends, launcher into $(BUILD)/'
+	@echo 'make run         build, serve examples/models on port 8000, ask it a digit'
+	@echo 'make test        unit tests, rooms check, black-box tests'
+	@echo 'make bench       side by side with the original server (QUICK=1: short)'
+	@echo 'make asan tsan   the tests under sanitizers'
+	@echo 'make rooms       check include directions'
+	@echo 'make fuzz        each fuzzer for INF_FUZZ_SECONDS (60)'
+	@echo 'make nginx-next  build for and test with the next Debian'\''s nginx'
+	@echo 'make install     into PREFIX=$(PREFIX) (DESTDIR is honoured)'
+	@echo 'make clean       remove what was built; keeps what deps fetched'
+
+deps:
+	@sh t/setup.sh
+
+build: deps
+	@sh tools/build.sh $(BUILD)
+
+run:
+	@sh examples/run.sh
+
+test:
+	@sh t/run.sh
+
+bench: build
+	@build/venv/bin/python t/bench/run.py
+
+asan:
+	@INF_BUILD=build-asan sh t/run.sh
+
+tsan:
+	@INF_BUILD=build-tsan sh t/run.sh
+
+rooms:
+	@python3 t/check-rooms.py
+
+fuzz:
+	@sh t/fuzz.sh
+
+nginx-next:
+	@sh t/nginx-next.sh
+
+install: build
+	@sh tools/install.sh $(BUILD) '$(DESTDIR)$(PREFIX)'
+
+# build/deps, build/venv and build/peer were fetched, not built.
+clean:
+	@rm -rf build-asan build-tsan build-fuzz
+	@[ ! -d $(BUILD) ] || find $(BUILD) -mindepth 1 -maxdepth 1 \
+	    ! -name deps ! -name venv ! -name peer ! -name '.setup-*' \
+	    -exec rm -rf {} +

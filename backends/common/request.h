@@ -1,0 +1,66 @@
+/*
+ * request.h - one request as a backend sees it: inputs in, outputs out.
+ *
+ * Owner    The request belongs to the backend from Execute until released.
+ *          What bk_input_t points to lives until then.
+ * Thread   one request, one thread.
+ * Units    sizes in bytes, timestamps in ns on the monotonic clock.
+ * Errors   INVALID_ARG: a tensor is missing or does not fit.  UNSUPPORTED:
+ *          memory that the CPU cannot reach, named in the text.
+ * Route    Execute -> [request] -> response -> release
+ */
+
+#ifndef BK_REQUEST_H
+#define BK_REQUEST_H
+
+#include "error.h"
+
+typedef struct {
+    TRITONBACKEND_Input   *handle;
+    const char            *name;
+    const int64_t         *shape;           /* with the batch dimension      */
+    uint64_t               len_bytes;       /* sum over all buffers          */
+    TRITONSERVER_DataType  datatype;
+    uint32_t               dims_count;
+    uint32_t               buffer_count;
+} bk_input_t;
+
+uint64_t bk_now_ns(void);
+
+/* Looks up the request's input called name. */
+BK_CHECK TRITONSERVER_Error *bk_input_open(bk_input_t *in,
+    TRITONBACKEND_Request *request, const char *name);
+
+/* Looks up the request's input at index, in the core's order. */
+BK_CHECK TRITONSERVER_Error *bk_input_open_at(bk_input_t *in,
+    TRITONBACKEND_Request *request, uint32_t index);
+
+/* The data in place when it lies in one piece, else *data is NULL; an empty
+ * input gives NULL too. */
+BK_CHECK TRITONSERVER_Error *bk_input_view(const bk_input_t *in,
+    const void **data);
+
+/* Copies all buffers to dst, one behind the other; in->len_bytes in all. */
+BK_CHECK TRITONSERVER_Error *bk_input_copy(const bk_input_t *in, void *dst);
+
+/* Adds an output to response and allocates len_bytes for it in CPU memory;
+ * *data may be NULL when len_bytes is 0. */
+BK_CHECK TRITONSERVER_Error *bk_output_new(TRITONBACKEND_Response *response,
+    const char *name, TRITONSERVER_DataType datatype, const int64_t *shape,
+    uint32_t dims_count, uint64_t len_bytes, void **data);
+
+/* Sends the final response, or err in place of its outputs.  Takes both. */
+void bk_response_send(TRITONBACKEND_Response *response,
+    TRITONSERVER_Error *err);
+
+/* Answers request with err alone.  Takes err; request stays the caller's. */
+void bk_request_fail(TRITONBACKEND_Request *request, TRITONSERVER_Error *err);
+
+/* Gives the request back to the core. */
+void bk_request_release(TRITONBACKEND_Request *request);
+
+/* A CANCELLED error when the client has given up, else NULL. */
+BK_CHECK TRITONSERVER_Error *bk_request_check_cancelled(
+    TRITONBACKEND_Request *request);
+
+#endif /* BK_REQUEST_H */

@@ -1,0 +1,395 @@
+/*
+ * identity.c - a backend whose outputs are its inputs.
+ *
+ * Owner    The model's state is made in ModelInitialize and freed in
+ *          ModelFinalize; instances have no state of their own.
+ * Thread   Execute runs on one thread per instance; the state is read-only.
+ * Units    times in ns on the monotonic clock, the delay in ms.
+ * Errors   A request that cannot be answered gets an error response; Execute
+ *          itself always succeeds.
+ * Route    instance thread -> [identity] -> response -> release
+ */
+
+#include "common/request.h"
+#include "pairs.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MAX_DELAY_MS 3600000
+
+typedef struct {
+    bk_model_config_t config;
+    bk_pairs_t        pairs;
+    uint64_t          delay_ns;
+    const char       *fail_execute;     /* NULL, or the text to fail with    */
+    bool              echo_parameters;
+} identity_model_t;
+
+typedef struct {
+    uint64_t start_ns;
+    uint64_t compute_start_ns;
+    uint64_t compute_end_ns;
+    uint64_t rows;                      /* batch rows seen so far            */
+} identity_run_t;
+
+static TRITONSERVER_Error *model_setup(identity_model_t *m,
+    TRITONBACKEND_Model *handle);
+static void model_free(identity_model_t *m);
+static TRITONSERVER_Error *instance_model(
+    TRITONBACKEND_ModelInstance *instance, identity_model_t **out);
+static void sleep_ns(uint64_t ns);
+static void request_run(TRITONBACKEND_ModelInstance *instance,
+    const identity_model_t *m, TRITONBACKEND_Request *request,
+    identity_run_t *run, bool last);
+static TRITONSERVER_Error *request_answer(const identity_model_t *m,
+    TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
+    uint64_t *rows);
+static TRITONSERVER_Error *request_rows(const identity_model_t *m,
+    TRITONBACKEND_Request *request, uint64_t *rows);
+static TRITONSERVER_Error *output_repeat(const bk_pair_t *pair,
+    TRITONBACKEND_Request *request, TRITONBACKEND_Response *response);
+static TRITONSERVER_Error *parameters_echo(TRITONBACKEND_Request *request,
+    TRITONBACKEND_Response *response);
+static TRITONSERVER_Error *parameter_echo(TRITONBACKEND_Response *response,
+    const char *key, TRITONSERVER_ParameterType type, const void *value);
+
+TRITONSERVER_Error *
+TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend)
+{
+    (void) backend;
+
+    return bk_check_api_version();
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend *backend,
+    TRITONBACKEND_BackendAttribute *attributes)
+{
+    (void) backend;
+
+    return TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(
+        attributes, true);
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
+{
+    identity_model_t *m = calloc(1, sizeof(*m));
+    if (m == NULL) {
+        return bk_err_nomem("state of an identity model");
+    }
+
+    TRITONSERVER_Error *err = model_setup(m, model);
+    if (err == NULL) {
+        err = TRITONBACKEND_ModelSetState(model, m);
+    }
+    if (err != NULL) {
+        model_free(m);
+    }
+
+    return err;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *model)
+{
+    void *state = NULL;
+
+    TRITONSERVER_Error *err = TRITONBACKEND_ModelState(model, &state);
+    if (err == NULL) {
+        model_free(state);
+    }
+
+    return err;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
+    TRITONBACKEND_Request **requests, const uint32_t request_count)
+{
+    identity_model_t *m;
+
+    identity_run_t run = { .start_ns = bk_now_ns() };
+    TRITONSERVER_Error *err = instance_model(instance, &m);
+    if (err != NULL) {
+        return err;
+    }
+
+    run.compute_start_ns = run.start_ns;
+    run.compute_end_ns = run.start_ns;
+    if (m->delay_ns != 0) {
+        sleep_ns(m->delay_ns);
+        run.compute_end_ns = bk_now_ns();
+    }
+
+    for (uint32_t i = 0; i < request_count; i++) {
+        request_run(instance, m, requests[i], &run, i + 1 == request_count);
+    }
+
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+model_setup(identity_model_t *m, TRITONBACKEND_Model *handle)
+{
+    int64_t delay_ms = 0;
+
+    TRITONSERVER_Error *err = bk_model_config_init(&m->config, handle);
+    if (err != NULL) {
+        return err;
+    }
+
+    const char *fail = bk_model_config_parameter(&m->config,
+        "fail_initialize");
+    if (fail != NULL) {
+        return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "%s", fail);
+    }
+
+    err = bk_model_config_parameter_int(&m->config, "execute_delay_ms", 0,
+        MAX_DELAY_MS, &delay_ms);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = bk_model_config_parameter_bool(&m->config, "echo_parameters",
+        &m->echo_parameters);
+    if (err != NULL) {
+        return err;
+    }
+
+    m->delay_ns = (uint64_t) delay_ms * 1000000u;
+    m->fail_execute = bk_model_config_parameter(&m->config, "fail_execute");
+    return bk_pairs_init(&m->pairs, &m->config);
+}
+
+static void
+model_free(identity_model_t *m)
+{
+    if (m != NULL) {
+        bk_pairs_fini(&m->pairs);
+        bk_model_config_fini(&m->config);
+        free(m);
+    }
+}
+
+static TRITONSERVER_Error *
+instance_model(TRITONBACKEND_ModelInstance *instance, identity_model_t **out)
+{
+    TRITONBACKEND_Model *model;
+    void *state = NULL;
+
+    TRITONSERVER_Error *err = TRITONBACKEND_ModelInstanceModel(instance,
+        &model);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = TRITONBACKEND_ModelState(model, &state);
+    *out = state;
+    return err;
+}
+
+static void
+sleep_ns(uint64_t ns)
+{
+    struct timespec left = {
+        .tv_sec = (time_t) (ns / 1000000000u),
+        .tv_nsec = (long) (ns % 1000000000u)
+    };
+
+    while (nanosleep(&left, &left) != 0 && errno == EINTR) {
+        /* a signal for some other thread's sake */
+    }
+}
+
+/*
+ * The figures are reported before the response leaves, so that a client that
+ * has its answer also finds it counted.
+ */
+static void
+request_run(TRITONBACKEND_ModelInstance *instance, const identity_model_t *m,
+    TRITONBACKEND_Request *request, identity_run_t *run, bool last)
+{
+    TRITONBACKEND_Response *response = NULL;
+    uint64_t rows = 1;
+
+    TRITONSERVER_Error *err = TRITONBACKEND_ResponseNew(&response, request);
+    if (err == NULL) {
+        err = request_answer(m, request, response, &rows);
+    }
+
+    run->rows += rows;
+    uint64_t end_ns = bk_now_ns();
+    bk_err_log(TRITONBACKEND_ModelInstanceReportStatistics(instance, request,
+        err == NULL, run->start_ns, run->compute_start_ns,
+        run->compute_end_ns, end_ns), "statistics");
+    if (last) {
+        bk_err_log(TRITONBACKEND_ModelInstanceReportBatchStatistics(instance,
+            run->rows, run->start_ns, run->compute_start_ns,
+            run->compute_end_ns, end_ns), "batch statistics");
+    }
+
+    if (response != NULL) {
+        bk_response_send(response, err);
+
+    } else {
+        bk_err_log(err, "cannot answer a request");
+    }
+
+    bk_request_release(request);
+}
+
+static TRITONSERVER_Error *
+request_answer(const identity_model_t *m, TRITONBACKEND_Request *request,
+    TRITONBACKEND_Response *response, uint64_t *rows)
+{
+    uint32_t count;
+    uint32_t hint = 0;
+
+    TRITONSERVER_Error *err = request_rows(m, request, rows);
+    if (err != NULL) {
+        return err;
+    }
+
+    if (m->fail_execute != NULL) {
+        return bk_err_new(TRITONSERVER_ERROR_INTERNAL, "%s", m->fail_execute);
+    }
+
+    err = bk_request_check_cancelled(request);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = TRITONBACKEND_RequestOutputCount(request, &count);
+    if (err != NULL) {
+        return err;
+    }
+
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name;
+
+        err = TRITONBACKEND_RequestOutputName(request, i, &name);
+        if (err != NULL) {
+            return err;
+        }
+
+        const bk_pair_t *pair = bk_pairs_find(&m->pairs, name, &hint);
+        if (pair == NULL) {
+            return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+                "model \"%s\" has no output \"%s\"", m->config.name, name);
+        }
+
+        err = output_repeat(pair, request, response);
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    return m->echo_parameters ? parameters_echo(request, response) : NULL;
+}
+
+static TRITONSERVER_Error *
+request_rows(const identity_model_t *m, TRITONBACKEND_Request *request,
+    uint64_t *rows)
+{
+    bk_input_t in;
+    uint32_t count;
+
+    if (m->config.max_batch_size == 0) {
+        return NULL;
+    }
+
+    TRITONSERVER_Error *err = TRITONBACKEND_RequestInputCount(request,
+        &count);
+    if (err != NULL || count == 0) {
+        return err;
+    }
+
+    err = bk_input_open_at(&in, request, 0);
+    if (err == NULL && in.dims_count > 0 && in.shape[0] > 0) {
+        *rows = (uint64_t) in.shape[0];
+    }
+
+    return err;
+}
+
+static TRITONSERVER_Error *
+output_repeat(const bk_pair_t *pair, TRITONBACKEND_Request *request,
+    TRITONBACKEND_Response *response)
+{
+    bk_input_t in;
+    void *data;
+
+    TRITONSERVER_Error *err = bk_input_open(&in, request, pair->input);
+    if (err != NULL && pair->optional) {
+        bk_err_drop(err);
+        return NULL;
+    }
+    if (err != NULL) {
+        return bk_err_add(err, "input of output \"%s\"", pair->output);
+    }
+
+    err = bk_output_new(response, pair->output, in.datatype, in.shape,
+        in.dims_count, in.len_bytes, &data);
+    if (err != NULL) {
+        return err;
+    }
+
+    return bk_input_copy(&in, data);
+}
+
+static TRITONSERVER_Error *
+parameters_echo(TRITONBACKEND_Request *request,
+    TRITONBACKEND_Response *response)
+{
+    uint32_t count;
+
+    TRITONSERVER_Error *err = TRITONBACKEND_RequestParameterCount(request,
+        &count);
+
+    for (uint32_t i = 0; err == NULL && i < count; i++) {
+        TRITONSERVER_ParameterType type;
+        const void *value;
+        const char *key;
+
+        err = TRITONBACKEND_RequestParameter(request, i, &key, &type, &value);
+        if (err == NULL) {
+            err = parameter_echo(response, key, type, value);
+        }
+    }
+
+    return err;
+}
+
+static TRITONSERVER_Error *
+parameter_echo(TRITONBACKEND_Response *response, const char *key,
+    TRITONSERVER_ParameterType type, const void *value)
+{
+    switch (type) {
+
+    case TRITONSERVER_PARAMETER_STRING:
+        return TRITONBACKEND_ResponseSetStringParameter(response, key, value);
+
+    case TRITONSERVER_PARAMETER_INT:
+        return TRITONBACKEND_ResponseSetIntParameter(response, key,
+            *(const int64_t *) value);
+
+    case TRITONSERVER_PARAMETER_BOOL:
+        return TRITONBACKEND_ResponseSetBoolParameter(response, key,
+            *(const bool *) value);
+
+    case TRITONSERVER_PARAMETER_DOUBLE:
+        return TRITONBACKEND_ResponseSetDoubleParameter(response, key,
+            *(const double *) value);
+
+    case TRITONSERVER_PARAMETER_BYTES:
+        break;
+    }
+
+    return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
+        "parameter \"%s\" has a type that a response cannot carry", key);
+}

@@ -1,0 +1,236 @@
+/* fit.c - see fit.h */
+
+#include "fit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TEXT_MAX 512
+
+static TRITONSERVER_Error *check_features(const bk_model_config_t *config);
+static TRITONSERVER_Error *check_tensors(const bk_model_config_t *config,
+    const ort_session_t *s, bool inputs);
+static TRITONSERVER_Error *check_tensor(const bk_model_config_t *config,
+    const bk_tensor_config_t *c, const ort_tensor_t *t, const char *what);
+static TRITONSERVER_Error *check_dims(const bk_model_config_t *config,
+    const bk_tensor_config_t *c, const ort_tensor_t *t, const char *what);
+static TRITONSERVER_Error *check_all_fed(const bk_model_config_t *config,
+    const ort_session_t *s);
+static TRITONSERVER_Error *unknown_name(const char *what, const char *name,
+    const ort_tensor_t *list, uint32_t count);
+
+TRITONSERVER_Error *
+ort_config_fits(const bk_model_config_t *config, const ort_session_t *session)
+{
+    TRITONSERVER_Error *err = check_features(config);
+
+    if (err == NULL) {
+        err = check_tensors(config, session, true);
+    }
+    if (err == NULL) {
+        err = check_tensors(config, session, false);
+    }
+    if (err == NULL) {
+        err = check_all_fed(config, session);
+    }
+
+    return err == NULL ? NULL : bk_err_add(err, "model \"%s\"",
+        config->name);
+}
+
+bool
+ort_config_names_elsewhere(const bk_model_config_t *config, const char *name)
+{
+    const bk_json_t *list = bk_json_member(bk_json_member(config->root,
+        "sequence_batching"), "control_input");
+
+    for (size_t i = 0; i < bk_json_count(list); i++) {
+        const char *control = bk_json_string(bk_json_member(
+            bk_json_at(list, i), "name"), "");
+        if (strcmp(control, name) == 0) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+bool
+ort_shape_fits(const ort_tensor_t *t, const int64_t *shape,
+    uint32_t dims_count)
+{
+    /* a tensor without dimensions is one element to clients */
+    if (t->dims_count == 0) {
+        return dims_count == 0 || (dims_count == 1 && shape[0] == 1);
+    }
+
+    if (t->dims_count != dims_count) {
+        return false;
+    }
+
+    for (uint32_t i = 0; i < dims_count; i++) {
+        if (t->dims[i] != -1 && t->dims[i] != shape[i]) {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+static TRITONSERVER_Error *
+check_features(const bk_model_config_t *config)
+{
+    static const char *const not_here[] = { "batch_input", "batch_output" };
+
+    for (size_t i = 0; i < sizeof(not_here) / sizeof(not_here[0]); i++) {
+        if (bk_json_count(bk_json_member(config->root, not_here[i])) != 0) {
+            return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
+                "this backend does not support %s", not_here[i]);
+        }
+    }
+
+    const bk_json_t *states = bk_json_member(bk_json_member(config->root,
+        "sequence_batching"), "state");
+    if (bk_json_count(states) != 0) {
+        return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
+            "this backend does not support sequence_batching.state");
+    }
+
+    for (uint32_t i = 0; i < config->input_count; i++) {
+        if (config->inputs[i].ragged) {
+            return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
+                "this backend does not support allow_ragged_batch, set for "
+                "input \"%s\"", config->inputs[i].name);
+        }
+    }
+
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+check_tensors(const bk_model_config_t *config, const ort_session_t *s,
+    bool inputs)
+{
+    const bk_tensor_config_t *list = inputs ? config->inputs
+        : config->outputs;
+    uint32_t count = inputs ? config->input_count : config->output_count;
+    const char *what = inputs ? "input" : "output";
+
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = list[i].name;
+        const ort_tensor_t *t = inputs ? ort_session_input(s, name)
+            : ort_session_output(s, name);
+
+        if (t == NULL) {
+            return inputs
+                ? unknown_name(what, name, s->inputs, s->input_count)
+                : unknown_name(what, name, s->outputs, s->output_count);
+        }
+
+        TRITONSERVER_Error *err = check_tensor(config, &list[i], t, what);
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+check_tensor(const bk_model_config_t *config, const bk_tensor_config_t *c,
+    const ort_tensor_t *t, const char *what)
+{
+    if (t->datatype == TRITONSERVER_TYPE_INVALID) {
+        return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
+            "%s \"%s\" of the model is not a tensor of a type that requests "
+            "can carry", what, c->name);
+    }
+
+    if (t->datatype != c->datatype) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            "%s \"%s\" is configured as %s, the model has %s", what, c->name,
+            bk_datatype_to_config(c->datatype),
+            bk_datatype_to_config(t->datatype));
+    }
+
+    if (c->optional && !t->initializer) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            "'optional' is set to true for input '%s' while the model has no "
+            "default for it", c->name);
+    }
+
+    return check_dims(config, c, t, what);
+}
+
+static TRITONSERVER_Error *
+check_dims(const bk_model_config_t *config, const bk_tensor_config_t *c,
+    const ort_tensor_t *t, const char *what)
+{
+    uint32_t first = config->max_batch_size > 0 ? 1 : 0;
+    char configured[TEXT_MAX];
+    char found[TEXT_MAX];
+
+    ort_dims_text(t->dims, t->dims_count, found, sizeof(found));
+    if (first == 1 && (t->dims_count == 0 || t->dims[0] != -1)) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            "max_batch_size is %" PRId64 " but %s \"%s\" of the model has "
+            "shape %s: its first dimension is not open for batches",
+            config->max_batch_size, what, c->name, found);
+    }
+
+    bool fits = t->dims_count == c->model_dims_count + first;
+    for (uint32_t i = 0; fits && i < c->model_dims_count; i++) {
+        int64_t theirs = t->dims[i + first];
+        int64_t ours = c->model_dims[i];
+        fits = theirs == ours || theirs == -1 || ours == -1;
+    }
+
+    if (t->dims_count == 0) {
+        fits = c->model_dims_count == 1 && c->model_dims[0] == 1;
+    }
+
+    return fits ? NULL : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+        "%s \"%s\" is configured with dims %s%s, the model has shape %s",
+        what, c->name, ort_dims_text(c->model_dims, c->model_dims_count,
+        configured, sizeof(configured)),
+        first == 1 ? " after the batch dimension" : "", found);
+}
+
+static TRITONSERVER_Error *
+check_all_fed(const bk_model_config_t *config, const ort_session_t *s)
+{
+    for (uint32_t i = 0; i < s->required_count; i++) {
+        const char *name = s->inputs[i].name;
+        bool found = ort_config_names_elsewhere(config, name);
+
+        for (uint32_t k = 0; !found && k < config->input_count; k++) {
+            found = strcmp(config->inputs[k].name, name) == 0;
+        }
+
+        if (!found) {
+            return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+                "input \"%s\" of the model is not in the configuration",
+                name);
+        }
+    }
+
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+unknown_name(const char *what, const char *name, const ort_tensor_t *list,
+    uint32_t count)
+{
+    char names[TEXT_MAX] = "";
+    size_t len = 0;
+
+    for (uint32_t i = 0; i < count && len < sizeof(names); i++) {
+        len += (size_t) snprintf(names + len, sizeof(names) - len, "%s\"%s\"",
+            i == 0 ? "" : ", ", list[i].name);
+    }
+
+    return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+        "%s \"%s\" of the configuration is not in the model, which has %s",
+        what, name, names);
+}

@@ -1,0 +1,40 @@
+/*
+ * model.h - a model of the onnxruntime backend: its file and configuration.
+ *
+ * Owner    The core's model object owns it from ModelInitialize to
+ *          ModelFinalize; instances borrow it.
+ * Thread   written by new and free, but for the spare session, which any
+ *          instance's thread may take while instances load in parallel.
+ * Units    none.
+ * Errors   as session, complete and options have them, with the model's name.
+ * Route    ModelInitialize -> [model] -> instance
+ */
+
+#ifndef ORT_MODEL_H
+#define ORT_MODEL_H
+
+#include "session.h"
+
+#include "common/model_config.h"
+
+#include <stdatomic.h>
+
+typedef struct {
+    ort_runtime_t          *rt;
+    bk_model_config_t       config;
+    char                   *path;           /* the model file                */
+    _Atomic(ort_session_t *) spare;         /* made to complete the config-
+                                             * uration; first CPU instance's */
+} ort_model_t;
+
+BK_CHECK TRITONSERVER_Error *ort_model_new(ort_model_t **out,
+    TRITONBACKEND_Model *handle);
+void ort_model_free(ort_model_t *m);
+
+/* A session for an instance of that kind, checked against the
+ * configuration; the caller's. */
+BK_CHECK TRITONSERVER_Error *ort_model_open_session(ort_model_t *m,
+    TRITONSERVER_InstanceGroupKind kind, int32_t device_id,
+    ort_session_t **out);
+
+#endif /* ORT_MODEL_H */

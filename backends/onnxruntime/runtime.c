@@ -1,0 +1,256 @@
+/* runtime.c - see runtime.h */
+
+#include "runtime.h"
+
+#include "common/config_json.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define DEFAULT_MAX_BATCH_SIZE 4
+
+typedef struct {
+    int64_t intra_threads;
+    int64_t inter_threads;
+} global_pool_t;
+
+static TRITONSERVER_Error *find_api(ort_runtime_t *rt);
+static TRITONSERVER_Error *read_settings(ort_runtime_t *rt,
+    global_pool_t *pool, TRITONBACKEND_Backend *backend);
+static TRITONSERVER_Error *make_env(ort_runtime_t *rt,
+    const global_pool_t *pool);
+static TRITONSERVER_Error *make_env_with_pool(ort_runtime_t *rt,
+    const global_pool_t *pool, OrtLoggingLevel level);
+static void ORT_API_CALL take_log_record(void *param, OrtLoggingLevel level,
+    const char *category, const char *logid, const char *place,
+    const char *message);
+
+TRITONSERVER_Error *
+ort_runtime_open(ort_runtime_t **out, TRITONBACKEND_Backend *backend)
+{
+    global_pool_t pool = { 0 };
+
+    ort_runtime_t *rt = calloc(1, sizeof(*rt));
+    if (rt == NULL) {
+        return bk_err_nomem("state of the onnxruntime backend");
+    }
+
+    TRITONSERVER_Error *err = find_api(rt);
+    if (err != NULL) {
+        goto fail;
+    }
+
+    err = read_settings(rt, &pool, backend);
+    if (err != NULL) {
+        goto fail;
+    }
+
+    err = make_env(rt, &pool);
+    if (err != NULL) {
+        goto fail;
+    }
+
+    err = ort_err(rt, rt->api->GetAllocatorWithDefaultOptions(&rt->allocator),
+        "allocator");
+    if (err != NULL) {
+        goto fail;
+    }
+
+    err = ort_err(rt, rt->api->CreateCpuMemoryInfo(OrtDeviceAllocator,
+        OrtMemTypeDefault, &rt->cpu), "CPU memory");
+    if (err != NULL) {
+        goto fail;
+    }
+
+    *out = rt;
+    return NULL;
+
+fail:
+
+    ort_runtime_close(rt);
+    return bk_err_add(err, "cannot start ONNX Runtime");
+}
+
+void
+ort_runtime_close(ort_runtime_t *rt)
+{
+    if (rt == NULL) {
+        return;
+    }
+
+    if (rt->cpu != NULL) {
+        rt->api->ReleaseMemoryInfo(rt->cpu);
+    }
+    if (rt->env != NULL) {
+        rt->api->ReleaseEnv(rt->env);
+    }
+    free(rt);
+}
+
+TRITONSERVER_Error *
+ort_err(const ort_runtime_t *rt, OrtStatus *status, const char *fmt, ...)
+{
+    char what[BK_ERR_MAX];
+    va_list args;
+
+    if (status == NULL) {
+        return NULL;
+    }
+
+    va_start(args, fmt);
+    vsnprintf(what, sizeof(what), fmt, args);
+    va_end(args);
+
+    TRITONSERVER_Error_Code code = TRITONSERVER_ERROR_INTERNAL;
+    switch (rt->api->GetErrorCode(status)) {
+
+    case ORT_INVALID_ARGUMENT:
+        code = TRITONSERVER_ERROR_INVALID_ARG;
+        break;
+
+    case ORT_NO_SUCHFILE:
+        code = TRITONSERVER_ERROR_NOT_FOUND;
+        break;
+
+    case ORT_NOT_IMPLEMENTED:
+        code = TRITONSERVER_ERROR_UNSUPPORTED;
+        break;
+
+    default:
+        break;
+    }
+
+    TRITONSERVER_Error *err = bk_err_new(code, "%s: %s", what,
+        rt->api->GetErrorMessage(status));
+    rt->api->ReleaseStatus(status);
+
+    return err;
+}
+
+void
+ort_must(const ort_runtime_t *rt, OrtStatus *status)
+{
+    bk_err_log(ort_err(rt, status, "unexpected"), "ONNX Runtime");
+}
+
+static TRITONSERVER_Error *
+find_api(ort_runtime_t *rt)
+{
+    const OrtApiBase *base = OrtGetApiBase();
+
+    rt->api = base->GetApi(ORT_API_VERSION);
+    if (rt->api == NULL) {
+        return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
+            "the library is version %s and too old: this backend was "
+            "compiled against version 1.%d", base->GetVersionString(),
+            ORT_API_VERSION);
+    }
+
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+read_settings(ort_runtime_t *rt, global_pool_t *pool,
+    TRITONBACKEND_Backend *backend)
+{
+    TRITONSERVER_Message *message;
+    bk_json_t *root = NULL;
+    const char *text;
+    size_t len;
+
+    /* the core owns this message */
+    TRITONSERVER_Error *err = TRITONBACKEND_BackendConfig(backend, &message);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = TRITONSERVER_MessageSerializeToJson(message, &text, &len);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = bk_json_parse(text, len, &root);
+    if (err != NULL) {
+        return bk_err_add(err, "backend settings");
+    }
+
+    const bk_json_t *line = bk_json_member(root, "cmdline");
+    rt->default_max_batch_size = bk_json_int(
+        bk_json_member(line, "default-max-batch-size"),
+        DEFAULT_MAX_BATCH_SIZE);
+    rt->global_threads = bk_json_int(
+        bk_json_member(line, "enable-global-threadpool"), 0) != 0;
+    pool->intra_threads = bk_json_int(
+        bk_json_member(line, "intra_op_thread_count"), 0);
+    pool->inter_threads = bk_json_int(
+        bk_json_member(line, "inter_op_thread_count"), 0);
+    bk_json_free(root);
+
+    if (pool->intra_threads < 0 || pool->intra_threads > INT32_MAX
+        || pool->inter_threads < 0 || pool->inter_threads > INT32_MAX)
+    {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            "the backend settings intra_op_thread_count and "
+            "inter_op_thread_count must not be negative");
+    }
+
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+make_env(ort_runtime_t *rt, const global_pool_t *pool)
+{
+    OrtLoggingLevel level = TRITONSERVER_LogIsEnabled(
+        TRITONSERVER_LOG_VERBOSE) ? ORT_LOGGING_LEVEL_INFO
+        : ORT_LOGGING_LEVEL_WARNING;
+
+    if (rt->global_threads) {
+        return make_env_with_pool(rt, pool, level);
+    }
+
+    return ort_err(rt, rt->api->CreateEnvWithCustomLogger(take_log_record,
+        NULL, level, "onnxruntime", &rt->env), "environment");
+}
+
+static TRITONSERVER_Error *
+make_env_with_pool(ort_runtime_t *rt, const global_pool_t *pool,
+    OrtLoggingLevel level)
+{
+    OrtThreadingOptions *threads = NULL;
+
+    TRITONSERVER_Error *err = ort_err(rt,
+        rt->api->CreateThreadingOptions(&threads), "thread options");
+    if (err != NULL) {
+        return err;
+    }
+
+    ort_must(rt, rt->api->SetGlobalIntraOpNumThreads(threads,
+        (int) pool->intra_threads));
+    ort_must(rt, rt->api->SetGlobalInterOpNumThreads(threads,
+        (int) pool->inter_threads));
+    err = ort_err(rt, rt->api->CreateEnvWithCustomLoggerAndGlobalThreadPools(
+        take_log_record, NULL, level, "onnxruntime", threads, &rt->env),
+        "environment");
+    rt->api->ReleaseThreadingOptions(threads);
+
+    return err;
+}
+
+static void ORT_API_CALL
+take_log_record(void *param, OrtLoggingLevel level, const char *category,
+    const char *logid, const char *place, const char *message)
+{
+    static const TRITONSERVER_LogLevel levels[] = {
+        [ORT_LOGGING_LEVEL_VERBOSE] = TRITONSERVER_LOG_VERBOSE,
+        [ORT_LOGGING_LEVEL_INFO] = TRITONSERVER_LOG_VERBOSE,
+        [ORT_LOGGING_LEVEL_WARNING] = TRITONSERVER_LOG_WARN,
+        [ORT_LOGGING_LEVEL_ERROR] = TRITONSERVER_LOG_ERROR,
+        [ORT_LOGGING_LEVEL_FATAL] = TRITONSERVER_LOG_ERROR
+    };
+
+    (void) param;
+    (void) category;
+    (void) logid;
+    bk_log(levels[level], "onnxruntime: %s (%s)", message, place);
+}

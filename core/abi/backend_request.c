@@ -1,0 +1,283 @@
+/* backend_request.c - a request and its inputs as a backend reads them. */
+
+#include "core/abi/objects.h"
+
+#include <string.h>
+
+TRITONSERVER_Error *
+TRITONBACKEND_RequestId(TRITONBACKEND_Request *request, const char **id)
+{
+    *id = inf_as_request(request)->id;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_RequestIsCancelled(TRITONBACKEND_Request *request,
+    bool *is_cancelled)
+{
+    *is_cancelled = atomic_load_explicit(
+        &inf_as_request(request)->factory->cancelled, memory_order_relaxed);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_RequestCorrelationId(TRITONBACKEND_Request *request,
+    uint64_t *id)
+{
+    const inf_request_t *r = inf_as_request(request);
+    if (r->correlation_text != NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "correlation ID in request is"
+            " not an unsigned int, id: %s", r->correlation_text);
+    }
+
+    *id = r->correlation_id;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_RequestCorrelationIdString(TRITONBACKEND_Request *request,
+    const char **id)
+{
+    const inf_request_t *r = inf_as_request(request);
+    if (r->correlation_text == NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "correlation ID in request is"
+            " not a string, id: %llu", (unsigned long long) r->correlation_id);
+    }
+
+    *id = r->correlation_text;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_InferenceRequestTimeoutMicroseconds(
+    TRITONBACKEND_Request *request, uint64_t *timeout)
+{
+    *timeout = inf_as_request(request)->timeout_us;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_RequestFlags(TRITONBACKEND_Request *request, uint32_t *flags)
+{
+    *flags = inf_as_request(request)->flags;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_RequestParameterCount(TRITONBACKEND_Request *request,
+    uint32_t *count)
+{
+    *count = inf_as_request(request)->parameters.count;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_RequestParameter(TRITONBACKEND_Request *request,
+    const uint32_t index, const char **key, TRITONSERVER_ParameterType *type,
+    const void **vvalue)
+{
+    const inf_request_t *r = inf_as_request(request);
+    const inf_parameter_t *p = inf_parameter_at(&r->parameters, index);
+    if (p == NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "out of bounds index %u,"
+            " request has %u parameters", index, r->parameters.count);
+    }
+
+    *key = p->name;
+    *type = (TRITONSERVER_ParameterType) p->type;
+    *vvalue = inf_parameter_value(p);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_RequestInputCount(TRITONBACKEND_Request *request,
+    uint32_t *count)
+{
+    *count = inf_as_request(request)->input_count;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_RequestInputName(TRITONBACKEND_Request *request,
+    const uint32_t index, const char **input_name)
+{
+    const inf_request_t *r = inf_as_request(request);
+    if (index >= r->input_count) {
+        *input_name = NULL;
+        return inf_err_new(INF_ERR_INVALID_ARG, "out of bounds index %u:"
+            " request has %u inputs", index, r->input_count);
+    }
+
+    *input_name = r->inputs[index].name;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_RequestInput(TRITONBACKEND_Request *request, const char *name,
+    TRITONBACKEND_Input **input)
+{
+    inf_input_t *in = inf_request_find_input(inf_as_request(request), name);
+    *input = inf_abi_as_input(in);
+    if (in == NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "unknown request input name %s", name);
+    }
+
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_RequestInputByIndex(TRITONBACKEND_Request *request,
+    const uint32_t index, TRITONBACKEND_Input **input)
+{
+    inf_request_t *r = inf_as_request(request);
+    if (index >= r->input_count) {
+        *input = NULL;
+        return inf_err_new(INF_ERR_INVALID_ARG, "out of bounds index %u:"
+            " request has %u inputs", index, r->input_count);
+    }
+
+    *input = inf_abi_as_input(&r->inputs[index]);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_RequestOutputCount(TRITONBACKEND_Request *request,
+    uint32_t *count)
+{
+    *count = inf_as_request(request)->output_count;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_RequestOutputName(TRITONBACKEND_Request *request,
+    const uint32_t index, const char **output_name)
+{
+    const inf_request_t *r = inf_as_request(request);
+    if (index >= r->output_count) {
+        *output_name = NULL;
+        return inf_err_new(INF_ERR_INVALID_ARG, "out of bounds index %u:"
+            " request has %u requested outputs", index, r->output_count);
+    }
+
+    *output_name = r->outputs[index];
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_RequestOutputBufferProperties(TRITONBACKEND_Request *request,
+    const char *name, size_t *byte_size, TRITONSERVER_MemoryType *memory_type,
+    int64_t *memory_type_id)
+{
+    inf_factory_t *f = inf_as_request(request)->factory;
+    if (f->sink->query == NULL) {
+        return inf_err_new(INF_ERR_UNAVAILABLE,
+            "Output properties are not available");
+    }
+
+    inf_memory_type_t type = (inf_memory_type_t) *memory_type;
+    inf_err_t *err = f->sink->query(f->userp, name, byte_size, &type,
+        memory_type_id);
+    if (err == NULL) {
+        *memory_type = (TRITONSERVER_MemoryType) type;
+    }
+    return err;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_RequestRelease(TRITONBACKEND_Request *request,
+    uint32_t release_flags)
+{
+    if (release_flags != TRITONSERVER_REQUEST_RELEASE_ALL) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            (release_flags & TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)
+            ? "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,"
+              " while the model is not configured to handle such a flag."
+            : "Invalid request release flags");
+    }
+
+    inf_request_release(inf_as_request(request), release_flags);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_RequestTrace(TRITONBACKEND_Request *request,
+    TRITONSERVER_InferenceTrace **trace)
+{
+    (void) request;
+    *trace = NULL;              /* no request is traced                      */
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_InputProperties(TRITONBACKEND_Input *input, const char **name,
+    TRITONSERVER_DataType *datatype, const int64_t **shape,
+    uint32_t *dims_count, uint64_t *byte_size, uint32_t *buffer_count)
+{
+    const inf_input_t *in = inf_as_input(input);
+
+    if (name != NULL) {
+        *name = in->name;
+    }
+    if (datatype != NULL) {
+        *datatype = (TRITONSERVER_DataType) in->datatype;
+    }
+    if (shape != NULL) {
+        *shape = in->model_shape;
+    }
+    if (dims_count != NULL) {
+        *dims_count = in->model_dim_count;
+    }
+    if (byte_size != NULL) {
+        *byte_size = in->byte_size;
+    }
+    if (buffer_count != NULL) {
+        *buffer_count = in->buffer_count;
+    }
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_InputPropertiesForHostPolicy(TRITONBACKEND_Input *input,
+    const char *host_policy_name, const char **name,
+    TRITONSERVER_DataType *datatype, const int64_t **shape,
+    uint32_t *dims_count, uint64_t *byte_size, uint32_t *buffer_count)
+{
+    (void) host_policy_name;    /* no client adds data by host policy        */
+    return TRITONBACKEND_InputProperties(input, name, datatype, shape,
+        dims_count, byte_size, buffer_count);
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_InputBuffer(TRITONBACKEND_Input *input, const uint32_t index,
+    const void **buffer, uint64_t *buffer_byte_size,
+    TRITONSERVER_MemoryType *memory_type, int64_t *memory_type_id)
+{
+    const inf_input_t *in = inf_as_input(input);
+
+    if (index >= in->buffer_count) {
+        *buffer = NULL;
+        *buffer_byte_size = 0;
+        *memory_type = TRITONSERVER_MEMORY_CPU;
+        *memory_type_id = 0;
+        return NULL;
+    }
+
+    const inf_buffer_t *b = &in->buffers[index];
+    *buffer = b->base;
+    *buffer_byte_size = b->size;
+    *memory_type = (TRITONSERVER_MemoryType) b->memory_type;
+    *memory_type_id = b->memory_id;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_InputBufferForHostPolicy(TRITONBACKEND_Input *input,
+    const char *host_policy_name, const uint32_t index, const void **buffer,
+    uint64_t *buffer_byte_size, TRITONSERVER_MemoryType *memory_type,
+    int64_t *memory_type_id)
+{
+    (void) host_policy_name;
+    return TRITONBACKEND_InputBuffer(input, index, buffer, buffer_byte_size,
+        memory_type, memory_type_id);
+}

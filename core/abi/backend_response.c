@@ -1,0 +1,329 @@
+/* backend_response.c - responses, outputs and factories as backends use them. */
+
+#include "core/abi/objects.h"
+
+#include <string.h>
+
+static TRITONSERVER_Error *undo_reshape(inf_response_t *response,
+    const inf_config_tensor_t *t, const int64_t *shape, uint32_t dims,
+    int64_t *client, uint32_t *client_dims);
+static TRITONSERVER_Error *set_parameter(TRITONBACKEND_Response *response,
+    const char *name, inf_parameter_type_t type, inf_parameter_t **out);
+
+TRITONSERVER_Error *
+TRITONBACKEND_ResponseFactoryNew(TRITONBACKEND_ResponseFactory **factory,
+    TRITONBACKEND_Request *request)
+{
+    inf_factory_t *f = inf_as_request(request)->factory;
+    inf_factory_ref(f);
+    *factory = inf_abi_as_factory(f);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ResponseFactoryDelete(TRITONBACKEND_ResponseFactory *factory)
+{
+    inf_factory_unref(inf_as_factory(factory));
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ResponseFactorySendFlags(TRITONBACKEND_ResponseFactory *factory,
+    const uint32_t send_flags)
+{
+    inf_factory_send_flags(inf_as_factory(factory), send_flags);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ResponseFactoryIsCancelled(
+    TRITONBACKEND_ResponseFactory *factory, bool *is_cancelled)
+{
+    *is_cancelled = atomic_load_explicit(&inf_as_factory(factory)->cancelled,
+        memory_order_relaxed);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ResponseNew(TRITONBACKEND_Response **response,
+    TRITONBACKEND_Request *request)
+{
+    inf_response_t *made;
+    inf_err_t *err = inf_response_new(inf_as_request(request)->factory, &made);
+    *response = inf_abi_as_response(made);
+    return err;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ResponseNewFromFactory(TRITONBACKEND_Response **response,
+    TRITONBACKEND_ResponseFactory *factory)
+{
+    inf_response_t *made;
+    inf_err_t *err = inf_response_new(inf_as_factory(factory), &made);
+    *response = inf_abi_as_response(made);
+    return err;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ResponseDelete(TRITONBACKEND_Response *response)
+{
+    inf_response_free(inf_as_response(response));
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ResponseSetStringParameter(TRITONBACKEND_Response *response,
+    const char *name, const char *value)
+{
+    inf_parameter_t *p;
+    TRITONSERVER_Error *err = set_parameter(response, name,
+        INF_PARAMETER_STRING, &p);
+    if (err != NULL) {
+        return err;
+    }
+
+    p->text_len = strlen(value);
+    p->text = inf_arena_strdup(&inf_as_response(response)->arena, value,
+        p->text_len);
+    if (p->text == NULL) {
+        p->text = "";
+        p->text_len = 0;
+        return inf_err_nomem();
+    }
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ResponseSetIntParameter(TRITONBACKEND_Response *response,
+    const char *name, const int64_t value)
+{
+    inf_parameter_t *p;
+    TRITONSERVER_Error *err = set_parameter(response, name, INF_PARAMETER_INT,
+        &p);
+    if (err == NULL) {
+        p->i = value;
+    }
+    return err;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ResponseSetBoolParameter(TRITONBACKEND_Response *response,
+    const char *name, const bool value)
+{
+    inf_parameter_t *p;
+    TRITONSERVER_Error *err = set_parameter(response, name,
+        INF_PARAMETER_BOOL, &p);
+    if (err == NULL) {
+        p->b = value;
+    }
+    return err;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ResponseSetDoubleParameter(TRITONBACKEND_Response *response,
+    const char *name, const double value)
+{
+    inf_parameter_t *p;
+    TRITONSERVER_Error *err = set_parameter(response, name,
+        INF_PARAMETER_DOUBLE, &p);
+    if (err == NULL) {
+        p->d = value;
+    }
+    return err;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response *response,
+    TRITONBACKEND_Output **output, const char *name,
+    const TRITONSERVER_DataType datatype, const int64_t *shape,
+    const uint32_t dims_count)
+{
+    if (response == NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "cannot add output '%s' to a response that is NULL", name);
+    }
+
+    inf_response_t *r = inf_as_response(response);
+    const inf_model_t *model = r->factory->model;
+    const inf_config_tensor_t *t = inf_config_tensors_find_output(
+        model->tensors, inf_slice_str(name));
+    *output = NULL;
+
+    if (t == NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "unexpected inference output '%s' for model '%s'", name,
+            model->name);
+    }
+    if (dims_count > INF_MAX_DIMS) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "output '%s' has %u dimensions, at most %d are possible", name,
+            dims_count, INF_MAX_DIMS);
+    }
+    if ((unsigned) datatype >= INF_TYPE_COUNT) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "output '%s' has unknown datatype %d", name, (int) datatype);
+    }
+
+    const int64_t *client = shape;
+    uint32_t client_dims = dims_count;
+    int64_t undone[2 * INF_MAX_DIMS];
+
+    if (t->has_reshape) {
+        TRITONSERVER_Error *err = undo_reshape(r, t, shape, dims_count, undone,
+            &client_dims);
+        if (err != NULL) {
+            return err;
+        }
+        client = undone;
+    }
+
+    inf_output_t *out = inf_response_add_output(r, t->name.data,
+        (inf_datatype_t) datatype, client, client_dims);
+    *output = inf_abi_as_output(out);
+    return out != NULL ? NULL : inf_err_nomem();
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ResponseSend(TRITONBACKEND_Response *response,
+    const uint32_t send_flags, TRITONSERVER_Error *error)
+{
+    if (response == NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "cannot send a response that is NULL");
+    }
+
+    inf_response_send(inf_as_response(response), send_flags, error);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output *output, void **buffer,
+    const uint64_t buffer_byte_size, TRITONSERVER_MemoryType *memory_type,
+    int64_t *memory_type_id)
+{
+    inf_output_t *out = inf_as_output(output);
+    *buffer = NULL;
+
+    if (out->allocated) {
+        return inf_err_new(INF_ERR_ALREADY_EXISTS,
+            "allocated buffer for output '%s' already exists", out->name);
+    }
+
+    inf_factory_t *f = out->response->factory;
+    out->memory_type = (inf_memory_type_t) *memory_type;
+    out->memory_id = *memory_type_id;
+
+    inf_err_t *err = f->sink->alloc(f->userp, out, buffer_byte_size);
+    if (err != NULL) {
+        out->base = NULL;
+        return err;
+    }
+
+    out->byte_size = buffer_byte_size;
+    out->allocated = out->base != NULL;
+    *buffer = out->base;
+    *memory_type = (TRITONSERVER_MemoryType) out->memory_type;
+    *memory_type_id = out->memory_id;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_InferenceResponseOutputByName(TRITONBACKEND_Response *response,
+    const char *name, TRITONSERVER_DataType *datatype, const int64_t **shape,
+    uint64_t *dim_count)
+{
+    const inf_response_t *r = inf_as_response(response);
+
+    for (inf_output_t *out = r->first; out != NULL; out = out->next) {
+        if (strcmp(out->name, name) == 0) {
+            *datatype = (TRITONSERVER_DataType) out->datatype;
+            *shape = out->shape;
+            *dim_count = out->dim_count;
+            return NULL;
+        }
+    }
+
+    return inf_err_new(INF_ERR_NOT_FOUND, "Output name %s not found.", name);
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_InferenceResponseOutput(TRITONBACKEND_Response *response,
+    const uint32_t index, const char **name, TRITONSERVER_DataType *datatype,
+    const int64_t **shape, uint64_t *dim_count)
+{
+    const inf_response_t *r = inf_as_response(response);
+    if (index >= r->output_count) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "out of bounds index %u:"
+            " response has %u outputs", index, r->output_count);
+    }
+
+    const inf_output_t *out = r->first;
+    for (uint32_t i = 0; i < index; i++) {
+        out = out->next;
+    }
+
+    *name = out->name;
+    *datatype = (TRITONSERVER_DataType) out->datatype;
+    *shape = out->shape;
+    *dim_count = out->dim_count;
+    return NULL;
+}
+
+/* The backend speaks in reshape's dims; the client reads dims. */
+static TRITONSERVER_Error *
+undo_reshape(inf_response_t *response, const inf_config_tensor_t *t,
+    const int64_t *shape, uint32_t dims, int64_t *client,
+    uint32_t *client_dims)
+{
+    const inf_model_t *model = response->factory->model;
+    uint32_t batched = inf_config_tensors_max_batch_size(model->tensors) > 0;
+    uint32_t n = 0;
+
+    if (dims < batched || dims - batched != t->reshape_count
+        || t->dim_count > INF_MAX_DIMS)
+    {
+        return inf_err_new(INF_ERR_INVALID_ARG, "output '%s' of model '%s' has"
+            " %u dimensions, its reshape says %u", t->name.data, model->name,
+            dims, t->reshape_count + batched);
+    }
+
+    if (batched) {
+        client[n++] = shape[0];
+    }
+
+    uint32_t from = 0;
+    for (uint32_t i = 0; i < t->dim_count; i++) {
+        if (t->dims[i] != -1) {
+            client[n++] = t->dims[i];
+            continue;
+        }
+
+        while (from < t->reshape_count && t->reshape[from] != -1) {
+            from++;
+        }
+        if (from == t->reshape_count) {
+            return inf_err_new(INF_ERR_INTERNAL, "output '%s': dims has more"
+                " variable dimensions than reshape", t->name.data);
+        }
+        client[n++] = shape[from + batched];
+        from++;
+    }
+
+    *client_dims = n;
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+set_parameter(TRITONBACKEND_Response *response, const char *name,
+    inf_parameter_type_t type, inf_parameter_t **out)
+{
+    if (response == NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "cannot set parameter '%s' on a response that is NULL", name);
+    }
+
+    inf_response_t *r = inf_as_response(response);
+    *out = inf_parameter_add(&r->parameters, &r->arena, name, strlen(name),
+        type);
+    return *out != NULL ? NULL : inf_err_nomem();
+}

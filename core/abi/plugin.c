@@ -1,0 +1,340 @@
+#include "core/abi/plugin.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/abi/execute.h"
+#include "core/abi/objects.h"
+#include "core/base/buf.h"
+#include "core/base/log.h"
+#include "core/proto/message_json.h"
+
+typedef TRITONSERVER_Error *(*plugin_backend_fn)(TRITONBACKEND_Backend *);
+typedef TRITONSERVER_Error *(*plugin_attribute_fn)(TRITONBACKEND_Backend *,
+    TRITONBACKEND_BackendAttribute *);
+typedef TRITONSERVER_Error *(*plugin_model_fn)(TRITONBACKEND_Model *);
+typedef TRITONSERVER_Error *(*plugin_instance_fn)(
+    TRITONBACKEND_ModelInstance *);
+typedef TRITONSERVER_Error *(*plugin_execute_fn)(
+    TRITONBACKEND_ModelInstance *, TRITONBACKEND_Request **, const uint32_t);
+
+typedef struct {
+    void                *handle;
+    plugin_backend_fn    initialize;
+    plugin_backend_fn    finalize;
+    plugin_attribute_fn  attribute;
+    plugin_model_fn      model_initialize;
+    plugin_model_fn      model_finalize;
+    plugin_instance_fn   instance_initialize;
+    plugin_instance_fn   instance_finalize;
+    plugin_instance_fn   instance_ready;
+    plugin_execute_fn    execute;
+} inf_plugin_t;
+
+static inf_err_t *plugin_open(const char *name, const char *library,
+    const char *dir, const inf_plugin_setting_t *settings, size_t count,
+    inf_backend_t **out);
+static void plugin_close(inf_backend_t *backend);
+static inf_err_t *plugin_model_init(inf_model_t *model);
+static void plugin_model_fini(inf_model_t *model);
+static inf_err_t *plugin_instance_init(inf_instance_t *instance);
+static void plugin_instance_fini(inf_instance_t *instance);
+static inf_err_t *plugin_instance_ready(inf_instance_t *instance);
+static inf_err_t *plugin_load(const char *library, inf_plugin_t **out);
+static void *plugin_symbol(const inf_plugin_t *plugin, const char *name);
+static inf_err_t *backend_config(const inf_plugin_setting_t *settings,
+    size_t count, inf_json_text_t **out);
+static inf_err_t *host_policy_message(const inf_instance_spec_t *spec,
+    inf_json_text_t **out);
+static void backend_free(inf_backend_t *backend);
+static void log_finalizer(inf_err_t *err, const char *what, const char *name);
+
+const inf_plugin_ops_t inf_plugin_ops = {
+    .open = plugin_open,
+    .close = plugin_close,
+    .model_init = plugin_model_init,
+    .model_fini = plugin_model_fini,
+    .instance_init = plugin_instance_init,
+    .instance_fini = plugin_instance_fini,
+    .instance_ready = plugin_instance_ready,
+    .executor = &inf_backend_executor
+};
+
+static inf_err_t *
+plugin_open(const char *name, const char *library, const char *dir,
+    const inf_plugin_setting_t *settings, size_t count, inf_backend_t **out)
+{
+    *out = NULL;
+    inf_backend_t *backend = calloc(1, sizeof(*backend));
+    if (backend == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_link_init(&backend->link);
+    inf_json_text_t *config = NULL;
+    inf_plugin_t *plugin = NULL;
+    inf_err_t *err = NULL;
+
+    backend->name = strdup(name);
+    backend->library = strdup(library);
+    backend->dir = strdup(dir);
+    if (backend->name == NULL || backend->library == NULL
+        || backend->dir == NULL)
+    {
+        err = inf_err_nomem();
+        goto fail;
+    }
+
+    err = backend_config(settings, count, &config);
+    if (err != NULL) {
+        goto fail;
+    }
+    backend->config_message = config;
+
+    err = plugin_load(library, &plugin);
+    if (err != NULL) {
+        goto fail;
+    }
+    backend->plugin = plugin;
+
+    if (plugin->initialize != NULL) {
+        err = plugin->initialize(inf_abi_as_backend(backend));
+        if (err != NULL) {
+            if (plugin->finalize != NULL) {
+                log_finalizer(plugin->finalize(inf_abi_as_backend(backend)),
+                    "backend", name);
+            }
+            goto fail;
+        }
+    }
+
+    if (plugin->attribute != NULL) {
+        inf_err_free(plugin->attribute(inf_abi_as_backend(backend),
+            (TRITONBACKEND_BackendAttribute *) (void *) backend));
+    }
+
+    inf_log(INF_LOG_INFO, "backend \"%s\" loaded from %s", name, library);
+    *out = backend;
+    return NULL;
+
+fail:
+
+    backend_free(backend);
+    return inf_err_add(err, "cannot load backend \"%s\"", name);
+}
+
+static void
+plugin_close(inf_backend_t *backend)
+{
+    inf_plugin_t *plugin = backend->plugin;
+    if (plugin->finalize != NULL) {
+        log_finalizer(plugin->finalize(inf_abi_as_backend(backend)), "backend",
+            backend->name);
+    }
+
+    backend_free(backend);
+}
+
+static inf_err_t *
+plugin_model_init(inf_model_t *model)
+{
+    const inf_plugin_t *plugin = model->backend->plugin;
+    if (plugin->model_initialize == NULL) {
+        return NULL;
+    }
+
+    inf_err_t *err = plugin->model_initialize(inf_abi_as_model(model));
+    if (err != NULL) {
+        plugin_model_fini(model);
+    }
+
+    return err;
+}
+
+static void
+plugin_model_fini(inf_model_t *model)
+{
+    const inf_plugin_t *plugin = model->backend->plugin;
+    if (plugin->model_finalize != NULL) {
+        log_finalizer(plugin->model_finalize(inf_abi_as_model(model)), "model",
+            model->name);
+    }
+}
+
+static inf_err_t *
+plugin_instance_init(inf_instance_t *instance)
+{
+    const inf_plugin_t *plugin = instance->model->backend->plugin;
+
+    inf_json_text_t *message;
+    inf_err_t *err = host_policy_message(instance->spec, &message);
+    if (err != NULL) {
+        return err;
+    }
+    instance->host_policy = message;
+    instance->initialized = true;
+
+    if (plugin->instance_initialize == NULL) {
+        return NULL;
+    }
+
+    err = plugin->instance_initialize(inf_abi_as_instance(instance));
+    if (err != NULL) {
+        plugin_instance_fini(instance);
+    }
+
+    return err;
+}
+
+static void
+plugin_instance_fini(inf_instance_t *instance)
+{
+    if (!instance->initialized) {
+        return;
+    }
+
+    instance->initialized = false;
+    const inf_plugin_t *plugin = instance->model->backend->plugin;
+    if (plugin->instance_finalize != NULL) {
+        log_finalizer(plugin->instance_finalize(inf_abi_as_instance(instance)),
+            "instance", instance->spec->name);
+    }
+
+    inf_json_text_free(instance->host_policy);
+    instance->host_policy = NULL;
+}
+
+static inf_err_t *
+plugin_instance_ready(inf_instance_t *instance)
+{
+    const inf_plugin_t *plugin = instance->model->backend->plugin;
+    return plugin->instance_ready != NULL
+        ? plugin->instance_ready(inf_abi_as_instance(instance)) : NULL;
+}
+
+inf_err_t *
+inf_plugin_execute(inf_instance_t *instance, inf_request_t **requests,
+    uint32_t count)
+{
+    const inf_plugin_t *plugin = instance->model->backend->plugin;
+    return plugin->execute(inf_abi_as_instance(instance),
+        (TRITONBACKEND_Request **) (void *) requests, count);
+}
+
+static inf_err_t *
+plugin_load(const char *library, inf_plugin_t **out)
+{
+    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL) {
+        return inf_err_new(INF_ERR_NOT_FOUND, "unable to load shared library:"
+            " %s", dlerror());
+    }
+
+    inf_plugin_t *plugin = calloc(1, sizeof(*plugin));
+    if (plugin == NULL) {
+        dlclose(handle);
+        return inf_err_nomem();
+    }
+
+    plugin->handle = handle;
+    plugin->execute = (plugin_execute_fn)
+        plugin_symbol(plugin, "TRITONBACKEND_ModelInstanceExecute");
+    if (plugin->execute == NULL) {
+        free(plugin);
+        dlclose(handle);
+        return inf_err_new(INF_ERR_NOT_FOUND, "unable to find required"
+            " entrypoint 'TRITONBACKEND_ModelInstanceExecute' in shared"
+            " library %s", library);
+    }
+
+    plugin->initialize = (plugin_backend_fn)
+        plugin_symbol(plugin, "TRITONBACKEND_Initialize");
+    plugin->finalize = (plugin_backend_fn)
+        plugin_symbol(plugin, "TRITONBACKEND_Finalize");
+    plugin->attribute = (plugin_attribute_fn)
+        plugin_symbol(plugin, "TRITONBACKEND_GetBackendAttribute");
+    plugin->model_initialize = (plugin_model_fn)
+        plugin_symbol(plugin, "TRITONBACKEND_ModelInitialize");
+    plugin->model_finalize = (plugin_model_fn)
+        plugin_symbol(plugin, "TRITONBACKEND_ModelFinalize");
+    plugin->instance_initialize = (plugin_instance_fn)
+        plugin_symbol(plugin, "TRITONBACKEND_ModelInstanceInitialize");
+    plugin->instance_finalize = (plugin_instance_fn)
+        plugin_symbol(plugin, "TRITONBACKEND_ModelInstanceFinalize");
+    plugin->instance_ready = (plugin_instance_fn)
+        plugin_symbol(plugin, "TRITONBACKEND_ModelInstanceReady");
+
+    *out = plugin;
+    return NULL;
+}
+
+static void *
+plugin_symbol(const inf_plugin_t *plugin, const char *name)
+{
+    return dlsym(plugin->handle, name);
+}
+
+/* Always there, as backends expect: the four settings of the core. */
+static inf_err_t *
+backend_config(const inf_plugin_setting_t *settings, size_t count,
+    inf_json_text_t **out)
+{
+    inf_buf_t json;
+    inf_buf_init(&json);
+    inf_buf_puts(&json, "{\"cmdline\":{");
+
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0) {
+            inf_buf_putc(&json, ',');
+        }
+        inf_json_put_string(&json, inf_slice_str(settings[i].key));
+        inf_buf_putc(&json, ':');
+        inf_json_put_string(&json, inf_slice_str(settings[i].value));
+    }
+
+    inf_buf_puts(&json, "}}");
+    *out = inf_json_text_new(inf_buf_slice(&json).data, json.len);
+    inf_err_t *err = inf_buf_status(&json);
+    inf_buf_fini(&json);
+    return err != NULL ? err : *out != NULL ? NULL : inf_err_nomem();
+}
+
+static inf_err_t *
+host_policy_message(const inf_instance_spec_t *spec, inf_json_text_t **out)
+{
+    inf_buf_t json;
+    inf_buf_init(&json);
+    inf_buf_putc(&json, '{');
+    inf_json_put_string(&json, inf_slice_str(spec->host_policy));
+    inf_buf_puts(&json, ":{}}");
+
+    *out = inf_json_text_new(inf_buf_slice(&json).data, json.len);
+    inf_err_t *err = inf_buf_status(&json);
+    inf_buf_fini(&json);
+    return err != NULL ? err : *out != NULL ? NULL : inf_err_nomem();
+}
+
+static void
+backend_free(inf_backend_t *backend)
+{
+    for (uint32_t i = 0; i < backend->preferred_count; i++) {
+        free((void *) backend->preferred[i].gpus);
+    }
+
+    free(backend->preferred);
+    inf_json_text_free(backend->config_message);
+    free(backend->plugin);
+    free(backend->name);
+    free(backend->library);
+    free(backend->dir);
+    free(backend);
+}
+
+static void
+log_finalizer(inf_err_t *err, const char *what, const char *name)
+{
+    if (err != NULL) {
+        inf_err_log(inf_err_add(err, "finalizing %s \"%s\"", what, name));
+    }
+}

@@ -1,0 +1,128 @@
+#include "core/base/arena.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARENA_ALIGN 16
+#define ARENA_CHUNK 4096
+
+struct inf_arena_chunk_s {
+    inf_arena_chunk_t *next;
+    size_t             size;        /* of data                             */
+    _Alignas(ARENA_ALIGN) char data[];
+};
+
+static inf_arena_chunk_t *arena_chunk_new(size_t size);
+
+void
+inf_arena_init(inf_arena_t *a)
+{
+    a->chunks = NULL;
+    a->used = 0;
+}
+
+void
+inf_arena_fini(inf_arena_t *a)
+{
+    while (a->chunks != NULL) {
+        inf_arena_chunk_t *chunk = a->chunks;
+        a->chunks = chunk->next;
+        free(chunk);
+    }
+
+    a->used = 0;
+}
+
+void
+inf_arena_reset(inf_arena_t *a)
+{
+#ifdef INF_NOPOOL
+    inf_arena_fini(a);
+#else
+    inf_arena_chunk_t *keep = a->chunks;
+    if (keep == NULL) {
+        return;
+    }
+
+    while (keep->next != NULL) {
+        inf_arena_chunk_t *chunk = keep;
+        keep = chunk->next;
+        free(chunk);
+    }
+
+    a->chunks = keep;
+    a->used = 0;
+#endif
+}
+
+void *
+inf_arena_alloc(inf_arena_t *a, size_t size)
+{
+    if (size > SIZE_MAX / 2) {
+        return NULL;
+    }
+
+    size = (size + ARENA_ALIGN - 1) & ~(size_t) (ARENA_ALIGN - 1);
+
+    if (a->chunks == NULL || a->chunks->size - a->used < size) {
+#ifdef INF_NOPOOL
+        inf_arena_chunk_t *chunk = arena_chunk_new(size);
+#else
+        inf_arena_chunk_t *chunk =
+            arena_chunk_new(size > ARENA_CHUNK ? size : ARENA_CHUNK);
+#endif
+        if (chunk == NULL) {
+            return NULL;
+        }
+
+        chunk->next = a->chunks;
+        a->chunks = chunk;
+        a->used = 0;
+    }
+
+    void *p = a->chunks->data + a->used;
+    a->used += size;
+    return p;
+}
+
+void *
+inf_arena_calloc(inf_arena_t *a, size_t count, size_t size)
+{
+    if (size != 0 && count > SIZE_MAX / 2 / size) {
+        return NULL;
+    }
+
+    void *p = inf_arena_alloc(a, count * size);
+    if (p != NULL) {
+        memset(p, 0, count * size);
+    }
+
+    return p;
+}
+
+char *
+inf_arena_strdup(inf_arena_t *a, const char *data, size_t len)
+{
+    char *p = inf_arena_alloc(a, len + 1);
+    if (p != NULL) {
+        if (len > 0) {
+            memcpy(p, data, len);
+        }
+        p[len] = '\0';
+    }
+
+    return p;
+}
+
+static inf_arena_chunk_t *
+arena_chunk_new(size_t size)
+{
+    inf_arena_chunk_t *chunk = malloc(sizeof(*chunk) + size);
+    if (chunk != NULL) {
+        chunk->next = NULL;
+        chunk->size = size;
+    }
+
+    return chunk;
+}

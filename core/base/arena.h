@@ -1,0 +1,37 @@
+/*
+ * arena.h - many small allocations, freed in one stroke.
+ *
+ * Owner    the caller's memory: init, use, reset or fini.
+ * Thread   one at a time.
+ * Units    bytes; every allocation is aligned to 16.
+ * Errors   NULL when out of memory.
+ * Route    a request's names, shapes and tables live in the request's arena.
+ *          With INF_NOPOOL one allocation is one malloc, so that sanitizers
+ *          see each of them.
+ */
+
+#ifndef INF_BASE_ARENA_H
+#define INF_BASE_ARENA_H
+
+#include <stddef.h>
+
+typedef struct inf_arena_chunk_s inf_arena_chunk_t;
+
+typedef struct {
+    inf_arena_chunk_t *chunks;      /* newest first                        */
+    size_t             used;        /* in the newest chunk                 */
+} inf_arena_t;
+
+void inf_arena_init(inf_arena_t *a);
+void inf_arena_fini(inf_arena_t *a);
+
+/* Frees all allocations; keeps one chunk for the next round. */
+void inf_arena_reset(inf_arena_t *a);
+
+void *inf_arena_alloc(inf_arena_t *a, size_t size);
+void *inf_arena_calloc(inf_arena_t *a, size_t count, size_t size);
+
+/* A NUL-terminated copy. */
+char *inf_arena_strdup(inf_arena_t *a, const char *data, size_t len);
+
+#endif /* INF_BASE_ARENA_H */

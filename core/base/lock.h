@@ -1,0 +1,67 @@
+/*
+ * lock.h - a mutex with a rank, and a condition on the monotonic clock.
+ *
+ * Owner    the memory's owner: init, use, fini.
+ * Thread   any.
+ * Units    Ranks are small numbers; deadlines are ns on CLOCK_MONOTONIC.
+ * Errors   Misuse is a bug: debug builds (no NDEBUG, or a sanitizer) abort
+ *          when a thread takes a lock whose rank is not above all it holds.
+ * Route    beside the fields a lock guards; clang's -Wthread-safety checks
+ *          the annotations, other compilers see nothing.
+ */
+
+#ifndef INF_BASE_LOCK_H
+#define INF_BASE_LOCK_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#if defined(__clang__)
+#define INF_ANNOTATE(x) __attribute__((x))
+#else
+#define INF_ANNOTATE(x)
+#endif
+
+#define INF_NEEDS(lock)     INF_ANNOTATE(requires_capability(lock))
+#define INF_TAKES(lock)     INF_ANNOTATE(acquire_capability(lock))
+#define INF_GIVES(lock)     INF_ANNOTATE(release_capability(lock))
+#define INF_WITHOUT(lock)   INF_ANNOTATE(locks_excluded(lock))
+#define INF_UNCHECKED_LOCKS INF_ANNOTATE(no_thread_safety_analysis)
+
+/* On a field it is only for the reader: in C, clang can name no other member
+   there before version 20. */
+#define INF_GUARDED(lock)
+
+/* Leaves of the order; every other room takes its ranks below these. */
+#define INF_RANK_CHANNEL_RING  90u
+#define INF_RANK_CHANNEL_ARENA 95u
+
+typedef struct INF_ANNOTATE(capability("mutex")) inf_lock_s {
+    pthread_mutex_t mutex;
+    uint32_t        rank;
+} inf_lock_t;
+
+typedef struct {
+    pthread_cond_t cond;
+} inf_cond_t;
+
+void inf_lock_init(inf_lock_t *l, uint32_t rank);
+void inf_lock_fini(inf_lock_t *l);
+
+void inf_lock(inf_lock_t *l) INF_TAKES(*l);
+void inf_unlock(inf_lock_t *l) INF_GIVES(*l);
+
+void inf_cond_init(inf_cond_t *c);
+void inf_cond_fini(inf_cond_t *c);
+void inf_cond_signal(inf_cond_t *c);
+void inf_cond_broadcast(inf_cond_t *c);
+
+/* The lock is given up while waiting and held again on return. */
+void inf_cond_wait(inf_cond_t *c, inf_lock_t *l) INF_NEEDS(*l);
+
+/* false: deadline_ns has passed. */
+bool inf_cond_wait_until(inf_cond_t *c, inf_lock_t *l, uint64_t deadline_ns)
+    INF_NEEDS(*l);
+
+#endif /* INF_BASE_LOCK_H */

@@ -1,0 +1,81 @@
+#include "core/base/log.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+static void log_to_stderr(void *userp, inf_log_level_t level,
+    const char *file, int line_no, const char *line);
+
+static inf_log_sink_fn  log_sink = log_to_stderr;
+static void            *log_userp;
+static _Atomic int      log_mask = 1 << INF_LOG_INFO | 1 << INF_LOG_WARN
+    | 1 << INF_LOG_ERROR;
+static _Atomic int      log_verbose;
+
+void
+inf_log_set_sink(inf_log_sink_fn sink, void *userp)
+{
+    log_sink = sink != NULL ? sink : log_to_stderr;
+    log_userp = userp;
+}
+
+void
+inf_log_set_levels(bool info, bool warn, bool error, int verbose_level)
+{
+    int mask = (info ? 1 << INF_LOG_INFO : 0) | (warn ? 1 << INF_LOG_WARN : 0)
+        | (error ? 1 << INF_LOG_ERROR : 0)
+        | (verbose_level > 0 ? 1 << INF_LOG_VERBOSE : 0);
+    atomic_store_explicit(&log_mask, mask, memory_order_relaxed);
+    atomic_store_explicit(&log_verbose, verbose_level, memory_order_relaxed);
+}
+
+bool
+inf_log_enabled(inf_log_level_t level)
+{
+    return atomic_load_explicit(&log_mask, memory_order_relaxed)
+        & (1 << level);
+}
+
+int
+inf_log_verbose_level(void)
+{
+    return atomic_load_explicit(&log_verbose, memory_order_relaxed);
+}
+
+void
+inf_log_at(inf_log_level_t level, const char *file, int line_no,
+    const char *fmt, ...)
+{
+    if (!inf_log_enabled(level)) {
+        return;
+    }
+
+    char line[INF_LOG_MAX + 1];
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+
+    if (n < 0) {
+        return;
+    }
+
+    for (char *p = line; *p != '\0'; p++) {
+        if (*p == '\n' || *p == '\r') {
+            *p = ' ';
+        }
+    }
+
+    log_sink(log_userp, level, file, line_no, line);
+}
+
+static void
+log_to_stderr(void *userp, inf_log_level_t level, const char *file,
+    int line_no, const char *line)
+{
+    (void) userp;
+    const char *base = strrchr(file, '/');
+    fprintf(stderr, "%c %s:%d] %s\n", "IWEV"[level],
+        base != NULL ? base + 1 : file, line_no, line);
+}

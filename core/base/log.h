@@ -1,0 +1,46 @@
+/*
+ * log.h - the process's log: levels, one line an event, a sink.
+ *
+ * Owner    The sink is process-wide; main (or the embedding program) sets it.
+ * Thread   any.
+ * Units    A line has no newline; longer than INF_LOG_MAX bytes it is cut.
+ * Errors   Logging never fails for the caller.
+ * Route    core: lines go to the log socket and from there into nginx's
+ *          error_log.  Worker: the sink writes to the cycle's log.
+ */
+
+#ifndef INF_BASE_LOG_H
+#define INF_BASE_LOG_H
+
+#include <stdbool.h>
+
+#include "core/base/error.h"
+
+#define INF_LOG_MAX 2000
+
+/* The values are those of TRITONSERVER_LogLevel. */
+typedef enum {
+    INF_LOG_INFO    = 0,
+    INF_LOG_WARN    = 1,
+    INF_LOG_ERROR   = 2,
+    INF_LOG_VERBOSE = 3
+} inf_log_level_t;
+
+/* line is NUL-terminated; file and line_no name where the record was made. */
+typedef void (*inf_log_sink_fn)(void *userp, inf_log_level_t level,
+    const char *file, int line_no, const char *line);
+
+/* Not synchronised: set before other threads start.  NULL: stderr. */
+void inf_log_set_sink(inf_log_sink_fn sink, void *userp);
+
+/* Which records pass.  verbose_level 0 silences INF_LOG_VERBOSE. */
+void inf_log_set_levels(bool info, bool warn, bool error, int verbose_level);
+bool inf_log_enabled(inf_log_level_t level);
+int inf_log_verbose_level(void);
+
+#define inf_log(level, ...) inf_log_at((level), __FILE__, __LINE__, __VA_ARGS__)
+
+void inf_log_at(inf_log_level_t level, const char *file, int line_no,
+    const char *fmt, ...) INF_PRINTF(4, 5);
+
+#endif /* INF_BASE_LOG_H */

@@ -1,0 +1,549 @@
+#include "core/channel/record.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/include/datatype.h"
+
+#define RECORD_ALIGN 8u
+
+#define RECORD_FLAGS (INF_REQUEST_SEQUENCE_START | INF_REQUEST_SEQUENCE_END \
+    | INF_REQUEST_CORRELATION_STR | INF_REQUEST_RAW_INPUT)
+
+/* Where a writer stands. */
+typedef struct {
+    unsigned char *base;
+    uint64_t       table;       /* next table                              */
+    uint64_t       text;        /* next text                               */
+} record_writer_t;
+
+static inf_err_t *record_check(const inf_infer_record_t *r,
+    uint64_t length, uint64_t arena_size);
+static inf_err_t *record_check_head(const inf_infer_record_t *r);
+static inf_err_t *record_check_inputs(const inf_infer_record_t *r,
+    uint64_t arena_size);
+static inf_err_t *record_check_input(const inf_infer_record_t *r,
+    const inf_record_input_t *input, uint64_t arena_size);
+static inf_err_t *record_check_outputs(const inf_infer_record_t *r);
+static inf_err_t *record_check_parameters(const inf_infer_record_t *r);
+static inf_err_t *record_check_table(const inf_infer_record_t *r,
+    const char *what, uint32_t offset, uint64_t count, uint64_t entry_size);
+static inf_err_t *record_check_name(const inf_infer_record_t *r,
+    const char *what, inf_ref_t ref);
+static inf_err_t *record_check_text(const inf_infer_record_t *r,
+    const char *what, inf_ref_t ref);
+static const void *record_at(const inf_infer_record_t *r, uint32_t offset);
+static bool record_range_ok(uint64_t offset, uint64_t len, uint64_t size);
+static uint64_t builder_tables(const inf_response_builder_t *b);
+static uint64_t builder_texts(const inf_response_builder_t *b);
+static uint32_t writer_table(record_writer_t *w, uint64_t size);
+static inf_ref_t writer_text(record_writer_t *w, inf_slice_t text);
+static void write_output(record_writer_t *w, inf_response_output_t *to,
+    const inf_response_output_desc_t *o);
+static void write_parameter(record_writer_t *w, inf_record_parameter_t *to,
+    const inf_response_parameter_desc_t *p);
+
+inf_err_t *
+inf_infer_record_copy_check(const void *arena_base, uint64_t arena_size,
+    uint64_t offset, uint64_t length, inf_arena_t *mem,
+    const inf_infer_record_t **out)
+{
+    *out = NULL;
+
+    if (length < sizeof(inf_infer_record_t) || length > INF_RECORD_MAX) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "a request record has %llu bytes, allowed are %zu to %u",
+            (unsigned long long) length, sizeof(inf_infer_record_t),
+            INF_RECORD_MAX);
+    }
+
+    if (!record_range_ok(offset, length, arena_size)) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "a request record lies outside the request arena");
+    }
+
+    inf_infer_record_t *r = inf_arena_alloc(mem, length);
+    if (r == NULL) {
+        return inf_err_nomem();
+    }
+
+    memcpy(r, (const unsigned char *) arena_base + offset, length);
+
+    inf_err_t *err = record_check(r, length, arena_size);
+    if (err != NULL) {
+        return inf_err_add(err, "request record");
+    }
+
+    *out = r;
+    return NULL;
+}
+
+const inf_record_input_t *
+inf_infer_record_inputs(const inf_infer_record_t *r)
+{
+    return record_at(r, r->input_count > 0 ? r->input_offset : 0);
+}
+
+const inf_record_output_t *
+inf_infer_record_outputs(const inf_infer_record_t *r)
+{
+    return record_at(r, r->output_count > 0 ? r->output_offset : 0);
+}
+
+const inf_record_parameter_t *
+inf_infer_record_parameters(const inf_infer_record_t *r)
+{
+    return record_at(r, r->parameter_count > 0 ? r->parameter_offset : 0);
+}
+
+const int64_t *
+inf_infer_record_shape(const inf_infer_record_t *r,
+    const inf_record_input_t *input)
+{
+    return record_at(r, input->dim_count > 0 ? input->shape_offset : 0);
+}
+
+inf_slice_t
+inf_infer_record_text(const inf_infer_record_t *r, inf_ref_t ref)
+{
+    return inf_slice(ref.len > 0 ? record_at(r, ref.offset) : "", ref.len);
+}
+
+inf_err_t *
+inf_response_builder_size(const inf_response_builder_t *b, uint64_t *size)
+{
+    *size = builder_tables(b) + builder_texts(b);
+
+    if (*size > INF_RECORD_MAX) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "a response's names, shapes and labels take %llu bytes, more than"
+            " %u", (unsigned long long) *size, INF_RECORD_MAX);
+    }
+
+    return NULL;
+}
+
+void
+inf_response_builder_write(const inf_response_builder_t *b, void *dst,
+    uint64_t size)
+{
+    assert((uintptr_t) dst % RECORD_ALIGN == 0);
+
+    record_writer_t w = {
+        .base = dst,
+        .table = sizeof(inf_response_record_t),
+        .text = builder_tables(b)
+    };
+
+    inf_response_record_t *r = dst;
+    *r = (inf_response_record_t) {
+        .size = (uint32_t) size,
+        .status = b->status,
+        .error = writer_text(&w, b->error),
+        .model_name = writer_text(&w, b->model_name),
+        .model_version = b->model_version,
+        .id = writer_text(&w, b->id),
+        .backend = writer_text(&w, b->backend),
+        .instance = writer_text(&w, b->instance),
+        .output_count = b->output_count,
+        .output_offset = writer_table(&w,
+            b->output_count * sizeof(inf_response_output_t)),
+        .parameter_count = b->parameter_count,
+        .parameter_offset = writer_table(&w,
+            b->parameter_count * sizeof(inf_record_parameter_t)),
+        .batch_dim = b->batch_dim
+    };
+
+    inf_response_output_t *outputs = (void *) (w.base + r->output_offset);
+    for (uint32_t i = 0; i < b->output_count; i++) {
+        write_output(&w, &outputs[i], &b->outputs[i]);
+    }
+
+    inf_record_parameter_t *parameters =
+        (void *) (w.base + r->parameter_offset);
+    for (uint32_t i = 0; i < b->parameter_count; i++) {
+        write_parameter(&w, &parameters[i], &b->parameters[i]);
+    }
+
+    assert(w.text == size);
+}
+
+static inf_err_t *
+record_check(const inf_infer_record_t *r, uint64_t length,
+    uint64_t arena_size)
+{
+    if (r->size < sizeof(*r) || r->size > length) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "size %u does not fit its %llu bytes", r->size,
+            (unsigned long long) length);
+    }
+
+    inf_err_t *err = record_check_head(r);
+    if (err == NULL) {
+        err = record_check_inputs(r, arena_size);
+    }
+    if (err == NULL) {
+        err = record_check_outputs(r);
+    }
+    if (err == NULL) {
+        err = record_check_parameters(r);
+    }
+
+    return err;
+}
+
+static inf_err_t *
+record_check_head(const inf_infer_record_t *r)
+{
+    if (r->protocol != INF_PROTOCOL_HTTP && r->protocol != INF_PROTOCOL_GRPC)
+    {
+        return inf_err_new(INF_ERR_INVALID_ARG, "unknown protocol %u",
+            r->protocol);
+    }
+
+    if ((r->flags & ~RECORD_FLAGS) != 0) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "unknown flags 0x%x",
+            r->flags);
+    }
+
+    if ((r->flags & INF_REQUEST_RAW_INPUT) && r->input_count != 1) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "a raw request has %u inputs, expected 1", r->input_count);
+    }
+
+    if (r->model_name.len == 0) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "the model name is empty");
+    }
+
+    inf_err_t *err = record_check_name(r, "model name", r->model_name);
+    if (err == NULL) {
+        err = record_check_name(r, "request id", r->id);
+    }
+    if (err == NULL) {
+        err = record_check_name(r, "correlation id", r->correlation_text);
+    }
+
+    return err;
+}
+
+static inf_err_t *
+record_check_inputs(const inf_infer_record_t *r, uint64_t arena_size)
+{
+    inf_err_t *err = record_check_table(r, "inputs", r->input_offset,
+        r->input_count, sizeof(inf_record_input_t));
+    if (err != NULL) {
+        return err;
+    }
+
+    const inf_record_input_t *inputs = inf_infer_record_inputs(r);
+    for (uint32_t i = 0; i < r->input_count; i++) {
+        err = record_check_input(r, &inputs[i], arena_size);
+        if (err != NULL) {
+            return inf_err_add(err, "input %u", i);
+        }
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+record_check_input(const inf_infer_record_t *r,
+    const inf_record_input_t *input, uint64_t arena_size)
+{
+    bool raw = (r->flags & INF_REQUEST_RAW_INPUT) != 0;
+    inf_err_t *err = record_check_name(r, "name", input->name);
+    if (err != NULL) {
+        return err;
+    }
+
+    if (!raw && input->name.len == 0) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "the name is empty");
+    }
+
+    if (input->datatype >= INF_TYPE_COUNT
+        || (!raw && input->datatype == INF_TYPE_INVALID))
+    {
+        return inf_err_new(INF_ERR_INVALID_ARG, "unknown datatype %u",
+            input->datatype);
+    }
+
+    if (input->dim_count > INF_MAX_DIMS) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "%u dimensions are more than %d", input->dim_count, INF_MAX_DIMS);
+    }
+
+    err = record_check_table(r, "shape", input->shape_offset,
+        input->dim_count, sizeof(int64_t));
+    if (err != NULL) {
+        return err;
+    }
+
+    switch (input->data_kind) {
+
+    case INF_DATA_ARENA:
+        if (!record_range_ok(input->data_offset, input->data_length,
+                arena_size))
+        {
+            return inf_err_new(INF_ERR_INVALID_ARG,
+                "the data lies outside the request arena");
+        }
+
+        return NULL;
+
+    case INF_DATA_SHM_REGION:
+        if (input->shm_region.len == 0
+            || input->data_offset > UINT64_MAX - input->data_length)
+        {
+            return inf_err_new(INF_ERR_INVALID_ARG,
+                "the shared-memory region has no name or no possible range");
+        }
+
+        return record_check_name(r, "shared-memory region",
+            input->shm_region);
+
+    default:
+        return inf_err_new(INF_ERR_INVALID_ARG, "unknown kind of data %u",
+            input->data_kind);
+    }
+}
+
+static inf_err_t *
+record_check_outputs(const inf_infer_record_t *r)
+{
+    inf_err_t *err = record_check_table(r, "outputs", r->output_offset,
+        r->output_count, sizeof(inf_record_output_t));
+    if (err != NULL) {
+        return err;
+    }
+
+    const inf_record_output_t *outputs = inf_infer_record_outputs(r);
+    for (uint32_t i = 0; i < r->output_count; i++) {
+        const inf_record_output_t *o = &outputs[i];
+
+        if (o->name.len == 0) {
+            return inf_err_new(INF_ERR_INVALID_ARG,
+                "output %u: the name is empty", i);
+        }
+
+        if (o->data_kind > INF_DATA_SHM_REGION
+            || (o->data_kind == INF_DATA_SHM_REGION
+                && (o->shm_region.len == 0
+                    || o->shm_offset > UINT64_MAX - o->shm_length)))
+        {
+            return inf_err_new(INF_ERR_INVALID_ARG,
+                "output %u: no place to write to (kind %u)", i,
+                o->data_kind);
+        }
+
+        err = record_check_name(r, "name", o->name);
+        if (err == NULL) {
+            err = record_check_name(r, "shared-memory region",
+                o->shm_region);
+        }
+        if (err != NULL) {
+            return inf_err_add(err, "output %u", i);
+        }
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+record_check_parameters(const inf_infer_record_t *r)
+{
+    inf_err_t *err = record_check_table(r, "parameters", r->parameter_offset,
+        r->parameter_count, sizeof(inf_record_parameter_t));
+    if (err != NULL) {
+        return err;
+    }
+
+    const inf_record_parameter_t *parameters = inf_infer_record_parameters(r);
+    for (uint32_t i = 0; i < r->parameter_count; i++) {
+        const inf_record_parameter_t *p = &parameters[i];
+
+        if (p->type > INF_PARAMETER_BYTES
+            || (p->type == INF_PARAMETER_BOOL && p->number.i != 0
+                && p->number.i != 1))
+        {
+            return inf_err_new(INF_ERR_INVALID_ARG,
+                "parameter %u: type %u with an impossible value", i,
+                p->type);
+        }
+
+        err = record_check_name(r, "name", p->name);
+        if (err == NULL) {
+            err = record_check_text(r, "text", p->text);
+        }
+        if (err != NULL) {
+            return inf_err_add(err, "parameter %u", i);
+        }
+    }
+
+    return NULL;
+}
+
+/* An empty table's offset means nothing. */
+static inf_err_t *
+record_check_table(const inf_infer_record_t *r, const char *what,
+    uint32_t offset, uint64_t count, uint64_t entry_size)
+{
+    if (count == 0) {
+        return NULL;
+    }
+
+    /* count is 32 bit and entries are small, so this cannot wrap. */
+    if (offset % RECORD_ALIGN != 0 || offset < sizeof(*r)
+        || !record_range_ok(offset, count * entry_size, r->size))
+    {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "%s: %llu entries at offset %u do not fit into %u bytes", what,
+            (unsigned long long) count, offset, r->size);
+    }
+
+    return NULL;
+}
+
+/* Names become C strings later, where a NUL would cut them. */
+static inf_err_t *
+record_check_name(const inf_infer_record_t *r, const char *what,
+    inf_ref_t ref)
+{
+    inf_err_t *err = record_check_text(r, what, ref);
+    if (err != NULL) {
+        return err;
+    }
+
+    if (ref.len > 0 && memchr(record_at(r, ref.offset), 0, ref.len) != NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "%s: holds a NUL byte", what);
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+record_check_text(const inf_infer_record_t *r, const char *what,
+    inf_ref_t ref)
+{
+    if (ref.len > 0 && !record_range_ok(ref.offset, ref.len, r->size)) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "%s: %u bytes at offset %u do not fit into %u bytes", what,
+            ref.len, ref.offset, r->size);
+    }
+
+    return NULL;
+}
+
+static const void *
+record_at(const inf_infer_record_t *r, uint32_t offset)
+{
+    return (const unsigned char *) r + offset;
+}
+
+static bool
+record_range_ok(uint64_t offset, uint64_t len, uint64_t size)
+{
+    return offset <= size && len <= size - offset;
+}
+
+/* Head and all tables. */
+static uint64_t
+builder_tables(const inf_response_builder_t *b)
+{
+    uint64_t size = sizeof(inf_response_record_t)
+        + b->output_count * (uint64_t) sizeof(inf_response_output_t)
+        + b->parameter_count * (uint64_t) sizeof(inf_record_parameter_t);
+
+    for (uint32_t i = 0; i < b->output_count; i++) {
+        size += b->outputs[i].dim_count * (uint64_t) sizeof(int64_t);
+        size += b->outputs[i].label_count * (uint64_t) sizeof(inf_ref_t);
+    }
+
+    return size;
+}
+
+static uint64_t
+builder_texts(const inf_response_builder_t *b)
+{
+    uint64_t size = b->error.len + b->model_name.len + b->id.len
+        + b->backend.len + b->instance.len;
+
+    for (uint32_t i = 0; i < b->output_count; i++) {
+        const inf_response_output_desc_t *o = &b->outputs[i];
+        size += o->name.len;
+        for (uint32_t k = 0; k < o->label_count; k++) {
+            size += o->labels[k].len;
+        }
+    }
+
+    for (uint32_t i = 0; i < b->parameter_count; i++) {
+        size += b->parameters[i].name.len + b->parameters[i].text.len;
+    }
+
+    return size;
+}
+
+static uint32_t
+writer_table(record_writer_t *w, uint64_t size)
+{
+    uint32_t at = (uint32_t) w->table;
+
+    w->table += size;
+    return at;
+}
+
+static inf_ref_t
+writer_text(record_writer_t *w, inf_slice_t text)
+{
+    inf_ref_t ref = { (uint32_t) w->text, (uint32_t) text.len };
+
+    if (text.len > 0) {
+        memcpy(w->base + w->text, text.data, text.len);
+    }
+
+    w->text += text.len;
+    return ref;
+}
+
+static void
+write_output(record_writer_t *w, inf_response_output_t *to,
+    const inf_response_output_desc_t *o)
+{
+    *to = (inf_response_output_t) {
+        .name = writer_text(w, o->name),
+        .datatype = o->datatype,
+        .dim_count = o->dim_count,
+        .shape_offset = writer_table(w, o->dim_count * sizeof(int64_t)),
+        .label_count = o->label_count,
+        .label_offset = writer_table(w, o->label_count * sizeof(inf_ref_t)),
+        .data_kind = o->data_kind,
+        .data_offset = o->data_offset,
+        .data_length = o->data_length
+    };
+
+    if (o->dim_count > 0) {
+        memcpy(w->base + to->shape_offset, o->shape,
+            o->dim_count * sizeof(int64_t));
+    }
+
+    inf_ref_t *labels = (void *) (w->base + to->label_offset);
+    for (uint32_t i = 0; i < o->label_count; i++) {
+        labels[i] = writer_text(w, o->labels[i]);
+    }
+}
+
+static void
+write_parameter(record_writer_t *w, inf_record_parameter_t *to,
+    const inf_response_parameter_desc_t *p)
+{
+    *to = (inf_record_parameter_t) {
+        .name = writer_text(w, p->name),
+        .type = (uint32_t) p->type,
+        .text = writer_text(w, p->text)
+    };
+
+    if (p->type == INF_PARAMETER_DOUBLE) {
+        to->number.d = p->d;
+    } else {
+        to->number.i = p->i;
+    }
+}

@@ -1,0 +1,345 @@
+/*
+ * channel.h - what crosses the wall between an nginx worker and the core.
+ *
+ * Owner    The worker makes and owns the rings, the request arena and the
+ *          doorbells; the core makes and owns the response arena.  Each arena
+ *          has one allocating side: a region is freed only by the side that
+ *          allocated it, when the other side has released it.
+ * Thread   Submission ring: one producer (the worker's event loop), one
+ *          consumer at a time in the core.  Completion ring: producers in the
+ *          core under a per-channel lock, one consumer (the worker).
+ * Units    Offsets and lengths are bytes, 64 bit; times are ns on
+ *          CLOCK_MONOTONIC (0: none).  Byte order is the machine's.
+ * Errors   An error crosses as a value: a status byte and a short text.
+ * Route    worker -> submission -> core -> completion -> worker.
+ *
+ * No pointer crosses.  Neither side believes an offset, a count or a length
+ * before it has checked it on a private copy.
+ */
+
+#ifndef INF_CHANNEL_H
+#define INF_CHANNEL_H
+
+#include <stdint.h>
+
+#define INF_CHANNEL_MAGIC       UINT64_C(0x314e4843464e49)   /* "INFCHN1"  */
+#define INF_CHANNEL_VERSION     1u      /* core N speaks N and N-1           */
+#define INF_CHANNEL_MIN_VERSION 1u
+
+#define INF_RING_ENTRIES        4096u   /* power of two                      */
+#define INF_RING_ENTRY_SIZE     64u
+#define INF_MAX_SLOTS           4096u   /* requests in flight per channel    */
+#define INF_ARENA_ALIGN         64u     /* of every region and tensor        */
+#define INF_RECORD_MAX          (16u << 20)   /* a flat record, tables+names */
+
+
+/* ---- registration: one SEQPACKET message with descriptors ---------------- */
+
+/*
+ * Sent over the registration socket.  WORKER: by a worker, with 5 descriptors
+ * (rings, request arena, submission doorbell, completion doorbell, core's end
+ * of the private control socket).  CONFIG: by the supervisor, with 1 (the
+ * configuration memfd, a serialised CoreConfig).
+ */
+typedef enum {
+    INF_HELLO_WORKER = 1,
+    INF_HELLO_CONFIG = 2
+} inf_hello_kind_t;
+
+#define INF_HELLO_WORKER_FDS 5
+#define INF_HELLO_CONFIG_FDS 1
+
+enum {                          /* index into the WORKER descriptors         */
+    INF_FD_RINGS = 0,
+    INF_FD_REQUEST_ARENA,
+    INF_FD_SUBMIT_BELL,
+    INF_FD_COMPLETE_BELL,
+    INF_FD_CONTROL
+};
+
+typedef struct {
+    uint64_t magic;
+    uint32_t version;           /* highest the sender speaks                 */
+    uint32_t min_version;       /* lowest                                    */
+    uint32_t size;              /* sizeof(inf_hello_t)                       */
+    uint32_t kind;              /* inf_hello_kind_t                          */
+    uint32_t pid;
+    uint32_t ring_entries;
+    uint32_t entry_size;
+    uint32_t slots;             /* submission slots                          */
+    uint64_t rings_size;
+    uint64_t request_arena_size;    /* of the sparse memfd                   */
+    uint64_t generation;        /* CONFIG: of the configuration              */
+    char     build[40];         /* NUL-terminated text for the log           */
+} inf_hello_t;
+
+/*
+ * The core's answer, on the private control socket, with 2 descriptors
+ * (response arena, pidfd of the core) when status is INF_OK and none
+ * otherwise.
+ */
+#define INF_WELCOME_FDS 2
+
+typedef struct {
+    uint64_t magic;
+    uint32_t version;           /* the one both will speak                   */
+    uint32_t size;              /* sizeof(inf_welcome_t)                     */
+    uint32_t status;            /* inf_status_t                              */
+    uint32_t pid;
+    uint64_t response_arena_size;
+    uint64_t generation;        /* of the configuration in force             */
+    char     build[40];
+    char     text[160];         /* why not, NUL-terminated                   */
+} inf_welcome_t;
+
+
+/* ---- rings --------------------------------------------------------------- */
+
+/* INF_OK, or 1 + inf_err_code_t. */
+typedef uint32_t inf_status_t;
+
+#define INF_OK                0u
+#define INF_STATUS(err_code)  (1u + (uint32_t) (err_code))
+#define INF_STATUS_CODE(s)    ((s) - 1u)
+
+/* One side's index of a ring; each alone on its cache line. */
+typedef struct {
+    _Alignas(64) uint32_t value;    /* atomic, monotonic modulo 2^32         */
+} inf_ring_index_t;
+
+/*
+ * The rings memfd: this header, then submissions, completions and slot state
+ * bytes at the offsets it names.  Consumers keep private copies of their own
+ * index and of all sizes; what is read from here is checked against them.
+ */
+typedef struct {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t ring_entries;
+    uint32_t entry_size;
+    uint32_t slots;
+    uint64_t submit_offset;
+    uint64_t complete_offset;
+    uint64_t slot_state_offset;
+
+    inf_ring_index_t submit_tail;       /* worker writes                     */
+    inf_ring_index_t submit_head;       /* core writes                       */
+    inf_ring_index_t submit_sleeping;   /* core sets 1, worker exchanges 0   */
+    inf_ring_index_t complete_tail;     /* core writes                       */
+    inf_ring_index_t complete_head;     /* worker writes                     */
+    inf_ring_index_t complete_sleeping; /* worker sets 1, core exchanges 0   */
+} inf_rings_header_t;
+
+typedef enum {
+    INF_SUBMIT_INFER   = 1,     /* record: inf_infer_record_t                */
+    INF_SUBMIT_CALL    = 2,     /* record: protobuf request of `method`      */
+    INF_SUBMIT_CANCEL  = 3,     /* slot, generation                          */
+    INF_SUBMIT_RELEASE = 4      /* offset: response region the worker is
+                                   done with                                 */
+} inf_submit_op_t;
+
+typedef struct {
+    uint8_t  op;                /* inf_submit_op_t                           */
+    uint8_t  flags;             /* INF_SUBMIT_FLAG_*                         */
+    uint16_t method;            /* CALL: inf_method_t                        */
+    uint32_t slot;
+    uint32_t generation;        /* of the slot; answers carry it back        */
+    uint32_t reserved;
+    uint64_t offset;            /* of the record in the request arena        */
+    uint64_t length;
+    uint64_t deadline_ns;       /* 0: none                                   */
+    uint64_t received_ns;       /* when the first byte arrived               */
+    uint8_t  pad[16];
+} inf_submission_t;
+
+#define INF_SUBMIT_FLAG_SUSPECT 0x01    /* was executing when a core died:
+                                           execute it alone                  */
+
+/* Independent flags; one completion may carry several. */
+#define INF_COMPLETE_RESPONSE 0x01      /* offset, length: a response record */
+#define INF_COMPLETE_FINAL    0x02      /* no more responses                 */
+#define INF_COMPLETE_RELEASED 0x04      /* nobody reads the request's bytes  */
+#define INF_COMPLETE_LAST     0x80      /* took the ring's last place: more may
+                                           wait in the core, so ring the
+                                           submission bell once it is popped;
+                                           core/channel's own, callers never
+                                           see it                            */
+
+typedef struct {
+    uint8_t  flags;
+    uint8_t  pad0[3];
+    uint32_t status;            /* inf_status_t of this response             */
+    uint32_t slot;
+    uint32_t generation;
+    uint64_t offset;            /* response arena: inf_response_record_t, or
+                                   the protobuf answer of a CALL             */
+    uint64_t length;
+    uint64_t queue_ns;          /* spent queued; 0 if never executed         */
+    uint64_t compute_ns;        /* spent in the backend                      */
+    uint32_t batch_size;        /* rows of the payload that ran it           */
+    uint8_t  pad1[12];
+} inf_completion_t;
+
+_Static_assert(sizeof(inf_submission_t) == INF_RING_ENTRY_SIZE, "entry");
+_Static_assert(sizeof(inf_completion_t) == INF_RING_ENTRY_SIZE, "entry");
+
+/*
+ * One byte per submission slot, stored by the core; after the core's death
+ * the worker decides from it alone what may be sent again.
+ */
+typedef enum {
+    INF_SLOT_FREE      = 0,
+    INF_SLOT_QUEUED    = 1,
+    INF_SLOT_EXECUTING = 2,
+    INF_SLOT_ANSWERED  = 3      /* a response has left the core              */
+} inf_slot_state_t;
+
+#define INF_SLOT_STATE_MASK 0x0f
+#define INF_SLOT_RETRYABLE  0x80        /* bit beside the state              */
+
+
+/* ---- calls: one protobuf message of the gRPC service, answered by one ---- */
+
+typedef enum {
+    INF_METHOD_SERVER_LIVE = 1,
+    INF_METHOD_SERVER_READY,
+    INF_METHOD_MODEL_READY,
+    INF_METHOD_SERVER_METADATA,
+    INF_METHOD_MODEL_METADATA,
+    INF_METHOD_MODEL_CONFIG,
+    INF_METHOD_MODEL_STATISTICS,
+    INF_METHOD_REPOSITORY_INDEX,
+    INF_METHOD_REPOSITORY_MODEL_LOAD,
+    INF_METHOD_REPOSITORY_MODEL_UNLOAD,
+    INF_METHOD_SYSTEM_SHM_STATUS,
+    INF_METHOD_SYSTEM_SHM_REGISTER,
+    INF_METHOD_SYSTEM_SHM_UNREGISTER,
+    INF_METHOD_CUDA_SHM_STATUS,
+    INF_METHOD_CUDA_SHM_REGISTER,
+    INF_METHOD_CUDA_SHM_UNREGISTER,
+    INF_METHOD_TRACE_SETTING,
+    INF_METHOD_LOG_SETTINGS
+} inf_method_t;
+
+/*
+ * A CALL that failed is answered with status != INF_OK and a record that is
+ * the bare error text (length bytes, no NUL).
+ */
+
+
+/* ---- flat records -------------------------------------------------------- */
+
+/* A text inside a record: offset from the record's first byte. */
+typedef struct {
+    uint32_t offset;
+    uint32_t len;
+} inf_ref_t;
+
+typedef enum {
+    INF_PROTOCOL_HTTP = 1,
+    INF_PROTOCOL_GRPC = 2
+} inf_protocol_t;
+
+#define INF_REQUEST_SEQUENCE_START  0x01    /* TRITONSERVER_REQUEST_FLAG_*   */
+#define INF_REQUEST_SEQUENCE_END    0x02
+#define INF_REQUEST_CORRELATION_STR 0x10    /* the id is a text              */
+#define INF_REQUEST_RAW_INPUT       0x20    /* one input, bytes only: name,
+                                               datatype and shape come from
+                                               the model                     */
+
+/* Tables are arrays at these offsets, 8-byte aligned, inside the record. */
+typedef struct {
+    uint32_t  size;             /* of the whole record, tables and texts     */
+    uint16_t  protocol;         /* inf_protocol_t                            */
+    uint16_t  flags;            /* INF_REQUEST_*                             */
+    inf_ref_t model_name;
+    int64_t   model_version;    /* -1: by policy                             */
+    inf_ref_t id;
+    inf_ref_t correlation_text;
+    uint64_t  correlation_id;
+    uint64_t  priority;
+    uint64_t  timeout_us;
+    uint32_t  input_count;
+    uint32_t  input_offset;     /* inf_record_input_t[]                      */
+    uint32_t  output_count;     /* requested; 0: all                         */
+    uint32_t  output_offset;    /* inf_record_output_t[]                     */
+    uint32_t  parameter_count;
+    uint32_t  parameter_offset; /* inf_record_parameter_t[]                  */
+} inf_infer_record_t;
+
+typedef enum {
+    INF_DATA_ARENA      = 0,    /* offset, length in the request arena       */
+    INF_DATA_SHM_REGION = 1     /* a registered region, named by shm_region  */
+} inf_data_kind_t;
+
+typedef struct {
+    inf_ref_t name;
+    uint32_t  datatype;         /* inf_datatype_t                            */
+    uint32_t  dim_count;
+    uint32_t  shape_offset;     /* int64_t[dim_count] inside the record      */
+    uint32_t  data_kind;        /* inf_data_kind_t                           */
+    inf_ref_t shm_region;
+    uint64_t  data_offset;
+    uint64_t  data_length;
+} inf_record_input_t;
+
+typedef struct {
+    inf_ref_t name;
+    uint32_t  classification;   /* k, 0: off.  The core adds labels then     */
+    uint32_t  data_kind;        /* inf_data_kind_t; SHM: write there         */
+    inf_ref_t shm_region;
+    uint64_t  shm_offset;
+    uint64_t  shm_length;
+} inf_record_output_t;
+
+typedef enum {                  /* as TRITONSERVER_ParameterType             */
+    INF_PARAMETER_STRING = 0,
+    INF_PARAMETER_INT    = 1,
+    INF_PARAMETER_BOOL   = 2,
+    INF_PARAMETER_DOUBLE = 3,
+    INF_PARAMETER_BYTES  = 4
+} inf_parameter_type_t;
+
+typedef struct {
+    inf_ref_t name;
+    uint32_t  type;             /* inf_parameter_type_t                      */
+    uint32_t  reserved;
+    inf_ref_t text;             /* STRING, BYTES                             */
+    union {
+        int64_t i;              /* INT; BOOL as 0 or 1                       */
+        double  d;
+    } number;
+} inf_record_parameter_t;
+
+/* In the response arena; freed as one region with its outputs' bytes' regions
+   when the worker sends RELEASE for its offset. */
+typedef struct {
+    uint32_t  size;             /* of record, tables and texts               */
+    uint32_t  status;           /* inf_status_t                              */
+    inf_ref_t error;            /* text, when status is not INF_OK           */
+    inf_ref_t model_name;
+    int64_t   model_version;
+    inf_ref_t id;
+    inf_ref_t backend;          /* for logs                                  */
+    inf_ref_t instance;
+    uint32_t  output_count;
+    uint32_t  output_offset;    /* inf_response_output_t[]                   */
+    uint32_t  parameter_count;
+    uint32_t  parameter_offset; /* inf_record_parameter_t[]                  */
+    uint32_t  batch_dim;        /* 1: the first dimension is the batch       */
+    uint32_t  reserved;
+} inf_response_record_t;
+
+typedef struct {
+    inf_ref_t name;
+    uint32_t  datatype;
+    uint32_t  dim_count;
+    uint32_t  shape_offset;     /* int64_t[dim_count] inside the record      */
+    uint32_t  label_count;      /* of the labels table, 0: none              */
+    uint32_t  label_offset;     /* inf_ref_t[label_count] inside the record  */
+    uint32_t  data_kind;        /* inf_data_kind_t                           */
+    uint64_t  data_offset;      /* in the response arena                     */
+    uint64_t  data_length;
+} inf_response_output_t;
+
+#endif /* INF_CHANNEL_H */

@@ -1,0 +1,38 @@
+/*
+ * backend.h - one backend: a shared library, its settings, its state.
+ *
+ * Owner    The lifecycle's backend table owns it until the server ends;
+ *          models refer to it.
+ * Thread   fields are set while it is loaded, then read by anyone; state is
+ *          the backend's own business.
+ * Units    none.
+ * Errors   none here.
+ * Route    repository finds the library, abi opens it and fills this in.
+ */
+
+#ifndef INF_MODEL_BACKEND_H
+#define INF_MODEL_BACKEND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/queue.h"
+#include "core/model/instance_groups.h"
+
+typedef struct inf_backend_s {
+    inf_link_t  link;               /* in the backend table                  */
+    char       *name;
+    char       *library;            /* full path                             */
+    char       *dir;                /* of the library: its artifacts         */
+    void       *config_message;     /* abi's: {"cmdline":{...}}              */
+    void       *state;
+    uint32_t    execution_policy;   /* TRITONBACKEND_ExecutionPolicy         */
+    bool        parallel_loading;
+
+    inf_preferred_group_t *preferred;   /* GetBackendAttribute's             */
+    uint32_t               preferred_count;
+
+    void       *plugin;             /* abi's: handle and entry points        */
+} inf_backend_t;
+
+#endif /* INF_MODEL_BACKEND_H */

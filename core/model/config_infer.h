@@ -1,0 +1,26 @@
+/*
+ * config_infer.h - name, backend, platform and model file from what the
+ *                  model's directory holds.
+ *
+ * Owner    The message stays the caller's; it is changed in place.
+ * Thread   one at a time per message.
+ * Units    none.
+ * Errors   INVALID_ARG: nothing tells the backend.  INTERNAL: unreadable
+ *          directory.
+ * Route    reader: parse -> [infer] -> normalise -> validate
+ *
+ * Looks into the version directory whose name sorts first as text, so "10"
+ * comes before "9"; names that are no version are passed over.
+ */
+
+#ifndef INF_MODEL_CONFIG_INFER_H
+#define INF_MODEL_CONFIG_INFER_H
+
+#include "core/base/error.h"
+#include "core/model/config_storage.h"
+#include "model_config.pb-c.h"
+
+INF_CHECK inf_err_t *inf_config_infer(Inference__ModelConfig *msg,
+    const inf_storage_t *st, const char *model_dir, const char *model_name);
+
+#endif /* INF_MODEL_CONFIG_INFER_H */

@@ -1,0 +1,277 @@
+#include "core/model/config_load.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/model/config_infer.h"
+#include "core/model/config_normalize.h"
+#include "core/model/config_validate.h"
+#include "core/proto/config_json.h"
+#include "core/proto/message.h"
+#include "core/proto/text_format.h"
+
+/* What a model directory says, on its way to a configuration. */
+typedef struct {
+    const inf_storage_t        *st;
+    const char                 *model_dir;
+    const char                 *model_name;
+    const inf_config_options_t *opt;
+    char                       *file;       /* NULL: there is none         */
+    Inference__ModelConfig     *msg;
+} load_t;
+
+static inf_err_t *load_make(load_t *l, inf_model_config_t **out);
+static inf_err_t *load_parse(load_t *l);
+static inf_err_t *load_override(load_t *l);
+static inf_err_t *load_find_file(load_t *l);
+static inf_err_t *load_find_named(load_t *l);
+static inf_err_t *load_probe(load_t *l, const char *name);
+static inf_err_t *load_no_file(load_t *l);
+static inf_err_t *load_file(load_t *l);
+static const char *load_origin(const load_t *l);
+static void load_rules(const Inference__ModelConfig *msg,
+    const char *model_name, const inf_config_options_t *opt,
+    inf_findings_t *f);
+
+inf_err_t *
+inf_model_config_read(const inf_storage_t *st, const char *model_dir,
+    const char *model_name, const inf_config_options_t *opt,
+    inf_model_config_t **out)
+{
+    load_t l = { st, model_dir, model_name, opt, NULL, NULL };
+    inf_model_config_t *c;
+
+    inf_err_t *err = load_make(&l, &c);
+    if (err != NULL) {
+        return err;
+    }
+
+    inf_findings_t f;
+    inf_findings_init(&f);
+    load_rules(c->msg, model_name, opt, &f);
+    err = inf_findings_error(&f);
+    inf_findings_fini(&f);
+
+    if (err != NULL) {
+        err = inf_err_add(err, "%s", c->origin);
+        inf_model_config_unref(c);
+        return err;
+    }
+
+    *out = c;
+    return NULL;
+}
+
+void
+inf_model_config_check(const inf_storage_t *st, const char *model_dir,
+    const char *model_name, const inf_config_options_t *opt,
+    inf_findings_t *f, inf_model_config_t **out)
+{
+    load_t l = { st, model_dir, model_name, opt, NULL, NULL };
+    inf_model_config_t *c = NULL;
+
+    inf_err_t *err = load_make(&l, &c);
+    if (err != NULL) {
+        inf_findings_add(f, inf_err_code(err), "", "%s", inf_err_msg(err));
+        inf_err_free(err);
+        *out = NULL;
+        return;
+    }
+
+    load_rules(c->msg, model_name, opt, f);
+    *out = c;
+}
+
+/* Parsed, completed from the directory and normalised; no rules yet. */
+static inf_err_t *
+load_make(load_t *l, inf_model_config_t **out)
+{
+    inf_err_t *err = load_parse(l);
+    if (err != NULL) {
+        free(l->file);
+        return err;
+    }
+
+    err = inf_config_infer(l->msg, l->st, l->model_dir, l->model_name);
+    if (err == NULL) {
+        err = inf_config_normalize(l->msg);
+    }
+
+    if (err != NULL) {
+        err = inf_err_add(err, "%s", load_origin(l));
+
+    } else {
+        err = inf_model_config_new(l->msg, l->file, load_origin(l), out);
+    }
+
+    if (err != NULL) {
+        inf_message_free(&l->msg->base);
+    }
+
+    free(l->file);
+    return err;
+}
+
+static inf_err_t *
+load_parse(load_t *l)
+{
+    if (l->opt->override_json.data != NULL) {
+        return load_override(l);
+    }
+
+    inf_err_t *err = load_find_file(l);
+    if (err != NULL) {
+        return err;
+    }
+
+    return l->file == NULL ? load_no_file(l) : load_file(l);
+}
+
+static inf_err_t *
+load_override(load_t *l)
+{
+    inf_err_t *err = inf_model_config_from_json(l->opt->override_json,
+        &l->msg);
+    if (err != NULL) {
+        return inf_err_recode(inf_err_add(err, "Invalid config override"),
+            INF_ERR_INVALID_ARG);
+    }
+
+    return NULL;
+}
+
+/* Sets l->file, or leaves it NULL when there is none. */
+static inf_err_t *
+load_find_file(load_t *l)
+{
+    const char *name = l->opt->config_name;
+
+    if (name != NULL && name[0] != '\0') {
+        inf_err_t *err = load_find_named(l);
+        if (err != NULL || l->file != NULL) {
+            return err;
+        }
+    }
+
+    return load_probe(l, "config.pbtxt");
+}
+
+static inf_err_t *
+load_find_named(load_t *l)
+{
+    const char *name = l->opt->config_name;
+
+    if (strchr(name, '/') != NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "model configuration name "
+            "'%s' must not contain a slash", name);
+    }
+
+    size_t len = strlen(name) + sizeof("configs/.pbtxt");
+    char *relative = malloc(len);
+    if (relative == NULL) {
+        return inf_err_nomem();
+    }
+
+    memcpy(relative, "configs/", 8);
+    memcpy(relative + 8, name, strlen(name));
+    memcpy(relative + 8 + strlen(name), ".pbtxt", 7);
+
+    inf_err_t *err = load_probe(l, relative);
+    free(relative);
+    return err;
+}
+
+static inf_err_t *
+load_probe(load_t *l, const char *name)
+{
+    char *path = inf_path_join(l->model_dir, name);
+    if (path == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_entry_t entry;
+    inf_err_t *err = inf_storage_stat(l->st, path, &entry);
+    if (err == NULL) {
+        l->file = path;
+        return NULL;
+    }
+
+    free(path);
+    if (inf_err_code(err) == INF_ERR_NOT_FOUND) {
+        inf_err_free(err);
+        return NULL;
+    }
+
+    return err;
+}
+
+/* The backend is asked for everything then, unless the mode is strict. */
+static inf_err_t *
+load_no_file(load_t *l)
+{
+    if (!l->opt->auto_complete) {
+        return inf_err_new(INF_ERR_INTERNAL, "failed to open text file for "
+            "read %s/config.pbtxt: No such file or directory",
+            l->model_dir);
+    }
+
+    ProtobufCMessage *msg;
+    inf_err_t *err = inf_message_new(&inference__model_config__descriptor,
+        &msg);
+    if (err == NULL) {
+        l->msg = (Inference__ModelConfig *) msg;
+    }
+
+    return err;
+}
+
+static inf_err_t *
+load_file(load_t *l)
+{
+    char *text;
+    size_t len;
+
+    inf_err_t *err = inf_storage_read(l->st, l->file, INF_CONFIG_FILE_MAX,
+        &text, &len);
+    if (err != NULL) {
+        return inf_err_recode(inf_err_add(err, "failed to open text file "
+            "for read %s", l->file), INF_ERR_INTERNAL);
+    }
+
+    ProtobufCMessage *msg;
+    err = inf_text_parse(&inference__model_config__descriptor,
+        inf_slice(text, len), l->file, &msg);
+    free(text);
+
+    if (err != NULL) {
+        return inf_err_recode(inf_err_add(err, "failed to read text proto"),
+            INF_ERR_INTERNAL);
+    }
+
+    l->msg = (Inference__ModelConfig *) msg;
+    return NULL;
+}
+
+static const char *
+load_origin(const load_t *l)
+{
+    if (l->opt->override_json.data != NULL) {
+        return "config override";
+    }
+
+    return l->file != NULL ? l->file : l->model_dir;
+}
+
+static void
+load_rules(const Inference__ModelConfig *msg, const char *model_name,
+    const inf_config_options_t *opt, inf_findings_t *f)
+{
+    inf_config_find(msg, opt->auto_complete ? INF_RULES_MODEL
+        : INF_RULES_MODEL | INF_RULES_TENSORS, f);
+
+    if (strcmp(msg->name, model_name) != 0) {
+        inf_findings_add(f, INF_ERR_INVALID_ARG, "name", "unexpected "
+            "directory name '%s' for model '%s', directory name must equal "
+            "model name", model_name, msg->name);
+    }
+}

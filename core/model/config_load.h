@@ -1,0 +1,46 @@
+/*
+ * config_load.h - from a model's directory to a checked configuration.
+ *
+ * Owner    The configuration belongs to the caller (one reference).
+ * Thread   any; nothing is shared between calls.
+ * Units    none.
+ * Errors   INTERNAL: file missing in strict mode, unreadable, or not in text
+ *          format (file:line:column: key).  INVALID_ARG: a rule is broken
+ *          (file: key: what would be right), or the override is not JSON.
+ * Route    storage -> [reader: parse, infer, normalise, validate] -> loader
+ */
+
+#ifndef INF_MODEL_CONFIG_LOAD_H
+#define INF_MODEL_CONFIG_LOAD_H
+
+#include <stdbool.h>
+
+#include "core/base/slice.h"
+#include "core/model/config_findings.h"
+#include "core/model/config_shared.h"
+#include "core/model/config_storage.h"
+
+/* A longer file is refused before it is parsed. */
+#define INF_CONFIG_FILE_MAX ((size_t) 16 << 20)
+
+typedef struct {
+    bool        auto_complete;  /* false: strict                           */
+    const char *config_name;    /* configs/<name>.pbtxt first; NULL: none  */
+    inf_slice_t override_json;  /* data NULL: read the file                */
+} inf_config_options_t;
+
+/* model_dir is a whole path in st's spelling, without a trailing slash. */
+INF_CHECK inf_err_t *inf_model_config_read(const inf_storage_t *st,
+    const char *model_dir, const char *model_name,
+    const inf_config_options_t *opt, inf_model_config_t **out);
+
+/*
+ * The same without stopping at the first broken rule: everything found is
+ * added to f.  *out may be set even then; it is NULL if nothing could be
+ * parsed.
+ */
+void inf_model_config_check(const inf_storage_t *st, const char *model_dir,
+    const char *model_name, const inf_config_options_t *opt,
+    inf_findings_t *f, inf_model_config_t **out);
+
+#endif /* INF_MODEL_CONFIG_LOAD_H */

@@ -1,0 +1,23 @@
+/*
+ * config_normalize.h - the defaults that every reader may rely on.
+ *
+ * Owner    The message stays the caller's; it is changed in place.
+ * Thread   one at a time per message.
+ * Units    none.
+ * Errors   out of memory.
+ * Route    reader: infer -> [normalise] -> validate; again after a backend
+ *          has completed the configuration.
+ *
+ * Instance groups have their own file: they need the backend's wishes.
+ */
+
+#ifndef INF_MODEL_CONFIG_NORMALIZE_H
+#define INF_MODEL_CONFIG_NORMALIZE_H
+
+#include "core/base/error.h"
+#include "model_config.pb-c.h"
+
+/* Twice is as good as once. */
+INF_CHECK inf_err_t *inf_config_normalize(Inference__ModelConfig *msg);
+
+#endif /* INF_MODEL_CONFIG_NORMALIZE_H */

@@ -1,0 +1,58 @@
+#include "core/model/config_shared.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/proto/message.h"
+
+inf_err_t *
+inf_model_config_new(Inference__ModelConfig *msg, const char *file,
+    const char *origin, inf_model_config_t **out)
+{
+    inf_model_config_t *c = calloc(1, sizeof(*c));
+    if (c == NULL) {
+        return inf_err_nomem();
+    }
+
+    c->file = file != NULL ? strdup(file) : NULL;
+    c->origin = strdup(origin);
+    if (c->origin == NULL || (file != NULL && c->file == NULL)) {
+        free(c->file);
+        free(c->origin);
+        free(c);
+        return inf_err_nomem();
+    }
+
+    c->msg = msg;
+    atomic_init(&c->refs, 1);
+    *out = c;
+    return NULL;
+}
+
+inf_model_config_t *
+inf_model_config_ref(inf_model_config_t *c)
+{
+    atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+    return c;
+}
+
+void
+inf_model_config_unref(inf_model_config_t *c)
+{
+    if (c == NULL
+        || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
+    {
+        return;
+    }
+
+    inf_message_free(&c->msg->base);
+    free(c->file);
+    free(c->origin);
+    free(c);
+}
+
+bool
+inf_config_is_ensemble(const Inference__ModelConfig *msg)
+{
+    return strcmp(msg->platform, "ensemble") == 0;
+}

@@ -1,0 +1,109 @@
+/*
+ * config_storage.h - files as the model room sees them: a table of functions
+ *                    that the repository room fills in, once per storage.
+ *
+ * Owner    Who opened a storage closes it.  Names, bytes and paths given out
+ *          belong to the caller.
+ * Thread   any; an open storage is not changed by its functions.
+ * Units    bytes; times are ns since 1970.
+ * Errors   NOT_FOUND: nothing there.  INTERNAL: the storage failed (text says
+ *          how).  INVALID_ARG: not a regular file, or larger than the limit.
+ *          UNSUPPORTED: a path that leaves the directory it must stay in.
+ * Route    repository -> [storage] -> configuration, labels, scan
+ *
+ * Paths are whole and in the storage's own spelling: "/srv/models/m" here,
+ * "s3://bucket/models/m" elsewhere.
+ */
+
+#ifndef INF_MODEL_CONFIG_STORAGE_H
+#define INF_MODEL_CONFIG_STORAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/error.h"
+
+typedef struct inf_storage_s inf_storage_t;
+
+typedef enum {
+    INF_ENTRY_FILE,         /* symbolic links are followed                 */
+    INF_ENTRY_DIR,
+    INF_ENTRY_OTHER,        /* device, socket, fifo                        */
+    INF_ENTRY_BROKEN        /* dangling or looping link, no permission     */
+} inf_entry_kind_t;
+
+typedef struct {
+    char             *name;         /* last component; NULL from stat      */
+    inf_entry_kind_t  kind;
+    int               errnum;       /* why BROKEN                          */
+    uint64_t          size;         /* of a FILE                           */
+    int64_t           changed_ns;   /* later of content and attributes     */
+} inf_entry_t;
+
+typedef struct {
+    inf_entry_t *items;             /* sorted by name, bytewise            */
+    size_t       count;
+} inf_entries_t;
+
+typedef struct {
+    void (*close)(inf_storage_t *st);
+
+    /* One bad entry is an entry of kind BROKEN, never a failed listing. */
+    inf_err_t *(*list)(const inf_storage_t *st, const char *dir,
+        inf_entries_t *out);
+
+    inf_err_t *(*stat)(const inf_storage_t *st, const char *path,
+        inf_entry_t *out);
+
+    /* NUL-terminated, though the bytes may hold NULs of their own. */
+    inf_err_t *(*read)(const inf_storage_t *st, const char *path,
+        size_t limit, char **data, size_t *len);
+
+    /* UNSUPPORTED unless path, with links resolved, stays within dir. */
+    inf_err_t *(*contain)(const inf_storage_t *st, const char *dir,
+        const char *path);
+
+    /* A directory of the local disk with dir's content, and its return. */
+    inf_err_t *(*localize)(inf_storage_t *st, const char *dir, char **local);
+    void (*release)(inf_storage_t *st, char *local);
+} inf_storage_ops_t;
+
+struct inf_storage_s {
+    const inf_storage_ops_t *ops;
+};
+
+INF_CHECK inf_err_t *inf_storage_list(const inf_storage_t *st,
+    const char *dir, inf_entries_t *out);
+INF_CHECK inf_err_t *inf_storage_stat(const inf_storage_t *st,
+    const char *path, inf_entry_t *out);
+INF_CHECK inf_err_t *inf_storage_read(const inf_storage_t *st,
+    const char *path, size_t limit, char **data, size_t *len);
+INF_CHECK inf_err_t *inf_storage_contain(const inf_storage_t *st,
+    const char *dir, const char *path);
+INF_CHECK inf_err_t *inf_storage_localize(inf_storage_t *st, const char *dir,
+    char **local);
+
+/* Takes local back; local may be NULL. */
+void inf_storage_release(inf_storage_t *st, char *local);
+
+/* st may be NULL. */
+void inf_storage_close(inf_storage_t *st);
+
+/* For implementations: adds name (copied); false when out of memory. */
+bool inf_entries_add(inf_entries_t *e, const inf_entry_t *entry,
+    const char *name);
+void inf_entries_sort(inf_entries_t *e);
+const inf_entry_t *inf_entries_find(const inf_entries_t *e, const char *name);
+void inf_entries_fini(inf_entries_t *e);
+
+/* "dir/name", malloc'ed; NULL when out of memory. */
+char *inf_path_join(const char *dir, const char *name);
+
+/*
+ * Whether a relative path can't leave its directory by its words alone: not
+ * empty, not absolute, no ".." component.  Links are contain's job.
+ */
+bool inf_path_is_inner(const char *path);
+
+#endif /* INF_MODEL_CONFIG_STORAGE_H */

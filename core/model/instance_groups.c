@@ -1,0 +1,615 @@
+#include "core/model/instance_groups.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/buf.h"
+#include "core/model/config_edit.h"
+
+typedef Inference__ModelInstanceGroup group_t;
+
+#define KIND_AUTO  INFERENCE__MODEL_INSTANCE_GROUP__KIND__KIND_AUTO
+#define KIND_GPU   INFERENCE__MODEL_INSTANCE_GROUP__KIND__KIND_GPU
+#define KIND_CPU   INFERENCE__MODEL_INSTANCE_GROUP__KIND__KIND_CPU
+#define KIND_MODEL INFERENCE__MODEL_INSTANCE_GROUP__KIND__KIND_MODEL
+
+/* A group under test, for the texts. */
+typedef struct {
+    const Inference__ModelConfig *msg;
+    const group_t                *group;
+    size_t                        index;
+    const inf_gpus_t             *gpus;
+    inf_findings_t               *findings;
+} check_t;
+
+static bool groups_apply(const Inference__ModelConfig *msg);
+static inf_err_t *groups_add_default(Inference__ModelConfig *msg,
+    const inf_instance_host_t *host);
+static inf_err_t *default_take(group_t *group,
+    const inf_preferred_group_t *wish, const inf_gpus_t *gpus, bool *taken);
+static inf_err_t *group_normalize(Inference__ModelConfig *msg, size_t index,
+    const inf_instance_host_t *host);
+static inf_err_t *group_name(const Inference__ModelConfig *msg,
+    group_t *group, size_t index);
+static void group_resolve_auto(group_t *group, const inf_gpus_t *gpus);
+static inf_err_t *group_prefer(group_t *group,
+    const inf_instance_host_t *host);
+static int32_t group_default_count(const group_t *group,
+    const char *backend);
+static inf_err_t *group_all_gpus(group_t *group, const inf_gpus_t *gpus);
+static bool gpu_is_supported(const inf_gpus_t *gpus, int64_t id);
+static int32_t count_of(uint64_t wish);
+static inf_instance_kind_t kind_of(const group_t *group);
+static void check_group(const check_t *c);
+static void check_gpus(const check_t *c);
+static void check_gpu_ids(const check_t *c);
+static void check_profiles(const check_t *c);
+static void check_total(const Inference__ModelConfig *msg,
+    inf_findings_t *f);
+static void check_add(const check_t *c, inf_err_code_t code,
+    const char *field, const char *text);
+static bool profile_is_valid(const char *profile);
+static uint64_t group_instances(const group_t *group);
+static inf_err_t *spec_fill(inf_instance_spec_t *spec, const group_t *group,
+    size_t index, int32_t k, int32_t device);
+static char *spec_host_policy(const group_t *group, int32_t device);
+static bool spec_secondary(inf_instance_spec_t *spec, const group_t *group);
+
+inf_err_t *
+inf_instance_groups_normalize(Inference__ModelConfig *msg,
+    const inf_instance_host_t *host)
+{
+    if (!groups_apply(msg)) {
+        return NULL;
+    }
+
+    if (msg->n_instance_group == 0) {
+        inf_err_t *err = groups_add_default(msg, host);
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    for (size_t i = 0; i < msg->n_instance_group; i++) {
+        inf_err_t *err = group_normalize(msg, i, host);
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    return NULL;
+}
+
+inf_err_t *
+inf_instance_groups_validate(const Inference__ModelConfig *msg,
+    const inf_gpus_t *gpus)
+{
+    inf_findings_t f;
+    inf_findings_init(&f);
+    inf_instance_groups_find(msg, gpus, &f);
+    inf_err_t *err = inf_findings_error(&f);
+    inf_findings_fini(&f);
+    return err;
+}
+
+void
+inf_instance_groups_find(const Inference__ModelConfig *msg,
+    const inf_gpus_t *gpus, inf_findings_t *f)
+{
+    if (!groups_apply(msg)) {
+        return;
+    }
+
+    if (msg->n_instance_group == 0) {
+        inf_findings_add(f, INF_ERR_INVALID_ARG, "instance_group",
+            "must specify one or more 'instance group's for %s", msg->name);
+    }
+
+    for (size_t i = 0; i < msg->n_instance_group; i++) {
+        check_t c = { msg, msg->instance_group[i], i, gpus, f };
+        check_group(&c);
+    }
+
+    check_total(msg, f);
+}
+
+inf_err_t *
+inf_instance_specs_make(const Inference__ModelConfig *msg,
+    inf_instance_specs_t *out)
+{
+    uint64_t total = 0;
+
+    *out = (inf_instance_specs_t) { NULL, 0 };
+    for (size_t i = 0; i < msg->n_instance_group; i++) {
+        total += group_instances(msg->instance_group[i]);
+    }
+
+    out->items = calloc((size_t) total + 1, sizeof(*out->items));
+    if (out->items == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (size_t i = 0; i < msg->n_instance_group; i++) {
+        const group_t *group = msg->instance_group[i];
+        size_t devices = group->kind == KIND_GPU ? group->n_gpus : 1;
+
+        for (int32_t k = 0; k < group->count; k++) {
+            for (size_t d = 0; d < devices; d++) {
+                int32_t device = group->kind == KIND_GPU ? group->gpus[d] : 0;
+                inf_err_t *err = spec_fill(&out->items[out->count++], group,
+                    i, k, device);
+                if (err != NULL) {
+                    inf_instance_specs_fini(out);
+                    return err;
+                }
+            }
+        }
+    }
+
+    return NULL;
+}
+
+void
+inf_instance_specs_fini(inf_instance_specs_t *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        free(s->items[i].name);
+        free(s->items[i].host_policy);
+        free(s->items[i].secondary);
+    }
+
+    free(s->items);
+    *s = (inf_instance_specs_t) { NULL, 0 };
+}
+
+static bool
+groups_apply(const Inference__ModelConfig *msg)
+{
+    return msg->scheduling_choice_case
+        != INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_ENSEMBLE_SCHEDULING;
+}
+
+/* Named like the model; the first wish that can be met shapes it. */
+static inf_err_t *
+groups_add_default(Inference__ModelConfig *msg,
+    const inf_instance_host_t *host)
+{
+    group_t *group;
+    inf_err_t *err = inf_config_put_message(&msg->base, "instance_group",
+        &group);
+    if (err == NULL) {
+        err = inf_config_put_text(&group->base, "name", msg->name);
+    }
+
+    bool taken = false;
+    for (size_t i = 0; err == NULL && !taken && i < host->preferred_count;
+        i++)
+    {
+        err = default_take(group, &host->preferred[i], &host->gpus, &taken);
+    }
+
+    return err;
+}
+
+static inf_err_t *
+default_take(group_t *group, const inf_preferred_group_t *wish,
+    const inf_gpus_t *gpus, bool *taken)
+{
+    bool gpu = wish->kind == INF_INSTANCE_GPU;
+    if (gpu && gpus->count == 0) {
+        return NULL;
+    }
+
+    for (size_t i = 0; i < wish->gpu_count; i++) {
+        bool listed = wish->gpus[i] <= INT32_MAX && (gpu
+            ? gpu_is_supported(gpus, (int64_t) wish->gpus[i])
+            : wish->kind == INF_INSTANCE_AUTO);
+
+        if (listed) {
+            inf_err_t *err = inf_config_put_int(&group->base, "gpus",
+                (int64_t) wish->gpus[i]);
+            if (err != NULL) {
+                return err;
+            }
+        }
+    }
+
+    if (gpu && wish->gpu_count > 0 && group->n_gpus == 0) {
+        return NULL;                    /* none of those it wants is here */
+    }
+
+    switch (wish->kind) {
+    case INF_INSTANCE_AUTO:
+        group->kind = KIND_AUTO;
+        break;
+    case INF_INSTANCE_CPU:
+        group->kind = KIND_CPU;
+        break;
+    case INF_INSTANCE_GPU:
+        group->kind = KIND_GPU;
+        break;
+    case INF_INSTANCE_MODEL:
+        group->kind = KIND_MODEL;
+        break;
+    }
+
+    group->count = count_of(wish->count);
+    *taken = true;
+    return NULL;
+}
+
+static inf_err_t *
+group_normalize(Inference__ModelConfig *msg, size_t index,
+    const inf_instance_host_t *host)
+{
+    group_t *group = msg->instance_group[index];
+
+    inf_err_t *err = group_name(msg, group, index);
+    if (err != NULL) {
+        return err;
+    }
+
+    group_resolve_auto(group, &host->gpus);
+    err = group_prefer(group, host);
+    if (err != NULL) {
+        return err;
+    }
+
+    if (group->count < 1) {
+        group->count = group_default_count(group, msg->backend);
+    }
+
+    return group_all_gpus(group, &host->gpus);
+}
+
+static inf_err_t *
+group_name(const Inference__ModelConfig *msg, group_t *group, size_t index)
+{
+    if (group->name[0] != '\0') {
+        return NULL;
+    }
+
+    char *name = NULL;
+    if (asprintf(&name, "%s_%zu", msg->name, index) < 0) {
+        return inf_err_nomem();
+    }
+
+    inf_err_t *err = inf_config_put_text(&group->base, "name", name);
+    free(name);
+    return err;
+}
+
+static void
+group_resolve_auto(group_t *group, const inf_gpus_t *gpus)
+{
+    if (group->kind != KIND_AUTO) {
+        return;
+    }
+
+    group->kind = gpus->count > 0 ? KIND_GPU : KIND_CPU;
+    for (size_t i = 0; i < group->n_gpus; i++) {
+        if (!gpu_is_supported(gpus, group->gpus[i])) {
+            group->kind = KIND_CPU;
+        }
+    }
+}
+
+/* What the configuration left open, from wishes of the same kind. */
+static inf_err_t *
+group_prefer(group_t *group, const inf_instance_host_t *host)
+{
+    for (size_t i = 0; i < host->preferred_count; i++) {
+        const inf_preferred_group_t *wish = &host->preferred[i];
+        if (wish->kind != kind_of(group)) {
+            continue;
+        }
+
+        if (group->kind == KIND_GPU && group->n_gpus == 0
+            && wish->gpu_count > 0)
+        {
+            for (size_t k = 0; k < wish->gpu_count; k++) {
+                if (wish->gpus[k] > INT32_MAX
+                    || !gpu_is_supported(&host->gpus,
+                        (int64_t) wish->gpus[k]))
+                {
+                    continue;
+                }
+
+                inf_err_t *err = inf_config_put_int(&group->base, "gpus",
+                    (int64_t) wish->gpus[k]);
+                if (err != NULL) {
+                    return err;
+                }
+            }
+
+            if (group->n_gpus == 0) {
+                continue;
+            }
+        }
+
+        if (group->count < 1) {
+            group->count = count_of(wish->count);
+        }
+    }
+
+    return NULL;
+}
+
+static int32_t
+group_default_count(const group_t *group, const char *backend)
+{
+    bool two = group->kind == KIND_CPU
+        && (strcmp(backend, "onnxruntime") == 0
+            || strcmp(backend, "tensorflow") == 0);
+    return two ? 2 : 1;
+}
+
+static inf_err_t *
+group_all_gpus(group_t *group, const inf_gpus_t *gpus)
+{
+    if (group->kind != KIND_GPU || group->n_gpus > 0) {
+        return NULL;
+    }
+
+    for (size_t i = 0; i < gpus->count; i++) {
+        inf_err_t *err = inf_config_put_int(&group->base, "gpus",
+            gpus->ids[i]);
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    return NULL;
+}
+
+static bool
+gpu_is_supported(const inf_gpus_t *gpus, int64_t id)
+{
+    for (size_t i = 0; i < gpus->count; i++) {
+        if (gpus->ids[i] == id) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+static int32_t
+count_of(uint64_t wish)
+{
+    return wish > INT32_MAX ? INT32_MAX : (int32_t) wish;
+}
+
+/* The ABI and the .proto file number the kinds differently. */
+static inf_instance_kind_t
+kind_of(const group_t *group)
+{
+    switch (group->kind) {
+    case KIND_GPU:
+        return INF_INSTANCE_GPU;
+    case KIND_CPU:
+        return INF_INSTANCE_CPU;
+    case KIND_MODEL:
+        return INF_INSTANCE_MODEL;
+    default:
+        return INF_INSTANCE_AUTO;
+    }
+}
+
+static void
+check_group(const check_t *c)
+{
+    switch ((unsigned) c->group->kind) {
+    case KIND_MODEL:
+        if (c->group->n_gpus > 0) {
+            check_add(c, INF_ERR_INVALID_ARG, "gpus",
+                "has kind KIND_MODEL but specifies one or more GPUs");
+        }
+
+        break;
+
+    case KIND_CPU:
+        if (c->group->n_gpus > 0) {
+            check_add(c, INF_ERR_INVALID_ARG, "gpus",
+                "has kind KIND_CPU but specifies one or more GPUs");
+        }
+
+        break;
+
+    case KIND_GPU:
+        check_gpus(c);
+        break;
+
+    case KIND_AUTO:
+        check_add(c, INF_ERR_INTERNAL, "kind",
+            "has unexpected kind KIND_AUTO");
+        break;
+
+    default:                            /* any number may stand in a file */
+        check_add(c, INF_ERR_INVALID_ARG, "kind", "has an unknown kind; "
+            "known are KIND_AUTO, KIND_GPU, KIND_CPU and KIND_MODEL");
+    }
+
+    check_profiles(c);
+}
+
+static void
+check_gpus(const check_t *c)
+{
+    if (c->gpus->count == 0) {
+        check_add(c, INF_ERR_INVALID_ARG, "kind",
+            "has kind KIND_GPU but no GPUs are available");
+        return;
+    }
+
+    if (c->group->n_gpus == 0) {
+        check_add(c, INF_ERR_INVALID_ARG, "gpus",
+            "has kind KIND_GPU but specifies no GPUs");
+        return;
+    }
+
+    check_gpu_ids(c);
+}
+
+static void
+check_gpu_ids(const check_t *c)
+{
+    inf_buf_t text;
+
+    for (size_t i = 0; i < c->group->n_gpus; i++) {
+        int32_t id = c->group->gpus[i];
+        if (gpu_is_supported(c->gpus, id)) {
+            continue;
+        }
+
+        inf_buf_init(&text);
+        inf_buf_printf(&text, "specifies invalid or unsupported gpu id %d. "
+            "GPUs with at least the minimum required CUDA compute "
+            "compatibility of %g are:", id, c->gpus->min_capability);
+
+        for (size_t k = 0; k < c->gpus->count; k++) {
+            inf_buf_printf(&text, " %d", c->gpus->ids[k]);
+        }
+
+        if (text.failed) {
+            c->findings->lost++;
+
+        } else {
+            check_add(c, INF_ERR_INVALID_ARG, "gpus", text.data);
+        }
+
+        inf_buf_fini(&text);
+    }
+}
+
+static void
+check_profiles(const check_t *c)
+{
+    if (c->group->n_profile == 0) {
+        return;
+    }
+
+    if (strcmp(c->msg->platform, "tensorrt_plan") != 0) {
+        check_add(c, INF_ERR_INVALID_ARG, "profile", "specifies profile "
+            "field which is only supported when using TensorRT platform");
+        return;
+    }
+
+    for (size_t i = 0; i < c->group->n_profile; i++) {
+        if (!profile_is_valid(c->group->profile[i])) {
+            check_add(c, INF_ERR_INVALID_ARG, "profile", "specifies invalid "
+                "profile. The field should contain the string "
+                "representation of a non-negative integer");
+        }
+    }
+}
+
+static void
+check_total(const Inference__ModelConfig *msg, inf_findings_t *f)
+{
+    uint64_t total = 0;
+
+    for (size_t i = 0; i < msg->n_instance_group; i++) {
+        uint64_t n = group_instances(msg->instance_group[i]);
+        total = n > UINT64_MAX - total ? UINT64_MAX : total + n;
+    }
+
+    if (total > INF_INSTANCES_MAX) {
+        inf_findings_add(f, INF_ERR_INVALID_ARG, "instance_group",
+            "instance groups of model %s ask for %" PRIu64 " instances, the "
+            "limit is %u", msg->name, total, INF_INSTANCES_MAX);
+    }
+}
+
+static void
+check_add(const check_t *c, inf_err_code_t code, const char *field,
+    const char *text)
+{
+    char key[INF_KEY_MAX];
+
+    inf_findings_add(c->findings, code,
+        inf_key(key, "instance_group[%zu].%s", c->index, field),
+        "instance group %s of model %s %s", c->group->name, c->msg->name,
+        text);
+}
+
+static bool
+profile_is_valid(const char *profile)
+{
+    size_t len = strlen(profile);
+    return len > 0 && len < 10 && strspn(profile, "0123456789") == len;
+}
+
+static uint64_t
+group_instances(const group_t *group)
+{
+    uint64_t count = group->count < 1 ? 0 : (uint64_t) group->count;
+    uint64_t devices = group->kind == KIND_GPU ? group->n_gpus : 1;
+    uint64_t product;
+
+    return __builtin_mul_overflow(count, devices, &product) ? UINT64_MAX
+                                                            : product;
+}
+
+static inf_err_t *
+spec_fill(inf_instance_spec_t *spec, const group_t *group, size_t index,
+    int32_t k, int32_t device)
+{
+    spec->kind = kind_of(group);
+    spec->device_id = device;
+    spec->group = (uint32_t) index;
+    spec->passive = group->passive;
+    spec->profiles = group->profile;
+    spec->profile_count = group->n_profile;
+
+    if (asprintf(&spec->name, "%s_%d", group->name, k) < 0) {
+        spec->name = NULL;
+        return inf_err_nomem();
+    }
+
+    spec->host_policy = spec_host_policy(group, device);
+    if (spec->host_policy == NULL || !spec_secondary(spec, group)) {
+        return inf_err_nomem();
+    }
+
+    return NULL;
+}
+
+static char *
+spec_host_policy(const group_t *group, int32_t device)
+{
+    if (group->host_policy[0] != '\0') {
+        return strdup(group->host_policy);
+    }
+
+    if (group->kind == KIND_GPU) {
+        char *name = NULL;
+        return asprintf(&name, "gpu_%d", device) < 0 ? NULL : name;
+    }
+
+    return strdup(group->kind == KIND_MODEL ? "model" : "cpu");
+}
+
+static bool
+spec_secondary(inf_instance_spec_t *spec, const group_t *group)
+{
+    if (group->n_secondary_devices == 0) {
+        return true;
+    }
+
+    spec->secondary = calloc(group->n_secondary_devices,
+        sizeof(*spec->secondary));
+    if (spec->secondary == NULL) {
+        return false;
+    }
+
+    for (size_t i = 0; i < group->n_secondary_devices; i++) {
+        spec->secondary[i].kind = "KIND_NVDLA";
+        spec->secondary[i].id = group->secondary_devices[i]->device_id;
+    }
+
+    spec->secondary_count = group->n_secondary_devices;
+    return true;
+}

@@ -1,0 +1,95 @@
+/*
+ * instance_groups.h - which instances of a model to make, and where.
+ *
+ * Owner    The configuration stays the caller's and gets normalised groups;
+ *          the list of instances belongs to the caller (fini).  Its texts
+ *          are views into the configuration, except the names.
+ * Thread   one at a time per configuration.
+ * Units    none.
+ * Errors   INVALID_ARG: "instance group <g> of model <m> ...".
+ * Route    loader: backend's wishes -> [instance groups] -> instances
+ */
+
+#ifndef INF_MODEL_INSTANCE_GROUPS_H
+#define INF_MODEL_INSTANCE_GROUPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/error.h"
+#include "core/model/config_findings.h"
+#include "model_config.pb-c.h"
+
+/* More instances of one model are refused: each is a thread. */
+#define INF_INSTANCES_MAX 4096u
+
+/* The values are those of TRITONSERVER_InstanceGroupKind. */
+typedef enum {
+    INF_INSTANCE_AUTO  = 0,
+    INF_INSTANCE_CPU   = 1,
+    INF_INSTANCE_GPU   = 2,
+    INF_INSTANCE_MODEL = 3
+} inf_instance_kind_t;
+
+/* GPUs that may be used, i.e. with the minimum compute capability. */
+typedef struct {
+    const int32_t *ids;
+    size_t         count;
+    double         min_capability;
+} inf_gpus_t;
+
+/* A group as a backend prefers it (TRITONBACKEND_BackendAttribute...). */
+typedef struct {
+    inf_instance_kind_t  kind;
+    uint64_t             count;         /* 0: no wish                      */
+    const uint64_t      *gpus;
+    size_t               gpu_count;
+} inf_preferred_group_t;
+
+typedef struct {
+    const inf_preferred_group_t *preferred;
+    size_t                       preferred_count;
+    inf_gpus_t                   gpus;
+} inf_instance_host_t;
+
+typedef struct {
+    const char *kind;           /* "KIND_NVDLA"                            */
+    int64_t     id;
+} inf_secondary_device_t;
+
+typedef struct {
+    char                   *name;           /* "<group>_<k>"               */
+    inf_instance_kind_t     kind;           /* never AUTO                  */
+    int32_t                 device_id;      /* 0 unless GPU                */
+    uint32_t                group;          /* index in the configuration  */
+    bool                    passive;
+    char                   *host_policy;    /* "cpu", "gpu_0", "model", or
+                                               the group's own             */
+    char *const            *profiles;
+    size_t                  profile_count;
+    inf_secondary_device_t *secondary;
+    size_t                  secondary_count;
+} inf_instance_spec_t;
+
+typedef struct {
+    inf_instance_spec_t *items;     /* by group, then k, then device       */
+    size_t               count;
+} inf_instance_specs_t;
+
+/* Defaults, names and kinds; does nothing to an ensemble. */
+INF_CHECK inf_err_t *inf_instance_groups_normalize(
+    Inference__ModelConfig *msg, const inf_instance_host_t *host);
+
+/* The rules; normalised groups only. */
+INF_CHECK inf_err_t *inf_instance_groups_validate(
+    const Inference__ModelConfig *msg, const inf_gpus_t *gpus);
+void inf_instance_groups_find(const Inference__ModelConfig *msg,
+    const inf_gpus_t *gpus, inf_findings_t *f);
+
+/* The flat list; groups must have passed validation. */
+INF_CHECK inf_err_t *inf_instance_specs_make(
+    const Inference__ModelConfig *msg, inf_instance_specs_t *out);
+void inf_instance_specs_fini(inf_instance_specs_t *s);
+
+#endif /* INF_MODEL_INSTANCE_GROUPS_H */

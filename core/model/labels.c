@@ -1,0 +1,215 @@
+#include "core/model/labels.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One output's labels: slices into its file's bytes. */
+typedef struct {
+    inf_label_list_t  list;
+    char             *output;
+    char             *bytes;
+    inf_slice_t      *names;
+} label_file_t;
+
+struct inf_labels_s {
+    atomic_uint   refs;
+    size_t        count;
+    label_file_t  files[];
+};
+
+static inf_err_t *labels_fill(inf_labels_t *l, const inf_storage_t *st,
+    const char *model_dir, const Inference__ModelConfig *msg);
+static inf_err_t *labels_add(inf_labels_t *l, const inf_storage_t *st,
+    const char *model_dir, const Inference__ModelOutput *output);
+static inf_err_t *labels_read(const inf_storage_t *st, const char *model_dir,
+    const char *filename, char **bytes, size_t *len);
+static bool labels_split(label_file_t *file, size_t len);
+static void labels_free(inf_labels_t *l);
+
+inf_err_t *
+inf_labels_load(const inf_storage_t *st, const char *model_dir,
+    const Inference__ModelConfig *msg, inf_labels_t **out)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < msg->n_output; i++) {
+        most += msg->output[i]->label_filename[0] != '\0';
+    }
+
+    inf_labels_t *l = calloc(1, sizeof(*l) + most * sizeof(l->files[0]));
+    if (l == NULL) {
+        return inf_err_nomem();
+    }
+
+    atomic_init(&l->refs, 1);
+    inf_err_t *err = labels_fill(l, st, model_dir, msg);
+    if (err != NULL) {
+        labels_free(l);
+        return err;
+    }
+
+    *out = l;
+    return NULL;
+}
+
+inf_labels_t *
+inf_labels_ref(inf_labels_t *l)
+{
+    atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
+    return l;
+}
+
+void
+inf_labels_unref(inf_labels_t *l)
+{
+    if (l != NULL
+        && atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) == 1)
+    {
+        labels_free(l);
+    }
+}
+
+const inf_label_list_t *
+inf_labels_find(const inf_labels_t *l, inf_slice_t output)
+{
+    if (l == NULL) {
+        return NULL;
+    }
+
+    for (size_t i = 0; i < l->count; i++) {
+        if (inf_slice_eq(l->files[i].list.output, output)) {
+            return &l->files[i].list;
+        }
+    }
+
+    return NULL;
+}
+
+inf_slice_t
+inf_labels_get(const inf_labels_t *l, inf_slice_t output, size_t index)
+{
+    const inf_label_list_t *list = inf_labels_find(l, output);
+
+    if (list == NULL || index >= list->count) {
+        return INF_SLICE("");
+    }
+
+    return list->names[index];
+}
+
+static inf_err_t *
+labels_fill(inf_labels_t *l, const inf_storage_t *st, const char *model_dir,
+    const Inference__ModelConfig *msg)
+{
+    for (size_t i = 0; i < msg->n_output; i++) {
+        const Inference__ModelOutput *output = msg->output[i];
+        if (output->label_filename[0] == '\0') {
+            continue;
+        }
+
+        if (inf_labels_find(l, inf_slice_str(output->name)) != NULL) {
+            return inf_err_new(INF_ERR_INTERNAL, "output[%zu].label_filename:"
+                " multiple label files for output '%s' of model '%s'", i,
+                output->name, msg->name);
+        }
+
+        inf_err_t *err = labels_add(l, st, model_dir, output);
+        if (err != NULL) {
+            return inf_err_add(err, "output[%zu].label_filename", i);
+        }
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+labels_add(inf_labels_t *l, const inf_storage_t *st, const char *model_dir,
+    const Inference__ModelOutput *output)
+{
+    /* l->count grows last, so a half-made file is freed here */
+    label_file_t file = { .bytes = NULL };
+    size_t len;
+
+    inf_err_t *err = labels_read(st, model_dir, output->label_filename,
+        &file.bytes, &len);
+    if (err != NULL) {
+        return err;
+    }
+
+    file.output = strdup(output->name);
+    if (file.output == NULL || !labels_split(&file, len)) {
+        free(file.output);
+        free(file.bytes);
+        return inf_err_nomem();
+    }
+
+    file.list.output = inf_slice_str(file.output);
+    l->files[l->count++] = file;
+    return NULL;
+}
+
+static inf_err_t *
+labels_read(const inf_storage_t *st, const char *model_dir,
+    const char *filename, char **bytes, size_t *len)
+{
+    char *path = inf_path_join(model_dir, filename);
+    if (path == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_err_t *err = inf_storage_contain(st, model_dir, path);
+    if (err != NULL && inf_err_code(err) == INF_ERR_UNSUPPORTED) {
+        inf_err_free(err);
+        err = inf_err_new(INF_ERR_UNSUPPORTED, "label file path '%s' is "
+            "outside model directory '%s'", path, model_dir);
+    }
+
+    if (err == NULL) {
+        err = inf_storage_read(st, path, INF_LABEL_FILE_MAX, bytes, len);
+    }
+
+    free(path);
+    return err;
+}
+
+/* A line ends at "\n" alone; "\r" belongs to the label. */
+static bool
+labels_split(label_file_t *file, size_t len)
+{
+    const char *end = file->bytes + len;
+    size_t count = 0;
+
+    for (const char *p = file->bytes; p < end; count++) {
+        const char *eol = memchr(p, '\n', (size_t) (end - p));
+        p = eol == NULL ? end : eol + 1;
+    }
+
+    file->names = calloc(count + 1, sizeof(*file->names));
+    if (file->names == NULL) {
+        return false;
+    }
+
+    size_t i = 0;
+    for (const char *p = file->bytes; p < end; i++) {
+        const char *eol = memchr(p, '\n', (size_t) (end - p));
+        size_t n = (size_t) ((eol == NULL ? end : eol) - p);
+        file->names[i] = inf_slice(p, n);
+        p = eol == NULL ? end : eol + 1;
+    }
+
+    file->list.names = file->names;
+    file->list.count = count;
+    return true;
+}
+
+static void
+labels_free(inf_labels_t *l)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        free(l->files[i].output);
+        free(l->files[i].bytes);
+        free(l->files[i].names);
+    }
+
+    free(l);
+}

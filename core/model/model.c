@@ -1,0 +1,73 @@
+#include "core/model/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/proto/message.h"
+
+#define MODEL_CONFIG_RANK 20
+
+inf_model_t *
+inf_model_new(const char *name, int64_t version, const char *dir)
+{
+    inf_model_t *model = calloc(1, sizeof(*model));
+    if (model == NULL) {
+        return NULL;
+    }
+
+    atomic_init(&model->refs, 1);
+    inf_lock_init(&model->config_lock, MODEL_CONFIG_RANK);
+    model->name = strdup(name);
+    model->dir = strdup(dir);
+    model->version = version;
+
+    if (model->name == NULL || model->dir == NULL) {
+        inf_model_free(model);
+        return NULL;
+    }
+
+    return model;
+}
+
+void
+inf_model_free(inf_model_t *model)
+{
+    if (model == NULL) {
+        return;
+    }
+
+    free(model->instances);
+    inf_instance_specs_fini(&model->specs);
+    inf_labels_unref(model->labels);
+    inf_config_tensors_free(model->tensors);
+    inf_message_free((ProtobufCMessage *) model->built);
+    inf_model_config_unref(model->config);
+    inf_lock_fini(&model->config_lock);
+    free(model->name);
+    free(model->dir);
+    free(model);
+}
+
+bool
+inf_model_is_decoupled(const inf_model_t *model)
+{
+    return model->decoupled;
+}
+
+void
+inf_model_ref(inf_model_t *model)
+{
+    atomic_fetch_add_explicit(&model->refs, 1, memory_order_relaxed);
+}
+
+void
+inf_model_unref(inf_model_t *model)
+{
+    if (model == NULL) {
+        return;
+    }
+
+    if (atomic_fetch_sub_explicit(&model->refs, 1, memory_order_acq_rel) == 1) {
+        model->ops->last_unref(model);
+    }
+}

@@ -1,0 +1,92 @@
+/*
+ * model.h - one version of a model in memory, and its instances.
+ *
+ * Owner    Shared by reference: the lifecycle's table, each request's
+ *          factory, each backend-side factory handle.  The last reference
+ *          calls ops->last_unref, which destroys it off the caller's stack.
+ * Thread   fields are set while the model is loaded by one loader thread and
+ *          then read by anyone; the configuration under config_lock.
+ * Units    none.
+ * Errors   none here.
+ * Route    lifecycle makes it; registry finds it; runtime executes on it.
+ */
+
+#ifndef INF_MODEL_MODEL_H
+#define INF_MODEL_MODEL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/lock.h"
+#include "core/model/backend.h"
+#include "core/model/config_complete.h"
+#include "core/model/config_load.h"
+#include "core/model/config_tensors.h"
+#include "core/model/instance_groups.h"
+#include "core/model/labels.h"
+#include "core/model/statistics.h"
+
+struct inf_runner_s;
+struct inf_server_s;
+
+typedef struct inf_model_s inf_model_t;
+
+typedef struct inf_instance_s {
+    inf_model_t               *model;
+    const inf_instance_spec_t *spec;        /* name, kind, device, ...       */
+    void                      *state;       /* the backend's                 */
+    void                      *host_policy; /* abi's message                 */
+    bool                       initialized; /* ModelInstanceInitialize ran   */
+    inf_statistics_t           statistics;
+} inf_instance_t;
+
+typedef struct {
+    /* The last reference is gone; called on any thread, returns at once. */
+    void (*last_unref)(inf_model_t *model);
+} inf_model_ops_t;
+
+struct inf_model_s {
+    _Atomic uint64_t         refs;
+    const inf_model_ops_t   *ops;
+    void                    *owner;         /* the lifecycle                 */
+    struct inf_server_s     *server;
+
+    char                    *name;
+    int64_t                  version;
+    char                    *dir;           /* of the model, no slash        */
+    inf_backend_t           *backend;
+    bool                     auto_complete; /* may the backend complete it   */
+    void                    *state;         /* the backend's                 */
+
+    inf_lock_t               config_lock;   /* rank 20; guards the next two  */
+    inf_model_config_t      *config;
+    bool                     completed;     /* the backend set a config      */
+
+    Inference__ModelConfig  *built;         /* as loaded: what the tables and
+                                               specs were made from; constant */
+    inf_config_tensors_t    *tensors;       /* request path's table          */
+    bool                     decoupled;
+    inf_labels_t            *labels;
+    inf_instance_specs_t     specs;
+    inf_instance_t          *instances;
+    uint32_t                 instance_count;
+    inf_statistics_t         statistics;    /* what met no instance          */
+
+    struct inf_runner_s     *runner;
+};
+
+/* A zeroed model with one reference. */
+inf_model_t *inf_model_new(const char *name, int64_t version, const char *dir);
+
+/* Frees what the fields own; backend calls and runner are over by then. */
+void inf_model_free(inf_model_t *model);
+
+/* More or fewer than one response per request. */
+bool inf_model_is_decoupled(const inf_model_t *model);
+
+void inf_model_ref(inf_model_t *model);
+void inf_model_unref(inf_model_t *model);
+
+#endif /* INF_MODEL_MODEL_H */

@@ -1,0 +1,487 @@
+#include "core/model/normalize.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/buf.h"
+
+static inf_err_t *check_input_set(const inf_model_t *model,
+    const inf_request_t *req);
+static inf_err_t *missing_inputs(const inf_model_t *model,
+    const inf_request_t *req);
+static inf_err_t *normalize_input(const inf_model_t *model,
+    inf_request_t *req, inf_input_t *in, const inf_config_tensor_t *t);
+static inf_err_t *check_shape(const inf_model_t *model, const inf_input_t *in,
+    const inf_config_tensor_t *t, uint32_t batched);
+static inf_err_t *check_batch(const inf_model_t *model, inf_request_t *req,
+    const inf_input_t *in);
+static inf_err_t *apply_reshape(inf_request_t *req, inf_input_t *in,
+    const inf_config_tensor_t *t, uint32_t batched);
+static inf_err_t *check_size(const inf_model_t *model, const inf_input_t *in);
+static inf_err_t *check_bytes_elements(const inf_model_t *model,
+    const inf_input_t *in, uint64_t elements);
+static inf_err_t *check_outputs(const inf_model_t *model, inf_request_t *req);
+static bool element_count(const int64_t *shape, uint32_t dims, uint64_t *out);
+static void put_shape(inf_buf_t *b, const int64_t *shape, uint32_t dims,
+    bool leading);
+
+inf_err_t *
+inf_request_normalize(const inf_model_t *model, inf_request_t *req)
+{
+    req->batch_size = 0;
+
+    inf_err_t *err = check_input_set(model, req);
+    if (err != NULL) {
+        return err;
+    }
+
+    for (uint32_t i = 0; i < req->input_count; i++) {
+        inf_input_t *in = &req->inputs[i];
+        const inf_config_tensor_t *t = inf_config_tensors_find_input(
+            model->tensors, inf_slice_str(in->name));
+
+        err = normalize_input(model, req, in, t);
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    return check_outputs(model, req);
+}
+
+inf_err_t *
+inf_request_add_raw(const inf_model_t *model, inf_request_t *req,
+    const inf_buffer_t *data)
+{
+    if (inf_config_tensors_input_count(model->tensors) != 1) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "request with raw binary data"
+            " needs a model with exactly 1 input, but model '%s' has %u",
+            model->name, inf_config_tensors_input_count(model->tensors));
+    }
+
+    const inf_config_tensor_t *t = inf_config_tensors_input(model->tensors, 0);
+    uint32_t batched = inf_config_tensors_max_batch_size(model->tensors) > 0;
+    int64_t shape[INF_MAX_DIMS + 1];
+    uint32_t dims = 0;
+    uint64_t fixed = 1;
+    int variable = -1;
+
+    if (t->dim_count > INF_MAX_DIMS) {
+        return inf_err_new(INF_ERR_UNSUPPORTED, "input '%s' of model '%s' has"
+            " too many dimensions for raw binary data", t->name.data,
+            model->name);
+    }
+
+    if (batched) {
+        shape[dims++] = 1;
+    }
+    for (uint32_t i = 0; i < t->dim_count; i++) {
+        if (t->dims[i] >= 0) {
+            fixed *= (uint64_t) t->dims[i];
+        } else if (variable >= 0) {
+            return inf_err_new(INF_ERR_INVALID_ARG, "The shape of the raw input"
+                " '%s' can not be deduced because there are more than one"
+                " variable-sized dimension", t->name.data);
+        } else {
+            variable = (int) dims;
+        }
+        shape[dims++] = t->dims[i];
+    }
+
+    bool bytes = t->datatype == INF_TYPE_BYTES;
+    if (bytes && fixed != 1) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "For BYTE datatype raw input"
+            " '%s', the model must have input shape [1]", t->name.data);
+    }
+
+    if (variable >= 0) {
+        uint64_t row = fixed * inf_datatype_size(t->datatype);
+        if (bytes) {
+            shape[variable] = 1;
+        } else if (row == 0 || data->size % row != 0) {
+            return inf_err_new(INF_ERR_INVALID_ARG, "The shape of the raw input"
+                " '%s' can not be deduced: %llu bytes are not a multiple of"
+                " %llu", t->name.data, (unsigned long long) data->size,
+                (unsigned long long) row);
+        } else {
+            shape[variable] = (int64_t) (data->size / row);
+        }
+    }
+
+    inf_input_t *in = inf_request_add_input(req, t->name.data, t->name.len,
+        (inf_datatype_t) t->datatype, shape, dims);
+    if (in == NULL) {
+        return inf_err_nomem();
+    }
+
+    if (bytes) {
+        if (data->size > UINT32_MAX) {
+            return inf_err_new(INF_ERR_INVALID_ARG,
+                "raw input '%s' is longer than 4 GiB", t->name.data);
+        }
+
+        uint32_t *prefix = inf_arena_alloc(&req->arena, sizeof(*prefix));
+        if (prefix == NULL) {
+            return inf_err_nomem();
+        }
+        *prefix = (uint32_t) data->size;
+
+        inf_err_t *err = inf_request_add_data(req, in,
+            &(inf_buffer_t) { .base = prefix, .size = sizeof(*prefix) });
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    return inf_request_add_data(req, in, data);
+}
+
+static inf_err_t *
+check_input_set(const inf_model_t *model, const inf_request_t *req)
+{
+    const inf_config_tensors_t *tensors = model->tensors;
+    uint32_t required = 0;
+
+    for (uint32_t i = 0; i < req->input_count; i++) {
+        const inf_config_tensor_t *t = inf_config_tensors_find_input(tensors,
+            inf_slice_str(req->inputs[i].name));
+        if (t == NULL) {
+            return inf_err_new(INF_ERR_INVALID_ARG,
+                "unexpected inference input '%s' for model '%s'",
+                req->inputs[i].name, model->name);
+        }
+        if (inf_request_find_input(req, t->name.data) != &req->inputs[i]) {
+            return inf_err_new(INF_ERR_INVALID_ARG,
+                "input '%s' already exists in request", req->inputs[i].name);
+        }
+        required += !t->optional;
+    }
+
+    if (required != inf_config_tensors_required_count(tensors)) {
+        return missing_inputs(model, req);
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+missing_inputs(const inf_model_t *model, const inf_request_t *req)
+{
+    inf_buf_t got, missing;
+    inf_buf_init(&got);
+    inf_buf_init(&missing);
+
+    for (uint32_t i = 0; i < req->input_count; i++) {
+        inf_buf_printf(&got, "%s'%s'", i > 0 ? "," : "", req->inputs[i].name);
+    }
+
+    uint32_t count = inf_config_tensors_input_count(model->tensors);
+    for (uint32_t i = 0; i < count; i++) {
+        const inf_config_tensor_t *t =
+            inf_config_tensors_input(model->tensors, i);
+        if (!t->optional && inf_request_find_input(req, t->name.data) == NULL) {
+            inf_buf_printf(&missing, "%s'%s'", missing.len > 0 ? "," : "",
+                t->name.data);
+        }
+    }
+
+    uint32_t need = inf_config_tensors_required_count(model->tensors);
+    inf_err_t *err = inf_err_new(INF_ERR_INVALID_ARG,
+        "expected %u inputs but got %u inputs for model '%s'. Got input(s)"
+        " [%s], but missing required input(s) [%s]. Please provide all"
+        " required input(s).", need, req->input_count, model->name,
+        inf_buf_slice(&got).data, inf_buf_slice(&missing).data);
+
+    inf_buf_fini(&got);
+    inf_buf_fini(&missing);
+    return err;
+}
+
+static inf_err_t *
+normalize_input(const inf_model_t *model, inf_request_t *req, inf_input_t *in,
+    const inf_config_tensor_t *t)
+{
+    if (in->datatype != t->datatype) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "inference input '%s' data-type"
+            " is '%s', but model '%s' expects '%s'", in->name,
+            inf_datatype_name(in->datatype), model->name,
+            inf_datatype_name(t->datatype));
+    }
+
+    uint32_t batched = inf_config_tensors_max_batch_size(model->tensors) > 0;
+    if (batched) {
+        inf_err_t *err = check_batch(model, req, in);
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    inf_err_t *err = check_shape(model, in, t, batched);
+    if (err == NULL && !t->non_linear) {
+        err = check_size(model, in);
+    }
+    if (err == NULL && t->has_reshape) {
+        err = apply_reshape(req, in, t, batched);
+    }
+
+    return err;
+}
+
+static inf_err_t *
+check_batch(const inf_model_t *model, inf_request_t *req,
+    const inf_input_t *in)
+{
+    if (in->dim_count == 0) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "input '%s' has no shape but"
+            " model requires batch dimension for '%s'", in->name, model->name);
+    }
+
+    int64_t rows = in->shape[0];
+    uint32_t limit = inf_config_tensors_max_batch_size(model->tensors);
+
+    if (rows < 1 || rows > limit) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "inference request batch-size"
+            " must be <= %u for '%s'", limit, model->name);
+    }
+
+    if (req->batch_size == 0) {
+        req->batch_size = (uint32_t) rows;
+
+    } else if (req->batch_size != (uint32_t) rows) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "input '%s' batch size does not"
+            " match other inputs for '%s'", in->name, model->name);
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+check_shape(const inf_model_t *model, const inf_input_t *in,
+    const inf_config_tensor_t *t, uint32_t batched)
+{
+    bool ok = in->dim_count == t->dim_count + batched;
+
+    for (uint32_t i = 0; ok && i < t->dim_count; i++) {
+        int64_t dim = in->shape[i + batched];
+        ok = dim >= 0 && (t->dims[i] == -1 || t->dims[i] == dim);
+    }
+
+    if (ok) {
+        return NULL;
+    }
+
+    inf_buf_t want, got;
+    inf_buf_init(&want);
+    inf_buf_init(&got);
+    put_shape(&want, t->dims, t->dim_count, batched);
+    put_shape(&got, in->shape, in->dim_count, false);
+
+    inf_err_t *err = inf_err_new(INF_ERR_INVALID_ARG, "unexpected shape for"
+        " input '%s' for model '%s'. Expected %s, got %s.%s", in->name,
+        model->name, inf_buf_slice(&want).data, inf_buf_slice(&got).data,
+        batched ? " NOTE: Setting a non-zero max_batch_size in the model"
+        " config requires a batch dimension to be prepended to each input"
+        " shape. If you want to specify the full shape including the batch"
+        " dim in your input dims config, try setting max_batch_size to zero."
+        " See the model configuration docs for more info on max_batch_size."
+        : "");
+
+    inf_buf_fini(&want);
+    inf_buf_fini(&got);
+    return err;
+}
+
+/* -1 entries of reshape take the request's values at dims' -1, in order. */
+static inf_err_t *
+apply_reshape(inf_request_t *req, inf_input_t *in,
+    const inf_config_tensor_t *t, uint32_t batched)
+{
+    uint32_t count = t->reshape_count + batched;
+    int64_t *shape = inf_arena_alloc(&req->arena, count * sizeof(*shape));
+    if (shape == NULL) {
+        return inf_err_nomem();
+    }
+
+    if (batched) {
+        shape[0] = in->shape[0];
+    }
+
+    uint32_t from = 0;
+    for (uint32_t i = 0; i < t->reshape_count; i++) {
+        if (t->reshape[i] != -1) {
+            shape[i + batched] = t->reshape[i];
+            continue;
+        }
+
+        while (from < t->dim_count && t->dims[from] != -1) {
+            from++;
+        }
+        if (from == t->dim_count) {
+            return inf_err_new(INF_ERR_INTERNAL,
+                "input '%s': reshape has more variable dimensions than dims",
+                in->name);
+        }
+        shape[i + batched] = in->shape[from + batched];
+        from++;
+    }
+
+    in->model_shape = shape;
+    in->model_dim_count = count;
+    return NULL;
+}
+
+static inf_err_t *
+check_size(const inf_model_t *model, const inf_input_t *in)
+{
+    uint64_t elements;
+    if (!element_count(in->shape, in->dim_count, &elements)) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "input '%s' for model '%s': the"
+            " shape has more elements than can be counted", in->name,
+            model->name);
+    }
+
+    if (in->datatype == INF_TYPE_BYTES) {
+        return check_bytes_elements(model, in, elements);
+    }
+
+    uint32_t size = inf_datatype_size(in->datatype);
+    uint64_t want;
+    if (__builtin_mul_overflow(elements, (uint64_t) size, &want)) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "input '%s' for model '%s': the"
+            " shape has more bytes than can be counted", in->name,
+            model->name);
+    }
+    if (want != in->byte_size) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "input byte size mismatch for"
+            " input '%s' for model '%s'. Expected %llu, got %llu", in->name,
+            model->name, (unsigned long long) want,
+            (unsigned long long) in->byte_size);
+    }
+
+    return NULL;
+}
+
+/* Walks the length prefixes; GPU buffers are taken on trust. */
+static inf_err_t *
+check_bytes_elements(const inf_model_t *model, const inf_input_t *in,
+    uint64_t elements)
+{
+    uint64_t seen = 0;
+    uint64_t skip = 0;      /* of the current element, in later buffers      */
+
+    for (uint32_t i = 0; i < in->buffer_count; i++) {
+        const inf_buffer_t *b = &in->buffers[i];
+        if (b->memory_type == INF_MEMORY_GPU) {
+            return NULL;
+        }
+
+        const unsigned char *p = b->base;
+        uint64_t left = b->size;
+
+        for (;;) {
+            uint64_t n = skip < left ? skip : left;
+            p += n;
+            left -= n;
+            skip -= n;
+            if (left == 0) {
+                break;
+            }
+
+            uint32_t len;
+            if (left < sizeof(len)) {
+                return inf_err_new(INF_ERR_INVALID_ARG, "incomplete string"
+                    " length indicator for inference input '%s' for model"
+                    " '%s', expecting 4 bytes but only %llu bytes available",
+                    in->name, model->name, (unsigned long long) left);
+            }
+            memcpy(&len, p, sizeof(len));
+            p += sizeof(len);
+            left -= sizeof(len);
+            skip = len;
+            seen++;
+        }
+    }
+
+    if (skip > 0) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "incomplete string data for"
+            " inference input '%s' for model '%s', %llu more bytes expected",
+            in->name, model->name, (unsigned long long) skip);
+    }
+
+    if (seen != elements) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "expected %llu string elements"
+            " for inference input '%s' for model '%s', got %llu",
+            (unsigned long long) elements, in->name, model->name,
+            (unsigned long long) seen);
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+check_outputs(const inf_model_t *model, inf_request_t *req)
+{
+    const inf_config_tensors_t *tensors = model->tensors;
+
+    if (req->output_count > 0) {
+        for (uint32_t i = 0; i < req->output_count; i++) {
+            if (inf_config_tensors_find_output(tensors,
+                    inf_slice_str(req->outputs[i])) == NULL)
+            {
+                return inf_err_new(INF_ERR_INVALID_ARG,
+                    "unexpected inference output '%s' for model '%s'",
+                    req->outputs[i], model->name);
+            }
+        }
+        return NULL;
+    }
+
+    req->outputs_default = true;
+    uint32_t count = inf_config_tensors_output_count(tensors);
+    for (uint32_t i = 0; i < count; i++) {
+        const inf_config_tensor_t *t = inf_config_tensors_output(tensors, i);
+        inf_err_t *err = inf_request_add_output(req, t->name.data,
+            t->name.len);
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    return NULL;
+}
+
+static bool
+element_count(const int64_t *shape, uint32_t dims, uint64_t *out)
+{
+    uint64_t n = 1;
+    bool zero = false;
+
+    for (uint32_t i = 0; i < dims; i++) {
+        if (shape[i] < 0) {
+            return false;
+        }
+        if (shape[i] == 0) {
+            zero = true;
+            continue;
+        }
+        if (__builtin_mul_overflow(n, (uint64_t) shape[i], &n)
+            || n > INT64_MAX)
+        {
+            return false;
+        }
+    }
+
+    *out = zero ? 0 : n;
+    return true;
+}
+
+static void
+put_shape(inf_buf_t *b, const int64_t *shape, uint32_t dims, bool leading)
+{
+    inf_buf_puts(b, leading ? "[-1" : "[");
+    for (uint32_t i = 0; i < dims; i++) {
+        inf_buf_printf(b, "%s%lld", i > 0 || leading ? "," : "",
+            (long long) shape[i]);
+    }
+    inf_buf_putc(b, ']');
+}

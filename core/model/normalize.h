@@ -1,0 +1,31 @@
+/*
+ * normalize.h - brings a request into the form its model expects, or says
+ *               why that can't be.
+ *
+ * Owner    The request stays the caller's; new shapes live in its arena.
+ * Thread   one at a time per request.
+ * Units    dims are elements, sizes bytes.
+ * Errors   INVALID_ARG naming the tensor, what was expected and what came.
+ * Route    record -> request -> [normalise] -> scheduler.
+ */
+
+#ifndef INF_MODEL_NORMALIZE_H
+#define INF_MODEL_NORMALIZE_H
+
+#include "core/model/model.h"
+#include "core/tensor/request.h"
+
+/*
+ * Checks names, counts, datatypes, shapes and byte sizes, splits off the
+ * batch, applies the configured reshape, and asks for all outputs when none
+ * was asked for.
+ */
+INF_CHECK inf_err_t *inf_request_normalize(const inf_model_t *model,
+    inf_request_t *req);
+
+/* One raw input: takes name, datatype and shape from the model; data is the
+   whole body (KServe v2 raw binary request). */
+INF_CHECK inf_err_t *inf_request_add_raw(const inf_model_t *model,
+    inf_request_t *req, const inf_buffer_t *data);
+
+#endif /* INF_MODEL_NORMALIZE_H */

@@ -1,0 +1,72 @@
+/*
+ * statistics.h - counters of one model version, as the statistics extension
+ *                defines them.
+ *
+ * Owner    The model owns one set per instance and one for what happens
+ *          before an instance is known.
+ * Thread   any: every field is a relaxed atomic, nothing waits for it; a
+ *          reader may see a request's fields half counted.
+ * Units    ns; last_inference_ms is wall clock.
+ * Errors   none.
+ * Route    abi's ReportStatistics -> [statistics] -> calls, metrics.
+ */
+
+#ifndef INF_MODEL_STATISTICS_H
+#define INF_MODEL_STATISTICS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define INF_STAT_BATCH_SLOTS 64     /* distinct batch sizes counted          */
+
+typedef struct {
+    _Atomic uint64_t count;
+    _Atomic uint64_t ns;
+} inf_duration_t;
+
+typedef struct {
+    _Atomic uint64_t batch_size;    /* 0: slot is free                       */
+    inf_duration_t   compute_input;
+    inf_duration_t   compute_infer;
+    inf_duration_t   compute_output;
+} inf_batch_stat_t;
+
+typedef struct {
+    inf_duration_t    success;
+    inf_duration_t    fail;
+    inf_duration_t    queue;
+    inf_duration_t    compute_input;
+    inf_duration_t    compute_infer;
+    inf_duration_t    compute_output;
+    inf_duration_t    cache_hit;
+    inf_duration_t    cache_miss;
+    _Atomic uint64_t  inference_count;
+    _Atomic uint64_t  execution_count;
+    _Atomic uint64_t  last_inference_ms;
+    inf_batch_stat_t  batches[INF_STAT_BATCH_SLOTS];
+} inf_statistics_t;
+
+static inline void
+inf_duration_add(inf_duration_t *d, uint64_t ns)
+{
+    atomic_fetch_add_explicit(&d->count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&d->ns, ns, memory_order_relaxed);
+}
+
+/* One request answered by a backend; stamps is exec start, compute start,
+   compute end, exec end. */
+void inf_statistics_success(inf_statistics_t *s, uint32_t rows,
+    uint64_t request_start_ns, uint64_t queue_start_ns,
+    const uint64_t stamps[4], uint64_t now_ns);
+
+void inf_statistics_failure(inf_statistics_t *s, uint64_t request_start_ns,
+    uint64_t now_ns);
+
+/* One execution of `rows` rows. */
+void inf_statistics_batch(inf_statistics_t *s, uint64_t rows,
+    const uint64_t stamps[4], uint64_t wall_ms);
+
+/* Adds from to into (into is the reader's own). */
+void inf_statistics_fold(inf_statistics_t *into, const inf_statistics_t *from);
+
+#endif /* INF_MODEL_STATISTICS_H */

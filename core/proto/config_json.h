@@ -1,0 +1,30 @@
+/*
+ * config_json.h - a model's configuration as JSON, in the form that backends
+ *                 and clients know.
+ *
+ * Owner    The caller frees the configuration with inf_message_free.
+ * Thread   any.
+ * Units    none.
+ * Errors   as message_json.h.
+ * Route    repository and abi write it for backends and for GET .../config;
+ *          load overrides and a backend's completion come in by it.
+ */
+
+#ifndef INF_PROTO_CONFIG_JSON_H
+#define INF_PROTO_CONFIG_JSON_H
+
+#include "core/base/buf.h"
+#include "core/base/error.h"
+#include "core/base/slice.h"
+#include "core/proto/message.h"
+
+#include "model_config.pb-c.h"
+
+/* Appends config; one without any setting appends nothing. */
+INF_CHECK inf_err_t *inf_model_config_to_json(
+    const Inference__ModelConfig *config, inf_buf_t *out);
+
+INF_CHECK inf_err_t *inf_model_config_from_json(inf_slice_t text,
+    Inference__ModelConfig **out);
+
+#endif /* INF_PROTO_CONFIG_JSON_H */

@@ -1,0 +1,26 @@
+/*
+ * infer_codec.h - how the resumable functions of the inference codec answer.
+ *
+ * Owner    nobody.
+ * Thread   any; a codec object belongs to one thread at a time.
+ * Units    A budget is a number of bytes looked at; a call overruns it by at
+ *          most one number or INF_CODEC_OVERRUN bytes.  64 KiB keep a call
+ *          well below a millisecond.
+ * Errors   INF_CODEC_ERROR comes with *err set, owned by the caller.  After
+ *          it the object is only good for fini.
+ * Route    the nginx worker calls again from a posted event after AGAIN.
+ */
+
+#ifndef INF_PROTO_INFER_CODEC_H
+#define INF_PROTO_INFER_CODEC_H
+
+#define INF_CODEC_OVERRUN 4096u
+#define INF_CODEC_BUDGET  65536u        /* a fair turn                       */
+
+typedef enum {
+    INF_CODEC_DONE,
+    INF_CODEC_AGAIN,        /* budget spent, or more input (output) needed   */
+    INF_CODEC_ERROR
+} inf_codec_t;
+
+#endif /* INF_PROTO_INFER_CODEC_H */

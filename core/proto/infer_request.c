@@ -1,0 +1,822 @@
+/*
+ * infer_request.c - see infer_request.h.
+ *
+ * The scanner validates every byte once; from its events the reader copies
+ * the known members, without data, into a piece (one input, one output, or
+ * the top level's id and parameters).  A complete piece goes to jansson and
+ * the walk, and its memory serves the next one.
+ */
+
+#include <string.h>
+
+#include "core/base/buf.h"
+#include "core/proto/infer_names.h"
+#include "core/proto/infer_string.h"
+#include "core/proto/infer_walk.h"
+#include "core/proto/number.h"
+
+#define MAX_DEPTH       102u    /* 99 levels of arrays inside data           */
+#define MAX_KEY         16u     /* the longest known member's name is shorter */
+#define BIG_DIGITS      19u     /* fewer always fit in int64                 */
+#define FIRST_TABLE     8u
+#define MAX_EVENTS      4096u   /* names and values in one copied container  */
+#define PARSE_FAILED    "failed to parse the request JSON buffer: "
+#define PIECE_COST      512u    /* of any piece, in budget bytes             */
+#define PIECE_FACTOR    16u     /* a piece's byte costs so many scanned ones */
+
+typedef enum {
+    STATE_ROOT,                 /* before the first '{'                      */
+    STATE_TOP,                  /* between members of the root               */
+    STATE_LIST,                 /* between inputs or outputs                 */
+    STATE_TENSOR,               /* between members of an input or output     */
+    STATE_VALUE,                /* before the value of `member`              */
+    STATE_COPY,                 /* inside a container that is copied         */
+    STATE_SKIP,                 /* inside data or an unknown container       */
+    STATE_TAIL,                 /* behind the last '}'                       */
+    STATE_DONE
+} state_t;
+
+typedef enum {
+    MEMBER_UNKNOWN,
+    MEMBER_ID,
+    MEMBER_PARAMETERS,
+    MEMBER_INPUTS,
+    MEMBER_OUTPUTS,
+    MEMBER_NAME,
+    MEMBER_DATATYPE,
+    MEMBER_SHAPE,
+    MEMBER_DATA
+} member_t;
+
+#define BIT(m) (1u << (m))
+
+#define TOP_MEMBERS    (BIT(MEMBER_ID) | BIT(MEMBER_PARAMETERS) \
+                        | BIT(MEMBER_INPUTS) | BIT(MEMBER_OUTPUTS))
+#define OUTPUT_MEMBERS (BIT(MEMBER_NAME) | BIT(MEMBER_PARAMETERS))
+#define INPUT_MEMBERS  (OUTPUT_MEMBERS | BIT(MEMBER_DATATYPE) \
+                        | BIT(MEMBER_SHAPE) | BIT(MEMBER_DATA))
+
+static const char *const member_names[] = {
+    NULL, "id", "parameters", "inputs", "outputs", "name", "datatype",
+    "shape", "data"
+};
+
+/* A small document under construction. */
+typedef struct {
+    inf_buf_t text;
+    inf_buf_t bigs;             /* inf_big_number_t[]                        */
+    uint32_t  seen;             /* BIT(member_t)                             */
+} piece_t;
+
+typedef struct {
+    void    *items;
+    size_t   item_size;
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t max;
+} table_t;
+
+struct inf_infer_reader_s {
+    inf_arena_t        *arena;
+    inf_infer_limits_t  limits;
+    inf_json_scan_t     scan;
+    state_t             state;
+
+    member_t            member;         /* whose value comes or is open      */
+    member_t            list;           /* INPUTS or OUTPUTS                 */
+    bool                in_tensor;
+    uint32_t            depth;          /* right inside the open container   */
+    uint64_t            mark;           /* copied up to here                 */
+    uint32_t            events;         /* in the container being copied     */
+
+    piece_t             top;
+    piece_t             tensor;
+    inf_infer_span_t    span;           /* the data of this input            */
+    inf_json_tally_t    ignored;        /* of unknown members                */
+
+    table_t             inputs;
+    table_t             outputs;
+    inf_names_t         input_names;
+    inf_names_t         output_names;
+    inf_infer_request_t request;
+};
+
+static inf_err_t *on_event(inf_infer_reader_t *r, inf_json_event_t event,
+    const char *json, size_t *budget);
+static inf_err_t *on_root(inf_infer_reader_t *r, inf_json_event_t event);
+static inf_err_t *on_top(inf_infer_reader_t *r, inf_json_event_t event,
+    const char *json, size_t *budget);
+static inf_err_t *on_list(inf_infer_reader_t *r, inf_json_event_t event);
+static inf_err_t *on_tensor(inf_infer_reader_t *r, inf_json_event_t event,
+    const char *json, size_t *budget);
+static inf_err_t *on_value(inf_infer_reader_t *r, inf_json_event_t event,
+    const char *json);
+static inf_err_t *on_copy(inf_infer_reader_t *r, inf_json_event_t event,
+    const char *json);
+static inf_err_t *on_skip(inf_infer_reader_t *r);
+static inf_err_t *open_member(inf_infer_reader_t *r, const char *json,
+    piece_t *piece, uint32_t known);
+static member_t find_member(const inf_infer_reader_t *r, const char *json,
+    uint32_t known);
+static piece_t *open_piece(inf_infer_reader_t *r);
+static const table_t *tensor_table(const inf_infer_reader_t *r);
+static void begin_piece(piece_t *piece);
+static inf_err_t *copy_upto(inf_infer_reader_t *r, const char *json,
+    uint64_t end);
+static inf_err_t *copy_number(inf_infer_reader_t *r, const char *json);
+static inf_err_t *parse_piece(inf_infer_reader_t *r, piece_t *piece,
+    inf_walk_t *walk, inf_json_doc_t *doc, size_t *budget);
+static inf_err_t *finish_tensor(inf_infer_reader_t *r, size_t *budget);
+static inf_err_t *add_input(inf_infer_reader_t *r, const inf_walk_t *walk);
+static inf_err_t *add_output(inf_infer_reader_t *r, const inf_walk_t *walk);
+static inf_err_t *finish_top(inf_infer_reader_t *r, size_t *budget);
+static inf_err_t *table_add(inf_infer_reader_t *r, table_t *t, void **item);
+static inf_err_t *syntax_error(const inf_infer_reader_t *r,
+    const char *reason);
+static inf_err_t *member_error(const char *name, const char *why);
+
+inf_err_t *
+inf_infer_reader_new(inf_infer_reader_t **out, inf_arena_t *arena,
+    const inf_infer_limits_t *limits)
+{
+    inf_infer_reader_t *r = inf_arena_calloc(arena, 1, sizeof(*r));
+
+    if (r == NULL) {
+        return inf_err_nomem();
+    }
+
+    if (limits != NULL) {
+        r->limits = *limits;
+    }
+
+    if (r->limits.max_json_bytes == 0) {
+        r->limits.max_json_bytes = INF_INFER_MAX_JSON;
+    }
+
+    if (r->limits.max_piece_bytes == 0) {
+        r->limits.max_piece_bytes = INF_INFER_MAX_PIECE;
+    }
+
+    r->arena = arena;
+    r->inputs.item_size = sizeof(inf_infer_input_t);
+    r->inputs.max = r->limits.max_inputs != 0 ? r->limits.max_inputs
+                                              : INF_INFER_MAX_TENSORS;
+    r->outputs.item_size = sizeof(inf_infer_output_t);
+    r->outputs.max = r->limits.max_outputs != 0 ? r->limits.max_outputs
+                                                : INF_INFER_MAX_TENSORS;
+    inf_json_scan_init(&r->scan, MAX_DEPTH);
+    inf_names_init(&r->input_names, arena);
+    inf_names_init(&r->output_names, arena);
+    inf_buf_init(&r->top.text);
+    inf_buf_init(&r->top.bigs);
+    inf_buf_init(&r->tensor.text);
+    inf_buf_init(&r->tensor.bigs);
+    *out = r;
+    return NULL;
+}
+
+/* The reader itself is the arena's. */
+void
+inf_infer_reader_free(inf_infer_reader_t *r)
+{
+    if (r == NULL) {
+        return;
+    }
+
+    inf_buf_fini(&r->top.text);
+    inf_buf_fini(&r->top.bigs);
+    inf_buf_fini(&r->tensor.text);
+    inf_buf_fini(&r->tensor.bigs);
+}
+
+size_t
+inf_infer_reader_offset(const inf_infer_reader_t *r)
+{
+    return (size_t) r->scan.pos;
+}
+
+inf_infer_request_t
+inf_infer_reader_request(const inf_infer_reader_t *r)
+{
+    return r->request;
+}
+
+inf_codec_t
+inf_infer_reader_feed(inf_infer_reader_t *r, const char *json, size_t avail,
+    bool last, size_t budget, inf_err_t **err)
+{
+    if (avail > r->limits.max_json_bytes) {
+        *err = inf_err_new(INF_ERR_INVALID_ARG,
+                           "request JSON is larger than the allowed %llu "
+                           "bytes",
+                           (unsigned long long) r->limits.max_json_bytes);
+        return INF_CODEC_ERROR;
+    }
+
+    while (r->state != STATE_DONE) {
+        inf_json_event_t event;
+
+        if (r->state == STATE_SKIP) {
+            inf_json_tally_t *tally = r->member == MEMBER_DATA
+                                      ? &r->span.tally : &r->ignored;
+            event = inf_json_scan_skip(&r->scan, json, avail, last, &budget,
+                                       r->depth, tally);
+        } else {
+            event = inf_json_scan_next(&r->scan, json, avail, last, &budget);
+        }
+
+        if (event == INF_JSON_AGAIN) {
+            return INF_CODEC_AGAIN;
+        }
+
+        *err = event == INF_JSON_ERROR
+               ? syntax_error(r, r->scan.reason)
+               : on_event(r, event, json, &budget);
+        if (*err != NULL) {
+            return INF_CODEC_ERROR;
+        }
+    }
+
+    return INF_CODEC_DONE;
+}
+
+static inf_err_t *
+on_event(inf_infer_reader_t *r, inf_json_event_t event, const char *json,
+    size_t *budget)
+{
+    switch (r->state) {
+    case STATE_ROOT:
+        return on_root(r, event);
+    case STATE_TOP:
+        return on_top(r, event, json, budget);
+    case STATE_LIST:
+        return on_list(r, event);
+    case STATE_TENSOR:
+        return on_tensor(r, event, json, budget);
+    case STATE_VALUE:
+        return on_value(r, event, json);
+    case STATE_COPY:
+        return on_copy(r, event, json);
+    case STATE_SKIP:
+        return on_skip(r);
+    case STATE_TAIL:                        /* only the end can come here */
+        r->state = STATE_DONE;
+        break;
+    case STATE_DONE:
+        break;
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+on_root(inf_infer_reader_t *r, inf_json_event_t event)
+{
+    if (event != INF_JSON_OBJECT_BEGIN) {
+        return member_error("inputs", "the request JSON is no object");
+    }
+
+    begin_piece(&r->top);
+    r->state = STATE_TOP;
+    return NULL;
+}
+
+static inf_err_t *
+on_top(inf_infer_reader_t *r, inf_json_event_t event, const char *json,
+    size_t *budget)
+{
+    if (event == INF_JSON_OBJECT_END) {
+        r->state = STATE_TAIL;
+        return finish_top(r, budget);
+    }
+
+    return open_member(r, json, &r->top, TOP_MEMBERS);
+}
+
+static inf_err_t *
+on_list(inf_infer_reader_t *r, inf_json_event_t event)
+{
+    if (event == INF_JSON_ARRAY_END) {
+        r->state = STATE_TOP;
+        return NULL;
+    }
+
+    if (event != INF_JSON_OBJECT_BEGIN) {
+        return member_error(member_names[r->list],
+                            "attempt to access JSON non-object as object");
+    }
+
+    const table_t *t = tensor_table(r);
+    if (t->count == t->max) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+                           "Unable to parse '%s': more than %u of them",
+                           member_names[r->list], t->max);
+    }
+
+    begin_piece(&r->tensor);
+    memset(&r->span, 0, sizeof(r->span));
+    r->in_tensor = true;
+    r->state = STATE_TENSOR;
+    return NULL;
+}
+
+static inf_err_t *
+on_tensor(inf_infer_reader_t *r, inf_json_event_t event, const char *json,
+    size_t *budget)
+{
+    if (event == INF_JSON_OBJECT_END) {
+        r->in_tensor = false;
+        r->state = STATE_LIST;
+        return finish_tensor(r, budget);
+    }
+
+    return open_member(r, json, &r->tensor, r->list == MEMBER_INPUTS
+                                            ? INPUT_MEMBERS : OUTPUT_MEMBERS);
+}
+
+/* A member's name has been read. */
+static inf_err_t *
+open_member(inf_infer_reader_t *r, const char *json, piece_t *piece,
+    uint32_t known)
+{
+    r->member = find_member(r, json, known);
+    r->state = STATE_VALUE;
+
+    if (r->member == MEMBER_UNKNOWN) {
+        return NULL;
+    }
+
+    const char *name = member_names[r->member];
+    if ((piece->seen & BIT(r->member)) != 0) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+                           "Unable to parse '%s': the member appears twice "
+                           "in one object, at %llu", name,
+                           (unsigned long long) r->scan.token);
+    }
+
+    piece->seen |= BIT(r->member);
+    if (r->member == MEMBER_INPUTS || r->member == MEMBER_OUTPUTS
+        || r->member == MEMBER_DATA)
+    {
+        return NULL;
+    }
+
+    if (piece->text.len > 1) {
+        inf_buf_putc(&piece->text, ',');
+    }
+
+    inf_buf_putc(&piece->text, '"');
+    inf_buf_puts(&piece->text, name);
+    inf_buf_puts(&piece->text, "\":");
+    return NULL;
+}
+
+static member_t
+find_member(const inf_infer_reader_t *r, const char *json, uint32_t known)
+{
+    const char *p = json + r->scan.token + 1;
+    const char *end = json + r->scan.pos - 1;
+    char name[MAX_KEY];
+    char *out = name;
+
+    if (r->scan.decoded > MAX_KEY
+        || !inf_string_unescape(&p, end, end, &out, name + MAX_KEY))
+    {
+        return MEMBER_UNKNOWN;
+    }
+
+    inf_slice_t key = inf_slice(name, (size_t) (out - name));
+    for (member_t m = MEMBER_ID; m <= MEMBER_DATA; m++) {
+        if ((known & BIT(m)) != 0
+            && inf_slice_eq(key, inf_slice_str(member_names[m])))
+        {
+            return m;
+        }
+    }
+
+    return MEMBER_UNKNOWN;
+}
+
+static state_t
+between_members(const inf_infer_reader_t *r)
+{
+    return r->in_tensor ? STATE_TENSOR : STATE_TOP;
+}
+
+/* The first event of a member's value. */
+static inf_err_t *
+on_value(inf_infer_reader_t *r, inf_json_event_t event, const char *json)
+{
+    bool array = event == INF_JSON_ARRAY_BEGIN;
+    bool container = array || event == INF_JSON_OBJECT_BEGIN;
+
+    r->depth = r->scan.depth;
+    r->mark = r->scan.token;
+
+    switch (r->member) {
+
+    case MEMBER_INPUTS:
+    case MEMBER_OUTPUTS:
+        if (!array) {
+            return member_error(member_names[r->member],
+                                "attempt to access JSON non-array as array");
+        }
+
+        r->list = r->member;
+        r->state = STATE_LIST;
+        return NULL;
+
+    case MEMBER_DATA:
+        r->span.present = true;
+        r->span.array = array;
+        r->span.offset = r->scan.token;
+        r->scan.nonfinite = array;
+
+        /* fall through */
+
+    case MEMBER_UNKNOWN:
+        r->state = container ? STATE_SKIP : between_members(r);
+        return NULL;
+
+    default:
+        break;
+    }
+
+    if (container) {
+        r->state = STATE_COPY;
+        r->events = 0;
+        return NULL;
+    }
+
+    r->state = between_members(r);
+    if (event == INF_JSON_NUMBER) {
+        inf_err_t *err = copy_number(r, json);
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    return copy_upto(r, json, r->scan.pos);
+}
+
+static inf_err_t *
+on_copy(inf_infer_reader_t *r, inf_json_event_t event, const char *json)
+{
+    if (r->scan.depth > r->depth) {
+        const char *name = member_names[r->member];
+        return member_error(name, r->member == MEMBER_SHAPE
+                            ? "attempt to access JSON non-unsigned-integer "
+                              "as unsigned-integer"
+                            : "no value in it may be an array or an object");
+    }
+
+    if (++r->events > MAX_EVENTS) {
+        return member_error(member_names[r->member], "too many values in it");
+    }
+
+    if (event == INF_JSON_NUMBER) {
+        return copy_number(r, json);
+    }
+
+    if (r->scan.depth < r->depth) {
+        r->state = between_members(r);
+        return copy_upto(r, json, r->scan.pos);
+    }
+
+    return NULL;
+}
+
+/* The container's end. */
+static inf_err_t *
+on_skip(inf_infer_reader_t *r)
+{
+    if (r->member == MEMBER_DATA) {
+        r->span.length = r->scan.pos - r->span.offset;
+        r->scan.nonfinite = false;
+    }
+
+    r->state = between_members(r);
+    return NULL;
+}
+
+/* Where the open list's tensors go. */
+static const table_t *
+tensor_table(const inf_infer_reader_t *r)
+{
+    return r->list == MEMBER_INPUTS ? &r->inputs : &r->outputs;
+}
+
+static void
+begin_piece(piece_t *piece)
+{
+    inf_buf_reset(&piece->text);
+    inf_buf_reset(&piece->bigs);
+    inf_buf_putc(&piece->text, '{');
+    piece->seen = 0;
+}
+
+static piece_t *
+open_piece(inf_infer_reader_t *r)
+{
+    return r->in_tensor ? &r->tensor : &r->top;
+}
+
+static inf_err_t *
+copy_upto(inf_infer_reader_t *r, const char *json, uint64_t end)
+{
+    piece_t *piece = open_piece(r);
+    uint64_t len = end - r->mark;
+
+    if (len > r->limits.max_piece_bytes
+        || piece->text.len + len > r->limits.max_piece_bytes)
+    {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+                           "Unable to parse '%s': %s is described in more "
+                           "than %u bytes", member_names[r->member],
+                           !r->in_tensor ? "the request"
+                           : r->list == MEMBER_INPUTS ? "an input"
+                           : "an output", r->limits.max_piece_bytes);
+    }
+
+    inf_buf_put(&piece->text, json + r->mark, (size_t) len);
+    r->mark = end;
+    return NULL;
+}
+
+/* What jansson's integers can't hold is listed, its place copied. */
+static inf_err_t *
+copy_number(inf_infer_reader_t *r, const char *json)
+{
+    const char *p = json + r->scan.token;
+    const char *end = json + r->scan.pos;
+    inf_number_t n;
+    int64_t small;
+
+    if ((size_t) (end - p) < BIG_DIGITS || inf_number_read(p, end, &n) == 0
+        || !n.integer || inf_number_int64(&n, &small))
+    {
+        return NULL;
+    }
+
+    piece_t *piece = open_piece(r);
+    inf_big_number_t big = { .real = inf_number_double(&n) };
+    big.fits = inf_number_uint64(&n, &big.integer);
+
+    inf_err_t *err = copy_upto(r, json, r->scan.token);
+    if (err != NULL) {
+        return err;
+    }
+
+    inf_buf_printf(&piece->text, "[%zu]", piece->bigs.len / sizeof(big));
+    inf_buf_put(&piece->bigs, &big, sizeof(big));
+    r->mark = r->scan.pos;
+    return NULL;
+}
+
+static inf_err_t *
+parse_piece(inf_infer_reader_t *r, piece_t *piece, inf_walk_t *walk,
+    inf_json_doc_t *doc, size_t *budget)
+{
+    inf_buf_putc(&piece->text, '}');
+
+    inf_err_t *err = inf_buf_status(&piece->text);
+    if (err == NULL) {
+        err = inf_buf_status(&piece->bigs);
+    }
+
+    if (err != NULL) {
+        return err;
+    }
+
+    size_t cost = PIECE_COST + PIECE_FACTOR * piece->text.len;
+    *budget -= cost < *budget ? cost : *budget;
+
+    *walk = (inf_walk_t) {
+        .arena = r->arena,
+        .bigs = (const void *) piece->bigs.data,
+        .big_count = piece->bigs.len / sizeof(inf_big_number_t),
+        .max_bytes = r->limits.max_json_bytes
+    };
+
+    err = inf_json_doc_parse(doc, inf_buf_slice(&piece->text),
+                             INF_JSON_DOC_NO_DUPLICATES);
+    if (err != NULL) {
+        return piece == &r->top
+               ? inf_err_add(err, PARSE_FAILED "id and parameters")
+               : inf_err_add(err, PARSE_FAILED "%s %u", r->list ==
+                             MEMBER_INPUTS ? "input" : "output",
+                             tensor_table(r)->count);
+    }
+
+    walk->root = doc->root;
+    return NULL;
+}
+
+static inf_err_t *
+finish_tensor(inf_infer_reader_t *r, size_t *budget)
+{
+    inf_json_doc_t doc;
+    inf_walk_t walk;
+    inf_err_t *err = parse_piece(r, &r->tensor, &walk, &doc, budget);
+
+    if (err != NULL) {
+        return err;
+    }
+
+    walk.index = tensor_table(r)->count;
+    err = r->list == MEMBER_INPUTS ? add_input(r, &walk)
+                                   : add_output(r, &walk);
+    inf_json_doc_fini(&doc);
+    return err;
+}
+
+static inf_err_t *
+add_input(inf_infer_reader_t *r, const inf_walk_t *walk)
+{
+    inf_infer_input_t in;
+    void *item;
+    bool fresh;
+    inf_err_t *err = inf_walk_input(walk, &r->span, &in);
+
+    if (err != NULL) {
+        return err;
+    }
+
+    err = inf_names_add(&r->input_names, in.name, walk->index, &fresh);
+    if (err != NULL) {
+        return err;
+    }
+
+    if (!fresh) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+                           "input '%.*s' already exists in request",
+                           (int) in.name.len, in.name.data);
+    }
+
+    if (in.source == INF_SOURCE_BINARY) {
+        in.binary_offset = r->request.binary_size;
+        if (__builtin_add_overflow(in.binary_offset, in.byte_size,
+                                   &r->request.binary_size))
+        {
+            return member_error("binary_data_size", "the sum overflows");
+        }
+    }
+
+    err = table_add(r, &r->inputs, &item);
+    if (err == NULL) {
+        memcpy(item, &in, sizeof(in));
+    }
+
+    return err;
+}
+
+static inf_err_t *
+add_output(inf_infer_reader_t *r, const inf_walk_t *walk)
+{
+    inf_infer_output_t out;
+    void *item;
+    bool fresh;
+    inf_err_t *err = inf_walk_output(walk, &out);
+
+    if (err != NULL) {
+        return err;
+    }
+
+    err = inf_names_add(&r->output_names, out.name, walk->index, &fresh);
+    if (err != NULL) {
+        return err;
+    }
+
+    if (!fresh) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+                           "output '%.*s' already requested",
+                           (int) out.name.len, out.name.data);
+    }
+
+    err = table_add(r, &r->outputs, &item);
+    if (err == NULL) {
+        memcpy(item, &out, sizeof(out));
+    }
+
+    return err;
+}
+
+static inf_err_t *
+finish_top(inf_infer_reader_t *r, size_t *budget)
+{
+    inf_json_doc_t doc;
+    inf_walk_t walk;
+
+    if ((r->top.seen & BIT(MEMBER_INPUTS)) == 0) {
+        return member_error("inputs", "attempt to access non-existing object "
+                            "member 'inputs'");
+    }
+
+    inf_err_t *err = parse_piece(r, &r->top, &walk, &doc, budget);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = inf_walk_top(&walk, &r->request);
+    inf_json_doc_fini(&doc);
+
+    r->request.inputs = r->inputs.items;
+    r->request.input_count = r->inputs.count;
+    r->request.outputs = r->outputs.items;
+    r->request.output_count = r->outputs.count;
+    return err;
+}
+
+static inf_err_t *
+table_add(inf_infer_reader_t *r, table_t *t, void **item)
+{
+    if (t->count == t->capacity) {
+        uint32_t capacity = t->capacity == 0 ? FIRST_TABLE : t->capacity * 2;
+        void *items = inf_arena_alloc(r->arena, capacity * t->item_size);
+
+        if (items == NULL) {
+            return inf_err_nomem();
+        }
+
+        if (t->count != 0) {
+            memcpy(items, t->items, t->count * t->item_size);
+        }
+
+        t->items = items;
+        t->capacity = capacity;
+    }
+
+    *item = (char *) t->items + t->count * t->item_size;
+    t->count++;
+    return NULL;
+}
+
+static inf_err_t *
+syntax_error(const inf_infer_reader_t *r, const char *reason)
+{
+    return inf_err_new(INF_ERR_INVALID_ARG,
+                       PARSE_FAILED "%s at %llu",
+                       reason, (unsigned long long) r->scan.pos);
+}
+
+static inf_err_t *
+member_error(const char *name, const char *why)
+{
+    return inf_err_new(INF_ERR_INVALID_ARG, "Unable to parse '%s': %s", name,
+                       why);
+}
+
+inf_err_t *
+inf_infer_request_raw(inf_infer_request_t *out, inf_arena_t *arena,
+    uint64_t body_len)
+{
+    inf_infer_input_t *in = inf_arena_calloc(arena, 1, sizeof(*in));
+
+    if (in == NULL) {
+        return inf_err_nomem();
+    }
+
+    in->name = INF_SLICE("");
+    in->source = INF_SOURCE_BINARY;
+    in->byte_size = body_len;
+
+    memset(out, 0, sizeof(*out));
+    out->flags = INF_REQUEST_RAW_INPUT;
+    out->binary_data_output = true;
+    out->inputs = in;
+    out->input_count = 1;
+    out->binary_size = body_len;
+    return NULL;
+}
+
+inf_err_t *
+inf_infer_request_check_tail(const inf_infer_request_t *req,
+    uint64_t tail_len, inf_slice_t model)
+{
+    for (uint32_t i = 0; i < req->input_count; i++) {
+        const inf_infer_input_t *in = &req->inputs[i];
+
+        if (in->source == INF_SOURCE_BINARY
+            && (in->binary_offset > tail_len
+                || in->byte_size > tail_len - in->binary_offset))
+        {
+            uint64_t there = in->binary_offset < tail_len
+                             ? tail_len - in->binary_offset : 0;
+
+            return inf_err_new(INF_ERR_INVALID_ARG,
+                               "unexpected size for input '%.*s', expecting "
+                               "%llu additional bytes for model '%.*s'",
+                               (int) in->name.len, in->name.data,
+                               (unsigned long long) (in->byte_size - there),
+                               (int) model.len, model.data);
+        }
+    }
+
+    if (tail_len != req->binary_size) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+                           "unexpected additional input data for model "
+                           "'%.*s'", (int) model.len, model.data);
+    }
+
+    return NULL;
+}

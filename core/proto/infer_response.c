@@ -1,0 +1,645 @@
+/*
+ * infer_response.c - see infer_response.h.
+ *
+ * Everything but the values is short: it is written once as a frame, with a
+ * note where each output's values belong.  A cursor then runs over frame and
+ * values; filling and measuring are the same run with different buffers.
+ */
+
+#include <string.h>
+
+#include "core/proto/infer_classify.h"
+#include "core/proto/infer_names.h"
+#include "core/proto/infer_response.h"
+#include "core/proto/infer_values.h"
+#include "core/proto/number.h"
+
+#define CHECK_COST    16u       /* budget bytes: a length prefix looked at   */
+#define SCRATCH       4096u
+
+typedef struct {
+    const inf_response_output_t *record;
+    const int64_t               *shape;         /* as delivered              */
+    uint32_t                     dim_count;
+    uint32_t                     datatype;
+    inf_delivery_t               delivery;
+    inf_classifier_t            *classifier;    /* NULL: none                */
+    const char                  *data;
+    uint64_t                     data_len;
+    uint64_t                     split;         /* in the frame: values here */
+} plan_t;
+
+/* A place in the JSON. */
+typedef struct {
+    uint64_t     frame_pos;
+    uint32_t     output;        /* the next whose values are due             */
+    bool         in_values;
+    inf_values_t values;
+} cursor_t;
+
+/* Text being laid down; dst NULL: counted. */
+typedef struct {
+    char    *dst;
+    uint64_t len;
+} sink_t;
+
+struct inf_response_writer_s {
+    const inf_response_record_t *rec;
+    const char                  *arena;
+    inf_arena_t                 *pool;
+    plan_t                      *plans;
+
+    uint32_t                     prepared;      /* outputs done              */
+    uint64_t                     check_pos;     /* in a BYTES tensor         */
+    uint64_t                     check_count;
+    const char                  *frame;         /* NULL: not prepared        */
+    uint64_t                     frame_len;
+
+    cursor_t                     fill;
+    cursor_t                     measure;
+    uint64_t                     measured;
+};
+
+static inf_err_t *plan_outputs(inf_response_writer_t *w,
+    const inf_response_options_t *options);
+static inf_err_t *plan_output(inf_response_writer_t *w, plan_t *plan,
+    const inf_infer_output_t *asked, const inf_response_options_t *options);
+static inf_err_t *plan_classification(inf_response_writer_t *w, plan_t *plan,
+    uint32_t k);
+static inf_err_t *check_parameters(const inf_response_writer_t *w);
+static inf_codec_t prepare_output(inf_response_writer_t *w, size_t *budget,
+    inf_err_t **err);
+static inf_codec_t check_bytes(inf_response_writer_t *w, const plan_t *plan,
+    size_t *budget, inf_err_t **err);
+static inf_err_t *build_frame(inf_response_writer_t *w);
+static void put_frame(inf_response_writer_t *w, sink_t *s);
+static void put_parameters(const inf_response_writer_t *w, sink_t *s);
+static void put_output(const inf_response_writer_t *w, plan_t *plan,
+    sink_t *s);
+static void put(sink_t *s, const char *text, size_t len);
+static void put_literal(sink_t *s, const char *text);
+static void put_number(sink_t *s, uint64_t v);
+static void put_string(sink_t *s, inf_slice_t text);
+static inf_codec_t run(const inf_response_writer_t *w, cursor_t *c, char *buf,
+    size_t cap, size_t *written, inf_err_t **err);
+
+static const void *
+record_at(const inf_response_record_t *rec, uint32_t offset)
+{
+    return (const char *) rec + offset;
+}
+
+inf_slice_t
+inf_response_text(const inf_response_record_t *rec, inf_ref_t ref)
+{
+    return inf_slice(record_at(rec, ref.offset), ref.len);
+}
+
+static inf_slice_t
+plan_name(const inf_response_writer_t *w, const plan_t *plan)
+{
+    return inf_response_text(w->rec, plan->record->name);
+}
+
+inf_err_t *
+inf_response_writer_new(inf_response_writer_t **out,
+    const inf_response_record_t *rec, const void *arena_base,
+    const inf_response_options_t *options, inf_arena_t *pool)
+{
+    static const inf_response_options_t none;
+    inf_response_writer_t *w = inf_arena_calloc(pool, 1, sizeof(*w));
+
+    if (w == NULL) {
+        return inf_err_nomem();
+    }
+
+    w->rec = rec;
+    w->arena = arena_base;
+    w->pool = pool;
+    w->plans = inf_arena_calloc(pool, (size_t) rec->output_count + 1,
+                                sizeof(*w->plans));
+    if (w->plans == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_err_t *err = check_parameters(w);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = plan_outputs(w, options != NULL ? options : &none);
+    if (err != NULL) {
+        return err;
+    }
+
+    *out = w;
+    return NULL;
+}
+
+static inf_err_t *
+check_parameters(const inf_response_writer_t *w)
+{
+    const inf_record_parameter_t *p = record_at(w->rec,
+                                                w->rec->parameter_offset);
+
+    for (uint32_t i = 0; i < w->rec->parameter_count; i++) {
+        if (p[i].type == INF_PARAMETER_BYTES) {
+            inf_slice_t name = inf_response_text(w->rec, p[i].name);
+            return inf_err_new(INF_ERR_UNSUPPORTED,
+                               "response parameter '%.*s' of type BYTES is "
+                               "not supported", (int) name.len, name.data);
+        }
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+plan_outputs(inf_response_writer_t *w, const inf_response_options_t *options)
+{
+    const inf_response_output_t *rows = record_at(w->rec,
+                                                  w->rec->output_offset);
+    inf_names_t asked;
+    inf_err_t *err = NULL;
+
+    inf_names_init(&asked, w->pool);
+    for (uint32_t i = 0; i < options->output_count && err == NULL; i++) {
+        bool fresh;
+        err = inf_names_add(&asked, options->outputs[i].name, i, &fresh);
+    }
+
+    for (uint32_t i = 0; i < w->rec->output_count && err == NULL; i++) {
+        plan_t *plan = &w->plans[i];
+        plan->record = &rows[i];
+
+        uint32_t found = inf_names_find(&asked, plan_name(w, plan));
+        err = plan_output(w, plan, found != INF_NAMES_NONE
+                                   ? &options->outputs[found] : NULL,
+                          options);
+    }
+
+    return err;
+}
+
+static inf_err_t *
+plan_output(inf_response_writer_t *w, plan_t *plan,
+    const inf_infer_output_t *asked, const inf_response_options_t *options)
+{
+    const inf_response_output_t *row = plan->record;
+    bool binary = options->raw
+                  || (asked != NULL ? asked->binary
+                                    : options->binary_data_output);
+
+    plan->datatype = row->datatype;
+    plan->shape = record_at(w->rec, row->shape_offset);
+    plan->dim_count = row->dim_count;
+
+    if (row->data_kind == INF_DATA_SHM_REGION) {
+        plan->delivery = INF_DELIVER_SHM;
+        return NULL;
+    }
+
+    plan->data = w->arena + row->data_offset;
+    plan->data_len = row->data_length;
+    plan->delivery = binary ? INF_DELIVER_BINARY : INF_DELIVER_JSON;
+
+    if (asked != NULL && asked->classification != 0) {
+        return plan_classification(w, plan, asked->classification);
+    }
+
+    if (!binary
+        && (row->datatype == INF_TYPE_FP16 || row->datatype == INF_TYPE_BF16))
+    {
+        inf_slice_t name = plan_name(w, plan);
+        return inf_err_new(INF_ERR_INVALID_ARG,
+                           "sending %s data via JSON is not supported. "
+                           "Please use the binary data format for output "
+                           "'%.*s'", inf_datatype_name(row->datatype),
+                           (int) name.len, name.data);
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+plan_classification(inf_response_writer_t *w, plan_t *plan, uint32_t k)
+{
+    const inf_response_output_t *row = plan->record;
+    const inf_ref_t *refs = record_at(w->rec, row->label_offset);
+    inf_slice_t *labels = inf_arena_alloc(w->pool, sizeof(*labels)
+                                          * ((size_t) row->label_count + 1));
+
+    if (labels == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (uint32_t i = 0; i < row->label_count; i++) {
+        labels[i] = inf_response_text(w->rec, refs[i]);
+    }
+
+    inf_classify_source_t src = {
+        .name = plan_name(w, plan),
+        .datatype = row->datatype,
+        .dim_count = row->dim_count,
+        .shape = plan->shape,
+        .batched = w->rec->batch_dim != 0,
+        .data = plan->data,
+        .data_len = plan->data_len,
+        .k = k,
+        .labels = labels,
+        .label_count = row->label_count
+    };
+
+    inf_err_t *err = inf_classifier_new(&plan->classifier, &src, w->pool);
+    if (err != NULL) {
+        return err;
+    }
+
+    plan->datatype = INF_TYPE_BYTES;
+    plan->dim_count = inf_classifier_shape(plan->classifier, &plan->shape);
+    return NULL;
+}
+
+inf_codec_t
+inf_response_prepare(inf_response_writer_t *w, size_t budget, inf_err_t **err)
+{
+    while (w->prepared < w->rec->output_count) {
+        inf_codec_t rc = prepare_output(w, &budget, err);
+        if (rc != INF_CODEC_DONE) {
+            return rc;
+        }
+
+        w->prepared++;
+        w->check_pos = 0;
+        w->check_count = 0;
+        if (budget == 0 && w->prepared < w->rec->output_count) {
+            return INF_CODEC_AGAIN;
+        }
+    }
+
+    if (w->frame == NULL) {
+        *err = build_frame(w);
+        if (*err != NULL) {
+            return INF_CODEC_ERROR;
+        }
+    }
+
+    return INF_CODEC_DONE;
+}
+
+static inf_codec_t
+prepare_output(inf_response_writer_t *w, size_t *budget, inf_err_t **err)
+{
+    plan_t *plan = &w->plans[w->prepared];
+
+    if (plan->classifier != NULL) {
+        inf_codec_t rc = inf_classifier_run(plan->classifier, *budget, err);
+        if (rc == INF_CODEC_DONE) {
+            plan->data = inf_classifier_result(plan->classifier,
+                                               &plan->data_len);
+            *budget /= 2;               /* how much it took is not known */
+        }
+
+        return rc;
+    }
+
+    if (plan->delivery == INF_DELIVER_JSON
+        && plan->datatype == INF_TYPE_BYTES)
+    {
+        return check_bytes(w, plan, budget, err);
+    }
+
+    return INF_CODEC_DONE;
+}
+
+/* The prefixes must lead exactly to the end, in as many steps as the shape
+   has elements. */
+static inf_codec_t
+check_bytes(inf_response_writer_t *w, const plan_t *plan, size_t *budget,
+    inf_err_t **err)
+{
+    uint64_t wanted = inf_values_count(plan->dim_count, plan->shape,
+                                       plan->data_len);
+
+    while (w->check_pos < plan->data_len && w->check_count < wanted) {
+        uint64_t left = plan->data_len - w->check_pos;
+        uint32_t len = 0;
+
+        if (*budget == 0) {
+            return INF_CODEC_AGAIN;
+        }
+
+        if (left >= 4) {
+            memcpy(&len, plan->data + w->check_pos, 4);
+        }
+
+        if (left < 4 || len > left - 4) {
+            break;
+        }
+
+        w->check_pos += 4 + (uint64_t) len;
+        w->check_count++;
+        *budget -= *budget < CHECK_COST ? *budget : CHECK_COST;
+    }
+
+    if (w->check_pos == plan->data_len && w->check_count == wanted) {
+        return INF_CODEC_DONE;
+    }
+
+    inf_slice_t name = plan_name(w, plan);
+    *err = inf_err_new(INF_ERR_INTERNAL,
+                       "output '%.*s': string %llu of %llu does not end "
+                       "where the data does", (int) name.len, name.data,
+                       (unsigned long long) w->check_count,
+                       (unsigned long long) wanted);
+    return INF_CODEC_ERROR;
+}
+
+/* Laid out twice: to know the length, and to be written. */
+static inf_err_t *
+build_frame(inf_response_writer_t *w)
+{
+    sink_t s = { NULL, 0 };
+
+    put_frame(w, &s);
+    s.dst = inf_arena_alloc(w->pool, (size_t) s.len + 1);
+    if (s.dst == NULL) {
+        return inf_err_nomem();
+    }
+
+    w->frame = s.dst;
+    w->frame_len = s.len;
+    s.len = 0;
+    put_frame(w, &s);
+    return NULL;
+}
+
+static void
+put_frame(inf_response_writer_t *w, sink_t *s)
+{
+    const inf_response_record_t *rec = w->rec;
+    char text[INF_NUMBER_MAX_TEXT];
+
+    put_literal(s, "{");
+    if (rec->id.len != 0) {
+        put_literal(s, "\"id\":");
+        put_string(s, inf_response_text(rec, rec->id));
+        put_literal(s, ",");
+    }
+
+    put_literal(s, "\"model_name\":");
+    put_string(s, inf_response_text(rec, rec->model_name));
+    put_literal(s, ",\"model_version\":\"");
+    put(s, text, inf_number_write_int64(text, rec->model_version));
+    put_literal(s, "\"");
+
+    if (rec->parameter_count != 0) {
+        put_parameters(w, s);
+    }
+
+    put_literal(s, ",\"outputs\":[");
+    for (uint32_t i = 0; i < rec->output_count; i++) {
+        put_literal(s, i != 0 ? "," : "");
+        put_output(w, &w->plans[i], s);
+    }
+
+    put_literal(s, "]}");
+}
+
+static void
+put_parameters(const inf_response_writer_t *w, sink_t *s)
+{
+    const inf_record_parameter_t *p = record_at(w->rec,
+                                                w->rec->parameter_offset);
+    char text[INF_NUMBER_MAX_TEXT];
+
+    for (uint32_t i = 0; i < w->rec->parameter_count; i++) {
+        put_literal(s, i == 0 ? ",\"parameters\":{" : ",");
+        put_string(s, inf_response_text(w->rec, p[i].name));
+        put_literal(s, ":");
+
+        switch ((inf_parameter_type_t) p[i].type) {
+        case INF_PARAMETER_STRING:
+        case INF_PARAMETER_BYTES:
+            put_string(s, inf_response_text(w->rec, p[i].text));
+            break;
+        case INF_PARAMETER_INT:
+            put(s, text, inf_number_write_int64(text, p[i].number.i));
+            break;
+        case INF_PARAMETER_BOOL:
+            put_literal(s, p[i].number.i != 0 ? "true" : "false");
+            break;
+        case INF_PARAMETER_DOUBLE:
+            put(s, text, inf_number_write_double(text, p[i].number.d));
+            break;
+        }
+    }
+
+    put_literal(s, "}");
+}
+
+static void
+put_output(const inf_response_writer_t *w, plan_t *plan, sink_t *s)
+{
+    put_literal(s, "{\"name\":");
+    put_string(s, plan_name(w, plan));
+    put_literal(s, ",\"datatype\":\"");
+    put_literal(s, inf_datatype_name(plan->datatype));
+    put_literal(s, "\",\"shape\":[");
+
+    for (uint32_t i = 0; i < plan->dim_count; i++) {
+        put_literal(s, i != 0 ? "," : "");
+        put_number(s, (uint64_t) plan->shape[i]);
+    }
+
+    put_literal(s, "]");
+
+    switch (plan->delivery) {
+    case INF_DELIVER_JSON:
+        put_literal(s, ",\"data\":[");
+        plan->split = s->len;
+        put_literal(s, "]");
+        break;
+    case INF_DELIVER_BINARY:
+        put_literal(s, ",\"parameters\":{\"binary_data_size\":");
+        put_number(s, plan->data_len);
+        put_literal(s, "}");
+        break;
+    case INF_DELIVER_SHM:
+        break;
+    }
+
+    put_literal(s, "}");
+}
+
+static void
+put(sink_t *s, const char *text, size_t len)
+{
+    if (s->dst != NULL && len != 0) {
+        memcpy(s->dst + s->len, text, len);
+    }
+
+    s->len += len;
+}
+
+static void
+put_literal(sink_t *s, const char *text)
+{
+    put(s, text, strlen(text));
+}
+
+static void
+put_number(sink_t *s, uint64_t v)
+{
+    char text[INF_NUMBER_MAX_TEXT];
+
+    put(s, text, inf_number_write_uint64(text, v));
+}
+
+static void
+put_string(sink_t *s, inf_slice_t text)
+{
+    const char *p = text.data;
+    const char *end = p + text.len;
+
+    put_literal(s, "\"");
+    while (p != end) {
+        const char *q = inf_values_plain_run(p, end);
+        put(s, p, (size_t) (q - p));
+        p = q;
+        if (p != end) {
+            char escape[INF_VALUES_ESCAPE];
+            put(s, escape, inf_values_escape(*p, escape));
+            p++;
+        }
+    }
+
+    put_literal(s, "\"");
+}
+
+inf_codec_t
+inf_response_measure(inf_response_writer_t *w, size_t budget,
+    uint64_t *json_len, inf_err_t **err)
+{
+    char scratch[SCRATCH];
+    inf_codec_t rc;
+
+    if (!inf_response_has_json_data(w)) {
+        *json_len = w->frame_len;
+        return INF_CODEC_DONE;
+    }
+
+    do {
+        size_t cap = budget < SCRATCH ? budget : SCRATCH;
+        size_t written;
+
+        rc = run(w, &w->measure, scratch, cap, &written, err);
+        w->measured += written;
+        budget -= written;
+    } while (rc == INF_CODEC_AGAIN && budget != 0);
+
+    if (rc == INF_CODEC_DONE) {
+        *json_len = w->measured;
+    }
+
+    return rc;
+}
+
+inf_codec_t
+inf_response_fill(inf_response_writer_t *w, void *buf, size_t cap,
+    size_t *written, inf_err_t **err)
+{
+    return run(w, &w->fill, buf, cap, written, err);
+}
+
+/* Frame up to the next split, that output's values, and so on. */
+static inf_codec_t
+run(const inf_response_writer_t *w, cursor_t *c, char *buf, size_t cap,
+    size_t *written, inf_err_t **err)
+{
+    uint32_t count = w->rec->output_count;
+    size_t used = 0;
+
+    for ( ;; ) {
+        if (c->in_values) {
+            size_t n;
+            inf_codec_t rc = inf_values_write(&c->values, buf + used,
+                                              cap - used, &n, err);
+            used += n;
+            if (rc != INF_CODEC_DONE) {
+                *written = used;
+                return rc;
+            }
+
+            c->in_values = false;
+            c->output++;
+        }
+
+        while (c->output < count
+               && w->plans[c->output].delivery != INF_DELIVER_JSON)
+        {
+            c->output++;
+        }
+
+        const plan_t *plan = c->output < count ? &w->plans[c->output] : NULL;
+        uint64_t upto = plan != NULL ? plan->split : w->frame_len;
+        uint64_t n = upto - c->frame_pos;
+        n = n < cap - used ? n : cap - used;
+        memcpy(buf + used, w->frame + c->frame_pos, (size_t) n);
+        used += (size_t) n;
+        c->frame_pos += n;
+
+        if (c->frame_pos != upto || plan == NULL) {
+            *written = used;
+            return c->frame_pos == upto ? INF_CODEC_DONE : INF_CODEC_AGAIN;
+        }
+
+        inf_values_init(&c->values, plan->datatype, plan->data,
+                        plan->data_len);
+        c->in_values = true;
+    }
+}
+
+uint32_t
+inf_response_output_count(const inf_response_writer_t *w)
+{
+    return w->rec->output_count;
+}
+
+inf_delivery_t
+inf_response_output(const inf_response_writer_t *w, uint32_t i,
+    const void **data, uint64_t *len)
+{
+    const plan_t *plan = &w->plans[i];
+    bool binary = plan->delivery == INF_DELIVER_BINARY;
+
+    *data = binary ? plan->data : NULL;
+    *len = binary ? plan->data_len : 0;
+    return plan->delivery;
+}
+
+uint64_t
+inf_response_binary_size(const inf_response_writer_t *w)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < w->rec->output_count; i++) {
+        const plan_t *plan = &w->plans[i];
+        sum += plan->delivery == INF_DELIVER_BINARY ? plan->data_len : 0;
+    }
+
+    return sum;
+}
+
+bool
+inf_response_has_json_data(const inf_response_writer_t *w)
+{
+    for (uint32_t i = 0; i < w->rec->output_count; i++) {
+        const plan_t *plan = &w->plans[i];
+        if (plan->delivery == INF_DELIVER_JSON && plan->data_len != 0) {
+            return true;
+        }
+    }
+
+    return false;
+}

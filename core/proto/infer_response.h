@@ -1,0 +1,94 @@
+/*
+ * infer_response.h - a response record written as KServe v2 JSON, with the
+ *                    list of the binary tensors that follow it.
+ *
+ * Owner    The caller owns the record's private copy, the mapped arena and
+ *          the pool; all must outlive the writer, which lives in the pool.
+ * Thread   one at a time.
+ * Units    bytes.
+ * Errors   INTERNAL: the record or a BYTES tensor is inconsistent.
+ *          INVALID_ARG: FP16, BF16 in JSON; classification that can't be.
+ *          UNSUPPORTED: a parameter of type BYTES.
+ * Route    completion ring -> record check -> [writer] -> socket.
+ *
+ * The life: check, new, prepare until DONE, then (optionally) measure until
+ * DONE, then fill as the socket drains, then send each binary output.  All
+ * errors that the response's content can cause come out of new and prepare,
+ * so a status can still be chosen.
+ */
+
+#ifndef INF_PROTO_INFER_RESPONSE_H
+#define INF_PROTO_INFER_RESPONSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/arena.h"
+#include "core/base/error.h"
+#include "core/include/channel.h"
+#include "core/proto/infer_codec.h"
+#include "core/proto/infer_request.h"
+
+/*
+ * Checks every offset, count and length of a record against its len bytes and
+ * the arena's size.  record must be 8-byte aligned and private: nobody may
+ * write to it any more.
+ */
+INF_CHECK inf_err_t *inf_response_record_check(const void *record, size_t len,
+    uint64_t arena_size);
+
+/* A text of a checked record. */
+inf_slice_t inf_response_text(const inf_response_record_t *rec, inf_ref_t ref);
+
+/* What the client asked for; from the request. */
+typedef struct {
+    const inf_infer_output_t *outputs;      /* the listed ones               */
+    uint32_t                  output_count;
+    bool                      binary_data_output;   /* for those not listed  */
+    bool                      raw;          /* raw mode: everything binary   */
+} inf_response_options_t;
+
+typedef enum {
+    INF_DELIVER_JSON,
+    INF_DELIVER_BINARY,
+    INF_DELIVER_SHM             /* lies in shared memory: nothing to send    */
+} inf_delivery_t;
+
+typedef struct inf_response_writer_s inf_response_writer_t;
+
+/* rec is checked and its status INF_OK.  options may be NULL: nothing listed,
+   all JSON.  The writer and its tables come from pool. */
+INF_CHECK inf_err_t *inf_response_writer_new(inf_response_writer_t **out,
+    const inf_response_record_t *rec, const void *arena_base,
+    const inf_response_options_t *options, inf_arena_t *pool);
+
+/* Classifies, and checks the lengths inside BYTES tensors.  Call until DONE
+   before anything below. */
+INF_CHECK inf_codec_t inf_response_prepare(inf_response_writer_t *w,
+    size_t budget, inf_err_t **err);
+
+/* Counts the JSON bytes; DONE sets *json_len.  Only for those who need the
+   number before they send: with no JSON data it is as cheap as writing. */
+INF_CHECK inf_codec_t inf_response_measure(inf_response_writer_t *w,
+    size_t budget, uint64_t *json_len, inf_err_t **err);
+
+/* Writes the next bytes of the JSON, at most cap.  AGAIN: buf is full. */
+INF_CHECK inf_codec_t inf_response_fill(inf_response_writer_t *w, void *buf,
+    size_t cap, size_t *written, inf_err_t **err);
+
+uint32_t inf_response_output_count(const inf_response_writer_t *w);
+
+/* How output i is delivered; for BINARY its bytes, to be sent in the order of
+   i right behind the JSON (arena or pool memory; len may be 0). */
+inf_delivery_t inf_response_output(const inf_response_writer_t *w, uint32_t i,
+    const void **data, uint64_t *len);
+
+/* Sum of all binary outputs.  Not 0: the body is application/octet-stream and
+   carries Inference-Header-Content-Length. */
+uint64_t inf_response_binary_size(const inf_response_writer_t *w);
+
+/* Whether any output's values are in the JSON: if not, the JSON is short. */
+bool inf_response_has_json_data(const inf_response_writer_t *w);
+
+#endif /* INF_PROTO_INFER_RESPONSE_H */

@@ -1,0 +1,98 @@
+/*
+ * json_scan.h - a JSON tokenizer that can stop at any byte and go on.
+ *
+ * Owner    the caller's memory; there is nothing to free.
+ * Thread   one at a time.
+ * Units    Offsets are bytes from the text's first byte.
+ * Errors   INF_JSON_ERROR: s->reason and s->pos say what and where.
+ * Route    request reader; whoever must not build a tree or block.
+ *
+ * It accepts exactly RFC 8259 (strings' UTF-8 is not validated, surrogate
+ * escapes must pair, numbers have at most INF_NUMBER_MAX_INPUT characters),
+ * and on request the bare words NaN, Infinity, -Infinity, Inf and -Inf.
+ */
+
+#ifndef INF_PROTO_JSON_SCAN_H
+#define INF_PROTO_JSON_SCAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define INF_JSON_MAX_DEPTH 128u
+
+typedef enum {
+    INF_JSON_AGAIN,             /* budget or bytes are used up               */
+    INF_JSON_ERROR,
+    INF_JSON_OBJECT_BEGIN,
+    INF_JSON_OBJECT_END,
+    INF_JSON_ARRAY_BEGIN,
+    INF_JSON_ARRAY_END,
+    INF_JSON_KEY,
+    INF_JSON_STRING,
+    INF_JSON_NUMBER,
+    INF_JSON_TRUE,
+    INF_JSON_FALSE,
+    INF_JSON_NULL,
+    INF_JSON_NONFINITE,         /* a bare word                               */
+    INF_JSON_END                /* the text is complete                      */
+} inf_json_event_t;
+
+/* What inf_json_scan_skip saw at the array's leaves. */
+#define INF_JSON_KIND_STRING  0x01u
+#define INF_JSON_KIND_NUMBER  0x02u
+#define INF_JSON_KIND_BOOL    0x04u
+#define INF_JSON_KIND_NULL    0x08u
+#define INF_JSON_KIND_OBJECT  0x10u
+
+typedef struct {
+    uint64_t count;             /* of leaves                                 */
+    uint64_t string_bytes;      /* of all strings, unescaped                 */
+    uint32_t kinds;             /* INF_JSON_KIND_*                           */
+} inf_json_tally_t;
+
+typedef struct {
+    uint64_t    pos;            /* next byte to look at                      */
+    uint64_t    token;          /* first byte of the last token (a string's
+                                   quote)                                    */
+    uint64_t    decoded;        /* length of the last key or string
+                                   unescaped                                 */
+    bool        escaped;        /* the last key or string has escapes        */
+    bool        nonfinite;      /* set by the caller: bare words allowed     */
+    const char *reason;
+
+    /* the tokenizer's own */
+    uint8_t     expect;
+    uint8_t     lex;
+    bool        key;            /* the open string is a member's name        */
+    uint8_t     word;           /* which bare word, and how far              */
+    uint8_t     word_pos;
+    uint8_t     hex_count;
+    uint16_t    hex;
+    uint16_t    surrogate;      /* a high one that waits for its low one     */
+    uint32_t    depth;
+    uint32_t    max_depth;
+    uint64_t    objects[2];     /* bit per level: an object, not an array    */
+} inf_json_scan_t;
+
+/* max_depth is at most INF_JSON_MAX_DEPTH. */
+void inf_json_scan_init(inf_json_scan_t *s, uint32_t max_depth);
+
+/*
+ * The next event.  text is the first byte, avail how many are there, last:
+ * there will be no more.  *budget counts down the bytes looked at.  A token
+ * is text[s->token .. s->pos).
+ */
+inf_json_event_t inf_json_scan_next(inf_json_scan_t *s, const char *text,
+    size_t avail, bool last, size_t *budget);
+
+/*
+ * Right after an INF_JSON_ARRAY_BEGIN or OBJECT_BEGIN: reads up to its end and
+ * returns that event, AGAIN or ERROR; depth is that of the scan right after
+ * the begin.  tally counts on over calls; the caller zeroes it first.
+ */
+inf_json_event_t inf_json_scan_skip(inf_json_scan_t *s, const char *text,
+    size_t avail, bool last, size_t *budget, uint32_t depth,
+    inf_json_tally_t *tally);
+
+#endif /* INF_PROTO_JSON_SCAN_H */

@@ -1,0 +1,46 @@
+/*
+ * message.h - life of a protobuf message: new, pack, unpack, clone, free.
+ *
+ * Owner    Who gets a message frees it with inf_message_free (or the
+ *          generated __free_unpacked with a NULL allocator).
+ * Thread   as the message; descriptors are constant.
+ * Units    bytes.
+ * Errors   INVALID_ARG: bytes that are no such message; the text names the
+ *          field.  Out of memory.
+ * Route    the one door to protobuf-c: control calls between worker and
+ *          core, gRPC messages, configurations.
+ */
+
+#ifndef INF_PROTO_MESSAGE_H
+#define INF_PROTO_MESSAGE_H
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "core/base/buf.h"
+#include "core/base/error.h"
+#include "core/base/slice.h"
+#include "core/proto/message_field.h"
+
+/* Messages within messages that any codec follows. */
+#define INF_MESSAGE_DEPTH 64
+
+INF_CHECK inf_err_t *inf_message_new(const ProtobufCMessageDescriptor *desc,
+    ProtobufCMessage **out);
+
+/* m may be NULL. */
+void inf_message_free(ProtobufCMessage *m);
+
+INF_CHECK inf_err_t *inf_message_clone(const ProtobufCMessage *m,
+    ProtobufCMessage **out);
+
+size_t inf_message_packed_len(const ProtobufCMessage *m);
+
+/* Appends to out. */
+INF_CHECK inf_err_t *inf_message_pack(const ProtobufCMessage *m,
+    inf_buf_t *out);
+
+/* Strings must be UTF-8 without NUL bytes; maps come out folded. */
+INF_CHECK inf_err_t *inf_message_unpack(const ProtobufCMessageDescriptor *desc,
+    inf_slice_t bytes, ProtobufCMessage **out);
+
+#endif /* INF_PROTO_MESSAGE_H */

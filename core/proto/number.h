@@ -1,0 +1,55 @@
+/*
+ * number.h - numbers as JSON text, both ways, correctly rounded and without
+ *            locale.
+ *
+ * Owner    the caller's memory.
+ * Thread   any.
+ * Units    none.
+ * Errors   none: what is no number has length 0, what does not fit says so.
+ * Route    data decoder, response writer, JSON codec.
+ */
+
+#ifndef INF_PROTO_NUMBER_H
+#define INF_PROTO_NUMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define INF_NUMBER_MAX_TEXT  32u    /* room that any writer below needs      */
+#define INF_NUMBER_MAX_INPUT 4096u  /* longer texts are no numbers here      */
+
+/* A number as read: (-1)^negative * mantissa * 10^exponent. */
+typedef struct {
+    uint64_t    mantissa;       /* the first 19 significant digits           */
+    int32_t     exponent;
+    bool        negative;
+    bool        integer;        /* written without '.' and exponent          */
+    bool        inexact;        /* there were more than 19 digits            */
+    const char *text;           /* where it stands                           */
+    uint32_t    len;
+} inf_number_t;
+
+/* Reads the JSON number at p; returns its length, 0 if there is none or it is
+   longer than INF_NUMBER_MAX_INPUT. */
+size_t inf_number_read(const char *p, const char *end, inf_number_t *out);
+
+/* Correctly rounded (to even), overflowing to infinity. */
+double inf_number_double(const inf_number_t *n);
+float inf_number_float(const inf_number_t *n);
+
+/* False: not written as an integer, or out of range. */
+bool inf_number_int64(const inf_number_t *n, int64_t *out);
+bool inf_number_uint64(const inf_number_t *n, uint64_t *out);
+
+/*
+ * Write at most INF_NUMBER_MAX_TEXT bytes, no NUL; return how many.  Reals
+ * are the shortest text that reads back as the same value of that type,
+ * integral ones end in ".0"; NaN, Infinity, -Infinity are bare words.
+ */
+size_t inf_number_write_double(char *dst, double v);
+size_t inf_number_write_float(char *dst, float v);
+size_t inf_number_write_int64(char *dst, int64_t v);
+size_t inf_number_write_uint64(char *dst, uint64_t v);
+
+#endif /* INF_PROTO_NUMBER_H */

@@ -1,0 +1,30 @@
+/*
+ * text_format.h - the protobuf text format, by descriptor: config.pbtxt.
+ *
+ * Owner    The caller frees the message with inf_message_free.
+ * Thread   any.
+ * Units    lines and columns count from 1, columns are bytes.
+ * Errors   INVALID_ARG, "<file>:<line>:<column>: <field>: <what is wrong>".
+ * Route    repository reads a model's configuration; the core its own.
+ *
+ * A field may stand once, maps keep the last entry of a key, enum numbers
+ * without a name are kept, strings need not be UTF-8.  A string field cannot
+ * hold "\0" and says so.
+ */
+
+#ifndef INF_PROTO_TEXT_FORMAT_H
+#define INF_PROTO_TEXT_FORMAT_H
+
+#include "core/base/buf.h"
+#include "core/base/error.h"
+#include "core/base/slice.h"
+#include "core/proto/message.h"
+
+INF_CHECK inf_err_t *inf_text_parse(const ProtobufCMessageDescriptor *desc,
+    inf_slice_t text, const char *file_name, ProtobufCMessage **out);
+
+/* Appends m as text that inf_text_parse reads back as the same message. */
+INF_CHECK inf_err_t *inf_text_print(const ProtobufCMessage *m,
+    inf_buf_t *out);
+
+#endif /* INF_PROTO_TEXT_FORMAT_H */

@@ -1,0 +1,314 @@
+#include "core/repository/backend_search.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/buf.h"
+#include "core/model/config_storage.h"
+#include "core/repository/storage_local.h"
+
+#define PYTHON_RUNTIME "model.py"
+#define PYTHON_LIBRARY "libtriton_python.so"
+#define PYTHON_ARCHIVE "pb_exec_env_model.py.tar.gz"
+
+/* A search under way: where it looked goes into the error's text. */
+typedef struct {
+    const inf_backend_query_t *q;
+    const char                *runtime;     /* never NULL                  */
+    inf_backend_location_t    *out;
+    inf_buf_t                  searched;    /* 'dir' 'dir' ...             */
+} search_t;
+
+static inf_err_t *search_check_names(const search_t *s);
+static inf_err_t *search_library(search_t *s, const char *library);
+static inf_err_t *search_python(search_t *s);
+static inf_err_t *search_python_dir(search_t *s, const char *dir);
+static inf_err_t *search_local_dirs(search_t *s, const char *library);
+static inf_err_t *search_globals(search_t *s, const char *backend,
+    const char *library);
+static inf_err_t *search_dir(search_t *s, const char *dir,
+    const char *library);
+static inf_err_t *search_take(search_t *s, char *path, const char *dir);
+static inf_err_t *search_not_found(search_t *s, const char *library);
+static inf_err_t *escape_error(const search_t *s, const char *library,
+    const char *dir);
+static bool is_file(const char *path);
+
+inf_err_t *
+inf_backend_search(const inf_backend_query_t *q, inf_backend_location_t *out)
+{
+    search_t s = {
+        .q = q, .out = out, .runtime = q->runtime != NULL ? q->runtime : ""
+    };
+
+    *out = (inf_backend_location_t) { NULL, NULL, false, NULL };
+    inf_buf_init(&s.searched);
+
+    inf_err_t *err = search_check_names(&s);
+    if (err == NULL && strcmp(s.runtime, PYTHON_RUNTIME) == 0) {
+        err = search_python(&s);
+
+    } else if (err == NULL) {
+        char *library = NULL;
+        int len = s.runtime[0] != '\0' ? asprintf(&library, "%s", s.runtime)
+            : asprintf(&library, "libtriton_%s.so", q->backend);
+
+        err = len < 0 ? inf_err_nomem() : search_library(&s, library);
+        if (len >= 0) {
+            free(library);
+        }
+    }
+
+    if (err == NULL) {
+        err = inf_buf_status(&s.searched);
+    }
+
+    inf_buf_fini(&s.searched);
+    if (err != NULL) {
+        inf_backend_location_fini(out);
+    }
+
+    return err;
+}
+
+void
+inf_backend_location_fini(inf_backend_location_t *l)
+{
+    free(l->library);
+    free(l->dir);
+    free(l->environment);
+    *l = (inf_backend_location_t) { NULL, NULL, false, NULL };
+}
+
+/* Neither name may lead out of the directories that are searched. */
+static inf_err_t *
+search_check_names(const search_t *s)
+{
+    const char *backend = s->q->backend;
+
+    if (backend[0] == '\0' || strchr(backend, '/') != NULL
+        || strcmp(backend, ".") == 0 || strcmp(backend, "..") == 0)
+    {
+        return inf_err_new(INF_ERR_INVALID_ARG, "backend name '%s' of model "
+            "'%s' must be the name of a backend, not a path", backend,
+            s->q->model_name);
+    }
+
+    if (s->runtime[0] != '\0' && !inf_path_is_inner(s->runtime)) {
+        return escape_error(s, s->runtime, s->q->model_dir);
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+search_library(search_t *s, const char *library)
+{
+    inf_err_t *err = search_local_dirs(s, library);
+    if (err == NULL && s->out->library == NULL) {
+        err = search_globals(s, s->q->backend, library);
+    }
+
+    if (err != NULL || s->out->library != NULL) {
+        return err;
+    }
+
+    if (s->runtime[0] == '\0') {
+        return search_python(s);
+    }
+
+    return search_not_found(s, library);
+}
+
+/* A backend that is a model.py in its global folder. */
+static inf_err_t *
+search_python(search_t *s)
+{
+    for (size_t i = 0; i < s->q->global_count; i++) {
+        char *dir = inf_path_join(s->q->global_dirs[i], s->q->backend);
+        char *script = dir == NULL ? NULL : inf_path_join(dir,
+            PYTHON_RUNTIME);
+        inf_err_t *err = NULL;
+
+        if (script == NULL) {
+            err = inf_err_nomem();
+
+        } else if (is_file(script)) {
+            err = search_python_dir(s, dir);
+
+        } else if (s->runtime[0] != '\0') {
+            inf_buf_printf(&s->searched, "'%s' ", dir);
+        }
+
+        free(script);
+        free(dir);
+        if (err != NULL || s->out->library != NULL) {
+            return err;
+        }
+    }
+
+    return search_not_found(s, PYTHON_RUNTIME);
+}
+
+/* dir holds model.py; the library that runs it is python's own. */
+static inf_err_t *
+search_python_dir(search_t *s, const char *dir)
+{
+    inf_err_t *err = search_local_dirs(s, PYTHON_LIBRARY);
+    if (err == NULL && s->out->library == NULL) {
+        err = search_dir(s, dir, PYTHON_LIBRARY);
+    }
+
+    if (err == NULL && s->out->library == NULL) {
+        err = search_globals(s, "python", PYTHON_LIBRARY);
+    }
+
+    if (err != NULL) {
+        return err;
+    }
+
+    if (s->out->library == NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "unable to find backend "
+            "library '%s' for model '%s', which backend '%s' in '%s' needs, "
+            "searched: %s", PYTHON_LIBRARY, s->q->model_name, s->q->backend,
+            dir, s->searched.failed ? "" : s->searched.data);
+    }
+
+    free(s->out->dir);
+    s->out->dir = strdup(dir);
+    s->out->python_based = true;
+
+    char *archive = inf_path_join(dir, PYTHON_ARCHIVE);
+    if (s->out->dir == NULL || archive == NULL) {
+        free(archive);
+        return inf_err_nomem();
+    }
+
+    if (is_file(archive)) {
+        s->out->environment = archive;
+
+    } else {
+        free(archive);
+    }
+
+    return NULL;
+}
+
+/* The model's own: a version's library goes before the model's. */
+static inf_err_t *
+search_local_dirs(search_t *s, const char *library)
+{
+    char *version = NULL;
+    if (asprintf(&version, "%s/%" PRId64, s->q->model_dir, s->q->version) < 0)
+    {
+        return inf_err_nomem();
+    }
+
+    inf_err_t *err = search_dir(s, version, library);
+    free(version);
+
+    if (err == NULL && s->out->library == NULL) {
+        err = search_dir(s, s->q->model_dir, library);
+    }
+
+    return err;
+}
+
+static inf_err_t *
+search_globals(search_t *s, const char *backend, const char *library)
+{
+    for (size_t i = 0; i < s->q->global_count; i++) {
+        char *dir = inf_path_join(s->q->global_dirs[i], backend);
+        if (dir == NULL) {
+            return inf_err_nomem();
+        }
+
+        inf_err_t *err = search_dir(s, dir, library);
+        free(dir);
+        if (err != NULL || s->out->library != NULL) {
+            return err;
+        }
+    }
+
+    return NULL;
+}
+
+/* A configured name must not leave dir by a link either; the default name is
+   the operator's, who may link where he likes. */
+static inf_err_t *
+search_dir(search_t *s, const char *dir, const char *library)
+{
+    char *path = inf_path_join(dir, library);
+    if (path == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_buf_printf(&s->searched, "'%s' ", dir);
+    if (!is_file(path)) {
+        free(path);
+        return NULL;
+    }
+
+    if (s->runtime[0] != '\0') {
+        inf_err_t *err = inf_local_contain(dir, path);
+        if (err != NULL) {
+            free(path);
+            if (inf_err_code(err) != INF_ERR_UNSUPPORTED) {
+                return err;
+            }
+
+            inf_err_free(err);
+            return escape_error(s, library, dir);
+        }
+    }
+
+    return search_take(s, path, dir);
+}
+
+/* Takes path. */
+static inf_err_t *
+search_take(search_t *s, char *path, const char *dir)
+{
+    s->out->library = path;
+    s->out->dir = strdup(dir);
+    return s->out->dir == NULL ? inf_err_nomem() : NULL;
+}
+
+static inf_err_t *
+search_not_found(search_t *s, const char *library)
+{
+    if (s->searched.failed) {
+        return inf_err_nomem();
+    }
+
+    const char *searched = s->searched.len > 0 ? s->searched.data : "nowhere";
+
+    if (s->runtime[0] == '\0') {
+        return inf_err_new(INF_ERR_INVALID_ARG, "unable to find backend "
+            "library for backend '%s', try specifying runtime on the model "
+            "configuration. Model '%s', searched: %s", s->q->backend,
+            s->q->model_name, searched);
+    }
+
+    return inf_err_new(INF_ERR_INVALID_ARG, "unable to find backend library "
+        "'%s' for model '%s', searched: %s", library, s->q->model_name,
+        searched);
+}
+
+static inf_err_t *
+escape_error(const search_t *s, const char *library, const char *dir)
+{
+    return inf_err_new(INF_ERR_INVALID_ARG, "backend library name '%s' "
+        "escapes backend directory '%s', for model '%s', check model config "
+        "runtime field", library, dir, s->q->model_name);
+}
+
+static bool
+is_file(const char *path)
+{
+    struct stat sb;
+    return stat(path, &sb) == 0 && S_ISREG(sb.st_mode);
+}

@@ -1,0 +1,48 @@
+/*
+ * backend_search.h - which library runs a model.
+ *
+ * Owner    The result belongs to the caller (fini).
+ * Thread   any.
+ * Units    none.
+ * Errors   INVALID_ARG: not found (the text lists where it was looked for),
+ *          or a name that leaves the directory it is looked for in.
+ * Route    loader -> [search] -> dlopen
+ *
+ * Order: <model>/<version>, <model>, then <backends>/<backend> of each global
+ * folder; the first hit wins.  If no library is there, a
+ * <backends>/<backend>/model.py makes it a backend written in Python, run by
+ * the library of the backend "python".
+ */
+
+#ifndef INF_REPOSITORY_BACKEND_SEARCH_H
+#define INF_REPOSITORY_BACKEND_SEARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/error.h"
+
+typedef struct {
+    const char        *model_name;
+    const char        *model_dir;       /* on local disk                   */
+    int64_t            version;
+    const char        *backend;
+    const char        *runtime;         /* "" or NULL: the default name    */
+    const char *const *global_dirs;
+    size_t             global_count;
+} inf_backend_query_t;
+
+typedef struct {
+    char *library;          /* whole path, for dlopen                      */
+    char *dir;              /* where the backend's files are: the library's
+                               folder, or that of model.py                 */
+    bool  python_based;     /* runtime is then "model.py"                  */
+    char *environment;      /* archive beside model.py, or NULL            */
+} inf_backend_location_t;
+
+INF_CHECK inf_err_t *inf_backend_search(const inf_backend_query_t *q,
+    inf_backend_location_t *out);
+void inf_backend_location_fini(inf_backend_location_t *l);
+
+#endif /* INF_REPOSITORY_BACKEND_SEARCH_H */

@@ -1,0 +1,156 @@
+#include "core/repository/backend_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/lock.h"
+
+#define BACKENDS_RANK 4     /* Initialize runs with it held                  */
+
+struct inf_backend_table_s {
+    const inf_lifecycle_options_t *options;
+    inf_lock_t                     lock;    /* rank 4; guards backends       */
+    inf_link_t                     backends;
+};
+
+static inf_backend_t *find_locked(inf_backend_table_t *t, const char *name,
+    const char *library);
+static inf_err_t *settings_of(const inf_backend_table_t *t, const char *name,
+    inf_plugin_setting_t **out, size_t *count);
+static void put_setting(inf_plugin_setting_t *list, size_t *count,
+    const char *key, const char *value);
+static int by_key(const void *a, const void *b);
+
+inf_err_t *
+inf_backend_table_new(const inf_lifecycle_options_t *options,
+    inf_backend_table_t **out)
+{
+    inf_backend_table_t *t = calloc(1, sizeof(*t));
+    if (t == NULL) {
+        return inf_err_nomem();
+    }
+
+    t->options = options;
+    inf_lock_init(&t->lock, BACKENDS_RANK);
+    inf_link_init(&t->backends);
+    *out = t;
+    return NULL;
+}
+
+void
+inf_backend_table_free(inf_backend_table_t *t)
+{
+    if (t == NULL) {
+        return;
+    }
+
+    inf_link_t *link;
+    while ((link = inf_list_pop_front(&t->backends)) != NULL) {
+        t->options->plugins->close(inf_link_entry(link, inf_backend_t, link));
+    }
+
+    inf_lock_fini(&t->lock);
+    free(t);
+}
+
+inf_err_t *
+inf_backend_table_get(inf_backend_table_t *t, const char *name,
+    const inf_backend_location_t *where, inf_backend_t **out)
+{
+    inf_plugin_setting_t *settings = NULL;
+    size_t count = 0;
+    inf_err_t *err = NULL;
+
+    inf_lock(&t->lock);
+
+    *out = find_locked(t, name, where->library);
+    if (*out == NULL) {
+        err = settings_of(t, where->python_based ? "python" : name, &settings,
+            &count);
+        if (err == NULL) {
+            err = t->options->plugins->open(name, where->library, where->dir,
+                settings, count, out);
+        }
+        if (err == NULL) {
+            inf_list_push_back(&t->backends, &(*out)->link);
+        }
+    }
+
+    inf_unlock(&t->lock);
+    free(settings);
+    return err;
+}
+
+static inf_backend_t *
+find_locked(inf_backend_table_t *t, const char *name, const char *library)
+{
+    for (inf_link_t *l = t->backends.next; l != &t->backends; l = l->next) {
+        inf_backend_t *b = inf_link_entry(l, inf_backend_t, link);
+        if (strcmp(b->library, library) == 0 && strcmp(b->name, name) == 0) {
+            return b;
+        }
+    }
+
+    return NULL;
+}
+
+/*
+ * Global settings, overridden by this backend's own, keys sorted; the four
+ * that are always there come with defaults.
+ */
+static inf_err_t *
+settings_of(const inf_backend_table_t *t, const char *name,
+    inf_plugin_setting_t **out, size_t *count)
+{
+    const inf_lifecycle_options_t *o = t->options;
+    inf_plugin_setting_t *list = calloc(o->setting_count + 4, sizeof(*list));
+    if (list == NULL) {
+        return inf_err_nomem();
+    }
+
+    size_t n = 0;
+    put_setting(list, &n, "auto-complete-config",
+        o->auto_complete ? "true" : "false");
+    put_setting(list, &n, "backend-directory",
+        o->backend_dir_count > 0 ? o->backend_dirs[0] : "");
+    put_setting(list, &n, "min-compute-capability", "6.000000");
+    put_setting(list, &n, "default-max-batch-size", "4");
+
+    for (size_t i = 0; i < o->setting_count; i++) {
+        if (o->settings[i].backend[0] == '\0') {
+            put_setting(list, &n, o->settings[i].key, o->settings[i].value);
+        }
+    }
+    for (size_t i = 0; i < o->setting_count; i++) {
+        if (strcmp(o->settings[i].backend, name) == 0) {
+            put_setting(list, &n, o->settings[i].key, o->settings[i].value);
+        }
+    }
+
+    qsort(list, n, sizeof(*list), by_key);
+    *out = list;
+    *count = n;
+    return NULL;
+}
+
+static void
+put_setting(inf_plugin_setting_t *list, size_t *count, const char *key,
+    const char *value)
+{
+    for (size_t i = 0; i < *count; i++) {
+        if (strcmp(list[i].key, key) == 0) {
+            list[i].value = value;
+            return;
+        }
+    }
+
+    list[(*count)++] = (inf_plugin_setting_t) { key, value };
+}
+
+static int
+by_key(const void *a, const void *b)
+{
+    const inf_plugin_setting_t *x = a;
+    const inf_plugin_setting_t *y = b;
+    return strcmp(x->key, y->key);
+}

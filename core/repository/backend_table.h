@@ -1,0 +1,31 @@
+/*
+ * backend_table.h - backends in memory: one object per library, opened once.
+ *
+ * Owner    The lifecycle owns the table, the table its backends.
+ * Thread   get: any loader; opening is serialised, as backends expect.
+ * Units    none.
+ * Errors   what opening said; a failed backend is tried again by the next
+ *          model that needs it.
+ * Route    model load -> [backend table] -> plug-in operations
+ */
+
+#ifndef INF_REPOSITORY_BACKEND_TABLE_H
+#define INF_REPOSITORY_BACKEND_TABLE_H
+
+#include "core/repository/backend_search.h"
+#include "core/repository/lifecycle.h"
+
+typedef struct inf_backend_table_s inf_backend_table_t;
+
+INF_CHECK inf_err_t *inf_backend_table_new(
+    const inf_lifecycle_options_t *options, inf_backend_table_t **out);
+
+/* Closes all backends; no model uses one any more. */
+void inf_backend_table_free(inf_backend_table_t *t);
+
+/* The table's; found by library path, opened when it is the first time. */
+INF_CHECK inf_err_t *inf_backend_table_get(inf_backend_table_t *t,
+    const char *name, const inf_backend_location_t *where,
+    inf_backend_t **out);
+
+#endif /* INF_REPOSITORY_BACKEND_TABLE_H */

@@ -1,0 +1,292 @@
+#include "core/repository/model_load.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/log.h"
+#include "core/model/config_validate.h"
+#include "core/proto/message.h"
+
+typedef struct {
+    const inf_plugin_ops_t *plugins;
+    inf_instance_t         *instance;
+    inf_err_t              *err;
+    pthread_t               thread;
+} instance_init_t;
+
+static inf_err_t *read_config(const inf_model_load_t *what,
+    inf_model_t *model);
+static inf_err_t *check_supported(const Inference__ModelConfig *msg);
+static inf_err_t *find_backend(const inf_model_load_t *what,
+    inf_model_t *model);
+static inf_err_t *build_tables(const inf_model_load_t *what,
+    inf_model_t *model);
+static inf_err_t *make_instances(const inf_model_load_t *what,
+    inf_model_t *model);
+static bool in_parallel(const inf_model_t *model);
+static void init_all(instance_init_t *jobs, uint32_t count, bool parallel);
+static void *init_main(void *arg);
+
+inf_err_t *
+inf_model_load(const inf_model_load_t *what, inf_model_t **out)
+{
+    const inf_plugin_ops_t *plugins = what->options->plugins;
+    bool initialized = false;
+
+    inf_model_t *model = inf_model_new(what->name, what->version, what->dir);
+    if (model == NULL) {
+        return inf_err_nomem();
+    }
+    model->ops = what->ops;
+    model->owner = what->owner;
+    model->server = what->options->server;
+    model->auto_complete = what->options->auto_complete;
+
+    inf_err_t *err = read_config(what, model);
+    if (err == NULL) {
+        err = find_backend(what, model);
+    }
+    if (err == NULL) {
+        err = plugins->model_init(model);
+        initialized = err == NULL;
+    }
+    if (err == NULL) {
+        err = build_tables(what, model);
+    }
+    if (err == NULL) {
+        err = make_instances(what, model);
+    }
+    if (err == NULL) {
+        const inf_runner_options_t options = {
+            .executor = plugins->executor,
+            .spin_ns = what->options->spin_ns,
+            .idle = what->options->idle,
+            .idle_userp = what->options->idle_userp
+        };
+        err = inf_runner_start(model, &options);
+    }
+    if (err == NULL) {
+        *out = model;
+        return NULL;
+    }
+
+    if (initialized) {
+        inf_model_unload(model, plugins);
+    } else {
+        inf_model_free(model);
+    }
+    return err;
+}
+
+void
+inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins)
+{
+    inf_runner_free(model->runner);
+    model->runner = NULL;
+
+    for (uint32_t i = 0; i < model->instance_count; i++) {
+        plugins->instance_fini(&model->instances[i]);
+    }
+
+    plugins->model_fini(model);
+    inf_model_free(model);
+}
+
+static inf_err_t *
+read_config(const inf_model_load_t *what, inf_model_t *model)
+{
+    inf_config_options_t opt = { .auto_complete = model->auto_complete };
+
+    inf_err_t *err = inf_model_config_read(what->storage, what->dir,
+        what->name, &opt, &model->config);
+    return err != NULL ? err : check_supported(model->config->msg);
+}
+
+/* What later versions of the core will serve is refused, not half served. */
+static inf_err_t *
+check_supported(const Inference__ModelConfig *msg)
+{
+    const char *what = NULL;
+
+    if (inf_config_is_ensemble(msg)) {
+        what = "ensembles (platform: \"ensemble\")";
+    } else if (msg->sequence_batching != NULL) {
+        what = "sequence_batching";
+    } else if (msg->model_repository_agents != NULL) {
+        what = "model_repository_agents";
+    }
+
+    return what == NULL ? NULL : inf_err_new(INF_ERR_UNSUPPORTED,
+        "model '%s': %s is not supported by this version of the core",
+        msg->name, what);
+}
+
+static inf_err_t *
+find_backend(const inf_model_load_t *what, inf_model_t *model)
+{
+    const Inference__ModelConfig *msg = model->config->msg;
+    const inf_backend_query_t query = {
+        .model_name = model->name,
+        .model_dir = model->dir,
+        .version = model->version,
+        .backend = msg->backend,
+        .runtime = msg->runtime,
+        .global_dirs = what->options->backend_dirs,
+        .global_count = what->options->backend_dir_count
+    };
+    inf_backend_location_t where;
+
+    inf_err_t *err = inf_backend_search(&query, &where);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = inf_backend_table_get(what->backends, msg->backend, &where,
+        &model->backend);
+    inf_backend_location_fini(&where);
+    if (err != NULL) {
+        return err;
+    }
+
+    const inf_instance_host_t host = {
+        .preferred = model->backend->preferred,
+        .preferred_count = model->backend->preferred_count
+    };
+
+    inf_lock(&model->config_lock);
+    err = inf_instance_groups_normalize(model->config->msg, &host);
+    if (err == NULL) {
+        err = inf_instance_groups_validate(model->config->msg, &host.gpus);
+    }
+    inf_unlock(&model->config_lock);
+    return err;
+}
+
+/* After the backend has completed the configuration. */
+static inf_err_t *
+build_tables(const inf_model_load_t *what, inf_model_t *model)
+{
+    ProtobufCMessage *built;
+
+    if (model->config->file == NULL && !model->completed) {
+        return inf_err_new(INF_ERR_NOT_FOUND,
+            "model configuration is not provided for model '%s'", model->name);
+    }
+
+    /* a backend may set another configuration later: that changes what is
+       reported, not what was built */
+    inf_err_t *err = inf_message_clone(&model->config->msg->base, &built);
+    if (err != NULL) {
+        return err;
+    }
+    model->built = (Inference__ModelConfig *) (void *) built;
+
+    const Inference__ModelConfig *msg = model->built;
+    err = inf_config_validate(msg, INF_RULES_ALL);
+    if (err == NULL) {
+        err = inf_config_tensors_new(msg, &model->tensors);
+    }
+    if (err == NULL) {
+        err = inf_labels_load(what->storage, what->dir, msg, &model->labels);
+    }
+    if (err == NULL) {
+        err = inf_instance_specs_make(msg, &model->specs);
+    }
+    model->decoupled = msg->model_transaction_policy != NULL
+        && msg->model_transaction_policy->decoupled;
+    if (err == NULL && msg->n_model_warmup > 0) {
+        inf_log(INF_LOG_WARN, "model=%s version=%lld: model_warmup is not"
+            " supported by this version of the core and is skipped",
+            model->name, (long long) model->version);
+    }
+    if (err == NULL && msg->dynamic_batching != NULL) {
+        inf_log(INF_LOG_INFO, "model=%s version=%lld: dynamic_batching is not"
+            " supported by this version of the core; requests run one by one",
+            model->name, (long long) model->version);
+    }
+    return err;
+}
+
+static inf_err_t *
+make_instances(const inf_model_load_t *what, inf_model_t *model)
+{
+    uint32_t count = (uint32_t) model->specs.count;
+
+    model->instances = calloc(count + 1, sizeof(*model->instances));
+    instance_init_t *jobs = calloc(count + 1, sizeof(*jobs));
+    if (model->instances == NULL || jobs == NULL) {
+        free(jobs);
+        return inf_err_nomem();
+    }
+
+    model->instance_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        model->instances[i].model = model;
+        model->instances[i].spec = &model->specs.items[i];
+        jobs[i].plugins = what->options->plugins;
+        jobs[i].instance = &model->instances[i];
+    }
+
+    init_all(jobs, count, in_parallel(model));
+
+    inf_err_t *first = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        if (jobs[i].err == NULL) {
+            continue;
+        }
+        if (first == NULL) {
+            first = inf_err_add(jobs[i].err, "instance '%s'",
+                model->specs.items[i].name);
+        } else {
+            inf_err_free(jobs[i].err);
+        }
+    }
+
+    free(jobs);
+    return first;
+}
+
+/* The environment overrides what the backend says of itself. */
+static bool
+in_parallel(const inf_model_t *model)
+{
+    const char *env = getenv("TRITON_PARALLEL_INSTANCE_LOADING");
+    if (env != NULL && env[0] != '\0') {
+        return strcmp(env, "1") == 0;
+    }
+
+    return model->backend->parallel_loading;
+}
+
+static void
+init_all(instance_init_t *jobs, uint32_t count, bool parallel)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        instance_init_t *job = &jobs[i];
+        if (!parallel || count == 1) {
+            init_main(job);
+            continue;
+        }
+
+        int rc = pthread_create(&job->thread, NULL, init_main, job);
+        if (rc != 0) {
+            job->thread = 0;
+            init_main(job);         /* no thread to be had: here, then       */
+        }
+    }
+
+    for (uint32_t i = 0; parallel && i < count; i++) {
+        if (jobs[i].thread != 0) {
+            pthread_join(jobs[i].thread, NULL);
+        }
+    }
+}
+
+static void *
+init_main(void *arg)
+{
+    instance_init_t *job = arg;
+    job->err = job->plugins->instance_init(job->instance);
+    return NULL;
+}

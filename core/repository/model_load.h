@@ -1,0 +1,34 @@
+/*
+ * model_load.h - one model version, from its directory to a running object.
+ *
+ * Owner    The caller gets one reference.
+ * Thread   a loader's; unload: the destroyer's.
+ * Units    none.
+ * Errors   why the version can't serve; everything done is undone.
+ * Route    lifecycle -> [model load] -> plug-in operations, runtime
+ */
+
+#ifndef INF_REPOSITORY_MODEL_LOAD_H
+#define INF_REPOSITORY_MODEL_LOAD_H
+
+#include "core/repository/backend_table.h"
+#include "core/sched/runtime.h"
+
+typedef struct {
+    const inf_lifecycle_options_t *options;
+    inf_backend_table_t           *backends;
+    inf_storage_t                 *storage;
+    const char                    *name;
+    const char                    *dir;
+    int64_t                        version;
+    const inf_model_ops_t         *ops;
+    void                          *owner;
+} inf_model_load_t;
+
+INF_CHECK inf_err_t *inf_model_load(const inf_model_load_t *what,
+    inf_model_t **out);
+
+/* Stops the threads, calls the finalizers in order, frees the model. */
+void inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins);
+
+#endif /* INF_REPOSITORY_MODEL_LOAD_H */

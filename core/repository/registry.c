@@ -1,0 +1,262 @@
+#include "core/repository/registry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/hash.h"
+
+#define REGISTRY_RANK 40
+
+struct inf_registry_snapshot_s {
+    _Atomic uint32_t      refs;
+    inf_registry_entry_t *entries;
+    uint32_t              entry_count;
+    uint32_t              mask;         /* of slots                          */
+    uint32_t             *slots;        /* 1 + index of entry; 0: empty      */
+};
+
+static void entries_free(inf_registry_entry_t *entries, uint32_t count);
+static void snapshot_unref(inf_registry_snapshot_t *s);
+static inf_err_t *snapshot_new(inf_registry_entry_t *entries, uint32_t count,
+    inf_registry_snapshot_t **out);
+static const inf_registry_entry_t *snapshot_find(
+    const inf_registry_snapshot_t *s, inf_slice_t name);
+static inf_err_t *entry_find(const inf_registry_entry_t *entry,
+    int64_t version, inf_model_t **out);
+
+void
+inf_registry_init(inf_registry_t *r)
+{
+    inf_lock_init(&r->lock, REGISTRY_RANK);
+    r->current = NULL;
+    atomic_init(&r->generation, 0);
+}
+
+void
+inf_registry_fini(inf_registry_t *r)
+{
+    snapshot_unref(r->current);
+    r->current = NULL;
+    inf_lock_fini(&r->lock);
+}
+
+inf_err_t *
+inf_registry_publish(inf_registry_t *r, inf_registry_entry_t *entries,
+    uint32_t count)
+{
+    inf_registry_snapshot_t *s = NULL;
+    inf_err_t *err = snapshot_new(entries, count, &s);
+    if (err != NULL) {
+        entries_free(entries, count);
+        return err;
+    }
+
+    inf_lock(&r->lock);
+    inf_registry_snapshot_t *old = r->current;
+    r->current = s;
+    atomic_fetch_add_explicit(&r->generation, 1, memory_order_release);
+    inf_unlock(&r->lock);
+
+    snapshot_unref(old);
+    return NULL;
+}
+
+void
+inf_registry_reader_init(inf_registry_reader_t *reader,
+    inf_registry_t *registry)
+{
+    *reader = (inf_registry_reader_t) { .registry = registry };
+}
+
+void
+inf_registry_reader_fini(inf_registry_reader_t *reader)
+{
+    snapshot_unref(reader->snapshot);
+    reader->snapshot = NULL;
+}
+
+bool
+inf_registry_refresh(inf_registry_reader_t *reader)
+{
+    inf_registry_t *r = reader->registry;
+    if (atomic_load_explicit(&r->generation, memory_order_acquire)
+        == reader->generation)
+    {
+        return false;
+    }
+
+    inf_lock(&r->lock);
+    inf_registry_snapshot_t *fresh = r->current;
+    if (fresh != NULL) {
+        atomic_fetch_add_explicit(&fresh->refs, 1, memory_order_relaxed);
+    }
+    reader->generation = atomic_load_explicit(&r->generation,
+        memory_order_relaxed);
+    inf_unlock(&r->lock);
+
+    inf_registry_snapshot_t *old = reader->snapshot;
+    reader->snapshot = fresh;
+    snapshot_unref(old);
+    return true;
+}
+
+inf_err_t *
+inf_registry_find(inf_registry_reader_t *reader, inf_slice_t name,
+    int64_t version, inf_model_t **out)
+{
+    inf_registry_refresh(reader);
+
+    const inf_registry_entry_t *entry = snapshot_find(reader->snapshot, name);
+    if (entry == NULL) {
+        return inf_err_new(INF_ERR_NOT_FOUND,
+            "Request for unknown model: '%.*s' is not found", (int) name.len,
+            name.data);
+    }
+
+    return entry_find(entry, version, out);
+}
+
+inf_err_t *
+inf_registry_versions(inf_registry_reader_t *reader, inf_slice_t name,
+    inf_arena_t *arena, int64_t **versions, uint32_t *count)
+{
+    const inf_registry_entry_t *entry = snapshot_find(reader->snapshot, name);
+    uint32_t n = entry != NULL ? entry->version_count : 0;
+
+    *count = 0;
+    *versions = inf_arena_alloc(arena, (n + 1) * sizeof(**versions));
+    if (*versions == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (entry->versions[i].model != NULL) {
+            (*versions)[(*count)++] = entry->versions[i].version;
+        }
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+entry_find(const inf_registry_entry_t *entry, int64_t version,
+    inf_model_t **out)
+{
+    for (uint32_t i = entry->version_count; i-- > 0; ) {
+        const inf_registry_version_t *v = &entry->versions[i];
+
+        if (version == -1 ? v->model != NULL : v->version == version) {
+            if (v->model == NULL) {
+                return inf_err_new(INF_ERR_UNAVAILABLE, "Request for unknown"
+                    " model: '%s' version %lld is not at ready state",
+                    entry->name, (long long) version);
+            }
+
+            inf_model_ref(v->model);
+            *out = v->model;
+            return NULL;
+        }
+    }
+
+    if (version == -1 && entry->loading) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "Request for unknown model:"
+            " '%s' is not at ready state: it is loading", entry->name);
+    }
+
+    if (version == -1) {
+        return inf_err_new(INF_ERR_NOT_FOUND, "Request for unknown model: '%s'"
+            " has no available versions", entry->name);
+    }
+
+    return inf_err_new(INF_ERR_NOT_FOUND, "Request for unknown model: '%s'"
+        " version %lld is not found", entry->name, (long long) version);
+}
+
+static inf_err_t *
+snapshot_new(inf_registry_entry_t *entries, uint32_t count,
+    inf_registry_snapshot_t **out)
+{
+    uint32_t cap = 8;
+    while (cap < count * 2) {
+        cap *= 2;
+    }
+
+    inf_registry_snapshot_t *s = calloc(1, sizeof(*s));
+    uint32_t *slots = calloc(cap, sizeof(*slots));
+    if (s == NULL || slots == NULL) {
+        free(s);
+        free(slots);
+        return inf_err_nomem();
+    }
+
+    atomic_init(&s->refs, 1);
+    s->entries = entries;
+    s->entry_count = count;
+    s->mask = cap - 1;
+    s->slots = slots;
+
+    for (uint32_t i = 0; i < count; i++) {
+        inf_registry_entry_t *e = &entries[i];
+        e->name_len = strlen(e->name);
+        e->hash = inf_hash(e->name, e->name_len);
+
+        uint32_t at = (uint32_t) e->hash & s->mask;
+        while (slots[at] != 0) {
+            at = (at + 1) & s->mask;
+        }
+        slots[at] = i + 1;
+    }
+
+    *out = s;
+    return NULL;
+}
+
+static const inf_registry_entry_t *
+snapshot_find(const inf_registry_snapshot_t *s, inf_slice_t name)
+{
+    if (s == NULL) {
+        return NULL;
+    }
+
+    uint64_t hash = inf_hash(name.data, name.len);
+    for (uint32_t at = (uint32_t) hash & s->mask; s->slots[at] != 0;
+        at = (at + 1) & s->mask)
+    {
+        const inf_registry_entry_t *e = &s->entries[s->slots[at] - 1];
+        if (e->hash == hash && e->name_len == name.len
+            && memcmp(e->name, name.data, name.len) == 0)
+        {
+            return e;
+        }
+    }
+
+    return NULL;
+}
+
+static void
+snapshot_unref(inf_registry_snapshot_t *s)
+{
+    if (s == NULL
+        || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
+    {
+        return;
+    }
+
+    entries_free(s->entries, s->entry_count);
+    free(s->slots);
+    free(s);
+}
+
+static void
+entries_free(inf_registry_entry_t *entries, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t j = 0; j < entries[i].version_count; j++) {
+            inf_model_unref(entries[i].versions[j].model);
+        }
+        free(entries[i].versions);
+        free(entries[i].name);
+    }
+
+    free(entries);
+}

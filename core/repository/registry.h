@@ -1,0 +1,80 @@
+/*
+ * registry.h - which model serves a name and version, found without a lock.
+ *
+ * Owner    The lifecycle owns the registry and publishes snapshots: immutable
+ *          tables holding a reference of every READY model.  A reader keeps
+ *          the snapshot it last saw until it reads again.
+ * Thread   publish: the lifecycle, one at a time.  read: each reader object
+ *          belongs to one thread; only after a change does it take the lock.
+ * Units    none.
+ * Errors   NOT_FOUND, UNAVAILABLE with the protocol's texts.
+ * Route    lifecycle -> [registry] -> intake, calls
+ */
+
+#ifndef INF_REPOSITORY_REGISTRY_H
+#define INF_REPOSITORY_REGISTRY_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "core/base/arena.h"
+#include "core/base/error.h"
+#include "core/base/lock.h"
+#include "core/base/slice.h"
+#include "core/model/model.h"
+
+typedef struct {
+    int64_t      version;
+    inf_model_t *model;         /* a reference; NULL: not ready              */
+} inf_registry_version_t;
+
+typedef struct {
+    char                   *name;
+    size_t                  name_len;
+    uint64_t                hash;
+    inf_registry_version_t *versions;   /* ascending                         */
+    uint32_t                version_count;
+    bool                    loading;    /* some version is on its way        */
+} inf_registry_entry_t;
+
+typedef struct inf_registry_snapshot_s inf_registry_snapshot_t;
+
+typedef struct {
+    inf_lock_t                lock;     /* rank 40; guards current           */
+    inf_registry_snapshot_t  *current;
+    _Atomic uint64_t          generation;
+} inf_registry_t;
+
+typedef struct {
+    inf_registry_t          *registry;
+    inf_registry_snapshot_t *snapshot;
+    uint64_t                 generation;
+} inf_registry_reader_t;
+
+void inf_registry_init(inf_registry_t *r);
+void inf_registry_fini(inf_registry_t *r);
+
+/*
+ * Takes entries (malloc'ed array; names, version arrays and model references
+ * in it too) and makes them the current snapshot; frees them on failure.
+ */
+INF_CHECK inf_err_t *inf_registry_publish(inf_registry_t *r,
+    inf_registry_entry_t *entries, uint32_t count);
+
+void inf_registry_reader_init(inf_registry_reader_t *reader,
+    inf_registry_t *registry);
+void inf_registry_reader_fini(inf_registry_reader_t *reader);
+
+/* Lets go of an outdated snapshot; false: nothing was published since. */
+bool inf_registry_refresh(inf_registry_reader_t *reader);
+
+/* version -1: the highest READY one.  *out has a reference for the caller. */
+INF_CHECK inf_err_t *inf_registry_find(inf_registry_reader_t *reader,
+    inf_slice_t name, int64_t version, inf_model_t **out);
+
+/* The READY versions of a name, ascending, in arena memory. */
+INF_CHECK inf_err_t *inf_registry_versions(inf_registry_reader_t *reader,
+    inf_slice_t name, inf_arena_t *arena, int64_t **versions,
+    uint32_t *count);
+
+#endif /* INF_REPOSITORY_REGISTRY_H */

@@ -1,0 +1,82 @@
+/*
+ * scan.h - what repositories hold now: models, their versions, and what is
+ *          wrong with either.
+ *
+ * Owner    The result belongs to the caller (fini); its texts with it.
+ * Thread   any; a scan shares nothing.
+ * Units    none.
+ * Errors   Only out of memory.  A repository or an entry that can't be read
+ *          is a problem in the result and holds up nothing else.
+ * Route    repositories -> [scan] -> index, lifecycle
+ */
+
+#ifndef INF_REPOSITORY_SCAN_H
+#define INF_REPOSITORY_SCAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/arena.h"
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "core/model/config_storage.h"
+
+#define INF_MODEL_NAME_MAX 255u
+
+/* One repository to look into. */
+typedef struct {
+    const inf_storage_t *storage;
+    const char          *root;      /* as inf_storage_open gave it         */
+} inf_scan_root_t;
+
+typedef struct {
+    const char    *name;
+    const char    *dir;             /* root/name                           */
+    uint32_t       repository;      /* index into the roots                */
+    bool           duplicate;       /* another repository has it too: never
+                                       served                              */
+    bool           unreadable;      /* its directory can't be listed now:
+                                       versions are unknown, not gone      */
+    const int64_t *versions;        /* ascending                           */
+    size_t         version_count;
+} inf_scan_model_t;
+
+typedef struct {
+    inf_log_level_t level;          /* ERROR: a model or repository can't
+                                       be used.  WARN: an entry is ignored */
+    uint32_t        repository;
+    const char     *model;          /* printable; NULL: the repository     */
+    const char     *text;           /* whole sentence, names the path      */
+} inf_scan_problem_t;
+
+typedef struct {
+    inf_scan_model_t   *models;     /* by name, then repository            */
+    size_t              model_count;
+    inf_scan_problem_t *problems;
+    size_t              problem_count;
+    bool               *root_failed;    /* per root: listing failed, so its
+                                           models are unknown, not gone    */
+    inf_arena_t         arena;      /* everything above                    */
+} inf_scan_t;
+
+/* A root named twice is looked into once. */
+INF_CHECK inf_err_t *inf_scan(const inf_scan_root_t *roots, size_t count,
+    inf_scan_t *out);
+
+/* One model's directory, whatever the roots hold besides. */
+INF_CHECK inf_err_t *inf_scan_one(const inf_scan_root_t *roots, size_t count,
+    const char *model_name, inf_scan_t *out);
+
+void inf_scan_fini(inf_scan_t *s);
+
+/* The first model of that name (others follow it); NULL when there is none. */
+const inf_scan_model_t *inf_scan_find(const inf_scan_t *s, const char *name);
+
+/*
+ * NULL when a directory of that name may be a model, else why not: empty,
+ * too long, a slash, a control character, not UTF-8, "." or "..".
+ */
+const char *inf_model_name_problem(const char *name, size_t len);
+
+#endif /* INF_REPOSITORY_SCAN_H */

@@ -1,0 +1,69 @@
+/*
+ * runtime.h - the threads around a model's policy: one per instance.
+ *
+ * Owner    The model owns its runner; the runner owns queued requests.
+ * Thread   submit, cancel: any; stop: the thread that destroys the model,
+ *          never an instance thread.
+ * Units    ns.
+ * Errors   INF_ERR_UNAVAILABLE: queue full, or the model is stopping.
+ * Route    service -> [runner] -> policy -> instance thread -> executor.
+ */
+
+#ifndef INF_SCHED_RUNTIME_H
+#define INF_SCHED_RUNTIME_H
+
+#include "core/sched/executor.h"
+#include "core/sched/waiter.h"
+#include "core/tensor/request.h"
+
+typedef struct inf_runner_s inf_runner_t;
+
+/*
+ * What an idle instance thread may do instead of sleeping: hold the intake
+ * role and take what workers submit (leader and followers).  The service
+ * fills it in.
+ */
+typedef struct {
+    /*
+     * Holds the role if nobody does.  true: waiter was woken, there may be
+     * work for this thread.  false: the role is taken, or was given back for
+     * others to take.
+     */
+    bool (*lead)(void *userp, inf_runner_t *runner, inf_waiter_t *waiter);
+
+    /* The thread is about to execute: perhaps nobody holds the role now. */
+    void (*leave)(void *userp, inf_runner_t *runner);
+} inf_idle_ops_t;
+
+typedef struct {
+    const inf_executor_t *executor;
+    uint64_t              spin_ns;      /* before an idle thread sleeps      */
+    const inf_idle_ops_t *idle;         /* NULL: threads just sleep          */
+    void                 *idle_userp;
+} inf_runner_options_t;
+
+/* Starts a thread per instance that isn't passive; model->runner is set. */
+INF_CHECK inf_err_t *inf_runner_start(inf_model_t *model,
+    const inf_runner_options_t *options);
+
+/* Takes req on success; on error the caller still owns it. */
+INF_CHECK inf_err_t *inf_runner_submit(inf_runner_t *runner,
+    inf_request_t *req, uint64_t now_ns);
+
+/* Unlinks a queued request; true: the caller owns it again. */
+bool inf_runner_cancel(inf_runner_t *runner, inf_request_t *req);
+
+/* Whether its executions are so short that nobody needs to be woken to watch
+   the rings meanwhile. */
+bool inf_runner_is_quick(const inf_runner_t *runner);
+
+/* Requests queued or running now. */
+uint32_t inf_runner_pending(inf_runner_t *runner);
+
+/* Refuses new requests from now on. */
+void inf_runner_close(inf_runner_t *runner);
+
+/* Closes, lets queued and running work finish, joins the threads, frees. */
+void inf_runner_free(inf_runner_t *runner);
+
+#endif /* INF_SCHED_RUNTIME_H */

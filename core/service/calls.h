@@ -1,0 +1,35 @@
+/*
+ * calls.h - everything a worker can ask that is not an inference: a protobuf
+ *           message of the gRPC service, answered by one.
+ *
+ * Owner    The control object owns its thread and the queued calls.
+ * Thread   submit: the intake role.  Calls run on the control thread.
+ * Units    bytes.
+ * Errors   answered on the channel: status and text.
+ * Route    intake -> [calls] -> server, registry -> channel
+ */
+
+#ifndef INF_SERVICE_CALLS_H
+#define INF_SERVICE_CALLS_H
+
+#include "core/service/server.h"
+#include "core/service/session.h"
+
+typedef struct inf_control_s inf_control_t;
+
+INF_CHECK inf_err_t *inf_control_new(inf_server_t *server,
+    inf_control_t **out);
+
+/* Answers or drops what is queued, ends the thread. */
+void inf_control_free(inf_control_t *control);
+
+/* Copies the request out of the arena and queues it. */
+void inf_control_submit(inf_control_t *control, inf_session_t *session,
+    const inf_submission_t *submission);
+
+/* The call itself, on the caller's thread: appends the packed answer. */
+INF_CHECK inf_err_t *inf_call(inf_server_t *server,
+    inf_registry_reader_t *models, uint16_t method, inf_slice_t request,
+    inf_buf_t *answer);
+
+#endif /* INF_SERVICE_CALLS_H */

@@ -1,0 +1,201 @@
+#include "core/service/core_config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/log.h"
+#include "core/proto/message.h"
+#include "core/proto/text_format.h"
+
+#define CONFIG_MAX (16u << 20)
+
+static inf_err_t *read_all(int fd, char **data, size_t *len);
+static bool same_lists(char *const *a, size_t na, char *const *b, size_t nb);
+static bool same_settings(const NginxInference__CoreConfig *a,
+    const NginxInference__CoreConfig *b);
+static void put_name(char *text, size_t cap, const char *name);
+
+inf_err_t *
+inf_core_config_from_fd(int fd, NginxInference__CoreConfig **out)
+{
+    char *data;
+    size_t len;
+
+    inf_err_t *err = read_all(fd, &data, &len);
+    if (err != NULL) {
+        return inf_err_add(err, "configuration");
+    }
+
+    ProtobufCMessage *message;
+    err = inf_message_unpack(&nginx_inference__core_config__descriptor,
+        inf_slice(data, len), &message);
+    free(data);
+    if (err != NULL) {
+        return inf_err_add(err, "configuration");
+    }
+
+    *out = (NginxInference__CoreConfig *) (void *) message;
+    return NULL;
+}
+
+inf_err_t *
+inf_core_config_from_file(const char *path, NginxInference__CoreConfig **out)
+{
+    char *data;
+    size_t len;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return inf_err_os(errno, "cannot open \"%s\"", path);
+    }
+
+    inf_err_t *err = read_all(fd, &data, &len);
+    close(fd);
+    if (err != NULL) {
+        return inf_err_add(err, "%s", path);
+    }
+
+    ProtobufCMessage *message;
+    err = inf_text_parse(&nginx_inference__core_config__descriptor,
+        inf_slice(data, len), path, &message);
+    free(data);
+    if (err == NULL) {
+        *out = (NginxInference__CoreConfig *) (void *) message;
+    }
+    return err;
+}
+
+void
+inf_core_config_apply_log(const NginxInference__CoreConfig *config)
+{
+    const NginxInference__LogSettings *log = config->log;
+    if (log == NULL) {
+        inf_log_set_levels(true, true, true, 0);
+        return;
+    }
+
+    inf_log_set_levels(log->info, log->warn, log->error, log->verbose);
+}
+
+void
+inf_core_config_differences(const NginxInference__CoreConfig *now,
+    const NginxInference__CoreConfig *wanted, char *text, size_t cap)
+{
+    text[0] = '\0';
+
+    if (!same_lists(now->repositories, now->n_repositories,
+            wanted->repositories, wanted->n_repositories))
+    {
+        put_name(text, cap, "inference_repository");
+    }
+    if (!same_lists(now->backend_directories, now->n_backend_directories,
+            wanted->backend_directories, wanted->n_backend_directories))
+    {
+        put_name(text, cap, "inference_backends");
+    }
+    if (!same_lists(now->environment, now->n_environment, wanted->environment,
+            wanted->n_environment))
+    {
+        put_name(text, cap, "inference_env");
+    }
+    if (!same_settings(now, wanted)) {
+        put_name(text, cap, "inference_backend_config");
+    }
+    if (now->response_arena_bytes != wanted->response_arena_bytes
+        || now->pinned_pool_bytes != wanted->pinned_pool_bytes)
+    {
+        put_name(text, cap, "inference_memory");
+    }
+    if (now->spin_us != wanted->spin_us) {
+        put_name(text, cap, "inference_core spin=");
+    }
+    if (now->auto_complete != wanted->auto_complete) {
+        put_name(text, cap, "inference_auto_complete");
+    }
+}
+
+static inf_err_t *
+read_all(int fd, char **data, size_t *len)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0) {
+        return inf_err_os(errno, "fstat");
+    }
+    if (st.st_size < 0 || st.st_size > CONFIG_MAX) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "%lld bytes, at most %u are"
+            " read", (long long) st.st_size, CONFIG_MAX);
+    }
+
+    size_t size = (size_t) st.st_size;
+    char *buf = malloc(size + 1);
+    if (buf == NULL) {
+        return inf_err_nomem();
+    }
+
+    size_t got = 0;
+    while (got < size) {
+        ssize_t n = pread(fd, buf + got, size - got, (off_t) got);
+        if (n <= 0) {
+            int error = n < 0 ? errno : EIO;
+            if (error == EINTR) {
+                continue;
+            }
+            free(buf);
+            return inf_err_os(error, "read");
+        }
+        got += (size_t) n;
+    }
+
+    buf[size] = '\0';
+    *data = buf;
+    *len = size;
+    return NULL;
+}
+
+static bool
+same_lists(char *const *a, size_t na, char *const *b, size_t nb)
+{
+    if (na != nb) {
+        return false;
+    }
+
+    for (size_t i = 0; i < na; i++) {
+        if (strcmp(a[i], b[i]) != 0) {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+static bool
+same_settings(const NginxInference__CoreConfig *a,
+    const NginxInference__CoreConfig *b)
+{
+    if (a->n_backend_settings != b->n_backend_settings) {
+        return false;
+    }
+
+    for (size_t i = 0; i < a->n_backend_settings; i++) {
+        const NginxInference__BackendSetting *x = a->backend_settings[i];
+        const NginxInference__BackendSetting *y = b->backend_settings[i];
+        if (strcmp(x->backend, y->backend) != 0 || strcmp(x->key, y->key) != 0
+            || strcmp(x->value, y->value) != 0)
+        {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+static void
+put_name(char *text, size_t cap, const char *name)
+{
+    size_t len = strlen(text);
+    snprintf(text + len, cap - len, "%s%s", len > 0 ? ", " : "", name);
+}

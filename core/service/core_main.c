@@ -1,0 +1,348 @@
+#include "core/service/core_main.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "core/base/log.h"
+#include "core/include/build_id.h"
+#include "core/include/channel.h"
+#include "core/proto/message.h"
+#include "core/service/core_config.h"
+#include "core/service/crash_page.h"
+#include "core/service/intake.h"
+#include "core/service/server.h"
+
+#define RESPONSE_BOUND_DEFAULT (UINT64_C(1) << 30)
+
+typedef struct {
+    NginxInference__CoreConfig *config;     /* in force                      */
+    uint64_t                    generation;
+} core_t;
+
+static inf_intake_t     *core_intake;   /* for the signal handlers           */
+static inf_crash_page_t *core_page;
+
+static int usage(const char *program);
+static inf_err_t *start_supervised(NginxInference__CoreConfig **config);
+static inf_err_t *start_alone(const char *path,
+    NginxInference__CoreConfig **config, int *listen_fd);
+static inf_err_t *take_lease(void);
+static inf_err_t *listen_at(const char *path, int *fd);
+static void close_on_exec(void);
+static void install_signals(void);
+static void on_signal(int signo);
+static void on_pipe(int signo);
+static void on_crash(int signo);
+static void log_to_socket(void *userp, inf_log_level_t level,
+    const char *file, int line_no, const char *line);
+static inf_err_t *run(core_t *core, int registration_fd, int listen_fd);
+static void configure(void *userp, int fd, uint64_t generation);
+
+int
+inf_core_main(int argc, char *const *argv)
+{
+    core_t core = { 0 };
+    int registration_fd = -1;
+    int listen_fd = -1;
+    inf_err_t *err;
+
+    close_on_exec();
+
+    if (argc == 2 && strcmp(argv[1], "--supervised") == 0) {
+        registration_fd = INF_CORE_FD_REGISTRATION;
+        err = start_supervised(&core.config);
+    } else if (argc == 3 && strcmp(argv[1], "--config") == 0) {
+        err = start_alone(argv[2], &core.config, &listen_fd);
+    } else if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        puts(INF_BUILD);
+        return 0;
+    } else {
+        return usage(argc > 0 ? argv[0] : "inference-core");
+    }
+
+    if (err == NULL) {
+        core.generation = core.config->generation;
+        inf_core_config_apply_log(core.config);
+        install_signals();
+        err = run(&core, registration_fd, listen_fd);
+    }
+
+    if (listen_fd >= 0) {
+        unlink(core.config->external_path);
+        close(listen_fd);
+    }
+    if (err != NULL) {
+        inf_err_log(inf_err_add(err, "the core can't run"));
+        return 1;
+    }
+
+    inf_log(INF_LOG_INFO, "the core has ended");
+    return 0;
+}
+
+static int
+usage(const char *program)
+{
+    fprintf(stderr, "usage: %s --config FILE | --supervised | --version\n",
+        program);
+    return 2;
+}
+
+static inf_err_t *
+start_supervised(NginxInference__CoreConfig **config)
+{
+    int fd = INF_CORE_FD_LOG;
+    if (fcntl(fd, F_GETFD) >= 0) {
+        inf_log_set_sink(log_to_socket, (void *) (intptr_t) fd);
+    }
+
+    inf_err_t *err = take_lease();
+    if (err == NULL) {
+        err = inf_core_config_from_fd(INF_CORE_FD_CONFIG, config);
+    }
+    if (err == NULL) {
+        fcntl(INF_CORE_FD_REGISTRATION, F_SETFL, O_NONBLOCK);
+        if (fcntl(INF_CORE_FD_CRASH_PAGE, F_GETFD) >= 0) {
+            inf_err_log(inf_crash_page_open(INF_CORE_FD_CRASH_PAGE,
+                &core_page));
+        }
+    }
+    return err;
+}
+
+static inf_err_t *
+start_alone(const char *path, NginxInference__CoreConfig **config,
+    int *listen_fd)
+{
+    inf_err_t *err = inf_core_config_from_file(path, config);
+    if (err != NULL) {
+        return err;
+    }
+    if ((*config)->external_path[0] == '\0') {
+        return inf_err_new(INF_ERR_INVALID_ARG, "%s: external_path: the path"
+            " of the socket to listen at is missing", path);
+    }
+
+    for (size_t i = 0; i < (*config)->n_environment; i++) {
+        putenv((*config)->environment[i]);
+    }
+    return listen_at((*config)->external_path, listen_fd);
+}
+
+/* One core per lease: the lock tells who lives, and vanishes at exit. */
+static inf_err_t *
+take_lease(void)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+    return fcntl(INF_CORE_FD_LEASE, F_SETLK, &lock) == 0 ? NULL
+        : inf_err_os(errno, "another core holds the lease");
+}
+
+static inf_err_t *
+listen_at(const char *path, int *fd)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    if (strlen(path) >= sizeof(address.sun_path)) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "external_path: \"%s\" is"
+            " longer than %zu bytes", path, sizeof(address.sun_path) - 1);
+    }
+    strcpy(address.sun_path, path);
+
+    int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (s < 0) {
+        return inf_err_os(errno, "socket");
+    }
+
+    struct stat st;
+    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) {
+        unlink(path);           /* of a core that is gone                    */
+    }
+
+    mode_t mask = umask(0177);
+    int rc = bind(s, (struct sockaddr *) &address, sizeof(address));
+    int error = errno;
+    umask(mask);
+    if (rc != 0 || listen(s, 16) != 0) {
+        close(s);
+        return inf_err_os(rc != 0 ? error : errno, "cannot listen at \"%s\"",
+            path);
+    }
+
+    *fd = s;
+    return NULL;
+}
+
+/* Nothing we hold may leak into the processes that backends start. */
+static void
+close_on_exec(void)
+{
+    for (int fd = 3; fd < 1024; fd++) {
+        int flags = fcntl(fd, F_GETFD);
+        if (flags >= 0) {
+            fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+        }
+    }
+}
+
+/* Handlers, not masks: children must inherit a clean mask. */
+static void
+install_signals(void)
+{
+    struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+    sigemptyset(&sa.sa_mask);
+    sigaction(SIGTERM, &sa, NULL);
+    sigaction(SIGINT, &sa, NULL);
+    sigaction(SIGQUIT, &sa, NULL);
+
+    /* a print after the last nginx process has gone must not end the core;
+       a handler, because ignoring would be inherited by backends' children */
+    sa.sa_handler = on_pipe;
+    sigaction(SIGPIPE, &sa, NULL);
+
+    /* noted, then the default: a core dump and the supervisor's next core */
+    const int crashes[] = { SIGABRT,
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+        SIGSEGV, SIGBUS, SIGFPE, SIGILL
+#endif
+    };
+    sa.sa_handler = on_crash;
+    sa.sa_flags = (int) SA_RESETHAND;
+    for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++) {
+        sigaction(crashes[i], &sa, NULL);
+    }
+}
+
+static void
+on_pipe(int signo)
+{
+    (void) signo;
+}
+
+static void
+on_crash(int signo)
+{
+    inf_crash_page_note_signal(core_page, signo);
+    raise(signo);
+}
+
+static void
+on_signal(int signo)
+{
+    (void) signo;
+    int saved = errno;
+    if (core_intake != NULL) {
+        inf_intake_stop(core_intake);
+    }
+    errno = saved;
+}
+
+/* One record: a letter for the level, then the text; never waits. */
+static void
+log_to_socket(void *userp, inf_log_level_t level, const char *file,
+    int line_no, const char *line)
+{
+    static _Atomic uint32_t dropped;
+    char record[INF_LOG_MAX + 64];
+    int fd = (int) (intptr_t) userp;
+
+    uint32_t lost = atomic_exchange_explicit(&dropped, 0,
+        memory_order_relaxed);
+    int n = lost == 0
+        ? snprintf(record, sizeof(record), "%c%s", "IWEV"[level], line)
+        : snprintf(record, sizeof(record), "%c%s (%u records before this one"
+            " were lost)", "IWEV"[level], line, lost);
+    (void) file;
+    (void) line_no;
+
+    size_t len = n < (int) sizeof(record) ? (size_t) n : sizeof(record) - 1;
+    if (send(fd, record, len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+        atomic_fetch_add_explicit(&dropped, lost + 1, memory_order_relaxed);
+    }
+}
+
+static inf_err_t *
+run(core_t *core, int registration_fd, int listen_fd)
+{
+    uint64_t bound = core->config->response_arena_bytes;
+    const inf_intake_options_t options = {
+        .registration_fd = registration_fd,
+        .listen_fd = listen_fd,
+        .response_bound = bound != 0 ? bound : RESPONSE_BOUND_DEFAULT,
+        .spin_ns = core->config->spin_us * 1000,
+        .generation = core->generation,
+        .configure = configure,
+        .userp = core
+    };
+    inf_intake_t *intake;
+    inf_server_t *server = NULL;
+
+    inf_log(INF_LOG_INFO, "%s: core %d starts", INF_BUILD, (int) getpid());
+
+    inf_err_t *err = inf_intake_new(&options, &intake);
+    if (err != NULL) {
+        return err;
+    }
+    core_intake = intake;
+
+    err = inf_server_start(core->config, &inf_intake_host, intake,
+        core_page, &server);
+    if (err == NULL) {
+        err = inf_intake_attach(intake, server);
+    }
+    if (err == NULL) {
+        inf_intake_run(intake);
+    }
+
+    core_intake = NULL;
+    inf_intake_close(intake);
+    bool drained = inf_server_stop(server,
+        core->config->drain_ms * 1000000);
+    inf_intake_free(intake);
+
+    inf_crash_page_t *page = core_page;
+    core_page = NULL;
+    if (drained) {
+        inf_crash_page_close(page);
+    }
+    return err;
+}
+
+/* A reload of nginx sent its configuration; what can change now, does. */
+static void
+configure(void *userp, int fd, uint64_t generation)
+{
+    core_t *core = userp;
+    NginxInference__CoreConfig *wanted;
+    char text[512];
+
+    inf_err_t *err = inf_core_config_from_fd(fd, &wanted);
+    close(fd);
+    if (err != NULL) {
+        inf_err_log(inf_err_add(err, "new configuration is ignored"));
+        return;
+    }
+
+    if (generation > core->generation) {
+        core->generation = generation;
+        inf_core_config_apply_log(wanted);
+        inf_core_config_differences(core->config, wanted, text, sizeof(text));
+        inf_log(INF_LOG_INFO, "configuration generation %llu is in force",
+            (unsigned long long) generation);
+        if (text[0] != '\0') {
+            inf_log(INF_LOG_WARN, "changed settings need a restart of nginx"
+                " to reach the core: %s", text);
+        }
+    }
+
+    inf_message_free(&wanted->base);
+}

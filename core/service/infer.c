@@ -1,0 +1,558 @@
+#include "core/service/infer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/model/normalize.h"
+#include "core/sched/runtime.h"
+
+static inf_err_t *flight_fill(inf_flight_t *flight,
+    inf_registry_reader_t *models, const inf_submission_t *submission);
+static inf_err_t *fill_inputs(inf_flight_t *flight, const inf_model_t *model);
+static inf_err_t *fill_parameters(inf_request_t *req,
+    const inf_infer_record_t *rec);
+static inf_err_t *no_region(const inf_infer_record_t *rec, inf_ref_t name);
+static void flight_refuse(inf_flight_t *flight, inf_err_t *err);
+static char *record_text(inf_request_t *req, const inf_infer_record_t *rec,
+    inf_ref_t ref);
+
+static inf_err_t *sink_alloc(void *userp, inf_output_t *out, size_t size);
+static void sink_release(void *userp, inf_output_t *out);
+static void sink_complete(void *userp, inf_response_t *response,
+    uint32_t flags);
+static void sink_factory_free(void *userp, inf_factory_t *factory);
+static void request_released(void *userp, inf_request_t *req, uint32_t flags);
+static void request_executing(void *userp, inf_request_t *req);
+
+static inf_channel_region_t *write_record(inf_flight_t *flight,
+    inf_response_t *response, uint64_t *size);
+static inf_err_t *describe_outputs(inf_flight_t *flight,
+    inf_response_t *response, inf_response_output_desc_t *outputs,
+    inf_channel_region_t **parts, uint32_t *part_count);
+static void describe_parameters(const inf_response_t *response,
+    inf_response_parameter_desc_t *list);
+static const inf_record_output_t *classified(const inf_flight_t *flight,
+    const char *name);
+
+static const inf_sink_ops_t flight_sink = {
+    .alloc = sink_alloc,
+    .release = sink_release,
+    .complete = sink_complete,
+    .factory_free = sink_factory_free
+};
+
+static const inf_request_ops_t flight_ops = {
+    .released = request_released,
+    .executing = request_executing
+};
+
+inf_infer_fed_t
+inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
+    const inf_submission_t *submission, uint64_t now_ns)
+{
+    inf_flight_t *flight = inf_session_take(session, submission->slot,
+        submission->generation);
+    if (flight == NULL) {
+        inf_channel_complete(session->channel, &(inf_completion_t) {
+            .flags = INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL
+                | INF_COMPLETE_RELEASED,
+            .status = INF_STATUS(INF_ERR_UNAVAILABLE),
+            .slot = submission->slot,
+            .generation = submission->generation
+        }, NULL, 0);
+        return (inf_infer_fed_t) { 0 };
+    }
+
+    inf_factory_start(&flight->factory, NULL, "", &flight_sink, flight);
+
+    inf_request_t *req = &flight->request;
+    req->ops = &flight_ops;
+    req->userp = flight;
+    req->factory = &flight->factory;
+    req->start_ns = submission->received_ns != 0
+        && submission->received_ns < now_ns ? submission->received_ns : now_ns;
+    req->queue_ns = now_ns;
+
+    inf_infer_fed_t fed = { 0 };
+    inf_err_t *err = flight_fill(flight, models, submission);
+    if (err == NULL) {
+        inf_channel_set_slot(session->channel, flight->slot,
+            INF_SLOT_QUEUED | INF_SLOT_RETRYABLE);
+        inf_runner_t *runner = req->model->runner;
+        fed.runner = runner;
+        fed.quick = inf_runner_is_quick(runner);
+        err = inf_runner_submit(runner, req, now_ns);
+    }
+    if (err != NULL) {
+        flight_refuse(flight, err);
+        return (inf_infer_fed_t) { 0 };
+    }
+
+    return fed;
+}
+
+void
+inf_infer_cancel(inf_session_t *session, uint32_t slot, uint32_t generation)
+{
+    inf_flight_t *flight = inf_session_find(session, slot, generation);
+    if (flight == NULL || !inf_factory_try_ref(&flight->factory)) {
+        return;
+    }
+
+    inf_factory_t *factory = &flight->factory;
+    atomic_store_explicit(&factory->cancelled, true, memory_order_relaxed);
+
+    inf_request_t *req = &flight->request;
+    if (factory->model != NULL && factory->model->runner != NULL
+        && inf_runner_cancel(factory->model->runner, req))
+    {
+        inf_statistics_failure(&factory->model->statistics, req->start_ns,
+            inf_clock_ns());
+        inf_factory_send_error(factory, inf_err_new(INF_ERR_CANCELLED, "%s",
+            ""));
+        inf_request_release(req, 1);
+    }
+
+    inf_factory_unref(factory);
+}
+
+void
+inf_infer_cancel_all(inf_session_t *session)
+{
+    for (uint32_t slot = 0; slot < session->slots; slot++) {
+        inf_flight_t *flight = session->by_slot[slot];
+        if (flight != NULL) {
+            inf_infer_cancel(session, flight->slot, flight->generation);
+        }
+    }
+}
+
+/* From the record in shared memory to a checked request of a READY model. */
+static inf_err_t *
+flight_fill(inf_flight_t *flight, inf_registry_reader_t *models,
+    const inf_submission_t *submission)
+{
+    inf_channel_t *channel = flight->session->channel;
+    inf_request_t *req = &flight->request;
+    const inf_infer_record_t *rec;
+    uint64_t arena = inf_channel_request_size(channel);
+
+    inf_err_t *err = inf_infer_record_copy_check(
+        inf_channel_request(channel, 0, arena), arena, submission->offset,
+        submission->length, &req->arena, &rec);
+    if (err != NULL) {
+        return err;
+    }
+    flight->record = rec;
+
+    const char *id = record_text(req, rec, rec->id);
+    if (id == NULL) {
+        return inf_err_nomem();
+    }
+    req->id = id;
+    flight->factory.id = id;
+
+    inf_model_t *model;
+    err = inf_registry_find(models, inf_infer_record_text(rec,
+        rec->model_name), rec->model_version, &model);
+    if (err != NULL) {
+        return err;
+    }
+    req->model = model;
+    flight->factory.model = model;          /* the reference                 */
+
+    req->flags = rec->flags
+        & (INF_REQUEST_SEQUENCE_START | INF_REQUEST_SEQUENCE_END);
+    req->correlation_id = rec->correlation_id;
+    if (rec->flags & INF_REQUEST_CORRELATION_STR) {
+        req->correlation_text = record_text(req, rec, rec->correlation_text);
+        if (req->correlation_text == NULL) {
+            return inf_err_nomem();
+        }
+    }
+    req->priority = rec->priority;
+    req->timeout_us = rec->timeout_us;
+    req->suspect = submission->flags & INF_SUBMIT_FLAG_SUSPECT;
+
+    if (inf_model_is_decoupled(model)) {
+        return inf_err_new(INF_ERR_UNSUPPORTED, rec->protocol
+            == INF_PROTOCOL_GRPC ? "ModelInfer RPC doesn't support models with"
+            " decoupled transaction policy" : "HTTP end point doesn't support"
+            " models with decoupled transaction policy");
+    }
+
+    err = fill_inputs(flight, model);
+    if (err == NULL) {
+        err = fill_parameters(req, rec);
+    }
+
+    const inf_record_output_t *outputs = inf_infer_record_outputs(rec);
+    for (uint32_t i = 0; err == NULL && i < rec->output_count; i++) {
+        inf_slice_t name = inf_infer_record_text(rec, outputs[i].name);
+        err = outputs[i].data_kind != INF_DATA_ARENA
+            ? no_region(rec, outputs[i].shm_region)
+            : inf_request_add_output(req, name.data, name.len);
+    }
+
+    if (err == NULL) {
+        err = inf_request_normalize(model, req);
+    }
+
+    return err == NULL ? NULL : inf_err_add(err, "[request id: %s]",
+        req->id[0] != '\0' ? req->id : "<id_unknown>");
+}
+
+static inf_err_t *
+fill_inputs(inf_flight_t *flight, const inf_model_t *model)
+{
+    inf_channel_t *channel = flight->session->channel;
+    const inf_infer_record_t *rec = flight->record;
+    inf_request_t *req = &flight->request;
+    const inf_record_input_t *inputs = inf_infer_record_inputs(rec);
+
+    for (uint32_t i = 0; i < rec->input_count; i++) {
+        const inf_record_input_t *in = &inputs[i];
+        inf_slice_t name = inf_infer_record_text(rec, in->name);
+
+        if (in->data_kind != INF_DATA_ARENA) {
+            return no_region(rec, in->shm_region);
+        }
+
+        inf_buffer_t data = {
+            .base = inf_channel_request(channel, in->data_offset,
+                in->data_length),
+            .size = in->data_length
+        };
+        if (rec->flags & INF_REQUEST_RAW_INPUT) {
+            return inf_request_add_raw(model, req, &data);
+        }
+
+        inf_input_t *input = inf_request_add_input(req, name.data, name.len,
+            (inf_datatype_t) in->datatype, inf_infer_record_shape(rec, in),
+            in->dim_count);
+        if (input == NULL) {
+            return inf_err_nomem();
+        }
+
+        inf_err_t *err = inf_request_add_data(req, input, &data);
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+fill_parameters(inf_request_t *req, const inf_infer_record_t *rec)
+{
+    const inf_record_parameter_t *list = inf_infer_record_parameters(rec);
+
+    for (uint32_t i = 0; i < rec->parameter_count; i++) {
+        const inf_record_parameter_t *from = &list[i];
+        inf_slice_t name = inf_infer_record_text(rec, from->name);
+        inf_parameter_t *p = inf_parameter_add(&req->parameters, &req->arena,
+            name.data, name.len, (inf_parameter_type_t) from->type);
+        if (p == NULL) {
+            return inf_err_nomem();
+        }
+
+        switch (p->type) {
+        case INF_PARAMETER_STRING:
+        case INF_PARAMETER_BYTES:
+            p->text = record_text(req, rec, from->text);
+            p->text_len = from->text.len;
+            if (p->text == NULL) {
+                return inf_err_nomem();
+            }
+            break;
+        case INF_PARAMETER_INT:
+            p->i = from->number.i;
+            break;
+        case INF_PARAMETER_BOOL:
+            p->b = from->number.i != 0;
+            break;
+        case INF_PARAMETER_DOUBLE:
+            p->d = from->number.d;
+            break;
+        }
+    }
+
+    return NULL;
+}
+
+/* No region can be registered yet, so none is ever found. */
+static inf_err_t *
+no_region(const inf_infer_record_t *rec, inf_ref_t name)
+{
+    inf_slice_t text = inf_infer_record_text(rec, name);
+    return inf_err_new(INF_ERR_NOT_FOUND,
+        "Unable to find shared memory region: '%.*s'", (int) text.len,
+        text.data);
+}
+
+/* The request never reached a queue: answer and let go of it. */
+static void
+flight_refuse(inf_flight_t *flight, inf_err_t *err)
+{
+    inf_factory_send_error(&flight->factory, err);
+    inf_request_release(&flight->request, 1);
+}
+
+static char *
+record_text(inf_request_t *req, const inf_infer_record_t *rec, inf_ref_t ref)
+{
+    inf_slice_t text = inf_infer_record_text(rec, ref);
+    return inf_arena_strdup(&req->arena, text.data, text.len);
+}
+
+static inf_err_t *
+sink_alloc(void *userp, inf_output_t *out, size_t size)
+{
+    inf_flight_t *flight = userp;
+    out->memory_type = INF_MEMORY_CPU;
+    out->memory_id = 0;
+    out->base = NULL;
+
+    if (size == 0) {
+        return NULL;
+    }
+
+    inf_channel_region_t *region = inf_channel_alloc(flight->session->channel,
+        size);
+    if (region == NULL) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "no room for the %zu bytes of"
+            " output '%s': the response arena is full", size, out->name);
+    }
+
+    out->base = inf_channel_region_data(region);
+    out->sink_userp = region;
+    return NULL;
+}
+
+static void
+sink_release(void *userp, inf_output_t *out)
+{
+    (void) userp;
+    inf_channel_region_unref(out->sink_userp);
+    out->sink_userp = NULL;
+}
+
+static void
+sink_complete(void *userp, inf_response_t *response, uint32_t flags)
+{
+    inf_flight_t *flight = userp;
+    inf_channel_t *channel = flight->session->channel;
+    const inf_request_t *req = &flight->request;
+    inf_completion_t c = {
+        .slot = flight->slot,
+        .generation = flight->generation,
+        .status = INF_OK
+    };
+    inf_channel_region_t *region = NULL;
+    uint64_t size = 0;
+
+    if (flags & INF_SEND_FINAL) {
+        c.flags |= INF_COMPLETE_FINAL;
+    }
+
+    if (response != NULL) {
+        c.flags |= INF_COMPLETE_RESPONSE;
+        region = write_record(flight, response, &size);
+        c.status = response->err != NULL
+            ? INF_STATUS(inf_err_code(response->err))
+            : region != NULL ? INF_OK : INF_STATUS(INF_ERR_UNAVAILABLE);
+
+        if (req->exec_ns != 0) {
+            c.queue_ns = req->exec_ns - req->queue_ns;
+            c.compute_ns = inf_clock_ns() - req->exec_ns;
+            c.batch_size = req->payload_rows;
+        }
+    }
+
+    inf_channel_set_slot(channel, flight->slot, INF_SLOT_ANSWERED);
+    inf_channel_complete(channel, &c, region, size);
+    inf_response_free(response);
+}
+
+static void
+sink_factory_free(void *userp, inf_factory_t *factory)
+{
+    inf_model_t *model = factory->model;
+    factory->model = NULL;
+    inf_model_unref(model);
+    inf_flight_part_done(userp);
+}
+
+static void
+request_released(void *userp, inf_request_t *req, uint32_t flags)
+{
+    (void) req;
+    (void) flags;
+    inf_flight_t *flight = userp;
+
+    inf_channel_complete(flight->session->channel, &(inf_completion_t) {
+        .flags = INF_COMPLETE_RELEASED,
+        .slot = flight->slot,
+        .generation = flight->generation
+    }, NULL, 0);
+    inf_flight_part_done(flight);
+}
+
+static void
+request_executing(void *userp, inf_request_t *req)
+{
+    (void) req;
+    inf_flight_t *flight = userp;
+    inf_channel_set_slot(flight->session->channel, flight->slot,
+        INF_SLOT_EXECUTING | INF_SLOT_RETRYABLE);
+}
+
+/* NULL: the arena is full, or out of memory; logged by the caller's status. */
+static inf_channel_region_t *
+write_record(inf_flight_t *flight, inf_response_t *response, uint64_t *size)
+{
+    const inf_model_t *model = flight->factory.model;
+    inf_arena_t *arena = &response->arena;
+    inf_channel_region_t *region = NULL;
+    uint32_t n = response->err == NULL ? response->output_count : 0;
+    uint32_t part_count = 0;
+
+    inf_response_output_desc_t *outputs = inf_arena_calloc(arena, n + 1,
+        sizeof(*outputs));
+    inf_response_parameter_desc_t *parameters = inf_arena_calloc(arena,
+        response->parameters.count + 1, sizeof(*parameters));
+    inf_channel_region_t **parts = inf_arena_calloc(arena, n + 1,
+        sizeof(inf_channel_region_t *));
+    if (outputs == NULL || parameters == NULL || parts == NULL) {
+        return NULL;
+    }
+
+    if (response->err == NULL) {
+        response->err = describe_outputs(flight, response, outputs, parts,
+            &part_count);
+        if (response->err != NULL) {
+            n = 0;
+            part_count = 0;
+        }
+    }
+    describe_parameters(response, parameters);
+
+    const inf_response_builder_t b = {
+        .status = response->err != NULL
+            ? INF_STATUS(inf_err_code(response->err)) : INF_OK,
+        .error = inf_slice_str(response->err != NULL
+            ? inf_err_msg(response->err) : ""),
+        .model_name = inf_slice_str(model != NULL ? model->name : ""),
+        .model_version = model != NULL ? model->version : -1,
+        .id = inf_slice_str(flight->factory.id),
+        .backend = inf_slice_str(model != NULL ? model->backend->name : ""),
+        .batch_dim = model != NULL
+            && inf_config_tensors_max_batch_size(model->tensors) > 0,
+        .output_count = n,
+        .outputs = outputs,
+        .parameter_count = response->parameters.count,
+        .parameters = parameters
+    };
+
+    inf_err_t *err = inf_response_builder_size(&b, size);
+    if (err == NULL) {
+        region = inf_channel_alloc(flight->session->channel, *size);
+        if (region == NULL) {
+            return NULL;
+        }
+
+        inf_response_builder_write(&b, inf_channel_region_data(region), *size);
+        if (part_count > 0) {
+            err = inf_channel_region_attach(region, parts, part_count);
+        }
+    }
+
+    if (err != NULL) {
+        inf_err_log(inf_err_add(err, "response to request \"%s\" is lost",
+            flight->factory.id));
+        if (region != NULL) {
+            inf_channel_region_unref(region);
+        }
+        return NULL;
+    }
+
+    return region;
+}
+
+static inf_err_t *
+describe_outputs(inf_flight_t *flight, inf_response_t *response,
+    inf_response_output_desc_t *outputs, inf_channel_region_t **parts,
+    uint32_t *part_count)
+{
+    const inf_model_t *model = flight->factory.model;
+    uint32_t i = 0;
+
+    for (inf_output_t *out = response->first; out != NULL; out = out->next) {
+        inf_response_output_desc_t *d = &outputs[i++];
+        d->name = inf_slice_str(out->name);
+        d->datatype = out->datatype;
+        d->dim_count = out->dim_count;
+        d->shape = out->shape;
+        d->data_kind = INF_DATA_ARENA;
+
+        if (out->base != NULL) {
+            inf_channel_region_t *region = out->sink_userp;
+            d->data_offset = inf_channel_region_offset(region);
+            d->data_length = out->byte_size;
+            parts[(*part_count)++] = region;
+        }
+
+        if (classified(flight, out->name) != NULL) {
+            const inf_label_list_t *labels = inf_labels_find(model->labels,
+                d->name);
+            if (labels != NULL && labels->count <= UINT32_MAX) {
+                d->labels = labels->names;
+                d->label_count = (uint32_t) labels->count;
+            }
+        }
+    }
+
+    return NULL;
+}
+
+static void
+describe_parameters(const inf_response_t *response,
+    inf_response_parameter_desc_t *list)
+{
+    for (const inf_parameter_t *p = response->parameters.first; p != NULL;
+        p = p->next)
+    {
+        *list++ = (inf_response_parameter_desc_t) {
+            .name = inf_slice_str(p->name),
+            .type = p->type,
+            .text = inf_slice(p->text, p->text_len),
+            .i = p->type == INF_PARAMETER_BOOL ? p->b : p->i,
+            .d = p->d
+        };
+    }
+}
+
+/* The client's entry for an output it wants classified; NULL: it doesn't. */
+static const inf_record_output_t *
+classified(const inf_flight_t *flight, const char *name)
+{
+    const inf_infer_record_t *rec = flight->record;
+    if (rec == NULL) {
+        return NULL;
+    }
+
+    const inf_record_output_t *outputs = inf_infer_record_outputs(rec);
+    for (uint32_t i = 0; i < rec->output_count; i++) {
+        if (outputs[i].classification > 0
+            && inf_slice_eq(inf_infer_record_text(rec, outputs[i].name),
+                inf_slice_str(name)))
+        {
+            return &outputs[i];
+        }
+    }
+
+    return NULL;
+}

@@ -1,0 +1,36 @@
+/*
+ * infer.h - from a flat record to a running request, and back.
+ *
+ * Owner    A submission becomes a flight of its session; it ends by
+ *          completions on the channel, whatever happens.
+ * Thread   submit, cancel: the intake role; responses: any thread.
+ * Units    ns.
+ * Errors   answered on the channel as a response with a status.
+ * Route    intake -> [infer] -> runtime ... sink -> [infer] -> channel
+ */
+
+#ifndef INF_SERVICE_INFER_H
+#define INF_SERVICE_INFER_H
+
+#include "core/repository/registry.h"
+#include "core/sched/runtime.h"
+#include "core/service/session.h"
+
+/* Where a request went; runner is a name to compare, it may be gone. */
+typedef struct {
+    const inf_runner_t *runner;     /* NULL: nowhere, it was refused         */
+    bool                quick;      /* the runner's executions are short     */
+} inf_infer_fed_t;
+
+inf_infer_fed_t inf_infer_submit(inf_session_t *session,
+    inf_registry_reader_t *models, const inf_submission_t *submission,
+    uint64_t now_ns);
+
+/* Unlinks the request if it is queued, else tells the backend. */
+void inf_infer_cancel(inf_session_t *session, uint32_t slot,
+    uint32_t generation);
+
+/* Cancels everything the session has under way. */
+void inf_infer_cancel_all(inf_session_t *session);
+
+#endif /* INF_SERVICE_INFER_H */

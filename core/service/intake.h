@@ -1,0 +1,60 @@
+/*
+ * intake.h - takes what workers submit: registrations, entries, their end.
+ *
+ * Owner    core_main owns the intake; the intake owns its sessions.
+ * Thread   run: the main thread.  The intake role (poll the rings, sleep on
+ *          their bells) is held by one thread at a time: an idle instance
+ *          thread if there is one (inf_intake_host's idle operations), else
+ *          the main thread, which also looks every ms whether the rings are
+ *          left alone for too long.  wake and stop: any thread and signal
+ *          handlers.
+ * Units    ns.
+ * Errors   A worker's nonsense ends that worker's session alone.
+ * Route    rings -> [intake] -> infer, control
+ *
+ * A leader that takes work of its own runs it without waking anyone, if its
+ * executions are known to be short; else it wakes the main thread first.
+ */
+
+#ifndef INF_SERVICE_INTAKE_H
+#define INF_SERVICE_INTAKE_H
+
+#include "core/service/calls.h"
+#include "core/service/server.h"
+
+typedef struct inf_intake_s inf_intake_t;
+
+typedef struct {
+    int      registration_fd;   /* core's end of the pair; -1: none          */
+    int      listen_fd;         /* external mode; -1: none                   */
+    uint64_t response_bound;    /* bytes per worker                          */
+    uint64_t spin_ns;
+    uint64_t generation;        /* of the configuration in force             */
+
+    /* A configuration came over the registration socket; takes the fd. */
+    void   (*configure)(void *userp, int fd, uint64_t generation);
+    void    *userp;
+} inf_intake_options_t;
+
+INF_CHECK inf_err_t *inf_intake_new(const inf_intake_options_t *options,
+    inf_intake_t **out);
+void inf_intake_free(inf_intake_t *intake);
+
+/* Once, before run: the intake exists first, because models wake it. */
+INF_CHECK inf_err_t *inf_intake_attach(inf_intake_t *intake,
+    inf_server_t *server);
+
+/* Returns when told to stop, or when no nginx process is left. */
+void inf_intake_run(inf_intake_t *intake);
+
+/* Ends all sessions and the control thread; after run. */
+void inf_intake_close(inf_intake_t *intake);
+
+/* Looks at changed models soon; async-signal-safe like stop. */
+void inf_intake_wake(inf_intake_t *intake);
+void inf_intake_stop(inf_intake_t *intake);
+
+/* For inf_server_start, with the intake as userp. */
+extern const inf_server_host_t inf_intake_host;
+
+#endif /* INF_SERVICE_INTAKE_H */

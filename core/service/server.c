@@ -1,0 +1,214 @@
+#include "core/service/server.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/abi/plugin.h"
+#include "core/base/log.h"
+#include "core/repository/scan.h"
+#include "core/repository/storage.h"
+#include "core/service/crash_page.h"
+
+static inf_err_t *open_lifecycle(inf_server_t *server,
+    const inf_server_host_t *host, void *userp, inf_crash_page_t *page);
+static inf_err_t *load_repositories(inf_server_t *server);
+static inf_err_t *load_scan(inf_server_t *server, const inf_scan_t *scan,
+    inf_storage_t **by_root);
+static void report_problems(const inf_scan_t *scan);
+
+inf_err_t *
+inf_server_start(const NginxInference__CoreConfig *config,
+    const inf_server_host_t *host, void *userp, inf_crash_page_t *page,
+    inf_server_t **out)
+{
+    inf_server_t *server = calloc(1, sizeof(*server));
+    if (server == NULL) {
+        return inf_err_nomem();
+    }
+
+    server->config = config;
+    inf_registry_init(&server->registry);
+
+    inf_err_t *err = open_lifecycle(server, host, userp, page);
+    if (err == NULL) {
+        err = load_repositories(server);
+    }
+    if (err != NULL) {
+        inf_server_stop(server, 0);
+        return err;
+    }
+
+    atomic_store(&server->scanned, true);
+    *out = server;
+    return NULL;
+}
+
+bool
+inf_server_stop(inf_server_t *server, uint64_t drain_ns)
+{
+    if (server == NULL) {
+        return true;
+    }
+
+    atomic_store(&server->stopping, true);
+
+    bool done = server->lifecycle == NULL
+        || inf_lifecycle_stop(server->lifecycle, drain_ns);
+    if (!done) {
+        inf_log(INF_LOG_WARN, "models are still busy after the drain time:"
+            " leaving without finalizing them");
+        return false;           /* their threads still use the server        */
+    }
+
+    inf_lifecycle_free(server->lifecycle);
+    inf_registry_fini(&server->registry);
+
+    for (size_t i = 0; i < server->storage_count; i++) {
+        inf_storage_close(server->storages[i]);
+    }
+    free(server->storages);
+    free(server->settings);
+    free(server);
+    return true;
+}
+
+bool
+inf_server_ready(inf_server_t *server)
+{
+    return atomic_load(&server->scanned) && !atomic_load(&server->stopping)
+        && inf_lifecycle_settled(server->lifecycle)
+        && (!server->config->strict_readiness
+            || inf_lifecycle_all_ready(server->lifecycle));
+}
+
+static inf_err_t *
+open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
+    void *userp, inf_crash_page_t *page)
+{
+    const NginxInference__CoreConfig *config = server->config;
+    size_t count = config->n_backend_settings;
+
+    server->settings = calloc(count + 1, sizeof(*server->settings));
+    if (server->settings == NULL) {
+        return inf_err_nomem();
+    }
+    for (size_t i = 0; i < count; i++) {
+        server->settings[i] = (inf_backend_setting_t) {
+            .backend = config->backend_settings[i]->backend,
+            .key = config->backend_settings[i]->key,
+            .value = config->backend_settings[i]->value
+        };
+    }
+
+    const inf_lifecycle_options_t options = {
+        .server = server,
+        .plugins = &inf_plugin_ops,
+        .registry = &server->registry,
+        .changed = host->changed,
+        .userp = userp,
+        .backend_dirs = (const char *const *) config->backend_directories,
+        .backend_dir_count = config->n_backend_directories,
+        .settings = server->settings,
+        .setting_count = count,
+        .auto_complete = config->auto_complete,
+        .load_threads = config->load_threads,
+        .spin_ns = config->spin_us * 1000,
+        .idle = host->idle,
+        .idle_userp = userp,
+        .watch = page != NULL ? &inf_crash_page_watch : NULL,
+        .watch_userp = page
+    };
+    return inf_lifecycle_new(&options, &server->lifecycle);
+}
+
+static inf_err_t *
+load_repositories(inf_server_t *server)
+{
+    const NginxInference__CoreConfig *config = server->config;
+    size_t count = config->n_repositories;
+    inf_scan_root_t *roots = calloc(count + 1, sizeof(*roots));
+    inf_storage_t **by_root = calloc(count + 1, sizeof(*by_root));
+    char **paths = calloc(count + 1, sizeof(*paths));
+    inf_err_t *err = NULL;
+    size_t n = 0;
+
+    server->storages = calloc(count + 1, sizeof(*server->storages));
+    if (roots == NULL || by_root == NULL || paths == NULL
+        || server->storages == NULL)
+    {
+        err = inf_err_nomem();
+    }
+
+    for (size_t i = 0; err == NULL && i < count; i++) {
+        inf_storage_t *storage;
+        inf_err_t *bad = inf_storage_open(config->repositories[i], &storage,
+            &paths[n]);
+        if (bad != NULL) {
+            inf_err_log(inf_err_add(bad, "repository \"%s\" is left out",
+                config->repositories[i]));
+            continue;
+        }
+
+        server->storages[server->storage_count++] = storage;
+        by_root[n] = storage;
+        roots[n].storage = storage;
+        roots[n].root = paths[n];
+        n++;
+    }
+
+    inf_scan_t scan;
+    if (err == NULL) {
+        err = inf_scan(roots, n, &scan);
+    }
+    if (err == NULL) {
+        report_problems(&scan);
+        err = load_scan(server, &scan, by_root);
+        inf_scan_fini(&scan);
+    }
+
+    for (size_t i = 0; paths != NULL && i < n; i++) {
+        free(paths[i]);
+    }
+    free(paths);
+    free(by_root);
+    free(roots);
+    return err;
+}
+
+static inf_err_t *
+load_scan(inf_server_t *server, const inf_scan_t *scan,
+    inf_storage_t **by_root)
+{
+    for (size_t i = 0; i < scan->model_count; i++) {
+        const inf_scan_model_t *m = &scan->models[i];
+        inf_err_t *err;
+
+        if (m->duplicate) {
+            if (i > 0 && strcmp(scan->models[i - 1].name, m->name) == 0) {
+                continue;
+            }
+            err = inf_lifecycle_refuse(server->lifecycle, m->name,
+                "model appears in two or more repositories");
+        } else if (m->unreadable) {
+            err = inf_lifecycle_refuse(server->lifecycle, m->name,
+                "the model's directory can't be read");
+        } else {
+            err = inf_lifecycle_load(server->lifecycle,
+                by_root[m->repository], m->name, m->dir, m->versions,
+                m->version_count);
+        }
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    return NULL;
+}
+
+static void
+report_problems(const inf_scan_t *scan)
+{
+    for (size_t i = 0; i < scan->problem_count; i++) {
+        inf_log(scan->problems[i].level, "%s", scan->problems[i].text);
+    }
+}

@@ -1,0 +1,70 @@
+/*
+ * session.h - one nginx worker as the core sees it: its channel and what is
+ *             in flight on it.
+ *
+ * Owner    The intake holds a reference; every flight in use holds one.
+ * Thread   take, by_slot: the intake role.  Flights end on any thread.
+ * Units    none.
+ * Errors   none.
+ * Route    intake -> [session] -> infer, calls
+ */
+
+#ifndef INF_SERVICE_SESSION_H
+#define INF_SERVICE_SESSION_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "core/base/queue.h"
+#include "core/channel/record.h"
+#include "core/channel/server.h"
+#include "core/tensor/request.h"
+#include "core/tensor/response.h"
+
+typedef struct inf_session_s inf_session_t;
+typedef struct inf_flight_s  inf_flight_t;
+
+/* One inference on its way.  Taken and set up by the intake; used again when
+   its request was released and its last response and factory are gone. */
+struct inf_flight_s {
+    inf_flight_t             *next;         /* on a free list                */
+    inf_session_t            *session;      /* a reference while in use      */
+    uint32_t                  slot;
+    uint32_t                  generation;
+    _Atomic uint32_t          parts;        /* request and factory: 2, 1, 0  */
+    const inf_infer_record_t *record;       /* in the request's arena        */
+    inf_request_t             request;
+    inf_factory_t             factory;
+};
+
+struct inf_session_s {
+    inf_link_t               link;          /* the intake's list             */
+    _Atomic uint32_t         refs;
+    inf_channel_t           *channel;       /* a reference                   */
+    inf_flight_t           **by_slot;       /* last flight of each slot      */
+    uint32_t                 slots;
+    inf_flight_t            *free;          /* the intake's own              */
+    _Atomic(inf_flight_t *)  returned;      /* pushed by any thread          */
+    _Atomic uint32_t         flights;       /* ever made                     */
+    bool                     closed;
+};
+
+/* Takes the reference of channel. */
+INF_CHECK inf_err_t *inf_session_new(inf_channel_t *channel,
+    inf_session_t **out);
+
+inf_session_t *inf_session_ref(inf_session_t *s);
+void inf_session_unref(inf_session_t *s);
+
+/* A flight for a submission; NULL: out of memory. */
+inf_flight_t *inf_session_take(inf_session_t *s, uint32_t slot,
+    uint32_t generation);
+
+/* The flight of slot and generation if it may still be under way. */
+inf_flight_t *inf_session_find(inf_session_t *s, uint32_t slot,
+    uint32_t generation);
+
+/* One of the flight's two parts has ended. */
+void inf_flight_part_done(inf_flight_t *flight);
+
+#endif /* INF_SERVICE_SESSION_H */

@@ -1,0 +1,236 @@
+#include "core/tensor/request.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/tensor/response.h"
+
+#define BIT(s) (1u << (s))
+
+#ifndef NDEBUG
+static const unsigned request_may_become[] = {
+    [INF_REQUEST_IDLE]      = BIT(INF_REQUEST_PENDING)
+        | BIT(INF_REQUEST_EXECUTING) | BIT(INF_REQUEST_RELEASED),
+    [INF_REQUEST_PENDING]   = BIT(INF_REQUEST_EXECUTING)
+        | BIT(INF_REQUEST_RELEASED) | BIT(INF_REQUEST_IDLE),
+    [INF_REQUEST_EXECUTING] = BIT(INF_REQUEST_RELEASED)
+        | BIT(INF_REQUEST_PENDING),
+    [INF_REQUEST_RELEASED]  = BIT(INF_REQUEST_IDLE)
+};
+#endif
+
+static void *request_grow(inf_arena_t *arena, void *old, uint32_t count,
+    uint32_t *cap, size_t size);
+static uint32_t request_output_slot(const inf_request_t *r, const char *name,
+    bool *found);
+
+void
+inf_request_init(inf_request_t *r)
+{
+    *r = (inf_request_t) { 0 };
+    inf_link_init(&r->link);
+    inf_arena_init(&r->arena);
+    r->id = "";
+}
+
+void
+inf_request_fini(inf_request_t *r)
+{
+    inf_arena_fini(&r->arena);
+}
+
+void
+inf_request_reset(inf_request_t *r)
+{
+    inf_arena_t arena = r->arena;
+    inf_arena_reset(&arena);
+    *r = (inf_request_t) { 0 };
+    inf_link_init(&r->link);
+    r->arena = arena;
+    r->id = "";
+}
+
+inf_input_t *
+inf_request_add_input(inf_request_t *r, const char *name, size_t name_len,
+    inf_datatype_t datatype, const int64_t *shape, uint32_t dim_count)
+{
+    if (r->input_count == r->input_cap) {
+        void *inputs = request_grow(&r->arena, r->inputs, r->input_count,
+            &r->input_cap, sizeof(*r->inputs));
+        if (inputs == NULL) {
+            return NULL;
+        }
+
+        r->inputs = inputs;
+        for (uint32_t i = 0; i < r->input_count; i++) {
+            inf_input_t *in = &r->inputs[i];
+            if (in->buffer_cap == 1) {      /* the inline one has moved      */
+                in->buffers = &in->one;
+            }
+        }
+    }
+
+    char *copy = inf_arena_strdup(&r->arena, name, name_len);
+    int64_t *dims = inf_arena_alloc(&r->arena, dim_count * sizeof(*dims));
+    if (copy == NULL || dims == NULL) {
+        return NULL;
+    }
+    if (dim_count > 0) {
+        memcpy(dims, shape, dim_count * sizeof(*dims));
+    }
+
+    inf_input_t *in = &r->inputs[r->input_count++];
+    *in = (inf_input_t) {
+        .name = copy,
+        .datatype = datatype,
+        .dim_count = dim_count,
+        .shape = dims,
+        .model_dim_count = dim_count,
+        .model_shape = dims,
+        .buffer_cap = 1,
+    };
+    in->buffers = &in->one;
+    return in;
+}
+
+inf_err_t *
+inf_request_add_data(inf_request_t *r, inf_input_t *input,
+    const inf_buffer_t *buffer)
+{
+    if (buffer->size == 0) {
+        return NULL;
+    }
+
+    if (input->byte_size + buffer->size < input->byte_size) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "input '%s': byte size overflows", input->name);
+    }
+
+    if (input->buffer_count == input->buffer_cap) {
+        void *buffers = request_grow(&r->arena, input->buffers,
+            input->buffer_count, &input->buffer_cap, sizeof(inf_buffer_t));
+        if (buffers == NULL) {
+            return inf_err_nomem();
+        }
+        input->buffers = buffers;
+    }
+
+    input->buffers[input->buffer_count++] = *buffer;
+    input->byte_size += buffer->size;
+    return NULL;
+}
+
+inf_input_t *
+inf_request_find_input(const inf_request_t *r, const char *name)
+{
+    for (uint32_t i = 0; i < r->input_count; i++) {
+        if (strcmp(r->inputs[i].name, name) == 0) {
+            return &r->inputs[i];
+        }
+    }
+
+    return NULL;
+}
+
+inf_err_t *
+inf_request_add_output(inf_request_t *r, const char *name, size_t name_len)
+{
+    char *copy = inf_arena_strdup(&r->arena, name, name_len);
+    if (copy == NULL) {
+        return inf_err_nomem();
+    }
+
+    bool found;
+    uint32_t at = request_output_slot(r, copy, &found);
+    if (found) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "output '%s' already requested", copy);
+    }
+
+    if (r->output_count == r->output_cap) {
+        void *outputs = request_grow(&r->arena, (void *) r->outputs,
+            r->output_count, &r->output_cap, sizeof(*r->outputs));
+        if (outputs == NULL) {
+            return inf_err_nomem();
+        }
+        r->outputs = outputs;
+    }
+
+    memmove((void *) &r->outputs[at + 1], (void *) &r->outputs[at],
+        (r->output_count - at) * sizeof(*r->outputs));
+    r->outputs[at] = copy;
+    r->output_count++;
+    return NULL;
+}
+
+bool
+inf_request_wants_output(const inf_request_t *r, const char *name)
+{
+    bool found;
+    request_output_slot(r, name, &found);
+    return found;
+}
+
+void
+inf_request_release(inf_request_t *r, uint32_t flags)
+{
+    inf_request_move(r, INF_REQUEST_RELEASED);
+
+    inf_factory_t *factory = r->factory;
+    r->factory = NULL;
+
+    const inf_request_ops_t *ops = r->ops;
+    void *userp = r->userp;
+    ops->released(userp, r, flags);
+
+    inf_factory_unref(factory);
+}
+
+void
+inf_request_move(inf_request_t *r, inf_request_state_t to)
+{
+    assert(request_may_become[r->state] & BIT(to));
+    atomic_store_explicit(&r->state, to, memory_order_relaxed);
+}
+
+/* Doubles an arena array; the old one stays until the arena is reset. */
+static void *
+request_grow(inf_arena_t *arena, void *old, uint32_t count, uint32_t *cap,
+    size_t size)
+{
+    uint32_t wider = *cap == 0 ? 4 : *cap * 2;
+    void *p = inf_arena_alloc(arena, wider * size);
+    if (p == NULL) {
+        return NULL;
+    }
+
+    if (count > 0) {
+        memcpy(p, old, count * size);
+    }
+    *cap = wider;
+    return p;
+}
+
+static uint32_t
+request_output_slot(const inf_request_t *r, const char *name, bool *found)
+{
+    uint32_t low = 0;
+    uint32_t high = r->output_count;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        int order = strcmp(r->outputs[mid], name);
+        if (order == 0) {
+            *found = true;
+            return mid;
+        }
+        if (order < 0) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+
+    *found = false;
+    return low;
+}

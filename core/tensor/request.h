@@ -1,0 +1,136 @@
+/*
+ * request.h - one inference request: inputs, wanted outputs, parameters.
+ *
+ * Owner    The submitter makes it and gets it back through ops->released;
+ *          between submit and release it belongs to the core.  Names, shapes
+ *          and tables live in its arena.
+ * Thread   one at a time, except the factory's cancel flag.
+ * Units    bytes, dims as in the tensor's shape, ns on the monotonic clock.
+ * Errors   out of memory.
+ * Route    service -> [request] -> sched -> abi -> backend -> release.
+ */
+
+#ifndef INF_TENSOR_REQUEST_H
+#define INF_TENSOR_REQUEST_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/arena.h"
+#include "core/base/queue.h"
+#include "core/include/datatype.h"
+#include "core/tensor/parameter.h"
+#include "core/tensor/sink.h"
+
+struct inf_model_s;
+
+typedef struct {
+    const void        *base;
+    uint64_t           size;
+    inf_memory_type_t  memory_type;
+    int64_t            memory_id;
+    const void        *ipc_handle;      /* 64 bytes, or NULL                 */
+} inf_buffer_t;
+
+typedef struct {
+    const char     *name;               /* NUL-terminated                    */
+    inf_datatype_t  datatype;
+    uint32_t        dim_count;          /* as the client sent it             */
+    const int64_t  *shape;
+    uint32_t        model_dim_count;    /* batch first, config's reshape     */
+    const int64_t  *model_shape;        /* applied: what the backend sees    */
+    uint64_t        byte_size;          /* sum of buffers                    */
+    inf_buffer_t   *buffers;
+    uint32_t        buffer_count;
+    uint32_t        buffer_cap;
+    inf_buffer_t    one;                /* the usual single buffer           */
+} inf_input_t;
+
+typedef enum {
+    INF_REQUEST_IDLE,                   /* with the submitter                */
+    INF_REQUEST_PENDING,                /* queued                            */
+    INF_REQUEST_EXECUTING,              /* taken by an instance              */
+    INF_REQUEST_RELEASED
+} inf_request_state_t;
+
+typedef struct {
+    /* Nobody reads the request any more; it is the submitter's again. */
+    void (*released)(void *userp, inf_request_t *request, uint32_t flags);
+
+    /* An instance has taken it (state EXECUTING); may be NULL. */
+    void (*executing)(void *userp, inf_request_t *request);
+} inf_request_ops_t;
+
+struct inf_request_s {
+    inf_link_t               link;      /* scheduler queue; model's lock     */
+    _Atomic(inf_request_state_t) state; /* moved by inf_request_move alone   */
+    bool                     suspect;   /* execute it alone                  */
+
+    struct inf_model_s      *model;     /* a reference                       */
+    inf_factory_t           *factory;   /* a reference, from prepare on      */
+    const inf_request_ops_t *ops;
+    void                    *userp;
+
+    inf_arena_t              arena;
+    const char              *id;        /* never NULL                        */
+    uint64_t                 correlation_id;
+    const char              *correlation_text;  /* NULL: the number counts   */
+    uint32_t                 flags;     /* TRITONSERVER_REQUEST_FLAG_*       */
+    uint64_t                 priority;
+    uint64_t                 timeout_us;
+
+    inf_input_t             *inputs;
+    uint32_t                 input_count;
+    uint32_t                 input_cap;
+
+    const char             **outputs;   /* wanted, sorted; 0: all            */
+    uint32_t                 output_count;
+    uint32_t                 output_cap;
+    bool                     outputs_default;   /* filled by normalise       */
+
+    inf_parameter_list_t     parameters;
+
+    uint32_t                 batch_size;    /* 0: model does not batch       */
+    uint64_t                 start_ns;      /* submit                        */
+    uint64_t                 queue_ns;      /* entered the scheduler         */
+    uint64_t                 exec_ns;       /* taken by an instance          */
+    uint64_t                 backend_ns[4]; /* exec start, compute start,
+                                               compute end, exec end         */
+    uint32_t                 payload_rows;  /* of the payload that ran it    */
+    bool                     reported;      /* statistics were reported      */
+};
+
+/* The caller's memory; fini frees the arena. */
+void inf_request_init(inf_request_t *r);
+void inf_request_fini(inf_request_t *r);
+
+/* Empties r for the next use and keeps its memory. */
+void inf_request_reset(inf_request_t *r);
+
+/* A new input (names are copied, shape too); NULL: out of memory. */
+inf_input_t *inf_request_add_input(inf_request_t *r, const char *name,
+    size_t name_len, inf_datatype_t datatype, const int64_t *shape,
+    uint32_t dim_count);
+
+/* References data until release.  Zero size adds nothing. */
+INF_CHECK inf_err_t *inf_request_add_data(inf_request_t *r, inf_input_t *input,
+    const inf_buffer_t *buffer);
+
+/* NULL when there is none. */
+inf_input_t *inf_request_find_input(const inf_request_t *r, const char *name);
+
+/* Keeps the list sorted; a duplicate is INVALID_ARG. */
+INF_CHECK inf_err_t *inf_request_add_output(inf_request_t *r, const char *name,
+    size_t name_len);
+
+bool inf_request_wants_output(const inf_request_t *r, const char *name);
+
+/* Ends the request: state RELEASED, factory reference dropped, ops->released
+   called.  r is the submitter's afterwards. */
+void inf_request_release(inf_request_t *r, uint32_t flags);
+
+/* The one function that writes r->state. */
+void inf_request_move(inf_request_t *r, inf_request_state_t to);
+
+#endif /* INF_TENSOR_REQUEST_H */

@@ -1,0 +1,105 @@
+/*
+ * response.h - what a backend answers, and the factory it is made from.
+ *
+ * Owner    A response belongs to its maker (backend) until it is sent; the
+ *          sink then owns it and frees it.  The factory is shared: request,
+ *          responses and backend's factory handles hold references.
+ * Thread   one response, one thread at a time; different responses of a
+ *          factory from any thread.
+ * Units    bytes.
+ * Errors   as documented per function.
+ * Route    backend -> abi -> [response] -> sink.
+ */
+
+#ifndef INF_TENSOR_RESPONSE_H
+#define INF_TENSOR_RESPONSE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/arena.h"
+#include "core/include/datatype.h"
+#include "core/tensor/parameter.h"
+#include "core/tensor/sink.h"
+
+struct inf_model_s;
+
+struct inf_output_s {
+    inf_output_t      *next;
+    const char        *name;
+    inf_datatype_t     datatype;
+    uint32_t           dim_count;
+    const int64_t     *shape;           /* batch first, reshape undone       */
+    void              *base;
+    uint64_t           byte_size;
+    inf_memory_type_t  memory_type;
+    int64_t            memory_id;
+    uint8_t            ipc_handle[64];
+    bool               has_ipc_handle;
+    bool               allocated;       /* OutputBuffer gave non-NULL        */
+    void              *sink_userp;      /* the sink's mark for the buffer    */
+    uint64_t           sink_offset;     /* likewise                          */
+    inf_response_t    *response;
+};
+
+struct inf_response_s {
+    inf_factory_t        *factory;      /* a reference                       */
+    inf_arena_t           arena;
+    inf_output_t         *first;
+    inf_output_t         *last;
+    uint32_t              output_count;
+    inf_parameter_list_t  parameters;
+    inf_err_t            *err;
+    bool                  embedded;     /* the factory's own object          */
+};
+
+struct inf_factory_s {
+    _Atomic uint32_t      refs;
+    _Atomic bool          cancelled;
+    _Atomic bool          embedded_busy;
+    _Atomic uint32_t      responses;    /* made so far                       */
+    struct inf_model_s   *model;        /* the sink's factory_free drops it  */
+    const char           *id;           /* lives as long as the factory      */
+    const inf_sink_ops_t *sink;
+    void                 *userp;
+    inf_response_t        embedded;     /* the usual single response         */
+};
+
+/* The submitter's memory; made ready with one reference. */
+void inf_factory_init(inf_factory_t *f);
+void inf_factory_fini(inf_factory_t *f);
+void inf_factory_start(inf_factory_t *f, struct inf_model_s *model,
+    const char *id, const inf_sink_ops_t *sink, void *userp);
+
+void inf_factory_ref(inf_factory_t *f);
+
+/* A reference unless the last one is gone already; the memory of f must still
+   be there. */
+bool inf_factory_try_ref(inf_factory_t *f);
+
+/* The last one calls the sink's factory_free. */
+void inf_factory_unref(inf_factory_t *f);
+
+/* A response with no outputs; calls the sink's start. */
+INF_CHECK inf_err_t *inf_response_new(inf_factory_t *f, inf_response_t **out);
+
+/* Frees buffers through the sink's release; response may be NULL. */
+void inf_response_free(inf_response_t *response);
+
+/* name and shape are copied.  NULL: out of memory. */
+inf_output_t *inf_response_add_output(inf_response_t *response,
+    const char *name, inf_datatype_t datatype, const int64_t *shape,
+    uint32_t dim_count);
+
+/* Takes response; err (may be NULL) is copied into it.  Never fails. */
+void inf_response_send(inf_response_t *response, uint32_t flags,
+    const inf_err_t *err);
+
+/* Answers the request behind f with err (taken) as FINAL response. */
+void inf_factory_send_error(inf_factory_t *f, inf_err_t *err);
+
+/* Delivers flags without a response. */
+void inf_factory_send_flags(inf_factory_t *f, uint32_t flags);
+
+#endif /* INF_TENSOR_RESPONSE_H */

@@ -1,0 +1,221 @@
+/*
+ * ngx_http_inference.h - what the files of the nginx module share.
+ *
+ * Owner    Configuration belongs to its cycle's pool; a request's context to
+ *          its r->pool; the client to the worker process.
+ * Thread   the worker's event loop; supervisor functions run in the helper.
+ * Units    ms for nginx timers, ns on the wall between processes, bytes.
+ * Errors   nginx return codes; a failed inference is a status and a text.
+ * Route    handler -> body -> infer|control -> client -> core and back.
+ */
+
+#ifndef NGX_HTTP_INFERENCE_H
+#define NGX_HTTP_INFERENCE_H
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include <ngx_http.h>
+
+#include "core/include/channel.h"
+#include "core/include/datatype.h"
+#include "core/channel/client.h"
+
+
+/* parts of the API a location serves (directive "inference") */
+
+#define NGX_HTTP_INFERENCE_HEALTH         0x0001
+#define NGX_HTTP_INFERENCE_METADATA       0x0002
+#define NGX_HTTP_INFERENCE_CONFIG         0x0004
+#define NGX_HTTP_INFERENCE_INFER          0x0008
+#define NGX_HTTP_INFERENCE_GENERATE       0x0010
+#define NGX_HTTP_INFERENCE_STATISTICS     0x0020
+#define NGX_HTTP_INFERENCE_REPOSITORY     0x0040
+#define NGX_HTTP_INFERENCE_TRACE          0x0080
+#define NGX_HTTP_INFERENCE_LOGGING        0x0100
+#define NGX_HTTP_INFERENCE_SHARED_MEMORY  0x0200
+#define NGX_HTTP_INFERENCE_METRICS        0x0400
+#define NGX_HTTP_INFERENCE_OPENAI         0x0800
+#define NGX_HTTP_INFERENCE_STATUS         0x1000
+
+/* "all": the first group only; the control group is never implied */
+
+#define NGX_HTTP_INFERENCE_ALL                                                \
+    (NGX_HTTP_INFERENCE_HEALTH|NGX_HTTP_INFERENCE_METADATA                    \
+     |NGX_HTTP_INFERENCE_CONFIG|NGX_HTTP_INFERENCE_INFER                      \
+     |NGX_HTTP_INFERENCE_GENERATE|NGX_HTTP_INFERENCE_STATISTICS)
+
+
+typedef struct {
+    ngx_str_t                   backend;        /* empty: every backend      */
+    ngx_str_t                   key;
+    ngx_str_t                   value;
+} ngx_http_inference_setting_t;
+
+
+typedef struct {
+    ngx_str_t                   core;           /* program                   */
+    ngx_str_t                   external;       /* socket of a core started
+                                                   elsewhere, or empty       */
+    ngx_msec_t                  drain;
+    ngx_uint_t                  spin_us;
+    ngx_array_t                 env;            /* ngx_str_t NAME=value      */
+    ngx_array_t                 repositories;   /* ngx_str_t                 */
+    ngx_array_t                 backends;       /* ngx_str_t                 */
+    ngx_array_t                 settings;       /* ..._setting_t             */
+    off_t                       arena;          /* per worker, bound, bytes  */
+    off_t                       pinned;
+    ngx_array_t                 cuda;           /* ngx_str_t "dev:size"      */
+    ngx_uint_t                  log_level;      /* 0 info 1 warn 2 error     */
+    ngx_uint_t                  log_verbose;
+    ngx_shm_zone_t             *shm_zone;       /* counters, survive reloads */
+    unsigned                    used:1;         /* some location needs it    */
+    unsigned                    configured:1;   /* inference_core was seen   */
+} ngx_http_inference_main_conf_t;
+
+
+typedef struct {
+    ngx_uint_t                  parts;          /* 0: no "inference" here    */
+    ngx_str_t                   prefix;         /* location name to strip,
+                                                   without its last slash;
+                                                   empty in regex locations  */
+    ngx_http_complex_value_t   *model;          /* "inference_model"         */
+    ngx_http_complex_value_t   *version;
+    ngx_uint_t                  verb;           /* parts bit of the model
+                                                   location, INFER           */
+    ngx_msec_t                  timeout;        /* 0: none                   */
+    ngx_uint_t                  tries;
+    off_t                       max_body;       /* 0: unlimited              */
+} ngx_http_inference_loc_conf_t;
+
+
+/* ---- counters in the shared zone (ngx_http_inference_zone.c) ------------- */
+
+typedef struct {
+    ngx_atomic_t                requests;
+    ngx_atomic_t                failed;
+    ngx_atomic_t                cancelled;
+    ngx_atomic_t                arena_full;
+    ngx_atomic_t                ring_full;
+    ngx_atomic_t                core_starts;
+    ngx_atomic_t                core_deaths;
+    ngx_atomic_t                log_dropped;
+    ngx_atomic_t                core;           /* pid; 0: it was buried     */
+    ngx_atomic_t                answered;       /* pid of the core that last
+                                                   answered a worker         */
+} ngx_http_inference_counters_t;
+
+/* Never NULL; until the zone is there the counts go nowhere. */
+ngx_http_inference_counters_t *ngx_http_inference_counters(void);
+
+ngx_int_t ngx_http_inference_add_zone(ngx_conf_t *cf,
+    ngx_http_inference_main_conf_t *imcf);
+
+
+/* ---- client: this worker's channel to the core --------------------------- */
+
+typedef struct ngx_http_inference_ticket_s  ngx_http_inference_ticket_t;
+
+/*
+ * c is NULL when the core died before it answered; there is no further call
+ * then.  The ticket is not touched after the call: it may go in it.
+ */
+typedef void (*ngx_http_inference_answer_pt)(
+    ngx_http_inference_ticket_t *ticket, const inf_completion_t *c);
+
+/* the channel is up (rc NGX_OK), or it can't come up (NGX_ERROR) */
+typedef void (*ngx_http_inference_ready_pt)(
+    ngx_http_inference_ticket_t *ticket, ngx_int_t rc);
+
+#define NGX_HTTP_INFERENCE_REGIONS  4
+
+/*
+ * One submission, embedded in the request's context and zeroed at first.
+ * After a ticket was submitted its slot is busy until FINAL and RELEASED have
+ * come; ngx_http_inference_abandon() detaches the request from it at any time:
+ * the client then cancels, waits for RELEASED and frees the regions by itself.
+ *
+ * With `keep` set before submit the regions outlive RELEASED and the core, and
+ * are freed by abandon(), which the request's cleanup calls then in any case:
+ * for a body that may be handed on to another handler.
+ */
+struct ngx_http_inference_ticket_s {
+    ngx_queue_t                   queue;        /* waiting for the channel   */
+    void                         *data;         /* the request's context     */
+    ngx_http_inference_answer_pt  answer;
+    ngx_http_inference_ready_pt   ready;
+
+    uint32_t                      slot;         /* client.c only             */
+    uint32_t                      generation;
+    uint64_t                      epoch;        /* of the channel            */
+    inf_region_t                 *regions[NGX_HTTP_INFERENCE_REGIONS];
+    ngx_uint_t                    nregions;     /* still to be freed         */
+    unsigned                      keep:1;       /* set by the request        */
+    unsigned                      waiting:1;    /* in the ready queue        */
+    unsigned                      submitted:1;
+    unsigned                      final:1;      /* FINAL was seen            */
+    unsigned                      released:1;   /* RELEASED was seen         */
+};
+
+/* NGX_OK: channel is up.  NGX_AGAIN: not yet; ticket->ready will be called.
+   NGX_ERROR: no core is configured, or it was out of reach for too long. */
+ngx_int_t ngx_http_inference_wait_ready(ngx_http_inference_ticket_t *ticket);
+
+/*
+ * The channel, or NULL while it is down; changes after a core's death.  A
+ * channel that died stays valid (mapped, its regions to be freed with
+ * inf_client_free_region on the same pointer) as long as any region of its
+ * request arena is in use or a response of it was not released.
+ */
+inf_client_t *ngx_http_inference_channel(uint64_t *epoch);
+
+/*
+ * s: op, method, flags, offset, length, deadline and received time are the
+ * caller's; slot and generation are filled in.  `regions` (count of them, at
+ * most NGX_HTTP_INFERENCE_REGIONS) were allocated on the channel of `epoch`;
+ * the client frees them once RELEASED has come, whatever happens to the
+ * request; on error they stay the caller's.
+ * NGX_OK; NGX_BUSY: no slot or ring full; NGX_ERROR: that channel is down (a
+ * newer one may be up).
+ */
+ngx_int_t ngx_http_inference_submit(ngx_http_inference_ticket_t *ticket,
+    uint64_t epoch, inf_submission_t *s, inf_region_t *const *regions,
+    ngx_uint_t count);
+
+/* The request is going away: cancel what is queued, forget the ticket.  May
+   be called for a ticket that was never used or is done. */
+void ngx_http_inference_abandon(ngx_http_inference_ticket_t *ticket);
+
+/* A response region was sent to the socket (or isn't wanted any more). */
+void ngx_http_inference_release(uint64_t epoch, uint64_t offset);
+
+/* Response bytes of that epoch's channel, as inf_client_response(). */
+const void *ngx_http_inference_response(uint64_t epoch, uint64_t offset,
+    uint64_t len);
+
+ngx_int_t ngx_http_inference_client_init(ngx_cycle_t *cycle);
+void ngx_http_inference_client_exit(ngx_cycle_t *cycle);
+
+
+/* ---- supervisor ---------------------------------------------------------- */
+
+ngx_int_t ngx_http_inference_supervisor_init(ngx_cycle_t *cycle);
+ngx_int_t ngx_http_inference_supervisor_process(ngx_cycle_t *cycle);
+
+/* worker's end of the registration socket */
+ngx_socket_t ngx_http_inference_registration(void);
+
+
+/* ---- handler (content phase) --------------------------------------------- */
+
+/* installed by "inference" and "inference_model" as clcf->handler */
+ngx_int_t ngx_http_inference_handler(ngx_http_request_t *r);
+
+/* before and after configuration, by the request side: variables, filters */
+ngx_int_t ngx_http_inference_add_variables(ngx_conf_t *cf);
+ngx_int_t ngx_http_inference_install_filters(ngx_conf_t *cf);
+
+
+extern ngx_module_t  ngx_http_inference_module;
+
+#endif /* NGX_HTTP_INFERENCE_H */

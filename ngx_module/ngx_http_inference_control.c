@@ -1,0 +1,277 @@
+/*
+ * ngx_http_inference_control.c - calls of the core: health, metadata, config.
+ *                                A protobuf message goes, one comes back.
+ */
+
+#include "ngx_module/ngx_http_inference_request.h"
+
+#include "core/proto/message.h"
+
+#include "grpc_service.pb-c.h"
+
+
+static ngx_int_t ngx_http_inference_control_pack(
+    ngx_http_inference_ctx_t *ctx, inf_submission_t *s);
+static ngx_int_t ngx_http_inference_control_record(
+    ngx_http_inference_ctx_t *ctx, const ProtobufCMessage *m);
+static ngx_int_t ngx_http_inference_control_submit(
+    ngx_http_inference_ctx_t *ctx, inf_submission_t *s);
+static char *ngx_http_inference_control_text(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *s);
+static void ngx_http_inference_control_answer(
+    ngx_http_inference_ticket_t *ticket, const inf_completion_t *c);
+static ngx_int_t ngx_http_inference_control_reply(
+    ngx_http_inference_ctx_t *ctx);
+
+
+ngx_int_t
+ngx_http_inference_control(ngx_http_inference_ctx_t *ctx)
+{
+    inf_submission_t  s;
+
+    ngx_memzero(&s, sizeof(inf_submission_t));
+
+    s.op = INF_SUBMIT_CALL;
+    s.received_ns = ctx->received_ns;
+
+    ngx_http_inference_start_timer(ctx);
+
+    s.deadline_ns = ctx->deadline_ns;
+
+    if (ngx_http_inference_control_pack(ctx, &s) != NGX_OK
+        || ngx_http_inference_control_submit(ctx, &s) != NGX_OK)
+    {
+        return ngx_http_inference_refuse(ctx);
+    }
+
+    ngx_http_inference_body_stop(ctx);
+
+    ctx->state = NGX_HTTP_INFERENCE_WAITING;
+    ctx->request->main->count++;
+
+    if (!ctx->request->discard_body) {
+        ngx_http_inference_watch(ctx);
+    }
+
+    return NGX_DONE;
+}
+
+
+static ngx_int_t
+ngx_http_inference_control_pack(ngx_http_inference_ctx_t *ctx,
+    inf_submission_t *s)
+{
+    Inference__ServerLiveRequest      live;
+    Inference__ModelReadyRequest      model_ready;
+    Inference__ServerReadyRequest     ready;
+    Inference__ModelConfigRequest     config;
+    Inference__ModelMetadataRequest   model_metadata;
+    Inference__ServerMetadataRequest  metadata;
+
+    switch (ctx->endpoint->verb) {
+
+    case NGX_HTTP_INFERENCE_SERVER_LIVE:
+        inference__server_live_request__init(&live);
+        s->method = INF_METHOD_SERVER_LIVE;
+        return ngx_http_inference_control_record(ctx, &live.base);
+
+    case NGX_HTTP_INFERENCE_SERVER_READY:
+        inference__server_ready_request__init(&ready);
+        s->method = INF_METHOD_SERVER_READY;
+        return ngx_http_inference_control_record(ctx, &ready.base);
+
+    case NGX_HTTP_INFERENCE_MODEL_READY:
+        inference__model_ready_request__init(&model_ready);
+        model_ready.name = ngx_http_inference_control_text(ctx, &ctx->model);
+        model_ready.version = ngx_http_inference_control_text(ctx,
+                                                     &ctx->version_text);
+        s->method = INF_METHOD_MODEL_READY;
+        return ngx_http_inference_control_record(ctx, &model_ready.base);
+
+    case NGX_HTTP_INFERENCE_SERVER_METADATA:
+        inference__server_metadata_request__init(&metadata);
+        s->method = INF_METHOD_SERVER_METADATA;
+        return ngx_http_inference_control_record(ctx, &metadata.base);
+
+    case NGX_HTTP_INFERENCE_MODEL_METADATA:
+        inference__model_metadata_request__init(&model_metadata);
+        model_metadata.name = ngx_http_inference_control_text(ctx,
+                                                     &ctx->model);
+        model_metadata.version = ngx_http_inference_control_text(ctx,
+                                                     &ctx->version_text);
+        s->method = INF_METHOD_MODEL_METADATA;
+        return ngx_http_inference_control_record(ctx, &model_metadata.base);
+
+    case NGX_HTTP_INFERENCE_MODEL_CONFIG:
+        inference__model_config_request__init(&config);
+        config.name = ngx_http_inference_control_text(ctx, &ctx->model);
+        config.version = ngx_http_inference_control_text(ctx,
+                                                     &ctx->version_text);
+        s->method = INF_METHOD_MODEL_CONFIG;
+        return ngx_http_inference_control_record(ctx, &config.base);
+
+    case NGX_HTTP_INFERENCE_MODEL_INFER:
+    case NGX_HTTP_INFERENCE_NOT_BUILT:
+        break;
+    }
+
+    return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
+                                   "the %V endpoint is no call of the core",
+                                   &ctx->endpoint->name);
+}
+
+
+/* NULL makes packing fail below; the texts hold no NUL (nginx refuses it). */
+
+static char *
+ngx_http_inference_control_text(ngx_http_inference_ctx_t *ctx, ngx_str_t *s)
+{
+    return inf_arena_strdup(&ctx->arena, s->len ? (char *) s->data : "",
+                            s->len);
+}
+
+
+static ngx_int_t
+ngx_http_inference_control_record(ngx_http_inference_ctx_t *ctx,
+    const ProtobufCMessage *m)
+{
+    inf_buf_t   packed;
+    inf_err_t  *err;
+
+    inf_buf_init(&packed);
+
+    err = inf_message_pack(m, &packed);
+
+    if (err) {
+        inf_buf_fini(&packed);
+        return ngx_http_inference_fail_err(ctx, err);
+    }
+
+    ctx->record_size = packed.len;
+    ctx->record = inf_client_alloc(ctx->client, packed.len);
+
+    if (ctx->record && packed.len) {
+        ngx_memcpy(inf_client_data(ctx->client, ctx->record), packed.data,
+                   packed.len);
+    }
+
+    inf_buf_fini(&packed);
+
+    if (ctx->record == NULL) {
+        return ngx_http_inference_arena_full(ctx, ctx->record_size);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx,
+    inf_submission_t *s)
+{
+    ngx_int_t  rc;
+
+    s->offset = ctx->record->offset;
+    s->length = ctx->record_size;
+
+    ctx->ticket.data = ctx;
+    ctx->ticket.answer = ngx_http_inference_control_answer;
+
+    rc = ngx_http_inference_submit(&ctx->ticket, ctx->epoch, s,
+                                   &ctx->record, 1);
+
+    if (rc == NGX_OK) {
+        ctx->record = NULL;
+        return NGX_OK;
+    }
+
+    ctx->retry_after = 1;
+
+    return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
+                                   (rc == NGX_BUSY)
+                                   ? "too many requests are in flight"
+                                   : "the inference core is not running");
+}
+
+
+static void
+ngx_http_inference_control_answer(ngx_http_inference_ticket_t *ticket,
+    const inf_completion_t *c)
+{
+    ngx_connection_t          *conn;
+    ngx_http_inference_ctx_t  *ctx;
+
+    ctx = ticket->data;
+    conn = ctx->request->connection;
+
+    if (ngx_http_inference_take_reply(ctx, ticket, c) == NGX_AGAIN) {
+        return;
+    }
+
+    if (ctx->failed || ngx_http_inference_control_reply(ctx) != NGX_OK) {
+        ngx_http_inference_reject(ctx);
+    }
+
+    ngx_http_run_posted_requests(conn);
+}
+
+
+/* NGX_OK: it was sent. */
+
+static ngx_int_t
+ngx_http_inference_control_reply(ngx_http_inference_ctx_t *ctx)
+{
+    char        *text;
+    size_t       len;
+    inf_buf_t    json;
+    inf_err_t   *err;
+    ngx_int_t    rc;
+    ngx_str_t    body;
+    ngx_uint_t   status;
+    const void  *answer;
+
+    len = (size_t) ctx->reply.len;
+    answer = NULL;
+
+    if (ctx->reply.held) {
+        answer = ngx_http_inference_response(ctx->reply.epoch,
+                                             ctx->reply.offset, len);
+    }
+
+    /* shared bytes are read from a copy */
+
+    text = inf_arena_strdup(&ctx->arena, answer ? answer : "",
+                            answer ? len : 0);
+
+    if (text == NULL || (answer == NULL && len)) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
+                                       "cannot take the core's answer");
+    }
+
+    if (ctx->reply.status != INF_OK) {
+        return ngx_http_inference_fail_text(ctx,
+                                    INF_STATUS_CODE(ctx->reply.status),
+                                    text, len);
+    }
+
+    inf_buf_init(&json);
+
+    err = ngx_http_inference_rest(ctx->endpoint->verb, inf_slice(text, len),
+                                  &json, &status);
+
+    if (err) {
+        inf_buf_fini(&json);
+        return ngx_http_inference_fail_err(ctx, err);
+    }
+
+    body.len = json.len;
+    body.data = (u_char *) json.data;
+
+    rc = ngx_http_inference_send(ctx->request, status, &body);
+
+    inf_buf_fini(&json);
+
+    ngx_http_inference_finalize(ctx, rc);
+
+    return NGX_OK;
+}

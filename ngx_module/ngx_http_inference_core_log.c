@@ -1,0 +1,314 @@
+/*
+ * What the core says, on its way into nginx's error_log: records with a level
+ * from its log, and lines from its stdout and stderr, where backends and their
+ * runtimes write.  More than a bound per second is counted and dropped.
+ */
+
+#include "ngx_module/ngx_http_inference_supervisor.h"
+
+
+#define NGX_HTTP_INFERENCE_LOG_LINE      2000
+#define NGX_HTTP_INFERENCE_LOG_BATCH     256
+#define NGX_HTTP_INFERENCE_LOG_PER_SEC   5000
+
+
+typedef struct {
+    ngx_log_t         *log;
+    ngx_connection_t  *records;
+    ngx_connection_t  *output;
+
+    size_t             len;                 /* of the unfinished line        */
+    ngx_str_t          last_words;
+
+    time_t             second;
+    ngx_uint_t         written;             /* in this second                */
+    ngx_uint_t         dropped;             /* since the last summary        */
+    ngx_event_t        summary;
+    ngx_connection_t   dummy;
+
+    u_char             line[NGX_HTTP_INFERENCE_LOG_LINE];
+    u_char             last[NGX_HTTP_INFERENCE_LOG_LINE];
+} ngx_http_inference_core_log_t;
+
+
+static ngx_connection_t *ngx_http_inference_core_log_watch(ngx_fd_t fd,
+    ngx_event_handler_pt handler, ngx_log_t *log);
+static void ngx_http_inference_core_log_records(ngx_event_t *ev);
+static ngx_uint_t ngx_http_inference_core_log_level(u_char level);
+static void ngx_http_inference_core_log_output(ngx_event_t *ev);
+static ngx_int_t ngx_http_inference_core_log_read(void);
+static void ngx_http_inference_core_log_line(u_char *data, size_t len);
+static void ngx_http_inference_core_log_write(ngx_uint_t level, u_char *data,
+    size_t len);
+static void ngx_http_inference_core_log_summary(ngx_event_t *ev);
+
+
+/* the supervisor's only */
+static ngx_http_inference_core_log_t  ngx_http_inference_sink;
+
+
+ngx_int_t
+ngx_http_inference_core_log_start(ngx_cycle_t *cycle)
+{
+    ngx_fd_t                        fd;
+    ngx_http_inference_core_log_t  *sink;
+
+    sink = &ngx_http_inference_sink;
+
+    sink->log = cycle->log;
+    sink->last_words.data = sink->last;
+
+    sink->dummy.fd = (ngx_socket_t) -1;
+    sink->summary.handler = ngx_http_inference_core_log_summary;
+    sink->summary.data = &sink->dummy;
+    sink->summary.log = cycle->log;
+    sink->summary.cancelable = 1;
+
+    fd = ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_RECORDS);
+    sink->records = ngx_http_inference_core_log_watch(fd,
+                        ngx_http_inference_core_log_records, cycle->log);
+
+    fd = ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_OUTPUT);
+    sink->output = ngx_http_inference_core_log_watch(fd,
+                        ngx_http_inference_core_log_output, cycle->log);
+
+    if (sink->records == NULL || sink->output == NULL) {
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_inference_core_log_flush(void)
+{
+    ngx_http_inference_core_log_t  *sink;
+
+    sink = &ngx_http_inference_sink;
+
+    if (sink->records == NULL || sink->output == NULL) {
+        return;
+    }
+
+    ngx_http_inference_core_log_records(sink->records->read);
+    ngx_http_inference_core_log_output(sink->output->read);
+
+    if (sink->len > 0) {
+        ngx_http_inference_core_log_line(sink->line, sink->len);
+        sink->len = 0;
+    }
+}
+
+
+ngx_str_t *
+ngx_http_inference_core_log_last_words(void)
+{
+    return &ngx_http_inference_sink.last_words;
+}
+
+
+static ngx_connection_t *
+ngx_http_inference_core_log_watch(ngx_fd_t fd, ngx_event_handler_pt handler,
+    ngx_log_t *log)
+{
+    ngx_connection_t  *c;
+
+    c = ngx_get_connection(fd, log);
+    if (c == NULL) {
+        return NULL;
+    }
+
+    c->read->handler = handler;
+    c->read->log = log;
+    c->read->channel = 1;
+    c->write->channel = 1;
+
+    if (ngx_add_event(c->read, NGX_READ_EVENT, NGX_LEVEL_EVENT) != NGX_OK) {
+        ngx_free_connection(c);
+        return NULL;
+    }
+
+    return c;
+}
+
+
+/* One datagram is one record: a level and a text. */
+
+static void
+ngx_http_inference_core_log_records(ngx_event_t *ev)
+{
+    u_char             buf[NGX_HTTP_INFERENCE_LOG_LINE + 1];
+    ssize_t            n;
+    ngx_uint_t         i;
+    ngx_connection_t  *c;
+
+    c = ev->data;
+
+    for (i = 0; i < NGX_HTTP_INFERENCE_LOG_BATCH; i++) {
+        n = recv(c->fd, buf, sizeof(buf), MSG_DONTWAIT);
+
+        if (n <= 0) {
+            return;
+        }
+
+        ngx_http_inference_core_log_write(
+            ngx_http_inference_core_log_level(buf[0]), buf + 1,
+            (size_t) n - 1);
+    }
+}
+
+
+static ngx_uint_t
+ngx_http_inference_core_log_level(u_char level)
+{
+    switch (level) {
+
+    case 'E':
+        return NGX_LOG_ERR;
+
+    case 'W':
+        return NGX_LOG_WARN;
+
+    case 'V':
+        return NGX_LOG_DEBUG;
+
+    default:
+        return NGX_LOG_INFO;
+    }
+}
+
+
+static void
+ngx_http_inference_core_log_output(ngx_event_t *ev)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < NGX_HTTP_INFERENCE_LOG_BATCH; i++) {
+        if (ngx_http_inference_core_log_read() != NGX_OK) {
+            return;
+        }
+    }
+}
+
+
+/* Reads as much as fits behind the unfinished line; writes finished ones. */
+
+static ngx_int_t
+ngx_http_inference_core_log_read(void)
+{
+    u_char                         *p, *next, *last;
+    size_t                          len;
+    ssize_t                         n;
+    ngx_http_inference_core_log_t  *sink;
+
+    sink = &ngx_http_inference_sink;
+
+    len = NGX_HTTP_INFERENCE_LOG_LINE - sink->len;
+    n = recv(sink->output->fd, sink->line + sink->len, len, MSG_DONTWAIT);
+
+    if (n <= 0) {
+        return NGX_DECLINED;
+    }
+
+    sink->len += (size_t) n;
+    next = sink->line;
+    last = sink->line + sink->len;
+
+    for ( ;; ) {
+        p = ngx_strlchr(next, last, LF);
+        if (p == NULL) {
+            break;
+        }
+
+        len = (size_t) (p - next);
+        ngx_http_inference_core_log_line(next, len);
+
+        sink->len -= len + 1;
+        next = p + 1;
+    }
+
+    ngx_memmove(sink->line, next, sink->len);
+
+    if (sink->len == NGX_HTTP_INFERENCE_LOG_LINE) {
+        ngx_http_inference_core_log_line(sink->line, sink->len);
+        sink->len = 0;
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_inference_core_log_line(u_char *data, size_t len)
+{
+    ngx_http_inference_core_log_t  *sink;
+
+    if (len == 0) {
+        return;
+    }
+
+    sink = &ngx_http_inference_sink;
+
+    ngx_http_inference_core_log_write(NGX_LOG_NOTICE, data, len);
+
+    ngx_memcpy(sink->last, data, len);
+    sink->last_words.len = len;
+}
+
+
+static void
+ngx_http_inference_core_log_write(ngx_uint_t level, u_char *data, size_t len)
+{
+    size_t                          i;
+    ngx_http_inference_core_log_t  *sink;
+
+    sink = &ngx_http_inference_sink;
+
+    /* a line stays one line, and a terminal shows it as it is */
+
+    for (i = 0; i < len; i++) {
+        if (data[i] < 0x20 || data[i] == 0x7f) {
+            data[i] = ' ';
+        }
+    }
+
+    if (sink->second != ngx_time()) {
+        sink->second = ngx_time();
+        sink->written = 0;
+    }
+
+    if (sink->written == NGX_HTTP_INFERENCE_LOG_PER_SEC) {
+        sink->dropped++;
+        (void) ngx_atomic_fetch_add(
+                   &ngx_http_inference_counters()->log_dropped, 1);
+
+        if (!sink->summary.timer_set) {
+            ngx_add_timer(&sink->summary, 1000);
+        }
+
+        return;
+    }
+
+    sink->written++;
+
+    if (len > 0) {
+        ngx_log_error(level, sink->log, 0, "core: %*s", len, data);
+    }
+}
+
+
+static void
+ngx_http_inference_core_log_summary(ngx_event_t *ev)
+{
+    ngx_http_inference_core_log_t  *sink;
+
+    sink = &ngx_http_inference_sink;
+
+    ngx_log_error(NGX_LOG_WARN, sink->log, 0,
+                  "inference: %ui lines of the core's log were dropped, more "
+                  "than %d in a second", sink->dropped,
+                  NGX_HTTP_INFERENCE_LOG_PER_SEC);
+
+    sink->dropped = 0;
+}

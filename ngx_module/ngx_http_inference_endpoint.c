@@ -1,0 +1,372 @@
+/*
+ * ngx_http_inference_endpoint.c - which endpoint a request's URI names.
+ */
+
+#include "ngx_module/ngx_http_inference_request.h"
+
+
+static const ngx_http_inference_endpoint_t *
+    ngx_http_inference_match(ngx_http_inference_ctx_t *ctx, ngx_str_t *path,
+    ngx_uint_t parts);
+static ngx_int_t ngx_http_inference_match_pattern(ngx_str_t *pattern,
+    ngx_str_t *path, ngx_str_t *model, ngx_str_t *version);
+static u_char *ngx_http_inference_match_version(u_char *p, u_char *last,
+    ngx_str_t *version);
+static void ngx_http_inference_path(ngx_http_request_t *r, ngx_str_t *path);
+static ngx_int_t ngx_http_inference_model_location(
+    ngx_http_inference_ctx_t *ctx, ngx_http_inference_loc_conf_t *ilcf);
+static ngx_int_t ngx_http_inference_parse_version(
+    ngx_http_inference_ctx_t *ctx);
+
+
+/*
+ * A pattern matches the whole path: '*' is one segment (the last of them names
+ * the model), '~' an optional "/versions/NUMBER".  The first row that matches
+ * and whose part is served wins.
+ */
+
+#define ngx_http_inference_row(pattern, methods, part, verb, name)            \
+    { ngx_string(pattern), methods, NGX_HTTP_INFERENCE_##part,                \
+      NGX_HTTP_INFERENCE_##verb, ngx_string(name) }
+
+static const ngx_http_inference_endpoint_t  ngx_http_inference_endpoints[] = {
+
+    ngx_http_inference_row("/v2/models/*~/infer", NGX_HTTP_POST,
+                           INFER, MODEL_INFER, "infer"),
+
+    ngx_http_inference_row("/v2/health/live", NGX_HTTP_GET,
+                           HEALTH, SERVER_LIVE, "live"),
+    ngx_http_inference_row("/v2/health/ready", NGX_HTTP_GET,
+                           HEALTH, SERVER_READY, "ready"),
+    ngx_http_inference_row("/v2/models/*~/ready", NGX_HTTP_GET,
+                           HEALTH, MODEL_READY, "model_ready"),
+
+    ngx_http_inference_row("/v2/models/stats", NGX_HTTP_GET,
+                           STATISTICS, NOT_BUILT, "statistics"),
+    ngx_http_inference_row("/v2/models/*~/stats", NGX_HTTP_GET,
+                           STATISTICS, NOT_BUILT, "statistics"),
+    ngx_http_inference_row("/v2/models/*~/config", NGX_HTTP_GET,
+                           CONFIG, MODEL_CONFIG, "config"),
+    ngx_http_inference_row("/v2/models/*~/generate", NGX_HTTP_POST,
+                           GENERATE, NOT_BUILT, "generate"),
+    ngx_http_inference_row("/v2/models/*~/generate_stream", NGX_HTTP_POST,
+                           GENERATE, NOT_BUILT, "generate_stream"),
+
+    ngx_http_inference_row("/v2", NGX_HTTP_GET,
+                           METADATA, SERVER_METADATA, "metadata"),
+    ngx_http_inference_row("/v2/models/*~", NGX_HTTP_GET,
+                           METADATA, MODEL_METADATA, "model_metadata"),
+
+    ngx_http_inference_row("/v2/logging", NGX_HTTP_GET|NGX_HTTP_POST,
+                           LOGGING, NOT_BUILT, "logging"),
+    ngx_http_inference_row("/v2/trace/setting", NGX_HTTP_GET|NGX_HTTP_POST,
+                           TRACE, NOT_BUILT, "trace"),
+    ngx_http_inference_row("/v2/models/*/trace/setting",
+                           NGX_HTTP_GET|NGX_HTTP_POST,
+                           TRACE, NOT_BUILT, "trace"),
+
+    ngx_http_inference_row("/v2/repository/index", NGX_HTTP_POST,
+                           REPOSITORY, NOT_BUILT, "index"),
+    ngx_http_inference_row("/v2/repository/*/index", NGX_HTTP_POST,
+                           REPOSITORY, NOT_BUILT, "index"),
+    ngx_http_inference_row("/v2/repository/models/*/load", NGX_HTTP_POST,
+                           REPOSITORY, NOT_BUILT, "load"),
+    ngx_http_inference_row("/v2/repository/models/*/unload", NGX_HTTP_POST,
+                           REPOSITORY, NOT_BUILT, "unload"),
+    ngx_http_inference_row("/v2/repository/*/models/*/load", NGX_HTTP_POST,
+                           REPOSITORY, NOT_BUILT, "load"),
+    ngx_http_inference_row("/v2/repository/*/models/*/unload", NGX_HTTP_POST,
+                           REPOSITORY, NOT_BUILT, "unload"),
+
+    ngx_http_inference_row("/v2/systemsharedmemory/status", NGX_HTTP_GET,
+                           SHARED_MEMORY, NOT_BUILT, "system_shm"),
+    ngx_http_inference_row("/v2/systemsharedmemory/region/*/status",
+                           NGX_HTTP_GET,
+                           SHARED_MEMORY, NOT_BUILT, "system_shm"),
+    ngx_http_inference_row("/v2/systemsharedmemory/region/*/register",
+                           NGX_HTTP_POST,
+                           SHARED_MEMORY, NOT_BUILT, "system_shm"),
+    ngx_http_inference_row("/v2/systemsharedmemory/unregister",
+                           NGX_HTTP_POST,
+                           SHARED_MEMORY, NOT_BUILT, "system_shm"),
+    ngx_http_inference_row("/v2/systemsharedmemory/region/*/unregister",
+                           NGX_HTTP_POST,
+                           SHARED_MEMORY, NOT_BUILT, "system_shm"),
+    ngx_http_inference_row("/v2/cudasharedmemory/status", NGX_HTTP_GET,
+                           SHARED_MEMORY, NOT_BUILT, "cuda_shm"),
+    ngx_http_inference_row("/v2/cudasharedmemory/region/*/status",
+                           NGX_HTTP_GET,
+                           SHARED_MEMORY, NOT_BUILT, "cuda_shm"),
+    ngx_http_inference_row("/v2/cudasharedmemory/region/*/register",
+                           NGX_HTTP_POST,
+                           SHARED_MEMORY, NOT_BUILT, "cuda_shm"),
+    ngx_http_inference_row("/v2/cudasharedmemory/unregister",
+                           NGX_HTTP_POST,
+                           SHARED_MEMORY, NOT_BUILT, "cuda_shm"),
+    ngx_http_inference_row("/v2/cudasharedmemory/region/*/unregister",
+                           NGX_HTTP_POST,
+                           SHARED_MEMORY, NOT_BUILT, "cuda_shm"),
+
+    { ngx_null_string, 0, 0, 0, ngx_null_string }
+};
+
+
+ngx_int_t
+ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_str_t                             path;
+    ngx_http_request_t                   *r;
+    ngx_http_inference_loc_conf_t        *ilcf;
+    const ngx_http_inference_endpoint_t  *ep;
+
+    r = ctx->request;
+    ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
+
+    if (ilcf->model) {
+        return ngx_http_inference_model_location(ctx, ilcf);
+    }
+
+    ngx_http_inference_path(r, &path);
+
+    ep = ngx_http_inference_match(ctx, &path, ilcf->parts);
+
+    if (ep == NULL
+        && ilcf->prefix.len
+        && path.len > ilcf->prefix.len
+        && ngx_strncmp(path.data, ilcf->prefix.data, ilcf->prefix.len) == 0)
+    {
+        path.data += ilcf->prefix.len;
+        path.len -= ilcf->prefix.len;
+
+        ep = ngx_http_inference_match(ctx, &path, ilcf->parts);
+    }
+
+    if (ep == NULL) {
+        return ngx_http_inference_fail_status(ctx, NGX_HTTP_NOT_FOUND,
+                                              "Not Found");
+    }
+
+    ctx->endpoint = ep;
+
+    /* a subrequest's method is not the client's */
+
+    if (!(r->method & ep->methods) && r == r->main) {
+        return ngx_http_inference_fail_status(ctx, NGX_HTTP_NOT_ALLOWED,
+                                              "Method Not Allowed");
+    }
+
+    return ngx_http_inference_parse_version(ctx);
+}
+
+
+/*
+ * The path as the client wrote it: nothing is decoded or merged.  After a
+ * rewrite, in subrequests and internal redirects only r->uri names it.
+ */
+
+static void
+ngx_http_inference_path(ngx_http_request_t *r, ngx_str_t *path)
+{
+    u_char  *p;
+
+    if (!r->valid_unparsed_uri) {
+        *path = r->uri;
+        return;
+    }
+
+    *path = r->unparsed_uri;
+
+    p = ngx_strlchr(path->data, path->data + path->len, '?');
+
+    if (p) {
+        path->len = p - path->data;
+    }
+}
+
+
+static const ngx_http_inference_endpoint_t *
+ngx_http_inference_match(ngx_http_inference_ctx_t *ctx, ngx_str_t *path,
+    ngx_uint_t parts)
+{
+    ngx_str_t                             model, version, pattern;
+    const ngx_http_inference_endpoint_t  *ep;
+
+    for (ep = ngx_http_inference_endpoints; ep->pattern.len; ep++) {
+
+        if (!(ep->part & parts)) {
+            continue;
+        }
+
+        ngx_str_null(&model);
+        ngx_str_null(&version);
+
+        pattern = ep->pattern;
+
+        if (ngx_http_inference_match_pattern(&pattern, path, &model, &version)
+            == NGX_OK)
+        {
+            ctx->model = model;
+            ctx->version_text = version;
+            return ep;
+        }
+    }
+
+    return NULL;
+}
+
+
+static ngx_int_t
+ngx_http_inference_match_pattern(ngx_str_t *pattern, ngx_str_t *path,
+    ngx_str_t *model, ngx_str_t *version)
+{
+    u_char  *p, *last, *t, *end, *start;
+
+    p = path->data;
+    last = p + path->len;
+
+    end = pattern->data + pattern->len;
+
+    for (t = pattern->data; t < end; t++) {
+
+        if (*t == '*') {
+            start = p;
+
+            while (p < last && *p != '/') {
+                p++;
+            }
+
+            if (p == start) {
+                return NGX_DECLINED;
+            }
+
+            model->data = start;
+            model->len = p - start;
+
+            continue;
+        }
+
+        if (*t == '~') {
+            p = ngx_http_inference_match_version(p, last, version);
+            continue;
+        }
+
+        if (p == last || *p != *t) {
+            return NGX_DECLINED;
+        }
+
+        p++;
+    }
+
+    return (p == last) ? NGX_OK : NGX_DECLINED;
+}
+
+
+static u_char *
+ngx_http_inference_match_version(u_char *p, u_char *last, ngx_str_t *version)
+{
+    u_char  *start, *end;
+
+    static const ngx_str_t  word = ngx_string("/versions/");
+
+    if ((size_t) (last - p) <= word.len
+        || ngx_memcmp(p, word.data, word.len) != 0)
+    {
+        return p;
+    }
+
+    start = p + word.len;
+
+    for (end = start; end < last && *end >= '0' && *end <= '9'; end++) {
+        /* void */
+    }
+
+    if (end == start || (end < last && *end != '/')) {
+        return p;
+    }
+
+    version->data = start;
+    version->len = end - start;
+
+    return end;
+}
+
+
+/* "inference_model": the location is one model's endpoint, at any URI */
+
+static ngx_int_t
+ngx_http_inference_model_location(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_loc_conf_t *ilcf)
+{
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    ctx->endpoint = &ngx_http_inference_endpoints[0];
+
+    if (ngx_http_complex_value(r, ilcf->model, &ctx->model) != NGX_OK
+        || (ilcf->version
+            && ngx_http_complex_value(r, ilcf->version, &ctx->version_text)
+               != NGX_OK))
+    {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
+    }
+
+    if (!(r->method & NGX_HTTP_POST) && r == r->main) {
+        return ngx_http_inference_fail_status(ctx, NGX_HTTP_NOT_ALLOWED,
+                                              "Method Not Allowed");
+    }
+
+    if (ctx->model.len == 0) {
+        return ngx_http_inference_fail(ctx, INF_ERR_NOT_FOUND,
+                                       "this location names no model: \"%V\" "
+                                       "is empty", &ilcf->model->value);
+    }
+
+    return ngx_http_inference_parse_version(ctx);
+}
+
+
+static ngx_int_t
+ngx_http_inference_parse_version(ngx_http_inference_ctx_t *ctx)
+{
+    size_t       i;
+    int64_t      value;
+    const char  *why;
+    ngx_str_t   *text;
+
+    text = &ctx->version_text;
+    value = 0;
+    why = NULL;
+
+    if (text->len == 0) {
+        ctx->version = -1;
+        return NGX_OK;
+    }
+
+    for (i = 0; i < text->len; i++) {
+
+        if (text->data[i] < '0' || text->data[i] > '9') {
+            why = "not a number";
+            break;
+        }
+
+        if (value > (INT64_MAX - (text->data[i] - '0')) / 10) {
+            why = "out of range";
+            break;
+        }
+
+        value = value * 10 + (text->data[i] - '0');
+    }
+
+    if (why) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                       "failed to get model version from "
+                                       "specified version string '%V' "
+                                       "(details: %s), version should be an "
+                                       "integral value > 0", text, why);
+    }
+
+    ctx->version = value;
+
+    return NGX_OK;
+}

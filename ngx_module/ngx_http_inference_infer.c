@@ -1,0 +1,397 @@
+/*
+ * ngx_http_inference_infer.c - from the bytes of an inference request to the
+ *                              core, and its answer back.
+ */
+
+#include "ngx_module/ngx_http_inference_request.h"
+
+
+static ngx_int_t ngx_http_inference_infer_record(
+    ngx_http_inference_ctx_t *ctx);
+static void ngx_http_inference_infer_target(ngx_http_inference_ctx_t *ctx,
+    inf_infer_target_t *target);
+static ngx_int_t ngx_http_inference_infer_input(ngx_http_inference_ctx_t *ctx,
+    const inf_infer_input_t *input);
+static uint64_t *ngx_http_inference_infer_absolute(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_uint_t ngx_http_inference_infer_regions(
+    ngx_http_inference_ctx_t *ctx, inf_region_t **regions);
+static void ngx_http_inference_infer_answer(
+    ngx_http_inference_ticket_t *ticket, const inf_completion_t *c);
+
+
+ngx_int_t
+ngx_http_inference_infer_init(ngx_http_inference_ctx_t *ctx)
+{
+    inf_err_t  *err;
+
+    if (ctx->body.header_len == 0
+        || (ctx->body.declared == 0 && ctx->body.header_len < 0))
+    {
+        ctx->raw = 1;
+        return NGX_OK;
+    }
+
+    err = inf_infer_reader_new(&ctx->reader, &ctx->arena, NULL);
+
+    if (err) {
+        return ngx_http_inference_fail_err(ctx, err);
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_inference_infer_read(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_uint_t                  last;
+    inf_err_t                  *err;
+    inf_codec_t                 rc;
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
+
+    if (ctx->read) {
+        return NGX_OK;
+    }
+
+    if (ctx->raw) {
+        ctx->read = 1;
+
+        err = inf_infer_request_raw(&ctx->infer, &ctx->arena, body->plain);
+
+        return err ? ngx_http_inference_fail_err(ctx, err) : NGX_OK;
+    }
+
+    last = (body->header_len >= 0)
+           ? body->text.len == (uint64_t) body->header_len
+           : body->ended;
+
+    for ( ;; ) {
+        rc = inf_infer_reader_feed(ctx->reader, (char *) body->text.data,
+                                   (size_t) body->text.len, last,
+                                   INF_CODEC_BUDGET, &err);
+
+        switch (rc) {
+
+        case INF_CODEC_ERROR:
+            return ngx_http_inference_fail_err(ctx, err);
+
+        case INF_CODEC_DONE:
+            ctx->read = 1;
+            ctx->infer = inf_infer_reader_request(ctx->reader);
+
+            inf_infer_reader_free(ctx->reader);
+            ctx->reader = NULL;
+
+            return NGX_OK;
+
+        case INF_CODEC_AGAIN:
+
+            if ((!last && inf_infer_reader_offset(ctx->reader)
+                          == body->text.len)
+                || ngx_http_inference_slice_over(ctx))
+            {
+                return NGX_AGAIN;
+            }
+        }
+    }
+}
+
+
+/*
+ * One region holds the record and, behind it, the tensors that were numbers
+ * in JSON.
+ */
+
+static ngx_int_t
+ngx_http_inference_infer_record(ngx_http_inference_ctx_t *ctx)
+{
+    size_t                    size;
+    uint64_t                  end;
+    ngx_uint_t                i;
+    inf_err_t                *err;
+    inf_infer_target_t        target;
+    const inf_infer_input_t  *input;
+
+    ngx_http_inference_infer_target(ctx, &target);
+
+    err = inf_infer_record_size(&ctx->infer, &target, &size);
+    if (err) {
+        return ngx_http_inference_fail_err(ctx, err);
+    }
+
+    ctx->record_size = size;
+
+    end = ngx_align((uint64_t) size, (uint64_t) INF_ARENA_ALIGN);
+
+    for (i = 0; i < ctx->infer.input_count; i++) {
+
+        input = &ctx->infer.inputs[i];
+
+        if (input->source != INF_SOURCE_JSON) {
+            continue;
+        }
+
+        if (input->byte_size > INF_INFER_MAX_JSON * 16
+            || end > UINT64_MAX / 2)
+        {
+            return ngx_http_inference_arena_full(ctx, input->byte_size);
+        }
+
+        ctx->offsets[i] = end;
+        end = ngx_align(end + input->byte_size, (uint64_t) INF_ARENA_ALIGN);
+    }
+
+    if (ngx_http_inference_current(ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ctx->record = inf_client_alloc(ctx->client, end);
+
+    if (ctx->record == NULL) {
+        return ngx_http_inference_arena_full(ctx, end);
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_inference_infer_target(ngx_http_inference_ctx_t *ctx,
+    inf_infer_target_t *target)
+{
+    target->model_name = inf_slice((char *) ctx->model.data, ctx->model.len);
+    target->model_version = ctx->version;
+    target->protocol = INF_PROTOCOL_HTTP;
+    target->data_offsets = NULL;
+}
+
+
+ngx_int_t
+ngx_http_inference_infer_decode(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t                 rc;
+    const inf_infer_input_t  *input;
+
+    if (ctx->record == NULL
+        && ngx_http_inference_infer_record(ctx) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    while (ctx->input < ctx->infer.input_count) {
+
+        input = &ctx->infer.inputs[ctx->input];
+
+        if (input->source == INF_SOURCE_JSON && input->json_length) {
+
+            rc = ngx_http_inference_infer_input(ctx, input);
+
+            if (rc != NGX_OK) {
+                return rc;
+            }
+        }
+
+        ctx->input++;
+    }
+
+    if (!ngx_http_inference_hand_on_wanted(ctx)) {
+        ngx_http_inference_store_free(ctx, &ctx->body.text);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_infer_input(ngx_http_inference_ctx_t *ctx,
+    const inf_infer_input_t *input)
+{
+    u_char       *dst;
+    inf_err_t    *err;
+    inf_codec_t   rc;
+
+    if (!ctx->decoding) {
+        inf_data_decoder_init(&ctx->decoder, input);
+        ctx->decoding = 1;
+    }
+
+    dst = inf_client_data(ctx->client, ctx->record);
+    dst += ctx->offsets[ctx->input];
+
+    for ( ;; ) {
+        rc = inf_data_decoder_run(&ctx->decoder,
+                                  (char *) ctx->body.text.data, dst,
+                                  INF_CODEC_BUDGET, &err);
+
+        switch (rc) {
+
+        case INF_CODEC_ERROR:
+            return ngx_http_inference_fail_err(ctx, err);
+
+        case INF_CODEC_DONE:
+            ctx->decoding = 0;
+            return NGX_OK;
+
+        case INF_CODEC_AGAIN:
+
+            if (ngx_http_inference_slice_over(ctx)) {
+                return NGX_AGAIN;
+            }
+        }
+    }
+}
+
+
+ngx_int_t
+ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t            rc;
+    ngx_uint_t           n;
+    inf_region_t        *regions[NGX_HTTP_INFERENCE_REGIONS];
+    inf_submission_t     s;
+    inf_infer_target_t   target;
+
+    ngx_http_inference_infer_target(ctx, &target);
+
+    target.data_offsets = ngx_http_inference_infer_absolute(ctx);
+
+    if (target.data_offsets == NULL) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
+    }
+
+    inf_infer_record_write(&ctx->infer, &target,
+                           inf_client_data(ctx->client, ctx->record),
+                           ctx->record_size);
+
+    ngx_memzero(&s, sizeof(inf_submission_t));
+
+    s.op = INF_SUBMIT_INFER;
+    s.offset = ctx->record->offset;
+    s.length = ctx->record_size;
+    s.deadline_ns = ctx->deadline_ns;
+    s.received_ns = ctx->received_ns;
+
+    n = ngx_http_inference_infer_regions(ctx, regions);
+
+    ctx->ticket.data = ctx;
+    ctx->ticket.answer = ngx_http_inference_infer_answer;
+    ctx->ticket.keep = ngx_http_inference_hand_on_wanted(ctx);
+
+    rc = ngx_http_inference_submit(&ctx->ticket, ctx->epoch, &s, regions, n);
+
+    if (rc == NGX_OK) {
+        /* the bytes stay, but the client frees them */
+        ctx->record = NULL;
+        ctx->body.data.region = NULL;
+        ctx->state = NGX_HTTP_INFERENCE_WAITING;
+
+        ngx_http_inference_watch(ctx);
+
+        return NGX_OK;
+    }
+
+    if (rc == NGX_BUSY) {
+        ctx->retry_after = 1;
+
+        return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
+                                       "too many requests are in flight");
+    }
+
+    return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
+                                   "the inference core ended while the "
+                                   "request was being received");
+}
+
+
+/* Offsets in a region as offsets in the arena. */
+
+static uint64_t *
+ngx_http_inference_infer_absolute(ngx_http_inference_ctx_t *ctx)
+{
+    uint64_t                 *offsets;
+    ngx_uint_t                i;
+    const inf_infer_input_t  *input;
+
+    offsets = inf_arena_calloc(&ctx->arena, ctx->infer.input_count + 1,
+                               sizeof(uint64_t));
+    if (offsets == NULL) {
+        return NULL;
+    }
+
+    for (i = 0; i < ctx->infer.input_count; i++) {
+
+        input = &ctx->infer.inputs[i];
+
+        if (input->byte_size == 0) {
+            continue;
+        }
+
+        switch (input->source) {
+
+        case INF_SOURCE_JSON:
+            offsets[i] = ctx->offsets[i] + ctx->record->offset;
+            break;
+
+        case INF_SOURCE_BINARY:
+            offsets[i] = ctx->offsets[i] + ctx->body.data.region->offset;
+            break;
+
+        case INF_SOURCE_SHM:
+            break;
+        }
+    }
+
+    return offsets;
+}
+
+
+static ngx_uint_t
+ngx_http_inference_infer_regions(ngx_http_inference_ctx_t *ctx,
+    inf_region_t **regions)
+{
+    ngx_uint_t  n;
+
+    n = 0;
+
+    regions[n++] = ctx->record;
+
+    if (ctx->body.data.region) {
+        regions[n++] = ctx->body.data.region;
+    }
+
+    return n;
+}
+
+
+static void
+ngx_http_inference_infer_answer(ngx_http_inference_ticket_t *ticket,
+    const inf_completion_t *c)
+{
+    ngx_connection_t          *conn;
+    ngx_http_inference_ctx_t  *ctx;
+
+    ctx = ticket->data;
+    conn = ctx->request->connection;
+
+    if (ngx_http_inference_take_reply(ctx, ticket, c) == NGX_AGAIN) {
+        return;
+    }
+
+    ngx_http_inference_slice(ctx);
+
+    if (!ctx->failed && ctx->replies != 1) {
+        (void) ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
+                                       "expected a single response, got %ui",
+                                       ctx->replies);
+    }
+
+    if (!ctx->failed && ngx_http_inference_open_reply(ctx) == NGX_OK) {
+        ctx->state = NGX_HTTP_INFERENCE_PREPARING;
+    }
+
+    ngx_http_inference_step(ctx);
+    ngx_http_run_posted_requests(conn);
+}

@@ -1,0 +1,430 @@
+/*
+ * The directives of locations, and how nested blocks inherit them.
+ */
+
+#include "ngx_module/ngx_http_inference_directives.h"
+
+
+typedef enum {
+    ngx_http_inference_part_served,
+    ngx_http_inference_part_answers_501,
+    ngx_http_inference_part_refused
+} ngx_http_inference_part_state_e;
+
+
+typedef struct {
+    ngx_str_t                        name;
+    ngx_uint_t                       mask;
+    ngx_http_inference_part_state_e  state;
+} ngx_http_inference_part_t;
+
+
+static ngx_int_t ngx_http_inference_add_part(ngx_conf_t *cf, ngx_str_t *name,
+    ngx_uint_t *parts);
+static ngx_int_t ngx_http_inference_model_version(ngx_conf_t *cf,
+    ngx_str_t *value, ngx_http_complex_value_t **version);
+static ngx_http_complex_value_t *ngx_http_inference_complex_value(
+    ngx_conf_t *cf, ngx_str_t *value);
+static char *ngx_http_inference_install(ngx_conf_t *cf,
+    ngx_http_inference_loc_conf_t *ilcf, ngx_command_t *cmd);
+static void ngx_http_inference_override_defaults(
+    ngx_http_core_loc_conf_t *clcf);
+
+
+static ngx_http_inference_part_t  ngx_http_inference_part_names[] = {
+
+    { ngx_string("health"), NGX_HTTP_INFERENCE_HEALTH,
+      ngx_http_inference_part_served },
+
+    { ngx_string("metadata"), NGX_HTTP_INFERENCE_METADATA,
+      ngx_http_inference_part_served },
+
+    { ngx_string("config"), NGX_HTTP_INFERENCE_CONFIG,
+      ngx_http_inference_part_served },
+
+    { ngx_string("infer"), NGX_HTTP_INFERENCE_INFER,
+      ngx_http_inference_part_served },
+
+    { ngx_string("generate"), NGX_HTTP_INFERENCE_GENERATE,
+      ngx_http_inference_part_answers_501 },
+
+    { ngx_string("statistics"), NGX_HTTP_INFERENCE_STATISTICS,
+      ngx_http_inference_part_answers_501 },
+
+    { ngx_string("repository"), NGX_HTTP_INFERENCE_REPOSITORY,
+      ngx_http_inference_part_refused },
+
+    { ngx_string("trace"), NGX_HTTP_INFERENCE_TRACE,
+      ngx_http_inference_part_refused },
+
+    { ngx_string("logging"), NGX_HTTP_INFERENCE_LOGGING,
+      ngx_http_inference_part_refused },
+
+    { ngx_string("shared_memory"), NGX_HTTP_INFERENCE_SHARED_MEMORY,
+      ngx_http_inference_part_refused },
+
+    { ngx_string("metrics"), NGX_HTTP_INFERENCE_METRICS,
+      ngx_http_inference_part_refused },
+
+    { ngx_string("openai"), NGX_HTTP_INFERENCE_OPENAI,
+      ngx_http_inference_part_refused },
+
+    { ngx_string("status"), NGX_HTTP_INFERENCE_STATUS,
+      ngx_http_inference_part_refused },
+
+    { ngx_string("all"), NGX_HTTP_INFERENCE_ALL,
+      ngx_http_inference_part_served },
+
+    { ngx_null_string, 0, ngx_http_inference_part_refused }
+};
+
+
+char *
+ngx_http_inference_parts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_inference_loc_conf_t *ilcf = conf;
+
+    ngx_str_t                 *value;
+    ngx_uint_t                 i;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    if (ilcf->parts != 0) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+        if (ngx_http_inference_add_part(cf, &value[i], &ilcf->parts)
+            != NGX_OK)
+        {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+#if (NGX_PCRE)
+    if (clcf->regex == NULL && !clcf->named) {
+#else
+    if (!clcf->named) {
+#endif
+        ilcf->prefix = clcf->name;
+
+        if (ilcf->prefix.len > 0
+            && ilcf->prefix.data[ilcf->prefix.len - 1] == '/')
+        {
+            ilcf->prefix.len--;
+        }
+    }
+
+    return ngx_http_inference_install(cf, ilcf, cmd);
+}
+
+
+static ngx_int_t
+ngx_http_inference_add_part(ngx_conf_t *cf, ngx_str_t *name,
+    ngx_uint_t *parts)
+{
+    u_char                     *p, list[256];
+    ngx_http_inference_part_t  *part;
+
+    for (part = ngx_http_inference_part_names; part->name.len > 0; part++) {
+
+        if (part->name.len != name->len
+            || ngx_strncmp(part->name.data, name->data, name->len) != 0)
+        {
+            continue;
+        }
+
+        switch (part->state) {
+
+        case ngx_http_inference_part_refused:
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"inference %V\" is not supported by this "
+                               "version", name);
+            return NGX_ERROR;
+
+        case ngx_http_inference_part_answers_501:
+            ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                               "\"inference %V\" is not supported by this "
+                               "version and answers 501", name);
+            break;
+
+        case ngx_http_inference_part_served:
+            break;
+        }
+
+        if (*parts != 0 && (*parts & part->mask) == part->mask) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%V\" is named twice in \"inference\"", name);
+            return NGX_ERROR;
+        }
+
+        *parts |= part->mask;
+        return NGX_OK;
+    }
+
+    p = list;
+
+    for (part = ngx_http_inference_part_names; part->name.len > 0; part++) {
+        p = ngx_slprintf(p, list + sizeof(list), " %V", &part->name);
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "unknown part \"%V\" in \"inference\"; there are:%*s",
+                       name, (size_t) (p - list), list);
+    return NGX_ERROR;
+}
+
+
+char *
+ngx_http_inference_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_inference_loc_conf_t *ilcf = conf;
+
+    ngx_str_t   *value, *verb;
+    ngx_uint_t   nelts;
+
+    if (ilcf->model != NULL) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+    nelts = cf->args->nelts;
+
+    if (value[1].len == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "the model's name in \"inference_model\" is empty");
+        return NGX_CONF_ERROR;
+    }
+
+    ilcf->verb = NGX_HTTP_INFERENCE_INFER;
+
+    if (nelts > 2) {
+        verb = &value[nelts - 1];
+
+        if (ngx_strcmp(verb->data, "infer") == 0) {
+            nelts--;
+
+        } else if (ngx_strcmp(verb->data, "generate") == 0
+                   || ngx_strcmp(verb->data, "generate_stream") == 0)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%V\" in \"inference_model\" is not "
+                               "supported by this version", verb);
+            return NGX_CONF_ERROR;
+
+        } else if (nelts == 4) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "unknown \"%V\" in \"inference_model\": after "
+                               "NAME and VERSION it takes infer", verb);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (nelts == 3
+        && ngx_http_inference_model_version(cf, &value[2], &ilcf->version)
+           != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    ilcf->model = ngx_http_inference_complex_value(cf, &value[1]);
+    if (ilcf->model == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    return ngx_http_inference_install(cf, ilcf, cmd);
+}
+
+
+static ngx_int_t
+ngx_http_inference_model_version(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_http_complex_value_t **version)
+{
+    ngx_int_t  n;
+
+    if (ngx_http_script_variables_count(value) == 0) {
+        n = ngx_atoi(value->data, value->len);
+
+        if (n == NGX_ERROR || n == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid version \"%V\" in "
+                               "\"inference_model\": it is a positive number",
+                               value);
+            return NGX_ERROR;
+        }
+    }
+
+    *version = ngx_http_inference_complex_value(cf, value);
+
+    return *version != NULL ? NGX_OK : NGX_ERROR;
+}
+
+
+static ngx_http_complex_value_t *
+ngx_http_inference_complex_value(ngx_conf_t *cf, ngx_str_t *value)
+{
+    ngx_http_complex_value_t          *cv;
+    ngx_http_compile_complex_value_t   ccv;
+
+    cv = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
+    if (cv == NULL) {
+        return NULL;
+    }
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = value;
+    ccv.complex_value = cv;
+
+    return ngx_http_compile_complex_value(&ccv) == NGX_OK ? cv : NULL;
+}
+
+
+char *
+ngx_http_inference_tries(ngx_conf_t *cf, void *post, void *data)
+{
+    ngx_int_t *tries = data;
+
+    if (*tries < 1) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"inference_tries\" takes a number from 1, "
+                           "not \"%i\"", *tries);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_inference_install(ngx_conf_t *cf,
+    ngx_http_inference_loc_conf_t *ilcf, ngx_command_t *cmd)
+{
+    ngx_http_core_loc_conf_t        *clcf;
+    ngx_http_inference_main_conf_t  *imcf;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (clcf->handler == ngx_http_inference_handler) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"inference\" and \"inference_model\" in one "
+                           "location");
+        return NGX_CONF_ERROR;
+    }
+
+    if (clcf->handler != NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" in a location that something else answers "
+                           "already", &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    clcf->handler = ngx_http_inference_handler;
+
+    imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_inference_module);
+    imcf->used = 1;
+
+    return NGX_CONF_OK;
+}
+
+
+void *
+ngx_http_inference_create_loc_conf(ngx_conf_t *cf)
+{
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_inference_loc_conf_t));
+    if (ilcf == NULL) {
+        return NULL;
+    }
+
+    /*
+     * set by ngx_pcalloc():
+     *
+     *     ilcf->parts = 0;
+     *     ilcf->prefix = { 0, NULL };
+     *     ilcf->model = NULL;
+     *     ilcf->version = NULL;
+     *     ilcf->verb = 0;
+     */
+
+    ilcf->timeout = NGX_CONF_UNSET_MSEC;
+    ilcf->tries = NGX_CONF_UNSET_UINT;
+    ilcf->max_body = NGX_CONF_UNSET;
+
+    return ilcf;
+}
+
+
+char *
+ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
+{
+    ngx_http_inference_loc_conf_t *prev = parent;
+    ngx_http_inference_loc_conf_t *conf = child;
+
+    ngx_http_core_loc_conf_t  *clcf;
+
+    ngx_conf_merge_msec_value(conf->timeout, prev->timeout, 0);
+    ngx_conf_merge_uint_value(conf->tries, prev->tries, 3);
+    ngx_conf_merge_off_value(conf->max_body, prev->max_body, 0);
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    /* "if" and "limit_except" blocks answer as the location around them */
+
+    if ((clcf->noname || clcf->lmt_excpt)
+        && conf->parts == 0 && conf->model == NULL)
+    {
+        conf->parts = prev->parts;
+        conf->prefix = prev->prefix;
+        conf->model = prev->model;
+        conf->version = prev->version;
+        conf->verb = prev->verb;
+
+        if (clcf->lmt_excpt && clcf->handler == NULL
+            && (conf->parts != 0 || conf->model != NULL))
+        {
+            clcf->handler = ngx_http_inference_handler;
+        }
+    }
+
+    if (conf->parts != 0 || conf->model != NULL) {
+        ngx_http_inference_override_defaults(clcf);
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/*
+ * Exactly nginx's default is taken for "not set" and replaced by what clients
+ * of an inference server expect; any other value is the user's.
+ */
+
+static void
+ngx_http_inference_override_defaults(ngx_http_core_loc_conf_t *clcf)
+{
+    if (clcf->client_max_body_size == 1 * 1024 * 1024) {
+        clcf->client_max_body_size = 0;
+    }
+
+    if (clcf->client_body_timeout == 60000) {
+        clcf->client_body_timeout = 300000;
+    }
+
+    if (clcf->send_timeout == 60000) {
+        clcf->send_timeout = 300000;
+    }
+
+    if (clcf->keepalive_requests == 1000) {
+        clcf->keepalive_requests = 1000000;
+    }
+
+    if (clcf->keepalive_timeout == 75000) {
+        clcf->keepalive_timeout = 3600000;
+    }
+}

@@ -1,0 +1,311 @@
+/*
+ * The module's door: the table of its directives, and what they mean for
+ * http{} as a whole.
+ */
+
+#include "ngx_module/ngx_http_inference_directives.h"
+
+#include <dlfcn.h>
+
+
+#define NGX_HTTP_INFERENCE_CORE      "inference-core"
+#define NGX_HTTP_INFERENCE_BACKENDS  "backends"
+
+#define NGX_HTTP_INFERENCE_ARENA     ((off_t) 1024 * 1024 * 1024)
+#define NGX_HTTP_INFERENCE_PINNED    ((off_t) 256 * 1024 * 1024)
+
+
+static ngx_int_t ngx_http_inference_preconfiguration(ngx_conf_t *cf);
+static ngx_int_t ngx_http_inference_postconfiguration(ngx_conf_t *cf);
+static void *ngx_http_inference_create_main_conf(ngx_conf_t *cf);
+static char *ngx_http_inference_init_main_conf(ngx_conf_t *cf, void *conf);
+static ngx_int_t ngx_http_inference_beside(ngx_conf_t *cf, const char *name,
+    ngx_str_t *path);
+static ngx_int_t ngx_http_inference_init_process(ngx_cycle_t *cycle);
+
+
+static ngx_conf_post_handler_pt  ngx_http_inference_tries_p =
+    ngx_http_inference_tries;
+
+
+static ngx_command_t  ngx_http_inference_commands[] = {
+
+    { ngx_string("inference_core"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1234,
+      ngx_http_inference_core,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("inference_env"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_inference_env,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("inference_repository"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_inference_folder,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_inference_main_conf_t, repositories),
+      NULL },
+
+    { ngx_string("inference_backends"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_inference_folder,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_inference_main_conf_t, backends),
+      NULL },
+
+    { ngx_string("inference_backend_config"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_2MORE,
+      ngx_http_inference_backend_config,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("inference_memory"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
+      ngx_http_inference_memory,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("inference_log"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE12,
+      ngx_http_inference_log,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("inference"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
+      ngx_http_inference_parts,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("inference_model"),
+      NGX_HTTP_LOC_CONF|NGX_HTTP_LIF_CONF|NGX_CONF_TAKE123,
+      ngx_http_inference_model,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("inference_timeout"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_inference_loc_conf_t, timeout),
+      NULL },
+
+    { ngx_string("inference_tries"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_inference_loc_conf_t, tries),
+      &ngx_http_inference_tries_p },
+
+    { ngx_string("inference_max_body"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_off_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_inference_loc_conf_t, max_body),
+      NULL },
+
+      ngx_null_command
+};
+
+
+static ngx_http_module_t  ngx_http_inference_module_ctx = {
+    ngx_http_inference_preconfiguration,   /* preconfiguration */
+    ngx_http_inference_postconfiguration,  /* postconfiguration */
+
+    ngx_http_inference_create_main_conf,   /* create main configuration */
+    ngx_http_inference_init_main_conf,     /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    ngx_http_inference_create_loc_conf,    /* create location configuration */
+    ngx_http_inference_merge_loc_conf      /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_inference_module = {
+    NGX_MODULE_V1,
+    &ngx_http_inference_module_ctx,        /* module context */
+    ngx_http_inference_commands,           /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    ngx_http_inference_supervisor_init,    /* init module */
+    ngx_http_inference_init_process,       /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    ngx_http_inference_client_exit,        /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static ngx_int_t
+ngx_http_inference_preconfiguration(ngx_conf_t *cf)
+{
+    return ngx_http_inference_add_variables(cf);
+}
+
+
+static ngx_int_t
+ngx_http_inference_postconfiguration(ngx_conf_t *cf)
+{
+    return ngx_http_inference_install_filters(cf);
+}
+
+
+static void *
+ngx_http_inference_create_main_conf(ngx_conf_t *cf)
+{
+    ngx_http_inference_main_conf_t  *imcf;
+
+    imcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_inference_main_conf_t));
+    if (imcf == NULL) {
+        return NULL;
+    }
+
+    /*
+     * set by ngx_pcalloc():
+     *
+     *     imcf->core = { 0, NULL };
+     *     imcf->external = { 0, NULL };
+     *     imcf->log_verbose = 0;
+     *     imcf->shm_zone = NULL;
+     *     imcf->used = 0;
+     *     imcf->configured = 0;
+     */
+
+    imcf->drain = NGX_CONF_UNSET_MSEC;
+    imcf->spin_us = NGX_CONF_UNSET_UINT;
+    imcf->arena = NGX_CONF_UNSET;
+    imcf->pinned = NGX_CONF_UNSET;
+    imcf->log_level = NGX_CONF_UNSET_UINT;
+
+    if (ngx_array_init(&imcf->env, cf->pool, 4, sizeof(ngx_str_t)) != NGX_OK
+        || ngx_array_init(&imcf->repositories, cf->pool, 2,
+                          sizeof(ngx_str_t)) != NGX_OK
+        || ngx_array_init(&imcf->backends, cf->pool, 2,
+                          sizeof(ngx_str_t)) != NGX_OK
+        || ngx_array_init(&imcf->settings, cf->pool, 4,
+                          sizeof(ngx_http_inference_setting_t)) != NGX_OK
+        || ngx_array_init(&imcf->cuda, cf->pool, 2,
+                          sizeof(ngx_str_t)) != NGX_OK)
+    {
+        return NULL;
+    }
+
+    return imcf;
+}
+
+
+static char *
+ngx_http_inference_init_main_conf(ngx_conf_t *cf, void *conf)
+{
+    ngx_http_inference_main_conf_t *imcf = conf;
+
+    ngx_str_t  *folder;
+
+    ngx_conf_init_msec_value(imcf->drain, 30000);
+    ngx_conf_init_uint_value(imcf->spin_us, 0);
+    ngx_conf_init_value(imcf->arena, NGX_HTTP_INFERENCE_ARENA);
+    ngx_conf_init_value(imcf->pinned, NGX_HTTP_INFERENCE_PINNED);
+    ngx_conf_init_uint_value(imcf->log_level, 0);
+
+    if (!imcf->used) {
+        return NGX_CONF_OK;
+    }
+
+    if (imcf->core.len == 0
+        && (ngx_http_inference_beside(cf, NGX_HTTP_INFERENCE_CORE,
+                                      &imcf->core)
+            != NGX_OK
+            || ngx_http_inference_check_core(cf, imcf) != NGX_OK))
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    if (imcf->backends.nelts == 0) {
+        folder = ngx_array_push(&imcf->backends);
+        if (folder == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        if (ngx_http_inference_beside(cf, NGX_HTTP_INFERENCE_BACKENDS, folder)
+            != NGX_OK)
+        {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (ngx_http_inference_add_zone(cf, imcf) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/*
+ * What lies in the folder of this shared object, or of nginx if the module was
+ * linked into it: then dladdr() gives argv[0], which nginx has overwritten.
+ */
+
+static ngx_int_t
+ngx_http_inference_beside(ngx_conf_t *cf, const char *name, ngx_str_t *path)
+{
+    char         real[PATH_MAX];
+    size_t       len;
+    Dl_info      module, program;
+    const char  *file;
+
+    if (dladdr(&ngx_http_inference_module, &module) == 0
+        || dladdr(&ngx_http_core_module, &program) == 0)
+    {
+        file = NULL;
+
+    } else if (module.dli_fbase == program.dli_fbase) {
+        file = "/proc/self/exe";
+
+    } else {
+        file = module.dli_fname;
+    }
+
+    if (file == NULL || realpath(file, real) == NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           "cannot find the folder of this module; set "
+                           "\"inference_core\" and \"inference_backends\"");
+        return NGX_ERROR;
+    }
+
+    len = (size_t) (strrchr(real, '/') - real) + 1;
+
+    path->len = len + ngx_strlen(name);
+    path->data = ngx_pnalloc(cf->pool, path->len + 1);
+    if (path->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_sprintf(path->data, "%*s%s%Z", len, real, name);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_init_process(ngx_cycle_t *cycle)
+{
+    if (ngx_http_inference_supervisor_process(cycle) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_inference_client_init(cycle);
+}

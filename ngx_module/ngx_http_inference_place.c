@@ -1,0 +1,386 @@
+/*
+ * ngx_http_inference_place.c - where the plain bytes of a body belong: JSON in
+ *                              one store, each binary tensor at its own
+ *                              aligned offset in another.
+ */
+
+#include "ngx_module/ngx_http_inference_request.h"
+
+
+static uint64_t ngx_http_inference_place_text_size(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_place_next(ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_place_text_end(
+    ngx_http_inference_ctx_t *ctx);
+
+
+ngx_int_t
+ngx_http_inference_place(ngx_http_inference_ctx_t *ctx, const u_char *p,
+    size_t n)
+{
+    size_t   room;
+    u_char  *dst;
+
+    while (n) {
+        if (ngx_http_inference_place_window(ctx, n, &dst, &room) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        ngx_memcpy(dst, p, room);
+
+        p += room;
+        n -= room;
+
+        if (ngx_http_inference_place_commit(ctx, room) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* Where the next bytes go, and how many at most; want is not 0. */
+
+ngx_int_t
+ngx_http_inference_place_window(ngx_http_inference_ctx_t *ctx, size_t want,
+    u_char **p, size_t *n)
+{
+    uint64_t                     left, start;
+    ngx_http_inference_body_t   *body;
+    ngx_http_inference_store_t  *data;
+
+    body = &ctx->body;
+    data = &body->data;
+
+    switch (body->place) {
+
+    case NGX_HTTP_INFERENCE_TEXT:
+
+        if (body->text.region == NULL
+            && ngx_http_inference_store_open(ctx, &body->text,
+                                    ngx_http_inference_place_text_size(ctx))
+               != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        if (body->header_len >= 0) {
+            left = body->header_len - body->text.len;
+            want = (size_t) ngx_min((uint64_t) want, left);
+        }
+
+        return ngx_http_inference_store_room(ctx, &body->text, want, p, n);
+
+    case NGX_HTTP_INFERENCE_TENSOR:
+
+        start = ctx->offsets[body->tensor];
+        left = ctx->infer.inputs[body->tensor].byte_size - body->filled;
+
+        data->len = start + body->filled;
+
+        return ngx_http_inference_store_room(ctx, data,
+                                (size_t) ngx_min((uint64_t) want, left), p, n);
+
+    case NGX_HTTP_INFERENCE_FLAT:
+
+        return ngx_http_inference_store_room(ctx, data, want, p, n);
+
+    case NGX_HTTP_INFERENCE_END:
+        break;
+    }
+
+    return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                   "unexpected additional input data for "
+                                   "model '%V'", &ctx->model);
+}
+
+
+/* How long the text will be, as far as it is known. */
+
+static uint64_t
+ngx_http_inference_place_text_size(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
+
+    if (body->header_len >= 0) {
+        return ngx_min((uint64_t) body->header_len, INF_INFER_MAX_JSON);
+    }
+
+    if (body->declared > 0 && body->inflate == NULL) {
+        return body->declared;
+    }
+
+    return NGX_HTTP_INFERENCE_STORE_SIZE;
+}
+
+
+ngx_int_t
+ngx_http_inference_place_commit(ngx_http_inference_ctx_t *ctx, size_t n)
+{
+    ngx_int_t                   rc;
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
+    body->plain += n;
+
+    switch (body->place) {
+
+    case NGX_HTTP_INFERENCE_TEXT:
+
+        body->text.len += n;
+
+        if (body->text.len > INF_INFER_MAX_JSON) {
+            return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                           "request JSON is larger than the "
+                                           "limit of %uL bytes",
+                                           INF_INFER_MAX_JSON);
+        }
+
+        if (body->header_len >= 0
+            && body->text.len == (uint64_t) body->header_len)
+        {
+            return ngx_http_inference_place_text_end(ctx);
+        }
+
+        if (body->text.len > NGX_HTTP_INFERENCE_INLINE_TEXT) {
+            body->lagging = 1;
+        }
+
+        if (body->lagging) {
+            ngx_http_inference_yield(ctx);
+            return NGX_OK;
+        }
+
+        rc = ngx_http_inference_infer_read(ctx);
+
+        return (rc == NGX_ERROR) ? NGX_ERROR : NGX_OK;
+
+    case NGX_HTTP_INFERENCE_TENSOR:
+
+        body->filled += n;
+        body->data.len += n;
+
+        return ngx_http_inference_place_next(ctx);
+
+    case NGX_HTTP_INFERENCE_FLAT:
+
+        body->data.len += n;
+        break;
+
+    case NGX_HTTP_INFERENCE_END:
+        break;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Skips to the next input that still wants binary bytes. */
+
+static ngx_int_t
+ngx_http_inference_place_next(ngx_http_inference_ctx_t *ctx)
+{
+    const inf_infer_input_t    *input;
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
+
+    while (body->tensor < ctx->infer.input_count) {
+
+        input = &ctx->infer.inputs[body->tensor];
+
+        if (input->source == INF_SOURCE_BINARY
+            && body->filled < input->byte_size)
+        {
+            return NGX_OK;
+        }
+
+        body->tensor++;
+        body->filled = 0;
+    }
+
+    body->place = NGX_HTTP_INFERENCE_END;
+
+    return NGX_OK;
+}
+
+
+/* The JSON header is here; tensors follow if it was quick to read. */
+
+static ngx_int_t
+ngx_http_inference_place_text_end(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    if (!ctx->body.lagging) {
+        rc = ngx_http_inference_infer_read(ctx);
+
+        if (rc == NGX_OK) {
+            return ngx_http_inference_place_plan(ctx);
+        }
+
+        if (rc == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+    }
+
+    /* what follows can't wait: it is kept in one piece */
+
+    ctx->body.lagging = 1;
+
+    if (!ctx->body.complete) {
+        ngx_http_inference_yield(ctx);
+    }
+
+    return ngx_http_inference_place_flat(ctx);
+}
+
+
+ngx_int_t
+ngx_http_inference_place_flat(ngx_http_inference_ctx_t *ctx)
+{
+    uint64_t                    size;
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
+    size = NGX_HTTP_INFERENCE_STORE_SIZE;
+
+    if (body->declared >= 0 && body->inflate == NULL) {
+        size = body->declared - body->text.len;
+    }
+
+    body->flat = 1;
+    body->place = NGX_HTTP_INFERENCE_FLAT;
+
+    if (size == 0) {
+        body->place = NGX_HTTP_INFERENCE_END;
+        return NGX_OK;
+    }
+
+    return ngx_http_inference_store_open(ctx, &body->data, size);
+}
+
+
+ngx_int_t
+ngx_http_inference_place_plan(ngx_http_inference_ctx_t *ctx)
+{
+    uint64_t                         end;
+    ngx_uint_t                       i;
+    inf_err_t                       *err;
+    const inf_infer_input_t         *input;
+    ngx_http_inference_body_t       *body;
+    ngx_http_inference_main_conf_t  *imcf;
+
+    body = &ctx->body;
+
+    ctx->planned = 1;
+
+    ctx->offsets = ngx_pcalloc(ctx->request->pool,
+                               (ctx->infer.input_count + 1)
+                               * sizeof(uint64_t));
+    if (ctx->offsets == NULL) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
+    }
+
+    imcf = ngx_http_get_module_main_conf(ctx->request,
+                                         ngx_http_inference_module);
+
+    if (body->declared >= 0 && body->inflate == NULL) {
+        err = inf_infer_request_check_tail(&ctx->infer,
+                          body->declared - body->text.len,
+                          inf_slice((char *) ctx->model.data, ctx->model.len));
+        if (err) {
+            return ngx_http_inference_fail_err(ctx, err);
+        }
+    }
+
+    if (ctx->infer.binary_size > (uint64_t) imcf->arena) {
+        return ngx_http_inference_arena_full(ctx, ctx->infer.binary_size);
+    }
+
+    end = 0;
+
+    for (i = 0; i < ctx->infer.input_count; i++) {
+
+        input = &ctx->infer.inputs[i];
+
+        if (input->source != INF_SOURCE_BINARY) {
+            continue;
+        }
+
+        if (body->flat) {
+            ctx->offsets[i] = input->binary_offset;
+            continue;
+        }
+
+        ctx->offsets[i] = end;
+        end = ngx_align(end + input->byte_size, (uint64_t) INF_ARENA_ALIGN);
+    }
+
+    if (body->flat) {
+        return NGX_OK;
+    }
+
+    if (end
+        && ngx_http_inference_store_open(ctx, &body->data, end) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    body->place = NGX_HTTP_INFERENCE_TENSOR;
+
+    return ngx_http_inference_place_next(ctx);
+}
+
+
+ngx_int_t
+ngx_http_inference_place_check(ngx_http_inference_ctx_t *ctx)
+{
+    inf_err_t                  *err;
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
+
+    if (ctx->raw || body->checked) {
+        return NGX_OK;
+    }
+
+    body->checked = 1;
+
+    err = inf_infer_request_check_tail(&ctx->infer,
+                          body->plain - body->text.len,
+                          inf_slice((char *) ctx->model.data, ctx->model.len));
+    if (err) {
+        return ngx_http_inference_fail_err(ctx, err);
+    }
+
+    return NGX_OK;
+}
+
+
+/* No more plain bytes will come. */
+
+ngx_int_t
+ngx_http_inference_place_end(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
+    body->ended = 1;
+
+    if (body->place == NGX_HTTP_INFERENCE_TEXT && body->header_len > 0) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                       "inference header size should be in "
+                                       "range (0, %O), got: %O",
+                                       body->plain, body->header_len);
+    }
+
+    if (body->plain == 0) {
+        ctx->raw = 1;
+    }
+
+    return NGX_OK;
+}

@@ -1,0 +1,247 @@
+/*
+ * ngx_http_inference_reply.c - the core's replies, taken, copied and checked.
+ */
+
+#include "ngx_module/ngx_http_inference_request.h"
+
+
+static ngx_int_t ngx_http_inference_fail_bare(ngx_http_inference_ctx_t *ctx,
+    uint32_t status);
+static void ngx_http_inference_log_names(ngx_http_inference_ctx_t *ctx,
+    const inf_response_record_t *record);
+static void ngx_http_inference_log_name(const inf_response_record_t *record,
+    inf_ref_t ref, ngx_str_t *name);
+static ngx_int_t ngx_http_inference_measure(ngx_http_inference_ctx_t *ctx);
+
+
+ngx_int_t
+ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_ticket_t *ticket, const inf_completion_t *c)
+{
+    ngx_http_inference_reply_t  *reply;
+
+    reply = &ctx->reply;
+
+    if (ctx->state != NGX_HTTP_INFERENCE_WAITING) {
+
+        /* answered already: what comes now is late */
+
+        if (c && (c->flags & INF_COMPLETE_RESPONSE) && c->length) {
+            ngx_http_inference_release(ticket->epoch, c->offset);
+        }
+
+        return NGX_AGAIN;
+    }
+
+    if (c == NULL) {
+        ctx->retry_after = 1;
+        (void) ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
+                                       "the inference core ended before it "
+                                       "answered");
+        return NGX_OK;
+    }
+
+    if (c->flags & INF_COMPLETE_RESPONSE) {
+
+        ctx->replies++;
+
+        if (ctx->replies == 1) {
+            reply->epoch = ticket->epoch;
+            reply->offset = c->offset;
+            reply->len = c->length;
+            reply->status = c->status;
+            reply->held = (c->length != 0);
+
+            ctx->executed = 1;
+            ctx->queue_ns = c->queue_ns;
+            ctx->compute_ns = c->compute_ns;
+            ctx->batch_size = c->batch_size;
+
+        } else if (c->length) {
+            ngx_http_inference_release(ticket->epoch, c->offset);
+        }
+    }
+
+    if (!(c->flags & INF_COMPLETE_FINAL)) {
+        return NGX_AGAIN;
+    }
+
+    if (ctx->replies == 0 && c->status != INF_OK) {
+        (void) ngx_http_inference_fail_bare(ctx, c->status);
+    }
+
+    return NGX_OK;
+}
+
+
+/* A status came without a text: the core had no memory for one. */
+
+static ngx_int_t
+ngx_http_inference_fail_bare(ngx_http_inference_ctx_t *ctx, uint32_t status)
+{
+    inf_err_code_t  code;
+
+    code = INF_STATUS_CODE(status);
+
+    return ngx_http_inference_fail(ctx, code, "the inference failed: %s",
+                                   inf_err_code_string(code));
+}
+
+
+ngx_int_t
+ngx_http_inference_open_reply(ngx_http_inference_ctx_t *ctx)
+{
+    void                         *copy;
+    size_t                        len;
+    uint64_t                      size;
+    inf_err_t                    *err;
+    const void                   *shared;
+    inf_slice_t                   text;
+    inf_response_record_t        *record;
+    inf_response_options_t        options;
+    ngx_http_inference_reply_t   *reply;
+
+    reply = &ctx->reply;
+    len = (size_t) reply->len;
+
+    if (len == 0 && reply->status != INF_OK) {
+        return ngx_http_inference_fail_bare(ctx, reply->status);
+    }
+
+    size = inf_client_response_size(ctx->client);
+
+    shared = ngx_http_inference_response(reply->epoch, reply->offset, len);
+
+    if (len > INF_RECORD_MAX || len == 0 || shared == NULL) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
+                                       "the core's answer has no record");
+    }
+
+    copy = inf_arena_alloc(&ctx->arena, len);
+    if (copy == NULL) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
+    }
+
+    ngx_memcpy(copy, shared, len);
+
+    err = inf_response_record_check(copy, len, size);
+    if (err) {
+        return ngx_http_inference_fail_err(ctx, err);
+    }
+
+    record = copy;
+
+    ngx_http_inference_log_names(ctx, record);
+
+    if (record->status != INF_OK) {
+        text = inf_response_text(record, record->error);
+        return ngx_http_inference_fail_text(ctx,
+                                            INF_STATUS_CODE(record->status),
+                                            text.data, text.len);
+    }
+
+    options.outputs = ctx->infer.outputs;
+    options.output_count = ctx->infer.output_count;
+    options.binary_data_output = ctx->infer.binary_data_output;
+    options.raw = ctx->raw;
+
+    err = inf_response_writer_new(&ctx->writer, record,
+                             ngx_http_inference_response(reply->epoch, 0,
+                                                         size),
+                             &options, &ctx->arena);
+    if (err) {
+        return ngx_http_inference_fail_err(ctx, err);
+    }
+
+    return NGX_OK;
+}
+
+
+/* For logs. */
+
+static void
+ngx_http_inference_log_names(ngx_http_inference_ctx_t *ctx,
+    const inf_response_record_t *record)
+{
+    ngx_http_inference_log_name(record, record->backend, &ctx->backend);
+    ngx_http_inference_log_name(record, record->instance, &ctx->instance);
+
+    if (record->model_version > 0) {
+        ctx->version = record->model_version;
+    }
+}
+
+
+/* The record's copy lives as long as the request: no second one. */
+
+static void
+ngx_http_inference_log_name(const inf_response_record_t *record, inf_ref_t ref,
+    ngx_str_t *name)
+{
+    inf_slice_t  text;
+
+    text = inf_response_text(record, ref);
+
+    name->data = (u_char *) text.data;
+    name->len = text.len;
+}
+
+
+ngx_int_t
+ngx_http_inference_prepare(ngx_http_inference_ctx_t *ctx)
+{
+    inf_err_t    *err;
+    inf_codec_t   rc;
+
+    while (!ctx->prepared) {
+
+        rc = inf_response_prepare(ctx->writer, INF_CODEC_BUDGET, &err);
+
+        if (rc == INF_CODEC_ERROR) {
+            return ngx_http_inference_fail_err(ctx, err);
+        }
+
+        if (rc == INF_CODEC_DONE) {
+            ctx->prepared = 1;
+
+        } else if (ngx_http_inference_slice_over(ctx)) {
+            return NGX_AGAIN;
+        }
+    }
+
+    if (inf_response_binary_size(ctx->writer) == 0
+        && inf_response_has_json_data(ctx->writer))
+    {
+        /* its length need not be known */
+        return NGX_OK;
+    }
+
+    return ngx_http_inference_measure(ctx);
+}
+
+
+static ngx_int_t
+ngx_http_inference_measure(ngx_http_inference_ctx_t *ctx)
+{
+    inf_err_t    *err;
+    inf_codec_t   rc;
+
+    while (!ctx->measured) {
+
+        rc = inf_response_measure(ctx->writer, INF_CODEC_BUDGET,
+                                  &ctx->json_len, &err);
+
+        if (rc == INF_CODEC_ERROR) {
+            return ngx_http_inference_fail_err(ctx, err);
+        }
+
+        if (rc == INF_CODEC_DONE) {
+            ctx->measured = 1;
+
+        } else if (ngx_http_inference_slice_over(ctx)) {
+            return NGX_AGAIN;
+        }
+    }
+
+    return NGX_OK;
+}

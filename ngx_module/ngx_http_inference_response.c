@@ -1,0 +1,422 @@
+/*
+ * ngx_http_inference_response.c - an inference on its way to the client: JSON
+ *                                 as the socket drains, tensors straight from
+ *                                 the response arena.
+ */
+
+#include "ngx_module/ngx_http_inference_request.h"
+
+
+#define NGX_HTTP_INFERENCE_FIRST_TEXT   2048
+#define NGX_HTTP_INFERENCE_MORE_TEXT    ((size_t) 64 * 1024)
+
+
+static ngx_int_t ngx_http_inference_first_text(ngx_http_inference_ctx_t *ctx,
+    ngx_chain_t **out);
+static ngx_int_t ngx_http_inference_fill(ngx_http_inference_ctx_t *ctx,
+    size_t size, ngx_chain_t **cl);
+static ngx_int_t ngx_http_inference_send_head(ngx_http_inference_ctx_t *ctx,
+    ngx_chain_t *text);
+static ngx_int_t ngx_http_inference_tensors(ngx_http_inference_ctx_t *ctx,
+    ngx_chain_t **ll);
+static ngx_int_t ngx_http_inference_output(ngx_http_inference_ctx_t *ctx,
+    ngx_chain_t *out);
+static void ngx_http_inference_write_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_inference_wait_writable(
+    ngx_http_inference_ctx_t *ctx);
+
+
+void
+ngx_http_inference_respond(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t            rc;
+    ngx_chain_t         *out, **ll;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    if (ngx_http_inference_first_text(ctx, &out) != NGX_OK) {
+        ngx_http_inference_reject(ctx);
+        return;
+    }
+
+    ctx->state = NGX_HTTP_INFERENCE_SENDING;
+
+    if (ctx->timer.timer_set) {
+        ngx_del_timer(&ctx->timer);
+    }
+
+    rc = ngx_http_inference_send_head(ctx, out);
+
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+        ngx_http_inference_finalize(ctx, rc);
+        return;
+    }
+
+    if (ctx->text_done) {
+
+        for (ll = &out; *ll; ll = &(*ll)->next) { /* void */ }
+
+        if (ngx_http_inference_tensors(ctx, ll) != NGX_OK) {
+            ngx_http_inference_finalize(ctx, NGX_ERROR);
+            return;
+        }
+
+        ngx_http_inference_finalize(ctx, ngx_http_output_filter(r, out));
+        return;
+    }
+
+    r->write_event_handler = ngx_http_inference_write_handler;
+
+    if (ngx_http_inference_output(ctx, out) == NGX_OK) {
+        ngx_http_inference_respond_more(ctx);
+    }
+}
+
+
+/* One buffer where it suffices, else a second, larger one. */
+
+static ngx_int_t
+ngx_http_inference_first_text(ngx_http_inference_ctx_t *ctx,
+    ngx_chain_t **out)
+{
+    size_t  size;
+
+    size = NGX_HTTP_INFERENCE_FIRST_TEXT;
+
+    if (ctx->measured) {
+        size = (size_t) ngx_min(ctx->json_len,
+                                (uint64_t) NGX_HTTP_INFERENCE_MORE_TEXT);
+    }
+
+    if (ngx_http_inference_fill(ctx, size, out) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (ctx->text_done) {
+        return NGX_OK;
+    }
+
+    return ngx_http_inference_fill(ctx, NGX_HTTP_INFERENCE_MORE_TEXT,
+                                   &(*out)->next);
+}
+
+
+/* A new or drained buffer with the next JSON bytes; *cl may become NULL. */
+
+static ngx_int_t
+ngx_http_inference_fill(ngx_http_inference_ctx_t *ctx, size_t size,
+    ngx_chain_t **cl)
+{
+    size_t        written;
+    ngx_buf_t    *b;
+    inf_err_t    *err;
+    inf_codec_t   rc;
+    ngx_chain_t  *link;
+
+    link = ngx_chain_get_free_buf(ctx->request->pool, &ctx->free);
+
+    if (link == NULL) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
+    }
+
+    b = link->buf;
+
+    if (b->start == NULL) {
+        b->start = ngx_palloc(ctx->request->pool, size);
+        if (b->start == NULL) {
+            return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
+                                           "out of memory");
+        }
+
+        b->end = b->start + size;
+    }
+
+    b->pos = b->start;
+    b->last = b->start;
+    b->temporary = 1;
+    b->recycled = 0;
+    b->tag = (ngx_buf_tag_t) &ngx_http_inference_module;
+
+    for ( ;; ) {
+        written = 0;
+
+        rc = inf_response_fill(ctx->writer, b->last, b->end - b->last,
+                               &written, &err);
+        b->last += written;
+
+        if (rc == INF_CODEC_ERROR) {
+            return ngx_http_inference_fail_err(ctx, err);
+        }
+
+        if (rc == INF_CODEC_DONE) {
+            ctx->text_done = 1;
+            break;
+        }
+
+        if (b->last == b->end || written == 0) {
+            break;
+        }
+    }
+
+    if (b->last == b->pos) {
+        link->next = ctx->free;
+        ctx->free = link;
+        *cl = NULL;
+        return NGX_OK;
+    }
+
+    *cl = link;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_send_head(ngx_http_inference_ctx_t *ctx, ngx_chain_t *text)
+{
+    off_t                length;
+    u_char              *p;
+    uint64_t             binary;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+    binary = inf_response_binary_size(ctx->writer);
+    length = 0;
+
+    r->headers_out.status = NGX_HTTP_OK;
+    r->headers_out.content_length_n = -1;
+
+    if (ctx->measured) {
+        r->headers_out.content_length_n = ctx->json_len + binary;
+
+    } else if (ctx->text_done) {
+
+        for ( /* void */ ; text; text = text->next) {
+            length += ngx_buf_size(text->buf);
+        }
+
+        r->headers_out.content_length_n = length;
+    }
+
+    ngx_str_set(&r->headers_out.content_type, "application/json");
+
+    if (binary) {
+        ngx_str_set(&r->headers_out.content_type, "application/octet-stream");
+
+        p = ngx_pnalloc(r->pool, NGX_INT64_LEN + 1);
+        if (p == NULL) {
+            return NGX_ERROR;
+        }
+
+        *ngx_sprintf(p, "%uL", ctx->json_len) = '\0';
+
+        if (ngx_http_inference_add_header(r,
+                               "Inference-Header-Content-Length", (char *) p)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    r->headers_out.content_type_len = r->headers_out.content_type.len;
+    r->headers_out.content_type_lowcase = NULL;
+
+    return ngx_http_send_header(r);
+}
+
+
+/* The binary tensors behind the JSON, and the mark of the end. */
+
+static ngx_int_t
+ngx_http_inference_tensors(ngx_http_inference_ctx_t *ctx, ngx_chain_t **ll)
+{
+    uint32_t             i, n;
+    uint64_t             len;
+    ngx_buf_t           *b;
+    ngx_chain_t         *cl;
+    const void          *data;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+    n = inf_response_output_count(ctx->writer);
+
+    for (i = 0; i <= n; i++) {
+
+        if (i < n) {
+            if (inf_response_output(ctx->writer, i, &data, &len)
+                != INF_DELIVER_BINARY
+                || len == 0)
+            {
+                continue;
+            }
+        }
+
+        b = ngx_calloc_buf(r->pool);
+        cl = ngx_alloc_chain_link(r->pool);
+
+        if (b == NULL || cl == NULL) {
+            return NGX_ERROR;
+        }
+
+        if (i < n) {
+            b->memory = 1;
+            b->start = (u_char *) data;
+            b->pos = b->start;
+            b->last = b->pos + len;
+            b->end = b->last;
+
+        } else {
+            b->last_buf = (r == r->main) ? 1 : 0;
+            b->sync = !b->last_buf;
+            b->last_in_chain = 1;
+        }
+
+        cl->buf = b;
+        cl->next = NULL;
+
+        *ll = cl;
+        ll = &cl->next;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Fills and sends until the socket is full or the slice is over. */
+
+void
+ngx_http_inference_respond_more(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_chain_t         *out, **ll;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    for ( ;; ) {
+
+        if (ngx_http_inference_slice_over(ctx)) {
+            ngx_http_inference_yield(ctx);
+            return;
+        }
+
+        if (ctx->busy && (r->buffered || r->connection->buffered
+                          || r != r->connection->data))
+        {
+            if (ngx_http_inference_wait_writable(ctx) != NGX_OK) {
+                ngx_http_inference_finalize(ctx, NGX_ERROR);
+            }
+
+            return;
+        }
+
+        if (ngx_http_inference_fill(ctx, NGX_HTTP_INFERENCE_MORE_TEXT, &out)
+            != NGX_OK)
+        {
+            ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                          "inference response of model \"%V\" cut short: %V",
+                          &ctx->model, &ctx->error);
+            ngx_http_inference_finalize(ctx, NGX_ERROR);
+            return;
+        }
+
+        if (ctx->text_done) {
+
+            for (ll = &out; *ll; ll = &(*ll)->next) { /* void */ }
+
+            if (ngx_http_inference_tensors(ctx, ll) != NGX_OK) {
+                ngx_http_inference_finalize(ctx, NGX_ERROR);
+                return;
+            }
+
+            ngx_http_inference_finalize(ctx, ngx_http_output_filter(r, out));
+            return;
+        }
+
+        if (ngx_http_inference_output(ctx, out) != NGX_OK) {
+            return;
+        }
+    }
+}
+
+
+/* NGX_OK, or NGX_ERROR after the request was finalized. */
+
+static ngx_int_t
+ngx_http_inference_output(ngx_http_inference_ctx_t *ctx, ngx_chain_t *out)
+{
+    ngx_int_t            rc;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    rc = ngx_http_output_filter(r, out);
+
+    ngx_chain_update_chains(r->pool, &ctx->free, &ctx->busy, &out,
+                            (ngx_buf_tag_t) &ngx_http_inference_module);
+
+    if (rc == NGX_ERROR) {
+        ngx_http_inference_finalize(ctx, NGX_ERROR);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_inference_write_handler(ngx_http_request_t *r)
+{
+    ngx_event_t               *wev;
+    ngx_http_inference_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_inference_module);
+    wev = r->connection->write;
+
+    if (wev->timedout) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, NGX_ETIMEDOUT,
+                      "client timed out");
+        r->connection->timedout = 1;
+        ngx_http_inference_finalize(ctx, NGX_HTTP_REQUEST_TIME_OUT);
+        return;
+    }
+
+    if (wev->delayed) {
+        if (ngx_http_inference_wait_writable(ctx) != NGX_OK) {
+            ngx_http_inference_finalize(ctx, NGX_ERROR);
+        }
+
+        return;
+    }
+
+    ngx_http_inference_slice(ctx);
+
+    if (ngx_http_inference_output(ctx, NULL) == NGX_OK) {
+        ngx_http_inference_respond_more(ctx);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_inference_wait_writable(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_event_t               *wev;
+    ngx_http_request_t        *r;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    r = ctx->request;
+    wev = r->connection->write;
+
+    if (r != r->connection->data) {
+        /* its turn comes with the parent */
+        return NGX_OK;
+    }
+
+    clcf = ngx_http_get_module_loc_conf(r->main, ngx_http_core_module);
+
+    if (!wev->delayed) {
+        ngx_add_timer(wev, clcf->send_timeout);
+    }
+
+    return ngx_handle_write_event(wev, clcf->send_lowat);
+}

@@ -1,0 +1,171 @@
+/*
+ * ngx_http_inference_rest.c - answers of the core as REST bodies.  The JSON
+ *                             follows the messages' descriptors; an adapter
+ *                             stands where REST differs.
+ */
+
+#include "ngx_module/ngx_http_inference_request.h"
+
+#include "core/proto/config_json.h"
+#include "core/proto/message.h"
+#include "core/proto/message_json.h"
+
+#include "grpc_service.pb-c.h"
+
+
+static inf_err_t *ngx_http_inference_rest_live(const ProtobufCMessage *m,
+    inf_buf_t *out, ngx_uint_t *status);
+static inf_err_t *ngx_http_inference_rest_ready(const ProtobufCMessage *m,
+    inf_buf_t *out, ngx_uint_t *status);
+static inf_err_t *ngx_http_inference_rest_model_ready(
+    const ProtobufCMessage *m, inf_buf_t *out, ngx_uint_t *status);
+static inf_err_t *ngx_http_inference_rest_config(const ProtobufCMessage *m,
+    inf_buf_t *out, ngx_uint_t *status);
+static inf_err_t *ngx_http_inference_rest_plain(const ProtobufCMessage *m,
+    inf_buf_t *out, ngx_uint_t *status);
+
+
+typedef inf_err_t *(*ngx_http_inference_rest_pt)(const ProtobufCMessage *m,
+    inf_buf_t *out, ngx_uint_t *status);
+
+typedef struct {
+    ngx_http_inference_verb_e           verb;
+    const ProtobufCMessageDescriptor   *answer;
+    ngx_http_inference_rest_pt          write;
+} ngx_http_inference_rest_t;
+
+
+static const ngx_http_inference_rest_t  ngx_http_inference_rests[] = {
+
+    { NGX_HTTP_INFERENCE_SERVER_LIVE,
+      &inference__server_live_response__descriptor,
+      ngx_http_inference_rest_live },
+
+    { NGX_HTTP_INFERENCE_SERVER_READY,
+      &inference__server_ready_response__descriptor,
+      ngx_http_inference_rest_ready },
+
+    { NGX_HTTP_INFERENCE_MODEL_READY,
+      &inference__model_ready_response__descriptor,
+      ngx_http_inference_rest_model_ready },
+
+    { NGX_HTTP_INFERENCE_SERVER_METADATA,
+      &inference__server_metadata_response__descriptor,
+      ngx_http_inference_rest_plain },
+
+    { NGX_HTTP_INFERENCE_MODEL_METADATA,
+      &inference__model_metadata_response__descriptor,
+      ngx_http_inference_rest_plain },
+
+    { NGX_HTTP_INFERENCE_MODEL_CONFIG,
+      &inference__model_config_response__descriptor,
+      ngx_http_inference_rest_config },
+
+    { 0, NULL, NULL }
+};
+
+
+inf_err_t *
+ngx_http_inference_rest(ngx_http_inference_verb_e verb, inf_slice_t answer,
+    inf_buf_t *out, ngx_uint_t *status)
+{
+    inf_err_t                        *err;
+    ProtobufCMessage                 *m;
+    const ngx_http_inference_rest_t  *rest;
+
+    for (rest = ngx_http_inference_rests; rest->answer; rest++) {
+        if (rest->verb == verb) {
+            break;
+        }
+    }
+
+    if (rest->answer == NULL) {
+        return inf_err_new(INF_ERR_INTERNAL, "no REST form of endpoint %d",
+                           (int) verb);
+    }
+
+    err = inf_message_unpack(rest->answer, answer, &m);
+
+    if (err) {
+        err = inf_err_recode(err, INF_ERR_INTERNAL);
+        return inf_err_add(err, "the core's answer");
+    }
+
+    *status = NGX_HTTP_OK;
+
+    err = rest->write(m, out, status);
+
+    inf_message_free(m);
+
+    return err ? err : inf_buf_status(out);
+}
+
+
+static inf_err_t *
+ngx_http_inference_rest_live(const ProtobufCMessage *m, inf_buf_t *out,
+    ngx_uint_t *status)
+{
+    if (!((const Inference__ServerLiveResponse *) m)->live) {
+        *status = NGX_HTTP_BAD_REQUEST;
+    }
+
+    return NULL;
+}
+
+
+static inf_err_t *
+ngx_http_inference_rest_ready(const ProtobufCMessage *m, inf_buf_t *out,
+    ngx_uint_t *status)
+{
+    if (!((const Inference__ServerReadyResponse *) m)->ready) {
+        *status = NGX_HTTP_BAD_REQUEST;
+    }
+
+    return NULL;
+}
+
+
+static inf_err_t *
+ngx_http_inference_rest_model_ready(const ProtobufCMessage *m, inf_buf_t *out,
+    ngx_uint_t *status)
+{
+    if (((const Inference__ModelReadyResponse *) m)->ready) {
+        return NULL;
+    }
+
+    return inf_err_new(INF_ERR_INVALID_ARG, "Model version not ready");
+}
+
+
+/* The configuration alone, not the message around it. */
+
+static inf_err_t *
+ngx_http_inference_rest_config(const ProtobufCMessage *m, inf_buf_t *out,
+    ngx_uint_t *status)
+{
+    const Inference__ModelConfigResponse  *response;
+
+    response = (const Inference__ModelConfigResponse *) m;
+
+    if (response->config == NULL) {
+        return inf_err_new(INF_ERR_INTERNAL,
+                           "the core's answer holds no configuration");
+    }
+
+    return inf_model_config_to_json(response->config, out);
+}
+
+
+/* 64-bit integers are numbers in REST. */
+
+static inf_err_t *
+ngx_http_inference_rest_plain(const ProtobufCMessage *m, inf_buf_t *out,
+    ngx_uint_t *status)
+{
+    inf_json_options_t  options;
+
+    ngx_memzero(&options, sizeof(inf_json_options_t));
+    options.int64_numbers = 1;
+
+    return inf_message_to_json(m, &options, out);
+}

@@ -1,0 +1,337 @@
+/*
+ * ngx_http_inference_source.c - bodies that are here already: read by somebody
+ *                               else, in memory or in a file, or compressed.
+ *                               They are placed in slices.
+ */
+
+#include "ngx_module/ngx_http_inference_request.h"
+
+
+#define NGX_HTTP_INFERENCE_PIECE        ((size_t) 64 * 1024)
+#define NGX_HTTP_INFERENCE_COPY         ((size_t) 256 * 1024)
+
+
+static ngx_int_t ngx_http_inference_source_plain(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_source_file(ngx_http_inference_ctx_t *ctx,
+    ngx_buf_t *b);
+static ngx_int_t ngx_http_inference_source_packed(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_source_next(ngx_http_inference_ctx_t *ctx,
+    const u_char **p, size_t *n);
+static void ngx_http_inference_source_used(ngx_http_inference_ctx_t *ctx,
+    size_t n);
+static ngx_int_t ngx_http_inference_source_inflate(
+    ngx_http_inference_ctx_t *ctx, const u_char **p, size_t *n);
+
+
+ngx_int_t
+ngx_http_inference_source(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t                   rc;
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
+
+    if (body->ended) {
+        return NGX_OK;
+    }
+
+    rc = (body->inflate) ? ngx_http_inference_source_packed(ctx)
+                         : ngx_http_inference_source_plain(ctx);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (body->packed.region && !ngx_http_inference_hand_on_wanted(ctx)) {
+        ngx_http_inference_store_free(ctx, &body->packed);
+    }
+
+    return ngx_http_inference_place_end(ctx);
+}
+
+
+static ngx_int_t
+ngx_http_inference_source_plain(ngx_http_inference_ctx_t *ctx)
+{
+    off_t                       left;
+    size_t                      n;
+    ngx_buf_t                  *b;
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
+
+    while (body->in) {
+
+        if (ngx_http_inference_slice_over(ctx)) {
+            return NGX_AGAIN;
+        }
+
+        b = body->in->buf;
+        left = ngx_buf_size(b) - body->in_pos;
+
+        if (left == 0) {
+            body->in = body->in->next;
+            body->in_pos = 0;
+            continue;
+        }
+
+        if (!ngx_buf_in_memory(b)) {
+
+            if (ngx_http_inference_source_file(ctx, b) != NGX_OK) {
+                return NGX_ERROR;
+            }
+
+            continue;
+        }
+
+        n = (size_t) ngx_min(left, (off_t) NGX_HTTP_INFERENCE_COPY);
+
+        if (ngx_http_inference_place(ctx, b->pos + body->in_pos, n)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        body->in_pos += n;
+    }
+
+    return NGX_OK;
+}
+
+
+/* From the file to where the bytes belong. */
+
+static ngx_int_t
+ngx_http_inference_source_file(ngx_http_inference_ctx_t *ctx, ngx_buf_t *b)
+{
+    off_t     left;
+    size_t    room;
+    u_char   *dst;
+    ssize_t   n;
+
+    left = ngx_buf_size(b) - ctx->body.in_pos;
+
+    if (ngx_http_inference_place_window(ctx,
+                     (size_t) ngx_min(left, (off_t) NGX_HTTP_INFERENCE_COPY),
+                     &dst, &room)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    n = ngx_read_file(b->file, dst, room, b->file_pos + ctx->body.in_pos);
+
+    if (n == NGX_ERROR || n == 0) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
+                                       "cannot read the request body from "
+                                       "its file");
+    }
+
+    ctx->body.in_pos += n;
+
+    return ngx_http_inference_place_commit(ctx, n);
+}
+
+
+static ngx_int_t
+ngx_http_inference_source_packed(ngx_http_inference_ctx_t *ctx)
+{
+    size_t         n, left;
+    ngx_int_t      rc;
+    const u_char  *p;
+
+    n = 0;
+
+    for ( ;; ) {
+
+        if (ngx_http_inference_slice_over(ctx)) {
+            return NGX_AGAIN;
+        }
+
+        rc = ngx_http_inference_source_next(ctx, &p, &n);
+
+        if (rc == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+
+        if (rc == NGX_DONE) {
+
+            if (ctx->body.inflated) {
+                return NGX_OK;
+            }
+
+            return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                           "the %V request body is cut short",
+                                           &ctx->body.encoding);
+        }
+
+        left = n;
+
+        rc = ngx_http_inference_source_inflate(ctx, &p, &left);
+
+        if (rc == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+
+        ngx_http_inference_source_used(ctx, n - left);
+
+        if (rc == NGX_DONE) {
+            ctx->body.inflated = 1;
+        }
+    }
+}
+
+
+/* The next compressed bytes; NGX_DONE: there are no more. */
+
+static ngx_int_t
+ngx_http_inference_source_next(ngx_http_inference_ctx_t *ctx,
+    const u_char **p, size_t *n)
+{
+    off_t                       left;
+    ssize_t                     size;
+    ngx_buf_t                  *b;
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
+
+    if (!body->foreign) {
+        *p = body->packed.data + body->in_pos;
+        *n = (size_t) (body->packed.len - body->in_pos);
+
+        return *n ? NGX_OK : NGX_DONE;
+    }
+
+    while (body->in && ngx_buf_size(body->in->buf) == body->in_pos) {
+        body->in = body->in->next;
+        body->in_pos = 0;
+    }
+
+    if (body->in == NULL) {
+        return NGX_DONE;
+    }
+
+    b = body->in->buf;
+    left = ngx_buf_size(b) - body->in_pos;
+
+    if (ngx_buf_in_memory(b)) {
+        *p = b->pos + body->in_pos;
+        *n = (size_t) left;
+        return NGX_OK;
+    }
+
+    if (body->piece == NULL) {
+        body->piece = ngx_create_temp_buf(ctx->request->pool,
+                                          NGX_HTTP_INFERENCE_PIECE);
+        if (body->piece == NULL) {
+            return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
+                                           "out of memory");
+        }
+    }
+
+    size = ngx_read_file(b->file, body->piece->start,
+                  (size_t) ngx_min(left, (off_t) NGX_HTTP_INFERENCE_PIECE),
+                  b->file_pos + body->in_pos);
+
+    if (size == NGX_ERROR || size == 0) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
+                                       "cannot read the request body from "
+                                       "its file");
+    }
+
+    *p = body->piece->start;
+    *n = size;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_inference_source_used(ngx_http_inference_ctx_t *ctx, size_t n)
+{
+    ctx->body.in_pos += n;
+}
+
+
+/* Some of n bytes; NGX_DONE: the stream has ended. */
+
+static ngx_int_t
+ngx_http_inference_source_inflate(ngx_http_inference_ctx_t *ctx,
+    const u_char **p, size_t *n)
+{
+    off_t                           limit;
+    size_t                          room, left;
+    u_char                         *dst;
+    ngx_int_t                       rc;
+    const char                     *reason;
+    ngx_http_inference_body_t      *body;
+    ngx_http_inference_loc_conf_t  *ilcf;
+    u_char                          probe[1];
+
+    body = &ctx->body;
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    limit = ilcf->max_body ? ilcf->max_body : NGX_HTTP_INFERENCE_INFLATE_MAX;
+
+    if (body->place == NGX_HTTP_INFERENCE_END || body->plain == limit) {
+        /* only the end of the stream may come */
+        dst = probe;
+        room = 1;
+
+    } else if (ngx_http_inference_place_window(ctx,
+                         (size_t) ngx_min(limit - body->plain,
+                                          (off_t) NGX_HTTP_INFERENCE_PIECE),
+                         &dst, &room)
+               != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    left = room;
+
+    rc = ngx_http_inference_inflate(body->inflate, p, n,
+                                    &dst, &left, &reason);
+
+    if (rc == NGX_ERROR) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                       "cannot inflate the %V request body: "
+                                       "%s", &body->encoding, reason);
+    }
+
+    room -= left;
+
+    if (room == 0) {
+        return rc;
+    }
+
+    if (body->plain == limit) {
+
+        if (ilcf->max_body) {
+            return ngx_http_inference_fail_status(ctx,
+                            NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
+                            "the inflated request body is larger than "
+                            "inference_max_body of %O bytes", limit);
+        }
+
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                       "the inflated request body is larger "
+                                       "than %O bytes; inference_max_body "
+                                       "sets another limit", limit);
+    }
+
+    if (body->place == NGX_HTTP_INFERENCE_END) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                       "unexpected additional input data for "
+                                       "model '%V'", &ctx->model);
+    }
+
+    if (ngx_http_inference_place_commit(ctx, room) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return rc;
+}

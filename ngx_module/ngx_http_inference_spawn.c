@@ -1,0 +1,319 @@
+/*
+ * Starting a core, and clearing up behind one that died.
+ */
+
+#include "ngx_module/ngx_http_inference_supervisor.h"
+
+#include <dirent.h>
+#include <sys/syscall.h>
+
+
+#define NGX_HTTP_INFERENCE_HIGH_FD       64
+#define NGX_HTTP_INFERENCE_SHM_FOLDER    "/dev/shm"
+
+/* Linux 6.9; the C library does not know it yet */
+#ifndef PIDFD_SIGNAL_PROCESS_GROUP
+#define PIDFD_SIGNAL_PROCESS_GROUP       (1UL << 2)
+#endif
+
+
+static void ngx_http_inference_spawn_child(char *program, char **env,
+    ngx_fd_t *fds);
+static void ngx_http_inference_spawn_signals(void);
+static ngx_int_t ngx_http_inference_spawn_place(ngx_fd_t *fds);
+static void ngx_http_inference_spawn_close_from(int first);
+static ngx_int_t ngx_http_inference_spawn_lock(void);
+static ngx_uint_t ngx_http_inference_is_alive(ngx_pid_t pid);
+static void ngx_http_inference_kill_group(ngx_pid_t pid, int pidfd,
+    ngx_log_t *log);
+static void ngx_http_inference_remove_shm(ngx_pid_t pid, ngx_log_t *log);
+
+
+ngx_pid_t
+ngx_http_inference_spawn(ngx_str_t *program, ngx_log_t *log)
+{
+    char       **env;
+    u_char      *block;
+    ngx_fd_t     fds[NGX_HTTP_INFERENCE_CORE_FDS];
+    ngx_pid_t    pid;
+
+    env = ngx_http_inference_environment(&block, log);
+    if (env == NULL) {
+        ngx_log_error(NGX_LOG_ALERT, log, 0,
+                      "inference: no environment for the core");
+        return NGX_INVALID_PID;
+    }
+
+    fds[0] = -1;
+    fds[1] = ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_OUTPUT_CORE);
+    fds[2] = fds[1];
+    fds[NGX_HTTP_INFERENCE_CORE_FD_REGISTRATION] =
+        ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_REGISTRATION_CORE);
+    fds[NGX_HTTP_INFERENCE_CORE_FD_LEASE] =
+        ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_LEASE);
+    fds[NGX_HTTP_INFERENCE_CORE_FD_CONFIG] =
+        ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_CONFIG);
+    fds[NGX_HTTP_INFERENCE_CORE_FD_RECORDS] =
+        ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_RECORDS_CORE);
+    fds[NGX_HTTP_INFERENCE_CORE_FD_JOURNAL] =
+        ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_JOURNAL);
+    fds[NGX_HTTP_INFERENCE_CORE_FD_CRASH_PAGE] =
+        ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_CRASH_PAGE);
+
+    pid = fork();
+
+    if (pid == 0) {
+        ngx_http_inference_spawn_child((char *) program->data, env, fds);
+    }
+
+    if (pid == -1) {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
+                      "inference: fork() for the core failed");
+        pid = NGX_INVALID_PID;
+    }
+
+    ngx_free(env);
+    ngx_free(block);
+
+    return pid;
+}
+
+
+void
+ngx_http_inference_bury(ngx_pid_t pid, int pidfd, ngx_log_t *log)
+{
+    if (pidfd == -1 && ngx_http_inference_is_alive(pid)) {
+        return;
+    }
+
+    ngx_http_inference_kill_group(pid, pidfd, log);
+    ngx_http_inference_remove_shm(pid, log);
+}
+
+
+/*
+ * A number is not given away while a process group has it, so if it names a
+ * living process nothing of the core's group is left.
+ */
+
+static ngx_uint_t
+ngx_http_inference_is_alive(ngx_pid_t pid)
+{
+    char     path[sizeof("/proc//stat") + NGX_INT64_LEN], stat[256], *p;
+    int      fd;
+    ssize_t  n;
+
+    (void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+
+    fd = open(path, O_RDONLY|O_CLOEXEC);
+    if (fd == -1) {
+        return 0;
+    }
+
+    n = read(fd, stat, sizeof(stat) - 1);
+    (void) close(fd);
+
+    if (n <= 0) {
+        return 0;
+    }
+
+    /* "pid (name) state ...", and the name may hold anything */
+
+    stat[n] = '\0';
+    p = strrchr(stat, ')');
+
+    return p == NULL || p[1] == '\0' || p[2] != 'Z';
+}
+
+
+/* Never returns. */
+
+static void
+ngx_http_inference_spawn_child(char *program, char **env, ngx_fd_t *fds)
+{
+    int   n;
+    char *argv[3];
+    char  text[NGX_MAX_PATH + 128];
+
+    ngx_http_inference_spawn_signals();
+    (void) setsid();
+
+    if (ngx_http_inference_spawn_place(fds) != NGX_OK) {
+        _exit(126);
+    }
+
+    ngx_http_inference_spawn_close_from(NGX_HTTP_INFERENCE_CORE_FDS);
+
+    /*
+     * the core would take the lease itself: taken here, no second supervisor
+     * finds it free while the program loads
+     */
+
+    if (ngx_http_inference_spawn_lock() != NGX_OK) {
+        _exit(0);
+    }
+
+    argv[0] = (char *) "inference-core";
+    argv[1] = (char *) "--supervised";
+    argv[2] = NULL;
+
+    (void) execve(program, argv, env);
+
+    n = snprintf(text, sizeof(text), "Ecannot run \"%s\": %s", program,
+                 strerror(errno));
+
+    (void) send(NGX_HTTP_INFERENCE_CORE_FD_RECORDS, text,
+                ngx_min((size_t) n, sizeof(text) - 1),
+                MSG_DONTWAIT|MSG_NOSIGNAL);
+
+    _exit(127);
+}
+
+
+/* execve() resets handlers, but neither what is ignored nor the mask. */
+
+static void
+ngx_http_inference_spawn_signals(void)
+{
+    int       signo;
+    sigset_t  set;
+
+    for (signo = 1; signo < NSIG; signo++) {
+        (void) signal(signo, SIG_DFL);
+    }
+
+    sigemptyset(&set);
+    (void) sigprocmask(SIG_SETMASK, &set, NULL);
+}
+
+
+/* First out of the way of the low numbers, then to their places. */
+
+static ngx_int_t
+ngx_http_inference_spawn_place(ngx_fd_t *fds)
+{
+    int  i, high[NGX_HTTP_INFERENCE_CORE_FDS];
+
+    fds[0] = open("/dev/null", O_RDONLY);
+
+    for (i = 0; i < NGX_HTTP_INFERENCE_CORE_FDS; i++) {
+        high[i] = fcntl(fds[i], F_DUPFD, NGX_HTTP_INFERENCE_HIGH_FD);
+
+        if (high[i] == -1) {
+            return NGX_ERROR;
+        }
+    }
+
+    for (i = 0; i < NGX_HTTP_INFERENCE_CORE_FDS; i++) {
+        if (dup2(high[i], i) == -1) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_inference_spawn_close_from(int first)
+{
+    long  fd, last;
+
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, first, ~0U, 0) == 0) {
+        return;
+    }
+#endif
+
+    last = sysconf(_SC_OPEN_MAX);
+
+    for (fd = first; fd < last; fd++) {
+        (void) close((int) fd);
+    }
+}
+
+
+/* Survives execve(); goes with the process, or with any close of the file. */
+
+static ngx_int_t
+ngx_http_inference_spawn_lock(void)
+{
+    struct flock  fl;
+
+    ngx_memzero(&fl, sizeof(struct flock));
+    fl.l_type = F_WRLCK;
+    fl.l_whence = SEEK_SET;
+
+    if (fcntl(NGX_HTTP_INFERENCE_CORE_FD_LEASE, F_SETLK, &fl) == -1) {
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * The core leads a group, so this reaches the stubs that backends forked.  The
+ * pidfd names the group even when the number is another process's by now.
+ */
+
+static void
+ngx_http_inference_kill_group(ngx_pid_t pid, int pidfd, ngx_log_t *log)
+{
+#ifdef SYS_pidfd_send_signal
+    if (pidfd != -1
+        && syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL,
+                   PIDFD_SIGNAL_PROCESS_GROUP)
+           == 0)
+    {
+        return;
+    }
+
+    if (pidfd != -1 && ngx_errno == ESRCH) {
+        return;
+    }
+#endif
+
+    if (kill(-pid, SIGKILL) == -1 && ngx_errno != NGX_ESRCH) {
+        ngx_log_error(NGX_LOG_WARN, log, ngx_errno,
+                      "inference: cannot end the process group of core %P",
+                      pid);
+    }
+}
+
+
+static void
+ngx_http_inference_remove_shm(ngx_pid_t pid, ngx_log_t *log)
+{
+    DIR            *dir;
+    size_t          len;
+    u_char         *p, prefix[NGX_INT64_LEN
+                             + sizeof(NGX_HTTP_INFERENCE_SHM_PREFIX)];
+    struct dirent  *entry;
+
+    dir = opendir(NGX_HTTP_INFERENCE_SHM_FOLDER);
+    if (dir == NULL) {
+        return;
+    }
+
+    p = ngx_sprintf(prefix, NGX_HTTP_INFERENCE_SHM_PREFIX, pid);
+    len = (size_t) (p - prefix);
+
+    for ( ;; ) {
+        entry = readdir(dir);
+        if (entry == NULL) {
+            break;
+        }
+
+        if (ngx_strncmp(entry->d_name, prefix, len) == 0
+            && unlinkat(dirfd(dir), entry->d_name, 0) == -1
+            && ngx_errno != NGX_ENOENT)
+        {
+            ngx_log_error(NGX_LOG_WARN, log, ngx_errno,
+                          "inference: cannot remove \"%s\" of core %P from "
+                          NGX_HTTP_INFERENCE_SHM_FOLDER, entry->d_name, pid);
+        }
+    }
+
+    (void) closedir(dir);
+}

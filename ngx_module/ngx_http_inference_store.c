@@ -1,0 +1,105 @@
+/*
+ * ngx_http_inference_store.c - bytes in the request arena that grow.
+ */
+
+#include "ngx_module/ngx_http_inference_request.h"
+
+
+/* Small ones are charged at once, large ones as they fill. */
+
+ngx_int_t
+ngx_http_inference_store_open(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store, uint64_t size)
+{
+    if (ngx_http_inference_current(ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    store->region = (size <= NGX_HTTP_INFERENCE_STORE_SIZE)
+                    ? inf_client_alloc(ctx->client, size)
+                    : inf_client_reserve(ctx->client, size);
+
+    if (store->region == NULL) {
+        return ngx_http_inference_arena_full(ctx, size);
+    }
+
+    store->data = inf_client_data(ctx->client, store->region);
+    store->len = 0;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_inference_store_room(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store, size_t want, u_char **p, size_t *n)
+{
+    uint64_t  end, size;
+
+    if (store->region->size == store->len) {
+        size = ngx_max(store->len * 2, NGX_HTTP_INFERENCE_STORE_SIZE);
+
+        if (!inf_client_grow(ctx->client, &store->region, size, store->len)) {
+            return ngx_http_inference_arena_full(ctx, size);
+        }
+
+        store->data = inf_client_data(ctx->client, store->region);
+    }
+
+    end = ngx_min(store->len + want, store->region->size);
+
+    if (end > store->region->charged) {
+
+        size = ngx_min(ngx_align(end, NGX_HTTP_INFERENCE_STORE_SIZE),
+                       store->region->size);
+
+        if (!inf_client_charge(ctx->client, store->region, size)
+            && !inf_client_charge(ctx->client, store->region, end))
+        {
+            return ngx_http_inference_arena_full(ctx, end);
+        }
+    }
+
+    *p = store->data + store->len;
+    *n = (size_t) (end - store->len);
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_inference_store_free(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store)
+{
+    if (store->region) {
+        inf_client_free_region(ctx->client, store->region);
+    }
+
+    ngx_memzero(store, sizeof(ngx_http_inference_store_t));
+}
+
+
+ngx_int_t
+ngx_http_inference_arena_full(ngx_http_inference_ctx_t *ctx, uint64_t size)
+{
+    ngx_http_inference_main_conf_t  *imcf;
+
+    imcf = ngx_http_get_module_main_conf(ctx->request,
+                                         ngx_http_inference_module);
+
+    (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->arena_full, 1);
+
+    if (size > (uint64_t) imcf->arena) {
+        return ngx_http_inference_fail_status(ctx,
+                        NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
+                        "%uL bytes are more than inference_memory of %O bytes "
+                        "can hold", size, imcf->arena);
+    }
+
+    ctx->retry_after = 1;
+
+    return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
+                                   "no room for %uL bytes: inference_memory "
+                                   "of %O bytes is in use",
+                                   size, imcf->arena);
+}

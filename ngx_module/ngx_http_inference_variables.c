@@ -1,0 +1,280 @@
+/*
+ * ngx_http_inference_variables.c - what logs, limits and maps may know.
+ */
+
+#include "ngx_module/ngx_http_inference_request.h"
+
+
+typedef enum {
+    NGX_HTTP_INFERENCE_VAR_MODEL,
+    NGX_HTTP_INFERENCE_VAR_VERSION,
+    NGX_HTTP_INFERENCE_VAR_VERB,
+    NGX_HTTP_INFERENCE_VAR_REQUEST_ID,
+    NGX_HTTP_INFERENCE_VAR_SEQUENCE_ID,
+    NGX_HTTP_INFERENCE_VAR_STATUS,
+    NGX_HTTP_INFERENCE_VAR_TRIES,
+    NGX_HTTP_INFERENCE_VAR_QUEUE_TIME,
+    NGX_HTTP_INFERENCE_VAR_COMPUTE_TIME,
+    NGX_HTTP_INFERENCE_VAR_BATCH_SIZE,
+    NGX_HTTP_INFERENCE_VAR_BACKEND,
+    NGX_HTTP_INFERENCE_VAR_INSTANCE
+} ngx_http_inference_variable_e;
+
+
+static ngx_int_t ngx_http_inference_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_inference_variable_value(
+    ngx_http_inference_ctx_t *ctx, ngx_http_inference_variable_e which,
+    ngx_str_t *value);
+static ngx_int_t ngx_http_inference_variable_number(ngx_pool_t *pool,
+    uint64_t n, ngx_str_t *value);
+static ngx_int_t ngx_http_inference_variable_time(ngx_pool_t *pool,
+    uint64_t ns, ngx_str_t *value);
+static void ngx_http_inference_variable_text(inf_slice_t text,
+    ngx_str_t *value);
+
+
+static ngx_http_variable_t  ngx_http_inference_vars[] = {
+
+    { ngx_string("inference_model"), NULL, ngx_http_inference_variable,
+      NGX_HTTP_INFERENCE_VAR_MODEL, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("inference_version"), NULL, ngx_http_inference_variable,
+      NGX_HTTP_INFERENCE_VAR_VERSION, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("inference_verb"), NULL, ngx_http_inference_variable,
+      NGX_HTTP_INFERENCE_VAR_VERB, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("inference_request_id"), NULL, ngx_http_inference_variable,
+      NGX_HTTP_INFERENCE_VAR_REQUEST_ID, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("inference_sequence_id"), NULL, ngx_http_inference_variable,
+      NGX_HTTP_INFERENCE_VAR_SEQUENCE_ID, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("inference_status"), NULL, ngx_http_inference_variable,
+      NGX_HTTP_INFERENCE_VAR_STATUS, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("inference_tries"), NULL, ngx_http_inference_variable,
+      NGX_HTTP_INFERENCE_VAR_TRIES, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("inference_queue_time"), NULL, ngx_http_inference_variable,
+      NGX_HTTP_INFERENCE_VAR_QUEUE_TIME, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("inference_compute_time"), NULL, ngx_http_inference_variable,
+      NGX_HTTP_INFERENCE_VAR_COMPUTE_TIME, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("inference_batch_size"), NULL, ngx_http_inference_variable,
+      NGX_HTTP_INFERENCE_VAR_BATCH_SIZE, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("inference_backend"), NULL, ngx_http_inference_variable,
+      NGX_HTTP_INFERENCE_VAR_BACKEND, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("inference_instance"), NULL, ngx_http_inference_variable,
+      NGX_HTTP_INFERENCE_VAR_INSTANCE, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+      ngx_http_null_variable
+};
+
+
+ngx_int_t
+ngx_http_inference_add_variables(ngx_conf_t *cf)
+{
+    ngx_http_variable_t  *var, *v;
+
+    for (v = ngx_http_inference_vars; v->name.len; v++) {
+
+        var = ngx_http_add_variable(cf, &v->name, v->flags);
+        if (var == NULL) {
+            return NGX_ERROR;
+        }
+
+        var->get_handler = v->get_handler;
+        var->data = v->data;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_int_t                  rc;
+    ngx_str_t                  value;
+    ngx_http_inference_ctx_t  *ctx;
+
+    v->not_found = 1;
+
+    ctx = ngx_http_inference_ctx(r);
+
+    if (ctx == NULL) {
+        return NGX_OK;
+    }
+
+    rc = ngx_http_inference_variable_value(ctx, data, &value);
+
+    if (rc != NGX_OK) {
+        return (rc == NGX_DECLINED) ? NGX_OK : NGX_ERROR;
+    }
+
+    v->not_found = 0;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->len = value.len;
+    v->data = value.data;
+
+    return NGX_OK;
+}
+
+
+/* NGX_DECLINED: not known. */
+
+static ngx_int_t
+ngx_http_inference_variable_value(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_variable_e which, ngx_str_t *value)
+{
+    ngx_pool_t  *pool;
+
+    pool = ctx->request->pool;
+
+    ngx_str_null(value);
+
+    switch (which) {
+
+    case NGX_HTTP_INFERENCE_VAR_MODEL:
+        *value = ctx->model;
+        break;
+
+    case NGX_HTTP_INFERENCE_VAR_VERSION:
+
+        if (ctx->version >= 0) {
+            return ngx_http_inference_variable_number(pool, ctx->version,
+                                                      value);
+        }
+
+        break;
+
+    case NGX_HTTP_INFERENCE_VAR_VERB:
+
+        if (ctx->endpoint) {
+            *value = ctx->endpoint->name;
+        }
+
+        break;
+
+    case NGX_HTTP_INFERENCE_VAR_REQUEST_ID:
+        ngx_http_inference_variable_text(ctx->infer.id, value);
+        break;
+
+    case NGX_HTTP_INFERENCE_VAR_SEQUENCE_ID:
+
+        if (ctx->infer.correlation_id) {
+            return ngx_http_inference_variable_number(pool,
+                                                  ctx->infer.correlation_id,
+                                                  value);
+        }
+
+        ngx_http_inference_variable_text(ctx->infer.correlation_text, value);
+        break;
+
+    case NGX_HTTP_INFERENCE_VAR_STATUS:
+
+        if (ctx->failed) {
+            value->data = (u_char *) inf_err_code_string(ctx->code);
+            value->len = ngx_strlen(value->data);
+
+        } else if (ctx->replies) {
+            ngx_str_set(value, "OK");
+        }
+
+        break;
+
+    case NGX_HTTP_INFERENCE_VAR_TRIES:
+
+        if (ctx->epoch && (ctx->replies || ctx->ticket.submitted)) {
+            ngx_str_set(value, "1");
+        }
+
+        break;
+
+    case NGX_HTTP_INFERENCE_VAR_QUEUE_TIME:
+
+        if (ctx->executed) {
+            return ngx_http_inference_variable_time(pool, ctx->queue_ns,
+                                                    value);
+        }
+
+        break;
+
+    case NGX_HTTP_INFERENCE_VAR_COMPUTE_TIME:
+
+        if (ctx->executed) {
+            return ngx_http_inference_variable_time(pool, ctx->compute_ns,
+                                                    value);
+        }
+
+        break;
+
+    case NGX_HTTP_INFERENCE_VAR_BATCH_SIZE:
+
+        if (ctx->batch_size) {
+            return ngx_http_inference_variable_number(pool, ctx->batch_size,
+                                                      value);
+        }
+
+        break;
+
+    case NGX_HTTP_INFERENCE_VAR_BACKEND:
+        *value = ctx->backend;
+        break;
+
+    case NGX_HTTP_INFERENCE_VAR_INSTANCE:
+        *value = ctx->instance;
+        break;
+    }
+
+    return value->len ? NGX_OK : NGX_DECLINED;
+}
+
+
+static ngx_int_t
+ngx_http_inference_variable_number(ngx_pool_t *pool, uint64_t n,
+    ngx_str_t *value)
+{
+    value->data = ngx_pnalloc(pool, NGX_INT64_LEN + 1);
+    if (value->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    value->len = ngx_sprintf(value->data, "%uL", n) - value->data;
+
+    return NGX_OK;
+}
+
+
+/* Seconds with microseconds, like $request_time with milliseconds. */
+
+static ngx_int_t
+ngx_http_inference_variable_time(ngx_pool_t *pool, uint64_t ns,
+    ngx_str_t *value)
+{
+    value->data = ngx_pnalloc(pool, NGX_INT64_LEN + sizeof(".000000"));
+    if (value->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    value->len = ngx_sprintf(value->data, "%uL.%06uL", ns / 1000000000,
+                             ns / 1000 % 1000000)
+                 - value->data;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_inference_variable_text(inf_slice_t text, ngx_str_t *value)
+{
+    value->data = (u_char *) text.data;
+    value->len = text.len;
+}

@@ -1,0 +1,175 @@
+"""nginx -t names file, line and the offending value of a bad directive."""
+
+import pytest
+
+from lib.server import CONFIG, Server
+
+BAD_HTTP = [
+    # directive, what the message must hold
+    ("inference_env NOEQUALS;", ["NOEQUALS"]),
+    ("inference_env =value;", ["=value"]),
+    ('inference_env "BAD-NAME=1";', ["BAD-NAME"]),
+    ("inference_env A=1; inference_env A=2;", ["duplicate", "A"]),
+    ("inference_repository s3://bucket/x;", ["s3://bucket/x"]),
+    ("inference_backend_config onnxruntime nothing;",
+     ["nothing", "onnxruntime"]),
+    ("inference_backend_config onnxruntime =5;", ["=5"]),
+    ("inference_backend_config onnxruntime a=1 a=2;", ["duplicate", "a"]),
+    ("inference_backend_config onnxruntime;", ["inference_backend_config"]),
+    ("inference_memory 12q;", ["12q"]),
+    ("inference_memory 100;", ["100"]),
+    ("inference_memory 64m pinned=lots;", ["pinned=lots"]),
+    ("inference_memory 64m cuda=5;", ["cuda=5"]),
+    ("inference_memory 64m; inference_memory 64m;", ["duplicate"]),
+    ("inference_log loud;", ["loud"]),
+    ("inference_log info verbose=x;", ["verbose=x"]),
+    ("inference_log info 3;", ["3"]),
+    ("inference_log info; inference_log info;", ["duplicate"]),
+    ("inference_timeout soon;", ["inference_timeout"]),
+    ("inference_tries 0;", ["inference_tries"]),
+    ("inference_tries many;", ["inference_tries"]),
+    ("inference_max_body big;", ["inference_max_body"]),
+    ("inference_unheard_of on;", ["inference_unheard_of"]),
+]
+
+BAD_LOCATION = [
+    ("inference everything;", ["everything"]),
+    ("inference;", ["inference"]),
+    ("inference health health;", ["health"]),
+    ("inference metrics;", ["metrics"]),
+    ("inference repository;", ["repository"]),
+    ("inference_model;", ["inference_model"]),
+    ('inference_model "";', ["inference_model"]),
+    ("inference_model m zero;", ["zero"]),
+    ("inference_model m 0;", ["0"]),
+    ("inference_model m -1;", ["-1"]),
+    ("inference_model m 1 explain;", ["explain"]),
+    ("inference_model m generate;", ["generate"]),
+    ("inference_model a; inference_model b;", ["duplicate"]),
+    ("inference_timeout -5;", ["inference_timeout"]),
+]
+
+
+def check_refused(server, directive, words):
+    status, output = server.check_config()
+    assert status != 0, f"accepted: {directive}\n{output}"
+    text = server.conf.read_text(encoding="utf-8")
+    line = text[:text.rindex(directive)].count("\n") + 1
+    assert f"{server.conf}:{line}" in output, output
+    for word in words:
+        assert word in output, output
+
+
+@pytest.mark.parametrize("directive,words", BAD_HTTP,
+                         ids=[b[0] for b in BAD_HTTP])
+def test_bad_http_directive_is_refused(make_server, directive, words):
+    server = make_server(http="    " + directive, start=False)
+    check_refused(server, directive, words)
+
+
+@pytest.mark.parametrize("directive,words", BAD_LOCATION,
+                         ids=[b[0] for b in BAD_LOCATION])
+def test_bad_location_directive_is_refused(make_server, directive, words):
+    server = make_server(server=f"location /x {{ {directive} }}",
+                         start=False)
+    check_refused(server, directive, words)
+
+
+def test_unknown_variable_is_refused(make_server):
+    """nginx itself looks variables up, when the whole file has been read."""
+    server = make_server(
+        server="location /x { inference_model $undefined_variable; }",
+        start=False)
+    status, output = server.check_config()
+    assert status != 0
+    assert 'unknown "undefined_variable" variable' in output
+
+
+@pytest.mark.parametrize("value,words", [
+    ("/nonexistent/core", ["/nonexistent/core"]),
+    ("{core} drain=never", ["drain=never"]),
+    ("{core} spin=5", ["spin=5"]),
+    ("{core} spin=99999us", ["spin=99999us"]),
+    ("{core} colour=red", ["colour=red"]),
+])
+def test_bad_core_is_refused(make_server, value, words):
+    server = make_server(start=False)
+    directive = "inference_core " + value.format(core=server.fields["core"])
+    server.write_config(CONFIG.replace("inference_core {core}", directive))
+    check_refused(server, directive, words)
+
+
+@pytest.mark.parametrize("directive", [
+    "inference_core", "inference_env A=1", "inference_repository /x",
+    "inference_backends /x", "inference_log info", "inference_memory 64m"])
+def test_main_directive_is_not_allowed_in_a_location(make_server, directive):
+    server = make_server(server=f"location /x {{ {directive}; }}",
+                         start=False)
+    check_refused(server, directive, ["not allowed here"])
+
+
+GOOD = """
+    inference_env A=1;
+    inference_env "B=two words";
+    inference_backend_config onnxruntime default-max-batch-size=8 x=;
+    inference_memory 64m pinned=16m cuda=0:64m;
+    inference_log warn verbose=2;
+    inference_timeout 5s;
+    inference_tries 5;
+    inference_max_body 0;
+"""
+
+
+def test_every_directive_with_a_good_value_is_accepted(make_server):
+    server = make_server(start=False, http=GOOD, server="""
+        location /a { inference all; inference_timeout 100ms; }
+        location ~ ^/ask/(?<m>[a-z]+)$ { inference_model $m; }
+        location /b { inference_model m 2 infer; inference_tries 1; }
+        location /c { inference_model m$arg_v $arg_version; }
+    """)
+    status, output = server.check_config()
+    assert status == 0, output
+    assert "[emerg]" not in output
+
+
+def test_missing_repository_folder_is_a_warning_only(make_server):
+    server = make_server(
+        start=False, http="    inference_repository /nonexistent/models;")
+    status, output = server.check_config()
+    assert status == 0, output
+    assert "/nonexistent/models" in output
+
+
+def test_check_starts_nothing_and_leaves_nothing(make_server):
+    server = make_server(start=False)
+    status, output = server.check_config()
+    assert status == 0, output
+    assert server.cores() == []
+
+
+def test_configuration_without_inference_needs_no_core(make_server):
+    """The module is loaded, no location uses it: nginx as ever."""
+    server = make_server(config="""
+load_module {module};
+daemon off; worker_processes 1; user root; pid {prefix}/nginx.pid;
+error_log {prefix}/error.log info;
+events {{ }}
+http {{
+    access_log off;
+    client_body_temp_path {prefix}/temp/b; proxy_temp_path {prefix}/temp/p;
+    fastcgi_temp_path {prefix}/temp/f; uwsgi_temp_path {prefix}/temp/u;
+    scgi_temp_path {prefix}/temp/s;
+    server {{ listen 127.0.0.1:{port}; location / {{ return 200 ok; }} }}
+}}
+""", wait="")
+    assert server.wait_for("/")
+    assert server.cores() == []
+
+
+def test_server_is_a_server():
+    """The harness itself: a Server that was never started leaves nothing."""
+    server = Server()
+    try:
+        assert server.conf.is_file() and server.port > 0
+    finally:
+        server.kill()

@@ -1,0 +1,291 @@
+"""The onnxruntime backend, with models made here by the onnx package."""
+
+import concurrent.futures
+
+import ml_dtypes
+import numpy
+import onnx
+import pytest
+import tritonclient.http as client
+from onnx import TensorProto, helper
+
+from lib import models
+from lib.wire import tensor
+
+ELEM = {"BOOL": TensorProto.BOOL, "UINT8": TensorProto.UINT8,
+        "UINT16": TensorProto.UINT16, "UINT32": TensorProto.UINT32,
+        "UINT64": TensorProto.UINT64, "INT8": TensorProto.INT8,
+        "INT16": TensorProto.INT16, "INT32": TensorProto.INT32,
+        "INT64": TensorProto.INT64, "FP16": TensorProto.FLOAT16,
+        "BF16": TensorProto.BFLOAT16, "FP32": TensorProto.FLOAT,
+        "FP64": TensorProto.DOUBLE, "BYTES": TensorProto.STRING}
+
+
+def graph(nodes, inputs, outputs, initializers=()):
+    def value(name, datatype, shape):
+        return helper.make_tensor_value_info(name, ELEM[datatype], shape)
+
+    g = helper.make_graph(nodes, "g", [value(*i) for i in inputs],
+                          [value(*o) for o in outputs], list(initializers))
+    model = helper.make_model(
+        g, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(model)
+    return model.SerializeToString()
+
+
+def copy_model(datatype, shape=("n",)):
+    return graph([helper.make_node("Identity", ["X"], ["Y"])],
+                 [("X", datatype, shape)], [("Y", datatype, shape)])
+
+
+def add_model():
+    """SUM = LHS + RHS over [batch, 2], MASKED = RHS where MASK."""
+    return graph(
+        [helper.make_node("Add", ["LHS", "RHS"], ["SUM"]),
+         helper.make_node("Cast", ["MASK"], ["M"], to=TensorProto.FLOAT),
+         helper.make_node("Mul", ["RHS", "M"], ["MASKED"])],
+        [("LHS", "FP32", ["b", 2]), ("RHS", "FP32", ["b", 2]),
+         ("MASK", "BOOL", ["b", 2])],
+        [("SUM", "FP32", ["b", 2]), ("MASKED", "FP32", ["b", 2])])
+
+
+def write(repository, name, data, config=None, extra="", version=1):
+    if config is None:
+        config = f'name: "{name}"\nbackend: "onnxruntime"\n' + extra
+    return models.write_model(repository, name, config, (version,),
+                              {version: {"model.onnx": data}})
+
+
+def write_copy(repository, datatype, extra=""):
+    """A model without a batch dimension: the configuration says so."""
+    return write(repository, "copy", copy_model(datatype),
+                 extra="max_batch_size: 0\n"
+                 + models.io_block("input", [("X", datatype, [-1])])
+                 + models.io_block("output", [("Y", datatype, [-1])])
+                 + extra)
+
+
+@pytest.mark.parametrize("datatype", models.ALL_DATATYPES)
+def test_every_datatype(make_server, datatype):
+    server = make_server(lambda r: write_copy(r, datatype))
+    if datatype == "BYTES":
+        data = numpy.array([b"", b"one", "zwölf".encode()], numpy.object_)
+    elif datatype == "BF16":
+        data = numpy.array([1.0, -2.5, 128], ml_dtypes.bfloat16)
+    else:
+        plain = {"FP16": "float16", "FP32": "float32", "FP64": "float64",
+                 "BOOL": "bool"}.get(datatype, datatype.lower())
+        data = numpy.array([0, 1, 1, 0, 1], plain)
+    with client.InferenceServerClient(server.url) as c:
+        x = client.InferInput("X", list(data.shape), datatype)
+        x.set_data_from_numpy(data)
+        got = c.infer("copy", [x]).as_numpy("Y")
+        assert got.tolist() == data.tolist()
+
+
+def test_strings_with_special_content(make_server):
+    server = make_server(lambda r: write_copy(r, "BYTES"))
+    values = ["", "a", "x" * 100_000, "Ünï\u0000code"]
+    answer = server.infer("copy", {"inputs": [
+        tensor("X", "BYTES", [4], values)]})
+    assert answer.status == 200, answer
+    assert answer.json()["outputs"][0]["data"] == values
+
+
+def test_configuration_is_completed_from_the_model(make_server):
+    """No config.pbtxt at all: everything comes from model.onnx."""
+    server = make_server(lambda r: models.write_model(
+        r, "add", None, (1,), {1: {"model.onnx": add_model()}}))
+    config = server.get("/v2/models/add/config").json()
+    assert config["backend"] == "onnxruntime"
+    assert config["max_batch_size"] == 4            # the original's default
+    inputs = {i["name"]: (i["data_type"], i["dims"])
+              for i in config["input"]}
+    assert inputs == {"LHS": ("TYPE_FP32", [2]), "RHS": ("TYPE_FP32", [2]),
+                      "MASK": ("TYPE_BOOL", [2])}
+    metadata = server.get("/v2/models/add").json()
+    assert metadata["inputs"][0]["shape"] == [-1, 2]
+    check_add(server, 3)
+
+
+def test_default_max_batch_size_can_be_set(make_server):
+    server = make_server(
+        lambda r: write(r, "add", add_model()),
+        http="    inference_backend_config onnxruntime "
+             "default-max-batch-size=32;")
+    config = server.get("/v2/models/add/config").json()
+    assert config["max_batch_size"] == 32
+    check_add(server, 32)
+    assert server.infer("add", add_request(33)).status == 400
+
+
+def test_model_without_a_batch_dimension_is_not_batched(make_server):
+    server = make_server(lambda r: write(
+        r, "fixed", copy_model("FP32", (2, 3))))
+    config = server.get("/v2/models/fixed/config").json()
+    assert config["max_batch_size"] == 0
+    assert config["input"][0]["dims"] == [2, 3]
+    answer = server.infer("fixed", {"inputs": [
+        tensor("X", "FP32", [2, 3], [1, 2, 3, 4, 5, 6])]})
+    assert answer.json()["outputs"][0]["data"] == [1, 2, 3, 4, 5, 6]
+
+
+def add_request(rows, seed=0):
+    rng = numpy.random.default_rng(seed)
+    lhs = rng.integers(0, 100, rows * 2).astype(float).tolist()
+    rhs = rng.integers(0, 100, rows * 2).astype(float).tolist()
+    mask = rng.integers(0, 2, rows * 2).astype(bool).tolist()
+    return {"inputs": [tensor("LHS", "FP32", [rows, 2], lhs),
+                       tensor("RHS", "FP32", [rows, 2], rhs),
+                       tensor("MASK", "BOOL", [rows, 2], mask)]}
+
+
+def check_add(server, rows, seed=0):
+    request = add_request(rows, seed)
+    answer = server.infer("add", request)
+    assert answer.status == 200, answer
+    got = {o["name"]: o["data"] for o in answer.json()["outputs"]}
+    lhs, rhs, mask = (i["data"] for i in request["inputs"])
+    assert got["SUM"] == [a + b for a, b in zip(lhs, rhs)]
+    assert got["MASKED"] == [b if m else 0 for b, m in zip(rhs, mask)]
+
+
+@pytest.mark.parametrize("parameters", [
+    {}, {"intra_op_thread_count": "1", "inter_op_thread_count": "2",
+         "execution_mode": "1"}])
+def test_thread_parameters(make_server, parameters):
+    server = make_server(lambda r: write(
+        r, "add", add_model(), extra=models.parameter_block(parameters)))
+    check_add(server, 4)
+
+
+@pytest.mark.parametrize("level", [-1, 0, 1, 2])
+def test_graph_optimisation_level(make_server, level):
+    server = make_server(lambda r: write(
+        r, "add", add_model(),
+        extra=f"optimization {{ graph {{ level: {level} }} }}\n"))
+    check_add(server, 2)
+
+
+def test_several_instances_under_load(make_server):
+    server = make_server(lambda r: write(
+        r, "add", add_model(),
+        extra="max_batch_size: 8\ninstance_group [ { count: 3 "
+              "kind: KIND_CPU } ]\n"), workers=2)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda i: check_add(server, 1 + i % 8, i), range(200)))
+
+
+def test_requested_outputs_only(make_server):
+    server = make_server(lambda r: write(r, "add", add_model()))
+    answer = server.infer("add", dict(add_request(1),
+                                      outputs=[{"name": "MASKED"}]))
+    assert [o["name"] for o in answer.json()["outputs"]] == ["MASKED"]
+
+
+def test_binary_input_at_any_offset_of_the_body(make_server):
+    """Zero copy or not: a tensor may begin at any byte of the body."""
+    server = make_server(lambda r: write_copy(r, "FP64"))
+    data = numpy.arange(100, dtype=numpy.float64)
+    for pad in range(16):
+        answer = server.infer("copy", {
+            "id": "x" * pad,
+            "inputs": [tensor("X", "FP64", [100], binary_data_size=800)],
+            "parameters": {"binary_data_output": True}}, data.tobytes())
+        assert answer.status == 200, answer
+        assert answer.split()[1] == data.tobytes()
+
+
+def test_rejected_shape_does_not_reach_the_runtime(make_server):
+    server = make_server(lambda r: write(r, "add", add_model()))
+    request = add_request(1)
+    request["inputs"][0]["shape"] = [2, 1]
+    answer = server.infer("add", request)
+    assert answer.status == 400, answer
+    assert "LHS" in answer.error
+    check_add(server, 1)
+
+
+def test_error_inside_the_runtime_is_an_answer(make_server):
+    """MatMul of shapes that fit the configuration but not each other."""
+    data = graph([helper.make_node("MatMul", ["A", "B"], ["C"])],
+                 [("A", "FP32", ["m", "k"]), ("B", "FP32", ["l", "n"])],
+                 [("C", "FP32", ["m", "n"])])
+    server = make_server(lambda r: write(
+        r, "mul", data, extra="max_batch_size: 0\n"
+        + models.io_block("input", [("A", "FP32", [-1, -1]),
+                                    ("B", "FP32", [-1, -1])])
+        + models.io_block("output", [("C", "FP32", [-1, -1])])))
+    for _ in range(3):
+        answer = server.infer("mul", {"inputs": [
+            tensor("A", "FP32", [1, 2], [1, 2]),
+            tensor("B", "FP32", [3, 1], [1, 2, 3])]})
+        assert answer.status in (400, 500), answer
+        assert "MatMul" in answer.error or "dimension" in answer.error
+        answer = server.infer("mul", {"inputs": [
+            tensor("A", "FP32", [1, 2], [1, 2]),
+            tensor("B", "FP32", [2, 1], [3, 4])]})
+        assert answer.json()["outputs"][0]["data"] == [11]
+
+
+@pytest.mark.parametrize("case,words", [
+    ("rubbish", []), ("missing", ["model.onnx"]), ("type", ["LHS"]),
+    ("name", ["NOPE"]), ("dims", ["LHS"])])
+def test_model_that_cannot_be_loaded(make_server, case, words):
+    def fill(repository):
+        write(repository, "good", add_model())
+        data, extra = add_model(), ""
+        if case == "rubbish":
+            data = b"this is no model"
+        if case in ("type", "name", "dims"):
+            lhs = ("LHS", "FP32", [2])
+            if case == "type":
+                lhs = ("LHS", "INT64", [2])
+            elif case == "name":
+                lhs = ("NOPE", "FP32", [2])
+            elif case == "dims":
+                lhs = ("LHS", "FP32", [3])
+            extra = "max_batch_size: 4\n" + models.io_block(
+                "input", [lhs, ("RHS", "FP32", [2]), ("MASK", "BOOL", [2])]
+            ) + models.io_block("output", [("SUM", "FP32", [2])])
+        folder = write(repository, "bad", data, extra=extra)
+        if case == "missing":
+            (folder / "1/model.onnx").unlink()
+
+    server = make_server(fill, wait="live")
+    assert server.wait_for("/v2/models/good/ready")
+    server.wait_log(r"failed[^\n]*bad|bad[^\n]*(failed|unable|cannot)")
+    for word in words:
+        server.wait_log(word)
+    assert server.get("/v2/models/bad/ready").status in (404, 503)
+    assert server.get("/v2/health/ready").status == 400
+
+
+def test_gpu_instance_without_a_gpu_says_so(make_server):
+    def fill(repository):
+        write(repository, "good", add_model())
+        write(repository, "bad", add_model(),
+              extra="instance_group [ { count: 1 kind: KIND_GPU "
+                    "gpus: [ 0 ] } ]\n")
+
+    server = make_server(fill, wait="live")
+    assert server.wait_for("/v2/models/good/ready")
+    server.wait_log(r"(?i)bad[^\n]*gpu|gpu[^\n]*bad")
+    assert server.get("/v2/models/bad/ready").status in (404, 503)
+
+
+def test_default_model_filename(make_server):
+    server = make_server(lambda r: models.write_model(
+        r, "copy", 'backend: "onnxruntime"\n'
+        'default_model_filename: "net.onnx"\n', (1,),
+        {1: {"net.onnx": copy_model("INT32", (2,))}}))
+    answer = server.infer("copy", {"inputs": [
+        tensor("X", "INT32", [2], [1, 2])]})
+    assert answer.json()["outputs"][0]["data"] == [1, 2]
+
+
+def test_platform_instead_of_backend(make_server):
+    server = make_server(lambda r: write(
+        r, "copy", copy_model("INT32"), 'platform: "onnxruntime_onnx"\n'))
+    assert server.get("/v2/models/copy").json()["platform"] \
+        == "onnxruntime_onnx"

@@ -1,0 +1,249 @@
+"""The core, a worker or the supervisor is killed: what clients see."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from lib import backends, models, process
+from lib.load import Load
+from lib.server import SLOW, nap
+from lib.wire import tensor
+
+WORKER_KILLED = r"worker process \d+ exited on signal 9"
+HELPER_KILLED = r"process \d+ exited on signal 9"
+
+SMALL = {"inputs": [tensor("IN", "INT32", [2], [1, 2])]}
+
+
+def fill(repository):
+    models.standard_repository(repository)
+    models.identity(repository, "slow", [("IN", "INT32", [-1])], instances=2,
+                    parameters={"execute_delay_ms": "30"})
+
+
+def small(connection):
+    answer = connection.infer("id_int32", SMALL)
+    if answer.status == 200:
+        assert answer.json()["outputs"][0]["data"] == [1, 2]
+    return answer.status
+
+
+def slow(connection):
+    return connection.infer("slow", SMALL).status
+
+
+def large(size):
+    head = json.dumps({
+        "inputs": [tensor("IN", "UINT8", [size], binary_data_size=size)],
+        "parameters": {"binary_data_output": True}}).encode()
+    tail = os.urandom(size)
+
+    def once(connection):
+        answer = connection.infer("id_uint8", head, tail)
+        if answer.status == 200:
+            assert answer.split()[1] == tail
+        return answer.status
+
+    return once
+
+
+def kill_core(server):
+    core = server.core()
+    os.kill(core, signal.SIGKILL)
+    assert process.wait_until(
+        lambda: server.cores() and core not in server.cores(), 10 * SLOW)
+    return core
+
+
+@pytest.mark.parametrize("once,name", [
+    (small, "small"), (slow, "slow"), (large(300_000), "large")],
+    ids=["small", "slow", "large"])
+def test_killed_core_under_load(make_server, once, name):
+    server = make_server(fill, workers=2, allow_alarms=[HELPER_KILLED])
+    with Load(server.port, once) as load:
+        for _ in range(4):
+            load.wait_for_more(20, 30 * SLOW)
+            kill_core(server)
+            assert server.wait_for("/v2/health/ready")
+        load.wait_for_more(50, 30 * SLOW)
+    assert load.results["hung"] == 0, load.results
+    assert load.results["lost"] == 0, load.results
+    assert set(load.results) <= {200, 404, 503}, load.results
+    assert load.results[200] > 50
+    assert server.infer("id_int32", SMALL).status == 200
+
+
+def test_request_after_a_death_is_answered_without_retrying_long(make_server):
+    server = make_server(fill, allow_alarms=[HELPER_KILLED])
+    kill_core(server)
+    assert process.wait_until(
+        lambda: server.infer("id_int32", SMALL).status == 200, 10 * SLOW)
+
+
+def test_arena_is_empty_again_after_deaths(make_server):
+    """Bodies of nearly the whole arena fit again: nothing leaked."""
+    server = make_server(fill, http="    inference_memory 16m;",
+                         allow_alarms=[HELPER_KILLED])
+    body = large(3_000_000)
+    for _ in range(3):
+        with Load(server.port, body, count=3) as load:
+            load.wait_for_more(5, 30 * SLOW)
+            kill_core(server)
+            assert server.wait_for("/v2/health/ready")
+            load.wait_for_more(5, 30 * SLOW)
+        assert set(load.results) <= {200, 404, 503}, load.results
+    whole = large(12_000_000)
+    with server.wire() as connection:
+        for _ in range(5):
+            assert whole(connection) == 200
+
+
+def test_in_flight_requests_get_503_at_once(make_server):
+    def one_slow(repository):
+        models.identity(repository, "slow", [("IN", "INT32", [-1])],
+                        parameters={"execute_delay_ms": "20000"})
+
+    server = make_server(one_slow, allow_alarms=[HELPER_KILLED],
+                         http="    inference_tries 1;")
+    connections = [server.wire() for _ in range(5)]
+    for connection in connections:
+        body = json.dumps(SMALL).encode()
+        connection.send(b"POST /v2/models/slow/infer HTTP/1.1\r\nHost: x\r\n"
+                        b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    nap(0.5)
+    kill_core(server)
+    for connection in connections:
+        connection.socket.settimeout(8 * SLOW)
+        answer = connection.read()
+        assert answer.status == 503, answer
+        assert answer.error
+        assert connection.get("/v2/health/live").status in (200, 400)
+        connection.close()
+
+
+@pytest.mark.parametrize("word", ["initialize-crash", "instance-crash"])
+def test_backend_that_crashes_while_loading(make_server, word):
+    """Its model never gets ready; nginx lives and so does a good model."""
+    folder = backends.build("failing")
+
+    def with_crash(repository):
+        models.identity(repository, "good", [("IN", "INT32", [-1])])
+        models.identity(repository, "bad", [("IN", "INT32", [-1])],
+                        backend="failing", parameters={"fail": word})
+
+    server = make_server(with_crash, wait="",
+                         http=f"    inference_backends {folder};",
+                         allow_alarms=["exited on signal"])
+    assert server.wait_for("/v2/models/good/ready", 60)
+    assert process.wait_until(
+        lambda: server.infer("good", SMALL).status == 200, 30 * SLOW)
+    assert server.get("/v2/models/bad/ready").status in (404, 503)
+    server.wait_log("bad")
+    nap(2)                      # no endless circle of deaths
+    core = server.core()
+    nap(2)
+    assert server.core() == core
+    assert server.infer("good", SMALL).status == 200
+
+
+def test_backend_that_crashes_in_execute(make_server):
+    folder = backends.build("failing")
+
+    def with_crash(repository):
+        models.identity(repository, "good", [("IN", "INT32", [-1])])
+        models.identity(repository, "bad", [("IN", "INT32", [-1])],
+                        backend="failing",
+                        parameters={"fail": "execute-crash"})
+
+    server = make_server(with_crash, allow_alarms=["exited on signal"],
+                         http=f"    inference_backends {folder};")
+    for _ in range(2):
+        answer = server.infer("bad", SMALL)
+        assert answer.status == 503, answer
+        assert process.wait_until(
+            lambda: server.infer("good", SMALL).status == 200, 20 * SLOW)
+
+
+def test_killed_workers(make_server):
+    server = make_server(fill, workers=2, allow_alarms=[WORKER_KILLED])
+    core = server.core()
+    with Load(server.port, small) as load:
+        for _ in range(3):
+            load.wait_for_more(20, 30 * SLOW)
+            os.kill(server.workers()[0], signal.SIGKILL)
+        load.wait_for_more(100, 30 * SLOW)
+    assert load.results["hung"] == 0
+    assert set(load.results) <= {200, "lost"}
+    assert server.core() == core
+    assert server.infer("id_int32", SMALL).status == 200
+
+
+def test_killed_supervisor_adopts_the_core(make_server):
+    server = make_server(fill, allow_alarms=[HELPER_KILLED])
+    core = server.core()
+    helpers = server.supervisors()
+    assert helpers, "no helper process"
+    for pid in helpers:
+        os.kill(pid, signal.SIGKILL)
+    assert process.wait_until(
+        lambda: set(server.supervisors()) - set(helpers), 10 * SLOW)
+    nap(0.5)
+    assert server.core() == core
+    assert server.infer("id_int32", SMALL).status == 200
+    kill_core(server)           # and it watches: a new core comes
+    assert server.wait_for("/v2/health/ready")
+    assert server.infer("id_int32", SMALL).status == 200
+
+
+def test_killed_core_and_supervisor_together(make_server):
+    server = make_server(fill, allow_alarms=[HELPER_KILLED])
+    for _ in range(3):
+        core = server.core()
+        for pid in [*server.supervisors(), core]:
+            os.kill(pid, signal.SIGKILL)
+        assert process.wait_until(
+            lambda: len(server.cores()) == 1 and server.cores() != [core],
+            10 * SLOW)
+        assert server.wait_for("/v2/health/ready")
+        assert server.infer("id_int32", SMALL).status == 200
+
+
+def test_child_of_a_backend_does_not_hide_a_death(make_server):
+    """A backend's own child keeps inherited sockets open."""
+    folder = backends.build("spawner")
+
+    def with_child(repository):
+        models.identity(repository, "id_int32", [("IN", "INT32", [-1])])
+        models.write_model(
+            repository, "child",
+            'backend: "spawner"\n'
+            + models.io_block("input", [("IN", "INT32", [-1])])
+            + models.io_block("output", [("COUNT", "INT32", [1])]))
+
+    server = make_server(with_child, allow_alarms=[HELPER_KILLED],
+                         http=f"    inference_backends {folder};")
+    answer = server.infer("child", SMALL)
+    assert answer.status == 200, answer
+    # stdin, stdout, stderr and the folder that the shell lists
+    assert answer.json()["outputs"][0]["data"][0] <= 4
+    kill_core(server)
+    assert server.wait_for("/v2/health/ready")
+    assert server.infer("id_int32", SMALL).status == 200
+
+
+def test_killed_master_leaves_nothing(make_server):
+    """Orphan workers may go on serving; the core ends with the last one."""
+    server = make_server(fill, allow_alarms=["exited on signal"])
+    pids = server.processes() + server.cores()
+    workers = server.workers()
+    server.process.kill()
+    server.process.wait()
+    for pid in workers:
+        os.kill(pid, signal.SIGTERM)
+    try:
+        assert process.wait_until(
+            lambda: not [p for p in pids if process.alive(p)], 60 * SLOW)
+    finally:
+        server.kill()

@@ -1,0 +1,257 @@
+"""build/inference-server: tritonserver's command line, nginx underneath."""
+
+import os
+import pathlib
+import signal
+import subprocess
+
+import pytest
+
+from lib import models, process, wire
+from lib.server import (BACKENDS, BUILD, NGINX, SANITIZER, SLOW, free_port,
+                        sanitizer_runtime)
+from lib.wire import tensor
+
+PROGRAM = BUILD / "inference-server"
+
+
+@pytest.fixture
+def repository(tmp_path):
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    path = tmp_path / "models"
+    path.mkdir()
+    models.identity(path, "one", [("IN", "FP32", [-1])])
+    models.identity(path, "slow", [("IN", "FP32", [-1])],
+                    parameters={"execute_delay_ms": "1000"})
+    return path
+
+
+class Launcher:
+    def __init__(self, tmp_path, *arguments, env=None):
+        self.port = free_port()
+        self.tmp = tmp_path / "tmp"
+        self.tmp.mkdir(exist_ok=True)
+        self.log = tmp_path / "launcher.log"
+        environment = dict(os.environ, TMPDIR=str(self.tmp),
+                           INFERENCE_NGINX=NGINX, **(env or {}))
+        if SANITIZER == "asan":
+            environment["LD_PRELOAD"] = sanitizer_runtime("asan")
+            environment["ASAN_OPTIONS"] = "detect_leaks=0"
+        self.process = subprocess.Popen(
+            [PROGRAM, *arguments, f"--http-port={self.port}",
+             "--http-address", "127.0.0.1"], env=environment,
+            stdout=subprocess.DEVNULL, stderr=open(self.log, "wb"),
+            stdin=subprocess.DEVNULL)
+
+    def status(self, path):
+        try:
+            return wire.fetch(self.port, "GET", path).status
+        except OSError:
+            return 0
+
+    def wait_ready(self):
+        assert process.wait_until(
+            lambda: self.status("/v2/health/ready") == 200
+            or self.process.poll() is not None, 30 * SLOW)
+        assert self.process.poll() is None, self.log.read_text()
+
+    def ask(self, model="one"):
+        return wire.fetch(self.port, "POST", f"/v2/models/{model}/infer",
+                          b'{"inputs":[{"name":"IN","datatype":"FP32",'
+                          b'"shape":[1],"data":[2.5]}]}')
+
+    def tree(self):
+        return [self.process.pid] + process.descendants(self.process.pid)
+
+    def stop(self, name=signal.SIGTERM):
+        pids = self.tree()
+        self.process.send_signal(name)
+        status = self.process.wait(30 * SLOW)
+        assert process.wait_until(
+            lambda: not [p for p in pids if process.alive(p)], 10 * SLOW), \
+            "left running"
+        assert list(self.tmp.iterdir()) == [], "left files"
+        text = self.log.read_text(errors="replace")
+        for word in ("[alert]", "[emerg]", "Sanitizer"):
+            assert word not in text, text
+        return status
+
+
+@pytest.fixture
+def launch(tmp_path, repository):
+    made = []
+
+    def start(*arguments, **kw):
+        if not any("model-" in str(a) for a in arguments):
+            arguments = (f"--model-repository={repository}", *arguments)
+        launcher = Launcher(tmp_path, *arguments, **kw)
+        made.append(launcher)
+        launcher.wait_ready()
+        return launcher
+
+    yield start
+    for launcher in made:
+        if launcher.process.poll() is None:
+            launcher.stop()
+
+
+def refused(*arguments):
+    """Exit status 1 and the message of a command line that is wrong."""
+    done = subprocess.run([PROGRAM, *arguments], capture_output=True,
+                          text=True, timeout=30, check=False)
+    assert done.returncode == 1, done
+    return done.stderr
+
+
+def test_serves_and_stops_gracefully(launch):
+    launcher = launch()
+    answer = launcher.ask()
+    assert answer.status == 200, answer
+    assert answer.json()["outputs"][0]["data"] == [2.5]
+    assert launcher.stop() == 0
+
+
+@pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
+def test_request_in_flight_finishes(launch, name):
+    launcher = launch()
+    with wire.Wire(launcher.port, 20 * SLOW) as connection:
+        body = (b'{"inputs":[{"name":"IN","datatype":"FP32","shape":[1],'
+                b'"data":[2.5]}]}')
+        connection.send(wire.request_bytes(
+            "POST", "/v2/models/slow/infer", body))
+        process.wait_until(lambda: False, 0.3)
+        launcher.process.send_signal(name)
+        assert connection.read().status == 200
+    assert launcher.process.wait(30 * SLOW) == 0
+
+
+def test_both_spellings_of_a_value(launch, repository):
+    launcher = launch("--model-store", str(repository), "--log-verbose", "1",
+                      "--backend-directory", str(BACKENDS),
+                      "--model-control-mode=none", "--log-info=TRUE",
+                      "--exit-timeout-secs", "5", "--grpc-port=8001",
+                      "--metrics-port", "8002")
+    assert launcher.ask().status == 200
+    assert "gRPC is not served yet" in launcher.log.read_text()
+
+
+def test_several_repositories_and_relative_paths(launch, repository,
+                                                 tmp_path):
+    other = tmp_path / "other models"
+    other.mkdir()
+    models.identity(other, "two", [("IN", "FP32", [-1])])
+    relative = os.path.relpath(repository)
+    launcher = launch(f"--model-repository={relative}",
+                      f"--model-repository={other}")
+    assert launcher.ask("one").status == 200
+    assert launcher.ask("two").status == 200
+
+
+def test_backend_config(launch):
+    launcher = launch(
+        "--backend-config=onnxruntime,default-max-batch-size=8",
+        "--backend-config=default-max-batch-size=4")
+    assert launcher.ask().status == 200
+
+
+def test_reload_by_hangup(launch):
+    launcher = launch()
+    before = set(process.descendants(launcher.process.pid))
+    launcher.process.send_signal(signal.SIGHUP)
+    assert process.wait_until(
+        lambda: set(process.descendants(launcher.process.pid)) - before,
+        10 * SLOW)
+    assert launcher.ask().status == 200
+
+
+def test_killed_launcher_takes_nginx_with_it(launch):
+    launcher = launch()
+    pids = launcher.tree()
+    launcher.process.kill()
+    launcher.process.wait()
+    assert process.wait_until(
+        lambda: not [p for p in pids if process.alive(p)], 20 * SLOW)
+
+
+def test_port_in_use_is_a_failure(launch, tmp_path, repository):
+    first = launch()
+    done = subprocess.run(
+        [PROGRAM, "--model-repository", repository, "--http-port",
+         str(first.port), "--http-address=127.0.0.1"],
+        capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    assert str(first.port) in done.stderr
+
+
+@pytest.mark.parametrize("arguments,words", [
+    ([], ["--model-repository"]),
+    (["--help"], ["usage", "--model-repository", "--http-port"]),
+    (["--no-such-option=1"], ["--no-such-option"]),
+    (["--model-repositor=/x"], ["--model-repositor"]),
+    (["models"], ["models"]),
+    (["--http-port"], ["--http-port", "value"]),
+    (["--http-port=x"], ["--http-port", "x"]),
+    (["--http-port=0"], ["--http-port", "0"]),
+    (["--http-port=70000"], ["70000"]),
+    (["--http-port="], ["--http-port"]),
+    (["--log-info=perhaps"], ["--log-info", "perhaps"]),
+    (["--log-verbose=-1"], ["--log-verbose"]),
+    (["--model-repository="], ["--model-repository", "empty"]),
+    (["--model-repository=/x", "--model-control-mode=explicit"],
+     ["explicit", "not supported yet"]),
+    (["--model-repository=/x", "--model-control-mode=poll"],
+     ["poll", "not supported yet"]),
+    (["--model-repository=/x", "--model-control-mode=sometimes"],
+     ["sometimes"]),
+    (["--model-repository=/x", "--load-model=m"], ["--load-model",
+                                                   "not supported yet"]),
+    (["--model-repository=/x", "--trace-rate=5"], ["--trace-rate",
+                                                   "not supported yet"]),
+    (["--model-repository=/x", "--disable-auto-complete-config"],
+     ["not supported yet"]),
+    (["--model-repository=/x", "--backend-config=nothing"], ["nothing"]),
+    (["--model-repository=/x", "--http-address=a;b"], ["a;b"]),
+    (["--model-repository=/x\ny"], ["control character"]),
+])
+def test_wrong_command_line(arguments, words):
+    text = refused(*arguments)
+    for word in words:
+        assert word in text, text
+
+
+def test_install_and_run_from_there(tmp_path, repository):
+    """make install: the launcher finds its pieces under the prefix."""
+    from lib.server import ROOT
+    tmp_path.chmod(0o755)
+    prefix = tmp_path / "usr"
+    subprocess.run(["sh", "tools/install.sh", str(BUILD), str(prefix)],
+                   cwd=ROOT, check=True)
+    assert (prefix / "include/triton/core/tritonbackend.h").is_file()
+    port = free_port()
+    environment = dict(os.environ, INFERENCE_NGINX=NGINX)
+    if SANITIZER == "asan":
+        environment["LD_PRELOAD"] = sanitizer_runtime("asan")
+        environment["ASAN_OPTIONS"] = "detect_leaks=0"
+    server = subprocess.Popen(
+        [prefix / "bin/inference-server", "--model-repository", repository,
+         "--http-address=127.0.0.1", f"--http-port={port}"],
+        env=environment, stdin=subprocess.DEVNULL,
+        stderr=open(tmp_path / "log", "wb"))
+    try:
+        def ready():
+            try:
+                return wire.fetch(port, "GET",
+                                  "/v2/health/ready").status == 200
+            except OSError:
+                return False
+
+        assert process.wait_until(ready, 30 * SLOW), \
+            (tmp_path / "log").read_text()
+        with wire.Wire(port) as connection:
+            assert connection.infer("one", {"inputs": [
+                tensor("IN", "FP32", [1], [1])]}).status == 200
+    finally:
+        server.terminate()
+        assert server.wait(30 * SLOW) == 0
+    assert pathlib.Path(prefix).is_dir()

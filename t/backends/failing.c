@@ -1,0 +1,97 @@
+/*
+ * failing.c - a backend that goes wrong where it is told to.
+ *
+ * The model's parameter `fail` says where: its name is looked for in the
+ * model's configuration text, so that nothing of a JSON reader is needed.
+ *
+ *   initialize-error, initialize-crash, instance-error, instance-crash,
+ *   execute-crash, execute-error, execute-silent
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "triton/core/tritonbackend.h"
+
+static int
+told(TRITONBACKEND_Model *model, const char *word)
+{
+    TRITONSERVER_Message *message;
+    const char           *text;
+    size_t                size;
+
+    if (TRITONBACKEND_ModelConfig(model, 1, &message) != NULL) {
+        return 0;
+    }
+    TRITONSERVER_MessageSerializeToJson(message, &text, &size);
+
+    int hit = memmem(text, size, word, strlen(word)) != NULL;
+
+    TRITONSERVER_MessageDelete(message);
+    return hit;
+}
+
+static TRITONSERVER_Error *
+fail(TRITONBACKEND_Model *model, const char *error, const char *crash)
+{
+    if (told(model, crash)) {
+        abort();
+    }
+    if (told(model, error)) {
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL,
+                                     "failing on purpose: see parameters");
+    }
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
+{
+    return fail(model, "initialize-error", "initialize-crash");
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *instance)
+{
+    TRITONBACKEND_Model *model;
+    TRITONSERVER_Error  *err;
+
+    err = TRITONBACKEND_ModelInstanceModel(instance, &model);
+    return err != NULL ? err : fail(model, "instance-error",
+                                    "instance-crash");
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
+    TRITONBACKEND_Request **requests, const uint32_t count)
+{
+    TRITONBACKEND_Model *model;
+    TRITONSERVER_Error  *err;
+
+    err = TRITONBACKEND_ModelInstanceModel(instance, &model);
+    if (err == NULL) {
+        err = fail(model, "execute-error", "execute-crash");
+    }
+    if (err != NULL) {
+        return err;             /* the requests are still the core's */
+    }
+
+    int silent = told(model, "execute-silent");
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!silent) {
+            TRITONBACKEND_Response *response;
+
+            if (TRITONBACKEND_ResponseNew(&response, requests[i]) == NULL) {
+                err = TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE,
+                                            "closed for today");
+                TRITONBACKEND_ResponseSend(response,
+                    TRITONSERVER_RESPONSE_COMPLETE_FINAL, err);
+                TRITONSERVER_ErrorDelete(err);
+            }
+        }
+        TRITONBACKEND_RequestRelease(requests[i],
+                                     TRITONSERVER_REQUEST_RELEASE_ALL);
+    }
+    return NULL;
+}

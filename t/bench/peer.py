@@ -1,0 +1,84 @@
+"""The real peer: NVIDIA's tritonserver for CPU, from the wheel nvidia-pytriton.
+
+The wheel is unpacked, not installed: its Python side is of no use here.  It
+runs the same identity backend binary as ours (the C ABI is the same).
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+
+from lib import process, wire
+from lib.server import BACKENDS, ROOT, free_port
+
+WHEEL = "nvidia-pytriton==0.7.0"
+FOLDER = ROOT / "build" / "peer"
+
+
+def install():
+    """The server's program; fetched and unpacked on first use."""
+    program = FOLDER / "pytriton/tritonserver/bin/tritonserver"
+    if program.exists():
+        return program
+    download = FOLDER.with_name("peer.download")
+    shutil.rmtree(download, ignore_errors=True)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "download", "-q", "--no-deps",
+         "--only-binary=:all:", "--dest", str(download), WHEEL], check=True)
+    wheel = next(download.glob("*.whl"))
+    with zipfile.ZipFile(wheel) as z:
+        z.extractall(download / "unpacked")
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    (download / "unpacked").rename(FOLDER)
+    shutil.rmtree(download)
+    program.chmod(0o755)
+    return program
+
+
+class Peer:
+    """A running tritonserver with the same models and backends."""
+
+    def __init__(self, models, folder):
+        backends = folder / "peer-backends"
+        (backends / "identity").mkdir(parents=True)
+        shutil.copy(BACKENDS / "identity/libtriton_identity.so",
+                    backends / "identity")
+        self.port = free_port()
+        self.log = folder / "peer.log"
+        self.process = subprocess.Popen(
+            [str(install()), "--model-repository", str(models),
+             "--backend-directory", str(backends),
+             "--http-address", "127.0.0.1", "--http-port", str(self.port),
+             "--allow-grpc", "false", "--allow-metrics", "false"],
+            stdout=open(self.log, "wb"), stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL, start_new_session=True)
+        if not process.wait_until(self._ready, 60, 0.1):
+            self.stop()
+            raise RuntimeError("the peer did not start:\n"
+                               + self.log.read_text()[-3000:])
+
+    def _ready(self):
+        if self.process.poll() is not None:
+            return False
+        try:
+            return wire.fetch(self.port, "GET",
+                              "/v2/health/ready").status == 200
+        except OSError:
+            return False
+
+    def processes(self):
+        return [self.process.pid] + process.descendants(self.process.pid)
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                os.kill(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+        time.sleep(0.1)

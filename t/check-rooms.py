@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Checks that every #include goes the way design.md section 5 allows.
+
+A room of core may include core/include, itself and the rooms below it;
+ngx_module may include nginx, core/include, core/channel, core/proto and
+core/base; a backend core/include/triton, backends/common and itself; nobody
+includes t.
+A foreign library's header is included by the files of one room at most.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# Lowest first: a room may include those before it.
+ROOMS = ["base", "proto", "channel", "tensor", "model", "sched",
+         "repository", "abi", "service"]
+NGX_MODULE = ["include", "channel", "proto", "base"]
+
+# Who may include a foreign library's header (paths relative to the root).
+WRAPPED = {
+    r"jansson\.h": ["core/proto", "backends/common", "ngx_module"],
+    r"protobuf-c/.*|.*\.pb-c\.h": ["core", "ngx_module"],
+    r"cuda.*\.h": ["core/tensor", "backends/onnxruntime"],
+    r"onnxruntime.*\.h": ["backends/onnxruntime"],
+    r"ngx_.*\.h|nginx\.h": ["ngx_module"],
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
+
+
+def room_of(path):
+    """'core/sched/queue.c' -> ('core', 'sched'); others: (folder, name)."""
+    parts = path.split("/")
+    return parts[0], parts[1] if len(parts) > 2 else ""
+
+
+def target_of(source, name):
+    """The file of ours that an include names, from the root, or None."""
+    include = ROOT / "core" / "include"
+    for base in (ROOT, (ROOT / source).parent, include):
+        file = base / name
+        if file.is_file():
+            return str(file.resolve().relative_to(ROOT))
+    return None
+
+
+def complaint(source, target):
+    """Why source may not include target; None when it may."""
+    top, room = room_of(source)
+    to_top, to_room = room_of(target)
+
+    if to_top == "t" and top != "t":
+        return "nothing includes t"
+
+    if top == "core":
+        if to_top != "core":
+            return f"core may not include {to_top}"
+        if to_room in ("include", room):
+            return None
+        if room == "include":
+            return "core/include includes only itself"
+        if room not in ROOMS or to_room not in ROOMS:
+            return f"core/{to_room} is no room of design.md"
+        if ROOMS.index(to_room) > ROOMS.index(room):
+            return f"{to_room} lies above {room}"
+        return None
+
+    if top == "ngx_module":
+        if to_top == "ngx_module":
+            return None
+        if to_top == "core" and to_room in NGX_MODULE:
+            return None
+        return f"ngx_module may not include {to_top}/{to_room}"
+
+    if top == "backends":
+        if to_top == "backends" and to_room in ("common", room):
+            return None
+        if target.startswith("core/include/triton/"):
+            return None
+        return "a backend includes core/include/triton, common and itself"
+
+    return None
+
+
+def foreign_complaint(source, name):
+    for pattern, allowed in WRAPPED.items():
+        if re.fullmatch(pattern, name.split("/")[-1]) \
+                or re.fullmatch(pattern, name):
+            if not any(source.startswith(a + "/") for a in allowed):
+                return f"{name} is wrapped by {', '.join(allowed)}"
+    return None
+
+
+def check(source):
+    found = []
+    text = (ROOT / source).read_text(encoding="utf-8", errors="replace")
+    for number, line in enumerate(text.splitlines(), 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        name = match.group(2)
+        target = target_of(source, name) if match.group(1) == '"' \
+            or name.startswith("triton/") else None
+        why = complaint(source, target) if target \
+            else foreign_complaint(source, name)
+        if why:
+            found.append(f"{source}:{number}: {name}: {why}")
+    return found
+
+
+def main():
+    sources = sorted(
+        str(p.relative_to(ROOT))
+        for top in ("core", "ngx_module", "backends")
+        for p in (ROOT / top).rglob("*")
+        if p.suffix in (".c", ".h", ".cc"))
+    if not sources:
+        print("rooms: no sources found", file=sys.stderr)
+        return 1
+    found = [line for source in sources for line in check(source)]
+    for line in found:
+        print(line, file=sys.stderr)
+    print(f"rooms: {len(sources)} files, {len(found)} wrong includes")
+    return 1 if found else 0
+
+
+sys.exit(main())

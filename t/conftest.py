@@ -1,0 +1,110 @@
+"""Fixtures of every black-box test, and the list of expected skips."""
+
+import os
+import pathlib
+import shutil
+
+import pytest
+
+from lib import models, process
+from lib.server import BUILD, SANITIZER, Server
+from lib.upstream import Upstream
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def pytest_configure(config):
+    process.become_subreaper()
+
+
+@pytest.fixture(scope="module")
+def server():
+    """One server with models.standard_repository, for a whole file."""
+    with Server(models.standard_repository, workers=2,
+                http="    inference_max_body 256m;") as s:
+        yield s
+
+
+@pytest.fixture
+def make_server():
+    """A function that starts servers which end with the test."""
+    made = []
+
+    def make(*arguments, start=True, wait="ready", **kw):
+        s = Server(*arguments, **kw)
+        made.append(s)
+        return s.start(wait) if start else s
+
+    yield make
+    failures = []
+    for s in made:
+        if s.process is None:
+            shutil.rmtree(s.prefix, ignore_errors=True)
+            continue
+        try:
+            s.stop()
+        except AssertionError as e:
+            failures.append(str(e))
+    assert not failures, "\n\n".join(failures)
+
+
+@pytest.fixture
+def upstream():
+    with Upstream() as u:
+        yield u
+
+
+@pytest.fixture(autouse=True)
+def quiet_log():
+    """The test that makes a server complain is the test that fails."""
+    yield
+    for s in Server.running:
+        s.check_log()
+
+
+# ---- skipped tests: only those in expected-skips.txt, and those must be
+
+def _expected_skips():
+    expected = {}
+    for line in (HERE / "expected-skips.txt").read_text().splitlines():
+        line = line.split("#")[0].strip()
+        if line:
+            build, test, reason = (p.strip() for p in line.split("|"))
+            if build in ("any", SANITIZER or "plain"):
+                expected[test] = reason
+    return expected
+
+
+class Skips:
+    def __init__(self):
+        self.skipped, self.run = set(), set()
+
+    def note(self, report):
+        name = report.nodeid.removeprefix("t/")
+        if report.skipped:
+            self.skipped.add(name)
+        elif report.when == "call":
+            self.run.add(name)
+
+
+SKIPS = Skips()
+
+
+def pytest_runtest_logreport(report):
+    SKIPS.note(report)
+
+
+def pytest_terminal_summary(terminalreporter):
+    expected = _expected_skips()
+    for test in sorted(SKIPS.skipped - set(expected)):
+        terminalreporter.write_line(f"skipped but not expected: {test}")
+    for test in sorted(SKIPS.run & set(expected)):
+        terminalreporter.write_line(f"expected to be skipped, but ran: {test}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session, exitstatus):
+    expected = _expected_skips()
+    wrong = (SKIPS.skipped - set(expected)) | (SKIPS.run & set(expected))
+    if wrong and exitstatus == 0:
+        session.exitstatus = 1

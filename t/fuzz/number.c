@@ -1,0 +1,103 @@
+/*
+ * number.c - any text as a number, against the C library; any bits as a
+ *            number, written and read back.
+ */
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/proto/number.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+expect(int condition)
+{
+    if (!condition) {
+        abort();
+    }
+}
+
+static void
+read_text(const char *text, size_t len)
+{
+    inf_number_t n;
+    size_t used = inf_number_read(text, text + len, &n);
+
+    expect(used <= len);
+    if (used == 0) {
+        return;
+    }
+
+    char *copy = malloc(used + 1);
+    expect(copy != NULL);
+    memcpy(copy, text, used);
+    copy[used] = '\0';
+
+    double d = inf_number_double(&n);
+    double want_d = strtod(copy, NULL);
+    float f = inf_number_float(&n);
+    float want_f = strtof(copy, NULL);
+    expect(memcmp(&d, &want_d, sizeof(d)) == 0);
+    expect(memcmp(&f, &want_f, sizeof(f)) == 0);
+
+    int64_t s;
+    uint64_t u;
+    if (inf_number_int64(&n, &s)) {
+        expect(s == strtoll(copy, NULL, 10));
+    }
+
+    if (inf_number_uint64(&n, &u)) {
+        expect(u == (n.negative ? 0 : strtoull(copy, NULL, 10)));
+    }
+
+    free(copy);
+}
+
+static void
+write_bits(uint64_t bits)
+{
+    char text[INF_NUMBER_MAX_TEXT];
+    inf_number_t n;
+    double d, d2;
+    float f, f2;
+
+    memcpy(&d, &bits, sizeof(d));
+    size_t len = inf_number_write_double(text, d);
+    expect(len != 0 && len <= sizeof(text));
+    if (isfinite(d)) {
+        expect(inf_number_read(text, text + len, &n) == len);
+        d2 = inf_number_double(&n);
+        expect(memcmp(&d, &d2, sizeof(d)) == 0);
+    }
+
+    memcpy(&f, &bits, sizeof(f));
+    len = inf_number_write_float(text, f);
+    expect(len != 0 && len <= sizeof(text));
+    if (isfinite(f)) {
+        expect(inf_number_read(text, text + len, &n) == len);
+        f2 = inf_number_float(&n);
+        expect(memcmp(&f, &f2, sizeof(f)) == 0);
+    }
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = malloc(size + (size == 0));
+
+    expect(text != NULL);
+    memcpy(text, data, size);
+    read_text(text, size);
+    free(text);
+
+    for (size_t i = 0; i + 8 <= size; i += 8) {
+        uint64_t bits;
+        memcpy(&bits, data + i, sizeof(bits));
+        write_bits(bits);
+    }
+
+    return 0;
+}

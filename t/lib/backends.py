@@ -1,0 +1,34 @@
+"""Builds the small C backends of t/backends on first use."""
+
+import pathlib
+import shutil
+import subprocess
+
+from lib.server import BACKENDS, BUILD, ROOT
+
+SOURCES = ROOT / "t" / "backends"
+
+
+def build(name, folder=None):
+    """libtriton_<name>.so in <folder>/<name>/; the folder of backends."""
+    folder = pathlib.Path(folder or BUILD / "t-backends")
+    library = folder / name / f"libtriton_{name}.so"
+    source = SOURCES / f"{name}.c"
+    if library.exists() and \
+            library.stat().st_mtime > source.stat().st_mtime:
+        return folder
+    library.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(
+        ["gcc", "-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-Werror",
+         "-D_GNU_SOURCE", "-shared", "-fPIC", "-I", ROOT / "core/include",
+         "-o", library, source], check=True)
+    return folder
+
+
+def copy_identity(folder, name="identity", library=None):
+    """Our identity backend under another name or in another folder."""
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(BACKENDS / "identity/libtriton_identity.so",
+                folder / (library or f"libtriton_{name}.so"))
+    return folder

@@ -1,0 +1,375 @@
+"""An nginx of our own with the module, and what it must leave behind.
+
+Server starts it in a folder of its own, waits until the models are ready and,
+in stop(), looks for everything that must not be there afterwards: alerts in
+the log, sanitizer reports, living processes, sockets, shared memory.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+
+from lib import process, wire
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("INF_BUILD", "build"))
+BUILD = BUILD if BUILD.is_absolute() else ROOT / BUILD
+NGINX = os.environ.get("INF_NGINX") or shutil.which("nginx") \
+    or "/usr/sbin/nginx"
+MODULE = pathlib.Path(os.environ.get(
+    "INF_MODULE", BUILD / "ngx_http_inference_module.so"))
+CORE = BUILD / "inference-core"
+BACKENDS = BUILD / "backends"
+
+SANITIZER = {"build-asan": "asan", "build-tsan": "tsan"}.get(BUILD.name, "")
+SLOW = {"asan": 4, "tsan": 8}.get(SANITIZER, 1)     # times are multiplied
+
+ALARM = re.compile(r"\[(alert|emerg|crit)\]")
+SANITIZER_LINE = re.compile(
+    r"(Address|Leak|Thread|UndefinedBehavior)Sanitizer|runtime error:")
+
+CONFIG = """\
+load_module {module};
+daemon off;
+master_process on;
+worker_processes {workers};
+user {user};
+pid {prefix}/nginx.pid;
+error_log {prefix}/error.log {log_level};
+{main}
+events {{ worker_connections {connections}; }}
+http {{
+    access_log {access_log};
+    client_body_temp_path {prefix}/temp/body;
+    proxy_temp_path {prefix}/temp/proxy;
+    fastcgi_temp_path {prefix}/temp/fastcgi;
+    uwsgi_temp_path {prefix}/temp/uwsgi;
+    scgi_temp_path {prefix}/temp/scgi;
+    inference_core {core};
+    inference_repository {models};
+    inference_backends {backends};
+{environment}{http}
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{ inference {parts}; }}
+{server}
+    }}
+}}
+"""
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def sanitizer_runtime(name):
+    out = subprocess.run(["gcc", f"-print-file-name=lib{name}.so"],
+                         capture_output=True, text=True, check=True)
+    return os.path.realpath(out.stdout.strip())
+
+
+def shm_names():
+    return set(os.listdir("/dev/shm"))
+
+
+class Server:
+    running = []        # every server that was started and not yet stopped
+
+    def __init__(self, models=None, *, workers=1, user="root",
+                 log_level="info", connections=512, main="", http="",
+                 server="", parts="health metadata config infer", env=None,
+                 core=CORE, backends=BACKENDS, access_log="off",
+                 inference_env=(), allow_alarms=(), config=None):
+        """models: a function that fills a repository folder, or a folder.
+
+        config: a whole nginx.conf instead (same {fields} in CONFIG's braces).
+        """
+        self.id = uuid.uuid4().hex[:12]
+        self.prefix = pathlib.Path(tempfile.mkdtemp(prefix="inf-t-"))
+        self.prefix.chmod(0o755)
+        (self.prefix / "temp").mkdir()
+        self.models = self.prefix / "models"
+        if models is None or callable(models):
+            self.models.mkdir()
+            if models:
+                models(self.models)
+        else:
+            self.models = pathlib.Path(models)
+        self.port = free_port()
+        self.log = self.prefix / "error.log"
+        self.conf = self.prefix / "nginx.conf"
+        self.allow_alarms = [re.compile(a) for a in allow_alarms]
+        self.process = None
+        self.seen = 0           # bytes of the log already checked
+        self.shm = shm_names()
+        self.env = dict(os.environ, INF_TEST_SERVER=self.id, **(env or {}))
+        self._sanitize()
+        inference_env = list(inference_env) + self.core_env
+        self.fields = dict(
+            module=MODULE, workers=workers, user=user, prefix=self.prefix,
+            log_level=log_level, main=main, connections=connections,
+            access_log=access_log, core=core, models=self.models,
+            backends=backends, http=http, server=server, port=self.port,
+            parts=parts, environment="".join(
+                f"    inference_env {e};\n" for e in inference_env))
+        self.write_config(config or CONFIG)
+
+    def write_config(self, template=CONFIG, **changes):
+        self.fields.update(changes)
+        self.conf.write_text(template.format(**self.fields),
+                             encoding="utf-8")
+
+    def _sanitize(self):
+        self.core_env = []
+        if SANITIZER == "asan":
+            preload = sanitizer_runtime("asan")
+            log = self.prefix / "asan"
+            self.env["LD_PRELOAD"] = " ".join(
+                filter(None, [preload, self.env.get("LD_PRELOAD")]))
+            self.env["ASAN_OPTIONS"] = (
+                f"detect_leaks=0:log_path={log}:"
+                "detect_odr_violation=0:abort_on_error=0")
+            # nginx frees little at exit; the core must free everything.
+            self.core_env = [
+                '"ASAN_OPTIONS=detect_leaks=1:'
+                f'log_path={log}:detect_odr_violation=0"',
+                f'"LSAN_OPTIONS=suppressions={ROOT}/t/lib/lsan.supp:'
+                'print_suppressions=0"']
+            self.env["UBSAN_OPTIONS"] = f"print_stacktrace=1:log_path={log}"
+        elif SANITIZER == "tsan":
+            log = self.prefix / "tsan"
+            self.core_env = [
+                f'"TSAN_OPTIONS=log_path={log}:'
+                f'suppressions={ROOT}/t/lib/tsan.supp"']
+
+    # ---- life
+
+    def command(self, *arguments):
+        return [NGINX, "-p", str(self.prefix), "-c", str(self.conf),
+                *arguments]
+
+    def check_config(self):
+        """nginx -t: (exit status, output)."""
+        done = subprocess.run(
+            self.command("-t", "-e", str(self.log)), env=self.env,
+            capture_output=True, text=True, timeout=60 * SLOW, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    def start(self, wait="ready", seconds=30):
+        """wait: "ready" (all models), "live", or "" (only for the master)."""
+        self.process = subprocess.Popen(
+            self.command("-e", str(self.log)), env=self.env,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=open(self.prefix / "stderr", "wb"),
+            start_new_session=True)
+        Server.running.append(self)
+        process.wait_until(lambda: (self.prefix / "nginx.pid").exists()
+                           or self.process.poll() is not None, 20 * SLOW)
+        if wait and not self.wait_for(f"/v2/health/{wait}", seconds):
+            text = self.log_text()[-6000:] + self.stderr_text()
+            self.kill()
+            raise AssertionError(
+                f"server was not {wait} in {seconds * SLOW} s\n{text}")
+        return self
+
+    def wait_for(self, path, seconds=30, status=200):
+        return process.wait_until(
+            lambda: self.status(path) == status
+            or self.process.poll() is not None, seconds * SLOW, 0.02) \
+            and self.process.poll() is None
+
+    def status(self, path):
+        """Status of a GET; 0 when there was no answer."""
+        try:
+            return wire.fetch(self.port, "GET", path).status
+        except (OSError, ValueError):
+            return 0
+
+    def signal(self, name):
+        self.process.send_signal(getattr(signal, "SIG" + name))
+
+    def stop(self, name="QUIT", check=True, seconds=20):
+        """Ends the server; with check, fails if anything was left."""
+        if self.process is None:
+            return
+        pids = self.processes()
+        if self.process.poll() is None:
+            self.signal(name)
+        try:
+            status = self.process.wait(seconds * SLOW)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(
+                f"nginx did not end {seconds * SLOW} s after SIG{name}:\n"
+                + self.log_text()[-4000:]) from None
+        Server.running.remove(self)
+        self.process = None
+        try:
+            if check:
+                assert status == 0, f"nginx exit status {status}\n" \
+                    + self.log_text()[-4000:]
+                self.check_left(pids)
+                self.check_log()
+        finally:
+            self._end_leaked()
+            if not os.environ.get("INF_KEEP"):
+                shutil.rmtree(self.prefix, ignore_errors=True)
+
+    def kill(self):
+        """Ends everything of this server at once."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self._end_leaked()
+        if self in Server.running:
+            Server.running.remove(self)
+        self.process = None
+
+    def _mine(self):
+        """Living processes of this server, orphans included."""
+        return [p for p in process.descendants(os.getpid())
+                if process.environ(p).get("INF_TEST_SERVER") == self.id
+                or str(self.prefix) in process.cmdline(p)]
+
+    def _end_leaked(self):
+        for pid in self._mine():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        process.reap_orphans({s.process.pid for s in Server.running
+                              if s.process})
+
+    def __enter__(self):
+        return self if self.process else self.start()
+
+    def __exit__(self, kind, *_):
+        if self.process is None:
+            return
+        if kind:
+            self.kill()
+        else:
+            self.stop()
+
+    # ---- looking inside
+
+    def processes(self):
+        return [self.process.pid] + process.descendants(self.process.pid)
+
+    def cores(self):
+        """Pids of living cores of this server."""
+        mine = set(self._mine())
+        if self.process:
+            mine.update(process.descendants(self.process.pid))
+        result = []
+        for p in mine:
+            s = process.stat(p)
+            if s and s[0] == "inference-core" and s[1] not in "ZX":
+                result.append(p)
+        return sorted(result)
+
+    def core(self, seconds=10):
+        """The one core's pid."""
+        cores = process.wait_until(
+            lambda: len(c := self.cores()) == 1 and c, seconds * SLOW)
+        assert cores, f"cores: {self.cores()}"
+        return cores[0]
+
+    def titled(self, words):
+        """Pids below the master whose command line contains words."""
+        return [p for p in process.descendants(self.process.pid)
+                if words in process.cmdline(p)]
+
+    def workers(self):
+        return self.titled("worker process")
+
+    def supervisors(self):
+        return self.titled("nginx: ") and [
+            p for p in self.titled("nginx: ")
+            if "worker process" not in process.cmdline(p)]
+
+    def log_text(self):
+        try:
+            return self.log.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def stderr_text(self):
+        return (self.prefix / "stderr").read_text(
+            encoding="utf-8", errors="replace")
+
+    def wait_log(self, pattern, seconds=10):
+        """The first match of pattern in the log; fails when none comes."""
+        found = process.wait_until(
+            lambda: re.search(pattern, self.log_text()), seconds * SLOW)
+        assert found, f"no {pattern!r} in the log:\n{self.log_text()[-4000:]}"
+        return found
+
+    # ---- checks
+
+    def check_log(self):
+        """Fails on alarms and sanitizer reports new since the last call."""
+        text = self.log_text()
+        new, self.seen = text[self.seen:], len(text)
+        bad = [line for line in (new + self.stderr_text()).splitlines()
+               if SANITIZER_LINE.search(line)
+               or ALARM.search(line)
+               and not any(a.search(line) for a in self.allow_alarms)]
+        for kind in ("asan", "tsan"):
+            for report in self.prefix.glob(kind + ".*"):
+                bad.append(report.read_text(errors="replace")[:6000])
+                report.unlink()
+        assert not bad, "\n".join(bad)
+
+    def check_left(self, pids):
+        """Fails if a process, socket or shared memory of ours is left."""
+        left = process.wait_until(
+            lambda: not (self._mine()
+                         or [p for p in pids if process.alive(p)]),
+            10 * SLOW)
+        assert left, "left running: " + ", ".join(
+            f"{p} {process.cmdline(p)}" for p in
+            set(self._mine() + [p for p in pids if process.alive(p)]))
+        # names of a core hold its pid; others' servers may run beside us
+        cores = set(re.findall(r"\bcore (\d+) started", self.log_text()))
+        new = [n for n in shm_names() - self.shm
+               if cores & set(re.findall(r"\d+", n))]
+        assert not new, f"left in /dev/shm: {new}"
+        sockets = [p for p in self.prefix.rglob("*") if p.is_socket()]
+        assert not sockets, f"left sockets: {sockets}"
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            s.bind(("127.0.0.1", self.port))
+
+    # ---- requests
+
+    def wire(self, timeout=20.0):
+        return wire.Wire(self.port, timeout * SLOW)
+
+    def get(self, path, headers=None):
+        return wire.fetch(self.port, "GET", path, headers=headers)
+
+    def post(self, path, body, headers=None):
+        return wire.fetch(self.port, "POST", path, body, headers)
+
+    def infer(self, model, header, tail=b"", headers=None, version=""):
+        with self.wire() as connection:
+            return connection.infer(model, header, tail, headers, version)
+
+    @property
+    def url(self):
+        return f"127.0.0.1:{self.port}"
+
+
+def nap(seconds):
+    """For what cannot be waited for: that something does NOT happen."""
+    time.sleep(seconds)

@@ -1,0 +1,79 @@
+#!/bin/sh
+# run.sh - installs, builds and tests everything; one summary at the end.
+#
+#   sh t/run.sh [PYTEST-ARGUMENTS]
+#
+# INF_BUILD        build (default), build-asan or build-tsan
+# INF_FUZZ_SECONDS how long each fuzzer runs; unset: none
+
+set -u
+
+cd "$(dirname "$0")/.."
+PATH=$PATH:/usr/sbin:/sbin
+build=${INF_BUILD:-build}
+failed=
+summary=
+
+# step NAME COMMAND...: runs it and remembers how it ended
+step()
+{
+    name=$1
+    shift
+    echo "== $name"
+    began=$(date +%s)
+    if "$@"; then
+        result=ok
+    else
+        result=FAILED
+        failed="$failed $name"
+    fi
+    summary="$summary
+  $(printf '%-12s %-7s %4d s' "$name" "$result" $(($(date +%s) - began)))"
+}
+
+# must NAME COMMAND...: nothing after it makes sense when it fails
+must()
+{
+    step "$@"
+    [ -z "$failed" ] || finish
+}
+
+finish()
+{
+    echo
+    echo "== summary$summary"
+    if [ -n "$failed" ]; then
+        echo "FAILED:$failed"
+        exit 1
+    fi
+    echo "all passed"
+    exit 0
+}
+
+build_units()
+{
+    ninja -C "$build" -j "$(nproc)" unit > "$build/ninja-unit.log" 2>&1 \
+        || { cat "$build/ninja-unit.log"; return 1; }
+}
+
+run_units()
+{
+    ctest --test-dir "$build" --output-on-failure -j "$(nproc)" \
+        --no-tests=error
+}
+
+run_black_box()
+{
+    INF_BUILD="$build" build/venv/bin/python -m pytest -q t "$@"
+}
+
+must setup sh t/setup.sh
+must build sh tools/build.sh "$build"
+step rooms build/venv/bin/python t/check-rooms.py
+step unit-build build_units
+step unit run_units
+step black-box run_black_box "$@"
+if [ -n "${INF_FUZZ_SECONDS:-}" ]; then
+    step fuzz sh t/fuzz.sh
+fi
+finish

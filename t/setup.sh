@@ -1,0 +1,169 @@
+#!/bin/sh
+# setup.sh - installs what building and testing need.  Idempotent: a second
+# run ends at the stamp.  Debian packages come from the machine's own apt
+# sources, Python packages from PyPI into build/venv, ONNX Runtime's C headers
+# from the package of the next Debian (unpacked under build/deps, the system's
+# apt configuration is not touched).
+#
+#   sh t/setup.sh            build and test
+#   sh t/setup.sh fuzz       also clang, for the fuzzers
+#   sh t/setup.sh --print    the Debian packages, one a line
+
+set -eu
+
+cd "$(dirname "$0")/.."
+root=$(pwd)
+deps=$root/build/deps
+what=${1:-base}
+
+packages="ca-certificates gcc g++ make cmake ninja-build pkg-config
+    nginx nginx-dev
+    protobuf-c-compiler libprotobuf-c-dev libjansson-dev zlib1g-dev
+    libcmocka-dev libjemalloc2
+    python3 python3-venv curl wrk nghttp2-client procps"
+
+main()
+{
+    case $what in
+    base) ;;
+    fuzz) packages="$packages clang libclang-rt-14-dev" ;;
+    --print) printf '%s\n' $packages; exit 0 ;;
+    *) echo "setup.sh: unknown argument \"$what\"" >&2; exit 1 ;;
+    esac
+
+    stamp=$root/build/.setup-$what
+    key=$({ echo "$root"; cat t/setup.sh t/next-debian.sh t/requirements.txt; } | sha256sum)
+    if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$key" ]; then
+        exit 0
+    fi
+
+    mkdir -p "$deps"
+    install_packages
+    make_venv
+    lay_onnxruntime
+    echo "$key" > "$stamp"
+}
+
+# ---- Debian packages
+
+missing_packages()
+{
+    for p in $packages; do
+        case $(dpkg-query -W -f='${Status}' "$p" 2>/dev/null || true) in
+        *" ok installed") ;;
+        *) printf '%s ' "$p" ;;
+        esac
+    done
+}
+
+install_packages()
+{
+    missing=$(missing_packages)
+    if [ -z "$missing" ]; then
+        return
+    fi
+
+    sudo=
+    if [ "$(id -u)" != 0 ]; then
+        if ! command -v sudo > /dev/null; then
+            echo "setup.sh: as root, please: apt-get install $missing" >&2
+            exit 1
+        fi
+        sudo=sudo
+    fi
+
+    echo "setup: Debian packages: $missing"
+    keep_services_stopped
+    export DEBIAN_FRONTEND=noninteractive
+    $sudo apt-get -qq update
+    $sudo apt-get -qq install -y --no-install-recommends $missing \
+        < /dev/null > "$root/build/setup-apt.log" 2>&1 \
+        || { tail -30 "$root/build/setup-apt.log" >&2; exit 1; }
+    let_services_start
+}
+
+# The nginx package would start a server on port 80 while it is installed;
+# only its program is wanted here.
+keep_services_stopped()
+{
+    policy=/usr/sbin/policy-rc.d
+    if [ -e $policy ]; then
+        policy=
+        return
+    fi
+    trap let_services_start EXIT
+    printf '#!/bin/sh\nexit 101\n' | $sudo tee $policy > /dev/null
+    $sudo chmod 755 $policy
+}
+
+let_services_start()
+{
+    if [ -n "$policy" ]; then
+        $sudo rm -f "$policy"
+        policy=
+    fi
+}
+
+# ---- Python packages
+
+# Debian's own interpreter first: another python3 on the PATH may lack venv.
+find_python()
+{
+    for python in /usr/bin/python3 python3; do
+        if "$python" -c 'import venv, ensurepip' 2>/dev/null; then
+            return
+        fi
+    done
+    echo "setup.sh: no python3 with the venv module" >&2
+    exit 1
+}
+
+make_venv()
+{
+    find_python
+    venv=$root/build/venv
+    if ! "$venv/bin/python" -c 'import sys' 2>/dev/null; then
+        echo "setup: virtual environment build/venv"
+        rm -rf "$venv"
+        "$python" -m venv "$venv"
+    fi
+    "$venv/bin/python" -m pip install --disable-pip-version-check -q \
+        -r t/requirements.txt
+}
+
+# ---- ONNX Runtime: deps/onnxruntime/{include,lib}
+
+lay_onnxruntime()
+{
+    ort=$deps/onnxruntime
+    mkdir -p "$ort/lib"
+
+    if [ -f /usr/include/onnxruntime/onnxruntime_c_api.h ]; then
+        ln -sfn /usr/include/onnxruntime "$ort/include"
+        lib=$(ls /usr/lib/*/libonnxruntime.so.* | sort -V | tail -1)
+    else
+        fetch_onnxruntime_headers
+        lib=$(ls "$venv"/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so.1.* \
+            | sort -V | tail -1)
+    fi
+
+    ln -sfn "$lib" "$ort/lib/libonnxruntime.so.1"
+    ln -sfn libonnxruntime.so.1 "$ort/lib/libonnxruntime.so"
+    printf 'ONNXRUNTIME_INCLUDE=%s\nONNXRUNTIME_LIB=%s\n' \
+        "$ort/include" "$ort/lib/libonnxruntime.so.1" > "$deps/onnxruntime.env"
+}
+
+fetch_onnxruntime_headers()
+{
+    dir=$deps/onnxruntime-headers
+    if [ ! -f "$dir/usr/include/onnxruntime/onnxruntime_c_api.h" ]; then
+        echo "setup: ONNX Runtime's C headers"
+        rm -rf "$dir"
+        mkdir -p "$dir"
+        sh t/next-debian.sh download libonnxruntime-dev "$dir"
+        dpkg -x "$dir"/libonnxruntime-dev_*.deb "$dir"
+    fi
+    ln -sfn "$dir/usr/include/onnxruntime" "$ort/include"
+}
+
+main

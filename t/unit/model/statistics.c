@@ -1,0 +1,239 @@
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "core/model/statistics.h"
+
+static inf_statistics_t s, other;
+
+static int
+clear(void **state)
+{
+    (void) state;
+    memset(&s, 0, sizeof(s));
+    memset(&other, 0, sizeof(other));
+    return 0;
+}
+
+static void
+assert_duration(const inf_duration_t *d, uint64_t count, uint64_t ns)
+{
+    assert_int_equal(d->count, count);
+    assert_int_equal(d->ns, ns);
+}
+
+static const inf_batch_stat_t *
+batch(const inf_statistics_t *st, uint64_t rows)
+{
+    for (int i = 0; i < INF_STAT_BATCH_SLOTS; i++) {
+        if (st->batches[i].batch_size == rows) {
+            return &st->batches[i];
+        }
+    }
+    return NULL;
+}
+
+static void
+success_splits_the_time_at_the_stamps(void **state)
+{
+    (void) state;
+    const uint64_t stamps[4] = { 100, 107, 120, 150 };
+
+    inf_statistics_success(&s, 4, 10, 40, stamps, 200);
+    assert_duration(&s.success, 1, 190);
+    assert_duration(&s.queue, 1, 60);
+    assert_duration(&s.compute_input, 1, 7);
+    assert_duration(&s.compute_infer, 1, 13);
+    assert_duration(&s.compute_output, 1, 30);
+    assert_duration(&s.fail, 0, 0);
+    assert_int_equal(s.inference_count, 4);
+    assert_int_equal(s.execution_count, 0);
+}
+
+/* scheduling reference, section 1, scenario 3 */
+static void
+four_rows_in_one_execution_count_once(void **state)
+{
+    (void) state;
+    const uint64_t stamps[4] = { 100, 107, 120, 150 };
+
+    inf_statistics_success(&s, 4, 10, 40, stamps, 200);
+    inf_statistics_batch(&s, 4, stamps, 1000);
+    assert_int_equal(s.inference_count, 4);
+    assert_int_equal(s.execution_count, 1);
+    assert_duration(&s.success, 1, 190);
+    assert_duration(&batch(&s, 4)->compute_input, 1, 7);
+    assert_duration(&batch(&s, 4)->compute_infer, 1, 13);
+    assert_duration(&batch(&s, 4)->compute_output, 1, 30);
+}
+
+/* scenario 4 */
+static void
+four_requests_fused_into_one_execution(void **state)
+{
+    (void) state;
+    const uint64_t stamps[4] = { 1, 2, 3, 4 };
+
+    for (int i = 0; i < 4; i++) {
+        inf_statistics_success(&s, 1, 0, 0, stamps, 5);
+    }
+    inf_statistics_batch(&s, 4, stamps, 1);
+    assert_int_equal(s.inference_count, 4);
+    assert_int_equal(s.execution_count, 1);
+    assert_int_equal(batch(&s, 4)->compute_infer.count, 1);
+    assert_null(batch(&s, 1));
+}
+
+static void
+a_failure_counts_its_duration_alone(void **state)
+{
+    (void) state;
+    inf_statistics_failure(&s, 10, 35);
+    inf_statistics_failure(&s, 10, 5);
+    assert_duration(&s.fail, 2, 25);
+    assert_duration(&s.success, 0, 0);
+    assert_int_equal(s.inference_count, 0);
+}
+
+/* Stamps are the backend's: nonsense must not become 584 years. */
+static void
+stamps_out_of_order_count_as_no_time(void **state)
+{
+    (void) state;
+    const uint64_t stamps[4] = { 90, 80, UINT64_MAX, 0 };
+
+    inf_statistics_success(&s, 1, 500, 100, stamps, 400);
+    assert_duration(&s.success, 1, 0);
+    assert_duration(&s.queue, 1, 0);
+    assert_duration(&s.compute_input, 1, 0);
+    assert_duration(&s.compute_output, 1, 0);
+    inf_statistics_batch(&s, 2, stamps, 0);
+    assert_duration(&batch(&s, 2)->compute_output, 1, 0);
+}
+
+static void
+the_last_inference_never_goes_back(void **state)
+{
+    (void) state;
+    const uint64_t stamps[4] = { 0 };
+
+    inf_statistics_batch(&s, 1, stamps, 50);
+    inf_statistics_batch(&s, 1, stamps, 70);
+    inf_statistics_batch(&s, 1, stamps, 60);
+    assert_int_equal(s.last_inference_ms, 70);
+    assert_int_equal(s.execution_count, 3);
+}
+
+static void
+more_batch_sizes_than_slots_lose_only_their_own_row(void **state)
+{
+    (void) state;
+    const uint64_t stamps[4] = { 0, 1, 2, 3 };
+
+    for (uint64_t rows = 1; rows <= INF_STAT_BATCH_SLOTS + 6; rows++) {
+        inf_statistics_batch(&s, rows, stamps, 1);
+    }
+    for (uint64_t rows = 1; rows <= INF_STAT_BATCH_SLOTS; rows++) {
+        inf_statistics_batch(&s, rows, stamps, 1);
+        assert_int_equal(batch(&s, rows)->compute_infer.count, 2);
+    }
+    assert_null(batch(&s, INF_STAT_BATCH_SLOTS + 1));
+    assert_int_equal(s.execution_count, 2 * INF_STAT_BATCH_SLOTS + 6);
+}
+
+static void
+fold_adds_everything(void **state)
+{
+    (void) state;
+    const uint64_t stamps[4] = { 100, 107, 120, 150 };
+
+    inf_statistics_success(&s, 2, 10, 40, stamps, 200);
+    inf_statistics_batch(&s, 2, stamps, 900);
+    inf_statistics_success(&other, 3, 10, 40, stamps, 210);
+    inf_statistics_failure(&other, 0, 9);
+    inf_statistics_batch(&other, 7, stamps, 800);
+    inf_statistics_batch(&other, 2, stamps, 800);
+    inf_duration_add(&other.cache_hit, 3);
+    inf_duration_add(&other.cache_miss, 4);
+
+    inf_statistics_fold(&s, &other);
+    assert_duration(&s.success, 2, 390);
+    assert_duration(&s.fail, 1, 9);
+    assert_duration(&s.queue, 2, 120);
+    assert_duration(&s.compute_input, 2, 14);
+    assert_duration(&s.compute_infer, 2, 26);
+    assert_duration(&s.compute_output, 2, 60);
+    assert_duration(&s.cache_hit, 1, 3);
+    assert_duration(&s.cache_miss, 1, 4);
+    assert_int_equal(s.inference_count, 5);
+    assert_int_equal(s.execution_count, 3);
+    assert_int_equal(s.last_inference_ms, 900);
+    assert_duration(&batch(&s, 2)->compute_infer, 2, 26);
+    assert_duration(&batch(&s, 7)->compute_infer, 1, 13);
+}
+
+static void *
+count_much(void *arg)
+{
+    const uint64_t stamps[4] = { 1, 2, 3, 4 };
+    (void) arg;
+
+    for (uint64_t i = 0; i < 5000; i++) {
+        inf_statistics_success(&s, 2, 0, 0, stamps, 5);
+        inf_statistics_batch(&s, 1 + i % 32, stamps, i);
+    }
+    return NULL;
+}
+
+static void
+threads_count_together(void **state)
+{
+    (void) state;
+    pthread_t threads[3];
+
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, count_much, NULL),
+            0);
+    }
+    for (int i = 0; i < 3; i++) {
+        pthread_join(threads[i], NULL);
+    }
+
+    uint64_t executions = 0;
+    uint64_t seen = 0;
+    for (int i = 0; i < INF_STAT_BATCH_SLOTS; i++) {
+        const inf_batch_stat_t *slot = &s.batches[i];
+        executions += slot->compute_infer.count;
+        if (slot->batch_size != 0) {
+            assert_ptr_equal(batch(&s, slot->batch_size), slot);
+            seen++;
+        }
+    }
+    assert_int_equal(seen, 32);
+    assert_int_equal(executions, 15000);
+    assert_int_equal(s.execution_count, 15000);
+    assert_int_equal(s.inference_count, 30000);
+    assert_int_equal(s.last_inference_ms, 4999);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(success_splits_the_time_at_the_stamps, clear),
+        cmocka_unit_test_setup(four_rows_in_one_execution_count_once, clear),
+        cmocka_unit_test_setup(four_requests_fused_into_one_execution, clear),
+        cmocka_unit_test_setup(a_failure_counts_its_duration_alone, clear),
+        cmocka_unit_test_setup(stamps_out_of_order_count_as_no_time, clear),
+        cmocka_unit_test_setup(the_last_inference_never_goes_back, clear),
+        cmocka_unit_test_setup(
+            more_batch_sizes_than_slots_lose_only_their_own_row, clear),
+        cmocka_unit_test_setup(fold_adds_everything, clear),
+        cmocka_unit_test_setup(threads_count_together, clear),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,236 @@
+#include "proto/message_fixture.h"
+
+#include <malloc.h>
+#include <pthread.h>
+
+#include "core/proto/json_doc.h"
+
+static void
+parse(inf_json_doc_t *doc, const char *text, unsigned flags)
+{
+    must(inf_json_doc_parse(doc, inf_slice_str(text), flags));
+}
+
+static void
+a_document_is_walked_as_a_tree(void **state)
+{
+    (void) state;
+    inf_json_doc_t doc;
+    inf_slice_t s;
+    uint64_t u;
+
+    parse(&doc, "{\"a\":[1,\"two\\u0000\",null],\"b\":-1}", 0);
+    json_t *a = json_object_get(doc.root, "a");
+    assert_int_equal(json_array_size(a), 3);
+    assert_true(inf_json_doc_uint64(json_array_get(a, 0), &u) && u == 1);
+    assert_true(inf_json_doc_string(json_array_get(a, 1), &s));
+    assert_int_equal(s.len, 4);
+    assert_memory_equal(s.data, "two\0", 4);
+    assert_false(inf_json_doc_uint64(json_object_get(doc.root, "b"), &u));
+    assert_false(inf_json_doc_uint64(json_array_get(a, 1), &u));
+    assert_false(inf_json_doc_string(json_array_get(a, 0), &s));
+    inf_json_doc_fini(&doc);
+    inf_json_doc_fini(&doc);
+}
+
+static void
+an_error_names_line_column_and_offset(void **state)
+{
+    (void) state;
+    inf_json_doc_t doc;
+
+    must_fail(inf_json_doc_parse(&doc, INF_SLICE("{\"a\":1,\n \"b\":}"), 0),
+        "JSON: line 2, column 7 (byte 14): ");
+    must_fail(inf_json_doc_parse(&doc, INF_SLICE(""), 0),
+        "JSON: line 1, column 1 (byte 0): ");
+    must_fail(inf_json_doc_parse(&doc, INF_SLICE("{} {}"), 0), "JSON: line 1");
+    must_fail(inf_json_doc_parse(&doc, INF_SLICE("18446744073709551615"), 0),
+        "JSON: line 1");
+
+    /* offsets are those of the text, not of the one with quoted integers */
+    must_fail(inf_json_doc_parse(&doc, INF_SLICE(
+        "[18446744073709551615, 9223372036854775808, }"),
+        INF_JSON_DOC_BIG_INTEGERS), "JSON: line 1, column 46 (byte 45): ");
+}
+
+static void
+duplicates_are_the_last_or_an_error(void **state)
+{
+    (void) state;
+    inf_json_doc_t doc;
+
+    parse(&doc, "{\"a\":1,\"a\":2}", 0);
+    assert_int_equal(json_integer_value(json_object_get(doc.root, "a")), 2);
+    inf_json_doc_fini(&doc);
+    must_fail(inf_json_doc_parse(&doc, INF_SLICE("{\"a\":1,\"a\":2}"),
+        INF_JSON_DOC_NO_DUPLICATES), "JSON: ");
+}
+
+static void
+integers_beyond_int64_are_kept_on_request(void **state)
+{
+    (void) state;
+    inf_json_doc_t doc;
+    inf_slice_t s;
+    uint64_t u;
+
+    parse(&doc, "[9223372036854775807,9223372036854775808,"
+        "18446744073709551615,\"9223372036854775808\",1e19,"
+        "\"\\\"18446744073709551615,\", \"\\u0001\"]",
+        INF_JSON_DOC_BIG_INTEGERS);
+    assert_true(inf_json_doc_uint64(json_array_get(doc.root, 0), &u));
+    assert_true(u == INT64_MAX);
+    assert_true(inf_json_doc_uint64(json_array_get(doc.root, 1), &u));
+    assert_true(u == (uint64_t) INT64_MAX + 1);
+    assert_true(inf_json_doc_uint64(json_array_get(doc.root, 2), &u));
+    assert_true(u == UINT64_MAX);
+    assert_false(inf_json_doc_string(json_array_get(doc.root, 2), &s));
+    assert_false(inf_json_doc_uint64(json_array_get(doc.root, 3), &u));
+    assert_true(inf_json_doc_string(json_array_get(doc.root, 3), &s));
+    assert_true(json_is_real(json_array_get(doc.root, 4)));
+    assert_true(inf_json_doc_string(json_array_get(doc.root, 5), &s));
+    assert_string_equal(s.data, "\"18446744073709551615,");
+    assert_true(inf_json_doc_string(json_array_get(doc.root, 6), &s));
+    inf_json_doc_fini(&doc);
+
+    must_fail(inf_json_doc_parse(&doc, INF_SLICE("[18446744073709551616]"),
+        INF_JSON_DOC_BIG_INTEGERS), "JSON: ");
+    must_fail(inf_json_doc_parse(&doc, INF_SLICE("[-9223372036854775809]"),
+        INF_JSON_DOC_BIG_INTEGERS), "JSON: ");
+}
+
+static void
+documents_may_live_side_by_side_and_end_in_any_order(void **state)
+{
+    (void) state;
+    inf_json_doc_t docs[3];
+
+    parse(&docs[0], "{\"n\":0,\"s\":\"zero\"}", 0);
+    parse(&docs[1], "{\"n\":1,\"s\":\"one\"}", 0);
+    inf_json_doc_fini(&docs[0]);
+    parse(&docs[2], "{\"n\":2,\"s\":\"two\"}", 0);
+    assert_string_equal(json_string_value(
+        json_object_get(docs[1].root, "s")), "one");
+    assert_string_equal(json_string_value(
+        json_object_get(docs[2].root, "s")), "two");
+    inf_json_doc_fini(&docs[1]);
+    inf_json_doc_fini(&docs[2]);
+}
+
+static void
+a_document_larger_than_the_bump_memory_spills(void **state)
+{
+    (void) state;
+    inf_json_doc_t doc;
+    inf_buf_t text;
+
+    inf_buf_init(&text);
+    inf_buf_putc(&text, '[');
+    for (int i = 0; i < 50000; i++) {
+        inf_buf_printf(&text, "%s{\"k%d\":\"v%d\"}", i > 0 ? "," : "", i, i);
+    }
+    inf_buf_putc(&text, ']');
+    parse(&doc, text.data, 0);
+    assert_int_equal(json_array_size(doc.root), 50000);
+    assert_string_equal(json_string_value(json_object_get(
+        json_array_get(doc.root, 49999), "k49999")), "v49999");
+    inf_json_doc_fini(&doc);
+    inf_buf_fini(&text);
+}
+
+/* Whoever else uses jansson gets and frees plain malloc memory. */
+static void
+other_users_of_jansson_notice_nothing(void **state)
+{
+    (void) state;
+    inf_json_doc_t doc;
+
+    parse(&doc, "{\"a\":[1,2]}", 0);
+    json_t *own = json_pack("{s:s}", "k", "v");
+    char *text = json_dumps(doc.root, JSON_COMPACT);
+    assert_string_equal(text, "{\"a\":[1,2]}");
+    free(text);
+    text = json_dumps(own, JSON_COMPACT);
+    inf_json_doc_fini(&doc);
+    assert_string_equal(text, "{\"k\":\"v\"}");
+    free(text);
+    json_decref(own);
+}
+
+static void *
+parse_many(void *arg)
+{
+    inf_json_doc_t *left = arg;
+    inf_json_doc_t doc;
+
+    for (int i = 0; i < 2000; i++) {
+        char text[64];
+        snprintf(text, sizeof(text), "{\"a\":[%d,\"%d\"],\"b\":{}}", i, i);
+        parse(&doc, text, 0);
+        assert_int_equal(json_integer_value(json_array_get(
+            json_object_get(doc.root, "a"), 0)), i);
+        inf_json_doc_fini(&doc);
+    }
+    parse(left, "{\"left\":\"over\"}", 0);
+    return NULL;
+}
+
+/* Threads come and go; each leaves a document to another to finish. */
+static void
+a_document_may_outlive_its_thread(void **state)
+{
+    (void) state;
+
+    for (int round = 0; round < 4; round++) {
+        pthread_t threads[4];
+        inf_json_doc_t docs[4];
+
+        for (int i = 0; i < 4; i++) {
+            assert_int_equal(pthread_create(&threads[i], NULL, parse_many,
+                &docs[i]), 0);
+        }
+        for (int i = 0; i < 4; i++) {
+            pthread_join(threads[i], NULL);
+            assert_string_equal(json_string_value(
+                json_object_get(docs[i].root, "left")), "over");
+            inf_json_doc_fini(&docs[i]);
+        }
+    }
+}
+
+#ifndef INF_NOPOOL
+static void
+a_small_document_takes_no_memory_per_node(void **state)
+{
+    (void) state;
+    inf_json_doc_t doc;
+
+    parse(&doc, "{}", 0);               /* the thread's slot is there now */
+    inf_json_doc_fini(&doc);
+    struct mallinfo2 before = mallinfo2();
+    parse(&doc, "{\"inputs\":[{\"name\":\"a\",\"shape\":[1,2,3]}]}", 0);
+    struct mallinfo2 after = mallinfo2();
+    assert_non_null(doc.slot);
+    assert_true(after.uordblks == before.uordblks);
+    inf_json_doc_fini(&doc);
+}
+#endif
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_document_is_walked_as_a_tree),
+        cmocka_unit_test(an_error_names_line_column_and_offset),
+        cmocka_unit_test(duplicates_are_the_last_or_an_error),
+        cmocka_unit_test(integers_beyond_int64_are_kept_on_request),
+        cmocka_unit_test(documents_may_live_side_by_side_and_end_in_any_order),
+        cmocka_unit_test(a_document_larger_than_the_bump_memory_spills),
+        cmocka_unit_test(other_users_of_jansson_notice_nothing),
+        cmocka_unit_test(a_document_may_outlive_its_thread),
+#ifndef INF_NOPOOL
+        cmocka_unit_test(a_small_document_takes_no_memory_per_node),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,304 @@
+/*
+ * Every allocation between a directory and a model's parts fails once, in
+ * turn: each time there is an error, or the whole result (asprintf has a
+ * second way to get its memory), and nothing is left behind.
+ */
+
+#include "repository/temp_tree.h"
+
+#include <errno.h>
+#include <malloc.h>
+
+#include "core/model/config_complete.h"
+#include "core/model/config_load.h"
+#include "core/model/config_tensors.h"
+#include "core/model/config_validate.h"
+#include "core/model/instance_groups.h"
+#include "core/model/labels.h"
+#include "core/repository/backend_search.h"
+#include "core/repository/scan.h"
+#include "core/repository/storage.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OWN_MALLOC 0            /* a sanitizer's allocator is not replaced */
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define OWN_MALLOC 0
+#endif
+#endif
+
+#ifndef OWN_MALLOC
+#define OWN_MALLOC 1
+#endif
+
+#if OWN_MALLOC
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *p, size_t size);
+extern void __libc_free(void *p);
+
+#pragma GCC visibility push(default)
+void *malloc(size_t size);
+void *calloc(size_t count, size_t size);
+void *realloc(void *p, size_t size);
+void free(void *p);
+#pragma GCC visibility pop
+
+static long countdown;          /* 0: off; the allocation at 1 fails       */
+static long live;
+
+static bool
+allocation_fails(void)
+{
+    return countdown > 0 && --countdown == 0;
+}
+
+void *
+malloc(size_t size)
+{
+    if (allocation_fails()) {
+        errno = ENOMEM;
+        return NULL;
+    }
+
+    live++;
+    return __libc_malloc(size);
+}
+
+void *
+calloc(size_t count, size_t size)
+{
+    if (allocation_fails()) {
+        errno = ENOMEM;
+        return NULL;
+    }
+
+    live++;
+    return __libc_calloc(count, size);
+}
+
+/* Shrinking can't fail: libc shrinks what it has printed and goes on. */
+void *
+realloc(void *p, size_t size)
+{
+    bool grows = p == NULL || malloc_usable_size(p) < size;
+
+    if (grows && allocation_fails()) {
+        errno = ENOMEM;
+        return NULL;
+    }
+
+    live += p == NULL;
+    return __libc_realloc(p, size);
+}
+
+void
+free(void *p)
+{
+    live -= p != NULL;
+    __libc_free(p);
+}
+
+static const char config_text[] =
+    "max_batch_size: 4\n"
+    "input { name: \"I\" data_type: TYPE_FP32 dims: [ 2, 3 ] "
+    "reshape { shape: 6 } }\n"
+    "output { name: \"O\" data_type: TYPE_FP32 dims: 2 "
+    "label_filename: \"labels.txt\" }\n"
+    "batch_input { target_name: \"B\" data_type: TYPE_INT32 "
+    "source_input: \"I\" }\n"
+    "instance_group { count: 2 secondary_devices { device_id: 1 } }\n"
+    "parameters { key: \"k\" value { string_value: \"v\" } }\n"
+    "dynamic_batching { }\n";
+
+static const char ensemble_text[] =
+    "platform: \"ensemble\"\n"
+    "input { name: \"A\" data_type: TYPE_FP32 dims: 1 }\n"
+    "output { name: \"B\" data_type: TYPE_FP32 dims: 1 }\n"
+    "ensemble_scheduling { step { model_name: \"x\" model_version: -1 "
+    "input_map { key: \"I\" value: \"A\" } "
+    "output_map { key: \"O\" value: \"B\" } } }\n";
+
+static inf_err_t *
+use_parts(const inf_storage_t *st, const char *dir, inf_model_config_t *c)
+{
+    static const inf_preferred_group_t wish = {
+        INF_INSTANCE_CPU, 1, NULL, 0
+    };
+    inf_instance_host_t host = { &wish, 1, { NULL, 0, 0.0 } };
+    static const char completion[] = "{\"max_batch_size\":4,\"input\":[{"
+        "\"name\":\"I\",\"data_type\":\"TYPE_FP32\",\"dims\":[1]}],"
+        "\"output\":[{\"name\":\"O\",\"data_type\":\"TYPE_FP32\",\"dims\":"
+        "[1],\"label_filename\":\"labels.txt\"}],\"dynamic_batching\":{}}";
+
+    inf_err_t *err = inf_model_config_merge_json(c, completion,
+        sizeof(completion) - 1);
+    if (err == NULL) {
+        err = inf_instance_groups_normalize(c->msg, &host);
+    }
+
+    if (err == NULL) {
+        err = inf_instance_groups_validate(c->msg, &host.gpus);
+    }
+
+    if (err == NULL) {
+        err = inf_config_validate(c->msg, INF_RULES_ALL);
+    }
+
+    inf_config_tensors_t *tensors = NULL;
+    if (err == NULL) {
+        err = inf_config_tensors_new(c->msg, &tensors);
+    }
+
+    inf_labels_t *labels = NULL;
+    if (err == NULL) {
+        err = inf_labels_load(st, dir, c->msg, &labels);
+    }
+
+    inf_instance_specs_t specs = { NULL, 0 };
+    if (err == NULL) {
+        err = inf_instance_specs_make(c->msg, &specs);
+    }
+
+    inf_instance_specs_fini(&specs);
+    inf_labels_unref(labels);
+    inf_config_tensors_free(tensors);
+    return err;
+}
+
+static inf_err_t *
+use_model(const inf_storage_t *st, const char *tree,
+    const inf_scan_model_t *model)
+{
+    inf_config_options_t opt = { .auto_complete = false };
+    inf_model_config_t *c;
+
+    inf_err_t *err = inf_model_config_read(st, model->dir, model->name, &opt,
+        &c);
+    if (err != NULL) {
+        return err;
+    }
+
+    if (!inf_config_is_ensemble(c->msg)) {
+        const char *globals[] = { tree };
+        inf_backend_query_t q = { "m", model->dir, 1, "onnxruntime", "",
+            globals, 1 };
+        inf_backend_location_t where;
+
+        err = inf_backend_search(&q, &where);
+        if (err == NULL) {
+            inf_backend_location_fini(&where);
+            err = use_parts(st, model->dir, c);
+        }
+    }
+
+    inf_model_config_unref(c);
+    return err;
+}
+
+static inf_err_t *
+use_repository(const char *tree)
+{
+    inf_storage_t *st;
+    char *root;
+
+    inf_err_t *err = inf_storage_open(tree, &st, &root);
+    if (err != NULL) {
+        return err;
+    }
+
+    inf_scan_root_t roots[] = { { st, root } };
+    inf_scan_t scan;
+    err = inf_scan(roots, 1, &scan);
+    if (err == NULL) {
+        if (scan.model_count != 2 || scan.problem_count != 1) {
+            /* listing failed for want of memory: the scan has said so */
+            err = inf_err_new(INF_ERR_UNAVAILABLE, "out of memory");
+        }
+
+        for (size_t i = 0; err == NULL && i < scan.model_count; i++) {
+            err = use_model(st, tree, &scan.models[i]);
+        }
+
+        inf_scan_fini(&scan);
+    }
+
+    free(root);
+    inf_storage_close(st);
+    return err;
+}
+
+static void
+a_failed_allocation_is_an_error_and_leaves_nothing(void **state)
+{
+    (void) state;
+    char *tree = tree_new();
+
+    tree_file(tree, "ensemble/config.pbtxt", ensemble_text);
+    tree_file(tree, "m/config.pbtxt", config_text);
+    tree_file(tree, "m/labels.txt", "a\nb\n");
+    tree_file(tree, "m/1/model.onnx", "");
+    tree_file(tree, "m/1/libtriton_onnxruntime.so", "");
+    tree_link(tree, "nowhere", "dangling");
+    assert_ok(use_repository(tree));
+
+    long survived = 0;
+    long n = 1;
+    for (;; n++) {
+        long before = live;
+        countdown = n;
+        inf_err_t *err = use_repository(tree);
+        bool reached = countdown == 0;
+        countdown = 0;
+
+        if (!reached) {
+            assert_ok(err);
+            assert_int_equal(live, before);
+            break;
+        }
+
+        if (err == NULL) {
+            survived++;
+
+        } else if (strstr(inf_err_msg(err), "out of memory") == NULL
+            && strstr(inf_err_msg(err), "Cannot allocate memory") == NULL)
+        {
+            fail_msg("allocation %ld failed: \"%s\"", n, inf_err_msg(err));
+        }
+
+        inf_err_free(err);
+        if (live != before) {
+            fail_msg("allocation %ld failed and left %ld behind", n,
+                live - before);
+        }
+    }
+
+    print_message("%ld allocations failed in turn, libc helped itself in "
+        "%ld\n", n - 1, survived);
+    assert_true(n > 100 && survived < n / 5);
+    tree_free(tree);
+}
+
+#else
+
+static void
+a_failed_allocation_is_an_error_and_leaves_nothing(void **state)
+{
+    (void) state;
+    print_message("skipped: a sanitizer's allocator can't be replaced\n");
+    skip();
+}
+
+#endif
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            a_failed_allocation_is_an_error_and_leaves_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

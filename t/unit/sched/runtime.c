@@ -1,0 +1,542 @@
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "core/sched/runtime.h"
+#include "core/tensor/response.h"
+
+#define INSTANCES 3
+
+/* One model with instances whose backend is the test; gate closed: an
+   execution waits in the backend until it is opened. */
+typedef struct {
+    inf_model_t         model;
+    inf_instance_t      instances[INSTANCES];
+    inf_instance_spec_t specs[INSTANCES];
+    char                names[INSTANCES][32];
+
+    pthread_mutex_t     lock;       /* guards all below                      */
+    pthread_cond_t      changed;
+    bool                gate;       /* open                                  */
+    uint32_t            inside;     /* executions in the backend now         */
+    uint32_t            most_inside;
+    uint32_t            entered;
+    uint32_t            per_instance[INSTANCES];
+    uint32_t            order[64];  /* marks of the first requests, entered  */
+    bool                overlap;    /* one instance ran two at once          */
+    bool                running[INSTANCES];
+} backend_t;
+
+typedef struct {
+    inf_request_t    request;
+    uint32_t         mark;
+    _Atomic uint32_t executing;     /* times the state was announced         */
+    _Atomic uint32_t released;
+} job_t;
+
+static backend_t *b;
+static uint32_t passive;        /* so many first instances of start() are    */
+
+static void
+on_released(void *userp, inf_request_t *r, uint32_t flags)
+{
+    job_t *job = userp;
+    (void) r;
+    (void) flags;
+    atomic_fetch_add(&job->released, 1);
+}
+
+static void
+on_executing(void *userp, inf_request_t *r)
+{
+    job_t *job = userp;
+    atomic_fetch_add(&job->executing, r->state == INF_REQUEST_EXECUTING);
+}
+
+static const inf_request_ops_t job_ops = {
+    .released = on_released,
+    .executing = on_executing
+};
+
+static void
+execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
+{
+    long i = instance - b->instances;
+    job_t *job = requests[0]->userp;
+
+    pthread_mutex_lock(&b->lock);
+    b->overlap |= b->running[i] || count != 1;
+    b->running[i] = true;
+    if (b->entered < 64) {
+        b->order[b->entered] = job->mark;
+    }
+    b->entered++;
+    b->per_instance[i]++;
+    b->inside++;
+    if (b->inside > b->most_inside) {
+        b->most_inside = b->inside;
+    }
+    pthread_cond_broadcast(&b->changed);
+    while (!b->gate) {
+        pthread_cond_wait(&b->changed, &b->lock);
+    }
+    b->inside--;
+    b->running[i] = false;
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+
+    inf_request_release(requests[0], 1);
+}
+
+static const inf_executor_t executor = { .execute = execute };
+
+static void
+job_init(job_t *job, uint32_t mark)
+{
+    inf_request_init(&job->request);
+    job->request.ops = &job_ops;
+    job->request.userp = job;
+    job->mark = mark;
+    atomic_store(&job->executing, 0);
+    atomic_store(&job->released, 0);
+}
+
+static inf_runner_t *
+start_with(uint32_t instances, bool gate, const inf_runner_options_t *options)
+{
+    b = calloc(1, sizeof(*b));
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_cond_init(&b->changed, NULL);
+    b->gate = gate;
+    b->model.instances = b->instances;
+    b->model.instance_count = instances;
+    for (uint32_t i = 0; i < instances; i++) {
+        snprintf(b->names[i], sizeof(b->names[i]), "a_long_model_name_%u", i);
+        b->specs[i].name = b->names[i];
+        b->specs[i].passive = i < passive;
+        b->instances[i].model = &b->model;
+        b->instances[i].spec = &b->specs[i];
+    }
+    assert_null(inf_runner_start(&b->model, options));
+    assert_non_null(b->model.runner);
+    return b->model.runner;
+}
+
+static inf_runner_t *
+start(uint32_t instances, bool gate)
+{
+    const inf_runner_options_t options = { .executor = &executor };
+    return start_with(instances, gate, &options);
+}
+
+static void
+stop(void)
+{
+    inf_runner_free(b->model.runner);
+    assert_false(b->overlap);
+    assert_int_equal(b->inside, 0);
+    pthread_mutex_destroy(&b->lock);
+    pthread_cond_destroy(&b->changed);
+    free(b);
+}
+
+static void
+open_gate(void)
+{
+    pthread_mutex_lock(&b->lock);
+    b->gate = true;
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void
+wait_entered(uint32_t count)
+{
+    pthread_mutex_lock(&b->lock);
+    while (b->entered < count) {
+        pthread_cond_wait(&b->changed, &b->lock);
+    }
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void
+wait_released(job_t *job)
+{
+    while (atomic_load(&job->released) == 0) {
+        sched_yield();
+    }
+}
+
+static void
+wait_pending(inf_runner_t *runner, uint32_t count)
+{
+    while (inf_runner_pending(runner) != count) {
+        sched_yield();
+    }
+}
+
+/* scheduling reference, section 2, scenario 1 */
+static void
+one_instance_runs_requests_one_by_one_in_order(void **state)
+{
+    (void) state;
+    static job_t jobs[20];
+    inf_runner_t *runner = start(1, false);
+
+    for (uint32_t i = 0; i < 20; i++) {
+        job_init(&jobs[i], i);
+        assert_null(inf_runner_submit(runner, &jobs[i].request, 5));
+    }
+    wait_entered(1);
+    assert_int_equal(inf_runner_pending(runner), 20);
+    assert_int_equal(b->most_inside, 1);
+    open_gate();
+    for (uint32_t i = 0; i < 20; i++) {
+        wait_released(&jobs[i]);
+    }
+    wait_pending(runner, 0);
+    for (uint32_t i = 0; i < 20; i++) {
+        assert_int_equal(b->order[i], i);
+        assert_int_equal(jobs[i].executing, 1);
+        assert_int_equal(jobs[i].released, 1);
+        assert_int_equal(jobs[i].request.queue_ns, 5);
+        assert_true(jobs[i].request.exec_ns > 0);
+    }
+    assert_int_equal(b->most_inside, 1);
+    stop();
+}
+
+/* section 2, scenario 2 */
+static void
+three_instances_run_three_at_once_and_the_fourth_waits(void **state)
+{
+    (void) state;
+    static job_t jobs[4];
+    inf_runner_t *runner = start(3, false);
+
+    for (uint32_t i = 0; i < 4; i++) {
+        job_init(&jobs[i], i);
+        assert_null(inf_runner_submit(runner, &jobs[i].request, 0));
+    }
+    wait_entered(3);
+    assert_int_equal(inf_runner_pending(runner), 4);
+    pthread_mutex_lock(&b->lock);
+    assert_int_equal(b->inside, 3);
+    assert_int_equal(b->entered, 3);
+    pthread_mutex_unlock(&b->lock);
+    assert_int_equal(jobs[3].request.state, INF_REQUEST_PENDING);
+    open_gate();
+    wait_released(&jobs[3]);
+    wait_pending(runner, 0);
+    assert_int_equal(b->entered, 4);
+    stop();
+}
+
+static void
+passive_instances_never_execute(void **state)
+{
+    (void) state;
+    static job_t jobs[50];
+    passive = 1;
+    inf_runner_t *runner = start(2, true);
+    passive = 0;
+
+    for (uint32_t i = 0; i < 50; i++) {
+        job_init(&jobs[i], i);
+        assert_null(inf_runner_submit(runner, &jobs[i].request, 0));
+    }
+    for (uint32_t i = 0; i < 50; i++) {
+        wait_released(&jobs[i]);
+    }
+    wait_pending(runner, 0);
+    assert_int_equal(b->per_instance[0], 0);
+    assert_int_equal(b->per_instance[1], 50);
+    stop();
+}
+
+static void
+a_queued_request_can_be_cancelled_and_a_running_one_not(void **state)
+{
+    (void) state;
+    static job_t jobs[3];
+    inf_runner_t *runner = start(1, false);
+
+    for (uint32_t i = 0; i < 3; i++) {
+        job_init(&jobs[i], i);
+        assert_null(inf_runner_submit(runner, &jobs[i].request, 0));
+        wait_entered(1);
+    }
+    assert_false(inf_runner_cancel(runner, &jobs[0].request));
+    assert_true(inf_runner_cancel(runner, &jobs[1].request));
+    inf_request_release(&jobs[1].request, 1);
+    assert_false(inf_runner_cancel(runner, &jobs[1].request));
+    assert_int_equal(inf_runner_pending(runner), 2);
+    open_gate();
+    wait_released(&jobs[2]);
+    wait_pending(runner, 0);
+    assert_false(inf_runner_cancel(runner, &jobs[2].request));
+    assert_int_equal(b->entered, 2);
+    assert_int_equal(b->order[1], 2);
+    assert_int_equal(jobs[1].executing, 0);
+    stop();
+}
+
+/* A refused request is the caller's still: no callback, as it was. */
+static void
+a_closed_runner_refuses_and_finishes_what_it_has(void **state)
+{
+    (void) state;
+    static job_t jobs[5];
+    inf_runner_t *runner = start(1, false);
+
+    for (uint32_t i = 0; i < 4; i++) {
+        job_init(&jobs[i], i);
+        assert_null(inf_runner_submit(runner, &jobs[i].request, 0));
+    }
+    inf_runner_close(runner);
+    job_init(&jobs[4], 4);
+    inf_err_t *err = inf_runner_submit(runner, &jobs[4].request, 0);
+    assert_non_null(err);
+    assert_int_equal(inf_err_code(err), INF_ERR_UNAVAILABLE);
+    assert_string_equal(inf_err_msg(err), "Server is stopping, scheduler for"
+        " model has stopped accepting new inference requests");
+    inf_err_free(err);
+    assert_int_equal(jobs[4].request.state, INF_REQUEST_IDLE);
+    assert_int_equal(jobs[4].released, 0);
+
+    open_gate();
+    inf_runner_free(b->model.runner);       /* waits for the queue           */
+    b->model.runner = NULL;
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(jobs[i].released, 1);
+    }
+    assert_int_equal(b->entered, 4);
+    stop();
+}
+
+static void
+a_model_without_instances_starts_and_stops(void **state)
+{
+    (void) state;
+    inf_runner_t *runner = start(0, true);
+    assert_int_equal(inf_runner_pending(runner), 0);
+    stop();
+    inf_runner_free(NULL);
+}
+
+static void *
+open_later(void *arg)
+{
+    usleep(*(useconds_t *) arg);
+    open_gate();
+    return NULL;
+}
+
+static void
+long_executions_are_not_called_quick(void **state)
+{
+    (void) state;
+    static job_t job;
+    useconds_t delay = 2000;
+    pthread_t thread;
+    inf_runner_t *runner = start(1, false);
+
+    assert_false(inf_runner_is_quick(runner));      /* nothing is known yet  */
+    job_init(&job, 0);
+    assert_null(inf_runner_submit(runner, &job.request, 0));
+    wait_entered(1);
+    pthread_create(&thread, NULL, open_later, &delay);
+    pthread_join(thread, NULL);
+    wait_pending(runner, 0);
+    assert_false(inf_runner_is_quick(runner));
+    stop();
+}
+
+/* ---- leaders ------------------------------------------------------------- */
+
+/* The role, with a bell-less poll: the leader sleeps on its own waiter. */
+typedef struct {
+    _Atomic bool     taken;
+    _Atomic uint32_t leads, refused, leaves, given_back;
+    bool             give_back;     /* false from lead though not refused    */
+} role_t;
+
+static bool
+role_lead(void *userp, inf_runner_t *runner, inf_waiter_t *waiter)
+{
+    role_t *role = userp;
+
+    (void) runner;
+    if (atomic_exchange(&role->taken, true)) {
+        atomic_fetch_add(&role->refused, 1);
+        return false;
+    }
+    atomic_fetch_add(&role->leads, 1);
+    bool work = true;
+    if (role->give_back && atomic_load(&role->leads) % 3 == 0) {
+        atomic_fetch_add(&role->given_back, 1);
+        work = false;
+    } else {
+        while (!inf_waiter_woken(waiter)) {
+            sched_yield();
+        }
+    }
+    atomic_store(&role->taken, false);
+    return work;
+}
+
+static void
+role_leave(void *userp, inf_runner_t *runner)
+{
+    (void) runner;
+    atomic_fetch_add(&((role_t *) userp)->leaves, 1);
+}
+
+static const inf_idle_ops_t role_ops = {
+    .lead = role_lead,
+    .leave = role_leave
+};
+
+/* ---- many requests from many threads ------------------------------------- */
+
+enum { SENDERS = 3, ROUNDS = 270, WINDOW = 200 };
+
+typedef struct {
+    pthread_t     thread;
+    inf_runner_t *runner;
+    job_t         jobs[WINDOW];
+    uint32_t      executed;
+    uint32_t      cancelled;
+    unsigned      seed;
+} sender_t;
+
+/* Sends a window, waits for all of it; cancels some on the way. */
+static void *
+sender_main(void *arg)
+{
+    sender_t *s = arg;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        uint32_t window = round % 3 == 0 ? 1 : WINDOW;
+
+        for (uint32_t i = 0; i < window; i++) {
+            job_t *job = &s->jobs[i];
+            job_init(job, i);
+            inf_err_t *err = inf_runner_submit(s->runner, &job->request, 1);
+            if (err != NULL) {
+                abort();
+            }
+            if (rand_r(&s->seed) % 16 == 0) {
+                job = &s->jobs[(uint32_t) rand_r(&s->seed) % (i + 1)];
+                if (inf_runner_cancel(s->runner, &job->request)) {
+                    s->cancelled++;
+                    inf_request_release(&job->request, 1);
+                }
+            }
+        }
+        for (uint32_t i = 0; i < window; i++) {
+            job_t *job = &s->jobs[i];
+            while (atomic_load(&job->released) == 0) {
+                sched_yield();
+            }
+            s->executed += atomic_load(&job->executing);
+        }
+    }
+    return NULL;
+}
+
+static void
+storm(const inf_runner_options_t *options)
+{
+    static sender_t senders[SENDERS];
+    uint32_t executed = 0, cancelled = 0;
+    uint32_t total = SENDERS * (ROUNDS / 3 + ROUNDS * 2 / 3 * WINDOW);
+    inf_runner_t *runner = start_with(INSTANCES, true, options);
+
+    for (unsigned i = 0; i < SENDERS; i++) {
+        senders[i].runner = runner;
+        senders[i].executed = 0;
+        senders[i].cancelled = 0;
+        senders[i].seed = 100 + i;
+        assert_int_equal(pthread_create(&senders[i].thread, NULL, sender_main,
+            &senders[i]), 0);
+    }
+    for (unsigned i = 0; i < SENDERS; i++) {
+        pthread_join(senders[i].thread, NULL);
+        executed += senders[i].executed;
+        cancelled += senders[i].cancelled;
+    }
+    wait_pending(runner, 0);
+    assert_int_equal(executed + cancelled, total);
+    assert_int_equal(b->entered, executed);
+    assert_int_equal(b->per_instance[0] + b->per_instance[1]
+        + b->per_instance[2], executed);
+    stop();
+}
+
+static void
+no_wake_up_is_lost_when_threads_sleep(void **state)
+{
+    (void) state;
+    const inf_runner_options_t options = { .executor = &executor };
+    storm(&options);
+}
+
+static void
+no_wake_up_is_lost_when_threads_spin(void **state)
+{
+    (void) state;
+    const inf_runner_options_t options = {
+        .executor = &executor, .spin_ns = 5000
+    };
+    storm(&options);
+}
+
+static void
+no_wake_up_is_lost_when_a_thread_leads(void **state)
+{
+    (void) state;
+    role_t role = { 0 };
+    const inf_runner_options_t options = {
+        .executor = &executor, .idle = &role_ops, .idle_userp = &role
+    };
+
+    storm(&options);
+    assert_true(role.leads > 0);
+    assert_true(role.leaves > 0);
+    assert_false(role.taken);
+
+    role.give_back = true;
+    storm(&options);
+    assert_true(role.given_back > 0);
+    assert_false(role.taken);
+}
+
+int
+main(void)
+{
+    alarm(540);                         /* a lost wake-up ends here          */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_instance_runs_requests_one_by_one_in_order),
+        cmocka_unit_test(three_instances_run_three_at_once_and_the_fourth_waits),
+        cmocka_unit_test(passive_instances_never_execute),
+        cmocka_unit_test(
+            a_queued_request_can_be_cancelled_and_a_running_one_not),
+        cmocka_unit_test(a_closed_runner_refuses_and_finishes_what_it_has),
+        cmocka_unit_test(a_model_without_instances_starts_and_stops),
+        cmocka_unit_test(long_executions_are_not_called_quick),
+        cmocka_unit_test(no_wake_up_is_lost_when_threads_sleep),
+        cmocka_unit_test(no_wake_up_is_lost_when_threads_spin),
+        cmocka_unit_test(no_wake_up_is_lost_when_a_thread_leads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,446 @@
+/* The core in this process: a worker's channel, the identity backend. */
+
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "core/channel/client.h"
+#include "core/channel/sockets.h"
+#include "core/proto/infer_record.h"
+#include "core/proto/infer_response.h"
+#include "core/proto/message.h"
+#include "core/service/intake.h"
+#include "grpc_service.pb-c.h"
+
+#define FLOATS 16
+
+typedef struct {
+    char                        repository[64];
+    NginxInference__CoreConfig  config;
+    char                       *repositories[1];
+    char                       *backends[1];
+    char                        backend_dir[512];
+    inf_intake_t               *intake;
+    inf_server_t               *server;
+    pthread_t                   thread;
+    int                         registration[2];
+    inf_client_t               *client;
+} world_t;
+
+/* One request in flight, as a worker keeps it. */
+typedef struct {
+    inf_ticket_t      ticket;
+    inf_region_t     *region;
+    uint8_t           flags;        /* of all completions seen               */
+    inf_status_t      status;
+    uint64_t          offset;
+    uint64_t          length;
+    char              text[256];
+    float             first;
+} shot_t;
+
+static world_t world;
+
+static void
+write_file(const char *dir, const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void
+make_model(const char *name, const char *config)
+{
+    char dir[256], version[300];
+    snprintf(dir, sizeof(dir), "%s/%s", world.repository, name);
+    assert_int_equal(mkdir(dir, 0755), 0);
+    snprintf(version, sizeof(version), "%s/1", dir);
+    assert_int_equal(mkdir(version, 0755), 0);
+    write_file(dir, "config.pbtxt", config);
+}
+
+static void *
+intake_main(void *arg)
+{
+    inf_intake_run(arg);
+    return NULL;
+}
+
+/* The backends are built beside the test programs. */
+static void
+find_backends(void)
+{
+    char exe[400];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+    assert_true(n > 0);
+    exe[n] = '\0';
+    *strrchr(exe, '/') = '\0';
+    snprintf(world.backend_dir, sizeof(world.backend_dir), "%s/backends", exe);
+}
+
+static void
+connect_client(void)
+{
+    const inf_client_conf_t conf = { .arena_bound = 64u << 20 };
+    bool again = false;
+
+    assert_null(inf_client_new(&conf, &world.client));
+    assert_null(inf_client_hello(world.client, world.registration[0],
+        &again));
+    assert_false(again);
+
+    do {
+        struct pollfd p = {
+            .fd = inf_client_control_fd(world.client), .events = POLLIN
+        };
+        assert_int_equal(poll(&p, 1, 10000), 1);
+        assert_null(inf_client_welcome(world.client, &again));
+    } while (again);
+}
+
+static int
+setup(void **state)
+{
+    (void) state;
+    find_backends();
+
+    strcpy(world.repository, "/tmp/inf-unit-XXXXXX");
+    assert_non_null(mkdtemp(world.repository));
+    make_model("echo", "backend: 'identity' max_batch_size: 8\n"
+        "input { name: 'INPUT0' data_type: TYPE_FP32 dims: -1 }\n"
+        "output { name: 'OUTPUT0' data_type: TYPE_FP32 dims: -1 }\n");
+    make_model("slow", "backend: 'identity'\n"
+        "input { name: 'INPUT0' data_type: TYPE_FP32 dims: -1 }\n"
+        "output { name: 'OUTPUT0' data_type: TYPE_FP32 dims: -1 }\n"
+        "parameters { key: 'execute_delay_ms' value { string_value: '150' } }\n");
+    make_model("broken", "backend: 'no_such_backend'\n"
+        "input { name: 'A' data_type: TYPE_FP32 dims: 1 }\n"
+        "output { name: 'B' data_type: TYPE_FP32 dims: 1 }\n");
+
+    nginx_inference__core_config__init(&world.config);
+    world.repositories[0] = world.repository;
+    world.backends[0] = world.backend_dir;
+    world.config.repositories = world.repositories;
+    world.config.n_repositories = 1;
+    world.config.backend_directories = world.backends;
+    world.config.n_backend_directories = 1;
+
+    assert_null(inf_socket_pair(world.registration));
+    const inf_intake_options_t options = {
+        .registration_fd = world.registration[1],
+        .listen_fd = -1,
+        .response_bound = 64u << 20
+    };
+    assert_null(inf_intake_new(&options, &world.intake));
+    assert_null(inf_server_start(&world.config, &inf_intake_host, world.intake,
+        NULL, &world.server));
+    assert_null(inf_intake_attach(world.intake, world.server));
+    inf_lifecycle_wait(world.server->lifecycle);
+    assert_int_equal(pthread_create(&world.thread, NULL, intake_main,
+        world.intake), 0);
+    connect_client();
+    return 0;
+}
+
+static int
+teardown(void **state)
+{
+    (void) state;
+    char command[128];
+
+    inf_client_free(world.client);
+    close(world.registration[0]);       /* no nginx process is left          */
+    pthread_join(world.thread, NULL);
+    inf_intake_close(world.intake);
+    inf_server_stop(world.server, UINT64_C(5000000000));
+    inf_intake_free(world.intake);
+    close(world.registration[1]);
+
+    snprintf(command, sizeof(command), "rm -rf %s", world.repository);
+    return system(command);
+}
+
+static void
+on_completion(const inf_completion_t *cpl, void *userp)
+{
+    shot_t *shot = userp;
+    shot->flags |= cpl->flags;
+
+    if (cpl->flags & INF_COMPLETE_RESPONSE) {
+        shot->status = cpl->status;
+        shot->offset = cpl->offset;
+        shot->length = cpl->length;
+    }
+    if ((shot->flags & (INF_COMPLETE_FINAL | INF_COMPLETE_RELEASED))
+        == (INF_COMPLETE_FINAL | INF_COMPLETE_RELEASED))
+    {
+        inf_client_free_region(world.client, shot->region);
+        shot->region = NULL;
+        inf_client_give(world.client, shot->ticket);
+    }
+}
+
+/* Until shot->flags has all of wanted. */
+static void
+wait_for(const shot_t *shot, uint8_t wanted)
+{
+    uint64_t until = inf_clock_ns() + UINT64_C(10000000000);
+
+    while ((shot->flags & wanted) != wanted) {
+        assert_true(inf_clock_ns() < until);
+        inf_client_drain(world.client, 64, on_completion);
+        if ((shot->flags & wanted) == wanted) {
+            break;
+        }
+        if (inf_client_arm(world.client)) {
+            struct pollfd p = {
+                .fd = inf_client_bell_fd(world.client), .events = POLLIN
+            };
+            poll(&p, 1, 100);
+            inf_bell_clear(p.fd);
+        }
+    }
+}
+
+/* Submits FLOATS floats; shape_len is what the shape says. */
+static void
+submit(shot_t *shot, const char *model, bool batched, int64_t shape_len)
+{
+    const int64_t shape[2] = { batched ? 1 : shape_len, shape_len };
+    inf_infer_input_t input = {
+        .name = INF_SLICE("INPUT0"),
+        .datatype = INF_TYPE_FP32,
+        .dim_count = batched ? 2 : 1,
+        .shape = shape,
+        .source = INF_SOURCE_BINARY,
+        .byte_size = FLOATS * sizeof(float)
+    };
+    const inf_infer_request_t req = {
+        .id = INF_SLICE("r1"), .inputs = &input, .input_count = 1
+    };
+    uint64_t offset = 0;
+    inf_infer_target_t target = {
+        .model_name = inf_slice_str(model), .model_version = -1,
+        .protocol = INF_PROTOCOL_HTTP, .data_offsets = &offset
+    };
+    size_t size;
+
+    *shot = (shot_t) { 0 };
+    assert_true(inf_client_take(world.client, shot, &shot->ticket));
+    assert_null(inf_infer_record_size(&req, &target, &size));
+    shot->region = inf_client_alloc(world.client, 64 + size);
+    assert_non_null(shot->region);
+
+    char *base = inf_client_data(world.client, shot->region);
+    float *floats = (float *) (void *) base;
+    for (int i = 0; i < FLOATS; i++) {
+        floats[i] = (float) i + 0.5f;
+    }
+    offset = shot->region->offset;
+    inf_infer_record_write(&req, &target, base + 64, size);
+
+    const inf_submission_t s = {
+        .op = INF_SUBMIT_INFER,
+        .slot = shot->ticket.slot,
+        .generation = shot->ticket.generation,
+        .offset = offset + 64,
+        .length = size
+    };
+    assert_int_equal(inf_client_submit(world.client, &s), INF_CLIENT_OK);
+}
+
+/* Reads what came and gives it back. */
+static void
+read_response(shot_t *shot, const char **error)
+{
+    static _Alignas(8) char copy[65536];
+    assert_true(shot->length > 0 && shot->length < sizeof(copy));
+    memcpy(copy, inf_client_response(world.client, shot->offset,
+        shot->length), shot->length);
+    assert_null(inf_response_record_check(copy, shot->length,
+        inf_client_response_size(world.client)));
+
+    const inf_response_record_t *rec = (const void *) copy;
+    if (rec->output_count > 0) {
+        const inf_response_output_t *out =
+            (const void *) (copy + rec->output_offset);
+        assert_int_equal(out->data_length, FLOATS * sizeof(float));
+        memcpy(&shot->first, inf_client_response(world.client,
+            out->data_offset, out->data_length), sizeof(float));
+    }
+
+    inf_slice_t text = inf_response_text(rec, rec->error);
+    snprintf(shot->text, sizeof(shot->text), "%.*s", (int) text.len,
+        text.data);
+    *error = shot->text;
+    inf_client_release(world.client, shot->offset);
+}
+
+#define ALL (INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL                      \
+    | INF_COMPLETE_RELEASED)
+
+static void
+identity_answers_what_it_was_sent(void **state)
+{
+    (void) state;
+    shot_t shot;
+    const char *error;
+
+    submit(&shot, "echo", true, FLOATS);
+    wait_for(&shot, ALL);
+    assert_int_equal(shot.status, INF_OK);
+    read_response(&shot, &error);
+    assert_float_equal(shot.first, 0.5f, 0);
+    assert_int_equal(inf_client_arena_stats(world.client)->in_use, 0);
+}
+
+static void
+expect_error(const char *model, bool batched, int64_t shape_len,
+    inf_err_code_t code, const char *text)
+{
+    shot_t shot;
+    const char *error;
+
+    submit(&shot, model, batched, shape_len);
+    wait_for(&shot, ALL);
+    assert_int_equal(shot.status, INF_STATUS(code));
+    read_response(&shot, &error);
+    assert_non_null(strstr(error, text));
+}
+
+static void
+an_unknown_model_is_not_found(void **state)
+{
+    (void) state;
+    expect_error("ghost", true, FLOATS, INF_ERR_NOT_FOUND,
+        "Request for unknown model: 'ghost' is not found");
+}
+
+static void
+a_model_that_failed_to_load_is_unavailable(void **state)
+{
+    (void) state;
+    expect_error("broken", true, FLOATS, INF_ERR_NOT_FOUND,
+        "has no available versions");
+}
+
+static void
+a_shape_that_does_not_fit_its_bytes_is_refused(void **state)
+{
+    (void) state;
+    expect_error("echo", true, FLOATS + 1, INF_ERR_INVALID_ARG,
+        "input byte size mismatch for input 'INPUT0' for model 'echo'."
+        " Expected 68, got 64");
+}
+
+static void
+a_missing_batch_dimension_is_named(void **state)
+{
+    (void) state;
+    expect_error("echo", false, FLOATS, INF_ERR_INVALID_ARG,
+        "inference request batch-size must be <= 8");
+}
+
+static void
+a_queued_request_is_cancelled_at_once(void **state)
+{
+    (void) state;
+    shot_t running, queued;
+    const char *error;
+
+    submit(&running, "slow", false, FLOATS);
+    submit(&queued, "slow", false, FLOATS);
+    usleep(20000);
+    inf_client_cancel(world.client, queued.ticket);
+    wait_for(&queued, ALL);
+    assert_int_equal(queued.status, INF_STATUS(INF_ERR_CANCELLED));
+    assert_int_equal(running.flags & INF_COMPLETE_FINAL, 0);
+    read_response(&queued, &error);
+
+    wait_for(&running, ALL);
+    assert_int_equal(running.status, INF_OK);
+    read_response(&running, &error);
+}
+
+static void
+calls_answer_in_protobuf(void **state)
+{
+    (void) state;
+    shot_t shot = { 0 };
+    ProtobufCMessage *m;
+
+    assert_true(inf_client_take(world.client, &shot, &shot.ticket));
+    const inf_submission_t s = {
+        .op = INF_SUBMIT_CALL,
+        .method = INF_METHOD_SERVER_METADATA,
+        .slot = shot.ticket.slot,
+        .generation = shot.ticket.generation
+    };
+    assert_int_equal(inf_client_submit(world.client, &s), INF_CLIENT_OK);
+    wait_for(&shot, ALL);
+    assert_int_equal(shot.status, INF_OK);
+
+    const char *bytes = inf_client_response(world.client, shot.offset,
+        shot.length);
+    assert_null(inf_message_unpack(
+        &inference__server_metadata_response__descriptor,
+        inf_slice(bytes, shot.length), &m));
+    assert_string_equal(((Inference__ServerMetadataResponse *) m)->name,
+        "triton");
+    inf_message_free(m);
+    inf_client_release(world.client, shot.offset);
+}
+
+static void
+ten_thousand_requests_leave_nothing_behind(void **state)
+{
+    (void) state;
+    enum { IN_FLIGHT = 64, ROUNDS = 160 };
+    static shot_t shots[IN_FLIGHT];
+    const char *error;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < IN_FLIGHT; i++) {
+            submit(&shots[i], "echo", true, FLOATS);
+        }
+        for (int i = 0; i < IN_FLIGHT; i++) {
+            wait_for(&shots[i], ALL);
+            assert_int_equal(shots[i].status, INF_OK);
+            read_response(&shots[i], &error);
+        }
+    }
+
+    assert_int_equal(inf_client_slots_taken(world.client), 0);
+    assert_int_equal(inf_client_arena_stats(world.client)->in_use, 0);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(identity_answers_what_it_was_sent),
+        cmocka_unit_test(an_unknown_model_is_not_found),
+        cmocka_unit_test(a_model_that_failed_to_load_is_unavailable),
+        cmocka_unit_test(a_shape_that_does_not_fit_its_bytes_is_refused),
+        cmocka_unit_test(a_missing_batch_dimension_is_named),
+        cmocka_unit_test(a_queued_request_is_cancelled_at_once),
+        cmocka_unit_test(calls_answer_in_protobuf),
+        cmocka_unit_test(ten_thousand_requests_leave_nothing_behind),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

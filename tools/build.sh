@@ -1,0 +1,43 @@
+#!/bin/sh
+# build.sh - builds everything into one folder: core, backends and unit tests
+# by cmake, the module by nginx's configure, the launcher by cc.
+#
+#   sh tools/build.sh [BUILD]
+#
+# The folder's name chooses the sanitizers: build (none), build-asan,
+# build-tsan.  A sanitized core is tested under an nginx that is the stock
+# program: with ASan the module is instrumented too (its runtime is preloaded),
+# with TSan the module is plain.
+
+set -eu
+
+cd "$(dirname "$0")/.."
+build=${1:-build}
+jobs=$(nproc)
+args=
+module_sanitize=
+launcher_flags=
+
+case $(basename "$build") in
+build-asan)
+    args="-DINF_SANITIZE=address,undefined -DINF_NOPOOL=ON"
+    module_sanitize=address,undefined
+    launcher_flags="-fsanitize=address,undefined" ;;
+build-tsan)
+    args="-DINF_SANITIZE=thread" ;;
+esac
+
+[ -f "$build/inference-core" ] || echo "building into $build"
+mkdir -p "$build"
+cmake -G Ninja -S . -B "$build" $args > "$build/cmake.log" 2>&1 \
+    || { cat "$build/cmake.log" >&2; exit 1; }
+ninja -C "$build" -j "$jobs" > "$build/ninja.log" 2>&1 \
+    || { cat "$build/ninja.log" >&2; exit 1; }
+
+INF_SANITIZE=$module_sanitize sh tools/nginx-module.sh "$build"
+
+launcher=tools/inference-server.c
+if [ ! "$build/inference-server" -nt $launcher ]; then
+    cc -std=gnu17 -O2 -g -Wall -Wextra -Wconversion -Werror $launcher_flags \
+        -o "$build/inference-server" $launcher
+fi

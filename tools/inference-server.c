@@ -1,0 +1,817 @@
+/*
+ * inference-server.c - takes tritonserver's command line and runs nginx.
+ *
+ * It writes the nginx.conf that the options mean into a folder of its own,
+ * runs nginx in the foreground and ends with nginx's status.  SIGTERM and
+ * SIGINT become a graceful stop, a second one an immediate stop; SIGHUP and
+ * SIGUSR1 are handed on.  nginx ends when this program is killed.
+ */
+
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <libgen.h>
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_REPEAT 64       /* values of one repeatable option */
+#define MAX_CONNECTIONS 8192ul      /* of one nginx worker */
+#define GRACE_SECS 5        /* on top of exit-timeout-secs, then SIGTERM */
+
+typedef struct {
+    const char *value[MAX_REPEAT];
+    size_t      n;
+} list_t;
+
+typedef struct {
+    list_t      repositories;
+    list_t      backend_configs;
+    list_t      load_models;
+    const char *backends;
+    const char *http_address;
+    long        http_port;
+    bool        reuse_http_port;
+    long        workers;            /* 0: one per CPU */
+    const char *control_mode;
+    long        verbose;
+    bool        info;
+    bool        warning;
+    bool        error;
+    long        exit_timeout_secs;
+} options_t;
+
+typedef enum {
+    KIND_TEXT,
+    KIND_LIST,
+    KIND_NUMBER,
+    KIND_BOOL,
+    KIND_VERBOSE,       /* a number, or true and false */
+    KIND_IGNORED,       /* taken, and said to have no effect yet */
+    KIND_LATER,         /* the original knows it, this one not yet */
+    KIND_LATER_FLAG     /* the same, without a value */
+} kind_t;
+
+typedef struct {
+    const char *name;
+    kind_t      kind;
+    size_t      offset;             /* into options_t */
+    long        min;
+    long        max;
+    const char *help;
+} option_t;
+
+/* Where the built or installed pieces are. */
+typedef struct {
+    char nginx[PATH_MAX];
+    char module[PATH_MAX];
+    char core[PATH_MAX];
+    char backends[PATH_MAX];
+} pieces_t;
+
+#define AT(field) offsetof(options_t, field)
+
+static const option_t options_known[] = {
+    { "model-repository", KIND_LIST, AT(repositories), 0, 0,
+      "folder of models (repeatable, required)" },
+    { "model-store", KIND_LIST, AT(repositories), 0, 0,
+      "the same" },
+    { "backend-directory", KIND_TEXT, AT(backends), 0, 0,
+      "folder of backends (default: ours)" },
+    { "backend-config", KIND_LIST, AT(backend_configs), 0, 0,
+      "[backend,]setting=value (repeatable)" },
+    { "http-address", KIND_TEXT, AT(http_address), 0, 0,
+      "address of the REST service (0.0.0.0)" },
+    { "http-port", KIND_NUMBER, AT(http_port), 1, 65535,
+      "its port (8000)" },
+    { "reuse-http-port", KIND_BOOL, AT(reuse_http_port), 0, 0,
+      "share the port with other processes (false)" },
+    { "http-thread-count", KIND_NUMBER, AT(workers), 1, 1024,
+      "nginx worker processes (one per CPU)" },
+    { "grpc-address", KIND_IGNORED, 0, 0, 0,
+      "taken; gRPC is not served yet" },
+    { "grpc-port", KIND_IGNORED, 0, 0, 0,
+      "taken; gRPC is not served yet" },
+    { "metrics-address", KIND_IGNORED, 0, 0, 0,
+      "taken; metrics are not served yet" },
+    { "metrics-port", KIND_IGNORED, 0, 0, 0,
+      "taken; metrics are not served yet" },
+    { "model-control-mode", KIND_TEXT, AT(control_mode), 0, 0,
+      "none (explicit and poll are not supported yet)" },
+    { "load-model", KIND_LIST, AT(load_models), 0, 0,
+      "needs explicit mode: not supported yet" },
+    { "log-verbose", KIND_VERBOSE, AT(verbose), 0, INT_MAX,
+      "level of verbose lines, 0: none (0)" },
+    { "log-info", KIND_BOOL, AT(info), 0, 0,
+      "log informational lines (true)" },
+    { "log-warning", KIND_BOOL, AT(warning), 0, 0, "log warnings (true)" },
+    { "log-error", KIND_BOOL, AT(error), 0, 0, "log errors (true)" },
+    { "exit-timeout-secs", KIND_NUMBER, AT(exit_timeout_secs), 0, 86400,
+      "how long work in flight may take at the end (30)" },
+
+    { "disable-auto-complete-config", KIND_LATER_FLAG, 0, 0, 0, NULL },
+    { "allow-client-shm", KIND_LATER, 0, 0, 0, NULL },
+    { "allow-cpu-metrics", KIND_LATER, 0, 0, 0, NULL },
+    { "allow-gpu-metrics", KIND_LATER, 0, 0, 0, NULL },
+    { "allow-grpc", KIND_LATER, 0, 0, 0, NULL },
+    { "allow-http", KIND_LATER, 0, 0, 0, NULL },
+    { "allow-metrics", KIND_LATER, 0, 0, 0, NULL },
+    { "allow-sagemaker", KIND_LATER, 0, 0, 0, NULL },
+    { "allow-vertex-ai", KIND_LATER, 0, 0, 0, NULL },
+    { "buffer-manager-thread-count", KIND_LATER, 0, 0, 0, NULL },
+    { "cache-config", KIND_LATER, 0, 0, 0, NULL },
+    { "cache-directory", KIND_LATER, 0, 0, 0, NULL },
+    { "cuda-memory-pool-byte-size", KIND_LATER, 0, 0, 0, NULL },
+    { "cuda-virtual-address-size", KIND_LATER, 0, 0, 0, NULL },
+    { "enable-peer-access", KIND_LATER, 0, 0, 0, NULL },
+    { "exit-on-error", KIND_LATER, 0, 0, 0, NULL },
+    { "grpc-header-forward-pattern", KIND_LATER, 0, 0, 0, NULL },
+    { "grpc-http2-max-ping-strikes", KIND_LATER, 0, 0, 0, NULL },
+    { "grpc-http2-max-pings-without-data", KIND_LATER, 0, 0, 0, NULL },
+    { "grpc-http2-min-recv-ping-interval-without-data", KIND_LATER, 0, 0, 0,
+      NULL },
+    { "grpc-infer-allocation-pool-size", KIND_LATER, 0, 0, 0, NULL },
+    { "grpc-infer-response-compression-level", KIND_LATER, 0, 0, 0, NULL },
+    { "grpc-infer-thread-count", KIND_LATER, 0, 0, 0, NULL },
+    { "grpc-keepalive-permit-without-calls", KIND_LATER, 0, 0, 0, NULL },
+    { "grpc-keepalive-time", KIND_LATER, 0, 0, 0, NULL },
+    { "grpc-keepalive-timeout", KIND_LATER, 0, 0, 0, NULL },
+    { "grpc-max-connection-age", KIND_LATER, 0, 0, 0, NULL },
+    { "grpc-max-connection-age-grace", KIND_LATER, 0, 0, 0, NULL },
+    { "grpc-max-response-pool-size", KIND_LATER, 0, 0, 0, NULL },
+    { "grpc-restricted-protocol", KIND_LATER, 0, 0, 0, NULL },
+    { "grpc-root-cert", KIND_LATER, 0, 0, 0, NULL },
+    { "grpc-server-cert", KIND_LATER, 0, 0, 0, NULL },
+    { "grpc-server-key", KIND_LATER, 0, 0, 0, NULL },
+    { "grpc-use-ssl", KIND_LATER, 0, 0, 0, NULL },
+    { "grpc-use-ssl-mutual", KIND_LATER, 0, 0, 0, NULL },
+    { "host-policy", KIND_LATER, 0, 0, 0, NULL },
+    { "http-header-forward-pattern", KIND_LATER, 0, 0, 0, NULL },
+    { "http-max-input-size", KIND_LATER, 0, 0, 0, NULL },
+    { "http-restricted-api", KIND_LATER, 0, 0, 0, NULL },
+    { "id", KIND_LATER, 0, 0, 0, NULL },
+    { "log-file", KIND_LATER, 0, 0, 0, NULL },
+    { "log-format", KIND_LATER, 0, 0, 0, NULL },
+    { "metrics-config", KIND_LATER, 0, 0, 0, NULL },
+    { "metrics-interval-ms", KIND_LATER, 0, 0, 0, NULL },
+    { "min-supported-compute-capability", KIND_LATER, 0, 0, 0, NULL },
+    { "model-config-name", KIND_LATER, 0, 0, 0, NULL },
+    { "model-load-gpu-limit", KIND_LATER, 0, 0, 0, NULL },
+    { "model-load-retry-count", KIND_LATER, 0, 0, 0, NULL },
+    { "model-load-thread-count", KIND_LATER, 0, 0, 0, NULL },
+    { "model-namespacing", KIND_LATER, 0, 0, 0, NULL },
+    { "pinned-memory-pool-byte-size", KIND_LATER, 0, 0, 0, NULL },
+    { "rate-limit", KIND_LATER, 0, 0, 0, NULL },
+    { "rate-limit-resource", KIND_LATER, 0, 0, 0, NULL },
+    { "repoagent-directory", KIND_LATER, 0, 0, 0, NULL },
+    { "repository-poll-secs", KIND_LATER, 0, 0, 0, NULL },
+    { "response-cache-byte-size", KIND_LATER, 0, 0, 0, NULL },
+    { "reuse-grpc-port", KIND_LATER, 0, 0, 0, NULL },
+    { "sagemaker-port", KIND_LATER, 0, 0, 0, NULL },
+    { "sagemaker-safe-port-range", KIND_LATER, 0, 0, 0, NULL },
+    { "sagemaker-thread-count", KIND_LATER, 0, 0, 0, NULL },
+    { "strict-model-config", KIND_LATER, 0, 0, 0, NULL },
+    { "strict-readiness", KIND_LATER, 0, 0, 0, NULL },
+    { "trace-config", KIND_LATER, 0, 0, 0, NULL },
+    { "trace-count", KIND_LATER, 0, 0, 0, NULL },
+    { "trace-file", KIND_LATER, 0, 0, 0, NULL },
+    { "trace-level", KIND_LATER, 0, 0, 0, NULL },
+    { "trace-log-frequency", KIND_LATER, 0, 0, 0, NULL },
+    { "trace-rate", KIND_LATER, 0, 0, 0, NULL },
+    { "vertex-ai-default-model", KIND_LATER, 0, 0, 0, NULL },
+    { "vertex-ai-port", KIND_LATER, 0, 0, 0, NULL },
+    { "vertex-ai-thread-count", KIND_LATER, 0, 0, 0, NULL },
+};
+
+#define OPTIONS_N (sizeof(options_known) / sizeof(options_known[0]))
+
+static void options_parse(options_t *o, int argc, char **argv);
+static void options_set(options_t *o, const option_t *option,
+    const char *value);
+static void options_check(const options_t *o);
+static const option_t *options_find(const char *name, size_t len);
+static bool parse_bool(const char *name, const char *value);
+static long parse_number(const option_t *option, const char *value);
+static void check_backend_config(const char *text);
+static void check_path_text(const char *what, const char *text);
+
+static void pieces_find(pieces_t *p);
+static bool pieces_in(pieces_t *p, const char *dir);
+static bool find_nginx(char *out);
+
+static void write_config(const char *dir, const options_t *o,
+    const pieces_t *p);
+static unsigned long connections(void);
+static void write_quoted(FILE *f, const char *text);
+static void write_backend_config(FILE *f, const char *text);
+static void write_listen(FILE *f, const options_t *o);
+
+static pid_t spawn_nginx(const char *dir, const pieces_t *p,
+    const sigset_t *old);
+static int wait_for_nginx(pid_t nginx, const sigset_t *signals,
+    long exit_timeout_secs);
+static int remove_entry(const char *path, const struct stat *st, int type,
+    struct FTW *ftw);
+
+static void usage(void);
+static void die(const char *fmt, ...)
+    __attribute__((noreturn, format(printf, 1, 2)));
+
+int
+main(int argc, char **argv)
+{
+    options_t options = {
+        .http_address = "0.0.0.0",
+        .http_port = 8000,
+        .control_mode = "none",
+        .info = true,
+        .warning = true,
+        .error = true,
+        .exit_timeout_secs = 30,
+    };
+    pieces_t pieces;
+
+    options_parse(&options, argc, argv);
+    options_check(&options);
+    pieces_find(&pieces);
+
+    char        dir[PATH_MAX];
+    const char *tmp = getenv("TMPDIR");
+
+    snprintf(dir, sizeof(dir), "%s/inference-server-XXXXXX",
+             tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
+    if (mkdtemp(dir) == NULL || chmod(dir, 0711) != 0) {
+        die("cannot make a folder %s: %s", dir, strerror(errno));
+    }
+    write_config(dir, &options, &pieces);
+
+    sigset_t signals, old;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    sigaddset(&signals, SIGUSR1);
+    sigaddset(&signals, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &signals, &old);
+
+    pid_t nginx = spawn_nginx(dir, &pieces, &old);
+    int   status = wait_for_nginx(nginx, &signals, options.exit_timeout_secs);
+
+    nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    return status;
+}
+
+static void
+options_parse(options_t *o, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+
+        if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+            usage();
+        }
+        if (strncmp(word, "--", 2) != 0 || word[2] == '\0') {
+            die("unexpected argument \"%s\"", word);
+        }
+
+        const char     *name = word + 2;
+        const char     *equals = strchr(name, '=');
+        size_t          len = equals ? (size_t) (equals - name) : strlen(name);
+        const option_t *option = options_find(name, len);
+
+        if (option == NULL) {
+            die("unknown option \"--%.*s\"", (int) len, name);
+        }
+        if (option->kind == KIND_LATER_FLAG || option->kind == KIND_LATER) {
+            die("option \"--%s\" is not supported yet", option->name);
+        }
+
+        const char *value = equals ? equals + 1 : argv[++i];
+
+        if (value == NULL) {
+            die("option \"--%s\" needs a value", option->name);
+        }
+        options_set(o, option, value);
+    }
+}
+
+static const option_t *
+options_find(const char *name, size_t len)
+{
+    for (size_t i = 0; i < OPTIONS_N; i++) {
+        const char *known = options_known[i].name;
+
+        if (strlen(known) == len && memcmp(known, name, len) == 0) {
+            return &options_known[i];
+        }
+    }
+    return NULL;
+}
+
+static void
+options_set(options_t *o, const option_t *option, const char *value)
+{
+    void *field = (char *) o + option->offset;
+
+    switch (option->kind) {
+
+    case KIND_TEXT:
+        if (value[0] == '\0') {
+            die("option \"--%s\" has an empty value", option->name);
+        }
+        check_path_text(option->name, value);
+        *(const char **) field = value;
+        return;
+
+    case KIND_LIST: {
+        list_t *list = field;
+
+        if (list->n == MAX_REPEAT) {
+            die("more than %d times \"--%s\"", MAX_REPEAT, option->name);
+        }
+        if (value[0] == '\0') {
+            die("option \"--%s\" has an empty value", option->name);
+        }
+        check_path_text(option->name, value);
+        list->value[list->n++] = value;
+        return;
+    }
+
+    case KIND_NUMBER:
+        *(long *) field = parse_number(option, value);
+        return;
+
+    case KIND_BOOL:
+        *(bool *) field = parse_bool(option->name, value);
+        return;
+
+    case KIND_VERBOSE:
+        if (strcasecmp(value, "true") == 0 || strcasecmp(value, "false") == 0) {
+            *(long *) field = strcasecmp(value, "true") == 0;
+            return;
+        }
+        *(long *) field = parse_number(option, value);
+        return;
+
+    case KIND_IGNORED:
+        fprintf(stderr, "inference-server: --%s: %s\n", option->name,
+                option->help);
+        return;
+
+    case KIND_LATER:
+    case KIND_LATER_FLAG:
+        return;
+    }
+}
+
+static bool
+parse_bool(const char *name, const char *value)
+{
+    static const char *const yes[] = { "true", "on", "1" };
+    static const char *const no[] = { "false", "off", "0" };
+
+    for (size_t i = 0; i < 3; i++) {
+        if (strcasecmp(value, yes[i]) == 0) {
+            return true;
+        }
+        if (strcasecmp(value, no[i]) == 0) {
+            return false;
+        }
+    }
+    die("option \"--%s\" is true or false, not \"%s\"", name, value);
+}
+
+static long
+parse_number(const option_t *option, const char *value)
+{
+    char *end;
+
+    errno = 0;
+    long number = strtol(value, &end, 10);
+
+    if (end == value || *end != '\0' || errno != 0 || number < option->min
+        || number > option->max)
+    {
+        die("option \"--%s\" is a number from %ld to %ld, not \"%s\"",
+            option->name, option->min, option->max, value);
+    }
+    return number;
+}
+
+/* A control character could not be written into nginx.conf and read back. */
+static void
+check_path_text(const char *what, const char *text)
+{
+    for (const char *c = text; *c != '\0'; c++) {
+        if ((unsigned char) *c < 0x20 || *c == 0x7f) {
+            die("option \"--%s\" has a control character in its value", what);
+        }
+    }
+}
+
+static void
+options_check(const options_t *o)
+{
+    if (o->repositories.n == 0) {
+        die("--model-repository must be given");
+    }
+    if (strcmp(o->control_mode, "none") != 0) {
+        if (strcmp(o->control_mode, "explicit") == 0
+            || strcmp(o->control_mode, "poll") == 0)
+        {
+            die("--model-control-mode=%s is not supported yet",
+                o->control_mode);
+        }
+        die("--model-control-mode is none, explicit or poll, not \"%s\"",
+            o->control_mode);
+    }
+    if (o->load_models.n != 0) {
+        die("--load-model needs --model-control-mode=explicit, which is not "
+            "supported yet");
+    }
+    if (strpbrk(o->http_address, "\"\\ \t;{}'/") != NULL) {
+        die("--http-address is an address, not \"%s\"", o->http_address);
+    }
+    for (size_t i = 0; i < o->backend_configs.n; i++) {
+        check_backend_config(o->backend_configs.value[i]);
+    }
+}
+
+/* "backend,setting=value", or "setting=value" for all backends */
+static void
+check_backend_config(const char *text)
+{
+    const char *comma = strchr(text, ',');
+    const char *equals = strchr(text, '=');
+
+    if (equals == NULL) {
+        die("--backend-config is [backend,]setting=value, not \"%s\"", text);
+    }
+    if (equals == text || comma == text || equals == comma + 1) {
+        die("--backend-config=%s: a name is missing", text);
+    }
+    if (strpbrk(text, "\"\\ \t;{}'") != NULL) {
+        die("--backend-config=%s: quotes, blanks and braces are not "
+            "supported", text);
+    }
+}
+
+/* The pieces lie beside this program, or where `make install` puts them. */
+static void
+pieces_find(pieces_t *p)
+{
+    char    self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    if (n < 0) {
+        die("cannot find this program: %s", strerror(errno));
+    }
+    self[n] = '\0';
+
+    char *dir = dirname(self);
+    char  lib[PATH_MAX + 32];
+
+    snprintf(lib, sizeof(lib), "%s/../lib/nginx-inference", dir);
+    if (!pieces_in(p, dir) && !pieces_in(p, lib)) {
+        die("ngx_http_inference_module.so and inference-core are neither in "
+            "%s nor in %s", dir, lib);
+    }
+    if (!find_nginx(p->nginx)) {
+        die("no nginx: not in $INFERENCE_NGINX, on the PATH, nor in "
+            "/usr/sbin");
+    }
+}
+
+static bool
+pieces_in(pieces_t *p, const char *dir)
+{
+    char path[PATH_MAX + 64];
+
+    snprintf(path, sizeof(path), "%s/ngx_http_inference_module.so", dir);
+    if (realpath(path, p->module) == NULL) {
+        return false;
+    }
+    snprintf(path, sizeof(path), "%s/inference-core", dir);
+    if (realpath(path, p->core) == NULL) {
+        return false;
+    }
+    snprintf(path, sizeof(path), "%s/backends", dir);
+    return realpath(path, p->backends) != NULL;
+}
+
+static bool
+find_nginx(char *out)
+{
+    const char *named = getenv("INFERENCE_NGINX");
+
+    if (named != NULL && named[0] != '\0') {
+        return realpath(named, out) != NULL && access(out, X_OK) == 0;
+    }
+
+    const char *path = getenv("PATH");
+    char       *dirs;
+
+    if (asprintf(&dirs, "%s:/usr/sbin:/usr/local/sbin",
+                 path != NULL ? path : "") < 0)
+    {
+        die("out of memory");
+    }
+
+    bool  found = false;
+    char *rest = dirs;
+    char *dir;
+
+    while (!found && (dir = strsep(&rest, ":")) != NULL) {
+        char name[PATH_MAX];
+
+        if (snprintf(name, sizeof(name), "%s/nginx", dir)
+                < (int) sizeof(name)
+            && dir[0] == '/' && access(name, X_OK) == 0)
+        {
+            found = realpath(name, out) != NULL;
+        }
+    }
+    free(dirs);
+    return found;
+}
+
+static void
+write_config(const char *dir, const options_t *o, const pieces_t *p)
+{
+    char path[PATH_MAX + 16];
+
+    snprintf(path, sizeof(path), "%s/nginx.conf", dir);
+
+    FILE *f = fopen(path, "we");
+
+    if (f == NULL) {
+        die("cannot write %s: %s", path, strerror(errno));
+    }
+
+    const char *level = o->info ? "info" : o->warning ? "warn" : "error";
+
+    fputs("load_module ", f);
+    write_quoted(f, p->module);
+    fprintf(f, ";\ndaemon off;\npid %s/nginx.pid;\n", dir);
+    fprintf(f, "error_log stderr %s;\n",
+            !o->error ? "crit" : o->info ? "notice" : level);
+
+    struct passwd *pw = getpwuid(geteuid());
+
+    if (geteuid() == 0 && pw != NULL) {
+        /* as the original: everything runs as whoever started it */
+        fprintf(f, "user %s;\n", pw->pw_name);
+    }
+    if (o->workers != 0) {
+        fprintf(f, "worker_processes %ld;\n", o->workers);
+
+    } else {
+        fputs("worker_processes auto;\n", f);
+    }
+    fprintf(f, "worker_shutdown_timeout %lds;\n",
+            o->exit_timeout_secs > 0 ? o->exit_timeout_secs : 1);
+    fprintf(f, "events { worker_connections %lu; }\n", connections());
+    fputs("http {\n"
+          "    access_log off;\n"
+          "    tcp_nodelay on;\n"
+          "    merge_slashes off;\n"
+          "    underscores_in_headers on;\n"
+          "    client_max_body_size 0;\n"
+          "    client_body_timeout 1h;\n"
+          "    send_timeout 1h;\n"
+          "    keepalive_timeout 1h;\n"
+          "    keepalive_time 1d;\n"
+          "    keepalive_requests 1000000000;\n"
+          "    large_client_header_buffers 4 32k;\n", f);
+
+    static const char *const temps[] = {
+        "client_body", "proxy", "fastcgi", "uwsgi", "scgi"
+    };
+
+    for (size_t i = 0; i < sizeof(temps) / sizeof(temps[0]); i++) {
+        fprintf(f, "    %s_temp_path %s/%s;\n", temps[i], dir, temps[i]);
+    }
+
+    fputs("    inference_core ", f);
+    write_quoted(f, p->core);
+    fprintf(f, " drain=%lds;\n", o->exit_timeout_secs);
+    for (size_t i = 0; i < o->repositories.n; i++) {
+        fputs("    inference_repository ", f);
+        write_quoted(f, o->repositories.value[i]);
+        fputs(";\n", f);
+    }
+    fputs("    inference_backends ", f);
+    write_quoted(f, o->backends != NULL ? o->backends : p->backends);
+    fputs(";\n", f);
+    for (size_t i = 0; i < o->backend_configs.n; i++) {
+        write_backend_config(f, o->backend_configs.value[i]);
+    }
+    fprintf(f, "    inference_log %s verbose=%ld;\n", level, o->verbose);
+    write_listen(f, o);
+    fputs("}\n", f);
+
+    if (ferror(f) || fclose(f) != 0) {
+        die("cannot write %s: %s", path, strerror(errno));
+    }
+}
+
+/* As many connections as the descriptor limit allows, which is raised first. */
+static unsigned long
+connections(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        return MAX_CONNECTIONS;
+    }
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    return limit.rlim_max < MAX_CONNECTIONS ? limit.rlim_max
+                                            : MAX_CONNECTIONS;
+}
+
+static void
+write_quoted(FILE *f, const char *text)
+{
+    char full[PATH_MAX];
+
+    /* nginx would read a relative path from its own prefix */
+    if (text[0] != '/' && strstr(text, "://") == NULL
+        && realpath(text, full) != NULL)
+    {
+        text = full;
+    }
+
+    fputc('"', f);
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\') {
+            fputc('\\', f);
+        }
+        fputc(*text, f);
+    }
+    fputc('"', f);
+}
+
+static void
+write_backend_config(FILE *f, const char *text)
+{
+    const char *comma = strchr(text, ',');
+
+    if (comma == NULL || comma > strchr(text, '=')) {
+        fprintf(f, "    inference_backend_config * %s;\n", text);
+        return;
+    }
+    fprintf(f, "    inference_backend_config %.*s %s;\n",
+            (int) (comma - text), text, comma + 1);
+}
+
+static void
+write_listen(FILE *f, const options_t *o)
+{
+    bool v6 = strchr(o->http_address, ':') != NULL
+              && o->http_address[0] != '[';
+
+    fprintf(f, "    server {\n        listen %s%s%s:%ld%s;\n",
+            v6 ? "[" : "", o->http_address, v6 ? "]" : "", o->http_port,
+            o->reuse_http_port ? " reuseport" : "");
+    fputs("        location / {\n"
+          "            inference health metadata config infer;\n"
+          "        }\n"
+          "    }\n", f);
+}
+
+static pid_t
+spawn_nginx(const char *dir, const pieces_t *p, const sigset_t *old)
+{
+    char  conf[PATH_MAX + 16];
+    char *argv[] = { (char *) p->nginx, "-p", (char *) dir, "-c", conf,
+                     "-e", "stderr", NULL };
+    pid_t launcher = getpid();
+
+    snprintf(conf, sizeof(conf), "%s/nginx.conf", dir);
+
+    pid_t pid = fork();
+
+    if (pid < 0) {
+        die("cannot fork: %s", strerror(errno));
+    }
+    if (pid > 0) {
+        return pid;
+    }
+
+    /* A terminal's Ctrl-C is for the launcher, which makes it graceful. */
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGQUIT);
+    if (getppid() != launcher) {
+        _exit(1);
+    }
+
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    if (null >= 0) {
+        dup2(null, STDIN_FILENO);
+    }
+    sigprocmask(SIG_SETMASK, old, NULL);
+    execv(p->nginx, argv);
+    fprintf(stderr, "inference-server: cannot run %s: %s\n", p->nginx,
+            strerror(errno));
+    _exit(127);
+}
+
+static int
+wait_for_nginx(pid_t nginx, const sigset_t *signals, long exit_timeout_secs)
+{
+    bool            stopping = false;
+    struct timespec patience = {
+        .tv_sec = exit_timeout_secs + GRACE_SECS
+    };
+
+    for (;;) {
+        int status;
+        int sig = stopping ? sigtimedwait(signals, NULL, &patience)
+                           : sigwaitinfo(signals, NULL);
+
+        if (sig < 0 && errno == EAGAIN) {
+            fprintf(stderr, "inference-server: work in flight did not end in "
+                    "time; stopping at once\n");
+            kill(nginx, SIGTERM);
+            continue;
+        }
+
+        switch (sig) {
+
+        case SIGTERM:
+        case SIGINT:
+            kill(nginx, stopping ? SIGTERM : SIGQUIT);
+            stopping = true;
+            break;
+
+        case SIGHUP:
+        case SIGUSR1:
+            kill(nginx, sig);
+            break;
+
+        default:
+            break;
+        }
+
+        if (waitpid(nginx, &status, WNOHANG) == nginx) {
+            return WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+                                       : WEXITSTATUS(status);
+        }
+    }
+}
+
+static int
+remove_entry(const char *path, const struct stat *st, int type,
+    struct FTW *ftw)
+{
+    (void) st;
+    (void) type;
+    (void) ftw;
+
+    return remove(path);
+}
+
+static void
+usage(void)
+{
+    fputs("usage: inference-server --model-repository=FOLDER [options]\n\n",
+          stderr);
+    for (size_t i = 0; i < OPTIONS_N; i++) {
+        if (options_known[i].help != NULL) {
+            fprintf(stderr, "  --%-22s %s\n", options_known[i].name,
+                    options_known[i].help);
+        }
+    }
+    exit(1);
+}
+
+static void
+die(const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    fputs("inference-server: ", stderr);
+    vfprintf(stderr, fmt, args);
+    fputs("\n(--help lists the options)\n", stderr);
+    va_end(args);
+    exit(1);
+}

@@ -1,0 +1,42 @@
+#!/bin/sh
+# install.sh - copies what was built to where nginx and a backend author look.
+#
+#   sh tools/install.sh BUILD PREFIX
+#
+#   PREFIX/bin/inference-server
+#   PREFIX/lib/nginx-inference/   module, core, library, backends
+#   PREFIX/include/triton/core/   the C ABI's headers
+#   PREFIX/share/nginx-inference/conf.d/   snippets to include
+
+set -eu
+
+cd "$(dirname "$0")/.."
+build=$1
+prefix=$2
+lib=$prefix/lib/nginx-inference
+
+install -d "$prefix/bin" "$lib/backends" "$prefix/include/triton/core" \
+    "$prefix/share/nginx-inference/conf.d"
+install -m 755 "$build/inference-server" "$prefix/bin/"
+install -m 755 "$build/inference-core" "$lib/"
+install -m 644 "$build/ngx_http_inference_module.so" \
+    "$build/libtritonserver.so" "$lib/"
+install -m 644 core/include/triton/core/*.h "$prefix/include/triton/core/"
+for snippet in conf.d/*.conf; do
+    sed "s|/usr/lib/nginx-inference|$lib|g" "$snippet" \
+        > "$prefix/share/nginx-inference/$snippet"
+done
+
+for dir in "$build"/backends/*/; do
+    name=$(basename "$dir")
+    library=$dir/libtriton_$name.so
+    [ -f "$library" ] || continue
+    install -d "$lib/backends/$name"
+    install -m 644 "$library" "$lib/backends/$name/"
+done
+
+# ONNX Runtime's library stays beside the backend that runs on it.
+if [ -d "$lib/backends/onnxruntime" ]; then
+    install -m 644 build/deps/onnxruntime/lib/libonnxruntime.so.1 \
+        "$lib/backends/onnxruntime/"
+fi

@@ -1,0 +1,82 @@
+#!/bin/sh
+# nginx-module.sh - builds ngx_http_inference_module.so with nginx's own
+# configure, in a copy of nginx's sources.
+#
+#   sh tools/nginx-module.sh BUILD [NGINX-SOURCE]
+#
+# BUILD is where the module goes; NGINX-SOURCE defaults to what Debian's
+# nginx-dev installs.  With INF_SANITIZE=address,undefined the module is built
+# so; with NGINX_BINARY=1 the nginx program too (BUILD/nginx-src/objs/nginx).
+
+set -eu
+
+cd "$(dirname "$0")/.."
+root=$(pwd)
+mkdir -p "$1"
+build=$(cd "$1" && pwd)
+source=$(cd "${2:-/usr/share/nginx/src}" && pwd)
+copy=$build/nginx-src
+module=ngx_http_inference_module.so
+sanitize=${INF_SANITIZE:-}
+
+main()
+{
+    key=$({
+        echo "$source" "$sanitize" "${NGINX_BINARY:-}"
+        cat config tools/nginx-*sh core/proto/*.proto \
+            "$source/src/core/nginx.h"
+        ls ngx_module/*.c core/channel/*.c core/proto/*.c core/base/*.c
+    } | sha256sum)
+
+    if [ ! -f "$copy/.key" ] || [ "$(cat "$copy/.key")" != "$key" ]; then
+        configure
+        echo "$key" > "$copy/.key"
+    fi
+
+    forget_stale_objects
+
+    targets=modules
+    [ -z "${NGINX_BINARY:-}" ] || targets="binary modules"
+    (cd "$copy" && make -s -f objs/Makefile -j"$(nproc)" $targets)
+
+    # A new file under the old name: a running nginx keeps its old one.
+    if ! cmp -s "$copy/objs/$module" "$build/$module"; then
+        cp "$copy/objs/$module" "$build/$module.new"
+        mv "$build/$module.new" "$build/$module"
+    fi
+}
+
+configure()
+{
+    echo "configuring nginx $(sed -n 's/#define NGINX_VERSION *//p' \
+        "$source/src/core/nginx.h") for the module"
+    rm -rf "$copy"
+    cp -R "$source" "$copy"
+
+    cc_opt="-O2 -g -fno-omit-frame-pointer"
+    ld_opt=
+    if [ -n "$sanitize" ]; then
+        cc_opt="$cc_opt -fsanitize=$sanitize -fno-sanitize-recover=all"
+        ld_opt="-fsanitize=$sanitize"
+    fi
+
+    (
+        cd "$copy"
+        ASAN_OPTIONS=detect_leaks=0 bash "$root/tools/nginx-configure.bash" \
+            "$root" "$cc_opt" "$ld_opt" > configure.log 2>&1
+    ) || { tail -20 "$copy/configure.log" >&2; exit 1; }
+}
+
+# nginx's makefile does not follow the headers of an added module.
+forget_stale_objects()
+{
+    built=$copy/objs/$module
+    [ -f "$built" ] || return 0
+    newer=$(find ngx_module core/channel core/proto core/base core/include \
+        -name '*.h' -newer "$built")
+    if [ -n "$newer" ]; then
+        rm -rf "$built" "$copy/objs/addon"/*/*.o "$copy"/objs/*inference*.o
+    fi
+}
+
+main
