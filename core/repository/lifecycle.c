@@ -27,7 +27,8 @@ typedef struct {
     inf_link_t           link;          /* in lc->models, by name            */
     char                *name;
     char                *dir;
-    char                *reason;        /* why there is no version           */
+    bool                 refused;       /* there will be no version          */
+    char                *reason;        /* why; NULL: out of memory          */
     inf_storage_t       *storage;
     int64_t             *found;         /* what the directory holds          */
     size_t               found_count;
@@ -73,6 +74,8 @@ static inf_err_t *start_loaders(inf_lifecycle_t *lc);
 static void stop_loaders(inf_lifecycle_t *lc);
 static void *loader_main(void *arg);
 static void load_model(inf_lifecycle_t *lc, lifecycle_model_t *m);
+static void refuse_model(inf_lifecycle_t *lc, lifecycle_model_t *m,
+    inf_err_t *err);
 static inf_err_t *choose_versions(inf_lifecycle_t *lc, lifecycle_model_t *m,
     int64_t **chosen, size_t *count);
 static void load_version(inf_lifecycle_t *lc, lifecycle_model_t *m,
@@ -225,6 +228,7 @@ inf_lifecycle_refuse(inf_lifecycle_t *lc, const char *name,
         return inf_err_nomem();
     }
 
+    m->refused = true;
     m->reason = why;
     inf_lock(&lc->lock);
     model_insert_locked(lc, m);
@@ -262,7 +266,7 @@ inf_lifecycle_all_ready(inf_lifecycle_t *lc)
         l = l->next)
     {
         lifecycle_model_t *m = inf_link_entry(l, lifecycle_model_t, link);
-        ready = m->reason == NULL && m->version_count > 0;
+        ready = !m->refused && m->version_count > 0;
         for (size_t i = 0; ready && i < m->version_count; i++) {
             ready = m->versions[i].state == INF_VERSION_READY;
         }
@@ -280,9 +284,10 @@ inf_lifecycle_index(inf_lifecycle_t *lc, inf_lifecycle_row_fn fn, void *userp)
         lifecycle_model_t *m = inf_link_entry(l, lifecycle_model_t, link);
 
         if (m->version_count == 0) {
-            fn(userp, m->name, -1, m->reason != NULL
+            fn(userp, m->name, -1, m->refused
                 ? INF_VERSION_UNAVAILABLE : INF_VERSION_LOADING,
-                m->reason != NULL ? m->reason : "");
+                m->reason != NULL ? m->reason
+                : m->refused ? "out of memory" : "");
         }
         for (size_t i = 0; i < m->version_count; i++) {
             lifecycle_version_t *v = &m->versions[i];
@@ -409,25 +414,17 @@ load_model(inf_lifecycle_t *lc, lifecycle_model_t *m)
     size_t count = 0;
 
     inf_err_t *err = choose_versions(lc, m, &chosen, &count);
+    lifecycle_version_t *versions = err == NULL
+        ? calloc(count, sizeof(*versions)) : NULL;
+    if (err == NULL && versions == NULL) {
+        err = inf_err_nomem();
+    }
     if (err != NULL) {
-        char *why = strdup(inf_err_msg(err));
-        inf_log(INF_LOG_ERROR, "model \"%s\" is not loaded: %s", m->name,
-            inf_err_msg(err));
-
-        inf_lock(&lc->lock);
-        m->reason = why;
-        inf_unlock(&lc->lock);
-        inf_err_free(err);
+        refuse_model(lc, m, err);
         free(chosen);
         return;
     }
 
-    lifecycle_version_t *versions = calloc(count, sizeof(*versions));
-    if (versions == NULL) {
-        free(chosen);
-        inf_err_log(inf_err_add(inf_err_nomem(), "model \"%s\"", m->name));
-        return;
-    }
     for (size_t i = 0; i < count; i++) {
         versions[i].version = chosen[i];
         versions[i].state = INF_VERSION_LOADING;
@@ -443,6 +440,20 @@ load_model(inf_lifecycle_t *lc, lifecycle_model_t *m)
         load_version(lc, m, chosen[i]);
     }
     free(chosen);
+}
+
+/* No version of m can be loaded; takes err. */
+static void
+refuse_model(inf_lifecycle_t *lc, lifecycle_model_t *m, inf_err_t *err)
+{
+    char *why = strdup(inf_err_msg(err));
+
+    inf_lock(&lc->lock);
+    m->refused = true;
+    m->reason = why;
+    inf_unlock(&lc->lock);
+
+    inf_err_log(inf_err_add(err, "model \"%s\" is not loaded", m->name));
 }
 
 static inf_err_t *
@@ -623,7 +634,7 @@ snapshot_entries(inf_lifecycle_t *lc, inf_registry_entry_t **out,
 
     for (inf_link_t *l = lc->models.next; ok && l != &lc->models; l = l->next) {
         lifecycle_model_t *m = inf_link_entry(l, lifecycle_model_t, link);
-        if (m->version_count == 0 && m->reason != NULL) {
+        if (m->version_count == 0 && m->refused) {
             continue;           /* a name that never had a version           */
         }
 

@@ -18,6 +18,8 @@ static inf_err_t *read_all(int fd, char **data, size_t *len);
 static bool same_lists(char *const *a, size_t na, char *const *b, size_t nb);
 static bool same_settings(const NginxInference__CoreConfig *a,
     const NginxInference__CoreConfig *b);
+static bool same_pools(const NginxInference__CoreConfig *a,
+    const NginxInference__CoreConfig *b);
 static void put_name(char *text, size_t cap, const char *name);
 
 inf_err_t *
@@ -106,7 +108,8 @@ inf_core_config_differences(const NginxInference__CoreConfig *now,
         put_name(text, cap, "inference_backend_config");
     }
     if (now->response_arena_bytes != wanted->response_arena_bytes
-        || now->pinned_pool_bytes != wanted->pinned_pool_bytes)
+        || now->pinned_pool_bytes != wanted->pinned_pool_bytes
+        || !same_pools(now, wanted))
     {
         put_name(text, cap, "inference_memory");
     }
@@ -116,6 +119,25 @@ inf_core_config_differences(const NginxInference__CoreConfig *now,
     if (now->auto_complete != wanted->auto_complete) {
         put_name(text, cap, "inference_auto_complete");
     }
+    if (now->drain_ms != wanted->drain_ms) {
+        put_name(text, cap, "inference_core drain=");
+    }
+    if (strcmp(now->external_path, wanted->external_path) != 0) {
+        put_name(text, cap, "inference_core external=");
+    }
+    if (now->model_control != wanted->model_control
+        || now->poll_interval_ms != wanted->poll_interval_ms)
+    {
+        put_name(text, cap, "inference_model_control");
+    }
+    if (!same_lists(now->load_models, now->n_load_models,
+            wanted->load_models, wanted->n_load_models))
+    {
+        put_name(text, cap, "inference_load_model");
+    }
+    if (now->strict_readiness != wanted->strict_readiness) {
+        put_name(text, cap, "inference_strict_readiness");
+    }
 }
 
 static inf_err_t *
@@ -124,6 +146,9 @@ read_all(int fd, char **data, size_t *len)
     struct stat st;
     if (fstat(fd, &st) != 0) {
         return inf_err_os(errno, "fstat");
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "not a regular file");
     }
     if (st.st_size < 0 || st.st_size > CONFIG_MAX) {
         return inf_err_new(INF_ERR_INVALID_ARG, "%lld bytes, at most %u are"
@@ -185,6 +210,25 @@ same_settings(const NginxInference__CoreConfig *a,
         const NginxInference__BackendSetting *y = b->backend_settings[i];
         if (strcmp(x->backend, y->backend) != 0 || strcmp(x->key, y->key) != 0
             || strcmp(x->value, y->value) != 0)
+        {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+static bool
+same_pools(const NginxInference__CoreConfig *a,
+    const NginxInference__CoreConfig *b)
+{
+    if (a->n_cuda_pools != b->n_cuda_pools) {
+        return false;
+    }
+
+    for (size_t i = 0; i < a->n_cuda_pools; i++) {
+        if (a->cuda_pools[i]->device != b->cuda_pools[i]->device
+            || a->cuda_pools[i]->bytes != b->cuda_pools[i]->bytes)
         {
             return false;
         }

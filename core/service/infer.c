@@ -13,6 +13,7 @@ static inf_err_t *flight_fill(inf_flight_t *flight,
 static inf_err_t *fill_inputs(inf_flight_t *flight, const inf_model_t *model);
 static inf_err_t *fill_parameters(inf_request_t *req,
     const inf_infer_record_t *rec);
+static inf_err_t *name_request(const inf_request_t *req, inf_err_t *err);
 static inf_err_t *no_region(const inf_infer_record_t *rec, inf_ref_t name);
 static void flight_refuse(inf_flight_t *flight, inf_err_t *err);
 static char *record_text(inf_request_t *req, const inf_infer_record_t *rec,
@@ -200,8 +201,18 @@ flight_fill(inf_flight_t *flight, inf_registry_reader_t *models,
         err = inf_request_normalize(model, req);
     }
 
-    return err == NULL ? NULL : inf_err_add(err, "[request id: %s]",
-        req->id[0] != '\0' ? req->id : "<id_unknown>");
+    return err == NULL ? NULL : name_request(req, err);
+}
+
+/* What the request's own checks found begins with its id. */
+static inf_err_t *
+name_request(const inf_request_t *req, inf_err_t *err)
+{
+    inf_err_t *named = inf_err_new(inf_err_code(err), "[request id: %s] %s",
+        req->id[0] != '\0' ? req->id : "<id_unknown>", inf_err_msg(err));
+
+    inf_err_free(err);
+    return named;
 }
 
 static inf_err_t *

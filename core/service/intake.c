@@ -31,7 +31,7 @@ typedef enum {
 typedef struct {
     intake_source_t  source;
     int              fd;            /* REGISTRATION                          */
-    inf_session_t   *session;       /* BELL, CONTROL                         */
+    inf_link_t       link;          /* in->guests: a connection from outside */
 } intake_tag_t;
 
 typedef struct {
@@ -53,6 +53,7 @@ struct inf_intake_s {
     intake_tag_t          listen_tag;
     inf_link_t            sessions;     /* intake_session_t                  */
     inf_link_t            ended;        /* to be freed after the event round */
+    inf_link_t            guests;       /* registrations over listen_fd      */
     uint64_t              trimmed_ns;
     inf_infer_fed_t       fed;          /* where this poll's requests went   */
     bool                  fed_several;
@@ -92,6 +93,7 @@ static void on_registration(inf_intake_t *in, intake_tag_t *tag);
 static void on_hello(inf_intake_t *in, const inf_hello_t *hello, size_t len,
     int *fds, size_t fd_count);
 static void on_listen(inf_intake_t *in);
+static void guest_free(intake_tag_t *tag);
 static void add_session(inf_intake_t *in, const inf_hello_t *hello, size_t len,
     int *fds, size_t fd_count);
 static void end_session(inf_intake_t *in, intake_session_t *is,
@@ -110,6 +112,7 @@ inf_intake_new(const inf_intake_options_t *options, inf_intake_t **out)
     in->options = *options;
     inf_link_init(&in->sessions);
     inf_link_init(&in->ended);
+    inf_link_init(&in->guests);
     inf_waiter_init(&in->standby);
     in->wake_fd = -1;
     in->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -165,6 +168,9 @@ inf_intake_close(inf_intake_t *in)
             link), "the core ends");
     }
     free_ended(in);
+    while (!inf_list_empty(&in->guests)) {
+        guest_free(inf_link_entry(in->guests.next, intake_tag_t, link));
+    }
 
     in->closed = true;
     inf_control_free(in->control);
@@ -542,7 +548,7 @@ on_registration(inf_intake_t *in, intake_tag_t *tag)
             fds, INF_SOCKET_MAX_FDS, &count, &result);
         if (err != NULL) {
             inf_err_log(inf_err_add(err, "a registration is ignored"));
-            continue;
+            return;             /* what is left is reported again            */
         }
         if (result == INF_SOCKET_AGAIN) {
             return;
@@ -553,8 +559,7 @@ on_registration(inf_intake_t *in, intake_tag_t *tag)
                 inf_log(INF_LOG_INFO, "no nginx process is left");
                 inf_intake_stop(in);
             } else {
-                close(tag->fd);
-                free(tag);
+                guest_free(tag);
             }
             return;
         }
@@ -615,7 +620,18 @@ on_listen(inf_intake_t *in)
         inf_err_log(inf_err_add(err, "a registration is refused"));
         free(tag);
         close(fd);
+        return;
     }
+
+    inf_list_push_back(&in->guests, &tag->link);
+}
+
+static void
+guest_free(intake_tag_t *tag)
+{
+    inf_link_remove(&tag->link);
+    close(tag->fd);
+    free(tag);
 }
 
 static void

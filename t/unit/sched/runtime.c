@@ -527,7 +527,8 @@ main(void)
     alarm(540);                         /* a lost wake-up ends here          */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_instance_runs_requests_one_by_one_in_order),
-        cmocka_unit_test(three_instances_run_three_at_once_and_the_fourth_waits),
+        cmocka_unit_test(
+            three_instances_run_three_at_once_and_the_fourth_waits),
         cmocka_unit_test(passive_instances_never_execute),
         cmocka_unit_test(
             a_queued_request_can_be_cancelled_and_a_running_one_not),

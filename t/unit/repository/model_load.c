@@ -1,0 +1,170 @@
+#include "repository/temp_tree.h"
+
+#include "core/base/log.h"
+#include "core/repository/model_load.h"
+#include "core/repository/storage_local.h"
+#include "repository/fake_plugin.h"
+
+/* One load, straight: no loader threads, no registry. */
+typedef struct {
+    char                   *tree;
+    char                   *dir;
+    char                   *backends;
+    const char             *backend_dirs[1];
+    inf_storage_t          *storage;
+    inf_backend_table_t    *table;
+    inf_lifecycle_options_t options;
+} world_t;
+
+static world_t w;
+
+static const inf_model_ops_t ops = { NULL };
+
+static int
+setup(void **state)
+{
+    (void) state;
+    fake_reset();
+    memset(&w, 0, sizeof(w));
+    w.tree = tree_new();
+    tree_file(w.tree, "backends/x/libtriton_x.so", "");
+    tree_dir(w.tree, "m/1");
+    w.dir = strdup(tree_path(w.tree, "m"));
+    w.backends = strdup(tree_path(w.tree, "backends"));
+    w.backend_dirs[0] = w.backends;
+    assert_ok(inf_storage_local_open(&w.storage));
+    w.options = (inf_lifecycle_options_t) {
+        .plugins = &fake_ops,
+        .backend_dirs = w.backend_dirs,
+        .backend_dir_count = 1,
+        .auto_complete = true
+    };
+    assert_ok(inf_backend_table_new(&w.options, &w.table));
+    return 0;
+}
+
+static int
+teardown(void **state)
+{
+    (void) state;
+    inf_backend_table_free(w.table);
+    inf_storage_close(w.storage);
+    tree_free(w.tree);
+    free(w.dir);
+    free(w.backends);
+    return 0;
+}
+
+static inf_err_t *
+load(const char *config, inf_model_t **out)
+{
+    const inf_model_load_t what = {
+        .options = &w.options, .backends = w.table, .storage = w.storage,
+        .name = "m", .dir = w.dir, .version = 1, .ops = &ops, .owner = &w
+    };
+
+    *out = NULL;
+    if (config != NULL) {
+        tree_file(w.tree, "m/config.pbtxt", config);
+    }
+    return inf_model_load(&what, out);
+}
+
+#define A "input { name: 'A' data_type: TYPE_FP32 dims: 1 } "
+#define B "output { name: 'B' data_type: TYPE_FP32 dims: 1 } "
+
+static void
+a_loaded_model_has_all_its_parts(void **state)
+{
+    (void) state;
+    inf_model_t *m;
+
+    tree_file(w.tree, "m/labels.txt", "zero\none\n");
+    assert_ok(load("backend: 'x' max_batch_size: 4 " A
+        "output { name: 'B' data_type: TYPE_FP32 dims: 2"
+        " label_filename: 'labels.txt' } model_transaction_policy"
+        " { decoupled: true } instance_group { count: 2 kind: KIND_CPU }",
+        &m));
+    assert_string_equal(m->name, "m");
+    assert_string_equal(m->dir, w.dir);
+    assert_ptr_equal(m->owner, &w);
+    assert_ptr_equal(m->ops, &ops);
+    assert_int_equal(m->instance_count, 2);
+    assert_ptr_equal(m->instances[1].model, m);
+    assert_string_equal(m->instances[1].spec->name, "m_0_1");
+    assert_true(inf_model_is_decoupled(m));
+    assert_int_equal(inf_config_tensors_max_batch_size(m->tensors), 4);
+    inf_slice_t label = inf_labels_get(m->labels, INF_SLICE("B"), 1);
+    assert_memory_equal(label.data, "one", label.len);
+    assert_int_equal(label.len, 3);
+    assert_int_equal(m->refs, 1);
+
+    inf_model_unload(m, &fake_ops);
+    assert_int_equal(fake_count("ifini m_0_0/1"), 1);
+    assert_int_equal(fake_count("ifini m_0_1/1"), 1);
+    assert_int_equal(fake_count("fini m/1"), 1);
+}
+
+/* Nothing of the backend is called for what this core can't serve. */
+static void
+unsupported_schedulers_are_refused_by_name(void **state)
+{
+    (void) state;
+    inf_model_t *m;
+
+    assert_error(load("backend: 'x' " A B "sequence_batching {} ", &m),
+        INF_ERR_UNSUPPORTED, "sequence_batching is not supported");
+    assert_error(load("backend: 'x' " A B "model_repository_agents { agents"
+        " { name: 'a' } } ", &m), INF_ERR_UNSUPPORTED,
+        "model_repository_agents is not supported");
+    assert_null(m);
+    assert_string_equal(fake.trace, "");
+}
+
+static void
+a_wrong_configuration_reaches_no_backend(void **state)
+{
+    (void) state;
+    inf_model_t *m;
+
+    assert_error(load("name: 'other' backend: 'x' " A B, &m),
+        INF_ERR_INVALID_ARG, "other");
+    assert_error(load("backend: 'x' max_batch_size: -1 " A B, &m),
+        INF_ERR_INVALID_ARG, "max_batch_size");
+    assert_error(load("backend: 'x' instance_group { kind: KIND_GPU } " A B,
+        &m), INF_ERR_INVALID_ARG, "instance group m");
+    assert_int_equal(fake_count("init m/1"), 0);
+    assert_error(load("backend: 'gone' " A B, &m), INF_ERR_INVALID_ARG,
+        "unable to find backend library for backend 'gone'");
+    assert_int_equal(fake_count("init m/1"), 0);
+}
+
+/* After ModelInitialize whatever fails ends in ModelFinalize. */
+static void
+what_fails_after_init_is_finalized(void **state)
+{
+    (void) state;
+    inf_model_t *m;
+
+    tree_file(w.tree, "m/../outside.txt", "x");
+    assert_error(load("backend: 'x' " A "output { name: 'B' data_type:"
+        " TYPE_FP32 dims: 1 label_filename: '../outside.txt' }", &m),
+        INF_ERR_UNSUPPORTED, "outside.txt");
+    assert_int_equal(fake_count("init m/1"), 1);
+    assert_int_equal(fake_count("fini m/1"), 1);
+    assert_int_equal(fake_count("iinit m_0/1"), 0);
+}
+
+int
+main(void)
+{
+    inf_log_set_levels(false, false, false, 0);
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(a_loaded_model_has_all_its_parts),
+        T(unsupported_schedulers_are_refused_by_name),
+        T(a_wrong_configuration_reaches_no_backend),
+        T(what_fails_after_init_is_finalized),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

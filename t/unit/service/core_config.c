@@ -1,0 +1,231 @@
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "core/base/log.h"
+#include "core/proto/message.h"
+#include "core/service/core_config.h"
+
+static inf_err_t *
+from_text(const char *text, NginxInference__CoreConfig **out)
+{
+    char path[] = "/tmp/inf-config-XXXXXX";
+    int fd = mkstemp(path);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+    inf_err_t *err = inf_core_config_from_file(path, out);
+    if (err != NULL) {                      /* the file is always named      */
+        assert_non_null(strstr(inf_err_msg(err), path));
+    }
+    unlink(path);
+    return err;
+}
+
+static NginxInference__CoreConfig *
+parsed(const char *text)
+{
+    NginxInference__CoreConfig *c = NULL;
+    inf_err_t *err = from_text(text, &c);
+
+    if (err != NULL) {
+        fail_msg("%s", inf_err_msg(err));
+    }
+    return c;
+}
+
+static void
+fails(inf_err_t *err, const char *text)
+{
+    assert_non_null(err);
+    if (strstr(inf_err_msg(err), text) == NULL) {
+        fail_msg("\"%s\" not in \"%s\"", text, inf_err_msg(err));
+    }
+    inf_err_free(err);
+}
+
+static void
+an_empty_file_is_all_defaults(void **state)
+{
+    (void) state;
+    NginxInference__CoreConfig *c = parsed("");
+
+    assert_int_equal(c->load_threads, 4);
+    assert_int_equal(c->drain_ms, 30000);
+    assert_true(c->auto_complete);
+    assert_true(c->strict_readiness);
+    assert_string_equal(c->external_path, "");
+    assert_null(c->log);
+    inf_message_free(&c->base);
+}
+
+static void
+text_is_read_and_mistakes_are_placed(void **state)
+{
+    (void) state;
+    NginxInference__CoreConfig *c = parsed("# comment\n"
+        "repositories: '/a' repositories: '/b'\n"
+        "backend_settings { backend: 'x' key: 'k' value: 'v' }\n"
+        "auto_complete: false log { verbose: 2 }\n");
+
+    assert_int_equal(c->n_repositories, 2);
+    assert_string_equal(c->repositories[1], "/b");
+    assert_string_equal(c->backend_settings[0]->value, "v");
+    assert_false(c->auto_complete);
+    assert_int_equal(c->log->verbose, 2);
+    assert_true(c->log->info);
+    inf_message_free(&c->base);
+
+    fails(from_text("auto_complete: true\nrepositorys: 'x'\n", &c), ":2:");
+    fails(from_text("repositories: ", &c), ":1:");
+    fails(inf_core_config_from_file("/nonexistent/file", &c),
+        "/nonexistent/file");
+    fails(inf_core_config_from_file("/tmp", &c), "/tmp");
+}
+
+static void
+a_serialised_configuration_comes_back(void **state)
+{
+    (void) state;
+    NginxInference__CoreConfig *c = parsed("repositories: '/a' spin_us: 7"
+        " environment: 'A=b'");
+    NginxInference__CoreConfig *back;
+    uint8_t bytes[256];
+
+    size_t len = nginx_inference__core_config__pack(c, bytes);
+    int fd = memfd_create("config", MFD_CLOEXEC);
+    assert_int_equal(write(fd, bytes, len), len);   /* the offset is at the
+                                                       end: it counts not    */
+    assert_null(inf_core_config_from_fd(fd, &back));
+    assert_string_equal(back->repositories[0], "/a");
+    assert_string_equal(back->environment[0], "A=b");
+    assert_int_equal(back->spin_us, 7);
+    inf_message_free(&back->base);
+
+    for (size_t cut = 1; cut < len; cut++) {        /* cut short anywhere    */
+        assert_int_equal(ftruncate(fd, (off_t) cut), 0);
+        inf_err_t *err = inf_core_config_from_fd(fd, &back);
+        if (err == NULL) {
+            inf_message_free(&back->base);          /* between two fields    */
+        }
+        inf_err_free(err);
+        assert_int_equal(ftruncate(fd, 0), 0);
+        assert_int_equal(pwrite(fd, bytes, len, 0), len);
+    }
+    inf_message_free(&c->base);
+
+    assert_int_equal(ftruncate(fd, 0), 0);
+    assert_int_equal(pwrite(fd, "\xff\xff\xff\xff", 4, 0), 4);
+    fails(inf_core_config_from_fd(fd, &back), "configuration");
+    assert_int_equal(ftruncate(fd, (off_t) 1 << 40), 0);
+    fails(inf_core_config_from_fd(fd, &back), "at most");
+    close(fd);
+    fails(inf_core_config_from_fd(fd, &back), "configuration");
+}
+
+static void
+differ(const char *a, const char *b, const char *want)
+{
+    NginxInference__CoreConfig *x = parsed(a);
+    NginxInference__CoreConfig *y = parsed(b);
+    char text[512];
+
+    inf_core_config_differences(x, y, text, sizeof(text));
+    assert_string_equal(text, want);
+    inf_core_config_differences(y, x, text, sizeof(text));
+    assert_string_equal(text, want);
+    inf_message_free(&x->base);
+    inf_message_free(&y->base);
+}
+
+static void
+differences_are_named_as_in_the_nginx_configuration(void **state)
+{
+    (void) state;
+    differ("", "", "");
+    differ("generation: 1", "generation: 2 log { verbose: 3 }", "");
+    differ("repositories: '/a'", "repositories: '/b'",
+        "inference_repository");
+    differ("repositories: '/a'", "repositories: '/a' repositories: '/b'",
+        "inference_repository");
+    differ("", "backend_directories: '/a'", "inference_backends");
+    differ("", "environment: 'A=1'", "inference_env");
+    differ("backend_settings { key: 'a' value: '1' }",
+        "backend_settings { key: 'a' value: '2' }",
+        "inference_backend_config");
+    differ("backend_settings { key: 'a' value: '1' }",
+        "backend_settings { backend: 'x' key: 'a' value: '1' }",
+        "inference_backend_config");
+    differ("", "response_arena_bytes: 1", "inference_memory");
+    differ("", "pinned_pool_bytes: 1", "inference_memory");
+    differ("cuda_pools { device: 0 bytes: 1 }",
+        "cuda_pools { device: 1 bytes: 1 }", "inference_memory");
+    differ("", "spin_us: 1", "inference_core spin=");
+    differ("", "drain_ms: 1", "inference_core drain=");
+    differ("", "external_path: '/s'", "inference_core external=");
+    differ("", "auto_complete: false", "inference_auto_complete");
+    differ("", "model_control: EXPLICIT", "inference_model_control");
+    differ("", "load_models: 'm'", "inference_load_model");
+    differ("", "strict_readiness: false", "inference_strict_readiness");
+    differ("", "repositories: '/a' spin_us: 1",
+        "inference_repository, inference_core spin=");
+}
+
+static void
+a_short_buffer_cuts_the_list_safely(void **state)
+{
+    (void) state;
+    NginxInference__CoreConfig *x = parsed("");
+    NginxInference__CoreConfig *y = parsed("repositories: '/a' spin_us: 1"
+        " environment: 'A=1' drain_ms: 1");
+
+    for (size_t cap = 1; cap < 100; cap++) {
+        char *text = malloc(cap);
+        inf_core_config_differences(x, y, text, cap);
+        assert_true(strlen(text) < cap);
+        free(text);
+    }
+    inf_message_free(&x->base);
+    inf_message_free(&y->base);
+}
+
+static void
+log_levels_are_applied(void **state)
+{
+    (void) state;
+    NginxInference__CoreConfig *c = parsed("log { info: false verbose: 2 }");
+
+    inf_core_config_apply_log(c);
+    assert_false(inf_log_enabled(INF_LOG_INFO));
+    assert_true(inf_log_enabled(INF_LOG_WARN));
+    assert_int_equal(inf_log_verbose_level(), 2);
+    inf_message_free(&c->base);
+    c = parsed("");
+    inf_core_config_apply_log(c);
+    assert_true(inf_log_enabled(INF_LOG_INFO));
+    assert_int_equal(inf_log_verbose_level(), 0);
+    inf_message_free(&c->base);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_file_is_all_defaults),
+        cmocka_unit_test(text_is_read_and_mistakes_are_placed),
+        cmocka_unit_test(a_serialised_configuration_comes_back),
+        cmocka_unit_test(differences_are_named_as_in_the_nginx_configuration),
+        cmocka_unit_test(a_short_buffer_cuts_the_list_safely),
+        cmocka_unit_test(log_levels_are_applied),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,310 @@
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/channel/client.h"
+#include "core/channel/sockets.h"
+#include "core/service/intake.h"
+
+/* An intake over a server without models, run by a thread. */
+typedef struct {
+    int                        registration[2];
+    int                        listen_fd;
+    struct sockaddr_un         address;
+    NginxInference__CoreConfig config;
+    inf_server_t              *server;
+    inf_intake_t              *intake;
+    pthread_t                  thread;
+    _Atomic int                configured;
+    _Atomic uint64_t           generation;
+    int                        fds;         /* open before                   */
+} world_t;
+
+static world_t w;
+
+static int
+open_fds(void)
+{
+    int n = 0;
+    for (int fd = 0; fd < 256; fd++) {
+        n += fcntl(fd, F_GETFD) != -1;
+    }
+    return n;
+}
+
+static void
+configure(void *userp, int fd, uint64_t generation)
+{
+    (void) userp;
+    assert_int_equal(close(fd), 0);
+    w.generation = generation;
+    w.configured++;
+}
+
+static void *
+run(void *arg)
+{
+    inf_intake_run(arg);
+    return NULL;
+}
+
+static int
+setup(void **state)
+{
+    (void) state;
+    memset(&w, 0, sizeof(w));
+    w.fds = open_fds();
+    nginx_inference__core_config__init(&w.config);
+    assert_null(inf_socket_pair(w.registration));
+
+    w.address.sun_family = AF_UNIX;
+    snprintf(w.address.sun_path + 1, 60, "inf-unit-intake-%d", (int) getpid());
+    w.listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK
+        | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(w.listen_fd, (void *) &w.address,
+        sizeof(w.address)), 0);
+    assert_int_equal(listen(w.listen_fd, 8), 0);
+
+    const inf_intake_options_t options = {
+        .registration_fd = w.registration[1],
+        .listen_fd = w.listen_fd,
+        .response_bound = 1u << 20,
+        .configure = configure
+    };
+    assert_null(inf_intake_new(&options, &w.intake));
+    assert_null(inf_server_start(&w.config, &inf_intake_host, w.intake,
+        NULL, &w.server));
+    assert_null(inf_intake_attach(w.intake, w.server));
+    assert_int_equal(pthread_create(&w.thread, NULL, run, w.intake), 0);
+    return 0;
+}
+
+/* The end that everyone has: nothing stays open. */
+static int
+teardown(void **state)
+{
+    (void) state;
+    inf_fds_close(&w.registration[0], 1);   /* the last nginx process goes   */
+    pthread_join(w.thread, NULL);
+    inf_intake_close(w.intake);
+    assert_true(inf_server_stop(w.server, UINT64_C(60000000000)));
+    inf_intake_free(w.intake);
+    close(w.registration[1]);
+    close(w.listen_fd);
+    assert_int_equal(open_fds(), w.fds);
+    return 0;
+}
+
+static int
+dial(void)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC,
+        0);
+    assert_int_equal(connect(fd, (void *) &w.address, sizeof(w.address)), 0);
+    return fd;
+}
+
+static void
+join_at(int fd, inf_client_t **out)
+{
+    const inf_client_conf_t conf = { .arena_bound = 1u << 20, .slots = 16 };
+    bool again = true;
+
+    assert_null(inf_client_new(&conf, out));
+    assert_null(inf_client_hello(*out, fd, &again));
+    assert_false(again);
+    do {
+        struct pollfd p = {
+            .fd = inf_client_control_fd(*out), .events = POLLIN
+        };
+        assert_int_equal(poll(&p, 1, 60000), 1);
+        assert_null(inf_client_welcome(*out, &again));
+    } while (again);
+    assert_true(inf_client_connected(*out));
+}
+
+static void
+say(int fd, const void *data, size_t len, int fd_count)
+{
+    int fds[INF_SOCKET_MAX_FDS];
+    inf_socket_result_t result;
+
+    for (int i = 0; i < fd_count; i++) {
+        fds[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
+    }
+    do {
+        assert_null(inf_socket_send(fd, data, len, fds, (size_t) fd_count,
+            &result));
+    } while (result == INF_SOCKET_AGAIN);
+    inf_fds_close(fds, (size_t) fd_count);
+}
+
+static inf_hello_t
+hello_of(uint32_t kind)
+{
+    return (inf_hello_t) {
+        .magic = INF_CHANNEL_MAGIC, .version = INF_CHANNEL_VERSION,
+        .min_version = INF_CHANNEL_MIN_VERSION, .size = sizeof(inf_hello_t),
+        .kind = kind, .ring_entries = INF_RING_ENTRIES,
+        .entry_size = INF_RING_ENTRY_SIZE, .slots = 16,
+        .rings_size = 1u << 20, .request_arena_size = 1u << 20,
+        .generation = 3
+    };
+}
+
+static void
+workers_come_over_both_sockets(void **state)
+{
+    (void) state;
+    inf_client_t *a, *b;
+    int fd = dial();
+
+    join_at(w.registration[0], &a);
+    join_at(fd, &b);
+    inf_client_free(a);
+    inf_client_free(b);
+    close(fd);
+}
+
+/* A registration that stays open until the core ends must not leak. */
+static void
+an_open_connection_ends_with_the_intake(void **state)
+{
+    (void) state;
+    inf_client_t *a;
+    int fd = dial();
+
+    join_at(fd, &a);
+    inf_client_free(a);
+    w.fds++;                                /* ours stays open meanwhile     */
+    teardown(state);
+    close(fd);
+    assert_int_equal(setup(state), 0);
+}
+
+static void
+nonsense_is_refused_and_harms_nobody_else(void **state)
+{
+    (void) state;
+    static const uint32_t kinds[] = { 0, INF_HELLO_WORKER, INF_HELLO_CONFIG,
+        3, UINT32_MAX };
+    char junk[2 * sizeof(inf_hello_t)];
+    inf_client_t *good, *after;
+    int outside = dial();
+
+    join_at(w.registration[0], &good);
+    memset(junk, 0xa5, sizeof(junk));
+    for (int i = 0; i < 2; i++) {
+        int fd = i == 0 ? w.registration[0] : outside;
+
+        for (size_t len = 1; len <= sizeof(junk); len += 7) {
+            say(fd, junk, len, (int) (len % 6));
+        }
+        for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+            inf_hello_t hello = hello_of(kinds[k]);
+            for (int fds = 0; fds <= INF_SOCKET_MAX_FDS; fds++) {
+                if (kinds[k] == INF_HELLO_CONFIG
+                    && fds == INF_HELLO_CONFIG_FDS)
+                {
+                    continue;
+                }
+                say(fd, &hello, sizeof(hello), fds);
+                hello.slots = UINT32_MAX;
+                hello.rings_size = UINT64_MAX;
+                say(fd, &hello, sizeof(hello), fds);
+                hello = hello_of(kinds[k]);
+                say(fd, &hello, sizeof(hello) - 1, fds);
+            }
+        }
+    }
+
+    /* everything was read by now: the next registration stands behind it */
+    join_at(w.registration[0], &after);
+    inf_client_free(after);
+    join_at(outside, &after);
+    inf_client_free(after);
+    assert_int_equal(w.configured, 0);
+
+    inf_ticket_t ticket;                    /* the good one is still served  */
+    assert_true(inf_client_take(good, NULL, &ticket));
+    const inf_submission_t s = {
+        .op = INF_SUBMIT_CALL, .method = INF_METHOD_SERVER_LIVE,
+        .slot = ticket.slot, .generation = ticket.generation
+    };
+    assert_int_equal(inf_client_submit(good, &s), INF_CLIENT_OK);
+    struct pollfd p = { .fd = inf_client_bell_fd(good), .events = POLLIN };
+    if (inf_client_arm(good)) {
+        assert_int_equal(poll(&p, 1, 60000), 1);
+    }
+    inf_client_abandon(good, ticket, NULL);
+    inf_client_free(good);
+    close(outside);
+}
+
+static void
+a_configuration_is_handed_on_with_its_descriptor(void **state)
+{
+    (void) state;
+    inf_hello_t hello = hello_of(INF_HELLO_CONFIG);
+    inf_client_t *after;
+
+    say(w.registration[0], &hello, sizeof(hello), 1);
+    join_at(w.registration[0], &after);
+    inf_client_free(after);
+    assert_int_equal(w.configured, 1);
+    assert_int_equal(w.generation, 3);
+}
+
+static void
+workers_come_and_go(void **state)
+{
+    (void) state;
+    for (int i = 0; i < 50; i++) {
+        inf_client_t *a, *b;
+        join_at(w.registration[0], &a);
+        join_at(w.registration[0], &b);
+        inf_client_free(a);
+        inf_client_free(b);
+    }
+}
+
+static void
+wakes_and_stop_come_from_anywhere(void **state)
+{
+    (void) state;
+    for (int i = 0; i < 1000; i++) {
+        inf_intake_wake(w.intake);
+    }
+    inf_intake_stop(w.intake);
+    inf_intake_stop(w.intake);
+}
+
+int
+main(void)
+{
+    alarm(300);
+    inf_log_set_levels(false, false, false, 0);
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(workers_come_over_both_sockets),
+        T(an_open_connection_ends_with_the_intake),
+        T(nonsense_is_refused_and_harms_nobody_else),
+        T(a_configuration_is_handed_on_with_its_descriptor),
+        T(workers_come_and_go),
+        T(wakes_and_stop_come_from_anywhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
