@@ -52,10 +52,11 @@ nginx-next:
 	@sh t/nginx-next.sh
 
 install: build
-	@sh tools/install.sh $(BUILD) '$(DESTDIR)$(PREFIX)'
+	@sh tools/install.sh $(BUILD) '$(PREFIX)' '$(DESTDIR)'
 
 # build/deps, build/venv and build/peer were fetched, not built.
 clean:
+	@sh examples/run.sh stop
 	@rm -rf build-asan build-tsan build-fuzz
 	@[ ! -d $(BUILD) ] || find $(BUILD) -mindepth 1 -maxdepth 1 \
 	    ! -name deps ! -name venv ! -name peer ! -name '.setup-*' \

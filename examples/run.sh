@@ -38,7 +38,9 @@ END
 stop_server()
 {
     pid=$(cat "$run/nginx.pid" 2>/dev/null || true)
-    if [ -z "$pid" ] || ! kill -QUIT "$pid" 2>/dev/null; then
+    # the file may be older than the machine's last start
+    if [ -z "$pid" ] || ! grep -qs "$run/nginx.conf" "/proc/$pid/cmdline" \
+        || ! kill -QUIT "$pid" 2>/dev/null; then
         return 0
     fi
     while kill -0 "$pid" 2>/dev/null; do

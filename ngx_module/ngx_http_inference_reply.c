@@ -52,7 +52,7 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
             reply->status = c->status;
             reply->held = (c->length != 0);
 
-            ctx->executed = 1;
+            ctx->executed = (c->batch_size != 0);
             ctx->queue_ns = c->queue_ns;
             ctx->compute_ns = c->compute_ns;
             ctx->batch_size = c->batch_size;

@@ -58,7 +58,8 @@ build_units()
 
 run_units()
 {
-    ctest --test-dir "$build" --output-on-failure -j "$(nproc)" \
+    TSAN_OPTIONS="suppressions=$(pwd)/t/lib/tsan.supp" \
+        ctest --test-dir "$build" --output-on-failure -j "$(nproc)" \
         --no-tests=error
 }
 

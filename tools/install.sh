@@ -1,7 +1,10 @@
 #!/bin/sh
 # install.sh - copies what was built to where nginx and a backend author look.
 #
-#   sh tools/install.sh BUILD PREFIX
+#   sh tools/install.sh BUILD PREFIX [DESTDIR]
+#
+# DESTDIR is put before PREFIX where files are written, never where one names
+# another.
 #
 #   PREFIX/bin/inference-server
 #   PREFIX/lib/nginx-inference/   module, core, library, backends
@@ -12,7 +15,7 @@ set -eu
 
 cd "$(dirname "$0")/.."
 build=$1
-prefix=$2
+prefix=${3:-}$2
 lib=$prefix/lib/nginx-inference
 
 install -d "$prefix/bin" "$lib/backends" "$prefix/include/triton/core" \
@@ -23,8 +26,8 @@ install -m 644 "$build/ngx_http_inference_module.so" \
     "$build/libtritonserver.so" "$lib/"
 install -m 644 core/include/triton/core/*.h "$prefix/include/triton/core/"
 for snippet in conf.d/*.conf; do
-    sed "s|/usr/lib/nginx-inference|$lib|g" "$snippet" \
-        > "$prefix/share/nginx-inference/$snippet"
+    sed -E "s#/usr/(lib|share)/nginx-inference#$2/\1/nginx-inference#g" \
+        "$snippet" > "$prefix/share/nginx-inference/$snippet"
 done
 
 for dir in "$build"/backends/*/; do

@@ -1,6 +1,7 @@
 /* backend_model.c - backend, model and instance objects as backends see them. */
 
 #include "core/abi/objects.h"
+#include "core/abi/trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -360,6 +361,9 @@ TRITONBACKEND_ModelInstanceReportStatistics(
     r->backend_ns[2] = compute_end_ns;
     r->backend_ns[3] = exec_end_ns;
     r->reported = true;
+    if (r->trace != NULL) {
+        inf_trace_report_compute(r->trace, r->backend_ns);
+    }
 
     uint64_t now = inf_clock_ns();
     if (success) {

@@ -4,6 +4,11 @@
 
 #include <string.h>
 
+static const inf_host_data_t *host_data(const inf_input_t *in,
+    const char *policy);
+static void describe_buffer(const inf_buffer_t *b, const void **buffer,
+    uint64_t *size, TRITONSERVER_MemoryType *memory_type, int64_t *memory_id);
+
 TRITONSERVER_Error *
 TRITONBACKEND_RequestId(TRITONBACKEND_Request *request, const char **id)
 {
@@ -204,8 +209,7 @@ TRITONSERVER_Error *
 TRITONBACKEND_RequestTrace(TRITONBACKEND_Request *request,
     TRITONSERVER_InferenceTrace **trace)
 {
-    (void) request;
-    *trace = NULL;              /* no request is traced                      */
+    *trace = inf_as_request(request)->trace;
     return NULL;
 }
 
@@ -243,7 +247,20 @@ TRITONBACKEND_InputPropertiesForHostPolicy(TRITONBACKEND_Input *input,
     TRITONSERVER_DataType *datatype, const int64_t **shape,
     uint32_t *dims_count, uint64_t *byte_size, uint32_t *buffer_count)
 {
-    (void) host_policy_name;    /* no client adds data by host policy        */
+    const inf_host_data_t *data = host_data(inf_as_input(input),
+        host_policy_name);
+
+    if (data != NULL) {
+        if (byte_size != NULL) {
+            *byte_size = data->byte_size;
+        }
+        if (buffer_count != NULL) {
+            *buffer_count = data->buffer_count;
+        }
+        byte_size = NULL;
+        buffer_count = NULL;
+    }
+
     return TRITONBACKEND_InputProperties(input, name, datatype, shape,
         dims_count, byte_size, buffer_count);
 }
@@ -255,19 +272,8 @@ TRITONBACKEND_InputBuffer(TRITONBACKEND_Input *input, const uint32_t index,
 {
     const inf_input_t *in = inf_as_input(input);
 
-    if (index >= in->buffer_count) {
-        *buffer = NULL;
-        *buffer_byte_size = 0;
-        *memory_type = TRITONSERVER_MEMORY_CPU;
-        *memory_type_id = 0;
-        return NULL;
-    }
-
-    const inf_buffer_t *b = &in->buffers[index];
-    *buffer = b->base;
-    *buffer_byte_size = b->size;
-    *memory_type = (TRITONSERVER_MemoryType) b->memory_type;
-    *memory_type_id = b->memory_id;
+    describe_buffer(index < in->buffer_count ? &in->buffers[index] : NULL,
+        buffer, buffer_byte_size, memory_type, memory_type_id);
     return NULL;
 }
 
@@ -277,7 +283,38 @@ TRITONBACKEND_InputBufferForHostPolicy(TRITONBACKEND_Input *input,
     uint64_t *buffer_byte_size, TRITONSERVER_MemoryType *memory_type,
     int64_t *memory_type_id)
 {
-    (void) host_policy_name;
-    return TRITONBACKEND_InputBuffer(input, index, buffer, buffer_byte_size,
-        memory_type, memory_type_id);
+    const inf_host_data_t *data = host_data(inf_as_input(input),
+        host_policy_name);
+    if (data == NULL) {
+        return TRITONBACKEND_InputBuffer(input, index, buffer,
+            buffer_byte_size, memory_type, memory_type_id);
+    }
+
+    describe_buffer(index < data->buffer_count ? &data->buffers[index] : NULL,
+        buffer, buffer_byte_size, memory_type, memory_type_id);
+    return NULL;
+}
+
+/* NULL: the client added nothing for that policy. */
+static const inf_host_data_t *
+host_data(const inf_input_t *in, const char *policy)
+{
+    const inf_host_data_t *data = policy != NULL ? in->host_data : NULL;
+    while (data != NULL && strcmp(data->policy, policy) != 0) {
+        data = data->next;
+    }
+
+    return data;
+}
+
+/* b NULL: an index out of range, which is no error. */
+static void
+describe_buffer(const inf_buffer_t *b, const void **buffer, uint64_t *size,
+    TRITONSERVER_MemoryType *memory_type, int64_t *memory_id)
+{
+    *buffer = b != NULL ? b->base : NULL;
+    *size = b != NULL ? b->size : 0;
+    *memory_type = b != NULL ? (TRITONSERVER_MemoryType) b->memory_type
+        : TRITONSERVER_MEMORY_CPU;
+    *memory_id = b != NULL ? b->memory_id : 0;
 }

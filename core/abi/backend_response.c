@@ -1,5 +1,6 @@
 /* backend_response.c - responses, outputs and factories as backends use them. */
 
+#include "core/abi/backend_attributes.h"
 #include "core/abi/objects.h"
 
 #include <string.h>
@@ -221,6 +222,9 @@ TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output *output, void **buffer,
 
     out->byte_size = buffer_byte_size;
     out->allocated = out->base != NULL;
+    if (out->attributes != NULL) {
+        inf_output_attributes_fill(out);
+    }
     *buffer = out->base;
     *memory_type = (TRITONSERVER_MemoryType) out->memory_type;
     *memory_type_id = out->memory_id;

@@ -20,6 +20,7 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
     }
     for (uint32_t i = 0; i < count; i++) {
         requests[i]->payload_rows = rows;
+        requests[i]->instance = instance->spec->name;
     }
 
     inf_err_t *err = inf_plugin_execute(instance, requests, count);

@@ -6,6 +6,7 @@
 #include "core/proto/message.h"
 
 #define MODEL_CONFIG_RANK 20
+#define MODEL_USAGE_RANK  21
 
 inf_model_t *
 inf_model_new(const char *name, int64_t version, const char *dir)
@@ -17,6 +18,7 @@ inf_model_new(const char *name, int64_t version, const char *dir)
 
     atomic_init(&model->refs, 1);
     inf_lock_init(&model->config_lock, MODEL_CONFIG_RANK);
+    inf_lock_init(&model->usage_lock, MODEL_USAGE_RANK);
     model->name = strdup(name);
     model->dir = strdup(dir);
     model->version = version;
@@ -36,13 +38,20 @@ inf_model_free(inf_model_t *model)
         return;
     }
 
+    for (uint32_t i = 0; i < model->instance_count; i++) {
+        inf_statistics_fini(&model->instances[i].statistics);
+        free(model->instances[i].memory.rows);
+    }
     free(model->instances);
+    inf_statistics_fini(&model->statistics);
+    free(model->memory.rows);
     inf_instance_specs_fini(&model->specs);
     inf_labels_unref(model->labels);
     inf_config_tensors_free(model->tensors);
     inf_message_free((ProtobufCMessage *) model->built);
     inf_model_config_unref(model->config);
     inf_lock_fini(&model->config_lock);
+    inf_lock_fini(&model->usage_lock);
     free(model->name);
     free(model->dir);
     free(model);

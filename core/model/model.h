@@ -26,6 +26,7 @@
 #include "core/model/config_tensors.h"
 #include "core/model/instance_groups.h"
 #include "core/model/labels.h"
+#include "core/model/memory_usage.h"
 #include "core/model/statistics.h"
 
 struct inf_runner_s;
@@ -40,6 +41,7 @@ typedef struct inf_instance_s {
     void                      *host_policy; /* abi's message                 */
     bool                       initialized; /* ModelInstanceInitialize ran   */
     inf_statistics_t           statistics;
+    inf_memory_usage_t         memory;      /* the model's usage_lock        */
 } inf_instance_t;
 
 typedef struct {
@@ -73,6 +75,10 @@ struct inf_model_s {
     inf_instance_t          *instances;
     uint32_t                 instance_count;
     inf_statistics_t         statistics;    /* what met no instance          */
+
+    inf_lock_t               usage_lock;    /* rank 21; guards memory, here
+                                               and in the instances          */
+    inf_memory_usage_t       memory;
 
     struct inf_runner_s     *runner;
 };

@@ -1,10 +1,25 @@
 #include "core/model/statistics.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
 static uint64_t span(uint64_t from, uint64_t to);
 static void fold_duration(inf_duration_t *into, const inf_duration_t *from);
 static inf_batch_stat_t *batch_slot(inf_statistics_t *s, uint64_t rows);
+static uint32_t response_page(uint32_t index, uint32_t *offset);
+static inf_response_stat_t *response_slot(inf_statistics_t *s,
+    uint32_t index);
+static void response_add(inf_response_stat_t *slot, inf_response_end_t end,
+    uint64_t infer_ns, uint64_t output_ns);
+
+void
+inf_statistics_fini(inf_statistics_t *s)
+{
+    for (uint32_t i = 0; i < INF_STAT_RESPONSE_PAGES; i++) {
+        free(atomic_load_explicit(&s->responses[i], memory_order_acquire));
+        atomic_store_explicit(&s->responses[i], NULL, memory_order_relaxed);
+    }
+}
 
 void
 inf_statistics_success(inf_statistics_t *s, uint32_t rows,
@@ -50,6 +65,50 @@ inf_statistics_batch(inf_statistics_t *s, uint64_t rows,
     inf_duration_add(&slot->compute_input, span(stamps[0], stamps[1]));
     inf_duration_add(&slot->compute_infer, span(stamps[1], stamps[2]));
     inf_duration_add(&slot->compute_output, span(stamps[2], stamps[3]));
+}
+
+inf_err_t *
+inf_statistics_response(inf_statistics_t *s, uint32_t index,
+    inf_response_end_t end, uint64_t start_ns, uint64_t output_ns,
+    uint64_t end_ns)
+{
+    if (index >= INF_STAT_RESPONSES) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "response %u of a request:"
+            " statistics count the first %u", index, INF_STAT_RESPONSES);
+    }
+
+    inf_response_stat_t *slot = response_slot(s, index);
+    if (slot == NULL) {
+        return inf_err_nomem();
+    }
+
+    uint64_t outputs_at = output_ns != 0 ? output_ns : end_ns;
+    response_add(slot, end, span(start_ns, outputs_at),
+        span(outputs_at, end_ns));
+
+    uint32_t seen = atomic_load_explicit(&s->response_count,
+        memory_order_relaxed);
+    while (seen <= index
+        && !atomic_compare_exchange_weak_explicit(&s->response_count, &seen,
+            index + 1, memory_order_relaxed, memory_order_relaxed))
+    {
+        continue;
+    }
+    return NULL;
+}
+
+const inf_response_stat_t *
+inf_statistics_find_response(const inf_statistics_t *s, uint32_t index)
+{
+    if (index >= INF_STAT_RESPONSES) {
+        return NULL;
+    }
+
+    uint32_t offset;
+    uint32_t page = response_page(index, &offset);
+    const inf_response_stat_t *slots = atomic_load_explicit(
+        &s->responses[page], memory_order_acquire);
+    return slots != NULL ? &slots[offset] : NULL;
 }
 
 void
@@ -117,4 +176,72 @@ batch_slot(inf_statistics_t *s, uint64_t rows)
     }
 
     return NULL;
+}
+
+/* Page p begins at index 64 * (2^p - 1). */
+static uint32_t
+response_page(uint32_t index, uint32_t *offset)
+{
+    uint32_t page = 0;
+    while (index >= 64u << page) {
+        index -= 64u << page;
+        page++;
+    }
+
+    *offset = index;
+    return page;
+}
+
+/* NULL: out of memory. */
+static inf_response_stat_t *
+response_slot(inf_statistics_t *s, uint32_t index)
+{
+    uint32_t offset;
+    uint32_t page = response_page(index, &offset);
+    inf_response_stat_t *slots = atomic_load_explicit(&s->responses[page],
+        memory_order_acquire);
+
+    if (slots == NULL) {
+        inf_response_stat_t *made = calloc((size_t) 64 << page,
+            sizeof(*made));
+        if (made == NULL) {
+            return NULL;
+        }
+        if (atomic_compare_exchange_strong_explicit(&s->responses[page],
+                &slots, made, memory_order_acq_rel, memory_order_acquire))
+        {
+            slots = made;
+        } else {
+            free(made);                 /* another thread was first          */
+        }
+    }
+
+    return &slots[offset];
+}
+
+static void
+response_add(inf_response_stat_t *slot, inf_response_end_t end,
+    uint64_t infer_ns, uint64_t output_ns)
+{
+    switch (end) {
+    case INF_RESPONSE_SUCCESS:
+        inf_duration_add(&slot->compute_infer, infer_ns);
+        inf_duration_add(&slot->compute_output, output_ns);
+        inf_duration_add(&slot->success, infer_ns + output_ns);
+        break;
+    case INF_RESPONSE_FAIL:
+        inf_duration_add(&slot->compute_infer, infer_ns);
+        if (output_ns > 0) {
+            inf_duration_add(&slot->compute_output, output_ns);
+        }
+        inf_duration_add(&slot->fail, infer_ns + output_ns);
+        break;
+    case INF_RESPONSE_EMPTY:
+        inf_duration_add(&slot->compute_infer, infer_ns);
+        inf_duration_add(&slot->empty_response, infer_ns);
+        break;
+    case INF_RESPONSE_CANCEL:
+        inf_duration_add(&slot->cancel, infer_ns + output_ns);
+        break;
+    }
 }

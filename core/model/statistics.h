@@ -7,7 +7,7 @@
  * Thread   any: every field is a relaxed atomic, nothing waits for it; a
  *          reader may see a request's fields half counted.
  * Units    ns; last_inference_ms is wall clock.
- * Errors   none.
+ * Errors   out of memory, more responses than are counted.
  * Route    abi's ReportStatistics -> [statistics] -> calls, metrics.
  */
 
@@ -17,7 +17,13 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "core/base/error.h"
+
 #define INF_STAT_BATCH_SLOTS 64     /* distinct batch sizes counted          */
+
+/* Responses are counted by their index: page p holds 64 << p of them. */
+#define INF_STAT_RESPONSE_PAGES 14
+#define INF_STAT_RESPONSES      (64u * ((1u << INF_STAT_RESPONSE_PAGES) - 1))
 
 typedef struct {
     _Atomic uint64_t count;
@@ -30,6 +36,23 @@ typedef struct {
     inf_duration_t   compute_infer;
     inf_duration_t   compute_output;
 } inf_batch_stat_t;
+
+/* The responses of one index, over all requests. */
+typedef struct {
+    inf_duration_t  compute_infer;
+    inf_duration_t  compute_output;
+    inf_duration_t  success;
+    inf_duration_t  fail;
+    inf_duration_t  empty_response;
+    inf_duration_t  cancel;
+} inf_response_stat_t;
+
+typedef enum {
+    INF_RESPONSE_SUCCESS,
+    INF_RESPONSE_FAIL,
+    INF_RESPONSE_EMPTY,             /* without outputs                       */
+    INF_RESPONSE_CANCEL
+} inf_response_end_t;
 
 typedef struct {
     inf_duration_t    success;
@@ -44,7 +67,12 @@ typedef struct {
     _Atomic uint64_t  execution_count;
     _Atomic uint64_t  last_inference_ms;
     inf_batch_stat_t  batches[INF_STAT_BATCH_SLOTS];
+    _Atomic uint32_t  response_count;   /* indexes seen, from 0 on           */
+    _Atomic(inf_response_stat_t *) responses[INF_STAT_RESPONSE_PAGES];
 } inf_statistics_t;
+
+/* Frees the pages of responses; zeroed memory needs no init. */
+void inf_statistics_fini(inf_statistics_t *s);
 
 static inline void
 inf_duration_add(inf_duration_t *d, uint64_t ns)
@@ -66,7 +94,20 @@ void inf_statistics_failure(inf_statistics_t *s, uint64_t request_start_ns,
 void inf_statistics_batch(inf_statistics_t *s, uint64_t rows,
     const uint64_t stamps[4], uint64_t wall_ms);
 
-/* Adds from to into (into is the reader's own). */
+/*
+ * The response of that index in its request ended so.  output_ns 0: it has no
+ * outputs.  UNAVAILABLE: index is INF_STAT_RESPONSES or more.
+ */
+INF_CHECK inf_err_t *inf_statistics_response(inf_statistics_t *s,
+    uint32_t index, inf_response_end_t end, uint64_t start_ns,
+    uint64_t output_ns, uint64_t end_ns);
+
+/* NULL: nothing counted at that index; live, read only. */
+const inf_response_stat_t *inf_statistics_find_response(
+    const inf_statistics_t *s, uint32_t index);
+
+/* Adds from to into (into is the reader's own); responses, whose number has
+   no bound to speak of, are read by index instead. */
 void inf_statistics_fold(inf_statistics_t *into, const inf_statistics_t *from);
 
 #endif /* INF_MODEL_STATISTICS_H */

@@ -3,32 +3,35 @@
  *
  * The scanner validates every byte once; from its events the reader copies
  * the known members, without data, into a piece (one input, one output, or
- * the top level's id and parameters).  A complete piece goes to jansson and
- * the walk, and its memory serves the next one.
+ * the top level's id and parameters).  A complete piece goes to the tables,
+ * and its memory serves the next one.  An input or output that is all there
+ * and usual needs no piece: the tables take it where it stands, and the
+ * scanner goes on at its end.
  */
 
 #include <string.h>
 
 #include "core/base/buf.h"
-#include "core/proto/infer_names.h"
+#include "core/proto/infer_quick.h"
 #include "core/proto/infer_string.h"
-#include "core/proto/infer_walk.h"
+#include "core/proto/infer_tables.h"
 #include "core/proto/number.h"
 
 #define MAX_DEPTH       102u    /* 99 levels of arrays inside data           */
 #define MAX_KEY         16u     /* the longest known member's name is shorter */
 #define BIG_DIGITS      19u     /* fewer always fit in int64                 */
-#define FIRST_TABLE     8u
 #define MAX_EVENTS      4096u   /* names and values in one copied container  */
 #define PARSE_FAILED    "failed to parse the request JSON buffer: "
-#define PIECE_COST      512u    /* of any piece, in budget bytes             */
-#define PIECE_FACTOR    16u     /* a piece's byte costs so many scanned ones */
+#define PIECE_COST      512u    /* of a document, in budget bytes            */
+#define PIECE_FACTOR    16u     /* its byte costs so many scanned ones       */
+#define QUICK_COST      64u     /* of a description read the quick way       */
 
 typedef enum {
     STATE_ROOT,                 /* before the first '{'                      */
     STATE_TOP,                  /* between members of the root               */
     STATE_LIST,                 /* between inputs or outputs                 */
     STATE_TENSOR,               /* between members of an input or output     */
+    STATE_TENSOR_END,           /* before its '}', its members are read      */
     STATE_VALUE,                /* before the value of `member`              */
     STATE_COPY,                 /* inside a container that is copied         */
     STATE_SKIP,                 /* inside data or an unknown container       */
@@ -56,9 +59,18 @@ typedef enum {
 #define INPUT_MEMBERS  (OUTPUT_MEMBERS | BIT(MEMBER_DATATYPE) \
                         | BIT(MEMBER_SHAPE) | BIT(MEMBER_DATA))
 
-static const char *const member_names[] = {
-    NULL, "id", "parameters", "inputs", "outputs", "name", "datatype",
-    "shape", "data"
+typedef struct {
+    const char *name;
+    size_t      len;
+    const char *opening;        /* as a piece has it: len + 3 bytes          */
+} member_row_t;
+
+#define MEMBER(name) { name, sizeof(name) - 1, "\"" name "\":" }
+
+static const member_row_t members[] = {
+    { "", 0, "" }, MEMBER("id"), MEMBER("parameters"), MEMBER("inputs"),
+    MEMBER("outputs"), MEMBER("name"), MEMBER("datatype"), MEMBER("shape"),
+    MEMBER("data")
 };
 
 /* A small document under construction. */
@@ -68,16 +80,7 @@ typedef struct {
     uint32_t  seen;             /* BIT(member_t)                             */
 } piece_t;
 
-typedef struct {
-    void    *items;
-    size_t   item_size;
-    uint32_t count;
-    uint32_t capacity;
-    uint32_t max;
-} table_t;
-
 struct inf_infer_reader_s {
-    inf_arena_t        *arena;
     inf_infer_limits_t  limits;
     inf_json_scan_t     scan;
     state_t             state;
@@ -94,19 +97,19 @@ struct inf_infer_reader_s {
     inf_infer_span_t    span;           /* the data of this input            */
     inf_json_tally_t    ignored;        /* of unknown members                */
 
-    table_t             inputs;
-    table_t             outputs;
-    inf_names_t         input_names;
-    inf_names_t         output_names;
-    inf_infer_request_t request;
+    inf_infer_tables_t  tables;
 };
 
 static inf_err_t *on_event(inf_infer_reader_t *r, inf_json_event_t event,
-    const char *json, size_t *budget);
+    const char *json, size_t avail, size_t *budget);
 static inf_err_t *on_root(inf_infer_reader_t *r, inf_json_event_t event);
 static inf_err_t *on_top(inf_infer_reader_t *r, inf_json_event_t event,
     const char *json, size_t *budget);
-static inf_err_t *on_list(inf_infer_reader_t *r, inf_json_event_t event);
+static inf_err_t *on_list(inf_infer_reader_t *r, inf_json_event_t event,
+    const char *json, size_t avail, size_t *budget);
+static bool read_in_place(inf_infer_reader_t *r, const char *json,
+    size_t avail, size_t *budget, inf_err_t **err);
+static void charge(size_t *budget, size_t cost);
 static inf_err_t *on_tensor(inf_infer_reader_t *r, inf_json_event_t event,
     const char *json, size_t *budget);
 static inf_err_t *on_value(inf_infer_reader_t *r, inf_json_event_t event,
@@ -119,18 +122,15 @@ static inf_err_t *open_member(inf_infer_reader_t *r, const char *json,
 static member_t find_member(const inf_infer_reader_t *r, const char *json,
     uint32_t known);
 static piece_t *open_piece(inf_infer_reader_t *r);
-static const table_t *tensor_table(const inf_infer_reader_t *r);
+static inf_piece_kind_t list_kind(const inf_infer_reader_t *r);
 static void begin_piece(piece_t *piece);
 static inf_err_t *copy_upto(inf_infer_reader_t *r, const char *json,
     uint64_t end);
 static inf_err_t *copy_number(inf_infer_reader_t *r, const char *json);
-static inf_err_t *parse_piece(inf_infer_reader_t *r, piece_t *piece,
-    inf_walk_t *walk, inf_json_doc_t *doc, size_t *budget);
 static inf_err_t *finish_tensor(inf_infer_reader_t *r, size_t *budget);
-static inf_err_t *add_input(inf_infer_reader_t *r, const inf_walk_t *walk);
-static inf_err_t *add_output(inf_infer_reader_t *r, const inf_walk_t *walk);
 static inf_err_t *finish_top(inf_infer_reader_t *r, size_t *budget);
-static inf_err_t *table_add(inf_infer_reader_t *r, table_t *t, void **item);
+static inf_err_t *finish_piece(inf_infer_reader_t *r, piece_t *piece,
+    inf_piece_kind_t kind, size_t *budget);
 static inf_err_t *syntax_error(const inf_infer_reader_t *r,
     const char *reason);
 static inf_err_t *member_error(const char *name, const char *why);
@@ -157,22 +157,28 @@ inf_infer_reader_new(inf_infer_reader_t **out, inf_arena_t *arena,
         r->limits.max_piece_bytes = INF_INFER_MAX_PIECE;
     }
 
-    r->arena = arena;
-    r->inputs.item_size = sizeof(inf_infer_input_t);
-    r->inputs.max = r->limits.max_inputs != 0 ? r->limits.max_inputs
-                                              : INF_INFER_MAX_TENSORS;
-    r->outputs.item_size = sizeof(inf_infer_output_t);
-    r->outputs.max = r->limits.max_outputs != 0 ? r->limits.max_outputs
-                                                : INF_INFER_MAX_TENSORS;
+    if (r->limits.max_inputs == 0) {
+        r->limits.max_inputs = INF_INFER_MAX_TENSORS;
+    }
+
+    if (r->limits.max_outputs == 0) {
+        r->limits.max_outputs = INF_INFER_MAX_TENSORS;
+    }
+
+    inf_tables_init(&r->tables, arena, &r->limits);
     inf_json_scan_init(&r->scan, MAX_DEPTH);
-    inf_names_init(&r->input_names, arena);
-    inf_names_init(&r->output_names, arena);
     inf_buf_init(&r->top.text);
     inf_buf_init(&r->top.bigs);
     inf_buf_init(&r->tensor.text);
     inf_buf_init(&r->tensor.bigs);
     *out = r;
     return NULL;
+}
+
+void
+inf_infer_reader_set_quick(inf_infer_reader_t *r, bool on)
+{
+    r->tables.quick = on;
 }
 
 /* The reader itself is the arena's. */
@@ -198,7 +204,7 @@ inf_infer_reader_offset(const inf_infer_reader_t *r)
 inf_infer_request_t
 inf_infer_reader_request(const inf_infer_reader_t *r)
 {
-    return r->request;
+    return r->tables.request;
 }
 
 inf_codec_t
@@ -231,7 +237,7 @@ inf_infer_reader_feed(inf_infer_reader_t *r, const char *json, size_t avail,
 
         *err = event == INF_JSON_ERROR
                ? syntax_error(r, r->scan.reason)
-               : on_event(r, event, json, &budget);
+               : on_event(r, event, json, avail, &budget);
         if (*err != NULL) {
             return INF_CODEC_ERROR;
         }
@@ -242,7 +248,7 @@ inf_infer_reader_feed(inf_infer_reader_t *r, const char *json, size_t avail,
 
 static inf_err_t *
 on_event(inf_infer_reader_t *r, inf_json_event_t event, const char *json,
-    size_t *budget)
+    size_t avail, size_t *budget)
 {
     switch (r->state) {
     case STATE_ROOT:
@@ -250,9 +256,12 @@ on_event(inf_infer_reader_t *r, inf_json_event_t event, const char *json,
     case STATE_TOP:
         return on_top(r, event, json, budget);
     case STATE_LIST:
-        return on_list(r, event);
+        return on_list(r, event, json, avail, budget);
     case STATE_TENSOR:
         return on_tensor(r, event, json, budget);
+    case STATE_TENSOR_END:                  /* only the '}' can come here */
+        r->state = STATE_LIST;
+        break;
     case STATE_VALUE:
         return on_value(r, event, json);
     case STATE_COPY:
@@ -294,30 +303,71 @@ on_top(inf_infer_reader_t *r, inf_json_event_t event, const char *json,
 }
 
 static inf_err_t *
-on_list(inf_infer_reader_t *r, inf_json_event_t event)
+on_list(inf_infer_reader_t *r, inf_json_event_t event, const char *json,
+    size_t avail, size_t *budget)
 {
+    inf_err_t *err = NULL;
+
     if (event == INF_JSON_ARRAY_END) {
         r->state = STATE_TOP;
         return NULL;
     }
 
     if (event != INF_JSON_OBJECT_BEGIN) {
-        return member_error(member_names[r->list],
+        return member_error(members[r->list].name,
                             "attempt to access JSON non-object as object");
     }
 
-    const table_t *t = tensor_table(r);
+    const inf_infer_table_t *t = r->list == MEMBER_INPUTS
+                                 ? &r->tables.inputs : &r->tables.outputs;
     if (t->count == t->max) {
         return inf_err_new(INF_ERR_INVALID_ARG,
                            "Unable to parse '%s': more than %u of them",
-                           member_names[r->list], t->max);
+                           members[r->list].name, t->max);
+    }
+
+    memset(&r->span, 0, sizeof(r->span));
+    if (read_in_place(r, json, avail, budget, &err)) {
+        r->state = STATE_TENSOR_END;
+        return err;
     }
 
     begin_piece(&r->tensor);
-    memset(&r->span, 0, sizeof(r->span));
     r->in_tensor = true;
     r->state = STATE_TENSOR;
     return NULL;
+}
+
+/* Right behind a '{'.  Only what may be read in this turn, and would fit into
+   a piece, is looked at; on success the scanner finds the '}' next. */
+static bool
+read_in_place(inf_infer_reader_t *r, const char *json, size_t avail,
+    size_t *budget, inf_err_t **err)
+{
+    size_t len = avail - (size_t) r->scan.pos;
+    size_t used;
+
+    len = len < *budget ? len : *budget;
+    len = len < r->limits.max_piece_bytes ? len : r->limits.max_piece_bytes;
+
+    inf_piece_t piece = {
+        .kind = list_kind(r),
+        .text = inf_slice(json + r->scan.token, len + 1),
+        .span = &r->span
+    };
+    if (!inf_tables_take(&r->tables, &piece, &used, err)) {
+        return false;
+    }
+
+    r->scan.pos = r->scan.token + used;
+    charge(budget, QUICK_COST + used);
+    return true;
+}
+
+static void
+charge(size_t *budget, size_t cost)
+{
+    *budget -= cost < *budget ? cost : *budget;
 }
 
 static inf_err_t *
@@ -346,11 +396,11 @@ open_member(inf_infer_reader_t *r, const char *json, piece_t *piece,
         return NULL;
     }
 
-    const char *name = member_names[r->member];
+    const member_row_t *row = &members[r->member];
     if ((piece->seen & BIT(r->member)) != 0) {
         return inf_err_new(INF_ERR_INVALID_ARG,
                            "Unable to parse '%s': the member appears twice "
-                           "in one object, at %llu", name,
+                           "in one object, at %llu", row->name,
                            (unsigned long long) r->scan.token);
     }
 
@@ -361,13 +411,8 @@ open_member(inf_infer_reader_t *r, const char *json, piece_t *piece,
         return NULL;
     }
 
-    if (piece->text.len > 1) {
-        inf_buf_putc(&piece->text, ',');
-    }
-
-    inf_buf_putc(&piece->text, '"');
-    inf_buf_puts(&piece->text, name);
-    inf_buf_puts(&piece->text, "\":");
+    inf_buf_putc(&piece->text, piece->text.len == 0 ? '{' : ',');
+    inf_buf_put(&piece->text, row->opening, row->len + 3);
     return NULL;
 }
 
@@ -376,19 +421,25 @@ find_member(const inf_infer_reader_t *r, const char *json, uint32_t known)
 {
     const char *p = json + r->scan.token + 1;
     const char *end = json + r->scan.pos - 1;
-    char name[MAX_KEY];
-    char *out = name;
+    char text[MAX_KEY];
+    char *out = text;
+    inf_slice_t key = inf_slice(p, (size_t) (end - p));
 
-    if (r->scan.decoded > MAX_KEY
-        || !inf_string_unescape(&p, end, end, &out, name + MAX_KEY))
-    {
+    if (r->scan.decoded > MAX_KEY) {
         return MEMBER_UNKNOWN;
     }
 
-    inf_slice_t key = inf_slice(name, (size_t) (out - name));
+    if (r->scan.escaped) {
+        if (!inf_string_unescape(&p, end, end, &out, text + MAX_KEY)) {
+            return MEMBER_UNKNOWN;
+        }
+
+        key = inf_slice(text, (size_t) (out - text));
+    }
+
     for (member_t m = MEMBER_ID; m <= MEMBER_DATA; m++) {
-        if ((known & BIT(m)) != 0
-            && inf_slice_eq(key, inf_slice_str(member_names[m])))
+        if ((known & BIT(m)) != 0 && key.len == members[m].len
+            && memcmp(key.data, members[m].name, key.len) == 0)
         {
             return m;
         }
@@ -418,7 +469,7 @@ on_value(inf_infer_reader_t *r, inf_json_event_t event, const char *json)
     case MEMBER_INPUTS:
     case MEMBER_OUTPUTS:
         if (!array) {
-            return member_error(member_names[r->member],
+            return member_error(members[r->member].name,
                                 "attempt to access JSON non-array as array");
         }
 
@@ -463,7 +514,7 @@ static inf_err_t *
 on_copy(inf_infer_reader_t *r, inf_json_event_t event, const char *json)
 {
     if (r->scan.depth > r->depth) {
-        const char *name = member_names[r->member];
+        const char *name = members[r->member].name;
         return member_error(name, r->member == MEMBER_SHAPE
                             ? "attempt to access JSON non-unsigned-integer "
                               "as unsigned-integer"
@@ -471,7 +522,7 @@ on_copy(inf_infer_reader_t *r, inf_json_event_t event, const char *json)
     }
 
     if (++r->events > MAX_EVENTS) {
-        return member_error(member_names[r->member], "too many values in it");
+        return member_error(members[r->member].name, "too many values in it");
     }
 
     if (event == INF_JSON_NUMBER) {
@@ -499,11 +550,10 @@ on_skip(inf_infer_reader_t *r)
     return NULL;
 }
 
-/* Where the open list's tensors go. */
-static const table_t *
-tensor_table(const inf_infer_reader_t *r)
+static inf_piece_kind_t
+list_kind(const inf_infer_reader_t *r)
 {
-    return r->list == MEMBER_INPUTS ? &r->inputs : &r->outputs;
+    return r->list == MEMBER_INPUTS ? INF_PIECE_INPUT : INF_PIECE_OUTPUT;
 }
 
 static void
@@ -511,7 +561,6 @@ begin_piece(piece_t *piece)
 {
     inf_buf_reset(&piece->text);
     inf_buf_reset(&piece->bigs);
-    inf_buf_putc(&piece->text, '{');
     piece->seen = 0;
 }
 
@@ -532,7 +581,7 @@ copy_upto(inf_infer_reader_t *r, const char *json, uint64_t end)
     {
         return inf_err_new(INF_ERR_INVALID_ARG,
                            "Unable to parse '%s': %s is described in more "
-                           "than %u bytes", member_names[r->member],
+                           "than %u bytes", members[r->member].name,
                            !r->in_tensor ? "the request"
                            : r->list == MEMBER_INPUTS ? "an input"
                            : "an output", r->limits.max_piece_bytes);
@@ -558,6 +607,12 @@ copy_number(inf_infer_reader_t *r, const char *json)
         return NULL;
     }
 
+    /* what stands for it, an array, would be a shape */
+    if (r->member == MEMBER_SHAPE && r->state != STATE_COPY) {
+        return member_error("shape",
+                            "attempt to access JSON non-array as array");
+    }
+
     piece_t *piece = open_piece(r);
     inf_big_number_t big = { .real = inf_number_double(&n) };
     big.fits = inf_number_uint64(&n, &big.integer);
@@ -574,10 +629,34 @@ copy_number(inf_infer_reader_t *r, const char *json)
 }
 
 static inf_err_t *
-parse_piece(inf_infer_reader_t *r, piece_t *piece, inf_walk_t *walk,
-    inf_json_doc_t *doc, size_t *budget)
+finish_tensor(inf_infer_reader_t *r, size_t *budget)
 {
-    inf_buf_putc(&piece->text, '}');
+    return finish_piece(r, &r->tensor, list_kind(r), budget);
+}
+
+static inf_err_t *
+finish_top(inf_infer_reader_t *r, size_t *budget)
+{
+    inf_err_t *err = NULL;
+
+    if ((r->top.seen & BIT(MEMBER_INPUTS)) == 0) {
+        return member_error("inputs", "attempt to access non-existing object "
+                            "member 'inputs'");
+    }
+
+    if (r->top.text.len != 0) {
+        err = finish_piece(r, &r->top, INF_PIECE_TOP, budget);
+    }
+
+    inf_tables_close(&r->tables);
+    return err;
+}
+
+static inf_err_t *
+finish_piece(inf_infer_reader_t *r, piece_t *piece, inf_piece_kind_t kind,
+    size_t *budget)
+{
+    inf_buf_puts(&piece->text, piece->text.len == 0 ? "{}" : "}");
 
     inf_err_t *err = inf_buf_status(&piece->text);
     if (err == NULL) {
@@ -588,167 +667,22 @@ parse_piece(inf_infer_reader_t *r, piece_t *piece, inf_walk_t *walk,
         return err;
     }
 
-    size_t cost = PIECE_COST + PIECE_FACTOR * piece->text.len;
-    *budget -= cost < *budget ? cost : *budget;
-
-    *walk = (inf_walk_t) {
-        .arena = r->arena,
+    inf_piece_t whole = {
+        .kind = kind,
+        .text = inf_buf_slice(&piece->text),
+        .span = &r->span,
         .bigs = (const void *) piece->bigs.data,
-        .big_count = piece->bigs.len / sizeof(inf_big_number_t),
-        .max_bytes = r->limits.max_json_bytes
+        .big_count = piece->bigs.len / sizeof(inf_big_number_t)
     };
+    size_t used;
 
-    err = inf_json_doc_parse(doc, inf_buf_slice(&piece->text),
-                             INF_JSON_DOC_NO_DUPLICATES);
-    if (err != NULL) {
-        return piece == &r->top
-               ? inf_err_add(err, PARSE_FAILED "id and parameters")
-               : inf_err_add(err, PARSE_FAILED "%s %u", r->list ==
-                             MEMBER_INPUTS ? "input" : "output",
-                             tensor_table(r)->count);
-    }
-
-    walk->root = doc->root;
-    return NULL;
-}
-
-static inf_err_t *
-finish_tensor(inf_infer_reader_t *r, size_t *budget)
-{
-    inf_json_doc_t doc;
-    inf_walk_t walk;
-    inf_err_t *err = parse_piece(r, &r->tensor, &walk, &doc, budget);
-
-    if (err != NULL) {
+    if (inf_tables_take(&r->tables, &whole, &used, &err)) {
+        charge(budget, QUICK_COST + used);
         return err;
     }
 
-    walk.index = tensor_table(r)->count;
-    err = r->list == MEMBER_INPUTS ? add_input(r, &walk)
-                                   : add_output(r, &walk);
-    inf_json_doc_fini(&doc);
-    return err;
-}
-
-static inf_err_t *
-add_input(inf_infer_reader_t *r, const inf_walk_t *walk)
-{
-    inf_infer_input_t in;
-    void *item;
-    bool fresh;
-    inf_err_t *err = inf_walk_input(walk, &r->span, &in);
-
-    if (err != NULL) {
-        return err;
-    }
-
-    err = inf_names_add(&r->input_names, in.name, walk->index, &fresh);
-    if (err != NULL) {
-        return err;
-    }
-
-    if (!fresh) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-                           "input '%.*s' already exists in request",
-                           (int) in.name.len, in.name.data);
-    }
-
-    if (in.source == INF_SOURCE_BINARY) {
-        in.binary_offset = r->request.binary_size;
-        if (__builtin_add_overflow(in.binary_offset, in.byte_size,
-                                   &r->request.binary_size))
-        {
-            return member_error("binary_data_size", "the sum overflows");
-        }
-    }
-
-    err = table_add(r, &r->inputs, &item);
-    if (err == NULL) {
-        memcpy(item, &in, sizeof(in));
-    }
-
-    return err;
-}
-
-static inf_err_t *
-add_output(inf_infer_reader_t *r, const inf_walk_t *walk)
-{
-    inf_infer_output_t out;
-    void *item;
-    bool fresh;
-    inf_err_t *err = inf_walk_output(walk, &out);
-
-    if (err != NULL) {
-        return err;
-    }
-
-    err = inf_names_add(&r->output_names, out.name, walk->index, &fresh);
-    if (err != NULL) {
-        return err;
-    }
-
-    if (!fresh) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-                           "output '%.*s' already requested",
-                           (int) out.name.len, out.name.data);
-    }
-
-    err = table_add(r, &r->outputs, &item);
-    if (err == NULL) {
-        memcpy(item, &out, sizeof(out));
-    }
-
-    return err;
-}
-
-static inf_err_t *
-finish_top(inf_infer_reader_t *r, size_t *budget)
-{
-    inf_json_doc_t doc;
-    inf_walk_t walk;
-
-    if ((r->top.seen & BIT(MEMBER_INPUTS)) == 0) {
-        return member_error("inputs", "attempt to access non-existing object "
-                            "member 'inputs'");
-    }
-
-    inf_err_t *err = parse_piece(r, &r->top, &walk, &doc, budget);
-    if (err != NULL) {
-        return err;
-    }
-
-    err = inf_walk_top(&walk, &r->request);
-    inf_json_doc_fini(&doc);
-
-    r->request.inputs = r->inputs.items;
-    r->request.input_count = r->inputs.count;
-    r->request.outputs = r->outputs.items;
-    r->request.output_count = r->outputs.count;
-    return err;
-}
-
-static inf_err_t *
-table_add(inf_infer_reader_t *r, table_t *t, void **item)
-{
-    if (t->count == t->capacity) {
-        uint32_t capacity = t->capacity == 0 ? FIRST_TABLE : t->capacity * 2;
-        void *items = inf_arena_alloc(r->arena, capacity * t->item_size);
-
-        if (items == NULL) {
-            return inf_err_nomem();
-        }
-
-        if (t->count != 0) {
-            memcpy(items, t->items, t->count * t->item_size);
-        }
-
-        t->items = items;
-        t->capacity = capacity;
-    }
-
-    *item = (char *) t->items + t->count * t->item_size;
-    t->count++;
-    return NULL;
+    charge(budget, PIECE_COST + PIECE_FACTOR * whole.text.len);
+    return inf_tables_walk(&r->tables, &whole);
 }
 
 static inf_err_t *

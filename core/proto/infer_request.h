@@ -14,8 +14,9 @@
  *
  * The values of the tensors are not looked at here beyond their syntax, their
  * number and their kinds; infer_data.h decodes them.  The remaining text is
- * small, is parsed by jansson in pieces (the top level, then each input and
- * each output), and unknown members never reach it.
+ * small (the top level, each input, each output): it is read directly where it
+ * is usual and by jansson, piece by piece, where it is not; unknown members
+ * reach neither.
  */
 
 #ifndef INF_PROTO_INFER_REQUEST_H

@@ -16,6 +16,7 @@
 
 #define CHECK_COST    16u       /* budget bytes: a length prefix looked at   */
 #define SCRATCH       4096u
+#define SMALL_FRAME   1024u     /* shorter frames are laid out only once     */
 
 typedef struct {
     const inf_response_output_t *record;
@@ -37,9 +38,10 @@ typedef struct {
     inf_values_t values;
 } cursor_t;
 
-/* Text being laid down; dst NULL: counted. */
+/* Text being laid down; what goes beyond cap is only counted. */
 typedef struct {
     char    *dst;
+    uint64_t cap;
     uint64_t len;
 } sink_t;
 
@@ -76,12 +78,27 @@ static void put_frame(inf_response_writer_t *w, sink_t *s);
 static void put_parameters(const inf_response_writer_t *w, sink_t *s);
 static void put_output(const inf_response_writer_t *w, plan_t *plan,
     sink_t *s);
-static void put(sink_t *s, const char *text, size_t len);
-static void put_literal(sink_t *s, const char *text);
 static void put_number(sink_t *s, uint64_t v);
 static void put_string(sink_t *s, inf_slice_t text);
 static inf_codec_t run(const inf_response_writer_t *w, cursor_t *c, char *buf,
     size_t cap, size_t *written, inf_err_t **err);
+
+static void
+put(sink_t *s, const char *text, size_t len)
+{
+    if (len != 0 && s->len < s->cap && len <= s->cap - s->len) {
+        memcpy(s->dst + s->len, text, len);
+    }
+
+    s->len += len;
+}
+
+/* Inline, so that the lengths of literals are constants. */
+__attribute__((always_inline)) static inline void
+put_literal(sink_t *s, const char *text)
+{
+    put(s, text, strlen(text));
+}
 
 static const void *
 record_at(const inf_response_record_t *rec, uint32_t offset)
@@ -355,21 +372,28 @@ check_bytes(inf_response_writer_t *w, const plan_t *plan, size_t *budget,
     return INF_CODEC_ERROR;
 }
 
-/* Laid out twice: to know the length, and to be written. */
+/* The length must be known first; a long frame is laid out again then. */
 static inf_err_t *
 build_frame(inf_response_writer_t *w)
 {
-    sink_t s = { NULL, 0 };
+    char small[SMALL_FRAME];
+    sink_t s = { small, sizeof(small), 0 };
 
     put_frame(w, &s);
-    s.dst = inf_arena_alloc(w->pool, (size_t) s.len + 1);
-    if (s.dst == NULL) {
+
+    char *frame = inf_arena_alloc(w->pool, (size_t) s.len + 1);
+    if (frame == NULL) {
         return inf_err_nomem();
     }
 
-    w->frame = s.dst;
+    w->frame = frame;
     w->frame_len = s.len;
-    s.len = 0;
+    if (s.len <= sizeof(small)) {
+        memcpy(frame, small, (size_t) s.len);
+        return NULL;
+    }
+
+    s = (sink_t) { frame, s.len, 0 };
     put_frame(w, &s);
     return NULL;
 }
@@ -470,22 +494,6 @@ put_output(const inf_response_writer_t *w, plan_t *plan, sink_t *s)
     }
 
     put_literal(s, "}");
-}
-
-static void
-put(sink_t *s, const char *text, size_t len)
-{
-    if (s->dst != NULL && len != 0) {
-        memcpy(s->dst + s->len, text, len);
-    }
-
-    s->len += len;
-}
-
-static void
-put_literal(sink_t *s, const char *text)
-{
-    put(s, text, strlen(text));
 }
 
 static void

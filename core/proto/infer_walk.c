@@ -155,10 +155,6 @@ walk_shape(const place_t *at, inf_infer_input_t *out)
         return inf_err_nomem();
     }
 
-    uint64_t elements = count != 0;
-    bool overflow = false;
-    bool empty = false;
-
     for (size_t i = 0; i < count; i++) {
         uint64_t dim;
         if (!value_uint(at->walk, json_array_get(v, i), &dim)) {
@@ -170,22 +166,47 @@ walk_shape(const place_t *at, inf_infer_input_t *out)
         }
 
         shape[i] = (int64_t) dim;
-        empty |= dim == 0;
-        overflow |= __builtin_mul_overflow(elements, dim, &elements);
     }
 
-    uint64_t bytes;
-    overflow |= __builtin_mul_overflow(elements,
-                                       inf_datatype_size(out->datatype),
-                                       &bytes);
-    if (!empty && (overflow || elements > INT64_MAX || bytes > INT64_MAX)) {
+    if (!inf_walk_elements(out->datatype, shape, count, &out->element_count)) {
         return complain(at, "shape", "the number of elements overflows");
     }
 
     out->dim_count = (uint32_t) count;
     out->shape = shape;
-    out->element_count = empty ? 0 : elements;
     return NULL;
+}
+
+bool
+inf_walk_elements(uint32_t datatype, const int64_t *shape, size_t count,
+    uint64_t *elements)
+{
+    uint64_t product = count != 0;
+    bool overflow = false;
+    bool empty = false;
+
+    for (size_t i = 0; i < count; i++) {
+        empty |= shape[i] == 0;
+        overflow |= __builtin_mul_overflow(product, (uint64_t) shape[i],
+                                           &product);
+    }
+
+    uint64_t bytes;
+    overflow |= __builtin_mul_overflow(product, inf_datatype_size(datatype),
+                                       &bytes);
+
+    *elements = empty ? 0 : product;
+    return empty || (!overflow && product <= INT64_MAX && bytes <= INT64_MAX);
+}
+
+inf_err_t *
+inf_walk_source(const inf_walk_t *w, const inf_infer_span_t *span, bool binary,
+    uint64_t binary_size, inf_infer_input_t *out)
+{
+    static const shm_t none;
+    place_t at = { w, NULL, "input", out->name };
+
+    return choose_source(&at, span, &none, binary, binary_size, out);
 }
 
 static inf_err_t *
@@ -321,8 +342,7 @@ inf_walk_output(const inf_walk_t *w, inf_infer_output_t *out)
         return err;
     }
 
-    /* there are never more elements than this */
-    out->classification = (uint32_t) (k < UINT32_MAX ? k : UINT32_MAX);
+    out->classification = inf_walk_classification(k);
 
     err = get_shm(&parameters, &shm);
     if (err != NULL) {
@@ -389,6 +409,13 @@ inf_walk_top(const inf_walk_t *w, inf_infer_request_t *out)
     }
 
     return NULL;
+}
+
+uint32_t
+inf_walk_classification(uint64_t k)
+{
+    /* there are never more elements than this */
+    return (uint32_t) (k < UINT32_MAX ? k : UINT32_MAX);
 }
 
 /* The reserved keys, by their first user's names. */

@@ -7,7 +7,7 @@
  * Thread   one at a time.
  * Units    bytes.
  * Errors   INVALID_ARG, UNSUPPORTED, naming the member and the tensor.
- * Route    request reader only.
+ * Route    request reader, and its quick way for the rules at the end.
  *
  * The reader has replaced each integer beyond int64 by an array of one
  * element, the number's place in the list of big numbers, and has refused
@@ -16,6 +16,10 @@
 
 #ifndef INF_PROTO_INFER_WALK_H
 #define INF_PROTO_INFER_WALK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "core/proto/infer_request.h"
 #include "core/proto/json_doc.h"
@@ -54,5 +58,22 @@ INF_CHECK inf_err_t *inf_walk_output(const inf_walk_t *w,
 /* id and parameters. */
 INF_CHECK inf_err_t *inf_walk_top(const inf_walk_t *w,
     inf_infer_request_t *out);
+
+/*
+ * The rules that hold however a description was read.
+ */
+
+/* False: more elements or bytes than int64 holds. */
+bool inf_walk_elements(uint32_t datatype, const int64_t *shape, size_t count,
+    uint64_t *elements);
+
+/* Where the values of an input without shared memory are; out has its name,
+   datatype and shape, and takes the rest. */
+INF_CHECK inf_err_t *inf_walk_source(const inf_walk_t *w,
+    const inf_infer_span_t *span, bool binary, uint64_t binary_size,
+    inf_infer_input_t *out);
+
+/* The k of a request as it goes to the core. */
+uint32_t inf_walk_classification(uint64_t k);
 
 #endif /* INF_PROTO_INFER_WALK_H */

@@ -54,6 +54,7 @@ static const word_t words[] = {
     { "Infinity", INF_JSON_NONFINITE }      /* or its first three letters */
 };
 
+static bool in_object(const inf_json_scan_t *s);
 static inf_json_event_t step(inf_json_scan_t *s, const char *text,
     const char *end, bool final);
 static bool open_word(inf_json_scan_t *s, char c);
@@ -121,7 +122,9 @@ inf_json_scan_skip(inf_json_scan_t *s, const char *text, size_t avail,
     inf_json_event_t event;
 
     do {
-        if (s->lex == LEX_NONE && s->expect <= EXPECT_FIRST_ELEMENT) {
+        if (s->lex == LEX_NONE && s->expect <= EXPECT_FIRST_ELEMENT
+            && !in_object(s))
+        {
             skip_numbers(s, text, end, tally);
         }
 

@@ -15,8 +15,10 @@ struct inf_backend_table_s {
 
 static inf_backend_t *find_locked(inf_backend_table_t *t, const char *name,
     const char *library);
+static inf_err_t *folder_of(const inf_backend_table_t *t,
+    const char *library, char **out);
 static inf_err_t *settings_of(const inf_backend_table_t *t, const char *name,
-    inf_plugin_setting_t **out, size_t *count);
+    const char *folder, inf_plugin_setting_t **out, size_t *count);
 static void put_setting(inf_plugin_setting_t *list, size_t *count,
     const char *key, const char *value);
 static int by_key(const void *a, const void *b);
@@ -59,14 +61,18 @@ inf_backend_table_get(inf_backend_table_t *t, const char *name,
 {
     inf_plugin_setting_t *settings = NULL;
     size_t count = 0;
+    char *folder = NULL;
     inf_err_t *err = NULL;
 
     inf_lock(&t->lock);
 
     *out = find_locked(t, name, where->library);
     if (*out == NULL) {
-        err = settings_of(t, where->python_based ? "python" : name, &settings,
-            &count);
+        err = folder_of(t, where->library, &folder);
+        if (err == NULL) {
+            err = settings_of(t, where->python_based ? "python" : name,
+                folder, &settings, &count);
+        }
         if (err == NULL) {
             err = t->options->plugins->open(name, where->library, where->dir,
                 settings, count, out);
@@ -78,6 +84,7 @@ inf_backend_table_get(inf_backend_table_t *t, const char *name,
 
     inf_unlock(&t->lock);
     free(settings);
+    free(folder);
     return err;
 }
 
@@ -95,12 +102,44 @@ find_locked(inf_backend_table_t *t, const char *name, const char *library)
 }
 
 /*
+ * The folder of backends that the library is in, or the first one.  Backends
+ * compare "<folder>/<name>" with where they are byte for byte, so it goes
+ * without the slash that was already there when its name was joined.
+ */
+static inf_err_t *
+folder_of(const inf_backend_table_t *t, const char *library, char **out)
+{
+    const inf_lifecycle_options_t *o = t->options;
+    const char *found = o->backend_dir_count > 0 ? o->backend_dirs[0] : "";
+    size_t longest = 0;
+
+    for (size_t i = 0; i < o->backend_dir_count; i++) {
+        size_t len = strlen(o->backend_dirs[i]);
+        if (len > 0 && o->backend_dirs[i][len - 1] == '/') {
+            len--;
+        }
+
+        if (len > longest
+            && strncmp(library, o->backend_dirs[i], len) == 0
+            && library[len] == '/')
+        {
+            found = o->backend_dirs[i];
+            longest = len;
+        }
+    }
+
+    size_t len = strlen(found);
+    *out = strndup(found, len > 0 && found[len - 1] == '/' ? len - 1 : len);
+    return *out != NULL ? NULL : inf_err_nomem();
+}
+
+/*
  * Global settings, overridden by this backend's own, keys sorted; the four
  * that are always there come with defaults.
  */
 static inf_err_t *
 settings_of(const inf_backend_table_t *t, const char *name,
-    inf_plugin_setting_t **out, size_t *count)
+    const char *folder, inf_plugin_setting_t **out, size_t *count)
 {
     const inf_lifecycle_options_t *o = t->options;
     inf_plugin_setting_t *list = calloc(o->setting_count + 4, sizeof(*list));
@@ -111,8 +150,7 @@ settings_of(const inf_backend_table_t *t, const char *name,
     size_t n = 0;
     put_setting(list, &n, "auto-complete-config",
         o->auto_complete ? "true" : "false");
-    put_setting(list, &n, "backend-directory",
-        o->backend_dir_count > 0 ? o->backend_dirs[0] : "");
+    put_setting(list, &n, "backend-directory", folder);
     put_setting(list, &n, "min-compute-capability", "6.000000");
     put_setting(list, &n, "default-max-batch-size", "4");
 

@@ -111,7 +111,9 @@ check_supported(const Inference__ModelConfig *msg)
 
     if (inf_config_is_ensemble(msg)) {
         what = "ensembles (platform: \"ensemble\")";
-    } else if (msg->sequence_batching != NULL) {
+    } else if (msg->scheduling_choice_case
+        == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING)
+    {
         what = "sequence_batching";
     } else if (msg->model_repository_agents != NULL) {
         what = "model_repository_agents";
@@ -200,7 +202,9 @@ build_tables(const inf_model_load_t *what, inf_model_t *model)
             " supported by this version of the core and is skipped",
             model->name, (long long) model->version);
     }
-    if (err == NULL && msg->dynamic_batching != NULL) {
+    if (err == NULL && msg->scheduling_choice_case
+        == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_DYNAMIC_BATCHING)
+    {
         inf_log(INF_LOG_INFO, "model=%s version=%lld: dynamic_batching is not"
             " supported by this version of the core; requests run one by one",
             model->name, (long long) model->version);

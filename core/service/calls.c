@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/abi/plugin.h"
 #include "core/include/build_id.h"
 #include "core/proto/message.h"
 #include "grpc_service.pb-c.h"
@@ -106,14 +105,7 @@ model_ready(const call_t *c, const ProtobufCMessage *m)
         return err;
     }
 
-    r.ready = true;
-    for (uint32_t i = 0; i < model->instance_count && r.ready; i++) {
-        inf_err_t *not_ready = inf_plugin_ops.instance_ready(
-            &model->instances[i]);
-        r.ready = not_ready == NULL;
-        inf_err_free(not_ready);
-    }
-
+    r.ready = inf_server_instances_ready(model);
     inf_model_unref(model);
     return pack(c, &r);
 }

@@ -26,6 +26,7 @@
 typedef struct {
     NginxInference__CoreConfig *config;     /* in force                      */
     uint64_t                    generation;
+    bool                        busy;       /* threads still use config      */
 } core_t;
 
 static inf_intake_t     *core_intake;   /* for the signal handlers           */
@@ -80,6 +81,9 @@ inf_core_main(int argc, char *const *argv)
         unlink(core.config->external_path);
         close(listen_fd);
     }
+    if (core.config != NULL && !core.busy) {
+        inf_message_free(&core.config->base);
+    }
     if (err != NULL) {
         inf_err_log(inf_err_add(err, "the core can't run"));
         return 1;
@@ -133,7 +137,10 @@ start_alone(const char *path, NginxInference__CoreConfig **config,
     }
 
     for (size_t i = 0; i < (*config)->n_environment; i++) {
-        putenv((*config)->environment[i]);
+        char *entry = strdup((*config)->environment[i]);
+        if (entry == NULL || putenv(entry) != 0) {
+            return inf_err_os(errno, "%s: environment", path);
+        }
     }
     return listen_at((*config)->external_path, listen_fd);
 }
@@ -305,13 +312,12 @@ run(core_t *core, int registration_fd, int listen_fd)
 
     core_intake = NULL;
     inf_intake_close(intake);
-    bool drained = inf_server_stop(server,
-        core->config->drain_ms * 1000000);
+    core->busy = !inf_server_stop(server, core->config->drain_ms * 1000000);
     inf_intake_free(intake);
 
     inf_crash_page_t *page = core_page;
     core_page = NULL;
-    if (drained) {
+    if (!core->busy) {
         inf_crash_page_close(page);
     }
     return err;

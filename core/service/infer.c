@@ -1,5 +1,6 @@
 #include "core/service/infer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,13 +8,13 @@
 #include "core/base/log.h"
 #include "core/model/normalize.h"
 #include "core/sched/runtime.h"
+#include "core/service/canceller.h"
 
 static inf_err_t *flight_fill(inf_flight_t *flight,
     inf_registry_reader_t *models, const inf_submission_t *submission);
 static inf_err_t *fill_inputs(inf_flight_t *flight, const inf_model_t *model);
 static inf_err_t *fill_parameters(inf_request_t *req,
     const inf_infer_record_t *rec);
-static inf_err_t *name_request(const inf_request_t *req, inf_err_t *err);
 static inf_err_t *no_region(const inf_infer_record_t *rec, inf_ref_t name);
 static void flight_refuse(inf_flight_t *flight, inf_err_t *err);
 static char *record_text(inf_request_t *req, const inf_infer_record_t *rec,
@@ -24,6 +25,7 @@ static void sink_release(void *userp, inf_output_t *out);
 static void sink_complete(void *userp, inf_response_t *response,
     uint32_t flags);
 static void sink_factory_free(void *userp, inf_factory_t *factory);
+static void answer_for_backend(inf_flight_t *flight);
 static void request_released(void *userp, inf_request_t *req, uint32_t flags);
 static void request_executing(void *userp, inf_request_t *req);
 
@@ -109,11 +111,7 @@ inf_infer_cancel(inf_session_t *session, uint32_t slot, uint32_t generation)
     if (factory->model != NULL && factory->model->runner != NULL
         && inf_runner_cancel(factory->model->runner, req))
     {
-        inf_statistics_failure(&factory->model->statistics, req->start_ns,
-            inf_clock_ns());
-        inf_factory_send_error(factory, inf_err_new(INF_ERR_CANCELLED, "%s",
-            ""));
-        inf_request_release(req, 1);
+        inf_cancelled_answer(req);
     }
 
     inf_factory_unref(factory);
@@ -201,12 +199,11 @@ flight_fill(inf_flight_t *flight, inf_registry_reader_t *models,
         err = inf_request_normalize(model, req);
     }
 
-    return err == NULL ? NULL : name_request(req, err);
+    return err == NULL ? NULL : inf_infer_name_error(req, err);
 }
 
-/* What the request's own checks found begins with its id. */
-static inf_err_t *
-name_request(const inf_request_t *req, inf_err_t *err)
+inf_err_t *
+inf_infer_name_error(const inf_request_t *req, inf_err_t *err)
 {
     inf_err_t *named = inf_err_new(inf_err_code(err), "[request id: %s] %s",
         req->id[0] != '\0' ? req->id : "<id_unknown>", inf_err_msg(err));
@@ -367,6 +364,7 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
 
     if (flags & INF_SEND_FINAL) {
         c.flags |= INF_COMPLETE_FINAL;
+        atomic_store_explicit(&flight->answered, true, memory_order_relaxed);
     }
 
     if (response != NULL) {
@@ -391,10 +389,56 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
 static void
 sink_factory_free(void *userp, inf_factory_t *factory)
 {
+    inf_flight_t *flight = userp;
     inf_model_t *model = factory->model;
+
+    if (!atomic_load_explicit(&flight->answered, memory_order_relaxed)) {
+        answer_for_backend(flight);
+    }
+
     factory->model = NULL;
     inf_model_unref(model);
-    inf_flight_part_done(userp);
+    inf_flight_part_done(flight);
+}
+
+/* Nobody can answer any more: the backend forgot to. */
+static void
+answer_for_backend(inf_flight_t *flight)
+{
+    const inf_model_t *model = flight->factory.model;
+    inf_channel_t *channel = flight->session->channel;
+    char text[512];
+    int n = snprintf(text, sizeof(text), "the backend of model '%s' released"
+        " the request without a final response",
+        model != NULL ? model->name : "");
+    const inf_response_builder_t b = {
+        .status = INF_STATUS(INF_ERR_INTERNAL),
+        .error = inf_slice(text, n < (int) sizeof(text) ? (size_t) n
+            : sizeof(text) - 1),
+        .model_version = -1
+    };
+    inf_completion_t c = {
+        .flags = INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL,
+        .status = INF_STATUS(INF_ERR_INTERNAL),
+        .slot = flight->slot,
+        .generation = flight->generation
+    };
+    inf_channel_region_t *region = NULL;
+    uint64_t size = 0;
+
+    inf_err_t *err = inf_response_builder_size(&b, &size);
+    if (err == NULL) {
+        region = inf_channel_alloc(channel, size);
+    }
+    inf_err_free(err);
+    if (region != NULL) {
+        inf_response_builder_write(&b, inf_channel_region_data(region), size);
+    }
+
+    inf_log(INF_LOG_WARN, "model=%s request=%s: %s",
+        model != NULL ? model->name : "", flight->factory.id, text);
+    inf_channel_set_slot(channel, flight->slot, INF_SLOT_ANSWERED);
+    inf_channel_complete(channel, &c, region, size);
 }
 
 static void
@@ -426,6 +470,7 @@ static inf_channel_region_t *
 write_record(inf_flight_t *flight, inf_response_t *response, uint64_t *size)
 {
     const inf_model_t *model = flight->factory.model;
+    const char *instance = flight->request.instance;
     inf_arena_t *arena = &response->arena;
     inf_channel_region_t *region = NULL;
     uint32_t n = response->err == NULL ? response->output_count : 0;
@@ -460,6 +505,7 @@ write_record(inf_flight_t *flight, inf_response_t *response, uint64_t *size)
         .model_version = model != NULL ? model->version : -1,
         .id = inf_slice_str(flight->factory.id),
         .backend = inf_slice_str(model != NULL ? model->backend->name : ""),
+        .instance = inf_slice_str(instance != NULL ? instance : ""),
         .batch_dim = model != NULL
             && inf_config_tensors_max_batch_size(model->tensors) > 0,
         .output_count = n,

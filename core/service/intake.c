@@ -58,6 +58,7 @@ struct inf_intake_s {
     inf_infer_fed_t       fed;          /* where this poll's requests went   */
     bool                  fed_several;
 
+    bool                  attached;
     bool                  closed;
 
     _Atomic bool          taken;        /* somebody holds the role: all above
@@ -114,6 +115,7 @@ inf_intake_new(const inf_intake_options_t *options, inf_intake_t **out)
     inf_link_init(&in->ended);
     inf_link_init(&in->guests);
     inf_waiter_init(&in->standby);
+    atomic_init(&in->taken, true);      /* nobody's turn before attach       */
     in->wake_fd = -1;
     in->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     inf_err_t *err = in->epoll_fd >= 0 ? NULL
@@ -151,7 +153,13 @@ inf_intake_attach(inf_intake_t *in, inf_server_t *server)
 {
     in->server = server;
     inf_registry_reader_init(&in->models, &server->registry);
-    return inf_control_new(server, &in->control);
+
+    inf_err_t *err = inf_control_new(server, &in->control);
+    if (err == NULL) {
+        in->attached = true;
+        role_give(in);
+    }
+    return err;
 }
 
 void
@@ -159,7 +167,7 @@ inf_intake_close(inf_intake_t *in)
 {
     /* a leader sees stopping and gives the role back, for good */
     inf_intake_stop(in);
-    while (!role_take(in)) {
+    while (in->attached && !role_take(in)) {
         inf_waiter_wait_for(&in->standby, INTAKE_TICK_NS);
     }
 
@@ -239,10 +247,15 @@ role_take(inf_intake_t *in)
     return true;
 }
 
+/* Whoever is to hold it next may have looked a moment too early and sleep
+   now: the main thread must not sleep as well. */
 static void
 role_give(inf_intake_t *in)
 {
     atomic_store(&in->taken, false);
+    if (atomic_load(&in->standby_deep)) {
+        inf_waiter_wake(&in->standby);
+    }
 }
 
 /*
@@ -384,9 +397,7 @@ idle_leave(void *userp, inf_runner_t *runner)
 {
     inf_intake_t *in = userp;
 
-    if (!atomic_load(&in->taken)
-        && (!inf_runner_is_quick(runner) || atomic_load(&in->standby_deep)))
-    {
+    if (!atomic_load(&in->taken) && !inf_runner_is_quick(runner)) {
         inf_waiter_wake(&in->standby);
     }
 }

@@ -9,11 +9,16 @@
 #include "core/repository/storage.h"
 #include "core/service/crash_page.h"
 
+#define DRAIN_RANK 1
+
 static inf_err_t *open_lifecycle(inf_server_t *server,
     const inf_server_host_t *host, void *userp, inf_crash_page_t *page);
 static inf_err_t *load_repositories(inf_server_t *server);
 static inf_err_t *load_scan(inf_server_t *server, const inf_scan_t *scan,
     inf_storage_t **by_root);
+static bool wanted(const NginxInference__CoreConfig *config,
+    const char *name);
+static inf_err_t *refuse_missing(inf_server_t *server, const inf_scan_t *scan);
 static void report_problems(const inf_scan_t *scan);
 
 inf_err_t *
@@ -27,14 +32,17 @@ inf_server_start(const NginxInference__CoreConfig *config,
     }
 
     server->config = config;
+    atomic_init(&server->exit_timeout_ns, config->drain_ms * 1000000);
+    inf_lock_init(&server->drain_lock, DRAIN_RANK);
     inf_registry_init(&server->registry);
+    inf_canceller_init(&server->canceller);
 
     inf_err_t *err = open_lifecycle(server, host, userp, page);
     if (err == NULL) {
         err = load_repositories(server);
     }
     if (err != NULL) {
-        inf_server_stop(server, 0);
+        inf_server_stop(server, config->drain_ms * 1000000);
         return err;
     }
 
@@ -50,17 +58,35 @@ inf_server_stop(inf_server_t *server, uint64_t drain_ns)
         return true;
     }
 
-    atomic_store(&server->stopping, true);
-
-    bool done = server->lifecycle == NULL
-        || inf_lifecycle_stop(server->lifecycle, drain_ns);
-    if (!done) {
+    if (!inf_server_drain(server, drain_ns)) {
         inf_log(INF_LOG_WARN, "models are still busy after the drain time:"
             " leaving without finalizing them");
         return false;           /* their threads still use the server        */
     }
 
+    inf_server_free(server);
+    return true;
+}
+
+bool
+inf_server_drain(inf_server_t *server, uint64_t drain_ns)
+{
+    atomic_store(&server->stopping, true);
+
+    inf_lock(&server->drain_lock);
+    bool done = server->lifecycle == NULL
+        || inf_lifecycle_stop(server->lifecycle, drain_ns);
+    inf_unlock(&server->drain_lock);
+
+    return done;
+}
+
+void
+inf_server_free(inf_server_t *server)
+{
     inf_lifecycle_free(server->lifecycle);
+    inf_canceller_fini(&server->canceller);
+    inf_lock_fini(&server->drain_lock);
     inf_registry_fini(&server->registry);
 
     for (size_t i = 0; i < server->storage_count; i++) {
@@ -69,7 +95,6 @@ inf_server_stop(inf_server_t *server, uint64_t drain_ns)
     free(server->storages);
     free(server->settings);
     free(server);
-    return true;
 }
 
 bool
@@ -79,6 +104,21 @@ inf_server_ready(inf_server_t *server)
         && inf_lifecycle_settled(server->lifecycle)
         && (!server->config->strict_readiness
             || inf_lifecycle_all_ready(server->lifecycle));
+}
+
+bool
+inf_server_instances_ready(inf_model_t *model)
+{
+    for (uint32_t i = 0; i < model->instance_count; i++) {
+        inf_err_t *not_ready = inf_plugin_ops.instance_ready(
+            &model->instances[i]);
+        if (not_ready != NULL) {
+            inf_err_free(not_ready);
+            return false;
+        }
+    }
+
+    return true;
 }
 
 static inf_err_t *
@@ -163,6 +203,9 @@ load_repositories(inf_server_t *server)
     if (err == NULL) {
         report_problems(&scan);
         err = load_scan(server, &scan, by_root);
+        if (err == NULL) {
+            err = refuse_missing(server, &scan);
+        }
         inf_scan_fini(&scan);
     }
 
@@ -183,6 +226,9 @@ load_scan(inf_server_t *server, const inf_scan_t *scan,
         const inf_scan_model_t *m = &scan->models[i];
         inf_err_t *err;
 
+        if (!wanted(server->config, m->name)) {
+            continue;
+        }
         if (m->duplicate) {
             if (i > 0 && strcmp(scan->models[i - 1].name, m->name) == 0) {
                 continue;
@@ -197,6 +243,50 @@ load_scan(inf_server_t *server, const inf_scan_t *scan,
                 by_root[m->repository], m->name, m->dir, m->versions,
                 m->version_count);
         }
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    return NULL;
+}
+
+/* "*" alone means all of them. */
+static bool
+wanted(const NginxInference__CoreConfig *config, const char *name)
+{
+    if (config->model_control != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT) {
+        return true;
+    }
+
+    for (size_t i = 0; i < config->n_load_models; i++) {
+        if (strcmp(config->load_models[i], "*") == 0
+            || strcmp(config->load_models[i], name) == 0)
+        {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+/* A model to load at the start that no repository holds. */
+static inf_err_t *
+refuse_missing(inf_server_t *server, const inf_scan_t *scan)
+{
+    const NginxInference__CoreConfig *config = server->config;
+    if (config->model_control != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT) {
+        return NULL;
+    }
+
+    for (size_t i = 0; i < config->n_load_models; i++) {
+        const char *name = config->load_models[i];
+        if (strcmp(name, "*") == 0 || inf_scan_find(scan, name) != NULL) {
+            continue;
+        }
+
+        inf_err_t *err = inf_lifecycle_refuse(server->lifecycle, name,
+            "model not found in any model repository.");
         if (err != NULL) {
             return err;
         }

@@ -1,11 +1,13 @@
 /*
  * server.h - the models of one core and what may be asked about them.
  *
- * Owner    main owns the server; sessions and models refer to it.
+ * Owner    main, or the program that embeds us, owns the server; sessions,
+ *          models and requests refer to it.  It is the ABI's
+ *          TRITONSERVER_Server too.
  * Thread   any, once started.
  * Units    ns, ms where the configuration says so.
  * Errors   start: a repository that can't be opened is logged, not fatal.
- * Route    core_main -> [server] -> lifecycle, registry
+ * Route    core_main, api_server -> [server] -> lifecycle, registry
  */
 
 #ifndef INF_SERVICE_SERVER_H
@@ -16,6 +18,7 @@
 
 #include "core/repository/lifecycle.h"
 #include "core/repository/registry.h"
+#include "core/service/canceller.h"
 #include "core_config.pb-c.h"
 
 typedef struct inf_server_s inf_server_t;
@@ -29,6 +32,12 @@ struct inf_server_s {
     inf_backend_setting_t            *settings;
     _Atomic bool                      scanned;  /* all loads are queued      */
     _Atomic bool                      stopping;
+    NginxInference__CoreConfig       *own_config;   /* the C API's; it frees
+                                                       it; NULL: main's      */
+    _Atomic uint64_t                  exit_timeout_ns;  /* for the C API     */
+    inf_lock_t                        drain_lock;   /* rank 1: one drain at
+                                                       a time                */
+    inf_canceller_t                   canceller;
 };
 
 /* What the server tells and lends its surroundings; the table is static. */
@@ -39,8 +48,8 @@ typedef struct {
 
 struct inf_crash_page_s;
 
-/* Queues the load of every model; returns before they are ready.  page may
-   be NULL. */
+/* Queues the load of every model, with explicit control of those that
+   load_models names; returns before they are ready.  page may be NULL. */
 INF_CHECK inf_err_t *inf_server_start(const NginxInference__CoreConfig *config,
     const inf_server_host_t *host, void *userp,
     struct inf_crash_page_s *page, inf_server_t **out);
@@ -49,6 +58,13 @@ INF_CHECK inf_err_t *inf_server_start(const NginxInference__CoreConfig *config,
    still busy, nothing was freed.  server may be NULL. */
 bool inf_server_stop(inf_server_t *server, uint64_t drain_ns);
 
+/* The two halves of it: unload (again, if it was in vain), and free. */
+bool inf_server_drain(inf_server_t *server, uint64_t drain_ns);
+void inf_server_free(inf_server_t *server);
+
 bool inf_server_ready(inf_server_t *server);
+
+/* Whether every instance of a READY model says that it is. */
+bool inf_server_instances_ready(inf_model_t *model);
 
 #endif /* INF_SERVICE_SERVER_H */

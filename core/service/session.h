@@ -32,6 +32,7 @@ struct inf_flight_s {
     uint32_t                  slot;
     uint32_t                  generation;
     _Atomic uint32_t          parts;        /* request and factory: 2, 1, 0  */
+    _Atomic bool              answered;     /* FINAL was sent                */
     const inf_infer_record_t *record;       /* in the request's arena        */
     inf_request_t             request;
     inf_factory_t             factory;

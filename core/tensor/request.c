@@ -88,6 +88,7 @@ inf_request_add_input(inf_request_t *r, const char *name, size_t name_len,
         .model_dim_count = dim_count,
         .model_shape = dims,
         .buffer_cap = 1,
+        .arena = &r->arena
     };
     in->buffers = &in->one;
     return in;

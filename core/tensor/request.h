@@ -24,6 +24,7 @@
 #include "core/tensor/sink.h"
 
 struct inf_model_s;
+struct inf_states_s;
 
 typedef struct {
     const void        *base;
@@ -32,6 +33,16 @@ typedef struct {
     int64_t            memory_id;
     const void        *ipc_handle;      /* 64 bytes, or NULL                 */
 } inf_buffer_t;
+
+/* An input's data for one host policy; instances under others see the usual
+   buffers. */
+typedef struct inf_host_data_s {
+    struct inf_host_data_s *next;
+    const char             *policy;
+    uint64_t                byte_size;
+    const inf_buffer_t     *buffers;
+    uint32_t                buffer_count;
+} inf_host_data_t;
 
 typedef struct {
     const char     *name;               /* NUL-terminated                    */
@@ -45,6 +56,10 @@ typedef struct {
     uint32_t        buffer_count;
     uint32_t        buffer_cap;
     inf_buffer_t    one;                /* the usual single buffer           */
+    inf_arena_t    *arena;              /* the request's                     */
+    void          **attributes;         /* abi's, one a buffer, when asked   */
+    uint32_t        attribute_count;    /* 0 again when data is removed      */
+    const inf_host_data_t *host_data;   /* C API only                        */
 } inf_input_t;
 
 typedef enum {
@@ -98,7 +113,11 @@ struct inf_request_s {
     uint64_t                 backend_ns[4]; /* exec start, compute start,
                                                compute end, exec end         */
     uint32_t                 payload_rows;  /* of the payload that ran it    */
+    const char              *instance;      /* its name; NULL: has not run   */
     bool                     reported;      /* statistics were reported      */
+
+    void                    *trace;     /* abi's inf_trace_t, or NULL        */
+    struct inf_states_s     *states;    /* the sequence's, or NULL           */
 };
 
 /* The caller's memory; fini frees the arena. */

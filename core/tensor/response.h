@@ -40,6 +40,7 @@ struct inf_output_s {
     bool               allocated;       /* OutputBuffer gave non-NULL        */
     void              *sink_userp;      /* the sink's mark for the buffer    */
     uint64_t           sink_offset;     /* likewise                          */
+    void              *attributes;      /* abi's, when the backend asked     */
     inf_response_t    *response;
 };
 
@@ -59,6 +60,7 @@ struct inf_factory_s {
     _Atomic bool          cancelled;
     _Atomic bool          embedded_busy;
     _Atomic uint32_t      responses;    /* made so far                       */
+    _Atomic uint32_t      reported;     /* response statistics so far        */
     struct inf_model_s   *model;        /* the sink's factory_free drops it  */
     const char           *id;           /* lives as long as the factory      */
     const inf_sink_ops_t *sink;

@@ -1,5 +1,7 @@
 """nginx -t names file, line and the offending value of a bad directive."""
 
+import os
+
 import pytest
 
 from lib.server import CONFIG, Server
@@ -172,4 +174,5 @@ def test_server_is_a_server():
     try:
         assert server.conf.is_file() and server.port > 0
     finally:
-        server.kill()
+        server.stop()
+    assert not server.prefix.exists() or os.environ.get("INF_KEEP")

@@ -4,7 +4,6 @@ import asyncio
 import concurrent.futures
 import json
 import struct
-import subprocess
 
 import ml_dtypes
 import numpy
@@ -14,6 +13,7 @@ import tritonclient.http.aio as aio
 from tritonclient.utils import InferenceServerException
 
 from lib import models
+from lib.curl import curl
 from lib.server import free_port
 
 PLAIN = {"BOOL": numpy.bool_, "UINT8": numpy.uint8, "UINT16": numpy.uint16,
@@ -218,14 +218,6 @@ def test_asyncio_client(server):
 
 
 # ---- curl
-
-def curl(*arguments, data=None):
-    done = subprocess.run(
-        ["curl", "-sS", "--max-time", "30", "-w", "\n%{http_code}",
-         *arguments], input=data, capture_output=True, check=True)
-    body, status = done.stdout.rsplit(b"\n", 1)
-    return int(status), body
-
 
 BODY = ('{"inputs":[{"name":"IN","datatype":"FP32","shape":[2],'
         '"data":[1.5,2]}]}')

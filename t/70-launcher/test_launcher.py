@@ -27,17 +27,21 @@ def repository(tmp_path):
     return path
 
 
+def launcher_env(**more):
+    env = dict(os.environ, INFERENCE_NGINX=NGINX, **more)
+    if SANITIZER == "asan":
+        env["LD_PRELOAD"] = sanitizer_runtime("asan")
+        env["ASAN_OPTIONS"] = "detect_leaks=0"
+    return env
+
+
 class Launcher:
     def __init__(self, tmp_path, *arguments, env=None):
         self.port = free_port()
         self.tmp = tmp_path / "tmp"
         self.tmp.mkdir(exist_ok=True)
         self.log = tmp_path / "launcher.log"
-        environment = dict(os.environ, TMPDIR=str(self.tmp),
-                           INFERENCE_NGINX=NGINX, **(env or {}))
-        if SANITIZER == "asan":
-            environment["LD_PRELOAD"] = sanitizer_runtime("asan")
-            environment["ASAN_OPTIONS"] = "detect_leaks=0"
+        environment = launcher_env(TMPDIR=str(self.tmp), **(env or {}))
         self.process = subprocess.Popen(
             [PROGRAM, *arguments, f"--http-port={self.port}",
              "--http-address", "127.0.0.1"], env=environment,
@@ -178,7 +182,7 @@ def test_port_in_use_is_a_failure(launch, tmp_path, repository):
     first = launch()
     done = subprocess.run(
         [PROGRAM, "--model-repository", repository, "--http-port",
-         str(first.port), "--http-address=127.0.0.1"],
+         str(first.port), "--http-address=127.0.0.1"], env=launcher_env(),
         capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0
     assert str(first.port) in done.stderr
@@ -229,14 +233,10 @@ def test_install_and_run_from_there(tmp_path, repository):
                    cwd=ROOT, check=True)
     assert (prefix / "include/triton/core/tritonbackend.h").is_file()
     port = free_port()
-    environment = dict(os.environ, INFERENCE_NGINX=NGINX)
-    if SANITIZER == "asan":
-        environment["LD_PRELOAD"] = sanitizer_runtime("asan")
-        environment["ASAN_OPTIONS"] = "detect_leaks=0"
     server = subprocess.Popen(
         [prefix / "bin/inference-server", "--model-repository", repository,
          "--http-address=127.0.0.1", f"--http-port={port}"],
-        env=environment, stdin=subprocess.DEVNULL,
+        env=launcher_env(), stdin=subprocess.DEVNULL,
         stderr=open(tmp_path / "log", "wb"))
     try:
         def ready():

@@ -200,6 +200,7 @@ class Server:
     def stop(self, name="QUIT", check=True, seconds=20):
         """Ends the server; with check, fails if anything was left."""
         if self.process is None:
+            self._remove()
             return
         pids = self.processes()
         if self.process.poll() is None:
@@ -221,8 +222,11 @@ class Server:
                 self.check_log()
         finally:
             self._end_leaked()
-            if not os.environ.get("INF_KEEP"):
-                shutil.rmtree(self.prefix, ignore_errors=True)
+            self._remove()
+
+    def _remove(self):
+        if not os.environ.get("INF_KEEP"):
+            shutil.rmtree(self.prefix, ignore_errors=True)
 
     def kill(self):
         """Ends everything of this server at once."""

@@ -250,6 +250,8 @@ skipping_counts_the_leaves(void **state)
     check_skip("[1,02]", INF_JSON_ERROR, 2, 0, INF_JSON_KIND_NUMBER);
     check_skip("[1,,2]", INF_JSON_ERROR, 1, 0, INF_JSON_KIND_NUMBER);
     check_skip("[1,2", INF_JSON_ERROR, 2, 0, INF_JSON_KIND_NUMBER);
+    check_skip("[{\"k\":1,2}]", INF_JSON_ERROR, 1, 0,
+               INF_JSON_KIND_OBJECT | INF_JSON_KIND_NUMBER);
 }
 
 int

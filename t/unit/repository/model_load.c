@@ -121,6 +121,19 @@ unsupported_schedulers_are_refused_by_name(void **state)
     assert_string_equal(fake.trace, "");
 }
 
+/* The schedulers share a oneof: one must not be taken for another. */
+static void
+dynamic_batching_is_loaded_and_runs_requests_one_by_one(void **state)
+{
+    (void) state;
+    inf_model_t *m;
+
+    assert_ok(load("backend: 'x' max_batch_size: 4 " A B
+        "dynamic_batching { preferred_batch_size: 2 } ", &m));
+    assert_non_null(m->runner);
+    inf_model_unload(m, &fake_ops);
+}
+
 static void
 a_wrong_configuration_reaches_no_backend(void **state)
 {
@@ -163,6 +176,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         T(a_loaded_model_has_all_its_parts),
         T(unsupported_schedulers_are_refused_by_name),
+        T(dynamic_batching_is_loaded_and_runs_requests_one_by_one),
         T(a_wrong_configuration_reaches_no_backend),
         T(what_fails_after_init_is_finalized),
     };

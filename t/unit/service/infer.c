@@ -52,6 +52,10 @@ typedef struct {
 
 static world_t world;
 
+static const char echo_config[] = "backend: 'identity' max_batch_size: 8\n"
+    "input { name: 'INPUT0' data_type: TYPE_FP32 dims: -1 }\n"
+    "output { name: 'OUTPUT0' data_type: TYPE_FP32 dims: -1 }\n";
+
 static void
 write_file(const char *dir, const char *name, const char *text)
 {
@@ -121,9 +125,9 @@ setup(void **state)
 
     strcpy(world.repository, "/tmp/inf-unit-XXXXXX");
     assert_non_null(mkdtemp(world.repository));
-    make_model("echo", "backend: 'identity' max_batch_size: 8\n"
-        "input { name: 'INPUT0' data_type: TYPE_FP32 dims: -1 }\n"
-        "output { name: 'OUTPUT0' data_type: TYPE_FP32 dims: -1 }\n");
+    make_model("echo", echo_config);
+    make_model("other", echo_config);
+    make_model("third", echo_config);
     make_model("slow", "backend: 'identity'\n"
         "input { name: 'INPUT0' data_type: TYPE_FP32 dims: -1 }\n"
         "output { name: 'OUTPUT0' data_type: TYPE_FP32 dims: -1 }\n"
@@ -429,6 +433,32 @@ ten_thousand_requests_leave_nothing_behind(void **state)
     assert_int_equal(inf_client_arena_stats(world.client)->in_use, 0);
 }
 
+/* The intake role changes hands between the models' threads, and the main
+   thread sleeps deeply in each pause: no request may meet nobody. */
+static void
+a_quiet_core_wakes_for_either_model(void **state)
+{
+    (void) state;
+    static const char *const names[] = { "echo", "other", "third" };
+    shot_t shots[8];
+    const char *error;
+    unsigned seed = 7;
+
+    for (int round = 0; round < 60; round++) {
+        int count = 1 + (int) (rand_r(&seed) % 8);
+
+        for (int i = 0; i < count; i++) {
+            submit(&shots[i], names[rand_r(&seed) % 3], true, FLOATS);
+        }
+        for (int i = 0; i < count; i++) {
+            wait_for(&shots[i], ALL);
+            assert_int_equal(shots[i].status, INF_OK);
+            read_response(&shots[i], &error);
+        }
+        usleep(rand_r(&seed) % 40000);
+    }
+}
+
 int
 main(void)
 {
@@ -441,6 +471,7 @@ main(void)
         cmocka_unit_test(a_queued_request_is_cancelled_at_once),
         cmocka_unit_test(calls_answer_in_protobuf),
         cmocka_unit_test(ten_thousand_requests_leave_nothing_behind),
+        cmocka_unit_test(a_quiet_core_wakes_for_either_model),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -3,12 +3,18 @@
  *
  * Owner    A function that returns TRITONSERVER_Error * returns NULL for
  *          success; any other value belongs to the caller, who ends it with
- *          TRITONSERVER_ErrorDelete.  Out-parameters are valid on success.
- * Thread   see reference text of each function; getters of one object may
- *          run at the same time, setters may not.
+ *          TRITONSERVER_ErrorDelete.  An object from a function called New
+ *          belongs to the caller until its Delete, unless said otherwise; a
+ *          text or array belongs to the object it was asked of.
+ * Thread   Getters of one object may run at the same time, setters may not;
+ *          different objects are independent.  Where more is allowed, or
+ *          less, the function or its heading says so.
  * Units    sizes in bytes, timestamps in ns on the monotonic clock, timeouts
  *          in us.
- * Errors   TRITONSERVER_Error_Code.
+ * Errors   TRITONSERVER_Error_Code; out of memory is UNAVAILABLE.  What an
+ *          out-parameter holds after an error is unspecified unless said.
+ *          Handles are not checked: NULL only where it is said to be
+ *          accepted.
  * Route    binary compatible with the interface of the same name that
  *          prebuilt Triton plugins were compiled against.
  */
@@ -24,14 +30,18 @@
 extern "C" {
 #endif
 
+/* The core defines _COMPILING_TRITONSERVER; nobody else does. */
 #if defined(_COMPILING_TRITONSERVER)
 #define TRITONSERVER_DECLSPEC __attribute__((visibility("default")))
 #else
 #define TRITONSERVER_DECLSPEC
 #endif
 
+/* What this header describes. */
 #define TRITONSERVER_API_VERSION_MAJOR 1
 #define TRITONSERVER_API_VERSION_MINOR 34
+
+/* ---- Opaque types: the core's objects, by pointer only */
 
 typedef struct TRITONSERVER_BufferAttributes TRITONSERVER_BufferAttributes;
 typedef struct TRITONSERVER_Error TRITONSERVER_Error;
@@ -47,6 +57,8 @@ typedef struct TRITONSERVER_Parameter TRITONSERVER_Parameter;
 typedef struct TRITONSERVER_ResponseAllocator TRITONSERVER_ResponseAllocator;
 typedef struct TRITONSERVER_Server TRITONSERVER_Server;
 typedef struct TRITONSERVER_ServerOptions TRITONSERVER_ServerOptions;
+
+/* ---- Values: the numbers are part of the interface */
 
 typedef enum TRITONSERVER_datatype_enum {
     TRITONSERVER_TYPE_INVALID = 0,
@@ -181,35 +193,59 @@ typedef enum TRITONSERVER_metrickind_enum {
     TRITONSERVER_METRIC_KIND_HISTOGRAM = 2
 } TRITONSERVER_MetricKind;
 
+/* ---- Callback types, filled in by the client */
+
+/*
+ * Gives a buffer for one output. On the thread of the backend's OutputBuffer
+ * call. byte_size may be 0, and then *buffer may be NULL. The actual memory
+ * type and id hold the preference already; change them if the buffer lies
+ * elsewhere. buffer_userp comes back in the release function. An error goes to
+ * the backend and is deleted by the core.
+ */
 typedef TRITONSERVER_Error *(*TRITONSERVER_ResponseAllocatorAllocFn_t)(
     TRITONSERVER_ResponseAllocator *allocator, const char *tensor_name,
     size_t byte_size, TRITONSERVER_MemoryType memory_type,
     int64_t memory_type_id, void *userp, void **buffer, void **buffer_userp,
-    TRITONSERVER_MemoryType *actual_memory_type, int64_t *actual_memory_type_id);
+    TRITONSERVER_MemoryType *actual_memory_type,
+    int64_t *actual_memory_type_id);
 
-typedef TRITONSERVER_Error *(*TRITONSERVER_ResponseAllocatorBufferAttributesFn_t)(
+/* Completes the attributes of the buffer just given, such as its CUDA IPC
+   handle; size, memory type and id are overwritten afterwards. The object is
+   the output's: do not delete it. */
+typedef TRITONSERVER_Error *
+(*TRITONSERVER_ResponseAllocatorBufferAttributesFn_t)(
     TRITONSERVER_ResponseAllocator *allocator, const char *tensor_name,
     TRITONSERVER_BufferAttributes *buffer_attributes, void *userp,
     void *buffer_userp);
 
+/* Says what memory the client would give for an output; type and id come in as
+   the backend's preference. tensor_name and byte_size may be NULL. */
 typedef TRITONSERVER_Error *(*TRITONSERVER_ResponseAllocatorQueryFn_t)(
     TRITONSERVER_ResponseAllocator *allocator, void *userp,
     const char *tensor_name, size_t *byte_size,
     TRITONSERVER_MemoryType *memory_type, int64_t *memory_type_id);
 
+/* Takes back a buffer; once for each output with a non-NULL buffer, when its
+   response is deleted. An error is logged and deleted by the core. */
 typedef TRITONSERVER_Error *(*TRITONSERVER_ResponseAllocatorReleaseFn_t)(
     TRITONSERVER_ResponseAllocator *allocator, void *buffer,
     void *buffer_userp, size_t byte_size, TRITONSERVER_MemoryType memory_type,
     int64_t memory_type_id);
 
+/* A response object was made; called once for each, before any of its buffers
+   is asked for, also for one that is never sent. An error is only logged. */
 typedef TRITONSERVER_Error *(*TRITONSERVER_ResponseAllocatorStartFn_t)(
     TRITONSERVER_ResponseAllocator *allocator, void *userp);
 
+/* One activity of a traced request, on the thread where it happens. Must not
+   block. */
 typedef void (*TRITONSERVER_InferenceTraceActivityFn_t)(
     TRITONSERVER_InferenceTrace *trace,
     TRITONSERVER_InferenceTraceActivity activity, uint64_t timestamp_ns,
     void *userp);
 
+/* One tensor of a traced request; everything pointed to is valid during the
+   call only. */
 typedef void (*TRITONSERVER_InferenceTraceTensorActivityFn_t)(
     TRITONSERVER_InferenceTrace *trace,
     TRITONSERVER_InferenceTraceActivity activity, const char *name,
@@ -217,596 +253,998 @@ typedef void (*TRITONSERVER_InferenceTraceTensorActivityFn_t)(
     const int64_t *shape, uint64_t dim_count,
     TRITONSERVER_MemoryType memory_type, int64_t memory_type_id, void *userp);
 
+/* The core has no more use for the trace: the callee owns it and deletes it.
+   May come after the response was delivered. */
 typedef void (*TRITONSERVER_InferenceTraceReleaseFn_t)(
     TRITONSERVER_InferenceTrace *trace, void *userp);
 
+/* The core no longer uses the request: it may be changed, submitted again or
+   deleted. May come before or after its responses, and before ServerInferAsync
+   returns. */
 typedef void (*TRITONSERVER_InferenceRequestReleaseFn_t)(
     TRITONSERVER_InferenceRequest *request, const uint32_t flags, void *userp);
 
+/* Delivers a response, which the callee owns and deletes; NULL when only flags
+   are sent. On any thread: of an instance, of a backend, of the core or of the
+   submitter. After FINAL comes nothing more. */
 typedef void (*TRITONSERVER_InferenceResponseCompleteFn_t)(
-    TRITONSERVER_InferenceResponse *response, const uint32_t flags, void *userp);
+    TRITONSERVER_InferenceResponse *response, const uint32_t flags,
+    void *userp);
 
-/* ---- exported by the core */
+/* ==== exported by the core */
 
+/* ---- Version */
+
+/* The version of this interface that the core has: the same major and at least
+   the minor of a plug-in's own is what it needs. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ApiVersion(
     uint32_t *major, uint32_t *minor);
 
+/* ---- Names of values: static strings, never NULL */
+
+/* The name on the wire, such as "FP32"; "<invalid>" for unknown values. */
 TRITONSERVER_DECLSPEC const char *TRITONSERVER_DataTypeString(
     TRITONSERVER_DataType datatype);
 
+/* Wire names only, case-sensitive; anything else is INVALID. */
 TRITONSERVER_DECLSPEC TRITONSERVER_DataType TRITONSERVER_StringToDataType(
     const char *dtype);
 
+/* Bytes of one element; 0 for BYTES and INVALID. */
 TRITONSERVER_DECLSPEC uint32_t TRITONSERVER_DataTypeByteSize(
     TRITONSERVER_DataType datatype);
 
+/* "CPU", "CPU_PINNED", "GPU" or "<invalid>". */
 TRITONSERVER_DECLSPEC const char *TRITONSERVER_MemoryTypeString(
     TRITONSERVER_MemoryType memtype);
 
+/* "STRING", "INT", "BOOL", "DOUBLE", "BYTES" or "<invalid>". */
 TRITONSERVER_DECLSPEC const char *TRITONSERVER_ParameterTypeString(
     TRITONSERVER_ParameterType paramtype);
 
+/* ---- Parameters: named values, constant once made */
+
+/* Copies name and value; the caller deletes. value points to characters
+   (STRING), int64_t (INT), bool (BOOL) or double (DOUBLE). NULL for BYTES, an
+   unknown type or when out of memory. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Parameter *TRITONSERVER_ParameterNew(
     const char *name, const TRITONSERVER_ParameterType type, const void *value);
 
+/* Like ParameterNew for BYTES, but keeps the pointer: the data outlive the
+   parameter. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Parameter *TRITONSERVER_ParameterBytesNew(
     const char *name, const void *byte_ptr, const uint64_t size);
 
+/* NULL is accepted. */
 TRITONSERVER_DECLSPEC void TRITONSERVER_ParameterDelete(
     TRITONSERVER_Parameter *parameter);
 
+/* "AUTO", "CPU", "GPU", "MODEL" or "<invalid>". */
 TRITONSERVER_DECLSPEC const char *TRITONSERVER_InstanceGroupKindString(
     TRITONSERVER_InstanceGroupKind kind);
 
+/* ---- Log */
+
+/* Whether a record of that level would be written; VERBOSE is at a verbose
+   level of 1 or more. Any thread. */
 TRITONSERVER_DECLSPEC bool TRITONSERVER_LogIsEnabled(
     TRITONSERVER_LogLevel level);
 
+/* Writes one record; filename and line tell where it was made. Any thread.
+   INVALID_ARG: unknown level. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_LogMessage(
     TRITONSERVER_LogLevel level, const char *filename, const int line,
     const char *msg);
 
+/* ---- Errors: owned by whoever receives one */
+
+/* Copies msg; the caller deletes. Never NULL. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ErrorNew(
     TRITONSERVER_Error_Code code, const char *msg);
 
-TRITONSERVER_DECLSPEC void TRITONSERVER_ErrorDelete(TRITONSERVER_Error *error);
+/* NULL is accepted. */
+TRITONSERVER_DECLSPEC void TRITONSERVER_ErrorDelete(
+    TRITONSERVER_Error *error);
 
+/* The number it was made with; error is not NULL. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error_Code TRITONSERVER_ErrorCode(
     TRITONSERVER_Error *error);
 
+/* Its name, such as "Invalid argument"; static. */
 TRITONSERVER_DECLSPEC const char *TRITONSERVER_ErrorCodeString(
     TRITONSERVER_Error *error);
 
+/* The text; valid until the error is deleted. */
 TRITONSERVER_DECLSPEC const char *TRITONSERVER_ErrorMessage(
     TRITONSERVER_Error *error);
 
+/* ---- Response allocator: where a client wants its outputs */
+
+/* alloc_fn and release_fn are needed, start_fn may be NULL. The client deletes
+   it, after the last request, factory and response that refer to it. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ResponseAllocatorNew(
     TRITONSERVER_ResponseAllocator **allocator,
     TRITONSERVER_ResponseAllocatorAllocFn_t alloc_fn,
     TRITONSERVER_ResponseAllocatorReleaseFn_t release_fn,
     TRITONSERVER_ResponseAllocatorStartFn_t start_fn);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ResponseAllocatorSetBufferAttributesFunction(
+/* NULL by default. Set before first use: not synchronised. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ResponseAllocatorSetBufferAttributesFunction(
     TRITONSERVER_ResponseAllocator *allocator,
     TRITONSERVER_ResponseAllocatorBufferAttributesFn_t buffer_attributes_fn);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ResponseAllocatorSetQueryFunction(
+/* NULL by default, which answers queries with UNAVAILABLE. Set before first
+   use: not synchronised. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ResponseAllocatorSetQueryFunction(
     TRITONSERVER_ResponseAllocator *allocator,
     TRITONSERVER_ResponseAllocatorQueryFn_t query_fn);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ResponseAllocatorDelete(
+/* Nothing may refer to it any more. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ResponseAllocatorDelete(
     TRITONSERVER_ResponseAllocator *allocator);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MessageNewFromSerializedJson(
+/* ---- Messages: JSON texts, constant once made */
+
+/* Copies byte_size bytes and does not parse them: a bad text fails where it is
+   used. The caller deletes. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_MessageNewFromSerializedJson(
     TRITONSERVER_Message **message, const char *base, size_t byte_size);
 
+/* Only a message that the caller owns. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MessageDelete(
     TRITONSERVER_Message *message);
 
+/* The text, compact, with a NUL after its last byte; it belongs to the
+   message. Readers may run at the same time. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MessageSerializeToJson(
     TRITONSERVER_Message *message, const char **base, size_t *byte_size);
 
+/* ---- Text of metrics */
+
+/* Ends a handle from ServerMetrics, and its text. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricsDelete(
     TRITONSERVER_Metrics *metrics);
 
+/* Takes a snapshot now, as text that belongs to the handle until the next
+   call or the delete. One thread at a time a handle. INVALID_ARG: unknown
+   format. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricsFormatted(
     TRITONSERVER_Metrics *metrics, TRITONSERVER_MetricFormat format,
     const char **base, size_t *byte_size);
 
+/* ---- Traces of requests */
+
+/* The name of one level bit; "<unknown>" for other values. */
 TRITONSERVER_DECLSPEC const char *TRITONSERVER_InferenceTraceLevelString(
     TRITONSERVER_InferenceTraceLevel level);
 
+/* The activity's name, such as "QUEUE_START"; "<unknown>" for other values. */
 TRITONSERVER_DECLSPEC const char *TRITONSERVER_InferenceTraceActivityString(
     TRITONSERVER_InferenceTraceActivity activity);
 
+/* A trace with the next id, from 1 on; parent_id 0 means no parent. level is a
+   set of bits; MIN and MAX mean TIMESTAMPS. The caller owns it until a submit
+   has taken it; it ends in release_fn. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceTraceNew(
     TRITONSERVER_InferenceTrace **trace,
     TRITONSERVER_InferenceTraceLevel level, uint64_t parent_id,
     TRITONSERVER_InferenceTraceActivityFn_t activity_fn,
     TRITONSERVER_InferenceTraceReleaseFn_t release_fn, void *trace_userp);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceTraceTensorNew(
+/* Like InferenceTraceNew, with a function for the TENSORS level. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceTraceTensorNew(
     TRITONSERVER_InferenceTrace **trace,
     TRITONSERVER_InferenceTraceLevel level, uint64_t parent_id,
     TRITONSERVER_InferenceTraceActivityFn_t activity_fn,
     TRITONSERVER_InferenceTraceTensorActivityFn_t tensor_activity_fn,
     TRITONSERVER_InferenceTraceReleaseFn_t release_fn, void *trace_userp);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceTraceReportActivity(
+/* Adds the member "<timestamp>":"<activity_name>" to the context and reports
+   CUSTOM_ACTIVITY. timestamp is ns. Any thread. INVALID_ARG: the context is
+   not empty and no JSON object. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceTraceReportActivity(
     TRITONSERVER_InferenceTrace *trace, uint64_t timestamp,
     const char *activity_name);
 
+/* By its owner: who made it and did not submit it, or the release function.
+   NULL is accepted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceTraceDelete(
     TRITONSERVER_InferenceTrace *trace);
 
+/* Unique in the process, never 0. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceTraceId(
     TRITONSERVER_InferenceTrace *trace, uint64_t *id);
 
+/* 0 when there is none. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceTraceParentId(
     TRITONSERVER_InferenceTrace *trace, uint64_t *parent_id);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceTraceModelName(
+/* "" until it was submitted; lives as long as the trace. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceTraceModelName(
     TRITONSERVER_InferenceTrace *trace, const char **model_name);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceTraceModelVersion(
+/* -1 until it was submitted. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceTraceModelVersion(
     TRITONSERVER_InferenceTrace *trace, int64_t *model_version);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceTraceRequestId(
+/* "" until it was submitted, or if the request has none; lives as long as the
+   trace. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceTraceRequestId(
     TRITONSERVER_InferenceTrace *trace, const char **request_id);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceTraceSpawnChildTrace(
+/* A trace with the same level and callbacks, and this one's id as parent; it
+   needs a submit or a delete of its own. A NULL trace gives a NULL child and
+   success. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceTraceSpawnChildTrace(
     TRITONSERVER_InferenceTrace *trace,
     TRITONSERVER_InferenceTrace **child_trace);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceTraceSetContext(
+/* Copies a text that travels with the trace, such as an OpenTelemetry context.
+   Any thread. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceTraceSetContext(
     TRITONSERVER_InferenceTrace *trace, const char *trace_context);
 
+/* "" by default. Valid until the context is set, an activity is reported or
+   the trace ends. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceTraceContext(
     TRITONSERVER_InferenceTrace *trace, const char **trace_context);
 
+/* ---- Inference requests: one thread at a time, but for Cancel */
+
+/*
+ * Resolves the model now and keeps it loaded; version -1 is the one the
+ * version policy prefers. The client owns the request. NOT_FOUND: no such
+ * model, or no version of it is ready. UNAVAILABLE: the version or the server
+ * is not ready.
+ */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestNew(
     TRITONSERVER_InferenceRequest **inference_request,
     TRITONSERVER_Server *server, const char *model_name,
     const int64_t model_version);
 
+/* Not between submit and release callback. NULL is accepted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestDelete(
     TRITONSERVER_InferenceRequest *inference_request);
 
+/* "" by default, never NULL; valid until it is set again. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestId(
     TRITONSERVER_InferenceRequest *inference_request, const char **id);
 
+/* Copies the id. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetId(
     TRITONSERVER_InferenceRequest *inference_request, const char *id);
 
+/* A set of TRITONSERVER_RequestFlag bits. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestFlags(
     TRITONSERVER_InferenceRequest *inference_request, uint32_t *flags);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetFlags(
+/* Replaces all flags. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetFlags(
     TRITONSERVER_InferenceRequest *inference_request, uint32_t flags);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestCorrelationId(
+/* 0 by default. INVALID_ARG: the id is a string. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestCorrelationId(
     TRITONSERVER_InferenceRequest *inference_request, uint64_t *correlation_id);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestCorrelationIdString(
+/* Valid until it is set again. INVALID_ARG: the id is a number. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestCorrelationIdString(
     TRITONSERVER_InferenceRequest *inference_request,
     const char **correlation_id);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetCorrelationId(
+/* The sequence the request belongs to; 0: none. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetCorrelationId(
     TRITONSERVER_InferenceRequest *inference_request, uint64_t correlation_id);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetCorrelationIdString(
+/* Copies it; "": no sequence. UNSUPPORTED: longer than 128 bytes. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetCorrelationIdString(
     TRITONSERVER_InferenceRequest *inference_request,
     const char *correlation_id);
 
+/* Asks for the end of the current run; answers as usual tell what became of
+   it. From any thread, not after the release callback began. INTERNAL: never
+   submitted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestCancel(
     TRITONSERVER_InferenceRequest *inference_request);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestIsCancelled(
+/* Whether the current run was cancelled. INTERNAL: never submitted. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestIsCancelled(
     TRITONSERVER_InferenceRequest *inference_request, bool *is_cancelled);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestPriority(
+/* INVALID_ARG: it does not fit 32 bits. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestPriority(
     TRITONSERVER_InferenceRequest *inference_request, uint32_t *priority);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestPriorityUInt64(
+/* 0 stands for the model's default. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestPriorityUInt64(
     TRITONSERVER_InferenceRequest *inference_request, uint64_t *priority);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetPriority(
+/* As SetPriorityUInt64. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetPriority(
     TRITONSERVER_InferenceRequest *inference_request, uint32_t priority);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetPriorityUInt64(
+/* 1 is the highest level; 0, or beyond the model's levels, becomes the model's
+   default. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetPriorityUInt64(
     TRITONSERVER_InferenceRequest *inference_request, uint64_t priority);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestTimeoutMicroseconds(
+/* 0 by default: the model's own timeout. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestTimeoutMicroseconds(
     TRITONSERVER_InferenceRequest *inference_request, uint64_t *timeout_us);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(
+/* How long it may wait in the queue, if the model lets requests say so. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(
     TRITONSERVER_InferenceRequest *inference_request, uint64_t timeout_us);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestAddInput(
+/* Copies name and shape, which includes the batch dimension. INVALID_ARG:
+   there is an input of that name. The model is asked only at submit. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestAddInput(
     TRITONSERVER_InferenceRequest *inference_request, const char *name,
     const TRITONSERVER_DataType datatype, const int64_t *shape,
     uint64_t dim_count);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestAddRawInput(
+/* Only for models with one input, of which datatype and shape come from the
+   configuration; at most one dimension may vary. No other input may be added.
+   INVALID_ARG otherwise. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestAddRawInput(
     TRITONSERVER_InferenceRequest *inference_request, const char *name);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestRemoveInput(
+/* INVALID_ARG: unknown name. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestRemoveInput(
     TRITONSERVER_InferenceRequest *inference_request, const char *name);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestRemoveAllInputs(
+/* With their data. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestRemoveAllInputs(
     TRITONSERVER_InferenceRequest *inference_request);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestAppendInputData(
+/* Refers to base until the request is released; nothing is copied. Pieces form
+   one tensor in the order they are added; byte_size 0 adds none. INVALID_ARG:
+   unknown input. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestAppendInputData(
     TRITONSERVER_InferenceRequest *inference_request, const char *name,
     const void *base, size_t byte_size, TRITONSERVER_MemoryType memory_type,
     int64_t memory_type_id);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestAppendInputDataWithHostPolicy(
+/* The same, for instances under that host policy only; others see the data
+   without a policy. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestAppendInputDataWithHostPolicy(
     TRITONSERVER_InferenceRequest *inference_request, const char *name,
     const void *base, size_t byte_size, TRITONSERVER_MemoryType memory_type,
     int64_t memory_type_id, const char *host_policy_name);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestAppendInputDataWithBufferAttributes(
+/* The same, described by an attributes object, which is copied. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestAppendInputDataWithBufferAttributes(
     TRITONSERVER_InferenceRequest *inference_request, const char *name,
     const void *base, TRITONSERVER_BufferAttributes *buffer_attributes);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestRemoveAllInputData(
+/* Of one input, host policies included. INVALID_ARG: unknown input. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestRemoveAllInputData(
     TRITONSERVER_InferenceRequest *inference_request, const char *name);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestAddRequestedOutput(
+/* None at all means every output of the model. INVALID_ARG: requested already.
+   The model is asked only at submit. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestAddRequestedOutput(
     TRITONSERVER_InferenceRequest *inference_request, const char *name);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestRemoveRequestedOutput(
+/* An unknown name is no error. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestRemoveRequestedOutput(
     TRITONSERVER_InferenceRequest *inference_request, const char *name);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestRemoveAllRequestedOutputs(
+/* Then every output is wanted. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestRemoveAllRequestedOutputs(
     TRITONSERVER_InferenceRequest *inference_request);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetReleaseCallback(
+/* Needed before a submit. userp is handed on. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetReleaseCallback(
     TRITONSERVER_InferenceRequest *inference_request,
     TRITONSERVER_InferenceRequestReleaseFn_t request_release_fn,
     void *request_release_userp);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetResponseCallback(
+/* Needed before a submit. Each submit takes a copy: changes count from the
+   next run on. The allocator stays the client's. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetResponseCallback(
     TRITONSERVER_InferenceRequest *inference_request,
     TRITONSERVER_ResponseAllocator *response_allocator,
     void *response_allocator_userp,
     TRITONSERVER_InferenceResponseCompleteFn_t response_fn,
     void *response_userp);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetStringParameter(
+/* Copies key and value. Setting a key again keeps both entries; they stay in
+   order. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetStringParameter(
     TRITONSERVER_InferenceRequest *request, const char *key, const char *value);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetIntParameter(
+/* As SetStringParameter. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetIntParameter(
     TRITONSERVER_InferenceRequest *request, const char *key,
     const int64_t value);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetBoolParameter(
+/* As SetStringParameter. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetBoolParameter(
     TRITONSERVER_InferenceRequest *request, const char *key, const bool value);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceRequestSetDoubleParameter(
-    TRITONSERVER_InferenceRequest *request, const char *key, const double value);
+/* As SetStringParameter. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceRequestSetDoubleParameter(
+    TRITONSERVER_InferenceRequest *request, const char *key,
+    const double value);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceResponseDelete(
+/* ---- Inference responses, as the complete callback gets them */
+
+/* Runs the allocator's release function for each buffer. NULL is accepted. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceResponseDelete(
     TRITONSERVER_InferenceResponse *inference_response);
 
+/* NULL: success. Otherwise a new error at each call, which the caller
+   deletes. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceResponseError(
     TRITONSERVER_InferenceResponse *inference_response);
 
+/* Name and version; the name lives as long as the response. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceResponseModel(
     TRITONSERVER_InferenceResponse *inference_response,
     const char **model_name, int64_t *model_version);
 
+/* The request's id, "" if it had none; lives as long as the response. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceResponseId(
-    TRITONSERVER_InferenceResponse *inference_response, const char **request_id);
+    TRITONSERVER_InferenceResponse *inference_response,
+    const char **request_id);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceResponseParameterCount(
+/* How many parameters the backend has set. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceResponseParameterCount(
     TRITONSERVER_InferenceResponse *inference_response, uint32_t *count);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceResponseParameter(
+/* In the order they were set. vvalue is the characters (STRING), the data
+   (BYTES) or points to the scalar; all belong to the response. INVALID_ARG:
+   index out of range. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceResponseParameter(
     TRITONSERVER_InferenceResponse *inference_response, const uint32_t index,
     const char **name, TRITONSERVER_ParameterType *type, const void **vvalue);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutputCount(
+/* An error response may have outputs too. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceResponseOutputCount(
     TRITONSERVER_InferenceResponse *inference_response, uint32_t *count);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutput(
+/* Everything pointed to belongs to the response; userp is the allocator's
+   buffer_userp. base is NULL if the backend never asked for a buffer.
+   INVALID_ARG: index out of range. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceResponseOutput(
     TRITONSERVER_InferenceResponse *inference_response, const uint32_t index,
     const char **name, TRITONSERVER_DataType *datatype, const int64_t **shape,
     uint64_t *dim_count, const void **base, size_t *byte_size,
-    TRITONSERVER_MemoryType *memory_type, int64_t *memory_type_id, void **userp);
+    TRITONSERVER_MemoryType *memory_type, int64_t *memory_type_id,
+    void **userp);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_InferenceResponseOutputClassificationLabel(
+/* The label of one class of an output; NULL if it has none. INVALID_ARG: index
+   out of range. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_InferenceResponseOutputClassificationLabel(
     TRITONSERVER_InferenceResponse *inference_response, const uint32_t index,
     const size_t class_index, const char **label);
 
+/* ---- Buffer attributes: size and place of a buffer */
+
+/* In CPU memory with id 0, no handle, size 0. The caller deletes it. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_BufferAttributesNew(
     TRITONSERVER_BufferAttributes **buffer_attributes);
 
+/* Not those that belong to a tensor. NULL is accepted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_BufferAttributesDelete(
     TRITONSERVER_BufferAttributes *buffer_attributes);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_BufferAttributesSetMemoryTypeId(
+/* Of GPU memory: the device. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_BufferAttributesSetMemoryTypeId(
     TRITONSERVER_BufferAttributes *buffer_attributes, int64_t memory_type_id);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_BufferAttributesSetMemoryType(
+/* CPU, pinned CPU or GPU memory. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_BufferAttributesSetMemoryType(
     TRITONSERVER_BufferAttributes *buffer_attributes,
     TRITONSERVER_MemoryType memory_type);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_BufferAttributesSetCudaIpcHandle(
+/* Copies the 64 bytes of a handle. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_BufferAttributesSetCudaIpcHandle(
     TRITONSERVER_BufferAttributes *buffer_attributes, void *cuda_ipc_handle);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_BufferAttributesSetByteSize(
+/* How long the buffer is. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_BufferAttributesSetByteSize(
     TRITONSERVER_BufferAttributes *buffer_attributes, size_t byte_size);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_BufferAttributesMemoryTypeId(
+/* 0 by default. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_BufferAttributesMemoryTypeId(
     TRITONSERVER_BufferAttributes *buffer_attributes, int64_t *memory_type_id);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_BufferAttributesMemoryType(
+/* CPU by default. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_BufferAttributesMemoryType(
     TRITONSERVER_BufferAttributes *buffer_attributes,
     TRITONSERVER_MemoryType *memory_type);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_BufferAttributesCudaIpcHandle(
+/* The object's own copy; NULL when unset. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_BufferAttributesCudaIpcHandle(
     TRITONSERVER_BufferAttributes *buffer_attributes, void **cuda_ipc_handle);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_BufferAttributesByteSize(
+/* 0 by default. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_BufferAttributesByteSize(
     TRITONSERVER_BufferAttributes *buffer_attributes, size_t *byte_size);
 
+/* ---- Server options: set on one thread, then given to ServerNew */
+
+/* With defaults; the caller deletes them, also after ServerNew. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsNew(
     TRITONSERVER_ServerOptions **options);
 
+/* The server has its own copy. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsDelete(
     TRITONSERVER_ServerOptions *options);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetServerId(
+/* The name in the server's metadata; "triton" by default. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetServerId(
     TRITONSERVER_ServerOptions *options, const char *server_id);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelRepositoryPath(
+/* Adds a repository; the same path twice counts once. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelRepositoryPath(
     TRITONSERVER_ServerOptions *options, const char *model_repository_path);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelControlMode(
+/* Who decides what is loaded; POLL by default. INVALID_ARG: unknown mode. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelControlMode(
     TRITONSERVER_ServerOptions *options, TRITONSERVER_ModelControlMode mode);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetStartupModel(
+/* Adds a model to load at start in EXPLICIT mode; "*" means all. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetStartupModel(
     TRITONSERVER_ServerOptions *options, const char *model_name);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetStrictModelConfig(
+/* false lets backends complete configurations; true by default. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetStrictModelConfig(
     TRITONSERVER_ServerOptions *options, bool strict);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelConfigName(
+/* The name of a custom configuration file to prefer over the usual one. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelConfigName(
     TRITONSERVER_ServerOptions *options, const char *model_config_name);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetRateLimiterMode(
+/* OFF by default. INVALID_ARG: unknown mode. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetRateLimiterMode(
     TRITONSERVER_ServerOptions *options, TRITONSERVER_RateLimitMode mode);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsAddRateLimiterResource(
+/* Copies of a resource on a device, -1 for the shared ones; of repeated counts
+   the smaller is kept. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsAddRateLimiterResource(
     TRITONSERVER_ServerOptions *options, const char *resource_name,
     const size_t resource_count, const int device);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetPinnedMemoryPoolByteSize(
+/* 256 MiB by default. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetPinnedMemoryPoolByteSize(
     TRITONSERVER_ServerOptions *options, uint64_t size);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCudaMemoryPoolByteSize(
+/* Per device; 64 MiB by default. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetCudaMemoryPoolByteSize(
     TRITONSERVER_ServerOptions *options, int gpu_device, uint64_t size);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCudaVirtualAddressSize(
+/* Address space of growable device memory, per device; 1 GiB by default. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetCudaVirtualAddressSize(
     TRITONSERVER_ServerOptions *options, int gpu_device,
     size_t cuda_virtual_address_size);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetResponseCacheByteSize(
+/* The cache "local" of that size; 0 is ignored. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetResponseCacheByteSize(
     TRITONSERVER_ServerOptions *options, uint64_t size);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCacheConfig(
+/* Chooses a cache and hands it config_json, unread. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetCacheConfig(
     TRITONSERVER_ServerOptions *options, const char *cache_name,
     const char *config_json);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCacheDirectory(
+/* Where cache libraries are, each in a folder of its name. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetCacheDirectory(
     TRITONSERVER_ServerOptions *options, const char *cache_dir);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMinSupportedComputeCapability(
+/* GPUs below it are not used. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetMinSupportedComputeCapability(
     TRITONSERVER_ServerOptions *options, double cc);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetExitOnError(
+/* true, the default, makes ServerNew fail if initialisation does. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetExitOnError(
     TRITONSERVER_ServerOptions *options, bool exit);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetStrictReadiness(
+/* true, the default: ready only if every model is. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetStrictReadiness(
     TRITONSERVER_ServerOptions *options, bool strict);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetExitTimeout(
+/* How many seconds ServerStop waits; 30 by default. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetExitTimeout(
     TRITONSERVER_ServerOptions *options, unsigned int timeout);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetBufferManagerThreadCount(
+/* Threads that copy tensors; 0 by default. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetBufferManagerThreadCount(
     TRITONSERVER_ServerOptions *options, unsigned int thread_count);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelLoadThreadCount(
+/* Models loaded at the same time; 4 by default. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelLoadThreadCount(
     TRITONSERVER_ServerOptions *options, unsigned int thread_count);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelLoadRetryCount(
+/* Further attempts at a model that fails to load; 0 by default. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelLoadRetryCount(
     TRITONSERVER_ServerOptions *options, unsigned int retry_count);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelNamespacing(
+/* Whether repositories may hold models of the same name; false by default. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelNamespacing(
     TRITONSERVER_ServerOptions *options, bool enable_namespace);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetEnablePeerAccess(
+/* Whether GPUs may read each other's memory; false by default. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetEnablePeerAccess(
     TRITONSERVER_ServerOptions *options, bool enable_peer_access);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetLogFile(
+/* Where log lines go. Log settings are of the process and act at once. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetLogFile(
     TRITONSERVER_ServerOptions *options, const char *file);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetLogInfo(
+/* On or off, for the process, at once. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetLogInfo(
     TRITONSERVER_ServerOptions *options, bool log);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetLogWarn(
+/* On or off, for the process, at once. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetLogWarn(
     TRITONSERVER_ServerOptions *options, bool log);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetLogError(
+/* On or off, for the process, at once. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetLogError(
     TRITONSERVER_ServerOptions *options, bool log);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetLogFormat(
+/* Of the process, at once. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetLogFormat(
     TRITONSERVER_ServerOptions *options, const TRITONSERVER_LogFormat format);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetLogVerbose(
+/* 0 is off; higher says more. Of the process, at once. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetLogVerbose(
     TRITONSERVER_ServerOptions *options, int level);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMetrics(
+/* Whether metrics are kept; true by default. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetMetrics(
     TRITONSERVER_ServerOptions *options, bool metrics);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetGpuMetrics(
+/* Whether those of GPUs are; needs metrics. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetGpuMetrics(
     TRITONSERVER_ServerOptions *options, bool gpu_metrics);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetCpuMetrics(
+/* Whether those of the machine are; needs metrics. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetCpuMetrics(
     TRITONSERVER_ServerOptions *options, bool cpu_metrics);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMetricsInterval(
+/* How often polled metrics are read, in ms; 2000 by default. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetMetricsInterval(
     TRITONSERVER_ServerOptions *options, uint64_t metrics_interval_ms);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetBackendDirectory(
+/* Where backends are, each in a folder of its name. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetBackendDirectory(
     TRITONSERVER_ServerOptions *options, const char *backend_dir);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetRepoAgentDirectory(
+/* Where repository agents are, each in a folder of its name. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetRepoAgentDirectory(
     TRITONSERVER_ServerOptions *options, const char *repoagent_dir);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(
+/* The fraction of a GPU's memory, 0 to 1, above which no model is loaded
+   there. INVALID_ARG: another kind, a negative id or a fraction out of
+   range. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(
     TRITONSERVER_ServerOptions *options,
     const TRITONSERVER_InstanceGroupKind kind, const int device_id,
     const double fraction);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetBackendConfig(
+/* A setting handed to one backend; an empty backend_name hands it to all. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetBackendConfig(
     TRITONSERVER_ServerOptions *options, const char *backend_name,
     const char *setting, const char *value);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetHostPolicy(
+/* The setting "numa-node" or "cpu-cores" of a policy. UNSUPPORTED: another
+   setting. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetHostPolicy(
     TRITONSERVER_ServerOptions *options, const char *policy_name,
     const char *setting, const char *value);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerOptionsSetMetricsConfig(
-    TRITONSERVER_ServerOptions *options, const char *name, const char *setting,
-    const char *value);
+/* A setting of one kind of metrics, or with an empty name of all. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetMetricsConfig(
+    TRITONSERVER_ServerOptions *options, const char *name,
+    const char *setting, const char *value);
 
+/* ---- Server: any thread, also from inside a backend */
+
+/* Loads what is to be loaded before it returns; a model that fails does not
+   make it fail. The caller owns the server; ServerDelete ends it. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerNew(
     TRITONSERVER_Server **server, TRITONSERVER_ServerOptions *options);
 
+/* Stops it, finalizes the backends and frees it. An error of the stop is
+   returned and the server lives on. NULL is accepted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerDelete(
     TRITONSERVER_Server *server);
 
+/* Refuses new requests, waits for those in flight and unloads all models.
+   INTERNAL: the exit timeout has passed. Success without effect if the server
+   is not ready. NULL is accepted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerStop(
     TRITONSERVER_Server *server);
 
+/* Seconds that a stop, also one in progress, waits. NULL is accepted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerSetExitTimeout(
     TRITONSERVER_Server *server, unsigned int timeout);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerRegisterModelRepository(
+/* Adds a repository, in EXPLICIT mode only; the mapping gives folders other
+   model names. Names and parameters stay the caller's. UNSUPPORTED: another
+   mode. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerRegisterModelRepository(
     TRITONSERVER_Server *server, const char *repository_path,
     const TRITONSERVER_Parameter **name_mapping, const uint32_t mapping_count);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerUnregisterModelRepository(
+/* Its models stay until they are unloaded. UNSUPPORTED: not in EXPLICIT
+   mode. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerUnregisterModelRepository(
     TRITONSERVER_Server *server, const char *repository_path);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerPollModelRepository(
+/* Looks for changes and acts on them before it returns. UNAVAILABLE: not in
+   POLL mode. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerPollModelRepository(
     TRITONSERVER_Server *server);
 
+/* UNAVAILABLE while the server is stopping. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerIsLive(
     TRITONSERVER_Server *server, bool *live);
 
+/* Whether it takes requests and, with strict readiness, every model is ready.
+   UNAVAILABLE while it is stopping. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerIsReady(
     TRITONSERVER_Server *server, bool *ready);
 
+/* Asks the instances too, on this thread. NOT_FOUND, UNAVAILABLE: no such
+   model or version. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerModelIsReady(
     TRITONSERVER_Server *server, const char *model_name,
     const int64_t model_version, bool *ready);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerModelBatchProperties(
+/* *flags is a TRITONSERVER_ModelBatchFlag. voidp may be NULL and is set to
+   NULL. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerModelBatchProperties(
     TRITONSERVER_Server *server, const char *model_name,
     const int64_t model_version, uint32_t *flags, void **voidp);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerModelTransactionProperties(
+/* *txn_flags is a TRITONSERVER_ModelTxnPropertyFlag. voidp may be NULL and is
+   set to NULL. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerModelTransactionProperties(
     TRITONSERVER_Server *server, const char *model_name,
     const int64_t model_version, uint32_t *txn_flags, void **voidp);
 
+/* Name, version and extensions as JSON; the caller deletes the message. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerMetadata(
     TRITONSERVER_Server *server, TRITONSERVER_Message **server_metadata);
 
+/* Versions, inputs and outputs as JSON; the caller deletes the message. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerModelMetadata(
     TRITONSERVER_Server *server, const char *model_name,
     const int64_t model_version, TRITONSERVER_Message **model_metadata);
 
+/* As JSON, of one model or, with an empty name, of all; the caller deletes the
+   message. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerModelStatistics(
     TRITONSERVER_Server *server, const char *model_name,
     const int64_t model_version, TRITONSERVER_Message **model_stats);
 
+/* The complete configuration as JSON; the caller deletes the message.
+   INVALID_ARG: config_version is not 1. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerModelConfig(
     TRITONSERVER_Server *server, const char *model_name,
     const int64_t model_version, const uint32_t config_version,
     TRITONSERVER_Message **model_config);
 
+/* Every model of the repositories with its state as JSON; flag READY leaves
+   out the others. The caller deletes the message. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerModelIndex(
     TRITONSERVER_Server *server, uint32_t flags,
     TRITONSERVER_Message **model_index);
 
+/* Loads or reloads, and returns when that is done. UNAVAILABLE: not in
+   EXPLICIT mode. INVALID_ARG: a version failed, with the reasons. INTERNAL: no
+   repository has it. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerLoadModel(
     TRITONSERVER_Server *server, const char *model_name);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerLoadModelWithParameters(
+/* With "config" (STRING, a JSON configuration) and then "file:<path>" (BYTES,
+   a file of the model's folder) in place of what the repository says.
+   INVALID_ARG: other parameters. Errors as ServerLoadModel. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerLoadModelWithParameters(
     TRITONSERVER_Server *server, const char *model_name,
     const TRITONSERVER_Parameter **parameters, const uint64_t parameter_count);
 
+/* Returns once unloading has begun; requests in flight are finished.
+   UNAVAILABLE: not in EXPLICIT mode. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerUnloadModel(
     TRITONSERVER_Server *server, const char *model_name);
 
-TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerUnloadModelAndDependents(
+/* Also the models that only it needed. */
+TRITONSERVER_DECLSPEC TRITONSERVER_Error *
+TRITONSERVER_ServerUnloadModelAndDependents(
     TRITONSERVER_Server *server, const char *model_name);
 
+/* A handle, which the caller ends with MetricsDelete; the numbers are read
+   when it is formatted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerMetrics(
     TRITONSERVER_Server *server, TRITONSERVER_Metrics **metrics);
 
+/*
+ * On success the request is the core's until its release callback, and the
+ * trace (may be NULL) until its release function; callbacks may run before
+ * this returns. On error both stay the caller's and the request's callbacks
+ * are not called; a trace that was taken already comes back through its
+ * release function. INVALID_ARG: the request does not fit the model.
+ * UNAVAILABLE: queue full or stopping.
+ */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerInferAsync(
     TRITONSERVER_Server *server,
     TRITONSERVER_InferenceRequest *inference_request,
     TRITONSERVER_InferenceTrace *trace);
 
+/* ---- Metrics of one's own: process-wide, without a server, any thread */
+
+/* The caller deletes the object. The same name and kind again gives another
+   object of the same family, with the first description. Names are
+   Prometheus's. INVALID_ARG: other kind, bad name. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricFamilyNew(
     TRITONSERVER_MetricFamily **family, const TRITONSERVER_MetricKind kind,
     const char *name, const char *description);
 
+/* INTERNAL, and nothing is deleted, while metrics made from this object are
+   alive. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricFamilyDelete(
     TRITONSERVER_MetricFamily *family);
 
+/* The kind it was made with. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_GetMetricFamilyKind(
     TRITONSERVER_MetricFamily *family, TRITONSERVER_MetricKind *kind);
 
+/* What a metric needs beyond labels; the caller deletes it, also right after
+   the metric was made. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricArgsNew(
     TRITONSERVER_MetricArgs **args);
 
+/* Copies the upper bounds of the buckets, which must rise; "+Inf" is added. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricArgsSetHistogram(
     TRITONSERVER_MetricArgs *args, const double *buckets,
     const uint64_t buckets_count);
 
+/* NULL is accepted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricArgsDelete(
     TRITONSERVER_MetricArgs *args);
 
+/* MetricNewWithArgs with args NULL: for counters and gauges. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricNew(
     TRITONSERVER_Metric **metric, TRITONSERVER_MetricFamily *family,
     const TRITONSERVER_Parameter **labels, const uint64_t label_count);
 
+/*
+ * Labels are STRING parameters; they and args stay the caller's. Metrics of
+ * equal labels share one value, which ends with the last of them. The caller
+ * deletes the metric before its family. INVALID_ARG: a label of another type
+ * or with a bad name, buckets missing or not wanted.
+ */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricNewWithArgs(
     TRITONSERVER_Metric **metric, TRITONSERVER_MetricFamily *family,
     const TRITONSERVER_Parameter **labels, const uint64_t label_count,
     const TRITONSERVER_MetricArgs *args);
 
+/* NULL is accepted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricDelete(
     TRITONSERVER_Metric *metric);
 
+/* UNSUPPORTED: a histogram. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricValue(
     TRITONSERVER_Metric *metric, double *value);
 
+/* A counter takes no negative value (INVALID_ARG), a gauge any. UNSUPPORTED: a
+   histogram. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricIncrement(
     TRITONSERVER_Metric *metric, double value);
 
+/* UNSUPPORTED: not a gauge. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricSet(
     TRITONSERVER_Metric *metric, double value);
 
+/* Counts value in its bucket. UNSUPPORTED: not a histogram. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricObserve(
     TRITONSERVER_Metric *metric, double value);
 
+/* The kind of its family. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_GetMetricKind(
     TRITONSERVER_Metric *metric, TRITONSERVER_MetricKind *kind);
 

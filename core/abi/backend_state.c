@@ -1,0 +1,79 @@
+/* backend_state.c - a sequence's states as its model's backend sees them. */
+
+#include "core/abi/objects.h"
+
+#include <stdlib.h>
+
+#include "core/tensor/state.h"
+
+INF_ABI_OBJECT(TRITONBACKEND_State, inf_state_t, as_state)
+
+TRITONSERVER_Error *
+TRITONBACKEND_StateNew(TRITONBACKEND_State **state,
+    TRITONBACKEND_Request *request, const char *name,
+    const TRITONSERVER_DataType datatype, const int64_t *shape,
+    const uint32_t dims_count)
+{
+    const inf_request_t *r = inf_as_request(request);
+    *state = NULL;
+
+    if (r->states == NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "cannot make state '%s': the"
+            " request belongs to no sequence of a model with states", name);
+    }
+
+    inf_state_t *found = inf_states_find(r->states, name);
+    if (found == NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "the model's configuration has"
+            " no state with output_name '%s'", name);
+    }
+
+    inf_err_t *err = inf_state_describe(found, (inf_datatype_t) datatype,
+        shape, dims_count);
+    if (err == NULL) {
+        *state = inf_abi_as_state(found);
+    }
+    return err;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_StateUpdate(TRITONBACKEND_State *state)
+{
+    return inf_state_commit(inf_as_state(state));
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_StateBuffer(TRITONBACKEND_State *state, void **buffer,
+    const uint64_t buffer_byte_size, TRITONSERVER_MemoryType *memory_type,
+    int64_t *memory_type_id)
+{
+    *buffer = NULL;
+    inf_err_t *err = inf_state_reserve(inf_as_state(state), buffer_byte_size,
+        buffer);
+    if (err != NULL) {
+        return err;
+    }
+
+    *memory_type = TRITONSERVER_MEMORY_CPU;     /* whatever was preferred    */
+    *memory_type_id = 0;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_StateBufferAttributes(TRITONBACKEND_State *state,
+    TRITONSERVER_BufferAttributes **buffer_attributes)
+{
+    inf_state_t *s = inf_as_state(state);
+
+    if (s->attributes == NULL) {
+        s->attributes = calloc(1, sizeof(inf_buffer_attributes_t));
+        if (s->attributes == NULL) {
+            return inf_err_nomem();
+        }
+    }
+
+    inf_buffer_attributes_t *a = s->attributes;
+    a->byte_size = s->same_buffer ? s->input.size : s->output.size;
+    *buffer_attributes = inf_abi_as_attributes(a);
+    return NULL;
+}

@@ -1,0 +1,364 @@
+/* metrics.c - metric families, metrics, their arguments, and the text. */
+
+#include "core/abi/objects.h"
+#include "core/abi/metrics.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct TRITONSERVER_MetricFamily {
+    inf_metric_family_t *family;
+    _Atomic size_t       metrics;       /* made from this object, alive      */
+};
+
+struct TRITONSERVER_Metric {
+    TRITONSERVER_MetricFamily *family;
+    inf_metric_series_t       *series;
+};
+
+struct TRITONSERVER_MetricArgs {
+    bool      histogram;                /* SetHistogram was called           */
+    double   *bounds;
+    size_t    bound_count;
+};
+
+struct TRITONSERVER_Metrics {
+    inf_metrics_writer_fn  writer;
+    void                  *userp;
+    inf_buf_t              text;        /* of the latest MetricsFormatted    */
+};
+
+static TRITONSERVER_Error *check_args(const TRITONSERVER_MetricFamily *family,
+    const TRITONSERVER_MetricArgs *args);
+static TRITONSERVER_Error *read_labels(const TRITONSERVER_MetricFamily *family,
+    const TRITONSERVER_Parameter **labels, uint64_t count,
+    inf_metric_label_t **out);
+static inf_metric_kind_t kind_of(const TRITONSERVER_Metric *metric);
+static TRITONSERVER_Error *unsupported(const TRITONSERVER_Metric *metric,
+    const char *operation);
+
+TRITONSERVER_Error *
+TRITONSERVER_MetricFamilyNew(TRITONSERVER_MetricFamily **family,
+    const TRITONSERVER_MetricKind kind, const char *name,
+    const char *description)
+{
+    if ((unsigned) kind > TRITONSERVER_METRIC_KIND_HISTOGRAM) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "metric family '%s': unknown kind %d", name, (int) kind);
+    }
+
+    TRITONSERVER_MetricFamily *f = calloc(1, sizeof(*f));
+    if (f == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_err_t *err = inf_metric_family_get((inf_metric_kind_t) kind, name,
+        description, &f->family);
+    if (err != NULL) {
+        free(f);
+        return err;
+    }
+
+    *family = f;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_MetricFamilyDelete(TRITONSERVER_MetricFamily *family)
+{
+    if (family == NULL) {
+        return NULL;
+    }
+
+    size_t alive = atomic_load(&family->metrics);
+    if (alive > 0) {
+        return inf_err_new(INF_ERR_INTERNAL, "metric family '%s' still has"
+            " %zu metrics: delete them first",
+            inf_metric_family_name(family->family), alive);
+    }
+
+    free(family);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_GetMetricFamilyKind(TRITONSERVER_MetricFamily *family,
+    TRITONSERVER_MetricKind *kind)
+{
+    *kind = (TRITONSERVER_MetricKind) inf_metric_family_kind(family->family);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_MetricArgsNew(TRITONSERVER_MetricArgs **args)
+{
+    *args = calloc(1, sizeof(**args));
+    return *args != NULL ? NULL : inf_err_nomem();
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_MetricArgsSetHistogram(TRITONSERVER_MetricArgs *args,
+    const double *buckets, const uint64_t buckets_count)
+{
+    if (buckets_count > SIZE_MAX / sizeof(double) - 1) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "%llu histogram buckets are"
+            " too many", (unsigned long long) buckets_count);
+    }
+
+    double *copy = calloc(buckets_count + 1, sizeof(*copy));
+    if (copy == NULL) {
+        return inf_err_nomem();
+    }
+    if (buckets_count > 0) {
+        memcpy(copy, buckets, buckets_count * sizeof(*copy));
+    }
+
+    free(args->bounds);
+    args->bounds = copy;
+    args->bound_count = buckets_count;
+    args->histogram = true;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_MetricArgsDelete(TRITONSERVER_MetricArgs *args)
+{
+    if (args != NULL) {
+        free(args->bounds);
+        free(args);
+    }
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_MetricNew(TRITONSERVER_Metric **metric,
+    TRITONSERVER_MetricFamily *family, const TRITONSERVER_Parameter **labels,
+    const uint64_t label_count)
+{
+    return TRITONSERVER_MetricNewWithArgs(metric, family, labels, label_count,
+        NULL);
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_MetricNewWithArgs(TRITONSERVER_Metric **metric,
+    TRITONSERVER_MetricFamily *family, const TRITONSERVER_Parameter **labels,
+    const uint64_t label_count, const TRITONSERVER_MetricArgs *args)
+{
+    inf_err_t *err = check_args(family, args);
+    if (err != NULL) {
+        return err;
+    }
+
+    inf_metric_label_t *pairs = NULL;
+    err = read_labels(family, labels, label_count, &pairs);
+    if (err != NULL) {
+        return err;
+    }
+
+    TRITONSERVER_Metric *m = calloc(1, sizeof(*m));
+    if (m == NULL) {
+        err = inf_err_nomem();
+    } else {
+        err = inf_metric_series_get(family->family, pairs, label_count,
+            args != NULL ? args->bounds : NULL,
+            args != NULL ? args->bound_count : 0, &m->series);
+    }
+
+    free(pairs);
+    if (err != NULL) {
+        free(m);
+        return err;
+    }
+
+    m->family = family;
+    atomic_fetch_add(&family->metrics, 1);
+    *metric = m;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_MetricDelete(TRITONSERVER_Metric *metric)
+{
+    if (metric != NULL) {
+        inf_metric_series_drop(metric->series);
+        atomic_fetch_sub(&metric->family->metrics, 1);
+        free(metric);
+    }
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_MetricValue(TRITONSERVER_Metric *metric, double *value)
+{
+    if (kind_of(metric) == INF_METRIC_HISTOGRAM) {
+        return unsupported(metric, "MetricValue");
+    }
+
+    *value = inf_metric_value(metric->series);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_MetricIncrement(TRITONSERVER_Metric *metric, double value)
+{
+    switch (kind_of(metric)) {
+    case INF_METRIC_COUNTER:
+        if (!(value >= 0)) {
+            return inf_err_new(INF_ERR_INVALID_ARG, "a counter cannot be"
+                " incremented by %g: it only rises", value);
+        }
+        break;
+    case INF_METRIC_GAUGE:
+        break;
+    case INF_METRIC_HISTOGRAM:
+        return unsupported(metric, "MetricIncrement");
+    }
+
+    inf_metric_add(metric->series, value);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_MetricSet(TRITONSERVER_Metric *metric, double value)
+{
+    if (kind_of(metric) != INF_METRIC_GAUGE) {
+        return unsupported(metric, "MetricSet");
+    }
+
+    inf_metric_set(metric->series, value);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_MetricObserve(TRITONSERVER_Metric *metric, double value)
+{
+    if (kind_of(metric) != INF_METRIC_HISTOGRAM) {
+        return unsupported(metric, "MetricObserve");
+    }
+
+    inf_metric_observe(metric->series, value);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_GetMetricKind(TRITONSERVER_Metric *metric,
+    TRITONSERVER_MetricKind *kind)
+{
+    *kind = (TRITONSERVER_MetricKind) kind_of(metric);
+    return NULL;
+}
+
+TRITONSERVER_Metrics *
+inf_metrics_new(inf_metrics_writer_fn writer, void *userp)
+{
+    TRITONSERVER_Metrics *metrics = calloc(1, sizeof(*metrics));
+    if (metrics != NULL) {
+        metrics->writer = writer;
+        metrics->userp = userp;
+        inf_buf_init(&metrics->text);
+    }
+    return metrics;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_MetricsDelete(TRITONSERVER_Metrics *metrics)
+{
+    if (metrics != NULL) {
+        inf_buf_fini(&metrics->text);
+        free(metrics);
+    }
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_MetricsFormatted(TRITONSERVER_Metrics *metrics,
+    TRITONSERVER_MetricFormat format, const char **base, size_t *byte_size)
+{
+    if (format != TRITONSERVER_METRIC_PROMETHEUS) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "unknown metrics format %d",
+            (int) format);
+    }
+
+    inf_buf_reset(&metrics->text);
+    if (metrics->writer != NULL) {
+        metrics->writer(metrics->userp, &metrics->text);
+    }
+    inf_metrics_format(&metrics->text);
+
+    inf_err_t *err = inf_buf_status(&metrics->text);
+    if (err != NULL) {
+        return err;
+    }
+
+    *base = inf_buf_slice(&metrics->text).data;
+    *byte_size = metrics->text.len;
+    return NULL;
+}
+
+/* Buckets come with a histogram and with nothing else. */
+static TRITONSERVER_Error *
+check_args(const TRITONSERVER_MetricFamily *family,
+    const TRITONSERVER_MetricArgs *args)
+{
+    const char *name = inf_metric_family_name(family->family);
+
+    if (inf_metric_family_kind(family->family) != INF_METRIC_HISTOGRAM) {
+        return args == NULL ? NULL : inf_err_new(INF_ERR_INVALID_ARG,
+            "metric family '%s' is no histogram: its metrics take no"
+            " arguments", name);
+    }
+
+    return args != NULL && args->histogram ? NULL
+        : inf_err_new(INF_ERR_INVALID_ARG, "metric family '%s' is a"
+            " histogram: its metrics need arguments with buckets", name);
+}
+
+static TRITONSERVER_Error *
+read_labels(const TRITONSERVER_MetricFamily *family,
+    const TRITONSERVER_Parameter **labels, uint64_t count,
+    inf_metric_label_t **out)
+{
+    if (count > SIZE_MAX / sizeof(inf_metric_label_t) - 1) {
+        return inf_err_nomem();
+    }
+
+    inf_metric_label_t *pairs = calloc(count + 1, sizeof(*pairs));
+    if (pairs == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (uint64_t i = 0; i < count; i++) {
+        const inf_parameter_t *p = (const void *) labels[i];
+        if (p->type != INF_PARAMETER_STRING) {
+            inf_err_t *err = inf_err_new(INF_ERR_INVALID_ARG, "label '%s' of"
+                " metric family '%s' must be a STRING parameter", p->name,
+                inf_metric_family_name(family->family));
+            free(pairs);
+            return err;
+        }
+
+        pairs[i].name = p->name;
+        pairs[i].value = p->text;
+    }
+
+    *out = pairs;
+    return NULL;
+}
+
+static inf_metric_kind_t
+kind_of(const TRITONSERVER_Metric *metric)
+{
+    return inf_metric_family_kind(metric->family->family);
+}
+
+static TRITONSERVER_Error *
+unsupported(const TRITONSERVER_Metric *metric, const char *operation)
+{
+    static const char *const kinds[] = { "counter", "gauge", "histogram" };
+
+    return inf_err_new(INF_ERR_UNSUPPORTED, "metric family '%s' is a %s:"
+        " TRITONSERVER_%s does not apply",
+        inf_metric_family_name(metric->family->family), kinds[kind_of(metric)],
+        operation);
+}

@@ -1,0 +1,651 @@
+/* api_options.c - what a program that embeds the core may set, kept as the
+   configuration that the core reads anyway. */
+
+#include "core/service/api.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/log.h"
+#include "core/proto/message.h"
+
+static inf_err_t *unsupported(const char *what);
+static inf_err_t *set_text(char **field, const char *value);
+static inf_err_t *add_text(char ***list, size_t *count, const char *text);
+static inf_err_t *add_setting(TRITONSERVER_ServerOptions *options,
+    const char *backend, const char *key, const char *value);
+static void set_log(TRITONSERVER_LogLevel level, bool on);
+static int by_text(const void *a, const void *b);
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsNew(TRITONSERVER_ServerOptions **options)
+{
+    TRITONSERVER_ServerOptions *o = calloc(1, sizeof(*o));
+    *options = o;
+    if (o == NULL) {
+        return inf_err_nomem();
+    }
+
+    nginx_inference__core_config__init(&o->config);
+    o->config.model_control = NGINX_INFERENCE__MODEL_CONTROL__POLL;
+    o->config.auto_complete = false;
+    o->exit_on_error = true;
+    o->backend_dir = strdup("/opt/tritonserver/backends");
+    if (o->backend_dir == NULL) {
+        free(o);
+        *options = NULL;
+        return inf_err_nomem();
+    }
+
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsDelete(TRITONSERVER_ServerOptions *options)
+{
+    if (options == NULL) {
+        return NULL;
+    }
+
+    NginxInference__CoreConfig *c = &options->config;
+    for (size_t i = 0; i < c->n_repositories; i++) {
+        free(c->repositories[i]);
+    }
+    for (size_t i = 0; i < c->n_load_models; i++) {
+        free(c->load_models[i]);
+    }
+    for (size_t i = 0; i < c->n_backend_settings; i++) {
+        free(c->backend_settings[i]->backend);
+        free(c->backend_settings[i]->key);
+        free(c->backend_settings[i]->value);
+        free(c->backend_settings[i]);
+    }
+    for (size_t i = 0; i < c->n_cuda_pools; i++) {
+        free(c->cuda_pools[i]);
+    }
+
+    free(c->repositories);
+    free(c->load_models);
+    free(c->backend_settings);
+    free(c->cuda_pools);
+    free(options->server_id);
+    free(options->backend_dir);
+    free(options);
+    return NULL;
+}
+
+inf_err_t *
+inf_api_options_config(const TRITONSERVER_ServerOptions *options,
+    NginxInference__CoreConfig **out)
+{
+    NginxInference__CoreConfig c = options->config;
+    char *dirs[1] = { options->backend_dir };
+    char number[32];
+    NginxInference__BackendSetting compute =
+        NGINX_INFERENCE__BACKEND_SETTING__INIT;
+    ProtobufCMessage *clone;
+
+    if (options->server_id != NULL) {
+        c.server_id = options->server_id;
+    }
+    c.backend_directories = dirs;
+    c.n_backend_directories = 1;
+
+    /* the core's own default stands unless the program gave another */
+    NginxInference__BackendSetting **settings = calloc(
+        c.n_backend_settings + 1, sizeof(NginxInference__BackendSetting *));
+    if (settings == NULL) {
+        return inf_err_nomem();
+    }
+    if (c.n_backend_settings > 0) {
+        memcpy(settings, c.backend_settings,
+            c.n_backend_settings * sizeof(*settings));
+    }
+    if (options->has_min_compute) {
+        snprintf(number, sizeof(number), "%f", options->min_compute);
+        compute.key = "min-compute-capability";
+        compute.value = number;
+        settings[c.n_backend_settings++] = &compute;
+    }
+    c.backend_settings = settings;
+
+    inf_message_mark_set(&c.base);
+    inf_err_t *err = inf_message_clone(&c.base, &clone);
+    free(settings);
+    if (err == NULL) {
+        *out = (NginxInference__CoreConfig *) (void *) clone;
+    }
+    return err;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetServerId(TRITONSERVER_ServerOptions *options,
+    const char *server_id)
+{
+    return set_text(&options->server_id, server_id);
+}
+
+/* A set, in the order of its texts. */
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelRepositoryPath(
+    TRITONSERVER_ServerOptions *options, const char *model_repository_path)
+{
+    NginxInference__CoreConfig *c = &options->config;
+
+    inf_err_t *err = add_text(&c->repositories, &c->n_repositories,
+        model_repository_path);
+    if (err == NULL) {
+        qsort(c->repositories, c->n_repositories, sizeof(*c->repositories),
+            by_text);
+    }
+    return err;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelControlMode(
+    TRITONSERVER_ServerOptions *options, TRITONSERVER_ModelControlMode mode)
+{
+    switch (mode) {
+    case TRITONSERVER_MODEL_CONTROL_NONE:
+        options->config.model_control = NGINX_INFERENCE__MODEL_CONTROL__NONE;
+        return NULL;
+    case TRITONSERVER_MODEL_CONTROL_POLL:
+        options->config.model_control = NGINX_INFERENCE__MODEL_CONTROL__POLL;
+        return NULL;
+    case TRITONSERVER_MODEL_CONTROL_EXPLICIT:
+        options->config.model_control =
+            NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT;
+        return NULL;
+    }
+
+    return inf_err_new(INF_ERR_INVALID_ARG, "unknown control mode '%d'",
+        (int) mode);
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetStartupModel(TRITONSERVER_ServerOptions *options,
+    const char *model_name)
+{
+    return add_text(&options->config.load_models,
+        &options->config.n_load_models, model_name);
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetStrictModelConfig(
+    TRITONSERVER_ServerOptions *options, bool strict)
+{
+    options->config.auto_complete = !strict;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelConfigName(
+    TRITONSERVER_ServerOptions *options, const char *model_config_name)
+{
+    (void) options;
+    return model_config_name == NULL || model_config_name[0] == '\0' ? NULL
+        : unsupported("a model configuration name");
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetRateLimiterMode(
+    TRITONSERVER_ServerOptions *options, TRITONSERVER_RateLimitMode mode)
+{
+    (void) options;
+
+    switch (mode) {
+    case TRITONSERVER_RATE_LIMIT_OFF:
+        return NULL;
+    case TRITONSERVER_RATE_LIMIT_EXEC_COUNT:
+        return unsupported("rate limiting by execution count");
+    }
+
+    return inf_err_new(INF_ERR_INVALID_ARG, "unknown rate limit mode '%d'",
+        (int) mode);
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsAddRateLimiterResource(
+    TRITONSERVER_ServerOptions *options, const char *resource_name,
+    const size_t resource_count, const int device)
+{
+    (void) options;
+    (void) resource_name;
+    (void) resource_count;
+    (void) device;
+    return unsupported("a rate limiter resource");
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetPinnedMemoryPoolByteSize(
+    TRITONSERVER_ServerOptions *options, uint64_t size)
+{
+    options->config.pinned_pool_bytes = size;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetCudaMemoryPoolByteSize(
+    TRITONSERVER_ServerOptions *options, int gpu_device, uint64_t size)
+{
+    NginxInference__CoreConfig *c = &options->config;
+
+    for (size_t i = 0; i < c->n_cuda_pools; i++) {
+        if (c->cuda_pools[i]->device == gpu_device) {
+            c->cuda_pools[i]->bytes = size;
+            return NULL;
+        }
+    }
+
+    NginxInference__CudaPool *pool = malloc(sizeof(*pool));
+    NginxInference__CudaPool **wider = realloc(c->cuda_pools,
+        (c->n_cuda_pools + 1) * sizeof(NginxInference__CudaPool *));
+    if (wider != NULL) {
+        c->cuda_pools = wider;
+    }
+    if (pool == NULL || wider == NULL) {
+        free(pool);
+        return inf_err_nomem();
+    }
+
+    nginx_inference__cuda_pool__init(pool);
+    pool->device = gpu_device;
+    pool->bytes = size;
+    c->cuda_pools[c->n_cuda_pools++] = pool;
+    return NULL;
+}
+
+/* Only growable states use such addresses, and no model can have them. */
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetCudaVirtualAddressSize(
+    TRITONSERVER_ServerOptions *options, int gpu_device,
+    size_t cuda_virtual_address_size)
+{
+    (void) options;
+    (void) gpu_device;
+    (void) cuda_virtual_address_size;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetResponseCacheByteSize(
+    TRITONSERVER_ServerOptions *options, uint64_t size)
+{
+    (void) options;
+    return size == 0 ? NULL : unsupported("a response cache");
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetCacheConfig(TRITONSERVER_ServerOptions *options,
+    const char *cache_name, const char *config_json)
+{
+    (void) options;
+    (void) cache_name;
+    (void) config_json;
+    return unsupported("a response cache");
+}
+
+/* Where caches would be looked for: none can be configured yet. */
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetCacheDirectory(
+    TRITONSERVER_ServerOptions *options, const char *cache_dir)
+{
+    (void) options;
+    (void) cache_dir;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetMinSupportedComputeCapability(
+    TRITONSERVER_ServerOptions *options, double cc)
+{
+    options->min_compute = cc;
+    options->has_min_compute = true;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetExitOnError(TRITONSERVER_ServerOptions *options,
+    bool exit)
+{
+    options->exit_on_error = exit;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetStrictReadiness(
+    TRITONSERVER_ServerOptions *options, bool strict)
+{
+    options->config.strict_readiness = strict;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetExitTimeout(TRITONSERVER_ServerOptions *options,
+    unsigned int timeout)
+{
+    options->config.drain_ms = (uint64_t) timeout * 1000;
+    return NULL;
+}
+
+/* Gathering inputs is the backend's here: there are no such threads. */
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetBufferManagerThreadCount(
+    TRITONSERVER_ServerOptions *options, unsigned int thread_count)
+{
+    (void) options;
+    (void) thread_count;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelLoadThreadCount(
+    TRITONSERVER_ServerOptions *options, unsigned int thread_count)
+{
+    options->config.load_threads = thread_count > 0 ? thread_count : 1;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelLoadRetryCount(
+    TRITONSERVER_ServerOptions *options, unsigned int retry_count)
+{
+    (void) options;
+    return retry_count == 0 ? NULL : unsupported("retrying a model's load");
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelNamespacing(
+    TRITONSERVER_ServerOptions *options, bool enable_namespace)
+{
+    (void) options;
+    return !enable_namespace ? NULL : unsupported("model namespacing");
+}
+
+/* The core copies nothing between devices that peer access could speed up. */
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetEnablePeerAccess(
+    TRITONSERVER_ServerOptions *options, bool enable_peer_access)
+{
+    (void) options;
+    (void) enable_peer_access;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetLogFile(TRITONSERVER_ServerOptions *options,
+    const char *file)
+{
+    (void) options;
+    return file == NULL || file[0] == '\0' ? NULL : unsupported("a log file");
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetLogInfo(TRITONSERVER_ServerOptions *options,
+    bool log)
+{
+    (void) options;
+    set_log(TRITONSERVER_LOG_INFO, log);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetLogWarn(TRITONSERVER_ServerOptions *options,
+    bool log)
+{
+    (void) options;
+    set_log(TRITONSERVER_LOG_WARN, log);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetLogError(TRITONSERVER_ServerOptions *options,
+    bool log)
+{
+    (void) options;
+    set_log(TRITONSERVER_LOG_ERROR, log);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetLogFormat(TRITONSERVER_ServerOptions *options,
+    const TRITONSERVER_LogFormat format)
+{
+    (void) options;
+
+    switch (format) {
+    case TRITONSERVER_LOG_DEFAULT:
+        return NULL;
+    case TRITONSERVER_LOG_ISO8601:
+        return unsupported("the log format ISO8601");
+    }
+
+    return inf_err_new(INF_ERR_INVALID_ARG, "unknown log format '%d'",
+        (int) format);
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetLogVerbose(TRITONSERVER_ServerOptions *options,
+    int level)
+{
+    (void) options;
+    inf_log_set_levels(inf_log_enabled(INF_LOG_INFO),
+        inf_log_enabled(INF_LOG_WARN), inf_log_enabled(INF_LOG_ERROR), level);
+    return NULL;
+}
+
+/* Statistics are counted whatever is set; these four choose what a metrics
+   text would hold, and there is none to choose for. */
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetMetrics(TRITONSERVER_ServerOptions *options,
+    bool metrics)
+{
+    (void) options;
+    (void) metrics;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetGpuMetrics(TRITONSERVER_ServerOptions *options,
+    bool gpu_metrics)
+{
+    (void) options;
+    (void) gpu_metrics;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetCpuMetrics(TRITONSERVER_ServerOptions *options,
+    bool cpu_metrics)
+{
+    (void) options;
+    (void) cpu_metrics;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetMetricsInterval(
+    TRITONSERVER_ServerOptions *options, uint64_t metrics_interval_ms)
+{
+    (void) options;
+    (void) metrics_interval_ms;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetMetricsConfig(TRITONSERVER_ServerOptions *options,
+    const char *name, const char *setting, const char *value)
+{
+    (void) options;
+    (void) name;
+    (void) setting;
+    (void) value;
+    return unsupported("a metrics setting");
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetBackendDirectory(
+    TRITONSERVER_ServerOptions *options, const char *backend_dir)
+{
+    return set_text(&options->backend_dir, backend_dir);
+}
+
+/* Where agents would be looked for: a model that names one is refused. */
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetRepoAgentDirectory(
+    TRITONSERVER_ServerOptions *options, const char *repoagent_dir)
+{
+    (void) options;
+    (void) repoagent_dir;
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(
+    TRITONSERVER_ServerOptions *options,
+    const TRITONSERVER_InstanceGroupKind kind, const int device_id,
+    const double fraction)
+{
+    char key[64], value[32];
+
+    if (kind != TRITONSERVER_INSTANCEGROUPKIND_GPU) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "given device kind is not"
+            " supported, got: %s", TRITONSERVER_InstanceGroupKindString(kind));
+    }
+    if (device_id < 0) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "expects device ID >= 0, got %d", device_id);
+    }
+    if (!(fraction >= 0.0 && fraction <= 1.0)) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "expects limit fraction in range [0.0, 1.0], got %f", fraction);
+    }
+
+    snprintf(key, sizeof(key), "model-load-gpu-limit-device-%d", device_id);
+    snprintf(value, sizeof(value), "%f", fraction);
+    return add_setting(options, "", key, value);
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetBackendConfig(TRITONSERVER_ServerOptions *options,
+    const char *backend_name, const char *setting, const char *value)
+{
+    return add_setting(options, backend_name, setting, value);
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerOptionsSetHostPolicy(TRITONSERVER_ServerOptions *options,
+    const char *policy_name, const char *setting, const char *value)
+{
+    (void) options;
+    (void) policy_name;
+    (void) value;
+
+    if (strcmp(setting, "numa-node") != 0
+        && strcmp(setting, "cpu-cores") != 0)
+    {
+        return inf_err_new(INF_ERR_UNSUPPORTED, "Unsupported host policy"
+            " setting '%s', supported settings are: numa-node, cpu-cores",
+            setting);
+    }
+
+    return unsupported("a host policy");
+}
+
+static inf_err_t *
+unsupported(const char *what)
+{
+    return inf_err_new(INF_ERR_UNSUPPORTED,
+        "%s is not supported by this version of the core", what);
+}
+
+static inf_err_t *
+set_text(char **field, const char *value)
+{
+    char *copy = strdup(value);
+    if (copy == NULL) {
+        return inf_err_nomem();
+    }
+
+    free(*field);
+    *field = copy;
+    return NULL;
+}
+
+/* Unless it is there already. */
+static inf_err_t *
+add_text(char ***list, size_t *count, const char *text)
+{
+    for (size_t i = 0; i < *count; i++) {
+        if (strcmp((*list)[i], text) == 0) {
+            return NULL;
+        }
+    }
+
+    char *copy = strdup(text);
+    char **wider = realloc(*list, (*count + 1) * sizeof(char *));
+    if (wider != NULL) {
+        *list = wider;
+    }
+    if (copy == NULL || wider == NULL) {
+        free(copy);
+        return inf_err_nomem();
+    }
+
+    wider[(*count)++] = copy;
+    return NULL;
+}
+
+static inf_err_t *
+add_setting(TRITONSERVER_ServerOptions *options, const char *backend,
+    const char *key, const char *value)
+{
+    NginxInference__CoreConfig *c = &options->config;
+    NginxInference__BackendSetting *s = malloc(sizeof(*s));
+    NginxInference__BackendSetting **wider = realloc(c->backend_settings,
+        (c->n_backend_settings + 1)
+            * sizeof(NginxInference__BackendSetting *));
+
+    if (wider != NULL) {
+        c->backend_settings = wider;
+    }
+    if (s == NULL || wider == NULL) {
+        free(s);
+        return inf_err_nomem();
+    }
+
+    nginx_inference__backend_setting__init(s);
+    s->backend = strdup(backend);
+    s->key = strdup(key);
+    s->value = strdup(value);
+    if (s->backend == NULL || s->key == NULL || s->value == NULL) {
+        free(s->backend);
+        free(s->key);
+        free(s->value);
+        free(s);
+        return inf_err_nomem();
+    }
+
+    wider[c->n_backend_settings++] = s;
+    return NULL;
+}
+
+/* The process's log, at once. */
+static void
+set_log(TRITONSERVER_LogLevel level, bool on)
+{
+    bool now[3] = {
+        inf_log_enabled(INF_LOG_INFO), inf_log_enabled(INF_LOG_WARN),
+        inf_log_enabled(INF_LOG_ERROR)
+    };
+
+    now[level] = on;
+    inf_log_set_levels(now[0], now[1], now[2], inf_log_verbose_level());
+}
+
+static int
+by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *) a, *(char *const *) b);
+}

@@ -1,0 +1,677 @@
+/* api_server.c - a server inside another program: its life, its state, its
+   models as JSON. */
+
+#include "core/service/api.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/log.h"
+#include "core/proto/config_json.h"
+#include "core/proto/message.h"
+#include "core/proto/message_json.h"
+#include "core/repository/storage.h"
+#include "core/service/calls.h"
+#include "core/service/ready_models.h"
+#include "core/service/statistics_json.h"
+#include "grpc_service.pb-c.h"
+
+typedef struct {
+    inf_buf_t *json;
+    bool       ready_only;
+    bool       first;
+} index_rows_t;
+
+static void changed(void *userp);
+static inf_err_t *check_config(const NginxInference__CoreConfig *config);
+static inf_err_t *check_repository(const char *path);
+static inf_err_t *start_models(const NginxInference__CoreConfig *config,
+    inf_server_t **out);
+static inf_err_t *drain(inf_server_t *server);
+static inf_err_t *check_live(inf_server_t *server);
+static inf_err_t *all_instances_ready(inf_server_t *server, bool *ready);
+static inf_err_t *check_explicit(inf_server_t *server);
+static inf_err_t *check_load_name(const char *name);
+static inf_err_t *check_load_parameters(
+    const TRITONSERVER_Parameter **parameters, uint64_t count);
+static bool blank(const char *name);
+static inf_err_t *call_json(inf_server_t *server, uint16_t method,
+    const ProtobufCMessage *question,
+    const ProtobufCMessageDescriptor *answer, TRITONSERVER_Message **out);
+static inf_err_t *give_json(inf_err_t *err, inf_buf_t *json,
+    TRITONSERVER_Message **out);
+static void index_row(void *userp, const char *name, int64_t version,
+    inf_version_state_t state, const char *reason);
+static inf_err_t *put_statistics(const inf_ready_models_t *ready,
+    const char *name, int64_t version, inf_buf_t *json);
+
+static const inf_server_host_t api_host = { .changed = changed };
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerNew(TRITONSERVER_Server **server,
+    TRITONSERVER_ServerOptions *options)
+{
+    NginxInference__CoreConfig *config;
+    inf_server_t *s;
+    *server = NULL;
+
+    inf_err_t *err = inf_api_options_config(options, &config);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = check_config(config);
+    if (err == NULL) {
+        err = start_models(config, &s);
+    }
+    if (err != NULL) {
+        inf_message_free(&config->base);
+        return err;
+    }
+
+    if (!inf_lifecycle_all_ready(s->lifecycle)) {
+        err = inf_err_new(INF_ERR_INTERNAL, "failed to load all models");
+        if (options->exit_on_error) {
+            inf_err_t *busy = TRITONSERVER_ServerDelete(
+                inf_abi_as_server(s));
+            inf_err_log(busy);
+            return err;
+        }
+        inf_err_log(err);
+    }
+
+    *server = inf_abi_as_server(s);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerDelete(TRITONSERVER_Server *server)
+{
+    inf_server_t *s = inf_as_server(server);
+    if (s == NULL) {
+        return NULL;
+    }
+
+    inf_err_t *err = drain(s);
+    if (err == NULL) {
+        NginxInference__CoreConfig *config = s->own_config;
+        inf_server_free(s);
+        if (config != NULL) {
+            inf_message_free(&config->base);
+        }
+    }
+    return err;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerStop(TRITONSERVER_Server *server)
+{
+    inf_server_t *s = inf_as_server(server);
+    return s == NULL ? NULL : drain(s);
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerSetExitTimeout(TRITONSERVER_Server *server,
+    unsigned int timeout)
+{
+    inf_server_t *s = inf_as_server(server);
+    if (s != NULL) {
+        atomic_store(&s->exit_timeout_ns,
+            (uint64_t) timeout * UINT64_C(1000000000));
+    }
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerIsLive(TRITONSERVER_Server *server, bool *live)
+{
+    inf_err_t *err = check_live(inf_as_server(server));
+    *live = err == NULL;
+    return err;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerIsReady(TRITONSERVER_Server *server, bool *ready)
+{
+    inf_server_t *s = inf_as_server(server);
+    *ready = false;
+
+    inf_err_t *err = check_live(s);
+    if (err != NULL) {
+        return err;
+    }
+
+    *ready = inf_server_ready(s);
+    return *ready && s->config->strict_readiness
+        ? all_instances_ready(s, ready) : NULL;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerModelIsReady(TRITONSERVER_Server *server,
+    const char *model_name, const int64_t model_version, bool *ready)
+{
+    inf_model_t *model;
+    *ready = false;
+
+    inf_err_t *err = inf_api_find_model(inf_as_server(server), model_name,
+        model_version, &model);
+    if (err == NULL) {
+        *ready = inf_server_instances_ready(model);
+        inf_model_unref(model);
+    }
+    return err;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerModelBatchProperties(TRITONSERVER_Server *server,
+    const char *model_name, const int64_t model_version, uint32_t *flags,
+    void **voidp)
+{
+    inf_model_t *model;
+    if (voidp != NULL) {
+        *voidp = NULL;
+    }
+
+    inf_err_t *err = inf_api_find_model(inf_as_server(server), model_name,
+        model_version, &model);
+    if (err == NULL) {
+        *flags = inf_config_tensors_max_batch_size(model->tensors) > 0
+            ? TRITONSERVER_BATCH_FIRST_DIM : TRITONSERVER_BATCH_UNKNOWN;
+        inf_model_unref(model);
+    }
+    return err;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerModelTransactionProperties(TRITONSERVER_Server *server,
+    const char *model_name, const int64_t model_version, uint32_t *txn_flags,
+    void **voidp)
+{
+    inf_model_t *model;
+    if (voidp != NULL) {
+        *voidp = NULL;
+    }
+
+    inf_err_t *err = inf_api_find_model(inf_as_server(server), model_name,
+        model_version, &model);
+    if (err == NULL) {
+        *txn_flags = inf_model_is_decoupled(model)
+            ? TRITONSERVER_TXN_DECOUPLED : TRITONSERVER_TXN_ONE_TO_ONE;
+        inf_model_unref(model);
+    }
+    return err;
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerMetadata(TRITONSERVER_Server *server,
+    TRITONSERVER_Message **server_metadata)
+{
+    const Inference__ServerMetadataRequest q =
+        INFERENCE__SERVER_METADATA_REQUEST__INIT;
+    return call_json(inf_as_server(server), INF_METHOD_SERVER_METADATA,
+        &q.base, &inference__server_metadata_response__descriptor,
+        server_metadata);
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerModelMetadata(TRITONSERVER_Server *server,
+    const char *model_name, const int64_t model_version,
+    TRITONSERVER_Message **model_metadata)
+{
+    Inference__ModelMetadataRequest q = INFERENCE__MODEL_METADATA_REQUEST__INIT;
+    char version[24] = "";
+
+    if (model_version != -1) {
+        snprintf(version, sizeof(version), "%lld", (long long) model_version);
+    }
+    q.name = (char *) model_name;
+    q.version = version;
+    return call_json(inf_as_server(server), INF_METHOD_MODEL_METADATA, &q.base,
+        &inference__model_metadata_response__descriptor, model_metadata);
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerModelConfig(TRITONSERVER_Server *server,
+    const char *model_name, const int64_t model_version,
+    const uint32_t config_version, TRITONSERVER_Message **model_config)
+{
+    inf_model_t *model;
+    inf_buf_t json;
+    *model_config = NULL;
+
+    inf_err_t *err = inf_api_find_model(inf_as_server(server), model_name,
+        model_version, &model);
+    if (err != NULL) {
+        return err;
+    }
+
+    inf_buf_init(&json);
+    if (config_version != 1) {
+        err = inf_err_new(INF_ERR_INVALID_ARG, "model configuration version %u"
+            " not supported, supported versions are: 1", config_version);
+    } else {
+        inf_lock(&model->config_lock);
+        err = inf_model_config_to_json(model->config->msg, &json);
+        inf_unlock(&model->config_lock);
+    }
+
+    inf_model_unref(model);
+    return give_json(err, &json, model_config);
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerModelIndex(TRITONSERVER_Server *server, uint32_t flags,
+    TRITONSERVER_Message **model_index)
+{
+    inf_buf_t json;
+    index_rows_t rows = {
+        .json = &json,
+        .ready_only = (flags & TRITONSERVER_INDEX_FLAG_READY) != 0,
+        .first = true
+    };
+
+    inf_buf_init(&json);
+    inf_buf_putc(&json, '[');
+    inf_lifecycle_index(inf_as_server(server)->lifecycle, index_row, &rows);
+    inf_buf_putc(&json, ']');
+    return give_json(NULL, &json, model_index);
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerModelStatistics(TRITONSERVER_Server *server,
+    const char *model_name, const int64_t model_version,
+    TRITONSERVER_Message **model_stats)
+{
+    inf_ready_models_t ready;
+    inf_buf_t json;
+    *model_stats = NULL;
+
+    inf_err_t *err = inf_ready_models_init(&ready, inf_as_server(server));
+    if (err != NULL) {
+        return err;
+    }
+
+    inf_buf_init(&json);
+    inf_buf_puts(&json, "{\"model_stats\":[");
+    err = put_statistics(&ready, model_name, model_version, &json);
+    inf_buf_puts(&json, "]}");
+    inf_ready_models_fini(&ready);
+    return give_json(err, &json, model_stats);
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerPollModelRepository(TRITONSERVER_Server *server)
+{
+    const inf_server_t *s = inf_as_server(server);
+    if (s->config->model_control != NGINX_INFERENCE__MODEL_CONTROL__POLL) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "polling is disabled");
+    }
+
+    return inf_err_new(INF_ERR_UNSUPPORTED, "polling the model repositories is"
+        " not supported by this version of the core");
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerRegisterModelRepository(TRITONSERVER_Server *server,
+    const char *repository_path, const TRITONSERVER_Parameter **name_mapping,
+    const uint32_t mapping_count)
+{
+    const inf_server_t *s = inf_as_server(server);
+    (void) name_mapping;
+    (void) mapping_count;
+
+    if (s->config->model_control != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT) {
+        return inf_err_new(INF_ERR_UNSUPPORTED, "repository registration is"
+            " not allowed if model control mode is not EXPLICIT");
+    }
+
+    return inf_err_new(INF_ERR_UNSUPPORTED, "repository '%s': registration is"
+        " not supported by this version of the core", repository_path);
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerUnregisterModelRepository(TRITONSERVER_Server *server,
+    const char *repository_path)
+{
+    const inf_server_t *s = inf_as_server(server);
+
+    if (s->config->model_control != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT) {
+        return inf_err_new(INF_ERR_UNSUPPORTED, "repository unregistration is"
+            " not allowed if model control mode is not EXPLICIT");
+    }
+
+    return inf_err_new(INF_ERR_UNSUPPORTED, "repository '%s': unregistration"
+        " is not supported by this version of the core", repository_path);
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerLoadModel(TRITONSERVER_Server *server,
+    const char *model_name)
+{
+    return TRITONSERVER_ServerLoadModelWithParameters(server, model_name, NULL,
+        0);
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerLoadModelWithParameters(TRITONSERVER_Server *server,
+    const char *model_name, const TRITONSERVER_Parameter **parameters,
+    const uint64_t parameter_count)
+{
+    inf_err_t *err = check_explicit(inf_as_server(server));
+    if (err == NULL) {
+        err = check_load_name(model_name);
+    }
+    if (err == NULL) {
+        err = check_load_parameters(parameters, parameter_count);
+    }
+    return err != NULL ? err : inf_err_new(INF_ERR_UNSUPPORTED,
+        "failed to load '%s': loading after the start is not supported by this"
+        " version of the core", model_name);
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerUnloadModel(TRITONSERVER_Server *server,
+    const char *model_name)
+{
+    inf_err_t *err = check_explicit(inf_as_server(server));
+    return err != NULL ? err : inf_err_new(INF_ERR_UNSUPPORTED,
+        "failed to unload '%s': unloading before the end is not supported by"
+        " this version of the core", model_name);
+}
+
+TRITONSERVER_Error *
+TRITONSERVER_ServerUnloadModelAndDependents(TRITONSERVER_Server *server,
+    const char *model_name)
+{
+    return TRITONSERVER_ServerUnloadModel(server, model_name);
+}
+
+inf_err_t *
+inf_api_find_model(inf_server_t *server, const char *name, int64_t version,
+    inf_model_t **out)
+{
+    inf_registry_reader_t reader;
+
+    if (!atomic_load(&server->scanned)) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "Server not ready");
+    }
+
+    inf_registry_reader_init(&reader, &server->registry);
+    inf_err_t *err = inf_registry_find(&reader, inf_slice_str(name), version,
+        out);
+    inf_registry_reader_fini(&reader);
+    return err;
+}
+
+/* Nobody here keeps what he has read of the registry. */
+static void
+changed(void *userp)
+{
+    (void) userp;
+}
+
+static inf_err_t *
+check_config(const NginxInference__CoreConfig *config)
+{
+    for (size_t i = 0; i < config->n_load_models; i++) {
+        if (strcmp(config->load_models[i], "*") == 0
+            && config->n_load_models > 1)
+        {
+            return inf_err_new(INF_ERR_INVALID_ARG, "Wildcard model name '*'"
+                " must be the ONLY startup model if specified at all.");
+        }
+    }
+
+    for (size_t i = 0; i < config->n_repositories; i++) {
+        inf_err_t *err = check_repository(config->repositories[i]);
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    return NULL;
+}
+
+/* One repository that can't be listed spoils the start. */
+static inf_err_t *
+check_repository(const char *path)
+{
+    inf_storage_t *storage;
+    inf_entries_t entries;
+    char *root;
+
+    inf_err_t *err = inf_storage_open(path, &storage, &root);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = inf_storage_list(storage, root, &entries);
+    if (err == NULL) {
+        inf_entries_fini(&entries);
+    }
+    inf_storage_close(storage);
+    free(root);
+    return inf_err_add(err, "model repository '%s'", path);
+}
+
+/* Returns when every model to load at the start is ready or has failed. */
+static inf_err_t *
+start_models(const NginxInference__CoreConfig *config, inf_server_t **out)
+{
+    inf_err_t *err = inf_server_start(config, &api_host, NULL, NULL, out);
+    if (err == NULL) {
+        (*out)->own_config = (NginxInference__CoreConfig *) config;
+        inf_lifecycle_wait((*out)->lifecycle);
+    }
+    return err;
+}
+
+static inf_err_t *
+drain(inf_server_t *server)
+{
+    return inf_server_drain(server, atomic_load(&server->exit_timeout_ns))
+        ? NULL : inf_err_new(INF_ERR_INTERNAL,
+            "Exit timeout expired. Exiting immediately.");
+}
+
+static inf_err_t *
+check_live(inf_server_t *server)
+{
+    return atomic_load(&server->stopping)
+        ? inf_err_new(INF_ERR_UNAVAILABLE, "Server exiting") : NULL;
+}
+
+static inf_err_t *
+all_instances_ready(inf_server_t *server, bool *ready)
+{
+    inf_ready_models_t list;
+    inf_err_t *err = inf_ready_models_init(&list, server);
+
+    for (size_t i = 0; *ready && i < list.count; i++) {
+        *ready = inf_server_instances_ready(list.models[i]);
+    }
+
+    inf_ready_models_fini(&list);
+    return err;
+}
+
+static inf_err_t *
+check_explicit(inf_server_t *server)
+{
+    return server->config->model_control
+        == NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT ? NULL
+        : inf_err_new(INF_ERR_UNAVAILABLE, "explicit model load / unload is"
+            " not allowed if polling is enabled");
+}
+
+static inf_err_t *
+check_load_name(const char *name)
+{
+    if (blank(name)) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "Model name cannot be empty."
+            " Please enter a valid name to deploy.");
+    }
+    if (strcmp(name, "..") == 0 || strchr(name, '/') != NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "invalid model name '%s', model"
+            " name must not contain path traversal characters", name);
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+check_load_parameters(const TRITONSERVER_Parameter **parameters,
+    uint64_t count)
+{
+    bool config = false;
+    bool file = false;
+
+    for (uint64_t i = 0; i < count; i++) {
+        const inf_parameter_t *p = (const void *) parameters[i];
+
+        if (strcmp(p->name, "config") == 0) {
+            config = true;
+            if (p->type != INF_PARAMETER_STRING) {
+                return inf_err_new(INF_ERR_INVALID_ARG,
+                    "Config parameter 'config' must be a string");
+            }
+        } else if (strncmp(p->name, "file:", 5) == 0) {
+            file = true;
+            if (p->type != INF_PARAMETER_BYTES) {
+                return inf_err_new(INF_ERR_INVALID_ARG,
+                    "File parameter '%s' must be bytes", p->name);
+            }
+        } else {
+            return inf_err_new(INF_ERR_INVALID_ARG,
+                "Unrecognized load parameter '%s'", p->name);
+        }
+    }
+
+    return !file || config ? NULL : inf_err_new(INF_ERR_INVALID_ARG, "Load"
+        " parameter 'config' must be specified for model file override");
+}
+
+static bool
+blank(const char *name)
+{
+    return name[strspn(name, " \t\r\n\v\f")] == '\0';
+}
+
+/* What a worker would be told, in the words of JSON. */
+static inf_err_t *
+call_json(inf_server_t *server, uint16_t method,
+    const ProtobufCMessage *question,
+    const ProtobufCMessageDescriptor *answer, TRITONSERVER_Message **out)
+{
+    const inf_json_options_t options = { .int64_numbers = true };
+    inf_registry_reader_t reader;
+    inf_buf_t packed, reply, json;
+    ProtobufCMessage *message;
+    *out = NULL;
+
+    inf_buf_init(&packed);
+    inf_buf_init(&reply);
+    inf_buf_init(&json);
+    inf_registry_reader_init(&reader, &server->registry);
+
+    inf_err_t *err = inf_message_pack(question, &packed);
+    if (err == NULL) {
+        err = inf_call(server, &reader, method, inf_buf_slice(&packed),
+            &reply);
+    }
+    if (err == NULL) {
+        err = inf_message_unpack(answer, inf_buf_slice(&reply), &message);
+    }
+    if (err == NULL) {
+        err = inf_message_to_json(message, &options, &json);
+        inf_message_free(message);
+    }
+
+    inf_registry_reader_fini(&reader);
+    inf_buf_fini(&packed);
+    inf_buf_fini(&reply);
+    return give_json(err, &json, out);
+}
+
+/* Takes err and what json holds. */
+static inf_err_t *
+give_json(inf_err_t *err, inf_buf_t *json, TRITONSERVER_Message **out)
+{
+    *out = NULL;
+    if (err == NULL) {
+        err = inf_buf_status(json);
+    }
+    if (err == NULL) {
+        inf_slice_t text = inf_buf_slice(json);
+        inf_json_text_t *message = inf_json_text_new(text.data, text.len);
+        *out = inf_abi_as_message(message);
+        err = message != NULL ? NULL : inf_err_nomem();
+    }
+
+    inf_buf_fini(json);
+    return err;
+}
+
+static void
+index_row(void *userp, const char *name, int64_t version,
+    inf_version_state_t state, const char *reason)
+{
+    index_rows_t *rows = userp;
+    if (rows->ready_only && state != INF_VERSION_READY) {
+        return;
+    }
+
+    inf_buf_puts(rows->json, rows->first ? "{\"name\":" : ",{\"name\":");
+    rows->first = false;
+    inf_json_put_string(rows->json, inf_slice_str(name));
+    if (version >= 0) {
+        inf_buf_printf(rows->json, ",\"version\":\"%lld\"",
+            (long long) version);
+    }
+    inf_buf_printf(rows->json, ",\"state\":\"%s\"",
+        inf_version_state_name(state));
+    if (reason[0] != '\0') {
+        inf_buf_puts(rows->json, ",\"reason\":");
+        inf_json_put_string(rows->json, inf_slice_str(reason));
+    }
+    inf_buf_putc(rows->json, '}');
+}
+
+/* Of all models, or of those of one name (and version, unless -1). */
+static inf_err_t *
+put_statistics(const inf_ready_models_t *ready, const char *name,
+    int64_t version, inf_buf_t *json)
+{
+    bool known = name[0] == '\0';
+    bool any = known;
+    bool first = true;
+    inf_err_t *err = NULL;
+
+    for (size_t i = 0; err == NULL && i < ready->count; i++) {
+        inf_model_t *model = ready->models[i];
+        if (name[0] != '\0') {
+            if (strcmp(model->name, name) != 0) {
+                continue;
+            }
+            known = true;
+            if (version != -1 && model->version != version) {
+                continue;
+            }
+        }
+        if (!first) {
+            inf_buf_putc(json, ',');
+        }
+        first = false;
+        any = true;
+        err = inf_statistics_json(model, json);
+    }
+
+    if (err != NULL || any) {
+        return err;
+    }
+    return known ? inf_err_new(INF_ERR_INVALID_ARG, "requested model version"
+            " is not available for model '%s'", name)
+        : inf_err_new(INF_ERR_INVALID_ARG,
+            "requested model '%s' is not available", name);
+}

@@ -1,0 +1,26 @@
+/*
+ * ready_models.h - every model version that serves now.
+ *
+ * Owner    The list holds a reference of each model until fini.
+ * Thread   any.
+ * Units    none.
+ * Errors   out of memory.
+ * Route    lifecycle, registry -> [ready models] -> statistics, metrics
+ */
+
+#ifndef INF_SERVICE_READY_MODELS_H
+#define INF_SERVICE_READY_MODELS_H
+
+#include "core/service/server.h"
+
+typedef struct {
+    inf_model_t **models;       /* by name, versions ascending               */
+    size_t        count;
+} inf_ready_models_t;
+
+/* On error the list is empty. */
+INF_CHECK inf_err_t *inf_ready_models_init(inf_ready_models_t *list,
+    inf_server_t *server);
+void inf_ready_models_fini(inf_ready_models_t *list);
+
+#endif /* INF_SERVICE_READY_MODELS_H */

@@ -1,0 +1,75 @@
+/*
+ * state.h - what a sequence keeps between its requests: one set of named
+ *           states, each with a committed buffer and one being written.
+ *
+ * Owner    The sequence's slot owns the set; requests of the sequence point
+ *          at it while they execute.
+ * Thread   one at a time: a sequence has one request executing.
+ * Units    bytes; shapes as the backend gives them.
+ * Errors   INVALID_ARG, out of memory.
+ * Route    sequence batcher -> request -> [state] -> StateNew, StateBuffer,
+ *          StateUpdate -> the next request's input.
+ */
+
+#ifndef INF_TENSOR_STATE_H
+#define INF_TENSOR_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/error.h"
+#include "core/include/datatype.h"
+
+typedef struct {
+    void           *base;
+    size_t          size;
+    inf_datatype_t  datatype;
+    uint32_t        dim_count;
+    int64_t        *shape;
+} inf_state_buffer_t;
+
+/* One entry of sequence_batching.state. */
+typedef struct inf_state_s {
+    struct inf_state_s *next;
+    const char         *output_name;
+    const char         *input_name;
+    bool                same_buffer;    /* use_same_buffer_for_input_output  */
+    bool                written;        /* reserve was called                */
+    inf_state_buffer_t  input;          /* committed: the next input         */
+    inf_state_buffer_t  output;         /* what the backend writes           */
+    void               *attributes;     /* abi's, malloc'ed; freed with it   */
+} inf_state_t;
+
+typedef struct inf_states_s {
+    inf_state_t *first;                 /* in the order they were added      */
+    inf_state_t *last;
+} inf_states_t;
+
+/* An empty set; NULL: out of memory. */
+inf_states_t *inf_states_new(void);
+void inf_states_free(inf_states_t *states);
+
+/* Adds an entry whose committed buffer is a copy of initial (size bytes;
+   NULL: zeros).  Names and shape are copied. */
+INF_CHECK inf_err_t *inf_states_add(inf_states_t *states,
+    const char *output_name, const char *input_name, bool same_buffer,
+    const inf_state_buffer_t *initial);
+
+/* NULL when no entry has that output_name. */
+inf_state_t *inf_states_find(const inf_states_t *states,
+    const char *output_name);
+
+/* What the backend is about to write. */
+INF_CHECK inf_err_t *inf_state_describe(inf_state_t *state,
+    inf_datatype_t datatype, const int64_t *shape, uint32_t dim_count);
+
+/* The buffer to write, in CPU memory; the held one if its size fits. */
+INF_CHECK inf_err_t *inf_state_reserve(inf_state_t *state, size_t size,
+    void **out);
+
+/* What was written becomes the input; the old input the next to be written.
+   Twice in a row therefore cancels out.  With same_buffer nothing moves. */
+INF_CHECK inf_err_t *inf_state_commit(inf_state_t *state);
+
+#endif /* INF_TENSOR_STATE_H */

@@ -1,0 +1,155 @@
+"""The variables that a log_format may use."""
+
+import gzip
+import json
+import re
+
+import pytest
+
+from lib import models, process
+from lib.server import SLOW, Server
+from lib.wire import tensor
+
+FORMAT = """    log_format inference escape=json
+        '{"uri":"$uri","status":$status,"model":"$inference_model",'
+        '"version":"$inference_version","verb":"$inference_verb",'
+        '"id":"$inference_request_id","sequence":"$inference_sequence_id",'
+        '"code":"$inference_status","tries":"$inference_tries",'
+        '"queue":"$inference_queue_time","compute":"$inference_compute_time",'
+        '"batch":"$inference_batch_size","backend":"$inference_backend",'
+        '"instance":"$inference_instance"}';
+"""
+
+
+def fill(repository):
+    models.standard_repository(repository)
+    models.identity(repository, "slow", [("IN", "INT32", [-1])],
+                    parameters={"execute_delay_ms": "60"})
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server(fill, http=FORMAT, server="""
+        access_log access.log inference;
+        add_header X-Model "$inference_model/$inference_version" always;
+        location = /mine { inference_model id_int32; }
+        location = /plain { return 200 "plain"; }
+    """) as s:
+        yield s
+
+
+def logged(server, path, ask):
+    """The fields of the line that ask() adds."""
+    file = server.prefix / "access.log"
+    before = len(file.read_text().splitlines()) if file.exists() else 0
+    answer = ask()
+
+    def line():
+        lines = file.read_text().splitlines()[before:] \
+            if file.exists() else []
+        return next((x for x in map(json.loads, lines)
+                     if x["uri"] == path), None)
+
+    fields = process.wait_until(line, 5 * SLOW)
+    assert fields, f"no line of {path}"
+    assert fields["status"] == answer.status
+    return fields
+
+
+def body(**more):
+    return json.dumps({"inputs": [tensor("IN", "INT32", [2], [1, 2])],
+                       **more}).encode()
+
+
+def test_line_of_an_inference(server):
+    path = "/v2/models/slow/infer"
+    line = logged(server, path, lambda: server.post(path, body(
+        id="logme-1", parameters={"sequence_id": 77})))
+    assert line["model"] == "slow"
+    assert line["version"] == "1"
+    assert line["verb"] == "infer"
+    assert line["id"] == "logme-1"
+    assert line["sequence"] == "77"
+    assert line["code"] == "OK"
+    assert line["tries"] == "1"
+    assert line["batch"] == "1"
+    assert line["backend"] == "identity"
+    assert line["instance"].startswith("slow")
+    for name in ("queue", "compute"):
+        assert re.fullmatch(r"\d+\.\d{6}", line[name]), line
+    assert 0.05 < float(line["compute"]) < 5 * SLOW
+    assert float(line["queue"]) < 5 * SLOW
+
+
+def test_time_in_the_queue_is_not_time_of_computing(server):
+    path = "/v2/models/slow/infer"
+
+    def ask():
+        with server.wire() as first, server.wire() as second:
+            first.send(b"POST " + path.encode() + b" HTTP/1.1\r\nHost: x\r\n"
+                       b"Content-Length: %d\r\n\r\n" % len(body()) + body())
+            answer = second.post(path, body(id="behind"))
+            first.read()
+            return answer
+
+    lines = server.prefix / "access.log"
+    logged(server, path, ask)
+    assert process.wait_until(
+        lambda: '"id":"behind"' in lines.read_text(), 5 * SLOW)
+    line = next(x for x in map(json.loads, lines.read_text().splitlines())
+                if x["id"] == "behind")
+    assert float(line["queue"]) + float(line["compute"]) > 0.1
+
+
+def test_text_of_an_id_and_a_sequence(server):
+    path = "/mine"
+    line = logged(server, path, lambda: server.post(path, body(
+        id='quo"ted\n', parameters={"sequence_id": "client-9"})))
+    assert line["id"] == 'quo"ted\n'
+    assert line["sequence"] == "client-9"
+    assert line["model"] == "id_int32"
+
+
+def test_line_of_compressed_and_binary_requests(server):
+    path = "/v2/models/id_int32/infer"
+    line = logged(server, path, lambda: server.post(
+        path, gzip.compress(body(id="packed")),
+        {"Content-Encoding": "gzip"}))
+    assert (line["id"], line["code"]) == ("packed", "OK")
+    line = logged(server, path, lambda: server.post(
+        path, bytes(8), {"Inference-Header-Content-Length": "0"}))
+    assert (line["id"], line["code"], line["batch"]) == ("", "OK", "1")
+
+
+@pytest.mark.parametrize("path,data,status,code,model", [
+    ("/v2/models/ghost/infer", body(), 404, "NOT_FOUND", "ghost"),
+    ("/v2/models/id_int32/infer", b"{", 400, "INVALID_ARGUMENT", "id_int32"),
+    ("/v2/models/id_int32/infer", body(outputs=[{"name": "no"}]), 400,
+     "INVALID_ARGUMENT", "id_int32")])
+def test_line_of_a_refused_request(server, path, data, status, code, model):
+    line = logged(server, path, lambda: server.post(path, data))
+    assert line["status"] == status
+    assert line["code"].upper().replace(" ", "_") == code
+    assert line["model"] == model
+    assert line["verb"] == "infer"
+    assert line["compute"] == line["batch"] == ""
+
+
+@pytest.mark.parametrize("path,verb,model", [
+    ("/v2/health/live", "live", ""), ("/v2", "", ""),
+    ("/v2/models/id_int32/config", "config", "id_int32")])
+def test_line_of_the_other_parts(server, path, verb, model):
+    line = logged(server, path, lambda: server.get(path))
+    assert line["status"] == 200
+    assert verb in line["verb"]
+    assert line["model"] == model
+
+
+def test_other_locations_have_empty_variables(server):
+    line = logged(server, "/plain", lambda: server.get("/plain"))
+    assert {v for k, v in line.items() if k not in ("uri", "status")} == {""}
+
+
+def test_variables_in_an_answer_header(server):
+    answer = server.post("/v2/models/id_int32/infer", body())
+    assert answer.headers["x-model"] == "id_int32/1"

@@ -1,0 +1,67 @@
+"""NVIDIA's prebuilt python backend, laid out beside what it needs.
+
+The files are those of the wheel that t/bench/peer.py fetches, unmodified.
+"""
+
+import ctypes
+import pathlib
+import shutil
+import sys
+
+from lib.server import BUILD, ROOT, SANITIZER
+
+PEER = ROOT / "build" / "peer"
+TRITON = PEER / "pytriton" / "tritonserver"
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+FILES = [TRITON / "backends/python/libtriton_python.so",
+         TRITON / "backends/python/triton_python_backend_utils.py",
+         TRITON / "python_backend_stubs" / PYTHON
+         / "triton_python_backend_stub"]
+
+
+def missing():
+    """Why the backend cannot run here; "" if it can."""
+    if SANITIZER:
+        return "a sanitizer's runtime does not go into prebuilt programs"
+    for file in FILES:
+        if not file.exists():
+            return f"{file} is not there; make bench fetches it"
+    try:
+        ctypes.CDLL(f"libpython{PYTHON}.so.1.0")
+    except OSError as e:
+        return str(e)
+    return ""
+
+
+def folder():
+    """A folder of backends with "python" in it.
+
+    The library and the stub look for the wheel's libraries four folders up.
+    """
+    root = BUILD / "t-prebuilt"
+    python = root / "pytriton" / "tritonserver" / "backends" / "python"
+    python.mkdir(parents=True, exist_ok=True)
+    for file in FILES:
+        copy = python / file.name
+        if not copy.exists() or copy.stat().st_size != file.stat().st_size:
+            shutil.copy(file, copy)
+            copy.chmod(0o755)
+    libraries = root / "nvidia_pytriton.libs"
+    if not libraries.exists():
+        libraries.symlink_to(PEER / "nvidia_pytriton.libs")
+    return python.parent
+
+
+def environment():
+    """The stub ignores PYTHONPATH; it takes the packages of the interpreter
+    that it finds first."""
+    return [f'"PATH={sys.prefix}/bin:/usr/bin:/bin"']
+
+
+def model(repository, name, config, source):
+    """A model of the python backend."""
+    place = pathlib.Path(repository) / name / "1"
+    place.mkdir(parents=True)
+    (place / "model.py").write_text(source, encoding="utf-8")
+    (place.parent / "config.pbtxt").write_text(
+        f'name: "{name}"\nbackend: "python"\n' + config, encoding="utf-8")
