@@ -11,6 +11,7 @@
 
 static ngx_int_t ngx_http_inference_core_option(ngx_conf_t *cf,
     ngx_http_inference_main_conf_t *imcf, ngx_str_t *arg);
+static void ngx_http_inference_env_forget(ngx_conf_t *cf, ngx_str_t *var);
 static void ngx_http_inference_check_folder(ngx_conf_t *cf,
     ngx_str_t *directive, ngx_str_t *path);
 static ngx_int_t ngx_http_inference_cuda_pool(ngx_conf_t *cf,
@@ -218,7 +219,35 @@ ngx_http_inference_env(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     *env = value[1];
 
+    ngx_http_inference_env_forget(cf, env);
+
     return NGX_CONF_OK;
+}
+
+
+/* The buffer that the file is read through is freed, but not cleared: workers
+   would inherit what it held. */
+
+static void
+ngx_http_inference_env_forget(ngx_conf_t *cf, ngx_str_t *var)
+{
+    u_char     *p;
+    ngx_buf_t  *b;
+
+    if (cf->conf_file == NULL || cf->conf_file->buffer == NULL) {
+        return;
+    }
+
+    b = cf->conf_file->buffer;
+
+    for (p = b->start; p < b->pos; p += var->len) {
+        p = memmem(p, (size_t) (b->pos - p), var->data, var->len);
+        if (p == NULL) {
+            return;
+        }
+
+        ngx_memset(p, 'x', var->len);
+    }
 }
 
 

@@ -11,6 +11,9 @@
 #define NGX_HTTP_INFERENCE_HIGH_FD       64
 #define NGX_HTTP_INFERENCE_SHM_FOLDER    "/dev/shm"
 
+/* in the flags of /proc/PID/stat, since ever */
+#define NGX_HTTP_INFERENCE_PF_EXITING    0x4UL
+
 /* Linux 6.9; the C library does not know it yet */
 #ifndef PIDFD_SIGNAL_PROCESS_GROUP
 #define PIDFD_SIGNAL_PROCESS_GROUP       (1UL << 2)
@@ -99,9 +102,11 @@ ngx_http_inference_bury(ngx_pid_t pid, int pidfd, ngx_log_t *log)
 static ngx_uint_t
 ngx_http_inference_is_alive(ngx_pid_t pid)
 {
-    char     path[sizeof("/proc//stat") + NGX_INT64_LEN], stat[256], *p;
-    int      fd;
-    ssize_t  n;
+    char           path[sizeof("/proc//stat") + NGX_INT64_LEN], stat[256], *p;
+    char           state;
+    int            fd;
+    ssize_t        n;
+    unsigned long  flags;
 
     (void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
 
@@ -117,12 +122,22 @@ ngx_http_inference_is_alive(ngx_pid_t pid)
         return 0;
     }
 
-    /* "pid (name) state ...", and the name may hold anything */
+    /*
+     * "pid (name) state ppid pgrp session tty tpgid flags ...", and the name
+     * may hold anything; a core that ends lets go of the lease before it is
+     * a zombie
+     */
 
     stat[n] = '\0';
     p = strrchr(stat, ')');
 
-    return p == NULL || p[1] == '\0' || p[2] != 'Z';
+    if (p == NULL
+        || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %lu", &state, &flags) != 2)
+    {
+        return 1;
+    }
+
+    return state != 'Z' && (flags & NGX_HTTP_INFERENCE_PF_EXITING) == 0;
 }
 
 
