@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from lib import models, process
+from lib import models, prebuilt, process
 from lib.server import BUILD, SANITIZER, Server
 from lib.upstream import Upstream
 
@@ -70,7 +70,8 @@ def _expected_skips():
         line = line.split("#")[0].strip()
         if line:
             build, test, reason = (p.strip() for p in line.split("|"))
-            if build in ("any", SANITIZER or "plain"):
+            if build in ("any", SANITIZER or "plain") \
+                    or build == "no-prebuilt" and prebuilt.missing():
                 expected[test] = reason
     return expected
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/abi/execute.h"
+#include "core/abi/forwarding.h"
 #include "core/abi/objects.h"
 #include "core/base/buf.h"
 #include "core/base/log.h"
@@ -225,6 +226,11 @@ inf_plugin_execute(inf_instance_t *instance, inf_request_t **requests,
 static inf_err_t *
 plugin_load(const char *library, inf_plugin_t **out)
 {
+    inf_err_t *err = inf_forwarding_load(library);
+    if (err != NULL) {
+        return err;
+    }
+
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         return inf_err_new(INF_ERR_NOT_FOUND, "unable to load shared library:"

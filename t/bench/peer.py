@@ -10,12 +10,14 @@ import signal
 import subprocess
 import sys
 import time
+import venv
 import zipfile
 
 from lib import process, wire
 from lib.server import BACKENDS, ROOT, free_port
 
 WHEEL = "nvidia-pytriton==0.7.0"
+NUMPY = "numpy==1.26.4"     # its stub reads the arrays of numpy 1
 FOLDER = ROOT / "build" / "peer"
 
 
@@ -23,6 +25,7 @@ def install():
     """The server's program; fetched and unpacked on first use."""
     program = FOLDER / "pytriton/tritonserver/bin/tritonserver"
     if program.exists():
+        install_python()
         return program
     download = FOLDER.with_name("peer.download")
     shutil.rmtree(download, ignore_errors=True)
@@ -36,7 +39,22 @@ def install():
     (download / "unpacked").rename(FOLDER)
     shutil.rmtree(download)
     program.chmod(0o755)
+    install_python()
     return program
+
+
+def install_python():
+    """The interpreter of Python models, for t/40-prebuilt."""
+    folder = FOLDER / "python"
+    if (folder / "complete").exists():
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    venv.create(folder, with_pip=False, symlinks=True)
+    packages = next(folder.glob("lib/python3.*/site-packages"))
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", "--no-deps",
+         "--only-binary=:all:", "--target", str(packages), NUMPY], check=True)
+    (folder / "complete").touch()
 
 
 class Peer:

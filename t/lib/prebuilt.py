@@ -17,13 +17,14 @@ FILES = [TRITON / "backends/python/libtriton_python.so",
          TRITON / "backends/python/triton_python_backend_utils.py",
          TRITON / "python_backend_stubs" / PYTHON
          / "triton_python_backend_stub"]
+INTERPRETER = PEER / "python" / "complete"
 
 
 def missing():
     """Why the backend cannot run here; "" if it can."""
     if SANITIZER:
         return "a sanitizer's runtime does not go into prebuilt programs"
-    for file in FILES:
+    for file in [*FILES, INTERPRETER]:
         if not file.exists():
             return f"{file} is not there; make bench fetches it"
     try:
@@ -53,9 +54,9 @@ def folder():
 
 
 def environment():
-    """The stub ignores PYTHONPATH; it takes the packages of the interpreter
-    that it finds first."""
-    return [f'"PATH={sys.prefix}/bin:/usr/bin:/bin"']
+    """The stub takes the packages of the interpreter that it finds first,
+    and reads no PYTHONPATH."""
+    return [f'"PATH={PEER}/python/bin:/usr/bin:/bin"']
 
 
 def model(repository, name, config, source):

@@ -1,0 +1,31 @@
+/*
+ * elf_needed.h - reads which libraries a shared object asks for.
+ *
+ * Owner    The caller owns what was read (fini).
+ * Thread   any.
+ * Units    offsets and sizes in bytes of the file.
+ * Errors   INVALID_ARG: no 64-bit ELF file of this byte order, or one whose
+ *          tables lie outside it; otherwise what opening or reading said.
+ * Route    plugin -> forwarding -> [elf_needed] -> the file
+ */
+
+#ifndef INF_ABI_ELF_NEEDED_H
+#define INF_ABI_ELF_NEEDED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/error.h"
+
+typedef struct {
+    char     **names;       /* in the order of the file                    */
+    size_t     count;
+    uint16_t   machine;     /* e_machine                                   */
+} inf_elf_needed_t;
+
+/* No names and NULL when the file is linked statically. */
+INF_CHECK inf_err_t *inf_elf_needed_read(const char *path,
+    inf_elf_needed_t *out);
+void inf_elf_needed_fini(inf_elf_needed_t *needed);
+
+#endif /* INF_ABI_ELF_NEEDED_H */
