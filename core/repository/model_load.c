@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "core/base/log.h"
+#include "core/model/config_edit.h"
 #include "core/model/config_validate.h"
 #include "core/proto/message.h"
+
+#define ENVIRONMENT_KEY "EXECUTION_ENV_PATH"
 
 typedef struct {
     const inf_plugin_ops_t *plugins;
@@ -20,6 +23,7 @@ static inf_err_t *read_config(const inf_model_load_t *what,
 static inf_err_t *check_supported(const Inference__ModelConfig *msg);
 static inf_err_t *find_backend(const inf_model_load_t *what,
     inf_model_t *model);
+static inf_err_t *describe_python(inf_model_t *model, const char *environment);
 static inf_err_t *build_tables(const inf_model_load_t *what,
     inf_model_t *model);
 static inf_err_t *make_instances(const inf_model_load_t *what,
@@ -146,6 +150,9 @@ find_backend(const inf_model_load_t *what, inf_model_t *model)
 
     err = inf_backend_table_get(what->backends, msg->backend, &where,
         &model->backend);
+    if (err == NULL && where.python_based) {
+        err = describe_python(model, where.environment);
+    }
     inf_backend_location_fini(&where);
     if (err != NULL) {
         return err;
@@ -161,6 +168,42 @@ find_backend(const inf_model_load_t *what, inf_model_t *model)
     if (err == NULL) {
         err = inf_instance_groups_validate(model->config->msg, &host.gpus);
     }
+    inf_unlock(&model->config_lock);
+    return err;
+}
+
+/* What a backend written in Python says of itself; the model's own word on
+   its environment stands. */
+static inf_err_t *
+describe_python(inf_model_t *model, const char *environment)
+{
+    inf_lock(&model->config_lock);
+
+    Inference__ModelConfig *msg = model->config->msg;
+    inf_err_t *err = inf_config_put_text(&msg->base, "runtime", "model.py");
+
+    bool own = false;
+    for (size_t i = 0; i < msg->n_parameters; i++) {
+        own |= strcmp(msg->parameters[i]->key, ENVIRONMENT_KEY) == 0;
+    }
+
+    if (err == NULL && environment != NULL && !own) {
+        Inference__ModelConfig__ParametersEntry *entry = NULL;
+        Inference__ModelParameter *value = NULL;
+
+        err = inf_config_put_message(&msg->base, "parameters", &entry);
+        if (err == NULL) {
+            err = inf_config_put_text(&entry->base, "key", ENVIRONMENT_KEY);
+        }
+        if (err == NULL) {
+            err = inf_config_put_message(&entry->base, "value", &value);
+        }
+        if (err == NULL) {
+            err = inf_config_put_text(&value->base, "string_value",
+                environment);
+        }
+    }
+
     inf_unlock(&model->config_lock);
     return err;
 }

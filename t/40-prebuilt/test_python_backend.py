@@ -123,7 +123,25 @@ class TritonPythonModel:
 """
 
 
+SHOUT = """\
+import numpy
+import triton_python_backend_utils as pb
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.name = args["model_name"].encode()
+    def execute(self, requests):
+        return [pb.InferenceResponse([pb.Tensor("OUT", numpy.array(
+            [self.name + b" " + s.upper() for s in
+             pb.get_input_tensor_by_name(r, "IN").as_numpy()],
+            dtype=object))]) for r in requests]
+"""
+
+
 def fill(repository):
+    prebuilt.derived("t_shout", SHOUT)
+    models.write_model(repository, "shouter",
+                       'name: "shouter"\nbackend: "t_shout"\n' + TEXT)
     for name, config, source in [
             ("add_sub", PAIR, ADD_SUB), ("sync", PAIR, SYNC_CALLER),
             ("async", PAIR, ASYNC_CALLER), ("lost", PAIR, LOST_CALLER),
@@ -223,9 +241,16 @@ def test_decoupled_model_is_refused_over_http(python):
     assert "decoupled" in answer.error
 
 
+def test_a_backend_may_be_a_model_py(python):
+    assert data(python.infer("shouter", text()))["OUT"] == ["shouter X"]
+    config = python.get("/v2/models/shouter/config").json()
+    assert config["runtime"] == "model.py"
+    assert config["backend"] == "t_shout"
+
+
 def test_a_killed_stub_fails_its_model_only():
     """This build of the backend starts no second stub, and its finalizer
-    waits for the first for ever: such a core ends by its drain time."""
+    waits for the first for ever: such a core leaves after its drain time."""
     def two(repository):
         prebuilt.model(repository, "pid", TEXT, PID)
         prebuilt.model(repository, "add_sub", PAIR, ADD_SUB)

@@ -6,6 +6,7 @@ The files are those of the wheel that t/bench/peer.py fetches, unmodified.
 import ctypes
 import pathlib
 import shutil
+import subprocess
 import sys
 
 from lib.server import BUILD, ROOT, SANITIZER
@@ -53,10 +54,39 @@ def folder():
     return python.parent
 
 
+def front_end():
+    """The wheel's server program over our library in place of its own."""
+    root = BUILD / "t-prebuilt" / "front-end"
+    program = root / "pytriton" / "tritonserver" / "bin" / "tritonserver"
+    libraries = root / "nvidia_pytriton.libs"
+    shutil.rmtree(root, ignore_errors=True)
+    program.parent.mkdir(parents=True)
+    libraries.mkdir()
+    for file in (PEER / "nvidia_pytriton.libs").iterdir():
+        if file.name.startswith("libtritonserver-"):
+            subprocess.run(
+                ["sh", ROOT / "tools/forwarding-library.sh", file.name,
+                 libraries / file.name, BUILD / "libtritonserver.so"],
+                check=True)
+        else:
+            (libraries / file.name).symlink_to(file)
+    (libraries / "libtritonserver.so").symlink_to(BUILD / "libtritonserver.so")
+    shutil.copy(TRITON / "bin/tritonserver", program)
+    program.chmod(0o755)
+    return program
+
+
 def environment():
     """The stub takes the packages of the interpreter that it finds first,
     and reads no PYTHONPATH."""
     return [f'"PATH={PEER}/python/bin:/usr/bin:/bin"']
+
+
+def derived(name, source):
+    """A backend that is a model.py; in the folder of backends."""
+    place = folder() / name
+    place.mkdir(exist_ok=True)
+    (place / "model.py").write_text(source, encoding="utf-8")
 
 
 def model(repository, name, config, source):

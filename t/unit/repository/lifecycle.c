@@ -223,6 +223,40 @@ settings_are_sorted_and_a_backends_own_win(void **state)
     world_close();
 }
 
+/* The python backend compares "<backend-directory>/python" with where it is. */
+static void
+the_setting_names_the_folder_the_library_is_in(void **state)
+{
+    (void) state;
+    char first[4200];
+    char second[4300];
+    const char *dirs[] = { first, second };
+
+    world_open(1);
+    snprintf(first, sizeof(first), "%s/", w.backends);
+    snprintf(second, sizeof(second), "%s2/", w.backends);
+    tree_file(w.tree, "backends2/z/libtriton_z.so", "");
+    w.options.backend_dirs = dirs;
+    w.options.backend_dir_count = 2;
+    add_model("a", "backend: 'x' ");
+    add_model("b", "backend: 'z' ");
+    world_start();
+
+    load("a", VERSIONS(1));
+    inf_lifecycle_wait(w.lc);
+    first[strlen(first) - 1] = ';';
+    assert_non_null(strstr(fake.settings, "backend-directory="));
+    assert_non_null(strstr(fake.settings, first));
+    first[strlen(first) - 1] = '/';
+
+    load("b", VERSIONS(1));
+    inf_lifecycle_wait(w.lc);
+    second[strlen(second) - 1] = ';';
+    assert_non_null(strstr(fake.settings, second));
+    second[strlen(second) - 1] = '/';
+    world_close();
+}
+
 /* C API reference, section 3: failure paths. */
 static void
 a_failing_model_init_is_finalized_once(void **state)
@@ -552,6 +586,7 @@ main(void)
         cmocka_unit_test(a_model_is_loaded_served_and_taken_apart_in_order),
         cmocka_unit_test(backends_are_opened_once_and_closed_last),
         cmocka_unit_test(settings_are_sorted_and_a_backends_own_win),
+        cmocka_unit_test(the_setting_names_the_folder_the_library_is_in),
         cmocka_unit_test(a_failing_model_init_is_finalized_once),
         cmocka_unit_test(
             a_failing_instance_finalizes_all_of_them_and_the_model),

@@ -105,6 +105,51 @@ a_loaded_model_has_all_its_parts(void **state)
     assert_int_equal(fake_count("fini m/1"), 1);
 }
 
+static const char *
+environment_of(const inf_model_t *m, size_t *count)
+{
+    const Inference__ModelConfig *msg = m->config->msg;
+    const char *value = NULL;
+
+    *count = 0;
+    for (size_t i = 0; i < msg->n_parameters; i++) {
+        if (strcmp(msg->parameters[i]->key, "EXECUTION_ENV_PATH") == 0) {
+            value = msg->parameters[i]->value->string_value;
+            (*count)++;
+        }
+    }
+    return value;
+}
+
+static void
+a_backend_in_python_gives_runtime_and_environment(void **state)
+{
+    (void) state;
+    inf_model_t *m;
+    size_t count;
+
+    tree_file(w.tree, "backends/python/libtriton_python.so", "");
+    tree_file(w.tree, "backends/py/model.py", "");
+    assert_ok(load("backend: 'py' " A B, &m));
+    assert_string_equal(m->config->msg->runtime, "model.py");
+    assert_string_equal(m->config->msg->backend, "py");
+    assert_null(environment_of(m, &count));
+    inf_model_unload(m, &fake_ops);
+
+    tree_file(w.tree, "backends/py/pb_exec_env_model.py.tar.gz", "");
+    assert_ok(load("backend: 'py' " A B, &m));
+    assert_string_equal(environment_of(m, &count),
+        tree_path(w.tree, "backends/py/pb_exec_env_model.py.tar.gz"));
+    assert_int_equal(count, 1);
+    inf_model_unload(m, &fake_ops);
+
+    assert_ok(load("backend: 'py' parameters { key: 'EXECUTION_ENV_PATH'"
+        " value { string_value: 'own' } } " A B, &m));
+    assert_string_equal(environment_of(m, &count), "own");
+    assert_int_equal(count, 1);
+    inf_model_unload(m, &fake_ops);
+}
+
 /* Nothing of the backend is called for what this core can't serve. */
 static void
 unsupported_schedulers_are_refused_by_name(void **state)
@@ -175,6 +220,7 @@ main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(a_loaded_model_has_all_its_parts),
+        T(a_backend_in_python_gives_runtime_and_environment),
         T(unsupported_schedulers_are_refused_by_name),
         T(dynamic_batching_is_loaded_and_runs_requests_one_by_one),
         T(a_wrong_configuration_reaches_no_backend),
