@@ -5,6 +5,7 @@ in stop(), looks for everything that must not be there afterwards: alerts in
 the log, sanitizer reports, living processes, sockets, shared memory.
 """
 
+import contextlib
 import os
 import pathlib
 import re
@@ -230,8 +231,10 @@ class Server:
 
     def kill(self):
         """Ends everything of this server at once."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.kill()
+        if self.process is not None:
+            # the master alone would leave its workers: they stay and serve
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
         self._end_leaked()
         if self in Server.running:
