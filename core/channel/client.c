@@ -537,8 +537,6 @@ void
 inf_client_ring(inf_client_t *c)
 {
     if (c->unrung > 0) {
-        c->unrung = 0;
-        c->unrung_releases = false;
         client_wake(c);
     }
 }
@@ -549,8 +547,6 @@ inf_client_flush(inf_client_t *c)
     client_push_pending(c);
 
     if (c->unrung > 0 || c->unrung_releases) {
-        c->unrung = 0;
-        c->unrung_releases = false;
         client_wake(c);
     }
 }
@@ -890,6 +886,9 @@ client_push(inf_client_t *c, const inf_submission_t *entry)
 static void
 client_wake(inf_client_t *c)
 {
+    c->unrung = 0;
+    c->unrung_releases = false;
+
     if (inf_ring_wake(&c->submissions)) {
         inf_bell_ring(c->submit_bell);
         c->stats.bells++;
