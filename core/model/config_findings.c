@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/proto/text_format.h"
+#include "model_config.pb-c.h"
+
 static bool findings_reserve(inf_findings_t *f);
 
 void
@@ -52,7 +55,7 @@ inf_findings_add(inf_findings_t *f, inf_err_code_t code, const char *key,
         return;
     }
 
-    f->items[f->count++] = (inf_finding_t) { code, copy, text };
+    f->items[f->count++] = (inf_finding_t) { code, copy, text, 0, 0 };
 }
 
 size_t
@@ -61,8 +64,27 @@ inf_findings_total(const inf_findings_t *f)
     return f->count + f->more + f->lost;
 }
 
+void
+inf_findings_place(inf_findings_t *f, inf_slice_t text)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        inf_finding_t *one = &f->items[i];
+        inf_text_place_t place;
+
+        inf_err_t *err = inf_text_locate(&inference__model_config__descriptor,
+            text, inf_slice_str(one->key), &place);
+        if (err != NULL) {
+            inf_err_free(err);
+            return;
+        }
+
+        one->line = place.line;
+        one->column = place.column;
+    }
+}
+
 inf_err_t *
-inf_findings_error(const inf_findings_t *f)
+inf_findings_error(const inf_findings_t *f, const char *origin)
 {
     if (f->lost > 0) {
         return inf_err_nomem();         /* the first may be among the lost */
@@ -73,11 +95,15 @@ inf_findings_error(const inf_findings_t *f)
     }
 
     const inf_finding_t *first = &f->items[0];
-    if (first->key[0] == '\0') {
-        return inf_err_new(first->code, "%s", first->text);
+    inf_err_t *err = first->key[0] == '\0'
+        ? inf_err_new(first->code, "%s", first->text)
+        : inf_err_new(first->code, "%s: %s", first->key, first->text);
+    if (origin == NULL) {
+        return err;
     }
 
-    return inf_err_new(first->code, "%s: %s", first->key, first->text);
+    return first->line == 0 ? inf_err_add(err, "%s", origin)
+        : inf_err_add(err, "%s:%zu:%zu", origin, first->line, first->column);
 }
 
 const char *

@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 #include "core/base/error.h"
+#include "core/base/slice.h"
 
 /* More are counted only. */
 #define INF_FINDINGS_MAX 1000u
@@ -23,6 +24,8 @@ typedef struct {
     inf_err_code_t  code;
     char           *key;        /* "input[0].dims"; "" for the whole       */
     char           *text;
+    size_t          line;       /* in the file, from 1; 0: not known       */
+    size_t          column;
 } inf_finding_t;
 
 typedef struct {
@@ -43,8 +46,15 @@ void inf_findings_add(inf_findings_t *f, inf_err_code_t code,
 /* Stored or not; grows with every finding. */
 size_t inf_findings_total(const inf_findings_t *f);
 
-/* NULL when nothing was found, else the first as "<key>: <text>". */
-INF_CHECK inf_err_t *inf_findings_error(const inf_findings_t *f);
+/* Gives each finding its place in text, the model's config.pbtxt as it was
+   read; a text that can't be read again gives none. */
+void inf_findings_place(inf_findings_t *f, inf_slice_t text);
+
+/* NULL when nothing was found, else the first as
+   "<origin>:<line>:<column>: <key>: <text>", without what is not known;
+   origin may be NULL. */
+INF_CHECK inf_err_t *inf_findings_error(const inf_findings_t *f,
+    const char *origin);
 
 /* A key with indices, in the caller's memory; returns out. */
 #define INF_KEY_MAX 256

@@ -21,6 +21,7 @@ typedef struct {
 } load_t;
 
 static inf_err_t *load_make(load_t *l, inf_model_config_t **out);
+static inf_err_t *load_not_inferred(const load_t *l, inf_err_t *err);
 static inf_err_t *load_parse(load_t *l);
 static inf_err_t *load_override(load_t *l);
 static inf_err_t *load_find_file(load_t *l);
@@ -31,6 +32,8 @@ static inf_err_t *load_file(load_t *l);
 static const char *load_origin(const load_t *l);
 static void load_rules(const Inference__ModelConfig *msg,
     const char *model_name, const inf_config_options_t *opt,
+    inf_findings_t *f);
+static void place_findings(const inf_storage_t *st, const char *file,
     inf_findings_t *f);
 
 inf_err_t *
@@ -49,11 +52,10 @@ inf_model_config_read(const inf_storage_t *st, const char *model_dir,
     inf_findings_t f;
     inf_findings_init(&f);
     load_rules(c->msg, model_name, opt, &f);
-    err = inf_findings_error(&f);
+    err = inf_model_config_explain(c, st, &f);
     inf_findings_fini(&f);
 
     if (err != NULL) {
-        err = inf_err_add(err, "%s", c->origin);
         inf_model_config_unref(c);
         return err;
     }
@@ -79,7 +81,42 @@ inf_model_config_check(const inf_storage_t *st, const char *model_dir,
     }
 
     load_rules(c->msg, model_name, opt, f);
+    place_findings(st, c->file, f);
     *out = c;
+}
+
+inf_err_t *
+inf_model_config_explain(const inf_model_config_t *c,
+    const inf_storage_t *st, inf_findings_t *f)
+{
+    if (inf_findings_total(f) == 0) {
+        return NULL;
+    }
+
+    place_findings(st, c->file, f);
+    return inf_findings_error(f, c->origin);
+}
+
+/* file NULL: there is none, and nothing has a place. */
+static void
+place_findings(const inf_storage_t *st, const char *file, inf_findings_t *f)
+{
+    char *text;
+    size_t len;
+
+    if (file == NULL || f->count == 0) {
+        return;
+    }
+
+    inf_err_t *err = inf_storage_read(st, file, INF_CONFIG_FILE_MAX, &text,
+        &len);
+    if (err != NULL) {
+        inf_err_free(err);              /* it was there a moment ago         */
+        return;
+    }
+
+    inf_findings_place(f, inf_slice(text, len));
+    free(text);
 }
 
 /* Parsed, completed from the directory and normalised; no rules yet. */
@@ -93,14 +130,17 @@ load_make(load_t *l, inf_model_config_t **out)
     }
 
     err = inf_config_infer(l->msg, l->st, l->model_dir, l->model_name);
-    if (err == NULL) {
-        err = inf_config_normalize(l->msg);
-    }
-
     if (err != NULL) {
-        err = inf_err_add(err, "%s", load_origin(l));
+        err = load_not_inferred(l, err);
 
     } else {
+        err = inf_config_normalize(l->msg);
+        if (err != NULL) {
+            err = inf_err_add(err, "%s", load_origin(l));
+        }
+    }
+
+    if (err == NULL) {
         err = inf_model_config_new(l->msg, l->file, load_origin(l), out);
     }
 
@@ -109,6 +149,26 @@ load_make(load_t *l, inf_model_config_t **out)
     }
 
     free(l->file);
+    return err;
+}
+
+/* Nothing tells the backend; takes err. */
+static inf_err_t *
+load_not_inferred(const load_t *l, inf_err_t *err)
+{
+    inf_findings_t f;
+
+    if (inf_err_code(err) != INF_ERR_INVALID_ARG) {
+        return inf_err_add(err, "%s", load_origin(l));
+    }
+
+    inf_findings_init(&f);
+    inf_findings_add(&f, inf_err_code(err), "backend", "%s",
+        inf_err_msg(err));
+    inf_err_free(err);
+    place_findings(l->st, l->file, &f);
+    err = inf_findings_error(&f, load_origin(l));
+    inf_findings_fini(&f);
     return err;
 }
 

@@ -31,7 +31,7 @@ inf_config_validate(const Inference__ModelConfig *msg, unsigned rules)
     inf_findings_t f;
     inf_findings_init(&f);
     inf_config_find(msg, rules, &f);
-    inf_err_t *err = inf_findings_error(&f);
+    inf_err_t *err = inf_findings_error(&f, NULL);
     inf_findings_fini(&f);
     return err;
 }

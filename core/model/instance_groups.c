@@ -89,7 +89,7 @@ inf_instance_groups_validate(const Inference__ModelConfig *msg,
     inf_findings_t f;
     inf_findings_init(&f);
     inf_instance_groups_find(msg, gpus, &f);
-    inf_err_t *err = inf_findings_error(&f);
+    inf_err_t *err = inf_findings_error(&f, NULL);
     inf_findings_fini(&f);
     return err;
 }

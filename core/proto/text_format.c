@@ -12,12 +12,21 @@
 
 #define SEEN_WORDS 4            /* fields of one message: 64 per word        */
 
+/* The key that is looked for while a text is read. */
+typedef struct {
+    inf_slice_t       rest;     /* of it, from here on; data NULL: not here  */
+    unsigned          fields;   /* of it, entered so far                     */
+    unsigned          best;     /* as many led to the place                  */
+    inf_text_place_t  place;
+} seeker_t;
+
 typedef struct {
     const char   *file;
     inf_lexer_t   lexer;
     inf_path_t    path;
     inf_buf_t     text;         /* the string literal being read             */
     unsigned      depth;
+    seeker_t      seek;
 } reader_t;
 
 /* What a message is being filled with, and which fields it has had. */
@@ -26,6 +35,9 @@ typedef struct {
     uint64_t           seen[SEEN_WORDS];
 } target_t;
 
+static inf_err_t *read_text(reader_t *r,
+    const ProtobufCMessageDescriptor *desc, inf_slice_t text,
+    ProtobufCMessage **out);
 static inf_err_t *read_message(reader_t *r, ProtobufCMessage *m, char close);
 static inf_err_t *read_field(reader_t *r, target_t *t);
 static inf_err_t *read_name(reader_t *r, const ProtobufCMessage *m,
@@ -33,9 +45,16 @@ static inf_err_t *read_name(reader_t *r, const ProtobufCMessage *m,
 static inf_err_t *read_once(reader_t *r, target_t *t,
     const ProtobufCFieldDescriptor *f, const inf_token_t *name);
 static inf_err_t *read_values(reader_t *r, ProtobufCMessage *m,
-    const ProtobufCFieldDescriptor *f);
+    const ProtobufCFieldDescriptor *f, const inf_token_t *name);
 static inf_err_t *read_list(reader_t *r, ProtobufCMessage *m,
     const ProtobufCFieldDescriptor *f);
+static inf_err_t *read_sought(reader_t *r, ProtobufCMessage *m,
+    const ProtobufCFieldDescriptor *f, const inf_token_t *at);
+static bool seek_field(seeker_t *s, const ProtobufCFieldDescriptor *f,
+    inf_slice_t *index);
+static bool index_is(const ProtobufCMessage *m,
+    const ProtobufCFieldDescriptor *f, size_t i, inf_slice_t index);
+static bool map_key_is(const ProtobufCMessage *entry, inf_slice_t index);
 static inf_err_t *read_value(reader_t *r, ProtobufCMessage *m,
     const ProtobufCFieldDescriptor *f);
 static inf_err_t *read_child(reader_t *r, ProtobufCMessage *m,
@@ -75,34 +94,39 @@ inf_text_parse(const ProtobufCMessageDescriptor *desc, inf_slice_t text,
     ProtobufCMessage *m;
     reader_t r = { .file = file_name };
 
-    inf_err_t *err = inf_message_new(desc, &m);
+    inf_err_t *err = read_text(&r, desc, text, &m);
     if (err != NULL) {
         return err;
     }
 
-    if (text.len == 0) {
-        text = INF_SLICE("");
-    }
-    inf_lexer_init(&r.lexer, text);
-    inf_buf_init(&r.text);
-    err = read_message(&r, m, '\0');
-    inf_buf_fini(&r.text);
-    if (err != NULL) {
-        goto fail;
-    }
-
     err = inf_message_fold_maps(m);
     if (err != NULL) {
-        goto fail;
+        inf_message_free(m);
+        return err;
     }
 
     *out = m;
     return NULL;
+}
 
-fail:
+inf_err_t *
+inf_text_locate(const ProtobufCMessageDescriptor *desc, inf_slice_t text,
+    inf_slice_t key, inf_text_place_t *out)
+{
+    ProtobufCMessage *m;
+    reader_t r = {
+        .file = "",
+        .seek = { .rest = key, .place = { 1, 1 } }
+    };
+
+    inf_err_t *err = read_text(&r, desc, text, &m);
+    if (err != NULL) {
+        return err;
+    }
 
     inf_message_free(m);
-    return err;
+    *out = r.seek.place;
+    return NULL;
 }
 
 inf_err_t *
@@ -110,6 +134,30 @@ inf_text_print(const ProtobufCMessage *m, inf_buf_t *out)
 {
     print_message(out, m, 0);
     return inf_buf_status(out);
+}
+
+/* Maps are not folded yet. */
+static inf_err_t *
+read_text(reader_t *r, const ProtobufCMessageDescriptor *desc,
+    inf_slice_t text, ProtobufCMessage **out)
+{
+    inf_err_t *err = inf_message_new(desc, out);
+    if (err != NULL) {
+        return err;
+    }
+
+    if (text.len == 0) {
+        text = INF_SLICE("");
+    }
+    inf_lexer_init(&r->lexer, text);
+    inf_buf_init(&r->text);
+    err = read_message(r, *out, '\0');
+    inf_buf_fini(&r->text);
+
+    if (err != NULL) {
+        inf_message_free(*out);
+    }
+    return err;
 }
 
 /* Up to and with close; '\0' stands for the end of the text. */
@@ -154,7 +202,7 @@ read_field(reader_t *r, target_t *t)
     size_t mark = inf_path_push(&r->path, inf_slice_str(f->name));
     err = read_once(r, t, f, &name);
     if (err == NULL) {
-        err = read_values(r, t->m, f);
+        err = read_values(r, t->m, f, &name);
     }
     inf_path_pop(&r->path, mark);
     if (err != NULL) {
@@ -225,7 +273,7 @@ read_once(reader_t *r, target_t *t, const ProtobufCFieldDescriptor *f,
 
 static inf_err_t *
 read_values(reader_t *r, ProtobufCMessage *m,
-    const ProtobufCFieldDescriptor *f)
+    const ProtobufCFieldDescriptor *f, const inf_token_t *name)
 {
     bool colon = take_symbol(r, ':');
 
@@ -235,7 +283,7 @@ read_values(reader_t *r, ProtobufCMessage *m,
     if (inf_field_is_repeated(f) && take_symbol(r, '[')) {
         return read_list(r, m, f);
     }
-    return read_value(r, m, f);
+    return read_sought(r, m, f, name);
 }
 
 /* After '['. */
@@ -247,7 +295,8 @@ read_list(reader_t *r, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
     }
 
     for (;;) {
-        inf_err_t *err = read_value(r, m, f);
+        inf_token_t at = r->lexer.token;
+        inf_err_t *err = read_sought(r, m, f, &at);
         if (err != NULL) {
             return err;
         }
@@ -258,6 +307,117 @@ read_list(reader_t *r, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
             return read_expected(r, "\",\" or \"]\"");
         }
     }
+}
+
+/* Reads one value that stands at `at`, and notes the place if it is on the
+   way to the key. */
+static inf_err_t *
+read_sought(reader_t *r, ProtobufCMessage *m,
+    const ProtobufCFieldDescriptor *f, const inf_token_t *at)
+{
+    seeker_t *s = &r->seek;
+    inf_slice_t outer = s->rest;
+    inf_slice_t index = { NULL, 0 };
+    size_t i = inf_field_is_repeated(f) ? inf_field_count(m, f) : 0;
+
+    if (outer.data == NULL) {
+        return read_value(r, m, f);
+    }
+
+    /* which entry of a map it is shows when it has been read */
+    bool here = seek_field(s, f, &index);
+    bool map = inf_field_is_map(f);
+    bool enter = here && (index.data == NULL
+        || (!map && index_is(m, f, i, index)));
+    if (!enter) {
+        s->rest = (inf_slice_t) { NULL, 0 };
+    }
+
+    s->fields++;
+    if (enter && s->fields > s->best) {
+        s->best = s->fields;
+        s->place = (inf_text_place_t) { at->line, at->column };
+    }
+    inf_err_t *err = read_value(r, m, f);
+    if (err == NULL && here && !enter && map && index_is(m, f, i, index)
+        && s->fields > s->best)
+    {
+        s->best = s->fields;
+        s->place = (inf_text_place_t) { at->line, at->column };
+    }
+    s->fields--;
+    s->rest = outer;
+    return err;
+}
+
+/* Whether the key goes on with f; index is what it has between brackets,
+   data NULL: nothing.  s->rest is then what follows. */
+static bool
+seek_field(seeker_t *s, const ProtobufCFieldDescriptor *f, inf_slice_t *index)
+{
+    size_t len = strlen(f->name);
+    inf_slice_t key = s->rest;
+
+    if (key.len < len || memcmp(key.data, f->name, len) != 0) {
+        return false;
+    }
+    key.data += len;
+    key.len -= len;
+
+    if (key.len > 0 && key.data[0] == '[') {
+        const char *end = memchr(key.data, ']', key.len);
+        if (end == NULL) {
+            return false;
+        }
+        *index = inf_slice(key.data + 1, (size_t) (end - key.data) - 1);
+        key.len -= (size_t) (end + 1 - key.data);
+        key.data = end + 1;
+    }
+
+    if (key.len > 0 && key.data[0] != '.') {
+        return false;
+    }
+    s->rest = key.len > 0 ? inf_slice(key.data + 1, key.len - 1)
+        : inf_slice(key.data, 0);
+    return true;
+}
+
+/* Entry i of f is the one that index names: by its place, in a map by its
+   key. */
+static bool
+index_is(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
+    size_t i, inf_slice_t index)
+{
+    char number[24];
+
+    if (inf_field_is_map(f)) {
+        return map_key_is(inf_field_get(m, f, i).m, index);
+    }
+    snprintf(number, sizeof(number), "%zu", i);
+    return inf_slice_eq(index, inf_slice_str(number));
+}
+
+static bool
+map_key_is(const ProtobufCMessage *entry, inf_slice_t index)
+{
+    const ProtobufCFieldDescriptor *f = inf_field_find(entry->descriptor,
+        INF_SLICE("key"));
+    inf_scalar_t v = inf_field_get(entry, f, 0);
+    char number[24];
+
+    if (f->type == PROTOBUF_C_TYPE_STRING) {
+        return index.len == v.s.len + 2
+            && memcmp(index.data + 1, v.s.data, v.s.len) == 0;
+    }
+
+    bool is_signed = f->type == PROTOBUF_C_TYPE_INT32
+        || f->type == PROTOBUF_C_TYPE_INT64;
+    if (is_signed) {
+        snprintf(number, sizeof(number), "%lld", (long long) v.i);
+    } else {
+        snprintf(number, sizeof(number), "%llu", (unsigned long long) v.u);
+    }
+    return inf_slice_eq(index, inf_slice_str(number));
 }
 
 static inf_err_t *

@@ -23,6 +23,21 @@
 INF_CHECK inf_err_t *inf_text_parse(const ProtobufCMessageDescriptor *desc,
     inf_slice_t text, const char *file_name, ProtobufCMessage **out);
 
+/* Where a field stands in a text. */
+typedef struct {
+    size_t  line;
+    size_t  column;
+} inf_text_place_t;
+
+/*
+ * Where key ("input[0].dims") stands in a text that inf_text_parse took.  A
+ * key that is not there has the place of the nearest field around it, at the
+ * top 1:1.  An entry of a map is named by its key, parameters["x"], and has
+ * one place with all that is in it.
+ */
+INF_CHECK inf_err_t *inf_text_locate(const ProtobufCMessageDescriptor *desc,
+    inf_slice_t text, inf_slice_t key, inf_text_place_t *out);
+
 /* Appends m as text that inf_text_parse reads back as the same message. */
 INF_CHECK inf_err_t *inf_text_print(const ProtobufCMessage *m,
     inf_buf_t *out);

@@ -6,6 +6,7 @@
 
 #include "core/base/log.h"
 #include "core/model/config_edit.h"
+#include "core/model/config_load.h"
 #include "core/model/config_validate.h"
 #include "core/proto/message.h"
 
@@ -26,6 +27,10 @@ static inf_err_t *find_backend(const inf_model_load_t *what,
 static inf_err_t *describe_python(inf_model_t *model, const char *environment);
 static inf_err_t *build_tables(const inf_model_load_t *what,
     inf_model_t *model);
+static inf_err_t *check_rules(const inf_model_load_t *what,
+    const inf_model_t *model);
+static inf_err_t *explain_refusal(const inf_model_load_t *what,
+    inf_model_t *model, inf_err_t *err);
 static inf_err_t *make_instances(const inf_model_load_t *what,
     inf_model_t *model);
 static bool in_parallel(const inf_model_t *model);
@@ -54,6 +59,9 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
     if (err == NULL) {
         err = plugins->model_init(model);
         initialized = err == NULL;
+        if (err != NULL) {
+            err = explain_refusal(what, model, err);
+        }
     }
     if (err == NULL) {
         err = build_tables(what, model);
@@ -163,12 +171,18 @@ find_backend(const inf_model_load_t *what, inf_model_t *model)
         .preferred_count = model->backend->preferred_count
     };
 
+    inf_findings_t f;
+    inf_findings_init(&f);
     inf_lock(&model->config_lock);
     err = inf_instance_groups_normalize(model->config->msg, &host);
     if (err == NULL) {
-        err = inf_instance_groups_validate(model->config->msg, &host.gpus);
+        inf_instance_groups_find(model->config->msg, &host.gpus, &f);
     }
     inf_unlock(&model->config_lock);
+    if (err == NULL) {
+        err = inf_model_config_explain(model->config, what->storage, &f);
+    }
+    inf_findings_fini(&f);
     return err;
 }
 
@@ -228,7 +242,7 @@ build_tables(const inf_model_load_t *what, inf_model_t *model)
     model->built = (Inference__ModelConfig *) (void *) built;
 
     const Inference__ModelConfig *msg = model->built;
-    err = inf_config_validate(msg, INF_RULES_ALL);
+    err = check_rules(what, model);
     if (err == NULL) {
         err = inf_config_tensors_new(msg, &model->tensors);
     }
@@ -253,6 +267,46 @@ build_tables(const inf_model_load_t *what, inf_model_t *model)
             model->name, (long long) model->version);
     }
     return err;
+}
+
+static inf_err_t *
+check_rules(const inf_model_load_t *what, const inf_model_t *model)
+{
+    inf_findings_t f;
+
+    inf_findings_init(&f);
+    inf_config_find(model->built, INF_RULES_ALL, &f);
+    inf_err_t *err = inf_model_config_explain(model->config, what->storage,
+        &f);
+    inf_findings_fini(&f);
+    return err;
+}
+
+/* A backend that refuses a configuration knows no file: what the file lacks
+   is said with its place.  Takes err. */
+static inf_err_t *
+explain_refusal(const inf_model_load_t *what, inf_model_t *model,
+    inf_err_t *err)
+{
+    inf_findings_t f;
+
+    inf_findings_init(&f);
+    inf_lock(&model->config_lock);
+    inf_config_find(model->config->msg, INF_RULES_ALL, &f);
+    inf_unlock(&model->config_lock);
+    inf_err_t *lack = inf_model_config_explain(model->config, what->storage,
+        &f);
+    inf_findings_fini(&f);
+
+    if (lack == NULL) {
+        return err;
+    }
+
+    inf_err_t *both = inf_err_new(inf_err_code(err), "%s (%s)",
+        inf_err_msg(err), inf_err_msg(lack));
+    inf_err_free(err);
+    inf_err_free(lack);
+    return both;
 }
 
 static inf_err_t *

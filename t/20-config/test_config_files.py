@@ -36,23 +36,39 @@ SYNTAX = {
     "binary": (b"\0\1\2\xff", "1:1", []),
 }
 
+# what is missing has the place of what it is missing from; the end of a key
 SEMANTICS = {
-    "no backend": ('name: "bad"\n' + IO, ["bad"]),
-    "wrong name": ('name: "good"\nbackend: "identity"\n' + IO, ["good"]),
+    "no backend": ('name: "bad"\n' + IO, "1:1", "backend", ["bad"]),
+    "wrong name": ('\n name: "good"\nbackend: "identity"\n' + IO, "2:2",
+                   "name", ["good"]),
+    "negative batch": (HEAD + "max_batch_size: -1\n" + IO, "3:1",
+                       "max_batch_size", ["-1"]),
+    "input without a name": (
+        HEAD + IO.replace('name: "IN"', ""), "3:9", r"input\[0\].name", []),
+    "input without a type": (
+        HEAD + IO.replace("data_type: TYPE_FP32", "", 1), "3:9",
+        r"input\[0\].data_type", ["IN"]),
+    "input without dims": (
+        HEAD + IO.replace("dims: [ -1 ]", "", 1), "3:9",
+        r"input\[0\].dims", ["IN"]),
+    "dim of zero": (HEAD + IO.replace("-1", "0"), "3:51",
+                    r"input\[0\].dims", ["0"]),
+    "second output's dim below minus one": (
+        HEAD + IO + 'input { name: "2ND" data_type: TYPE_INT8 dims: 1 }\n'
+        'output {\n  name: "TWO" data_type: TYPE_INT8\n'
+        "  dims: [ 1,\n          -2 ]\n}\n", "8:11",
+        r"output\[1\].dims", ["TWO"]),
+    "instances on the CPU with a GPU": (
+        HEAD + IO + "instance_group { kind: KIND_CPU gpus: [ 0 ] }\n",
+        r"5:\d+", r"instance_group\[0\].gpus", []),
+}
+
+# the backend's own name is no place in a file that is wrong in itself
+BACKENDS_AWAY = {
     "backend that is not there": (
         'name: "bad"\nbackend: "nowhere"\n' + IO, ["nowhere"]),
     "backend with a slash": (
         'name: "bad"\nbackend: "../identity"\n' + IO, ["../identity"]),
-    "negative batch": (HEAD + "max_batch_size: -1\n" + IO,
-                       ["max_batch_size"]),
-    "input without a name": (
-        HEAD + IO.replace('name: "IN"', ""), ["name"]),
-    "input without a type": (
-        HEAD + IO.replace("data_type: TYPE_FP32", "", 1), ["IN"]),
-    "input without dims": (
-        HEAD + IO.replace("dims: [ -1 ]", "", 1), ["IN"]),
-    "dim of zero": (HEAD + IO.replace("-1", "0"), ["dim"]),
-    "dim below minus one": (HEAD + IO.replace("-1", "-2"), ["dim"]),
 }
 
 
@@ -97,8 +113,21 @@ def test_syntax_error_names_file_line_column_and_key(make_server, name):
 
 
 @pytest.mark.parametrize("name", SEMANTICS)
-def test_semantic_error_names_model_and_field(make_server, name):
-    text, words = SEMANTICS[name]
+def test_broken_rule_names_file_line_column_and_key(make_server, name):
+    text, place, key, words = SEMANTICS[name]
+    server = make_server(both(text), wait="live")
+    line = server.wait_log(
+        rf"\[error\][^\n]*bad/config\.pbtxt:{place}: {key}[^\n]*: [^\n]*"
+    ).group()
+    for word in words:
+        assert word in line
+    good_model_works(server)
+    bad_model_is_away(server)
+
+
+@pytest.mark.parametrize("name", BACKENDS_AWAY)
+def test_missing_backend_names_model_and_backend(make_server, name):
+    text, words = BACKENDS_AWAY[name]
     server = make_server(both(text), wait="live")
     line = server.wait_log(
         r"\[error\][^\n]*bad[^\n]*(failed to load|is not loaded)[^\n]*"

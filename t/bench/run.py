@@ -147,7 +147,7 @@ def scenarios():
     return [binary("64 B binary", 64, many),
             binary("4 KiB binary", 4096, many),
             binary("1 MiB binary", 1 << 20, few + [32]),
-            binary("16 MiB binary", 16 << 20, few),
+            binary("16 MiB binary", 16 << 20, few + [32]),
             floats("16 floats JSON", 16, many),
             floats("4096 floats JSON", 4096, many)]
 

@@ -36,6 +36,17 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
 
+    size_t keys[] = { 0, 1, 16, 64 };
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        inf_text_place_t at;
+        size_t len = keys[i] < size ? keys[i] : size;
+        need(inf_text_locate(desc, inf_slice((const char *) data, size),
+            inf_slice((const char *) data + size - len, len), &at));
+        if (at.line == 0 || at.column == 0) {
+            abort();
+        }
+    }
+
     inf_buf_init(&text[0]);
     inf_buf_init(&text[1]);
     need(inf_text_print(m, &text[0]));

@@ -106,7 +106,7 @@ a_broken_rule_names_file_and_key(void **state)
     };
 
     read_fails(files, &lenient, INF_ERR_INVALID_ARG,
-        "repo/m/config.pbtxt: max_batch_size: 'max_batch_size' must be "
+        "repo/m/config.pbtxt:1:14: max_batch_size: 'max_batch_size' must be "
         "non-negative value for m");
 }
 
@@ -236,6 +236,8 @@ a_check_lists_all_findings(void **state)
     assert_non_null(c);
     assert_int_equal(f.count, 4);
     assert_string_equal(f.items[0].key, "max_batch_size");
+    assert_int_equal(f.items[0].line, 1);
+    assert_int_equal(f.items[0].column, 24);
     assert_string_equal(f.items[3].key, "name");
     inf_findings_fini(&f);
     inf_model_config_unref(c);

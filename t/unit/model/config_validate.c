@@ -617,7 +617,7 @@ findings_beyond_the_limit_are_counted(void **state)
     assert_int_equal(f.count, INF_FINDINGS_MAX);
     assert_int_equal(f.more, 5);
     assert_int_equal(inf_findings_total(&f), INF_FINDINGS_MAX + 5);
-    assert_error(inf_findings_error(&f), INF_ERR_INVALID_ARG, "k: number 0");
+    assert_error(inf_findings_error(&f, NULL), INF_ERR_INVALID_ARG, "k: number 0");
     inf_findings_fini(&f);
 }
 

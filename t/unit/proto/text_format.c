@@ -440,6 +440,50 @@ every_prefix_is_the_end_or_an_error(void **state)
     inf_buf_fini(&text);
 }
 
+static void
+a_key_is_found_where_it_stands(void **state)
+{
+    (void) state;
+    static const char text[] =
+        "name: \"m\"\n"
+        "input [ { name: \"A\" },\n"
+        "  { name: \"B\" dims: [ 1,\n"
+        "      -5 ] } ]\n"
+        "input { name: \"C\" }\n"
+        "parameters { key: \"one\" value { string_value: \"1\" } }\n"
+        "  parameters: { value { string_value: \"2\" } key: \"two\" }\n"
+        "dynamic_batching { priority_levels: 3\n"
+        "  priority_queue_policy { key: 7 value { max_queue_size: 1 } } }\n";
+    static const struct {
+        const char  *key;
+        size_t       line;
+        size_t       column;
+    } rows[] = {
+        { "name", 1, 1 }, { "input", 2, 9 }, { "input[0]", 2, 9 },
+        { "input[0].name", 2, 11 }, { "input[1].dims", 3, 23 },
+        { "input[1].dims[1]", 4, 7 }, { "input[2].name", 5, 9 },
+        { "input[2].dims", 5, 1 }, { "input[3].dims", 1, 1 },
+        { "parameters[\"one\"]", 6, 1 }, { "parameters[\"two\"].x", 7, 3 },
+        { "parameters[\"tw\"]", 1, 1 }, { "parameters[\"twos\"]", 1, 1 },
+        { "dynamic_batching.priority_levels", 8, 20 },
+        { "dynamic_batching.priority_queue_policy[7].max_queue_size", 9, 3 },
+        { "dynamic_batching.priority_queue_policy[8]", 8, 1 },
+        { "backend", 1, 1 }, { "", 1, 1 }, { "input[", 1, 1 },
+        { "input[]", 1, 1 }, { "inputs", 1, 1 }, { "nam", 1, 1 },
+        { "name.more", 1, 1 }, { "output[0].dims", 1, 1 },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        inf_text_place_t at = { 0, 0 };
+        must(inf_text_locate(&inference__model_config__descriptor,
+            inf_slice_str(text), inf_slice_str(rows[i].key), &at));
+        if (at.line != rows[i].line || at.column != rows[i].column) {
+            fail_msg("%s: %zu:%zu, not %zu:%zu", rows[i].key, at.line,
+                at.column, rows[i].line, rows[i].column);
+        }
+    }
+}
+
 int
 main(void)
 {
@@ -460,6 +504,7 @@ main(void)
         cmocka_unit_test(the_core_configuration_is_read_with_its_defaults),
         cmocka_unit_test(nesting_has_a_bound),
         cmocka_unit_test(every_prefix_is_the_end_or_an_error),
+        cmocka_unit_test(a_key_is_found_where_it_stands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
