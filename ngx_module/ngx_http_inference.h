@@ -68,6 +68,7 @@ typedef struct {
     ngx_array_t                 cuda;           /* ngx_str_t "dev:size"      */
     ngx_uint_t                  log_level;      /* 0 info 1 warn 2 error     */
     ngx_uint_t                  log_verbose;
+    ngx_uint_t                  check;          /* what nginx -t does        */
     ngx_shm_zone_t             *shm_zone;       /* counters, survive reloads */
     unsigned                    used:1;         /* some location needs it    */
     unsigned                    configured:1;   /* inference_core was seen   */

@@ -91,6 +91,20 @@ done:
 }
 
 
+u_char *
+ngx_http_inference_core_config_bytes(ngx_http_inference_main_conf_t *imcf,
+    size_t *len, ngx_pool_t *pool)
+{
+    ngx_http_inference_core_config_t  config;
+
+    if (ngx_http_inference_core_config_fill(&config, imcf, pool) != NGX_OK) {
+        return NULL;
+    }
+
+    return ngx_http_inference_core_config_pack(&config, 0, len, pool);
+}
+
+
 /* 0: there is none. */
 
 uint64_t

@@ -4,6 +4,7 @@
  */
 
 #include "ngx_module/ngx_http_inference_directives.h"
+#include "ngx_module/ngx_http_inference_supervisor.h"
 
 #include <dlfcn.h>
 
@@ -26,6 +27,14 @@ static ngx_int_t ngx_http_inference_init_process(ngx_cycle_t *cycle);
 
 static ngx_conf_post_handler_pt  ngx_http_inference_tries_p =
     ngx_http_inference_tries;
+
+
+static ngx_conf_enum_t  ngx_http_inference_checks[] = {
+    { ngx_string("off"), NGX_HTTP_INFERENCE_CHECK_OFF },
+    { ngx_string("warn"), NGX_HTTP_INFERENCE_CHECK_WARN },
+    { ngx_string("strict"), NGX_HTTP_INFERENCE_CHECK_STRICT },
+    { ngx_null_string, 0 }
+};
 
 
 static ngx_command_t  ngx_http_inference_commands[] = {
@@ -78,6 +87,13 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
       NULL },
+
+    { ngx_string("inference_check"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_inference_main_conf_t, check),
+      &ngx_http_inference_checks },
 
     { ngx_string("inference"),
       NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
@@ -189,6 +205,7 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
     imcf->arena = NGX_CONF_UNSET;
     imcf->pinned = NGX_CONF_UNSET;
     imcf->log_level = NGX_CONF_UNSET_UINT;
+    imcf->check = NGX_CONF_UNSET_UINT;
 
     if (ngx_array_init(&imcf->env, cf->pool, 4, sizeof(ngx_str_t)) != NGX_OK
         || ngx_array_init(&imcf->repositories, cf->pool, 2,
@@ -219,6 +236,7 @@ ngx_http_inference_init_main_conf(ngx_conf_t *cf, void *conf)
     ngx_conf_init_value(imcf->arena, NGX_HTTP_INFERENCE_ARENA);
     ngx_conf_init_value(imcf->pinned, NGX_HTTP_INFERENCE_PINNED);
     ngx_conf_init_uint_value(imcf->log_level, 0);
+    ngx_conf_init_uint_value(imcf->check, NGX_HTTP_INFERENCE_CHECK_WARN);
 
     if (!imcf->used) {
         return NGX_CONF_OK;

@@ -79,12 +79,13 @@ ngx_http_inference_supervisor_init(ngx_cycle_t *cycle)
     ngx_core_conf_t                 *ccf;
     ngx_http_inference_main_conf_t  *imcf;
 
-    if (ngx_test_config) {
-        return NGX_OK;
-    }
-
     imcf = ngx_http_cycle_get_module_main_conf(cycle,
                                                ngx_http_inference_module);
+
+    if (ngx_test_config) {
+        return imcf == NULL || !imcf->used || imcf->external.len > 0
+               ? NGX_OK : ngx_http_inference_check(cycle, imcf);
+    }
 
     if (imcf == NULL || !imcf->used || imcf->external.len > 0) {
         ngx_http_inference_keep_disown(cycle);

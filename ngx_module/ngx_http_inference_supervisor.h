@@ -96,7 +96,22 @@ u_char *ngx_http_inference_kept_bytes(ngx_http_inference_kept_e what,
 ngx_int_t ngx_http_inference_core_config_update(
     ngx_http_inference_main_conf_t *imcf, ngx_log_t *log);
 
+/* The same serialised, for a program that is to look at it; NULL: failed. */
+u_char *ngx_http_inference_core_config_bytes(
+    ngx_http_inference_main_conf_t *imcf, size_t *len, ngx_pool_t *pool);
+
 uint64_t ngx_http_inference_core_config_generation(ngx_log_t *log);
+
+
+/* ---- check --------------------------------------------------------------- */
+
+#define NGX_HTTP_INFERENCE_CHECK_OFF     0
+#define NGX_HTTP_INFERENCE_CHECK_WARN    1
+#define NGX_HTTP_INFERENCE_CHECK_STRICT  2
+
+/* For nginx -t; NGX_ERROR fails the test. */
+ngx_int_t ngx_http_inference_check(ngx_cycle_t *cycle,
+    ngx_http_inference_main_conf_t *imcf);
 
 
 /* ---- environment --------------------------------------------------------- */

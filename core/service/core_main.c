@@ -16,6 +16,7 @@
 #include "core/include/build_id.h"
 #include "core/include/channel.h"
 #include "core/proto/message.h"
+#include "core/service/check_main.h"
 #include "core/service/core_config.h"
 #include "core/service/crash_page.h"
 #include "core/service/intake.h"
@@ -63,6 +64,8 @@ inf_core_main(int argc, char *const *argv)
         err = start_supervised(&core.config);
     } else if (argc == 3 && strcmp(argv[1], "--config") == 0) {
         err = start_alone(argv[2], &core.config, &listen_fd);
+    } else if (argc <= 3 && argc > 1 && strcmp(argv[1], "--check") == 0) {
+        return inf_check_main(argc == 3 ? argv[2] : NULL);
     } else if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         puts(INF_BUILD);
         return 0;
@@ -96,8 +99,8 @@ inf_core_main(int argc, char *const *argv)
 static int
 usage(const char *program)
 {
-    fprintf(stderr, "usage: %s --config FILE | --supervised | --version\n",
-        program);
+    fprintf(stderr, "usage: %s --config FILE | --check [FILE] | --supervised |"
+        " --version\n", program);
     return 2;
 }
 

@@ -1,0 +1,244 @@
+#include "core/repository/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/buf.h"
+#include "core/model/config_load.h"
+#include "core/model/labels.h"
+#include "core/model/versions.h"
+#include "core/repository/backend_search.h"
+#include "core/repository/scan.h"
+#include "core/repository/storage.h"
+
+typedef struct {
+    const inf_check_t *what;
+    inf_check_fn       fn;
+    void              *userp;
+    inf_scan_root_t   *roots;
+    inf_storage_t    **storages;
+    char             **addresses;
+    size_t             root_count;
+} checker_t;
+
+static inf_err_t *open_roots(checker_t *c);
+static void close_roots(checker_t *c);
+static bool is_remote(const char *address);
+static void check_model(checker_t *c, const inf_scan_model_t *m);
+static void check_findings(checker_t *c, const char *origin,
+    const inf_findings_t *f);
+static void check_versions(checker_t *c, const inf_scan_model_t *m,
+    const inf_model_config_t *config);
+static void check_backend(checker_t *c, const inf_scan_model_t *m,
+    const inf_model_config_t *config, int64_t version);
+static void check_labels(checker_t *c, const inf_scan_model_t *m,
+    const inf_model_config_t *config);
+static void report_error(checker_t *c, const char *origin, inf_err_t *err);
+
+inf_err_t *
+inf_repository_check(const inf_check_t *what, inf_check_fn fn, void *userp)
+{
+    checker_t c = { .what = what, .fn = fn, .userp = userp };
+    inf_scan_t scan;
+
+    inf_err_t *err = open_roots(&c);
+    if (err != NULL) {
+        close_roots(&c);
+        return err;
+    }
+
+    err = inf_scan(c.roots, c.root_count, &scan);
+    if (err == NULL) {
+        for (size_t i = 0; i < scan.problem_count; i++) {
+            fn(userp, scan.problems[i].level, scan.problems[i].text);
+        }
+        for (size_t i = 0; i < scan.model_count; i++) {
+            check_model(&c, &scan.models[i]);
+        }
+        inf_scan_fini(&scan);
+    }
+
+    close_roots(&c);
+    return err;
+}
+
+/* An address that can't be opened is reported and left out. */
+static inf_err_t *
+open_roots(checker_t *c)
+{
+    size_t count = c->what->repository_count;
+
+    c->roots = calloc(count + 1, sizeof(*c->roots));
+    c->storages = calloc(count + 1, sizeof(*c->storages));
+    c->addresses = calloc(count + 1, sizeof(*c->addresses));
+    if (c->roots == NULL || c->storages == NULL || c->addresses == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        const char *address = c->what->repositories[i];
+        size_t n = c->root_count;
+
+        if (is_remote(address)) {
+            continue;
+        }
+
+        inf_err_t *err = inf_storage_open(address, &c->storages[n],
+            &c->addresses[n]);
+        if (err != NULL) {
+            report_error(c, NULL, err);
+            continue;
+        }
+        c->roots[n] = (inf_scan_root_t) { c->storages[n], c->addresses[n] };
+        c->root_count++;
+    }
+    return NULL;
+}
+
+static void
+close_roots(checker_t *c)
+{
+    for (size_t i = 0; i < c->root_count; i++) {
+        inf_storage_close(c->storages[i]);
+        free(c->addresses[i]);
+    }
+    free(c->roots);
+    free(c->storages);
+    free(c->addresses);
+}
+
+static bool
+is_remote(const char *address)
+{
+    const char *colon = strstr(address, "://");
+    return colon != NULL && memchr(address, '/', (size_t) (colon - address))
+        == NULL;
+}
+
+static void
+check_model(checker_t *c, const inf_scan_model_t *m)
+{
+    const inf_config_options_t opt = {
+        .auto_complete = c->what->auto_complete
+    };
+    const inf_storage_t *st = c->roots[m->repository].storage;
+    inf_model_config_t *config;
+    inf_findings_t f;
+
+    if (m->duplicate || m->unreadable) {
+        return;                 /* the scan has said so                      */
+    }
+
+    inf_findings_init(&f);
+    inf_model_config_check(st, m->dir, m->name, &opt, &f, &config);
+    check_findings(c, config != NULL ? config->origin : NULL, &f);
+
+    if (config != NULL) {
+        if (inf_findings_total(&f) == 0) {
+            check_versions(c, m, config);
+            check_labels(c, m, config);
+        }
+        inf_model_config_unref(config);
+    }
+    inf_findings_fini(&f);
+}
+
+static void
+check_findings(checker_t *c, const char *origin, const inf_findings_t *f)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        inf_findings_t one = { .items = &f->items[i], .count = 1 };
+        report_error(c, NULL, inf_findings_error(&one, origin));
+    }
+
+    if (f->more + f->lost > 0) {
+        report_error(c, origin, inf_err_new(INF_ERR_INVALID_ARG,
+            "%zu more findings", f->more + f->lost));
+    }
+}
+
+static void
+check_versions(checker_t *c, const inf_scan_model_t *m,
+    const inf_model_config_t *config)
+{
+    size_t count = m->version_count;
+    size_t chosen = 0;
+    int64_t *versions = calloc(count + 1, sizeof(*versions));
+
+    if (versions == NULL) {
+        report_error(c, m->dir, inf_err_nomem());
+        return;
+    }
+    if (count > 0) {
+        memcpy(versions, m->versions, count * sizeof(*versions));
+    }
+
+    inf_err_t *err = inf_versions_choose(config->msg->version_policy, m->name,
+        versions, count, &chosen);
+    if (err != NULL) {
+        report_error(c, m->dir, err);
+    }
+
+    bool ensemble = inf_config_is_ensemble(config->msg);
+    for (size_t i = 0; err == NULL && !ensemble && i < chosen; i++) {
+        check_backend(c, m, config, versions[i]);
+    }
+    free(versions);
+}
+
+static void
+check_backend(checker_t *c, const inf_scan_model_t *m,
+    const inf_model_config_t *config, int64_t version)
+{
+    const inf_backend_query_t query = {
+        .model_name = m->name,
+        .model_dir = m->dir,
+        .version = version,
+        .backend = config->msg->backend,
+        .runtime = config->msg->runtime,
+        .global_dirs = c->what->backend_dirs,
+        .global_count = c->what->backend_dir_count
+    };
+    inf_backend_location_t where;
+    inf_findings_t f;
+
+    inf_err_t *err = inf_backend_search(&query, &where);
+    if (err == NULL) {
+        inf_backend_location_fini(&where);
+        return;
+    }
+
+    inf_findings_init(&f);
+    inf_findings_add(&f, inf_err_code(err), "backend", "%s",
+        inf_err_msg(err));
+    inf_err_free(err);
+    report_error(c, NULL, inf_model_config_explain(config,
+        c->roots[m->repository].storage, &f));
+    inf_findings_fini(&f);
+}
+
+static void
+check_labels(checker_t *c, const inf_scan_model_t *m,
+    const inf_model_config_t *config)
+{
+    inf_labels_t *labels;
+    inf_err_t *err = inf_labels_load(c->roots[m->repository].storage, m->dir,
+        config->msg, &labels);
+
+    if (err != NULL) {
+        report_error(c, config->origin, err);
+        return;
+    }
+    inf_labels_unref(labels);
+}
+
+/* Takes err. */
+static void
+report_error(checker_t *c, const char *origin, inf_err_t *err)
+{
+    if (origin != NULL) {
+        err = inf_err_add(err, "%s", origin);
+    }
+    c->fn(c->userp, INF_LOG_ERROR, inf_err_msg(err));
+    inf_err_free(err);
+}

@@ -1,0 +1,63 @@
+#include "core/service/check_main.h"
+
+#include <stdio.h>
+
+#include "core/proto/message.h"
+#include "core/repository/check.h"
+#include "core/service/core_config.h"
+#include "core/service/core_main.h"
+
+static inf_err_t *check(const NginxInference__CoreConfig *config,
+    unsigned *errors);
+static void print_finding(void *userp, inf_log_level_t level,
+    const char *text);
+
+int
+inf_check_main(const char *file)
+{
+    NginxInference__CoreConfig *config = NULL;
+    unsigned errors = 0;
+
+    inf_err_t *err = file != NULL ? inf_core_config_from_file(file, &config)
+        : inf_core_config_from_fd(INF_CORE_FD_CONFIG, &config);
+    if (err == NULL) {
+        err = check(config, &errors);
+        inf_message_free(&config->base);
+    }
+
+    if (err != NULL) {
+        fprintf(stderr, "the models can't be checked: %s\n",
+            inf_err_msg(err));
+        inf_err_free(err);
+        return 2;
+    }
+    return fflush(stdout) != 0 ? 2 : errors > 0;
+}
+
+static inf_err_t *
+check(const NginxInference__CoreConfig *config, unsigned *errors)
+{
+    const inf_check_t what = {
+        .repositories = (const char *const *) config->repositories,
+        .repository_count = config->n_repositories,
+        .backend_dirs = (const char *const *) config->backend_directories,
+        .backend_dir_count = config->n_backend_directories,
+        .auto_complete = config->auto_complete
+    };
+
+    return inf_repository_check(&what, print_finding, errors);
+}
+
+static void
+print_finding(void *userp, inf_log_level_t level, const char *text)
+{
+    unsigned *errors = userp;
+
+    fputs(level == INF_LOG_ERROR ? "error: " : "warn: ", stdout);
+    for (const char *p = text; *p != '\0'; p++) {
+        unsigned char c = (unsigned char) *p;
+        putchar(c < 0x20 || c == 0x7f ? '?' : c);
+    }
+    putchar('\n');
+    *errors += level == INF_LOG_ERROR;
+}
