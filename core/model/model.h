@@ -24,6 +24,7 @@
 #include "core/model/config_complete.h"
 #include "core/model/config_load.h"
 #include "core/model/config_tensors.h"
+#include "core/model/host_policy.h"
 #include "core/model/instance_groups.h"
 #include "core/model/labels.h"
 #include "core/model/memory_usage.h"
@@ -42,6 +43,9 @@ typedef struct inf_instance_s {
     bool                       initialized; /* ModelInstanceInitialize ran   */
     inf_statistics_t           statistics;
     inf_memory_usage_t         memory;      /* the model's usage_lock        */
+    struct inf_instance_s     *mate;        /* next on its thread: a ring of
+                                               one, or of a device's; the
+                                               runner's                      */
 } inf_instance_t;
 
 typedef struct {
@@ -54,6 +58,7 @@ struct inf_model_s {
     const inf_model_ops_t   *ops;
     void                    *owner;         /* the lifecycle                 */
     struct inf_server_s     *server;
+    const inf_host_policies_t *host_policies;   /* the lifecycle's, or NULL  */
 
     char                    *name;
     int64_t                  version;

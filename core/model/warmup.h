@@ -1,0 +1,39 @@
+/*
+ * warmup.h - the samples that every instance runs before its model is ready.
+ *
+ * Owner    The loader owns the samples; they outlive the runs.
+ * Thread   new, free: the loader's.  run: the instance's thread, several
+ *          instances at once.
+ * Units    bytes.
+ * Errors   INVALID_ARG, naming the sample: its data can't be made, or the
+ *          backend answered with an error.
+ * Route    configuration, storage -> [warm-up] -> executor -> backend
+ *
+ * Samples bypass scheduler and normalisation: what the configuration says of
+ * a tensor is what the backend sees.
+ */
+
+#ifndef INF_MODEL_WARMUP_H
+#define INF_MODEL_WARMUP_H
+
+#include "core/model/config_storage.h"
+#include "core/model/model.h"
+#include "core/tensor/request.h"
+
+typedef struct inf_warmup_s inf_warmup_t;
+
+/* As the executor's: takes the requests; the array is the caller's. */
+typedef void (*inf_warmup_execute_fn)(inf_instance_t *instance,
+    inf_request_t **requests, uint32_t count);
+
+/* *out is NULL if the model's configuration (as built) has no samples. */
+INF_CHECK inf_err_t *inf_warmup_new(const inf_storage_t *st,
+    const char *model_dir, const inf_model_t *model, inf_warmup_t **out);
+void inf_warmup_free(inf_warmup_t *w);
+
+/* Runs every sample on the instance and waits for its answers; the first
+   failing one ends it. */
+INF_CHECK inf_err_t *inf_warmup_run(const inf_warmup_t *w,
+    inf_instance_t *instance, inf_warmup_execute_fn execute);
+
+#endif /* INF_MODEL_WARMUP_H */
