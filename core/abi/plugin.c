@@ -46,7 +46,7 @@ static inf_err_t *plugin_load(const char *library, inf_plugin_t **out);
 static void *plugin_symbol(const inf_plugin_t *plugin, const char *name);
 static inf_err_t *backend_config(const inf_plugin_setting_t *settings,
     size_t count, inf_json_text_t **out);
-static inf_err_t *host_policy_message(const inf_instance_spec_t *spec,
+static inf_err_t *host_policy_message(const inf_instance_t *instance,
     inf_json_text_t **out);
 static void backend_free(inf_backend_t *backend);
 static void log_finalizer(inf_err_t *err, const char *what, const char *name);
@@ -169,7 +169,7 @@ plugin_instance_init(inf_instance_t *instance)
     const inf_plugin_t *plugin = instance->model->backend->plugin;
 
     inf_json_text_t *message;
-    inf_err_t *err = host_policy_message(instance->spec, &message);
+    inf_err_t *err = host_policy_message(instance, &message);
     if (err != NULL) {
         return err;
     }
@@ -307,13 +307,12 @@ backend_config(const inf_plugin_setting_t *settings, size_t count,
 }
 
 static inf_err_t *
-host_policy_message(const inf_instance_spec_t *spec, inf_json_text_t **out)
+host_policy_message(const inf_instance_t *instance, inf_json_text_t **out)
 {
     inf_buf_t json;
     inf_buf_init(&json);
-    inf_buf_putc(&json, '{');
-    inf_json_put_string(&json, inf_slice_str(spec->host_policy));
-    inf_buf_puts(&json, ":{}}");
+    inf_host_policy_json(instance->model->host_policies,
+        instance->spec->host_policy, &json);
 
     *out = inf_json_text_new(inf_buf_slice(&json).data, json.len);
     inf_err_t *err = inf_buf_status(&json);

@@ -19,6 +19,9 @@
 #include "core/base/queue.h"
 #include "core/model/instance_groups.h"
 
+/* TRITONBACKEND_EXECUTION_DEVICE_BLOCKING */
+#define INF_BACKEND_DEVICE_BLOCKING 1u
+
 typedef struct inf_backend_s {
     inf_link_t  link;               /* in the backend table                  */
     char       *name;

@@ -460,7 +460,10 @@ static inf_err_t *
 choose_versions(inf_lifecycle_t *lc, lifecycle_model_t *m, int64_t **chosen,
     size_t *count)
 {
-    inf_config_options_t opt = { .auto_complete = lc->options.auto_complete };
+    inf_config_options_t opt = {
+        .auto_complete = lc->options.auto_complete,
+        .config_name = lc->options.config_name
+    };
     inf_model_config_t *config;
 
     inf_err_t *err = inf_model_config_read(m->storage, m->dir, m->name, &opt,

@@ -63,6 +63,9 @@ typedef struct {
     bool                         auto_complete;
     uint32_t                     load_threads;
     uint64_t                     spin_ns;
+    inf_host_policies_t          host_policies;     /* these outlive it too  */
+    const char                  *config_name;       /* configs/<name>.pbtxt
+                                                       first; NULL: none     */
     const inf_idle_ops_t        *idle;              /* for instance threads  */
     void                        *idle_userp;
     const inf_load_watch_ops_t  *watch;             /* NULL: nobody          */

@@ -8,6 +8,7 @@
 #include "core/model/config_edit.h"
 #include "core/model/config_load.h"
 #include "core/model/config_validate.h"
+#include "core/model/warmup.h"
 #include "core/proto/message.h"
 
 #define ENVIRONMENT_KEY "EXECUTION_ENV_PATH"
@@ -18,6 +19,12 @@ typedef struct {
     inf_err_t              *err;
     pthread_t               thread;
 } instance_init_t;
+
+/* What the threads of instances do before the model is ready. */
+typedef struct {
+    const inf_executor_t *executor;
+    const inf_warmup_t   *warmup;       /* NULL: none                        */
+} instance_prepare_t;
 
 static inf_err_t *read_config(const inf_model_load_t *what,
     inf_model_t *model);
@@ -36,6 +43,10 @@ static inf_err_t *make_instances(const inf_model_load_t *what,
 static bool in_parallel(const inf_model_t *model);
 static void init_all(instance_init_t *jobs, uint32_t count, bool parallel);
 static void *init_main(void *arg);
+static inf_err_t *start_runner(const inf_model_load_t *what,
+    inf_model_t *model);
+static bool device_blocking(const inf_model_t *model);
+static inf_err_t *prepare_instance(void *userp, inf_instance_t *instance);
 
 inf_err_t *
 inf_model_load(const inf_model_load_t *what, inf_model_t **out)
@@ -50,6 +61,7 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
     model->ops = what->ops;
     model->owner = what->owner;
     model->server = what->options->server;
+    model->host_policies = &what->options->host_policies;
     model->auto_complete = what->options->auto_complete;
 
     inf_err_t *err = read_config(what, model);
@@ -70,13 +82,7 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
         err = make_instances(what, model);
     }
     if (err == NULL) {
-        const inf_runner_options_t options = {
-            .executor = plugins->executor,
-            .spin_ns = what->options->spin_ns,
-            .idle = what->options->idle,
-            .idle_userp = what->options->idle_userp
-        };
-        err = inf_runner_start(model, &options);
+        err = start_runner(what, model);
     }
     if (err == NULL) {
         *out = model;
@@ -108,7 +114,10 @@ inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins)
 static inf_err_t *
 read_config(const inf_model_load_t *what, inf_model_t *model)
 {
-    inf_config_options_t opt = { .auto_complete = model->auto_complete };
+    inf_config_options_t opt = {
+        .auto_complete = model->auto_complete,
+        .config_name = what->options->config_name
+    };
 
     inf_err_t *err = inf_model_config_read(what->storage, what->dir,
         what->name, &opt, &model->config);
@@ -254,11 +263,6 @@ build_tables(const inf_model_load_t *what, inf_model_t *model)
     }
     model->decoupled = msg->model_transaction_policy != NULL
         && msg->model_transaction_policy->decoupled;
-    if (err == NULL && msg->n_model_warmup > 0) {
-        inf_log(INF_LOG_WARN, "model=%s version=%lld: model_warmup is not"
-            " supported by this version of the core and is skipped",
-            model->name, (long long) model->version);
-    }
     if (err == NULL && msg->scheduling_choice_case
         == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_DYNAMIC_BATCHING)
     {
@@ -388,6 +392,79 @@ static void *
 init_main(void *arg)
 {
     instance_init_t *job = arg;
-    job->err = job->plugins->instance_init(job->instance);
+    const inf_host_policies_t *policies = job->instance->model->host_policies;
+    const char *policy = job->instance->spec->host_policy;
+    inf_host_place_t place;
+
+    inf_host_place_save(&place, policies, policy);
+    job->err = inf_host_policy_apply(policies, policy);
+    if (job->err == NULL) {
+        job->err = job->plugins->instance_init(job->instance);
+    }
+    inf_host_place_restore(&place);
     return NULL;
+}
+
+static inf_err_t *
+start_runner(const inf_model_load_t *what, inf_model_t *model)
+{
+    inf_warmup_t *warmup;
+
+    inf_err_t *err = inf_warmup_new(what->storage, what->dir, model, &warmup);
+    if (err != NULL) {
+        return err;
+    }
+
+    instance_prepare_t prepare = {
+        .executor = what->options->plugins->executor,
+        .warmup = warmup
+    };
+    const inf_runner_options_t options = {
+        .executor = prepare.executor,
+        .spin_ns = what->options->spin_ns,
+        .idle = what->options->idle,
+        .idle_userp = what->options->idle_userp,
+        .device_blocking = device_blocking(model),
+        .prepare = warmup != NULL || what->options->host_policies.count > 0
+            ? prepare_instance : NULL,
+        .prepare_userp = &prepare,
+        .parallel = in_parallel(model)
+    };
+
+    err = inf_runner_start(model, &options);
+    inf_warmup_free(warmup);
+    return err;
+}
+
+/* A sequence belongs to one instance: there every one keeps its thread. */
+static bool
+device_blocking(const inf_model_t *model)
+{
+    if (model->backend->execution_policy != INF_BACKEND_DEVICE_BLOCKING) {
+        return false;
+    }
+
+    if (model->built->scheduling_choice_case
+        == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING)
+    {
+        inf_log(INF_LOG_INFO, "model=%s version=%lld: the backend's execution"
+            " policy DEVICE_BLOCKING has no effect on sequence_batching",
+            model->name, (long long) model->version);
+        return false;
+    }
+
+    return true;
+}
+
+static inf_err_t *
+prepare_instance(void *userp, inf_instance_t *instance)
+{
+    const instance_prepare_t *p = userp;
+
+    inf_err_t *err = inf_host_policy_apply(instance->model->host_policies,
+        instance->spec->host_policy);
+    if (err == NULL && p->warmup != NULL) {
+        err = inf_warmup_run(p->warmup, instance, p->executor->execute);
+    }
+    return err;
 }

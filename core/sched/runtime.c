@@ -17,34 +17,46 @@
 typedef struct {
     inf_link_t      idle;       /* in runner->idle while it has no work      */
     inf_runner_t   *runner;
-    inf_instance_t *instance;
+    inf_instance_t *instance;   /* whose turn it is; the thread's own        */
     inf_waiter_t    waiter;
     pthread_t       thread;
     _Atomic bool    leading;    /* relaxed: a hint who is woken first        */
 } inf_instance_thread_t;
 
 struct inf_runner_s {
-    inf_lock_t               lock;      /* rank 30; guards the next five     */
+    inf_lock_t               lock;      /* rank 30; guards down to failure   */
     inf_default_scheduler_t  policy;
     inf_link_t               idle;      /* instance threads, last idle first */
     uint32_t                 running;   /* requests taken, not yet returned  */
     bool                     closed;    /* refuses new requests              */
     bool                     stopping;  /* idle threads end                  */
+    uint32_t                 prepared;  /* threads that are                  */
+    inf_err_t               *failure;   /* the first one's                   */
+    inf_cond_t               one_more;  /* is prepared                       */
 
     inf_model_t             *model;     /* set in start(), then constant     */
     const inf_executor_t    *executor;
     uint64_t                 spin_ns;
     const inf_idle_ops_t    *idle_ops;
     void                    *idle_userp;
+    inf_err_t             *(*prepare)(void *userp, inf_instance_t *instance);
+    void                    *prepare_userp;
     _Atomic uint64_t         mean_ns;   /* relaxed: of an execution; a hint  */
     inf_instance_thread_t   *threads;
     uint32_t                 thread_count;
 };
 
-static inf_err_t *runner_start_threads(inf_runner_t *runner);
+static inf_err_t *runner_start_threads(inf_runner_t *runner,
+    const inf_runner_options_t *options);
+static uint32_t runner_seat(inf_runner_t *runner, bool device_blocking);
+static inf_instance_thread_t *thread_of_device(inf_runner_t *runner,
+    uint32_t count, const inf_instance_t *instance);
+static void runner_wait_prepared(inf_runner_t *runner);
+static inf_err_t *runner_take_failure(inf_runner_t *runner);
 static void runner_stop_threads(inf_runner_t *runner);
 static void *instance_main(void *arg);
 static void instance_name_thread(const inf_instance_t *instance);
+static void instance_prepare(inf_instance_thread_t *t);
 static inf_request_t *instance_take(inf_instance_thread_t *t);
 static void link_idle_locked(inf_instance_thread_t *t);
 static void instance_idle(inf_instance_thread_t *t);
@@ -59,6 +71,7 @@ inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
     }
 
     inf_lock_init(&runner->lock, RUNNER_LOCK_RANK);
+    inf_cond_init(&runner->one_more);
     inf_default_scheduler_init(&runner->policy, 0);
     inf_link_init(&runner->idle);
     runner->model = model;
@@ -66,8 +79,10 @@ inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
     runner->spin_ns = options->spin_ns;
     runner->idle_ops = options->idle;
     runner->idle_userp = options->idle_userp;
+    runner->prepare = options->prepare;
+    runner->prepare_userp = options->prepare_userp;
 
-    inf_err_t *err = runner_start_threads(runner);
+    inf_err_t *err = runner_start_threads(runner, options);
     if (err != NULL) {
         inf_runner_free(runner);
         return err;
@@ -149,13 +164,15 @@ inf_runner_free(inf_runner_t *runner)
     }
 
     runner_stop_threads(runner);
+    inf_err_free(runner->failure);
+    inf_cond_fini(&runner->one_more);
     inf_lock_fini(&runner->lock);
     free(runner->threads);
     free(runner);
 }
 
 static inf_err_t *
-runner_start_threads(inf_runner_t *runner)
+runner_start_threads(inf_runner_t *runner, const inf_runner_options_t *options)
 {
     inf_model_t *model = runner->model;
     runner->threads = calloc(model->instance_count,
@@ -164,28 +181,105 @@ runner_start_threads(inf_runner_t *runner)
         return inf_err_nomem();
     }
 
+    uint32_t count = runner_seat(runner, options->device_blocking);
+    while (runner->thread_count < count) {
+        inf_instance_thread_t *t = &runner->threads[runner->thread_count];
+        int rc = pthread_create(&t->thread, NULL, instance_main, t);
+        if (rc != 0) {
+            return inf_err_os(rc, "cannot start the thread of instance \"%s\"",
+                t->instance->spec->name);
+        }
+
+        runner->thread_count++;
+        if (!options->parallel) {
+            runner_wait_prepared(runner);
+        }
+    }
+
+    runner_wait_prepared(runner);
+    return runner_take_failure(runner);
+}
+
+/* Gives every instance that isn't passive a thread; how many there are. */
+static uint32_t
+runner_seat(inf_runner_t *runner, bool device_blocking)
+{
+    inf_model_t *model = runner->model;
+    uint32_t count = 0;
+
     for (uint32_t i = 0; i < model->instance_count; i++) {
         inf_instance_t *instance = &model->instances[i];
         if (instance->spec->passive) {
             continue;
         }
 
-        inf_instance_thread_t *t = &runner->threads[runner->thread_count];
+        inf_instance_thread_t *t = device_blocking
+            ? thread_of_device(runner, count, instance) : NULL;
+        if (t != NULL) {
+            inf_instance_t *last = t->instance;
+            while (last->mate != t->instance) {
+                last = last->mate;
+            }
+            instance->mate = last->mate;
+            last->mate = instance;
+            continue;
+        }
+
+        instance->mate = instance;
+        t = &runner->threads[count++];
         t->runner = runner;
         t->instance = instance;
         inf_link_init(&t->idle);
         inf_waiter_init(&t->waiter);
+    }
 
-        int rc = pthread_create(&t->thread, NULL, instance_main, t);
-        if (rc != 0) {
-            return inf_err_os(rc, "cannot start the thread of instance \"%s\"",
-                instance->spec->name);
+    return count;
+}
+
+/* The thread that has the instance's GPU already; NULL: none. */
+static inf_instance_thread_t *
+thread_of_device(inf_runner_t *runner, uint32_t count,
+    const inf_instance_t *instance)
+{
+    if (instance->spec->kind != INF_INSTANCE_GPU) {
+        return NULL;
+    }
+
+    for (uint32_t i = 0; i < count; i++) {
+        const inf_instance_spec_t *spec = runner->threads[i].instance->spec;
+        if (spec->kind == INF_INSTANCE_GPU
+            && spec->device_id == instance->spec->device_id)
+        {
+            return &runner->threads[i];
         }
-
-        runner->thread_count++;
     }
 
     return NULL;
+}
+
+/* Until every thread that was started is prepared. */
+static void
+runner_wait_prepared(inf_runner_t *runner)
+{
+    if (runner->prepare == NULL) {
+        return;
+    }
+
+    inf_lock(&runner->lock);
+    while (runner->prepared < runner->thread_count) {
+        inf_cond_wait(&runner->one_more, &runner->lock);
+    }
+    inf_unlock(&runner->lock);
+}
+
+static inf_err_t *
+runner_take_failure(inf_runner_t *runner)
+{
+    inf_lock(&runner->lock);
+    inf_err_t *err = runner->failure;
+    runner->failure = NULL;
+    inf_unlock(&runner->lock);
+    return err;
 }
 
 static void
@@ -213,6 +307,7 @@ instance_main(void *arg)
 {
     inf_instance_thread_t *t = arg;
     instance_name_thread(t->instance);
+    instance_prepare(t);
 
     for (;;) {
         inf_request_t *req = instance_take(t);
@@ -222,6 +317,7 @@ instance_main(void *arg)
 
         uint64_t start = req->exec_ns;
         t->runner->executor->execute(t->instance, &req, 1);
+        t->instance = t->instance->mate;
         instance_done(t, start);
     }
 }
@@ -232,6 +328,39 @@ instance_name_thread(const inf_instance_t *instance)
     char name[16];
     snprintf(name, sizeof(name), "%s", instance->spec->name);
     pthread_setname_np(pthread_self(), name);
+}
+
+/* All instances of the thread, whatever becomes of the first. */
+static void
+instance_prepare(inf_instance_thread_t *t)
+{
+    inf_runner_t *runner = t->runner;
+    inf_instance_t *instance = t->instance;
+    inf_err_t *first = NULL;
+
+    if (runner->prepare == NULL) {
+        return;
+    }
+
+    do {
+        inf_err_t *err = runner->prepare(runner->prepare_userp, instance);
+        if (err != NULL && first == NULL) {
+            first = inf_err_add(err, "instance '%s'", instance->spec->name);
+        } else {
+            inf_err_free(err);
+        }
+        instance = instance->mate;
+    } while (instance != t->instance);
+
+    inf_lock(&runner->lock);
+    if (runner->failure == NULL) {
+        runner->failure = first;
+        first = NULL;
+    }
+    runner->prepared++;
+    inf_unlock(&runner->lock);
+    inf_cond_signal(&runner->one_more);
+    inf_err_free(first);
 }
 
 /* The next request, state EXECUTING; NULL: the thread ends. */

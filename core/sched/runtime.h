@@ -1,5 +1,6 @@
 /*
- * runtime.h - the threads around a model's policy: one per instance.
+ * runtime.h - the threads around a model's policy: one per instance, or per
+ *             device where the backend says that executions there block it.
  *
  * Owner    The model owns its runner; the runner owns queued requests.
  * Thread   submit, cancel: any; stop: the thread that destroys the model,
@@ -40,9 +41,19 @@ typedef struct {
     uint64_t              spin_ns;      /* before an idle thread sleeps      */
     const inf_idle_ops_t *idle;         /* NULL: threads just sleep          */
     void                 *idle_userp;
+
+    /* GPU instances on one device share a thread and take turns on it. */
+    bool                  device_blocking;
+
+    /* Called on the instance's thread before it takes any request; NULL:
+       nothing to prepare.  One instance after another unless parallel. */
+    inf_err_t          *(*prepare)(void *userp, inf_instance_t *instance);
+    void                 *prepare_userp;
+    bool                  parallel;
 } inf_runner_options_t;
 
-/* Starts a thread per instance that isn't passive; model->runner is set. */
+/* Starts the threads of instances that aren't passive and waits until they
+   are prepared; the first failure is returned.  model->runner is set. */
 INF_CHECK inf_err_t *inf_runner_start(inf_model_t *model,
     const inf_runner_options_t *options);
 

@@ -197,6 +197,53 @@ a_wrong_configuration_reaches_no_backend(void **state)
     assert_int_equal(fake_count("init m/1"), 0);
 }
 
+/* The fake backend releases requests without a response. */
+static void
+a_failing_warmup_fails_the_load_and_finalizes(void **state)
+{
+    (void) state;
+    inf_model_t *m;
+
+    assert_error(load("backend: 'x' " A B "instance_group { count: 2 kind:"
+        " KIND_CPU } model_warmup { name: 'w' batch_size: 1 inputs { key: 'A'"
+        " value { data_type: TYPE_FP32 dims: 1 zero_data: true } } }", &m),
+        INF_ERR_INVALID_ARG,
+        "instance 'm_0_0': failed to run warmup sample 'w'");
+    assert_string_equal(fake.trace, "open x;init m/1;iinit m_0_0/1;"
+        "iinit m_0_1/1;exec m_0_0/1;exec m_0_1/1;ifini m_0_0/1;"
+        "ifini m_0_1/1;fini m/1;");
+
+    fake_reset();
+    assert_error(load("backend: 'x' " A B "model_warmup { name: 'w'"
+        " batch_size: 1 inputs { key: 'A' value { data_type: TYPE_FP32"
+        " dims: -1 zero_data: true } } }", &m), INF_ERR_INVALID_ARG,
+        "warmup sample 'w': warmup setting expects all variable-size");
+    assert_string_equal(fake.trace,
+        "init m/1;iinit m_0/1;ifini m_0/1;fini m/1;");
+}
+
+/* Neither initialised nor prepared where its policy can't be met. */
+static void
+a_host_policy_that_cannot_be_met_fails_the_load(void **state)
+{
+    (void) state;
+    static const inf_host_setting_t settings[] = {
+        { "far", "cpu-cores", "8191" }
+    };
+    inf_model_t *m;
+
+    w.options.host_policies = (inf_host_policies_t) { settings, 1 };
+    assert_error(load("backend: 'x' " A B "instance_group { kind: KIND_CPU"
+        " host_policy: 'far' }", &m), INF_ERR_INVALID_ARG,
+        "instance 'm_0_0': host policy 'far': none of the cores 8191");
+    assert_int_equal(fake_count("iinit m_0_0/1"), 0);
+    assert_int_equal(fake_count("fini m/1"), 1);
+
+    assert_ok(load("backend: 'x' " A B "instance_group { kind: KIND_CPU"
+        " host_policy: 'near' }", &m));
+    inf_model_unload(m, &fake_ops);
+}
+
 /* After ModelInitialize whatever fails ends in ModelFinalize. */
 static void
 what_fails_after_init_is_finalized(void **state)
@@ -224,6 +271,8 @@ main(void)
         T(unsupported_schedulers_are_refused_by_name),
         T(dynamic_batching_is_loaded_and_runs_requests_one_by_one),
         T(a_wrong_configuration_reaches_no_backend),
+        T(a_failing_warmup_fails_the_load_and_finalizes),
+        T(a_host_policy_that_cannot_be_met_fails_the_load),
         T(what_fails_after_init_is_finalized),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,6 +45,7 @@ typedef struct {
 
 static backend_t *b;
 static uint32_t passive;        /* so many first instances of start() are    */
+static const int32_t *devices;  /* of start()'s instances; NULL: all CPU     */
 
 static void
 on_released(void *userp, inf_request_t *r, uint32_t flags)
@@ -123,6 +124,9 @@ start_with(uint32_t instances, bool gate, const inf_runner_options_t *options)
         snprintf(b->names[i], sizeof(b->names[i]), "a_long_model_name_%u", i);
         b->specs[i].name = b->names[i];
         b->specs[i].passive = i < passive;
+        b->specs[i].kind = devices != NULL ? INF_INSTANCE_GPU
+            : INF_INSTANCE_CPU;
+        b->specs[i].device_id = devices != NULL ? devices[i] : 0;
         b->instances[i].model = &b->model;
         b->instances[i].spec = &b->specs[i];
     }
@@ -261,6 +265,173 @@ passive_instances_never_execute(void **state)
     assert_int_equal(b->per_instance[0], 0);
     assert_int_equal(b->per_instance[1], 50);
     stop();
+}
+
+/* How many of n requests get into the backend at once. */
+static uint32_t
+most_at_once(const inf_runner_options_t *options, uint32_t n, uint32_t expect)
+{
+    static job_t jobs[64];
+    inf_runner_t *runner = start_with(INSTANCES, false, options);
+
+    for (uint32_t i = 0; i < n; i++) {
+        job_init(&jobs[i], i);
+        assert_null(inf_runner_submit(runner, &jobs[i].request, 0));
+    }
+    wait_entered(expect);
+    open_gate();
+    for (uint32_t i = 0; i < n; i++) {
+        wait_released(&jobs[i]);
+    }
+    wait_pending(runner, 0);
+    return b->most_inside;
+}
+
+/* section 2, scenarios 5 and 6 */
+static void
+blocked_gpu_instances_take_turns_on_the_thread_of_their_device(void **state)
+{
+    (void) state;
+    static const int32_t two[INSTANCES] = { 0, 1, 0 };
+    static const int32_t one[INSTANCES] = { 3, 3, 3 };
+    const inf_runner_options_t blocking = {
+        .executor = &executor, .device_blocking = true
+    };
+    const inf_runner_options_t usual = { .executor = &executor };
+
+    devices = two;
+    assert_int_equal(most_at_once(&blocking, 6, 2), 2);
+    stop();
+
+    devices = one;
+    assert_int_equal(most_at_once(&blocking, 63, 1), 1);
+    for (uint32_t i = 0; i < INSTANCES; i++) {
+        assert_int_equal(b->per_instance[i], 21);
+    }
+    stop();
+
+    assert_int_equal(most_at_once(&usual, 6, 3), 3);
+    stop();
+
+    devices = NULL;
+    assert_int_equal(most_at_once(&blocking, 6, 3), 3);
+    stop();
+}
+
+/* Who was prepared where, and what one of them says. */
+typedef struct {
+    pthread_mutex_t lock;
+    pthread_cond_t  changed;
+    uint32_t        wait_for;       /* so many inside before one returns     */
+    uint32_t        inside;
+    uint32_t        most_inside;
+    uint32_t        count;
+    pthread_t       threads[INSTANCES];
+    uint32_t        order[INSTANCES];
+    long            fails;          /* that instance; -1: none               */
+} prepared_t;
+
+static prepared_t prep;
+
+static inf_err_t *
+prepare(void *userp, inf_instance_t *instance)
+{
+    prepared_t *p = userp;
+    long i = instance - b->instances;
+
+    pthread_mutex_lock(&p->lock);
+    p->threads[i] = pthread_self();
+    p->order[p->count++] = (uint32_t) i;
+    p->inside++;
+    if (p->inside > p->most_inside) {
+        p->most_inside = p->inside;
+    }
+    pthread_cond_broadcast(&p->changed);
+    while (p->most_inside < p->wait_for) {
+        pthread_cond_wait(&p->changed, &p->lock);
+    }
+    p->inside--;
+    pthread_mutex_unlock(&p->lock);
+
+    return i == p->fails
+        ? inf_err_new(INF_ERR_INVALID_ARG, "cold") : NULL;
+}
+
+static inf_runner_options_t
+prepare_options(uint32_t at_once)
+{
+    prep = (prepared_t) {
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .changed = PTHREAD_COND_INITIALIZER,
+        .wait_for = at_once,
+        .fails = -1
+    };
+    return (inf_runner_options_t) {
+        .executor = &executor, .prepare = prepare, .prepare_userp = &prep,
+        .parallel = at_once > 1
+    };
+}
+
+static void
+instances_are_prepared_on_their_threads_one_after_another(void **state)
+{
+    (void) state;
+    inf_runner_options_t options = prepare_options(1);
+
+    start_with(INSTANCES, true, &options);
+    assert_int_equal(prep.count, INSTANCES);
+    assert_int_equal(prep.most_inside, 1);
+    for (uint32_t i = 0; i < INSTANCES; i++) {
+        assert_int_equal(prep.order[i], i);
+        assert_false(pthread_equal(prep.threads[i], pthread_self()));
+        for (uint32_t k = 0; k < i; k++) {
+            assert_false(pthread_equal(prep.threads[i], prep.threads[k]));
+        }
+    }
+    stop();
+
+    options = prepare_options(INSTANCES);       /* or all at once            */
+    start_with(INSTANCES, true, &options);
+    assert_int_equal(prep.count, INSTANCES);
+    assert_int_equal(prep.most_inside, INSTANCES);
+    stop();
+
+    static const int32_t one[INSTANCES] = { 0, 0, 0 };
+    devices = one;
+    options = prepare_options(1);
+    options.device_blocking = true;
+    start_with(INSTANCES, true, &options);
+    devices = NULL;
+    assert_int_equal(prep.count, INSTANCES);
+    assert_true(pthread_equal(prep.threads[0], prep.threads[2]));
+    stop();
+}
+
+static void
+an_instance_that_is_not_prepared_fails_the_start(void **state)
+{
+    (void) state;
+    inf_runner_options_t options = prepare_options(1);
+    prep.fails = 1;
+
+    b = calloc(1, sizeof(*b));
+    b->model.instances = b->instances;
+    b->model.instance_count = INSTANCES;
+    for (uint32_t i = 0; i < INSTANCES; i++) {
+        snprintf(b->names[i], sizeof(b->names[i]), "i_%u", i);
+        b->specs[i].name = b->names[i];
+        b->instances[i].model = &b->model;
+        b->instances[i].spec = &b->specs[i];
+    }
+
+    inf_err_t *err = inf_runner_start(&b->model, &options);
+    assert_non_null(err);
+    assert_int_equal(inf_err_code(err), INF_ERR_INVALID_ARG);
+    assert_string_equal(inf_err_msg(err), "instance 'i_1': cold");
+    inf_err_free(err);
+    assert_int_equal(prep.count, INSTANCES);    /* the others all the same   */
+    assert_null(b->model.runner);
+    free(b);
 }
 
 static void
@@ -530,6 +701,11 @@ main(void)
         cmocka_unit_test(
             three_instances_run_three_at_once_and_the_fourth_waits),
         cmocka_unit_test(passive_instances_never_execute),
+        cmocka_unit_test(
+            blocked_gpu_instances_take_turns_on_the_thread_of_their_device),
+        cmocka_unit_test(
+            instances_are_prepared_on_their_threads_one_after_another),
+        cmocka_unit_test(an_instance_that_is_not_prepared_fails_the_start),
         cmocka_unit_test(
             a_queued_request_can_be_cancelled_and_a_running_one_not),
         cmocka_unit_test(a_closed_runner_refuses_and_finishes_what_it_has),
