@@ -53,6 +53,18 @@ typedef struct {
 } ngx_http_inference_setting_t;
 
 
+/* "inference_metrics" */
+typedef struct {
+    ngx_flag_t                  cpu;
+    ngx_flag_t                  counters;
+    ngx_flag_t                  histograms;
+    ngx_flag_t                  summaries;
+    ngx_msec_t                  interval;
+    ngx_str_t                   quantiles;      /* empty: the usual ones     */
+    unsigned                    set:1;
+} ngx_http_inference_metrics_t;
+
+
 typedef struct {
     ngx_str_t                   core;           /* program                   */
     ngx_str_t                   external;       /* socket of a core started
@@ -63,6 +75,8 @@ typedef struct {
     ngx_array_t                 repositories;   /* ngx_str_t                 */
     ngx_array_t                 backends;       /* ngx_str_t                 */
     ngx_array_t                 settings;       /* ..._setting_t             */
+    ngx_array_t                 host_policies;  /* the same: policy, key     */
+    ngx_http_inference_metrics_t  metrics;
     off_t                       arena;          /* per worker, bound, bytes  */
     off_t                       pinned;
     ngx_array_t                 cuda;           /* ngx_str_t "dev:size"      */

@@ -7,6 +7,7 @@
 
 #include "core/proto/message.h"
 
+#include "core_calls.pb-c.h"
 #include "grpc_service.pb-c.h"
 
 
@@ -67,6 +68,7 @@ ngx_http_inference_control_pack(ngx_http_inference_ctx_t *ctx,
     Inference__ModelConfigRequest     config;
     Inference__ModelMetadataRequest   model_metadata;
     Inference__ServerMetadataRequest  metadata;
+    NginxInference__MetricsRequest    metrics;
 
     switch (ctx->endpoint->verb) {
 
@@ -109,6 +111,11 @@ ngx_http_inference_control_pack(ngx_http_inference_ctx_t *ctx,
                                                      &ctx->version_text);
         s->method = INF_METHOD_MODEL_CONFIG;
         return ngx_http_inference_control_record(ctx, &config.base);
+
+    case NGX_HTTP_INFERENCE_METRICS_TEXT:
+        nginx_inference__metrics_request__init(&metrics);
+        s->method = INF_METHOD_METRICS;
+        return ngx_http_inference_control_record(ctx, &metrics.base);
 
     case NGX_HTTP_INFERENCE_MODEL_INFER:
     case NGX_HTTP_INFERENCE_NOT_BUILT:
@@ -230,6 +237,8 @@ ngx_http_inference_control_reply(ngx_http_inference_ctx_t *ctx)
     ngx_uint_t   status;
     const void  *answer;
 
+    static ngx_str_t  metrics = ngx_string("text/plain; charset=utf-8");
+
     len = (size_t) ctx->reply.len;
     answer = NULL;
 
@@ -267,7 +276,12 @@ ngx_http_inference_control_reply(ngx_http_inference_ctx_t *ctx)
     body.len = json.len;
     body.data = (u_char *) json.data;
 
-    rc = ngx_http_inference_send(ctx->request, status, &body);
+    if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_METRICS_TEXT) {
+        rc = ngx_http_inference_send_as(ctx->request, status, &metrics, &body);
+
+    } else {
+        rc = ngx_http_inference_send(ctx->request, status, &body);
+    }
 
     inf_buf_fini(&json);
 

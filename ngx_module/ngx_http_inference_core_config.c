@@ -13,6 +13,8 @@ typedef NginxInference__CoreConfig      ngx_http_inference_core_config_t;
 typedef NginxInference__BackendSetting  ngx_http_inference_pb_setting_t;
 typedef NginxInference__CudaPool        ngx_http_inference_pb_cuda_t;
 typedef NginxInference__LogSettings     ngx_http_inference_pb_log_t;
+typedef NginxInference__HostPolicySetting  ngx_http_inference_pb_policy_t;
+typedef NginxInference__MetricsSettings    ngx_http_inference_pb_metrics_t;
 
 
 static ngx_int_t ngx_http_inference_core_config_fill(
@@ -29,6 +31,12 @@ static ngx_int_t ngx_http_inference_core_config_cuda(
 static ngx_int_t ngx_http_inference_core_config_log(
     ngx_http_inference_core_config_t *config,
     ngx_http_inference_main_conf_t *imcf, ngx_pool_t *pool);
+static ngx_int_t ngx_http_inference_core_config_policies(
+    ngx_http_inference_core_config_t *config, ngx_array_t *settings,
+    ngx_pool_t *pool);
+static ngx_int_t ngx_http_inference_core_config_metrics(
+    ngx_http_inference_core_config_t *config,
+    ngx_http_inference_metrics_t *metrics, ngx_pool_t *pool);
 static u_char *ngx_http_inference_core_config_pack(
     ngx_http_inference_core_config_t *config, uint64_t generation,
     size_t *len, ngx_pool_t *pool);
@@ -175,7 +183,13 @@ ngx_http_inference_core_config_fill(ngx_http_inference_core_config_t *config,
            != NGX_OK
         || ngx_http_inference_core_config_cuda(config, &imcf->cuda, pool)
            != NGX_OK
-        || ngx_http_inference_core_config_log(config, imcf, pool) != NGX_OK)
+        || ngx_http_inference_core_config_log(config, imcf, pool) != NGX_OK
+        || ngx_http_inference_core_config_policies(config,
+                                                   &imcf->host_policies, pool)
+           != NGX_OK
+        || ngx_http_inference_core_config_metrics(config, &imcf->metrics,
+                                                  pool)
+           != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -351,6 +365,102 @@ ngx_http_inference_core_config_log(ngx_http_inference_core_config_t *config,
     message->verbose = (int32_t) imcf->log_verbose;
 
     config->log = message;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_core_config_policies(
+    ngx_http_inference_core_config_t *config, ngx_array_t *settings,
+    ngx_pool_t *pool)
+{
+    ngx_uint_t                       i;
+    ngx_http_inference_setting_t    *setting;
+    ngx_http_inference_pb_policy_t  *message;
+
+    if (settings->nelts == 0) {
+        return NGX_OK;
+    }
+
+    config->host_policies = ngx_palloc(pool, settings->nelts
+                                             * sizeof(message));
+    if (config->host_policies == NULL) {
+        return NGX_ERROR;
+    }
+
+    setting = settings->elts;
+
+    for (i = 0; i < settings->nelts; i++) {
+        message = ngx_palloc(pool, sizeof(*message));
+        if (message == NULL) {
+            return NGX_ERROR;
+        }
+
+        nginx_inference__host_policy_setting__init(message);
+
+        message->policy = ngx_http_inference_core_config_string(
+                                                  &setting[i].backend, pool);
+        message->key = ngx_http_inference_core_config_string(&setting[i].key,
+                                                             pool);
+        message->value = ngx_http_inference_core_config_string(
+                                                    &setting[i].value, pool);
+
+        if (message->policy == NULL || message->key == NULL
+            || message->value == NULL)
+        {
+            return NGX_ERROR;
+        }
+
+        config->host_policies[i] = message;
+    }
+
+    config->n_host_policies = settings->nelts;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_core_config_metrics(
+    ngx_http_inference_core_config_t *config,
+    ngx_http_inference_metrics_t *metrics, ngx_pool_t *pool)
+{
+    ngx_http_inference_pb_metrics_t  *message;
+
+    if (!metrics->set) {
+        return NGX_OK;
+    }
+
+    message = ngx_palloc(pool, sizeof(*message));
+    if (message == NULL) {
+        return NGX_ERROR;
+    }
+
+    nginx_inference__metrics_settings__init(message);
+
+    message->has_cpu = 1;
+    message->cpu = (metrics->cpu != 0);
+
+    message->has_counters = 1;
+    message->counters = (metrics->counters != 0);
+
+    message->has_histograms = 1;
+    message->histograms = (metrics->histograms != 0);
+
+    message->has_summaries = 1;
+    message->summaries = (metrics->summaries != 0);
+
+    message->has_interval_ms = 1;
+    message->interval_ms = metrics->interval;
+
+    message->quantiles = ngx_http_inference_core_config_string(
+                                               &metrics->quantiles, pool);
+    if (message->quantiles == NULL) {
+        return NGX_ERROR;
+    }
+
+    config->metrics = message;
 
     return NGX_OK;
 }

@@ -19,8 +19,6 @@ static ngx_int_t ngx_http_inference_cuda_pool(ngx_conf_t *cf,
 static ngx_int_t ngx_http_inference_absolute(ngx_conf_t *cf,
     ngx_str_t *directive, ngx_str_t *path);
 static ngx_str_t *ngx_http_inference_find(ngx_array_t *array, ngx_str_t *value);
-static ngx_int_t ngx_http_inference_option(ngx_str_t *arg, const char *name,
-    ngx_str_t *value);
 
 
 char *
@@ -572,7 +570,7 @@ ngx_http_inference_find(ngx_array_t *array, ngx_str_t *value)
 
 /* "name=value": the value, if arg begins with name. */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_inference_option(ngx_str_t *arg, const char *name, ngx_str_t *value)
 {
     size_t  len;

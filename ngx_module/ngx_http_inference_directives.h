@@ -31,6 +31,18 @@ char *ngx_http_inference_memory(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_inference_log(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
+/* Takes "name" off the front of arg; NGX_DECLINED: it is not there. */
+ngx_int_t ngx_http_inference_option(ngx_str_t *arg, const char *name,
+    ngx_str_t *value);
+
+
+/* ---- http{}: where instances run (host_policy.c), metrics (metrics.c) ----- */
+
+char *ngx_http_inference_host_policy(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_inference_metrics(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
 
 /* ---- locations (location.c) ---------------------------------------------- */
 

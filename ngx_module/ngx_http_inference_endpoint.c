@@ -107,6 +107,11 @@ static const ngx_http_inference_endpoint_t  ngx_http_inference_endpoints[] = {
                            NGX_HTTP_POST,
                            SHARED_MEMORY, NOT_BUILT, "cuda_shm"),
 
+    ngx_http_inference_row("/metrics", NGX_HTTP_GET,
+                           METRICS, METRICS_TEXT, "metrics"),
+    ngx_http_inference_row("/metrics/", NGX_HTTP_GET,
+                           METRICS, METRICS_TEXT, "metrics"),
+
     { ngx_null_string, 0, 0, 0, ngx_null_string }
 };
 
@@ -129,6 +134,18 @@ ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
     ngx_http_inference_path(r, &path);
 
     ep = ngx_http_inference_match(ctx, &path, ilcf->parts);
+
+    if (ep == NULL
+        && ilcf->parts == NGX_HTTP_INFERENCE_METRICS
+        && path.len == ilcf->prefix.len
+        && ngx_strncmp(path.data, ilcf->prefix.data, path.len) == 0)
+    {
+        /* a location of metrics alone may have any name */
+
+        ngx_str_set(&path, "/metrics");
+
+        ep = ngx_http_inference_match(ctx, &path, ilcf->parts);
+    }
 
     if (ep == NULL
         && ilcf->prefix.len

@@ -269,6 +269,16 @@ ngx_int_t
 ngx_http_inference_send(ngx_http_request_t *r, ngx_uint_t status,
     ngx_str_t *body)
 {
+    ngx_str_t  type = ngx_string("application/json");
+
+    return ngx_http_inference_send_as(r, status, &type, body);
+}
+
+
+ngx_int_t
+ngx_http_inference_send_as(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_str_t *type, ngx_str_t *body)
+{
     ngx_int_t     rc;
     ngx_buf_t    *b;
     ngx_chain_t   out;
@@ -277,7 +287,7 @@ ngx_http_inference_send(ngx_http_request_t *r, ngx_uint_t status,
     r->headers_out.content_length_n = body->len;
 
     if (body->len) {
-        ngx_str_set(&r->headers_out.content_type, "application/json");
+        r->headers_out.content_type = *type;
 
     } else {
         ngx_str_set(&r->headers_out.content_type, "text/plain");

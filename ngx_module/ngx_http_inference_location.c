@@ -64,7 +64,7 @@ static ngx_http_inference_part_t  ngx_http_inference_part_names[] = {
       ngx_http_inference_part_refused },
 
     { ngx_string("metrics"), NGX_HTTP_INFERENCE_METRICS,
-      ngx_http_inference_part_refused },
+      ngx_http_inference_part_served },
 
     { ngx_string("openai"), NGX_HTTP_INFERENCE_OPENAI,
       ngx_http_inference_part_refused },

@@ -81,6 +81,20 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       0,
       NULL },
 
+    { ngx_string("inference_host_policy"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_2MORE,
+      ngx_http_inference_host_policy,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("inference_metrics"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
+      ngx_http_inference_metrics,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("inference_log"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE12,
       ngx_http_inference_log,
@@ -195,6 +209,7 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
      *     imcf->core = { 0, NULL };
      *     imcf->external = { 0, NULL };
      *     imcf->log_verbose = 0;
+     *     imcf->metrics = { 0 };
      *     imcf->shm_zone = NULL;
      *     imcf->used = 0;
      *     imcf->configured = 0;
@@ -213,6 +228,8 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
         || ngx_array_init(&imcf->backends, cf->pool, 2,
                           sizeof(ngx_str_t)) != NGX_OK
         || ngx_array_init(&imcf->settings, cf->pool, 4,
+                          sizeof(ngx_http_inference_setting_t)) != NGX_OK
+        || ngx_array_init(&imcf->host_policies, cf->pool, 2,
                           sizeof(ngx_http_inference_setting_t)) != NGX_OK
         || ngx_array_init(&imcf->cuda, cf->pool, 2,
                           sizeof(ngx_str_t)) != NGX_OK)

@@ -56,6 +56,7 @@ typedef enum {
     NGX_HTTP_INFERENCE_MODEL_METADATA,
     NGX_HTTP_INFERENCE_MODEL_CONFIG,
     NGX_HTTP_INFERENCE_MODEL_INFER,
+    NGX_HTTP_INFERENCE_METRICS_TEXT,
     NGX_HTTP_INFERENCE_NOT_BUILT        /* known, but not served yet         */
 } ngx_http_inference_verb_e;
 
@@ -364,8 +365,8 @@ ngx_int_t ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx);
 /* A call of the core; as a content handler. */
 ngx_int_t ngx_http_inference_control(ngx_http_inference_ctx_t *ctx);
 
-/* The core's answer to it, as REST JSON in out (may stay empty), its status
-   in *status. */
+/* The core's answer to it, as REST JSON (or metrics text) in out (may stay
+   empty), its status in *status. */
 INF_CHECK inf_err_t *ngx_http_inference_rest(ngx_http_inference_verb_e verb,
     inf_slice_t answer, inf_buf_t *out, ngx_uint_t *status);
 
@@ -398,6 +399,10 @@ void ngx_http_inference_reject(ngx_http_inference_ctx_t *ctx);
 /* Sends a short JSON body, of which it makes a copy, or an empty one. */
 ngx_int_t ngx_http_inference_send(ngx_http_request_t *r, ngx_uint_t status,
     ngx_str_t *body);
+
+/* The same of another media type. */
+ngx_int_t ngx_http_inference_send_as(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_str_t *type, ngx_str_t *body);
 
 /* Both texts are borrowed. */
 ngx_int_t ngx_http_inference_add_header(ngx_http_request_t *r, char *key,

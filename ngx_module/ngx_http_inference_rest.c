@@ -10,6 +10,7 @@
 #include "core/proto/message.h"
 #include "core/proto/message_json.h"
 
+#include "core_calls.pb-c.h"
 #include "grpc_service.pb-c.h"
 
 
@@ -22,6 +23,8 @@ static inf_err_t *ngx_http_inference_rest_model_ready(
 static inf_err_t *ngx_http_inference_rest_config(const ProtobufCMessage *m,
     inf_buf_t *out, ngx_uint_t *status);
 static inf_err_t *ngx_http_inference_rest_plain(const ProtobufCMessage *m,
+    inf_buf_t *out, ngx_uint_t *status);
+static inf_err_t *ngx_http_inference_rest_metrics(const ProtobufCMessage *m,
     inf_buf_t *out, ngx_uint_t *status);
 
 
@@ -60,6 +63,10 @@ static const ngx_http_inference_rest_t  ngx_http_inference_rests[] = {
     { NGX_HTTP_INFERENCE_MODEL_CONFIG,
       &inference__model_config_response__descriptor,
       ngx_http_inference_rest_config },
+
+    { NGX_HTTP_INFERENCE_METRICS_TEXT,
+      &nginx_inference__metrics_response__descriptor,
+      ngx_http_inference_rest_metrics },
 
     { 0, NULL, NULL }
 };
@@ -168,4 +175,20 @@ ngx_http_inference_rest_plain(const ProtobufCMessage *m, inf_buf_t *out,
     options.int64_numbers = 1;
 
     return inf_message_to_json(m, &options, out);
+}
+
+
+/* Text as it is. */
+
+static inf_err_t *
+ngx_http_inference_rest_metrics(const ProtobufCMessage *m, inf_buf_t *out,
+    ngx_uint_t *status)
+{
+    const NginxInference__MetricsResponse  *response;
+
+    response = (const NginxInference__MetricsResponse *) m;
+
+    inf_buf_put(out, response->text.data, response->text.len);
+
+    return NULL;
 }

@@ -354,7 +354,8 @@ TRITONBACKEND_ModelInstanceReportStatistics(
     const uint64_t exec_end_ns)
 {
     inf_request_t *r = inf_as_request(request);
-    inf_statistics_t *s = &inf_as_instance(instance)->statistics;
+    inf_instance_t *i = inf_as_instance(instance);
+    inf_statistics_t *s = &i->statistics;
 
     r->backend_ns[0] = exec_start_ns;
     r->backend_ns[1] = compute_start_ns;
@@ -369,8 +370,12 @@ TRITONBACKEND_ModelInstanceReportStatistics(
     if (success) {
         inf_statistics_success(s, r->batch_size > 0 ? r->batch_size : 1,
             r->start_ns, r->queue_ns, r->backend_ns, now);
+        if (i->model->latencies != NULL) {
+            inf_latencies_success(i->model->latencies, r->start_ns,
+                r->queue_ns, r->backend_ns, now);
+        }
     } else {
-        inf_statistics_failure(s, r->start_ns, now);
+        inf_statistics_failure_for(s, INF_FAILURE_BACKEND, r->start_ns, now);
     }
     return NULL;
 }

@@ -5,9 +5,12 @@
 
 #include <string.h>
 
+#include "core/base/clock.h"
+
 static TRITONSERVER_Error *undo_reshape(inf_response_t *response,
     const inf_config_tensor_t *t, const int64_t *shape, uint32_t dims,
     int64_t *client, uint32_t *client_dims);
+static void note_first(inf_factory_t *f);
 static TRITONSERVER_Error *set_parameter(TRITONBACKEND_Response *response,
     const char *name, inf_parameter_type_t type, inf_parameter_t **out);
 
@@ -193,7 +196,13 @@ TRITONBACKEND_ResponseSend(TRITONBACKEND_Response *response,
             "cannot send a response that is NULL");
     }
 
-    inf_response_send(inf_as_response(response), send_flags, error);
+    inf_response_t *r = inf_as_response(response);
+    const inf_model_t *model = r->factory->model;
+    if (model != NULL && model->latencies != NULL) {
+        note_first(r->factory);
+    }
+
+    inf_response_send(r, send_flags, error);
     return NULL;
 }
 
@@ -271,6 +280,18 @@ TRITONBACKEND_InferenceResponseOutput(TRITONBACKEND_Response *response,
     *shape = out->shape;
     *dim_count = out->dim_count;
     return NULL;
+}
+
+/* Of each request one response is its first. */
+static void
+note_first(inf_factory_t *f)
+{
+    if (f->start_ns != 0 && !atomic_exchange_explicit(&f->first_sent, true,
+            memory_order_relaxed))
+    {
+        inf_latencies_first_response(f->model->latencies, f->start_ns,
+            inf_clock_ns());
+    }
 }
 
 /* The backend speaks in reshape's dims; the client reads dims. */

@@ -38,7 +38,8 @@ fail_all(inf_instance_t *instance, inf_request_t **requests, uint32_t count,
 
     for (uint32_t i = 0; i < count; i++) {
         inf_request_t *r = requests[i];
-        inf_statistics_failure(&instance->statistics, r->start_ns, now);
+        inf_statistics_failure_for(&instance->statistics, INF_FAILURE_BACKEND,
+            r->start_ns, now);
         inf_factory_send_error(r->factory, inf_err_new(inf_err_code(err), "%s",
             inf_err_msg(err)));
         inf_request_release(r, 1);

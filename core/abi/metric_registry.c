@@ -62,7 +62,6 @@ static void put_series(inf_buf_t *out, const inf_metric_series_t *series);
 static void put_histogram(inf_buf_t *out, const inf_metric_series_t *series);
 static void put_sample(inf_buf_t *out, const inf_metric_series_t *series,
     const char *suffix, const char *bound);
-static void put_number(inf_buf_t *out, double value);
 static void number_text(char text[METRIC_TEXT_MAX], double value);
 
 static inf_lock_t registry_lock = {
@@ -220,6 +219,14 @@ inf_metric_observe(inf_metric_series_t *series, double value)
 
     atomic_fetch_add_explicit(&series->counts[low], 1, memory_order_relaxed);
     inf_metric_add(series, value);
+}
+
+void
+inf_metric_put_number(inf_buf_t *out, double value)
+{
+    char text[METRIC_TEXT_MAX];
+    number_text(text, value);
+    inf_buf_puts(out, text);
 }
 
 void
@@ -541,7 +548,8 @@ put_series(inf_buf_t *out, const inf_metric_series_t *series)
     }
 
     put_sample(out, series, "", NULL);
-    put_number(out, inf_metric_value(series));
+    inf_metric_put_number(out, inf_metric_value(series));
+    inf_buf_putc(out, '\n');
 }
 
 /* The counts are read once, so that _count is the +Inf bucket's. */
@@ -570,7 +578,8 @@ put_histogram(inf_buf_t *out, const inf_metric_series_t *series)
     put_sample(out, series, "_count", NULL);
     inf_buf_printf(out, "%llu\n", (unsigned long long) total);
     put_sample(out, series, "_sum", NULL);
-    put_number(out, inf_metric_value(series));
+    inf_metric_put_number(out, inf_metric_value(series));
+    inf_buf_putc(out, '\n');
     inf_buf_put(out, buckets.data, buckets.len);
     out->failed = out->failed || buckets.failed;
     inf_buf_fini(&buckets);
@@ -594,15 +603,6 @@ put_sample(inf_buf_t *out, const inf_metric_series_t *series,
         inf_buf_putc(out, '}');
     }
     inf_buf_putc(out, ' ');
-}
-
-static void
-put_number(inf_buf_t *out, double value)
-{
-    char text[METRIC_TEXT_MAX];
-    number_text(text, value);
-    inf_buf_puts(out, text);
-    inf_buf_putc(out, '\n');
 }
 
 /* As Triton's front end prints them: 16 digits, "Nan", "+Inf", "-Inf".  An

@@ -61,6 +61,9 @@ double inf_metric_value(const inf_metric_series_t *series);
 /* Histogram. */
 void inf_metric_observe(inf_metric_series_t *series, double value);
 
+/* As in the text: 16 digits, "Nan", "+Inf", "-Inf", always a point. */
+void inf_metric_put_number(inf_buf_t *out, double value);
+
 /* Appends every family that has a series, as Prometheus text 0.0.4. */
 void inf_metrics_format(inf_buf_t *out);
 

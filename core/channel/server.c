@@ -917,7 +917,7 @@ channel_submission_sane(const inf_channel_t *ch, const inf_submission_t *s)
     }
 
     return s->op == INF_SUBMIT_CALL && s->method >= INF_METHOD_SERVER_LIVE
-        && s->method <= INF_METHOD_LOG_SETTINGS;
+        && s->method <= INF_METHOD_METRICS;
 }
 
 /* The caller's reference becomes the worker's; false: the channel is dead. */

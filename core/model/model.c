@@ -44,6 +44,7 @@ inf_model_free(inf_model_t *model)
     }
     free(model->instances);
     inf_statistics_fini(&model->statistics);
+    inf_latencies_free(model->latencies);
     free(model->memory.rows);
     inf_instance_specs_fini(&model->specs);
     inf_labels_unref(model->labels);

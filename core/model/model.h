@@ -27,6 +27,7 @@
 #include "core/model/host_policy.h"
 #include "core/model/instance_groups.h"
 #include "core/model/labels.h"
+#include "core/model/latencies.h"
 #include "core/model/memory_usage.h"
 #include "core/model/statistics.h"
 
@@ -80,6 +81,8 @@ struct inf_model_s {
     inf_instance_t          *instances;
     uint32_t                 instance_count;
     inf_statistics_t         statistics;    /* what met no instance          */
+    inf_latencies_t         *latencies;     /* NULL: not asked for           */
+    uint64_t                 load_ns;       /* how long its load took        */
 
     inf_lock_t               usage_lock;    /* rank 21; guards memory, here
                                                and in the instances          */

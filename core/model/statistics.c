@@ -39,7 +39,15 @@ void
 inf_statistics_failure(inf_statistics_t *s, uint64_t request_start_ns,
     uint64_t now_ns)
 {
+    inf_statistics_failure_for(s, INF_FAILURE_OTHER, request_start_ns, now_ns);
+}
+
+void
+inf_statistics_failure_for(inf_statistics_t *s, inf_failure_t reason,
+    uint64_t request_start_ns, uint64_t now_ns)
+{
     inf_duration_add(&s->fail, span(request_start_ns, now_ns));
+    atomic_fetch_add_explicit(&s->failures[reason], 1, memory_order_relaxed);
 }
 
 void
@@ -125,6 +133,9 @@ inf_statistics_fold(inf_statistics_t *into, const inf_statistics_t *from)
 
     into->inference_count += from->inference_count;
     into->execution_count += from->execution_count;
+    for (size_t i = 0; i < INF_FAILURE_COUNT; i++) {
+        into->failures[i] += from->failures[i];
+    }
     if (into->last_inference_ms < from->last_inference_ms) {
         into->last_inference_ms = from->last_inference_ms;
     }

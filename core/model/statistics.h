@@ -54,6 +54,15 @@ typedef enum {
     INF_RESPONSE_CANCEL
 } inf_response_end_t;
 
+/* Why a request failed, as the metrics count it. */
+typedef enum {
+    INF_FAILURE_REJECTED,           /* its queue's policy refused it         */
+    INF_FAILURE_CANCELED,           /* dropped by the core                   */
+    INF_FAILURE_BACKEND,            /* Execute's error, or as it reported    */
+    INF_FAILURE_OTHER,              /* whatever else ended it unexecuted     */
+    INF_FAILURE_COUNT
+} inf_failure_t;
+
 typedef struct {
     inf_duration_t    success;
     inf_duration_t    fail;
@@ -66,6 +75,7 @@ typedef struct {
     _Atomic uint64_t  inference_count;
     _Atomic uint64_t  execution_count;
     _Atomic uint64_t  last_inference_ms;
+    _Atomic uint64_t  failures[INF_FAILURE_COUNT];  /* of fail.count         */
     inf_batch_stat_t  batches[INF_STAT_BATCH_SLOTS];
     _Atomic uint32_t  response_count;   /* indexes seen, from 0 on           */
     _Atomic(inf_response_stat_t *) responses[INF_STAT_RESPONSE_PAGES];
@@ -87,8 +97,11 @@ void inf_statistics_success(inf_statistics_t *s, uint32_t rows,
     uint64_t request_start_ns, uint64_t queue_start_ns,
     const uint64_t stamps[4], uint64_t now_ns);
 
+/* For the reason OTHER, and for one that is known. */
 void inf_statistics_failure(inf_statistics_t *s, uint64_t request_start_ns,
     uint64_t now_ns);
+void inf_statistics_failure_for(inf_statistics_t *s, inf_failure_t reason,
+    uint64_t request_start_ns, uint64_t now_ns);
 
 /* One execution of `rows` rows. */
 void inf_statistics_batch(inf_statistics_t *s, uint64_t rows,

@@ -66,6 +66,8 @@ typedef struct {
     inf_host_policies_t          host_policies;     /* these outlive it too  */
     const char                  *config_name;       /* configs/<name>.pbtxt
                                                        first; NULL: none     */
+    bool                         summaries;         /* of latencies          */
+    bool                         histograms;
     const inf_idle_ops_t        *idle;              /* for instance threads  */
     void                        *idle_userp;
     const inf_load_watch_ops_t  *watch;             /* NULL: nobody          */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/model/config_edit.h"
 #include "core/model/config_load.h"
@@ -53,6 +54,7 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
 {
     const inf_plugin_ops_t *plugins = what->options->plugins;
     bool initialized = false;
+    uint64_t start_ns = inf_clock_ns();
 
     inf_model_t *model = inf_model_new(what->name, what->version, what->dir);
     if (model == NULL) {
@@ -85,6 +87,7 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
         err = start_runner(what, model);
     }
     if (err == NULL) {
+        model->load_ns = inf_clock_ns() - start_ns;
         *out = model;
         return NULL;
     }
@@ -260,6 +263,10 @@ build_tables(const inf_model_load_t *what, inf_model_t *model)
     }
     if (err == NULL) {
         err = inf_instance_specs_make(msg, &model->specs);
+    }
+    if (err == NULL) {
+        err = inf_latencies_new(msg, what->options->summaries,
+            what->options->histograms, &model->latencies);
     }
     model->decoupled = msg->model_transaction_policy != NULL
         && msg->model_transaction_policy->decoupled;

@@ -148,6 +148,15 @@ inf_runner_pending(inf_runner_t *runner)
     return n;
 }
 
+uint32_t
+inf_runner_queued(inf_runner_t *runner)
+{
+    inf_lock(&runner->lock);
+    uint32_t n = runner->policy.queued;
+    inf_unlock(&runner->lock);
+    return n;
+}
+
 void
 inf_runner_close(inf_runner_t *runner)
 {

@@ -68,8 +68,9 @@ bool inf_runner_cancel(inf_runner_t *runner, inf_request_t *req);
    the rings meanwhile. */
 bool inf_runner_is_quick(const inf_runner_t *runner);
 
-/* Requests queued or running now. */
+/* Requests queued or running now; queued alone. */
 uint32_t inf_runner_pending(inf_runner_t *runner);
+uint32_t inf_runner_queued(inf_runner_t *runner);
 
 /* Refuses new requests from now on. */
 void inf_runner_close(inf_runner_t *runner);

@@ -7,6 +7,8 @@
 
 #include "core/include/build_id.h"
 #include "core/proto/message.h"
+#include "core/service/metrics_text.h"
+#include "core_calls.pb-c.h"
 #include "grpc_service.pb-c.h"
 
 typedef struct {
@@ -31,6 +33,7 @@ static inf_err_t *model_metadata(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *model_config(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *repository_index(const call_t *c, const ProtobufCMessage *m);
 
+static inf_err_t *metrics(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *find_model(const call_t *c, const char *name,
     const char *version, inf_model_t **out);
 static inf_err_t *pack(const call_t *c, const void *message);
@@ -50,6 +53,8 @@ static const call_entry_t calls[] = {
         &inference__model_config_request__descriptor, model_config },
     [INF_METHOD_REPOSITORY_INDEX] = { "RepositoryIndex",
         &inference__repository_index_request__descriptor, repository_index },
+    [INF_METHOD_METRICS] = { "Metrics",
+        &nginx_inference__metrics_request__descriptor, metrics },
 };
 
 inf_err_t *
@@ -344,6 +349,25 @@ repository_index(const call_t *c, const ProtobufCMessage *m)
 
     free(rows.rows);
     inf_arena_fini(&rows.arena);
+    return err;
+}
+
+static inf_err_t *
+metrics(const call_t *c, const ProtobufCMessage *m)
+{
+    (void) m;
+    NginxInference__MetricsResponse r = NGINX_INFERENCE__METRICS_RESPONSE__INIT;
+    inf_buf_t text;
+
+    inf_buf_init(&text);
+    inf_err_t *err = inf_metrics_text(c->server, &text);
+    if (err == NULL) {
+        r.text.data = (uint8_t *) inf_buf_slice(&text).data;
+        r.text.len = text.len;
+        err = pack(c, &r);
+    }
+
+    inf_buf_fini(&text);
     return err;
 }
 

@@ -56,8 +56,8 @@ inf_canceller_push(inf_canceller_t *c, inf_request_t *req)
 void
 inf_cancelled_answer(inf_request_t *req)
 {
-    inf_statistics_failure(&req->model->statistics, req->start_ns,
-        inf_clock_ns());
+    inf_statistics_failure_for(&req->model->statistics,
+        INF_FAILURE_CANCELED, req->start_ns, inf_clock_ns());
     inf_factory_send_error(req->factory, inf_err_new(INF_ERR_CANCELLED, "%s",
         ""));
     inf_request_release(req, 1);

@@ -20,6 +20,10 @@ static bool same_settings(const NginxInference__CoreConfig *a,
     const NginxInference__CoreConfig *b);
 static bool same_pools(const NginxInference__CoreConfig *a,
     const NginxInference__CoreConfig *b);
+static bool same_host_policies(const NginxInference__CoreConfig *a,
+    const NginxInference__CoreConfig *b);
+static bool same_metrics(const NginxInference__MetricsSettings *a,
+    const NginxInference__MetricsSettings *b);
 static void put_name(char *text, size_t cap, const char *name);
 
 inf_err_t *
@@ -138,6 +142,12 @@ inf_core_config_differences(const NginxInference__CoreConfig *now,
     if (now->strict_readiness != wanted->strict_readiness) {
         put_name(text, cap, "inference_strict_readiness");
     }
+    if (!same_host_policies(now, wanted)) {
+        put_name(text, cap, "inference_host_policy");
+    }
+    if (!same_metrics(now->metrics, wanted->metrics)) {
+        put_name(text, cap, "inference_metrics");
+    }
 }
 
 static inf_err_t *
@@ -235,6 +245,42 @@ same_pools(const NginxInference__CoreConfig *a,
     }
 
     return true;
+}
+
+static bool
+same_host_policies(const NginxInference__CoreConfig *a,
+    const NginxInference__CoreConfig *b)
+{
+    if (a->n_host_policies != b->n_host_policies) {
+        return false;
+    }
+
+    for (size_t i = 0; i < a->n_host_policies; i++) {
+        const NginxInference__HostPolicySetting *x = a->host_policies[i];
+        const NginxInference__HostPolicySetting *y = b->host_policies[i];
+        if (strcmp(x->policy, y->policy) != 0 || strcmp(x->key, y->key) != 0
+            || strcmp(x->value, y->value) != 0)
+        {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+static bool
+same_metrics(const NginxInference__MetricsSettings *a,
+    const NginxInference__MetricsSettings *b)
+{
+    static const NginxInference__MetricsSettings usual =
+        NGINX_INFERENCE__METRICS_SETTINGS__INIT;
+
+    a = a != NULL ? a : &usual;
+    b = b != NULL ? b : &usual;
+    return a->enabled == b->enabled && a->cpu == b->cpu && a->gpu == b->gpu
+        && a->interval_ms == b->interval_ms && a->counters == b->counters
+        && a->histograms == b->histograms && a->summaries == b->summaries
+        && strcmp(a->quantiles, b->quantiles) == 0;
 }
 
 static void

@@ -77,6 +77,7 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
     req->start_ns = submission->received_ns != 0
         && submission->received_ns < now_ns ? submission->received_ns : now_ns;
     req->queue_ns = now_ns;
+    flight->factory.start_ns = req->start_ns;
 
     inf_infer_fed_t fed = { 0 };
     inf_err_t *err = flight_fill(flight, models, submission);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/abi/plugin.h"
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/repository/scan.h"
 #include "core/repository/storage.h"
@@ -13,6 +14,7 @@
 
 static inf_err_t *open_lifecycle(inf_server_t *server,
     const inf_server_host_t *host, void *userp, inf_crash_page_t *page);
+static inf_err_t *read_host_policies(inf_server_t *server);
 static inf_err_t *load_repositories(inf_server_t *server);
 static inf_err_t *load_scan(inf_server_t *server, const inf_scan_t *scan,
     inf_storage_t **by_root);
@@ -36,6 +38,7 @@ inf_server_start(const NginxInference__CoreConfig *config,
     inf_lock_init(&server->drain_lock, DRAIN_RANK);
     inf_registry_init(&server->registry);
     inf_canceller_init(&server->canceller);
+    inf_cpu_metrics_init(&server->cpu_metrics, inf_clock_ns());
 
     inf_err_t *err = open_lifecycle(server, host, userp, page);
     if (err == NULL) {
@@ -86,6 +89,7 @@ inf_server_free(inf_server_t *server)
 {
     inf_lifecycle_free(server->lifecycle);
     inf_canceller_fini(&server->canceller);
+    inf_cpu_metrics_fini(&server->cpu_metrics);
     inf_lock_fini(&server->drain_lock);
     inf_registry_fini(&server->registry);
 
@@ -94,6 +98,7 @@ inf_server_free(inf_server_t *server)
     }
     free(server->storages);
     free(server->settings);
+    free(server->host_settings);
     free(server);
 }
 
@@ -140,6 +145,11 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         };
     }
 
+    inf_err_t *err = read_host_policies(server);
+    if (err != NULL) {
+        return err;
+    }
+
     const inf_lifecycle_options_t options = {
         .server = server,
         .plugins = &inf_plugin_ops,
@@ -153,12 +163,42 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         .auto_complete = config->auto_complete,
         .load_threads = config->load_threads,
         .spin_ns = config->spin_us * 1000,
+        .host_policies = { server->host_settings, config->n_host_policies },
+        .config_name = config->model_config_name,
+        .summaries = config->metrics != NULL && config->metrics->summaries,
+        .histograms = config->metrics != NULL && config->metrics->histograms,
         .idle = host->idle,
         .idle_userp = userp,
         .watch = page != NULL ? &inf_crash_page_watch : NULL,
         .watch_userp = page
     };
     return inf_lifecycle_new(&options, &server->lifecycle);
+}
+
+/* Checked here too: a configuration may come from anywhere. */
+static inf_err_t *
+read_host_policies(inf_server_t *server)
+{
+    const NginxInference__CoreConfig *config = server->config;
+    size_t count = config->n_host_policies;
+
+    server->host_settings = calloc(count + 1, sizeof(*server->host_settings));
+    if (server->host_settings == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        const NginxInference__HostPolicySetting *s = config->host_policies[i];
+        inf_err_t *err = inf_host_setting_check(s->key, s->value);
+        if (err != NULL) {
+            return inf_err_add(err, "host policy '%s'", s->policy);
+        }
+        server->host_settings[i] = (inf_host_setting_t) {
+            .policy = s->policy, .key = s->key, .value = s->value
+        };
+    }
+
+    return NULL;
 }
 
 static inf_err_t *

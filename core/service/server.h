@@ -19,6 +19,7 @@
 #include "core/repository/lifecycle.h"
 #include "core/repository/registry.h"
 #include "core/service/canceller.h"
+#include "core/service/cpu_metrics.h"
 #include "core_config.pb-c.h"
 
 typedef struct inf_server_s inf_server_t;
@@ -30,6 +31,7 @@ struct inf_server_s {
     inf_storage_t                   **storages;
     size_t                            storage_count;
     inf_backend_setting_t            *settings;
+    inf_host_setting_t               *host_settings;
     _Atomic bool                      scanned;  /* all loads are queued      */
     _Atomic bool                      stopping;
     NginxInference__CoreConfig       *own_config;   /* the C API's; it frees
@@ -38,6 +40,7 @@ struct inf_server_s {
     inf_lock_t                        drain_lock;   /* rank 1: one drain at
                                                        a time                */
     inf_canceller_t                   canceller;
+    inf_cpu_metrics_t                 cpu_metrics;
 };
 
 /* What the server tells and lends its surroundings; the table is static. */

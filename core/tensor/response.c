@@ -28,6 +28,8 @@ inf_factory_start(inf_factory_t *f, struct inf_model_s *model, const char *id,
     atomic_store_explicit(&f->embedded_busy, false, memory_order_relaxed);
     atomic_store_explicit(&f->responses, 0, memory_order_relaxed);
     atomic_store_explicit(&f->reported, 0, memory_order_relaxed);
+    atomic_store_explicit(&f->first_sent, false, memory_order_relaxed);
+    f->start_ns = 0;
     f->model = model;
     f->id = id;
     f->sink = sink;

@@ -61,6 +61,8 @@ struct inf_factory_s {
     _Atomic bool          embedded_busy;
     _Atomic uint32_t      responses;    /* made so far                       */
     _Atomic uint32_t      reported;     /* response statistics so far        */
+    uint64_t              start_ns;     /* of the request; 0: not counted    */
+    _Atomic bool          first_sent;   /* relaxed: a statistic              */
     struct inf_model_s   *model;        /* the sink's factory_free drops it  */
     const char           *id;           /* lives as long as the factory      */
     const inf_sink_ops_t *sink;

@@ -27,6 +27,19 @@ BAD_HTTP = [
     ("inference_log info verbose=x;", ["verbose=x"]),
     ("inference_log info 3;", ["3"]),
     ("inference_log info; inference_log info;", ["duplicate"]),
+    ("inference_host_policy cpu;", ["inference_host_policy"]),
+    ("inference_host_policy numa-node=0 cpu-cores=0;", ["numa-node=0"]),
+    ("inference_host_policy cpu cores=0-1;", ["cores", "cpu-cores"]),
+    ("inference_host_policy cpu cpu-cores=3-1;", ["cpu", "3-1"]),
+    ("inference_host_policy cpu numa-node=x;", ["numa-node", "x"]),
+    ("inference_host_policy cpu cpu-cores;", ["setting=value"]),
+    ("inference_host_policy a cpu-cores=0; inference_host_policy a"
+     " cpu-cores=1;", ["duplicate", "cpu-cores"]),
+    ("inference_metrics histograms=maybe;", ["histograms=maybe"]),
+    ("inference_metrics cpu=on cpu=on;", ["cpu=on"]),
+    ("inference_metrics interval=0;", ["interval=0"]),
+    ("inference_metrics quantiles=half;", ["quantiles=half"]),
+    ("inference_metrics cpu=on; inference_metrics cpu=on;", ["duplicate"]),
     ("inference_timeout soon;", ["inference_timeout"]),
     ("inference_tries 0;", ["inference_tries"]),
     ("inference_tries many;", ["inference_tries"]),
@@ -38,7 +51,6 @@ BAD_LOCATION = [
     ("inference everything;", ["everything"]),
     ("inference;", ["inference"]),
     ("inference health health;", ["health"]),
-    ("inference metrics;", ["metrics"]),
     ("inference repository;", ["repository"]),
     ("inference_model;", ["inference_model"]),
     ('inference_model "";', ["inference_model"]),
@@ -116,6 +128,10 @@ GOOD = """
     inference_backend_config onnxruntime default-max-batch-size=8 x=;
     inference_memory 64m pinned=16m cuda=0:64m;
     inference_log warn verbose=2;
+    inference_host_policy cpu numa-node=0 cpu-cores=0-3,5;
+    inference_host_policy gpu_0 cpu-cores=0;
+    inference_metrics cpu=off counters=on histograms=on summaries=on
+                      quantiles=0.5:0.05,0.99:0.001 interval=500ms;
     inference_timeout 5s;
     inference_tries 5;
     inference_max_body 0;
@@ -128,6 +144,7 @@ def test_every_directive_with_a_good_value_is_accepted(make_server):
         location ~ ^/ask/(?<m>[a-z]+)$ { inference_model $m; }
         location /b { inference_model m 2 infer; inference_tries 1; }
         location /c { inference_model m$arg_v $arg_version; }
+        location /d { inference metrics; }
     """)
     status, output = server.check_config()
     assert status == 0, output

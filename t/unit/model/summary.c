@@ -1,0 +1,94 @@
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/model/summary.h"
+
+static const double quantiles[] = { 0, 0.5, 0.9, 0.99, 1 };
+#define COUNT (sizeof(quantiles) / sizeof(quantiles[0]))
+
+static void
+small_values_are_exact(void **state)
+{
+    (void) state;
+    inf_summary_t *s = inf_summary_new();
+    double v[COUNT];
+
+    inf_summary_quantiles(s, 0, quantiles, COUNT, v);
+    assert_true(isnan(v[0]) && isnan(v[COUNT - 1]));
+
+    for (uint64_t i = 1; i <= 100; i++) {
+        inf_summary_observe(s, i, 5);
+    }
+    inf_summary_quantiles(s, 5, quantiles, COUNT, v);
+    assert_true(v[0] == 1 && v[1] == 50 && v[2] == 90 && v[3] == 99
+        && v[4] == 100);
+    assert_int_equal(inf_summary_count(s), 100);
+    assert_int_equal(inf_summary_sum(s), 5050);
+    inf_summary_free(s);
+}
+
+static void
+large_values_are_off_by_one_in_a_hundred_at_most(void **state)
+{
+    (void) state;
+    const double one = 0.5;
+
+    for (uint64_t value = 1; value < UINT64_C(1) << 36; value += value / 3 + 1)
+    {
+        inf_summary_t *s = inf_summary_new();
+        double v;
+
+        inf_summary_observe(s, value, 0);
+        inf_summary_quantiles(s, 0, &one, 1, &v);
+        assert_true(fabs(v - (double) value) <= (double) value / 100);
+        inf_summary_free(s);
+    }
+
+    inf_summary_t *s = inf_summary_new();
+    double v;
+    inf_summary_observe(s, UINT64_MAX, 0);
+    inf_summary_quantiles(s, 0, &one, 1, &v);
+    assert_true(v > 6e10 && v < 7e10);          /* counted as the largest    */
+    inf_summary_free(s);
+}
+
+static void
+a_minute_later_values_are_forgotten_but_counted(void **state)
+{
+    (void) state;
+    const uint64_t w = INF_SUMMARY_WINDOW_NS;
+    const double most = 1;
+    inf_summary_t *s = inf_summary_new();
+    double v;
+
+    inf_summary_observe(s, 90, 7 * w);
+    inf_summary_observe(s, 10, 9 * w);
+    inf_summary_quantiles(s, 11 * w, &most, 1, &v);
+    assert_true(v == 90);
+    inf_summary_quantiles(s, 12 * w, &most, 1, &v);
+    assert_true(v == 10);
+    inf_summary_observe(s, 30, 12 * w);         /* the window of 7 w again   */
+    inf_summary_quantiles(s, 13 * w, &most, 1, &v);
+    assert_true(v == 30);
+    inf_summary_quantiles(s, 30 * w, &most, 1, &v);
+    assert_true(isnan(v));
+    assert_int_equal(inf_summary_count(s), 3);
+    assert_int_equal(inf_summary_sum(s), 130);
+    inf_summary_free(s);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_values_are_exact),
+        cmocka_unit_test(large_values_are_off_by_one_in_a_hundred_at_most),
+        cmocka_unit_test(a_minute_later_values_are_forgotten_but_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
