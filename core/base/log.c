@@ -2,12 +2,10 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 
-static void log_to_stderr(void *userp, inf_log_level_t level,
-    const char *file, int line_no, const char *line);
+#include "core/base/log_stream.h"
 
-static inf_log_sink_fn  log_sink = log_to_stderr;
+static inf_log_sink_fn  log_sink = inf_log_stream_write;
 static void            *log_userp;
 static _Atomic int      log_mask = 1 << INF_LOG_INFO | 1 << INF_LOG_WARN
     | 1 << INF_LOG_ERROR;
@@ -16,7 +14,7 @@ static _Atomic int      log_verbose;
 void
 inf_log_set_sink(inf_log_sink_fn sink, void *userp)
 {
-    log_sink = sink != NULL ? sink : log_to_stderr;
+    log_sink = sink != NULL ? sink : inf_log_stream_write;
     log_userp = userp;
 }
 
@@ -68,14 +66,4 @@ inf_log_at(inf_log_level_t level, const char *file, int line_no,
     }
 
     log_sink(log_userp, level, file, line_no, line);
-}
-
-static void
-log_to_stderr(void *userp, inf_log_level_t level, const char *file,
-    int line_no, const char *line)
-{
-    (void) userp;
-    const char *base = strrchr(file, '/');
-    fprintf(stderr, "%c %s:%d] %s\n", "IWEV"[level],
-        base != NULL ? base + 1 : file, line_no, line);
 }

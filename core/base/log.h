@@ -30,7 +30,7 @@ typedef enum {
 typedef void (*inf_log_sink_fn)(void *userp, inf_log_level_t level,
     const char *file, int line_no, const char *line);
 
-/* Not synchronised: set before other threads start.  NULL: stderr. */
+/* Not synchronised: set before other threads start.  NULL: stream. */
 void inf_log_set_sink(inf_log_sink_fn sink, void *userp);
 
 /* Which records pass.  verbose_level 0 silences INF_LOG_VERBOSE. */

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/host_setting.h"
 #include "core/base/log.h"
+#include "core/base/log_stream.h"
 #include "core/proto/message.h"
 
 static inf_err_t *unsupported(const char *what);
@@ -15,6 +17,9 @@ static inf_err_t *set_text(char **field, const char *value);
 static inf_err_t *add_text(char ***list, size_t *count, const char *text);
 static inf_err_t *add_setting(TRITONSERVER_ServerOptions *options,
     const char *backend, const char *key, const char *value);
+static inf_err_t *add_host_setting(TRITONSERVER_ServerOptions *options,
+    const char *policy, const char *key, const char *value);
+static void free_lists(NginxInference__CoreConfig *c);
 static void set_log(TRITONSERVER_LogLevel level, bool on);
 static int by_text(const void *a, const void *b);
 
@@ -30,6 +35,8 @@ TRITONSERVER_ServerOptionsNew(TRITONSERVER_ServerOptions **options)
     nginx_inference__core_config__init(&o->config);
     o->config.model_control = NGINX_INFERENCE__MODEL_CONTROL__POLL;
     o->config.auto_complete = false;
+    nginx_inference__metrics_settings__init(&o->metrics);
+    o->config.metrics = &o->metrics;
     o->exit_on_error = true;
     o->backend_dir = strdup("/opt/tritonserver/backends");
     if (o->backend_dir == NULL) {
@@ -65,6 +72,9 @@ TRITONSERVER_ServerOptionsDelete(TRITONSERVER_ServerOptions *options)
         free(c->cuda_pools[i]);
     }
 
+    free_lists(c);
+    free(options->model_config_name);
+    free(options->quantiles);
     free(c->repositories);
     free(c->load_models);
     free(c->backend_settings);
@@ -89,6 +99,14 @@ inf_api_options_config(const TRITONSERVER_ServerOptions *options,
     if (options->server_id != NULL) {
         c.server_id = options->server_id;
     }
+    if (options->model_config_name != NULL) {
+        c.model_config_name = options->model_config_name;
+    }
+    NginxInference__MetricsSettings metrics = options->metrics;
+    if (options->quantiles != NULL) {
+        metrics.quantiles = options->quantiles;
+    }
+    c.metrics = &metrics;
     c.backend_directories = dirs;
     c.n_backend_directories = 1;
 
@@ -183,38 +201,71 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelConfigName(
     TRITONSERVER_ServerOptions *options, const char *model_config_name)
 {
-    (void) options;
-    return model_config_name == NULL || model_config_name[0] == '\0' ? NULL
-        : unsupported("a model configuration name");
+    const char *name = model_config_name != NULL ? model_config_name : "";
+
+    if (strchr(name, '/') != NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "model configuration name "
+            "'%s' must not contain a slash", name);
+    }
+    return set_text(&options->model_config_name, name);
 }
 
+/* Kept; a server that would have to limit refuses to start. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetRateLimiterMode(
     TRITONSERVER_ServerOptions *options, TRITONSERVER_RateLimitMode mode)
 {
-    (void) options;
-
     switch (mode) {
     case TRITONSERVER_RATE_LIMIT_OFF:
+        options->config.rate_limit =
+            NGINX_INFERENCE__RATE_LIMIT__RATE_LIMIT_OFF;
         return NULL;
     case TRITONSERVER_RATE_LIMIT_EXEC_COUNT:
-        return unsupported("rate limiting by execution count");
+        options->config.rate_limit =
+            NGINX_INFERENCE__RATE_LIMIT__RATE_LIMIT_EXECUTION_COUNT;
+        return NULL;
     }
 
     return inf_err_new(INF_ERR_INVALID_ARG, "unknown rate limit mode '%d'",
         (int) mode);
 }
 
+/* Of one resource and device the smallest count stays. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsAddRateLimiterResource(
     TRITONSERVER_ServerOptions *options, const char *resource_name,
     const size_t resource_count, const int device)
 {
-    (void) options;
-    (void) resource_name;
-    (void) resource_count;
-    (void) device;
-    return unsupported("a rate limiter resource");
+    NginxInference__CoreConfig *c = &options->config;
+
+    for (size_t i = 0; i < c->n_rate_limit_resources; i++) {
+        NginxInference__RateLimitResource *r = c->rate_limit_resources[i];
+        if (r->device == device && strcmp(r->name, resource_name) == 0) {
+            r->count = resource_count < r->count ? resource_count : r->count;
+            return NULL;
+        }
+    }
+
+    NginxInference__RateLimitResource *r = malloc(sizeof(*r));
+    char *name = strdup(resource_name);
+    NginxInference__RateLimitResource **wider = realloc(
+        c->rate_limit_resources, (c->n_rate_limit_resources + 1)
+            * sizeof(NginxInference__RateLimitResource *));
+    if (wider != NULL) {
+        c->rate_limit_resources = wider;
+    }
+    if (r == NULL || name == NULL || wider == NULL) {
+        free(r);
+        free(name);
+        return inf_err_nomem();
+    }
+
+    nginx_inference__rate_limit_resource__init(r);
+    r->name = name;
+    r->count = resource_count;
+    r->device = device;
+    wider[c->n_rate_limit_resources++] = r;
+    return NULL;
 }
 
 TRITONSERVER_Error *
@@ -378,7 +429,7 @@ TRITONSERVER_ServerOptionsSetLogFile(TRITONSERVER_ServerOptions *options,
     const char *file)
 {
     (void) options;
-    return file == NULL || file[0] == '\0' ? NULL : unsupported("a log file");
+    return inf_log_stream_open(file);
 }
 
 TRITONSERVER_Error *
@@ -416,9 +467,11 @@ TRITONSERVER_ServerOptionsSetLogFormat(TRITONSERVER_ServerOptions *options,
 
     switch (format) {
     case TRITONSERVER_LOG_DEFAULT:
+        inf_log_stream_set_format(INF_LOG_DEFAULT);
         return NULL;
     case TRITONSERVER_LOG_ISO8601:
-        return unsupported("the log format ISO8601");
+        inf_log_stream_set_format(INF_LOG_ISO8601);
+        return NULL;
     }
 
     return inf_err_new(INF_ERR_INVALID_ARG, "unknown log format '%d'",
@@ -435,23 +488,22 @@ TRITONSERVER_ServerOptionsSetLogVerbose(TRITONSERVER_ServerOptions *options,
     return NULL;
 }
 
-/* Statistics are counted whatever is set; these four choose what a metrics
-   text would hold, and there is none to choose for. */
+/* Statistics are counted whatever is set; these choose what the metrics text
+   of the server holds. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetMetrics(TRITONSERVER_ServerOptions *options,
     bool metrics)
 {
-    (void) options;
-    (void) metrics;
+    options->metrics.enabled = metrics;
     return NULL;
 }
 
+/* There are no families of GPUs yet. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetGpuMetrics(TRITONSERVER_ServerOptions *options,
     bool gpu_metrics)
 {
-    (void) options;
-    (void) gpu_metrics;
+    options->metrics.gpu = gpu_metrics;
     return NULL;
 }
 
@@ -459,8 +511,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetCpuMetrics(TRITONSERVER_ServerOptions *options,
     bool cpu_metrics)
 {
-    (void) options;
-    (void) cpu_metrics;
+    options->metrics.cpu = cpu_metrics;
     return NULL;
 }
 
@@ -468,20 +519,35 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetMetricsInterval(
     TRITONSERVER_ServerOptions *options, uint64_t metrics_interval_ms)
 {
-    (void) options;
-    (void) metrics_interval_ms;
+    options->metrics.interval_ms = metrics_interval_ms;
     return NULL;
 }
 
+/* Settings of other names (of caches, say) are nobody's here. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetMetricsConfig(TRITONSERVER_ServerOptions *options,
     const char *name, const char *setting, const char *value)
 {
-    (void) options;
-    (void) name;
-    (void) setting;
-    (void) value;
-    return unsupported("a metrics setting");
+    NginxInference__MetricsSettings *m = &options->metrics;
+    bool on = strcmp(value, "true") == 0;
+
+    if (name != NULL && name[0] != '\0') {
+        inf_log(INF_LOG_WARN, "metrics setting \"%s\" of \"%s\" has no"
+            " effect", setting, name);
+    } else if (strcmp(setting, "counter_latencies") == 0) {
+        m->counters = on;
+    } else if (strcmp(setting, "histogram_latencies") == 0) {
+        m->histograms = on;
+    } else if (strcmp(setting, "summary_latencies") == 0) {
+        m->summaries = on;
+    } else if (strcmp(setting, "summary_quantiles") == 0) {
+        return set_text(&options->quantiles, value);
+    } else {
+        inf_log(INF_LOG_WARN, "metrics setting \"%s\" is unknown and has no"
+            " effect", setting);
+    }
+
+    return NULL;
 }
 
 TRITONSERVER_Error *
@@ -538,19 +604,9 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetHostPolicy(TRITONSERVER_ServerOptions *options,
     const char *policy_name, const char *setting, const char *value)
 {
-    (void) options;
-    (void) policy_name;
-    (void) value;
-
-    if (strcmp(setting, "numa-node") != 0
-        && strcmp(setting, "cpu-cores") != 0)
-    {
-        return inf_err_new(INF_ERR_UNSUPPORTED, "Unsupported host policy"
-            " setting '%s', supported settings are: numa-node, cpu-cores",
-            setting);
-    }
-
-    return unsupported("a host policy");
+    inf_err_t *err = inf_host_setting_check(setting, value);
+    return err != NULL ? err : add_host_setting(options, policy_name, setting,
+        value);
 }
 
 static inf_err_t *
@@ -629,6 +685,58 @@ add_setting(TRITONSERVER_ServerOptions *options, const char *backend,
 
     wider[c->n_backend_settings++] = s;
     return NULL;
+}
+
+static inf_err_t *
+add_host_setting(TRITONSERVER_ServerOptions *options, const char *policy,
+    const char *key, const char *value)
+{
+    NginxInference__CoreConfig *c = &options->config;
+    NginxInference__HostPolicySetting *s = calloc(1, sizeof(*s));
+    NginxInference__HostPolicySetting **wider = realloc(c->host_policies,
+        (c->n_host_policies + 1)
+            * sizeof(NginxInference__HostPolicySetting *));
+
+    if (wider != NULL) {
+        c->host_policies = wider;
+    }
+    if (s == NULL || wider == NULL) {
+        free(s);
+        return inf_err_nomem();
+    }
+
+    nginx_inference__host_policy_setting__init(s);
+    s->policy = strdup(policy);
+    s->key = strdup(key);
+    s->value = strdup(value);
+    if (s->policy == NULL || s->key == NULL || s->value == NULL) {
+        free(s->policy);
+        free(s->key);
+        free(s->value);
+        free(s);
+        return inf_err_nomem();
+    }
+
+    wider[c->n_host_policies++] = s;
+    return NULL;
+}
+
+static void
+free_lists(NginxInference__CoreConfig *c)
+{
+    for (size_t i = 0; i < c->n_host_policies; i++) {
+        free(c->host_policies[i]->policy);
+        free(c->host_policies[i]->key);
+        free(c->host_policies[i]->value);
+        free(c->host_policies[i]);
+    }
+    for (size_t i = 0; i < c->n_rate_limit_resources; i++) {
+        free(c->rate_limit_resources[i]->name);
+        free(c->rate_limit_resources[i]);
+    }
+
+    free(c->host_policies);
+    free(c->rate_limit_resources);
 }
 
 /* The process's log, at once. */

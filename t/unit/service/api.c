@@ -1124,7 +1124,7 @@ options_refuse_what_cannot_be(void **state)
     fails(TRITONSERVER_ServerOptionsSetRateLimiterMode(o, 9),
         TRITONSERVER_ERROR_INVALID_ARG, "rate limit mode");
     fails(TRITONSERVER_ServerOptionsSetHostPolicy(o, "p", "colour", "red"),
-        TRITONSERVER_ERROR_UNSUPPORTED, "numa-node, cpu-cores");
+        TRITONSERVER_ERROR_UNSUPPORTED, "'numa-node', 'cpu-cores'");
     fails(TRITONSERVER_ServerOptionsSetModelLoadDeviceLimit(o,
         TRITONSERVER_INSTANCEGROUPKIND_CPU, 0, 0.5),
         TRITONSERVER_ERROR_INVALID_ARG, "got: CPU");
