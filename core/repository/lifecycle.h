@@ -64,6 +64,7 @@ typedef struct {
     uint32_t                     load_threads;
     uint64_t                     spin_ns;
     inf_host_policies_t          host_policies;     /* these outlive it too  */
+    inf_gpus_t                   gpus;              /* that models may use   */
     const char                  *config_name;       /* configs/<name>.pbtxt
                                                        first; NULL: none     */
     bool                         summaries;         /* of latencies          */

@@ -180,7 +180,8 @@ find_backend(const inf_model_load_t *what, inf_model_t *model)
 
     const inf_instance_host_t host = {
         .preferred = model->backend->preferred,
-        .preferred_count = model->backend->preferred_count
+        .preferred_count = model->backend->preferred_count,
+        .gpus = what->options->gpus
     };
 
     inf_findings_t f;

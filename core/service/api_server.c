@@ -30,7 +30,6 @@ static inf_err_t *start_models(const NginxInference__CoreConfig *config,
     inf_server_t **out);
 static inf_err_t *drain(inf_server_t *server);
 static inf_err_t *check_live(inf_server_t *server);
-static inf_err_t *all_instances_ready(inf_server_t *server, bool *ready);
 static inf_err_t *check_explicit(inf_server_t *server);
 static inf_err_t *check_load_name(const char *name);
 static inf_err_t *check_load_parameters(
@@ -144,7 +143,7 @@ TRITONSERVER_ServerIsReady(TRITONSERVER_Server *server, bool *ready)
 
     *ready = inf_server_ready(s);
     return *ready && s->config->strict_readiness
-        ? all_instances_ready(s, ready) : NULL;
+        ? inf_ready_models_ask(s, ready) : NULL;
 }
 
 TRITONSERVER_Error *
@@ -485,20 +484,6 @@ check_live(inf_server_t *server)
 {
     return atomic_load(&server->stopping)
         ? inf_err_new(INF_ERR_UNAVAILABLE, "Server exiting") : NULL;
-}
-
-static inf_err_t *
-all_instances_ready(inf_server_t *server, bool *ready)
-{
-    inf_ready_models_t list;
-    inf_err_t *err = inf_ready_models_init(&list, server);
-
-    for (size_t i = 0; *ready && i < list.count; i++) {
-        *ready = inf_server_instances_ready(list.models[i]);
-    }
-
-    inf_ready_models_fini(&list);
-    return err;
 }
 
 static inf_err_t *

@@ -8,6 +8,7 @@
 #include "core/include/build_id.h"
 #include "core/proto/message.h"
 #include "core/service/metrics_text.h"
+#include "core/service/ready_models.h"
 #include "core_calls.pb-c.h"
 #include "grpc_service.pb-c.h"
 
@@ -94,7 +95,15 @@ server_ready(const call_t *c, const ProtobufCMessage *m)
 {
     (void) m;
     Inference__ServerReadyResponse r = INFERENCE__SERVER_READY_RESPONSE__INIT;
-    r.ready = inf_server_ready(c->server);
+    bool ready = inf_server_ready(c->server);
+
+    if (ready && c->server->config->strict_readiness) {
+        inf_err_t *err = inf_ready_models_ask(c->server, &ready);
+        if (err != NULL) {
+            return err;
+        }
+    }
+    r.ready = ready;
     return pack(c, &r);
 }
 

@@ -54,6 +54,21 @@ inf_ready_models_fini(inf_ready_models_t *list)
     *list = (inf_ready_models_t) { .models = NULL };
 }
 
+inf_err_t *
+inf_ready_models_ask(inf_server_t *server, bool *ready)
+{
+    inf_ready_models_t list;
+    inf_err_t *err = inf_ready_models_init(&list, server);
+
+    *ready = err == NULL;
+    for (size_t i = 0; *ready && i < list.count; i++) {
+        *ready = inf_server_instances_ready(list.models[i]);
+    }
+
+    inf_ready_models_fini(&list);
+    return err;
+}
+
 static void
 ready_row(void *userp, const char *name, int64_t version,
     inf_version_state_t state, const char *reason)

@@ -36,6 +36,7 @@ typedef struct {
     const char     *hold_prefix;            /* and all that begin like this  */
     uint32_t        held;                   /* calls waiting there now       */
     bool            parallel;               /* what a backend says of itself */
+    uint32_t        execution_policy;
 } fake_t;
 
 static fake_t fake = {
@@ -53,6 +54,7 @@ fake_reset(void)
     fake.hold_prefix = NULL;
     fake.held = 0;
     fake.parallel = false;
+    fake.execution_policy = 0;
     pthread_mutex_unlock(&fake.lock);
 }
 
@@ -154,6 +156,7 @@ fake_open(const char *name, const char *library, const char *dir,
     b->library = strdup(library);
     b->dir = strdup(dir);
     b->parallel_loading = fake.parallel;
+    b->execution_policy = fake.execution_policy;
     *out = b;
     return NULL;
 }

@@ -1,5 +1,7 @@
 #include "repository/temp_tree.h"
 
+#include <dirent.h>
+
 #include "core/base/log.h"
 #include "core/repository/model_load.h"
 #include "core/repository/storage_local.h"
@@ -197,6 +199,60 @@ a_wrong_configuration_reaches_no_backend(void **state)
     assert_int_equal(fake_count("init m/1"), 0);
 }
 
+static uint32_t
+tasks(void)
+{
+    uint32_t n = 0;
+    DIR *d = opendir("/proc/self/task");
+
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d)) != NULL;) {
+        n += e->d_name[0] != '.';
+    }
+    closedir(d);
+    return n;
+}
+
+/* m has so many threads beside the others; a joined one may linger. */
+static void
+assert_threads(inf_model_t *m, uint32_t others, uint32_t expect)
+{
+    for (int i = 0; i < 5000 && tasks() != others + expect; i++) {
+        usleep(1000);
+    }
+    assert_int_equal(tasks(), others + expect);
+    inf_model_unload(m, &fake_ops);
+}
+
+static void
+execution_policy_and_kind_decide_who_shares_a_thread(void **state)
+{
+    (void) state;
+    static const int32_t ids[] = { 0, 1 };
+    inf_model_t *m;
+    uint32_t others = tasks();
+
+    w.options.gpus = (inf_gpus_t) { ids, 2, 6.0 };
+    fake.execution_policy = INF_BACKEND_DEVICE_BLOCKING;
+    assert_ok(load("backend: 'x' " A B "instance_group [ { count: 2"
+        " kind: KIND_GPU gpus: 0 }, { count: 1 kind: KIND_GPU gpus: 1 } ]",
+        &m));
+    assert_int_equal(m->instance_count, 3);
+    assert_string_equal(m->instances[2].spec->host_policy, "gpu_1");
+    assert_threads(m, others, 2);
+
+    assert_ok(load("backend: 'x' " A B "instance_group { count: 3"
+        " kind: KIND_CPU }", &m));
+    assert_threads(m, others, 3);
+
+    inf_backend_table_free(w.table);            /* the policy is per backend */
+    assert_ok(inf_backend_table_new(&w.options, &w.table));
+    fake.execution_policy = 0;
+    assert_ok(load("backend: 'x' " A B "instance_group { count: 3"
+        " kind: KIND_GPU gpus: 0 }", &m));
+    assert_threads(m, others, 3);
+}
+
 /* The fake backend releases requests without a response. */
 static void
 a_failing_warmup_fails_the_load_and_finalizes(void **state)
@@ -271,6 +327,7 @@ main(void)
         T(unsupported_schedulers_are_refused_by_name),
         T(dynamic_batching_is_loaded_and_runs_requests_one_by_one),
         T(a_wrong_configuration_reaches_no_backend),
+        T(execution_policy_and_kind_decide_who_shares_a_thread),
         T(a_failing_warmup_fails_the_load_and_finalizes),
         T(a_host_policy_that_cannot_be_met_fails_the_load),
         T(what_fails_after_init_is_finalized),

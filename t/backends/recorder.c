@@ -1,0 +1,180 @@
+/*
+ * recorder.c - a backend that writes down what is done to its instances.
+ *
+ * Where to is in the model's parameter `record`, a path; a line each:
+ *
+ *   init NAME CORES POLICY   the thread's cores (a count), the policy message
+ *   exec NAME CORES ROWS
+ *   fini NAME
+ *
+ * With the parameter `together` set to a number the initialisers wait for each
+ * other: each until so many are inside at once.  `fail` holds the names of
+ * instances whose initialiser fails, or "exec": then each request is answered
+ * with an error.  ModelInstanceReady fails while a file `unready` lies in the
+ * model's folder.
+ */
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "triton/core/tritonbackend.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t  came = PTHREAD_COND_INITIALIZER;
+static int             inside;          /* lock; initialisers, at the most   */
+
+static TRITONBACKEND_Model *
+model_of(TRITONBACKEND_ModelInstance *instance)
+{
+    TRITONBACKEND_Model *model = NULL;
+    TRITONBACKEND_ModelInstanceModel(instance, &model);
+    return model;
+}
+
+static const char *
+name_of(TRITONBACKEND_ModelInstance *instance)
+{
+    const char *name = "";
+    TRITONBACKEND_ModelInstanceName(instance, &name);
+    return name;
+}
+
+/* The parameter's text into out, or "". */
+static void
+parameter(TRITONBACKEND_Model *model, const char *key, char *out, size_t cap)
+{
+    TRITONSERVER_Message *message;
+    const char           *text;
+    size_t                size;
+    char                  head[128];
+
+    out[0] = '\0';
+    if (TRITONBACKEND_ModelConfig(model, 1, &message) != NULL) {
+        return;
+    }
+    TRITONSERVER_MessageSerializeToJson(message, &text, &size);
+    snprintf(head, sizeof(head), "\"%s\":{\"string_value\":\"", key);
+
+    const char *at = strstr(text, head);
+    if (at != NULL) {
+        at += strlen(head);
+        snprintf(out, cap, "%.*s", (int) strcspn(at, "\""), at);
+    }
+    TRITONSERVER_MessageDelete(message);
+}
+
+static int
+cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+static void
+record(TRITONBACKEND_ModelInstance *instance, const char *line)
+{
+    char path[512];
+
+    parameter(model_of(instance), "record", path, sizeof(path));
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    if (fd >= 0) {
+        if (write(fd, line, strlen(line)) < 0) {
+            perror(path);
+        }
+        close(fd);
+    }
+}
+
+static void
+wait_together(int count)
+{
+    pthread_mutex_lock(&lock);
+    inside++;
+    pthread_cond_broadcast(&came);
+    while (inside < count) {
+        pthread_cond_wait(&came, &lock);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *instance)
+{
+    TRITONSERVER_Message *policy;
+    const char           *text = "";
+    size_t                size;
+    char                  line[1024], value[256];
+
+    if (TRITONBACKEND_ModelInstanceHostPolicy(instance, &policy) == NULL) {
+        TRITONSERVER_MessageSerializeToJson(policy, &text, &size);
+    }
+    snprintf(line, sizeof(line), "init %s %d %s\n", name_of(instance), cores(),
+             text);
+    record(instance, line);
+
+    parameter(model_of(instance), "together", value, sizeof(value));
+    if (value[0] != '\0') {
+        wait_together(atoi(value));
+    }
+
+    parameter(model_of(instance), "fail", value, sizeof(value));
+    return strstr(value, name_of(instance)) == NULL ? NULL
+        : TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "no room");
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance *instance)
+{
+    char line[256];
+    snprintf(line, sizeof(line), "fini %s\n", name_of(instance));
+    record(instance, line);
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ModelInstanceReady(TRITONBACKEND_ModelInstance *instance)
+{
+    TRITONBACKEND_ArtifactType type;
+    const char                *folder = "";
+    char                       path[600];
+
+    TRITONBACKEND_ModelRepository(model_of(instance), &type, &folder);
+    snprintf(path, sizeof(path), "%s/unready", folder);
+    return access(path, F_OK) != 0 ? NULL
+        : TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "asleep");
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
+    TRITONBACKEND_Request **requests, const uint32_t count)
+{
+    char line[256], fail[256];
+
+    parameter(model_of(instance), "fail", fail, sizeof(fail));
+    snprintf(line, sizeof(line), "exec %s %d %u\n", name_of(instance), cores(),
+             count);
+    record(instance, line);
+
+    for (uint32_t i = 0; i < count; i++) {
+        TRITONBACKEND_Response *response;
+        TRITONSERVER_Error     *err = strcmp(fail, "exec") == 0
+            ? TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL, "too cold")
+            : NULL;
+
+        if (TRITONBACKEND_ResponseNew(&response, requests[i]) == NULL) {
+            TRITONBACKEND_ResponseSend(response,
+                TRITONSERVER_RESPONSE_COMPLETE_FINAL, err);
+        }
+        if (err != NULL) {
+            TRITONSERVER_ErrorDelete(err);
+        }
+        TRITONBACKEND_RequestRelease(requests[i],
+                                     TRITONSERVER_REQUEST_RELEASE_ALL);
+    }
+    return NULL;
+}
