@@ -43,10 +43,17 @@ typedef struct {
     list_t      repositories;
     list_t      backend_configs;
     list_t      load_models;
+    list_t      host_policies;
+    list_t      metrics_configs;
     const char *backends;
     const char *http_address;
     long        http_port;
     bool        reuse_http_port;
+    bool        metrics;
+    bool        cpu_metrics;
+    const char *metrics_address;    /* NULL: the REST service's */
+    long        metrics_port;
+    long        metrics_interval_ms;
     long        workers;            /* 0: one per CPU */
     const char *control_mode;
     long        verbose;
@@ -107,10 +114,23 @@ static const option_t options_known[] = {
       "taken; gRPC is not served yet" },
     { "grpc-port", KIND_IGNORED, 0, 0, 0,
       "taken; gRPC is not served yet" },
-    { "metrics-address", KIND_IGNORED, 0, 0, 0,
-      "taken; metrics are not served yet" },
-    { "metrics-port", KIND_IGNORED, 0, 0, 0,
-      "taken; metrics are not served yet" },
+    { "allow-metrics", KIND_BOOL, AT(metrics), 0, 0,
+      "serve /metrics (true)" },
+    { "allow-cpu-metrics", KIND_BOOL, AT(cpu_metrics), 0, 0,
+      "with those of CPU and memory (true)" },
+    { "allow-gpu-metrics", KIND_IGNORED, 0, 0, 0,
+      "taken; there are no metrics of GPUs yet" },
+    { "metrics-address", KIND_TEXT, AT(metrics_address), 0, 0,
+      "address of the metrics (the REST service's)" },
+    { "metrics-port", KIND_NUMBER, AT(metrics_port), 1, 65535,
+      "their port (8002)" },
+    { "metrics-interval-ms", KIND_NUMBER, AT(metrics_interval_ms), 1, INT_MAX,
+      "how old the gauges of the machine may be (2000)" },
+    { "metrics-config", KIND_LIST, AT(metrics_configs), 0, 0,
+      "counter_latencies=, histogram_latencies=, summary_latencies=true|false"
+      " or summary_quantiles=Q:ERROR,... (repeatable)" },
+    { "host-policy", KIND_LIST, AT(host_policies), 0, 0,
+      "policy,numa-node=N or policy,cpu-cores=A-B,... (repeatable)" },
     { "model-control-mode", KIND_TEXT, AT(control_mode), 0, 0,
       "none (explicit and poll are not supported yet)" },
     { "load-model", KIND_LIST, AT(load_models), 0, 0,
@@ -126,11 +146,8 @@ static const option_t options_known[] = {
 
     { "disable-auto-complete-config", KIND_LATER_FLAG, 0, 0, 0, NULL },
     { "allow-client-shm", KIND_LATER, 0, 0, 0, NULL },
-    { "allow-cpu-metrics", KIND_LATER, 0, 0, 0, NULL },
-    { "allow-gpu-metrics", KIND_LATER, 0, 0, 0, NULL },
     { "allow-grpc", KIND_LATER, 0, 0, 0, NULL },
     { "allow-http", KIND_LATER, 0, 0, 0, NULL },
-    { "allow-metrics", KIND_LATER, 0, 0, 0, NULL },
     { "allow-sagemaker", KIND_LATER, 0, 0, 0, NULL },
     { "allow-vertex-ai", KIND_LATER, 0, 0, 0, NULL },
     { "buffer-manager-thread-count", KIND_LATER, 0, 0, 0, NULL },
@@ -160,15 +177,12 @@ static const option_t options_known[] = {
     { "grpc-server-key", KIND_LATER, 0, 0, 0, NULL },
     { "grpc-use-ssl", KIND_LATER, 0, 0, 0, NULL },
     { "grpc-use-ssl-mutual", KIND_LATER, 0, 0, 0, NULL },
-    { "host-policy", KIND_LATER, 0, 0, 0, NULL },
     { "http-header-forward-pattern", KIND_LATER, 0, 0, 0, NULL },
     { "http-max-input-size", KIND_LATER, 0, 0, 0, NULL },
     { "http-restricted-api", KIND_LATER, 0, 0, 0, NULL },
     { "id", KIND_LATER, 0, 0, 0, NULL },
     { "log-file", KIND_LATER, 0, 0, 0, NULL },
     { "log-format", KIND_LATER, 0, 0, 0, NULL },
-    { "metrics-config", KIND_LATER, 0, 0, 0, NULL },
-    { "metrics-interval-ms", KIND_LATER, 0, 0, 0, NULL },
     { "min-supported-compute-capability", KIND_LATER, 0, 0, 0, NULL },
     { "model-config-name", KIND_LATER, 0, 0, 0, NULL },
     { "model-load-gpu-limit", KIND_LATER, 0, 0, 0, NULL },
@@ -208,6 +222,9 @@ static const option_t *options_find(const char *name, size_t len);
 static bool parse_bool(const char *name, const char *value);
 static long parse_number(const option_t *option, const char *value);
 static void check_backend_config(const char *text);
+static void check_address(const char *name, const char *text);
+static void check_host_policy(const char *text);
+static const char *metrics_setting(const char *text, const char **value);
 static void check_path_text(const char *what, const char *text);
 
 static void pieces_find(pieces_t *p);
@@ -219,7 +236,10 @@ static void write_config(const char *dir, const options_t *o,
 static unsigned long connections(void);
 static void write_quoted(FILE *f, const char *text);
 static void write_backend_config(FILE *f, const char *text);
-static void write_listen(FILE *f, const options_t *o);
+static void write_host_policy(FILE *f, const char *text);
+static void write_metrics(FILE *f, const options_t *o);
+static void write_server(FILE *f, const options_t *o);
+static void write_listen(FILE *f, const char *address, long port, bool reuse);
 
 static pid_t spawn_nginx(const char *dir, const pieces_t *p,
     const sigset_t *old);
@@ -238,6 +258,10 @@ main(int argc, char **argv)
     options_t options = {
         .http_address = "0.0.0.0",
         .http_port = 8000,
+        .metrics = true,
+        .cpu_metrics = true,
+        .metrics_port = 8002,
+        .metrics_interval_ms = 2000,
         .control_mode = "none",
         .info = true,
         .warning = true,
@@ -445,8 +469,20 @@ options_check(const options_t *o)
         die("--load-model needs --model-control-mode=explicit, which is not "
             "supported yet");
     }
-    if (strpbrk(o->http_address, "\"\\ \t;{}'/") != NULL) {
-        die("--http-address is an address, not \"%s\"", o->http_address);
+    check_address("http-address", o->http_address);
+    if (o->metrics_address != NULL) {
+        check_address("metrics-address", o->metrics_address);
+    }
+    if (o->metrics && o->metrics_port == o->http_port) {
+        die("--metrics-port and --http-port are both %ld", o->http_port);
+    }
+    for (size_t i = 0; i < o->host_policies.n; i++) {
+        check_host_policy(o->host_policies.value[i]);
+    }
+    for (size_t i = 0; i < o->metrics_configs.n; i++) {
+        const char *value;
+
+        metrics_setting(o->metrics_configs.value[i], &value);
     }
     for (size_t i = 0; i < o->backend_configs.n; i++) {
         check_backend_config(o->backend_configs.value[i]);
@@ -470,6 +506,67 @@ check_backend_config(const char *text)
         die("--backend-config=%s: quotes, blanks and braces are not "
             "supported", text);
     }
+}
+
+static void
+check_address(const char *name, const char *text)
+{
+    if (strpbrk(text, "\"\\ \t;{}'/") != NULL) {
+        die("--%s is an address, not \"%s\"", name, text);
+    }
+}
+
+/* "policy,setting=value"; nginx looks at the value. */
+static void
+check_host_policy(const char *text)
+{
+    const char *comma = strchr(text, ',');
+    const char *equals = comma != NULL ? strchr(comma, '=') : NULL;
+
+    if (equals == NULL || comma == text || equals == comma + 1
+        || equals[1] == '\0' || strpbrk(text, "\"\\ \t;{}'$") != NULL
+        || memchr(text, '=', (size_t) (comma - text)) != NULL)
+    {
+        die("--host-policy is policy,setting=value, not \"%s\"", text);
+    }
+}
+
+/* The parameter of inference_metrics, and its value, that a metrics-config
+   means. */
+static const char *
+metrics_setting(const char *text, const char **value)
+{
+    static const char *const known[][2] = {
+        { "counter_latencies=", "counters" },
+        { "histogram_latencies=", "histograms" },
+        { "summary_latencies=", "summaries" },
+        { "summary_quantiles=", "quantiles" }
+    };
+
+    for (size_t i = 0; i < 4; i++) {
+        size_t len = strlen(known[i][0]);
+
+        if (strncmp(text, known[i][0], len) != 0) {
+            continue;
+        }
+        *value = text + len;
+        if (i == 3) {
+            if (**value == '\0'
+                || strspn(*value, "0123456789.:,") != strlen(*value))
+            {
+                die("--metrics-config=%s: quantiles are Q:ERROR,...", text);
+            }
+        } else if (strcmp(*value, "true") == 0 || strcmp(*value, "false") == 0)
+        {
+            *value = strcmp(*value, "true") == 0 ? "on" : "off";
+        } else {
+            die("--metrics-config=%s: true or false is expected", text);
+        }
+        return known[i][1];
+    }
+
+    die("--metrics-config=%s: known are counter_latencies, "
+        "histogram_latencies, summary_latencies and summary_quantiles", text);
 }
 
 /* The pieces lie beside this program, or where `make install` puts them. */
@@ -623,7 +720,11 @@ write_config(const char *dir, const options_t *o, const pieces_t *p)
         write_backend_config(f, o->backend_configs.value[i]);
     }
     fprintf(f, "    inference_log %s verbose=%ld;\n", level, o->verbose);
-    write_listen(f, o);
+    for (size_t i = 0; i < o->host_policies.n; i++) {
+        write_host_policy(f, o->host_policies.value[i]);
+    }
+    write_metrics(f, o);
+    write_server(f, o);
     fputs("}\n", f);
 
     if (ferror(f) || fclose(f) != 0) {
@@ -682,18 +783,68 @@ write_backend_config(FILE *f, const char *text)
 }
 
 static void
-write_listen(FILE *f, const options_t *o)
+write_host_policy(FILE *f, const char *text)
 {
-    bool v6 = strchr(o->http_address, ':') != NULL
-              && o->http_address[0] != '[';
+    const char *comma = strchr(text, ',');
 
-    fprintf(f, "    server {\n        listen %s%s%s:%ld%s;\n",
-            v6 ? "[" : "", o->http_address, v6 ? "]" : "", o->http_port,
-            o->reuse_http_port ? " reuseport" : "");
+    fprintf(f, "    inference_host_policy %.*s %s;\n", (int) (comma - text),
+            text, comma + 1);
+}
+
+/* Of a setting given twice the last value counts. */
+static void
+write_metrics(FILE *f, const options_t *o)
+{
+    const list_t *list = &o->metrics_configs;
+
+    if (!o->metrics) {
+        return;
+    }
+
+    fprintf(f, "    inference_metrics interval=%ldms cpu=%s",
+            o->metrics_interval_ms, o->cpu_metrics ? "on" : "off");
+    for (size_t i = 0; i < list->n; i++) {
+        const char *value, *other;
+        const char *name = metrics_setting(list->value[i], &value);
+        bool        last = true;
+
+        for (size_t k = i + 1; k < list->n; k++) {
+            last = last && strcmp(metrics_setting(list->value[k], &other),
+                                  name) != 0;
+        }
+        if (last) {
+            fprintf(f, " %s=%s", name, value);
+        }
+    }
+    fputs(";\n", f);
+
+    fputs("    server {\n", f);
+    write_listen(f, o->metrics_address != NULL ? o->metrics_address
+                 : o->http_address, o->metrics_port, false);
+    fputs("        location / {\n"
+          "            inference metrics;\n"
+          "        }\n"
+          "    }\n", f);
+}
+
+static void
+write_server(FILE *f, const options_t *o)
+{
+    fputs("    server {\n", f);
+    write_listen(f, o->http_address, o->http_port, o->reuse_http_port);
     fputs("        location / {\n"
           "            inference health metadata config infer;\n"
           "        }\n"
           "    }\n", f);
+}
+
+static void
+write_listen(FILE *f, const char *address, long port, bool reuse)
+{
+    bool v6 = strchr(address, ':') != NULL && address[0] != '[';
+
+    fprintf(f, "        listen %s%s%s:%ld%s;\n", v6 ? "[" : "", address,
+            v6 ? "]" : "", port, reuse ? " reuseport" : "");
 }
 
 static pid_t

@@ -38,12 +38,14 @@ def launcher_env(**more):
 class Launcher:
     def __init__(self, tmp_path, *arguments, env=None):
         self.port = free_port()
+        self.metrics_port = free_port()
         self.tmp = tmp_path / "tmp"
         self.tmp.mkdir(exist_ok=True)
         self.log = tmp_path / "launcher.log"
         environment = launcher_env(TMPDIR=str(self.tmp), **(env or {}))
         self.process = subprocess.Popen(
             [PROGRAM, *arguments, f"--http-port={self.port}",
+             f"--metrics-port={self.metrics_port}",
              "--http-address", "127.0.0.1"], env=environment,
             stdout=subprocess.DEVNULL, stderr=open(self.log, "wb"),
             stdin=subprocess.DEVNULL)
@@ -159,6 +161,40 @@ def test_backend_config(launch):
     assert launcher.ask().status == 200
 
 
+def test_host_policy(launch):
+    core = min(os.sched_getaffinity(0))
+    launcher = launch(f"--host-policy=cpu,cpu-cores={core}-{core}",
+                      "--host-policy", "gpu_0,numa-node=0")
+    pid, = [p for p in launcher.tree()
+            if process.stat(p)[0] == "inference-core"]
+    seen = {}
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        seen[(task / "comm").read_text().strip()] = \
+            os.sched_getaffinity(int(task.name))
+    assert seen["one_0_0"] == {core}
+    assert seen["loader"] == os.sched_getaffinity(0)
+
+
+def test_metrics_on_a_port_of_their_own(launch):
+    launcher = launch("--metrics-config=summary_latencies=true",
+                      "--metrics-config=summary_quantiles=0.5:0.05",
+                      "--metrics-config=summary_quantiles=0.75:0.05,1:0",
+                      "--allow-cpu-metrics=false", "--metrics-interval-ms=100")
+    answer = wire.fetch(launcher.metrics_port, "GET", "/metrics")
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert b'quantile="0.75"' in answer.body
+    assert b'quantile="0.5"' not in answer.body
+    assert b"nv_cpu" not in answer.body
+    assert launcher.status("/metrics") == 404
+
+
+def test_metrics_may_be_off(launch):
+    launcher = launch("--allow-metrics=false")
+    with pytest.raises(OSError):
+        wire.fetch(launcher.metrics_port, "GET", "/metrics")
+
+
 def test_reload_by_hangup(launch):
     launcher = launch()
     before = set(process.descendants(launcher.process.pid))
@@ -182,7 +218,8 @@ def test_port_in_use_is_a_failure(launch, tmp_path, repository):
     first = launch()
     done = subprocess.run(
         [PROGRAM, "--model-repository", repository, "--http-port",
-         str(first.port), "--http-address=127.0.0.1"], env=launcher_env(),
+         str(first.port), "--http-address=127.0.0.1",
+         f"--metrics-port={free_port()}"], env=launcher_env(),
         capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0
     assert str(first.port) in done.stderr
@@ -216,6 +253,16 @@ def test_port_in_use_is_a_failure(launch, tmp_path, repository):
      ["not supported yet"]),
     (["--model-repository=/x", "--backend-config=nothing"], ["nothing"]),
     (["--model-repository=/x", "--http-address=a;b"], ["a;b"]),
+    (["--model-repository=/x", "--metrics-address=a;b"], ["a;b"]),
+    (["--model-repository=/x", "--host-policy=cpu"], ["--host-policy"]),
+    (["--model-repository=/x", "--host-policy=cpu-cores=1"],
+     ["--host-policy"]),
+    (["--model-repository=/x", "--host-policy=a b,cpu-cores=1"], ["a b"]),
+    (["--model-repository=/x", "--metrics-config=colour=red"],
+     ["colour=red"]),
+    (["--model-repository=/x", "--metrics-config=summary_latencies=1"],
+     ["summary_latencies=1"]),
+    (["--model-repository=/x", "--metrics-port=8000"], ["8000"]),
     (["--model-repository=/x\ny"], ["control character"]),
 ])
 def test_wrong_command_line(arguments, words):
@@ -235,7 +282,8 @@ def test_install_and_run_from_there(tmp_path, repository):
     port = free_port()
     server = subprocess.Popen(
         [prefix / "bin/inference-server", "--model-repository", repository,
-         "--http-address=127.0.0.1", f"--http-port={port}"],
+         "--http-address=127.0.0.1", f"--http-port={port}",
+         f"--metrics-port={free_port()}"],
         env=launcher_env(), stdin=subprocess.DEVNULL,
         stderr=open(tmp_path / "log", "wb"))
     try:
