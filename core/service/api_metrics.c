@@ -1,7 +1,8 @@
 /* api_metrics.c - the metrics of a server inside another program. */
 
-#include "core/abi/metrics.h"
 #include "core/service/api.h"
+
+#include "core/abi/metrics.h"
 #include "core/service/metrics_text.h"
 
 static void write_server(void *userp, inf_buf_t *out);
