@@ -118,6 +118,24 @@ def test_a_failing_warmup_fails_the_load(recorded):
     assert server.wait_for("/v2/models/good/ready")
 
 
+def test_passive_instances_are_made_and_left_alone(recorded):
+    server = recorded(lambda folder, add: add(
+        folder, "m", extra=warmup() + 'instance_group { name: "spare" kind:'
+        ' KIND_CPU passive: true secondary_devices { device_id: 3 } }'))
+    for _ in range(3):
+        assert server.post("/v2/models/m/infer", b'{"inputs":[{"name":"IN",'
+                           b'"datatype":"FP32","shape":[1,4],'
+                           b'"data":[1,2,3,4]}]}').status == 200
+    words = [line.split() for line in recorded.lines()]
+    assert [w[1] for w in words if w[0] == "init"] == ["m_0_0", "spare_0"]
+    assert [w[1] for w in words if w[0] == "exec"] == ["m_0_0"] * 4
+    assert ["side", "spare_0", "KIND_NVDLA", "3"] in words
+    (server.models / "m" / "unready").touch()
+    assert server.get("/v2/models/m/ready").status == 400
+    server.stop()
+    assert recorded.lines()[-2:] == ["fini m_0_0", "fini spare_0"]
+
+
 def test_readiness_asks_every_instance(recorded):
     server = recorded(lambda folder, add: (
         add(folder, "m", instances=2), add(folder, "other")))

@@ -4,6 +4,7 @@
  * Where to is in the model's parameter `record`, a path; a line each:
  *
  *   init NAME CORES POLICY   the thread's cores (a count), the policy message
+ *   side NAME KIND ID        a secondary device
  *   exec NAME CORES ROWS
  *   fini NAME
  *
@@ -91,6 +92,25 @@ record(TRITONBACKEND_ModelInstance *instance, const char *line)
 }
 
 static void
+record_devices(TRITONBACKEND_ModelInstance *instance)
+{
+    uint32_t count = 0;
+
+    TRITONBACKEND_ModelInstanceSecondaryDeviceCount(instance, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *kind = "";
+        int64_t     id = -1;
+        char        line[256];
+
+        TRITONBACKEND_ModelInstanceSecondaryDeviceProperties(instance, i,
+            &kind, &id);
+        snprintf(line, sizeof(line), "side %s %s %lld\n", name_of(instance),
+                 kind, (long long) id);
+        record(instance, line);
+    }
+}
+
+static void
 wait_together(int count)
 {
     pthread_mutex_lock(&lock);
@@ -116,6 +136,7 @@ TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *instance)
     snprintf(line, sizeof(line), "init %s %d %s\n", name_of(instance), cores(),
              text);
     record(instance, line);
+    record_devices(instance);
 
     parameter(model_of(instance), "together", value, sizeof(value));
     if (value[0] != '\0') {

@@ -94,7 +94,16 @@ a_failure_counts_its_duration_alone(void **state)
     (void) state;
     inf_statistics_failure(&s, 10, 35);
     inf_statistics_failure(&s, 10, 5);
-    assert_duration(&s.fail, 2, 25);
+    inf_statistics_failure_for(&s, INF_FAILURE_REJECTED, 10, 10);
+    assert_int_equal(s.failures[INF_FAILURE_OTHER], 2);
+    assert_int_equal(s.failures[INF_FAILURE_REJECTED], 1);
+    assert_int_equal(s.failures[INF_FAILURE_BACKEND], 0);
+
+    inf_statistics_t sum = { 0 };
+    inf_statistics_fold(&sum, &s);
+    inf_statistics_fold(&sum, &s);
+    assert_int_equal(sum.failures[INF_FAILURE_OTHER], 4);
+    assert_duration(&s.fail, 3, 25);
     assert_duration(&s.success, 0, 0);
     assert_int_equal(s.inference_count, 0);
 }

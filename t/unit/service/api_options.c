@@ -277,6 +277,29 @@ the_named_configuration_is_read_where_there_is_one(void **state)
 }
 
 static void
+a_broken_model_is_fatal_or_makes_the_server_unready(void **state)
+{
+    (void) state;
+    TRITONSERVER_Server *s;
+    bool ready;
+
+    make_dir("models/broken");
+    make_dir("models/broken/1");
+    write_file("models/broken/config.pbtxt", "backend: 'nowhere' " TENSORS);
+
+    fails(TRITONSERVER_ServerNew(&s, o), TRITONSERVER_ERROR_INTERNAL,
+        "failed to load all models");
+    succeeds(TRITONSERVER_ServerOptionsSetExitOnError(o, false));
+    for (int strict = 0; strict < 2; strict++) {
+        succeeds(TRITONSERVER_ServerOptionsSetStrictReadiness(o, strict == 1));
+        succeeds(TRITONSERVER_ServerNew(&s, o));
+        succeeds(TRITONSERVER_ServerIsReady(s, &ready));
+        assert_int_equal(ready, strict == 0);
+        succeeds(TRITONSERVER_ServerDelete(s));
+    }
+}
+
+static void
 metrics_may_be_off(void **state)
 {
     (void) state;
@@ -349,6 +372,7 @@ main(void)
         T(host_policies_are_checked_when_they_are_set),
         T(a_rate_limit_is_kept_and_refused_by_the_server),
         T(the_named_configuration_is_read_where_there_is_one),
+        T(a_broken_model_is_fatal_or_makes_the_server_unready),
         T(metrics_may_be_off),
         T(log_file_and_format_are_in_force_at_once),
     };

@@ -176,6 +176,15 @@ differences_are_named_as_in_the_nginx_configuration(void **state)
     differ("", "model_control: EXPLICIT", "inference_model_control");
     differ("", "load_models: 'm'", "inference_load_model");
     differ("", "strict_readiness: false", "inference_strict_readiness");
+    differ("", "host_policies { policy: 'cpu' key: 'numa-node' value: '0' }",
+        "inference_host_policy");
+    differ("host_policies { policy: 'cpu' key: 'numa-node' value: '0' }",
+        "host_policies { policy: 'cpu' key: 'numa-node' value: '1' }",
+        "inference_host_policy");
+    differ("", "metrics {}", "");
+    differ("", "metrics { summaries: true }", "inference_metrics");
+    differ("metrics { quantiles: '0.5:0' }", "metrics { quantiles: '1:0' }",
+        "inference_metrics");
     differ("", "repositories: '/a' spin_us: 1",
         "inference_repository, inference_core spin=");
 }
