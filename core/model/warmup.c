@@ -1,5 +1,6 @@
 #include "core/model/warmup.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,10 +59,10 @@ typedef struct {
 } warmup_shot_t;
 
 struct warmup_batch_s {
-    inf_lock_t    lock;         /* rank 33; guards the next three            */
+    inf_lock_t    lock;         /* rank 33; guards the next two              */
     uint32_t      waiting;      /* shots that are not over                   */
-    uint32_t      refs;         /* living factories, and the runner          */
     inf_err_t    *err;          /* the first one                             */
+    _Atomic uint32_t refs;      /* living factories, and the runner          */
     inf_cond_t    over;
     uint32_t      count;
     warmup_shot_t shots[];
@@ -512,10 +513,8 @@ batch_wait(warmup_batch_t *batch)
 static void
 batch_unref(warmup_batch_t *batch)
 {
-    inf_lock(&batch->lock);
-    bool last = --batch->refs == 0;
-    inf_unlock(&batch->lock);
-    if (!last) {
+    if (atomic_fetch_sub_explicit(&batch->refs, 1, memory_order_acq_rel) != 1)
+    {
         return;
     }
 
