@@ -77,6 +77,8 @@ typedef struct {
     ngx_array_t                 settings;       /* ..._setting_t             */
     ngx_array_t                 host_policies;  /* the same: policy, key     */
     ngx_http_inference_metrics_t  metrics;
+    ngx_flag_t                  auto_complete;
+    ngx_flag_t                  strict_readiness;
     off_t                       arena;          /* per worker, bound, bytes  */
     off_t                       pinned;
     ngx_array_t                 cuda;           /* ngx_str_t "dev:size"      */

@@ -200,6 +200,12 @@ ngx_http_inference_core_config_fill(ngx_http_inference_core_config_t *config,
     config->has_drain_ms = 1;
     config->drain_ms = imcf->drain;
 
+    config->has_auto_complete = 1;
+    config->auto_complete = (imcf->auto_complete != 0);
+
+    config->has_strict_readiness = 1;
+    config->strict_readiness = (imcf->strict_readiness != 0);
+
     config->has_spin_us = 1;
     config->spin_us = imcf->spin_us;
 

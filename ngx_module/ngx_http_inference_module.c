@@ -81,6 +81,20 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       0,
       NULL },
 
+    { ngx_string("inference_auto_complete"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_inference_main_conf_t, auto_complete),
+      NULL },
+
+    { ngx_string("inference_strict_readiness"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_inference_main_conf_t, strict_readiness),
+      NULL },
+
     { ngx_string("inference_host_policy"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_2MORE,
       ngx_http_inference_host_policy,
@@ -220,6 +234,8 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
     imcf->arena = NGX_CONF_UNSET;
     imcf->pinned = NGX_CONF_UNSET;
     imcf->log_level = NGX_CONF_UNSET_UINT;
+    imcf->auto_complete = NGX_CONF_UNSET;
+    imcf->strict_readiness = NGX_CONF_UNSET;
     imcf->check = NGX_CONF_UNSET_UINT;
 
     if (ngx_array_init(&imcf->env, cf->pool, 4, sizeof(ngx_str_t)) != NGX_OK
@@ -253,6 +269,8 @@ ngx_http_inference_init_main_conf(ngx_conf_t *cf, void *conf)
     ngx_conf_init_value(imcf->arena, NGX_HTTP_INFERENCE_ARENA);
     ngx_conf_init_value(imcf->pinned, NGX_HTTP_INFERENCE_PINNED);
     ngx_conf_init_uint_value(imcf->log_level, 0);
+    ngx_conf_init_value(imcf->auto_complete, 1);
+    ngx_conf_init_value(imcf->strict_readiness, 1);
     ngx_conf_init_uint_value(imcf->check, NGX_HTTP_INFERENCE_CHECK_WARN);
 
     if (!imcf->used) {

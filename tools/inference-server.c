@@ -49,6 +49,8 @@ typedef struct {
     const char *http_address;
     long        http_port;
     bool        reuse_http_port;
+    bool        strict_config;
+    bool        strict_readiness;
     bool        metrics;
     bool        cpu_metrics;
     const char *metrics_address;    /* NULL: the REST service's */
@@ -71,7 +73,7 @@ typedef enum {
     KIND_VERBOSE,       /* a number, or true and false */
     KIND_IGNORED,       /* taken, and said to have no effect yet */
     KIND_LATER,         /* the original knows it, this one not yet */
-    KIND_LATER_FLAG     /* the same, without a value */
+    KIND_FLAG           /* given or not, no value */
 } kind_t;
 
 typedef struct {
@@ -135,6 +137,10 @@ static const option_t options_known[] = {
       "none (explicit and poll are not supported yet)" },
     { "load-model", KIND_LIST, AT(load_models), 0, 0,
       "needs explicit mode: not supported yet" },
+    { "disable-auto-complete-config", KIND_FLAG, AT(strict_config), 0, 0,
+      "backends complete no configuration" },
+    { "strict-readiness", KIND_BOOL, AT(strict_readiness), 0, 0,
+      "ready only if all models are (true)" },
     { "log-verbose", KIND_VERBOSE, AT(verbose), 0, INT_MAX,
       "level of verbose lines, 0: none (0)" },
     { "log-info", KIND_BOOL, AT(info), 0, 0,
@@ -144,7 +150,6 @@ static const option_t options_known[] = {
     { "exit-timeout-secs", KIND_NUMBER, AT(exit_timeout_secs), 0, 86400,
       "how long work in flight may take at the end (30)" },
 
-    { "disable-auto-complete-config", KIND_LATER_FLAG, 0, 0, 0, NULL },
     { "allow-client-shm", KIND_LATER, 0, 0, 0, NULL },
     { "allow-grpc", KIND_LATER, 0, 0, 0, NULL },
     { "allow-http", KIND_LATER, 0, 0, 0, NULL },
@@ -199,13 +204,12 @@ static const option_t options_known[] = {
     { "sagemaker-port", KIND_LATER, 0, 0, 0, NULL },
     { "sagemaker-safe-port-range", KIND_LATER, 0, 0, 0, NULL },
     { "sagemaker-thread-count", KIND_LATER, 0, 0, 0, NULL },
-    { "strict-model-config", KIND_LATER, 0, 0, 0, NULL },
-    { "strict-readiness", KIND_LATER, 0, 0, 0, NULL },
     { "trace-config", KIND_LATER, 0, 0, 0, NULL },
     { "trace-count", KIND_LATER, 0, 0, 0, NULL },
     { "trace-file", KIND_LATER, 0, 0, 0, NULL },
     { "trace-level", KIND_LATER, 0, 0, 0, NULL },
     { "trace-log-frequency", KIND_LATER, 0, 0, 0, NULL },
+    { "strict-model-config", KIND_LATER, 0, 0, 0, NULL },
     { "trace-rate", KIND_LATER, 0, 0, 0, NULL },
     { "vertex-ai-default-model", KIND_LATER, 0, 0, 0, NULL },
     { "vertex-ai-port", KIND_LATER, 0, 0, 0, NULL },
@@ -258,6 +262,7 @@ main(int argc, char **argv)
     options_t options = {
         .http_address = "0.0.0.0",
         .http_port = 8000,
+        .strict_readiness = true,
         .metrics = true,
         .cpu_metrics = true,
         .metrics_port = 8002,
@@ -322,8 +327,15 @@ options_parse(options_t *o, int argc, char **argv)
         if (option == NULL) {
             die("unknown option \"--%.*s\"", (int) len, name);
         }
-        if (option->kind == KIND_LATER_FLAG || option->kind == KIND_LATER) {
+        if (option->kind == KIND_LATER) {
             die("option \"--%s\" is not supported yet", option->name);
+        }
+        if (option->kind == KIND_FLAG) {
+            if (equals != NULL) {
+                die("option \"--%s\" takes no value", option->name);
+            }
+            *(bool *) ((char *) o + option->offset) = true;
+            continue;
         }
 
         const char *value = equals ? equals + 1 : argv[++i];
@@ -399,7 +411,7 @@ options_set(options_t *o, const option_t *option, const char *value)
         return;
 
     case KIND_LATER:
-    case KIND_LATER_FLAG:
+    case KIND_FLAG:
         return;
     }
 }
@@ -718,6 +730,12 @@ write_config(const char *dir, const options_t *o, const pieces_t *p)
     fputs(";\n", f);
     for (size_t i = 0; i < o->backend_configs.n; i++) {
         write_backend_config(f, o->backend_configs.value[i]);
+    }
+    if (o->strict_config) {
+        fputs("    inference_auto_complete off;\n", f);
+    }
+    if (!o->strict_readiness) {
+        fputs("    inference_strict_readiness off;\n", f);
     }
     fprintf(f, "    inference_log %s verbose=%ld;\n", level, o->verbose);
     for (size_t i = 0; i < o->host_policies.n; i++) {

@@ -27,6 +27,8 @@ BAD_HTTP = [
     ("inference_log info verbose=x;", ["verbose=x"]),
     ("inference_log info 3;", ["3"]),
     ("inference_log info; inference_log info;", ["duplicate"]),
+    ("inference_auto_complete maybe;", ["maybe"]),
+    ("inference_strict_readiness maybe;", ["maybe"]),
     ("inference_host_policy cpu;", ["inference_host_policy"]),
     ("inference_host_policy numa-node=0 cpu-cores=0;", ["numa-node=0"]),
     ("inference_host_policy cpu cores=0-1;", ["cores", "cpu-cores"]),
@@ -130,6 +132,8 @@ GOOD = """
     inference_log warn verbose=2;
     inference_host_policy cpu numa-node=0 cpu-cores=0-3,5;
     inference_host_policy gpu_0 cpu-cores=0;
+    inference_auto_complete off;
+    inference_strict_readiness off;
     inference_metrics cpu=off counters=on histograms=on summaries=on
                       quantiles=0.5:0.05,0.99:0.001 interval=500ms;
     inference_timeout 5s;

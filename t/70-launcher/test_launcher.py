@@ -189,6 +189,15 @@ def test_metrics_on_a_port_of_their_own(launch):
     assert launcher.status("/metrics") == 404
 
 
+def test_strictness(launch, repository):
+    """A model without a configuration: nobody may complete it, none minds."""
+    models.write_model(repository, "bare", None)
+    launcher = launch("--disable-auto-complete-config",
+                      "--strict-readiness=false")
+    assert launcher.status("/v2/models/bare/ready") != 200
+    assert "config.pbtxt" in launcher.log.read_text()
+
+
 def test_metrics_may_be_off(launch):
     launcher = launch("--allow-metrics=false")
     with pytest.raises(OSError):
@@ -249,8 +258,9 @@ def test_port_in_use_is_a_failure(launch, tmp_path, repository):
                                                    "not supported yet"]),
     (["--model-repository=/x", "--trace-rate=5"], ["--trace-rate",
                                                    "not supported yet"]),
-    (["--model-repository=/x", "--disable-auto-complete-config"],
-     ["not supported yet"]),
+    (["--model-repository=/x", "--disable-auto-complete-config=true"],
+     ["takes no value"]),
+    (["--model-repository=/x", "--strict-readiness=maybe"], ["maybe"]),
     (["--model-repository=/x", "--backend-config=nothing"], ["nothing"]),
     (["--model-repository=/x", "--http-address=a;b"], ["a;b"]),
     (["--model-repository=/x", "--metrics-address=a;b"], ["a;b"]),
