@@ -382,8 +382,8 @@ put_histograms(const text_t *t)
         return;
     }
 
-    put_head(t, INF_LATENCY_FIRST_RESPONSE, "from a request to its first response",
-        "histogram");
+    put_head(t, INF_LATENCY_FIRST_RESPONSE, "from a request to its first"
+        " response", "histogram");
     for (size_t i = 0; i < t->count; i++) {
         const inf_latencies_t *l = t->models[i].model->latencies;
         if (l != NULL && l->histogram) {

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from lib import models, process, wire
-from lib.server import SLOW
+from lib.server import ROOT, SLOW, free_port
 
 SERVED = "location = /scrape { inference metrics; }" \
     " location /sub/ { inference metrics; }"
@@ -129,6 +129,17 @@ def test_a_location_of_metrics_alone_may_have_any_name(metered):
     for path in ("/scrape/x", "/metric", "/sub/v2/health/live"):
         assert server.get(path).status == 404
     assert wire.fetch(server.port, "POST", "/metrics", b"").status == 405
+
+
+def test_the_snippet_of_conf_d_serves_them(make_server):
+    text = (ROOT / "conf.d/metrics.conf").read_text(encoding="utf-8")
+    port = free_port()
+    make_server(repository, http=text.replace(
+        "listen 8002", f"listen 127.0.0.1:{port}"))
+    answer = wire.fetch(port, "GET", "/metrics")
+    assert answer.status == 200
+    assert b"nv_inference_count" in answer.body
+    assert wire.fetch(port, "GET", "/v2/health/live").status == 404
 
 
 def test_metrics_are_served_only_where_they_are_listed(make_server):
