@@ -178,6 +178,10 @@ struct ngx_http_inference_ticket_s {
    NGX_ERROR: no core is configured, or it was out of reach for too long. */
 ngx_int_t ngx_http_inference_wait_ready(ngx_http_inference_ticket_t *ticket);
 
+/* How long a worker that is so new that it has had no channel yet may still be
+   given for its first, ms; 0: it is not new any more. */
+ngx_msec_t ngx_http_inference_grace(void);
+
 /*
  * The channel, or NULL while it is down; changes after a core's death.  A
  * channel that died stays valid (mapped, its regions to be freed with

@@ -13,6 +13,7 @@
 
 #define NGX_HTTP_INFERENCE_BUDGET      64       /* completions in one turn  */
 #define NGX_HTTP_INFERENCE_PATIENCE    10000    /* without a channel        */
+#define NGX_HTTP_INFERENCE_GRACE       1000     /* of a worker that is new  */
 #define NGX_HTTP_INFERENCE_MIN_PAUSE   10
 #define NGX_HTTP_INFERENCE_MAX_PAUSE   1000
 #define NGX_HTTP_INFERENCE_SWEEP       1000
@@ -76,6 +77,7 @@ typedef struct {
     ngx_msec_t                           down;      /* since when            */
     ngx_msec_t                           pause;     /* before the next try   */
     ngx_uint_t                           failures;  /* of tries in a row     */
+    unsigned                             met:1;     /* there was a channel   */
 
     ngx_event_t                          retry;
     ngx_event_t                          patience;
@@ -243,6 +245,25 @@ ngx_http_inference_wait_ready(ngx_http_inference_ticket_t *ticket)
     }
 
     return NGX_AGAIN;
+}
+
+
+ngx_msec_t
+ngx_http_inference_grace(void)
+{
+    ngx_msec_t                    waited;
+    ngx_http_inference_client_t  *client;
+
+    client = &ngx_http_inference_client;
+
+    if (client->imcf == NULL || client->met) {
+        return 0;
+    }
+
+    waited = ngx_current_msec - client->down;
+
+    return waited < NGX_HTTP_INFERENCE_GRACE
+           ? NGX_HTTP_INFERENCE_GRACE - waited : 0;
 }
 
 
@@ -765,6 +786,7 @@ ngx_http_inference_channel_welcome(ngx_http_inference_channel_t *ch)
     ch->state = ngx_http_inference_channel_up;
     client->pause = NGX_HTTP_INFERENCE_MIN_PAUSE;
     client->failures = 0;
+    client->met = 1;
 
     if (client->patience.timer_set) {
         ngx_del_timer(&client->patience);

@@ -166,7 +166,8 @@ ngx_http_inference_borrower(ngx_http_request_t *mr)
 static ngx_int_t
 ngx_http_inference_connect(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_int_t  rc;
+    ngx_int_t   rc;
+    ngx_msec_t  grace;
 
     ctx->client = ngx_http_inference_channel(&ctx->epoch);
 
@@ -174,13 +175,27 @@ ngx_http_inference_connect(ngx_http_inference_ctx_t *ctx)
         return ngx_http_inference_begin(ctx);
     }
 
+    grace = 0;
+
     switch (ctx->endpoint->verb) {
 
     case NGX_HTTP_INFERENCE_SERVER_LIVE:
     case NGX_HTTP_INFERENCE_SERVER_READY:
-        /* who asks wants to know about now */
-        (void) ngx_http_inference_fail_status(ctx, NGX_HTTP_BAD_REQUEST, "");
-        return ngx_http_inference_refuse(ctx);
+        /*
+         * who asks wants to know about now, of the server and not of a worker
+         * that has only just come
+         */
+
+        grace = ngx_http_inference_grace();
+
+        if (grace == 0) {
+            (void) ngx_http_inference_fail_status(ctx, NGX_HTTP_BAD_REQUEST,
+                                                  "");
+            return ngx_http_inference_refuse(ctx);
+        }
+
+        ctx->graced = 1;
+        break;
 
     default:
         break;
@@ -209,7 +224,13 @@ ngx_http_inference_connect(ngx_http_inference_ctx_t *ctx)
     ctx->state = NGX_HTTP_INFERENCE_CONNECTING;
     ctx->request->main->count++;
 
-    ngx_http_inference_start_timer(ctx);
+    if (ctx->graced) {
+        ngx_add_timer(&ctx->timer, grace);
+
+    } else {
+        ngx_http_inference_start_timer(ctx);
+    }
+
     ngx_http_inference_watch(ctx);
 
     return NGX_DONE;
@@ -277,7 +298,11 @@ ngx_http_inference_ready(ngx_http_inference_ticket_t *ticket, ngx_int_t rc)
     ctx->client = (rc == NGX_OK) ? ngx_http_inference_channel(&ctx->epoch)
                                  : NULL;
 
-    if (ctx->client == NULL) {
+    if (ctx->client == NULL && ctx->graced) {
+        (void) ngx_http_inference_fail_status(ctx, NGX_HTTP_BAD_REQUEST, "");
+        ngx_http_inference_reject(ctx);
+
+    } else if (ctx->client == NULL) {
         ctx->retry_after = 1;
         (void) ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                        "the inference core is not running");
@@ -481,6 +506,13 @@ ngx_http_inference_timer_handler(ngx_event_t *ev)
 
     ilcf = ngx_http_get_module_loc_conf(ctx->request,
                                         ngx_http_inference_module);
+
+    if (ctx->graced && ctx->state == NGX_HTTP_INFERENCE_CONNECTING) {
+        (void) ngx_http_inference_fail_status(ctx, NGX_HTTP_BAD_REQUEST, "");
+        ngx_http_inference_reject(ctx);
+        ngx_http_run_posted_requests(c);
+        return;
+    }
 
     if (ilcf->timeout == 0) {
         ngx_add_timer(&ctx->timer, NGX_HTTP_INFERENCE_NO_TIMEOUT);

@@ -199,6 +199,8 @@ struct ngx_http_inference_ctx_s {
     unsigned                     planned:1;     /* tensors have places       */
     unsigned                     decoding:1;    /* decoder is initialised    */
     unsigned                     retry_after:1;
+    unsigned                     graced:1;      /* waits for the first
+                                                   channel, not for long     */
     unsigned                     accept_encoding:1;
     unsigned                     prepared:1;    /* the writer is             */
     unsigned                     measured:1;    /* json_len is known         */
