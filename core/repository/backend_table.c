@@ -5,6 +5,7 @@
 
 #include "core/base/lock.h"
 
+#define BATCH_KEY     "default-max-batch-size"
 #define BACKENDS_RANK 4     /* Initialize runs with it held                  */
 
 struct inf_backend_table_s {
@@ -19,6 +20,8 @@ static inf_err_t *folder_of(const inf_backend_table_t *t,
     const char *library, char **out);
 static inf_err_t *settings_of(const inf_backend_table_t *t, const char *name,
     const char *folder, inf_plugin_setting_t **out, size_t *count);
+static void add_setting(inf_plugin_setting_t *list, size_t *count,
+    const char *key, const char *value);
 static void put_setting(inf_plugin_setting_t *list, size_t *count,
     const char *key, const char *value);
 static int by_key(const void *a, const void *b);
@@ -134,8 +137,8 @@ folder_of(const inf_backend_table_t *t, const char *library, char **out)
 }
 
 /*
- * Global settings, overridden by this backend's own, keys sorted; the four
- * that are always there come with defaults.
+ * Global settings, overridden by this backend's own, keys sorted, then the
+ * batch size unless it is among them; four are always there, by default.
  */
 static inf_err_t *
 settings_of(const inf_backend_table_t *t, const char *name,
@@ -152,7 +155,6 @@ settings_of(const inf_backend_table_t *t, const char *name,
         o->auto_complete ? "true" : "false");
     put_setting(list, &n, "backend-directory", folder);
     put_setting(list, &n, "min-compute-capability", "6.000000");
-    put_setting(list, &n, "default-max-batch-size", "4");
 
     for (size_t i = 0; i < o->setting_count; i++) {
         if (o->settings[i].backend[0] == '\0') {
@@ -166,9 +168,24 @@ settings_of(const inf_backend_table_t *t, const char *name,
     }
 
     qsort(list, n, sizeof(*list), by_key);
+    add_setting(list, &n, BATCH_KEY, "4");
     *out = list;
     *count = n;
     return NULL;
+}
+
+/* Unless it is there already. */
+static void
+add_setting(inf_plugin_setting_t *list, size_t *count, const char *key,
+    const char *value)
+{
+    for (size_t i = 0; i < *count; i++) {
+        if (strcmp(list[i].key, key) == 0) {
+            return;
+        }
+    }
+
+    list[(*count)++] = (inf_plugin_setting_t) { key, value };
 }
 
 static void
