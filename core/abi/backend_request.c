@@ -1,5 +1,6 @@
 /* backend_request.c - a request and its inputs as a backend reads them. */
 
+#include "core/abi/execute.h"
 #include "core/abi/objects.h"
 
 #include <string.h>
@@ -201,7 +202,9 @@ TRITONBACKEND_RequestRelease(TRITONBACKEND_Request *request,
             : "Invalid request release flags");
     }
 
-    inf_request_release(inf_as_request(request), release_flags);
+    inf_request_t *r = inf_as_request(request);
+    inf_execution_release(r);
+    inf_request_release(r, release_flags);
     return NULL;
 }
 

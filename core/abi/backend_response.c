@@ -1,16 +1,19 @@
 /* backend_response.c - responses, outputs and factories as backends use them. */
 
 #include "core/abi/backend_attributes.h"
+#include "core/abi/execute.h"
 #include "core/abi/objects.h"
 
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 
 static TRITONSERVER_Error *undo_reshape(inf_response_t *response,
     const inf_config_tensor_t *t, const int64_t *shape, uint32_t dims,
     int64_t *client, uint32_t *client_dims);
 static void note_first(inf_factory_t *f);
+static bool after_final(inf_factory_t *f, uint32_t send_flags);
 static TRITONSERVER_Error *set_parameter(TRITONBACKEND_Response *response,
     const char *name, inf_parameter_type_t type, inf_parameter_t **out);
 
@@ -35,7 +38,11 @@ TRITONSERVER_Error *
 TRITONBACKEND_ResponseFactorySendFlags(TRITONBACKEND_ResponseFactory *factory,
     const uint32_t send_flags)
 {
-    inf_factory_send_flags(inf_as_factory(factory), send_flags);
+    inf_factory_t *f = inf_as_factory(factory);
+
+    if (!after_final(f, send_flags)) {
+        inf_factory_send_flags(f, send_flags);
+    }
     return NULL;
 }
 
@@ -142,6 +149,7 @@ TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response *response,
     const TRITONSERVER_DataType datatype, const int64_t *shape,
     const uint32_t dims_count)
 {
+    *output = NULL;
     if (response == NULL) {
         return inf_err_new(INF_ERR_INVALID_ARG,
             "cannot add output '%s' to a response that is NULL", name);
@@ -151,7 +159,6 @@ TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response *response,
     const inf_model_t *model = r->factory->model;
     const inf_config_tensor_t *t = inf_config_tensors_find_output(
         model->tensors, inf_slice_str(name));
-    *output = NULL;
 
     if (t == NULL) {
         return inf_err_new(INF_ERR_INVALID_ARG,
@@ -197,6 +204,16 @@ TRITONBACKEND_ResponseSend(TRITONBACKEND_Response *response,
     }
 
     inf_response_t *r = inf_as_response(response);
+    if (r->sent) {
+        return inf_execution_complain("a response is sent a second time");
+    }
+
+    r->sent = true;
+    if (after_final(r->factory, send_flags)) {
+        inf_response_free(r);
+        return NULL;
+    }
+
     const inf_model_t *model = r->factory->model;
     if (model != NULL && model->latencies != NULL) {
         note_first(r->factory);
@@ -336,6 +353,25 @@ undo_reshape(inf_response_t *response, const inf_config_tensor_t *t,
 
     *client_dims = n;
     return NULL;
+}
+
+/* Whoever got FINAL may be gone: what comes after it is dropped.  A backend
+   that sends it from two threads at once is not found out. */
+static bool
+after_final(inf_factory_t *f, uint32_t send_flags)
+{
+    if (!atomic_load_explicit(&f->final, memory_order_relaxed)) {
+        if (send_flags & INF_SEND_FINAL) {
+            atomic_store_explicit(&f->final, true, memory_order_relaxed);
+        }
+        return false;
+    }
+
+    inf_log(INF_LOG_WARN, "model=%s request=%s: the backend \"%s\" sent a"
+        " response after the final one; it is dropped",
+        f->model != NULL ? f->model->name : "", f->id,
+        f->model != NULL ? f->model->backend->name : "");
+    return true;
 }
 
 static TRITONSERVER_Error *

@@ -1,15 +1,36 @@
 #include "core/abi/execute.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "core/abi/plugin.h"
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/tensor/response.h"
+
+/* What an instance executes: the backend may write into the array that it is
+   given, so the core keeps its own. */
+typedef struct {
+    inf_instance_t *instance;
+    uint32_t        count;
+    uint32_t        cap;
+    uint32_t        next;           /* the next release is looked for here   */
+    uint32_t        released;
+    inf_request_t  *requests[];     /* NULL: released                        */
+} execution_t;
 
 static void execute(inf_instance_t *instance, inf_request_t **requests,
     uint32_t count);
-static void fail_all(inf_instance_t *instance, inf_request_t **requests,
+static execution_t *execution_start(inf_instance_t *instance,
+    inf_request_t **requests, uint32_t count);
+static void fail_all(inf_instance_t *instance, inf_request_t *const *requests,
     uint32_t count, inf_err_t *err);
+static void complain_released(const execution_t *e);
 
 const inf_executor_t inf_backend_executor = { .execute = execute };
+
+/* This thread is in a backend's Execute with it; NULL: it is not. */
+static _Thread_local execution_t *running;
 
 static void
 execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
@@ -23,27 +44,114 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
         requests[i]->instance = instance->spec->name;
     }
 
+    execution_t *e = execution_start(instance, requests, count);
+    if (e == NULL) {
+        fail_all(instance, requests, count, inf_err_nomem());
+        return;
+    }
+
+    running = e;
     inf_err_t *err = inf_plugin_execute(instance, requests, count);
+    running = NULL;
+
     if (err != NULL) {
-        fail_all(instance, requests, count, err);
+        if (e->released > 0) {
+            complain_released(e);
+        }
+        fail_all(instance, e->requests, count, err);
     }
 }
 
-/* The backend gave the requests back: each gets the error and is released. */
+void
+inf_execution_free(void *execution)
+{
+    free(execution);
+}
+
+/* Backends release in order, so the first look finds it. */
+void
+inf_execution_release(const inf_request_t *request)
+{
+    execution_t *e = running;
+
+    for (uint32_t n = 0; e != NULL && n < e->count; n++) {
+        uint32_t at = e->next + n < e->count ? e->next + n
+            : e->next + n - e->count;
+        if (e->requests[at] == request) {
+            e->requests[at] = NULL;
+            e->next = at + 1 < e->count ? at + 1 : 0;
+            e->released++;
+            return;
+        }
+    }
+}
+
+inf_err_t *
+inf_execution_complain(const char *what)
+{
+    const execution_t *e = running;
+
+    inf_log(INF_LOG_ERROR, "backend \"%s\" of model=%s: %s", e != NULL
+        ? e->instance->model->backend->name : "?", e != NULL
+        ? e->instance->model->name : "?", what);
+    return inf_err_new(INF_ERR_INVALID_ARG, "%s", what);
+}
+
+/* The instance's memory is used again; NULL: there is none. */
+static execution_t *
+execution_start(inf_instance_t *instance, inf_request_t **requests,
+    uint32_t count)
+{
+    execution_t *e = instance->execution;
+
+    if (e == NULL || e->cap < count) {
+        e = realloc(e, sizeof(*e) + count * sizeof(e->requests[0]));
+        if (e == NULL) {
+            return NULL;
+        }
+        e->cap = count;
+        instance->execution = e;
+    }
+
+    e->instance = instance;
+    e->count = count;
+    e->next = 0;
+    e->released = 0;
+    memcpy(e->requests, requests, count * sizeof(e->requests[0]));
+    return e;
+}
+
+/* The backend gave the requests back: each gets the error and is released,
+   but for those that it has dealt with in spite of it. */
 static void
-fail_all(inf_instance_t *instance, inf_request_t **requests, uint32_t count,
-    inf_err_t *err)
+fail_all(inf_instance_t *instance, inf_request_t *const *requests,
+    uint32_t count, inf_err_t *err)
 {
     uint64_t now = inf_clock_ns();
 
     for (uint32_t i = 0; i < count; i++) {
         inf_request_t *r = requests[i];
+        if (r == NULL) {
+            continue;
+        }
+
         inf_statistics_failure_for(&instance->statistics, INF_FAILURE_BACKEND,
             r->start_ns, now);
-        inf_factory_send_error(r->factory, inf_err_new(inf_err_code(err), "%s",
-            inf_err_msg(err)));
+        if (!atomic_load_explicit(&r->factory->final, memory_order_relaxed)) {
+            inf_factory_send_error(r->factory, inf_err_new(inf_err_code(err),
+                "%s", inf_err_msg(err)));
+        }
         inf_request_release(r, 1);
     }
 
     inf_err_free(err);
+}
+
+static void
+complain_released(const execution_t *e)
+{
+    inf_log(INF_LOG_ERROR, "model=%s: the backend \"%s\" failed an execution"
+        " after it had released %u of its %u requests",
+        e->instance->model->name, e->instance->model->backend->name,
+        e->released, e->count);
 }

@@ -15,4 +15,13 @@
 
 extern const inf_executor_t inf_backend_executor;
 
+/* The memory of an instance for what Execute is given; free(NULL) is fine. */
+void inf_execution_free(void *execution);
+
+/* A request is released: by the thread that executes it, perhaps. */
+void inf_execution_release(const inf_request_t *request);
+
+/* INVALID_ARG with what, logged with the backend that this thread executes. */
+INF_CHECK inf_err_t *inf_execution_complain(const char *what);
+
 #endif /* INF_ABI_EXECUTE_H */

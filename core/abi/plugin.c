@@ -5,32 +5,35 @@
 #include <string.h>
 
 #include "core/abi/execute.h"
+#include "core/abi/elf_check.h"
 #include "core/abi/forwarding.h"
+#include "core/abi/guard.h"
 #include "core/abi/objects.h"
 #include "core/base/buf.h"
 #include "core/base/log.h"
 #include "core/proto/message_json.h"
 
-typedef TRITONSERVER_Error *(*plugin_backend_fn)(TRITONBACKEND_Backend *);
-typedef TRITONSERVER_Error *(*plugin_attribute_fn)(TRITONBACKEND_Backend *,
-    TRITONBACKEND_BackendAttribute *);
-typedef TRITONSERVER_Error *(*plugin_model_fn)(TRITONBACKEND_Model *);
-typedef TRITONSERVER_Error *(*plugin_instance_fn)(
-    TRITONBACKEND_ModelInstance *);
-typedef TRITONSERVER_Error *(*plugin_execute_fn)(
-    TRITONBACKEND_ModelInstance *, TRITONBACKEND_Request **, const uint32_t);
+#define INITIALIZE          "TRITONBACKEND_Initialize"
+#define FINALIZE            "TRITONBACKEND_Finalize"
+#define ATTRIBUTE           "TRITONBACKEND_GetBackendAttribute"
+#define MODEL_INITIALIZE    "TRITONBACKEND_ModelInitialize"
+#define MODEL_FINALIZE      "TRITONBACKEND_ModelFinalize"
+#define INSTANCE_INITIALIZE "TRITONBACKEND_ModelInstanceInitialize"
+#define INSTANCE_FINALIZE   "TRITONBACKEND_ModelInstanceFinalize"
+#define INSTANCE_READY      "TRITONBACKEND_ModelInstanceReady"
+#define INSTANCE_EXECUTE    "TRITONBACKEND_ModelInstanceExecute"
 
 typedef struct {
-    void                *handle;
-    plugin_backend_fn    initialize;
-    plugin_backend_fn    finalize;
-    plugin_attribute_fn  attribute;
-    plugin_model_fn      model_initialize;
-    plugin_model_fn      model_finalize;
-    plugin_instance_fn   instance_initialize;
-    plugin_instance_fn   instance_finalize;
-    plugin_instance_fn   instance_ready;
-    plugin_execute_fn    execute;
+    void                 *handle;
+    inf_guard_one_fn      initialize;
+    inf_guard_one_fn      finalize;
+    inf_guard_two_fn      attribute;
+    inf_guard_one_fn      model_initialize;
+    inf_guard_one_fn      model_finalize;
+    inf_guard_one_fn      instance_initialize;
+    inf_guard_one_fn      instance_finalize;
+    inf_guard_one_fn      instance_ready;
+    inf_guard_execute_fn  execute;
 } inf_plugin_t;
 
 static inf_err_t *plugin_open(const char *name, const char *library,
@@ -100,19 +103,19 @@ plugin_open(const char *name, const char *library, const char *dir,
     backend->plugin = plugin;
 
     if (plugin->initialize != NULL) {
-        err = plugin->initialize(inf_abi_as_backend(backend));
+        err = inf_guard_one(INITIALIZE, plugin->initialize, backend);
         if (err != NULL) {
             if (plugin->finalize != NULL) {
-                log_finalizer(plugin->finalize(inf_abi_as_backend(backend)),
-                    "backend", name);
+                log_finalizer(inf_guard_one(FINALIZE, plugin->finalize,
+                    backend), "backend", name);
             }
             goto fail;
         }
     }
 
     if (plugin->attribute != NULL) {
-        inf_err_free(plugin->attribute(inf_abi_as_backend(backend),
-            (TRITONBACKEND_BackendAttribute *) (void *) backend));
+        inf_err_free(inf_guard_two(ATTRIBUTE, plugin->attribute, backend,
+            backend));
     }
 
     inf_log(INF_LOG_INFO, "backend \"%s\" loaded from %s", name, library);
@@ -130,8 +133,8 @@ plugin_close(inf_backend_t *backend)
 {
     inf_plugin_t *plugin = backend->plugin;
     if (plugin->finalize != NULL) {
-        log_finalizer(plugin->finalize(inf_abi_as_backend(backend)), "backend",
-            backend->name);
+        log_finalizer(inf_guard_one(FINALIZE, plugin->finalize, backend),
+            "backend", backend->name);
     }
 
     backend_free(backend);
@@ -145,7 +148,8 @@ plugin_model_init(inf_model_t *model)
         return NULL;
     }
 
-    inf_err_t *err = plugin->model_initialize(inf_abi_as_model(model));
+    inf_err_t *err = inf_guard_one(MODEL_INITIALIZE,
+        plugin->model_initialize, model);
     if (err != NULL) {
         plugin_model_fini(model);
     }
@@ -158,8 +162,8 @@ plugin_model_fini(inf_model_t *model)
 {
     const inf_plugin_t *plugin = model->backend->plugin;
     if (plugin->model_finalize != NULL) {
-        log_finalizer(plugin->model_finalize(inf_abi_as_model(model)), "model",
-            model->name);
+        log_finalizer(inf_guard_one(MODEL_FINALIZE, plugin->model_finalize,
+            model), "model", model->name);
     }
 }
 
@@ -180,7 +184,8 @@ plugin_instance_init(inf_instance_t *instance)
         return NULL;
     }
 
-    err = plugin->instance_initialize(inf_abi_as_instance(instance));
+    err = inf_guard_one(INSTANCE_INITIALIZE, plugin->instance_initialize,
+        instance);
     if (err != NULL) {
         plugin_instance_fini(instance);
     }
@@ -198,12 +203,15 @@ plugin_instance_fini(inf_instance_t *instance)
     instance->initialized = false;
     const inf_plugin_t *plugin = instance->model->backend->plugin;
     if (plugin->instance_finalize != NULL) {
-        log_finalizer(plugin->instance_finalize(inf_abi_as_instance(instance)),
-            "instance", instance->spec->name);
+        log_finalizer(inf_guard_one(INSTANCE_FINALIZE,
+            plugin->instance_finalize, instance), "instance",
+            instance->spec->name);
     }
 
     inf_json_text_free(instance->host_policy);
     instance->host_policy = NULL;
+    inf_execution_free(instance->execution);
+    instance->execution = NULL;
 }
 
 static inf_err_t *
@@ -211,7 +219,8 @@ plugin_instance_ready(inf_instance_t *instance)
 {
     const inf_plugin_t *plugin = instance->model->backend->plugin;
     return plugin->instance_ready != NULL
-        ? plugin->instance_ready(inf_abi_as_instance(instance)) : NULL;
+        ? inf_guard_one(INSTANCE_READY, plugin->instance_ready, instance)
+        : NULL;
 }
 
 inf_err_t *
@@ -219,14 +228,17 @@ inf_plugin_execute(inf_instance_t *instance, inf_request_t **requests,
     uint32_t count)
 {
     const inf_plugin_t *plugin = instance->model->backend->plugin;
-    return plugin->execute(inf_abi_as_instance(instance),
-        (TRITONBACKEND_Request **) (void *) requests, count);
+    return inf_guard_execute(INSTANCE_EXECUTE, plugin->execute, instance,
+        (void **) requests, count);
 }
 
 static inf_err_t *
 plugin_load(const char *library, inf_plugin_t **out)
 {
-    inf_err_t *err = inf_forwarding_load(library);
+    inf_err_t *err = inf_elf_check(library);
+    if (err == NULL) {
+        err = inf_forwarding_load(library);
+    }
     if (err != NULL) {
         return err;
     }
@@ -244,32 +256,32 @@ plugin_load(const char *library, inf_plugin_t **out)
     }
 
     plugin->handle = handle;
-    plugin->execute = (plugin_execute_fn)
-        plugin_symbol(plugin, "TRITONBACKEND_ModelInstanceExecute");
+    plugin->execute = (inf_guard_execute_fn)
+        plugin_symbol(plugin, INSTANCE_EXECUTE);
     if (plugin->execute == NULL) {
         free(plugin);
         dlclose(handle);
         return inf_err_new(INF_ERR_NOT_FOUND, "unable to find required"
-            " entrypoint 'TRITONBACKEND_ModelInstanceExecute' in shared"
-            " library %s", library);
+            " entrypoint '" INSTANCE_EXECUTE "' in shared library %s",
+            library);
     }
 
-    plugin->initialize = (plugin_backend_fn)
-        plugin_symbol(plugin, "TRITONBACKEND_Initialize");
-    plugin->finalize = (plugin_backend_fn)
-        plugin_symbol(plugin, "TRITONBACKEND_Finalize");
-    plugin->attribute = (plugin_attribute_fn)
-        plugin_symbol(plugin, "TRITONBACKEND_GetBackendAttribute");
-    plugin->model_initialize = (plugin_model_fn)
-        plugin_symbol(plugin, "TRITONBACKEND_ModelInitialize");
-    plugin->model_finalize = (plugin_model_fn)
-        plugin_symbol(plugin, "TRITONBACKEND_ModelFinalize");
-    plugin->instance_initialize = (plugin_instance_fn)
-        plugin_symbol(plugin, "TRITONBACKEND_ModelInstanceInitialize");
-    plugin->instance_finalize = (plugin_instance_fn)
-        plugin_symbol(plugin, "TRITONBACKEND_ModelInstanceFinalize");
-    plugin->instance_ready = (plugin_instance_fn)
-        plugin_symbol(plugin, "TRITONBACKEND_ModelInstanceReady");
+    plugin->initialize = (inf_guard_one_fn)
+        plugin_symbol(plugin, INITIALIZE);
+    plugin->finalize = (inf_guard_one_fn)
+        plugin_symbol(plugin, FINALIZE);
+    plugin->attribute = (inf_guard_two_fn)
+        plugin_symbol(plugin, ATTRIBUTE);
+    plugin->model_initialize = (inf_guard_one_fn)
+        plugin_symbol(plugin, MODEL_INITIALIZE);
+    plugin->model_finalize = (inf_guard_one_fn)
+        plugin_symbol(plugin, MODEL_FINALIZE);
+    plugin->instance_initialize = (inf_guard_one_fn)
+        plugin_symbol(plugin, INSTANCE_INITIALIZE);
+    plugin->instance_finalize = (inf_guard_one_fn)
+        plugin_symbol(plugin, INSTANCE_FINALIZE);
+    plugin->instance_ready = (inf_guard_one_fn)
+        plugin_symbol(plugin, INSTANCE_READY);
 
     *out = plugin;
     return NULL;

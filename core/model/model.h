@@ -41,6 +41,7 @@ typedef struct inf_instance_s {
     const inf_instance_spec_t *spec;        /* name, kind, device, ...       */
     void                      *state;       /* the backend's                 */
     void                      *host_policy; /* abi's message                 */
+    void                      *execution;   /* abi's: what Execute was given */
     bool                       initialized; /* ModelInstanceInitialize ran   */
     inf_statistics_t           statistics;
     inf_memory_usage_t         memory;      /* the model's usage_lock        */

@@ -26,6 +26,7 @@ inf_factory_start(inf_factory_t *f, struct inf_model_s *model, const char *id,
     atomic_store_explicit(&f->refs, 1, memory_order_relaxed);
     atomic_store_explicit(&f->cancelled, false, memory_order_relaxed);
     atomic_store_explicit(&f->embedded_busy, false, memory_order_relaxed);
+    atomic_store_explicit(&f->final, false, memory_order_relaxed);
     atomic_store_explicit(&f->responses, 0, memory_order_relaxed);
     atomic_store_explicit(&f->reported, 0, memory_order_relaxed);
     atomic_store_explicit(&f->first_sent, false, memory_order_relaxed);
@@ -94,6 +95,7 @@ inf_response_new(inf_factory_t *f, inf_response_t **out)
     response->output_count = 0;
     response->parameters = (inf_parameter_list_t) { 0 };
     response->err = NULL;
+    response->sent = false;
     response->factory = f;
     inf_factory_ref(f);
     atomic_fetch_add_explicit(&f->responses, 1, memory_order_relaxed);

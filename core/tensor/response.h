@@ -53,12 +53,15 @@ struct inf_response_s {
     inf_parameter_list_t  parameters;
     inf_err_t            *err;
     bool                  embedded;     /* the factory's own object          */
+    bool                  sent;         /* by the backend: it is not its own
+                                           any more                          */
 };
 
 struct inf_factory_s {
     _Atomic uint32_t      refs;
     _Atomic bool          cancelled;
     _Atomic bool          embedded_busy;
+    _Atomic bool          final;        /* the backend has sent FINAL        */
     _Atomic uint32_t      responses;    /* made so far                       */
     _Atomic uint32_t      reported;     /* response statistics so far        */
     uint64_t              start_ns;     /* of the request; 0: not counted    */

@@ -13,15 +13,16 @@ def build(name, folder=None):
     """libtriton_<name>.so in <folder>/<name>/; the folder of backends."""
     folder = pathlib.Path(folder or BUILD / "t-backends")
     library = folder / name / f"libtriton_{name}.so"
-    source = SOURCES / f"{name}.c"
-    if library.exists() and \
-            library.stat().st_mtime > source.stat().st_mtime:
+    sources = sorted((SOURCES / name).glob("*.c")) \
+        or [SOURCES / f"{name}.c"]
+    if library.exists() and library.stat().st_mtime > max(
+            s.stat().st_mtime for s in sources):
         return folder
     library.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(
         ["gcc", "-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-Werror",
          "-D_GNU_SOURCE", "-shared", "-fPIC", "-I", ROOT / "core/include",
-         "-o", library, source], check=True)
+         "-o", library, *sources], check=True)
     return folder
 
 
