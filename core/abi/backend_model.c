@@ -199,7 +199,8 @@ TRITONBACKEND_ModelSetConfig(TRITONBACKEND_Model *model,
         m->completed = true;
     }
     inf_unlock(&m->config_lock);
-    return err;
+    return inf_err_add(err, "configuration that backend '%s' sets for model"
+        " '%s'", m->backend->name, m->name);
 }
 
 TRITONSERVER_Error *

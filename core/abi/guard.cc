@@ -12,23 +12,23 @@ extern "C" {
 
 /* Inside a handler. */
 static inf_err_t *
-thrown(const char *entry, const char *text)
+thrown(const inf_guard_who_t &who, const char *text)
 {
     const std::type_info *type = abi::__cxa_current_exception_type();
     char *name = type == nullptr ? nullptr
         : abi::__cxa_demangle(type->name(), nullptr, nullptr, nullptr);
 
     inf_err_t *err = inf_err_new(INF_ERR_INTERNAL,
-        "%s threw an exception%s%s%s%s", entry, name != nullptr ? ", " : "",
-        name != nullptr ? name : "", text != nullptr ? ": " : "",
-        text != nullptr ? text : "");
+        "%s of '%s' threw an exception%s%s%s%s", who.entry, who.plugin,
+        name != nullptr ? ", " : "", name != nullptr ? name : "",
+        text != nullptr ? ": " : "", text != nullptr ? text : "");
     std::free(name);
     return err;
 }
 
 template <typename Call>
 static inf_err_t *
-guarded(const char *entry, Call call)
+guarded(const inf_guard_who_t &who, Call call)
 {
     try {
         return call();
@@ -37,29 +37,29 @@ guarded(const char *entry, Call call)
         throw;                          /* the thread ends: not ours to stop */
 
     } catch (const std::exception &e) {
-        return thrown(entry, e.what());
+        return thrown(who, e.what());
 
     } catch (...) {
-        return thrown(entry, nullptr);
+        return thrown(who, nullptr);
     }
 }
 
 inf_err_t *
-inf_guard_one(const char *entry, inf_guard_one_fn fn, void *object)
+inf_guard_one(inf_guard_who_t who, inf_guard_one_fn fn, void *object)
 {
-    return guarded(entry, [=] { return fn(object); });
+    return guarded(who, [=] { return fn(object); });
 }
 
 inf_err_t *
-inf_guard_two(const char *entry, inf_guard_two_fn fn, void *object,
+inf_guard_two(inf_guard_who_t who, inf_guard_two_fn fn, void *object,
     void *other)
 {
-    return guarded(entry, [=] { return fn(object, other); });
+    return guarded(who, [=] { return fn(object, other); });
 }
 
 inf_err_t *
-inf_guard_execute(const char *entry, inf_guard_execute_fn fn, void *instance,
+inf_guard_execute(inf_guard_who_t who, inf_guard_execute_fn fn, void *instance,
     void **requests, uint32_t count)
 {
-    return guarded(entry, [=] { return fn(instance, requests, count); });
+    return guarded(who, [=] { return fn(instance, requests, count); });
 }

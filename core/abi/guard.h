@@ -4,8 +4,8 @@
  * Owner    as the entry point called.
  * Thread   any; the calling one.
  * Units    none.
- * Errors   what the entry point returned; INTERNAL with its name, the
- *          exception's type and text when it threw.
+ * Errors   what the entry point returned; INTERNAL with the plugin's and its
+ *          name, the exception's type and text when it threw.
  * Route    plugin, execute -> [guard] -> entry point
  *
  * The one C++ file of the core: only a C++ frame can end an exception, and
@@ -30,11 +30,17 @@ typedef inf_err_t *(*inf_guard_two_fn)(void *object, void *other);
 typedef inf_err_t *(*inf_guard_execute_fn)(void *instance, void **requests,
     const uint32_t count);
 
-INF_CHECK inf_err_t *inf_guard_one(const char *entry, inf_guard_one_fn fn,
+/* Whose entry point it is: both go into the text of what it throws. */
+typedef struct {
+    const char *plugin;
+    const char *entry;
+} inf_guard_who_t;
+
+INF_CHECK inf_err_t *inf_guard_one(inf_guard_who_t who, inf_guard_one_fn fn,
     void *object);
-INF_CHECK inf_err_t *inf_guard_two(const char *entry, inf_guard_two_fn fn,
+INF_CHECK inf_err_t *inf_guard_two(inf_guard_who_t who, inf_guard_two_fn fn,
     void *object, void *other);
-INF_CHECK inf_err_t *inf_guard_execute(const char *entry,
+INF_CHECK inf_err_t *inf_guard_execute(inf_guard_who_t who,
     inf_guard_execute_fn fn, void *instance, void **requests,
     uint32_t count);
 

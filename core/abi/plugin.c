@@ -23,6 +23,8 @@
 #define INSTANCE_READY      "TRITONBACKEND_ModelInstanceReady"
 #define INSTANCE_EXECUTE    "TRITONBACKEND_ModelInstanceExecute"
 
+#define WHO(backend, entry) ((inf_guard_who_t) { (backend)->name, entry })
+
 typedef struct {
     void                 *handle;
     inf_guard_one_fn      initialize;
@@ -103,19 +105,20 @@ plugin_open(const char *name, const char *library, const char *dir,
     backend->plugin = plugin;
 
     if (plugin->initialize != NULL) {
-        err = inf_guard_one(INITIALIZE, plugin->initialize, backend);
+        err = inf_guard_one(WHO(backend, INITIALIZE), plugin->initialize,
+            backend);
         if (err != NULL) {
             if (plugin->finalize != NULL) {
-                log_finalizer(inf_guard_one(FINALIZE, plugin->finalize,
-                    backend), "backend", name);
+                log_finalizer(inf_guard_one(WHO(backend, FINALIZE),
+                    plugin->finalize, backend), "backend", name);
             }
             goto fail;
         }
     }
 
     if (plugin->attribute != NULL) {
-        inf_err_free(inf_guard_two(ATTRIBUTE, plugin->attribute, backend,
-            backend));
+        inf_err_free(inf_guard_two(WHO(backend, ATTRIBUTE),
+            plugin->attribute, backend, backend));
     }
 
     inf_log(INF_LOG_INFO, "backend \"%s\" loaded from %s", name, library);
@@ -133,8 +136,8 @@ plugin_close(inf_backend_t *backend)
 {
     inf_plugin_t *plugin = backend->plugin;
     if (plugin->finalize != NULL) {
-        log_finalizer(inf_guard_one(FINALIZE, plugin->finalize, backend),
-            "backend", backend->name);
+        log_finalizer(inf_guard_one(WHO(backend, FINALIZE),
+            plugin->finalize, backend), "backend", backend->name);
     }
 
     backend_free(backend);
@@ -148,7 +151,7 @@ plugin_model_init(inf_model_t *model)
         return NULL;
     }
 
-    inf_err_t *err = inf_guard_one(MODEL_INITIALIZE,
+    inf_err_t *err = inf_guard_one(WHO(model->backend, MODEL_INITIALIZE),
         plugin->model_initialize, model);
     if (err != NULL) {
         plugin_model_fini(model);
@@ -162,8 +165,8 @@ plugin_model_fini(inf_model_t *model)
 {
     const inf_plugin_t *plugin = model->backend->plugin;
     if (plugin->model_finalize != NULL) {
-        log_finalizer(inf_guard_one(MODEL_FINALIZE, plugin->model_finalize,
-            model), "model", model->name);
+        log_finalizer(inf_guard_one(WHO(model->backend, MODEL_FINALIZE),
+            plugin->model_finalize, model), "model", model->name);
     }
 }
 
@@ -184,8 +187,8 @@ plugin_instance_init(inf_instance_t *instance)
         return NULL;
     }
 
-    err = inf_guard_one(INSTANCE_INITIALIZE, plugin->instance_initialize,
-        instance);
+    err = inf_guard_one(WHO(instance->model->backend, INSTANCE_INITIALIZE),
+        plugin->instance_initialize, instance);
     if (err != NULL) {
         plugin_instance_fini(instance);
     }
@@ -203,9 +206,9 @@ plugin_instance_fini(inf_instance_t *instance)
     instance->initialized = false;
     const inf_plugin_t *plugin = instance->model->backend->plugin;
     if (plugin->instance_finalize != NULL) {
-        log_finalizer(inf_guard_one(INSTANCE_FINALIZE,
-            plugin->instance_finalize, instance), "instance",
-            instance->spec->name);
+        log_finalizer(inf_guard_one(WHO(instance->model->backend,
+            INSTANCE_FINALIZE), plugin->instance_finalize, instance),
+            "instance", instance->spec->name);
     }
 
     inf_json_text_free(instance->host_policy);
@@ -219,8 +222,8 @@ plugin_instance_ready(inf_instance_t *instance)
 {
     const inf_plugin_t *plugin = instance->model->backend->plugin;
     return plugin->instance_ready != NULL
-        ? inf_guard_one(INSTANCE_READY, plugin->instance_ready, instance)
-        : NULL;
+        ? inf_guard_one(WHO(instance->model->backend, INSTANCE_READY),
+            plugin->instance_ready, instance) : NULL;
 }
 
 inf_err_t *
@@ -228,8 +231,8 @@ inf_plugin_execute(inf_instance_t *instance, inf_request_t **requests,
     uint32_t count)
 {
     const inf_plugin_t *plugin = instance->model->backend->plugin;
-    return inf_guard_execute(INSTANCE_EXECUTE, plugin->execute, instance,
-        (void **) requests, count);
+    return inf_guard_execute(WHO(instance->model->backend, INSTANCE_EXECUTE),
+        plugin->execute, instance, (void **) requests, count);
 }
 
 static inf_err_t *

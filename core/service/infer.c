@@ -9,6 +9,7 @@
 #include "core/model/normalize.h"
 #include "core/sched/runtime.h"
 #include "core/service/canceller.h"
+#include "core/service/response_check.h"
 
 static inf_err_t *flight_fill(inf_flight_t *flight,
     inf_registry_reader_t *models, const inf_submission_t *submission);
@@ -31,7 +32,7 @@ static void request_executing(void *userp, inf_request_t *req);
 
 static inf_channel_region_t *write_record(inf_flight_t *flight,
     inf_response_t *response, uint64_t *size);
-static inf_err_t *describe_outputs(inf_flight_t *flight,
+static void describe_outputs(inf_flight_t *flight,
     inf_response_t *response, inf_response_output_desc_t *outputs,
     inf_channel_region_t **parts, uint32_t *part_count);
 static void describe_parameters(const inf_response_t *response,
@@ -488,20 +489,20 @@ write_record(inf_flight_t *flight, inf_response_t *response, uint64_t *size)
     }
 
     if (response->err == NULL) {
-        response->err = describe_outputs(flight, response, outputs, parts,
-            &part_count);
-        if (response->err != NULL) {
-            n = 0;
-            part_count = 0;
-        }
+        response->err = inf_response_check(model, response);
     }
-    describe_parameters(response, parameters);
+    if (response->err == NULL) {
+        describe_outputs(flight, response, outputs, parts, &part_count);
+        describe_parameters(response, parameters);
+    } else {
+        n = 0;
+    }
 
     const inf_response_builder_t b = {
         .status = response->err != NULL
             ? INF_STATUS(inf_err_code(response->err)) : INF_OK,
-        .error = inf_slice_str(response->err != NULL
-            ? inf_err_msg(response->err) : ""),
+        .error = response->err != NULL ? inf_response_readable(arena,
+            inf_err_msg(response->err)) : inf_slice_str(""),
         .model_name = inf_slice_str(model != NULL ? model->name : ""),
         .model_version = model != NULL ? model->version : -1,
         .id = inf_slice_str(flight->factory.id),
@@ -511,7 +512,8 @@ write_record(inf_flight_t *flight, inf_response_t *response, uint64_t *size)
             && inf_config_tensors_max_batch_size(model->tensors) > 0,
         .output_count = n,
         .outputs = outputs,
-        .parameter_count = response->parameters.count,
+        .parameter_count = response->err == NULL
+            ? response->parameters.count : 0,
         .parameters = parameters
     };
 
@@ -540,7 +542,7 @@ write_record(inf_flight_t *flight, inf_response_t *response, uint64_t *size)
     return region;
 }
 
-static inf_err_t *
+static void
 describe_outputs(inf_flight_t *flight, inf_response_t *response,
     inf_response_output_desc_t *outputs, inf_channel_region_t **parts,
     uint32_t *part_count)
@@ -572,8 +574,6 @@ describe_outputs(inf_flight_t *flight, inf_response_t *response,
             }
         }
     }
-
-    return NULL;
 }
 
 static void

@@ -33,3 +33,15 @@ def copy_identity(folder, name="identity", library=None):
     shutil.copy(BACKENDS / "identity/libtriton_identity.so",
                 folder / (library or f"libtriton_{name}.so"))
     return folder
+
+
+def build_bad(folder, name="bad", defines=(), compiler="g++"):
+    """t/backends/bad as <folder>/<name>/libtriton_<name>.so; its path."""
+    library = pathlib.Path(folder) / name / f"libtriton_{name}.so"
+    library.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(
+        [compiler, "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror",
+         "-shared", "-fPIC", "-fvisibility=hidden",
+         *(f"-D{d}" for d in defines), "-I", ROOT / "core/include",
+         "-o", library, SOURCES / "bad/bad.cc"], check=True)
+    return library

@@ -634,14 +634,17 @@ a_backend_completes_the_configuration(void **state)
     static const char *const bad[] = {
         "", "{", "[]", "{\"no_such_field\":1}", "{\"max_batch_size\":\"x\"}"
     };
+    inf_backend_t backend = { .name = "b" };
     TRITONBACKEND_Model *m = inf_abi_as_model(w.model);
     TRITONSERVER_Message *message;
 
+    w.model->backend = &backend;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_null(TRITONSERVER_MessageNewFromSerializedJson(&message,
             bad[i], strlen(bad[i])));       /* never parsed here             */
         fails(TRITONBACKEND_ModelSetConfig(m, 1, message),
-            TRITONSERVER_ERROR_INVALID_ARG, "");
+            TRITONSERVER_ERROR_INVALID_ARG,
+            "configuration that backend 'b' sets for model '");
         assert_false(w.model->completed);
         assert_null(TRITONSERVER_MessageDelete(message));
     }
@@ -657,6 +660,7 @@ a_backend_completes_the_configuration(void **state)
     assert_int_equal(w.model->config->msg->max_batch_size, 3);
     assert_int_equal(w.model->config->msg->n_input, 1);
     assert_string_equal(w.model->config->msg->input[0]->name, "N");
+    w.model->backend = NULL;
 }
 
 static void
