@@ -13,7 +13,7 @@ help:
 	@echo 'make build       module, core, backends, launcher into $(BUILD)/'
 	@echo 'make run         build, serve examples/models on port 8000, ask it a digit'
 	@echo 'make test        unit tests, rooms check, black-box tests'
-	@echo 'make bench       side by side with the original server (QUICK=1: short)'
+	@echo 'make bench       the C API, then side by side with the original server (QUICK=1: short)'
 	@echo 'make asan tsan   the tests under sanitizers'
 	@echo 'make rooms       check include directions'
 	@echo 'make fuzz        each fuzzer for INF_FUZZ_SECONDS (60)'
@@ -34,6 +34,9 @@ test:
 	@sh t/run.sh
 
 bench: build
+	@cmake --build $(BUILD) --target bench_abi > $(BUILD)/bench.log 2>&1 \
+	    || { cat $(BUILD)/bench.log; exit 1; }
+	@$(BUILD)/bench_abi
 	@build/venv/bin/python t/bench/run.py
 
 asan:

@@ -53,10 +53,13 @@ typedef struct {
 
 typedef struct inf_api_run_s inf_api_run_t;
 
-/* One run to use again; shared by a request and its runs. */
+/* The last run often ends just after its request was submitted again. */
+#define INF_API_SPARE_RUNS 4
+
+/* Runs to use again; shared by a request and its runs. */
 typedef struct {
     _Atomic uint32_t         refs;
-    _Atomic(inf_api_run_t *) spare;
+    _Atomic(inf_api_run_t *) spare[INF_API_SPARE_RUNS];
 } inf_api_pool_t;
 
 /* What outlives the request of one submit: its responses come from here. */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static inf_api_run_t *take_spare(_Atomic(inf_api_run_t *) *place);
+static bool put_spare(_Atomic(inf_api_run_t *) *place, inf_api_run_t *run);
 static void run_free(inf_api_run_t *run);
 static void run_start(void *userp);
 static inf_err_t *run_alloc(void *userp, inf_output_t *out, size_t size);
@@ -50,7 +52,10 @@ inf_api_pool_unref(inf_api_pool_t *pool)
         return;
     }
 
-    run_free(atomic_load_explicit(&pool->spare, memory_order_relaxed));
+    for (int i = 0; i < INF_API_SPARE_RUNS; i++) {
+        run_free(atomic_load_explicit(&pool->spare[i],
+            memory_order_relaxed));
+    }
     free(pool);
 }
 
@@ -58,8 +63,10 @@ inf_api_run_t *
 inf_api_run_take(inf_api_pool_t *pool, inf_model_t *model, const char *id,
     const inf_api_target_t *target)
 {
-    inf_api_run_t *run = atomic_exchange_explicit(&pool->spare, NULL,
-        memory_order_acquire);
+    inf_api_run_t *run = NULL;
+    for (int i = 0; run == NULL && i < INF_API_SPARE_RUNS; i++) {
+        run = take_spare(&pool->spare[i]);
+    }
     if (run == NULL) {
         run = calloc(1, sizeof(*run));
         if (run == NULL) {
@@ -97,9 +104,32 @@ inf_api_run_unref(inf_api_run_t *run)
 
     inf_api_pool_t *pool = run->pool;
     run->pool = NULL;
-    run_free(atomic_exchange_explicit(&pool->spare, run,
-        memory_order_acq_rel));
+    bool kept = false;
+    for (int i = 0; !kept && i < INF_API_SPARE_RUNS; i++) {
+        kept = put_spare(&pool->spare[i], run);
+    }
+    if (!kept) {
+        run_free(run);
+    }
     inf_api_pool_unref(pool);
+}
+
+/* NULL: there is none in this place. */
+static inf_api_run_t *
+take_spare(_Atomic(inf_api_run_t *) *place)
+{
+    return atomic_load_explicit(place, memory_order_relaxed) == NULL ? NULL
+        : atomic_exchange_explicit(place, NULL, memory_order_acquire);
+}
+
+static bool
+put_spare(_Atomic(inf_api_run_t *) *place, inf_api_run_t *run)
+{
+    inf_api_run_t *none = NULL;
+
+    return atomic_load_explicit(place, memory_order_relaxed) == NULL
+        && atomic_compare_exchange_strong_explicit(place, &none, run,
+            memory_order_release, memory_order_relaxed);
 }
 
 static void
