@@ -45,21 +45,38 @@ guarded(const inf_guard_who_t &who, Call call)
 }
 
 inf_err_t *
-inf_guard_one(inf_guard_who_t who, inf_guard_one_fn fn, void *object)
+inf_guard_backend(inf_guard_who_t who, inf_guard_backend_fn fn,
+    TRITONBACKEND_Backend *backend)
 {
-    return guarded(who, [=] { return fn(object); });
+    return guarded(who, [=] { return fn(backend); });
 }
 
 inf_err_t *
-inf_guard_two(inf_guard_who_t who, inf_guard_two_fn fn, void *object,
-    void *other)
+inf_guard_attribute(inf_guard_who_t who, inf_guard_attribute_fn fn,
+    TRITONBACKEND_Backend *backend,
+    TRITONBACKEND_BackendAttribute *attributes)
 {
-    return guarded(who, [=] { return fn(object, other); });
+    return guarded(who, [=] { return fn(backend, attributes); });
 }
 
 inf_err_t *
-inf_guard_execute(inf_guard_who_t who, inf_guard_execute_fn fn, void *instance,
-    void **requests, uint32_t count)
+inf_guard_model(inf_guard_who_t who, inf_guard_model_fn fn,
+    TRITONBACKEND_Model *model)
+{
+    return guarded(who, [=] { return fn(model); });
+}
+
+inf_err_t *
+inf_guard_instance(inf_guard_who_t who, inf_guard_instance_fn fn,
+    TRITONBACKEND_ModelInstance *instance)
+{
+    return guarded(who, [=] { return fn(instance); });
+}
+
+inf_err_t *
+inf_guard_execute(inf_guard_who_t who, inf_guard_execute_fn fn,
+    TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request **requests,
+    uint32_t count)
 {
     return guarded(who, [=] { return fn(instance, requests, count); });
 }

@@ -20,15 +20,20 @@
 #include <stdint.h>
 
 #include "core/base/error.h"
+#include "triton/core/tritonbackend.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-typedef inf_err_t *(*inf_guard_one_fn)(void *object);
-typedef inf_err_t *(*inf_guard_two_fn)(void *object, void *other);
-typedef inf_err_t *(*inf_guard_execute_fn)(void *instance, void **requests,
-    const uint32_t count);
+typedef TRITONSERVER_Error *(*inf_guard_backend_fn)(TRITONBACKEND_Backend *);
+typedef TRITONSERVER_Error *(*inf_guard_attribute_fn)(TRITONBACKEND_Backend *,
+    TRITONBACKEND_BackendAttribute *);
+typedef TRITONSERVER_Error *(*inf_guard_model_fn)(TRITONBACKEND_Model *);
+typedef TRITONSERVER_Error *(*inf_guard_instance_fn)(
+    TRITONBACKEND_ModelInstance *);
+typedef TRITONSERVER_Error *(*inf_guard_execute_fn)(
+    TRITONBACKEND_ModelInstance *, TRITONBACKEND_Request **, const uint32_t);
 
 /* Whose entry point it is: both go into the text of what it throws. */
 typedef struct {
@@ -36,13 +41,18 @@ typedef struct {
     const char *entry;
 } inf_guard_who_t;
 
-INF_CHECK inf_err_t *inf_guard_one(inf_guard_who_t who, inf_guard_one_fn fn,
-    void *object);
-INF_CHECK inf_err_t *inf_guard_two(inf_guard_who_t who, inf_guard_two_fn fn,
-    void *object, void *other);
+INF_CHECK inf_err_t *inf_guard_backend(inf_guard_who_t who,
+    inf_guard_backend_fn fn, TRITONBACKEND_Backend *backend);
+INF_CHECK inf_err_t *inf_guard_attribute(inf_guard_who_t who,
+    inf_guard_attribute_fn fn, TRITONBACKEND_Backend *backend,
+    TRITONBACKEND_BackendAttribute *attributes);
+INF_CHECK inf_err_t *inf_guard_model(inf_guard_who_t who,
+    inf_guard_model_fn fn, TRITONBACKEND_Model *model);
+INF_CHECK inf_err_t *inf_guard_instance(inf_guard_who_t who,
+    inf_guard_instance_fn fn, TRITONBACKEND_ModelInstance *instance);
 INF_CHECK inf_err_t *inf_guard_execute(inf_guard_who_t who,
-    inf_guard_execute_fn fn, void *instance, void **requests,
-    uint32_t count);
+    inf_guard_execute_fn fn, TRITONBACKEND_ModelInstance *instance,
+    TRITONBACKEND_Request **requests, uint32_t count);
 
 #ifdef __cplusplus
 }

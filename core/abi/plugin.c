@@ -26,16 +26,16 @@
 #define WHO(backend, entry) ((inf_guard_who_t) { (backend)->name, entry })
 
 typedef struct {
-    void                 *handle;
-    inf_guard_one_fn      initialize;
-    inf_guard_one_fn      finalize;
-    inf_guard_two_fn      attribute;
-    inf_guard_one_fn      model_initialize;
-    inf_guard_one_fn      model_finalize;
-    inf_guard_one_fn      instance_initialize;
-    inf_guard_one_fn      instance_finalize;
-    inf_guard_one_fn      instance_ready;
-    inf_guard_execute_fn  execute;
+    void                   *handle;
+    inf_guard_backend_fn    initialize;
+    inf_guard_backend_fn    finalize;
+    inf_guard_attribute_fn  attribute;
+    inf_guard_model_fn      model_initialize;
+    inf_guard_model_fn      model_finalize;
+    inf_guard_instance_fn   instance_initialize;
+    inf_guard_instance_fn   instance_finalize;
+    inf_guard_instance_fn   instance_ready;
+    inf_guard_execute_fn    execute;
 } inf_plugin_t;
 
 static inf_err_t *plugin_open(const char *name, const char *library,
@@ -105,20 +105,22 @@ plugin_open(const char *name, const char *library, const char *dir,
     backend->plugin = plugin;
 
     if (plugin->initialize != NULL) {
-        err = inf_guard_one(WHO(backend, INITIALIZE), plugin->initialize,
-            backend);
+        err = inf_guard_backend(WHO(backend, INITIALIZE),
+            plugin->initialize, inf_abi_as_backend(backend));
         if (err != NULL) {
             if (plugin->finalize != NULL) {
-                log_finalizer(inf_guard_one(WHO(backend, FINALIZE),
-                    plugin->finalize, backend), "backend", name);
+                log_finalizer(inf_guard_backend(WHO(backend, FINALIZE),
+                    plugin->finalize, inf_abi_as_backend(backend)), "backend",
+                    name);
             }
             goto fail;
         }
     }
 
     if (plugin->attribute != NULL) {
-        inf_err_free(inf_guard_two(WHO(backend, ATTRIBUTE),
-            plugin->attribute, backend, backend));
+        inf_err_free(inf_guard_attribute(WHO(backend, ATTRIBUTE),
+            plugin->attribute, inf_abi_as_backend(backend),
+            (TRITONBACKEND_BackendAttribute *) (void *) backend));
     }
 
     inf_log(INF_LOG_INFO, "backend \"%s\" loaded from %s", name, library);
@@ -136,8 +138,9 @@ plugin_close(inf_backend_t *backend)
 {
     inf_plugin_t *plugin = backend->plugin;
     if (plugin->finalize != NULL) {
-        log_finalizer(inf_guard_one(WHO(backend, FINALIZE),
-            plugin->finalize, backend), "backend", backend->name);
+        log_finalizer(inf_guard_backend(WHO(backend, FINALIZE),
+            plugin->finalize, inf_abi_as_backend(backend)), "backend",
+            backend->name);
     }
 
     backend_free(backend);
@@ -151,8 +154,8 @@ plugin_model_init(inf_model_t *model)
         return NULL;
     }
 
-    inf_err_t *err = inf_guard_one(WHO(model->backend, MODEL_INITIALIZE),
-        plugin->model_initialize, model);
+    inf_err_t *err = inf_guard_model(WHO(model->backend, MODEL_INITIALIZE),
+        plugin->model_initialize, inf_abi_as_model(model));
     if (err != NULL) {
         plugin_model_fini(model);
     }
@@ -165,8 +168,9 @@ plugin_model_fini(inf_model_t *model)
 {
     const inf_plugin_t *plugin = model->backend->plugin;
     if (plugin->model_finalize != NULL) {
-        log_finalizer(inf_guard_one(WHO(model->backend, MODEL_FINALIZE),
-            plugin->model_finalize, model), "model", model->name);
+        log_finalizer(inf_guard_model(WHO(model->backend, MODEL_FINALIZE),
+            plugin->model_finalize, inf_abi_as_model(model)), "model",
+            model->name);
     }
 }
 
@@ -187,8 +191,9 @@ plugin_instance_init(inf_instance_t *instance)
         return NULL;
     }
 
-    err = inf_guard_one(WHO(instance->model->backend, INSTANCE_INITIALIZE),
-        plugin->instance_initialize, instance);
+    err = inf_guard_instance(WHO(instance->model->backend,
+        INSTANCE_INITIALIZE), plugin->instance_initialize,
+        inf_abi_as_instance(instance));
     if (err != NULL) {
         plugin_instance_fini(instance);
     }
@@ -206,9 +211,9 @@ plugin_instance_fini(inf_instance_t *instance)
     instance->initialized = false;
     const inf_plugin_t *plugin = instance->model->backend->plugin;
     if (plugin->instance_finalize != NULL) {
-        log_finalizer(inf_guard_one(WHO(instance->model->backend,
-            INSTANCE_FINALIZE), plugin->instance_finalize, instance),
-            "instance", instance->spec->name);
+        log_finalizer(inf_guard_instance(WHO(instance->model->backend,
+            INSTANCE_FINALIZE), plugin->instance_finalize,
+            inf_abi_as_instance(instance)), "instance", instance->spec->name);
     }
 
     inf_json_text_free(instance->host_policy);
@@ -222,8 +227,8 @@ plugin_instance_ready(inf_instance_t *instance)
 {
     const inf_plugin_t *plugin = instance->model->backend->plugin;
     return plugin->instance_ready != NULL
-        ? inf_guard_one(WHO(instance->model->backend, INSTANCE_READY),
-            plugin->instance_ready, instance) : NULL;
+        ? inf_guard_instance(WHO(instance->model->backend, INSTANCE_READY),
+            plugin->instance_ready, inf_abi_as_instance(instance)) : NULL;
 }
 
 inf_err_t *
@@ -232,7 +237,8 @@ inf_plugin_execute(inf_instance_t *instance, inf_request_t **requests,
 {
     const inf_plugin_t *plugin = instance->model->backend->plugin;
     return inf_guard_execute(WHO(instance->model->backend, INSTANCE_EXECUTE),
-        plugin->execute, instance, (void **) requests, count);
+        plugin->execute, inf_abi_as_instance(instance),
+        (TRITONBACKEND_Request **) (void *) requests, count);
 }
 
 static inf_err_t *
@@ -269,21 +275,21 @@ plugin_load(const char *library, inf_plugin_t **out)
             library);
     }
 
-    plugin->initialize = (inf_guard_one_fn)
+    plugin->initialize = (inf_guard_backend_fn)
         plugin_symbol(plugin, INITIALIZE);
-    plugin->finalize = (inf_guard_one_fn)
+    plugin->finalize = (inf_guard_backend_fn)
         plugin_symbol(plugin, FINALIZE);
-    plugin->attribute = (inf_guard_two_fn)
+    plugin->attribute = (inf_guard_attribute_fn)
         plugin_symbol(plugin, ATTRIBUTE);
-    plugin->model_initialize = (inf_guard_one_fn)
+    plugin->model_initialize = (inf_guard_model_fn)
         plugin_symbol(plugin, MODEL_INITIALIZE);
-    plugin->model_finalize = (inf_guard_one_fn)
+    plugin->model_finalize = (inf_guard_model_fn)
         plugin_symbol(plugin, MODEL_FINALIZE);
-    plugin->instance_initialize = (inf_guard_one_fn)
+    plugin->instance_initialize = (inf_guard_instance_fn)
         plugin_symbol(plugin, INSTANCE_INITIALIZE);
-    plugin->instance_finalize = (inf_guard_one_fn)
+    plugin->instance_finalize = (inf_guard_instance_fn)
         plugin_symbol(plugin, INSTANCE_FINALIZE);
-    plugin->instance_ready = (inf_guard_one_fn)
+    plugin->instance_ready = (inf_guard_instance_fn)
         plugin_symbol(plugin, INSTANCE_READY);
 
     *out = plugin;
