@@ -108,8 +108,10 @@ inf_statistics_response(inf_statistics_t *s, uint32_t index,
 const inf_response_stat_t *
 inf_statistics_find_response(const inf_statistics_t *s, uint32_t index)
 {
-    if (index >= INF_STAT_RESPONSES) {
-        return NULL;
+    if (index >= atomic_load_explicit(&s->response_count,
+            memory_order_relaxed))
+    {
+        return NULL;            /* its page may be there for others          */
     }
 
     uint32_t offset;

@@ -108,6 +108,7 @@ responses_are_counted_by_index_and_end(void **state)
     assert_duration(&at(0)->compute_infer, 1, 4);
     assert_duration(&at(0)->compute_output, 1, 6);
     assert_duration(&at(0)->success, 1, 10);
+    assert_null(at(1));                 /* though its memory is there        */
 
     assert_null(
         TRITONBACKEND_ModelInstanceResponseStatisticsSetComputeOutputStart(s,
