@@ -173,6 +173,12 @@ report_memory(inf_model_t *model, inf_memory_usage_t *usage,
 
     for (uint32_t i = 0; i < count; i++) {
         const inf_buffer_attributes_t *a = inf_as_attributes(reported[i]);
+        if ((unsigned) a->memory_type > TRITONSERVER_MEMORY_GPU) {
+            free(rows);
+            return inf_err_new(INF_ERR_INVALID_ARG, "memory usage of model"
+                " '%s': unknown memory type %d", model->name,
+                (int) a->memory_type);
+        }
         rows[i] = (inf_memory_row_t) {
             .memory_type = (inf_memory_type_t) a->memory_type,
             .memory_id = a->memory_id,

@@ -167,6 +167,25 @@ def test_backend_that_fails_to_initialize(start, bad_folder, word, words):
     check_not_loaded(server, 'cannot load backend "bad"', *words)
 
 
+@pytest.mark.parametrize("word,words", [
+    ("unknown-kind", "ready after"),
+    ("endless-group", "failed to load: .*instances")])
+def test_backend_that_prefers_nonsense(make_server, bad_folder, word, words):
+    def fill(repository):
+        models.identity(repository, "good", [("IN", "FP32", [-1])])
+        models.write_model(
+            repository, "broken", 'backend: "bad"\n'
+            + models.io_block("input", [("IN", "FP32", [-1])])
+            + models.io_block("output", [("OUT", "FP32", [-1])]))
+
+    server = make_server(
+        fill, wait="live", http=f"    inference_backends {bad_folder};"
+        f"    inference_backend_config bad bad={word};")
+    server.wait_log(f"model=broken .*{words}")
+    assert server.wait_for("/v2/models/good/ready")
+    assert good(server)
+
+
 @pytest.mark.parametrize("word", ["attribute-throw", "finalize-throw"])
 def test_throw_that_does_no_harm(start, bad_folder, word):
     server = start(bad_folder, setting=word, wait="ready")
@@ -191,7 +210,9 @@ def test_throw_that_does_no_harm(start, bad_folder, word):
                       " an object"]),
     ("unknown-field", ["max_batch_sighs"]),
     ("deep-config", ["that backend 'bad' sets for model 'broken'"]),
-    ("absurd-config", ["broken"])])
+    ("absurd-config", ["broken"]),
+    ("absurd-memory", ["memory usage of model 'broken': unknown memory type"
+                       " 77"])])
 def test_model_that_fails_to_load(start, bad_folder, word, words):
     check_not_loaded(start(bad_folder, word), *words)
 

@@ -274,8 +274,18 @@ TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend)
 
 TRITONBACKEND_ISPEC TRITONSERVER_Error *
 TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend *backend,
-    TRITONBACKEND_BackendAttribute *)
+    TRITONBACKEND_BackendAttribute *attributes)
 {
+    if (told(backend, "unknown-kind")) {
+        TRITONSERVER_ErrorDelete(
+            TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(attributes,
+            static_cast<TRITONSERVER_InstanceGroupKind>(99), 1, nullptr, 0));
+    }
+    if (told(backend, "endless-group")) {
+        TRITONSERVER_ErrorDelete(
+            TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(attributes,
+            TRITONSERVER_INSTANCEGROUPKIND_CPU, UINT64_MAX, nullptr, 0));
+    }
     if (told(backend, "attribute-throw")) {
         throw std::out_of_range("thrown by GetBackendAttribute");
     }
@@ -311,6 +321,22 @@ TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
     }
     if (told(model, "deep-config")) {
         return set_config(model, std::string(100000, '['));
+    }
+    if (told(model, "absurd-memory")) {
+        TRITONSERVER_BufferAttributes *rows[2];
+
+        for (auto &row : rows) {
+            TRITONSERVER_BufferAttributesNew(&row);
+            TRITONSERVER_BufferAttributesSetByteSize(row, UINT64_MAX);
+            TRITONSERVER_BufferAttributesSetMemoryType(row,
+                static_cast<TRITONSERVER_MemoryType>(77));
+        }
+        TRITONSERVER_Error *err = TRITONBACKEND_ModelReportMemoryUsage(model,
+            rows, 2);
+        for (auto row : rows) {
+            TRITONSERVER_BufferAttributesDelete(row);
+        }
+        return err;
     }
     if (told(model, "absurd-config")) {
         return set_config(model, "{\"max_batch_size\":-3,\"input\":[{"
