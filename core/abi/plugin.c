@@ -1,11 +1,12 @@
 #include "core/abi/plugin.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/abi/execute.h"
 #include "core/abi/elf_check.h"
+#include "core/abi/execute.h"
 #include "core/abi/forwarding.h"
 #include "core/abi/guard.h"
 #include "core/abi/objects.h"
@@ -41,6 +42,7 @@ typedef struct {
 static inf_err_t *plugin_open(const char *name, const char *library,
     const char *dir, const inf_plugin_setting_t *settings, size_t count,
     inf_backend_t **out);
+static inf_err_t *plugin_start(inf_backend_t *backend);
 static void plugin_close(inf_backend_t *backend);
 static inf_err_t *plugin_model_init(inf_model_t *model);
 static void plugin_model_fini(inf_model_t *model);
@@ -67,6 +69,10 @@ const inf_plugin_ops_t inf_plugin_ops = {
     .executor = &inf_backend_executor
 };
 
+/* Of all servers of this process: no two libraries start at once, and many
+   count on that. */
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static inf_err_t *
 plugin_open(const char *name, const char *library, const char *dir,
     const inf_plugin_setting_t *settings, size_t count, inf_backend_t **out)
@@ -79,7 +85,6 @@ plugin_open(const char *name, const char *library, const char *dir,
 
     inf_link_init(&backend->link);
     inf_json_text_t *config = NULL;
-    inf_plugin_t *plugin = NULL;
     inf_err_t *err = NULL;
 
     backend->name = strdup(name);
@@ -98,25 +103,14 @@ plugin_open(const char *name, const char *library, const char *dir,
     }
     backend->config_message = config;
 
-    err = plugin_load(library, &plugin);
+    pthread_mutex_lock(&open_lock);
+    err = plugin_start(backend);
+    pthread_mutex_unlock(&open_lock);
     if (err != NULL) {
         goto fail;
     }
-    backend->plugin = plugin;
 
-    if (plugin->initialize != NULL) {
-        err = inf_guard_backend(WHO(backend, INITIALIZE),
-            plugin->initialize, inf_abi_as_backend(backend));
-        if (err != NULL) {
-            if (plugin->finalize != NULL) {
-                log_finalizer(inf_guard_backend(WHO(backend, FINALIZE),
-                    plugin->finalize, inf_abi_as_backend(backend)), "backend",
-                    name);
-            }
-            goto fail;
-        }
-    }
-
+    const inf_plugin_t *plugin = backend->plugin;
     if (plugin->attribute != NULL) {
         inf_err_free(inf_guard_attribute(WHO(backend, ATTRIBUTE),
             plugin->attribute, inf_abi_as_backend(backend),
@@ -131,6 +125,31 @@ fail:
 
     backend_free(backend);
     return inf_err_add(err, "cannot load backend \"%s\"", name);
+}
+
+/* The library and its Initialize, with open_lock held. */
+static inf_err_t *
+plugin_start(inf_backend_t *backend)
+{
+    inf_plugin_t *plugin = NULL;
+    inf_err_t *err = plugin_load(backend->library, &plugin);
+    if (err != NULL) {
+        return err;
+    }
+
+    backend->plugin = plugin;
+    if (plugin->initialize == NULL) {
+        return NULL;
+    }
+
+    err = inf_guard_backend(WHO(backend, INITIALIZE), plugin->initialize,
+        inf_abi_as_backend(backend));
+    if (err != NULL && plugin->finalize != NULL) {
+        log_finalizer(inf_guard_backend(WHO(backend, FINALIZE),
+            plugin->finalize, inf_abi_as_backend(backend)), "backend",
+            backend->name);
+    }
+    return err;
 }
 
 static void

@@ -9,11 +9,14 @@
 
 #include "conformance.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+static void check_alone(cf_report_t *r);
 static bool told(const char *config, const char *word);
 static TRITONSERVER_Error *on_purpose(const char *what);
 static void send_error(TRITONBACKEND_Request *request,
@@ -29,6 +32,7 @@ TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend)
     size_t                size;
 
     cf_event("Initialize", "backend");
+    check_alone(&r);
     cf_succeeds(&r, TRITONBACKEND_BackendState(backend, &state),
         "17: BackendState gives what was set");
     cf_check(&r, state == NULL, "17: a backend's state is NULL at first");
@@ -256,6 +260,18 @@ cf_now_ns(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+}
+
+/* Of all servers of the process. */
+static void
+check_alone(cf_report_t *r)
+{
+    static _Atomic int inside;
+
+    cf_check(r, atomic_fetch_add(&inside, 1) == 0,
+        "2: no two libraries initialise at once");
+    usleep(2000);
+    atomic_fetch_sub(&inside, 1);
 }
 
 static bool

@@ -281,7 +281,8 @@ expect_json(TRITONSERVER_Message *message, const char *text)
     succeeds(TRITONSERVER_MessageSerializeToJson(message, &base, &size));
     assert_int_equal(strlen(base), size);
     if (strstr(base, text) == NULL) {
-        fail_msg("%s is not in %s", text, base);
+        fprintf(stderr, "%s\n", base);     /* fail_msg cuts it off       */
+        fail_msg("%s is not in it", text);
     }
     succeeds(TRITONSERVER_MessageDelete(message));
 }

@@ -246,6 +246,18 @@ every_check_of_the_backend_holds(void **state)
             "\"inference_stats\":{\"success\":{\"count\":1,");
         succeeds(TRITONSERVER_ServerModelStatistics(world.server, "all", 1,
             &m));
+        expect_json(m, "\"response_stats\":{\"0\":{\"compute_infer\":{"
+            "\"count\":1,\"ns\":200},\"compute_output\":{\"count\":1,"
+            "\"ns\":100},\"success\":{\"count\":1,\"ns\":300},\"fail\":{"
+            "\"count\":0,\"ns\":0},\"empty_response\":{\"count\":0,\"ns\":"
+            "0},\"cancel\":{\"count\":0,\"ns\":0}},\"1\":{");
+        succeeds(TRITONSERVER_ServerModelStatistics(world.server, "all", 1,
+            &m));
+        expect_json(m, "\"cancel\":{\"count\":1,\"ns\":300}}},"
+            "\"batch_stats\":[{\"batch_size\":1,\"compute_input\":{"
+            "\"count\":1,\"ns\":100}");
+        succeeds(TRITONSERVER_ServerModelStatistics(world.server, "all", 1,
+            &m));
         expect_json(m, "\"memory_usage\":[{\"type\":\"CPU\",\"id\":0,"
             "\"byte_size\":96}]");
         stop();
@@ -531,6 +543,40 @@ a_late_configuration_changes_only_what_is_said(void **state)
     expect_no_failure();
 }
 
+static void *
+server_main(void *arg)
+{
+    TRITONSERVER_Server **s = arg;
+    TRITONSERVER_ServerOptions *o = new_options("t-backends", true);
+    succeeds(TRITONSERVER_ServerNew(s, o));
+    succeeds(TRITONSERVER_ServerOptionsDelete(o));
+    return NULL;
+}
+
+static void
+servers_of_one_process_initialize_in_turn(void **state)
+{
+    (void) state;
+    enum { SERVERS = 6 };
+    TRITONSERVER_Server *servers[SERVERS];
+    pthread_t threads[SERVERS];
+    bool ready = false;
+
+    make_model("each", CONFIG GROUP(1));
+    for (int i = 0; i < SERVERS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, server_main,
+            &servers[i]), 0);
+    }
+    for (int i = 0; i < SERVERS; i++) {
+        pthread_join(threads[i], NULL);
+        succeeds(TRITONSERVER_ServerModelIsReady(servers[i], "each", -1,
+            &ready));
+        assert_true(ready);
+        succeeds(TRITONSERVER_ServerDelete(servers[i]));
+    }
+    expect_no_failure();
+}
+
 typedef struct {
     pthread_t thread;
     int       number;
@@ -660,6 +706,7 @@ main(void)
         TEST(without_groups_the_instance_is_named_as_the_model),
         TEST(a_failed_initialize_is_finalized_and_tried_again),
         TEST(a_failed_model_is_finalized),
+        TEST(servers_of_one_process_initialize_in_turn),
         TEST(a_failed_instance_ends_its_model_after_all_were_made),
         TEST(every_check_of_the_backend_holds),
         TEST(checks_hold_for_all_that_a_client_may_set),
