@@ -67,6 +67,7 @@ struct inf_api_run_s {
     inf_factory_t     factory;
     _Atomic uint32_t  refs;         /* the factory's life, the request's     */
     inf_trace_t      *trace;        /* a reference, for the factory's life   */
+    bool              submitted;    /* the client waits for FINAL            */
     inf_api_target_t  target;
     inf_buf_t         id;
     inf_api_pool_t   *pool;         /* a reference while not spare           */

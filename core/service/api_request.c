@@ -213,8 +213,10 @@ submit(api_request_t *q, inf_trace_t *trace)
         trace_submit(r);
     }
 
+    q->run->submitted = true;
     inf_err_t *err = inf_runner_submit(q->model->runner, r, r->start_ns);
     if (err != NULL) {
+        q->run->submitted = false;
         r->trace = NULL;
         inf_trace_unref(trace);
     }

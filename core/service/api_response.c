@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/log.h"
+
 static inf_api_run_t *take_spare(_Atomic(inf_api_run_t *) *place);
 static bool put_spare(_Atomic(inf_api_run_t *) *place, inf_api_run_t *run);
 static void run_free(inf_api_run_t *run);
@@ -22,6 +24,7 @@ static void trace_outputs(inf_trace_t *trace, const inf_response_t *response);
 static inf_err_t *run_query(void *userp, const char *name, size_t *size,
     inf_memory_type_t *memory_type, int64_t *memory_id);
 static void run_factory_free(void *userp, inf_factory_t *factory);
+static void answer_for_backend(inf_factory_t *factory);
 
 static const inf_output_t *output_at(const inf_response_t *r, uint32_t index);
 static inf_err_t *no_output(const inf_response_t *r, uint32_t index);
@@ -85,6 +88,7 @@ inf_api_run_take(inf_api_pool_t *pool, inf_model_t *model, const char *id,
 
     run->target = *target;
     run->trace = NULL;
+    run->submitted = false;
     run->pool = pool;
     atomic_store_explicit(&run->refs, 2, memory_order_relaxed);
     atomic_fetch_add_explicit(&pool->refs, 1, memory_order_relaxed);
@@ -278,11 +282,34 @@ run_factory_free(void *userp, inf_factory_t *factory)
     inf_model_t *model = factory->model;
     inf_trace_t *trace = run->trace;
 
+    if (run->submitted && !atomic_load_explicit(&factory->final,
+            memory_order_relaxed))
+    {
+        answer_for_backend(factory);    /* we come back after its delete     */
+        return;
+    }
+
     factory->model = NULL;
     run->trace = NULL;
     inf_api_run_unref(run);
     inf_trace_unref(trace);
     inf_model_unref(model);
+}
+
+/* Nobody can answer any more: the backend forgot to. */
+static void
+answer_for_backend(inf_factory_t *factory)
+{
+    const inf_model_t *model = factory->model;
+    inf_err_t *err = inf_err_new(INF_ERR_INTERNAL, "backend '%s' of model"
+        " '%s' released the request without a final response",
+        model->backend->name, model->name);
+
+    inf_log(INF_LOG_WARN, "model=%s request=%s: %s", model->name, factory->id,
+        inf_err_msg(err));
+    inf_factory_ref(factory);
+    inf_factory_send_error(factory, err);
+    inf_factory_unref(factory);
 }
 
 TRITONSERVER_Error *

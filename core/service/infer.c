@@ -410,8 +410,9 @@ answer_for_backend(inf_flight_t *flight)
     const inf_model_t *model = flight->factory.model;
     inf_channel_t *channel = flight->session->channel;
     char text[512];
-    int n = snprintf(text, sizeof(text), "the backend of model '%s' released"
+    int n = snprintf(text, sizeof(text), "backend '%s' of model '%s' released"
         " the request without a final response",
+        model != NULL ? model->backend->name : "",
         model != NULL ? model->name : "");
     const inf_response_builder_t b = {
         .status = INF_STATUS(INF_ERR_INTERNAL),

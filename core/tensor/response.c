@@ -178,6 +178,8 @@ void
 inf_factory_send_error(inf_factory_t *f, inf_err_t *err)
 {
     inf_response_t *response;
+    atomic_store_explicit(&f->final, true, memory_order_relaxed);
+
     inf_err_t *failed = inf_response_new(f, &response);
     if (failed != NULL) {
         inf_err_log(err);

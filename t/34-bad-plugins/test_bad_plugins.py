@@ -256,7 +256,8 @@ def served(start, folder, word, **kw):
     ("execute-throw", "TRITONBACKEND_ModelInstanceExecute of 'bad' threw an"
      " exception, std::runtime_error: thrown by Execute"),
     ("execute-throw-number", "threw an exception, int"),
-    ("no-response", "released the request without a final response"),
+    ("no-response", "backend 'bad' of model 'broken' released the request"
+     " without a final response"),
     ("unknown-output", "unexpected inference output 'NOBODY' for model"
      " 'broken'"),
     ("deep-shape", "output 'OUT' has 100 dimensions"),

@@ -7,6 +7,8 @@
  *   stream          three responses and FINAL by flags, by another thread
  *   cancel          answers CANCELLED once the client has cancelled
  *   error           an error response
+ *   silent          no response at all
+ *   half            one response, never FINAL
  *   set-config      ModelSetConfig long after ModelInitialize, then X = A
  */
 
@@ -36,6 +38,7 @@ static TRITONSERVER_Error *later(TRITONBACKEND_Request *q, bool stream);
 static void *later_main(void *arg);
 static void later_answer(later_t *l, int n, bool final);
 static TRITONSERVER_Error *wait_for_cancel(TRITONBACKEND_Request *q);
+static TRITONSERVER_Error *no_final(TRITONBACKEND_Request *q, bool half);
 static TRITONSERVER_Error *set_config(const cf_instance_t *i,
     TRITONBACKEND_Request *q);
 static TRITONSERVER_Error *put_texts(TRITONBACKEND_Response *response,
@@ -61,6 +64,9 @@ cf_scenario_run(const cf_instance_t *i, TRITONBACKEND_Request *q)
     if (strcmp(name, "error") == 0) {
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_ALREADY_EXISTS,
             "an error on purpose");
+    }
+    if (strcmp(name, "silent") == 0 || strcmp(name, "half") == 0) {
+        return no_final(q, name[0] == 'h');
     }
     if (strcmp(name, "set-config") == 0) {
         return set_config(i, q);
@@ -235,6 +241,20 @@ wait_for_cancel(TRITONBACKEND_Request *q)
     return TRITONSERVER_ErrorNew(cancelled ? TRITONSERVER_ERROR_CANCELLED
         : TRITONSERVER_ERROR_INTERNAL, cancelled ? "as the client wished"
         : "24: an executing request hears of its cancel");
+}
+
+/* The one thing that this backend must not do. */
+static TRITONSERVER_Error *
+no_final(TRITONBACKEND_Request *q, bool half)
+{
+    TRITONBACKEND_Response *answer = NULL;
+
+    if (half) {
+        TRITONSERVER_ErrorDelete(TRITONBACKEND_ResponseNew(&answer, q));
+        TRITONSERVER_ErrorDelete(TRITONBACKEND_ResponseSend(answer, 0,
+            NULL));
+    }
+    return TRITONBACKEND_RequestRelease(q, TRITONSERVER_REQUEST_RELEASE_ALL);
 }
 
 /* Changes what is reported, not what was built. */

@@ -516,6 +516,44 @@ many_in_flight_are_used_again_and_again(void **state)
 }
 
 static void
+end_run(inf_api_run_t *run)
+{
+    inf_factory_unref(&run->factory);
+    inf_api_run_unref(run);
+}
+
+/* A client that submits from its release callback has two in turn. */
+static void
+ended_runs_are_used_again(void **state)
+{
+    (void) state;
+    const inf_api_target_t target = { .allocator = world.allocator };
+    inf_api_pool_t *pool = inf_api_pool_new();
+    inf_api_run_t *made[INF_API_SPARE_RUNS + 1];
+    inf_model_t *model;
+
+    succeeds(inf_api_find_model(inf_as_server(world.server), "echo", -1,
+        &model));
+    for (int i = 0; i <= INF_API_SPARE_RUNS; i++) {
+        made[i] = inf_api_run_take(pool, model, "id", &target);
+        assert_non_null(made[i]);
+    }
+    for (int i = INF_API_SPARE_RUNS; i >= 0; i--) {
+        end_run(made[i]);               /* the last one finds no room        */
+    }
+    for (int i = INF_API_SPARE_RUNS; i > 0; i--) {
+        inf_api_run_t *again = inf_api_run_take(pool, model, "", &target);
+        assert_ptr_equal(again, made[i]);
+        made[i] = again;
+    }
+    for (int i = INF_API_SPARE_RUNS; i > 0; i--) {
+        end_run(made[i]);
+    }
+    inf_api_pool_unref(pool);
+    inf_model_unref(model);
+}
+
+static void
 requested_outputs_are_a_sorted_set(void **state)
 {
     (void) state;
@@ -1210,6 +1248,7 @@ main(void)
         cmocka_unit_test(a_server_says_what_it_serves),
         cmocka_unit_test(a_request_is_answered_into_the_clients_memory),
         cmocka_unit_test(many_in_flight_are_used_again_and_again),
+        cmocka_unit_test(ended_runs_are_used_again),
         cmocka_unit_test(requested_outputs_are_a_sorted_set),
         cmocka_unit_test(a_refused_submit_calls_nobody),
         cmocka_unit_test(a_clients_allocator_may_refuse),

@@ -519,6 +519,42 @@ errors_come_as_they_were_sent(void **state)
 }
 
 static void
+a_backend_that_forgets_final_is_answered_for(void **state)
+{
+    (void) state;
+    shot_t shot;
+
+    make_model("mute", CONFIG GROUP(1));
+    start(true, NULL);
+    for (int half = 0; half < 2; half++) {
+        make_shot(&shot, "mute", "A", true);
+        set_scenario(&shot, half ? "half" : "silent");
+        for (int round = 0; round < 3; round++) {
+            submit(&shot);
+            if (half) {                 /* the answer keeps its factory      */
+                pthread_mutex_lock(&lock);
+                while (shot.responses == 0) {
+                    pthread_cond_wait(&arrived, &lock);
+                }
+                TRITONSERVER_InferenceResponse *first = shot.list[0];
+                shot.responses = 0;
+                pthread_mutex_unlock(&lock);
+                succeeds(TRITONSERVER_InferenceResponseDelete(first));
+            }
+            wait_for(&shot);
+            assert_int_equal(shot.finals, 1);
+            fails(TRITONSERVER_InferenceResponseError(shot.list[0]),
+                TRITONSERVER_ERROR_INTERNAL, "backend 'conformance' of model"
+                " 'mute' released the request without a final response");
+            succeeds(TRITONSERVER_InferenceResponseDelete(shot.list[0]));
+        }
+        succeeds(TRITONSERVER_InferenceRequestDelete(shot.request));
+    }
+    stop();
+    expect_no_failure();
+}
+
+static void
 a_late_configuration_changes_only_what_is_said(void **state)
 {
     (void) state;
@@ -714,6 +750,7 @@ main(void)
         TEST(answers_may_come_later_and_several),
         TEST(an_executing_request_hears_of_its_cancel),
         TEST(errors_come_as_they_were_sent),
+        TEST(a_backend_that_forgets_final_is_answered_for),
         TEST(a_late_configuration_changes_only_what_is_said),
         TEST(checks_hold_with_several_instances_and_clients),
         TEST(a_backend_sees_the_trace_of_its_request),
