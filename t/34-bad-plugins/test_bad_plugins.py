@@ -1,5 +1,6 @@
 """Backends that break the rules, and files that are no backends."""
 
+import concurrent.futures
 import os
 import shutil
 import struct
@@ -316,6 +317,34 @@ def test_output_twice_is_the_backends_business(start, bad_folder):
     answer = server.infer("broken", ONE)
     assert answer.status in (200, 500), answer
     assert good(server)
+    assert server.core() == core
+
+
+def test_unreadable_library(make_server):
+    """The core runs as the workers' user, who may not read the file."""
+    def fill(repository):
+        models.identity(repository, "good", [("IN", "FP32", [-1])])
+        folder = models.identity(repository, "broken",
+                                 [("IN", "FP32", [-1])], backend="identity")
+        library = folder / "1/libtriton_identity.so"
+        shutil.copy(BACKENDS / "identity/libtriton_identity.so", library)
+        library.chmod(0)
+
+    server = make_server(fill, wait="live", user="nobody nogroup")
+    check_not_loaded(server, "broken/1/libtriton_identity.so: cannot open"
+                     " shared object file: Permission denied")
+
+
+def test_throwing_under_load(start, bad_folder):
+    server, core = served(start, bad_folder, "execute-throw")
+
+    def one(i):
+        if i % 2:
+            return good(server)
+        return server.infer("broken", ONE).status == 500
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(one, range(400)))
     assert server.core() == core
 
 
