@@ -21,6 +21,8 @@ static inf_err_t *check_header(const char *path, const ElfW(Ehdr) *h,
     size_t got);
 static inf_err_t *check_segments(const char *path, int fd,
     const ElfW(Ehdr) *h, uint64_t size);
+static inf_err_t *check_dynamic(const char *path, int fd,
+    const ElfW(Phdr) *s);
 static inf_err_t *wrong(const char *path, const char *what);
 
 /* The header of a library that this process has loaded already. */
@@ -95,6 +97,7 @@ check_segments(const char *path, int fd, const ElfW(Ehdr) *h, uint64_t size)
         return wrong(path, "it is cut short");
     }
 
+    const ElfW(Phdr) *dynamic = NULL;
     for (unsigned i = 0; i < h->e_phnum; i++) {
         const ElfW(Phdr) *s = &segments[i];
         if (s->p_type == PT_NULL || s->p_filesz == 0) {
@@ -103,9 +106,46 @@ check_segments(const char *path, int fd, const ElfW(Ehdr) *h, uint64_t size)
         if (s->p_offset > size || s->p_filesz > size - s->p_offset) {
             return wrong(path, "it is cut short");
         }
+        if (s->p_type == PT_DYNAMIC) {
+            dynamic = s;
+        }
     }
 
-    return NULL;
+    return dynamic != NULL ? check_dynamic(path, fd, dynamic)
+        : wrong(path, "it has no dynamic section");
+}
+
+/* The loader looks up names without asking whether there are any. */
+static inf_err_t *
+check_dynamic(const char *path, int fd, const ElfW(Phdr) *s)
+{
+    ElfW(Dyn) entries[64];
+    bool symbols = false;
+    bool strings = false;
+    uint64_t at = 0;
+
+    while (at + sizeof(entries[0]) <= s->p_filesz) {
+        uint64_t left = (s->p_filesz - at) / sizeof(entries[0]);
+        size_t count = left < 64 ? (size_t) left : 64;
+        ssize_t len = (ssize_t) (count * sizeof(entries[0]));
+
+        if (pread(fd, entries, (size_t) len, (off_t) (s->p_offset + at))
+            != len)
+        {
+            return wrong(path, "it is cut short");
+        }
+        for (size_t i = 0; i < count; i++) {
+            symbols |= entries[i].d_tag == DT_SYMTAB;
+            strings |= entries[i].d_tag == DT_STRTAB;
+            if (entries[i].d_tag == DT_NULL) {
+                return symbols && strings ? NULL
+                    : wrong(path, "its dynamic section names no symbols");
+            }
+        }
+        at += (uint64_t) len;
+    }
+
+    return wrong(path, "its dynamic section has no end");
 }
 
 static inf_err_t *

@@ -86,13 +86,15 @@ def damaged(kind, whole):
     if kind == "executable":
         return whole[:16] + struct.pack("<H", 2) + whole[18:], \
             "no shared library"
+    if kind == "zeros":
+        return whole[:768] + bytes(len(whole) - 768), "names no symbols"
     assert kind == "no-segments"
     return whole[:56] + b"\0\0" + whole[58:], "program headers"
 
 
 @pytest.mark.parametrize("kind", [
     "text", "empty", "one-byte", "magic-only", "header-only", "half",
-    "machine", "class", "executable", "no-segments"])
+    "machine", "class", "executable", "no-segments", "zeros"])
 def test_damaged_library(start, bad_folder, tmp_path, kind):
     whole = (bad_folder / "bad/libtriton_bad.so").read_bytes()
     data, words = damaged(kind, whole)
