@@ -5,7 +5,7 @@ BUILD   ?= build
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
-.PHONY: help deps build run test bench asan tsan rooms fuzz nginx-next \
+.PHONY: help deps build run test bench asan tsan rooms fuzz gpu nginx-next \
 	install clean
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo 'make asan tsan   the tests under sanitizers'
 	@echo 'make rooms       check include directions'
 	@echo 'make fuzz        each fuzzer for INF_FUZZ_SECONDS (60)'
+	@echo 'make gpu         what only a machine with an NVIDIA GPU can show'
 	@echo 'make nginx-next  build for and test with the next Debian'\''s nginx'
 	@echo 'make install     into PREFIX=$(PREFIX) (DESTDIR is honoured)'
 	@echo 'make clean       remove what was built; keeps what deps fetched'
@@ -50,6 +51,9 @@ rooms:
 
 fuzz:
 	@sh t/fuzz.sh
+
+gpu: build
+	@sh t/gpu/run.sh
 
 nginx-next:
 	@sh t/nginx-next.sh

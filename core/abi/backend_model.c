@@ -60,14 +60,6 @@ TRITONBACKEND_BackendArtifacts(TRITONBACKEND_Backend *backend,
 }
 
 TRITONSERVER_Error *
-TRITONBACKEND_BackendMemoryManager(TRITONBACKEND_Backend *backend,
-    TRITONBACKEND_MemoryManager **manager)
-{
-    *manager = (TRITONBACKEND_MemoryManager *) (void *) backend;
-    return NULL;
-}
-
-TRITONSERVER_Error *
 TRITONBACKEND_BackendState(TRITONBACKEND_Backend *backend, void **state)
 {
     *state = inf_as_backend(backend)->state;
@@ -393,46 +385,5 @@ TRITONBACKEND_ModelInstanceReportBatchStatistics(
 
     inf_statistics_batch(&inf_as_instance(instance)->statistics,
         batch_size > 0 ? batch_size : 1, stamps, inf_clock_wall_ms());
-    return NULL;
-}
-
-TRITONSERVER_Error *
-TRITONBACKEND_MemoryManagerAllocate(TRITONBACKEND_MemoryManager *manager,
-    void **buffer, const TRITONSERVER_MemoryType memory_type,
-    const int64_t memory_type_id, const uint64_t byte_size)
-{
-    (void) manager;
-    (void) memory_type_id;
-    *buffer = NULL;
-
-    if (memory_type != TRITONSERVER_MEMORY_CPU) {
-        return inf_err_new(INF_ERR_UNSUPPORTED, "%s memory is not available:"
-            " no GPU support in this core",
-            TRITONSERVER_MemoryTypeString(memory_type));
-    }
-
-    *buffer = malloc(byte_size > 0 ? byte_size : 1);
-    if (*buffer == NULL) {
-        return inf_err_new(INF_ERR_UNAVAILABLE,
-            "cannot allocate %llu bytes of CPU memory",
-            (unsigned long long) byte_size);
-    }
-    return NULL;
-}
-
-TRITONSERVER_Error *
-TRITONBACKEND_MemoryManagerFree(TRITONBACKEND_MemoryManager *manager,
-    void *buffer, const TRITONSERVER_MemoryType memory_type,
-    const int64_t memory_type_id)
-{
-    (void) manager;
-    (void) memory_type_id;
-    if (memory_type != TRITONSERVER_MEMORY_CPU) {
-        return inf_err_new(INF_ERR_UNSUPPORTED, "%s memory is not available:"
-            " no GPU support in this core",
-            TRITONSERVER_MemoryTypeString(memory_type));
-    }
-
-    free(buffer);
     return NULL;
 }

@@ -47,16 +47,15 @@ TRITONBACKEND_StateBuffer(TRITONBACKEND_State *state, void **buffer,
     const uint64_t buffer_byte_size, TRITONSERVER_MemoryType *memory_type,
     int64_t *memory_type_id)
 {
+    inf_memory_type_t type = (inf_memory_type_t) *memory_type;
+
     *buffer = NULL;
     inf_err_t *err = inf_state_reserve(inf_as_state(state), buffer_byte_size,
-        buffer);
-    if (err != NULL) {
-        return err;
+        &type, memory_type_id, buffer);
+    if (err == NULL) {
+        *memory_type = (TRITONSERVER_MemoryType) type;
     }
-
-    *memory_type = TRITONSERVER_MEMORY_CPU;     /* whatever was preferred    */
-    *memory_type_id = 0;
-    return NULL;
+    return err;
 }
 
 TRITONSERVER_Error *
@@ -72,8 +71,11 @@ TRITONBACKEND_StateBufferAttributes(TRITONBACKEND_State *state,
         }
     }
 
+    const inf_state_buffer_t *b = s->same_buffer ? &s->input : &s->output;
     inf_buffer_attributes_t *a = s->attributes;
-    a->byte_size = s->same_buffer ? s->input.size : s->output.size;
+    a->byte_size = b->size;
+    a->memory_type = (TRITONSERVER_MemoryType) b->memory_type;
+    a->memory_id = b->memory_id;
     *buffer_attributes = inf_abi_as_attributes(a);
     return NULL;
 }

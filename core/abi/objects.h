@@ -14,6 +14,7 @@
 #define _COMPILING_TRITONSERVER 1
 
 #include "core/model/model.h"
+#include "core/tensor/memory.h"
 #include "core/tensor/request.h"
 #include "core/tensor/response.h"
 #include "triton/core/tritonbackend.h"
@@ -50,6 +51,7 @@ typedef struct {
     }
 
 INF_ABI_OBJECT(TRITONBACKEND_Backend, inf_backend_t, as_backend)
+INF_ABI_OBJECT(TRITONBACKEND_MemoryManager, inf_memory_t, as_memory)
 INF_ABI_OBJECT(TRITONBACKEND_Model, inf_model_t, as_model)
 INF_ABI_OBJECT(TRITONBACKEND_ModelInstance, inf_instance_t, as_instance)
 INF_ABI_OBJECT(TRITONBACKEND_Request, inf_request_t, as_request)

@@ -34,16 +34,7 @@ TRITONSERVER_DataTypeByteSize(TRITONSERVER_DataType datatype)
 const char *
 TRITONSERVER_MemoryTypeString(TRITONSERVER_MemoryType memtype)
 {
-    switch (memtype) {
-    case TRITONSERVER_MEMORY_CPU:
-        return "CPU";
-    case TRITONSERVER_MEMORY_CPU_PINNED:
-        return "CPU_PINNED";
-    case TRITONSERVER_MEMORY_GPU:
-        return "GPU";
-    }
-
-    return "<invalid>";
+    return inf_memory_type_name((inf_memory_type_t) memtype);
 }
 
 const char *

@@ -3,11 +3,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/log.h"
+#include "core/tensor/copy.h"
+
 static void state_free(inf_state_t *state);
 static inf_err_t *buffer_shape(inf_state_buffer_t *b, inf_datatype_t datatype,
     const int64_t *shape, uint32_t dim_count);
-static inf_err_t *buffer_resize(inf_state_buffer_t *b, size_t size,
-    const char *name);
+static inf_err_t *buffer_fit(inf_state_buffer_t *b, size_t size,
+    inf_memory_type_t type, int64_t id, bool keep);
+static void buffer_move(inf_state_buffer_t *b, const inf_place_t *place,
+    size_t size);
+static inf_err_t *buffer_grow(inf_state_buffer_t *b, size_t size,
+    inf_growable_t *g);
+static inf_err_t *buffer_place(const inf_state_buffer_t *b, size_t size,
+    inf_place_t *place);
+static inf_err_t *buffer_fill(const inf_state_buffer_t *b,
+    const inf_place_t *to, size_t size, bool keep);
+static void buffer_swap(inf_state_buffer_t *a, inf_state_buffer_t *b);
+static void buffer_free(inf_state_buffer_t *b);
 
 inf_states_t *
 inf_states_new(void)
@@ -54,11 +67,12 @@ inf_states_add(inf_states_t *states, const char *output_name,
             initial->dim_count);
     }
     if (err == NULL) {
-        err = buffer_resize(&state->input, initial->size, output_name);
+        err = buffer_fit(&state->input, initial->size, INF_MEMORY_CPU_PINNED,
+            0, false);
     }
     if (err != NULL) {
         state_free(state);
-        return err;
+        return inf_err_add(err, "state '%s'", output_name);
     }
 
     if (initial->base != NULL && initial->size > 0) {
@@ -71,6 +85,37 @@ inf_states_add(inf_states_t *states, const char *output_name,
     }
     states->last = state;
     return NULL;
+}
+
+inf_err_t *
+inf_state_make_growable(inf_state_t *state, int64_t device)
+{
+    inf_state_buffer_t *b = &state->input;
+    inf_growable_t *g;
+
+    if (!state->same_buffer) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "state '%s': memory grows only"
+            " where input and output are one buffer", state->output_name);
+    }
+
+    inf_err_t *err = inf_growable_new(inf_memory_shared(), device, &g);
+    if (err == NULL) {
+        err = inf_growable_fit(g, b->size);
+    }
+    if (err == NULL) {
+        const inf_place_t place = {
+            inf_growable_base(g), INF_MEMORY_GPU, device
+        };
+        err = buffer_fill(b, &place, b->size, true);
+        if (err == NULL) {
+            buffer_move(b, &place, b->size);
+            state->growable = g;
+            return NULL;
+        }
+    }
+
+    inf_growable_free(g);
+    return inf_err_add(err, "state '%s'", state->output_name);
 }
 
 inf_state_t *
@@ -97,17 +142,21 @@ inf_state_describe(inf_state_t *state, inf_datatype_t datatype,
 }
 
 inf_err_t *
-inf_state_reserve(inf_state_t *state, size_t size, void **out)
+inf_state_reserve(inf_state_t *state, size_t size, inf_memory_type_t *type,
+    int64_t *id, void **out)
 {
     inf_state_buffer_t *b = state->same_buffer ? &state->input
         : &state->output;
-    inf_err_t *err = b->base != NULL && b->size == size ? NULL
-        : buffer_resize(b, size, state->output_name);
+    inf_err_t *err = state->growable != NULL
+        ? buffer_grow(b, size, state->growable)
+        : buffer_fit(b, size, *type, *id, state->same_buffer);
     if (err != NULL) {
-        return err;
+        return inf_err_add(err, "state '%s'", state->output_name);
     }
 
     state->written = true;
+    *type = b->memory_type;
+    *id = b->memory_id;
     *out = b->base;
     return NULL;
 }
@@ -122,18 +171,18 @@ inf_state_commit(inf_state_t *state)
 
     inf_state_buffer_t *in = &state->input;
     inf_state_buffer_t *out = &state->output;
-    inf_err_t *err = state->same_buffer || in->size == out->size ? NULL
-        : buffer_resize(in, out->size, state->output_name);
+    inf_err_t *err = state->same_buffer ? NULL
+        : buffer_fit(in, out->size, out->memory_type, out->memory_id, false);
     if (err == NULL) {
         err = buffer_shape(in, out->datatype, out->shape, out->dim_count);
     }
-    if (err != NULL || state->same_buffer) {
-        return err;
+    if (err != NULL) {
+        return inf_err_add(err, "state '%s'", state->output_name);
     }
 
-    void *written = out->base;
-    out->base = in->base;
-    in->base = written;
+    if (!state->same_buffer) {
+        buffer_swap(in, out);
+    }
     return NULL;
 }
 
@@ -142,10 +191,12 @@ state_free(inf_state_t *state)
 {
     free((char *) state->output_name);
     free((char *) state->input_name);
-    free(state->input.base);
-    free(state->input.shape);
-    free(state->output.base);
-    free(state->output.shape);
+    if (state->growable != NULL) {
+        state->input.base = NULL;       /* is in there                       */
+        inf_growable_free(state->growable);
+    }
+    buffer_free(&state->input);
+    buffer_free(&state->output);
     free(state->attributes);
     free(state);
 }
@@ -169,20 +220,143 @@ buffer_shape(inf_state_buffer_t *b, inf_datatype_t datatype,
     return NULL;
 }
 
-/* Zeroed; keeps what fits of the old bytes. */
+/* Bytes of another size or kind (GPU, else pinned, else CPU); keep: those
+   that fit of the old ones, the rest zeros.  Nothing has changed after an
+   error. */
 static inf_err_t *
-buffer_resize(inf_state_buffer_t *b, size_t size, const char *name)
+buffer_fit(inf_state_buffer_t *b, size_t size, inf_memory_type_t type,
+    int64_t id, bool keep)
 {
-    char *base = realloc(b->base, size > 0 ? size : 1);
-    if (base == NULL) {
-        return inf_err_new(INF_ERR_UNAVAILABLE,
-            "cannot allocate %zu bytes for state '%s'", size, name);
+    inf_memory_t *memory = inf_memory_shared();
+    inf_place_t place = { NULL, type, id };
+
+    inf_err_t *err = buffer_place(b, size, &place);
+    if (err != NULL || place.base == NULL) {
+        return err;
     }
 
-    if (size > b->size) {
-        memset(base + b->size, 0, size - b->size);
+    err = buffer_fill(b, &place, size, keep);
+    if (err != NULL) {
+        inf_err_log(inf_memory_release(memory, place.base, place.type,
+            place.id));
+        return err;
     }
-    b->base = base;
+
+    buffer_move(b, &place, size);
+    return NULL;
+}
+
+/* What b held is given back. */
+static void
+buffer_move(inf_state_buffer_t *b, const inf_place_t *place, size_t size)
+{
+    if (b->base != NULL) {
+        inf_err_log(inf_memory_release(inf_memory_shared(), b->base,
+            b->memory_type, b->memory_id));
+    }
+    b->base = place->base;
+    b->size = size;
+    b->memory_type = place->type;
+    b->memory_id = place->id;
+}
+
+/* In place; bytes that come (back) are zeros. */
+static inf_err_t *
+buffer_grow(inf_state_buffer_t *b, size_t size, inf_growable_t *g)
+{
+    if (size > b->size) {
+        const inf_place_t more = {
+            (char *) b->base + b->size, INF_MEMORY_GPU, b->memory_id
+        };
+        inf_copies_t c;
+
+        inf_err_t *err = inf_growable_fit(g, size);
+        if (err != NULL) {
+            return err;
+        }
+
+        inf_copies_init(&c, inf_memory_shared());
+        err = inf_copies_zero(&c, &more, size - b->size);
+        inf_err_t *late = inf_copies_finish(&c);
+        if (err != NULL || late != NULL) {
+            inf_err_free(err != NULL ? late : NULL);
+            return err != NULL ? err : late;
+        }
+    }
+
     b->size = size;
     return NULL;
+}
+
+/* New memory of the best kind from place's on; none when what b holds is of
+   that kind and size. */
+static inf_err_t *
+buffer_place(const inf_state_buffer_t *b, size_t size, inf_place_t *place)
+{
+    inf_memory_t *memory = inf_memory_shared();
+
+    for (;;) {
+        inf_err_t *err = NULL;
+
+        if (b->base != NULL && b->size == size
+            && b->memory_type == place->type
+            && (b->memory_id == place->id || place->type != INF_MEMORY_GPU))
+        {
+            return NULL;
+        }
+        if (inf_memory_has(memory, place->type, place->id)) {
+            err = inf_memory_alloc(memory, place->type, place->id, size,
+                &place->base);
+        }
+        if (place->base != NULL || place->type == INF_MEMORY_CPU) {
+            return err;
+        }
+
+        inf_err_free(err);
+        place->type = place->type == INF_MEMORY_GPU ? INF_MEMORY_CPU_PINNED
+            : INF_MEMORY_CPU;
+        place->id = 0;
+    }
+}
+
+static inf_err_t *
+buffer_fill(const inf_state_buffer_t *b, const inf_place_t *to, size_t size,
+    bool keep)
+{
+    size_t kept = !keep || b->base == NULL ? 0 : b->size < size ? b->size
+        : size;
+    const inf_place_t from = { b->base, b->memory_type, b->memory_id };
+    const inf_place_t rest = { (char *) to->base + kept, to->type, to->id };
+    inf_copies_t c;
+
+    inf_copies_init(&c, inf_memory_shared());
+    inf_err_t *err = inf_copies_add(&c, to, &from, kept);
+    if (err == NULL) {
+        err = inf_copies_zero(&c, &rest, size - kept);
+    }
+
+    inf_err_t *late = inf_copies_finish(&c);
+    if (err == NULL) {
+        return late;
+    }
+    inf_err_log(late);
+    return err;
+}
+
+static void
+buffer_swap(inf_state_buffer_t *a, inf_state_buffer_t *b)
+{
+    void *base = a->base;
+    a->base = b->base;
+    b->base = base;
+}
+
+static void
+buffer_free(inf_state_buffer_t *b)
+{
+    if (b->base != NULL) {
+        inf_err_log(inf_memory_release(inf_memory_shared(), b->base,
+            b->memory_type, b->memory_id));
+    }
+    free(b->shape);
 }

@@ -6,7 +6,7 @@
  *          at it while they execute.
  * Thread   one at a time: a sequence has one request executing.
  * Units    bytes; shapes as the backend gives them.
- * Errors   INVALID_ARG, out of memory.
+ * Errors   INVALID_ARG, out of memory; what the driver says of a copy.
  * Route    sequence batcher -> request -> [state] -> StateNew, StateBuffer,
  *          StateUpdate -> the next request's input.
  */
@@ -20,13 +20,16 @@
 
 #include "core/base/error.h"
 #include "core/include/datatype.h"
+#include "core/tensor/growable.h"
 
 typedef struct {
-    void           *base;
-    size_t          size;
-    inf_datatype_t  datatype;
-    uint32_t        dim_count;
-    int64_t        *shape;
+    void              *base;            /* memory_type may be GPU            */
+    size_t             size;
+    inf_memory_type_t  memory_type;
+    int64_t            memory_id;
+    inf_datatype_t     datatype;
+    uint32_t           dim_count;
+    int64_t           *shape;
 } inf_state_buffer_t;
 
 /* One entry of sequence_batching.state. */
@@ -36,6 +39,7 @@ typedef struct inf_state_s {
     const char         *input_name;
     bool                same_buffer;    /* use_same_buffer_for_input_output  */
     bool                written;        /* reserve was called                */
+    inf_growable_t     *growable;       /* holds input's bytes; NULL: usual  */
     inf_state_buffer_t  input;          /* committed: the next input         */
     inf_state_buffer_t  output;         /* what the backend writes           */
     void               *attributes;     /* abi's, malloc'ed; freed with it   */
@@ -50,11 +54,17 @@ typedef struct inf_states_s {
 inf_states_t *inf_states_new(void);
 void inf_states_free(inf_states_t *states);
 
-/* Adds an entry whose committed buffer is a copy of initial (size bytes;
-   NULL: zeros).  Names and shape are copied. */
+/* Adds an entry whose committed buffer is a copy of initial (size bytes of
+   host memory; NULL: zeros), pinned where there is pinned memory.  Names and
+   shape are copied. */
 INF_CHECK inf_err_t *inf_states_add(inf_states_t *states,
     const char *output_name, const char *input_name, bool same_buffer,
     const inf_state_buffer_t *initial);
+
+/* use_growable_memory: from now on the state lies on that GPU and grows there
+   without moving.  INVALID_ARG: it has two buffers. */
+INF_CHECK inf_err_t *inf_state_make_growable(inf_state_t *state,
+    int64_t device);
 
 /* NULL when no entry has that output_name. */
 inf_state_t *inf_states_find(const inf_states_t *states,
@@ -64,9 +74,11 @@ inf_state_t *inf_states_find(const inf_states_t *states,
 INF_CHECK inf_err_t *inf_state_describe(inf_state_t *state,
     inf_datatype_t datatype, const int64_t *shape, uint32_t dim_count);
 
-/* The buffer to write, in CPU memory; the held one if its size fits. */
+/* The buffer to write: the held one if size and kind fit, else one of the
+   kind asked for or of the next that can be had (GPU, pinned, CPU).  *type
+   and *id become the actual ones. */
 INF_CHECK inf_err_t *inf_state_reserve(inf_state_t *state, size_t size,
-    void **out);
+    inf_memory_type_t *type, int64_t *id, void **out);
 
 /* What was written becomes the input; the old input the next to be written.
    Twice in a row therefore cancels out.  With same_buffer nothing moves. */
