@@ -63,6 +63,8 @@ struct inf_channel_s {
     uint64_t              requests_size;
     unsigned char        *responses;
     uint64_t              responses_size;
+    uint64_t              pinned;           /* of responses, from the begin */
+    void                (*unpin)(void *base);
 
     inf_ring_consumer_t   submissions;      /* the intake's                */
 
@@ -100,6 +102,8 @@ static inf_err_t *channel_map_rings(inf_channel_t *ch,
 static inf_err_t *channel_map_requests(inf_channel_t *ch,
     const inf_hello_t *hello, bool writable);
 static inf_err_t *channel_make_responses(inf_channel_t *ch,
+    const inf_channel_conf_t *conf);
+static void channel_pin_responses(inf_channel_t *ch,
     const inf_channel_conf_t *conf);
 static inf_err_t *channel_welcome(inf_channel_t *ch, uint64_t generation);
 static void channel_refuse(int control, const inf_err_t *err);
@@ -473,6 +477,12 @@ inf_channel_region_offset(const inf_channel_region_t *region)
     return region->offset;
 }
 
+bool
+inf_channel_region_pinned(const inf_channel_region_t *region)
+{
+    return region->offset + region->size <= region->channel->pinned;
+}
+
 uint64_t
 inf_channel_region_size(const inf_channel_region_t *region)
 {
@@ -579,6 +589,7 @@ channel_open(inf_channel_t *ch, const inf_hello_t *hello,
         err = channel_make_responses(ch, conf);
     }
     if (err == NULL) {
+        channel_pin_responses(ch, conf);
         ch->pid = hello->pid;
         ch->version = hello->version < INF_CHANNEL_VERSION ? hello->version
             : INF_CHANNEL_VERSION;
@@ -755,6 +766,25 @@ channel_make_responses(inf_channel_t *ch, const inf_channel_conf_t *conf)
     return NULL;
 }
 
+/* Pages that a device knows must stay the same ones: never trimmed. */
+static void
+channel_pin_responses(inf_channel_t *ch, const inf_channel_conf_t *conf)
+{
+    uint64_t size = conf->response_pinned < ch->responses_size
+        ? conf->response_pinned : ch->responses_size;
+    size &= ~UINT64_C(4095);
+
+    if (conf->pin == NULL || size == 0
+        || !conf->pin->pin(ch->responses, size))
+    {
+        return;
+    }
+
+    ch->pinned = size;
+    ch->unpin = conf->pin->unpin;
+    inf_regions_pin(&ch->regions, size);
+}
+
 static inf_err_t *
 channel_welcome(inf_channel_t *ch, uint64_t generation)
 {
@@ -831,6 +861,9 @@ channel_free(inf_channel_t *ch)
     }
     if (ch->requests != NULL) {
         munmap(ch->requests, ch->requests_size);
+    }
+    if (ch->pinned > 0) {
+        ch->unpin(ch->responses);
     }
     if (ch->responses != NULL) {
         munmap(ch->responses, ch->responses_size);

@@ -33,9 +33,19 @@ typedef struct inf_channel_s inf_channel_t;
 /* A piece of the response arena, reference counted. */
 typedef struct inf_channel_region_s inf_channel_region_t;
 
+/* Who makes memory such that devices reach it by themselves; a room above
+   fills it in. */
+typedef struct {
+    /* false: it can't be done, the memory stays as it is. */
+    bool (*pin)(void *base, uint64_t size);
+    void (*unpin)(void *base);  /* before the memory goes                  */
+} inf_channel_pin_ops_t;
+
 typedef struct {
     uint64_t response_bound;    /* of bytes handed out                     */
     uint64_t response_size;     /* address space; 0: from the bound        */
+    uint64_t response_pinned;   /* of its first bytes; whole pages         */
+    const inf_channel_pin_ops_t *pin;   /* NULL: nothing is pinned         */
     uint64_t generation;        /* of the configuration, for the welcome   */
     bool     writable;          /* map the request arena writable          */
 } inf_channel_conf_t;
@@ -135,6 +145,9 @@ void inf_channel_region_unref(inf_channel_region_t *region);
 void *inf_channel_region_data(const inf_channel_region_t *region);
 uint64_t inf_channel_region_offset(const inf_channel_region_t *region);
 uint64_t inf_channel_region_size(const inf_channel_region_t *region);
+
+/* Whether all of it lies in what is pinned. */
+bool inf_channel_region_pinned(const inf_channel_region_t *region);
 inf_channel_t *inf_channel_region_channel(const inf_channel_region_t *region);
 
 /* Gives back what is behind the first len bytes; before publishing only. */

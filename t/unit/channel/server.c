@@ -438,6 +438,106 @@ writable_channel_gives_writable_inputs(void **state)
     inf_client_free(o.client);
 }
 
+static struct {
+    bool     possible;
+    void    *base;
+    uint64_t size;
+    int      pinned;            /* now                                     */
+} pins;
+
+static bool
+pin(void *base, uint64_t size)
+{
+    pins.base = base;
+    pins.size = size;
+    pins.pinned += pins.possible;
+    return pins.possible;
+}
+
+/* The memory is still there. */
+static void
+unpin(void *base)
+{
+    assert_ptr_equal(base, pins.base);
+    memset(base, 0, pins.size);
+    pins.pinned--;
+}
+
+static void
+the_begin_of_the_responses_may_be_pinned(void **state)
+{
+    (void) state;
+    static const inf_channel_pin_ops_t ops = { pin, unpin };
+    offer_t o;
+    inf_channel_t *ch;
+    inf_channel_region_t *low, *across, *high;
+    inf_channel_conf_t conf = core_conf;
+
+    conf.response_bound = 3 * MIB;
+    conf.response_size = 4 * MIB;
+    conf.response_pinned = MIB + 5;             /* whole pages of it       */
+    conf.pin = &ops;
+    pins.possible = true;
+    offer_open(&o);
+    link_assert_ok(inf_channel_accept(&o.hello, o.len, o.fds, o.fd_count,
+        &conf, &ch));
+    assert_int_equal(pins.size, MIB);
+    assert_int_equal(pins.pinned, 1);
+
+    low = inf_channel_alloc(ch, MIB / 2);
+    across = inf_channel_alloc(ch, MIB);
+    high = inf_channel_alloc(ch, MIB);
+    assert_ptr_equal(inf_channel_region_data(low), pins.base);
+    assert_true(inf_channel_region_pinned(low));
+    assert_false(inf_channel_region_pinned(across));
+    assert_false(inf_channel_region_pinned(high));
+    memset(inf_channel_region_data(low), 1, MIB / 2);
+    memset(inf_channel_region_data(across), 2, MIB);
+    memset(inf_channel_region_data(high), 3, MIB);
+    inf_channel_region_unref(low);
+    inf_channel_region_unref(across);
+    inf_channel_region_unref(high);
+
+    /* a minute later all that is not pinned has gone back, and no more */
+    const unsigned char *bytes = pins.base;
+    for (uint64_t s = 1; s < 60; s++) {
+        inf_channel_trim(ch, s * 1000000000u);
+    }
+    assert_int_equal(bytes[0], 1);
+    assert_int_equal(bytes[MIB / 2 - 1], 1);
+    assert_int_equal(bytes[MIB - 1], 2);
+    for (uint64_t i = MIB; i < 4 * MIB; i++) {
+        assert_int_equal(bytes[i], 0);
+    }
+
+    inf_channel_unref(ch);
+    assert_int_equal(pins.pinned, 0);
+    inf_client_free(o.client);
+}
+
+static void
+what_can_not_be_pinned_is_used_as_it_is(void **state)
+{
+    (void) state;
+    static const inf_channel_pin_ops_t ops = { pin, unpin };
+    inf_channel_conf_t conf = core_conf;
+    offer_t o;
+    inf_channel_t *ch;
+
+    conf.response_pinned = MIB;
+    conf.pin = &ops;
+    pins.possible = false;
+    offer_open(&o);
+    link_assert_ok(inf_channel_accept(&o.hello, o.len, o.fds, o.fd_count,
+        &conf, &ch));
+    inf_channel_region_t *r = inf_channel_alloc(ch, 64);
+    assert_false(inf_channel_region_pinned(r));
+    inf_channel_region_unref(r);
+    inf_channel_unref(ch);
+    assert_int_equal(pins.pinned, 0);
+    inf_client_free(o.client);
+}
+
 int
 main(void)
 {
@@ -455,6 +555,8 @@ main(void)
         cmocka_unit_test(bound_and_shrink_of_responses),
         cmocka_unit_test(dead_channel_lives_until_the_last_reference),
         cmocka_unit_test(writable_channel_gives_writable_inputs),
+        cmocka_unit_test(the_begin_of_the_responses_may_be_pinned),
+        cmocka_unit_test(what_can_not_be_pinned_is_used_as_it_is),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
