@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/lock.h"
+#include "core/tensor/memory.h"
 
 #define BATCH_KEY     "default-max-batch-size"
 #define BACKENDS_RANK 4     /* Initialize runs with it held                  */
@@ -154,7 +155,8 @@ settings_of(const inf_backend_table_t *t, const char *name,
     put_setting(list, &n, "auto-complete-config",
         o->auto_complete ? "true" : "false");
     put_setting(list, &n, "backend-directory", folder);
-    put_setting(list, &n, "min-compute-capability", "6.000000");
+    put_setting(list, &n, "min-compute-capability",
+        INF_MEMORY_CAPABILITY_TEXT);
 
     for (size_t i = 0; i < o->setting_count; i++) {
         if (o->settings[i].backend[0] == '\0') {

@@ -11,14 +11,15 @@
 #include "core/model/config_validate.h"
 #include "core/model/warmup.h"
 #include "core/proto/message.h"
+#include "core/repository/device_limit.h"
 
 #define ENVIRONMENT_KEY "EXECUTION_ENV_PATH"
 
 typedef struct {
-    const inf_plugin_ops_t *plugins;
-    inf_instance_t         *instance;
-    inf_err_t              *err;
-    pthread_t               thread;
+    const inf_lifecycle_options_t *options;
+    inf_instance_t                *instance;
+    inf_err_t                     *err;
+    pthread_t                      thread;
 } instance_init_t;
 
 /* What the threads of instances do before the model is ready. */
@@ -337,7 +338,7 @@ make_instances(const inf_model_load_t *what, inf_model_t *model)
     for (uint32_t i = 0; i < count; i++) {
         model->instances[i].model = model;
         model->instances[i].spec = &model->specs.items[i];
-        jobs[i].plugins = what->options->plugins;
+        jobs[i].options = what->options;
         jobs[i].instance = &model->instances[i];
     }
 
@@ -407,9 +408,12 @@ init_main(void *arg)
     inf_host_place_save(&place, policies, policy);
     job->err = inf_host_policy_apply(policies, policy);
     if (job->err == NULL) {
-        job->err = job->plugins->instance_init(job->instance);
+        job->err = job->options->plugins->instance_init(job->instance);
     }
     inf_host_place_restore(&place);
+    if (job->err == NULL) {
+        job->err = inf_device_limit_check(job->options, job->instance->spec);
+    }
     return NULL;
 }
 
