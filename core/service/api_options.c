@@ -20,6 +20,8 @@ static inf_err_t *add_setting(TRITONSERVER_ServerOptions *options,
 static inf_err_t *add_host_setting(TRITONSERVER_ServerOptions *options,
     const char *policy, const char *key, const char *value);
 static void free_lists(NginxInference__CoreConfig *c);
+static inf_err_t *set_device_bytes(NginxInference__CudaPool ***list,
+    size_t *count, int device, uint64_t bytes);
 static void set_log(TRITONSERVER_LogLevel level, bool on);
 static int by_text(const void *a, const void *b);
 
@@ -37,6 +39,7 @@ TRITONSERVER_ServerOptionsNew(TRITONSERVER_ServerOptions **options)
     o->config.auto_complete = false;
     nginx_inference__metrics_settings__init(&o->metrics);
     o->config.metrics = &o->metrics;
+    o->config.peer_access = false;
     o->exit_on_error = true;
     o->backend_dir = strdup("/opt/tritonserver/backends");
     if (o->backend_dir == NULL) {
@@ -71,6 +74,9 @@ TRITONSERVER_ServerOptionsDelete(TRITONSERVER_ServerOptions *options)
     for (size_t i = 0; i < c->n_cuda_pools; i++) {
         free(c->cuda_pools[i]);
     }
+    for (size_t i = 0; i < c->n_cuda_virtual_sizes; i++) {
+        free(c->cuda_virtual_sizes[i]);
+    }
 
     free_lists(c);
     free(options->model_config_name);
@@ -79,6 +85,7 @@ TRITONSERVER_ServerOptionsDelete(TRITONSERVER_ServerOptions *options)
     free(c->load_models);
     free(c->backend_settings);
     free(c->cuda_pools);
+    free(c->cuda_virtual_sizes);
     free(options->server_id);
     free(options->backend_dir);
     free(options);
@@ -281,42 +288,18 @@ TRITONSERVER_ServerOptionsSetCudaMemoryPoolByteSize(
     TRITONSERVER_ServerOptions *options, int gpu_device, uint64_t size)
 {
     NginxInference__CoreConfig *c = &options->config;
-
-    for (size_t i = 0; i < c->n_cuda_pools; i++) {
-        if (c->cuda_pools[i]->device == gpu_device) {
-            c->cuda_pools[i]->bytes = size;
-            return NULL;
-        }
-    }
-
-    NginxInference__CudaPool *pool = malloc(sizeof(*pool));
-    NginxInference__CudaPool **wider = realloc(c->cuda_pools,
-        (c->n_cuda_pools + 1) * sizeof(NginxInference__CudaPool *));
-    if (wider != NULL) {
-        c->cuda_pools = wider;
-    }
-    if (pool == NULL || wider == NULL) {
-        free(pool);
-        return inf_err_nomem();
-    }
-
-    nginx_inference__cuda_pool__init(pool);
-    pool->device = gpu_device;
-    pool->bytes = size;
-    c->cuda_pools[c->n_cuda_pools++] = pool;
-    return NULL;
+    return set_device_bytes(&c->cuda_pools, &c->n_cuda_pools, gpu_device,
+        size);
 }
 
-/* Only growable states use such addresses, and no model can have them. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetCudaVirtualAddressSize(
     TRITONSERVER_ServerOptions *options, int gpu_device,
     size_t cuda_virtual_address_size)
 {
-    (void) options;
-    (void) gpu_device;
-    (void) cuda_virtual_address_size;
-    return NULL;
+    NginxInference__CoreConfig *c = &options->config;
+    return set_device_bytes(&c->cuda_virtual_sizes, &c->n_cuda_virtual_sizes,
+        gpu_device, cuda_virtual_address_size);
 }
 
 TRITONSERVER_Error *
@@ -380,7 +363,8 @@ TRITONSERVER_ServerOptionsSetExitTimeout(TRITONSERVER_ServerOptions *options,
     return NULL;
 }
 
-/* Gathering inputs is the backend's here: there are no such threads. */
+/* Gathering inputs is the backend's here, and the core's few copies go to a
+   GPU's own queue: there are no such threads. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetBufferManagerThreadCount(
     TRITONSERVER_ServerOptions *options, unsigned int thread_count)
@@ -414,13 +398,11 @@ TRITONSERVER_ServerOptionsSetModelNamespacing(
     return !enable_namespace ? NULL : unsupported("model namespacing");
 }
 
-/* The core copies nothing between devices that peer access could speed up. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetEnablePeerAccess(
     TRITONSERVER_ServerOptions *options, bool enable_peer_access)
 {
-    (void) options;
-    (void) enable_peer_access;
+    options->config.peer_access = enable_peer_access;
     return NULL;
 }
 
@@ -737,6 +719,36 @@ free_lists(NginxInference__CoreConfig *c)
 
     free(c->host_policies);
     free(c->rate_limit_resources);
+}
+
+/* The last word on a device counts. */
+static inf_err_t *
+set_device_bytes(NginxInference__CudaPool ***list, size_t *count, int device,
+    uint64_t bytes)
+{
+    for (size_t i = 0; i < *count; i++) {
+        if ((*list)[i]->device == device) {
+            (*list)[i]->bytes = bytes;
+            return NULL;
+        }
+    }
+
+    NginxInference__CudaPool *pool = malloc(sizeof(*pool));
+    NginxInference__CudaPool **wider = realloc(*list,
+        (*count + 1) * sizeof(NginxInference__CudaPool *));
+    if (wider != NULL) {
+        *list = wider;
+    }
+    if (pool == NULL || wider == NULL) {
+        free(pool);
+        return inf_err_nomem();
+    }
+
+    nginx_inference__cuda_pool__init(pool);
+    pool->device = device;
+    pool->bytes = bytes;
+    wider[(*count)++] = pool;
+    return NULL;
 }
 
 /* The process's log, at once. */

@@ -322,6 +322,8 @@ static inf_err_t *
 sink_alloc(void *userp, inf_output_t *out, size_t size)
 {
     inf_flight_t *flight = userp;
+    inf_memory_type_t preferred = out->memory_type;
+
     out->memory_type = INF_MEMORY_CPU;
     out->memory_id = 0;
     out->base = NULL;
@@ -337,6 +339,10 @@ sink_alloc(void *userp, inf_output_t *out, size_t size)
             " output '%s': the response arena is full", size, out->name);
     }
 
+    /* pinned only for who asks for more than plain memory */
+    if (preferred != INF_MEMORY_CPU && inf_channel_region_pinned(region)) {
+        out->memory_type = INF_MEMORY_CPU_PINNED;
+    }
     out->base = inf_channel_region_data(region);
     out->sink_userp = region;
     return NULL;

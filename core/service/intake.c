@@ -11,6 +11,7 @@
 #include "core/channel/sockets.h"
 #include "core/sched/waiter.h"
 #include "core/service/infer.h"
+#include "core/tensor/memory.h"
 
 #define INTAKE_EVENTS     64
 #define INTAKE_BATCH      256       /* entries of one session in a row       */
@@ -18,6 +19,10 @@
 #define INTAKE_TICK_NS    UINT64_C(1000000)
 #define INTAKE_QUIET_TICKS 16
 #define INTAKE_STRANGE    2         /* then the role goes to the other model */
+
+/* Of each response arena: what was freed last is used first, so most outputs
+   lie in its begin.  Only where there is a GPU. */
+#define RESPONSE_PINNED   (UINT64_C(16) << 20)
 
 /* What an epoll event is about; a session's address is its own tag. */
 typedef enum {
@@ -370,6 +375,11 @@ static const inf_idle_ops_t intake_idle_ops = {
     .leave = idle_leave
 };
 
+static const inf_channel_pin_ops_t response_pin = {
+    .pin = inf_memory_pin,
+    .unpin = inf_memory_unpin
+};
+
 const inf_server_host_t inf_intake_host = {
     .changed = host_changed,
     .idle = &intake_idle_ops
@@ -651,6 +661,8 @@ add_session(inf_intake_t *in, const inf_hello_t *hello, size_t len, int *fds,
 {
     const inf_channel_conf_t conf = {
         .response_bound = in->options.response_bound,
+        .response_pinned = RESPONSE_PINNED,
+        .pin = &response_pin,
         .generation = in->options.generation
     };
     inf_channel_t *channel;

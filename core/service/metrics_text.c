@@ -9,6 +9,7 @@
 #include "core/base/log.h"
 #include "core/sched/runtime.h"
 #include "core/service/ready_models.h"
+#include "core/tensor/memory.h"
 
 #define QUANTILES_USUAL "0.5:0.05,0.9:0.01,0.95:0.001,0.99:0.001,0.999:0.001"
 #define QUANTILES_MAX   64
@@ -53,6 +54,7 @@ static void put_head(const text_t *t, const char *name, const char *help,
     const char *type);
 static void put_sample(const text_t *t, const snapshot_t *m, const char *name,
     const char *suffix);
+static void put_pinned(const text_t *t);
 static void put_families(const text_t *t);
 static void put_failures(const text_t *t);
 static void put_histograms(const text_t *t);
@@ -198,6 +200,8 @@ inf_metrics_text_server(inf_server_t *server, inf_buf_t *out)
         inf_cpu_metrics_text(&server->cpu_metrics, t.now_ns,
             t.settings->interval_ms * 1000000 / 2, out);
     }
+    put_pinned(&t);
+    inf_gpu_metrics_write(server->gpu_metrics, t.now_ns, out);
 }
 
 inf_err_t *
@@ -331,6 +335,23 @@ put_sample(const text_t *t, const snapshot_t *m, const char *name,
 {
     inf_buf_printf(t->out, "%s%s{%s,version=\"%lld\"} ", name, suffix,
         m->labels, (long long) m->model->version);
+}
+
+/* Of the process, whichever server is asked. */
+static void
+put_pinned(const text_t *t)
+{
+    inf_memory_usage_of_pool_t usage = inf_memory_pinned_usage(
+        inf_memory_shared());
+
+    put_head(t, "nv_pinned_memory_pool_total_bytes", "pinned memory of the"
+        " core", "gauge");
+    inf_buf_printf(t->out, "nv_pinned_memory_pool_total_bytes %llu\n",
+        (unsigned long long) usage.total);
+    put_head(t, "nv_pinned_memory_pool_used_bytes", "pinned memory in use",
+        "gauge");
+    inf_buf_printf(t->out, "nv_pinned_memory_pool_used_bytes %llu\n",
+        (unsigned long long) usage.used);
 }
 
 static void

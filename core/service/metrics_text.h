@@ -1,13 +1,14 @@
 /*
- * metrics_text.h - what the core counts, as Prometheus text 0.0.4: models and
- *                  CPUs, then what backends and programs registered.
+ * metrics_text.h - what the core counts, as Prometheus text 0.0.4: models,
+ *                  CPUs, pinned memory and GPUs, then what backends and
+ *                  programs registered.
  *
  * Owner    The text is the caller's buffer.
  * Thread   any.
  * Units    as each family's name says.
  * Errors   out of memory.
- * Route    ready models, CPU metrics, registry -> [metrics text] -> C API,
- *          call of a worker
+ * Route    ready models, CPU metrics, GPU metrics, memory, registry ->
+ *          [metrics text] -> C API, call of a worker
  */
 
 #ifndef INF_SERVICE_METRICS_TEXT_H

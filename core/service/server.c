@@ -9,9 +9,12 @@
 #include "core/repository/scan.h"
 #include "core/repository/storage.h"
 #include "core/service/crash_page.h"
+#include "core/service/memory_options.h"
+#include "core/tensor/memory.h"
 
 #define DRAIN_RANK 1
 
+static inf_err_t *open_memory(inf_server_t *server);
 static inf_err_t *open_lifecycle(inf_server_t *server,
     const inf_server_host_t *host, void *userp, inf_crash_page_t *page);
 static inf_err_t *read_host_policies(inf_server_t *server);
@@ -40,7 +43,10 @@ inf_server_start(const NginxInference__CoreConfig *config,
     inf_canceller_init(&server->canceller);
     inf_cpu_metrics_init(&server->cpu_metrics, inf_clock_ns());
 
-    inf_err_t *err = open_lifecycle(server, host, userp, page);
+    inf_err_t *err = open_memory(server);
+    if (err == NULL) {
+        err = open_lifecycle(server, host, userp, page);
+    }
     if (err == NULL) {
         err = load_repositories(server);
     }
@@ -88,6 +94,10 @@ void
 inf_server_free(inf_server_t *server)
 {
     inf_lifecycle_free(server->lifecycle);
+    inf_gpu_metrics_free(server->gpu_metrics);
+    if (server->has_memory) {
+        inf_memory_unshare();
+    }
     inf_canceller_fini(&server->canceller);
     inf_cpu_metrics_fini(&server->cpu_metrics);
     inf_lock_fini(&server->drain_lock);
@@ -126,10 +136,32 @@ inf_server_instances_ready(inf_model_t *model)
     return true;
 }
 
+/* Before any backend is opened: the driver must start first. */
+static inf_err_t *
+open_memory(inf_server_t *server)
+{
+    static const NginxInference__MetricsSettings usual =
+        NGINX_INFERENCE__METRICS_SETTINGS__INIT;
+    const NginxInference__CoreConfig *config = server->config;
+
+    inf_err_t *err = inf_memory_share_configured(config);
+    if (err != NULL) {
+        return err;
+    }
+    server->has_memory = true;
+
+    const NginxInference__MetricsSettings *metrics = config->metrics != NULL
+        ? config->metrics : &usual;
+    return !metrics->enabled || !metrics->gpu ? NULL : inf_gpu_metrics_new(
+        inf_memory_shared(), metrics->interval_ms * 1000000,
+        &server->gpu_metrics);
+}
+
 static inf_err_t *
 open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
     void *userp, inf_crash_page_t *page)
 {
+    const inf_memory_t *memory = inf_memory_shared();
     const NginxInference__CoreConfig *config = server->config;
     size_t count = config->n_backend_settings;
 
@@ -149,9 +181,14 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
     if (err != NULL) {
         return err;
     }
+    inf_gpus_t gpus = {
+        .min_capability = inf_memory_min_capability(memory)
+    };
+    gpus.ids = inf_memory_gpus(memory, &gpus.count);
 
     const inf_lifecycle_options_t options = {
         .server = server,
+        .gpus = gpus,
         .plugins = &inf_plugin_ops,
         .registry = &server->registry,
         .changed = host->changed,

@@ -20,6 +20,7 @@
 #include "core/repository/registry.h"
 #include "core/service/canceller.h"
 #include "core/service/cpu_metrics.h"
+#include "core/service/gpu_metrics.h"
 #include "core_config.pb-c.h"
 
 typedef struct inf_server_s inf_server_t;
@@ -41,6 +42,8 @@ struct inf_server_s {
                                                        a time                */
     inf_canceller_t                   canceller;
     inf_cpu_metrics_t                 cpu_metrics;
+    bool                              has_memory;   /* shares the process's  */
+    inf_gpu_metrics_t                *gpu_metrics;  /* NULL: there are none  */
 };
 
 /* What the server tells and lends its surroundings; the table is static. */

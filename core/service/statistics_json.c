@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/proto/message_json.h"
+#include "core/tensor/memory.h"
 
 static void put_statistics(const inf_statistics_t *s, inf_buf_t *json);
 static void put_batches(const inf_statistics_t *s, inf_buf_t *json);
@@ -148,11 +149,6 @@ add_duration(inf_duration_t *into, const inf_duration_t *from)
 static inf_err_t *
 put_memory(inf_model_t *model, inf_buf_t *json)
 {
-    static const char *const types[] = {
-        [INF_MEMORY_CPU] = "CPU",
-        [INF_MEMORY_CPU_PINNED] = "CPU_PINNED",
-        [INF_MEMORY_GPU] = "GPU"
-    };
     inf_memory_row_t *rows = NULL;
     size_t count = 0;
 
@@ -160,7 +156,8 @@ put_memory(inf_model_t *model, inf_buf_t *json)
     for (size_t i = 0; err == NULL && i < count; i++) {
         inf_buf_printf(json, "%s{\"type\":\"%s\",\"id\":%lld,"
             "\"byte_size\":%llu}", i > 0 ? "," : "",
-            types[rows[i].memory_type], (long long) rows[i].memory_id,
+            inf_memory_type_name(rows[i].memory_type),
+            (long long) rows[i].memory_id,
             (unsigned long long) rows[i].byte_size);
     }
 
