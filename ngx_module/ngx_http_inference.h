@@ -56,6 +56,7 @@ typedef struct {
 /* "inference_metrics" */
 typedef struct {
     ngx_flag_t                  cpu;
+    ngx_flag_t                  gpu;
     ngx_flag_t                  counters;
     ngx_flag_t                  histograms;
     ngx_flag_t                  summaries;

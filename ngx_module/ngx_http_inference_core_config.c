@@ -448,6 +448,9 @@ ngx_http_inference_core_config_metrics(
     message->has_cpu = 1;
     message->cpu = (metrics->cpu != 0);
 
+    message->has_gpu = 1;
+    message->gpu = (metrics->gpu != 0);
+
     message->has_counters = 1;
     message->counters = (metrics->counters != 0);
 

@@ -29,6 +29,7 @@ ngx_http_inference_metrics(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     metrics->set = 1;
     metrics->cpu = NGX_CONF_UNSET;
+    metrics->gpu = NGX_CONF_UNSET;
     metrics->counters = NGX_CONF_UNSET;
     metrics->histograms = NGX_CONF_UNSET;
     metrics->summaries = NGX_CONF_UNSET;
@@ -40,7 +41,7 @@ ngx_http_inference_metrics(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         if (ngx_http_inference_metrics_option(metrics, &value[i]) != NGX_OK) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "invalid or duplicate parameter \"%V\" of "
-                               "\"inference_metrics\": it takes cpu=, "
+                               "\"inference_metrics\": it takes cpu=, gpu=, "
                                "counters=, histograms= and summaries=on|off, "
                                "quantiles=Q:ERROR,... and interval=TIME",
                                &value[i]);
@@ -49,6 +50,7 @@ ngx_http_inference_metrics(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     ngx_conf_init_value(metrics->cpu, 1);
+    ngx_conf_init_value(metrics->gpu, 1);
     ngx_conf_init_value(metrics->counters, 1);
     ngx_conf_init_value(metrics->histograms, 0);
     ngx_conf_init_value(metrics->summaries, 0);
@@ -68,6 +70,10 @@ ngx_http_inference_metrics_option(ngx_http_inference_metrics_t *metrics,
 
     if (ngx_http_inference_option(arg, "cpu=", &value) == NGX_OK) {
         return ngx_http_inference_metrics_flag(&value, &metrics->cpu);
+    }
+
+    if (ngx_http_inference_option(arg, "gpu=", &value) == NGX_OK) {
+        return ngx_http_inference_metrics_flag(&value, &metrics->gpu);
     }
 
     if (ngx_http_inference_option(arg, "counters=", &value) == NGX_OK) {

@@ -45,6 +45,10 @@ typedef struct {
     list_t      load_models;
     list_t      host_policies;
     list_t      metrics_configs;
+    list_t      cuda_pools;
+    list_t      gpu_limits;
+    const char *min_capability;
+    long        pinned_pool;        /* bytes */
     const char *backends;
     const char *http_address;
     long        http_port;
@@ -53,6 +57,7 @@ typedef struct {
     bool        strict_readiness;
     bool        metrics;
     bool        cpu_metrics;
+    bool        gpu_metrics;
     const char *metrics_address;    /* NULL: the REST service's */
     long        metrics_port;
     long        metrics_interval_ms;
@@ -120,8 +125,8 @@ static const option_t options_known[] = {
       "serve /metrics (true)" },
     { "allow-cpu-metrics", KIND_BOOL, AT(cpu_metrics), 0, 0,
       "with those of CPU and memory (true)" },
-    { "allow-gpu-metrics", KIND_IGNORED, 0, 0, 0,
-      "taken; there are no metrics of GPUs yet" },
+    { "allow-gpu-metrics", KIND_BOOL, AT(gpu_metrics), 0, 0,
+      "with those of GPUs (true)" },
     { "metrics-address", KIND_TEXT, AT(metrics_address), 0, 0,
       "address of the metrics (the REST service's)" },
     { "metrics-port", KIND_NUMBER, AT(metrics_port), 1, 65535,
@@ -141,6 +146,14 @@ static const option_t options_known[] = {
       "backends complete no configuration" },
     { "strict-readiness", KIND_BOOL, AT(strict_readiness), 0, 0,
       "ready only if all models are (true)" },
+    { "pinned-memory-pool-byte-size", KIND_NUMBER, AT(pinned_pool), 0,
+      LONG_MAX, "pinned memory of the core (268435456)" },
+    { "cuda-memory-pool-byte-size", KIND_LIST, AT(cuda_pools), 0, 0,
+      "gpu:bytes, memory on that GPU (67108864 each; repeatable)" },
+    { "min-supported-compute-capability", KIND_TEXT, AT(min_capability), 0, 0,
+      "GPUs below it are not used (6.0)" },
+    { "model-load-gpu-limit", KIND_LIST, AT(gpu_limits), 0, 0,
+      "gpu:fraction of its memory that models may fill (repeatable)" },
     { "log-verbose", KIND_VERBOSE, AT(verbose), 0, INT_MAX,
       "level of verbose lines, 0: none (0)" },
     { "log-info", KIND_BOOL, AT(info), 0, 0,
@@ -158,7 +171,6 @@ static const option_t options_known[] = {
     { "buffer-manager-thread-count", KIND_LATER, 0, 0, 0, NULL },
     { "cache-config", KIND_LATER, 0, 0, 0, NULL },
     { "cache-directory", KIND_LATER, 0, 0, 0, NULL },
-    { "cuda-memory-pool-byte-size", KIND_LATER, 0, 0, 0, NULL },
     { "cuda-virtual-address-size", KIND_LATER, 0, 0, 0, NULL },
     { "enable-peer-access", KIND_LATER, 0, 0, 0, NULL },
     { "exit-on-error", KIND_LATER, 0, 0, 0, NULL },
@@ -188,13 +200,10 @@ static const option_t options_known[] = {
     { "id", KIND_LATER, 0, 0, 0, NULL },
     { "log-file", KIND_LATER, 0, 0, 0, NULL },
     { "log-format", KIND_LATER, 0, 0, 0, NULL },
-    { "min-supported-compute-capability", KIND_LATER, 0, 0, 0, NULL },
     { "model-config-name", KIND_LATER, 0, 0, 0, NULL },
-    { "model-load-gpu-limit", KIND_LATER, 0, 0, 0, NULL },
     { "model-load-retry-count", KIND_LATER, 0, 0, 0, NULL },
     { "model-load-thread-count", KIND_LATER, 0, 0, 0, NULL },
     { "model-namespacing", KIND_LATER, 0, 0, 0, NULL },
-    { "pinned-memory-pool-byte-size", KIND_LATER, 0, 0, 0, NULL },
     { "rate-limit", KIND_LATER, 0, 0, 0, NULL },
     { "rate-limit-resource", KIND_LATER, 0, 0, 0, NULL },
     { "repoagent-directory", KIND_LATER, 0, 0, 0, NULL },
@@ -229,6 +238,9 @@ static void check_backend_config(const char *text);
 static void check_address(const char *name, const char *text);
 static void check_host_policy(const char *text);
 static const char *metrics_setting(const char *text, const char **value);
+static void check_capability(const char *text);
+static const char *after_gpu(const char *name, const char *text, long *gpu);
+static bool later_for_gpu(const list_t *list, size_t at);
 static void check_path_text(const char *what, const char *text);
 
 static void pieces_find(pieces_t *p);
@@ -244,6 +256,7 @@ static void write_host_policy(FILE *f, const char *text);
 static void write_metrics(FILE *f, const options_t *o);
 static void write_server(FILE *f, const options_t *o);
 static void write_listen(FILE *f, const char *address, long port, bool reuse);
+static void write_memory(FILE *f, const options_t *o);
 
 static pid_t spawn_nginx(const char *dir, const pieces_t *p,
     const sigset_t *old);
@@ -265,9 +278,11 @@ main(int argc, char **argv)
         .strict_readiness = true,
         .metrics = true,
         .cpu_metrics = true,
+        .gpu_metrics = true,
         .metrics_port = 8002,
         .metrics_interval_ms = 2000,
         .control_mode = "none",
+        .pinned_pool = 268435456,
         .info = true,
         .warning = true,
         .error = true,
@@ -499,6 +514,80 @@ options_check(const options_t *o)
     for (size_t i = 0; i < o->backend_configs.n; i++) {
         check_backend_config(o->backend_configs.value[i]);
     }
+    for (size_t i = 0; i < o->cuda_pools.n; i++) {
+        const char *text = o->cuda_pools.value[i];
+        const char *bytes = after_gpu("cuda-memory-pool-byte-size", text,
+                                      NULL);
+
+        if (bytes[0] == '\0' || strlen(bytes) > 18
+            || strspn(bytes, "0123456789") != strlen(bytes))
+        {
+            die("--cuda-memory-pool-byte-size is gpu:bytes, not \"%s\"",
+                text);
+        }
+    }
+    for (size_t i = 0; i < o->gpu_limits.n; i++) {
+        const char *text = o->gpu_limits.value[i];
+        const char *fraction = after_gpu("model-load-gpu-limit", text, NULL);
+        char       *end;
+        double      value = strtod(fraction, &end);
+
+        if (strspn(fraction, "0123456789.") != strlen(fraction)
+            || end == fraction || *end != '\0' || value < 0 || value > 1)
+        {
+            die("--model-load-gpu-limit expects limit fraction to be in "
+                "range [0.0, 1.0], got \"%s\"", text);
+        }
+    }
+    if (o->min_capability != NULL) {
+        check_capability(o->min_capability);
+    }
+}
+
+static void
+check_capability(const char *text)
+{
+    char *end;
+
+    strtod(text, &end);
+    if (strspn(text, "0123456789.") != strlen(text) || end == text
+        || *end != '\0' || strlen(text) > 6)
+    {
+        die("--min-supported-compute-capability is a number such as 7.5, not "
+            "\"%s\"", text);
+    }
+}
+
+/* What follows "gpu:". */
+static const char *
+after_gpu(const char *name, const char *text, long *gpu)
+{
+    size_t digits = strspn(text, "0123456789");
+
+    if (digits == 0 || digits > 6 || text[digits] != ':') {
+        die("--%s begins with a GPU's number and a colon, not \"%s\"", name,
+            text);
+    }
+    if (gpu != NULL) {
+        *gpu = strtol(text, NULL, 10);
+    }
+    return text + digits + 1;
+}
+
+/* The last word on a GPU counts. */
+static bool
+later_for_gpu(const list_t *list, size_t at)
+{
+    long gpu, other;
+
+    after_gpu("", list->value[at], &gpu);
+    for (size_t i = at + 1; i < list->n; i++) {
+        after_gpu("", list->value[i], &other);
+        if (other == gpu) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* "backend,setting=value", or "setting=value" for all backends */
@@ -737,6 +826,7 @@ write_config(const char *dir, const options_t *o, const pieces_t *p)
     if (!o->strict_readiness) {
         fputs("    inference_strict_readiness off;\n", f);
     }
+    write_memory(f, o);
     fprintf(f, "    inference_log %s verbose=%ld;\n", level, o->verbose);
     for (size_t i = 0; i < o->host_policies.n; i++) {
         write_host_policy(f, o->host_policies.value[i]);
@@ -801,6 +891,35 @@ write_backend_config(FILE *f, const char *text)
 }
 
 static void
+write_memory(FILE *f, const options_t *o)
+{
+    fprintf(f, "    inference_memory 1g pinned=%ld", o->pinned_pool);
+    for (size_t i = 0; i < o->cuda_pools.n; i++) {
+        if (!later_for_gpu(&o->cuda_pools, i)) {
+            long        gpu;
+            const char *bytes = after_gpu("", o->cuda_pools.value[i], &gpu);
+
+            fprintf(f, " cuda=%ld:%s", gpu, bytes);
+        }
+    }
+    fputs(";\n", f);
+
+    if (o->min_capability != NULL) {
+        fprintf(f, "    inference_backend_config * "
+                "min-compute-capability=%s;\n", o->min_capability);
+    }
+    for (size_t i = 0; i < o->gpu_limits.n; i++) {
+        if (!later_for_gpu(&o->gpu_limits, i)) {
+            long        gpu;
+            const char *part = after_gpu("", o->gpu_limits.value[i], &gpu);
+
+            fprintf(f, "    inference_backend_config * "
+                    "model-load-gpu-limit-device-%ld=%s;\n", gpu, part);
+        }
+    }
+}
+
+static void
 write_host_policy(FILE *f, const char *text)
 {
     const char *comma = strchr(text, ',');
@@ -819,8 +938,9 @@ write_metrics(FILE *f, const options_t *o)
         return;
     }
 
-    fprintf(f, "    inference_metrics interval=%ldms cpu=%s",
-            o->metrics_interval_ms, o->cpu_metrics ? "on" : "off");
+    fprintf(f, "    inference_metrics interval=%ldms cpu=%s gpu=%s",
+            o->metrics_interval_ms, o->cpu_metrics ? "on" : "off",
+            o->gpu_metrics ? "on" : "off");
     for (size_t i = 0; i < list->n; i++) {
         const char *value, *other;
         const char *name = metrics_setting(list->value[i], &value);

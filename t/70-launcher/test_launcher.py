@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from lib import models, process, wire
+from lib import backends, models, process, wire
 from lib.server import (BACKENDS, BUILD, NGINX, SANITIZER, SLOW, free_port,
                         sanitizer_runtime)
 from lib.wire import tensor
@@ -313,3 +313,50 @@ def test_install_and_run_from_there(tmp_path, repository):
         server.terminate()
         assert server.wait(30 * SLOW) == 0
     assert pathlib.Path(prefix).is_dir()
+
+
+@pytest.mark.parametrize("options,scratch", [
+    (["--pinned-memory-pool-byte-size=2097152",
+      "--cuda-memory-pool-byte-size", "1:1048576"], "CPU CPU_PINNED GPU"),
+    (["--pinned-memory-pool-byte-size=0"], "CPU GPU"),
+    (["--cuda-memory-pool-byte-size=1:4194304",         # the last one counts
+      "--cuda-memory-pool-byte-size=0:1048576",
+      "--cuda-memory-pool-byte-size=1:0"], "CPU CPU_PINNED"),
+])
+def test_memory_options_reach_the_core(launch, tmp_path, options, scratch):
+    folder = tmp_path / "kinds"
+    models.write_model(
+        folder, "m", 'name: "m"\nbackend: "memory_kinds"\n'
+        + models.io_block("input", [("IN", "UINT8", [-1])])
+        + models.io_block("output", [("DATA", "UINT8", [-1]),
+                                     ("REPORT", "BYTES", [1])])
+        + "instance_group { kind: KIND_GPU gpus: [1] }\n")
+    launcher = launch(
+        f"--model-repository={folder}",
+        f"--backend-directory={backends.build('memory_kinds')}",
+        "--min-supported-compute-capability=5.0",
+        "--model-load-gpu-limit=1:0.9", *options,
+        env={"INFERENCE_CUDA_DRIVER": str(BUILD / "t-cuda/libfake-cuda.so")})
+    answer = wire.fetch(launcher.port, "POST", "/v2/models/m/infer",
+                        b'{"inputs":[{"name":"IN","datatype":"UINT8",'
+                        b'"shape":[1],"data":[7]}]}')
+    assert answer.status == 200, answer
+    got = {o["name"]: o["data"] for o in answer.json()["outputs"]}
+    assert got["REPORT"] == [f"on GPU 1; scratch {scratch}; in CPU:0:1;"
+                             " out CPU:0;"]
+    assert launcher.stop() == 0
+
+
+@pytest.mark.parametrize("option,word", [
+    ("--pinned-memory-pool-byte-size=-1", "is a number from 0"),
+    ("--cuda-memory-pool-byte-size=67108864", "a GPU's number and a colon"),
+    ("--cuda-memory-pool-byte-size=0:", "is gpu:bytes"),
+    ("--cuda-memory-pool-byte-size=0:64m", "is gpu:bytes"),
+    ("--cuda-memory-pool-byte-size=-1:64", "a GPU's number and a colon"),
+    ("--min-supported-compute-capability=new", "is a number such as 7.5"),
+    ("--min-supported-compute-capability=nan", "is a number such as 7.5"),
+    ("--model-load-gpu-limit=0:1.5", "in range [0.0, 1.0]"),
+    ("--model-load-gpu-limit=0", "a GPU's number and a colon"),
+])
+def test_memory_options_are_checked(option, word):
+    assert word in refused("--model-repository=/tmp", option)
