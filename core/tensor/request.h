@@ -64,8 +64,10 @@ typedef struct {
 
 typedef enum {
     INF_REQUEST_IDLE,                   /* with the submitter                */
+    INF_REQUEST_PARKED,                 /* waits at the response cache       */
     INF_REQUEST_PENDING,                /* queued                            */
-    INF_REQUEST_EXECUTING,              /* taken by an instance              */
+    INF_REQUEST_EXECUTING,              /* taken by an instance, or from the
+                                           cache's lists by a thread         */
     INF_REQUEST_RELEASED
 } inf_request_state_t;
 
@@ -115,6 +117,7 @@ struct inf_request_s {
     uint32_t                 payload_rows;  /* of the payload that ran it    */
     const char              *instance;      /* its name; NULL: has not run   */
     bool                     reported;      /* statistics were reported      */
+    uint64_t                 lookup_ns;     /* what the response cache took  */
 
     void                    *trace;     /* abi's inf_trace_t, or NULL        */
     struct inf_states_s     *states;    /* the sequence's, or NULL           */
