@@ -31,6 +31,7 @@
 #include "core/model/memory_usage.h"
 #include "core/model/statistics.h"
 
+struct inf_cached_model_s;
 struct inf_runner_s;
 struct inf_server_s;
 
@@ -90,6 +91,7 @@ struct inf_model_s {
     inf_memory_usage_t       memory;
 
     struct inf_runner_s     *runner;
+    struct inf_cached_model_s *cached;      /* NULL: no response cache       */
 };
 
 /* A zeroed model with one reference. */

@@ -36,6 +36,16 @@ inf_statistics_success(inf_statistics_t *s, uint32_t rows,
 }
 
 void
+inf_statistics_cache_hit(inf_statistics_t *s, uint64_t request_start_ns,
+    uint64_t queue_start_ns, uint64_t lookup_start_ns, uint64_t lookup_ns,
+    uint64_t now_ns)
+{
+    inf_duration_add(&s->success, span(request_start_ns, now_ns));
+    inf_duration_add(&s->queue, span(queue_start_ns, lookup_start_ns));
+    inf_duration_add(&s->cache_hit, lookup_ns);
+}
+
+void
 inf_statistics_failure(inf_statistics_t *s, uint64_t request_start_ns,
     uint64_t now_ns)
 {

@@ -97,6 +97,12 @@ void inf_statistics_success(inf_statistics_t *s, uint32_t rows,
     uint64_t request_start_ns, uint64_t queue_start_ns,
     const uint64_t stamps[4], uint64_t now_ns);
 
+/* One request answered by the response cache, whose lookup began at
+   lookup_start_ns and took lookup_ns. */
+void inf_statistics_cache_hit(inf_statistics_t *s, uint64_t request_start_ns,
+    uint64_t queue_start_ns, uint64_t lookup_start_ns, uint64_t lookup_ns,
+    uint64_t now_ns);
+
 /* For the reason OTHER, and for one that is known. */
 void inf_statistics_failure(inf_statistics_t *s, uint64_t request_start_ns,
     uint64_t now_ns);
