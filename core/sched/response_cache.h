@@ -1,0 +1,72 @@
+/*
+ * response_cache.h - answers requests that were answered before: the gate
+ *                    between a submit and the runner of a model that asked
+ *                    for it.
+ *
+ * Owner    The server owns the cache, which outlives its models.  A model
+ *          owns its cached model, which owns requests that wait at the gate.
+ * Thread   submit, cancel: any, no lock held.  A response is stored by the
+ *          thread that sends it, before it goes on.
+ * Units    ns, bytes.
+ * Errors   submit: the runner's.  A cache's own errors are logged, at most one
+ *          line a second, and the request is served without it.
+ * Route    service -> [response cache] -> runner -> backend -> [response
+ *          cache, as the factory's sink] -> sink
+ *
+ * Who looks up: hashing and copying are O(bytes) and a plug-in may wait for a
+ * network, so a submitter in haste (the intake) only does it for little data
+ * in the built-in cache; all else is handed to threads of the cache's own.  A
+ * program's own thread does it itself, as it always did with this interface.
+ *
+ * A hit is answered at once, past queue, priority and order.  A miss runs; the
+ * same request meanwhile waits for its response instead of running too.  If
+ * the first is cancelled, the next one runs and the others wait on; if it
+ * fails, each runs by itself.  Only successes are stored.
+ */
+
+#ifndef INF_SCHED_RESPONSE_CACHE_H
+#define INF_SCHED_RESPONSE_CACHE_H
+
+#include "core/sched/cache_key.h"
+#include "core/sched/cache_ops.h"
+#include "core/tensor/request.h"
+
+typedef struct inf_response_cache_s inf_response_cache_t;
+typedef struct inf_cached_model_s   inf_cached_model_t;
+
+typedef struct {
+    const inf_cache_ops_t *ops;
+    void                  *cache;
+    bool                   quick;   /* looks up in memory, never waits       */
+    bool                   shared;  /* keys are the same for every server    */
+} inf_response_cache_options_t;
+
+INF_CHECK inf_err_t *inf_response_cache_new(
+    const inf_response_cache_options_t *options, inf_response_cache_t **out);
+
+/* No model uses it any more; may be NULL. */
+void inf_response_cache_free(inf_response_cache_t *cache);
+
+/* false: the cache does not say. */
+bool inf_response_cache_counts(const inf_response_cache_t *cache,
+    inf_cache_counts_t *out);
+
+/* The gate of a model that is being loaded.  NULL: out of memory. */
+inf_cached_model_t *inf_cached_model_new(inf_response_cache_t *cache,
+    inf_model_t *model);
+
+/* No request is left; may be NULL. */
+void inf_cached_model_free(inf_cached_model_t *gate);
+
+/*
+ * As inf_runner_submit of the gate's model, which is asked if need be:
+ * *queued says whether req went there at once.  haste: the caller must not
+ * spend time on req's bytes.
+ */
+INF_CHECK inf_err_t *inf_cached_submit(inf_cached_model_t *gate,
+    inf_request_t *req, uint64_t now_ns, bool haste, bool *queued);
+
+/* Takes a request out that waits at the gate; true: the caller owns it. */
+bool inf_cached_cancel(inf_cached_model_t *gate, inf_request_t *req);
+
+#endif /* INF_SCHED_RESPONSE_CACHE_H */
