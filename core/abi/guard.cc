@@ -80,3 +80,26 @@ inf_guard_execute(inf_guard_who_t who, inf_guard_execute_fn fn,
 {
     return guarded(who, [=] { return fn(instance, requests, count); });
 }
+
+inf_err_t *
+inf_guard_cache_initialize(inf_guard_who_t who,
+    inf_guard_cache_initialize_fn fn, TRITONCACHE_Cache **cache,
+    const char *config)
+{
+    return guarded(who, [=] { return fn(cache, config); });
+}
+
+inf_err_t *
+inf_guard_cache_finalize(inf_guard_who_t who, inf_guard_cache_finalize_fn fn,
+    TRITONCACHE_Cache *cache)
+{
+    return guarded(who, [=] { return fn(cache); });
+}
+
+inf_err_t *
+inf_guard_cache(inf_guard_who_t who, inf_guard_cache_fn fn,
+    TRITONCACHE_Cache *cache, const char *key, TRITONCACHE_CacheEntry *entry,
+    TRITONCACHE_Allocator *allocator)
+{
+    return guarded(who, [=] { return fn(cache, key, entry, allocator); });
+}

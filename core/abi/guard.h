@@ -21,6 +21,7 @@
 
 #include "core/base/error.h"
 #include "triton/core/tritonbackend.h"
+#include "triton/core/tritoncache.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +35,13 @@ typedef TRITONSERVER_Error *(*inf_guard_instance_fn)(
     TRITONBACKEND_ModelInstance *);
 typedef TRITONSERVER_Error *(*inf_guard_execute_fn)(
     TRITONBACKEND_ModelInstance *, TRITONBACKEND_Request **, const uint32_t);
+
+typedef TRITONSERVER_Error *(*inf_guard_cache_initialize_fn)(
+    TRITONCACHE_Cache **, const char *);
+typedef TRITONSERVER_Error *(*inf_guard_cache_finalize_fn)(
+    TRITONCACHE_Cache *);
+typedef TRITONSERVER_Error *(*inf_guard_cache_fn)(TRITONCACHE_Cache *,
+    const char *, TRITONCACHE_CacheEntry *, TRITONCACHE_Allocator *);
 
 /* Whose entry point it is: both go into the text of what it throws. */
 typedef struct {
@@ -53,6 +61,16 @@ INF_CHECK inf_err_t *inf_guard_instance(inf_guard_who_t who,
 INF_CHECK inf_err_t *inf_guard_execute(inf_guard_who_t who,
     inf_guard_execute_fn fn, TRITONBACKEND_ModelInstance *instance,
     TRITONBACKEND_Request **requests, uint32_t count);
+
+/* The last one: lookup and insert. */
+INF_CHECK inf_err_t *inf_guard_cache_initialize(inf_guard_who_t who,
+    inf_guard_cache_initialize_fn fn, TRITONCACHE_Cache **cache,
+    const char *config);
+INF_CHECK inf_err_t *inf_guard_cache_finalize(inf_guard_who_t who,
+    inf_guard_cache_finalize_fn fn, TRITONCACHE_Cache *cache);
+INF_CHECK inf_err_t *inf_guard_cache(inf_guard_who_t who,
+    inf_guard_cache_fn fn, TRITONCACHE_Cache *cache, const char *key,
+    TRITONCACHE_CacheEntry *entry, TRITONCACHE_Allocator *allocator);
 
 #ifdef __cplusplus
 }

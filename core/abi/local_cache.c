@@ -1,0 +1,539 @@
+#include "core/abi/local_cache.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/abi/cache_entry.h"
+#include "core/base/clock.h"
+#include "core/base/hash.h"
+#include "core/base/lock.h"
+#include "core/proto/json_doc.h"
+#include "core/sched/cache_index.h"
+
+#define SHARD_RANK 50u
+#define SHARDS     16u              /* a power of two                        */
+#define SIZE_MIN   1024u
+#define SIZE_COLD  (4u << 20)       /* larger ones don't stay in the
+                                       processor's caches                    */
+
+typedef struct {
+    inf_cache_item_t  item;         /* shard's lock; size, key: constant     */
+    _Atomic uint32_t  refs;         /* the shard's, and each lookup's        */
+    uint64_t          byte_size;    /* of data                               */
+    char             *data;         /* apart from what the lists touch       */
+} value_t;                          /* its key follows                       */
+
+typedef struct {
+    _Alignas(64) inf_lock_t lock;   /* rank 50; guards index                 */
+    inf_cache_index_t       index;
+    _Atomic uint64_t        oldest_ns;  /* of the index; written under lock  */
+
+    _Atomic uint64_t        hits;   /* relaxed statistics, all these         */
+    _Atomic uint64_t        misses;
+    _Atomic uint64_t        evictions;
+    _Atomic uint64_t        entries;
+    _Atomic uint64_t        lookup_ns;
+    _Atomic uint64_t        insertion_ns;
+} shard_t;
+
+typedef struct {
+    uint64_t          limit;        /* bytes                                 */
+    _Atomic uint64_t  used;         /* charged; may exceed limit by what
+                                       insertions have asked for             */
+    shard_t           shards[SHARDS];
+} local_cache_t;
+
+INF_ABI_OBJECT(TRITONCACHE_Cache, local_cache_t, as_local_cache)
+
+static TRITONSERVER_Error *initialize(TRITONCACHE_Cache **out,
+    const char *config);
+static TRITONSERVER_Error *finalize(TRITONCACHE_Cache *cache);
+static TRITONSERVER_Error *insert(TRITONCACHE_Cache *cache, const char *key,
+    TRITONCACHE_CacheEntry *entry, TRITONCACHE_Allocator *allocator);
+static TRITONSERVER_Error *lookup(TRITONCACHE_Cache *cache, const char *key,
+    TRITONCACHE_CacheEntry *entry, TRITONCACHE_Allocator *allocator);
+static inf_err_t *read_size(const char *config, uint64_t *size);
+static bool parse_size(inf_slice_t text, uint64_t *size);
+static uint64_t hash_key(const char *key);
+static shard_t *shard_of(local_cache_t *cache, uint64_t hash);
+static inf_err_t *prepare(shard_t *shard, uint64_t hash, const char *key);
+static inf_err_t *already_there(void);
+static inf_err_t *reserve(local_cache_t *cache, uint64_t size,
+    uint64_t byte_size, value_t **spare);
+static value_t *evict_one(local_cache_t *cache);
+static inf_err_t *value_new(local_cache_t *cache, uint64_t hash,
+    const char *key, uint64_t byte_size, value_t **out);
+static bool value_drop(value_t *v);
+static void value_free(value_t *v);
+static void value_unref(value_t *v);
+static void note_oldest_locked(shard_t *shard) INF_NEEDS(shard->lock);
+static inf_err_t *fill(TRITONCACHE_CacheEntry *entry,
+    TRITONCACHE_Allocator *allocator, const value_t *v);
+static bool put(shard_t *shard, value_t *v, uint64_t now_ns);
+
+const inf_cache_entry_points_t inf_local_cache = {
+    .initialize = initialize,
+    .finalize = finalize,
+    .insert = insert,
+    .lookup = lookup
+};
+
+void
+inf_local_cache_counts(TRITONCACHE_Cache *handle, inf_cache_counts_t *out)
+{
+    local_cache_t *cache = inf_as_local_cache(handle);
+    *out = (inf_cache_counts_t) {
+        .limit = cache->limit,
+        .used = atomic_load_explicit(&cache->used, memory_order_relaxed)
+    };
+
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        const shard_t *s = &cache->shards[i];
+        out->entries += s->entries;
+        out->hits += s->hits;
+        out->misses += s->misses;
+        out->evictions += s->evictions;
+        out->lookup_ns += s->lookup_ns;
+        out->insertion_ns += s->insertion_ns;
+    }
+}
+
+inf_err_t *
+inf_local_cache_lookup(TRITONCACHE_Cache *handle, const char *key,
+    TRITONCACHE_CacheEntry *entry, TRITONCACHE_Allocator *allocator,
+    inf_cache_span_t *span, bool *hit)
+{
+    uint64_t hash = hash_key(key);
+    shard_t *shard = shard_of(inf_as_local_cache(handle), hash);
+    value_t *v = NULL;
+
+    inf_lock(&shard->lock);
+    inf_cache_item_t *item = inf_cache_index_find(&shard->index, hash, key);
+    if (item != NULL) {
+        v = (value_t *) (void *) item;
+        atomic_fetch_add_explicit(&v->refs, 1, memory_order_relaxed);
+        inf_cache_index_use(&shard->index, item, span->start_ns);
+        note_oldest_locked(shard);
+    }
+    inf_unlock(&shard->lock);
+
+    inf_err_t *err = NULL;
+    if (v != NULL) {
+        err = fill(entry, allocator, v);
+        value_unref(v);
+    }
+
+    *hit = v != NULL;
+    span->end_ns = inf_clock_ns();
+    atomic_fetch_add_explicit(*hit ? &shard->hits : &shard->misses, 1,
+        memory_order_relaxed);
+    atomic_fetch_add_explicit(&shard->lookup_ns,
+        span->end_ns - span->start_ns, memory_order_relaxed);
+    return err;
+}
+
+inf_err_t *
+inf_local_cache_insert(TRITONCACHE_Cache *handle, const char *key,
+    TRITONCACHE_CacheEntry *entry, TRITONCACHE_Allocator *allocator,
+    inf_cache_span_t *span)
+{
+    local_cache_t *cache = inf_as_local_cache(handle);
+    uint64_t hash = hash_key(key);
+    shard_t *shard = shard_of(cache, hash);
+    inf_buffer_attributes_t a = { .byte_size = 0 };
+    void *base;
+    value_t *v = NULL;
+    span->end_ns = span->start_ns;
+
+    inf_err_t *err = TRITONCACHE_CacheEntryGetBuffer(entry, 0, &base,
+        inf_abi_as_attributes(&a));
+    if (err == NULL) {
+        err = prepare(shard, hash, key);
+    }
+    if (err == NULL) {
+        err = value_new(cache, hash, key, a.byte_size, &v);
+    }
+    if (err != NULL) {
+        return err;
+    }
+
+    allocator->cold = cache->limit > SIZE_COLD;
+    err = TRITONCACHE_CacheEntrySetBuffer(entry, 0, v->data, NULL);
+    if (err == NULL) {
+        err = TRITONCACHE_Copy(allocator, entry);
+    }
+    if (err == NULL && !put(shard, v, span->start_ns)) {
+        err = already_there();
+    }
+    if (err != NULL) {
+        atomic_fetch_sub_explicit(&cache->used, v->item.size,
+            memory_order_relaxed);
+        value_unref(v);
+        return err;
+    }
+
+    span->end_ns = inf_clock_ns();
+    atomic_fetch_add_explicit(&shard->insertion_ns,
+        span->end_ns - span->start_ns, memory_order_relaxed);
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+initialize(TRITONCACHE_Cache **out, const char *config)
+{
+    uint64_t size;
+    inf_err_t *err = read_size(config, &size);
+    if (err != NULL) {
+        return err;
+    }
+
+    local_cache_t *cache = aligned_alloc(_Alignof(local_cache_t),
+        sizeof(*cache));
+    if (cache == NULL) {
+        return inf_err_nomem();
+    }
+
+    memset(cache, 0, sizeof(*cache));
+    cache->limit = size;
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        shard_t *shard = &cache->shards[i];
+        inf_lock_init(&shard->lock, SHARD_RANK);
+        inf_cache_index_init(&shard->index);
+        atomic_init(&shard->oldest_ns, UINT64_MAX);
+    }
+
+    *out = inf_abi_as_local_cache(cache);
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+finalize(TRITONCACHE_Cache *handle)
+{
+    local_cache_t *cache = inf_as_local_cache(handle);
+
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        shard_t *shard = &cache->shards[i];
+        inf_cache_item_t *item;
+        while ((item = inf_cache_index_oldest(&shard->index)) != NULL) {
+            inf_cache_index_remove(&shard->index, item);
+            value_unref((value_t *) (void *) item);
+        }
+        free(shard->index.buckets);
+        inf_lock_fini(&shard->lock);
+    }
+    free(cache);
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+lookup(TRITONCACHE_Cache *cache, const char *key,
+    TRITONCACHE_CacheEntry *entry, TRITONCACHE_Allocator *allocator)
+{
+    inf_cache_span_t span = { .start_ns = inf_clock_ns() };
+    bool hit;
+    inf_err_t *err = inf_local_cache_lookup(cache, key, entry, allocator,
+        &span, &hit);
+    return err != NULL || hit ? err
+        : inf_err_new(INF_ERR_NOT_FOUND, "key not found in cache");
+}
+
+static TRITONSERVER_Error *
+insert(TRITONCACHE_Cache *cache, const char *key,
+    TRITONCACHE_CacheEntry *entry, TRITONCACHE_Allocator *allocator)
+{
+    inf_cache_span_t span = { .start_ns = inf_clock_ns() };
+    return inf_local_cache_insert(cache, key, entry, allocator, &span);
+}
+
+static inf_err_t *
+read_size(const char *config, uint64_t *size)
+{
+    inf_json_doc_t doc = { .root = NULL };
+    inf_slice_t text;
+    bool valid = false;
+
+    inf_err_t *err = inf_json_doc_parse(&doc, inf_slice_str(
+        config != NULL ? config : ""), INF_JSON_DOC_BIG_INTEGERS);
+    if (err != NULL) {
+        return inf_err_add(err, "config of the local cache");
+    }
+
+    if (json_is_object(doc.root)) {
+        const json_t *v = json_object_get(doc.root, "size");
+        valid = v != NULL && (inf_json_doc_uint64(v, size)
+            || (inf_json_doc_string(v, &text) && parse_size(text, size)));
+    }
+    inf_json_doc_fini(&doc);
+
+    if (!valid) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "config of the local cache"
+            " didn't contain a valid 'size' field");
+    }
+    return *size >= SIZE_MIN ? NULL : inf_err_new(INF_ERR_INVALID_ARG,
+        "size of the local cache is %llu bytes, at least %u are needed",
+        (unsigned long long) *size, SIZE_MIN);
+}
+
+/* Decimal digits alone. */
+static bool
+parse_size(inf_slice_t text, uint64_t *size)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned digit = (unsigned) (text.data[i] - '0');
+        if (digit > 9 || n > (UINT64_MAX - digit) / 10) {
+            return false;
+        }
+        n = n * 10 + digit;
+    }
+
+    *size = n;
+    return text.len > 0;
+}
+
+/* The core's keys are hashes already, in 32 digits; any other text will do. */
+static uint64_t
+hash_key(const char *key)
+{
+    uint64_t w[4];
+    size_t len = strlen(key);
+    if (len != sizeof(w)) {
+        return inf_hash(key, len);
+    }
+
+    memcpy(w, key, sizeof(w));
+    uint64_t h = (w[0] * UINT64_C(0x9e3779b97f4a7c15) + w[1])
+        * UINT64_C(0xd6e8feb86659fd93) + w[2];
+    h = (h ^ h >> 32) * UINT64_C(0xa0761d6478bd642f) + w[3];
+    h = (h ^ h >> 29) * UINT64_C(0xe7037ed1a0b428db);
+    return h ^ h >> 32;
+}
+
+/* Buckets use the low bits of the hash. */
+static shard_t *
+shard_of(local_cache_t *cache, uint64_t hash)
+{
+    return &cache->shards[(hash >> 48) & (SHARDS - 1)];
+}
+
+/* Room for one more entry of the table; buckets are made outside the lock.
+   ALREADY_EXISTS: the key is there. */
+static inf_err_t *
+prepare(shard_t *shard, uint64_t hash, const char *key)
+{
+    inf_lock(&shard->lock);
+    bool found = inf_cache_index_find(&shard->index, hash, key) != NULL;
+    uint64_t wanted = inf_cache_index_wants_buckets(&shard->index);
+    bool must = shard->index.bucket_count == 0;
+    inf_unlock(&shard->lock);
+
+    if (found) {
+        return already_there();
+    }
+    if (wanted == 0) {
+        return NULL;
+    }
+
+    inf_cache_item_t **buckets = calloc(wanted, sizeof(inf_cache_item_t *));
+    if (buckets == NULL) {
+        return must ? inf_err_nomem() : NULL;
+    }
+
+    inf_lock(&shard->lock);
+    buckets = inf_cache_index_give_buckets(&shard->index, buckets, wanted);
+    inf_unlock(&shard->lock);
+    free(buckets);
+    return NULL;
+}
+
+static inf_err_t *
+already_there(void)
+{
+    return inf_err_new(INF_ERR_ALREADY_EXISTS, "key already exists");
+}
+
+/* What goes for it and has the same sizes is *spare, the caller's memory; else
+   NULL.  Others may have reserved everything: no room for now, then. */
+static inf_err_t *
+reserve(local_cache_t *cache, uint64_t size, uint64_t byte_size,
+    value_t **spare)
+{
+    *spare = NULL;
+    if (size > cache->limit) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "Requested byte_size: %llu is"
+            " greater than total cache size: %llu",
+            (unsigned long long) size, (unsigned long long) cache->limit);
+    }
+
+    atomic_fetch_add_explicit(&cache->used, size, memory_order_relaxed);
+    while (atomic_load_explicit(&cache->used, memory_order_relaxed)
+        > cache->limit)
+    {
+        value_t *gone = evict_one(cache);
+        if (gone != NULL) {
+            bool fits = gone->item.size == size
+                && gone->byte_size == byte_size;
+            if (value_drop(gone)) {
+                value_free(fits ? *spare : gone);
+                *spare = fits ? gone : *spare;
+            }
+        } else {
+            atomic_fetch_sub_explicit(&cache->used, size,
+                memory_order_relaxed);
+            value_free(*spare);
+            return inf_err_new(INF_ERR_UNAVAILABLE, "no room for %llu bytes:"
+                " all of the cache is being written",
+                (unsigned long long) size);
+        }
+    }
+    return NULL;
+}
+
+/* NULL: there is nothing to give up. */
+static value_t *
+evict_one(local_cache_t *cache)
+{
+    for (;;) {
+        shard_t *shard = NULL;
+        uint64_t oldest = UINT64_MAX;
+        for (uint32_t i = 0; i < SHARDS; i++) {
+            uint64_t ns = atomic_load_explicit(&cache->shards[i].oldest_ns,
+                memory_order_relaxed);
+            if (ns < oldest) {
+                oldest = ns;
+                shard = &cache->shards[i];
+            }
+        }
+        if (shard == NULL) {
+            return NULL;
+        }
+
+        inf_lock(&shard->lock);
+        inf_cache_item_t *item = inf_cache_index_oldest(&shard->index);
+        if (item != NULL) {
+            inf_cache_index_remove(&shard->index, item);
+            note_oldest_locked(shard);
+        }
+        inf_unlock(&shard->lock);
+
+        if (item != NULL) {
+            atomic_fetch_sub_explicit(&cache->used, item->size,
+                memory_order_relaxed);
+            atomic_fetch_sub_explicit(&shard->entries, 1,
+                memory_order_relaxed);
+            atomic_fetch_add_explicit(&shard->evictions, 1,
+                memory_order_relaxed);
+            return (value_t *) (void *) item;
+        }
+    }
+}
+
+/* Charged to the cache. */
+static inf_err_t *
+value_new(local_cache_t *cache, uint64_t hash, const char *key,
+    uint64_t byte_size, value_t **out)
+{
+    size_t key_size = strlen(key) + 1;
+    size_t head = sizeof(value_t) + key_size;
+    uint64_t size = byte_size + head;
+    if (size < byte_size) {
+        return inf_err_nomem();
+    }
+
+    value_t *v;
+    inf_err_t *err = reserve(cache, size, byte_size, &v);
+    if (err != NULL) {
+        return err;
+    }
+
+    char *data = v != NULL ? v->data : malloc(byte_size);
+    if (v == NULL && data != NULL) {
+        v = malloc(head);
+    }
+    if (v == NULL) {
+        free(data);
+        atomic_fetch_sub_explicit(&cache->used, size, memory_order_relaxed);
+        return inf_err_nomem();
+    }
+
+    char *own = (char *) v + sizeof(*v);
+    *v = (value_t) {
+        .item = {
+            .key = memcpy(own, key, key_size),
+            .hash = hash,
+            .size = size
+        },
+        .byte_size = byte_size,
+        .data = data
+    };
+    inf_link_init(&v->item.age);
+    atomic_init(&v->refs, 1);
+    *out = v;
+    return NULL;
+}
+
+/* true: it was the last reference, the memory is the caller's. */
+static bool
+value_drop(value_t *v)
+{
+    return atomic_fetch_sub_explicit(&v->refs, 1, memory_order_acq_rel) == 1;
+}
+
+/* v may be NULL. */
+static void
+value_free(value_t *v)
+{
+    if (v != NULL) {
+        free(v->data);
+        free(v);
+    }
+}
+
+static void
+value_unref(value_t *v)
+{
+    if (value_drop(v)) {
+        value_free(v);
+    }
+}
+
+static void
+note_oldest_locked(shard_t *shard)
+{
+    const inf_cache_item_t *item = inf_cache_index_oldest(&shard->index);
+    atomic_store_explicit(&shard->oldest_ns,
+        item != NULL ? item->used_ns : UINT64_MAX, memory_order_relaxed);
+}
+
+static inf_err_t *
+fill(TRITONCACHE_CacheEntry *entry, TRITONCACHE_Allocator *allocator,
+    const value_t *v)
+{
+    inf_buffer_attributes_t a = {
+        .byte_size = v->byte_size,
+        .memory_type = TRITONSERVER_MEMORY_CPU
+    };
+
+    inf_err_t *err = TRITONCACHE_CacheEntryAddBuffer(entry, v->data,
+        inf_abi_as_attributes(&a));
+    return err != NULL ? err : TRITONCACHE_Copy(allocator, entry);
+}
+
+/* Takes v unless the key is there by now. */
+static bool
+put(shard_t *shard, value_t *v, uint64_t now_ns)
+{
+    inf_lock(&shard->lock);
+    bool fresh = inf_cache_index_find(&shard->index, v->item.hash,
+        v->item.key) == NULL;
+    if (fresh) {
+        inf_cache_index_put(&shard->index, &v->item, now_ns);
+        note_oldest_locked(shard);
+        atomic_fetch_add_explicit(&shard->entries, 1, memory_order_relaxed);
+    }
+    inf_unlock(&shard->lock);
+    return fresh;
+}
