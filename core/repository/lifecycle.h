@@ -21,6 +21,7 @@
 #include "core/model/config_storage.h"
 #include "core/repository/plugin_ops.h"
 #include "core/repository/registry.h"
+#include "core/sched/response_cache.h"
 #include "core/sched/runtime.h"
 
 typedef struct inf_lifecycle_s inf_lifecycle_t;
@@ -71,6 +72,7 @@ typedef struct {
     bool                         histograms;
     const inf_idle_ops_t        *idle;              /* for instance threads  */
     void                        *idle_userp;
+    inf_response_cache_t        *cache;             /* NULL: none            */
     const inf_load_watch_ops_t  *watch;             /* NULL: nobody          */
     void                        *watch_userp;
 } inf_lifecycle_options_t;

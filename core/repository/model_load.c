@@ -42,6 +42,7 @@ static inf_err_t *explain_refusal(const inf_model_load_t *what,
     inf_model_t *model, inf_err_t *err);
 static inf_err_t *make_instances(const inf_model_load_t *what,
     inf_model_t *model);
+static inf_err_t *put_cache(const inf_model_load_t *what, inf_model_t *model);
 static bool in_parallel(const inf_model_t *model);
 static void init_all(instance_init_t *jobs, uint32_t count, bool parallel);
 static void *init_main(void *arg);
@@ -88,6 +89,9 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
         err = start_runner(what, model);
     }
     if (err == NULL) {
+        err = put_cache(what, model);
+    }
+    if (err == NULL) {
         model->load_ns = inf_clock_ns() - start_ns;
         *out = model;
         return NULL;
@@ -106,6 +110,8 @@ inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins)
 {
     inf_runner_free(model->runner);
     model->runner = NULL;
+    inf_cached_model_free(model->cached);
+    model->cached = NULL;
 
     for (uint32_t i = 0; i < model->instance_count; i++) {
         plugins->instance_fini(&model->instances[i]);
@@ -359,6 +365,25 @@ make_instances(const inf_model_load_t *what, inf_model_t *model)
 
     free(jobs);
     return first;
+}
+
+/* Where the configuration asks for it and the server has one. */
+static inf_err_t *
+put_cache(const inf_model_load_t *what, inf_model_t *model)
+{
+    const Inference__ModelConfig *msg = model->built;
+    if (msg->response_cache == NULL || !msg->response_cache->enable) {
+        return NULL;
+    }
+    if (what->options->cache == NULL) {
+        inf_log(INF_LOG_WARN, "model=%s version=%lld: response_cache is"
+            " enabled, but the server has no response cache: requests are"
+            " served without it", model->name, (long long) model->version);
+        return NULL;
+    }
+
+    model->cached = inf_cached_model_new(what->options->cache, model);
+    return model->cached != NULL ? NULL : inf_err_nomem();
 }
 
 /* The environment overrides what the backend says of itself. */

@@ -30,6 +30,9 @@ struct TRITONSERVER_ServerOptions {
     char                       *model_config_name;      /* NULL: none        */
     char                       *quantiles;              /* NULL: the usual   */
     NginxInference__MetricsSettings metrics;            /* config.metrics    */
+    char                       *cache_name;     /* NULL: no response cache   */
+    char                       *cache_config;
+    char                       *cache_dir;
     double                      min_compute;
     bool                        has_min_compute;
     bool                        exit_on_error;

@@ -42,7 +42,10 @@ TRITONSERVER_ServerOptionsNew(TRITONSERVER_ServerOptions **options)
     o->config.peer_access = false;
     o->exit_on_error = true;
     o->backend_dir = strdup("/opt/tritonserver/backends");
-    if (o->backend_dir == NULL) {
+    o->cache_dir = strdup("/opt/tritonserver/caches");
+    if (o->backend_dir == NULL || o->cache_dir == NULL) {
+        free(o->backend_dir);
+        free(o->cache_dir);
         free(o);
         *options = NULL;
         return inf_err_nomem();
@@ -88,6 +91,9 @@ TRITONSERVER_ServerOptionsDelete(TRITONSERVER_ServerOptions *options)
     free(c->cuda_virtual_sizes);
     free(options->server_id);
     free(options->backend_dir);
+    free(options->cache_name);
+    free(options->cache_config);
+    free(options->cache_dir);
     free(options);
     return NULL;
 }
@@ -98,6 +104,7 @@ inf_api_options_config(const TRITONSERVER_ServerOptions *options,
 {
     NginxInference__CoreConfig c = options->config;
     char *dirs[1] = { options->backend_dir };
+    char *cache_dirs[1] = { options->cache_dir };
     char number[32];
     NginxInference__BackendSetting compute =
         NGINX_INFERENCE__BACKEND_SETTING__INIT;
@@ -116,6 +123,12 @@ inf_api_options_config(const TRITONSERVER_ServerOptions *options,
     c.metrics = &metrics;
     c.backend_directories = dirs;
     c.n_backend_directories = 1;
+    if (options->cache_name != NULL) {
+        c.cache_name = options->cache_name;
+        c.cache_config = options->cache_config;
+        c.cache_directories = cache_dirs;
+        c.n_cache_directories = 1;
+    }
 
     /* the core's own default stands unless the program gave another */
     NginxInference__BackendSetting **settings = calloc(
@@ -306,28 +319,37 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetResponseCacheByteSize(
     TRITONSERVER_ServerOptions *options, uint64_t size)
 {
-    (void) options;
-    return size == 0 ? NULL : unsupported("a response cache");
+    char json[64];
+    if (size == 0) {
+        return NULL;
+    }
+
+    snprintf(json, sizeof(json), "{\"size\":%llu}", (unsigned long long) size);
+    return TRITONSERVER_ServerOptionsSetCacheConfig(options, "local", json);
 }
 
+/* One cache a server; its configuration may be given again. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetCacheConfig(TRITONSERVER_ServerOptions *options,
     const char *cache_name, const char *config_json)
 {
-    (void) options;
-    (void) cache_name;
-    (void) config_json;
-    return unsupported("a response cache");
+    if (options->cache_name != NULL
+        && strcmp(options->cache_name, cache_name) != 0)
+    {
+        return inf_err_new(INF_ERR_INVALID_ARG, "response cache \"%s\": a"
+            " server has one, and \"%s\" is configured", cache_name,
+            options->cache_name);
+    }
+
+    inf_err_t *err = set_text(&options->cache_name, cache_name);
+    return err != NULL ? err : set_text(&options->cache_config, config_json);
 }
 
-/* Where caches would be looked for: none can be configured yet. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetCacheDirectory(
     TRITONSERVER_ServerOptions *options, const char *cache_dir)
 {
-    (void) options;
-    (void) cache_dir;
-    return NULL;
+    return set_text(&options->cache_dir, cache_dir);
 }
 
 TRITONSERVER_Error *

@@ -8,6 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/model/normalize.h"
+#include "core/sched/response_cache.h"
 #include "core/service/infer.h"
 
 #define CORRELATION_TEXT_MAX 128u
@@ -214,7 +215,10 @@ submit(api_request_t *q, inf_trace_t *trace)
     }
 
     q->run->submitted = true;
-    inf_err_t *err = inf_runner_submit(q->model->runner, r, r->start_ns);
+    bool queued;
+    inf_err_t *err = q->model->cached != NULL
+        ? inf_cached_submit(q->model->cached, r, r->start_ns, false, &queued)
+        : inf_runner_submit(q->model->runner, r, r->start_ns);
     if (err != NULL) {
         q->run->submitted = false;
         r->trace = NULL;
@@ -267,7 +271,7 @@ TRITONSERVER_InferenceRequestCancel(
 
     atomic_store_explicit(&q->run->factory.cancelled, true,
         memory_order_relaxed);
-    if (inf_runner_cancel(q->model->runner, &q->request)) {
+    if (inf_infer_unlink(q->model, &q->request)) {
         inf_canceller_push(&q->server->canceller, &q->request);
     }
     return NULL;
@@ -785,7 +789,8 @@ in_flight(const api_request_t *q)
 {
     inf_request_state_t state = atomic_load_explicit(&q->request.state,
         memory_order_relaxed);
-    return state == INF_REQUEST_PENDING || state == INF_REQUEST_EXECUTING;
+    return state == INF_REQUEST_PARKED || state == INF_REQUEST_PENDING
+        || state == INF_REQUEST_EXECUTING;
 }
 
 static void

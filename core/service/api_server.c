@@ -45,7 +45,10 @@ static void index_row(void *userp, const char *name, int64_t version,
 static inf_err_t *put_statistics(const inf_ready_models_t *ready,
     const char *name, int64_t version, inf_buf_t *json);
 
-static const inf_server_host_t api_host = { .changed = changed };
+static const inf_server_host_t api_host = {
+    .changed = changed,
+    .cache_required = true
+};
 
 TRITONSERVER_Error *
 TRITONSERVER_ServerNew(TRITONSERVER_Server **server,

@@ -16,7 +16,9 @@
 
 static inf_err_t *read_all(int fd, char **data, size_t *len);
 static bool same_lists(char *const *a, size_t na, char *const *b, size_t nb);
-static bool same_settings(const NginxInference__CoreConfig *a,
+static bool same_settings(NginxInference__BackendSetting *const *a, size_t na,
+    NginxInference__BackendSetting *const *b, size_t nb);
+static bool same_cache(const NginxInference__CoreConfig *a,
     const NginxInference__CoreConfig *b);
 static bool same_pools(const NginxInference__CoreConfig *a,
     const NginxInference__CoreConfig *b);
@@ -108,8 +110,18 @@ inf_core_config_differences(const NginxInference__CoreConfig *now,
     {
         put_name(text, cap, "inference_env");
     }
-    if (!same_settings(now, wanted)) {
+    if (!same_settings(now->backend_settings, now->n_backend_settings,
+            wanted->backend_settings, wanted->n_backend_settings))
+    {
         put_name(text, cap, "inference_backend_config");
+    }
+    if (!same_cache(now, wanted)) {
+        put_name(text, cap, "inference_response_cache");
+    }
+    if (!same_lists(now->cache_directories, now->n_cache_directories,
+            wanted->cache_directories, wanted->n_cache_directories))
+    {
+        put_name(text, cap, "inference_cache_directory");
     }
     if (now->response_arena_bytes != wanted->response_arena_bytes
         || now->pinned_pool_bytes != wanted->pinned_pool_bytes
@@ -208,24 +220,33 @@ same_lists(char *const *a, size_t na, char *const *b, size_t nb)
 }
 
 static bool
-same_settings(const NginxInference__CoreConfig *a,
-    const NginxInference__CoreConfig *b)
+same_settings(NginxInference__BackendSetting *const *a, size_t na,
+    NginxInference__BackendSetting *const *b, size_t nb)
 {
-    if (a->n_backend_settings != b->n_backend_settings) {
+    if (na != nb) {
         return false;
     }
 
-    for (size_t i = 0; i < a->n_backend_settings; i++) {
-        const NginxInference__BackendSetting *x = a->backend_settings[i];
-        const NginxInference__BackendSetting *y = b->backend_settings[i];
-        if (strcmp(x->backend, y->backend) != 0 || strcmp(x->key, y->key) != 0
-            || strcmp(x->value, y->value) != 0)
+    for (size_t i = 0; i < na; i++) {
+        if (strcmp(a[i]->backend, b[i]->backend) != 0
+            || strcmp(a[i]->key, b[i]->key) != 0
+            || strcmp(a[i]->value, b[i]->value) != 0)
         {
             return false;
         }
     }
 
     return true;
+}
+
+static bool
+same_cache(const NginxInference__CoreConfig *a,
+    const NginxInference__CoreConfig *b)
+{
+    return strcmp(a->cache_name, b->cache_name) == 0
+        && strcmp(a->cache_config, b->cache_config) == 0
+        && same_settings(a->cache_settings, a->n_cache_settings,
+            b->cache_settings, b->n_cache_settings);
 }
 
 static bool

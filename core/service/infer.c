@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/model/normalize.h"
+#include "core/sched/response_cache.h"
 #include "core/sched/runtime.h"
 #include "core/service/canceller.h"
 #include "core/service/response_check.h"
@@ -86,9 +87,12 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
         inf_channel_set_slot(session->channel, flight->slot,
             INF_SLOT_QUEUED | INF_SLOT_RETRYABLE);
         inf_runner_t *runner = req->model->runner;
-        fed.runner = runner;
+        bool queued = true;
         fed.quick = inf_runner_is_quick(runner);
-        err = inf_runner_submit(runner, req, now_ns);
+        err = req->model->cached != NULL
+            ? inf_cached_submit(req->model->cached, req, now_ns, true, &queued)
+            : inf_runner_submit(runner, req, now_ns);
+        fed.runner = queued ? runner : NULL;
     }
     if (err != NULL) {
         flight_refuse(flight, err);
@@ -110,13 +114,18 @@ inf_infer_cancel(inf_session_t *session, uint32_t slot, uint32_t generation)
     atomic_store_explicit(&factory->cancelled, true, memory_order_relaxed);
 
     inf_request_t *req = &flight->request;
-    if (factory->model != NULL && factory->model->runner != NULL
-        && inf_runner_cancel(factory->model->runner, req))
-    {
+    if (factory->model != NULL && inf_infer_unlink(factory->model, req)) {
         inf_cancelled_answer(req);
     }
 
     inf_factory_unref(factory);
+}
+
+bool
+inf_infer_unlink(inf_model_t *model, inf_request_t *req)
+{
+    return (model->cached != NULL && inf_cached_cancel(model->cached, req))
+        || (model->runner != NULL && inf_runner_cancel(model->runner, req));
 }
 
 void

@@ -8,6 +8,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/sched/runtime.h"
+#include "core/service/cache_metrics.h"
 #include "core/service/ready_models.h"
 #include "core/tensor/memory.h"
 
@@ -56,6 +57,7 @@ static void put_sample(const text_t *t, const snapshot_t *m, const char *name,
     const char *suffix);
 static void put_pinned(const text_t *t);
 static void put_families(const text_t *t);
+static void put_cache_families(const text_t *t);
 static void put_failures(const text_t *t);
 static void put_histograms(const text_t *t);
 static void put_histogram(const text_t *t, const snapshot_t *m);
@@ -118,6 +120,30 @@ output_us(const snapshot_t *m)
 }
 
 static double
+cache_hits(const snapshot_t *m)
+{
+    return (double) m->s.cache_hit.count;
+}
+
+static double
+cache_misses(const snapshot_t *m)
+{
+    return (double) m->s.cache_miss.count;
+}
+
+static double
+cache_hit_us(const snapshot_t *m)
+{
+    return (double) (m->s.cache_hit.ns / 1000);
+}
+
+static double
+cache_miss_us(const snapshot_t *m)
+{
+    return (double) (m->s.cache_miss.ns / 1000);
+}
+
+static double
 load_secs(const snapshot_t *m)
 {
     return (double) m->model->load_ns / 1e9;
@@ -144,6 +170,19 @@ static const family_t families[] = {
         queued, true, false },
     { "nv_model_load_duration_secs", "how long the model's load took",
         load_secs, true, false }
+};
+
+/* Only of models with a response cache. */
+static const family_t cache_families[] = {
+    { "nv_cache_num_hits_per_model", "requests the response cache answered",
+        cache_hits, false, true },
+    { "nv_cache_num_misses_per_model", "requests it could not answer",
+        cache_misses, false, true },
+    { "nv_cache_hit_duration_per_model", "time of lookups that hit",
+        cache_hit_us, false, true },
+    { "nv_cache_miss_duration_per_model",
+        "time of lookups that missed, and of insertions", cache_miss_us, false,
+        true }
 };
 
 static const summary_family_t summary_families[] = {
@@ -184,6 +223,7 @@ inf_metrics_text_server(inf_server_t *server, inf_buf_t *out)
         inf_err_log(inf_err_add(err, "metrics lack the models"));
     } else if (t.count > 0) {
         put_families(&t);
+        put_cache_families(&t);
         put_failures(&t);
         put_histograms(&t);
         put_summaries(&t);
@@ -196,6 +236,7 @@ inf_metrics_text_server(inf_server_t *server, inf_buf_t *out)
     free(t.models);
     inf_ready_models_fini(&ready);
 
+    inf_cache_metrics_text(&server->cache, out);
     if (t.settings->cpu) {
         inf_cpu_metrics_text(&server->cpu_metrics, t.now_ns,
             t.settings->interval_ms * 1000000 / 2, out);
@@ -373,6 +414,31 @@ put_families(const text_t *t)
     }
 }
 
+/* Nothing at all without a model that has one. */
+static void
+put_cache_families(const text_t *t)
+{
+    size_t families_count = sizeof(cache_families) / sizeof(cache_families[0]);
+
+    for (size_t f = 0; t->settings->counters && f < families_count; f++) {
+        const family_t *family = &cache_families[f];
+        bool first = true;
+
+        for (size_t i = 0; i < t->count; i++) {
+            if (t->models[i].model->cached == NULL) {
+                continue;
+            }
+            if (first) {
+                put_head(t, family->name, family->help, "counter");
+                first = false;
+            }
+            put_sample(t, &t->models[i], family->name, "");
+            inf_metric_put_number(t->out, family->value(&t->models[i]));
+            inf_buf_putc(t->out, '\n');
+        }
+    }
+}
+
 static void
 put_failures(const text_t *t)
 {
@@ -461,6 +527,10 @@ put_summaries(const text_t *t)
         put_head(t, family->name, family->help, "summary");
         for (size_t i = 0; i < t->count; i++) {
             const inf_latencies_t *l = t->models[i].model->latencies;
+            bool whole = family->which == INF_LATENCY_REQUEST;
+            if (whole && t->models[i].model->cached != NULL) {
+                continue;           /* as the original: hits would blur it   */
+            }
             if (l != NULL && l->summaries[0] != NULL) {
                 put_summary(t, &t->models[i], family, quantiles, count);
             }

@@ -15,6 +15,8 @@
 #define DRAIN_RANK 1
 
 static inf_err_t *open_memory(inf_server_t *server);
+static inf_err_t *open_cache(inf_server_t *server,
+    const inf_server_host_t *host);
 static inf_err_t *open_lifecycle(inf_server_t *server,
     const inf_server_host_t *host, void *userp, inf_crash_page_t *page);
 static inf_err_t *read_host_policies(inf_server_t *server);
@@ -44,6 +46,9 @@ inf_server_start(const NginxInference__CoreConfig *config,
     inf_cpu_metrics_init(&server->cpu_metrics, inf_clock_ns());
 
     inf_err_t *err = open_memory(server);
+    if (err == NULL) {
+        err = open_cache(server, host);
+    }
     if (err == NULL) {
         err = open_lifecycle(server, host, userp, page);
     }
@@ -94,6 +99,7 @@ void
 inf_server_free(inf_server_t *server)
 {
     inf_lifecycle_free(server->lifecycle);
+    inf_server_cache_close(&server->cache);
     inf_gpu_metrics_free(server->gpu_metrics);
     if (server->has_memory) {
         inf_memory_unshare();
@@ -157,6 +163,19 @@ open_memory(inf_server_t *server)
         &server->gpu_metrics);
 }
 
+/* Models are worth more than a cache. */
+static inf_err_t *
+open_cache(inf_server_t *server, const inf_server_host_t *host)
+{
+    inf_err_t *err = inf_server_cache_open(&server->cache, server->config);
+    if (err == NULL || host->cache_required) {
+        return err;
+    }
+
+    inf_err_log(inf_err_add(err, "models are served without a cache"));
+    return NULL;
+}
+
 static inf_err_t *
 open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
     void *userp, inf_crash_page_t *page)
@@ -206,6 +225,7 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         .histograms = config->metrics != NULL && config->metrics->histograms,
         .idle = host->idle,
         .idle_userp = userp,
+        .cache = server->cache.cache,
         .watch = page != NULL ? &inf_crash_page_watch : NULL,
         .watch_userp = page
     };

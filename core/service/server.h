@@ -21,6 +21,7 @@
 #include "core/service/canceller.h"
 #include "core/service/cpu_metrics.h"
 #include "core/service/gpu_metrics.h"
+#include "core/service/server_cache.h"
 #include "core_config.pb-c.h"
 
 typedef struct inf_server_s inf_server_t;
@@ -44,12 +45,14 @@ struct inf_server_s {
     inf_cpu_metrics_t                 cpu_metrics;
     bool                              has_memory;   /* shares the process's  */
     inf_gpu_metrics_t                *gpu_metrics;  /* NULL: there are none  */
+    inf_server_cache_t                cache;
 };
 
 /* What the server tells and lends its surroundings; the table is static. */
 typedef struct {
     void           (*changed)(void *userp);     /* models came or went       */
     const inf_idle_ops_t *idle;                 /* NULL: none                */
+    bool             cache_required;            /* else serve without it     */
 } inf_server_host_t;
 
 struct inf_crash_page_s;

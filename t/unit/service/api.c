@@ -1173,8 +1173,13 @@ options_refuse_what_cannot_be(void **state)
         TRITONSERVER_INSTANCEGROUPKIND_GPU, 0, 1.5),
         TRITONSERVER_ERROR_INVALID_ARG, "range");
     succeeds(TRITONSERVER_ServerOptionsSetResponseCacheByteSize(o, 0));
-    fails(TRITONSERVER_ServerOptionsSetResponseCacheByteSize(o, 1),
-        TRITONSERVER_ERROR_UNSUPPORTED, "response cache");
+    assert_null(o->cache_name);
+    succeeds(TRITONSERVER_ServerOptionsSetResponseCacheByteSize(o, 4096));
+    assert_string_equal(o->cache_config, "{\"size\":4096}");
+    succeeds(TRITONSERVER_ServerOptionsSetCacheConfig(o, "local", "{}"));
+    assert_string_equal(o->cache_config, "{}");
+    fails(TRITONSERVER_ServerOptionsSetCacheConfig(o, "other", "{}"),
+        TRITONSERVER_ERROR_INVALID_ARG, "\"local\" is configured");
     succeeds(TRITONSERVER_ServerOptionsSetCudaMemoryPoolByteSize(o, 0, 1));
     succeeds(TRITONSERVER_ServerOptionsSetCudaMemoryPoolByteSize(o, 0, 2));
     assert_int_equal(o->config.n_cuda_pools, 1);

@@ -165,6 +165,11 @@ differences_are_named_as_in_the_nginx_configuration(void **state)
     differ("backend_settings { key: 'a' value: '1' }",
         "backend_settings { backend: 'x' key: 'a' value: '1' }",
         "inference_backend_config");
+    differ("", "cache_name: 'local'", "inference_response_cache");
+    differ("cache_settings { key: 'size' value: '1' }",
+        "cache_settings { key: 'size' value: '2' }",
+        "inference_response_cache");
+    differ("", "cache_directories: '/a'", "inference_cache_directory");
     differ("", "response_arena_bytes: 1", "inference_memory");
     differ("", "pinned_pool_bytes: 1", "inference_memory");
     differ("cuda_pools { device: 0 bytes: 1 }",
