@@ -80,6 +80,9 @@ typedef struct {
     ngx_http_inference_metrics_t  metrics;
     ngx_flag_t                  auto_complete;
     ngx_flag_t                  strict_readiness;
+    ngx_str_t                   cache;          /* its name, or empty        */
+    ngx_array_t                 cache_settings; /* ..._setting_t             */
+    ngx_array_t                 cache_folders;  /* ngx_str_t                 */
     off_t                       arena;          /* per worker, bound, bytes  */
     off_t                       pinned;
     ngx_array_t                 cuda;           /* ngx_str_t "dev:size"      */

@@ -23,8 +23,11 @@ static ngx_int_t ngx_http_inference_core_config_fill(
 static ngx_int_t ngx_http_inference_core_config_strings(ngx_array_t *array,
     char ***strings, size_t *n, ngx_pool_t *pool);
 static ngx_int_t ngx_http_inference_core_config_settings(
-    ngx_http_inference_core_config_t *config, ngx_array_t *settings,
-    ngx_pool_t *pool);
+    ngx_array_t *settings, ngx_http_inference_pb_setting_t ***messages,
+    size_t *n, ngx_pool_t *pool);
+static ngx_int_t ngx_http_inference_core_config_cache(
+    ngx_http_inference_core_config_t *config,
+    ngx_http_inference_main_conf_t *imcf, ngx_pool_t *pool);
 static ngx_int_t ngx_http_inference_core_config_cuda(
     ngx_http_inference_core_config_t *config, ngx_array_t *cuda,
     ngx_pool_t *pool);
@@ -178,9 +181,11 @@ ngx_http_inference_core_config_fill(ngx_http_inference_core_config_t *config,
                                          &config->backend_directories,
                                          &config->n_backend_directories, pool)
            != NGX_OK
-        || ngx_http_inference_core_config_settings(config, &imcf->settings,
-                                                   pool)
+        || ngx_http_inference_core_config_settings(&imcf->settings,
+                                         &config->backend_settings,
+                                         &config->n_backend_settings, pool)
            != NGX_OK
+        || ngx_http_inference_core_config_cache(config, imcf, pool) != NGX_OK
         || ngx_http_inference_core_config_cuda(config, &imcf->cuda, pool)
            != NGX_OK
         || ngx_http_inference_core_config_log(config, imcf, pool) != NGX_OK
@@ -246,9 +251,35 @@ ngx_http_inference_core_config_strings(ngx_array_t *array, char ***strings,
 
 
 static ngx_int_t
-ngx_http_inference_core_config_settings(
-    ngx_http_inference_core_config_t *config, ngx_array_t *settings,
-    ngx_pool_t *pool)
+ngx_http_inference_core_config_cache(ngx_http_inference_core_config_t *config,
+    ngx_http_inference_main_conf_t *imcf, ngx_pool_t *pool)
+{
+    if (imcf->cache.len == 0) {
+        return NGX_OK;
+    }
+
+    config->cache_name = ngx_http_inference_core_config_string(&imcf->cache,
+                                                               pool);
+
+    if (config->cache_name == NULL
+        || ngx_http_inference_core_config_settings(&imcf->cache_settings,
+                                          &config->cache_settings,
+                                          &config->n_cache_settings, pool)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_inference_core_config_strings(&imcf->cache_folders,
+                                             &config->cache_directories,
+                                             &config->n_cache_directories,
+                                             pool);
+}
+
+
+static ngx_int_t
+ngx_http_inference_core_config_settings(ngx_array_t *settings,
+    ngx_http_inference_pb_setting_t ***messages, size_t *n, ngx_pool_t *pool)
 {
     ngx_uint_t                        i;
     ngx_http_inference_setting_t     *setting;
@@ -258,9 +289,8 @@ ngx_http_inference_core_config_settings(
         return NGX_OK;
     }
 
-    config->backend_settings = ngx_palloc(pool, settings->nelts
-                                                * sizeof(message));
-    if (config->backend_settings == NULL) {
+    *messages = ngx_palloc(pool, settings->nelts * sizeof(message));
+    if (*messages == NULL) {
         return NGX_ERROR;
     }
 
@@ -287,10 +317,10 @@ ngx_http_inference_core_config_settings(
             return NGX_ERROR;
         }
 
-        config->backend_settings[i] = message;
+        (*messages)[i] = message;
     }
 
-    config->n_backend_settings = settings->nelts;
+    *n = settings->nelts;
 
     return NGX_OK;
 }

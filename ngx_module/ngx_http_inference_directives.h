@@ -26,6 +26,8 @@ char *ngx_http_inference_folder(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_inference_backend_config(ngx_conf_t *cf,
     ngx_command_t *cmd, void *conf);
+char *ngx_http_inference_response_cache(ngx_conf_t *cf,
+    ngx_command_t *cmd, void *conf);    /* response_cache.c */
 char *ngx_http_inference_memory(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_inference_log(ngx_conf_t *cf, ngx_command_t *cmd,

@@ -74,6 +74,20 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       0,
       NULL },
 
+    { ngx_string("inference_response_cache"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
+      ngx_http_inference_response_cache,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("inference_cache_directory"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_inference_folder,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_inference_main_conf_t, cache_folders),
+      NULL },
+
     { ngx_string("inference_memory"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
       ngx_http_inference_memory,
@@ -222,6 +236,7 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
      *
      *     imcf->core = { 0, NULL };
      *     imcf->external = { 0, NULL };
+     *     imcf->cache = { 0, NULL };
      *     imcf->log_verbose = 0;
      *     imcf->metrics = { 0 };
      *     imcf->shm_zone = NULL;
@@ -247,6 +262,10 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
                           sizeof(ngx_http_inference_setting_t)) != NGX_OK
         || ngx_array_init(&imcf->host_policies, cf->pool, 2,
                           sizeof(ngx_http_inference_setting_t)) != NGX_OK
+        || ngx_array_init(&imcf->cache_settings, cf->pool, 2,
+                          sizeof(ngx_http_inference_setting_t)) != NGX_OK
+        || ngx_array_init(&imcf->cache_folders, cf->pool, 2,
+                          sizeof(ngx_str_t)) != NGX_OK
         || ngx_array_init(&imcf->cuda, cf->pool, 2,
                           sizeof(ngx_str_t)) != NGX_OK)
     {

@@ -18,6 +18,16 @@ BAD_HTTP = [
     ("inference_backend_config onnxruntime =5;", ["=5"]),
     ("inference_backend_config onnxruntime a=1 a=2;", ["duplicate", "a"]),
     ("inference_backend_config onnxruntime;", ["inference_backend_config"]),
+    ("inference_response_cache;", ["inference_response_cache"]),
+    ("inference_response_cache a/b;", ["a/b"]),
+    ("inference_response_cache local size=lots;", ["size=lots"]),
+    ("inference_response_cache local size=10;", ["size=10"]),
+    ("inference_response_cache local =5;", ["=5"]),
+    ("inference_response_cache local big;", ["big"]),
+    ("inference_response_cache local a=1 a=2;", ["duplicate", "a"]),
+    ("inference_response_cache a x=1; inference_response_cache b x=1;",
+     ["duplicate"]),
+    ("inference_cache_directory caches;", ["caches"]),
     ("inference_memory 12q;", ["12q"]),
     ("inference_memory 100;", ["100"]),
     ("inference_memory 64m pinned=lots;", ["pinned=lots"]),
@@ -117,7 +127,8 @@ def test_bad_core_is_refused(make_server, value, words):
 
 @pytest.mark.parametrize("directive", [
     "inference_core", "inference_env A=1", "inference_repository /x",
-    "inference_backends /x", "inference_log info", "inference_memory 64m"])
+    "inference_backends /x", "inference_log info", "inference_memory 64m",
+    "inference_response_cache local size=1m", "inference_cache_directory /x"])
 def test_main_directive_is_not_allowed_in_a_location(make_server, directive):
     server = make_server(server=f"location /x {{ {directive}; }}",
                          start=False)
@@ -128,6 +139,8 @@ GOOD = """
     inference_env A=1;
     inference_env "B=two words";
     inference_backend_config onnxruntime default-max-batch-size=8 x=;
+    inference_response_cache local size=64m;
+    inference_cache_directory /usr/lib/nginx-inference/caches;
     inference_memory 64m pinned=16m cuda=0:64m;
     inference_log warn verbose=2;
     inference_host_policy cpu numa-node=0 cpu-cores=0-3,5;

@@ -1,0 +1,137 @@
+/*
+ * The directives of the response cache: one cache, its settings.
+ */
+
+#include "ngx_module/ngx_http_inference_directives.h"
+
+
+static ngx_int_t ngx_http_inference_cache_setting(ngx_conf_t *cf,
+    ngx_http_inference_main_conf_t *imcf, ngx_str_t *arg);
+static ngx_int_t ngx_http_inference_cache_size(ngx_conf_t *cf,
+    ngx_str_t *arg, ngx_str_t *value);
+
+
+/* inference_response_cache NAME setting=value ... */
+
+char *
+ngx_http_inference_response_cache(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
+{
+    ngx_http_inference_main_conf_t *imcf = conf;
+
+    ngx_str_t   *value;
+    ngx_uint_t   i;
+
+    if (imcf->cache.len > 0) {
+        return "is duplicate: a core has one cache";
+    }
+
+    value = cf->args->elts;
+
+    if (value[1].len == 0 || value[1].data[0] == '.'
+        || ngx_strlchr(value[1].data, value[1].data + value[1].len, '/')
+           != NULL
+        || ngx_strlchr(value[1].data, value[1].data + value[1].len, '=')
+           != NULL)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" is no name for a cache", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    imcf->cache = value[1];
+
+    for (i = 2; i < cf->args->nelts; i++) {
+        if (ngx_http_inference_cache_setting(cf, imcf, &value[i]) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_cache_setting(ngx_conf_t *cf,
+    ngx_http_inference_main_conf_t *imcf, ngx_str_t *arg)
+{
+    u_char                        *last, *equals;
+    ngx_str_t                      key, value;
+    ngx_uint_t                     i;
+    ngx_http_inference_setting_t  *setting;
+
+    last = arg->data + arg->len;
+    equals = ngx_strlchr(arg->data, last, '=');
+
+    if (equals == NULL || equals == arg->data) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"inference_response_cache %V\" takes "
+                           "setting=value, not \"%V\"", &imcf->cache, arg);
+        return NGX_ERROR;
+    }
+
+    key.data = arg->data;
+    key.len = equals - arg->data;
+    value.data = equals + 1;
+    value.len = last - value.data;
+
+    setting = imcf->cache_settings.elts;
+
+    for (i = 0; i < imcf->cache_settings.nelts; i++) {
+        if (setting[i].key.len == key.len
+            && ngx_strncmp(setting[i].key.data, key.data, key.len) == 0)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "duplicate setting \"%V\" of cache \"%V\"",
+                               &key, &imcf->cache);
+            return NGX_ERROR;
+        }
+    }
+
+    if (key.len == 4 && ngx_strncmp(key.data, "size", 4) == 0
+        && ngx_http_inference_cache_size(cf, arg, &value) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    setting = ngx_array_push(&imcf->cache_settings);
+    if (setting == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_str_null(&setting->backend);
+    setting->key = key;
+    setting->value = value;
+
+    return NGX_OK;
+}
+
+
+/* Caches read plain bytes. */
+
+static ngx_int_t
+ngx_http_inference_cache_size(ngx_conf_t *cf, ngx_str_t *arg,
+    ngx_str_t *value)
+{
+    off_t    size;
+    u_char  *p;
+
+    size = ngx_parse_offset(value);
+
+    if (size == (off_t) NGX_ERROR || size < 1024) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid \"%V\" of \"inference_response_cache\": "
+                           "a size of at least 1k", arg);
+        return NGX_ERROR;
+    }
+
+    p = ngx_pnalloc(cf->pool, NGX_OFF_T_LEN);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    value->data = p;
+    value->len = ngx_sprintf(p, "%O", size) - p;
+
+    return NGX_OK;
+}
