@@ -49,6 +49,9 @@ typedef struct {
     list_t      gpu_limits;
     const char *min_capability;
     long        pinned_pool;        /* bytes */
+    list_t      cache_configs;
+    const char *cache_directory;
+    long        cache_bytes;        /* deprecated option; 0: not given */
     const char *backends;
     const char *http_address;
     long        http_port;
@@ -109,6 +112,12 @@ static const option_t options_known[] = {
       "folder of backends (default: ours)" },
     { "backend-config", KIND_LIST, AT(backend_configs), 0, 0,
       "[backend,]setting=value (repeatable)" },
+    { "cache-config", KIND_LIST, AT(cache_configs), 0, 0,
+      "cache,setting=value (repeatable, one cache: local,size=...)" },
+    { "cache-directory", KIND_TEXT, AT(cache_directory), 0, 0,
+      "folder of cache libraries (default: the built-in cache alone)" },
+    { "response-cache-byte-size", KIND_NUMBER, AT(cache_bytes), 1, LONG_MAX,
+      "the same as cache-config local,size=N" },
     { "http-address", KIND_TEXT, AT(http_address), 0, 0,
       "address of the REST service (0.0.0.0)" },
     { "http-port", KIND_NUMBER, AT(http_port), 1, 65535,
@@ -169,8 +178,6 @@ static const option_t options_known[] = {
     { "allow-sagemaker", KIND_LATER, 0, 0, 0, NULL },
     { "allow-vertex-ai", KIND_LATER, 0, 0, 0, NULL },
     { "buffer-manager-thread-count", KIND_LATER, 0, 0, 0, NULL },
-    { "cache-config", KIND_LATER, 0, 0, 0, NULL },
-    { "cache-directory", KIND_LATER, 0, 0, 0, NULL },
     { "cuda-virtual-address-size", KIND_LATER, 0, 0, 0, NULL },
     { "enable-peer-access", KIND_LATER, 0, 0, 0, NULL },
     { "exit-on-error", KIND_LATER, 0, 0, 0, NULL },
@@ -208,7 +215,6 @@ static const option_t options_known[] = {
     { "rate-limit-resource", KIND_LATER, 0, 0, 0, NULL },
     { "repoagent-directory", KIND_LATER, 0, 0, 0, NULL },
     { "repository-poll-secs", KIND_LATER, 0, 0, 0, NULL },
-    { "response-cache-byte-size", KIND_LATER, 0, 0, 0, NULL },
     { "reuse-grpc-port", KIND_LATER, 0, 0, 0, NULL },
     { "sagemaker-port", KIND_LATER, 0, 0, 0, NULL },
     { "sagemaker-safe-port-range", KIND_LATER, 0, 0, 0, NULL },
@@ -241,6 +247,7 @@ static const char *metrics_setting(const char *text, const char **value);
 static void check_capability(const char *text);
 static const char *after_gpu(const char *name, const char *text, long *gpu);
 static bool later_for_gpu(const list_t *list, size_t at);
+static void check_cache_config(const options_t *o);
 static void check_path_text(const char *what, const char *text);
 
 static void pieces_find(pieces_t *p);
@@ -253,6 +260,7 @@ static unsigned long connections(void);
 static void write_quoted(FILE *f, const char *text);
 static void write_backend_config(FILE *f, const char *text);
 static void write_host_policy(FILE *f, const char *text);
+static void write_cache(FILE *f, const options_t *o);
 static void write_metrics(FILE *f, const options_t *o);
 static void write_server(FILE *f, const options_t *o);
 static void write_listen(FILE *f, const char *address, long port, bool reuse);
@@ -514,6 +522,7 @@ options_check(const options_t *o)
     for (size_t i = 0; i < o->backend_configs.n; i++) {
         check_backend_config(o->backend_configs.value[i]);
     }
+    check_cache_config(o);
     for (size_t i = 0; i < o->cuda_pools.n; i++) {
         const char *text = o->cuda_pools.value[i];
         const char *bytes = after_gpu("cuda-memory-pool-byte-size", text,
@@ -588,6 +597,37 @@ later_for_gpu(const list_t *list, size_t at)
         }
     }
     return false;
+}
+
+/* "cache,setting=value", all of one cache */
+static void
+check_cache_config(const options_t *o)
+{
+    const char *first = o->cache_configs.value[0];
+
+    for (size_t i = 0; i < o->cache_configs.n; i++) {
+        const char *text = o->cache_configs.value[i];
+        const char *comma = strchr(text, ',');
+        const char *equals = strchr(text, '=');
+
+        if (comma == NULL || equals == NULL || comma == text
+            || equals <= comma + 1)
+        {
+            die("--cache-config is cache,setting=value, not \"%s\"", text);
+        }
+        if (strpbrk(text, "\"\\ \t;{}'$") != NULL) {
+            die("--cache-config=%s: quotes, blanks, braces and $ are not "
+                "supported", text);
+        }
+        if (strncmp(text, first, (size_t) (comma - text) + 1) != 0) {
+            die("--cache-config=%s: a server has one cache, and \"%s\" is "
+                "another", text, first);
+        }
+    }
+    if (o->cache_bytes != 0 && o->cache_configs.n != 0) {
+        die("--response-cache-byte-size and --cache-config can't both be "
+            "given");
+    }
 }
 
 /* "backend,setting=value", or "setting=value" for all backends */
@@ -827,6 +867,7 @@ write_config(const char *dir, const options_t *o, const pieces_t *p)
         fputs("    inference_strict_readiness off;\n", f);
     }
     write_memory(f, o);
+    write_cache(f, o);
     fprintf(f, "    inference_log %s verbose=%ld;\n", level, o->verbose);
     for (size_t i = 0; i < o->host_policies.n; i++) {
         write_host_policy(f, o->host_policies.value[i]);
@@ -916,6 +957,31 @@ write_memory(FILE *f, const options_t *o)
             fprintf(f, "    inference_backend_config * "
                     "model-load-gpu-limit-device-%ld=%s;\n", gpu, part);
         }
+    }
+}
+
+static void
+write_cache(FILE *f, const options_t *o)
+{
+    if (o->cache_directory != NULL) {
+        fputs("    inference_cache_directory ", f);
+        write_quoted(f, o->cache_directory);
+        fputs(";\n", f);
+    }
+    if (o->cache_bytes != 0) {
+        fprintf(f, "    inference_response_cache local size=%ld;\n",
+                o->cache_bytes);
+    }
+    for (size_t i = 0; i < o->cache_configs.n; i++) {
+        const char *text = o->cache_configs.value[i];
+        const char *comma = strchr(text, ',');
+
+        if (i == 0) {
+            fprintf(f, "    inference_response_cache %.*s",
+                    (int) (comma - text), text);
+        }
+        fprintf(f, " %s%s", comma + 1,
+                i + 1 < o->cache_configs.n ? "" : ";\n");
     }
 }
 
