@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 
@@ -204,6 +205,27 @@ def test_metrics_may_be_off(launch):
         wire.fetch(launcher.metrics_port, "GET", "/metrics")
 
 
+@pytest.mark.parametrize("options", [
+    ["--cache-config=local,size=1048576"],
+    ["--cache-config", "local,size=1048576", "--cache-config=local,x=y",
+     "--cache-directory=/nonexistent"],
+    ["--response-cache-byte-size=1048576"]])
+def test_response_cache(launch, repository, options):
+    models.write_model(
+        repository, "counting", 'name: "counting"\nbackend: "counting"\n'
+        + models.io_block("input", [("IN", "FP32", [-1])])
+        + models.io_block("output", [("COUNT", "INT64", [1])])
+        + "response_cache { enable: true }\n")
+    shutil.copytree(BACKENDS / "identity",
+                    backends.build("counting") / "identity",
+                    dirs_exist_ok=True)
+    launcher = launch("--backend-directory", str(backends.build("counting")),
+                      *options)
+    counts = [launcher.ask("counting").json()["outputs"][0]["data"]
+              for _ in range(3)]
+    assert counts == [[1], [1], [1]]
+
+
 def test_reload_by_hangup(launch):
     launcher = launch()
     before = set(process.descendants(launcher.process.pid))
@@ -262,6 +284,15 @@ def test_port_in_use_is_a_failure(launch, tmp_path, repository):
      ["takes no value"]),
     (["--model-repository=/x", "--strict-readiness=maybe"], ["maybe"]),
     (["--model-repository=/x", "--backend-config=nothing"], ["nothing"]),
+    (["--model-repository=/x", "--cache-config=local"], ["local"]),
+    (["--model-repository=/x", "--cache-config=local,=5"], ["local,=5"]),
+    (["--model-repository=/x", "--cache-config=,a=5"], [",a=5"]),
+    (["--model-repository=/x", "--cache-config=local,size=1;x"], ["size=1;x"]),
+    (["--model-repository=/x", "--cache-config=local,size=5000",
+      "--cache-config=redis,host=x"], ["one cache", "redis"]),
+    (["--model-repository=/x", "--cache-config=local,size=5000",
+      "--response-cache-byte-size=5000"], ["both"]),
+    (["--model-repository=/x", "--response-cache-byte-size=-1"], ["-1"]),
     (["--model-repository=/x", "--http-address=a;b"], ["a;b"]),
     (["--model-repository=/x", "--metrics-address=a;b"], ["a;b"]),
     (["--model-repository=/x", "--host-policy=cpu"], ["--host-policy"]),

@@ -18,6 +18,7 @@ FILES = [TRITON / "backends/python/libtriton_python.so",
          TRITON / "backends/python/triton_python_backend_utils.py",
          TRITON / "python_backend_stubs" / PYTHON
          / "triton_python_backend_stub"]
+CACHE = TRITON / "caches/local/libtritoncache_local.so"
 INTERPRETER = PEER / "python" / "complete"
 
 
@@ -25,7 +26,7 @@ def missing():
     """Why the backend cannot run here; "" if it can."""
     if SANITIZER:
         return "a sanitizer's runtime does not go into prebuilt programs"
-    for file in [*FILES, INTERPRETER]:
+    for file in [*FILES, CACHE, INTERPRETER]:
         if not file.exists():
             return f"{file} is not there; make bench fetches it"
     try:
@@ -48,10 +49,24 @@ def folder():
         if not copy.exists() or copy.stat().st_size != file.stat().st_size:
             shutil.copy(file, copy)
             copy.chmod(0o755)
+    _libraries(root)
+    return python.parent
+
+
+def caches():
+    """A folder of caches with NVIDIA's "local" in it."""
+    root = BUILD / "t-prebuilt"
+    local = root / "pytriton" / "tritonserver" / "caches" / "local"
+    local.mkdir(parents=True, exist_ok=True)
+    shutil.copy(CACHE, local / CACHE.name)
+    _libraries(root)
+    return local.parent
+
+
+def _libraries(root):
     libraries = root / "nvidia_pytriton.libs"
     if not libraries.exists():
         libraries.symlink_to(PEER / "nvidia_pytriton.libs")
-    return python.parent
 
 
 def front_end():
