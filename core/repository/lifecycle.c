@@ -1,110 +1,64 @@
 #include "core/repository/lifecycle.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/clock.h"
-#include "core/base/lock.h"
 #include "core/base/log.h"
-#include "core/model/config_load.h"
-#include "core/model/versions.h"
-#include "core/repository/backend_table.h"
-#include "core/repository/model_load.h"
+#include "core/repository/lifecycle_parts.h"
 
 #define LIFECYCLE_RANK 10
 #define PUBLISH_RANK   5
-#define LOADERS_MAX    64u
 
+/* So long somebody waits before one more loader is started for his sake: the
+   loads in front of his may be waiting for him. */
+#define PATIENCE_NS    UINT64_C(10000000000)
+
+/* Who waits for an operation on his own stack. */
 typedef struct {
-    int64_t              version;
-    inf_version_state_t  state;
-    char                *reason;        /* NULL: none                        */
-    inf_model_t         *model;         /* a reference while READY           */
-} lifecycle_version_t;
+    inf_lifecycle_t *lc;
+    bool             ended;     /* under lc->lock                            */
+    inf_err_t       *err;
+} lifecycle_waiter_t;
 
-typedef struct {
-    inf_link_t           link;          /* in lc->models, by name            */
-    char                *name;
-    char                *dir;
-    bool                 refused;       /* there will be no version          */
-    char                *reason;        /* why; NULL: out of memory          */
-    inf_storage_t       *storage;
-    int64_t             *found;         /* what the directory holds          */
-    size_t               found_count;
-    lifecycle_version_t *versions;
-    size_t               version_count;
-} lifecycle_model_t;
-
-typedef struct {
-    inf_link_t         link;
-    lifecycle_model_t *model;
-} lifecycle_job_t;
-
-/* A thread that takes one model apart. */
-typedef struct {
-    inf_link_t   link;                  /* in lc->destroyers                 */
-    inf_model_t *model;
-    pthread_t    thread;
-    bool         done;                  /* nothing is left but to join it    */
-} lifecycle_destroyer_t;
-
-struct inf_lifecycle_s {
-    inf_lifecycle_options_t  options;
-    inf_backend_table_t     *backends;
-
-    inf_lock_t               publish_lock;  /* rank 5: one snapshot at a
-                                               time                          */
-    inf_lock_t               lock;      /* rank 10; guards what follows      */
-    inf_cond_t               work;      /* jobs or stopping                  */
-    inf_cond_t               idle;      /* busy or alive went down           */
-    inf_link_t               models;
-    size_t                   model_count;
-    inf_link_t               jobs;
-    uint32_t                 busy;      /* jobs queued or running            */
-    uint64_t                 alive;     /* model objects not yet destroyed   */
-    inf_link_t               destroyers;
-    bool                     stopping;
-
-    pthread_t                loaders[LOADERS_MAX];
-    uint32_t                 loader_count;
-};
+/* The load that this thread runs; NULL: it is no loader. */
+static _Thread_local const inf_lifecycle_op_t *own_op;
 
 static inf_err_t *start_loaders(inf_lifecycle_t *lc);
+static inf_err_t *add_loader_locked(inf_lifecycle_t *lc, bool unloads);
 static void stop_loaders(inf_lifecycle_t *lc);
 static void *loader_main(void *arg);
-static void load_model(inf_lifecycle_t *lc, lifecycle_model_t *m);
-static void refuse_model(inf_lifecycle_t *lc, lifecycle_model_t *m,
-    inf_err_t *err);
-static inf_err_t *choose_versions(inf_lifecycle_t *lc, lifecycle_model_t *m,
-    int64_t **chosen, size_t *count);
-static void load_version(inf_lifecycle_t *lc, lifecycle_model_t *m,
+static inf_model_record_t *take_turn_locked(inf_lifecycle_t *lc,
+    const inf_loader_t *loader);
+static void run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op);
+static void end_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r,
+    const inf_lifecycle_op_t *op, inf_model_record_t **gone);
+static void queue_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r);
+static inf_err_t *start_model(inf_lifecycle_t *lc, const char *name,
+    const inf_scan_model_t *m);
+static void report_problems(const inf_scan_t *scan);
+static inf_err_t *op_new(inf_op_kind_t kind, inf_lifecycle_done_fn done,
+    void *userp, inf_lifecycle_op_t **out);
+static void op_end(inf_lifecycle_op_t *op, inf_err_t *err);
+static void tell(inf_lifecycle_done_fn done, void *userp, inf_err_t *err);
+static void submit(inf_lifecycle_t *lc, const char *name,
+    inf_lifecycle_op_t *op);
+static inf_model_record_t *find_locked(const inf_lifecycle_t *lc,
+    const char *name);
+static void insert_locked(inf_lifecycle_t *lc, inf_model_record_t *r);
+static void drop_ops(inf_lifecycle_t *lc);
+static inf_err_t *refuse_own(const char *name);
+static void waiter_done(void *userp, inf_err_t *err);
+static inf_err_t *wait_for(lifecycle_waiter_t *w);
+static bool reload_is_queued_locked(const inf_model_record_t *r,
     int64_t version);
-static inf_err_t *load_watched(const inf_model_load_t *what,
-    inf_model_t **out);
-static void set_version(inf_lifecycle_t *lc, lifecycle_model_t *m,
-    int64_t version, inf_version_state_t state, inf_model_t *model,
-    const inf_err_t *err);
-static void publish(inf_lifecycle_t *lc);
-static bool model_entry_locked(const lifecycle_model_t *m,
-    inf_registry_entry_t *e);
-static inf_err_t *snapshot_entries(inf_lifecycle_t *lc,
-    inf_registry_entry_t **out, uint32_t *count);
-static lifecycle_model_t *model_new(const char *name, const char *dir);
-static void model_free(lifecycle_model_t *m);
-static void model_insert_locked(inf_lifecycle_t *lc, lifecycle_model_t *m);
-static void reap(inf_lifecycle_t *lc);
-static void last_unref(inf_model_t *model);
-static void *destroy_main(void *arg);
-
-static const inf_model_ops_t lifecycle_model_ops = {
-    .last_unref = last_unref
-};
 
 const char *
 inf_version_state_name(inf_version_state_t state)
 {
     switch (state) {
+    case INF_VERSION_UNKNOWN:
+        return "UNKNOWN";
     case INF_VERSION_LOADING:
         return "LOADING";
     case INF_VERSION_READY:
@@ -133,7 +87,8 @@ inf_lifecycle_new(const inf_lifecycle_options_t *options,
     inf_cond_init(&lc->work);
     inf_cond_init(&lc->idle);
     inf_link_init(&lc->models);
-    inf_link_init(&lc->jobs);
+    inf_link_init(&lc->loads);
+    inf_link_init(&lc->unloads);
     inf_link_init(&lc->destroyers);
 
     inf_err_t *err = inf_backend_table_new(&lc->options, &lc->backends);
@@ -157,11 +112,11 @@ inf_lifecycle_free(inf_lifecycle_t *lc)
     }
 
     stop_loaders(lc);
-    reap(lc);
+    inf_lifecycle_reap(lc);
 
     inf_link_t *link;
     while ((link = inf_list_pop_front(&lc->models)) != NULL) {
-        model_free(inf_link_entry(link, lifecycle_model_t, link));
+        inf_model_record_free(inf_link_entry(link, inf_model_record_t, link));
     }
 
     inf_backend_table_free(lc->backends);
@@ -173,68 +128,125 @@ inf_lifecycle_free(inf_lifecycle_t *lc)
 }
 
 inf_err_t *
-inf_lifecycle_load(inf_lifecycle_t *lc, inf_storage_t *storage,
-    const char *name, const char *dir, const int64_t *versions,
-    size_t version_count)
+inf_lifecycle_start(inf_lifecycle_t *lc, bool all, char *const *names,
+    size_t count)
 {
-    lifecycle_model_t *m = model_new(name, dir);
-    lifecycle_job_t *job = calloc(1, sizeof(*job));
-    int64_t *found = calloc(version_count + 1, sizeof(*found));
+    const inf_repositories_t *r = lc->options.repositories;
+    inf_scan_t scan;
 
-    if (m == NULL || job == NULL || found == NULL) {
-        model_free(m);
-        free(job);
-        free(found);
-        return inf_err_nomem();
+    all = all || (count == 1 && strcmp(names[0], "*") == 0);
+    if (!all && count == 0) {
+        return NULL;
     }
 
-    if (version_count > 0) {
-        memcpy(found, versions, version_count * sizeof(*found));
-    }
-    m->found = found;
-    m->found_count = version_count;
-    m->storage = storage;
-    job->model = m;
-
-    inf_lock(&lc->lock);
-    bool stopping = lc->stopping;
-    if (!stopping) {
-        model_insert_locked(lc, m);
-        inf_list_push_back(&lc->jobs, &job->link);
-        lc->busy++;
-    }
-    inf_unlock(&lc->lock);
-
-    if (stopping) {
-        model_free(m);
-        free(job);
-        return inf_err_new(INF_ERR_UNAVAILABLE, "model \"%s\" is not loaded:"
-            " the server is stopping", name);
+    inf_err_t *err = inf_scan(r->roots, r->count, &scan);
+    if (err != NULL) {
+        return err;
     }
 
-    inf_cond_signal(&lc->work);
-    return NULL;
+    report_problems(&scan);
+    for (size_t i = 0; all && err == NULL && i < scan.model_count; i++) {
+        const inf_scan_model_t *m = &scan.models[i];
+        if (i == 0 || strcmp(scan.models[i - 1].name, m->name) != 0) {
+            err = start_model(lc, m->name, m);
+        }
+    }
+    for (size_t i = 0; !all && err == NULL && i < count; i++) {
+        err = start_model(lc, names[i], inf_scan_find(&scan, names[i]));
+    }
+
+    inf_scan_fini(&scan);
+    inf_lifecycle_publish(lc);              /* they are known, not ready     */
+    return err;
 }
 
 inf_err_t *
-inf_lifecycle_refuse(inf_lifecycle_t *lc, const char *name,
-    const char *reason)
+inf_lifecycle_load(inf_lifecycle_t *lc, const char *name,
+    inf_override_t *override)
 {
-    lifecycle_model_t *m = model_new(name, "");
-    char *why = strdup(reason);
-    if (m == NULL || why == NULL) {
-        model_free(m);
-        free(why);
-        return inf_err_nomem();
+    lifecycle_waiter_t w = { .lc = lc };
+    inf_err_t *err = refuse_own(name);
+    if (err != NULL) {
+        inf_override_free(override);
+        return err;
     }
 
-    m->refused = true;
-    m->reason = why;
+    inf_lifecycle_load_async(lc, name, override, waiter_done, &w);
+    return wait_for(&w);
+}
+
+void
+inf_lifecycle_load_async(inf_lifecycle_t *lc, const char *name,
+    inf_override_t *override, inf_lifecycle_done_fn done, void *userp)
+{
+    inf_lifecycle_op_t *op;
+
+    inf_err_t *err = op_new(INF_OP_LOAD, done, userp, &op);
+    if (err != NULL) {
+        inf_override_free(override);
+        tell(done, userp, err);
+        return;
+    }
+
+    op->override = override;
+    submit(lc, name, op);
+}
+
+inf_err_t *
+inf_lifecycle_unload(inf_lifecycle_t *lc, const char *name, bool dependents)
+{
+    lifecycle_waiter_t w = { .lc = lc };
+    inf_err_t *err = refuse_own(name);
+    if (err != NULL) {
+        return err;
+    }
+
+    inf_lifecycle_unload_async(lc, name, dependents, waiter_done, &w);
+    return wait_for(&w);
+}
+
+void
+inf_lifecycle_unload_async(inf_lifecycle_t *lc, const char *name,
+    bool dependents, inf_lifecycle_done_fn done, void *userp)
+{
+    inf_lifecycle_op_t *op;
+    (void) dependents;          /* ensembles aren't served: there is none    */
+
+    inf_err_t *err = op_new(INF_OP_UNLOAD, done, userp, &op);
+    if (err != NULL) {
+        tell(done, userp, err);
+        return;
+    }
+
+    submit(lc, name, op);
+}
+
+void
+inf_lifecycle_reload(inf_lifecycle_t *lc, const char *name, int64_t version,
+    const char *reason)
+{
+    inf_lifecycle_op_t *op;
+
     inf_lock(&lc->lock);
-    model_insert_locked(lc, m);
+    inf_model_record_t *r = find_locked(lc, name);
+    bool needed = r != NULL && !lc->stopping
+        && inf_model_record_any_ready(r)
+        && !reload_is_queued_locked(r, version);
     inf_unlock(&lc->lock);
-    publish(lc);
-    return NULL;
+    if (!needed) {
+        return;
+    }
+
+    inf_err_t *err = op_new(INF_OP_RELOAD, NULL, NULL, &op);
+    if (err != NULL) {
+        inf_err_log(inf_err_add(err, "model \"%s\" is not loaded again",
+            name));
+        return;
+    }
+
+    inf_log(INF_LOG_WARN, "model=%s is loaded again: %s", name, reason);
+    op->version = version;
+    submit(lc, name, op);
 }
 
 void
@@ -251,7 +263,7 @@ bool
 inf_lifecycle_settled(inf_lifecycle_t *lc)
 {
     inf_lock(&lc->lock);
-    bool settled = lc->busy == 0;
+    bool settled = lc->starting == 0;
     inf_unlock(&lc->lock);
     return settled;
 }
@@ -265,11 +277,8 @@ inf_lifecycle_all_ready(inf_lifecycle_t *lc)
     for (inf_link_t *l = lc->models.next; ready && l != &lc->models;
         l = l->next)
     {
-        lifecycle_model_t *m = inf_link_entry(l, lifecycle_model_t, link);
-        ready = !m->refused && m->version_count > 0;
-        for (size_t i = 0; ready && i < m->version_count; i++) {
-            ready = m->versions[i].state == INF_VERSION_READY;
-        }
+        ready = inf_model_record_content(inf_link_entry(l, inf_model_record_t,
+            link));
     }
     inf_unlock(&lc->lock);
 
@@ -281,21 +290,56 @@ inf_lifecycle_index(inf_lifecycle_t *lc, inf_lifecycle_row_fn fn, void *userp)
 {
     inf_lock(&lc->lock);
     for (inf_link_t *l = lc->models.next; l != &lc->models; l = l->next) {
-        lifecycle_model_t *m = inf_link_entry(l, lifecycle_model_t, link);
-
-        if (m->version_count == 0) {
-            fn(userp, m->name, -1, m->refused
-                ? INF_VERSION_UNAVAILABLE : INF_VERSION_LOADING,
-                m->reason != NULL ? m->reason
-                : m->refused ? "out of memory" : "");
-        }
-        for (size_t i = 0; i < m->version_count; i++) {
-            lifecycle_version_t *v = &m->versions[i];
-            fn(userp, m->name, v->version, v->state,
-                v->reason != NULL ? v->reason : "");
-        }
+        inf_model_record_rows(inf_link_entry(l, inf_model_record_t, link),
+            false, fn, userp);
     }
     inf_unlock(&lc->lock);
+}
+
+inf_err_t *
+inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
+    inf_lifecycle_row_fn fn, void *userp)
+{
+    inf_repository_name_t *names = NULL;
+    inf_arena_t arena;
+    size_t count = 0;
+    size_t i = 0;
+
+    inf_arena_init(&arena);
+    inf_err_t *err = inf_repositories_names(lc->options.repositories, &arena,
+        &names, &count);
+
+    inf_lock(&lc->lock);
+    inf_link_t *l = lc->models.next;
+    while (err == NULL && (i < count || l != &lc->models)) {
+        inf_model_record_t *r = l != &lc->models
+            ? inf_link_entry(l, inf_model_record_t, link) : NULL;
+        int order = i == count ? 1 : r == NULL ? -1
+            : strcmp(names[i].name, r->name);
+
+        if (order > 0) {            /* its directory is gone; one that the
+                                       start asked for is told of            */
+            if (r->wanted && r->version_count == 0) {
+                inf_model_record_rows(r, ready_only, fn, userp);
+            }
+        } else if (names[i].duplicate) {
+            fn(userp, names[i].name, -1, INF_VERSION_UNAVAILABLE,
+                "model appears in two or more repositories");
+        } else if (order == 0 && (r->version_count > 0 || r->refused
+            || r->wanted))
+        {
+            inf_model_record_rows(r, ready_only, fn, userp);
+        } else if (!ready_only) {
+            fn(userp, names[i].name, -1, INF_VERSION_UNKNOWN, "");
+        }
+
+        i += order <= 0;
+        l = order >= 0 ? l->next : l;
+    }
+    inf_unlock(&lc->lock);
+
+    inf_arena_fini(&arena);
+    return err;
 }
 
 bool
@@ -306,16 +350,14 @@ inf_lifecycle_stop(inf_lifecycle_t *lc, uint64_t timeout_ns)
 
     inf_lock(&lc->lock);
     for (inf_link_t *l = lc->models.next; l != &lc->models; l = l->next) {
-        lifecycle_model_t *m = inf_link_entry(l, lifecycle_model_t, link);
-        for (size_t i = 0; i < m->version_count; i++) {
-            lifecycle_version_t *v = &m->versions[i];
-            inf_model_t *model = v->model;
+        inf_model_record_t *r = inf_link_entry(l, inf_model_record_t, link);
+        for (size_t i = 0; i < r->version_count; i++) {
+            inf_model_t *model = inf_lifecycle_withdraw_locked(
+                &r->versions[i]);
             if (model == NULL) {
                 continue;
             }
 
-            v->model = NULL;
-            v->state = INF_VERSION_UNLOADING;
             inf_unlock(&lc->lock);
             inf_runner_close(model->runner);
             inf_model_unref(model);
@@ -323,7 +365,7 @@ inf_lifecycle_stop(inf_lifecycle_t *lc, uint64_t timeout_ns)
         }
     }
     inf_unlock(&lc->lock);
-    publish(lc);
+    inf_lifecycle_publish(lc);
 
     inf_lock(&lc->lock);
     while (lc->alive > 0) {
@@ -340,457 +382,442 @@ static inf_err_t *
 start_loaders(inf_lifecycle_t *lc)
 {
     uint32_t count = lc->options.load_threads;
-    if (count == 0 || count > LOADERS_MAX) {
-        count = count == 0 ? 1 : LOADERS_MAX;
+    count = count == 0 ? 1 : count;
+    count = count > INF_LOADERS_MAX / 2 ? INF_LOADERS_MAX / 2 : count;
+
+    inf_lock(&lc->lock);
+    inf_err_t *err = add_loader_locked(lc, true);
+    for (uint32_t i = 0; err == NULL && i < count; i++) {
+        err = add_loader_locked(lc, false);
+    }
+    inf_unlock(&lc->lock);
+    return err;
+}
+
+static inf_err_t *
+add_loader_locked(inf_lifecycle_t *lc, bool unloads)
+{
+    inf_loader_t *l = lc->loaders;
+    if (lc->stopping) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "the server is stopping");
     }
 
-    for (uint32_t i = 0; i < count; i++) {
-        int rc = pthread_create(&lc->loaders[i], NULL, loader_main, lc);
-        if (rc != 0) {
-            return inf_err_os(rc, "cannot start a loader thread");
-        }
-        pthread_setname_np(lc->loaders[i], "loader");
-        lc->loader_count++;
+    while (l < lc->loaders + INF_LOADERS_MAX && l->state == INF_LOADER_RUNS) {
+        l++;
+    }
+    if (l == lc->loaders + INF_LOADERS_MAX) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "too many loaders are busy");
     }
 
+    if (l->state == INF_LOADER_ENDED) {
+        pthread_join(l->thread, NULL);      /* it has given up the lock      */
+        l->state = INF_LOADER_FREE;
+    }
+
+    l->lc = lc;
+    l->unloads = unloads;
+    int rc = pthread_create(&l->thread, NULL, loader_main, l);
+    if (rc != 0) {
+        return inf_err_os(rc, "cannot start a loader thread");
+    }
+
+    pthread_setname_np(l->thread, unloads ? "unloader" : "loader");
+    l->state = INF_LOADER_RUNS;
+    lc->running += !unloads;
+    lc->enough += !unloads;
     return NULL;
 }
 
-/* A load in progress finishes first; queued ones are dropped. */
+/* A load in progress finishes first; queued operations are dropped. */
 static void
 stop_loaders(inf_lifecycle_t *lc)
 {
     inf_lock(&lc->lock);
     lc->stopping = true;
-    inf_link_t *link;
-    while ((link = inf_list_pop_front(&lc->jobs)) != NULL) {
-        free(inf_link_entry(link, lifecycle_job_t, link));
-        lc->busy--;
-    }
     inf_unlock(&lc->lock);
+    drop_ops(lc);
     inf_cond_broadcast(&lc->work);
-    inf_cond_broadcast(&lc->idle);
 
-    for (uint32_t i = 0; i < lc->loader_count; i++) {
-        pthread_join(lc->loaders[i], NULL);
+    for (uint32_t i = 0; i < INF_LOADERS_MAX; i++) {
+        inf_loader_t *l = &lc->loaders[i];
+        inf_lock(&lc->lock);
+        bool join = l->state != INF_LOADER_FREE;
+        inf_unlock(&lc->lock);
+        if (join) {
+            pthread_join(l->thread, NULL);
+            l->state = INF_LOADER_FREE;
+        }
     }
-    lc->loader_count = 0;
 }
 
 static void *
 loader_main(void *arg)
 {
-    inf_lifecycle_t *lc = arg;
+    inf_loader_t *loader = arg;
+    inf_lifecycle_t *lc = loader->lc;
 
     inf_lock(&lc->lock);
     for (;;) {
-        inf_link_t *link = inf_list_pop_front(&lc->jobs);
-        if (link == NULL) {
+        if (!loader->unloads && lc->running > lc->enough) {
+            break;                          /* it was one more for a while   */
+        }
+
+        inf_model_record_t *r = take_turn_locked(lc, loader);
+        if (r == NULL) {
             if (lc->stopping) {
                 break;
             }
             inf_cond_wait(&lc->work, &lc->lock);
             continue;
         }
+
+        inf_lifecycle_op_t *op = inf_link_entry(inf_list_pop_front(&r->ops),
+            inf_lifecycle_op_t, link);
         inf_unlock(&lc->lock);
-
-        lifecycle_job_t *job = inf_link_entry(link, lifecycle_job_t, link);
-        load_model(lc, job->model);
-        free(job);
-        publish(lc);
-
+        run(lc, op);
         inf_lock(&lc->lock);
-        lc->busy--;
-        inf_cond_broadcast(&lc->idle);
     }
+    lc->running -= !loader->unloads;
+    loader->state = INF_LOADER_ENDED;
     inf_unlock(&lc->lock);
     return NULL;
 }
 
-static void
-load_model(inf_lifecycle_t *lc, lifecycle_model_t *m)
+static inf_model_record_t *
+take_turn_locked(inf_lifecycle_t *lc, const inf_loader_t *loader)
 {
-    int64_t *chosen = NULL;
-    size_t count = 0;
+    inf_link_t *link = inf_list_pop_front(loader->unloads ? &lc->unloads
+        : &lc->loads);
+    return link != NULL ? inf_link_entry(link, inf_model_record_t, turn)
+        : NULL;
+}
 
-    inf_err_t *err = choose_versions(lc, m, &chosen, &count);
-    lifecycle_version_t *versions = err == NULL
-        ? calloc(count, sizeof(*versions)) : NULL;
-    if (err == NULL && versions == NULL) {
-        err = inf_err_nomem();
+/* Takes op. */
+static void
+run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
+{
+    inf_model_record_t *r = op->record;
+    inf_model_record_t *gone = NULL;
+    inf_err_t *err = NULL;
+    inf_lifecycle_op_t kept = { .start = op->start };
+
+    own_op = op;
+    switch (op->kind) {
+    case INF_OP_LOAD:
+    case INF_OP_RELOAD:
+        err = inf_lifecycle_run_load(lc, op);
+        break;
+    case INF_OP_UNLOAD:
+        inf_lifecycle_run_unload(lc, r);
+        break;
     }
-    if (err != NULL) {
-        refuse_model(lc, m, err);
-        free(chosen);
+    own_op = NULL;
+
+    op_end(op, err);
+    inf_lock(&lc->lock);
+    end_turn_locked(lc, r, &kept, &gone);
+    inf_unlock(&lc->lock);
+    inf_cond_broadcast(&lc->idle);
+    inf_cond_broadcast(&lc->work);
+
+    if (kept.start) {
+        lc->options.changed(lc->options.userp);
+    }
+    inf_model_record_free(gone);
+}
+
+/* *gone: a record that nothing needs any more, for the caller to free. */
+static void
+end_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r,
+    const inf_lifecycle_op_t *op, inf_model_record_t **gone)
+{
+    lc->busy--;
+    lc->starting -= op->start;
+
+    if (!inf_list_empty(&r->ops)) {
+        queue_turn_locked(lc, r);
         return;
     }
 
-    for (size_t i = 0; i < count; i++) {
-        versions[i].version = chosen[i];
-        versions[i].state = INF_VERSION_LOADING;
+    r->busy = false;
+    if (r->version_count == 0 && !r->refused && !r->wanted) {
+        inf_link_remove(&r->link);
+        lc->model_count--;
+        *gone = r;
     }
-
-    inf_lock(&lc->lock);
-    m->versions = versions;
-    m->version_count = count;
-    inf_unlock(&lc->lock);
-    publish(lc);
-
-    for (size_t i = 0; i < count; i++) {
-        load_version(lc, m, chosen[i]);
-    }
-    free(chosen);
 }
 
-/* No version of m can be loaded; takes err. */
 static void
-refuse_model(inf_lifecycle_t *lc, lifecycle_model_t *m, inf_err_t *err)
+queue_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r)
 {
-    char *why = strdup(inf_err_msg(err));
-
-    inf_lock(&lc->lock);
-    m->refused = true;
-    m->reason = why;
-    inf_unlock(&lc->lock);
-
-    inf_err_log(inf_err_add(err, "model \"%s\" is not loaded", m->name));
+    const inf_lifecycle_op_t *op = inf_link_entry(r->ops.next,
+        inf_lifecycle_op_t, link);
+    inf_list_push_back(op->kind == INF_OP_UNLOAD ? &lc->unloads : &lc->loads,
+        &r->turn);
 }
 
+/* m NULL: it was not found. */
 static inf_err_t *
-choose_versions(inf_lifecycle_t *lc, lifecycle_model_t *m, int64_t **chosen,
-    size_t *count)
+start_model(inf_lifecycle_t *lc, const char *name, const inf_scan_model_t *m)
 {
-    inf_config_options_t opt = {
-        .auto_complete = lc->options.auto_complete,
-        .config_name = lc->options.config_name
-    };
-    inf_model_config_t *config;
+    inf_lifecycle_op_t *op;
+    inf_model_record_t *r;
+    size_t count = m != NULL ? m->version_count : 0;
 
-    inf_err_t *err = inf_model_config_read(m->storage, m->dir, m->name, &opt,
-        &config);
+    inf_err_t *err = inf_model_record_new(name, &r);
     if (err != NULL) {
         return err;
     }
 
-    *chosen = calloc(m->found_count + 1, sizeof(**chosen));
-    if (*chosen == NULL) {
-        inf_model_config_unref(config);
-        return inf_err_nomem();
-    }
-
-    if (m->found_count > 0) {
-        memcpy(*chosen, m->found, m->found_count * sizeof(**chosen));
-    }
-    err = inf_versions_choose(config->msg->version_policy, m->name, *chosen,
-        m->found_count, count);
-    inf_model_config_unref(config);
-    return err;
-}
-
-static void
-load_version(inf_lifecycle_t *lc, lifecycle_model_t *m, int64_t version)
-{
-    const inf_model_load_t what = {
-        .options = &lc->options,
-        .backends = lc->backends,
-        .storage = m->storage,
-        .name = m->name,
-        .dir = m->dir,
-        .version = version,
-        .ops = &lifecycle_model_ops,
-        .owner = lc
-    };
-    inf_model_t *model = NULL;
-    uint64_t start = inf_clock_ns();
-
-    inf_err_t *err = load_watched(&what, &model);
+    r->wanted = true;
+    r->found = calloc(count + 1, sizeof(*r->found));
+    err = r->found != NULL ? op_new(INF_OP_LOAD, NULL, NULL, &op)
+        : inf_err_nomem();
     if (err != NULL) {
-        inf_log(INF_LOG_ERROR, "model=%s version=%lld failed to load: %s",
-            m->name, (long long) version, inf_err_msg(err));
-        set_version(lc, m, version, INF_VERSION_UNAVAILABLE, NULL, err);
-        inf_err_free(err);
-        return;
+        inf_model_record_free(r);
+        return err;
     }
+    if (count > 0) {
+        memcpy(r->found, m->versions, count * sizeof(*r->found));
+    }
+    r->found_count = count;
+    op->start = true;
 
     inf_lock(&lc->lock);
-    lc->alive++;
-    inf_unlock(&lc->lock);
-
-    inf_log(INF_LOG_INFO, "model=%s version=%lld is ready after %llu ms",
-        m->name, (long long) version,
-        (unsigned long long) ((inf_clock_ns() - start) / 1000000));
-    set_version(lc, m, version, INF_VERSION_READY, model, NULL);
-}
-
-static inf_err_t *
-load_watched(const inf_model_load_t *what, inf_model_t **out)
-{
-    const inf_lifecycle_options_t *o = what->options;
-    void *mark = NULL;
-
-    if (o->watch == NULL) {
-        return inf_model_load(what, out);
-    }
-
-    inf_err_t *err = o->watch->begin(o->watch_userp, what->name,
-        what->version, &mark);
-    if (err == NULL) {
-        err = inf_model_load(what, out);
-        o->watch->end(o->watch_userp, mark);
-    }
-
-    return err;
-}
-
-static void
-set_version(inf_lifecycle_t *lc, lifecycle_model_t *m, int64_t version,
-    inf_version_state_t state, inf_model_t *model, const inf_err_t *err)
-{
-    inf_buf_t reason;
-    inf_buf_init(&reason);
-    if (err != NULL) {
-        inf_buf_printf(&reason, "%s: %s",
-            inf_err_code_string(inf_err_code(err)), inf_err_msg(err));
-    }
-    char *why = err != NULL ? inf_buf_give(&reason, NULL) : NULL;
-
-    inf_lock(&lc->lock);
-    for (size_t i = 0; i < m->version_count; i++) {
-        lifecycle_version_t *v = &m->versions[i];
-        if (v->version == version) {
-            char *old = v->reason;
-            v->state = state;
-            v->reason = why;
-            v->model = model;
-            why = old;
-        }
+    bool known = find_locked(lc, name) != NULL;
+    if (!known) {
+        insert_locked(lc, r);
     }
     inf_unlock(&lc->lock);
-    free(why);
-    publish(lc);
-}
 
-/* What is READY now becomes the snapshot that requests are served from. */
-static void
-publish(inf_lifecycle_t *lc)
-{
-    inf_registry_entry_t *entries = NULL;
-    uint32_t count = 0;
-
-    inf_lock(&lc->publish_lock);
-    inf_err_t *err = snapshot_entries(lc, &entries, &count);
-    if (err == NULL) {
-        err = inf_registry_publish(lc->options.registry, entries, count);
-    }
-    inf_unlock(&lc->publish_lock);
-
-    if (err != NULL) {
-        inf_err_log(inf_err_add(err, "cannot publish the models"));
-        return;
+    if (known) {                            /* named twice                   */
+        inf_model_record_free(r);
+        free(op);
+        return NULL;
     }
 
-    lc->options.changed(lc->options.userp);
-}
-
-/* Versions that were found count as not ready until they are chosen. */
-static bool
-model_entry_locked(const lifecycle_model_t *m, inf_registry_entry_t *e)
-{
-    bool waiting = m->version_count == 0;
-    size_t count = waiting ? m->found_count : m->version_count;
-
-    e->loading = waiting;
-    e->name = strdup(m->name);
-    e->versions = calloc(count + 1, sizeof(*e->versions));
-    if (e->name == NULL || e->versions == NULL) {
-        return false;
-    }
-
-    for (size_t i = 0; i < count; i++) {
-        inf_registry_version_t *v = &e->versions[e->version_count++];
-        if (waiting) {
-            v->version = m->found[i];
-            continue;
-        }
-
-        v->version = m->versions[i].version;
-        v->model = m->versions[i].model;
-        e->loading |= m->versions[i].state == INF_VERSION_LOADING;
-        if (v->model != NULL) {
-            inf_model_ref(v->model);
-        }
-    }
-
-    return true;
-}
-
-static inf_err_t *
-snapshot_entries(inf_lifecycle_t *lc, inf_registry_entry_t **out,
-    uint32_t *count)
-{
-    inf_lock(&lc->lock);
-
-    uint32_t n = 0;
-    inf_registry_entry_t *entries = calloc(lc->model_count + 1,
-        sizeof(*entries));
-    bool ok = entries != NULL;
-
-    for (inf_link_t *l = lc->models.next; ok && l != &lc->models; l = l->next) {
-        lifecycle_model_t *m = inf_link_entry(l, lifecycle_model_t, link);
-        if (m->version_count == 0 && m->refused) {
-            continue;           /* a name that never had a version           */
-        }
-
-        inf_registry_entry_t *e = &entries[n++];
-        ok = model_entry_locked(m, e);
-    }
-
-    inf_unlock(&lc->lock);
-
-    if (!ok) {
-        for (uint32_t i = 0; entries != NULL && i < n; i++) {
-            for (uint32_t j = 0; j < entries[i].version_count; j++) {
-                inf_model_unref(entries[i].versions[j].model);
-            }
-            free(entries[i].name);
-            free(entries[i].versions);
-        }
-        free(entries);
-        return inf_err_nomem();
-    }
-
-    *out = entries;
-    *count = n;
+    submit(lc, name, op);
     return NULL;
 }
 
-static lifecycle_model_t *
-model_new(const char *name, const char *dir)
+static void
+report_problems(const inf_scan_t *scan)
 {
-    lifecycle_model_t *m = calloc(1, sizeof(*m));
-    if (m == NULL) {
-        return NULL;
+    for (size_t i = 0; i < scan->problem_count; i++) {
+        inf_log(scan->problems[i].level, "%s", scan->problems[i].text);
+    }
+}
+
+static inf_err_t *
+op_new(inf_op_kind_t kind, inf_lifecycle_done_fn done, void *userp,
+    inf_lifecycle_op_t **out)
+{
+    inf_lifecycle_op_t *op = calloc(1, sizeof(*op));
+    *out = op;
+    if (op == NULL) {
+        return inf_err_nomem();
     }
 
-    inf_link_init(&m->link);
-    m->name = strdup(name);
-    m->dir = strdup(dir);
-    if (m->name == NULL || m->dir == NULL) {
-        model_free(m);
-        return NULL;
-    }
+    inf_link_init(&op->link);
+    op->kind = kind;
+    op->done = done;
+    op->userp = userp;
+    return NULL;
+}
 
-    return m;
+/* Takes both. */
+static void
+op_end(inf_lifecycle_op_t *op, inf_err_t *err)
+{
+    tell(op->done, op->userp, err);
+    inf_override_free(op->override);
+    free(op);
 }
 
 static void
-model_free(lifecycle_model_t *m)
+tell(inf_lifecycle_done_fn done, void *userp, inf_err_t *err)
 {
-    if (m == NULL) {
+    if (done != NULL) {
+        done(userp, err);
+    } else {
+        inf_err_free(err);                  /* logged where it arose         */
+    }
+}
+
+/* Takes op. */
+static void
+submit(inf_lifecycle_t *lc, const char *name, inf_lifecycle_op_t *op)
+{
+    inf_model_record_t *fresh;
+
+    inf_err_t *err = inf_model_record_new(name, &fresh);
+    if (err != NULL) {
+        op_end(op, err);
         return;
     }
 
-    for (size_t i = 0; i < m->version_count; i++) {
-        free(m->versions[i].reason);
-        inf_model_unref(m->versions[i].model);
+    inf_lock(&lc->lock);
+    bool stopping = lc->stopping;
+    if (!stopping) {
+        inf_model_record_t *r = find_locked(lc, name);
+        if (r == NULL) {
+            r = fresh;
+            fresh = NULL;
+            insert_locked(lc, r);
+        }
+
+        op->record = r;
+        inf_list_push_back(&r->ops, &op->link);
+        lc->busy++;
+        lc->starting += op->start;
+        if (!r->busy) {
+            r->busy = true;
+            queue_turn_locked(lc, r);
+        }
     }
-    free(m->versions);
-    free(m->found);
-    free(m->reason);
-    free(m->name);
-    free(m->dir);
-    free(m);
+    inf_unlock(&lc->lock);
+
+    inf_model_record_free(fresh);
+    if (stopping) {
+        op_end(op, inf_err_new(INF_ERR_UNAVAILABLE, "model \"%s\" is not"
+            " loaded or unloaded: the server is stopping", name));
+        return;
+    }
+
+    inf_cond_broadcast(&lc->work);
+}
+
+static inf_model_record_t *
+find_locked(const inf_lifecycle_t *lc, const char *name)
+{
+    for (inf_link_t *l = lc->models.next; l != &lc->models; l = l->next) {
+        inf_model_record_t *r = inf_link_entry(l, inf_model_record_t, link);
+        if (strcmp(r->name, name) == 0) {
+            return r;
+        }
+    }
+
+    return NULL;
 }
 
 static void
-model_insert_locked(inf_lifecycle_t *lc, lifecycle_model_t *m)
+insert_locked(inf_lifecycle_t *lc, inf_model_record_t *r)
 {
     /* scans come sorted: the place is nearly always the end */
     inf_link_t *at = lc->models.prev;
     while (at != &lc->models
-        && strcmp(inf_link_entry(at, lifecycle_model_t, link)->name, m->name)
+        && strcmp(inf_link_entry(at, inf_model_record_t, link)->name, r->name)
             > 0)
     {
         at = at->prev;
     }
 
-    inf_link_insert(at->next, &m->link);
+    inf_link_insert(at->next, &r->link);
     lc->model_count++;
 }
 
-/* Joins the destroyers that have finished. */
+/* What waits is told that the server stops. */
 static void
-reap(inf_lifecycle_t *lc)
+drop_ops(inf_lifecycle_t *lc)
 {
-    inf_link_t finished;
-    inf_link_init(&finished);
+    inf_link_t dropped;
+    inf_link_t *link;
+    inf_link_init(&dropped);
 
     inf_lock(&lc->lock);
-    for (inf_link_t *l = lc->destroyers.next; l != &lc->destroyers; ) {
-        lifecycle_destroyer_t *d = inf_link_entry(l, lifecycle_destroyer_t,
-            link);
-        l = l->next;
-        if (d->done) {
-            inf_link_remove(&d->link);
-            inf_list_push_back(&finished, &d->link);
+    while (inf_list_pop_front(&lc->loads) != NULL
+        || inf_list_pop_front(&lc->unloads) != NULL)
+    {
+        continue;
+    }
+    for (inf_link_t *l = lc->models.next; l != &lc->models; l = l->next) {
+        inf_model_record_t *r = inf_link_entry(l, inf_model_record_t, link);
+        while ((link = inf_list_pop_front(&r->ops)) != NULL) {
+            const inf_lifecycle_op_t *op = inf_link_entry(link,
+                inf_lifecycle_op_t, link);
+            lc->busy--;
+            lc->starting -= op->start;
+            inf_list_push_back(&dropped, link);
         }
     }
     inf_unlock(&lc->lock);
-
-    inf_link_t *link;
-    while ((link = inf_list_pop_front(&finished)) != NULL) {
-        lifecycle_destroyer_t *d = inf_link_entry(link, lifecycle_destroyer_t,
-            link);
-        pthread_join(d->thread, NULL);
-        free(d);
-    }
-}
-
-/* May run inside the backend's own call stack: destroy on a fresh thread. */
-static void
-last_unref(inf_model_t *model)
-{
-    inf_lifecycle_t *lc = model->owner;
-    reap(lc);
-
-    lifecycle_destroyer_t *d = calloc(1, sizeof(*d));
-    if (d == NULL) {
-        inf_err_log(inf_err_add(inf_err_nomem(), "model \"%s\" stays in"
-            " memory", model->name));
-        return;
-    }
-    d->model = model;
-
-    inf_lock(&lc->lock);
-    inf_list_push_back(&lc->destroyers, &d->link);
-    int rc = pthread_create(&d->thread, NULL, destroy_main, d);
-    if (rc != 0) {
-        inf_link_remove(&d->link);
-    }
-    inf_unlock(&lc->lock);
-
-    if (rc != 0) {
-        free(d);
-        inf_err_log(inf_err_os(rc, "model \"%s\" stays in memory: cannot"
-            " start a thread to destroy it", model->name));
-    }
-}
-
-static void *
-destroy_main(void *arg)
-{
-    lifecycle_destroyer_t *d = arg;
-    inf_model_t *model = d->model;
-    inf_lifecycle_t *lc = model->owner;
-
-    inf_log(INF_LOG_INFO, "model=%s version=%lld is unloaded", model->name,
-        (long long) model->version);
-    inf_model_unload(model, lc->options.plugins);
-
-    inf_lock(&lc->lock);
-    lc->alive--;
-    d->done = true;
     inf_cond_broadcast(&lc->idle);
+
+    while ((link = inf_list_pop_front(&dropped)) != NULL) {
+        inf_lifecycle_op_t *op = inf_link_entry(link, inf_lifecycle_op_t,
+            link);
+        op_end(op, inf_err_new(INF_ERR_UNAVAILABLE, "model \"%s\" is not"
+            " loaded or unloaded: the server is stopping", op->record->name));
+    }
+}
+
+/* A model that waits for itself would wait for ever. */
+static inf_err_t *
+refuse_own(const char *name)
+{
+    if (own_op == NULL || strcmp(own_op->record->name, name) != 0) {
+        return NULL;
+    }
+
+    return inf_err_new(INF_ERR_UNAVAILABLE, "model '%s' can't be loaded or"
+        " unloaded from within its own load", name);
+}
+
+static void
+waiter_done(void *userp, inf_err_t *err)
+{
+    lifecycle_waiter_t *w = userp;
+    inf_lifecycle_t *lc = w->lc;
+
+    inf_lock(&lc->lock);
+    w->err = err;
+    w->ended = true;
     inf_unlock(&lc->lock);
-    return NULL;
+    inf_cond_broadcast(&lc->idle);
+}
+
+/* A loader that waits is no loader meanwhile: another takes its place. */
+static inf_err_t *
+wait_for(lifecycle_waiter_t *w)
+{
+    inf_lifecycle_t *lc = w->lc;
+    uint64_t until = inf_clock_ns() + (own_op == NULL ? PATIENCE_NS : 0);
+    bool added = false;
+
+    inf_lock(&lc->lock);
+    while (!w->ended) {
+        if (added) {
+            inf_cond_wait(&lc->idle, &lc->lock);
+        } else if (!inf_cond_wait_until(&lc->idle, &lc->lock, until)
+            && !w->ended)
+        {
+            inf_err_t *none = add_loader_locked(lc, false);
+            added = none == NULL;
+            inf_err_free(none);
+            until = inf_clock_ns() + PATIENCE_NS;
+        }
+    }
+    lc->enough -= added;
+    inf_unlock(&lc->lock);
+
+    if (added) {
+        inf_cond_broadcast(&lc->work);
+    }
+    return w->err;
+}
+
+static bool
+reload_is_queued_locked(const inf_model_record_t *r, int64_t version)
+{
+    for (inf_link_t *l = r->ops.next; l != &r->ops; l = l->next) {
+        const inf_lifecycle_op_t *op = inf_link_entry(l, inf_lifecycle_op_t,
+            link);
+        if (op->kind == INF_OP_RELOAD
+            && (op->version == -1 || op->version == version))
+        {
+            return true;
+        }
+    }
+
+    return false;
 }

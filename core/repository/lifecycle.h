@@ -1,14 +1,18 @@
 /*
- * lifecycle.h - loads and unloads model versions, and knows their states.
+ * lifecycle.h - loads, reloads and unloads models, and knows their states.
  *
  * Owner    The server owns it.  It holds one reference of every READY model
  *          and owns all backends until it is freed.
- * Thread   load, wait, index, stop: any thread; loading runs on its own
- *          loader threads.
+ * Thread   any, backends' own threads too; what takes time runs on its own
+ *          loader threads.  Operations on one model run one after another
+ *          in the order they came; different models don't wait for each
+ *          other.
  * Units    ns, ms where a name says so.
- * Errors   A load's failure becomes the version's state and reason.
+ * Errors   A load's failure becomes the version's state and reason and the
+ *          operation's error, in the words of the C API.
  *          UNAVAILABLE: it is stopping.
- * Route    scan -> [lifecycle] -> plug-in operations -> registry
+ * Route    service -> [lifecycle] -> model home, plug-in operations ->
+ *          registry
  */
 
 #ifndef INF_REPOSITORY_LIFECYCLE_H
@@ -19,8 +23,10 @@
 
 #include "core/base/buf.h"
 #include "core/model/config_storage.h"
+#include "core/repository/override.h"
 #include "core/repository/plugin_ops.h"
 #include "core/repository/registry.h"
+#include "core/repository/repositories.h"
 #include "core/sched/response_cache.h"
 #include "core/sched/runtime.h"
 
@@ -28,6 +34,7 @@ typedef struct inf_lifecycle_s inf_lifecycle_t;
 
 /* As the repository index names them. */
 typedef enum {
+    INF_VERSION_UNKNOWN,        /* there is a directory, nothing was tried   */
     INF_VERSION_LOADING,
     INF_VERSION_READY,
     INF_VERSION_UNLOADING,
@@ -55,6 +62,7 @@ typedef struct {
     struct inf_server_s         *server;
     const inf_plugin_ops_t      *plugins;
     inf_registry_t              *registry;
+    const inf_repositories_t    *repositories;      /* outlive it            */
     void                       (*changed)(void *userp); /* after a publish   */
     void                        *userp;
     const char *const           *backend_dirs;      /* these outlive it      */
@@ -63,6 +71,7 @@ typedef struct {
     size_t                       setting_count;
     bool                         auto_complete;
     uint32_t                     load_threads;
+    uint32_t                     load_retries;      /* after the first try   */
     uint64_t                     spin_ns;
     inf_host_policies_t          host_policies;     /* these outlive it too  */
     inf_gpus_t                   gpus;              /* that models may use   */
@@ -84,23 +93,52 @@ INF_CHECK inf_err_t *inf_lifecycle_new(const inf_lifecycle_options_t *options,
 void inf_lifecycle_free(inf_lifecycle_t *lc);
 
 /*
- * Queues the load of a model: its configuration is read, versions chosen by
- * its policy, each loaded.  versions: what the directory holds, ascending;
- * all texts and the array are copied.  storage must outlive the lifecycle.
+ * Looks through the repositories and queues what is to be loaded at the
+ * start: all models, or those named ("*" alone means all).  A name that no
+ * repository has is a model that failed.  Once.
  */
-INF_CHECK inf_err_t *inf_lifecycle_load(inf_lifecycle_t *lc,
-    inf_storage_t *storage, const char *name, const char *dir,
-    const int64_t *versions, size_t version_count);
+INF_CHECK inf_err_t *inf_lifecycle_start(inf_lifecycle_t *lc, bool all,
+    char *const *names, size_t count);
 
-/* Records a model that can't be loaded at all, with the reason. */
-INF_CHECK inf_err_t *inf_lifecycle_refuse(inf_lifecycle_t *lc,
-    const char *name, const char *reason);
+/* How an operation ended; takes err.  On a loader thread, or at once on the
+   caller's when nothing could be queued.  NULL where nobody asks. */
+typedef void (*inf_lifecycle_done_fn)(void *userp, inf_err_t *err);
+
+/*
+ * Loads a model, or loads it again: its directory is looked at anew, versions
+ * that changed are built beside the old ones, which serve until all new ones
+ * are ready.  If one fails, the old ones stay.  Without any change nothing
+ * happens.  Takes override, which may be NULL.
+ */
+INF_CHECK inf_err_t *inf_lifecycle_load(inf_lifecycle_t *lc, const char *name,
+    inf_override_t *override);
+void inf_lifecycle_load_async(inf_lifecycle_t *lc, const char *name,
+    inf_override_t *override, inf_lifecycle_done_fn done, void *userp);
+
+/*
+ * Takes all versions of a model out of service; they drain in the background.
+ * A name that nobody knows is fine.  dependents: also what only came with it
+ * and serves nobody else (no model can depend on others yet).
+ */
+INF_CHECK inf_err_t *inf_lifecycle_unload(inf_lifecycle_t *lc,
+    const char *name, bool dependents);
+void inf_lifecycle_unload_async(inf_lifecycle_t *lc, const char *name,
+    bool dependents, inf_lifecycle_done_fn done, void *userp);
+
+/*
+ * A loaded version (-1: all of them) is broken: builds it again from the same
+ * files and configuration and puts the new one in its place.  Returns at
+ * once; may be called from any thread, under no lock.  Does nothing when the
+ * model isn't loaded or such a reload is queued already.
+ */
+void inf_lifecycle_reload(inf_lifecycle_t *lc, const char *name,
+    int64_t version, const char *reason);
 
 /* Waits until nothing is queued or loading. */
 void inf_lifecycle_wait(inf_lifecycle_t *lc);
 
-/* Whether nothing is queued or loading, and whether every version that is
-   wanted is READY. */
+/* Whether all that was to be loaded at the start has been tried; and whether
+   every version that is wanted is READY. */
 bool inf_lifecycle_settled(inf_lifecycle_t *lc);
 bool inf_lifecycle_all_ready(inf_lifecycle_t *lc);
 
@@ -108,9 +146,18 @@ bool inf_lifecycle_all_ready(inf_lifecycle_t *lc);
 typedef void (*inf_lifecycle_row_fn)(void *userp, const char *name,
     int64_t version, inf_version_state_t state, const char *reason);
 
-/* By name, versions ascending; fn runs under the lifecycle's lock. */
+/* What was ever loaded, by name, versions ascending; fn runs under the
+   lifecycle's lock. */
 void inf_lifecycle_index(inf_lifecycle_t *lc, inf_lifecycle_row_fn fn,
     void *userp);
+
+/*
+ * The repository index: what lies in the repositories now and what became of
+ * it, likewise.  ready_only: READY versions, and models that are in more than
+ * one repository.  An error: a repository can't be listed.
+ */
+INF_CHECK inf_err_t *inf_lifecycle_repository_index(inf_lifecycle_t *lc,
+    bool ready_only, inf_lifecycle_row_fn fn, void *userp);
 
 /* Unpublishes everything and waits, at most timeout_ns, until the last model
    is destroyed.  false: some still live. */

@@ -30,6 +30,8 @@ typedef struct {
 
 static inf_err_t *read_config(const inf_model_load_t *what,
     inf_model_t *model);
+static inf_err_t *copy_config(const inf_model_config_t *config,
+    inf_model_config_t **out);
 static inf_err_t *check_supported(const Inference__ModelConfig *msg);
 static inf_err_t *find_backend(const inf_model_load_t *what,
     inf_model_t *model);
@@ -129,9 +131,30 @@ read_config(const inf_model_load_t *what, inf_model_t *model)
         .config_name = what->options->config_name
     };
 
-    inf_err_t *err = inf_model_config_read(what->storage, what->dir,
-        what->name, &opt, &model->config);
+    inf_err_t *err = what->config != NULL
+        ? copy_config(what->config, &model->config)
+        : inf_model_config_read(what->storage, what->dir, what->name, &opt,
+            &model->config);
     return err != NULL ? err : check_supported(model->config->msg);
+}
+
+/* Each version completes a copy of its own. */
+static inf_err_t *
+copy_config(const inf_model_config_t *config, inf_model_config_t **out)
+{
+    ProtobufCMessage *copy;
+
+    inf_err_t *err = inf_message_clone(&config->msg->base, &copy);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = inf_model_config_new((Inference__ModelConfig *) (void *) copy,
+        config->file, config->origin, out);
+    if (err != NULL) {
+        inf_message_free(copy);
+    }
+    return err;
 }
 
 /* What later versions of the core will serve is refused, not half served. */
@@ -248,7 +271,9 @@ build_tables(const inf_model_load_t *what, inf_model_t *model)
 {
     ProtobufCMessage *built;
 
-    if (model->config->file == NULL && !model->completed) {
+    if (model->config->file == NULL && !what->overridden
+        && !model->completed)
+    {
         return inf_err_new(INF_ERR_NOT_FOUND,
             "model configuration is not provided for model '%s'", model->name);
     }

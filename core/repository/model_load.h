@@ -20,6 +20,8 @@ typedef struct {
     inf_storage_t                 *storage;
     const char                    *name;
     const char                    *dir;
+    inf_model_config_t            *config;      /* copied; NULL: read it     */
+    bool                           overridden;  /* config is no file's       */
     int64_t                        version;
     const inf_model_ops_t         *ops;
     void                          *owner;

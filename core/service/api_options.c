@@ -408,8 +408,8 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelLoadRetryCount(
     TRITONSERVER_ServerOptions *options, unsigned int retry_count)
 {
-    (void) options;
-    return retry_count == 0 ? NULL : unsupported("retrying a model's load");
+    options->config.load_retries = retry_count;
+    return NULL;
 }
 
 TRITONSERVER_Error *

@@ -13,13 +13,13 @@
 #include "core/proto/message_json.h"
 #include "core/repository/storage.h"
 #include "core/service/calls.h"
+#include "core/service/model_control.h"
 #include "core/service/ready_models.h"
 #include "core/service/statistics_json.h"
 #include "grpc_service.pb-c.h"
 
 typedef struct {
     inf_buf_t *json;
-    bool       ready_only;
     bool       first;
 } index_rows_t;
 
@@ -30,11 +30,11 @@ static inf_err_t *start_models(const NginxInference__CoreConfig *config,
     inf_server_t **out);
 static inf_err_t *drain(inf_server_t *server);
 static inf_err_t *check_live(inf_server_t *server);
-static inf_err_t *check_explicit(inf_server_t *server);
-static inf_err_t *check_load_name(const char *name);
-static inf_err_t *check_load_parameters(
-    const TRITONSERVER_Parameter **parameters, uint64_t count);
-static bool blank(const char *name);
+static inf_err_t *read_override(const TRITONSERVER_Parameter **parameters,
+    uint64_t count, inf_override_t **out);
+static inf_err_t *add_parameter(inf_override_t *o, const inf_parameter_t *p);
+static inf_err_t *unload(inf_server_t *server, const char *name,
+    bool dependents);
 static inf_err_t *call_json(inf_server_t *server, uint16_t method,
     const ProtobufCMessage *question,
     const ProtobufCMessageDescriptor *answer, TRITONSERVER_Message **out);
@@ -269,15 +269,16 @@ TRITONSERVER_ServerModelIndex(TRITONSERVER_Server *server, uint32_t flags,
     inf_buf_t json;
     index_rows_t rows = {
         .json = &json,
-        .ready_only = (flags & TRITONSERVER_INDEX_FLAG_READY) != 0,
         .first = true
     };
 
     inf_buf_init(&json);
     inf_buf_putc(&json, '[');
-    inf_lifecycle_index(inf_as_server(server)->lifecycle, index_row, &rows);
+    inf_err_t *err = inf_lifecycle_repository_index(
+        inf_as_server(server)->lifecycle,
+        (flags & TRITONSERVER_INDEX_FLAG_READY) != 0, index_row, &rows);
     inf_buf_putc(&json, ']');
-    return give_json(NULL, &json, model_index);
+    return give_json(err, &json, model_index);
 }
 
 TRITONSERVER_Error *
@@ -360,33 +361,32 @@ TRITONSERVER_ServerLoadModelWithParameters(TRITONSERVER_Server *server,
     const char *model_name, const TRITONSERVER_Parameter **parameters,
     const uint64_t parameter_count)
 {
-    inf_err_t *err = check_explicit(inf_as_server(server));
+    inf_server_t *s = inf_as_server(server);
+    inf_override_t *override = NULL;
+
+    inf_err_t *err = inf_model_control_allowed(s);
     if (err == NULL) {
-        err = check_load_name(model_name);
+        err = inf_model_control_name(model_name);
     }
-    if (err == NULL) {
-        err = check_load_parameters(parameters, parameter_count);
+    if (err == NULL && parameter_count > 0) {
+        err = read_override(parameters, parameter_count, &override);
     }
-    return err != NULL ? err : inf_err_new(INF_ERR_UNSUPPORTED,
-        "failed to load '%s': loading after the start is not supported by this"
-        " version of the core", model_name);
+    return err != NULL ? err
+        : inf_lifecycle_load(s->lifecycle, model_name, override);
 }
 
 TRITONSERVER_Error *
 TRITONSERVER_ServerUnloadModel(TRITONSERVER_Server *server,
     const char *model_name)
 {
-    inf_err_t *err = check_explicit(inf_as_server(server));
-    return err != NULL ? err : inf_err_new(INF_ERR_UNSUPPORTED,
-        "failed to unload '%s': unloading before the end is not supported by"
-        " this version of the core", model_name);
+    return unload(inf_as_server(server), model_name, false);
 }
 
 TRITONSERVER_Error *
 TRITONSERVER_ServerUnloadModelAndDependents(TRITONSERVER_Server *server,
     const char *model_name)
 {
-    return TRITONSERVER_ServerUnloadModel(server, model_name);
+    return unload(inf_as_server(server), model_name, true);
 }
 
 inf_err_t *
@@ -490,65 +490,51 @@ check_live(inf_server_t *server)
 }
 
 static inf_err_t *
-check_explicit(inf_server_t *server)
+read_override(const TRITONSERVER_Parameter **parameters, uint64_t count,
+    inf_override_t **out)
 {
-    return server->config->model_control
-        == NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT ? NULL
-        : inf_err_new(INF_ERR_UNAVAILABLE, "explicit model load / unload is"
-            " not allowed if polling is enabled");
-}
+    inf_override_t *o;
 
-static inf_err_t *
-check_load_name(const char *name)
-{
-    if (blank(name)) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "Model name cannot be empty."
-            " Please enter a valid name to deploy.");
+    inf_err_t *err = inf_override_new(&o);
+    for (uint64_t i = 0; err == NULL && i < count; i++) {
+        err = add_parameter(o, (const void *) parameters[i]);
     }
-    if (strcmp(name, "..") == 0 || strchr(name, '/') != NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "invalid model name '%s', model"
-            " name must not contain path traversal characters", name);
+    if (err != NULL) {
+        inf_override_free(o);
+        return err;
     }
 
+    *out = o;
     return NULL;
 }
 
 static inf_err_t *
-check_load_parameters(const TRITONSERVER_Parameter **parameters,
-    uint64_t count)
+add_parameter(inf_override_t *o, const inf_parameter_t *p)
 {
-    bool config = false;
-    bool file = false;
-
-    for (uint64_t i = 0; i < count; i++) {
-        const inf_parameter_t *p = (const void *) parameters[i];
-
-        if (strcmp(p->name, "config") == 0) {
-            config = true;
-            if (p->type != INF_PARAMETER_STRING) {
-                return inf_err_new(INF_ERR_INVALID_ARG,
-                    "Config parameter 'config' must be a string");
-            }
-        } else if (strncmp(p->name, "file:", 5) == 0) {
-            file = true;
-            if (p->type != INF_PARAMETER_BYTES) {
-                return inf_err_new(INF_ERR_INVALID_ARG,
-                    "File parameter '%s' must be bytes", p->name);
-            }
-        } else {
-            return inf_err_new(INF_ERR_INVALID_ARG,
-                "Unrecognized load parameter '%s'", p->name);
-        }
+    if (strcmp(p->name, "config") == 0) {
+        return p->type == INF_PARAMETER_STRING
+            ? inf_override_set_config(o, inf_slice(p->text, p->text_len))
+            : inf_err_new(INF_ERR_INVALID_ARG,
+                "Config parameter 'config' must be a string");
+    }
+    if (strncmp(p->name, "file:", 5) == 0) {
+        return p->type == INF_PARAMETER_BYTES
+            ? inf_override_add_file(o, p->name + 5,
+                inf_slice(p->text, p->text_len))
+            : inf_err_new(INF_ERR_INVALID_ARG,
+                "File parameter '%s' must be bytes", p->name);
     }
 
-    return !file || config ? NULL : inf_err_new(INF_ERR_INVALID_ARG, "Load"
-        " parameter 'config' must be specified for model file override");
+    return inf_err_new(INF_ERR_INVALID_ARG, "Unrecognized load parameter '%s'",
+        p->name);
 }
 
-static bool
-blank(const char *name)
+static inf_err_t *
+unload(inf_server_t *server, const char *name, bool dependents)
 {
-    return name[strspn(name, " \t\r\n\v\f")] == '\0';
+    inf_err_t *err = inf_model_control_allowed(server);
+    return err != NULL ? err
+        : inf_lifecycle_unload(server->lifecycle, name, dependents);
 }
 
 /* What a worker would be told, in the words of JSON. */
@@ -611,9 +597,6 @@ index_row(void *userp, const char *name, int64_t version,
     inf_version_state_t state, const char *reason)
 {
     index_rows_t *rows = userp;
-    if (rows->ready_only && state != INF_VERSION_READY) {
-        return;
-    }
 
     inf_buf_puts(rows->json, rows->first ? "{\"name\":" : ",{\"name\":");
     rows->first = false;
@@ -622,8 +605,10 @@ index_row(void *userp, const char *name, int64_t version,
         inf_buf_printf(rows->json, ",\"version\":\"%lld\"",
             (long long) version);
     }
-    inf_buf_printf(rows->json, ",\"state\":\"%s\"",
-        inf_version_state_name(state));
+    if (state != INF_VERSION_UNKNOWN) {
+        inf_buf_printf(rows->json, ",\"state\":\"%s\"",
+            inf_version_state_name(state));
+    }
     if (reason[0] != '\0') {
         inf_buf_puts(rows->json, ",\"reason\":");
         inf_json_put_string(rows->json, inf_slice_str(reason));

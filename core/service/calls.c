@@ -295,7 +295,6 @@ typedef Inference__RepositoryIndexResponse__ModelIndex model_index_t;
 
 typedef struct {
     inf_arena_t     arena;
-    bool            ready_only;
     bool            failed;
     model_index_t **rows;
     size_t          count;
@@ -309,7 +308,7 @@ index_row(void *userp, const char *name, int64_t version,
     index_rows_t *rows = userp;
     char text[24] = "";
 
-    if (rows->failed || (rows->ready_only && state != INF_VERSION_READY)) {
+    if (rows->failed) {
         return;
     }
     if (rows->count == rows->cap) {
@@ -335,7 +334,8 @@ index_row(void *userp, const char *name, int64_t version,
     row->name = inf_arena_strdup(&rows->arena, name, strlen(name));
     row->version = inf_arena_strdup(&rows->arena, text, strlen(text));
     row->reason = inf_arena_strdup(&rows->arena, reason, strlen(reason));
-    row->state = (char *) inf_version_state_name(state);
+    row->state = state == INF_VERSION_UNKNOWN ? (char *) ""
+        : (char *) (uintptr_t) inf_version_state_name(state);
     rows->failed = row->name == NULL || row->version == NULL
         || row->reason == NULL;
     rows->rows[rows->count++] = row;
@@ -347,14 +347,17 @@ repository_index(const call_t *c, const ProtobufCMessage *m)
     const Inference__RepositoryIndexRequest *q = (const void *) m;
     Inference__RepositoryIndexResponse r =
         INFERENCE__REPOSITORY_INDEX_RESPONSE__INIT;
-    index_rows_t rows = { .ready_only = q->ready };
+    index_rows_t rows = { .rows = NULL };
 
     inf_arena_init(&rows.arena);
-    inf_lifecycle_index(c->server->lifecycle, index_row, &rows);
+    inf_err_t *err = inf_lifecycle_repository_index(c->server->lifecycle,
+        q->ready, index_row, &rows);
 
     r.models = rows.rows;
     r.n_models = rows.count;
-    inf_err_t *err = rows.failed ? inf_err_nomem() : pack(c, &r);
+    if (err == NULL) {
+        err = rows.failed ? inf_err_nomem() : pack(c, &r);
+    }
 
     free(rows.rows);
     inf_arena_fini(&rows.arena);

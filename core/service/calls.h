@@ -2,8 +2,10 @@
  * calls.h - everything a worker can ask that is not an inference: a protobuf
  *           message of the gRPC service, answered by one.
  *
- * Owner    The control object owns its thread and the queued calls.
- * Thread   submit: the intake role.  Calls run on the control thread.
+ * Owner    The control object owns its threads and the queued calls.  A load
+ *          on its way is the lifecycle's.
+ * Thread   submit: the intake role.  Calls run on the control thread; loads
+ *          and unloads are answered by loader threads.
  * Units    bytes.
  * Errors   answered on the channel: status and text.
  * Route    intake -> [calls] -> server, registry -> channel
@@ -20,10 +22,10 @@ typedef struct inf_control_s inf_control_t;
 INF_CHECK inf_err_t *inf_control_new(inf_server_t *server,
     inf_control_t **out);
 
-/* Answers or drops what is queued, ends the thread. */
+/* Answers or drops what is queued, ends the threads; loads go on. */
 void inf_control_free(inf_control_t *control);
 
-/* Copies the request out of the arena and queues it. */
+/* Queues the call; large ones stay in the arena until their turn. */
 void inf_control_submit(inf_control_t *control, inf_session_t *session,
     const inf_submission_t *submission);
 

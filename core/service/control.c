@@ -1,4 +1,5 @@
-/* control.c - the control thread: runs calls one after another. */
+/* control.c - the control threads: one runs calls one after another, the other
+   takes loads and unloads apart and hands them to the loaders. */
 
 #include "core/service/calls.h"
 
@@ -7,9 +8,14 @@
 #include <string.h>
 
 #include "core/base/lock.h"
+#include "core/service/model_control.h"
 
 #define CONTROL_RANK  8
 #define CONTROL_LIMIT 4096u     /* queued calls; then UNAVAILABLE            */
+#define CONTROL_SMALL 65536u    /* larger calls are copied by our thread     */
+
+/* Files that come with a load are in the call. */
+#define CONTROL_LOAD_MAX ((size_t) 1 << 30)
 
 typedef struct {
     inf_link_t     link;
@@ -17,13 +23,15 @@ typedef struct {
     uint32_t       slot;
     uint32_t       generation;
     uint16_t       method;
+    const void    *shared;      /* still in the request arena; NULL: here    */
     size_t         len;
     char           request[];
 } control_call_t;
 
-struct inf_control_s {
-    inf_server_t         *server;
-    inf_registry_reader_t models;       /* the control thread's              */
+/* A thread and what waits for it. */
+typedef struct {
+    inf_control_t        *control;
+    inf_registry_reader_t models;       /* the thread's                      */
     pthread_t             thread;
 
     inf_lock_t            lock;         /* rank 8; guards the rest           */
@@ -31,10 +39,31 @@ struct inf_control_s {
     inf_link_t            calls;
     uint32_t              queued;
     bool                  stopping;
+} control_lane_t;
+
+typedef enum {
+    CONTROL_QUICK,              /* reads what there is                       */
+    CONTROL_MODELS,             /* loads, unloads: large, answered later     */
+    CONTROL_LANES
+} control_kind_t;
+
+struct inf_control_s {
+    inf_server_t   *server;
+    control_lane_t  lanes[CONTROL_LANES];
+    uint32_t        lane_count;         /* started                           */
 };
 
-static void *control_main(void *arg);
-static void control_run(inf_control_t *control, control_call_t *call);
+static inf_err_t *lane_start(inf_control_t *control, const char *name);
+static void lane_stop(control_lane_t *lane);
+static void *lane_main(void *arg);
+static inf_err_t *new_call(const inf_submission_t *submission,
+    const void *bytes, control_call_t **out);
+static void run_call(control_lane_t *lane, control_call_t *call);
+static void run_later(control_lane_t *lane, control_call_t *call);
+static inf_err_t *own_bytes(const control_call_t *call, inf_buf_t *copy,
+    inf_slice_t *bytes);
+static void call_done(void *userp, inf_err_t *err);
+static void call_free(control_call_t *call);
 static void answer(inf_session_t *session, uint32_t slot, uint32_t generation,
     const inf_err_t *err, inf_slice_t bytes);
 
@@ -47,18 +76,15 @@ inf_control_new(inf_server_t *server, inf_control_t **out)
     }
 
     control->server = server;
-    inf_registry_reader_init(&control->models, &server->registry);
-    inf_lock_init(&control->lock, CONTROL_RANK);
-    inf_cond_init(&control->work);
-    inf_link_init(&control->calls);
-
-    int rc = pthread_create(&control->thread, NULL, control_main, control);
-    if (rc != 0) {
-        free(control);
-        return inf_err_os(rc, "cannot start the control thread");
+    inf_err_t *err = lane_start(control, "control");
+    if (err == NULL) {
+        err = lane_start(control, "control models");
+    }
+    if (err != NULL) {
+        inf_control_free(control);
+        return err;
     }
 
-    pthread_setname_np(control->thread, "control");
     *out = control;
     return NULL;
 }
@@ -70,15 +96,9 @@ inf_control_free(inf_control_t *control)
         return;
     }
 
-    inf_lock(&control->lock);
-    control->stopping = true;
-    inf_unlock(&control->lock);
-    inf_cond_broadcast(&control->work);
-    pthread_join(control->thread, NULL);
-
-    inf_registry_reader_fini(&control->models);
-    inf_cond_fini(&control->work);
-    inf_lock_fini(&control->lock);
+    for (uint32_t i = 0; i < control->lane_count; i++) {
+        lane_stop(&control->lanes[i]);
+    }
     free(control);
 }
 
@@ -86,19 +106,21 @@ void
 inf_control_submit(inf_control_t *control, inf_session_t *session,
     const inf_submission_t *submission)
 {
+    bool models = inf_model_control_is_call(submission->method);
+    control_lane_t *lane = &control->lanes[models ? CONTROL_MODELS
+        : CONTROL_QUICK];
     size_t len = submission->length;
     const void *bytes = len > 0 ? inf_channel_request(session->channel,
         submission->offset, len) : "";
-    inf_err_t *err = NULL;
     control_call_t *call = NULL;
+    inf_err_t *err = NULL;
 
-    if (bytes == NULL || len > INF_RECORD_MAX) {
+    if (bytes == NULL || len > (models ? CONTROL_LOAD_MAX : INF_RECORD_MAX)) {
         err = inf_err_new(INF_ERR_INVALID_ARG,
-            "call %u: its %zu bytes are not in the request arena",
+            "call %u: its %zu bytes are not in the request arena, or too many",
             submission->method, len);
     } else {
-        call = malloc(sizeof(*call) + len);
-        err = call == NULL ? inf_err_nomem() : NULL;
+        err = new_call(submission, bytes, &call);
     }
     if (err != NULL) {
         answer(session, submission->slot, submission->generation, err,
@@ -107,74 +129,137 @@ inf_control_submit(inf_control_t *control, inf_session_t *session,
         return;
     }
 
-    inf_link_init(&call->link);
-    call->slot = submission->slot;
-    call->generation = submission->generation;
-    call->method = submission->method;
-    call->len = len;
-    memcpy(call->request, bytes, len);
     call->session = inf_session_ref(session);
-
-    inf_lock(&control->lock);
-    bool full = control->queued >= CONTROL_LIMIT;
+    inf_lock(&lane->lock);
+    bool full = lane->queued >= CONTROL_LIMIT;
     if (!full) {
-        inf_list_push_back(&control->calls, &call->link);
-        control->queued++;
+        inf_list_push_back(&lane->calls, &call->link);
+        lane->queued++;
     }
-    inf_unlock(&control->lock);
+    inf_unlock(&lane->lock);
 
     if (!full) {
-        inf_cond_signal(&control->work);
+        inf_cond_signal(&lane->work);
         return;
     }
 
-    err = inf_err_new(INF_ERR_UNAVAILABLE, "too many calls are queued");
-    answer(session, call->slot, call->generation, err, inf_slice(NULL, 0));
-    inf_err_free(err);
-    inf_session_unref(session);
-    free(call);
+    call_done(call, inf_err_new(INF_ERR_UNAVAILABLE,
+        "too many calls are queued"));
+}
+
+static inf_err_t *
+lane_start(inf_control_t *control, const char *name)
+{
+    control_lane_t *lane = &control->lanes[control->lane_count];
+
+    lane->control = control;
+    inf_registry_reader_init(&lane->models, &control->server->registry);
+    inf_lock_init(&lane->lock, CONTROL_RANK);
+    inf_cond_init(&lane->work);
+    inf_link_init(&lane->calls);
+
+    int rc = pthread_create(&lane->thread, NULL, lane_main, lane);
+    if (rc != 0) {
+        return inf_err_os(rc, "cannot start thread \"%s\"", name);
+    }
+
+    pthread_setname_np(lane->thread, name);
+    control->lane_count++;
+    return NULL;
+}
+
+/* What is queued is run first. */
+static void
+lane_stop(control_lane_t *lane)
+{
+    inf_lock(&lane->lock);
+    lane->stopping = true;
+    inf_unlock(&lane->lock);
+    inf_cond_broadcast(&lane->work);
+    pthread_join(lane->thread, NULL);
+
+    inf_registry_reader_fini(&lane->models);
+    inf_cond_fini(&lane->work);
+    inf_lock_fini(&lane->lock);
 }
 
 static void *
-control_main(void *arg)
+lane_main(void *arg)
 {
-    inf_control_t *control = arg;
+    control_lane_t *lane = arg;
 
-    inf_lock(&control->lock);
+    inf_lock(&lane->lock);
     for (;;) {
-        inf_link_t *link = inf_list_pop_front(&control->calls);
+        inf_link_t *link = inf_list_pop_front(&lane->calls);
         if (link == NULL) {
-            if (control->stopping) {
+            if (lane->stopping) {
                 break;
             }
             /* an idle reader must not keep unloaded models alive */
-            inf_unlock(&control->lock);
-            inf_registry_reader_fini(&control->models);
-            control->models.generation = 0;
-            inf_lock(&control->lock);
-            if (inf_list_empty(&control->calls) && !control->stopping) {
-                inf_cond_wait(&control->work, &control->lock);
+            inf_unlock(&lane->lock);
+            inf_registry_reader_fini(&lane->models);
+            lane->models.generation = 0;
+            inf_lock(&lane->lock);
+            if (inf_list_empty(&lane->calls) && !lane->stopping) {
+                inf_cond_wait(&lane->work, &lane->lock);
             }
             continue;
         }
 
-        control->queued--;
-        inf_unlock(&control->lock);
-        control_run(control, inf_link_entry(link, control_call_t, link));
-        inf_lock(&control->lock);
+        lane->queued--;
+        inf_unlock(&lane->lock);
+        control_call_t *call = inf_link_entry(link, control_call_t, link);
+        if (inf_model_control_is_call(call->method)) {
+            run_later(lane, call);
+        } else {
+            run_call(lane, call);
+        }
+        inf_lock(&lane->lock);
     }
-    inf_unlock(&control->lock);
+    inf_unlock(&lane->lock);
+    return NULL;
+}
+
+/* The intake copies little; the arena keeps the rest until we have
+   answered. */
+static inf_err_t *
+new_call(const inf_submission_t *submission, const void *bytes,
+    control_call_t **out)
+{
+    size_t len = submission->length;
+    bool small = len <= CONTROL_SMALL;
+    control_call_t *call = malloc(sizeof(*call) + (small ? len : 0));
+    if (call == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_link_init(&call->link);
+    call->slot = submission->slot;
+    call->generation = submission->generation;
+    call->method = submission->method;
+    call->shared = small ? NULL : bytes;
+    call->len = len;
+    if (small) {
+        memcpy(call->request, bytes, len);
+    }
+
+    *out = call;
     return NULL;
 }
 
 static void
-control_run(inf_control_t *control, control_call_t *call)
+run_call(control_lane_t *lane, control_call_t *call)
 {
-    inf_buf_t bytes;
-    inf_buf_init(&bytes);
+    inf_buf_t bytes, copy;
+    inf_slice_t request;
 
-    inf_err_t *err = inf_call(control->server, &control->models, call->method,
-        inf_slice(call->request, call->len), &bytes);
+    inf_buf_init(&bytes);
+    inf_buf_init(&copy);
+    inf_err_t *err = own_bytes(call, &copy, &request);
+    if (err == NULL) {
+        err = inf_call(lane->control->server, &lane->models, call->method,
+            request, &bytes);
+    }
     if (err == NULL) {
         err = inf_buf_status(&bytes);
     }
@@ -184,6 +269,56 @@ control_run(inf_control_t *control, control_call_t *call)
 
     inf_err_free(err);
     inf_buf_fini(&bytes);
+    inf_buf_fini(&copy);
+    call_free(call);
+}
+
+static void
+run_later(control_lane_t *lane, control_call_t *call)
+{
+    inf_buf_t copy;
+    inf_slice_t request;
+
+    inf_buf_init(&copy);
+    inf_err_t *err = own_bytes(call, &copy, &request);
+    if (err != NULL) {
+        call_done(call, err);
+    } else {
+        inf_model_control_call(lane->control->server, call->method, request,
+            call_done, call);
+    }
+    inf_buf_fini(&copy);
+}
+
+/* Bytes that the worker can still write are copied before they are read. */
+static inf_err_t *
+own_bytes(const control_call_t *call, inf_buf_t *copy, inf_slice_t *bytes)
+{
+    if (call->shared == NULL) {
+        *bytes = inf_slice(call->request, call->len);
+        return NULL;
+    }
+
+    inf_buf_put(copy, call->shared, call->len);
+    *bytes = inf_buf_slice(copy);
+    return inf_buf_status(copy);
+}
+
+/* A call without anything to say but how it went; may come from a loader. */
+static void
+call_done(void *userp, inf_err_t *err)
+{
+    control_call_t *call = userp;
+
+    answer(call->session, call->slot, call->generation, err,
+        inf_slice(NULL, 0));
+    inf_err_free(err);
+    call_free(call);
+}
+
+static void
+call_free(control_call_t *call)
+{
     inf_session_unref(call->session);
     free(call);
 }

@@ -1,13 +1,10 @@
 #include "core/service/server.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/abi/plugin.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/repository/scan.h"
-#include "core/repository/storage.h"
 #include "core/service/crash_page.h"
 #include "core/service/memory_options.h"
 #include "core/tensor/memory.h"
@@ -20,13 +17,6 @@ static inf_err_t *open_cache(inf_server_t *server,
 static inf_err_t *open_lifecycle(inf_server_t *server,
     const inf_server_host_t *host, void *userp, inf_crash_page_t *page);
 static inf_err_t *read_host_policies(inf_server_t *server);
-static inf_err_t *load_repositories(inf_server_t *server);
-static inf_err_t *load_scan(inf_server_t *server, const inf_scan_t *scan,
-    inf_storage_t **by_root);
-static bool wanted(const NginxInference__CoreConfig *config,
-    const char *name);
-static inf_err_t *refuse_missing(inf_server_t *server, const inf_scan_t *scan);
-static void report_problems(const inf_scan_t *scan);
 
 inf_err_t *
 inf_server_start(const NginxInference__CoreConfig *config,
@@ -53,7 +43,9 @@ inf_server_start(const NginxInference__CoreConfig *config,
         err = open_lifecycle(server, host, userp, page);
     }
     if (err == NULL) {
-        err = load_repositories(server);
+        err = inf_lifecycle_start(server->lifecycle, config->model_control
+            != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT, config->load_models,
+            config->n_load_models);
     }
     if (err != NULL) {
         inf_server_stop(server, config->drain_ms * 1000000);
@@ -109,10 +101,7 @@ inf_server_free(inf_server_t *server)
     inf_lock_fini(&server->drain_lock);
     inf_registry_fini(&server->registry);
 
-    for (size_t i = 0; i < server->storage_count; i++) {
-        inf_storage_close(server->storages[i]);
-    }
-    free(server->storages);
+    inf_repositories_close(&server->repositories);
     free(server->settings);
     free(server->host_settings);
     free(server);
@@ -184,6 +173,12 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
     const NginxInference__CoreConfig *config = server->config;
     size_t count = config->n_backend_settings;
 
+    inf_err_t *err = inf_repositories_open(config->repositories,
+        config->n_repositories, &server->repositories);
+    if (err != NULL) {
+        return err;
+    }
+
     server->settings = calloc(count + 1, sizeof(*server->settings));
     if (server->settings == NULL) {
         return inf_err_nomem();
@@ -196,7 +191,7 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         };
     }
 
-    inf_err_t *err = read_host_policies(server);
+    err = read_host_policies(server);
     if (err != NULL) {
         return err;
     }
@@ -210,6 +205,7 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         .gpus = gpus,
         .plugins = &inf_plugin_ops,
         .registry = &server->registry,
+        .repositories = &server->repositories,
         .changed = host->changed,
         .userp = userp,
         .backend_dirs = (const char *const *) config->backend_directories,
@@ -218,6 +214,7 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         .setting_count = count,
         .auto_complete = config->auto_complete,
         .load_threads = config->load_threads,
+        .load_retries = config->load_retries,
         .spin_ns = config->spin_us * 1000,
         .host_policies = { server->host_settings, config->n_host_policies },
         .config_name = config->model_config_name,
@@ -231,6 +228,7 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
     };
     return inf_lifecycle_new(&options, &server->lifecycle);
 }
+static inf_err_t *read_host_policies(inf_server_t *server);
 
 /* Checked here too: a configuration may come from anywhere. */
 static inf_err_t *
@@ -256,146 +254,4 @@ read_host_policies(inf_server_t *server)
     }
 
     return NULL;
-}
-
-static inf_err_t *
-load_repositories(inf_server_t *server)
-{
-    const NginxInference__CoreConfig *config = server->config;
-    size_t count = config->n_repositories;
-    inf_scan_root_t *roots = calloc(count + 1, sizeof(*roots));
-    inf_storage_t **by_root = calloc(count + 1, sizeof(*by_root));
-    char **paths = calloc(count + 1, sizeof(*paths));
-    inf_err_t *err = NULL;
-    size_t n = 0;
-
-    server->storages = calloc(count + 1, sizeof(*server->storages));
-    if (roots == NULL || by_root == NULL || paths == NULL
-        || server->storages == NULL)
-    {
-        err = inf_err_nomem();
-    }
-
-    for (size_t i = 0; err == NULL && i < count; i++) {
-        inf_storage_t *storage;
-        inf_err_t *bad = inf_storage_open(config->repositories[i], &storage,
-            &paths[n]);
-        if (bad != NULL) {
-            inf_err_log(inf_err_add(bad, "repository \"%s\" is left out",
-                config->repositories[i]));
-            continue;
-        }
-
-        server->storages[server->storage_count++] = storage;
-        by_root[n] = storage;
-        roots[n].storage = storage;
-        roots[n].root = paths[n];
-        n++;
-    }
-
-    inf_scan_t scan;
-    if (err == NULL) {
-        err = inf_scan(roots, n, &scan);
-    }
-    if (err == NULL) {
-        report_problems(&scan);
-        err = load_scan(server, &scan, by_root);
-        if (err == NULL) {
-            err = refuse_missing(server, &scan);
-        }
-        inf_scan_fini(&scan);
-    }
-
-    for (size_t i = 0; paths != NULL && i < n; i++) {
-        free(paths[i]);
-    }
-    free(paths);
-    free(by_root);
-    free(roots);
-    return err;
-}
-
-static inf_err_t *
-load_scan(inf_server_t *server, const inf_scan_t *scan,
-    inf_storage_t **by_root)
-{
-    for (size_t i = 0; i < scan->model_count; i++) {
-        const inf_scan_model_t *m = &scan->models[i];
-        inf_err_t *err;
-
-        if (!wanted(server->config, m->name)) {
-            continue;
-        }
-        if (m->duplicate) {
-            if (i > 0 && strcmp(scan->models[i - 1].name, m->name) == 0) {
-                continue;
-            }
-            err = inf_lifecycle_refuse(server->lifecycle, m->name,
-                "model appears in two or more repositories");
-        } else if (m->unreadable) {
-            err = inf_lifecycle_refuse(server->lifecycle, m->name,
-                "the model's directory can't be read");
-        } else {
-            err = inf_lifecycle_load(server->lifecycle,
-                by_root[m->repository], m->name, m->dir, m->versions,
-                m->version_count);
-        }
-        if (err != NULL) {
-            return err;
-        }
-    }
-
-    return NULL;
-}
-
-/* "*" alone means all of them. */
-static bool
-wanted(const NginxInference__CoreConfig *config, const char *name)
-{
-    if (config->model_control != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT) {
-        return true;
-    }
-
-    for (size_t i = 0; i < config->n_load_models; i++) {
-        if (strcmp(config->load_models[i], "*") == 0
-            || strcmp(config->load_models[i], name) == 0)
-        {
-            return true;
-        }
-    }
-
-    return false;
-}
-
-/* A model to load at the start that no repository holds. */
-static inf_err_t *
-refuse_missing(inf_server_t *server, const inf_scan_t *scan)
-{
-    const NginxInference__CoreConfig *config = server->config;
-    if (config->model_control != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT) {
-        return NULL;
-    }
-
-    for (size_t i = 0; i < config->n_load_models; i++) {
-        const char *name = config->load_models[i];
-        if (strcmp(name, "*") == 0 || inf_scan_find(scan, name) != NULL) {
-            continue;
-        }
-
-        inf_err_t *err = inf_lifecycle_refuse(server->lifecycle, name,
-            "model not found in any model repository.");
-        if (err != NULL) {
-            return err;
-        }
-    }
-
-    return NULL;
-}
-
-static void
-report_problems(const inf_scan_t *scan)
-{
-    for (size_t i = 0; i < scan->problem_count; i++) {
-        inf_log(scan->problems[i].level, "%s", scan->problems[i].text);
-    }
 }

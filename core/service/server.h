@@ -30,8 +30,7 @@ struct inf_server_s {
     const NginxInference__CoreConfig *config;   /* outlives the server       */
     inf_registry_t                    registry;
     inf_lifecycle_t                  *lifecycle;
-    inf_storage_t                   **storages;
-    size_t                            storage_count;
+    inf_repositories_t                repositories;
     inf_backend_setting_t            *settings;
     inf_host_setting_t               *host_settings;
     _Atomic bool                      scanned;  /* all loads are queued      */

@@ -1212,6 +1212,10 @@ each_control_mode_has_its_errors(void **state)
     succeeds(TRITONSERVER_ServerNew(&s, o));
     succeeds(TRITONSERVER_ServerOptionsDelete(o));
     succeeds(TRITONSERVER_ServerModelIndex(s, 0, &m));
+    expect_json(m, "[{\"name\":\"broken\"},{\"name\":\"echo\"},"
+        "{\"name\":\"pair\"},{\"name\":\"slow\"}]");
+    succeeds(TRITONSERVER_ServerModelIndex(s, TRITONSERVER_INDEX_FLAG_READY,
+        &m));
     expect_json(m, "[]");
     fails(TRITONSERVER_ServerLoadModel(s, " "), TRITONSERVER_ERROR_INVALID_ARG,
         "Model name cannot be empty.");
@@ -1226,11 +1230,170 @@ each_control_mode_has_its_errors(void **state)
     p = TRITONSERVER_ParameterBytesNew("file:1/m", "x", 1);
     list[0] = p;
     fails(TRITONSERVER_ServerLoadModelWithParameters(s, "echo", list, 1),
-        TRITONSERVER_ERROR_INVALID_ARG, "'config' must be specified");
+        TRITONSERVER_ERROR_INTERNAL, "failed to load 'echo', failed to poll"
+        " from model repository");
+    TRITONSERVER_ParameterDelete(p);
+    p = TRITONSERVER_ParameterNew("file:1/m", TRITONSERVER_PARAMETER_STRING,
+        "x");
+    list[0] = p;
+    fails(TRITONSERVER_ServerLoadModelWithParameters(s, "echo", list, 1),
+        TRITONSERVER_ERROR_INVALID_ARG, "must be bytes");
     TRITONSERVER_ParameterDelete(p);
     fails(TRITONSERVER_ServerPollModelRepository(s),
         TRITONSERVER_ERROR_UNAVAILABLE, "polling is disabled");
     succeeds(TRITONSERVER_ServerDelete(s));
+}
+
+/* One inference on a server of its own. */
+static void
+echo_once(TRITONSERVER_Server *s, const char *model)
+{
+    TRITONSERVER_Server *other = world.server;
+    shot_t shot;
+
+    world.server = s;
+    make(&shot, model, true);
+    submit(&shot);
+    wait_for(&shot);
+    expect_echo(&shot, 0, "OUTPUT0");
+    finish(&shot);
+    world.server = other;
+}
+
+static void
+index_becomes(TRITONSERVER_Server *s, uint32_t flags, const char *text)
+{
+    TRITONSERVER_Message *m;
+    const char *base = "";
+    size_t size;
+
+    for (int i = 0; i < 60000; i++) {
+        succeeds(TRITONSERVER_ServerModelIndex(s, flags, &m));
+        succeeds(TRITONSERVER_MessageSerializeToJson(m, &base, &size));
+        bool there = strstr(base, text) != NULL;
+        succeeds(TRITONSERVER_MessageDelete(m));
+        if (there) {
+            return;
+        }
+        usleep(1000);
+    }
+    fail_msg("the index never has %s", text);
+}
+
+static void
+models_come_and_go_while_the_server_runs(void **state)
+{
+    (void) state;
+    TRITONSERVER_Server *s;
+    bool ready = true;
+    TRITONSERVER_ServerOptions *o = new_options(
+        TRITONSERVER_MODEL_CONTROL_EXPLICIT);
+
+    succeeds(TRITONSERVER_ServerOptionsSetStartupModel(o, "pair"));
+    succeeds(TRITONSERVER_ServerOptionsSetModelLoadRetryCount(o, 1));
+    succeeds(TRITONSERVER_ServerOptionsSetModelLoadThreadCount(o, 1));
+    succeeds(TRITONSERVER_ServerNew(&s, o));
+    succeeds(TRITONSERVER_ServerOptionsDelete(o));
+    index_becomes(s, TRITONSERVER_INDEX_FLAG_READY,
+        "[{\"name\":\"pair\",\"version\":\"1\",\"state\":\"READY\"}]");
+
+    succeeds(TRITONSERVER_ServerLoadModel(s, "echo"));
+    echo_once(s, "echo");
+    succeeds(TRITONSERVER_ServerUnloadModel(s, "echo"));
+    fails(TRITONSERVER_ServerModelIsReady(s, "echo", 1, &ready),
+        TRITONSERVER_ERROR_UNAVAILABLE, "version 1 is not at ready state");
+    index_becomes(s, 0, "{\"name\":\"echo\",\"version\":\"1\",\"state\":"
+        "\"UNAVAILABLE\",\"reason\":\"unloaded\"}");
+    succeeds(TRITONSERVER_ServerUnloadModelAndDependents(s, "echo"));
+    succeeds(TRITONSERVER_ServerUnloadModel(s, "nobody"));
+    succeeds(TRITONSERVER_ServerIsReady(s, &ready));
+    assert_true(ready);
+
+    fails(TRITONSERVER_ServerLoadModel(s, "missing"),
+        TRITONSERVER_ERROR_INTERNAL, "failed to load 'missing', failed to poll"
+        " from model repository");
+    fails(TRITONSERVER_ServerLoadModel(s, "broken"),
+        TRITONSERVER_ERROR_INVALID_ARG, "load failed for model 'broken':"
+        " version 1 is at UNAVAILABLE state: Invalid argument: unable to find"
+        " backend library for backend 'no_such_backend'");
+    succeeds(TRITONSERVER_ServerIsReady(s, &ready));
+    assert_false(ready);
+    succeeds(TRITONSERVER_ServerDelete(s));
+}
+
+static void
+a_load_may_bring_configuration_and_files(void **state)
+{
+    (void) state;
+    TRITONSERVER_Server *s;
+    TRITONSERVER_Message *m;
+    TRITONSERVER_Parameter *p[3];
+    TRITONSERVER_ServerOptions *o = new_options(
+        TRITONSERVER_MODEL_CONTROL_EXPLICIT);
+    static const char config[] = "{\"backend\":\"identity\","
+        "\"max_batch_size\":3,\"input\":[{\"name\":\"INPUT0\",\"data_type\":"
+        "\"TYPE_FP32\",\"dims\":[-1]}],\"output\":[{\"name\":\"OUTPUT0\","
+        "\"data_type\":\"TYPE_FP32\",\"dims\":[-1],\"label_filename\":"
+        "\"names.txt\"}]}";
+
+    succeeds(TRITONSERVER_ServerNew(&s, o));
+    succeeds(TRITONSERVER_ServerOptionsDelete(o));
+    p[0] = TRITONSERVER_ParameterNew("config", TRITONSERVER_PARAMETER_STRING,
+        config);
+    p[1] = TRITONSERVER_ParameterBytesNew("file:5/data", "\0\1", 2);
+    p[2] = TRITONSERVER_ParameterBytesNew("file:names.txt", "cat\n", 4);
+    succeeds(TRITONSERVER_ServerLoadModelWithParameters(s, "sent",
+        (const TRITONSERVER_Parameter **) p, 3));
+    echo_once(s, "sent");
+    succeeds(TRITONSERVER_ServerModelConfig(s, "sent", 5, 1, &m));
+    expect_json(m, "\"max_batch_size\":3");
+    succeeds(TRITONSERVER_ServerUnloadModel(s, "sent"));
+
+    fails(TRITONSERVER_ServerLoadModelWithParameters(s, "echo",
+        (const TRITONSERVER_Parameter **) p, 1),
+        TRITONSERVER_ERROR_INVALID_ARG, "names.txt");   /* echo has none     */
+    for (int i = 0; i < 3; i++) {
+        TRITONSERVER_ParameterDelete(p[i]);
+    }
+    succeeds(TRITONSERVER_ServerDelete(s));
+}
+
+static TRITONSERVER_Server *controlled;
+
+/* On the instance's own thread, while its backend executes. */
+static void
+change_models(void *userp)
+{
+    (void) userp;
+    succeeds(TRITONSERVER_ServerLoadModel(controlled, "pair"));
+    succeeds(TRITONSERVER_ServerUnloadModel(controlled, "echo"));
+    succeeds(TRITONSERVER_ServerLoadModel(controlled, "echo"));
+    succeeds(TRITONSERVER_ServerUnloadModel(controlled, "pair"));
+}
+
+static void
+backends_may_change_models_while_they_execute(void **state)
+{
+    (void) state;
+    shot_t shot;
+    TRITONSERVER_Server *other = world.server;
+    TRITONSERVER_ServerOptions *o = new_options(
+        TRITONSERVER_MODEL_CONTROL_EXPLICIT);
+
+    succeeds(TRITONSERVER_ServerOptionsSetStartupModel(o, "echo"));
+    succeeds(TRITONSERVER_ServerOptionsSetModelLoadThreadCount(o, 1));
+    succeeds(TRITONSERVER_ServerNew(&controlled, o));
+    succeeds(TRITONSERVER_ServerOptionsDelete(o));
+    world.server = controlled;
+    make(&shot, "echo", true);
+    shot.during = change_models;
+    submit(&shot);
+    wait_for(&shot);
+    expect_echo(&shot, 0, "OUTPUT0");
+    finish(&shot);
+    echo_once(controlled, "echo");
+    world.server = other;
+    succeeds(TRITONSERVER_ServerDelete(controlled));
 }
 
 static void
@@ -1271,6 +1434,9 @@ main(void)
         cmocka_unit_test(starts_fail_as_the_options_say),
         cmocka_unit_test(options_refuse_what_cannot_be),
         cmocka_unit_test(each_control_mode_has_its_errors),
+        cmocka_unit_test(models_come_and_go_while_the_server_runs),
+        cmocka_unit_test(a_load_may_bring_configuration_and_files),
+        cmocka_unit_test(backends_may_change_models_while_they_execute),
         cmocka_unit_test(null_is_tolerated_where_backends_pass_it),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

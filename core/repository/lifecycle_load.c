@@ -1,0 +1,611 @@
+/*
+ * lifecycle_load.c - what a load, a reload and an unload do to a model.
+ *
+ * The end of a load is commit(); the start of an unload is
+ * inf_lifecycle_run_unload() or commit(), where versions are withdrawn; its
+ * end is the last reference of the home (model_home.h).
+ */
+
+#include "core/repository/lifecycle_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/repository/model_load.h"
+
+/* One version that is wanted. */
+typedef struct {
+    int64_t      version;
+    bool         keep;          /* READY, and would be the same again        */
+    inf_model_t *model;         /* built by this load; a reference           */
+    inf_err_t   *err;
+    char        *reason;        /* err as text; NULL: none, or no memory     */
+    uint64_t     took_ns;
+} load_version_t;
+
+typedef struct {
+    inf_lifecycle_t          *lc;
+    const inf_lifecycle_op_t *op;
+    inf_model_record_t       *record;
+    inf_model_home_t         *home;     /* a reference                       */
+    load_version_t           *versions; /* ascending                         */
+    size_t                    count;
+    inf_model_t             **released; /* what commit takes out of service  */
+    size_t                    released_count;
+} load_t;
+
+static inf_err_t *open_home(load_t *l);
+static bool nothing_to_do(load_t *l);
+static inf_err_t *choose(load_t *l);
+static inf_err_t *choose_again(load_t *l);
+static void decide_what_to_keep(load_t *l);
+static inf_err_t *refused(load_t *l, inf_err_t *err);
+static inf_err_t *no_version(load_t *l, inf_err_t *err);
+static void note_reason_locked(inf_model_record_t *r, const char *why,
+    const char *reason, char **spare);
+static inf_err_t *mark_loading(load_t *l);
+static void merge_versions_locked(load_t *l, inf_record_version_t *merged);
+static bool build_all(load_t *l);
+static inf_err_t *build(load_t *l, int64_t version, inf_model_t **out);
+static inf_err_t *build_watched(const inf_model_load_t *what,
+    inf_model_t **out);
+static inf_err_t *commit(load_t *l, bool whole);
+static void take_over_locked(load_t *l);
+static void give_up_locked(load_t *l);
+static void release(load_t *l, inf_model_t *model);
+static inf_err_t *failure(const load_t *l);
+static void log_outcome(const load_t *l, bool whole);
+static void load_fini(load_t *l);
+
+inf_err_t *
+inf_lifecycle_run_load(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
+{
+    load_t l = { .lc = lc, .op = op, .record = op->record };
+
+    inf_err_t *err = open_home(&l);
+    if (err != NULL) {
+        return refused(&l, err);
+    }
+    if (nothing_to_do(&l)) {
+        load_fini(&l);
+        return NULL;
+    }
+
+    if (op->kind == INF_OP_RELOAD) {
+        err = choose_again(&l);
+    } else {
+        const inf_home_query_t q = {
+            .name = l.record->name,
+            .override = op->override,
+            .auto_complete = lc->options.auto_complete,
+            .config_name = lc->options.config_name
+        };
+        err = inf_model_home_read(l.home, &q);
+        if (err != NULL) {
+            return refused(&l, err);
+        }
+        err = choose(&l);
+    }
+    if (err == NULL) {
+        decide_what_to_keep(&l);
+        err = mark_loading(&l);
+    }
+    if (err != NULL) {
+        return no_version(&l, err);
+    }
+
+    err = commit(&l, build_all(&l));
+    load_fini(&l);
+    return err;
+}
+
+void
+inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_model_record_t *r)
+{
+    inf_model_home_t *home;
+    size_t count = 0;
+    inf_model_t **released = calloc(r->version_count + 1, sizeof(*released));
+    if (released == NULL) {
+        inf_err_log(inf_err_add(inf_err_nomem(), "model \"%s\" is not"
+            " unloaded", r->name));
+        return;
+    }
+
+    inf_lock(&lc->lock);
+    char *reason = r->reason;
+    r->reason = NULL;
+    r->refused = false;
+    r->wanted = false;
+    home = r->home;
+    r->home = NULL;
+    for (size_t i = 0; i < r->version_count; i++) {
+        released[count] = inf_lifecycle_withdraw_locked(&r->versions[i]);
+        count += released[count] != NULL;
+    }
+    inf_unlock(&lc->lock);
+
+    inf_lifecycle_publish(lc);
+    for (size_t i = 0; i < count; i++) {
+        inf_log(INF_LOG_INFO, "model=%s version=%lld is being unloaded",
+            r->name, (long long) released[i]->version);
+        inf_model_unref(released[i]);
+    }
+    inf_model_home_unref(home);
+    free(released);
+    free(reason);
+}
+
+static inf_err_t *
+open_home(load_t *l)
+{
+    const inf_lifecycle_options_t *o = &l->lc->options;
+    inf_model_record_t *r = l->record;
+
+    if (l->op->kind == INF_OP_RELOAD) {
+        l->home = r->home != NULL ? inf_model_home_ref(r->home) : NULL;
+        return NULL;
+    }
+
+    const inf_home_query_t q = {
+        .repositories = o->repositories,
+        .name = r->name,
+        .override = l->op->override,
+        .auto_complete = o->auto_complete,
+        .quiet = l->op->start
+    };
+    return inf_model_home_open(&q, &l->home);
+}
+
+static bool
+nothing_to_do(load_t *l)
+{
+    inf_model_record_t *r = l->record;
+    char *spare = NULL;
+    bool same = true;
+
+    if (l->op->kind == INF_OP_RELOAD) {
+        return l->home == NULL;         /* unloaded meanwhile                */
+    }
+    if (l->op->override != NULL || r->home == NULL
+        || r->home->private_dir != NULL
+        || strcmp(r->home->dir, l->home->dir) != 0
+        || !inf_model_stamp_equal(&r->home->stamp, &l->home->stamp))
+    {
+        return false;
+    }
+
+    inf_lock(&l->lc->lock);
+    same = inf_model_record_any_ready(r);
+    for (size_t i = 0; same && i < r->version_count; i++) {
+        const inf_record_version_t *v = &r->versions[i];
+        same = v->state == INF_VERSION_READY
+            || v->state == INF_VERSION_UNLOADING
+            || (v->reason != NULL
+                && strcmp(v->reason, INF_REASON_UNLOADED) == 0);
+    }
+    if (same) {                         /* what failed before is over        */
+        note_reason_locked(r, NULL, NULL, &spare);
+    }
+    inf_unlock(&l->lc->lock);
+    free(spare);
+    return same;
+}
+
+static inf_err_t *
+choose(load_t *l)
+{
+    int64_t *versions;
+
+    inf_err_t *err = inf_model_home_choose(l->home, l->record->name,
+        &versions, &l->count);
+    if (err != NULL) {
+        return err;
+    }
+
+    l->versions = calloc(l->count + 1, sizeof(*l->versions));
+    for (size_t i = 0; l->versions != NULL && i < l->count; i++) {
+        l->versions[i].version = versions[i];
+    }
+    free(versions);
+    return l->versions != NULL ? NULL : inf_err_nomem();
+}
+
+/* What is READY stays chosen; what is to be built again is not kept. */
+static inf_err_t *
+choose_again(load_t *l)
+{
+    const inf_model_record_t *r = l->record;
+    int64_t version = l->op->version;
+
+    l->versions = calloc(r->version_count + 1, sizeof(*l->versions));
+    if (l->versions == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_lock(&l->lc->lock);
+    for (size_t i = 0; i < r->version_count; i++) {
+        if (r->versions[i].state == INF_VERSION_READY) {
+            l->versions[l->count++] = (load_version_t) {
+                .version = r->versions[i].version,
+                .keep = version != -1 && version != r->versions[i].version
+            };
+        }
+    }
+    inf_unlock(&l->lc->lock);
+    return NULL;
+}
+
+static void
+decide_what_to_keep(load_t *l)
+{
+    const inf_model_record_t *r = l->record;
+    if (l->op->kind == INF_OP_RELOAD) {
+        return;
+    }
+
+    for (size_t i = 0; i < l->count; i++) {
+        load_version_t *v = &l->versions[i];
+        v->keep = r->home != NULL
+            && inf_model_home_same_version(r->home, l->home, v->version);
+    }
+
+    inf_lock(&l->lc->lock);
+    for (size_t i = 0; i < l->count; i++) {
+        load_version_t *v = &l->versions[i];
+        const inf_record_version_t *now = inf_model_record_find(r, v->version);
+        v->keep = v->keep && now != NULL && now->state == INF_VERSION_READY;
+    }
+    inf_unlock(&l->lc->lock);
+}
+
+/* The model can't even be looked at: what serves goes on.  Takes err. */
+static inf_err_t *
+refused(load_t *l, inf_err_t *err)
+{
+    inf_model_record_t *r = l->record;
+    char *reason = inf_reason_text(err);
+    char *why = strdup(inf_err_msg(err));
+    char *spare = NULL;
+    bool known = inf_err_code(err) != INF_ERR_NOT_FOUND;
+
+    inf_lock(&l->lc->lock);
+    if (r->wanted || known || r->version_count > 0) {
+        r->refused = !inf_model_record_any_ready(r);
+        note_reason_locked(r, why, reason, &spare);
+    }
+    inf_unlock(&l->lc->lock);
+
+    inf_err_log(inf_err_add(err, "model \"%s\" is not loaded", r->name));
+    free(reason);
+    free(why);
+    free(spare);
+    load_fini(l);
+    return inf_err_new(INF_ERR_INTERNAL, "failed to load '%s', failed to poll"
+        " from model repository", r->name);
+}
+
+/* Its configuration leaves nothing to load.  Takes err. */
+static inf_err_t *
+no_version(load_t *l, inf_err_t *err)
+{
+    inf_model_record_t *r = l->record;
+    inf_err_t *told = inf_err_new(INF_ERR_INVALID_ARG,
+        "load failed for model '%s': %s\n", r->name, inf_err_msg(err));
+
+    inf_err_free(refused(l, err));
+    return told;
+}
+
+/* why goes to the model if nothing of it serves, a copy of reason to each
+   READY version; NULL: there is none.  *spare is for the caller to free. */
+static void
+note_reason_locked(inf_model_record_t *r, const char *why, const char *reason,
+    char **spare)
+{
+    *spare = r->reason;
+    r->reason = why != NULL ? strdup(why) : NULL;
+
+    for (size_t i = 0; i < r->version_count; i++) {
+        inf_record_version_t *v = &r->versions[i];
+        if (v->state == INF_VERSION_READY) {
+            free(v->reason);
+            v->reason = reason != NULL ? strdup(reason) : NULL;
+        }
+    }
+}
+
+/* Versions that don't serve yet are LOADING from now on. */
+static inf_err_t *
+mark_loading(load_t *l)
+{
+    inf_lifecycle_t *lc = l->lc;
+    inf_model_record_t *r = l->record;
+    bool shown = false;
+
+    size_t most = r->version_count + l->count + 1;
+    inf_record_version_t *merged = calloc(most, sizeof(*merged));
+    l->released = calloc(most, sizeof(*l->released));
+    if (merged == NULL || l->released == NULL) {
+        free(merged);
+        return inf_err_nomem();
+    }
+
+    inf_lock(&lc->lock);
+    merge_versions_locked(l, merged);
+    for (size_t i = 0; i < l->count; i++) {
+        inf_record_version_t *v = inf_model_record_find(r,
+            l->versions[i].version);
+        if (v->state != INF_VERSION_READY) {
+            v->state = INF_VERSION_LOADING;
+            v->leaving = NULL;
+            free(v->reason);
+            v->reason = NULL;
+            shown = true;
+        }
+    }
+    r->refused = false;
+    free(r->reason);
+    r->reason = NULL;
+    inf_unlock(&lc->lock);
+
+    if (shown) {
+        inf_lifecycle_publish(lc);
+    }
+    return NULL;
+}
+
+static void
+merge_versions_locked(load_t *l, inf_record_version_t *merged)
+{
+    inf_model_record_t *r = l->record;
+    size_t n = 0;
+    size_t i = 0;
+    size_t k = 0;
+
+    while (i < r->version_count || k < l->count) {
+        if (k == l->count || (i < r->version_count
+            && r->versions[i].version <= l->versions[k].version))
+        {
+            k += k < l->count
+                && r->versions[i].version == l->versions[k].version;
+            merged[n++] = r->versions[i++];
+            continue;
+        }
+        merged[n].version = l->versions[k++].version;
+        merged[n++].state = INF_VERSION_LOADING;
+    }
+
+    free(r->versions);
+    r->versions = merged;
+    r->version_count = n;
+}
+
+/* false: some version can't be built; the others were tried all the same. */
+static bool
+build_all(load_t *l)
+{
+    bool whole = true;
+
+    for (size_t i = 0; i < l->count; i++) {
+        load_version_t *v = &l->versions[i];
+        uint32_t tries = 1 + l->lc->options.load_retries;
+        uint64_t start = inf_clock_ns();
+
+        while (!v->keep && v->model == NULL && tries-- > 0) {
+            inf_err_free(v->err);       /* of the try before                 */
+            v->err = build(l, v->version, &v->model);
+        }
+        v->took_ns = inf_clock_ns() - start;
+        if (v->err != NULL) {
+            v->reason = inf_reason_text(v->err);
+            whole = false;
+        }
+    }
+
+    return whole;
+}
+
+static inf_err_t *
+build(load_t *l, int64_t version, inf_model_t **out)
+{
+    inf_loaded_t *loaded = calloc(1, sizeof(*loaded));
+    if (loaded == NULL) {
+        return inf_err_nomem();
+    }
+
+    loaded->lc = l->lc;
+    loaded->record = l->record;
+    loaded->home = inf_model_home_ref(l->home);
+
+    const inf_model_load_t what = {
+        .options = &l->lc->options,
+        .backends = l->lc->backends,
+        .storage = l->home->storage,
+        .name = l->record->name,
+        .dir = l->home->dir,
+        .config = l->home->config,
+        .overridden = l->home->overridden,
+        .version = version,
+        .ops = &inf_lifecycle_model_ops,
+        .owner = loaded
+    };
+
+    inf_err_t *err = build_watched(&what, out);
+    if (err != NULL) {
+        *out = NULL;
+        inf_model_home_unref(loaded->home);
+        free(loaded);
+        return err;
+    }
+
+    inf_lock(&l->lc->lock);
+    l->lc->alive++;
+    inf_unlock(&l->lc->lock);
+    return NULL;
+}
+
+static inf_err_t *
+build_watched(const inf_model_load_t *what, inf_model_t **out)
+{
+    const inf_lifecycle_options_t *o = what->options;
+    void *mark = NULL;
+
+    if (o->watch == NULL) {
+        return inf_model_load(what, out);
+    }
+
+    inf_err_t *err = o->watch->begin(o->watch_userp, what->name,
+        what->version, &mark);
+    if (err == NULL) {
+        err = inf_model_load(what, out);
+        o->watch->end(o->watch_userp, mark);
+    }
+
+    return err;
+}
+
+/* All new versions come into service at once, or none of them does. */
+static inf_err_t *
+commit(load_t *l, bool whole)
+{
+    inf_lifecycle_t *lc = l->lc;
+    inf_err_t *err = whole ? NULL : failure(l);
+
+    log_outcome(l, whole);
+    inf_lock(&lc->lock);
+    if (whole) {
+        take_over_locked(l);
+    } else {
+        give_up_locked(l);
+    }
+    inf_unlock(&lc->lock);
+
+    inf_lifecycle_publish(lc);
+    for (size_t i = 0; i < l->released_count; i++) {
+        inf_model_unref(l->released[i]);
+    }
+    return err;
+}
+
+static void
+take_over_locked(load_t *l)
+{
+    inf_model_record_t *r = l->record;
+
+    for (size_t i = 0, k = 0; i < r->version_count; i++) {
+        inf_record_version_t *now = &r->versions[i];
+        load_version_t *v = k < l->count
+            && l->versions[k].version == now->version ? &l->versions[k++]
+            : NULL;
+
+        if (v == NULL) {                /* not wanted any more               */
+            release(l, inf_lifecycle_withdraw_locked(now));
+            continue;
+        }
+
+        free(now->reason);
+        now->reason = NULL;
+        if (!v->keep) {
+            release(l, now->model);
+            now->model = v->model;
+            now->state = INF_VERSION_READY;
+            v->model = NULL;
+        }
+    }
+
+    inf_model_home_t *old = r->home;
+    r->home = l->home;
+    l->home = old;
+}
+
+/* What served goes on serving, and says what was wrong with its successor. */
+static void
+give_up_locked(load_t *l)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        load_version_t *v = &l->versions[i];
+        inf_record_version_t *now = inf_model_record_find(l->record,
+            v->version);
+
+        if (v->err != NULL) {
+            free(now->reason);
+            now->reason = v->reason;
+            v->reason = NULL;
+            if (now->state != INF_VERSION_READY) {
+                now->state = INF_VERSION_UNAVAILABLE;
+            }
+        }
+        if (v->model != NULL) {
+            if (now->state != INF_VERSION_READY) {
+                now->state = INF_VERSION_UNLOADING;
+                now->leaving = v->model->owner;
+            }
+            release(l, v->model);
+            v->model = NULL;
+        }
+    }
+}
+
+/* There is room for it since mark_loading; model may be NULL. */
+static void
+release(load_t *l, inf_model_t *model)
+{
+    if (model != NULL) {
+        l->released[l->released_count++] = model;
+    }
+}
+
+static inf_err_t *
+failure(const load_t *l)
+{
+    inf_buf_t text;
+    inf_buf_init(&text);
+
+    for (size_t i = 0; i < l->count; i++) {
+        const inf_err_t *err = l->versions[i].err;
+        if (err != NULL) {
+            inf_buf_printf(&text, "version %lld is at UNAVAILABLE state: %s:"
+                " %s;", (long long) l->versions[i].version,
+                inf_err_code_string(inf_err_code(err)), inf_err_msg(err));
+        }
+    }
+
+    inf_err_t *err = inf_err_new(INF_ERR_INVALID_ARG,
+        "load failed for model '%s': %s\n", l->record->name,
+        text.data != NULL ? text.data : "");
+    inf_buf_fini(&text);
+    return err;
+}
+
+static void
+log_outcome(const load_t *l, bool whole)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        const load_version_t *v = &l->versions[i];
+        if (v->err != NULL) {
+            inf_log(INF_LOG_ERROR, "model=%s version=%lld failed to load: %s",
+                l->record->name, (long long) v->version, inf_err_msg(v->err));
+        } else if (!v->keep && whole) {
+            inf_log(INF_LOG_INFO, "model=%s version=%lld is ready after %llu"
+                " ms", l->record->name, (long long) v->version,
+                (unsigned long long) (v->took_ns / 1000000));
+        }
+    }
+}
+
+static void
+load_fini(load_t *l)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        inf_err_free(l->versions[i].err);
+        free(l->versions[i].reason);
+    }
+    free(l->versions);
+    free(l->released);
+    inf_model_home_unref(l->home);
+    l->versions = NULL;
+    l->home = NULL;
+    l->count = 0;
+}

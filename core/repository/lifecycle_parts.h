@@ -1,0 +1,104 @@
+/*
+ * lifecycle_parts.h - what the files of the lifecycle share: lifecycle.c (the
+ *                     operations' queues and threads), lifecycle_load.c (what
+ *                     they do), lifecycle_end.c (publishing, taking apart).
+ *
+ * Owner    The lifecycle owns records, queued operations and its threads.
+ * Thread   as lifecycle.h; fields say under which lock.
+ * Units    ns.
+ * Errors   as lifecycle.h.
+ * Route    lifecycle -> lifecycle_load -> lifecycle_end
+ */
+
+#ifndef INF_REPOSITORY_LIFECYCLE_PARTS_H
+#define INF_REPOSITORY_LIFECYCLE_PARTS_H
+
+#include <pthread.h>
+
+#include "core/base/lock.h"
+#include "core/repository/backend_table.h"
+#include "core/repository/model_record.h"
+
+#define INF_LOADERS_MAX 64u
+
+typedef enum {
+    INF_OP_LOAD,
+    INF_OP_RELOAD,              /* the same again: an instance is broken     */
+    INF_OP_UNLOAD
+} inf_op_kind_t;
+
+typedef struct {
+    inf_link_t             link;        /* in its record's ops               */
+    inf_model_record_t    *record;
+    inf_op_kind_t          kind;
+    int64_t                version;     /* of RELOAD; -1: all                */
+    bool                   start;       /* one of those at the start         */
+    inf_override_t        *override;
+    inf_lifecycle_done_fn  done;        /* NULL: nobody asks                 */
+    void                  *userp;
+} inf_lifecycle_op_t;
+
+typedef enum {
+    INF_LOADER_FREE,
+    INF_LOADER_RUNS,
+    INF_LOADER_ENDED            /* to be joined                              */
+} inf_loader_state_t;
+
+typedef struct {
+    struct inf_lifecycle_s *lc;
+    inf_loader_state_t      state;
+    bool                    unloads;    /* takes unloads, no loads           */
+    pthread_t               thread;
+} inf_loader_t;
+
+struct inf_lifecycle_s {
+    inf_lifecycle_options_t  options;
+    inf_backend_table_t     *backends;
+
+    inf_lock_t               publish_lock;  /* rank 5: one snapshot at a
+                                               time                          */
+    inf_lock_t               lock;      /* rank 10; guards what follows      */
+    inf_cond_t               work;      /* something queued, or stopping     */
+    inf_cond_t               idle;      /* an operation or a model ended     */
+    inf_link_t               models;    /* records, by name                  */
+    size_t                   model_count;
+    inf_link_t               loads;     /* records whose turn it is          */
+    inf_link_t               unloads;
+    uint32_t                 busy;      /* operations queued or running      */
+    uint32_t                 starting;  /* of them, those of the start       */
+    uint64_t                 alive;     /* model objects not yet destroyed   */
+    inf_link_t               destroyers;
+    bool                     stopping;
+    inf_loader_t             loaders[INF_LOADERS_MAX];
+    uint32_t                 running;   /* loaders that take loads           */
+    uint32_t                 enough;    /* of them; more than that end       */
+};
+
+/* What a loaded version is to us: model->owner. */
+typedef struct {
+    inf_lifecycle_t    *lc;
+    inf_model_record_t *record;
+    inf_model_home_t   *home;           /* a reference                       */
+} inf_loaded_t;
+
+/* ---- lifecycle_load.c: one operation; the error is for who asked --------- */
+
+INF_CHECK inf_err_t *inf_lifecycle_run_load(inf_lifecycle_t *lc,
+    const inf_lifecycle_op_t *op);
+void inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_model_record_t *r);
+
+/* ---- lifecycle_end.c ----------------------------------------------------- */
+
+/* What is READY now becomes the snapshot that requests are served from. */
+void inf_lifecycle_publish(inf_lifecycle_t *lc);
+
+/* READY becomes UNLOADING; the reference is the caller's to give up, after
+   publishing and without the lock.  NULL: it wasn't READY. */
+inf_model_t *inf_lifecycle_withdraw_locked(inf_record_version_t *v);
+
+/* Joins the threads that have taken a model apart. */
+void inf_lifecycle_reap(inf_lifecycle_t *lc);
+
+extern const inf_model_ops_t inf_lifecycle_model_ops;
+
+#endif /* INF_REPOSITORY_LIFECYCLE_PARTS_H */

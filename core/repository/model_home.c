@@ -1,0 +1,327 @@
+#include "core/repository/model_home.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/log.h"
+#include "core/model/versions.h"
+#include "core/proto/message.h"
+#include "core/proto/text_format.h"
+#include "core/repository/storage_local.h"
+
+#define HOME_PATTERN "/tmp/inference-model-XXXXXX"
+
+static inf_err_t *open_repository(inf_model_home_t *home,
+    const inf_home_query_t *q);
+static inf_err_t *open_private(inf_model_home_t *home,
+    const inf_home_query_t *q);
+static inf_err_t *take_scan(inf_model_home_t *home, const inf_home_query_t *q,
+    const inf_scan_t *scan, inf_storage_t *const *storages);
+static const char *first_problem(const inf_scan_t *scan);
+static inf_err_t *write_config(const inf_model_home_t *home);
+static bool same_config(const Inference__ModelConfig *a,
+    const Inference__ModelConfig *b);
+static void remove_tree(const char *path);
+static int remove_one(const char *path, const struct stat *sb, int type,
+    struct FTW *ftw);
+
+inf_err_t *
+inf_model_home_open(const inf_home_query_t *q, inf_model_home_t **out)
+{
+    inf_model_home_t *home = calloc(1, sizeof(*home));
+    if (home == NULL) {
+        return inf_err_nomem();
+    }
+
+    atomic_init(&home->refs, 1);
+    home->overridden = q->override != NULL && q->override->config != NULL;
+
+    inf_err_t *err = q->override != NULL && q->override->file_count > 0
+        ? open_private(home, q) : open_repository(home, q);
+    if (err == NULL) {
+        err = inf_model_stamp_take(home->storage, home->dir, &home->stamp);
+    }
+    if (err != NULL) {
+        inf_model_home_unref(home);
+        return err;
+    }
+
+    *out = home;
+    return NULL;
+}
+
+inf_err_t *
+inf_model_home_read(inf_model_home_t *home, const inf_home_query_t *q)
+{
+    inf_config_options_t opt = {
+        .auto_complete = q->auto_complete,
+        .config_name = q->config_name
+    };
+    if (home->overridden) {
+        opt.override_json = inf_slice_str(q->override->config);
+    }
+
+    inf_err_t *err = inf_model_config_read(home->storage, home->dir, q->name,
+        &opt, &home->config);
+    if (err == NULL && home->private_dir != NULL) {
+        err = write_config(home);
+    }
+    return err;
+}
+
+inf_err_t *
+inf_model_home_choose(const inf_model_home_t *home, const char *name,
+    int64_t **versions, size_t *count)
+{
+    int64_t *chosen = calloc(home->version_count + 1, sizeof(*chosen));
+    if (chosen == NULL) {
+        return inf_err_nomem();
+    }
+
+    if (home->version_count > 0) {
+        memcpy(chosen, home->versions, home->version_count * sizeof(*chosen));
+    }
+
+    inf_err_t *err = inf_versions_choose(home->config->msg->version_policy,
+        name, chosen, home->version_count, count);
+    if (err != NULL) {
+        free(chosen);
+        return err;
+    }
+
+    *versions = chosen;
+    return NULL;
+}
+
+bool
+inf_model_home_same_version(const inf_model_home_t *a,
+    const inf_model_home_t *b, int64_t version)
+{
+    return a->private_dir == NULL && b->private_dir == NULL
+        && strcmp(a->dir, b->dir) == 0
+        && a->stamp.rest == b->stamp.rest
+        && inf_model_stamp_same_version(&a->stamp, &b->stamp, version)
+        && same_config(a->config->msg, b->config->msg);
+}
+
+inf_model_home_t *
+inf_model_home_ref(inf_model_home_t *home)
+{
+    atomic_fetch_add_explicit(&home->refs, 1, memory_order_relaxed);
+    return home;
+}
+
+void
+inf_model_home_unref(inf_model_home_t *home)
+{
+    if (home == NULL || atomic_fetch_sub_explicit(&home->refs, 1,
+            memory_order_acq_rel) != 1)
+    {
+        return;
+    }
+
+    if (home->private_dir != NULL) {
+        remove_tree(home->private_dir);
+    }
+    inf_storage_close(home->private_storage);
+    inf_model_stamp_fini(&home->stamp);
+    inf_model_config_unref(home->config);
+    free(home->versions);
+    free(home->private_dir);
+    free(home->dir);
+    free(home);
+}
+
+static inf_err_t *
+open_repository(inf_model_home_t *home, const inf_home_query_t *q)
+{
+    const inf_repositories_t *r = q->repositories;
+    inf_scan_t scan;
+
+    inf_err_t *err = inf_scan_one(r->roots, r->count, q->name, &scan);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = take_scan(home, q, &scan, r->storages);
+    inf_scan_fini(&scan);
+    return err;
+}
+
+/* A repository of its own with that one model. */
+static inf_err_t *
+open_private(inf_model_home_t *home, const inf_home_query_t *q)
+{
+    char root[] = HOME_PATTERN;
+    inf_scan_t scan;
+
+    if (!home->overridden) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "Load parameter 'config' must"
+            " be specified for model file override");
+    }
+
+    const char *why = inf_model_name_problem(q->name, strlen(q->name));
+    if (why != NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "invalid model name: %s", why);
+    }
+    if (mkdtemp(root) == NULL) {
+        return inf_err_os(errno, "cannot create a directory for the files of"
+            " model '%s'", q->name);
+    }
+
+    home->private_dir = strdup(root);
+    if (home->private_dir == NULL) {
+        remove_tree(root);
+        return inf_err_nomem();
+    }
+
+    char *dir = inf_path_join(root, q->name);
+    if (dir == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_err_t *err = mkdir(dir, 0700) == 0 ? NULL
+        : inf_err_os(errno, "cannot create '%s'", dir);
+    if (err == NULL) {
+        err = inf_override_write(q->override, dir);
+    }
+    free(dir);
+    if (err == NULL) {
+        err = inf_storage_local_open(&home->private_storage);
+    }
+    if (err != NULL) {
+        return err;
+    }
+
+    const inf_scan_root_t place = { home->private_storage, root };
+    err = inf_scan_one(&place, 1, q->name, &scan);
+    if (err == NULL) {
+        err = take_scan(home, q, &scan, &home->private_storage);
+        inf_scan_fini(&scan);
+    }
+    return err;
+}
+
+static inf_err_t *
+take_scan(inf_model_home_t *home, const inf_home_query_t *q,
+    const inf_scan_t *scan, inf_storage_t *const *storages)
+{
+    for (size_t i = 0; !q->quiet && i < scan->problem_count; i++) {
+        inf_log(scan->problems[i].level, "%s", scan->problems[i].text);
+    }
+
+    const inf_scan_model_t *m = inf_scan_find(scan, q->name);
+    if (m == NULL) {
+        const char *problem = first_problem(scan);
+        return problem != NULL ? inf_err_new(INF_ERR_INTERNAL, "%s", problem)
+            : inf_err_new(INF_ERR_NOT_FOUND,
+                "model not found in any model repository.");
+    }
+    if (m->duplicate) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "model appears in two or more repositories");
+    }
+    if (m->unreadable) {
+        return inf_err_new(INF_ERR_INTERNAL,
+            "the model's directory can't be read");
+    }
+
+    home->storage = storages[m->repository];
+    home->dir = strdup(m->dir);
+    home->versions = calloc(m->version_count + 1, sizeof(*home->versions));
+    if (home->dir == NULL || home->versions == NULL) {
+        return inf_err_nomem();
+    }
+
+    if (m->version_count > 0) {
+        memcpy(home->versions, m->versions,
+            m->version_count * sizeof(*home->versions));
+    }
+    home->version_count = m->version_count;
+    return NULL;
+}
+
+static const char *
+first_problem(const inf_scan_t *scan)
+{
+    for (size_t i = 0; i < scan->problem_count; i++) {
+        if (scan->problems[i].level == INF_LOG_ERROR) {
+            return scan->problems[i].text;
+        }
+    }
+
+    return NULL;
+}
+
+/* Backends may look for it beside the files. */
+static inf_err_t *
+write_config(const inf_model_home_t *home)
+{
+    inf_buf_t text;
+    inf_buf_init(&text);
+
+    inf_err_t *err = inf_text_print(&home->config->msg->base, &text);
+    if (err == NULL) {
+        err = inf_buf_status(&text);
+    }
+    if (err == NULL) {
+        inf_override_file_t file = {
+            "config.pbtxt", text.data != NULL ? text.data : "", text.len
+        };
+        const inf_override_t one = { .files = &file, .file_count = 1 };
+        err = inf_override_write(&one, home->dir);
+    }
+
+    inf_buf_fini(&text);
+    return err;
+}
+
+/* The version policy decides which versions there are, not what they are. */
+static bool
+same_config(const Inference__ModelConfig *a, const Inference__ModelConfig *b)
+{
+    Inference__ModelConfig x = *a;
+    Inference__ModelConfig y = *b;
+    inf_buf_t packed_x, packed_y;
+
+    x.version_policy = NULL;
+    y.version_policy = NULL;
+    inf_buf_init(&packed_x);
+    inf_buf_init(&packed_y);
+
+    inf_err_t *err = inf_message_pack(&x.base, &packed_x);
+    if (err == NULL) {
+        err = inf_message_pack(&y.base, &packed_y);
+    }
+    bool same = err == NULL && packed_x.len == packed_y.len
+        && (packed_x.len == 0
+            || memcmp(packed_x.data, packed_y.data, packed_x.len) == 0);
+
+    inf_err_free(err);
+    inf_buf_fini(&packed_x);
+    inf_buf_fini(&packed_y);
+    return same;
+}
+
+static void
+remove_tree(const char *path)
+{
+    if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0) {
+        inf_log(INF_LOG_WARN, "cannot remove all of '%s': %s", path,
+            strerror(errno));
+    }
+}
+
+static int
+remove_one(const char *path, const struct stat *sb, int type, struct FTW *ftw)
+{
+    (void) sb;
+    (void) type;
+    (void) ftw;
+    return remove(path);
+}

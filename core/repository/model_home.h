@@ -1,0 +1,78 @@
+/*
+ * model_home.h - where the files of one load of a model are, what its
+ *                configuration says and which versions it wants.
+ *
+ * Owner    Shared by reference: the model's record keeps that of the last
+ *          good load, each version made from it keeps it too.  The last
+ *          reference removes a private directory.
+ * Thread   made by one thread, then read by anyone.
+ * Units    none.
+ * Errors   NOT_FOUND: no repository has it.  INVALID_ARG, INTERNAL: why it
+ *          can't be read.
+ * Route    lifecycle -> [model home] -> scan, configuration -> model load
+ *
+ * inf_model_home_open is the one place where a model's directory is settled
+ * before its configuration is read.
+ */
+
+#ifndef INF_REPOSITORY_MODEL_HOME_H
+#define INF_REPOSITORY_MODEL_HOME_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/model/config_load.h"
+#include "core/repository/model_stamp.h"
+#include "core/repository/override.h"
+#include "core/repository/repositories.h"
+
+typedef struct {
+    _Atomic uint32_t    refs;
+    inf_storage_t      *storage;
+    char               *dir;            /* of the model                      */
+    char               *private_dir;    /* above dir, removed at the end;
+                                           NULL: dir is a repository's       */
+    inf_storage_t      *private_storage;
+    bool                overridden;     /* config came with the request      */
+    inf_model_config_t *config;         /* as read; nobody changes it        */
+    int64_t            *versions;       /* there are, ascending              */
+    size_t              version_count;
+    inf_model_stamp_t   stamp;          /* when it was read                  */
+} inf_model_home_t;
+
+typedef struct {
+    const inf_repositories_t *repositories;
+    const char               *name;
+    const inf_override_t     *override; /* NULL: as the repository has it    */
+    bool                      auto_complete;
+    const char               *config_name;  /* of its configuration          */
+    bool                      quiet;    /* what is odd was logged before     */
+} inf_home_query_t;
+
+/*
+ * Looks the model up, or writes its files, and takes the stamp.  The
+ * configuration is not read yet: that may be spared.
+ */
+INF_CHECK inf_err_t *inf_model_home_open(const inf_home_query_t *q,
+    inf_model_home_t **out);
+INF_CHECK inf_err_t *inf_model_home_read(inf_model_home_t *home,
+    const inf_home_query_t *q);
+
+/* What the version policy selects of the versions; malloc'ed. */
+INF_CHECK inf_err_t *inf_model_home_choose(const inf_model_home_t *home,
+    const char *name, int64_t **versions, size_t *count);
+
+/*
+ * Whether a version made from a would be the same made from b: neither its
+ * own files, nor what all versions share, nor the configuration differ.
+ */
+bool inf_model_home_same_version(const inf_model_home_t *a,
+    const inf_model_home_t *b, int64_t version);
+
+inf_model_home_t *inf_model_home_ref(inf_model_home_t *home);
+
+/* home may be NULL. */
+void inf_model_home_unref(inf_model_home_t *home);
+
+#endif /* INF_REPOSITORY_MODEL_HOME_H */

@@ -1,0 +1,158 @@
+#include "core/repository/model_record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+inf_err_t *
+inf_model_record_new(const char *name, inf_model_record_t **out)
+{
+    inf_model_record_t *r = calloc(1, sizeof(*r));
+    if (r == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_link_init(&r->link);
+    inf_link_init(&r->turn);
+    inf_link_init(&r->ops);
+    r->name = strdup(name);
+    if (r->name == NULL) {
+        free(r);
+        return inf_err_nomem();
+    }
+
+    *out = r;
+    return NULL;
+}
+
+void
+inf_model_record_free(inf_model_record_t *r)
+{
+    if (r == NULL) {
+        return;
+    }
+
+    for (size_t i = 0; i < r->version_count; i++) {
+        free(r->versions[i].reason);
+        inf_model_unref(r->versions[i].model);
+    }
+    inf_model_home_unref(r->home);
+    free(r->versions);
+    free(r->found);
+    free(r->reason);
+    free(r->name);
+    free(r);
+}
+
+inf_record_version_t *
+inf_model_record_find(const inf_model_record_t *r, int64_t version)
+{
+    for (size_t i = 0; i < r->version_count; i++) {
+        if (r->versions[i].version == version) {
+            return &r->versions[i];
+        }
+    }
+
+    return NULL;
+}
+
+bool
+inf_model_record_any_ready(const inf_model_record_t *r)
+{
+    for (size_t i = 0; i < r->version_count; i++) {
+        if (r->versions[i].state == INF_VERSION_READY) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+bool
+inf_model_record_content(const inf_model_record_t *r)
+{
+    if (r->wanted && (r->refused || r->version_count == 0)) {
+        return false;
+    }
+
+    for (size_t i = 0; i < r->version_count; i++) {
+        const inf_record_version_t *v = &r->versions[i];
+        bool unloaded = v->state == INF_VERSION_UNAVAILABLE
+            && v->reason != NULL
+            && strcmp(v->reason, INF_REASON_UNLOADED) == 0;
+        if (v->state != INF_VERSION_READY && !unloaded) {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+char *
+inf_reason_text(const inf_err_t *err)
+{
+    inf_buf_t text;
+    inf_buf_init(&text);
+    inf_buf_printf(&text, "%s: %s", inf_err_code_string(inf_err_code(err)),
+        inf_err_msg(err));
+    if (text.failed) {
+        inf_buf_fini(&text);
+        return NULL;
+    }
+
+    return inf_buf_give(&text, NULL);
+}
+
+void
+inf_model_record_rows(const inf_model_record_t *r, bool ready_only,
+    inf_lifecycle_row_fn fn, void *userp)
+{
+    for (size_t i = 0; i < r->version_count; i++) {
+        const inf_record_version_t *v = &r->versions[i];
+        if (!ready_only || v->state == INF_VERSION_READY) {
+            fn(userp, r->name, v->version, v->state,
+                v->reason != NULL ? v->reason : "");
+        }
+    }
+
+    if (r->version_count > 0 || ready_only) {
+        return;
+    }
+    if (r->refused) {
+        fn(userp, r->name, -1, INF_VERSION_UNAVAILABLE,
+            r->reason != NULL ? r->reason : "out of memory");
+    } else if (r->wanted) {
+        fn(userp, r->name, -1, INF_VERSION_LOADING, "");
+    }
+}
+
+/* Versions seen at the start count as not ready until they are chosen. */
+bool
+inf_model_record_entry(const inf_model_record_t *r, inf_registry_entry_t *e)
+{
+    bool waiting = r->version_count == 0;
+    size_t count = waiting ? r->found_count : r->version_count;
+
+    e->loading = waiting;
+    e->name = strdup(r->name);
+    e->versions = calloc(count + 1, sizeof(*e->versions));
+    if (e->name == NULL || e->versions == NULL) {
+        return false;
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        inf_registry_version_t *v = &e->versions[e->version_count++];
+        if (waiting) {
+            v->version = r->found[i];
+            continue;
+        }
+
+        v->version = r->versions[i].version;
+        v->model = r->versions[i].model;
+        e->loading |= r->versions[i].state == INF_VERSION_LOADING;
+        if (v->model != NULL) {
+            inf_model_ref(v->model);
+        }
+    }
+
+    return true;
+}

@@ -1,0 +1,75 @@
+/*
+ * model_record.h - what the lifecycle knows of one name: states, reasons, and
+ *                  the operations that wait for it.
+ *
+ * Owner    The lifecycle's table owns records; one without any version goes
+ *          when its last operation has ended, the others stay.
+ * Thread   all fields under the lifecycle's lock, except where said.
+ * Units    none.
+ * Errors   out of memory.
+ * Route    lifecycle -> [record] -> index, registry
+ */
+
+#ifndef INF_REPOSITORY_MODEL_RECORD_H
+#define INF_REPOSITORY_MODEL_RECORD_H
+
+#include "core/base/queue.h"
+#include "core/repository/lifecycle.h"
+#include "core/repository/model_home.h"
+
+#define INF_REASON_UNLOADED "unloaded"
+
+typedef struct {
+    int64_t              version;
+    inf_version_state_t  state;
+    char                *reason;    /* NULL: none                            */
+    inf_model_t         *model;     /* a reference while READY               */
+    const void          *leaving;   /* what is being taken apart while
+                                       UNLOADING; only compared              */
+} inf_record_version_t;
+
+typedef struct {
+    inf_link_t            link;     /* in the table, by name                 */
+    inf_link_t            turn;     /* in a queue while an operation waits
+                                       for a thread                          */
+    inf_link_t            ops;      /* waiting, in the order they came       */
+    bool                  busy;     /* an operation runs, or has its turn    */
+
+    char                 *name;     /* constant                              */
+    bool                  wanted;   /* the server isn't ready without it     */
+    bool                  refused;  /* no version could be tried             */
+    char                 *reason;   /* why; NULL: out of memory              */
+    int64_t              *found;    /* versions seen at the start            */
+    size_t                found_count;
+    inf_record_version_t *versions; /* ascending                             */
+    size_t                version_count;
+    inf_model_home_t     *home;     /* of the last good load; NULL: none.
+                                       The running operation reads it
+                                       without the lock: only it writes      */
+} inf_model_record_t;
+
+INF_CHECK inf_err_t *inf_model_record_new(const char *name,
+    inf_model_record_t **out);
+void inf_model_record_free(inf_model_record_t *r);
+
+/* NULL when there is no such version. */
+inf_record_version_t *inf_model_record_find(const inf_model_record_t *r,
+    int64_t version);
+
+bool inf_model_record_any_ready(const inf_model_record_t *r);
+
+/* Whether the server may call itself ready as far as this model goes. */
+bool inf_model_record_content(const inf_model_record_t *r);
+
+/* "Internal: text"; NULL: out of memory. */
+char *inf_reason_text(const inf_err_t *err);
+
+/* One or more rows; nothing for a record without anything to tell. */
+void inf_model_record_rows(const inf_model_record_t *r, bool ready_only,
+    inf_lifecycle_row_fn fn, void *userp);
+
+/* false: out of memory.  What e got so far is the caller's. */
+bool inf_model_record_entry(const inf_model_record_t *r,
+    inf_registry_entry_t *e);
+
+#endif /* INF_REPOSITORY_MODEL_RECORD_H */

@@ -1,0 +1,47 @@
+/*
+ * override.h - what a load request brings instead of the repository's files:
+ *              a configuration, and files.
+ *
+ * Owner    Who made it frees it; a load takes it.
+ * Thread   one at a time.
+ * Units    bytes.
+ * Errors   INVALID_ARG: a file without a configuration, a path that leaves
+ *          the model's directory, a file where a directory has to be.
+ * Route    C API, calls -> [override] -> model home
+ */
+
+#ifndef INF_REPOSITORY_OVERRIDE_H
+#define INF_REPOSITORY_OVERRIDE_H
+
+#include "core/base/buf.h"
+#include "core/base/slice.h"
+
+typedef struct {
+    char  *path;                /* below the model's directory               */
+    char  *data;
+    size_t len;
+} inf_override_file_t;
+
+typedef struct {
+    char                *config;        /* JSON; NULL: none                  */
+    inf_override_file_t *files;
+    size_t               file_count;
+} inf_override_t;
+
+INF_CHECK inf_err_t *inf_override_new(inf_override_t **out);
+void inf_override_free(inf_override_t *o);
+
+/* Bytes and texts are copied. */
+INF_CHECK inf_err_t *inf_override_set_config(inf_override_t *o,
+    inf_slice_t json);
+INF_CHECK inf_err_t *inf_override_add_file(inf_override_t *o,
+    const char *path, inf_slice_t bytes);
+
+/*
+ * Writes the files into dir, which exists and is the caller's alone.  A path
+ * that begins with slashes is below dir, too.
+ */
+INF_CHECK inf_err_t *inf_override_write(const inf_override_t *o,
+    const char *dir);
+
+#endif /* INF_REPOSITORY_OVERRIDE_H */

@@ -1,0 +1,32 @@
+/*
+ * model_control.h - loads and unloads that somebody asks for: whether they
+ *                   are allowed, and what they bring.
+ *
+ * Owner    The caller owns the request; bytes of it are copied.
+ * Thread   any.
+ * Units    bytes.
+ * Errors   UNAVAILABLE: the control mode forbids it.  INVALID_ARG: name or
+ *          parameter.  Else what the lifecycle says.
+ * Route    control, api_server -> [model control] -> lifecycle
+ */
+
+#ifndef INF_SERVICE_MODEL_CONTROL_H
+#define INF_SERVICE_MODEL_CONTROL_H
+
+#include "core/service/server.h"
+
+/* Whether models may be loaded and unloaded by request. */
+INF_CHECK inf_err_t *inf_model_control_allowed(const inf_server_t *server);
+
+/* Whether a model of that name may be asked for. */
+INF_CHECK inf_err_t *inf_model_control_name(const char *name);
+
+/* Whether the method of a call (channel.h) is one that takes time and is
+   answered by inf_model_control_call. */
+bool inf_model_control_is_call(uint16_t method);
+
+/* A packed message of the gRPC service; done is called in any case. */
+void inf_model_control_call(inf_server_t *server, uint16_t method,
+    inf_slice_t request, inf_lifecycle_done_fn done, void *userp);
+
+#endif /* INF_SERVICE_MODEL_CONTROL_H */
