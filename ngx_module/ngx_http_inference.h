@@ -66,6 +66,13 @@ typedef struct {
 } ngx_http_inference_metrics_t;
 
 
+typedef enum {
+    NGX_HTTP_INFERENCE_CONTROL_NONE = 0,
+    NGX_HTTP_INFERENCE_CONTROL_EXPLICIT,
+    NGX_HTTP_INFERENCE_CONTROL_POLL
+} ngx_http_inference_control_e;
+
+
 typedef struct {
     ngx_str_t                   core;           /* program                   */
     ngx_str_t                   external;       /* socket of a core started
@@ -86,6 +93,12 @@ typedef struct {
     off_t                       arena;          /* per worker, bound, bytes  */
     off_t                       pinned;
     ngx_array_t                 cuda;           /* ngx_str_t "dev:size"      */
+    ngx_uint_t                  control;        /* ..._control_e             */
+    ngx_msec_t                  poll;           /* in poll mode: how often   */
+    ngx_array_t                 load_models;    /* ngx_str_t                 */
+    ngx_str_t                   load_file;      /* where the first of them
+                                                   stands                    */
+    ngx_uint_t                  load_line;
     ngx_uint_t                  log_level;      /* 0 info 1 warn 2 error     */
     ngx_uint_t                  log_verbose;
     ngx_uint_t                  check;          /* what nginx -t does        */

@@ -77,7 +77,9 @@ ngx_http_inference_body_check(ngx_http_inference_ctx_t *ctx)
         body->in = rb ? rb->bufs : NULL;
         body->declared = size;
 
-        if (size == 0 && r != r->main) {
+        if (size == 0 && r != r->main
+            && !ngx_http_inference_call_has_body(ctx))
+        {
             /* nothing to judge is no consent, where this is an auth_request */
             return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
                                            "an inference needs a body and "
@@ -220,7 +222,7 @@ ngx_http_inference_body_header_len(ngx_http_inference_ctx_t *ctx,
 
     body = &ctx->body;
 
-    if (value->len == 0) {
+    if (value->len == 0 || ngx_http_inference_call_has_body(ctx)) {
         return NGX_OK;
     }
 
@@ -328,7 +330,8 @@ ngx_http_inference_body_read(ngx_http_inference_ctx_t *ctx)
     }
 
     if (ngx_http_inference_body_room(ctx) != NGX_OK
-        || ngx_http_inference_infer_init(ctx) != NGX_OK)
+        || (!ngx_http_inference_call_has_body(ctx)
+            && ngx_http_inference_infer_init(ctx) != NGX_OK))
     {
         return ngx_http_inference_refuse(ctx);
     }

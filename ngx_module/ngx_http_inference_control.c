@@ -1,11 +1,10 @@
 /*
- * ngx_http_inference_control.c - calls of the core: health, metadata, config.
- *                                A protobuf message goes, one comes back.
+ * ngx_http_inference_control.c - calls of the core: health, metadata, config,
+ *                                models that come and go.  A protobuf message
+ *                                goes, one comes back.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
-
-#include "core/proto/message.h"
 
 #include "core_calls.pb-c.h"
 #include "grpc_service.pb-c.h"
@@ -13,12 +12,8 @@
 
 static ngx_int_t ngx_http_inference_control_pack(
     ngx_http_inference_ctx_t *ctx, inf_submission_t *s);
-static ngx_int_t ngx_http_inference_control_record(
-    ngx_http_inference_ctx_t *ctx, const ProtobufCMessage *m);
-static ngx_int_t ngx_http_inference_control_submit(
+static ngx_int_t ngx_http_inference_control_send(
     ngx_http_inference_ctx_t *ctx, inf_submission_t *s);
-static char *ngx_http_inference_control_text(ngx_http_inference_ctx_t *ctx,
-    ngx_str_t *s);
 static void ngx_http_inference_control_answer(
     ngx_http_inference_ticket_t *ticket, const inf_completion_t *c);
 static ngx_int_t ngx_http_inference_control_reply(
@@ -28,26 +23,14 @@ static ngx_int_t ngx_http_inference_control_reply(
 ngx_int_t
 ngx_http_inference_control(ngx_http_inference_ctx_t *ctx)
 {
-    inf_submission_t  s;
-
-    ngx_memzero(&s, sizeof(inf_submission_t));
-
-    s.op = INF_SUBMIT_CALL;
-    s.received_ns = ctx->received_ns;
-
     ngx_http_inference_start_timer(ctx);
 
-    s.deadline_ns = ctx->deadline_ns;
-
-    if (ngx_http_inference_control_pack(ctx, &s) != NGX_OK
-        || ngx_http_inference_control_submit(ctx, &s) != NGX_OK)
-    {
+    if (ngx_http_inference_control_submit(ctx) != NGX_OK) {
         return ngx_http_inference_refuse(ctx);
     }
 
     ngx_http_inference_body_stop(ctx);
 
-    ctx->state = NGX_HTTP_INFERENCE_WAITING;
     ctx->request->main->count++;
 
     if (!ctx->request->discard_body) {
@@ -55,6 +38,34 @@ ngx_http_inference_control(ngx_http_inference_ctx_t *ctx)
     }
 
     return NGX_DONE;
+}
+
+
+ngx_int_t
+ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx)
+{
+    inf_submission_t  s;
+
+    ngx_memzero(&s, sizeof(inf_submission_t));
+
+    s.op = INF_SUBMIT_CALL;
+    s.received_ns = ctx->received_ns;
+    s.deadline_ns = ctx->deadline_ns;
+
+    if (ngx_http_inference_current(ctx) != NGX_OK
+        || ngx_http_inference_control_pack(ctx, &s) != NGX_OK
+        || ngx_http_inference_control_send(ctx, &s) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (ctx->state == NGX_HTTP_INFERENCE_READING) {
+        ngx_http_inference_watch(ctx);
+    }
+
+    ctx->state = NGX_HTTP_INFERENCE_WAITING;
+
+    return NGX_OK;
 }
 
 
@@ -117,7 +128,13 @@ ngx_http_inference_control_pack(ngx_http_inference_ctx_t *ctx,
         s->method = INF_METHOD_METRICS;
         return ngx_http_inference_control_record(ctx, &metrics.base);
 
+    case NGX_HTTP_INFERENCE_REPOSITORY_INDEX:
+    case NGX_HTTP_INFERENCE_REPOSITORY_LOAD:
+    case NGX_HTTP_INFERENCE_REPOSITORY_UNLOAD:
+        return ngx_http_inference_repository_pack(ctx, s);
+
     case NGX_HTTP_INFERENCE_MODEL_INFER:
+    case NGX_HTTP_INFERENCE_REPOSITORY_NAMED:
     case NGX_HTTP_INFERENCE_NOT_BUILT:
         break;
     }
@@ -130,7 +147,7 @@ ngx_http_inference_control_pack(ngx_http_inference_ctx_t *ctx,
 
 /* NULL makes packing fail below; the texts hold no NUL (nginx refuses it). */
 
-static char *
+char *
 ngx_http_inference_control_text(ngx_http_inference_ctx_t *ctx, ngx_str_t *s)
 {
     return inf_arena_strdup(&ctx->arena, s->len ? (char *) s->data : "",
@@ -138,7 +155,7 @@ ngx_http_inference_control_text(ngx_http_inference_ctx_t *ctx, ngx_str_t *s)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_inference_control_record(ngx_http_inference_ctx_t *ctx,
     const ProtobufCMessage *m)
 {
@@ -173,7 +190,7 @@ ngx_http_inference_control_record(ngx_http_inference_ctx_t *ctx,
 
 
 static ngx_int_t
-ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx,
+ngx_http_inference_control_send(ngx_http_inference_ctx_t *ctx,
     inf_submission_t *s)
 {
     ngx_int_t  rc;

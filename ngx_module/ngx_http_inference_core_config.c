@@ -17,6 +17,15 @@ typedef NginxInference__HostPolicySetting  ngx_http_inference_pb_policy_t;
 typedef NginxInference__MetricsSettings    ngx_http_inference_pb_metrics_t;
 
 
+static const NginxInference__ModelControl
+    ngx_http_inference_core_config_controls[] =
+{
+    NGINX_INFERENCE__MODEL_CONTROL__NONE,
+    NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT,
+    NGINX_INFERENCE__MODEL_CONTROL__POLL
+};
+
+
 static ngx_int_t ngx_http_inference_core_config_fill(
     ngx_http_inference_core_config_t *config,
     ngx_http_inference_main_conf_t *imcf, ngx_pool_t *pool);
@@ -181,6 +190,11 @@ ngx_http_inference_core_config_fill(ngx_http_inference_core_config_t *config,
                                          &config->backend_directories,
                                          &config->n_backend_directories, pool)
            != NGX_OK
+        || ngx_http_inference_core_config_strings(&imcf->load_models,
+                                                  &config->load_models,
+                                                  &config->n_load_models,
+                                                  pool)
+           != NGX_OK
         || ngx_http_inference_core_config_settings(&imcf->settings,
                                          &config->backend_settings,
                                          &config->n_backend_settings, pool)
@@ -198,6 +212,12 @@ ngx_http_inference_core_config_fill(ngx_http_inference_core_config_t *config,
     {
         return NGX_ERROR;
     }
+
+    config->has_model_control = 1;
+    config->model_control = ngx_http_inference_core_config_controls[
+                                                               imcf->control];
+    config->has_poll_interval_ms = 1;
+    config->poll_interval_ms = imcf->poll;
 
     config->has_pinned_pool_bytes = 1;
     config->pinned_pool_bytes = (uint64_t) imcf->pinned;

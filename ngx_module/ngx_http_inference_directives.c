@@ -533,6 +533,146 @@ ngx_http_inference_log(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/* none | explicit | poll [interval=TIME] */
+
+char *
+ngx_http_inference_model_control(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
+{
+    ngx_http_inference_main_conf_t *imcf = conf;
+
+    ngx_int_t    n;
+    ngx_str_t   *value, interval;
+    ngx_uint_t   i;
+
+    static ngx_str_t  modes[] = {
+        ngx_string("none"), ngx_string("explicit"), ngx_string("poll")
+    };
+
+    if (imcf->control != NGX_CONF_UNSET_UINT) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    for (i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        if (value[1].len == modes[i].len
+            && ngx_strncmp(value[1].data, modes[i].data, modes[i].len) == 0)
+        {
+            imcf->control = i;
+        }
+    }
+
+    if (imcf->control == NGX_CONF_UNSET_UINT) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"inference_model_control\" takes none, explicit "
+                           "or poll, not \"%V\"", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    if (cf->args->nelts == 2) {
+        return NGX_CONF_OK;
+    }
+
+    n = NGX_ERROR;
+
+    if (imcf->control == NGX_HTTP_INFERENCE_CONTROL_POLL
+        && ngx_http_inference_option(&value[2], "interval=", &interval)
+           == NGX_OK)
+    {
+        n = ngx_parse_time(&interval, 0);
+    }
+
+    if (n == NGX_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid parameter \"%V\" of "
+                           "\"inference_model_control\": poll alone takes "
+                           "interval=TIME", &value[2]);
+        return NGX_CONF_ERROR;
+    }
+
+    imcf->poll = (ngx_msec_t) n;
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_inference_load_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_inference_main_conf_t *imcf = conf;
+
+    ngx_str_t   *value, *name;
+    ngx_uint_t   star;
+
+    value = cf->args->elts;
+
+    if (value[1].len == 0
+        || ngx_strlchr(value[1].data, value[1].data + value[1].len, '/')
+        || ngx_strcmp(value[1].data, ".") == 0
+        || ngx_strcmp(value[1].data, "..") == 0)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" in \"inference_load_model\" can't be a "
+                           "model's name", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_http_inference_find(&imcf->load_models, &value[1])) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "duplicate model \"%V\" in "
+                           "\"inference_load_model\"", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    if (imcf->load_models.nelts == 0) {
+        imcf->load_file = cf->conf_file->file.name;
+        imcf->load_line = cf->conf_file->line;
+    }
+
+    name = ngx_array_push(&imcf->load_models);
+    if (name == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    *name = value[1];
+
+    name = imcf->load_models.elts;
+    star = (ngx_strcmp(name[0].data, "*") == 0
+            || ngx_strcmp(value[1].data, "*") == 0);
+
+    if (star && imcf->load_models.nelts > 1) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"inference_load_model %V\" beside another: \"*\" "
+                           "means all models and stands alone", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_inference_init_models(ngx_conf_t *cf,
+    ngx_http_inference_main_conf_t *imcf)
+{
+    ngx_conf_init_uint_value(imcf->control, NGX_HTTP_INFERENCE_CONTROL_NONE);
+    ngx_conf_init_msec_value(imcf->poll, 15000);
+
+    if (imcf->load_models.nelts > 0
+        && imcf->control != NGX_HTTP_INFERENCE_CONTROL_EXPLICIT)
+    {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"inference_load_model\" needs "
+                      "\"inference_model_control explicit\" in %V:%ui",
+                      &imcf->load_file, imcf->load_line);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
 static ngx_int_t
 ngx_http_inference_absolute(ngx_conf_t *cf, ngx_str_t *directive,
     ngx_str_t *path)

@@ -32,6 +32,14 @@ char *ngx_http_inference_memory(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_inference_log(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+char *ngx_http_inference_model_control(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_inference_load_model(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+/* What only the whole of http{} tells. */
+char *ngx_http_inference_init_models(ngx_conf_t *cf,
+    ngx_http_inference_main_conf_t *imcf);
 
 /* Takes "name" off the front of arg; NGX_DECLINED: it is not there. */
 ngx_int_t ngx_http_inference_option(ngx_str_t *arg, const char *name,

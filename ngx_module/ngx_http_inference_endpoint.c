@@ -66,17 +66,17 @@ static const ngx_http_inference_endpoint_t  ngx_http_inference_endpoints[] = {
                            TRACE, NOT_BUILT, "trace"),
 
     ngx_http_inference_row("/v2/repository/index", NGX_HTTP_POST,
-                           REPOSITORY, NOT_BUILT, "index"),
+                           REPOSITORY, REPOSITORY_INDEX, "index"),
     ngx_http_inference_row("/v2/repository/*/index", NGX_HTTP_POST,
-                           REPOSITORY, NOT_BUILT, "index"),
+                           REPOSITORY, REPOSITORY_INDEX, "index"),
     ngx_http_inference_row("/v2/repository/models/*/load", NGX_HTTP_POST,
-                           REPOSITORY, NOT_BUILT, "load"),
+                           REPOSITORY, REPOSITORY_LOAD, "load"),
     ngx_http_inference_row("/v2/repository/models/*/unload", NGX_HTTP_POST,
-                           REPOSITORY, NOT_BUILT, "unload"),
+                           REPOSITORY, REPOSITORY_UNLOAD, "unload"),
     ngx_http_inference_row("/v2/repository/*/models/*/load", NGX_HTTP_POST,
-                           REPOSITORY, NOT_BUILT, "load"),
+                           REPOSITORY, REPOSITORY_NAMED, "load"),
     ngx_http_inference_row("/v2/repository/*/models/*/unload", NGX_HTTP_POST,
-                           REPOSITORY, NOT_BUILT, "unload"),
+                           REPOSITORY, REPOSITORY_NAMED, "unload"),
 
     ngx_http_inference_row("/v2/systemsharedmemory/status", NGX_HTTP_GET,
                            SHARED_MEMORY, NOT_BUILT, "system_shm"),
@@ -173,6 +173,22 @@ ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
     }
 
     return ngx_http_inference_parse_version(ctx);
+}
+
+
+ngx_uint_t
+ngx_http_inference_call_has_body(ngx_http_inference_ctx_t *ctx)
+{
+    switch (ctx->endpoint->verb) {
+
+    case NGX_HTTP_INFERENCE_REPOSITORY_INDEX:
+    case NGX_HTTP_INFERENCE_REPOSITORY_LOAD:
+    case NGX_HTTP_INFERENCE_REPOSITORY_UNLOAD:
+        return 1;
+
+    default:
+        return 0;
+    }
 }
 
 

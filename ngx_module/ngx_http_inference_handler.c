@@ -48,7 +48,16 @@ ngx_http_inference_handler(ngx_http_request_t *r)
                                        &ctx->endpoint->name);
         return ngx_http_inference_refuse(ctx);
 
+    case NGX_HTTP_INFERENCE_REPOSITORY_NAMED:
+        (void) ngx_http_inference_fail(ctx, INF_ERR_UNSUPPORTED,
+                                       "'repository_name' specification is "
+                                       "not supported");
+        return ngx_http_inference_refuse(ctx);
+
     case NGX_HTTP_INFERENCE_MODEL_INFER:
+    case NGX_HTTP_INFERENCE_REPOSITORY_INDEX:
+    case NGX_HTTP_INFERENCE_REPOSITORY_LOAD:
+    case NGX_HTTP_INFERENCE_REPOSITORY_UNLOAD:
 
         if (ngx_http_inference_body_check(ctx) != NGX_OK) {
             return ngx_http_inference_refuse(ctx);
@@ -268,7 +277,9 @@ ngx_http_inference_current(ngx_http_inference_ctx_t *ctx)
 static ngx_int_t
 ngx_http_inference_begin(ngx_http_inference_ctx_t *ctx)
 {
-    if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_MODEL_INFER) {
+    if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_MODEL_INFER
+        || ngx_http_inference_call_has_body(ctx))
+    {
         return ngx_http_inference_body_read(ctx);
     }
 
@@ -393,6 +404,10 @@ ngx_http_inference_run(ngx_http_inference_ctx_t *ctx)
 
     case NGX_HTTP_INFERENCE_RECEIVING:
 
+        if (ngx_http_inference_call_has_body(ctx)) {
+            return NGX_DONE;
+        }
+
         rc = ngx_http_inference_infer_read(ctx);
 
         if (rc == NGX_AGAIN && !ngx_http_inference_slice_over(ctx)) {
@@ -403,6 +418,13 @@ ngx_http_inference_run(ngx_http_inference_ctx_t *ctx)
         return (rc == NGX_OK) ? NGX_DONE : rc;
 
     case NGX_HTTP_INFERENCE_READING:
+
+        if (ngx_http_inference_call_has_body(ctx)) {
+            rc = ngx_http_inference_source(ctx);
+
+            return (rc == NGX_OK) ? ngx_http_inference_control_submit(ctx)
+                                  : rc;
+        }
 
         rc = ngx_http_inference_run_reading(ctx);
 

@@ -52,7 +52,7 @@ static ngx_http_inference_part_t  ngx_http_inference_part_names[] = {
       ngx_http_inference_part_answers_501 },
 
     { ngx_string("repository"), NGX_HTTP_INFERENCE_REPOSITORY,
-      ngx_http_inference_part_refused },
+      ngx_http_inference_part_served },
 
     { ngx_string("trace"), NGX_HTTP_INFERENCE_TRACE,
       ngx_http_inference_part_refused },

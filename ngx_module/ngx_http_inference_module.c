@@ -137,6 +137,20 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       offsetof(ngx_http_inference_main_conf_t, check),
       &ngx_http_inference_checks },
 
+    { ngx_string("inference_model_control"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE12,
+      ngx_http_inference_model_control,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("inference_load_model"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_inference_load_model,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("inference"),
       NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
       ngx_http_inference_parts,
@@ -252,6 +266,8 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
     imcf->auto_complete = NGX_CONF_UNSET;
     imcf->strict_readiness = NGX_CONF_UNSET;
     imcf->check = NGX_CONF_UNSET_UINT;
+    imcf->control = NGX_CONF_UNSET_UINT;
+    imcf->poll = NGX_CONF_UNSET_MSEC;
 
     if (ngx_array_init(&imcf->env, cf->pool, 4, sizeof(ngx_str_t)) != NGX_OK
         || ngx_array_init(&imcf->repositories, cf->pool, 2,
@@ -267,6 +283,8 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
         || ngx_array_init(&imcf->cache_folders, cf->pool, 2,
                           sizeof(ngx_str_t)) != NGX_OK
         || ngx_array_init(&imcf->cuda, cf->pool, 2,
+                          sizeof(ngx_str_t)) != NGX_OK
+        || ngx_array_init(&imcf->load_models, cf->pool, 2,
                           sizeof(ngx_str_t)) != NGX_OK)
     {
         return NULL;
@@ -291,6 +309,10 @@ ngx_http_inference_init_main_conf(ngx_conf_t *cf, void *conf)
     ngx_conf_init_value(imcf->auto_complete, 1);
     ngx_conf_init_value(imcf->strict_readiness, 1);
     ngx_conf_init_uint_value(imcf->check, NGX_HTTP_INFERENCE_CHECK_WARN);
+
+    if (ngx_http_inference_init_models(cf, imcf) != NGX_CONF_OK) {
+        return NGX_CONF_ERROR;
+    }
 
     if (!imcf->used) {
         return NGX_CONF_OK;

@@ -145,6 +145,11 @@ ngx_http_inference_place_commit(ngx_http_inference_ctx_t *ctx, size_t n)
             return ngx_http_inference_place_text_end(ctx);
         }
 
+        if (ngx_http_inference_call_has_body(ctx)) {
+            /* is read when it is whole */
+            return NGX_OK;
+        }
+
         if (body->text.len > NGX_HTTP_INFERENCE_INLINE_TEXT) {
             body->lagging = 1;
         }

@@ -26,6 +26,7 @@
 #include "core/proto/infer_record.h"
 #include "core/proto/infer_request.h"
 #include "core/proto/infer_response.h"
+#include "core/proto/message.h"
 
 
 /* work on one request in one turn of the event loop */
@@ -57,6 +58,10 @@ typedef enum {
     NGX_HTTP_INFERENCE_MODEL_CONFIG,
     NGX_HTTP_INFERENCE_MODEL_INFER,
     NGX_HTTP_INFERENCE_METRICS_TEXT,
+    NGX_HTTP_INFERENCE_REPOSITORY_INDEX,
+    NGX_HTTP_INFERENCE_REPOSITORY_LOAD,
+    NGX_HTTP_INFERENCE_REPOSITORY_UNLOAD,
+    NGX_HTTP_INFERENCE_REPOSITORY_NAMED,    /* never supported               */
     NGX_HTTP_INFERENCE_NOT_BUILT        /* known, but not served yet         */
 } ngx_http_inference_verb_e;
 
@@ -245,6 +250,9 @@ void ngx_http_inference_finalize(ngx_http_inference_ctx_t *ctx, ngx_int_t rc);
 /* Sets endpoint, model and version; NGX_ERROR: failed. */
 ngx_int_t ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx);
 
+/* Whether it is a call of the core that comes with a body. */
+ngx_uint_t ngx_http_inference_call_has_body(ngx_http_inference_ctx_t *ctx);
+
 
 /* ---- body.c ------------------------------------------------------------- */
 
@@ -362,10 +370,25 @@ ngx_int_t ngx_http_inference_infer_decode(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx);
 
 
-/* ---- control.c, rest.c -------------------------------------------------- */
+/* ---- control.c, repository.c, rest.c ------------------------------------ */
 
 /* A call of the core; as a content handler. */
 ngx_int_t ngx_http_inference_control(ngx_http_inference_ctx_t *ctx);
+
+/* A call whose body is here; NGX_ERROR: failed. */
+ngx_int_t ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx);
+
+/* Takes a region for the message: what is to be submitted. */
+ngx_int_t ngx_http_inference_control_record(ngx_http_inference_ctx_t *ctx,
+    const ProtobufCMessage *m);
+
+/* A text for a message, NULL: out of memory. */
+char *ngx_http_inference_control_text(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *s);
+
+/* A region from the body's JSON, with the method. */
+ngx_int_t ngx_http_inference_repository_pack(ngx_http_inference_ctx_t *ctx,
+    inf_submission_t *s);
 
 /* The core's answer to it, as REST JSON (or metrics text) in out (may stay
    empty), its status in *status. */

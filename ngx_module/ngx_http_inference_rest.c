@@ -22,6 +22,10 @@ static inf_err_t *ngx_http_inference_rest_model_ready(
     const ProtobufCMessage *m, inf_buf_t *out, ngx_uint_t *status);
 static inf_err_t *ngx_http_inference_rest_config(const ProtobufCMessage *m,
     inf_buf_t *out, ngx_uint_t *status);
+static inf_err_t *ngx_http_inference_rest_index(const ProtobufCMessage *m,
+    inf_buf_t *out, ngx_uint_t *status);
+static inf_err_t *ngx_http_inference_rest_empty(const ProtobufCMessage *m,
+    inf_buf_t *out, ngx_uint_t *status);
 static inf_err_t *ngx_http_inference_rest_plain(const ProtobufCMessage *m,
     inf_buf_t *out, ngx_uint_t *status);
 static inf_err_t *ngx_http_inference_rest_metrics(const ProtobufCMessage *m,
@@ -67,6 +71,18 @@ static const ngx_http_inference_rest_t  ngx_http_inference_rests[] = {
     { NGX_HTTP_INFERENCE_METRICS_TEXT,
       &nginx_inference__metrics_response__descriptor,
       ngx_http_inference_rest_metrics },
+
+    { NGX_HTTP_INFERENCE_REPOSITORY_INDEX,
+      &inference__repository_index_response__descriptor,
+      ngx_http_inference_rest_index },
+
+    { NGX_HTTP_INFERENCE_REPOSITORY_LOAD,
+      &inference__repository_model_load_response__descriptor,
+      ngx_http_inference_rest_empty },
+
+    { NGX_HTTP_INFERENCE_REPOSITORY_UNLOAD,
+      &inference__repository_model_unload_response__descriptor,
+      ngx_http_inference_rest_empty },
 
     { 0, NULL, NULL }
 };
@@ -160,6 +176,51 @@ ngx_http_inference_rest_config(const ProtobufCMessage *m, inf_buf_t *out,
     }
 
     return inf_model_config_to_json(response->config, out);
+}
+
+
+/* The rows alone; what a row doesn't know it leaves out. */
+
+static inf_err_t *
+ngx_http_inference_rest_index(const ProtobufCMessage *m, inf_buf_t *out,
+    ngx_uint_t *status)
+{
+    size_t                                     i;
+    inf_err_t                                 *err;
+    inf_json_options_t                         options;
+    const Inference__RepositoryIndexResponse  *response;
+
+    response = (const Inference__RepositoryIndexResponse *) m;
+
+    ngx_memzero(&options, sizeof(inf_json_options_t));
+    options.omit_defaults = 1;
+
+    inf_buf_putc(out, '[');
+
+    for (i = 0; i < response->n_models; i++) {
+
+        if (i) {
+            inf_buf_putc(out, ',');
+        }
+
+        err = inf_message_to_json(&response->models[i]->base, &options, out);
+
+        if (err) {
+            return err;
+        }
+    }
+
+    inf_buf_putc(out, ']');
+
+    return NULL;
+}
+
+
+static inf_err_t *
+ngx_http_inference_rest_empty(const ProtobufCMessage *m, inf_buf_t *out,
+    ngx_uint_t *status)
+{
+    return NULL;
 }
 
 

@@ -66,6 +66,7 @@ typedef struct {
     long        metrics_interval_ms;
     long        workers;            /* 0: one per CPU */
     const char *control_mode;
+    long        poll_secs;
     long        verbose;
     bool        info;
     bool        warning;
@@ -148,9 +149,11 @@ static const option_t options_known[] = {
     { "host-policy", KIND_LIST, AT(host_policies), 0, 0,
       "policy,numa-node=N or policy,cpu-cores=A-B,... (repeatable)" },
     { "model-control-mode", KIND_TEXT, AT(control_mode), 0, 0,
-      "none (explicit and poll are not supported yet)" },
+      "none, explicit or poll: who changes models at run time (none)" },
     { "load-model", KIND_LIST, AT(load_models), 0, 0,
-      "needs explicit mode: not supported yet" },
+      "explicit mode: loaded at the start, alone * is all (repeatable)" },
+    { "repository-poll-secs", KIND_NUMBER, AT(poll_secs), 0, 86400,
+      "poll mode: seconds between two looks, 0: never (15)" },
     { "disable-auto-complete-config", KIND_FLAG, AT(strict_config), 0, 0,
       "backends complete no configuration" },
     { "strict-readiness", KIND_BOOL, AT(strict_readiness), 0, 0,
@@ -214,7 +217,6 @@ static const option_t options_known[] = {
     { "rate-limit", KIND_LATER, 0, 0, 0, NULL },
     { "rate-limit-resource", KIND_LATER, 0, 0, 0, NULL },
     { "repoagent-directory", KIND_LATER, 0, 0, 0, NULL },
-    { "repository-poll-secs", KIND_LATER, 0, 0, 0, NULL },
     { "reuse-grpc-port", KIND_LATER, 0, 0, 0, NULL },
     { "sagemaker-port", KIND_LATER, 0, 0, 0, NULL },
     { "sagemaker-safe-port-range", KIND_LATER, 0, 0, 0, NULL },
@@ -257,7 +259,9 @@ static bool find_nginx(char *out);
 static void write_config(const char *dir, const options_t *o,
     const pieces_t *p);
 static unsigned long connections(void);
+static void write_model_control(FILE *f, const options_t *o);
 static void write_quoted(FILE *f, const char *text);
+static void write_quoted_word(FILE *f, const char *text);
 static void write_backend_config(FILE *f, const char *text);
 static void write_host_policy(FILE *f, const char *text);
 static void write_cache(FILE *f, const options_t *o);
@@ -290,6 +294,7 @@ main(int argc, char **argv)
         .metrics_port = 8002,
         .metrics_interval_ms = 2000,
         .control_mode = "none",
+        .poll_secs = 15,
         .pinned_pool = 268435456,
         .info = true,
         .warning = true,
@@ -490,19 +495,23 @@ options_check(const options_t *o)
     if (o->repositories.n == 0) {
         die("--model-repository must be given");
     }
-    if (strcmp(o->control_mode, "none") != 0) {
-        if (strcmp(o->control_mode, "explicit") == 0
-            || strcmp(o->control_mode, "poll") == 0)
-        {
-            die("--model-control-mode=%s is not supported yet",
-                o->control_mode);
-        }
+    if (strcasecmp(o->control_mode, "none") != 0
+        && strcasecmp(o->control_mode, "explicit") != 0
+        && strcasecmp(o->control_mode, "poll") != 0)
+    {
         die("--model-control-mode is none, explicit or poll, not \"%s\"",
             o->control_mode);
     }
-    if (o->load_models.n != 0) {
-        die("--load-model needs --model-control-mode=explicit, which is not "
-            "supported yet");
+    if (o->load_models.n != 0 && strcasecmp(o->control_mode, "explicit") != 0)
+    {
+        die("use of --load-model requires setting "
+            "--model-control-mode=explicit as well");
+    }
+    for (size_t i = 0; o->load_models.n > 1 && i < o->load_models.n; i++) {
+        if (strcmp(o->load_models.value[i], "*") == 0) {
+            die("wildcard model name '*' must be the only --load-model if "
+                "specified at all");
+        }
     }
     check_address("http-address", o->http_address);
     if (o->metrics_address != NULL) {
@@ -860,11 +869,9 @@ write_config(const char *dir, const options_t *o, const pieces_t *p)
     for (size_t i = 0; i < o->backend_configs.n; i++) {
         write_backend_config(f, o->backend_configs.value[i]);
     }
+    write_model_control(f, o);
     if (o->strict_config) {
         fputs("    inference_auto_complete off;\n", f);
-    }
-    if (!o->strict_readiness) {
-        fputs("    inference_strict_readiness off;\n", f);
     }
     write_memory(f, o);
     write_cache(f, o);
@@ -879,6 +886,33 @@ write_config(const char *dir, const options_t *o, const pieces_t *p)
     if (ferror(f) || fclose(f) != 0) {
         die("cannot write %s: %s", path, strerror(errno));
     }
+}
+
+static void
+write_model_control(FILE *f, const options_t *o)
+{
+    if (strcasecmp(o->control_mode, "explicit") == 0) {
+        fputs("    inference_model_control explicit;\n", f);
+
+    } else if (strcasecmp(o->control_mode, "poll") == 0) {
+        fprintf(f, "    inference_model_control poll interval=%lds;\n",
+                o->poll_secs);
+    }
+    for (size_t i = 0; i < o->load_models.n; i++) {
+        const char *name = o->load_models.value[i];
+        bool        again = false;
+
+        for (size_t k = 0; k < i; k++) {
+            again |= strcmp(o->load_models.value[k], name) == 0;
+        }
+        if (!again) {
+            fputs("    inference_load_model ", f);
+            write_quoted_word(f, name);
+            fputs(";\n", f);
+        }
+    }
+    fprintf(f, "    inference_strict_readiness %s;\n",
+            o->strict_readiness ? "on" : "off");
 }
 
 /* As many connections as the descriptor limit allows, which is raised first. */
@@ -908,6 +942,12 @@ write_quoted(FILE *f, const char *text)
         text = full;
     }
 
+    write_quoted_word(f, text);
+}
+
+static void
+write_quoted_word(FILE *f, const char *text)
+{
     fputc('"', f);
     for (; *text != '\0'; text++) {
         if (*text == '"' || *text == '\\') {
@@ -1037,7 +1077,7 @@ write_server(FILE *f, const options_t *o)
     fputs("    server {\n", f);
     write_listen(f, o->http_address, o->http_port, o->reuse_http_port);
     fputs("        location / {\n"
-          "            inference health metadata config infer;\n"
+          "            inference health metadata config infer repository;\n"
           "        }\n"
           "    }\n", f);
 }

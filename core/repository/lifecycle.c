@@ -249,6 +249,35 @@ inf_lifecycle_reload(inf_lifecycle_t *lc, const char *name, int64_t version,
     submit(lc, name, op);
 }
 
+bool
+inf_lifecycle_differs(inf_lifecycle_t *lc, const char *name, const char *dir,
+    const inf_model_stamp_t *stamp)
+{
+    inf_lock(&lc->lock);
+    const inf_model_record_t *r = find_locked(lc, name);
+    bool differs = r == NULL || (!r->busy && (r->home == NULL
+        || r->home->private_dir != NULL || strcmp(r->home->dir, dir) != 0
+        || !inf_model_stamp_equal(&r->home->stamp, stamp)));
+    inf_unlock(&lc->lock);
+    return differs;
+}
+
+bool
+inf_lifecycle_comes_from(inf_lifecycle_t *lc, const char *name,
+    const char *root)
+{
+    size_t len = strlen(root);
+
+    inf_lock(&lc->lock);
+    const inf_model_record_t *r = find_locked(lc, name);
+    bool below = r == NULL || r->home == NULL
+        || (strncmp(r->home->dir, root, len) == 0
+            && strcmp(r->home->dir + len + (r->home->dir[len] == '/'),
+                name) == 0);
+    inf_unlock(&lc->lock);
+    return below;
+}
+
 void
 inf_lifecycle_wait(inf_lifecycle_t *lc)
 {
@@ -307,7 +336,7 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
 
     inf_arena_init(&arena);
     inf_err_t *err = inf_repositories_names(lc->options.repositories, &arena,
-        &names, &count);
+        NULL, &names, &count);
 
     inf_lock(&lc->lock);
     inf_link_t *l = lc->models.next;
@@ -499,7 +528,6 @@ run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     inf_model_record_t *r = op->record;
     inf_model_record_t *gone = NULL;
     inf_err_t *err = NULL;
-    inf_lifecycle_op_t kept = { .start = op->start };
 
     own_op = op;
     switch (op->kind) {
@@ -513,16 +541,17 @@ run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     }
     own_op = NULL;
 
-    op_end(op, err);
+    /* whoever is told that it ended finds the model idle */
     inf_lock(&lc->lock);
-    end_turn_locked(lc, r, &kept, &gone);
+    end_turn_locked(lc, r, op, &gone);
     inf_unlock(&lc->lock);
     inf_cond_broadcast(&lc->idle);
     inf_cond_broadcast(&lc->work);
 
-    if (kept.start) {
+    if (op->start) {
         lc->options.changed(lc->options.userp);
     }
+    op_end(op, err);
     inf_model_record_free(gone);
 }
 

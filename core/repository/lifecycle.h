@@ -23,6 +23,7 @@
 
 #include "core/base/buf.h"
 #include "core/model/config_storage.h"
+#include "core/repository/model_stamp.h"
 #include "core/repository/override.h"
 #include "core/repository/plugin_ops.h"
 #include "core/repository/registry.h"
@@ -133,6 +134,17 @@ void inf_lifecycle_unload_async(inf_lifecycle_t *lc, const char *name,
  */
 void inf_lifecycle_reload(inf_lifecycle_t *lc, const char *name,
     int64_t version, const char *reason);
+
+/*
+ * Whether dir, which has that stamp now, is not what the model was last loaded
+ * from; false while an operation on it is under way.
+ */
+bool inf_lifecycle_differs(inf_lifecycle_t *lc, const char *name,
+    const char *dir, const inf_model_stamp_t *stamp);
+
+/* Whether the model was last loaded from below root, or nobody knows. */
+bool inf_lifecycle_comes_from(inf_lifecycle_t *lc, const char *name,
+    const char *root);
 
 /* Waits until nothing is queued or loading. */
 void inf_lifecycle_wait(inf_lifecycle_t *lc);

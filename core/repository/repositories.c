@@ -14,8 +14,9 @@ typedef struct {
 } names_t;
 
 static bool is_repeat(const inf_repositories_t *r, size_t i);
-static inf_err_t *names_of_root(const inf_scan_root_t *root, names_t *n);
-static inf_err_t *names_add(names_t *n, const char *name);
+static inf_err_t *names_of_root(const inf_repositories_t *r, size_t root,
+    names_t *n);
+static inf_err_t *names_add(names_t *n, size_t root, const char *name);
 static int by_name(const void *a, const void *b);
 static size_t merge(inf_repository_name_t *names, size_t count);
 
@@ -67,17 +68,23 @@ inf_repositories_close(inf_repositories_t *r)
 
 inf_err_t *
 inf_repositories_names(const inf_repositories_t *r, inf_arena_t *arena,
-    inf_repository_name_t **names, size_t *count)
+    bool *failed, inf_repository_name_t **names, size_t *count)
 {
     names_t n = { .arena = arena };
 
     for (size_t i = 0; i < r->count; i++) {
-        inf_err_t *err = is_repeat(r, i) ? NULL
-            : names_of_root(&r->roots[i], &n);
-        if (err != NULL) {
-            return inf_err_add(err, "model repository '%s' can't be listed",
-                r->roots[i].root);
+        inf_err_t *err = is_repeat(r, i) ? NULL : names_of_root(r, i, &n);
+        if (err == NULL) {
+            continue;
         }
+
+        err = inf_err_add(err, "model repository '%s' can't be listed",
+            r->roots[i].root);
+        if (failed == NULL) {
+            return err;
+        }
+        failed[i] = true;
+        inf_err_log(err);
     }
 
     if (n.count > 1) {
@@ -102,11 +109,12 @@ is_repeat(const inf_repositories_t *r, size_t i)
 }
 
 static inf_err_t *
-names_of_root(const inf_scan_root_t *root, names_t *n)
+names_of_root(const inf_repositories_t *r, size_t root, names_t *n)
 {
+    const inf_scan_root_t *at = &r->roots[root];
     inf_entries_t entries;
 
-    inf_err_t *err = inf_storage_list(root->storage, root->root, &entries);
+    inf_err_t *err = inf_storage_list(at->storage, at->root, &entries);
     if (err != NULL) {
         return err;
     }
@@ -116,7 +124,7 @@ names_of_root(const inf_scan_root_t *root, names_t *n)
         if (e->kind == INF_ENTRY_DIR
             && inf_model_name_problem(e->name, strlen(e->name)) == NULL)
         {
-            err = names_add(n, e->name);
+            err = names_add(n, root, e->name);
         }
     }
 
@@ -125,7 +133,7 @@ names_of_root(const inf_scan_root_t *root, names_t *n)
 }
 
 static inf_err_t *
-names_add(names_t *n, const char *name)
+names_add(names_t *n, size_t root, const char *name)
 {
     if (n->count == n->room) {
         size_t room = n->room == 0 ? 64 : n->room * 2;
@@ -146,7 +154,8 @@ names_add(names_t *n, const char *name)
         return inf_err_nomem();
     }
 
-    n->names[n->count++] = (inf_repository_name_t) { .name = copy };
+    n->names[n->count++] = (inf_repository_name_t) { .name = copy,
+        .repository = root };
     return NULL;
 }
 

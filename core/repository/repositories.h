@@ -26,14 +26,17 @@ void inf_repositories_close(inf_repositories_t *r);
 
 typedef struct {
     const char *name;
+    size_t      repository;         /* index into the roots                  */
     bool        duplicate;          /* in two or more of them                */
 } inf_repository_name_t;
 
 /*
- * The names of all models that lie there now, sorted, in arena memory.  An
- * error: a repository can't be listed.
+ * The names of all models that lie there now, sorted, in arena memory.  A
+ * repository that can't be listed is an error, unless failed (a bool for each
+ * of them) is there to take note of it.
  */
 INF_CHECK inf_err_t *inf_repositories_names(const inf_repositories_t *r,
-    inf_arena_t *arena, inf_repository_name_t **names, size_t *count);
+    inf_arena_t *arena, bool *failed, inf_repository_name_t **names,
+    size_t *count);
 
 #endif /* INF_REPOSITORY_REPOSITORIES_H */

@@ -307,12 +307,11 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerPollModelRepository(TRITONSERVER_Server *server)
 {
     const inf_server_t *s = inf_as_server(server);
-    if (s->config->model_control != NGINX_INFERENCE__MODEL_CONTROL__POLL) {
+    if (s->poll == NULL) {
         return inf_err_new(INF_ERR_UNAVAILABLE, "polling is disabled");
     }
 
-    return inf_err_new(INF_ERR_UNSUPPORTED, "polling the model repositories is"
-        " not supported by this version of the core");
+    return inf_poll_look(s->poll, true);
 }
 
 TRITONSERVER_Error *

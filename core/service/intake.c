@@ -382,7 +382,8 @@ static const inf_channel_pin_ops_t response_pin = {
 
 const inf_server_host_t inf_intake_host = {
     .changed = host_changed,
-    .idle = &intake_idle_ops
+    .idle = &intake_idle_ops,
+    .polls = true
 };
 
 static bool

@@ -14,6 +14,7 @@
 static inf_err_t *open_memory(inf_server_t *server);
 static inf_err_t *open_cache(inf_server_t *server,
     const inf_server_host_t *host);
+static inf_err_t *open_poll(inf_server_t *server);
 static inf_err_t *open_lifecycle(inf_server_t *server,
     const inf_server_host_t *host, void *userp, inf_crash_page_t *page);
 static inf_err_t *read_host_policies(inf_server_t *server);
@@ -43,9 +44,18 @@ inf_server_start(const NginxInference__CoreConfig *config,
         err = open_lifecycle(server, host, userp, page);
     }
     if (err == NULL) {
+        err = open_poll(server);
+    }
+    if (err == NULL) {
         err = inf_lifecycle_start(server->lifecycle, config->model_control
             != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT, config->load_models,
             config->n_load_models);
+    }
+    if (err == NULL && server->poll != NULL && host->polls
+        && config->poll_interval_ms > 0)
+    {
+        err = inf_poll_start(server->poll, config->poll_interval_ms
+            * UINT64_C(1000000));
     }
     if (err != NULL) {
         inf_server_stop(server, config->drain_ms * 1000000);
@@ -78,6 +88,7 @@ bool
 inf_server_drain(inf_server_t *server, uint64_t drain_ns)
 {
     atomic_store(&server->stopping, true);
+    inf_poll_stop(server->poll);
 
     inf_lock(&server->drain_lock);
     bool done = server->lifecycle == NULL
@@ -90,6 +101,7 @@ inf_server_drain(inf_server_t *server, uint64_t drain_ns)
 void
 inf_server_free(inf_server_t *server)
 {
+    inf_poll_free(server->poll);
     inf_lifecycle_free(server->lifecycle);
     inf_server_cache_close(&server->cache);
     inf_gpu_metrics_free(server->gpu_metrics);
@@ -163,6 +175,18 @@ open_cache(inf_server_t *server, const inf_server_host_t *host)
 
     inf_err_log(inf_err_add(err, "models are served without a cache"));
     return NULL;
+}
+
+static inf_err_t *
+open_poll(inf_server_t *server)
+{
+    if (server->config->model_control != NGINX_INFERENCE__MODEL_CONTROL__POLL)
+    {
+        return NULL;
+    }
+
+    return inf_poll_new(server->lifecycle, &server->repositories,
+        INF_POLL_SETTLE_NS, &server->poll);
 }
 
 static inf_err_t *

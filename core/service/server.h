@@ -17,6 +17,7 @@
 #include <stdbool.h>
 
 #include "core/repository/lifecycle.h"
+#include "core/repository/poll.h"
 #include "core/repository/registry.h"
 #include "core/service/canceller.h"
 #include "core/service/cpu_metrics.h"
@@ -30,6 +31,7 @@ struct inf_server_s {
     const NginxInference__CoreConfig *config;   /* outlives the server       */
     inf_registry_t                    registry;
     inf_lifecycle_t                  *lifecycle;
+    inf_poll_t                       *poll;     /* NULL: not that mode       */
     inf_repositories_t                repositories;
     inf_backend_setting_t            *settings;
     inf_host_setting_t               *host_settings;
@@ -52,6 +54,7 @@ typedef struct {
     void           (*changed)(void *userp);     /* models came or went       */
     const inf_idle_ops_t *idle;                 /* NULL: none                */
     bool             cache_required;            /* else serve without it     */
+    bool             polls;     /* in poll mode by itself; else when asked   */
 } inf_server_host_t;
 
 struct inf_crash_page_s;

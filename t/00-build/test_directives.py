@@ -52,6 +52,19 @@ BAD_HTTP = [
     ("inference_metrics interval=0;", ["interval=0"]),
     ("inference_metrics quantiles=half;", ["quantiles=half"]),
     ("inference_metrics cpu=on; inference_metrics cpu=on;", ["duplicate"]),
+    ("inference_model_control sometimes;", ["sometimes"]),
+    ("inference_model_control explicit interval=5s;", ["interval=5s"]),
+    ("inference_model_control poll interval=never;", ["interval=never"]),
+    ("inference_model_control poll 5s;", ["5s"]),
+    ("inference_model_control none; inference_model_control none;",
+     ["duplicate"]),
+    ('inference_load_model "";', ["inference_load_model"]),
+    ("inference_load_model a/b;", ["a/b"]),
+    ("inference_load_model ..;", [".."]),
+    ("inference_load_model m; inference_load_model m;", ["duplicate", "m"]),
+    ("inference_load_model m; inference_load_model *;", ["*"]),
+    ("inference_load_model *; inference_load_model m;", ["m", "alone"]),
+    ("inference_load_model m;", ["inference_model_control explicit"]),
     ("inference_timeout soon;", ["inference_timeout"]),
     ("inference_tries 0;", ["inference_tries"]),
     ("inference_tries many;", ["inference_tries"]),
@@ -63,7 +76,6 @@ BAD_LOCATION = [
     ("inference everything;", ["everything"]),
     ("inference;", ["inference"]),
     ("inference health health;", ["health"]),
-    ("inference repository;", ["repository"]),
     ("inference_model;", ["inference_model"]),
     ('inference_model "";', ["inference_model"]),
     ("inference_model m zero;", ["zero"]),
@@ -128,7 +140,9 @@ def test_bad_core_is_refused(make_server, value, words):
 @pytest.mark.parametrize("directive", [
     "inference_core", "inference_env A=1", "inference_repository /x",
     "inference_backends /x", "inference_log info", "inference_memory 64m",
-    "inference_response_cache local size=1m", "inference_cache_directory /x"])
+    "inference_response_cache local size=1m", "inference_cache_directory /x",
+    "inference_model_control none", "inference_load_model m",
+    "inference_strict_readiness on"])
 def test_main_directive_is_not_allowed_in_a_location(make_server, directive):
     server = make_server(server=f"location /x {{ {directive}; }}",
                          start=False)

@@ -6,10 +6,16 @@
  *
  *   initialize-error, initialize-crash, instance-error, instance-crash,
  *   execute-crash, execute-error, execute-silent
+ *
+ * Told initialize-hold or execute-hold, it makes a file "held" in the model's
+ * directory there and waits until the file "hold" beside it is gone.
  */
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "triton/core/tritonbackend.h"
 
@@ -31,6 +37,26 @@ told(TRITONBACKEND_Model *model, const char *word)
     return hit;
 }
 
+static void
+hold(TRITONBACKEND_Model *model, const char *word)
+{
+    TRITONBACKEND_ArtifactType  type;
+    const char                 *dir;
+    char                        path[4096];
+
+    if (!told(model, word)
+        || TRITONBACKEND_ModelRepository(model, &type, &dir) != NULL)
+    {
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/held", dir);
+    close(open(path, O_WRONLY | O_CREAT, 0644));
+    snprintf(path, sizeof(path), "%s/hold", dir);
+    while (access(path, F_OK) == 0) {
+        usleep(5000);
+    }
+}
+
 static TRITONSERVER_Error *
 fail(TRITONBACKEND_Model *model, const char *error, const char *crash)
 {
@@ -47,6 +73,7 @@ fail(TRITONBACKEND_Model *model, const char *error, const char *crash)
 TRITONSERVER_Error *
 TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
 {
+    hold(model, "initialize-hold");
     return fail(model, "initialize-error", "initialize-crash");
 }
 
@@ -70,6 +97,7 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
 
     err = TRITONBACKEND_ModelInstanceModel(instance, &model);
     if (err == NULL) {
+        hold(model, "execute-hold");
         err = fail(model, "execute-error", "execute-crash");
     }
     if (err != NULL) {

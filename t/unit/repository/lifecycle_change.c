@@ -2,12 +2,14 @@
 
 #include "repository/temp_tree.h"
 
+#include <fcntl.h>
 #include <glob.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/repository/lifecycle.h"
+#include "core/repository/poll.h"
 #include "repository/fake_plugin.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -20,6 +22,7 @@ typedef struct {
     inf_repositories_t      repositories;
     inf_registry_t          registry;
     inf_lifecycle_t        *lc;
+    inf_poll_t             *poll;       /* of some tests                     */
     char                    index[16384];
     inf_lifecycle_options_t options;
 } world_t;
@@ -70,7 +73,9 @@ teardown(void **state)
 {
     (void) state;
     fake_release();
+    inf_poll_stop(w.poll);
     assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
+    inf_poll_free(w.poll);
     inf_lifecycle_free(w.lc);
     inf_registry_fini(&w.registry);
     inf_repositories_close(&w.repositories);
@@ -222,6 +227,17 @@ private_dirs(void)
     size_t n = glob(pattern, 0, NULL, &g) == 0 ? g.gl_pathc : 0;
     globfree(&g);
     return n;
+}
+
+/* They go after the model's last finalizer. */
+static void
+wait_for_private_dirs(size_t count)
+{
+    uint64_t until = inf_clock_ns() + 60 * SECOND;
+    while (private_dirs() != count) {
+        assert_true(inf_clock_ns() < until);
+        usleep(1000);
+    }
 }
 
 static void
@@ -652,7 +668,7 @@ files_of_a_request_are_a_model_of_their_own(void **state)
     }
     assert_non_null(strstr(rows(), "/7 READY \n"));
     assert_string_equal(listed(false), "");         /* no directory is there */
-    assert_int_equal(private_dirs(), 1);
+    wait_for_private_dirs(1);
 
     assert_ok(inf_lifecycle_unload(w.lc, name, false));
     wait_for_row("/7 UNAVAILABLE unloaded\n");
@@ -887,6 +903,204 @@ a_load_may_load_another_model(void **state)
     assert_ok(inf_lifecycle_new(&w.options, &w.lc));
 }
 
+#define SETTLE_NS 20000000u     /* files hold still that long                */
+
+static inf_poll_t *
+new_poll(void)
+{
+    assert_ok(inf_poll_new(w.lc, &w.repositories, SETTLE_NS, &w.poll));
+    return w.poll;
+}
+
+static void
+a_look_follows_what_lies_in_the_repositories(void **state)
+{
+    (void) state;
+    inf_poll_t *poll = new_poll();
+
+    add_model("a", "backend: 'x' ", 1);
+    add_model("bad", "backend: } ", 1);
+    assert_ok(inf_poll_look(poll, true));
+    assert_string_equal(strtok((char *) (uintptr_t) rows(), "\n"),
+        "a/1 READY ");
+    assert_ok(inf_poll_look(poll, true));
+    assert_int_equal(fake_count("init a/1"), 1);
+
+    tree_file(w.tree, "repo/a/1/data", "22");       /* changed               */
+    add_model("b", "backend: 'x' ", 1);             /* new                   */
+    write_config("repo/bad", "backend: 'x' ");      /* mended                */
+    assert_ok(inf_poll_look(poll, true));
+    assert_int_equal(fake_count("init a/1"), 2);
+    assert_string_equal(rows(), "a/1 READY \nb/1 READY \nbad/1 READY \n");
+
+    assert_int_equal(rename(tree_path(w.tree, "repo/a"),
+        tree_path(w.tree, "away")), 0);             /* gone                  */
+    assert_ok(inf_poll_look(poll, true));
+    wait_for_row("a/1 UNAVAILABLE unloaded\n");
+    assert_string_equal(listed(false), "b/1 READY \nbad/1 READY \n");
+
+    assert_int_equal(rename(tree_path(w.tree, "away"),
+        tree_path(w.tree, "repo/a")), 0);           /* and back              */
+    assert_ok(inf_poll_look(poll, true));
+    assert_non_null(strstr(rows(), "a/1 READY \n"));
+
+    write_config("repo/b", "backend: } ");          /* broken: it goes on    */
+    assert_ok(inf_poll_look(poll, true));
+    assert_non_null(strstr(rows(), "b/1 READY Internal: "));
+    inf_poll_stop(poll);
+}
+
+/* Number 23. */
+static void
+a_look_sees_every_kind_of_change(void **state)
+{
+    (void) state;
+    inf_poll_t *poll = new_poll();
+    int loads = 1;
+
+    add_model("m", ALL, 2);
+    tree_file(w.tree, "repo/m/labels.txt", "a");
+    assert_ok(inf_poll_look(poll, true));
+    for (int i = 0; i < 5; i++) {
+        switch (i) {
+        case 0:
+            tree_file(w.tree, "repo/m/.config.pbtxt.swp", "");
+            break;
+        case 1:
+            assert_int_equal(remove(tree_path(w.tree, "repo/m/labels.txt")),
+                0);
+            break;
+        case 2:
+            tree_file(w.tree, "repo/m/config", "");
+            break;
+        case 3:                         /* replaced by an older file         */
+            tree_file(w.tree, "old", "0");
+            assert_int_equal(utimensat(AT_FDCWD, tree_path(w.tree, "old"),
+                (const struct timespec[]) { { 1, 0 }, { 1, 0 } }, 0), 0);
+            assert_int_equal(rename(tree_path(w.tree, "old"),
+                tree_path(w.tree, "repo/m/1/data")), 0);
+            break;
+        case 4:
+            tree_file(w.tree, "repo/m/1/__pycache__/x", "");
+            break;
+        }
+        assert_ok(inf_poll_look(poll, true));
+        assert_int_equal(fake_count("init m/1"), ++loads);
+    }
+    assert_int_equal(fake_count("init m/2"), loads - 2);
+    inf_poll_stop(poll);
+}
+
+/* Number 24. */
+static void
+a_repository_that_cannot_be_listed_keeps_its_models(void **state)
+{
+    (void) state;
+    inf_poll_t *poll = new_poll();
+
+    add_model("a", "backend: 'x' ", 1);
+    write_config("repo2/b", "backend: 'x' ");
+    tree_file(w.tree, "repo2/b/1/data", "1");
+    assert_ok(inf_poll_look(poll, true));
+    assert_string_equal(rows(), "a/1 READY \nb/1 READY \n");
+
+    assert_int_equal(rename(tree_path(w.tree, "repo2"),
+        tree_path(w.tree, "away2")), 0);
+    assert_int_equal(rename(tree_path(w.tree, "repo/a"),
+        tree_path(w.tree, "away")), 0);
+    assert_ok(inf_poll_look(poll, true));
+    wait_for_row("a/1 UNAVAILABLE unloaded\n");     /* this one is gone      */
+    assert_non_null(strstr(rows(), "b/1 READY \n"));
+
+    assert_int_equal(rename(tree_path(w.tree, "away2"),
+        tree_path(w.tree, "repo2")), 0);
+    assert_ok(inf_poll_look(poll, true));
+    assert_int_equal(fake_count("init b/1"), 1);
+    inf_poll_stop(poll);
+}
+
+/* Number 4. */
+static void
+a_name_that_appears_twice_is_unloaded_until_one_goes(void **state)
+{
+    (void) state;
+    inf_poll_t *poll = new_poll();
+
+    add_model("m", "backend: 'x' ", 1);
+    assert_ok(inf_poll_look(poll, true));
+    write_config("repo2/m", "backend: 'x' ");
+    tree_file(w.tree, "repo2/m/1/data", "1");
+    assert_ok(inf_poll_look(poll, true));
+    wait_for_row("m/1 UNAVAILABLE unloaded\n");
+    assert_int_equal(rename(tree_path(w.tree, "repo/m"),
+        tree_path(w.tree, "away")), 0);
+    assert_ok(inf_poll_look(poll, true));
+    assert_string_equal(rows(), "m/1 READY \n");
+    inf_poll_stop(poll);
+}
+
+/* A disk on which somebody writes whenever m/1 is looked at. */
+static bool writing;
+static int  written;
+
+static inf_err_t *
+busy_list(const inf_storage_t *st, const char *dir, inf_entries_t *out)
+{
+    (void) st;
+    if (writing && strstr(dir, "/repo/m/1") != NULL) {
+        char text[16];
+        snprintf(text, sizeof(text), "%*d", 1 + ++written % 8, 0);
+        tree_file(w.tree, "repo/m/1/data", text);
+    }
+    return inf_storage_list(w.repositories.storages[0], dir, out);
+}
+
+static inf_err_t *
+busy_stat(const inf_storage_t *st, const char *path, inf_entry_t *out)
+{
+    (void) st;
+    return inf_storage_stat(w.repositories.storages[0], path, out);
+}
+
+/* Half-written files are left alone. */
+static void
+what_does_not_hold_still_is_not_loaded(void **state)
+{
+    (void) state;
+    static const inf_storage_ops_t ops = {
+        .list = busy_list, .stat = busy_stat
+    };
+    static const inf_storage_t busy = { &ops };
+    inf_poll_t *poll = new_poll();
+
+    w.repositories.roots[0].storage = &busy;
+    writing = true;
+    add_model("m", "backend: 'x' ", 1);
+    add_model("calm", "backend: 'x' ", 1);
+    assert_ok(inf_poll_look(poll, true));
+    assert_int_equal(fake_count("init calm/1"), 1);
+    assert_int_equal(fake_count("init m/1"), 0);
+    writing = false;
+    assert_ok(inf_poll_look(poll, true));
+    assert_int_equal(fake_count("init m/1"), 1);
+    w.repositories.roots[0].storage = w.repositories.storages[0];
+    inf_poll_stop(poll);
+}
+
+static void
+the_thread_looks_by_itself_and_ends_when_told(void **state)
+{
+    (void) state;
+    inf_poll_t *poll = new_poll();
+
+    assert_ok(inf_poll_start(poll, 1000000));
+    add_model("m", "backend: 'x' ", 1);
+    wait_for_row("m/1 READY \n");
+    inf_poll_stop(poll);
+    inf_poll_stop(poll);
+    inf_poll_stop(poll);
+}
+
 typedef struct {
     _Atomic bool     stop;
     _Atomic uint64_t served;
@@ -1023,6 +1237,12 @@ main(void)
         T(a_broken_instance_has_its_model_built_again),
         T(a_failed_version_is_tried_again_as_often_as_told),
         T(a_load_may_load_another_model),
+        T(a_look_follows_what_lies_in_the_repositories),
+        T(a_look_sees_every_kind_of_change),
+        T(a_repository_that_cannot_be_listed_keeps_its_models),
+        T(a_name_that_appears_twice_is_unloaded_until_one_goes),
+        T(what_does_not_hold_still_is_not_loaded),
+        T(the_thread_looks_by_itself_and_ends_when_told),
         T(requests_see_no_gap_while_a_model_is_loaded_again),
         T(loads_and_unloads_from_many_threads_end_exactly_once),
     };
