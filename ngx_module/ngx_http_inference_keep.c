@@ -10,6 +10,9 @@
 
 #define NGX_HTTP_INFERENCE_LEASE_SIZE    4096
 #define NGX_HTTP_INFERENCE_PAGE_SIZE     (1024 * 1024)
+
+/* sparse: files that came with a load take as much as they are */
+#define NGX_HTTP_INFERENCE_JOURNAL_SIZE  (512 * 1024 * 1024)
 #define NGX_HTTP_INFERENCE_LOG_BUFFER    (1024 * 1024)
 #define NGX_HTTP_INFERENCE_OUTPUT_WAIT   1      /* s */
 
@@ -224,7 +227,7 @@ ngx_http_inference_keep_new(ngx_log_t *log)
         return ngx_http_inference_keep_error(err, "lease", log);
     }
 
-    err = inf_memfd_new("inference journal", NGX_HTTP_INFERENCE_PAGE_SIZE,
+    err = inf_memfd_new("inference journal", NGX_HTTP_INFERENCE_JOURNAL_SIZE,
                         &fds[NGX_HTTP_INFERENCE_KEEP_JOURNAL]);
     if (err != NULL) {
         return ngx_http_inference_keep_error(err, "journal", log);

@@ -35,7 +35,10 @@ static void end_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r,
     const inf_lifecycle_op_t *op, inf_model_record_t **gone);
 static void queue_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r);
 static inf_err_t *start_model(inf_lifecycle_t *lc, const char *name,
-    const inf_scan_model_t *m);
+    const inf_scan_model_t *m, inf_override_t *override);
+static bool is_among(const char *const *names, size_t count,
+    const char *name);
+static void note(const inf_lifecycle_t *lc, const inf_lifecycle_op_t *op);
 static void report_problems(const inf_scan_t *scan);
 static inf_err_t *op_new(inf_op_kind_t kind, inf_lifecycle_done_fn done,
     void *userp, inf_lifecycle_op_t **out);
@@ -129,7 +132,7 @@ inf_lifecycle_free(inf_lifecycle_t *lc)
 
 inf_err_t *
 inf_lifecycle_start(inf_lifecycle_t *lc, bool all, char *const *names,
-    size_t count)
+    size_t count, const char *const *except, size_t except_count)
 {
     const inf_repositories_t *r = lc->options.repositories;
     inf_scan_t scan;
@@ -147,17 +150,29 @@ inf_lifecycle_start(inf_lifecycle_t *lc, bool all, char *const *names,
     report_problems(&scan);
     for (size_t i = 0; all && err == NULL && i < scan.model_count; i++) {
         const inf_scan_model_t *m = &scan.models[i];
-        if (i == 0 || strcmp(scan.models[i - 1].name, m->name) != 0) {
-            err = start_model(lc, m->name, m);
+        if ((i == 0 || strcmp(scan.models[i - 1].name, m->name) != 0)
+            && !is_among(except, except_count, m->name))
+        {
+            err = start_model(lc, m->name, m, NULL);
         }
     }
     for (size_t i = 0; !all && err == NULL && i < count; i++) {
-        err = start_model(lc, names[i], inf_scan_find(&scan, names[i]));
+        if (!is_among(except, except_count, names[i])) {
+            err = start_model(lc, names[i], inf_scan_find(&scan, names[i]),
+                NULL);
+        }
     }
 
     inf_scan_fini(&scan);
     inf_lifecycle_publish(lc);              /* they are known, not ready     */
     return err;
+}
+
+inf_err_t *
+inf_lifecycle_restore(inf_lifecycle_t *lc, const char *name,
+    inf_override_t *override)
+{
+    return start_model(lc, name, NULL, override);
 }
 
 inf_err_t *
@@ -528,16 +543,21 @@ run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     inf_model_record_t *r = op->record;
     inf_model_record_t *gone = NULL;
     inf_err_t *err = NULL;
+    bool changed = false;
 
     own_op = op;
     switch (op->kind) {
     case INF_OP_LOAD:
     case INF_OP_RELOAD:
-        err = inf_lifecycle_run_load(lc, op);
+        err = inf_lifecycle_run_load(lc, op, &changed);
         break;
     case INF_OP_UNLOAD:
         inf_lifecycle_run_unload(lc, r);
+        changed = true;
         break;
+    }
+    if (err == NULL && changed) {
+        note(lc, op);
     }
     own_op = NULL;
 
@@ -553,6 +573,28 @@ run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     }
     op_end(op, err);
     inf_model_record_free(gone);
+}
+
+/* What only repeats what was, or is so at every start, is not worth a note. */
+static void
+note(const inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
+{
+    const inf_load_note_ops_t *notes = lc->options.notes;
+    if (notes == NULL || op->start) {
+        return;
+    }
+
+    switch (op->kind) {
+    case INF_OP_LOAD:
+        notes->loaded(lc->options.notes_userp, op->record->name,
+            op->override);
+        return;
+    case INF_OP_UNLOAD:
+        notes->unloaded(lc->options.notes_userp, op->record->name);
+        return;
+    case INF_OP_RELOAD:
+        return;
+    }
 }
 
 /* *gone: a record that nothing needs any more, for the caller to free. */
@@ -585,9 +627,22 @@ queue_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r)
         &r->turn);
 }
 
-/* m NULL: it was not found. */
+static bool
+is_among(const char *const *names, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+/* m NULL: nobody has seen it.  Takes override. */
 static inf_err_t *
-start_model(inf_lifecycle_t *lc, const char *name, const inf_scan_model_t *m)
+start_model(inf_lifecycle_t *lc, const char *name, const inf_scan_model_t *m,
+    inf_override_t *override)
 {
     inf_lifecycle_op_t *op;
     inf_model_record_t *r;
@@ -595,6 +650,7 @@ start_model(inf_lifecycle_t *lc, const char *name, const inf_scan_model_t *m)
 
     inf_err_t *err = inf_model_record_new(name, &r);
     if (err != NULL) {
+        inf_override_free(override);
         return err;
     }
 
@@ -604,8 +660,10 @@ start_model(inf_lifecycle_t *lc, const char *name, const inf_scan_model_t *m)
         : inf_err_nomem();
     if (err != NULL) {
         inf_model_record_free(r);
+        inf_override_free(override);
         return err;
     }
+    op->override = override;
     if (count > 0) {
         memcpy(r->found, m->versions, count * sizeof(*r->found));
     }
@@ -621,7 +679,7 @@ start_model(inf_lifecycle_t *lc, const char *name, const inf_scan_model_t *m)
 
     if (known) {                            /* named twice                   */
         inf_model_record_free(r);
-        free(op);
+        op_end(op, NULL);
         return NULL;
     }
 

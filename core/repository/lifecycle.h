@@ -59,6 +59,14 @@ typedef struct {
     void (*end)(void *userp, void *mark);
 } inf_load_watch_ops_t;
 
+/* Who wants to know what was loaded and unloaded by request, on the loader's
+   thread, before whoever asked is told. */
+typedef struct {
+    void (*loaded)(void *userp, const char *name,
+        const inf_override_t *override);
+    void (*unloaded)(void *userp, const char *name);
+} inf_load_note_ops_t;
+
 typedef struct {
     struct inf_server_s         *server;
     const inf_plugin_ops_t      *plugins;
@@ -85,6 +93,8 @@ typedef struct {
     inf_response_cache_t        *cache;             /* NULL: none            */
     const inf_load_watch_ops_t  *watch;             /* NULL: nobody          */
     void                        *watch_userp;
+    const inf_load_note_ops_t   *notes;             /* NULL: nobody          */
+    void                        *notes_userp;
 } inf_lifecycle_options_t;
 
 INF_CHECK inf_err_t *inf_lifecycle_new(const inf_lifecycle_options_t *options,
@@ -95,11 +105,16 @@ void inf_lifecycle_free(inf_lifecycle_t *lc);
 
 /*
  * Looks through the repositories and queues what is to be loaded at the
- * start: all models, or those named ("*" alone means all).  A name that no
- * repository has is a model that failed.  Once.
+ * start: all models, or those named ("*" alone means all), but for those in
+ * except.  A name that no repository has is a model that failed.  Once.
  */
 INF_CHECK inf_err_t *inf_lifecycle_start(inf_lifecycle_t *lc, bool all,
-    char *const *names, size_t count);
+    char *const *names, size_t count, const char *const *except,
+    size_t except_count);
+
+/* One more of those at the start, as it was loaded before; takes override. */
+INF_CHECK inf_err_t *inf_lifecycle_restore(inf_lifecycle_t *lc,
+    const char *name, inf_override_t *override);
 
 /* How an operation ended; takes err.  On a loader thread, or at once on the
    caller's when nothing could be queued.  NULL where nobody asks. */

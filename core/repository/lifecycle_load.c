@@ -60,7 +60,8 @@ static void log_outcome(const load_t *l, bool whole);
 static void load_fini(load_t *l);
 
 inf_err_t *
-inf_lifecycle_run_load(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
+inf_lifecycle_run_load(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op,
+    bool *changed)
 {
     load_t l = { .lc = lc, .op = op, .record = op->record };
 
@@ -96,6 +97,7 @@ inf_lifecycle_run_load(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
         return no_version(&l, err);
     }
 
+    *changed = true;
     err = commit(&l, build_all(&l));
     load_fini(&l);
     return err;

@@ -83,8 +83,9 @@ typedef struct {
 
 /* ---- lifecycle_load.c: one operation; the error is for who asked --------- */
 
+/* *changed: something came into service. */
 INF_CHECK inf_err_t *inf_lifecycle_run_load(inf_lifecycle_t *lc,
-    const inf_lifecycle_op_t *op);
+    const inf_lifecycle_op_t *op, bool *changed);
 void inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_model_record_t *r);
 
 /* ---- lifecycle_end.c ----------------------------------------------------- */

@@ -32,6 +32,7 @@ typedef struct {
 
 static inf_intake_t     *core_intake;   /* for the signal handlers           */
 static inf_crash_page_t *core_page;
+static int               core_journal_fd;   /* 0: none                       */
 
 static int usage(const char *program);
 static inf_err_t *start_supervised(NginxInference__CoreConfig **config);
@@ -118,6 +119,9 @@ start_supervised(NginxInference__CoreConfig **config)
     }
     if (err == NULL) {
         fcntl(INF_CORE_FD_REGISTRATION, F_SETFL, O_NONBLOCK);
+        if (fcntl(INF_CORE_FD_JOURNAL, F_GETFD) >= 0) {
+            core_journal_fd = INF_CORE_FD_JOURNAL;
+        }
         if (fcntl(INF_CORE_FD_CRASH_PAGE, F_GETFD) >= 0) {
             inf_err_log(inf_crash_page_open(INF_CORE_FD_CRASH_PAGE,
                 &core_page));
@@ -304,8 +308,9 @@ run(core_t *core, int registration_fd, int listen_fd)
     }
     core_intake = intake;
 
-    err = inf_server_start(core->config, &inf_intake_host, intake,
-        core_page, &server);
+    inf_server_host_t host = inf_intake_host;
+    host.journal_fd = core_journal_fd;
+    err = inf_server_start(core->config, &host, intake, core_page, &server);
     if (err == NULL) {
         err = inf_intake_attach(intake, server);
     }

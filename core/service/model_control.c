@@ -1,5 +1,6 @@
 #include "core/service/model_control.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/include/channel.h"
@@ -21,8 +22,6 @@ static inf_err_t *start_load(inf_server_t *server, const ProtobufCMessage *m,
 static inf_err_t *start_unload(inf_server_t *server,
     const ProtobufCMessage *m, inf_lifecycle_done_fn done, void *userp);
 static inf_err_t *check_repository(const char *name);
-static inf_err_t *read_override(const Inference__RepositoryModelLoadRequest *q,
-    inf_override_t **out);
 static inf_err_t *add_parameter(inf_override_t *o, const char *key,
     const parameter_t *value);
 static inf_err_t *wrong_type(const char *key, const char *expected);
@@ -49,6 +48,52 @@ inf_model_control_name(const char *name)
     }
 
     return NULL;
+}
+
+inf_err_t *
+inf_model_control_override(const Inference__RepositoryModelLoadRequest *q,
+    inf_override_t **out)
+{
+    inf_override_t *o;
+
+    *out = NULL;
+    if (q->n_parameters == 0) {
+        return NULL;
+    }
+
+    inf_err_t *err = inf_override_new(&o);
+    for (size_t i = 0; err == NULL && i < q->n_parameters; i++) {
+        const load_entry_t *e = q->parameters[i];
+        err = add_parameter(o, e->key, e->value);
+    }
+    if (err != NULL) {
+        inf_override_free(o);
+        return err;
+    }
+
+    *out = o;
+    return NULL;
+}
+
+bool
+inf_model_control_parameter(const inf_override_t *override, size_t i,
+    parameter_t *value, char **key)
+{
+    if (i == override->file_count) {
+        *key = strdup("config");
+        value->parameter_choice_case = IS(STRING);
+        value->string_param = override->config;
+        return *key != NULL;
+    }
+
+    const inf_override_file_t *f = &override->files[i];
+    value->parameter_choice_case = IS(BYTES);
+    value->bytes_param.data = (uint8_t *) f->data;
+    value->bytes_param.len = f->len;
+    if (asprintf(key, FILE_PREFIX "%s", f->path) < 0) {
+        *key = NULL;
+    }
+    return *key != NULL;
 }
 
 bool
@@ -98,8 +143,8 @@ start_load(inf_server_t *server, const ProtobufCMessage *m,
     if (err == NULL) {
         err = inf_model_control_name(q->model_name);
     }
-    if (err == NULL && q->n_parameters > 0) {
-        err = read_override(q, &override);
+    if (err == NULL) {
+        err = inf_model_control_override(q, &override);
     }
     if (err == NULL) {
         inf_lifecycle_load_async(server->lifecycle, q->model_name, override,
@@ -143,26 +188,6 @@ check_repository(const char *name)
 {
     return name[0] == '\0' ? NULL : inf_err_new(INF_ERR_UNSUPPORTED,
         "'repository_name' specification is not supported");
-}
-
-static inf_err_t *
-read_override(const Inference__RepositoryModelLoadRequest *q,
-    inf_override_t **out)
-{
-    inf_override_t *o;
-
-    inf_err_t *err = inf_override_new(&o);
-    for (size_t i = 0; err == NULL && i < q->n_parameters; i++) {
-        const load_entry_t *e = q->parameters[i];
-        err = add_parameter(o, e->key, e->value);
-    }
-    if (err != NULL) {
-        inf_override_free(o);
-        return err;
-    }
-
-    *out = o;
-    return NULL;
 }
 
 static inf_err_t *

@@ -14,12 +14,23 @@
 #define INF_SERVICE_MODEL_CONTROL_H
 
 #include "core/service/server.h"
+#include "grpc_service.pb-c.h"
 
 /* Whether models may be loaded and unloaded by request. */
 INF_CHECK inf_err_t *inf_model_control_allowed(const inf_server_t *server);
 
 /* Whether a model of that name may be asked for. */
 INF_CHECK inf_err_t *inf_model_control_name(const char *name);
+
+/* What a request to load brings; NULL: nothing. */
+INF_CHECK inf_err_t *inf_model_control_override(
+    const Inference__RepositoryModelLoadRequest *q,
+    inf_override_t **out);
+
+/* And back: parameter i, files first, then the configuration.  value borrows,
+   *key is malloc'ed; false: out of memory. */
+bool inf_model_control_parameter(const inf_override_t *override, size_t i,
+    Inference__ModelRepositoryParameter *value, char **key);
 
 /* Whether the method of a call (channel.h) is one that takes time and is
    answered by inf_model_control_call. */

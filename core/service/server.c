@@ -6,11 +6,14 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/service/crash_page.h"
+#include "core/service/journal.h"
 #include "core/service/memory_options.h"
 #include "core/tensor/memory.h"
 
 #define DRAIN_RANK 1
 
+static void open_journal(inf_server_t *server,
+    const inf_server_host_t *host);
 static inf_err_t *open_memory(inf_server_t *server);
 static inf_err_t *open_cache(inf_server_t *server,
     const inf_server_host_t *host);
@@ -36,6 +39,7 @@ inf_server_start(const NginxInference__CoreConfig *config,
     inf_canceller_init(&server->canceller);
     inf_cpu_metrics_init(&server->cpu_metrics, inf_clock_ns());
 
+    open_journal(server, host);
     inf_err_t *err = open_memory(server);
     if (err == NULL) {
         err = open_cache(server, host);
@@ -46,10 +50,12 @@ inf_server_start(const NginxInference__CoreConfig *config,
     if (err == NULL) {
         err = open_poll(server);
     }
-    if (err == NULL) {
+    if (err == NULL && server->journal != NULL) {
+        err = inf_journal_restore(server->journal, server->lifecycle);
+    } else if (err == NULL) {
         err = inf_lifecycle_start(server->lifecycle, config->model_control
             != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT, config->load_models,
-            config->n_load_models);
+            config->n_load_models, NULL, 0);
     }
     if (err == NULL && server->poll != NULL && host->polls
         && config->poll_interval_ms > 0)
@@ -113,6 +119,7 @@ inf_server_free(inf_server_t *server)
     inf_lock_fini(&server->drain_lock);
     inf_registry_fini(&server->registry);
 
+    inf_journal_close(server->journal);
     inf_repositories_close(&server->repositories);
     free(server->settings);
     free(server->host_settings);
@@ -141,6 +148,21 @@ inf_server_instances_ready(inf_model_t *model)
     }
 
     return true;
+}
+
+/* Only what requests have changed needs to be remembered. */
+static void
+open_journal(inf_server_t *server, const inf_server_host_t *host)
+{
+    const NginxInference__CoreConfig *config = server->config;
+
+    if (host->journal_fd > 0 && config->model_control
+        == NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT)
+    {
+        inf_err_log(inf_err_add(inf_journal_open(host->journal_fd, false,
+            config->load_models, config->n_load_models, &server->journal),
+            "loads and unloads are not remembered"));
+    }
 }
 
 /* Before any backend is opened: the driver must start first. */
@@ -248,7 +270,9 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         .idle_userp = userp,
         .cache = server->cache.cache,
         .watch = page != NULL ? &inf_crash_page_watch : NULL,
-        .watch_userp = page
+        .watch_userp = page,
+        .notes = server->journal != NULL ? &inf_journal_notes : NULL,
+        .notes_userp = server->journal
     };
     return inf_lifecycle_new(&options, &server->lifecycle);
 }

@@ -32,6 +32,7 @@ struct inf_server_s {
     inf_registry_t                    registry;
     inf_lifecycle_t                  *lifecycle;
     inf_poll_t                       *poll;     /* NULL: not that mode       */
+    struct inf_journal_s             *journal;  /* NULL: none                */
     inf_repositories_t                repositories;
     inf_backend_setting_t            *settings;
     inf_host_setting_t               *host_settings;
@@ -55,6 +56,7 @@ typedef struct {
     const inf_idle_ops_t *idle;                 /* NULL: none                */
     bool             cache_required;            /* else serve without it     */
     bool             polls;     /* in poll mode by itself; else when asked   */
+    int              journal_fd;    /* 0: none                               */
 } inf_server_host_t;
 
 struct inf_crash_page_s;

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import signal
 
 import pytest
 import tritonclient.http as triton
@@ -409,3 +410,46 @@ def test_poll_mode_follows_the_disk(make_server):
     (server.prefix / "away").rename(server.models / "one")
     assert server.wait_for("/v2/models/one/ready")
     assert server.get("/v2/models/two/ready").status == 200
+
+
+def kill_core(server):
+    core = server.core()
+    os.kill(core, signal.SIGKILL)
+    assert process.wait_until(
+        lambda: server.cores() and core not in server.cores(), 10 * SLOW)
+
+
+def test_loads_and_unloads_outlive_the_core(make_server):
+    """design.md section 3: the next core replays the journal."""
+    server = make_server(
+        repository, parts=PARTS, allow_alarms=[r"exited on signal 9"],
+        http=EXPLICIT + "    inference_load_model one;\n"
+        "    inference_load_model homeless;\n", wait="live")
+    name = "sent_" + server.id
+    with triton.InferenceServerClient(server.url) as c:
+        assert server.wait_for("/v2/models/one/ready")
+        c.load_model("two", config=json.dumps(dict(
+            CONFIG, name="two", max_batch_size=3,
+            version_policy={"specific": {"versions": [1]}})))
+        c.load_model(name, config=json.dumps(dict(CONFIG, name=name)),
+                     files={"file:4/data": b"x" * 100000})
+        c.load_model("one")
+        c.unload_model("one")
+        c.unload_model("homeless")
+    for _ in range(2):
+        kill_core(server)
+        assert server.wait_for("/v2/health/ready")
+        with triton.InferenceServerClient(server.url) as c:
+            assert index(server, ready=True) == [
+                {"name": "two", "version": "1", "state": "READY"}]
+            assert c.get_model_config("two")["max_batch_size"] == 3
+            np.testing.assert_array_equal(infer(c, name, version="4"),
+                                          [1.5, 2.5])
+            assert not c.is_model_ready("one")
+    with triton.InferenceServerClient(server.url) as c:
+        c.load_model("one")
+        c.unload_model(name)
+    kill_core(server)
+    assert server.wait_for("/v2/models/one/ready")
+    assert server.wait_for("/v2/models/two/ready")
+    assert server.get(f"/v2/models/{name}/ready").status == 404

@@ -106,7 +106,8 @@ load(const char *name, size_t count, const int64_t *versions)
     char *names[] = { (char *) (uintptr_t) name };
 
     add_versions(name, count, versions);
-    assert_ok(inf_lifecycle_start(w.lc, false, names, 1));
+    assert_ok(inf_lifecycle_start(w.lc, false, names, 1, NULL,
+        0));
 }
 
 #define VERSIONS(...)                                                        \

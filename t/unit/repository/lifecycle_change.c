@@ -542,7 +542,7 @@ what_the_start_asks_for_decides_readiness(void **state)
     add_model("m", "backend: 'x' ", 1);
     add_model("unasked", "backend: } ", 1);
     fake.hold = "init m/1";
-    assert_ok(inf_lifecycle_start(w.lc, false, names, 3));
+    assert_ok(inf_lifecycle_start(w.lc, false, names, 3, NULL, 0));
     fake_wait_held(1);
     assert_false(inf_lifecycle_settled(w.lc));
     assert_false(inf_lifecycle_all_ready(w.lc));
@@ -566,7 +566,7 @@ a_star_alone_starts_all(void **state)
     add_model("a", "backend: 'x' ", 1);
     add_model("b", "backend: 'x' ", 1);
     tree_file(w.tree, "repo/file", "no model");
-    assert_ok(inf_lifecycle_start(w.lc, false, star, 1));
+    assert_ok(inf_lifecycle_start(w.lc, false, star, 1, NULL, 0));
     inf_lifecycle_wait(w.lc);
     assert_string_equal(listed(false), "a/1 READY \nb/1 READY \n");
 }

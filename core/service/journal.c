@@ -1,0 +1,545 @@
+#include "core/service/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/hash.h"
+#include "core/base/log.h"
+#include "core/include/channel.h"
+#include "core/proto/message.h"
+#include "core/service/model_control.h"
+#include "grpc_service.pb-c.h"
+
+#define JOURNAL_MAGIC UINT64_C(0x314c4e524a464e49)      /* "INFJRNL1" */
+#define JOURNAL_RANK  3
+#define JOURNAL_DATA  4096u     /* two headers in front                      */
+
+/* The newer valid one of two counts. */
+typedef struct {
+    uint64_t magic;
+    uint64_t sequence;
+    uint64_t start;             /* of the records                            */
+    uint64_t used;
+    uint64_t check;             /* of the fields before                      */
+} journal_header_t;
+
+typedef struct {
+    uint32_t method;            /* LOAD or UNLOAD                            */
+    uint32_t name_len;
+    uint64_t len;               /* of the message                            */
+    uint64_t check;             /* of it                                     */
+} journal_record_t;
+
+/* A name's last record. */
+typedef struct {
+    char    *name;
+    uint16_t method;
+    uint64_t offset;            /* of the record                             */
+    uint64_t size;              /* of all of it                              */
+} journal_entry_t;
+
+struct inf_journal_s {
+    int               fd;
+    bool              start_all;        /* constant, as the names            */
+    char *const      *start_names;
+    size_t            start_count;
+
+    inf_lock_t        lock;     /* rank 3; guards the rest                   */
+    uint64_t          half;     /* of the data                               */
+    journal_header_t  header;
+    journal_entry_t  *entries;
+    size_t            count;
+};
+
+static void read_header(inf_journal_t *j);
+static void read_entries(inf_journal_t *j);
+static bool read_record(const inf_journal_t *j, uint64_t at, uint64_t end,
+    journal_record_t *r, char **name);
+static inf_err_t *put_entry(inf_journal_t *j, const char *name,
+    uint16_t method, uint64_t offset, uint64_t size);
+static void drop_entry(inf_journal_t *j, const char *name);
+static bool starts_by_itself(const inf_journal_t *j, const char *name);
+static void note_loaded(void *userp, const char *name,
+    const inf_override_t *override);
+static void note_unloaded(void *userp, const char *name);
+static inf_err_t *pack_load(const char *name, const inf_override_t *override,
+    inf_buf_t *out);
+static inf_err_t *append(inf_journal_t *j, uint16_t method, const char *name,
+    inf_slice_t message);
+static inf_err_t *compact(inf_journal_t *j);
+static inf_err_t *write_header(inf_journal_t *j, uint64_t start,
+    uint64_t used);
+static inf_err_t *write_at(int fd, const void *data, size_t len,
+    uint64_t offset);
+static bool read_at(int fd, void *data, size_t len, uint64_t offset);
+static inf_err_t *restore_load(inf_journal_t *j, const journal_entry_t *e,
+    inf_lifecycle_t *lc);
+
+const inf_load_note_ops_t inf_journal_notes = {
+    .loaded = note_loaded,
+    .unloaded = note_unloaded
+};
+
+inf_err_t *
+inf_journal_open(int fd, bool start_all, char *const *start_names,
+    size_t start_count, inf_journal_t **out)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0) {
+        return inf_err_os(errno, "journal");
+    }
+    if (st.st_size < (off_t) (4 * JOURNAL_DATA)) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "journal: %lld bytes are too"
+            " few", (long long) st.st_size);
+    }
+
+    inf_journal_t *j = calloc(1, sizeof(*j));
+    if (j == NULL) {
+        return inf_err_nomem();
+    }
+
+    j->fd = fd;
+    j->start_all = start_all || (start_count == 1
+        && strcmp(start_names[0], "*") == 0);
+    j->start_names = start_names;
+    j->start_count = start_count;
+    j->half = ((uint64_t) st.st_size - JOURNAL_DATA) / 2;
+    inf_lock_init(&j->lock, JOURNAL_RANK);
+    read_header(j);
+    read_entries(j);
+    *out = j;
+    return NULL;
+}
+
+void
+inf_journal_close(inf_journal_t *j)
+{
+    if (j == NULL) {
+        return;
+    }
+
+    for (size_t i = 0; i < j->count; i++) {
+        free(j->entries[i].name);
+    }
+    free(j->entries);
+    inf_lock_fini(&j->lock);
+    free(j);
+}
+
+inf_err_t *
+inf_journal_restore(inf_journal_t *j, inf_lifecycle_t *lc)
+{
+    const char **known = calloc(j->count + 1, sizeof(*known));
+    if (known == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (size_t i = 0; i < j->count; i++) {
+        known[i] = j->entries[i].name;
+    }
+    inf_err_t *err = inf_lifecycle_start(lc, j->start_all, j->start_names,
+        j->start_count, known, j->count);
+    free(known);
+
+    for (size_t i = 0; err == NULL && i < j->count; i++) {
+        if (j->entries[i].method == INF_METHOD_REPOSITORY_MODEL_LOAD) {
+            inf_err_t *lost = restore_load(j, &j->entries[i], lc);
+            inf_err_log(inf_err_add(lost, "model \"%s\" can't be loaded as it"
+                " was before", j->entries[i].name));
+        }
+    }
+    return err;
+}
+
+/* Neither is valid: the journal is new. */
+static void
+read_header(inf_journal_t *j)
+{
+    uint64_t end = JOURNAL_DATA + 2 * j->half;
+
+    j->header = (journal_header_t) { JOURNAL_MAGIC, 0, JOURNAL_DATA, 0, 0 };
+    for (uint64_t i = 0; i < 2; i++) {
+        journal_header_t h;
+        if (read_at(j->fd, &h, sizeof(h), i * sizeof(h))
+            && h.magic == JOURNAL_MAGIC
+            && h.check == inf_hash(&h, offsetof(journal_header_t, check))
+            && h.start >= JOURNAL_DATA && h.start <= end
+            && h.used <= end - h.start && h.sequence > j->header.sequence)
+        {
+            j->header = h;
+        }
+    }
+}
+
+/* What stands behind a broken record is lost. */
+static void
+read_entries(inf_journal_t *j)
+{
+    uint64_t at = j->header.start;
+    uint64_t end = at + j->header.used;
+    journal_record_t r;
+    char *name;
+
+    while (at < end && read_record(j, at, end, &r, &name)) {
+        uint64_t size = sizeof(r) + r.name_len + r.len;
+        inf_err_t *err = put_entry(j, name, (uint16_t) r.method, at, size);
+        free(name);
+        if (err != NULL) {
+            inf_err_log(inf_err_add(err, "journal"));
+            return;
+        }
+        at += size;
+    }
+
+    if (at < end) {
+        inf_log(INF_LOG_ERROR, "journal: %llu bytes of it are not what was"
+            " written", (unsigned long long) (end - at));
+    }
+}
+
+static bool
+read_record(const inf_journal_t *j, uint64_t at, uint64_t end,
+    journal_record_t *r, char **name)
+{
+    if (end - at < sizeof(*r) || !read_at(j->fd, r, sizeof(*r), at)
+        || r->name_len > INF_MODEL_NAME_MAX
+        || r->len > end - at - sizeof(*r)
+        || r->name_len > end - at - sizeof(*r) - r->len)
+    {
+        return false;
+    }
+
+    *name = calloc(1, (size_t) r->name_len + 1);
+    if (*name == NULL) {
+        return false;
+    }
+    if (!read_at(j->fd, *name, r->name_len, at + sizeof(*r))) {
+        free(*name);
+        return false;
+    }
+
+    return true;
+}
+
+static inf_err_t *
+put_entry(inf_journal_t *j, const char *name, uint16_t method,
+    uint64_t offset, uint64_t size)
+{
+    drop_entry(j, name);
+
+    journal_entry_t *wider = realloc(j->entries,
+        (j->count + 1) * sizeof(*wider));
+    if (wider == NULL) {
+        return inf_err_nomem();
+    }
+    j->entries = wider;
+
+    char *copy = strdup(name);
+    if (copy == NULL) {
+        return inf_err_nomem();
+    }
+    j->entries[j->count++] = (journal_entry_t) { copy, method, offset, size };
+    return NULL;
+}
+
+static void
+drop_entry(inf_journal_t *j, const char *name)
+{
+    for (size_t i = 0; i < j->count; i++) {
+        if (strcmp(j->entries[i].name, name) == 0) {
+            free(j->entries[i].name);
+            memmove(&j->entries[i], &j->entries[i + 1],
+                (j->count - i - 1) * sizeof(*j->entries));
+            j->count--;
+            return;
+        }
+    }
+}
+
+static bool
+starts_by_itself(const inf_journal_t *j, const char *name)
+{
+    for (size_t i = 0; i < j->start_count; i++) {
+        if (strcmp(j->start_names[i], name) == 0) {
+            return true;
+        }
+    }
+
+    return j->start_all;
+}
+
+static void
+note_loaded(void *userp, const char *name, const inf_override_t *override)
+{
+    inf_journal_t *j = userp;
+    inf_buf_t message;
+
+    inf_buf_init(&message);
+    inf_err_t *err = pack_load(name, override, &message);
+    if (err == NULL) {
+        inf_lock(&j->lock);
+        err = append(j, INF_METHOD_REPOSITORY_MODEL_LOAD, name,
+            inf_buf_slice(&message));
+        inf_unlock(&j->lock);
+    }
+    inf_err_log(inf_err_add(err, "model \"%s\" will not come back as it is"
+        " should the core die", name));
+    inf_buf_fini(&message);
+}
+
+static void
+note_unloaded(void *userp, const char *name)
+{
+    inf_journal_t *j = userp;
+
+    inf_lock(&j->lock);
+    inf_err_t *err = append(j, INF_METHOD_REPOSITORY_MODEL_UNLOAD, name,
+        inf_slice("", 0));
+    inf_unlock(&j->lock);
+    inf_err_log(inf_err_add(err, "model \"%s\" will come back should the core"
+        " die", name));
+}
+
+typedef Inference__RepositoryModelLoadRequest__ParametersEntry load_entry_t;
+typedef Inference__ModelRepositoryParameter parameter_t;
+
+/* As the request that it came with. */
+static inf_err_t *
+pack_load(const char *name, const inf_override_t *override, inf_buf_t *out)
+{
+    Inference__RepositoryModelLoadRequest q =
+        INFERENCE__REPOSITORY_MODEL_LOAD_REQUEST__INIT;
+    size_t most = override != NULL ? override->file_count + 1 : 0;
+    load_entry_t *entries = calloc(most + 1, sizeof(*entries));
+    parameter_t *values = calloc(most + 1, sizeof(*values));
+    load_entry_t **list = calloc(most + 1, sizeof(load_entry_t *));
+    char **keys = calloc(most + 1, sizeof(*keys));
+    inf_err_t *err = NULL;
+
+    if (entries == NULL || values == NULL || list == NULL || keys == NULL) {
+        err = inf_err_nomem();
+    }
+    for (size_t i = 0; err == NULL && i < most; i++) {
+        inference__repository_model_load_request__parameters_entry__init(
+            &entries[i]);
+        inference__model_repository_parameter__init(&values[i]);
+        bool config = i == override->file_count;
+        if (config && override->config == NULL) {
+            break;
+        }
+        if (!inf_model_control_parameter(override, i, &values[i], &keys[i])) {
+            err = inf_err_nomem();
+        }
+        entries[i].key = keys[i];
+        entries[i].value = &values[i];
+        list[i] = &entries[i];
+        q.n_parameters = i + 1;
+    }
+
+    q.model_name = (char *) (uintptr_t) name;
+    q.parameters = list;
+    if (err == NULL) {
+        err = inf_message_pack(&q.base, out);
+    }
+    for (size_t i = 0; keys != NULL && i < most; i++) {
+        free(keys[i]);
+    }
+    free(keys);
+    free(list);
+    free(values);
+    free(entries);
+    return err;
+}
+
+static inf_err_t *
+append(inf_journal_t *j, uint16_t method, const char *name,
+    inf_slice_t message)
+{
+    const journal_record_t r = {
+        .method = method,
+        .name_len = (uint32_t) strlen(name),
+        .len = message.len,
+        .check = inf_hash(message.data, message.len)
+    };
+    uint64_t size = sizeof(r) + r.name_len + r.len;
+
+    if (size > j->half) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "journal: %llu bytes are more"
+            " than it holds", (unsigned long long) size);
+    }
+
+    uint64_t limit = j->header.start >= JOURNAL_DATA + j->half
+        ? JOURNAL_DATA + 2 * j->half : JOURNAL_DATA + j->half;
+    if (size > limit - j->header.start - j->header.used) {
+        /* what this record replaces need not be copied */
+        drop_entry(j, name);
+        inf_err_t *err = compact(j);
+        if (err != NULL) {
+            return err;
+        }
+        if (size > j->half - j->header.used) {
+            return inf_err_new(INF_ERR_UNAVAILABLE, "journal: it is full");
+        }
+    }
+
+    uint64_t at = j->header.start + j->header.used;
+    inf_err_t *err = write_at(j->fd, &r, sizeof(r), at);
+    if (err == NULL) {
+        err = write_at(j->fd, name, r.name_len, at + sizeof(r));
+    }
+    if (err == NULL) {
+        err = write_at(j->fd, message.data, message.len,
+            at + sizeof(r) + r.name_len);
+    }
+    if (err == NULL) {
+        err = write_header(j, j->header.start, j->header.used + size);
+    }
+    return err != NULL ? err : put_entry(j, name, method, at, size);
+}
+
+/* Copies what counts into the other half. */
+static inf_err_t *
+compact(inf_journal_t *j)
+{
+    uint64_t old = j->header.start;
+    uint64_t start = old >= JOURNAL_DATA + j->half ? JOURNAL_DATA
+        : JOURNAL_DATA + j->half;
+    uint64_t used = 0;
+    char piece[65536];
+
+    for (size_t i = j->count; i-- > 0; ) {
+        journal_entry_t *e = &j->entries[i];
+        if (e->method == INF_METHOD_REPOSITORY_MODEL_UNLOAD
+            && !starts_by_itself(j, e->name))
+        {
+            drop_entry(j, e->name);
+        }
+    }
+
+    for (size_t i = 0; i < j->count; i++) {
+        journal_entry_t *e = &j->entries[i];
+        for (uint64_t done = 0; done < e->size; ) {
+            size_t n = e->size - done < sizeof(piece)
+                ? (size_t) (e->size - done) : sizeof(piece);
+            if (!read_at(j->fd, piece, n, e->offset + done)) {
+                return inf_err_new(INF_ERR_INTERNAL, "journal: cannot read");
+            }
+            inf_err_t *err = write_at(j->fd, piece, n, start + used + done);
+            if (err != NULL) {
+                return err;
+            }
+            done += n;
+        }
+        e->offset = start + used;
+        used += e->size;
+    }
+
+    inf_err_t *err = write_header(j, start, used);
+    if (err == NULL && fallocate(j->fd,
+            FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+            (off_t) (start == JOURNAL_DATA ? JOURNAL_DATA + j->half
+                : JOURNAL_DATA), (off_t) j->half) != 0)
+    {
+        inf_log(INF_LOG_WARN, "journal: cannot give memory back: %s",
+            strerror(errno));
+    }
+    return err;
+}
+
+static inf_err_t *
+write_header(inf_journal_t *j, uint64_t start, uint64_t used)
+{
+    journal_header_t h = {
+        .magic = JOURNAL_MAGIC,
+        .sequence = j->header.sequence + 1,
+        .start = start,
+        .used = used
+    };
+    h.check = inf_hash(&h, offsetof(journal_header_t, check));
+
+    inf_err_t *err = write_at(j->fd, &h, sizeof(h),
+        h.sequence % 2 * sizeof(h));
+    if (err == NULL) {
+        j->header = h;
+    }
+    return err;
+}
+
+static inf_err_t *
+write_at(int fd, const void *data, size_t len, uint64_t offset)
+{
+    const char *p = data;
+
+    while (len > 0) {
+        ssize_t n = pwrite(fd, p, len, (off_t) offset);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return inf_err_os(n < 0 ? errno : ENOSPC, "journal: cannot write");
+        }
+        p += n;
+        len -= (size_t) n;
+        offset += (uint64_t) n;
+    }
+
+    return NULL;
+}
+
+static bool
+read_at(int fd, void *data, size_t len, uint64_t offset)
+{
+    char *p = data;
+
+    while (len > 0) {
+        ssize_t n = pread(fd, p, len, (off_t) offset);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return false;
+        }
+        p += n;
+        len -= (size_t) n;
+        offset += (uint64_t) n;
+    }
+
+    return true;
+}
+
+static inf_err_t *
+restore_load(inf_journal_t *j, const journal_entry_t *e, inf_lifecycle_t *lc)
+{
+    journal_record_t r;
+    inf_override_t *override = NULL;
+    ProtobufCMessage *m = NULL;
+    char *bytes = malloc((size_t) e->size + 1);
+    inf_err_t *err = bytes == NULL ? inf_err_nomem() : NULL;
+
+    if (err == NULL && !read_at(j->fd, bytes, (size_t) e->size, e->offset)) {
+        err = inf_err_new(INF_ERR_INTERNAL, "journal: cannot read");
+    }
+    if (err == NULL) {
+        memcpy(&r, bytes, sizeof(r));
+        const char *message = bytes + sizeof(r) + r.name_len;
+        err = inf_hash(message, (size_t) r.len) != r.check
+            ? inf_err_new(INF_ERR_INTERNAL, "journal: a record is broken")
+            : inf_message_unpack(
+                &inference__repository_model_load_request__descriptor,
+                inf_slice(message, (size_t) r.len), &m);
+    }
+    if (err == NULL) {
+        err = inf_model_control_override((const void *) m, &override);
+    }
+    if (err == NULL) {
+        err = inf_lifecycle_restore(lc, e->name, override);
+    }
+
+    inf_message_free(m);
+    free(bytes);
+    return err;
+}

@@ -1,0 +1,313 @@
+#include "repository/temp_tree.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/service/journal.h"
+#include "repository/fake_plugin.h"
+
+#define SECOND UINT64_C(1000000000)
+#define SIZE   (64 * 1024)
+
+/* A journal, and lifecycles one after another: a core that dies and the
+   next. */
+typedef struct {
+    char                   *tree;
+    char                   *backends;
+    const char             *backend_dirs[1];
+    inf_repositories_t      repositories;
+    inf_registry_t          registry;
+    inf_lifecycle_t        *lc;
+    inf_journal_t          *journal;
+    char                   *names[1];
+    int                     fd;
+    char                    index[8192];
+} world_t;
+
+static world_t w;
+
+static void
+changed(void *userp)
+{
+    (void) userp;
+}
+
+/* Another core begins. */
+static void
+begin(void)
+{
+    assert_ok(inf_journal_open(w.fd, false, w.names, 1, &w.journal));
+    const inf_lifecycle_options_t options = {
+        .plugins = &fake_ops,
+        .registry = &w.registry,
+        .repositories = &w.repositories,
+        .changed = changed,
+        .backend_dirs = w.backend_dirs,
+        .backend_dir_count = 1,
+        .load_threads = 1,
+        .notes = &inf_journal_notes,
+        .notes_userp = w.journal
+    };
+    assert_ok(inf_lifecycle_new(&options, &w.lc));
+    assert_ok(inf_journal_restore(w.journal, w.lc));
+    inf_lifecycle_wait(w.lc);
+}
+
+static void
+end(void)
+{
+    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
+    inf_lifecycle_free(w.lc);
+    inf_journal_close(w.journal);
+}
+
+static void
+next(void)
+{
+    end();
+    begin();
+}
+
+static void
+add_model(const char *name)
+{
+    char path[300];
+
+    snprintf(path, sizeof(path), "repo/%s/config.pbtxt", name);
+    tree_file(w.tree, path, "backend: 'x' input { name: 'A' data_type:"
+        " TYPE_FP32 dims: 1 } output { name: 'B' data_type: TYPE_FP32 dims: 1"
+        " }");
+    snprintf(path, sizeof(path), "repo/%s/1", name);
+    tree_dir(w.tree, path);
+}
+
+static int
+setup(void **state)
+{
+    (void) state;
+    fake_reset();
+    memset(&w, 0, sizeof(w));
+    w.tree = tree_new();
+    tree_file(w.tree, "backends/x/libtriton_x.so", "");
+    tree_dir(w.tree, "repo");
+    w.backends = strdup(tree_path(w.tree, "backends"));
+    w.backend_dirs[0] = w.backends;
+    w.names[0] = (char *) (uintptr_t) "first";
+    char *address = strdup(tree_path(w.tree, "repo"));
+    assert_ok(inf_repositories_open(&address, 1, &w.repositories));
+    free(address);
+    inf_registry_init(&w.registry);
+    w.fd = memfd_create("journal", MFD_CLOEXEC);
+    assert_true(w.fd >= 0);
+    assert_int_equal(ftruncate(w.fd, SIZE), 0);
+    add_model("first");
+    add_model("a");
+    add_model("b");
+    begin();
+    return 0;
+}
+
+static int
+teardown(void **state)
+{
+    (void) state;
+    end();
+    close(w.fd);
+    inf_registry_fini(&w.registry);
+    inf_repositories_close(&w.repositories);
+    tree_free(w.tree);
+    free(w.backends);
+    return 0;
+}
+
+static void
+index_row(void *userp, const char *name, int64_t version,
+    inf_version_state_t state, const char *reason)
+{
+    (void) userp;
+    (void) version;
+    (void) reason;
+    if (state == INF_VERSION_READY) {
+        strcat(w.index, name);
+        strcat(w.index, " ");
+    }
+}
+
+static const char *
+ready(void)
+{
+    w.index[0] = '\0';
+    inf_lifecycle_index(w.lc, index_row, NULL);
+    return w.index;
+}
+
+static int32_t
+batch_of(const char *name, char *dir)
+{
+    inf_registry_reader_t reader;
+    inf_model_t *m;
+
+    inf_registry_reader_init(&reader, &w.registry);
+    assert_ok(inf_registry_find(&reader, inf_slice_str(name), -1, &m));
+    inf_registry_reader_fini(&reader);
+    int32_t batch = m->built->max_batch_size;
+    strcpy(dir, m->dir);
+    inf_model_unref(m);
+    return batch;
+}
+
+static inf_override_t *
+override(size_t file_len)
+{
+    static const char config[] = "{\"backend\":\"x\",\"max_batch_size\":6,"
+        "\"input\":[{\"name\":\"A\",\"data_type\":\"TYPE_FP32\",\"dims\":[1]}"
+        "],\"output\":[{\"name\":\"B\",\"data_type\":\"TYPE_FP32\",\"dims\":"
+        "[1]}]}";
+    inf_override_t *o;
+
+    assert_ok(inf_override_new(&o));
+    assert_ok(inf_override_set_config(o, inf_slice_str(config)));
+    if (file_len > 0) {
+        char *bytes = calloc(1, file_len);
+        assert_ok(inf_override_add_file(o, "3/data",
+            inf_slice(bytes, file_len)));
+        free(bytes);
+    }
+    return o;
+}
+
+static void
+the_next_core_has_what_the_last_one_had(void **state)
+{
+    (void) state;
+    char dir[4096];
+
+    assert_string_equal(ready(), "first ");
+    assert_ok(inf_lifecycle_load(w.lc, "a", override(0)));
+    assert_ok(inf_lifecycle_load(w.lc, "b", NULL));
+    assert_ok(inf_lifecycle_load(w.lc, "a", NULL));     /* changes nothing   */
+    next();
+    assert_string_equal(ready(), "a b first ");
+    assert_int_equal(batch_of("a", dir), 6);
+    assert_true(inf_lifecycle_all_ready(w.lc));
+    next();                                     /* a restart is no change    */
+    assert_string_equal(ready(), "a b first ");
+    assert_int_equal(batch_of("a", dir), 6);
+
+    assert_ok(inf_lifecycle_unload(w.lc, "first", false));
+    assert_ok(inf_lifecycle_unload(w.lc, "b", false));
+    next();
+    assert_string_equal(ready(), "a ");
+    assert_int_equal(fake_count("init first/1"), 3);
+    assert_ok(inf_lifecycle_load(w.lc, "first", NULL));
+    next();
+    assert_string_equal(ready(), "a first ");
+}
+
+static void
+files_come_back_too(void **state)
+{
+    (void) state;
+    char dir[4096];
+
+    assert_ok(inf_lifecycle_load(w.lc, "sent", override(2000)));
+    next();
+    assert_string_equal(ready(), "first sent ");
+    assert_int_equal(batch_of("sent", dir), 6);
+    strcat(dir, "/3/data");
+    struct stat st;
+    assert_int_equal(stat(dir, &st), 0);
+    assert_int_equal(st.st_size, 2000);
+}
+
+static void
+a_failed_load_is_not_remembered(void **state)
+{
+    (void) state;
+    fake.fail = "init a/1";
+    assert_error(inf_lifecycle_load(w.lc, "a", NULL), INF_ERR_INVALID_ARG,
+        "told to fail");
+    fake.fail = NULL;
+    next();
+    assert_string_equal(ready(), "first ");
+}
+
+/* Far more records than fit: only the last of each name is kept. */
+static void
+it_does_not_grow(void **state)
+{
+    (void) state;
+    for (int i = 0; i < 60; i++) {
+        assert_ok(inf_lifecycle_load(w.lc, "sent", override(5000)));
+        assert_ok(inf_lifecycle_unload(w.lc, "a", false));
+        if (i % 7 == 0) {
+            next();
+        }
+    }
+    next();
+    assert_string_equal(ready(), "first sent ");
+}
+
+/* What doesn't fit loads all the same; what was there before stays. */
+static void
+what_is_too_large_is_not_remembered(void **state)
+{
+    (void) state;
+    assert_ok(inf_lifecycle_load(w.lc, "a", NULL));
+    assert_ok(inf_lifecycle_load(w.lc, "sent", override(SIZE)));
+    assert_string_equal(ready(), "a first sent ");
+    next();
+    assert_string_equal(ready(), "a first ");
+}
+
+/* A core may die while it writes: what no header names doesn't count, and a
+   damaged header gives way to the one before. */
+static void
+half_written_records_do_not_count(void **state)
+{
+    (void) state;
+    char garbage[256];
+
+    memset(garbage, 0x5a, sizeof(garbage));
+    assert_ok(inf_lifecycle_load(w.lc, "a", NULL));     /* sequence 1        */
+    assert_ok(inf_lifecycle_load(w.lc, "b", NULL));     /* sequence 2        */
+    end();
+    assert_int_equal(pwrite(w.fd, garbage, 40, 0), 40); /* that of 2         */
+    begin();
+    assert_string_equal(ready(), "a first ");
+    end();
+    assert_int_equal(pwrite(w.fd, garbage, sizeof(garbage), 0),
+        (ssize_t) sizeof(garbage));
+    begin();
+    assert_string_equal(ready(), "first ");
+    end();
+    for (off_t at = 0; at < SIZE; at += (off_t) sizeof(garbage)) {
+        assert_int_equal(pwrite(w.fd, garbage, sizeof(garbage), at),
+            (ssize_t) sizeof(garbage));
+    }
+    begin();
+    assert_string_equal(ready(), "first ");
+    assert_ok(inf_lifecycle_load(w.lc, "b", NULL));
+    next();
+    assert_string_equal(ready(), "b first ");
+}
+
+int
+main(void)
+{
+    alarm(540);
+    inf_log_set_levels(false, false, false, 0);
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(the_next_core_has_what_the_last_one_had),
+        T(files_come_back_too),
+        T(a_failed_load_is_not_remembered),
+        T(it_does_not_grow),
+        T(what_is_too_large_is_not_remembered),
+        T(half_written_records_do_not_count),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
