@@ -1,20 +1,15 @@
 #include "core/repository/model_home.h"
 
 #include <errno.h>
-#include <ftw.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/base/log.h"
 #include "core/model/versions.h"
 #include "core/proto/message.h"
 #include "core/proto/text_format.h"
 #include "core/repository/storage_local.h"
-
-#define HOME_PATTERN "/tmp/inference-model-XXXXXX"
 
 static inf_err_t *open_repository(inf_model_home_t *home,
     const inf_home_query_t *q);
@@ -26,9 +21,6 @@ static const char *first_problem(const inf_scan_t *scan);
 static inf_err_t *write_config(const inf_model_home_t *home);
 static bool same_config(const Inference__ModelConfig *a,
     const Inference__ModelConfig *b);
-static void remove_tree(const char *path);
-static int remove_one(const char *path, const struct stat *sb, int type,
-    struct FTW *ftw);
 
 inf_err_t *
 inf_model_home_open(const inf_home_query_t *q, inf_model_home_t **out)
@@ -125,14 +117,11 @@ inf_model_home_unref(inf_model_home_t *home)
         return;
     }
 
-    if (home->private_dir != NULL) {
-        remove_tree(home->private_dir);
-    }
+    inf_private_dir_free(home->private_dir);
     inf_storage_close(home->private_storage);
     inf_model_stamp_fini(&home->stamp);
     inf_model_config_unref(home->config);
     free(home->versions);
-    free(home->private_dir);
     free(home->dir);
     free(home);
 }
@@ -157,7 +146,6 @@ open_repository(inf_model_home_t *home, const inf_home_query_t *q)
 static inf_err_t *
 open_private(inf_model_home_t *home, const inf_home_query_t *q)
 {
-    char root[] = HOME_PATTERN;
     inf_scan_t scan;
 
     if (!home->overridden) {
@@ -169,23 +157,18 @@ open_private(inf_model_home_t *home, const inf_home_query_t *q)
     if (why != NULL) {
         return inf_err_new(INF_ERR_INVALID_ARG, "invalid model name: %s", why);
     }
-    if (mkdtemp(root) == NULL) {
-        return inf_err_os(errno, "cannot create a directory for the files of"
-            " model '%s'", q->name);
+
+    inf_err_t *err = inf_private_dir_new(&home->private_dir);
+    if (err != NULL) {
+        return err;
     }
 
-    home->private_dir = strdup(root);
-    if (home->private_dir == NULL) {
-        remove_tree(root);
-        return inf_err_nomem();
-    }
-
-    char *dir = inf_path_join(root, q->name);
+    char *dir = inf_path_join(home->private_dir->path, q->name);
     if (dir == NULL) {
         return inf_err_nomem();
     }
 
-    inf_err_t *err = mkdir(dir, 0700) == 0 ? NULL
+    err = mkdir(dir, 0700) == 0 ? NULL
         : inf_err_os(errno, "cannot create '%s'", dir);
     if (err == NULL) {
         err = inf_override_write(q->override, dir);
@@ -198,7 +181,9 @@ open_private(inf_model_home_t *home, const inf_home_query_t *q)
         return err;
     }
 
-    const inf_scan_root_t place = { home->private_storage, root };
+    const inf_scan_root_t place = {
+        home->private_storage, home->private_dir->path
+    };
     err = inf_scan_one(&place, 1, q->name, &scan);
     if (err == NULL) {
         err = take_scan(home, q, &scan, &home->private_storage);
@@ -306,22 +291,4 @@ same_config(const Inference__ModelConfig *a, const Inference__ModelConfig *b)
     inf_buf_fini(&packed_x);
     inf_buf_fini(&packed_y);
     return same;
-}
-
-static void
-remove_tree(const char *path)
-{
-    if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0) {
-        inf_log(INF_LOG_WARN, "cannot remove all of '%s': %s", path,
-            strerror(errno));
-    }
-}
-
-static int
-remove_one(const char *path, const struct stat *sb, int type, struct FTW *ftw)
-{
-    (void) sb;
-    (void) type;
-    (void) ftw;
-    return remove(path);
 }

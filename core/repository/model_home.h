@@ -25,14 +25,15 @@
 #include "core/model/config_load.h"
 #include "core/repository/model_stamp.h"
 #include "core/repository/override.h"
+#include "core/repository/private_dir.h"
 #include "core/repository/repositories.h"
 
 typedef struct {
     _Atomic uint32_t    refs;
     inf_storage_t      *storage;
     char               *dir;            /* of the model                      */
-    char               *private_dir;    /* above dir, removed at the end;
-                                           NULL: dir is a repository's       */
+    inf_private_dir_t  *private_dir;    /* above dir; NULL: dir is a
+                                           repository's                      */
     inf_storage_t      *private_storage;
     bool                overridden;     /* config came with the request      */
     inf_model_config_t *config;         /* as read; nobody changes it        */

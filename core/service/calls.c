@@ -129,7 +129,8 @@ server_metadata(const call_t *c, const ProtobufCMessage *m)
 {
     (void) m;
     static const char *const extensions[] = {
-        "classification", "sequence", "model_configuration",
+        "classification", "sequence", "model_repository",
+        "model_repository(unload_dependents)", "model_configuration",
         "binary_tensor_data", "parameters"
     };
     Inference__ServerMetadataResponse r =

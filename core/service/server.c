@@ -5,6 +5,7 @@
 #include "core/abi/plugin.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/repository/private_dir.h"
 #include "core/service/crash_page.h"
 #include "core/service/journal.h"
 #include "core/service/memory_options.h"
@@ -39,6 +40,7 @@ inf_server_start(const NginxInference__CoreConfig *config,
     inf_canceller_init(&server->canceller);
     inf_cpu_metrics_init(&server->cpu_metrics, inf_clock_ns());
 
+    inf_private_dir_sweep();
     open_journal(server, host);
     inf_err_t *err = open_memory(server);
     if (err == NULL) {

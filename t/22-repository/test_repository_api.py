@@ -446,6 +446,8 @@ def test_loads_and_unloads_outlive_the_core(make_server):
             np.testing.assert_array_equal(infer(c, name, version="4"),
                                           [1.5, 2.5])
             assert not c.is_model_ready("one")
+        assert process.wait_until(lambda: len(private_folders(name)) == 1,
+                                  20 * SLOW)      # the dead core's are gone
     with triton.InferenceServerClient(server.url) as c:
         c.load_model("one")
         c.unload_model(name)

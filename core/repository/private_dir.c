@@ -1,0 +1,170 @@
+#include "core/repository/private_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/log.h"
+
+#define PRIVATE_PARENT "/tmp"
+#define PRIVATE_PREFIX "inference-model-"
+#define PRIVATE_SUFFIX 6u       /* as mkdtemp makes it                       */
+
+/* It gets its name when it is locked: nobody finds it without an owner. */
+#define PRIVATE_NEW    PRIVATE_PARENT "/inference-new-XXXXXX"
+
+static inf_err_t *take_name(const char *fresh, inf_private_dir_t *d);
+static int lock_dir(const char *path);
+static bool is_orphan(const char *path, int *fd);
+static void remove_tree(const char *path);
+static int remove_one(const char *path, const struct stat *sb, int type,
+    struct FTW *ftw);
+
+inf_err_t *
+inf_private_dir_new(inf_private_dir_t **out)
+{
+    char fresh[] = PRIVATE_NEW;
+
+    inf_private_dir_t *d = calloc(1, sizeof(*d));
+    if (d == NULL) {
+        return inf_err_nomem();
+    }
+
+    d->lock_fd = -1;
+    if (mkdtemp(fresh) == NULL) {
+        int error = errno;
+        free(d);
+        return inf_err_os(error, "cannot create a directory in "
+            PRIVATE_PARENT);
+    }
+
+    inf_err_t *err = take_name(fresh, d);
+    if (err != NULL) {
+        (void) rmdir(fresh);
+        if (d->lock_fd >= 0) {
+            close(d->lock_fd);
+        }
+        free(d->path);
+        free(d);
+        return err;
+    }
+
+    *out = d;
+    return NULL;
+}
+
+void
+inf_private_dir_free(inf_private_dir_t *d)
+{
+    if (d == NULL) {
+        return;
+    }
+
+    remove_tree(d->path);
+    close(d->lock_fd);
+    free(d->path);
+    free(d);
+}
+
+void
+inf_private_dir_sweep(void)
+{
+    DIR *parent = opendir(PRIVATE_PARENT);
+    const struct dirent *e;
+
+    while (parent != NULL && (e = readdir(parent)) != NULL) {
+        char path[sizeof(PRIVATE_PARENT PRIVATE_PREFIX) + PRIVATE_SUFFIX + 2];
+        int fd = -1;
+
+        if (strncmp(e->d_name, PRIVATE_PREFIX, sizeof(PRIVATE_PREFIX) - 1)
+            != 0 || strlen(e->d_name) != sizeof(PRIVATE_PREFIX) - 1
+                + PRIVATE_SUFFIX)
+        {
+            continue;
+        }
+        snprintf(path, sizeof(path), PRIVATE_PARENT "/%s", e->d_name);
+        if (is_orphan(path, &fd)) {
+            inf_log(INF_LOG_INFO, "'%s' was left by a core that died: it is"
+                " removed", path);
+            remove_tree(path);
+        }
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+
+    if (parent != NULL) {
+        closedir(parent);
+    }
+}
+
+static inf_err_t *
+take_name(const char *fresh, inf_private_dir_t *d)
+{
+    const char *suffix = fresh + strlen(fresh) - PRIVATE_SUFFIX;
+
+    d->lock_fd = lock_dir(fresh);
+    if (d->lock_fd < 0) {
+        return inf_err_os(errno, "cannot lock '%s'", fresh);
+    }
+    if (asprintf(&d->path, PRIVATE_PARENT "/" PRIVATE_PREFIX "%s", suffix)
+        < 0)
+    {
+        d->path = NULL;
+        return inf_err_nomem();
+    }
+
+    return rename(fresh, d->path) == 0 ? NULL
+        : inf_err_os(errno, "cannot rename '%s' to '%s'", fresh, d->path);
+}
+
+/* -1, errno: it can't be opened, or somebody holds it. */
+static int
+lock_dir(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+
+    return fd;
+}
+
+/* *fd holds the lock then. */
+static bool
+is_orphan(const char *path, int *fd)
+{
+    struct stat st;
+
+    *fd = lock_dir(path);
+    return *fd >= 0 && fstat(*fd, &st) == 0 && st.st_uid == geteuid();
+}
+
+static void
+remove_tree(const char *path)
+{
+    if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0) {
+        inf_log(INF_LOG_WARN, "cannot remove all of '%s': %s", path,
+            strerror(errno));
+    }
+}
+
+static int
+remove_one(const char *path, const struct stat *sb, int type, struct FTW *ftw)
+{
+    (void) sb;
+    (void) type;
+    (void) ftw;
+    return remove(path);
+}

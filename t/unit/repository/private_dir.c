@@ -1,0 +1,67 @@
+#include "repository/temp_tree.h"
+
+#include <sys/wait.h>
+
+#include "core/base/log.h"
+#include "core/repository/private_dir.h"
+
+static void
+a_directory_is_ours_alone_and_goes_with_its_content(void **state)
+{
+    (void) state;
+    inf_private_dir_t *d;
+    struct stat st;
+
+    assert_ok(inf_private_dir_new(&d));
+    assert_int_equal(stat(d->path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+    tree_file(d->path, "m/1/file", "x");
+    tree_link(d->path, "/tmp", "m/link");       /* is removed, not followed  */
+    char *path = strdup(d->path);
+    inf_private_dir_free(d);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(access("/tmp", F_OK), 0);
+    free(path);
+    inf_private_dir_free(NULL);
+}
+
+static void
+what_a_dead_process_left_is_swept_away(void **state)
+{
+    (void) state;
+    inf_private_dir_t *mine;
+    char path[64] = "";
+    int ends[2];
+
+    assert_ok(inf_private_dir_new(&mine));
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        inf_private_dir_t *d;
+        assert_ok(inf_private_dir_new(&d));
+        tree_file(d->path, "m/1/file", "x");
+        _exit(write(ends[1], d->path, strlen(d->path)) > 0 ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(read(ends[0], path, sizeof(path) - 1) > 0);
+    close(ends[0]);
+    close(ends[1]);
+    assert_int_equal(access(path, F_OK), 0);
+
+    inf_private_dir_sweep();
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(access(mine->path, F_OK), 0);      /* its owner lives   */
+    inf_private_dir_free(mine);
+}
+
+int
+main(void)
+{
+    inf_log_set_levels(false, false, false, 0);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_directory_is_ours_alone_and_goes_with_its_content),
+        cmocka_unit_test(what_a_dead_process_left_is_swept_away),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
