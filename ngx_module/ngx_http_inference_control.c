@@ -18,6 +18,7 @@ static void ngx_http_inference_control_answer(
     ngx_http_inference_ticket_t *ticket, const inf_completion_t *c);
 static ngx_int_t ngx_http_inference_control_reply(
     ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_control_done(ngx_http_request_t *r);
 
 
 ngx_int_t
@@ -296,6 +297,9 @@ ngx_http_inference_control_reply(ngx_http_inference_ctx_t *ctx)
     if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_METRICS_TEXT) {
         rc = ngx_http_inference_send_as(ctx->request, status, &metrics, &body);
 
+    } else if (body.len == 0 && ngx_http_inference_call_has_body(ctx)) {
+        rc = ngx_http_inference_control_done(ctx->request);
+
     } else {
         rc = ngx_http_inference_send(ctx->request, status, &body);
     }
@@ -305,4 +309,22 @@ ngx_http_inference_control_reply(ngx_http_inference_ctx_t *ctx)
     ngx_http_inference_finalize(ctx, rc);
 
     return NGX_OK;
+}
+
+
+/* Nothing to say, in the type of what would be said. */
+
+static ngx_int_t
+ngx_http_inference_control_done(ngx_http_request_t *r)
+{
+    r->headers_out.status = NGX_HTTP_OK;
+    r->headers_out.content_length_n = 0;
+
+    ngx_str_set(&r->headers_out.content_type, "application/json");
+    r->headers_out.content_type_len = r->headers_out.content_type.len;
+    r->headers_out.content_type_lowcase = NULL;
+
+    r->header_only = 1;
+
+    return ngx_http_send_header(r);
 }

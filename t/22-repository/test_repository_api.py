@@ -163,6 +163,7 @@ def test_unloading_what_nobody_knows(explicit):
     for body in (b"", {}, {"parameters": {"unload_dependents": True}}):
         answer = ask(explicit, "unload", "nobody", body)
         assert (answer.status, answer.body) == (200, b"")
+        assert answer.headers["content-type"] == "application/json"
 
 
 @pytest.mark.parametrize("verb,body,words", [

@@ -256,6 +256,34 @@ def test_port_in_use_is_a_failure(launch, tmp_path, repository):
     assert str(first.port) in done.stderr
 
 
+def test_explicit_control(tmp_path, repository):
+    server = Launcher(
+        tmp_path, f"--model-repository={repository}",
+        "--model-control-mode=EXPLICIT", "--load-model=one",
+        "--load-model=one", "--strict-readiness=true")
+    server.wait_ready()
+    assert server.ask().status == 200
+    assert server.ask("slow").status == 404
+    answer = wire.fetch(server.port, "POST",
+                        "/v2/repository/models/slow/load", b"")
+    assert answer.status == 200, answer
+    assert server.ask("slow").status == 200
+    server.stop()
+
+
+def test_poll_control(tmp_path, repository):
+    server = Launcher(
+        tmp_path, f"--model-repository={repository}",
+        "--model-control-mode=poll", "--repository-poll-secs", "1")
+    server.wait_ready()
+    models.identity(repository, "new", [("IN", "FP32", [-1])])
+    assert process.wait_until(
+        lambda: server.status("/v2/models/new/ready") == 200, 30 * SLOW)
+    assert wire.fetch(server.port, "POST", "/v2/repository/models/one/load",
+                      b"").status == 503
+    server.stop()
+
+
 @pytest.mark.parametrize("arguments,words", [
     ([], ["--model-repository"]),
     (["--help"], ["usage", "--model-repository", "--http-port"]),
