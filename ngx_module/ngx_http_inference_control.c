@@ -6,14 +6,21 @@
 
 #include "ngx_module/ngx_http_inference_request.h"
 
+#include "core/proto/message.h"
+
 #include "core_calls.pb-c.h"
 #include "grpc_service.pb-c.h"
 
 
 static ngx_int_t ngx_http_inference_control_pack(
     ngx_http_inference_ctx_t *ctx, inf_submission_t *s);
+static ngx_int_t ngx_http_inference_control_record(
+    ngx_http_inference_ctx_t *ctx, const ProtobufCMessage *m);
+static char *ngx_http_inference_control_text(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *s);
 static ngx_int_t ngx_http_inference_control_send(
-    ngx_http_inference_ctx_t *ctx, inf_submission_t *s);
+    ngx_http_inference_ctx_t *ctx, inf_submission_t *s,
+    inf_region_t **region);
 static void ngx_http_inference_control_answer(
     ngx_http_inference_ticket_t *ticket, const inf_completion_t *c);
 static ngx_int_t ngx_http_inference_control_reply(
@@ -45,7 +52,9 @@ ngx_http_inference_control(ngx_http_inference_ctx_t *ctx)
 ngx_int_t
 ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx)
 {
-    inf_submission_t  s;
+    ngx_int_t          rc;
+    inf_region_t     **region;
+    inf_submission_t   s;
 
     ngx_memzero(&s, sizeof(inf_submission_t));
 
@@ -53,9 +62,25 @@ ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx)
     s.received_ns = ctx->received_ns;
     s.deadline_ns = ctx->deadline_ns;
 
-    if (ngx_http_inference_current(ctx) != NGX_OK
-        || ngx_http_inference_control_pack(ctx, &s) != NGX_OK
-        || ngx_http_inference_control_send(ctx, &s) != NGX_OK)
+    if (ngx_http_inference_current(ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_inference_call_has_body(ctx)) {
+        rc = ngx_http_inference_repository_pack(ctx, &s);
+
+        region = &ctx->body.text.region;
+        s.length = ctx->body.text.len;
+
+    } else {
+        rc = ngx_http_inference_control_pack(ctx, &s);
+
+        region = &ctx->record;
+        s.length = ctx->record_size;
+    }
+
+    if (rc != NGX_OK
+        || ngx_http_inference_control_send(ctx, &s, region) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -129,12 +154,10 @@ ngx_http_inference_control_pack(ngx_http_inference_ctx_t *ctx,
         s->method = INF_METHOD_METRICS;
         return ngx_http_inference_control_record(ctx, &metrics.base);
 
+    case NGX_HTTP_INFERENCE_MODEL_INFER:
     case NGX_HTTP_INFERENCE_REPOSITORY_INDEX:
     case NGX_HTTP_INFERENCE_REPOSITORY_LOAD:
     case NGX_HTTP_INFERENCE_REPOSITORY_UNLOAD:
-        return ngx_http_inference_repository_pack(ctx, s);
-
-    case NGX_HTTP_INFERENCE_MODEL_INFER:
     case NGX_HTTP_INFERENCE_REPOSITORY_NAMED:
     case NGX_HTTP_INFERENCE_NOT_BUILT:
         break;
@@ -148,7 +171,7 @@ ngx_http_inference_control_pack(ngx_http_inference_ctx_t *ctx,
 
 /* NULL makes packing fail below; the texts hold no NUL (nginx refuses it). */
 
-char *
+static char *
 ngx_http_inference_control_text(ngx_http_inference_ctx_t *ctx, ngx_str_t *s)
 {
     return inf_arena_strdup(&ctx->arena, s->len ? (char *) s->data : "",
@@ -156,7 +179,7 @@ ngx_http_inference_control_text(ngx_http_inference_ctx_t *ctx, ngx_str_t *s)
 }
 
 
-ngx_int_t
+static ngx_int_t
 ngx_http_inference_control_record(ngx_http_inference_ctx_t *ctx,
     const ProtobufCMessage *m)
 {
@@ -192,21 +215,20 @@ ngx_http_inference_control_record(ngx_http_inference_ctx_t *ctx,
 
 static ngx_int_t
 ngx_http_inference_control_send(ngx_http_inference_ctx_t *ctx,
-    inf_submission_t *s)
+    inf_submission_t *s, inf_region_t **region)
 {
     ngx_int_t  rc;
 
-    s->offset = ctx->record->offset;
-    s->length = ctx->record_size;
+    s->offset = (*region)->offset;
 
     ctx->ticket.data = ctx;
     ctx->ticket.answer = ngx_http_inference_control_answer;
 
     rc = ngx_http_inference_submit(&ctx->ticket, ctx->epoch, s,
-                                   &ctx->record, 1);
+                                   region, 1);
 
     if (rc == NGX_OK) {
-        ctx->record = NULL;
+        *region = NULL;
         return NGX_OK;
     }
 

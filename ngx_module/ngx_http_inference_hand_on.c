@@ -47,6 +47,7 @@ ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx)
     }
 
     if (body->refused || !body->complete
+        || ngx_http_inference_call_has_body(ctx)
         || !ngx_http_inference_hand_on_wanted(ctx))
     {
         return NGX_DECLINED;

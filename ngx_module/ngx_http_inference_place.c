@@ -110,7 +110,9 @@ ngx_http_inference_place_text_size(ngx_http_inference_ctx_t *ctx)
     }
 
     if (body->declared > 0 && body->inflate == NULL) {
-        return body->declared;
+        /* what follows a call's body is not to move it */
+        return body->declared + (ngx_http_inference_call_has_body(ctx)
+                                 ? ctx->model.len + sizeof(uint32_t) : 0);
     }
 
     return NGX_HTTP_INFERENCE_STORE_SIZE;

@@ -26,7 +26,6 @@
 #include "core/proto/infer_record.h"
 #include "core/proto/infer_request.h"
 #include "core/proto/infer_response.h"
-#include "core/proto/message.h"
 
 
 /* work on one request in one turn of the event loop */
@@ -378,15 +377,7 @@ ngx_int_t ngx_http_inference_control(ngx_http_inference_ctx_t *ctx);
 /* A call whose body is here; NGX_ERROR: failed. */
 ngx_int_t ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx);
 
-/* Takes a region for the message: what is to be submitted. */
-ngx_int_t ngx_http_inference_control_record(ngx_http_inference_ctx_t *ctx,
-    const ProtobufCMessage *m);
-
-/* A text for a message, NULL: out of memory. */
-char *ngx_http_inference_control_text(ngx_http_inference_ctx_t *ctx,
-    ngx_str_t *s);
-
-/* A region from the body's JSON, with the method. */
+/* Makes a record of the body's text: what is to be submitted. */
 ngx_int_t ngx_http_inference_repository_pack(ngx_http_inference_ctx_t *ctx,
     inf_submission_t *s);
 

@@ -154,6 +154,11 @@ typedef struct {
 
 #define INF_SUBMIT_FLAG_SUSPECT 0x01    /* was executing when a core died:
                                            execute it alone                  */
+#define INF_SUBMIT_FLAG_REST    0x02    /* CALL of the repository API: the
+                                           record is the REST body, the
+                                           model's name and in 4 bytes its
+                                           length; the core makes the
+                                           message                           */
 
 /* Independent flags; one completion may carry several. */
 #define INF_COMPLETE_RESPONSE 0x01      /* offset, length: a response record */
@@ -198,7 +203,8 @@ typedef enum {
 #define INF_SLOT_RETRYABLE  0x80        /* bit beside the state              */
 
 
-/* ---- calls: one protobuf message of the gRPC service, answered by one ---- */
+/* ---- calls: one protobuf message of the gRPC service, answered by one (a
+   REST body may stand for it) ---------------------------------------------- */
 
 typedef enum {
     INF_METHOD_SERVER_LIVE = 1,

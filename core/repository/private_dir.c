@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +81,7 @@ inf_private_dir_sweep(void)
     const struct dirent *e;
 
     while (parent != NULL && (e = readdir(parent)) != NULL) {
-        char path[sizeof(PRIVATE_PARENT PRIVATE_PREFIX) + PRIVATE_SUFFIX + 2];
+        char path[sizeof(PRIVATE_PARENT) + 1 + NAME_MAX];
         int fd = -1;
 
         if (strncmp(e->d_name, PRIVATE_PREFIX, sizeof(PRIVATE_PREFIX) - 1)

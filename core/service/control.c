@@ -9,6 +9,7 @@
 
 #include "core/base/lock.h"
 #include "core/service/model_control.h"
+#include "core/service/rest_request.h"
 
 #define CONTROL_RANK  8
 #define CONTROL_LIMIT 4096u     /* queued calls; then UNAVAILABLE            */
@@ -23,6 +24,7 @@ typedef struct {
     uint32_t       slot;
     uint32_t       generation;
     uint16_t       method;
+    bool           rest;        /* the request is a REST body                */
     const void    *shared;      /* still in the request arena; NULL: here    */
     size_t         len;
     char           request[];
@@ -59,6 +61,8 @@ static void *lane_main(void *arg);
 static inf_err_t *new_call(const inf_submission_t *submission,
     const void *bytes, control_call_t **out);
 static void run_call(control_lane_t *lane, control_call_t *call);
+static inf_err_t *from_rest(const control_call_t *call, inf_buf_t *copy,
+    inf_slice_t *request);
 static void run_later(control_lane_t *lane, control_call_t *call);
 static inf_err_t *own_bytes(const control_call_t *call, inf_buf_t *copy,
     inf_slice_t *bytes);
@@ -106,7 +110,9 @@ void
 inf_control_submit(inf_control_t *control, inf_session_t *session,
     const inf_submission_t *submission)
 {
-    bool models = inf_model_control_is_call(submission->method);
+    bool models = inf_model_control_is_call(submission->method)
+        || (submission->flags & INF_SUBMIT_FLAG_REST
+            && submission->length > CONTROL_SMALL);
     control_lane_t *lane = &control->lanes[models ? CONTROL_MODELS
         : CONTROL_QUICK];
     size_t len = submission->length;
@@ -237,6 +243,7 @@ new_call(const inf_submission_t *submission, const void *bytes,
     call->slot = submission->slot;
     call->generation = submission->generation;
     call->method = submission->method;
+    call->rest = (submission->flags & INF_SUBMIT_FLAG_REST) != 0;
     call->shared = small ? NULL : bytes;
     call->len = len;
     if (small) {
@@ -256,6 +263,9 @@ run_call(control_lane_t *lane, control_call_t *call)
     inf_buf_init(&bytes);
     inf_buf_init(&copy);
     inf_err_t *err = own_bytes(call, &copy, &request);
+    if (err == NULL && call->rest) {
+        err = from_rest(call, &copy, &request);
+    }
     if (err == NULL) {
         err = inf_call(lane->control->server, &lane->models, call->method,
             request, &bytes);
@@ -273,6 +283,24 @@ run_call(control_lane_t *lane, control_call_t *call)
     call_free(call);
 }
 
+/* The message that the body stands for, packed. */
+static inf_err_t *
+from_rest(const control_call_t *call, inf_buf_t *copy, inf_slice_t *request)
+{
+    ProtobufCMessage *m;
+
+    inf_err_t *err = inf_rest_request(call->method, *request, &m);
+    if (err != NULL) {
+        return err;
+    }
+
+    inf_buf_reset(copy);
+    err = inf_message_pack(m, copy);
+    inf_message_free(m);
+    *request = inf_buf_slice(copy);
+    return err != NULL ? err : inf_buf_status(copy);
+}
+
 static void
 run_later(control_lane_t *lane, control_call_t *call)
 {
@@ -284,8 +312,8 @@ run_later(control_lane_t *lane, control_call_t *call)
     if (err != NULL) {
         call_done(call, err);
     } else {
-        inf_model_control_call(lane->control->server, call->method, request,
-            call_done, call);
+        inf_model_control_call(lane->control->server, call->method,
+            call->rest, request, call_done, call);
     }
     inf_buf_fini(&copy);
 }

@@ -5,7 +5,7 @@
 
 #include "core/include/channel.h"
 #include "core/proto/message.h"
-#include "grpc_service.pb-c.h"
+#include "core/service/rest_request.h"
 
 #define FILE_PREFIX "file:"
 
@@ -104,19 +104,20 @@ inf_model_control_is_call(uint16_t method)
 }
 
 void
-inf_model_control_call(inf_server_t *server, uint16_t method,
+inf_model_control_call(inf_server_t *server, uint16_t method, bool rest,
     inf_slice_t request, inf_lifecycle_done_fn done, void *userp)
 {
     bool load = method == INF_METHOD_REPOSITORY_MODEL_LOAD;
     ProtobufCMessage *m;
 
-    inf_err_t *err = inf_message_unpack(load
+    inf_err_t *err = rest ? inf_rest_request(method, request, &m)
+        : inf_message_unpack(load
         ? &inference__repository_model_load_request__descriptor
         : &inference__repository_model_unload_request__descriptor, request,
         &m);
     if (err != NULL) {
-        done(userp, inf_err_add(err, load ? "RepositoryModelLoad"
-            : "RepositoryModelUnload"));
+        done(userp, rest ? err : inf_err_add(err, load
+            ? "RepositoryModelLoad" : "RepositoryModelUnload"));
         return;
     }
 

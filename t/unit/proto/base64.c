@@ -1,0 +1,63 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "core/proto/base64.h"
+
+static void
+decodes(const char *text, const char *bytes, size_t len)
+{
+    uint8_t out[64];
+    size_t n;
+
+    assert_true(inf_base64_room(strlen(text)) <= sizeof(out));
+    assert_true(inf_base64_decode(inf_slice_str(text), out, &n));
+    assert_int_equal(n, len);
+    assert_memory_equal(out, bytes, len);
+}
+
+/* RFC 4648, section 10, and bytes of every bit. */
+static void
+what_is_base64_is_decoded(void **state)
+{
+    (void) state;
+    decodes("", "", 0);
+    decodes("Zg==", "f", 1);
+    decodes("Zm8=", "fo", 2);
+    decodes("Zm9v", "foo", 3);
+    decodes("Zm9vYg==", "foob", 4);
+    decodes("Zm9vYmE=", "fooba", 5);
+    decodes("Zm9vYmFy", "foobar", 6);
+    decodes("AP+A/w==", "\x00\xff\x80\xff", 4);
+    decodes("Zm9vYg", "foob", 4);           /* without padding               */
+    decodes(" Zm9v\r\nYmFy\t", "foobar", 6);
+}
+
+static void
+what_is_not_is_refused(void **state)
+{
+    (void) state;
+    static const char *const bad[] = {
+        "Z", "Zm9vY", "%%%%", "Zm9-", "Zg==Zg==", "Zm\x80v"
+    };
+    uint8_t out[64];
+    size_t n;
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_false(inf_base64_decode(inf_slice_str(bad[i]), out, &n));
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_base64_is_decoded),
+        cmocka_unit_test(what_is_not_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
