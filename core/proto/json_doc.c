@@ -51,6 +51,12 @@ static inf_json_slot_t   slots[SLOT_COUNT];
 static _Thread_local inf_json_slot_t  *thread_slot;     /* its own           */
 static _Thread_local inf_json_slot_t  *active_slot;     /* while it parses   */
 
+void
+inf_json_doc_init(void)
+{
+    pthread_once(&slots_once, slots_init);
+}
+
 inf_err_t *
 inf_json_doc_parse(inf_json_doc_t *doc, inf_slice_t text, unsigned flags)
 {
@@ -58,7 +64,7 @@ inf_json_doc_parse(inf_json_doc_t *doc, inf_slice_t text, unsigned flags)
     inf_buf_t quoted;
     bool any = false;
 
-    pthread_once(&slots_once, slots_init);
+    inf_json_doc_init();
     *doc = (inf_json_doc_t) { 0 };
     inf_buf_init(&quoted);
 

@@ -39,6 +39,13 @@ typedef struct {
     inf_json_slot_t  *slot;         /* bump memory in use, or NULL           */
 } inf_json_doc_t;
 
+/*
+ * Takes jansson's allocation functions over.  The first document does it too;
+ * a process where others use jansson on threads of their own (backends do)
+ * calls this before there are any.
+ */
+void inf_json_doc_init(void);
+
 INF_CHECK inf_err_t *inf_json_doc_parse(inf_json_doc_t *doc, inf_slice_t text,
     unsigned flags);
 

@@ -15,6 +15,7 @@
 #include "core/base/log.h"
 #include "core/include/build_id.h"
 #include "core/include/channel.h"
+#include "core/proto/json_doc.h"
 #include "core/proto/message.h"
 #include "core/service/check_main.h"
 #include "core/service/core_config.h"
@@ -59,6 +60,7 @@ inf_core_main(int argc, char *const *argv)
     inf_err_t *err;
 
     close_on_exec();
+    inf_json_doc_init();        /* before backends use jansson, too          */
 
     if (argc == 2 && strcmp(argv[1], "--supervised") == 0) {
         registration_fd = INF_CORE_FD_REGISTRATION;
