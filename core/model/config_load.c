@@ -17,6 +17,7 @@ typedef struct {
     const char                 *model_name;
     const inf_config_options_t *opt;
     char                       *file;       /* NULL: there is none         */
+    const inf_storage_t        *file_st;    /* where it is                 */
     Inference__ModelConfig     *msg;
 } load_t;
 
@@ -25,8 +26,12 @@ static inf_err_t *load_not_inferred(const load_t *l, inf_err_t *err);
 static inf_err_t *load_parse(load_t *l);
 static inf_err_t *load_override(load_t *l);
 static inf_err_t *load_find_file(load_t *l);
-static inf_err_t *load_find_named(load_t *l);
-static inf_err_t *load_probe(load_t *l, const char *name);
+static inf_err_t *load_find_in(load_t *l, const inf_storage_t *st,
+    const char *dir);
+static inf_err_t *load_find_named(load_t *l, const inf_storage_t *st,
+    const char *dir);
+static inf_err_t *load_probe(load_t *l, const inf_storage_t *st,
+    const char *dir, const char *name);
 static inf_err_t *load_no_file(load_t *l);
 static inf_err_t *load_file(load_t *l);
 static const char *load_origin(const load_t *l);
@@ -41,7 +46,9 @@ inf_model_config_read(const inf_storage_t *st, const char *model_dir,
     const char *model_name, const inf_config_options_t *opt,
     inf_model_config_t **out)
 {
-    load_t l = { st, model_dir, model_name, opt, NULL, NULL };
+    load_t l = {
+        .st = st, .model_dir = model_dir, .model_name = model_name, .opt = opt
+    };
     inf_model_config_t *c;
 
     inf_err_t *err = load_make(&l, &c);
@@ -69,7 +76,9 @@ inf_model_config_check(const inf_storage_t *st, const char *model_dir,
     const char *model_name, const inf_config_options_t *opt,
     inf_findings_t *f, inf_model_config_t **out)
 {
-    load_t l = { st, model_dir, model_name, opt, NULL, NULL };
+    load_t l = {
+        .st = st, .model_dir = model_dir, .model_name = model_name, .opt = opt
+    };
     inf_model_config_t *c = NULL;
 
     inf_err_t *err = load_make(&l, &c);
@@ -117,6 +126,32 @@ place_findings(const inf_storage_t *st, const char *file, inf_findings_t *f)
 
     inf_findings_place(f, inf_slice(text, len));
     free(text);
+}
+
+inf_err_t *
+inf_model_config_parse(const inf_storage_t *st, const char *model_dir,
+    const inf_config_options_t *opt, Inference__ModelConfig **out)
+{
+    load_t l = {
+        .st = st, .model_dir = model_dir, .model_name = "", .opt = opt
+    };
+    inf_err_t *err = NULL;
+
+    *out = NULL;
+    if (opt->override_json.data != NULL) {
+        err = load_override(&l);
+    } else {
+        err = load_find_file(&l);
+        if (err == NULL && l.file != NULL) {
+            err = load_file(&l);
+        }
+    }
+
+    free(l.file);
+    if (err == NULL) {
+        *out = l.msg;
+    }
+    return err;
 }
 
 /* Parsed, completed from the directory and normalised; no rules yet. */
@@ -204,20 +239,32 @@ load_override(load_t *l)
 static inf_err_t *
 load_find_file(load_t *l)
 {
+    inf_err_t *err = load_find_in(l, l->st, l->model_dir);
+
+    if (err == NULL && l->file == NULL && l->opt->fallback != NULL) {
+        err = load_find_in(l, l->opt->fallback, l->opt->fallback_dir);
+    }
+
+    return err;
+}
+
+static inf_err_t *
+load_find_in(load_t *l, const inf_storage_t *st, const char *dir)
+{
     const char *name = l->opt->config_name;
 
     if (name != NULL && name[0] != '\0') {
-        inf_err_t *err = load_find_named(l);
+        inf_err_t *err = load_find_named(l, st, dir);
         if (err != NULL || l->file != NULL) {
             return err;
         }
     }
 
-    return load_probe(l, "config.pbtxt");
+    return load_probe(l, st, dir, "config.pbtxt");
 }
 
 static inf_err_t *
-load_find_named(load_t *l)
+load_find_named(load_t *l, const inf_storage_t *st, const char *dir)
 {
     const char *name = l->opt->config_name;
 
@@ -236,23 +283,25 @@ load_find_named(load_t *l)
     memcpy(relative + 8, name, strlen(name));
     memcpy(relative + 8 + strlen(name), ".pbtxt", 7);
 
-    inf_err_t *err = load_probe(l, relative);
+    inf_err_t *err = load_probe(l, st, dir, relative);
     free(relative);
     return err;
 }
 
 static inf_err_t *
-load_probe(load_t *l, const char *name)
+load_probe(load_t *l, const inf_storage_t *st, const char *dir,
+    const char *name)
 {
-    char *path = inf_path_join(l->model_dir, name);
+    char *path = inf_path_join(dir, name);
     if (path == NULL) {
         return inf_err_nomem();
     }
 
     inf_entry_t entry;
-    inf_err_t *err = inf_storage_stat(l->st, path, &entry);
+    inf_err_t *err = inf_storage_stat(st, path, &entry);
     if (err == NULL) {
         l->file = path;
+        l->file_st = st;
         return NULL;
     }
 
@@ -291,7 +340,7 @@ load_file(load_t *l)
     char *text;
     size_t len;
 
-    inf_err_t *err = inf_storage_read(l->st, l->file, INF_CONFIG_FILE_MAX,
+    inf_err_t *err = inf_storage_read(l->file_st, l->file, INF_CONFIG_FILE_MAX,
         &text, &len);
     if (err != NULL) {
         return inf_err_recode(inf_err_add(err, "failed to open text file "

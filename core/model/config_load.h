@@ -27,6 +27,10 @@ typedef struct {
     bool        auto_complete;  /* false: strict                           */
     const char *config_name;    /* configs/<name>.pbtxt first; NULL: none  */
     inf_slice_t override_json;  /* data NULL: read the file                */
+
+    /* where the file is looked for when model_dir has none; NULL: nowhere */
+    const inf_storage_t *fallback;
+    const char          *fallback_dir;
 } inf_config_options_t;
 
 /* model_dir is a whole path in st's spelling, without a trailing slash. */
@@ -49,5 +53,13 @@ void inf_model_config_check(const inf_storage_t *st, const char *model_dir,
  */
 INF_CHECK inf_err_t *inf_model_config_explain(const inf_model_config_t *c,
     const inf_storage_t *st, inf_findings_t *f);
+
+/*
+ * What is written, neither completed nor checked; the caller frees it with
+ * inf_message_free.  *out is NULL when there is no file.
+ */
+INF_CHECK inf_err_t *inf_model_config_parse(const inf_storage_t *st,
+    const char *model_dir, const inf_config_options_t *opt,
+    Inference__ModelConfig **out);
 
 #endif /* INF_MODEL_CONFIG_LOAD_H */

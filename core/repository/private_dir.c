@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +12,15 @@
 #include <unistd.h>
 
 #include "core/base/log.h"
+#include "core/model/config_storage.h"
 
-#define PRIVATE_PARENT "/tmp"
 #define PRIVATE_PREFIX "inference-model-"
 #define PRIVATE_SUFFIX 6u       /* as mkdtemp makes it                       */
 
 /* It gets its name when it is locked: nobody finds it without an owner. */
-#define PRIVATE_NEW    PRIVATE_PARENT "/inference-new-XXXXXX"
+#define PRIVATE_NEW    "inference-new-XXXXXX"
 
+static const char *parent_dir(void);
 static inf_err_t *take_name(const char *fresh, inf_private_dir_t *d);
 static int lock_dir(const char *path);
 static bool is_orphan(const char *path, int *fd);
@@ -31,10 +31,11 @@ static int remove_one(const char *path, const struct stat *sb, int type,
 inf_err_t *
 inf_private_dir_new(inf_private_dir_t **out)
 {
-    char fresh[] = PRIVATE_NEW;
-
     inf_private_dir_t *d = calloc(1, sizeof(*d));
-    if (d == NULL) {
+    char *fresh = inf_path_join(parent_dir(), PRIVATE_NEW);
+    if (d == NULL || fresh == NULL) {
+        free(d);
+        free(fresh);
         return inf_err_nomem();
     }
 
@@ -42,8 +43,9 @@ inf_private_dir_new(inf_private_dir_t **out)
     if (mkdtemp(fresh) == NULL) {
         int error = errno;
         free(d);
-        return inf_err_os(error, "cannot create a directory in "
-            PRIVATE_PARENT);
+        free(fresh);
+        return inf_err_os(error, "cannot create a directory in %s",
+            parent_dir());
     }
 
     inf_err_t *err = take_name(fresh, d);
@@ -54,9 +56,11 @@ inf_private_dir_new(inf_private_dir_t **out)
         }
         free(d->path);
         free(d);
+        free(fresh);
         return err;
     }
 
+    free(fresh);
     *out = d;
     return NULL;
 }
@@ -77,11 +81,10 @@ inf_private_dir_free(inf_private_dir_t *d)
 void
 inf_private_dir_sweep(void)
 {
-    DIR *parent = opendir(PRIVATE_PARENT);
+    DIR *parent = opendir(parent_dir());
     const struct dirent *e;
 
     while (parent != NULL && (e = readdir(parent)) != NULL) {
-        char path[sizeof(PRIVATE_PARENT) + 1 + NAME_MAX];
         int fd = -1;
 
         if (strncmp(e->d_name, PRIVATE_PREFIX, sizeof(PRIVATE_PREFIX) - 1)
@@ -90,8 +93,9 @@ inf_private_dir_sweep(void)
         {
             continue;
         }
-        snprintf(path, sizeof(path), PRIVATE_PARENT "/%s", e->d_name);
-        if (is_orphan(path, &fd)) {
+
+        char *path = inf_path_join(parent_dir(), e->d_name);
+        if (path != NULL && is_orphan(path, &fd)) {
             inf_log(INF_LOG_INFO, "'%s' was left by a core that died: it is"
                 " removed", path);
             remove_tree(path);
@@ -99,11 +103,19 @@ inf_private_dir_sweep(void)
         if (fd >= 0) {
             close(fd);
         }
+        free(path);
     }
 
     if (parent != NULL) {
         closedir(parent);
     }
+}
+
+static const char *
+parent_dir(void)
+{
+    const char *dir = getenv("TMPDIR");
+    return dir != NULL && dir[0] == '/' ? dir : "/tmp";
 }
 
 static inf_err_t *
@@ -115,10 +127,10 @@ take_name(const char *fresh, inf_private_dir_t *d)
     if (d->lock_fd < 0) {
         return inf_err_os(errno, "cannot lock '%s'", fresh);
     }
-    if (asprintf(&d->path, PRIVATE_PARENT "/" PRIVATE_PREFIX "%s", suffix)
-        < 0)
-    {
-        d->path = NULL;
+    char name[sizeof(PRIVATE_PREFIX) + PRIVATE_SUFFIX];
+    snprintf(name, sizeof(name), PRIVATE_PREFIX "%s", suffix);
+    d->path = inf_path_join(parent_dir(), name);
+    if (d->path == NULL) {
         return inf_err_nomem();
     }
 

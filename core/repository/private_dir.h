@@ -1,13 +1,13 @@
 /*
- * private_dir.h - directories of our own below /tmp, for the files that came
- *                 with a request.
+ * private_dir.h - directories of our own below $TMPDIR (/tmp), for the files
+ *                 that came with a request or that repository agents made.
  *
  * Owner    The caller owns one and removes it.  While it lives it is locked:
  *          a later process can tell those that a dead one has left.
  * Thread   any.
  * Units    none.
  * Errors   the system's.
- * Route    model home -> [private directory]
+ * Route    model home, agents -> [private directory]
  */
 
 #ifndef INF_REPOSITORY_PRIVATE_DIR_H

@@ -32,6 +32,8 @@ static inf_err_t *scan_named(scan_t *s, uint32_t repository,
     const char *name);
 static inf_err_t *scan_model(scan_t *s, uint32_t repository,
     const char *name);
+static inf_err_t *scan_model_at(scan_t *s, uint32_t repository,
+    const char *name, const char *dir);
 static inf_err_t *scan_versions(scan_t *s, inf_scan_model_t *model,
     const inf_entries_t *entries);
 static inf_err_t *scan_version(scan_t *s, const inf_scan_model_t *model,
@@ -94,6 +96,24 @@ inf_scan_one(const inf_scan_root_t *roots, size_t count,
 
     if (err == NULL) {
         err = scan_finish(&s);
+    }
+
+    if (err != NULL) {
+        inf_scan_fini(out);
+    }
+
+    return err;
+}
+
+inf_err_t *
+inf_scan_model_dir(const inf_scan_root_t *where, const char *model_name,
+    inf_scan_t *out)
+{
+    scan_t s;
+    inf_err_t *err = scan_begin(&s, where, 1, out);
+
+    if (err == NULL) {
+        err = scan_model_at(&s, 0, model_name, where->root);
     }
 
     if (err != NULL) {
@@ -291,18 +311,26 @@ scan_named(scan_t *s, uint32_t repository, const char *name)
 static inf_err_t *
 scan_model(scan_t *s, uint32_t repository, const char *name)
 {
-    const inf_scan_root_t *root = &s->roots[repository];
-    inf_arena_t *arena = &s->out->arena;
-    inf_scan_model_t model = { .repository = repository };
-
-    char *path = inf_path_join(root->root, name);
+    char *path = inf_path_join(s->roots[repository].root, name);
     if (path == NULL) {
         return inf_err_nomem();
     }
 
-    model.dir = inf_arena_strdup(arena, path, strlen(path));
-    model.name = inf_arena_strdup(arena, name, strlen(name));
+    inf_err_t *err = scan_model_at(s, repository, name, path);
     free(path);
+    return err;
+}
+
+static inf_err_t *
+scan_model_at(scan_t *s, uint32_t repository, const char *name,
+    const char *dir)
+{
+    const inf_scan_root_t *root = &s->roots[repository];
+    inf_arena_t *arena = &s->out->arena;
+    inf_scan_model_t model = { .repository = repository };
+
+    model.dir = inf_arena_strdup(arena, dir, strlen(dir));
+    model.name = inf_arena_strdup(arena, name, strlen(name));
     if (model.dir == NULL || model.name == NULL) {
         return inf_err_nomem();
     }

@@ -68,6 +68,10 @@ INF_CHECK inf_err_t *inf_scan(const inf_scan_root_t *roots, size_t count,
 INF_CHECK inf_err_t *inf_scan_one(const inf_scan_root_t *roots, size_t count,
     const char *model_name, inf_scan_t *out);
 
+/* The model whose directory is where->root itself, whatever that is called. */
+INF_CHECK inf_err_t *inf_scan_model_dir(const inf_scan_root_t *where,
+    const char *model_name, inf_scan_t *out);
+
 void inf_scan_fini(inf_scan_t *s);
 
 /* The first model of that name (others follow it); NULL when there is none. */

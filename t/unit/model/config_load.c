@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/model/config_load.h"
+#include "core/proto/message.h"
 
 static const inf_config_options_t lenient = { .auto_complete = true };
 static const inf_config_options_t strict = { .auto_complete = false };
@@ -169,14 +170,94 @@ a_named_configuration_goes_before_the_plain_one(void **state)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        inf_config_options_t opt = { true, rows[i].name, { NULL, 0 } };
+        inf_config_options_t opt = {
+            .auto_complete = true, .config_name = rows[i].name
+        };
         inf_model_config_t *c = read_ok(files, &opt);
         assert_string_equal(c->msg->backend, rows[i].backend);
         inf_model_config_unref(c);
     }
 
-    inf_config_options_t bad = { true, "../../etc/x", { NULL, 0 } };
+    inf_config_options_t bad = {
+        .auto_complete = true, .config_name = "../../etc/x"
+    };
     read_fails(files, &bad, INF_ERR_INVALID_ARG, "must not contain a slash");
+}
+
+static void
+a_fallback_is_read_where_there_is_no_file(void **state)
+{
+    (void) state;
+    static const memory_file_t before[] = {
+        { "old/config.pbtxt", "backend: \"old\"" },
+        { "old/configs/big.pbtxt", "backend: \"big\"" },
+        { NULL, NULL },
+    };
+    static const memory_file_t without[] = {
+        { "repo/m/1/x", "" }, { NULL, NULL },
+    };
+    static const memory_file_t with[] = {
+        { "repo/m/config.pbtxt", "backend: \"new\"" }, { NULL, NULL },
+    };
+    memory_storage_t st = memory_storage(before);
+    inf_config_options_t opt = {
+        .auto_complete = true, .fallback = &st.base, .fallback_dir = "old"
+    };
+
+    inf_model_config_t *c = read_ok(without, &opt);
+    assert_string_equal(c->msg->backend, "old");
+    assert_string_equal(c->file, "old/config.pbtxt");
+    inf_model_config_unref(c);
+
+    c = read_ok(with, &opt);
+    assert_string_equal(c->msg->backend, "new");
+    inf_model_config_unref(c);
+
+    opt.config_name = "big";
+    c = read_ok(without, &opt);
+    assert_string_equal(c->msg->backend, "big");
+    inf_model_config_unref(c);
+
+    opt.fallback_dir = "gone";
+    read_fails(without, &opt, INF_ERR_INVALID_ARG, "repo/m: backend: ");
+}
+
+static void
+parsing_neither_completes_nor_checks(void **state)
+{
+    (void) state;
+    static const memory_file_t files[] = {
+        { "repo/m/config.pbtxt", "max_batch_size: -1" },
+        { "repo/m/1/model.onnx", "x" },
+        { "none/x", "" },
+        { "bad/config.pbtxt", "rubbish {" },
+        { NULL, NULL },
+    };
+    memory_storage_t st = memory_storage(files);
+    const inf_config_options_t json = {
+        .override_json = INF_SLICE("{\"backend\":\"json\"}")
+    };
+    const inf_config_options_t wrong = { .override_json = INF_SLICE("{") };
+    Inference__ModelConfig *msg;
+
+    assert_ok(inf_model_config_parse(&st.base, "repo/m", &strict, &msg));
+    assert_int_equal(msg->max_batch_size, -1);
+    assert_string_equal(msg->backend, "");
+    assert_string_equal(msg->name, "");
+    inf_message_free(&msg->base);
+
+    assert_ok(inf_model_config_parse(&st.base, "repo/m", &json, &msg));
+    assert_string_equal(msg->backend, "json");
+    inf_message_free(&msg->base);
+
+    assert_ok(inf_model_config_parse(&st.base, "none", &strict, &msg));
+    assert_null(msg);
+    assert_error(inf_model_config_parse(&st.base, "bad", &lenient, &msg),
+        INF_ERR_INTERNAL, "bad/config.pbtxt:1");
+    assert_null(msg);
+    assert_error(inf_model_config_parse(&st.base, "repo/m", &wrong, &msg),
+        INF_ERR_INVALID_ARG, "Invalid config override");
+    assert_null(msg);
 }
 
 static void
@@ -203,8 +284,10 @@ an_override_replaces_the_file(void **state)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        inf_config_options_t opt = { true, NULL,
-            inf_slice_str(rows[i].json) };
+        inf_config_options_t opt = {
+            .auto_complete = true,
+            .override_json = inf_slice_str(rows[i].json)
+        };
         if (rows[i].part != NULL) {
             read_fails(files, &opt, INF_ERR_INVALID_ARG, rows[i].part);
             continue;
@@ -428,6 +511,8 @@ main(void)
         cmocka_unit_test(the_name_must_be_that_of_the_directory),
         cmocka_unit_test(an_unreadable_file_is_an_error),
         cmocka_unit_test(a_named_configuration_goes_before_the_plain_one),
+        cmocka_unit_test(a_fallback_is_read_where_there_is_no_file),
+        cmocka_unit_test(parsing_neither_completes_nor_checks),
         cmocka_unit_test(an_override_replaces_the_file),
         cmocka_unit_test(a_check_lists_all_findings),
         cmocka_unit_test(backend_platform_and_file_are_inferred),

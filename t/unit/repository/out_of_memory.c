@@ -15,6 +15,7 @@
 #include "core/model/config_validate.h"
 #include "core/model/instance_groups.h"
 #include "core/model/labels.h"
+#include "core/repository/agents.h"
 #include "core/repository/backend_search.h"
 #include "core/repository/scan.h"
 #include "core/repository/storage.h"
@@ -197,6 +198,90 @@ use_model(const inf_storage_t *st, const char *tree,
     return err;
 }
 
+/* Agents that need no memory of their own: the first copies the model. */
+struct inf_agent_s {
+    const char *name;
+};
+
+static inf_err_t *
+agent_open(const char *name, const char *library, inf_agent_t **out)
+{
+    static inf_agent_t agents[] = { { "a" }, { "b" } };
+
+    (void) library;
+    *out = &agents[name[0] == 'b'];
+    return NULL;
+}
+
+static void
+agent_close(inf_agent_t *agent)
+{
+    (void) agent;
+}
+
+static inf_err_t *
+agent_model(inf_agent_t *agent, inf_agent_model_t *m)
+{
+    (void) agent;
+    (void) m;
+    return NULL;
+}
+
+static inf_err_t *
+agent_act(inf_agent_t *agent, inf_agent_model_t *m, inf_agent_action_t action)
+{
+    const char *folder;
+
+    if (action != INF_AGENT_LOAD || agent->name[0] == 'b') {
+        return NULL;
+    }
+
+    inf_err_t *err = inf_agent_model_acquire(m, INF_ARTIFACT_FILESYSTEM,
+        &folder);
+    return err != NULL ? err
+        : inf_agent_model_relocate(m, INF_ARTIFACT_FILESYSTEM, folder);
+}
+
+static inf_err_t *
+use_agents(inf_storage_t *st, const char *tree)
+{
+    static const inf_agent_ops_t ops = {
+        agent_open, agent_close, agent_model, agent_model, agent_act
+    };
+    static const inf_config_options_t opt = {
+        .override_json = INF_SLICE("{\"model_repository_agents\":{\"agents\":"
+            "[{\"name\":\"a\",\"parameters\":{\"k\":\"v\"}},{\"name\":"
+            "\"b\"}]}}")
+    };
+    const inf_agents_model_t model = {
+        .storage = st, .dir = tree, .name = "m", .config = &opt
+    };
+    inf_agent_table_t *table;
+    inf_agents_t *c = NULL;
+    inf_scan_t scan;
+
+    inf_err_t *err = inf_agent_table_new(&ops, &tree, 1, &table);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = inf_agents_load(table, &model, &c);
+    if (err == NULL) {
+        inf_agents_complete(c);
+        const inf_scan_root_t place = {
+            inf_agents_storage(c), inf_agents_dir(c)
+        };
+        err = inf_scan_model_dir(&place, "m", &scan);
+    }
+    if (err == NULL) {
+        inf_scan_fini(&scan);
+    }
+
+    inf_agents_unref(c);
+    inf_agent_table_free(table);
+    return err;
+}
+
 static inf_err_t *
 use_repository(const char *tree)
 {
@@ -212,16 +297,24 @@ use_repository(const char *tree)
     inf_scan_t scan;
     err = inf_scan(roots, 1, &scan);
     if (err == NULL) {
-        if (scan.model_count != 2 || scan.problem_count != 1) {
+        if (scan.model_count != 4 || scan.problem_count != 1) {
             /* listing failed for want of memory: the scan has said so */
             err = inf_err_new(INF_ERR_UNAVAILABLE, "out of memory");
         }
 
         for (size_t i = 0; err == NULL && i < scan.model_count; i++) {
+            if (scan.models[i].version_count == 0
+                && strcmp(scan.models[i].name, "ensemble") != 0)
+            {
+                continue;       /* folders of agents and their own           */
+            }
             err = use_model(st, tree, &scan.models[i]);
         }
 
         inf_scan_fini(&scan);
+    }
+    if (err == NULL) {
+        err = use_agents(st, tree);
     }
 
     free(root);
@@ -234,6 +327,7 @@ a_failed_allocation_is_an_error_and_leaves_nothing(void **state)
 {
     (void) state;
     char *tree = tree_new();
+    char *temp = tree_new();
 
     tree_file(tree, "ensemble/config.pbtxt", ensemble_text);
     tree_file(tree, "m/config.pbtxt", config_text);
@@ -241,6 +335,9 @@ a_failed_allocation_is_an_error_and_leaves_nothing(void **state)
     tree_file(tree, "m/1/model.onnx", "");
     tree_file(tree, "m/1/libtriton_onnxruntime.so", "");
     tree_link(tree, "nowhere", "dangling");
+    tree_file(tree, "a/libtritonrepoagent_a.so", "");
+    tree_file(tree, "b/libtritonrepoagent_b.so", "");
+    setenv("TMPDIR", temp, 1);
     assert_ok(use_repository(tree));
 
     long survived = 0;
@@ -277,6 +374,8 @@ a_failed_allocation_is_an_error_and_leaves_nothing(void **state)
     print_message("%ld allocations failed in turn, libc helped itself in "
         "%ld\n", n - 1, survived);
     assert_true(n > 100 && survived < n / 5);
+    unsetenv("TMPDIR");
+    tree_free(temp);
     tree_free(tree);
 }
 
@@ -295,6 +394,7 @@ a_failed_allocation_is_an_error_and_leaves_nothing(void **state)
 int
 main(void)
 {
+    inf_log_set_levels(false, false, false, 0);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
             a_failed_allocation_is_an_error_and_leaves_nothing),

@@ -26,6 +26,55 @@ a_directory_is_ours_alone_and_goes_with_its_content(void **state)
 }
 
 static void
+it_lies_where_the_environment_says(void **state)
+{
+    (void) state;
+    char *tree = tree_new();
+    inf_private_dir_t *d;
+
+    setenv("TMPDIR", tree, 1);
+    assert_ok(inf_private_dir_new(&d));
+    assert_int_equal(strncmp(d->path, tree, strlen(tree)), 0);
+    inf_private_dir_free(d);
+
+    setenv("TMPDIR", "/nonexistent/inf", 1);
+    assert_error(inf_private_dir_new(&d), INF_ERR_INTERNAL,
+        "cannot create a directory in /nonexistent/inf: No such file");
+    inf_private_dir_sweep();
+    unsetenv("TMPDIR");
+    assert_int_equal(rmdir(tree), 0);
+    free(tree);
+}
+
+/* Names alike, but no directories of ours; and one that is in use. */
+static void
+a_sweep_leaves_what_is_not_left(void **state)
+{
+    (void) state;
+    char *tree = tree_new();
+    inf_private_dir_t *d;
+
+    setenv("TMPDIR", tree, 1);
+    tree_dir(tree, "inference-model-abcdefg/kept");
+    tree_file(tree, "inference-model-abcdef", "x");
+    tree_dir(tree, "target/inner");
+    tree_link(tree, "target", "inference-model-123456");
+    assert_ok(inf_private_dir_new(&d));
+    inf_private_dir_sweep();
+    assert_int_equal(access(d->path, F_OK), 0);
+    const char *kept[] = {
+        "inference-model-abcdefg/kept", "inference-model-abcdef",
+        "target/inner", "inference-model-123456"
+    };
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        assert_int_equal(access(tree_path(tree, kept[i]), F_OK), 0);
+    }
+    inf_private_dir_free(d);
+    unsetenv("TMPDIR");
+    tree_free(tree);
+}
+
+static void
 what_a_dead_process_left_is_swept_away(void **state)
 {
     (void) state;
@@ -61,6 +110,8 @@ main(void)
     inf_log_set_levels(false, false, false, 0);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_directory_is_ours_alone_and_goes_with_its_content),
+        cmocka_unit_test(it_lies_where_the_environment_says),
+        cmocka_unit_test(a_sweep_leaves_what_is_not_left),
         cmocka_unit_test(what_a_dead_process_left_is_swept_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,42 @@
+/*
+ * agent_table.h - repository agents in memory: one object per library, opened
+ *                 for the first model that names it, closed after the last.
+ *
+ * Owner    The lifecycle owns the table; a reference keeps an agent open.
+ * Thread   any; no plug-in is called under the table's lock.  Who asks for an
+ *          agent that is being opened or closed waits for that.
+ * Units    none.
+ * Errors   NOT_FOUND: no such library, the text says where it was looked for;
+ *          INVALID_ARG: a name that is a path; otherwise what opening said.
+ * Route    agents -> [agent table] -> agent operations
+ */
+
+#ifndef INF_REPOSITORY_AGENT_TABLE_H
+#define INF_REPOSITORY_AGENT_TABLE_H
+
+#include <stddef.h>
+
+#include "core/repository/agent_ops.h"
+
+typedef struct inf_agent_table_s inf_agent_table_t;
+
+/* ops (NULL: agents can't be opened) and dirs outlive the table; the first
+   folder that has <name>/libtritonrepoagent_<name>.so wins. */
+INF_CHECK inf_err_t *inf_agent_table_new(const inf_agent_ops_t *ops,
+    const char *const *dirs, size_t dir_count, inf_agent_table_t **out);
+
+/* t may be NULL; nobody has a reference any more. */
+void inf_agent_table_free(inf_agent_table_t *t);
+
+/* Which file an agent of that name is; malloc'ed. */
+INF_CHECK inf_err_t *inf_agent_library_find(const char *const *dirs,
+    size_t dir_count, const char *name, char **out);
+
+const inf_agent_ops_t *inf_agent_table_ops(const inf_agent_table_t *t);
+
+/* unref may call the agent's finalizer and close its library. */
+INF_CHECK inf_err_t *inf_agent_table_ref(inf_agent_table_t *t,
+    const char *name, inf_agent_t **out);
+void inf_agent_table_unref(inf_agent_table_t *t, inf_agent_t *agent);
+
+#endif /* INF_REPOSITORY_AGENT_TABLE_H */
