@@ -7,7 +7,7 @@
 # another.
 #
 #   PREFIX/bin/inference-server
-#   PREFIX/lib/nginx-inference/   module, core, library, backends
+#   PREFIX/lib/nginx-inference/   module, core, library, backends, agents
 #   PREFIX/include/triton/core/   the C ABI's headers
 #   PREFIX/share/nginx-inference/conf.d/   snippets to include
 
@@ -36,6 +36,14 @@ for dir in "$build"/backends/*/; do
     [ -f "$library" ] || continue
     install -d "$lib/backends/$name"
     install -m 644 "$library" "$lib/backends/$name/"
+done
+
+for dir in "$build"/agents/*/; do
+    name=$(basename "$dir")
+    library=$dir/libtritonrepoagent_$name.so
+    [ -f "$library" ] || continue
+    install -d "$lib/agents/$name"
+    install -m 644 "$library" "$lib/agents/$name/"
 done
 
 # ONNX Runtime's library stays beside the backend that runs on it.

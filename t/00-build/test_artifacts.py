@@ -17,7 +17,8 @@ def defined_symbols(library):
 @pytest.mark.parametrize("name", [
     "ngx_http_inference_module.so", "inference-core", "libtritonserver.so",
     "inference-server", "backends/identity/libtriton_identity.so",
-    "backends/onnxruntime/libtriton_onnxruntime.so"])
+    "backends/onnxruntime/libtriton_onnxruntime.so",
+    "agents/checksum/libtritonrepoagent_checksum.so"])
 def test_artifact_exists(name):
     assert (BUILD / name).is_file()
 

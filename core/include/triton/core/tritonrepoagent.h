@@ -65,48 +65,57 @@ TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ApiVersion(
 
 /* ---- A model on its way into the server, during a call into the agent */
 
-/* Where the model is now: as the agent before left it. The text belongs to the
-   model. INTERNAL: it has no location. */
+/* Where the model is now: as the agent before left it, or this one by
+   ModelRepositoryUpdate. The text lives as long as the model, also after an
+   update. INTERNAL: it has no location. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *
 TRITONREPOAGENT_ModelRepositoryLocation(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
     TRITONREPOAGENT_ArtifactType *artifact_type, const char **location);
 
-/* A folder the agent may fill; the same one again for the same model, and
-   removed with it. INVALID_ARG: not FILESYSTEM. */
+/* A folder of its own that the agent may fill, readable by the server's user
+   alone and empty at first; the same one again for the same model, and removed
+   with it, after ModelFinalize. It lies in $TMPDIR, or /tmp. The text belongs
+   to the model. INVALID_ARG: not FILESYSTEM. INTERNAL: the system refused. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *
 TRITONREPOAGENT_ModelRepositoryLocationAcquire(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
     const TRITONREPOAGENT_ArtifactType artifact_type, const char **location);
 
-/* Removes that folder early; location is not looked at. UNAVAILABLE: there is
-   none. */
+/* Removes that folder early, with all in it; location is not looked at. Not
+   while the model is loaded from there. UNAVAILABLE: there is none. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *
 TRITONREPOAGENT_ModelRepositoryLocationRelease(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
     const char *location);
 
-/* Where the model is from now on; the text is copied. Only in the LOAD action,
-   INVALID_ARG otherwise. */
+/* Where the model is from now on; the text is copied. The next agent gets it
+   as it is; the last one has to leave a folder that can be read, else the load
+   fails. INVALID_ARG: outside of the LOAD action, an unknown type, an empty
+   text. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *
 TRITONREPOAGENT_ModelRepositoryUpdate(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
     const TRITONREPOAGENT_ArtifactType artifact_type, const char *location);
 
-/* Of this agent in the model's configuration. */
+/* Of this agent in the model's configuration, as it was before the first agent
+   of the model ran. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *
 TRITONREPOAGENT_ModelParameterCount(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
     uint32_t *count);
 
-/* Both texts live as long as the model. INVALID_ARG: index out of range. */
+/* In the order of the map, the first at index 0. Both texts live as long as the
+   model. INVALID_ARG: index out of range. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelParameter(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
     const uint32_t index, const char **parameter_name,
     const char **parameter_value);
 
-/* As JSON, a new message, which the caller deletes; an empty text without a
-   configuration file. INVALID_ARG: config_version is not 1. */
+/* As JSON, a new message, which the caller deletes: the configuration at the
+   location that the agent before left, as written there, neither completed nor
+   checked; an empty text where there is none or none that can be read.
+   INVALID_ARG: config_version is not 1. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelConfig(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
     const uint32_t config_version, TRITONSERVER_Message **model_config);
@@ -133,28 +142,37 @@ TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *TRITONREPOAGENT_SetState(
 
 /* ---- Agent library: ModelAction is required, the others are optional */
 
-/* Once the library was opened for the first model that names it. */
+/* Once the library was opened for the first model that names it. Its error
+   fails the load of that model, and Finalize follows; the next model that names
+   the agent tries again. */
 TRITONREPOAGENT_ISPEC TRITONSERVER_Error *TRITONREPOAGENT_Initialize(
     TRITONREPOAGENT_Agent *agent);
 
-/* When no model uses it any more; the library is closed then. */
+/* When no model uses it any more; the library is closed then, whatever this
+   returns. */
 TRITONREPOAGENT_ISPEC TRITONSERVER_Error *TRITONREPOAGENT_Finalize(
     TRITONREPOAGENT_Agent *agent);
 
-/* Before the first action of a model; ModelFinalize follows also after an
-   error. */
+/* Before the first action of a model. Its error fails the load; ModelFinalize
+   follows also then. */
 TRITONREPOAGENT_ISPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelInitialize(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model);
 
-/* After the last action of a model. */
+/* After the last action of a model; an error is only logged. */
 TRITONREPOAGENT_ISPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelFinalize(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model);
 
 /*
- * LOAD may change where the model is, and its error fails the load.
- * LOAD_COMPLETE or LOAD_FAIL comes next, later UNLOAD and UNLOAD_COMPLETE;
- * errors of those are only logged. Agents act in the order of the
- * configuration for LOAD and UNLOAD, in reverse otherwise.
+ * LOAD may change where the model is, and its error fails the load; the agents
+ * after it are not asked then. LOAD_COMPLETE comes next, when all versions
+ * serve, or LOAD_FAIL, which the agent that failed hears too; after
+ * LOAD_COMPLETE UNLOAD, before the versions are taken apart, and
+ * UNLOAD_COMPLETE, when the last one is. Errors of those are only logged.
+ * Agents act in the order of the configuration for LOAD and UNLOAD, in reverse
+ * otherwise. Each load of a model is a model of its own here: a reload begins
+ * with a new ModelInitialize, and the one before ends after it. Called on any
+ * thread, one call at a time for one model; calls for different models run at
+ * the same time.
  */
 TRITONREPOAGENT_ISPEC TRITONSERVER_Error *TRITONREPOAGENT_ModelAction(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
