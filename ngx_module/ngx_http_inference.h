@@ -82,6 +82,7 @@ typedef struct {
     ngx_array_t                 env;            /* ngx_str_t NAME=value      */
     ngx_array_t                 repositories;   /* ngx_str_t                 */
     ngx_array_t                 backends;       /* ngx_str_t                 */
+    ngx_array_t                 agents;         /* ngx_str_t                 */
     ngx_array_t                 settings;       /* ..._setting_t             */
     ngx_array_t                 host_policies;  /* the same: policy, key     */
     ngx_http_inference_metrics_t  metrics;

@@ -195,6 +195,10 @@ ngx_http_inference_core_config_fill(ngx_http_inference_core_config_t *config,
                                                   &config->n_load_models,
                                                   pool)
            != NGX_OK
+        || ngx_http_inference_core_config_strings(&imcf->agents,
+                                           &config->agent_directories,
+                                           &config->n_agent_directories, pool)
+           != NGX_OK
         || ngx_http_inference_core_config_settings(&imcf->settings,
                                          &config->backend_settings,
                                          &config->n_backend_settings, pool)

@@ -249,7 +249,8 @@ ngx_http_inference_env_forget(ngx_conf_t *cf, ngx_str_t *var)
 }
 
 
-/* inference_repository, inference_backends, inference_cache_directory */
+/* inference_repository, inference_backends, inference_agents,
+   inference_cache_directory */
 
 char *
 ngx_http_inference_folder(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)

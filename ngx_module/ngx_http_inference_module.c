@@ -11,6 +11,7 @@
 
 #define NGX_HTTP_INFERENCE_CORE      "inference-core"
 #define NGX_HTTP_INFERENCE_BACKENDS  "backends"
+#define NGX_HTTP_INFERENCE_AGENTS    "agents"
 
 #define NGX_HTTP_INFERENCE_ARENA     ((off_t) 1024 * 1024 * 1024)
 #define NGX_HTTP_INFERENCE_PINNED    ((off_t) 256 * 1024 * 1024)
@@ -65,6 +66,13 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       ngx_http_inference_folder,
       NGX_HTTP_MAIN_CONF_OFFSET,
       offsetof(ngx_http_inference_main_conf_t, backends),
+      NULL },
+
+    { ngx_string("inference_agents"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_inference_folder,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_inference_main_conf_t, agents),
       NULL },
 
     { ngx_string("inference_backend_config"),
@@ -274,6 +282,8 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
                           sizeof(ngx_str_t)) != NGX_OK
         || ngx_array_init(&imcf->backends, cf->pool, 2,
                           sizeof(ngx_str_t)) != NGX_OK
+        || ngx_array_init(&imcf->agents, cf->pool, 2,
+                          sizeof(ngx_str_t)) != NGX_OK
         || ngx_array_init(&imcf->settings, cf->pool, 4,
                           sizeof(ngx_http_inference_setting_t)) != NGX_OK
         || ngx_array_init(&imcf->host_policies, cf->pool, 2,
@@ -334,6 +344,19 @@ ngx_http_inference_init_main_conf(ngx_conf_t *cf, void *conf)
         }
 
         if (ngx_http_inference_beside(cf, NGX_HTTP_INFERENCE_BACKENDS, folder)
+            != NGX_OK)
+        {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (imcf->agents.nelts == 0) {
+        folder = ngx_array_push(&imcf->agents);
+        if (folder == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        if (ngx_http_inference_beside(cf, NGX_HTTP_INFERENCE_AGENTS, folder)
             != NGX_OK)
         {
             return NGX_CONF_ERROR;

@@ -53,6 +53,7 @@ typedef struct {
     const char *cache_directory;
     long        cache_bytes;        /* deprecated option; 0: not given */
     const char *backends;
+    const char *agents;             /* NULL: ours */
     const char *http_address;
     long        http_port;
     bool        reuse_http_port;
@@ -111,6 +112,8 @@ static const option_t options_known[] = {
       "the same" },
     { "backend-directory", KIND_TEXT, AT(backends), 0, 0,
       "folder of backends (default: ours)" },
+    { "repoagent-directory", KIND_TEXT, AT(agents), 0, 0,
+      "folder of repository agents (default: ours)" },
     { "backend-config", KIND_LIST, AT(backend_configs), 0, 0,
       "[backend,]setting=value (repeatable)" },
     { "cache-config", KIND_LIST, AT(cache_configs), 0, 0,
@@ -216,7 +219,6 @@ static const option_t options_known[] = {
     { "model-namespacing", KIND_LATER, 0, 0, 0, NULL },
     { "rate-limit", KIND_LATER, 0, 0, 0, NULL },
     { "rate-limit-resource", KIND_LATER, 0, 0, 0, NULL },
-    { "repoagent-directory", KIND_LATER, 0, 0, 0, NULL },
     { "reuse-grpc-port", KIND_LATER, 0, 0, 0, NULL },
     { "sagemaker-port", KIND_LATER, 0, 0, 0, NULL },
     { "sagemaker-safe-port-range", KIND_LATER, 0, 0, 0, NULL },
@@ -494,6 +496,9 @@ options_check(const options_t *o)
 {
     if (o->repositories.n == 0) {
         die("--model-repository must be given");
+    }
+    if (o->agents != NULL && o->agents[0] == '\0') {
+        die("--repoagent-directory must not be empty");
     }
     if (strcasecmp(o->control_mode, "none") != 0
         && strcasecmp(o->control_mode, "explicit") != 0
@@ -866,6 +871,11 @@ write_config(const char *dir, const options_t *o, const pieces_t *p)
     fputs("    inference_backends ", f);
     write_quoted(f, o->backends != NULL ? o->backends : p->backends);
     fputs(";\n", f);
+    if (o->agents != NULL) {
+        fputs("    inference_agents ", f);
+        write_quoted(f, o->agents);
+        fputs(";\n", f);
+    }
     for (size_t i = 0; i < o->backend_configs.n; i++) {
         write_backend_config(f, o->backend_configs.value[i]);
     }

@@ -27,6 +27,7 @@ struct TRITONSERVER_ServerOptions {
     NginxInference__CoreConfig  config;     /* strings but the ids: ours     */
     char                       *server_id;  /* NULL: "triton"                */
     char                       *backend_dir;
+    char                       *agent_dir;
     char                       *model_config_name;      /* NULL: none        */
     char                       *quantiles;              /* NULL: the usual   */
     NginxInference__MetricsSettings metrics;            /* config.metrics    */

@@ -43,9 +43,13 @@ TRITONSERVER_ServerOptionsNew(TRITONSERVER_ServerOptions **options)
     o->exit_on_error = true;
     o->backend_dir = strdup("/opt/tritonserver/backends");
     o->cache_dir = strdup("/opt/tritonserver/caches");
-    if (o->backend_dir == NULL || o->cache_dir == NULL) {
+    o->agent_dir = strdup("/opt/tritonserver/repoagents");
+    if (o->backend_dir == NULL || o->cache_dir == NULL
+        || o->agent_dir == NULL)
+    {
         free(o->backend_dir);
         free(o->cache_dir);
+        free(o->agent_dir);
         free(o);
         *options = NULL;
         return inf_err_nomem();
@@ -94,6 +98,7 @@ TRITONSERVER_ServerOptionsDelete(TRITONSERVER_ServerOptions *options)
     free(options->cache_name);
     free(options->cache_config);
     free(options->cache_dir);
+    free(options->agent_dir);
     free(options);
     return NULL;
 }
@@ -105,6 +110,7 @@ inf_api_options_config(const TRITONSERVER_ServerOptions *options,
     NginxInference__CoreConfig c = options->config;
     char *dirs[1] = { options->backend_dir };
     char *cache_dirs[1] = { options->cache_dir };
+    char *agent_dirs[1] = { options->agent_dir };
     char number[32];
     NginxInference__BackendSetting compute =
         NGINX_INFERENCE__BACKEND_SETTING__INIT;
@@ -129,6 +135,8 @@ inf_api_options_config(const TRITONSERVER_ServerOptions *options,
         c.cache_directories = cache_dirs;
         c.n_cache_directories = 1;
     }
+    c.agent_directories = agent_dirs;
+    c.n_agent_directories = 1;
 
     /* the core's own default stands unless the program gave another */
     NginxInference__BackendSetting **settings = calloc(
@@ -561,14 +569,16 @@ TRITONSERVER_ServerOptionsSetBackendDirectory(
     return set_text(&options->backend_dir, backend_dir);
 }
 
-/* Where agents would be looked for: a model that names one is refused. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetRepoAgentDirectory(
     TRITONSERVER_ServerOptions *options, const char *repoagent_dir)
 {
-    (void) options;
-    (void) repoagent_dir;
-    return NULL;
+    if (repoagent_dir[0] == '\0') {
+        return inf_err_new(INF_ERR_INVALID_ARG, "the directory of repository"
+            " agents must not be empty");
+    }
+
+    return set_text(&options->agent_dir, repoagent_dir);
 }
 
 TRITONSERVER_Error *

@@ -105,6 +105,11 @@ inf_core_config_differences(const NginxInference__CoreConfig *now,
     {
         put_name(text, cap, "inference_backends");
     }
+    if (!same_lists(now->agent_directories, now->n_agent_directories,
+            wanted->agent_directories, wanted->n_agent_directories))
+    {
+        put_name(text, cap, "inference_agents");
+    }
     if (!same_lists(now->environment, now->n_environment, wanted->environment,
             wanted->n_environment))
     {

@@ -13,6 +13,9 @@ BAD_HTTP = [
     ('inference_env "BAD-NAME=1";', ["BAD-NAME"]),
     ("inference_env A=1; inference_env A=2;", ["duplicate", "A"]),
     ("inference_repository s3://bucket/x;", ["s3://bucket/x"]),
+    ("inference_agents s3://bucket/x;", ["s3://bucket/x"]),
+    ("inference_agents agents;", ["inference_agents", "agents"]),
+    ("inference_agents /a; inference_agents /a/;", ["duplicate", "/a"]),
     ("inference_backend_config onnxruntime nothing;",
      ["nothing", "onnxruntime"]),
     ("inference_backend_config onnxruntime =5;", ["=5"]),
@@ -139,7 +142,8 @@ def test_bad_core_is_refused(make_server, value, words):
 
 @pytest.mark.parametrize("directive", [
     "inference_core", "inference_env A=1", "inference_repository /x",
-    "inference_backends /x", "inference_log info", "inference_memory 64m",
+    "inference_backends /x", "inference_agents /x",
+    "inference_log info", "inference_memory 64m",
     "inference_response_cache local size=1m", "inference_cache_directory /x",
     "inference_model_control none", "inference_load_model m",
     "inference_strict_readiness on"])

@@ -1185,6 +1185,11 @@ options_refuse_what_cannot_be(void **state)
     assert_int_equal(o->config.n_cuda_pools, 1);
     succeeds(TRITONSERVER_ServerOptionsSetBackendConfig(o, "identity", "a",
         "b"));
+    assert_string_equal(o->agent_dir, "/opt/tritonserver/repoagents");
+    fails(TRITONSERVER_ServerOptionsSetRepoAgentDirectory(o, ""),
+        TRITONSERVER_ERROR_INVALID_ARG, "must not be empty");
+    succeeds(TRITONSERVER_ServerOptionsSetRepoAgentDirectory(o, "/a"));
+    assert_string_equal(o->agent_dir, "/a");
     succeeds(TRITONSERVER_ServerOptionsDelete(o));
 }
 

@@ -158,6 +158,7 @@ differences_are_named_as_in_the_nginx_configuration(void **state)
     differ("repositories: '/a'", "repositories: '/a' repositories: '/b'",
         "inference_repository");
     differ("", "backend_directories: '/a'", "inference_backends");
+    differ("", "agent_directories: '/a'", "inference_agents");
     differ("", "environment: 'A=1'", "inference_env");
     differ("backend_settings { key: 'a' value: '1' }",
         "backend_settings { key: 'a' value: '2' }",
