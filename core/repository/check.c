@@ -1,5 +1,6 @@
 #include "core/repository/check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,8 @@
 #include "core/model/config_load.h"
 #include "core/model/labels.h"
 #include "core/model/versions.h"
+#include "core/proto/message.h"
+#include "core/repository/agent_table.h"
 #include "core/repository/backend_search.h"
 #include "core/repository/scan.h"
 #include "core/repository/storage.h"
@@ -25,6 +28,10 @@ static inf_err_t *open_roots(checker_t *c);
 static void close_roots(checker_t *c);
 static bool is_remote(const char *address);
 static void check_model(checker_t *c, const inf_scan_model_t *m);
+static bool check_agents(checker_t *c, const inf_scan_model_t *m,
+    const inf_config_options_t *opt);
+static void check_libraries(checker_t *c, const inf_storage_t *st,
+    const inf_model_config_t *config);
 static void check_findings(checker_t *c, const char *origin,
     const inf_findings_t *f);
 static void check_versions(checker_t *c, const inf_scan_model_t *m,
@@ -128,6 +135,9 @@ check_model(checker_t *c, const inf_scan_model_t *m)
     if (m->duplicate || m->unreadable) {
         return;                 /* the scan has said so                      */
     }
+    if (check_agents(c, m, &opt)) {
+        return;
+    }
 
     inf_findings_init(&f);
     inf_model_config_check(st, m->dir, m->name, &opt, &f, &config);
@@ -139,6 +149,77 @@ check_model(checker_t *c, const inf_scan_model_t *m)
             check_labels(c, m, config);
         }
         inf_model_config_unref(config);
+    }
+    inf_findings_fini(&f);
+}
+
+/*
+ * Repository agents may bring what is missing and change the rest, so that
+ * only their own libraries can be missed.  false: there are none.
+ */
+static bool
+check_agents(checker_t *c, const inf_scan_model_t *m,
+    const inf_config_options_t *opt)
+{
+    const inf_storage_t *st = c->roots[m->repository].storage;
+    Inference__ModelConfig *msg;
+    inf_model_config_t *config = NULL;
+
+    inf_err_t *err = inf_model_config_parse(st, m->dir, opt, &msg);
+    if (err != NULL || msg == NULL) {
+        inf_err_free(err);              /* the check says it better          */
+        return false;
+    }
+    if (msg->model_repository_agents == NULL
+        || msg->model_repository_agents->n_agents == 0)
+    {
+        inf_message_free(&msg->base);
+        return false;
+    }
+
+    char *file = inf_path_join(m->dir, "config.pbtxt");
+    err = file == NULL ? inf_err_nomem()
+        : inf_model_config_new(msg, file, file, &config);
+    if (err != NULL) {
+        inf_message_free(&msg->base);
+        report_error(c, m->dir, err);
+    } else {
+        check_libraries(c, st, config);
+        inf_model_config_unref(config);
+    }
+
+    free(file);
+    return true;
+}
+
+static void
+check_libraries(checker_t *c, const inf_storage_t *st,
+    const inf_model_config_t *config)
+{
+    const Inference__ModelRepositoryAgents *agents =
+        config->msg->model_repository_agents;
+    inf_findings_t f;
+
+    inf_findings_init(&f);
+    for (size_t i = 0; i < agents->n_agents; i++) {
+        char *library;
+        inf_err_t *err = inf_agent_library_find(c->what->agent_dirs,
+            c->what->agent_dir_count, agents->agents[i]->name, &library);
+        if (err == NULL) {
+            free(library);
+            continue;
+        }
+
+        char key[64];
+        snprintf(key, sizeof(key), "model_repository_agents.agents[%zu].name",
+            i);
+        inf_findings_add(&f, inf_err_code(err), key, "%s", inf_err_msg(err));
+        inf_err_free(err);
+    }
+
+    if (inf_findings_total(&f) > 0) {
+        inf_err_free(inf_model_config_explain(config, st, &f));
+        check_findings(c, config->origin, &f);
     }
     inf_findings_fini(&f);
 }

@@ -10,7 +10,8 @@
  *
  * Nothing is dlopen'd and no network is used: an address that is not a local
  * one is skipped, and so is what only a backend can tell (missing tensors,
- * the devices there are).
+ * the devices there are).  Of a model that goes through repository agents
+ * only their libraries are looked for: what it will be they decide.
  */
 
 #ifndef INF_REPOSITORY_CHECK_H
@@ -27,6 +28,8 @@ typedef struct {
     size_t             repository_count;
     const char *const *backend_dirs;
     size_t             backend_dir_count;
+    const char *const *agent_dirs;
+    size_t             agent_dir_count;
     bool               auto_complete;
 } inf_check_t;
 

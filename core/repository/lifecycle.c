@@ -96,6 +96,10 @@ inf_lifecycle_new(const inf_lifecycle_options_t *options,
 
     inf_err_t *err = inf_backend_table_new(&lc->options, &lc->backends);
     if (err == NULL) {
+        err = inf_agent_table_new(options->agents, options->agent_dirs,
+            options->agent_dir_count, &lc->agents);
+    }
+    if (err == NULL) {
         err = start_loaders(lc);
     }
     if (err != NULL) {
@@ -122,6 +126,7 @@ inf_lifecycle_free(inf_lifecycle_t *lc)
         inf_model_record_free(inf_link_entry(link, inf_model_record_t, link));
     }
 
+    inf_agent_table_free(lc->agents);
     inf_backend_table_free(lc->backends);
     inf_cond_fini(&lc->work);
     inf_cond_fini(&lc->idle);
@@ -395,6 +400,11 @@ inf_lifecycle_stop(inf_lifecycle_t *lc, uint64_t timeout_ns)
     inf_lock(&lc->lock);
     for (inf_link_t *l = lc->models.next; l != &lc->models; l = l->next) {
         inf_model_record_t *r = inf_link_entry(l, inf_model_record_t, link);
+        inf_model_home_t *home = r->home;
+        r->home = NULL;
+        inf_unlock(&lc->lock);
+        inf_model_home_leave(home);
+        inf_lock(&lc->lock);
         for (size_t i = 0; i < r->version_count; i++) {
             inf_model_t *model = inf_lifecycle_withdraw_locked(
                 &r->versions[i]);

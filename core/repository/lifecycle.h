@@ -23,6 +23,7 @@
 
 #include "core/base/buf.h"
 #include "core/model/config_storage.h"
+#include "core/repository/agent_ops.h"
 #include "core/repository/model_stamp.h"
 #include "core/repository/override.h"
 #include "core/repository/plugin_ops.h"
@@ -53,7 +54,8 @@ typedef struct {
 
 /* Who wants to know what is being loaded; the service fills it in. */
 typedef struct {
-    /* An error: the version must not be loaded.  *mark is for end. */
+    /* An error: the version must not be loaded.  *mark is for end.  Version
+       -1: the model's agents, before its versions are known. */
     inf_err_t *(*begin)(void *userp, const char *name, int64_t version,
         void **mark);
     void (*end)(void *userp, void *mark);
@@ -76,6 +78,9 @@ typedef struct {
     void                        *userp;
     const char *const           *backend_dirs;      /* these outlive it      */
     size_t                       backend_dir_count;
+    const inf_agent_ops_t       *agents;            /* NULL: none            */
+    const char *const           *agent_dirs;        /* these outlive it      */
+    size_t                       agent_dir_count;
     const inf_backend_setting_t *settings;
     size_t                       setting_count;
     bool                         auto_complete;

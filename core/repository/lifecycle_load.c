@@ -37,6 +37,7 @@ typedef struct {
 } load_t;
 
 static inf_err_t *open_home(load_t *l);
+static inf_err_t *read_watched(load_t *l, const inf_home_query_t *q);
 static bool nothing_to_do(load_t *l);
 static inf_err_t *choose(load_t *l);
 static inf_err_t *choose_again(load_t *l);
@@ -52,6 +53,7 @@ static inf_err_t *build(load_t *l, int64_t version, inf_model_t **out);
 static inf_err_t *build_watched(const inf_model_load_t *what,
     inf_model_t **out);
 static inf_err_t *commit(load_t *l, bool whole);
+static void tell_agents(load_t *l, bool whole);
 static void take_over_locked(load_t *l);
 static void give_up_locked(load_t *l);
 static void release(load_t *l, inf_model_t *model);
@@ -80,10 +82,11 @@ inf_lifecycle_run_load(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op,
         const inf_home_query_t q = {
             .name = l.record->name,
             .override = op->override,
+            .agents = lc->agents,
             .auto_complete = lc->options.auto_complete,
             .config_name = lc->options.config_name
         };
-        err = inf_model_home_read(l.home, &q);
+        err = read_watched(&l, &q);
         if (err != NULL) {
             return refused(&l, err);
         }
@@ -129,12 +132,12 @@ inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_model_record_t *r)
     inf_unlock(&lc->lock);
 
     inf_lifecycle_publish(lc);
+    inf_model_home_leave(home);
     for (size_t i = 0; i < count; i++) {
         inf_log(INF_LOG_INFO, "model=%s version=%lld is being unloaded",
             r->name, (long long) released[i]->version);
         inf_model_unref(released[i]);
     }
-    inf_model_home_unref(home);
     free(released);
     free(reason);
 }
@@ -158,6 +161,26 @@ open_home(load_t *l)
         .quiet = l->op->start
     };
     return inf_model_home_open(&q, &l->home);
+}
+
+/* Agents run here, before there is any version. */
+static inf_err_t *
+read_watched(load_t *l, const inf_home_query_t *q)
+{
+    const inf_lifecycle_options_t *o = &l->lc->options;
+    void *mark = NULL;
+
+    if (o->watch == NULL) {
+        return inf_model_home_read(l->home, q);
+    }
+
+    inf_err_t *err = o->watch->begin(o->watch_userp, q->name, -1, &mark);
+    if (err == NULL) {
+        err = inf_model_home_read(l->home, q);
+        o->watch->end(o->watch_userp, mark);
+    }
+
+    return err;
 }
 
 static bool
@@ -279,6 +302,7 @@ refused(load_t *l, inf_err_t *err)
     }
     inf_unlock(&l->lc->lock);
 
+    inf_lifecycle_publish(l->lc);
     inf_err_log(inf_err_add(err, "model \"%s\" is not loaded", r->name));
     free(reason);
     free(why);
@@ -424,9 +448,9 @@ build(load_t *l, int64_t version, inf_model_t **out)
     const inf_model_load_t what = {
         .options = &l->lc->options,
         .backends = l->lc->backends,
-        .storage = l->home->storage,
+        .storage = l->home->load_storage,
         .name = l->record->name,
-        .dir = l->home->dir,
+        .dir = l->home->load_dir,
         .config = l->home->config,
         .overridden = l->home->overridden,
         .version = version,
@@ -485,10 +509,27 @@ commit(load_t *l, bool whole)
     inf_unlock(&lc->lock);
 
     inf_lifecycle_publish(lc);
+    tell_agents(l, whole);
     for (size_t i = 0; i < l->released_count; i++) {
         inf_model_unref(l->released[i]);
     }
     return err;
+}
+
+/* Before what was released is unreferenced, so that UNLOAD comes first. */
+static void
+tell_agents(load_t *l, bool whole)
+{
+    if (!whole) {
+        inf_model_home_fail(l->home);
+        return;
+    }
+
+    inf_model_home_complete(l->record->home);
+    if (l->home != l->record->home) {
+        inf_model_home_leave(l->home);      /* which it was until now        */
+        l->home = NULL;
+    }
 }
 
 static void

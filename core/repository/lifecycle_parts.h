@@ -16,6 +16,7 @@
 #include <pthread.h>
 
 #include "core/base/lock.h"
+#include "core/repository/agent_table.h"
 #include "core/repository/backend_table.h"
 #include "core/repository/model_record.h"
 
@@ -54,6 +55,7 @@ typedef struct {
 struct inf_lifecycle_s {
     inf_lifecycle_options_t  options;
     inf_backend_table_t     *backends;
+    inf_agent_table_t       *agents;
 
     inf_lock_t               publish_lock;  /* rank 5: one snapshot at a
                                                time                          */

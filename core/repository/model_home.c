@@ -18,6 +18,10 @@ static inf_err_t *open_private(inf_model_home_t *home,
 static inf_err_t *take_scan(inf_model_home_t *home, const inf_home_query_t *q,
     const inf_scan_t *scan, inf_storage_t *const *storages);
 static const char *first_problem(const inf_scan_t *scan);
+static inf_err_t *take_versions(inf_model_home_t *home,
+    const inf_scan_model_t *m);
+static inf_err_t *let_agents_load(inf_model_home_t *home,
+    const inf_home_query_t *q, const inf_config_options_t *opt);
 static inf_err_t *write_config(const inf_model_home_t *home);
 static bool same_config(const Inference__ModelConfig *a,
     const Inference__ModelConfig *b);
@@ -58,7 +62,16 @@ inf_model_home_read(inf_model_home_t *home, const inf_home_query_t *q)
         opt.override_json = inf_slice_str(q->override->config);
     }
 
-    inf_err_t *err = inf_model_config_read(home->storage, home->dir, q->name,
+    inf_err_t *err = let_agents_load(home, q, &opt);
+    if (err != NULL) {
+        return err;
+    }
+    if (home->load_dir != home->dir) {
+        opt.fallback = home->storage;
+        opt.fallback_dir = home->dir;
+    }
+
+    err = inf_model_config_read(home->load_storage, home->load_dir, q->name,
         &opt, &home->config);
     if (err == NULL && home->private_dir != NULL) {
         err = write_config(home);
@@ -95,10 +108,37 @@ inf_model_home_same_version(const inf_model_home_t *a,
     const inf_model_home_t *b, int64_t version)
 {
     return a->private_dir == NULL && b->private_dir == NULL
+        && a->agents == NULL && b->agents == NULL   /* who knows             */
         && strcmp(a->dir, b->dir) == 0
         && a->stamp.rest == b->stamp.rest
         && inf_model_stamp_same_version(&a->stamp, &b->stamp, version)
         && same_config(a->config->msg, b->config->msg);
+}
+
+void
+inf_model_home_complete(inf_model_home_t *home)
+{
+    if (home->agents != NULL) {
+        inf_agents_complete(home->agents);
+    }
+}
+
+void
+inf_model_home_fail(inf_model_home_t *home)
+{
+    if (home->agents != NULL) {
+        inf_agents_fail(home->agents);
+    }
+}
+
+void
+inf_model_home_leave(inf_model_home_t *home)
+{
+    if (home != NULL && home->agents != NULL) {
+        inf_agents_unload(home->agents);
+    }
+
+    inf_model_home_unref(home);
 }
 
 inf_model_home_t *
@@ -117,6 +157,7 @@ inf_model_home_unref(inf_model_home_t *home)
         return;
     }
 
+    inf_agents_unref(home->agents);
     inf_private_dir_free(home->private_dir);
     inf_storage_close(home->private_storage);
     inf_model_stamp_fini(&home->stamp);
@@ -218,17 +259,67 @@ take_scan(inf_model_home_t *home, const inf_home_query_t *q,
 
     home->storage = storages[m->repository];
     home->dir = strdup(m->dir);
-    home->versions = calloc(m->version_count + 1, sizeof(*home->versions));
-    if (home->dir == NULL || home->versions == NULL) {
+    if (home->dir == NULL) {
+        return inf_err_nomem();
+    }
+
+    home->load_storage = home->storage;
+    home->load_dir = home->dir;
+    return take_versions(home, m);
+}
+
+static inf_err_t *
+take_versions(inf_model_home_t *home, const inf_scan_model_t *m)
+{
+    int64_t *versions = calloc(m->version_count + 1, sizeof(*versions));
+    if (versions == NULL) {
         return inf_err_nomem();
     }
 
     if (m->version_count > 0) {
-        memcpy(home->versions, m->versions,
-            m->version_count * sizeof(*home->versions));
+        memcpy(versions, m->versions, m->version_count * sizeof(*versions));
     }
+    free(home->versions);
+    home->versions = versions;
     home->version_count = m->version_count;
     return NULL;
+}
+
+/* Where they leave it there may be other versions than there were, too, even
+   where the model stays in its place. */
+static inf_err_t *
+let_agents_load(inf_model_home_t *home, const inf_home_query_t *q,
+    const inf_config_options_t *opt)
+{
+    const inf_agents_model_t model = {
+        .storage = home->storage, .dir = home->dir, .name = q->name,
+        .config = opt
+    };
+    inf_scan_t scan;
+
+    inf_err_t *err = inf_agents_load(q->agents, &model, &home->agents);
+    if (err != NULL || home->agents == NULL) {
+        return err;
+    }
+
+    const char *dir = inf_agents_dir(home->agents);
+    home->load_storage = inf_agents_storage(home->agents);
+    home->load_dir = strcmp(dir, home->dir) == 0 ? home->dir : dir;
+
+    const inf_scan_root_t place = { home->load_storage, home->load_dir };
+    err = inf_scan_model_dir(&place, q->name, &scan);
+    if (err != NULL) {
+        return err;
+    }
+
+    for (size_t i = 0; i < scan.problem_count; i++) {
+        inf_log(scan.problems[i].level, "%s", scan.problems[i].text);
+    }
+    err = scan.models[0].unreadable ? inf_err_new(INF_ERR_INTERNAL,
+        "'%s' can't be read", home->load_dir)
+        : take_versions(home, &scan.models[0]);
+    inf_scan_fini(&scan);
+    return err;
 }
 
 static const char *

@@ -11,8 +11,8 @@
  *          can't be read.
  * Route    lifecycle -> [model home] -> scan, configuration -> model load
  *
- * inf_model_home_open is the one place where a model's directory is settled
- * before its configuration is read.
+ * inf_model_home_open settles the model's directory, inf_model_home_read lets
+ * its repository agents have it before the configuration is read.
  */
 
 #ifndef INF_REPOSITORY_MODEL_HOME_H
@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "core/model/config_load.h"
+#include "core/repository/agents.h"
 #include "core/repository/model_stamp.h"
 #include "core/repository/override.h"
 #include "core/repository/private_dir.h"
@@ -35,6 +36,9 @@ typedef struct {
     inf_private_dir_t  *private_dir;    /* above dir; NULL: dir is a
                                            repository's                      */
     inf_storage_t      *private_storage;
+    inf_agents_t       *agents;         /* a reference; NULL: it has none    */
+    inf_storage_t      *load_storage;   /* where it is loaded from: the      */
+    const char         *load_dir;       /* same, or where agents left it     */
     bool                overridden;     /* config came with the request      */
     inf_model_config_t *config;         /* as read; nobody changes it        */
     int64_t            *versions;       /* there are, ascending              */
@@ -46,6 +50,7 @@ typedef struct {
     const inf_repositories_t *repositories;
     const char               *name;
     const inf_override_t     *override; /* NULL: as the repository has it    */
+    inf_agent_table_t        *agents;   /* for read                          */
     bool                      auto_complete;
     const char               *config_name;  /* of its configuration          */
     bool                      quiet;    /* what is odd was logged before     */
@@ -70,6 +75,14 @@ INF_CHECK inf_err_t *inf_model_home_choose(const inf_model_home_t *home,
  */
 bool inf_model_home_same_version(const inf_model_home_t *a,
     const inf_model_home_t *b, int64_t version);
+
+/* What its agents hear: the load has ended well, or badly; its versions go
+   out of service.  Each does nothing without agents or when it was called. */
+void inf_model_home_complete(inf_model_home_t *home);
+void inf_model_home_fail(inf_model_home_t *home);
+
+/* Gives the reference up, too; home may be NULL. */
+void inf_model_home_leave(inf_model_home_t *home);
 
 inf_model_home_t *inf_model_home_ref(inf_model_home_t *home);
 

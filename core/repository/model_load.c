@@ -169,8 +169,6 @@ check_supported(const Inference__ModelConfig *msg)
         == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING)
     {
         what = "sequence_batching";
-    } else if (msg->model_repository_agents != NULL) {
-        what = "model_repository_agents";
     }
 
     return what == NULL ? NULL : inf_err_new(INF_ERR_UNSUPPORTED,

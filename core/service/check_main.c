@@ -42,6 +42,8 @@ check(const NginxInference__CoreConfig *config, unsigned *errors)
         .repository_count = config->n_repositories,
         .backend_dirs = (const char *const *) config->backend_directories,
         .backend_dir_count = config->n_backend_directories,
+        .agent_dirs = (const char *const *) config->agent_directories,
+        .agent_dir_count = config->n_agent_directories,
         .auto_complete = config->auto_complete
     };
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/abi/plugin.h"
+#include "core/abi/repository_agent.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/repository/private_dir.h"
@@ -258,6 +259,9 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         .userp = userp,
         .backend_dirs = (const char *const *) config->backend_directories,
         .backend_dir_count = config->n_backend_directories,
+        .agents = &inf_agent_ops,
+        .agent_dirs = (const char *const *) config->agent_directories,
+        .agent_dir_count = config->n_agent_directories,
         .settings = server->settings,
         .setting_count = count,
         .auto_complete = config->auto_complete,

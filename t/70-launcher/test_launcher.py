@@ -226,6 +226,22 @@ def test_response_cache(launch, repository, options):
     assert counts == [[1], [1], [1]]
 
 
+def test_agent_directory(launch, repository):
+    """The agents there, and no others: ours go with another folder."""
+    models.identity(
+        repository, "through", [("IN", "FP32", [-1])],
+        extra='model_repository_agents { agents { name: "record" } }\n')
+    launcher = launch(f"--repoagent-directory={BUILD / 't-agents'}")
+    assert launcher.ask("through").status == 200
+
+
+def test_our_agents_are_found_by_themselves(launch, repository):
+    models.identity(
+        repository, "through", [("IN", "FP32", [-1])],
+        extra='model_repository_agents { agents { name: "checksum" } }\n')
+    assert launch().ask("through").status == 200
+
+
 def test_reload_by_hangup(launch):
     launcher = launch()
     before = set(process.descendants(launcher.process.pid))
@@ -290,6 +306,8 @@ def test_poll_control(tmp_path, repository):
     (["--no-such-option=1"], ["--no-such-option"]),
     (["--model-repositor=/x"], ["--model-repositor"]),
     (["models"], ["models"]),
+    (["--model-repository=/x", "--repoagent-directory="],
+     ["--repoagent-directory", "empty"]),
     (["--http-port"], ["--http-port", "value"]),
     (["--http-port=x"], ["--http-port", "x"]),
     (["--http-port=0"], ["--http-port", "0"]),
@@ -350,6 +368,9 @@ def test_install_and_run_from_there(tmp_path, repository):
     subprocess.run(["sh", "tools/install.sh", str(BUILD), str(prefix)],
                    cwd=ROOT, check=True)
     assert (prefix / "include/triton/core/tritonbackend.h").is_file()
+    models.identity(
+        repository, "checked", [("IN", "FP32", [-1])],
+        extra='model_repository_agents { agents { name: "checksum" } }\n')
     port = free_port()
     server = subprocess.Popen(
         [prefix / "bin/inference-server", "--model-repository", repository,
@@ -368,8 +389,9 @@ def test_install_and_run_from_there(tmp_path, repository):
         assert process.wait_until(ready, 30 * SLOW), \
             (tmp_path / "log").read_text()
         with wire.Wire(port) as connection:
-            assert connection.infer("one", {"inputs": [
-                tensor("IN", "FP32", [1], [1])]}).status == 200
+            for name in ("one", "checked"):
+                assert connection.infer(name, {"inputs": [
+                    tensor("IN", "FP32", [1], [1])]}).status == 200
     finally:
         server.terminate()
         assert server.wait(30 * SLOW) == 0

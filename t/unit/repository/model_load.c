@@ -161,9 +161,6 @@ unsupported_schedulers_are_refused_by_name(void **state)
 
     assert_error(load("backend: 'x' " A B "sequence_batching {} ", &m),
         INF_ERR_UNSUPPORTED, "sequence_batching is not supported");
-    assert_error(load("backend: 'x' " A B "model_repository_agents { agents"
-        " { name: 'a' } } ", &m), INF_ERR_UNSUPPORTED,
-        "model_repository_agents is not supported");
     assert_null(m);
     assert_string_equal(fake.trace, "");
 }
