@@ -103,3 +103,25 @@ inf_guard_cache(inf_guard_who_t who, inf_guard_cache_fn fn,
 {
     return guarded(who, [=] { return fn(cache, key, entry, allocator); });
 }
+
+inf_err_t *
+inf_guard_agent(inf_guard_who_t who, inf_guard_agent_fn fn,
+    TRITONREPOAGENT_Agent *agent)
+{
+    return guarded(who, [=] { return fn(agent); });
+}
+
+inf_err_t *
+inf_guard_agent_model(inf_guard_who_t who, inf_guard_agent_model_fn fn,
+    TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model)
+{
+    return guarded(who, [=] { return fn(agent, model); });
+}
+
+inf_err_t *
+inf_guard_action(inf_guard_who_t who, inf_guard_action_fn fn,
+    TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
+    TRITONREPOAGENT_ActionType action)
+{
+    return guarded(who, [=] { return fn(agent, model, action); });
+}

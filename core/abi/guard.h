@@ -6,7 +6,7 @@
  * Units    none.
  * Errors   what the entry point returned; INTERNAL with the plugin's and its
  *          name, the exception's type and text when it threw.
- * Route    plugin, execute -> [guard] -> entry point
+ * Route    plugin, execute, repository agent -> [guard] -> entry point
  *
  * The one C++ file of the core: only a C++ frame can end an exception, and
  * one that nobody ends ends the process.  A thread of the plugin's own, and a
@@ -22,6 +22,7 @@
 #include "core/base/error.h"
 #include "triton/core/tritonbackend.h"
 #include "triton/core/tritoncache.h"
+#include "triton/core/tritonrepoagent.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,6 +43,11 @@ typedef TRITONSERVER_Error *(*inf_guard_cache_finalize_fn)(
     TRITONCACHE_Cache *);
 typedef TRITONSERVER_Error *(*inf_guard_cache_fn)(TRITONCACHE_Cache *,
     const char *, TRITONCACHE_CacheEntry *, TRITONCACHE_Allocator *);
+typedef TRITONSERVER_Error *(*inf_guard_agent_fn)(TRITONREPOAGENT_Agent *);
+typedef TRITONSERVER_Error *(*inf_guard_agent_model_fn)(
+    TRITONREPOAGENT_Agent *, TRITONREPOAGENT_AgentModel *);
+typedef TRITONSERVER_Error *(*inf_guard_action_fn)(TRITONREPOAGENT_Agent *,
+    TRITONREPOAGENT_AgentModel *, const TRITONREPOAGENT_ActionType);
 
 /* Whose entry point it is: both go into the text of what it throws. */
 typedef struct {
@@ -61,6 +67,14 @@ INF_CHECK inf_err_t *inf_guard_instance(inf_guard_who_t who,
 INF_CHECK inf_err_t *inf_guard_execute(inf_guard_who_t who,
     inf_guard_execute_fn fn, TRITONBACKEND_ModelInstance *instance,
     TRITONBACKEND_Request **requests, uint32_t count);
+INF_CHECK inf_err_t *inf_guard_agent(inf_guard_who_t who,
+    inf_guard_agent_fn fn, TRITONREPOAGENT_Agent *agent);
+INF_CHECK inf_err_t *inf_guard_agent_model(inf_guard_who_t who,
+    inf_guard_agent_model_fn fn, TRITONREPOAGENT_Agent *agent,
+    TRITONREPOAGENT_AgentModel *model);
+INF_CHECK inf_err_t *inf_guard_action(inf_guard_who_t who,
+    inf_guard_action_fn fn, TRITONREPOAGENT_Agent *agent,
+    TRITONREPOAGENT_AgentModel *model, TRITONREPOAGENT_ActionType action);
 
 /* The last one: lookup and insert. */
 INF_CHECK inf_err_t *inf_guard_cache_initialize(inf_guard_who_t who,

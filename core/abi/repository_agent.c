@@ -4,24 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/abi/elf_check.h"
 #include "core/abi/forwarding.h"
+#include "core/abi/guard.h"
 #include "core/base/log.h"
 
-typedef TRITONSERVER_Error *(*agent_fn)(TRITONREPOAGENT_Agent *);
-typedef TRITONSERVER_Error *(*agent_model_fn)(TRITONREPOAGENT_Agent *,
-    TRITONREPOAGENT_AgentModel *);
-typedef TRITONSERVER_Error *(*agent_action_fn)(TRITONREPOAGENT_Agent *,
-    TRITONREPOAGENT_AgentModel *, const TRITONREPOAGENT_ActionType);
+#define INITIALIZE       "TRITONREPOAGENT_Initialize"
+#define FINALIZE         "TRITONREPOAGENT_Finalize"
+#define MODEL_INITIALIZE "TRITONREPOAGENT_ModelInitialize"
+#define MODEL_FINALIZE   "TRITONREPOAGENT_ModelFinalize"
+#define MODEL_ACTION     "TRITONREPOAGENT_ModelAction"
+
+#define WHO(agent, entry) ((inf_guard_who_t) { (agent)->name, entry })
 
 struct inf_agent_s {
-    char            *name;
-    void            *handle;
-    void            *state;         /* the agent's                           */
-    agent_fn         initialize;    /* NULL, as the next: it has none        */
-    agent_fn         finalize;
-    agent_model_fn   model_initialize;
-    agent_model_fn   model_finalize;
-    agent_action_fn  model_action;
+    char                     *name;
+    void                     *handle;
+    void                     *state;    /* the agent's                       */
+    inf_guard_agent_fn        initialize;   /* NULL, as the next: none       */
+    inf_guard_agent_fn        finalize;
+    inf_guard_agent_model_fn  model_initialize;
+    inf_guard_agent_model_fn  model_finalize;
+    inf_guard_action_fn       model_action;
 };
 
 static inf_err_t *agent_open(const char *name, const char *library,
@@ -64,7 +68,8 @@ agent_open(const char *name, const char *library, inf_agent_t **out)
     }
 
     if (agent->initialize != NULL) {
-        err = agent->initialize(inf_abi_as_agent(agent));
+        err = inf_guard_agent(WHO(agent, INITIALIZE), agent->initialize,
+            inf_abi_as_agent(agent));
     }
     if (err != NULL) {
         agent_close(agent);
@@ -80,7 +85,8 @@ static void
 agent_close(inf_agent_t *agent)
 {
     if (agent->finalize != NULL) {
-        inf_err_t *err = agent->finalize(inf_abi_as_agent(agent));
+        inf_err_t *err = inf_guard_agent(WHO(agent, FINALIZE),
+            agent->finalize, inf_abi_as_agent(agent));
         if (err != NULL) {
             inf_err_log(inf_err_add(err, "finalizing repo agent \"%s\"",
                 agent->name));
@@ -95,23 +101,26 @@ agent_close(inf_agent_t *agent)
 static inf_err_t *
 agent_model_init(inf_agent_t *agent, inf_agent_model_t *model)
 {
-    return agent->model_initialize != NULL ? agent->model_initialize(
-        inf_abi_as_agent(agent), inf_abi_as_agent_model(model)) : NULL;
+    return agent->model_initialize == NULL ? NULL : inf_guard_agent_model(
+        WHO(agent, MODEL_INITIALIZE), agent->model_initialize,
+        inf_abi_as_agent(agent), inf_abi_as_agent_model(model));
 }
 
 static inf_err_t *
 agent_model_fini(inf_agent_t *agent, inf_agent_model_t *model)
 {
-    return agent->model_finalize != NULL ? agent->model_finalize(
-        inf_abi_as_agent(agent), inf_abi_as_agent_model(model)) : NULL;
+    return agent->model_finalize == NULL ? NULL : inf_guard_agent_model(
+        WHO(agent, MODEL_FINALIZE), agent->model_finalize,
+        inf_abi_as_agent(agent), inf_abi_as_agent_model(model));
 }
 
 static inf_err_t *
 agent_act(inf_agent_t *agent, inf_agent_model_t *model,
     inf_agent_action_t action)
 {
-    return agent->model_action(inf_abi_as_agent(agent),
-        inf_abi_as_agent_model(model), (TRITONREPOAGENT_ActionType) action);
+    return inf_guard_action(WHO(agent, MODEL_ACTION), agent->model_action,
+        inf_abi_as_agent(agent), inf_abi_as_agent_model(model),
+        (TRITONREPOAGENT_ActionType) action);
 }
 
 void *
@@ -129,7 +138,10 @@ inf_agent_set_state(inf_agent_t *agent, void *state)
 static inf_err_t *
 agent_load(inf_agent_t *agent, const char *library)
 {
-    inf_err_t *err = inf_forwarding_load(library);
+    inf_err_t *err = inf_elf_check(library);
+    if (err == NULL) {
+        err = inf_forwarding_load(library);
+    }
     if (err != NULL) {
         return err;
     }
@@ -140,23 +152,22 @@ agent_load(inf_agent_t *agent, const char *library)
             " %s", dlerror());
     }
 
-    agent->model_action = (agent_action_fn)
-        agent_symbol(agent, "TRITONREPOAGENT_ModelAction");
+    agent->model_action = (inf_guard_action_fn)
+        agent_symbol(agent, MODEL_ACTION);
     if (agent->model_action == NULL) {
         dlclose(agent->handle);
         return inf_err_new(INF_ERR_NOT_FOUND, "unable to find required"
-            " entrypoint 'TRITONREPOAGENT_ModelAction' in shared library %s",
-            library);
+            " entrypoint '" MODEL_ACTION "' in shared library %s", library);
     }
 
-    agent->initialize = (agent_fn)
-        agent_symbol(agent, "TRITONREPOAGENT_Initialize");
-    agent->finalize = (agent_fn)
-        agent_symbol(agent, "TRITONREPOAGENT_Finalize");
-    agent->model_initialize = (agent_model_fn)
-        agent_symbol(agent, "TRITONREPOAGENT_ModelInitialize");
-    agent->model_finalize = (agent_model_fn)
-        agent_symbol(agent, "TRITONREPOAGENT_ModelFinalize");
+    agent->initialize = (inf_guard_agent_fn)
+        agent_symbol(agent, INITIALIZE);
+    agent->finalize = (inf_guard_agent_fn)
+        agent_symbol(agent, FINALIZE);
+    agent->model_initialize = (inf_guard_agent_model_fn)
+        agent_symbol(agent, MODEL_INITIALIZE);
+    agent->model_finalize = (inf_guard_agent_model_fn)
+        agent_symbol(agent, MODEL_FINALIZE);
     return NULL;
 }
 

@@ -464,6 +464,8 @@ BAD = {
     "model": ([agent("record", fail="ModelInitialize")],
               "failing on purpose"),
     "load": ([agent("record", fail="LOAD")], "failing on purpose"),
+    "exception": ([agent("throws")], "TRITONREPOAGENT_ModelAction[^\\n]* "
+                  "std::runtime_error: thrown on purpose"),
     "garbage": ([agent("record", goto="\\001\\377 /no/where")],
                 "left the model at"),
     "relative": ([agent("record", goto="no/where")], "left the model at"),

@@ -243,6 +243,38 @@ a_library_that_cannot_be_used_is_refused(void **state)
 }
 
 static void
+what_an_agent_throws_is_an_error(void **state)
+{
+    (void) state;
+
+    load_fails("{ name: 'throws' }", INF_ERR_INTERNAL,
+        "std::runtime_error: thrown on purpose");
+    assert_false(is_loaded("throws"));
+}
+
+static void
+a_library_that_was_cut_short_is_refused(void **state)
+{
+    (void) state;
+    char *data;
+    size_t len;
+
+    assert_ok(inf_storage_read(w.storage,
+        T_AGENTS "/record/libtritonrepoagent_record.so", 16 << 20, &data,
+        &len));
+    tree_dir(w.tree, "short");
+    FILE *f = fopen(tree_path(w.tree, "short/libtritonrepoagent_short.so"),
+        "w");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, len / 3, f), len / 3);
+    fclose(f);
+    free(data);
+    w.agent_dirs[1] = w.tree;
+    load_fails("{ name: 'short' }", INF_ERR_NOT_FOUND,
+        "libtritonrepoagent_short.so");
+}
+
+static void
 a_file_that_is_no_library_is_refused(void **state)
 {
     (void) state;
@@ -465,6 +497,8 @@ main(void)
         T(every_function_answers_as_the_reference_says),
         T(every_function_does_so_in_later_actions_too),
         T(a_library_that_cannot_be_used_is_refused),
+        T(what_an_agent_throws_is_an_error),
+        T(a_library_that_was_cut_short_is_refused),
         T(a_file_that_is_no_library_is_refused),
         T(a_late_update_is_refused_and_changes_nothing),
         T(two_agents_move_the_model_one_after_the_other),
