@@ -1,4 +1,4 @@
-"""Builds the small C backends of t/backends on first use."""
+"""Builds the small C backends of t/backends and examples on first use."""
 
 import pathlib
 import shutil
@@ -7,23 +7,34 @@ import subprocess
 from lib.server import BACKENDS, BUILD, ROOT
 
 SOURCES = ROOT / "t" / "backends"
+EXAMPLES = ROOT / "examples" / "backends"
 
 
 def build(name, folder=None):
     """libtriton_<name>.so in <folder>/<name>/; the folder of backends."""
     folder = pathlib.Path(folder or BUILD / "t-backends")
-    library = folder / name / f"libtriton_{name}.so"
     sources = sorted((SOURCES / name).glob("*.c")) \
         or [SOURCES / f"{name}.c"]
+    _compile(sources, folder / name / f"libtriton_{name}.so")
+    return folder
+
+
+def example(name):
+    """The library of a backend of examples/backends, as a user has it."""
+    library = BUILD / "t-backends" / name / f"libtriton_{name}.so"
+    _compile([EXAMPLES / name / f"{name}.c"], library)
+    return library
+
+
+def _compile(sources, library):
     if library.exists() and library.stat().st_mtime > max(
             s.stat().st_mtime for s in sources):
-        return folder
+        return
     library.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(
         ["gcc", "-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-Werror",
          "-D_GNU_SOURCE", "-shared", "-fPIC", "-I", ROOT / "core/include",
          "-o", library, *sources], check=True)
-    return folder
 
 
 def copy_identity(folder, name="identity", library=None):

@@ -4,6 +4,7 @@ The files are those of the wheel that t/bench/peer.py fetches, unmodified.
 """
 
 import ctypes
+import functools
 import pathlib
 import shutil
 import subprocess
@@ -69,6 +70,7 @@ def _libraries(root):
         libraries.symlink_to(PEER / "nvidia_pytriton.libs")
 
 
+@functools.lru_cache(maxsize=None)
 def front_end():
     """The wheel's server program over our library in place of its own."""
     root = BUILD / "t-prebuilt" / "front-end"
