@@ -22,7 +22,7 @@ TRITONBACKEND_ResponseFactoryNew(TRITONBACKEND_ResponseFactory **factory,
     TRITONBACKEND_Request *request)
 {
     inf_factory_t *f = inf_as_request(request)->factory;
-    inf_factory_ref(f);
+    inf_factory_ref_handle(f);
     *factory = inf_abi_as_factory(f);
     return NULL;
 }
@@ -30,7 +30,7 @@ TRITONBACKEND_ResponseFactoryNew(TRITONBACKEND_ResponseFactory **factory,
 TRITONSERVER_Error *
 TRITONBACKEND_ResponseFactoryDelete(TRITONBACKEND_ResponseFactory *factory)
 {
-    inf_factory_unref(inf_as_factory(factory));
+    inf_factory_unref_handle(inf_as_factory(factory));
     return NULL;
 }
 

@@ -6,6 +6,7 @@
 #include "core/abi/plugin.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/tensor/ledger.h"
 #include "core/tensor/response.h"
 
 /* What an instance executes: the backend may write into the array that it is
@@ -48,6 +49,11 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
     if (e == NULL) {
         fail_all(instance, requests, count, inf_err_nomem());
         return;
+    }
+
+    inf_ledger_t *ledger = instance->model->ledger;
+    for (uint32_t i = 0; ledger != NULL && i < count; i++) {
+        inf_ledger_add(ledger, requests[i]);
     }
 
     running = e;

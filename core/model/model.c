@@ -2,8 +2,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/proto/message.h"
+#include "core/tensor/ledger.h"
 
 #define MODEL_CONFIG_RANK 20
 #define MODEL_USAGE_RANK  21
@@ -53,6 +55,7 @@ inf_model_free(inf_model_t *model)
     inf_model_config_unref(model->config);
     inf_lock_fini(&model->config_lock);
     inf_lock_fini(&model->usage_lock);
+    inf_ledger_free(model->ledger);
     free(model->name);
     free(model->dir);
     free(model);
@@ -62,6 +65,34 @@ bool
 inf_model_is_decoupled(const inf_model_t *model)
 {
     return model->decoupled;
+}
+
+bool
+inf_model_enter(inf_model_t *model)
+{
+    atomic_fetch_add(&model->visitors, 1);
+    if (!atomic_load(&model->buried)) {
+        return true;
+    }
+
+    inf_model_leave(model);
+    return false;
+}
+
+void
+inf_model_leave(inf_model_t *model)
+{
+    atomic_fetch_sub(&model->visitors, 1);
+}
+
+/* Visits are rare and short, and this is rarer: looking again is enough. */
+void
+inf_model_close(inf_model_t *model)
+{
+    atomic_store(&model->buried, true);
+    while (atomic_load(&model->visitors) > 0) {
+        usleep(1000);
+    }
 }
 
 void

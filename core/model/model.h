@@ -32,6 +32,7 @@
 #include "core/model/statistics.h"
 
 struct inf_cached_model_s;
+struct inf_ledger_s;
 struct inf_runner_s;
 struct inf_server_s;
 
@@ -92,6 +93,11 @@ struct inf_model_s {
 
     struct inf_runner_s     *runner;
     struct inf_cached_model_s *cached;      /* NULL: no response cache       */
+    struct inf_ledger_s     *ledger;        /* NULL: no account is kept      */
+
+    _Atomic bool             buried;        /* its backend is done with it,
+                                               though references are left    */
+    _Atomic uint32_t         visitors;      /* calls of inf_model_enter      */
 };
 
 /* A zeroed model with one reference. */
@@ -102,6 +108,14 @@ void inf_model_free(inf_model_t *model);
 
 /* More or fewer than one response per request. */
 bool inf_model_is_decoupled(const inf_model_t *model);
+
+/* Around a call into the backend from outside an execution.  false: the model
+   is buried, there must be none. */
+bool inf_model_enter(inf_model_t *model);
+void inf_model_leave(inf_model_t *model);
+
+/* No visitor comes in any more; returns when none is there. */
+void inf_model_close(inf_model_t *model);
 
 void inf_model_ref(inf_model_t *model);
 void inf_model_unref(inf_model_t *model);

@@ -100,6 +100,7 @@ typedef struct {
     void                        *watch_userp;
     const inf_load_note_ops_t   *notes;             /* NULL: nobody          */
     void                        *notes_userp;
+    struct inf_children_s       *children;          /* the lifecycle's own   */
 } inf_lifecycle_options_t;
 
 INF_CHECK inf_err_t *inf_lifecycle_new(const inf_lifecycle_options_t *options,

@@ -177,7 +177,8 @@ destroy_main(void *arg)
 
     inf_log(INF_LOG_INFO, "model=%s version=%lld is unloaded", model->name,
         (long long) model->version);
-    inf_model_unload(model, loaded->lc->options.plugins);
+    inf_model_unload(model, loaded->lc->options.plugins,
+        loaded->lc->options.children);
     inf_model_home_unref(loaded->home);
     note_unloaded(loaded, d);
     return NULL;

@@ -11,7 +11,9 @@
 #include "core/model/config_validate.h"
 #include "core/model/warmup.h"
 #include "core/proto/message.h"
+#include "core/repository/children.h"
 #include "core/repository/device_limit.h"
+#include "core/tensor/ledger.h"
 
 #define ENVIRONMENT_KEY "EXECUTION_ENV_PATH"
 
@@ -100,7 +102,7 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
     }
 
     if (initialized) {
-        inf_model_unload(model, plugins);
+        inf_model_unload(model, plugins, what->options->children);
     } else {
         inf_model_free(model);
     }
@@ -108,18 +110,23 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
 }
 
 void
-inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins)
+inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
+    inf_children_t *children)
 {
     inf_runner_free(model->runner);
     model->runner = NULL;
     inf_cached_model_free(model->cached);
     model->cached = NULL;
 
-    for (uint32_t i = 0; i < model->instance_count; i++) {
-        plugins->instance_fini(&model->instances[i]);
+    if (!atomic_load(&model->buried)) {
+        inf_leftovers_t *left = inf_children_forget(children, model);
+        for (uint32_t i = 0; i < model->instance_count; i++) {
+            plugins->instance_fini(&model->instances[i]);
+        }
+        plugins->model_fini(model);
+        inf_leftovers_remove(left, false);
     }
 
-    plugins->model_fini(model);
     inf_model_free(model);
 }
 
@@ -387,6 +394,10 @@ make_instances(const inf_model_load_t *what, inf_model_t *model)
     }
 
     free(jobs);
+    if (first == NULL && inf_children_any(what->options->children, model)) {
+        model->ledger = inf_ledger_new();
+        return model->ledger != NULL ? NULL : inf_err_nomem();
+    }
     return first;
 }
 
@@ -452,12 +463,18 @@ init_main(void *arg)
     const inf_host_policies_t *policies = job->instance->model->host_policies;
     const char *policy = job->instance->spec->host_policy;
     inf_host_place_t place;
+    inf_child_list_t before;
 
     inf_host_place_save(&place, policies, policy);
+    inf_child_list_read(&before);
     job->err = inf_host_policy_apply(policies, policy);
     if (job->err == NULL) {
         job->err = job->options->plugins->instance_init(job->instance);
     }
+    if (job->err == NULL) {
+        inf_children_watch(job->options->children, job->instance, &before);
+    }
+    inf_child_list_fini(&before);
     inf_host_place_restore(&place);
     if (job->err == NULL) {
         job->err = inf_device_limit_check(job->options, job->instance->spec);

@@ -31,6 +31,7 @@ INF_CHECK inf_err_t *inf_model_load(const inf_model_load_t *what,
     inf_model_t **out);
 
 /* Stops the threads, calls the finalizers in order, frees the model. */
-void inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins);
+void inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
+    struct inf_children_s *children);
 
 #endif /* INF_REPOSITORY_MODEL_LOAD_H */

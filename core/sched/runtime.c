@@ -53,7 +53,6 @@ static inf_instance_thread_t *thread_of_device(inf_runner_t *runner,
     uint32_t count, const inf_instance_t *instance);
 static void runner_wait_prepared(inf_runner_t *runner);
 static inf_err_t *runner_take_failure(inf_runner_t *runner);
-static void runner_stop_threads(inf_runner_t *runner);
 static void *instance_main(void *arg);
 static void instance_name_thread(const inf_instance_t *instance);
 static void instance_prepare(inf_instance_thread_t *t);
@@ -165,6 +164,37 @@ inf_runner_close(inf_runner_t *runner)
     inf_unlock(&runner->lock);
 }
 
+inf_request_t *
+inf_runner_take_queued(inf_runner_t *runner)
+{
+    inf_lock(&runner->lock);
+    inf_request_t *req = runner->closed
+        ? inf_default_scheduler_next(&runner->policy) : NULL;
+    inf_unlock(&runner->lock);
+    return req;
+}
+
+void
+inf_runner_stop(inf_runner_t *runner)
+{
+    inf_lock(&runner->lock);
+    runner->closed = true;
+    runner->stopping = true;
+    while (inf_list_pop_front(&runner->idle) != NULL) {
+        continue;
+    }
+    inf_unlock(&runner->lock);
+
+    for (uint32_t i = 0; i < runner->thread_count; i++) {
+        inf_waiter_wake(&runner->threads[i].waiter);
+    }
+
+    for (uint32_t i = 0; i < runner->thread_count; i++) {
+        pthread_join(runner->threads[i].thread, NULL);
+    }
+    runner->thread_count = 0;
+}
+
 void
 inf_runner_free(inf_runner_t *runner)
 {
@@ -172,7 +202,7 @@ inf_runner_free(inf_runner_t *runner)
         return;
     }
 
-    runner_stop_threads(runner);
+    inf_runner_stop(runner);
     inf_err_free(runner->failure);
     inf_cond_fini(&runner->one_more);
     inf_lock_fini(&runner->lock);
@@ -289,26 +319,6 @@ runner_take_failure(inf_runner_t *runner)
     runner->failure = NULL;
     inf_unlock(&runner->lock);
     return err;
-}
-
-static void
-runner_stop_threads(inf_runner_t *runner)
-{
-    inf_lock(&runner->lock);
-    runner->closed = true;
-    runner->stopping = true;
-    while (inf_list_pop_front(&runner->idle) != NULL) {
-        continue;
-    }
-    inf_unlock(&runner->lock);
-
-    for (uint32_t i = 0; i < runner->thread_count; i++) {
-        inf_waiter_wake(&runner->threads[i].waiter);
-    }
-
-    for (uint32_t i = 0; i < runner->thread_count; i++) {
-        pthread_join(runner->threads[i].thread, NULL);
-    }
 }
 
 static void *

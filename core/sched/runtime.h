@@ -75,7 +75,15 @@ uint32_t inf_runner_queued(inf_runner_t *runner);
 /* Refuses new requests from now on. */
 void inf_runner_close(inf_runner_t *runner);
 
-/* Closes, lets queued and running work finish, joins the threads, frees. */
+/* Of a closed runner: the next queued request, which is the caller's then;
+   NULL: none is left. */
+inf_request_t *inf_runner_take_queued(inf_runner_t *runner);
+
+/* Closes, lets queued and running work finish and joins the threads.  Once
+   more does nothing. */
+void inf_runner_stop(inf_runner_t *runner);
+
+/* Stops and frees. */
 void inf_runner_free(inf_runner_t *runner);
 
 #endif /* INF_SCHED_RUNTIME_H */

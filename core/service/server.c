@@ -141,16 +141,20 @@ inf_server_ready(inf_server_t *server)
 bool
 inf_server_instances_ready(inf_model_t *model)
 {
-    for (uint32_t i = 0; i < model->instance_count; i++) {
-        inf_err_t *not_ready = inf_plugin_ops.instance_ready(
-            &model->instances[i]);
-        if (not_ready != NULL) {
-            inf_err_free(not_ready);
-            return false;
-        }
+    bool ready = inf_model_enter(model);
+    if (!ready) {
+        return false;
     }
 
-    return true;
+    for (uint32_t i = 0; ready && i < model->instance_count; i++) {
+        inf_err_t *not_ready = inf_plugin_ops.instance_ready(
+            &model->instances[i]);
+        ready = not_ready == NULL;
+        inf_err_free(not_ready);
+    }
+
+    inf_model_leave(model);
+    return ready;
 }
 
 /* Only what requests have changed needs to be remembered. */

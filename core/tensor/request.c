@@ -181,6 +181,9 @@ inf_request_release(inf_request_t *r, uint32_t flags)
 
     inf_factory_t *factory = r->factory;
     r->factory = NULL;
+    if (factory != NULL && factory->ledger != NULL) {
+        atomic_store_explicit(&factory->request, NULL, memory_order_relaxed);
+    }
 
     const inf_request_ops_t *ops = r->ops;
     void *userp = r->userp;

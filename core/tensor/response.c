@@ -1,5 +1,7 @@
 #include "core/tensor/response.h"
 
+#include "core/tensor/ledger.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +13,7 @@ inf_factory_init(inf_factory_t *f)
     memset(f, 0, sizeof(*f));
     inf_arena_init(&f->embedded.arena);
     f->embedded.embedded = true;
+    inf_link_init(&f->in_ledger);
 }
 
 void
@@ -31,6 +34,7 @@ inf_factory_start(inf_factory_t *f, struct inf_model_s *model, const char *id,
     atomic_store_explicit(&f->reported, 0, memory_order_relaxed);
     atomic_store_explicit(&f->first_sent, false, memory_order_relaxed);
     f->start_ns = 0;
+    f->ledger = NULL;
     f->model = model;
     f->id = id;
     f->sink = sink;
@@ -66,8 +70,29 @@ inf_factory_unref(inf_factory_t *f)
     }
 
     if (atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) == 1) {
+        if (f->ledger != NULL) {
+            inf_ledger_remove(f);
+        }
         f->sink->factory_free(f->userp, f);
     }
+}
+
+void
+inf_factory_ref_handle(inf_factory_t *f)
+{
+    if (f->ledger != NULL) {
+        atomic_fetch_add_explicit(&f->handles, 1, memory_order_relaxed);
+    }
+    inf_factory_ref(f);
+}
+
+void
+inf_factory_unref_handle(inf_factory_t *f)
+{
+    if (f != NULL && f->ledger != NULL) {
+        atomic_fetch_sub_explicit(&f->handles, 1, memory_order_relaxed);
+    }
+    inf_factory_unref(f);
 }
 
 inf_err_t *

@@ -19,10 +19,12 @@
 #include <stdint.h>
 
 #include "core/base/arena.h"
+#include "core/base/queue.h"
 #include "core/include/datatype.h"
 #include "core/tensor/parameter.h"
 #include "core/tensor/sink.h"
 
+struct inf_ledger_s;
 struct inf_model_s;
 
 struct inf_output_s {
@@ -66,6 +68,10 @@ struct inf_factory_s {
     _Atomic uint32_t      reported;     /* response statistics so far        */
     uint64_t              start_ns;     /* of the request; 0: not counted    */
     _Atomic bool          first_sent;   /* relaxed: a statistic              */
+    struct inf_ledger_s  *ledger;       /* NULL: nobody keeps account        */
+    inf_link_t            in_ledger;    /* the ledger's lock                 */
+    _Atomic(inf_request_t *) request;   /* with a ledger: until released     */
+    _Atomic uint32_t      handles;      /* likewise: the backend's           */
     struct inf_model_s   *model;        /* the sink's factory_free drops it  */
     const char           *id;           /* lives as long as the factory      */
     const inf_sink_ops_t *sink;
@@ -87,6 +93,10 @@ bool inf_factory_try_ref(inf_factory_t *f);
 
 /* The last one calls the sink's factory_free. */
 void inf_factory_unref(inf_factory_t *f);
+
+/* The same for a handle that the backend has. */
+void inf_factory_ref_handle(inf_factory_t *f);
+void inf_factory_unref_handle(inf_factory_t *f);
 
 /* A response with no outputs; calls the sink's start. */
 INF_CHECK inf_err_t *inf_response_new(inf_factory_t *f, inf_response_t **out);

@@ -105,7 +105,7 @@ load(const char *group, char *text, size_t cap)
         snprintf(text + len, cap - len, "%s %s %d %s;", s->name,
             kinds[s->kind], s->device_id, s->host_policy);
     }
-    inf_model_unload(m, &fake_ops);
+    inf_model_unload(m, &fake_ops, NULL);
     return NULL;
 }
 

@@ -101,7 +101,7 @@ a_loaded_model_has_all_its_parts(void **state)
     assert_int_equal(label.len, 3);
     assert_int_equal(m->refs, 1);
 
-    inf_model_unload(m, &fake_ops);
+    inf_model_unload(m, &fake_ops, NULL);
     assert_int_equal(fake_count("ifini m_0_0/1"), 1);
     assert_int_equal(fake_count("ifini m_0_1/1"), 1);
     assert_int_equal(fake_count("fini m/1"), 1);
@@ -136,20 +136,20 @@ a_backend_in_python_gives_runtime_and_environment(void **state)
     assert_string_equal(m->config->msg->runtime, "model.py");
     assert_string_equal(m->config->msg->backend, "py");
     assert_null(environment_of(m, &count));
-    inf_model_unload(m, &fake_ops);
+    inf_model_unload(m, &fake_ops, NULL);
 
     tree_file(w.tree, "backends/py/pb_exec_env_model.py.tar.gz", "");
     assert_ok(load("backend: 'py' " A B, &m));
     assert_string_equal(environment_of(m, &count),
         tree_path(w.tree, "backends/py/pb_exec_env_model.py.tar.gz"));
     assert_int_equal(count, 1);
-    inf_model_unload(m, &fake_ops);
+    inf_model_unload(m, &fake_ops, NULL);
 
     assert_ok(load("backend: 'py' parameters { key: 'EXECUTION_ENV_PATH'"
         " value { string_value: 'own' } } " A B, &m));
     assert_string_equal(environment_of(m, &count), "own");
     assert_int_equal(count, 1);
-    inf_model_unload(m, &fake_ops);
+    inf_model_unload(m, &fake_ops, NULL);
 }
 
 /* Nothing of the backend is called for what this core can't serve. */
@@ -175,7 +175,7 @@ dynamic_batching_is_loaded_and_runs_requests_one_by_one(void **state)
     assert_ok(load("backend: 'x' max_batch_size: 4 " A B
         "dynamic_batching { preferred_batch_size: 2 } ", &m));
     assert_non_null(m->runner);
-    inf_model_unload(m, &fake_ops);
+    inf_model_unload(m, &fake_ops, NULL);
 }
 
 static void

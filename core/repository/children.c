@@ -1,0 +1,501 @@
+#include "core/repository/children.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/lock.h"
+#include "core/base/log.h"
+#include "core/base/queue.h"
+#include "core/repository/shared_names.h"
+
+#define CHILDREN_RANK 14
+#define STOP_ID       UINT64_C(0)
+
+typedef struct {
+    inf_link_t          link;           /* in c->watched                     */
+    uint64_t            id;             /* in the epoll's events             */
+    inf_model_t        *model;          /* lives until it is forgotten       */
+    char               *instance;
+    pid_t               pid;
+    int                 fd;             /* pidfd                             */
+    char                program[32];
+    bool                armed;
+    bool                dead;
+    inf_shared_names_t  names;          /* of memory it shares with us       */
+} child_t;
+
+struct inf_children_s {
+    inf_child_died_fn  died;
+    void              *userp;
+    int                epoll;
+    int                stop_fd;
+
+    inf_lock_t         lock;            /* rank 14; guards what follows      */
+    inf_cond_t         told;            /* telling became NULL               */
+    inf_link_t         watched;
+    uint64_t           last_id;
+    const inf_model_t *telling;         /* died is running for it            */
+    bool               running;         /* the thread exists                 */
+    bool               stopping;
+    pthread_t          thread;
+};
+
+struct inf_leftovers_s {
+    inf_shared_names_t names;
+    inf_leftovers_t   *next;
+};
+
+static bool listed(const inf_child_list_t *list, pid_t pid);
+static inf_err_t *child_new(inf_instance_t *instance, pid_t pid,
+    child_t **out);
+static void child_free(child_t *child);
+static void read_program(pid_t pid, char *name, size_t cap);
+static inf_err_t *start_locked(inf_children_t *c);
+static inf_err_t *arm_locked(inf_children_t *c, child_t *child);
+static void *watch_main(void *arg);
+static void tell(inf_children_t *c, uint64_t id);
+static child_t *find_locked(inf_children_t *c, uint64_t id);
+static bool describe(const child_t *child, char *why, size_t cap);
+
+inf_err_t *
+inf_children_new(inf_child_died_fn died, void *userp, inf_children_t **out)
+{
+    inf_children_t *c = calloc(1, sizeof(*c));
+    if (c == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_lock_init(&c->lock, CHILDREN_RANK);
+    inf_cond_init(&c->told);
+    inf_link_init(&c->watched);
+    c->died = died;
+    c->userp = userp;
+    c->epoll = -1;
+    c->stop_fd = -1;
+    *out = c;
+    return NULL;
+}
+
+void
+inf_children_stop(inf_children_t *c)
+{
+    if (c == NULL) {
+        return;
+    }
+
+    inf_lock(&c->lock);
+    bool join = c->running && !c->stopping;
+    c->stopping = true;
+    inf_unlock(&c->lock);
+
+    if (join) {
+        const uint64_t one = 1;
+        if (write(c->stop_fd, &one, sizeof(one)) < 0) {
+            inf_err_log(inf_err_os(errno, "stopping the watch on children"));
+        }
+        pthread_join(c->thread, NULL);
+    }
+}
+
+void
+inf_children_free(inf_children_t *c)
+{
+    if (c == NULL) {
+        return;
+    }
+
+    inf_children_stop(c);
+    inf_link_t *link;
+    while ((link = inf_list_pop_front(&c->watched)) != NULL) {
+        child_free(inf_link_entry(link, child_t, link));
+    }
+    if (c->epoll >= 0) {
+        close(c->epoll);
+    }
+    if (c->stop_fd >= 0) {
+        close(c->stop_fd);
+    }
+    inf_cond_fini(&c->told);
+    inf_lock_fini(&c->lock);
+    free(c);
+}
+
+/* The kernel keeps a list for each thread: what others fork meanwhile isn't
+   ours. */
+void
+inf_child_list_read(inf_child_list_t *list)
+{
+    *list = (inf_child_list_t) { .pids = NULL };
+
+    FILE *f = fopen("/proc/thread-self/children", "re");
+    if (f == NULL) {
+        return;
+    }
+
+    size_t cap = 0;
+    int pid;
+    while (fscanf(f, "%d", &pid) == 1) {
+        if (list->count == cap) {
+            cap = cap == 0 ? 16 : cap * 2;
+            pid_t *wider = realloc(list->pids, cap * sizeof(*wider));
+            if (wider == NULL) {
+                break;
+            }
+            list->pids = wider;
+        }
+        list->pids[list->count++] = pid;
+    }
+    fclose(f);
+}
+
+void
+inf_child_list_fini(inf_child_list_t *list)
+{
+    free(list->pids);
+    *list = (inf_child_list_t) { .pids = NULL };
+}
+
+void
+inf_children_watch(inf_children_t *c, inf_instance_t *instance,
+    const inf_child_list_t *before)
+{
+    inf_child_list_t now = { .pids = NULL };
+    if (c != NULL) {
+        inf_child_list_read(&now);
+    }
+
+    for (size_t i = 0; i < now.count; i++) {
+        if (listed(before, now.pids[i])) {
+            continue;
+        }
+
+        child_t *child = NULL;
+        inf_err_t *err = child_new(instance, now.pids[i], &child);
+        if (err != NULL) {
+            inf_err_log(inf_err_add(err, "process %d of instance '%s' is not"
+                " watched", (int) now.pids[i], instance->spec->name));
+            continue;
+        }
+
+        inf_log(INF_LOG_VERBOSE, "model=%s version=%lld: process %d (%s) of"
+            " instance '%s' is watched", child->model->name,
+            (long long) child->model->version, (int) child->pid,
+            child->program, child->instance);
+        inf_lock(&c->lock);
+        child->id = ++c->last_id;
+        inf_list_push_back(&c->watched, &child->link);
+        inf_unlock(&c->lock);
+    }
+
+    inf_child_list_fini(&now);
+}
+
+bool
+inf_children_any(inf_children_t *c, const inf_model_t *model)
+{
+    bool any = false;
+    if (c == NULL) {
+        return false;
+    }
+
+    inf_lock(&c->lock);
+    for (inf_link_t *l = c->watched.next; !any && l != &c->watched;
+        l = l->next)
+    {
+        any = inf_link_entry(l, child_t, link)->model == model;
+    }
+    inf_unlock(&c->lock);
+    return any;
+}
+
+void
+inf_children_arm(inf_children_t *c, const inf_model_t *model)
+{
+    inf_err_t *err = NULL;
+
+    inf_lock(&c->lock);
+    for (inf_link_t *l = c->watched.next; l != &c->watched; l = l->next) {
+        child_t *child = inf_link_entry(l, child_t, link);
+        if (child->model == model && !child->armed && err == NULL) {
+            err = arm_locked(c, child);
+        }
+    }
+    inf_unlock(&c->lock);
+
+    if (err != NULL) {
+        inf_err_log(inf_err_add(err, "model=%s version=%lld: its processes are"
+            " not watched", model->name, (long long) model->version));
+    }
+}
+
+inf_leftovers_t *
+inf_children_forget(inf_children_t *c, const inf_model_t *model)
+{
+    inf_leftovers_t *left = NULL;
+    inf_link_t gone;
+    if (c == NULL) {
+        return NULL;
+    }
+
+    inf_link_init(&gone);
+    inf_lock(&c->lock);
+    while (c->telling == model) {
+        inf_cond_wait(&c->told, &c->lock);
+    }
+    for (inf_link_t *l = c->watched.next; l != &c->watched; ) {
+        child_t *child = inf_link_entry(l, child_t, link);
+        l = l->next;
+        if (child->model == model) {
+            inf_link_remove(&child->link);
+            inf_list_push_back(&gone, &child->link);
+        }
+    }
+    inf_unlock(&c->lock);
+
+    inf_link_t *link;
+    while ((link = inf_list_pop_front(&gone)) != NULL) {
+        child_t *child = inf_link_entry(link, child_t, link);
+        inf_leftovers_t *l = child->dead && child->names.count > 0
+            ? calloc(1, sizeof(*l)) : NULL;
+        if (l != NULL) {
+            l->names = child->names;
+            l->next = left;
+            left = l;
+            child->names = (inf_shared_names_t) { .items = NULL };
+        }
+        child_free(child);
+    }
+
+    return left;
+}
+
+void
+inf_leftovers_remove(inf_leftovers_t *l, bool ours)
+{
+    while (l != NULL) {
+        inf_leftovers_t *next = l->next;
+        inf_shared_names_unlink(&l->names, ours);
+        inf_shared_names_fini(&l->names);
+        free(l);
+        l = next;
+    }
+}
+
+static bool
+listed(const inf_child_list_t *list, pid_t pid)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->pids[i] == pid) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+static inf_err_t *
+child_new(inf_instance_t *instance, pid_t pid, child_t **out)
+{
+    child_t *child = calloc(1, sizeof(*child));
+    if (child == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_link_init(&child->link);
+    child->model = instance->model;
+    child->pid = pid;
+    child->instance = strdup(instance->spec->name);
+    child->fd = (int) syscall(SYS_pidfd_open, pid, 0);
+    inf_err_t *err = child->fd < 0 ? inf_err_os(errno, "pidfd_open")
+        : child->instance == NULL ? inf_err_nomem() : NULL;
+    if (err != NULL) {
+        child_free(child);
+        return err;
+    }
+
+    read_program(pid, child->program, sizeof(child->program));
+    inf_shared_names_read(&child->names, pid);
+    *out = child;
+    return NULL;
+}
+
+static void
+child_free(child_t *child)
+{
+    if (child->fd >= 0) {
+        close(child->fd);           /* leaves the epoll with it              */
+    }
+    inf_shared_names_fini(&child->names);
+    free(child->instance);
+    free(child);
+}
+
+static void
+read_program(pid_t pid, char *name, size_t cap)
+{
+    char path[40];
+    snprintf(path, sizeof(path), "/proc/%d/comm", (int) pid);
+    snprintf(name, cap, "?");
+
+    FILE *f = fopen(path, "re");
+    if (f == NULL) {
+        return;
+    }
+    if (fgets(name, (int) cap, f) != NULL) {
+        name[strcspn(name, "\n")] = '\0';
+    }
+    fclose(f);
+}
+
+static inf_err_t *
+start_locked(inf_children_t *c)
+{
+    struct epoll_event event = { .events = EPOLLIN, .data.u64 = STOP_ID };
+
+    if (c->epoll < 0) {
+        c->epoll = epoll_create1(EPOLL_CLOEXEC);
+    }
+    if (c->stop_fd < 0) {
+        c->stop_fd = eventfd(0, EFD_CLOEXEC);
+    }
+    if (c->epoll < 0 || c->stop_fd < 0) {
+        return inf_err_os(errno, "watch");
+    }
+    if (epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->stop_fd, &event) != 0
+        && errno != EEXIST)
+    {
+        return inf_err_os(errno, "watch");
+    }
+
+    int rc = pthread_create(&c->thread, NULL, watch_main, c);
+    if (rc != 0) {
+        return inf_err_os(rc, "cannot start a thread");
+    }
+    pthread_setname_np(c->thread, "children");
+    c->running = true;
+    return NULL;
+}
+
+static inf_err_t *
+arm_locked(inf_children_t *c, child_t *child)
+{
+    inf_err_t *err = c->running || c->stopping ? NULL : start_locked(c);
+    if (err != NULL || c->stopping) {
+        return err;
+    }
+
+    /* once: a dead process stays readable                                   */
+    struct epoll_event event = {
+        .events = EPOLLIN | EPOLLONESHOT, .data.u64 = child->id
+    };
+    if (epoll_ctl(c->epoll, EPOLL_CTL_ADD, child->fd, &event) != 0) {
+        return inf_err_os(errno, "process %d", (int) child->pid);
+    }
+
+    child->armed = true;
+    return NULL;
+}
+
+static void *
+watch_main(void *arg)
+{
+    inf_children_t *c = arg;
+
+    for (;;) {
+        struct epoll_event event;
+        int n = epoll_wait(c->epoll, &event, 1, -1);
+        if (n < 0 && errno != EINTR) {
+            inf_err_log(inf_err_os(errno, "the watch on children ends"));
+            return NULL;
+        }
+        if (n > 0 && event.data.u64 == STOP_ID) {
+            return NULL;
+        }
+        if (n > 0) {
+            tell(c, event.data.u64);
+        }
+    }
+}
+
+static void
+tell(inf_children_t *c, uint64_t id)
+{
+    char why[256];
+
+    inf_lock(&c->lock);
+    child_t *child = c->stopping ? NULL : find_locked(c, id);
+    if (child != NULL) {
+        child->dead = true;
+        c->telling = child->model;
+    }
+    inf_unlock(&c->lock);
+    if (child == NULL) {
+        return;
+    }
+
+    /* who forgets the model waits for us: child stays                       */
+    if (describe(child, why, sizeof(why))) {
+        c->died(c->userp, child->model, why);
+    } else {
+        inf_log(INF_LOG_INFO, "model=%s version=%lld: %s", child->model->name,
+            (long long) child->model->version, why);
+    }
+
+    inf_lock(&c->lock);
+    c->telling = NULL;
+    inf_unlock(&c->lock);
+    inf_cond_broadcast(&c->told);
+}
+
+static child_t *
+find_locked(inf_children_t *c, uint64_t id)
+{
+    for (inf_link_t *l = c->watched.next; l != &c->watched; l = l->next) {
+        child_t *child = inf_link_entry(l, child_t, link);
+        if (child->id == id) {
+            return child;
+        }
+    }
+
+    return NULL;
+}
+
+/*
+ * How it ended, looked at without reaping it: that is its backend's to do, and
+ * may have been done.  false: it had finished its work, nothing is amiss.  A
+ * process that shares memory with us works with us as long as it lives.
+ */
+static bool
+describe(const child_t *child, char *why, size_t cap)
+{
+    siginfo_t info = { .si_pid = 0 };
+    int rc = waitid(P_PIDFD, (id_t) child->fd, &info,
+        WEXITED | WNOWAIT | WNOHANG);
+    int n = snprintf(why, cap, "process %d (%s) of instance '%s' ",
+        (int) child->pid, child->program, child->instance);
+    size_t len = n > 0 && (size_t) n < cap ? (size_t) n : 0;
+
+    if (rc != 0 || info.si_pid == 0) {
+        snprintf(why + len, cap - len, "has ended");
+        return child->names.count > 0;  /* else its backend has seen to it   */
+    }
+    if (info.si_code == CLD_EXITED) {
+        snprintf(why + len, cap - len, "exited with status %d",
+            info.si_status);
+        return info.si_status != 0 || child->names.count > 0;
+    }
+
+    const char *name = sigdescr_np(info.si_status);
+    snprintf(why + len, cap - len, "was killed by signal %d (%s)",
+        info.si_status, name != NULL ? name : "unknown");
+    return true;
+}
