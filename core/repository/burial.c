@@ -14,7 +14,7 @@ inf_model_bury(inf_model_t *model, const inf_plugin_ops_t *plugins,
     inf_runner_close(model->runner);
     answer_queued(model, why);
     inf_runner_stop(model->runner);
-    inf_leftovers_t *left = inf_children_forget(children, model);
+    inf_children_let_go(children, model);
 
     inf_model_close(model);
     for (uint32_t i = 0; i < model->instance_count; i++) {
@@ -29,7 +29,7 @@ inf_model_bury(inf_model_t *model, const inf_plugin_ops_t *plugins,
             " running are answered for it", model->name,
             (long long) model->version, open);
     }
-    inf_leftovers_remove(left, false);
+    inf_leftovers_remove(inf_children_forget(children, model), false);
 }
 
 /* Nobody would run them but instances that have lost their process. */

@@ -1,6 +1,7 @@
 #include "core/repository/children.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@ typedef struct {
     int                 fd;             /* pidfd                             */
     char                program[32];
     bool                armed;
-    bool                dead;
+    bool                let_go;         /* it may end                        */
     inf_shared_names_t  names;          /* of memory it shares with us       */
 } child_t;
 
@@ -58,6 +59,7 @@ static bool listed(const inf_child_list_t *list, pid_t pid);
 static inf_err_t *child_new(inf_instance_t *instance, pid_t pid,
     child_t **out);
 static void child_free(child_t *child);
+static bool dead(const child_t *child);
 static void read_program(pid_t pid, char *name, size_t cap);
 static inf_err_t *start_locked(inf_children_t *c);
 static inf_err_t *arm_locked(inf_children_t *c, child_t *child);
@@ -237,6 +239,42 @@ inf_children_arm(inf_children_t *c, const inf_model_t *model)
     }
 }
 
+void
+inf_children_let_go(inf_children_t *c, const inf_model_t *model)
+{
+    if (c == NULL) {
+        return;
+    }
+
+    inf_lock(&c->lock);
+    for (inf_link_t *l = c->watched.next; l != &c->watched; l = l->next) {
+        child_t *child = inf_link_entry(l, child_t, link);
+        child->let_go |= child->model == model;
+    }
+    while (c->telling == model) {
+        inf_cond_wait(&c->told, &c->lock);
+    }
+    inf_unlock(&c->lock);
+}
+
+bool
+inf_children_stranded(inf_children_t *c, const inf_model_t *model)
+{
+    bool any = false;
+    bool living = false;
+
+    inf_lock(&c->lock);
+    for (inf_link_t *l = c->watched.next; l != &c->watched; l = l->next) {
+        child_t *child = inf_link_entry(l, child_t, link);
+        if (child->model == model) {
+            any = true;
+            living |= !dead(child);
+        }
+    }
+    inf_unlock(&c->lock);
+    return any && !living;
+}
+
 inf_leftovers_t *
 inf_children_forget(inf_children_t *c, const inf_model_t *model)
 {
@@ -246,11 +284,9 @@ inf_children_forget(inf_children_t *c, const inf_model_t *model)
         return NULL;
     }
 
+    inf_children_let_go(c, model);
     inf_link_init(&gone);
     inf_lock(&c->lock);
-    while (c->telling == model) {
-        inf_cond_wait(&c->told, &c->lock);
-    }
     for (inf_link_t *l = c->watched.next; l != &c->watched; ) {
         child_t *child = inf_link_entry(l, child_t, link);
         l = l->next;
@@ -264,7 +300,7 @@ inf_children_forget(inf_children_t *c, const inf_model_t *model)
     inf_link_t *link;
     while ((link = inf_list_pop_front(&gone)) != NULL) {
         child_t *child = inf_link_entry(link, child_t, link);
-        inf_leftovers_t *l = child->dead && child->names.count > 0
+        inf_leftovers_t *l = dead(child) && child->names.count > 0
             ? calloc(1, sizeof(*l)) : NULL;
         if (l != NULL) {
             l->names = child->names;
@@ -337,6 +373,14 @@ child_free(child_t *child)
     inf_shared_names_fini(&child->names);
     free(child->instance);
     free(child);
+}
+
+/* A process that nobody has reaped yet counts as well. */
+static bool
+dead(const child_t *child)
+{
+    struct pollfd p = { .fd = child->fd, .events = POLLIN };
+    return poll(&p, 1, 0) == 1;
 }
 
 static void
@@ -433,8 +477,10 @@ tell(inf_children_t *c, uint64_t id)
 
     inf_lock(&c->lock);
     child_t *child = c->stopping ? NULL : find_locked(c, id);
+    if (child != NULL && child->let_go) {
+        child = NULL;
+    }
     if (child != NULL) {
-        child->dead = true;
         c->telling = child->model;
     }
     inf_unlock(&c->lock);
@@ -442,7 +488,7 @@ tell(inf_children_t *c, uint64_t id)
         return;
     }
 
-    /* who forgets the model waits for us: child stays                       */
+    /* who lets the model go waits for us: child stays                       */
     if (describe(child, why, sizeof(why))) {
         c->died(c->userp, child->model, why);
     } else {

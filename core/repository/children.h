@@ -27,7 +27,7 @@ typedef struct inf_children_s inf_children_t;
 typedef struct inf_leftovers_s inf_leftovers_t;
 
 /* A process of an instance of model is gone; why says which and how.  model
-   lives until inf_children_forget has returned. */
+   lives until inf_children_let_go has returned. */
 typedef void (*inf_child_died_fn)(void *userp, inf_model_t *model,
     const char *why);
 
@@ -48,8 +48,9 @@ typedef struct {
 void inf_child_list_read(inf_child_list_t *list);
 void inf_child_list_fini(inf_child_list_t *list);
 
-/* c may be NULL.  From now on the calling thread's children that are not in before belong to
-   instance.  Their deaths are told from inf_children_arm on. */
+/* c may be NULL.  From now on the calling thread's children that are not in
+   before belong to instance.  Their deaths are told from inf_children_arm
+   on. */
 void inf_children_watch(inf_children_t *c, inf_instance_t *instance,
     const inf_child_list_t *before);
 
@@ -59,10 +60,16 @@ bool inf_children_any(inf_children_t *c, const inf_model_t *model);
 /* The model serves: a death from now on, or one that has been, is told. */
 void inf_children_arm(inf_children_t *c, const inf_model_t *model);
 
-/*
- * c may be NULL.  Before the instances of model are finalized: its processes may end.  The
- * caller gets what the dead ones left; NULL: nothing.
- */
+/* c may be NULL.  Before the instances of model are finalized: its processes
+   may end, that is told no more. */
+void inf_children_let_go(inf_children_t *c, const inf_model_t *model);
+
+/* Whether model had processes and none of them lives: what waits for one of
+   them now waits for ever. */
+bool inf_children_stranded(inf_children_t *c, const inf_model_t *model);
+
+/* c may be NULL.  After that, or when its finalizers don't return.  The caller
+   gets what dead processes may have left; NULL: nothing. */
 inf_leftovers_t *inf_children_forget(inf_children_t *c,
     const inf_model_t *model);
 

@@ -119,12 +119,12 @@ inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
     model->cached = NULL;
 
     if (!atomic_load(&model->buried)) {
-        inf_leftovers_t *left = inf_children_forget(children, model);
+        inf_children_let_go(children, model);
         for (uint32_t i = 0; i < model->instance_count; i++) {
             plugins->instance_fini(&model->instances[i]);
         }
         plugins->model_fini(model);
-        inf_leftovers_remove(left, false);
+        inf_leftovers_remove(inf_children_forget(children, model), false);
     }
 
     inf_model_free(model);

@@ -243,6 +243,32 @@ a_forgotten_child_may_die(void **state)
 }
 
 static void
+a_model_is_stranded_when_its_last_process_is_gone(void **state)
+{
+    (void) state;
+    world_t w;
+    siginfo_t info;
+
+    open_world(&w);
+    assert_false(inf_children_stranded(w.children, &w.model));
+    pid_t first = watched(&w, -1);
+    pid_t second = watched(&w, -1);
+    inf_children_arm(w.children, &w.model);
+    inf_children_let_go(w.children, &w.model);
+    kill(first, SIGKILL);
+    assert_int_equal(waitpid(first, NULL, 0), first);
+    assert_false(inf_children_stranded(w.children, &w.model));
+    kill(second, SIGKILL);
+    assert_int_equal(waitid(P_PID, (id_t) second, &info, WEXITED | WNOWAIT),
+        0);
+    assert_true(inf_children_stranded(w.children, &w.model));
+    assert_null(inf_children_forget(w.children, &w.model));
+    assert_false(inf_children_stranded(w.children, &w.model));
+    assert_int_equal(w.deaths, 0);
+    close_world(&w, second);
+}
+
+static void
 nobody_watches(void **state)
 {
     (void) state;
@@ -250,6 +276,7 @@ nobody_watches(void **state)
 
     inf_children_watch(NULL, NULL, &before);
     assert_false(inf_children_any(NULL, NULL));
+    inf_children_let_go(NULL, NULL);
     assert_null(inf_children_forget(NULL, NULL));
     inf_leftovers_remove(NULL, false);
     inf_children_stop(NULL);
@@ -394,6 +421,7 @@ main(void)
         cmocka_unit_test(one_that_shares_memory_is_a_loss_in_any_case),
         cmocka_unit_test(a_child_from_before_is_somebody_else_s),
         cmocka_unit_test(a_forgotten_child_may_die),
+        cmocka_unit_test(a_model_is_stranded_when_its_last_process_is_gone),
         cmocka_unit_test(nobody_watches),
         cmocka_unit_test(
             names_shared_with_a_dead_child_go_when_nobody_maps_them)
