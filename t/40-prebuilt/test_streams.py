@@ -9,7 +9,7 @@ import numpy
 import pytest
 from tritonclient.utils import InferenceServerException
 
-from lib import front_end, models, prebuilt, process
+from lib import decoupled, models, prebuilt, process
 from lib.front_end import FrontEnd, repeat_inputs, tensor
 
 MISSING = prebuilt.missing()
@@ -102,8 +102,8 @@ class TritonPythonModel:
 
 
 def fill(repository):
-    front_end.repeat(repository)
-    front_end.square(repository)
+    decoupled.repeat(repository)
+    decoupled.square(repository)
     prebuilt.model(repository, "streamer", DECOUPLED, STREAMER)
     prebuilt.model(repository, "endless", DECOUPLED, ENDLESS)
     prebuilt.model(repository, "patient", NUMBERS, PATIENT)

@@ -20,7 +20,6 @@ import numpy
 import tritonclient.grpc
 import tritonclient.http
 
-from lib import backends as build
 from lib import prebuilt, process, wire
 from lib.server import BACKENDS, SLOW, free_port, shm_names
 
@@ -198,27 +197,6 @@ def tensor(name, values, datatype, shape=None):
     made = tritonclient.grpc.InferInput(name, list(array.shape), datatype)
     made.set_data_from_numpy(array)
     return made
-
-
-# ---- decoupled backends in C
-
-def repeat(repository, name="repeat"):
-    """examples/backends/repeat, its library beside the model."""
-    place = pathlib.Path(repository) / name
-    (place / "1").mkdir(parents=True)
-    shutil.copy(build.example("repeat"), place)
-    shutil.copy(build.EXAMPLES / "repeat/config.pbtxt", place)
-
-
-def square(repository, name="square"):
-    """t/backends/square.c likewise."""
-    place = pathlib.Path(repository) / name
-    (place / "1").mkdir(parents=True)
-    shutil.copy(build.build("square") / "square/libtriton_square.so", place)
-    (place / "config.pbtxt").write_text(
-        'backend: "square"\nmodel_transaction_policy { decoupled: true }\n'
-        'input { name: "IN" data_type: TYPE_INT32 dims: [ 1 ] }\n'
-        'output { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] }\n')
 
 
 def repeat_inputs(numbers, delays=None, wait=0):
