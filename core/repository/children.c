@@ -314,6 +314,17 @@ inf_children_forget(inf_children_t *c, const inf_model_t *model)
     return left;
 }
 
+inf_leftovers_t *
+inf_leftovers_join(inf_leftovers_t *a, inf_leftovers_t *b)
+{
+    inf_leftovers_t **end = &a;
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = b;
+    return a;
+}
+
 void
 inf_leftovers_remove(inf_leftovers_t *l, bool ours)
 {

@@ -73,6 +73,9 @@ bool inf_children_stranded(inf_children_t *c, const inf_model_t *model);
 inf_leftovers_t *inf_children_forget(inf_children_t *c,
     const inf_model_t *model);
 
+/* Takes both, gives one. */
+inf_leftovers_t *inf_leftovers_join(inf_leftovers_t *a, inf_leftovers_t *b);
+
 /*
  * Removes the names that still mean the memory of the dead process, if no
  * process maps it; ours: our own mappings don't count.  Takes l.

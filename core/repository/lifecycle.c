@@ -14,6 +14,11 @@
    loads in front of his may be waiting for him. */
 #define PATIENCE_NS    UINT64_C(10000000000)
 
+/* Finalizers that wait for a process that is gone: so long we wait for them,
+   and so often we look. */
+#define MERCY_NS       UINT64_C(3000000000)
+#define LOOK_NS        UINT64_C(100000000)
+
 /* Who waits for an operation on his own stack. */
 typedef struct {
     inf_lifecycle_t *lc;
@@ -24,6 +29,7 @@ typedef struct {
 /* The load that this thread runs; NULL: it is no loader. */
 static _Thread_local const inf_lifecycle_op_t *own_op;
 
+static bool wait_for_the_end(inf_lifecycle_t *lc, uint64_t until);
 static inf_err_t *start_loaders(inf_lifecycle_t *lc);
 static inf_err_t *add_loader_locked(inf_lifecycle_t *lc, bool unloads);
 static void stop_loaders(inf_lifecycle_t *lc);
@@ -93,8 +99,13 @@ inf_lifecycle_new(const inf_lifecycle_options_t *options,
     inf_link_init(&lc->loads);
     inf_link_init(&lc->unloads);
     inf_link_init(&lc->destroyers);
+    inf_link_init(&lc->losses);
 
-    inf_err_t *err = inf_backend_table_new(&lc->options, &lc->backends);
+    inf_err_t *err = inf_children_new(inf_lifecycle_child_died, lc,
+        &lc->options.children);
+    if (err == NULL) {
+        err = inf_backend_table_new(&lc->options, &lc->backends);
+    }
     if (err == NULL) {
         err = inf_agent_table_new(options->agents, options->agent_dirs,
             options->agent_dir_count, &lc->agents);
@@ -118,8 +129,11 @@ inf_lifecycle_free(inf_lifecycle_t *lc)
         return;
     }
 
+    inf_children_stop(lc->options.children);
     stop_loaders(lc);
+    inf_lifecycle_reap_losses(lc, true);
     inf_lifecycle_reap(lc);
+    inf_children_free(lc->options.children);
 
     inf_link_t *link;
     while ((link = inf_list_pop_front(&lc->models)) != NULL) {
@@ -250,7 +264,7 @@ inf_lifecycle_reload(inf_lifecycle_t *lc, const char *name, int64_t version,
     inf_lock(&lc->lock);
     inf_model_record_t *r = find_locked(lc, name);
     bool needed = r != NULL && !lc->stopping
-        && inf_model_record_any_ready(r)
+        && (inf_model_record_any_ready(r) || inf_model_record_any_lost(r))
         && !reload_is_queued_locked(r, version);
     inf_unlock(&lc->lock);
     if (!needed) {
@@ -395,6 +409,7 @@ bool
 inf_lifecycle_stop(inf_lifecycle_t *lc, uint64_t timeout_ns)
 {
     uint64_t until = inf_clock_ns() + timeout_ns;
+    inf_children_stop(lc->options.children);
     stop_loaders(lc);
 
     inf_lock(&lc->lock);
@@ -421,14 +436,33 @@ inf_lifecycle_stop(inf_lifecycle_t *lc, uint64_t timeout_ns)
     inf_unlock(&lc->lock);
     inf_lifecycle_publish(lc);
 
+    return wait_for_the_end(lc, until);
+}
+
+/* Not for models that nothing can end any more. */
+static bool
+wait_for_the_end(inf_lifecycle_t *lc, uint64_t until)
+{
+    uint64_t stranded_ns = 0;       /* seen first                            */
+
     inf_lock(&lc->lock);
     while (lc->alive > 0) {
-        if (!inf_cond_wait_until(&lc->idle, &lc->lock, until)) {
+        uint64_t now = inf_clock_ns();
+        bool stranded = inf_lifecycle_stranded(lc);
+        stranded_ns = !stranded ? 0 : stranded_ns == 0 ? now : stranded_ns;
+        if (now >= until || (stranded && now - stranded_ns > MERCY_NS)) {
             break;
         }
+
+        uint64_t look = now + LOOK_NS;
+        inf_cond_wait_until(&lc->idle, &lc->lock, look < until ? look : until);
     }
     bool done = lc->alive == 0;
     inf_unlock(&lc->lock);
+
+    if (!done) {
+        inf_lifecycle_forget_stranded(lc);
+    }
     return done;
 }
 

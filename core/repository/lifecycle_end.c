@@ -92,6 +92,7 @@ snapshot_entries(inf_lifecycle_t *lc, inf_registry_entry_t **out,
                 inf_model_unref(entries[i].versions[j].model);
             }
             free(entries[i].name);
+            free(entries[i].lost);
             free(entries[i].versions);
         }
         free(entries);
@@ -135,6 +136,24 @@ inf_lifecycle_reap(inf_lifecycle_t *lc)
         pthread_join(d->thread, NULL);
         free(d);
     }
+}
+
+const inf_model_t *
+inf_lifecycle_next_leaving_locked(const inf_lifecycle_t *lc,
+    const inf_link_t **at)
+{
+    const inf_link_t *l = *at == NULL ? lc->destroyers.next : (*at)->next;
+
+    for (; l != &lc->destroyers; l = l->next) {
+        const lifecycle_destroyer_t *d = inf_link_entry(l,
+            lifecycle_destroyer_t, link);
+        if (!d->done) {
+            *at = l;
+            return d->model;
+        }
+    }
+
+    return NULL;
 }
 
 /* May run inside the backend's own call stack: destroy on a fresh thread. */

@@ -20,6 +20,7 @@ typedef struct {
     int64_t      version;
     bool         keep;          /* READY, and would be the same again        */
     inf_model_t *model;         /* built by this load; a reference           */
+    inf_model_t *serves;        /* the same once it has come into service    */
     inf_err_t   *err;
     char        *reason;        /* err as text; NULL: none, or no memory     */
     uint64_t     took_ns;
@@ -128,6 +129,7 @@ inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_model_record_t *r)
     for (size_t i = 0; i < r->version_count; i++) {
         released[count] = inf_lifecycle_withdraw_locked(&r->versions[i]);
         count += released[count] != NULL;
+        inf_record_version_found(&r->versions[i]);
     }
     inf_unlock(&lc->lock);
 
@@ -237,7 +239,8 @@ choose(load_t *l)
     return l->versions != NULL ? NULL : inf_err_nomem();
 }
 
-/* What is READY stays chosen; what is to be built again is not kept. */
+/* What is READY stays chosen; what is to be built again is not kept.  One
+   that has lost a process waits for just this. */
 static inf_err_t *
 choose_again(load_t *l)
 {
@@ -251,10 +254,13 @@ choose_again(load_t *l)
 
     inf_lock(&l->lc->lock);
     for (size_t i = 0; i < r->version_count; i++) {
-        if (r->versions[i].state == INF_VERSION_READY) {
+        bool meant = version == -1 || version == r->versions[i].version;
+        if (r->versions[i].state == INF_VERSION_READY
+            || (r->versions[i].lost != NULL && meant))
+        {
             l->versions[l->count++] = (load_version_t) {
                 .version = r->versions[i].version,
-                .keep = version != -1 && version != r->versions[i].version
+                .keep = !meant
             };
         }
     }
@@ -365,6 +371,9 @@ mark_loading(load_t *l)
             l->versions[i].version);
         if (v->state != INF_VERSION_READY) {
             v->state = INF_VERSION_LOADING;
+            if (l->op->kind != INF_OP_RELOAD) {
+                inf_record_version_found(v);
+            }
             v->leaving = NULL;
             free(v->reason);
             v->reason = NULL;
@@ -510,6 +519,12 @@ commit(load_t *l, bool whole)
 
     inf_lifecycle_publish(lc);
     tell_agents(l, whole);
+    for (size_t i = 0; i < l->count; i++) {
+        if (l->versions[i].serves != NULL) {
+            inf_children_arm(lc->options.children, l->versions[i].serves);
+            inf_model_unref(l->versions[i].serves);
+        }
+    }
     for (size_t i = 0; i < l->released_count; i++) {
         inf_model_unref(l->released[i]);
     }
@@ -554,6 +569,9 @@ take_over_locked(load_t *l)
             release(l, now->model);
             now->model = v->model;
             now->state = INF_VERSION_READY;
+            inf_record_version_found(now);
+            v->serves = v->model;
+            inf_model_ref(v->serves);
             v->model = NULL;
         }
     }

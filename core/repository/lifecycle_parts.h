@@ -1,7 +1,8 @@
 /*
  * lifecycle_parts.h - what the files of the lifecycle share: lifecycle.c (the
  *                     operations' queues and threads), lifecycle_load.c (what
- *                     they do), lifecycle_end.c (publishing, taking apart).
+ *                     they do), lifecycle_end.c (publishing, taking apart),
+ *                     lifecycle_lost.c (when a process of a model dies).
  *
  * Owner    The lifecycle owns records, queued operations and its threads.
  * Thread   as lifecycle.h; fields say under which lock.
@@ -18,6 +19,7 @@
 #include "core/base/lock.h"
 #include "core/repository/agent_table.h"
 #include "core/repository/backend_table.h"
+#include "core/repository/children.h"
 #include "core/repository/model_record.h"
 
 #define INF_LOADERS_MAX 64u
@@ -70,6 +72,7 @@ struct inf_lifecycle_s {
     uint32_t                 starting;  /* of them, those of the start       */
     uint64_t                 alive;     /* model objects not yet destroyed   */
     inf_link_t               destroyers;
+    inf_link_t               losses;    /* lifecycle_lost.c                  */
     bool                     stopping;
     inf_loader_t             loaders[INF_LOADERS_MAX];
     uint32_t                 running;   /* loaders that take loads           */
@@ -102,6 +105,30 @@ inf_model_t *inf_lifecycle_withdraw_locked(inf_record_version_t *v);
 /* Joins the threads that have taken a model apart. */
 void inf_lifecycle_reap(inf_lifecycle_t *lc);
 
+/* A model that is being taken apart, from the list's start on; *at begins as
+   NULL.  The pointer is only to be compared.  NULL: no other. */
+const inf_model_t *inf_lifecycle_next_leaving_locked(
+    const inf_lifecycle_t *lc, const inf_link_t **at);
+
 extern const inf_model_ops_t inf_lifecycle_model_ops;
+
+/* ---- lifecycle_lost.c: a version whose process has died ------------------ */
+
+/* For inf_children_new; userp is the lifecycle. */
+void inf_lifecycle_child_died(void *userp, inf_model_t *model,
+    const char *why);
+
+/* Before the deaths-th death in a row is made good. */
+uint64_t inf_lifecycle_lost_delay_ns(uint32_t deaths);
+
+/* Joins the threads that are done with a loss; all: those that aren't too. */
+void inf_lifecycle_reap_losses(inf_lifecycle_t *lc, bool all);
+
+/*
+ * Whether everything that is still alive waits for processes that are gone;
+ * forget: nobody will wait for it, what it leaves in /dev/shm is removed.
+ */
+bool inf_lifecycle_stranded(inf_lifecycle_t *lc);
+void inf_lifecycle_forget_stranded(inf_lifecycle_t *lc);
 
 #endif /* INF_REPOSITORY_LIFECYCLE_PARTS_H */

@@ -33,6 +33,7 @@ inf_model_record_free(inf_model_record_t *r)
 
     for (size_t i = 0; i < r->version_count; i++) {
         free(r->versions[i].reason);
+        free(r->versions[i].lost);
         inf_model_unref(r->versions[i].model);
     }
     inf_model_home_unref(r->home);
@@ -65,6 +66,25 @@ inf_model_record_any_ready(const inf_model_record_t *r)
     }
 
     return false;
+}
+
+bool
+inf_model_record_any_lost(const inf_model_record_t *r)
+{
+    for (size_t i = 0; i < r->version_count; i++) {
+        if (r->versions[i].lost != NULL) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+void
+inf_record_version_found(inf_record_version_t *v)
+{
+    free(v->lost);
+    v->lost = NULL;
 }
 
 bool
@@ -151,6 +171,9 @@ inf_model_record_entry(const inf_model_record_t *r, inf_registry_entry_t *e)
         e->loading |= r->versions[i].state == INF_VERSION_LOADING;
         if (v->model != NULL) {
             inf_model_ref(v->model);
+        }
+        if (r->versions[i].lost != NULL && e->lost == NULL) {
+            e->lost = strdup(r->versions[i].lost);
         }
     }
 

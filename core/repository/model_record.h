@@ -26,6 +26,10 @@ typedef struct {
     inf_model_t         *model;     /* a reference while READY               */
     const void          *leaving;   /* what is being taken apart while
                                        UNLOADING; only compared              */
+    char                *lost;      /* which process of it died; it is loaded
+                                       again by itself.  NULL: none          */
+    uint32_t             deaths;    /* that came one soon after another      */
+    uint64_t             died_ns;
 } inf_record_version_t;
 
 typedef struct {
@@ -57,6 +61,10 @@ inf_record_version_t *inf_model_record_find(const inf_model_record_t *r,
     int64_t version);
 
 bool inf_model_record_any_ready(const inf_model_record_t *r);
+bool inf_model_record_any_lost(const inf_model_record_t *r);
+
+/* v needn't be loaded again any more. */
+void inf_record_version_found(inf_record_version_t *v);
 
 /* Whether the server may call itself ready as far as this model goes. */
 bool inf_model_record_content(const inf_model_record_t *r);

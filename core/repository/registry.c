@@ -158,6 +158,12 @@ entry_find(const inf_registry_entry_t *entry, int64_t version,
         }
     }
 
+    if (version == -1 && entry->lost != NULL) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "Request for unknown model:"
+            " '%s' is not at ready state: it is loaded again, %s",
+            entry->name, entry->lost);
+    }
+
     if (version == -1 && entry->loading) {
         return inf_err_new(INF_ERR_UNAVAILABLE, "Request for unknown model:"
             " '%s' is not at ready state: it is loading", entry->name);
@@ -255,6 +261,7 @@ entries_free(inf_registry_entry_t *entries, uint32_t count)
             inf_model_unref(entries[i].versions[j].model);
         }
         free(entries[i].versions);
+        free(entries[i].lost);
         free(entries[i].name);
     }
 

@@ -35,6 +35,8 @@ typedef struct {
     inf_registry_version_t *versions;   /* ascending                         */
     uint32_t                version_count;
     bool                    loading;    /* some version is on its way        */
+    char                   *lost;       /* why one that served has to be
+                                           loaded again; NULL: none has to   */
 } inf_registry_entry_t;
 
 typedef struct inf_registry_snapshot_s inf_registry_snapshot_t;
@@ -55,8 +57,8 @@ void inf_registry_init(inf_registry_t *r);
 void inf_registry_fini(inf_registry_t *r);
 
 /*
- * Takes entries (malloc'ed array; names, version arrays and model references
- * in it too) and makes them the current snapshot; frees them on failure.
+ * Takes entries (malloc'ed array; names, texts, version arrays and model
+ * references in it too) and makes them the current snapshot; frees them on failure.
  */
 INF_CHECK inf_err_t *inf_registry_publish(inf_registry_t *r,
     inf_registry_entry_t *entries, uint32_t count);
