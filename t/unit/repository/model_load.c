@@ -218,7 +218,7 @@ assert_threads(inf_model_t *m, uint32_t others, uint32_t expect)
         usleep(1000);
     }
     assert_int_equal(tasks(), others + expect);
-    inf_model_unload(m, &fake_ops);
+    inf_model_unload(m, &fake_ops, NULL);
 }
 
 static void
@@ -294,7 +294,7 @@ a_host_policy_that_cannot_be_met_fails_the_load(void **state)
 
     assert_ok(load("backend: 'x' " A B "instance_group { kind: KIND_CPU"
         " host_policy: 'near' }", &m));
-    inf_model_unload(m, &fake_ops);
+    inf_model_unload(m, &fake_ops, NULL);
 }
 
 /* After ModelInitialize whatever fails ends in ModelFinalize. */
