@@ -12,6 +12,8 @@
 static ngx_int_t ngx_http_inference_core_option(ngx_conf_t *cf,
     ngx_http_inference_main_conf_t *imcf, ngx_str_t *arg);
 static void ngx_http_inference_env_forget(ngx_conf_t *cf, ngx_str_t *var);
+static char *ngx_http_inference_add_folder(ngx_conf_t *cf,
+    ngx_command_t *cmd, ngx_array_t *folders, ngx_str_t *value);
 static void ngx_http_inference_check_folder(ngx_conf_t *cf,
     ngx_str_t *directive, ngx_str_t *path);
 static ngx_int_t ngx_http_inference_cuda_pool(ngx_conf_t *cf,
@@ -255,16 +257,27 @@ ngx_http_inference_env_forget(ngx_conf_t *cf, ngx_str_t *var)
 char *
 ngx_http_inference_folder(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_str_t    *value, *folder;
+    ngx_str_t    *value;
     ngx_array_t  *folders;
 
     folders = (ngx_array_t *) ((u_char *) conf + cmd->offset);
     value = cf->args->elts;
 
+    if (cmd->offset
+        == offsetof(ngx_http_inference_main_conf_t, repositories)
+        && value[1].len > 5 && ngx_strncmp(value[1].data, "s3://", 5) == 0)
+    {
+        return ngx_http_inference_add_folder(cf, cmd, folders, &value[1]);
+    }
+
     if (ngx_strnstr(value[1].data, "://", value[1].len) != NULL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V %V\": object storage is not supported yet, "
-                           "only local folders are", &cmd->name, &value[1]);
+                           "\"%V %V\": a local folder%s is wanted",
+                           &cmd->name, &value[1],
+                           cmd->offset
+                           == offsetof(ngx_http_inference_main_conf_t,
+                                       repositories)
+                           ? " or s3://bucket/path" : "");
         return NGX_CONF_ERROR;
     }
 
@@ -276,20 +289,30 @@ ngx_http_inference_folder(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         value[1].data[--value[1].len] = '\0';
     }
 
-    if (ngx_http_inference_find(folders, &value[1]) != NULL) {
+    ngx_http_inference_check_folder(cf, &cmd->name, &value[1]);
+
+    return ngx_http_inference_add_folder(cf, cmd, folders, &value[1]);
+}
+
+
+static char *
+ngx_http_inference_add_folder(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_array_t *folders, ngx_str_t *value)
+{
+    ngx_str_t  *folder;
+
+    if (ngx_http_inference_find(folders, value) != NULL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "duplicate \"%V %V\"",
-                           &cmd->name, &value[1]);
+                           &cmd->name, value);
         return NGX_CONF_ERROR;
     }
-
-    ngx_http_inference_check_folder(cf, &cmd->name, &value[1]);
 
     folder = ngx_array_push(folders);
     if (folder == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    *folder = value[1];
+    *folder = *value;
 
     return NGX_CONF_OK;
 }

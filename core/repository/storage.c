@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/repository/s3_address.h"
 #include "core/repository/storage_local.h"
+#include "core/repository/storage_s3.h"
 
 static inf_err_t *storage_scheme_check(const char *address);
 static char *storage_root(const char *address);
@@ -14,6 +16,10 @@ inf_storage_open(const char *address, inf_storage_t **out, char **root)
     if (address[0] == '\0') {
         return inf_err_new(INF_ERR_INVALID_ARG,
             "model repository path must not be empty");
+    }
+
+    if (strncmp(address, INF_S3_SCHEME, strlen(INF_S3_SCHEME)) == 0) {
+        return inf_storage_s3_open(address, out, root);
     }
 
     inf_err_t *err = storage_scheme_check(address);
@@ -40,13 +46,13 @@ inf_storage_open(const char *address, inf_storage_t **out, char **root)
 static inf_err_t *
 storage_scheme_check(const char *address)
 {
-    static const char *const schemes[] = { "s3://", "gs://", "as://" };
+    static const char *const schemes[] = { "gs://", "as://" };
 
     for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
         if (strncmp(address, schemes[i], strlen(schemes[i])) == 0) {
             return inf_err_new(INF_ERR_UNSUPPORTED, "model repository '%s': "
                 "%s file-system not supported by this build; use a local "
-                "directory", address, schemes[i]);
+                "directory or s3://", address, schemes[i]);
         }
     }
 

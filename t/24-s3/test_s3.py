@@ -1,0 +1,275 @@
+"""Repositories in object storage: what is served, fetched, kept and told."""
+
+import json
+import os
+import re
+import shutil
+import tempfile
+
+import pytest
+
+from lib import models
+from lib.s3 import KEY_ID, REGION, SECRET, Service
+from lib.wire import tensor
+
+IN = [("IN", "FP32", [-1])]
+
+
+@pytest.fixture(scope="module")
+def service():
+    with Service() as s:
+        yield s
+
+
+@pytest.fixture
+def bucket(service, request):
+    name = "b-" + re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[:50]
+    return service.bucket(name.strip("-") + "-x")
+
+
+@pytest.fixture
+def mount():
+    path = tempfile.mkdtemp(prefix="inf-s3-")
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def serve(service, mount, make_server):
+    """Starts a server on the given addresses, as seen by the gate."""
+    def start(*addresses, wait="ready", env=None, **kw):
+        lines = "".join(f"    inference_repository {a};\n" for a in addresses)
+        return make_server(
+            wait=wait, http=lines + kw.pop("http", ""),
+            inference_env=service.environment(mount) if env is None else env,
+            **kw)
+    return start
+
+
+def upload(service, bucket, prefix, fill):
+    with tempfile.TemporaryDirectory() as folder:
+        import pathlib                          # noqa: PLC0415
+        fill(pathlib.Path(folder))
+        service.upload(bucket, prefix, pathlib.Path(folder))
+
+
+def works(server, model, value=1.5):
+    answer = server.infer(model, {"inputs": [
+        tensor("IN", "FP32", [2], [value, 2])]})
+    assert answer.status == 200, answer
+    assert answer.json()["outputs"][0]["data"] == [value, 2]
+
+
+def folders(mount):
+    found = []
+    for root, names, _ in os.walk(mount):
+        found += [os.path.join(root, n) for n in names
+                  if n.startswith("folder")]
+    return found
+
+
+def test_models_of_a_prefix_are_served_and_the_folder_goes(
+        service, bucket, serve, mount):
+    def fill(folder):
+        models.identity(folder, "m1", IN)
+        models.identity(folder, "m2", IN, versions=(1, 3))
+    upload(service, bucket, "some/models", fill)
+    for m in ("m1/1", "m2/1", "m2/3"):          # folders are marked so
+        service.put(bucket, f"some/models/{m}/")
+    service.put(bucket, "some/modelsbeside/m9/config.pbtxt", b"no")
+
+    server = serve(service.address(f"{bucket}//some/models/"))
+    works(server, "m1")
+    works(server, "m2")
+    assert server.get("/v2/models/m2").json()["versions"] == ["3"]
+    assert server.get("/v2/models/m9").status == 404
+    assert folders(mount)
+    server.stop()
+    assert not folders(mount)
+    assert not service.gate.bad_signatures
+
+
+def test_the_bucket_itself_is_a_repository(service, bucket, serve):
+    upload(service, bucket, "", lambda f: models.identity(f, "m", IN))
+    works(serve(service.address(bucket)), "m")
+
+
+def test_a_backend_reads_the_files_of_its_model(service, bucket, serve):
+    """The classifier of the examples, its labels and its model file."""
+    source = os.path.join(os.path.dirname(__file__), "../../examples/models")
+    import pathlib                              # noqa: PLC0415
+    service.upload(bucket, "ex", pathlib.Path(source).resolve())
+    server = serve(service.address(f"{bucket}/ex"))
+    answer = server.infer("digits", {
+        "inputs": [tensor("image", "FP32", [1, 8, 8], [0.0] * 64)],
+        "outputs": [{"name": "scores",
+                     "parameters": {"classification": 1}}]})
+    assert answer.status == 200, answer
+    assert re.fullmatch(r"[-0-9.e]+:\d:.+",
+                        answer.json()["outputs"][0]["data"][0])
+
+
+def test_local_and_remote_repositories_side_by_side(
+        service, bucket, serve, mount, make_server):
+    upload(service, bucket, "r", lambda f: models.identity(f, "far", IN))
+    server = make_server(
+        lambda f: models.identity(f, "near", IN),
+        http=f"    inference_repository {service.address(bucket + '/r')};\n",
+        inference_env=service.environment(mount))
+    works(server, "near")
+    works(server, "far")
+
+
+def test_what_is_unchanged_is_not_fetched_again(service, bucket, serve):
+    def fill(folder):
+        folder = models.identity(folder, "m", IN)
+        (folder / "1" / "weights").write_bytes(os.urandom(1 << 20))
+    upload(service, bucket, "r", fill)
+    address = service.address(f"{bucket}/r")
+    key = f"/{bucket}/r/m/1/weights"
+
+    serve(address).stop()
+    assert service.gate.asked[key] == 1
+    serve(address).stop()
+    assert service.gate.asked[key] == 1
+    service.put(bucket, "r/m/1/weights", b"new")
+    serve(address).stop()
+    assert service.gate.asked[key] == 2
+
+
+def test_a_large_object_comes_in_parts_and_whole(
+        service, bucket, serve, mount):
+    data = os.urandom((20 << 20) + 17)
+
+    def fill(folder):
+        folder = models.identity(folder, "m", IN)
+        (folder / "1" / "weights").write_bytes(data)
+    upload(service, bucket, "r", fill)
+    server = serve(service.address(f"{bucket}/r"))
+    works(server, "m")
+    assert service.gate.asked[f"/{bucket}/r/m/1/weights"] == 3
+    (folder,) = folders(mount)
+    with open(os.path.join(folder, "1", "weights"), "rb") as f:
+        assert f.read() == data
+
+
+@pytest.mark.parametrize("fault", [
+    dict(kind="cut before", pattern="", times=3),
+    dict(kind="cut within", pattern="weights", times=2),
+    dict(kind="status", pattern="", times=3, status=500),
+    dict(kind="status", pattern="list-type", times=2, status=503,
+         body=b"<Error><Code>SlowDown</Code></Error>"),
+    dict(kind="slow", pattern="weights", times=1, seconds=1),
+    dict(kind="etag", pattern="weights", times=1),
+], ids=lambda f: f["kind"].replace(" ", "-") + str(f.get("status", "")))
+def test_trouble_that_passes_is_not_noticed(
+        service, bucket, serve, mount, fault):
+    data = os.urandom(3 << 20)
+
+    def fill(folder):
+        folder = models.identity(folder, "m", IN)
+        (folder / "1" / "weights").write_bytes(data)
+    upload(service, bucket, "r", fill)
+    service.gate.break_next(**fault)
+    server = serve(service.address(f"{bucket}/r"))
+    works(server, "m")
+    (folder,) = folders(mount)
+    with open(os.path.join(folder, "1", "weights"), "rb") as f:
+        assert f.read() == data
+
+
+@pytest.mark.parametrize("fault, words", [
+    (dict(kind="status", status=403, body=b"<Error><Code>AccessDenied</Code>"
+          b"<Message>Access Denied</Message></Error>"),
+     "403, AccessDenied: Access Denied"),
+    (dict(kind="etag"), "changed while it was fetched"),
+    (dict(kind="status", status=500), "500"),
+], ids=["denied", "etag", "broken"])
+def test_trouble_that_stays_hurts_one_model(
+        service, bucket, serve, fault, words):
+    def fill(folder):
+        models.identity(folder, "good", IN)
+        folder = models.identity(folder, "bad", IN)
+        (folder / "1" / "weights").write_bytes(os.urandom(1000))
+    upload(service, bucket, "r", fill)
+    service.gate.break_next(pattern="bad/1/weights", times=1000, **fault)
+    try:
+        server = serve(service.address(f"{bucket}/r"), wait="live")
+        assert server.wait_for("/v2/models/good/ready")
+        works(server, "good")
+        line = server.wait_log(r"\[error\][^\n]*bad[^\n]*weights[^\n]*",
+                               seconds=30).group()
+        assert words in line
+        assert server.get("/v2/models/bad/ready").status != 200
+    finally:
+        service.gate.faults.clear()
+
+
+def test_wrong_secret_is_told_with_the_services_words(
+        service, bucket, serve, mount):
+    upload(service, bucket, "r", lambda f: models.identity(f, "m", IN))
+    env = service.environment(mount)
+    env[1] = '"AWS_SECRET_ACCESS_KEY=wrong"'
+    server = serve(service.address(f"{bucket}/r"), wait="live", env=env)
+    server.wait_log(r"\[error\][^\n]*r[^\n]*403, SignatureDoesNotMatch")
+    service.gate.bad_signatures.clear()
+
+
+def test_no_such_bucket_and_no_such_service(service, serve, mount):
+    server = serve(service.address("no-such-bucket/r"),
+                   "s3://127.0.0.1:1/bucket/r", wait="live")
+    server.wait_log(r"\[error\][^\n]*no-such-bucket[^\n]*NoSuchBucket")
+    server.wait_log(r"\[error\][^\n]*127\.0\.0\.1:1/bucket[^\n]*onnect",
+                    seconds=30)
+
+
+def test_a_credential_file_with_two_services(
+        service, bucket, serve, mount, tmp_path):
+    upload(service, bucket, "r", lambda f: models.identity(f, "m", IN))
+    with Service() as other:
+        other.gate.secrets = {"other-key": "other-secret"}
+        other.bucket("elsewhere")
+        upload(other, "elsewhere", "", lambda f: models.identity(f, "n", IN))
+        file = tmp_path / "cloud.json"
+        file.write_text(json.dumps({"s3": {
+            "": {"key_id": "nobody", "secret_key": "x"},
+            service.address(bucket): {
+                "key_id": KEY_ID, "secret_key": SECRET, "region": REGION},
+            f"s3://{other.endpoint}": {
+                "key_id": "other-key", "secret_key": "other-secret"}}}))
+        server = serve(
+            service.address(f"{bucket}/r"),
+            f"s3://http://{other.endpoint}/elsewhere",
+            f"s3://{other.endpoint}/elsewhere", wait="live",
+            env=[f'"TRITON_CLOUD_CREDENTIAL_PATH={file}"',
+                 f'"TRITON_AWS_MOUNT_DIRECTORY={mount}"'])
+        assert server.wait_for("/v2/models/m/ready")
+        works(server, "m")
+        server.wait_log(r"\[error\][^\n]*unknown key nobody")
+        server.stop()
+        assert not service.gate.bad_signatures
+
+
+def test_keys_that_make_no_file_name_hurt_one_model(service, bucket, serve):
+    upload(service, bucket, "r", lambda f: models.identity(f, "good", IN))
+    upload(service, bucket, "r", lambda f: models.identity(f, "bad", IN))
+    service.put(bucket, "r/bad/1/a//b", b"x")
+    server = serve(service.address(f"{bucket}/r"), wait="live")
+    assert server.wait_for("/v2/models/good/ready")
+    server.wait_log(r"\[error\][^\n]*bad[^\n]*a//b[^\n]*no file name")
+
+
+def test_a_thousand_models_and_one(service, bucket, serve):
+    """More keys than a page holds."""
+    upload(service, bucket, "r", lambda f: models.identity(f, "m", IN))
+    for i in range(1001):
+        service.put(bucket, f"r/m/1/part{i:04}", b"x")
+    works(serve(service.address(f"{bucket}/r")), "m")
+
+
+def test_a_mount_folder_that_is_not_there(service, bucket, serve):
+    upload(service, bucket, "r", lambda f: models.identity(f, "m", IN))
+    server = serve(service.address(f"{bucket}/r"), wait="live",
+                   env=service.environment("/nonexistent"))
+    server.wait_log(r"\[error\][^\n]*m[^\n]*Failed to create local temp "
+                    r"folder: /nonexistent")
