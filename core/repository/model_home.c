@@ -23,6 +23,7 @@ static inf_err_t *take_versions(inf_model_home_t *home,
 static inf_err_t *let_agents_load(inf_model_home_t *home,
     const inf_home_query_t *q, const inf_config_options_t *opt);
 static inf_err_t *write_config(const inf_model_home_t *home);
+static inf_err_t *bring_here(inf_model_home_t *home);
 static bool same_config(const Inference__ModelConfig *a,
     const Inference__ModelConfig *b);
 
@@ -76,7 +77,7 @@ inf_model_home_read(inf_model_home_t *home, const inf_home_query_t *q)
     if (err == NULL && home->private_dir != NULL) {
         err = write_config(home);
     }
-    return err;
+    return err != NULL ? err : bring_here(home);
 }
 
 inf_err_t *
@@ -157,6 +158,10 @@ inf_model_home_unref(inf_model_home_t *home)
         return;
     }
 
+    if (home->fetched != NULL) {
+        inf_storage_release(home->fetched_from, home->fetched);
+    }
+    inf_storage_close(home->disk);
     inf_agents_unref(home->agents);
     inf_private_dir_free(home->private_dir);
     inf_storage_close(home->private_storage);
@@ -319,6 +324,33 @@ let_agents_load(inf_model_home_t *home, const inf_home_query_t *q,
         "'%s' can't be read", home->load_dir)
         : take_versions(home, &scan.models[0]);
     inf_scan_fini(&scan);
+    return err;
+}
+
+/* Backends want files on a disk. */
+static inf_err_t *
+bring_here(inf_model_home_t *home)
+{
+    char *local;
+
+    inf_err_t *err = inf_storage_localize(home->load_storage, home->load_dir,
+        &local);
+    if (err != NULL) {
+        return err;
+    }
+
+    if (strcmp(local, home->load_dir) == 0) {
+        inf_storage_release(home->load_storage, local);
+        return NULL;
+    }
+
+    home->fetched_from = home->load_storage;
+    home->fetched = local;
+    err = inf_storage_local_open(&home->disk);
+    if (err == NULL) {
+        home->load_storage = home->disk;
+        home->load_dir = local;
+    }
     return err;
 }
 

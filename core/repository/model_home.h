@@ -38,7 +38,11 @@ typedef struct {
     inf_storage_t      *private_storage;
     inf_agents_t       *agents;         /* a reference; NULL: it has none    */
     inf_storage_t      *load_storage;   /* where it is loaded from: the      */
-    const char         *load_dir;       /* same, or where agents left it     */
+    const char         *load_dir;       /* same, or where agents left it; a
+                                           copy on this machine's disk       */
+    inf_storage_t      *fetched_from;   /* NULL: it lies there itself        */
+    char               *fetched;        /* the copy                          */
+    inf_storage_t      *disk;           /* for the copy                      */
     bool                overridden;     /* config came with the request      */
     inf_model_config_t *config;         /* as read; nobody changes it        */
     int64_t            *versions;       /* there are, ascending              */

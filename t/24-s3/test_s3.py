@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import tempfile
@@ -48,7 +49,6 @@ def serve(service, mount, make_server):
 
 def upload(service, bucket, prefix, fill):
     with tempfile.TemporaryDirectory() as folder:
-        import pathlib                          # noqa: PLC0415
         fill(pathlib.Path(folder))
         service.upload(bucket, prefix, pathlib.Path(folder))
 
@@ -74,8 +74,6 @@ def test_models_of_a_prefix_are_served_and_the_folder_goes(
         models.identity(folder, "m1", IN)
         models.identity(folder, "m2", IN, versions=(1, 3))
     upload(service, bucket, "some/models", fill)
-    for m in ("m1/1", "m2/1", "m2/3"):          # folders are marked so
-        service.put(bucket, f"some/models/{m}/")
     service.put(bucket, "some/modelsbeside/m9/config.pbtxt", b"no")
 
     server = serve(service.address(f"{bucket}//some/models/"))
@@ -97,7 +95,6 @@ def test_the_bucket_itself_is_a_repository(service, bucket, serve):
 def test_a_backend_reads_the_files_of_its_model(service, bucket, serve):
     """The classifier of the examples, its labels and its model file."""
     source = os.path.join(os.path.dirname(__file__), "../../examples/models")
-    import pathlib                              # noqa: PLC0415
     service.upload(bucket, "ex", pathlib.Path(source).resolve())
     server = serve(service.address(f"{bucket}/ex"))
     answer = server.infer("digits", {

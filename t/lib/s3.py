@@ -72,12 +72,14 @@ class Service:
         self.client.delete_object(Bucket=bucket, Key=key)
 
     def upload(self, bucket, prefix, folder):
-        """A repository folder, file by file."""
+        """A repository folder, file by file; empty folders as marks."""
         for path in sorted(folder.rglob("*")):
+            name = path.relative_to(folder).as_posix()
+            key = f"{prefix}/{name}" if prefix else name
             if path.is_file():
-                name = path.relative_to(folder).as_posix()
-                self.put(bucket, f"{prefix}/{name}" if prefix else name,
-                         path.read_bytes())
+                self.put(bucket, key, path.read_bytes())
+            elif not any(path.iterdir()):
+                self.put(bucket, key + "/")
 
 
 class Gate(http.server.ThreadingHTTPServer):
