@@ -789,8 +789,7 @@ in_flight(const api_request_t *q)
 {
     inf_request_state_t state = atomic_load_explicit(&q->request.state,
         memory_order_relaxed);
-    return state == INF_REQUEST_PARKED || state == INF_REQUEST_PENDING
-        || state == INF_REQUEST_EXECUTING;
+    return state != INF_REQUEST_IDLE && state != INF_REQUEST_RELEASED;
 }
 
 static void

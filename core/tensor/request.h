@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "core/base/arena.h"
+#include "core/base/heap.h"
 #include "core/base/queue.h"
 #include "core/include/datatype.h"
 #include "core/tensor/parameter.h"
@@ -68,6 +69,7 @@ typedef enum {
     INF_REQUEST_PENDING,                /* queued                            */
     INF_REQUEST_EXECUTING,              /* taken by an instance, or from the
                                            cache's lists by a thread         */
+    INF_REQUEST_REFUSED,                /* unlinked, about to be answered    */
     INF_REQUEST_RELEASED
 } inf_request_state_t;
 
@@ -79,8 +81,19 @@ typedef struct {
     void (*executing)(void *userp, inf_request_t *request);
 } inf_request_ops_t;
 
+/* What a policy notes of a request while it is queued; model's lock. */
+typedef struct {
+    struct inf_level_s *level;          /* its priority's                    */
+    inf_heap_node_t     timeout;        /* in the queue's heap, or nowhere   */
+    uint32_t            look;           /* the look at the queue that took
+                                           it in; 0: none                    */
+    bool                delayed;        /* timed out, and waits on           */
+    bool                withdrawn;      /* cancelled while a plug-in looks   */
+} inf_request_queued_t;
+
 struct inf_request_s {
     inf_link_t               link;      /* scheduler queue; model's lock     */
+    inf_request_queued_t     queued;
     _Atomic(inf_request_state_t) state; /* moved by inf_request_move alone   */
     bool                     suspect;   /* execute it alone                  */
 

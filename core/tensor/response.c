@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void factory_send(inf_factory_t *f, inf_response_t *response,
+    uint32_t flags);
 static void response_free_outputs(inf_response_t *response);
 
 void
@@ -35,6 +37,7 @@ inf_factory_start(inf_factory_t *f, struct inf_model_s *model, const char *id,
     atomic_store_explicit(&f->first_sent, false, memory_order_relaxed);
     f->start_ns = 0;
     f->ledger = NULL;
+    f->place.order = NULL;
     f->model = model;
     f->id = id;
     f->sink = sink;
@@ -69,10 +72,16 @@ inf_factory_unref(inf_factory_t *f)
         return;
     }
 
-    if (atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) == 1) {
-        if (f->ledger != NULL) {
-            inf_ledger_remove(f);
-        }
+    if (atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+
+    if (f->ledger != NULL) {
+        inf_ledger_remove(f);
+    }
+    if (f->place.order != NULL) {
+        inf_response_order_abandon(f);
+    } else {
         f->sink->factory_free(f->userp, f);
     }
 }
@@ -195,8 +204,7 @@ inf_response_send(inf_response_t *response, uint32_t flags,
         response->err = inf_err_new(inf_err_code(err), "%s", inf_err_msg(err));
     }
 
-    inf_factory_t *f = response->factory;
-    f->sink->complete(f->userp, response, flags);
+    factory_send(response->factory, response, flags);
 }
 
 void
@@ -214,13 +222,23 @@ inf_factory_send_error(inf_factory_t *f, inf_err_t *err)
     }
 
     response->err = err;
-    f->sink->complete(f->userp, response, INF_SEND_FINAL);
+    factory_send(f, response, INF_SEND_FINAL);
 }
 
 void
 inf_factory_send_flags(inf_factory_t *f, uint32_t flags)
 {
-    f->sink->complete(f->userp, NULL, flags);
+    factory_send(f, NULL, flags);
+}
+
+static void
+factory_send(inf_factory_t *f, inf_response_t *response, uint32_t flags)
+{
+    if (f->place.order != NULL) {
+        inf_response_order_send(f, response, flags);
+    } else {
+        f->sink->complete(f->userp, response, flags);
+    }
 }
 
 static void

@@ -22,6 +22,7 @@
 #include "core/base/queue.h"
 #include "core/include/datatype.h"
 #include "core/tensor/parameter.h"
+#include "core/tensor/response_order.h"
 #include "core/tensor/sink.h"
 
 struct inf_ledger_s;
@@ -57,6 +58,8 @@ struct inf_response_s {
     bool                  embedded;     /* the factory's own object          */
     bool                  sent;         /* by the backend: it is not its own
                                            any more                          */
+    inf_response_t       *next;         /* while it waits for its turn       */
+    uint32_t              flags;        /* to be sent with then              */
 };
 
 struct inf_factory_s {
@@ -76,6 +79,7 @@ struct inf_factory_s {
     const char           *id;           /* lives as long as the factory      */
     const inf_sink_ops_t *sink;
     void                 *userp;
+    inf_response_place_t  place;        /* in line, where order is kept      */
     inf_response_t        embedded;     /* the usual single response         */
 };
 
