@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/abi/batch_strategy.h"
 #include "core/abi/elf_check.h"
 #include "core/abi/execute.h"
 #include "core/abi/forwarding.h"
@@ -66,6 +67,8 @@ const inf_plugin_ops_t inf_plugin_ops = {
     .instance_init = plugin_instance_init,
     .instance_fini = plugin_instance_fini,
     .instance_ready = plugin_instance_ready,
+    .strategy_open = inf_batch_strategy_open,
+    .strategy_close = inf_batch_strategy_close,
     .executor = &inf_backend_executor
 };
 

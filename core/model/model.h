@@ -31,6 +31,7 @@
 #include "core/model/memory_usage.h"
 #include "core/model/statistics.h"
 
+struct inf_batch_strategy_s;
 struct inf_cached_model_s;
 struct inf_ledger_s;
 struct inf_runner_s;
@@ -91,6 +92,7 @@ struct inf_model_s {
                                                and in the instances          */
     inf_memory_usage_t       memory;
 
+    struct inf_batch_strategy_s *strategy;  /* a plug-in's, or NULL         */
     struct inf_runner_s     *runner;
     struct inf_cached_model_s *cached;      /* NULL: no response cache       */
     struct inf_ledger_s     *ledger;        /* NULL: no account is kept      */

@@ -100,6 +100,7 @@ inf_lifecycle_new(const inf_lifecycle_options_t *options,
     inf_link_init(&lc->unloads);
     inf_link_init(&lc->destroyers);
     inf_link_init(&lc->losses);
+    inf_timekeeper_init(&lc->timekeeper);
 
     inf_err_t *err = inf_children_new(inf_lifecycle_child_died, lc,
         &lc->options.children);
@@ -140,6 +141,7 @@ inf_lifecycle_free(inf_lifecycle_t *lc)
         inf_model_record_free(inf_link_entry(link, inf_model_record_t, link));
     }
 
+    inf_timekeeper_fini(&lc->timekeeper);
     inf_agent_table_free(lc->agents);
     inf_backend_table_free(lc->backends);
     inf_cond_fini(&lc->work);

@@ -457,6 +457,7 @@ build(load_t *l, int64_t version, inf_model_t **out)
     const inf_model_load_t what = {
         .options = &l->lc->options,
         .backends = l->lc->backends,
+        .timekeeper = &l->lc->timekeeper,
         .storage = l->home->load_storage,
         .name = l->record->name,
         .dir = l->home->load_dir,

@@ -58,6 +58,7 @@ struct inf_lifecycle_s {
     inf_lifecycle_options_t  options;
     inf_backend_table_t     *backends;
     inf_agent_table_t       *agents;
+    inf_timekeeper_t         timekeeper;    /* of all models                 */
 
     inf_lock_t               publish_lock;  /* rank 5: one snapshot at a
                                                time                          */

@@ -13,6 +13,7 @@
 #include "core/proto/message.h"
 #include "core/repository/children.h"
 #include "core/repository/device_limit.h"
+#include "core/repository/strategy_search.h"
 #include "core/tensor/ledger.h"
 
 #define ENVIRONMENT_KEY "EXECUTION_ENV_PATH"
@@ -44,6 +45,8 @@ static inf_err_t *check_rules(const inf_model_load_t *what,
     const inf_model_t *model);
 static inf_err_t *explain_refusal(const inf_model_load_t *what,
     inf_model_t *model, inf_err_t *err);
+static inf_err_t *open_strategy(const inf_model_load_t *what,
+    inf_model_t *model);
 static inf_err_t *make_instances(const inf_model_load_t *what,
     inf_model_t *model);
 static inf_err_t *put_cache(const inf_model_load_t *what, inf_model_t *model);
@@ -87,6 +90,9 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
         err = build_tables(what, model);
     }
     if (err == NULL) {
+        err = open_strategy(what, model);
+    }
+    if (err == NULL) {
         err = make_instances(what, model);
     }
     if (err == NULL) {
@@ -117,6 +123,10 @@ inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
     model->runner = NULL;
     inf_cached_model_free(model->cached);
     model->cached = NULL;
+    if (model->strategy != NULL) {
+        plugins->strategy_close(model->strategy);
+        model->strategy = NULL;
+    }
 
     if (!atomic_load(&model->buried)) {
         inf_children_let_go(children, model);
@@ -308,12 +318,21 @@ build_tables(const inf_model_load_t *what, inf_model_t *model)
     }
     model->decoupled = msg->model_transaction_policy != NULL
         && msg->model_transaction_policy->decoupled;
-    if (err == NULL && msg->scheduling_choice_case
-        == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_DYNAMIC_BATCHING)
-    {
-        inf_log(INF_LOG_INFO, "model=%s version=%lld: dynamic_batching is not"
-            " supported by this version of the core; requests run one by one",
-            model->name, (long long) model->version);
+    return err;
+}
+
+/* Used by the dynamic batcher; a bad one fails the load in any case. */
+static inf_err_t *
+open_strategy(const inf_model_load_t *what, inf_model_t *model)
+{
+    char *library;
+
+    inf_err_t *err = inf_strategy_search(model, what->options->backend_dirs,
+        what->options->backend_dir_count, &library);
+    if (err == NULL && library != NULL) {
+        err = what->options->plugins->strategy_open(model, library,
+            &model->strategy);
+        free(library);
     }
     return err;
 }
@@ -501,6 +520,7 @@ start_runner(const inf_model_load_t *what, inf_model_t *model)
         .spin_ns = what->options->spin_ns,
         .idle = what->options->idle,
         .idle_userp = what->options->idle_userp,
+        .timekeeper = what->timekeeper,
         .device_blocking = device_blocking(model),
         .prepare = warmup != NULL || what->options->host_policies.count > 0
             ? prepare_instance : NULL,

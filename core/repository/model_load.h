@@ -17,6 +17,7 @@
 typedef struct {
     const inf_lifecycle_options_t *options;
     inf_backend_table_t           *backends;
+    inf_timekeeper_t              *timekeeper;
     inf_storage_t                 *storage;
     const char                    *name;
     const char                    *dir;

@@ -34,6 +34,11 @@ typedef struct {
     void (*instance_fini)(inf_instance_t *instance);
     inf_err_t *(*instance_ready)(inf_instance_t *instance);
 
+    /* A batch strategy's library; *out NULL: it has none of the functions. */
+    inf_err_t *(*strategy_open)(inf_model_t *model, const char *library,
+        struct inf_batch_strategy_s **out);
+    void (*strategy_close)(struct inf_batch_strategy_s *strategy);
+
     const inf_executor_t *executor;
 } inf_plugin_ops_t;
 

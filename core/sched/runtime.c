@@ -8,25 +8,33 @@
 #include "core/base/clock.h"
 #include "core/base/lock.h"
 #include "core/base/log.h"
-#include "core/sched/default_scheduler.h"
-#include "core/sched/waiter.h"
+#include "core/sched/refusal.h"
+#include "core/tensor/response.h"
 
 #define RUNNER_LOCK_RANK 30
 #define RUNNER_QUICK_NS  50000u     /* mean of an execution                  */
 
 typedef struct {
     inf_link_t      idle;       /* in runner->idle while it has no work      */
+    bool            called;     /* woken, has not looked yet; runner's lock  */
+    bool            watching;   /* looks at watch_ns; runner's lock          */
     inf_runner_t   *runner;
     inf_instance_t *instance;   /* whose turn it is; the thread's own        */
     inf_waiter_t    waiter;
     pthread_t       thread;
     _Atomic bool    leading;    /* relaxed: a hint who is woken first        */
+    inf_request_t **requests;   /* of its payload; grows                     */
+    uint32_t        cap;
+    inf_request_t  *one;        /* the usual array                           */
 } inf_instance_thread_t;
 
 struct inf_runner_s {
     inf_lock_t               lock;      /* rank 30; guards down to failure   */
-    inf_default_scheduler_t  policy;
+    inf_policy_t            *policy;
     inf_link_t               idle;      /* instance threads, last idle first */
+    uint32_t                 called;    /* threads woken, not yet looking    */
+    uint64_t                 watch_ns;  /* an idle thread looks then         */
+    uint64_t                 armed_ns;  /* the timekeeper ticks then         */
     uint32_t                 running;   /* requests taken, not yet returned  */
     bool                     closed;    /* refuses new requests              */
     bool                     stopping;  /* idle threads end                  */
@@ -41,6 +49,9 @@ struct inf_runner_s {
     void                    *idle_userp;
     inf_err_t             *(*prepare)(void *userp, inf_instance_t *instance);
     void                    *prepare_userp;
+    inf_response_order_t    *order;         /* or NULL: as they come         */
+    inf_timekeeper_t        *timekeeper;    /* or NULL                       */
+    inf_timer_t              timer;
     _Atomic uint64_t         mean_ns;   /* relaxed: of an execution; a hint  */
     inf_instance_thread_t   *threads;
     uint32_t                 thread_count;
@@ -53,13 +64,29 @@ static inf_instance_thread_t *thread_of_device(inf_runner_t *runner,
     uint32_t count, const inf_instance_t *instance);
 static void runner_wait_prepared(inf_runner_t *runner);
 static inf_err_t *runner_take_failure(inf_runner_t *runner);
+static void runner_tick(void *userp);
+static inf_instance_thread_t *call_idle_locked(inf_runner_t *runner,
+    uint64_t now_ns) INF_NEEDS(runner->lock);
+static void wake(inf_instance_thread_t *t);
+static uint64_t arm_locked(inf_runner_t *runner) INF_NEEDS(runner->lock);
+static void arm(inf_runner_t *runner, uint64_t at_ns);
 static void *instance_main(void *arg);
 static void instance_name_thread(const inf_instance_t *instance);
 static void instance_prepare(inf_instance_thread_t *t);
-static inf_request_t *instance_take(inf_instance_thread_t *t);
+static bool instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
+    uint64_t *start_ns);
+static void looked_locked(inf_instance_thread_t *t)
+    INF_NEEDS(t->runner->lock);
+static void payload_take_locked(inf_runner_t *runner, inf_payload_t *payload)
+    INF_NEEDS(runner->lock);
+static void payload_announce(inf_runner_t *runner, inf_payload_t *payload,
+    uint64_t now_ns);
+static void instance_run(inf_instance_thread_t *t, inf_payload_t *payload);
+static void requests_reserve(inf_instance_thread_t *t, uint32_t count);
 static void link_idle_locked(inf_instance_thread_t *t);
-static void instance_idle(inf_instance_thread_t *t);
-static void instance_done(inf_instance_thread_t *t, uint64_t start_ns);
+static void instance_idle(inf_instance_thread_t *t, uint64_t until_ns);
+static void instance_done(inf_instance_thread_t *t, uint32_t count,
+    uint64_t start_ns);
 
 inf_err_t *
 inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
@@ -71,8 +98,9 @@ inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
 
     inf_lock_init(&runner->lock, RUNNER_LOCK_RANK);
     inf_cond_init(&runner->one_more);
-    inf_default_scheduler_init(&runner->policy, 0);
     inf_link_init(&runner->idle);
+    runner->watch_ns = INF_NEVER;
+    runner->armed_ns = INF_NEVER;
     runner->model = model;
     runner->executor = options->executor;
     runner->spin_ns = options->spin_ns;
@@ -81,7 +109,22 @@ inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
     runner->prepare = options->prepare;
     runner->prepare_userp = options->prepare_userp;
 
-    inf_err_t *err = runner_start_threads(runner, options);
+    inf_err_t *err = inf_policy_new(model, &runner->policy);
+    if (err == NULL && inf_policy_keeps_order(model)) {
+        runner->order = inf_response_order_new();
+        err = runner->order != NULL ? NULL : inf_err_nomem();
+    }
+    if (err == NULL && options->timekeeper != NULL
+        && runner->policy->ops->expire != NULL)
+    {
+        runner->timer.fire = runner_tick;
+        runner->timer.userp = runner;
+        err = inf_timekeeper_add(options->timekeeper, &runner->timer);
+        runner->timekeeper = err == NULL ? options->timekeeper : NULL;
+    }
+    if (err == NULL) {
+        err = runner_start_threads(runner, options);
+    }
     if (err != NULL) {
         inf_runner_free(runner);
         return err;
@@ -94,7 +137,8 @@ inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
 inf_err_t *
 inf_runner_submit(inf_runner_t *runner, inf_request_t *req, uint64_t now_ns)
 {
-    inf_instance_thread_t *wake = NULL;
+    inf_instance_thread_t *called = NULL;
+    uint64_t at_ns = INF_NEVER;
 
     inf_lock(&runner->lock);
 
@@ -104,29 +148,34 @@ inf_runner_submit(inf_runner_t *runner, inf_request_t *req, uint64_t now_ns)
             " for model has stopped accepting new inference requests");
     }
 
-    inf_err_t *err = inf_default_scheduler_push(&runner->policy, req, now_ns);
+    inf_policy_t *policy = runner->policy;
+    inf_err_t *err = policy->ops->push(policy, req, now_ns);
     if (err == NULL) {
-        inf_link_t *link = inf_list_pop_front(&runner->idle);
-        if (link != NULL) {
-            wake = inf_link_entry(link, inf_instance_thread_t, idle);
-        }
+        called = call_idle_locked(runner, now_ns);
+        at_ns = arm_locked(runner);
     }
 
     inf_unlock(&runner->lock);
 
-    if (wake != NULL) {
-        inf_waiter_wake(&wake->waiter);
-    }
-
+    wake(called);
+    arm(runner, at_ns);
     return err;
 }
 
 bool
 inf_runner_cancel(inf_runner_t *runner, inf_request_t *req)
 {
+    inf_instance_thread_t *called = NULL;
+
     inf_lock(&runner->lock);
-    bool unlinked = inf_default_scheduler_cancel(&runner->policy, req);
+    inf_policy_t *policy = runner->policy;
+    bool unlinked = policy->ops->cancel(policy, req);
+    if (unlinked && policy->ops->gathers) {
+        called = call_idle_locked(runner, inf_clock_ns());
+    }
     inf_unlock(&runner->lock);
+
+    wake(called);
     return unlinked;
 }
 
@@ -142,7 +191,7 @@ uint32_t
 inf_runner_pending(inf_runner_t *runner)
 {
     inf_lock(&runner->lock);
-    uint32_t n = runner->policy.queued + runner->running;
+    uint32_t n = runner->policy->queued + runner->running;
     inf_unlock(&runner->lock);
     return n;
 }
@@ -151,7 +200,7 @@ uint32_t
 inf_runner_queued(inf_runner_t *runner)
 {
     inf_lock(&runner->lock);
-    uint32_t n = runner->policy.queued;
+    uint32_t n = runner->policy->queued;
     inf_unlock(&runner->lock);
     return n;
 }
@@ -159,9 +208,17 @@ inf_runner_queued(inf_runner_t *runner)
 void
 inf_runner_close(inf_runner_t *runner)
 {
+    inf_instance_thread_t *called = NULL;
+
     inf_lock(&runner->lock);
     runner->closed = true;
+    runner->policy->closing = true;
+    if (runner->policy->queued > 0) {
+        called = call_idle_locked(runner, inf_clock_ns());
+    }
     inf_unlock(&runner->lock);
+
+    wake(called);
 }
 
 inf_request_t *
@@ -169,7 +226,7 @@ inf_runner_take_queued(inf_runner_t *runner)
 {
     inf_lock(&runner->lock);
     inf_request_t *req = runner->closed
-        ? inf_default_scheduler_next(&runner->policy) : NULL;
+        ? runner->policy->ops->drop(runner->policy) : NULL;
     inf_unlock(&runner->lock);
     return req;
 }
@@ -180,6 +237,9 @@ inf_runner_stop(inf_runner_t *runner)
     inf_lock(&runner->lock);
     runner->closed = true;
     runner->stopping = true;
+    if (runner->policy != NULL) {
+        runner->policy->closing = true;
+    }
     while (inf_list_pop_front(&runner->idle) != NULL) {
         continue;
     }
@@ -190,7 +250,11 @@ inf_runner_stop(inf_runner_t *runner)
     }
 
     for (uint32_t i = 0; i < runner->thread_count; i++) {
-        pthread_join(runner->threads[i].thread, NULL);
+        inf_instance_thread_t *t = &runner->threads[i];
+        pthread_join(t->thread, NULL);
+        if (t->requests != &t->one) {
+            free(t->requests);
+        }
     }
     runner->thread_count = 0;
 }
@@ -203,6 +267,13 @@ inf_runner_free(inf_runner_t *runner)
     }
 
     inf_runner_stop(runner);
+    if (runner->timekeeper != NULL) {
+        inf_timekeeper_remove(runner->timekeeper, &runner->timer);
+    }
+    if (runner->policy != NULL) {
+        runner->policy->ops->free(runner->policy);
+    }
+    inf_response_order_unref(runner->order);
     inf_err_free(runner->failure);
     inf_cond_fini(&runner->one_more);
     inf_lock_fini(&runner->lock);
@@ -268,6 +339,8 @@ runner_seat(inf_runner_t *runner, bool device_blocking)
         t = &runner->threads[count++];
         t->runner = runner;
         t->instance = instance;
+        t->requests = &t->one;
+        t->cap = 1;
         inf_link_init(&t->idle);
         inf_waiter_init(&t->waiter);
     }
@@ -321,24 +394,117 @@ runner_take_failure(inf_runner_t *runner)
     return err;
 }
 
+/* The timekeeper calls: requests have waited too long. */
+static void
+runner_tick(void *userp)
+{
+    inf_runner_t *runner = userp;
+    inf_link_t gone;
+    inf_link_init(&gone);
+
+    inf_lock(&runner->lock);
+    inf_policy_t *policy = runner->policy;
+    uint64_t now = inf_clock_ns();
+    policy->ops->expire(policy, now, &gone);
+    runner->armed_ns = INF_NEVER;
+    uint64_t at_ns = arm_locked(runner);
+    inf_instance_thread_t *called = call_idle_locked(runner, now);
+    inf_unlock(&runner->lock);
+
+    wake(called);
+    arm(runner, at_ns);
+    inf_refuse_gone(&gone);
+}
+
+/*
+ * The idle thread that should look now, NULL: none.  Where requests gather,
+ * the one that looks may take them all; it calls the next by itself.
+ */
+static inf_instance_thread_t *
+call_idle_locked(inf_runner_t *runner, uint64_t now_ns)
+{
+    inf_policy_t *policy = runner->policy;
+
+    if (inf_list_empty(&runner->idle)) {
+        return NULL;
+    }
+
+    if (policy->ops->gathers) {
+        uint64_t until_ns = INF_NEVER;
+
+        if (runner->called > 0) {
+            return NULL;
+        }
+
+        switch (policy->ops->ready(policy, now_ns, &until_ns)) {
+        case INF_NEXT_NOTHING:
+            return NULL;
+        case INF_NEXT_WAIT:
+            if (until_ns >= runner->watch_ns) {
+                return NULL;
+            }
+            break;
+        case INF_NEXT_PAYLOAD:
+        case INF_NEXT_ASK:
+            break;
+        }
+    }
+
+    inf_instance_thread_t *t = inf_link_entry(
+        inf_list_pop_front(&runner->idle), inf_instance_thread_t, idle);
+    t->called = true;
+    runner->called++;
+    return t;
+}
+
+static void
+wake(inf_instance_thread_t *t)
+{
+    if (t != NULL) {
+        inf_waiter_wake(&t->waiter);
+    }
+}
+
+/* When the timekeeper is to call, if that is news; else INF_NEVER. */
+static uint64_t
+arm_locked(inf_runner_t *runner)
+{
+    uint64_t at_ns = runner->policy->deadline_ns;
+
+    if (at_ns >= runner->armed_ns || runner->timekeeper == NULL) {
+        return INF_NEVER;
+    }
+
+    runner->armed_ns = at_ns;
+    return at_ns;
+}
+
+static void
+arm(inf_runner_t *runner, uint64_t at_ns)
+{
+    if (at_ns != INF_NEVER) {
+        inf_timekeeper_arm(runner->timekeeper, &runner->timer, at_ns);
+    }
+}
+
 static void *
 instance_main(void *arg)
 {
     inf_instance_thread_t *t = arg;
+    inf_payload_t payload;
+    uint64_t start_ns;
+
     instance_name_thread(t->instance);
     instance_prepare(t);
 
-    for (;;) {
-        inf_request_t *req = instance_take(t);
-        if (req == NULL) {
-            return NULL;
-        }
-
-        uint64_t start = req->exec_ns;
-        t->runner->executor->execute(t->instance, &req, 1);
+    while (instance_take(t, &payload, &start_ns)) {
+        uint32_t count = payload.count;
+        instance_run(t, &payload);
         t->instance = t->instance->mate;
-        instance_done(t, start);
+        instance_done(t, count, start_ns);
     }
+
+    return NULL;
 }
 
 static void
@@ -382,41 +548,159 @@ instance_prepare(inf_instance_thread_t *t)
     inf_err_free(first);
 }
 
-/* The next request, state EXECUTING; NULL: the thread ends. */
-static inf_request_t *
-instance_take(inf_instance_thread_t *t)
+/* The next payload, its requests EXECUTING; false: the thread ends. */
+static bool
+instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
+    uint64_t *start_ns)
+{
+    inf_runner_t *runner = t->runner;
+    inf_policy_t *policy = runner->policy;
+    uint32_t index = (uint32_t) (t - runner->threads);
+    inf_link_t gone;
+    inf_link_init(&gone);
+
+    for (;;) {
+        inf_instance_thread_t *called = NULL;
+        uint64_t until_ns = INF_NEVER;
+        uint64_t now = 0;
+        inf_payload_init(payload);
+
+        inf_lock(&runner->lock);
+        looked_locked(t);
+        if (policy->ops->gathers) {
+            now = inf_clock_ns();
+        }
+
+        inf_next_t next = policy->ops->next(policy, index, now, payload,
+            &gone, &until_ns);
+        bool ends = runner->stopping && next != INF_NEXT_ASK
+            && next != INF_NEXT_PAYLOAD;
+
+        if (next == INF_NEXT_PAYLOAD) {
+            payload_take_locked(runner, payload);
+            if (policy->ops->gathers) {
+                called = call_idle_locked(runner, now);
+            }
+
+        } else if (next != INF_NEXT_ASK && !ends) {
+            link_idle_locked(t);
+            if (next == INF_NEXT_WAIT && until_ns < runner->watch_ns) {
+                runner->watch_ns = until_ns;
+                t->watching = true;
+            } else {
+                until_ns = INF_NEVER;
+            }
+        }
+        inf_unlock(&runner->lock);
+
+        wake(called);
+        if (!inf_list_empty(&gone)) {
+            inf_refuse_gone(&gone);
+        }
+
+        if (next == INF_NEXT_PAYLOAD) {
+            *start_ns = now != 0 ? now : inf_clock_ns();
+            payload_announce(runner, payload, *start_ns);
+            return true;
+        }
+        if (ends) {
+            return false;
+        }
+        if (next == INF_NEXT_ASK) {
+            policy->ops->ask(policy);
+            continue;
+        }
+
+        instance_idle(t, until_ns);
+    }
+}
+
+/* The thread has come to look, called or by itself. */
+static void
+looked_locked(inf_instance_thread_t *t)
 {
     inf_runner_t *runner = t->runner;
 
-    for (;;) {
-        inf_lock(&runner->lock);
-        inf_link_remove(&t->idle);
-
-        inf_request_t *req = inf_default_scheduler_next(&runner->policy);
-        if (req != NULL) {
-            inf_request_move(req, INF_REQUEST_EXECUTING);
-            runner->running++;
-            inf_unlock(&runner->lock);
-
-            req->exec_ns = inf_clock_ns();
-            if (runner->idle_ops != NULL) {
-                runner->idle_ops->leave(runner->idle_userp, runner);
-            }
-            if (req->ops->executing != NULL) {
-                req->ops->executing(req->userp, req);
-            }
-            return req;
-        }
-
-        if (runner->stopping) {
-            inf_unlock(&runner->lock);
-            return NULL;
-        }
-
-        link_idle_locked(t);
-        inf_unlock(&runner->lock);
-        instance_idle(t);
+    inf_link_remove(&t->idle);
+    if (t->called) {
+        t->called = false;
+        runner->called--;
     }
+    if (t->watching) {
+        t->watching = false;
+        runner->watch_ns = INF_NEVER;
+    }
+}
+
+static void
+payload_take_locked(inf_runner_t *runner, inf_payload_t *payload)
+{
+    for (inf_link_t *l = payload->requests.next; l != &payload->requests;
+        l = l->next)
+    {
+        inf_request_t *req = inf_link_entry(l, inf_request_t, link);
+        inf_request_move(req, INF_REQUEST_EXECUTING);
+        if (runner->order != NULL) {
+            inf_response_order_enter(runner->order, req->factory);
+        }
+    }
+
+    runner->running += payload->count;
+}
+
+static void
+payload_announce(inf_runner_t *runner, inf_payload_t *payload,
+    uint64_t now_ns)
+{
+    if (runner->idle_ops != NULL) {
+        runner->idle_ops->leave(runner->idle_userp, runner);
+    }
+
+    for (inf_link_t *l = payload->requests.next; l != &payload->requests;
+        l = l->next)
+    {
+        inf_request_t *req = inf_link_entry(l, inf_request_t, link);
+        req->exec_ns = now_ns;
+        if (req->ops->executing != NULL) {
+            req->ops->executing(req->userp, req);
+        }
+    }
+}
+
+/* In one piece, unless there is no memory for so many. */
+static void
+instance_run(inf_instance_thread_t *t, inf_payload_t *payload)
+{
+    if (payload->count > t->cap) {
+        requests_reserve(t, payload->count);
+    }
+
+    while (!inf_list_empty(&payload->requests)) {
+        uint32_t n = 0;
+        while (n < t->cap && !inf_list_empty(&payload->requests)) {
+            t->requests[n++] = inf_link_entry(
+                inf_list_pop_front(&payload->requests), inf_request_t, link);
+        }
+        t->runner->executor->execute(t->instance, t->requests, n);
+    }
+}
+
+static void
+requests_reserve(inf_instance_thread_t *t, uint32_t count)
+{
+    uint32_t cap = count + count / 2;
+    inf_request_t **wider = calloc(cap, sizeof(*wider));
+    if (wider == NULL) {
+        inf_log(INF_LOG_WARN, "model=%s: no memory for a payload of %u"
+            " requests, it runs in pieces", t->instance->model->name, count);
+        return;
+    }
+
+    if (t->requests != &t->one) {
+        free(t->requests);
+    }
+    t->requests = wider;
+    t->cap = cap;
 }
 
 /* Last idle is first woken (its caches are warm), after the one that leads:
@@ -437,16 +721,18 @@ link_idle_locked(inf_instance_thread_t *t)
     inf_list_push_front(head, &t->idle);
 }
 
-/* Leads if nobody does, else sleeps, until there may be work. */
+/* Leads if nobody does, else sleeps, until there may be work or until_ns has
+   come. */
 static void
-instance_idle(inf_instance_thread_t *t)
+instance_idle(inf_instance_thread_t *t, uint64_t until_ns)
 {
     inf_runner_t *runner = t->runner;
     const inf_idle_ops_t *ops = runner->idle_ops;
 
     if (ops != NULL) {
         atomic_store_explicit(&t->leading, true, memory_order_relaxed);
-        bool work = ops->lead(runner->idle_userp, runner, &t->waiter);
+        bool work = ops->lead(runner->idle_userp, runner, &t->waiter,
+            until_ns);
         atomic_store_explicit(&t->leading, false, memory_order_relaxed);
         if (work) {
             inf_waiter_clear(&t->waiter);
@@ -454,14 +740,23 @@ instance_idle(inf_instance_thread_t *t)
         }
     }
 
-    inf_waiter_wait(&t->waiter, runner->spin_ns);
+    if (until_ns == INF_NEVER) {
+        inf_waiter_wait(&t->waiter, runner->spin_ns);
+        return;
+    }
+
+    uint64_t now = inf_clock_ns();
+    if (now < until_ns) {
+        inf_waiter_wait_for(&t->waiter, until_ns - now);
+    }
 }
 
 static void
-instance_done(inf_instance_thread_t *t, uint64_t start_ns)
+instance_done(inf_instance_thread_t *t, uint32_t count, uint64_t start_ns)
 {
     inf_runner_t *runner = t->runner;
-    uint64_t took = inf_clock_ns() - start_ns;
+    uint64_t now = inf_clock_ns();
+    uint64_t took = now - start_ns;
     uint64_t mean = atomic_load_explicit(&runner->mean_ns,
         memory_order_relaxed);
 
@@ -469,6 +764,9 @@ instance_done(inf_instance_thread_t *t, uint64_t start_ns)
     atomic_store_explicit(&runner->mean_ns, mean, memory_order_relaxed);
 
     inf_lock(&runner->lock);
-    runner->running--;
+    runner->running -= count;
+    if (runner->policy->ops->done != NULL) {
+        runner->policy->ops->done(runner->policy, count, now);
+    }
     inf_unlock(&runner->lock);
 }

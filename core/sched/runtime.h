@@ -2,7 +2,8 @@
  * runtime.h - the threads around a model's policy: one per instance, or per
  *             device where the backend says that executions there block it.
  *
- * Owner    The model owns its runner; the runner owns queued requests.
+ * Owner    The model owns its runner; the runner owns queued requests and
+ *          answers those that time out.
  * Thread   submit, cancel: any; stop: the thread that destroys the model,
  *          never an instance thread.
  * Units    ns.
@@ -14,6 +15,8 @@
 #define INF_SCHED_RUNTIME_H
 
 #include "core/sched/executor.h"
+#include "core/sched/policy.h"
+#include "core/sched/timekeeper.h"
 #include "core/sched/waiter.h"
 #include "core/tensor/request.h"
 
@@ -26,11 +29,12 @@ typedef struct inf_runner_s inf_runner_t;
  */
 typedef struct {
     /*
-     * Holds the role if nobody does.  true: waiter was woken, there may be
-     * work for this thread.  false: the role is taken, or was given back for
-     * others to take.
+     * Holds the role if nobody does.  true: waiter was woken or until_ns (at
+     * most INF_NEVER) has come, there may be work for this thread.  false:
+     * the role is taken, or was given back for others to take.
      */
-    bool (*lead)(void *userp, inf_runner_t *runner, inf_waiter_t *waiter);
+    bool (*lead)(void *userp, inf_runner_t *runner, inf_waiter_t *waiter,
+        uint64_t until_ns);
 
     /* The thread is about to execute: perhaps nobody holds the role now. */
     void (*leave)(void *userp, inf_runner_t *runner);
@@ -50,6 +54,8 @@ typedef struct {
     inf_err_t          *(*prepare)(void *userp, inf_instance_t *instance);
     void                 *prepare_userp;
     bool                  parallel;
+    inf_timekeeper_t     *timekeeper;   /* NULL: requests do not time out
+                                           while all instances are busy      */
 } inf_runner_options_t;
 
 /* Starts the threads of instances that aren't passive and waits until they
@@ -61,7 +67,8 @@ INF_CHECK inf_err_t *inf_runner_start(inf_model_t *model,
 INF_CHECK inf_err_t *inf_runner_submit(inf_runner_t *runner,
     inf_request_t *req, uint64_t now_ns);
 
-/* Unlinks a queued request; true: the caller owns it again. */
+/* Unlinks a queued request; true: the caller answers it.  false: it runs, or
+   the runner answers it. */
 bool inf_runner_cancel(inf_runner_t *runner, inf_request_t *req);
 
 /* Whether its executions are so short that nobody needs to be woken to watch
@@ -72,7 +79,7 @@ bool inf_runner_is_quick(const inf_runner_t *runner);
 uint32_t inf_runner_pending(inf_runner_t *runner);
 uint32_t inf_runner_queued(inf_runner_t *runner);
 
-/* Refuses new requests from now on. */
+/* Refuses new requests from now on; what waits for company goes at once. */
 void inf_runner_close(inf_runner_t *runner);
 
 /* Of a closed runner: the next queued request, which is the caller's then;

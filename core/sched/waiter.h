@@ -27,7 +27,7 @@ void inf_waiter_init(inf_waiter_t *w);
    spin_ns first. */
 void inf_waiter_wait(inf_waiter_t *w, uint64_t spin_ns);
 
-/* The same for at most timeout_ns. */
+/* Without spinning, for at most timeout_ns. */
 void inf_waiter_wait_for(inf_waiter_t *w, uint64_t timeout_ns);
 
 /*

@@ -1,8 +1,6 @@
 #include "core/service/canceller.h"
 
-#include "core/base/clock.h"
-#include "core/model/model.h"
-#include "core/tensor/response.h"
+#include "core/sched/refusal.h"
 
 #define CANCELLER_RANK 32
 
@@ -49,18 +47,8 @@ inf_canceller_push(inf_canceller_t *c, inf_request_t *req)
     if (queued) {
         inf_cond_signal(&c->work);
     } else {
-        inf_cancelled_answer(req);
+        inf_refuse_cancelled(req);
     }
-}
-
-void
-inf_cancelled_answer(inf_request_t *req)
-{
-    inf_statistics_failure_for(&req->model->statistics,
-        INF_FAILURE_CANCELED, req->start_ns, inf_clock_ns());
-    inf_factory_send_error(req->factory, inf_err_new(INF_ERR_CANCELLED, "%s",
-        ""));
-    inf_request_release(req, 1);
 }
 
 static bool
@@ -92,7 +80,7 @@ canceller_main(void *arg)
         }
 
         inf_unlock(&c->lock);
-        inf_cancelled_answer(inf_link_entry(link, inf_request_t, link));
+        inf_refuse_cancelled(inf_link_entry(link, inf_request_t, link));
         inf_lock(&c->lock);
     }
     inf_unlock(&c->lock);

@@ -33,7 +33,4 @@ void inf_canceller_fini(inf_canceller_t *c);
 /* Takes req, which no queue holds any more. */
 void inf_canceller_push(inf_canceller_t *c, inf_request_t *req);
 
-/* Counts, answers CANCELLED and releases req, on this thread. */
-void inf_cancelled_answer(inf_request_t *req);
-
 #endif /* INF_SERVICE_CANCELLER_H */

@@ -7,9 +7,9 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/model/normalize.h"
+#include "core/sched/refusal.h"
 #include "core/sched/response_cache.h"
 #include "core/sched/runtime.h"
-#include "core/service/canceller.h"
 #include "core/service/response_check.h"
 
 static inf_err_t *flight_fill(inf_flight_t *flight,
@@ -115,7 +115,7 @@ inf_infer_cancel(inf_session_t *session, uint32_t slot, uint32_t generation)
 
     inf_request_t *req = &flight->request;
     if (factory->model != NULL && inf_infer_unlink(factory->model, req)) {
-        inf_cancelled_answer(req);
+        inf_refuse_cancelled(req);
     }
 
     inf_factory_unref(factory);

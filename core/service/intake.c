@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
@@ -79,12 +81,12 @@ static inf_err_t *watch(inf_intake_t *in, int fd, uint32_t events,
 static bool role_take(inf_intake_t *in);
 static void role_give(inf_intake_t *in);
 static bool hold(inf_intake_t *in, const inf_runner_t *own,
-    inf_waiter_t *waiter);
+    inf_waiter_t *waiter, uint64_t until_ns);
 static bool poll_rings(inf_intake_t *in);
 static bool for_others(const inf_intake_t *in, const inf_runner_t *own);
 static void stand_by(inf_intake_t *in);
 static bool idle_lead(void *userp, inf_runner_t *runner,
-    inf_waiter_t *waiter);
+    inf_waiter_t *waiter, uint64_t until_ns);
 static void idle_leave(void *userp, inf_runner_t *runner);
 static void host_changed(void *userp);
 static bool drain_session(inf_intake_t *in, intake_session_t *is);
@@ -94,6 +96,9 @@ static void dispatch(inf_intake_t *in, inf_session_t *session,
 static bool all_asleep(inf_intake_t *in);
 static bool spin(inf_intake_t *in);
 static void wait_events(inf_intake_t *in, int timeout_ms);
+static void wait_events_until(inf_intake_t *in, uint64_t until_ns);
+static void on_events(inf_intake_t *in, const struct epoll_event *events,
+    int count);
 static void on_event(inf_intake_t *in, intake_tag_t *tag, uint32_t events);
 static void on_registration(inf_intake_t *in, intake_tag_t *tag);
 static void on_hello(inf_intake_t *in, const inf_hello_t *hello, size_t len,
@@ -218,7 +223,7 @@ inf_intake_run(inf_intake_t *in)
 {
     while (!atomic_load_explicit(&in->stopping, memory_order_relaxed)) {
         if (role_take(in)) {
-            hold(in, NULL, NULL);
+            hold(in, NULL, NULL, INF_NEVER);
             role_give(in);
         }
         stand_by(in);
@@ -264,11 +269,13 @@ role_give(inf_intake_t *in)
 }
 
 /*
- * The role's work, until waiter is woken (true), or somebody else should hold
- * it or the core stops (false).  The main thread has no waiter and no runner.
+ * The role's work, until waiter is woken or until_ns has come (true), or
+ * somebody else should hold it or the core stops (false).  The main thread
+ * has no waiter and no runner.
  */
 static bool
-hold(inf_intake_t *in, const inf_runner_t *own, inf_waiter_t *waiter)
+hold(inf_intake_t *in, const inf_runner_t *own, inf_waiter_t *waiter,
+    uint64_t until_ns)
 {
     uint32_t busy = 0;
     uint32_t strange = 0;       /* polls in a row that fed another runner    */
@@ -277,6 +284,9 @@ hold(inf_intake_t *in, const inf_runner_t *own, inf_waiter_t *waiter)
         bool any = poll_rings(in);
 
         if (waiter != NULL && inf_waiter_woken(waiter)) {
+            return true;
+        }
+        if (until_ns != INF_NEVER && inf_clock_ns() >= until_ns) {
             return true;
         }
         if (any) {
@@ -298,7 +308,11 @@ hold(inf_intake_t *in, const inf_runner_t *own, inf_waiter_t *waiter)
         }
 
         trim(in);
-        wait_events(in, inf_list_empty(&in->sessions) ? -1 : 1000);
+        if (until_ns == INF_NEVER) {
+            wait_events(in, inf_list_empty(&in->sessions) ? -1 : 1000);
+        } else {
+            wait_events_until(in, until_ns);
+        }
 
         if (waiter != NULL && inf_waiter_poll_end(waiter)) {
             return true;
@@ -387,7 +401,8 @@ const inf_server_host_t inf_intake_host = {
 };
 
 static bool
-idle_lead(void *userp, inf_runner_t *runner, inf_waiter_t *waiter)
+idle_lead(void *userp, inf_runner_t *runner, inf_waiter_t *waiter,
+    uint64_t until_ns)
 {
     inf_intake_t *in = userp;
 
@@ -397,7 +412,7 @@ idle_lead(void *userp, inf_runner_t *runner, inf_waiter_t *waiter)
         return false;
     }
 
-    bool work = hold(in, runner, waiter);
+    bool work = hold(in, runner, waiter, until_ns);
     role_give(in);
     return work;
 }
@@ -513,9 +528,48 @@ static void
 wait_events(inf_intake_t *in, int timeout_ms)
 {
     struct epoll_event events[INTAKE_EVENTS];
-    int n = epoll_wait(in->epoll_fd, events, INTAKE_EVENTS, timeout_ms);
 
-    for (int i = 0; i < n; i++) {
+    on_events(in, events, epoll_wait(in->epoll_fd, events, INTAKE_EVENTS,
+        timeout_ms));
+}
+
+/* To the ns where the system can, else to the next ms; a second at most, so
+   that idle memory is given back in the meantime. */
+static void
+wait_events_until(inf_intake_t *in, uint64_t until_ns)
+{
+    struct epoll_event events[INTAKE_EVENTS];
+    uint64_t now = inf_clock_ns();
+    uint64_t left = until_ns > now ? until_ns - now : 0;
+    int n = -1;
+
+    if (left > INTAKE_TRIM_NS) {
+        left = INTAKE_TRIM_NS;
+    }
+
+#ifdef SYS_epoll_pwait2
+    const struct timespec timeout = {
+        .tv_sec = (time_t) (left / 1000000000u),
+        .tv_nsec = (long) (left % 1000000000u)
+    };
+
+    n = (int) syscall(SYS_epoll_pwait2, in->epoll_fd, events, INTAKE_EVENTS,
+        &timeout, NULL, 0);
+    if (n >= 0 || errno != ENOSYS) {
+        on_events(in, events, n);
+        return;
+    }
+#endif
+
+    n = epoll_wait(in->epoll_fd, events, INTAKE_EVENTS,
+        (int) ((left + 999999) / 1000000));
+    on_events(in, events, n);
+}
+
+static void
+on_events(inf_intake_t *in, const struct epoll_event *events, int count)
+{
+    for (int i = 0; i < count; i++) {
         on_event(in, events[i].data.ptr, events[i].events);
     }
 

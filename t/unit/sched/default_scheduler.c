@@ -11,6 +11,37 @@
 
 static inf_request_t requests[REQUESTS];
 
+static inf_err_t *
+push(inf_default_scheduler_t *s, inf_request_t *r, uint64_t now_ns)
+{
+    return s->base.ops->push(&s->base, r, now_ns);
+}
+
+static inf_request_t *
+next(inf_default_scheduler_t *s)
+{
+    inf_payload_t payload;
+    inf_payload_init(&payload);
+
+    inf_next_t ready = s->base.ops->ready(&s->base, 0, NULL);
+    inf_next_t next = s->base.ops->next(&s->base, 0, 0, &payload, NULL, NULL);
+    assert_int_equal(next, ready);
+    if (next == INF_NEXT_NOTHING) {
+        assert_int_equal(payload.count, 0);
+        return NULL;
+    }
+    assert_int_equal(next, INF_NEXT_PAYLOAD);
+    assert_int_equal(payload.count, 1);
+    return inf_link_entry(inf_list_pop_front(&payload.requests),
+        inf_request_t, link);
+}
+
+static bool
+cancel(inf_default_scheduler_t *s, inf_request_t *r)
+{
+    return s->base.ops->cancel(&s->base, r);
+}
+
 static void
 init_requests(void)
 {
@@ -27,10 +58,10 @@ an_empty_queue_has_nothing_next(void **state)
 
     init_requests();
     inf_default_scheduler_init(&s, 0);
-    assert_null(inf_default_scheduler_next(&s));
-    assert_int_equal(s.queued, 0);
-    assert_false(inf_default_scheduler_cancel(&s, &requests[0]));
-    assert_int_equal(s.queued, 0);
+    assert_null(next(&s));
+    assert_int_equal(s.base.queued, 0);
+    assert_false(cancel(&s, &requests[0]));
+    assert_int_equal(s.base.queued, 0);
 }
 
 static void
@@ -42,17 +73,17 @@ requests_leave_in_the_order_of_arrival(void **state)
     init_requests();
     inf_default_scheduler_init(&s, 0);
     for (uint64_t i = 0; i < 5; i++) {
-        assert_null(inf_default_scheduler_push(&s, &requests[i], 100 + i));
+        assert_null(push(&s, &requests[i], 100 + i));
         assert_int_equal(requests[i].state, INF_REQUEST_PENDING);
         assert_int_equal(requests[i].queue_ns, 100 + i);
     }
-    assert_int_equal(s.queued, 5);
+    assert_int_equal(s.base.queued, 5);
     for (int i = 0; i < 5; i++) {
-        assert_ptr_equal(inf_default_scheduler_next(&s), &requests[i]);
+        assert_ptr_equal(next(&s), &requests[i]);
         assert_true(inf_list_empty(&requests[i].link));
     }
-    assert_null(inf_default_scheduler_next(&s));
-    assert_int_equal(s.queued, 0);
+    assert_null(next(&s));
+    assert_int_equal(s.base.queued, 0);
 }
 
 /* Priority and timeout mean nothing without dynamic batching. */
@@ -67,11 +98,11 @@ priority_and_timeout_change_nothing(void **state)
     requests[0].priority = 9;
     requests[0].timeout_us = 1;
     requests[1].priority = 1;
-    assert_null(inf_default_scheduler_push(&s, &requests[0], 0));
-    assert_null(inf_default_scheduler_push(&s, &requests[1],
+    assert_null(push(&s, &requests[0], 0));
+    assert_null(push(&s, &requests[1],
         UINT64_C(1) << 60));
-    assert_ptr_equal(inf_default_scheduler_next(&s), &requests[0]);
-    assert_ptr_equal(inf_default_scheduler_next(&s), &requests[1]);
+    assert_ptr_equal(next(&s), &requests[0]);
+    assert_ptr_equal(next(&s), &requests[1]);
 }
 
 /* A refused request stays with the caller, untouched, and may come again. */
@@ -83,10 +114,10 @@ a_full_queue_refuses_and_changes_nothing(void **state)
 
     init_requests();
     inf_default_scheduler_init(&s, 2);
-    assert_null(inf_default_scheduler_push(&s, &requests[0], 1));
-    assert_null(inf_default_scheduler_push(&s, &requests[1], 2));
+    assert_null(push(&s, &requests[0], 1));
+    assert_null(push(&s, &requests[1], 2));
     requests[2].queue_ns = 77;
-    inf_err_t *err = inf_default_scheduler_push(&s, &requests[2], 3);
+    inf_err_t *err = push(&s, &requests[2], 3);
     assert_non_null(err);
     assert_int_equal(inf_err_code(err), INF_ERR_UNAVAILABLE);
     assert_string_equal(inf_err_msg(err), "Exceeds maximum queue size");
@@ -94,10 +125,10 @@ a_full_queue_refuses_and_changes_nothing(void **state)
     assert_int_equal(requests[2].state, INF_REQUEST_IDLE);
     assert_int_equal(requests[2].queue_ns, 77);
     assert_true(inf_list_empty(&requests[2].link));
-    assert_int_equal(s.queued, 2);
+    assert_int_equal(s.base.queued, 2);
 
-    assert_ptr_equal(inf_default_scheduler_next(&s), &requests[0]);
-    assert_null(inf_default_scheduler_push(&s, &requests[2], 4));
+    assert_ptr_equal(next(&s), &requests[0]);
+    assert_null(push(&s, &requests[2], 4));
     assert_int_equal(requests[2].queue_ns, 4);
 }
 
@@ -110,22 +141,24 @@ a_cancelled_request_leaves_from_anywhere_once(void **state)
     init_requests();
     inf_default_scheduler_init(&s, 0);
     for (uint64_t i = 0; i < 5; i++) {
-        assert_null(inf_default_scheduler_push(&s, &requests[i], i));
+        assert_null(push(&s, &requests[i], i));
     }
     static const int gone[] = { 0, 2, 4 };
     for (int i = 0; i < 3; i++) {
         inf_request_t *r = &requests[gone[i]];
-        assert_true(inf_default_scheduler_cancel(&s, r));
+        assert_true(cancel(&s, r));
         assert_true(inf_list_empty(&r->link));
+        assert_int_equal(r->state, INF_REQUEST_REFUSED);
+        assert_false(cancel(&s, r));
         inf_request_move(r, INF_REQUEST_RELEASED);
-        assert_false(inf_default_scheduler_cancel(&s, r));
+        assert_false(cancel(&s, r));
     }
-    assert_int_equal(s.queued, 2);
-    assert_ptr_equal(inf_default_scheduler_next(&s), &requests[1]);
+    assert_int_equal(s.base.queued, 2);
+    assert_ptr_equal(next(&s), &requests[1]);
     inf_request_move(&requests[1], INF_REQUEST_EXECUTING);
-    assert_false(inf_default_scheduler_cancel(&s, &requests[1]));
-    assert_ptr_equal(inf_default_scheduler_next(&s), &requests[3]);
-    assert_int_equal(s.queued, 0);
+    assert_false(cancel(&s, &requests[1]));
+    assert_ptr_equal(next(&s), &requests[3]);
+    assert_int_equal(s.base.queued, 0);
 }
 
 /* ---- simulation ---------------------------------------------------------- */
@@ -176,7 +209,7 @@ sim_step(sim_t *m, inf_default_scheduler_t *s)
         if (r->state != INF_REQUEST_IDLE) {
             return;
         }
-        inf_err_t *err = inf_default_scheduler_push(s, r, m->now);
+        inf_err_t *err = push(s, r, m->now);
         if (s->limit != 0 && (uint32_t) m->count == s->limit) {
             assert_non_null(err);
             inf_err_free(err);
@@ -190,7 +223,7 @@ sim_step(sim_t *m, inf_default_scheduler_t *s)
         return;
 
     case 2:
-        r = inf_default_scheduler_next(s);
+        r = next(s);
         if (m->count == 0) {
             assert_null(r);
             return;
@@ -207,7 +240,7 @@ sim_step(sim_t *m, inf_default_scheduler_t *s)
 
     default:
         if (r->state == INF_REQUEST_EXECUTING) {
-            assert_false(inf_default_scheduler_cancel(s, r));
+            assert_false(cancel(s, r));
             sim_done(r);
             return;
         }
@@ -215,7 +248,7 @@ sim_step(sim_t *m, inf_default_scheduler_t *s)
         while (at < m->count && m->queue[at] != i) {
             at++;
         }
-        assert_int_equal(inf_default_scheduler_cancel(s, r), at < m->count);
+        assert_int_equal(cancel(s, r), at < m->count);
         if (at < m->count) {
             sim_remove(m, at);
             m->cancelled++;
@@ -235,18 +268,18 @@ simulate(uint64_t seed, uint32_t limit)
     inf_default_scheduler_init(&s, limit);
     for (int step = 0; step < 20000; step++) {
         sim_step(&m, &s);
-        assert_int_equal(s.queued, m.count);
+        assert_int_equal(s.base.queued, m.count);
     }
     assert_int_equal(m.pushed, m.taken + m.cancelled + (uint64_t) m.count);
     assert_true(m.taken > 1000 && m.cancelled > 100);
     assert_true((m.refused > 0) == (limit != 0));
 
     while (m.count > 0) {
-        inf_request_t *r = inf_default_scheduler_next(&s);
+        inf_request_t *r = next(&s);
         assert_ptr_equal(r, &requests[m.queue[0]]);
         sim_remove(&m, 0);
     }
-    assert_null(inf_default_scheduler_next(&s));
+    assert_null(next(&s));
     for (int i = 0; i < REQUESTS; i++) {
         inf_request_fini(&requests[i]);
     }

@@ -542,7 +542,8 @@ typedef struct {
 } role_t;
 
 static bool
-role_lead(void *userp, inf_runner_t *runner, inf_waiter_t *waiter)
+role_lead(void *userp, inf_runner_t *runner, inf_waiter_t *waiter,
+    uint64_t until_ns)
 {
     role_t *role = userp;
 
@@ -557,7 +558,9 @@ role_lead(void *userp, inf_runner_t *runner, inf_waiter_t *waiter)
         atomic_fetch_add(&role->given_back, 1);
         work = false;
     } else {
-        while (!inf_waiter_woken(waiter)) {
+        while (!inf_waiter_woken(waiter) && (until_ns == INF_NEVER
+            || inf_clock_ns() < until_ns))
+        {
             sched_yield();
         }
     }

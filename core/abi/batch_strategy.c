@@ -1,0 +1,163 @@
+#include "core/abi/batch_strategy.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "core/abi/forwarding.h"
+#include "core/abi/objects.h"
+#include "core/base/log.h"
+
+typedef TRITONSERVER_Error *(*batcher_init_fn)(TRITONBACKEND_Batcher **,
+    TRITONBACKEND_Model *);
+typedef TRITONSERVER_Error *(*batcher_fini_fn)(TRITONBACKEND_Batcher *);
+typedef TRITONSERVER_Error *(*batch_init_fn)(const TRITONBACKEND_Batcher *,
+    void **);
+typedef TRITONSERVER_Error *(*batch_include_fn)(TRITONBACKEND_Request *,
+    void *, bool *);
+typedef TRITONSERVER_Error *(*batch_fini_fn)(void *);
+
+typedef struct {
+    inf_batch_strategy_t   base;
+    void                  *handle;
+    TRITONBACKEND_Batcher *batcher;     /* the library's own                 */
+    batcher_init_fn        batcher_init;
+    batcher_fini_fn        batcher_fini;
+    batch_init_fn          batch_init;
+    batch_include_fn       batch_include;
+    batch_fini_fn          batch_fini;
+} abi_strategy_t;
+
+static inf_err_t *library_open(abi_strategy_t *s, const char *library,
+    uint32_t *found);
+static void *symbol(abi_strategy_t *s, const char *name, uint32_t *found);
+static void library_close(abi_strategy_t *s);
+static inf_err_t *strategy_begin(inf_batch_strategy_t *base, void **batch);
+static inf_err_t *strategy_include(inf_batch_strategy_t *base, void *batch,
+    inf_request_t *req, bool *joins);
+static inf_err_t *strategy_end(inf_batch_strategy_t *base, void *batch);
+
+static const inf_batch_strategy_ops_t strategy_ops = {
+    .begin = strategy_begin,
+    .include = strategy_include,
+    .end = strategy_end
+};
+
+inf_err_t *
+inf_batch_strategy_open(inf_model_t *model, const char *library,
+    inf_batch_strategy_t **out)
+{
+    uint32_t found = 0;
+    *out = NULL;
+
+    abi_strategy_t *s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        return inf_err_nomem();
+    }
+    s->base.ops = &strategy_ops;
+
+    inf_err_t *err = library_open(s, library, &found);
+    if (err == NULL && found == 0) {
+        inf_log(INF_LOG_WARN, "model=%s: %s is no batch strategy, it has none"
+            " of the functions", model->name, library);
+        library_close(s);
+        return NULL;
+    }
+    if (err == NULL && found != 5) {
+        err = inf_err_new(INF_ERR_INVALID_ARG, "only %u of the five functions"
+            " of a batch strategy are there (TRITONBACKEND_ModelBatch*)",
+            found);
+    }
+    if (err == NULL) {
+        err = s->batcher_init(&s->batcher, inf_abi_as_model(model));
+    }
+    if (err == NULL) {
+        inf_log(INF_LOG_INFO, "model=%s: batches are formed by %s",
+            model->name, library);
+        *out = &s->base;
+        return NULL;
+    }
+
+    if (s->batcher != NULL && s->batcher_fini != NULL) {
+        inf_err_log(s->batcher_fini(s->batcher));
+    }
+    library_close(s);
+    return inf_err_add(err, "model '%s': batch strategy %s", model->name,
+        library);
+}
+
+void
+inf_batch_strategy_close(inf_batch_strategy_t *strategy)
+{
+    abi_strategy_t *s = (abi_strategy_t *) strategy;
+
+    if (s != NULL) {
+        inf_err_log(s->batcher_fini(s->batcher));
+        library_close(s);
+    }
+}
+
+static inf_err_t *
+library_open(abi_strategy_t *s, const char *library, uint32_t *found)
+{
+    inf_err_t *err = inf_forwarding_load(library);
+    if (err != NULL) {
+        return err;
+    }
+
+    s->handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (s->handle == NULL) {
+        return inf_err_new(INF_ERR_NOT_FOUND, "unable to load shared library:"
+            " %s", dlerror());
+    }
+
+    s->batcher_init = (batcher_init_fn)
+        symbol(s, "TRITONBACKEND_ModelBatcherInitialize", found);
+    s->batcher_fini = (batcher_fini_fn)
+        symbol(s, "TRITONBACKEND_ModelBatcherFinalize", found);
+    s->batch_init = (batch_init_fn)
+        symbol(s, "TRITONBACKEND_ModelBatchInitialize", found);
+    s->batch_include = (batch_include_fn)
+        symbol(s, "TRITONBACKEND_ModelBatchIncludeRequest", found);
+    s->batch_fini = (batch_fini_fn)
+        symbol(s, "TRITONBACKEND_ModelBatchFinalize", found);
+    return NULL;
+}
+
+static void *
+symbol(abi_strategy_t *s, const char *name, uint32_t *found)
+{
+    void *address = dlsym(s->handle, name);
+    *found += address != NULL;
+    return address;
+}
+
+static void
+library_close(abi_strategy_t *s)
+{
+    if (s->handle != NULL) {
+        dlclose(s->handle);
+    }
+    free(s);
+}
+
+static inf_err_t *
+strategy_begin(inf_batch_strategy_t *base, void **batch)
+{
+    abi_strategy_t *s = (abi_strategy_t *) base;
+    return s->batch_init(s->batcher, batch);
+}
+
+static inf_err_t *
+strategy_include(inf_batch_strategy_t *base, void *batch, inf_request_t *req,
+    bool *joins)
+{
+    abi_strategy_t *s = (abi_strategy_t *) base;
+    return s->batch_include(inf_abi_as_request(req), batch, joins);
+}
+
+static inf_err_t *
+strategy_end(inf_batch_strategy_t *base, void *batch)
+{
+    abi_strategy_t *s = (abi_strategy_t *) base;
+    return batch != NULL ? s->batch_fini(batch) : NULL;
+}

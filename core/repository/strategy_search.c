@@ -1,0 +1,139 @@
+#include "core/repository/strategy_search.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/model/config_storage.h"
+#include "core/repository/storage_local.h"
+
+#define PARAMETER "TRITON_BATCH_STRATEGY_PATH"
+#define FILENAME  "batchstrategy.so"
+
+static const char *configured(const Inference__ModelConfig *msg);
+static inf_err_t *search_configured(const inf_model_t *model,
+    const char *name, char **path);
+static inf_err_t *escapes(const inf_model_t *model, const char *name);
+static inf_err_t *search_default(const inf_model_t *model,
+    const char *const *global_dirs, size_t global_count, char **path);
+static inf_err_t *search_dir(const char *dir, const char *name, char **path);
+static bool is_file(const char *path);
+
+inf_err_t *
+inf_strategy_search(const inf_model_t *model, const char *const *global_dirs,
+    size_t global_count, char **path)
+{
+    const char *name = configured(model->built);
+    *path = NULL;
+
+    inf_err_t *err = name != NULL ? search_configured(model, name, path)
+        : search_default(model, global_dirs, global_count, path);
+
+    if (err == NULL && *path != NULL
+        && model->built->scheduling_choice_case
+            == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING)
+    {
+        err = inf_err_new(INF_ERR_INVALID_ARG, "model '%s': a batch strategy"
+            " (%s) cannot be used with sequence_batching", model->name,
+            *path);
+    }
+    if (err != NULL) {
+        free(*path);
+        *path = NULL;
+    }
+    return err;
+}
+
+static const char *
+configured(const Inference__ModelConfig *msg)
+{
+    for (size_t i = 0; i < msg->n_parameters; i++) {
+        const Inference__ModelParameter *value = msg->parameters[i]->value;
+        if (strcmp(msg->parameters[i]->key, PARAMETER) == 0) {
+            return value != NULL && value->string_value != NULL
+                ? value->string_value : "";
+        }
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+search_configured(const inf_model_t *model, const char *name, char **path)
+{
+    size_t len = strlen(model->dir);
+    const char *inner = name;
+
+    if (strncmp(name, model->dir, len) == 0 && name[len] == '/') {
+        inner = name + len + 1;
+    }
+    if (!inf_path_is_inner(inner)) {
+        return escapes(model, name);
+    }
+
+    *path = inf_path_join(model->dir, inner);
+    if (*path == NULL) {
+        return inf_err_nomem();
+    }
+    if (!is_file(*path)) {
+        return inf_err_new(INF_ERR_NOT_FOUND, "model '%s': there is no batch"
+            " strategy library '%s' (parameter " PARAMETER ")", model->name,
+            *path);
+    }
+
+    inf_err_t *err = inf_local_contain(model->dir, *path);
+    if (err != NULL && inf_err_code(err) == INF_ERR_UNSUPPORTED) {
+        inf_err_free(err);
+        err = escapes(model, name);
+    }
+    return err;
+}
+
+static inf_err_t *
+escapes(const inf_model_t *model, const char *name)
+{
+    return inf_err_new(INF_ERR_INVALID_ARG, "model '%s': batch strategy"
+        " library '%s' (parameter " PARAMETER ") is outside of the model's"
+        " directory '%s'", model->name, name, model->dir);
+}
+
+static inf_err_t *
+search_default(const inf_model_t *model, const char *const *global_dirs,
+    size_t global_count, char **path)
+{
+    char version[32];
+    snprintf(version, sizeof(version), "%" PRId64, model->version);
+
+    inf_err_t *err = search_dir(model->dir, version, path);
+    if (err == NULL && *path == NULL) {
+        err = search_dir(model->dir, ".", path);
+    }
+    for (size_t i = 0; err == NULL && *path == NULL && i < global_count; i++) {
+        err = search_dir(global_dirs[i], model->backend->name, path);
+    }
+    return err;
+}
+
+static inf_err_t *
+search_dir(const char *dir, const char *name, char **path)
+{
+    if (asprintf(path, "%s/%s/" FILENAME, dir, name) < 0) {
+        *path = NULL;
+        return inf_err_nomem();
+    }
+
+    if (!is_file(*path)) {
+        free(*path);
+        *path = NULL;
+    }
+    return NULL;
+}
+
+static bool
+is_file(const char *path)
+{
+    struct stat sb;
+    return stat(path, &sb) == 0 && S_ISREG(sb.st_mode);
+}

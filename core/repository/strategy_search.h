@@ -1,0 +1,25 @@
+/*
+ * strategy_search.h - finds a model's batch strategy library.
+ *
+ * Owner    The path belongs to the caller.
+ * Thread   any.
+ * Units    none.
+ * Errors   INVALID_ARG: a configured path leaves the model's directory, or
+ *          the model has sequence_batching.  NOT_FOUND: it isn't there.
+ * Route    model load -> [strategy search] -> plug-in operations
+ *
+ * Parameter TRITON_BATCH_STRATEGY_PATH names it, whole or from the model's
+ * directory on; else a batchstrategy.so in the version's directory, the
+ * model's, or the backend's global one, in this order.
+ */
+
+#ifndef INF_REPOSITORY_STRATEGY_SEARCH_H
+#define INF_REPOSITORY_STRATEGY_SEARCH_H
+
+#include "core/model/model.h"
+
+/* *path NULL: the model has none. */
+INF_CHECK inf_err_t *inf_strategy_search(const inf_model_t *model,
+    const char *const *global_dirs, size_t global_count, char **path);
+
+#endif /* INF_REPOSITORY_STRATEGY_SEARCH_H */

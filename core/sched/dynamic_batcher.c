@@ -1,0 +1,698 @@
+#include "core/sched/dynamic_batcher.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/sched/compatibility.h"
+
+/* How far along the queue the batcher has looked. */
+typedef struct {
+    uint32_t       number;      /* requests taken in carry it                */
+    inf_request_t *first;       /* NULL: none taken in                       */
+    inf_request_t *last;
+    uint32_t       count;       /* requests taken in                         */
+    uint64_t       rows;        /* their sum                                 */
+    uint32_t       best;        /* so many of them make a preferred size     */
+    uint64_t       oldest_ns;   /* among them                                */
+    bool           closed;      /* what follows can't join                   */
+} batcher_look_t;
+
+/* The strategy is asked by one instance's thread, without the lock.  What it
+   may read meanwhile stays in the queue. */
+typedef struct {
+    bool           busy;
+    uint32_t       instance;
+    uint32_t       look;        /* its number when it began                  */
+    inf_request_t *about;       /* whether this one joins; NULL: no question */
+    bool           begins;      /* about would be the first of its batch     */
+    bool           ends;        /* the open batch is over                    */
+    bool           withdrawals; /* somebody wants to leave                   */
+
+    bool           open;        /* the asking thread's while busy: a batch
+                                   has begun                                 */
+    void          *batch;
+    bool           joins;       /* the answer                                */
+} batcher_question_t;
+
+typedef struct {
+    inf_policy_t                base;
+    inf_queue_t                 queue;
+    uint32_t                   *preferred;
+    uint32_t                    preferred_count;
+    uint32_t                    most;       /* the largest preferred size    */
+    uint32_t                    limit;
+    uint64_t                    delay_us;
+    const inf_config_tensors_t *tensors;    /* NULL: nothing is compared     */
+    inf_batch_strategy_t       *strategy;   /* or NULL                       */
+    uint32_t                    hold;
+
+    batcher_look_t              look;
+    bool                        stale;      /* the open batch is not this
+                                               look's                        */
+    batcher_question_t          question;
+} batcher_t;
+
+static inf_err_t *batcher_init(batcher_t *b,
+    const inf_dynamic_batcher_options_t *options);
+static inf_err_t *batcher_push(inf_policy_t *p, inf_request_t *req,
+    uint64_t now_ns);
+static inf_next_t batcher_next(inf_policy_t *p, uint32_t instance,
+    uint64_t now_ns, inf_payload_t *out, inf_link_t *gone,
+    uint64_t *until_ns);
+static inf_next_t batcher_ready(inf_policy_t *p, uint64_t now_ns,
+    uint64_t *until_ns);
+static void batcher_ask(inf_policy_t *p);
+static bool batcher_cancel(inf_policy_t *p, inf_request_t *req);
+static inf_request_t *batcher_drop(inf_policy_t *p);
+static void batcher_expire(inf_policy_t *p, uint64_t now_ns,
+    inf_link_t *gone);
+static void batcher_free(inf_policy_t *p);
+
+static bool look_on(batcher_t *b, inf_request_t **about);
+static bool look_fits(batcher_t *b, const inf_request_t *req);
+static void look_take_in(batcher_t *b, inf_request_t *req);
+static void look_again(batcher_t *b);
+static bool look_has(const batcher_t *b, const inf_request_t *req);
+static inf_next_t decide(const batcher_t *b, uint64_t now_ns,
+    uint32_t *count, uint64_t *until_ns);
+static bool holds(batcher_t *b);
+static void take(batcher_t *b, uint32_t count, inf_payload_t *out);
+
+static inf_next_t question_put(batcher_t *b, uint32_t instance,
+    inf_request_t *about, bool ends);
+static void question_settle(batcher_t *b, inf_link_t *gone);
+static void question_withdrawals(batcher_t *b, inf_link_t *gone);
+static bool question_pins(const batcher_t *b, const inf_request_t *req);
+static void strategy_begin(batcher_t *b);
+static bool strategy_include(batcher_t *b, inf_request_t *req);
+static void strategy_end(batcher_t *b);
+
+static void drop(batcher_t *b, inf_request_t *req);
+static void account(batcher_t *b);
+static uint32_t request_rows(const inf_request_t *req);
+static uint64_t later(uint64_t at_ns, uint64_t by_us);
+static inf_queue_policy_t queue_policy(
+    const Inference__ModelQueuePolicy *msg);
+static inf_err_t *queue_rules(const Inference__ModelDynamicBatching *msg,
+    inf_queue_rule_t **out);
+
+static const inf_policy_ops_t batcher_ops = {
+    .gathers = true,
+    .push = batcher_push,
+    .next = batcher_next,
+    .ready = batcher_ready,
+    .ask = batcher_ask,
+    .cancel = batcher_cancel,
+    .drop = batcher_drop,
+    .expire = batcher_expire,
+    .free = batcher_free
+};
+
+inf_err_t *
+inf_dynamic_batcher_new(const inf_dynamic_batcher_options_t *options,
+    inf_policy_t **out)
+{
+    batcher_t *b = calloc(1, sizeof(*b));
+    if (b == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_err_t *err = batcher_init(b, options);
+    if (err != NULL) {
+        batcher_free(&b->base);
+        return err;
+    }
+
+    *out = &b->base;
+    return NULL;
+}
+
+inf_err_t *
+inf_dynamic_batcher_of(inf_model_t *model, inf_policy_t **out)
+{
+    const Inference__ModelDynamicBatching *msg =
+        model->built->dynamic_batching;
+    inf_queue_rule_t *rules = NULL;
+    uint32_t *preferred = calloc(msg->n_preferred_batch_size + 1,
+        sizeof(*preferred));
+
+    inf_err_t *err = preferred == NULL ? inf_err_nomem()
+        : queue_rules(msg, &rules);
+    if (err != NULL) {
+        free(preferred);
+        return err;
+    }
+
+    for (size_t i = 0; i < msg->n_preferred_batch_size; i++) {
+        preferred[i] = (uint32_t) msg->preferred_batch_size[i];
+    }
+
+    /* as the original: tests fill a queue before the first batch forms */
+    const char *hold = getenv("TRITONSERVER_DELAY_SCHEDULER");
+    const inf_dynamic_batcher_options_t options = {
+        .queue = {
+            .levels = msg->priority_levels,
+            .standard = msg->default_priority_level,
+            .policy = queue_policy(msg->default_queue_policy),
+            .rules = rules,
+            .rule_count = (uint32_t) msg->n_priority_queue_policy
+        },
+        .preferred = preferred,
+        .preferred_count = (uint32_t) msg->n_preferred_batch_size,
+        .limit = inf_config_tensors_max_batch_size(model->tensors),
+        .delay_us = msg->max_queue_delay_microseconds,
+        .tensors = model->tensors,
+        .strategy = model->strategy,
+        .hold = hold != NULL ? (uint32_t) strtoul(hold, NULL, 10) : 0
+    };
+
+    err = inf_dynamic_batcher_new(&options, out);
+    free(preferred);
+    free(rules);
+    return err;
+}
+
+static inf_err_t *
+batcher_init(batcher_t *b, const inf_dynamic_batcher_options_t *options)
+{
+    uint32_t n = options->preferred_count;
+
+    b->base.ops = &batcher_ops;
+    b->base.deadline_ns = INF_NEVER;
+    b->limit = options->limit > 0 ? options->limit : 1;
+    b->delay_us = options->delay_us;
+    b->strategy = options->strategy;
+    b->hold = options->hold;
+    b->look.number = 1;
+    if (options->tensors != NULL
+        && inf_compatibility_matters(options->tensors))
+    {
+        b->tensors = options->tensors;
+    }
+
+    b->preferred = calloc(n + (size_t) 1, sizeof(*b->preferred));
+    if (b->preferred == NULL) {
+        return inf_err_nomem();
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        b->preferred[i] = options->preferred[i];
+        b->most = b->preferred[i] > b->most ? b->preferred[i] : b->most;
+    }
+    b->preferred_count = n;
+    if (n == 0) {
+        b->preferred[b->preferred_count++] = b->most = b->limit;
+    }
+
+    return inf_queue_init(&b->queue, &options->queue);
+}
+
+static void
+batcher_free(inf_policy_t *p)
+{
+    batcher_t *b = (batcher_t *) p;
+
+    strategy_end(b);
+    inf_queue_fini(&b->queue);
+    free(b->preferred);
+    free(b);
+}
+
+static inf_err_t *
+batcher_push(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
+{
+    batcher_t *b = (batcher_t *) p;
+
+    inf_err_t *err = inf_queue_push(&b->queue, req, now_ns);
+    if (err != NULL) {
+        return err;
+    }
+
+    if (b->look.last != NULL && inf_queue_before(req, b->look.last)) {
+        look_again(b);
+    }
+    account(b);
+    return NULL;
+}
+
+static inf_next_t
+batcher_next(inf_policy_t *p, uint32_t instance, uint64_t now_ns,
+    inf_payload_t *out, inf_link_t *gone, uint64_t *until_ns)
+{
+    batcher_t *b = (batcher_t *) p;
+    inf_request_t *about = NULL;
+    uint32_t count = 0;
+
+    batcher_expire(p, now_ns, gone);
+    if (b->question.busy) {
+        if (b->question.instance != instance) {
+            return INF_NEXT_NOTHING;
+        }
+        question_settle(b, gone);
+    }
+
+    if (holds(b)) {
+        return INF_NEXT_NOTHING;
+    }
+    if (look_on(b, &about)) {
+        return question_put(b, instance, about, b->question.open && b->stale);
+    }
+
+    inf_next_t next = decide(b, now_ns, &count, until_ns);
+    if (b->question.open && (b->stale || next == INF_NEXT_PAYLOAD)) {
+        b->look.closed |= next == INF_NEXT_PAYLOAD;
+        return question_put(b, instance, NULL, true);
+    }
+    if (next == INF_NEXT_PAYLOAD) {
+        take(b, count, out);
+    }
+    return next;
+}
+
+static inf_next_t
+batcher_ready(inf_policy_t *p, uint64_t now_ns, uint64_t *until_ns)
+{
+    batcher_t *b = (batcher_t *) p;
+    inf_request_t *about;
+    uint32_t count;
+
+    if (b->question.busy || holds(b)) {
+        return INF_NEXT_NOTHING;
+    }
+
+    return look_on(b, &about) ? INF_NEXT_ASK
+        : decide(b, now_ns, &count, until_ns);
+}
+
+static bool
+batcher_cancel(inf_policy_t *p, inf_request_t *req)
+{
+    batcher_t *b = (batcher_t *) p;
+
+    if (atomic_load_explicit(&req->state, memory_order_relaxed)
+        != INF_REQUEST_PENDING)
+    {
+        return false;
+    }
+    if (question_pins(b, req)) {
+        req->queued.withdrawn = true;
+        b->question.withdrawals = true;
+        return false;
+    }
+
+    drop(b, req);
+    account(b);
+    return true;
+}
+
+static inf_request_t *
+batcher_drop(inf_policy_t *p)
+{
+    batcher_t *b = (batcher_t *) p;
+    inf_request_t *req = inf_queue_after(&b->queue, NULL);
+
+    while (req != NULL && question_pins(b, req)) {
+        req = inf_queue_after(&b->queue, req);
+    }
+    if (req != NULL) {
+        drop(b, req);
+        account(b);
+    }
+    return req;
+}
+
+static void
+batcher_expire(inf_policy_t *p, uint64_t now_ns, inf_link_t *gone)
+{
+    batcher_t *b = (batcher_t *) p;
+    inf_request_t *req;
+
+    if (p->deadline_ns > now_ns) {
+        return;
+    }
+
+    while ((req = inf_queue_expire(&b->queue, now_ns)) != NULL) {
+        if (req->queued.delayed) {
+            if (look_has(b, req)) {
+                look_again(b);
+            }
+
+        } else if (question_pins(b, req)) {
+            req->queued.withdrawn = true;
+            b->question.withdrawals = true;
+
+        } else {
+            drop(b, req);
+            inf_list_push_back(gone, &req->link);
+        }
+    }
+    account(b);
+}
+
+/* ---- the look along the queue -------------------------------------------- */
+
+/* true: the strategy must say first whether *about joins. */
+static bool
+look_on(batcher_t *b, inf_request_t **about)
+{
+    while (!b->look.closed) {
+        inf_request_t *req = inf_queue_after(&b->queue, b->look.last);
+        if (req == NULL) {
+            break;
+        }
+        if (!look_fits(b, req)) {
+            b->look.closed = true;
+            break;
+        }
+        if (b->strategy != NULL) {
+            *about = req;
+            return true;
+        }
+        look_take_in(b, req);
+    }
+
+    return false;
+}
+
+/* Where no preferred size is met, what would jump over the largest one marks
+   the place. */
+static bool
+look_fits(batcher_t *b, const inf_request_t *req)
+{
+    batcher_look_t *look = &b->look;
+    uint64_t rows = look->rows + request_rows(req);
+
+    if (look->count == 0) {
+        return true;
+    }
+
+    if (rows > b->most && look->best == 0) {
+        look->best = look->count;
+    }
+
+    return rows <= b->limit && !req->suspect
+        && (b->tensors == NULL || inf_compatible(b->tensors, look->first,
+            req));
+}
+
+static void
+look_take_in(batcher_t *b, inf_request_t *req)
+{
+    batcher_look_t *look = &b->look;
+
+    if (look->count == 0) {
+        look->first = req;
+        look->oldest_ns = req->queue_ns;
+        look->closed = req->suspect;    /* it may crash the backend          */
+    }
+    if (req->queue_ns < look->oldest_ns) {
+        look->oldest_ns = req->queue_ns;
+    }
+
+    req->queued.look = look->number;
+    look->last = req;
+    look->count++;
+    look->rows += request_rows(req);
+
+    for (uint32_t i = 0; i < b->preferred_count; i++) {
+        if (look->rows == b->preferred[i]) {
+            look->best = look->count;
+        }
+    }
+}
+
+static void
+look_again(batcher_t *b)
+{
+    uint32_t number = b->look.number + 1;
+
+    b->look = (batcher_look_t) { .number = number != 0 ? number : 1 };
+    b->stale = true;
+}
+
+static bool
+look_has(const batcher_t *b, const inf_request_t *req)
+{
+    return req->queued.look == b->look.number;
+}
+
+/* Pure: what the look makes of it at now_ns. */
+static inf_next_t
+decide(const batcher_t *b, uint64_t now_ns, uint32_t *count,
+    uint64_t *until_ns)
+{
+    const batcher_look_t *look = &b->look;
+    uint64_t due_ns = later(look->oldest_ns, b->delay_us);
+
+    if (look->count == 0) {
+        return INF_NEXT_NOTHING;
+    }
+
+    bool late = b->base.closing || (b->delay_us > 0 && now_ns >= due_ns);
+    if (look->best > 0 && !late) {
+        *count = look->best;
+        return INF_NEXT_PAYLOAD;
+    }
+    if (late || look->closed || look->rows >= b->most || b->delay_us == 0) {
+        *count = look->count;
+        return INF_NEXT_PAYLOAD;
+    }
+
+    *until_ns = due_ns;
+    return INF_NEXT_WAIT;
+}
+
+static bool
+holds(batcher_t *b)
+{
+    if (b->queue.queued >= b->hold || b->base.closing) {
+        b->hold = 0;
+    }
+
+    return b->hold > 0;
+}
+
+/* What was looked at stands at the head of the queue, in this order. */
+static void
+take(batcher_t *b, uint32_t count, inf_payload_t *out)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        inf_request_t *req = inf_queue_after(&b->queue, NULL);
+        inf_queue_remove(&b->queue, req);
+        inf_list_push_back(&out->requests, &req->link);
+        out->count++;
+    }
+
+    look_again(b);
+    account(b);
+}
+
+/* ---- the strategy -------------------------------------------------------- */
+
+static inf_next_t
+question_put(batcher_t *b, uint32_t instance, inf_request_t *about, bool ends)
+{
+    batcher_question_t *q = &b->question;
+
+    q->busy = true;
+    q->instance = instance;
+    q->look = b->look.number;
+    q->about = about;
+    q->begins = b->look.count == 0;
+    q->ends = ends;
+    q->withdrawals = false;
+    b->stale = false;
+    return INF_NEXT_ASK;
+}
+
+/* No lock: beside question's last three fields it only reads. */
+static void
+batcher_ask(inf_policy_t *p)
+{
+    batcher_t *b = (batcher_t *) p;
+    batcher_question_t *q = &b->question;
+
+    if (q->ends) {
+        strategy_end(b);
+    }
+    if (q->about != NULL) {
+        if (q->begins) {
+            strategy_begin(b);
+        }
+        q->joins = strategy_include(b, q->about);
+    }
+}
+
+/* The queue may have changed meanwhile: then the answer is about a batch that
+   will not be. */
+static void
+question_settle(batcher_t *b, inf_link_t *gone)
+{
+    batcher_question_t *q = &b->question;
+    inf_request_t *about = q->about;
+
+    q->busy = false;
+    if (q->withdrawals) {
+        question_withdrawals(b, gone);
+        return;
+    }
+    if (about == NULL) {
+        return;
+    }
+
+    if (q->look != b->look.number
+        || inf_queue_after(&b->queue, b->look.last) != about)
+    {
+        look_again(b);
+
+    } else if (q->joins || b->look.count == 0) {
+        look_take_in(b, about);     /* the first is never refused            */
+
+    } else {
+        b->look.closed = true;
+    }
+}
+
+static void
+question_withdrawals(batcher_t *b, inf_link_t *gone)
+{
+    inf_request_t *req = inf_queue_after(&b->queue, NULL);
+
+    while (req != NULL) {
+        inf_request_t *next = inf_queue_after(&b->queue, req);
+        if (req->queued.withdrawn) {
+            drop(b, req);
+            inf_list_push_back(gone, &req->link);
+        }
+        req = next;
+    }
+
+    look_again(b);
+    account(b);
+}
+
+/* Whether the strategy may be reading req. */
+static bool
+question_pins(const batcher_t *b, const inf_request_t *req)
+{
+    const batcher_question_t *q = &b->question;
+
+    return q->busy && (req == q->about || req->queued.look == q->look);
+}
+
+static void
+strategy_begin(batcher_t *b)
+{
+    batcher_question_t *q = &b->question;
+    q->batch = NULL;
+
+    inf_err_t *err = b->strategy->ops->begin(b->strategy, &q->batch);
+    q->open = err == NULL;
+    inf_err_log(err);
+}
+
+/* Without a batch of its own the strategy can't judge: nothing joins. */
+static bool
+strategy_include(batcher_t *b, inf_request_t *req)
+{
+    batcher_question_t *q = &b->question;
+    bool joins = false;
+
+    if (!q->open) {
+        return false;
+    }
+
+    inf_err_t *err = b->strategy->ops->include(b->strategy, q->batch, req,
+        &joins);
+    joins = joins && err == NULL;
+    inf_err_log(err);
+    return joins;
+}
+
+static void
+strategy_end(batcher_t *b)
+{
+    batcher_question_t *q = &b->question;
+
+    if (q->open) {
+        q->open = false;
+        inf_err_log(b->strategy->ops->end(b->strategy, q->batch));
+        q->batch = NULL;
+    }
+}
+
+/* ---- small things -------------------------------------------------------- */
+
+static void
+drop(batcher_t *b, inf_request_t *req)
+{
+    if (look_has(b, req)) {
+        look_again(b);
+    }
+    inf_queue_remove(&b->queue, req);
+    inf_request_move(req, INF_REQUEST_REFUSED);
+}
+
+static void
+account(batcher_t *b)
+{
+    b->base.queued = b->queue.queued;
+    b->base.deadline_ns = inf_queue_deadline(&b->queue);
+}
+
+static uint32_t
+request_rows(const inf_request_t *req)
+{
+    return req->batch_size > 0 ? req->batch_size : 1;
+}
+
+/* at_ns and so many us, INF_NEVER at most. */
+static uint64_t
+later(uint64_t at_ns, uint64_t by_us)
+{
+    uint64_t by_ns;
+
+    if (__builtin_mul_overflow(by_us, (uint64_t) 1000, &by_ns)
+        || __builtin_add_overflow(at_ns, by_ns, &at_ns))
+    {
+        return INF_NEVER;
+    }
+
+    return at_ns;
+}
+
+static inf_queue_policy_t
+queue_policy(const Inference__ModelQueuePolicy *msg)
+{
+    if (msg == NULL) {
+        return (inf_queue_policy_t) { 0 };
+    }
+
+    return (inf_queue_policy_t) {
+        .delays = msg->timeout_action
+            == INFERENCE__MODEL_QUEUE_POLICY__TIMEOUT_ACTION__DELAY,
+        .overrides = msg->allow_timeout_override,
+        .timeout_us = msg->default_timeout_microseconds,
+        .limit = msg->max_queue_size
+    };
+}
+
+static inf_err_t *
+queue_rules(const Inference__ModelDynamicBatching *msg,
+    inf_queue_rule_t **out)
+{
+    inf_queue_rule_t *rules = calloc(msg->n_priority_queue_policy + 1,
+        sizeof(*rules));
+    if (rules == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (size_t i = 0; i < msg->n_priority_queue_policy; i++) {
+        rules[i] = (inf_queue_rule_t) {
+            .level = msg->priority_queue_policy[i]->key,
+            .policy = queue_policy(msg->priority_queue_policy[i]->value)
+        };
+    }
+
+    *out = rules;
+    return NULL;
+}

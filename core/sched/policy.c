@@ -1,0 +1,36 @@
+#include "core/sched/policy.h"
+
+#include "core/sched/default_scheduler.h"
+#include "core/sched/dynamic_batcher.h"
+
+static const Inference__ModelDynamicBatching *batching(
+    const inf_model_t *model);
+
+inf_err_t *
+inf_policy_new(inf_model_t *model, inf_policy_t **out)
+{
+    if (batching(model) != NULL) {
+        return inf_dynamic_batcher_of(model, out);
+    }
+
+    *out = inf_default_scheduler_new(0);
+    return *out != NULL ? NULL : inf_err_nomem();
+}
+
+bool
+inf_policy_keeps_order(const inf_model_t *model)
+{
+    const Inference__ModelDynamicBatching *msg = batching(model);
+    return msg != NULL && msg->preserve_ordering;
+}
+
+/* NULL: the model has another scheduler. */
+static const Inference__ModelDynamicBatching *
+batching(const inf_model_t *model)
+{
+    const Inference__ModelConfig *msg = model->built;
+
+    return msg != NULL && msg->scheduling_choice_case
+        == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_DYNAMIC_BATCHING
+        ? msg->dynamic_batching : NULL;
+}

@@ -1,0 +1,106 @@
+/*
+ * policy.h - what decides which requests of a model run together, and when:
+ *            events and the time in, decisions out.
+ *
+ * Owner    The model's runner owns its policy; the policy owns the requests
+ *          queued in it.
+ * Thread   any, with the runner's lock held, except ask and free.  A policy
+ *          has no clock, thread or lock of its own.
+ * Units    ns on the monotonic clock.
+ * Errors   push alone: why the request is refused.
+ * Route    runner -> [policy] -> payload -> instance thread.
+ *
+ * Pull: an idle instance asks for the next payload.  Until it does, whatever
+ * arrives may still join.
+ */
+
+#ifndef INF_SCHED_POLICY_H
+#define INF_SCHED_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/model/model.h"
+#include "core/tensor/request.h"
+
+#define INF_NEVER UINT64_MAX
+
+typedef struct inf_policy_s inf_policy_t;
+
+/* A formed batch on its way to an instance. */
+typedef struct {
+    inf_link_t requests;            /* by their link, in order               */
+    uint32_t   count;
+} inf_payload_t;
+
+static inline void
+inf_payload_init(inf_payload_t *p)
+{
+    inf_link_init(&p->requests);
+    p->count = 0;
+}
+
+/* What an idle instance may do now. */
+typedef enum {
+    INF_NEXT_NOTHING,               /* until an event makes a difference     */
+    INF_NEXT_WAIT,                  /* the same, but look again at until_ns  */
+    INF_NEXT_PAYLOAD,               /* run it                                */
+    INF_NEXT_ASK                    /* ask without the lock, then next again
+                                       for the same instance                 */
+} inf_next_t;
+
+typedef struct {
+    /* Requests may share a payload, so that one woken thread is enough for
+       now; next and ready then want the time, else they get 0. */
+    bool gathers;
+
+    /* Takes req on success; on error the caller still owns it. */
+    inf_err_t *(*push)(inf_policy_t *p, inf_request_t *req, uint64_t now_ns);
+
+    /* For the idle instance of that number.  Requests that must not run any
+       more go to gone (as from expire). */
+    inf_next_t (*next)(inf_policy_t *p, uint32_t instance, uint64_t now_ns,
+        inf_payload_t *out, inf_link_t *gone, uint64_t *until_ns);
+
+    /* What next would say; takes nothing. */
+    inf_next_t (*ready)(inf_policy_t *p, uint64_t now_ns, uint64_t *until_ns);
+
+    /* Calls a plug-in without the runner's lock: after INF_NEXT_ASK, by the
+       thread that got it.  May be NULL. */
+    void (*ask)(inf_policy_t *p);
+
+    /* Unlinks req, state REFUSED; false: it is not queued, or a plug-in is
+       looking at it and it goes to gone afterwards. */
+    bool (*cancel)(inf_policy_t *p, inf_request_t *req);
+
+    /* Unlinks the first request that no plug-in looks at, state REFUSED; NULL:
+       there is none. */
+    inf_request_t *(*drop)(inf_policy_t *p);
+
+    /* Moves the requests whose time is over to gone, state REFUSED: those
+       whose factory isn't cancelled have timed out.  May be NULL. */
+    void (*expire)(inf_policy_t *p, uint64_t now_ns, inf_link_t *gone);
+
+    /* A payload has been executed.  May be NULL. */
+    void (*done)(inf_policy_t *p, uint32_t count, uint64_t now_ns);
+
+    /* Nothing is queued any more; no lock is held. */
+    void (*free)(inf_policy_t *p);
+} inf_policy_ops_t;
+
+/* First member of every policy. */
+struct inf_policy_s {
+    const inf_policy_ops_t *ops;
+    bool                    closing;        /* what is queued goes at once   */
+    uint32_t                queued;
+    uint64_t                deadline_ns;    /* first timeout of a queued
+                                               request; INF_NEVER: none      */
+};
+
+/* As model's configuration says. */
+INF_CHECK inf_err_t *inf_policy_new(inf_model_t *model, inf_policy_t **out);
+
+/* Whether its responses leave in the order in which requests were taken. */
+bool inf_policy_keeps_order(const inf_model_t *model);
+
+#endif /* INF_SCHED_POLICY_H */

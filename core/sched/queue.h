@@ -1,0 +1,98 @@
+/*
+ * queue.h - the queued requests of a model, by priority level, with the
+ *           queue policy of each level.
+ *
+ * Owner    A policy owns its queue; the queue owns the requests in it.
+ * Thread   as the policy: the runner's lock is held.
+ * Units    ns on the monotonic clock; timeouts come as us.
+ * Errors   UNAVAILABLE: a level is full, or out of memory.
+ * Route    dynamic batcher -> [queue] -> payload.
+ *
+ * Level 1 goes first; without priorities there is one level, 0.  Within a
+ * level live requests go in order of arrival, then those that have timed out
+ * and wait on (DELAY), in the order in which they did.
+ */
+
+#ifndef INF_SCHED_QUEUE_H
+#define INF_SCHED_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/heap.h"
+#include "core/base/queue.h"
+#include "core/tensor/request.h"
+
+typedef struct {
+    bool     delays;                /* DELAY; else REJECT                    */
+    bool     overrides;             /* a request may name a shorter timeout  */
+    uint64_t timeout_us;            /* 0: none                               */
+    uint32_t limit;                 /* of requests in the level; 0: none     */
+} inf_queue_policy_t;
+
+typedef struct {
+    uint64_t           level;
+    inf_queue_policy_t policy;
+} inf_queue_rule_t;
+
+typedef struct {
+    uint64_t                levels;         /* 0: no priorities              */
+    uint64_t                standard;       /* for a request that names none */
+    inf_queue_policy_t      policy;         /* where no rule is              */
+    const inf_queue_rule_t *rules;          /* copied                        */
+    uint32_t                rule_count;
+} inf_queue_options_t;
+
+typedef struct inf_level_s {
+    uint64_t                  number;
+    const inf_queue_policy_t *policy;
+    inf_link_t                live;
+    inf_link_t                delayed;
+    uint32_t                  count;        /* of both                       */
+} inf_level_t;
+
+typedef struct {
+    uint64_t           levels;
+    uint64_t           standard;
+    inf_queue_policy_t policy;
+    inf_queue_rule_t  *rules;               /* by level                      */
+    uint32_t           rule_count;
+    inf_level_t      **used;                /* not empty, by number          */
+    uint32_t           used_count;
+    inf_level_t      **spare;
+    uint32_t           spare_count;
+    uint32_t           cap;                 /* of both arrays                */
+    uint32_t           queued;
+    inf_heap_t         timeouts;
+} inf_queue_t;
+
+INF_CHECK inf_err_t *inf_queue_init(inf_queue_t *q,
+    const inf_queue_options_t *options);
+
+/* q may be zeroed memory. */
+void inf_queue_fini(inf_queue_t *q);
+
+/* Takes req, now PENDING, on success. */
+INF_CHECK inf_err_t *inf_queue_push(inf_queue_t *q, inf_request_t *req,
+    uint64_t now_ns);
+
+/* Takes req, which is queued, out. */
+void inf_queue_remove(inf_queue_t *q, inf_request_t *req);
+
+/* When the first queued request times out; UINT64_MAX: none will. */
+uint64_t inf_queue_deadline(const inf_queue_t *q);
+
+/*
+ * A request that has timed out by now, NULL: none (left).  It is in the queue
+ * still: a delayed one at its new place, one to reject where it was.
+ */
+inf_request_t *inf_queue_expire(inf_queue_t *q, uint64_t now_ns);
+
+/* In the order in which they are to run; NULL: the end.  at NULL: first. */
+inf_request_t *inf_queue_after(const inf_queue_t *q,
+    const inf_request_t *at);
+
+/* Whether a goes before b; both are queued, b is not live in a's level. */
+bool inf_queue_before(const inf_request_t *a, const inf_request_t *b);
+
+#endif /* INF_SCHED_QUEUE_H */

@@ -1,0 +1,48 @@
+#include "core/sched/refusal.h"
+
+#include "core/base/clock.h"
+#include "core/model/model.h"
+#include "core/tensor/response.h"
+
+static void refuse(inf_request_t *req, inf_failure_t why, inf_err_t *err);
+
+void
+inf_refuse_cancelled(inf_request_t *req)
+{
+    refuse(req, INF_FAILURE_CANCELED, inf_err_new(INF_ERR_CANCELLED, "%s",
+        ""));
+}
+
+void
+inf_refuse_timed_out(inf_request_t *req)
+{
+    refuse(req, INF_FAILURE_REJECTED, inf_err_new(INF_ERR_UNAVAILABLE,
+        "Request timeout expired"));
+}
+
+void
+inf_refuse_gone(inf_link_t *gone)
+{
+    inf_link_t *link;
+
+    while ((link = inf_list_pop_front(gone)) != NULL) {
+        inf_request_t *req = inf_link_entry(link, inf_request_t, link);
+
+        if (atomic_load_explicit(&req->factory->cancelled,
+                memory_order_relaxed))
+        {
+            inf_refuse_cancelled(req);
+        } else {
+            inf_refuse_timed_out(req);
+        }
+    }
+}
+
+static void
+refuse(inf_request_t *req, inf_failure_t why, inf_err_t *err)
+{
+    inf_statistics_failure_for(&req->model->statistics, why, req->start_ns,
+        inf_clock_ns());
+    inf_factory_send_error(req->factory, err);
+    inf_request_release(req, 1);
+}

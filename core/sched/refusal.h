@@ -1,0 +1,25 @@
+/*
+ * refusal.h - the answer to a request that will not run any more.
+ *
+ * Owner    Takes the request.
+ * Thread   any, no lock held.
+ * Units    none.
+ * Errors   none: the request is answered and released in any case.
+ * Route    runner, canceller -> [refusal] -> sink.
+ */
+
+#ifndef INF_SCHED_REFUSAL_H
+#define INF_SCHED_REFUSAL_H
+
+#include "core/tensor/request.h"
+
+/* Counts, answers CANCELLED and releases req. */
+void inf_refuse_cancelled(inf_request_t *req);
+
+/* Counts, answers that it has waited too long and releases req. */
+void inf_refuse_timed_out(inf_request_t *req);
+
+/* Each of the requests on gone, as its factory says which it is. */
+void inf_refuse_gone(inf_link_t *gone);
+
+#endif /* INF_SCHED_REFUSAL_H */

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Seeds bugs into the batcher, one by one: the simulator must find each.
+
+    t/mutants.py [BUILD]        BUILD has objects and unit_sched_simulation
+
+A mutant is a file of core and one piece of its text that becomes another.  It
+is compiled in a folder of its own; the tree is not touched.  A mutant that
+lives, or whose text is no longer in the source, fails the run.
+"""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BATCHER = "core/sched/dynamic_batcher.c"
+QUEUE = "core/sched/queue.c"
+HEAP = "core/base/heap.c"
+COMPATIBILITY = "core/sched/compatibility.c"
+
+MUTANTS = [
+    ("a batch may have one row too many", BATCHER,
+     "return rows <= b->limit && !req->suspect",
+     "return rows <= b->limit + 1 && !req->suspect"),
+    ("a batch stays one row below the limit", BATCHER,
+     "return rows <= b->limit && !req->suspect",
+     "return rows < b->limit && !req->suspect"),
+    ("what jumps over a preferred size is not noticed", BATCHER,
+     "look->best = look->count;\n    }\n\n    return rows",
+     "look->best = 0;\n    }\n\n    return rows"),
+    ("a suspect gets company", BATCHER,
+     "look->closed = req->suspect;", "look->closed = false;"),
+    ("shapes are not compared", COMPATIBILITY,
+     "return a->dim_count == b->dim_count && (",
+     "return a->dim_count == b->dim_count || ("),
+    ("the delay ends a tick late", BATCHER,
+     "now_ns >= due_ns", "now_ns > due_ns"),
+    ("the delay counts from the last request", BATCHER,
+     "if (req->queue_ns < look->oldest_ns) {",
+     "if (req->queue_ns > look->oldest_ns) {"),
+    ("a lost wake-up: nobody is told of a delay", BATCHER,
+     "    *until_ns = due_ns;\n    return INF_NEXT_WAIT;",
+     "    *until_ns = INF_NEVER;\n    return INF_NEXT_NOTHING;"),
+    ("a lost wake-up: a better level comes and the look goes on", BATCHER,
+     "if (b->look.last != NULL && inf_queue_before(req, b->look.last)) {",
+     "if (b->look.last != NULL && b->look.count == 0) {"),
+    ("a cancelled request stays in the look", BATCHER,
+     "    if (look_has(b, req)) {\n        look_again(b);\n    }\n"
+     "    inf_queue_remove",
+     "    inf_queue_remove"),
+    ("a request under the plug-in's eyes is taken away", BATCHER,
+     "return q->busy && (req == q->about || req->queued.look == q->look);",
+     "return q->busy && req->queued.look == q->look;"),
+    ("a withdrawn request is released twice", BATCHER,
+     "            drop(b, req);\n            inf_list_push_back(gone, "
+     "&req->link);\n        }\n        req = next;",
+     "            inf_list_push_back(gone, &req->link);\n        }\n"
+     "        req = next;"),
+    ("two threads ask the plug-in", BATCHER,
+     "if (b->question.instance != instance) {",
+     "if (b->question.instance == instance + 2) {"),
+    ("the plug-in's record is lost on a late join", BATCHER,
+     "q->begins = b->look.count == 0;", "q->begins = true;"),
+    ("the plug-in's batch ends after it was sent", BATCHER,
+     "if (b->question.open && (b->stale || next == INF_NEXT_PAYLOAD)) {",
+     "if (b->question.open && b->stale) {"),
+    ("a stale answer of the plug-in counts", BATCHER,
+     "    if (q->look != b->look.number\n        || inf_queue_after("
+     "&b->queue, b->look.last) != about)\n    {",
+     "    if (b->look.count > UINT32_MAX - 1) {"),
+    ("a queue takes one more than its limit", QUEUE,
+     "level->count >= policy->limit", "level->count > policy->limit"),
+    ("what was delayed goes first", QUEUE,
+     "!inf_list_empty(&level->live) ? level->live.next\n"
+     "        : level->delayed.next",
+     "!inf_list_empty(&level->delayed) ? level->delayed.next\n"
+     "        : level->live.next"),
+    ("a longer timeout than the model's counts", QUEUE,
+     "own < timeout_us", "own > timeout_us"),
+    ("a timeout is one tick late", QUEUE,
+     "if (inf_queue_deadline(q) > now_ns) {",
+     "if (inf_queue_deadline(q) >= now_ns) {"),
+    ("REJECT and DELAY are mixed up", QUEUE,
+     "if (queued->level->policy->delays) {",
+     "if (!queued->level->policy->delays) {"),
+    ("an unknown priority is the best one", QUEUE,
+     "? q->standard\n        : req->priority", "? 1\n        : req->priority"),
+    ("levels go in the wrong order", QUEUE,
+     "if (q->used[mid]->number < number) {",
+     "if (q->used[mid]->number > number) {"),
+    ("a request that leaves keeps its timeout", QUEUE,
+     "    inf_heap_remove(&q->timeouts, &req->queued.timeout);\n"
+     "    req->queued.level = NULL;",
+     "    req->queued.level = NULL;"),
+    ("a level is dropped a request too early", QUEUE,
+     "if (--level->count == 0) {", "if (--level->count == 1) {"),
+    ("the heap forgets half of what is below", HEAP,
+     "first = b != NULL ? b->next : NULL;", "first = NULL;"),
+]
+
+
+def command_of(build, file):
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        if pathlib.Path(entry["file"]) == ROOT / file:
+            return shlex.split(entry["command"]), entry["directory"]
+    sys.exit(f"no compile command for {file} in {build}")
+
+
+def objects(build, file):
+    """What the simulation is linked from, without file's own object."""
+    found = [build / "CMakeFiles/unit_sched_simulation.dir"
+             / "t/unit/sched/simulation.c.o"]
+    for room in ("base", "proto", "channel", "tensor", "model", "sched"):
+        found += (build / f"CMakeFiles/inf_{room}.dir").rglob("*.o")
+    return [o for o in found if not str(o).endswith(file + ".o")]
+
+
+def survives(build, file, old, new):
+    """Why the mutant was not found; "" if it was."""
+    text = (ROOT / file).read_text()
+    if text.count(old) != 1:
+        return f"{text.count(old)} places have the text"
+    with tempfile.TemporaryDirectory() as folder:
+        return lives(build, pathlib.Path(folder), file,
+                     text.replace(old, new))
+
+
+def lives(build, folder, file, text):
+    source = folder / pathlib.Path(file).name
+    source.write_text(text)
+    mutant = folder / "mutant"
+    command, directory = command_of(build, file)
+    command[command.index("-c") + 1] = str(source)
+    command[command.index("-o") + 1] = str(folder / "mutant.o")
+    command.append("-Wno-error")
+    subprocess.run(command, cwd=directory, check=True,
+                   stderr=subprocess.DEVNULL)
+    subprocess.run(["cc", "-o", mutant, folder / "mutant.o",
+                    *objects(build, file), "-lcmocka", "-lprotobuf-c",
+                    "-ljansson", "-lz", "-lm", "-ldl", "-pthread"],
+                   check=True)
+    try:
+        done = subprocess.run([mutant], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, timeout=60,
+                              check=False)
+    except subprocess.TimeoutExpired:
+        return ""               # it never ends: found
+    return "" if done.returncode != 0 else "it lives"
+
+
+def main():
+    build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build")
+    build = build.resolve()
+    alive = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        whys = pool.map(lambda m: survives(build, *m[1:]), MUTANTS)
+        for (what, *_), why in zip(MUTANTS, whys):
+            alive += bool(why)
+            print(f"{'LIVES' if why else 'found'}  {what}"
+                  + (f": {why}" if why else ""), flush=True)
+    print(f"{len(MUTANTS) - alive} of {len(MUTANTS)} mutants found")
+    return 1 if alive else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,450 @@
+/* The runner with a dynamic batcher: many senders, cancels, timeouts, a
+   plug-in and kept order, with real threads. */
+
+#include "model/config_text.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/sched/batch_strategy.h"
+#include "core/sched/runtime.h"
+#include "core/tensor/response.h"
+
+enum { INSTANCES = 3, SENDERS = 3, ROUNDS = 60, WINDOW = 120, LIMIT = 8 };
+
+typedef struct {
+    inf_request_t    request;
+    inf_factory_t    factory;
+    uint64_t         number;        /* per sender                            */
+    _Atomic uint32_t executed, refused, finals, released, freed;
+} job_t;
+
+typedef struct {
+    pthread_t        thread;
+    unsigned         seed;
+    job_t            jobs[WINDOW];
+    _Atomic uint64_t answered;      /* FINALs so far, when order is kept     */
+    uint64_t         sent;
+} sender_t;
+
+static inf_model_t *model;
+static inf_instance_spec_t specs[INSTANCES];
+static sender_t senders[SENDERS];
+static inf_timekeeper_t timekeeper;
+static _Atomic uint64_t payloads, executed, timed_out, cancelled;
+static _Atomic int open_batches, inside_plug_in;
+static bool keeps_order, cancels;
+
+/* A failed assertion may not leave a thread that is not the test's own. */
+#define must(condition)                                                      \
+    do {                                                                     \
+        if (!(condition)) {                                                  \
+            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);          \
+            abort();                                                         \
+        }                                                                    \
+    } while (0)
+
+static void
+on_complete(void *userp, inf_response_t *response, uint32_t flags)
+{
+    job_t *job = userp;
+
+    if (response != NULL && response->err != NULL) {
+        atomic_fetch_add(&job->refused, 1);
+        atomic_fetch_add(inf_err_code(response->err) == INF_ERR_CANCELLED
+            ? &cancelled : &timed_out, 1);
+    }
+    if (flags & INF_SEND_FINAL) {
+        if (keeps_order) {          /* one sender only                       */
+            must(job->number == senders[0].answered);
+            atomic_fetch_add(&senders[0].answered, 1);
+        }
+        atomic_fetch_add(&job->finals, 1);
+    }
+    inf_response_free(response);
+}
+
+static void
+on_free(void *userp, inf_factory_t *f)
+{
+    (void) f;
+    atomic_fetch_add(&((job_t *) userp)->freed, 1);
+}
+
+static const inf_sink_ops_t sink_ops = {
+    .complete = on_complete, .factory_free = on_free
+};
+
+static void
+on_released(void *userp, inf_request_t *r, uint32_t flags)
+{
+    (void) r;
+    (void) flags;
+    atomic_fetch_add(&((job_t *) userp)->released, 1);
+}
+
+static const inf_request_ops_t job_ops = { .released = on_released };
+
+static void
+execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
+{
+    uint64_t rows = 0;
+
+    (void) instance;
+    uint64_t number = atomic_fetch_add(&payloads, 1);
+    for (uint32_t i = 0; i < count; i++) {
+        rows += requests[i]->batch_size;
+    }
+    must(count == 1 || rows <= LIMIT);
+    if (number % 16 == 0) {
+        usleep(200);
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t i = number % 2 ? k : count - 1 - k;
+        job_t *job = requests[i]->userp;
+        inf_response_t *response;
+
+        atomic_fetch_add(&executed, 1);
+        atomic_fetch_add(&job->executed, 1);
+        must(inf_response_new(&job->factory, &response) == NULL);
+        inf_response_send(response, INF_SEND_FINAL, NULL);
+        inf_request_release(requests[i], 1);
+    }
+}
+
+static const inf_executor_t executor = { .execute = execute };
+
+/* ---- a plug-in that takes three at most ---------------------------------- */
+
+static inf_err_t *
+plug_in_begin(inf_batch_strategy_t *s, void **batch)
+{
+    (void) s;
+    must(atomic_fetch_add(&open_batches, 1) == 0);
+    *batch = calloc(1, sizeof(int));
+    return NULL;
+}
+
+static inf_err_t *
+plug_in_include(inf_batch_strategy_t *s, void *batch, inf_request_t *req,
+    bool *joins)
+{
+    (void) s;
+    must(atomic_fetch_add(&inside_plug_in, 1) == 0);
+    must(req->state == INF_REQUEST_PENDING);
+    *joins = ++*(int *) batch <= 3;
+    if (payloads % 8 == 0) {
+        sched_yield();
+    }
+    atomic_fetch_sub(&inside_plug_in, 1);
+    return NULL;
+}
+
+static inf_err_t *
+plug_in_end(inf_batch_strategy_t *s, void *batch)
+{
+    (void) s;
+    must(atomic_fetch_sub(&open_batches, 1) == 1);
+    free(batch);
+    return NULL;
+}
+
+static const inf_batch_strategy_ops_t plug_in_ops = {
+    .begin = plug_in_begin, .include = plug_in_include, .end = plug_in_end
+};
+static inf_batch_strategy_t plug_in = { .ops = &plug_in_ops };
+
+/* ---- senders ------------------------------------------------------------- */
+
+static void
+job_submit(sender_t *s, job_t *job)
+{
+    inf_request_reset(&job->request);
+    atomic_store(&job->executed, 0);
+    atomic_store(&job->refused, 0);
+    atomic_store(&job->finals, 0);
+    atomic_store(&job->released, 0);
+    atomic_store(&job->freed, 0);
+    job->number = s->sent++;
+    inf_factory_start(&job->factory, NULL, "id", &sink_ops, job);
+    job->request.ops = &job_ops;
+    job->request.userp = job;
+    job->request.factory = &job->factory;
+    job->request.model = model;
+    job->request.batch_size = 1 + (uint32_t) rand_r(&s->seed) % 3;
+    job->request.priority = (uint64_t) rand_r(&s->seed) % 4;
+    if (inf_runner_submit(model->runner, &job->request, inf_clock_ns())
+        != NULL)
+    {
+        abort();
+    }
+}
+
+static void
+job_cancel(job_t *job)
+{
+    if (!inf_factory_try_ref(&job->factory)) {
+        return;
+    }
+    atomic_store(&job->factory.cancelled, true);
+    if (inf_runner_cancel(model->runner, &job->request)) {
+        inf_factory_send_error(&job->factory,
+            inf_err_new(INF_ERR_CANCELLED, "%s", ""));
+        inf_request_release(&job->request, 1);
+    }
+    inf_factory_unref(&job->factory);
+}
+
+static void *
+sender_main(void *arg)
+{
+    sender_t *s = arg;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        uint32_t window = round % 3 == 0 ? 1 : WINDOW;
+
+        for (uint32_t i = 0; i < window; i++) {
+            job_submit(s, &s->jobs[i]);
+            if (cancels && rand_r(&s->seed) % 8 == 0) {
+                job_cancel(&s->jobs[(uint32_t) rand_r(&s->seed) % (i + 1)]);
+            }
+        }
+        for (uint32_t i = 0; i < window; i++) {
+            job_t *job = &s->jobs[i];
+            while (atomic_load(&job->released) == 0
+                || atomic_load(&job->freed) == 0)
+            {
+                sched_yield();
+            }
+            must(job->finals == 1);
+            must(job->released == 1);
+            must(job->executed + job->refused == 1);
+        }
+    }
+    return NULL;
+}
+
+/* ---- the role of the rings' leader, without rings ------------------------ */
+
+static _Atomic bool led;
+
+static bool
+role_lead(void *userp, inf_runner_t *runner, inf_waiter_t *waiter,
+    uint64_t until_ns)
+{
+    (void) userp;
+    (void) runner;
+    if (atomic_exchange(&led, true)) {
+        return false;
+    }
+    while (!inf_waiter_woken(waiter)
+        && (until_ns == INF_NEVER || inf_clock_ns() < until_ns))
+    {
+        sched_yield();
+    }
+    atomic_store(&led, false);
+    return true;
+}
+
+static void
+role_leave(void *userp, inf_runner_t *runner)
+{
+    (void) userp;
+    (void) runner;
+}
+
+static const inf_idle_ops_t role_ops = {
+    .lead = role_lead, .leave = role_leave
+};
+
+/* ---- storms -------------------------------------------------------------- */
+
+static void
+storm(const char *batching, unsigned count, bool leads,
+    inf_batch_strategy_t *strategy)
+{
+    char text[1024];
+    const inf_runner_options_t options = {
+        .executor = &executor, .timekeeper = &timekeeper,
+        .idle = leads ? &role_ops : NULL
+    };
+
+    snprintf(text, sizeof(text), "name: 'm' backend: 'x' max_batch_size: %d"
+        " input { name: 'IN' data_type: TYPE_INT32 dims: 4 }"
+        " output { name: 'OUT' data_type: TYPE_INT32 dims: -1 }"
+        " dynamic_batching { %s }", LIMIT, batching);
+    model = inf_model_new("m", 1, "/m");
+    assert_non_null(model);
+    model->built = config_parse_normal(text);
+    model->strategy = strategy;
+    assert_ok(inf_config_tensors_new(model->built, &model->tensors));
+    model->instances = calloc(INSTANCES, sizeof(*model->instances));
+    model->instance_count = INSTANCES;
+    for (int i = 0; i < INSTANCES; i++) {
+        specs[i].name = "m";
+        model->instances[i].model = model;
+        model->instances[i].spec = &specs[i];
+    }
+    inf_timekeeper_init(&timekeeper);
+    payloads = executed = timed_out = cancelled = 0;
+    assert_ok(inf_runner_start(model, &options));
+
+    for (unsigned i = 0; i < count; i++) {
+        senders[i].seed = i + 1;
+        senders[i].sent = senders[i].answered = 0;
+        for (int k = 0; k < WINDOW; k++) {
+            inf_request_init(&senders[i].jobs[k].request);
+            inf_factory_init(&senders[i].jobs[k].factory);
+        }
+        assert_int_equal(pthread_create(&senders[i].thread, NULL, sender_main,
+            &senders[i]), 0);
+    }
+    uint64_t sent = 0;
+    for (unsigned i = 0; i < count; i++) {
+        pthread_join(senders[i].thread, NULL);
+        sent += senders[i].sent;
+    }
+
+    inf_runner_free(model->runner);
+    model->runner = NULL;
+    inf_timekeeper_fini(&timekeeper);
+    assert_int_equal(executed + timed_out + cancelled, sent);
+    assert_true(payloads <= executed);
+    assert_int_equal(open_batches, 0);
+    for (unsigned i = 0; i < count; i++) {
+        for (int k = 0; k < WINDOW; k++) {
+            inf_request_fini(&senders[i].jobs[k].request);
+            inf_factory_fini(&senders[i].jobs[k].factory);
+        }
+    }
+    model->instance_count = 0;
+    free(model->instances);
+    model->instances = NULL;
+    inf_model_free(model);
+}
+
+static void
+batches_form_and_nothing_is_lost(void **state)
+{
+    (void) state;
+    cancels = true;
+    storm("", SENDERS, false, NULL);
+    storm("max_queue_delay_microseconds: 300 preferred_batch_size: [ 4, 8 ]",
+        SENDERS, false, NULL);
+    assert_true(cancelled > 0 && payloads < executed);
+}
+
+static void
+the_leader_of_the_rings_keeps_the_delay_too(void **state)
+{
+    (void) state;
+    cancels = true;
+    storm("max_queue_delay_microseconds: 300 preferred_batch_size: [ 4, 8 ]",
+        SENDERS, true, NULL);
+    storm("max_queue_delay_microseconds: 1000000 preferred_batch_size: 1",
+        SENDERS, true, NULL);
+}
+
+static void
+requests_time_out_beside_batches(void **state)
+{
+    (void) state;
+    cancels = true;
+    storm("max_queue_delay_microseconds: 400 preferred_batch_size: 8"
+        " priority_levels: 3 default_priority_level: 2"
+        " default_queue_policy { default_timeout_microseconds: 250 }"
+        " priority_queue_policy { key: 3 value { timeout_action: DELAY"
+        "  default_timeout_microseconds: 100 } }", SENDERS, false, NULL);
+    assert_true(timed_out > 0);
+}
+
+static void
+a_plug_in_is_never_asked_by_two(void **state)
+{
+    (void) state;
+    cancels = true;
+    storm("max_queue_delay_microseconds: 200"
+        " default_queue_policy { default_timeout_microseconds: 2000 }",
+        SENDERS, true, &plug_in);
+    storm("", SENDERS, false, &plug_in);
+}
+
+static void
+order_is_kept_over_all_instances(void **state)
+{
+    (void) state;
+    cancels = false;
+    keeps_order = true;
+    storm("preserve_ordering: true", 1, false, NULL);
+    storm("preserve_ordering: true max_queue_delay_microseconds: 100", 1,
+        true, NULL);
+    keeps_order = false;
+}
+
+/* ---- the timekeeper ------------------------------------------------------ */
+
+typedef struct {
+    inf_timer_t      timer;
+    _Atomic uint64_t fired_ns;
+    _Atomic int      fired;
+} alarm_t;
+
+static void
+on_alarm(void *userp)
+{
+    alarm_t *a = userp;
+    atomic_store(&a->fired_ns, inf_clock_ns());
+    atomic_fetch_add(&a->fired, 1);
+}
+
+static void
+timers_fire_in_order_and_not_before_their_time(void **state)
+{
+    (void) state;
+    static alarm_t alarms[3];
+    uint64_t now = inf_clock_ns();
+
+    inf_timekeeper_init(&timekeeper);
+    for (int i = 0; i < 3; i++) {
+        alarms[i] = (alarm_t) { .timer = { .fire = on_alarm } };
+        alarms[i].timer.userp = &alarms[i];
+        assert_ok(inf_timekeeper_add(&timekeeper, &alarms[i].timer));
+    }
+    inf_timekeeper_arm(&timekeeper, &alarms[0].timer, now + 30000000);
+    inf_timekeeper_arm(&timekeeper, &alarms[1].timer, INF_NEVER);
+    inf_timekeeper_arm(&timekeeper, &alarms[2].timer, now + 900000000000u);
+    inf_timekeeper_arm(&timekeeper, &alarms[2].timer, now + 20000000);
+    inf_timekeeper_arm(&timekeeper, &alarms[2].timer, now + 800000000000u);
+    while (atomic_load(&alarms[0].fired) == 0) {
+        sched_yield();
+    }
+    assert_int_equal(alarms[2].fired, 1);
+    assert_true(alarms[2].fired_ns >= now + 20000000);
+    assert_true(alarms[0].fired_ns >= now + 30000000);
+    assert_int_equal(alarms[1].fired, 0);
+    for (int i = 0; i < 3; i++) {
+        inf_timekeeper_remove(&timekeeper, &alarms[i].timer);
+    }
+    inf_timekeeper_fini(&timekeeper);
+    assert_int_equal(alarms[0].fired, 1);
+}
+
+int
+main(void)
+{
+    alarm(540);                         /* a lost wake-up ends here          */
+    inf_log_set_levels(false, false, true, 0);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(batches_form_and_nothing_is_lost),
+        cmocka_unit_test(the_leader_of_the_rings_keeps_the_delay_too),
+        cmocka_unit_test(requests_time_out_beside_batches),
+        cmocka_unit_test(a_plug_in_is_never_asked_by_two),
+        cmocka_unit_test(order_is_kept_over_all_instances),
+        cmocka_unit_test(timers_fire_in_order_and_not_before_their_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
