@@ -45,6 +45,7 @@ bk_model_config_fini(bk_model_config_t *c)
 {
     tensors_free(c->inputs, c->input_count);
     tensors_free(c->outputs, c->output_count);
+    bk_batch_tensors_fini(&c->batch);
     if (c->root != NULL) {
         bk_json_free(c->root);
     }
@@ -180,8 +181,9 @@ config_load(bk_model_config_t *c, TRITONBACKEND_Model *model)
         return err;
     }
 
-    return tensors_load(bk_json_member(c->root, "output"), "output",
+    err = tensors_load(bk_json_member(c->root, "output"), "output",
         &c->outputs, &c->output_count);
+    return err != NULL ? err : bk_batch_tensors_load(&c->batch, c->root);
 }
 
 static TRITONSERVER_Error *

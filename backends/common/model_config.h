@@ -12,7 +12,7 @@
 #ifndef BK_MODEL_CONFIG_H
 #define BK_MODEL_CONFIG_H
 
-#include "config_json.h"
+#include "batch_tensors.h"
 
 typedef struct {
     const char            *name;
@@ -33,6 +33,7 @@ typedef struct {
     uint32_t            input_count;
     bk_tensor_config_t *outputs;
     uint32_t            output_count;
+    bk_batch_tensors_t  batch;
 } bk_model_config_t;
 
 /* Reads the model's present configuration from the core. */

@@ -22,6 +22,12 @@ static TRITONSERVER_Error *inputs_make(ort_batch_t *b,
     const ort_slot_t *slots, uint32_t count);
 static TRITONSERVER_Error *input_make(ort_batch_t *b, uint32_t i,
     const ort_slot_t *slots, uint32_t count, OrtValue **out);
+static TRITONSERVER_Error *input_shape(const ort_batch_t *b, uint32_t i,
+    const ort_slot_t *slots, uint32_t count, int64_t *shape);
+static TRITONSERVER_Error *input_invent(ort_batch_t *b, uint32_t i,
+    const ort_slot_t *slots, uint32_t count, OrtValue **out);
+static TRITONSERVER_Error *sources_read(ort_batch_t *b, uint32_t source,
+    const ort_slot_t *slots, uint32_t count);
 static TRITONSERVER_Error *input_data(ort_batch_t *b, uint32_t i,
     const ort_slot_t *slots, uint32_t count, const void **data,
     uint64_t *len_bytes);
@@ -44,6 +50,10 @@ static TRITONSERVER_Error *output_shape(const ort_batch_t *b,
     const OrtValue *value, shape_t *shape);
 static TRITONSERVER_Error *output_deal(ort_batch_t *b, uint32_t i,
     ort_slot_t *slots, uint32_t count);
+static TRITONSERVER_Error *output_scatter(ort_batch_t *b, uint32_t i,
+    ort_slot_t *slots, uint32_t count, const shape_t *whole);
+static TRITONSERVER_Error *scattered_shape(const ort_batch_t *b,
+    const ort_tensor_t *t, const ort_slot_t *slot, shape_t *shape);
 static TRITONSERVER_Error *output_copy(ort_batch_t *b, uint32_t i,
     ort_slot_t *slot, const shape_t *shape, uint64_t first);
 
@@ -93,6 +103,7 @@ ort_batch_fini(ort_batch_t *b)
     free(b->outputs);
     free(b->output_index);
     free(b->bound);
+    free(b->sources);
     *b = (ort_batch_t) { 0 };
 }
 
@@ -140,11 +151,13 @@ inputs_make(ort_batch_t *b, const ort_slot_t *slots, uint32_t count)
     for (uint32_t i = 0; i < s->input_count; i++) {
         OrtValue *value = NULL;
 
-        if (slots[0].inputs[i].handle == NULL) {
+        if (slots[0].inputs[i].handle == NULL && s->inputs[i].made == NULL) {
             continue;
         }
 
-        TRITONSERVER_Error *err = input_make(b, i, slots, count, &value);
+        TRITONSERVER_Error *err = s->inputs[i].made != NULL
+            ? input_invent(b, i, slots, count, &value)
+            : input_make(b, i, slots, count, &value);
         if (err != NULL) {
             return err;
         }
@@ -174,9 +187,9 @@ input_make(ort_batch_t *b, uint32_t i, const ort_slot_t *slots,
         return err;
     }
 
-    memcpy(shape, slots[0].inputs[i].shape, t->dims_count * sizeof(*shape));
-    for (uint32_t k = 1; k < count; k++) {
-        shape[0] += slots[k].inputs[i].shape[0];
+    err = input_shape(b, i, slots, count, shape);
+    if (err != NULL) {
+        return err;
     }
 
     if (t->datatype != TRITONSERVER_TYPE_BYTES) {
@@ -192,6 +205,107 @@ input_make(ort_batch_t *b, uint32_t i, const ort_slot_t *slots,
 
     return ort_bytes_new(rt, t->name, data, len_bytes, shape,
         t->dims_count, elements, out);
+}
+
+/* rows on top of each other; of a ragged input all elements in one line */
+static TRITONSERVER_Error *
+input_shape(const ort_batch_t *b, uint32_t i, const ort_slot_t *slots,
+    uint32_t count, int64_t *shape)
+{
+    const ort_tensor_t *t = &b->session->inputs[i];
+    uint64_t sum = 0;
+
+    if (!t->ragged) {
+        memcpy(shape, slots[0].inputs[i].shape,
+            t->dims_count * sizeof(*shape));
+        for (uint32_t k = 1; k < count; k++) {
+            shape[0] += slots[k].inputs[i].shape[0];
+        }
+        return NULL;
+    }
+
+    for (uint32_t k = 0; k < count; k++) {
+        const bk_input_t *in = &slots[k].inputs[i];
+        uint64_t elements;
+
+        if (!ort_elements(in->shape, in->dims_count, &elements)
+            || __builtin_add_overflow(sum, elements, &sum)
+            || sum > INT64_MAX)
+        {
+            return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+                "input \"%s\" has more elements than can be counted",
+                t->name);
+        }
+    }
+
+    shape[0] = (int64_t) sum;
+    return NULL;
+}
+
+/* from the shapes of another input in all requests */
+static TRITONSERVER_Error *
+input_invent(ort_batch_t *b, uint32_t i, const ort_slot_t *slots,
+    uint32_t count, OrtValue **out)
+{
+    const ort_runtime_t *rt = b->session->rt;
+    const ort_tensor_t *t = &b->session->inputs[i];
+    ort_scratch_t *scratch = &b->scratch[i];
+    uint64_t elements = 0;
+    int64_t shape[2];
+
+    TRITONSERVER_Error *err = sources_read(b, t->source, slots, count);
+    if (err == NULL) {
+        err = bk_batch_input_shape(t->made, b->sources, count, b->batching,
+            shape, &elements);
+    }
+    if (err == NULL) {
+        err = scratch_reserve(scratch, elements * 4);
+    }
+    if (err == NULL) {
+        err = bk_batch_input_write(t->made, b->sources, count, b->batching,
+            scratch->data, elements);
+    }
+    if (err != NULL) {
+        return err;
+    }
+
+    return ort_err(rt, rt->api->CreateTensorWithDataAsOrtValue(rt->cpu,
+        scratch->data, elements * 4, shape, t->dims_count, t->element, out),
+        "batch input \"%s\"", t->name);
+}
+
+static TRITONSERVER_Error *
+sources_read(ort_batch_t *b, uint32_t source, const ort_slot_t *slots,
+    uint32_t count)
+{
+    if (count > b->source_cap) {
+        bk_batch_source_t *wider = realloc(b->sources,
+            count * sizeof(*wider));
+        if (wider == NULL) {
+            return bk_err_nomem("shapes of a batch");
+        }
+        b->sources = wider;
+        b->source_cap = count;
+    }
+
+    for (uint32_t k = 0; k < count; k++) {
+        const bk_input_t *in = &slots[k].inputs[source];
+
+        b->sources[k] = (bk_batch_source_t) {
+            .shape = in->shape,
+            .dims_count = in->dims_count,
+            .rows = slots[k].rows
+        };
+        if (in->handle == NULL || !ort_elements(in->shape, in->dims_count,
+            &b->sources[k].elements))
+        {
+            return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+                "input \"%s\", which a batch tensor goes by, is not there",
+                b->session->inputs[source].name);
+        }
+    }
+
+    return NULL;
 }
 
 /* in place if it lies in one piece and as its type wants, else together */
@@ -311,7 +425,7 @@ output_bind(ort_batch_t *b, uint32_t i, ort_slot_t *slot)
     shape_t shape;
     void *data;
 
-    if (size == 0 || !output_shape_known(b, t, slot->rows, &shape)
+    if (size == 0 || t->scattered != NULL || !output_shape_known(b, t, slot->rows, &shape)
         || __builtin_mul_overflow(shape.elements, size, &len_bytes)
         || len_bytes == 0)
     {
@@ -462,6 +576,10 @@ output_deal(ort_batch_t *b, uint32_t i, ort_slot_t *slots, uint32_t count)
         return err;
     }
 
+    if (b->session->outputs[b->output_index[i]].scattered != NULL) {
+        return output_scatter(b, i, slots, count, &shape);
+    }
+
     for (uint32_t k = 0; k < count; k++) {
         rows += slots[k].rows;
     }
@@ -490,6 +608,71 @@ output_deal(ort_batch_t *b, uint32_t i, ort_slot_t *slots, uint32_t count)
             slots[k].err = output_copy(b, i, &slots[k], &part, first);
         }
         first += part.elements;
+    }
+
+    return NULL;
+}
+
+/* each request's part is as large as its source says */
+static TRITONSERVER_Error *
+output_scatter(ort_batch_t *b, uint32_t i, ort_slot_t *slots, uint32_t count,
+    const shape_t *whole)
+{
+    const ort_tensor_t *t = &b->session->outputs[b->output_index[i]];
+    uint64_t first = 0;
+
+    for (uint32_t k = 0; k < count; k++) {
+        shape_t part;
+
+        TRITONSERVER_Error *err = scattered_shape(b, t, &slots[k], &part);
+        if (err != NULL) {
+            return err;
+        }
+        if (part.elements > whole->elements - first) {
+            return bk_err_new(TRITONSERVER_ERROR_INTERNAL,
+                "it has %" PRIu64 " elements, fewer than the requests' parts",
+                whole->elements);
+        }
+
+        if (slots[k].err == NULL && slots[k].wanted[b->output_index[i]]) {
+            slots[k].err = output_copy(b, i, &slots[k], &part, first);
+        }
+        first += part.elements;
+    }
+
+    return first == whole->elements ? NULL
+        : bk_err_new(TRITONSERVER_ERROR_INTERNAL, "it has %" PRIu64
+        " elements, the requests' parts %" PRIu64, whole->elements, first);
+}
+
+/* The configured dims, and where they are open, the source's. */
+static TRITONSERVER_Error *
+scattered_shape(const ort_batch_t *b, const ort_tensor_t *t,
+    const ort_slot_t *slot, shape_t *shape)
+{
+    const bk_input_t *in = &slot->inputs[t->source];
+    uint32_t n = 0;
+    bool fits = in->handle != NULL && t->shape->model_dims_count
+        < ORT_MAX_DIMS;
+
+    if (b->batching) {
+        shape->dims[n++] = -1;
+    }
+    for (uint32_t d = 0; fits && d < t->shape->model_dims_count; d++) {
+        shape->dims[n++] = t->shape->model_dims[d];
+    }
+    for (uint32_t d = 0; fits && d < n; d++) {
+        if (shape->dims[d] == -1) {
+            fits = d < in->dims_count;
+            shape->dims[d] = fits ? in->shape[d] : 0;
+        }
+    }
+
+    shape->dims_count = n;
+    if (!fits || !ort_elements(shape->dims, n, &shape->elements)) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            "input \"%s\" has no shape that it could take",
+            b->session->inputs[t->source].name);
     }
 
     return NULL;

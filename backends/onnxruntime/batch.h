@@ -37,6 +37,8 @@ typedef struct {
     uint32_t            *output_index;  /* into the session's outputs        */
     bool                *bound;         /* lies in the response already      */
     uint32_t             output_count;
+    bk_batch_source_t   *sources;       /* shapes that batch inputs count    */
+    uint32_t             source_cap;
 } ort_batch_t;
 
 BK_CHECK TRITONSERVER_Error *ort_batch_init(ort_batch_t *b,

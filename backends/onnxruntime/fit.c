@@ -15,6 +15,10 @@ static TRITONSERVER_Error *check_tensor(const bk_model_config_t *config,
     const bk_tensor_config_t *c, const ort_tensor_t *t, const char *what);
 static TRITONSERVER_Error *check_dims(const bk_model_config_t *config,
     const bk_tensor_config_t *c, const ort_tensor_t *t, const char *what);
+static TRITONSERVER_Error *check_batch_tensors(
+    const bk_model_config_t *config, const ort_session_t *s);
+static TRITONSERVER_Error *check_batch_input(const bk_batch_input_t *in,
+    const ort_session_t *s);
 static TRITONSERVER_Error *check_all_fed(const bk_model_config_t *config,
     const ort_session_t *s);
 static TRITONSERVER_Error *unknown_name(const char *what, const char *name,
@@ -32,11 +36,46 @@ ort_config_fits(const bk_model_config_t *config, const ort_session_t *session)
         err = check_tensors(config, session, false);
     }
     if (err == NULL) {
+        err = check_batch_tensors(config, session);
+    }
+    if (err == NULL) {
         err = check_all_fed(config, session);
     }
 
     return err == NULL ? NULL : bk_err_add(err, "model \"%s\"",
         config->name);
+}
+
+void
+ort_config_apply(const bk_model_config_t *config, ort_session_t *session)
+{
+    for (uint32_t i = 0; i < session->input_count; i++) {
+        ort_tensor_t *t = &session->inputs[i];
+
+        t->made = bk_batch_input_find(&config->batch, t->name);
+        if (t->made != NULL) {
+            t->source = (uint32_t) (ort_session_input(session,
+                t->made->source) - session->inputs);
+        }
+        for (uint32_t k = 0; k < config->input_count; k++) {
+            t->ragged |= config->inputs[k].ragged
+                && config->max_batch_size > 0
+                && strcmp(config->inputs[k].name, t->name) == 0;
+        }
+    }
+
+    for (uint32_t k = 0; k < config->output_count; k++) {
+        const bk_tensor_config_t *c = &config->outputs[k];
+        ort_tensor_t *t = session->outputs + (ort_session_output(session,
+            c->name) - session->outputs);
+
+        t->scattered = bk_batch_output_find(&config->batch, c->name);
+        t->shape = c;
+        if (t->scattered != NULL) {
+            t->source = (uint32_t) (ort_session_input(session,
+                t->scattered->source) - session->inputs);
+        }
+    }
 }
 
 bool
@@ -81,28 +120,11 @@ ort_shape_fits(const ort_tensor_t *t, const int64_t *shape,
 static TRITONSERVER_Error *
 check_features(const bk_model_config_t *config)
 {
-    static const char *const not_here[] = { "batch_input", "batch_output" };
-
-    for (size_t i = 0; i < sizeof(not_here) / sizeof(not_here[0]); i++) {
-        if (bk_json_count(bk_json_member(config->root, not_here[i])) != 0) {
-            return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
-                "this backend does not support %s", not_here[i]);
-        }
-    }
-
     const bk_json_t *states = bk_json_member(bk_json_member(config->root,
         "sequence_batching"), "state");
     if (bk_json_count(states) != 0) {
         return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
             "this backend does not support sequence_batching.state");
-    }
-
-    for (uint32_t i = 0; i < config->input_count; i++) {
-        if (config->inputs[i].ragged) {
-            return bk_err_new(TRITONSERVER_ERROR_UNSUPPORTED,
-                "this backend does not support allow_ragged_batch, set for "
-                "input \"%s\"", config->inputs[i].name);
-        }
     }
 
     return NULL;
@@ -160,6 +182,18 @@ check_tensor(const bk_model_config_t *config, const bk_tensor_config_t *c,
             "default for it", c->name);
     }
 
+    if (bk_batch_output_find(&config->batch, c->name) != NULL) {
+        return NULL;                    /* cut up, whatever it looks like    */
+    }
+
+    if (c->ragged && config->max_batch_size > 0) {
+        return t->dims_count == 1 && t->dims[0] == -1 ? NULL
+            : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            "input \"%s\" has allow_ragged_batch, but the model takes it in "
+            "%" PRIu32 " dimensions; it needs one, open in size", c->name,
+            t->dims_count);
+    }
+
     return check_dims(config, c, t, what);
 }
 
@@ -198,11 +232,69 @@ check_dims(const bk_model_config_t *config, const bk_tensor_config_t *c,
 }
 
 static TRITONSERVER_Error *
+check_batch_tensors(const bk_model_config_t *config, const ort_session_t *s)
+{
+    for (uint32_t i = 0; i < config->batch.input_count; i++) {
+        TRITONSERVER_Error *err = check_batch_input(&config->batch.inputs[i],
+            s);
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    for (uint32_t i = 0; i < config->batch.output_count; i++) {
+        const bk_batch_output_t *out = &config->batch.outputs[i];
+
+        if (ort_session_output(s, out->target) == NULL) {
+            return unknown_name("batch output", out->target, s->outputs,
+                s->output_count);
+        }
+        if (ort_session_input(s, out->source) == NULL) {
+            return unknown_name("source of a batch output,", out->source,
+                s->inputs, s->input_count);
+        }
+    }
+
+    return NULL;
+}
+
+static TRITONSERVER_Error *
+check_batch_input(const bk_batch_input_t *in, const ort_session_t *s)
+{
+    const ort_tensor_t *t = ort_session_input(s, in->target);
+    char found[TEXT_MAX];
+
+    if (t == NULL) {
+        return unknown_name("batch input", in->target, s->inputs,
+            s->input_count);
+    }
+    if (ort_session_input(s, in->source) == NULL) {
+        return unknown_name("source of a batch input,", in->source,
+            s->inputs, s->input_count);
+    }
+    if (t->datatype != in->datatype) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            "batch input \"%s\" is configured as %s, the model has %s",
+            in->target, bk_datatype_to_config(in->datatype),
+            bk_datatype_to_config(t->datatype));
+    }
+    if (t->dims_count != bk_batch_input_rank(in)) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+            "batch input \"%s\" has %" PRIu32 " dimensions, the model has "
+            "shape %s", in->target, bk_batch_input_rank(in),
+            ort_dims_text(t->dims, t->dims_count, found, sizeof(found)));
+    }
+
+    return NULL;
+}
+
+static TRITONSERVER_Error *
 check_all_fed(const bk_model_config_t *config, const ort_session_t *s)
 {
     for (uint32_t i = 0; i < s->required_count; i++) {
         const char *name = s->inputs[i].name;
-        bool found = ort_config_names_elsewhere(config, name);
+        bool found = ort_config_names_elsewhere(config, name)
+            || bk_batch_input_find(&config->batch, name) != NULL;
 
         for (uint32_t k = 0; !found && k < config->input_count; k++) {
             found = strcmp(config->inputs[k].name, name) == 0;

@@ -14,10 +14,11 @@
 
 #include "session.h"
 
-#include "common/model_config.h"
-
 BK_CHECK TRITONSERVER_Error *ort_config_fits(const bk_model_config_t *config,
     const ort_session_t *session);
+
+/* Writes into session which tensors are ragged or made for a batch; it fits. */
+void ort_config_apply(const bk_model_config_t *config, ort_session_t *session);
 
 /* The name is a control tensor of sequence_batching: part of the model but
  * not of the configuration's input list. */

@@ -80,6 +80,7 @@ ort_model_open_session(ort_model_t *m, TRITONSERVER_InstanceGroupKind kind,
         return err;
     }
 
+    ort_config_apply(&m->config, s);
     *out = s;
     return NULL;
 }

@@ -15,6 +15,8 @@
 
 #include "runtime.h"
 
+#include "common/model_config.h"
+
 #define ORT_MAX_DIMS 64
 
 typedef struct {
@@ -26,6 +28,13 @@ typedef struct {
     char                      *symbol;      /* name of an open first dim, or
                                              * NULL                          */
     bool                       initializer; /* an input with a default       */
+
+    /* as the configuration says, set by ort_config_apply */
+    bool                       ragged;      /* all requests in one dimension */
+    const bk_batch_input_t    *made;        /* made for the batch            */
+    const bk_batch_output_t   *scattered;   /* cut up by a request's shape   */
+    const bk_tensor_config_t  *shape;       /* its entry, if scattered       */
+    uint32_t                   source;      /* of made and scattered: input  */
 } ort_tensor_t;
 
 typedef struct {

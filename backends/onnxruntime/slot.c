@@ -51,7 +51,7 @@ ort_slot_joins(const ort_slot_t *a, const ort_slot_t *b,
             return false;
         }
 
-        if (x->handle == NULL) {
+        if (x->handle == NULL || session->inputs[i].ragged) {
             continue;
         }
 
@@ -138,6 +138,10 @@ slot_read_input(ort_slot_t *slot, uint32_t i, const ort_model_t *model,
     const ort_tensor_t *t = &session->inputs[i];
     bk_input_t *in = &slot->inputs[i];
 
+    if (t->made != NULL) {
+        return NULL;                    /* by the batch                      */
+    }
+
     TRITONSERVER_Error *err = bk_input_open(in, slot->request, t->name);
     if (err != NULL && t->initializer) {
         bk_err_drop(err);
@@ -170,7 +174,7 @@ slot_check_input(const bk_input_t *in, const ort_tensor_t *t)
             TRITONSERVER_DataTypeString(t->datatype));
     }
 
-    if (!ort_shape_fits(t, in->shape, in->dims_count)
+    if ((!t->ragged && !ort_shape_fits(t, in->shape, in->dims_count))
         || !ort_elements(in->shape, in->dims_count, &elements))
     {
         return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
