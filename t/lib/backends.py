@@ -26,6 +26,13 @@ def example(name):
     return library
 
 
+def strategy(name, folder, library="batchstrategy.so"):
+    """The batch strategy t/strategies/<name>.c as folder/library."""
+    path = pathlib.Path(folder) / library
+    _compile([ROOT / "t" / "strategies" / f"{name}.c"], path)
+    return path
+
+
 def _compile(sources, library):
     if library.exists() and library.stat().st_mtime > max(
             s.stat().st_mtime for s in sources):

@@ -1,0 +1,193 @@
+"""Dynamic batching, queue policies, priorities and order, by real clients."""
+
+import json
+import re
+
+import numpy
+import pytest
+import tritonclient.http as client
+from tritonclient.utils import InferenceServerException
+
+from lib import process
+from lib.batches import data, executions, sizes, told
+from lib.server import SLOW, nap
+from lib.wire import infer_path, request_bytes, tensor
+
+LOG = "    log_format batch '$request_uri $inference_batch_size';\n"
+
+
+def test_queued_requests_share_an_execution(batching):
+    server = batching.start("", hold=8, http=LOG,
+                            server="access_log access.log batch;")
+    futures = batching.ask_all(range(8))
+    assert executions(futures) == {0: list(range(8))}
+    assert sorted(told(f)["place"] for f in futures) == list(range(8))
+    assert {told(f)["rows"] for f in futures} == {8}
+    assert [data(f) for f in futures] == [[i] for i in range(8)]
+
+    log = server.prefix / "access.log"
+    assert process.wait_until(
+        lambda: log.exists() and len(re.findall(
+            r"infer 8$", log.read_text(), re.M)) == 8, 5 * SLOW), \
+        log.read_text()
+
+
+def test_rows_count_not_requests(batching):
+    batching.start("", hold=4)
+    futures = [batching.ask(i, rows=3) for i in range(4)]
+    assert sizes(futures) == [2, 2]         # 6 rows; 9 would be too many
+    assert {told(f)["rows"] for f in futures} == {6}
+
+
+def test_preferred_sizes(batching):
+    """scheduling reference, section 3, scenario 5"""
+    batching.start("preferred_batch_size: [ 4, 6 ]", hold=7)
+    assert sizes(batching.ask_all(range(7))) == [6, 1]
+
+
+def test_the_delay_waits_for_company(batching):
+    """No preferred size comes together: they go after the delay, at once."""
+    batching.start("preferred_batch_size: 8"
+                   " max_queue_delay_microseconds: 300000", hold=3)
+    assert sizes(batching.ask_all(range(3))) == [3]
+    alone = batching.ask(9)
+    assert told(alone)["requests"] == 1
+
+
+def test_a_full_queue_answers_at_once(batching):
+    """scenario 8"""
+    batching.start("default_queue_policy { max_queue_size: 8 }")
+    batching.gate.close()
+    first = batching.ask(0, rows=8)
+    batching.gate.wait_entered()
+    futures = batching.ask_all(range(10))
+    assert process.wait_until(
+        lambda: sum(f.done() for f in futures) == 2, 10 * SLOW)
+    refused = [f.result() for f in futures if f.done()]
+    batching.gate.open()
+    for answer in refused:
+        assert answer.status == 503
+        assert answer.error.endswith("Exceeds maximum queue size")
+    assert told(first)["rows"] == 8
+    assert sum(f.result(10 * SLOW).status == 200 for f in futures) == 8
+
+
+def test_a_timeout_is_answered_while_the_instance_is_busy(batching):
+    """scenarios 10 and 14; section 8, scenario 9"""
+    batching.start("default_queue_policy {"
+                   " default_timeout_microseconds: 100000 }")
+    batching.gate.close()
+    first = batching.ask(0)
+    batching.gate.wait_entered()
+    answer = batching.ask(1).result(20 * SLOW)
+    assert answer.status == 503
+    assert answer.error.endswith("Request timeout expired")
+    batching.gate.open()
+    assert told(first)["requests"] == 1
+    assert told(batching.ask(2)) == {"execution": 1, "requests": 1,
+                                     "rows": 1, "place": 0}
+
+
+def test_a_client_names_its_timeout(batching):
+    """scenarios 11 and 12, with tritonclient"""
+    batching.start("default_queue_policy { allow_timeout_override: true }")
+    batching.gate.close()
+    first = batching.ask(0)
+    batching.gate.wait_entered()
+    with client.InferenceServerClient(
+            batching.server.url, network_timeout=60 * SLOW) as c:
+        x = client.InferInput("IN", [1, 1], "INT32")
+        x.set_data_from_numpy(numpy.array([[7]], numpy.int32))
+        with pytest.raises(InferenceServerException, match="timeout expired"):
+            c.infer("m", [x], timeout=50000)
+        batching.gate.open()
+        assert c.infer("m", [x], timeout=60_000_000).as_numpy(
+            "OUT").tolist() == [[7]]
+    assert told(first)
+
+
+def test_a_delayed_request_goes_last(batching):
+    """scenario 9: it waits on behind those that came after it"""
+    batching.start("default_queue_policy { timeout_action: DELAY"
+                   " default_timeout_microseconds: 60000000"
+                   " allow_timeout_override: true }", max_batch=1, hold=4)
+    late = batching.ask(0, timeout=20000)
+    nap(0.3 * SLOW)             # its time is over, and nobody tells
+    futures = batching.ask_all([1, 2, 3])
+    assert told(late)["execution"] == 3
+    assert sorted(told(f)["execution"] for f in futures) == [0, 1, 2]
+
+
+def test_priorities(batching):
+    """scenario 13, and section 1, scenario 9"""
+    batching.start("priority_levels: 2 default_priority_level: 2",
+                   max_batch=2, hold=6)
+    low = batching.ask_all([0, 1]) + [batching.ask(2, priority=2),
+                                      batching.ask(3, priority=9)]
+    high = [batching.ask(4, priority=1), batching.ask(5, priority=1)]
+    assert {told(f)["execution"] for f in high} == {0}
+    assert {told(f)["execution"] for f in low} == {1, 2}
+
+
+def test_a_client_that_goes_takes_its_request_along(batching):
+    """section 8, scenario 1"""
+    server = batching.start("")
+    batching.gate.close()
+    first = batching.ask(0)
+    batching.gate.wait_entered()
+    body = json.dumps({"inputs": [tensor("IN", "INT32", [1, 1], [1])]})
+    with server.wire() as gone:
+        gone.send(request_bytes("POST", infer_path("m"), body.encode()))
+        nap(0.2 * SLOW)         # that it is queued shows nowhere
+    nap(0.2 * SLOW)
+    batching.gate.open()
+    assert told(first)["requests"] == 1
+    assert told(batching.ask(2)) == {"execution": 1, "requests": 1,
+                                     "rows": 1, "place": 0}
+
+
+@pytest.mark.parametrize("extra,expected", [
+    ("", [2, 1]), ("allow_ragged_batch: true", [3])])
+def test_shapes(batching, extra, expected):
+    """scenario 4"""
+    batching.start("", hold=3, inputs=[("IN", "INT32", [-1], extra)])
+    futures = [batching.ask(1, width=2), batching.ask(2, width=2)]
+    nap(0.3 * SLOW)             # the third comes last
+    futures.append(batching.ask(3, width=5))
+    assert sizes(futures) == expected
+    assert [len(data(f)) for f in futures] == [2, 2, 5]
+
+
+def test_parameters_may_differ(batching):
+    """scenario 16"""
+    batching.start("", hold=2)
+    assert sizes([batching.ask(0, a=1), batching.ask(1, b="x")]) == [2]
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_order(batching, keeps):
+    """scenario 15: the second execution ends first"""
+    batching.start("preserve_ordering: true" if keeps else "", max_batch=1,
+                   instances=2)
+    batching.gate.close(0)
+    first = batching.ask(0)
+    batching.gate.wait_entered(0)
+    second = batching.ask(1)
+    batching.gate.wait_entered(1)
+    if keeps:
+        nap(0.3)
+        assert not second.done()
+    else:
+        assert told(second)["execution"] == 1
+    assert not first.done()
+    batching.gate.open(0)
+    assert told(first)["execution"] == 0
+    assert told(second)["execution"] == 1
+
+
+def test_many_clients_and_all_answers_are_their_own(batching):
+    batching.start("max_queue_delay_microseconds: 500", instances=2,
+                   workers=2)
+    for _ in range(5):
+        futures = batching.ask_all(range(200))
+        assert [data(f) for f in futures] == [[i] for i in range(200)]

@@ -1,0 +1,87 @@
+"""Models of the batches backend, and requests sent side by side."""
+
+import pathlib
+
+from lib import backends, models, process
+from lib.server import SLOW
+from lib.wire import tensor
+
+
+class Gate:
+    """Holds executions of a batches model."""
+
+    def __init__(self, folder):
+        self.path = pathlib.Path(folder) / "gate"
+
+    def close(self, execution=0):
+        pathlib.Path(f"{self.path}.{execution}").touch()
+
+    def open(self, execution=0):
+        pathlib.Path(f"{self.path}.{execution}").unlink()
+
+    def wait_entered(self, execution=0):
+        assert process.wait_until(
+            pathlib.Path(f"{self.path}.entered.{execution}").exists,
+            10 * SLOW, 0.005), f"execution {execution} did not begin"
+
+
+class Batching:
+    """One server with one batches model `m`."""
+
+    def __init__(self, make_server, gate, pool):
+        self.make_server, self.gate, self.pool = make_server, gate, pool
+        self.server = None
+
+    def start(self, batching, *, max_batch=8, inputs=None, instances=1,
+              hold=0, extra="", also=None, parameters=None, **kw):
+        folder = backends.build("batches")
+        parameters = dict(parameters or {}, gate=self.gate.path)
+
+        def fill(repository):
+            models.identity(
+                repository, "m", inputs or [("IN", "INT32", [1])],
+                outputs=[("OUT", "INT32", [-1])], max_batch=max_batch,
+                instances=instances, backend="batches",
+                parameters=parameters,
+                extra=f"dynamic_batching {{ {batching} }}\n" + extra)
+            if also:
+                also(repository / "m")
+
+        env = [f"TRITONSERVER_DELAY_SCHEDULER={hold}"] if hold else []
+        kw["http"] = f"    inference_backends {folder};\n" \
+            + kw.get("http", "")
+        self.server = self.make_server(fill, inference_env=env, **kw)
+        return self.server
+
+    def ask(self, value, rows=1, width=1, name="IN", **parameters):
+        """A future: the response to rows of width times value."""
+        header = {"inputs": [tensor(name, "INT32", [rows, width],
+                                    [value] * rows * width)],
+                  "parameters": parameters}
+        return self.pool.submit(self.server.infer, "m", header)
+
+    def ask_all(self, values, **kw):
+        return [self.ask(v, **kw) for v in values]
+
+
+def told(future):
+    """The backend's parameters of a good answer."""
+    answer = future.result(30 * SLOW)
+    assert answer.status == 200, answer
+    return answer.json()["parameters"]
+
+
+def data(future):
+    return future.result(30 * SLOW).json()["outputs"][0]["data"]
+
+
+def executions(futures):
+    """{execution: sorted numbers of the requests in it}"""
+    found = {}
+    for i, future in enumerate(futures):
+        found.setdefault(told(future)["execution"], []).append(i)
+    return {k: sorted(v) for k, v in sorted(found.items())}
+
+
+def sizes(futures):
+    return [len(v) for v in executions(futures).values()]
