@@ -555,11 +555,11 @@ wait_events_until(inf_intake_t *in, uint64_t until_ns)
 
     n = (int) syscall(SYS_epoll_pwait2, in->epoll_fd, events, INTAKE_EVENTS,
         &timeout, NULL, 0);
-    if (n >= 0 || errno != ENOSYS) {
+    if (n >= 0 || errno == EINTR) {
         on_events(in, events, n);
         return;
     }
-#endif
+#endif                                  /* old, or not allowed to us         */
 
     n = epoll_wait(in->epoll_fd, events, INTAKE_EVENTS,
         (int) ((left + 999999) / 1000000));
