@@ -75,13 +75,14 @@ static void instance_name_thread(const inf_instance_t *instance);
 static void instance_prepare(inf_instance_thread_t *t);
 static bool instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
     uint64_t *start_ns);
-static void looked_locked(inf_instance_thread_t *t)
-    INF_NEEDS(t->runner->lock);
+static void looked_locked(inf_runner_t *runner, inf_instance_thread_t *t)
+    INF_NEEDS(runner->lock);
 static void payload_take_locked(inf_runner_t *runner, inf_payload_t *payload)
     INF_NEEDS(runner->lock);
-static void payload_announce(inf_runner_t *runner, inf_payload_t *payload,
-    uint64_t now_ns);
-static void instance_run(inf_instance_thread_t *t, inf_payload_t *payload);
+static void instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
+    uint64_t start_ns);
+static uint32_t requests_take(inf_instance_thread_t *t,
+    inf_payload_t *payload, uint64_t start_ns);
 static void requests_reserve(inf_instance_thread_t *t, uint32_t count);
 static void link_idle_locked(inf_instance_thread_t *t);
 static void instance_idle(inf_instance_thread_t *t, uint64_t until_ns);
@@ -499,8 +500,7 @@ instance_main(void *arg)
 
     while (instance_take(t, &payload, &start_ns)) {
         uint32_t count = payload.count;
-        instance_run(t, &payload);
-        t->instance = t->instance->mate;
+        instance_run(t, &payload, start_ns);
         instance_done(t, count, start_ns);
     }
 
@@ -566,7 +566,7 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
         inf_payload_init(payload);
 
         inf_lock(&runner->lock);
-        looked_locked(t);
+        looked_locked(runner, t);
         if (policy->ops->gathers) {
             now = inf_clock_ns();
         }
@@ -600,7 +600,9 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
 
         if (next == INF_NEXT_PAYLOAD) {
             *start_ns = now != 0 ? now : inf_clock_ns();
-            payload_announce(runner, payload, *start_ns);
+            if (runner->idle_ops != NULL) {
+                runner->idle_ops->leave(runner->idle_userp, runner);
+            }
             return true;
         }
         if (ends) {
@@ -617,10 +619,8 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
 
 /* The thread has come to look, called or by itself. */
 static void
-looked_locked(inf_instance_thread_t *t)
+looked_locked(inf_runner_t *runner, inf_instance_thread_t *t)
 {
-    inf_runner_t *runner = t->runner;
-
     inf_link_remove(&t->idle);
     if (t->called) {
         t->called = false;
@@ -648,41 +648,45 @@ payload_take_locked(inf_runner_t *runner, inf_payload_t *payload)
     runner->running += payload->count;
 }
 
-static void
-payload_announce(inf_runner_t *runner, inf_payload_t *payload,
-    uint64_t now_ns)
-{
-    if (runner->idle_ops != NULL) {
-        runner->idle_ops->leave(runner->idle_userp, runner);
-    }
-
-    for (inf_link_t *l = payload->requests.next; l != &payload->requests;
-        l = l->next)
-    {
-        inf_request_t *req = inf_link_entry(l, inf_request_t, link);
-        req->exec_ns = now_ns;
-        if (req->ops->executing != NULL) {
-            req->ops->executing(req->userp, req);
-        }
-    }
-}
-
 /* In one piece, unless there is no memory for so many. */
 static void
-instance_run(inf_instance_thread_t *t, inf_payload_t *payload)
+instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
+    uint64_t start_ns)
 {
+    const inf_executor_t *executor = t->runner->executor;
+
     if (payload->count > t->cap) {
         requests_reserve(t, payload->count);
     }
 
-    while (!inf_list_empty(&payload->requests)) {
-        uint32_t n = 0;
-        while (n < t->cap && !inf_list_empty(&payload->requests)) {
-            t->requests[n++] = inf_link_entry(
-                inf_list_pop_front(&payload->requests), inf_request_t, link);
+    do {
+        executor->execute(t->instance, t->requests, requests_take(t, payload,
+            start_ns));
+    } while (!inf_list_empty(&payload->requests));
+
+    t->instance = t->instance->mate;
+}
+
+/* Off the payload into the array of the thread; they are executing now. */
+static uint32_t
+requests_take(inf_instance_thread_t *t, inf_payload_t *payload,
+    uint64_t start_ns)
+{
+    inf_link_t *link;
+    uint32_t n = 0;
+
+    while (n < t->cap
+        && (link = inf_list_pop_front(&payload->requests)) != NULL)
+    {
+        inf_request_t *req = inf_link_entry(link, inf_request_t, link);
+        req->exec_ns = start_ns;
+        if (req->ops->executing != NULL) {
+            req->ops->executing(req->userp, req);
         }
-        t->runner->executor->execute(t->instance, t->requests, n);
+        t->requests[n++] = req;
     }
+
+    return n;
 }
 
 static void

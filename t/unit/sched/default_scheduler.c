@@ -101,6 +101,7 @@ priority_and_timeout_change_nothing(void **state)
     assert_null(push(&s, &requests[0], 0));
     assert_null(push(&s, &requests[1],
         UINT64_C(1) << 60));
+    assert_int_equal(requests[0].priority, 0);
     assert_ptr_equal(next(&s), &requests[0]);
     assert_ptr_equal(next(&s), &requests[1]);
 }
