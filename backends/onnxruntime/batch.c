@@ -425,7 +425,8 @@ output_bind(ort_batch_t *b, uint32_t i, ort_slot_t *slot)
     shape_t shape;
     void *data;
 
-    if (size == 0 || t->scattered != NULL || !output_shape_known(b, t, slot->rows, &shape)
+    if (size == 0 || t->scattered != NULL
+        || !output_shape_known(b, t, slot->rows, &shape)
         || __builtin_mul_overflow(shape.elements, size, &len_bytes)
         || len_bytes == 0)
     {

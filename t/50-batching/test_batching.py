@@ -24,6 +24,9 @@ def test_queued_requests_share_an_execution(batching):
     assert sorted(told(f)["place"] for f in futures) == list(range(8))
     assert {told(f)["rows"] for f in futures} == {8}
     assert [data(f) for f in futures] == [[i] for i in range(8)]
+    assert batching.metric("nv_inference_count") == 8
+    assert batching.metric("nv_inference_exec_count") == 1
+    assert batching.metric("nv_inference_request_success") == 8
 
     log = server.prefix / "access.log"
     assert process.wait_until(
@@ -82,6 +85,8 @@ def test_a_timeout_is_answered_while_the_instance_is_busy(batching):
     answer = batching.ask(1).result(20 * SLOW)
     assert answer.status == 503
     assert answer.error.endswith("Request timeout expired")
+    assert batching.metric("nv_inference_request_failure",
+                           reason="REJECTED") == 1
     batching.gate.open()
     assert told(first)["requests"] == 1
     assert told(batching.ask(2)) == {"execution": 1, "requests": 1,
@@ -138,8 +143,10 @@ def test_a_client_that_goes_takes_its_request_along(batching):
     body = json.dumps({"inputs": [tensor("IN", "INT32", [1, 1], [1])]})
     with server.wire() as gone:
         gone.send(request_bytes("POST", infer_path("m"), body.encode()))
-        nap(0.2 * SLOW)         # that it is queued shows nowhere
-    nap(0.2 * SLOW)
+        batching.wait_queued(1)
+    batching.wait_queued(0)
+    assert batching.metric("nv_inference_request_failure",
+                           reason="CANCELED") == 1
     batching.gate.open()
     assert told(first)["requests"] == 1
     assert told(batching.ask(2)) == {"execution": 1, "requests": 1,
@@ -152,7 +159,7 @@ def test_shapes(batching, extra, expected):
     """scenario 4"""
     batching.start("", hold=3, inputs=[("IN", "INT32", [-1], extra)])
     futures = [batching.ask(1, width=2), batching.ask(2, width=2)]
-    nap(0.3 * SLOW)             # the third comes last
+    batching.wait_queued(2)
     futures.append(batching.ask(3, width=5))
     assert sizes(futures) == expected
     assert [len(data(f)) for f in futures] == [2, 2, 5]
@@ -191,3 +198,5 @@ def test_many_clients_and_all_answers_are_their_own(batching):
     for _ in range(5):
         futures = batching.ask_all(range(200))
         assert [data(f) for f in futures] == [[i] for i in range(200)]
+    assert batching.metric("nv_inference_count") == 1000
+    assert batching.metric("nv_inference_pending_request_count") == 0

@@ -48,6 +48,8 @@ class Batching:
                 also(repository / "m")
 
         env = [f"TRITONSERVER_DELAY_SCHEDULER={hold}"] if hold else []
+        kw["server"] = "location = /scrape { inference metrics; }\n" \
+            + kw.get("server", "")
         kw["http"] = f"    inference_backends {folder};\n" \
             + kw.get("http", "")
         self.server = self.make_server(fill, inference_env=env, **kw)
@@ -62,6 +64,19 @@ class Batching:
 
     def ask_all(self, values, **kw):
         return [self.ask(v, **kw) for v in values]
+
+    def metric(self, name, **labels):
+        """The model's sample of that name; 0 if there is none."""
+        for line in self.server.get("/scrape").body.decode().splitlines():
+            if line.startswith(name + "{") and all(
+                    f'{k}="{v}"' in line for k, v in labels.items()):
+                return float(line.split(" ")[-1])
+        return 0
+
+    def wait_queued(self, count):
+        assert process.wait_until(
+            lambda: self.metric("nv_inference_pending_request_count")
+            == count, 10 * SLOW), self.server.get("/scrape").body.decode()
 
 
 def told(future):

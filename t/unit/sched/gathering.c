@@ -264,8 +264,45 @@ static const inf_idle_ops_t role_ops = {
 /* ---- storms -------------------------------------------------------------- */
 
 static void
+open_model(const char *batching, bool leads, inf_batch_strategy_t *strategy);
+static void close_model(void);
+
+static void
 storm(const char *batching, unsigned count, bool leads,
     inf_batch_strategy_t *strategy)
+{
+    open_model(batching, leads, strategy);
+    for (unsigned i = 0; i < count; i++) {
+        senders[i].seed = i + 1;
+        senders[i].sent = 0;
+        senders[i].answered = 0;
+        for (int k = 0; k < WINDOW; k++) {
+            inf_request_init(&senders[i].jobs[k].request);
+            inf_factory_init(&senders[i].jobs[k].factory);
+        }
+        assert_int_equal(pthread_create(&senders[i].thread, NULL, sender_main,
+            &senders[i]), 0);
+    }
+    uint64_t sent = 0;
+    for (unsigned i = 0; i < count; i++) {
+        pthread_join(senders[i].thread, NULL);
+        sent += senders[i].sent;
+    }
+
+    close_model();
+    assert_int_equal(executed + timed_out + cancelled, sent);
+    assert_true(payloads <= executed);
+    assert_int_equal(open_batches, 0);
+    for (unsigned i = 0; i < count; i++) {
+        for (int k = 0; k < WINDOW; k++) {
+            inf_request_fini(&senders[i].jobs[k].request);
+            inf_factory_fini(&senders[i].jobs[k].factory);
+        }
+    }
+}
+
+static void
+open_model(const char *batching, bool leads, inf_batch_strategy_t *strategy)
 {
     char text[1024];
     const inf_runner_options_t options = {
@@ -292,35 +329,15 @@ storm(const char *batching, unsigned count, bool leads,
     inf_timekeeper_init(&timekeeper);
     payloads = executed = timed_out = cancelled = 0;
     assert_ok(inf_runner_start(model, &options));
+}
 
-    for (unsigned i = 0; i < count; i++) {
-        senders[i].seed = i + 1;
-        senders[i].sent = senders[i].answered = 0;
-        for (int k = 0; k < WINDOW; k++) {
-            inf_request_init(&senders[i].jobs[k].request);
-            inf_factory_init(&senders[i].jobs[k].factory);
-        }
-        assert_int_equal(pthread_create(&senders[i].thread, NULL, sender_main,
-            &senders[i]), 0);
-    }
-    uint64_t sent = 0;
-    for (unsigned i = 0; i < count; i++) {
-        pthread_join(senders[i].thread, NULL);
-        sent += senders[i].sent;
-    }
-
+/* What is queued runs first. */
+static void
+close_model(void)
+{
     inf_runner_free(model->runner);
     model->runner = NULL;
     inf_timekeeper_fini(&timekeeper);
-    assert_int_equal(executed + timed_out + cancelled, sent);
-    assert_true(payloads <= executed);
-    assert_int_equal(open_batches, 0);
-    for (unsigned i = 0; i < count; i++) {
-        for (int k = 0; k < WINDOW; k++) {
-            inf_request_fini(&senders[i].jobs[k].request);
-            inf_factory_fini(&senders[i].jobs[k].factory);
-        }
-    }
     model->instance_count = 0;
     free(model->instances);
     model->instances = NULL;
@@ -385,6 +402,44 @@ order_is_kept_over_all_instances(void **state)
     keeps_order = false;
 }
 
+/* scheduling reference, section 9, scenario 1 */
+static void
+a_closed_batcher_answers_what_it_has(void **state)
+{
+    (void) state;
+    sender_t *s = &senders[0];
+
+    cancels = false;
+    for (int how = 0; how < 2; how++) {
+        open_model("preferred_batch_size: 8"
+            " max_queue_delay_microseconds: 3600000000", how == 1, NULL);
+        s->sent = 0;
+        for (int i = 0; i < 5; i++) {
+            inf_request_init(&s->jobs[i].request);
+            inf_factory_init(&s->jobs[i].factory);
+        }
+        job_submit(s, &s->jobs[0]);
+        if (how == 0) {                     /* by itself it would wait       */
+            inf_runner_close(model->runner);
+            while (atomic_load(&s->jobs[0].released) == 0) {
+                sched_yield();
+            }
+            inf_request_reset(&s->jobs[1].request);
+            assert_error(inf_runner_submit(model->runner,
+                &s->jobs[1].request, 1), INF_ERR_UNAVAILABLE,
+                "has stopped accepting new inference requests");
+        }
+        close_model();
+        assert_int_equal(executed, 1);
+        assert_int_equal(s->jobs[0].finals, 1);
+        assert_int_equal(s->jobs[0].released, 1);
+        for (int i = 0; i < 5; i++) {
+            inf_request_fini(&s->jobs[i].request);
+            inf_factory_fini(&s->jobs[i].factory);
+        }
+    }
+}
+
 /* ---- the timekeeper ------------------------------------------------------ */
 
 typedef struct {
@@ -444,6 +499,7 @@ main(void)
         cmocka_unit_test(requests_time_out_beside_batches),
         cmocka_unit_test(a_plug_in_is_never_asked_by_two),
         cmocka_unit_test(order_is_kept_over_all_instances),
+        cmocka_unit_test(a_closed_batcher_answers_what_it_has),
         cmocka_unit_test(timers_fire_in_order_and_not_before_their_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* Batches through the C API: what shares an execution, what statistics and
-   metrics say of it, cancels and timeouts in the queue; the identity backend. */
+   metrics say of it, cancels and timeouts in the queue; identity backend. */
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,0 +1,167 @@
+#include "model/config_text.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/repository/strategy_search.h"
+
+static char root[64];
+static inf_model_t *model;
+static inf_backend_t backend = { .name = (char *) "b" };
+
+static void
+touch(const char *path)
+{
+    char whole[512], command[1200];
+    snprintf(whole, sizeof(whole), "%s/%s", root, path);
+    snprintf(command, sizeof(command), "mkdir -p $(dirname %s) && touch %s",
+        whole, whole);
+    assert_int_equal(system(command), 0);
+}
+
+static void
+open_world(const char *more)
+{
+    char text[2048], dir[128];
+
+    strcpy(root, "/tmp/inf-unit-XXXXXX");
+    assert_non_null(mkdtemp(root));
+    touch("m/1/model");
+    snprintf(dir, sizeof(dir), "%s/m", root);
+    model = inf_model_new("m", 1, dir);
+    assert_non_null(model);
+    model->backend = &backend;
+    snprintf(text, sizeof(text), "name: 'm' backend: 'b' max_batch_size: 2"
+        " input { name: 'I' data_type: TYPE_INT32 dims: 1 }"
+        " output { name: 'O' data_type: TYPE_INT32 dims: 1 } %s", more);
+    model->built = config_parse_normal(text);
+}
+
+static void
+close_world(void)
+{
+    char command[128];
+    model->backend = NULL;
+    inf_model_free(model);
+    snprintf(command, sizeof(command), "rm -rf %s", root);
+    assert_int_equal(system(command), 0);
+}
+
+static inf_err_t *
+search(char **path)
+{
+    char first[128], second[128];
+    snprintf(first, sizeof(first), "%s/g1", root);
+    snprintf(second, sizeof(second), "%s/g2", root);
+    const char *const globals[] = { first, second };
+    return inf_strategy_search(model, globals, 2, path);
+}
+
+/* The path from the root on that was found. */
+static void
+finds(const char *want)
+{
+    char *path, *real, expected[PATH_MAX];
+
+    assert_ok(search(&path));
+    if (want == NULL) {
+        assert_null(path);
+        return;
+    }
+    assert_non_null(path);
+    real = realpath(path, NULL);
+    snprintf(expected, sizeof(expected), "%s/%s", root, want);
+    assert_non_null(real);
+    assert_string_equal(real, expected);
+    free(real);
+    free(path);
+}
+
+static void
+refuses(const char *more, inf_err_code_t code, const char *text)
+{
+    char *path = (char *) 1;
+    open_world(more);
+    touch("x.so");
+    touch("m/mine.so");
+    char link[200];
+    snprintf(link, sizeof(link), "%s/m/link.so", root);
+    assert_int_equal(symlink("../x.so", link), 0);
+    assert_error(search(&path), code, text);
+    assert_null(path);
+    close_world();
+}
+
+/* c-api-semantics, section 28a, and scheduling, section 3 */
+static void
+places_are_searched_in_order(void **state)
+{
+    (void) state;
+    open_world("dynamic_batching { }");
+    finds(NULL);
+    touch("g2/b/batchstrategy.so");
+    touch("g1/other/batchstrategy.so");
+    finds("g2/b/batchstrategy.so");
+    touch("g1/b/batchstrategy.so");
+    finds("g1/b/batchstrategy.so");
+    touch("m/batchstrategy.so");
+    finds("m/batchstrategy.so");
+    touch("m/1/batchstrategy.so");
+    finds("m/1/batchstrategy.so");
+    close_world();
+}
+
+#define NAMED(path) "parameters { key: 'TRITON_BATCH_STRATEGY_PATH'" \
+    " value { string_value: '" path "' } }"
+
+static void
+a_named_library_goes_before_all_places(void **state)
+{
+    (void) state;
+    open_world(NAMED("sub/mine.so"));
+    touch("m/1/batchstrategy.so");
+    touch("m/sub/mine.so");
+    finds("m/sub/mine.so");
+
+    char whole[256];                        /* the same by its whole path    */
+    snprintf(whole, sizeof(whole), "%s/m/sub/mine.so", root);
+    free(model->built->parameters[0]->value->string_value);
+    model->built->parameters[0]->value->string_value = strdup(whole);
+    finds("m/sub/mine.so");
+    close_world();
+}
+
+static void
+a_named_library_stays_in_the_models_directory(void **state)
+{
+    (void) state;
+    refuses(NAMED("../x.so"), INF_ERR_INVALID_ARG, "is outside of the model");
+    refuses(NAMED("/lib/x.so"), INF_ERR_INVALID_ARG, "is outside of the");
+    refuses(NAMED("link.so"), INF_ERR_INVALID_ARG, "is outside of the model");
+    refuses(NAMED(""), INF_ERR_INVALID_ARG, "is outside of the model");
+    refuses(NAMED("nothing.so"), INF_ERR_NOT_FOUND,
+        "there is no batch strategy library");
+    refuses(NAMED("1"), INF_ERR_NOT_FOUND, "there is no batch strategy");
+}
+
+static void
+sequences_have_no_strategy(void **state)
+{
+    (void) state;
+    refuses(NAMED("mine.so") " sequence_batching { }", INF_ERR_INVALID_ARG,
+        "cannot be used with sequence_batching");
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(places_are_searched_in_order),
+        cmocka_unit_test(a_named_library_goes_before_all_places),
+        cmocka_unit_test(a_named_library_stays_in_the_models_directory),
+        cmocka_unit_test(sequences_have_no_strategy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
