@@ -58,7 +58,7 @@ bool
 inf_waiter_poll_begin(inf_waiter_t *w, int bell)
 {
     uint32_t expected = WAITER_RUNNING;
-    w->bell = bell;
+    atomic_store_explicit(&w->bell, bell, memory_order_relaxed);
     return atomic_compare_exchange_strong(&w->word, &expected,
         WAITER_POLLING);
 }
@@ -92,7 +92,7 @@ inf_waiter_wake(inf_waiter_t *w)
         syscall(SYS_futex, &w->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
         break;
     case WAITER_POLLING:
-        inf_bell_ring(w->bell);
+        inf_bell_ring(atomic_load_explicit(&w->bell, memory_order_relaxed));
         break;
     }
 }

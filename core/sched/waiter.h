@@ -18,7 +18,9 @@
 
 typedef struct {
     _Atomic uint32_t word;      /* running, sleeping, polling or woken       */
-    int              bell;      /* rung instead while polling                */
+    _Atomic int      bell;      /* relaxed: rung instead while polling; who
+                                   has woken it may still be reading when
+                                   the owner polls again                     */
 } inf_waiter_t;
 
 void inf_waiter_init(inf_waiter_t *w);
