@@ -2,31 +2,35 @@
 
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "core/abi/elf_check.h"
 #include "core/abi/forwarding.h"
+#include "core/abi/guard.h"
 #include "core/abi/objects.h"
 #include "core/base/log.h"
 
-typedef TRITONSERVER_Error *(*batcher_init_fn)(TRITONBACKEND_Batcher **,
-    TRITONBACKEND_Model *);
-typedef TRITONSERVER_Error *(*batcher_fini_fn)(TRITONBACKEND_Batcher *);
-typedef TRITONSERVER_Error *(*batch_init_fn)(const TRITONBACKEND_Batcher *,
-    void **);
-typedef TRITONSERVER_Error *(*batch_include_fn)(TRITONBACKEND_Request *,
-    void *, bool *);
-typedef TRITONSERVER_Error *(*batch_fini_fn)(void *);
+#define BATCHER_INIT  "TRITONBACKEND_ModelBatcherInitialize"
+#define BATCHER_FINI  "TRITONBACKEND_ModelBatcherFinalize"
+#define BATCH_INIT    "TRITONBACKEND_ModelBatchInitialize"
+#define BATCH_INCLUDE "TRITONBACKEND_ModelBatchIncludeRequest"
+#define BATCH_FINI    "TRITONBACKEND_ModelBatchFinalize"
+
+#define WHO(s, entry) ((inf_guard_who_t) { (s)->library, entry })
 
 typedef struct {
-    inf_batch_strategy_t   base;
-    void                  *handle;
-    TRITONBACKEND_Batcher *batcher;     /* the library's own                 */
-    batcher_init_fn        batcher_init;
-    batcher_fini_fn        batcher_fini;
-    batch_init_fn          batch_init;
-    batch_include_fn       batch_include;
-    batch_fini_fn          batch_fini;
+    inf_batch_strategy_t       base;
+    char                      *library;     /* its path                      */
+    void                      *handle;
+    TRITONBACKEND_Batcher     *batcher;     /* the library's own             */
+    inf_guard_batcher_init_fn  batcher_init;
+    inf_guard_batcher_fini_fn  batcher_fini;
+    inf_guard_batch_init_fn    batch_init;
+    inf_guard_batch_include_fn batch_include;
+    inf_guard_batch_fini_fn    batch_fini;
 } abi_strategy_t;
 
+static inf_err_t *batcher_finalize(abi_strategy_t *s);
 static inf_err_t *library_open(abi_strategy_t *s, const char *library,
     uint32_t *found);
 static void *symbol(abi_strategy_t *s, const char *name, uint32_t *found);
@@ -54,8 +58,10 @@ inf_batch_strategy_open(inf_model_t *model, const char *library,
         return inf_err_nomem();
     }
     s->base.ops = &strategy_ops;
+    s->library = strdup(library);
 
-    inf_err_t *err = library_open(s, library, &found);
+    inf_err_t *err = s->library == NULL ? inf_err_nomem()
+        : library_open(s, library, &found);
     if (err == NULL && found == 0) {
         inf_log(INF_LOG_WARN, "model=%s: %s is no batch strategy, it has none"
             " of the functions", model->name, library);
@@ -68,7 +74,8 @@ inf_batch_strategy_open(inf_model_t *model, const char *library,
             found);
     }
     if (err == NULL) {
-        err = s->batcher_init(&s->batcher, inf_abi_as_model(model));
+        err = inf_guard_batcher_init(WHO(s, BATCHER_INIT), s->batcher_init,
+            &s->batcher, inf_abi_as_model(model));
     }
     if (err == NULL) {
         inf_log(INF_LOG_INFO, "model=%s: batches are formed by %s",
@@ -78,7 +85,7 @@ inf_batch_strategy_open(inf_model_t *model, const char *library,
     }
 
     if (s->batcher != NULL && s->batcher_fini != NULL) {
-        inf_err_log(s->batcher_fini(s->batcher));
+        inf_err_log(batcher_finalize(s));
     }
     library_close(s);
     return inf_err_add(err, "model '%s': batch strategy %s", model->name,
@@ -91,15 +98,25 @@ inf_batch_strategy_close(inf_batch_strategy_t *strategy)
     abi_strategy_t *s = (abi_strategy_t *) strategy;
 
     if (s != NULL) {
-        inf_err_log(s->batcher_fini(s->batcher));
+        inf_err_log(batcher_finalize(s));
         library_close(s);
     }
 }
 
 static inf_err_t *
+batcher_finalize(abi_strategy_t *s)
+{
+    return inf_guard_batcher_fini(WHO(s, BATCHER_FINI), s->batcher_fini,
+        s->batcher);
+}
+
+static inf_err_t *
 library_open(abi_strategy_t *s, const char *library, uint32_t *found)
 {
-    inf_err_t *err = inf_forwarding_load(library);
+    inf_err_t *err = inf_elf_check(library);
+    if (err == NULL) {
+        err = inf_forwarding_load(library);
+    }
     if (err != NULL) {
         return err;
     }
@@ -110,16 +127,16 @@ library_open(abi_strategy_t *s, const char *library, uint32_t *found)
             " %s", dlerror());
     }
 
-    s->batcher_init = (batcher_init_fn)
-        symbol(s, "TRITONBACKEND_ModelBatcherInitialize", found);
-    s->batcher_fini = (batcher_fini_fn)
-        symbol(s, "TRITONBACKEND_ModelBatcherFinalize", found);
-    s->batch_init = (batch_init_fn)
-        symbol(s, "TRITONBACKEND_ModelBatchInitialize", found);
-    s->batch_include = (batch_include_fn)
-        symbol(s, "TRITONBACKEND_ModelBatchIncludeRequest", found);
-    s->batch_fini = (batch_fini_fn)
-        symbol(s, "TRITONBACKEND_ModelBatchFinalize", found);
+    s->batcher_init = (inf_guard_batcher_init_fn)
+        symbol(s, BATCHER_INIT, found);
+    s->batcher_fini = (inf_guard_batcher_fini_fn)
+        symbol(s, BATCHER_FINI, found);
+    s->batch_init = (inf_guard_batch_init_fn)
+        symbol(s, BATCH_INIT, found);
+    s->batch_include = (inf_guard_batch_include_fn)
+        symbol(s, BATCH_INCLUDE, found);
+    s->batch_fini = (inf_guard_batch_fini_fn)
+        symbol(s, BATCH_FINI, found);
     return NULL;
 }
 
@@ -137,6 +154,7 @@ library_close(abi_strategy_t *s)
     if (s->handle != NULL) {
         dlclose(s->handle);
     }
+    free(s->library);
     free(s);
 }
 
@@ -144,7 +162,8 @@ static inf_err_t *
 strategy_begin(inf_batch_strategy_t *base, void **batch)
 {
     abi_strategy_t *s = (abi_strategy_t *) base;
-    return s->batch_init(s->batcher, batch);
+    return inf_guard_batch_init(WHO(s, BATCH_INIT), s->batch_init, s->batcher,
+        batch);
 }
 
 static inf_err_t *
@@ -152,12 +171,14 @@ strategy_include(inf_batch_strategy_t *base, void *batch, inf_request_t *req,
     bool *joins)
 {
     abi_strategy_t *s = (abi_strategy_t *) base;
-    return s->batch_include(inf_abi_as_request(req), batch, joins);
+    return inf_guard_batch_include(WHO(s, BATCH_INCLUDE), s->batch_include,
+        inf_abi_as_request(req), batch, joins);
 }
 
 static inf_err_t *
 strategy_end(inf_batch_strategy_t *base, void *batch)
 {
     abi_strategy_t *s = (abi_strategy_t *) base;
-    return batch != NULL ? s->batch_fini(batch) : NULL;
+    return batch == NULL ? NULL
+        : inf_guard_batch_fini(WHO(s, BATCH_FINI), s->batch_fini, batch);
 }

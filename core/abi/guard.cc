@@ -125,3 +125,38 @@ inf_guard_action(inf_guard_who_t who, inf_guard_action_fn fn,
 {
     return guarded(who, [=] { return fn(agent, model, action); });
 }
+
+inf_err_t *
+inf_guard_batcher_init(inf_guard_who_t who, inf_guard_batcher_init_fn fn,
+    TRITONBACKEND_Batcher **batcher, TRITONBACKEND_Model *model)
+{
+    return guarded(who, [=] { return fn(batcher, model); });
+}
+
+inf_err_t *
+inf_guard_batcher_fini(inf_guard_who_t who, inf_guard_batcher_fini_fn fn,
+    TRITONBACKEND_Batcher *batcher)
+{
+    return guarded(who, [=] { return fn(batcher); });
+}
+
+inf_err_t *
+inf_guard_batch_init(inf_guard_who_t who, inf_guard_batch_init_fn fn,
+    const TRITONBACKEND_Batcher *batcher, void **userp)
+{
+    return guarded(who, [=] { return fn(batcher, userp); });
+}
+
+inf_err_t *
+inf_guard_batch_include(inf_guard_who_t who, inf_guard_batch_include_fn fn,
+    TRITONBACKEND_Request *request, void *userp, bool *joins)
+{
+    return guarded(who, [=] { return fn(request, userp, joins); });
+}
+
+inf_err_t *
+inf_guard_batch_fini(inf_guard_who_t who, inf_guard_batch_fini_fn fn,
+    void *userp)
+{
+    return guarded(who, [=] { return fn(userp); });
+}

@@ -49,6 +49,17 @@ typedef TRITONSERVER_Error *(*inf_guard_agent_model_fn)(
 typedef TRITONSERVER_Error *(*inf_guard_action_fn)(TRITONREPOAGENT_Agent *,
     TRITONREPOAGENT_AgentModel *, const TRITONREPOAGENT_ActionType);
 
+/* Of a batch strategy. */
+typedef TRITONSERVER_Error *(*inf_guard_batcher_init_fn)(
+    TRITONBACKEND_Batcher **, TRITONBACKEND_Model *);
+typedef TRITONSERVER_Error *(*inf_guard_batcher_fini_fn)(
+    TRITONBACKEND_Batcher *);
+typedef TRITONSERVER_Error *(*inf_guard_batch_init_fn)(
+    const TRITONBACKEND_Batcher *, void **);
+typedef TRITONSERVER_Error *(*inf_guard_batch_include_fn)(
+    TRITONBACKEND_Request *, void *, bool *);
+typedef TRITONSERVER_Error *(*inf_guard_batch_fini_fn)(void *);
+
 /* Whose entry point it is: both go into the text of what it throws. */
 typedef struct {
     const char *plugin;
@@ -85,6 +96,19 @@ INF_CHECK inf_err_t *inf_guard_cache_finalize(inf_guard_who_t who,
 INF_CHECK inf_err_t *inf_guard_cache(inf_guard_who_t who,
     inf_guard_cache_fn fn, TRITONCACHE_Cache *cache, const char *key,
     TRITONCACHE_CacheEntry *entry, TRITONCACHE_Allocator *allocator);
+INF_CHECK inf_err_t *inf_guard_batcher_init(inf_guard_who_t who,
+    inf_guard_batcher_init_fn fn, TRITONBACKEND_Batcher **batcher,
+    TRITONBACKEND_Model *model);
+INF_CHECK inf_err_t *inf_guard_batcher_fini(inf_guard_who_t who,
+    inf_guard_batcher_fini_fn fn, TRITONBACKEND_Batcher *batcher);
+INF_CHECK inf_err_t *inf_guard_batch_init(inf_guard_who_t who,
+    inf_guard_batch_init_fn fn, const TRITONBACKEND_Batcher *batcher,
+    void **userp);
+INF_CHECK inf_err_t *inf_guard_batch_include(inf_guard_who_t who,
+    inf_guard_batch_include_fn fn, TRITONBACKEND_Request *request,
+    void *userp, bool *joins);
+INF_CHECK inf_err_t *inf_guard_batch_fini(inf_guard_who_t who,
+    inf_guard_batch_fini_fn fn, void *userp);
 
 #ifdef __cplusplus
 }

@@ -64,7 +64,8 @@ def test_places(batching, place):
      "is outside of the model's directory"),
     ("volume", {"TRITON_BATCH_STRATEGY_PATH": "link.so"},
      "is outside of the model's directory"),
-    ("text", {}, "unable to load shared library")])
+    ("throwing", {"x": "batcher-throws"}, "threw an exception.*not today"),
+    ("text", {}, "batchstrategy.so")])
 def test_a_bad_one_keeps_the_model_away(batching, source, parameters, reason):
     def also(folder):
         (folder / "link.so").symlink_to("/lib/x86_64-linux-gnu/libc.so.6")
@@ -87,6 +88,15 @@ def test_an_error_means_no_and_is_logged(batching, word, expected):
     assert sizes(batching.ask_all(range(4))) == expected
     if word != "nothing":
         server.wait_log("the strategy fails on purpose")
+
+
+def test_what_it_throws_means_no_and_is_logged(batching):
+    server = batching.start(
+        "", hold=3, also=lambda folder: backends.strategy("throwing", folder))
+    assert sizes(batching.ask_all(range(3))) == [1, 1, 1]
+    server.wait_log("IncludeRequest of .*batchstrategy.so' threw an"
+                    " exception, std::runtime_error: cannot judge")
+    server.wait_log("BatchFinalize of .* threw an exception, .*never ends")
 
 
 def test_without_dynamic_batching_it_is_not_asked(batching, make_server):

@@ -27,9 +27,9 @@ def example(name):
 
 
 def strategy(name, folder, library="batchstrategy.so"):
-    """The batch strategy t/strategies/<name>.c as folder/library."""
+    """The batch strategy t/strategies/<name>.c[c] as folder/library."""
     path = pathlib.Path(folder) / library
-    _compile([ROOT / "t" / "strategies" / f"{name}.c"], path)
+    _compile([*(ROOT / "t" / "strategies").glob(f"{name}.c*")], path)
     return path
 
 
@@ -38,10 +38,12 @@ def _compile(sources, library):
             s.stat().st_mtime for s in sources):
         return
     library.parent.mkdir(parents=True, exist_ok=True)
+    plain = sources[0].suffix == ".c"
     subprocess.run(
-        ["gcc", "-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-Werror",
-         "-D_GNU_SOURCE", "-shared", "-fPIC", "-I", ROOT / "core/include",
-         "-o", library, *sources], check=True)
+        ["gcc" if plain else "g++", "-std=gnu17" if plain else "-std=gnu++17",
+         "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE",
+         "-shared", "-fPIC", "-I", ROOT / "core/include", "-o", library,
+         *sources], check=True)
 
 
 def copy_identity(folder, name="identity", library=None):
