@@ -525,6 +525,25 @@ a_closing_batcher_waits_for_nobody(void **state)
     world_close(&w);
 }
 
+/* A model that has lost its backend's process answers what is queued. */
+static void
+what_is_queued_can_be_taken_back_one_by_one(void **state)
+{
+    (void) state;
+    world_open(&w, 8, NULL, PREFER_2_6);
+    push(&w, 0, 3, 0);
+    push(&w, 1, 1, 0);
+    for (int i = 0; i < 2; i++) {
+        inf_request_t *r = w.policy->ops->drop(w.policy);
+        assert_ptr_equal(r, &w.requests[i]);
+        assert_int_equal(r->state, INF_REQUEST_REFUSED);
+        assert_int_equal(w.policy->queued, 1 - i);
+    }
+    assert_null(w.policy->ops->drop(w.policy));
+    assert_string_equal(next_at(&w, 0), "nothing");
+    world_close(&w);
+}
+
 static void
 a_batcher_can_be_held_until_enough_are_queued(void **state)
 {
@@ -579,6 +598,7 @@ main(void)
         cmocka_unit_test(a_cancelled_request_leaves_at_once_and_once),
         cmocka_unit_test(a_delayed_request_can_be_cancelled),
         cmocka_unit_test(a_closing_batcher_waits_for_nobody),
+        cmocka_unit_test(what_is_queued_can_be_taken_back_one_by_one),
         cmocka_unit_test(a_batcher_can_be_held_until_enough_are_queued),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
