@@ -1,16 +1,24 @@
 #include "core/repository/s3_credentials.h"
 
 #include <ctype.h>
-#include <jansson.h>
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/buf.h"
+#include "core/proto/json_doc.h"
+
 #define REGION_DEFAULT "us-east-1"
 #define LINE_MAX_BYTES 4096
+#define FILE_MAX_BYTES ((size_t) 1 << 20)
 
 static inf_err_t *from_file(const char *file, const char *address,
     inf_s3_credentials_t *out);
+static inf_err_t *read_whole(const char *file, inf_buf_t *text);
+static inf_err_t *from_document(const char *file, json_t *root,
+    const char *address, inf_s3_credentials_t *out);
 static json_t *best_entry(json_t *entries, const char *address);
 static inf_err_t *from_entry(const char *file, json_t *entry,
     inf_s3_credentials_t *out);
@@ -62,29 +70,73 @@ inf_s3_credentials_fini(inf_s3_credentials_t *c)
 static inf_err_t *
 from_file(const char *file, const char *address, inf_s3_credentials_t *out)
 {
-    json_error_t where;
-    json_t *root = json_load_file(file, JSON_REJECT_DUPLICATES, &where);
+    inf_json_doc_t doc = { NULL, NULL };
+    inf_buf_t text;
 
-    if (root == NULL) {
-        return where.line < 0 ? inf_err_new(INF_ERR_INVALID_ARG,
-                "cloud credentials '%s': %s", file, where.text)
-            : inf_err_new(INF_ERR_INVALID_ARG, "cloud credentials "
-                "%s:%d:%d: %s", file, where.line, where.column, where.text);
+    inf_buf_init(&text);
+    inf_err_t *err = read_whole(file, &text);
+    if (err == NULL) {
+        err = inf_json_doc_parse(&doc, inf_buf_slice(&text),
+            INF_JSON_DOC_NO_DUPLICATES);
+    }
+    if (err == NULL) {
+        err = from_document(file, doc.root, address, out);
+    } else {
+        err = inf_err_add(err, "cloud credentials '%s'", file);
     }
 
+    inf_json_doc_fini(&doc);
+    explicit_bzero(text.data, text.len);
+    inf_buf_fini(&text);
+    return err;
+}
+
+static inf_err_t *
+read_whole(const char *file, inf_buf_t *text)
+{
+    char piece[LINE_MAX_BYTES];
+    size_t n;
+
+    FILE *f = fopen(file, "re");
+    if (f == NULL) {
+        return inf_err_recode(inf_err_os(errno, "cannot open it"),
+            INF_ERR_INVALID_ARG);
+    }
+    if (!inf_buf_reserve(text, FILE_MAX_BYTES)) {   /* so that it stays put  */
+        fclose(f);
+        return inf_err_nomem();
+    }
+
+    while ((n = fread(piece, 1, sizeof(piece), f)) > 0
+        && n <= FILE_MAX_BYTES - text->len)
+    {
+        inf_buf_put(text, piece, n);
+    }
+    bool failed = ferror(f) != 0;
+    fclose(f);
+    explicit_bzero(piece, sizeof(piece));
+
+    if (failed || n > 0) {
+        return inf_err_new(INF_ERR_INVALID_ARG, failed ? "it can't be read"
+            : "it has more than %zu bytes", FILE_MAX_BYTES);
+    }
+    return inf_buf_status(text);
+}
+
+static inf_err_t *
+from_document(const char *file, json_t *root, const char *address,
+    inf_s3_credentials_t *out)
+{
     json_t *entries = json_object_get(root, "s3");
     if (entries != NULL && !json_is_object(entries)) {
-        json_decref(root);
         return inf_err_new(INF_ERR_INVALID_ARG, "cloud credentials '%s': "
             "\"s3\" must be an object", file);
     }
 
     json_t *entry = best_entry(entries, address);
-    inf_err_t *err = entry == NULL ? inf_err_new(INF_ERR_NOT_FOUND,
+    return entry == NULL ? inf_err_new(INF_ERR_NOT_FOUND,
             "Cannot match credential for path  %s", address)
         : from_entry(file, entry, out);
-    json_decref(root);
-    return err;
 }
 
 /* Its key is the longest prefix of the address. */

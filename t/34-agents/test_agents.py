@@ -470,8 +470,8 @@ BAD = {
                 "left the model at"),
     "relative": ([agent("record", goto="no/where")], "left the model at"),
     "file": ([agent("record", goto="/etc/passwd")], "that is not a folder"),
-    "remote": ([agent("record", remote="s3://bucket/m")],
-               "left the model at 's3://bucket/m'"),
+    "remote": ([agent("record", remote="gs://bucket/m")],
+               "left the model at 'gs://bucket/m'"),
     "empty folder": ([agent("record", goto="/proc/self/net")], "version"),
 }
 

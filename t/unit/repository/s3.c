@@ -173,7 +173,7 @@ the_longest_prefix_of_the_file_wins(void **state)
         { "{\"s3\":{\"\":[]}}", NULL, "must be an object" },
         { "{\"s3\":{\"\":{\"key_id\":5}}}", NULL, "\"key_id\"" },
         { "{\"s3\":{\"\":{\"key_id\":\"x\"}}}", NULL, "needed both" },
-        { "{\n\"s3\":", NULL, ":2:" },
+        { "{\n\"s3\":", NULL, "line 2" },
     };
     char *tree = tree_new();
 
