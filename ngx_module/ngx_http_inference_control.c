@@ -106,6 +106,7 @@ ngx_http_inference_control_pack(ngx_http_inference_ctx_t *ctx,
     Inference__ModelMetadataRequest   model_metadata;
     Inference__ServerMetadataRequest  metadata;
     NginxInference__MetricsRequest    metrics;
+    Inference__ModelStatisticsRequest statistics;
 
     switch (ctx->endpoint->verb) {
 
@@ -148,6 +149,14 @@ ngx_http_inference_control_pack(ngx_http_inference_ctx_t *ctx,
                                                      &ctx->version_text);
         s->method = INF_METHOD_MODEL_CONFIG;
         return ngx_http_inference_control_record(ctx, &config.base);
+
+    case NGX_HTTP_INFERENCE_STATISTICS_READ:
+        inference__model_statistics_request__init(&statistics);
+        statistics.name = ngx_http_inference_control_text(ctx, &ctx->model);
+        statistics.version = ngx_http_inference_control_text(ctx,
+                                                     &ctx->version_text);
+        s->method = INF_METHOD_MODEL_STATISTICS;
+        return ngx_http_inference_control_record(ctx, &statistics.base);
 
     case NGX_HTTP_INFERENCE_METRICS_TEXT:
         nginx_inference__metrics_request__init(&metrics);

@@ -42,9 +42,9 @@ static const ngx_http_inference_endpoint_t  ngx_http_inference_endpoints[] = {
                            HEALTH, MODEL_READY, "model_ready"),
 
     ngx_http_inference_row("/v2/models/stats", NGX_HTTP_GET,
-                           STATISTICS, NOT_BUILT, "statistics"),
+                           STATISTICS, STATISTICS_READ, "statistics"),
     ngx_http_inference_row("/v2/models/*~/stats", NGX_HTTP_GET,
-                           STATISTICS, NOT_BUILT, "statistics"),
+                           STATISTICS, STATISTICS_READ, "statistics"),
     ngx_http_inference_row("/v2/models/*~/config", NGX_HTTP_GET,
                            CONFIG, MODEL_CONFIG, "config"),
     ngx_http_inference_row("/v2/models/*~/generate", NGX_HTTP_POST,

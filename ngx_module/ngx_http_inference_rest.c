@@ -68,6 +68,10 @@ static const ngx_http_inference_rest_t  ngx_http_inference_rests[] = {
       &inference__model_config_response__descriptor,
       ngx_http_inference_rest_config },
 
+    { NGX_HTTP_INFERENCE_STATISTICS_READ,
+      &inference__model_statistics_response__descriptor,
+      ngx_http_inference_rest_plain },
+
     { NGX_HTTP_INFERENCE_METRICS_TEXT,
       &nginx_inference__metrics_response__descriptor,
       ngx_http_inference_rest_metrics },

@@ -15,7 +15,6 @@
 #include "core/service/calls.h"
 #include "core/service/model_control.h"
 #include "core/service/ready_models.h"
-#include "core/service/statistics_json.h"
 #include "grpc_service.pb-c.h"
 
 typedef struct {
@@ -42,8 +41,6 @@ static inf_err_t *give_json(inf_err_t *err, inf_buf_t *json,
     TRITONSERVER_Message **out);
 static void index_row(void *userp, const char *name, int64_t version,
     inf_version_state_t state, const char *reason);
-static inf_err_t *put_statistics(const inf_ready_models_t *ready,
-    const char *name, int64_t version, inf_buf_t *json);
 
 static const inf_server_host_t api_host = {
     .changed = changed,
@@ -286,21 +283,18 @@ TRITONSERVER_ServerModelStatistics(TRITONSERVER_Server *server,
     const char *model_name, const int64_t model_version,
     TRITONSERVER_Message **model_stats)
 {
-    inf_ready_models_t ready;
-    inf_buf_t json;
-    *model_stats = NULL;
+    Inference__ModelStatisticsRequest q =
+        INFERENCE__MODEL_STATISTICS_REQUEST__INIT;
+    char version[24] = "";
 
-    inf_err_t *err = inf_ready_models_init(&ready, inf_as_server(server));
-    if (err != NULL) {
-        return err;
+    if (model_version != -1) {
+        snprintf(version, sizeof(version), "%lld", (long long) model_version);
     }
-
-    inf_buf_init(&json);
-    inf_buf_puts(&json, "{\"model_stats\":[");
-    err = put_statistics(&ready, model_name, model_version, &json);
-    inf_buf_puts(&json, "]}");
-    inf_ready_models_fini(&ready);
-    return give_json(err, &json, model_stats);
+    q.name = (char *) model_name;
+    q.version = version;
+    return call_json(inf_as_server(server), INF_METHOD_MODEL_STATISTICS,
+        &q.base, &inference__model_statistics_response__descriptor,
+        model_stats);
 }
 
 TRITONSERVER_Error *
@@ -613,42 +607,4 @@ index_row(void *userp, const char *name, int64_t version,
         inf_json_put_string(rows->json, inf_slice_str(reason));
     }
     inf_buf_putc(rows->json, '}');
-}
-
-/* Of all models, or of those of one name (and version, unless -1). */
-static inf_err_t *
-put_statistics(const inf_ready_models_t *ready, const char *name,
-    int64_t version, inf_buf_t *json)
-{
-    bool known = name[0] == '\0';
-    bool any = known;
-    bool first = true;
-    inf_err_t *err = NULL;
-
-    for (size_t i = 0; err == NULL && i < ready->count; i++) {
-        inf_model_t *model = ready->models[i];
-        if (name[0] != '\0') {
-            if (strcmp(model->name, name) != 0) {
-                continue;
-            }
-            known = true;
-            if (version != -1 && model->version != version) {
-                continue;
-            }
-        }
-        if (!first) {
-            inf_buf_putc(json, ',');
-        }
-        first = false;
-        any = true;
-        err = inf_statistics_json(model, json);
-    }
-
-    if (err != NULL || any) {
-        return err;
-    }
-    return known ? inf_err_new(INF_ERR_INVALID_ARG, "requested model version"
-            " is not available for model '%s'", name)
-        : inf_err_new(INF_ERR_INVALID_ARG,
-            "requested model '%s' is not available", name);
 }

@@ -9,6 +9,7 @@
 #include "core/proto/message.h"
 #include "core/service/metrics_text.h"
 #include "core/service/ready_models.h"
+#include "core/service/statistics_message.h"
 #include "core_calls.pb-c.h"
 #include "grpc_service.pb-c.h"
 
@@ -34,7 +35,9 @@ static inf_err_t *model_metadata(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *model_config(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *repository_index(const call_t *c, const ProtobufCMessage *m);
 
+static inf_err_t *model_statistics(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *metrics(const call_t *c, const ProtobufCMessage *m);
+static inf_err_t *read_version(const char *text, int64_t *version);
 static inf_err_t *find_model(const call_t *c, const char *name,
     const char *version, inf_model_t **out);
 static inf_err_t *pack(const call_t *c, const void *message);
@@ -54,6 +57,8 @@ static const call_entry_t calls[] = {
         &inference__model_config_request__descriptor, model_config },
     [INF_METHOD_REPOSITORY_INDEX] = { "RepositoryIndex",
         &inference__repository_index_request__descriptor, repository_index },
+    [INF_METHOD_MODEL_STATISTICS] = { "ModelStatistics",
+        &inference__model_statistics_request__descriptor, model_statistics },
     [INF_METHOD_METRICS] = { "Metrics",
         &nginx_inference__metrics_request__descriptor, metrics },
 };
@@ -131,7 +136,7 @@ server_metadata(const call_t *c, const ProtobufCMessage *m)
     static const char *const extensions[] = {
         "classification", "sequence", "model_repository",
         "model_repository(unload_dependents)", "model_configuration",
-        "binary_tensor_data", "parameters"
+        "binary_tensor_data", "parameters", "statistics"
     };
     Inference__ServerMetadataResponse r =
         INFERENCE__SERVER_METADATA_RESPONSE__INIT;
@@ -366,6 +371,33 @@ repository_index(const call_t *c, const ProtobufCMessage *m)
 }
 
 static inf_err_t *
+model_statistics(const call_t *c, const ProtobufCMessage *m)
+{
+    const Inference__ModelStatisticsRequest *q = (const void *) m;
+    Inference__ModelStatisticsResponse r;
+    inf_ready_models_t ready;
+    inf_arena_t arena;
+    int64_t version;
+
+    inf_err_t *err = read_version(q->version, &version);
+    if (err == NULL) {
+        err = inf_ready_models_init(&ready, c->server);
+    }
+    if (err != NULL) {
+        return err;
+    }
+
+    inf_arena_init(&arena);
+    err = inf_statistics_message(&ready, q->name, version, &arena, &r);
+    if (err == NULL) {
+        err = pack(c, &r);
+    }
+    inf_arena_fini(&arena);
+    inf_ready_models_fini(&ready);
+    return err;
+}
+
+static inf_err_t *
 metrics(const call_t *c, const ProtobufCMessage *m)
 {
     (void) m;
@@ -388,20 +420,30 @@ static inf_err_t *
 find_model(const call_t *c, const char *name, const char *version,
     inf_model_t **out)
 {
-    int64_t number = -1;
+    int64_t number;
 
-    if (version[0] != '\0') {
-        char *end;
-        errno = 0;
-        number = strtoll(version, &end, 10);
-        if (errno != 0 || *end != '\0' || number < 0) {
-            return inf_err_new(INF_ERR_INVALID_ARG, "failed to get model"
-                " version from specified version string '%s', version should"
-                " be an integral value > 0", version);
-        }
+    inf_err_t *err = read_version(version, &number);
+    return err != NULL ? err : inf_registry_find(c->models,
+        inf_slice_str(name), number, out);
+}
+
+/* "": -1, the newest. */
+static inf_err_t *
+read_version(const char *text, int64_t *version)
+{
+    char *end;
+
+    *version = -1;
+    if (text[0] == '\0') {
+        return NULL;
     }
 
-    return inf_registry_find(c->models, inf_slice_str(name), number, out);
+    errno = 0;
+    *version = strtoll(text, &end, 10);
+    return errno == 0 && *end == '\0' && *version >= 0 ? NULL
+        : inf_err_new(INF_ERR_INVALID_ARG, "failed to get model version from"
+            " specified version string '%s', version should be an integral"
+            " value > 0", text);
 }
 
 static inf_err_t *

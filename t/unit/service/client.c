@@ -727,11 +727,11 @@ messages_have_the_shapes_that_front_ends_read(void **state)
     succeeds(TRITONSERVER_ServerModelStatistics(world.server, "square", -1,
         &m));
     expect_json(m, "},\"cache_miss\":{\"count\":0,\"ns\":0}},"
-        "\"response_stats\":{},\"batch_stats\":[{\"batch_size\":1,"
+        "\"batch_stats\":[{\"batch_size\":1,"
         "\"compute_input\":{\"count\":1,");
     succeeds(TRITONSERVER_ServerModelStatistics(world.server, "square", -1,
         &m));
-    expect_json(m, "}}],\"memory_usage\":[]}]}");
+    expect_json(m, "}}],\"memory_usage\":[],\"response_stats\":{}}]}");
 }
 
 /* 13 */
