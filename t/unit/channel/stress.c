@@ -276,6 +276,9 @@ worker_run(worker_t *w, uint64_t count)
     {
         assert_true(worker_turn(w, false));
     }
+    while (w->held_count > 0) {         /* everything came at once           */
+        inf_client_release(w->client, w->held[--w->held_count]);
+    }
 }
 
 /* ---- tests --------------------------------------------------------------- */
