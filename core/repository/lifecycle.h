@@ -96,6 +96,8 @@ typedef struct {
     const inf_idle_ops_t        *idle;              /* for instance threads  */
     void                        *idle_userp;
     inf_response_cache_t        *cache;             /* NULL: none            */
+    inf_rate_gate_t             *rate_gate;         /* NULL: no limits; it
+                                                       outlives it too       */
     const inf_load_watch_ops_t  *watch;             /* NULL: nobody          */
     void                        *watch_userp;
     const inf_load_note_ops_t   *notes;             /* NULL: nobody          */

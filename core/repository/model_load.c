@@ -521,6 +521,7 @@ start_runner(const inf_model_load_t *what, inf_model_t *model)
         .idle = what->options->idle,
         .idle_userp = what->options->idle_userp,
         .timekeeper = what->timekeeper,
+        .rate_gate = what->options->rate_gate,
         .device_blocking = device_blocking(model),
         .prepare = warmup != NULL || what->options->host_policies.count > 0
             ? prepare_instance : NULL,

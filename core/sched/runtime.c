@@ -18,9 +18,14 @@ typedef struct {
     inf_link_t      idle;       /* in runner->idle while it has no work      */
     bool            called;     /* woken, has not looked yet; runner's lock  */
     bool            watching;   /* looks at watch_ns; runner's lock          */
+    bool            asking;     /* for leave; runner's lock                  */
+    uint32_t        kin;        /* first thread that needs the same; constant */
+    uint32_t        kin_asking; /* of the first: such threads that ask;
+                                   runner's lock                             */
     inf_runner_t   *runner;
     inf_instance_t *instance;   /* whose turn it is; the thread's own        */
     inf_waiter_t    waiter;
+    inf_rate_seat_t seat;       /* the thread's own                          */
     pthread_t       thread;
     _Atomic bool    leading;    /* relaxed: a hint who is woken first        */
     inf_request_t **requests;   /* of its payload; grows                     */
@@ -33,6 +38,7 @@ struct inf_runner_s {
     inf_policy_t            *policy;
     inf_link_t               idle;      /* instance threads, last idle first */
     uint32_t                 called;    /* threads woken, not yet looking    */
+    uint32_t                 asking;    /* threads that ask for leave        */
     uint64_t                 watch_ns;  /* an idle thread looks then         */
     uint64_t                 armed_ns;  /* the timekeeper ticks then         */
     uint32_t                 running;   /* requests taken, not yet returned  */
@@ -49,12 +55,15 @@ struct inf_runner_s {
     void                    *idle_userp;
     inf_err_t             *(*prepare)(void *userp, inf_instance_t *instance);
     void                    *prepare_userp;
+    inf_rate_gate_t         *rate_gate;     /* or NULL: nothing is limited   */
+    bool                     same_kin;      /* all its threads are           */
     inf_response_order_t    *order;         /* or NULL: as they come         */
     inf_timekeeper_t        *timekeeper;    /* or NULL                       */
     inf_timer_t              timer;
     _Atomic uint64_t         mean_ns;   /* relaxed: of an execution; a hint  */
     inf_instance_thread_t   *threads;
     uint32_t                 thread_count;
+    uint32_t                 seat_count;    /* open ones                     */
 };
 
 static inf_err_t *runner_start_threads(inf_runner_t *runner,
@@ -62,11 +71,14 @@ static inf_err_t *runner_start_threads(inf_runner_t *runner,
 static uint32_t runner_seat(inf_runner_t *runner, bool device_blocking);
 static inf_instance_thread_t *thread_of_device(inf_runner_t *runner,
     uint32_t count, const inf_instance_t *instance);
+static inf_err_t *runner_open_seats(inf_runner_t *runner, uint32_t count);
 static void runner_wait_prepared(inf_runner_t *runner);
 static inf_err_t *runner_take_failure(inf_runner_t *runner);
 static void runner_tick(void *userp);
 static inf_instance_thread_t *call_idle_locked(inf_runner_t *runner,
     uint64_t now_ns) INF_NEEDS(runner->lock);
+static inf_link_t *idle_to_ask_locked(inf_runner_t *runner)
+    INF_NEEDS(runner->lock);
 static void wake(inf_instance_thread_t *t);
 static uint64_t arm_locked(inf_runner_t *runner) INF_NEEDS(runner->lock);
 static void arm(inf_runner_t *runner, uint64_t at_ns);
@@ -77,6 +89,9 @@ static bool instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
     uint64_t *start_ns);
 static void looked_locked(inf_runner_t *runner, inf_instance_thread_t *t)
     INF_NEEDS(runner->lock);
+static void asking_locked(inf_runner_t *runner, inf_instance_thread_t *t)
+    INF_NEEDS(runner->lock);
+static void instance_ask(inf_instance_thread_t *t, uint64_t now_ns);
 static void payload_take_locked(inf_runner_t *runner, inf_payload_t *payload)
     INF_NEEDS(runner->lock);
 static void instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
@@ -109,6 +124,7 @@ inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
     runner->idle_userp = options->idle_userp;
     runner->prepare = options->prepare;
     runner->prepare_userp = options->prepare_userp;
+    runner->rate_gate = options->rate_gate;
 
     inf_err_t *err = inf_policy_new(model, &runner->policy);
     if (err == NULL && inf_policy_keeps_order(model)) {
@@ -275,6 +291,9 @@ inf_runner_free(inf_runner_t *runner)
         runner->policy->ops->free(runner->policy);
     }
     inf_response_order_unref(runner->order);
+    for (uint32_t i = 0; i < runner->seat_count; i++) {
+        inf_rate_seat_close(&runner->threads[i].seat);
+    }
     inf_err_free(runner->failure);
     inf_cond_fini(&runner->one_more);
     inf_lock_fini(&runner->lock);
@@ -293,6 +312,11 @@ runner_start_threads(inf_runner_t *runner, const inf_runner_options_t *options)
     }
 
     uint32_t count = runner_seat(runner, options->device_blocking);
+    inf_err_t *err = runner_open_seats(runner, count);
+    if (err != NULL) {
+        return err;
+    }
+
     while (runner->thread_count < count) {
         inf_instance_thread_t *t = &runner->threads[runner->thread_count];
         int rc = pthread_create(&t->thread, NULL, instance_main, t);
@@ -370,6 +394,32 @@ thread_of_device(inf_runner_t *runner, uint32_t count,
     return NULL;
 }
 
+/* Where rates are limited: may what they need be had at all? */
+static inf_err_t *
+runner_open_seats(inf_runner_t *runner, uint32_t count)
+{
+    runner->same_kin = true;
+    for (uint32_t i = 0; runner->rate_gate != NULL && i < count; i++) {
+        inf_instance_thread_t *t = &runner->threads[i];
+
+        inf_err_t *err = inf_rate_seat_open(&t->seat, runner->rate_gate,
+            t->instance, &t->waiter);
+        if (err != NULL) {
+            return err;
+        }
+
+        runner->seat_count++;
+        while (inf_rate_seat_kin(&runner->threads[t->kin].seat)
+            != inf_rate_seat_kin(&t->seat))
+        {
+            t->kin++;
+        }
+        runner->same_kin = runner->same_kin && t->kin == 0;
+    }
+
+    return NULL;
+}
+
 /* Until every thread that was started is prepared. */
 static void
 runner_wait_prepared(inf_runner_t *runner)
@@ -425,6 +475,8 @@ static inf_instance_thread_t *
 call_idle_locked(inf_runner_t *runner, uint64_t now_ns)
 {
     inf_policy_t *policy = runner->policy;
+    inf_link_t *link = runner->rate_gate == NULL ? runner->idle.next
+        : idle_to_ask_locked(runner);
 
     if (inf_list_empty(&runner->idle)) {
         return NULL;
@@ -444,6 +496,7 @@ call_idle_locked(inf_runner_t *runner, uint64_t now_ns)
             if (until_ns >= runner->watch_ns) {
                 return NULL;
             }
+            link = runner->idle.next;
             break;
         case INF_NEXT_PAYLOAD:
         case INF_NEXT_ASK:
@@ -451,11 +504,49 @@ call_idle_locked(inf_runner_t *runner, uint64_t now_ns)
         }
     }
 
-    inf_instance_thread_t *t = inf_link_entry(
-        inf_list_pop_front(&runner->idle), inf_instance_thread_t, idle);
+    if (link == NULL) {
+        return NULL;
+    }
+
+    inf_instance_thread_t *t = inf_link_entry(link, inf_instance_thread_t,
+        idle);
+    inf_link_remove(link);
     t->called = true;
     runner->called++;
     return t;
+}
+
+/*
+ * Where rates are limited, the idle thread that should ask too; NULL: none.
+ * That is one whose kin doesn't ask yet, or any if there are more requests
+ * than threads that ask and each of them may run alone.
+ */
+static inf_link_t *
+idle_to_ask_locked(inf_runner_t *runner)
+{
+    const inf_policy_t *policy = runner->policy;
+    inf_link_t *first = runner->idle.next;
+
+    if (first == &runner->idle || policy->queued == 0) {
+        return NULL;
+    }
+    if (runner->asking == 0 || (!policy->ops->gathers
+            && policy->queued > runner->asking + runner->called))
+    {
+        return first;
+    }
+
+    for (inf_link_t *l = first; !runner->same_kin && l != &runner->idle;
+        l = l->next)
+    {
+        const inf_instance_thread_t *t = inf_link_entry(l,
+            inf_instance_thread_t, idle);
+        if (runner->threads[t->kin].kin_asking == 0) {
+            return l;
+        }
+    }
+
+    return NULL;
 }
 
 static void
@@ -528,7 +619,9 @@ instance_prepare(inf_instance_thread_t *t)
     }
 
     do {
+        inf_rate_seat_wait(&t->seat, instance);
         inf_err_t *err = runner->prepare(runner->prepare_userp, instance);
+        inf_rate_seat_rest(&t->seat);
         if (err != NULL && first == NULL) {
             first = inf_err_add(err, "instance '%s'", instance->spec->name);
         } else {
@@ -571,14 +664,22 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
             now = inf_clock_ns();
         }
 
-        inf_next_t next = policy->ops->next(policy, index, now, payload,
-            &gone, &until_ns);
+        bool may_take = inf_rate_seat_may_take(&t->seat);
+        inf_next_t next = may_take ? policy->ops->next(policy, index, now,
+                payload, &gone, &until_ns)
+            : policy->ops->ready(policy, now, &until_ns);
         bool ends = runner->stopping && next != INF_NEXT_ASK
             && next != INF_NEXT_PAYLOAD;
 
-        if (next == INF_NEXT_PAYLOAD) {
+        bool asks = !may_take && (next == INF_NEXT_PAYLOAD
+            || next == INF_NEXT_ASK);
+
+        if (asks) {
+            asking_locked(runner, t);
+
+        } else if (next == INF_NEXT_PAYLOAD) {
             payload_take_locked(runner, payload);
-            if (policy->ops->gathers) {
+            if (policy->ops->gathers || runner->rate_gate != NULL) {
                 called = call_idle_locked(runner, now);
             }
 
@@ -598,19 +699,28 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
             inf_refuse_gone(&gone);
         }
 
+        if (asks) {
+            instance_ask(t, now);
+            continue;
+        }
         if (next == INF_NEXT_PAYLOAD) {
+            if (runner->rate_gate != NULL) {
+                t->instance = inf_rate_seat_spend(&t->seat);
+            }
             *start_ns = now != 0 ? now : inf_clock_ns();
             if (runner->idle_ops != NULL) {
                 runner->idle_ops->leave(runner->idle_userp, runner);
             }
             return true;
         }
-        if (ends) {
-            return false;
-        }
         if (next == INF_NEXT_ASK) {
             policy->ops->ask(policy);
             continue;
+        }
+
+        inf_rate_seat_rest(&t->seat);
+        if (ends) {
+            return false;
         }
 
         instance_idle(t, until_ns);
@@ -630,6 +740,37 @@ looked_locked(inf_runner_t *runner, inf_instance_thread_t *t)
         t->watching = false;
         runner->watch_ns = INF_NEVER;
     }
+    if (t->asking) {
+        t->asking = false;
+        runner->asking--;
+        runner->threads[t->kin].kin_asking--;
+    }
+}
+
+static void
+asking_locked(inf_runner_t *runner, inf_instance_thread_t *t)
+{
+    t->asking = true;
+    runner->asking++;
+    runner->threads[t->kin].kin_asking++;
+}
+
+/* For leave; if that takes time another thread may get it sooner. */
+static void
+instance_ask(inf_instance_thread_t *t, uint64_t now_ns)
+{
+    inf_runner_t *runner = t->runner;
+
+    if (inf_rate_seat_ask(&t->seat)) {
+        return;
+    }
+
+    inf_lock(&runner->lock);
+    inf_instance_thread_t *called = call_idle_locked(runner, now_ns);
+    inf_unlock(&runner->lock);
+
+    wake(called);
+    instance_idle(t, INF_NEVER);
 }
 
 static void

@@ -9,6 +9,9 @@
  * Units    ns.
  * Errors   INF_ERR_UNAVAILABLE: queue full, or the model is stopping.
  * Route    service -> [runner] -> policy -> instance thread -> executor.
+ *
+ * Where rates are limited, a thread that sees a payload asks for leave first
+ * and takes it afterwards: until then it grows, or goes to another thread.
  */
 
 #ifndef INF_SCHED_RUNTIME_H
@@ -16,6 +19,7 @@
 
 #include "core/sched/executor.h"
 #include "core/sched/policy.h"
+#include "core/sched/rate_gate.h"
 #include "core/sched/timekeeper.h"
 #include "core/sched/waiter.h"
 #include "core/tensor/request.h"
@@ -56,6 +60,7 @@ typedef struct {
     bool                  parallel;
     inf_timekeeper_t     *timekeeper;   /* NULL: requests do not time out
                                            while all instances are busy      */
+    inf_rate_gate_t      *rate_gate;    /* NULL: nothing is limited          */
 } inf_runner_options_t;
 
 /* Starts the threads of instances that aren't passive and waits until they

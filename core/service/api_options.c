@@ -238,7 +238,6 @@ TRITONSERVER_ServerOptionsSetModelConfigName(
     return set_text(&options->model_config_name, name);
 }
 
-/* Kept; a server that would have to limit refuses to start. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetRateLimiterMode(
     TRITONSERVER_ServerOptions *options, TRITONSERVER_RateLimitMode mode)

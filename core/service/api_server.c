@@ -409,11 +409,6 @@ changed(void *userp)
 static inf_err_t *
 check_config(const NginxInference__CoreConfig *config)
 {
-    if (config->rate_limit != NGINX_INFERENCE__RATE_LIMIT__RATE_LIMIT_OFF) {
-        return inf_err_new(INF_ERR_UNSUPPORTED, "rate limiting by execution"
-            " count is not supported by this version of the core");
-    }
-
     for (size_t i = 0; i < config->n_load_models; i++) {
         if (strcmp(config->load_models[i], "*") == 0
             && config->n_load_models > 1)

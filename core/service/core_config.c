@@ -26,6 +26,8 @@ static bool same_host_policies(const NginxInference__CoreConfig *a,
     const NginxInference__CoreConfig *b);
 static bool same_metrics(const NginxInference__MetricsSettings *a,
     const NginxInference__MetricsSettings *b);
+static bool same_rate_limits(const NginxInference__CoreConfig *a,
+    const NginxInference__CoreConfig *b);
 static void put_name(char *text, size_t cap, const char *name);
 
 inf_err_t *
@@ -164,6 +166,12 @@ inf_core_config_differences(const NginxInference__CoreConfig *now,
     }
     if (!same_metrics(now->metrics, wanted->metrics)) {
         put_name(text, cap, "inference_metrics");
+    }
+    if (now->rate_limit != wanted->rate_limit) {
+        put_name(text, cap, "inference_rate_limit");
+    }
+    if (!same_rate_limits(now, wanted)) {
+        put_name(text, cap, "inference_rate_limit_resource");
     }
 }
 
@@ -307,6 +315,29 @@ same_metrics(const NginxInference__MetricsSettings *a,
         && a->interval_ms == b->interval_ms && a->counters == b->counters
         && a->histograms == b->histograms && a->summaries == b->summaries
         && strcmp(a->quantiles, b->quantiles) == 0;
+}
+
+static bool
+same_rate_limits(const NginxInference__CoreConfig *a,
+    const NginxInference__CoreConfig *b)
+{
+    if (a->n_rate_limit_resources != b->n_rate_limit_resources) {
+        return false;
+    }
+
+    for (size_t i = 0; i < a->n_rate_limit_resources; i++) {
+        const NginxInference__RateLimitResource *x =
+            a->rate_limit_resources[i];
+        const NginxInference__RateLimitResource *y =
+            b->rate_limit_resources[i];
+        if (strcmp(x->name, y->name) != 0 || x->count != y->count
+            || x->device != y->device)
+        {
+            return false;
+        }
+    }
+
+    return true;
 }
 
 static void

@@ -23,6 +23,7 @@ static inf_err_t *open_poll(inf_server_t *server);
 static inf_err_t *open_lifecycle(inf_server_t *server,
     const inf_server_host_t *host, void *userp, inf_crash_page_t *page);
 static inf_err_t *read_host_policies(inf_server_t *server);
+static inf_err_t *open_rate_gate(inf_server_t *server);
 
 inf_err_t *
 inf_server_start(const NginxInference__CoreConfig *config,
@@ -113,6 +114,7 @@ inf_server_free(inf_server_t *server)
     inf_poll_free(server->poll);
     inf_lifecycle_free(server->lifecycle);
     inf_server_cache_close(&server->cache);
+    inf_rate_gate_free(server->rate_gate);
     inf_gpu_metrics_free(server->gpu_metrics);
     if (server->has_memory) {
         inf_memory_unshare();
@@ -245,6 +247,9 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
     }
 
     err = read_host_policies(server);
+    if (err == NULL) {
+        err = open_rate_gate(server);
+    }
     if (err != NULL) {
         return err;
     }
@@ -279,6 +284,7 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         .idle = host->idle,
         .idle_userp = userp,
         .cache = server->cache.cache,
+        .rate_gate = server->rate_gate,
         .watch = page != NULL ? &inf_crash_page_watch : NULL,
         .watch_userp = page,
         .notes = server->journal != NULL ? &inf_journal_notes : NULL,
@@ -312,4 +318,34 @@ read_host_policies(inf_server_t *server)
     }
 
     return NULL;
+}
+
+static inf_err_t *
+open_rate_gate(inf_server_t *server)
+{
+    const NginxInference__CoreConfig *config = server->config;
+    size_t count = config->n_rate_limit_resources;
+
+    if (config->rate_limit == NGINX_INFERENCE__RATE_LIMIT__RATE_LIMIT_OFF) {
+        return NULL;
+    }
+
+    inf_rate_resource_t *resources = calloc(count + 1, sizeof(*resources));
+    if (resources == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        const NginxInference__RateLimitResource *r =
+            config->rate_limit_resources[i];
+        resources[i] = (inf_rate_resource_t) {
+            .name = r->name,
+            .count = r->count,
+            .device = r->device >= 0 ? r->device : INF_RATE_EVERY_DEVICE
+        };
+    }
+
+    inf_err_t *err = inf_rate_gate_new(resources, count, &server->rate_gate);
+    free(resources);
+    return err;
 }

@@ -36,6 +36,7 @@ struct inf_server_s {
     inf_repositories_t                repositories;
     inf_backend_setting_t            *settings;
     inf_host_setting_t               *host_settings;
+    inf_rate_gate_t                  *rate_gate;    /* NULL: no limits       */
     _Atomic bool                      scanned;  /* all loads are queued      */
     _Atomic bool                      stopping;
     NginxInference__CoreConfig       *own_config;   /* the C API's; it frees

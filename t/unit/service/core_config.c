@@ -191,6 +191,14 @@ differences_are_named_as_in_the_nginx_configuration(void **state)
     differ("", "metrics { summaries: true }", "inference_metrics");
     differ("metrics { quantiles: '0.5:0' }", "metrics { quantiles: '1:0' }",
         "inference_metrics");
+    differ("", "rate_limit: RATE_LIMIT_EXECUTION_COUNT",
+        "inference_rate_limit");
+    differ("rate_limit_resources { name: 'R' count: 1 }",
+        "rate_limit_resources { name: 'R' count: 2 }",
+        "inference_rate_limit_resource");
+    differ("rate_limit_resources { name: 'R' count: 1 }",
+        "rate_limit_resources { name: 'R' count: 1 device: 0 }",
+        "inference_rate_limit_resource");
     differ("", "repositories: '/a' spin_us: 1",
         "inference_repository, inference_core spin=");
 }
