@@ -246,6 +246,46 @@ a_rate_limit_is_kept_and_the_server_starts_with_it(void **state)
     succeeds(TRITONSERVER_ServerDelete(s));
 }
 
+/* scheduling reference, section 5, scenarios 3 and 9 */
+static void
+a_model_that_asks_for_too_much_is_not_loaded(void **state)
+{
+    (void) state;
+    TRITONSERVER_Server *s;
+    TRITONSERVER_Message *m;
+    const char *json;
+    size_t size;
+    static const char limiter[] = " instance_group { kind: KIND_CPU"
+        " rate_limiter { resources { name: 'resource1' count: 4 } } }";
+    char text[1024];
+
+    snprintf(text, sizeof(text), "backend: 'identity' %s%s", TENSORS,
+        limiter);
+    make_dir("models/hungry");
+    make_dir("models/hungry/1");
+    write_file("models/hungry/config.pbtxt", text);
+    succeeds(TRITONSERVER_ServerOptionsSetExitOnError(o, false));
+    succeeds(TRITONSERVER_ServerOptionsAddRateLimiterResource(o, "resource1",
+        1, -1));
+    succeeds(TRITONSERVER_ServerNew(&s, o));    /* off: it doesn't matter    */
+    succeeds(TRITONSERVER_ServerModelIndex(s, 0, &m));
+    succeeds(TRITONSERVER_MessageSerializeToJson(m, &json, &size));
+    assert_null(strstr(json, "UNAVAILABLE"));
+    succeeds(TRITONSERVER_MessageDelete(m));
+    succeeds(TRITONSERVER_ServerDelete(s));
+
+    succeeds(TRITONSERVER_ServerOptionsSetRateLimiterMode(o,
+        TRITONSERVER_RATE_LIMIT_EXEC_COUNT));
+    succeeds(TRITONSERVER_ServerNew(&s, o));
+    succeeds(TRITONSERVER_ServerModelIndex(s, 0, &m));
+    succeeds(TRITONSERVER_MessageSerializeToJson(m, &json, &size));
+    assert_non_null(strstr(json, "\"reason\":\"Invalid argument: Resource"
+        " count for \\\"resource1\\\" is limited to 1 which will prevent scheduling of"
+        " one or more model instances, the minimum required count is 4\""));
+    succeeds(TRITONSERVER_MessageDelete(m));
+    succeeds(TRITONSERVER_ServerDelete(s));
+}
+
 static void
 the_named_configuration_is_read_where_there_is_one(void **state)
 {
@@ -366,6 +406,7 @@ main(void)
         T(what_is_set_is_what_the_server_reads),
         T(host_policies_are_checked_when_they_are_set),
         T(a_rate_limit_is_kept_and_the_server_starts_with_it),
+        T(a_model_that_asks_for_too_much_is_not_loaded),
         T(the_named_configuration_is_read_where_there_is_one),
         T(a_broken_model_is_fatal_or_makes_the_server_unready),
         T(metrics_may_be_off),

@@ -1,0 +1,593 @@
+/* Instance threads of several models under one rate limiter: exclusion,
+   turns, cancels, batches, warm-up and the end, with real threads. */
+
+#include "model/config_text.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/sched/runtime.h"
+#include "core/tensor/response.h"
+
+enum { INSTANCES = 4, JOBS = 400 };
+
+typedef struct {
+    inf_request_t    request;
+    inf_factory_t    factory;
+    _Atomic uint32_t released;
+} job_t;
+
+typedef struct {
+    inf_model_t         *model;
+    inf_instance_spec_t  specs[INSTANCES];
+    job_t                jobs[JOBS];
+    _Atomic bool         closed;        /* executions wait inside            */
+    _Atomic uint32_t     inside;
+    _Atomic uint32_t     entered;
+    _Atomic uint32_t     prepared;
+    _Atomic uint32_t     per_instance[INSTANCES];
+    _Atomic uint32_t     sizes[16];     /* executions of so many requests    */
+} side_t;
+
+static inf_rate_gate_t *gate;
+static side_t a, b;
+static inf_timekeeper_t timekeeper;
+static _Atomic uint32_t order_count;
+static const side_t *order[2 * JOBS];
+static _Atomic uint32_t overlaps;       /* of a and b                        */
+
+/* A failed assertion may not leave a thread that is not the test's own. */
+#define must(condition)                                                      \
+    do {                                                                     \
+        if (!(condition)) {                                                  \
+            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);          \
+            abort();                                                         \
+        }                                                                    \
+    } while (0)
+
+#define wait_until(condition)                                                \
+    while (!(condition)) {                                                   \
+        sched_yield();                                                       \
+    }
+
+static void
+on_complete(void *userp, inf_response_t *response, uint32_t flags)
+{
+    (void) userp;
+    (void) flags;
+    inf_response_free(response);
+}
+
+static void
+on_free(void *userp, inf_factory_t *f)
+{
+    (void) userp;
+    (void) f;
+}
+
+static const inf_sink_ops_t sink_ops = {
+    .complete = on_complete, .factory_free = on_free
+};
+
+static void
+on_released(void *userp, inf_request_t *r, uint32_t flags)
+{
+    (void) r;
+    (void) flags;
+    atomic_fetch_add(&((job_t *) userp)->released, 1);
+}
+
+static const inf_request_ops_t job_ops = { .released = on_released };
+
+static void
+execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
+{
+    side_t *s = instance->model->owner;
+    side_t *other = s == &a ? &b : &a;
+    uint32_t at = atomic_fetch_add(&order_count, 1);
+
+    must(at < 2 * JOBS);
+    order[at] = s;
+    atomic_fetch_add(&s->inside, 1);
+    atomic_fetch_add(&overlaps, atomic_load(&other->inside) > 0);
+    atomic_fetch_add(&s->per_instance[instance - s->model->instances], 1);
+    atomic_fetch_add(&s->sizes[count], 1);
+    atomic_fetch_add(&s->entered, 1);
+    wait_until(!atomic_load(&s->closed));
+    atomic_fetch_sub(&s->inside, 1);
+
+    for (uint32_t i = 0; i < count; i++) {
+        job_t *job = requests[i]->userp;
+        inf_response_t *response;
+        must(inf_response_new(&job->factory, &response) == NULL);
+        inf_response_send(response, INF_SEND_FINAL, NULL);
+        inf_request_release(requests[i], 1);
+    }
+}
+
+static inf_err_t *
+prepare(void *userp, inf_instance_t *instance)
+{
+    side_t *s = instance->model->owner;
+    (void) userp;
+    atomic_fetch_add(&s->inside, 1);
+    atomic_fetch_add(&overlaps, atomic_load(&(s == &a ? &b : &a)->inside) > 0);
+    usleep(1000);
+    atomic_fetch_sub(&s->inside, 1);
+    atomic_fetch_add(&s->prepared, 1);
+    return NULL;
+}
+
+static const inf_executor_t executor = { .execute = execute };
+
+static void
+fill(side_t *s, const char *config)
+{
+    char text[2048];
+
+    snprintf(text, sizeof(text), "name: 'm' backend: 'x'"
+        " input { name: 'IN' data_type: TYPE_INT32 dims: 4 }"
+        " output { name: 'OUT' data_type: TYPE_INT32 dims: -1 } %s", config);
+    memset(s, 0, sizeof(*s));
+    s->model = inf_model_new("m", 1, "/m");
+    assert_non_null(s->model);
+    s->model->owner = s;
+    s->model->built = config_parse_normal(text);
+    assert_ok(inf_config_tensors_new(s->model->built, &s->model->tensors));
+
+    uint32_t count = (uint32_t) s->model->built->n_instance_group;
+    s->model->instances = calloc(INSTANCES, sizeof(*s->model->instances));
+    s->model->instance_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        const Inference__ModelInstanceGroup *g =
+            s->model->built->instance_group[i];
+        s->specs[i].name = "m";
+        s->specs[i].group = i;
+        s->specs[i].kind = g->n_gpus > 0 ? INF_INSTANCE_GPU : INF_INSTANCE_CPU;
+        s->specs[i].device_id = g->n_gpus > 0 ? g->gpus[0] : 0;
+        s->model->instances[i].model = s->model;
+        s->model->instances[i].spec = &s->specs[i];
+    }
+    for (int i = 0; i < JOBS; i++) {
+        inf_request_init(&s->jobs[i].request);
+        inf_factory_init(&s->jobs[i].factory);
+    }
+}
+
+static inf_runner_options_t
+usual(void)
+{
+    return (inf_runner_options_t) {
+        .executor = &executor, .timekeeper = &timekeeper, .rate_gate = gate
+    };
+}
+
+static void
+start_with(side_t *s, const char *config, const inf_runner_options_t *options)
+{
+    fill(s, config);
+    assert_ok(inf_runner_start(s->model, options));
+}
+
+static void
+start(side_t *s, const char *config)
+{
+    const inf_runner_options_t options = usual();
+    start_with(s, config, &options);
+}
+
+static void
+stop(side_t *s)
+{
+    inf_runner_free(s->model->runner);
+    s->model->runner = NULL;
+    for (int i = 0; i < JOBS; i++) {
+        inf_request_fini(&s->jobs[i].request);
+        inf_factory_fini(&s->jobs[i].factory);
+    }
+    free(s->model->instances);
+    s->model->instances = NULL;
+    s->model->instance_count = 0;
+    inf_model_free(s->model);
+}
+
+static void
+submit(side_t *s, int i)
+{
+    job_t *job = &s->jobs[i];
+
+    inf_request_reset(&job->request);
+    atomic_store(&job->released, 0);
+    inf_factory_start(&job->factory, NULL, "id", &sink_ops, job);
+    job->request.ops = &job_ops;
+    job->request.userp = job;
+    job->request.factory = &job->factory;
+    job->request.model = s->model;
+    job->request.batch_size = 1;
+    must(inf_runner_submit(s->model->runner, &job->request, inf_clock_ns())
+        == NULL);
+}
+
+static void
+cancel(side_t *s, int i)
+{
+    must(inf_runner_cancel(s->model->runner, &s->jobs[i].request));
+    inf_factory_send_error(&s->jobs[i].factory,
+        inf_err_new(INF_ERR_CANCELLED, "%s", ""));
+    inf_request_release(&s->jobs[i].request, 1);
+}
+
+static void
+wait_released(side_t *s, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        wait_until(atomic_load(&s->jobs[i].released) == 1);
+    }
+    wait_until(inf_runner_pending(s->model->runner) == 0);
+}
+
+static int
+setup(void **state)
+{
+    (void) state;
+    atomic_store(&order_count, 0);
+    atomic_store(&overlaps, 0);
+    inf_timekeeper_init(&timekeeper);
+    assert_ok(inf_rate_gate_new(NULL, 0, &gate));
+    return 0;
+}
+
+static int
+teardown(void **state)
+{
+    (void) state;
+    inf_rate_gate_free(gate);
+    inf_timekeeper_fini(&timekeeper);
+    return 0;
+}
+
+#define GROUP(text) " instance_group { kind: KIND_CPU rate_limiter { "       \
+    text " } } "
+#define R1 "resources { name: 'R' count: 1 } "
+
+static void *
+sender_main(void *arg)
+{
+    side_t *s = arg;
+    for (int i = 0; i < JOBS; i++) {
+        submit(s, i);
+        if (i % 8 == 7) {
+            wait_released(s, i - 7, i + 1);
+        }
+    }
+    return NULL;
+}
+
+static void
+models_that_share_a_resource_never_run_at_once(void **state)
+{
+    (void) state;
+    pthread_t senders[2];
+
+    start(&a, GROUP(R1) GROUP(R1));
+    start(&b, GROUP(R1));
+    assert_int_equal(pthread_create(&senders[0], NULL, sender_main, &a), 0);
+    assert_int_equal(pthread_create(&senders[1], NULL, sender_main, &b), 0);
+    pthread_join(senders[0], NULL);
+    pthread_join(senders[1], NULL);
+    assert_int_equal(atomic_load(&a.entered), JOBS);
+    assert_int_equal(atomic_load(&b.entered), JOBS);
+    assert_int_equal(atomic_load(&overlaps), 0);
+    stop(&a);
+    stop(&b);
+}
+
+/* scenario 1: both have work all the time, and the turns are exact */
+static void
+priorities_give_turns(void **state)
+{
+    (void) state;
+    uint32_t of_a = 0;
+
+    start(&a, GROUP(R1));
+    start(&b, GROUP(R1 "priority: 2"));
+    atomic_store(&a.closed, true);
+    for (int i = 0; i < JOBS; i++) {
+        submit(&a, i);
+    }
+    wait_until(atomic_load(&a.entered) == 1);
+    for (int i = 0; i < JOBS; i++) {
+        submit(&b, i);
+    }
+    usleep(20000);                      /* b's thread has asked              */
+    atomic_store(&a.closed, false);
+    wait_released(&a, 0, JOBS);
+    wait_released(&b, 0, JOBS);
+    for (int i = 0; i < 300; i++) {
+        of_a += order[i] == &a;
+    }
+    assert_in_range(of_a, 180, 220);
+    assert_int_equal(atomic_load(&overlaps), 0);
+    stop(&a);
+    stop(&b);
+}
+
+/* scenario 8, inside one model and across two */
+static void
+who_needs_nothing_does_not_wait(void **state)
+{
+    (void) state;
+
+    start(&a, GROUP(R1));
+    start(&b, GROUP(R1) GROUP(""));
+    atomic_store(&a.closed, true);
+    submit(&a, 0);
+    wait_until(atomic_load(&a.entered) == 1);
+    for (int i = 0; i < 50; i++) {
+        submit(&b, i);
+        wait_released(&b, i, i + 1);
+    }
+    assert_int_equal(atomic_load(&b.per_instance[0]), 0);
+    assert_int_equal(atomic_load(&b.per_instance[1]), 50);
+    atomic_store(&a.closed, false);
+    wait_released(&a, 0, 1);
+    stop(&a);
+    stop(&b);
+}
+
+/* section 8, scenario 11 */
+static void
+a_request_cancelled_while_it_waits_for_leave_never_runs(void **state)
+{
+    (void) state;
+
+    start(&a, GROUP(R1));
+    start(&b, GROUP(R1));
+    atomic_store(&a.closed, true);
+    submit(&a, 0);
+    wait_until(atomic_load(&a.entered) == 1);
+    submit(&b, 0);
+    usleep(20000);
+    cancel(&b, 0);
+    assert_int_equal(inf_runner_pending(b.model->runner), 0);
+    submit(&a, 1);
+    atomic_store(&a.closed, false);
+    wait_released(&a, 0, 2);
+    assert_int_equal(atomic_load(&b.entered), 0);
+    submit(&b, 1);
+    wait_released(&b, 1, 2);
+    assert_int_equal(atomic_load(&b.entered), 1);
+    stop(&a);
+    stop(&b);
+}
+
+/* scenario 11: a batch grows until its instance may run */
+static void
+a_batch_grows_until_leave_is_granted(void **state)
+{
+    (void) state;
+
+    start(&a, GROUP(R1));
+    start(&b, GROUP(R1) GROUP(R1) "max_batch_size: 4 dynamic_batching {"
+        " preferred_batch_size: [ 1, 2, 3, 4 ]"
+        " max_queue_delay_microseconds: 5000000 }");
+    atomic_store(&a.closed, true);
+    submit(&a, 0);
+    wait_until(atomic_load(&a.entered) == 1);
+    for (int i = 0; i < 80; i++) {
+        submit(&b, i);
+    }
+    atomic_store(&a.closed, false);
+    wait_released(&b, 0, 80);
+    assert_int_equal(atomic_load(&b.sizes[4]), 20);
+    assert_int_equal(atomic_load(&b.entered), 20);
+    wait_released(&a, 0, 1);
+    stop(&a);
+    stop(&b);
+}
+
+/* Instances of one device on one thread: the one that may run does. */
+static void
+instances_on_one_thread_ask_together(void **state)
+{
+    (void) state;
+    inf_runner_options_t options = usual();
+    options.device_blocking = true;
+
+    start(&a, " instance_group { kind: KIND_GPU gpus: 1 rate_limiter { " R1
+        " } } ");
+    start_with(&b, " instance_group { kind: KIND_GPU gpus: 1 rate_limiter { "
+        R1 " } } instance_group { kind: KIND_GPU gpus: 1 rate_limiter {"
+        " resources { name: 'S' global: true count: 1 } } } ", &options);
+    atomic_store(&a.closed, true);
+    submit(&a, 0);
+    wait_until(atomic_load(&a.entered) == 1);
+    for (int i = 0; i < 10; i++) {
+        submit(&b, i);
+    }
+    wait_released(&b, 0, 10);
+    assert_int_equal(atomic_load(&b.per_instance[0]), 0);
+    assert_int_equal(atomic_load(&b.per_instance[1]), 10);
+    atomic_store(&a.closed, false);
+    wait_released(&a, 0, 1);
+
+    atomic_store(&b.closed, true);
+    for (int i = 0; i < 100; i++) {
+        submit(&b, i);
+    }
+    wait_until(atomic_load(&b.inside) == 1);
+    atomic_store(&b.closed, false);
+    wait_released(&b, 0, 100);
+    assert_in_range(atomic_load(&b.per_instance[0]), 40, 60);
+    stop(&a);
+    stop(&b);
+}
+
+/* What is prepared holds what it needs, and that is no turn. */
+static void
+instances_are_prepared_with_leave(void **state)
+{
+    (void) state;
+    inf_runner_options_t options = usual();
+    options.prepare = prepare;
+    options.parallel = true;
+
+    start(&a, GROUP(R1));
+    for (int i = 0; i < 20; i++) {
+        submit(&a, i);
+    }
+    start_with(&b, GROUP(R1) GROUP(R1) GROUP(R1), &options);
+    assert_int_equal(atomic_load(&b.prepared), 3);
+    wait_released(&a, 0, 20);
+    submit(&b, 0);
+    wait_released(&b, 0, 1);
+    assert_int_equal(atomic_load(&overlaps), 0);
+    stop(&a);
+    stop(&b);
+}
+
+static void *
+open_later(void *arg)
+{
+    usleep(30000);
+    atomic_store((_Atomic bool *) arg, false);
+    return NULL;
+}
+
+/* section 9, scenario 9 */
+static void
+a_stop_lets_those_run_that_wait_for_leave(void **state)
+{
+    (void) state;
+    pthread_t opener;
+
+    start(&a, GROUP(R1));
+    start(&b, GROUP(R1) GROUP(R1));
+    atomic_store(&a.closed, true);
+    submit(&a, 0);
+    wait_until(atomic_load(&a.entered) == 1);
+    for (int i = 0; i < 20; i++) {
+        submit(&b, i);
+    }
+    assert_int_equal(pthread_create(&opener, NULL, open_later, &a.closed), 0);
+    stop(&b);
+    assert_int_equal(atomic_load(&b.entered), 20);
+    pthread_join(opener, NULL);
+    submit(&a, 1);
+    wait_released(&a, 0, 2);
+    stop(&a);
+}
+
+/* The model that could not be: nothing of it is left behind. */
+static void
+a_model_that_needs_too_much_does_not_start(void **state)
+{
+    (void) state;
+    const inf_rate_resource_t one = { "R", 1, INF_RATE_EVERY_DEVICE };
+    inf_rate_gate_free(gate);
+    assert_ok(inf_rate_gate_new(&one, 1, &gate));
+    const inf_runner_options_t options = usual();
+
+    fill(&b, GROUP(R1) GROUP("resources { name: 'R' count: 2 }"));
+    assert_error(inf_runner_start(b.model, &options), INF_ERR_INVALID_ARG,
+        "Resource count for \"R\" is limited to 1 which will prevent"
+        " scheduling of one or more model instances, the minimum required"
+        " count is 2");
+    assert_null(b.model->runner);
+    stop(&b);
+
+    start(&a, GROUP(R1));
+    submit(&a, 0);
+    wait_released(&a, 0, 1);
+    stop(&a);
+}
+
+/* ---- waiting for leave and for the rings at once ------------------------- */
+
+static _Atomic bool led;
+static _Atomic uint32_t leads;
+
+static bool
+role_lead(void *userp, inf_runner_t *runner, inf_waiter_t *waiter,
+    uint64_t until_ns)
+{
+    (void) userp;
+    (void) runner;
+    if (atomic_exchange(&led, true)) {
+        return false;
+    }
+    atomic_fetch_add(&leads, 1);
+    while (!inf_waiter_woken(waiter)
+        && (until_ns == INF_NEVER || inf_clock_ns() < until_ns))
+    {
+        sched_yield();
+    }
+    atomic_store(&led, false);
+    return true;
+}
+
+static void
+role_leave(void *userp, inf_runner_t *runner)
+{
+    (void) userp;
+    (void) runner;
+}
+
+static const inf_idle_ops_t role_ops = {
+    .lead = role_lead, .leave = role_leave
+};
+
+static void
+who_waits_for_leave_may_lead(void **state)
+{
+    (void) state;
+    pthread_t senders[2];
+    inf_runner_options_t options = usual();
+    options.idle = &role_ops;
+
+    start_with(&a, GROUP(R1), &options);
+    start_with(&b, GROUP(R1), &options);
+    atomic_store(&a.closed, true);
+    submit(&a, 0);
+    wait_until(atomic_load(&a.entered) == 1);
+    submit(&b, 0);
+    uint32_t before = atomic_load(&leads);
+    wait_until(atomic_load(&led));
+    assert_true(before <= atomic_load(&leads));
+    atomic_store(&a.closed, false);
+    wait_released(&a, 0, 1);
+    wait_released(&b, 0, 1);
+
+    assert_int_equal(pthread_create(&senders[0], NULL, sender_main, &a), 0);
+    for (int i = 0; i < JOBS - 10; i++) {
+        submit(&b, i);
+        wait_released(&b, i, i + 1);
+    }
+    pthread_join(senders[0], NULL);
+    assert_int_equal(atomic_load(&overlaps), 0);
+    stop(&a);
+    stop(&b);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(models_that_share_a_resource_never_run_at_once),
+        T(priorities_give_turns),
+        T(who_needs_nothing_does_not_wait),
+        T(a_request_cancelled_while_it_waits_for_leave_never_runs),
+        T(a_batch_grows_until_leave_is_granted),
+        T(instances_on_one_thread_ask_together),
+        T(instances_are_prepared_with_leave),
+        T(a_stop_lets_those_run_that_wait_for_leave),
+        T(a_model_that_needs_too_much_does_not_start),
+        T(who_waits_for_leave_may_lead),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
