@@ -53,6 +53,15 @@ typedef struct {
 } ngx_http_inference_setting_t;
 
 
+/* "inference_rate_limit_resource" */
+
+typedef struct {
+    ngx_str_t                   name;
+    ngx_uint_t                  count;
+    ngx_int_t                   device;         /* -1: on each               */
+} ngx_http_inference_resource_t;
+
+
 /* "inference_metrics" */
 typedef struct {
     ngx_flag_t                  cpu;
@@ -86,6 +95,8 @@ typedef struct {
     ngx_array_t                 settings;       /* ..._setting_t             */
     ngx_array_t                 host_policies;  /* the same: policy, key     */
     ngx_http_inference_metrics_t  metrics;
+    ngx_uint_t                  rate_limit;     /* as in core_config.proto   */
+    ngx_array_t                 rate_resources; /* ..._resource_t            */
     ngx_flag_t                  auto_complete;
     ngx_flag_t                  strict_readiness;
     ngx_str_t                   cache;          /* its name, or empty        */

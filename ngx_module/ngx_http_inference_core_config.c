@@ -15,6 +15,7 @@ typedef NginxInference__CudaPool        ngx_http_inference_pb_cuda_t;
 typedef NginxInference__LogSettings     ngx_http_inference_pb_log_t;
 typedef NginxInference__HostPolicySetting  ngx_http_inference_pb_policy_t;
 typedef NginxInference__MetricsSettings    ngx_http_inference_pb_metrics_t;
+typedef NginxInference__RateLimitResource  ngx_http_inference_pb_resource_t;
 
 
 static const NginxInference__ModelControl
@@ -49,6 +50,9 @@ static ngx_int_t ngx_http_inference_core_config_policies(
 static ngx_int_t ngx_http_inference_core_config_metrics(
     ngx_http_inference_core_config_t *config,
     ngx_http_inference_metrics_t *metrics, ngx_pool_t *pool);
+static ngx_int_t ngx_http_inference_core_config_resources(
+    ngx_http_inference_core_config_t *config, ngx_array_t *resources,
+    ngx_pool_t *pool);
 static u_char *ngx_http_inference_core_config_pack(
     ngx_http_inference_core_config_t *config, uint64_t generation,
     size_t *len, ngx_pool_t *pool);
@@ -212,6 +216,10 @@ ngx_http_inference_core_config_fill(ngx_http_inference_core_config_t *config,
            != NGX_OK
         || ngx_http_inference_core_config_metrics(config, &imcf->metrics,
                                                   pool)
+           != NGX_OK
+        || ngx_http_inference_core_config_resources(config,
+                                                    &imcf->rate_resources,
+                                                    pool)
            != NGX_OK)
     {
         return NGX_ERROR;
@@ -222,6 +230,8 @@ ngx_http_inference_core_config_fill(ngx_http_inference_core_config_t *config,
                                                                imcf->control];
     config->has_poll_interval_ms = 1;
     config->poll_interval_ms = imcf->poll;
+    config->has_rate_limit = 1;
+    config->rate_limit = (NginxInference__RateLimit) imcf->rate_limit;
 
     config->has_pinned_pool_bytes = 1;
     config->pinned_pool_bytes = (uint64_t) imcf->pinned;
@@ -524,6 +534,55 @@ ngx_http_inference_core_config_metrics(
     }
 
     config->metrics = message;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_core_config_resources(
+    ngx_http_inference_core_config_t *config, ngx_array_t *resources,
+    ngx_pool_t *pool)
+{
+    ngx_uint_t                         i;
+    ngx_http_inference_resource_t     *resource;
+    ngx_http_inference_pb_resource_t  *message;
+
+    if (resources->nelts == 0) {
+        return NGX_OK;
+    }
+
+    config->rate_limit_resources = ngx_palloc(pool, resources->nelts
+                                                    * sizeof(message));
+    if (config->rate_limit_resources == NULL) {
+        return NGX_ERROR;
+    }
+
+    resource = resources->elts;
+
+    for (i = 0; i < resources->nelts; i++) {
+        message = ngx_palloc(pool, sizeof(*message));
+        if (message == NULL) {
+            return NGX_ERROR;
+        }
+
+        nginx_inference__rate_limit_resource__init(message);
+
+        message->name = ngx_http_inference_core_config_string(
+                                                     &resource[i].name, pool);
+        if (message->name == NULL) {
+            return NGX_ERROR;
+        }
+
+        message->has_count = 1;
+        message->count = resource[i].count;
+        message->has_device = 1;
+        message->device = (int32_t) resource[i].device;
+
+        config->rate_limit_resources[i] = message;
+    }
+
+    config->n_rate_limit_resources = resources->nelts;
 
     return NGX_OK;
 }

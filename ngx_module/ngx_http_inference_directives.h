@@ -46,12 +46,15 @@ ngx_int_t ngx_http_inference_option(ngx_str_t *arg, const char *name,
     ngx_str_t *value);
 
 
-/* ---- http{}: where instances run (host_policy.c), metrics (metrics.c) ---- */
+/* ---- http{}: where instances run (host_policy.c), metrics (metrics.c),
+        what limits them (rate_limit.c) ------------------------------------- */
 
 char *ngx_http_inference_host_policy(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_inference_metrics(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+char *ngx_http_inference_rate_limit_resource(ngx_conf_t *cf,
+    ngx_command_t *cmd, void *conf);
 
 
 /* ---- locations (location.c) ---------------------------------------------- */

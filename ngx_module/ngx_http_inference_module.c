@@ -8,6 +8,8 @@
 
 #include <dlfcn.h>
 
+#include "core_config.pb-c.h"
+
 
 #define NGX_HTTP_INFERENCE_CORE      "inference-core"
 #define NGX_HTTP_INFERENCE_BACKENDS  "backends"
@@ -34,6 +36,14 @@ static ngx_conf_enum_t  ngx_http_inference_checks[] = {
     { ngx_string("off"), NGX_HTTP_INFERENCE_CHECK_OFF },
     { ngx_string("warn"), NGX_HTTP_INFERENCE_CHECK_WARN },
     { ngx_string("strict"), NGX_HTTP_INFERENCE_CHECK_STRICT },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_conf_enum_t  ngx_http_inference_rate_limits[] = {
+    { ngx_string("off"), NGINX_INFERENCE__RATE_LIMIT__RATE_LIMIT_OFF },
+    { ngx_string("execution_count"),
+      NGINX_INFERENCE__RATE_LIMIT__RATE_LIMIT_EXECUTION_COUNT },
     { ngx_null_string, 0 }
 };
 
@@ -127,6 +137,20 @@ static ngx_command_t  ngx_http_inference_commands[] = {
     { ngx_string("inference_metrics"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
       ngx_http_inference_metrics,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("inference_rate_limit"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_inference_main_conf_t, rate_limit),
+      &ngx_http_inference_rate_limits },
+
+    { ngx_string("inference_rate_limit_resource"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE23,
+      ngx_http_inference_rate_limit_resource,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
       NULL },
@@ -276,6 +300,7 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
     imcf->check = NGX_CONF_UNSET_UINT;
     imcf->control = NGX_CONF_UNSET_UINT;
     imcf->poll = NGX_CONF_UNSET_MSEC;
+    imcf->rate_limit = NGX_CONF_UNSET_UINT;
 
     if (ngx_array_init(&imcf->env, cf->pool, 4, sizeof(ngx_str_t)) != NGX_OK
         || ngx_array_init(&imcf->repositories, cf->pool, 2,
@@ -292,6 +317,8 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
                           sizeof(ngx_http_inference_setting_t)) != NGX_OK
         || ngx_array_init(&imcf->cache_folders, cf->pool, 2,
                           sizeof(ngx_str_t)) != NGX_OK
+        || ngx_array_init(&imcf->rate_resources, cf->pool, 2,
+                          sizeof(ngx_http_inference_resource_t)) != NGX_OK
         || ngx_array_init(&imcf->cuda, cf->pool, 2,
                           sizeof(ngx_str_t)) != NGX_OK
         || ngx_array_init(&imcf->load_models, cf->pool, 2,
@@ -319,6 +346,8 @@ ngx_http_inference_init_main_conf(ngx_conf_t *cf, void *conf)
     ngx_conf_init_value(imcf->auto_complete, 1);
     ngx_conf_init_value(imcf->strict_readiness, 1);
     ngx_conf_init_uint_value(imcf->check, NGX_HTTP_INFERENCE_CHECK_WARN);
+    ngx_conf_init_uint_value(imcf->rate_limit,
+                             NGINX_INFERENCE__RATE_LIMIT__RATE_LIMIT_OFF);
 
     if (ngx_http_inference_init_models(cf, imcf) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;

@@ -47,6 +47,8 @@ typedef struct {
     list_t      metrics_configs;
     list_t      cuda_pools;
     list_t      gpu_limits;
+    const char *rate_limit;
+    list_t      rate_resources;
     const char *min_capability;
     long        pinned_pool;        /* bytes */
     list_t      cache_configs;
@@ -169,6 +171,10 @@ static const option_t options_known[] = {
       "GPUs below it are not used (6.0)" },
     { "model-load-gpu-limit", KIND_LIST, AT(gpu_limits), 0, 0,
       "gpu:fraction of its memory that models may fill (repeatable)" },
+    { "rate-limit", KIND_TEXT, AT(rate_limit), 0, 0,
+      "off or execution_count: wait for resources (off)" },
+    { "rate-limit-resource", KIND_LIST, AT(rate_resources), 0, 0,
+      "name:count[:device], so many copies exist (repeatable)" },
     { "log-verbose", KIND_VERBOSE, AT(verbose), 0, INT_MAX,
       "level of verbose lines, 0: none (0)" },
     { "log-info", KIND_BOOL, AT(info), 0, 0,
@@ -217,8 +223,6 @@ static const option_t options_known[] = {
     { "model-load-retry-count", KIND_LATER, 0, 0, 0, NULL },
     { "model-load-thread-count", KIND_LATER, 0, 0, 0, NULL },
     { "model-namespacing", KIND_LATER, 0, 0, 0, NULL },
-    { "rate-limit", KIND_LATER, 0, 0, 0, NULL },
-    { "rate-limit-resource", KIND_LATER, 0, 0, 0, NULL },
     { "reuse-grpc-port", KIND_LATER, 0, 0, 0, NULL },
     { "sagemaker-port", KIND_LATER, 0, 0, 0, NULL },
     { "sagemaker-safe-port-range", KIND_LATER, 0, 0, 0, NULL },
@@ -252,6 +256,7 @@ static void check_capability(const char *text);
 static const char *after_gpu(const char *name, const char *text, long *gpu);
 static bool later_for_gpu(const list_t *list, size_t at);
 static void check_cache_config(const options_t *o);
+static void check_rate_resource(const char *text);
 static void check_path_text(const char *what, const char *text);
 
 static void pieces_find(pieces_t *p);
@@ -267,6 +272,7 @@ static void write_quoted_word(FILE *f, const char *text);
 static void write_backend_config(FILE *f, const char *text);
 static void write_host_policy(FILE *f, const char *text);
 static void write_cache(FILE *f, const options_t *o);
+static void write_rate_limit(FILE *f, const options_t *o);
 static void write_metrics(FILE *f, const options_t *o);
 static void write_server(FILE *f, const options_t *o);
 static void write_listen(FILE *f, const char *address, long port, bool reuse);
@@ -297,6 +303,7 @@ main(int argc, char **argv)
         .metrics_interval_ms = 2000,
         .control_mode = "none",
         .poll_secs = 15,
+        .rate_limit = "off",
         .pinned_pool = 268435456,
         .info = true,
         .warning = true,
@@ -562,6 +569,15 @@ options_check(const options_t *o)
                 "range [0.0, 1.0], got \"%s\"", text);
         }
     }
+    if (strcmp(o->rate_limit, "off") != 0
+        && strcmp(o->rate_limit, "execution_count") != 0)
+    {
+        die("--rate-limit is off or execution_count, not \"%s\"",
+            o->rate_limit);
+    }
+    for (size_t i = 0; i < o->rate_resources.n; i++) {
+        check_rate_resource(o->rate_resources.value[i]);
+    }
     if (o->min_capability != NULL) {
         check_capability(o->min_capability);
     }
@@ -683,6 +699,33 @@ check_host_policy(const char *text)
         || memchr(text, '=', (size_t) (comma - text)) != NULL)
     {
         die("--host-policy is policy,setting=value, not \"%s\"", text);
+    }
+}
+
+/* "name:count" or "name:count:device" */
+static void
+check_rate_resource(const char *text)
+{
+    size_t name = strcspn(text, ":");
+    const char *count = text + name + (text[name] == ':');
+    size_t digits = strspn(count, "0123456789");
+    const char *device = count + digits + (count[digits] == ':');
+    size_t device_digits = strspn(device, "0123456789");
+
+    if (name == 0 || digits == 0 || digits > 18 || device_digits > 9
+        || device[device_digits] != '\0'
+        || (count[digits] == ':' && device_digits == 0))
+    {
+        die("--rate-limit-resource=%s: --rate-limit-resource option format is "
+            "'<resource_name>:<count>:<device>' or '<resource_name>:<count>'",
+            text);
+    }
+    if (strtoll(count, NULL, 10) == 0) {
+        die("--rate-limit-resource=%s: the count is at least 1", text);
+    }
+    if (strpbrk(text, "\"\\") != NULL) {
+        die("--rate-limit-resource=%s: quotes and backslashes are not "
+            "supported", text);
     }
 }
 
@@ -889,6 +932,7 @@ write_config(const char *dir, const options_t *o, const pieces_t *p)
     for (size_t i = 0; i < o->host_policies.n; i++) {
         write_host_policy(f, o->host_policies.value[i]);
     }
+    write_rate_limit(f, o);
     write_metrics(f, o);
     write_server(f, o);
     fputs("}\n", f);
@@ -1042,6 +1086,22 @@ write_host_policy(FILE *f, const char *text)
 
     fprintf(f, "    inference_host_policy %.*s %s;\n", (int) (comma - text),
             text, comma + 1);
+}
+
+static void
+write_rate_limit(FILE *f, const options_t *o)
+{
+    fprintf(f, "    inference_rate_limit %s;\n", o->rate_limit);
+    for (size_t i = 0; i < o->rate_resources.n; i++) {
+        const char *text = o->rate_resources.value[i];
+        size_t      name = strcspn(text, ":");
+        const char *count = text + name + 1;
+        size_t      digits = strcspn(count, ":");
+
+        fprintf(f, "    inference_rate_limit_resource \"%.*s\" %.*s %s;\n",
+                (int) name, text, (int) digits, count,
+                count[digits] == ':' ? count + digits + 1 : "");
+    }
 }
 
 /* Of a setting given twice the last value counts. */

@@ -71,6 +71,16 @@ BAD_HTTP = [
     ("inference_load_model m; inference_load_model *;", ["*"]),
     ("inference_load_model *; inference_load_model m;", ["m", "alone"]),
     ("inference_load_model m;", ["inference_model_control explicit"]),
+    ("inference_rate_limit on;", ["on"]),
+    ("inference_rate_limit off; inference_rate_limit off;", ["duplicate"]),
+    ("inference_rate_limit_resource R1;", ["inference_rate_limit_resource"]),
+    ('inference_rate_limit_resource "" 1;', ["name"]),
+    ("inference_rate_limit_resource R1 0;", ["R1", '"0"']),
+    ("inference_rate_limit_resource R1 -4;", ["R1", "-4"]),
+    ("inference_rate_limit_resource R1 99999999999999999999;",
+     ["R1", "99999999999999999999"]),
+    ("inference_rate_limit_resource R1 4 gpu;", ["R1", "gpu"]),
+    ("inference_rate_limit_resource R1 4 2147483648;", ["2147483648"]),
     ("inference_timeout soon;", ["inference_timeout"]),
     ("inference_tries 0;", ["inference_tries"]),
     ("inference_tries many;", ["inference_tries"]),
@@ -170,6 +180,10 @@ GOOD = """
     inference_strict_readiness off;
     inference_metrics cpu=off counters=on histograms=on summaries=on
                       quantiles=0.5:0.05,0.99:0.001 interval=500ms;
+    inference_rate_limit execution_count;
+    inference_rate_limit_resource R1 10;
+    inference_rate_limit_resource R1 8;
+    inference_rate_limit_resource "R 2" 5 0;
     inference_timeout 5s;
     inference_tries 5;
     inference_max_body 0;

@@ -176,6 +176,18 @@ def test_host_policy(launch):
     assert seen["loader"] == os.sched_getaffinity(0)
 
 
+def test_rate_limit(launch, repository):
+    config = repository / "one" / "config.pbtxt"
+    text = config.read_text()
+    config.write_text(text.replace(
+        "kind: KIND_CPU", "kind: KIND_CPU rate_limiter {"
+        ' resources { name: "R 1" count: 4 } priority: 2 }'))
+    launcher = launch("--rate-limit=execution_count",
+                      "--rate-limit-resource", "R 1:4",
+                      "--rate-limit-resource=R 1:9:1")
+    assert launcher.ask().status == 200
+
+
 def test_metrics_on_a_port_of_their_own(launch):
     launcher = launch("--metrics-config=summary_latencies=true",
                       "--metrics-config=summary_quantiles=0.5:0.05",
@@ -352,6 +364,15 @@ def test_poll_control(tmp_path, repository):
     (["--model-repository=/x", "--metrics-config=summary_latencies=1"],
      ["summary_latencies=1"]),
     (["--model-repository=/x", "--metrics-port=8000"], ["8000"]),
+    (["--model-repository=/x", "--rate-limit=on"], ["--rate-limit", "on"]),
+    (["--model-repository=/x", "--rate-limit-resource=R1"],
+     ["'<resource_name>:<count>:<device>' or '<resource_name>:<count>'"]),
+    (["--model-repository=/x", "--rate-limit-resource=R1:2:"], ["format"]),
+    (["--model-repository=/x", "--rate-limit-resource=R1:2:gpu"],
+     ["format"]),
+    (["--model-repository=/x", "--rate-limit-resource=:2"], ["format"]),
+    (["--model-repository=/x", "--rate-limit-resource=R1:0"],
+     ["at least 1"]),
     (["--model-repository=/x\ny"], ["control character"]),
 ])
 def test_wrong_command_line(arguments, words):

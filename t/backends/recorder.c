@@ -6,6 +6,7 @@
  *   init NAME CORES POLICY   the thread's cores (a count), the policy message
  *   side NAME KIND ID        a secondary device
  *   exec NAME CORES ROWS
+ *   done NAME                with the parameter `lasts`: so many ms later
  *   fini NAME
  *
  * With the parameter `together` set to a number the initialisers wait for each
@@ -174,12 +175,18 @@ TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
     TRITONBACKEND_Request **requests, const uint32_t count)
 {
-    char line[256], fail[256];
+    char line[256], fail[256], lasts[16];
 
     parameter(model_of(instance), "fail", fail, sizeof(fail));
     snprintf(line, sizeof(line), "exec %s %d %u\n", name_of(instance), cores(),
              count);
     record(instance, line);
+    parameter(model_of(instance), "lasts", lasts, sizeof(lasts));
+    if (lasts[0] != '\0') {
+        usleep((useconds_t) atoi(lasts) * 1000);
+        snprintf(line, sizeof(line), "done %s\n", name_of(instance));
+        record(instance, line);
+    }
 
     for (uint32_t i = 0; i < count; i++) {
         TRITONBACKEND_Response *response;

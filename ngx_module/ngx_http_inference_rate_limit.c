@@ -1,0 +1,60 @@
+/*
+ * ngx_http_inference_rate_limit.c - the directive
+ * "inference_rate_limit_resource".
+ */
+
+#include "ngx_module/ngx_http_inference_directives.h"
+
+
+char *
+ngx_http_inference_rate_limit_resource(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
+{
+    ngx_http_inference_main_conf_t *imcf = conf;
+
+    ngx_int_t                       count, device;
+    ngx_str_t                      *value;
+    ngx_http_inference_resource_t  *resource;
+
+    value = cf->args->elts;
+
+    if (value[1].len == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" takes a resource's name first, not \"\"",
+                           &cmd->name);
+        return NGX_CONF_ERROR;
+    }
+
+    count = ngx_atoi(value[2].data, value[2].len);
+
+    if (count == NGX_ERROR || count == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V %V\" takes a count of at least 1, "
+                           "not \"%V\"", &cmd->name, &value[1], &value[2]);
+        return NGX_CONF_ERROR;
+    }
+
+    device = -1;
+
+    if (cf->args->nelts == 4) {
+        device = ngx_atoi(value[3].data, value[3].len);
+
+        if (device == NGX_ERROR || device > NGX_MAX_INT32_VALUE) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%V %V\" takes a device's number, "
+                               "not \"%V\"", &cmd->name, &value[1], &value[3]);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    resource = ngx_array_push(&imcf->rate_resources);
+    if (resource == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    resource->name = value[1];
+    resource->count = (ngx_uint_t) count;
+    resource->device = device;
+
+    return NGX_CONF_OK;
+}
