@@ -36,6 +36,7 @@ struct inf_rate_class_s {
     uint32_t    priority;
     uint64_t    passed;         /* by others that delayed it, since its last
                                    grant                                     */
+    bool        late;           /* passed too often                          */
     uint64_t    seen;           /* the round that counted it                 */
     size_t      use_count;
     rate_use_t  uses[];
@@ -48,6 +49,7 @@ struct inf_rate_limiter_s {
                                            to                                */
     uint64_t             questions;
     uint64_t             rounds;
+    uint32_t             late;          /* classes that are                  */
     inf_rate_resource_t *given;         /* explicit ones, names are ours     */
     size_t               given_count;
 };
@@ -79,11 +81,13 @@ static void consider(inf_rate_limiter_t *l, inf_rate_class_t *c);
 static void consider_rivals(inf_rate_limiter_t *l, const inf_rate_class_t *c);
 static inf_rate_instance_t *first_of(const inf_rate_class_t *c);
 static bool goes_before(const inf_rate_class_t *a, const inf_rate_class_t *b);
-static bool is_overdue(const inf_rate_class_t *c);
-static bool may_go(const inf_rate_class_t *c);
+static bool may_go(const inf_rate_limiter_t *l, const inf_rate_class_t *c);
+static bool is_free(const inf_rate_class_t *c);
 static bool delays(const rate_use_t *use, const rate_use_t *other);
 static void grant(inf_rate_limiter_t *l, inf_rate_class_t *c);
 static void count_passed(inf_rate_limiter_t *l, const inf_rate_class_t *c);
+static void pass(inf_rate_limiter_t *l, inf_rate_class_t *c);
+static void forget_passed(inf_rate_limiter_t *l, inf_rate_class_t *c);
 
 inf_err_t *
 inf_rate_limiter_new(const inf_rate_resource_t *resources, size_t count,
@@ -154,7 +158,7 @@ inf_rate_limiter_add(inf_rate_limiter_t *l, inf_rate_instance_t *i,
     for (size_t k = 0; k < count; k++) {
         i->cls->uses[k].resource->instances++;
     }
-    consider_rivals(l, i->cls);     /* more copies, or more patience         */
+    consider_rivals(l, i->cls);     /* there may be more copies              */
     return NULL;
 }
 
@@ -212,7 +216,7 @@ inf_rate_limiter_withdraw(inf_rate_limiter_t *l, inf_rate_instance_t *i)
     inf_link_remove(&i->link);
     i->state = INF_RATE_IDLE;
     if (inf_list_empty(&i->cls->asking)) {
-        i->cls->passed = 0;
+        forget_passed(l, i->cls);
     }
     consider(l, i->cls);
     consider_rivals(l, i->cls);
@@ -246,7 +250,7 @@ inf_rate_limiter_next(inf_rate_limiter_t *l)
         inf_rate_class_t *c = inf_link_entry(k, inf_rate_class_t, candidate);
         k = k->next;
 
-        if (inf_list_empty(&c->asking) || !may_go(c)) {
+        if (inf_list_empty(&c->asking) || !may_go(l, c)) {
             inf_link_remove(&c->candidate);
         } else if (best == NULL || goes_before(c, best)) {
             best = c;
@@ -314,9 +318,9 @@ check_kind(const inf_rate_limiter_t *l, const inf_rate_need_t *needs,
     bool both = false;
 
     if (n->name[0] == '\0' || n->count == 0) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "resource \"%s\": %s",
-            n->name, n->count == 0 ? "count must be at least 1"
-            : "name must not be empty");
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "rate_limiter.resources \"%s\": %s", n->name, n->count == 0
+            ? "count must be at least 1" : "name must not be empty");
     }
 
     for (size_t k = 0; k < at; k++) {
@@ -324,8 +328,8 @@ check_kind(const inf_rate_limiter_t *l, const inf_rate_need_t *needs,
             continue;
         }
         if (needs[k].global == n->global) {
-            return inf_err_new(INF_ERR_INVALID_ARG, "resource \"%s\" is named"
-                " more than once", n->name);
+            return inf_err_new(INF_ERR_INVALID_ARG, "rate_limiter.resources"
+                " \"%s\": named more than once", n->name);
         }
         both = true;
     }
@@ -579,10 +583,9 @@ goes_before(const inf_rate_class_t *a, const inf_rate_class_t *b)
 {
     const inf_rate_instance_t *x = first_of(a);
     const inf_rate_instance_t *y = first_of(b);
-    bool late = is_overdue(a);
 
-    if (late != is_overdue(b)) {
-        return late;
+    if (a->late != b->late) {
+        return a->late;
     }
     if (x->start != y->start) {
         return x->start < y->start;
@@ -590,47 +593,35 @@ goes_before(const inf_rate_class_t *a, const inf_rate_class_t *b)
     return x->asked < y->asked;
 }
 
-/*
- * As many have passed as could if each of its rivals took all the turns that
- * priorities give it: between two turns of priority p, p + 1 at most.
- */
+/* Its resources are free, and nobody who has waited too long needs them. */
 static bool
-is_overdue(const inf_rate_class_t *c)
+may_go(const inf_rate_limiter_t *l, const inf_rate_class_t *c)
 {
-    uint64_t rivals = 0;
-
-    if (c->passed <= c->priority || inf_list_empty(&c->asking)) {
+    if (!is_free(c)) {
         return false;
     }
 
-    for (size_t k = 0; k < c->use_count; k++) {
-        uint64_t n = c->uses[k].resource->instances;
-        rivals = n > rivals ? n : rivals;
+    for (size_t k = 0; l->late > 0 && k < c->use_count; k++) {
+        const inf_link_t *users = &c->uses[k].resource->users;
+        for (const inf_link_t *u = users->next; u != users; u = u->next) {
+            const rate_use_t *other = inf_link_entry(u, rate_use_t, link);
+            if (other->cls != c && other->cls->late
+                && delays(&c->uses[k], other) && goes_before(other->cls, c))
+            {
+                return false;
+            }
+        }
     }
 
-    return c->passed >= ((uint64_t) c->priority + 1) * rivals;
+    return true;
 }
 
-/* Its resources are free, and nobody who has waited too long needs them. */
 static bool
-may_go(const inf_rate_class_t *c)
+is_free(const inf_rate_class_t *c)
 {
     for (size_t k = 0; k < c->use_count; k++) {
         if (resource_left(c->uses[k].resource) < c->uses[k].count) {
             return false;
-        }
-    }
-
-    for (size_t k = 0; k < c->use_count; k++) {
-        inf_link_t *users = &c->uses[k].resource->users;
-        for (inf_link_t *u = users->next; u != users; u = u->next) {
-            const rate_use_t *other = inf_link_entry(u, rate_use_t, link);
-            if (other->cls != c && delays(&c->uses[k], other)
-                && is_overdue(other->cls)
-                && goes_before(other->cls, c))
-            {
-                return false;
-            }
         }
     }
 
@@ -649,12 +640,12 @@ static void
 grant(inf_rate_limiter_t *l, inf_rate_class_t *c)
 {
     inf_rate_instance_t *i = first_of(c);
-    bool kept = is_overdue(c);
+    bool late = c->late;
 
     count_passed(l, c);
+    forget_passed(l, c);
     inf_link_remove(&i->link);
     i->state = INF_RATE_GRANTED;
-    c->passed = 0;
 
     for (size_t k = 0; k < c->use_count; k++) {
         rate_resource_t *r = c->uses[k].resource;
@@ -662,8 +653,8 @@ grant(inf_rate_limiter_t *l, inf_rate_class_t *c)
         r->time = i->start > r->time ? i->start : r->time;
     }
 
-    if (kept) {
-        consider_rivals(l, c);
+    if (late) {
+        consider_rivals(l, c);      /* nothing is kept for it any more       */
     }
 }
 
@@ -681,9 +672,41 @@ count_passed(inf_rate_limiter_t *l, const inf_rate_class_t *c)
                 && delays(&c->uses[k], other))
             {
                 o->seen = l->rounds;
-                o->passed++;
-                consider(l, o);
+                pass(l, o);
             }
         }
     }
+}
+
+/*
+ * It is late when as many have passed as could if each of its rivals took all
+ * turns that priorities give it: between two of priority p, p + 1 at most.
+ */
+static void
+pass(inf_rate_limiter_t *l, inf_rate_class_t *c)
+{
+    uint64_t rivals = 0;
+
+    if (c->late || ++c->passed <= c->priority) {
+        return;
+    }
+
+    for (size_t k = 0; k < c->use_count; k++) {
+        uint64_t n = c->uses[k].resource->instances;
+        rivals = n > rivals ? n : rivals;
+    }
+
+    if (c->passed >= ((uint64_t) c->priority + 1) * rivals) {
+        c->late = true;
+        l->late++;
+        consider(l, c);
+    }
+}
+
+static void
+forget_passed(inf_rate_limiter_t *l, inf_rate_class_t *c)
+{
+    l->late -= c->late;
+    c->late = false;
+    c->passed = 0;
 }

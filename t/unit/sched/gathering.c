@@ -37,7 +37,9 @@ static sender_t senders[SENDERS];
 static inf_timekeeper_t timekeeper;
 static _Atomic uint64_t payloads, executed, timed_out, cancelled;
 static _Atomic int open_batches, inside_plug_in;
-static bool keeps_order, cancels;
+static bool keeps_order, cancels, limits;
+static inf_rate_gate_t *gate;
+static _Atomic uint32_t at_once;
 
 /* A failed assertion may not leave a thread that is not the test's own. */
 #define must(condition)                                                      \
@@ -96,6 +98,7 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
 
     (void) instance;
     uint64_t number = atomic_fetch_add(&payloads, 1);
+    must(atomic_fetch_add(&at_once, 1) < (limits ? 2 : INSTANCES));
     for (uint32_t i = 0; i < count; i++) {
         rows += requests[i]->batch_size;
     }
@@ -114,6 +117,7 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
         inf_response_send(response, INF_SEND_FINAL, NULL);
         inf_request_release(requests[i], 1);
     }
+    atomic_fetch_sub(&at_once, 1);
 }
 
 static const inf_executor_t executor = { .execute = execute };
@@ -305,14 +309,22 @@ static void
 open_model(const char *batching, bool leads, inf_batch_strategy_t *strategy)
 {
     char text[1024];
+    const inf_rate_resource_t two = { "R", 2, INF_RATE_EVERY_DEVICE };
+
+    gate = NULL;
+    if (limits) {
+        assert_ok(inf_rate_gate_new(&two, 1, &gate));
+    }
     const inf_runner_options_t options = {
         .executor = &executor, .timekeeper = &timekeeper,
-        .idle = leads ? &role_ops : NULL
+        .idle = leads ? &role_ops : NULL, .rate_gate = gate
     };
 
     snprintf(text, sizeof(text), "name: 'm' backend: 'x' max_batch_size: %d"
         " input { name: 'IN' data_type: TYPE_INT32 dims: 4 }"
         " output { name: 'OUT' data_type: TYPE_INT32 dims: -1 }"
+        " instance_group { kind: KIND_CPU rate_limiter {"
+        "  resources { name: 'R' count: 1 } } }"
         " dynamic_batching { %s }", LIMIT, batching);
     model = inf_model_new("m", 1, "/m");
     assert_non_null(model);
@@ -342,6 +354,7 @@ close_model(void)
     free(model->instances);
     model->instances = NULL;
     inf_model_free(model);
+    inf_rate_gate_free(gate);
 }
 
 static void
@@ -400,6 +413,27 @@ order_is_kept_over_all_instances(void **state)
     storm("preserve_ordering: true max_queue_delay_microseconds: 100", 1,
         true, NULL);
     keeps_order = false;
+}
+
+/* Two of the three instances may run at once. */
+static void
+nothing_is_lost_where_rates_are_limited(void **state)
+{
+    (void) state;
+    limits = true;
+    cancels = true;
+    storm("", SENDERS, false, NULL);
+    storm("max_queue_delay_microseconds: 300 preferred_batch_size: [ 4, 8 ]",
+        SENDERS, true, NULL);
+    storm("max_queue_delay_microseconds: 200"
+        " default_queue_policy { default_timeout_microseconds: 2000 }",
+        SENDERS, true, &plug_in);
+    cancels = false;
+    keeps_order = true;
+    storm("preserve_ordering: true max_queue_delay_microseconds: 100", 1,
+        false, NULL);
+    keeps_order = false;
+    limits = false;
 }
 
 /* scheduling reference, section 9, scenario 1 */
@@ -499,6 +533,7 @@ main(void)
         cmocka_unit_test(requests_time_out_beside_batches),
         cmocka_unit_test(a_plug_in_is_never_asked_by_two),
         cmocka_unit_test(order_is_kept_over_all_instances),
+        cmocka_unit_test(nothing_is_lost_where_rates_are_limited),
         cmocka_unit_test(a_closed_batcher_answers_what_it_has),
         cmocka_unit_test(timers_fire_in_order_and_not_before_their_time),
     };

@@ -325,14 +325,16 @@ senseless_needs_are_refused(void **state)
     (void) state;
 
     open_limiter(NULL, 0);
-    add_fails(0, "R 0", "resource \"R\": count must be at least 1");
-    add_fails(0, "R 1, R 2", "resource \"R\" is named more than once");
+    add_fails(0, "R 0",
+        "rate_limiter.resources \"R\": count must be at least 1");
+    add_fails(0, "R 1, R 2",
+        "rate_limiter.resources \"R\": named more than once");
 
     const inf_rate_need_t nameless = { "", 1, false };
     inf_rate_instance_t i = { 0 };
     inf_err_t *err = inf_rate_limiter_add(l, &i, 0, 1, &nameless, 1);
     assert_string_equal(inf_err_msg(err),
-        "resource \"\": name must not be empty");
+        "rate_limiter.resources \"\": name must not be empty");
     inf_err_free(err);
     inf_rate_limiter_free(l);
 }
