@@ -274,6 +274,11 @@ inf_runner_stop(inf_runner_t *runner)
         }
     }
     runner->thread_count = 0;
+
+    for (uint32_t i = 0; i < runner->seat_count; i++) {
+        inf_rate_seat_close(&runner->threads[i].seat);
+    }
+    runner->seat_count = 0;
 }
 
 void
@@ -291,9 +296,6 @@ inf_runner_free(inf_runner_t *runner)
         runner->policy->ops->free(runner->policy);
     }
     inf_response_order_unref(runner->order);
-    for (uint32_t i = 0; i < runner->seat_count; i++) {
-        inf_rate_seat_close(&runner->threads[i].seat);
-    }
     inf_err_free(runner->failure);
     inf_cond_fini(&runner->one_more);
     inf_lock_fini(&runner->lock);

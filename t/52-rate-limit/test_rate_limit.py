@@ -15,11 +15,11 @@ TWO = 'resources { name: "R1" count: 2 }'
 GLOBAL = 'resources { name: "R1" global: true count: 1 }'
 
 
-def hold(limited, name):
-    """An execution of that model, held at its gate."""
-    limited.gates[name].close()
+def hold(limited, name, execution=0):
+    """That execution of the model, held at its gate."""
+    limited.gates[name].close(execution)
     first = limited.ask(name)
-    limited.gates[name].wait_entered()
+    limited.gates[name].wait_entered(execution)
     return first
 
 
@@ -188,6 +188,35 @@ def test_a_resource_is_global_for_all_or_for_none(limited):
     assert process.wait_until(lambda: [server.get(
         f"/v2/models/{m}/ready").status for m in "ab"].count(200) == 1,
         10 * SLOW)
+
+
+def test_an_unload_takes_its_copies_along(limited):
+    limited.model("a", ONE)
+    limited.model("b", ONE)
+    limited.model("big", TWO)
+    server = limited.start(
+        http="    inference_model_control explicit;\n",
+        parts="health metadata config infer repository")
+    for name in ("a", "b", "big"):
+        assert server.post(f"/v2/repository/models/{name}/load",
+                           b"").status == 200
+    both = [hold(limited, "a"), hold(limited, "b")]
+    limited.gates["a"].open()
+    limited.gates["b"].open()
+    good(both)
+
+    assert server.post("/v2/repository/models/big/unload", b"").status == 200
+    server.wait_log(r"model=big .*unloaded")
+    first = hold(limited, "a", 1)
+    second = limited.ask("b")
+    limited.wait_queued("b", 1)
+    nap(0.3)
+    assert not limited.entered("b", 1)
+
+    assert server.post("/v2/repository/models/big/load", b"").status == 200
+    limited.gates["b"].wait_entered(1)      # there is room again at once
+    limited.gates["a"].open(1)
+    good([first, second])
 
 
 def test_off_nothing_is_even_checked(limited):

@@ -481,6 +481,34 @@ a_stop_lets_those_run_that_wait_for_leave(void **state)
     stop(&a);
 }
 
+static void
+a_stop_does_not_wait_for_leave_that_is_not_needed(void **state)
+{
+    (void) state;
+    inf_request_t *req;
+
+    start(&a, GROUP(R1));
+    start(&b, GROUP(R1) GROUP(R1));
+    atomic_store(&a.closed, true);
+    submit(&a, 0);
+    wait_until(atomic_load(&a.entered) == 1);
+    submit(&b, 0);
+    submit(&b, 1);
+    usleep(20000);                      /* b's threads have asked            */
+    inf_runner_close(b.model->runner);
+    while ((req = inf_runner_take_queued(b.model->runner)) != NULL) {
+        inf_factory_send_error(req->factory,
+            inf_err_new(INF_ERR_UNAVAILABLE, "%s", ""));
+        inf_request_release(req, 1);
+    }
+    stop(&b);
+    assert_int_equal(atomic_load(&b.entered), 0);
+    assert_int_equal(atomic_load(&a.inside), 1);
+    atomic_store(&a.closed, false);
+    wait_released(&a, 0, 1);
+    stop(&a);
+}
+
 /* The model that could not be: nothing of it is left behind. */
 static void
 a_model_that_needs_too_much_does_not_start(void **state)
@@ -586,6 +614,7 @@ main(void)
         T(instances_on_one_thread_ask_together),
         T(instances_are_prepared_with_leave),
         T(a_stop_lets_those_run_that_wait_for_leave),
+        T(a_stop_does_not_wait_for_leave_that_is_not_needed),
         T(a_model_that_needs_too_much_does_not_start),
         T(who_waits_for_leave_may_lead),
     };
