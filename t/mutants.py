@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Seeds bugs into the batcher, one by one: the simulator must find each.
+"""Seeds bugs into the batcher and the rate limiter, one by one: the simulator,
+and the limiter's random worlds, must find each.
 
-    t/mutants.py [BUILD]        BUILD has objects and unit_sched_simulation
+    t/mutants.py [BUILD]        BUILD has objects and the unit programs
 
 A mutant is a file of core and one piece of its text that becomes another.  It
 is compiled in a folder of its own; the tree is not touched.  A mutant that
@@ -22,6 +23,10 @@ BATCHER = "core/sched/dynamic_batcher.c"
 QUEUE = "core/sched/queue.c"
 HEAP = "core/base/heap.c"
 COMPATIBILITY = "core/sched/compatibility.c"
+LIMITER = "core/sched/rate_limiter.c"
+
+# the program that must find a bug; others: the simulation
+JUDGES = {LIMITER: "rate_limiter"}
 
 MUTANTS = [
     ("a batch may have one row too many", BATCHER,
@@ -101,6 +106,56 @@ MUTANTS = [
      "if (--level->count == 0) {", "if (--level->count == 1) {"),
     ("the heap forgets half of what is below", HEAP,
      "first = b != NULL ? b->next : NULL;", "first = NULL;"),
+    ("a copy more than there is may be held", LIMITER,
+     "if (resource_left(c->uses[k].resource) < c->uses[k].count) {",
+     "if (resource_left(c->uses[k].resource) + 1 < c->uses[k].count) {"),
+    ("only the first resource is looked at", LIMITER,
+     "for (size_t k = 0; k < c->use_count; k++) {\n"
+     "        if (resource_left(",
+     "for (size_t k = 0; k < c->use_count && k < 1; k++) {\n"
+     "        if (resource_left("),
+    ("what is given back is lost", LIMITER,
+     "c->uses[k].resource->used -= c->uses[k].count;",
+     "c->uses[k].resource->used -= k == 0 ? c->uses[k].count : 0;"),
+    ("a lost wake-up: nobody hears of what was given back", LIMITER,
+     "        c->uses[k].resource->used -= c->uses[k].count;\n    }\n"
+     "    consider_rivals(l, c);",
+     "        c->uses[k].resource->used -= c->uses[k].count;\n    }\n"
+     "    consider(l, c);"),
+    ("a lost wake-up: what was kept is free again", LIMITER,
+     "    consider(l, i->cls);\n    consider_rivals(l, i->cls);",
+     "    consider(l, i->cls);"),
+    ("a lost wake-up: a load brings more copies", LIMITER,
+     "consider_rivals(l, i->cls);     /* there", "/* there"),
+    ("one decision per event", LIMITER,
+     "    grant(l, best);\n    return i;",
+     "    grant(l, best);\n    while (inf_list_pop_front(&l->candidates)"
+     " != NULL) {\n        continue;\n    }\n    return i;"),
+    ("priorities are the other way round", LIMITER,
+     "i->finish = i->start + c->priority;",
+     "i->finish = i->start + INF_RATE_PRIORITY_MAX / c->priority;"),
+    ("leave that was not used is a turn", LIMITER,
+     "    if (executed) {\n", "    if (executed || i->turns == 0) {\n"),
+    ("who returns brings old claims along", LIMITER,
+     "i->start = i->finish > floor ? i->finish : floor;",
+     "i->start = i->finish;"),
+    ("whoever goes on loses its place", LIMITER,
+     "uint64_t credit = (uint64_t) RATE_CREDIT * c->priority;",
+     "uint64_t credit = 0;"),
+    ("the last to ask goes first", LIMITER,
+     "return x->asked < y->asked;", "return x->asked > y->asked;"),
+    ("nobody is ever late", LIMITER,
+     "if (c->late || ++c->passed <= c->priority) {",
+     "if (c->late || c->priority > 0) {"),
+    ("nothing is kept for who is late", LIMITER,
+     "if (other->cls != c && other->cls->late",
+     "if (other->cls == c && other->cls->late"),
+    ("a global resource is each device's own", LIMITER,
+     "if (r->global == global && (global || r->device == device)",
+     "if (r->global == global && r->device == device"),
+    ("an unload leaves its copies behind", LIMITER,
+     "            resource_count(l, r);\n        }\n    }\n\n    free(c);",
+     "        }\n    }\n\n    free(c);"),
 ]
 
 
@@ -112,9 +167,10 @@ def command_of(build, file):
 
 
 def objects(build, file):
-    """What the simulation is linked from, without file's own object."""
-    found = [build / "CMakeFiles/unit_sched_simulation.dir"
-             / "t/unit/sched/simulation.c.o"]
+    """What its judge is linked from, without file's own object."""
+    judge = JUDGES.get(file, "simulation")
+    found = [build / f"CMakeFiles/unit_sched_{judge}.dir"
+             / f"t/unit/sched/{judge}.c.o"]
     for room in ("base", "proto", "channel", "tensor", "model", "sched"):
         found += (build / f"CMakeFiles/inf_{room}.dir").rglob("*.o")
     return [o for o in found if not str(o).endswith(file + ".o")]

@@ -492,9 +492,8 @@ a_big_need_is_not_starved_by_small_ones(void **state)
             continue;
         }
     }
-    assert_in_range(i[5].turns, 1000 / 30, 1000 / 5);
-    for (int k = 0; k < 5; k++) {
-        assert_true(i[k].turns >= i[5].turns);
+    for (int k = 0; k < 6; k++) {   /* in the end all have had as many turns */
+        assert_in_range(i[k].turns, 160, 172);
     }
     for (int k = 0; k < 6; k++) {
         if (i[k].state == INF_RATE_GRANTED) {
