@@ -19,7 +19,8 @@ typedef struct {
     bool            called;     /* woken, has not looked yet; runner's lock  */
     bool            watching;   /* looks at watch_ns; runner's lock          */
     bool            asking;     /* for leave; runner's lock                  */
-    uint32_t        kin;        /* first thread that needs the same; constant */
+    uint32_t        kin;        /* first thread that needs the same; set in
+                                   start(), then constant                    */
     uint32_t        kin_asking; /* of the first: such threads that ask;
                                    runner's lock                             */
     inf_runner_t   *runner;
@@ -87,6 +88,8 @@ static void instance_name_thread(const inf_instance_t *instance);
 static void instance_prepare(inf_instance_thread_t *t);
 static bool instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
     uint64_t *start_ns);
+static uint64_t watch_locked(inf_instance_thread_t *t, inf_next_t next,
+    uint64_t until_ns);
 static void looked_locked(inf_runner_t *runner, inf_instance_thread_t *t)
     INF_NEEDS(runner->lock);
 static void asking_locked(inf_runner_t *runner, inf_instance_thread_t *t)
@@ -670,11 +673,9 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
         inf_next_t next = may_take ? policy->ops->next(policy, index, now,
                 payload, &gone, &until_ns)
             : policy->ops->ready(policy, now, &until_ns);
-        bool ends = runner->stopping && next != INF_NEXT_ASK
-            && next != INF_NEXT_PAYLOAD;
-
-        bool asks = !may_take && (next == INF_NEXT_PAYLOAD
-            || next == INF_NEXT_ASK);
+        bool work = next == INF_NEXT_PAYLOAD || next == INF_NEXT_ASK;
+        bool asks = work && !may_take;
+        bool ends = runner->stopping && !work;
 
         if (asks) {
             asking_locked(runner, t);
@@ -685,14 +686,9 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
                 called = call_idle_locked(runner, now);
             }
 
-        } else if (next != INF_NEXT_ASK && !ends) {
+        } else if (!work && !ends) {
             link_idle_locked(t);
-            if (next == INF_NEXT_WAIT && until_ns < runner->watch_ns) {
-                runner->watch_ns = until_ns;
-                t->watching = true;
-            } else {
-                until_ns = INF_NEVER;
-            }
+            until_ns = watch_locked(t, next, until_ns);
         }
         inf_unlock(&runner->lock);
 
@@ -727,6 +723,21 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
 
         instance_idle(t, until_ns);
     }
+}
+
+/* Until when the idle thread sleeps: the first that is told so watches. */
+static uint64_t
+watch_locked(inf_instance_thread_t *t, inf_next_t next, uint64_t until_ns)
+{
+    inf_runner_t *runner = t->runner;
+
+    if (next != INF_NEXT_WAIT || until_ns >= runner->watch_ns) {
+        return INF_NEVER;
+    }
+
+    runner->watch_ns = until_ns;
+    t->watching = true;
+    return until_ns;
 }
 
 /* The thread has come to look, called or by itself. */

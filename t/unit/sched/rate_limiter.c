@@ -648,7 +648,7 @@ an_unload_while_others_run_takes_copies_away_later(void **state)
     close_limiter(i, 4);
 }
 
-/* ---- random worlds -------------------------------------------------------- */
+/* ---- random worlds ------------------------------------------------------- */
 
 enum { WORLD_INSTANCES = 24, WORLD_NAMES = 5, WORLD_DEVICES = 2 };
 

@@ -280,8 +280,8 @@ a_model_that_asks_for_too_much_is_not_loaded(void **state)
     succeeds(TRITONSERVER_ServerModelIndex(s, 0, &m));
     succeeds(TRITONSERVER_MessageSerializeToJson(m, &json, &size));
     assert_non_null(strstr(json, "\"reason\":\"Invalid argument: Resource"
-        " count for \\\"resource1\\\" is limited to 1 which will prevent scheduling of"
-        " one or more model instances, the minimum required count is 4\""));
+        " count for \\\"resource1\\\" is limited to 1 which will prevent"
+        " scheduling of one or more model instances, the minimum required count is 4\""));
     succeeds(TRITONSERVER_MessageDelete(m));
     succeeds(TRITONSERVER_ServerDelete(s));
 }
