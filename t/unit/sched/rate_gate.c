@@ -302,7 +302,7 @@ priorities_give_turns(void **state)
     for (int i = 0; i < JOBS; i++) {
         submit(&b, i);
     }
-    usleep(20000);                      /* b's thread has asked              */
+    usleep(200000);                     /* b's thread has asked              */
     atomic_store(&a.closed, false);
     wait_released(&a, 0, JOBS);
     wait_released(&b, 0, JOBS);
