@@ -221,8 +221,12 @@ def row(text, name, **labels):
 def test_metrics(either):
     labels = {"model": "counting", "quote": 'a\\"b'}
     assert out(infer(either, "counting", ["1", "2", "7", "40"]))
-    text = either.metrics() if isinstance(either, FrontEnd) \
-        else either.get("/metrics").body.decode()
+
+    def ask():
+        return either.metrics() if isinstance(either, FrontEnd) \
+            else either.get("/metrics").body.decode()
+
+    text = ask()
     assert "# HELP t_calls calls so far\n# TYPE t_calls counter\n" in text
     assert "# TYPE t_level gauge\n" in text
     assert "# TYPE t_sizes histogram\n" in text
@@ -232,7 +236,9 @@ def test_metrics(either):
         assert row(text, "t_sizes_bucket", le=limit, **labels) == count
     assert row(text, "t_sizes_sum", **labels) == 50
     assert row(text, "t_sizes_count", **labels) == 4
-    assert row(text, "nv_inference_request_success", model="counting") == 1
+    # the backend counts after it has answered
+    assert process.wait_until(lambda: row(
+        ask(), "nv_inference_request_success", model="counting") == 1, 10)
 
 
 def test_logs(either):
