@@ -68,11 +68,18 @@ run_black_box()
     INF_BUILD="$build" build/venv/bin/python -m pytest -q t "$@"
 }
 
+# NVIDIA's programs, for t/40-prebuilt; they don't run under sanitizers
+fetch_prebuilt()
+{
+    [ "$build" != build ] || build/venv/bin/python t/bench/peer.py
+}
+
 must setup sh t/setup.sh
 must build sh tools/build.sh "$build"
 step rooms build/venv/bin/python t/check-rooms.py
 step unit-build build_units
 step unit run_units
+step prebuilt fetch_prebuilt
 step black-box run_black_box "$@"
 if [ -n "${INF_FUZZ_SECONDS:-}" ]; then
     step fuzz sh t/fuzz.sh

@@ -2,9 +2,12 @@
 
 The wheel is unpacked, not installed: its Python side is of no use here.  It
 runs the same identity backend binary as ours (the C ABI is the same).
+
+    python t/bench/peer.py      fetches it, for t/40-prebuilt
 """
 
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -13,8 +16,10 @@ import time
 import venv
 import zipfile
 
-from lib import process, wire
-from lib.server import BACKENDS, ROOT, free_port
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from lib import process, wire                               # noqa: E402
+from lib.server import BACKENDS, ROOT, free_port            # noqa: E402
 
 WHEEL = "nvidia-pytriton==0.7.0"
 NUMPY = "numpy==1.26.4"     # its stub reads the arrays of numpy 1
@@ -100,3 +105,7 @@ class Peer:
                 os.kill(self.process.pid, signal.SIGKILL)
                 self.process.wait()
         time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    install()

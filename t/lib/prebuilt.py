@@ -29,7 +29,7 @@ def missing():
         return "a sanitizer's runtime does not go into prebuilt programs"
     for file in [*FILES, CACHE, INTERPRETER]:
         if not file.exists():
-            return f"{file} is not there; make bench fetches it"
+            return f"{file} is not there; python t/bench/peer.py fetches it"
     try:
         ctypes.CDLL(f"libpython{PYTHON}.so.1.0")
     except OSError as e:
