@@ -46,12 +46,8 @@ static bool is_among(const char *const *names, size_t count,
     const char *name);
 static void note(const inf_lifecycle_t *lc, const inf_lifecycle_op_t *op);
 static void report_problems(const inf_scan_t *scan);
-static inf_err_t *op_new(inf_op_kind_t kind, inf_lifecycle_done_fn done,
-    void *userp, inf_lifecycle_op_t **out);
 static void op_end(inf_lifecycle_op_t *op, inf_err_t *err);
 static void tell(inf_lifecycle_done_fn done, void *userp, inf_err_t *err);
-static void submit(inf_lifecycle_t *lc, const char *name,
-    inf_lifecycle_op_t *op);
 static inf_model_record_t *find_locked(const inf_lifecycle_t *lc,
     const char *name);
 static void insert_locked(inf_lifecycle_t *lc, inf_model_record_t *r);
@@ -155,7 +151,6 @@ inf_err_t *
 inf_lifecycle_start(inf_lifecycle_t *lc, bool all, char *const *names,
     size_t count, const char *const *except, size_t except_count)
 {
-    const inf_repositories_t *r = lc->options.repositories;
     inf_scan_t scan;
 
     all = all || (count == 1 && strcmp(names[0], "*") == 0);
@@ -163,7 +158,10 @@ inf_lifecycle_start(inf_lifecycle_t *lc, bool all, char *const *names,
         return NULL;
     }
 
-    inf_err_t *err = inf_scan(r->roots, r->count, &scan);
+    inf_repository_list_t *list = inf_repositories_take(
+        lc->options.repositories);
+    inf_err_t *err = inf_scan(list->roots, list->count, &scan);
+    inf_repository_list_unref(list);
     if (err != NULL) {
         return err;
     }
@@ -217,7 +215,7 @@ inf_lifecycle_load_async(inf_lifecycle_t *lc, const char *name,
 {
     inf_lifecycle_op_t *op;
 
-    inf_err_t *err = op_new(INF_OP_LOAD, done, userp, &op);
+    inf_err_t *err = inf_lifecycle_op_new(INF_OP_LOAD, done, userp, &op);
     if (err != NULL) {
         inf_override_free(override);
         tell(done, userp, err);
@@ -225,7 +223,7 @@ inf_lifecycle_load_async(inf_lifecycle_t *lc, const char *name,
     }
 
     op->override = override;
-    submit(lc, name, op);
+    inf_lifecycle_submit(lc, name, op);
 }
 
 inf_err_t *
@@ -248,13 +246,29 @@ inf_lifecycle_unload_async(inf_lifecycle_t *lc, const char *name,
     inf_lifecycle_op_t *op;
     (void) dependents;          /* ensembles aren't served: there is none    */
 
-    inf_err_t *err = op_new(INF_OP_UNLOAD, done, userp, &op);
+    inf_err_t *err = inf_lifecycle_op_new(INF_OP_UNLOAD, done, userp, &op);
     if (err != NULL) {
         tell(done, userp, err);
         return;
     }
 
-    submit(lc, name, op);
+    inf_lifecycle_submit(lc, name, op);
+}
+
+void
+inf_lifecycle_unload_missing(inf_lifecycle_t *lc, const char *name,
+    inf_repository_list_t *list, inf_lifecycle_done_fn done, void *userp)
+{
+    inf_lifecycle_op_t *op;
+
+    inf_err_t *err = inf_lifecycle_op_new(INF_OP_UNLOAD, done, userp, &op);
+    if (err != NULL) {
+        tell(done, userp, err);
+        return;
+    }
+
+    op->list = inf_repository_list_ref(list);
+    inf_lifecycle_submit(lc, name, op);
 }
 
 void
@@ -273,7 +287,7 @@ inf_lifecycle_reload(inf_lifecycle_t *lc, const char *name, int64_t version,
         return;
     }
 
-    inf_err_t *err = op_new(INF_OP_RELOAD, NULL, NULL, &op);
+    inf_err_t *err = inf_lifecycle_op_new(INF_OP_RELOAD, NULL, NULL, &op);
     if (err != NULL) {
         inf_err_log(inf_err_add(err, "model \"%s\" is not loaded again",
             name));
@@ -282,17 +296,19 @@ inf_lifecycle_reload(inf_lifecycle_t *lc, const char *name, int64_t version,
 
     inf_log(INF_LOG_WARN, "model=%s is loaded again: %s", name, reason);
     op->version = version;
-    submit(lc, name, op);
+    inf_lifecycle_submit(lc, name, op);
 }
 
 bool
-inf_lifecycle_differs(inf_lifecycle_t *lc, const char *name, const char *dir,
+inf_lifecycle_differs(inf_lifecycle_t *lc, const char *name,
+    const inf_repository_t *repository, const char *dir,
     const inf_model_stamp_t *stamp)
 {
     inf_lock(&lc->lock);
     const inf_model_record_t *r = find_locked(lc, name);
     bool differs = r == NULL || (!r->busy && (r->home == NULL
-        || r->home->private_dir != NULL || strcmp(r->home->dir, dir) != 0
+        || r->home->repository != repository
+        || strcmp(r->home->dir, dir) != 0
         || !inf_model_stamp_equal(&r->home->stamp, stamp)));
     inf_unlock(&lc->lock);
     return differs;
@@ -300,18 +316,14 @@ inf_lifecycle_differs(inf_lifecycle_t *lc, const char *name, const char *dir,
 
 bool
 inf_lifecycle_comes_from(inf_lifecycle_t *lc, const char *name,
-    const char *root)
+    const inf_repository_t *repository)
 {
-    size_t len = strlen(root);
-
     inf_lock(&lc->lock);
     const inf_model_record_t *r = find_locked(lc, name);
-    bool below = r == NULL || r->home == NULL
-        || (strncmp(r->home->dir, root, len) == 0
-            && strcmp(r->home->dir + len + (r->home->dir[len] == '/'),
-                name) == 0);
+    bool from = r == NULL || r->home == NULL
+        || r->home->repository == repository;
     inf_unlock(&lc->lock);
-    return below;
+    return from;
 }
 
 void
@@ -371,8 +383,11 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
     size_t i = 0;
 
     inf_arena_init(&arena);
-    inf_err_t *err = inf_repositories_names(lc->options.repositories, &arena,
-        NULL, &names, &count);
+    inf_repository_list_t *list = inf_repositories_take(
+        lc->options.repositories);
+    inf_err_t *err = inf_repositories_names(list, &arena, NULL, &names,
+        &count);
+    inf_repository_list_unref(list);
 
     inf_lock(&lc->lock);
     inf_link_t *l = lc->models.next;
@@ -592,14 +607,23 @@ run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     bool changed = false;
 
     own_op = op;
+    if (op->kind == INF_OP_FOLLOW) {
+        err = inf_lifecycle_run_follow(lc, op);
+    }
     switch (op->kind) {
     case INF_OP_LOAD:
     case INF_OP_RELOAD:
         err = inf_lifecycle_run_load(lc, op, &changed);
         break;
     case INF_OP_UNLOAD:
-        inf_lifecycle_run_unload(lc, r);
-        changed = true;
+        if (op->list == NULL
+            || inf_repositories_are(lc->options.repositories, op->list))
+        {
+            inf_lifecycle_run_unload(lc, op);
+            changed = true;
+        }
+        break;
+    case INF_OP_FOLLOW:                 /* there is nothing to do            */
         break;
     }
     if (err == NULL && changed) {
@@ -639,6 +663,7 @@ note(const inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
         notes->unloaded(lc->options.notes_userp, op->record->name);
         return;
     case INF_OP_RELOAD:
+    case INF_OP_FOLLOW:
         return;
     }
 }
@@ -702,7 +727,7 @@ start_model(inf_lifecycle_t *lc, const char *name, const inf_scan_model_t *m,
 
     r->wanted = true;
     r->found = calloc(count + 1, sizeof(*r->found));
-    err = r->found != NULL ? op_new(INF_OP_LOAD, NULL, NULL, &op)
+    err = r->found != NULL ? inf_lifecycle_op_new(INF_OP_LOAD, NULL, NULL, &op)
         : inf_err_nomem();
     if (err != NULL) {
         inf_model_record_free(r);
@@ -729,7 +754,7 @@ start_model(inf_lifecycle_t *lc, const char *name, const inf_scan_model_t *m,
         return NULL;
     }
 
-    submit(lc, name, op);
+    inf_lifecycle_submit(lc, name, op);
     return NULL;
 }
 
@@ -741,9 +766,9 @@ report_problems(const inf_scan_t *scan)
     }
 }
 
-static inf_err_t *
-op_new(inf_op_kind_t kind, inf_lifecycle_done_fn done, void *userp,
-    inf_lifecycle_op_t **out)
+inf_err_t *
+inf_lifecycle_op_new(inf_op_kind_t kind, inf_lifecycle_done_fn done,
+    void *userp, inf_lifecycle_op_t **out)
 {
     inf_lifecycle_op_t *op = calloc(1, sizeof(*op));
     *out = op;
@@ -764,6 +789,7 @@ op_end(inf_lifecycle_op_t *op, inf_err_t *err)
 {
     tell(op->done, op->userp, err);
     inf_override_free(op->override);
+    inf_repository_list_unref(op->list);
     free(op);
 }
 
@@ -777,9 +803,9 @@ tell(inf_lifecycle_done_fn done, void *userp, inf_err_t *err)
     }
 }
 
-/* Takes op. */
-static void
-submit(inf_lifecycle_t *lc, const char *name, inf_lifecycle_op_t *op)
+void
+inf_lifecycle_submit(inf_lifecycle_t *lc, const char *name,
+    inf_lifecycle_op_t *op)
 {
     inf_model_record_t *fresh;
 
@@ -800,6 +826,7 @@ submit(inf_lifecycle_t *lc, const char *name, inf_lifecycle_op_t *op)
         }
 
         op->record = r;
+        r->wanted = r->wanted || op->wanted;
         inf_list_push_back(&r->ops, &op->link);
         lc->busy++;
         lc->starting += op->start;

@@ -159,15 +159,31 @@ void inf_lifecycle_reload(inf_lifecycle_t *lc, const char *name,
     int64_t version, const char *reason);
 
 /*
+ * As above, of what list has not, or has twice.  Does nothing when the
+ * repositories are not those of list any more by then.
+ */
+void inf_lifecycle_unload_missing(inf_lifecycle_t *lc, const char *name,
+    inf_repository_list_t *list, inf_lifecycle_done_fn done, void *userp);
+
+/*
+ * The repositories have been replaced: queues what follows from that for their
+ * models.  Those of repositories that have gone are unloaded, with all those
+ * are loaded that lie there now and aren't, or come from elsewhere.  What is
+ * loaded from where it lies is not touched.
+ */
+INF_CHECK inf_err_t *inf_lifecycle_follow(inf_lifecycle_t *lc, bool all);
+
+/*
  * Whether dir, which has that stamp now, is not what the model was last loaded
  * from; false while an operation on it is under way.
  */
 bool inf_lifecycle_differs(inf_lifecycle_t *lc, const char *name,
-    const char *dir, const inf_model_stamp_t *stamp);
+    const inf_repository_t *repository, const char *dir,
+    const inf_model_stamp_t *stamp);
 
-/* Whether the model was last loaded from below root, or nobody knows. */
+/* Whether the model was last loaded from there, or nobody knows. */
 bool inf_lifecycle_comes_from(inf_lifecycle_t *lc, const char *name,
-    const char *root);
+    const inf_repository_t *repository);
 
 /* Waits until nothing is queued or loading. */
 void inf_lifecycle_wait(inf_lifecycle_t *lc);

@@ -37,6 +37,7 @@ typedef struct {
     size_t                    released_count;
 } load_t;
 
+static void forget_failure_locked(inf_record_version_t *v);
 static inf_err_t *open_home(load_t *l);
 static inf_err_t *read_watched(load_t *l, const inf_home_query_t *q);
 static bool nothing_to_do(load_t *l);
@@ -108,8 +109,9 @@ inf_lifecycle_run_load(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op,
 }
 
 void
-inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_model_record_t *r)
+inf_lifecycle_run_unload(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
 {
+    inf_model_record_t *r = op->record;
     inf_model_home_t *home;
     size_t count = 0;
     inf_model_t **released = calloc(r->version_count + 1, sizeof(*released));
@@ -130,6 +132,9 @@ inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_model_record_t *r)
         released[count] = inf_lifecycle_withdraw_locked(&r->versions[i]);
         count += released[count] != NULL;
         inf_record_version_found(&r->versions[i]);
+        if (op->forget) {
+            forget_failure_locked(&r->versions[i]);
+        }
     }
     inf_unlock(&lc->lock);
 
@@ -142,6 +147,16 @@ inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_model_record_t *r)
     }
     free(released);
     free(reason);
+}
+
+/* It counts as unloaded. */
+static void
+forget_failure_locked(inf_record_version_t *v)
+{
+    if (v->state == INF_VERSION_UNAVAILABLE) {
+        free(v->reason);
+        v->reason = strdup(INF_REASON_UNLOADED);
+    }
 }
 
 static inf_err_t *
@@ -197,6 +212,7 @@ nothing_to_do(load_t *l)
     }
     if (l->op->override != NULL || r->home == NULL
         || r->home->private_dir != NULL
+        || r->home->repository != l->home->repository
         || strcmp(r->home->dir, l->home->dir) != 0
         || !inf_model_stamp_equal(&r->home->stamp, &l->home->stamp))
     {

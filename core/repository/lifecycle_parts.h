@@ -1,7 +1,8 @@
 /*
  * lifecycle_parts.h - what the files of the lifecycle share: lifecycle.c (the
  *                     operations' queues and threads), lifecycle_load.c (what
- *                     they do), lifecycle_end.c (publishing, taking apart),
+ *                     they do), lifecycle_follow.c (when the repositories
+ *                     change), lifecycle_end.c (publishing, taking apart),
  *                     lifecycle_lost.c (when a process of a model dies).
  *
  * Owner    The lifecycle owns records, queued operations and its threads.
@@ -27,7 +28,8 @@
 typedef enum {
     INF_OP_LOAD,
     INF_OP_RELOAD,              /* the same again: an instance is broken     */
-    INF_OP_UNLOAD
+    INF_OP_UNLOAD,
+    INF_OP_FOLLOW               /* one of them, or nothing                   */
 } inf_op_kind_t;
 
 typedef struct {
@@ -36,6 +38,11 @@ typedef struct {
     inf_op_kind_t          kind;
     int64_t                version;     /* of RELOAD; -1: all                */
     bool                   start;       /* one of those at the start         */
+    bool                   all;         /* of FOLLOW: loads, too             */
+    bool                   wanted;      /* the model, from now on            */
+    bool                   forget;      /* of UNLOAD: failures, too          */
+    inf_repository_list_t *list;        /* of UNLOAD: it was decided on these;
+                                           NULL: whatever there is           */
     inf_override_t        *override;
     inf_lifecycle_done_fn  done;        /* NULL: nobody asks                 */
     void                  *userp;
@@ -87,12 +94,28 @@ typedef struct {
     inf_model_home_t   *home;           /* a reference                       */
 } inf_loaded_t;
 
+/* ---- lifecycle.c ---------------------------------------------------------- */
+
+INF_CHECK inf_err_t *inf_lifecycle_op_new(inf_op_kind_t kind,
+    inf_lifecycle_done_fn done, void *userp, inf_lifecycle_op_t **out);
+
+/* Queues op, which it takes. */
+void inf_lifecycle_submit(inf_lifecycle_t *lc, const char *name,
+    inf_lifecycle_op_t *op);
+
 /* ---- lifecycle_load.c: one operation; the error is for who asked --------- */
 
 /* *changed: something came into service. */
 INF_CHECK inf_err_t *inf_lifecycle_run_load(inf_lifecycle_t *lc,
     const inf_lifecycle_op_t *op, bool *changed);
-void inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_model_record_t *r);
+void inf_lifecycle_run_unload(inf_lifecycle_t *lc,
+    const inf_lifecycle_op_t *op);
+
+/* ---- lifecycle_follow.c -------------------------------------------------- */
+
+/* What op, one that follows, has to do now: its new kind. */
+INF_CHECK inf_err_t *inf_lifecycle_run_follow(inf_lifecycle_t *lc,
+    inf_lifecycle_op_t *op);
 
 /* ---- lifecycle_end.c ----------------------------------------------------- */
 

@@ -16,7 +16,7 @@ static inf_err_t *open_repository(inf_model_home_t *home,
 static inf_err_t *open_private(inf_model_home_t *home,
     const inf_home_query_t *q);
 static inf_err_t *take_scan(inf_model_home_t *home, const inf_home_query_t *q,
-    const inf_scan_t *scan, inf_storage_t *const *storages);
+    const inf_scan_t *scan, const inf_repository_list_t *list);
 static const char *first_problem(const inf_scan_t *scan);
 static inf_err_t *take_versions(inf_model_home_t *home,
     const inf_scan_model_t *m);
@@ -110,7 +110,7 @@ inf_model_home_same_version(const inf_model_home_t *a,
 {
     return a->private_dir == NULL && b->private_dir == NULL
         && a->agents == NULL && b->agents == NULL   /* who knows             */
-        && strcmp(a->dir, b->dir) == 0
+        && a->repository == b->repository && strcmp(a->dir, b->dir) == 0
         && a->stamp.rest == b->stamp.rest
         && inf_model_stamp_same_version(&a->stamp, &b->stamp, version)
         && same_config(a->config->msg, b->config->msg);
@@ -165,6 +165,7 @@ inf_model_home_unref(inf_model_home_t *home)
     inf_agents_unref(home->agents);
     inf_private_dir_free(home->private_dir);
     inf_storage_close(home->private_storage);
+    inf_repository_unref(home->repository);
     inf_model_stamp_fini(&home->stamp);
     inf_model_config_unref(home->config);
     free(home->versions);
@@ -175,16 +176,16 @@ inf_model_home_unref(inf_model_home_t *home)
 static inf_err_t *
 open_repository(inf_model_home_t *home, const inf_home_query_t *q)
 {
-    const inf_repositories_t *r = q->repositories;
+    inf_repository_list_t *list = inf_repositories_take(q->repositories);
     inf_scan_t scan;
 
-    inf_err_t *err = inf_scan_one(r->roots, r->count, q->name, &scan);
-    if (err != NULL) {
-        return err;
+    inf_err_t *err = inf_scan_one(list->roots, list->count, q->name, &scan);
+    if (err == NULL) {
+        err = take_scan(home, q, &scan, list);
+        inf_scan_fini(&scan);
     }
 
-    err = take_scan(home, q, &scan, r->storages);
-    inf_scan_fini(&scan);
+    inf_repository_list_unref(list);
     return err;
 }
 
@@ -232,15 +233,16 @@ open_private(inf_model_home_t *home, const inf_home_query_t *q)
     };
     err = inf_scan_one(&place, 1, q->name, &scan);
     if (err == NULL) {
-        err = take_scan(home, q, &scan, &home->private_storage);
+        err = take_scan(home, q, &scan, NULL);
         inf_scan_fini(&scan);
     }
     return err;
 }
 
+/* list NULL: it is the private directory. */
 static inf_err_t *
 take_scan(inf_model_home_t *home, const inf_home_query_t *q,
-    const inf_scan_t *scan, inf_storage_t *const *storages)
+    const inf_scan_t *scan, const inf_repository_list_t *list)
 {
     for (size_t i = 0; !q->quiet && i < scan->problem_count; i++) {
         inf_log(scan->problems[i].level, "%s", scan->problems[i].text);
@@ -262,7 +264,12 @@ take_scan(inf_model_home_t *home, const inf_home_query_t *q,
             "the model's directory can't be read");
     }
 
-    home->storage = storages[m->repository];
+    if (list != NULL) {
+        home->repository = inf_repository_ref(list->items[m->repository]);
+        home->storage = home->repository->storage;
+    } else {
+        home->storage = home->private_storage;
+    }
     home->dir = strdup(m->dir);
     if (home->dir == NULL) {
         return inf_err_nomem();

@@ -31,7 +31,8 @@
 
 typedef struct {
     _Atomic uint32_t    refs;
-    inf_storage_t      *storage;
+    inf_repository_t   *repository;     /* a reference; NULL: private_dir    */
+    inf_storage_t      *storage;        /* of either                         */
     char               *dir;            /* of the model                      */
     inf_private_dir_t  *private_dir;    /* above dir; NULL: dir is a
                                            repository's                      */

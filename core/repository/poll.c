@@ -37,6 +37,7 @@ typedef struct {
 /* One look. */
 typedef struct {
     inf_poll_t            *poll;
+    inf_repository_list_t *list;            /* a reference                   */
     inf_arena_t            arena;
     bool                  *failed;          /* by repository                 */
     inf_repository_name_t *names;
@@ -143,9 +144,9 @@ inf_poll_look(inf_poll_t *poll, bool wait)
     tally_t tally = { .poll = poll };
 
     inf_arena_init(&l.arena);
-    l.failed = calloc(poll->repositories->count + 1, sizeof(*l.failed));
-
     inf_lock(&poll->look_lock);
+    l.list = inf_repositories_take(poll->repositories);
+    l.failed = calloc(l.list->count + 1, sizeof(*l.failed));
     inf_err_t *err = l.failed != NULL ? look(&l, wait ? &tally : NULL)
         : inf_err_nomem();
     inf_unlock(&poll->look_lock);
@@ -157,6 +158,7 @@ inf_poll_look(inf_poll_t *poll, bool wait)
     free(l.candidates);
     free(l.known);
     free(l.failed);
+    inf_repository_list_unref(l.list);
     inf_arena_fini(&l.arena);
     return err;
 }
@@ -194,8 +196,8 @@ pause_for(inf_poll_t *poll, uint64_t ns)
 static inf_err_t *
 look(look_t *l, tally_t *tally)
 {
-    inf_err_t *err = inf_repositories_names(l->poll->repositories, &l->arena,
-        l->failed, &l->names, &l->name_count);
+    inf_err_t *err = inf_repositories_names(l->list, &l->arena, l->failed,
+        &l->names, &l->name_count);
     if (err == NULL) {
         err = find_candidates(l);
     }
@@ -252,13 +254,14 @@ static bool
 take_stamp(const look_t *l, const char *name, size_t repository,
     inf_model_stamp_t *stamp, bool *differs)
 {
-    const inf_scan_root_t *root = &l->poll->repositories->roots[repository];
+    const inf_scan_root_t *root = &l->list->roots[repository];
     char *dir = inf_path_join(root->root, name);
     inf_err_t *err = dir == NULL ? inf_err_nomem()
         : inf_model_stamp_take(root->storage, dir, stamp);
 
     if (err == NULL) {
-        *differs = inf_lifecycle_differs(l->poll->lc, name, dir, stamp);
+        *differs = inf_lifecycle_differs(l->poll->lc, name,
+            l->list->items[repository], dir, stamp);
     }
     free(dir);
 
@@ -337,7 +340,7 @@ unload_missing(look_t *l, tally_t *tally)
         tally_add(tally);
         inf_log(INF_LOG_INFO, "model=%s is in no repository now, or in two:"
             " it is unloaded", name);
-        inf_lifecycle_unload_async(l->poll->lc, name, false,
+        inf_lifecycle_unload_missing(l->poll->lc, name, l->list,
             tally != NULL ? one_ended : NULL, tally);
     }
 
@@ -373,11 +376,9 @@ known_row(void *userp, const char *name, int64_t version,
 static bool
 is_hidden(const look_t *l, const char *name)
 {
-    const inf_repositories_t *r = l->poll->repositories;
-
-    for (size_t i = 0; i < r->count; i++) {
+    for (size_t i = 0; i < l->list->count; i++) {
         if (l->failed[i]
-            && inf_lifecycle_comes_from(l->poll->lc, name, r->roots[i].root))
+            && inf_lifecycle_comes_from(l->poll->lc, name, l->list->items[i]))
         {
             return true;
         }

@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/log.h"
 #include "core/repository/storage.h"
+
+#define REPOSITORIES_RANK 62
 
 /* What grows while the roots are listed. */
 typedef struct {
@@ -13,9 +16,17 @@ typedef struct {
     size_t                  room;
 } names_t;
 
-static bool is_repeat(const inf_repositories_t *r, size_t i);
-static inf_err_t *names_of_root(const inf_repositories_t *r, size_t root,
-    names_t *n);
+static inf_err_t *list_new(const inf_repository_list_t *old,
+    char *const *addresses, size_t count, inf_repository_list_t **out);
+static bool same_items(const inf_repository_list_t *a,
+    const inf_repository_list_t *b);
+static inf_err_t *repository_open(const char *address,
+    inf_repository_t **out);
+static inf_repository_t *find(const inf_repository_list_t *list,
+    const char *address);
+static size_t address_len(const char *address);
+static inf_err_t *names_of_root(const inf_repository_list_t *list,
+    size_t root, names_t *n);
 static inf_err_t *names_add(names_t *n, size_t root, const char *name);
 static int by_name(const void *a, const void *b);
 static size_t merge(inf_repository_name_t *names, size_t count);
@@ -24,62 +35,154 @@ inf_err_t *
 inf_repositories_open(char *const *addresses, size_t count,
     inf_repositories_t *out)
 {
-    *out = (inf_repositories_t) {
-        .roots = calloc(count + 1, sizeof(*out->roots)),
-        .storages = calloc(count + 1, sizeof(*out->storages))
-    };
-    if (out->roots == NULL || out->storages == NULL) {
-        inf_repositories_close(out);
-        return inf_err_nomem();
+    static const inf_repository_list_t none = { .count = 0 };
+
+    *out = (inf_repositories_t) { .now = NULL };
+    inf_err_t *err = list_new(&none, addresses, count, &out->now);
+    if (err == NULL) {
+        inf_lock_init(&out->lock, REPOSITORIES_RANK);
     }
-
-    for (size_t i = 0; i < count; i++) {
-        inf_storage_t *storage;
-        char *root;
-
-        inf_err_t *bad = inf_storage_open(addresses[i], &storage, &root);
-        if (bad != NULL) {
-            inf_err_log(inf_err_add(bad, "repository \"%s\" is left out",
-                addresses[i]));
-            continue;
-        }
-
-        out->storages[out->count] = storage;
-        out->roots[out->count].storage = storage;
-        out->roots[out->count].root = root;
-        out->count++;
-    }
-
-    return NULL;
+    return err;
 }
 
 void
 inf_repositories_close(inf_repositories_t *r)
 {
-    for (size_t i = 0; i < r->count; i++) {
-        inf_storage_close(r->storages[i]);
-        free((char *) r->roots[i].root);
+    if (r->now == NULL) {
+        return;
     }
 
-    free(r->roots);
-    free(r->storages);
-    *r = (inf_repositories_t) { .roots = NULL };
+    inf_repository_list_unref(r->now);
+    inf_lock_fini(&r->lock);
+    r->now = NULL;
 }
 
 inf_err_t *
-inf_repositories_names(const inf_repositories_t *r, inf_arena_t *arena,
-    bool *failed, inf_repository_name_t **names, size_t *count)
+inf_repositories_replace(inf_repositories_t *r, char *const *addresses,
+    size_t count, bool *changed)
+{
+    inf_repository_list_t *old = inf_repositories_take(r);
+    inf_repository_list_t *list;
+
+    *changed = false;
+    inf_err_t *err = list_new(old, addresses, count, &list);
+    if (err != NULL) {
+        inf_repository_list_unref(old);
+        return err;
+    }
+
+    *changed = !same_items(old, list);
+    inf_repository_list_unref(old);
+    if (!*changed) {
+        inf_repository_list_unref(list);
+        return NULL;
+    }
+
+    inf_lock(&r->lock);
+    old = r->now;
+    r->now = list;
+    inf_unlock(&r->lock);
+    inf_repository_list_unref(old);
+    return NULL;
+}
+
+inf_repository_list_t *
+inf_repositories_take(const inf_repositories_t *r)
+{
+    inf_lock_t *lock = (inf_lock_t *) (uintptr_t) &r->lock;
+
+    inf_lock(lock);
+    inf_repository_list_t *list = inf_repository_list_ref(r->now);
+    inf_unlock(lock);
+    return list;
+}
+
+bool
+inf_repositories_are(const inf_repositories_t *r,
+    const inf_repository_list_t *list)
+{
+    inf_lock_t *lock = (inf_lock_t *) (uintptr_t) &r->lock;
+
+    inf_lock(lock);
+    bool same = r->now == list;
+    inf_unlock(lock);
+    return same;
+}
+
+inf_repository_list_t *
+inf_repository_list_ref(inf_repository_list_t *list)
+{
+    atomic_fetch_add_explicit(&list->refs, 1, memory_order_relaxed);
+    return list;
+}
+
+void
+inf_repository_list_unref(inf_repository_list_t *list)
+{
+    if (list == NULL || atomic_fetch_sub_explicit(&list->refs, 1,
+            memory_order_acq_rel) != 1)
+    {
+        return;
+    }
+
+    for (size_t i = 0; i < list->count; i++) {
+        inf_repository_unref(list->items[i]);
+    }
+    free(list->items);
+    free(list->roots);
+    free(list);
+}
+
+bool
+inf_repository_list_has(const inf_repository_list_t *list,
+    const inf_repository_t *repository)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i] == repository) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+inf_repository_t *
+inf_repository_ref(inf_repository_t *repository)
+{
+    atomic_fetch_add_explicit(&repository->refs, 1, memory_order_relaxed);
+    return repository;
+}
+
+void
+inf_repository_unref(inf_repository_t *repository)
+{
+    if (repository == NULL || atomic_fetch_sub_explicit(&repository->refs, 1,
+            memory_order_acq_rel) != 1)
+    {
+        return;
+    }
+
+    inf_storage_close(repository->storage);
+    free(repository->root);
+    free(repository->address);
+    free(repository);
+}
+
+inf_err_t *
+inf_repositories_names(const inf_repository_list_t *list,
+    inf_arena_t *arena, bool *failed, inf_repository_name_t **names,
+    size_t *count)
 {
     names_t n = { .arena = arena };
 
-    for (size_t i = 0; i < r->count; i++) {
-        inf_err_t *err = is_repeat(r, i) ? NULL : names_of_root(r, i, &n);
+    for (size_t i = 0; i < list->count; i++) {
+        inf_err_t *err = names_of_root(list, i, &n);
         if (err == NULL) {
             continue;
         }
 
         err = inf_err_add(err, "model repository '%s' can't be listed",
-            r->roots[i].root);
+            list->roots[i].root);
         if (failed == NULL) {
             return err;
         }
@@ -95,23 +198,120 @@ inf_repositories_names(const inf_repositories_t *r, inf_arena_t *arena,
     return NULL;
 }
 
-/* A root named twice is one root. */
-static bool
-is_repeat(const inf_repositories_t *r, size_t i)
+/* What has the same address in old is taken from there. */
+static inf_err_t *
+list_new(const inf_repository_list_t *old, char *const *addresses,
+    size_t count, inf_repository_list_t **out)
 {
-    for (size_t k = 0; k < i; k++) {
-        if (strcmp(r->roots[k].root, r->roots[i].root) == 0) {
-            return true;
-        }
+    inf_repository_list_t *list = calloc(1, sizeof(*list));
+    if (list == NULL) {
+        return inf_err_nomem();
     }
 
-    return false;
+    atomic_init(&list->refs, 1);
+    list->roots = calloc(count + 1, sizeof(*list->roots));
+    list->items = calloc(count + 1, sizeof(*list->items));
+    if (list->roots == NULL || list->items == NULL) {
+        inf_repository_list_unref(list);
+        return inf_err_nomem();
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        if (find(list, addresses[i]) != NULL) {
+            continue;
+        }
+
+        inf_repository_t *item = find(old, addresses[i]);
+        inf_err_t *bad = NULL;
+        if (item != NULL) {
+            inf_repository_ref(item);
+        } else {
+            bad = repository_open(addresses[i], &item);
+        }
+        if (bad != NULL) {
+            inf_err_log(inf_err_add(bad, "repository \"%s\" is left out",
+                addresses[i]));
+            continue;
+        }
+
+        list->roots[list->count].storage = item->storage;
+        list->roots[list->count].root = item->root;
+        list->items[list->count++] = item;
+    }
+
+    *out = list;
+    return NULL;
+}
+
+/* Their order means nothing. */
+static bool
+same_items(const inf_repository_list_t *a, const inf_repository_list_t *b)
+{
+    bool same = a->count == b->count;
+
+    for (size_t i = 0; same && i < a->count; i++) {
+        same = inf_repository_list_has(b, a->items[i]);
+    }
+    return same;
 }
 
 static inf_err_t *
-names_of_root(const inf_repositories_t *r, size_t root, names_t *n)
+repository_open(const char *address, inf_repository_t **out)
 {
-    const inf_scan_root_t *at = &r->roots[root];
+    inf_repository_t *item = calloc(1, sizeof(*item));
+    size_t len = address_len(address);
+
+    if (item == NULL) {
+        return inf_err_nomem();
+    }
+
+    atomic_init(&item->refs, 1);
+    item->address = strndup(address, len);
+    inf_err_t *err = item->address != NULL
+        ? inf_storage_open(address, &item->storage, &item->root)
+        : inf_err_nomem();
+    if (err != NULL) {
+        item->storage = NULL;
+        item->root = NULL;
+        inf_repository_unref(item);
+        return err;
+    }
+
+    *out = item;
+    return NULL;
+}
+
+static inf_repository_t *
+find(const inf_repository_list_t *list, const char *address)
+{
+    size_t len = address_len(address);
+
+    for (size_t i = 0; i < list->count; i++) {
+        const char *has = list->items[i]->address;
+        if (strncmp(has, address, len) == 0 && has[len] == '\0') {
+            return list->items[i];
+        }
+    }
+
+    return NULL;
+}
+
+/* Without trailing slashes. */
+static size_t
+address_len(const char *address)
+{
+    size_t len = strlen(address);
+    while (len > 1 && address[len - 1] == '/') {
+        len--;
+    }
+
+    return len;
+}
+
+static inf_err_t *
+names_of_root(const inf_repository_list_t *list, size_t root, names_t *n)
+{
+    const inf_scan_root_t *at = &list->roots[root];
     inf_entries_t entries;
 
     inf_err_t *err = inf_storage_list(at->storage, at->root, &entries);

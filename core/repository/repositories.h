@@ -1,9 +1,10 @@
 /*
- * repositories.h - the repositories that a server was given, opened.
+ * repositories.h - the repositories that a server has now, opened.
  *
- * Owner    The server owns the set and closes it last: loaded models use its
- *          storages.
- * Thread   opened by one thread, then read by anyone.
+ * Owner    The server owns the set.  Lists and repositories are shared by
+ *          reference: what was taken out of the set stays open as long as a
+ *          list, a model or a load refers to it.
+ * Thread   any.
  * Units    none.
  * Errors   One that can't be opened is logged and left out.
  * Route    settings -> [repositories] -> scan, model home, index
@@ -12,21 +13,65 @@
 #ifndef INF_REPOSITORY_REPOSITORIES_H
 #define INF_REPOSITORY_REPOSITORIES_H
 
+#include <stdatomic.h>
+
+#include "core/base/lock.h"
 #include "core/repository/scan.h"
 
+/* Constant but for refs. */
 typedef struct {
-    inf_scan_root_t  *roots;        /* for inf_scan                          */
-    inf_storage_t   **storages;     /* the same, to load from                */
-    size_t            count;
+    _Atomic uint32_t  refs;
+    inf_storage_t    *storage;
+    char             *root;         /* in the storage's spelling             */
+    char             *address;      /* without trailing slashes              */
+} inf_repository_t;
+
+/* Those that there were at one time.  Constant but for refs. */
+typedef struct {
+    _Atomic uint32_t    refs;
+    inf_scan_root_t    *roots;      /* for inf_scan                          */
+    inf_repository_t  **items;      /* the same, to load from                */
+    size_t              count;
+} inf_repository_list_t;
+
+typedef struct {
+    inf_lock_t             lock;    /* rank 62; guards now                   */
+    inf_repository_list_t *now;
 } inf_repositories_t;
 
+/* An address that is there twice is opened once. */
 INF_CHECK inf_err_t *inf_repositories_open(char *const *addresses,
     size_t count, inf_repositories_t *out);
 void inf_repositories_close(inf_repositories_t *r);
 
+/*
+ * Puts other repositories in the place of those that there are; one whose
+ * address stays remains the same object.  *changed: any has come or gone.
+ */
+INF_CHECK inf_err_t *inf_repositories_replace(inf_repositories_t *r,
+    char *const *addresses, size_t count, bool *changed);
+
+/* Those that there are now; a reference. */
+inf_repository_list_t *inf_repositories_take(const inf_repositories_t *r);
+
+/* Whether list is still what there is. */
+bool inf_repositories_are(const inf_repositories_t *r,
+    const inf_repository_list_t *list);
+
+inf_repository_list_t *inf_repository_list_ref(inf_repository_list_t *list);
+void inf_repository_list_unref(inf_repository_list_t *list);
+
+bool inf_repository_list_has(const inf_repository_list_t *list,
+    const inf_repository_t *repository);
+
+inf_repository_t *inf_repository_ref(inf_repository_t *repository);
+
+/* repository may be NULL. */
+void inf_repository_unref(inf_repository_t *repository);
+
 typedef struct {
     const char *name;
-    size_t      repository;         /* index into the roots                  */
+    size_t      repository;         /* index into the list                   */
     bool        duplicate;          /* in two or more of them                */
 } inf_repository_name_t;
 
@@ -35,7 +80,7 @@ typedef struct {
  * repository that can't be listed is an error, unless failed (a bool for each
  * of them) is there to take note of it.
  */
-INF_CHECK inf_err_t *inf_repositories_names(const inf_repositories_t *r,
+INF_CHECK inf_err_t *inf_repositories_names(const inf_repository_list_t *list,
     inf_arena_t *arena, bool *failed, inf_repository_name_t **names,
     size_t *count);
 

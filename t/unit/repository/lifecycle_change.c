@@ -1052,14 +1052,14 @@ busy_list(const inf_storage_t *st, const char *dir, inf_entries_t *out)
         snprintf(text, sizeof(text), "%*d", 1 + ++written % 8, 0);
         tree_file(w.tree, "repo/m/1/data", text);
     }
-    return inf_storage_list(w.repositories.storages[0], dir, out);
+    return inf_storage_list(w.repositories.now->items[0]->storage, dir, out);
 }
 
 static inf_err_t *
 busy_stat(const inf_storage_t *st, const char *path, inf_entry_t *out)
 {
     (void) st;
-    return inf_storage_stat(w.repositories.storages[0], path, out);
+    return inf_storage_stat(w.repositories.now->items[0]->storage, path, out);
 }
 
 /* Half-written files are left alone. */
@@ -1073,7 +1073,7 @@ what_does_not_hold_still_is_not_loaded(void **state)
     static const inf_storage_t busy = { &ops };
     inf_poll_t *poll = new_poll();
 
-    w.repositories.roots[0].storage = &busy;
+    w.repositories.now->roots[0].storage = &busy;
     writing = true;
     add_model("m", "backend: 'x' ", 1);
     add_model("calm", "backend: 'x' ", 1);
@@ -1083,7 +1083,8 @@ what_does_not_hold_still_is_not_loaded(void **state)
     writing = false;
     assert_ok(inf_poll_look(poll, true));
     assert_int_equal(fake_count("init m/1"), 1);
-    w.repositories.roots[0].storage = w.repositories.storages[0];
+    w.repositories.now->roots[0].storage = w.repositories.now->items[0]
+        ->storage;
     inf_poll_stop(poll);
 }
 
