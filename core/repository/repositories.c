@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/log.h"
 #include "core/repository/storage.h"
 
 #define REPOSITORIES_RANK 62
@@ -24,6 +23,7 @@ static inf_err_t *repository_open(const char *address,
     inf_repository_t **out);
 static inf_repository_t *find(const inf_repository_list_t *list,
     const char *address);
+static bool is_address(const inf_repository_t *item, const char *address);
 static size_t address_len(const char *address);
 static inf_err_t *names_of_root(const inf_repository_list_t *list,
     size_t root, names_t *n);
@@ -106,6 +106,28 @@ inf_repositories_are(const inf_repositories_t *r,
     inf_lock(lock);
     bool same = r->now == list;
     inf_unlock(lock);
+    return same;
+}
+
+bool
+inf_repositories_named(const inf_repositories_t *r, char *const *addresses,
+    size_t count)
+{
+    inf_repository_list_t *list = inf_repositories_take(r);
+    bool same = true;
+
+    for (size_t i = 0; same && i < count; i++) {
+        same = find(list, addresses[i]) != NULL;
+    }
+    for (size_t i = 0; same && i < list->count; i++) {
+        size_t k = 0;
+        while (k < count && !is_address(list->items[i], addresses[k])) {
+            k++;
+        }
+        same = k < count;
+    }
+
+    inf_repository_list_unref(list);
     return same;
 }
 
@@ -284,16 +306,21 @@ repository_open(const char *address, inf_repository_t **out)
 static inf_repository_t *
 find(const inf_repository_list_t *list, const char *address)
 {
-    size_t len = address_len(address);
-
     for (size_t i = 0; i < list->count; i++) {
-        const char *has = list->items[i]->address;
-        if (strncmp(has, address, len) == 0 && has[len] == '\0') {
+        if (is_address(list->items[i], address)) {
             return list->items[i];
         }
     }
 
     return NULL;
+}
+
+static bool
+is_address(const inf_repository_t *item, const char *address)
+{
+    size_t len = address_len(address);
+    return strncmp(item->address, address, len) == 0
+        && item->address[len] == '\0';
 }
 
 /* Without trailing slashes. */

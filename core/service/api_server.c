@@ -142,7 +142,7 @@ TRITONSERVER_ServerIsReady(TRITONSERVER_Server *server, bool *ready)
     }
 
     *ready = inf_server_ready(s);
-    return *ready && s->config->strict_readiness
+    return *ready && atomic_load(&s->strict_readiness)
         ? inf_ready_models_ask(s, ready) : NULL;
 }
 

@@ -102,7 +102,7 @@ server_ready(const call_t *c, const ProtobufCMessage *m)
     Inference__ServerReadyResponse r = INFERENCE__SERVER_READY_RESPONSE__INIT;
     bool ready = inf_server_ready(c->server);
 
-    if (ready && c->server->config->strict_readiness) {
+    if (ready && atomic_load(&c->server->strict_readiness)) {
         inf_err_t *err = inf_ready_models_ask(c->server, &ready);
         if (err != NULL) {
             return err;

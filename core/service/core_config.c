@@ -97,11 +97,6 @@ inf_core_config_differences(const NginxInference__CoreConfig *now,
 {
     text[0] = '\0';
 
-    if (!same_lists(now->repositories, now->n_repositories,
-            wanted->repositories, wanted->n_repositories))
-    {
-        put_name(text, cap, "inference_repository");
-    }
     if (!same_lists(now->backend_directories, now->n_backend_directories,
             wanted->backend_directories, wanted->n_backend_directories))
     {
@@ -157,9 +152,6 @@ inf_core_config_differences(const NginxInference__CoreConfig *now,
             wanted->load_models, wanted->n_load_models))
     {
         put_name(text, cap, "inference_load_model");
-    }
-    if (now->strict_readiness != wanted->strict_readiness) {
-        put_name(text, cap, "inference_strict_readiness");
     }
     if (!same_host_policies(now, wanted)) {
         put_name(text, cap, "inference_host_policy");

@@ -28,6 +28,7 @@
 typedef struct {
     NginxInference__CoreConfig *config;     /* in force                      */
     uint64_t                    generation;
+    inf_server_t               *server;     /* NULL: not yet, or not now     */
     bool                        busy;       /* threads still use config      */
 } core_t;
 
@@ -317,7 +318,9 @@ run(core_t *core, int registration_fd, int listen_fd)
         err = inf_intake_attach(intake, server);
     }
     if (err == NULL) {
+        core->server = server;
         inf_intake_run(intake);
+        core->server = NULL;
     }
 
     core_intake = NULL;
@@ -351,6 +354,9 @@ configure(void *userp, int fd, uint64_t generation)
     if (generation > core->generation) {
         core->generation = generation;
         inf_core_config_apply_log(wanted);
+        inf_err_log(inf_err_add(core->server == NULL ? NULL
+            : inf_server_reconfigure(core->server, wanted),
+            "the repositories stay as they were"));
         inf_core_config_differences(core->config, wanted, text, sizeof(text));
         inf_log(INF_LOG_INFO, "configuration generation %llu is in force",
             (unsigned long long) generation);

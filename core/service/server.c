@@ -19,6 +19,7 @@ static void open_journal(inf_server_t *server,
 static inf_err_t *open_memory(inf_server_t *server);
 static inf_err_t *open_cache(inf_server_t *server,
     const inf_server_host_t *host);
+static inf_err_t *open_change(inf_server_t *server);
 static inf_err_t *open_poll(inf_server_t *server);
 static inf_err_t *open_lifecycle(inf_server_t *server,
     const inf_server_host_t *host, void *userp, inf_crash_page_t *page);
@@ -37,6 +38,7 @@ inf_server_start(const NginxInference__CoreConfig *config,
 
     server->config = config;
     atomic_init(&server->exit_timeout_ns, config->drain_ms * 1000000);
+    atomic_init(&server->strict_readiness, config->strict_readiness);
     inf_lock_init(&server->drain_lock, DRAIN_RANK);
     inf_registry_init(&server->registry);
     inf_canceller_init(&server->canceller);
@@ -50,6 +52,9 @@ inf_server_start(const NginxInference__CoreConfig *config,
     }
     if (err == NULL) {
         err = open_lifecycle(server, host, userp, page);
+    }
+    if (err == NULL) {
+        err = open_change(server);
     }
     if (err == NULL) {
         err = open_poll(server);
@@ -77,6 +82,15 @@ inf_server_start(const NginxInference__CoreConfig *config,
     return NULL;
 }
 
+inf_err_t *
+inf_server_reconfigure(inf_server_t *server,
+    const NginxInference__CoreConfig *wanted)
+{
+    atomic_store(&server->strict_readiness, wanted->strict_readiness != 0);
+    return inf_repository_change_ask(server->change, wanted->repositories,
+        wanted->n_repositories);
+}
+
 bool
 inf_server_stop(inf_server_t *server, uint64_t drain_ns)
 {
@@ -98,6 +112,7 @@ bool
 inf_server_drain(inf_server_t *server, uint64_t drain_ns)
 {
     atomic_store(&server->stopping, true);
+    inf_repository_change_stop(server->change);
     inf_poll_stop(server->poll);
 
     inf_lock(&server->drain_lock);
@@ -111,6 +126,7 @@ inf_server_drain(inf_server_t *server, uint64_t drain_ns)
 void
 inf_server_free(inf_server_t *server)
 {
+    inf_repository_change_free(server->change);
     inf_poll_free(server->poll);
     inf_lifecycle_free(server->lifecycle);
     inf_server_cache_close(&server->cache);
@@ -136,8 +152,9 @@ inf_server_ready(inf_server_t *server)
 {
     return atomic_load(&server->scanned) && !atomic_load(&server->stopping)
         && inf_lifecycle_settled(server->lifecycle)
-        && (!server->config->strict_readiness
-            || inf_lifecycle_all_ready(server->lifecycle));
+        && (!atomic_load(&server->strict_readiness)
+            || (!inf_repository_change_pending(server->change)
+                && inf_lifecycle_all_ready(server->lifecycle)));
 }
 
 bool
@@ -206,6 +223,18 @@ open_cache(inf_server_t *server, const inf_server_host_t *host)
 
     inf_err_log(inf_err_add(err, "models are served without a cache"));
     return NULL;
+}
+
+static inf_err_t *
+open_change(inf_server_t *server)
+{
+    const inf_repository_change_options_t options = {
+        .lifecycle = server->lifecycle,
+        .repositories = &server->repositories,
+        .all = server->config->model_control
+            != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT
+    };
+    return inf_repository_change_new(&options, &server->change);
 }
 
 static inf_err_t *

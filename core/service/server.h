@@ -19,6 +19,7 @@
 #include "core/repository/lifecycle.h"
 #include "core/repository/poll.h"
 #include "core/repository/registry.h"
+#include "core/repository/repository_change.h"
 #include "core/service/canceller.h"
 #include "core/service/cpu_metrics.h"
 #include "core/service/gpu_metrics.h"
@@ -34,6 +35,8 @@ struct inf_server_s {
     inf_poll_t                       *poll;     /* NULL: not that mode       */
     struct inf_journal_s             *journal;  /* NULL: none                */
     inf_repositories_t                repositories;
+    inf_repository_change_t          *change;   /* of them                   */
+    _Atomic bool                      strict_readiness;
     inf_backend_setting_t            *settings;
     inf_host_setting_t               *host_settings;
     inf_rate_gate_t                  *rate_gate;    /* NULL: no limits       */
@@ -67,6 +70,13 @@ struct inf_crash_page_s;
 INF_CHECK inf_err_t *inf_server_start(const NginxInference__CoreConfig *config,
     const inf_server_host_t *host, void *userp,
     struct inf_crash_page_s *page, inf_server_t **out);
+
+/*
+ * Takes over what can change in a running server: its repositories and strict
+ * readiness.  Returns at once; wanted is not used afterwards.
+ */
+INF_CHECK inf_err_t *inf_server_reconfigure(inf_server_t *server,
+    const NginxInference__CoreConfig *wanted);
 
 /* Unloads everything, at most drain_ns; then frees.  false: some model is
    still busy, nothing was freed.  server may be NULL. */

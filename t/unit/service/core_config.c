@@ -153,10 +153,8 @@ differences_are_named_as_in_the_nginx_configuration(void **state)
     (void) state;
     differ("", "", "");
     differ("generation: 1", "generation: 2 log { verbose: 3 }", "");
-    differ("repositories: '/a'", "repositories: '/b'",
-        "inference_repository");
-    differ("repositories: '/a'", "repositories: '/a' repositories: '/b'",
-        "inference_repository");
+    differ("repositories: '/a'", "repositories: '/b'", "");
+    differ("", "strict_readiness: false", "");
     differ("", "backend_directories: '/a'", "inference_backends");
     differ("", "agent_directories: '/a'", "inference_agents");
     differ("", "environment: 'A=1'", "inference_env");
@@ -181,7 +179,6 @@ differences_are_named_as_in_the_nginx_configuration(void **state)
     differ("", "auto_complete: false", "inference_auto_complete");
     differ("", "model_control: EXPLICIT", "inference_model_control");
     differ("", "load_models: 'm'", "inference_load_model");
-    differ("", "strict_readiness: false", "inference_strict_readiness");
     differ("", "host_policies { policy: 'cpu' key: 'numa-node' value: '0' }",
         "inference_host_policy");
     differ("host_policies { policy: 'cpu' key: 'numa-node' value: '0' }",
@@ -199,8 +196,8 @@ differences_are_named_as_in_the_nginx_configuration(void **state)
     differ("rate_limit_resources { name: 'R' count: 1 }",
         "rate_limit_resources { name: 'R' count: 1 device: 0 }",
         "inference_rate_limit_resource");
-    differ("", "repositories: '/a' spin_us: 1",
-        "inference_repository, inference_core spin=");
+    differ("", "load_models: 'm' spin_us: 1",
+        "inference_core spin=, inference_load_model");
 }
 
 static void
@@ -208,7 +205,7 @@ a_short_buffer_cuts_the_list_safely(void **state)
 {
     (void) state;
     NginxInference__CoreConfig *x = parsed("");
-    NginxInference__CoreConfig *y = parsed("repositories: '/a' spin_us: 1"
+    NginxInference__CoreConfig *y = parsed("load_models: 'a' spin_us: 1"
         " environment: 'A=1' drain_ms: 1");
 
     for (size_t cap = 1; cap < 100; cap++) {

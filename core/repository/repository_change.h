@@ -1,0 +1,51 @@
+/*
+ * repository_change.h - other repositories for a running server: opens them,
+ *                       puts them in place and lets the models follow.
+ *
+ * Owner    The server owns it; it borrows the lifecycle and the repositories.
+ * Thread   any, ask: one at a time; what takes time runs on a thread of its
+ *          own, which the first change starts.
+ * Units    none.
+ * Errors   ask: out of memory, no thread; nothing has changed then.  What goes
+ *          wrong later is logged.
+ * Route    service -> [repository change] -> repositories, lifecycle
+ */
+
+#ifndef INF_REPOSITORY_REPOSITORY_CHANGE_H
+#define INF_REPOSITORY_REPOSITORY_CHANGE_H
+
+#include "core/repository/lifecycle.h"
+
+typedef struct inf_repository_change_s inf_repository_change_t;
+
+typedef struct {
+    inf_lifecycle_t    *lifecycle;
+    inf_repositories_t *repositories;
+    bool                all;        /* models of new repositories are loaded */
+} inf_repository_change_options_t;
+
+INF_CHECK inf_err_t *inf_repository_change_new(
+    const inf_repository_change_options_t *options,
+    inf_repository_change_t **out);
+
+/* After stop; c may be NULL. */
+void inf_repository_change_free(inf_repository_change_t *c);
+
+/*
+ * From now on those at addresses (copied) are the repositories; returns at
+ * once.  Who asks again before the turn has come is the one who counts; without
+ * any change nothing happens.
+ */
+INF_CHECK inf_err_t *inf_repository_change_ask(inf_repository_change_t *c,
+    char *const *addresses, size_t count);
+
+/* Whether models have still to be told of a change; what they then want is in
+   the lifecycle. */
+bool inf_repository_change_pending(const inf_repository_change_t *c);
+
+void inf_repository_change_wait(inf_repository_change_t *c);
+
+/* A change in progress ends first; c may be NULL. */
+void inf_repository_change_stop(inf_repository_change_t *c);
+
+#endif /* INF_REPOSITORY_REPOSITORY_CHANGE_H */
