@@ -456,3 +456,143 @@ def test_loads_and_unloads_outlive_the_core(make_server):
     assert server.wait_for("/v2/models/one/ready")
     assert server.wait_for("/v2/models/two/ready")
     assert server.get(f"/v2/models/{name}/ready").status == 404
+
+
+def other_repository(server, name):
+    folder = server.prefix / name
+    folder.mkdir()
+    return folder
+
+
+def reload_with(server, *folders, http=""):
+    """HUP, with those repositories besides the first."""
+    old = set(server.workers())
+    server.write_config(http=http + "".join(
+        f"    inference_repository {f};\n" for f in folders))
+    server.signal("HUP")
+    assert process.wait_until(
+        lambda: set(server.workers()) and not old & set(server.workers()),
+        20 * SLOW)
+
+
+def loads_of(server, model):
+    return server.log_text().count(f"model={model} version=1 is ready")
+
+
+@pytest.mark.parametrize("mode", ["none", "poll interval=1h"])
+def test_a_reload_of_nginx_changes_the_repositories(make_server, mode):
+    """Models come and go with them; one that stays never misses a request."""
+    def fill(folder):
+        models.identity(folder, "one", [("IN", "FP32", [-1])])
+
+    http = f"    inference_model_control {mode};\n"
+    server = make_server(fill, parts=PARTS, workers=2, http=http)
+    more = other_repository(server, "more")
+    models.identity(more, "two", [("IN", "FP32", [-1])])
+    core = server.core()
+
+    def once(connection):
+        return connection.infer("one", ONE).status
+
+    with Load(server.port, once, count=4) as load:
+        for i in range(3):
+            reload_with(server, more, http=http)
+            assert server.wait_for("/v2/models/two/ready")
+            assert server.wait_for("/v2/health/ready")
+            assert server.infer("two", ONE).status == 200
+            load.wait_for_more(10, 30 * SLOW)
+            reload_with(server, http=http)
+            assert server.wait_for("/v2/models/two/ready", status=404)
+            assert process.wait_until(lambda: index(server) == [
+                {"name": "one", "version": "1", "state": "READY"}],
+                20 * SLOW)
+            assert server.wait_for("/v2/health/ready")
+            assert loads_of(server, "two") == i + 1
+            load.wait_for_more(10, 30 * SLOW)
+    assert set(load.results) == {200}, load.results
+    assert server.cores() == [core]
+    assert loads_of(server, "one") == 1
+
+
+def test_a_reload_of_nginx_moves_a_model(make_server):
+    server = make_server(lambda folder: models.identity(
+        folder, "one", [("IN", "FP32", [-1])]), parts=PARTS,
+        allow_alarms=[r"appears in two or more repositories"])
+    first, second = (other_repository(server, n) for n in ("a", "b"))
+    models.identity(first, "two", [("IN", "FP32", [-1])], max_batch=2)
+    models.identity(second, "two", [("IN", "FP32", [-1])], max_batch=5)
+
+    def max_batch():
+        answer = server.get("/v2/models/two/config")
+        return answer.status == 200 \
+            and json.loads(answer.body)["max_batch_size"]
+
+    reload_with(server, first)
+    assert process.wait_until(lambda: max_batch() == 2, 20 * SLOW)
+    reload_with(server, second)
+    assert process.wait_until(lambda: max_batch() == 5, 20 * SLOW)
+    reload_with(server, first, second)
+    assert server.wait_for("/v2/models/two/ready", status=404)
+    assert {"name": "two", "state": "UNAVAILABLE",
+            "reason": "model appears in two or more repositories"} \
+        in index(server)
+    reload_with(server, first)
+    assert process.wait_until(lambda: max_batch() == 2, 20 * SLOW)
+    assert loads_of(server, "one") == 1
+
+
+def test_repositories_change_under_explicit_control(make_server):
+    def fill(folder):
+        models.identity(folder, "one", [("IN", "FP32", [-1])])
+
+    http = EXPLICIT + "    inference_load_model one;\n"
+    server = make_server(fill, parts=PARTS, http=http,
+                         allow_alarms=[r"exited on signal 9"])
+    more = other_repository(server, "more")
+    models.identity(more, "two", [("IN", "FP32", [-1])])
+    reload_with(server, more, http=http)
+    assert process.wait_until(
+        lambda: {"name": "two"} in index(server), 20 * SLOW)
+    assert ask(server, "load", "two").status == 200
+    assert server.infer("two", ONE).status == 200
+
+    reload_with(server, http=http)
+    assert server.wait_for("/v2/models/two/ready", status=404)
+    assert ask(server, "load", "two").status == 500
+    kill_core(server)                   # and the next one doesn't miss it
+    assert server.wait_for("/v2/models/one/ready")
+    assert server.wait_for("/v2/health/ready")
+    assert [r["name"] for r in index(server)] == ["one"]
+
+
+def test_readiness_while_an_added_repository_is_loaded(make_server):
+    def fill(folder):
+        models.identity(folder, "one", [("IN", "FP32", [-1])])
+
+    http = f"    inference_backends {backends.build('failing')};\n"
+    server = make_server(fill, parts=PARTS, http=http,
+                         allow_alarms=[r"homeless", r"nowhere"])
+    more = other_repository(server, "more")
+    held(more, "late", "initialize-hold")
+    reload_with(server, more, http=http)
+    assert process.wait_until((more / "late" / "held").exists, 20 * SLOW)
+    assert server.get("/v2/health/ready").status == 400
+    assert server.infer("one", ONE).status == 200
+    (more / "late" / "hold").unlink()
+    assert server.wait_for("/v2/health/ready")
+
+    bad = other_repository(server, "bad")
+    models.write_model(bad, "homeless", models.identity_config(
+        "homeless", [("IN", "FP32", [-1])], backend="nowhere"), (1,))
+    reload_with(server, bad, http=http)
+    assert server.wait_for("/v2/models/late/ready", status=404)
+    assert process.wait_until(
+        lambda: [r["state"] for r in index(server)] == [
+            "UNAVAILABLE", "READY"], 20 * SLOW)
+    assert server.get("/v2/health/ready").status == 400
+    reload_with(server, bad,
+                http=http + "    inference_strict_readiness off;\n")
+    assert server.wait_for("/v2/health/ready")
+    reload_with(server, http=http)      # it is wanted no more
+    assert server.wait_for("/v2/health/ready")
+    assert server.infer("one", ONE).status == 200

@@ -1,0 +1,712 @@
+/* Repositories that come and go under a running lifecycle. */
+
+#include "repository/temp_tree.h"
+
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/repository/lifecycle.h"
+#include "core/repository/poll.h"
+#include "core/repository/repository_change.h"
+#include "repository/fake_plugin.h"
+
+#define SECOND    UINT64_C(1000000000)
+#define PLACES    3
+#define SETTLE_NS 1000000u
+
+/* Folders r0, r1, r2; r0 is a repository from the start. */
+typedef struct {
+    char                    *tree;
+    char                    *backends;
+    char                    *places[PLACES];
+    const char              *backend_dirs[1];
+    inf_repositories_t       repositories;
+    inf_registry_t           registry;
+    inf_lifecycle_t         *lc;
+    inf_poll_t              *poll;          /* of some tests                 */
+    inf_repository_change_t *change;        /* of some tests                 */
+    char                     index[16384];
+} world_t;
+
+static world_t w;
+
+static void
+changed(void *userp)
+{
+    (void) userp;
+}
+
+static int
+setup(void **state)
+{
+    (void) state;
+    char path[64];
+
+    fake_reset();
+    memset(&w, 0, sizeof(w));
+    w.tree = tree_new();
+    tree_file(w.tree, "backends/x/libtriton_x.so", "");
+    w.backends = strdup(tree_path(w.tree, "backends"));
+    w.backend_dirs[0] = w.backends;
+    for (int i = 0; i < PLACES; i++) {
+        snprintf(path, sizeof(path), "r%d", i);
+        tree_dir(w.tree, path);
+        w.places[i] = strdup(tree_path(w.tree, path));
+    }
+    assert_ok(inf_repositories_open(w.places, 1, &w.repositories));
+    inf_registry_init(&w.registry);
+
+    const inf_lifecycle_options_t options = {
+        .plugins = &fake_ops,
+        .registry = &w.registry,
+        .repositories = &w.repositories,
+        .changed = changed,
+        .backend_dirs = w.backend_dirs,
+        .backend_dir_count = 1,
+        .load_threads = 2
+    };
+    assert_ok(inf_lifecycle_new(&options, &w.lc));
+    return 0;
+}
+
+static int
+teardown(void **state)
+{
+    (void) state;
+    fake_release();
+    inf_repository_change_stop(w.change);
+    inf_poll_stop(w.poll);
+    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
+    inf_poll_free(w.poll);
+    inf_repository_change_free(w.change);
+    inf_lifecycle_free(w.lc);
+    inf_registry_fini(&w.registry);
+    inf_repositories_close(&w.repositories);
+    tree_free(w.tree);
+    free(w.backends);
+    for (int i = 0; i < PLACES; i++) {
+        free(w.places[i]);
+    }
+    fake_reset();
+    return 0;
+}
+
+static void
+add_model_with(int place, const char *name, const char *config)
+{
+    char path[300];
+    char text[1024];
+
+    snprintf(path, sizeof(path), "r%d/%s/config.pbtxt", place, name);
+    snprintf(text, sizeof(text), "%s input { name: 'A' data_type: TYPE_FP32"
+        " dims: 1 } output { name: 'B' data_type: TYPE_FP32 dims: 1 }",
+        config);
+    tree_file(w.tree, path, text);
+    snprintf(path, sizeof(path), "r%d/%s/1/data", place, name);
+    tree_file(w.tree, path, "1");
+}
+
+static void
+add_model(int place, const char *name)
+{
+    add_model_with(place, name, "backend: 'x'");
+}
+
+/* The repositories are those places from now on; bits of mask. */
+static bool
+replace(unsigned mask)
+{
+    char *addresses[PLACES];
+    size_t count = 0;
+    bool other;
+
+    for (unsigned i = 0; i < PLACES; i++) {
+        if ((mask & (1u << i)) != 0) {
+            addresses[count++] = w.places[i];
+        }
+    }
+    assert_ok(inf_repositories_replace(&w.repositories, addresses, count,
+        &other));
+    return other;
+}
+
+static void
+follow(bool all)
+{
+    assert_ok(inf_lifecycle_follow(w.lc, all));
+    inf_lifecycle_wait(w.lc);
+}
+
+static void
+change_to(unsigned mask, bool all)
+{
+    replace(mask);
+    follow(all);
+}
+
+static void
+index_row(void *userp, const char *name, int64_t version,
+    inf_version_state_t state, const char *reason)
+{
+    (void) userp;
+    size_t len = strlen(w.index);
+    snprintf(w.index + len, sizeof(w.index) - len, "%s/%lld %s %s\n", name,
+        (long long) version, inf_version_state_name(state), reason);
+}
+
+static const char *
+rows(void)
+{
+    w.index[0] = '\0';
+    inf_lifecycle_index(w.lc, index_row, NULL);
+    return w.index;
+}
+
+static const char *
+listed(void)
+{
+    w.index[0] = '\0';
+    assert_ok(inf_lifecycle_repository_index(w.lc, false, index_row, NULL));
+    return w.index;
+}
+
+static void
+wait_for_row(const char *row)
+{
+    uint64_t until = inf_clock_ns() + 60 * SECOND;
+    while (strstr(rows(), row) == NULL) {
+        if (inf_clock_ns() > until) {
+            fail_msg("no \"%s\" in \"%s\"", row, w.index);
+        }
+        usleep(1000);
+    }
+}
+
+/* Only to be compared. */
+static const inf_model_t *
+model(const char *name)
+{
+    inf_registry_reader_t reader;
+    inf_model_t *m = NULL;
+
+    inf_registry_reader_init(&reader, &w.registry);
+    inf_err_t *err = inf_registry_find(&reader, inf_slice_str(name), -1, &m);
+    if (err == NULL) {
+        inf_model_unref(m);
+    }
+    inf_err_free(err);
+    inf_registry_reader_fini(&reader);
+    return m;
+}
+
+static void
+start_all(void)
+{
+    assert_ok(inf_lifecycle_start(w.lc, true, NULL, 0, NULL, 0));
+    inf_lifecycle_wait(w.lc);
+}
+
+/* ---- the set ------------------------------------------------------------- */
+
+static void
+an_address_that_stays_keeps_its_repository(void **state)
+{
+    (void) state;
+    char slashes[4200];
+    bool other;
+
+    snprintf(slashes, sizeof(slashes), "%s//", w.places[0]);
+    char *same[] = { slashes, w.places[0] };
+    char *more[] = { w.places[1], w.places[0] };
+    char *swapped[] = { w.places[0], w.places[1] };
+    inf_repository_list_t *first = inf_repositories_take(&w.repositories);
+
+    assert_true(inf_repositories_named(&w.repositories, same, 2));
+    assert_ok(inf_repositories_replace(&w.repositories, same, 2, &other));
+    assert_false(other);
+    assert_true(inf_repositories_are(&w.repositories, first));
+
+    assert_false(inf_repositories_named(&w.repositories, more, 2));
+    assert_ok(inf_repositories_replace(&w.repositories, more, 2, &other));
+    assert_true(other);
+    assert_false(inf_repositories_are(&w.repositories, first));
+    inf_repository_list_t *second = inf_repositories_take(&w.repositories);
+    assert_int_equal(second->count, 2);
+    assert_ptr_equal(second->items[1], first->items[0]);
+    assert_ptr_equal(second->roots[1].storage, first->roots[0].storage);
+    assert_true(inf_repositories_named(&w.repositories, swapped, 2));
+    assert_false(inf_repositories_named(&w.repositories, swapped, 1));
+    assert_ok(inf_repositories_replace(&w.repositories, swapped, 2, &other));
+    assert_false(other);
+    inf_repository_list_unref(first);
+    inf_repository_list_unref(second);
+}
+
+static void
+a_repository_that_went_is_open_while_somebody_uses_it(void **state)
+{
+    (void) state;
+    inf_entries_t entries;
+
+    add_model(0, "m");
+    inf_repository_list_t *old = inf_repositories_take(&w.repositories);
+    assert_true(replace(0));
+    assert_ok(inf_storage_list(old->roots[0].storage, old->roots[0].root,
+        &entries));
+    assert_int_equal(entries.count, 1);
+    inf_entries_fini(&entries);
+
+    inf_repository_t *item = inf_repository_ref(old->items[0]);
+    inf_repository_list_unref(old);
+    assert_ok(inf_storage_list(item->storage, item->root, &entries));
+    inf_entries_fini(&entries);
+    inf_repository_unref(item);
+}
+
+static void
+what_cannot_be_opened_is_left_out(void **state)
+{
+    (void) state;
+    char wrong[] = "gs://bucket";
+    char *addresses[] = { wrong, w.places[0] };
+    bool other;
+
+    assert_ok(inf_repositories_replace(&w.repositories, addresses, 2,
+        &other));
+    assert_false(other);
+    assert_false(inf_repositories_named(&w.repositories, addresses, 2));
+}
+
+/* ---- models -------------------------------------------------------------- */
+
+static void
+models_come_and_go_with_their_repository(void **state)
+{
+    (void) state;
+    add_model(0, "stays");
+    add_model(1, "a");
+    add_model(1, "b");
+    start_all();
+    const inf_model_t *stays = model("stays");
+    assert_non_null(stays);
+
+    for (int i = 1; i <= 3; i++) {
+        change_to(3, true);
+        assert_string_equal(listed(),
+            "a/1 READY \nb/1 READY \nstays/1 READY \n");
+        assert_true(inf_lifecycle_all_ready(w.lc));
+        change_to(1, true);
+        assert_string_equal(listed(), "stays/1 READY \n");
+        wait_for_row("a/1 UNAVAILABLE unloaded\n");
+        wait_for_row("b/1 UNAVAILABLE unloaded\n");
+        assert_true(inf_lifecycle_all_ready(w.lc));
+        assert_int_equal(fake_count("init a/1"), i);
+        assert_int_equal(fake_count("fini a/1"), i);
+    }
+    assert_ptr_equal(model("stays"), stays);
+    assert_int_equal(fake_count("init stays/1"), 1);
+    assert_int_equal(fake_count("fini stays/1"), 0);
+}
+
+/* In mode none later changes on disk are ignored: here, too. */
+static void
+what_stays_is_not_loaded_again_though_its_files_changed(void **state)
+{
+    (void) state;
+    add_model(0, "m");
+    add_model(0, "gone");
+    start_all();
+    const inf_model_t *m = model("m");
+    tree_file(w.tree, "r0/m/1/data", "other");
+    assert_int_equal(rename(tree_path(w.tree, "r0/gone"),
+        tree_path(w.tree, "away")), 0);
+    change_to(5, true);
+    assert_ptr_equal(model("m"), m);
+    assert_non_null(model("gone"));
+    assert_int_equal(fake_count("init m/1"), 1);
+}
+
+static void
+a_model_moves_without_a_gap(void **state)
+{
+    (void) state;
+    add_model(0, "m");
+    add_model(1, "m");
+    start_all();
+    const inf_model_t *old = model("m");
+    fake.hold = "init m/1";
+
+    replace(2);
+    assert_ok(inf_lifecycle_follow(w.lc, true));
+    fake_wait_held(1);
+    assert_ptr_equal(model("m"), old);          /* it serves meanwhile       */
+    fake_release();
+    inf_lifecycle_wait(w.lc);
+    assert_non_null(model("m"));
+    assert_int_equal(fake_count("init m/1"), 2);
+
+    assert_int_equal(rename(tree_path(w.tree, "r0/m"),
+        tree_path(w.tree, "away")), 0);
+    const inf_model_t *now = model("m");
+    change_to(3, true);                         /* empty: nothing to do      */
+    assert_ptr_equal(model("m"), now);
+    assert_int_equal(fake_count("init m/1"), 2);
+}
+
+static void
+an_ambiguous_model_is_unloaded_until_one_goes(void **state)
+{
+    (void) state;
+    add_model(0, "m");
+    add_model(1, "m");
+    add_model(1, "other");
+    start_all();
+    change_to(3, true);
+    assert_null(model("m"));
+    assert_non_null(model("other"));
+    assert_non_null(strstr(listed(), "m/-1 UNAVAILABLE model appears in two"));
+    change_to(2, true);
+    assert_non_null(model("m"));
+    assert_true(inf_lifecycle_all_ready(w.lc));
+    assert_int_equal(fake_count("init other/1"), 1);
+}
+
+static void
+what_failed_is_forgotten_with_its_repository(void **state)
+{
+    (void) state;
+    add_model(0, "m");
+    add_model_with(1, "wrong", "backend: }");
+    add_model_with(1, "homeless", "backend: 'nowhere'");
+    start_all();
+    change_to(3, true);
+    assert_false(inf_lifecycle_all_ready(w.lc));
+    assert_true(inf_lifecycle_settled(w.lc));
+    change_to(1, true);
+    assert_true(inf_lifecycle_all_ready(w.lc));
+    assert_string_equal(listed(), "m/1 READY \n");
+
+    add_model(1, "wrong");                      /* mended                    */
+    add_model(1, "homeless");
+    change_to(3, true);
+    assert_string_equal(listed(),
+        "homeless/1 READY \nm/1 READY \nwrong/1 READY \n");
+    assert_true(inf_lifecycle_all_ready(w.lc));
+}
+
+/* From the moment that it is known until it is there. */
+static void
+the_server_is_not_ready_while_what_was_added_is_loaded(void **state)
+{
+    (void) state;
+    add_model(0, "m");
+    add_model(1, "late");
+    start_all();
+    fake.hold = "init late/1";
+    replace(3);
+    assert_ok(inf_lifecycle_follow(w.lc, true));
+    assert_false(inf_lifecycle_all_ready(w.lc));
+    assert_true(inf_lifecycle_settled(w.lc));
+    assert_non_null(model("m"));
+    fake_wait_held(1);
+    assert_false(inf_lifecycle_all_ready(w.lc));
+    fake_release();
+    inf_lifecycle_wait(w.lc);
+    assert_true(inf_lifecycle_all_ready(w.lc));
+}
+
+static void
+a_load_under_way_ends_before_its_repository_counts_as_gone(void **state)
+{
+    (void) state;
+    static const bool all[] = { true, false };
+
+    for (int i = 0; i < 2; i++) {
+        replace(3);
+        add_model(1, "late");
+        fake.hold = "init late/1";
+        inf_lifecycle_load_async(w.lc, "late", NULL, NULL, NULL);
+        fake_wait_held(1);
+        replace(1);
+        assert_ok(inf_lifecycle_follow(w.lc, all[i]));
+        assert_non_null(strstr(rows(), "late/1 LOADING "));
+        fake_release();
+        inf_lifecycle_wait(w.lc);
+        wait_for_row("late/1 UNAVAILABLE unloaded\n");
+        assert_int_equal(fake_count("init late/1"), i + 1);
+        assert_int_equal(fake_count("fini late/1"), i + 1);
+        assert_string_equal(listed(), "");
+    }
+}
+
+static void
+a_load_under_way_stays_where_its_repository_stays(void **state)
+{
+    (void) state;
+    add_model(0, "late");
+    fake.hold = "init late/1";
+    inf_lifecycle_load_async(w.lc, "late", NULL, NULL, NULL);
+    fake_wait_held(1);
+    replace(3);
+    assert_ok(inf_lifecycle_follow(w.lc, true));
+    fake_release();
+    inf_lifecycle_wait(w.lc);
+    assert_non_null(model("late"));
+    assert_int_equal(fake_count("init late/1"), 1);
+}
+
+static void
+explicit_control_only_unloads(void **state)
+{
+    (void) state;
+    add_model(0, "stays");
+    add_model(0, "twice");
+    add_model(1, "goes");
+    add_model(1, "new");
+    add_model(2, "twice");
+    replace(3);
+    assert_ok(inf_lifecycle_load(w.lc, "stays", NULL));
+    assert_ok(inf_lifecycle_load(w.lc, "twice", NULL));
+    assert_ok(inf_lifecycle_load(w.lc, "goes", NULL));
+    const inf_model_t *stays = model("stays");
+
+    change_to(5, false);
+    assert_ptr_equal(model("stays"), stays);
+    assert_non_null(model("twice"));            /* nobody asked for less     */
+    assert_null(model("goes"));
+    wait_for_row("goes/1 UNAVAILABLE unloaded\n");
+    change_to(3, false);
+    assert_non_null(strstr(listed(), "goes/1 UNAVAILABLE unloaded\n"));
+    assert_non_null(strstr(listed(), "new/-1 UNKNOWN \n"));
+    assert_ok(inf_lifecycle_load(w.lc, "goes", NULL));
+    assert_non_null(model("goes"));
+    assert_ptr_equal(model("stays"), stays);
+}
+
+static void
+files_of_a_request_belong_to_no_repository(void **state)
+{
+    (void) state;
+    inf_override_t *o;
+
+    assert_ok(inf_override_new(&o));
+    assert_ok(inf_override_set_config(o, INF_SLICE("{\"backend\":\"x\","
+        "\"input\":[{\"name\":\"A\",\"data_type\":\"TYPE_FP32\",\"dims\":[1]}"
+        "],\"output\":[{\"name\":\"B\",\"data_type\":\"TYPE_FP32\","
+        "\"dims\":[1]}]}")));
+    assert_ok(inf_override_add_file(o, "1/data", INF_SLICE("1")));
+    assert_ok(inf_lifecycle_load(w.lc, "sent", o));
+    const inf_model_t *sent = model("sent");
+    change_to(2, false);
+    assert_ptr_equal(model("sent"), sent);
+    change_to(1, true);
+    assert_ptr_equal(model("sent"), sent);
+}
+
+/* One that stays and can't be listed now says nothing about its models. */
+static void
+a_repository_that_cannot_be_listed_keeps_its_models(void **state)
+{
+    (void) state;
+    add_model(0, "m");
+    add_model(1, "n");
+    start_all();
+    assert_int_equal(rename(w.places[0], tree_path(w.tree, "away")), 0);
+    change_to(3, true);
+    assert_non_null(model("m"));
+    assert_non_null(model("n"));
+    assert_int_equal(rename(tree_path(w.tree, "away"), w.places[0]), 0);
+    change_to(1, true);
+    assert_int_equal(fake_count("init m/1"), 1);
+    assert_null(model("n"));
+}
+
+/* What was seen in other repositories is no reason to unload. */
+static void
+a_look_at_what_was_before_unloads_nothing(void **state)
+{
+    (void) state;
+    inf_repository_list_t *old = inf_repositories_take(&w.repositories);
+
+    add_model(1, "m");
+    change_to(3, true);
+    inf_lifecycle_unload_missing(w.lc, "m", old, NULL, NULL);
+    inf_lifecycle_wait(w.lc);
+    assert_non_null(model("m"));
+    inf_repository_list_unref(old);
+    old = inf_repositories_take(&w.repositories);
+    inf_lifecycle_unload_missing(w.lc, "m", old, NULL, NULL);
+    inf_lifecycle_wait(w.lc);
+    assert_null(model("m"));
+    inf_repository_list_unref(old);
+}
+
+/* ---- the thread ---------------------------------------------------------- */
+
+static void
+new_change(bool all)
+{
+    const inf_repository_change_options_t options = {
+        .lifecycle = w.lc,
+        .repositories = &w.repositories,
+        .all = all
+    };
+    assert_ok(inf_repository_change_new(&options, &w.change));
+}
+
+static void
+a_change_happens_by_itself(void **state)
+{
+    (void) state;
+    new_change(true);
+    add_model(1, "m");
+    assert_ok(inf_repository_change_ask(w.change, w.places, 1));
+    assert_false(inf_repository_change_pending(w.change));  /* no change     */
+    assert_ok(inf_repository_change_ask(w.change, w.places, 2));
+    inf_repository_change_wait(w.change);
+    assert_false(inf_repository_change_pending(w.change));
+    inf_lifecycle_wait(w.lc);
+    assert_non_null(model("m"));
+    assert_ok(inf_repository_change_ask(w.change, w.places, 0));
+    inf_repository_change_wait(w.change);
+    inf_lifecycle_wait(w.lc);
+    assert_string_equal(listed(), "");
+    inf_repository_change_stop(w.change);
+    assert_error(inf_repository_change_ask(w.change, w.places, 1),
+        INF_ERR_UNAVAILABLE, "stopping");
+}
+
+typedef struct {
+    _Atomic bool       stop;
+    _Atomic uint64_t   served;
+    const inf_model_t *model;
+} traffic_t;
+
+/* Whoever asks finds the same model, always. */
+static void *
+traffic_main(void *arg)
+{
+    traffic_t *t = arg;
+    inf_registry_reader_t reader;
+
+    inf_registry_reader_init(&reader, &w.registry);
+    while (!t->stop) {
+        inf_model_t *m;
+        inf_err_t *err = inf_registry_find(&reader, INF_SLICE("stays"), -1,
+            &m);
+        if (err != NULL || m != t->model) {
+            fprintf(stderr, "%s\n", err != NULL ? inf_err_msg(err)
+                : "another model");
+            abort();
+        }
+        inf_model_unref(m);
+        t->served++;
+    }
+    inf_registry_reader_fini(&reader);
+    return NULL;
+}
+
+/* Polls and the index all the while. */
+static void *
+looks_main(void *arg)
+{
+    traffic_t *t = arg;
+    inf_repository_name_t *names;
+    size_t count;
+
+    while (!t->stop) {
+        inf_err_free(inf_poll_look(w.poll, false));
+        inf_repository_list_t *list = inf_repositories_take(&w.repositories);
+        inf_arena_t arena;
+        inf_arena_init(&arena);
+        inf_err_free(inf_repositories_names(list, &arena, NULL, &names,
+            &count));
+        inf_arena_fini(&arena);
+        inf_repository_list_unref(list);
+    }
+    return NULL;
+}
+
+static void
+repositories_change_under_loads_and_looks(void **state)
+{
+    (void) state;
+    static const size_t counts[] = { 2, 1, 3 };
+    traffic_t t = { .stop = false };
+    pthread_t threads[3];
+    char name[16];
+
+    add_model(0, "stays");
+    for (int i = 0; i < 8; i++) {
+        snprintf(name, sizeof(name), "m%d", i);
+        add_model(1 + i % 2, name);
+    }
+    start_all();
+    t.model = model("stays");
+    new_change(true);
+    assert_ok(inf_poll_new(w.lc, &w.repositories, SETTLE_NS, &w.poll));
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL,
+            i < 2 ? traffic_main : looks_main, &t), 0);
+    }
+
+    for (int i = 0; i < 60; i++) {
+        assert_ok(inf_repository_change_ask(w.change, w.places,
+            counts[i % 3]));
+        if (i % 4 != 0) {
+            inf_repository_change_wait(w.change);
+        }
+        inf_lifecycle_load_async(w.lc, i % 2 ? "m0" : "m1", NULL, NULL, NULL);
+    }
+    t.stop = true;
+    for (int i = 0; i < 3; i++) {
+        pthread_join(threads[i], NULL);
+    }
+
+    assert_ok(inf_repository_change_ask(w.change, w.places, 3));
+    inf_repository_change_wait(w.change);
+    inf_lifecycle_wait(w.lc);
+    assert_ok(inf_lifecycle_follow(w.lc, true));
+    inf_lifecycle_wait(w.lc);
+    for (int i = 0; i < 8; i++) {
+        snprintf(name, sizeof(name), "m%d", i);
+        assert_non_null(model(name));
+    }
+    assert_true(inf_lifecycle_all_ready(w.lc));
+    assert_true(t.served > 0);
+    assert_int_equal(fake_count("init stays/1"), 1);
+    assert_ok(inf_repository_change_ask(w.change, w.places, 0));
+    inf_repository_change_wait(w.change);
+    inf_lifecycle_wait(w.lc);
+    wait_for_row("stays/1 UNAVAILABLE unloaded\n");
+    assert_null(model("m0"));
+}
+
+int
+main(void)
+{
+    alarm(540);
+    inf_log_set_levels(false, false, false, 0);
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(an_address_that_stays_keeps_its_repository),
+        T(a_repository_that_went_is_open_while_somebody_uses_it),
+        T(what_cannot_be_opened_is_left_out),
+        T(models_come_and_go_with_their_repository),
+        T(what_stays_is_not_loaded_again_though_its_files_changed),
+        T(a_model_moves_without_a_gap),
+        T(an_ambiguous_model_is_unloaded_until_one_goes),
+        T(what_failed_is_forgotten_with_its_repository),
+        T(the_server_is_not_ready_while_what_was_added_is_loaded),
+        T(a_load_under_way_ends_before_its_repository_counts_as_gone),
+        T(a_load_under_way_stays_where_its_repository_stays),
+        T(explicit_control_only_unloads),
+        T(files_of_a_request_belong_to_no_repository),
+        T(a_repository_that_cannot_be_listed_keeps_its_models),
+        T(a_look_at_what_was_before_unloads_nothing),
+        T(a_change_happens_by_itself),
+        T(repositories_change_under_loads_and_looks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
