@@ -96,7 +96,9 @@ open_roots(checker_t *c)
             report_error(c, NULL, err);
             continue;
         }
-        c->roots[n] = (inf_scan_root_t) { c->storages[n], c->addresses[n] };
+        c->roots[n] = (inf_scan_root_t) {
+            .storage = c->storages[n], .root = c->addresses[n]
+        };
         c->root_count++;
     }
     return NULL;

@@ -229,7 +229,7 @@ open_private(inf_model_home_t *home, const inf_home_query_t *q)
     }
 
     const inf_scan_root_t place = {
-        home->private_storage, home->private_dir->path
+        .storage = home->private_storage, .root = home->private_dir->path
     };
     err = inf_scan_one(&place, 1, q->name, &scan);
     if (err == NULL) {
@@ -318,7 +318,9 @@ let_agents_load(inf_model_home_t *home, const inf_home_query_t *q,
     home->load_storage = inf_agents_storage(home->agents);
     home->load_dir = strcmp(dir, home->dir) == 0 ? home->dir : dir;
 
-    const inf_scan_root_t place = { home->load_storage, home->load_dir };
+    const inf_scan_root_t place = {
+        .storage = home->load_storage, .root = home->load_dir
+    };
     err = inf_scan_model_dir(&place, q->name, &scan);
     if (err != NULL) {
         return err;

@@ -6,6 +6,7 @@
 #include "core/repository/storage.h"
 
 #define REPOSITORIES_RANK 62
+#define CHANGE_RANK       57
 
 /* What grows while the roots are listed. */
 typedef struct {
@@ -17,6 +18,18 @@ typedef struct {
 
 static inf_err_t *list_new(const inf_repository_list_t *old,
     char *const *addresses, size_t count, inf_repository_list_t **out);
+static inf_err_t *list_with(const inf_repository_list_t *old,
+    inf_repository_t *more, const inf_repository_t *less,
+    inf_repository_list_t **out);
+static inf_err_t *list_room(size_t count, inf_repository_list_t **out);
+static void list_push(inf_repository_list_t *list, inf_repository_t *item);
+static inf_repository_list_t *put_in_place(inf_repositories_t *r,
+    inf_repository_list_t *list);
+static inf_err_t *check_listing(const inf_repository_t *item);
+static inf_err_t *take_aliases(inf_repository_t *item,
+    const inf_scan_alias_t *aliases, size_t count);
+static inf_err_t *check_new(const inf_repository_list_t *list,
+    const inf_repository_t *item);
 static bool same_items(const inf_repository_list_t *a,
     const inf_repository_list_t *b);
 static inf_err_t *repository_open(const char *address,
@@ -40,6 +53,7 @@ inf_repositories_open(char *const *addresses, size_t count,
     *out = (inf_repositories_t) { .now = NULL };
     inf_err_t *err = list_new(&none, addresses, count, &out->now);
     if (err == NULL) {
+        inf_lock_init(&out->change, CHANGE_RANK);
         inf_lock_init(&out->lock, REPOSITORIES_RANK);
     }
     return err;
@@ -54,6 +68,7 @@ inf_repositories_close(inf_repositories_t *r)
 
     inf_repository_list_unref(r->now);
     inf_lock_fini(&r->lock);
+    inf_lock_fini(&r->change);
     r->now = NULL;
 }
 
@@ -61,29 +76,77 @@ inf_err_t *
 inf_repositories_replace(inf_repositories_t *r, char *const *addresses,
     size_t count, bool *changed)
 {
+    inf_repository_list_t *list = NULL;
+
+    inf_lock(&r->change);
     inf_repository_list_t *old = inf_repositories_take(r);
-    inf_repository_list_t *list;
-
-    *changed = false;
     inf_err_t *err = list_new(old, addresses, count, &list);
+    *changed = err == NULL && !same_items(old, list);
+    if (*changed) {
+        list = put_in_place(r, list);
+    }
+    inf_unlock(&r->change);
+
+    inf_repository_list_unref(list);
+    inf_repository_list_unref(old);
+    return err;
+}
+
+inf_err_t *
+inf_repositories_add(inf_repositories_t *r, const char *address,
+    const inf_scan_alias_t *aliases, size_t count)
+{
+    inf_repository_list_t *list = NULL;
+    inf_repository_t *item = NULL;
+
+    inf_err_t *err = repository_open(address, &item);
+    if (err == NULL) {
+        err = check_listing(item);
+    }
+    if (err == NULL) {
+        err = take_aliases(item, aliases, count);
+    }
     if (err != NULL) {
-        inf_repository_list_unref(old);
-        return err;
+        inf_repository_unref(item);
+        return inf_err_add(err, "failed to register '%s'", address);
     }
 
-    *changed = !same_items(old, list);
-    inf_repository_list_unref(old);
-    if (!*changed) {
-        inf_repository_list_unref(list);
-        return NULL;
+    inf_lock(&r->change);
+    inf_repository_list_t *old = inf_repositories_take(r);
+    err = check_new(old, item);
+    if (err == NULL) {
+        err = list_with(old, item, NULL, &list);
     }
+    if (err == NULL) {
+        list = put_in_place(r, list);
+    }
+    inf_unlock(&r->change);
 
-    inf_lock(&r->lock);
-    old = r->now;
-    r->now = list;
-    inf_unlock(&r->lock);
+    inf_repository_list_unref(list);
     inf_repository_list_unref(old);
-    return NULL;
+    inf_repository_unref(item);
+    return inf_err_add(err, "failed to register '%s'", address);
+}
+
+inf_err_t *
+inf_repositories_remove(inf_repositories_t *r, const char *address)
+{
+    inf_repository_list_t *list = NULL;
+
+    inf_lock(&r->change);
+    inf_repository_list_t *old = inf_repositories_take(r);
+    const inf_repository_t *item = find(old, address);
+    inf_err_t *err = item != NULL ? list_with(old, NULL, item, &list)
+        : inf_err_new(INF_ERR_INVALID_ARG,
+            "failed to unregister '%s', repository not found", address);
+    if (err == NULL) {
+        list = put_in_place(r, list);
+    }
+    inf_unlock(&r->change);
+
+    inf_repository_list_unref(list);
+    inf_repository_list_unref(old);
+    return err;
 }
 
 inf_repository_list_t *
@@ -184,6 +247,11 @@ inf_repository_unref(inf_repository_t *repository)
         return;
     }
 
+    for (size_t i = 0; i < repository->alias_count; i++) {
+        free((char *) (uintptr_t) repository->aliases[i].dir);
+        free((char *) (uintptr_t) repository->aliases[i].name);
+    }
+    free(repository->aliases);
     inf_storage_close(repository->storage);
     free(repository->root);
     free(repository->address);
@@ -225,17 +293,11 @@ static inf_err_t *
 list_new(const inf_repository_list_t *old, char *const *addresses,
     size_t count, inf_repository_list_t **out)
 {
-    inf_repository_list_t *list = calloc(1, sizeof(*list));
-    if (list == NULL) {
-        return inf_err_nomem();
-    }
+    inf_repository_list_t *list;
 
-    atomic_init(&list->refs, 1);
-    list->roots = calloc(count + 1, sizeof(*list->roots));
-    list->items = calloc(count + 1, sizeof(*list->items));
-    if (list->roots == NULL || list->items == NULL) {
-        inf_repository_list_unref(list);
-        return inf_err_nomem();
+    inf_err_t *err = list_room(count, &list);
+    if (err != NULL) {
+        return err;
     }
 
     for (size_t i = 0; i < count; i++) {
@@ -256,12 +318,160 @@ list_new(const inf_repository_list_t *old, char *const *addresses,
             continue;
         }
 
-        list->roots[list->count].storage = item->storage;
-        list->roots[list->count].root = item->root;
-        list->items[list->count++] = item;
+        list_push(list, item);
     }
 
     *out = list;
+    return NULL;
+}
+
+/* All of old, and more, but without less; either may be NULL. */
+static inf_err_t *
+list_with(const inf_repository_list_t *old, inf_repository_t *more,
+    const inf_repository_t *less, inf_repository_list_t **out)
+{
+    inf_repository_list_t *list;
+
+    inf_err_t *err = list_room(old->count + 1, &list);
+    if (err != NULL) {
+        return err;
+    }
+
+    for (size_t i = 0; i < old->count; i++) {
+        if (old->items[i] != less) {
+            list_push(list, inf_repository_ref(old->items[i]));
+        }
+    }
+    if (more != NULL) {
+        list_push(list, inf_repository_ref(more));
+    }
+
+    *out = list;
+    return NULL;
+}
+
+static inf_err_t *
+list_room(size_t count, inf_repository_list_t **out)
+{
+    inf_repository_list_t *list = calloc(1, sizeof(*list));
+    if (list == NULL) {
+        return inf_err_nomem();
+    }
+
+    atomic_init(&list->refs, 1);
+    list->roots = calloc(count + 1, sizeof(*list->roots));
+    list->items = calloc(count + 1, sizeof(*list->items));
+    if (list->roots == NULL || list->items == NULL) {
+        inf_repository_list_unref(list);
+        return inf_err_nomem();
+    }
+
+    *out = list;
+    return NULL;
+}
+
+/* Takes the reference. */
+static void
+list_push(inf_repository_list_t *list, inf_repository_t *item)
+{
+    list->roots[list->count] = (inf_scan_root_t) {
+        .storage = item->storage,
+        .root = item->root,
+        .aliases = item->aliases,
+        .alias_count = item->alias_count
+    };
+    list->items[list->count++] = item;
+}
+
+/* Returns the one that was there; both references change hands. */
+static inf_repository_list_t *
+put_in_place(inf_repositories_t *r, inf_repository_list_t *list)
+{
+    inf_lock(&r->lock);
+    inf_repository_list_t *old = r->now;
+    r->now = list;
+    inf_unlock(&r->lock);
+    return old;
+}
+
+static inf_err_t *
+check_listing(const inf_repository_t *item)
+{
+    inf_entries_t entries;
+
+    inf_err_t *err = inf_storage_list(item->storage, item->root, &entries);
+    if (err != NULL) {
+        inf_err_t *told = inf_err_new(INF_ERR_INVALID_ARG,
+            "repository not found: %s", inf_err_msg(err));
+        inf_err_free(err);
+        return told;
+    }
+
+    inf_entries_fini(&entries);
+    return NULL;
+}
+
+static inf_err_t *
+take_aliases(inf_repository_t *item, const inf_scan_alias_t *aliases,
+    size_t count)
+{
+    item->aliases = calloc(count + 1, sizeof(*item->aliases));
+    if (item->aliases == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        const char *dir = aliases[i].dir;
+        const char *name = aliases[i].name;
+        const char *why = inf_model_name_problem(dir, strlen(dir));
+        if (why == NULL) {
+            why = inf_model_name_problem(name, strlen(name));
+        }
+        if (why != NULL) {
+            return inf_err_new(INF_ERR_INVALID_ARG,
+                "mapping of '%s' to '%s': %s", dir, name, why);
+        }
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(aliases[k].dir, dir) == 0
+                || strcmp(aliases[k].name, name) == 0)
+            {
+                return inf_err_new(INF_ERR_ALREADY_EXISTS,
+                    "'%s' or '%s' is mapped twice", dir, name);
+            }
+        }
+
+        inf_scan_alias_t *a = &item->aliases[item->alias_count++];
+        a->dir = strdup(dir);
+        a->name = strdup(name);
+        if (a->dir == NULL || a->name == NULL) {
+            return inf_err_nomem();
+        }
+    }
+
+    return NULL;
+}
+
+/* Neither its address nor a name that it maps to may be there. */
+static inf_err_t *
+check_new(const inf_repository_list_t *list, const inf_repository_t *item)
+{
+    if (find(list, item->address) != NULL) {
+        return inf_err_new(INF_ERR_ALREADY_EXISTS,
+            "it is registered already");
+    }
+
+    for (size_t i = 0; i < list->count; i++) {
+        const inf_repository_t *other = list->items[i];
+        for (size_t k = 0; k < other->alias_count * item->alias_count; k++) {
+            const char *name = item->aliases[k / other->alias_count].name;
+            const char *has = other->aliases[k % other->alias_count].name;
+            if (strcmp(name, has) == 0) {
+                return inf_err_new(INF_ERR_ALREADY_EXISTS, "'%s' is mapped"
+                    " already, in '%s'", name, other->address);
+            }
+        }
+    }
+
     return NULL;
 }
 
@@ -349,9 +559,10 @@ names_of_root(const inf_repository_list_t *list, size_t root, names_t *n)
     for (size_t i = 0; err == NULL && i < entries.count; i++) {
         const inf_entry_t *e = &entries.items[i];
         if (e->kind == INF_ENTRY_DIR
-            && inf_model_name_problem(e->name, strlen(e->name)) == NULL)
+            && inf_model_name_problem(e->name, strlen(e->name)) == NULL
+            && !inf_scan_is_hidden(at, e->name))
         {
-            err = names_add(n, root, e->name);
+            err = names_add(n, root, inf_scan_name(at, e->name));
         }
     }
 

@@ -24,6 +24,8 @@ typedef struct {
     inf_storage_t    *storage;
     char             *root;         /* in the storage's spelling             */
     char             *address;      /* without trailing slashes              */
+    inf_scan_alias_t *aliases;
+    size_t            alias_count;
 } inf_repository_t;
 
 /* Those that there were at one time.  Constant but for refs. */
@@ -35,6 +37,7 @@ typedef struct {
 } inf_repository_list_t;
 
 typedef struct {
+    inf_lock_t             change;  /* rank 57: one change at a time         */
     inf_lock_t             lock;    /* rank 62; guards now                   */
     inf_repository_list_t *now;
 } inf_repositories_t;
@@ -50,6 +53,18 @@ void inf_repositories_close(inf_repositories_t *r);
  */
 INF_CHECK inf_err_t *inf_repositories_replace(inf_repositories_t *r,
     char *const *addresses, size_t count, bool *changed);
+
+/*
+ * One more, in which some directories hold models of other names.
+ * ALREADY_EXISTS: the address, or a name of an alias, is there.  INVALID_ARG:
+ * it can't be listed, or an alias is no model's name.
+ */
+INF_CHECK inf_err_t *inf_repositories_add(inf_repositories_t *r,
+    const char *address, const inf_scan_alias_t *aliases, size_t count);
+
+/* INVALID_ARG: it isn't there. */
+INF_CHECK inf_err_t *inf_repositories_remove(inf_repositories_t *r,
+    const char *address);
 
 /* Those that there are now; a reference. */
 inf_repository_list_t *inf_repositories_take(const inf_repositories_t *r);

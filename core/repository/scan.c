@@ -31,7 +31,7 @@ static inf_err_t *scan_entry(scan_t *s, uint32_t repository,
 static inf_err_t *scan_named(scan_t *s, uint32_t repository,
     const char *name);
 static inf_err_t *scan_model(scan_t *s, uint32_t repository,
-    const char *name);
+    const char *name, const char *dir);
 static inf_err_t *scan_model_at(scan_t *s, uint32_t repository,
     const char *name, const char *dir);
 static inf_err_t *scan_versions(scan_t *s, inf_scan_model_t *model,
@@ -121,6 +121,37 @@ inf_scan_model_dir(const inf_scan_root_t *where, const char *model_name,
     }
 
     return err;
+}
+
+const char *
+inf_scan_name(const inf_scan_root_t *root, const char *dir)
+{
+    for (size_t i = 0; i < root->alias_count; i++) {
+        if (strcmp(root->aliases[i].dir, dir) == 0) {
+            return root->aliases[i].name;
+        }
+    }
+
+    return dir;
+}
+
+bool
+inf_scan_is_hidden(const inf_scan_root_t *root, const char *dir)
+{
+    const char *seen = inf_scan_dir(root, inf_scan_name(root, dir));
+    return seen == NULL || strcmp(seen, dir) != 0;
+}
+
+const char *
+inf_scan_dir(const inf_scan_root_t *root, const char *name)
+{
+    for (size_t i = 0; i < root->alias_count; i++) {
+        if (strcmp(root->aliases[i].name, name) == 0) {
+            return root->aliases[i].dir;
+        }
+    }
+
+    return inf_scan_name(root, name) == name ? name : NULL;
 }
 
 void
@@ -277,14 +308,22 @@ scan_entry(scan_t *s, uint32_t repository, const inf_entry_t *entry)
             root, text, why);
     }
 
-    return scan_model(s, repository, entry->name);
+    const inf_scan_root_t *at = &s->roots[repository];
+    return inf_scan_is_hidden(at, entry->name) ? NULL
+        : scan_model(s, repository, inf_scan_name(at, entry->name),
+            entry->name);
 }
 
 static inf_err_t *
 scan_named(scan_t *s, uint32_t repository, const char *name)
 {
     const inf_scan_root_t *root = &s->roots[repository];
-    char *path = inf_path_join(root->root, name);
+    const char *dir = inf_scan_dir(root, name);
+    if (dir == NULL) {
+        return NULL;
+    }
+
+    char *path = inf_path_join(root->root, dir);
     if (path == NULL) {
         return inf_err_nomem();
     }
@@ -304,14 +343,14 @@ scan_named(scan_t *s, uint32_t repository, const char *name)
         return err;
     }
 
-    return entry.kind == INF_ENTRY_DIR ? scan_model(s, repository, name)
-                                       : NULL;
+    return entry.kind == INF_ENTRY_DIR
+        ? scan_model(s, repository, name, dir) : NULL;
 }
 
 static inf_err_t *
-scan_model(scan_t *s, uint32_t repository, const char *name)
+scan_model(scan_t *s, uint32_t repository, const char *name, const char *dir)
 {
-    char *path = inf_path_join(s->roots[repository].root, name);
+    char *path = inf_path_join(s->roots[repository].root, dir);
     if (path == NULL) {
         return inf_err_nomem();
     }

@@ -24,11 +24,29 @@
 
 #define INF_MODEL_NAME_MAX 255u
 
+/* A model that is not called like its directory. */
+typedef struct {
+    const char *dir;
+    const char *name;
+} inf_scan_alias_t;
+
 /* One repository to look into. */
 typedef struct {
-    const inf_storage_t *storage;
-    const char          *root;      /* as inf_storage_open gave it         */
+    const inf_storage_t    *storage;
+    const char             *root;       /* as inf_storage_open gave it       */
+    const inf_scan_alias_t *aliases;    /* NULL: none                        */
+    size_t                  alias_count;
 } inf_scan_root_t;
+
+/* What the model in that directory is called. */
+const char *inf_scan_name(const inf_scan_root_t *root, const char *dir);
+
+/* Whether that directory's model is hidden by another's alias. */
+bool inf_scan_is_hidden(const inf_scan_root_t *root, const char *dir);
+
+/* Where a model of that name would be; NULL: the directory that is called so
+   is another model's. */
+const char *inf_scan_dir(const inf_scan_root_t *root, const char *name);
 
 typedef struct {
     const char    *name;

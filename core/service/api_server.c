@@ -313,32 +313,48 @@ TRITONSERVER_ServerRegisterModelRepository(TRITONSERVER_Server *server,
     const char *repository_path, const TRITONSERVER_Parameter **name_mapping,
     const uint32_t mapping_count)
 {
-    const inf_server_t *s = inf_as_server(server);
-    (void) name_mapping;
-    (void) mapping_count;
+    inf_server_t *s = inf_as_server(server);
 
     if (s->config->model_control != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT) {
         return inf_err_new(INF_ERR_UNSUPPORTED, "repository registration is"
             " not allowed if model control mode is not EXPLICIT");
     }
 
-    return inf_err_new(INF_ERR_UNSUPPORTED, "repository '%s': registration is"
-        " not supported by this version of the core", repository_path);
+    inf_scan_alias_t *aliases = calloc(mapping_count + 1u, sizeof(*aliases));
+    if (aliases == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_err_t *err = NULL;
+    for (uint32_t i = 0; err == NULL && i < mapping_count; i++) {
+        const inf_parameter_t *p = (const void *) name_mapping[i];
+        aliases[i] = (inf_scan_alias_t) { .dir = p->name, .name = p->text };
+        if (p->type != INF_PARAMETER_STRING) {
+            err = inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%s',"
+                " the name that '%s' is mapped to must be a string",
+                repository_path, p->name);
+        }
+    }
+    if (err == NULL) {
+        err = inf_repositories_add(&s->repositories, repository_path, aliases,
+            mapping_count);
+    }
+    free(aliases);
+    return err;
 }
 
 TRITONSERVER_Error *
 TRITONSERVER_ServerUnregisterModelRepository(TRITONSERVER_Server *server,
     const char *repository_path)
 {
-    const inf_server_t *s = inf_as_server(server);
+    inf_server_t *s = inf_as_server(server);
 
     if (s->config->model_control != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT) {
         return inf_err_new(INF_ERR_UNSUPPORTED, "repository unregistration is"
             " not allowed if model control mode is not EXPLICIT");
     }
 
-    return inf_err_new(INF_ERR_UNSUPPORTED, "repository '%s': unregistration"
-        " is not supported by this version of the core", repository_path);
+    return inf_repositories_remove(&s->repositories, repository_path);
 }
 
 TRITONSERVER_Error *

@@ -164,7 +164,7 @@ a_thousand_models_are_checked_in_under_a_second(void **state)
     }
 
     inf_config_options_t opt = { .auto_complete = false };
-    inf_scan_root_t roots[] = { { storage, tree } };
+    inf_scan_root_t roots[] = { { .storage = storage, .root = tree } };
     inf_scan_t scan;
     size_t findings = 0;
 

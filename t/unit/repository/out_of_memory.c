@@ -269,7 +269,8 @@ use_agents(inf_storage_t *st, const char *tree)
     if (err == NULL) {
         inf_agents_complete(c);
         const inf_scan_root_t place = {
-            inf_agents_storage(c), inf_agents_dir(c)
+            .storage = inf_agents_storage(c),
+            .root = inf_agents_dir(c)
         };
         err = inf_scan_model_dir(&place, "m", &scan);
     }
@@ -293,7 +294,7 @@ use_repository(const char *tree)
         return err;
     }
 
-    inf_scan_root_t roots[] = { { st, root } };
+    inf_scan_root_t roots[] = { { .storage = st, .root = root } };
     inf_scan_t scan;
     err = inf_scan(roots, 1, &scan);
     if (err == NULL) {

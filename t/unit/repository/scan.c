@@ -27,7 +27,7 @@ close_storage(void **state)
 static inf_scan_t
 scan_one_root(const char *root)
 {
-    inf_scan_root_t roots[] = { { storage, root } };
+    inf_scan_root_t roots[] = { { .storage = storage, .root = root } };
     inf_scan_t scan;
     assert_ok(inf_scan(roots, 1, &scan));
     return scan;
@@ -202,7 +202,9 @@ one_name_in_two_repositories_is_marked(void **state)
     char *r0 = strdup(tree_path(tree, "r0"));
     char *r1 = strdup(tree_path(tree, "r1"));
     inf_scan_root_t roots[] = {
-        { storage, r0 }, { storage, r1 }, { storage, r0 },
+        { .storage = storage, .root = r0 },
+        { .storage = storage, .root = r1 },
+        { .storage = storage, .root = r0 },
     };
     inf_scan_t scan;
 
@@ -238,7 +240,9 @@ a_repository_that_fails_leaves_the_others(void **state)
     char *gone = strdup(tree_path(tree, "gone"));
     char *file = strdup(tree_path(tree, "file"));
     inf_scan_root_t roots[] = {
-        { storage, gone }, { storage, good }, { storage, file },
+        { .storage = storage, .root = gone },
+        { .storage = storage, .root = good },
+        { .storage = storage, .root = file },
     };
     inf_scan_t scan;
 
@@ -281,7 +285,7 @@ an_unreadable_model_is_known_but_its_versions_are_not(void **state)
         }
 
         inf_scan_t scan;
-        inf_scan_root_t roots[] = { { storage, tree } };
+        inf_scan_root_t roots[] = { { .storage = storage, .root = tree } };
         inf_err_t *err = inf_scan(roots, 1, &scan);
         const inf_scan_model_t *m = err != NULL ? NULL
             : inf_scan_find(&scan, "locked");
@@ -315,7 +319,10 @@ one_model_is_looked_up_in_all_repositories(void **state)
 
     char *r0 = strdup(tree_path(tree, "r0"));
     char *r1 = strdup(tree_path(tree, "r1"));
-    inf_scan_root_t roots[] = { { storage, r0 }, { storage, r1 } };
+    inf_scan_root_t roots[] = {
+        { .storage = storage, .root = r0 },
+        { .storage = storage, .root = r1 },
+    };
     inf_scan_t scan;
 
     assert_ok(inf_scan_one(roots, 2, "n", &scan));

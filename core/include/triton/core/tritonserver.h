@@ -1056,16 +1056,17 @@ TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerStop(
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerSetExitTimeout(
     TRITONSERVER_Server *server, unsigned int timeout);
 
-/* Adds a repository, in EXPLICIT mode only; the mapping gives folders other
-   model names. Names and parameters stay the caller's. UNSUPPORTED: another
-   mode. */
+/* Adds a repository, in EXPLICIT mode only; the mapping gives folders (a
+   parameter's name) other model names (its string). Names and parameters stay
+   the caller's. UNSUPPORTED: another mode. ALREADY_EXISTS: the repository, or a
+   mapping to that name. INVALID_ARG: it can't be listed. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerRegisterModelRepository(
     TRITONSERVER_Server *server, const char *repository_path,
     const TRITONSERVER_Parameter **name_mapping, const uint32_t mapping_count);
 
 /* Its models stay until they are unloaded. UNSUPPORTED: not in EXPLICIT
-   mode. */
+   mode. INVALID_ARG: it is not registered. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerUnregisterModelRepository(
     TRITONSERVER_Server *server, const char *repository_path);
