@@ -94,7 +94,7 @@ typedef struct {
     inf_model_home_t   *home;           /* a reference                       */
 } inf_loaded_t;
 
-/* ---- lifecycle.c ---------------------------------------------------------- */
+/* ---- lifecycle.c -------------------------------------------------------- */
 
 INF_CHECK inf_err_t *inf_lifecycle_op_new(inf_op_kind_t kind,
     inf_lifecycle_done_fn done, void *userp, inf_lifecycle_op_t **out);
