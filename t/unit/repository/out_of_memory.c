@@ -17,6 +17,7 @@
 #include "core/model/labels.h"
 #include "core/repository/agents.h"
 #include "core/repository/backend_search.h"
+#include "core/repository/repositories.h"
 #include "core/repository/scan.h"
 #include "core/repository/storage.h"
 
@@ -323,6 +324,78 @@ use_repository(const char *tree)
     return err;
 }
 
+/* What can't be opened is left out: that is no error, but told of here. */
+static inf_err_t *
+use_set(char *tree, char *other)
+{
+    static const inf_scan_alias_t alias = { .dir = "m", .name = "n" };
+    char *addresses[] = { tree, other };
+    inf_repositories_t set;
+    inf_repository_name_t *names;
+    inf_arena_t arena;
+    size_t count = 0;
+    bool changed;
+
+    inf_err_t *err = inf_repositories_open(addresses, 1, &set);
+    if (err != NULL) {
+        return err;
+    }
+
+    inf_arena_init(&arena);
+    err = inf_repositories_replace(&set, addresses, 2, &changed);
+    if (err == NULL) {
+        err = inf_repositories_replace(&set, addresses, 1, &changed);
+    }
+    if (err == NULL) {
+        err = inf_repositories_add(&set, other, &alias, 1);
+    }
+    if (err == NULL) {
+        inf_repository_list_t *list = inf_repositories_take(&set);
+        err = inf_repositories_names(list, &arena, NULL, &names, &count);
+        if (err == NULL && list->count != 2) {
+            err = inf_err_new(INF_ERR_UNAVAILABLE, "out of memory");
+        }
+        inf_repository_list_unref(list);
+    }
+    if (err == NULL) {
+        err = inf_repositories_remove(&set, other);
+    }
+    inf_arena_fini(&arena);
+    inf_repositories_close(&set);
+    return err;
+}
+
+static void
+a_set_of_repositories_survives_every_failed_allocation(void **state)
+{
+    (void) state;
+    char *tree = tree_new();
+    char *other = tree_new();
+    long n = 1;
+
+    tree_dir(tree, "m");
+    tree_dir(other, "m");
+    assert_ok(use_set(tree, other));
+    for (bool reached = true; reached; n++) {
+        long before = live;
+        countdown = n;
+        inf_err_t *err = use_set(tree, other);
+        reached = countdown == 0;
+        countdown = 0;
+        if (err != NULL && strstr(inf_err_msg(err), "out of memory") == NULL
+            && strstr(inf_err_msg(err), "Cannot allocate memory") == NULL)
+        {
+            fail_msg("allocation %ld failed: \"%s\"", n, inf_err_msg(err));
+        }
+        assert_true(reached || err == NULL);
+        inf_err_free(err);
+        assert_int_equal(live, before);
+    }
+    assert_true(n > 30);
+    tree_free(other);
+    tree_free(tree);
+}
+
 static void
 a_failed_allocation_is_an_error_and_leaves_nothing(void **state)
 {
@@ -383,6 +456,13 @@ a_failed_allocation_is_an_error_and_leaves_nothing(void **state)
 #else
 
 static void
+a_set_of_repositories_survives_every_failed_allocation(void **state)
+{
+    (void) state;
+    skip();
+}
+
+static void
 a_failed_allocation_is_an_error_and_leaves_nothing(void **state)
 {
     (void) state;
@@ -399,6 +479,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
             a_failed_allocation_is_an_error_and_leaves_nothing),
+        cmocka_unit_test(
+            a_set_of_repositories_survives_every_failed_allocation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
