@@ -9,8 +9,9 @@ import tempfile
 
 import pytest
 
-from lib import models
+from lib import models, process
 from lib.s3 import KEY_ID, REGION, SECRET, Service
+from lib.server import SLOW
 from lib.wire import tensor
 
 IN = [("IN", "FP32", [-1])]
@@ -270,3 +271,27 @@ def test_a_mount_folder_that_is_not_there(service, bucket, serve):
                    env=service.environment("/nonexistent"))
     server.wait_log(r"\[error\][^\n]*m[^\n]*Failed to create local temp "
                     r"folder: /nonexistent")
+
+
+def test_a_reload_of_nginx_adds_a_bucket_and_removes_it(
+        service, bucket, mount, make_server):
+    """Its storage is closed, and the copies gone, with its last model."""
+    upload(service, bucket, "r", lambda f: models.identity(f, "far", IN))
+    server = make_server(lambda f: models.identity(f, "near", IN),
+                         inference_env=service.environment(mount))
+    core = server.core()
+    line = f"    inference_repository {service.address(bucket + '/r')};\n"
+
+    for _ in range(2):
+        server.write_config(http=line)
+        server.signal("HUP")
+        assert server.wait_for("/v2/models/far/ready")
+        works(server, "far")
+        assert folders(mount)
+        server.write_config(http="")
+        server.signal("HUP")
+        assert server.wait_for("/v2/models/far/ready", status=404)
+        works(server, "near")
+        assert process.wait_until(lambda: not folders(mount), 20 * SLOW)
+    assert server.cores() == [core]
+    assert not service.gate.bad_signatures
