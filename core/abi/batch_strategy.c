@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/abi/elf_check.h"
-#include "core/abi/forwarding.h"
 #include "core/abi/guard.h"
 #include "core/abi/objects.h"
+#include "core/abi/plugin_library.h"
 #include "core/base/log.h"
 
 #define BATCHER_INIT  "TRITONBACKEND_ModelBatcherInitialize"
@@ -113,18 +112,9 @@ batcher_finalize(abi_strategy_t *s)
 static inf_err_t *
 library_open(abi_strategy_t *s, const char *library, uint32_t *found)
 {
-    inf_err_t *err = inf_elf_check(library);
-    if (err == NULL) {
-        err = inf_forwarding_load(library);
-    }
+    inf_err_t *err = inf_plugin_library_open(library, &s->handle);
     if (err != NULL) {
         return err;
-    }
-
-    s->handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (s->handle == NULL) {
-        return inf_err_new(INF_ERR_NOT_FOUND, "unable to load shared library:"
-            " %s", dlerror());
     }
 
     s->batcher_init = (inf_guard_batcher_init_fn)

@@ -9,10 +9,9 @@
 #include <unistd.h>
 
 #include "core/abi/cache_entry.h"
-#include "core/abi/elf_check.h"
-#include "core/abi/forwarding.h"
 #include "core/abi/guard.h"
 #include "core/abi/local_cache.h"
+#include "core/abi/plugin_library.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/tensor/packed_response.h"
@@ -253,25 +252,17 @@ load_library(inf_cache_plugin_t *plugin, const char *path)
             offsetof(inf_cache_entry_points_t, insert) }
     };
 
-    inf_err_t *err = inf_elf_check(path);
-    if (err == NULL) {
-        err = inf_forwarding_load(path);
-    }
+    inf_err_t *err = inf_plugin_library_open(path, &plugin->handle);
     if (err != NULL) {
         return err;
     }
 
-    plugin->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (plugin->handle == NULL) {
-        return inf_err_new(INF_ERR_NOT_FOUND, "unable to load shared library:"
-            " %s", dlerror());
-    }
-
     for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
-        void *symbol = dlsym(plugin->handle, points[i].name);
-        if (symbol == NULL) {
-            return inf_err_new(INF_ERR_NOT_FOUND, "unable to find required"
-                " entrypoint '%s' in shared library %s", points[i].name, path);
+        void *symbol;
+        err = inf_plugin_library_require(plugin->handle, path,
+            points[i].name, &symbol);
+        if (err != NULL) {
+            return err;
         }
         memcpy((char *) &plugin->call + points[i].offset, &symbol,
             sizeof(symbol));

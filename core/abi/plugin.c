@@ -6,11 +6,10 @@
 #include <string.h>
 
 #include "core/abi/batch_strategy.h"
-#include "core/abi/elf_check.h"
 #include "core/abi/execute.h"
-#include "core/abi/forwarding.h"
 #include "core/abi/guard.h"
 #include "core/abi/objects.h"
+#include "core/abi/plugin_library.h"
 #include "core/base/buf.h"
 #include "core/base/log.h"
 #include "core/proto/message_json.h"
@@ -266,37 +265,24 @@ inf_plugin_execute(inf_instance_t *instance, inf_request_t **requests,
 static inf_err_t *
 plugin_load(const char *library, inf_plugin_t **out)
 {
-    inf_err_t *err = inf_elf_check(library);
-    if (err == NULL) {
-        err = inf_forwarding_load(library);
-    }
+    void *handle;
+    void *execute;
+
+    inf_err_t *err = inf_plugin_library_open(library, &handle);
     if (err != NULL) {
         return err;
     }
 
-    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL) {
-        return inf_err_new(INF_ERR_NOT_FOUND, "unable to load shared library:"
-            " %s", dlerror());
-    }
-
-    inf_plugin_t *plugin = calloc(1, sizeof(*plugin));
+    err = inf_plugin_library_require(handle, library, INSTANCE_EXECUTE,
+        &execute);
+    inf_plugin_t *plugin = err == NULL ? calloc(1, sizeof(*plugin)) : NULL;
     if (plugin == NULL) {
         dlclose(handle);
-        return inf_err_nomem();
+        return err != NULL ? err : inf_err_nomem();
     }
 
     plugin->handle = handle;
-    plugin->execute = (inf_guard_execute_fn)
-        plugin_symbol(plugin, INSTANCE_EXECUTE);
-    if (plugin->execute == NULL) {
-        free(plugin);
-        dlclose(handle);
-        return inf_err_new(INF_ERR_NOT_FOUND, "unable to find required"
-            " entrypoint '" INSTANCE_EXECUTE "' in shared library %s",
-            library);
-    }
-
+    plugin->execute = (inf_guard_execute_fn) execute;
     plugin->initialize = (inf_guard_backend_fn)
         plugin_symbol(plugin, INITIALIZE);
     plugin->finalize = (inf_guard_backend_fn)

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/abi/elf_check.h"
-#include "core/abi/forwarding.h"
 #include "core/abi/guard.h"
+#include "core/abi/plugin_library.h"
 #include "core/base/log.h"
 
 #define INITIALIZE       "TRITONREPOAGENT_Initialize"
@@ -138,28 +137,21 @@ inf_agent_set_state(inf_agent_t *agent, void *state)
 static inf_err_t *
 agent_load(inf_agent_t *agent, const char *library)
 {
-    inf_err_t *err = inf_elf_check(library);
-    if (err == NULL) {
-        err = inf_forwarding_load(library);
-    }
+    void *action;
+
+    inf_err_t *err = inf_plugin_library_open(library, &agent->handle);
     if (err != NULL) {
         return err;
     }
 
-    agent->handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (agent->handle == NULL) {
-        return inf_err_new(INF_ERR_NOT_FOUND, "unable to load shared library:"
-            " %s", dlerror());
-    }
-
-    agent->model_action = (inf_guard_action_fn)
-        agent_symbol(agent, MODEL_ACTION);
-    if (agent->model_action == NULL) {
+    err = inf_plugin_library_require(agent->handle, library, MODEL_ACTION,
+        &action);
+    if (err != NULL) {
         dlclose(agent->handle);
-        return inf_err_new(INF_ERR_NOT_FOUND, "unable to find required"
-            " entrypoint '" MODEL_ACTION "' in shared library %s", library);
+        return err;
     }
 
+    agent->model_action = (inf_guard_action_fn) action;
     agent->initialize = (inf_guard_agent_fn)
         agent_symbol(agent, INITIALIZE);
     agent->finalize = (inf_guard_agent_fn)

@@ -1,0 +1,35 @@
+#include "core/abi/plugin_library.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+
+#include "core/abi/elf_check.h"
+#include "core/abi/forwarding.h"
+
+inf_err_t *
+inf_plugin_library_open(const char *path, void **handle)
+{
+    *handle = NULL;
+
+    inf_err_t *err = inf_elf_check(path);
+    if (err == NULL) {
+        err = inf_forwarding_load(path);
+    }
+    if (err != NULL) {
+        return err;
+    }
+
+    *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return *handle != NULL ? NULL : inf_err_new(INF_ERR_NOT_FOUND,
+        "unable to load shared library: %s", dlerror());
+}
+
+inf_err_t *
+inf_plugin_library_require(void *handle, const char *path, const char *entry,
+    void **address)
+{
+    *address = dlsym(handle, entry);
+    return *address != NULL ? NULL : inf_err_new(INF_ERR_NOT_FOUND,
+        "unable to find required entrypoint '%s' in shared library %s",
+        entry, path);
+}
