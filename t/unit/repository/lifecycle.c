@@ -1,3 +1,4 @@
+#include "repository/index_rows.h"
 #include "repository/temp_tree.h"
 
 #include "core/base/clock.h"
@@ -16,7 +17,7 @@ typedef struct {
     inf_registry_t    registry;
     inf_lifecycle_t  *lc;
     _Atomic int       published;
-    char              index[8192];
+    index_rows_t      index;
     inf_lifecycle_options_t options;
 } world_t;
 
@@ -114,35 +115,16 @@ load(const char *name, size_t count, const int64_t *versions)
     sizeof((int64_t[]) { __VA_ARGS__ }) / sizeof(int64_t),                   \
     (const int64_t[]) { __VA_ARGS__ }
 
-static void
-index_row(void *userp, const char *name, int64_t version,
-    inf_version_state_t state, const char *reason)
-{
-    (void) userp;
-    size_t len = strlen(w.index);
-    snprintf(w.index + len, sizeof(w.index) - len, "%s/%lld %s %s\n", name,
-        (long long) version, inf_version_state_name(state), reason);
-}
-
 static const char *
 rows(void)
 {
-    w.index[0] = '\0';
-    inf_lifecycle_index(w.lc, index_row, NULL);
-    return w.index;
+    return index_rows(&w.index, w.lc);
 }
 
-/* Taking apart runs on threads of its own. */
 static void
 wait_for_row(const char *row)
 {
-    uint64_t until = inf_clock_ns() + 60 * SECOND;
-    while (strstr(rows(), row) == NULL) {
-        if (inf_clock_ns() > until) {
-            fail_msg("no \"%s\" in \"%s\"", row, w.index);
-        }
-        usleep(1000);
-    }
+    index_rows_wait(&w.index, w.lc, row);
 }
 
 static inf_err_t *
@@ -444,14 +426,14 @@ one_bad_model_never_holds_up_others(void **state)
     load("good2", VERSIONS(3));
 
     wait_for_row("good2/3 READY");
-    assert_non_null(strstr(w.index, "good1/1 READY \n"));
-    assert_non_null(strstr(w.index, "hangs/1 LOADING \n"));
-    assert_non_null(strstr(w.index, "bad_text/-1 UNAVAILABLE "));
-    assert_non_null(strstr(w.index, "config.pbtxt:1:"));
-    assert_non_null(strstr(w.index, "no_backend/1 UNAVAILABLE Invalid"
+    assert_non_null(strstr(w.index.text, "good1/1 READY \n"));
+    assert_non_null(strstr(w.index.text, "hangs/1 LOADING \n"));
+    assert_non_null(strstr(w.index.text, "bad_text/-1 UNAVAILABLE "));
+    assert_non_null(strstr(w.index.text, "config.pbtxt:1:"));
+    assert_non_null(strstr(w.index.text, "no_backend/1 UNAVAILABLE Invalid"
         " argument: unable to find backend library for backend 'nowhere'"));
-    assert_non_null(strstr(w.index, "no_version/-1 UNAVAILABLE at least one"
-        " version must be available under the version policy of model"
+    assert_non_null(strstr(w.index.text, "no_version/-1 UNAVAILABLE at least"
+        " one version must be available under the version policy of model"
         " 'no_version'"));
     assert_false(inf_lifecycle_settled(w.lc));
     assert_false(inf_lifecycle_all_ready(w.lc));
@@ -464,7 +446,7 @@ one_bad_model_never_holds_up_others(void **state)
 
     /* rows come by name */
     const char *last = "";
-    for (char *line = strtok(w.index, "\n"); line != NULL;
+    for (char *line = strtok(w.index.text, "\n"); line != NULL;
         line = strtok(NULL, "\n"))
     {
         assert_true(strcmp(last, line) < 0);

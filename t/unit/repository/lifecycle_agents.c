@@ -1,5 +1,6 @@
 /* What agents hear of a running lifecycle, between the calls of backends. */
 
+#include "repository/index_rows.h"
 #include "repository/temp_tree.h"
 
 #include <unistd.h>
@@ -21,7 +22,7 @@ typedef struct {
     inf_repositories_t      repositories;
     inf_registry_t          registry;
     inf_lifecycle_t        *lc;
-    char                    index[4096];
+    index_rows_t            index;
 } world_t;
 
 static world_t w;
@@ -242,29 +243,17 @@ expect_heard(const char *expected)
     pthread_mutex_unlock(&fake.lock);
 }
 
-static void
-index_row(void *userp, const char *name, int64_t version,
-    inf_version_state_t state, const char *reason)
-{
-    (void) userp;
-    size_t len = strlen(w.index);
-    snprintf(w.index + len, sizeof(w.index) - len, "%s/%lld %s %s\n", name,
-        (long long) version, inf_version_state_name(state), reason);
-}
-
 static const char *
 rows(void)
 {
-    w.index[0] = '\0';
-    inf_lifecycle_index(w.lc, index_row, NULL);
-    return w.index;
+    return index_rows(&w.index, w.lc);
 }
 
 static void
 expect_row(const char *row)
 {
     if (strstr(rows(), row) == NULL) {
-        fail_msg("no \"%s\" in \"%s\"", row, w.index);
+        fail_msg("no \"%s\" in \"%s\"", row, w.index.text);
     }
 }
 

@@ -1,5 +1,6 @@
 /* Loads, reloads and unloads of a running lifecycle. */
 
+#include "repository/index_rows.h"
 #include "repository/temp_tree.h"
 
 #include <fcntl.h>
@@ -23,7 +24,7 @@ typedef struct {
     inf_registry_t          registry;
     inf_lifecycle_t        *lc;
     inf_poll_t             *poll;       /* of some tests                     */
-    char                    index[16384];
+    index_rows_t            index;
     inf_lifecycle_options_t options;
 } world_t;
 
@@ -126,44 +127,22 @@ add_model(const char *name, const char *config, int count)
     }
 }
 
-static void
-index_row(void *userp, const char *name, int64_t version,
-    inf_version_state_t state, const char *reason)
-{
-    (void) userp;
-    size_t len = strlen(w.index);
-    snprintf(w.index + len, sizeof(w.index) - len, "%s/%lld %s %s\n", name,
-        (long long) version, inf_version_state_name(state), reason);
-}
-
 static const char *
 rows(void)
 {
-    w.index[0] = '\0';
-    inf_lifecycle_index(w.lc, index_row, NULL);
-    return w.index;
+    return index_rows(&w.index, w.lc);
 }
 
 static const char *
 listed(bool ready_only)
 {
-    w.index[0] = '\0';
-    assert_ok(inf_lifecycle_repository_index(w.lc, ready_only, index_row,
-        NULL));
-    return w.index;
+    return index_rows_listed(&w.index, w.lc, ready_only);
 }
 
-/* Taking apart runs on threads of its own. */
 static void
 wait_for_row(const char *row)
 {
-    uint64_t until = inf_clock_ns() + 60 * SECOND;
-    while (strstr(rows(), row) == NULL) {
-        if (inf_clock_ns() > until) {
-            fail_msg("no \"%s\" in \"%s\"", row, w.index);
-        }
-        usleep(1000);
-    }
+    index_rows_wait(&w.index, w.lc, row);
 }
 
 static void
@@ -594,8 +573,8 @@ an_index_needs_every_repository(void **state)
 {
     (void) state;
     assert_int_equal(rmdir(tree_path(w.tree, "repo2")), 0);
-    assert_error(inf_lifecycle_repository_index(w.lc, false, index_row, NULL),
-        INF_ERR_NOT_FOUND, "repo2");
+    assert_error(inf_lifecycle_repository_index(w.lc, false, index_rows_add,
+        &w.index), INF_ERR_NOT_FOUND, "repo2");
 }
 
 /* Number 20. */

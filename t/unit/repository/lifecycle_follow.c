@@ -1,5 +1,6 @@
 /* Repositories that come and go under a running lifecycle. */
 
+#include "repository/index_rows.h"
 #include "repository/temp_tree.h"
 
 #include <unistd.h>
@@ -26,7 +27,7 @@ typedef struct {
     inf_lifecycle_t         *lc;
     inf_poll_t              *poll;          /* of some tests                 */
     inf_repository_change_t *change;        /* of some tests                 */
-    char                     index[16384];
+    index_rows_t             index;
 } world_t;
 
 static world_t w;
@@ -145,42 +146,22 @@ change_to(unsigned mask, bool all)
     follow(all);
 }
 
-static void
-index_row(void *userp, const char *name, int64_t version,
-    inf_version_state_t state, const char *reason)
-{
-    (void) userp;
-    size_t len = strlen(w.index);
-    snprintf(w.index + len, sizeof(w.index) - len, "%s/%lld %s %s\n", name,
-        (long long) version, inf_version_state_name(state), reason);
-}
-
 static const char *
 rows(void)
 {
-    w.index[0] = '\0';
-    inf_lifecycle_index(w.lc, index_row, NULL);
-    return w.index;
+    return index_rows(&w.index, w.lc);
 }
 
 static const char *
 listed(void)
 {
-    w.index[0] = '\0';
-    assert_ok(inf_lifecycle_repository_index(w.lc, false, index_row, NULL));
-    return w.index;
+    return index_rows_listed(&w.index, w.lc, false);
 }
 
 static void
 wait_for_row(const char *row)
 {
-    uint64_t until = inf_clock_ns() + 60 * SECOND;
-    while (strstr(rows(), row) == NULL) {
-        if (inf_clock_ns() > until) {
-            fail_msg("no \"%s\" in \"%s\"", row, w.index);
-        }
-        usleep(1000);
-    }
+    index_rows_wait(&w.index, w.lc, row);
 }
 
 /* Only to be compared. */

@@ -1,6 +1,7 @@
 /* A backend's process dies: its version goes, is taken apart and comes back.
    The processes are real, the backend isn't. */
 
+#include "repository/index_rows.h"
 #include "repository/temp_tree.h"
 
 #include <signal.h>
@@ -23,7 +24,7 @@ typedef struct {
     inf_lifecycle_t        *lc;
     inf_plugin_ops_t        ops;
     inf_lifecycle_options_t options;
-    char                    index[4096];
+    index_rows_t            index;
     _Atomic int             child;          /* the last; 0: none             */
     _Atomic int             children;       /* forked so far                 */
     pthread_mutex_t         lock;
@@ -130,22 +131,10 @@ teardown(void **state)
     return 0;
 }
 
-static void
-index_row(void *userp, const char *name, int64_t version,
-    inf_version_state_t state, const char *reason)
-{
-    (void) userp;
-    size_t len = strlen(w.index);
-    snprintf(w.index + len, sizeof(w.index) - len, "%s/%lld %s %s\n", name,
-        (long long) version, inf_version_state_name(state), reason);
-}
-
 static const char *
 rows(void)
 {
-    w.index[0] = '\0';
-    inf_lifecycle_index(w.lc, index_row, NULL);
-    return w.index;
+    return index_rows(&w.index, w.lc);
 }
 
 /* Every change of the index is published. */
@@ -204,7 +193,7 @@ a_version_whose_process_died_comes_back(void **state)
 
     assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
     int first = w.child;
-    tell_fake(&fake.hold, "init m/1");                 /* the next one                  */
+    tell_fake(&fake.hold, "init m/1");      /* the next one             */
     kill(first, SIGKILL);
     fake_wait_held(1);
     wait_count("fini m/1", 1);

@@ -2,6 +2,7 @@
    plug-in and kept order, with real threads. */
 
 #include "model/config_text.h"
+#include "sched/idle_role.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -231,39 +232,6 @@ sender_main(void *arg)
     }
     return NULL;
 }
-
-/* ---- the role of the rings' leader, without rings ------------------------ */
-
-static _Atomic bool led;
-
-static bool
-role_lead(void *userp, inf_runner_t *runner, inf_waiter_t *waiter,
-    uint64_t until_ns)
-{
-    (void) userp;
-    (void) runner;
-    if (atomic_exchange(&led, true)) {
-        return false;
-    }
-    while (!inf_waiter_woken(waiter)
-        && (until_ns == INF_NEVER || inf_clock_ns() < until_ns))
-    {
-        sched_yield();
-    }
-    atomic_store(&led, false);
-    return true;
-}
-
-static void
-role_leave(void *userp, inf_runner_t *runner)
-{
-    (void) userp;
-    (void) runner;
-}
-
-static const inf_idle_ops_t role_ops = {
-    .lead = role_lead, .leave = role_leave
-};
 
 /* ---- storms -------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
    turns, cancels, batches, warm-up and the end, with real threads. */
 
 #include "model/config_text.h"
+#include "sched/idle_role.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -535,39 +536,6 @@ a_model_that_needs_too_much_does_not_start(void **state)
 
 /* ---- waiting for leave and for the rings at once ------------------------- */
 
-static _Atomic bool led;
-static _Atomic uint32_t leads;
-
-static bool
-role_lead(void *userp, inf_runner_t *runner, inf_waiter_t *waiter,
-    uint64_t until_ns)
-{
-    (void) userp;
-    (void) runner;
-    if (atomic_exchange(&led, true)) {
-        return false;
-    }
-    atomic_fetch_add(&leads, 1);
-    while (!inf_waiter_woken(waiter)
-        && (until_ns == INF_NEVER || inf_clock_ns() < until_ns))
-    {
-        sched_yield();
-    }
-    atomic_store(&led, false);
-    return true;
-}
-
-static void
-role_leave(void *userp, inf_runner_t *runner)
-{
-    (void) userp;
-    (void) runner;
-}
-
-static const inf_idle_ops_t role_ops = {
-    .lead = role_lead, .leave = role_leave
-};
-
 static void
 who_waits_for_leave_may_lead(void **state)
 {
@@ -582,9 +550,9 @@ who_waits_for_leave_may_lead(void **state)
     submit(&a, 0);
     wait_until(atomic_load(&a.entered) == 1);
     submit(&b, 0);
-    uint32_t before = atomic_load(&leads);
-    wait_until(atomic_load(&led));
-    assert_true(before <= atomic_load(&leads));
+    uint32_t before = atomic_load(&role_turns);
+    wait_until(atomic_load(&role_held));
+    assert_true(before <= atomic_load(&role_turns));
     atomic_store(&a.closed, false);
     wait_released(&a, 0, 1);
     wait_released(&b, 0, 1);
