@@ -489,7 +489,7 @@ inf_agent_model_acquire(inf_agent_model_t *m, int artifact,
     }
 
     if (m->folder == NULL) {
-        inf_err_t *err = inf_private_dir_new(&m->folder);
+        inf_err_t *err = inf_private_dir_new(NULL, &m->folder);
         if (err != NULL) {
             m->folder = NULL;
             return err;

@@ -205,7 +205,7 @@ open_private(inf_model_home_t *home, const inf_home_query_t *q)
         return inf_err_new(INF_ERR_INVALID_ARG, "invalid model name: %s", why);
     }
 
-    inf_err_t *err = inf_private_dir_new(&home->private_dir);
+    inf_err_t *err = inf_private_dir_new(NULL, &home->private_dir);
     if (err != NULL) {
         return err;
     }

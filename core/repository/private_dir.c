@@ -20,19 +20,20 @@
 /* It gets its name when it is locked: nobody finds it without an owner. */
 #define PRIVATE_NEW    "inference-new-XXXXXX"
 
-static const char *parent_dir(void);
-static inf_err_t *take_name(const char *fresh, inf_private_dir_t *d);
+static const char *parent_dir(const char *parent);
+static inf_err_t *take_name(const char *parent, const char *fresh,
+    inf_private_dir_t *d);
 static int lock_dir(const char *path);
 static bool is_orphan(const char *path, int *fd);
-static void remove_tree(const char *path);
 static int remove_one(const char *path, const struct stat *sb, int type,
     struct FTW *ftw);
 
 inf_err_t *
-inf_private_dir_new(inf_private_dir_t **out)
+inf_private_dir_new(const char *parent, inf_private_dir_t **out)
 {
+    parent = parent_dir(parent);
     inf_private_dir_t *d = calloc(1, sizeof(*d));
-    char *fresh = inf_path_join(parent_dir(), PRIVATE_NEW);
+    char *fresh = inf_path_join(parent, PRIVATE_NEW);
     if (d == NULL || fresh == NULL) {
         free(d);
         free(fresh);
@@ -45,10 +46,10 @@ inf_private_dir_new(inf_private_dir_t **out)
         free(d);
         free(fresh);
         return inf_err_os(error, "cannot create a directory in %s",
-            parent_dir());
+            parent);
     }
 
-    inf_err_t *err = take_name(fresh, d);
+    inf_err_t *err = take_name(parent, fresh, d);
     if (err != NULL) {
         (void) rmdir(fresh);
         if (d->lock_fd >= 0) {
@@ -72,19 +73,20 @@ inf_private_dir_free(inf_private_dir_t *d)
         return;
     }
 
-    remove_tree(d->path);
+    inf_private_dir_remove_tree(d->path);
     close(d->lock_fd);
     free(d->path);
     free(d);
 }
 
 void
-inf_private_dir_sweep(void)
+inf_private_dir_sweep(const char *parent)
 {
-    DIR *parent = opendir(parent_dir());
+    parent = parent_dir(parent);
+    DIR *dir = opendir(parent);
     const struct dirent *e;
 
-    while (parent != NULL && (e = readdir(parent)) != NULL) {
+    while (dir != NULL && (e = readdir(dir)) != NULL) {
         int fd = -1;
 
         if (strncmp(e->d_name, PRIVATE_PREFIX, sizeof(PRIVATE_PREFIX) - 1)
@@ -94,11 +96,11 @@ inf_private_dir_sweep(void)
             continue;
         }
 
-        char *path = inf_path_join(parent_dir(), e->d_name);
+        char *path = inf_path_join(parent, e->d_name);
         if (path != NULL && is_orphan(path, &fd)) {
             inf_log(INF_LOG_INFO, "'%s' was left by a core that died: it is"
                 " removed", path);
-            remove_tree(path);
+            inf_private_dir_remove_tree(path);
         }
         if (fd >= 0) {
             close(fd);
@@ -106,20 +108,33 @@ inf_private_dir_sweep(void)
         free(path);
     }
 
-    if (parent != NULL) {
-        closedir(parent);
+    if (dir != NULL) {
+        closedir(dir);
+    }
+}
+
+void
+inf_private_dir_remove_tree(const char *path)
+{
+    if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0) {
+        inf_log(INF_LOG_WARN, "cannot remove all of '%s': %s", path,
+            strerror(errno));
     }
 }
 
 static const char *
-parent_dir(void)
+parent_dir(const char *parent)
 {
     const char *dir = getenv("TMPDIR");
+
+    if (parent != NULL) {
+        return parent;
+    }
     return dir != NULL && dir[0] == '/' ? dir : "/tmp";
 }
 
 static inf_err_t *
-take_name(const char *fresh, inf_private_dir_t *d)
+take_name(const char *parent, const char *fresh, inf_private_dir_t *d)
 {
     const char *suffix = fresh + strlen(fresh) - PRIVATE_SUFFIX;
 
@@ -129,7 +144,7 @@ take_name(const char *fresh, inf_private_dir_t *d)
     }
     char name[sizeof(PRIVATE_PREFIX) + PRIVATE_SUFFIX];
     snprintf(name, sizeof(name), PRIVATE_PREFIX "%s", suffix);
-    d->path = inf_path_join(parent_dir(), name);
+    d->path = inf_path_join(parent, name);
     if (d->path == NULL) {
         return inf_err_nomem();
     }
@@ -162,15 +177,6 @@ is_orphan(const char *path, int *fd)
 
     *fd = lock_dir(path);
     return *fd >= 0 && fstat(*fd, &st) == 0 && st.st_uid == geteuid();
-}
-
-static void
-remove_tree(const char *path)
-{
-    if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0) {
-        inf_log(INF_LOG_WARN, "cannot remove all of '%s': %s", path,
-            strerror(errno));
-    }
 }
 
 static int

@@ -3,27 +3,23 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/buf.h"
 #include "core/base/lock.h"
-#include "core/base/log.h"
+#include "core/repository/private_dir.h"
 
 #define CACHE_RANK      59
 #define CACHE_MAX_BYTES (UINT64_C(8) << 30)     /* not used by any model     */
-#define WALK_FDS        16
 
 struct inf_s3_cache_s {
-    inf_lock_t  lock;           /* rank 59; guards what follows              */
-    char       *objects;        /* folder; NULL: not opened yet              */
-    char       *run;            /* this process's folders are in it          */
-    int         run_fd;         /* its lock file, held while we live         */
+    inf_lock_t         lock;    /* rank 59; guards what follows              */
+    char              *objects; /* folder; NULL: not opened yet              */
+    inf_private_dir_t *run;     /* this process's folders are in it          */
 };
 
 /* One object on its way from the service to the model's folder. */
@@ -43,9 +39,6 @@ typedef struct {
 
 static inf_err_t *open_cache(inf_s3_cache_t *cache);
 static inf_err_t *private_folder(const char *path);
-static inf_err_t *open_run(inf_s3_cache_t *cache, const char *base);
-static void sweep_runs(const char *base);
-static void sweep_run(const char *run);
 static inf_err_t *check_keys(const inf_s3_listing_t *listing, size_t skip);
 static bool relative_is_good(const char *relative);
 static inf_err_t *prepare_items(inf_s3_cache_t *cache,
@@ -61,9 +54,6 @@ static inf_err_t *make_folder(inf_s3_cache_t *cache, const item_t *items,
 static inf_err_t *link_item(const char *folder, const item_t *item);
 static inf_err_t *make_parents(char *path, size_t from);
 static void hash_text(uint64_t hash[2], const char *text);
-static void remove_tree(const char *path);
-static int remove_one(const char *path, const struct stat *st, int kind,
-    struct FTW *walk);
 static void trim_cache(const char *objects);
 static int by_use(const void *a, const void *b);
 static char *text_of(const char *fmt, ...) INF_PRINTF(1, 2);
@@ -77,7 +67,6 @@ inf_s3_cache_new(inf_s3_cache_t **out)
     }
 
     inf_lock_init(&cache->lock, CACHE_RANK);
-    cache->run_fd = -1;
     *out = cache;
     return NULL;
 }
@@ -85,13 +74,9 @@ inf_s3_cache_new(inf_s3_cache_t **out)
 void
 inf_s3_cache_free(inf_s3_cache_t *cache)
 {
-    if (cache->run != NULL) {
-        remove_tree(cache->run);
-        close(cache->run_fd);
-    }
+    inf_private_dir_free(cache->run);
     inf_lock_fini(&cache->lock);
     free(cache->objects);
-    free(cache->run);
     free(cache);
 }
 
@@ -137,7 +122,7 @@ inf_s3_cache_folder(inf_s3_cache_t *cache, inf_s3_client_t *client,
 void
 inf_s3_cache_release(inf_s3_cache_t *cache, char *folder)
 {
-    remove_tree(folder);
+    inf_private_dir_remove_tree(folder);
     free(folder);
     trim_cache(cache->objects);
 }
@@ -161,8 +146,8 @@ open_cache(inf_s3_cache_t *cache)
         err = private_folder(objects);
     }
     if (err == NULL) {
-        sweep_runs(base);
-        err = open_run(cache, base);
+        inf_private_dir_sweep(base);
+        err = inf_private_dir_new(base, &cache->run);
     }
     if (err == NULL) {
         cache->objects = objects;
@@ -193,76 +178,6 @@ private_folder(const char *path)
             " to this user alone", path);
     }
     return NULL;
-}
-
-static inf_err_t *
-open_run(inf_s3_cache_t *cache, const char *base)
-{
-    char *run = text_of("%s/run-XXXXXX", base);
-    if (run == NULL) {
-        return inf_err_nomem();
-    }
-    if (mkdtemp(run) == NULL) {
-        inf_err_t *err = inf_err_os(errno, "Failed to create local temp "
-            "folder: %s", run);
-        free(run);
-        return err;
-    }
-
-    int fd = open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        inf_err_t *err = inf_err_os(errno, "cannot lock %s", run);
-        if (fd >= 0) {
-            close(fd);
-        }
-        rmdir(run);
-        free(run);
-        return err;
-    }
-
-    cache->run = run;
-    cache->run_fd = fd;
-    return NULL;
-}
-
-/* What processes left that live no more: their lock is free. */
-static void
-sweep_runs(const char *base)
-{
-    DIR *d = opendir(base);
-    if (d == NULL) {
-        return;
-    }
-
-    const struct dirent *entry;
-    while ((entry = readdir(d)) != NULL) {
-        if (strncmp(entry->d_name, "run-", 4) == 0) {
-            char *run = text_of("%s/%s", base, entry->d_name);
-            if (run != NULL) {
-                sweep_run(run);
-                free(run);
-            }
-        }
-    }
-    closedir(d);
-}
-
-static void
-sweep_run(const char *run)
-{
-    int fd = open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    struct stat st;
-
-    /* one that was just made is perhaps not locked yet */
-    if (fd >= 0 && fstat(fd, &st) == 0
-        && (st.st_ctime < time(NULL) - 10)
-        && flock(fd, LOCK_EX | LOCK_NB) == 0)
-    {
-        remove_tree(run);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
 }
 
 /* A key is a path of somebody else's making. */
@@ -345,7 +260,7 @@ prepare_item(inf_s3_cache_t *cache, inf_s3_client_t *client, item_t *item)
         return NULL;
     }
 
-    item->partial = text_of("%s/fetch-XXXXXX", cache->run);
+    item->partial = text_of("%s/fetch-XXXXXX", cache->run->path);
     if (item->partial == NULL) {
         return inf_err_nomem();
     }
@@ -425,7 +340,7 @@ static inf_err_t *
 make_folder(inf_s3_cache_t *cache, const item_t *items, size_t count,
     char **folder)
 {
-    char *path = text_of("%s/folderXXXXXX", cache->run);
+    char *path = text_of("%s/folderXXXXXX", cache->run->path);
     if (path == NULL) {
         return inf_err_nomem();
     }
@@ -439,7 +354,7 @@ make_folder(inf_s3_cache_t *cache, const item_t *items, size_t count,
     for (size_t i = 0; i < count; i++) {
         inf_err_t *err = link_item(path, &items[i]);
         if (err != NULL) {
-            remove_tree(path);
+            inf_private_dir_remove_tree(path);
             free(path);
             return err;
         }
@@ -493,26 +408,6 @@ hash_text(uint64_t hash[2], const char *text)
             hash[i] ^= hash[i] >> 29;
         }
     } while (*p++ != '\0');
-}
-
-static void
-remove_tree(const char *path)
-{
-    if (nftw(path, remove_one, WALK_FDS, FTW_DEPTH | FTW_PHYS) != 0
-        && errno != ENOENT)
-    {
-        inf_err_log(inf_err_os(errno, "cannot remove %s", path));
-    }
-}
-
-static int
-remove_one(const char *path, const struct stat *st, int kind,
-    struct FTW *walk)
-{
-    (void) st;
-    (void) kind;
-    (void) walk;
-    return remove(path);
 }
 
 /* Files that no model uses have one name only. */

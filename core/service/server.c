@@ -44,7 +44,7 @@ inf_server_start(const NginxInference__CoreConfig *config,
     inf_canceller_init(&server->canceller);
     inf_cpu_metrics_init(&server->cpu_metrics, inf_clock_ns());
 
-    inf_private_dir_sweep();
+    inf_private_dir_sweep(NULL);
     open_journal(server, host);
     inf_err_t *err = open_memory(server);
     if (err == NULL) {

@@ -12,7 +12,7 @@ a_directory_is_ours_alone_and_goes_with_its_content(void **state)
     inf_private_dir_t *d;
     struct stat st;
 
-    assert_ok(inf_private_dir_new(&d));
+    assert_ok(inf_private_dir_new(NULL, &d));
     assert_int_equal(stat(d->path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0700);
     tree_file(d->path, "m/1/file", "x");
@@ -33,14 +33,14 @@ it_lies_where_the_environment_says(void **state)
     inf_private_dir_t *d;
 
     setenv("TMPDIR", tree, 1);
-    assert_ok(inf_private_dir_new(&d));
+    assert_ok(inf_private_dir_new(NULL, &d));
     assert_int_equal(strncmp(d->path, tree, strlen(tree)), 0);
     inf_private_dir_free(d);
 
     setenv("TMPDIR", "/nonexistent/inf", 1);
-    assert_error(inf_private_dir_new(&d), INF_ERR_INTERNAL,
+    assert_error(inf_private_dir_new(NULL, &d), INF_ERR_INTERNAL,
         "cannot create a directory in /nonexistent/inf: No such file");
-    inf_private_dir_sweep();
+    inf_private_dir_sweep(NULL);
     unsetenv("TMPDIR");
     assert_int_equal(rmdir(tree), 0);
     free(tree);
@@ -59,8 +59,8 @@ a_sweep_leaves_what_is_not_left(void **state)
     tree_file(tree, "inference-model-abcdef", "x");
     tree_dir(tree, "target/inner");
     tree_link(tree, "target", "inference-model-123456");
-    assert_ok(inf_private_dir_new(&d));
-    inf_private_dir_sweep();
+    assert_ok(inf_private_dir_new(NULL, &d));
+    inf_private_dir_sweep(NULL);
     assert_int_equal(access(d->path, F_OK), 0);
     const char *kept[] = {
         "inference-model-abcdefg/kept", "inference-model-abcdef",
@@ -82,12 +82,12 @@ what_a_dead_process_left_is_swept_away(void **state)
     char path[64] = "";
     int ends[2];
 
-    assert_ok(inf_private_dir_new(&mine));
+    assert_ok(inf_private_dir_new(NULL, &mine));
     assert_int_equal(pipe(ends), 0);
     pid_t pid = fork();
     if (pid == 0) {
         inf_private_dir_t *d;
-        assert_ok(inf_private_dir_new(&d));
+        assert_ok(inf_private_dir_new(NULL, &d));
         tree_file(d->path, "m/1/file", "x");
         _exit(write(ends[1], d->path, strlen(d->path)) > 0 ? 0 : 1);
     }
@@ -98,7 +98,7 @@ what_a_dead_process_left_is_swept_away(void **state)
     close(ends[1]);
     assert_int_equal(access(path, F_OK), 0);
 
-    inf_private_dir_sweep();
+    inf_private_dir_sweep(NULL);
     assert_int_equal(access(path, F_OK), -1);
     assert_int_equal(access(mine->path, F_OK), 0);      /* its owner lives   */
     inf_private_dir_free(mine);
