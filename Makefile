@@ -39,6 +39,7 @@ bench: build
 	    || { cat $(BUILD)/bench.log; exit 1; }
 	@$(BUILD)/bench_abi
 	@build/venv/bin/python t/bench/run.py
+	@build/venv/bin/python t/bench/batching.py
 
 asan:
 	@INF_BUILD=build-asan sh t/run.sh

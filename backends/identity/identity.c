@@ -4,7 +4,7 @@
  * Owner    The model's state is made in ModelInitialize and freed in
  *          ModelFinalize; instances have no state of their own.
  * Thread   Execute runs on one thread per instance; the state is read-only.
- * Units    times in ns on the monotonic clock, the delay in ms.
+ * Units    times in ns on the monotonic clock; parameters name theirs.
  * Errors   A request that cannot be answered gets an error response; Execute
  *          itself always succeeds.
  * Route    instance thread -> [identity] -> response -> release
@@ -20,11 +20,13 @@
 #include <time.h>
 
 #define MAX_DELAY_MS 3600000
+#define MAX_ROW_DELAY_US 1000000
 
 typedef struct {
     bk_model_config_t config;
     bk_pairs_t        pairs;
     uint64_t          delay_ns;
+    uint64_t          row_delay_ns;
     const char       *fail_execute;     /* NULL, or the text to fail with    */
     bool              echo_parameters;
 } identity_model_t;
@@ -41,7 +43,9 @@ static TRITONSERVER_Error *model_setup(identity_model_t *m,
 static void model_free(identity_model_t *m);
 static TRITONSERVER_Error *instance_model(
     TRITONBACKEND_ModelInstance *instance, identity_model_t **out);
-static void sleep_ns(uint64_t ns);
+static uint64_t execution_delay(const identity_model_t *m,
+    TRITONBACKEND_Request **requests, uint32_t count);
+static void sleep_until(uint64_t ns);
 static void request_run(TRITONBACKEND_ModelInstance *instance,
     const identity_model_t *m, TRITONBACKEND_Request *request,
     identity_run_t *run, bool last);
@@ -121,8 +125,9 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
 
     run.compute_start_ns = run.start_ns;
     run.compute_end_ns = run.start_ns;
-    if (m->delay_ns != 0) {
-        sleep_ns(m->delay_ns);
+    uint64_t delay_ns = execution_delay(m, requests, request_count);
+    if (delay_ns != 0) {
+        sleep_until(run.start_ns + delay_ns);
         run.compute_end_ns = bk_now_ns();
     }
 
@@ -136,7 +141,7 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
 static TRITONSERVER_Error *
 model_setup(identity_model_t *m, TRITONBACKEND_Model *handle)
 {
-    int64_t delay_ms = 0;
+    int64_t delay_ms = 0, row_delay_us = 0;
 
     TRITONSERVER_Error *err = bk_model_config_init(&m->config, handle);
     if (err != NULL) {
@@ -155,6 +160,12 @@ model_setup(identity_model_t *m, TRITONBACKEND_Model *handle)
         return err;
     }
 
+    err = bk_model_config_parameter_int(&m->config, "row_delay_us", 0,
+        MAX_ROW_DELAY_US, &row_delay_us);
+    if (err != NULL) {
+        return err;
+    }
+
     err = bk_model_config_parameter_bool(&m->config, "echo_parameters",
         &m->echo_parameters);
     if (err != NULL) {
@@ -162,6 +173,7 @@ model_setup(identity_model_t *m, TRITONBACKEND_Model *handle)
     }
 
     m->delay_ns = (uint64_t) delay_ms * 1000000u;
+    m->row_delay_ns = (uint64_t) row_delay_us * 1000u;
     m->fail_execute = bk_model_config_parameter(&m->config, "fail_execute");
     return bk_pairs_init(&m->pairs, &m->config);
 }
@@ -193,15 +205,36 @@ instance_model(TRITONBACKEND_ModelInstance *instance, identity_model_t **out)
     return err;
 }
 
-static void
-sleep_ns(uint64_t ns)
+/* A request whose rows can't be told counts as one; it is answered with the
+   error later. */
+static uint64_t
+execution_delay(const identity_model_t *m, TRITONBACKEND_Request **requests,
+    uint32_t count)
 {
-    struct timespec left = {
+    uint64_t delay_ns = m->delay_ns;
+
+    for (uint32_t i = 0; m->row_delay_ns != 0 && i < count; i++) {
+        uint64_t rows = 1;
+        bk_err_drop(request_rows(m, requests[i], &rows));
+        rows = rows < (uint64_t) m->config.max_batch_size ? rows
+            : (uint64_t) m->config.max_batch_size;
+        delay_ns += m->row_delay_ns * (rows > 0 ? rows : 1);
+    }
+
+    return delay_ns;
+}
+
+static void
+sleep_until(uint64_t ns)
+{
+    struct timespec t = {
         .tv_sec = (time_t) (ns / 1000000000u),
         .tv_nsec = (long) (ns % 1000000000u)
     };
 
-    while (nanosleep(&left, &left) != 0 && errno == EINTR) {
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL)
+        == EINTR)
+    {
         /* a signal for some other thread's sake */
     }
 }

@@ -269,6 +269,31 @@ identity_waits_as_long_as_configured(void **state)
 }
 
 static void
+identity_waits_for_each_row_of_a_batch(void **state)
+{
+    const char *config = CONFIG("8", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
+        TENSOR("OUTPUT0", "TYPE_UINT8", "[1]"),
+        PARAMETER("row_delay_us", "4000"));
+    const int64_t shape[] = { 3, 1 };
+    fake_request_t *r[2];
+    fake_model_t m;
+
+    (void) state;
+    load(&m, config);
+    for (int i = 0; i < 2; i++) {
+        r[i] = fake_request_new(&m);
+        fake_request_input(r[i], "INPUT0", TRITONSERVER_TYPE_UINT8, shape, 2,
+            "abc", 3);
+    }
+    fake_execute(&m, r, 2);
+    assert_int_equal(m.rows, 6);
+    assert_true(r[0]->times[2] - r[0]->times[1] >= 24000000u);
+    fake_request_free(r[0]);
+    fake_request_free(r[1]);
+    fake_model_unload(&m);
+}
+
+static void
 identity_answers_a_cancelled_request_so(void **state)
 {
     fake_model_t m;
@@ -301,6 +326,9 @@ identity_refuses_configurations_that_do_not_fit(void **state)
     refuse(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
         TENSOR("OUTPUT0", "TYPE_UINT8", "[1]"),
         PARAMETER("execute_delay_ms", "-1")), "execute_delay_ms");
+    refuse(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
+        TENSOR("OUTPUT0", "TYPE_UINT8", "[1]"),
+        PARAMETER("row_delay_us", "1000001")), "row_delay_us");
     refuse(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
         TENSOR("OUTPUT0", "TYPE_UINT8", "[1]"),
         PARAMETER("echo_parameters", "maybe")), "echo_parameters");
@@ -356,6 +384,7 @@ main(int argc, char **argv)
         cmocka_unit_test(identity_echoes_parameters_of_every_type),
         cmocka_unit_test(identity_fails_when_told_to),
         cmocka_unit_test(identity_waits_as_long_as_configured),
+        cmocka_unit_test(identity_waits_for_each_row_of_a_batch),
         cmocka_unit_test(identity_answers_a_cancelled_request_so),
         cmocka_unit_test(identity_refuses_configurations_that_do_not_fit),
         cmocka_unit_test(identity_leaves_out_an_optional_input),
