@@ -13,17 +13,29 @@
 #include "core/sched/cache_index.h"
 
 #define SHARD_RANK 50u
+#define SLAB_RANK  51u
 #define SHARDS     16u              /* a power of two                        */
+#define KEY_SHORT  33u              /* the core's, with the NUL              */
+#define SLAB_VALUES 256u
 #define SIZE_MIN   1024u
 #define SIZE_COLD  (4u << 20)       /* larger ones don't stay in the
                                        processor's caches                    */
 
-typedef struct {
+typedef struct value_s {
     inf_cache_item_t  item;         /* shard's lock; size, key: constant     */
     _Atomic uint32_t  refs;         /* the shard's, and each lookup's        */
     uint64_t          byte_size;    /* of data                               */
     char             *data;         /* apart from what the lists touch       */
-} value_t;                          /* its key follows                       */
+    struct value_s   *next;         /* of the unused ones                    */
+    char              short_key[KEY_SHORT];
+} value_t;
+
+/* Values lie close together, because the lists touch those of others: next to
+   their data each would be on a page of its own. */
+typedef struct slab_s {
+    struct slab_s *next;
+    value_t        values[SLAB_VALUES];
+} slab_t;
 
 typedef struct {
     _Alignas(64) inf_lock_t lock;   /* rank 50; guards index                 */
@@ -42,6 +54,9 @@ typedef struct {
     uint64_t          limit;        /* bytes                                 */
     _Atomic uint64_t  used;         /* charged; may exceed limit by what
                                        insertions have asked for             */
+    inf_lock_t        slab_lock;    /* rank 51; guards the next two          */
+    slab_t           *slabs;        /* until the end                         */
+    value_t          *unused;
     shard_t           shards[SHARDS];
 } local_cache_t;
 
@@ -65,13 +80,17 @@ static inf_err_t *reserve(local_cache_t *cache, uint64_t size,
 static value_t *evict_one(local_cache_t *cache);
 static inf_err_t *value_new(local_cache_t *cache, uint64_t hash,
     const char *key, uint64_t byte_size, value_t **out);
+static value_t *value_alloc(local_cache_t *cache);
+static void free_long_key(value_t *v);
+static bool slab_add_locked(local_cache_t *cache)
+    INF_NEEDS(cache->slab_lock);
 static bool value_drop(value_t *v);
-static void value_free(value_t *v);
-static void value_unref(value_t *v);
+static void value_free(local_cache_t *cache, value_t *v);
+static void value_unref(local_cache_t *cache, value_t *v);
 static void note_oldest_locked(shard_t *shard) INF_NEEDS(shard->lock);
 static inf_err_t *fill(TRITONCACHE_CacheEntry *entry,
     TRITONCACHE_Allocator *allocator, const value_t *v);
-static bool put(shard_t *shard, value_t *v, uint64_t now_ns);
+static inf_err_t *put(shard_t *shard, value_t *v, uint64_t now_ns);
 
 const inf_cache_entry_points_t inf_local_cache = {
     .initialize = initialize,
@@ -105,8 +124,9 @@ inf_local_cache_lookup(TRITONCACHE_Cache *handle, const char *key,
     TRITONCACHE_CacheEntry *entry, TRITONCACHE_Allocator *allocator,
     inf_cache_span_t *span, bool *hit)
 {
+    local_cache_t *cache = inf_as_local_cache(handle);
     uint64_t hash = hash_key(key);
-    shard_t *shard = shard_of(inf_as_local_cache(handle), hash);
+    shard_t *shard = shard_of(cache, hash);
     value_t *v = NULL;
 
     inf_lock(&shard->lock);
@@ -122,7 +142,7 @@ inf_local_cache_lookup(TRITONCACHE_Cache *handle, const char *key,
     inf_err_t *err = NULL;
     if (v != NULL) {
         err = fill(entry, allocator, v);
-        value_unref(v);
+        value_unref(cache, v);
     }
 
     *hit = v != NULL;
@@ -164,13 +184,13 @@ inf_local_cache_insert(TRITONCACHE_Cache *handle, const char *key,
     if (err == NULL) {
         err = TRITONCACHE_Copy(allocator, entry);
     }
-    if (err == NULL && !put(shard, v, span->start_ns)) {
-        err = already_there();
+    if (err == NULL) {
+        err = put(shard, v, span->start_ns);
     }
     if (err != NULL) {
         atomic_fetch_sub_explicit(&cache->used, v->item.size,
             memory_order_relaxed);
-        value_unref(v);
+        value_unref(cache, v);
         return err;
     }
 
@@ -197,6 +217,7 @@ initialize(TRITONCACHE_Cache **out, const char *config)
 
     memset(cache, 0, sizeof(*cache));
     cache->limit = size;
+    inf_lock_init(&cache->slab_lock, SLAB_RANK);
     for (uint32_t i = 0; i < SHARDS; i++) {
         shard_t *shard = &cache->shards[i];
         inf_lock_init(&shard->lock, SHARD_RANK);
@@ -218,11 +239,18 @@ finalize(TRITONCACHE_Cache *handle)
         inf_cache_item_t *item;
         while ((item = inf_cache_index_oldest(&shard->index)) != NULL) {
             inf_cache_index_remove(&shard->index, item);
-            value_unref((value_t *) (void *) item);
+            value_unref(cache, (value_t *) (void *) item);
         }
         free(shard->index.buckets);
         inf_lock_fini(&shard->lock);
     }
+
+    while (cache->slabs != NULL) {
+        slab_t *slab = cache->slabs;
+        cache->slabs = slab->next;
+        free(slab);
+    }
+    inf_lock_fini(&cache->slab_lock);
     free(cache);
     return NULL;
 }
@@ -327,7 +355,6 @@ prepare(shard_t *shard, uint64_t hash, const char *key)
     inf_lock(&shard->lock);
     bool found = inf_cache_index_find(&shard->index, hash, key) != NULL;
     uint64_t wanted = inf_cache_index_wants_buckets(&shard->index);
-    bool must = shard->index.bucket_count == 0;
     inf_unlock(&shard->lock);
 
     if (found) {
@@ -337,9 +364,9 @@ prepare(shard_t *shard, uint64_t hash, const char *key)
         return NULL;
     }
 
-    inf_cache_item_t **buckets = calloc(wanted, sizeof(inf_cache_item_t *));
+    inf_cache_bucket_t *buckets = calloc(wanted, sizeof(*buckets));
     if (buckets == NULL) {
-        return must ? inf_err_nomem() : NULL;
+        return NULL;                /* put tells when there are too few      */
     }
 
     inf_lock(&shard->lock);
@@ -377,13 +404,13 @@ reserve(local_cache_t *cache, uint64_t size, uint64_t byte_size,
             bool fits = gone->item.size == size
                 && gone->byte_size == byte_size;
             if (value_drop(gone)) {
-                value_free(fits ? *spare : gone);
+                value_free(cache, fits ? *spare : gone);
                 *spare = fits ? gone : *spare;
             }
         } else {
             atomic_fetch_sub_explicit(&cache->used, size,
                 memory_order_relaxed);
-            value_free(*spare);
+            value_free(cache, *spare);
             return inf_err_new(INF_ERR_UNAVAILABLE, "no room for %llu bytes:"
                 " all of the cache is being written",
                 (unsigned long long) size);
@@ -437,7 +464,7 @@ value_new(local_cache_t *cache, uint64_t hash, const char *key,
     uint64_t byte_size, value_t **out)
 {
     size_t key_size = strlen(key) + 1;
-    size_t head = sizeof(value_t) + key_size;
+    size_t head = sizeof(value_t) + (key_size > KEY_SHORT ? key_size : 0);
     uint64_t size = byte_size + head;
     if (size < byte_size) {
         return inf_err_nomem();
@@ -450,29 +477,77 @@ value_new(local_cache_t *cache, uint64_t hash, const char *key,
     }
 
     char *data = v != NULL ? v->data : malloc(byte_size);
-    if (v == NULL && data != NULL) {
-        v = malloc(head);
+    char *own = key_size > KEY_SHORT ? malloc(key_size) : NULL;
+    if (v != NULL) {
+        free_long_key(v);
+    } else {
+        v = value_alloc(cache);
     }
-    if (v == NULL) {
+    if (v == NULL || (data == NULL && byte_size > 0)
+        || (own == NULL && key_size > KEY_SHORT))
+    {
         free(data);
+        free(own);
+        if (v != NULL) {
+            v->data = NULL;
+            v->item.key = v->short_key;
+            value_free(cache, v);
+        }
         atomic_fetch_sub_explicit(&cache->used, size, memory_order_relaxed);
         return inf_err_nomem();
     }
 
-    char *own = (char *) v + sizeof(*v);
-    *v = (value_t) {
-        .item = {
-            .key = memcpy(own, key, key_size),
-            .hash = hash,
-            .size = size
-        },
-        .byte_size = byte_size,
-        .data = data
+    own = own != NULL ? own : v->short_key;
+    v->item = (inf_cache_item_t) {
+        .key = memcpy(own, key, key_size),
+        .hash = hash,
+        .size = size
     };
+    v->byte_size = byte_size;
+    v->data = data;
     inf_link_init(&v->item.age);
     atomic_init(&v->refs, 1);
     *out = v;
     return NULL;
+}
+
+/* Without any contents. */
+static value_t *
+value_alloc(local_cache_t *cache)
+{
+    inf_lock(&cache->slab_lock);
+    value_t *v = NULL;
+    if (cache->unused != NULL || slab_add_locked(cache)) {
+        v = cache->unused;
+        cache->unused = v->next;
+    }
+    inf_unlock(&cache->slab_lock);
+    return v;
+}
+
+static bool
+slab_add_locked(local_cache_t *cache)
+{
+    slab_t *slab = calloc(1, sizeof(*slab));
+    if (slab == NULL) {
+        return false;
+    }
+
+    slab->next = cache->slabs;
+    cache->slabs = slab;
+    for (uint32_t i = SLAB_VALUES; i > 0; i--) {
+        slab->values[i - 1].next = cache->unused;
+        cache->unused = &slab->values[i - 1];
+    }
+    return true;
+}
+
+static void
+free_long_key(value_t *v)
+{
+    if (v->item.key != v->short_key) {
+        free((char *) (uintptr_t) v->item.key);
+    }
 }
 
 /* true: it was the last reference, the memory is the caller's. */
@@ -484,19 +559,25 @@ value_drop(value_t *v)
 
 /* v may be NULL. */
 static void
-value_free(value_t *v)
+value_free(local_cache_t *cache, value_t *v)
 {
-    if (v != NULL) {
-        free(v->data);
-        free(v);
+    if (v == NULL) {
+        return;
     }
+
+    free(v->data);
+    free_long_key(v);
+    inf_lock(&cache->slab_lock);
+    v->next = cache->unused;
+    cache->unused = v;
+    inf_unlock(&cache->slab_lock);
 }
 
 static void
-value_unref(value_t *v)
+value_unref(local_cache_t *cache, value_t *v)
 {
     if (value_drop(v)) {
-        value_free(v);
+        value_free(cache, v);
     }
 }
 
@@ -522,18 +603,22 @@ fill(TRITONCACHE_CacheEntry *entry, TRITONCACHE_Allocator *allocator,
     return err != NULL ? err : TRITONCACHE_Copy(allocator, entry);
 }
 
-/* Takes v unless the key is there by now. */
-static bool
+/* Takes v, but on error. */
+static inf_err_t *
 put(shard_t *shard, value_t *v, uint64_t now_ns)
 {
     inf_lock(&shard->lock);
     bool fresh = inf_cache_index_find(&shard->index, v->item.hash,
         v->item.key) == NULL;
-    if (fresh) {
-        inf_cache_index_put(&shard->index, &v->item, now_ns);
+    bool done = fresh && inf_cache_index_put(&shard->index, &v->item, now_ns);
+    if (done) {
         note_oldest_locked(shard);
         atomic_fetch_add_explicit(&shard->entries, 1, memory_order_relaxed);
     }
     inf_unlock(&shard->lock);
-    return fresh;
+
+    if (done) {
+        return NULL;
+    }
+    return fresh ? inf_err_nomem() : already_there();
 }

@@ -1,13 +1,13 @@
 #include "core/sched/cache_index.h"
 
-#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
 #define FIRST_BUCKETS 64u
 
-static inf_cache_item_t **bucket_of(const inf_cache_index_t *index,
-    uint64_t hash);
+static uint64_t place_of(const inf_cache_index_t *index, uint64_t hash);
+static void put(inf_cache_index_t *index, inf_cache_bucket_t bucket);
+static void close_gap(inf_cache_index_t *index, uint64_t gap);
 
 void
 inf_cache_index_init(inf_cache_index_t *index)
@@ -22,30 +22,26 @@ inf_cache_index_wants_buckets(const inf_cache_index_t *index)
     if (index->bucket_count == 0) {
         return FIRST_BUCKETS;
     }
-    return index->count < index->bucket_count ? 0 : index->bucket_count * 4;
+    return index->count < index->bucket_count / 2 ? 0
+        : index->bucket_count * 2;
 }
 
-inf_cache_item_t **
+inf_cache_bucket_t *
 inf_cache_index_give_buckets(inf_cache_index_t *index,
-    inf_cache_item_t **buckets, uint64_t count)
+    inf_cache_bucket_t *buckets, uint64_t count)
 {
     if (count <= index->bucket_count) {
         return buckets;             /* another thread was first              */
     }
 
-    inf_cache_item_t **old = index->buckets;
+    inf_cache_bucket_t *old = index->buckets;
     uint64_t old_count = index->bucket_count;
     index->buckets = buckets;
     index->bucket_count = count;
 
     for (uint64_t i = 0; i < old_count; i++) {
-        inf_cache_item_t *item = old[i];
-        while (item != NULL) {
-            inf_cache_item_t *next = item->next;
-            inf_cache_item_t **head = bucket_of(index, item->hash);
-            item->next = *head;
-            *head = item;
-            item = next;
+        if (old[i].item != NULL) {
+            put(index, old[i]);
         }
     }
     return old;
@@ -59,13 +55,14 @@ inf_cache_index_find(const inf_cache_index_t *index, uint64_t hash,
         return NULL;
     }
 
-    inf_cache_item_t *item = *bucket_of(index, hash);
-    while (item != NULL
-        && (item->hash != hash || strcmp(item->key, key) != 0))
+    uint64_t at = place_of(index, hash);
+    const inf_cache_bucket_t *b = &index->buckets[at];
+    while (b->item != NULL
+        && (b->hash != hash || strcmp(b->item->key, key) != 0))
     {
-        item = item->next;
+        b = &index->buckets[place_of(index, ++at)];
     }
-    return item;
+    return b->item;
 }
 
 void
@@ -77,43 +74,81 @@ inf_cache_index_use(inf_cache_index_t *index, inf_cache_item_t *item,
     inf_list_push_front(&index->by_age, &item->age);
 }
 
-void
+bool
 inf_cache_index_put(inf_cache_index_t *index, inf_cache_item_t *item,
     uint64_t now_ns)
 {
-    assert(index->bucket_count > 0);
+    if (index->count + 1 >= index->bucket_count) {
+        return false;               /* finding needs a free one to end at    */
+    }
 
-    inf_cache_item_t **head = bucket_of(index, item->hash);
-    item->next = *head;
-    *head = item;
+    put(index, (inf_cache_bucket_t) { .hash = item->hash, .item = item });
     item->used_ns = now_ns;
     inf_list_push_front(&index->by_age, &item->age);
     index->count++;
+    return true;
 }
 
 inf_cache_item_t *
 inf_cache_index_oldest(const inf_cache_index_t *index)
 {
-    return inf_list_empty(&index->by_age) ? NULL
-        : inf_link_entry(index->by_age.prev, inf_cache_item_t, age);
+    if (inf_list_empty(&index->by_age)) {
+        return NULL;
+    }
+
+    inf_cache_item_t *item = inf_link_entry(index->by_age.prev,
+        inf_cache_item_t, age);
+    __builtin_prefetch(item + 1, 1);        /* what its owner has there      */
+    __builtin_prefetch(&index->buckets[place_of(index, item->hash)], 1);
+    __builtin_prefetch(item->age.prev, 1);
+    return item;
 }
 
 void
 inf_cache_index_remove(inf_cache_index_t *index, inf_cache_item_t *item)
 {
-    inf_cache_item_t **at = bucket_of(index, item->hash);
-    while (*at != item) {
-        at = &(*at)->next;
+    uint64_t at = place_of(index, item->hash);
+    while (index->buckets[at].item != item) {
+        at = place_of(index, at + 1);
     }
 
-    *at = item->next;
-    item->next = NULL;
+    close_gap(index, at);
     inf_link_remove(&item->age);
     index->count--;
 }
 
-static inf_cache_item_t **
-bucket_of(const inf_cache_index_t *index, uint64_t hash)
+static uint64_t
+place_of(const inf_cache_index_t *index, uint64_t hash)
 {
-    return &index->buckets[hash & (index->bucket_count - 1)];
+    return hash & (index->bucket_count - 1);
+}
+
+static void
+put(inf_cache_index_t *index, inf_cache_bucket_t bucket)
+{
+    uint64_t at = place_of(index, bucket.hash);
+
+    while (index->buckets[at].item != NULL) {
+        at = place_of(index, at + 1);
+    }
+    index->buckets[at] = bucket;
+}
+
+/* Moves items that lie beyond the gap back into it, unless their own place is
+   behind it; the last gap stays free. */
+static void
+close_gap(inf_cache_index_t *index, uint64_t gap)
+{
+    inf_cache_bucket_t *b = index->buckets;
+
+    for (uint64_t at = place_of(index, gap + 1); b[at].item != NULL;
+        at = place_of(index, at + 1))
+    {
+        uint64_t way = place_of(index, at - place_of(index, b[at].hash));
+        if (way >= place_of(index, at - gap)) {
+            b[gap] = b[at];
+            gap = at;
+        }
+    }
+    b[gap].item = NULL;
 }

@@ -16,34 +16,41 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/error.h"
 #include "core/base/queue.h"
 
-typedef struct inf_cache_item_s {
-    struct inf_cache_item_s *next;      /* of the same bucket                */
-    inf_link_t               age;
-    const char              *key;
-    uint64_t                 hash;      /* of key                            */
-    uint64_t                 used_ns;   /* last                              */
-    uint64_t                 size;      /* bytes it is charged with          */
+typedef struct {
+    inf_link_t  age;
+    const char *key;
+    uint64_t    hash;                   /* of key                            */
+    uint64_t    used_ns;                /* last                              */
+    uint64_t    size;                   /* bytes it is charged with          */
 } inf_cache_item_t;
 
+/* The hash lies here, so that other items aren't touched in passing: each
+   would have to come from memory. */
 typedef struct {
-    inf_cache_item_t **buckets;
-    uint64_t           bucket_count;    /* a power of two, 0 at first        */
-    uint64_t           count;           /* items                             */
-    inf_link_t         by_age;          /* last used first                   */
+    uint64_t          hash;
+    inf_cache_item_t *item;             /* NULL: free                        */
+} inf_cache_bucket_t;
+
+typedef struct {
+    inf_cache_bucket_t *buckets;        /* an item lies in the first free one
+                                           from that of its hash on          */
+    uint64_t            bucket_count;   /* a power of two, 0 at first        */
+    uint64_t            count;          /* items                             */
+    inf_link_t          by_age;         /* last used first                   */
 } inf_cache_index_t;
 
 void inf_cache_index_init(inf_cache_index_t *index);
 
-/* How many buckets are due before the next put; 0: there are enough.  The
-   first ones are a must. */
+/* How many buckets are due before the next put; 0: there are enough. */
 uint64_t inf_cache_index_wants_buckets(const inf_cache_index_t *index);
 
 /* Takes a zeroed table, gives the old one (free it) or, when it has as many
    by now, the new one. */
-inf_cache_item_t **inf_cache_index_give_buckets(inf_cache_index_t *index,
-    inf_cache_item_t **buckets, uint64_t count);
+inf_cache_bucket_t *inf_cache_index_give_buckets(inf_cache_index_t *index,
+    inf_cache_bucket_t *buckets, uint64_t count);
 
 /* NULL: not there.  Finding is no use yet. */
 inf_cache_item_t *inf_cache_index_find(const inf_cache_index_t *index,
@@ -52,11 +59,13 @@ inf_cache_item_t *inf_cache_index_find(const inf_cache_index_t *index,
 void inf_cache_index_use(inf_cache_index_t *index, inf_cache_item_t *item,
     uint64_t now_ns);
 
-/* item has key, hash and size; no item of that key is there. */
-void inf_cache_index_put(inf_cache_index_t *index, inf_cache_item_t *item,
+/* item has key, hash and size; no item of that key is there.  false: all
+   buckets are taken. */
+INF_CHECK bool inf_cache_index_put(inf_cache_index_t *index, inf_cache_item_t *item,
     uint64_t now_ns);
 
-/* The longest unused; NULL: empty. */
+/* The longest unused; NULL: empty.  Has what its removal will touch brought
+   near. */
 inf_cache_item_t *inf_cache_index_oldest(const inf_cache_index_t *index);
 
 void inf_cache_index_remove(inf_cache_index_t *index, inf_cache_item_t *item);

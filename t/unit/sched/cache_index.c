@@ -21,7 +21,7 @@ grow(void)
     uint64_t wanted = inf_cache_index_wants_buckets(&index_);
     if (wanted > 0) {
         free(inf_cache_index_give_buckets(&index_,
-            calloc(wanted, sizeof(inf_cache_item_t *)), wanted));
+            calloc(wanted, sizeof(inf_cache_bucket_t)), wanted));
     }
 }
 
@@ -52,7 +52,7 @@ static void
 put(int i, uint64_t now)
 {
     grow();
-    inf_cache_index_put(&index_, &items[i], now);
+    assert_true(inf_cache_index_put(&index_, &items[i], now));
 }
 
 static int
@@ -114,12 +114,59 @@ the_oldest_is_the_longest_unused(void **state)
     assert_int_equal(oldest(), -1);
 }
 
+/* Few places and few hashes: items lie far from their own places, around the
+   table's end too. */
+static void
+what_is_removed_leaves_the_others_to_be_found(void **state)
+{
+    enum { PLACES = 64, KEYS = 40, STEPS = 20000 };
+    bool there[KEYS] = { false };
+    unsigned rng = 7;
+
+    (void) state;
+    assert_int_equal(index_.bucket_count, PLACES);
+    for (int i = 0; i < KEYS; i++) {
+        items[i].hash = (uint64_t) (PLACES - 5 + i % 9);
+    }
+    for (int step = 0; step < STEPS; step++) {
+        rng = rng * 1103515245u + 12345u;
+        int i = (int) (rng >> 16) % KEYS;
+        if (there[i]) {
+            inf_cache_index_remove(&index_, &items[i]);
+        } else {
+            assert_true(inf_cache_index_put(&index_, &items[i],
+                (uint64_t) step));
+        }
+        there[i] = !there[i];
+        for (int k = 0; k < KEYS; k++) {
+            assert_ptr_equal(inf_cache_index_find(&index_, items[k].hash,
+                keys[k]), there[k] ? &items[k] : NULL);
+        }
+    }
+}
+
+static void
+a_full_table_refuses_and_is_searched_to_its_end(void **state)
+{
+    (void) state;
+    for (int i = 0; i < 63; i++) {
+        assert_true(inf_cache_index_put(&index_, &items[i], 1));
+    }
+    assert_false(inf_cache_index_put(&index_, &items[63], 1));
+    assert_null(inf_cache_index_find(&index_, items[63].hash, keys[63]));
+    assert_ptr_equal(inf_cache_index_find(&index_, items[62].hash, keys[62]),
+        &items[62]);
+    put(63, 1);                             /* a larger one comes            */
+    assert_int_equal(index_.bucket_count, 128);
+    assert_int_equal(index_.count, 64);
+}
+
 static void
 a_table_that_comes_late_is_given_back(void **state)
 {
     (void) state;
-    inf_cache_item_t **table = calloc(index_.bucket_count,
-        sizeof(inf_cache_item_t *));
+    inf_cache_bucket_t *table = calloc(index_.bucket_count,
+        sizeof(*table));
     assert_ptr_equal(inf_cache_index_give_buckets(&index_, table,
         index_.bucket_count), table);
     free(table);
@@ -133,6 +180,10 @@ main(void)
             end),
         cmocka_unit_test_setup_teardown(the_oldest_is_the_longest_unused,
             fresh, end),
+        cmocka_unit_test_setup_teardown(
+            what_is_removed_leaves_the_others_to_be_found, fresh, end),
+        cmocka_unit_test_setup_teardown(
+            a_full_table_refuses_and_is_searched_to_its_end, fresh, end),
         cmocka_unit_test_setup_teardown(a_table_that_comes_late_is_given_back,
             fresh, end)
     };
