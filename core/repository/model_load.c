@@ -435,8 +435,8 @@ put_cache(const inf_model_load_t *what, inf_model_t *model)
         return NULL;
     }
 
-    model->cached = inf_cached_model_new(what->options->cache, model);
-    return model->cached != NULL ? NULL : inf_err_nomem();
+    return inf_cached_model_new(what->options->cache, model, what->timekeeper,
+        &model->cached);
 }
 
 /* The environment overrides what the backend says of itself. */

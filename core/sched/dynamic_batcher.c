@@ -66,6 +66,8 @@ static bool batcher_cancel(inf_policy_t *p, inf_request_t *req);
 static inf_request_t *batcher_drop(inf_policy_t *p);
 static void batcher_expire(inf_policy_t *p, uint64_t now_ns,
     inf_link_t *gone);
+static uint64_t batcher_refuses_at(const inf_policy_t *p,
+    const inf_request_t *req, uint64_t now_ns);
 static void batcher_free(inf_policy_t *p);
 
 static bool look_on(batcher_t *b, inf_request_t **about);
@@ -105,6 +107,7 @@ static const inf_policy_ops_t batcher_ops = {
     .cancel = batcher_cancel,
     .drop = batcher_drop,
     .expire = batcher_expire,
+    .refuses_at = batcher_refuses_at,
     .free = batcher_free
 };
 
@@ -204,6 +207,13 @@ batcher_init(batcher_t *b, const inf_dynamic_batcher_options_t *options)
     }
 
     return inf_queue_init(&b->queue, &options->queue);
+}
+
+static uint64_t
+batcher_refuses_at(const inf_policy_t *p, const inf_request_t *req,
+    uint64_t now_ns)
+{
+    return inf_queue_refuses_at(&((const batcher_t *) p)->queue, req, now_ns);
 }
 
 static void

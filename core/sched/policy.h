@@ -81,6 +81,12 @@ typedef struct {
        whose factory isn't cancelled have timed out.  May be NULL. */
     void (*expire)(inf_policy_t *p, uint64_t now_ns, inf_link_t *gone);
 
+    /* When req, which arrived at now_ns, is to be refused for having waited
+       too long; INF_NEVER: it may wait on.  Needs no lock.  May be NULL: no
+       request is. */
+    uint64_t (*refuses_at)(const inf_policy_t *p, const inf_request_t *req,
+        uint64_t now_ns);
+
     /* A payload has been executed.  May be NULL. */
     void (*done)(inf_policy_t *p, uint32_t count, uint64_t now_ns);
 

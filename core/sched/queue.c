@@ -106,6 +106,14 @@ inf_queue_remove(inf_queue_t *q, inf_request_t *req)
 }
 
 uint64_t
+inf_queue_refuses_at(const inf_queue_t *q, const inf_request_t *req,
+    uint64_t now_ns)
+{
+    const inf_queue_policy_t *policy = level_policy(q, level_number(q, req));
+    return policy->delays ? UINT64_MAX : timeout_at(policy, req, now_ns);
+}
+
+uint64_t
 inf_queue_deadline(const inf_queue_t *q)
 {
     return q->timeouts.top != NULL ? q->timeouts.top->key : UINT64_MAX;

@@ -43,6 +43,7 @@ refuse(inf_request_t *req, inf_failure_t why, inf_err_t *err)
 {
     inf_statistics_failure_for(&req->model->statistics, why, req->start_ns,
         inf_clock_ns());
+    req->factory->refused = true;
     inf_factory_send_error(req->factory, err);
     inf_request_release(req, 1);
 }

@@ -7,6 +7,7 @@
 #include "core/base/lock.h"
 #include "core/base/log.h"
 #include "core/sched/cache_flights.h"
+#include "core/sched/refusal.h"
 #include "core/sched/runtime.h"
 #include "core/tensor/packed_response.h"
 
@@ -57,9 +58,14 @@ struct inf_cached_model_s {
 
     inf_link_t             link;        /* in cache->models; cache's lock    */
 
-    inf_lock_t             lock;        /* rank 26; guards the next four     */
+    inf_timekeeper_t      *timekeeper;  /* NULL: nobody times out            */
+    inf_timer_t            timer;
+
+    inf_lock_t             lock;        /* rank 26; guards the next six      */
     inf_cache_flights_t    flights;
     inf_link_t             lookups;     /* requests for the cache's threads  */
+    inf_heap_t             timeouts;    /* of requests that wait here        */
+    uint64_t               armed_ns;    /* the timekeeper ticks then         */
     bool                   scheduled;   /* in cache->models or in a thread's
                                            hands, with a model's reference   */
     cache_run_t           *spare;
@@ -72,16 +78,24 @@ static void schedule(inf_cached_model_t *gate);
 static void look_up_one(inf_cached_model_t *gate);
 static bool may_look_up_now(const inf_cached_model_t *gate, uint64_t bytes);
 static void park(inf_cached_model_t *gate, inf_request_t *req);
+static bool watch_locked(inf_cached_model_t *gate, inf_request_t *req,
+    uint64_t at_ns) INF_NEEDS(gate->lock);
+static void unwatch_locked(inf_cached_model_t *gate, inf_request_t *req)
+    INF_NEEDS(gate->lock);
+static void unwatch_all_locked(inf_cached_model_t *gate,
+    const inf_link_t *list) INF_NEEDS(gate->lock);
+static void gate_tick(void *userp);
+static uint64_t refuses_at(const inf_cached_model_t *gate,
+    const inf_request_t *req);
 static inf_err_t *look_up(inf_cached_model_t *gate, inf_request_t *req,
-    uint64_t now_ns, bool *queued);
+    bool *queued);
 static inf_err_t *miss(inf_cached_model_t *gate, inf_request_t *req,
-    inf_cache_key_t key, uint64_t now_ns, bool *queued);
+    inf_cache_key_t key, bool *queued);
 static inf_err_t *execute(inf_cached_model_t *gate, cache_run_t *run,
-    inf_request_t *req, uint64_t now_ns);
+    inf_request_t *req);
 static void answer(inf_request_t *req, inf_response_t *response,
     uint64_t start_ns, uint64_t took_ns);
 static void answer_error(inf_request_t *req, inf_err_t *err);
-static void cancelled(inf_request_t *req);
 
 static void run_start(void *userp);
 static inf_err_t *run_alloc(void *userp, inf_output_t *out, size_t size);
@@ -199,23 +213,37 @@ inf_response_cache_counts(const inf_response_cache_t *cache,
     return cache->ops->counts(cache->cache, out);
 }
 
-inf_cached_model_t *
-inf_cached_model_new(inf_response_cache_t *cache, inf_model_t *model)
+inf_err_t *
+inf_cached_model_new(inf_response_cache_t *cache, inf_model_t *model,
+    inf_timekeeper_t *timekeeper, inf_cached_model_t **out)
 {
     inf_cached_model_t *gate = calloc(1, sizeof(*gate));
     if (gate == NULL) {
-        return NULL;
+        return inf_err_nomem();
+    }
+
+    if (timekeeper != NULL) {
+        gate->timer.fire = gate_tick;
+        gate->timer.userp = gate;
+        inf_err_t *err = inf_timekeeper_add(timekeeper, &gate->timer);
+        if (err != NULL) {
+            free(gate);
+            return err;
+        }
     }
 
     uint64_t load = atomic_fetch_add(&cache->loads, 1) + 1;
     gate->cache = cache;
     gate->model = model;
     gate->load = cache->shared ? 0 : load;
+    gate->timekeeper = timekeeper;
+    gate->armed_ns = INF_NEVER;
     inf_link_init(&gate->link);
     inf_lock_init(&gate->lock, GATE_RANK);
     inf_cache_flights_init(&gate->flights);
     inf_link_init(&gate->lookups);
-    return gate;
+    *out = gate;
+    return NULL;
 }
 
 void
@@ -225,6 +253,9 @@ inf_cached_model_free(inf_cached_model_t *gate)
         return;
     }
 
+    if (gate->timekeeper != NULL) {
+        inf_timekeeper_remove(gate->timekeeper, &gate->timer);
+    }
     run_list_free(gate->spare);
     run_list_free(atomic_load_explicit(&gate->returned,
         memory_order_acquire));
@@ -249,7 +280,7 @@ inf_cached_submit(inf_cached_model_t *gate, inf_request_t *req,
         park(gate, req);
         return NULL;
     }
-    return look_up(gate, req, now_ns, queued);
+    return look_up(gate, req, queued);
 }
 
 bool
@@ -260,6 +291,7 @@ inf_cached_cancel(inf_cached_model_t *gate, inf_request_t *req)
         == INF_REQUEST_PARKED;
     if (parked) {
         inf_link_remove(&req->link);
+        unwatch_locked(gate, req);
         inf_request_move(req, INF_REQUEST_EXECUTING);
     }
     inf_unlock(&gate->lock);
@@ -320,6 +352,7 @@ look_up_one(inf_cached_model_t *gate)
     inf_link_t *link = inf_list_pop_front(&gate->lookups);
     if (link != NULL) {
         req = inf_link_entry(link, inf_request_t, link);
+        unwatch_locked(gate, req);
         inf_request_move(req, INF_REQUEST_EXECUTING);
     }
     bool more = !inf_list_empty(&gate->lookups);
@@ -330,7 +363,7 @@ look_up_one(inf_cached_model_t *gate)
         schedule(gate);
     }
     if (req != NULL) {
-        inf_err_t *err = look_up(gate, req, inf_clock_ns(), &queued);
+        inf_err_t *err = look_up(gate, req, &queued);
         if (err != NULL) {
             answer_error(req, err);
         }
@@ -352,16 +385,21 @@ may_look_up_now(const inf_cached_model_t *gate, uint64_t bytes)
 static void
 park(inf_cached_model_t *gate, inf_request_t *req)
 {
+    uint64_t at_ns = refuses_at(gate, req);
     inf_model_ref(gate->model);
 
     inf_lock(&gate->lock);
     inf_request_move(req, INF_REQUEST_PARKED);
     inf_list_push_back(&gate->lookups, &req->link);
+    bool first = watch_locked(gate, req, at_ns);
     bool scheduled = gate->scheduled;
     gate->scheduled = true;
     inf_unlock(&gate->lock);
 
     /* req may be gone, and its reference to the model with it */
+    if (first) {
+        inf_timekeeper_arm(gate->timekeeper, &gate->timer, at_ns);
+    }
     if (scheduled) {
         inf_model_unref(gate->model);
     } else {
@@ -369,10 +407,76 @@ park(inf_cached_model_t *gate, inf_request_t *req)
     }
 }
 
+/* req waits here from now on.  true: the timekeeper must hear of at_ns. */
+static bool
+watch_locked(inf_cached_model_t *gate, inf_request_t *req, uint64_t at_ns)
+{
+    if (at_ns == INF_NEVER) {
+        return false;
+    }
+
+    inf_heap_push(&gate->timeouts, &req->queued.timeout, at_ns);
+    if (at_ns >= gate->armed_ns) {
+        return false;
+    }
+    gate->armed_ns = at_ns;
+    return true;
+}
+
+static void
+unwatch_locked(inf_cached_model_t *gate, inf_request_t *req)
+{
+    inf_heap_remove(&gate->timeouts, &req->queued.timeout);
+}
+
+static void
+unwatch_all_locked(inf_cached_model_t *gate, const inf_link_t *list)
+{
+    for (inf_link_t *l = list->next; l != list; l = l->next) {
+        unwatch_locked(gate, inf_link_entry(l, inf_request_t, link));
+    }
+}
+
+/* The timekeeper calls: requests have waited here too long. */
+static void
+gate_tick(void *userp)
+{
+    inf_cached_model_t *gate = userp;
+    uint64_t now = inf_clock_ns();
+    inf_heap_node_t *node;
+    inf_link_t gone;
+    inf_link_init(&gone);
+
+    inf_lock(&gate->lock);
+    while ((node = gate->timeouts.top) != NULL && node->key <= now) {
+        inf_request_queued_t *queued = inf_heap_entry(node,
+            inf_request_queued_t, timeout);
+        inf_request_t *req = inf_link_entry(queued, inf_request_t, queued);
+        unwatch_locked(gate, req);
+        inf_link_remove(&req->link);
+        inf_request_move(req, INF_REQUEST_EXECUTING);
+        inf_list_push_back(&gone, &req->link);
+    }
+    gate->armed_ns = node != NULL ? node->key : INF_NEVER;
+    uint64_t at_ns = gate->armed_ns;
+    inf_unlock(&gate->lock);
+
+    if (at_ns != INF_NEVER) {
+        inf_timekeeper_arm(gate->timekeeper, &gate->timer, at_ns);
+    }
+    inf_refuse_gone(&gone);
+}
+
+static uint64_t
+refuses_at(const inf_cached_model_t *gate, const inf_request_t *req)
+{
+    return gate->timekeeper == NULL ? INF_NEVER
+        : inf_runner_refuses_at(gate->model->runner, req, req->queue_ns);
+}
+
 /* On error the caller still owns req. */
 static inf_err_t *
-look_up(inf_cached_model_t *gate, inf_request_t *req, uint64_t now_ns,
-    bool *queued)
+look_up(inf_cached_model_t *gate, inf_request_t *req, bool *queued)
 {
     const inf_response_cache_t *cache = gate->cache;
     char text[INF_CACHE_KEY_TEXT];
@@ -394,13 +498,14 @@ look_up(inf_cached_model_t *gate, inf_request_t *req, uint64_t now_ns,
     if (err != NULL) {
         log_trouble(gate, err, "lookup");
     }
-    return miss(gate, req, key, now_ns, queued);
+    return miss(gate, req, key, queued);
 }
 
 static inf_err_t *
 miss(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key,
-    uint64_t now_ns, bool *queued)
+    bool *queued)
 {
+    uint64_t at_ns = refuses_at(gate, req);
     *queued = true;
     inf_lock(&gate->lock);
     cache_run_t *run = run_pop_locked(gate);
@@ -408,7 +513,7 @@ miss(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key,
         inf_unlock(&gate->lock);
         run = run_take(gate);
         if (run == NULL) {
-            return inf_runner_submit(gate->model->runner, req, now_ns);
+            return inf_runner_submit(gate->model->runner, req, req->queue_ns);
         }
         inf_lock(&gate->lock);
     }
@@ -421,14 +526,18 @@ miss(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key,
             memory_order_relaxed);
     bool leads = !gone && inf_cache_flights_join(&gate->flights, &run->flight,
         key, req);
+    bool first = !gone && !leads && watch_locked(gate, req, at_ns);
     if (!leads) {
         run->next = gate->spare;
         gate->spare = run;
     }
+    if (first) {                /* req's reference to the model may go       */
+        inf_model_ref(gate->model);
+    }
     inf_unlock(&gate->lock);
 
     if (leads) {
-        inf_err_t *err = execute(gate, run, req, now_ns);
+        inf_err_t *err = execute(gate, run, req);
         if (err != NULL) {
             let_go(run);
             run_give(run);
@@ -437,8 +546,12 @@ miss(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key,
     }
 
     *queued = false;
+    if (first) {
+        inf_timekeeper_arm(gate->timekeeper, &gate->timer, at_ns);
+        inf_model_unref(gate->model);
+    }
     if (gone) {
-        cancelled(req);
+        inf_refuse_cancelled(req);
     }
     return NULL;
 }
@@ -446,8 +559,7 @@ miss(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key,
 /* Takes run on success; on error the caller owns both, and req is as it was
    but for its state. */
 static inf_err_t *
-execute(inf_cached_model_t *gate, cache_run_t *run, inf_request_t *req,
-    uint64_t now_ns)
+execute(inf_cached_model_t *gate, cache_run_t *run, inf_request_t *req)
 {
     inf_factory_t *f = req->factory;
 
@@ -459,7 +571,8 @@ execute(inf_cached_model_t *gate, cache_run_t *run, inf_request_t *req,
     f->sink = run->sink->query != NULL ? &run_sink_query : &run_sink;
     f->userp = run;
 
-    inf_err_t *err = inf_runner_submit(gate->model->runner, req, now_ns);
+    inf_err_t *err = inf_runner_submit(gate->model->runner, req,
+        req->queue_ns);
     if (err != NULL) {
         f->sink = run->sink;
         f->userp = run->userp;
@@ -491,14 +604,6 @@ answer_error(inf_request_t *req, inf_err_t *err)
 {
     inf_factory_send_error(req->factory, err);
     inf_request_release(req, 1);
-}
-
-static void
-cancelled(inf_request_t *req)
-{
-    inf_statistics_failure_for(&req->model->statistics, INF_FAILURE_CANCELED,
-        req->start_ns, inf_clock_ns());
-    answer_error(req, inf_err_new(INF_ERR_CANCELLED, "%s", ""));
 }
 
 static void
@@ -567,7 +672,8 @@ settle(cache_run_t *run, const inf_response_t *response)
     }
 
     bool good = response != NULL && response->err == NULL;
-    bool gave_up = !good && (atomic_load_explicit(&run->factory->cancelled,
+    bool gave_up = !good && (run->factory->refused
+        || atomic_load_explicit(&run->factory->cancelled,
             memory_order_relaxed)
         || (response != NULL
             && inf_err_code(response->err) == INF_ERR_CANCELLED));
@@ -636,6 +742,7 @@ share(cache_run_t *run, const inf_response_t *response)
 
     inf_lock(&gate->lock);
     inf_cache_flights_leave(&gate->flights, &run->flight, &list);
+    unwatch_all_locked(gate, &list);
     inf_unlock(&gate->lock);
 
     while ((link = inf_list_pop_front(&list)) != NULL) {
@@ -675,6 +782,9 @@ pass_on(cache_run_t *run)
     inf_lock(&gate->lock);
     inf_request_t *req = inf_cache_flights_pass(&gate->flights, &run->flight,
         &heir->flight);
+    if (req != NULL) {
+        unwatch_locked(gate, req);
+    }
     inf_unlock(&gate->lock);
 
     if (req == NULL) {
@@ -695,6 +805,7 @@ let_go(cache_run_t *run)
 
     inf_lock(&gate->lock);
     inf_cache_flights_leave(&gate->flights, &run->flight, &list);
+    unwatch_all_locked(gate, &list);
     inf_unlock(&gate->lock);
 
     while ((link = inf_list_pop_front(&list)) != NULL) {
@@ -713,7 +824,7 @@ run_alone(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key)
     }
 
     inf_err_t *err = inf_runner_submit(gate->model->runner, req,
-        inf_clock_ns());
+        req->queue_ns);
     if (err != NULL) {
         answer_error(req, err);
     }
@@ -723,7 +834,7 @@ run_alone(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key)
 static void
 promote(inf_cached_model_t *gate, cache_run_t *run, inf_request_t *req)
 {
-    inf_err_t *err = execute(gate, run, req, inf_clock_ns());
+    inf_err_t *err = execute(gate, run, req);
     if (err == NULL) {
         return;
     }
@@ -732,6 +843,7 @@ promote(inf_cached_model_t *gate, cache_run_t *run, inf_request_t *req)
     inf_link_init(&list);
     inf_lock(&gate->lock);
     inf_cache_flights_leave(&gate->flights, &run->flight, &list);
+    unwatch_all_locked(gate, &list);
     inf_unlock(&gate->lock);
 
     while ((link = inf_list_pop_front(&list)) != NULL) {

@@ -20,8 +20,10 @@
  *
  * A hit is answered at once, past queue, priority and order.  A miss runs; the
  * same request meanwhile waits for its response instead of running too.  If
- * the first is cancelled, the next one runs and the others wait on; if it
- * fails, each runs by itself.  Only successes are stored.
+ * the first is cancelled or times out in the queue, the next one runs and the
+ * others wait on; if it fails, each runs by itself.  Only successes are
+ * stored.  Whoever waits here, for a lookup or another request, times out as
+ * in the model's queue, and keeps its age when it goes there.
  */
 
 #ifndef INF_SCHED_RESPONSE_CACHE_H
@@ -29,6 +31,7 @@
 
 #include "core/sched/cache_key.h"
 #include "core/sched/cache_ops.h"
+#include "core/sched/timekeeper.h"
 #include "core/tensor/request.h"
 
 typedef struct inf_response_cache_s inf_response_cache_t;
@@ -51,9 +54,11 @@ void inf_response_cache_free(inf_response_cache_t *cache);
 bool inf_response_cache_counts(const inf_response_cache_t *cache,
     inf_cache_counts_t *out);
 
-/* The gate of a model that is being loaded.  NULL: out of memory. */
-inf_cached_model_t *inf_cached_model_new(inf_response_cache_t *cache,
-    inf_model_t *model);
+/* The gate of a model that is being loaded and has its runner.  timekeeper
+   NULL: requests do not time out here. */
+INF_CHECK inf_err_t *inf_cached_model_new(inf_response_cache_t *cache,
+    inf_model_t *model, inf_timekeeper_t *timekeeper,
+    inf_cached_model_t **out);
 
 /* No request is left; may be NULL. */
 void inf_cached_model_free(inf_cached_model_t *gate);

@@ -199,6 +199,15 @@ inf_runner_cancel(inf_runner_t *runner, inf_request_t *req)
     return unlinked;
 }
 
+uint64_t
+inf_runner_refuses_at(const inf_runner_t *runner, const inf_request_t *req,
+    uint64_t now_ns)
+{
+    const inf_policy_t *policy = runner->policy;
+    return policy->ops->refuses_at != NULL
+        ? policy->ops->refuses_at(policy, req, now_ns) : INF_NEVER;
+}
+
 bool
 inf_runner_is_quick(const inf_runner_t *runner)
 {

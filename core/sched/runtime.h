@@ -68,13 +68,19 @@ typedef struct {
 INF_CHECK inf_err_t *inf_runner_start(inf_model_t *model,
     const inf_runner_options_t *options);
 
-/* Takes req on success; on error the caller still owns it. */
+/* Takes req on success; on error the caller still owns it.  now_ns: when it
+   arrived; what waited elsewhere meanwhile is that much older. */
 INF_CHECK inf_err_t *inf_runner_submit(inf_runner_t *runner,
     inf_request_t *req, uint64_t now_ns);
 
 /* Unlinks a queued request; true: the caller answers it.  false: it runs, or
    the runner answers it. */
 bool inf_runner_cancel(inf_runner_t *runner, inf_request_t *req);
+
+/* When req, which arrived at now_ns and isn't queued here yet, has waited too
+   long; INF_NEVER: it may wait on. */
+uint64_t inf_runner_refuses_at(const inf_runner_t *runner,
+    const inf_request_t *req, uint64_t now_ns);
 
 /* Whether its executions are so short that nobody needs to be woken to watch
    the rings meanwhile. */

@@ -153,6 +153,31 @@ def test_a_client_that_goes_takes_its_request_along(batching):
                                      "rows": 1, "place": 0}
 
 
+def test_a_timeout_counts_at_the_cache_too(batching):
+    """Its twin runs and is held: it waits for the twin's answer, but not
+    longer than it said."""
+    server = batching.start(
+        "default_queue_policy { allow_timeout_override: true }",
+        extra="response_cache { enable: true }\n",
+        http="    inference_response_cache local size=1m;\n")
+    batching.gate.close()
+    first = batching.ask(5)
+    batching.gate.wait_entered()
+    patient = batching.ask(5)
+    answer = batching.ask(5, timeout=50000).result(20 * SLOW)
+    assert answer.status == 503
+    assert answer.error.endswith("Request timeout expired")
+    assert not first.done() and not patient.done()
+    assert batching.metric("nv_inference_request_failure",
+                           reason="REJECTED") == 1
+    batching.gate.open()
+    assert data(first) == data(patient) == [5]
+    assert told(first)["execution"] == 0
+    assert server.infer("m", {"inputs": [tensor("IN", "INT32", [1, 1],
+                                                [5])]}).status == 200
+    assert batching.metric("nv_inference_exec_count") == 1
+
+
 @pytest.mark.parametrize("extra,expected", [
     ("", [2, 1]), ("allow_ragged_batch: true", [3])])
 def test_shapes(batching, extra, expected):
