@@ -11,6 +11,7 @@
 #include "core/proto/message.h"
 #include "core/repository/agent_table.h"
 #include "core/repository/backend_search.h"
+#include "core/repository/rate_check.h"
 #include "core/repository/scan.h"
 #include "core/repository/storage.h"
 
@@ -22,6 +23,7 @@ typedef struct {
     inf_storage_t    **storages;
     char             **addresses;
     size_t             root_count;
+    inf_rate_check_t  *rates;           /* NULL: nothing is limited          */
 } checker_t;
 
 static inf_err_t *open_roots(checker_t *c);
@@ -31,6 +33,8 @@ static void check_model(checker_t *c, const inf_scan_model_t *m);
 static bool check_agents(checker_t *c, const inf_scan_model_t *m,
     const inf_config_options_t *opt);
 static void check_libraries(checker_t *c, const inf_storage_t *st,
+    const inf_model_config_t *config);
+static void check_rates(checker_t *c, const inf_scan_model_t *m,
     const inf_model_config_t *config);
 static void check_findings(checker_t *c, const char *origin,
     const inf_findings_t *f);
@@ -49,6 +53,10 @@ inf_repository_check(const inf_check_t *what, inf_check_fn fn, void *userp)
     inf_scan_t scan;
 
     inf_err_t *err = open_roots(&c);
+    if (err == NULL && what->rates_limited) {
+        err = inf_rate_check_new(what->rate_resources,
+            what->rate_resource_count, &c.rates);
+    }
     if (err != NULL) {
         close_roots(&c);
         return err;
@@ -65,6 +73,7 @@ inf_repository_check(const inf_check_t *what, inf_check_fn fn, void *userp)
         inf_scan_fini(&scan);
     }
 
+    inf_rate_check_free(c.rates);
     close_roots(&c);
     return err;
 }
@@ -146,6 +155,9 @@ check_model(checker_t *c, const inf_scan_model_t *m)
     check_findings(c, config != NULL ? config->origin : NULL, &f);
 
     if (config != NULL) {
+        if (c->rates != NULL) {
+            check_rates(c, m, config);
+        }
         if (inf_findings_total(&f) == 0) {
             check_versions(c, m, config);
             check_labels(c, m, config);
@@ -221,6 +233,25 @@ check_libraries(checker_t *c, const inf_storage_t *st,
 
     if (inf_findings_total(&f) > 0) {
         inf_err_free(inf_model_config_explain(config, st, &f));
+        check_findings(c, config->origin, &f);
+    }
+    inf_findings_fini(&f);
+}
+
+static void
+check_rates(checker_t *c, const inf_scan_model_t *m,
+    const inf_model_config_t *config)
+{
+    inf_findings_t f;
+
+    inf_findings_init(&f);
+    inf_err_t *err = inf_rate_check_model(c->rates, config->msg, &f);
+    if (err != NULL) {
+        report_error(c, config->origin, err);
+    }
+    if (inf_findings_total(&f) > 0) {
+        inf_err_free(inf_model_config_explain(config,
+            c->roots[m->repository].storage, &f));
         check_findings(c, config->origin, &f);
     }
     inf_findings_fini(&f);

@@ -22,6 +22,7 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/sched/rate_limiter.h"
 
 typedef struct {
     const char *const *repositories;
@@ -31,6 +32,9 @@ typedef struct {
     const char *const *agent_dirs;
     size_t             agent_dir_count;
     bool               auto_complete;
+    bool               rates_limited;
+    const inf_rate_resource_t *rate_resources;
+    size_t             rate_resource_count;
 } inf_check_t;
 
 /* ERROR: a model or repository can't be used.  WARN: something is odd.  text

@@ -54,10 +54,10 @@ struct inf_rate_limiter_s {
     size_t               given_count;
 };
 
-static inf_err_t *check_needs(const inf_rate_limiter_t *l, int32_t device,
-    const inf_rate_need_t *needs, size_t count);
+static inf_err_t *check_need(const inf_rate_limiter_t *l, int32_t device,
+    const inf_rate_need_t *needs, size_t at, const char **field);
 static inf_err_t *check_kind(const inf_rate_limiter_t *l,
-    const inf_rate_need_t *needs, size_t at);
+    const inf_rate_need_t *needs, size_t at, const char **field);
 static bool given_copies(const inf_rate_limiter_t *l, const char *name,
     bool global, int32_t device, uint64_t *copies);
 static inf_err_t *class_get(inf_rate_limiter_t *l, int32_t device,
@@ -137,6 +137,31 @@ inf_rate_limiter_free(inf_rate_limiter_t *l)
 }
 
 inf_err_t *
+inf_rate_limiter_check(const inf_rate_limiter_t *l, int32_t device,
+    const inf_rate_need_t *needs, size_t count, size_t *at,
+    const char **field)
+{
+    const char *what = NULL;
+    inf_err_t *err = NULL;
+    size_t k;
+
+    for (k = 0; k < count; k++) {
+        err = check_need(l, device, needs, k, &what);
+        if (err != NULL) {
+            break;
+        }
+    }
+
+    if (at != NULL) {
+        *at = k;
+    }
+    if (field != NULL) {
+        *field = what;
+    }
+    return err;
+}
+
+inf_err_t *
 inf_rate_limiter_add(inf_rate_limiter_t *l, inf_rate_instance_t *i,
     int32_t device, uint32_t priority, const inf_rate_need_t *needs,
     size_t count)
@@ -144,7 +169,8 @@ inf_rate_limiter_add(inf_rate_limiter_t *l, inf_rate_instance_t *i,
     priority = priority == 0 ? 1 : priority < INF_RATE_PRIORITY_MAX ? priority
         : INF_RATE_PRIORITY_MAX;
 
-    inf_err_t *err = check_needs(l, device, needs, count);
+    inf_err_t *err = inf_rate_limiter_check(l, device, needs, count, NULL,
+        NULL);
     if (err == NULL) {
         err = class_get(l, device, priority, needs, count, &i->cls);
     }
@@ -283,27 +309,26 @@ inf_rate_limiter_used(const inf_rate_limiter_t *l, const char *name,
 }
 
 static inf_err_t *
-check_needs(const inf_rate_limiter_t *l, int32_t device,
-    const inf_rate_need_t *needs, size_t count)
+check_need(const inf_rate_limiter_t *l, int32_t device,
+    const inf_rate_need_t *needs, size_t at, const char **field)
 {
-    for (size_t k = 0; k < count; k++) {
-        const inf_rate_need_t *n = &needs[k];
-        uint64_t copies;
+    const inf_rate_need_t *n = &needs[at];
+    uint64_t copies;
 
-        inf_err_t *err = check_kind(l, needs, k);
-        if (err != NULL) {
-            return err;
-        }
+    inf_err_t *err = check_kind(l, needs, at, field);
+    if (err != NULL) {
+        return err;
+    }
 
-        if (given_copies(l, n->name, n->global, device, &copies)
-            && copies < n->count)
-        {
-            return inf_err_new(INF_ERR_INVALID_ARG, "Resource count for"
-                " \"%s\" is limited to %llu which will prevent scheduling of"
-                " one or more model instances, the minimum required count is"
-                " %llu", n->name, (unsigned long long) copies,
-                (unsigned long long) n->count);
-        }
+    if (given_copies(l, n->name, n->global, device, &copies)
+        && copies < n->count)
+    {
+        *field = "count";
+        return inf_err_new(INF_ERR_INVALID_ARG, "Resource count for"
+            " \"%s\" is limited to %llu which will prevent scheduling of"
+            " one or more model instances, the minimum required count is"
+            " %llu", n->name, (unsigned long long) copies,
+            (unsigned long long) n->count);
     }
 
     return NULL;
@@ -312,15 +337,17 @@ check_needs(const inf_rate_limiter_t *l, int32_t device,
 /* A name is used in one way by all instances, and once by each. */
 static inf_err_t *
 check_kind(const inf_rate_limiter_t *l, const inf_rate_need_t *needs,
-    size_t at)
+    size_t at, const char **field)
 {
     const inf_rate_need_t *n = &needs[at];
     bool both = false;
 
+    *field = n->name[0] != '\0' && n->count == 0 ? "count" : "name";
     if (n->name[0] == '\0' || n->count == 0) {
         return inf_err_new(INF_ERR_INVALID_ARG,
-            "rate_limiter.resources \"%s\": %s", n->name, n->count == 0
-            ? "count must be at least 1" : "name must not be empty");
+            "rate_limiter.resources \"%s\": %s", n->name,
+            n->name[0] == '\0' ? "name must not be empty"
+            : "count must be at least 1");
     }
 
     for (size_t k = 0; k < at; k++) {
@@ -340,6 +367,7 @@ check_kind(const inf_rate_limiter_t *l, const inf_rate_need_t *needs,
             && strcmp(r->name, n->name) == 0);
     }
 
+    *field = "global";
     return !both ? NULL : inf_err_new(INF_ERR_INVALID_ARG, "Resource \"%s\" is"
         " present as both global and device-specific resource in the model"
         " configuration.", n->name);

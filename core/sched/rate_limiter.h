@@ -74,6 +74,13 @@ INF_CHECK inf_err_t *inf_rate_limiter_new(const inf_rate_resource_t *resources,
 /* No instance is left. */
 void inf_rate_limiter_free(inf_rate_limiter_t *l);
 
+/* Whether an instance of that device could be added: the first need that can't
+   be met is *at, and *field what is wrong with it ("name", "count" or
+   "global").  Both may be NULL. */
+INF_CHECK inf_err_t *inf_rate_limiter_check(const inf_rate_limiter_t *l,
+    int32_t device, const inf_rate_need_t *needs, size_t count, size_t *at,
+    const char **field);
+
 /* Fills in i, zeroed but for userp; priority 0 counts as 1.  An error changes
    nothing. */
 INF_CHECK inf_err_t *inf_rate_limiter_add(inf_rate_limiter_t *l,

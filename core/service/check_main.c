@@ -1,6 +1,7 @@
 #include "core/service/check_main.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "core/proto/message.h"
 #include "core/repository/check.h"
@@ -37,6 +38,11 @@ inf_check_main(const char *file)
 static inf_err_t *
 check(const NginxInference__CoreConfig *config, unsigned *errors)
 {
+    inf_rate_resource_t *rates = inf_core_config_rates(config);
+    if (rates == NULL) {
+        return inf_err_nomem();
+    }
+
     const inf_check_t what = {
         .repositories = (const char *const *) config->repositories,
         .repository_count = config->n_repositories,
@@ -44,10 +50,15 @@ check(const NginxInference__CoreConfig *config, unsigned *errors)
         .backend_dir_count = config->n_backend_directories,
         .agent_dirs = (const char *const *) config->agent_directories,
         .agent_dir_count = config->n_agent_directories,
-        .auto_complete = config->auto_complete
+        .auto_complete = config->auto_complete,
+        .rates_limited = inf_core_config_limits_rates(config),
+        .rate_resources = rates,
+        .rate_resource_count = config->n_rate_limit_resources
     };
 
-    return inf_repository_check(&what, print_finding, errors);
+    inf_err_t *err = inf_repository_check(&what, print_finding, errors);
+    free(rates);
+    return err;
 }
 
 static void

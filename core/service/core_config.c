@@ -91,6 +91,33 @@ inf_core_config_apply_log(const NginxInference__CoreConfig *config)
     inf_log_set_levels(log->info, log->warn, log->error, log->verbose);
 }
 
+bool
+inf_core_config_limits_rates(const NginxInference__CoreConfig *config)
+{
+    return config->rate_limit
+        != NGINX_INFERENCE__RATE_LIMIT__RATE_LIMIT_OFF;
+}
+
+inf_rate_resource_t *
+inf_core_config_rates(const NginxInference__CoreConfig *config)
+{
+    inf_rate_resource_t *resources = calloc(
+        config->n_rate_limit_resources + 1, sizeof(*resources));
+
+    for (size_t i = 0; resources != NULL
+        && i < config->n_rate_limit_resources; i++)
+    {
+        const NginxInference__RateLimitResource *r =
+            config->rate_limit_resources[i];
+        resources[i] = (inf_rate_resource_t) {
+            .name = r->name,
+            .count = r->count,
+            .device = r->device >= 0 ? r->device : INF_RATE_EVERY_DEVICE
+        };
+    }
+    return resources;
+}
+
 void
 inf_core_config_differences(const NginxInference__CoreConfig *now,
     const NginxInference__CoreConfig *wanted, char *text, size_t cap)

@@ -12,7 +12,10 @@
 #ifndef INF_SERVICE_CORE_CONFIG_H
 #define INF_SERVICE_CORE_CONFIG_H
 
+#include <stdbool.h>
+
 #include "core/base/error.h"
+#include "core/sched/rate_limiter.h"
 #include "core_config.pb-c.h"
 
 /* A serialised CoreConfig from offset 0 of fd to its end. */
@@ -25,6 +28,13 @@ INF_CHECK inf_err_t *inf_core_config_from_file(const char *path,
 
 /* Applies what can change in a living core. */
 void inf_core_config_apply_log(const NginxInference__CoreConfig *config);
+
+/* Whether instances wait for leave, and the resources that are said to exist:
+   n_rate_limit_resources of them, names are config's, free them with free.
+   NULL: out of memory. */
+bool inf_core_config_limits_rates(const NginxInference__CoreConfig *config);
+inf_rate_resource_t *inf_core_config_rates(
+    const NginxInference__CoreConfig *config);
 
 /* Names the settings that differ and need a new core; "" if there is none. */
 void inf_core_config_differences(const NginxInference__CoreConfig *now,

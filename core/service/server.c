@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/repository/private_dir.h"
+#include "core/service/core_config.h"
 #include "core/service/crash_page.h"
 #include "core/service/journal.h"
 #include "core/service/memory_options.h"
@@ -355,23 +356,13 @@ open_rate_gate(inf_server_t *server)
     const NginxInference__CoreConfig *config = server->config;
     size_t count = config->n_rate_limit_resources;
 
-    if (config->rate_limit == NGINX_INFERENCE__RATE_LIMIT__RATE_LIMIT_OFF) {
+    if (!inf_core_config_limits_rates(config)) {
         return NULL;
     }
 
-    inf_rate_resource_t *resources = calloc(count + 1, sizeof(*resources));
+    inf_rate_resource_t *resources = inf_core_config_rates(config);
     if (resources == NULL) {
         return inf_err_nomem();
-    }
-
-    for (size_t i = 0; i < count; i++) {
-        const NginxInference__RateLimitResource *r =
-            config->rate_limit_resources[i];
-        resources[i] = (inf_rate_resource_t) {
-            .name = r->name,
-            .count = r->count,
-            .device = r->device >= 0 ? r->device : INF_RATE_EVERY_DEVICE
-        };
     }
 
     inf_err_t *err = inf_rate_gate_new(resources, count, &server->rate_gate);

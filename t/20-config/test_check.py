@@ -135,3 +135,102 @@ def test_by_hand_with_a_file(tmp_path):
                           text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert "core.pbtxt:1:15" in done.stderr
+
+
+NOT_BELOW_0 = r'expected an integer that is not negative, got "-"'
+BATCHING = r"dynamic_batching\."
+
+# the policy, where in it the finding stands, the finding
+POLICIES = [
+    ("max_queue_delay_microseconds: -1", "-1", NOT_BELOW_0),
+    ("max_queue_delay_microseconds: 1.5", "1.5", "expected an integer"),
+    ("preferred_batch_size: [ 4, 9 ]", "9",
+     BATCHING + r"preferred_batch_size\[1\]: [^\n]*<= max"),
+    ("preferred_batch_size: 0", "preferred",
+     BATCHING + r"preferred_batch_size\[0\]: [^\n]*positive"),
+    ("preferred_batch_size: -2", "preferred", "[^\n]*positive"),
+    ("priority_levels: 2", "",
+     BATCHING + r"default_priority_level: [^\n]*range \[1, 2\]"),
+    ("priority_levels: 2 default_priority_level: 3", "default",
+     BATCHING + r"default_priority_level: [^\n]*\[1, 2\]"),
+    ("priority_levels: -1", "-1", NOT_BELOW_0),
+    ("priority_levels: 2 default_priority_level: 1"
+     " priority_queue_policy { key: 3 value { } }", "priority_queue",
+     BATCHING + r"priority_queue_policy\[3\]: [^\n]*\[1, 2\]"),
+    ("default_queue_policy { default_timeout_microseconds: -5 }", "-5",
+     NOT_BELOW_0),
+    ("default_queue_policy { max_queue_size: -1 }", "-1", NOT_BELOW_0),
+    ("default_queue_policy { timeout_action: WAIT }", "WAIT", "[^\n]*WAIT"),
+    ("preserve_ordering: true priority_levels: 2 default_priority_level: 1",
+     None, "[^\n]*preserve_ordering"),
+    ("preserve_ordering: true default_queue_policy {"
+     " timeout_action: DELAY default_timeout_microseconds: 1 }",
+     "default_queue", BATCHING + r"default_queue_policy: [^\n]*DELAY"),
+]
+
+
+def one_model(lines):
+    return lambda repository: bad(
+        repository, "m", 'backend: "identity" max_batch_size: 8\n' + lines
+        + models.io_block("input", GOOD)
+        + models.io_block("output", [("OUT", "FP32", [-1])]))
+
+
+def found_at(output, line, place, finding):
+    """finding stands where place, the end of a line's piece, begins."""
+    column = r"\d+" if place is None else line.index(place) + 1
+    return re.search(rf"m/config\.pbtxt:2:{column}: [^\n]*{finding}", output)
+
+
+@pytest.mark.parametrize("policy,place,finding", POLICIES,
+                         ids=[p[0] for p in POLICIES])
+def test_an_impossible_policy_is_named_with_its_place(make, policy, place,
+                                                      finding):
+    line = f"dynamic_batching {{ {policy} }}\n"
+    server = make(one_model(line), http="inference_check strict;")
+    status, output = server.check_config()
+    assert status != 0
+    assert found_at(output, line, place, finding), output
+
+
+LIMITED = "inference_check strict; inference_rate_limit execution_count;\n"
+COUNT = r"instance_group\[0\]\.rate_limiter\.resources\[0\]\.count: "
+
+
+@pytest.mark.parametrize("resource,place,finding,more", [
+    ('name: "R" count: 0', "count: 0", COUNT + ".*must be at least 1", ""),
+    ('name: "R"', None, COUNT + ".*must be at least 1", ""),
+    ('name: "R" count: -1', "-1", NOT_BELOW_0, ""),
+    ('name: "R" count: 5', "count: 5", COUNT + ".*limited to 4.*is 5",
+     "inference_rate_limit_resource R 4;"),
+    ('name: "R" count: 5', "count: 5", COUNT + ".*limited to 0",
+     "inference_rate_limit_resource R 10 10;"),
+    ('name: "R" count: 1', "count: 1", COUNT + ".*limited to 0",
+     "inference_rate_limit_resource S 10;"),
+], ids=str)
+def test_a_resource_that_cannot_be_had_is_named(make, resource, place,
+                                                finding, more):
+    """scheduling.md 5.3, before anything is loaded, and 5.9"""
+    line = "instance_group { kind: KIND_CPU rate_limiter {" \
+        f" resources {{ {resource} }} }} }}\n"
+    status, output = make(one_model(line), http=LIMITED + more).check_config()
+    assert status != 0
+    assert found_at(output, line, place, finding), output
+    if "-1" not in resource:            # off, nothing is even looked at
+        server = make(one_model(line), http="inference_check strict;")
+        assert server.check_config()[0] == 0
+
+
+def test_two_models_that_mean_different_resources(make):
+    """scheduling.md 5.4, before anything is loaded"""
+    def fill(repository):
+        for name, scope in (("one", ""), ("two", "global: true")):
+            bad(repository, name, 'backend: "identity"\n'
+                "instance_group { kind: KIND_CPU rate_limiter {"
+                f' resources {{ name: "R" {scope} count: 1 }} }} }}\n'
+                + models.io_block("input", GOOD)
+                + models.io_block("output", [("OUT", "FP32", [-1])]))
+    status, output = make(fill, http=LIMITED).check_config()
+    assert status != 0
+    assert re.search(r"two/config\.pbtxt:2:\d+: instance_group\[0\]\.rate_"
+                     r"limiter\.resources\[0\]\.global: ", output), output
