@@ -326,6 +326,7 @@ ONE = {"inputs": [tensor("IN", "FP32", [2], [1, 2])]}
 
 
 def test_no_request_fails_while_a_model_is_loaded_again(explicit, client):
+    """scheduling.md 9.6"""
     client.load_model("one")
 
     def once(connection):
@@ -340,6 +341,7 @@ def test_no_request_fails_while_a_model_is_loaded_again(explicit, client):
 
 
 def test_a_running_request_outlives_the_unload(explicit, client):
+    """scheduling.md 9.5"""
     client.load_model("slow")
     with explicit.wire(60) as connection:
         connection.send(request_bytes("POST", "/v2/models/slow/infer",

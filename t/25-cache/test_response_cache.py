@@ -68,6 +68,7 @@ def count(answer):
 
 
 def test_the_same_request_hits(cached):
+    """scheduling.md 7.1 and 7.2"""
     first = ask(cached, [1, 2, 3])
     second = ask(cached, [1, 2, 3])
     assert count(second) == count(first)
@@ -94,6 +95,7 @@ def test_tritonclient_gets_the_same_from_the_cache(cached):
 
 
 def test_the_order_of_inputs_does_not_matter(cached):
+    """scheduling.md 7.2"""
     a = tensor("IN", "FP32", [1, 2], [5, 6])
     b = tensor("MORE", "FP32", [3], [7, 8, 9])
     first = cached.infer("one", {"inputs": [a, b]})
@@ -106,6 +108,7 @@ def test_the_order_of_inputs_does_not_matter(cached):
     {"parameters": {"p": 2}}, {"parameters": {"q": 1}}, {"parameters": {}},
     {"model": "other"}], ids=str)
 def test_another_request_misses(cached, change):
+    """scheduling.md 7.3 and 7.8"""
     asked = {"values": [1, 2, 3, 4, 5, 6], "parameters": {"p": 1}}
     ask(cached, **asked)
     executed = count(ask(cached, [1000, 0]))
@@ -123,6 +126,7 @@ def test_another_request_misses(cached, change):
 
 
 def test_outputs_asked_for_are_those_answered(cached):
+    """scheduling.md 7.4"""
     first = ask(cached, [41, 42], outputs=["OUT"]).json()
     both = ask(cached, [41, 42]).json()
     assert [o["name"] for o in first["outputs"]] == ["OUT"]
@@ -130,12 +134,14 @@ def test_outputs_asked_for_are_those_answered(cached):
 
 
 def test_versions_have_answers_of_their_own(cached):
+    """scheduling.md 7.8"""
     first = ask(cached, [3, 3], "versions", version="1").json()
     second = ask(cached, [3, 3], "versions", version="2").json()
     assert (first["model_version"], second["model_version"]) == ("1", "2")
 
 
 def test_an_error_is_not_kept(cached):
+    """scheduling.md 7.5"""
     assert ask(cached, [1, 1], "failing").status == 500
     assert count(ask(cached, [1, 1], "failing")) == 2
     assert count(ask(cached, [1, 1], "failing")) == 2
@@ -179,7 +185,7 @@ def test_those_who_wait_go_on_when_the_first_client_leaves(cached):
 
 
 def test_the_oldest_goes_first(make_server):
-    """Room for two answers of 4 KB and a bit, not for three."""
+    """scheduling.md 7.7: room for two answers of 4 KB and a bit, not for three."""
     server = start(make_server, "local size=10k")
     values = [[n] * 1000 for n in range(4)]
     assert [count(ask(server, v)) for v in values[:3]] == [1, 2, 3]
@@ -192,6 +198,7 @@ def test_the_oldest_goes_first(make_server):
 
 
 def test_an_answer_larger_than_the_cache_is_served_uncached(make_server):
+    """scheduling.md 7.6"""
     server = start(make_server, "local size=2k")
     assert [count(ask(server, [1] * 1000)) for _ in range(3)] == [1, 2, 3]
     assert [count(ask(server, [1] * 10)) for _ in range(3)] == [4, 4, 4]
@@ -211,6 +218,7 @@ def test_without_a_cache_models_are_served(make_server):
     ("sequence_batching { }",
      "Response Cache does not currently support model bad with sequence")])
 def test_models_that_cannot_be_cached_are_refused(make_server, more, text):
+    """scheduling.md 7.10"""
     def fill(folder):
         repository(folder)
         models.write_model(folder, "bad", config("bad") + more)
@@ -222,6 +230,7 @@ def test_models_that_cannot_be_cached_are_refused(make_server, more, text):
 
 
 def test_many_distinct_requests_keep_within_the_bound(make_server):
+    """scheduling.md 7.11"""
     server = start(make_server, "local size=1m")
     with server.wire() as connection:
         for n in range(600):
@@ -242,6 +251,7 @@ def metric(server, name):
 
 
 def test_metrics_count_hits_and_misses(make_server):
+    """scheduling.md 7.1"""
     server = start(make_server, parts="health infer metrics")
     for n in (1, 2, 1, 1):
         ask(server, [n])

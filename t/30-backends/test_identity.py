@@ -39,6 +39,7 @@ def test_delay_delays(make_server):
 @pytest.mark.parametrize("instances,least,most", [(1, 1.6, 30),
                                                   (4, 0.4, 1.2)])
 def test_instances_run_side_by_side(make_server, instances, least, most):
+    """scheduling.md 2.2"""
     server = make_server(lambda r: models.identity(
         r, "slow", [("IN", "FP32", [-1])], instances=instances,
         parameters={"execute_delay_ms": "200"}), workers=2)

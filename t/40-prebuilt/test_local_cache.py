@@ -184,6 +184,7 @@ def test_statistics_and_metrics_count_hits_and_misses(tmp_path, built_in):
 
 
 def test_a_second_cache_stops_the_start(tmp_path):
+    """scheduling.md 7.12"""
     done = subprocess.run(
         [str(prebuilt.front_end()), "--model-repository", str(tmp_path),
          "--cache-config", "local,size=1048576",

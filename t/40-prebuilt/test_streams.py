@@ -151,7 +151,9 @@ def test_none_at_all(server):
 
 
 def test_two_requests_share_a_stream(server):
-    """The second is quicker: it overtakes, and each keeps its order."""
+    """scheduling.md 1.11
+
+    The second is quicker: it overtakes, and each keeps its order."""
     with server.stream() as stream:
         stream.send("streamer", [tensor("IN", [4, 300, -1], "INT32")],
                     id="slow")
@@ -199,6 +201,7 @@ def test_a_cancelled_call_reaches_the_model(server):
 
 @pytest.mark.parametrize("count", [0, 1, 5, 100])
 def test_repeat_sends_as_many(server, count):
+    """scheduling.md 1.7 and 1.10"""
     numbers = list(range(10, 10 + count))
     with server.stream() as stream:
         stream.send("repeat", repeat_inputs(numbers),
@@ -210,7 +213,9 @@ def test_repeat_sends_as_many(server, count):
 
 
 def test_repeat_answers_after_its_request_is_released(server):
-    """Execute has returned long before the last answer: the only instance
+    """scheduling.md 1.11 and 2.10
+
+    Execute has returned long before the last answer: the only instance
     takes the second request meanwhile."""
     with server.stream() as stream:
         stream.send("repeat", repeat_inputs([1, 2, 3, 4], 500), id="first")

@@ -43,7 +43,7 @@ def test_rows_count_not_requests(batching):
 
 
 def test_preferred_sizes(batching):
-    """scheduling reference, section 3, scenario 5"""
+    """scheduling.md 3.5"""
     batching.start("preferred_batch_size: [ 4, 6 ]", hold=7)
     assert sizes(batching.ask_all(range(7))) == [6, 1]
 
@@ -58,7 +58,7 @@ def test_the_delay_waits_for_company(batching):
 
 
 def test_a_full_queue_answers_at_once(batching):
-    """scenario 8"""
+    """scheduling.md 3.8"""
     batching.start("default_queue_policy { max_queue_size: 8 }")
     batching.gate.close()
     first = batching.ask(0, rows=8)
@@ -76,7 +76,7 @@ def test_a_full_queue_answers_at_once(batching):
 
 
 def test_a_timeout_is_answered_while_the_instance_is_busy(batching):
-    """scenarios 10 and 14; section 8, scenario 9"""
+    """scheduling.md 3.10, 3.14 and 8.9"""
     batching.start("default_queue_policy {"
                    " default_timeout_microseconds: 100000 }")
     batching.gate.close()
@@ -94,7 +94,7 @@ def test_a_timeout_is_answered_while_the_instance_is_busy(batching):
 
 
 def test_a_client_names_its_timeout(batching):
-    """scenarios 11 and 12, with tritonclient"""
+    """scheduling.md 3.11 and 3.12, with tritonclient"""
     batching.start("default_queue_policy { allow_timeout_override: true }")
     batching.gate.close()
     first = batching.ask(0)
@@ -112,7 +112,7 @@ def test_a_client_names_its_timeout(batching):
 
 
 def test_a_delayed_request_goes_last(batching):
-    """scenario 9: it waits on behind those that came after it"""
+    """scheduling.md 3.9: it waits on behind those that came after it"""
     batching.start("default_queue_policy { timeout_action: DELAY"
                    " default_timeout_microseconds: 60000000"
                    " allow_timeout_override: true }", max_batch=1, hold=4)
@@ -124,7 +124,7 @@ def test_a_delayed_request_goes_last(batching):
 
 
 def test_priorities(batching):
-    """scenario 13, and section 1, scenario 9"""
+    """scheduling.md 3.13 and 1.9"""
     batching.start("priority_levels: 2 default_priority_level: 2",
                    max_batch=2, hold=6)
     low = batching.ask_all([0, 1]) + [batching.ask(2, priority=2),
@@ -135,7 +135,7 @@ def test_priorities(batching):
 
 
 def test_a_client_that_goes_takes_its_request_along(batching):
-    """section 8, scenario 1"""
+    """scheduling.md 8.1"""
     server = batching.start("")
     batching.gate.close()
     first = batching.ask(0)
@@ -181,7 +181,7 @@ def test_a_timeout_counts_at_the_cache_too(batching):
 @pytest.mark.parametrize("extra,expected", [
     ("", [2, 1]), ("allow_ragged_batch: true", [3])])
 def test_shapes(batching, extra, expected):
-    """scenario 4"""
+    """scheduling.md 3.4"""
     batching.start("", hold=3, inputs=[("IN", "INT32", [-1], extra)])
     futures = [batching.ask(1, width=2), batching.ask(2, width=2)]
     batching.wait_queued(2)
@@ -191,14 +191,14 @@ def test_shapes(batching, extra, expected):
 
 
 def test_parameters_may_differ(batching):
-    """scenario 16"""
+    """scheduling.md 3.16"""
     batching.start("", hold=2)
     assert sizes([batching.ask(0, a=1), batching.ask(1, b="x")]) == [2]
 
 
 @pytest.mark.parametrize("keeps", [True, False])
 def test_order(batching, keeps):
-    """scenario 15: the second execution ends first"""
+    """scheduling.md 3.15: the second execution ends first"""
     batching.start("preserve_ordering: true" if keeps else "", max_batch=1,
                    instances=2)
     batching.gate.close(0)

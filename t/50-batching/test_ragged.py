@@ -99,7 +99,7 @@ SEEN = {
 @pytest.mark.parametrize("datatype", ["INT32", "FP32"])
 @pytest.mark.parametrize("kind", SEEN)
 def test_kinds(make_server, kind, datatype):
-    """scheduling reference, section 3, scenario 17: sizes 2, 4, 1, 3, in
+    """scheduling.md 3.17: sizes 2, 4, 1, 3, in
     whatever order they have come"""
     server = start(make_server, kind, 4, datatype)
     rows = ask_one_after_the_other(server, [(1, n) for n in SIZES])

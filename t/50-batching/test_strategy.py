@@ -13,7 +13,7 @@ def volume(folder, library="batchstrategy.so"):
 
 
 def test_a_limit_by_volume(batching):
-    """scheduling reference, section 3, scenario 18"""
+    """scheduling.md 3.18"""
     batching.start("", hold=7, parameters=VOLUME, also=volume,
                    inputs=[("IN", "INT32", [-1])])
     assert sizes(batching.ask_all(range(7), width=2)) == [3, 3, 1]

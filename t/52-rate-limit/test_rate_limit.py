@@ -25,7 +25,7 @@ def hold(limited, name, execution=0):
 
 @pytest.mark.parametrize("limiter", [ONE, GLOBAL])
 def test_models_that_share_a_resource_never_run_at_once(limited, limiter):
-    """scenarios 5 to 7"""
+    """scheduling.md 5.5 to 5.7"""
     for name in ("a", "b"):
         limited.model(name, limiter, backend="recorder", lasts=2)
     limited.start(workers=2)
@@ -52,7 +52,7 @@ def test_one_waits_until_the_other_is_done(limited):
     (["R1 3"], "execution_count"), (["R1 2", "R1 3 0"], "execution_count"),
     ([], "off"), (["R1 1", "R2 1"], "off")])
 def test_with_plenty_or_without_limits_both_run(limited, lines, mode):
-    """scenarios 2 and 9"""
+    """scheduling.md 5.2 and 5.9"""
     limited.model("a", TWO)
     limited.model("b", ONE)
     limited.start(*lines, mode=mode)
@@ -65,7 +65,7 @@ def test_with_plenty_or_without_limits_both_run(limited, lines, mode):
 
 
 def test_priority_two_gets_half_the_turns(limited):
-    """scenario 1: both have a queue when the resource becomes free"""
+    """scheduling.md 5.1: both have a queue when the resource becomes free"""
     limited.model("gate", ONE)
     limited.model("one", ONE + " priority: 1", backend="recorder", lasts=1)
     limited.model("two", ONE + " priority: 2", backend="recorder", lasts=1)
@@ -83,7 +83,7 @@ def test_priority_two_gets_half_the_turns(limited):
 
 
 def test_who_can_run_does_not_wait_for_who_cannot(limited):
-    """scenario 8"""
+    """scheduling.md 5.8"""
     limited.model("a", ONE)
     limited.model("b", ONE)
     limited.model("c", "", backend="recorder")
@@ -100,7 +100,7 @@ def test_who_can_run_does_not_wait_for_who_cannot(limited):
 
 
 def test_instances_of_one_model_have_their_own_needs(limited):
-    """scenario 10: with 4 copies never both, and all is done"""
+    """scheduling.md 5.10: with 4 copies never both, and all is done"""
     limited.model("m", 'resources { name: "R1" count: 4 }',
                   backend="recorder", lasts=3,
                   more='instance_group { kind: KIND_CPU rate_limiter {'
@@ -114,7 +114,7 @@ def test_instances_of_one_model_have_their_own_needs(limited):
 
 
 def test_a_batch_grows_until_its_instance_may_run(limited):
-    """scenario 11"""
+    """scheduling.md 5.11"""
     limited.model("a", ONE)
     limited.model("b", ONE, backend="recorder", max_batch=4, extra=(
         "dynamic_batching { preferred_batch_size: [ 1, 2, 3, 4 ]"
@@ -129,7 +129,7 @@ def test_a_batch_grows_until_its_instance_may_run(limited):
 
 
 def test_a_client_that_goes_takes_its_request_along(limited):
-    """section 8, scenario 11"""
+    """scheduling.md 8.11"""
     limited.model("a", ONE)
     limited.model("b", ONE, backend="recorder")
     server = limited.start()
@@ -163,7 +163,7 @@ def test_a_warm_up_waits_for_its_turn_too(limited):
 @pytest.mark.parametrize("line,found", [
     ("resource1 1", 1), ("resource1 10 10", 0), ("other 5", 0)])
 def test_a_model_that_asks_for_too_much_is_not_loaded(limited, line, found):
-    """scenario 3"""
+    """scheduling.md 5.3"""
     limited.model("hungry", 'resources { name: "resource1" count: 4 }')
     limited.model("modest", "")
     server = limited.start(line, wait="live")
@@ -177,7 +177,7 @@ def test_a_model_that_asks_for_too_much_is_not_loaded(limited, line, found):
 
 
 def test_a_resource_is_global_for_all_or_for_none(limited):
-    """scenario 4"""
+    """scheduling.md 5.4"""
     limited.model("a", GLOBAL)
     limited.model("b", ONE)
     server = limited.start(wait="live")
@@ -220,6 +220,7 @@ def test_an_unload_takes_its_copies_along(limited):
 
 
 def test_off_nothing_is_even_checked(limited):
+    """scheduling.md 5.9"""
     limited.model("a", 'resources { name: "R1" count: 0 } '
                   'resources { name: "R1" global: true count: 9 }')
     limited.start("R1 1", mode="off")

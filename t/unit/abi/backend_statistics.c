@@ -97,6 +97,7 @@ at(uint32_t index)
         index);
 }
 
+/* scheduling.md 8.3: a cancelled response counts as such */
 static void
 responses_are_counted_by_index_and_end(void **state)
 {

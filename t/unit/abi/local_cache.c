@@ -176,7 +176,8 @@ what_was_inserted_is_found(void **state)
     inf_cache_plugin_close(cache);
 }
 
-/* Capacity for two: 1, 2; 3 puts 1 out; 2 is used; 4 puts 3 out. */
+/* Capacity for two: 1, 2; 3 puts 1 out; 2 is used; 4 puts 3 out.
+   (scheduling.md 7.7) */
 static void
 the_longest_unused_is_given_up(void **state)
 {
@@ -202,6 +203,7 @@ the_longest_unused_is_given_up(void **state)
     inf_cache_plugin_close(cache);
 }
 
+/* scheduling.md 7.6 */
 static void
 one_larger_than_the_cache_is_refused(void **state)
 {
@@ -215,6 +217,7 @@ one_larger_than_the_cache_is_refused(void **state)
     inf_cache_plugin_close(cache);
 }
 
+/* scheduling.md 7.11 */
 static void
 the_bound_holds_however_much_comes(void **state)
 {
@@ -236,7 +239,7 @@ the_bound_holds_however_much_comes(void **state)
     inf_cache_plugin_close(cache);
 }
 
-enum { THREADS = 8, ROUNDS = 3000 };
+enum { THREADS = 100, ROUNDS = 300 };
 
 static void *
 crowd_main(void *arg)
@@ -260,6 +263,7 @@ crowd_main(void *arg)
     return NULL;
 }
 
+/* scheduling.md 7.9 */
 static void
 a_crowd_finds_what_it_inserted(void **state)
 {

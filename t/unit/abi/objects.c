@@ -334,7 +334,7 @@ parameters_of_a_request_have_their_types(void **state)
     assert_float_equal(*(const double *) value, 1.5, 0);
 }
 
-/* scheduling reference, section 1, scenario 8 */
+/* scheduling.md 1.8 */
 static void
 a_reschedule_is_refused_and_the_backend_keeps_the_request(void **state)
 {

@@ -54,7 +54,7 @@ success_splits_the_time_at_the_stamps(void **state)
     assert_int_equal(s.execution_count, 0);
 }
 
-/* scheduling reference, section 1, scenario 3 */
+/* scheduling.md 1.3 */
 static void
 four_rows_in_one_execution_count_once(void **state)
 {
@@ -71,7 +71,7 @@ four_rows_in_one_execution_count_once(void **state)
     assert_duration(&batch(&s, 4)->compute_output, 1, 30);
 }
 
-/* scenario 4 */
+/* scheduling.md 1.4 */
 static void
 four_requests_fused_into_one_execution(void **state)
 {

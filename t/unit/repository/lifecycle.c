@@ -331,6 +331,7 @@ failing_instance(bool parallel)
     world_close();
 }
 
+/* scheduling.md 9.8 */
 static void
 a_failing_instance_finalizes_all_of_them_and_the_model(void **state)
 {

@@ -221,6 +221,7 @@ assert_threads(inf_model_t *m, uint32_t others, uint32_t expect)
     inf_model_unload(m, &fake_ops, NULL);
 }
 
+/* scheduling.md 2.5 and 2.6 */
 static void
 execution_policy_and_kind_decide_who_shares_a_thread(void **state)
 {
@@ -250,7 +251,7 @@ execution_policy_and_kind_decide_who_shares_a_thread(void **state)
     assert_threads(m, others, 3);
 }
 
-/* The fake backend releases requests without a response. */
+/* scheduling.md 2.7: the fake backend releases requests without a response. */
 static void
 a_failing_warmup_fails_the_load_and_finalizes(void **state)
 {

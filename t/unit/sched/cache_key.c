@@ -72,6 +72,7 @@ the_same_request_has_the_same_key(void **state)
     assert_true(inf_cache_key_eq(key_of(&r), usual_key()));
 }
 
+/* scheduling.md 7.2 */
 static void
 the_order_of_inputs_does_not_matter(void **state)
 {
@@ -110,6 +111,7 @@ how_the_bytes_are_cut_does_not_matter(void **state)
     }
 }
 
+/* scheduling.md 7.2, 7.3 and 10 */
 static void
 whatever_the_answer_depends_on_changes_the_key(void **state)
 {
@@ -198,6 +200,7 @@ names_and_bytes_do_not_run_into_each_other(void **state)
     assert_false(inf_cache_key_eq(keys[0], keys[1]));
 }
 
+/* scheduling.md 7.8 */
 static void
 model_version_load_and_secret_change_the_key(void **state)
 {

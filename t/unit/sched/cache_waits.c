@@ -195,7 +195,20 @@ one_that_goes_to_the_queue_keeps_its_age(void **state)
     got(&shots[11]);
 }
 
-/* Scheduling.md 8.1, 8.9 and 8.11 for each place where one may wait. */
+/* scheduling.md 9.1: the first that runs answers those who wait for it. */
+static void
+a_closed_runner_answers_those_who_wait(void **state)
+{
+    (void) state;
+    occupy_all();
+    submit(&shots[4], 1, true);
+    submit(&shots[5], 1, true);
+    submit(&shots[6], 100, true);           /* waits for a running one       */
+    inf_runner_close(model.runner);
+    all_got(7);
+    assert_int_equal(w.executed, 5);
+}
+
 static void
 a_crowd_with_short_patience_is_answered(void **state)
 {
@@ -222,6 +235,8 @@ main(void)
         TEST(a_client_names_its_timeout, overriding),
         TEST(when_a_queued_first_times_out_the_next_one_runs, overriding),
         TEST(one_that_goes_to_the_queue_keeps_its_age, overriding),
+        TEST(a_closed_runner_answers_those_who_wait, overriding),
+        TEST(a_closed_runner_answers_those_who_wait, without_batching),
         TEST(a_crowd_with_short_patience_is_answered, overriding),
         TEST(a_crowd_with_short_patience_is_answered, overriding_slow)
     };

@@ -86,7 +86,8 @@ requests_leave_in_the_order_of_arrival(void **state)
     assert_int_equal(s.base.queued, 0);
 }
 
-/* Priority and timeout mean nothing without dynamic batching. */
+/* Priority and timeout mean nothing without dynamic batching.
+   (scheduling.md 2.4) */
 static void
 priority_and_timeout_change_nothing(void **state)
 {

@@ -16,7 +16,7 @@ give_input(int i, const char *name, int64_t rows, int64_t size)
         INF_TYPE_INT32, shape, 2));
 }
 
-/* ---- section 3, scenarios 1 to 3: preferred sizes and the delay ---------- */
+/* ---- scheduling.md 3.1 to 3.3: preferred sizes and the delay ------------- */
 
 static void
 a_preferred_size_leaves_at_once_others_after_the_delay(void **state)
@@ -71,7 +71,7 @@ what_has_waited_too_long_takes_all_that_fit(void **state)
     world_close(&w);
 }
 
-/* ---- scenario 4: shapes -------------------------------------------------- */
+/* ---- scheduling.md 3.4: shapes ------------------------------------------- */
 
 static void
 different_shapes_do_not_share_a_batch_unless_ragged(void **state)
@@ -114,7 +114,7 @@ equal_shapes_share_a_batch_whatever_their_rows(void **state)
     world_close(&w);
 }
 
-/* ---- scenario 5: preferred sizes without delay --------------------------- */
+/* ---- scheduling.md 3.5: preferred sizes without delay -------------------- */
 
 static void
 without_delay_the_largest_preferred_size_goes_first(void **state)
@@ -139,7 +139,8 @@ without_delay_the_largest_preferred_size_goes_first(void **state)
     }
 }
 
-/* scenario 6: the instance is busy, so the batch is open until it is not */
+/* scheduling.md 3.6: the instance is busy, so the batch is open until it is
+   not */
 static void
 requests_join_until_an_instance_takes_the_batch(void **state)
 {
@@ -154,7 +155,7 @@ requests_join_until_an_instance_takes_the_batch(void **state)
     world_close(&w);
 }
 
-/* scenario 7, and the second half of 16 */
+/* scheduling.md 3.7, and the second half of 3.16 */
 static void
 outputs_and_parameters_may_differ_within_a_batch(void **state)
 {
@@ -170,7 +171,7 @@ outputs_and_parameters_may_differ_within_a_batch(void **state)
     world_close(&w);
 }
 
-/* scenario 8 */
+/* scheduling.md 3.8 */
 static void
 a_full_queue_refuses_and_what_runs_does_not_count(void **state)
 {
@@ -192,7 +193,7 @@ a_full_queue_refuses_and_what_runs_does_not_count(void **state)
     world_close(&w);
 }
 
-/* ---- scenarios 9 to 12: timeouts ----------------------------------------- */
+/* ---- scheduling.md 3.9 to 3.12: timeouts --------------------------------- */
 
 #define PREFER_4_8 "preferred_batch_size: [ 4, 8 ]" \
     " max_queue_delay_microseconds: 10000000 "
@@ -253,7 +254,7 @@ a_request_may_shorten_its_timeout_but_not_lengthen_it(void **state)
     world_close(&w);
 }
 
-/* scenario 12: the original ignores it; we honour it */
+/* scheduling.md 3.12: the original ignores it; we honour it */
 static void
 a_request_may_name_a_timeout_where_the_model_has_none(void **state)
 {
@@ -275,7 +276,7 @@ a_request_may_name_a_timeout_where_the_model_has_none(void **state)
     world_close(&w);
 }
 
-/* scenario 14 and section 8, scenario 9: nobody needs to be idle */
+/* scheduling.md 3.14 and 8.9: nobody needs to be idle */
 static void
 a_timeout_does_not_wait_for_an_instance(void **state)
 {
@@ -305,7 +306,7 @@ a_timeout_beyond_all_time_is_none(void **state)
     world_close(&w);
 }
 
-/* ---- scenario 13 and section 1, scenario 9: priorities ------------------- */
+/* ---- scheduling.md 3.13 and 1.9: priorities ---------------- */
 
 static void
 a_better_level_goes_first_into_the_batch(void **state)
@@ -394,7 +395,7 @@ each_level_has_its_own_policy(void **state)
     world_close(&w);
 }
 
-/* ---- scenario 16, first half --------------------------------------------- */
+/* ---- scheduling.md 3.16, first half -------------------------------------- */
 
 static void
 a_set_of_optional_inputs_has_its_own_batch(void **state)
@@ -414,7 +415,7 @@ a_set_of_optional_inputs_has_its_own_batch(void **state)
     world_close(&w);
 }
 
-/* Section 10: the original compares contents as C strings. */
+/* scheduling.md 10: the original compares contents as C strings. */
 static void
 contents_of_shape_tensors_are_compared_to_the_last_byte(void **state)
 {
@@ -498,7 +499,7 @@ a_cancelled_request_leaves_at_once_and_once(void **state)
     world_close(&w);
 }
 
-/* Section 8, scenario 8. */
+/* scheduling.md 8.8 */
 static void
 a_delayed_request_can_be_cancelled(void **state)
 {
@@ -512,7 +513,7 @@ a_delayed_request_can_be_cancelled(void **state)
     world_close(&w);
 }
 
-/* Section 9: nothing waits for company when no company can come. */
+/* scheduling.md 9.1: nothing waits for company when no company can come. */
 static void
 a_closing_batcher_waits_for_nobody(void **state)
 {

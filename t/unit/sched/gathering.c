@@ -34,11 +34,11 @@ typedef struct {
 
 static inf_model_t *model;
 static inf_instance_spec_t specs[INSTANCES];
-static sender_t senders[SENDERS];
+static sender_t senders[SENDERS], within;
 static inf_timekeeper_t timekeeper;
 static _Atomic uint64_t payloads, executed, timed_out, cancelled;
 static _Atomic int open_batches, inside_plug_in;
-static bool keeps_order, cancels, limits;
+static bool keeps_order, cancels, limits, calls_back;
 static inf_rate_gate_t *gate;
 static _Atomic uint32_t at_once;
 
@@ -125,12 +125,15 @@ static const inf_executor_t executor = { .execute = execute };
 
 /* ---- a plug-in that takes three at most ---------------------------------- */
 
+static void call_back(void);
+
 static inf_err_t *
 plug_in_begin(inf_batch_strategy_t *s, void **batch)
 {
     (void) s;
     must(atomic_fetch_add(&open_batches, 1) == 0);
     *batch = calloc(1, sizeof(int));
+    call_back();
     return NULL;
 }
 
@@ -145,6 +148,7 @@ plug_in_include(inf_batch_strategy_t *s, void *batch, inf_request_t *req,
     if (payloads % 8 == 0) {
         sched_yield();
     }
+    call_back();
     atomic_fetch_sub(&inside_plug_in, 1);
     return NULL;
 }
@@ -155,6 +159,7 @@ plug_in_end(inf_batch_strategy_t *s, void *batch)
     (void) s;
     must(atomic_fetch_sub(&open_batches, 1) == 1);
     free(batch);
+    call_back();
     return NULL;
 }
 
@@ -204,6 +209,26 @@ job_cancel(job_t *job)
     inf_factory_unref(&job->factory);
 }
 
+/* No lock is held: the plug-in may ask, submit and cancel itself. */
+static void
+call_back(void)
+{
+    job_t *job = &within.jobs[0];
+
+    if (!calls_back) {
+        return;
+    }
+    (void) inf_runner_pending(model->runner);
+    (void) inf_runner_queued(model->runner);
+    if (within.sent > 0 && (atomic_load(&job->released) == 0
+            || atomic_load(&job->freed) == 0))
+    {
+        job_cancel(job);
+    } else if (inf_runner_queued(model->runner) > 1) {
+        job_submit(&within, job);
+    }
+}
+
 static void *
 sender_main(void *arg)
 {
@@ -243,6 +268,9 @@ static void
 storm(const char *batching, unsigned count, bool leads,
     inf_batch_strategy_t *strategy)
 {
+    within.sent = 0;
+    inf_request_init(&within.jobs[0].request);
+    inf_factory_init(&within.jobs[0].factory);
     open_model(batching, leads, strategy);
     for (unsigned i = 0; i < count; i++) {
         senders[i].seed = i + 1;
@@ -262,7 +290,10 @@ storm(const char *batching, unsigned count, bool leads,
     }
 
     close_model();
-    assert_int_equal(executed + timed_out + cancelled, sent);
+    assert_int_equal(executed + timed_out + cancelled, sent + within.sent);
+    assert_true(!calls_back || within.sent > 0);
+    inf_request_fini(&within.jobs[0].request);
+    inf_factory_fini(&within.jobs[0].factory);
     assert_true(payloads <= executed);
     assert_int_equal(open_batches, 0);
     for (unsigned i = 0; i < count; i++) {
@@ -372,6 +403,17 @@ a_plug_in_is_never_asked_by_two(void **state)
 }
 
 static void
+a_plug_in_may_call_the_server(void **state)
+{
+    (void) state;
+    cancels = true;
+    calls_back = true;
+    storm("max_queue_delay_microseconds: 200", SENDERS, true, &plug_in);
+    storm("", SENDERS, false, &plug_in);
+    calls_back = false;
+}
+
+static void
 order_is_kept_over_all_instances(void **state)
 {
     (void) state;
@@ -404,7 +446,7 @@ nothing_is_lost_where_rates_are_limited(void **state)
     limits = false;
 }
 
-/* scheduling reference, section 9, scenario 1 */
+/* scheduling.md 9.1 */
 static void
 a_closed_batcher_answers_what_it_has(void **state)
 {
@@ -500,6 +542,7 @@ main(void)
         cmocka_unit_test(the_leader_of_the_rings_keeps_the_delay_too),
         cmocka_unit_test(requests_time_out_beside_batches),
         cmocka_unit_test(a_plug_in_is_never_asked_by_two),
+        cmocka_unit_test(a_plug_in_may_call_the_server),
         cmocka_unit_test(order_is_kept_over_all_instances),
         cmocka_unit_test(nothing_is_lost_where_rates_are_limited),
         cmocka_unit_test(a_closed_batcher_answers_what_it_has),

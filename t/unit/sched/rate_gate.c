@@ -286,7 +286,7 @@ models_that_share_a_resource_never_run_at_once(void **state)
     stop(&b);
 }
 
-/* scenario 1: both have work all the time, and the turns are exact */
+/* scheduling.md 5.1: both have work all the time, and the turns are exact */
 static void
 priorities_give_turns(void **state)
 {
@@ -316,7 +316,7 @@ priorities_give_turns(void **state)
     stop(&b);
 }
 
-/* scenario 8, inside one model and across two */
+/* scheduling.md 5.8, inside one model and across two */
 static void
 who_needs_nothing_does_not_wait(void **state)
 {
@@ -339,7 +339,7 @@ who_needs_nothing_does_not_wait(void **state)
     stop(&b);
 }
 
-/* section 8, scenario 11 */
+/* scheduling.md 8.11 */
 static void
 a_request_cancelled_while_it_waits_for_leave_never_runs(void **state)
 {
@@ -365,7 +365,7 @@ a_request_cancelled_while_it_waits_for_leave_never_runs(void **state)
     stop(&b);
 }
 
-/* scenario 11: a batch grows until its instance may run */
+/* scheduling.md 5.11: a batch grows until its instance may run */
 static void
 a_batch_grows_until_leave_is_granted(void **state)
 {
@@ -458,7 +458,7 @@ open_later(void *arg)
     return NULL;
 }
 
-/* section 9, scenario 9 */
+/* scheduling.md 9.9 */
 static void
 a_stop_lets_those_run_that_wait_for_leave(void **state)
 {

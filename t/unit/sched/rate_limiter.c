@@ -131,6 +131,7 @@ saturate(inf_rate_instance_t *i, size_t count, uint32_t executions)
     }
 }
 
+/* scheduling.md 5, the documentation's example */
 static void
 the_documented_example_has_the_documented_copies(void **state)
 {
@@ -158,6 +159,7 @@ the_documented_example_has_the_documented_copies(void **state)
     close_limiter(&i[2], 1);
 }
 
+/* scheduling.md 5, the documentation's example with two devices */
 static void
 the_documented_two_devices_have_the_documented_copies(void **state)
 {
@@ -211,7 +213,7 @@ of_repeated_limits_the_least_counts_and_of_devices_the_most(void **state)
     close_limiter(i, 4);
 }
 
-/* scenario 1 */
+/* scheduling.md 5.1 */
 static void
 priority_two_gets_half_the_turns_of_priority_one(void **state)
 {
@@ -251,7 +253,7 @@ turns_go_by_priority_whatever_the_order_of_asking(void **state)
     close_limiter(i, 6);
 }
 
-/* scenario 2 */
+/* scheduling.md 5.2 */
 static void
 with_plenty_of_resources_nobody_waits(void **state)
 {
@@ -277,7 +279,7 @@ with_plenty_of_resources_nobody_waits(void **state)
     close_limiter(i, 2);
 }
 
-/* scenario 3 */
+/* scheduling.md 5.3 */
 static void
 who_needs_more_than_there_is_is_refused(void **state)
 {
@@ -299,7 +301,7 @@ who_needs_more_than_there_is_is_refused(void **state)
     inf_rate_limiter_free(l);
 }
 
-/* scenario 4 */
+/* scheduling.md 5.4 */
 static void
 a_resource_is_global_for_all_or_for_none(void **state)
 {
@@ -339,7 +341,7 @@ senseless_needs_are_refused(void **state)
     inf_rate_limiter_free(l);
 }
 
-/* scenario 5 */
+/* scheduling.md 5.5 */
 static void
 a_shared_resource_keeps_two_models_apart(void **state)
 {
@@ -367,7 +369,7 @@ a_shared_resource_keeps_two_models_apart(void **state)
     close_limiter(i, 2);
 }
 
-/* scenario 6 */
+/* scheduling.md 5.6 */
 static void
 a_device_has_its_own_copies_and_a_global_one_is_shared(void **state)
 {
@@ -394,7 +396,7 @@ a_device_has_its_own_copies_and_a_global_one_is_shared(void **state)
     }
 }
 
-/* scenario 7 */
+/* scheduling.md 5.7 */
 static void
 equals_overlap_or_alternate_strictly(void **state)
 {
@@ -426,7 +428,7 @@ equals_overlap_or_alternate_strictly(void **state)
     close_limiter(i, 2);
 }
 
-/* scenario 8 */
+/* scheduling.md 5.8 */
 static void
 who_can_run_does_not_wait_behind_who_cannot(void **state)
 {
@@ -456,8 +458,8 @@ who_can_run_does_not_wait_behind_who_cannot(void **state)
     close_limiter(i, 4);
 }
 
-/* The other half of scenario 8: small ones keep coming, and still there are
-   four copies together one day; afterwards the small ones go on. */
+/* The other half of scheduling.md 5.8: small ones keep coming, and still there
+   are four copies together one day; afterwards the small ones go on. */
 static void
 a_big_need_is_not_starved_by_small_ones(void **state)
 {
@@ -503,7 +505,7 @@ a_big_need_is_not_starved_by_small_ones(void **state)
     close_limiter(i, 6);
 }
 
-/* scenario 10 */
+/* scheduling.md 5.10 */
 static void
 two_instances_of_a_model_share_what_there_is(void **state)
 {
@@ -533,7 +535,7 @@ two_instances_of_a_model_share_what_there_is(void **state)
     }
 }
 
-/* What section 10 lists as a defect: counters since the load. */
+/* scheduling.md 5.13, and 10: counters since the load are a defect. */
 static void
 a_newcomer_takes_its_share_and_no_more(void **state)
 {
@@ -592,7 +594,7 @@ a_fast_neighbour_does_not_change_the_ratio(void **state)
     close_limiter(i, 4);
 }
 
-/* section 8, scenario 11 */
+/* scheduling.md 8.11 */
 static void
 leave_that_is_given_back_unused_was_no_turn(void **state)
 {

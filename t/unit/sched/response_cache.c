@@ -2,6 +2,7 @@
 
 #include "sched/cache_world.h"
 
+/* scheduling.md 7.1 */
 static void
 a_second_request_is_answered_at_once(void **state)
 {
@@ -31,6 +32,7 @@ a_second_request_is_answered_at_once(void **state)
     assert_int_equal(c.hits, 7);
 }
 
+/* scheduling.md 7.5 and 10 */
 static void
 an_error_is_not_stored(void **state)
 {
@@ -288,6 +290,7 @@ one_cancelled_during_its_lookup_does_not_run(void **state)
     assert_int_equal(model.statistics.fail.count, 1);
 }
 
+/* scheduling.md 10: nothing is kept under an empty key */
 static void
 what_cannot_be_read_goes_straight_to_the_runner(void **state)
 {

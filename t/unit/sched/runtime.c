@@ -39,6 +39,7 @@ typedef struct {
 typedef struct {
     inf_request_t    request;
     uint32_t         mark;
+    bool             keeps;         /* execute does not release it           */
     _Atomic uint32_t executing;     /* times the state was announced         */
     _Atomic uint32_t released;
 } job_t;
@@ -95,7 +96,9 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
 
-    inf_request_release(requests[0], 1);
+    if (!job->keeps) {
+        inf_request_release(requests[0], 1);
+    }
 }
 
 static const inf_executor_t executor = { .execute = execute };
@@ -107,6 +110,7 @@ job_init(job_t *job, uint32_t mark)
     job->request.ops = &job_ops;
     job->request.userp = job;
     job->mark = mark;
+    job->keeps = false;
     atomic_store(&job->executing, 0);
     atomic_store(&job->released, 0);
 }
@@ -188,7 +192,7 @@ wait_pending(inf_runner_t *runner, uint32_t count)
     }
 }
 
-/* scheduling reference, section 2, scenario 1 */
+/* scheduling.md 2.1 */
 static void
 one_instance_runs_requests_one_by_one_in_order(void **state)
 {
@@ -219,7 +223,7 @@ one_instance_runs_requests_one_by_one_in_order(void **state)
     stop();
 }
 
-/* section 2, scenario 2 */
+/* scheduling.md 2.2 */
 static void
 three_instances_run_three_at_once_and_the_fourth_waits(void **state)
 {
@@ -287,7 +291,7 @@ most_at_once(const inf_runner_options_t *options, uint32_t n, uint32_t expect)
     return b->most_inside;
 }
 
-/* section 2, scenarios 5 and 6 */
+/* scheduling.md 2.5 and 2.6 */
 static void
 blocked_gpu_instances_take_turns_on_the_thread_of_their_device(void **state)
 {
@@ -434,6 +438,7 @@ an_instance_that_is_not_prepared_fails_the_start(void **state)
     free(b);
 }
 
+/* scheduling.md 2.3 and 8.2 */
 static void
 a_queued_request_can_be_cancelled_and_a_running_one_not(void **state)
 {
@@ -491,6 +496,29 @@ a_closed_runner_refuses_and_finishes_what_it_has(void **state)
         assert_int_equal(jobs[i].released, 1);
     }
     assert_int_equal(b->entered, 4);
+    stop();
+}
+
+/* scheduling.md 2.10: an execution ends when execute returns, whatever the
+   backend has still to answer. */
+static void
+an_instance_goes_on_while_a_stream_is_open(void **state)
+{
+    (void) state;
+    static job_t jobs[3];
+    inf_runner_t *runner = start(1, true);
+
+    for (uint32_t i = 0; i < 3; i++) {
+        job_init(&jobs[i], i);
+        jobs[i].keeps = i == 0;             /* its request even              */
+        assert_null(inf_runner_submit(runner, &jobs[i].request, 0));
+    }
+    wait_released(&jobs[1]);
+    wait_released(&jobs[2]);
+    wait_pending(runner, 0);
+    assert_int_equal(jobs[0].executing, 1);
+    assert_int_equal(jobs[0].released, 0);
+    inf_request_release(&jobs[0].request, 1);
     stop();
 }
 
@@ -712,6 +740,7 @@ main(void)
         cmocka_unit_test(
             a_queued_request_can_be_cancelled_and_a_running_one_not),
         cmocka_unit_test(a_closed_runner_refuses_and_finishes_what_it_has),
+        cmocka_unit_test(an_instance_goes_on_while_a_stream_is_open),
         cmocka_unit_test(a_model_without_instances_starts_and_stops),
         cmocka_unit_test(long_executions_are_not_called_quick),
         cmocka_unit_test(no_wake_up_is_lost_when_threads_sleep),

@@ -599,6 +599,7 @@ requested_outputs_are_a_sorted_set(void **state)
     finish(&shot);
 }
 
+/* scheduling.md 1.1 */
 static void
 a_refused_submit_calls_nobody(void **state)
 {
@@ -790,6 +791,7 @@ an_output_query_goes_to_the_client(void **state)
     succeeds(TRITONSERVER_ResponseAllocatorDelete(a));
 }
 
+/* scheduling.md 8.1, 8.6 and 8.7, on the default scheduler (2.3) */
 static void
 a_queued_request_is_cancelled_at_once(void **state)
 {
@@ -838,6 +840,8 @@ a_queued_request_is_cancelled_at_once(void **state)
     finish(&queued);
 }
 
+/* scheduling.md 8.4: all that is outstanding is cancelled, as at the end of a
+   stream, and each is answered once. */
 static void
 a_cancel_may_meet_the_answer(void **state)
 {

@@ -246,7 +246,7 @@ a_rate_limit_is_kept_and_the_server_starts_with_it(void **state)
     succeeds(TRITONSERVER_ServerDelete(s));
 }
 
-/* scheduling reference, section 5, scenarios 3 and 9 */
+/* scheduling.md 5.3 and 5.9 */
 static void
 a_model_that_asks_for_too_much_is_not_loaded(void **state)
 {

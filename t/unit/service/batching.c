@@ -181,7 +181,7 @@ expect_pending(const char *model, int count)
     TRITONSERVER_MetricsDelete(metrics);
 }
 
-/* scheduling reference, section 1, scenarios 2, 3 and 4 */
+/* scheduling.md 1.2, 1.3 and 1.4 */
 static void
 requests_of_one_batch_are_counted_as_one_execution(void **state)
 {
@@ -206,7 +206,7 @@ requests_of_one_batch_are_counted_as_one_execution(void **state)
         "\"execution_count\":2,");
 }
 
-/* section 1, scenario 6 */
+/* scheduling.md 1.6 */
 static void
 a_backends_error_goes_to_each_of_the_batch(void **state)
 {
@@ -222,7 +222,7 @@ a_backends_error_goes_to_each_of_the_batch(void **state)
     expect_statistics("fails", "\"success\":{\"count\":0,");
 }
 
-/* section 8, scenarios 1 and 7 */
+/* scheduling.md 8.1 and 8.7 */
 static void
 a_queued_request_is_cancelled_once_however_often(void **state)
 {

@@ -425,6 +425,7 @@ texts_are_laid_out_as_backends_parse_them(void **state)
     expect_no_failure();
 }
 
+/* scheduling.md 1.7 */
 static void
 answers_may_come_later_and_several(void **state)
 {
@@ -455,6 +456,7 @@ answers_may_come_later_and_several(void **state)
     expect_no_failure();
 }
 
+/* scheduling.md 8.3 */
 static void
 an_executing_request_hears_of_its_cancel(void **state)
 {

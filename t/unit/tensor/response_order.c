@@ -127,7 +127,7 @@ leave(int count)
     inf_response_order_unref(order);
 }
 
-/* scheduling reference, section 3, scenario 15 */
+/* scheduling.md 3.15 */
 static void
 responses_leave_in_the_order_of_arrival(void **state)
 {
