@@ -15,7 +15,8 @@
 #include "core/sched/runtime.h"
 #include "core/tensor/response.h"
 
-enum { INSTANCES = 3, SENDERS = 3, ROUNDS = 60, WINDOW = 120, LIMIT = 8 };
+enum { INSTANCES = 3, SENDERS = 3, ROUNDS = 60, WINDOW = 120, LIMIT = 8,
+    WITHIN = 300 };
 
 typedef struct {
     inf_request_t    request;
@@ -209,7 +210,8 @@ job_cancel(job_t *job)
     inf_factory_unref(&job->factory);
 }
 
-/* No lock is held: the plug-in may ask, submit and cancel itself. */
+/* No lock is held: the plug-in may ask, submit and cancel itself.  Not for
+   ever: a batch is begun anew when one of its requests leaves. */
 static void
 call_back(void)
 {
@@ -224,7 +226,9 @@ call_back(void)
             || atomic_load(&job->freed) == 0))
     {
         job_cancel(job);
-    } else if (inf_runner_queued(model->runner) > 1) {
+    } else if (within.sent < WITHIN
+        && inf_runner_queued(model->runner) > 1)
+    {
         job_submit(&within, job);
     }
 }
