@@ -39,6 +39,8 @@ typedef struct {
     int               errnum;       /* why BROKEN                          */
     uint64_t          size;         /* of a FILE                           */
     int64_t           changed_ns;   /* later of content and attributes     */
+    uint64_t          id;           /* the same for all links to one thing;
+                                       0: the storage has no links         */
 } inf_entry_t;
 
 typedef struct {

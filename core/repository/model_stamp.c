@@ -6,14 +6,31 @@
 #include "core/base/hash.h"
 #include "core/model/versions.h"
 
-/* Deeper than this nothing is looked at: a link may lead back up. */
-#define STAMP_DEPTH 8
+/* Deeper than this nothing is looked at, nor after so many entries: a link
+   may lead anywhere. */
+#define STAMP_DEPTH   8
+#define STAMP_ENTRIES 100000u
 
+/* The way through one child of the model's directory.  However many links
+   lead to a directory, it is looked into once. */
+typedef struct {
+    const inf_storage_t *storage;
+    uint32_t            *entries;   /* left for the whole model              */
+    uint64_t            *ids;       /* where it has been; 0: a free place    */
+    size_t               count;
+    size_t               room;      /* a power of two, or 0                  */
+} walk_t;
+
+static inf_err_t *stamp_children(const inf_storage_t *storage,
+    const char *dir, const inf_entries_t *entries, inf_model_stamp_t *out);
+static uint64_t id_of(const inf_storage_t *storage, const char *dir,
+    const inf_entries_t *entries);
 static uint64_t mix(uint64_t seed, uint64_t value);
-static uint64_t stamp_entry(const inf_storage_t *storage, const char *dir,
+static uint64_t stamp_entry(walk_t *w, const char *dir,
     const inf_entry_t *entry, unsigned depth);
-static uint64_t stamp_below(const inf_storage_t *storage, const char *dir,
-    unsigned depth);
+static uint64_t stamp_below(walk_t *w, const char *dir, unsigned depth);
+static bool walk_enters(walk_t *w, uint64_t id);
+static bool walk_grow(walk_t *w);
 static void place(inf_model_stamp_t *out, const inf_entry_t *entry,
     uint64_t hash);
 static int by_version(const void *a, const void *b);
@@ -38,16 +55,17 @@ inf_model_stamp_take(const inf_storage_t *storage, const char *dir,
         return inf_err_nomem();
     }
 
-    for (size_t i = 0; i < entries.count; i++) {
-        const inf_entry_t *e = &entries.items[i];
-        place(out, e, stamp_entry(storage, dir, e, 0));
+    err = stamp_children(storage, dir, &entries, out);
+    inf_entries_fini(&entries);
+    if (err != NULL) {
+        inf_model_stamp_fini(out);
+        return err;
     }
+
     if (out->version_count > 1) {
         qsort(out->versions, out->version_count, sizeof(*out->versions),
             by_version);
     }
-
-    inf_entries_fini(&entries);
     return NULL;
 }
 
@@ -76,6 +94,50 @@ inf_model_stamp_same_version(const inf_model_stamp_t *a,
     return x != NULL && y != NULL && x->hash == y->hash;
 }
 
+/* Each child goes its own way: what two of them link to changes both. */
+static inf_err_t *
+stamp_children(const inf_storage_t *storage, const char *dir,
+    const inf_entries_t *entries, inf_model_stamp_t *out)
+{
+    uint64_t own = id_of(storage, dir, entries);
+    uint32_t left = STAMP_ENTRIES;
+    walk_t w = { .storage = storage, .entries = &left };
+    bool memory = true;
+
+    for (size_t i = 0; memory && i < entries->count; i++) {
+        const inf_entry_t *e = &entries->items[i];
+
+        if (e->kind == INF_ENTRY_DIR && w.count > 0) {
+            memset(w.ids, 0, w.room * sizeof(*w.ids));
+            w.count = 0;
+        }
+        memory = e->kind != INF_ENTRY_DIR || own == 0
+            || walk_enters(&w, own);
+        place(out, e, stamp_entry(&w, dir, e, 0));
+    }
+
+    free(w.ids);
+    return memory ? NULL : inf_err_nomem();
+}
+
+/* Of dir itself; asked for only where links may lead back to it. */
+static uint64_t
+id_of(const inf_storage_t *storage, const char *dir,
+    const inf_entries_t *entries)
+{
+    inf_entry_t self = { .id = 0 };
+
+    for (size_t i = 0; i < entries->count; i++) {
+        if (entries->items[i].kind == INF_ENTRY_DIR
+            && entries->items[i].id != 0)
+        {
+            inf_err_free(inf_storage_stat(storage, dir, &self));
+            break;
+        }
+    }
+    return self.id;
+}
+
 static uint64_t
 mix(uint64_t seed, uint64_t value)
 {
@@ -84,15 +146,17 @@ mix(uint64_t seed, uint64_t value)
 }
 
 static uint64_t
-stamp_entry(const inf_storage_t *storage, const char *dir,
-    const inf_entry_t *entry, unsigned depth)
+stamp_entry(walk_t *w, const char *dir, const inf_entry_t *entry,
+    unsigned depth)
 {
     uint64_t h = inf_hash(entry->name, strlen(entry->name));
 
     h = mix(h, (uint64_t) entry->kind);
     h = mix(h, (uint64_t) entry->changed_ns);
     h = mix(h, entry->size);
-    if (entry->kind != INF_ENTRY_DIR || depth == STAMP_DEPTH) {
+    if (entry->kind != INF_ENTRY_DIR || depth == STAMP_DEPTH
+        || !walk_enters(w, entry->id))
+    {
         return h;
     }
 
@@ -101,30 +165,77 @@ stamp_entry(const inf_storage_t *storage, const char *dir,
         return h;
     }
 
-    h = mix(h, stamp_below(storage, path, depth + 1));
+    h = mix(h, stamp_below(w, path, depth + 1));
     free(path);
     return h;
 }
 
 /* What can't be listed has a stamp as well: being listed changes it. */
 static uint64_t
-stamp_below(const inf_storage_t *storage, const char *dir, unsigned depth)
+stamp_below(walk_t *w, const char *dir, unsigned depth)
 {
     inf_entries_t entries;
     uint64_t h = 1;
 
-    inf_err_t *err = inf_storage_list(storage, dir, &entries);
+    inf_err_t *err = inf_storage_list(w->storage, dir, &entries);
     if (err != NULL) {
         inf_err_free(err);
         return 0;
     }
 
-    for (size_t i = 0; i < entries.count; i++) {
-        h = mix(h, stamp_entry(storage, dir, &entries.items[i], depth));
+    for (size_t i = 0; i < entries.count && *w->entries > 0; i++) {
+        (*w->entries)--;
+        h = mix(h, stamp_entry(w, dir, &entries.items[i], depth));
     }
 
     inf_entries_fini(&entries);
     return h;
+}
+
+/* false: it has been there, or there is no memory to remember it. */
+static bool
+walk_enters(walk_t *w, uint64_t id)
+{
+    if (id == 0) {
+        return true;
+    }
+    if (w->count * 2 >= w->room && !walk_grow(w)) {
+        return false;
+    }
+
+    size_t at = id & (w->room - 1);
+    while (w->ids[at] != 0 && w->ids[at] != id) {
+        at = (at + 1) & (w->room - 1);
+    }
+    if (w->ids[at] == id) {
+        return false;
+    }
+
+    w->ids[at] = id;
+    w->count++;
+    return true;
+}
+
+static bool
+walk_grow(walk_t *w)
+{
+    walk_t wider = *w;
+
+    wider.room = w->room == 0 ? 16 : w->room * 2;
+    wider.count = 0;
+    wider.ids = calloc(wider.room, sizeof(*wider.ids));
+    if (wider.ids == NULL) {
+        return false;
+    }
+
+    for (size_t i = 0; i < w->room; i++) {
+        if (w->ids[i] != 0) {
+            walk_enters(&wider, w->ids[i]);
+        }
+    }
+    free(w->ids);
+    *w = wider;
+    return true;
 }
 
 static void

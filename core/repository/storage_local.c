@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/hash.h"
+
 static void local_close(inf_storage_t *st);
 static inf_err_t *local_list(const inf_storage_t *st, const char *dir,
     inf_entries_t *out);
@@ -16,6 +18,7 @@ static inf_err_t *local_list_open(DIR *d, const char *dir,
     inf_entries_t *out);
 static void local_entry_at(int dir_fd, const char *name, inf_entry_t *out);
 static void local_entry_of(const struct stat *sb, inf_entry_t *out);
+static uint64_t local_id(const struct stat *sb);
 static int64_t local_time_ns(struct timespec ts);
 static inf_err_t *local_stat(const inf_storage_t *st, const char *path,
     inf_entry_t *out);
@@ -25,6 +28,7 @@ static inf_err_t *local_read_fd(int fd, const char *path, size_t limit,
     char **data, size_t *len);
 static inf_err_t *local_read_all(int fd, const char *path, size_t limit,
     size_t room, char **data, size_t *len);
+static inf_err_t *local_not_regular(const char *path);
 static inf_err_t *local_too_large(const char *path, size_t limit);
 static inf_err_t *local_os(int errnum, const char *what, const char *path);
 static inf_err_t *local_contain(const inf_storage_t *st, const char *dir,
@@ -181,6 +185,7 @@ local_entry_of(const struct stat *sb, inf_entry_t *out)
 
     *out = (inf_entry_t) { .kind = INF_ENTRY_OTHER };
     out->changed_ns = modified > changed ? modified : changed;
+    out->id = local_id(sb);
 
     if (S_ISDIR(sb->st_mode)) {
         out->kind = INF_ENTRY_DIR;
@@ -189,6 +194,15 @@ local_entry_of(const struct stat *sb, inf_entry_t *out)
         out->kind = INF_ENTRY_FILE;
         out->size = (uint64_t) sb->st_size;
     }
+}
+
+static uint64_t
+local_id(const struct stat *sb)
+{
+    const uint64_t pair[2] = { sb->st_dev, sb->st_ino };
+    uint64_t id = inf_hash(pair, sizeof(pair));
+
+    return id != 0 ? id : 1;
 }
 
 static int64_t
@@ -220,7 +234,13 @@ static inf_err_t *
 local_read(const inf_storage_t *st, const char *path, size_t limit,
     char **data, size_t *len)
 {
+    struct stat sb;
     (void) st;
+
+    /* a device may mind being opened at all */
+    if (stat(path, &sb) == 0 && !S_ISREG(sb.st_mode)) {
+        return local_not_regular(path);
+    }
 
     /* O_NONBLOCK: a fifo must not hold up a load */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -243,8 +263,7 @@ local_read_fd(int fd, const char *path, size_t limit, char **data,
     }
 
     if (!S_ISREG(sb.st_mode)) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-            "'%s' is not a regular file", path);
+        return local_not_regular(path);
     }
 
     if ((uint64_t) sb.st_size > limit) {
@@ -310,6 +329,13 @@ fail:
 
     free(bytes);
     return err;
+}
+
+static inf_err_t *
+local_not_regular(const char *path)
+{
+    return inf_err_new(INF_ERR_INVALID_ARG, "'%s' is not a regular file",
+        path);
 }
 
 static inf_err_t *
