@@ -402,6 +402,13 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
             if (r->wanted && r->version_count == 0) {
                 inf_model_record_rows(r, ready_only, fn, userp);
             }
+        } else if (names[i].problem != NULL
+            && (order != 0 || !inf_model_record_any_ready(r)))
+        {
+            if (!ready_only) {
+                fn(userp, names[i].name, -1, INF_VERSION_UNAVAILABLE,
+                    names[i].problem);
+            }
         } else if (names[i].duplicate) {
             fn(userp, names[i].name, -1, INF_VERSION_UNAVAILABLE,
                 "model appears in two or more repositories");

@@ -130,6 +130,9 @@ sort_out(follow_t *f)
         const inf_repository_name_t *n = order <= 0 ? &f->names[i] : NULL;
         r = order >= 0 ? r : NULL;
 
+        if (n != NULL && n->problem != NULL) {
+            n = NULL;                   /* it can be no model                */
+        }
         if (n != NULL && !n->duplicate && !is_settled_locked(f, r, n)) {
             f->coming[f->coming_count++] = n->name;
         } else if (r != NULL && !is_settled_locked(f, r, n)) {

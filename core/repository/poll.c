@@ -234,7 +234,7 @@ find_candidates(look_t *l)
         candidate_t c = { .name = n->name, .repository = n->repository };
         bool differs;
 
-        if (n->duplicate || is_hidden(l, n->name)
+        if (n->duplicate || n->problem != NULL || is_hidden(l, n->name)
             || !take_stamp(l, n->name, n->repository, &c.stamp, &differs))
         {
             continue;
@@ -387,6 +387,7 @@ is_hidden(const look_t *l, const char *name)
     return false;
 }
 
+/* Or may well be: what can't be followed for now. */
 static bool
 is_there(const look_t *l, const char *name)
 {
@@ -402,8 +403,12 @@ is_there(const look_t *l, const char *name)
         }
     }
 
-    return low < l->name_count && strcmp(l->names[low].name, name) == 0
-        && !l->names[low].duplicate;
+    if (low == l->name_count || strcmp(l->names[low].name, name) != 0) {
+        return false;
+    }
+
+    const inf_repository_name_t *n = &l->names[low];
+    return !n->duplicate && (n->problem == NULL || n->unsure);
 }
 
 /* tally may be NULL: nobody waits. */

@@ -1,5 +1,6 @@
 #include "core/repository/repositories.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,8 @@ static bool is_address(const inf_repository_t *item, const char *address);
 static size_t address_len(const char *address);
 static inf_err_t *names_of_root(const inf_repository_list_t *list,
     size_t root, names_t *n);
-static inf_err_t *names_add(names_t *n, size_t root, const char *name);
+static inf_err_t *names_add(names_t *n, size_t root, const char *name,
+    const char *problem, bool unsure);
 static int by_name(const void *a, const void *b);
 static size_t merge(inf_repository_name_t *names, size_t count);
 
@@ -558,12 +560,20 @@ names_of_root(const inf_repository_list_t *list, size_t root, names_t *n)
 
     for (size_t i = 0; err == NULL && i < entries.count; i++) {
         const inf_entry_t *e = &entries.items[i];
-        if (e->kind == INF_ENTRY_DIR
-            && inf_model_name_problem(e->name, strlen(e->name)) == NULL
-            && !inf_scan_is_hidden(at, e->name))
-        {
-            err = names_add(n, root, inf_scan_name(at, e->name));
+        char *problem = NULL;
+
+        if (e->kind == INF_ENTRY_FILE || e->kind == INF_ENTRY_OTHER) {
+            continue;
         }
+        err = inf_scan_entry_problem(at->root, e, &problem);
+        if (err == NULL && problem != NULL) {
+            char text[INF_SCAN_PRINTABLE];
+            err = names_add(n, root, inf_scan_printable(e->name, text),
+                problem, e->errnum != 0 && e->errnum != ENOENT);
+        } else if (err == NULL && !inf_scan_is_hidden(at, e->name)) {
+            err = names_add(n, root, inf_scan_name(at, e->name), NULL, false);
+        }
+        free(problem);
     }
 
     inf_entries_fini(&entries);
@@ -571,7 +581,8 @@ names_of_root(const inf_repository_list_t *list, size_t root, names_t *n)
 }
 
 static inf_err_t *
-names_add(names_t *n, size_t root, const char *name)
+names_add(names_t *n, size_t root, const char *name, const char *problem,
+    bool unsure)
 {
     if (n->count == n->room) {
         size_t room = n->room == 0 ? 64 : n->room * 2;
@@ -588,12 +599,15 @@ names_add(names_t *n, size_t root, const char *name)
     }
 
     const char *copy = inf_arena_strdup(n->arena, name, strlen(name));
-    if (copy == NULL) {
+    const char *why = problem == NULL ? NULL
+        : inf_arena_strdup(n->arena, problem, strlen(problem));
+    if (copy == NULL || (problem != NULL && why == NULL)) {
         return inf_err_nomem();
     }
 
-    n->names[n->count++] = (inf_repository_name_t) { .name = copy,
-        .repository = root };
+    n->names[n->count++] = (inf_repository_name_t) {
+        .name = copy, .repository = root, .problem = why, .unsure = unsure
+    };
     return NULL;
 }
 
@@ -602,10 +616,11 @@ by_name(const void *a, const void *b)
 {
     const inf_repository_name_t *x = a;
     const inf_repository_name_t *y = b;
-    return strcmp(x->name, y->name);
+    int order = strcmp(x->name, y->name);
+    return order != 0 ? order : (x->problem != NULL) - (y->problem != NULL);
 }
 
-/* Equal names become one that is marked. */
+/* Equal names become one that is marked; what is no model counts for none. */
 static size_t
 merge(inf_repository_name_t *names, size_t count)
 {
@@ -613,7 +628,7 @@ merge(inf_repository_name_t *names, size_t count)
 
     for (size_t i = 0; i < count; i++) {
         if (n > 0 && strcmp(names[n - 1].name, names[i].name) == 0) {
-            names[n - 1].duplicate = true;
+            names[n - 1].duplicate |= names[i].problem == NULL;
             continue;
         }
         names[n++] = names[i];

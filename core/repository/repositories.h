@@ -92,10 +92,14 @@ typedef struct {
     const char *name;
     size_t      repository;         /* index into the list                   */
     bool        duplicate;          /* in two or more of them                */
+    const char *problem;            /* why it can be no model now; NULL: it
+                                       is one                                */
+    bool        unsure;             /* a problem that may pass               */
 } inf_repository_name_t;
 
 /*
- * The names of all models that lie there now, sorted, in arena memory.  A
+ * The names of all models that lie there now, sorted, in arena memory; among
+ * them, as they can be printed, those of entries that can be no model.  A
  * repository that can't be listed is an error, unless failed (a bool for each
  * of them) is there to take note of it.
  */

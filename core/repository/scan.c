@@ -8,9 +8,6 @@
 #include "core/model/versions.h"
 #include "core/proto/message_utf8.h"
 
-#define SCAN_NAME_SHOWN 64u     /* bytes of a name in a problem's text     */
-#define SCAN_PRINTABLE  (SCAN_NAME_SHOWN * 4 + 4)
-
 /* What grows while roots are looked into. */
 typedef struct {
     inf_scan_t            *out;
@@ -45,8 +42,6 @@ static inf_err_t *scan_add_model(scan_t *s, const inf_scan_model_t *model);
 static inf_err_t *scan_problem(scan_t *s, inf_log_level_t level,
     uint32_t repository, const char *model, const char *fmt, ...)
     INF_PRINTF(5, 6);
-static const char *scan_printable(const char *name,
-    char out[SCAN_PRINTABLE]);
 static size_t name_char_len(const char *p, size_t left);
 
 inf_err_t *
@@ -81,8 +76,8 @@ inf_scan_one(const inf_scan_root_t *roots, size_t count,
 
     const char *why = inf_model_name_problem(model_name, strlen(model_name));
     if (err == NULL && why != NULL) {
-        char text[SCAN_PRINTABLE];
-        const char *shown = scan_printable(model_name, text);
+        char text[INF_SCAN_PRINTABLE];
+        const char *shown = inf_scan_printable(model_name, text);
         err = scan_problem(&s, INF_LOG_ERROR, 0, shown,
             "invalid model name '%s': %s", shown, why);
         count = 0;
@@ -224,6 +219,58 @@ inf_model_name_problem(const char *name, size_t len)
     return NULL;
 }
 
+inf_err_t *
+inf_scan_entry_problem(const char *root, const inf_entry_t *entry,
+    char **problem)
+{
+    char text[INF_SCAN_PRINTABLE];
+    const char *shown = inf_scan_printable(entry->name, text);
+    const char *why = inf_model_name_problem(entry->name,
+        strlen(entry->name));
+    int len = 0;
+
+    *problem = NULL;
+    if (entry->kind == INF_ENTRY_BROKEN) {
+        len = asprintf(problem, "'%s/%s' can't be followed: %s", root, shown,
+            strerror(entry->errnum));
+    } else if (why != NULL) {
+        len = asprintf(problem, "directory '%s/%s' can't be a model, its name"
+            " is invalid: %s", root, shown, why);
+    }
+    return len < 0 ? inf_err_nomem() : NULL;
+}
+
+const char *
+inf_scan_printable(const char *name, char out[INF_SCAN_PRINTABLE])
+{
+    size_t len = strlen(name);
+    size_t used = 0;
+    size_t i = 0;
+
+    while (i < len && i < INF_SCAN_NAME_SHOWN) {
+        uint8_t c = (uint8_t) name[i];
+        size_t n = name_char_len(name + i, len - i);
+
+        if (n == 0 || c < 0x20 || c == 0x7f) {
+            used += (size_t) snprintf(out + used, 5, "\\x%02x", c);
+            i++;
+            continue;
+        }
+
+        memcpy(out + used, name + i, n);
+        used += n;
+        i += n;
+    }
+
+    if (i < len) {
+        memcpy(out + used, "...", 3);
+        used += 3;
+    }
+
+    out[used] = '\0';
+    return out;
+}
+
 static bool
 scan_root_is_repeat(const inf_scan_root_t *roots, size_t i)
 {
@@ -281,34 +328,25 @@ scan_root_failed(scan_t *s, uint32_t repository, inf_err_t *why)
 static inf_err_t *
 scan_entry(scan_t *s, uint32_t repository, const inf_entry_t *entry)
 {
-    const char *root = s->roots[repository].root;
-    char text[SCAN_PRINTABLE];
-
-    switch (entry->kind) {
-    case INF_ENTRY_FILE:
-    case INF_ENTRY_OTHER:
-        return NULL;
-
-    case INF_ENTRY_BROKEN:
-        scan_printable(entry->name, text);
-        return scan_problem(s, INF_LOG_ERROR, repository, text,
-            "'%s/%s' can't be followed: %s", root, text,
-            strerror(entry->errnum));
-
-    case INF_ENTRY_DIR:
-        break;
-    }
-
-    const char *why = inf_model_name_problem(entry->name,
-        strlen(entry->name));
-    if (why != NULL) {
-        scan_printable(entry->name, text);
-        return scan_problem(s, INF_LOG_ERROR, repository, text,
-            "directory '%s/%s' can't be a model, its name is invalid: %s",
-            root, text, why);
-    }
-
     const inf_scan_root_t *at = &s->roots[repository];
+    char text[INF_SCAN_PRINTABLE];
+    char *problem;
+
+    if (entry->kind == INF_ENTRY_FILE || entry->kind == INF_ENTRY_OTHER) {
+        return NULL;
+    }
+
+    inf_err_t *err = inf_scan_entry_problem(at->root, entry, &problem);
+    if (err != NULL) {
+        return err;
+    }
+    if (problem != NULL) {
+        err = scan_problem(s, INF_LOG_ERROR, repository,
+            inf_scan_printable(entry->name, text), "%s", problem);
+        free(problem);
+        return err;
+    }
+
     return inf_scan_is_hidden(at, entry->name) ? NULL
         : scan_model(s, repository, inf_scan_name(at, entry->name),
             entry->name);
@@ -448,10 +486,10 @@ scan_version(scan_t *s, const inf_scan_model_t *model,
         return NULL;
     }
 
-    char text[SCAN_PRINTABLE];
+    char text[INF_SCAN_PRINTABLE];
     return scan_problem(s, INF_LOG_WARN, model->repository, model->name,
         "model '%s': ignore version directory '%s' %s", model->name,
-        scan_printable(entry->name, text), why);
+        inf_scan_printable(entry->name, text), why);
 }
 
 static inf_err_t *
@@ -566,38 +604,6 @@ scan_problem(scan_t *s, inf_log_level_t level, uint32_t repository,
 
     out->problems[out->problem_count++] = problem;
     return NULL;
-}
-
-/* Control bytes and bytes that are not UTF-8 become \xNN; long names end. */
-static const char *
-scan_printable(const char *name, char out[SCAN_PRINTABLE])
-{
-    size_t len = strlen(name);
-    size_t used = 0;
-    size_t i = 0;
-
-    while (i < len && i < SCAN_NAME_SHOWN) {
-        uint8_t c = (uint8_t) name[i];
-        size_t n = name_char_len(name + i, len - i);
-
-        if (n == 0 || c < 0x20 || c == 0x7f) {
-            used += (size_t) snprintf(out + used, 5, "\\x%02x", c);
-            i++;
-            continue;
-        }
-
-        memcpy(out + used, name + i, n);
-        used += n;
-        i += n;
-    }
-
-    if (i < len) {
-        memcpy(out + used, "...", 3);
-        used += 3;
-    }
-
-    out[used] = '\0';
-    return out;
 }
 
 /* Bytes of the character at p, 0 if they are not a whole valid one. */

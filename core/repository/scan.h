@@ -24,6 +24,9 @@
 
 #define INF_MODEL_NAME_MAX 255u
 
+#define INF_SCAN_NAME_SHOWN 64u     /* bytes of a name that is printed      */
+#define INF_SCAN_PRINTABLE  (INF_SCAN_NAME_SHOWN * 4 + 4)
+
 /* A model that is not called like its directory. */
 typedef struct {
     const char *dir;
@@ -100,5 +103,16 @@ const inf_scan_model_t *inf_scan_find(const inf_scan_t *s, const char *name);
  * too long, a slash, a control character, not UTF-8, "." or "..".
  */
 const char *inf_model_name_problem(const char *name, size_t len);
+
+/*
+ * What keeps a directory or broken entry of the repository root from being a
+ * model's directory: a sentence, malloc'ed.  *problem NULL: nothing.
+ */
+INF_CHECK inf_err_t *inf_scan_entry_problem(const char *root,
+    const inf_entry_t *entry, char **problem);
+
+/* Control bytes and bytes that are not UTF-8 become \xNN; long names end. */
+const char *inf_scan_printable(const char *name,
+    char out[INF_SCAN_PRINTABLE]);
 
 #endif /* INF_REPOSITORY_SCAN_H */

@@ -577,6 +577,41 @@ an_index_needs_every_repository(void **state)
         &w.index), INF_ERR_NOT_FOUND, "repo2");
 }
 
+/* Number 3: each entry that can be no model has its row; what serves has its
+   own. */
+static void
+the_index_tells_of_entries_that_are_no_models(void **state)
+{
+    (void) state;
+    add_model("m", "backend: 'x' ", 1);
+    add_model("z", "backend: 'x' ", 1);
+    write_config("repo2/m2", "backend: 'x' ");
+    tree_file(w.tree, "repo/file", "");
+    tree_dir(w.tree, "repo/a\tb");
+    tree_link(w.tree, "nowhere", "repo/gone");
+    tree_link(w.tree, "loop", "repo/loop");
+    tree_link(w.tree, "nowhere", "repo2/gone");
+    tree_link(w.tree, "nowhere", "repo2/m");    /* no second m               */
+    assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
+
+    const char *text = listed(false);
+    const char *at = text;
+    static const char *const parts[] = {
+        "a\\x09b/-1 UNAVAILABLE directory '", "it must not contain control"
+        " characters\ngone/-1 UNAVAILABLE '", "/repo/gone' can't be followed:"
+        " No such file or directory\nloop/-1 UNAVAILABLE '",
+        "Too many levels of symbolic links\nm/1 READY \nm2/-1 UNKNOWN"
+        " \nz/-1 UNKNOWN \n"
+    };
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        at = strstr(at, parts[i]);
+        if (at == NULL) {
+            fail_msg("no \"%s\" in \"%s\"", parts[i], text);
+        }
+    }
+    assert_string_equal(listed(true), "m/1 READY \n");
+}
+
 /* Number 20. */
 static void
 an_overridden_configuration_stays_until_a_file_changes(void **state)
@@ -998,6 +1033,40 @@ a_repository_that_cannot_be_listed_keeps_its_models(void **state)
     inf_poll_stop(poll);
 }
 
+/* A link to nothing is as good as nothing; another that can't be followed may
+   well be followed again. */
+static void
+a_link_that_leads_nowhere_is_a_model_that_is_gone(void **state)
+{
+    (void) state;
+    inf_poll_t *poll = new_poll();
+
+    add_model("a", "backend: 'x' ", 1);
+    add_model("b", "backend: 'x' ", 1);
+    assert_ok(inf_poll_look(poll, true));
+    assert_string_equal(listed(false), "a/1 READY \nb/1 READY \n");
+
+    for (int i = 0; i < 2; i++) {
+        const char *name = i == 0 ? "repo/a" : "repo/b";
+        assert_int_equal(rename(tree_path(w.tree, name),
+            tree_path(w.tree, i == 0 ? "a" : "b")), 0);
+    }
+    tree_link(w.tree, "nowhere", "repo/a");
+    tree_link(w.tree, "b", "repo/b");
+    assert_ok(inf_poll_look(poll, true));
+    wait_for_row("a/1 UNAVAILABLE unloaded\n");
+    assert_non_null(strstr(listed(false), "a/-1 UNAVAILABLE '"));
+    assert_non_null(strstr(listed(false), "b/1 READY \n"));
+
+    assert_int_equal(remove(tree_path(w.tree, "repo/a")), 0);
+    tree_link(w.tree, "../a", "repo/a");
+    assert_int_equal(remove(tree_path(w.tree, "repo/b")), 0);
+    assert_ok(inf_poll_look(poll, true));
+    wait_for_row("b/1 UNAVAILABLE unloaded\n");
+    assert_string_equal(listed(false), "a/1 READY \n");
+    inf_poll_stop(poll);
+}
+
 /* Number 4. */
 static void
 a_name_that_appears_twice_is_unloaded_until_one_goes(void **state)
@@ -1207,6 +1276,7 @@ main(void)
         T(a_star_alone_starts_all),
         T(a_name_in_two_repositories_is_never_served),
         T(an_index_needs_every_repository),
+        T(the_index_tells_of_entries_that_are_no_models),
         T(an_overridden_configuration_stays_until_a_file_changes),
         T(files_of_a_request_are_a_model_of_their_own),
         T(a_plain_load_returns_to_the_repositorys_files),
@@ -1220,6 +1290,7 @@ main(void)
         T(a_look_follows_what_lies_in_the_repositories),
         T(a_look_sees_every_kind_of_change),
         T(a_repository_that_cannot_be_listed_keeps_its_models),
+        T(a_link_that_leads_nowhere_is_a_model_that_is_gone),
         T(a_name_that_appears_twice_is_unloaded_until_one_goes),
         T(what_does_not_hold_still_is_not_loaded),
         T(the_thread_looks_by_itself_and_ends_when_told),
