@@ -9,6 +9,9 @@
 #include "core/proto/text_format.h"
 #include "model_config.pb-c.h"
 
+/* For each place the text is read from its start; so much is read at most. */
+#define PLACING_BYTES ((size_t) 64 << 20)
+
 static bool findings_reserve(inf_findings_t *f);
 
 void
@@ -65,9 +68,12 @@ inf_findings_total(const inf_findings_t *f)
 }
 
 void
-inf_findings_place(inf_findings_t *f, inf_slice_t text)
+inf_findings_place(inf_findings_t *f, inf_slice_t text, size_t most)
 {
-    for (size_t i = 0; i < f->count; i++) {
+    size_t bound = 1 + PLACING_BYTES / (text.len + 1);
+
+    most = most < bound ? most : bound;
+    for (size_t i = 0; i < f->count && i < most; i++) {
         inf_finding_t *one = &f->items[i];
         inf_text_place_t place;
 

@@ -46,9 +46,10 @@ void inf_findings_add(inf_findings_t *f, inf_err_code_t code,
 /* Stored or not; grows with every finding. */
 size_t inf_findings_total(const inf_findings_t *f);
 
-/* Gives each finding its place in text, the model's config.pbtxt as it was
-   read; a text that can't be read again gives none. */
-void inf_findings_place(inf_findings_t *f, inf_slice_t text);
+/* Gives the first most findings their places in text, the model's config.pbtxt
+   as it was read; a text that can't be read again gives none, a very long one
+   fewer.  The first has its place in any case. */
+void inf_findings_place(inf_findings_t *f, inf_slice_t text, size_t most);
 
 /* NULL when nothing was found, else the first as
    "<origin>:<line>:<column>: <key>: <text>", without what is not known;

@@ -39,7 +39,7 @@ static void load_rules(const Inference__ModelConfig *msg,
     const char *model_name, const inf_config_options_t *opt,
     inf_findings_t *f);
 static void place_findings(const inf_storage_t *st, const char *file,
-    inf_findings_t *f);
+    inf_findings_t *f, size_t most);
 
 inf_err_t *
 inf_model_config_read(const inf_storage_t *st, const char *model_dir,
@@ -90,7 +90,7 @@ inf_model_config_check(const inf_storage_t *st, const char *model_dir,
     }
 
     load_rules(c->msg, model_name, opt, f);
-    place_findings(st, c->file, f);
+    place_findings(st, c->file, f, INF_FINDINGS_MAX);
     *out = c;
 }
 
@@ -102,13 +102,14 @@ inf_model_config_explain(const inf_model_config_t *c,
         return NULL;
     }
 
-    place_findings(st, c->file, f);
+    place_findings(st, c->file, f, 1);      /* it tells of the first only    */
     return inf_findings_error(f, c->origin);
 }
 
 /* file NULL: there is none, and nothing has a place. */
 static void
-place_findings(const inf_storage_t *st, const char *file, inf_findings_t *f)
+place_findings(const inf_storage_t *st, const char *file, inf_findings_t *f,
+    size_t most)
 {
     char *text;
     size_t len;
@@ -124,7 +125,7 @@ place_findings(const inf_storage_t *st, const char *file, inf_findings_t *f)
         return;
     }
 
-    inf_findings_place(f, inf_slice(text, len));
+    inf_findings_place(f, inf_slice(text, len), most);
     free(text);
 }
 
@@ -201,7 +202,7 @@ load_not_inferred(const load_t *l, inf_err_t *err)
     inf_findings_add(&f, inf_err_code(err), "backend", "%s",
         inf_err_msg(err));
     inf_err_free(err);
-    place_findings(l->st, l->file, &f);
+    place_findings(l->st, l->file, &f, 1);
     err = inf_findings_error(&f, load_origin(l));
     inf_findings_fini(&f);
     return err;
