@@ -7,6 +7,7 @@
 
 #include "core/include/datatype.h"
 #include "core/model/config_names.h"
+#include "core/proto/message_utf8.h"
 
 /* What an input and an output have in common. */
 typedef struct {
@@ -135,6 +136,9 @@ find_io(const io_t *io, inf_findings_t *f)
 {
     if (io->name[0] == '\0') {
         add_io(io, "name", f, "must specify 'name'");
+    }
+    if (!inf_utf8_valid(inf_slice_str(io->name))) {
+        add_io(io, "name", f, "must have a 'name' that is valid UTF-8");
     }
 
     if (io->data_type == INFERENCE__DATA_TYPE__TYPE_INVALID) {

@@ -15,6 +15,7 @@ typedef struct {
     const char  *name;          /* of the outermost message                  */
     inf_path_t   path;
     unsigned     depth;
+    bool         repair;        /* strings that are not UTF-8                */
 } scan_t;
 
 typedef struct {
@@ -33,6 +34,7 @@ static inf_err_t *scan_string(scan_t *s, const ProtobufCFieldDescriptor *f,
 static inf_err_t *scan_repeat(scan_t *s, scan_level_t *level,
     const ProtobufCMessageDescriptor *desc,
     const ProtobufCFieldDescriptor *f);
+static void repair_string(char *p, size_t len);
 static inf_err_t *scan_bad(const scan_t *s, const char *what);
 static bool scan_varint(inf_slice_t *in, uint64_t *out);
 static bool scan_skip(inf_slice_t *in, uint64_t n);
@@ -120,6 +122,15 @@ inf_message_unpack(const ProtobufCMessageDescriptor *desc, inf_slice_t bytes,
 
     *out = m;
     return NULL;
+}
+
+inf_err_t *
+inf_message_repair(const ProtobufCMessageDescriptor *desc, char *bytes,
+    size_t len)
+{
+    scan_t scan = { .name = desc->name, .repair = true };
+
+    return scan_message(&scan, desc, inf_slice(bytes, len));
 }
 
 static inf_err_t *
@@ -220,9 +231,25 @@ scan_string(scan_t *s, const ProtobufCFieldDescriptor *f, inf_slice_t value)
     if (what == NULL) {
         return NULL;
     }
+    if (s->repair) {
+        repair_string((char *) (uintptr_t) value.data, value.len);
+        return NULL;
+    }
 
     inf_path_push(&s->path, inf_slice_str(f->name));
     return scan_bad(s, what);
+}
+
+/* Its length stays. */
+static void
+repair_string(char *p, size_t len)
+{
+    for (size_t at = 0; at < len; at++) {
+        at += inf_utf8_valid_prefix(inf_slice(p + at, len - at));
+        if (at < len) {
+            p[at] = '?';
+        }
+    }
 }
 
 /* The format's rule is to merge a singular message that is given again.

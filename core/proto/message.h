@@ -39,6 +39,13 @@ size_t inf_message_packed_len(const ProtobufCMessage *m);
 INF_CHECK inf_err_t *inf_message_pack(const ProtobufCMessage *m,
     inf_buf_t *out);
 
+/*
+ * Makes strings of a packed message that are not UTF-8 UTF-8, in place: each
+ * wrong byte becomes a question mark.
+ */
+INF_CHECK inf_err_t *inf_message_repair(
+    const ProtobufCMessageDescriptor *desc, char *bytes, size_t len);
+
 /* Strings must be UTF-8 without NUL bytes; maps come out folded. */
 INF_CHECK inf_err_t *inf_message_unpack(const ProtobufCMessageDescriptor *desc,
     inf_slice_t bytes, ProtobufCMessage **out);

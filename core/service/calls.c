@@ -446,8 +446,14 @@ read_version(const char *text, int64_t *version)
             " value > 0", text);
 }
 
+/* Files may hold any bytes; readers of messages want UTF-8. */
 static inf_err_t *
 pack(const call_t *c, const void *message)
 {
-    return inf_message_pack(message, c->answer);
+    const ProtobufCMessage *m = message;
+    size_t start = c->answer->len;
+
+    inf_err_t *err = inf_message_pack(m, c->answer);
+    return err != NULL ? err : inf_message_repair(m->descriptor,
+        c->answer->data + start, c->answer->len - start);
 }

@@ -7,6 +7,7 @@
 #include "core/abi/metric_registry.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/proto/message_utf8.h"
 #include "core/sched/runtime.h"
 #include "core/service/cache_metrics.h"
 #include "core/service/ready_models.h"
@@ -347,11 +348,17 @@ put_label_name(inf_buf_t *out, const char *name)
     }
 }
 
+/* A byte that is no UTF-8 would cost the reader all of the text. */
 static void
 put_label_value(inf_buf_t *out, const char *text)
 {
+    const char *bad = text + inf_utf8_valid_prefix(inf_slice_str(text));
+
     for (const char *p = text; *p != '\0'; p++) {
-        if (*p == '\\' || *p == '"') {
+        if (p == bad) {
+            inf_buf_putc(out, '?');
+            bad = p + 1 + inf_utf8_valid_prefix(inf_slice_str(p + 1));
+        } else if (*p == '\\' || *p == '"') {
             inf_buf_putc(out, '\\');
             inf_buf_putc(out, *p);
         } else if (*p == '\n') {

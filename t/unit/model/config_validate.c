@@ -445,6 +445,9 @@ tensor_rules(void **state)
         { OUT("dims: 3"), NULL },
         { ONNX "input { data_type: TYPE_FP32 dims: 1 }",
           "input[0].name: model input must specify 'name' for m" },
+        { ONNX "input { name: \"\\xff\" data_type: TYPE_FP32 dims: 1 }",
+          "input[0].name: model input '\xff' must have a 'name' that is valid"
+          " UTF-8 for m" },
         { ONNX "output { data_type: TYPE_FP32 dims: 1 }",
           "output[0].name: model output must specify 'name' for m" },
         { ONNX "input { name: \"I\" dims: 1 }",

@@ -32,6 +32,22 @@ pack_and_unpack_are_inverse(void **state)
 }
 
 static void
+wrong_bytes_of_strings_become_question_marks(void **state)
+{
+    (void) state;
+    const ProtobufCMessageDescriptor *desc =
+        &inference__model_config_response__descriptor;
+    char bytes[] = "\x0a\x07\x2a\x05\x0a\x03" "a\xff" "b";
+    char cut[] = "\x0a\x09\x2a";
+
+    must(inf_message_repair(desc, bytes, 9));
+    must_fail(inf_message_repair(desc, cut, 3),
+        "inference.ModelConfigResponse: a value is longer than its message");
+    assert_memory_equal(bytes + 6, "a?b", 3);
+    must(inf_message_repair(desc, NULL, 0));
+}
+
+static void
 a_string_that_is_not_utf8_is_refused_by_name(void **state)
 {
     (void) state;
@@ -240,6 +256,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pack_and_unpack_are_inverse),
+        cmocka_unit_test(wrong_bytes_of_strings_become_question_marks),
         cmocka_unit_test(a_string_that_is_not_utf8_is_refused_by_name),
         cmocka_unit_test(all_of_utf8_and_nothing_else_passes),
         cmocka_unit_test(bytes_that_are_no_message_are_refused),
