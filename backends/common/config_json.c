@@ -5,6 +5,13 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define WIDE_DIGITS 19u         /* of the largest int64                      */
+
+static json_t *parse_wide(const char *text, size_t len, json_error_t *why);
+static size_t quote_wide(const char *text, size_t len, char *out);
+static size_t string_len(const char *text, size_t len);
 
 TRITONSERVER_Error *
 bk_json_parse(const char *text, size_t len, bk_json_t **out)
@@ -12,6 +19,11 @@ bk_json_parse(const char *text, size_t len, bk_json_t **out)
     json_error_t why;
 
     json_t *v = len == 0 ? json_object() : json_loadb(text, len, 0, &why);
+    if (v == NULL && len > 0
+        && json_error_code(&why) == json_error_numeric_overflow)
+    {
+        v = parse_wide(text, len, &why);
+    }
     if (v == NULL) {
         return len == 0 ? bk_err_nomem("configuration document")
             : bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
@@ -21,6 +33,64 @@ bk_json_parse(const char *text, size_t len, bk_json_t **out)
 
     *out = v;
     return NULL;
+}
+
+/* Integers beyond int64 are read as strings, as protobuf writes them, too. */
+static json_t *
+parse_wide(const char *text, size_t len, json_error_t *why)
+{
+    char *quoted = malloc(2 * len);     /* what is quoted is long            */
+    if (quoted == NULL) {
+        return NULL;
+    }
+
+    json_t *v = json_loadb(quoted, quote_wide(text, len, quoted), 0, why);
+    free(quoted);
+    return v;
+}
+
+static size_t
+quote_wide(const char *text, size_t len, char *out)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < len;) {
+        size_t n = text[i] == '"' ? string_len(text + i, len - i) : 0;
+        size_t digits = 0;
+        while (n == 0 && i + digits < len && text[i + digits] >= '0'
+            && text[i + digits] <= '9')
+        {
+            digits++;
+        }
+        bool wide = digits >= WIDE_DIGITS && (i == 0 || text[i - 1] == ':'
+            || text[i - 1] == ',' || text[i - 1] == '[')
+            && (i + digits == len || strchr(".eE", text[i + digits]) == NULL);
+
+        n = n > 0 ? n : digits > 0 ? digits : 1;
+        if (wide) {
+            out[used++] = '"';
+        }
+        memcpy(out + used, text + i, n);
+        used += n;
+        if (wide) {
+            out[used++] = '"';
+        }
+        i += n;
+    }
+
+    return used;
+}
+
+/* With both quotes; to the end where one is missing. */
+static size_t
+string_len(const char *text, size_t len)
+{
+    size_t n = 1;
+
+    while (n < len && text[n] != '"') {
+        n += text[n] == '\\' && n + 1 < len ? 2 : 1;
+    }
+    return n < len ? n + 1 : len;
 }
 
 void
