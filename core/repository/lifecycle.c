@@ -160,13 +160,15 @@ inf_lifecycle_start(inf_lifecycle_t *lc, bool all, char *const *names,
 
     inf_repository_list_t *list = inf_repositories_take(
         lc->options.repositories);
-    inf_err_t *err = inf_scan(list->roots, list->count, &scan);
+    size_t root_count = list->count;
+    inf_err_t *err = inf_scan(list->roots, root_count, &scan);
     inf_repository_list_unref(list);
     if (err != NULL) {
         return err;
     }
 
     report_problems(&scan);
+    inf_lifecycle_listed(lc, scan.root_failed, all ? root_count : 0);
     for (size_t i = 0; all && err == NULL && i < scan.model_count; i++) {
         const inf_scan_model_t *m = &scan.models[i];
         if ((i == 0 || strcmp(scan.models[i - 1].name, m->name) != 0)
@@ -348,9 +350,8 @@ inf_lifecycle_settled(inf_lifecycle_t *lc)
 bool
 inf_lifecycle_all_ready(inf_lifecycle_t *lc)
 {
-    bool ready = true;
-
     inf_lock(&lc->lock);
+    bool ready = !lc->unseen;
     for (inf_link_t *l = lc->models.next; ready && l != &lc->models;
         l = l->next)
     {

@@ -188,6 +188,13 @@ bool inf_lifecycle_comes_from(inf_lifecycle_t *lc, const char *name,
 /* Waits until nothing is queued or loading. */
 void inf_lifecycle_wait(inf_lifecycle_t *lc);
 
+/*
+ * Whether each of the repositories could be listed (failed: which could not)
+ * when all their models were looked for: what nobody could see is not ready.
+ */
+void inf_lifecycle_listed(inf_lifecycle_t *lc, const bool *failed,
+    size_t count);
+
 /* Whether all that was to be loaded at the start has been tried; and whether
    every version that is wanted is READY. */
 bool inf_lifecycle_settled(inf_lifecycle_t *lc);

@@ -45,6 +45,20 @@ inf_lifecycle_follow(inf_lifecycle_t *lc, bool all)
     return err;
 }
 
+void
+inf_lifecycle_listed(inf_lifecycle_t *lc, const bool *failed, size_t count)
+{
+    bool unseen = false;
+
+    for (size_t i = 0; i < count; i++) {
+        unseen = unseen || failed[i];
+    }
+
+    inf_lock(&lc->lock);
+    lc->unseen = unseen;
+    inf_unlock(&lc->lock);
+}
+
 inf_err_t *
 inf_lifecycle_run_follow(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
 {
@@ -83,6 +97,9 @@ follow(follow_t *f)
 
     inf_err_t *err = inf_repositories_names(f->list, &f->arena, failed,
         &f->names, &f->count);
+    if (err == NULL && f->all) {
+        inf_lifecycle_listed(f->lc, failed, f->list->count);
+    }
     free(failed);
     for (size_t i = 0; err == NULL && i < f->count; i++) {
         if (f->names[i].duplicate) {

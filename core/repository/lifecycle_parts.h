@@ -78,6 +78,8 @@ struct inf_lifecycle_s {
     inf_link_t               unloads;
     uint32_t                 busy;      /* operations queued or running      */
     uint32_t                 starting;  /* of them, those of the start       */
+    bool                     unseen;    /* a repository of which all models
+                                           are wanted was never listed       */
     uint64_t                 alive;     /* model objects not yet destroyed   */
     inf_link_t               destroyers;
     inf_link_t               losses;    /* lifecycle_lost.c                  */

@@ -204,6 +204,9 @@ look(look_t *l, tally_t *tally)
     if (err == NULL) {
         err = unload_missing(l, tally);
     }
+    if (err == NULL && memchr(l->failed, true, l->list->count) == NULL) {
+        inf_lifecycle_listed(l->poll->lc, l->failed, l->list->count);
+    }
     if (err != NULL || l->count == 0) {
         return err;
     }
