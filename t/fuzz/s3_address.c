@@ -1,0 +1,59 @@
+/* Any address of a bucket: no crash; what is read has a bucket that is one
+   word, and the root of an address has the same parts again. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/repository/s3_address.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+need(int truth)
+{
+    if (!truth) {
+        abort();
+    }
+}
+
+static int
+same(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    inf_s3_address_t a, again;
+    char *text = malloc(size + sizeof(INF_S3_SCHEME));
+
+    memcpy(text, INF_S3_SCHEME, strlen(INF_S3_SCHEME));
+    if (size > 0) {
+        memcpy(text + strlen(INF_S3_SCHEME), data, size);
+    }
+    text[strlen(INF_S3_SCHEME) + size] = '\0';
+
+    inf_err_t *err = inf_s3_address_parse(text, &a);
+    if (err != NULL) {
+        inf_err_free(err);
+        free(text);
+        return 0;
+    }
+
+    size_t len = strlen(a.prefix);
+    need(a.bucket[0] != '\0' && strchr(a.bucket, '/') == NULL);
+    need(len == 0 || (a.prefix[0] != '/' && a.prefix[len - 1] != '/'));
+    need(strstr(a.prefix, "//") == NULL);
+
+    char *root = inf_s3_address_root(text);
+    err = inf_s3_address_parse(root, &again);
+    need(err == NULL && same(a.endpoint, again.endpoint)
+        && same(a.bucket, again.bucket) && same(a.prefix, again.prefix));
+
+    inf_s3_address_fini(&a);
+    inf_s3_address_fini(&again);
+    free(root);
+    free(text);
+    return 0;
+}
