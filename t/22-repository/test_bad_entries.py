@@ -1,45 +1,12 @@
 """What may lie in a repository: each bad entry has its row, the rest serves."""
 
-import json
 import os
 
 from lib import models, process
+from lib.repository import (IN, ONE, PARTS, index, is_away, loads_of, settled,
+                            works)
 from lib.server import SLOW
 from lib.wire import tensor
-
-PARTS = "health metadata config infer repository"
-IN = [("IN", "FP32", [-1])]
-ONE = {"inputs": [tensor("IN", "FP32", [2], [1, 2.5])]}
-
-
-def index(server, **body):
-    answer = server.post("/v2/repository/index",
-                         json.dumps(body).encode() if body else b"")
-    assert answer.status == 200, answer
-    return json.loads(answer.body)
-
-
-def rows(server):
-    """{name: its rows}"""
-    found = {}
-    for row in index(server):
-        found.setdefault(row["name"], []).append(row)
-    return found
-
-
-def settled(server):
-    """The rows, once nothing is LOADING."""
-    assert process.wait_until(
-        lambda: not any(r.get("state") == "LOADING" for r in index(server)),
-        30 * SLOW), index(server)
-    return rows(server)
-
-
-def works(server, model="good"):
-    answer = server.infer(model, ONE)
-    assert answer.status == 200, answer
-    assert answer.json()["outputs"][0]["data"] == [1, 2.5]
-
 
 def bad(folder, name, text):
     path = models.write_model(folder, name, None)
@@ -355,8 +322,8 @@ def test_links_that_lead_back_are_looked_at_once(make_server):
     models.identity(server.models, "late", IN)
     assert server.wait_for("/v2/models/late/ready")
     (server.models / "maze" / "level7" / "x").write_text("")
-    assert process.wait_until(lambda: server.log_text().count(
-        "model=maze version=1 is ready") == 2, 20 * SLOW)
+    assert process.wait_until(lambda: loads_of(server, "maze") == 2,
+                              20 * SLOW)
 
 
 # ---- what the user may not read

@@ -10,13 +10,10 @@ from tritonclient.utils import InferenceServerException
 
 from lib import models, process
 from lib.full_disk import FullDisk
+from lib.repository import EXPLICIT, IN, PARTS, rows, works
 from lib.s3 import Service
 from lib.server import SLOW
-from lib.wire import tensor
 
-PARTS = "health metadata config infer repository"
-EXPLICIT = "    inference_model_control explicit;\n"
-IN = [("IN", "FP32", [-1])]
 CONFIG = {
     "backend": "identity",
     "input": [{"name": "IN", "data_type": "TYPE_FP32", "dims": [-1]}],
@@ -31,15 +28,9 @@ def disk(tmp_path):
     return FullDisk(tmp_path / "disk")
 
 
-def works(server, model="good"):
-    answer = server.infer(model, {"inputs": [
-        tensor("IN", "FP32", [2], [1, 2.5])]})
-    assert answer.status == 200, answer
-
-
-def index(server):
-    return {r["name"]: r for r in json.loads(
-        server.post("/v2/repository/index", b"").body)}
+def row(server, model):
+    found, = rows(server, model)
+    return found
 
 
 def private(disk):
@@ -68,8 +59,8 @@ def test_files_of_a_request_that_find_no_room(make_server, disk, room):
                 c.load_model(model, config=config, files=files)
         server.wait_log(r"\[error\][^\n]*other[^\n]*" + FULL)
         assert len(private(disk)) == 1          # nothing half-made is left
-        assert FULL in index(server)["good"]["reason"]
-        assert index(server)["good"]["state"] == "READY"
+        assert FULL in row(server, "good")["reason"]
+        assert row(server, "good")["state"] == "READY"
         works(server)
         works(server, "sent")                   # as it was
 
@@ -104,15 +95,15 @@ def test_fetched_models_that_find_no_room(make_server, disk, room):
             inference_env=disk.environment()
             + service.environment(disk.folder))
         assert server.wait_for("/v2/models/good/ready")
-        assert process.wait_until(lambda: FULL in index(server)["large"].get(
-            "reason", ""), 30 * SLOW), index(server)
-        assert index(server)["large"]["state"] == "UNAVAILABLE"
+        assert process.wait_until(lambda: FULL in row(server, "large").get(
+            "reason", ""), 30 * SLOW), rows(server, "large")
+        assert row(server, "large")["state"] == "UNAVAILABLE"
         works(server)
         # small ones fit unless there was no room at all
         assert process.wait_until(
-            lambda: index(server)["small"]["state"] != "LOADING", 30 * SLOW)
+            lambda: row(server, "small")["state"] != "LOADING", 30 * SLOW)
         if room == 0:
-            assert FULL in index(server)["small"]["reason"]
+            assert FULL in row(server, "small")["reason"]
         left = [n for _, _, names in os.walk(disk.folder) for n in names]
         assert not [n for n in left if n.startswith("fetch-")], left
         assert server.get("/v2/health/ready").status == 400
@@ -133,7 +124,7 @@ def test_fetched_models_that_find_no_room(make_server, disk, room):
             service.put(bucket, "r/large/1/data", os.urandom(3 << 20))
             with pytest.raises(InferenceServerException):
                 c.load_model("large")
-            assert FULL in index(server)["large"]["reason"]
+            assert FULL in row(server, "large")["reason"]
             works(server, "large")              # the old one goes on
             np.testing.assert_array_equal(
                 c.get_model_config("large")["name"], "large")
