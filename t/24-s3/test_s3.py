@@ -295,3 +295,94 @@ def test_a_reload_of_nginx_adds_a_bucket_and_removes_it(
         assert process.wait_until(lambda: not folders(mount), 20 * SLOW)
     assert server.cores() == [core]
     assert not service.gate.bad_signatures
+
+
+def test_keys_with_odd_characters(service, serve):
+    """What the original takes for the end of an address, and folders' marks."""
+    bucket = service.bucket("b.with.dots-" + os.urandom(4).hex())
+    service.put(bucket, "a b/+plus/")                   # marks of folders
+    service.put(bucket, "a b/+plus/m/1/")
+    for name in ("m", "\u00fc m+", "100%", "a'b&c=d;e"):
+        service.put(bucket, f"a b/+plus/{name}/config.pbtxt",
+                    models.identity_config(name, IN).encode())
+        service.put(bucket, f"a b/+plus/{name}/1/data +%41&?#.bin", b"x")
+    server = serve(f'"{service.address(bucket + "//a b/+plus/")}"',
+                   wait="live",
+                   parts="health metadata config infer repository")
+    assert server.wait_for("/v2/models/m/ready")
+    assert server.wait_for("/v2/health/ready")
+    rows = json.loads(server.post("/v2/repository/index", b"").body)
+    assert {r["name"]: r["state"] for r in rows} == {
+        n: "READY" for n in ("m", "\u00fc m+", "100%", "a'b&c=d;e")}
+    works(server, "m")
+    assert not service.gate.bad_signatures
+
+
+def test_the_folder_of_a_model_goes_with_it(service, bucket, serve, mount):
+    """One copy for all its versions; none of a model that failed."""
+    def fill(folder):
+        models.identity(folder, "m", IN, versions=(1, 2),
+                        extra="version_policy { all {} }\n")
+        models.identity(folder, "bad", IN, backend="nowhere")
+    upload(service, bucket, "r", fill)
+    server = serve(service.address(f"{bucket}/r"), wait="live",
+                   http="    inference_model_control explicit;\n",
+                   parts="health metadata config infer repository")
+    for _ in range(2):
+        assert server.post("/v2/repository/models/m/load", b"").status == 200
+        works(server, "m")
+        assert server.post("/v2/repository/models/bad/load", b"").status == 400
+        assert len(folders(mount)) == 1
+        assert server.post("/v2/repository/models/m/unload", b"").status == 200
+        assert process.wait_until(lambda: not folders(mount), 20 * SLOW)
+
+
+def test_what_is_removed_from_a_bucket_is_seen(service, bucket, serve):
+    """The newest version goes, then a file, then the model."""
+    upload(service, bucket, "r", lambda f: models.identity(
+        f, "m", IN, versions=(1, 2)))
+    upload(service, bucket, "r", lambda f: models.identity(f, "other", IN))
+    server = serve(service.address(f"{bucket}/r"),
+                   http="    inference_model_control poll interval=200ms;\n")
+    assert server.get("/v2/models/m").json()["versions"] == ["2"]
+    service.remove(bucket, "r/m/2/")
+    assert process.wait_until(lambda: server.get(
+        "/v2/models/m").json().get("versions") == ["1"], 20 * SLOW)
+    for key in ("r/m/1/", "r/m/config.pbtxt"):
+        service.remove(bucket, key)
+    assert server.wait_for("/v2/models/m/ready", status=404)
+    works(server, "other")
+
+
+def test_credentials_that_are_renewed(service, bucket, serve, mount, tmp_path):
+    """A key that has ended is looked up anew in its file."""
+    upload(service, bucket, "r", lambda f: models.identity(f, "m", IN))
+    file = tmp_path / "cloud.json"
+
+    def write(key_id, secret):
+        file.write_text(json.dumps({"s3": {"": {
+            "key_id": key_id, "secret_key": secret, "region": REGION}}}))
+
+    write("first", "secret-1")
+    service.gate.secrets["first"] = "secret-1"
+    try:
+        server = serve(
+            service.address(f"{bucket}/r"), wait="live",
+            http="    inference_model_control explicit;\n",
+            parts="health metadata config infer repository",
+            env=[f'"TRITON_CLOUD_CREDENTIAL_PATH={file}"',
+                 f'"TRITON_AWS_MOUNT_DIRECTORY={mount}"'])
+        assert server.post("/v2/repository/models/m/load", b"").status == 200
+        works(server, "m")
+        del service.gate.secrets["first"]               # it has ended
+        assert server.post("/v2/repository/index", b"").status == 500
+        works(server, "m")
+        service.gate.secrets["second"] = "secret-2"
+        write("second", "secret-2")
+        assert server.post("/v2/repository/index", b"").status == 200
+        assert server.post("/v2/repository/models/m/load", b"").status == 200
+        works(server, "m")
+    finally:
+        service.gate.secrets.pop("first", None)
+        service.gate.secrets.pop("second", None)
+        service.gate.bad_signatures.clear()
