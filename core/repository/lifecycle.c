@@ -32,7 +32,8 @@ static _Thread_local const inf_lifecycle_op_t *own_op;
 static bool wait_for_the_end(inf_lifecycle_t *lc, uint64_t until);
 static inf_err_t *start_loaders(inf_lifecycle_t *lc);
 static inf_err_t *add_loader_locked(inf_lifecycle_t *lc, bool unloads);
-static void stop_loaders(inf_lifecycle_t *lc);
+static bool stop_loaders(inf_lifecycle_t *lc, uint64_t until);
+static bool loaders_run_locked(const inf_lifecycle_t *lc);
 static void *loader_main(void *arg);
 static inf_model_record_t *take_turn_locked(inf_lifecycle_t *lc,
     const inf_loader_t *loader);
@@ -127,7 +128,7 @@ inf_lifecycle_free(inf_lifecycle_t *lc)
     }
 
     inf_children_stop(lc->options.children);
-    stop_loaders(lc);
+    (void) stop_loaders(lc, UINT64_MAX);
     inf_lifecycle_reap_losses(lc, true);
     inf_lifecycle_reap(lc);
     inf_children_free(lc->options.children);
@@ -435,7 +436,9 @@ inf_lifecycle_stop(inf_lifecycle_t *lc, uint64_t timeout_ns)
 {
     uint64_t until = inf_clock_ns() + timeout_ns;
     inf_children_stop(lc->options.children);
-    stop_loaders(lc);
+    if (!stop_loaders(lc, until)) {
+        return false;                   /* it may still touch every model    */
+    }
 
     inf_lock(&lc->lock);
     for (inf_link_t *l = lc->models.next; l != &lc->models; l = l->next) {
@@ -541,15 +544,28 @@ add_loader_locked(inf_lifecycle_t *lc, bool unloads)
     return NULL;
 }
 
-/* A load in progress finishes first; queued operations are dropped. */
-static void
-stop_loaders(inf_lifecycle_t *lc)
+/* A load in progress finishes first; queued operations are dropped.  false: it
+   does not finish. */
+static bool
+stop_loaders(inf_lifecycle_t *lc, uint64_t until)
 {
     inf_lock(&lc->lock);
     lc->stopping = true;
     inf_unlock(&lc->lock);
     drop_ops(lc);
     inf_cond_broadcast(&lc->work);
+
+    inf_lock(&lc->lock);
+    while (loaders_run_locked(lc)
+        && inf_cond_wait_until(&lc->idle, &lc->lock, until))
+    {
+        continue;
+    }
+    bool ended = !loaders_run_locked(lc);
+    inf_unlock(&lc->lock);
+    if (!ended) {
+        return false;
+    }
 
     for (uint32_t i = 0; i < INF_LOADERS_MAX; i++) {
         inf_loader_t *l = &lc->loaders[i];
@@ -561,6 +577,20 @@ stop_loaders(inf_lifecycle_t *lc)
             l->state = INF_LOADER_FREE;
         }
     }
+
+    return true;
+}
+
+static bool
+loaders_run_locked(const inf_lifecycle_t *lc)
+{
+    for (uint32_t i = 0; i < INF_LOADERS_MAX; i++) {
+        if (lc->loaders[i].state == INF_LOADER_RUNS) {
+            return true;
+        }
+    }
+
+    return false;
 }
 
 static void *
@@ -593,6 +623,7 @@ loader_main(void *arg)
     lc->running -= !loader->unloads;
     loader->state = INF_LOADER_ENDED;
     inf_unlock(&lc->lock);
+    inf_cond_broadcast(&lc->idle);
     return NULL;
 }
 

@@ -14,8 +14,8 @@ from lib.load import Load
 from lib.repository import (EXPLICIT, IN, ONE, PARTS, ask, by_name, held,
                             index, is_away, let_go, loads_of, rows, settled,
                             wait_held, wait_state, works)
-from lib.server import SLOW
-from lib.wire import request_bytes
+from lib.server import CORE, SLOW
+from lib.wire import request_bytes, tensor
 
 ALL = "version_policy { all {} }\n"
 POLL = "    inference_model_control poll interval=200ms;\n"
@@ -444,3 +444,34 @@ def test_a_repository_that_comes_later(serve, tmp_path):
     assert server.wait_for("/v2/health/ready")
     works(server, "m")
     works(server)
+
+
+def test_quit_with_a_batch_that_waits_for_more(serve):
+    """It waits no longer than its delay, and is answered."""
+    server = serve(lambda f: models.identity(
+        f, "m", IN, max_batch=8, extra="dynamic_batching {"
+        " preferred_batch_size: 8 max_queue_delay_microseconds: 1000000 }\n"),
+        http="")
+    with server.wire(60) as waiting:
+        waiting.send(request_bytes("POST", "/v2/models/m/infer", json.dumps({
+            "inputs": [tensor("IN", "FP32", [1, 2], [1, 2.5])]}).encode(),
+            {}))
+        server.signal("QUIT")
+        answer = waiting.read()
+        assert answer.status == 200, answer
+    server.process.wait(30 * SLOW)
+    server.stop()
+
+
+def test_stop_while_a_model_loads_for_good(serve):
+    """nginx waits for no model; the core is given its drain time."""
+    def fill(folder):
+        good(folder)
+        held(folder, "m", "initialize-hold")
+
+    server = serve(fill, http="", wait="live",
+                   core=f"{CORE} drain=1s")
+    assert server.wait_for("/v2/models/good/ready")
+    wait_held(server, "m")
+    works(server)
+    server.stop("TERM")

@@ -791,6 +791,28 @@ operations_on_one_model_run_one_after_another(void **state)
 }
 
 static void
+a_stop_gives_up_on_a_load_that_does_not_end(void **state)
+{
+    (void) state;
+    add_model("m", "backend: 'x' ", 1);
+    add_model("queued", "backend: 'x' ", 1);
+    w.options.load_threads = 1;
+    restart();
+    fake.hold = "init m/1";
+    inf_lifecycle_load_async(w.lc, "m", NULL, NULL, NULL);
+    fake_wait_held(1);
+    inf_lifecycle_load_async(w.lc, "queued", NULL, NULL, NULL);
+    assert_false(inf_lifecycle_stop(w.lc, SECOND / 50));
+    assert_error(inf_lifecycle_load(w.lc, "m", NULL), INF_ERR_UNAVAILABLE,
+        "the server is stopping");
+
+    fake_release();
+    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
+    assert_int_equal(fake_count("fini m/1"), 1);
+    assert_int_equal(fake_count("init queued/1"), 0);
+}
+
+static void
 a_reload_is_ready_all_the_time(void **state)
 {
     (void) state;
@@ -1282,6 +1304,7 @@ main(void)
         T(a_plain_load_returns_to_the_repositorys_files),
         T(files_that_leave_the_model_are_refused),
         T(operations_on_one_model_run_one_after_another),
+        T(a_stop_gives_up_on_a_load_that_does_not_end),
         T(a_reload_is_ready_all_the_time),
         T(a_load_starts_while_the_old_version_still_drains),
         T(a_broken_instance_has_its_model_built_again),
