@@ -33,7 +33,6 @@ static bool wait_for_the_end(inf_lifecycle_t *lc, uint64_t until);
 static inf_err_t *start_loaders(inf_lifecycle_t *lc);
 static inf_err_t *add_loader_locked(inf_lifecycle_t *lc, bool unloads);
 static bool stop_loaders(inf_lifecycle_t *lc, uint64_t until);
-static bool loaders_run_locked(const inf_lifecycle_t *lc);
 static void *loader_main(void *arg);
 static inf_model_record_t *take_turn_locked(inf_lifecycle_t *lc,
     const inf_loader_t *loader);
@@ -556,12 +555,10 @@ stop_loaders(inf_lifecycle_t *lc, uint64_t until)
     inf_cond_broadcast(&lc->work);
 
     inf_lock(&lc->lock);
-    while (loaders_run_locked(lc)
-        && inf_cond_wait_until(&lc->idle, &lc->lock, until))
-    {
+    while (lc->busy > 0 && inf_cond_wait_until(&lc->idle, &lc->lock, until)) {
         continue;
     }
-    bool ended = !loaders_run_locked(lc);
+    bool ended = lc->busy == 0;
     inf_unlock(&lc->lock);
     if (!ended) {
         return false;
@@ -579,18 +576,6 @@ stop_loaders(inf_lifecycle_t *lc, uint64_t until)
     }
 
     return true;
-}
-
-static bool
-loaders_run_locked(const inf_lifecycle_t *lc)
-{
-    for (uint32_t i = 0; i < INF_LOADERS_MAX; i++) {
-        if (lc->loaders[i].state == INF_LOADER_RUNS) {
-            return true;
-        }
-    }
-
-    return false;
 }
 
 static void *
@@ -623,7 +608,6 @@ loader_main(void *arg)
     lc->running -= !loader->unloads;
     loader->state = INF_LOADER_ENDED;
     inf_unlock(&lc->lock);
-    inf_cond_broadcast(&lc->idle);
     return NULL;
 }
 
