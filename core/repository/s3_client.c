@@ -20,6 +20,8 @@
 #define PART_BYTES      ((uint64_t) 8 << 20)
 #define FETCHERS        4u
 #define PAGES_MAX_BYTES ((size_t) 16 << 20)     /* of one page               */
+#define PAGES_EMPTY     100u                    /* in one listing            */
+#define LISTING_MAX     ((size_t) 1000000)      /* keys                      */
 
 struct inf_s3_client_s {
     char                 *text;             /* the address as given          */
@@ -74,6 +76,7 @@ static inf_err_t *borrow(inf_s3_client_t *c, inf_s3_http_t **http,
     inf_s3_credentials_t *who);
 static void give_back(inf_s3_client_t *c, inf_s3_http_t *http,
     inf_s3_credentials_t *who);
+static inf_err_t *check_end(const inf_s3_listing_t *l, unsigned empty);
 static inf_err_t *copy_credentials(const inf_s3_credentials_t *from,
     inf_s3_credentials_t *to);
 static void forget_credentials(inf_s3_client_t *c);
@@ -131,6 +134,7 @@ inf_s3_client_list(inf_s3_client_t *c, const char *prefix, bool recursive,
 {
     inf_buf_t query;
     inf_buf_t page;
+    unsigned empty = 0;
     inf_err_t *err = NULL;
 
     inf_s3_listing_init(out);
@@ -162,7 +166,12 @@ inf_s3_client_list(inf_s3_client_t *c, const char *prefix, bool recursive,
         }
         if (err == NULL) {
             inf_slice_t xml = inf_buf_slice(&page);
+            size_t before = out->count;
             err = inf_s3_listing_parse(out, xml.data, xml.len);
+            empty += out->count == before;
+        }
+        if (err == NULL && out->next != NULL) {
+            err = check_end(out, empty);
         }
     } while (err == NULL && out->next != NULL
         && (limit == 0 || out->count < limit));
@@ -174,6 +183,15 @@ inf_s3_client_list(inf_s3_client_t *c, const char *prefix, bool recursive,
         return inf_err_add(err, "%s: cannot list '%s'", c->text, prefix);
     }
     return NULL;
+}
+
+/* A service may always say that there is more. */
+static inf_err_t *
+check_end(const inf_s3_listing_t *l, unsigned empty)
+{
+    return empty <= PAGES_EMPTY && l->count <= LISTING_MAX ? NULL
+        : inf_err_new(INF_ERR_INTERNAL, "the listing has no end: %zu keys, %u"
+            " pages without any", l->count, empty);
 }
 
 inf_err_t *

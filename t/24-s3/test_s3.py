@@ -386,3 +386,23 @@ def test_credentials_that_are_renewed(service, bucket, serve, mount, tmp_path):
         service.gate.secrets.pop("first", None)
         service.gate.secrets.pop("second", None)
         service.gate.bad_signatures.clear()
+
+
+@pytest.mark.parametrize("keys", [0, 100_000])
+def test_a_listing_without_an_end(service, bucket, serve, keys):
+    """A service that always has more hurts its own models only."""
+    upload(service, bucket, "r", lambda f: models.identity(f, "m", IN))
+    page = b"<ListBucketResult><IsTruncated>true</IsTruncated>" \
+        b"<NextContinuationToken>more</NextContinuationToken>" + b"".join(
+            b"<CommonPrefixes><Prefix>r/m%d/</Prefix></CommonPrefixes>" % i
+            for i in range(keys)) + b"</ListBucketResult>"
+    service.gate.break_next(kind="status", pattern="list-type", status=200,
+                            times=10 ** 6, body=page)
+    try:
+        server = serve(service.address(f"{bucket}/r"), wait="live")
+        server.wait_log(r"\[error\][^\n]*the listing has no end: [^\n]*",
+                        seconds=60)
+        assert server.get("/v2/health/live").status == 200
+        assert server.get("/v2/health/ready").status == 400
+    finally:
+        service.gate.faults.clear()
