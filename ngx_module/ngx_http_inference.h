@@ -108,6 +108,11 @@ typedef struct {
     ngx_uint_t                  control;        /* ..._control_e             */
     ngx_msec_t                  poll;           /* in poll mode: how often   */
     ngx_array_t                 load_models;    /* ngx_str_t                 */
+    ngx_flag_t                  namespacing;
+    ngx_str_t                   config_name;    /* empty: config.pbtxt       */
+    ngx_uint_t                  load_threads;
+    ngx_uint_t                  load_retries;
+    ngx_flag_t                  peer_access;    /* of GPUs                   */
     ngx_str_t                   load_file;      /* where the first of them
                                                    stands                    */
     ngx_uint_t                  load_line;

@@ -30,6 +30,9 @@ static const NginxInference__ModelControl
 static ngx_int_t ngx_http_inference_core_config_fill(
     ngx_http_inference_core_config_t *config,
     ngx_http_inference_main_conf_t *imcf, ngx_pool_t *pool);
+static ngx_int_t ngx_http_inference_core_config_loading(
+    ngx_http_inference_core_config_t *config,
+    ngx_http_inference_main_conf_t *imcf, ngx_pool_t *pool);
 static ngx_int_t ngx_http_inference_core_config_strings(ngx_array_t *array,
     char ***strings, size_t *n, ngx_pool_t *pool);
 static ngx_int_t ngx_http_inference_core_config_settings(
@@ -248,7 +251,35 @@ ngx_http_inference_core_config_fill(ngx_http_inference_core_config_t *config,
     config->has_spin_us = 1;
     config->spin_us = imcf->spin_us;
 
-    return NGX_OK;
+    return ngx_http_inference_core_config_loading(config, imcf, pool);
+}
+
+
+static ngx_int_t
+ngx_http_inference_core_config_loading(
+    ngx_http_inference_core_config_t *config,
+    ngx_http_inference_main_conf_t *imcf, ngx_pool_t *pool)
+{
+    config->has_model_namespacing = 1;
+    config->model_namespacing = (imcf->namespacing != 0);
+
+    config->has_load_threads = 1;
+    config->load_threads = (uint32_t) imcf->load_threads;
+
+    config->has_load_retries = 1;
+    config->load_retries = (uint32_t) imcf->load_retries;
+
+    config->has_peer_access = 1;
+    config->peer_access = (imcf->peer_access != 0);
+
+    if (imcf->config_name.len == 0) {
+        return NGX_OK;
+    }
+
+    config->model_config_name = ngx_http_inference_core_config_string(
+                                                    &imcf->config_name, pool);
+
+    return config->model_config_name != NULL ? NGX_OK : NGX_ERROR;
 }
 
 

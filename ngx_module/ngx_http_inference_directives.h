@@ -37,6 +37,11 @@ char *ngx_http_inference_model_control(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_inference_load_model(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
+char *ngx_http_inference_model_load(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);                        /* loading.c */
+char *ngx_http_inference_model_config_name(ngx_conf_t *cf,
+    ngx_command_t *cmd, void *conf);    /* loading.c */
+
 /* What only the whole of http{} tells. */
 char *ngx_http_inference_init_models(ngx_conf_t *cf,
     ngx_http_inference_main_conf_t *imcf);

@@ -183,6 +183,34 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       0,
       NULL },
 
+    { ngx_string("inference_model_namespacing"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_inference_main_conf_t, namespacing),
+      NULL },
+
+    { ngx_string("inference_model_config_name"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_inference_model_config_name,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("inference_model_load"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE12,
+      ngx_http_inference_model_load,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("inference_peer_access"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_inference_main_conf_t, peer_access),
+      NULL },
+
     { ngx_string("inference"),
       NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
       ngx_http_inference_parts,
@@ -285,6 +313,7 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
      *     imcf->cache = { 0, NULL };
      *     imcf->log_verbose = 0;
      *     imcf->metrics = { 0 };
+     *     imcf->config_name = { 0, NULL };
      *     imcf->shm_zone = NULL;
      *     imcf->used = 0;
      *     imcf->configured = 0;
@@ -301,6 +330,10 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
     imcf->control = NGX_CONF_UNSET_UINT;
     imcf->poll = NGX_CONF_UNSET_MSEC;
     imcf->rate_limit = NGX_CONF_UNSET_UINT;
+    imcf->namespacing = NGX_CONF_UNSET;
+    imcf->load_threads = NGX_CONF_UNSET_UINT;
+    imcf->load_retries = NGX_CONF_UNSET_UINT;
+    imcf->peer_access = NGX_CONF_UNSET;
 
     if (ngx_array_init(&imcf->env, cf->pool, 4, sizeof(ngx_str_t)) != NGX_OK
         || ngx_array_init(&imcf->repositories, cf->pool, 2,
@@ -345,6 +378,10 @@ ngx_http_inference_init_main_conf(ngx_conf_t *cf, void *conf)
     ngx_conf_init_uint_value(imcf->log_level, 0);
     ngx_conf_init_value(imcf->auto_complete, 1);
     ngx_conf_init_value(imcf->strict_readiness, 1);
+    ngx_conf_init_value(imcf->namespacing, 0);
+    ngx_conf_init_uint_value(imcf->load_threads, 4);
+    ngx_conf_init_uint_value(imcf->load_retries, 0);
+    ngx_conf_init_value(imcf->peer_access, 1);
     ngx_conf_init_uint_value(imcf->check, NGX_HTTP_INFERENCE_CHECK_WARN);
     ngx_conf_init_uint_value(imcf->rate_limit,
                              NGINX_INFERENCE__RATE_LIMIT__RATE_LIMIT_OFF);

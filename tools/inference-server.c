@@ -30,9 +30,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "first_load.h"
+
 #define MAX_REPEAT 64       /* values of one repeatable option */
 #define MAX_CONNECTIONS 8192ul      /* of one nginx worker */
 #define GRACE_SECS 5        /* on top of exit-timeout-secs, then SIGTERM */
+#define OWN_SOCKET "launcher.sock"
+#define LOOK_NS 200000000   /* between two looks at the first loads */
 
 typedef struct {
     const char *value[MAX_REPEAT];
@@ -70,6 +74,13 @@ typedef struct {
     long        workers;            /* 0: one per CPU */
     const char *control_mode;
     long        poll_secs;
+    bool        namespacing;
+    const char *config_name;        /* NULL: config.pbtxt */
+    long        load_threads;
+    long        load_retries;
+    bool        exit_on_error;
+    bool        peer_access;
+    bool        strict_model_config;    /* deprecated option */
     long        verbose;
     bool        info;
     bool        warning;
@@ -109,7 +120,7 @@ typedef struct {
 
 static const option_t options_known[] = {
     { "model-repository", KIND_LIST, AT(repositories), 0, 0,
-      "folder of models (repeatable, required)" },
+      "folder of models (repeatable; required, or AIP_STORAGE_URI)" },
     { "model-store", KIND_LIST, AT(repositories), 0, 0,
       "the same" },
     { "backend-directory", KIND_TEXT, AT(backends), 0, 0,
@@ -159,8 +170,22 @@ static const option_t options_known[] = {
       "explicit mode: loaded at the start, alone * is all (repeatable)" },
     { "repository-poll-secs", KIND_NUMBER, AT(poll_secs), 0, 86400,
       "poll mode: seconds between two looks, 0: never (15)" },
+    { "model-namespacing", KIND_BOOL, AT(namespacing), 0, 0,
+      "equal names in two repositories are two models (false)" },
+    { "model-config-name", KIND_TEXT, AT(config_name), 0, 0,
+      "configs/NAME.pbtxt is read where a model has it" },
+    { "model-load-thread-count", KIND_NUMBER, AT(load_threads), 1, 128,
+      "models loaded at once (4)" },
+    { "model-load-retry-count", KIND_NUMBER, AT(load_retries), 0, 1000,
+      "further tries of a model that failed to load (0)" },
+    { "exit-on-error", KIND_BOOL, AT(exit_on_error), 0, 0,
+      "end when a model can't be loaded at the start (false)" },
+    { "enable-peer-access", KIND_BOOL, AT(peer_access), 0, 0,
+      "GPUs reach each other's memory directly (true)" },
     { "disable-auto-complete-config", KIND_FLAG, AT(strict_config), 0, 0,
       "backends complete no configuration" },
+    { "strict-model-config", KIND_BOOL, AT(strict_model_config), 0, 0,
+      "deprecated: true is the same" },
     { "strict-readiness", KIND_BOOL, AT(strict_readiness), 0, 0,
       "ready only if all models are (true)" },
     { "pinned-memory-pool-byte-size", KIND_NUMBER, AT(pinned_pool), 0,
@@ -191,8 +216,6 @@ static const option_t options_known[] = {
     { "allow-vertex-ai", KIND_LATER, 0, 0, 0, NULL },
     { "buffer-manager-thread-count", KIND_LATER, 0, 0, 0, NULL },
     { "cuda-virtual-address-size", KIND_LATER, 0, 0, 0, NULL },
-    { "enable-peer-access", KIND_LATER, 0, 0, 0, NULL },
-    { "exit-on-error", KIND_LATER, 0, 0, 0, NULL },
     { "grpc-header-forward-pattern", KIND_LATER, 0, 0, 0, NULL },
     { "grpc-http2-max-ping-strikes", KIND_LATER, 0, 0, 0, NULL },
     { "grpc-http2-max-pings-without-data", KIND_LATER, 0, 0, 0, NULL },
@@ -219,10 +242,6 @@ static const option_t options_known[] = {
     { "id", KIND_LATER, 0, 0, 0, NULL },
     { "log-file", KIND_LATER, 0, 0, 0, NULL },
     { "log-format", KIND_LATER, 0, 0, 0, NULL },
-    { "model-config-name", KIND_LATER, 0, 0, 0, NULL },
-    { "model-load-retry-count", KIND_LATER, 0, 0, 0, NULL },
-    { "model-load-thread-count", KIND_LATER, 0, 0, 0, NULL },
-    { "model-namespacing", KIND_LATER, 0, 0, 0, NULL },
     { "reuse-grpc-port", KIND_LATER, 0, 0, 0, NULL },
     { "sagemaker-port", KIND_LATER, 0, 0, 0, NULL },
     { "sagemaker-safe-port-range", KIND_LATER, 0, 0, 0, NULL },
@@ -232,7 +251,6 @@ static const option_t options_known[] = {
     { "trace-file", KIND_LATER, 0, 0, 0, NULL },
     { "trace-level", KIND_LATER, 0, 0, 0, NULL },
     { "trace-log-frequency", KIND_LATER, 0, 0, 0, NULL },
-    { "strict-model-config", KIND_LATER, 0, 0, 0, NULL },
     { "trace-rate", KIND_LATER, 0, 0, 0, NULL },
     { "vertex-ai-default-model", KIND_LATER, 0, 0, 0, NULL },
     { "vertex-ai-port", KIND_LATER, 0, 0, 0, NULL },
@@ -242,6 +260,7 @@ static const option_t options_known[] = {
 #define OPTIONS_N (sizeof(options_known) / sizeof(options_known[0]))
 
 static void options_parse(options_t *o, int argc, char **argv);
+static void take_environment(options_t *o);
 static void options_set(options_t *o, const option_t *option,
     const char *value);
 static void options_check(const options_t *o);
@@ -275,13 +294,16 @@ static void write_cache(FILE *f, const options_t *o);
 static void write_rate_limit(FILE *f, const options_t *o);
 static void write_metrics(FILE *f, const options_t *o);
 static void write_server(FILE *f, const options_t *o);
+static void write_own_server(FILE *f, const char *dir);
 static void write_listen(FILE *f, const char *address, long port, bool reuse);
 static void write_memory(FILE *f, const options_t *o);
 
 static pid_t spawn_nginx(const char *dir, const pieces_t *p,
     const sigset_t *old);
 static int wait_for_nginx(pid_t nginx, const sigset_t *signals,
-    long exit_timeout_secs);
+    const options_t *o, const char *dir);
+static int next_signal(const sigset_t *signals, bool stopping, bool looking,
+    const options_t *o);
 static int remove_entry(const char *path, const struct stat *st, int type,
     struct FTW *ftw);
 
@@ -303,6 +325,8 @@ main(int argc, char **argv)
         .metrics_interval_ms = 2000,
         .control_mode = "none",
         .poll_secs = 15,
+        .load_threads = 4,
+        .peer_access = true,
         .rate_limit = "off",
         .pinned_pool = 268435456,
         .info = true,
@@ -313,6 +337,7 @@ main(int argc, char **argv)
     pieces_t pieces;
 
     options_parse(&options, argc, argv);
+    take_environment(&options);
     options_check(&options);
     pieces_find(&pieces);
 
@@ -337,7 +362,7 @@ main(int argc, char **argv)
     sigprocmask(SIG_BLOCK, &signals, &old);
 
     pid_t nginx = spawn_nginx(dir, &pieces, &old);
-    int   status = wait_for_nginx(nginx, &signals, options.exit_timeout_secs);
+    int   status = wait_for_nginx(nginx, &signals, &options, dir);
 
     nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     return status;
@@ -395,6 +420,17 @@ options_find(const char *name, size_t len)
         }
     }
     return NULL;
+}
+
+static void
+take_environment(options_t *o)
+{
+    const char *uri = getenv("AIP_STORAGE_URI");
+
+    if (o->repositories.n == 0 && uri != NULL && uri[0] != '\0') {
+        check_path_text("model-repository", uri);
+        o->repositories.value[o->repositories.n++] = uri;
+    }
 }
 
 static void
@@ -503,6 +539,16 @@ options_check(const options_t *o)
 {
     if (o->repositories.n == 0) {
         die("--model-repository must be given");
+    }
+    if (o->strict_model_config) {
+        fputs("inference-server: --strict-model-config is deprecated, use "
+              "--disable-auto-complete-config\n", stderr);
+    }
+    if (o->config_name != NULL && (strchr(o->config_name, '/') != NULL
+        || strlen(o->config_name) > 249))
+    {
+        die("--model-config-name is the name of a file in configs/ without "
+            ".pbtxt, not \"%s\"", o->config_name);
     }
     if (o->agents != NULL && o->agents[0] == '\0') {
         die("--repoagent-directory must not be empty");
@@ -923,7 +969,7 @@ write_config(const char *dir, const options_t *o, const pieces_t *p)
         write_backend_config(f, o->backend_configs.value[i]);
     }
     write_model_control(f, o);
-    if (o->strict_config) {
+    if (o->strict_config || o->strict_model_config) {
         fputs("    inference_auto_complete off;\n", f);
     }
     write_memory(f, o);
@@ -935,6 +981,9 @@ write_config(const char *dir, const options_t *o, const pieces_t *p)
     write_rate_limit(f, o);
     write_metrics(f, o);
     write_server(f, o);
+    if (o->exit_on_error) {
+        write_own_server(f, dir);
+    }
     fputs("}\n", f);
 
     if (ferror(f) || fclose(f) != 0) {
@@ -965,8 +1014,16 @@ write_model_control(FILE *f, const options_t *o)
             fputs(";\n", f);
         }
     }
-    fprintf(f, "    inference_strict_readiness %s;\n",
-            o->strict_readiness ? "on" : "off");
+    fprintf(f, "    inference_strict_readiness %s;\n"
+            "    inference_model_namespacing %s;\n"
+            "    inference_model_load threads=%ld retries=%ld;\n",
+            o->strict_readiness ? "on" : "off", o->namespacing ? "on" : "off",
+            o->load_threads, o->load_retries);
+    if (o->config_name != NULL) {
+        fputs("    inference_model_config_name ", f);
+        write_quoted_word(f, o->config_name);
+        fputs(";\n", f);
+    }
 }
 
 /* As many connections as the descriptor limit allows, which is raised first. */
@@ -1028,7 +1085,9 @@ write_backend_config(FILE *f, const char *text)
 static void
 write_memory(FILE *f, const options_t *o)
 {
-    fprintf(f, "    inference_memory 1g pinned=%ld", o->pinned_pool);
+    fprintf(f, "    inference_peer_access %s;\n"
+            "    inference_memory 1g pinned=%ld",
+            o->peer_access ? "on" : "off", o->pinned_pool);
     for (size_t i = 0; i < o->cuda_pools.n; i++) {
         if (!later_for_gpu(&o->cuda_pools, i)) {
             long        gpu;
@@ -1152,6 +1211,16 @@ write_server(FILE *f, const options_t *o)
           "    }\n", f);
 }
 
+/* For the launcher's own questions, whatever the others are. */
+static void
+write_own_server(FILE *f, const char *dir)
+{
+    fprintf(f, "    server {\n"
+            "        listen \"unix:%s/" OWN_SOCKET "\";\n"
+            "        location / { inference repository; }\n"
+            "    }\n", dir);
+}
+
 static void
 write_listen(FILE *f, const char *address, long port, bool reuse)
 {
@@ -1200,18 +1269,33 @@ spawn_nginx(const char *dir, const pieces_t *p, const sigset_t *old)
 }
 
 static int
-wait_for_nginx(pid_t nginx, const sigset_t *signals, long exit_timeout_secs)
+wait_for_nginx(pid_t nginx, const sigset_t *signals, const options_t *o,
+    const char *dir)
 {
-    bool            stopping = false;
-    struct timespec patience = {
-        .tv_sec = exit_timeout_secs + GRACE_SECS
-    };
+    bool stopping = false;
+    bool failed = false;
+    bool looking = o->exit_on_error;
+    char path[PATH_MAX + sizeof(OWN_SOCKET)];
+
+    snprintf(path, sizeof(path), "%s/" OWN_SOCKET, dir);
 
     for (;;) {
         int status;
-        int sig = stopping ? sigtimedwait(signals, NULL, &patience)
-                           : sigwaitinfo(signals, NULL);
+        int sig = next_signal(signals, stopping, looking, o);
 
+        if (sig < 0 && errno == EAGAIN && looking && !stopping) {
+            first_load_t verdict = first_load_ask(path);
+
+            looking = verdict == FIRST_LOAD_PENDING;
+            if (verdict == FIRST_LOAD_FAILED) {
+                fprintf(stderr, "inference-server: failed to load all models, "
+                        "and --exit-on-error is true\n");
+                kill(nginx, SIGQUIT);
+                stopping = true;
+                failed = true;
+            }
+            continue;
+        }
         if (sig < 0 && errno == EAGAIN) {
             fprintf(stderr, "inference-server: work in flight did not end in "
                     "time; stopping at once\n");
@@ -1238,9 +1322,23 @@ wait_for_nginx(pid_t nginx, const sigset_t *signals, long exit_timeout_secs)
 
         if (waitpid(nginx, &status, WNOHANG) == nginx) {
             return WIFSIGNALED(status) ? 128 + WTERMSIG(status)
-                                       : WEXITSTATUS(status);
+                   : failed ? 1 : WEXITSTATUS(status);
         }
     }
+}
+
+/* -1 with EAGAIN: none came while there was patience. */
+static int
+next_signal(const sigset_t *signals, bool stopping, bool looking,
+    const options_t *o)
+{
+    struct timespec patience = {
+        .tv_sec = stopping ? o->exit_timeout_secs + GRACE_SECS : 0,
+        .tv_nsec = stopping ? 0 : LOOK_NS
+    };
+
+    return stopping || looking ? sigtimedwait(signals, NULL, &patience)
+                               : sigwaitinfo(signals, NULL);
 }
 
 static int

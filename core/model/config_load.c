@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/config_name.h"
 #include "core/model/config_infer.h"
 #include "core/model/config_normalize.h"
 #include "core/model/config_validate.h"
@@ -269,9 +270,11 @@ load_find_named(load_t *l, const inf_storage_t *st, const char *dir)
 {
     const char *name = l->opt->config_name;
 
-    if (strchr(name, '/') != NULL) {
+    const char *problem = inf_config_name_problem(name, strlen(name));
+
+    if (problem != NULL) {
         return inf_err_new(INF_ERR_INVALID_ARG, "model configuration name "
-            "'%s' must not contain a slash", name);
+            "'%s': %s", name, problem);
     }
 
     size_t len = strlen(name) + sizeof("configs/.pbtxt");

@@ -56,6 +56,7 @@ inf_model_free(inf_model_t *model)
     inf_lock_fini(&model->config_lock);
     inf_lock_fini(&model->usage_lock);
     inf_ledger_free(model->ledger);
+    free(model->space);
     free(model->name);
     free(model->dir);
     free(model);

@@ -66,6 +66,7 @@ struct inf_model_s {
     const inf_host_policies_t *host_policies;   /* the lifecycle's, or NULL  */
 
     char                    *name;
+    char                    *space;         /* its namespace; NULL: none     */
     int64_t                  version;
     char                    *dir;           /* of the model, no slash        */
     inf_backend_t           *backend;

@@ -106,7 +106,9 @@ open_roots(checker_t *c)
             continue;
         }
         c->roots[n] = (inf_scan_root_t) {
-            .storage = c->storages[n], .root = c->addresses[n]
+            .storage = c->storages[n],
+            .root = c->addresses[n],
+            .space = c->what->namespacing ? address : NULL
         };
         c->root_count++;
     }
@@ -137,7 +139,8 @@ static void
 check_model(checker_t *c, const inf_scan_model_t *m)
 {
     const inf_config_options_t opt = {
-        .auto_complete = c->what->auto_complete
+        .auto_complete = c->what->auto_complete,
+        .config_name = c->what->config_name
     };
     const inf_storage_t *st = c->roots[m->repository].storage;
     inf_model_config_t *config;

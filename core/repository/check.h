@@ -32,6 +32,9 @@ typedef struct {
     const char *const *agent_dirs;
     size_t             agent_dir_count;
     bool               auto_complete;
+    bool               namespacing;     /* equal names are no problem        */
+    const char        *config_name;     /* configs/<name>.pbtxt first; NULL,
+                                           "": none                          */
     bool               rates_limited;
     const inf_rate_resource_t *rate_resources;
     size_t             rate_resource_count;

@@ -40,17 +40,8 @@ static void run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op);
 static void end_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r,
     const inf_lifecycle_op_t *op, inf_model_record_t **gone);
 static void queue_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r);
-static inf_err_t *start_model(inf_lifecycle_t *lc, const char *name,
-    const inf_scan_model_t *m, inf_override_t *override);
-static bool is_among(const char *const *names, size_t count,
-    const char *name);
 static void note(const inf_lifecycle_t *lc, const inf_lifecycle_op_t *op);
-static void report_problems(const inf_scan_t *scan);
-static void op_end(inf_lifecycle_op_t *op, inf_err_t *err);
 static void tell(inf_lifecycle_done_fn done, void *userp, inf_err_t *err);
-static inf_model_record_t *find_locked(const inf_lifecycle_t *lc,
-    const char *name);
-static void insert_locked(inf_lifecycle_t *lc, inf_model_record_t *r);
 static void drop_ops(inf_lifecycle_t *lc);
 static inf_err_t *refuse_own(const char *name);
 static void waiter_done(void *userp, inf_err_t *err);
@@ -87,6 +78,7 @@ inf_lifecycle_new(const inf_lifecycle_options_t *options,
     }
 
     lc->options = *options;
+    lc->options.registry->namespacing = options->repositories->namespacing;
     inf_lock_init(&lc->publish_lock, PUBLISH_RANK);
     inf_lock_init(&lc->lock, LIFECYCLE_RANK);
     inf_cond_init(&lc->work);
@@ -148,55 +140,6 @@ inf_lifecycle_free(inf_lifecycle_t *lc)
 }
 
 inf_err_t *
-inf_lifecycle_start(inf_lifecycle_t *lc, bool all, char *const *names,
-    size_t count, const char *const *except, size_t except_count)
-{
-    inf_scan_t scan;
-
-    all = all || (count == 1 && strcmp(names[0], "*") == 0);
-    if (!all && count == 0) {
-        return NULL;
-    }
-
-    inf_repository_list_t *list = inf_repositories_take(
-        lc->options.repositories);
-    size_t root_count = list->count;
-    inf_err_t *err = inf_scan(list->roots, root_count, &scan);
-    inf_repository_list_unref(list);
-    if (err != NULL) {
-        return err;
-    }
-
-    report_problems(&scan);
-    inf_lifecycle_listed(lc, scan.root_failed, all ? root_count : 0);
-    for (size_t i = 0; all && err == NULL && i < scan.model_count; i++) {
-        const inf_scan_model_t *m = &scan.models[i];
-        if ((i == 0 || strcmp(scan.models[i - 1].name, m->name) != 0)
-            && !is_among(except, except_count, m->name))
-        {
-            err = start_model(lc, m->name, m, NULL);
-        }
-    }
-    for (size_t i = 0; !all && err == NULL && i < count; i++) {
-        if (!is_among(except, except_count, names[i])) {
-            err = start_model(lc, names[i], inf_scan_find(&scan, names[i]),
-                NULL);
-        }
-    }
-
-    inf_scan_fini(&scan);
-    inf_lifecycle_publish(lc);              /* they are known, not ready     */
-    return err;
-}
-
-inf_err_t *
-inf_lifecycle_restore(inf_lifecycle_t *lc, const char *name,
-    inf_override_t *override)
-{
-    return start_model(lc, name, NULL, override);
-}
-
-inf_err_t *
 inf_lifecycle_load(inf_lifecycle_t *lc, const char *name,
     inf_override_t *override)
 {
@@ -217,15 +160,32 @@ inf_lifecycle_load_async(inf_lifecycle_t *lc, const char *name,
 {
     inf_lifecycle_op_t *op;
 
-    inf_err_t *err = inf_lifecycle_op_new(INF_OP_LOAD, done, userp, &op);
+    inf_err_t *err = inf_lifecycle_op_new(lc->options.repositories->namespacing
+        ? INF_OP_NAMED : INF_OP_LOAD, done, userp, &op);
     if (err != NULL) {
         inf_override_free(override);
         tell(done, userp, err);
         return;
     }
 
+    const inf_model_id_t id = inf_model_id(name);
     op->override = override;
-    inf_lifecycle_submit(lc, name, op);
+    inf_lifecycle_submit(lc, &id, op);
+}
+
+void
+inf_lifecycle_load_id_async(inf_lifecycle_t *lc, const inf_model_id_t *id,
+    inf_lifecycle_done_fn done, void *userp)
+{
+    inf_lifecycle_op_t *op;
+
+    inf_err_t *err = inf_lifecycle_op_new(INF_OP_LOAD, done, userp, &op);
+    if (err != NULL) {
+        tell(done, userp, err);
+        return;
+    }
+
+    inf_lifecycle_submit(lc, id, op);
 }
 
 inf_err_t *
@@ -248,17 +208,20 @@ inf_lifecycle_unload_async(inf_lifecycle_t *lc, const char *name,
     inf_lifecycle_op_t *op;
     (void) dependents;          /* ensembles aren't served: there is none    */
 
-    inf_err_t *err = inf_lifecycle_op_new(INF_OP_UNLOAD, done, userp, &op);
+    inf_err_t *err = inf_lifecycle_op_new(lc->options.repositories->namespacing
+        ? INF_OP_NAMED : INF_OP_UNLOAD, done, userp, &op);
     if (err != NULL) {
         tell(done, userp, err);
         return;
     }
 
-    inf_lifecycle_submit(lc, name, op);
+    const inf_model_id_t id = inf_model_id(name);
+    op->unload = true;
+    inf_lifecycle_submit(lc, &id, op);
 }
 
 void
-inf_lifecycle_unload_missing(inf_lifecycle_t *lc, const char *name,
+inf_lifecycle_unload_missing(inf_lifecycle_t *lc, const inf_model_id_t *id,
     inf_repository_list_t *list, inf_lifecycle_done_fn done, void *userp)
 {
     inf_lifecycle_op_t *op;
@@ -270,17 +233,17 @@ inf_lifecycle_unload_missing(inf_lifecycle_t *lc, const char *name,
     }
 
     op->list = inf_repository_list_ref(list);
-    inf_lifecycle_submit(lc, name, op);
+    inf_lifecycle_submit(lc, id, op);
 }
 
 void
-inf_lifecycle_reload(inf_lifecycle_t *lc, const char *name, int64_t version,
-    const char *reason)
+inf_lifecycle_reload(inf_lifecycle_t *lc, const inf_model_id_t *id,
+    int64_t version, const char *reason)
 {
     inf_lifecycle_op_t *op;
 
     inf_lock(&lc->lock);
-    inf_model_record_t *r = find_locked(lc, name);
+    inf_model_record_t *r = inf_lifecycle_find_locked(lc, id);
     bool needed = r != NULL && !lc->stopping
         && (inf_model_record_any_ready(r) || inf_model_record_any_lost(r))
         && !reload_is_queued_locked(r, version);
@@ -292,22 +255,23 @@ inf_lifecycle_reload(inf_lifecycle_t *lc, const char *name, int64_t version,
     inf_err_t *err = inf_lifecycle_op_new(INF_OP_RELOAD, NULL, NULL, &op);
     if (err != NULL) {
         inf_err_log(inf_err_add(err, "model \"%s\" is not loaded again",
-            name));
+            id->name));
         return;
     }
 
-    inf_log(INF_LOG_WARN, "model=%s is loaded again: %s", name, reason);
+    inf_log(INF_LOG_WARN, "model=%s%s%s is loaded again: %s", id->space,
+        id->space[0] != '\0' ? "::" : "", id->name, reason);
     op->version = version;
-    inf_lifecycle_submit(lc, name, op);
+    inf_lifecycle_submit(lc, id, op);
 }
 
 bool
-inf_lifecycle_differs(inf_lifecycle_t *lc, const char *name,
+inf_lifecycle_differs(inf_lifecycle_t *lc, const inf_model_id_t *id,
     const inf_repository_t *repository, const char *dir,
     const inf_model_stamp_t *stamp)
 {
     inf_lock(&lc->lock);
-    const inf_model_record_t *r = find_locked(lc, name);
+    const inf_model_record_t *r = inf_lifecycle_find_locked(lc, id);
     bool differs = r == NULL || (!r->busy && (r->home == NULL
         || r->home->repository != repository
         || strcmp(r->home->dir, dir) != 0
@@ -317,11 +281,11 @@ inf_lifecycle_differs(inf_lifecycle_t *lc, const char *name,
 }
 
 bool
-inf_lifecycle_comes_from(inf_lifecycle_t *lc, const char *name,
+inf_lifecycle_comes_from(inf_lifecycle_t *lc, const inf_model_id_t *id,
     const inf_repository_t *repository)
 {
     inf_lock(&lc->lock);
-    const inf_model_record_t *r = find_locked(lc, name);
+    const inf_model_record_t *r = inf_lifecycle_find_locked(lc, id);
     bool from = r == NULL || r->home == NULL
         || r->home->repository == repository;
     inf_unlock(&lc->lock);
@@ -364,6 +328,24 @@ inf_lifecycle_all_ready(inf_lifecycle_t *lc)
 }
 
 void
+inf_lifecycle_known(inf_lifecycle_t *lc,
+    void (*fn)(void *userp, const inf_model_id_t *id), void *userp)
+{
+    inf_lock(&lc->lock);
+    for (inf_link_t *l = lc->models.next; l != &lc->models; l = l->next) {
+        const inf_model_record_t *r = inf_link_entry(l, inf_model_record_t,
+            link);
+        const inf_model_id_t id = inf_model_record_id(r);
+        if (inf_model_record_any_ready(r)
+            || (r->version_count == 0 && (r->refused || r->wanted)))
+        {
+            fn(userp, &id);
+        }
+    }
+    inf_unlock(&lc->lock);
+}
+
+void
 inf_lifecycle_index(inf_lifecycle_t *lc, inf_lifecycle_row_fn fn, void *userp)
 {
     inf_lock(&lc->lock);
@@ -395,8 +377,10 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
     while (err == NULL && (i < count || l != &lc->models)) {
         inf_model_record_t *r = l != &lc->models
             ? inf_link_entry(l, inf_model_record_t, link) : NULL;
+        const inf_model_id_t id = r != NULL ? inf_model_record_id(r)
+            : inf_model_id("");
         int order = i == count ? 1 : r == NULL ? -1
-            : strcmp(names[i].name, r->name);
+            : inf_model_id_compare(&names[i].id, &id);
 
         if (order > 0) {            /* its directory is gone; one that the
                                        start asked for is told of            */
@@ -407,18 +391,18 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
             && (order != 0 || !inf_model_record_any_ready(r)))
         {
             if (!ready_only) {
-                fn(userp, names[i].name, -1, INF_VERSION_UNAVAILABLE,
+                fn(userp, names[i].id.name, -1, INF_VERSION_UNAVAILABLE,
                     names[i].problem);
             }
         } else if (names[i].duplicate) {
-            fn(userp, names[i].name, -1, INF_VERSION_UNAVAILABLE,
+            fn(userp, names[i].id.name, -1, INF_VERSION_UNAVAILABLE,
                 "model appears in two or more repositories");
         } else if (order == 0 && (r->version_count > 0 || r->refused
             || r->wanted))
         {
             inf_model_record_rows(r, ready_only, fn, userp);
         } else if (!ready_only) {
-            fn(userp, names[i].name, -1, INF_VERSION_UNKNOWN, "");
+            fn(userp, names[i].id.name, -1, INF_VERSION_UNKNOWN, "");
         }
 
         i += order <= 0;
@@ -632,6 +616,8 @@ run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     own_op = op;
     if (op->kind == INF_OP_FOLLOW) {
         err = inf_lifecycle_run_follow(lc, op);
+    } else if (op->kind == INF_OP_NAMED) {
+        err = inf_lifecycle_run_named(lc, op);
     }
     switch (op->kind) {
     case INF_OP_LOAD:
@@ -646,6 +632,7 @@ run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
             changed = true;
         }
         break;
+    case INF_OP_NAMED:                  /* others do it                      */
     case INF_OP_FOLLOW:                 /* there is nothing to do            */
         break;
     }
@@ -664,7 +651,7 @@ run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     if (op->start) {
         lc->options.changed(lc->options.userp);
     }
-    op_end(op, err);
+    inf_lifecycle_op_end(op, err);
     inf_model_record_free(gone);
 }
 
@@ -673,19 +660,20 @@ static void
 note(const inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
 {
     const inf_load_note_ops_t *notes = lc->options.notes;
+    const inf_model_id_t id = inf_model_record_id(op->record);
     if (notes == NULL || op->start) {
         return;
     }
 
     switch (op->kind) {
     case INF_OP_LOAD:
-        notes->loaded(lc->options.notes_userp, op->record->name,
-            op->override);
+        notes->loaded(lc->options.notes_userp, &id, op->override);
         return;
     case INF_OP_UNLOAD:
-        notes->unloaded(lc->options.notes_userp, op->record->name);
+        notes->unloaded(lc->options.notes_userp, &id);
         return;
     case INF_OP_RELOAD:
+    case INF_OP_NAMED:
     case INF_OP_FOLLOW:
         return;
     }
@@ -717,76 +705,9 @@ queue_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r)
 {
     const inf_lifecycle_op_t *op = inf_link_entry(r->ops.next,
         inf_lifecycle_op_t, link);
-    inf_list_push_back(op->kind == INF_OP_UNLOAD ? &lc->unloads : &lc->loads,
-        &r->turn);
-}
-
-static bool
-is_among(const char *const *names, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(names[i], name) == 0) {
-            return true;
-        }
-    }
-
-    return false;
-}
-
-/* m NULL: nobody has seen it.  Takes override. */
-static inf_err_t *
-start_model(inf_lifecycle_t *lc, const char *name, const inf_scan_model_t *m,
-    inf_override_t *override)
-{
-    inf_lifecycle_op_t *op;
-    inf_model_record_t *r;
-    size_t count = m != NULL ? m->version_count : 0;
-
-    inf_err_t *err = inf_model_record_new(name, &r);
-    if (err != NULL) {
-        inf_override_free(override);
-        return err;
-    }
-
-    r->wanted = true;
-    r->found = calloc(count + 1, sizeof(*r->found));
-    err = r->found != NULL ? inf_lifecycle_op_new(INF_OP_LOAD, NULL, NULL, &op)
-        : inf_err_nomem();
-    if (err != NULL) {
-        inf_model_record_free(r);
-        inf_override_free(override);
-        return err;
-    }
-    op->override = override;
-    if (count > 0) {
-        memcpy(r->found, m->versions, count * sizeof(*r->found));
-    }
-    r->found_count = count;
-    op->start = true;
-
-    inf_lock(&lc->lock);
-    bool known = find_locked(lc, name) != NULL;
-    if (!known) {
-        insert_locked(lc, r);
-    }
-    inf_unlock(&lc->lock);
-
-    if (known) {                            /* named twice                   */
-        inf_model_record_free(r);
-        op_end(op, NULL);
-        return NULL;
-    }
-
-    inf_lifecycle_submit(lc, name, op);
-    return NULL;
-}
-
-static void
-report_problems(const inf_scan_t *scan)
-{
-    for (size_t i = 0; i < scan->problem_count; i++) {
-        inf_log(scan->problems[i].level, "%s", scan->problems[i].text);
-    }
+    bool unloads = op->kind == INF_OP_UNLOAD
+        || (op->kind == INF_OP_NAMED && op->unload);
+    inf_list_push_back(unloads ? &lc->unloads : &lc->loads, &r->turn);
 }
 
 inf_err_t *
@@ -806,9 +727,8 @@ inf_lifecycle_op_new(inf_op_kind_t kind, inf_lifecycle_done_fn done,
     return NULL;
 }
 
-/* Takes both. */
-static void
-op_end(inf_lifecycle_op_t *op, inf_err_t *err)
+void
+inf_lifecycle_op_end(inf_lifecycle_op_t *op, inf_err_t *err)
 {
     tell(op->done, op->userp, err);
     inf_override_free(op->override);
@@ -827,25 +747,25 @@ tell(inf_lifecycle_done_fn done, void *userp, inf_err_t *err)
 }
 
 void
-inf_lifecycle_submit(inf_lifecycle_t *lc, const char *name,
+inf_lifecycle_submit(inf_lifecycle_t *lc, const inf_model_id_t *id,
     inf_lifecycle_op_t *op)
 {
     inf_model_record_t *fresh;
 
-    inf_err_t *err = inf_model_record_new(name, &fresh);
+    inf_err_t *err = inf_model_record_new(id, &fresh);
     if (err != NULL) {
-        op_end(op, err);
+        inf_lifecycle_op_end(op, err);
         return;
     }
 
     inf_lock(&lc->lock);
     bool stopping = lc->stopping;
     if (!stopping) {
-        inf_model_record_t *r = find_locked(lc, name);
+        inf_model_record_t *r = inf_lifecycle_find_locked(lc, id);
         if (r == NULL) {
             r = fresh;
             fresh = NULL;
-            insert_locked(lc, r);
+            inf_lifecycle_insert_locked(lc, r);
         }
 
         op->record = r;
@@ -862,20 +782,22 @@ inf_lifecycle_submit(inf_lifecycle_t *lc, const char *name,
 
     inf_model_record_free(fresh);
     if (stopping) {
-        op_end(op, inf_err_new(INF_ERR_UNAVAILABLE, "model \"%s\" is not"
-            " loaded or unloaded: the server is stopping", name));
+        inf_lifecycle_op_end(op, inf_err_new(INF_ERR_UNAVAILABLE,
+            "model \"%s\" is not loaded or unloaded: the server is stopping",
+            id->name));
         return;
     }
 
     inf_cond_broadcast(&lc->work);
 }
 
-static inf_model_record_t *
-find_locked(const inf_lifecycle_t *lc, const char *name)
+inf_model_record_t *
+inf_lifecycle_find_locked(const inf_lifecycle_t *lc, const inf_model_id_t *id)
 {
     for (inf_link_t *l = lc->models.next; l != &lc->models; l = l->next) {
         inf_model_record_t *r = inf_link_entry(l, inf_model_record_t, link);
-        if (strcmp(r->name, name) == 0) {
+        const inf_model_id_t at = inf_model_record_id(r);
+        if (inf_model_id_equal(&at, id)) {
             return r;
         }
     }
@@ -883,15 +805,19 @@ find_locked(const inf_lifecycle_t *lc, const char *name)
     return NULL;
 }
 
-static void
-insert_locked(inf_lifecycle_t *lc, inf_model_record_t *r)
+void
+inf_lifecycle_insert_locked(inf_lifecycle_t *lc, inf_model_record_t *r)
 {
+    const inf_model_id_t id = inf_model_record_id(r);
+
     /* scans come sorted: the place is nearly always the end */
     inf_link_t *at = lc->models.prev;
-    while (at != &lc->models
-        && strcmp(inf_link_entry(at, inf_model_record_t, link)->name, r->name)
-            > 0)
-    {
+    while (at != &lc->models) {
+        const inf_model_id_t before = inf_model_record_id(
+            inf_link_entry(at, inf_model_record_t, link));
+        if (inf_model_id_compare(&before, &id) < 0) {
+            break;
+        }
         at = at->prev;
     }
 
@@ -929,8 +855,9 @@ drop_ops(inf_lifecycle_t *lc)
     while ((link = inf_list_pop_front(&dropped)) != NULL) {
         inf_lifecycle_op_t *op = inf_link_entry(link, inf_lifecycle_op_t,
             link);
-        op_end(op, inf_err_new(INF_ERR_UNAVAILABLE, "model \"%s\" is not"
-            " loaded or unloaded: the server is stopping", op->record->name));
+        inf_lifecycle_op_end(op, inf_err_new(INF_ERR_UNAVAILABLE,
+            "model \"%s\" is not loaded or unloaded: the server is stopping",
+            op->record->name));
     }
 }
 

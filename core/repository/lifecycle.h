@@ -24,6 +24,7 @@
 #include "core/base/buf.h"
 #include "core/model/config_storage.h"
 #include "core/repository/agent_ops.h"
+#include "core/repository/model_id.h"
 #include "core/repository/model_stamp.h"
 #include "core/repository/override.h"
 #include "core/repository/plugin_ops.h"
@@ -64,9 +65,9 @@ typedef struct {
 /* Who wants to know what was loaded and unloaded by request, on the loader's
    thread, before whoever asked is told. */
 typedef struct {
-    void (*loaded)(void *userp, const char *name,
+    void (*loaded)(void *userp, const inf_model_id_t *id,
         const inf_override_t *override);
-    void (*unloaded)(void *userp, const char *name);
+    void (*unloaded)(void *userp, const inf_model_id_t *id);
 } inf_load_note_ops_t;
 
 typedef struct {
@@ -117,12 +118,12 @@ void inf_lifecycle_free(inf_lifecycle_t *lc);
  * except.  A name that no repository has is a model that failed.  Once.
  */
 INF_CHECK inf_err_t *inf_lifecycle_start(inf_lifecycle_t *lc, bool all,
-    char *const *names, size_t count, const char *const *except,
+    char *const *names, size_t count, const inf_model_id_t *except,
     size_t except_count);
 
 /* One more of those at the start, as it was loaded before; takes override. */
 INF_CHECK inf_err_t *inf_lifecycle_restore(inf_lifecycle_t *lc,
-    const char *name, inf_override_t *override);
+    const inf_model_id_t *id, inf_override_t *override);
 
 /* How an operation ended; takes err.  On a loader thread, or at once on the
    caller's when nothing could be queued.  NULL where nobody asks. */
@@ -132,12 +133,18 @@ typedef void (*inf_lifecycle_done_fn)(void *userp, inf_err_t *err);
  * Loads a model, or loads it again: its directory is looked at anew, versions
  * that changed are built beside the old ones, which serve until all new ones
  * are ready.  If one fails, the old ones stay.  Without any change nothing
- * happens.  Takes override, which may be NULL.
+ * happens.  Takes override, which may be NULL.  With namespacing all models
+ * of that name are meant, and those that lie in no repository any more while
+ * others do are unloaded.
  */
 INF_CHECK inf_err_t *inf_lifecycle_load(inf_lifecycle_t *lc, const char *name,
     inf_override_t *override);
 void inf_lifecycle_load_async(inf_lifecycle_t *lc, const char *name,
     inf_override_t *override, inf_lifecycle_done_fn done, void *userp);
+
+/* One of them. */
+void inf_lifecycle_load_id_async(inf_lifecycle_t *lc,
+    const inf_model_id_t *id, inf_lifecycle_done_fn done, void *userp);
 
 /*
  * Takes all versions of a model out of service; they drain in the background.
@@ -155,14 +162,15 @@ void inf_lifecycle_unload_async(inf_lifecycle_t *lc, const char *name,
  * once; may be called from any thread, under no lock.  Does nothing when the
  * model isn't loaded or such a reload is queued already.
  */
-void inf_lifecycle_reload(inf_lifecycle_t *lc, const char *name,
+void inf_lifecycle_reload(inf_lifecycle_t *lc, const inf_model_id_t *id,
     int64_t version, const char *reason);
 
 /*
- * As above, of what list has not, or has twice.  Does nothing when the
- * repositories are not those of list any more by then.
+ * Unloads what list has not, or has twice.  Does nothing when the repositories
+ * are not those of list any more by then.
  */
-void inf_lifecycle_unload_missing(inf_lifecycle_t *lc, const char *name,
+void inf_lifecycle_unload_missing(inf_lifecycle_t *lc,
+    const inf_model_id_t *id,
     inf_repository_list_t *list, inf_lifecycle_done_fn done, void *userp);
 
 /*
@@ -177,12 +185,12 @@ INF_CHECK inf_err_t *inf_lifecycle_follow(inf_lifecycle_t *lc, bool all);
  * Whether dir, which has that stamp now, is not what the model was last loaded
  * from; false while an operation on it is under way.
  */
-bool inf_lifecycle_differs(inf_lifecycle_t *lc, const char *name,
+bool inf_lifecycle_differs(inf_lifecycle_t *lc, const inf_model_id_t *id,
     const inf_repository_t *repository, const char *dir,
     const inf_model_stamp_t *stamp);
 
 /* Whether the model was last loaded from there, or nobody knows. */
-bool inf_lifecycle_comes_from(inf_lifecycle_t *lc, const char *name,
+bool inf_lifecycle_comes_from(inf_lifecycle_t *lc, const inf_model_id_t *id,
     const inf_repository_t *repository);
 
 /* Waits until nothing is queued or loading. */
@@ -204,7 +212,12 @@ bool inf_lifecycle_all_ready(inf_lifecycle_t *lc);
 typedef void (*inf_lifecycle_row_fn)(void *userp, const char *name,
     int64_t version, inf_version_state_t state, const char *reason);
 
-/* What was ever loaded, by name, versions ascending; fn runs under the
+/* What serves, or waits or has failed without any version; in order, under
+   the lifecycle's lock. */
+void inf_lifecycle_known(inf_lifecycle_t *lc,
+    void (*fn)(void *userp, const inf_model_id_t *id), void *userp);
+
+/* What was ever loaded, by id, versions ascending; fn runs under the
    lifecycle's lock. */
 void inf_lifecycle_index(inf_lifecycle_t *lc, inf_lifecycle_row_fn fn,
     void *userp);

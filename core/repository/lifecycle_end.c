@@ -92,6 +92,7 @@ snapshot_entries(inf_lifecycle_t *lc, inf_registry_entry_t **out,
                 inf_model_unref(entries[i].versions[j].model);
             }
             free(entries[i].name);
+            free(entries[i].space);
             free(entries[i].lost);
             free(entries[i].versions);
         }
@@ -194,8 +195,8 @@ destroy_main(void *arg)
     inf_model_t *model = d->model;
     inf_loaded_t *loaded = model->owner;
 
-    inf_log(INF_LOG_INFO, "model=%s version=%lld is unloaded", model->name,
-        (long long) model->version);
+    inf_log(INF_LOG_INFO, "model=%s version=%lld is unloaded",
+        loaded->record->title, (long long) model->version);
     inf_model_unload(model, loaded->lc->options.plugins,
         loaded->lc->options.children);
     inf_model_home_unref(loaded->home);

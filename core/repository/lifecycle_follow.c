@@ -15,9 +15,9 @@ typedef struct {
     inf_arena_t            arena;
     inf_repository_name_t *names;       /* sorted                            */
     size_t                 count;
-    const char           **leaving;     /* as far as one can tell            */
+    inf_model_id_t        *leaving;     /* as far as one can tell            */
     size_t                 leaving_count;
-    const char           **coming;
+    inf_model_id_t        *coming;
     size_t                 coming_count;
 } follow_t;
 
@@ -25,7 +25,8 @@ static inf_err_t *follow(follow_t *f);
 static inf_err_t *sort_out(follow_t *f);
 static bool is_settled_locked(const follow_t *f, const inf_model_record_t *r,
     const inf_repository_name_t *n);
-static inf_err_t *submit_all(follow_t *f, const char *const *names,
+static inf_err_t *leave(follow_t *f, const inf_model_record_t *r);
+static inf_err_t *submit_all(follow_t *f, const inf_model_id_t *ids,
     size_t count, bool wanted);
 static inf_op_kind_t decide_locked(const inf_lifecycle_op_t *op,
     const inf_repository_list_t *list, const inf_scan_model_t *m);
@@ -62,14 +63,14 @@ inf_lifecycle_listed(inf_lifecycle_t *lc, const bool *failed, size_t count)
 inf_err_t *
 inf_lifecycle_run_follow(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
 {
-    const char *name = op->record->name;
+    const inf_model_id_t id = inf_model_record_id(op->record);
     inf_repository_list_t *list = inf_repositories_take(
         lc->options.repositories);
     inf_scan_t scan;
 
-    inf_err_t *err = inf_scan_one(list->roots, list->count, name, &scan);
+    inf_err_t *err = inf_repository_list_scan(list, &id, &scan);
     if (err == NULL) {
-        const inf_scan_model_t *m = inf_scan_find(&scan, name);
+        const inf_scan_model_t *m = inf_scan_find(&scan, id.name);
         inf_lock(&lc->lock);
         op->kind = decide_locked(op, list, m);
         op->forget = op->kind == INF_OP_UNLOAD;
@@ -77,7 +78,7 @@ inf_lifecycle_run_follow(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
         inf_unlock(&lc->lock);
         if (told) {
             inf_log(INF_LOG_INFO, "model=%s is in %s now: it is unloaded",
-                name, m == NULL ? "no repository" : m->duplicate
+                op->record->title, m == NULL ? "no repository" : m->duplicate
                 ? "two repositories" : "another repository");
         }
         inf_scan_fini(&scan);
@@ -104,7 +105,7 @@ follow(follow_t *f)
     for (size_t i = 0; err == NULL && i < f->count; i++) {
         if (f->names[i].duplicate) {
             inf_log(INF_LOG_ERROR, "model '%s' appears in two or more"
-                " repositories", f->names[i].name);
+                " repositories", f->names[i].id.name);
         }
     }
     if (err == NULL) {
@@ -142,8 +143,10 @@ sort_out(follow_t *f)
     while (err == NULL && (i < f->count || l != &lc->models)) {
         const inf_model_record_t *r = l != &lc->models
             ? inf_link_entry(l, inf_model_record_t, link) : NULL;
+        const inf_model_id_t id = r != NULL ? inf_model_record_id(r)
+            : inf_model_id("");
         int order = i == f->count ? 1 : r == NULL ? -1
-            : strcmp(f->names[i].name, r->name);
+            : inf_model_id_compare(&f->names[i].id, &id);
         const inf_repository_name_t *n = order <= 0 ? &f->names[i] : NULL;
         r = order >= 0 ? r : NULL;
 
@@ -151,12 +154,9 @@ sort_out(follow_t *f)
             n = NULL;                   /* it can be no model                */
         }
         if (n != NULL && !n->duplicate && !is_settled_locked(f, r, n)) {
-            f->coming[f->coming_count++] = n->name;
+            f->coming[f->coming_count++] = n->id;
         } else if (r != NULL && !is_settled_locked(f, r, n)) {
-            const char *name = inf_arena_strdup(&f->arena, r->name,
-                strlen(r->name));
-            err = name != NULL ? NULL : inf_err_nomem();
-            f->leaving[f->leaving_count++] = name;
+            err = leave(f, r);
         }
 
         i += order <= 0;
@@ -165,6 +165,22 @@ sort_out(follow_t *f)
     inf_unlock(&lc->lock);
 
     return err;
+}
+
+static inf_err_t *
+leave(follow_t *f, const inf_model_record_t *r)
+{
+    const char *space = inf_arena_strdup(&f->arena, r->space,
+        strlen(r->space));
+    const char *name = inf_arena_strdup(&f->arena, r->name, strlen(r->name));
+    if (space == NULL || name == NULL) {
+        return inf_err_nomem();
+    }
+
+    f->leaving[f->leaving_count++] = (inf_model_id_t) {
+        .space = space, .name = name
+    };
+    return NULL;
 }
 
 /* Whether nothing is to be done, for all that is known before its turn.
@@ -196,7 +212,7 @@ is_settled_locked(const follow_t *f, const inf_model_record_t *r,
 }
 
 static inf_err_t *
-submit_all(follow_t *f, const char *const *names, size_t count, bool wanted)
+submit_all(follow_t *f, const inf_model_id_t *ids, size_t count, bool wanted)
 {
     for (size_t i = 0; i < count; i++) {
         inf_lifecycle_op_t *op;
@@ -207,7 +223,7 @@ submit_all(follow_t *f, const char *const *names, size_t count, bool wanted)
 
         op->all = f->all;
         op->wanted = wanted;
-        inf_lifecycle_submit(f->lc, names[i], op);
+        inf_lifecycle_submit(f->lc, &ids[i], op);
     }
 
     return NULL;

@@ -83,6 +83,7 @@ inf_lifecycle_run_load(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op,
     } else {
         const inf_home_query_t q = {
             .name = l.record->name,
+            .space = l.record->space,
             .override = op->override,
             .agents = lc->agents,
             .auto_complete = lc->options.auto_complete,
@@ -117,7 +118,7 @@ inf_lifecycle_run_unload(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
     inf_model_t **released = calloc(r->version_count + 1, sizeof(*released));
     if (released == NULL) {
         inf_err_log(inf_err_add(inf_err_nomem(), "model \"%s\" is not"
-            " unloaded", r->name));
+            " unloaded", r->title));
         return;
     }
 
@@ -126,6 +127,7 @@ inf_lifecycle_run_unload(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
     r->reason = NULL;
     r->refused = false;
     r->wanted = false;
+    r->unloaded = true;
     home = r->home;
     r->home = NULL;
     for (size_t i = 0; i < r->version_count; i++) {
@@ -142,7 +144,7 @@ inf_lifecycle_run_unload(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
     inf_model_home_leave(home);
     for (size_t i = 0; i < count; i++) {
         inf_log(INF_LOG_INFO, "model=%s version=%lld is being unloaded",
-            r->name, (long long) released[i]->version);
+            r->title, (long long) released[i]->version);
         inf_model_unref(released[i]);
     }
     free(released);
@@ -173,6 +175,7 @@ open_home(load_t *l)
     const inf_home_query_t q = {
         .repositories = o->repositories,
         .name = r->name,
+        .space = r->space,
         .override = l->op->override,
         .auto_complete = o->auto_complete,
         .quiet = l->op->start
@@ -191,7 +194,8 @@ read_watched(load_t *l, const inf_home_query_t *q)
         return inf_model_home_read(l->home, q);
     }
 
-    inf_err_t *err = o->watch->begin(o->watch_userp, q->name, -1, &mark);
+    inf_err_t *err = o->watch->begin(o->watch_userp, l->record->title, -1,
+        &mark);
     if (err == NULL) {
         err = inf_model_home_read(l->home, q);
         o->watch->end(o->watch_userp, mark);
@@ -325,7 +329,7 @@ refused(load_t *l, inf_err_t *err)
     inf_unlock(&l->lc->lock);
 
     inf_lifecycle_publish(l->lc);
-    inf_err_log(inf_err_add(err, "model \"%s\" is not loaded", r->name));
+    inf_err_log(inf_err_add(err, "model \"%s\" is not loaded", r->title));
     free(reason);
     free(why);
     free(spare);
@@ -397,6 +401,7 @@ mark_loading(load_t *l)
         }
     }
     r->refused = false;
+    r->unloaded = false;
     free(r->reason);
     r->reason = NULL;
     inf_unlock(&lc->lock);
@@ -476,6 +481,8 @@ build(load_t *l, int64_t version, inf_model_t **out)
         .timekeeper = &l->lc->timekeeper,
         .storage = l->home->load_storage,
         .name = l->record->name,
+        .space = l->record->space,
+        .title = l->record->title,
         .dir = l->home->load_dir,
         .config = l->home->config,
         .overridden = l->home->overridden,
@@ -508,7 +515,7 @@ build_watched(const inf_model_load_t *what, inf_model_t **out)
         return inf_model_load(what, out);
     }
 
-    inf_err_t *err = o->watch->begin(o->watch_userp, what->name,
+    inf_err_t *err = o->watch->begin(o->watch_userp, what->title,
         what->version, &mark);
     if (err == NULL) {
         err = inf_model_load(what, out);
@@ -664,10 +671,10 @@ log_outcome(const load_t *l, bool whole)
         const load_version_t *v = &l->versions[i];
         if (v->err != NULL) {
             inf_log(INF_LOG_ERROR, "model=%s version=%lld failed to load: %s",
-                l->record->name, (long long) v->version, inf_err_msg(v->err));
+                l->record->title, (long long) v->version, inf_err_msg(v->err));
         } else if (!v->keep && whole) {
             inf_log(INF_LOG_INFO, "model=%s version=%lld is ready after %llu"
-                " ms", l->record->name, (long long) v->version,
+                " ms", l->record->title, (long long) v->version,
                 (unsigned long long) (v->took_ns / 1000000));
         }
     }

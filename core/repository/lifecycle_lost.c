@@ -95,7 +95,7 @@ inf_lifecycle_child_died(void *userp, inf_model_t *model, const char *why)
     free(old);
     put_delay(loss->delay_ns, when, sizeof(when));
     inf_log(INF_LOG_ERROR, "model=%s version=%lld: %s; it is loaded again %s",
-        r->name, (long long) loss->version, why, when);
+        r->title, (long long) loss->version, why, when);
     loss->why = strdup(why);
     inf_lifecycle_publish(lc);
     inf_runner_close(model->runner);
@@ -233,7 +233,7 @@ start(loss_t *loss)
     loss->has_reviver = rc == 0;
     if (rc != 0) {
         inf_err_log(inf_err_os(rc, "model \"%s\" is not loaded again: cannot"
-            " start a thread", loss->record->name));
+            " start a thread", loss->record->title));
         inf_lock(&lc->lock);
         loss->revived = true;
         inf_unlock(&lc->lock);
@@ -242,7 +242,7 @@ start(loss_t *loss)
     rc = pthread_create(&loss->burier, NULL, bury_main, loss);
     if (rc != 0) {
         inf_err_log(inf_err_os(rc, "model \"%s\" stays in memory: cannot start"
-            " a thread to take it apart", loss->record->name));
+            " a thread to take it apart", loss->record->title));
         inf_lock(&lc->lock);
         inf_link_remove(&loss->link);       /* never joined, never freed     */
         inf_unlock(&lc->lock);
@@ -277,8 +277,8 @@ revive_main(void *arg)
 
     pthread_setname_np(pthread_self(), "reviver");
     while (wait_until_due(loss, delay_ns)) {
-        inf_lifecycle_reload(lc, loss->record->name, loss->version,
-            why_of(loss));
+        const inf_model_id_t id = inf_model_record_id(loss->record);
+        inf_lifecycle_reload(lc, &id, loss->version, why_of(loss));
         if (!wait_for_load(loss, &delay_ns)) {
             break;
         }
@@ -330,7 +330,7 @@ wait_for_load(loss_t *loss, uint64_t *delay_ns)
     if (failed) {
         put_delay(*delay_ns, when, sizeof(when));
         inf_log(INF_LOG_WARN, "model=%s version=%lld is tried again %s",
-            loss->record->name, (long long) loss->version, when);
+            loss->record->title, (long long) loss->version, when);
     }
     return failed;
 }

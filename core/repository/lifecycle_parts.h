@@ -1,8 +1,10 @@
 /*
  * lifecycle_parts.h - what the files of the lifecycle share: lifecycle.c (the
- *                     operations' queues and threads), lifecycle_load.c (what
- *                     they do), lifecycle_follow.c (when the repositories
- *                     change), lifecycle_end.c (publishing, taking apart),
+ *                     operations' queues and threads), lifecycle_start.c (the
+ *                     first of them), lifecycle_load.c (what they do),
+ *                     lifecycle_follow.c (when the repositories change),
+ *                     lifecycle_names.c (which models a name means),
+ *                     lifecycle_end.c (publishing, taking apart),
  *                     lifecycle_lost.c (when a process of a model dies).
  *
  * Owner    The lifecycle owns records, queued operations and its threads.
@@ -23,12 +25,14 @@
 #include "core/repository/children.h"
 #include "core/repository/model_record.h"
 
-#define INF_LOADERS_MAX 64u
+/* Half of them for those that lend a hand for a while. */
+#define INF_LOADERS_MAX 256u
 
 typedef enum {
     INF_OP_LOAD,
     INF_OP_RELOAD,              /* the same again: an instance is broken     */
     INF_OP_UNLOAD,
+    INF_OP_NAMED,               /* one of them for each model of a name      */
     INF_OP_FOLLOW               /* one of them, or nothing                   */
 } inf_op_kind_t;
 
@@ -39,6 +43,7 @@ typedef struct {
     int64_t                version;     /* of RELOAD; -1: all                */
     bool                   start;       /* one of those at the start         */
     bool                   all;         /* of FOLLOW: loads, too             */
+    bool                   unload;      /* of NAMED; else it loads           */
     bool                   wanted;      /* the model, from now on            */
     bool                   forget;      /* of UNLOAD: failures, too          */
     inf_repository_list_t *list;        /* of UNLOAD: it was decided on these;
@@ -72,7 +77,7 @@ struct inf_lifecycle_s {
     inf_lock_t               lock;      /* rank 10; guards what follows      */
     inf_cond_t               work;      /* something queued, or stopping     */
     inf_cond_t               idle;      /* an operation or a model ended     */
-    inf_link_t               models;    /* records, by name                  */
+    inf_link_t               models;    /* records, by id                    */
     size_t                   model_count;
     inf_link_t               loads;     /* records whose turn it is          */
     inf_link_t               unloads;
@@ -101,9 +106,19 @@ typedef struct {
 INF_CHECK inf_err_t *inf_lifecycle_op_new(inf_op_kind_t kind,
     inf_lifecycle_done_fn done, void *userp, inf_lifecycle_op_t **out);
 
+/* Tells whoever asked; takes both. */
+void inf_lifecycle_op_end(inf_lifecycle_op_t *op, inf_err_t *err);
+
 /* Queues op, which it takes. */
-void inf_lifecycle_submit(inf_lifecycle_t *lc, const char *name,
+void inf_lifecycle_submit(inf_lifecycle_t *lc, const inf_model_id_t *id,
     inf_lifecycle_op_t *op);
+
+/* r is the lifecycle's from now on. */
+void inf_lifecycle_insert_locked(inf_lifecycle_t *lc, inf_model_record_t *r);
+
+/* NULL: nothing is known of it. */
+inf_model_record_t *inf_lifecycle_find_locked(const inf_lifecycle_t *lc,
+    const inf_model_id_t *id);
 
 /* ---- lifecycle_load.c: one operation; the error is for who asked --------- */
 
@@ -112,6 +127,12 @@ INF_CHECK inf_err_t *inf_lifecycle_run_load(inf_lifecycle_t *lc,
     const inf_lifecycle_op_t *op, bool *changed);
 void inf_lifecycle_run_unload(inf_lifecycle_t *lc,
     const inf_lifecycle_op_t *op);
+
+/* ---- lifecycle_names.c --------------------------------------------------- */
+
+/* Replaces op by others, or makes it one of another kind. */
+INF_CHECK inf_err_t *inf_lifecycle_run_named(inf_lifecycle_t *lc,
+    inf_lifecycle_op_t *op);
 
 /* ---- lifecycle_follow.c -------------------------------------------------- */
 

@@ -22,6 +22,7 @@ static inf_err_t *take_versions(inf_model_home_t *home,
     const inf_scan_model_t *m);
 static inf_err_t *let_agents_load(inf_model_home_t *home,
     const inf_home_query_t *q, const inf_config_options_t *opt);
+static bool is_named(const char *file, const char *dir);
 static inf_err_t *write_config(const inf_model_home_t *home);
 static inf_err_t *bring_here(inf_model_home_t *home);
 static bool same_config(const Inference__ModelConfig *a,
@@ -74,6 +75,10 @@ inf_model_home_read(inf_model_home_t *home, const inf_home_query_t *q)
 
     err = inf_model_config_read(home->load_storage, home->load_dir, q->name,
         &opt, &home->config);
+    if (err == NULL) {
+        home->named = is_named(home->config->file, home->load_dir)
+            || is_named(home->config->file, home->dir);
+    }
     if (err == NULL && home->private_dir != NULL) {
         err = write_config(home);
     }
@@ -111,7 +116,7 @@ inf_model_home_same_version(const inf_model_home_t *a,
     return a->private_dir == NULL && b->private_dir == NULL
         && a->agents == NULL && b->agents == NULL   /* who knows             */
         && a->repository == b->repository && strcmp(a->dir, b->dir) == 0
-        && a->stamp.rest == b->stamp.rest
+        && inf_model_stamp_same_rest(&a->stamp, a->named, &b->stamp, b->named)
         && inf_model_stamp_same_version(&a->stamp, &b->stamp, version)
         && same_config(a->config->msg, b->config->msg);
 }
@@ -179,7 +184,8 @@ open_repository(inf_model_home_t *home, const inf_home_query_t *q)
     inf_repository_list_t *list = inf_repositories_take(q->repositories);
     inf_scan_t scan;
 
-    inf_err_t *err = inf_scan_one(list->roots, list->count, q->name, &scan);
+    const inf_model_id_t id = { .space = q->space, .name = q->name };
+    inf_err_t *err = inf_repository_list_scan(list, &id, &scan);
     if (err == NULL) {
         err = take_scan(home, q, &scan, list);
         inf_scan_fini(&scan);
@@ -373,6 +379,15 @@ first_problem(const inf_scan_t *scan)
     }
 
     return NULL;
+}
+
+/* file NULL: there is none. */
+static bool
+is_named(const char *file, const char *dir)
+{
+    size_t len = strlen(dir);
+    return file != NULL && strncmp(file, dir, len) == 0
+        && strncmp(file + len, "/configs/", 9) == 0;
 }
 
 /* Backends may look for it beside the files. */

@@ -45,6 +45,7 @@ typedef struct {
     char               *fetched;        /* the copy                          */
     inf_storage_t      *disk;           /* for the copy                      */
     bool                overridden;     /* config came with the request      */
+    bool                named;          /* config is one of configs/         */
     inf_model_config_t *config;         /* as read; nobody changes it        */
     int64_t            *versions;       /* there are, ascending              */
     size_t              version_count;
@@ -54,6 +55,7 @@ typedef struct {
 typedef struct {
     const inf_repositories_t *repositories;
     const char               *name;
+    const char               *space;    /* its namespace; "": none           */
     const inf_override_t     *override; /* NULL: as the repository has it    */
     inf_agent_table_t        *agents;   /* for read                          */
     bool                      auto_complete;

@@ -69,6 +69,13 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
     if (model == NULL) {
         return inf_err_nomem();
     }
+    if (what->space != NULL && what->space[0] != '\0') {
+        model->space = strdup(what->space);
+        if (model->space == NULL) {
+            inf_model_free(model);
+            return inf_err_nomem();
+        }
+    }
     model->ops = what->ops;
     model->owner = what->owner;
     model->server = what->options->server;

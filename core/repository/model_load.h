@@ -20,6 +20,8 @@ typedef struct {
     inf_timekeeper_t              *timekeeper;
     inf_storage_t                 *storage;
     const char                    *name;
+    const char                    *space;       /* its namespace; "": none   */
+    const char                    *title;       /* both, as the log has them */
     const char                    *dir;
     inf_model_config_t            *config;      /* copied; NULL: read it     */
     bool                           overridden;  /* config is no file's       */

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_unloaded(const inf_record_version_t *v);
+
 inf_err_t *
-inf_model_record_new(const char *name, inf_model_record_t **out)
+inf_model_record_new(const inf_model_id_t *id, inf_model_record_t **out)
 {
     inf_model_record_t *r = calloc(1, sizeof(*r));
     if (r == NULL) {
@@ -14,9 +16,11 @@ inf_model_record_new(const char *name, inf_model_record_t **out)
     inf_link_init(&r->link);
     inf_link_init(&r->turn);
     inf_link_init(&r->ops);
-    r->name = strdup(name);
-    if (r->name == NULL) {
-        free(r);
+    r->space = strdup(id->space);
+    r->name = strdup(id->name);
+    r->title = inf_model_id_print(id);
+    if (r->space == NULL || r->name == NULL || r->title == NULL) {
+        inf_model_record_free(r);
         return inf_err_nomem();
     }
 
@@ -40,8 +44,16 @@ inf_model_record_free(inf_model_record_t *r)
     free(r->versions);
     free(r->found);
     free(r->reason);
+    free(r->title);
     free(r->name);
+    free(r->space);
     free(r);
+}
+
+inf_model_id_t
+inf_model_record_id(const inf_model_record_t *r)
+{
+    return (inf_model_id_t) { .space = r->space, .name = r->name };
 }
 
 inf_record_version_t *
@@ -96,15 +108,19 @@ inf_model_record_content(const inf_model_record_t *r)
 
     for (size_t i = 0; i < r->version_count; i++) {
         const inf_record_version_t *v = &r->versions[i];
-        bool unloaded = v->state == INF_VERSION_UNAVAILABLE
-            && v->reason != NULL
-            && strcmp(v->reason, INF_REASON_UNLOADED) == 0;
-        if (v->state != INF_VERSION_READY && !unloaded) {
+        if (v->state != INF_VERSION_READY && !is_unloaded(v)) {
             return false;
         }
     }
 
     return true;
+}
+
+static bool
+is_unloaded(const inf_record_version_t *v)
+{
+    return v->state == INF_VERSION_UNAVAILABLE && v->reason != NULL
+        && strcmp(v->reason, INF_REASON_UNLOADED) == 0;
 }
 
 char *
@@ -153,9 +169,13 @@ inf_model_record_entry(const inf_model_record_t *r, inf_registry_entry_t *e)
     size_t count = waiting ? r->found_count : r->version_count;
 
     e->loading = waiting;
+    e->gone = r->unloaded && !r->wanted;
     e->name = strdup(r->name);
+    e->space = r->space[0] != '\0' ? strdup(r->space) : NULL;
     e->versions = calloc(count + 1, sizeof(*e->versions));
-    if (e->name == NULL || e->versions == NULL) {
+    if (e->name == NULL || e->versions == NULL
+        || (r->space[0] != '\0' && e->space == NULL))
+    {
         return false;
     }
 

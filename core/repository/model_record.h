@@ -1,6 +1,6 @@
 /*
- * model_record.h - what the lifecycle knows of one name: states, reasons, and
- *                  the operations that wait for it.
+ * model_record.h - what the lifecycle knows of one model: states, reasons,
+ *                  and the operations that wait for it.
  *
  * Owner    The lifecycle's table owns records; one without any version goes
  *          when its last operation has ended, the others stay.
@@ -16,6 +16,7 @@
 #include "core/base/queue.h"
 #include "core/repository/lifecycle.h"
 #include "core/repository/model_home.h"
+#include "core/repository/model_id.h"
 
 #define INF_REASON_UNLOADED "unloaded"
 
@@ -33,15 +34,19 @@ typedef struct {
 } inf_record_version_t;
 
 typedef struct {
-    inf_link_t            link;     /* in the table, by name                 */
+    inf_link_t            link;     /* in the table, by id                   */
     inf_link_t            turn;     /* in a queue while an operation waits
                                        for a thread                          */
     inf_link_t            ops;      /* waiting, in the order they came       */
     bool                  busy;     /* an operation runs, or has its turn    */
 
-    char                 *name;     /* constant                              */
+    char                 *space;    /* constant, like the next two: its
+                                       namespace, "": none                   */
+    char                 *name;
+    char                 *title;    /* both, as the log names it             */
     bool                  wanted;   /* the server isn't ready without it     */
     bool                  refused;  /* no version could be tried             */
+    bool                  unloaded; /* and not loaded since                  */
     char                 *reason;   /* why; NULL: out of memory              */
     int64_t              *found;    /* versions seen at the start            */
     size_t                found_count;
@@ -52,9 +57,11 @@ typedef struct {
                                        without the lock: only it writes      */
 } inf_model_record_t;
 
-INF_CHECK inf_err_t *inf_model_record_new(const char *name,
+INF_CHECK inf_err_t *inf_model_record_new(const inf_model_id_t *id,
     inf_model_record_t **out);
 void inf_model_record_free(inf_model_record_t *r);
+
+inf_model_id_t inf_model_record_id(const inf_model_record_t *r);
 
 /* NULL when there is no such version. */
 inf_record_version_t *inf_model_record_find(const inf_model_record_t *r,

@@ -79,10 +79,20 @@ inf_model_stamp_fini(inf_model_stamp_t *s)
 bool
 inf_model_stamp_equal(const inf_model_stamp_t *a, const inf_model_stamp_t *b)
 {
-    return a->config == b->config && a->rest == b->rest
+    return a->config == b->config && a->configs == b->configs
+        && a->rest == b->rest
         && a->version_count == b->version_count
         && (a->version_count == 0 || memcmp(a->versions, b->versions,
             a->version_count * sizeof(*a->versions)) == 0);
+}
+
+bool
+inf_model_stamp_same_rest(const inf_model_stamp_t *a, bool a_named,
+    const inf_model_stamp_t *b, bool b_named)
+{
+    return a->rest == b->rest
+        && (!a_named || !b_named || a->config == b->config)
+        && (a_named || b_named || a->configs == b->configs);
 }
 
 bool
@@ -249,10 +259,10 @@ place(inf_model_stamp_t *out, const inf_entry_t *entry, uint64_t hash)
         out->versions[out->version_count++] = (inf_version_stamp_t) {
             version, hash
         };
-    } else if (strcmp(entry->name, "config.pbtxt") == 0
-        || strcmp(entry->name, "configs") == 0)
-    {
-        out->config = mix(out->config, hash);
+    } else if (strcmp(entry->name, "config.pbtxt") == 0) {
+        out->config = hash;
+    } else if (strcmp(entry->name, "configs") == 0) {
+        out->configs = hash;
     } else {
         out->rest = mix(out->rest, hash);
     }

@@ -27,7 +27,8 @@ typedef struct {
 } inf_version_stamp_t;
 
 typedef struct {
-    uint64_t             config;    /* config.pbtxt and configs/             */
+    uint64_t             config;    /* config.pbtxt                          */
+    uint64_t             configs;   /* configs/                              */
     uint64_t             rest;      /* labels, warm-up data, whatever else   */
     inf_version_stamp_t *versions;  /* ascending                             */
     size_t               version_count;
@@ -39,6 +40,11 @@ void inf_model_stamp_fini(inf_model_stamp_t *s);
 
 bool inf_model_stamp_equal(const inf_model_stamp_t *a,
     const inf_model_stamp_t *b);
+
+/* Whether what all versions share is the same but for the configuration:
+   config.pbtxt, or configs/ where the configuration is one from there. */
+bool inf_model_stamp_same_rest(const inf_model_stamp_t *a, bool a_named,
+    const inf_model_stamp_t *b, bool b_named);
 
 /* false too when one of them doesn't have that version. */
 bool inf_model_stamp_same_version(const inf_model_stamp_t *a,

@@ -28,7 +28,7 @@ struct inf_poll_s {
 
 /* A model that differs from what is loaded. */
 typedef struct {
-    const char        *name;
+    inf_model_id_t     id;
     size_t             repository;
     inf_model_stamp_t  stamp;
     bool               settled;
@@ -44,7 +44,7 @@ typedef struct {
     size_t                 name_count;
     candidate_t           *candidates;
     size_t                 count;
-    const char           **known;           /* to the lifecycle, sorted      */
+    inf_model_id_t        *known;           /* to the lifecycle, sorted      */
     size_t                 known_count;
     bool                   out_of_memory;
 } look_t;
@@ -59,15 +59,14 @@ static void *poll_main(void *arg);
 static bool pause_for(inf_poll_t *poll, uint64_t ns);
 static inf_err_t *look(look_t *l, tally_t *tally);
 static inf_err_t *find_candidates(look_t *l);
-static bool take_stamp(const look_t *l, const char *name, size_t repository,
-    inf_model_stamp_t *stamp, bool *differs);
+static bool take_stamp(const look_t *l, const inf_model_id_t *id,
+    size_t repository, inf_model_stamp_t *stamp, bool *differs);
 static size_t settle(look_t *l);
 static void load_settled(look_t *l, tally_t *tally);
 static inf_err_t *unload_missing(look_t *l, tally_t *tally);
-static void known_row(void *userp, const char *name, int64_t version,
-    inf_version_state_t state, const char *reason);
-static bool is_hidden(const look_t *l, const char *name);
-static bool is_there(const look_t *l, const char *name);
+static void known_id(void *userp, const inf_model_id_t *id);
+static bool is_hidden(const look_t *l, const inf_model_id_t *id);
+static bool is_there(const look_t *l, const inf_model_id_t *id);
 static void tally_add(tally_t *tally);
 static void one_ended(void *userp, inf_err_t *err);
 static void tally_wait(tally_t *tally);
@@ -234,11 +233,11 @@ find_candidates(look_t *l)
 
     for (size_t i = 0; i < l->name_count; i++) {
         const inf_repository_name_t *n = &l->names[i];
-        candidate_t c = { .name = n->name, .repository = n->repository };
+        candidate_t c = { .id = n->id, .repository = n->repository };
         bool differs;
 
-        if (n->duplicate || n->problem != NULL || is_hidden(l, n->name)
-            || !take_stamp(l, n->name, n->repository, &c.stamp, &differs))
+        if (n->duplicate || n->problem != NULL || is_hidden(l, &n->id)
+            || !take_stamp(l, &n->id, n->repository, &c.stamp, &differs))
         {
             continue;
         }
@@ -254,23 +253,23 @@ find_candidates(look_t *l)
 
 /* false: it can't be looked at now. */
 static bool
-take_stamp(const look_t *l, const char *name, size_t repository,
+take_stamp(const look_t *l, const inf_model_id_t *id, size_t repository,
     inf_model_stamp_t *stamp, bool *differs)
 {
     const inf_scan_root_t *root = &l->list->roots[repository];
-    char *dir = inf_path_join(root->root, name);
+    char *dir = inf_path_join(root->root, id->name);
     inf_err_t *err = dir == NULL ? inf_err_nomem()
         : inf_model_stamp_take(root->storage, dir, stamp);
 
     if (err == NULL) {
-        *differs = inf_lifecycle_differs(l->poll->lc, name,
+        *differs = inf_lifecycle_differs(l->poll->lc, id,
             l->list->items[repository], dir, stamp);
     }
     free(dir);
 
     bool taken = err == NULL;
     if (!taken && inf_err_code(err) != INF_ERR_NOT_FOUND) {
-        inf_log(INF_LOG_WARN, "model=%s can't be looked at: %s", name,
+        inf_log(INF_LOG_WARN, "model=%s can't be looked at: %s", id->name,
             inf_err_msg(err));
     }
     inf_err_free(err);
@@ -288,7 +287,7 @@ settle(look_t *l)
         inf_model_stamp_t now;
         bool differs;
 
-        if (!take_stamp(l, c->name, c->repository, &now, &differs)) {
+        if (!take_stamp(l, &c->id, c->repository, &now, &differs)) {
             c->settled = false;
             restless++;
             continue;
@@ -317,7 +316,7 @@ load_settled(look_t *l, tally_t *tally)
         }
 
         tally_add(tally);
-        inf_lifecycle_load_async(l->poll->lc, c->name, NULL,
+        inf_lifecycle_load_id_async(l->poll->lc, &c->id,
             tally != NULL ? one_ended : NULL, tally);
         inf_model_stamp_fini(&c->stamp);
     }
@@ -329,21 +328,21 @@ load_settled(look_t *l, tally_t *tally)
 static inf_err_t *
 unload_missing(look_t *l, tally_t *tally)
 {
-    inf_lifecycle_index(l->poll->lc, known_row, l);
+    inf_lifecycle_known(l->poll->lc, known_id, l);
     if (l->out_of_memory) {
         return inf_err_nomem();
     }
 
     for (size_t i = 0; i < l->known_count; i++) {
-        const char *name = l->known[i];
-        if (is_there(l, name) || is_hidden(l, name)) {
+        const inf_model_id_t *id = &l->known[i];
+        if (is_there(l, id) || is_hidden(l, id)) {
             continue;
         }
 
         tally_add(tally);
         inf_log(INF_LOG_INFO, "model=%s is in no repository now, or in two:"
-            " it is unloaded", name);
-        inf_lifecycle_unload_missing(l->poll->lc, name, l->list,
+            " it is unloaded", id->name);
+        inf_lifecycle_unload_missing(l->poll->lc, id, l->list,
             tally != NULL ? one_ended : NULL, tally);
     }
 
@@ -351,37 +350,37 @@ unload_missing(look_t *l, tally_t *tally)
 }
 
 static void
-known_row(void *userp, const char *name, int64_t version,
-    inf_version_state_t state, const char *reason)
+known_id(void *userp, const inf_model_id_t *id)
 {
     look_t *l = userp;
-    (void) reason;
-
-    if ((state != INF_VERSION_READY && version >= 0) || l->out_of_memory
-        || (l->known_count > 0
-            && strcmp(l->known[l->known_count - 1], name) == 0))
-    {
+    if (l->out_of_memory) {
         return;
     }
 
-    const char **wider = realloc(l->known,
+    inf_model_id_t *wider = realloc(l->known,
         (l->known_count + 1) * sizeof(*wider));
-    const char *copy = inf_arena_strdup(&l->arena, name, strlen(name));
+    const char *space = inf_arena_strdup(&l->arena, id->space,
+        strlen(id->space));
+    const char *name = inf_arena_strdup(&l->arena, id->name,
+        strlen(id->name));
     l->known = wider != NULL ? wider : l->known;
-    if (wider == NULL || copy == NULL) {
+    if (wider == NULL || space == NULL || name == NULL) {
         l->out_of_memory = true;
         return;
     }
-    l->known[l->known_count++] = copy;
+    l->known[l->known_count++] = (inf_model_id_t) {
+        .space = space, .name = name
+    };
 }
 
 /* Whether it may well be there, in a repository that can't be listed now. */
 static bool
-is_hidden(const look_t *l, const char *name)
+is_hidden(const look_t *l, const inf_model_id_t *id)
 {
     for (size_t i = 0; i < l->list->count; i++) {
-        if (l->failed[i]
-            && inf_lifecycle_comes_from(l->poll->lc, name, l->list->items[i]))
+        const char *space = l->list->roots[i].space;
+        if (l->failed[i] && (space != NULL ? strcmp(space, id->space) == 0
+            : inf_lifecycle_comes_from(l->poll->lc, id, l->list->items[i])))
         {
             return true;
         }
@@ -392,21 +391,21 @@ is_hidden(const look_t *l, const char *name)
 
 /* Or may well be: what can't be followed for now. */
 static bool
-is_there(const look_t *l, const char *name)
+is_there(const look_t *l, const inf_model_id_t *id)
 {
     size_t low = 0;
     size_t high = l->name_count;
 
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        if (strcmp(l->names[mid].name, name) < 0) {
+        if (inf_model_id_compare(&l->names[mid].id, id) < 0) {
             low = mid + 1;
         } else {
             high = mid;
         }
     }
 
-    if (low == l->name_count || strcmp(l->names[low].name, name) != 0) {
+    if (low == l->name_count || !inf_model_id_equal(&l->names[low].id, id)) {
         return false;
     }
 

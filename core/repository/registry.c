@@ -17,6 +17,11 @@ struct inf_registry_snapshot_s {
 
 static void entries_free(inf_registry_entry_t *entries, uint32_t count);
 static void snapshot_unref(inf_registry_snapshot_t *s);
+static inf_err_t *name_error(const inf_registry_t *r, inf_slice_t name,
+    const inf_registry_entry_t *entry);
+static uint32_t slot_of(const inf_registry_snapshot_t *s,
+    const inf_registry_entry_t *e);
+static void put_entry(inf_registry_snapshot_t *s, uint32_t i);
 static inf_err_t *snapshot_new(inf_registry_entry_t *entries, uint32_t count,
     inf_registry_snapshot_t **out);
 static const inf_registry_entry_t *snapshot_find(
@@ -28,6 +33,7 @@ void
 inf_registry_init(inf_registry_t *r)
 {
     inf_lock_init(&r->lock, REGISTRY_RANK);
+    r->namespacing = false;
     r->current = NULL;
     atomic_init(&r->generation, 0);
 }
@@ -107,13 +113,55 @@ inf_registry_find(inf_registry_reader_t *reader, inf_slice_t name,
     inf_registry_refresh(reader);
 
     const inf_registry_entry_t *entry = snapshot_find(reader->snapshot, name);
-    if (entry == NULL) {
-        return inf_err_new(INF_ERR_NOT_FOUND,
-            "Request for unknown model: '%.*s' is not found", (int) name.len,
-            name.data);
+    if (entry == NULL || (reader->registry->namespacing
+        && entry->namesakes != 1))
+    {
+        return name_error(reader->registry, name, entry);
     }
 
     return entry_find(entry, version, out);
+}
+
+inf_err_t *
+inf_registry_unique(inf_registry_reader_t *reader, inf_slice_t name)
+{
+    inf_registry_refresh(reader);
+
+    const inf_registry_entry_t *entry = snapshot_find(reader->snapshot, name);
+    return reader->registry->namespacing && entry != NULL
+        && entry->namesakes > 1 ? name_error(reader->registry, name, entry)
+        : NULL;
+}
+
+inf_err_t *
+inf_registry_models(inf_registry_reader_t *reader, inf_model_t ***models,
+    size_t *count)
+{
+    inf_registry_refresh(reader);
+
+    const inf_registry_snapshot_t *s = reader->snapshot;
+    size_t most = 0;
+    for (uint32_t i = 0; s != NULL && i < s->entry_count; i++) {
+        most += s->entries[i].version_count;
+    }
+
+    *count = 0;
+    *models = calloc(most + 1, sizeof(inf_model_t *));
+    if (*models == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (uint32_t i = 0; s != NULL && i < s->entry_count; i++) {
+        for (uint32_t k = 0; k < s->entries[i].version_count; k++) {
+            inf_model_t *model = s->entries[i].versions[k].model;
+            if (model != NULL) {
+                inf_model_ref(model);
+                (*models)[(*count)++] = model;
+            }
+        }
+    }
+
+    return NULL;
 }
 
 inf_err_t *
@@ -136,6 +184,23 @@ inf_registry_versions(inf_registry_reader_t *reader, inf_slice_t name,
     }
 
     return NULL;
+}
+
+/* entry NULL: none has that name. */
+static inf_err_t *
+name_error(const inf_registry_t *r, inf_slice_t name,
+    const inf_registry_entry_t *entry)
+{
+    if (entry != NULL && entry->namesakes > 1) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "There are %u identifiers of"
+            " model '%.*s' in global map, model namespace must be provided to"
+            " resolve ambiguity.", entry->namesakes, (int) name.len,
+            name.data);
+    }
+
+    return inf_err_new(r->namespacing ? INF_ERR_INVALID_ARG
+        : INF_ERR_NOT_FOUND, "Request for unknown model: '%.*s' is not found",
+        (int) name.len, name.data);
 }
 
 static inf_err_t *
@@ -205,16 +270,52 @@ snapshot_new(inf_registry_entry_t *entries, uint32_t count,
         inf_registry_entry_t *e = &entries[i];
         e->name_len = strlen(e->name);
         e->hash = inf_hash(e->name, e->name_len);
-
-        uint32_t at = (uint32_t) e->hash & s->mask;
-        while (slots[at] != 0) {
-            at = (at + 1) & s->mask;
-        }
-        slots[at] = i + 1;
+        put_entry(s, i);
     }
 
     *out = s;
     return NULL;
+}
+
+/* A name leads to the first entry that isn't gone, or to the first. */
+static void
+put_entry(inf_registry_snapshot_t *s, uint32_t i)
+{
+    inf_registry_entry_t *e = &s->entries[i];
+    uint32_t at = slot_of(s, e);
+
+    e->namesakes = !e->gone;
+    if (s->slots[at] == 0) {
+        s->slots[at] = i + 1;
+        return;
+    }
+
+    inf_registry_entry_t *first = &s->entries[s->slots[at] - 1];
+    uint32_t sum = first->namesakes + e->namesakes;
+    if (first->gone && !e->gone) {
+        s->slots[at] = i + 1;
+        first = e;
+    }
+    first->namesakes = sum;
+}
+
+/* Where its name is, or may be put. */
+static uint32_t
+slot_of(const inf_registry_snapshot_t *s, const inf_registry_entry_t *e)
+{
+    uint32_t at = (uint32_t) e->hash & s->mask;
+
+    while (s->slots[at] != 0) {
+        const inf_registry_entry_t *has = &s->entries[s->slots[at] - 1];
+        if (has->hash == e->hash && has->name_len == e->name_len
+            && memcmp(has->name, e->name, e->name_len) == 0)
+        {
+            break;
+        }
+        at = (at + 1) & s->mask;
+    }
+
+    return at;
 }
 
 static const inf_registry_entry_t *
@@ -262,6 +363,7 @@ entries_free(inf_registry_entry_t *entries, uint32_t count)
         }
         free(entries[i].versions);
         free(entries[i].lost);
+        free(entries[i].space);
         free(entries[i].name);
     }
 

@@ -7,7 +7,8 @@
  * Thread   publish: the lifecycle, one at a time.  read: each reader object
  *          belongs to one thread; only after a change does it take the lock.
  * Units    none.
- * Errors   NOT_FOUND, UNAVAILABLE with the protocol's texts.
+ * Errors   NOT_FOUND, UNAVAILABLE with the protocol's texts; with namespacing
+ *          INVALID_ARG for a name that none has, or two have.
  * Route    lifecycle -> [registry] -> intake, calls
  */
 
@@ -30,11 +31,16 @@ typedef struct {
 
 typedef struct {
     char                   *name;
+    char                   *space;      /* its namespace; NULL: none         */
     size_t                  name_len;
     uint64_t                hash;
     inf_registry_version_t *versions;   /* ascending                         */
     uint32_t                version_count;
     bool                    loading;    /* some version is on its way        */
+    bool                    gone;       /* all of it was unloaded: with
+                                           namespacing as if it wasn't there */
+    uint32_t                namesakes;  /* not gone, this one too; set by
+                                           publish, where the name leads     */
     char                   *lost;       /* why one that served has to be
                                            loaded again; NULL: none has to   */
 } inf_registry_entry_t;
@@ -42,6 +48,7 @@ typedef struct {
 typedef struct inf_registry_snapshot_s inf_registry_snapshot_t;
 
 typedef struct {
+    bool                      namespacing;  /* set before anybody reads      */
     inf_lock_t                lock;     /* rank 40; guards current           */
     inf_registry_snapshot_t  *current;
     _Atomic uint64_t          generation;
@@ -73,6 +80,16 @@ bool inf_registry_refresh(inf_registry_reader_t *reader);
 /* version -1: the highest READY one.  *out has a reference for the caller. */
 INF_CHECK inf_err_t *inf_registry_find(inf_registry_reader_t *reader,
     inf_slice_t name, int64_t version, inf_model_t **out);
+
+/* Whether a name stands for one model: the error that find would give when
+   there are two; a name that none has is fine. */
+INF_CHECK inf_err_t *inf_registry_unique(inf_registry_reader_t *reader,
+    inf_slice_t name);
+
+/* All READY models in the order of their ids and versions; malloc'ed, with a
+   reference of each for the caller. */
+INF_CHECK inf_err_t *inf_registry_models(inf_registry_reader_t *reader,
+    inf_model_t ***models, size_t *count);
 
 /* The READY versions of a name, ascending, in arena memory. */
 INF_CHECK inf_err_t *inf_registry_versions(inf_registry_reader_t *reader,

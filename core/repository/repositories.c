@@ -17,12 +17,15 @@ typedef struct {
     size_t                  room;
 } names_t;
 
+static inf_err_t *open_all(char *const *addresses, size_t count,
+    bool namespacing, inf_repositories_t *out);
 static inf_err_t *list_new(const inf_repository_list_t *old,
     char *const *addresses, size_t count, inf_repository_list_t **out);
 static inf_err_t *list_with(const inf_repository_list_t *old,
     inf_repository_t *more, const inf_repository_t *less,
     inf_repository_list_t **out);
-static inf_err_t *list_room(size_t count, inf_repository_list_t **out);
+static inf_err_t *list_room(size_t count, bool namespacing,
+    inf_repository_list_t **out);
 static void list_push(inf_repository_list_t *list, inf_repository_t *item);
 static inf_repository_list_t *put_in_place(inf_repositories_t *r,
     inf_repository_list_t *list);
@@ -41,24 +44,23 @@ static bool is_address(const inf_repository_t *item, const char *address);
 static size_t address_len(const char *address);
 static inf_err_t *names_of_root(const inf_repository_list_t *list,
     size_t root, names_t *n);
-static inf_err_t *names_add(names_t *n, size_t root, const char *name,
-    const char *problem, bool unsure);
-static int by_name(const void *a, const void *b);
+static inf_err_t *names_add(names_t *n, const inf_scan_root_t *at,
+    size_t root, const char *name, const char *problem, bool unsure);
+static int by_id(const void *a, const void *b);
 static size_t merge(inf_repository_name_t *names, size_t count);
 
 inf_err_t *
 inf_repositories_open(char *const *addresses, size_t count,
     inf_repositories_t *out)
 {
-    static const inf_repository_list_t none = { .count = 0 };
+    return open_all(addresses, count, false, out);
+}
 
-    *out = (inf_repositories_t) { .now = NULL };
-    inf_err_t *err = list_new(&none, addresses, count, &out->now);
-    if (err == NULL) {
-        inf_lock_init(&out->change, CHANGE_RANK);
-        inf_lock_init(&out->lock, REPOSITORIES_RANK);
-    }
-    return err;
+inf_err_t *
+inf_repositories_open_namespaced(char *const *addresses, size_t count,
+    inf_repositories_t *out)
+{
+    return open_all(addresses, count, true, out);
 }
 
 void
@@ -261,6 +263,34 @@ inf_repository_unref(inf_repository_t *repository)
 }
 
 inf_err_t *
+inf_repository_list_scan(const inf_repository_list_t *list,
+    const inf_model_id_t *id, inf_scan_t *out)
+{
+    if (!list->namespacing || id->space[0] == '\0') {
+        inf_err_t *err = inf_scan_one(list->roots, list->count, id->name, out);
+        if (err == NULL && list->namespacing) {
+            out->model_count = 0;
+        }
+        return err;
+    }
+
+    size_t at = 0;
+    while (at < list->count && strcmp(list->roots[at].space, id->space) != 0) {
+        at++;
+    }
+
+    inf_err_t *err = inf_scan_one(list->roots + at, at < list->count,
+        id->name, out);
+    for (size_t i = 0; err == NULL && i < out->model_count; i++) {
+        out->models[i].repository += (uint32_t) at;
+    }
+    for (size_t i = 0; err == NULL && i < out->problem_count; i++) {
+        out->problems[i].repository += (uint32_t) at;
+    }
+    return err;
+}
+
+inf_err_t *
 inf_repositories_names(const inf_repository_list_t *list,
     inf_arena_t *arena, bool *failed, inf_repository_name_t **names,
     size_t *count)
@@ -283,11 +313,26 @@ inf_repositories_names(const inf_repository_list_t *list,
     }
 
     if (n.count > 1) {
-        qsort(n.names, n.count, sizeof(*n.names), by_name);
+        qsort(n.names, n.count, sizeof(*n.names), by_id);
     }
     *names = n.names;
     *count = merge(n.names, n.count);
     return NULL;
+}
+
+static inf_err_t *
+open_all(char *const *addresses, size_t count, bool namespacing,
+    inf_repositories_t *out)
+{
+    const inf_repository_list_t none = { .namespacing = namespacing };
+
+    *out = (inf_repositories_t) { .namespacing = namespacing };
+    inf_err_t *err = list_new(&none, addresses, count, &out->now);
+    if (err == NULL) {
+        inf_lock_init(&out->change, CHANGE_RANK);
+        inf_lock_init(&out->lock, REPOSITORIES_RANK);
+    }
+    return err;
 }
 
 /* What has the same address in old is taken from there. */
@@ -297,7 +342,7 @@ list_new(const inf_repository_list_t *old, char *const *addresses,
 {
     inf_repository_list_t *list;
 
-    inf_err_t *err = list_room(count, &list);
+    inf_err_t *err = list_room(count, old->namespacing, &list);
     if (err != NULL) {
         return err;
     }
@@ -334,7 +379,7 @@ list_with(const inf_repository_list_t *old, inf_repository_t *more,
 {
     inf_repository_list_t *list;
 
-    inf_err_t *err = list_room(old->count + 1, &list);
+    inf_err_t *err = list_room(old->count + 1, old->namespacing, &list);
     if (err != NULL) {
         return err;
     }
@@ -353,7 +398,7 @@ list_with(const inf_repository_list_t *old, inf_repository_t *more,
 }
 
 static inf_err_t *
-list_room(size_t count, inf_repository_list_t **out)
+list_room(size_t count, bool namespacing, inf_repository_list_t **out)
 {
     inf_repository_list_t *list = calloc(1, sizeof(*list));
     if (list == NULL) {
@@ -361,6 +406,7 @@ list_room(size_t count, inf_repository_list_t **out)
     }
 
     atomic_init(&list->refs, 1);
+    list->namespacing = namespacing;
     list->roots = calloc(count + 1, sizeof(*list->roots));
     list->items = calloc(count + 1, sizeof(*list->items));
     if (list->roots == NULL || list->items == NULL) {
@@ -380,7 +426,8 @@ list_push(inf_repository_list_t *list, inf_repository_t *item)
         .storage = item->storage,
         .root = item->root,
         .aliases = item->aliases,
-        .alias_count = item->alias_count
+        .alias_count = item->alias_count,
+        .space = list->namespacing ? item->address : NULL
     };
     list->items[list->count++] = item;
 }
@@ -568,10 +615,11 @@ names_of_root(const inf_repository_list_t *list, size_t root, names_t *n)
         err = inf_scan_entry_problem(at->root, e, &problem);
         if (err == NULL && problem != NULL) {
             char text[INF_SCAN_PRINTABLE];
-            err = names_add(n, root, inf_scan_printable(e->name, text),
+            err = names_add(n, at, root, inf_scan_printable(e->name, text),
                 problem, e->errnum != 0 && e->errnum != ENOENT);
         } else if (err == NULL && !inf_scan_is_hidden(at, e->name)) {
-            err = names_add(n, root, inf_scan_name(at, e->name), NULL, false);
+            err = names_add(n, at, root, inf_scan_name(at, e->name), NULL,
+                false);
         }
         free(problem);
     }
@@ -581,8 +629,8 @@ names_of_root(const inf_repository_list_t *list, size_t root, names_t *n)
 }
 
 static inf_err_t *
-names_add(names_t *n, size_t root, const char *name, const char *problem,
-    bool unsure)
+names_add(names_t *n, const inf_scan_root_t *at, size_t root,
+    const char *name, const char *problem, bool unsure)
 {
     if (n->count == n->room) {
         size_t room = n->room == 0 ? 64 : n->room * 2;
@@ -605,29 +653,31 @@ names_add(names_t *n, size_t root, const char *name, const char *problem,
         return inf_err_nomem();
     }
 
+    const char *space = at->space != NULL ? at->space : "";
     n->names[n->count++] = (inf_repository_name_t) {
-        .name = copy, .repository = root, .problem = why, .unsure = unsure
+        .id = { .space = space, .name = copy },
+        .repository = root, .problem = why, .unsure = unsure
     };
     return NULL;
 }
 
 static int
-by_name(const void *a, const void *b)
+by_id(const void *a, const void *b)
 {
     const inf_repository_name_t *x = a;
     const inf_repository_name_t *y = b;
-    int order = strcmp(x->name, y->name);
+    int order = inf_model_id_compare(&x->id, &y->id);
     return order != 0 ? order : (x->problem != NULL) - (y->problem != NULL);
 }
 
-/* Equal names become one that is marked; what is no model counts for none. */
+/* Equal ids become one that is marked; what is no model counts for none. */
 static size_t
 merge(inf_repository_name_t *names, size_t count)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < count; i++) {
-        if (n > 0 && strcmp(names[n - 1].name, names[i].name) == 0) {
+        if (n > 0 && inf_model_id_equal(&names[n - 1].id, &names[i].id)) {
             names[n - 1].duplicate |= names[i].problem == NULL;
             continue;
         }

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 
 #include "core/base/lock.h"
+#include "core/repository/model_id.h"
 #include "core/repository/scan.h"
 
 /* Constant but for refs. */
@@ -34,16 +35,23 @@ typedef struct {
     inf_scan_root_t    *roots;      /* for inf_scan                          */
     inf_repository_t  **items;      /* the same, to load from                */
     size_t              count;
+    bool                namespacing;    /* each address is the namespace of
+                                           the models there                  */
 } inf_repository_list_t;
 
 typedef struct {
     inf_lock_t             change;  /* rank 57: one change at a time         */
     inf_lock_t             lock;    /* rank 62; guards now                   */
     inf_repository_list_t *now;
+    bool                   namespacing; /* constant, as in every list        */
 } inf_repositories_t;
 
 /* An address that is there twice is opened once. */
 INF_CHECK inf_err_t *inf_repositories_open(char *const *addresses,
+    size_t count, inf_repositories_t *out);
+
+/* With namespacing: equal names in two of them are two models. */
+INF_CHECK inf_err_t *inf_repositories_open_namespaced(char *const *addresses,
     size_t count, inf_repositories_t *out);
 void inf_repositories_close(inf_repositories_t *r);
 
@@ -88,20 +96,28 @@ inf_repository_t *inf_repository_ref(inf_repository_t *repository);
 /* repository may be NULL. */
 void inf_repository_unref(inf_repository_t *repository);
 
+/*
+ * One model, as inf_scan_one.  With namespacing it is looked for where it
+ * belongs; one of no namespace lies nowhere, but the scan says what is wrong.
+ */
+INF_CHECK inf_err_t *inf_repository_list_scan(
+    const inf_repository_list_t *list, const inf_model_id_t *id,
+    inf_scan_t *out);
+
 typedef struct {
-    const char *name;
-    size_t      repository;         /* index into the list                   */
-    bool        duplicate;          /* in two or more of them                */
-    const char *problem;            /* why it can be no model now; NULL: it
+    inf_model_id_t id;
+    size_t         repository;      /* index into the list                   */
+    bool           duplicate;       /* in two or more of them                */
+    const char    *problem;         /* why it can be no model now; NULL: it
                                        is one                                */
-    bool        unsure;             /* a problem that may pass               */
+    bool           unsure;          /* a problem that may pass               */
 } inf_repository_name_t;
 
 /*
- * The names of all models that lie there now, sorted, in arena memory; among
- * them, as they can be printed, those of entries that can be no model.  A
- * repository that can't be listed is an error, unless failed (a bool for each
- * of them) is there to take note of it.
+ * The ids of all models that lie there now, sorted, in arena memory (the
+ * namespaces are the list's); among them, as they can be printed, those of
+ * entries that can be no model.  A repository that can't be listed is an
+ * error, unless failed (a bool for each of them) is there to take note of it.
  */
 INF_CHECK inf_err_t *inf_repositories_names(const inf_repository_list_t *list,
     inf_arena_t *arena, bool *failed, inf_repository_name_t **names,

@@ -404,7 +404,10 @@ scan_model_at(scan_t *s, uint32_t repository, const char *name,
 {
     const inf_scan_root_t *root = &s->roots[repository];
     inf_arena_t *arena = &s->out->arena;
-    inf_scan_model_t model = { .repository = repository };
+    inf_scan_model_t model = {
+        .repository = repository,
+        .space = root->space != NULL ? root->space : ""
+    };
 
     model.dir = inf_arena_strdup(arena, dir, strlen(dir));
     model.name = inf_arena_strdup(arena, name, strlen(name));
@@ -510,7 +513,9 @@ scan_mark_duplicates(scan_t *s)
     inf_scan_model_t *models = s->out->models;
 
     for (size_t i = 1; i < s->out->model_count; i++) {
-        if (strcmp(models[i - 1].name, models[i].name) != 0) {
+        if (strcmp(models[i - 1].name, models[i].name) != 0
+            || strcmp(models[i - 1].space, models[i].space) != 0)
+        {
             continue;
         }
 

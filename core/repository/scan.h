@@ -39,6 +39,7 @@ typedef struct {
     const char             *root;       /* as inf_storage_open gave it       */
     const inf_scan_alias_t *aliases;    /* NULL: none                        */
     size_t                  alias_count;
+    const char             *space;      /* its models' namespace; NULL: none */
 } inf_scan_root_t;
 
 /* What the model in that directory is called. */
@@ -53,10 +54,11 @@ const char *inf_scan_dir(const inf_scan_root_t *root, const char *name);
 
 typedef struct {
     const char    *name;
+    const char    *space;           /* the root's; "": none                */
     const char    *dir;             /* root/name                           */
     uint32_t       repository;      /* index into the roots                */
-    bool           duplicate;       /* another repository has it too: never
-                                       served                              */
+    bool           duplicate;       /* another repository has it too, in no
+                                       namespace of its own: never served  */
     bool           unreadable;      /* its directory can't be listed now:
                                        versions are unknown, not gone      */
     const int64_t *versions;        /* ascending                           */

@@ -91,6 +91,9 @@ inf_cache_key(const inf_cache_secret_t *secret, const inf_model_t *model,
     h.len = 0;
 
     put_text(&h, model->name);
+    if (model->space != NULL) {
+        put_text(&h, model->space);
+    }
     put_u64(&h, (uint64_t) model->version);
     put_u64(&h, load);
 

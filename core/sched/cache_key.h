@@ -8,7 +8,7 @@
  * Errors   none.
  * Route    request -> [cache key] -> cache, flights
  *
- * It covers the model's name, version and load, the requested outputs, each
+ * It covers the model's name, namespace, version and load, the requested outputs, each
  * input (in the order of their names) with name, datatype, shape and bytes,
  * and the parameters in their order.  It does not cover id, priority, timeout
  * and correlation id.

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/config_name.h"
 #include "core/base/host_setting.h"
 #include "core/base/log.h"
 #include "core/base/log_stream.h"
 #include "core/proto/message.h"
 
-static inf_err_t *unsupported(const char *what);
 static inf_err_t *set_text(char **field, const char *value);
 static inf_err_t *add_text(char ***list, size_t *count, const char *text);
 static inf_err_t *add_setting(TRITONSERVER_ServerOptions *options,
@@ -231,9 +231,12 @@ TRITONSERVER_ServerOptionsSetModelConfigName(
 {
     const char *name = model_config_name != NULL ? model_config_name : "";
 
-    if (strchr(name, '/') != NULL) {
+    const char *problem = name[0] != '\0'
+        ? inf_config_name_problem(name, strlen(name)) : NULL;
+
+    if (problem != NULL) {
         return inf_err_new(INF_ERR_INVALID_ARG, "model configuration name "
-            "'%s' must not contain a slash", name);
+            "'%s': %s", name, problem);
     }
     return set_text(&options->model_config_name, name);
 }
@@ -423,8 +426,8 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelNamespacing(
     TRITONSERVER_ServerOptions *options, bool enable_namespace)
 {
-    (void) options;
-    return !enable_namespace ? NULL : unsupported("model namespacing");
+    options->config.model_namespacing = enable_namespace;
+    return NULL;
 }
 
 TRITONSERVER_Error *
@@ -620,13 +623,6 @@ TRITONSERVER_ServerOptionsSetHostPolicy(TRITONSERVER_ServerOptions *options,
     inf_err_t *err = inf_host_setting_check(setting, value);
     return err != NULL ? err : add_host_setting(options, policy_name, setting,
         value);
-}
-
-static inf_err_t *
-unsupported(const char *what)
-{
-    return inf_err_new(INF_ERR_UNSUPPORTED,
-        "%s is not supported by this version of the core", what);
 }
 
 static inf_err_t *

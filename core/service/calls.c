@@ -381,6 +381,9 @@ model_statistics(const call_t *c, const ProtobufCMessage *m)
 
     inf_err_t *err = read_version(q->version, &version);
     if (err == NULL) {
+        err = inf_registry_unique(c->models, inf_slice_str(q->name));
+    }
+    if (err == NULL) {
         err = inf_ready_models_init(&ready, c->server);
     }
     if (err != NULL) {

@@ -51,6 +51,8 @@ check(const NginxInference__CoreConfig *config, unsigned *errors)
         .agent_dirs = (const char *const *) config->agent_directories,
         .agent_dir_count = config->n_agent_directories,
         .auto_complete = config->auto_complete,
+        .namespacing = config->model_namespacing,
+        .config_name = config->model_config_name,
         .rates_limited = inf_core_config_limits_rates(config),
         .rate_resources = rates,
         .rate_resource_count = config->n_rate_limit_resources

@@ -180,6 +180,20 @@ inf_core_config_differences(const NginxInference__CoreConfig *now,
     {
         put_name(text, cap, "inference_load_model");
     }
+    if (now->model_namespacing != wanted->model_namespacing) {
+        put_name(text, cap, "inference_model_namespacing");
+    }
+    if (strcmp(now->model_config_name, wanted->model_config_name) != 0) {
+        put_name(text, cap, "inference_model_config_name");
+    }
+    if (now->load_threads != wanted->load_threads
+        || now->load_retries != wanted->load_retries)
+    {
+        put_name(text, cap, "inference_model_load");
+    }
+    if (now->peer_access != wanted->peer_access) {
+        put_name(text, cap, "inference_peer_access");
+    }
     if (!same_host_policies(now, wanted)) {
         put_name(text, cap, "inference_host_policy");
     }

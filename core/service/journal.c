@@ -17,6 +17,7 @@
 #define JOURNAL_MAGIC UINT64_C(0x314c4e524a464e49)      /* "INFJRNL1" */
 #define JOURNAL_RANK  3
 #define JOURNAL_DATA  4096u     /* two headers in front                      */
+#define JOURNAL_KEY   8192u     /* bytes of a key at most                    */
 
 /* The newer valid one of two counts. */
 typedef struct {
@@ -29,14 +30,15 @@ typedef struct {
 
 typedef struct {
     uint32_t method;            /* LOAD or UNLOAD                            */
-    uint32_t name_len;
+    uint32_t key_len;
     uint64_t len;               /* of the message                            */
     uint64_t check;             /* of it                                     */
 } journal_record_t;
 
-/* A name's last record. */
+/* A model's last record. */
 typedef struct {
-    char    *name;
+    char    *key;               /* its name; with namespacing a line feed
+                                   and the namespace follow                  */
     uint16_t method;
     uint64_t offset;            /* of the record                             */
     uint64_t size;              /* of all of it                              */
@@ -58,17 +60,19 @@ struct inf_journal_s {
 static void read_header(inf_journal_t *j);
 static void read_entries(inf_journal_t *j);
 static bool read_record(const inf_journal_t *j, uint64_t at, uint64_t end,
-    journal_record_t *r, char **name);
-static inf_err_t *put_entry(inf_journal_t *j, const char *name,
+    journal_record_t *r, char **key);
+static inf_err_t *put_entry(inf_journal_t *j, const char *key,
     uint16_t method, uint64_t offset, uint64_t size);
-static void drop_entry(inf_journal_t *j, const char *name);
-static bool starts_by_itself(const inf_journal_t *j, const char *name);
-static void note_loaded(void *userp, const char *name,
+static void drop_entry(inf_journal_t *j, const char *key);
+static bool starts_by_itself(const inf_journal_t *j, const char *key);
+static inf_model_id_t split_key(char *key);
+static void note_loaded(void *userp, const inf_model_id_t *id,
     const inf_override_t *override);
-static void note_unloaded(void *userp, const char *name);
+static void note_unloaded(void *userp, const inf_model_id_t *id);
+static char *make_key(const inf_model_id_t *id);
 static inf_err_t *pack_load(const char *name, const inf_override_t *override,
     inf_buf_t *out);
-static inf_err_t *append(inf_journal_t *j, uint16_t method, const char *name,
+static inf_err_t *append(inf_journal_t *j, uint16_t method, const char *key,
     inf_slice_t message);
 static inf_err_t *compact(inf_journal_t *j);
 static inf_err_t *write_header(inf_journal_t *j, uint64_t start,
@@ -77,7 +81,7 @@ static inf_err_t *write_at(int fd, const void *data, size_t len,
     uint64_t offset);
 static bool read_at(int fd, void *data, size_t len, uint64_t offset);
 static inf_err_t *restore_load(inf_journal_t *j, const journal_entry_t *e,
-    inf_lifecycle_t *lc);
+    const inf_model_id_t *id, inf_lifecycle_t *lc);
 
 const inf_load_note_ops_t inf_journal_notes = {
     .loaded = note_loaded,
@@ -123,7 +127,7 @@ inf_journal_close(inf_journal_t *j)
     }
 
     for (size_t i = 0; i < j->count; i++) {
-        free(j->entries[i].name);
+        free(j->entries[i].key);
     }
     free(j->entries);
     inf_lock_fini(&j->lock);
@@ -133,25 +137,35 @@ inf_journal_close(inf_journal_t *j)
 inf_err_t *
 inf_journal_restore(inf_journal_t *j, inf_lifecycle_t *lc)
 {
-    const char **known = calloc(j->count + 1, sizeof(*known));
-    if (known == NULL) {
-        return inf_err_nomem();
-    }
-
-    for (size_t i = 0; i < j->count; i++) {
-        known[i] = j->entries[i].name;
-    }
-    inf_err_t *err = inf_lifecycle_start(lc, j->start_all, j->start_names,
-        j->start_count, known, j->count);
-    free(known);
+    inf_model_id_t *known = calloc(j->count + 1, sizeof(*known));
+    char **keys = calloc(j->count + 1, sizeof(*keys));
+    inf_err_t *err = known == NULL || keys == NULL ? inf_err_nomem() : NULL;
 
     for (size_t i = 0; err == NULL && i < j->count; i++) {
-        if (j->entries[i].method == INF_METHOD_REPOSITORY_MODEL_LOAD) {
-            inf_err_t *lost = restore_load(j, &j->entries[i], lc);
-            inf_err_log(inf_err_add(lost, "model \"%s\" can't be loaded as it"
-                " was before", j->entries[i].name));
+        keys[i] = strdup(j->entries[i].key);
+        if (keys[i] == NULL) {
+            err = inf_err_nomem();
+        } else {
+            known[i] = split_key(keys[i]);
         }
     }
+    if (err == NULL) {
+        err = inf_lifecycle_start(lc, j->start_all, j->start_names,
+            j->start_count, known, j->count);
+    }
+    for (size_t i = 0; err == NULL && i < j->count; i++) {
+        if (j->entries[i].method == INF_METHOD_REPOSITORY_MODEL_LOAD) {
+            inf_err_t *lost = restore_load(j, &j->entries[i], &known[i], lc);
+            inf_err_log(inf_err_add(lost, "model \"%s\" can't be loaded as it"
+                " was before", known[i].name));
+        }
+    }
+
+    for (size_t i = 0; keys != NULL && i < j->count; i++) {
+        free(keys[i]);
+    }
+    free(keys);
+    free(known);
     return err;
 }
 
@@ -182,12 +196,12 @@ read_entries(inf_journal_t *j)
     uint64_t at = j->header.start;
     uint64_t end = at + j->header.used;
     journal_record_t r;
-    char *name;
+    char *key;
 
-    while (at < end && read_record(j, at, end, &r, &name)) {
-        uint64_t size = sizeof(r) + r.name_len + r.len;
-        inf_err_t *err = put_entry(j, name, (uint16_t) r.method, at, size);
-        free(name);
+    while (at < end && read_record(j, at, end, &r, &key)) {
+        uint64_t size = sizeof(r) + r.key_len + r.len;
+        inf_err_t *err = put_entry(j, key, (uint16_t) r.method, at, size);
+        free(key);
         if (err != NULL) {
             inf_err_log(inf_err_add(err, "journal"));
             return;
@@ -203,22 +217,22 @@ read_entries(inf_journal_t *j)
 
 static bool
 read_record(const inf_journal_t *j, uint64_t at, uint64_t end,
-    journal_record_t *r, char **name)
+    journal_record_t *r, char **key)
 {
     if (end - at < sizeof(*r) || !read_at(j->fd, r, sizeof(*r), at)
-        || r->name_len > INF_MODEL_NAME_MAX
+        || r->key_len > JOURNAL_KEY
         || r->len > end - at - sizeof(*r)
-        || r->name_len > end - at - sizeof(*r) - r->len)
+        || r->key_len > end - at - sizeof(*r) - r->len)
     {
         return false;
     }
 
-    *name = calloc(1, (size_t) r->name_len + 1);
-    if (*name == NULL) {
+    *key = calloc(1, (size_t) r->key_len + 1);
+    if (*key == NULL) {
         return false;
     }
-    if (!read_at(j->fd, *name, r->name_len, at + sizeof(*r))) {
-        free(*name);
+    if (!read_at(j->fd, *key, r->key_len, at + sizeof(*r))) {
+        free(*key);
         return false;
     }
 
@@ -226,10 +240,10 @@ read_record(const inf_journal_t *j, uint64_t at, uint64_t end,
 }
 
 static inf_err_t *
-put_entry(inf_journal_t *j, const char *name, uint16_t method,
+put_entry(inf_journal_t *j, const char *key, uint16_t method,
     uint64_t offset, uint64_t size)
 {
-    drop_entry(j, name);
+    drop_entry(j, key);
 
     journal_entry_t *wider = realloc(j->entries,
         (j->count + 1) * sizeof(*wider));
@@ -238,7 +252,7 @@ put_entry(inf_journal_t *j, const char *name, uint16_t method,
     }
     j->entries = wider;
 
-    char *copy = strdup(name);
+    char *copy = strdup(key);
     if (copy == NULL) {
         return inf_err_nomem();
     }
@@ -247,11 +261,11 @@ put_entry(inf_journal_t *j, const char *name, uint16_t method,
 }
 
 static void
-drop_entry(inf_journal_t *j, const char *name)
+drop_entry(inf_journal_t *j, const char *key)
 {
     for (size_t i = 0; i < j->count; i++) {
-        if (strcmp(j->entries[i].name, name) == 0) {
-            free(j->entries[i].name);
+        if (strcmp(j->entries[i].key, key) == 0) {
+            free(j->entries[i].key);
             memmove(&j->entries[i], &j->entries[i + 1],
                 (j->count - i - 1) * sizeof(*j->entries));
             j->count--;
@@ -261,10 +275,14 @@ drop_entry(inf_journal_t *j, const char *name)
 }
 
 static bool
-starts_by_itself(const inf_journal_t *j, const char *name)
+starts_by_itself(const inf_journal_t *j, const char *key)
 {
+    size_t len = strcspn(key, "\n");
+
     for (size_t i = 0; i < j->start_count; i++) {
-        if (strcmp(j->start_names[i], name) == 0) {
+        if (strlen(j->start_names[i]) == len
+            && memcmp(j->start_names[i], key, len) == 0)
+        {
             return true;
         }
     }
@@ -272,36 +290,81 @@ starts_by_itself(const inf_journal_t *j, const char *name)
     return j->start_all;
 }
 
+/* Ends the name within key. */
+static inf_model_id_t
+split_key(char *key)
+{
+    char *end = strchr(key, '\n');
+    inf_model_id_t id = inf_model_id(key);
+
+    if (end != NULL) {
+        *end = '\0';
+        id.space = end + 1;
+    }
+    return id;
+}
+
 static void
-note_loaded(void *userp, const char *name, const inf_override_t *override)
+note_loaded(void *userp, const inf_model_id_t *id,
+    const inf_override_t *override)
 {
     inf_journal_t *j = userp;
+    char *key = make_key(id);
     inf_buf_t message;
 
     inf_buf_init(&message);
-    inf_err_t *err = pack_load(name, override, &message);
+    inf_err_t *err = key != NULL ? pack_load(id->name, override, &message)
+        : inf_err_nomem();
     if (err == NULL) {
         inf_lock(&j->lock);
-        err = append(j, INF_METHOD_REPOSITORY_MODEL_LOAD, name,
+        err = append(j, INF_METHOD_REPOSITORY_MODEL_LOAD, key,
             inf_buf_slice(&message));
         inf_unlock(&j->lock);
     }
     inf_err_log(inf_err_add(err, "model \"%s\" will not come back as it is"
-        " should the core die", name));
+        " should the core die", id->name));
     inf_buf_fini(&message);
+    free(key);
 }
 
 static void
-note_unloaded(void *userp, const char *name)
+note_unloaded(void *userp, const inf_model_id_t *id)
 {
     inf_journal_t *j = userp;
+    char *key = make_key(id);
+    inf_err_t *err = key != NULL ? NULL : inf_err_nomem();
 
-    inf_lock(&j->lock);
-    inf_err_t *err = append(j, INF_METHOD_REPOSITORY_MODEL_UNLOAD, name,
-        inf_slice("", 0));
-    inf_unlock(&j->lock);
+    if (err == NULL && id->space[0] == '\0' && strchr(key, '\n') != NULL) {
+        free(key);                      /* no model has such a name          */
+        return;
+    }
+    if (err == NULL) {
+        inf_lock(&j->lock);
+        err = append(j, INF_METHOD_REPOSITORY_MODEL_UNLOAD, key,
+            inf_slice("", 0));
+        inf_unlock(&j->lock);
+    }
     inf_err_log(inf_err_add(err, "model \"%s\" will come back should the core"
-        " die", name));
+        " die", id->name));
+    free(key);
+}
+
+/* NULL: out of memory. */
+static char *
+make_key(const inf_model_id_t *id)
+{
+    inf_buf_t key;
+
+    inf_buf_init(&key);
+    inf_buf_puts(&key, id->name);
+    if (id->space[0] != '\0') {
+        inf_buf_putc(&key, '\n');
+        inf_buf_puts(&key, id->space);
+    }
+
+    char *text = key.failed ? NULL : inf_buf_give(&key, NULL);
+    inf_buf_fini(&key);
+    return text;
 }
 
 typedef Inference__RepositoryModelLoadRequest__ParametersEntry load_entry_t;
@@ -356,17 +419,21 @@ pack_load(const char *name, const inf_override_t *override, inf_buf_t *out)
 }
 
 static inf_err_t *
-append(inf_journal_t *j, uint16_t method, const char *name,
+append(inf_journal_t *j, uint16_t method, const char *key,
     inf_slice_t message)
 {
     const journal_record_t r = {
         .method = method,
-        .name_len = (uint32_t) strlen(name),
+        .key_len = (uint32_t) strlen(key),
         .len = message.len,
         .check = inf_hash(message.data, message.len)
     };
-    uint64_t size = sizeof(r) + r.name_len + r.len;
+    uint64_t size = sizeof(r) + r.key_len + r.len;
 
+    if (r.key_len > JOURNAL_KEY) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "journal: the names of the"
+            " model and its repository are too long");
+    }
     if (size > j->half) {
         return inf_err_new(INF_ERR_UNAVAILABLE, "journal: %llu bytes are more"
             " than it holds", (unsigned long long) size);
@@ -376,7 +443,7 @@ append(inf_journal_t *j, uint16_t method, const char *name,
         ? JOURNAL_DATA + 2 * j->half : JOURNAL_DATA + j->half;
     if (size > limit - j->header.start - j->header.used) {
         /* what this record replaces need not be copied */
-        drop_entry(j, name);
+        drop_entry(j, key);
         inf_err_t *err = compact(j);
         if (err != NULL) {
             return err;
@@ -389,16 +456,16 @@ append(inf_journal_t *j, uint16_t method, const char *name,
     uint64_t at = j->header.start + j->header.used;
     inf_err_t *err = write_at(j->fd, &r, sizeof(r), at);
     if (err == NULL) {
-        err = write_at(j->fd, name, r.name_len, at + sizeof(r));
+        err = write_at(j->fd, key, r.key_len, at + sizeof(r));
     }
     if (err == NULL) {
         err = write_at(j->fd, message.data, message.len,
-            at + sizeof(r) + r.name_len);
+            at + sizeof(r) + r.key_len);
     }
     if (err == NULL) {
         err = write_header(j, j->header.start, j->header.used + size);
     }
-    return err != NULL ? err : put_entry(j, name, method, at, size);
+    return err != NULL ? err : put_entry(j, key, method, at, size);
 }
 
 /* Copies what counts into the other half. */
@@ -414,9 +481,9 @@ compact(inf_journal_t *j)
     for (size_t i = j->count; i-- > 0; ) {
         journal_entry_t *e = &j->entries[i];
         if (e->method == INF_METHOD_REPOSITORY_MODEL_UNLOAD
-            && !starts_by_itself(j, e->name))
+            && !starts_by_itself(j, e->key))
         {
-            drop_entry(j, e->name);
+            drop_entry(j, e->key);
         }
     }
 
@@ -512,7 +579,8 @@ read_at(int fd, void *data, size_t len, uint64_t offset)
 }
 
 static inf_err_t *
-restore_load(inf_journal_t *j, const journal_entry_t *e, inf_lifecycle_t *lc)
+restore_load(inf_journal_t *j, const journal_entry_t *e,
+    const inf_model_id_t *id, inf_lifecycle_t *lc)
 {
     journal_record_t r;
     inf_override_t *override = NULL;
@@ -525,7 +593,7 @@ restore_load(inf_journal_t *j, const journal_entry_t *e, inf_lifecycle_t *lc)
     }
     if (err == NULL) {
         memcpy(&r, bytes, sizeof(r));
-        const char *message = bytes + sizeof(r) + r.name_len;
+        const char *message = bytes + sizeof(r) + r.key_len;
         err = inf_hash(message, (size_t) r.len) != r.check
             ? inf_err_new(INF_ERR_INTERNAL, "journal: a record is broken")
             : inf_message_unpack(
@@ -536,7 +604,7 @@ restore_load(inf_journal_t *j, const journal_entry_t *e, inf_lifecycle_t *lc)
         err = inf_model_control_override((const void *) m, &override);
     }
     if (err == NULL) {
-        err = inf_lifecycle_restore(lc, e->name, override);
+        err = inf_lifecycle_restore(lc, id, override);
     }
 
     inf_message_free(m);

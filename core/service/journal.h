@@ -9,7 +9,7 @@
  *          will not come back.
  * Route    lifecycle -> [journal] -> next core's lifecycle
  *
- * Records are messages of the gRPC service; the last one of a name counts.  A
+ * Records are messages of the gRPC service; the last one of a model counts.  A
  * record counts once a header names it, so a core may die at any point.
  */
 

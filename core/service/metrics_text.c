@@ -331,6 +331,11 @@ make_labels(const inf_model_t *model)
     inf_buf_puts(&out, "model=\"");
     put_label_value(&out, model->name);
     inf_buf_putc(&out, '"');
+    if (model->space != NULL) {
+        inf_buf_puts(&out, ",namespace=\"");
+        put_label_value(&out, model->space);
+        inf_buf_putc(&out, '"');
+    }
 
     char *labels = out.failed ? NULL : inf_buf_give(&out, NULL);
     inf_buf_fini(&out);

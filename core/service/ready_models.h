@@ -5,7 +5,7 @@
  * Thread   any.
  * Units    none.
  * Errors   out of memory.
- * Route    lifecycle, registry -> [ready models] -> statistics, metrics
+ * Route    registry -> [ready models] -> statistics, metrics
  */
 
 #ifndef INF_SERVICE_READY_MODELS_H
@@ -14,7 +14,7 @@
 #include "core/service/server.h"
 
 typedef struct {
-    inf_model_t **models;       /* by name, versions ascending               */
+    inf_model_t **models;       /* by id, versions ascending                 */
     size_t        count;
 } inf_ready_models_t;
 

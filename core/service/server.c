@@ -258,8 +258,11 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
     const NginxInference__CoreConfig *config = server->config;
     size_t count = config->n_backend_settings;
 
-    inf_err_t *err = inf_repositories_open(config->repositories,
-        config->n_repositories, &server->repositories);
+    inf_err_t *err = config->model_namespacing
+        ? inf_repositories_open_namespaced(config->repositories,
+            config->n_repositories, &server->repositories)
+        : inf_repositories_open(config->repositories, config->n_repositories,
+            &server->repositories);
     if (err != NULL) {
         return err;
     }

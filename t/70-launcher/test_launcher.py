@@ -299,6 +299,103 @@ def test_explicit_control(tmp_path, repository):
     server.stop()
 
 
+def other_repository(tmp_path, *names):
+    path = tmp_path / "other"
+    path.mkdir()
+    for name in names:
+        models.identity(path, name, [("IN", "FP32", [-1])])
+    return path
+
+
+def test_namespacing(launch, tmp_path, repository):
+    other = other_repository(tmp_path, "one", "two")
+    server = launch(f"--model-repository={repository}",
+                    f"--model-repository={other}", "--model-namespacing=True",
+                    "--model-load-thread-count=1", "--exit-on-error=false",
+                    "--enable-peer-access", "off")
+    assert server.ask("two").status == 200
+    answer = server.ask("one")
+    assert answer.status == 400
+    assert b"There are 2 identifiers of model 'one'" in answer.body
+    index = wire.fetch(server.port, "POST", "/v2/repository/index", b"")
+    assert [r["name"] for r in index.json() if r["state"] == "READY"].count(
+        "one") == 2
+
+
+def test_named_configuration_and_retries(launch, repository):
+    folder = repository / "one" / "configs"
+    folder.mkdir()
+    (folder / 'w"ide.pbtxt').write_text(models.identity_config(
+        "one", [("IN", "FP32", [-1])], max_batch=32))
+    server = launch(f"--model-repository={repository}",
+                    '--model-config-name=w"ide', "--model-load-retry-count=2")
+    config = wire.fetch(server.port, "GET", "/v2/models/one/config")
+    assert config.json()["max_batch_size"] == 32
+
+
+def test_retries(tmp_path, repository):
+    path = models.identity(repository, "third", [("IN", "FP32", [-1])],
+                           backend="failing",
+                           parameters={"fail": "initialize-countdown"})
+    (path / "failures").write_text("!!")
+    (path / "failures").chmod(0o666)
+    path.chmod(0o777)
+    folder = tmp_path / "backends"
+    shutil.copytree(BACKENDS / "identity", folder / "identity")
+    backends.build("failing", folder)
+    server = Launcher(tmp_path, f"--model-repository={repository}",
+                      f"--backend-directory={folder}",
+                      "--model-load-retry-count=2")
+    server.wait_ready()
+    assert server.status("/v2/models/third/ready") == 200
+    server.stop()
+
+
+def test_exit_on_error(tmp_path, repository):
+    """A model that can't be loaded ends it, others do not."""
+    models.write_model(repository, "homeless", models.identity_config(
+        "homeless", [("IN", "FP32", [-1])], backend="nowhere"), (1,))
+    server = Launcher(tmp_path, f"--model-repository={repository}",
+                      "--exit-on-error=true")
+    assert server.process.wait(30 * SLOW) == 1
+    text = server.log.read_text()
+    assert "failed to load all models" in text and "nowhere" in text
+    assert list(server.tmp.iterdir()) == []
+
+    server = Launcher(tmp_path, f"--model-repository={repository}",
+                      "--exit-on-error=true", "--load-model=one",
+                      "--model-control-mode=explicit")
+    server.wait_ready()
+    answer = wire.fetch(server.port, "POST",
+                        "/v2/repository/models/homeless/load", b"")
+    assert answer.status == 400                 # that is not the start
+    assert server.ask().status == 200
+    server.stop()
+
+    for model in ("homeless", "missing"):
+        server = Launcher(tmp_path, f"--model-repository={repository}",
+                          "--exit-on-error=on", f"--load-model={model}",
+                          "--model-control-mode=explicit")
+        assert server.process.wait(30 * SLOW) == 1, model
+
+
+def test_repository_from_the_environment(tmp_path, repository):
+    server = Launcher(tmp_path, env={"AIP_STORAGE_URI": str(repository)})
+    server.wait_ready()
+    assert server.ask().status == 200
+    server.stop()
+
+
+def test_deprecated_strictness(tmp_path, repository):
+    models.write_model(repository, "x.identity", None)
+    server = Launcher(tmp_path, f"--model-repository={repository}",
+                      "--strict-model-config=true", "--strict-readiness=false")
+    server.wait_ready()
+    assert server.status("/v2/models/x.identity/ready") != 200
+    assert "--strict-model-config is deprecated" in server.log.read_text()
+    server.stop()
+
+
 def test_poll_control(tmp_path, repository):
     server = Launcher(
         tmp_path, f"--model-repository={repository}",
@@ -338,6 +435,15 @@ def test_poll_control(tmp_path, repository):
      ["sometimes"]),
     (["--model-repository=/x", "--load-model=m"],
      ["--load-model", "--model-control-mode=explicit"]),
+    (["--model-repository=/x", "--model-config-name="],
+     ["--model-config-name", "empty"]),
+    (["--model-repository=/x", "--model-config-name=../a"],
+     ["--model-config-name", "../a"]),
+    (["--model-repository=/x", "--model-load-thread-count=0"],
+     ["--model-load-thread-count", "from 1 to 128"]),
+    (["--model-repository=/x", "--model-load-retry-count=-1"],
+     ["--model-load-retry-count", "-1"]),
+    (["--model-repository=/x", "--model-namespacing=maybe"], ["maybe"]),
     (["--model-repository=/x", "--trace-rate=5"], ["--trace-rate",
                                                    "not supported yet"]),
     (["--model-repository=/x", "--disable-auto-complete-config=true"],

@@ -7,6 +7,9 @@
  *   initialize-error, initialize-crash, instance-error, instance-crash,
  *   execute-crash, execute-error, execute-silent
  *
+ * Told initialize-countdown, it fails as often as the file "failures" in the
+ * model's directory has bytes, and takes one away each time.
+ *
  * Told initialize-hold or execute-hold, it makes a file "held" in the model's
  * directory there and waits until the file "hold" beside it is gone.
  */
@@ -15,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "triton/core/tritonbackend.h"
@@ -57,6 +61,25 @@ hold(TRITONBACKEND_Model *model, const char *word)
     }
 }
 
+/* Whether another failure is left. */
+static int
+count_down(TRITONBACKEND_Model *model)
+{
+    TRITONBACKEND_ArtifactType  type;
+    struct stat                 st;
+    const char                 *dir;
+    char                        path[4096];
+
+    if (!told(model, "initialize-countdown")
+        || TRITONBACKEND_ModelRepository(model, &type, &dir) != NULL)
+    {
+        return 0;
+    }
+    snprintf(path, sizeof(path), "%s/failures", dir);
+    return stat(path, &st) == 0 && st.st_size > 0
+        && truncate(path, st.st_size - 1) == 0;
+}
+
 static TRITONSERVER_Error *
 fail(TRITONBACKEND_Model *model, const char *error, const char *crash)
 {
@@ -74,6 +97,10 @@ TRITONSERVER_Error *
 TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
 {
     hold(model, "initialize-hold");
+    if (count_down(model)) {
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE,
+                                     "not yet");
+    }
     return fail(model, "initialize-error", "initialize-crash");
 }
 

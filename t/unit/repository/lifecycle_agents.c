@@ -449,10 +449,11 @@ static void
 a_broken_instance_is_none_of_the_agents_business(void **state)
 {
     (void) state;
+    const inf_model_id_t m_id = inf_model_id("m");
     write_model("repo/m", AB, 1);
     assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
     expect_heard("LOAD a;LOAD b;init m/1;COMPLETE b;COMPLETE a;");
-    inf_lifecycle_reload(w.lc, "m", 1, "broken");
+    inf_lifecycle_reload(w.lc, &m_id, 1, "broken");
     expect_heard("init m/1;fini m/1;");
     assert_ok(inf_lifecycle_unload(w.lc, "m", false));
     expect_heard("UNLOAD a;UNLOAD b;fini m/1;GONE b;GONE a;END b;END a;");

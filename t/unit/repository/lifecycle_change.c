@@ -858,17 +858,18 @@ static void
 a_broken_instance_has_its_model_built_again(void **state)
 {
     (void) state;
+    const inf_model_id_t m_id = inf_model_id("m");
     inf_model_t *before, *kept, *after;
 
     add_model("m", ALL, 2);
-    inf_lifecycle_reload(w.lc, "m", -1, "nobody loaded it");
+    inf_lifecycle_reload(w.lc, &m_id, -1, "nobody loaded it");
     assert_ok(inf_lifecycle_load(w.lc, "m", override(JSON ",\"version_policy\""
         ":{\"all\":{}},\"max_batch_size\":3}")));
     assert_ok(find("m", 1, &before));
     assert_ok(find("m", 2, &kept));
     inf_model_unref(before);
     inf_model_unref(kept);
-    inf_lifecycle_reload(w.lc, "m", 1, "its process died");
+    inf_lifecycle_reload(w.lc, &m_id, 1, "its process died");
     inf_lifecycle_wait(w.lc);
     assert_int_equal(fake_count("init m/1"), 2);
     assert_int_equal(fake_count("init m/2"), 1);
@@ -879,7 +880,7 @@ a_broken_instance_has_its_model_built_again(void **state)
     assert_ptr_equal(after, kept);
     inf_model_unref(after);
 
-    inf_lifecycle_reload(w.lc, "m", -1, "all of it");
+    inf_lifecycle_reload(w.lc, &m_id, -1, "all of it");
     inf_lifecycle_wait(w.lc);
     assert_int_equal(fake_count("init m/2"), 2);
     assert_string_equal(rows(), "m/1 READY \nm/2 READY \n");

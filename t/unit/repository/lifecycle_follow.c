@@ -508,16 +508,17 @@ static void
 a_look_at_what_was_before_unloads_nothing(void **state)
 {
     (void) state;
+    const inf_model_id_t m_id = inf_model_id("m");
     inf_repository_list_t *old = inf_repositories_take(&w.repositories);
 
     add_model(1, "m");
     change_to(3, true);
-    inf_lifecycle_unload_missing(w.lc, "m", old, NULL, NULL);
+    inf_lifecycle_unload_missing(w.lc, &m_id, old, NULL, NULL);
     inf_lifecycle_wait(w.lc);
     assert_non_null(model("m"));
     inf_repository_list_unref(old);
     old = inf_repositories_take(&w.repositories);
-    inf_lifecycle_unload_missing(w.lc, "m", old, NULL, NULL);
+    inf_lifecycle_unload_missing(w.lc, &m_id, old, NULL, NULL);
     inf_lifecycle_wait(w.lc);
     assert_null(model("m"));
     inf_repository_list_unref(old);

@@ -324,9 +324,28 @@ use_repository(const char *tree)
     return err;
 }
 
+/* The model that the alias has given a name. */
+static inf_err_t *
+scan_set(const inf_repository_list_t *list, const char *space)
+{
+    const inf_model_id_t id = { .space = space, .name = "n" };
+    inf_scan_t scan;
+
+    inf_err_t *err = inf_repository_list_scan(list, &id, &scan);
+    if (err == NULL) {
+        if (scan.model_count != 1 || scan.models[0].repository != 1
+            || strcmp(scan.models[0].space, space) != 0)
+        {
+            err = inf_err_new(INF_ERR_INTERNAL, "another model");
+        }
+        inf_scan_fini(&scan);
+    }
+    return err;
+}
+
 /* What can't be opened is left out: that is no error, but told of here. */
 static inf_err_t *
-use_set(char *tree, char *other)
+use_set(char *tree, char *other, bool namespacing)
 {
     static const inf_scan_alias_t alias = { .dir = "m", .name = "n" };
     char *addresses[] = { tree, other };
@@ -336,7 +355,9 @@ use_set(char *tree, char *other)
     size_t count = 0;
     bool changed;
 
-    inf_err_t *err = inf_repositories_open(addresses, 1, &set);
+    inf_err_t *err = namespacing
+        ? inf_repositories_open_namespaced(addresses, 1, &set)
+        : inf_repositories_open(addresses, 1, &set);
     if (err != NULL) {
         return err;
     }
@@ -355,6 +376,9 @@ use_set(char *tree, char *other)
         if (err == NULL && list->count != 2) {
             err = inf_err_new(INF_ERR_UNAVAILABLE, "out of memory");
         }
+        if (err == NULL) {
+            err = scan_set(list, namespacing ? other : "");
+        }
         inf_repository_list_unref(list);
     }
     if (err == NULL) {
@@ -366,20 +390,15 @@ use_set(char *tree, char *other)
 }
 
 static void
-a_set_of_repositories_survives_every_failed_allocation(void **state)
+fail_all_of_set(char *tree, char *other, bool namespacing)
 {
-    (void) state;
-    char *tree = tree_new();
-    char *other = tree_new();
     long n = 1;
 
-    tree_dir(tree, "m");
-    tree_dir(other, "m");
-    assert_ok(use_set(tree, other));
+    assert_ok(use_set(tree, other, namespacing));
     for (bool reached = true; reached; n++) {
         long before = live;
         countdown = n;
-        inf_err_t *err = use_set(tree, other);
+        inf_err_t *err = use_set(tree, other, namespacing);
         reached = countdown == 0;
         countdown = 0;
         if (err != NULL && strstr(inf_err_msg(err), "out of memory") == NULL
@@ -392,6 +411,19 @@ a_set_of_repositories_survives_every_failed_allocation(void **state)
         assert_int_equal(live, before);
     }
     assert_true(n > 30);
+}
+
+static void
+a_set_of_repositories_survives_every_failed_allocation(void **state)
+{
+    (void) state;
+    char *tree = tree_new();
+    char *other = tree_new();
+
+    tree_dir(tree, "m");
+    tree_dir(other, "m");
+    fail_all_of_set(tree, other, false);
+    fail_all_of_set(tree, other, true);
     tree_free(other);
     tree_free(tree);
 }

@@ -31,13 +31,16 @@ typedef struct {
     uint32_t    count;
 } row_t;
 
+/* gone: bits of those that were unloaded. */
 static void
-publish(inf_registry_t *r, const row_t *rows, uint32_t count)
+publish_but(inf_registry_t *r, const row_t *rows, uint32_t count,
+    unsigned gone_rows)
 {
     inf_registry_entry_t *entries = calloc(count + 1, sizeof(*entries));
 
     for (uint32_t i = 0; i < count; i++) {
         entries[i].name = strdup(rows[i].name);
+        entries[i].gone = (gone_rows & (1u << (i % 32))) != 0;
         entries[i].version_count = rows[i].count;
         entries[i].versions = calloc(rows[i].count + 1,
             sizeof(*entries[i].versions));
@@ -50,6 +53,12 @@ publish(inf_registry_t *r, const row_t *rows, uint32_t count)
         }
     }
     assert_ok(inf_registry_publish(r, entries, count));
+}
+
+static void
+publish(inf_registry_t *r, const row_t *rows, uint32_t count)
+{
+    publish_but(r, rows, count, 0);
 }
 
 static void
@@ -290,6 +299,58 @@ read_always(void *arg)
     return NULL;
 }
 
+/* Where there is namespacing: those that are gone don't count. */
+static void
+a_name_of_two_models_is_ambiguous(void **state)
+{
+    (void) state;
+    static const row_t rows[] = {
+        { "gone", { -1 }, 1 }, { "late", { -1 }, 1 }, { "late", { -3 }, 1 },
+        { "m", { 1 }, 1 }, { "three", { 1 }, 1 }, { "late", { 2 }, 1 },
+        { "m", { 2, 3 }, 2 }, { "three", { -1 }, 1 }, { "three", { 1 }, 1 }
+    };
+    static const int64_t versions[] = { 1, 1, 2, 2, 3, 1 };
+    inf_registry_t r;
+    inf_registry_reader_t reader;
+    inf_model_t **models;
+    size_t count;
+
+    inf_registry_init(&r);
+    r.namespacing = true;
+    inf_registry_reader_init(&reader, &r);
+    assert_ok(inf_registry_models(&reader, &models, &count));
+    assert_int_equal(count, 0);
+    free(models);
+    publish_but(&r, rows, 9, 7);
+    found(&reader, "late", -1, 2);
+    found(&reader, "late", 2, 2);
+    not_found(&reader, "m", 1, INF_ERR_INVALID_ARG, "There are 2 identifiers"
+        " of model 'm' in global map, model namespace must be provided to"
+        " resolve ambiguity.");
+    not_found(&reader, "three", -1, INF_ERR_INVALID_ARG, "There are 3"
+        " identifiers of model 'three' in global map, model namespace must be"
+        " provided to resolve ambiguity.");
+    not_found(&reader, "gone", 1, INF_ERR_INVALID_ARG,
+        "Request for unknown model: 'gone' is not found");
+    not_found(&reader, "ghost", -1, INF_ERR_INVALID_ARG,
+        "Request for unknown model: 'ghost' is not found");
+    assert_ok(inf_registry_unique(&reader, INF_SLICE("late")));
+    assert_ok(inf_registry_unique(&reader, INF_SLICE("ghost")));
+    assert_ok(inf_registry_unique(&reader, INF_SLICE("gone")));
+    assert_error(inf_registry_unique(&reader, INF_SLICE("m")),
+        INF_ERR_INVALID_ARG, "There are 2 identifiers");
+
+    assert_ok(inf_registry_models(&reader, &models, &count));
+    assert_int_equal(count, 6);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(models[i]->version, versions[i]);
+        inf_model_unref(models[i]);
+    }
+    free(models);
+    inf_registry_reader_fini(&reader);
+    inf_registry_fini(&r);
+}
+
 static void
 readers_never_see_a_gap_while_snapshots_change(void **state)
 {
@@ -328,6 +389,7 @@ main(void)
         cmocka_unit_test(a_thousand_names_are_all_found),
         cmocka_unit_test(a_snapshot_lives_until_its_last_reader_looks_again),
         cmocka_unit_test(versions_lists_the_ready_ones),
+        cmocka_unit_test(a_name_of_two_models_is_ambiguous),
         cmocka_unit_test(readers_never_see_a_gap_while_snapshots_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

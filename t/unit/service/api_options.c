@@ -127,6 +127,8 @@ defaults_are_the_originals(void **state)
     assert_int_equal(c->load_threads, 4);
     assert_int_equal(c->pinned_pool_bytes, 1 << 28);
     assert_string_equal(c->model_config_name, "");
+    assert_int_equal(c->load_retries, 0);
+    assert_false(c->model_namespacing);
     assert_int_equal(c->rate_limit, 0);
     assert_int_equal(c->n_host_policies, 0);
     assert_true(o->exit_on_error);
@@ -161,6 +163,9 @@ what_is_set_is_what_the_server_reads(void **state)
     succeeds(TRITONSERVER_ServerOptionsSetMetricsConfig(o, "", "unheard_of",
         "true"));
     succeeds(TRITONSERVER_ServerOptionsSetModelConfigName(o, "wide"));
+    succeeds(TRITONSERVER_ServerOptionsSetModelNamespacing(o, true));
+    succeeds(TRITONSERVER_ServerOptionsSetModelLoadThreadCount(o, 2));
+    succeeds(TRITONSERVER_ServerOptionsSetModelLoadRetryCount(o, 3));
     succeeds(TRITONSERVER_ServerOptionsSetBufferManagerThreadCount(o, 4));
     succeeds(TRITONSERVER_ServerOptionsSetMinSupportedComputeCapability(o,
         7.5));
@@ -178,6 +183,9 @@ what_is_set_is_what_the_server_reads(void **state)
     assert_int_equal(c->metrics->interval_ms, 500);
     assert_string_equal(c->metrics->quantiles, "0.5:0.05");
     assert_string_equal(c->model_config_name, "wide");
+    assert_true(c->model_namespacing);
+    assert_int_equal(c->load_threads, 2);
+    assert_int_equal(c->load_retries, 3);
     assert_int_equal(c->n_backend_settings, 2);
     assert_string_equal(c->backend_settings[0]->key,
         "model-load-gpu-limit-device-2");
@@ -312,6 +320,90 @@ the_named_configuration_is_read_where_there_is_one(void **state)
 }
 
 static void
+index_has(TRITONSERVER_Server *s, uint32_t flags, const char *text)
+{
+    TRITONSERVER_Message *m;
+    const char *json;
+    size_t size;
+
+    succeeds(TRITONSERVER_ServerModelIndex(s, flags, &m));
+    succeeds(TRITONSERVER_MessageSerializeToJson(m, &json, &size));
+    if (strlen(text) != size || memcmp(json, text, size) != 0) {
+        fail_msg("expected %s, the index is %.*s", text, (int) size, json);
+    }
+    succeeds(TRITONSERVER_MessageDelete(m));
+}
+
+#define ROW "{\"name\":\"m\",\"version\":\"1\",\"state\":\"READY\"}"
+
+static void
+with_namespacing_a_name_of_two_models_is_refused(void **state)
+{
+    (void) state;
+    TRITONSERVER_Server *s;
+    TRITONSERVER_Message *m;
+    TRITONSERVER_InferenceRequest *q;
+    char second[128], third[128];
+    bool ready;
+
+    make_dir("second");
+    make_dir("second/m");
+    make_dir("second/m/1");
+    write_file("second/m/config.pbtxt", "backend: 'identity' " TENSORS);
+    make_dir("third");
+    make_dir("third/dir");
+    make_dir("third/dir/1");
+    write_file("third/dir/config.pbtxt", "backend: 'identity' " TENSORS);
+    snprintf(second, sizeof(second), "%s/second", root);
+    snprintf(third, sizeof(third), "%s/third", root);
+
+    succeeds(TRITONSERVER_ServerOptionsSetModelRepositoryPath(o, second));
+    succeeds(TRITONSERVER_ServerOptionsSetModelNamespacing(o, true));
+    succeeds(TRITONSERVER_ServerOptionsSetModelControlMode(o,
+        TRITONSERVER_MODEL_CONTROL_EXPLICIT));
+    succeeds(TRITONSERVER_ServerOptionsSetStartupModel(o, "m"));
+    succeeds(TRITONSERVER_ServerNew(&s, o));
+    index_has(s, TRITONSERVER_INDEX_FLAG_READY, "[" ROW "," ROW "]");
+
+    static const char two[] = "There are 2 identifiers of model 'm' in global"
+        " map, model namespace must be provided to resolve ambiguity.";
+    fails(TRITONSERVER_InferenceRequestNew(&q, s, "m", -1),
+        TRITONSERVER_ERROR_INVALID_ARG, two);
+    fails(TRITONSERVER_ServerModelMetadata(s, "m", -1, &m),
+        TRITONSERVER_ERROR_INVALID_ARG, two);
+    fails(TRITONSERVER_ServerModelConfig(s, "m", 1, 1, &m),
+        TRITONSERVER_ERROR_INVALID_ARG, two);
+    fails(TRITONSERVER_ServerModelIsReady(s, "m", 1, &ready),
+        TRITONSERVER_ERROR_INVALID_ARG, two);
+    fails(TRITONSERVER_ServerModelStatistics(s, "m", -1, &m),
+        TRITONSERVER_ERROR_INVALID_ARG, two);
+    fails(TRITONSERVER_InferenceRequestNew(&q, s, "nobody", -1),
+        TRITONSERVER_ERROR_INVALID_ARG,
+        "Request for unknown model: 'nobody' is not found");
+
+    const TRITONSERVER_Parameter *mapping = TRITONSERVER_ParameterNew("dir",
+        TRITONSERVER_PARAMETER_STRING, "m");
+    succeeds(TRITONSERVER_ServerRegisterModelRepository(s, third, &mapping,
+        1));
+    succeeds(TRITONSERVER_ServerLoadModel(s, "m"));
+    index_has(s, TRITONSERVER_INDEX_FLAG_READY, "[" ROW "," ROW "," ROW "]");
+    fails(TRITONSERVER_InferenceRequestNew(&q, s, "m", 1),
+        TRITONSERVER_ERROR_INVALID_ARG, "There are 3 identifiers");
+    TRITONSERVER_ParameterDelete((TRITONSERVER_Parameter *) mapping);
+
+    succeeds(TRITONSERVER_ServerUnloadModel(s, "m"));
+    fails(TRITONSERVER_InferenceRequestNew(&q, s, "m", 1),
+        TRITONSERVER_ERROR_INVALID_ARG,
+        "Request for unknown model: 'm' is not found");
+    succeeds(TRITONSERVER_ServerUnregisterModelRepository(s, third));
+    succeeds(TRITONSERVER_ServerUnregisterModelRepository(s, second));
+    succeeds(TRITONSERVER_ServerLoadModel(s, "m"));
+    succeeds(TRITONSERVER_InferenceRequestNew(&q, s, "m", -1));
+    succeeds(TRITONSERVER_InferenceRequestDelete(q));
+    succeeds(TRITONSERVER_ServerDelete(s));
+}
+
+static void
 a_broken_model_is_fatal_or_makes_the_server_unready(void **state)
 {
     (void) state;
@@ -408,6 +500,7 @@ main(void)
         T(a_rate_limit_is_kept_and_the_server_starts_with_it),
         T(a_model_that_asks_for_too_much_is_not_loaded),
         T(the_named_configuration_is_read_where_there_is_one),
+        T(with_namespacing_a_name_of_two_models_is_refused),
         T(a_broken_model_is_fatal_or_makes_the_server_unready),
         T(metrics_may_be_off),
         T(log_file_and_format_are_in_force_at_once),

@@ -72,22 +72,27 @@ next(void)
 }
 
 static void
-add_model(const char *name)
+add_model_in(const char *repository, const char *name)
 {
     char path[300];
 
-    snprintf(path, sizeof(path), "repo/%s/config.pbtxt", name);
+    snprintf(path, sizeof(path), "%s/%s/config.pbtxt", repository, name);
     tree_file(w.tree, path, "backend: 'x' input { name: 'A' data_type:"
         " TYPE_FP32 dims: 1 } output { name: 'B' data_type: TYPE_FP32 dims: 1"
         " }");
-    snprintf(path, sizeof(path), "repo/%s/1", name);
+    snprintf(path, sizeof(path), "%s/%s/1", repository, name);
     tree_dir(w.tree, path);
 }
 
-static int
-setup(void **state)
+static void
+add_model(const char *name)
 {
-    (void) state;
+    add_model_in("repo", name);
+}
+
+static int
+open_world(bool namespacing)
+{
     fake_reset();
     memset(&w, 0, sizeof(w));
     w.tree = tree_new();
@@ -96,9 +101,15 @@ setup(void **state)
     w.backends = strdup(tree_path(w.tree, "backends"));
     w.backend_dirs[0] = w.backends;
     w.names[0] = (char *) (uintptr_t) "first";
-    char *address = strdup(tree_path(w.tree, "repo"));
-    assert_ok(inf_repositories_open(&address, 1, &w.repositories));
-    free(address);
+    tree_dir(w.tree, "repo2");
+    char *addresses[] = {
+        strdup(tree_path(w.tree, "repo")), strdup(tree_path(w.tree, "repo2"))
+    };
+    assert_ok(namespacing
+        ? inf_repositories_open_namespaced(addresses, 2, &w.repositories)
+        : inf_repositories_open(addresses, 1, &w.repositories));
+    free(addresses[0]);
+    free(addresses[1]);
     inf_registry_init(&w.registry);
     w.fd = memfd_create("journal", MFD_CLOEXEC);
     assert_true(w.fd >= 0);
@@ -108,6 +119,20 @@ setup(void **state)
     add_model("b");
     begin();
     return 0;
+}
+
+static int
+setup(void **state)
+{
+    (void) state;
+    return open_world(false);
+}
+
+static int
+setup_namespaced(void **state)
+{
+    (void) state;
+    return open_world(true);
 }
 
 static int
@@ -295,6 +320,58 @@ half_written_records_do_not_count(void **state)
     assert_string_equal(ready(), "b first ");
 }
 
+/* Each by itself, though they have one name. */
+static void
+models_of_two_namespaces_come_back(void **state)
+{
+    (void) state;
+    add_model_in("repo2", "a");
+    add_model_in("repo2", "first");             /* the start has them both   */
+    next();
+    assert_string_equal(ready(), "first first ");
+    assert_ok(inf_lifecycle_load(w.lc, "a", override(0)));
+    next();
+    assert_string_equal(ready(), "a first a first ");
+
+    char *from = strdup(tree_path(w.tree, "repo2/a"));
+    assert_int_equal(rename(from, tree_path(w.tree, "away")), 0);
+    free(from);
+    assert_ok(inf_lifecycle_load(w.lc, "a", NULL));     /* that one has gone */
+    assert_string_equal(ready(), "a first first ");
+    next();
+    assert_string_equal(ready(), "a first first ");
+    assert_true(inf_lifecycle_all_ready(w.lc));
+
+    assert_ok(inf_lifecycle_unload(w.lc, "first", false));
+    assert_ok(inf_lifecycle_unload(w.lc, "a\nb", false));
+    for (int i = 0; i < 60; i++) {
+        assert_ok(inf_lifecycle_load(w.lc, "sent", override(5000)));
+    }
+    next();
+    assert_string_equal(ready(), "sent a ");
+}
+
+/* Whose records say nothing of namespaces. */
+static void
+what_was_loaded_without_namespacing_comes_back_in_all(void **state)
+{
+    (void) state;
+    assert_ok(inf_lifecycle_load(w.lc, "a", NULL));
+    assert_ok(inf_lifecycle_load(w.lc, "sent", override(100)));
+    end();
+    inf_repositories_close(&w.repositories);
+    char *addresses[] = {
+        strdup(tree_path(w.tree, "repo")), strdup(tree_path(w.tree, "repo2"))
+    };
+    add_model_in("repo2", "a");
+    assert_ok(inf_repositories_open_namespaced(addresses, 2,
+        &w.repositories));
+    free(addresses[0]);
+    free(addresses[1]);
+    begin();
+    assert_string_equal(ready(), "sent a first a ");
+}
+
 int
 main(void)
 {
@@ -308,6 +385,9 @@ main(void)
         T(it_does_not_grow),
         T(what_is_too_large_is_not_remembered),
         T(half_written_records_do_not_count),
+        cmocka_unit_test_setup_teardown(models_of_two_namespaces_come_back,
+            setup_namespaced, teardown),
+        T(what_was_loaded_without_namespacing_comes_back_in_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,178 @@
+/* lifecycle_start.c - what is loaded when a core starts. */
+
+#include "core/repository/lifecycle_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/log.h"
+
+static void report_problems(const inf_scan_t *scan);
+static inf_err_t *start_named(inf_lifecycle_t *lc, const inf_scan_t *scan,
+    const char *name, const inf_model_id_t *except, size_t except_count);
+static bool is_among(const inf_model_id_t *ids, size_t count,
+    const inf_model_id_t *id);
+static inf_err_t *start_model(inf_lifecycle_t *lc, const inf_model_id_t *id,
+    const inf_scan_model_t *m, inf_override_t *override);
+
+inf_err_t *
+inf_lifecycle_start(inf_lifecycle_t *lc, bool all, char *const *names,
+    size_t count, const inf_model_id_t *except, size_t except_count)
+{
+    inf_scan_t scan;
+
+    all = all || (count == 1 && strcmp(names[0], "*") == 0);
+    if (!all && count == 0) {
+        return NULL;
+    }
+
+    inf_repository_list_t *list = inf_repositories_take(
+        lc->options.repositories);
+    size_t root_count = list->count;
+    inf_err_t *err = inf_scan(list->roots, root_count, &scan);
+    inf_repository_list_unref(list);
+    if (err != NULL) {
+        return err;
+    }
+
+    report_problems(&scan);
+    inf_lifecycle_listed(lc, scan.root_failed, all ? root_count : 0);
+    for (size_t i = 0; all && err == NULL && i < scan.model_count; i++) {
+        if (i == 0 || strcmp(scan.models[i - 1].name, scan.models[i].name)
+            != 0)
+        {
+            err = start_named(lc, &scan, scan.models[i].name, except,
+                except_count);
+        }
+    }
+    for (size_t i = 0; !all && err == NULL && i < count; i++) {
+        err = start_named(lc, &scan, names[i], except, except_count);
+    }
+
+    inf_scan_fini(&scan);
+    inf_lifecycle_publish(lc);              /* they are known, not ready     */
+    return err;
+}
+
+inf_err_t *
+inf_lifecycle_restore(inf_lifecycle_t *lc, const inf_model_id_t *id,
+    inf_override_t *override)
+{
+    const inf_model_id_t bare = inf_model_id(id->name);
+    inf_lifecycle_op_t *op;
+
+    if (!lc->options.repositories->namespacing || id->space[0] != '\0'
+        || (override != NULL && override->file_count > 0))
+    {
+        return start_model(lc, lc->options.repositories->namespacing ? id
+            : &bare, NULL, override);
+    }
+
+    /* it was loaded without namespacing */
+    inf_err_t *err = inf_lifecycle_op_new(INF_OP_NAMED, NULL, NULL, &op);
+    if (err != NULL) {
+        inf_override_free(override);
+        return err;
+    }
+
+    op->override = override;
+    op->start = true;
+    inf_lifecycle_submit(lc, id, op);
+    return NULL;
+}
+
+static void
+report_problems(const inf_scan_t *scan)
+{
+    for (size_t i = 0; i < scan->problem_count; i++) {
+        inf_log(scan->problems[i].level, "%s", scan->problems[i].text);
+    }
+}
+
+/* All models of that name but those in except; none of them: it is missing. */
+static inf_err_t *
+start_named(inf_lifecycle_t *lc, const inf_scan_t *scan, const char *name,
+    const inf_model_id_t *except, size_t except_count)
+{
+    const inf_scan_model_t *m = inf_scan_find(scan, name);
+    const inf_scan_model_t *end = scan->models + scan->model_count;
+    const inf_model_id_t bare = inf_model_id(name);
+    inf_err_t *err = NULL;
+
+    for (size_t i = 0; m == NULL && i < except_count; i++) {
+        if (strcmp(except[i].name, name) == 0) {
+            return NULL;
+        }
+    }
+    if (m == NULL) {
+        return start_model(lc, &bare, NULL, NULL);
+    }
+
+    for (; err == NULL && m < end && strcmp(m->name, name) == 0; m++) {
+        const inf_model_id_t id = { .space = m->space, .name = m->name };
+        if (!is_among(except, except_count, &id)) {
+            err = start_model(lc, &id, m, NULL);
+        }
+    }
+    return err;
+}
+
+static bool
+is_among(const inf_model_id_t *ids, size_t count, const inf_model_id_t *id)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (inf_model_id_equal(&ids[i], id)) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+/* m NULL: nobody has seen it.  Takes override. */
+static inf_err_t *
+start_model(inf_lifecycle_t *lc, const inf_model_id_t *id,
+    const inf_scan_model_t *m, inf_override_t *override)
+{
+    inf_lifecycle_op_t *op;
+    inf_model_record_t *r;
+    size_t count = m != NULL ? m->version_count : 0;
+
+    inf_err_t *err = inf_model_record_new(id, &r);
+    if (err != NULL) {
+        inf_override_free(override);
+        return err;
+    }
+
+    r->wanted = true;
+    r->found = calloc(count + 1, sizeof(*r->found));
+    err = r->found != NULL ? inf_lifecycle_op_new(INF_OP_LOAD, NULL, NULL, &op)
+        : inf_err_nomem();
+    if (err != NULL) {
+        inf_model_record_free(r);
+        inf_override_free(override);
+        return err;
+    }
+    op->override = override;
+    if (count > 0) {
+        memcpy(r->found, m->versions, count * sizeof(*r->found));
+    }
+    r->found_count = count;
+    op->start = true;
+
+    inf_lock(&lc->lock);
+    bool known = inf_lifecycle_find_locked(lc, id) != NULL;
+    if (!known) {
+        inf_lifecycle_insert_locked(lc, r);
+    }
+    inf_unlock(&lc->lock);
+
+    if (known) {                            /* named twice                   */
+        inf_model_record_free(r);
+        inf_lifecycle_op_end(op, NULL);
+        return NULL;
+    }
+
+    inf_lifecycle_submit(lc, id, op);
+    return NULL;
+}

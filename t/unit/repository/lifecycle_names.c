@@ -1,0 +1,687 @@
+/* Repositories as namespaces: equal names in two of them are two models.
+   Numbers are those of the reference's scenarios. */
+
+#include "repository/index_rows.h"
+#include "repository/temp_tree.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/repository/lifecycle.h"
+#include "core/repository/poll.h"
+#include "repository/fake_plugin.h"
+
+#define SECOND    UINT64_C(1000000000)
+#define PLACES    3
+#define SETTLE_NS 1000000u
+
+#define AMBIGUOUS "There are 2 identifiers of model 'm' in global map, model" \
+    " namespace must be provided to resolve ambiguity."
+
+static const char json[] = "{\"backend\":\"x\",\"max_batch_size\":6,"
+    "\"input\":[{\"name\":\"A\",\"data_type\":\"TYPE_FP32\",\"dims\":[1]}],"
+    "\"output\":[{\"name\":\"B\",\"data_type\":\"TYPE_FP32\",\"dims\":[1]}]}";
+
+/* Folders r0, r1, r2; the first two are repositories from the start. */
+typedef struct {
+    char               *tree;
+    char               *backends;
+    char               *places[PLACES];
+    const char         *backend_dirs[1];
+    inf_repositories_t  repositories;
+    inf_registry_t      registry;
+    inf_lifecycle_t    *lc;
+    inf_poll_t         *poll;           /* of some tests                     */
+    index_rows_t        index;
+} world_t;
+
+static world_t w;
+
+static void
+changed(void *userp)
+{
+    (void) userp;
+}
+
+static int
+setup(void **state)
+{
+    (void) state;
+    char path[64];
+
+    fake_reset();
+    memset(&w, 0, sizeof(w));
+    w.tree = tree_new();
+    tree_file(w.tree, "backends/x/libtriton_x.so", "");
+    w.backends = strdup(tree_path(w.tree, "backends"));
+    w.backend_dirs[0] = w.backends;
+    for (int i = 0; i < PLACES; i++) {
+        snprintf(path, sizeof(path), "r%d", i);
+        tree_dir(w.tree, path);
+        w.places[i] = strdup(tree_path(w.tree, path));
+    }
+    assert_ok(inf_repositories_open_namespaced(w.places, 2,
+        &w.repositories));
+    inf_registry_init(&w.registry);
+
+    const inf_lifecycle_options_t options = {
+        .plugins = &fake_ops,
+        .registry = &w.registry,
+        .repositories = &w.repositories,
+        .changed = changed,
+        .backend_dirs = w.backend_dirs,
+        .backend_dir_count = 1,
+        .load_threads = 2
+    };
+    assert_ok(inf_lifecycle_new(&options, &w.lc));
+    return 0;
+}
+
+static int
+teardown(void **state)
+{
+    (void) state;
+    fake_release();
+    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
+    inf_poll_free(w.poll);
+    inf_lifecycle_free(w.lc);
+    inf_registry_fini(&w.registry);
+    inf_repositories_close(&w.repositories);
+    tree_free(w.tree);
+    free(w.backends);
+    for (int i = 0; i < PLACES; i++) {
+        free(w.places[i]);
+    }
+    fake_reset();
+    return 0;
+}
+
+static void
+add_model_with(int place, const char *name, const char *config)
+{
+    char path[300];
+    char text[1024];
+
+    snprintf(path, sizeof(path), "r%d/%s/config.pbtxt", place, name);
+    snprintf(text, sizeof(text), "%s input { name: 'A' data_type: TYPE_FP32"
+        " dims: 1 } output { name: 'B' data_type: TYPE_FP32 dims: 1 }",
+        config);
+    tree_file(w.tree, path, text);
+    snprintf(path, sizeof(path), "r%d/%s/1/data", place, name);
+    tree_file(w.tree, path, "1");
+}
+
+static void
+add_model(int place, const char *name)
+{
+    add_model_with(place, name, "backend: 'x'");
+}
+
+static void
+move(const char *from, const char *to)
+{
+    char *old = strdup(tree_path(w.tree, from));
+    assert_int_equal(rename(old, tree_path(w.tree, to)), 0);
+    free(old);
+}
+
+static void
+change_to(int first, int count, bool all)
+{
+    bool other;
+
+    assert_ok(inf_repositories_replace(&w.repositories, w.places + first,
+        (size_t) count, &other));
+    assert_true(other);
+    assert_ok(inf_lifecycle_follow(w.lc, all));
+    inf_lifecycle_wait(w.lc);
+}
+
+static void
+look(void)
+{
+    if (w.poll == NULL) {
+        assert_ok(inf_poll_new(w.lc, &w.repositories, SETTLE_NS, &w.poll));
+    }
+    assert_ok(inf_poll_look(w.poll, true));
+}
+
+static const char *
+rows(void)
+{
+    return index_rows(&w.index, w.lc);
+}
+
+static const char *
+listed(void)
+{
+    return index_rows_listed(&w.index, w.lc, false);
+}
+
+static inf_err_t *
+find(const char *name, inf_model_t **out)
+{
+    inf_registry_reader_t reader;
+
+    inf_registry_reader_init(&reader, &w.registry);
+    inf_err_t *err = inf_registry_find(&reader, inf_slice_str(name), -1, out);
+    inf_registry_reader_fini(&reader);
+    return err;
+}
+
+static void
+expect_ambiguous(void)
+{
+    inf_registry_reader_t reader;
+    inf_model_t *m;
+
+    assert_error(find("m", &m), INF_ERR_INVALID_ARG, AMBIGUOUS);
+    inf_registry_reader_init(&reader, &w.registry);
+    assert_error(inf_registry_unique(&reader, INF_SLICE("m")),
+        INF_ERR_INVALID_ARG, AMBIGUOUS);
+    inf_registry_reader_fini(&reader);
+}
+
+static void
+expect_unknown(void)
+{
+    inf_model_t *m;
+
+    assert_error(find("m", &m), INF_ERR_INVALID_ARG,
+        "Request for unknown model: 'm' is not found");
+}
+
+/* m is one model, and comes from there; only to be compared. */
+static const inf_model_t *
+expect_from(int place)
+{
+    inf_model_t *m;
+
+    assert_ok(find("m", &m));
+    assert_string_equal(m->space, w.places[place]);
+    inf_model_unref(m);
+    return m;
+}
+
+/* The spaces of all READY models in order, as the digits of their places; "-":
+   none. */
+static const char *
+spaces(void)
+{
+    static char text[64];
+    inf_registry_reader_t reader;
+    inf_model_t **models;
+    size_t count;
+
+    inf_registry_reader_init(&reader, &w.registry);
+    assert_ok(inf_registry_models(&reader, &models, &count));
+    for (size_t i = 0; i < count; i++) {
+        const char *space = models[i]->space;
+        text[i] = space == NULL ? '-' : space[strlen(space) - 1];
+        inf_model_unref(models[i]);
+    }
+    text[count] = '\0';
+    free(models);
+    inf_registry_reader_fini(&reader);
+    return text;
+}
+
+static inf_override_t *
+override(bool file)
+{
+    inf_override_t *o;
+
+    assert_ok(inf_override_new(&o));
+    assert_ok(inf_override_set_config(o, inf_slice_str(json)));
+    if (file) {
+        assert_ok(inf_override_add_file(o, "7/data", INF_SLICE("1")));
+    }
+    return o;
+}
+
+static void
+start_all(void)
+{
+    assert_ok(inf_lifecycle_start(w.lc, true, NULL, 0, NULL, 0));
+    inf_lifecycle_wait(w.lc);
+}
+
+/* Number 5. */
+static void
+equal_names_in_two_repositories_are_two_models(void **state)
+{
+    (void) state;
+    inf_model_t *m;
+
+    add_model(1, "m");
+    add_model(0, "m");
+    add_model(1, "a");
+    start_all();
+    assert_string_equal(rows(), "m/1 READY \na/1 READY \nm/1 READY \n");
+    assert_string_equal(listed(), rows());
+    assert_string_equal(spaces(), "011");
+    assert_true(inf_lifecycle_all_ready(w.lc));
+    expect_ambiguous();
+    assert_ok(find("a", &m));
+    inf_model_unref(m);
+    assert_error(find("b", &m), INF_ERR_INVALID_ARG,
+        "Request for unknown model: 'b' is not found");
+}
+
+static void
+one_that_fails_counts_and_holds_up_nothing(void **state)
+{
+    (void) state;
+    add_model(0, "m");
+    add_model_with(1, "m", "backend: 'nowhere'");
+    start_all();
+    assert_string_equal(spaces(), "0");
+    assert_non_null(strstr(rows(), "m/1 READY \nm/1 UNAVAILABLE "));
+    assert_false(inf_lifecycle_all_ready(w.lc));
+    expect_ambiguous();
+
+    assert_ok(inf_lifecycle_unload(w.lc, "m", false));
+    expect_unknown();
+    assert_error(inf_lifecycle_load(w.lc, "m", NULL), INF_ERR_INVALID_ARG,
+        "load failed for model 'm': version 1 is at UNAVAILABLE");
+    assert_string_equal(spaces(), "0");
+}
+
+static void
+a_name_to_start_with_means_all_of_that_name(void **state)
+{
+    (void) state;
+    char m[] = "m", missing[] = "missing";
+    char *names[] = { m, missing };
+
+    add_model(0, "m");
+    add_model(1, "m");
+    add_model(1, "other");
+    assert_ok(inf_lifecycle_start(w.lc, false, names, 2, NULL, 0));
+    inf_lifecycle_wait(w.lc);
+    assert_string_equal(spaces(), "01");
+    assert_false(inf_lifecycle_all_ready(w.lc));        /* one is missing    */
+    assert_non_null(strstr(listed(), "missing/-1 UNAVAILABLE model not found"
+        " in any model repository."));
+    assert_non_null(strstr(listed(), "other/-1 UNKNOWN"));
+}
+
+static void
+those_that_were_loaded_before_are_left_out_one_by_one(void **state)
+{
+    (void) state;
+    char m[] = "m";
+    char *names[] = { m };
+    const inf_model_id_t before[] = { { w.places[0], "m" } };
+
+    add_model(0, "m");
+    add_model(1, "m");
+    assert_ok(inf_lifecycle_start(w.lc, false, names, 1, before, 1));
+    inf_lifecycle_wait(w.lc);
+    assert_string_equal(spaces(), "1");
+    assert_ok(inf_lifecycle_restore(w.lc, &before[0], override(false)));
+    inf_lifecycle_wait(w.lc);
+    assert_string_equal(spaces(), "01");
+}
+
+/* It was loaded before there was namespacing. */
+static void
+a_bare_name_is_restored_as_all_of_that_name(void **state)
+{
+    (void) state;
+    const inf_model_id_t bare = inf_model_id("m");
+    const inf_model_id_t missing = inf_model_id("missing");
+
+    add_model(0, "m");
+    add_model(1, "m");
+    fake.hold = "init m/1";
+    assert_ok(inf_lifecycle_restore(w.lc, &bare, NULL));
+    fake_wait_held(2);
+    assert_false(inf_lifecycle_settled(w.lc));
+    fake_release();
+    inf_lifecycle_wait(w.lc);
+    assert_true(inf_lifecycle_settled(w.lc));
+    assert_string_equal(spaces(), "01");
+    assert_true(inf_lifecycle_all_ready(w.lc));
+    assert_ok(inf_lifecycle_restore(w.lc, &missing, NULL));
+    inf_lifecycle_wait(w.lc);
+    assert_false(inf_lifecycle_all_ready(w.lc));
+}
+
+static void
+loads_and_unloads_by_name_are_for_all_that_have_it(void **state)
+{
+    (void) state;
+    add_model(0, "m");
+    add_model(1, "m");
+    add_model(1, "other");
+    assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
+    assert_string_equal(spaces(), "01");
+    assert_int_equal(fake_count("init m/1"), 2);
+    assert_ok(inf_lifecycle_load(w.lc, "m", NULL));     /* nothing to do     */
+    assert_int_equal(fake_count("init m/1"), 2);
+
+    assert_ok(inf_lifecycle_unload(w.lc, "m", false));
+    assert_string_equal(spaces(), "");
+    expect_unknown();
+    index_rows_wait(&w.index, w.lc,
+        "m/1 UNAVAILABLE unloaded\nm/1 UNAVAILABLE unloaded\n");
+    assert_ok(inf_lifecycle_unload(w.lc, "nobody", false));
+    assert_error(inf_lifecycle_load(w.lc, "nobody", NULL), INF_ERR_INTERNAL,
+        "failed to load 'nobody', failed to poll from model repository");
+    assert_error(inf_lifecycle_load(w.lc, "..", NULL), INF_ERR_INTERNAL,
+        "failed to poll");
+}
+
+static void
+requests_for_one_name_keep_their_order(void **state)
+{
+    (void) state;
+    add_model(0, "m");
+    add_model(1, "m");
+    add_model(1, "other");
+    fake.hold = "init m/1";
+    inf_lifecycle_load_async(w.lc, "m", NULL, NULL, NULL);
+    fake_wait_held(2);                                  /* side by side      */
+    inf_lifecycle_unload_async(w.lc, "m", false, NULL, NULL);
+    inf_lifecycle_unload_async(w.lc, "other", false, NULL, NULL);
+    fake_release();
+    inf_lifecycle_wait(w.lc);
+    assert_string_equal(spaces(), "");
+    assert_int_equal(fake_count("init m/1"), 2);
+
+    inf_lifecycle_unload_async(w.lc, "m", false, NULL, NULL);
+    inf_lifecycle_load_async(w.lc, "m", NULL, NULL, NULL);
+    inf_lifecycle_wait(w.lc);
+    assert_string_equal(spaces(), "01");
+}
+
+static void
+a_configuration_of_a_request_is_for_all_of_that_name(void **state)
+{
+    (void) state;
+    inf_registry_reader_t reader;
+    inf_model_t **models;
+    size_t count;
+
+    add_model(0, "m");
+    add_model(1, "m");
+    assert_ok(inf_lifecycle_load(w.lc, "m", override(false)));
+    inf_registry_reader_init(&reader, &w.registry);
+    assert_ok(inf_registry_models(&reader, &models, &count));
+    assert_int_equal(count, 2);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(models[i]->built->max_batch_size, 6);
+        inf_model_unref(models[i]);
+    }
+    free(models);
+    inf_registry_reader_fini(&reader);
+}
+
+static void
+files_of_a_request_have_no_namespace(void **state)
+{
+    (void) state;
+    inf_model_t *m;
+
+    add_model(0, "m");
+    assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
+    assert_ok(inf_lifecycle_load(w.lc, "m", override(true)));
+    assert_string_equal(spaces(), "-0");
+    assert_string_equal(listed(), "m/1 READY \n");      /* no directory      */
+    expect_ambiguous();
+
+    assert_ok(inf_lifecycle_load(w.lc, "m", NULL));     /* and back          */
+    expect_from(0);
+    assert_int_equal(fake_count("init m/1"), 1);
+
+    assert_ok(inf_lifecycle_load(w.lc, "m", override(true)));
+    assert_ok(inf_lifecycle_unload(w.lc, "m", false));
+    assert_string_equal(spaces(), "");
+    assert_ok(inf_lifecycle_load(w.lc, "m", override(true)));
+    assert_ok(find("m", &m));
+    assert_null(m->space);
+    assert_int_equal(m->version, 7);
+    inf_model_unref(m);
+}
+
+/* Number 5. */
+static void
+a_load_finds_a_model_that_was_moved(void **state)
+{
+    (void) state;
+    add_model(0, "m");
+    assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
+    expect_from(0);
+    move("r0/m", "r1/m");
+    expect_from(0);                             /* nobody has looked         */
+    assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
+    expect_from(1);
+    assert_string_equal(spaces(), "1");
+    index_rows_wait(&w.index, w.lc,
+        "m/1 UNAVAILABLE unloaded\nm/1 READY \n");
+    assert_string_equal(listed(), "m/1 READY \n");
+
+    move("r1/m", "away");                       /* from all of them          */
+    assert_error(inf_lifecycle_load(w.lc, "m", NULL), INF_ERR_INTERNAL,
+        "failed to poll");
+    expect_from(1);
+}
+
+static void
+a_look_loads_and_unloads_each_of_them_alone(void **state)
+{
+    (void) state;
+    add_model(0, "m");
+    start_all();
+    const inf_model_t *first = expect_from(0);
+    add_model(1, "m");
+    look();
+    assert_string_equal(spaces(), "01");
+    expect_ambiguous();
+    move("r1/m", "away");
+    look();
+    assert_ptr_equal(expect_from(0), first);
+    assert_int_equal(fake_count("init m/1"), 2);
+
+    move("r0/m", "r1/m");
+    look();
+    expect_from(1);
+    assert_string_equal(spaces(), "1");
+    index_rows_wait(&w.index, w.lc,
+        "m/1 UNAVAILABLE unloaded\nm/1 READY \n");
+    assert_true(inf_lifecycle_all_ready(w.lc));
+    tree_file(w.tree, "r1/m/1/data", "other bytes");
+    look();
+    assert_int_equal(fake_count("init m/1"), 4);
+}
+
+static void
+a_repository_that_cannot_be_listed_keeps_its_models_alone(void **state)
+{
+    (void) state;
+    add_model(0, "m");
+    add_model(1, "m");
+    add_model(1, "b");
+    start_all();
+    move("r0", "away");
+    move("r1/m", "m");
+    look();
+    assert_string_equal(spaces(), "01");        /* r0's m, and b             */
+    expect_from(0);
+    move("away", "r0");
+    look();
+    assert_string_equal(spaces(), "01");
+    assert_int_equal(fake_count("init m/1"), 2);
+}
+
+static void
+models_come_and_go_with_their_repository(void **state)
+{
+    (void) state;
+    add_model(0, "m");
+    add_model(1, "m");
+    add_model(2, "m");
+    start_all();
+    assert_string_equal(spaces(), "01");
+    change_to(1, 2, true);                      /* r1, r2                    */
+    assert_string_equal(spaces(), "12");
+    assert_int_equal(fake_count("init m/1"), 3);
+    expect_ambiguous();
+    change_to(2, 1, true);
+    expect_from(2);
+    index_rows_wait(&w.index, w.lc, "m/1 UNAVAILABLE unloaded\nm/1"
+        " UNAVAILABLE unloaded\nm/1 READY \n");
+    assert_true(inf_lifecycle_all_ready(w.lc));
+    change_to(0, 3, true);
+    assert_string_equal(spaces(), "012");
+    assert_int_equal(fake_count("init m/1"), 5);
+}
+
+static void
+explicit_control_only_unloads_with_a_repository(void **state)
+{
+    (void) state;
+    add_model(0, "m");
+    add_model(1, "m");
+    add_model(2, "m");
+    assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
+    change_to(1, 2, false);
+    expect_from(1);
+    assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
+    assert_string_equal(spaces(), "12");
+}
+
+static void
+registered_repositories_are_namespaces(void **state)
+{
+    (void) state;
+    const inf_scan_alias_t aliases[] = { { .dir = "other", .name = "m" } };
+
+    add_model(0, "m");
+    add_model(2, "other");
+    assert_ok(inf_repositories_add(&w.repositories, w.places[2], aliases, 1));
+    assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
+    assert_string_equal(spaces(), "02");
+    assert_string_equal(listed(), "m/1 READY \nm/1 READY \n");
+    assert_ok(inf_repositories_remove(&w.repositories, w.places[2]));
+    assert_string_equal(spaces(), "02");        /* unloads nothing           */
+    assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
+    expect_from(0);
+}
+
+/* One of both has to be built again. */
+static void
+a_broken_instance_costs_its_own_model(void **state)
+{
+    (void) state;
+    const inf_model_id_t id = { w.places[1], "m" };
+
+    add_model(0, "m");
+    add_model(1, "m");
+    start_all();
+    inf_lifecycle_reload(w.lc, &id, -1, "its process died");
+    inf_lifecycle_wait(w.lc);
+    assert_int_equal(fake_count("init m/1"), 3);
+    assert_string_equal(spaces(), "01");
+    move("r0/m", "away");
+    look();
+    expect_from(1);
+}
+
+static void *
+requests_main(void *arg)
+{
+    static const char *const names[] = { "m", "a", "b", "nobody" };
+    const bool *stop = arg;
+    index_rows_t index;
+
+    for (unsigned i = 0; !__atomic_load_n(stop, __ATOMIC_RELAXED); i++) {
+        inf_model_t *m;
+        inf_err_t *err = find(names[i % 3], &m);
+        if (err == NULL) {
+            inf_model_unref(m);
+        }
+        inf_err_free(err);
+        err = i % 4 == 0 ? inf_lifecycle_load(w.lc, names[i % 3], NULL)
+            : i % 4 == 1 ? inf_lifecycle_unload(w.lc, names[i % 3], false)
+            : i % 4 == 2 ? inf_lifecycle_load(w.lc, "m", override(true))
+            : inf_lifecycle_load(w.lc, names[i / 4 % 4], override(false));
+        inf_err_free(err);
+        index_rows(&index, w.lc);
+    }
+
+    return NULL;
+}
+
+/* Requests by name, looks and changes of the repositories at once: in the end
+   what lies there is what serves. */
+static void
+nothing_is_lost_where_everybody_changes_models(void **state)
+{
+    (void) state;
+    bool stop = false;
+    pthread_t threads[2];
+
+    for (int i = 0; i < PLACES; i++) {
+        add_model(i, "m");
+        add_model(i, i == 0 ? "a" : "b");
+    }
+    start_all();
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, requests_main,
+            &stop), 0);
+    }
+    for (int i = 0; i < 20; i++) {
+        bool other;
+        assert_ok(inf_repositories_replace(&w.repositories, w.places,
+            1 + (size_t) i % PLACES, &other));
+        assert_ok(inf_lifecycle_follow(w.lc, true));
+        look();
+    }
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+    }
+
+    assert_ok(inf_lifecycle_unload(w.lc, "m", false));
+    assert_ok(inf_lifecycle_unload(w.lc, "a", false));
+    assert_ok(inf_lifecycle_unload(w.lc, "b", false));
+    assert_string_equal(spaces(), "");
+    change_to(0, 3, true);
+    look();
+    assert_string_equal(spaces(), "001122");
+    assert_ok(inf_lifecycle_load(w.lc, "m", override(true)));
+    assert_string_equal(spaces(), "-001122");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(equal_names_in_two_repositories_are_two_models),
+        TEST(one_that_fails_counts_and_holds_up_nothing),
+        TEST(a_name_to_start_with_means_all_of_that_name),
+        TEST(those_that_were_loaded_before_are_left_out_one_by_one),
+        TEST(a_bare_name_is_restored_as_all_of_that_name),
+        TEST(loads_and_unloads_by_name_are_for_all_that_have_it),
+        TEST(requests_for_one_name_keep_their_order),
+        TEST(a_configuration_of_a_request_is_for_all_of_that_name),
+        TEST(files_of_a_request_have_no_namespace),
+        TEST(a_load_finds_a_model_that_was_moved),
+        TEST(a_look_loads_and_unloads_each_of_them_alone),
+        TEST(a_repository_that_cannot_be_listed_keeps_its_models_alone),
+        TEST(models_come_and_go_with_their_repository),
+        TEST(explicit_control_only_unloads_with_a_repository),
+        TEST(registered_repositories_are_namespaces),
+        TEST(a_broken_instance_costs_its_own_model),
+        TEST(nothing_is_lost_where_everybody_changes_models),
+    };
+    alarm(540);
+    inf_log_set_levels(false, false, false, 0);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
