@@ -125,6 +125,13 @@ typedef struct {
 } ngx_http_inference_main_conf_t;
 
 
+/* "inference_errors" */
+typedef enum {
+    NGX_HTTP_INFERENCE_ERRORS_TRITON = 0,
+    NGX_HTTP_INFERENCE_ERRORS_PRECISE
+} ngx_http_inference_errors_e;
+
+
 typedef struct {
     ngx_uint_t                  parts;          /* 0: no "inference" here    */
     ngx_str_t                   prefix;         /* location name to strip,
@@ -136,6 +143,7 @@ typedef struct {
                                                    location, INFER           */
     ngx_msec_t                  timeout;        /* 0: none                   */
     ngx_uint_t                  tries;
+    ngx_uint_t                  errors;         /* ..._errors_e              */
     off_t                       max_body;       /* 0: unlimited              */
 } ngx_http_inference_loc_conf_t;
 
@@ -201,6 +209,8 @@ struct ngx_http_inference_ticket_s {
     uint64_t                      epoch;        /* of the channel            */
     inf_region_t                 *regions[NGX_HTTP_INFERENCE_REGIONS];
     ngx_uint_t                    nregions;     /* still to be freed         */
+    ngx_uint_t                    begun;        /* executions of it, as far as
+                                                   is known                  */
     unsigned                      keep:1;       /* set by the request        */
     unsigned                      waiting:1;    /* in the ready queue        */
     unsigned                      submitted:1;

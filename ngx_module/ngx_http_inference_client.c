@@ -41,6 +41,7 @@ typedef struct {
     inf_region_t                        *regions[NGX_HTTP_INFERENCE_REGIONS];
     ngx_uint_t                           nregions;  /* of an abandoned one   */
     unsigned                             taken:1;
+    unsigned                             begun:1;   /* an execution          */
     unsigned                             final:1;
     unsigned                             released:1;
 } ngx_http_inference_flight_t;
@@ -124,6 +125,8 @@ static void ngx_http_inference_channel_free(ngx_http_inference_channel_t *ch);
 static ngx_http_inference_channel_t *ngx_http_inference_channel_find(
     uint64_t epoch);
 
+static void ngx_http_inference_flight_begun(
+    ngx_http_inference_flight_t *flight, ngx_uint_t begun);
 static void ngx_http_inference_flight_give(
     ngx_http_inference_flight_t *flight);
 static void ngx_http_inference_free_regions(ngx_http_inference_channel_t *ch,
@@ -399,6 +402,7 @@ ngx_http_inference_abandon(ngx_http_inference_ticket_t *ticket)
     }
 
     flight = &ch->flights[ticket->slot];
+    ngx_http_inference_flight_begun(flight, 0);
     flight->ticket = NULL;
 
     for (i = 0; i < ticket->nregions; i++) {
@@ -863,6 +867,8 @@ ngx_http_inference_channel_completion(const inf_completion_t *c, void *userp)
     ch = flight->channel;
     ticket = flight->ticket;
 
+    ngx_http_inference_flight_begun(flight, c->batch_size > 0);
+
     if (!ch->answered) {
         ch->answered = 1;
         ngx_http_inference_counters()->answered =
@@ -999,6 +1005,8 @@ ngx_http_inference_channel_detach(ngx_http_inference_channel_t *ch,
             continue;
         }
 
+        ngx_http_inference_flight_begun(flight, 0);
+
         flight->taken = 0;
         ticket = flight->ticket;
         flight->ticket = NULL;
@@ -1099,6 +1107,31 @@ ngx_http_inference_channel_find(uint64_t epoch)
     }
 
     return NULL;
+}
+
+
+/* Counts its execution once: the core has said so, or its slot does. */
+
+static void
+ngx_http_inference_flight_begun(ngx_http_inference_flight_t *flight,
+    ngx_uint_t begun)
+{
+    uint8_t  state;
+
+    if (flight->begun || flight->final || flight->ticket == NULL) {
+        return;
+    }
+
+    if (!begun) {
+        state = inf_client_slot_state(flight->channel->client, flight->name)
+                & INF_SLOT_STATE_MASK;
+        begun = (state == INF_SLOT_EXECUTING);
+    }
+
+    if (begun) {
+        flight->begun = 1;
+        flight->ticket->begun++;
+    }
 }
 
 

@@ -243,6 +243,10 @@ ngx_http_inference_control_send(ngx_http_inference_ctx_t *ctx,
 
     ctx->retry_after = 1;
 
+    if (rc == NGX_BUSY) {
+        ctx->cause = INF_CAUSE_FULL;
+    }
+
     return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                    (rc == NGX_BUSY)
                                    ? "too many requests are in flight"

@@ -8,6 +8,10 @@
 #define NGX_HTTP_INFERENCE_ERROR_MAX    2048
 
 
+static ngx_uint_t ngx_http_inference_status(ngx_http_inference_ctx_t *ctx,
+    inf_err_code_t code);
+static ngx_uint_t ngx_http_inference_precise(inf_err_code_t code,
+    inf_err_cause_t cause);
 static ngx_int_t ngx_http_inference_fail_with(ngx_http_inference_ctx_t *ctx,
     ngx_uint_t status, inf_err_code_t code, const void *text, size_t len);
 static ngx_uint_t ngx_http_inference_intercepted(ngx_http_request_t *r,
@@ -17,9 +21,12 @@ static ngx_int_t ngx_http_inference_send_error(ngx_http_inference_ctx_t *ctx);
 
 /* ---- internal codes and HTTP -------------------------------------------- */
 
-ngx_uint_t
-ngx_http_inference_status(inf_err_code_t code)
+static ngx_uint_t
+ngx_http_inference_status(ngx_http_inference_ctx_t *ctx, inf_err_code_t code)
 {
+    ngx_uint_t                      status;
+    ngx_http_inference_loc_conf_t  *ilcf;
+
     static const ngx_uint_t  statuses[] = {
         NGX_HTTP_BAD_REQUEST,               /* INF_ERR_UNKNOWN        */
         NGX_HTTP_INTERNAL_SERVER_ERROR,     /* INF_ERR_INTERNAL       */
@@ -35,7 +42,44 @@ ngx_http_inference_status(inf_err_code_t code)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    if (ilcf->errors == NGX_HTTP_INFERENCE_ERRORS_PRECISE) {
+
+        status = ngx_http_inference_precise(code, ctx->cause);
+
+        if (status) {
+            return status;
+        }
+    }
+
     return statuses[code];
+}
+
+
+/* What "inference_errors precise" tells apart; 0: nothing. */
+
+static ngx_uint_t
+ngx_http_inference_precise(inf_err_code_t code, inf_err_cause_t cause)
+{
+    if (code == INF_ERR_CANCELLED) {
+        return NGX_HTTP_CLIENT_CLOSED_REQUEST;
+    }
+
+    switch (cause) {
+
+    case INF_CAUSE_FULL:
+        return NGX_HTTP_TOO_MANY_REQUESTS;
+
+    case INF_CAUSE_TIMED_OUT:
+        return NGX_HTTP_GATEWAY_TIME_OUT;
+
+    case INF_CAUSE_NONE:
+        break;
+    }
+
+    return 0;
 }
 
 
@@ -74,7 +118,8 @@ ngx_http_inference_fail(ngx_http_inference_ctx_t *ctx, inf_err_code_t code,
     last = ngx_vslprintf(text, text + sizeof(text), fmt, args);
     va_end(args);
 
-    return ngx_http_inference_fail_with(ctx, ngx_http_inference_status(code),
+    return ngx_http_inference_fail_with(ctx,
+                                        ngx_http_inference_status(ctx, code),
                                         code, text, last - text);
 }
 
@@ -103,7 +148,8 @@ ngx_int_t
 ngx_http_inference_fail_text(ngx_http_inference_ctx_t *ctx,
     inf_err_code_t code, const void *text, size_t len)
 {
-    return ngx_http_inference_fail_with(ctx, ngx_http_inference_status(code),
+    return ngx_http_inference_fail_with(ctx,
+                                        ngx_http_inference_status(ctx, code),
                                         code, text, len);
 }
 
@@ -232,7 +278,7 @@ ngx_http_inference_send_error(ngx_http_inference_ctx_t *ctx)
 
     r = ctx->request;
 
-    if ((ctx->retry_after
+    if (((ctx->retry_after || ctx->cause == INF_CAUSE_FULL)
          && ngx_http_inference_add_header(r, "Retry-After", "1") != NGX_OK)
         || (ctx->accept_encoding
             && ngx_http_inference_add_header(r, "Accept-Encoding",

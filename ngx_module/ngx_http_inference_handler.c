@@ -541,6 +541,8 @@ ngx_http_inference_timer_handler(ngx_event_t *ev)
         return;
     }
 
+    ctx->cause = INF_CAUSE_TIMED_OUT;
+
     (void) ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                    "Request timeout expired: no answer "
                                    "within inference_timeout of %M ms",
@@ -605,6 +607,9 @@ ngx_http_inference_leave(void *data)
     if (ctx->turn.posted) {
         ngx_delete_posted_event(&ctx->turn);
     }
+
+    ctx->left = (ctx->state != NGX_HTTP_INFERENCE_DONE
+                 && ctx->state != NGX_HTTP_INFERENCE_SENDING);
 
     if (ctx->ticket.waiting
         || (ctx->ticket.submitted && !ctx->ticket.final))

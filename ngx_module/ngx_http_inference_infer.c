@@ -286,6 +286,7 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
         /* the bytes stay, but the client frees them */
         ctx->record = NULL;
         ctx->body.data.region = NULL;
+        ctx->sent = 1;
         ctx->state = NGX_HTTP_INFERENCE_WAITING;
 
         ngx_http_inference_watch(ctx);
@@ -294,7 +295,7 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
     }
 
     if (rc == NGX_BUSY) {
-        ctx->retry_after = 1;
+        ctx->cause = INF_CAUSE_FULL;
 
         return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                        "too many requests are in flight");
@@ -381,12 +382,6 @@ ngx_http_inference_infer_answer(ngx_http_inference_ticket_t *ticket,
     }
 
     ngx_http_inference_slice(ctx);
-
-    if (!ctx->failed && ctx->replies != 1) {
-        (void) ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
-                                       "expected a single response, got %ui",
-                                       ctx->replies);
-    }
 
     if (!ctx->failed && ngx_http_inference_open_reply(ctx) == NGX_OK) {
         ctx->state = NGX_HTTP_INFERENCE_PREPARING;

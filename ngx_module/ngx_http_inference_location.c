@@ -49,7 +49,7 @@ static ngx_http_inference_part_t  ngx_http_inference_part_names[] = {
       ngx_http_inference_part_answers_501 },
 
     { ngx_string("statistics"), NGX_HTTP_INFERENCE_STATISTICS,
-      ngx_http_inference_part_answers_501 },
+      ngx_http_inference_part_served },
 
     { ngx_string("repository"), NGX_HTTP_INFERENCE_REPOSITORY,
       ngx_http_inference_part_served },
@@ -354,6 +354,7 @@ ngx_http_inference_create_loc_conf(ngx_conf_t *cf)
 
     ilcf->timeout = NGX_CONF_UNSET_MSEC;
     ilcf->tries = NGX_CONF_UNSET_UINT;
+    ilcf->errors = NGX_CONF_UNSET_UINT;
     ilcf->max_body = NGX_CONF_UNSET;
 
     return ilcf;
@@ -370,6 +371,8 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_conf_merge_msec_value(conf->timeout, prev->timeout, 0);
     ngx_conf_merge_uint_value(conf->tries, prev->tries, 3);
+    ngx_conf_merge_uint_value(conf->errors, prev->errors,
+                              NGX_HTTP_INFERENCE_ERRORS_TRITON);
     ngx_conf_merge_off_value(conf->max_body, prev->max_body, 0);
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);

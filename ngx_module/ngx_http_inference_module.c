@@ -40,6 +40,13 @@ static ngx_conf_enum_t  ngx_http_inference_checks[] = {
 };
 
 
+static ngx_conf_enum_t  ngx_http_inference_errors[] = {
+    { ngx_string("triton"), NGX_HTTP_INFERENCE_ERRORS_TRITON },
+    { ngx_string("precise"), NGX_HTTP_INFERENCE_ERRORS_PRECISE },
+    { ngx_null_string, 0 }
+};
+
+
 static ngx_conf_enum_t  ngx_http_inference_rate_limits[] = {
     { ngx_string("off"), NGINX_INFERENCE__RATE_LIMIT__RATE_LIMIT_OFF },
     { ngx_string("execution_count"),
@@ -238,6 +245,13 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_inference_loc_conf_t, tries),
       &ngx_http_inference_tries_p },
+
+    { ngx_string("inference_errors"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_inference_loc_conf_t, errors),
+      &ngx_http_inference_errors },
 
     { ngx_string("inference_max_body"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,

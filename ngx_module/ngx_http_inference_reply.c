@@ -7,6 +7,7 @@
 
 static ngx_int_t ngx_http_inference_fail_bare(ngx_http_inference_ctx_t *ctx,
     uint32_t status);
+static ngx_int_t ngx_http_inference_fail_count(ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_log_names(ngx_http_inference_ctx_t *ctx,
     const inf_response_record_t *record);
 static void ngx_http_inference_log_name(const inf_response_record_t *record,
@@ -56,6 +57,7 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
             ctx->queue_ns = c->queue_ns;
             ctx->compute_ns = c->compute_ns;
             ctx->batch_size = c->batch_size;
+            ctx->cause = c->cause;
 
         } else if (c->length) {
             ngx_http_inference_release(ticket->epoch, c->offset);
@@ -67,6 +69,7 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
     }
 
     if (ctx->replies == 0 && c->status != INF_OK) {
+        ctx->cause = c->cause;
         (void) ngx_http_inference_fail_bare(ctx, c->status);
     }
 
@@ -88,6 +91,15 @@ ngx_http_inference_fail_bare(ngx_http_inference_ctx_t *ctx, uint32_t status)
 }
 
 
+static ngx_int_t
+ngx_http_inference_fail_count(ngx_http_inference_ctx_t *ctx)
+{
+    return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
+                                   "expected a single response, got %ui",
+                                   ctx->replies);
+}
+
+
 ngx_int_t
 ngx_http_inference_open_reply(ngx_http_inference_ctx_t *ctx)
 {
@@ -103,6 +115,10 @@ ngx_http_inference_open_reply(ngx_http_inference_ctx_t *ctx)
 
     reply = &ctx->reply;
     len = (size_t) reply->len;
+
+    if (ctx->replies == 0) {
+        return ngx_http_inference_fail_count(ctx);
+    }
 
     if (len == 0 && reply->status != INF_OK) {
         return ngx_http_inference_fail_bare(ctx, reply->status);
@@ -132,6 +148,10 @@ ngx_http_inference_open_reply(ngx_http_inference_ctx_t *ctx)
     record = copy;
 
     ngx_http_inference_log_names(ctx, record);
+
+    if (ctx->replies > 1) {
+        return ngx_http_inference_fail_count(ctx);
+    }
 
     if (record->status != INF_OK) {
         text = inf_response_text(record, record->error);

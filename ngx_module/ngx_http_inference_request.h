@@ -195,6 +195,7 @@ struct ngx_http_inference_ctx_s {
 
     ngx_uint_t                   status;        /* HTTP, once failed         */
     inf_err_code_t               code;
+    inf_err_cause_t              cause;         /* set before it has failed  */
     ngx_str_t                    error;
 
     unsigned                     failed:1;
@@ -210,6 +211,8 @@ struct ngx_http_inference_ctx_s {
     unsigned                     prepared:1;    /* the writer is             */
     unsigned                     measured:1;    /* json_len is known         */
     unsigned                     text_done:1;   /* JSON of the answer made   */
+    unsigned                     sent:1;        /* to the core, once         */
+    unsigned                     left:1;        /* by its client, unanswered */
     unsigned                     abandoned:1;   /* the ticket was            */
 };
 
@@ -389,9 +392,6 @@ INF_CHECK inf_err_t *ngx_http_inference_rest(ngx_http_inference_verb_e verb,
 
 
 /* ---- error.c ------------------------------------------------------------ */
-
-/* The one table of internal codes and HTTP statuses. */
-ngx_uint_t ngx_http_inference_status(inf_err_code_t code);
 
 /* Records why the request fails; the first one stays.  They return
    NGX_ERROR. */

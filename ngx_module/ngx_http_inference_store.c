@@ -96,7 +96,7 @@ ngx_http_inference_arena_full(ngx_http_inference_ctx_t *ctx, uint64_t size)
                         "can hold", size, imcf->arena);
     }
 
-    ctx->retry_after = 1;
+    ctx->cause = INF_CAUSE_FULL;
 
     return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                    "no room for %uL bytes: inference_memory "

@@ -144,8 +144,7 @@ fail_all(inf_instance_t *instance, inf_request_t *const *requests,
         inf_statistics_failure_for(&instance->statistics, INF_FAILURE_BACKEND,
             r->start_ns, now);
         if (!atomic_load_explicit(&r->factory->final, memory_order_relaxed)) {
-            inf_factory_send_error(r->factory, inf_err_new(inf_err_code(err),
-                "%s", inf_err_msg(err)));
+            inf_factory_send_error(r->factory, inf_err_copy(err));
         }
         inf_request_release(r, 1);
     }

@@ -7,12 +7,15 @@
 #include "core/base/log.h"
 
 struct TRITONSERVER_Error {
-    inf_err_code_t  code;
-    char           *msg;
+    inf_err_code_t   code;
+    inf_err_cause_t  cause;
+    char            *msg;
 };
 
 static char       err_nomem_text[] = "out of memory";
-static inf_err_t  err_nomem_object = { INF_ERR_UNAVAILABLE, err_nomem_text };
+static inf_err_t  err_nomem_object = {
+    INF_ERR_UNAVAILABLE, INF_CAUSE_NONE, err_nomem_text
+};
 
 static char *err_vformat(const char *fmt, va_list args) INF_PRINTF(1, 0);
 
@@ -35,6 +38,7 @@ inf_err_newv(inf_err_code_t code, const char *fmt, va_list args)
     }
 
     err->code = code;
+    err->cause = INF_CAUSE_NONE;
     err->msg = err_vformat(fmt, args);
     if (err->msg == NULL) {
         free(err);
@@ -111,6 +115,23 @@ inf_err_recode(inf_err_t *err, inf_err_code_t code)
     return err;
 }
 
+inf_err_t *
+inf_err_because(inf_err_t *err, inf_err_cause_t cause)
+{
+    if (err != NULL && err != &err_nomem_object) {
+        err->cause = cause;
+    }
+
+    return err;
+}
+
+inf_err_t *
+inf_err_copy(const inf_err_t *err)
+{
+    return inf_err_because(inf_err_new(err->code, "%s", err->msg),
+        err->cause);
+}
+
 void
 inf_err_log(inf_err_t *err)
 {
@@ -137,6 +158,12 @@ inf_err_code_t
 inf_err_code(const inf_err_t *err)
 {
     return err->code;
+}
+
+inf_err_cause_t
+inf_err_cause(const inf_err_t *err)
+{
+    return err->cause;
 }
 
 const char *

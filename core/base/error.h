@@ -37,6 +37,14 @@ typedef enum {
     INF_ERR_CANCELLED      = 7
 } inf_err_code_t;
 
+/* What codes do not tell apart, for who answers a client; it crosses the
+   channel as a byte. */
+typedef enum {
+    INF_CAUSE_NONE      = 0,
+    INF_CAUSE_FULL      = 1,    /* a queue or an arena has no room now       */
+    INF_CAUSE_TIMED_OUT = 2     /* waited for longer than it was allowed to  */
+} inf_err_cause_t;
+
 typedef struct TRITONSERVER_Error inf_err_t;
 
 /* A new error with a formatted text.  Never NULL. */
@@ -59,6 +67,12 @@ INF_CHECK inf_err_t *inf_err_add(inf_err_t *err, const char *fmt, ...)
 /* Replaces the code; takes err, gives it back. */
 INF_CHECK inf_err_t *inf_err_recode(inf_err_t *err, inf_err_code_t code);
 
+/* Notes why; takes err, gives it back. */
+INF_CHECK inf_err_t *inf_err_because(inf_err_t *err, inf_err_cause_t cause);
+
+/* Another error that says the same. */
+INF_CHECK inf_err_t *inf_err_copy(const inf_err_t *err);
+
 /* Logs err (error level) and frees it; err may be NULL. */
 void inf_err_log(inf_err_t *err);
 
@@ -66,6 +80,7 @@ void inf_err_log(inf_err_t *err);
 void inf_err_free(inf_err_t *err);
 
 inf_err_code_t inf_err_code(const inf_err_t *err);
+inf_err_cause_t inf_err_cause(const inf_err_t *err);
 const char *inf_err_msg(const inf_err_t *err);
 
 /* "Internal", "Not found", ...; out-of-range values give "Unknown". */

@@ -172,14 +172,16 @@ typedef struct {
 
 typedef struct {
     uint8_t  flags;
-    uint8_t  pad0[3];
+    uint8_t  cause;             /* inf_err_cause_t, why status is not OK     */
+    uint8_t  pad0[2];
     uint32_t status;            /* inf_status_t of this response             */
     uint32_t slot;
     uint32_t generation;
     uint64_t offset;            /* response arena: inf_response_record_t, or
                                    the protobuf answer of a CALL             */
     uint64_t length;
-    uint64_t queue_ns;          /* spent queued; 0 if never executed         */
+    uint64_t queue_ns;          /* spent queued, by what was executed or has
+                                   waited too long                           */
     uint64_t compute_ns;        /* spent in the backend                      */
     uint32_t batch_size;        /* rows of the payload that ran it           */
     uint8_t  pad1[12];

@@ -39,6 +39,7 @@ static inf_err_t *get_shm(const place_t *at, shm_t *out);
 static inf_err_t *complain(const place_t *at, const char *name,
     const char *why);
 static inf_err_t *not_a(const place_t *at, const char *name, const char *kind);
+static inf_err_t *not_in_range(const place_t *at, const char *name);
 static inf_err_t *missing(const place_t *at, const char *name);
 static bool value_uint(const inf_walk_t *w, json_t *v,
     uint64_t *out);
@@ -475,7 +476,7 @@ walk_sequence_id(const place_t *at, json_t *v,
             return NULL;
         }
 
-        return not_a(at, "sequence_id", "unsigned-integer");
+        return not_in_range(at, "sequence_id");
     }
 
     bool present;
@@ -600,7 +601,7 @@ get_uint(const place_t *at, const char *name, bool *present, uint64_t *out)
         return NULL;
     }
 
-    return not_a(at, name, "unsigned-integer");
+    return not_in_range(at, name);
 }
 
 /* *out stays as it is when the member is not there. */
@@ -740,6 +741,15 @@ not_a(const place_t *at, const char *name, const char *kind)
     snprintf(why, sizeof(why), "attempt to access JSON non-%s as %s", kind,
              kind);
     return complain(at, name, why);
+}
+
+/* What the original says, and what it leaves to the reader. */
+static inf_err_t *
+not_in_range(const place_t *at, const char *name)
+{
+    return complain(at, name, "attempt to access JSON non-unsigned-integer as"
+                    " unsigned-integer: it is a whole number from 0 to"
+                    " 18446744073709551615");
 }
 
 static inf_err_t *

@@ -505,7 +505,8 @@ add_loader_locked(inf_lifecycle_t *lc, bool unloads)
         l++;
     }
     if (l == lc->loaders + INF_LOADERS_MAX) {
-        return inf_err_new(INF_ERR_UNAVAILABLE, "too many loaders are busy");
+        return inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE,
+            "too many loaders are busy"), INF_CAUSE_FULL);
     }
 
     if (l->state == INF_LOADER_ENDED) {

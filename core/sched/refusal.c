@@ -16,8 +16,9 @@ inf_refuse_cancelled(inf_request_t *req)
 void
 inf_refuse_timed_out(inf_request_t *req)
 {
-    refuse(req, INF_FAILURE_REJECTED, inf_err_new(INF_ERR_UNAVAILABLE,
-        "Request timeout expired"));
+    refuse(req, INF_FAILURE_REJECTED, inf_err_because(inf_err_new(
+        INF_ERR_UNAVAILABLE, "Request timeout expired"),
+        INF_CAUSE_TIMED_OUT));
 }
 
 void

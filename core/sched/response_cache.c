@@ -848,7 +848,7 @@ promote(inf_cached_model_t *gate, cache_run_t *run, inf_request_t *req)
 
     while ((link = inf_list_pop_front(&list)) != NULL) {
         answer_error(inf_link_entry(link, inf_request_t, link),
-            inf_err_new(inf_err_code(err), "%s", inf_err_msg(err)));
+            inf_err_copy(err));
     }
     run_give(run);
     answer_error(req, err);         /* last: it may hold the model           */

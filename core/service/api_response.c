@@ -326,7 +326,7 @@ TRITONSERVER_InferenceResponseError(
 {
     const inf_err_t *err = inf_as_client_response(inference_response)->err;
     return err == NULL ? NULL
-        : inf_err_new(inf_err_code(err), "%s", inf_err_msg(err));
+        : inf_err_copy(err);
 }
 
 TRITONSERVER_Error *

@@ -149,8 +149,8 @@ inf_control_submit(inf_control_t *control, inf_session_t *session,
         return;
     }
 
-    call_done(call, inf_err_new(INF_ERR_UNAVAILABLE,
-        "too many calls are queued"));
+    call_done(call, inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE,
+        "too many calls are queued"), INF_CAUSE_FULL));
 }
 
 static inf_err_t *
@@ -360,6 +360,7 @@ answer(inf_session_t *session, uint32_t slot, uint32_t generation,
             | INF_COMPLETE_RELEASED,
         .slot = slot,
         .generation = generation,
+        .cause = err != NULL ? (uint8_t) inf_err_cause(err) : INF_CAUSE_NONE,
         .status = err != NULL ? INF_STATUS(inf_err_code(err)) : INF_OK
     };
 
@@ -373,6 +374,7 @@ answer(inf_session_t *session, uint32_t slot, uint32_t generation,
         if (region != NULL) {
             memcpy(inf_channel_region_data(region), bytes.data, bytes.len);
         } else {
+            c.cause = INF_CAUSE_FULL;
             c.status = INF_STATUS(INF_ERR_UNAVAILABLE);
         }
     }

@@ -216,8 +216,9 @@ flight_fill(inf_flight_t *flight, inf_registry_reader_t *models,
 inf_err_t *
 inf_infer_name_error(const inf_request_t *req, inf_err_t *err)
 {
-    inf_err_t *named = inf_err_new(inf_err_code(err), "[request id: %s] %s",
-        req->id[0] != '\0' ? req->id : "<id_unknown>", inf_err_msg(err));
+    inf_err_t *named = inf_err_because(inf_err_new(inf_err_code(err),
+        "[request id: %s] %s", req->id[0] != '\0' ? req->id : "<id_unknown>",
+        inf_err_msg(err)), inf_err_cause(err));
 
     inf_err_free(err);
     return named;
@@ -344,8 +345,9 @@ sink_alloc(void *userp, inf_output_t *out, size_t size)
     inf_channel_region_t *region = inf_channel_alloc(flight->session->channel,
         size);
     if (region == NULL) {
-        return inf_err_new(INF_ERR_UNAVAILABLE, "no room for the %zu bytes of"
-            " output '%s': the response arena is full", size, out->name);
+        return inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE, "no room for"
+            " the %zu bytes of output '%s': the response arena is full", size,
+            out->name), INF_CAUSE_FULL);
     }
 
     /* pinned only for who asks for more than plain memory */
@@ -387,11 +389,17 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
     if (response != NULL) {
         c.flags |= INF_COMPLETE_RESPONSE;
         region = write_record(flight, response, &size);
-        c.status = response->err != NULL
-            ? INF_STATUS(inf_err_code(response->err))
-            : region != NULL ? INF_OK : INF_STATUS(INF_ERR_UNAVAILABLE);
+        if (response->err != NULL) {
+            c.cause = (uint8_t) inf_err_cause(response->err);
+            c.status = INF_STATUS(inf_err_code(response->err));
+        } else if (region == NULL) {
+            c.cause = INF_CAUSE_FULL;
+            c.status = INF_STATUS(INF_ERR_UNAVAILABLE);
+        }
 
-        if (req->exec_ns != 0) {
+        if (c.cause == INF_CAUSE_TIMED_OUT && req->exec_ns == 0) {
+            c.queue_ns = inf_clock_ns() - req->queue_ns;
+        } else if (req->exec_ns != 0) {
             c.queue_ns = req->exec_ns - req->queue_ns;
             c.compute_ns = inf_clock_ns() - req->exec_ns;
             c.batch_size = req->payload_rows;

@@ -202,7 +202,7 @@ inf_response_send(inf_response_t *response, uint32_t flags,
     const inf_err_t *err)
 {
     if (err != NULL) {
-        response->err = inf_err_new(inf_err_code(err), "%s", inf_err_msg(err));
+        response->err = inf_err_copy(err);
     }
 
     factory_send(response->factory, response, flags);

@@ -6,20 +6,10 @@ import re
 
 import pytest
 
-from lib import models, process
+from lib import models
+from lib.access_log import FORMAT, AccessLog
 from lib.server import SLOW, Server
 from lib.wire import tensor
-
-FORMAT = """    log_format inference escape=json
-        '{"uri":"$uri","status":$status,"model":"$inference_model",'
-        '"version":"$inference_version","verb":"$inference_verb",'
-        '"id":"$inference_request_id","sequence":"$inference_sequence_id",'
-        '"code":"$inference_status","tries":"$inference_tries",'
-        '"queue":"$inference_queue_time","compute":"$inference_compute_time",'
-        '"batch":"$inference_batch_size","backend":"$inference_backend",'
-        '"instance":"$inference_instance"}';
-"""
-
 
 def fill(repository):
     models.standard_repository(repository)
@@ -40,18 +30,9 @@ def server():
 
 def logged(server, path, ask):
     """The fields of the line that ask() adds."""
-    file = server.prefix / "access.log"
-    before = len(file.read_text().splitlines()) if file.exists() else 0
+    log = AccessLog(server)
     answer = ask()
-
-    def line():
-        lines = file.read_text().splitlines()[before:] \
-            if file.exists() else []
-        return next((x for x in map(json.loads, lines)
-                     if x["uri"] == path), None)
-
-    fields = process.wait_until(line, 5 * SLOW)
-    assert fields, f"no line of {path}"
+    fields = log.line(uri=path)
     assert fields["status"] == answer.status
     return fields
 
@@ -92,12 +73,9 @@ def test_time_in_the_queue_is_not_time_of_computing(server):
             first.read()
             return answer
 
-    lines = server.prefix / "access.log"
-    logged(server, path, ask)
-    assert process.wait_until(
-        lambda: '"id":"behind"' in lines.read_text(), 5 * SLOW)
-    line = next(x for x in map(json.loads, lines.read_text().splitlines())
-                if x["id"] == "behind")
+    log = AccessLog(server)
+    ask()
+    line = log.line(id="behind")
     assert float(line["queue"]) + float(line["compute"]) > 0.1
 
 

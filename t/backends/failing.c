@@ -5,7 +5,7 @@
  * model's configuration text, so that nothing of a JSON reader is needed.
  *
  *   initialize-error, initialize-crash, instance-error, instance-crash,
- *   execute-crash, execute-error, execute-silent
+ *   execute-crash, execute-error, execute-cancelled, execute-silent
  *
  * Told initialize-countdown, it fails as often as the file "failures" in the
  * model's directory has bytes, and takes one away each time.
@@ -126,6 +126,10 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
     if (err == NULL) {
         hold(model, "execute-hold");
         err = fail(model, "execute-error", "execute-crash");
+    }
+    if (err == NULL && told(model, "execute-cancelled")) {
+        err = TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_CANCELLED,
+                                    "given up on purpose");
     }
     if (err != NULL) {
         return err;             /* the requests are still the core's */

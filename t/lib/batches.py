@@ -19,6 +19,11 @@ class Gate:
     def open(self, execution=0):
         pathlib.Path(f"{self.path}.{execution}").unlink()
 
+    def open_all(self):
+        """Whatever is closed still."""
+        for file in self.path.parent.glob(self.path.name + ".[0-9]*"):
+            file.unlink()
+
     def wait_entered(self, execution=0):
         assert process.wait_until(
             pathlib.Path(f"{self.path}.entered.{execution}").exists,

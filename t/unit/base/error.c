@@ -75,6 +75,60 @@ out_of_memory_cannot_be_changed(void **state)
     assert_ptr_equal(inf_err_nomem(), err);
 }
 
+static void
+a_new_error_has_no_cause(void **state)
+{
+    (void) state;
+    inf_err_t *err = inf_err_new(INF_ERR_UNAVAILABLE, "not now");
+
+    assert_int_equal(inf_err_cause(err), INF_CAUSE_NONE);
+    inf_err_free(err);
+}
+
+static void
+a_cause_stays_when_the_text_grows_and_the_code_changes(void **state)
+{
+    (void) state;
+    inf_err_t *err = inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE, "full"),
+        INF_CAUSE_FULL);
+
+    err = inf_err_add(err, "model %d", 3);
+    err = inf_err_recode(err, INF_ERR_INTERNAL);
+    assert_string_equal(inf_err_msg(err), "model 3: full");
+    assert_int_equal(inf_err_cause(err), INF_CAUSE_FULL);
+    inf_err_free(err);
+}
+
+static void
+a_copy_says_the_same(void **state)
+{
+    (void) state;
+    inf_err_t *err = inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE,
+        "100%% late"), INF_CAUSE_TIMED_OUT);
+    inf_err_t *copy = inf_err_copy(err);
+
+    inf_err_free(err);
+    assert_string_equal(inf_err_msg(copy), "100% late");
+    assert_int_equal(inf_err_code(copy), INF_ERR_UNAVAILABLE);
+    assert_int_equal(inf_err_cause(copy), INF_CAUSE_TIMED_OUT);
+    inf_err_free(copy);
+}
+
+static void
+out_of_memory_stays_as_it_is(void **state)
+{
+    (void) state;
+    inf_err_t *err = inf_err_because(inf_err_nomem(), INF_CAUSE_FULL);
+
+    assert_ptr_equal(err, inf_err_nomem());
+    assert_int_equal(inf_err_cause(err), INF_CAUSE_NONE);
+    assert_null(inf_err_because(NULL, INF_CAUSE_FULL));
+
+    inf_err_t *copy = inf_err_copy(err);
+    assert_string_equal(inf_err_msg(copy), "out of memory");
+    inf_err_free(copy);
+}
+
 int
 main(void)
 {
@@ -83,6 +137,11 @@ main(void)
         cmocka_unit_test(words_are_added_in_front),
         cmocka_unit_test(a_system_error_names_its_reason),
         cmocka_unit_test(out_of_memory_cannot_be_changed),
+        cmocka_unit_test(a_new_error_has_no_cause),
+        cmocka_unit_test(
+            a_cause_stays_when_the_text_grows_and_the_code_changes),
+        cmocka_unit_test(a_copy_says_the_same),
+        cmocka_unit_test(out_of_memory_stays_as_it_is)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
