@@ -26,6 +26,8 @@ static ngx_int_t ngx_http_inference_variable(ngx_http_request_t *r,
 static ngx_int_t ngx_http_inference_variable_value(
     ngx_http_inference_ctx_t *ctx, ngx_http_inference_variable_e which,
     ngx_str_t *value);
+static void ngx_http_inference_variable_status(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *value);
 static ngx_int_t ngx_http_inference_variable_number(ngx_pool_t *pool,
     uint64_t n, ngx_str_t *value);
 static ngx_int_t ngx_http_inference_variable_time(ngx_pool_t *pool,
@@ -180,27 +182,22 @@ ngx_http_inference_variable_value(ngx_http_inference_ctx_t *ctx,
 
     case NGX_HTTP_INFERENCE_VAR_STATUS:
 
-        if (ctx->failed) {
-            value->data = (u_char *) inf_err_code_string(ctx->code);
-            value->len = ngx_strlen(value->data);
-
-        } else if (ctx->replies) {
-            ngx_str_set(value, "OK");
-        }
-
+        ngx_http_inference_variable_status(ctx, value);
         break;
 
     case NGX_HTTP_INFERENCE_VAR_TRIES:
 
-        if (ctx->epoch && (ctx->replies || ctx->ticket.submitted)) {
-            ngx_str_set(value, "1");
+        if (ctx->sent) {
+            return ngx_http_inference_variable_number(pool,
+                                                      ctx->ticket.begun,
+                                                      value);
         }
 
         break;
 
     case NGX_HTTP_INFERENCE_VAR_QUEUE_TIME:
 
-        if (ctx->executed) {
+        if (ctx->executed || ctx->queue_ns) {
             return ngx_http_inference_variable_time(pool, ctx->queue_ns,
                                                     value);
         }
@@ -235,6 +232,33 @@ ngx_http_inference_variable_value(ngx_http_inference_ctx_t *ctx,
     }
 
     return value->len ? NGX_OK : NGX_DECLINED;
+}
+
+
+/* In words that a map can tell apart whatever the HTTP status is. */
+
+static void
+ngx_http_inference_variable_status(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *value)
+{
+    if ((ctx->failed && ctx->code == INF_ERR_CANCELLED)
+        || (!ctx->failed && ctx->left))
+    {
+        ngx_str_set(value, "Cancelled");
+
+    } else if (ctx->failed && ctx->cause == INF_CAUSE_FULL) {
+        ngx_str_set(value, "Queue full");
+
+    } else if (ctx->failed && ctx->cause == INF_CAUSE_TIMED_OUT) {
+        ngx_str_set(value, "Timed out");
+
+    } else if (ctx->failed) {
+        value->data = (u_char *) inf_err_code_string(ctx->code);
+        value->len = ngx_strlen(value->data);
+
+    } else if (ctx->replies) {
+        ngx_str_set(value, "OK");
+    }
 }
 
 
