@@ -10,6 +10,9 @@
 #include "core/base/clock.h"
 #include "core/proto/config_json.h"
 
+static void note_latencies(inf_instance_t *instance, const inf_request_t *r,
+    uint64_t now_ns);
+
 TRITONSERVER_Error *
 TRITONBACKEND_ApiVersion(uint32_t *major, uint32_t *minor)
 {
@@ -364,8 +367,7 @@ TRITONBACKEND_ModelInstanceReportStatistics(
         inf_statistics_success(s, r->batch_size > 0 ? r->batch_size : 1,
             r->start_ns, r->queue_ns, r->backend_ns, now);
         if (i->model->latencies != NULL) {
-            inf_latencies_success(i->model->latencies, r->start_ns,
-                r->queue_ns, r->backend_ns, now);
+            note_latencies(i, r, now);
         }
     } else {
         inf_statistics_failure_for(s, INF_FAILURE_BACKEND, r->start_ns, now);
@@ -386,4 +388,20 @@ TRITONBACKEND_ModelInstanceReportBatchStatistics(
     inf_statistics_batch(&inf_as_instance(instance)->statistics,
         batch_size > 0 ? batch_size : 1, stamps, inf_clock_wall_ms());
     return NULL;
+}
+
+static void
+note_latencies(inf_instance_t *instance, const inf_request_t *r,
+    uint64_t now_ns)
+{
+    inf_latencies_t *l = instance->model->latencies;
+
+    if (l->histogram) {
+        inf_statistics_observe(&instance->statistics, r->start_ns,
+            r->queue_ns, r->backend_ns, now_ns);
+    }
+    if (instance->spec->kind == INF_INSTANCE_GPU) {
+        l = inf_latencies_of_gpu(l, instance->spec->device_id);
+    }
+    inf_latencies_success(l, r->start_ns, r->queue_ns, r->backend_ns, now_ns);
 }

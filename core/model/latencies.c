@@ -8,21 +8,22 @@
 #define HISTOGRAM_OPTIONS \
     INFERENCE__MODEL_METRICS__METRIC_CONTROL__METRIC_OPTIONS_HISTOGRAM_OPTIONS
 
-static bool make_summaries(inf_latencies_t *l);
+static bool make_summaries(inf_latencies_t *l, bool cached);
 static inf_err_t *make_histogram(inf_latencies_t *l,
     const Inference__ModelConfig *msg);
 static const Inference__ModelMetrics__MetricControl__HistogramOptions *
     find_buckets(const Inference__ModelConfig *msg);
 static int by_value(const void *a, const void *b);
-static void observe(inf_latencies_t *l, inf_latency_t which, uint64_t from_ns,
-    uint64_t to_ns, uint64_t now_ns);
+static uint64_t span(uint64_t from_ns, uint64_t to_ns);
+static void observe(inf_latencies_t *l, inf_latency_t which, uint64_t ns,
+    uint64_t window);
 
 inf_err_t *
-inf_latencies_new(const Inference__ModelConfig *msg, bool summaries,
-    bool histogram, inf_latencies_t **out)
+inf_latencies_new(const Inference__ModelConfig *msg,
+    const inf_latencies_options_t *options, inf_latencies_t **out)
 {
     *out = NULL;
-    if (!summaries && !histogram) {
+    if (!options->summaries && !options->histogram) {
         return NULL;
     }
 
@@ -31,8 +32,10 @@ inf_latencies_new(const Inference__ModelConfig *msg, bool summaries,
         return inf_err_nomem();
     }
 
-    inf_err_t *err = summaries && !make_summaries(l) ? inf_err_nomem() : NULL;
-    if (err == NULL && histogram) {
+    l->device_id = -1;
+    inf_err_t *err = options->summaries && !make_summaries(l, options->cached)
+        ? inf_err_nomem() : NULL;
+    if (err == NULL && options->histogram) {
         err = make_histogram(l, msg);
     }
     if (err != NULL) {
@@ -47,31 +50,88 @@ inf_latencies_new(const Inference__ModelConfig *msg, bool summaries,
 void
 inf_latencies_free(inf_latencies_t *l)
 {
-    if (l == NULL) {
-        return;
+    while (l != NULL) {
+        inf_latencies_t *next = l->next;
+        for (size_t i = 0; i < INF_LATENCY_COUNT; i++) {
+            inf_summary_free(l->summaries[i]);
+        }
+        free(l->bounds);
+        free(l->counts);
+        free(l);
+        l = next;
+    }
+}
+
+inf_err_t *
+inf_latencies_add_gpu(inf_latencies_t *l, int32_t device_id)
+{
+    if (!l->summarised || inf_latencies_of_gpu(l, device_id) != l) {
+        return NULL;
     }
 
-    for (size_t i = 0; i < INF_LATENCY_COUNT; i++) {
-        inf_summary_free(l->summaries[i]);
+    inf_latencies_t *gpu = calloc(1, sizeof(*gpu));
+    if (gpu == NULL) {
+        return inf_err_nomem();
     }
-    free(l->bounds);
-    free(l->counts);
-    free(l);
+    if (!make_summaries(gpu, l->summaries[INF_LATENCY_CACHE_HIT] != NULL)) {
+        inf_latencies_free(gpu);
+        return inf_err_nomem();
+    }
+
+    gpu->device_id = device_id;
+    gpu->next = l->next;
+    l->next = gpu;
+    return NULL;
+}
+
+inf_latencies_t *
+inf_latencies_of_gpu(inf_latencies_t *l, int32_t device_id)
+{
+    for (inf_latencies_t *gpu = l->next; gpu != NULL; gpu = gpu->next) {
+        if (gpu->device_id == device_id) {
+            return gpu;
+        }
+    }
+
+    return l;
 }
 
 void
 inf_latencies_success(inf_latencies_t *l, uint64_t request_start_ns,
     uint64_t queue_start_ns, const uint64_t stamps[4], uint64_t now_ns)
 {
-    if (l->summaries[0] == NULL) {
+    if (!l->summarised) {
         return;
     }
 
-    observe(l, INF_LATENCY_REQUEST, request_start_ns, now_ns, now_ns);
-    observe(l, INF_LATENCY_QUEUE, queue_start_ns, stamps[0], now_ns);
-    observe(l, INF_LATENCY_COMPUTE_INPUT, stamps[0], stamps[1], now_ns);
-    observe(l, INF_LATENCY_COMPUTE_INFER, stamps[1], stamps[2], now_ns);
-    observe(l, INF_LATENCY_COMPUTE_OUTPUT, stamps[2], stamps[3], now_ns);
+    uint64_t window = inf_summary_window(now_ns);
+    observe(l, INF_LATENCY_REQUEST, span(request_start_ns, now_ns), window);
+    observe(l, INF_LATENCY_QUEUE, span(queue_start_ns, stamps[0]), window);
+    observe(l, INF_LATENCY_COMPUTE_INPUT, span(stamps[0], stamps[1]), window);
+    observe(l, INF_LATENCY_COMPUTE_INFER, span(stamps[1], stamps[2]), window);
+    observe(l, INF_LATENCY_COMPUTE_OUTPUT, span(stamps[2], stamps[3]),
+        window);
+}
+
+void
+inf_latencies_hit(inf_latencies_t *l, uint64_t queue_start_ns,
+    uint64_t lookup_start_ns, uint64_t took_ns, uint64_t now_ns)
+{
+    if (l->summarised) {
+        uint64_t window = inf_summary_window(now_ns);
+        observe(l, INF_LATENCY_QUEUE, span(queue_start_ns, lookup_start_ns),
+            window);
+        observe(l, INF_LATENCY_CACHE_HIT, took_ns, window);
+    }
+}
+
+void
+inf_latencies_miss(inf_latencies_t *l, uint64_t took_ns, uint64_t now_ns)
+{
+    if (l->summarised) {
+        observe(l, INF_LATENCY_CACHE_MISS, took_ns,
+            inf_summary_window(now_ns));
+    }
 }
 
 void
@@ -94,9 +154,15 @@ inf_latencies_first_response(inf_latencies_t *l, uint64_t request_start_ns,
 }
 
 static bool
-make_summaries(inf_latencies_t *l)
+make_summaries(inf_latencies_t *l, bool cached)
 {
+    l->summarised = true;
     for (size_t i = 0; i < INF_LATENCY_COUNT; i++) {
+        bool caches = i == INF_LATENCY_CACHE_HIT
+            || i == INF_LATENCY_CACHE_MISS;
+        if (cached ? i == INF_LATENCY_REQUEST : caches) {
+            continue;
+        }
         l->summaries[i] = inf_summary_new();
         if (l->summaries[i] == NULL) {
             return false;
@@ -166,10 +232,16 @@ by_value(const void *a, const void *b)
 }
 
 /* Stamps come from backends: a clock run backwards counts as nothing. */
-static void
-observe(inf_latencies_t *l, inf_latency_t which, uint64_t from_ns,
-    uint64_t to_ns, uint64_t now_ns)
+static uint64_t
+span(uint64_t from_ns, uint64_t to_ns)
 {
-    inf_summary_observe(l->summaries[which],
-        to_ns > from_ns ? (to_ns - from_ns) / 1000 : 0, now_ns);
+    return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+static void
+observe(inf_latencies_t *l, inf_latency_t which, uint64_t ns, uint64_t window)
+{
+    if (l->summaries[which] != NULL) {
+        inf_summary_observe(l->summaries[which], ns / 1000, window);
+    }
 }

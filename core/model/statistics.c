@@ -5,7 +5,11 @@
 
 static uint64_t span(uint64_t from, uint64_t to);
 static void fold_duration(inf_duration_t *into, const inf_duration_t *from);
+static void fold_batches(inf_statistics_t *into,
+    const inf_batch_page_t *from);
 static inf_batch_stat_t *batch_slot(inf_statistics_t *s, uint64_t rows);
+static inf_batch_page_t *batch_page_after(inf_batch_page_t *page);
+static int by_batch_size(const void *a, const void *b);
 static uint32_t response_page(uint32_t index, uint32_t *offset);
 static inf_response_stat_t *response_slot(inf_statistics_t *s,
     uint32_t index);
@@ -15,6 +19,14 @@ static void response_add(inf_response_stat_t *slot, inf_response_end_t end,
 void
 inf_statistics_fini(inf_statistics_t *s)
 {
+    inf_batch_page_t *page = atomic_exchange_explicit(&s->batches.next, NULL,
+        memory_order_acquire);
+    while (page != NULL) {
+        inf_batch_page_t *next = page->next;
+        free(page);
+        page = next;
+    }
+
     for (uint32_t i = 0; i < INF_STAT_RESPONSE_PAGES; i++) {
         free(atomic_load_explicit(&s->responses[i], memory_order_acquire));
         atomic_store_explicit(&s->responses[i], NULL, memory_order_relaxed);
@@ -43,6 +55,29 @@ inf_statistics_cache_hit(inf_statistics_t *s, uint64_t request_start_ns,
     inf_duration_add(&s->success, span(request_start_ns, now_ns));
     inf_duration_add(&s->queue, span(queue_start_ns, lookup_start_ns));
     inf_duration_add(&s->cache_hit, lookup_ns);
+}
+
+void
+inf_statistics_observe(inf_statistics_t *s, uint64_t request_start_ns,
+    uint64_t queue_start_ns, const uint64_t stamps[4], uint64_t now_ns)
+{
+    inf_histogram_add(&s->histograms[INF_HISTOGRAM_REQUEST],
+        span(request_start_ns, now_ns));
+    inf_histogram_add(&s->histograms[INF_HISTOGRAM_QUEUE],
+        span(queue_start_ns, stamps[0]));
+    inf_histogram_add(&s->histograms[INF_HISTOGRAM_COMPUTE],
+        span(stamps[0], stamps[1]) + span(stamps[1], stamps[2])
+            + span(stamps[2], stamps[3]));
+}
+
+void
+inf_statistics_observe_hit(inf_statistics_t *s, uint64_t request_start_ns,
+    uint64_t queue_start_ns, uint64_t lookup_start_ns, uint64_t now_ns)
+{
+    inf_histogram_add(&s->histograms[INF_HISTOGRAM_REQUEST],
+        span(request_start_ns, now_ns));
+    inf_histogram_add(&s->histograms[INF_HISTOGRAM_QUEUE],
+        span(queue_start_ns, lookup_start_ns));
 }
 
 void
@@ -83,6 +118,29 @@ inf_statistics_batch(inf_statistics_t *s, uint64_t rows,
     inf_duration_add(&slot->compute_input, span(stamps[0], stamps[1]));
     inf_duration_add(&slot->compute_infer, span(stamps[1], stamps[2]));
     inf_duration_add(&slot->compute_output, span(stamps[2], stamps[3]));
+}
+
+size_t
+inf_statistics_batches(const inf_statistics_t *s,
+    const inf_batch_stat_t **out, size_t cap)
+{
+    size_t count = 0;
+
+    for (const inf_batch_page_t *page = &s->batches; page != NULL;
+        page = atomic_load_explicit(&page->next, memory_order_acquire))
+    {
+        for (size_t i = 0; i < INF_STAT_BATCH_SLOTS; i++) {
+            if (page->slots[i].batch_size != 0 && count++ < cap) {
+                out[count - 1] = &page->slots[i];
+            }
+        }
+    }
+
+    if (cap > 0) {
+        qsort(out, count < cap ? count : cap, sizeof(inf_batch_stat_t *),
+            by_batch_size);
+    }
+    return count;
 }
 
 inf_err_t *
@@ -152,15 +210,13 @@ inf_statistics_fold(inf_statistics_t *into, const inf_statistics_t *from)
         into->last_inference_ms = from->last_inference_ms;
     }
 
-    for (size_t i = 0; i < INF_STAT_BATCH_SLOTS; i++) {
-        const inf_batch_stat_t *slot = &from->batches[i];
-        uint64_t rows = slot->batch_size;
-        inf_batch_stat_t *mine = rows != 0 ? batch_slot(into, rows) : NULL;
-        if (mine != NULL) {
-            fold_duration(&mine->compute_input, &slot->compute_input);
-            fold_duration(&mine->compute_infer, &slot->compute_infer);
-            fold_duration(&mine->compute_output, &slot->compute_output);
-        }
+    for (size_t i = 0; i < INF_HISTOGRAM_COUNT; i++) {
+        inf_histogram_fold(&into->histograms[i], &from->histograms[i]);
+    }
+    for (const inf_batch_page_t *page = &from->batches; page != NULL;
+        page = atomic_load_explicit(&page->next, memory_order_acquire))
+    {
+        fold_batches(into, page);
     }
 }
 
@@ -178,12 +234,31 @@ fold_duration(inf_duration_t *into, const inf_duration_t *from)
     into->ns += from->ns;
 }
 
-/* Finds or claims the slot of a batch size; NULL when all are taken. */
+static void
+fold_batches(inf_statistics_t *into, const inf_batch_page_t *from)
+{
+    for (size_t i = 0; i < INF_STAT_BATCH_SLOTS; i++) {
+        const inf_batch_stat_t *slot = &from->slots[i];
+        uint64_t rows = slot->batch_size;
+        inf_batch_stat_t *mine = rows != 0 ? batch_slot(into, rows) : NULL;
+        if (mine != NULL) {
+            fold_duration(&mine->compute_input, &slot->compute_input);
+            fold_duration(&mine->compute_infer, &slot->compute_infer);
+            fold_duration(&mine->compute_output, &slot->compute_output);
+        }
+    }
+}
+
+/* Finds or claims the slot of a batch size; NULL: there is no room for it. */
 static inf_batch_stat_t *
 batch_slot(inf_statistics_t *s, uint64_t rows)
 {
-    for (size_t i = 0; i < INF_STAT_BATCH_SLOTS; i++) {
-        inf_batch_stat_t *slot = &s->batches[i];
+    inf_batch_page_t *page = &s->batches;
+
+    for (uint32_t n = 0; n < INF_STAT_BATCH_PAGES && page != NULL;
+        n++, page = batch_page_after(page))
+    {
+        inf_batch_stat_t *slot = &page->slots[rows % INF_STAT_BATCH_SLOTS];
         uint64_t have = atomic_load_explicit(&slot->batch_size,
             memory_order_relaxed);
 
@@ -199,6 +274,35 @@ batch_slot(inf_statistics_t *s, uint64_t rows)
     }
 
     return NULL;
+}
+
+/* Made if it isn't there; NULL: out of memory. */
+static inf_batch_page_t *
+batch_page_after(inf_batch_page_t *page)
+{
+    inf_batch_page_t *next = atomic_load_explicit(&page->next,
+        memory_order_acquire);
+    if (next != NULL) {
+        return next;
+    }
+
+    inf_batch_page_t *made = calloc(1, sizeof(*made));
+    if (made != NULL && atomic_compare_exchange_strong_explicit(&page->next,
+            &next, made, memory_order_acq_rel, memory_order_acquire))
+    {
+        return made;
+    }
+
+    free(made);                         /* another thread was first          */
+    return next;
+}
+
+static int
+by_batch_size(const void *a, const void *b)
+{
+    uint64_t x = (*(const inf_batch_stat_t *const *) a)->batch_size;
+    uint64_t y = (*(const inf_batch_stat_t *const *) b)->batch_size;
+    return (x > y) - (x < y);
 }
 
 /* Page p begins at index 64 * (2^p - 1). */

@@ -15,11 +15,14 @@
 #define INF_MODEL_STATISTICS_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/base/error.h"
+#include "core/model/histogram.h"
 
-#define INF_STAT_BATCH_SLOTS 64     /* distinct batch sizes counted          */
+#define INF_STAT_BATCH_SLOTS 64     /* of a page                             */
+#define INF_STAT_BATCH_PAGES 1024u
 
 /* Responses are counted by their index: page p holds 64 << p of them. */
 #define INF_STAT_RESPONSE_PAGES 14
@@ -36,6 +39,13 @@ typedef struct {
     inf_duration_t   compute_infer;
     inf_duration_t   compute_output;
 } inf_batch_stat_t;
+
+/* A size is counted at its remainder, in the first page where no other size
+   was counted there before: models of up to 64 rows have one page. */
+typedef struct inf_batch_page_s {
+    inf_batch_stat_t                   slots[INF_STAT_BATCH_SLOTS];
+    _Atomic(struct inf_batch_page_s *) next;
+} inf_batch_page_t;
 
 /* The responses of one index, over all requests. */
 typedef struct {
@@ -63,6 +73,13 @@ typedef enum {
     INF_FAILURE_COUNT
 } inf_failure_t;
 
+typedef enum {
+    INF_HISTOGRAM_REQUEST,
+    INF_HISTOGRAM_QUEUE,
+    INF_HISTOGRAM_COMPUTE,          /* input, infer and output               */
+    INF_HISTOGRAM_COUNT
+} inf_histogram_name_t;
+
 typedef struct {
     inf_duration_t    success;
     inf_duration_t    fail;
@@ -76,12 +93,13 @@ typedef struct {
     _Atomic uint64_t  execution_count;
     _Atomic uint64_t  last_inference_ms;
     _Atomic uint64_t  failures[INF_FAILURE_COUNT];  /* of fail.count         */
-    inf_batch_stat_t  batches[INF_STAT_BATCH_SLOTS];
+    inf_histogram_t   histograms[INF_HISTOGRAM_COUNT];
+    inf_batch_page_t  batches;
     _Atomic uint32_t  response_count;   /* indexes seen, from 0 on           */
     _Atomic(inf_response_stat_t *) responses[INF_STAT_RESPONSE_PAGES];
 } inf_statistics_t;
 
-/* Frees the pages of responses; zeroed memory needs no init. */
+/* Frees the pages; zeroed memory needs no init. */
 void inf_statistics_fini(inf_statistics_t *s);
 
 static inline void
@@ -103,13 +121,25 @@ void inf_statistics_cache_hit(inf_statistics_t *s, uint64_t request_start_ns,
     uint64_t queue_start_ns, uint64_t lookup_start_ns, uint64_t lookup_ns,
     uint64_t now_ns);
 
+/* The same two once more, for who wants histograms. */
+void inf_statistics_observe(inf_statistics_t *s, uint64_t request_start_ns,
+    uint64_t queue_start_ns, const uint64_t stamps[4], uint64_t now_ns);
+void inf_statistics_observe_hit(inf_statistics_t *s,
+    uint64_t request_start_ns, uint64_t queue_start_ns,
+    uint64_t lookup_start_ns, uint64_t now_ns);
+
 /* For the reason OTHER, and for one that is known. */
 void inf_statistics_failure(inf_statistics_t *s, uint64_t request_start_ns,
     uint64_t now_ns);
 void inf_statistics_failure_for(inf_statistics_t *s, inf_failure_t reason,
     uint64_t request_start_ns, uint64_t now_ns);
 
-/* One execution of `rows` rows. */
+/* How many batch sizes were counted, and the first cap of them, ascending. */
+size_t inf_statistics_batches(const inf_statistics_t *s,
+    const inf_batch_stat_t **out, size_t cap);
+
+/* One execution of `rows` rows; without room for a new size only the execution
+   counts. */
 void inf_statistics_batch(inf_statistics_t *s, uint64_t rows,
     const uint64_t stamps[4], uint64_t wall_ms);
 

@@ -16,8 +16,6 @@ typedef struct {
 } summary_window_t;
 
 struct inf_summary_s {
-    _Atomic uint64_t count;
-    _Atomic uint64_t sum;
     summary_window_t windows[INF_SUMMARY_WINDOWS];
 };
 
@@ -39,26 +37,12 @@ inf_summary_free(inf_summary_t *s)
 }
 
 void
-inf_summary_observe(inf_summary_t *s, uint64_t value, uint64_t now_ns)
+inf_summary_observe(inf_summary_t *s, uint64_t value, uint64_t window)
 {
-    summary_window_t *w = window_of(s, now_ns / INF_SUMMARY_WINDOW_NS);
+    summary_window_t *w = window_of(s, window);
 
     atomic_fetch_add_explicit(&w->counts[slot_of(value)], 1,
         memory_order_relaxed);
-    atomic_fetch_add_explicit(&s->count, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&s->sum, value, memory_order_relaxed);
-}
-
-uint64_t
-inf_summary_count(const inf_summary_t *s)
-{
-    return atomic_load_explicit(&s->count, memory_order_relaxed);
-}
-
-uint64_t
-inf_summary_sum(const inf_summary_t *s)
-{
-    return atomic_load_explicit(&s->sum, memory_order_relaxed);
 }
 
 void
@@ -67,7 +51,7 @@ inf_summary_quantiles(const inf_summary_t *s, uint64_t now_ns,
 {
     uint64_t merged[SUMMARY_SLOTS] = { 0 };
     uint64_t total = 0;
-    uint64_t now = now_ns / INF_SUMMARY_WINDOW_NS;
+    uint64_t now = inf_summary_window(now_ns);
 
     for (size_t w = 0; w < INF_SUMMARY_WINDOWS; w++) {
         uint64_t epoch = atomic_load_explicit(&s->windows[w].epoch,

@@ -25,11 +25,14 @@ typedef struct inf_summary_s inf_summary_t;
 inf_summary_t *inf_summary_new(void);
 void inf_summary_free(inf_summary_t *s);
 
-void inf_summary_observe(inf_summary_t *s, uint64_t value, uint64_t now_ns);
+/* Which window of all time it is. */
+static inline uint64_t
+inf_summary_window(uint64_t now_ns)
+{
+    return now_ns / INF_SUMMARY_WINDOW_NS;
+}
 
-/* Of all values since the beginning. */
-uint64_t inf_summary_count(const inf_summary_t *s);
-uint64_t inf_summary_sum(const inf_summary_t *s);
+void inf_summary_observe(inf_summary_t *s, uint64_t value, uint64_t window);
 
 /* values[i] is the quantiles[i] (0 to 1) of the last minute; NaN: there were
    no values. */

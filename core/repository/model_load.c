@@ -45,6 +45,8 @@ static inf_err_t *check_rules(const inf_model_load_t *what,
     const inf_model_t *model);
 static inf_err_t *explain_refusal(const inf_model_load_t *what,
     inf_model_t *model, inf_err_t *err);
+static inf_err_t *make_latencies(const inf_model_load_t *what,
+    inf_model_t *model);
 static inf_err_t *open_strategy(const inf_model_load_t *what,
     inf_model_t *model);
 static inf_err_t *make_instances(const inf_model_load_t *what,
@@ -320,11 +322,34 @@ build_tables(const inf_model_load_t *what, inf_model_t *model)
         err = inf_instance_specs_make(msg, &model->specs);
     }
     if (err == NULL) {
-        err = inf_latencies_new(msg, what->options->summaries,
-            what->options->histograms, &model->latencies);
+        err = make_latencies(what, model);
     }
     model->decoupled = msg->model_transaction_policy != NULL
         && msg->model_transaction_policy->decoupled;
+    return err;
+}
+
+/* For the instances on each GPU too. */
+static inf_err_t *
+make_latencies(const inf_model_load_t *what, inf_model_t *model)
+{
+    const Inference__ModelConfig *msg = model->built;
+    const inf_latencies_options_t options = {
+        .summaries = what->options->summaries,
+        .histogram = what->options->histograms,
+        .cached = what->options->cache != NULL && msg->response_cache != NULL
+            && msg->response_cache->enable
+    };
+
+    inf_err_t *err = inf_latencies_new(msg, &options, &model->latencies);
+    for (size_t i = 0; err == NULL && model->latencies != NULL
+        && i < model->specs.count; i++)
+    {
+        if (model->specs.items[i].kind == INF_INSTANCE_GPU) {
+            err = inf_latencies_add_gpu(model->latencies,
+                model->specs.items[i].device_id);
+        }
+    }
     return err;
 }
 

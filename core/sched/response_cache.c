@@ -61,11 +61,12 @@ struct inf_cached_model_s {
     inf_timekeeper_t      *timekeeper;  /* NULL: nobody times out            */
     inf_timer_t            timer;
 
-    inf_lock_t             lock;        /* rank 26; guards the next six      */
+    inf_lock_t             lock;        /* rank 26; guards the next seven    */
     inf_cache_flights_t    flights;
     inf_link_t             lookups;     /* requests for the cache's threads  */
     inf_heap_t             timeouts;    /* of requests that wait here        */
     uint64_t               armed_ns;    /* the timekeeper ticks then         */
+    uint32_t               waiting;     /* requests that wait here           */
     bool                   scheduled;   /* in cache->models or in a thread's
                                            hands, with a model's reference   */
     cache_run_t           *spare;
@@ -298,6 +299,15 @@ inf_cached_cancel(inf_cached_model_t *gate, inf_request_t *req)
     return parked;
 }
 
+uint32_t
+inf_cached_waiting(inf_cached_model_t *gate)
+{
+    inf_lock(&gate->lock);
+    uint32_t n = gate->waiting;
+    inf_unlock(&gate->lock);
+    return n;
+}
+
 static void *
 lookup_main(void *arg)
 {
@@ -411,6 +421,7 @@ park(inf_cached_model_t *gate, inf_request_t *req)
 static bool
 watch_locked(inf_cached_model_t *gate, inf_request_t *req, uint64_t at_ns)
 {
+    gate->waiting++;
     if (at_ns == INF_NEVER) {
         return false;
     }
@@ -426,6 +437,7 @@ watch_locked(inf_cached_model_t *gate, inf_request_t *req, uint64_t at_ns)
 static void
 unwatch_locked(inf_cached_model_t *gate, inf_request_t *req)
 {
+    gate->waiting--;
     inf_heap_remove(&gate->timeouts, &req->queued.timeout);
 }
 
@@ -593,6 +605,12 @@ answer(inf_request_t *req, inf_response_t *response, uint64_t start_ns,
         start_ns, took_ns, now);
     if (model->latencies != NULL) {
         inf_latencies_first_response(model->latencies, req->start_ns, now);
+        inf_latencies_hit(model->latencies, req->queue_ns, start_ns, took_ns,
+            now);
+        if (model->latencies->histogram) {
+            inf_statistics_observe_hit(&model->statistics, req->start_ns,
+                req->queue_ns, start_ns, now);
+        }
     }
     atomic_store_explicit(&f->final, true, memory_order_relaxed);
     inf_response_send(response, INF_SEND_FINAL, NULL);
@@ -679,8 +697,12 @@ settle(cache_run_t *run, const inf_response_t *response)
             && inf_err_code(response->err) == INF_ERR_CANCELLED));
     uint64_t insert_ns = good ? store(run, response) : 0;
 
-    inf_duration_add(&run->gate->model->statistics.cache_miss,
-        run->lookup_ns + insert_ns);
+    inf_model_t *model = run->gate->model;
+    uint64_t took_ns = run->lookup_ns + insert_ns;
+    inf_duration_add(&model->statistics.cache_miss, took_ns);
+    if (model->latencies != NULL) {
+        inf_latencies_miss(model->latencies, took_ns, inf_clock_ns());
+    }
     if (good && in_host_memory(response)) {
         share(run, response);
     } else if (gave_up) {

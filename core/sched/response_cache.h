@@ -74,4 +74,7 @@ INF_CHECK inf_err_t *inf_cached_submit(inf_cached_model_t *gate,
 /* Takes a request out that waits at the gate; true: the caller owns it. */
 bool inf_cached_cancel(inf_cached_model_t *gate, inf_request_t *req);
 
+/* Requests that wait for a lookup, or for the same request to be answered. */
+uint32_t inf_cached_waiting(inf_cached_model_t *gate);
+
 #endif /* INF_SCHED_RESPONSE_CACHE_H */

@@ -1,202 +1,230 @@
 #include "core/service/metrics_text.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/abi/metric_registry.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/proto/message_utf8.h"
-#include "core/sched/runtime.h"
 #include "core/service/cache_metrics.h"
-#include "core/service/ready_models.h"
+#include "core/service/metrics_rows.h"
 #include "core/tensor/memory.h"
 
 #define QUANTILES_USUAL "0.5:0.05,0.9:0.01,0.95:0.001,0.99:0.001,0.999:0.001"
 #define QUANTILES_MAX   64
 
-/* One model as the text shows it: taken once, written family by family. */
-typedef struct {
-    const inf_model_t *model;
-    char              *labels;      /* "_tag=..,model=..", without version   */
-    inf_statistics_t   s;
-    uint64_t           queued;
-} snapshot_t;
-
-typedef double (*value_fn)(const snapshot_t *m);
+/* When a family has a row. */
+typedef enum {
+    ROW_ALWAYS,
+    ROW_LATENCY,                /* with the counters of latencies            */
+    ROW_CACHED                  /* likewise, of models with a response cache */
+} row_when_t;
 
 typedef struct {
     const char *name;
     const char *help;
-    value_fn    value;
+    double    (*value)(const inf_metrics_row_t *m);
     bool        gauge;
-    bool        latency;        /* left out with the counters of latencies   */
+    row_when_t  when;
 } family_t;
 
 typedef struct {
     const char   *name;
     const char   *help;
     inf_latency_t which;
+    size_t        duration;     /* offset in inf_statistics_t: count and sum */
 } summary_family_t;
 
 typedef struct {
+    const char *name;
+    const char *help;
+    inf_histogram_name_t which;
+} histogram_family_t;
+
+typedef struct {
     const NginxInference__MetricsSettings *settings;
-    snapshot_t                            *models;
-    size_t                                 count;
+    inf_metrics_rows_t                     rows;
     inf_buf_t                             *out;
     uint64_t                               now_ns;
 } text_t;
 
-static inf_err_t *take_snapshots(text_t *t, const inf_ready_models_t *ready);
-static char *make_labels(const inf_model_t *model);
-static void put_label_name(inf_buf_t *out, const char *name);
-static void put_label_value(inf_buf_t *out, const char *text);
+static void put_models(text_t *t, inf_server_t *server);
 static void put_head(const text_t *t, const char *name, const char *help,
     const char *type);
-static void put_sample(const text_t *t, const snapshot_t *m, const char *name,
-    const char *suffix);
+static void put_count(const text_t *t, uint64_t n);
 static void put_pinned(const text_t *t);
-static void put_families(const text_t *t);
-static void put_cache_families(const text_t *t);
+static void put_family(const text_t *t, const family_t *family);
+static bool has_row(const text_t *t, const family_t *family,
+    const inf_metrics_row_t *row);
 static void put_failures(const text_t *t);
-static void put_histograms(const text_t *t);
-static void put_histogram(const text_t *t, const snapshot_t *m);
-static void put_summaries(const text_t *t);
-static void put_summary(const text_t *t, const snapshot_t *m,
+static void put_first_responses(const text_t *t);
+static void put_first_response(const text_t *t, const inf_metrics_row_t *m);
+static void put_histograms(const text_t *t, const histogram_family_t *family);
+static void put_histogram(const text_t *t, const inf_metrics_row_t *m,
+    const histogram_family_t *family);
+static void put_buckets(const text_t *t, const inf_metrics_row_t *m,
+    const char *name, const double *bounds, const uint64_t *counts,
+    size_t bound_count, double sum);
+static uint64_t histogram_ns(const inf_statistics_t *s,
+    inf_histogram_name_t which);
+static void put_summaries(const text_t *t, const summary_family_t *family,
+    const double *quantiles, size_t count);
+static void put_summary(const text_t *t, const inf_metrics_row_t *m,
     const summary_family_t *family, const double *quantiles, size_t count);
 
 static double
-successes(const snapshot_t *m)
+successes(const inf_metrics_row_t *m)
 {
     return (double) m->s.success.count;
 }
 
 static double
-inferences(const snapshot_t *m)
+inferences(const inf_metrics_row_t *m)
 {
     return (double) m->s.inference_count;
 }
 
 static double
-executions(const snapshot_t *m)
+executions(const inf_metrics_row_t *m)
 {
     return (double) m->s.execution_count;
 }
 
 static double
-queued(const snapshot_t *m)
+waiting(const inf_metrics_row_t *m)
 {
-    return (double) m->queued;
+    return (double) m->waiting;
 }
 
 static double
-request_us(const snapshot_t *m)
+executing(const inf_metrics_row_t *m)
+{
+    return (double) m->executing;
+}
+
+static double
+request_us(const inf_metrics_row_t *m)
 {
     return (double) (m->s.success.ns / 1000);
 }
 
 static double
-queue_us(const snapshot_t *m)
+queue_us(const inf_metrics_row_t *m)
 {
     return (double) (m->s.queue.ns / 1000);
 }
 
 static double
-input_us(const snapshot_t *m)
+input_us(const inf_metrics_row_t *m)
 {
     return (double) (m->s.compute_input.ns / 1000);
 }
 
 static double
-infer_us(const snapshot_t *m)
+infer_us(const inf_metrics_row_t *m)
 {
     return (double) (m->s.compute_infer.ns / 1000);
 }
 
 static double
-output_us(const snapshot_t *m)
+output_us(const inf_metrics_row_t *m)
 {
     return (double) (m->s.compute_output.ns / 1000);
 }
 
 static double
-cache_hits(const snapshot_t *m)
+cache_hits(const inf_metrics_row_t *m)
 {
     return (double) m->s.cache_hit.count;
 }
 
 static double
-cache_misses(const snapshot_t *m)
+cache_misses(const inf_metrics_row_t *m)
 {
     return (double) m->s.cache_miss.count;
 }
 
 static double
-cache_hit_us(const snapshot_t *m)
+cache_hit_us(const inf_metrics_row_t *m)
 {
     return (double) (m->s.cache_hit.ns / 1000);
 }
 
 static double
-cache_miss_us(const snapshot_t *m)
+cache_miss_us(const inf_metrics_row_t *m)
 {
     return (double) (m->s.cache_miss.ns / 1000);
 }
 
 static double
-load_secs(const snapshot_t *m)
+load_secs(const inf_metrics_row_t *m)
 {
-    return (double) m->model->load_ns / 1e9;
+    return m->device_id < 0 ? (double) m->model->load_ns / 1e9 : 0;
 }
 
 static const family_t families[] = {
     { "nv_inference_request_success", "requests answered", successes, false,
-        false },
+        ROW_ALWAYS },
     { "nv_inference_count", "inferences, a batch's rows each", inferences,
-        false, false },
+        false, ROW_ALWAYS },
     { "nv_inference_exec_count", "executions of the model", executions, false,
-        false },
+        ROW_ALWAYS },
     { "nv_inference_request_duration_us", "time of answered requests",
-        request_us, false, true },
+        request_us, false, ROW_LATENCY },
     { "nv_inference_queue_duration_us", "time in the queue", queue_us, false,
-        true },
+        ROW_LATENCY },
     { "nv_inference_compute_input_duration_us", "time gathering inputs",
-        input_us, false, true },
+        input_us, false, ROW_LATENCY },
     { "nv_inference_compute_infer_duration_us", "time computing", infer_us,
-        false, true },
+        false, ROW_LATENCY },
     { "nv_inference_compute_output_duration_us", "time writing outputs",
-        output_us, false, true },
+        output_us, false, ROW_LATENCY },
     { "nv_inference_pending_request_count", "requests waiting to be executed",
-        queued, true, false },
+        waiting, true, ROW_ALWAYS },
+    { "nginx_inference_executing_requests", "requests being executed",
+        executing, true, ROW_ALWAYS },
     { "nv_model_load_duration_secs", "how long the model's load took",
-        load_secs, true, false }
-};
-
-/* Only of models with a response cache. */
-static const family_t cache_families[] = {
+        load_secs, true, ROW_ALWAYS },
     { "nv_cache_num_hits_per_model", "requests the response cache answered",
-        cache_hits, false, true },
+        cache_hits, false, ROW_CACHED },
     { "nv_cache_num_misses_per_model", "requests it could not answer",
-        cache_misses, false, true },
+        cache_misses, false, ROW_CACHED },
     { "nv_cache_hit_duration_per_model", "time of lookups that hit",
-        cache_hit_us, false, true },
+        cache_hit_us, false, ROW_CACHED },
     { "nv_cache_miss_duration_per_model",
         "time of lookups that missed, and of insertions", cache_miss_us, false,
-        true }
+        ROW_CACHED }
+};
+
+static const histogram_family_t histogram_families[] = {
+    { "nginx_inference_request_duration_seconds",
+        "time of answered requests", INF_HISTOGRAM_REQUEST },
+    { "nginx_inference_queue_duration_seconds", "time in the queue",
+        INF_HISTOGRAM_QUEUE },
+    { "nginx_inference_compute_duration_seconds",
+        "time gathering inputs, computing and writing outputs",
+        INF_HISTOGRAM_COMPUTE }
 };
 
 static const summary_family_t summary_families[] = {
     { "nv_inference_request_summary_us", "time of answered requests",
-        INF_LATENCY_REQUEST },
+        INF_LATENCY_REQUEST, offsetof(inf_statistics_t, success) },
     { "nv_inference_queue_summary_us", "time in the queue",
-        INF_LATENCY_QUEUE },
+        INF_LATENCY_QUEUE, offsetof(inf_statistics_t, queue) },
     { "nv_inference_compute_input_summary_us", "time gathering inputs",
-        INF_LATENCY_COMPUTE_INPUT },
+        INF_LATENCY_COMPUTE_INPUT, offsetof(inf_statistics_t, compute_input) },
     { "nv_inference_compute_infer_summary_us", "time computing",
-        INF_LATENCY_COMPUTE_INFER },
+        INF_LATENCY_COMPUTE_INFER, offsetof(inf_statistics_t, compute_infer) },
     { "nv_inference_compute_output_summary_us", "time writing outputs",
-        INF_LATENCY_COMPUTE_OUTPUT }
+        INF_LATENCY_COMPUTE_OUTPUT,
+        offsetof(inf_statistics_t, compute_output) },
+    { "nv_cache_hit_summary_per_model", "time of lookups that hit",
+        INF_LATENCY_CACHE_HIT, offsetof(inf_statistics_t, cache_hit) },
+    { "nv_cache_miss_summary_per_model",
+        "time of lookups that missed, and of insertions",
+        INF_LATENCY_CACHE_MISS, offsetof(inf_statistics_t, cache_miss) }
 };
 
 void
@@ -204,7 +232,6 @@ inf_metrics_text_server(inf_server_t *server, inf_buf_t *out)
 {
     static const NginxInference__MetricsSettings usual =
         NGINX_INFERENCE__METRICS_SETTINGS__INIT;
-    inf_ready_models_t ready;
     text_t t = {
         .settings = server->config->metrics != NULL ? server->config->metrics
             : &usual,
@@ -216,27 +243,7 @@ inf_metrics_text_server(inf_server_t *server, inf_buf_t *out)
         return;
     }
 
-    inf_err_t *err = inf_ready_models_init(&ready, server);
-    if (err == NULL) {
-        err = take_snapshots(&t, &ready);
-    }
-    if (err != NULL) {
-        inf_err_log(inf_err_add(err, "metrics lack the models"));
-    } else if (t.count > 0) {
-        put_families(&t);
-        put_cache_families(&t);
-        put_failures(&t);
-        put_histograms(&t);
-        put_summaries(&t);
-    }
-
-    for (size_t i = 0; i < t.count; i++) {
-        free(t.models[i].labels);
-        inf_statistics_fini(&t.models[i].s);
-    }
-    free(t.models);
-    inf_ready_models_fini(&ready);
-
+    put_models(&t, server);
     inf_cache_metrics_text(&server->cache, out);
     if (t.settings->cpu) {
         inf_cpu_metrics_text(&server->cpu_metrics, t.now_ns,
@@ -281,97 +288,43 @@ inf_metrics_quantiles(const char *text, double *values, size_t cap)
     return count;
 }
 
-static inf_err_t *
-take_snapshots(text_t *t, const inf_ready_models_t *ready)
-{
-    t->models = calloc(ready->count + 1, sizeof(*t->models));
-    if (t->models == NULL) {
-        return inf_err_nomem();
-    }
-
-    for (size_t i = 0; i < ready->count; i++) {
-        const inf_model_t *model = ready->models[i];
-        snapshot_t *m = &t->models[t->count++];
-
-        m->model = model;
-        m->queued = model->runner != NULL ? inf_runner_queued(model->runner)
-            : 0;
-        m->labels = make_labels(model);
-        if (m->labels == NULL) {
-            return inf_err_nomem();
-        }
-        if (!t->settings->counters) {
-            continue;
-        }
-
-        inf_statistics_fold(&m->s, &model->statistics);
-        for (uint32_t k = 0; k < model->instance_count; k++) {
-            inf_statistics_fold(&m->s, &model->instances[k].statistics);
-        }
-    }
-
-    return NULL;
-}
-
-/* All but the version, in byte order: tags begin with "_". */
-static char *
-make_labels(const inf_model_t *model)
-{
-    const Inference__ModelConfig *msg = model->built;
-    inf_buf_t out;
-
-    inf_buf_init(&out);
-    for (size_t i = 0; msg != NULL && i < msg->n_metric_tags; i++) {
-        inf_buf_putc(&out, '_');
-        put_label_name(&out, msg->metric_tags[i]->key);
-        inf_buf_puts(&out, "=\"");
-        put_label_value(&out, msg->metric_tags[i]->value);
-        inf_buf_puts(&out, "\",");
-    }
-    inf_buf_puts(&out, "model=\"");
-    put_label_value(&out, model->name);
-    inf_buf_putc(&out, '"');
-    if (model->space != NULL) {
-        inf_buf_puts(&out, ",namespace=\"");
-        put_label_value(&out, model->space);
-        inf_buf_putc(&out, '"');
-    }
-
-    char *labels = out.failed ? NULL : inf_buf_give(&out, NULL);
-    inf_buf_fini(&out);
-    return labels;
-}
-
-/* What Prometheus does not allow in a name becomes "_". */
 static void
-put_label_name(inf_buf_t *out, const char *name)
+put_models(text_t *t, inf_server_t *server)
 {
-    for (const char *p = name; *p != '\0'; p++) {
-        bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z')
-            || (*p >= '0' && *p <= '9');
-        inf_buf_putc(out, plain ? *p : '_');
-    }
-}
+    const char *text = t->settings->quantiles;
+    double quantiles[QUANTILES_MAX];
+    inf_ready_models_t ready;
 
-/* A byte that is no UTF-8 would cost the reader all of the text. */
-static void
-put_label_value(inf_buf_t *out, const char *text)
-{
-    const char *bad = text + inf_utf8_valid_prefix(inf_slice_str(text));
-
-    for (const char *p = text; *p != '\0'; p++) {
-        if (p == bad) {
-            inf_buf_putc(out, '?');
-            bad = p + 1 + inf_utf8_valid_prefix(inf_slice_str(p + 1));
-        } else if (*p == '\\' || *p == '"') {
-            inf_buf_putc(out, '\\');
-            inf_buf_putc(out, *p);
-        } else if (*p == '\n') {
-            inf_buf_puts(out, "\\n");
-        } else {
-            inf_buf_putc(out, *p);
-        }
+    inf_err_t *err = inf_ready_models_init(&ready, server);
+    if (err == NULL) {
+        err = inf_metrics_rows_init(&t->rows, &ready, t->settings->gpu);
     }
+    if (err != NULL) {
+        inf_err_log(inf_err_add(err, "metrics lack the models"));
+        inf_metrics_rows_fini(&t->rows);
+    }
+
+    for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
+        put_family(t, &families[f]);
+    }
+    put_failures(t);
+    put_first_responses(t);
+    for (size_t f = 0; f < sizeof(histogram_families)
+            / sizeof(histogram_families[0]); f++)
+    {
+        put_histograms(t, &histogram_families[f]);
+    }
+
+    size_t count = !t->settings->summaries ? 0 : inf_metrics_quantiles(
+        text[0] != '\0' ? text : QUANTILES_USUAL, quantiles, QUANTILES_MAX);
+    for (size_t f = 0;
+        f < sizeof(summary_families) / sizeof(summary_families[0]); f++)
+    {
+        put_summaries(t, &summary_families[f], quantiles, count);
+    }
+
+    inf_metrics_rows_fini(&t->rows);
+    inf_ready_models_fini(&ready);
 }
 
 static void
@@ -381,13 +334,10 @@ put_head(const text_t *t, const char *name, const char *help, const char *type)
         type);
 }
 
-/* name_suffix{labels,version="1"} and a blank. */
 static void
-put_sample(const text_t *t, const snapshot_t *m, const char *name,
-    const char *suffix)
+put_count(const text_t *t, uint64_t n)
 {
-    inf_buf_printf(t->out, "%s%s{%s,version=\"%lld\"} ", name, suffix,
-        m->labels, (long long) m->model->version);
+    inf_buf_printf(t->out, "%llu\n", (unsigned long long) n);
 }
 
 /* Of the process, whichever server is asked. */
@@ -399,56 +349,50 @@ put_pinned(const text_t *t)
 
     put_head(t, "nv_pinned_memory_pool_total_bytes", "pinned memory of the"
         " core", "gauge");
-    inf_buf_printf(t->out, "nv_pinned_memory_pool_total_bytes %llu\n",
-        (unsigned long long) usage.total);
+    inf_buf_puts(t->out, "nv_pinned_memory_pool_total_bytes ");
+    put_count(t, usage.total);
     put_head(t, "nv_pinned_memory_pool_used_bytes", "pinned memory in use",
         "gauge");
-    inf_buf_printf(t->out, "nv_pinned_memory_pool_used_bytes %llu\n",
-        (unsigned long long) usage.used);
+    inf_buf_puts(t->out, "nv_pinned_memory_pool_used_bytes ");
+    put_count(t, usage.used);
 }
 
+/* Nothing at all without a row. */
 static void
-put_families(const text_t *t)
+put_family(const text_t *t, const family_t *family)
 {
-    for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
-        const family_t *family = &families[f];
-        if (family->latency && !t->settings->counters) {
+    bool zero = !family->gauge && !t->settings->counters;
+    bool first = true;
+
+    for (size_t i = 0; i < t->rows.count; i++) {
+        const inf_metrics_row_t *m = &t->rows.items[i];
+        if (!has_row(t, family, m)) {
             continue;
         }
-
-        put_head(t, family->name, family->help,
-            family->gauge ? "gauge" : "counter");
-        for (size_t i = 0; i < t->count; i++) {
-            put_sample(t, &t->models[i], family->name, "");
-            inf_metric_put_number(t->out, family->value(&t->models[i]));
-            inf_buf_putc(t->out, '\n');
+        if (first) {
+            put_head(t, family->name, family->help,
+                family->gauge ? "gauge" : "counter");
+            first = false;
         }
+        inf_metrics_row_put(m, family->name, "", NULL, t->out);
+        inf_metric_put_number(t->out, zero ? 0 : family->value(m));
+        inf_buf_putc(t->out, '\n');
     }
 }
 
-/* Nothing at all without a model that has one. */
-static void
-put_cache_families(const text_t *t)
+static bool
+has_row(const text_t *t, const family_t *family, const inf_metrics_row_t *m)
 {
-    size_t families_count = sizeof(cache_families) / sizeof(cache_families[0]);
-
-    for (size_t f = 0; t->settings->counters && f < families_count; f++) {
-        const family_t *family = &cache_families[f];
-        bool first = true;
-
-        for (size_t i = 0; i < t->count; i++) {
-            if (t->models[i].model->cached == NULL) {
-                continue;
-            }
-            if (first) {
-                put_head(t, family->name, family->help, "counter");
-                first = false;
-            }
-            put_sample(t, &t->models[i], family->name, "");
-            inf_metric_put_number(t->out, family->value(&t->models[i]));
-            inf_buf_putc(t->out, '\n');
-        }
+    switch (family->when) {
+    case ROW_ALWAYS:
+        break;
+    case ROW_LATENCY:
+        return t->settings->counters;
+    case ROW_CACHED:
+        return t->settings->counters && m->model->cached != NULL;
     }
+
+    return true;
 }
 
 static void
@@ -462,113 +406,166 @@ put_failures(const text_t *t)
         [INF_FAILURE_OTHER] = "OTHER"
     };
 
-    put_head(t, name, "requests that failed, and why", "counter");
-    for (size_t i = 0; i < t->count; i++) {
-        const snapshot_t *m = &t->models[i];
+    for (size_t i = 0; i < t->rows.count; i++) {
+        const inf_metrics_row_t *m = &t->rows.items[i];
+        if (i == 0) {
+            put_head(t, name, "requests that failed, and why", "counter");
+        }
         for (size_t r = 0; r < INF_FAILURE_COUNT; r++) {
-            inf_buf_printf(t->out, "%s{%s,reason=\"%s\",version=\"%lld\"}"
-                " %llu\n", name, m->labels, reasons[r],
-                (long long) m->model->version,
-                (unsigned long long) m->s.failures[r]);
+            inf_metrics_row_put(m, name, "", reasons[r], t->out);
+            put_count(t, t->settings->counters ? m->s.failures[r] : 0);
         }
     }
 }
 
 static void
-put_histograms(const text_t *t)
+put_first_responses(const text_t *t)
 {
-    if (!t->settings->histograms) {
+    bool first = true;
+
+    for (size_t i = 0; i < t->rows.count; i++) {
+        const inf_latencies_t *l = t->rows.items[i].latencies;
+        if (l == NULL || !l->histogram || t->rows.items[i].device_id >= 0) {
+            continue;
+        }
+        if (first) {
+            put_head(t, INF_LATENCY_FIRST_RESPONSE, "from a request to its"
+                " first response", "histogram");
+            first = false;
+        }
+        put_first_response(t, &t->rows.items[i]);
+    }
+}
+
+static void
+put_first_response(const text_t *t, const inf_metrics_row_t *m)
+{
+    const inf_latencies_t *l = m->latencies;
+    uint64_t *counts = calloc(l->bound_count + 1, sizeof(*counts));
+    if (counts == NULL) {
+        t->out->failed = true;
         return;
     }
 
-    put_head(t, INF_LATENCY_FIRST_RESPONSE, "from a request to its first"
-        " response", "histogram");
-    for (size_t i = 0; i < t->count; i++) {
-        const inf_latencies_t *l = t->models[i].model->latencies;
-        if (l != NULL && l->histogram) {
-            put_histogram(t, &t->models[i]);
+    for (size_t i = 0; i <= l->bound_count; i++) {
+        counts[i] = atomic_load_explicit(&l->counts[i], memory_order_relaxed);
+    }
+    put_buckets(t, m, INF_LATENCY_FIRST_RESPONSE, l->bounds, counts,
+        l->bound_count, (double) atomic_load_explicit(&l->sum_ms,
+            memory_order_relaxed));
+    free(counts);
+}
+
+static void
+put_histograms(const text_t *t, const histogram_family_t *family)
+{
+    for (size_t i = 0; t->settings->histograms && i < t->rows.count; i++) {
+        if (i == 0) {
+            put_head(t, family->name, family->help, "histogram");
         }
+        put_histogram(t, &t->rows.items[i], family);
     }
 }
 
-/* The counts are read once, so that _count is the last bucket's. */
+/* In seconds, as Prometheus wants times to be. */
 static void
-put_histogram(const text_t *t, const snapshot_t *m)
+put_histogram(const text_t *t, const inf_metrics_row_t *m,
+    const histogram_family_t *family)
 {
-    const inf_latencies_t *l = m->model->latencies;
-    inf_buf_t rows;
+    double bounds[INF_HISTOGRAM_BOUNDS];
+    uint64_t counts[INF_HISTOGRAM_BOUNDS + 1];
+
+    for (size_t i = 0; i <= INF_HISTOGRAM_BOUNDS; i++) {
+        counts[i] = m->s.histograms[family->which].counts[i];
+        if (i < INF_HISTOGRAM_BOUNDS) {
+            bounds[i] = (double) inf_histogram_bounds_ns[i] / 1e9;
+        }
+    }
+    put_buckets(t, m, family->name, bounds, counts, INF_HISTOGRAM_BOUNDS,
+        (double) histogram_ns(&m->s, family->which) / 1e9);
+}
+
+/* _count is the last bucket's whatever is counted meanwhile. */
+static void
+put_buckets(const text_t *t, const inf_metrics_row_t *m, const char *name,
+    const double *bounds, const uint64_t *counts, size_t bound_count,
+    double sum)
+{
     uint64_t total = 0;
 
-    inf_buf_init(&rows);
-    for (size_t i = 0; i <= l->bound_count; i++) {
-        total += atomic_load_explicit(&l->counts[i], memory_order_relaxed);
-        inf_buf_printf(&rows, INF_LATENCY_FIRST_RESPONSE "_bucket{%s,version="
-            "\"%lld\",le=\"", m->labels, (long long) m->model->version);
-        inf_metric_put_number(&rows, i < l->bound_count ? l->bounds[i]
-            : INFINITY);
-        inf_buf_printf(&rows, "\"} %llu\n", (unsigned long long) total);
+    for (size_t i = 0; i <= bound_count; i++) {
+        total += counts[i];
     }
+    inf_metrics_row_put(m, name, "_count", NULL, t->out);
+    put_count(t, total);
+    inf_metrics_row_put(m, name, "_sum", NULL, t->out);
+    inf_metric_put_number(t->out, sum);
+    inf_buf_putc(t->out, '\n');
 
-    put_sample(t, m, INF_LATENCY_FIRST_RESPONSE, "_count");
-    inf_buf_printf(t->out, "%llu\n", (unsigned long long) total);
-    put_sample(t, m, INF_LATENCY_FIRST_RESPONSE, "_sum");
-    inf_buf_printf(t->out, "%llu\n", (unsigned long long) atomic_load_explicit(
-        &l->sum_ms, memory_order_relaxed));
-    inf_buf_put(t->out, rows.data, rows.len);
-    t->out->failed = t->out->failed || rows.failed;
-    inf_buf_fini(&rows);
+    total = 0;
+    for (size_t i = 0; i <= bound_count; i++) {
+        total += counts[i];
+        inf_metrics_row_put_last(m, name, "_bucket", "le",
+            i < bound_count ? bounds[i] : INFINITY, t->out);
+        put_count(t, total);
+    }
 }
 
-static void
-put_summaries(const text_t *t)
+static uint64_t
+histogram_ns(const inf_statistics_t *s, inf_histogram_name_t which)
 {
-    const char *text = t->settings->quantiles;
-    double quantiles[QUANTILES_MAX];
-
-    if (!t->settings->summaries) {
-        return;
+    switch (which) {
+    case INF_HISTOGRAM_REQUEST:
+        return s->success.ns;
+    case INF_HISTOGRAM_QUEUE:
+        return s->queue.ns;
+    case INF_HISTOGRAM_COMPUTE:
+    case INF_HISTOGRAM_COUNT:
+        break;
     }
 
-    size_t count = inf_metrics_quantiles(text[0] != '\0' ? text
-        : QUANTILES_USUAL, quantiles, QUANTILES_MAX);
-    for (size_t f = 0;
-        f < sizeof(summary_families) / sizeof(summary_families[0]); f++)
-    {
-        const summary_family_t *family = &summary_families[f];
+    return s->compute_input.ns + s->compute_infer.ns + s->compute_output.ns;
+}
 
-        put_head(t, family->name, family->help, "summary");
-        for (size_t i = 0; i < t->count; i++) {
-            const inf_latencies_t *l = t->models[i].model->latencies;
-            bool whole = family->which == INF_LATENCY_REQUEST;
-            if (whole && t->models[i].model->cached != NULL) {
-                continue;           /* as the original: hits would blur it   */
-            }
-            if (l != NULL && l->summaries[0] != NULL) {
-                put_summary(t, &t->models[i], family, quantiles, count);
-            }
+static void
+put_summaries(const text_t *t, const summary_family_t *family,
+    const double *quantiles, size_t count)
+{
+    bool first = true;
+
+    for (size_t i = 0; i < t->rows.count; i++) {
+        const inf_metrics_row_t *m = &t->rows.items[i];
+        if (m->latencies == NULL
+            || m->latencies->summaries[family->which] == NULL)
+        {
+            continue;
         }
+        if (first) {
+            put_head(t, family->name, family->help, "summary");
+            first = false;
+        }
+        put_summary(t, m, family, quantiles, count);
     }
 }
 
 static void
-put_summary(const text_t *t, const snapshot_t *m,
+put_summary(const text_t *t, const inf_metrics_row_t *m,
     const summary_family_t *family, const double *quantiles, size_t count)
 {
-    const inf_summary_t *s = m->model->latencies->summaries[family->which];
+    const inf_duration_t *total = (const inf_duration_t *) (const void *)
+        ((const char *) &m->s + family->duration);
     double values[QUANTILES_MAX];
 
-    put_sample(t, m, family->name, "_count");
-    inf_buf_printf(t->out, "%llu\n",
-        (unsigned long long) inf_summary_count(s));
-    put_sample(t, m, family->name, "_sum");
-    inf_buf_printf(t->out, "%llu\n", (unsigned long long) inf_summary_sum(s));
+    inf_metrics_row_put(m, family->name, "_count", NULL, t->out);
+    put_count(t, total->count);
+    inf_metrics_row_put(m, family->name, "_sum", NULL, t->out);
+    put_count(t, total->ns / 1000);
 
-    inf_summary_quantiles(s, t->now_ns, quantiles, count, values);
+    inf_summary_quantiles(m->latencies->summaries[family->which], t->now_ns,
+        quantiles, count, values);
     for (size_t i = 0; i < count; i++) {
-        inf_buf_printf(t->out, "%s{%s,version=\"%lld\",quantile=\"",
-            family->name, m->labels, (long long) m->model->version);
-        inf_metric_put_number(t->out, quantiles[i]);
-        inf_buf_puts(t->out, "\"} ");
+        inf_metrics_row_put_last(m, family->name, "", "quantile",
+            quantiles[i], t->out);
         inf_metric_put_number(t->out, values[i]);
         inf_buf_putc(t->out, '\n');
     }

@@ -27,7 +27,6 @@ static inf_err_t *describe(maker_t *mk, inf_model_t *model,
 static infer_message_t *make_infer(maker_t *mk, const inf_statistics_t *s);
 static void add_batches(maker_t *mk, const inf_statistics_t *s,
     model_message_t *out);
-static int by_batch_size(const void *a, const void *b);
 static void add_responses(maker_t *mk, const inf_model_t *model,
     model_message_t *out);
 static bool sum_responses(const inf_model_t *model, uint32_t index,
@@ -145,16 +144,14 @@ make_infer(maker_t *mk, const inf_statistics_t *s)
 static void
 add_batches(maker_t *mk, const inf_statistics_t *s, model_message_t *out)
 {
-    const inf_batch_stat_t *sorted[INF_STAT_BATCH_SLOTS];
-    size_t count = 0;
-
-    for (size_t i = 0; i < INF_STAT_BATCH_SLOTS; i++) {
-        if (s->batches[i].batch_size != 0) {
-            sorted[count++] = &s->batches[i];
-        }
+    size_t count = inf_statistics_batches(s, NULL, 0);
+    const inf_batch_stat_t **sorted = make(mk, (count + 1)
+        * sizeof(const inf_batch_stat_t *));
+    if (mk->failed) {
+        return;
     }
-    qsort(sorted, count, sizeof(inf_batch_stat_t *), by_batch_size);
 
+    count = inf_statistics_batches(s, sorted, count);
     out->batch_stats = make(mk, (count + 1) * sizeof(*out->batch_stats));
     for (size_t i = 0; !mk->failed && i < count; i++) {
         batch_message_t *m = make(mk, sizeof(*m));
@@ -168,14 +165,6 @@ add_batches(maker_t *mk, const inf_statistics_t *s, model_message_t *out)
         m->compute_output = make_duration(mk, &sorted[i]->compute_output);
         out->batch_stats[out->n_batch_stats++] = m;
     }
-}
-
-static int
-by_batch_size(const void *a, const void *b)
-{
-    uint64_t x = (*(const inf_batch_stat_t *const *) a)->batch_size;
-    uint64_t y = (*(const inf_batch_stat_t *const *) b)->batch_size;
-    return x < y ? -1 : x > y;
 }
 
 /* By index, summed over what was counted where; indexes are seen from 0 on. */

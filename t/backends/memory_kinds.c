@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "triton/core/tritonbackend.h"
 
@@ -241,6 +242,23 @@ answer(TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request *request,
     return err;
 }
 
+/* Each part took a millisecond. */
+static void
+report(TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request *request,
+    int good)
+{
+    static const uint64_t ms = 1000000;
+    struct timespec       t;
+    uint64_t              now;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    now = (uint64_t) t.tv_sec * 1000 * ms + (uint64_t) t.tv_nsec;
+    TRITONBACKEND_ModelInstanceReportStatistics(instance, request, good, now,
+        now + ms, now + 2 * ms, now + 3 * ms);
+    TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, 1, now,
+        now + ms, now + 2 * ms, now + 3 * ms);
+}
+
 TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
     TRITONBACKEND_Request **requests, const uint32_t count)
@@ -252,6 +270,7 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
         err = TRITONBACKEND_ResponseNew(&response, requests[i]);
         if (err == NULL) {
             err = answer(instance, requests[i], response);
+            report(instance, requests[i], err == NULL);
             TRITONBACKEND_ResponseSend(response,
                 TRITONSERVER_RESPONSE_COMPLETE_FINAL, err);
             TRITONSERVER_ErrorDelete(err);

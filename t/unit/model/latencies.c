@@ -1,5 +1,8 @@
 #include "model/config_text.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "core/base/log.h"
 #include "core/model/latencies.h"
 
@@ -8,10 +11,14 @@
 static inf_latencies_t *
 make(const char *config, bool summaries, bool histogram)
 {
+    const inf_latencies_options_t options = {
+        .summaries = summaries, .histogram = histogram,
+        .cached = strstr(config, "response_cache") != NULL
+    };
     Inference__ModelConfig *msg = config_parse(config);
     inf_latencies_t *l;
 
-    assert_ok(inf_latencies_new(msg, summaries, histogram, &l));
+    assert_ok(inf_latencies_new(msg, &options, &l));
     inf_message_free(&msg->base);
     return l;
 }
@@ -27,29 +34,87 @@ nothing_is_made_unless_asked_for(void **state)
     inf_latencies_first_response(l, 1, 2);      /* not counted, no harm      */
     inf_latencies_free(l);
 
-    const uint64_t stamps[4] = { 1, 2, 3, 4 };
+    const uint64_t some[4] = { 1, 2, 3, 4 };
     l = make("", false, true);
     assert_null(l->summaries[0]);
-    inf_latencies_success(l, 0, 0, stamps, 5);
+    inf_latencies_success(l, 0, 0, some, 5);
     inf_latencies_free(l);
+}
+
+static const uint64_t stamps[4] = { 30000, 70000, 170000, 171000 };
+
+/* The one value that was observed lately; NaN: none. */
+static double
+only(const inf_latencies_t *l, inf_latency_t which)
+{
+    const double ends[2] = { 0, 1 };
+    double values[2];
+
+    inf_summary_quantiles(l->summaries[which], 200000, ends, 2, values);
+    assert_true(values[0] == values[1] || isnan(values[0]));
+    return values[0];
 }
 
 static void
 each_part_has_its_summary(void **state)
 {
     (void) state;
-    const uint64_t stamps[4] = { 30000, 70000, 170000, 171000 };
     inf_latencies_t *l = make("", true, false);
 
-    inf_latencies_success(l, 10000, 11000, stamps, 200000);
-    assert_int_equal(inf_summary_sum(l->summaries[INF_LATENCY_REQUEST]), 190);
-    assert_int_equal(inf_summary_sum(l->summaries[INF_LATENCY_QUEUE]), 19);
-    assert_int_equal(inf_summary_sum(
-        l->summaries[INF_LATENCY_COMPUTE_INPUT]), 40);
-    assert_int_equal(inf_summary_sum(
-        l->summaries[INF_LATENCY_COMPUTE_INFER]), 100);
-    assert_int_equal(inf_summary_sum(
-        l->summaries[INF_LATENCY_COMPUTE_OUTPUT]), 1);
+    inf_latencies_success(l, 100000, 11000, stamps, 200000);
+    assert_true(only(l, INF_LATENCY_REQUEST) == 100);
+    assert_true(only(l, INF_LATENCY_QUEUE) == 19);
+    assert_true(only(l, INF_LATENCY_COMPUTE_INPUT) == 40);
+    assert_true(only(l, INF_LATENCY_COMPUTE_INFER) == 100);
+    assert_true(only(l, INF_LATENCY_COMPUTE_OUTPUT) == 1);
+    assert_null(l->summaries[INF_LATENCY_CACHE_HIT]);
+    assert_null(l->summaries[INF_LATENCY_CACHE_MISS]);
+    inf_latencies_hit(l, 1, 2, 3, 4);           /* of no use here, no harm   */
+    inf_latencies_miss(l, 3, 4);
+    inf_latencies_free(l);
+}
+
+static void
+a_model_with_a_cache_has_summaries_of_it(void **state)
+{
+    (void) state;
+    inf_latencies_t *l = make("response_cache { enable: true }", true, false);
+
+    assert_null(l->summaries[INF_LATENCY_REQUEST]);
+    inf_latencies_hit(l, 10000, 30000, 77000, 90000);
+    assert_true(only(l, INF_LATENCY_QUEUE) == 20);
+    assert_true(only(l, INF_LATENCY_CACHE_HIT) == 77);
+    assert_true(isnan(only(l, INF_LATENCY_CACHE_MISS)));
+    inf_latencies_miss(l, 55999, 90000);
+    assert_true(only(l, INF_LATENCY_CACHE_MISS) == 55);
+    assert_true(isnan(only(l, INF_LATENCY_COMPUTE_INFER)));
+    inf_latencies_free(l);
+}
+
+static void
+instances_on_a_gpu_have_summaries_of_their_own(void **state)
+{
+    (void) state;
+    inf_latencies_t *l = make("", true, true);
+
+    assert_ok(inf_latencies_add_gpu(l, 1));
+    assert_ok(inf_latencies_add_gpu(l, 0));
+    assert_ok(inf_latencies_add_gpu(l, 1));
+    inf_latencies_t *one = inf_latencies_of_gpu(l, 1);
+    inf_latencies_t *none = inf_latencies_of_gpu(l, 7);
+
+    assert_ptr_equal(none, l);
+    assert_int_equal(one->device_id, 1);
+    assert_ptr_not_equal(one, inf_latencies_of_gpu(l, 0));
+    inf_latencies_success(one, 100000, 11000, stamps, 200000);
+    assert_true(only(one, INF_LATENCY_QUEUE) == 19);
+    assert_true(isnan(only(l, INF_LATENCY_QUEUE)));
+    assert_true(isnan(only(inf_latencies_of_gpu(l, 0), INF_LATENCY_QUEUE)));
+    inf_latencies_free(l);
+
+    l = make("", false, true);
+    assert_ok(inf_latencies_add_gpu(l, 1));
+    assert_null(l->next);
     inf_latencies_free(l);
 }
 
@@ -98,6 +163,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_made_unless_asked_for),
         cmocka_unit_test(each_part_has_its_summary),
+        cmocka_unit_test(a_model_with_a_cache_has_summaries_of_it),
+        cmocka_unit_test(instances_on_a_gpu_have_summaries_of_their_own),
         cmocka_unit_test(first_responses_fall_into_the_usual_buckets),
         cmocka_unit_test(a_model_may_have_buckets_of_its_own),
     };

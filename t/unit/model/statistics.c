@@ -29,9 +29,14 @@ assert_duration(const inf_duration_t *d, uint64_t count, uint64_t ns)
 static const inf_batch_stat_t *
 batch(const inf_statistics_t *st, uint64_t rows)
 {
-    for (int i = 0; i < INF_STAT_BATCH_SLOTS; i++) {
-        if (st->batches[i].batch_size == rows) {
-            return &st->batches[i];
+    static const inf_batch_stat_t *found[4096];
+    size_t count = inf_statistics_batches(st, found, 4096);
+
+    for (size_t i = 0; i < count; i++) {
+        assert_true(i == 0 || found[i - 1]->batch_size
+            < found[i]->batch_size);
+        if (found[i]->batch_size == rows) {
+            return found[i];
         }
     }
     return NULL;
@@ -138,20 +143,84 @@ the_last_inference_never_goes_back(void **state)
 }
 
 static void
-more_batch_sizes_than_slots_lose_only_their_own_row(void **state)
+every_batch_size_has_its_row(void **state)
 {
     (void) state;
     const uint64_t stamps[4] = { 0, 1, 2, 3 };
 
-    for (uint64_t rows = 1; rows <= INF_STAT_BATCH_SLOTS + 6; rows++) {
+    for (uint64_t rows = 3000; rows >= 1; rows--) {
         inf_statistics_batch(&s, rows, stamps, 1);
     }
-    for (uint64_t rows = 1; rows <= INF_STAT_BATCH_SLOTS; rows++) {
+    for (uint64_t rows = 1; rows <= 3000; rows += 131) {
         inf_statistics_batch(&s, rows, stamps, 1);
         assert_int_equal(batch(&s, rows)->compute_infer.count, 2);
     }
-    assert_null(batch(&s, INF_STAT_BATCH_SLOTS + 1));
-    assert_int_equal(s.execution_count, 2 * INF_STAT_BATCH_SLOTS + 6);
+    assert_null(batch(&s, 3001));
+    assert_int_equal(inf_statistics_batches(&s, NULL, 0), 3000);
+
+    inf_statistics_fold(&other, &s);
+    inf_statistics_fold(&other, &s);
+    assert_int_equal(batch(&other, 132)->compute_infer.count, 4);
+    assert_int_equal(batch(&other, 3000)->compute_infer.count, 2);
+    inf_statistics_fini(&other);
+    inf_statistics_fini(&s);
+}
+
+/* Sizes come from backends. */
+static void
+batch_sizes_without_end_take_memory_with_an_end(void **state)
+{
+    (void) state;
+    const uint64_t stamps[4] = { 0, 1, 2, 3 };
+
+    for (uint64_t i = 1; i <= INF_STAT_BATCH_PAGES + 9; i++) {
+        inf_statistics_batch(&s, i * INF_STAT_BATCH_SLOTS, stamps, 1);
+    }
+    assert_int_equal(inf_statistics_batches(&s, NULL, 0),
+        INF_STAT_BATCH_PAGES);
+    assert_int_equal(s.execution_count, INF_STAT_BATCH_PAGES + 9);
+    inf_statistics_fini(&s);
+}
+
+static uint64_t
+bucket(const inf_statistics_t *st, inf_histogram_name_t which, uint64_t ns)
+{
+    uint32_t i = 0;
+    while (i < INF_HISTOGRAM_BOUNDS && inf_histogram_bounds_ns[i] < ns) {
+        i++;
+    }
+    return st->histograms[which].counts[i];
+}
+
+static void
+histograms_take_each_request_once(void **state)
+{
+    (void) state;
+    const uint64_t stamps[4] = { 10000, 20000, 220000, 260000 };
+
+    for (uint32_t i = 1; i < INF_HISTOGRAM_BOUNDS; i++) {
+        assert_true(inf_histogram_bounds_ns[i]
+            > inf_histogram_bounds_ns[i - 1]);
+    }
+
+    inf_statistics_observe(&s, 0, 9000, stamps, UINT64_C(90000000000));
+    assert_int_equal(bucket(&s, INF_HISTOGRAM_REQUEST,
+        UINT64_C(90000000000)), 1);             /* beyond the last bound     */
+    assert_int_equal(bucket(&s, INF_HISTOGRAM_QUEUE, 1000), 1);
+    assert_int_equal(bucket(&s, INF_HISTOGRAM_COMPUTE, 250000), 1);
+
+    inf_statistics_observe(&s, 5000, 5000, stamps, 15000);
+    assert_int_equal(bucket(&s, INF_HISTOGRAM_REQUEST, 10000), 1);
+    assert_int_equal(bucket(&s, INF_HISTOGRAM_QUEUE, 10), 2);
+
+    inf_statistics_observe_hit(&s, 0, 0, 40000, 60000);
+    assert_int_equal(bucket(&s, INF_HISTOGRAM_REQUEST, 60000), 1);
+    assert_int_equal(bucket(&s, INF_HISTOGRAM_QUEUE, 40000), 1);
+    assert_int_equal(bucket(&s, INF_HISTOGRAM_COMPUTE, 250000), 2);
+
+    inf_statistics_fold(&other, &s);
+    inf_statistics_fold(&other, &s);
+    assert_int_equal(bucket(&other, INF_HISTOGRAM_COMPUTE, 250000), 4);
 }
 
 static void
@@ -193,7 +262,7 @@ count_much(void *arg)
 
     for (uint64_t i = 0; i < 5000; i++) {
         inf_statistics_success(&s, 2, 0, 0, stamps, 5);
-        inf_statistics_batch(&s, 1 + i % 32, stamps, i);
+        inf_statistics_batch(&s, 1 + i % 200, stamps, i);
     }
     return NULL;
 }
@@ -212,21 +281,19 @@ threads_count_together(void **state)
         pthread_join(threads[i], NULL);
     }
 
+    const inf_batch_stat_t *found[200];
     uint64_t executions = 0;
-    uint64_t seen = 0;
-    for (int i = 0; i < INF_STAT_BATCH_SLOTS; i++) {
-        const inf_batch_stat_t *slot = &s.batches[i];
-        executions += slot->compute_infer.count;
-        if (slot->batch_size != 0) {
-            assert_ptr_equal(batch(&s, slot->batch_size), slot);
-            seen++;
-        }
+    size_t seen = inf_statistics_batches(&s, found, 200);
+    for (size_t i = 0; i < seen; i++) {
+        executions += found[i]->compute_infer.count;
+        assert_int_equal(found[i]->batch_size, 1 + i);
     }
-    assert_int_equal(seen, 32);
+    assert_int_equal(seen, 200);
     assert_int_equal(executions, 15000);
     assert_int_equal(s.execution_count, 15000);
     assert_int_equal(s.inference_count, 30000);
     assert_int_equal(s.last_inference_ms, 4999);
+    inf_statistics_fini(&s);
 }
 
 int
@@ -239,8 +306,10 @@ main(void)
         cmocka_unit_test_setup(a_failure_counts_its_duration_alone, clear),
         cmocka_unit_test_setup(stamps_out_of_order_count_as_no_time, clear),
         cmocka_unit_test_setup(the_last_inference_never_goes_back, clear),
+        cmocka_unit_test_setup(every_batch_size_has_its_row, clear),
         cmocka_unit_test_setup(
-            more_batch_sizes_than_slots_lose_only_their_own_row, clear),
+            batch_sizes_without_end_take_memory_with_an_end, clear),
+        cmocka_unit_test_setup(histograms_take_each_request_once, clear),
         cmocka_unit_test_setup(fold_adds_everything, clear),
         cmocka_unit_test_setup(threads_count_together, clear),
     };

@@ -22,13 +22,11 @@ small_values_are_exact(void **state)
     assert_true(isnan(v[0]) && isnan(v[COUNT - 1]));
 
     for (uint64_t i = 1; i <= 100; i++) {
-        inf_summary_observe(s, i, 5);
+        inf_summary_observe(s, i, 0);
     }
     inf_summary_quantiles(s, 5, quantiles, COUNT, v);
     assert_true(v[0] == 1 && v[1] == 50 && v[2] == 90 && v[3] == 99
         && v[4] == 100);
-    assert_int_equal(inf_summary_count(s), 100);
-    assert_int_equal(inf_summary_sum(s), 5050);
     inf_summary_free(s);
 }
 
@@ -58,7 +56,7 @@ large_values_are_off_by_one_in_a_hundred_at_most(void **state)
 }
 
 static void
-a_minute_later_values_are_forgotten_but_counted(void **state)
+a_minute_later_values_are_forgotten(void **state)
 {
     (void) state;
     const uint64_t w = INF_SUMMARY_WINDOW_NS;
@@ -66,19 +64,17 @@ a_minute_later_values_are_forgotten_but_counted(void **state)
     inf_summary_t *s = inf_summary_new();
     double v;
 
-    inf_summary_observe(s, 90, 7 * w);
-    inf_summary_observe(s, 10, 9 * w);
+    inf_summary_observe(s, 90, inf_summary_window(7 * w + 5));
+    inf_summary_observe(s, 10, inf_summary_window(9 * w));
     inf_summary_quantiles(s, 11 * w, &most, 1, &v);
     assert_true(v == 90);
     inf_summary_quantiles(s, 12 * w, &most, 1, &v);
     assert_true(v == 10);
-    inf_summary_observe(s, 30, 12 * w);         /* the window of 7 w again   */
+    inf_summary_observe(s, 30, 12);             /* the window of 7 w again   */
     inf_summary_quantiles(s, 13 * w, &most, 1, &v);
     assert_true(v == 30);
     inf_summary_quantiles(s, 30 * w, &most, 1, &v);
     assert_true(isnan(v));
-    assert_int_equal(inf_summary_count(s), 3);
-    assert_int_equal(inf_summary_sum(s), 130);
     inf_summary_free(s);
 }
 
@@ -88,7 +84,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_values_are_exact),
         cmocka_unit_test(large_values_are_off_by_one_in_a_hundred_at_most),
-        cmocka_unit_test(a_minute_later_values_are_forgotten_but_counted),
+        cmocka_unit_test(a_minute_later_values_are_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

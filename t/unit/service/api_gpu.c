@@ -588,6 +588,118 @@ gpu_metrics_can_be_switched_off(void **state)
     assert_int_equal(fake_nvml_open(), 0);
 }
 
+#define GPU0 "gpu_uuid=\"GPU-a0a0a0a0-a0a0-a0a0-a0a0-a0a0a0a0a0a0\","
+#define GPU1 "gpu_uuid=\"GPU-a1a1a1a1-a1a1-a1a1-a1a1-a1a1a1a1a1a1\","
+
+/* The value of that sample. */
+static double
+sample(const char *text, const char *name, const char *gpu, const char *more)
+{
+    char start[256];
+    snprintf(start, sizeof(start), "\n%s{%smodel=\"m\",%sversion=\"1\"} ",
+        name, gpu, more);
+    const char *at = strstr(text, start);
+
+    if (at == NULL) {
+        fail_msg("no \"%s\" in:\n%s", start + 1, text);
+        return 0;
+    }
+    return strtod(at + strlen(start), NULL);
+}
+
+static double
+gpus(const char *text, const char *name, const char *more)
+{
+    return sample(text, name, GPU0, more) + sample(text, name, GPU1, more);
+}
+
+/* Metrics reference, section 2: one more reporter for each GPU. */
+static void
+instances_on_gpus_have_rows_of_their_own(void **state)
+{
+    (void) state;
+    static const char *const parts[] = {
+        "nv_inference_compute_input", "nv_inference_compute_infer",
+        "nv_inference_compute_output"
+    };
+    TRITONSERVER_ServerOptions *o = new_options();
+    uint8_t data[SIZE] = { 0 };
+
+    succeeds(TRITONSERVER_ServerOptionsSetMetricsConfig(o, NULL,
+        "summary_latencies", "true"));
+    succeeds(TRITONSERVER_ServerOptionsSetMetricsConfig(o, NULL,
+        "histogram_latencies", "true"));
+    make_model("m", "kind: KIND_GPU gpus: [ 0, 1 ]");
+    start(o);
+
+    for (int i = 0; i < 5; i++) {
+        shot_t shot = { .place = TRITONSERVER_MEMORY_CPU };
+        TRITONSERVER_InferenceRequest *r = new_request(&shot, "m", 0, 0);
+        succeeds(TRITONSERVER_InferenceRequestAppendInputData(r, "IN", data,
+            SIZE, TRITONSERVER_MEMORY_CPU, 0));
+        run(&shot, r);
+        finish(&shot, r);
+    }
+
+    char *text = metrics_text();
+    assert_true(gpus(text, "nv_inference_request_success", "") == 5);
+    assert_true(gpus(text, "nv_inference_count", "") == 5);
+    assert_true(gpus(text, "nv_inference_exec_count", "") == 5);
+    assert_true(sample(text, "nv_inference_request_success", "", "") == 0);
+    assert_true(gpus(text, "nv_inference_request_failure",
+        "reason=\"BACKEND\",") == 0);
+    assert_true(sample(text, "nv_inference_request_failure", "",
+        "reason=\"OTHER\",") == 0);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "%s_duration_us", parts[i]);
+        assert_true(gpus(text, name, "") == 5000);
+        assert_true(sample(text, name, "", "") == 0);
+        snprintf(name, sizeof(name), "%s_summary_us_count", parts[i]);
+        assert_true(gpus(text, name, "") == 5);
+        assert_true(sample(text, name, "", "") == 0);
+        snprintf(name, sizeof(name), "%s_summary_us_sum", parts[i]);
+        assert_true(gpus(text, name, "") == 5000);
+    }
+    assert_true(gpus(text, "nginx_inference_compute_duration_seconds_count",
+        "") == 5);
+    assert_true(gpus(text, "nginx_inference_compute_duration_seconds_sum",
+        "") > 0.0149);
+
+    /* these are the model's */
+    assert_true(sample(text, "nv_model_load_duration_secs", "", "") > 0);
+    assert_true(gpus(text, "nv_model_load_duration_secs", "") == 0);
+    assert_true(sample(text, "nv_inference_first_response_histogram_ms_count",
+        "", "") == 5);
+    assert_null(strstr(text,
+        "nv_inference_first_response_histogram_ms_count{gpu_uuid"));
+    free(text);
+}
+
+/* Without them an instance on a GPU counts in its model's row. */
+static void
+without_gpu_metrics_there_is_one_row(void **state)
+{
+    (void) state;
+    TRITONSERVER_ServerOptions *o = new_options();
+    uint8_t data[SIZE] = { 0 };
+    shot_t shot = { .place = TRITONSERVER_MEMORY_CPU };
+
+    succeeds(TRITONSERVER_ServerOptionsSetGpuMetrics(o, false));
+    make_model("m", "kind: KIND_GPU gpus: [ 1 ]");
+    start(o);
+    TRITONSERVER_InferenceRequest *r = new_request(&shot, "m", 0, 0);
+    succeeds(TRITONSERVER_InferenceRequestAppendInputData(r, "IN", data, SIZE,
+        TRITONSERVER_MEMORY_CPU, 0));
+    run(&shot, r);
+    finish(&shot, r);
+
+    char *text = metrics_text();
+    assert_true(sample(text, "nv_inference_request_success", "", "") == 1);
+    assert_null(strstr(text, "gpu_uuid"));
+    free(text);
+}
+
 /* The same server where there is no driver at all. */
 static void
 without_a_driver_everything_is_on_the_cpu(void **state)
@@ -648,6 +760,8 @@ main(void)
         T(two_servers_have_one_memory),
         T(metrics_show_pools_and_gpus),
         T(gpu_metrics_can_be_switched_off),
+        T(instances_on_gpus_have_rows_of_their_own),
+        T(without_gpu_metrics_there_is_one_row),
         T(without_a_driver_everything_is_on_the_cpu)
     };
 

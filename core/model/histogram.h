@@ -1,0 +1,40 @@
+/*
+ * histogram.h - how long something took, by buckets from 10 us to a minute.
+ *
+ * Owner    The statistics that it is part of; zeroed memory needs no init.
+ * Thread   any: relaxed atomics.
+ * Units    ns.
+ * Errors   none.
+ * Route    statistics -> [histogram] -> metrics text
+ */
+
+#ifndef INF_MODEL_HISTOGRAM_H
+#define INF_MODEL_HISTOGRAM_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define INF_HISTOGRAM_BOUNDS 21
+
+/* A bucket each, and one for what lies beyond them. */
+typedef struct {
+    _Atomic uint64_t counts[INF_HISTOGRAM_BOUNDS + 1];
+} inf_histogram_t;
+
+/* Rising; a bucket holds what is at most its bound. */
+extern const uint64_t inf_histogram_bounds_ns[INF_HISTOGRAM_BOUNDS];
+
+static inline void
+inf_histogram_add(inf_histogram_t *h, uint64_t ns)
+{
+    uint32_t i = 0;
+
+    while (i < INF_HISTOGRAM_BOUNDS && ns > inf_histogram_bounds_ns[i]) {
+        i++;
+    }
+    atomic_fetch_add_explicit(&h->counts[i], 1, memory_order_relaxed);
+}
+
+void inf_histogram_fold(inf_histogram_t *into, const inf_histogram_t *from);
+
+#endif /* INF_MODEL_HISTOGRAM_H */
