@@ -19,6 +19,7 @@
 
 #include "core/include/channel.h"
 #include "core/include/datatype.h"
+#include "core/base/buf.h"
 #include "core/channel/client.h"
 
 
@@ -166,6 +167,9 @@ typedef struct {
 
 /* Never NULL; until the zone is there the counts go nowhere. */
 ngx_http_inference_counters_t *ngx_http_inference_counters(void);
+
+/* Appends them as metrics. */
+void ngx_http_inference_counters_text(inf_buf_t *out);
 
 ngx_int_t ngx_http_inference_add_zone(ngx_conf_t *cf,
     ngx_http_inference_main_conf_t *imcf);

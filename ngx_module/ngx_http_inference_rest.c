@@ -243,7 +243,7 @@ ngx_http_inference_rest_plain(const ProtobufCMessage *m, inf_buf_t *out,
 }
 
 
-/* Text as it is. */
+/* Text as it is, and what the core can't know. */
 
 static inf_err_t *
 ngx_http_inference_rest_metrics(const ProtobufCMessage *m, inf_buf_t *out,
@@ -254,6 +254,7 @@ ngx_http_inference_rest_metrics(const ProtobufCMessage *m, inf_buf_t *out,
     response = (const NginxInference__MetricsResponse *) m;
 
     inf_buf_put(out, response->text.data, response->text.len);
+    ngx_http_inference_counters_text(out);
 
     return NULL;
 }

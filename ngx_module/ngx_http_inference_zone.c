@@ -6,11 +6,49 @@
 #include "ngx_module/ngx_http_inference.h"
 
 
+typedef struct {
+    const char  *name;
+    const char  *help;
+    size_t       offset;
+} ngx_http_inference_counter_family_t;
+
+
 static ngx_int_t ngx_http_inference_init_zone(ngx_shm_zone_t *zone,
     void *data);
 
 
 static ngx_http_inference_counters_t  *ngx_http_inference_zone;
+
+
+static ngx_http_inference_counter_family_t
+    ngx_http_inference_counter_families[] =
+{
+    { "requests", "inferences that workers gave to the core",
+      offsetof(ngx_http_inference_counters_t, requests) },
+
+    { "failed", "requests that workers answered with an error",
+      offsetof(ngx_http_inference_counters_t, failed) },
+
+    { "cancelled", "requests that workers gave up before they were answered",
+      offsetof(ngx_http_inference_counters_t, cancelled) },
+
+    { "arena_full", "requests refused because the request arena was full",
+      offsetof(ngx_http_inference_counters_t, arena_full) },
+
+    { "ring_full", "requests refused because too many were in flight",
+      offsetof(ngx_http_inference_counters_t, ring_full) },
+
+    { "core_starts", "cores that were started",
+      offsetof(ngx_http_inference_counters_t, core_starts) },
+
+    { "core_deaths", "cores that died",
+      offsetof(ngx_http_inference_counters_t, core_deaths) },
+
+    { "log_dropped", "lines of the core's log that were lost",
+      offsetof(ngx_http_inference_counters_t, log_dropped) },
+
+    { NULL, NULL, 0 }
+};
 
 
 ngx_http_inference_counters_t *
@@ -20,6 +58,27 @@ ngx_http_inference_counters(void)
 
     return ngx_http_inference_zone != NULL ? ngx_http_inference_zone
                                            : &nowhere;
+}
+
+
+void
+ngx_http_inference_counters_text(inf_buf_t *out)
+{
+    ngx_uint_t                             i;
+    ngx_atomic_t                          *count;
+    ngx_http_inference_counter_family_t   *f;
+
+    for (i = 0; ngx_http_inference_counter_families[i].name; i++) {
+        f = &ngx_http_inference_counter_families[i];
+        count = (ngx_atomic_t *) ((u_char *) ngx_http_inference_counters()
+                                  + f->offset);
+
+        inf_buf_printf(out, "# HELP nginx_inference_%s_total %s\n"
+                       "# TYPE nginx_inference_%s_total counter\n"
+                       "nginx_inference_%s_total %llu\n",
+                       f->name, f->help, f->name, f->name,
+                       (unsigned long long) *count);
+    }
 }
 
 
