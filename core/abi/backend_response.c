@@ -12,7 +12,7 @@
 static TRITONSERVER_Error *undo_reshape(inf_response_t *response,
     const inf_config_tensor_t *t, const int64_t *shape, uint32_t dims,
     int64_t *client, uint32_t *client_dims);
-static void note_first(inf_factory_t *f);
+static void note_first(inf_response_t *response);
 static bool after_final(inf_factory_t *f, uint32_t send_flags);
 static TRITONSERVER_Error *set_parameter(TRITONBACKEND_Response *response,
     const char *name, inf_parameter_type_t type, inf_parameter_t **out);
@@ -215,8 +215,10 @@ TRITONBACKEND_ResponseSend(TRITONBACKEND_Response *response,
     }
 
     const inf_model_t *model = r->factory->model;
-    if (model != NULL && model->latencies != NULL) {
-        note_first(r->factory);
+    if (model != NULL && model->latencies != NULL
+        && model->latencies->histogram)
+    {
+        note_first(r);
     }
 
     inf_response_send(r, send_flags, error);
@@ -299,15 +301,20 @@ TRITONBACKEND_InferenceResponseOutput(TRITONBACKEND_Response *response,
     return NULL;
 }
 
-/* Of each request one response is its first. */
+/* Of each request one response is its first; two threads that send at the same
+   moment may both count. */
 static void
-note_first(inf_factory_t *f)
+note_first(inf_response_t *response)
 {
-    if (f->start_ns != 0 && !atomic_exchange_explicit(&f->first_sent, true,
+    inf_factory_t *f = response->factory;
+
+    if (f->start_ns != 0 && !atomic_load_explicit(&f->first_sent,
             memory_order_relaxed))
     {
+        atomic_store_explicit(&f->first_sent, true, memory_order_relaxed);
+        response->sent_ns = inf_clock_ns();
         inf_latencies_first_response(f->model->latencies, f->start_ns,
-            inf_clock_ns());
+            response->sent_ns);
     }
 }
 

@@ -9,8 +9,11 @@
 #include <string.h>
 
 #include "core/base/lock.h"
+#include "core/proto/number.h"
 
 #define METRICS_RANK    70
+#define METRIC_WHOLE_MAX 1e15   /* below that "%.16g" has neither point nor
+                                   exponent for whole numbers                */
 #define METRIC_TEXT_MAX 48      /* "%.16g" of any double, and to spare       */
 
 struct inf_metric_series_s {
@@ -225,8 +228,23 @@ void
 inf_metric_put_number(inf_buf_t *out, double value)
 {
     char text[METRIC_TEXT_MAX];
+
+    if (value >= 0 && value < METRIC_WHOLE_MAX
+        && value == (double) (uint64_t) value)
+    {
+        inf_metric_put_count(out, (uint64_t) value);
+        return;
+    }
+
     number_text(text, value);
     inf_buf_puts(out, text);
+}
+
+void
+inf_metric_put_count(inf_buf_t *out, uint64_t count)
+{
+    char text[INF_NUMBER_MAX_TEXT];
+    inf_buf_put(out, text, inf_number_write_uint64(text, count));
 }
 
 void

@@ -17,6 +17,7 @@
 #define INF_ABI_METRIC_REGISTRY_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/base/buf.h"
 #include "core/base/error.h"
@@ -63,6 +64,7 @@ void inf_metric_observe(inf_metric_series_t *series, double value);
 
 /* As in the text: 16 digits, "Nan", "+Inf", "-Inf", always a point. */
 void inf_metric_put_number(inf_buf_t *out, double value);
+void inf_metric_put_count(inf_buf_t *out, uint64_t count);
 
 /* Appends every family that has a series, as Prometheus text 0.0.4. */
 void inf_metrics_format(inf_buf_t *out);

@@ -21,13 +21,20 @@ typedef struct {
     _Atomic uint64_t counts[INF_HISTOGRAM_BOUNDS + 1];
 } inf_histogram_t;
 
+/* Where to begin to look for a time, by its number of bits. */
+extern const uint8_t inf_histogram_first[65];
+
 /* Rising; a bucket holds what is at most its bound. */
 extern const uint64_t inf_histogram_bounds_ns[INF_HISTOGRAM_BOUNDS];
+
+/* In seconds, as metrics show them. */
+extern const char *const inf_histogram_bounds_text[INF_HISTOGRAM_BOUNDS];
 
 static inline void
 inf_histogram_add(inf_histogram_t *h, uint64_t ns)
 {
-    uint32_t i = 0;
+    uint32_t bits = ns == 0 ? 0 : 64u - (uint32_t) __builtin_clzll(ns);
+    uint32_t i = inf_histogram_first[bits];
 
     while (i < INF_HISTOGRAM_BOUNDS && ns > inf_histogram_bounds_ns[i]) {
         i++;

@@ -8,15 +8,14 @@
 #define HISTOGRAM_OPTIONS \
     INFERENCE__MODEL_METRICS__METRIC_CONTROL__METRIC_OPTIONS_HISTOGRAM_OPTIONS
 
-static bool make_summaries(inf_latencies_t *l, bool cached);
 static inf_err_t *make_histogram(inf_latencies_t *l,
     const Inference__ModelConfig *msg);
 static const Inference__ModelMetrics__MetricControl__HistogramOptions *
     find_buckets(const Inference__ModelConfig *msg);
 static int by_value(const void *a, const void *b);
-static uint64_t span(uint64_t from_ns, uint64_t to_ns);
-static void observe(inf_latencies_t *l, inf_latency_t which, uint64_t ns,
-    uint64_t window);
+static uint64_t span_us(uint64_t from_ns, uint64_t to_ns);
+
+_Static_assert(INF_LATENCY_COUNT == INF_SUMMARY_KINDS, "a kind each");
 
 inf_err_t *
 inf_latencies_new(const Inference__ModelConfig *msg,
@@ -33,7 +32,9 @@ inf_latencies_new(const Inference__ModelConfig *msg,
     }
 
     l->device_id = -1;
-    inf_err_t *err = options->summaries && !make_summaries(l, options->cached)
+    l->cached = options->cached;
+    l->summary = options->summaries ? inf_summary_new() : NULL;
+    inf_err_t *err = options->summaries && l->summary == NULL
         ? inf_err_nomem() : NULL;
     if (err == NULL && options->histogram) {
         err = make_histogram(l, msg);
@@ -52,9 +53,7 @@ inf_latencies_free(inf_latencies_t *l)
 {
     while (l != NULL) {
         inf_latencies_t *next = l->next;
-        for (size_t i = 0; i < INF_LATENCY_COUNT; i++) {
-            inf_summary_free(l->summaries[i]);
-        }
+        inf_summary_free(l->summary);
         free(l->bounds);
         free(l->counts);
         free(l);
@@ -65,19 +64,20 @@ inf_latencies_free(inf_latencies_t *l)
 inf_err_t *
 inf_latencies_add_gpu(inf_latencies_t *l, int32_t device_id)
 {
-    if (!l->summarised || inf_latencies_of_gpu(l, device_id) != l) {
+    if (l->summary == NULL || inf_latencies_of_gpu(l, device_id) != l) {
         return NULL;
     }
 
     inf_latencies_t *gpu = calloc(1, sizeof(*gpu));
-    if (gpu == NULL) {
-        return inf_err_nomem();
-    }
-    if (!make_summaries(gpu, l->summaries[INF_LATENCY_CACHE_HIT] != NULL)) {
-        inf_latencies_free(gpu);
+    inf_summary_t *summary = inf_summary_new();
+    if (gpu == NULL || summary == NULL) {
+        inf_summary_free(summary);
+        free(gpu);
         return inf_err_nomem();
     }
 
+    gpu->cached = l->cached;
+    gpu->summary = summary;
     gpu->device_id = device_id;
     gpu->next = l->next;
     l->next = gpu;
@@ -96,41 +96,73 @@ inf_latencies_of_gpu(inf_latencies_t *l, int32_t device_id)
     return l;
 }
 
+bool
+inf_latencies_has(const inf_latencies_t *l, inf_latency_t which)
+{
+    if (l->summary == NULL) {
+        return false;
+    }
+
+    switch (which) {
+    case INF_LATENCY_REQUEST:
+        return !l->cached;
+    case INF_LATENCY_CACHE_HIT:
+    case INF_LATENCY_CACHE_MISS:
+        return l->cached;
+    case INF_LATENCY_QUEUE:
+    case INF_LATENCY_COMPUTE_INPUT:
+    case INF_LATENCY_COMPUTE_INFER:
+    case INF_LATENCY_COMPUTE_OUTPUT:
+    case INF_LATENCY_COUNT:
+        break;
+    }
+
+    return true;
+}
+
 void
 inf_latencies_success(inf_latencies_t *l, uint64_t request_start_ns,
     uint64_t queue_start_ns, const uint64_t stamps[4], uint64_t now_ns)
 {
-    if (!l->summarised) {
+    inf_summary_t *s = l->summary;
+    if (s == NULL) {
         return;
     }
 
-    uint64_t window = inf_summary_window(now_ns);
-    observe(l, INF_LATENCY_REQUEST, span(request_start_ns, now_ns), window);
-    observe(l, INF_LATENCY_QUEUE, span(queue_start_ns, stamps[0]), window);
-    observe(l, INF_LATENCY_COMPUTE_INPUT, span(stamps[0], stamps[1]), window);
-    observe(l, INF_LATENCY_COMPUTE_INFER, span(stamps[1], stamps[2]), window);
-    observe(l, INF_LATENCY_COMPUTE_OUTPUT, span(stamps[2], stamps[3]),
-        window);
+    uint32_t window = inf_summary_window(s, now_ns);
+    inf_summary_observe(s, INF_LATENCY_REQUEST, window,
+        span_us(request_start_ns, now_ns));
+    inf_summary_observe(s, INF_LATENCY_QUEUE, window,
+        span_us(queue_start_ns, stamps[0]));
+    inf_summary_observe(s, INF_LATENCY_COMPUTE_INPUT, window,
+        span_us(stamps[0], stamps[1]));
+    inf_summary_observe(s, INF_LATENCY_COMPUTE_INFER, window,
+        span_us(stamps[1], stamps[2]));
+    inf_summary_observe(s, INF_LATENCY_COMPUTE_OUTPUT, window,
+        span_us(stamps[2], stamps[3]));
 }
 
 void
 inf_latencies_hit(inf_latencies_t *l, uint64_t queue_start_ns,
     uint64_t lookup_start_ns, uint64_t took_ns, uint64_t now_ns)
 {
-    if (l->summarised) {
-        uint64_t window = inf_summary_window(now_ns);
-        observe(l, INF_LATENCY_QUEUE, span(queue_start_ns, lookup_start_ns),
-            window);
-        observe(l, INF_LATENCY_CACHE_HIT, took_ns, window);
+    inf_summary_t *s = l->summary;
+    if (s == NULL) {
+        return;
     }
+
+    uint32_t window = inf_summary_window(s, now_ns);
+    inf_summary_observe(s, INF_LATENCY_QUEUE, window,
+        span_us(queue_start_ns, lookup_start_ns));
+    inf_summary_observe(s, INF_LATENCY_CACHE_HIT, window, took_ns / 1000);
 }
 
 void
 inf_latencies_miss(inf_latencies_t *l, uint64_t took_ns, uint64_t now_ns)
 {
-    if (l->summarised) {
-        observe(l, INF_LATENCY_CACHE_MISS, took_ns,
-            inf_summary_window(now_ns));
+    if (l->summary != NULL) {
+        inf_summary_observe(l->summary, INF_LATENCY_CACHE_MISS,
+            inf_summary_window(l->summary, now_ns), took_ns / 1000);
     }
 }
 
@@ -150,26 +182,9 @@ inf_latencies_first_response(inf_latencies_t *l, uint64_t request_start_ns,
     }
 
     atomic_fetch_add_explicit(&l->counts[i], 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&l->sum_ms, ms, memory_order_relaxed);
-}
-
-static bool
-make_summaries(inf_latencies_t *l, bool cached)
-{
-    l->summarised = true;
-    for (size_t i = 0; i < INF_LATENCY_COUNT; i++) {
-        bool caches = i == INF_LATENCY_CACHE_HIT
-            || i == INF_LATENCY_CACHE_MISS;
-        if (cached ? i == INF_LATENCY_REQUEST : caches) {
-            continue;
-        }
-        l->summaries[i] = inf_summary_new();
-        if (l->summaries[i] == NULL) {
-            return false;
-        }
+    if (ms > 0) {
+        atomic_fetch_add_explicit(&l->sum_ms, ms, memory_order_relaxed);
     }
-
-    return true;
 }
 
 static inf_err_t *
@@ -233,15 +248,7 @@ by_value(const void *a, const void *b)
 
 /* Stamps come from backends: a clock run backwards counts as nothing. */
 static uint64_t
-span(uint64_t from_ns, uint64_t to_ns)
+span_us(uint64_t from_ns, uint64_t to_ns)
 {
-    return to_ns > from_ns ? to_ns - from_ns : 0;
-}
-
-static void
-observe(inf_latencies_t *l, inf_latency_t which, uint64_t ns, uint64_t window)
-{
-    if (l->summaries[which] != NULL) {
-        inf_summary_observe(l->summaries[which], ns / 1000, window);
-    }
+    return to_ns > from_ns ? (to_ns - from_ns) / 1000 : 0;
 }

@@ -39,11 +39,8 @@ typedef enum {
 typedef struct inf_latencies_s {
     struct inf_latencies_s *next;       /* of the next GPU                   */
     int32_t           device_id;        /* of this GPU; the first: -1        */
-    bool              summarised;
-    inf_summary_t    *summaries[INF_LATENCY_COUNT];     /* NULL: not of this
-                                           model.  One with a response cache
-                                           has no REQUEST, as in the
-                                           original; others no CACHE_*       */
+    bool              cached;           /* the model has a response cache    */
+    inf_summary_t    *summary;          /* NULL: not asked for               */
     bool              histogram;        /* the rest is used, of the first    */
     double           *bounds;           /* rising                            */
     size_t            bound_count;
@@ -70,6 +67,10 @@ INF_CHECK inf_err_t *inf_latencies_add_gpu(inf_latencies_t *l,
 
 /* Those of a GPU's instances; l itself where that GPU has none. */
 inf_latencies_t *inf_latencies_of_gpu(inf_latencies_t *l, int32_t device_id);
+
+/* Whether there is such a summary: none of CACHE_* without a response cache,
+   none of REQUEST with one, as in the original. */
+bool inf_latencies_has(const inf_latencies_t *l, inf_latency_t which);
 
 /* One request answered by a backend; stamps as in statistics.h. */
 void inf_latencies_success(inf_latencies_t *l, uint64_t request_start_ns,

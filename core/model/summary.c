@@ -1,33 +1,31 @@
 #include "core/model/summary.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* 128 exact values, then 64 steps for each power of two from 2^7 to 2^35. */
-#define SUMMARY_EXACT 128u
-#define SUMMARY_STEPS 64u
-#define SUMMARY_SLOTS (SUMMARY_EXACT + 29 * SUMMARY_STEPS)
-#define SUMMARY_MAX   ((UINT64_C(1) << 36) - 1)
-
+/* What all windows hold. */
 typedef struct {
-    _Atomic uint64_t epoch;             /* which window of all time          */
-    _Atomic uint32_t counts[SUMMARY_SLOTS];
-} summary_window_t;
+    uint32_t used;
+    uint64_t total;
+    uint64_t counts[INF_SUMMARY_BLOCKS][INF_SUMMARY_BLOCK];     /* of blocks
+                                           that are used                     */
+} merged_t;
 
-struct inf_summary_s {
-    summary_window_t windows[INF_SUMMARY_WINDOWS];
-};
-
-static summary_window_t *window_of(inf_summary_t *s, uint64_t epoch);
-static uint32_t slot_of(uint64_t value);
-static double value_of(uint32_t slot);
-static double quantile(const uint64_t *counts, uint64_t total, double q);
+static void merge(merged_t *into, uint32_t used,
+    const inf_summary_block_t *blocks);
+static void empty(inf_summary_t *s, uint32_t kind, uint32_t window);
+static double quantile(const merged_t *m, double q);
+static double value_of(uint32_t block, uint32_t slot);
 
 inf_summary_t *
 inf_summary_new(void)
 {
-    return calloc(1, sizeof(inf_summary_t));
+    inf_summary_t *s = aligned_alloc(_Alignof(inf_summary_t), sizeof(*s));
+    if (s != NULL) {
+        memset(s, 0, sizeof(*s));
+    }
+    return s;
 }
 
 void
@@ -37,107 +35,116 @@ inf_summary_free(inf_summary_t *s)
 }
 
 void
-inf_summary_observe(inf_summary_t *s, uint64_t value, uint64_t window)
-{
-    summary_window_t *w = window_of(s, window);
-
-    atomic_fetch_add_explicit(&w->counts[slot_of(value)], 1,
-        memory_order_relaxed);
-}
-
-void
-inf_summary_quantiles(const inf_summary_t *s, uint64_t now_ns,
+inf_summary_quantiles(const inf_summary_t *s, uint32_t kind, uint64_t now_ns,
     const double *quantiles, size_t count, double *values)
 {
-    uint64_t merged[SUMMARY_SLOTS] = { 0 };
-    uint64_t total = 0;
-    uint64_t now = inf_summary_window(now_ns);
+    uint64_t now = now_ns / INF_SUMMARY_WINDOW_NS;
+    merged_t m;
 
-    for (size_t w = 0; w < INF_SUMMARY_WINDOWS; w++) {
-        uint64_t epoch = atomic_load_explicit(&s->windows[w].epoch,
+    m.used = 0;
+    m.total = 0;
+    for (uint32_t i = 0; i < INF_SUMMARY_WINDOWS; i++) {
+        const inf_summary_window_t *w = &s->windows[i];
+        uint64_t epoch = atomic_load_explicit(&w->epoch,
             memory_order_relaxed);
-        if (epoch > now || now - epoch >= INF_SUMMARY_WINDOWS) {
-            continue;
-        }
-
-        for (uint32_t i = 0; i < SUMMARY_SLOTS; i++) {
-            uint32_t n = atomic_load_explicit(&s->windows[w].counts[i],
-                memory_order_relaxed);
-            merged[i] += n;
-            total += n;
+        if (epoch <= now && now - epoch < INF_SUMMARY_WINDOWS) {
+            merge(&m, atomic_load_explicit(&w->used[kind],
+                memory_order_relaxed), s->counts[kind][i]);
         }
     }
 
     for (size_t i = 0; i < count; i++) {
-        values[i] = quantile(merged, total, quantiles[i]);
+        values[i] = quantile(&m, quantiles[i]);
     }
 }
 
-/* The first value of a new window empties the oldest one. */
-static summary_window_t *
-window_of(inf_summary_t *s, uint64_t epoch)
+void
+inf_summary_turn(inf_summary_t *s, uint32_t window, uint64_t epoch)
 {
-    summary_window_t *w = &s->windows[epoch % INF_SUMMARY_WINDOWS];
+    inf_summary_window_t *w = &s->windows[window];
     uint64_t have = atomic_load_explicit(&w->epoch, memory_order_relaxed);
 
-    if (have != epoch && atomic_compare_exchange_strong_explicit(&w->epoch,
+    if (have == epoch || !atomic_compare_exchange_strong_explicit(&w->epoch,
             &have, epoch, memory_order_relaxed, memory_order_relaxed))
     {
-        for (uint32_t i = 0; i < SUMMARY_SLOTS; i++) {
-            atomic_store_explicit(&w->counts[i], 0, memory_order_relaxed);
+        return;                         /* another thread was first          */
+    }
+
+    for (uint32_t kind = 0; kind < INF_SUMMARY_KINDS; kind++) {
+        empty(s, kind, window);
+    }
+}
+
+static void
+empty(inf_summary_t *s, uint32_t kind, uint32_t window)
+{
+    uint32_t used = atomic_exchange_explicit(&s->windows[window].used[kind], 0,
+        memory_order_relaxed);
+
+    for (uint32_t b = 0; b < INF_SUMMARY_BLOCKS; b++) {
+        for (uint32_t i = 0; (used & 1u << b) != 0 && i < INF_SUMMARY_BLOCK;
+            i++)
+        {
+            atomic_store_explicit(&s->counts[kind][window][b][i], 0,
+                memory_order_relaxed);
+        }
+    }
+}
+
+static void
+merge(merged_t *into, uint32_t used, const inf_summary_block_t *blocks)
+{
+    for (uint32_t b = 0; b < INF_SUMMARY_BLOCKS; b++) {
+        if ((used & 1u << b) == 0) {
+            continue;
+        }
+        if ((into->used & 1u << b) == 0) {
+            memset(into->counts[b], 0, sizeof(into->counts[b]));
+            into->used |= 1u << b;
+        }
+        for (uint32_t i = 0; i < INF_SUMMARY_BLOCK; i++) {
+            uint32_t n = atomic_load_explicit(&blocks[b][i],
+                memory_order_relaxed);
+            into->counts[b][i] += n;
+            into->total += n;
+        }
+    }
+}
+
+static double
+quantile(const merged_t *m, double q)
+{
+    double rank = ceil(q * (double) m->total);
+    uint64_t want = rank < 1 ? 1 : (uint64_t) rank;
+    uint64_t seen = 0;
+    double last = NAN;
+
+    for (uint32_t b = 0; b < INF_SUMMARY_BLOCKS; b++) {
+        for (uint32_t i = 0; (m->used & 1u << b) != 0 && i < INF_SUMMARY_BLOCK;
+            i++)
+        {
+            if (m->counts[b][i] == 0) {
+                continue;
+            }
+            last = value_of(b, i);
+            seen += m->counts[b][i];
+            if (seen >= want) {
+                return last;
+            }
         }
     }
 
-    return w;
-}
-
-static uint32_t
-slot_of(uint64_t value)
-{
-    if (value < SUMMARY_EXACT) {
-        return (uint32_t) value;
-    }
-    if (value > SUMMARY_MAX) {
-        value = SUMMARY_MAX;
-    }
-
-    uint32_t power = 63u - (uint32_t) __builtin_clzll(value);
-    uint32_t step = (uint32_t) (value >> (power - 6)) - SUMMARY_STEPS;
-    return SUMMARY_EXACT + (power - 7) * SUMMARY_STEPS + step;
+    return last;
 }
 
 /* The middle of what is counted there. */
 static double
-value_of(uint32_t slot)
+value_of(uint32_t block, uint32_t slot)
 {
-    if (slot < SUMMARY_EXACT) {
-        return slot;
+    if (block < INF_SUMMARY_EXACT / INF_SUMMARY_BLOCK) {
+        return block * INF_SUMMARY_BLOCK + slot;
     }
 
-    uint32_t power = 7 + (slot - SUMMARY_EXACT) / SUMMARY_STEPS;
-    uint64_t step = SUMMARY_STEPS + (slot - SUMMARY_EXACT) % SUMMARY_STEPS;
-    uint64_t width = UINT64_C(1) << (power - 6);
-    return (double) (step * width + (width - 1) / 2);
-}
-
-static double
-quantile(const uint64_t *counts, uint64_t total, double q)
-{
-    if (total == 0) {
-        return NAN;
-    }
-
-    double rank = ceil(q * (double) total);
-    uint64_t want = rank < 1 ? 1 : (uint64_t) rank;
-    uint64_t seen = 0;
-    uint32_t slot = 0;
-
-    for (; slot < SUMMARY_SLOTS - 1; slot++) {
-        seen += counts[slot];
-        if (seen >= want) {
-            break;
-        }
-    }
-
-    return value_of(slot);
+    uint64_t width = UINT64_C(1) << (block - 1);
+    return (double) ((INF_SUMMARY_BLOCK + slot) * width + (width - 1) / 2);
 }

@@ -401,7 +401,9 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
             c.queue_ns = inf_clock_ns() - req->queue_ns;
         } else if (req->exec_ns != 0) {
             c.queue_ns = req->exec_ns - req->queue_ns;
-            c.compute_ns = inf_clock_ns() - req->exec_ns;
+            uint64_t now = response->sent_ns != 0 ? response->sent_ns
+                : inf_clock_ns();
+            c.compute_ns = now > req->exec_ns ? now - req->exec_ns : 0;
             c.batch_size = req->payload_rows;
         }
     }

@@ -1,13 +1,15 @@
 #include "core/service/metrics_rows.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "core/abi/metric_registry.h"
 #include "core/proto/message_utf8.h"
 #include "core/sched/response_cache.h"
 #include "core/sched/runtime.h"
 #include "core/tensor/memory.h"
 
+static void put_start(const inf_metrics_row_t *row, const char *name,
+    const char *suffix, inf_buf_t *out);
 static inf_err_t *add_model(inf_metrics_rows_t *rows, inf_model_t *model,
     bool by_gpu);
 static inf_err_t *row_of(inf_metrics_rows_t *rows, size_t first,
@@ -55,21 +57,38 @@ void
 inf_metrics_row_put(const inf_metrics_row_t *row, const char *name,
     const char *suffix, const char *reason, inf_buf_t *out)
 {
-    inf_buf_printf(out, "%s%s{%s,", name, suffix, row->labels);
+    put_start(row, name, suffix, out);
     if (reason != NULL) {
-        inf_buf_printf(out, "reason=\"%s\",", reason);
+        inf_buf_puts(out, "reason=\"");
+        inf_buf_puts(out, reason);
+        inf_buf_puts(out, "\",");
     }
-    inf_buf_printf(out, "version=\"%lld\"} ", (long long) row->model->version);
+    inf_buf_puts(out, row->version);
+    inf_buf_puts(out, "} ");
 }
 
 void
 inf_metrics_row_put_last(const inf_metrics_row_t *row, const char *name,
-    const char *suffix, const char *label, double value, inf_buf_t *out)
+    const char *suffix, const char *label, const char *value, inf_buf_t *out)
 {
-    inf_buf_printf(out, "%s%s{%s,version=\"%lld\",%s=\"", name, suffix,
-        row->labels, (long long) row->model->version, label);
-    inf_metric_put_number(out, value);
+    put_start(row, name, suffix, out);
+    inf_buf_puts(out, row->version);
+    inf_buf_putc(out, ',');
+    inf_buf_puts(out, label);
+    inf_buf_puts(out, "=\"");
+    inf_buf_puts(out, value);
     inf_buf_puts(out, "\"} ");
+}
+
+static void
+put_start(const inf_metrics_row_t *row, const char *name, const char *suffix,
+    inf_buf_t *out)
+{
+    inf_buf_puts(out, name);
+    inf_buf_puts(out, suffix);
+    inf_buf_putc(out, '{');
+    inf_buf_puts(out, row->labels);
+    inf_buf_putc(out, ',');
 }
 
 /* What met no instance is in the model's row, with those on no GPU. */
@@ -151,6 +170,8 @@ add_row(inf_metrics_rows_t *rows, inf_model_t *model, int32_t device_id,
         return inf_err_nomem();
     }
 
+    snprintf(row->version, sizeof(row->version), "version=\"%lld\"",
+        (long long) model->version);
     rows->count++;
     *out = row;
     return NULL;

@@ -23,6 +23,7 @@ typedef struct {
     const inf_latencies_t *latencies;   /* NULL: not asked for               */
     char                  *labels;      /* "_tag=..,gpu_uuid=..,model=..":
                                            all before reason and version     */
+    char                   version[32]; /* "version=.."                      */
     int32_t                device_id;   /* of the GPU; -1: the model's row   */
     inf_statistics_t       s;
     uint64_t               waiting;     /* requests in queues; of a GPU: 0   */
@@ -42,11 +43,12 @@ INF_CHECK inf_err_t *inf_metrics_rows_init(inf_metrics_rows_t *rows,
 /* Also after init has failed. */
 void inf_metrics_rows_fini(inf_metrics_rows_t *rows);
 
-/* name_suffix{labels,version="1"} and a blank; with a reason or another last
-   label ("le", "quantile") that too.  NULL: without. */
+/* name_suffix{labels,version="1"} and a blank; with a reason that too. */
 void inf_metrics_row_put(const inf_metrics_row_t *row, const char *name,
     const char *suffix, const char *reason, inf_buf_t *out);
+
+/* The same with one more label: "le" or "quantile". */
 void inf_metrics_row_put_last(const inf_metrics_row_t *row, const char *name,
-    const char *suffix, const char *label, double value, inf_buf_t *out);
+    const char *suffix, const char *label, const char *value, inf_buf_t *out);
 
 #endif /* INF_SERVICE_METRICS_ROWS_H */

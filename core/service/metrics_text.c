@@ -14,6 +14,13 @@
 
 #define QUANTILES_USUAL "0.5:0.05,0.9:0.01,0.95:0.001,0.99:0.001,0.999:0.001"
 #define QUANTILES_MAX   64
+#define LABEL_MAX       32
+
+typedef struct {
+    size_t count;
+    double values[QUANTILES_MAX];
+    char   labels[QUANTILES_MAX][LABEL_MAX];
+} quantiles_t;
 
 /* When a family has a row. */
 typedef enum {
@@ -64,15 +71,15 @@ static void put_first_response(const text_t *t, const inf_metrics_row_t *m);
 static void put_histograms(const text_t *t, const histogram_family_t *family);
 static void put_histogram(const text_t *t, const inf_metrics_row_t *m,
     const histogram_family_t *family);
-static void put_buckets(const text_t *t, const inf_metrics_row_t *m,
-    const char *name, const double *bounds, const uint64_t *counts,
-    size_t bound_count, double sum);
+static void put_seconds(const text_t *t, uint64_t ns);
 static uint64_t histogram_ns(const inf_statistics_t *s,
     inf_histogram_name_t which);
 static void put_summaries(const text_t *t, const summary_family_t *family,
-    const double *quantiles, size_t count);
+    const quantiles_t *quantiles);
 static void put_summary(const text_t *t, const inf_metrics_row_t *m,
-    const summary_family_t *family, const double *quantiles, size_t count);
+    const summary_family_t *family, const quantiles_t *quantiles);
+static void read_quantiles(const text_t *t, quantiles_t *out);
+static void label_of(double value, char label[LABEL_MAX]);
 
 static double
 successes(const inf_metrics_row_t *m)
@@ -291,8 +298,7 @@ inf_metrics_quantiles(const char *text, double *values, size_t cap)
 static void
 put_models(text_t *t, inf_server_t *server)
 {
-    const char *text = t->settings->quantiles;
-    double quantiles[QUANTILES_MAX];
+    quantiles_t quantiles = { .count = 0 };
     inf_ready_models_t ready;
 
     inf_err_t *err = inf_ready_models_init(&ready, server);
@@ -315,12 +321,13 @@ put_models(text_t *t, inf_server_t *server)
         put_histograms(t, &histogram_families[f]);
     }
 
-    size_t count = !t->settings->summaries ? 0 : inf_metrics_quantiles(
-        text[0] != '\0' ? text : QUANTILES_USUAL, quantiles, QUANTILES_MAX);
+    if (t->settings->summaries) {
+        read_quantiles(t, &quantiles);
+    }
     for (size_t f = 0;
         f < sizeof(summary_families) / sizeof(summary_families[0]); f++)
     {
-        put_summaries(t, &summary_families[f], quantiles, count);
+        put_summaries(t, &summary_families[f], &quantiles);
     }
 
     inf_metrics_rows_fini(&t->rows);
@@ -337,7 +344,8 @@ put_head(const text_t *t, const char *name, const char *help, const char *type)
 static void
 put_count(const text_t *t, uint64_t n)
 {
-    inf_buf_printf(t->out, "%llu\n", (unsigned long long) n);
+    inf_metric_put_count(t->out, n);
+    inf_buf_putc(t->out, '\n');
 }
 
 /* Of the process, whichever server is asked. */
@@ -437,23 +445,33 @@ put_first_responses(const text_t *t)
     }
 }
 
+/* What is counted meanwhile is left for the next time. */
 static void
 put_first_response(const text_t *t, const inf_metrics_row_t *m)
 {
+    static const char name[] = INF_LATENCY_FIRST_RESPONSE;
     const inf_latencies_t *l = m->latencies;
-    uint64_t *counts = calloc(l->bound_count + 1, sizeof(*counts));
-    if (counts == NULL) {
-        t->out->failed = true;
-        return;
-    }
+    uint64_t total = 0;
+    uint64_t seen = 0;
 
     for (size_t i = 0; i <= l->bound_count; i++) {
-        counts[i] = atomic_load_explicit(&l->counts[i], memory_order_relaxed);
+        total += atomic_load_explicit(&l->counts[i], memory_order_relaxed);
     }
-    put_buckets(t, m, INF_LATENCY_FIRST_RESPONSE, l->bounds, counts,
-        l->bound_count, (double) atomic_load_explicit(&l->sum_ms,
-            memory_order_relaxed));
-    free(counts);
+    inf_metrics_row_put(m, name, "_count", NULL, t->out);
+    put_count(t, total);
+    inf_metrics_row_put(m, name, "_sum", NULL, t->out);
+    put_count(t, atomic_load_explicit(&l->sum_ms, memory_order_relaxed));
+
+    for (size_t i = 0; i < l->bound_count; i++) {
+        char label[LABEL_MAX];
+        label_of(l->bounds[i], label);
+        seen += atomic_load_explicit(&l->counts[i], memory_order_relaxed);
+        seen = seen < total ? seen : total;
+        inf_metrics_row_put_last(m, name, "_bucket", "le", label, t->out);
+        put_count(t, seen);
+    }
+    inf_metrics_row_put_last(m, name, "_bucket", "le", "+Inf", t->out);
+    put_count(t, total);
 }
 
 static void
@@ -472,43 +490,40 @@ static void
 put_histogram(const text_t *t, const inf_metrics_row_t *m,
     const histogram_family_t *family)
 {
-    double bounds[INF_HISTOGRAM_BOUNDS];
-    uint64_t counts[INF_HISTOGRAM_BOUNDS + 1];
-
-    for (size_t i = 0; i <= INF_HISTOGRAM_BOUNDS; i++) {
-        counts[i] = m->s.histograms[family->which].counts[i];
-        if (i < INF_HISTOGRAM_BOUNDS) {
-            bounds[i] = (double) inf_histogram_bounds_ns[i] / 1e9;
-        }
-    }
-    put_buckets(t, m, family->name, bounds, counts, INF_HISTOGRAM_BOUNDS,
-        (double) histogram_ns(&m->s, family->which) / 1e9);
-}
-
-/* _count is the last bucket's whatever is counted meanwhile. */
-static void
-put_buckets(const text_t *t, const inf_metrics_row_t *m, const char *name,
-    const double *bounds, const uint64_t *counts, size_t bound_count,
-    double sum)
-{
+    const inf_histogram_t *h = &m->s.histograms[family->which];
     uint64_t total = 0;
 
-    for (size_t i = 0; i <= bound_count; i++) {
-        total += counts[i];
+    for (size_t i = 0; i <= INF_HISTOGRAM_BOUNDS; i++) {
+        total += h->counts[i];
     }
-    inf_metrics_row_put(m, name, "_count", NULL, t->out);
+    inf_metrics_row_put(m, family->name, "_count", NULL, t->out);
     put_count(t, total);
-    inf_metrics_row_put(m, name, "_sum", NULL, t->out);
-    inf_metric_put_number(t->out, sum);
-    inf_buf_putc(t->out, '\n');
+    inf_metrics_row_put(m, family->name, "_sum", NULL, t->out);
+    put_seconds(t, histogram_ns(&m->s, family->which));
 
     total = 0;
-    for (size_t i = 0; i <= bound_count; i++) {
-        total += counts[i];
-        inf_metrics_row_put_last(m, name, "_bucket", "le",
-            i < bound_count ? bounds[i] : INFINITY, t->out);
+    for (size_t i = 0; i <= INF_HISTOGRAM_BOUNDS; i++) {
+        total += h->counts[i];
+        inf_metrics_row_put_last(m, family->name, "_bucket", "le",
+            i < INF_HISTOGRAM_BOUNDS ? inf_histogram_bounds_text[i] : "+Inf",
+            t->out);
         put_count(t, total);
     }
+}
+
+static void
+put_seconds(const text_t *t, uint64_t ns)
+{
+    char digits[11] = ".000000000";
+    uint64_t rest = ns % 1000000000;
+
+    for (size_t i = 9; i > 0; i--) {
+        digits[i] = (char) ('0' + rest % 10);
+        rest /= 10;
+    }
+    inf_metric_put_count(t->out, ns / 1000000000);
+    inf_buf_put(t->out, digits, 10);
+    inf_buf_putc(t->out, '\n');
 }
 
 static uint64_t
@@ -529,14 +544,14 @@ histogram_ns(const inf_statistics_t *s, inf_histogram_name_t which)
 
 static void
 put_summaries(const text_t *t, const summary_family_t *family,
-    const double *quantiles, size_t count)
+    const quantiles_t *quantiles)
 {
     bool first = true;
 
     for (size_t i = 0; i < t->rows.count; i++) {
         const inf_metrics_row_t *m = &t->rows.items[i];
         if (m->latencies == NULL
-            || m->latencies->summaries[family->which] == NULL)
+            || !inf_latencies_has(m->latencies, family->which))
         {
             continue;
         }
@@ -544,13 +559,13 @@ put_summaries(const text_t *t, const summary_family_t *family,
             put_head(t, family->name, family->help, "summary");
             first = false;
         }
-        put_summary(t, m, family, quantiles, count);
+        put_summary(t, m, family, quantiles);
     }
 }
 
 static void
 put_summary(const text_t *t, const inf_metrics_row_t *m,
-    const summary_family_t *family, const double *quantiles, size_t count)
+    const summary_family_t *family, const quantiles_t *quantiles)
 {
     const inf_duration_t *total = (const inf_duration_t *) (const void *)
         ((const char *) &m->s + family->duration);
@@ -561,12 +576,38 @@ put_summary(const text_t *t, const inf_metrics_row_t *m,
     inf_metrics_row_put(m, family->name, "_sum", NULL, t->out);
     put_count(t, total->ns / 1000);
 
-    inf_summary_quantiles(m->latencies->summaries[family->which], t->now_ns,
-        quantiles, count, values);
-    for (size_t i = 0; i < count; i++) {
+    inf_summary_quantiles(m->latencies->summary, family->which, t->now_ns,
+        quantiles->values, quantiles->count, values);
+    for (size_t i = 0; i < quantiles->count; i++) {
         inf_metrics_row_put_last(m, family->name, "", "quantile",
-            quantiles[i], t->out);
+            quantiles->labels[i], t->out);
         inf_metric_put_number(t->out, values[i]);
         inf_buf_putc(t->out, '\n');
     }
+}
+
+static void
+read_quantiles(const text_t *t, quantiles_t *out)
+{
+    const char *text = t->settings->quantiles;
+
+    out->count = inf_metrics_quantiles(text[0] != '\0' ? text
+        : QUANTILES_USUAL, out->values, QUANTILES_MAX);
+    for (size_t i = 0; i < out->count; i++) {
+        label_of(out->values[i], out->labels[i]);
+    }
+}
+
+static void
+label_of(double value, char label[LABEL_MAX])
+{
+    inf_buf_t text;
+
+    inf_buf_init(&text);
+    inf_metric_put_number(&text, value);
+    inf_slice_t s = inf_buf_slice(&text);
+    size_t len = s.len < LABEL_MAX ? s.len : LABEL_MAX - 1;
+    memcpy(label, s.data, len);
+    label[len] = '\0';
+    inf_buf_fini(&text);
 }

@@ -131,6 +131,7 @@ inf_response_new(inf_factory_t *f, inf_response_t **out)
     response->parameters = (inf_parameter_list_t) { 0 };
     response->err = NULL;
     response->sent = false;
+    response->sent_ns = 0;
     response->factory = f;
     inf_factory_ref(f);
     atomic_fetch_add_explicit(&f->responses, 1, memory_order_relaxed);

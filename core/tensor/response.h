@@ -58,6 +58,7 @@ struct inf_response_s {
     bool                  embedded;     /* the factory's own object          */
     bool                  sent;         /* by the backend: it is not its own
                                            any more                          */
+    uint64_t              sent_ns;      /* by the backend; 0: nobody looked  */
     inf_response_t       *next;         /* while it waits for its turn       */
     uint32_t              flags;        /* to be sent with then              */
 };

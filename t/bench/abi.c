@@ -9,6 +9,11 @@
  *
  * Allocations are counted by functions of this program that stand in for the
  * C library's; those that the backend's own code asks for are counted apart.
+ *
+ *   bench_abi REQUESTS SCRAPES [METRICS-SETTING=VALUE ...]
+ *
+ * does only that and prints the CPU time of each; metrics.py counts
+ * instructions so.
  */
 
 #include <dlfcn.h>
@@ -69,7 +74,9 @@ static uintptr_t backend_start, backend_end;
 
 static void check(TRITONSERVER_Error *err, const char *what);
 static void make_repository(char *dir);
-static void start_server(const char *program, const char *repository);
+static void start_server(const char *program, const char *repository,
+    char *const *settings);
+static void scrape(uint64_t times);
 static int find_backend(struct dl_phdr_info *info, size_t size, void *userp);
 static void make_shot(shot_t *shot, TRITONSERVER_ResponseAllocator *a);
 static TRITONSERVER_Error *on_alloc(TRITONSERVER_ResponseAllocator *allocator,
@@ -138,28 +145,33 @@ main(int argc, char **argv)
     sample_t samples[COUNT][ROUNDS], bare[ROUNDS], at[COUNT];
     TRITONSERVER_ResponseAllocator *allocator;
 
-    (void) argc;
     make_repository(repository);
-    start_server(argv[0], repository);
+    start_server(argv[0], repository, argc > 2 ? argv + 3 : NULL);
     check(TRITONSERVER_ResponseAllocatorNew(&allocator, on_alloc, on_free,
         NULL), "allocator");
     for (int i = 0; i < MAX_IN_FLIGHT; i++) {
         make_shot(&shots[i], allocator);
     }
-    measure(MAX_IN_FLIGHT, 20000);              /* warms up                  */
+    if (argc > 2) {
+        uint64_t scrapes = strtoull(argv[2], NULL, 10);
+        double request_us = measure(MAX_IN_FLIGHT,
+            strtoull(argv[1], NULL, 10)).cpu_us;
+        uint64_t cpu = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+        scrape(scrapes);
+        cpu = now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+        printf("%.4f %.4f\n", request_us, scrapes > 0
+            ? (double) cpu / 1e3 / (double) scrapes : 0);
+    } else {
+        measure(MAX_IN_FLIGHT, 20000);          /* warms up                  */
+    }
 
-    for (int k = 0; k < ROUNDS; k++) {
+    for (int k = 0; k < ROUNDS && argc <= 2; k++) {
         bare[k] = ping_pong(count / 2);
         for (size_t i = 0; i < COUNT; i++) {
             samples[i][k] = measure(depths[i], depths[i] == 1 ? count / 2
                 : count);
         }
     }
-
-    for (size_t i = 0; i < COUNT; i++) {
-        at[i] = median(samples[i]);
-    }
-    sample_t pong = median(bare);
 
     for (int i = 0; i < MAX_IN_FLIGHT; i++) {
         check(TRITONSERVER_InferenceRequestDelete(shots[i].request),
@@ -171,6 +183,14 @@ main(int argc, char **argv)
     if (system(command) != 0) {
         fprintf(stderr, "cannot remove %s\n", repository);
     }
+    if (argc > 2) {
+        return 0;
+    }
+
+    for (size_t i = 0; i < COUNT; i++) {
+        at[i] = median(samples[i]);
+    }
+    sample_t pong = median(bare);
     report(at, &pong);
     return 0;
 }
@@ -209,7 +229,8 @@ make_repository(char *dir)
 }
 
 static void
-start_server(const char *program, const char *repository)
+start_server(const char *program, const char *repository,
+    char *const *settings)
 {
     TRITONSERVER_ServerOptions *o;
     char backends[512];
@@ -225,9 +246,31 @@ start_server(const char *program, const char *repository)
     check(TRITONSERVER_ServerOptionsSetModelControlMode(o,
         TRITONSERVER_MODEL_CONTROL_NONE), "control");
     check(TRITONSERVER_ServerOptionsSetLogInfo(o, false), "log");
+    for (; settings != NULL && *settings != NULL; settings++) {
+        char setting[64];
+        size_t len = strcspn(*settings, "=");
+        snprintf(setting, sizeof(setting), "%.*s", (int) len, *settings);
+        check(TRITONSERVER_ServerOptionsSetMetricsConfig(o, NULL, setting,
+            *settings + len + ((*settings)[len] == '=')), "metrics");
+    }
     check(TRITONSERVER_ServerNew(&server, o), "start");
     check(TRITONSERVER_ServerOptionsDelete(o), "options");
     dl_iterate_phdr(find_backend, NULL);
+}
+
+static void
+scrape(uint64_t times)
+{
+    for (uint64_t i = 0; i < times; i++) {
+        TRITONSERVER_Metrics *metrics;
+        const char *text;
+        size_t size;
+
+        check(TRITONSERVER_ServerMetrics(server, &metrics), "metrics");
+        check(TRITONSERVER_MetricsFormatted(metrics,
+            TRITONSERVER_METRIC_PROMETHEUS, &text, &size), "metrics");
+        check(TRITONSERVER_MetricsDelete(metrics), "metrics");
+    }
 }
 
 static int

@@ -36,7 +36,7 @@ nothing_is_made_unless_asked_for(void **state)
 
     const uint64_t some[4] = { 1, 2, 3, 4 };
     l = make("", false, true);
-    assert_null(l->summaries[0]);
+    assert_null(l->summary);
     inf_latencies_success(l, 0, 0, some, 5);
     inf_latencies_free(l);
 }
@@ -50,7 +50,7 @@ only(const inf_latencies_t *l, inf_latency_t which)
     const double ends[2] = { 0, 1 };
     double values[2];
 
-    inf_summary_quantiles(l->summaries[which], 200000, ends, 2, values);
+    inf_summary_quantiles(l->summary, which, 200000, ends, 2, values);
     assert_true(values[0] == values[1] || isnan(values[0]));
     return values[0];
 }
@@ -67,8 +67,8 @@ each_part_has_its_summary(void **state)
     assert_true(only(l, INF_LATENCY_COMPUTE_INPUT) == 40);
     assert_true(only(l, INF_LATENCY_COMPUTE_INFER) == 100);
     assert_true(only(l, INF_LATENCY_COMPUTE_OUTPUT) == 1);
-    assert_null(l->summaries[INF_LATENCY_CACHE_HIT]);
-    assert_null(l->summaries[INF_LATENCY_CACHE_MISS]);
+    assert_false(inf_latencies_has(l, INF_LATENCY_CACHE_HIT));
+    assert_false(inf_latencies_has(l, INF_LATENCY_CACHE_MISS));
     inf_latencies_hit(l, 1, 2, 3, 4);           /* of no use here, no harm   */
     inf_latencies_miss(l, 3, 4);
     inf_latencies_free(l);
@@ -80,7 +80,7 @@ a_model_with_a_cache_has_summaries_of_it(void **state)
     (void) state;
     inf_latencies_t *l = make("response_cache { enable: true }", true, false);
 
-    assert_null(l->summaries[INF_LATENCY_REQUEST]);
+    assert_false(inf_latencies_has(l, INF_LATENCY_REQUEST));
     inf_latencies_hit(l, 10000, 30000, 77000, 90000);
     assert_true(only(l, INF_LATENCY_QUEUE) == 20);
     assert_true(only(l, INF_LATENCY_CACHE_HIT) == 77);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -193,15 +194,35 @@ bucket(const inf_statistics_t *st, inf_histogram_name_t which, uint64_t ns)
 }
 
 static void
+a_bound_belongs_to_the_bucket_below_it(void **state)
+{
+    (void) state;
+    inf_histogram_t h = { 0 };
+
+    inf_histogram_add(&h, 0);
+    inf_histogram_add(&h, UINT64_MAX);
+    for (uint32_t i = 0; i < INF_HISTOGRAM_BOUNDS; i++) {
+        uint64_t bound = inf_histogram_bounds_ns[i];
+        uint64_t here = h.counts[i];
+        uint64_t above = h.counts[i + 1];
+
+        assert_true(strtod(inf_histogram_bounds_text[i], NULL)
+            == (double) bound / 1e9);
+        assert_true(i == 0 || bound > inf_histogram_bounds_ns[i - 1]);
+        inf_histogram_add(&h, bound);
+        assert_int_equal(h.counts[i], here + 1);
+        inf_histogram_add(&h, bound + 1);
+        assert_int_equal(h.counts[i + 1], above + 1);
+        inf_histogram_add(&h, bound - 1);
+        assert_int_equal(h.counts[i], here + 2);
+    }
+}
+
+static void
 histograms_take_each_request_once(void **state)
 {
     (void) state;
     const uint64_t stamps[4] = { 10000, 20000, 220000, 260000 };
-
-    for (uint32_t i = 1; i < INF_HISTOGRAM_BOUNDS; i++) {
-        assert_true(inf_histogram_bounds_ns[i]
-            > inf_histogram_bounds_ns[i - 1]);
-    }
 
     inf_statistics_observe(&s, 0, 9000, stamps, UINT64_C(90000000000));
     assert_int_equal(bucket(&s, INF_HISTOGRAM_REQUEST,
@@ -309,6 +330,7 @@ main(void)
         cmocka_unit_test_setup(every_batch_size_has_its_row, clear),
         cmocka_unit_test_setup(
             batch_sizes_without_end_take_memory_with_an_end, clear),
+        cmocka_unit_test_setup(a_bound_belongs_to_the_bucket_below_it, clear),
         cmocka_unit_test_setup(histograms_take_each_request_once, clear),
         cmocka_unit_test_setup(fold_adds_everything, clear),
         cmocka_unit_test_setup(threads_count_together, clear),

@@ -11,6 +11,14 @@
 static const double quantiles[] = { 0, 0.5, 0.9, 0.99, 1 };
 #define COUNT (sizeof(quantiles) / sizeof(quantiles[0]))
 
+#define KIND 3
+
+static void
+observe(inf_summary_t *s, uint64_t value, uint64_t now_ns)
+{
+    inf_summary_observe(s, KIND, inf_summary_window(s, now_ns), value);
+}
+
 static void
 small_values_are_exact(void **state)
 {
@@ -18,13 +26,13 @@ small_values_are_exact(void **state)
     inf_summary_t *s = inf_summary_new();
     double v[COUNT];
 
-    inf_summary_quantiles(s, 0, quantiles, COUNT, v);
+    inf_summary_quantiles(s, KIND, 0, quantiles, COUNT, v);
     assert_true(isnan(v[0]) && isnan(v[COUNT - 1]));
 
     for (uint64_t i = 1; i <= 100; i++) {
-        inf_summary_observe(s, i, 0);
+        observe(s, i, 5);
     }
-    inf_summary_quantiles(s, 5, quantiles, COUNT, v);
+    inf_summary_quantiles(s, KIND, 5, quantiles, COUNT, v);
     assert_true(v[0] == 1 && v[1] == 50 && v[2] == 90 && v[3] == 99
         && v[4] == 100);
     inf_summary_free(s);
@@ -41,16 +49,16 @@ large_values_are_off_by_one_in_a_hundred_at_most(void **state)
         inf_summary_t *s = inf_summary_new();
         double v;
 
-        inf_summary_observe(s, value, 0);
-        inf_summary_quantiles(s, 0, &one, 1, &v);
+        observe(s, value, 0);
+        inf_summary_quantiles(s, KIND, 0, &one, 1, &v);
         assert_true(fabs(v - (double) value) <= (double) value / 100);
         inf_summary_free(s);
     }
 
     inf_summary_t *s = inf_summary_new();
     double v;
-    inf_summary_observe(s, UINT64_MAX, 0);
-    inf_summary_quantiles(s, 0, &one, 1, &v);
+    observe(s, UINT64_MAX, 0);
+    inf_summary_quantiles(s, KIND, 0, &one, 1, &v);
     assert_true(v > 6e10 && v < 7e10);          /* counted as the largest    */
     inf_summary_free(s);
 }
@@ -64,17 +72,35 @@ a_minute_later_values_are_forgotten(void **state)
     inf_summary_t *s = inf_summary_new();
     double v;
 
-    inf_summary_observe(s, 90, inf_summary_window(7 * w + 5));
-    inf_summary_observe(s, 10, inf_summary_window(9 * w));
-    inf_summary_quantiles(s, 11 * w, &most, 1, &v);
+    observe(s, 90, 7 * w + 5);
+    observe(s, 10, 9 * w);
+    inf_summary_quantiles(s, KIND, 11 * w, &most, 1, &v);
     assert_true(v == 90);
-    inf_summary_quantiles(s, 12 * w, &most, 1, &v);
+    inf_summary_quantiles(s, KIND, 12 * w, &most, 1, &v);
     assert_true(v == 10);
-    inf_summary_observe(s, 30, 12);             /* the window of 7 w again   */
-    inf_summary_quantiles(s, 13 * w, &most, 1, &v);
+    observe(s, 30, 12 * w);                     /* the window of 7 w again   */
+    inf_summary_quantiles(s, KIND, 13 * w, &most, 1, &v);
     assert_true(v == 30);
-    inf_summary_quantiles(s, 30 * w, &most, 1, &v);
+    inf_summary_quantiles(s, KIND, 30 * w, &most, 1, &v);
     assert_true(isnan(v));
+    inf_summary_free(s);
+}
+
+static void
+kinds_are_apart(void **state)
+{
+    (void) state;
+    const double most = 1;
+    inf_summary_t *s = inf_summary_new();
+    double v;
+
+    for (uint32_t kind = 0; kind < INF_SUMMARY_KINDS; kind++) {
+        inf_summary_observe(s, kind, inf_summary_window(s, 9), 7 + kind);
+    }
+    for (uint32_t kind = 0; kind < INF_SUMMARY_KINDS; kind++) {
+        inf_summary_quantiles(s, kind, 9, &most, 1, &v);
+        assert_true(v == 7 + kind);
+    }
     inf_summary_free(s);
 }
 
@@ -85,6 +111,7 @@ main(void)
         cmocka_unit_test(small_values_are_exact),
         cmocka_unit_test(large_values_are_off_by_one_in_a_hundred_at_most),
         cmocka_unit_test(a_minute_later_values_are_forgotten),
+        cmocka_unit_test(kinds_are_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
