@@ -50,7 +50,7 @@ typedef struct inf_latencies_s {
 
 typedef struct {
     bool summaries;
-    bool histogram;                     /* its buckets are the configuration's */
+    bool histogram;                     /* with the configuration's buckets  */
     bool cached;                        /* the model has a response cache    */
 } inf_latencies_options_t;
 
