@@ -23,6 +23,8 @@ typedef enum {
 
 static ngx_int_t ngx_http_inference_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_http_inference_ctx_t *ngx_http_inference_variable_early(
+    ngx_http_request_t *r, ngx_http_inference_ctx_t *early);
 static ngx_int_t ngx_http_inference_variable_value(
     ngx_http_inference_ctx_t *ctx, ngx_http_inference_variable_e which,
     ngx_str_t *value);
@@ -104,11 +106,15 @@ ngx_http_inference_variable(ngx_http_request_t *r,
 {
     ngx_int_t                  rc;
     ngx_str_t                  value;
-    ngx_http_inference_ctx_t  *ctx;
+    ngx_http_inference_ctx_t  *ctx, early;
 
     v->not_found = 1;
 
     ctx = ngx_http_inference_ctx(r);
+
+    if (ctx == NULL) {
+        ctx = ngx_http_inference_variable_early(r, &early);
+    }
 
     if (ctx == NULL) {
         return NGX_OK;
@@ -127,6 +133,37 @@ ngx_http_inference_variable(ngx_http_request_t *r,
     v->data = value.data;
 
     return NGX_OK;
+}
+
+
+/*
+ * Limits ask before our handler has its turn: what the URI says is known then.
+ */
+
+static ngx_http_inference_ctx_t *
+ngx_http_inference_variable_early(ngx_http_request_t *r,
+    ngx_http_inference_ctx_t *early)
+{
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
+
+    if (ilcf->parts == 0 && ilcf->model == NULL) {
+        return NULL;
+    }
+
+    ngx_memzero(early, sizeof(ngx_http_inference_ctx_t));
+
+    early->request = r;
+    early->version = -1;
+
+    (void) ngx_http_inference_find_endpoint(early);
+
+    /* it has not failed yet */
+
+    early->failed = 0;
+
+    return early;
 }
 
 

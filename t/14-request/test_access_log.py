@@ -7,7 +7,7 @@ import re
 import pytest
 
 from lib import models
-from lib.access_log import FORMAT, AccessLog
+from lib.access_log import FORMAT, WRITTEN, AccessLog
 from lib.server import SLOW, Server
 from lib.wire import tensor
 
@@ -131,3 +131,53 @@ def test_other_locations_have_empty_variables(server):
 def test_variables_in_an_answer_header(server):
     answer = server.post("/v2/models/id_int32/infer", body())
     assert answer.headers["x-model"] == "id_int32/1"
+
+
+LIMITS = FORMAT + """
+    limit_req_zone $inference_model zone=models:1m rate=1r/m;
+    map $inference_verb $of_infer { infer $binary_remote_addr; default ""; }
+    limit_req_zone $of_infer zone=infer:1m rate=1r/m;
+"""
+
+
+@pytest.fixture(scope="module")
+def limited():
+    with Server(fill, http=LIMITS, server=WRITTEN + """
+        limit_req_status 429;
+        location /by-model/ { inference all; limit_req zone=models burst=1
+                              nodelay; }
+        location /by-verb/ { inference all; limit_req zone=infer; }
+        location ~ ^/ask/(?<asked>[a-z_0-9]+)$ {
+            inference_model $asked; limit_req zone=models burst=1 nodelay; }
+        location /denied/ { inference all; deny all; }
+    """) as s:
+        yield s
+
+
+def test_a_limit_for_each_model(limited):
+    """Limits are asked before our handler is."""
+    path = "/by-model/v2/models/{}/infer"
+    for model in ("id_int32", "id_int64"):
+        data = json.dumps({"inputs": [tensor(
+            "IN", model[3:].upper(), [1], [1])]}).encode()
+        assert [limited.post(path.format(model), data).status
+                for _ in range(3)] == [200, 200, 429]
+    assert limited.post("/ask/id_int32", body()).status == 429
+    assert limited.post("/ask/slow", body()).status == 200
+    assert limited.get("/by-model/v2/health/live").status == 200
+
+
+def test_a_limit_of_one_verb(limited):
+    path = "/by-verb/v2/models/id_int32/infer"
+    assert [limited.post(path, body()).status for _ in range(2)] == [200, 429]
+    for _ in range(3):
+        assert limited.get("/by-verb/v2/models/id_int32").status == 200
+
+
+def test_line_of_a_request_that_never_reached_the_handler(limited):
+    path = "/denied/v2/models/slow/versions/3/infer"
+    line = logged(limited, path, lambda: limited.post(path, body()))
+    assert line["status"] == 403
+    assert (line["model"], line["version"], line["verb"]) \
+        == ("slow", "3", "infer")
+    assert line["code"] == line["tries"] == line["batch"] == ""
