@@ -456,6 +456,49 @@ answers_may_come_later_and_several(void **state)
     expect_no_failure();
 }
 
+/* Metrics reference, section 3: the first of many is the one. */
+static void
+first_responses_of_streams_are_counted(void **state)
+{
+    (void) state;
+    static const char name[] =
+        "\nnv_inference_first_response_histogram_ms_count{model=\"apart\","
+        "version=\"1\"} 5\n";
+    TRITONSERVER_ServerOptions *o;
+    TRITONSERVER_Metrics *metrics;
+    const char *text;
+    size_t size;
+    shot_t shot;
+
+    make_model("apart", CONFIG GROUP(2)
+        "model_transaction_policy { decoupled: true }\n");
+    o = new_options("t-backends", true);
+    succeeds(TRITONSERVER_ServerOptionsSetMetricsConfig(o, NULL,
+        "histogram_latencies", "true"));
+    succeeds(TRITONSERVER_ServerNew(&world.server, o));
+    succeeds(TRITONSERVER_ServerOptionsDelete(o));
+
+    for (int i = 0; i < 5; i++) {
+        make_shot(&shot, "apart", "A", true);
+        set_scenario(&shot, i % 2 == 0 ? "stream" : "later");
+        submit(&shot);
+        wait_for(&shot);
+        assert_int_equal(shot.responses, i % 2 == 0 ? 3 : 1);
+        drop_responses(&shot);
+        succeeds(TRITONSERVER_InferenceRequestDelete(shot.request));
+    }
+
+    succeeds(TRITONSERVER_ServerMetrics(world.server, &metrics));
+    succeeds(TRITONSERVER_MetricsFormatted(metrics,
+        TRITONSERVER_METRIC_PROMETHEUS, &text, &size));
+    if (memmem(text, size, name, strlen(name)) == NULL) {
+        fail_msg("%.*s", (int) size, text);
+    }
+    succeeds(TRITONSERVER_MetricsDelete(metrics));
+    stop();
+    expect_no_failure();
+}
+
 /* scheduling.md 8.3 */
 static void
 an_executing_request_hears_of_its_cancel(void **state)
@@ -752,6 +795,7 @@ main(void)
         TEST(checks_hold_for_all_that_a_client_may_set),
         TEST(texts_are_laid_out_as_backends_parse_them),
         TEST(answers_may_come_later_and_several),
+        TEST(first_responses_of_streams_are_counted),
         TEST(an_executing_request_hears_of_its_cancel),
         TEST(errors_come_as_they_were_sent),
         TEST(a_backend_that_forgets_final_is_answered_for),
