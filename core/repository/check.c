@@ -235,7 +235,7 @@ check_libraries(checker_t *c, const inf_storage_t *st,
     }
 
     if (inf_findings_total(&f) > 0) {
-        inf_err_free(inf_model_config_explain(config, st, &f));
+        inf_model_config_place(config, st, &f);
         check_findings(c, config->origin, &f);
     }
     inf_findings_fini(&f);
@@ -253,8 +253,7 @@ check_rates(checker_t *c, const inf_scan_model_t *m,
         report_error(c, config->origin, err);
     }
     if (inf_findings_total(&f) > 0) {
-        inf_err_free(inf_model_config_explain(config,
-            c->roots[m->repository].storage, &f));
+        inf_model_config_place(config, c->roots[m->repository].storage, &f);
         check_findings(c, config->origin, &f);
     }
     inf_findings_fini(&f);

@@ -44,7 +44,7 @@ static inf_err_t *
 endless_list(const inf_storage_t *st, const char *dir, inf_entries_t *out)
 {
     const inf_entry_t entry = { .kind = INF_ENTRY_DIR };
-    char name[8];
+    char name[16];
 
     (void) st;
     (void) dir;
