@@ -43,6 +43,7 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         requests[i]->payload_rows = rows;
         requests[i]->instance = instance->spec->name;
+        requests[i]->runs_on = instance;
     }
 
     execution_t *e = execution_start(instance, requests, count);
@@ -51,7 +52,8 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
         return;
     }
 
-    inf_ledger_t *ledger = instance->model->ledger;
+    inf_ledger_t *ledger = atomic_load_explicit(&instance->model->ledger,
+        memory_order_acquire);
     for (uint32_t i = 0; ledger != NULL && i < count; i++) {
         inf_ledger_add(ledger, requests[i]);
     }
@@ -65,6 +67,8 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
             complain_released(e);
         }
         fail_all(instance, e->requests, count, err);
+    } else if (e->released < count) {
+        atomic_fetch_add(&instance->kept, count - e->released);
     }
 }
 
@@ -89,6 +93,10 @@ inf_execution_release(const inf_request_t *request)
             e->released++;
             return;
         }
+    }
+
+    if (request->runs_on != NULL) {     /* the backend has kept it so long   */
+        atomic_fetch_add(&request->runs_on->returned, 1);
     }
 }
 

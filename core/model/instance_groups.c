@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/buf.h"
 #include "core/model/config_edit.h"
+#include "core/proto/message.h"
 
 typedef Inference__ModelInstanceGroup group_t;
 
@@ -53,7 +53,9 @@ static void check_add(const check_t *c, inf_err_code_t code,
 static bool profile_is_valid(const char *profile);
 static uint64_t group_instances(const group_t *group);
 static inf_err_t *spec_fill(inf_instance_spec_t *spec, const group_t *group,
-    size_t index, int32_t k, int32_t device);
+    int32_t k, int32_t device);
+static inf_err_t *spec_settings(inf_instance_spec_t *spec,
+    const group_t *group);
 static char *spec_host_policy(const group_t *group, int32_t device);
 static bool spec_secondary(inf_instance_spec_t *spec, const group_t *group);
 
@@ -139,7 +141,7 @@ inf_instance_specs_make(const Inference__ModelConfig *msg,
             for (size_t d = 0; d < devices; d++) {
                 int32_t device = group->kind == KIND_GPU ? group->gpus[d] : 0;
                 inf_err_t *err = spec_fill(&out->items[out->count++], group,
-                    i, k, device);
+                    k, device);
                 if (err != NULL) {
                     inf_instance_specs_fini(out);
                     return err;
@@ -155,13 +157,31 @@ void
 inf_instance_specs_fini(inf_instance_specs_t *s)
 {
     for (size_t i = 0; i < s->count; i++) {
-        free(s->items[i].name);
-        free(s->items[i].host_policy);
-        free(s->items[i].secondary);
+        inf_instance_spec_fini(&s->items[i]);
     }
 
     free(s->items);
     *s = (inf_instance_specs_t) { NULL, 0 };
+}
+
+void
+inf_instance_spec_fini(inf_instance_spec_t *spec)
+{
+    free(spec->name);
+    free(spec->host_policy);
+    free(spec->secondary);
+    inf_message_free((ProtobufCMessage *) spec->settings);
+    inf_buf_fini(&spec->likeness);
+}
+
+bool
+inf_instance_spec_alike(const inf_instance_spec_t *a,
+    const inf_instance_spec_t *b)
+{
+    return a->device_id == b->device_id && a->likeness.len == b->likeness.len
+        && (a->likeness.len == 0
+            || memcmp(a->likeness.data, b->likeness.data, a->likeness.len)
+                == 0);
 }
 
 static bool
@@ -554,15 +574,20 @@ group_instances(const group_t *group)
 }
 
 static inf_err_t *
-spec_fill(inf_instance_spec_t *spec, const group_t *group, size_t index,
-    int32_t k, int32_t device)
+spec_fill(inf_instance_spec_t *spec, const group_t *group, int32_t k,
+    int32_t device)
 {
+    inf_buf_init(&spec->likeness);
+    inf_err_t *err = spec_settings(spec, group);
+    if (err != NULL) {
+        return err;
+    }
+
     spec->kind = kind_of(group);
     spec->device_id = device;
-    spec->group = (uint32_t) index;
     spec->passive = group->passive;
-    spec->profiles = group->profile;
-    spec->profile_count = group->n_profile;
+    spec->profiles = spec->settings->profile;
+    spec->profile_count = spec->settings->n_profile;
 
     if (asprintf(&spec->name, "%s_%d", group->name, k) < 0) {
         spec->name = NULL;
@@ -575,6 +600,23 @@ spec_fill(inf_instance_spec_t *spec, const group_t *group, size_t index,
     }
 
     return NULL;
+}
+
+static inf_err_t *
+spec_settings(inf_instance_spec_t *spec, const group_t *group)
+{
+    ProtobufCMessage *copy;
+    group_t plain = *group;
+
+    inf_err_t *err = inf_message_clone(&group->base, &copy);
+    if (err != NULL) {
+        return err;
+    }
+
+    spec->settings = (group_t *) (void *) copy;
+    plain.name = (char *) (uintptr_t) "";
+    plain.count = 0;
+    return inf_message_pack(&plain.base, &spec->likeness);
 }
 
 static char *

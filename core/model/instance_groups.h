@@ -2,8 +2,8 @@
  * instance_groups.h - which instances of a model to make, and where.
  *
  * Owner    The configuration stays the caller's and gets normalised groups;
- *          the list of instances belongs to the caller (fini).  Its texts
- *          are views into the configuration, except the names.
+ *          the list of instances belongs to the caller (fini), with all that
+ *          its items refer to.
  * Thread   one at a time per configuration.
  * Units    none.
  * Errors   INVALID_ARG: "instance group <g> of model <m> ...".
@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/buf.h"
 #include "core/base/error.h"
 #include "core/model/config_findings.h"
 #include "model_config.pb-c.h"
@@ -62,14 +63,16 @@ typedef struct {
     char                   *name;           /* "<group>_<k>"               */
     inf_instance_kind_t     kind;           /* never AUTO                  */
     int32_t                 device_id;      /* 0 unless GPU                */
-    uint32_t                group;          /* index in the configuration  */
     bool                    passive;
     char                   *host_policy;    /* "cpu", "gpu_0", "model", or
                                                the group's own             */
-    char *const            *profiles;
+    char *const            *profiles;       /* of settings                 */
     size_t                  profile_count;
     inf_secondary_device_t *secondary;
     size_t                  secondary_count;
+    Inference__ModelInstanceGroup *settings;    /* the group's; NULL: none */
+    inf_buf_t               likeness;       /* settings but for the group's
+                                               name and count, packed      */
 } inf_instance_spec_t;
 
 typedef struct {
@@ -91,5 +94,11 @@ void inf_instance_groups_find(const Inference__ModelConfig *msg,
 INF_CHECK inf_err_t *inf_instance_specs_make(
     const Inference__ModelConfig *msg, inf_instance_specs_t *out);
 void inf_instance_specs_fini(inf_instance_specs_t *s);
+void inf_instance_spec_fini(inf_instance_spec_t *spec);
+
+/* Whether an instance of one would do for the other: neither device nor
+   settings differ. */
+bool inf_instance_spec_alike(const inf_instance_spec_t *a,
+    const inf_instance_spec_t *b);
 
 #endif /* INF_MODEL_INSTANCE_GROUPS_H */

@@ -37,7 +37,7 @@ typedef enum {
 } inf_latency_t;
 
 typedef struct inf_latencies_s {
-    struct inf_latencies_s *next;       /* of the next GPU                   */
+    _Atomic(struct inf_latencies_s *) next; /* of the next GPU               */
     int32_t           device_id;        /* of this GPU; the first: -1        */
     bool              cached;           /* the model has a response cache    */
     inf_summary_t    *summary;          /* NULL: not asked for               */
@@ -61,7 +61,7 @@ INF_CHECK inf_err_t *inf_latencies_new(const Inference__ModelConfig *msg,
 /* l and all that were added to it. */
 void inf_latencies_free(inf_latencies_t *l);
 
-/* Before the first request; that GPU may be known already. */
+/* One at a time, also while others look; that GPU may be known already. */
 INF_CHECK inf_err_t *inf_latencies_add_gpu(inf_latencies_t *l,
     int32_t device_id);
 

@@ -81,7 +81,7 @@ gather_locked(const inf_model_t *model, inf_memory_row_t *rows, size_t room,
     *count = 0;
     append_locked(&model->memory, rows, room, count);
     for (uint32_t i = 0; i < model->instance_count; i++) {
-        append_locked(&model->instances[i].memory, rows, room, count);
+        append_locked(&model->instances[i]->memory, rows, room, count);
     }
     return *count <= room;
 }

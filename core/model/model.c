@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/model/instances.h"
 #include "core/proto/message.h"
 #include "core/tensor/ledger.h"
 
@@ -40,15 +41,10 @@ inf_model_free(inf_model_t *model)
         return;
     }
 
-    for (uint32_t i = 0; i < model->instance_count; i++) {
-        inf_statistics_fini(&model->instances[i].statistics);
-        free(model->instances[i].memory.rows);
-    }
-    free(model->instances);
+    inf_instances_free(model);
     inf_statistics_fini(&model->statistics);
     inf_latencies_free(model->latencies);
     free(model->memory.rows);
-    inf_instance_specs_fini(&model->specs);
     inf_labels_unref(model->labels);
     inf_config_tensors_free(model->tensors);
     inf_message_free((ProtobufCMessage *) model->built);

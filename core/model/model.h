@@ -51,6 +51,14 @@ typedef struct inf_instance_s {
     struct inf_instance_s     *mate;        /* next on its thread: a ring of
                                                one, or of a device's; the
                                                runner's                      */
+    void                      *thread;      /* the runner's; NULL: passive   */
+    uint64_t                   number;      /* ascending in its model        */
+    uint32_t                   visits;      /* the model's usage_lock        */
+    bool                       leaving;     /* no more visits; likewise      */
+
+    /* what Execute did not give back, and what came back later; relaxed */
+    _Atomic uint64_t           kept;
+    _Atomic uint64_t           returned;
 } inf_instance_t;
 
 typedef struct {
@@ -77,26 +85,29 @@ struct inf_model_s {
     inf_model_config_t      *config;
     bool                     completed;     /* the backend set a config      */
 
-    Inference__ModelConfig  *built;         /* as loaded: what the tables and
-                                               specs were made from; constant */
+    Inference__ModelConfig  *built;         /* as loaded: what the tables
+                                               were made from; constant      */
     inf_config_tensors_t    *tensors;       /* request path's table          */
     bool                     decoupled;
     inf_labels_t            *labels;
-    inf_instance_specs_t     specs;
-    inf_instance_t          *instances;
-    uint32_t                 instance_count;
-    inf_statistics_t         statistics;    /* what met no instance          */
+    inf_statistics_t         statistics;    /* what met no instance, or one
+                                               that is gone                  */
     inf_latencies_t         *latencies;     /* NULL: not asked for           */
     uint64_t                 load_ns;       /* how long its load took        */
 
-    inf_lock_t               usage_lock;    /* rank 21; guards memory, here
-                                               and in the instances          */
+    inf_lock_t               usage_lock;    /* rank 21; guards what follows
+                                               and memory in the instances   */
     inf_memory_usage_t       memory;
+    inf_instance_t         **instances;     /* by number; only one operation
+                                               at a time changes them        */
+    uint32_t                 instance_count;
+    uint64_t                 last_number;   /* that operation's, like names  */
+    struct inf_instance_name_s *names;      /* of all instances ever         */
 
     struct inf_batch_strategy_s *strategy;  /* a plug-in's, or NULL         */
     struct inf_runner_s     *runner;
     struct inf_cached_model_s *cached;      /* NULL: no response cache       */
-    struct inf_ledger_s     *ledger;        /* NULL: no account is kept      */
+    _Atomic(struct inf_ledger_s *) ledger;  /* NULL: no account is kept      */
 
     _Atomic bool             buried;        /* its backend is done with it,
                                                though references are left    */

@@ -13,6 +13,7 @@ static int by_batch_size(const void *a, const void *b);
 static uint32_t response_page(uint32_t index, uint32_t *offset);
 static inf_response_stat_t *response_slot(inf_statistics_t *s,
     uint32_t index);
+static void response_seen(inf_statistics_t *s, uint32_t count);
 static void response_add(inf_response_stat_t *slot, inf_response_end_t end,
     uint64_t infer_ns, uint64_t output_ns);
 
@@ -162,14 +163,7 @@ inf_statistics_response(inf_statistics_t *s, uint32_t index,
     response_add(slot, end, span(start_ns, outputs_at),
         span(outputs_at, end_ns));
 
-    uint32_t seen = atomic_load_explicit(&s->response_count,
-        memory_order_relaxed);
-    while (seen <= index
-        && !atomic_compare_exchange_weak_explicit(&s->response_count, &seen,
-            index + 1, memory_order_relaxed, memory_order_relaxed))
-    {
-        continue;
-    }
+    response_seen(s, index + 1);
     return NULL;
 }
 
@@ -187,6 +181,58 @@ inf_statistics_find_response(const inf_statistics_t *s, uint32_t index)
     const inf_response_stat_t *slots = atomic_load_explicit(
         &s->responses[page], memory_order_acquire);
     return slots != NULL ? &slots[offset] : NULL;
+}
+
+bool
+inf_statistics_add_response(inf_response_stat_t *sum,
+    const inf_statistics_t *from, uint32_t index)
+{
+    const inf_response_stat_t *at = inf_statistics_find_response(from, index);
+    if (at == NULL) {
+        return false;
+    }
+
+    fold_duration(&sum->compute_infer, &at->compute_infer);
+    fold_duration(&sum->compute_output, &at->compute_output);
+    fold_duration(&sum->success, &at->success);
+    fold_duration(&sum->fail, &at->fail);
+    fold_duration(&sum->empty_response, &at->empty_response);
+    fold_duration(&sum->cancel, &at->cancel);
+    return true;
+}
+
+inf_err_t *
+inf_statistics_reserve(inf_statistics_t *into, const inf_statistics_t *from)
+{
+    uint32_t count = from->response_count;
+
+    for (uint32_t page = 0, first = 0; first < count; page++) {
+        if (response_slot(into, first) == NULL) {
+            return inf_err_nomem();
+        }
+        first += 64u << page;
+    }
+
+    return NULL;
+}
+
+void
+inf_statistics_absorb(inf_statistics_t *into, const inf_statistics_t *from)
+{
+    uint32_t offset;
+    uint32_t n = 0;
+
+    inf_statistics_fold(into, from);
+    for (; n < from->response_count; n++) {
+        uint32_t page = response_page(n, &offset);
+        inf_response_stat_t *slots = atomic_load_explicit(
+            &into->responses[page], memory_order_acquire);
+        if (slots == NULL) {
+            break;
+        }
+        inf_statistics_add_response(&slots[offset], from, n);
+    }
+    response_seen(into, n);
 }
 
 void
@@ -344,6 +390,21 @@ response_slot(inf_statistics_t *s, uint32_t index)
     }
 
     return &slots[offset];
+}
+
+/* So many indexes, or more if there were more already. */
+static void
+response_seen(inf_statistics_t *s, uint32_t count)
+{
+    uint32_t seen = atomic_load_explicit(&s->response_count,
+        memory_order_relaxed);
+
+    while (seen < count
+        && !atomic_compare_exchange_weak_explicit(&s->response_count, &seen,
+            count, memory_order_relaxed, memory_order_relaxed))
+    {
+        continue;
+    }
 }
 
 static void

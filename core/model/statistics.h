@@ -15,6 +15,7 @@
 #define INF_MODEL_STATISTICS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -154,6 +155,17 @@ INF_CHECK inf_err_t *inf_statistics_response(inf_statistics_t *s,
 /* NULL: nothing counted at that index; live, read only. */
 const inf_response_stat_t *inf_statistics_find_response(
     const inf_statistics_t *s, uint32_t index);
+
+/* Adds what was counted at that index; false: nothing was. */
+bool inf_statistics_add_response(inf_response_stat_t *sum,
+    const inf_statistics_t *from, uint32_t index);
+
+/* Adds from, which nobody counts in any more, to into, which others do:
+   responses, too, as far as there was memory for them. */
+INF_CHECK inf_err_t *inf_statistics_reserve(inf_statistics_t *into,
+    const inf_statistics_t *from);
+void inf_statistics_absorb(inf_statistics_t *into,
+    const inf_statistics_t *from);
 
 /* Adds from to into (into is the reader's own); responses, whose number has
    no bound to speak of, are read by index instead. */

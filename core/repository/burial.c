@@ -13,17 +13,17 @@ inf_model_bury(inf_model_t *model, const inf_plugin_ops_t *plugins,
 {
     inf_runner_close(model->runner);
     answer_queued(model, why);
+    inf_model_close(model);             /* nobody changes its instances now  */
     inf_runner_stop(model->runner);
     inf_children_let_go(children, model);
 
-    inf_model_close(model);
     for (uint32_t i = 0; i < model->instance_count; i++) {
-        plugins->instance_fini(&model->instances[i]);
+        plugins->instance_fini(model->instances[i]);
     }
     plugins->model_fini(model);
 
-    uint32_t open = model->ledger != NULL
-        ? inf_ledger_settle(model->ledger, why) : 0;
+    inf_ledger_t *ledger = atomic_load(&model->ledger);
+    uint32_t open = ledger != NULL ? inf_ledger_settle(ledger, why) : 0;
     if (open > 0) {
         inf_log(INF_LOG_WARN, "model=%s version=%lld: %u requests that were"
             " running are answered for it", model->name,

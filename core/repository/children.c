@@ -25,6 +25,7 @@ typedef struct {
     inf_link_t          link;           /* in c->watched                     */
     uint64_t            id;             /* in the epoll's events             */
     inf_model_t        *model;          /* lives until it is forgotten       */
+    const void         *owner;          /* its instance; only compared       */
     char               *instance;
     pid_t               pid;
     int                 fd;             /* pidfd                             */
@@ -55,6 +56,12 @@ struct inf_leftovers_s {
     inf_leftovers_t   *next;
 };
 
+static bool belongs(const child_t *child, const inf_model_t *model,
+    const void *owner);
+static void let_go(inf_children_t *c, const inf_model_t *model,
+    const void *owner);
+static inf_leftovers_t *forget(inf_children_t *c, const inf_model_t *model,
+    const void *owner);
 static bool listed(const inf_child_list_t *list, pid_t pid);
 static inf_err_t *child_new(inf_instance_t *instance, pid_t pid,
     child_t **out);
@@ -242,19 +249,13 @@ inf_children_arm(inf_children_t *c, const inf_model_t *model)
 void
 inf_children_let_go(inf_children_t *c, const inf_model_t *model)
 {
-    if (c == NULL) {
-        return;
-    }
+    let_go(c, model, NULL);
+}
 
-    inf_lock(&c->lock);
-    for (inf_link_t *l = c->watched.next; l != &c->watched; l = l->next) {
-        child_t *child = inf_link_entry(l, child_t, link);
-        child->let_go |= child->model == model;
-    }
-    while (c->telling == model) {
-        inf_cond_wait(&c->told, &c->lock);
-    }
-    inf_unlock(&c->lock);
+void
+inf_children_let_go_of(inf_children_t *c, const inf_instance_t *instance)
+{
+    let_go(c, instance->model, instance);
 }
 
 bool
@@ -278,40 +279,13 @@ inf_children_stranded(inf_children_t *c, const inf_model_t *model)
 inf_leftovers_t *
 inf_children_forget(inf_children_t *c, const inf_model_t *model)
 {
-    inf_leftovers_t *left = NULL;
-    inf_link_t gone;
-    if (c == NULL) {
-        return NULL;
-    }
+    return forget(c, model, NULL);
+}
 
-    inf_children_let_go(c, model);
-    inf_link_init(&gone);
-    inf_lock(&c->lock);
-    for (inf_link_t *l = c->watched.next; l != &c->watched; ) {
-        child_t *child = inf_link_entry(l, child_t, link);
-        l = l->next;
-        if (child->model == model) {
-            inf_link_remove(&child->link);
-            inf_list_push_back(&gone, &child->link);
-        }
-    }
-    inf_unlock(&c->lock);
-
-    inf_link_t *link;
-    while ((link = inf_list_pop_front(&gone)) != NULL) {
-        child_t *child = inf_link_entry(link, child_t, link);
-        inf_leftovers_t *l = dead(child) && child->names.count > 0
-            ? calloc(1, sizeof(*l)) : NULL;
-        if (l != NULL) {
-            l->names = child->names;
-            l->next = left;
-            left = l;
-            child->names = (inf_shared_names_t) { .items = NULL };
-        }
-        child_free(child);
-    }
-
-    return left;
+inf_leftovers_t *
+inf_children_forget_of(inf_children_t *c, const inf_instance_t *instance)
+{
+    return forget(c, instance->model, instance);
 }
 
 inf_leftovers_t *
@@ -337,6 +311,70 @@ inf_leftovers_remove(inf_leftovers_t *l, bool ours)
     }
 }
 
+/* owner NULL: to any instance of model. */
+static bool
+belongs(const child_t *child, const inf_model_t *model, const void *owner)
+{
+    return child->model == model && (owner == NULL || child->owner == owner);
+}
+
+static void
+let_go(inf_children_t *c, const inf_model_t *model, const void *owner)
+{
+    if (c == NULL) {
+        return;
+    }
+
+    inf_lock(&c->lock);
+    for (inf_link_t *l = c->watched.next; l != &c->watched; l = l->next) {
+        child_t *child = inf_link_entry(l, child_t, link);
+        child->let_go |= belongs(child, model, owner);
+    }
+    while (c->telling == model) {
+        inf_cond_wait(&c->told, &c->lock);
+    }
+    inf_unlock(&c->lock);
+}
+
+static inf_leftovers_t *
+forget(inf_children_t *c, const inf_model_t *model, const void *owner)
+{
+    inf_leftovers_t *left = NULL;
+    inf_link_t gone;
+    if (c == NULL) {
+        return NULL;
+    }
+
+    let_go(c, model, owner);
+    inf_link_init(&gone);
+    inf_lock(&c->lock);
+    for (inf_link_t *l = c->watched.next; l != &c->watched; ) {
+        child_t *child = inf_link_entry(l, child_t, link);
+        l = l->next;
+        if (belongs(child, model, owner)) {
+            inf_link_remove(&child->link);
+            inf_list_push_back(&gone, &child->link);
+        }
+    }
+    inf_unlock(&c->lock);
+
+    inf_link_t *link;
+    while ((link = inf_list_pop_front(&gone)) != NULL) {
+        child_t *child = inf_link_entry(link, child_t, link);
+        inf_leftovers_t *l = dead(child) && child->names.count > 0
+            ? calloc(1, sizeof(*l)) : NULL;
+        if (l != NULL) {
+            l->names = child->names;
+            l->next = left;
+            left = l;
+            child->names = (inf_shared_names_t) { .items = NULL };
+        }
+        child_free(child);
+    }
+
+    return left;
+}
+
 static bool
 listed(const inf_child_list_t *list, pid_t pid)
 {
@@ -359,6 +397,7 @@ child_new(inf_instance_t *instance, pid_t pid, child_t **out)
 
     inf_link_init(&child->link);
     child->model = instance->model;
+    child->owner = instance;
     child->pid = pid;
     child->instance = strdup(instance->spec->name);
     child->fd = (int) syscall(SYS_pidfd_open, pid, 0);

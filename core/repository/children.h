@@ -64,6 +64,12 @@ void inf_children_arm(inf_children_t *c, const inf_model_t *model);
    may end, that is told no more. */
 void inf_children_let_go(inf_children_t *c, const inf_model_t *model);
 
+/* The same for one instance, and when it is finalized: what its processes may
+   have left, as from inf_children_forget. */
+void inf_children_let_go_of(inf_children_t *c, const inf_instance_t *instance);
+inf_leftovers_t *inf_children_forget_of(inf_children_t *c,
+    const inf_instance_t *instance);
+
 /* Whether model had processes and none of them lives: what waits for one of
    them now waits for ever. */
 bool inf_children_stranded(inf_children_t *c, const inf_model_t *model);

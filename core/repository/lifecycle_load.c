@@ -13,12 +13,16 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/repository/instance_change.h"
 #include "core/repository/model_load.h"
 
 /* One version that is wanted. */
 typedef struct {
     int64_t      version;
     bool         keep;          /* READY, and would be the same again        */
+    inf_model_t *stays;         /* the one that is kept and may have other
+                                   instances; a reference, or NULL           */
+    inf_instance_change_t *change;  /* of it                                 */
     inf_model_t *model;         /* built by this load; a reference           */
     inf_model_t *serves;        /* the same once it has come into service    */
     inf_err_t   *err;
@@ -52,10 +56,14 @@ static inf_err_t *mark_loading(load_t *l);
 static void merge_versions_locked(load_t *l, inf_record_version_t *merged);
 static bool build_all(load_t *l);
 static inf_err_t *build(load_t *l, int64_t version, inf_model_t **out);
+static inf_err_t *change(load_t *l, load_version_t *v);
 static inf_err_t *build_watched(const inf_model_load_t *what,
     inf_model_t **out);
+static inf_err_t *watch_begin(const inf_model_load_t *what, void **mark);
+static void watch_end(const inf_model_load_t *what, void *mark);
 static inf_err_t *commit(load_t *l, bool whole);
 static void tell_agents(load_t *l, bool whole);
+static void end_changes(load_t *l, bool whole);
 static void take_over_locked(load_t *l);
 static void give_up_locked(load_t *l);
 static void release(load_t *l, inf_model_t *model);
@@ -292,14 +300,14 @@ static void
 decide_what_to_keep(load_t *l)
 {
     const inf_model_record_t *r = l->record;
-    if (l->op->kind == INF_OP_RELOAD) {
+    if (l->op->kind == INF_OP_RELOAD || r->home == NULL) {
         return;
     }
 
+    bool same = inf_model_home_same_config(r->home, l->home);
     for (size_t i = 0; i < l->count; i++) {
         load_version_t *v = &l->versions[i];
-        v->keep = r->home != NULL
-            && inf_model_home_same_version(r->home, l->home, v->version);
+        v->keep = inf_model_home_same_version(r->home, l->home, v->version);
     }
 
     inf_lock(&l->lc->lock);
@@ -307,6 +315,10 @@ decide_what_to_keep(load_t *l)
         load_version_t *v = &l->versions[i];
         const inf_record_version_t *now = inf_model_record_find(r, v->version);
         v->keep = v->keep && now != NULL && now->state == INF_VERSION_READY;
+        if (v->keep && !same) {
+            v->stays = now->model;
+            inf_model_ref(v->stays);
+        }
     }
     inf_unlock(&l->lc->lock);
 }
@@ -453,6 +465,10 @@ build_all(load_t *l)
             inf_err_free(v->err);       /* of the try before                 */
             v->err = build(l, v->version, &v->model);
         }
+        while (v->stays != NULL && v->change == NULL && tries-- > 0) {
+            inf_err_free(v->err);
+            v->err = change(l, v);
+        }
         v->took_ns = inf_clock_ns() - start;
         if (v->err != NULL) {
             v->reason = inf_reason_text(v->err);
@@ -505,24 +521,63 @@ build(load_t *l, int64_t version, inf_model_t **out)
     return NULL;
 }
 
+/* The files are those that the version was made from. */
+static inf_err_t *
+change(load_t *l, load_version_t *v)
+{
+    const inf_loaded_t *loaded = v->stays->owner;
+    const inf_model_load_t what = {
+        .options = &l->lc->options,
+        .timekeeper = &l->lc->timekeeper,
+        .storage = loaded->home->load_storage,
+        .name = l->record->name,
+        .space = l->record->space,
+        .title = l->record->title,
+        .dir = loaded->home->load_dir,
+        .config = l->home->config,
+        .version = v->version
+    };
+    void *mark;
+
+    inf_err_t *err = watch_begin(&what, &mark);
+    if (err == NULL) {
+        err = inf_instance_change_prepare(&what, v->stays, &v->change);
+        watch_end(&what, mark);
+    }
+    return err;
+}
+
 static inf_err_t *
 build_watched(const inf_model_load_t *what, inf_model_t **out)
 {
-    const inf_lifecycle_options_t *o = what->options;
-    void *mark = NULL;
+    void *mark;
 
-    if (o->watch == NULL) {
-        return inf_model_load(what, out);
-    }
-
-    inf_err_t *err = o->watch->begin(o->watch_userp, what->title,
-        what->version, &mark);
+    inf_err_t *err = watch_begin(what, &mark);
     if (err == NULL) {
         err = inf_model_load(what, out);
+        watch_end(what, mark);
+    }
+    return err;
+}
+
+static inf_err_t *
+watch_begin(const inf_model_load_t *what, void **mark)
+{
+    const inf_lifecycle_options_t *o = what->options;
+
+    *mark = NULL;
+    return o->watch == NULL ? NULL : o->watch->begin(o->watch_userp,
+        what->title, what->version, mark);
+}
+
+static void
+watch_end(const inf_model_load_t *what, void *mark)
+{
+    const inf_lifecycle_options_t *o = what->options;
+
+    if (o->watch != NULL) {
         o->watch->end(o->watch_userp, mark);
     }
-
-    return err;
 }
 
 /* All new versions come into service at once, or none of them does. */
@@ -552,7 +607,21 @@ commit(load_t *l, bool whole)
     for (size_t i = 0; i < l->released_count; i++) {
         inf_model_unref(l->released[i]);
     }
+    end_changes(l, whole);
     return err;
+}
+
+static void
+end_changes(load_t *l, bool whole)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        load_version_t *v = &l->versions[i];
+        if (v->change != NULL && whole) {
+            inf_instance_change_commit(v->change);
+        } else {
+            inf_instance_change_abort(v->change);
+        }
+    }
 }
 
 /* Before what was released is unreferenced, so that UNLOAD comes first. */
@@ -651,8 +720,9 @@ failure(const load_t *l)
     for (size_t i = 0; i < l->count; i++) {
         const inf_err_t *err = l->versions[i].err;
         if (err != NULL) {
-            inf_buf_printf(&text, "version %lld is at UNAVAILABLE state: %s:"
-                " %s;", (long long) l->versions[i].version,
+            inf_buf_printf(&text, "version %lld is at %s state: %s: %s;",
+                (long long) l->versions[i].version,
+                l->versions[i].keep ? "READY" : "UNAVAILABLE",
                 inf_err_code_string(inf_err_code(err)), inf_err_msg(err));
         }
     }
@@ -670,8 +740,10 @@ log_outcome(const load_t *l, bool whole)
     for (size_t i = 0; i < l->count; i++) {
         const load_version_t *v = &l->versions[i];
         if (v->err != NULL) {
-            inf_log(INF_LOG_ERROR, "model=%s version=%lld failed to load: %s",
-                l->record->title, (long long) v->version, inf_err_msg(v->err));
+            inf_log(INF_LOG_ERROR, "model=%s version=%lld %s: %s",
+                l->record->title, (long long) v->version, v->keep
+                ? "serves on with the instances it has" : "failed to load",
+                inf_err_msg(v->err));
         } else if (!v->keep && whole) {
             inf_log(INF_LOG_INFO, "model=%s version=%lld is ready after %llu"
                 " ms", l->record->title, (long long) v->version,
@@ -686,6 +758,7 @@ load_fini(load_t *l)
     for (size_t i = 0; i < l->count; i++) {
         inf_err_free(l->versions[i].err);
         free(l->versions[i].reason);
+        inf_model_unref(l->versions[i].stays);
     }
     free(l->versions);
     free(l->released);

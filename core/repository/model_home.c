@@ -26,7 +26,7 @@ static bool is_named(const char *file, const char *dir);
 static inf_err_t *write_config(const inf_model_home_t *home);
 static inf_err_t *bring_here(inf_model_home_t *home);
 static bool same_config(const Inference__ModelConfig *a,
-    const Inference__ModelConfig *b);
+    const Inference__ModelConfig *b, bool but_instances);
 
 inf_err_t *
 inf_model_home_open(const inf_home_query_t *q, inf_model_home_t **out)
@@ -118,7 +118,15 @@ inf_model_home_same_version(const inf_model_home_t *a,
         && a->repository == b->repository && strcmp(a->dir, b->dir) == 0
         && inf_model_stamp_same_rest(&a->stamp, a->named, &b->stamp, b->named)
         && inf_model_stamp_same_version(&a->stamp, &b->stamp, version)
-        && same_config(a->config->msg, b->config->msg);
+        && same_config(a->config->msg, b->config->msg,
+            !inf_config_is_ensemble(a->config->msg));
+}
+
+bool
+inf_model_home_same_config(const inf_model_home_t *a,
+    const inf_model_home_t *b)
+{
+    return same_config(a->config->msg, b->config->msg, false);
 }
 
 void
@@ -413,16 +421,22 @@ write_config(const inf_model_home_t *home)
     return err;
 }
 
-/* The version policy decides which versions there are, not what they are. */
+/* The version policy decides which versions there are, not what they are;
+   instances come and go while a version serves. */
 static bool
-same_config(const Inference__ModelConfig *a, const Inference__ModelConfig *b)
+same_config(const Inference__ModelConfig *a, const Inference__ModelConfig *b,
+    bool but_instances)
 {
     Inference__ModelConfig x = *a;
     Inference__ModelConfig y = *b;
     inf_buf_t packed_x, packed_y;
 
-    x.version_policy = NULL;
-    y.version_policy = NULL;
+    if (but_instances) {
+        x.version_policy = NULL;
+        y.version_policy = NULL;
+        x.n_instance_group = 0;
+        y.n_instance_group = 0;
+    }
     inf_buf_init(&packed_x);
     inf_buf_init(&packed_y);
 

@@ -77,11 +77,16 @@ INF_CHECK inf_err_t *inf_model_home_choose(const inf_model_home_t *home,
     const char *name, int64_t **versions, size_t *count);
 
 /*
- * Whether a version made from a would be the same made from b: neither its
- * own files, nor what all versions share, nor the configuration differ.
+ * Whether a version made from a can serve for b: neither its own files, nor
+ * what all versions share, nor the configuration differ, but for instance
+ * groups and version policy.
  */
 bool inf_model_home_same_version(const inf_model_home_t *a,
     const inf_model_home_t *b, int64_t version);
+
+/* Whether their configurations are the same altogether. */
+bool inf_model_home_same_config(const inf_model_home_t *a,
+    const inf_model_home_t *b);
 
 /* What its agents hear: the load has ended well, or badly; its versions go
    out of service.  Each does nothing without agents or when it was called. */

@@ -1,6 +1,5 @@
 #include "core/repository/model_load.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,27 +8,12 @@
 #include "core/model/config_edit.h"
 #include "core/model/config_load.h"
 #include "core/model/config_validate.h"
-#include "core/model/warmup.h"
 #include "core/proto/message.h"
 #include "core/repository/children.h"
-#include "core/repository/device_limit.h"
+#include "core/repository/model_instances.h"
 #include "core/repository/strategy_search.h"
-#include "core/tensor/ledger.h"
 
 #define ENVIRONMENT_KEY "EXECUTION_ENV_PATH"
-
-typedef struct {
-    const inf_lifecycle_options_t *options;
-    inf_instance_t                *instance;
-    inf_err_t                     *err;
-    pthread_t                      thread;
-} instance_init_t;
-
-/* What the threads of instances do before the model is ready. */
-typedef struct {
-    const inf_executor_t *executor;
-    const inf_warmup_t   *warmup;       /* NULL: none                        */
-} instance_prepare_t;
 
 static inf_err_t *read_config(const inf_model_load_t *what,
     inf_model_t *model);
@@ -49,16 +33,7 @@ static inf_err_t *make_latencies(const inf_model_load_t *what,
     inf_model_t *model);
 static inf_err_t *open_strategy(const inf_model_load_t *what,
     inf_model_t *model);
-static inf_err_t *make_instances(const inf_model_load_t *what,
-    inf_model_t *model);
 static inf_err_t *put_cache(const inf_model_load_t *what, inf_model_t *model);
-static bool in_parallel(const inf_model_t *model);
-static void init_all(instance_init_t *jobs, uint32_t count, bool parallel);
-static void *init_main(void *arg);
-static inf_err_t *start_runner(const inf_model_load_t *what,
-    inf_model_t *model);
-static bool device_blocking(const inf_model_t *model);
-static inf_err_t *prepare_instance(void *userp, inf_instance_t *instance);
 
 inf_err_t *
 inf_model_load(const inf_model_load_t *what, inf_model_t **out)
@@ -102,10 +77,10 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
         err = open_strategy(what, model);
     }
     if (err == NULL) {
-        err = make_instances(what, model);
+        err = inf_model_make_instances(what, model);
     }
     if (err == NULL) {
-        err = start_runner(what, model);
+        err = inf_model_start_runner(what, model);
     }
     if (err == NULL) {
         err = put_cache(what, model);
@@ -140,7 +115,7 @@ inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
     if (!atomic_load(&model->buried)) {
         inf_children_let_go(children, model);
         for (uint32_t i = 0; i < model->instance_count; i++) {
-            plugins->instance_fini(&model->instances[i]);
+            plugins->instance_fini(model->instances[i]);
         }
         plugins->model_fini(model);
         inf_leftovers_remove(inf_children_forget(children, model), false);
@@ -232,19 +207,11 @@ find_backend(const inf_model_load_t *what, inf_model_t *model)
         return err;
     }
 
-    const inf_instance_host_t host = {
-        .preferred = model->backend->preferred,
-        .preferred_count = model->backend->preferred_count,
-        .gpus = what->options->gpus
-    };
-
     inf_findings_t f;
     inf_findings_init(&f);
     inf_lock(&model->config_lock);
-    err = inf_instance_groups_normalize(model->config->msg, &host);
-    if (err == NULL) {
-        inf_instance_groups_find(model->config->msg, &host.gpus, &f);
-    }
+    err = inf_model_settle_groups(what, model->backend, model->config->msg,
+        &f);
     inf_unlock(&model->config_lock);
     if (err == NULL) {
         err = inf_model_config_explain(model->config, what->storage, &f);
@@ -319,9 +286,6 @@ build_tables(const inf_model_load_t *what, inf_model_t *model)
         err = inf_labels_load(what->storage, what->dir, msg, &model->labels);
     }
     if (err == NULL) {
-        err = inf_instance_specs_make(msg, &model->specs);
-    }
-    if (err == NULL) {
         err = make_latencies(what, model);
     }
     model->decoupled = msg->model_transaction_policy != NULL
@@ -329,7 +293,6 @@ build_tables(const inf_model_load_t *what, inf_model_t *model)
     return err;
 }
 
-/* For the instances on each GPU too. */
 static inf_err_t *
 make_latencies(const inf_model_load_t *what, inf_model_t *model)
 {
@@ -341,16 +304,7 @@ make_latencies(const inf_model_load_t *what, inf_model_t *model)
             && msg->response_cache->enable
     };
 
-    inf_err_t *err = inf_latencies_new(msg, &options, &model->latencies);
-    for (size_t i = 0; err == NULL && model->latencies != NULL
-        && i < model->specs.count; i++)
-    {
-        if (model->specs.items[i].kind == INF_INSTANCE_GPU) {
-            err = inf_latencies_add_gpu(model->latencies,
-                model->specs.items[i].device_id);
-        }
-    }
-    return err;
+    return inf_latencies_new(msg, &options, &model->latencies);
 }
 
 /* Used by the dynamic batcher; a bad one fails the load in any case. */
@@ -409,49 +363,6 @@ explain_refusal(const inf_model_load_t *what, inf_model_t *model,
     return both;
 }
 
-static inf_err_t *
-make_instances(const inf_model_load_t *what, inf_model_t *model)
-{
-    uint32_t count = (uint32_t) model->specs.count;
-
-    model->instances = calloc(count + 1, sizeof(*model->instances));
-    instance_init_t *jobs = calloc(count + 1, sizeof(*jobs));
-    if (model->instances == NULL || jobs == NULL) {
-        free(jobs);
-        return inf_err_nomem();
-    }
-
-    model->instance_count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        model->instances[i].model = model;
-        model->instances[i].spec = &model->specs.items[i];
-        jobs[i].options = what->options;
-        jobs[i].instance = &model->instances[i];
-    }
-
-    init_all(jobs, count, in_parallel(model));
-
-    inf_err_t *first = NULL;
-    for (uint32_t i = 0; i < count; i++) {
-        if (jobs[i].err == NULL) {
-            continue;
-        }
-        if (first == NULL) {
-            first = inf_err_add(jobs[i].err, "instance '%s'",
-                model->specs.items[i].name);
-        } else {
-            inf_err_free(jobs[i].err);
-        }
-    }
-
-    free(jobs);
-    if (first == NULL && inf_children_any(what->options->children, model)) {
-        model->ledger = inf_ledger_new();
-        return model->ledger != NULL ? NULL : inf_err_nomem();
-    }
-    return first;
-}
-
 /* Where the configuration asks for it and the server has one. */
 static inf_err_t *
 put_cache(const inf_model_load_t *what, inf_model_t *model)
@@ -469,132 +380,4 @@ put_cache(const inf_model_load_t *what, inf_model_t *model)
 
     return inf_cached_model_new(what->options->cache, model, what->timekeeper,
         &model->cached);
-}
-
-/* The environment overrides what the backend says of itself. */
-static bool
-in_parallel(const inf_model_t *model)
-{
-    const char *env = getenv("TRITON_PARALLEL_INSTANCE_LOADING");
-    if (env != NULL && env[0] != '\0') {
-        return strcmp(env, "1") == 0;
-    }
-
-    return model->backend->parallel_loading;
-}
-
-static void
-init_all(instance_init_t *jobs, uint32_t count, bool parallel)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        instance_init_t *job = &jobs[i];
-        if (!parallel || count == 1) {
-            init_main(job);
-            continue;
-        }
-
-        int rc = pthread_create(&job->thread, NULL, init_main, job);
-        if (rc != 0) {
-            job->thread = 0;
-            init_main(job);         /* no thread to be had: here, then       */
-        }
-    }
-
-    for (uint32_t i = 0; parallel && i < count; i++) {
-        if (jobs[i].thread != 0) {
-            pthread_join(jobs[i].thread, NULL);
-        }
-    }
-}
-
-static void *
-init_main(void *arg)
-{
-    instance_init_t *job = arg;
-    const inf_host_policies_t *policies = job->instance->model->host_policies;
-    const char *policy = job->instance->spec->host_policy;
-    inf_host_place_t place;
-    inf_child_list_t before;
-
-    inf_host_place_save(&place, policies, policy);
-    inf_child_list_read(&before);
-    job->err = inf_host_policy_apply(policies, policy);
-    if (job->err == NULL) {
-        job->err = job->options->plugins->instance_init(job->instance);
-    }
-    if (job->err == NULL) {
-        inf_children_watch(job->options->children, job->instance, &before);
-    }
-    inf_child_list_fini(&before);
-    inf_host_place_restore(&place);
-    if (job->err == NULL) {
-        job->err = inf_device_limit_check(job->options, job->instance->spec);
-    }
-    return NULL;
-}
-
-static inf_err_t *
-start_runner(const inf_model_load_t *what, inf_model_t *model)
-{
-    inf_warmup_t *warmup;
-
-    inf_err_t *err = inf_warmup_new(what->storage, what->dir, model, &warmup);
-    if (err != NULL) {
-        return err;
-    }
-
-    instance_prepare_t prepare = {
-        .executor = what->options->plugins->executor,
-        .warmup = warmup
-    };
-    const inf_runner_options_t options = {
-        .executor = prepare.executor,
-        .spin_ns = what->options->spin_ns,
-        .idle = what->options->idle,
-        .idle_userp = what->options->idle_userp,
-        .timekeeper = what->timekeeper,
-        .rate_gate = what->options->rate_gate,
-        .device_blocking = device_blocking(model),
-        .prepare = warmup != NULL || what->options->host_policies.count > 0
-            ? prepare_instance : NULL,
-        .prepare_userp = &prepare,
-        .parallel = in_parallel(model)
-    };
-
-    err = inf_runner_start(model, &options);
-    inf_warmup_free(warmup);
-    return err;
-}
-
-/* A sequence belongs to one instance: there every one keeps its thread. */
-static bool
-device_blocking(const inf_model_t *model)
-{
-    if (model->backend->execution_policy != INF_BACKEND_DEVICE_BLOCKING) {
-        return false;
-    }
-
-    if (model->built->scheduling_choice_case
-        == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING)
-    {
-        inf_log(INF_LOG_INFO, "model=%s version=%lld: the backend's execution"
-            " policy DEVICE_BLOCKING has no effect on sequence_batching",
-            model->name, (long long) model->version);
-        return false;
-    }
-
-    return true;
-}
-
-static inf_err_t *
-prepare_instance(void *userp, inf_instance_t *instance)
-{
-    const instance_prepare_t *p = userp;
-
-    inf_err_t *err = inf_host_policy_apply(instance->model->host_policies,
-        instance->spec->host_policy);
-    if (err == NULL && p->warmup != NULL) {
-        err = inf_warmup_run(p->warmup, instance, p->executor->execute);
-    }
-    return err;
 }

@@ -19,8 +19,6 @@ struct inf_rate_gate_s {
 
 static inf_err_t *entry_add_locked(inf_rate_gate_t *gate,
     inf_rate_entry_t *entry) INF_NEEDS(gate->lock);
-static const Inference__ModelRateLimiter *settings_of(
-    const inf_instance_t *instance);
 static void give_back_locked(inf_rate_gate_t *gate, inf_rate_seat_t *seat)
     INF_NEEDS(gate->lock);
 static void withdraw_locked(inf_rate_gate_t *gate, inf_rate_seat_t *seat)
@@ -203,7 +201,8 @@ static inf_err_t *
 entry_add_locked(inf_rate_gate_t *gate, inf_rate_entry_t *entry)
 {
     const inf_instance_spec_t *spec = entry->instance->spec;
-    const Inference__ModelRateLimiter *msg = settings_of(entry->instance);
+    const Inference__ModelRateLimiter *msg = spec->settings != NULL
+        ? spec->settings->rate_limiter : NULL;      /* NULL: needs nothing   */
     size_t count = msg != NULL ? msg->n_resources : 0;
 
     inf_rate_need_t *needs = calloc(count + 1, sizeof(*needs));
@@ -223,17 +222,6 @@ entry_add_locked(inf_rate_gate_t *gate, inf_rate_entry_t *entry)
         msg != NULL ? msg->priority : 0, needs, count);
     free(needs);
     return err;
-}
-
-/* NULL: it needs nothing. */
-static const Inference__ModelRateLimiter *
-settings_of(const inf_instance_t *instance)
-{
-    const Inference__ModelConfig *msg = instance->model->built;
-    uint32_t group = instance->spec->group;
-
-    return msg != NULL && group < msg->n_instance_group
-        ? msg->instance_group[group]->rate_limiter : NULL;
 }
 
 static void

@@ -6,75 +6,14 @@
 #include <string.h>
 
 #include "core/base/clock.h"
-#include "core/base/lock.h"
 #include "core/base/log.h"
 #include "core/sched/refusal.h"
+#include "core/sched/runtime_parts.h"
 #include "core/tensor/response.h"
 
 #define RUNNER_LOCK_RANK 30
 #define RUNNER_QUICK_NS  50000u     /* mean of an execution                  */
 
-typedef struct {
-    inf_link_t      idle;       /* in runner->idle while it has no work      */
-    bool            called;     /* woken, has not looked yet; runner's lock  */
-    bool            watching;   /* looks at watch_ns; runner's lock          */
-    bool            asking;     /* for leave; runner's lock                  */
-    uint32_t        kin;        /* first thread that needs the same; set in
-                                   start(), then constant                    */
-    uint32_t        kin_asking; /* of the first: such threads that ask;
-                                   runner's lock                             */
-    inf_runner_t   *runner;
-    inf_instance_t *instance;   /* whose turn it is; the thread's own        */
-    inf_waiter_t    waiter;
-    inf_rate_seat_t seat;       /* the thread's own                          */
-    pthread_t       thread;
-    _Atomic bool    leading;    /* relaxed: a hint who is woken first        */
-    inf_request_t **requests;   /* of its payload; grows                     */
-    uint32_t        cap;
-    inf_request_t  *one;        /* the usual array                           */
-} inf_instance_thread_t;
-
-struct inf_runner_s {
-    inf_lock_t               lock;      /* rank 30; guards down to failure   */
-    inf_policy_t            *policy;
-    inf_link_t               idle;      /* instance threads, last idle first */
-    uint32_t                 called;    /* threads woken, not yet looking    */
-    uint32_t                 asking;    /* threads that ask for leave        */
-    uint64_t                 watch_ns;  /* an idle thread looks then         */
-    uint64_t                 armed_ns;  /* the timekeeper ticks then         */
-    uint32_t                 running;   /* requests taken, not yet returned  */
-    bool                     closed;    /* refuses new requests              */
-    bool                     stopping;  /* idle threads end                  */
-    uint32_t                 prepared;  /* threads that are                  */
-    inf_err_t               *failure;   /* the first one's                   */
-    inf_cond_t               one_more;  /* is prepared                       */
-
-    inf_model_t             *model;     /* set in start(), then constant     */
-    const inf_executor_t    *executor;
-    uint64_t                 spin_ns;
-    const inf_idle_ops_t    *idle_ops;
-    void                    *idle_userp;
-    inf_err_t             *(*prepare)(void *userp, inf_instance_t *instance);
-    void                    *prepare_userp;
-    inf_rate_gate_t         *rate_gate;     /* or NULL: nothing is limited   */
-    bool                     same_kin;      /* all its threads are           */
-    inf_response_order_t    *order;         /* or NULL: as they come         */
-    inf_timekeeper_t        *timekeeper;    /* or NULL                       */
-    inf_timer_t              timer;
-    _Atomic uint64_t         mean_ns;   /* relaxed: of an execution; a hint  */
-    inf_instance_thread_t   *threads;
-    uint32_t                 thread_count;
-    uint32_t                 seat_count;    /* open ones                     */
-};
-
-static inf_err_t *runner_start_threads(inf_runner_t *runner,
-    const inf_runner_options_t *options);
-static uint32_t runner_seat(inf_runner_t *runner, bool device_blocking);
-static inf_instance_thread_t *thread_of_device(inf_runner_t *runner,
-    uint32_t count, const inf_instance_t *instance);
-static inf_err_t *runner_open_seats(inf_runner_t *runner, uint32_t count);
-static void runner_wait_prepared(inf_runner_t *runner);
-static inf_err_t *runner_take_failure(inf_runner_t *runner);
 static void runner_tick(void *userp);
 static inf_instance_thread_t *call_idle_locked(inf_runner_t *runner,
     uint64_t now_ns) INF_NEEDS(runner->lock);
@@ -83,9 +22,6 @@ static inf_link_t *idle_to_ask_locked(inf_runner_t *runner)
 static void wake(inf_instance_thread_t *t);
 static uint64_t arm_locked(inf_runner_t *runner) INF_NEEDS(runner->lock);
 static void arm(inf_runner_t *runner, uint64_t at_ns);
-static void *instance_main(void *arg);
-static void instance_name_thread(const inf_instance_t *instance);
-static void instance_prepare(inf_instance_thread_t *t);
 static bool instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
     uint64_t *start_ns);
 static uint64_t watch_locked(inf_instance_thread_t *t, inf_next_t next,
@@ -116,8 +52,11 @@ inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
     }
 
     inf_lock_init(&runner->lock, RUNNER_LOCK_RANK);
-    inf_cond_init(&runner->one_more);
+    inf_cond_init(&runner->moved);
     inf_link_init(&runner->idle);
+    inf_link_init(&runner->kins);
+    inf_link_init(&runner->threads);
+    inf_link_init(&runner->spares);
     runner->watch_ns = INF_NEVER;
     runner->armed_ns = INF_NEVER;
     runner->model = model;
@@ -125,8 +64,6 @@ inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
     runner->spin_ns = options->spin_ns;
     runner->idle_ops = options->idle;
     runner->idle_userp = options->idle_userp;
-    runner->prepare = options->prepare;
-    runner->prepare_userp = options->prepare_userp;
     runner->rate_gate = options->rate_gate;
 
     inf_err_t *err = inf_policy_new(model, &runner->policy);
@@ -143,13 +80,15 @@ inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
         runner->timekeeper = err == NULL ? options->timekeeper : NULL;
     }
     if (err == NULL) {
-        err = runner_start_threads(runner, options);
+        err = inf_runner_add(runner, model->instances, model->instance_count,
+            options);
     }
     if (err != NULL) {
         inf_runner_free(runner);
         return err;
     }
 
+    inf_runner_admit(runner);
     model->runner = runner;
     return NULL;
 }
@@ -250,6 +189,15 @@ inf_runner_close(inf_runner_t *runner)
     wake(called);
 }
 
+bool
+inf_runner_is_closed(inf_runner_t *runner)
+{
+    inf_lock(&runner->lock);
+    bool closed = runner->closed;
+    inf_unlock(&runner->lock);
+    return closed;
+}
+
 inf_request_t *
 inf_runner_take_queued(inf_runner_t *runner)
 {
@@ -274,23 +222,7 @@ inf_runner_stop(inf_runner_t *runner)
     }
     inf_unlock(&runner->lock);
 
-    for (uint32_t i = 0; i < runner->thread_count; i++) {
-        inf_waiter_wake(&runner->threads[i].waiter);
-    }
-
-    for (uint32_t i = 0; i < runner->thread_count; i++) {
-        inf_instance_thread_t *t = &runner->threads[i];
-        pthread_join(t->thread, NULL);
-        if (t->requests != &t->one) {
-            free(t->requests);
-        }
-    }
-    runner->thread_count = 0;
-
-    for (uint32_t i = 0; i < runner->seat_count; i++) {
-        inf_rate_seat_close(&runner->threads[i].seat);
-    }
-    runner->seat_count = 0;
+    inf_runner_end_threads(runner, &runner->threads);
 }
 
 void
@@ -308,155 +240,10 @@ inf_runner_free(inf_runner_t *runner)
         runner->policy->ops->free(runner->policy);
     }
     inf_response_order_unref(runner->order);
-    inf_err_free(runner->failure);
-    inf_cond_fini(&runner->one_more);
+    inf_runner_free_threads(runner);
+    inf_cond_fini(&runner->moved);
     inf_lock_fini(&runner->lock);
-    free(runner->threads);
     free(runner);
-}
-
-static inf_err_t *
-runner_start_threads(inf_runner_t *runner, const inf_runner_options_t *options)
-{
-    inf_model_t *model = runner->model;
-    runner->threads = calloc(model->instance_count,
-        sizeof(*runner->threads));
-    if (runner->threads == NULL && model->instance_count > 0) {
-        return inf_err_nomem();
-    }
-
-    uint32_t count = runner_seat(runner, options->device_blocking);
-    inf_err_t *err = runner_open_seats(runner, count);
-    if (err != NULL) {
-        return err;
-    }
-
-    while (runner->thread_count < count) {
-        inf_instance_thread_t *t = &runner->threads[runner->thread_count];
-        int rc = pthread_create(&t->thread, NULL, instance_main, t);
-        if (rc != 0) {
-            return inf_err_os(rc, "cannot start the thread of instance \"%s\"",
-                t->instance->spec->name);
-        }
-
-        runner->thread_count++;
-        if (!options->parallel) {
-            runner_wait_prepared(runner);
-        }
-    }
-
-    runner_wait_prepared(runner);
-    return runner_take_failure(runner);
-}
-
-/* Gives every instance that isn't passive a thread; how many there are. */
-static uint32_t
-runner_seat(inf_runner_t *runner, bool device_blocking)
-{
-    inf_model_t *model = runner->model;
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < model->instance_count; i++) {
-        inf_instance_t *instance = &model->instances[i];
-        if (instance->spec->passive) {
-            continue;
-        }
-
-        inf_instance_thread_t *t = device_blocking
-            ? thread_of_device(runner, count, instance) : NULL;
-        if (t != NULL) {
-            inf_instance_t *last = t->instance;
-            while (last->mate != t->instance) {
-                last = last->mate;
-            }
-            instance->mate = last->mate;
-            last->mate = instance;
-            continue;
-        }
-
-        instance->mate = instance;
-        t = &runner->threads[count++];
-        t->runner = runner;
-        t->instance = instance;
-        t->requests = &t->one;
-        t->cap = 1;
-        inf_link_init(&t->idle);
-        inf_waiter_init(&t->waiter);
-    }
-
-    return count;
-}
-
-/* The thread that has the instance's GPU already; NULL: none. */
-static inf_instance_thread_t *
-thread_of_device(inf_runner_t *runner, uint32_t count,
-    const inf_instance_t *instance)
-{
-    if (instance->spec->kind != INF_INSTANCE_GPU) {
-        return NULL;
-    }
-
-    for (uint32_t i = 0; i < count; i++) {
-        const inf_instance_spec_t *spec = runner->threads[i].instance->spec;
-        if (spec->kind == INF_INSTANCE_GPU
-            && spec->device_id == instance->spec->device_id)
-        {
-            return &runner->threads[i];
-        }
-    }
-
-    return NULL;
-}
-
-/* Where rates are limited: may what they need be had at all? */
-static inf_err_t *
-runner_open_seats(inf_runner_t *runner, uint32_t count)
-{
-    runner->same_kin = true;
-    for (uint32_t i = 0; runner->rate_gate != NULL && i < count; i++) {
-        inf_instance_thread_t *t = &runner->threads[i];
-
-        inf_err_t *err = inf_rate_seat_open(&t->seat, runner->rate_gate,
-            t->instance, &t->waiter);
-        if (err != NULL) {
-            return err;
-        }
-
-        runner->seat_count++;
-        while (inf_rate_seat_kin(&runner->threads[t->kin].seat)
-            != inf_rate_seat_kin(&t->seat))
-        {
-            t->kin++;
-        }
-        runner->same_kin = runner->same_kin && t->kin == 0;
-    }
-
-    return NULL;
-}
-
-/* Until every thread that was started is prepared. */
-static void
-runner_wait_prepared(inf_runner_t *runner)
-{
-    if (runner->prepare == NULL) {
-        return;
-    }
-
-    inf_lock(&runner->lock);
-    while (runner->prepared < runner->thread_count) {
-        inf_cond_wait(&runner->one_more, &runner->lock);
-    }
-    inf_unlock(&runner->lock);
-}
-
-static inf_err_t *
-runner_take_failure(inf_runner_t *runner)
-{
-    inf_lock(&runner->lock);
-    inf_err_t *err = runner->failure;
-    runner->failure = NULL;
-    inf_unlock(&runner->lock);
-    return err;
 }
 
 /* The timekeeper calls: requests have waited too long. */
@@ -550,12 +337,12 @@ idle_to_ask_locked(inf_runner_t *runner)
         return first;
     }
 
-    for (inf_link_t *l = first; !runner->same_kin && l != &runner->idle;
+    for (inf_link_t *l = first; runner->kin_count > 1 && l != &runner->idle;
         l = l->next)
     {
         const inf_instance_thread_t *t = inf_link_entry(l,
             inf_instance_thread_t, idle);
-        if (runner->threads[t->kin].kin_asking == 0) {
+        if (t->kin->asking == 0) {
             return l;
         }
     }
@@ -593,15 +380,16 @@ arm(inf_runner_t *runner, uint64_t at_ns)
     }
 }
 
-static void *
-instance_main(void *arg)
+void *
+inf_instance_thread_main(void *thread)
 {
-    inf_instance_thread_t *t = arg;
+    inf_instance_thread_t *t = thread;
     inf_payload_t payload;
     uint64_t start_ns;
 
-    instance_name_thread(t->instance);
-    instance_prepare(t);
+    if (!inf_instance_thread_begin(t)) {
+        return NULL;
+    }
 
     while (instance_take(t, &payload, &start_ns)) {
         uint32_t count = payload.count;
@@ -612,49 +400,6 @@ instance_main(void *arg)
     return NULL;
 }
 
-static void
-instance_name_thread(const inf_instance_t *instance)
-{
-    char name[16];
-    snprintf(name, sizeof(name), "%s", instance->spec->name);
-    pthread_setname_np(pthread_self(), name);
-}
-
-/* All instances of the thread, whatever becomes of the first. */
-static void
-instance_prepare(inf_instance_thread_t *t)
-{
-    inf_runner_t *runner = t->runner;
-    inf_instance_t *instance = t->instance;
-    inf_err_t *first = NULL;
-
-    if (runner->prepare == NULL) {
-        return;
-    }
-
-    do {
-        inf_rate_seat_wait(&t->seat, instance);
-        inf_err_t *err = runner->prepare(runner->prepare_userp, instance);
-        inf_rate_seat_rest(&t->seat);
-        if (err != NULL && first == NULL) {
-            first = inf_err_add(err, "instance '%s'", instance->spec->name);
-        } else {
-            inf_err_free(err);
-        }
-        instance = instance->mate;
-    } while (instance != t->instance);
-
-    inf_lock(&runner->lock);
-    if (runner->failure == NULL) {
-        runner->failure = first;
-        first = NULL;
-    }
-    runner->prepared++;
-    inf_unlock(&runner->lock);
-    inf_cond_signal(&runner->one_more);
-    inf_err_free(first);
-}
-
 /* The next payload, its requests EXECUTING; false: the thread ends. */
 static bool
 instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
@@ -662,7 +407,7 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
 {
     inf_runner_t *runner = t->runner;
     inf_policy_t *policy = runner->policy;
-    uint32_t index = (uint32_t) (t - runner->threads);
+    bool asked = false;             /* the policy waits for it to come back  */
     inf_link_t gone;
     inf_link_init(&gone);
 
@@ -678,15 +423,20 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
             now = inf_clock_ns();
         }
 
+        bool leaves = t->state == INF_THREAD_LEAVES;
         bool may_take = inf_rate_seat_may_take(&t->seat);
-        inf_next_t next = may_take ? policy->ops->next(policy, index, now,
-                payload, &gone, &until_ns)
+        inf_next_t next = leaves && !asked ? INF_NEXT_NOTHING
+            : may_take ? policy->ops->next(policy, t->number, now, payload,
+                &gone, &until_ns)
             : policy->ops->ready(policy, now, &until_ns);
         bool work = next == INF_NEXT_PAYLOAD || next == INF_NEXT_ASK;
         bool asks = work && !may_take;
-        bool ends = runner->stopping && !work;
+        bool ends = (leaves || runner->stopping) && !work;
 
-        if (asks) {
+        if (ends) {
+            called = call_idle_locked(runner, now);     /* instead of it     */
+
+        } else if (asks) {
             asking_locked(runner, t);
 
         } else if (next == INF_NEXT_PAYLOAD) {
@@ -695,7 +445,7 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
                 called = call_idle_locked(runner, now);
             }
 
-        } else if (!work && !ends) {
+        } else if (!work) {
             link_idle_locked(t);
             until_ns = watch_locked(t, next, until_ns);
         }
@@ -720,13 +470,17 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
             }
             return true;
         }
-        if (next == INF_NEXT_ASK) {
+        asked = next == INF_NEXT_ASK;
+        if (asked) {
             policy->ops->ask(policy);
             continue;
         }
 
         inf_rate_seat_rest(&t->seat);
         if (ends) {
+            if (leaves && runner->idle_ops != NULL) {
+                runner->idle_ops->leave(runner->idle_userp, runner);
+            }
             return false;
         }
 
@@ -765,7 +519,7 @@ looked_locked(inf_runner_t *runner, inf_instance_thread_t *t)
     if (t->asking) {
         t->asking = false;
         runner->asking--;
-        runner->threads[t->kin].kin_asking--;
+        t->kin->asking--;
     }
 }
 
@@ -774,7 +528,7 @@ asking_locked(inf_runner_t *runner, inf_instance_thread_t *t)
 {
     t->asking = true;
     runner->asking++;
-    runner->threads[t->kin].kin_asking++;
+    t->kin->asking++;
 }
 
 /* For leave; if that takes time another thread may get it sooner. */

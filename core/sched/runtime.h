@@ -4,8 +4,8 @@
  *
  * Owner    The model owns its runner; the runner owns queued requests and
  *          answers those that time out.
- * Thread   submit, cancel: any; stop: the thread that destroys the model,
- *          never an instance thread.
+ * Thread   submit, cancel: any; add, admit, remove: a loader; stop: the thread
+ *          that destroys the model, never an instance thread.
  * Units    ns.
  * Errors   INF_ERR_UNAVAILABLE: queue full, or the model is stopping.
  * Route    service -> [runner] -> policy -> instance thread -> executor.
@@ -68,6 +68,24 @@ typedef struct {
 INF_CHECK inf_err_t *inf_runner_start(inf_model_t *model,
     const inf_runner_options_t *options);
 
+/*
+ * Threads for more instances of the model: prepared, but they take nothing
+ * yet; of options, prepare, parallel and device_blocking count.  On error none
+ * of them is left.  Changes to a runner, its stop among them, come one at a
+ * time.
+ */
+INF_CHECK inf_err_t *inf_runner_add(inf_runner_t *runner,
+    inf_instance_t *const *instances, uint32_t count,
+    const inf_runner_options_t *options);
+
+/* What was added serves from now on. */
+void inf_runner_admit(inf_runner_t *runner);
+
+/* They take nothing any more; returns when they have executed what they had
+   taken.  Instances that share a thread go together. */
+void inf_runner_remove(inf_runner_t *runner, inf_instance_t *const *instances,
+    uint32_t count);
+
 /* Takes req on success; on error the caller still owns it.  now_ns: when it
    arrived; what waited elsewhere meanwhile is that much older. */
 INF_CHECK inf_err_t *inf_runner_submit(inf_runner_t *runner,
@@ -92,6 +110,7 @@ uint32_t inf_runner_queued(inf_runner_t *runner);
 
 /* Refuses new requests from now on; what waits for company goes at once. */
 void inf_runner_close(inf_runner_t *runner);
+bool inf_runner_is_closed(inf_runner_t *runner);
 
 /* Of a closed runner: the next queued request, which is the caller's then;
    NULL: none is left. */

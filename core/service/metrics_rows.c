@@ -3,17 +3,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/model/instances.h"
 #include "core/proto/message_utf8.h"
 #include "core/sched/response_cache.h"
 #include "core/sched/runtime.h"
 #include "core/tensor/memory.h"
 
+/* The rows of one model. */
+typedef struct {
+    inf_metrics_rows_t *rows;
+    size_t              first;
+} model_rows_t;
+
 static void put_start(const inf_metrics_row_t *row, const char *name,
     const char *suffix, inf_buf_t *out);
 static inf_err_t *add_model(inf_metrics_rows_t *rows, inf_model_t *model,
     bool by_gpu);
-static inf_err_t *row_of(inf_metrics_rows_t *rows, size_t first,
-    const inf_instance_spec_t *spec, inf_metrics_row_t **out);
+static inf_err_t *add_gpu(const model_rows_t *m, inf_model_t *model,
+    const inf_instance_spec_t *spec);
+static inf_metrics_row_t *row_of(const model_rows_t *m,
+    const inf_instance_spec_t *spec);
+static void add_statistics(void *userp, const inf_instance_spec_t *spec,
+    const inf_statistics_t *s);
 static inf_err_t *add_row(inf_metrics_rows_t *rows, inf_model_t *model,
     int32_t device_id, const char *uuid, inf_metrics_row_t **out);
 static void count_requests(inf_metrics_row_t *row);
@@ -95,7 +106,7 @@ put_start(const inf_metrics_row_t *row, const char *name, const char *suffix,
 static inf_err_t *
 add_model(inf_metrics_rows_t *rows, inf_model_t *model, bool by_gpu)
 {
-    size_t first = rows->count;
+    model_rows_t m = { .rows = rows, .first = rows->count };
     inf_metrics_row_t *row;
 
     inf_err_t *err = add_row(rows, model, -1, NULL, &row);
@@ -104,40 +115,59 @@ add_model(inf_metrics_rows_t *rows, inf_model_t *model, bool by_gpu)
     }
 
     count_requests(row);
-    inf_statistics_fold(&row->s, &model->statistics);
-    for (uint32_t i = 0; i < model->instance_count; i++) {
-        const inf_instance_t *instance = &model->instances[i];
-        row = &rows->items[first];
-        if (by_gpu && instance->spec->kind == INF_INSTANCE_GPU) {
-            err = row_of(rows, first, instance->spec, &row);
-            if (err != NULL) {
-                return err;
-            }
-        }
-        inf_statistics_fold(&row->s, &instance->statistics);
+    inf_instance_t *instance = NULL;
+    while (by_gpu && err == NULL
+        && (instance = inf_instance_visit_next(model, instance)) != NULL)
+    {
+        err = add_gpu(&m, model, instance->spec);
+    }
+    if (err != NULL) {
+        inf_instance_visited(instance);
+        return err;
     }
 
+    inf_model_each_statistics(model, add_statistics, &m);
     return NULL;
 }
 
-/* That of the instance's GPU, or the model's if nobody knows that GPU. */
+/* A row for the instance's GPU, unless there is one or nobody knows it. */
 static inf_err_t *
-row_of(inf_metrics_rows_t *rows, size_t first,
-    const inf_instance_spec_t *spec, inf_metrics_row_t **out)
+add_gpu(const model_rows_t *m, inf_model_t *model,
+    const inf_instance_spec_t *spec)
 {
-    for (size_t i = first + 1; i < rows->count; i++) {
+    inf_metrics_row_t *row;
+    const char *uuid = NULL;
+
+    if (row_of(m, spec) == &m->rows->items[m->first]) {
+        uuid = spec->kind == INF_INSTANCE_GPU ? uuid_of(spec->device_id)
+            : NULL;
+    }
+    return uuid == NULL ? NULL
+        : add_row(m->rows, model, spec->device_id, uuid, &row);
+}
+
+/* That of the instance's GPU, or the model's. */
+static inf_metrics_row_t *
+row_of(const model_rows_t *m, const inf_instance_spec_t *spec)
+{
+    inf_metrics_rows_t *rows = m->rows;
+
+    for (size_t i = m->first + 1; spec != NULL
+        && spec->kind == INF_INSTANCE_GPU && i < rows->count; i++)
+    {
         if (rows->items[i].device_id == spec->device_id) {
-            *out = &rows->items[i];
-            return NULL;
+            return &rows->items[i];
         }
     }
 
-    const char *uuid = uuid_of(spec->device_id);
-    if (uuid == NULL) {
-        *out = &rows->items[first];
-        return NULL;
-    }
-    return add_row(rows, rows->items[first].model, spec->device_id, uuid, out);
+    return &rows->items[m->first];
+}
+
+static void
+add_statistics(void *userp, const inf_instance_spec_t *spec,
+    const inf_statistics_t *s)
+{
+    inf_statistics_fold(&row_of(userp, spec)->s, s);
 }
 
 static inf_err_t *

@@ -6,6 +6,7 @@
 #include "core/abi/repository_agent.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/model/instances.h"
 #include "core/repository/private_dir.h"
 #include "core/service/core_config.h"
 #include "core/service/crash_page.h"
@@ -161,18 +162,23 @@ inf_server_ready(inf_server_t *server)
 bool
 inf_server_instances_ready(inf_model_t *model)
 {
+    inf_instance_t *instance = NULL;
     bool ready = inf_model_enter(model);
     if (!ready) {
         return false;
     }
 
-    for (uint32_t i = 0; ready && i < model->instance_count; i++) {
-        inf_err_t *not_ready = inf_plugin_ops.instance_ready(
-            &model->instances[i]);
+    while (ready && (instance = inf_instance_visit_next(model, instance))
+        != NULL)
+    {
+        inf_err_t *not_ready = inf_plugin_ops.instance_ready(instance);
         ready = not_ready == NULL;
         inf_err_free(not_ready);
     }
 
+    if (instance != NULL) {
+        inf_instance_visited(instance);
+    }
     inf_model_leave(model);
     return ready;
 }

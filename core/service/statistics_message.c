@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/model/instances.h"
 #include "core/tensor/memory.h"
 
 typedef Inference__ModelStatistics                     model_message_t;
@@ -27,13 +28,8 @@ static inf_err_t *describe(maker_t *mk, inf_model_t *model,
 static infer_message_t *make_infer(maker_t *mk, const inf_statistics_t *s);
 static void add_batches(maker_t *mk, const inf_statistics_t *s,
     model_message_t *out);
-static void add_responses(maker_t *mk, const inf_model_t *model,
+static void add_responses(maker_t *mk, inf_model_t *model,
     model_message_t *out);
-static bool sum_responses(const inf_model_t *model, uint32_t index,
-    inf_response_stat_t *sum);
-static void sum_response(inf_response_stat_t *into,
-    const inf_response_stat_t *from);
-static void sum_duration(inf_duration_t *into, const inf_duration_t *from);
 static response_entry_t *make_response(maker_t *mk, uint32_t index,
     const inf_response_stat_t *s);
 static inf_err_t *add_memory(maker_t *mk, inf_model_t *model,
@@ -99,10 +95,7 @@ describe(maker_t *mk, inf_model_t *model, model_message_t **out)
         return inf_err_nomem();
     }
 
-    inf_statistics_fold(&s, &model->statistics);
-    for (uint32_t i = 0; i < model->instance_count; i++) {
-        inf_statistics_fold(&s, &model->instances[i].statistics);
-    }
+    inf_model_sum_statistics(model, &s);
 
     inference__model_statistics__init(m);
     m->name = model->name;
@@ -169,19 +162,21 @@ add_batches(maker_t *mk, const inf_statistics_t *s, model_message_t *out)
 
 /* By index, summed over what was counted where; indexes are seen from 0 on. */
 static void
-add_responses(maker_t *mk, const inf_model_t *model, model_message_t *out)
+add_responses(maker_t *mk, inf_model_t *model, model_message_t *out)
 {
     inf_response_stat_t sum;
     uint32_t count = 0;
 
-    while (count < INF_STAT_RESPONSES && sum_responses(model, count, &sum)) {
+    while (count < INF_STAT_RESPONSES
+        && inf_model_sum_responses(model, count, &sum))
+    {
         count++;
     }
 
     out->response_stats = make(mk, (count + 1)
         * sizeof(*out->response_stats));
     for (uint32_t i = 0; !mk->failed && i < count; i++) {
-        if (!sum_responses(model, i, &sum)) {
+        if (!inf_model_sum_responses(model, i, &sum)) {
             return;
         }
         out->response_stats[i] = make_response(mk, i, &sum);
@@ -189,47 +184,6 @@ add_responses(maker_t *mk, const inf_model_t *model, model_message_t *out)
             out->n_response_stats++;
         }
     }
-}
-
-/* false: nothing of that index was counted. */
-static bool
-sum_responses(const inf_model_t *model, uint32_t index,
-    inf_response_stat_t *sum)
-{
-    *sum = (inf_response_stat_t) { 0 };
-
-    const inf_response_stat_t *at = inf_statistics_find_response(
-        &model->statistics, index);
-    bool any = at != NULL;
-    sum_response(sum, at);
-
-    for (uint32_t i = 0; i < model->instance_count; i++) {
-        at = inf_statistics_find_response(&model->instances[i].statistics,
-            index);
-        any |= at != NULL;
-        sum_response(sum, at);
-    }
-    return any;
-}
-
-static void
-sum_response(inf_response_stat_t *into, const inf_response_stat_t *from)
-{
-    if (from != NULL) {
-        sum_duration(&into->compute_infer, &from->compute_infer);
-        sum_duration(&into->compute_output, &from->compute_output);
-        sum_duration(&into->success, &from->success);
-        sum_duration(&into->fail, &from->fail);
-        sum_duration(&into->empty_response, &from->empty_response);
-        sum_duration(&into->cancel, &from->cancel);
-    }
-}
-
-static void
-sum_duration(inf_duration_t *into, const inf_duration_t *from)
-{
-    into->count += from->count;
-    into->ns += from->ns;
 }
 
 static response_entry_t *

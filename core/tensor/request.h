@@ -129,6 +129,7 @@ struct inf_request_s {
                                                compute end, exec end         */
     uint32_t                 payload_rows;  /* of the payload that ran it    */
     const char              *instance;      /* its name; NULL: has not run   */
+    struct inf_instance_s   *runs_on;       /* abi's, until it is released   */
     bool                     reported;      /* statistics were reported      */
     uint64_t                 lookup_ns;     /* what the response cache took  */
 

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "core/abi/objects.h"
+#include "core/model/instances.h"
 
 typedef TRITONBACKEND_ModelInstanceResponseStatistics statistics_t;
 
@@ -29,10 +30,12 @@ setup(void **state)
 {
     (void) state;
     model = inf_model_new("m", 1, "/m");
-    model->instances = calloc(2, sizeof(*model->instances));
-    model->instance_count = 2;
-    model->instances[0].model = model;
-    model->instances[1].model = model;
+    for (int i = 0; i < 2; i++) {
+        inf_instance_spec_t spec = { .name = strdup("m_0") };
+        inf_instance_t *instance;
+        assert_null(inf_instance_new(model, &spec, &instance));
+        assert_null(inf_instances_link(model, &instance, 1));
+    }
     inf_factory_init(&factory);
     inf_factory_start(&factory, model, "", NULL, NULL);
     return 0;
@@ -54,7 +57,7 @@ made(inf_factory_t *f, uint64_t start, uint64_t output, uint64_t end)
 
     assert_null(TRITONBACKEND_ModelInstanceResponseStatisticsNew(&s));
     assert_null(TRITONBACKEND_ModelInstanceResponseStatisticsSetModelInstance(
-        s, inf_abi_as_instance(&model->instances[0])));
+        s, inf_abi_as_instance(model->instances[0])));
     assert_null(
         TRITONBACKEND_ModelInstanceResponseStatisticsSetResponseFactory(s,
             inf_abi_as_factory(f)));
@@ -93,7 +96,7 @@ assert_duration(const inf_duration_t *d, uint64_t count, uint64_t ns)
 static const inf_response_stat_t *
 at(uint32_t index)
 {
-    return inf_statistics_find_response(&model->instances[0].statistics,
+    return inf_statistics_find_response(&model->instances[0]->statistics,
         index);
 }
 
@@ -137,7 +140,7 @@ responses_are_counted_by_index_and_end(void **state)
     assert_null(TRITONBACKEND_ModelInstanceReportResponseStatistics(s));
     assert_duration(&at(0)->empty_response, 1, 10);
     assert_duration(&at(0)->success, 1, 10);
-    assert_int_equal(model->instances[0].statistics.response_count, 4);
+    assert_int_equal(model->instances[0]->statistics.response_count, 4);
     done(s);
 }
 
@@ -175,7 +178,7 @@ what_is_missing_or_disordered_is_refused(void **state)
     fails(TRITONBACKEND_ModelInstanceReportResponseStatistics(s),
         TRITONSERVER_ERROR_INVALID_ARG, "model instance");
     assert_null(TRITONBACKEND_ModelInstanceResponseStatisticsSetModelInstance(
-        s, inf_abi_as_instance(&model->instances[0])));
+        s, inf_abi_as_instance(model->instances[0])));
     fails(TRITONBACKEND_ModelInstanceReportResponseStatistics(s),
         TRITONSERVER_ERROR_INVALID_ARG, "response factory");
     done(s);
@@ -195,7 +198,7 @@ a_stream_is_counted_as_far_as_memory_is_bounded(void **state)
     for (uint32_t i = 0; i < 1000; i++) {
         assert_duration(&at(i)->success, 1, 2);
     }
-    assert_int_equal(model->instances[0].statistics.response_count, 1000);
+    assert_int_equal(model->instances[0]->statistics.response_count, 1000);
 
     factory.reported = INF_STAT_RESPONSES - 1;
     assert_null(TRITONBACKEND_ModelInstanceReportResponseStatistics(s));
@@ -267,8 +270,8 @@ memory_is_summed_over_model_and_instances(void **state)
         attributes(TRITONSERVER_MEMORY_GPU, 0, 1)
     };
     TRITONBACKEND_ModelInstance *instances[2] = {
-        inf_abi_as_instance(&model->instances[0]),
-        inf_abi_as_instance(&model->instances[1])
+        inf_abi_as_instance(model->instances[0]),
+        inf_abi_as_instance(model->instances[1])
     };
     inf_memory_row_t *rows;
     size_t count = 9;
@@ -337,7 +340,7 @@ memory_is_read_while_it_is_reported(void **state)
 
     for (int i = 0; i < 2; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, report_memory,
-            &model->instances[i]), 0);
+            model->instances[i]), 0);
     }
     for (int i = 0; i < 300; i++) {
         assert_null(inf_model_memory_usage(model, &rows, &count));

@@ -251,7 +251,8 @@ the_flat_list_says_what_to_make_and_where(void **state)
         assert_string_equal(s->name, rows[i].name);
         assert_int_equal(s->kind, rows[i].kind);
         assert_int_equal(s->device_id, rows[i].device);
-        assert_int_equal(s->group, rows[i].group);
+        assert_string_equal(s->settings->name,
+            msg->instance_group[rows[i].group]->name);
         assert_string_equal(s->host_policy, rows[i].policy);
         assert_int_equal(s->passive, i == 4);
     }
@@ -261,6 +262,53 @@ the_flat_list_says_what_to_make_and_where(void **state)
     assert_true(specs.items[4].secondary[0].id == 3);
     inf_instance_specs_fini(&specs);
     inf_message_free(&msg->base);
+}
+
+/* Of the only instance that groups ask for. */
+static inf_instance_specs_t
+spec_of(const char *groups)
+{
+    char text[1024];
+    inf_instance_host_t host = { NULL, 0, two_gpus };
+    inf_instance_specs_t specs;
+
+    snprintf(text, sizeof(text), "%s %s", M, groups);
+    Inference__ModelConfig *msg = config_parse(text);
+    assert_ok(inf_instance_groups_normalize(msg, &host));
+    assert_ok(inf_instance_specs_make(msg, &specs));
+    inf_message_free(&msg->base);           /* the list needs it no more     */
+    return specs;
+}
+
+static void
+instances_are_alike_whatever_their_group_is_called_and_counts(void **state)
+{
+    (void) state;
+    static const struct {
+        const char *groups;
+        bool        alike;
+    } rows[] = {
+        { "instance_group { name: 'b' kind: KIND_GPU gpus: 1 }", true },
+        { "instance_group { name: 'a' kind: KIND_GPU gpus: 1 count: 7 }",
+            true },
+        { "instance_group { kind: KIND_GPU gpus: 0 }", false },
+        { "instance_group { kind: KIND_CPU }", false },
+        { "instance_group { kind: KIND_GPU gpus: 1 passive: true }", false },
+        { "instance_group { kind: KIND_GPU gpus: 1 host_policy: 'p' }",
+            false },
+        { "instance_group { kind: KIND_GPU gpus: 1 rate_limiter {"
+            " resources { name: 'R' count: 1 } } }", false },
+    };
+    inf_instance_specs_t one = spec_of("instance_group { name: 'a'"
+        " kind: KIND_GPU gpus: 1 }");
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        inf_instance_specs_t other = spec_of(rows[i].groups);
+        assert_int_equal(inf_instance_spec_alike(&one.items[0],
+            &other.items[0]), rows[i].alike);
+        inf_instance_specs_fini(&other);
+    }
+    inf_instance_specs_fini(&one);
 }
 
 static void
@@ -288,6 +336,8 @@ main(void)
         cmocka_unit_test(broken_groups_are_named),
         cmocka_unit_test(groups_must_be_normalised_before_they_are_validated),
         cmocka_unit_test(the_flat_list_says_what_to_make_and_where),
+        cmocka_unit_test(
+            instances_are_alike_whatever_their_group_is_called_and_counts),
         cmocka_unit_test(default_instances_are_named_after_the_model),
     };
 

@@ -100,7 +100,7 @@ load(const char *group, char *text, size_t cap)
         return err;
     }
     for (uint32_t i = 0; i < m->instance_count; i++) {
-        const inf_instance_spec_t *s = m->instances[i].spec;
+        const inf_instance_spec_t *s = m->instances[i]->spec;
         size_t len = strlen(text);
         snprintf(text + len, cap - len, "%s %s %d %s;", s->name,
             kinds[s->kind], s->device_id, s->host_policy);

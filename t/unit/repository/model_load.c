@@ -92,8 +92,8 @@ a_loaded_model_has_all_its_parts(void **state)
     assert_ptr_equal(m->owner, &w);
     assert_ptr_equal(m->ops, &ops);
     assert_int_equal(m->instance_count, 2);
-    assert_ptr_equal(m->instances[1].model, m);
-    assert_string_equal(m->instances[1].spec->name, "m_0_1");
+    assert_ptr_equal(m->instances[1]->model, m);
+    assert_string_equal(m->instances[1]->spec->name, "m_0_1");
     assert_true(inf_model_is_decoupled(m));
     assert_int_equal(inf_config_tensors_max_batch_size(m->tensors), 4);
     inf_slice_t label = inf_labels_get(m->labels, INF_SLICE("B"), 1);
@@ -236,7 +236,7 @@ execution_policy_and_kind_decide_who_shares_a_thread(void **state)
         " kind: KIND_GPU gpus: 0 }, { count: 1 kind: KIND_GPU gpus: 1 } ]",
         &m));
     assert_int_equal(m->instance_count, 3);
-    assert_string_equal(m->instances[2].spec->host_policy, "gpu_1");
+    assert_string_equal(m->instances[2]->spec->host_policy, "gpu_1");
     assert_threads(m, others, 2);
 
     assert_ok(load("backend: 'x' " A B "instance_group { count: 3"

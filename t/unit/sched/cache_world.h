@@ -13,6 +13,7 @@
 #define INF_T_SCHED_CACHE_WORLD_H
 
 #include "model/config_text.h"
+#include "model/instance_array.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -415,10 +416,8 @@ start(bool quick, const char *scheduling)
     model.ops = &ops;
     model.name = "m";
     model.version = 1;
-    model.instances = instances;
-    model.instance_count = 4;
+    instances_listed(&model, instances, 4);
     for (int i = 0; i < 4; i++) {
-        instances[i].model = &model;
         instances[i].spec = &spec;
     }
     assert_null(inf_response_cache_new(&options, &cache));
@@ -464,6 +463,7 @@ end(void **state)
         usleep(100);
     }
     inf_runner_free(model.runner);
+    instances_unlisted(&model);
     inf_cached_model_free(model.cached);
     inf_response_cache_free(cache);
     inf_timekeeper_fini(&timekeeper);

@@ -2,6 +2,7 @@
    plug-in and kept order, with real threads. */
 
 #include "model/config_text.h"
+#include "model/instance_array.h"
 #include "sched/idle_role.h"
 
 #include <pthread.h>
@@ -35,6 +36,7 @@ typedef struct {
 
 static inf_model_t *model;
 static inf_instance_spec_t specs[INSTANCES];
+static inf_instance_t instances[INSTANCES];
 static sender_t senders[SENDERS], within;
 static inf_timekeeper_t timekeeper;
 static _Atomic uint64_t payloads, executed, timed_out, cancelled;
@@ -334,12 +336,12 @@ open_model(const char *batching, bool leads, inf_batch_strategy_t *strategy)
     model->built = config_parse_normal(text);
     model->strategy = strategy;
     assert_ok(inf_config_tensors_new(model->built, &model->tensors));
-    model->instances = calloc(INSTANCES, sizeof(*model->instances));
-    model->instance_count = INSTANCES;
+    memset(instances, 0, sizeof(instances));
+    instances_listed(model, instances, INSTANCES);
     for (int i = 0; i < INSTANCES; i++) {
         specs[i].name = "m";
-        model->instances[i].model = model;
-        model->instances[i].spec = &specs[i];
+        specs[i].settings = model->built->instance_group[0];
+        instances[i].spec = &specs[i];
     }
     inf_timekeeper_init(&timekeeper);
     payloads = executed = timed_out = cancelled = 0;
@@ -353,9 +355,7 @@ close_model(void)
     inf_runner_free(model->runner);
     model->runner = NULL;
     inf_timekeeper_fini(&timekeeper);
-    model->instance_count = 0;
-    free(model->instances);
-    model->instances = NULL;
+    instances_unlisted(model);
     inf_model_free(model);
     inf_rate_gate_free(gate);
 }

@@ -2,6 +2,7 @@
    turns, cancels, batches, warm-up and the end, with real threads. */
 
 #include "model/config_text.h"
+#include "model/instance_array.h"
 #include "sched/idle_role.h"
 
 #include <pthread.h>
@@ -23,6 +24,7 @@ typedef struct {
 
 typedef struct {
     inf_model_t         *model;
+    inf_instance_t       instances[INSTANCES];
     inf_instance_spec_t  specs[INSTANCES];
     job_t                jobs[JOBS];
     _Atomic bool         closed;        /* executions wait inside            */
@@ -94,7 +96,7 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
     order[at] = s;
     atomic_fetch_add(&s->inside, 1);
     atomic_fetch_add(&overlaps, atomic_load(&other->inside) > 0);
-    atomic_fetch_add(&s->per_instance[instance - s->model->instances], 1);
+    atomic_fetch_add(&s->per_instance[instance - s->instances], 1);
     atomic_fetch_add(&s->sizes[count], 1);
     atomic_fetch_add(&s->entered, 1);
     wait_until(!atomic_load(&s->closed));
@@ -140,17 +142,15 @@ fill(side_t *s, const char *config)
     assert_ok(inf_config_tensors_new(s->model->built, &s->model->tensors));
 
     uint32_t count = (uint32_t) s->model->built->n_instance_group;
-    s->model->instances = calloc(INSTANCES, sizeof(*s->model->instances));
-    s->model->instance_count = count;
+    memset(s->instances, 0, sizeof(s->instances));
+    instances_listed(s->model, s->instances, count);
     for (uint32_t i = 0; i < count; i++) {
-        const Inference__ModelInstanceGroup *g =
-            s->model->built->instance_group[i];
+        Inference__ModelInstanceGroup *g = s->model->built->instance_group[i];
         s->specs[i].name = "m";
-        s->specs[i].group = i;
+        s->specs[i].settings = g;
         s->specs[i].kind = g->n_gpus > 0 ? INF_INSTANCE_GPU : INF_INSTANCE_CPU;
         s->specs[i].device_id = g->n_gpus > 0 ? g->gpus[0] : 0;
-        s->model->instances[i].model = s->model;
-        s->model->instances[i].spec = &s->specs[i];
+        s->instances[i].spec = &s->specs[i];
     }
     for (int i = 0; i < JOBS; i++) {
         inf_request_init(&s->jobs[i].request);
@@ -189,9 +189,7 @@ stop(side_t *s)
         inf_request_fini(&s->jobs[i].request);
         inf_factory_fini(&s->jobs[i].factory);
     }
-    free(s->model->instances);
-    s->model->instances = NULL;
-    s->model->instance_count = 0;
+    instances_unlisted(s->model);
     inf_model_free(s->model);
 }
 

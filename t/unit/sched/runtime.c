@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "model/instance_array.h"
+
 #include "core/base/clock.h"
 #include "core/sched/runtime.h"
 #include "core/tensor/response.h"
@@ -122,8 +124,7 @@ start_with(uint32_t instances, bool gate, const inf_runner_options_t *options)
     pthread_mutex_init(&b->lock, NULL);
     pthread_cond_init(&b->changed, NULL);
     b->gate = gate;
-    b->model.instances = b->instances;
-    b->model.instance_count = instances;
+    instances_listed(&b->model, b->instances, instances);
     for (uint32_t i = 0; i < instances; i++) {
         snprintf(b->names[i], sizeof(b->names[i]), "a_long_model_name_%u", i);
         b->specs[i].name = b->names[i];
@@ -131,7 +132,6 @@ start_with(uint32_t instances, bool gate, const inf_runner_options_t *options)
         b->specs[i].kind = devices != NULL ? INF_INSTANCE_GPU
             : INF_INSTANCE_CPU;
         b->specs[i].device_id = devices != NULL ? devices[i] : 0;
-        b->instances[i].model = &b->model;
         b->instances[i].spec = &b->specs[i];
     }
     assert_null(inf_runner_start(&b->model, options));
@@ -150,6 +150,7 @@ static void
 stop(void)
 {
     inf_runner_free(b->model.runner);
+    instances_unlisted(&b->model);
     assert_false(b->overlap);
     assert_int_equal(b->inside, 0);
     pthread_mutex_destroy(&b->lock);
@@ -419,12 +420,10 @@ an_instance_that_is_not_prepared_fails_the_start(void **state)
     prep.fails = 1;
 
     b = calloc(1, sizeof(*b));
-    b->model.instances = b->instances;
-    b->model.instance_count = INSTANCES;
+    instances_listed(&b->model, b->instances, INSTANCES);
     for (uint32_t i = 0; i < INSTANCES; i++) {
         snprintf(b->names[i], sizeof(b->names[i]), "i_%u", i);
         b->specs[i].name = b->names[i];
-        b->instances[i].model = &b->model;
         b->instances[i].spec = &b->specs[i];
     }
 
@@ -435,6 +434,7 @@ an_instance_that_is_not_prepared_fails_the_start(void **state)
     inf_err_free(err);
     assert_int_equal(prep.count, INSTANCES);    /* the others all the same   */
     assert_null(b->model.runner);
+    instances_unlisted(&b->model);
     free(b);
 }
 

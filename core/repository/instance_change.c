@@ -1,0 +1,339 @@
+#include "core/repository/instance_change.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/log.h"
+#include "core/model/config_validate.h"
+#include "core/model/instances.h"
+#include "core/proto/message.h"
+#include "core/repository/children.h"
+#include "core/repository/model_instances.h"
+
+typedef Inference__ModelConfig config_t;
+
+struct inf_instance_change_s {
+    const inf_lifecycle_options_t *options;
+    inf_model_t                   *model;       /* a reference               */
+    bool                           blocking;    /* its GPU instances do      */
+    config_t                      *config;      /* the model's then          */
+    inf_instance_t               **comes;
+    uint32_t                       come_count;
+    inf_instance_t               **goes;
+    uint32_t                       go_count;
+};
+
+static inf_err_t *prepare(inf_instance_change_t *c,
+    const inf_model_load_t *what);
+static inf_err_t *make_config(inf_instance_change_t *c,
+    const inf_model_load_t *what);
+static void take_settings(config_t *to, config_t *from);
+static inf_err_t *check_config(const inf_instance_change_t *c,
+    const inf_model_load_t *what);
+static inf_err_t *same_groups(const inf_instance_change_t *c, bool *same);
+static inf_err_t *pack_groups(const config_t *msg, inf_buf_t *out);
+static inf_err_t *choose(inf_instance_change_t *c,
+    inf_instance_specs_t *specs);
+static inf_err_t *match(inf_instance_change_t *c, inf_instance_specs_t *specs,
+    bool *met, bool *stays);
+static void match_all(const inf_instance_change_t *c,
+    const inf_instance_specs_t *specs, bool *met, bool *stays, bool by_name);
+static bool may_stay(const inf_instance_change_t *c,
+    const inf_instance_spec_t *spec);
+static void serve(inf_instance_change_t *c);
+static void show(inf_instance_change_t *c);
+static void change_free(inf_instance_change_t *c);
+
+inf_err_t *
+inf_instance_change_prepare(const inf_model_load_t *what, inf_model_t *model,
+    inf_instance_change_t **out)
+{
+    inf_instance_change_t *c = calloc(1, sizeof(*c));
+    if (c == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_model_ref(model);
+    c->model = model;
+    c->options = what->options;
+    c->blocking = inf_model_is_device_blocking(model);
+
+    inf_err_t *err = NULL;
+    if (inf_model_enter(model)) {
+        err = prepare(c, what);
+        inf_model_leave(model);
+    } else {
+        err = inf_err_new(INF_ERR_UNAVAILABLE, "it is being taken apart");
+    }
+    if (err != NULL) {
+        change_free(c);
+        return err;
+    }
+
+    *out = c;
+    return NULL;
+}
+
+void
+inf_instance_change_commit(inf_instance_change_t *c)
+{
+    inf_model_t *model = c->model;
+
+    if (inf_model_enter(model)) {       /* else all of them are finalized    */
+        serve(c);
+        show(c);
+        inf_children_arm(c->options->children, model);
+        inf_model_drop_instances(c->options, model, c->goes, c->go_count);
+        inf_model_leave(model);
+    }
+
+    change_free(c);
+}
+
+void
+inf_instance_change_abort(inf_instance_change_t *c)
+{
+    if (c == NULL) {
+        return;
+    }
+
+    if (inf_model_enter(c->model)) {
+        inf_runner_remove(c->model->runner, c->comes, c->come_count);
+        inf_model_drop_instances(c->options, c->model, c->comes,
+            c->come_count);
+        inf_model_leave(c->model);
+    }
+
+    change_free(c);
+}
+
+static inf_err_t *
+prepare(inf_instance_change_t *c, const inf_model_load_t *what)
+{
+    inf_instance_specs_t specs = { NULL, 0 };
+    bool same = false;
+
+    inf_err_t *err = make_config(c, what);
+    if (err == NULL) {
+        err = same_groups(c, &same);
+    }
+    if (err != NULL || same) {
+        return err;
+    }
+
+    err = inf_instance_specs_make(c->config, &specs);
+    if (err == NULL) {
+        err = choose(c, &specs);
+    }
+    if (err == NULL && c->come_count > 0) {
+        err = inf_model_add_instances(what, c->model, c->comes,
+            c->come_count);
+        c->come_count = err == NULL ? c->come_count : 0;    /* freed         */
+    }
+
+    inf_instance_specs_fini(&specs);
+    return err;
+}
+
+/* As the backend completed it, but for what may change. */
+static inf_err_t *
+make_config(inf_instance_change_t *c, const inf_model_load_t *what)
+{
+    ProtobufCMessage *copy = NULL;
+    ProtobufCMessage *asked;
+
+    inf_err_t *err = inf_message_clone(&what->config->msg->base, &asked);
+    if (err != NULL) {
+        return err;
+    }
+
+    inf_lock(&c->model->config_lock);
+    err = inf_message_clone(&c->model->config->msg->base, &copy);
+    inf_unlock(&c->model->config_lock);
+
+    if (err == NULL) {
+        c->config = (config_t *) (void *) copy;
+        take_settings(c->config, (config_t *) (void *) asked);
+        err = check_config(c, what);
+    }
+    inf_message_free(asked);
+    return err;
+}
+
+/* from gets what to had. */
+static void
+take_settings(config_t *to, config_t *from)
+{
+    config_t old = *to;
+
+    to->n_instance_group = from->n_instance_group;
+    to->instance_group = from->instance_group;
+    to->version_policy = from->version_policy;
+    from->n_instance_group = old.n_instance_group;
+    from->instance_group = old.instance_group;
+    from->version_policy = old.version_policy;
+}
+
+static inf_err_t *
+check_config(const inf_instance_change_t *c, const inf_model_load_t *what)
+{
+    inf_findings_t f;
+
+    inf_findings_init(&f);
+    inf_err_t *err = inf_model_settle_groups(what, c->model->backend,
+        c->config, &f);
+    if (err == NULL) {
+        inf_config_find(c->config, INF_RULES_ALL, &f);
+        err = inf_model_config_explain(what->config, what->storage, &f);
+    }
+    inf_findings_fini(&f);
+    return err;
+}
+
+static inf_err_t *
+same_groups(const inf_instance_change_t *c, bool *same)
+{
+    inf_buf_t now;
+    inf_buf_t then;
+    inf_buf_init(&now);
+    inf_buf_init(&then);
+
+    inf_lock(&c->model->config_lock);
+    inf_err_t *err = pack_groups(c->model->config->msg, &now);
+    inf_unlock(&c->model->config_lock);
+    if (err == NULL) {
+        err = pack_groups(c->config, &then);
+    }
+
+    *same = err == NULL && now.len == then.len
+        && (now.len == 0 || memcmp(now.data, then.data, now.len) == 0);
+    inf_buf_fini(&now);
+    inf_buf_fini(&then);
+    return err;
+}
+
+static inf_err_t *
+pack_groups(const config_t *msg, inf_buf_t *out)
+{
+    config_t groups = INFERENCE__MODEL_CONFIG__INIT;
+
+    groups.n_instance_group = msg->n_instance_group;
+    groups.instance_group = msg->instance_group;
+    return inf_message_pack(&groups.base, out);
+}
+
+static inf_err_t *
+choose(inf_instance_change_t *c, inf_instance_specs_t *specs)
+{
+    bool *met = calloc(specs->count + 1, sizeof(*met));
+    bool *stays = calloc((size_t) c->model->instance_count + 1,
+        sizeof(*stays));
+
+    c->comes = calloc(specs->count + 1, sizeof(*c->comes));
+    c->goes = calloc((size_t) c->model->instance_count + 1,
+        sizeof(*c->goes));
+    inf_err_t *err = met == NULL || stays == NULL || c->comes == NULL
+        || c->goes == NULL ? inf_err_nomem() : match(c, specs, met, stays);
+
+    free(met);
+    free(stays);
+    return err;
+}
+
+static inf_err_t *
+match(inf_instance_change_t *c, inf_instance_specs_t *specs, bool *met,
+    bool *stays)
+{
+    match_all(c, specs, met, stays, true);
+    match_all(c, specs, met, stays, false);
+
+    for (uint32_t i = 0; i < c->model->instance_count; i++) {
+        if (!stays[i]) {
+            c->goes[c->go_count++] = c->model->instances[i];
+        }
+    }
+
+    for (size_t k = 0; k < specs->count; k++) {
+        inf_err_t *err = met[k] ? NULL : inf_instance_new(c->model,
+            &specs->items[k], &c->comes[c->come_count]);
+        if (err != NULL) {
+            while (c->come_count > 0) {
+                inf_instance_free(c->comes[--c->come_count]);
+            }
+            return err;
+        }
+        c->come_count += !met[k];
+    }
+
+    return NULL;
+}
+
+/* Those that are called as before first, so that they go on being. */
+static void
+match_all(const inf_instance_change_t *c, const inf_instance_specs_t *specs,
+    bool *met, bool *stays, bool by_name)
+{
+    inf_instance_t *const *instances = c->model->instances;
+
+    for (size_t k = 0; k < specs->count; k++) {
+        const inf_instance_spec_t *spec = &specs->items[k];
+
+        for (uint32_t i = 0; !met[k] && i < c->model->instance_count; i++) {
+            if (!stays[i] && may_stay(c, spec)
+                && (!by_name
+                    || strcmp(spec->name, instances[i]->spec->name) == 0)
+                && inf_instance_spec_alike(spec, instances[i]->spec))
+            {
+                met[k] = true;
+                stays[i] = true;
+            }
+        }
+    }
+}
+
+/* Those that block their device share a thread, and go together. */
+static bool
+may_stay(const inf_instance_change_t *c, const inf_instance_spec_t *spec)
+{
+    return spec->kind != INF_INSTANCE_GPU || !c->blocking;
+}
+
+/* There is always one that takes requests, except on devices that must not
+   see two. */
+static void
+serve(inf_instance_change_t *c)
+{
+    inf_runner_t *runner = c->model->runner;
+
+    if (c->blocking) {
+        inf_runner_remove(runner, c->goes, c->go_count);
+    }
+    inf_runner_admit(runner);
+    if (!c->blocking) {
+        inf_runner_remove(runner, c->goes, c->go_count);
+    }
+}
+
+static void
+show(inf_instance_change_t *c)
+{
+    inf_model_t *model = c->model;
+
+    inf_lock(&model->config_lock);
+    take_settings(model->config->msg, c->config);
+    inf_unlock(&model->config_lock);
+
+    inf_log(INF_LOG_INFO, "model=%s version=%lld serves on with another"
+        " configuration of its instances: %u are new, %u go", model->name,
+        (long long) model->version, c->come_count, c->go_count);
+}
+
+static void
+change_free(inf_instance_change_t *c)
+{
+    inf_model_unref(c->model);
+    inf_message_free((ProtobufCMessage *) c->config);
+    free(c->comes);
+    free(c->goes);
+    free(c);
+}

@@ -1,0 +1,399 @@
+#include "core/repository/model_instances.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/log.h"
+#include "core/model/instances.h"
+#include "core/model/warmup.h"
+#include "core/repository/children.h"
+#include "core/repository/device_limit.h"
+#include "core/tensor/ledger.h"
+
+typedef struct {
+    const inf_lifecycle_options_t *options;
+    inf_instance_t                *instance;
+    inf_err_t                     *err;
+    pthread_t                      thread;
+} instance_init_t;
+
+/* What the threads of instances do before they serve. */
+typedef struct {
+    const inf_executor_t *executor;
+    inf_warmup_t         *warmup;       /* NULL: none                        */
+} instance_prepare_t;
+
+static inf_err_t *new_instances(inf_model_t *model, inf_instance_specs_t *specs,
+    inf_instance_t **out);
+static inf_err_t *init_instances(const inf_model_load_t *what,
+    inf_model_t *model, inf_instance_t *const *instances, uint32_t count);
+static inf_err_t *time_gpus(inf_model_t *model,
+    inf_instance_t *const *instances, uint32_t count);
+static inf_err_t *first_error(instance_init_t *jobs, uint32_t count);
+static inf_err_t *open_ledger(const inf_model_load_t *what,
+    inf_model_t *model);
+static bool in_parallel(const inf_model_t *model);
+static void init_all(instance_init_t *jobs, uint32_t count, bool parallel);
+static void *init_main(void *arg);
+static inf_err_t *make_options(const inf_model_load_t *what,
+    const inf_model_t *model, instance_prepare_t *prepare,
+    inf_runner_options_t *out);
+static inf_err_t *prepare_instance(void *userp, inf_instance_t *instance);
+static bool came_back(const inf_model_t *model,
+    const inf_instance_t *instance);
+static void finish(const inf_lifecycle_options_t *options,
+    inf_instance_t *instance);
+
+inf_err_t *
+inf_model_settle_groups(const inf_model_load_t *what,
+    const inf_backend_t *backend, Inference__ModelConfig *msg,
+    inf_findings_t *f)
+{
+    const inf_instance_host_t host = {
+        .preferred = backend->preferred,
+        .preferred_count = backend->preferred_count,
+        .gpus = what->options->gpus
+    };
+
+    inf_err_t *err = inf_instance_groups_normalize(msg, &host);
+    if (err == NULL) {
+        inf_instance_groups_find(msg, &host.gpus, f);
+    }
+    return err;
+}
+
+inf_err_t *
+inf_model_make_instances(const inf_model_load_t *what, inf_model_t *model)
+{
+    inf_instance_specs_t specs;
+
+    inf_err_t *err = inf_instance_specs_make(model->built, &specs);
+    if (err != NULL) {
+        return err;
+    }
+
+    uint32_t count = (uint32_t) specs.count;
+    inf_instance_t **made = calloc(count + 1, sizeof(*made));
+    err = made == NULL ? inf_err_nomem() : new_instances(model, &specs, made);
+    if (err == NULL) {
+        err = inf_instances_link(model, made, count);
+        for (uint32_t i = 0; err != NULL && i < count; i++) {
+            inf_instance_free(made[i]);
+        }
+    }
+    if (err == NULL) {
+        err = init_instances(what, model, made, count);
+    }
+
+    free(made);
+    inf_instance_specs_fini(&specs);
+    return err;
+}
+
+inf_err_t *
+inf_model_start_runner(const inf_model_load_t *what, inf_model_t *model)
+{
+    instance_prepare_t prepare;
+    inf_runner_options_t options;
+
+    inf_err_t *err = make_options(what, model, &prepare, &options);
+    if (err == NULL) {
+        err = inf_runner_start(model, &options);
+        inf_warmup_free(prepare.warmup);
+    }
+    return err;
+}
+
+inf_err_t *
+inf_model_add_instances(const inf_model_load_t *what, inf_model_t *model,
+    inf_instance_t *const *instances, uint32_t count)
+{
+    instance_prepare_t prepare = { .warmup = NULL };
+    inf_runner_options_t options;
+
+    inf_err_t *err = init_instances(what, model, instances, count);
+    if (err == NULL) {
+        err = make_options(what, model, &prepare, &options);
+    }
+    if (err == NULL) {
+        err = inf_runner_add(model->runner, instances, count, &options);
+        inf_warmup_free(prepare.warmup);
+    }
+    if (err == NULL) {
+        err = inf_instances_link(model, instances, count);
+        if (err == NULL) {
+            return NULL;
+        }
+        inf_runner_remove(model->runner, instances, count);
+    }
+
+    for (uint32_t i = 0; i < count; i++) {
+        finish(what->options, instances[i]);
+        inf_instance_unlink(instances[i]);      /* what it has counted stays */
+        inf_instance_free(instances[i]);
+    }
+    return err;
+}
+
+void
+inf_model_drop_instances(const inf_lifecycle_options_t *options,
+    inf_model_t *model, inf_instance_t *const *instances, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        inf_instance_leave(instances[i]);
+    }
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!came_back(model, instances[i])) {
+            return;
+        }
+        finish(options, instances[i]);
+        inf_instance_unlink(instances[i]);
+        inf_instance_free(instances[i]);
+    }
+}
+
+/* A sequence belongs to one instance: there every one keeps its thread. */
+bool
+inf_model_is_device_blocking(const inf_model_t *model)
+{
+    if (model->backend->execution_policy != INF_BACKEND_DEVICE_BLOCKING) {
+        return false;
+    }
+
+    if (model->built->scheduling_choice_case
+        == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING)
+    {
+        inf_log(INF_LOG_INFO, "model=%s version=%lld: the backend's execution"
+            " policy DEVICE_BLOCKING has no effect on sequence_batching",
+            model->name, (long long) model->version);
+        return false;
+    }
+
+    return true;
+}
+
+static inf_err_t *
+new_instances(inf_model_t *model, inf_instance_specs_t *specs,
+    inf_instance_t **out)
+{
+    for (size_t i = 0; i < specs->count; i++) {
+        inf_err_t *err = inf_instance_new(model, &specs->items[i], &out[i]);
+        if (err != NULL) {
+            while (i-- > 0) {
+                inf_instance_free(out[i]);
+            }
+            return err;
+        }
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+init_instances(const inf_model_load_t *what, inf_model_t *model,
+    inf_instance_t *const *instances, uint32_t count)
+{
+    inf_err_t *err = time_gpus(model, instances, count);
+    if (err != NULL) {
+        return err;
+    }
+
+    instance_init_t *jobs = calloc(count + 1, sizeof(*jobs));
+    if (jobs == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (uint32_t i = 0; i < count; i++) {
+        jobs[i].options = what->options;
+        jobs[i].instance = instances[i];
+    }
+
+    init_all(jobs, count, in_parallel(model));
+    err = first_error(jobs, count);
+    free(jobs);
+    return err != NULL ? err : open_ledger(what, model);
+}
+
+/* Latencies are kept for the instances on each GPU. */
+static inf_err_t *
+time_gpus(inf_model_t *model, inf_instance_t *const *instances, uint32_t count)
+{
+    inf_err_t *err = NULL;
+
+    for (uint32_t i = 0; err == NULL && model->latencies != NULL && i < count;
+        i++)
+    {
+        if (instances[i]->spec->kind == INF_INSTANCE_GPU) {
+            err = inf_latencies_add_gpu(model->latencies,
+                instances[i]->spec->device_id);
+        }
+    }
+
+    return err;
+}
+
+static inf_err_t *
+first_error(instance_init_t *jobs, uint32_t count)
+{
+    inf_err_t *first = NULL;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (jobs[i].err == NULL) {
+            continue;
+        }
+        if (first == NULL) {
+            first = inf_err_add(jobs[i].err, "instance '%s'",
+                jobs[i].instance->spec->name);
+        } else {
+            inf_err_free(jobs[i].err);
+        }
+    }
+
+    return first;
+}
+
+/* For a backend with processes; what runs already stands in none. */
+static inf_err_t *
+open_ledger(const inf_model_load_t *what, inf_model_t *model)
+{
+    if (atomic_load(&model->ledger) != NULL
+        || !inf_children_any(what->options->children, model))
+    {
+        return NULL;
+    }
+
+    inf_ledger_t *ledger = inf_ledger_new();
+    atomic_store_explicit(&model->ledger, ledger, memory_order_release);
+    return ledger != NULL ? NULL : inf_err_nomem();
+}
+
+/* The environment overrides what the backend says of itself. */
+static bool
+in_parallel(const inf_model_t *model)
+{
+    const char *env = getenv("TRITON_PARALLEL_INSTANCE_LOADING");
+    if (env != NULL && env[0] != '\0') {
+        return strcmp(env, "1") == 0;
+    }
+
+    return model->backend->parallel_loading;
+}
+
+static void
+init_all(instance_init_t *jobs, uint32_t count, bool parallel)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        instance_init_t *job = &jobs[i];
+        if (!parallel || count == 1) {
+            init_main(job);
+            continue;
+        }
+
+        int rc = pthread_create(&job->thread, NULL, init_main, job);
+        if (rc != 0) {
+            job->thread = 0;
+            init_main(job);         /* no thread to be had: here, then       */
+        }
+    }
+
+    for (uint32_t i = 0; parallel && i < count; i++) {
+        if (jobs[i].thread != 0) {
+            pthread_join(jobs[i].thread, NULL);
+        }
+    }
+}
+
+static void *
+init_main(void *arg)
+{
+    instance_init_t *job = arg;
+    const inf_host_policies_t *policies = job->instance->model->host_policies;
+    const char *policy = job->instance->spec->host_policy;
+    inf_host_place_t place;
+    inf_child_list_t before;
+
+    inf_host_place_save(&place, policies, policy);
+    inf_child_list_read(&before);
+    job->err = inf_host_policy_apply(policies, policy);
+    if (job->err == NULL) {
+        job->err = job->options->plugins->instance_init(job->instance);
+    }
+    if (job->err == NULL) {
+        inf_children_watch(job->options->children, job->instance, &before);
+    }
+    inf_child_list_fini(&before);
+    inf_host_place_restore(&place);
+    if (job->err == NULL) {
+        job->err = inf_device_limit_check(job->options, job->instance->spec);
+    }
+    return NULL;
+}
+
+/* prepare->warmup is the caller's. */
+static inf_err_t *
+make_options(const inf_model_load_t *what, const inf_model_t *model,
+    instance_prepare_t *prepare, inf_runner_options_t *out)
+{
+    prepare->executor = what->options->plugins->executor;
+    inf_err_t *err = inf_warmup_new(what->storage, what->dir, model,
+        &prepare->warmup);
+    if (err != NULL) {
+        return err;
+    }
+
+    *out = (inf_runner_options_t) {
+        .executor = prepare->executor,
+        .spin_ns = what->options->spin_ns,
+        .idle = what->options->idle,
+        .idle_userp = what->options->idle_userp,
+        .timekeeper = what->timekeeper,
+        .rate_gate = what->options->rate_gate,
+        .device_blocking = inf_model_is_device_blocking(model),
+        .prepare = prepare->warmup != NULL
+            || what->options->host_policies.count > 0
+            ? prepare_instance : NULL,
+        .prepare_userp = prepare,
+        .parallel = in_parallel(model)
+    };
+    return NULL;
+}
+
+static inf_err_t *
+prepare_instance(void *userp, inf_instance_t *instance)
+{
+    const instance_prepare_t *p = userp;
+
+    inf_err_t *err = inf_host_policy_apply(instance->model->host_policies,
+        instance->spec->host_policy);
+    if (err == NULL && p->warmup != NULL) {
+        err = inf_warmup_run(p->warmup, instance, p->executor->execute);
+    }
+    return err;
+}
+
+/* Its backend may hold requests beyond Execute; a model that is closed
+   doesn't wait for them here. */
+static bool
+came_back(const inf_model_t *model, const inf_instance_t *instance)
+{
+    while (inf_instance_has_work(instance)) {
+        if (inf_runner_is_closed(model->runner)) {
+            return false;
+        }
+        usleep(1000);
+    }
+
+    return true;
+}
+
+static void
+finish(const inf_lifecycle_options_t *options, inf_instance_t *instance)
+{
+    inf_children_let_go_of(options->children, instance);
+    options->plugins->instance_fini(instance);
+    inf_leftovers_remove(inf_children_forget_of(options->children, instance),
+        false);
+}

@@ -1,0 +1,453 @@
+/*
+ * crew.c - the threads of a runner come and go: those that come are prepared
+ *          and held until they are admitted, those that go end with what they
+ *          have in hand.
+ */
+
+#include "core/sched/runtime_parts.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Threads that come together; their adder's. */
+typedef struct inf_crew_s {
+    inf_err_t *(*prepare)(void *userp, inf_instance_t *instance);
+    void        *userp;
+    uint32_t     started;
+    uint32_t     prepared;          /* runner's lock, like the next          */
+    inf_err_t   *failure;           /* the first one's                       */
+} crew_t;
+
+static inf_err_t *seat_instances(inf_runner_t *runner,
+    inf_instance_t *const *instances, uint32_t count, bool device_blocking);
+static inf_instance_thread_t *thread_of_device(inf_runner_t *runner,
+    const inf_instance_t *instance);
+static void join_ring(inf_instance_thread_t *t, inf_instance_t *instance);
+static inf_instance_thread_t *thread_new(inf_runner_t *runner);
+static inf_err_t *open_seats(inf_runner_t *runner);
+static inf_err_t *join_kin(inf_runner_t *runner, inf_instance_thread_t *t);
+static void leave_kin(inf_runner_t *runner, inf_instance_thread_t *t);
+static inf_err_t *start_held(inf_runner_t *runner, crew_t *crew,
+    bool parallel);
+static void wait_prepared(inf_runner_t *runner, const crew_t *crew);
+static void take_held(inf_runner_t *runner, inf_link_t *out);
+static void name_thread(const inf_instance_t *instance);
+static inf_err_t *prepare_all(inf_instance_thread_t *t);
+static void thread_end(inf_runner_t *runner, inf_instance_thread_t *t);
+
+inf_err_t *
+inf_runner_add(inf_runner_t *runner, inf_instance_t *const *instances,
+    uint32_t count, const inf_runner_options_t *options)
+{
+    inf_link_t undone;
+    crew_t crew = {
+        .prepare = options->prepare, .userp = options->prepare_userp
+    };
+
+    inf_err_t *err = seat_instances(runner, instances, count,
+        options->device_blocking);
+    if (err == NULL) {
+        err = open_seats(runner);
+    }
+    if (err == NULL) {
+        err = start_held(runner, &crew, options->parallel);
+    }
+
+    wait_prepared(runner, &crew);
+    if (err == NULL) {
+        err = crew.failure;
+    } else {
+        inf_err_free(crew.failure);
+    }
+    if (err != NULL) {
+        take_held(runner, &undone);
+        inf_runner_end_threads(runner, &undone);
+    }
+    return err;
+}
+
+void
+inf_runner_admit(inf_runner_t *runner)
+{
+    inf_lock(&runner->lock);
+    for (inf_link_t *l = runner->threads.next; l != &runner->threads;
+        l = l->next)
+    {
+        inf_instance_thread_t *t = inf_link_entry(l, inf_instance_thread_t,
+            link);
+        if (t->state == INF_THREAD_HELD) {
+            t->state = INF_THREAD_SERVES;
+        }
+    }
+    inf_unlock(&runner->lock);
+    inf_cond_broadcast(&runner->moved);
+}
+
+void
+inf_runner_remove(inf_runner_t *runner, inf_instance_t *const *instances,
+    uint32_t count)
+{
+    inf_link_t leaving;
+    inf_link_init(&leaving);
+
+    inf_lock(&runner->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        inf_instance_thread_t *t = instances[i]->thread;
+        if (t != NULL && t->state != INF_THREAD_LEAVES) {
+            t->state = INF_THREAD_LEAVES;
+            inf_link_remove(&t->idle);
+            inf_link_remove(&t->link);
+            inf_list_push_back(&leaving, &t->link);
+        }
+    }
+    inf_unlock(&runner->lock);
+
+    inf_runner_end_threads(runner, &leaving);
+}
+
+bool
+inf_instance_thread_begin(inf_instance_thread_t *t)
+{
+    inf_runner_t *runner = t->runner;
+    crew_t *crew = t->crew;
+    inf_err_t *err = NULL;
+
+    name_thread(t->instance);
+    if (crew != NULL) {
+        err = prepare_all(t);
+    }
+
+    inf_lock(&runner->lock);
+    if (crew != NULL) {
+        if (crew->failure == NULL) {
+            crew->failure = err;
+            err = NULL;
+        }
+        crew->prepared++;               /* crew may be gone after the lock   */
+        t->crew = NULL;
+        inf_cond_broadcast(&runner->moved);
+    }
+    while (t->state == INF_THREAD_HELD && !runner->stopping) {
+        inf_cond_wait(&runner->moved, &runner->lock);
+    }
+    bool serves = t->state == INF_THREAD_SERVES;
+    inf_unlock(&runner->lock);
+
+    inf_err_free(err);
+    return serves;
+}
+
+void
+inf_runner_end_threads(inf_runner_t *runner, inf_link_t *threads)
+{
+    inf_link_t *link;
+
+    inf_cond_broadcast(&runner->moved);
+    for (inf_link_t *l = threads->next; l != threads; l = l->next) {
+        inf_waiter_wake(&inf_link_entry(l, inf_instance_thread_t,
+            link)->waiter);
+    }
+
+    while ((link = inf_list_pop_front(threads)) != NULL) {
+        thread_end(runner, inf_link_entry(link, inf_instance_thread_t, link));
+    }
+}
+
+void
+inf_runner_free_threads(inf_runner_t *runner)
+{
+    inf_link_t *link;
+
+    while ((link = inf_list_pop_front(&runner->spares)) != NULL) {
+        inf_instance_thread_t *t = inf_link_entry(link, inf_instance_thread_t,
+            link);
+        if (t->requests != &t->one) {
+            free(t->requests);
+        }
+        free(t);
+    }
+}
+
+/* Gives every instance that isn't passive a thread, which is held. */
+static inf_err_t *
+seat_instances(inf_runner_t *runner, inf_instance_t *const *instances,
+    uint32_t count, bool device_blocking)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        inf_instance_t *instance = instances[i];
+        instance->mate = instance;
+        instance->thread = NULL;
+        if (instance->spec->passive) {
+            continue;
+        }
+
+        inf_instance_thread_t *t = device_blocking
+            ? thread_of_device(runner, instance) : NULL;
+        if (t != NULL) {
+            join_ring(t, instance);
+            continue;
+        }
+
+        t = thread_new(runner);
+        if (t == NULL) {
+            return inf_err_nomem();
+        }
+        t->instance = instance;
+        instance->thread = t;
+    }
+
+    return NULL;
+}
+
+/* The one that comes with it and has its GPU already; NULL: none. */
+static inf_instance_thread_t *
+thread_of_device(inf_runner_t *runner, const inf_instance_t *instance)
+{
+    if (instance->spec->kind != INF_INSTANCE_GPU) {
+        return NULL;
+    }
+
+    for (inf_link_t *l = runner->threads.prev; l != &runner->threads;
+        l = l->prev)
+    {
+        inf_instance_thread_t *t = inf_link_entry(l, inf_instance_thread_t,
+            link);
+        if (t->started) {
+            break;                      /* those before came earlier         */
+        }
+
+        const inf_instance_spec_t *spec = t->instance->spec;
+        if (spec->kind == INF_INSTANCE_GPU
+            && spec->device_id == instance->spec->device_id)
+        {
+            return t;
+        }
+    }
+
+    return NULL;
+}
+
+static void
+join_ring(inf_instance_thread_t *t, inf_instance_t *instance)
+{
+    inf_instance_t *last = t->instance;
+
+    while (last->mate != t->instance) {
+        last = last->mate;
+    }
+    instance->mate = last->mate;
+    last->mate = instance;
+    instance->thread = t;
+}
+
+static inf_instance_thread_t *
+thread_new(inf_runner_t *runner)
+{
+    inf_link_t *spare = inf_list_pop_front(&runner->spares);
+    inf_instance_thread_t *t = spare != NULL
+        ? inf_link_entry(spare, inf_instance_thread_t, link)
+        : calloc(1, sizeof(*t));
+    if (t == NULL) {
+        return NULL;
+    }
+
+    if (spare == NULL) {
+        inf_link_init(&t->idle);
+        inf_waiter_init(&t->waiter);    /* once: somebody may be waking it   */
+        t->requests = &t->one;
+        t->cap = 1;
+    }
+
+    t->runner = runner;
+    t->state = INF_THREAD_HELD;
+    t->number = ++runner->last_number;
+    t->seat = (inf_rate_seat_t) { .gate = NULL };
+    inf_list_push_back(&runner->threads, &t->link);
+    return t;
+}
+
+/* Where rates are limited: may what they need be had at all? */
+static inf_err_t *
+open_seats(inf_runner_t *runner)
+{
+    inf_err_t *err = NULL;
+
+    for (inf_link_t *l = runner->threads.next; runner->rate_gate != NULL
+        && err == NULL && l != &runner->threads; l = l->next)
+    {
+        inf_instance_thread_t *t = inf_link_entry(l, inf_instance_thread_t,
+            link);
+        if (t->started) {
+            continue;
+        }
+
+        err = inf_rate_seat_open(&t->seat, runner->rate_gate, t->instance,
+            &t->waiter);
+        if (err == NULL) {
+            err = join_kin(runner, t);
+        }
+    }
+
+    return err;
+}
+
+static inf_err_t *
+join_kin(inf_runner_t *runner, inf_instance_thread_t *t)
+{
+    const void *id = inf_rate_seat_kin(&t->seat);
+    inf_thread_kin_t *kin = calloc(1, sizeof(*kin));
+    if (kin == NULL) {
+        return inf_err_nomem();
+    }
+    kin->id = id;
+
+    inf_lock(&runner->lock);
+    for (inf_link_t *l = runner->kins.next; l != &runner->kins; l = l->next) {
+        inf_thread_kin_t *other = inf_link_entry(l, inf_thread_kin_t, link);
+        if (other->id == id) {
+            t->kin = other;
+        }
+    }
+    if (t->kin == NULL) {
+        t->kin = kin;
+        inf_list_push_back(&runner->kins, &kin->link);
+        runner->kin_count++;
+        kin = NULL;
+    }
+    t->kin->threads++;
+    inf_unlock(&runner->lock);
+
+    free(kin);
+    return NULL;
+}
+
+static void
+leave_kin(inf_runner_t *runner, inf_instance_thread_t *t)
+{
+    inf_thread_kin_t *kin = t->kin;
+    if (kin == NULL) {
+        return;
+    }
+
+    t->kin = NULL;
+    inf_lock(&runner->lock);
+    bool last = --kin->threads == 0;
+    if (last) {
+        inf_link_remove(&kin->link);
+        runner->kin_count--;
+    }
+    inf_unlock(&runner->lock);
+
+    if (last) {
+        free(kin);
+    }
+}
+
+static inf_err_t *
+start_held(inf_runner_t *runner, crew_t *crew, bool parallel)
+{
+    for (inf_link_t *l = runner->threads.next; l != &runner->threads;
+        l = l->next)
+    {
+        inf_instance_thread_t *t = inf_link_entry(l, inf_instance_thread_t,
+            link);
+        if (t->started) {
+            continue;
+        }
+
+        t->crew = crew->prepare != NULL ? crew : NULL;
+        int rc = pthread_create(&t->thread, NULL, inf_instance_thread_main, t);
+        if (rc != 0) {
+            return inf_err_os(rc, "cannot start the thread of instance \"%s\"",
+                t->instance->spec->name);
+        }
+
+        t->started = true;
+        crew->started += crew->prepare != NULL;
+        if (!parallel) {
+            wait_prepared(runner, crew);
+        }
+    }
+
+    return NULL;
+}
+
+/* Until every thread that was started is prepared. */
+static void
+wait_prepared(inf_runner_t *runner, const crew_t *crew)
+{
+    inf_lock(&runner->lock);
+    while (crew->prepared < crew->started) {
+        inf_cond_wait(&runner->moved, &runner->lock);
+    }
+    inf_unlock(&runner->lock);
+}
+
+static void
+take_held(inf_runner_t *runner, inf_link_t *out)
+{
+    inf_link_init(out);
+
+    inf_lock(&runner->lock);
+    for (inf_link_t *l = runner->threads.next; l != &runner->threads; ) {
+        inf_instance_thread_t *t = inf_link_entry(l, inf_instance_thread_t,
+            link);
+        l = l->next;
+        if (t->state == INF_THREAD_HELD) {
+            t->state = INF_THREAD_LEAVES;
+            inf_link_remove(&t->link);
+            inf_list_push_back(out, &t->link);
+        }
+    }
+    inf_unlock(&runner->lock);
+}
+
+static void
+name_thread(const inf_instance_t *instance)
+{
+    char name[16];
+    snprintf(name, sizeof(name), "%s", instance->spec->name);
+    pthread_setname_np(pthread_self(), name);
+}
+
+/* All instances of the thread, whatever becomes of the first. */
+static inf_err_t *
+prepare_all(inf_instance_thread_t *t)
+{
+    inf_instance_t *instance = t->instance;
+    inf_err_t *first = NULL;
+
+    do {
+        inf_rate_seat_wait(&t->seat, instance);
+        inf_err_t *err = t->crew->prepare(t->crew->userp, instance);
+        inf_rate_seat_rest(&t->seat);
+        if (err != NULL && first == NULL) {
+            first = inf_err_add(err, "instance '%s'", instance->spec->name);
+        } else {
+            inf_err_free(err);
+        }
+        instance = instance->mate;
+    } while (instance != t->instance);
+
+    return first;
+}
+
+static void
+thread_end(inf_runner_t *runner, inf_instance_thread_t *t)
+{
+    if (t->started) {
+        pthread_join(t->thread, NULL);
+        t->started = false;
+    }
+
+    inf_rate_seat_close(&t->seat);
+    leave_kin(runner, t);
+    for (inf_instance_t *i = t->instance; i != NULL && i->thread != NULL;
+        i = i->mate)
+    {
+        i->thread = NULL;
+    }
+    t->instance = NULL;
+    inf_list_push_back(&runner->spares, &t->link);
+}

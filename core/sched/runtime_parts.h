@@ -1,0 +1,106 @@
+/*
+ * runtime_parts.h - what runtime.c and crew.c share: a runner and its threads.
+ *
+ * Owner    The runner owns its threads.  One that has ended is kept for the
+ *          next to come: who called it may still be waking it.
+ * Thread   as each field says.  "Changes": start, add, admit, remove and stop,
+ *          of which there is one at a time.
+ * Units    ns.
+ * Errors   as runtime.h.
+ * Route    runtime -> [parts] <- crew
+ */
+
+#ifndef INF_SCHED_RUNTIME_PARTS_H
+#define INF_SCHED_RUNTIME_PARTS_H
+
+#include "core/base/lock.h"
+#include "core/sched/runtime.h"
+#include "core/tensor/response_order.h"
+
+typedef enum {
+    INF_THREAD_HELD,            /* prepares its instances, then waits        */
+    INF_THREAD_SERVES,
+    INF_THREAD_LEAVES           /* ends with what it has in hand             */
+} inf_thread_state_t;
+
+/* Threads whose instances need the same of the rate limiter. */
+typedef struct {
+    inf_link_t  link;           /* in runner->kins                           */
+    const void *id;
+    uint32_t    threads;
+    uint32_t    asking;         /* of them                                   */
+} inf_thread_kin_t;
+
+struct inf_crew_s;
+
+typedef struct {
+    inf_link_t         link;    /* in runner->threads, or spares; changes    */
+    inf_link_t         idle;    /* in runner->idle while it has no work      */
+    inf_thread_state_t state;   /* runner's lock                             */
+    bool               called;  /* woken, has not looked yet; runner's lock  */
+    bool               watching;    /* looks at watch_ns; runner's lock      */
+    bool               asking;      /* for leave; runner's lock              */
+    inf_thread_kin_t  *kin;         /* NULL: nothing is limited; changes     */
+    uint32_t           number;      /* what the policy calls it              */
+    struct inf_crew_s *crew;        /* it is prepared with; NULL: it need
+                                       not be                                */
+    inf_runner_t      *runner;
+    inf_instance_t    *instance;    /* whose turn it is; the thread's own    */
+    inf_waiter_t       waiter;
+    inf_rate_seat_t    seat;        /* the thread's own                      */
+    pthread_t          thread;
+    bool               started;     /* changes                               */
+    _Atomic bool       leading;     /* relaxed: a hint who is woken first    */
+    inf_request_t    **requests;    /* of its payload; grows                 */
+    uint32_t           cap;
+    inf_request_t     *one;         /* the usual array                       */
+} inf_instance_thread_t;
+
+struct inf_runner_s {
+    inf_lock_t               lock;      /* rank 30; guards down to kins      */
+    inf_policy_t            *policy;
+    inf_link_t               idle;      /* instance threads, last idle first */
+    uint32_t                 called;    /* threads woken, not yet looking    */
+    uint32_t                 asking;    /* threads that ask for leave        */
+    uint64_t                 watch_ns;  /* an idle thread looks then         */
+    uint64_t                 armed_ns;  /* the timekeeper ticks then         */
+    uint32_t                 running;   /* requests taken, not yet returned  */
+    bool                     closed;    /* refuses new requests              */
+    bool                     stopping;  /* idle threads end                  */
+    inf_cond_t               moved;     /* a thread is prepared, or one that
+                                           is held shall go on               */
+    uint32_t                 kin_count;
+    inf_link_t               kins;
+
+    inf_link_t               threads;   /* changes, like the next two        */
+    inf_link_t               spares;    /* have ended                        */
+    uint32_t                 last_number;
+
+    inf_model_t             *model;     /* set in start(), then constant     */
+    const inf_executor_t    *executor;
+    uint64_t                 spin_ns;
+    const inf_idle_ops_t    *idle_ops;
+    void                    *idle_userp;
+    inf_rate_gate_t         *rate_gate;     /* or NULL: nothing is limited   */
+    inf_response_order_t    *order;         /* or NULL: as they come         */
+    inf_timekeeper_t        *timekeeper;    /* or NULL                       */
+    inf_timer_t              timer;
+    _Atomic uint64_t         mean_ns;   /* relaxed: of an execution; a hint  */
+};
+
+/* ---- runtime.c ----------------------------------------------------------- */
+
+void *inf_instance_thread_main(void *thread);
+
+/* ---- crew.c -------------------------------------------------------------- */
+
+/* First thing on the thread; false: it is not to serve. */
+bool inf_instance_thread_begin(inf_instance_thread_t *t);
+
+/* All of them: they are joined.  They know that they shall end. */
+void inf_runner_end_threads(inf_runner_t *runner, inf_link_t *threads);
+
+/* What end_threads has kept. */
+void inf_runner_free_threads(inf_runner_t *runner);
+
+#endif /* INF_SCHED_RUNTIME_PARTS_H */
