@@ -9,6 +9,8 @@
  *   done NAME                with the parameter `lasts`: so many ms later
  *   fini NAME
  *
+ * and, with the parameter `whole`, `load MODEL` and `free MODEL`.
+ *
  * With the parameter `together` set to a number the initialisers wait for each
  * other: each until so many are inside at once.  `fail` holds the names of
  * instances whose initialiser fails, or "exec": then each request is answered
@@ -78,11 +80,11 @@ cores(void)
 }
 
 static void
-record(TRITONBACKEND_ModelInstance *instance, const char *line)
+record_of(TRITONBACKEND_Model *model, const char *line)
 {
     char path[512];
 
-    parameter(model_of(instance), "record", path, sizeof(path));
+    parameter(model, "record", path, sizeof(path));
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
     if (fd >= 0) {
         if (write(fd, line, strlen(line)) < 0) {
@@ -90,6 +92,40 @@ record(TRITONBACKEND_ModelInstance *instance, const char *line)
         }
         close(fd);
     }
+}
+
+static void
+record(TRITONBACKEND_ModelInstance *instance, const char *line)
+{
+    record_of(model_of(instance), line);
+}
+
+static void
+record_model(TRITONBACKEND_Model *model, const char *verb)
+{
+    const char *name = "";
+    char        line[256], whole[16];
+
+    parameter(model, "whole", whole, sizeof(whole));
+    TRITONBACKEND_ModelName(model, &name);
+    snprintf(line, sizeof(line), "%s %s\n", verb, name);
+    if (whole[0] != '\0') {
+        record_of(model, line);
+    }
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
+{
+    record_model(model, "load");
+    return NULL;
+}
+
+TRITONSERVER_Error *
+TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *model)
+{
+    record_model(model, "free");
+    return NULL;
 }
 
 static void
