@@ -304,6 +304,80 @@ a_load_is_quicker_than_the_waiting(void **state)
 }
 
 static void
+load_groups(int count)
+{
+    char text[400];
+
+    snprintf(text, sizeof(text), "backend: 'x' input { name: 'A' data_type:"
+        " TYPE_FP32 dims: 1 } output { name: 'B' data_type: TYPE_FP32 dims: 1"
+        " } version_policy { all {} } instance_group { name: 'm' kind:"
+        " KIND_CPU count: %d }", count);
+    tree_file(w.tree, "repo/m/config.pbtxt", text);
+    assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
+}
+
+/* Instances that come and go bring and take their processes along. */
+static void
+a_removed_instance_is_no_death_an_added_one_is_watched(void **state)
+{
+    (void) state;
+
+    load_groups(1);
+    load_groups(3);
+    assert_int_equal(w.children, 3);
+    load_groups(2);
+    load_groups(1);
+    assert_int_equal(fake_count("ifini m_1/1"), 1);
+    assert_int_equal(fake_count("ifini m_2/1"), 1);
+    usleep(20000);
+    assert_string_equal(rows(), "m/1 READY \n");
+
+    load_groups(2);
+    assert_int_equal(w.children, 4);
+    kill(w.child, SIGKILL);
+    wait_count("fini m/1", 1);
+    wait_rows("m/1 READY \n");
+    assert_int_equal(w.children, 6);        /* as it was loaded last         */
+}
+
+static void *
+load_three(void *unused)
+{
+    (void) unused;
+    load_groups(3);
+    return NULL;
+}
+
+static void
+a_death_while_instances_are_made(void **state)
+{
+    (void) state;
+    pthread_t loader;
+
+    load_groups(1);
+    tell_fake(&fake.hold, "iinit m_2/1");
+    assert_int_equal(pthread_create(&loader, NULL, load_three, NULL), 0);
+    fake_wait_held(1);
+    pid_t first = w.child;                  /* of m_1, not armed yet         */
+    inf_model_t *model;
+    assert_ok(find(&model));
+    pid_t old = (pid_t) (intptr_t) model->instances[0]->state;
+    inf_model_unref(model);
+    assert_int_not_equal(first, old);
+    kill(old, SIGKILL);
+    wait_rows("m/1 UNAVAILABLE process ");
+    assert_int_equal(fake_count("fini m/1"), 0);    /* not under its feet    */
+    fake_release();
+    pthread_join(loader, NULL);
+    wait_count("fini m/1", 1);
+    wait_rows("m/1 READY \n");
+    assert_int_equal(fake_count("ifini m_0/1"), 1);
+    assert_int_equal(fake_count("ifini m_1/1"), 1);
+    assert_int_equal(fake_count("ifini m_2/1"), 1);
+    assert_int_equal(w.children, 6);
+}
+
+static void
 an_unload_is_no_death(void **state)
 {
     (void) state;
@@ -355,6 +429,11 @@ main(void)
             an_unload_ends_the_waiting, setup, teardown),
         cmocka_unit_test_setup_teardown(
             a_load_is_quicker_than_the_waiting, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            a_removed_instance_is_no_death_an_added_one_is_watched, setup,
+            teardown),
+        cmocka_unit_test_setup_teardown(
+            a_death_while_instances_are_made, setup, teardown),
         cmocka_unit_test_setup_teardown(
             an_unload_is_no_death, setup, teardown),
         cmocka_unit_test_setup_teardown(

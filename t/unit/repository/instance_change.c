@@ -1,0 +1,480 @@
+/* Instance groups that change while their model is loaded. */
+
+#include "repository/index_rows.h"
+#include "repository/temp_tree.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/model/instances.h"
+#include "core/repository/lifecycle.h"
+#include "repository/fake_plugin.h"
+
+#define SECOND UINT64_C(1000000000)
+
+/* A repository on disk with the model m, a lifecycle over it, fake backends on
+   a machine with two GPUs. */
+typedef struct {
+    char                   *tree;
+    char                   *backends;
+    const char             *backend_dirs[1];
+    inf_repositories_t      repositories;
+    inf_registry_t          registry;
+    inf_lifecycle_t        *lc;
+    index_rows_t            index;
+    inf_lifecycle_options_t options;
+} world_t;
+
+static world_t w;
+static const int32_t gpu_ids[] = { 0, 1 };
+
+static void
+changed(void *userp)
+{
+    (void) userp;
+}
+
+static int
+setup(void **state)
+{
+    (void) state;
+
+    fake_reset();
+    memset(&w, 0, sizeof(w));
+    w.tree = tree_new();
+    tree_file(w.tree, "backends/x/libtriton_x.so", "");
+    tree_dir(w.tree, "repo");
+    w.backends = strdup(tree_path(w.tree, "backends"));
+    w.backend_dirs[0] = w.backends;
+    char *address = strdup(tree_path(w.tree, "repo"));
+    assert_ok(inf_repositories_open(&address, 1, &w.repositories));
+    free(address);
+    inf_registry_init(&w.registry);
+    w.options = (inf_lifecycle_options_t) {
+        .plugins = &fake_ops,
+        .registry = &w.registry,
+        .repositories = &w.repositories,
+        .changed = changed,
+        .backend_dirs = w.backend_dirs,
+        .backend_dir_count = 1,
+        .load_threads = 2,
+        .gpus = { .ids = gpu_ids, .count = 2, .min_capability = 6 }
+    };
+    assert_ok(inf_lifecycle_new(&w.options, &w.lc));
+    return 0;
+}
+
+static int
+teardown(void **state)
+{
+    (void) state;
+    fake_release();
+    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
+    inf_lifecycle_free(w.lc);
+    inf_registry_fini(&w.registry);
+    inf_repositories_close(&w.repositories);
+    tree_free(w.tree);
+    free(w.backends);
+    fake_reset();
+    return 0;
+}
+
+static void
+write_groups(const char *groups)
+{
+    char text[1024];
+
+    snprintf(text, sizeof(text), "backend: 'x' input { name: 'A' data_type:"
+        " TYPE_FP32 dims: 1 } output { name: 'B' data_type: TYPE_FP32 dims: 1"
+        " } version_policy { all {} } %s", groups);
+    tree_file(w.tree, "repo/m/config.pbtxt", text);
+}
+
+static inf_err_t *
+load(const char *groups)
+{
+    write_groups(groups);
+    return inf_lifecycle_load(w.lc, "m", NULL);
+}
+
+static inf_model_t *
+find(int64_t version)
+{
+    inf_registry_reader_t reader;
+    inf_model_t *model = NULL;
+
+    inf_registry_reader_init(&reader, &w.registry);
+    assert_ok(inf_registry_find(&reader, INF_SLICE("m"), version, &model));
+    inf_registry_reader_fini(&reader);
+    return model;
+}
+
+/* "m_0_0:0 m_0_1:1": names and devices of a version's instances. */
+static const char *
+instances_of(int64_t version)
+{
+    static char text[1024];
+    inf_model_t *model = find(version);
+    inf_instance_t *i = NULL;
+    size_t len = 0;
+
+    text[0] = '\0';
+    while ((i = inf_instance_visit_next(model, i)) != NULL) {
+        len += (size_t) snprintf(text + len, sizeof(text) - len, "%s%s:%d",
+            len > 0 ? " " : "", i->spec->name, i->spec->device_id);
+    }
+    inf_model_unref(model);
+    return text;
+}
+
+static const char *
+rows(void)
+{
+    return index_rows(&w.index, w.lc);
+}
+
+/* From now on. */
+static void
+forget_calls(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.trace[0] = '\0';
+    pthread_mutex_unlock(&fake.lock);
+}
+
+#define CPU(count) "instance_group { kind: KIND_CPU count: " #count " }"
+#define GPU(count, gpus) "instance_group { kind: KIND_GPU count: " #count    \
+    " gpus: [ " gpus " ] }"
+
+static void
+only_what_is_missing_is_made(void **state)
+{
+    (void) state;
+    tree_dir(w.tree, "repo/m/1");
+    assert_ok(load(CPU(2)));
+    inf_model_t *model = find(1);
+
+    forget_calls();
+    assert_ok(load(CPU(4)));
+    assert_string_equal(fake.trace, "iinit m_0_2/1;iinit m_0_3/1;");
+    forget_calls();
+    assert_ok(load(CPU(1)));
+    assert_string_equal(fake.trace,
+        "ifini m_0_1/1;ifini m_0_2/1;ifini m_0_3/1;");
+    forget_calls();
+    assert_ok(load(CPU(1)));                /* the file is another           */
+    assert_string_equal(fake.trace, "");
+    assert_string_equal(instances_of(1), "m_0_0:0");
+
+    inf_model_t *still = find(1);
+    assert_ptr_equal(model, still);
+    inf_model_unref(still);
+    inf_model_unref(model);
+    assert_string_equal(rows(), "m/1 READY \n");
+}
+
+static void
+devices_come_and_go(void **state)
+{
+    (void) state;
+    tree_dir(w.tree, "repo/m/1");
+    assert_ok(load(GPU(1, "0") CPU(1)));
+    assert_string_equal(instances_of(1), "m_0_0:0 m_1_0:0");
+
+    forget_calls();
+    assert_ok(load(GPU(1, "0") CPU(1) GPU(2, "1")));
+    assert_string_equal(fake.trace, "iinit m_2_0/1;iinit m_2_1/1;");
+    assert_string_equal(instances_of(1), "m_0_0:0 m_1_0:0 m_2_0:1 m_2_1:1");
+
+    forget_calls();
+    assert_ok(load(GPU(1, "1")));           /* one of those stays            */
+    assert_string_equal(fake.trace,
+        "ifini m_0_0/1;ifini m_1_0/1;ifini m_2_1/1;");
+    assert_string_equal(instances_of(1), "m_2_0:1");
+
+    forget_calls();
+    assert_error(load(GPU(1, "1, 7")), INF_ERR_INVALID_ARG,
+        "load failed for model 'm': version 1 is at READY state: Invalid"
+        " argument: ");
+    assert_string_equal(fake.trace, "");
+    assert_non_null(strstr(rows(), "m/1 READY Invalid argument: "));
+    assert_non_null(strstr(rows(), "specifies invalid or unsupported gpu id"
+        " 7. GPUs with at least the minimum required CUDA compute"
+        " compatibility of 6 are: 0 1"));
+    assert_string_equal(instances_of(1), "m_2_0:1");
+    assert_ok(load(GPU(1, "1")));
+    assert_string_equal(rows(), "m/1 READY \n");
+}
+
+/* scheduling reference, section 2: never for shared-thread instances */
+static void
+instances_that_block_their_device_are_made_anew(void **state)
+{
+    (void) state;
+    tree_dir(w.tree, "repo/m/1");
+    fake.execution_policy = INF_BACKEND_DEVICE_BLOCKING;
+    assert_ok(load(GPU(1, "0") CPU(1)));
+
+    forget_calls();
+    assert_ok(load(GPU(2, "0") CPU(1)));
+    assert_string_equal(fake.trace,
+        "iinit m_0_0/1;iinit m_0_1/1;ifini m_0_0/1;");
+    assert_string_equal(instances_of(1), "m_1_0:0 m_0_0:0 m_0_1:0");
+
+    inf_model_t *model = find(1);           /* a thread for both             */
+    assert_ptr_equal(model->instances[1]->thread,
+        model->instances[2]->thread);
+    assert_ptr_not_equal(model->instances[0]->thread,
+        model->instances[1]->thread);
+    inf_model_unref(model);
+}
+
+/* All versions change, or none. */
+static void
+what_one_version_cannot_have_no_version_gets(void **state)
+{
+    (void) state;
+    tree_dir(w.tree, "repo/m/1");
+    tree_dir(w.tree, "repo/m/2");
+    assert_ok(load(CPU(1)));
+
+    forget_calls();
+    fake.fail = "iinit m_0_2/2";
+    assert_error(load(CPU(3)), INF_ERR_INVALID_ARG, "load failed for model"
+        " 'm': version 2 is at READY state: Unavailable: instance 'm_0_2':"
+        " no room;\n");
+    assert_int_equal(fake_count("iinit m_0_1/1"), 1);
+    assert_int_equal(fake_count("ifini m_0_1/1"), 1);
+    assert_int_equal(fake_count("ifini m_0_2/1"), 1);
+    assert_int_equal(fake_count("ifini m_0_1/2"), 1);
+    assert_int_equal(fake_count("ifini m_0_2/2"), 1);   /* by itself         */
+    assert_string_equal(instances_of(1), "m_0_0:0");
+    assert_string_equal(instances_of(2), "m_0_0:0");
+    assert_string_equal(rows(),
+        "m/1 READY \nm/2 READY Unavailable: instance 'm_0_2': no room\n");
+
+    fake.fail = NULL;
+    assert_ok(inf_lifecycle_load(w.lc, "m", NULL));     /* tried again       */
+    assert_string_equal(instances_of(2), "m_0_0:0 m_0_1:0 m_0_2:0");
+    assert_string_equal(rows(), "m/1 READY \nm/2 READY \n");
+
+    forget_calls();                         /* a new version can't be built  */
+    tree_dir(w.tree, "repo/m/3");
+    fake.fail = "init m/3";
+    assert_error(load(CPU(4)), INF_ERR_INVALID_ARG, "version 3 is at"
+        " UNAVAILABLE state: Unsupported: told to fail;\n");
+    assert_int_equal(fake_count("iinit m_0_3/1"), 1);
+    assert_int_equal(fake_count("ifini m_0_3/1"), 1);
+    assert_string_equal(instances_of(1), "m_0_0:0 m_0_1:0 m_0_2:0");
+
+    fake.fail = NULL;
+    forget_calls();
+    assert_ok(load(CPU(2)));
+    assert_int_equal(fake_count("init m/3"), 1);
+    assert_int_equal(fake_count("init m/1"), 0);
+    assert_int_equal(fake_count("ifini m_0_2/2"), 1);
+    assert_string_equal(instances_of(3), "m_0_0:0 m_0_1:0");
+}
+
+static void
+what_else_differs_means_a_new_model(void **state)
+{
+    (void) state;
+    tree_dir(w.tree, "repo/m/1");
+    assert_ok(load(CPU(1)));
+
+    forget_calls();
+    assert_ok(load(CPU(2) " max_batch_size: 2"));
+    assert_int_equal(fake_count("init m/1"), 1);
+    forget_calls();
+    tree_file(w.tree, "repo/m/1/data", "x");
+    assert_ok(load(CPU(3) " max_batch_size: 2"));
+    assert_int_equal(fake_count("init m/1"), 1);
+    assert_int_equal(fake_count("iinit m_0_0/1"), 1);
+}
+
+static void
+a_change_is_tried_as_often_as_a_load(void **state)
+{
+    (void) state;
+    tree_dir(w.tree, "repo/m/1");
+    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
+    inf_lifecycle_free(w.lc);
+    w.options.load_retries = 2;
+    assert_ok(inf_lifecycle_new(&w.options, &w.lc));
+    assert_ok(load(CPU(1)));
+
+    fake.fail = "iinit m_0_1/1";
+    assert_error(load(CPU(2)), INF_ERR_INVALID_ARG, "no room");
+    assert_int_equal(fake_count("iinit m_0_1/1"), 3);
+    assert_int_equal(fake_count("ifini m_0_1/1"), 3);
+}
+
+static void
+on_released(void *userp, inf_request_t *r, uint32_t flags)
+{
+    (void) r;
+    (void) flags;
+    atomic_store((_Atomic bool *) userp, true);
+}
+
+/* One request through the runner of version 1. */
+static void
+run_one(void)
+{
+    static const inf_request_ops_t ops = { .released = on_released };
+    _Atomic bool released = false;
+    inf_request_t r;
+    inf_model_t *model = find(1);
+
+    inf_request_init(&r);
+    r.ops = &ops;
+    r.userp = &released;
+    assert_ok(inf_runner_submit(model->runner, &r, inf_clock_ns()));
+    while (!atomic_load(&released)) {
+        usleep(100);
+    }
+    while (inf_runner_pending(model->runner) > 0) {
+        usleep(100);
+    }
+    inf_request_fini(&r);
+    inf_model_unref(model);
+}
+
+static void *
+load_three(void *unused)
+{
+    (void) unused;
+    return load(CPU(3));
+}
+
+static void
+requests_go_on_while_an_instance_is_made_and_ended(void **state)
+{
+    (void) state;
+    pthread_t loader;
+    void *err;
+    tree_dir(w.tree, "repo/m/1");
+    assert_ok(load(CPU(1)));
+
+    fake.hold = "iinit m_0_2/1";
+    assert_int_equal(pthread_create(&loader, NULL, load_three, NULL), 0);
+    fake_wait_held(1);
+    run_one();
+    assert_string_equal(rows(), "m/1 READY \n");
+    assert_string_equal(instances_of(1), "m_0_0:0");
+    fake_release();
+    pthread_join(loader, &err);
+    assert_null(err);
+    assert_string_equal(instances_of(1), "m_0_0:0 m_0_1:0 m_0_2:0");
+
+    write_groups(CPU(1));
+    fake.hold = "ifini m_0_1/1";
+    inf_lifecycle_load_async(w.lc, "m", NULL, NULL, NULL);
+    fake_wait_held(1);
+    for (int i = 0; i < 10; i++) {
+        run_one();
+    }
+    assert_string_equal(instances_of(1), "m_0_0:0");
+    assert_ok(inf_lifecycle_unload(w.lc, "nobody", false));
+    fake_release();
+    assert_ok(inf_lifecycle_unload(w.lc, "m", false));  /* waits for it      */
+    index_rows_wait(&w.index, w.lc, "m/1 UNAVAILABLE unloaded\n");
+    assert_int_equal(fake_count("iinit m_0_0/1"), 1);
+    assert_int_equal(fake_count("ifini m_0_0/1"), 1);
+    assert_int_equal(fake_count("ifini m_0_2/1"), 1);
+}
+
+/* What the backend has kept of an instance's requests comes back first. */
+static void
+an_instance_stays_until_its_requests_are_back(void **state)
+{
+    (void) state;
+    tree_dir(w.tree, "repo/m/1");
+    assert_ok(load(CPU(2)));
+    inf_model_t *model = find(1);
+    inf_instance_t *second = model->instances[1];
+
+    atomic_store(&second->kept, 2);
+    write_groups(CPU(1));
+    inf_lifecycle_load_async(w.lc, "m", NULL, NULL, NULL);
+    while (strcmp(instances_of(1), "m_0_0:0") != 0) {
+        usleep(1000);
+    }
+    atomic_fetch_add(&second->returned, 1);
+    usleep(20000);
+    assert_int_equal(fake_count("ifini m_0_1/1"), 0);
+    run_one();
+    atomic_fetch_add(&second->returned, 1);
+    inf_lifecycle_wait(w.lc);
+    assert_int_equal(fake_count("ifini m_0_1/1"), 1);
+    inf_model_unref(model);
+}
+
+/* Counted in an instance that goes: batches, failures and responses. */
+static void
+what_was_counted_stays(void **state)
+{
+    (void) state;
+    const uint64_t stamps[4] = { 10, 20, 40, 80 };
+    const inf_batch_stat_t *batches[4];
+    inf_statistics_t sum = { 0 };
+    inf_response_stat_t responses;
+    tree_dir(w.tree, "repo/m/1");
+    assert_ok(load(CPU(2)));
+    inf_model_t *model = find(1);
+
+    for (uint32_t i = 0; i < 2; i++) {
+        inf_statistics_t *s = &model->instances[i]->statistics;
+        inf_statistics_success(s, 3, 1, 5, stamps, 100);
+        inf_statistics_batch(s, 3 + i, stamps, 77 + i);
+        inf_statistics_failure_for(s, INF_FAILURE_BACKEND, 1, 2);
+        for (uint32_t k = 0; k < 100 * (i + 1); k++) {
+            assert_ok(inf_statistics_response(s, k, INF_RESPONSE_SUCCESS, 1,
+                2, 4));
+        }
+    }
+    assert_ok(load(CPU(1)));
+    assert_int_equal(model->instance_count, 1);
+
+    inf_model_sum_statistics(model, &sum);
+    assert_int_equal(sum.inference_count, 6);
+    assert_int_equal(sum.execution_count, 2);
+    assert_int_equal(sum.success.count, 2);
+    assert_int_equal(sum.queue.ns, 10);
+    assert_int_equal(sum.last_inference_ms, 78);
+    assert_int_equal(sum.failures[INF_FAILURE_BACKEND], 2);
+    assert_int_equal(inf_statistics_batches(&sum, batches, 4), 2);
+    assert_int_equal(batches[0]->batch_size, 3);
+    assert_int_equal(batches[1]->batch_size, 4);
+    assert_true(inf_model_sum_responses(model, 99, &responses));
+    assert_int_equal(responses.success.count, 2);
+    assert_true(inf_model_sum_responses(model, 199, &responses));
+    assert_int_equal(responses.success.count, 1);
+    assert_int_equal(responses.success.ns, 3);
+    assert_false(inf_model_sum_responses(model, 200, &responses));
+    inf_statistics_fini(&sum);
+    inf_model_unref(model);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+    inf_log_set_levels(false, false, false, 0);
+    const struct CMUnitTest tests[] = {
+        T(only_what_is_missing_is_made),
+        T(devices_come_and_go),
+        T(instances_that_block_their_device_are_made_anew),
+        T(what_one_version_cannot_have_no_version_gets),
+        T(what_else_differs_means_a_new_model),
+        T(a_change_is_tried_as_often_as_a_load),
+        T(requests_go_on_while_an_instance_is_made_and_ended),
+        T(an_instance_stays_until_its_requests_are_back),
+        T(what_was_counted_stays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,509 @@
+/*
+ * live_scaling.c - instances of a runner come and go while requests are
+ *                  submitted, cancelled and time out, under every policy.
+ */
+
+#include "model/config_text.h"
+#include "model/instance_array.h"
+#include "sched/idle_role.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/sched/batch_strategy.h"
+#include "core/sched/runtime.h"
+#include "core/tensor/response.h"
+
+enum { MOST = 8, SENDERS = 3, ROUNDS = 50, WINDOW = 60, LIMIT = 8,
+    DEVICES = 2 };
+
+typedef enum { COMES, SERVES, GOES } stage_t;
+
+/* An instance of its own on the heap: who touches it too late is caught. */
+typedef struct {
+    inf_instance_t      instance;
+    inf_instance_spec_t spec;
+    _Atomic stage_t     stage;
+    _Atomic bool        busy;
+    char                name[16];
+} member_t;
+
+typedef struct {
+    inf_request_t    request;
+    inf_factory_t    factory;
+    uint64_t         number;
+    _Atomic uint32_t executed, refused, finals, released, freed;
+} job_t;
+
+typedef struct {
+    pthread_t        thread;
+    unsigned         seed;
+    job_t            jobs[WINDOW];
+    uint64_t         sent;
+} sender_t;
+
+/* How the storm is to be. */
+typedef struct {
+    const char           *scheduling;
+    unsigned              senders;
+    bool                  leads, strategy, limits, order, blocking, prepares;
+} storm_t;
+
+static storm_t how;
+static inf_model_t *model;
+static inf_rate_gate_t *gate;
+static inf_timekeeper_t timekeeper;
+static Inference__ModelInstanceGroup *needs[3];
+static inf_runner_options_t options;
+static member_t *members[MOST];
+static uint32_t member_count;
+static sender_t senders[SENDERS];
+static _Atomic uint32_t done;           /* senders that are                  */
+static _Atomic uint32_t on_device[DEVICES];
+static _Atomic uint64_t answered;       /* in order                          */
+static _Atomic uint32_t fails;          /* so many instances come to naught  */
+static _Atomic uint64_t executed, refused;
+static uint64_t changes, aborted;
+
+#define must(condition)                                                      \
+    do {                                                                     \
+        if (!(condition)) {                                                  \
+            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);          \
+            abort();                                                         \
+        }                                                                    \
+    } while (0)
+
+/* ---- requests ------------------------------------------------------------ */
+
+static void
+on_complete(void *userp, inf_response_t *response, uint32_t flags)
+{
+    job_t *job = userp;
+
+    if (response != NULL && response->err != NULL) {
+        atomic_fetch_add(&job->refused, 1);
+        atomic_fetch_add(&refused, 1);
+    }
+    if (flags & INF_SEND_FINAL) {
+        must(!how.order || job->number == atomic_fetch_add(&answered, 1));
+        atomic_fetch_add(&job->finals, 1);
+    }
+    inf_response_free(response);
+}
+
+static void
+on_free(void *userp, inf_factory_t *f)
+{
+    (void) f;
+    atomic_fetch_add(&((job_t *) userp)->freed, 1);
+}
+
+static const inf_sink_ops_t sink_ops = {
+    .complete = on_complete, .factory_free = on_free
+};
+
+static void
+on_released(void *userp, inf_request_t *r, uint32_t flags)
+{
+    (void) r;
+    (void) flags;
+    atomic_fetch_add(&((job_t *) userp)->released, 1);
+}
+
+static const inf_request_ops_t job_ops = { .released = on_released };
+
+static void
+execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
+{
+    member_t *m = (member_t *) (void *) instance;
+    uint32_t device = (uint32_t) m->spec.device_id;
+
+    must(atomic_load(&m->stage) != COMES);
+    must(!atomic_exchange(&m->busy, true));
+    must(atomic_fetch_add(&on_device[device], 1) == 0 || !how.blocking);
+    if (atomic_fetch_add(&executed, count) % 16 == 0) {
+        usleep(200);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        job_t *job = requests[i]->userp;
+        inf_response_t *response;
+
+        atomic_fetch_add(&job->executed, 1);
+        must(inf_response_new(&job->factory, &response) == NULL);
+        inf_response_send(response, INF_SEND_FINAL, NULL);
+        inf_request_release(requests[i], 1);
+    }
+    atomic_fetch_sub(&on_device[device], 1);
+    atomic_store(&m->busy, false);
+}
+
+static const inf_executor_t executor = { .execute = execute };
+
+static void
+job_submit(sender_t *s, job_t *job)
+{
+    inf_request_reset(&job->request);
+    job->executed = job->refused = job->finals = 0;
+    job->released = job->freed = 0;
+    job->number = s->sent++;
+    inf_factory_start(&job->factory, NULL, "id", &sink_ops, job);
+    job->request.ops = &job_ops;
+    job->request.userp = job;
+    job->request.factory = &job->factory;
+    job->request.model = model;
+    job->request.batch_size = 1 + (uint32_t) rand_r(&s->seed) % 3;
+    must(inf_runner_submit(model->runner, &job->request, inf_clock_ns())
+        == NULL);
+}
+
+static void
+job_cancel(job_t *job)
+{
+    if (!inf_factory_try_ref(&job->factory)) {
+        return;
+    }
+    atomic_store(&job->factory.cancelled, true);
+    if (inf_runner_cancel(model->runner, &job->request)) {
+        inf_factory_send_error(&job->factory,
+            inf_err_new(INF_ERR_CANCELLED, "%s", ""));
+        inf_request_release(&job->request, 1);
+    }
+    inf_factory_unref(&job->factory);
+}
+
+static void *
+sender_main(void *arg)
+{
+    sender_t *s = arg;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        uint32_t window = round % 3 == 0 ? 1 : WINDOW;
+
+        for (uint32_t i = 0; i < window; i++) {
+            job_submit(s, &s->jobs[i]);
+            if (!how.order && rand_r(&s->seed) % 8 == 0) {
+                job_cancel(&s->jobs[(uint32_t) rand_r(&s->seed) % (i + 1)]);
+            }
+        }
+        for (uint32_t i = 0; i < window; i++) {
+            job_t *job = &s->jobs[i];
+            while (job->released == 0 || job->freed == 0) {
+                sched_yield();
+            }
+            must(job->finals == 1 && job->released == 1);
+            must(job->executed + job->refused == 1);
+        }
+    }
+    atomic_fetch_add(&done, 1);
+    return NULL;
+}
+
+/* ---- a plug-in that takes three at most ---------------------------------- */
+
+static inf_err_t *
+plug_in_begin(inf_batch_strategy_t *s, void **batch)
+{
+    (void) s;
+    *batch = calloc(1, sizeof(int));
+    return NULL;
+}
+
+static inf_err_t *
+plug_in_include(inf_batch_strategy_t *s, void *batch, inf_request_t *req,
+    bool *joins)
+{
+    (void) s;
+    (void) req;
+    *joins = ++*(int *) batch <= 3;
+    sched_yield();
+    return NULL;
+}
+
+static inf_err_t *
+plug_in_end(inf_batch_strategy_t *s, void *batch)
+{
+    (void) s;
+    free(batch);
+    return NULL;
+}
+
+static const inf_batch_strategy_ops_t plug_in_ops = {
+    .begin = plug_in_begin, .include = plug_in_include, .end = plug_in_end
+};
+static inf_batch_strategy_t plug_in = { .ops = &plug_in_ops };
+
+/* ---- instances come and go ----------------------------------------------- */
+
+static inf_err_t *
+prepare(void *userp, inf_instance_t *instance)
+{
+    (void) userp;
+    (void) instance;
+    uint32_t left = atomic_load(&fails);
+    if (left == 0) {
+        return NULL;
+    }
+    atomic_store(&fails, left - 1);
+    return inf_err_new(INF_ERR_UNAVAILABLE, "cold");
+}
+
+static member_t *
+member_new(uint64_t number, bool passive)
+{
+    member_t *m = calloc(1, sizeof(*m));
+    assert_non_null(m);
+    snprintf(m->name, sizeof(m->name), "m_%llu", (unsigned long long) number);
+    m->instance.model = model;
+    m->instance.spec = &m->spec;
+    m->spec.name = m->name;
+    m->spec.passive = passive;
+    m->spec.settings = needs[number % 3];
+    m->spec.device_id = (int32_t) (number % DEVICES);
+    m->spec.kind = how.blocking ? INF_INSTANCE_GPU : INF_INSTANCE_CPU;
+    return m;
+}
+
+static void
+members_free(member_t **gone, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        must(!gone[i]->busy && gone[i]->instance.thread == NULL);
+        free(gone[i]);
+    }
+}
+
+static void
+set_stage(member_t **list, uint32_t count, stage_t stage)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        atomic_store(&list[i]->stage, stage);
+    }
+}
+
+/* One change, as the lifecycle does it. */
+static void
+change(unsigned *seed)
+{
+    member_t *comes[MOST], *goes[MOST], *stay[MOST];
+    uint32_t come = (uint32_t) rand_r(seed) % (MOST - 1) + 1, go = 0, n = 0;
+    inf_instance_t **in = (inf_instance_t **) (void *) comes;
+    inf_instance_t **out = (inf_instance_t **) (void *) goes;
+
+    for (uint32_t i = 0; i < member_count; i++) {
+        bool leaves = how.blocking || rand_r(seed) % 2 == 0
+            || come + n >= MOST;
+        *(leaves ? &goes[go++] : &stay[n++]) = members[i];
+    }
+    for (uint32_t i = 0; i < come; i++) {
+        comes[i] = member_new(++changes, i > 0 && rand_r(seed) % 4 == 0);
+    }
+
+    bool bad = how.prepares && rand_r(seed) % 4 == 0;
+    atomic_store(&fails, bad ? 1 : 0);
+    inf_err_t *err = inf_runner_add(model->runner, in, come, &options);
+    must(err == NULL || bad);
+    if (err != NULL || rand_r(seed) % 8 == 0) {     /* or another failed     */
+        inf_err_free(err);
+        inf_runner_remove(model->runner, in, come);
+        members_free(comes, come);
+        aborted++;
+        return;
+    }
+
+    set_stage(comes, come, SERVES);
+    set_stage(goes, go, GOES);
+    if (how.blocking) {
+        inf_runner_remove(model->runner, out, go);
+        inf_runner_admit(model->runner);
+    } else {
+        inf_runner_admit(model->runner);
+        inf_runner_remove(model->runner, out, go);
+    }
+    members_free(goes, go);
+    memcpy(members, stay, n * sizeof(stay[0]));
+    memcpy(members + n, comes, come * sizeof(comes[0]));
+    member_count = n + come;
+}
+
+/* ---- storms -------------------------------------------------------------- */
+
+static void
+open_model(void)
+{
+    char text[1024];
+
+    snprintf(text, sizeof(text), "name: 'm' backend: 'x' max_batch_size: %d"
+        " input { name: 'IN' data_type: TYPE_INT32 dims: 4 }"
+        " output { name: 'OUT' data_type: TYPE_INT32 dims: -1 }"
+        " instance_group { kind: KIND_CPU rate_limiter { priority: 2"
+        "  resources { name: 'R' count: 1 } } }"
+        " instance_group { kind: KIND_CPU rate_limiter {"
+        "  resources { name: 'R' count: 3 } resources { name: 'S' global: true"
+        "   count: 1 } } }"
+        " instance_group { kind: KIND_CPU } %s", LIMIT, how.scheduling);
+    model = inf_model_new("m", 1, "/m");
+    assert_non_null(model);
+    model->built = config_parse_normal(text);
+    model->strategy = how.strategy ? &plug_in : NULL;
+    assert_ok(inf_config_tensors_new(model->built, &model->tensors));
+    for (int i = 0; i < 3; i++) {
+        needs[i] = model->built->instance_group[i];
+    }
+
+    gate = NULL;
+    if (how.limits) {
+        assert_ok(inf_rate_gate_new(NULL, 0, &gate));
+    }
+    inf_timekeeper_init(&timekeeper);
+    options = (inf_runner_options_t) {
+        .executor = &executor, .timekeeper = &timekeeper, .rate_gate = gate,
+        .idle = how.leads ? &role_ops : NULL,
+        .device_blocking = how.blocking,
+        .prepare = how.prepares ? prepare : NULL, .parallel = how.limits
+    };
+
+    executed = refused = answered = 0;
+    changes = aborted = 0;
+    done = 0;
+    member_count = 1;
+    members[0] = member_new(0, false);
+    atomic_store(&members[0]->stage, SERVES);
+    model->instances = calloc(1, sizeof(*model->instances));
+    model->instances[0] = &members[0]->instance;
+    model->instance_count = 1;
+    assert_ok(inf_runner_start(model, &options));
+}
+
+static void
+close_model(void)
+{
+    inf_runner_free(model->runner);
+    model->runner = NULL;
+    inf_timekeeper_fini(&timekeeper);
+    members_free(members, member_count);
+    instances_unlisted(model);
+    inf_model_free(model);
+    inf_rate_gate_free(gate);           /* aborts if anybody is left         */
+    assert_false(atomic_load(&role_held));
+}
+
+static void
+storm(storm_t kind)
+{
+    unsigned seed = 7;
+    uint64_t sent = 0;
+
+    how = kind;
+    how.senders = how.order ? 1 : SENDERS;
+    open_model();
+    for (unsigned i = 0; i < how.senders; i++) {
+        sender_t *s = &senders[i];
+        s->seed = i + 1;
+        s->sent = 0;
+        for (int k = 0; k < WINDOW; k++) {
+            inf_request_init(&s->jobs[k].request);
+            inf_factory_init(&s->jobs[k].factory);
+        }
+        assert_int_equal(pthread_create(&s->thread, NULL, sender_main, s), 0);
+    }
+    while (atomic_load(&done) < how.senders || changes < 20
+        || (how.prepares && aborted == 0))
+    {
+        change(&seed);
+    }
+    for (unsigned i = 0; i < how.senders; i++) {
+        pthread_join(senders[i].thread, NULL);
+        sent += senders[i].sent;
+    }
+    while (inf_runner_pending(model->runner) > 0) {
+        sched_yield();
+    }
+
+    close_model();
+    assert_int_equal(executed + refused, sent);
+    for (unsigned i = 0; i < how.senders; i++) {
+        for (int k = 0; k < WINDOW; k++) {
+            inf_request_fini(&senders[i].jobs[k].request);
+            inf_factory_fini(&senders[i].jobs[k].factory);
+        }
+    }
+}
+
+#define DELAY "dynamic_batching { max_queue_delay_microseconds: 300"         \
+    " preferred_batch_size: [ 4, 8 ] }"
+
+static void
+every_request_alone(void **state)
+{
+    (void) state;
+    storm((storm_t) { .scheduling = "" });
+    storm((storm_t) { .scheduling = "", .leads = true, .prepares = true });
+}
+
+static void
+batches_with_a_delay_that_somebody_watches(void **state)
+{
+    (void) state;
+    storm((storm_t) { .scheduling = DELAY, .prepares = true });
+    storm((storm_t) { .scheduling = DELAY, .leads = true });
+}
+
+static void
+a_plug_in_that_waits_for_its_thread(void **state)
+{
+    (void) state;
+    storm((storm_t) { .scheduling = "dynamic_batching {"
+        " max_queue_delay_microseconds: 200 default_queue_policy {"
+        " default_timeout_microseconds: 2000 } }", .strategy = true });
+    storm((storm_t) { .scheduling = "dynamic_batching { }", .strategy = true,
+        .leads = true, .prepares = true });
+}
+
+static void
+order_is_kept(void **state)
+{
+    (void) state;
+    storm((storm_t) { .scheduling = "dynamic_batching {"
+        " preserve_ordering: true max_queue_delay_microseconds: 100 }",
+        .order = true, .leads = true });
+}
+
+/* Copies are as many as the neediest wants that is there. */
+static void
+resources_are_shared_by_whoever_is_there(void **state)
+{
+    (void) state;
+    storm((storm_t) { .scheduling = "", .limits = true, .prepares = true });
+    storm((storm_t) { .scheduling = DELAY, .limits = true, .leads = true });
+    storm((storm_t) { .scheduling = DELAY, .limits = true, .strategy = true });
+}
+
+/* section 2, scenario 5, while they change */
+static void
+instances_that_block_their_device_never_overlap(void **state)
+{
+    (void) state;
+    storm((storm_t) { .scheduling = "", .blocking = true });
+    storm((storm_t) { .scheduling = DELAY, .blocking = true, .limits = true,
+        .leads = true });
+}
+
+int
+main(void)
+{
+    alarm(540);                         /* a lost wake-up ends here          */
+    inf_log_set_levels(false, false, true, 0);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_request_alone),
+        cmocka_unit_test(batches_with_a_delay_that_somebody_watches),
+        cmocka_unit_test(a_plug_in_that_waits_for_its_thread),
+        cmocka_unit_test(order_is_kept),
+        cmocka_unit_test(resources_are_shared_by_whoever_is_there),
+        cmocka_unit_test(instances_that_block_their_device_never_overlap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
