@@ -35,6 +35,8 @@ typedef struct {
     const inf_lifecycle_op_t *op;
     inf_model_record_t       *record;
     inf_model_home_t         *home;     /* a reference                       */
+    bool                      in_place; /* it only lends its settings to the
+                                           record's, which stays             */
     load_version_t           *versions; /* ascending                         */
     size_t                    count;
     inf_model_t             **released; /* what commit takes out of service  */
@@ -48,6 +50,7 @@ static bool nothing_to_do(load_t *l);
 static inf_err_t *choose(load_t *l);
 static inf_err_t *choose_again(load_t *l);
 static void decide_what_to_keep(load_t *l);
+static void keep_none_or_all(load_t *l, bool same);
 static inf_err_t *refused(load_t *l, inf_err_t *err);
 static inf_err_t *no_version(load_t *l, inf_err_t *err);
 static void note_reason_locked(inf_model_record_t *r, const char *why,
@@ -315,12 +318,34 @@ decide_what_to_keep(load_t *l)
         load_version_t *v = &l->versions[i];
         const inf_record_version_t *now = inf_model_record_find(r, v->version);
         v->keep = v->keep && now != NULL && now->state == INF_VERSION_READY;
+    }
+    if (l->home->agents != NULL || r->home->agents != NULL) {
+        keep_none_or_all(l, same);
+    }
+    for (size_t i = 0; i < l->count; i++) {
+        load_version_t *v = &l->versions[i];
         if (v->keep && !same) {
-            v->stays = now->model;
+            v->stays = inf_model_record_find(r, v->version)->model;
             inf_model_ref(v->stays);
         }
     }
     inf_unlock(&l->lc->lock);
+}
+
+/* Nobody knows what agents read besides the model's folder: only where there
+   is nothing but instances to change the chain that was loaded stays. */
+static void
+keep_none_or_all(load_t *l, bool same)
+{
+    bool all = !same;
+
+    for (size_t i = 0; i < l->count; i++) {
+        all = all && l->versions[i].keep;
+    }
+    for (size_t i = 0; i < l->count; i++) {
+        l->versions[i].keep = all;
+    }
+    l->in_place = all;
 }
 
 /* The model can't even be looked at: what serves goes on.  Takes err. */
@@ -628,7 +653,7 @@ end_changes(load_t *l, bool whole)
 static void
 tell_agents(load_t *l, bool whole)
 {
-    if (!whole) {
+    if (!whole || l->in_place) {
         inf_model_home_fail(l->home);
         return;
     }
@@ -667,6 +692,11 @@ take_over_locked(load_t *l)
             inf_model_ref(v->serves);
             v->model = NULL;
         }
+    }
+
+    if (l->in_place) {
+        inf_model_home_swap_settings(r->home, l->home);
+        return;
     }
 
     inf_model_home_t *old = r->home;

@@ -114,7 +114,6 @@ inf_model_home_same_version(const inf_model_home_t *a,
     const inf_model_home_t *b, int64_t version)
 {
     return a->private_dir == NULL && b->private_dir == NULL
-        && a->agents == NULL && b->agents == NULL   /* who knows             */
         && a->repository == b->repository && strcmp(a->dir, b->dir) == 0
         && inf_model_stamp_same_rest(&a->stamp, a->named, &b->stamp, b->named)
         && inf_model_stamp_same_version(&a->stamp, &b->stamp, version)
@@ -127,6 +126,24 @@ inf_model_home_same_config(const inf_model_home_t *a,
     const inf_model_home_t *b)
 {
     return same_config(a->config->msg, b->config->msg, false);
+}
+
+void
+inf_model_home_swap_settings(inf_model_home_t *a, inf_model_home_t *b)
+{
+    const inf_model_home_t old = *a;
+
+    a->overridden = b->overridden;
+    a->config = b->config;
+    a->versions = b->versions;
+    a->version_count = b->version_count;
+    a->stamp = b->stamp;
+
+    b->overridden = old.overridden;
+    b->config = old.config;
+    b->versions = old.versions;
+    b->version_count = old.version_count;
+    b->stamp = old.stamp;
 }
 
 void

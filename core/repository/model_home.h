@@ -79,7 +79,7 @@ INF_CHECK inf_err_t *inf_model_home_choose(const inf_model_home_t *home,
 /*
  * Whether a version made from a can serve for b: neither its own files, nor
  * what all versions share, nor the configuration differ, but for instance
- * groups and version policy.
+ * groups and version policy.  What agents have read nobody knows.
  */
 bool inf_model_home_same_version(const inf_model_home_t *a,
     const inf_model_home_t *b, int64_t version);
@@ -87,6 +87,9 @@ bool inf_model_home_same_version(const inf_model_home_t *a,
 /* Whether their configurations are the same altogether. */
 bool inf_model_home_same_config(const inf_model_home_t *a,
     const inf_model_home_t *b);
+
+/* Each gets what the other has read; places and agents stay. */
+void inf_model_home_swap_settings(inf_model_home_t *a, inf_model_home_t *b);
 
 /* What its agents hear: the load has ended well, or badly; its versions go
    out of service.  Each does nothing without agents or when it was called. */

@@ -445,6 +445,34 @@ a_change_of_one_version_rebuilds_all(void **state)
 }
 
 /* The files are the same: agents are not asked for them again. */
+/* reference, edge case 27: the chain that was loaded stays, the one that looked
+   hears LOAD_FAIL */
+static void
+other_instances_leave_the_chain_alone(void **state)
+{
+    (void) state;
+    write_model("repo/m", AB "instance_group { count: 1 kind: KIND_CPU }", 1);
+    assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
+    expect_heard("LOAD a;LOAD b;init m/1;COMPLETE b;COMPLETE a;");
+    for (int count = 2; count < 4; count++) {
+        char config[200];
+        snprintf(config, sizeof(config), AB "instance_group { count: %d kind:"
+            " KIND_CPU }", count);
+        write_model("repo/m", config, 0);
+        assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
+        expect_heard("LOAD a;LOAD b;FAIL b;FAIL a;END b;END a;");
+        assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
+        expect_heard("");                       /* nothing is new            */
+    }
+    expect_row("m/1 READY \n");
+
+    tree_file(w.tree, "repo/m/2/data", "1");    /* a version came, too       */
+    write_model("repo/m", AB "instance_group { count: 1 kind: KIND_CPU }", 0);
+    assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
+    expect_heard("LOAD a;LOAD b;init m/1;init m/2;COMPLETE b;COMPLETE a;"
+        "UNLOAD a;UNLOAD b;fini m/1;GONE b;GONE a;END b;END a;");
+}
+
 static void
 a_broken_instance_is_none_of_the_agents_business(void **state)
 {
@@ -552,6 +580,7 @@ main(void)
         T(a_failed_reload_keeps_the_old_chain),
         T(without_a_change_no_agent_is_asked_again),
         T(a_change_of_one_version_rebuilds_all),
+        T(other_instances_leave_the_chain_alone),
         T(a_broken_instance_is_none_of_the_agents_business),
         T(versions_are_those_of_the_new_place),
         T(a_new_place_without_versions_is_refused),
