@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Seeds bugs into the batcher and the rate limiter, one by one: the simulator,
-and the limiter's random worlds, must find each.
+"""Seeds bugs into the batcher, the rate limiter and the threads that come and
+go, one by one: the simulator, the limiter's random worlds and the storm around
+changing instances must find each.
 
     t/mutants.py [BUILD]        BUILD has objects and the unit programs
 
@@ -24,9 +25,13 @@ QUEUE = "core/sched/queue.c"
 HEAP = "core/base/heap.c"
 COMPATIBILITY = "core/sched/compatibility.c"
 LIMITER = "core/sched/rate_limiter.c"
+RUNTIME = "core/sched/runtime.c"
+CREW = "core/sched/crew.c"
 
 # the program that must find a bug; others: the simulation
-JUDGES = {LIMITER: "rate_limiter"}
+JUDGES = {LIMITER: "rate_limiter", RUNTIME: "live_scaling",
+          CREW: "live_scaling"}
+PATIENCE = {"live_scaling": ["20"]}     # s: a lost wake-up is found by waiting
 
 MUTANTS = [
     ("a batch may have one row too many", BATCHER,
@@ -156,6 +161,14 @@ MUTANTS = [
     ("an unload leaves its copies behind", LIMITER,
      "            resource_count(l, r);\n        }\n    }\n\n    free(c);",
      "        }\n    }\n\n    free(c);"),
+    ("a thread that is held takes requests", CREW,
+     "t->state = INF_THREAD_HELD;", "t->state = INF_THREAD_SERVES;"),
+    ("an instance goes while it executes", CREW,
+     "pthread_join(t->thread, NULL);", "pthread_detach(t->thread);"),
+    ("a thread goes and the plug-in waits for it", RUNTIME,
+     "leaves && !asked ? INF_NEXT_NOTHING", "leaves ? INF_NEXT_NOTHING"),
+    ("a lost wake-up: a thread that goes takes its call along", RUNTIME,
+     "called = call_idle_locked(runner, now);     /* instead", "/*"),
 ]
 
 
@@ -201,7 +214,8 @@ def lives(build, folder, file, text):
                     "-ljansson", "-lz", "-lm", "-ldl", "-pthread"],
                    check=True)
     try:
-        done = subprocess.run([mutant], stdout=subprocess.DEVNULL,
+        judge = JUDGES.get(file, "simulation")
+        done = subprocess.run([mutant, *PATIENCE.get(judge, [])], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL, timeout=60,
                               check=False)
     except subprocess.TimeoutExpired:

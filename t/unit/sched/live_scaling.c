@@ -492,12 +492,87 @@ instances_that_block_their_device_never_overlap(void **state)
         .leads = true });
 }
 
-int
-main(void)
+/* ---- one request, and who it was meant for goes -------------------------- */
+
+static _Atomic uint32_t round_begun;
+
+static void *
+send_singly(void *arg)
 {
-    alarm(540);                         /* a lost wake-up ends here          */
+    sender_t *s = arg;
+    job_t *job = &s->jobs[0];
+
+    for (uint32_t round = 1; round <= 2000; round++) {
+        while (atomic_load(&round_begun) < round) {
+            sched_yield();
+        }
+        job_submit(s, job);
+        while (job->released == 0 || job->freed == 0) {
+            sched_yield();
+        }
+        atomic_fetch_add(&done, 1);
+    }
+    return NULL;
+}
+
+/* Nothing else would wake the other one. */
+static void
+a_call_to_a_thread_that_goes_reaches_another(void **state)
+{
+    (void) state;
+    sender_t *s = &senders[0];
+    unsigned seed = 3;
+
+    how = (storm_t) { .scheduling = "" };
+    open_model();
+    s->sent = 0;
+    inf_request_init(&s->jobs[0].request);
+    inf_factory_init(&s->jobs[0].factory);
+    atomic_store(&round_begun, 0);
+    assert_int_equal(pthread_create(&s->thread, NULL, send_singly, s), 0);
+    for (uint32_t round = 1; round <= 2000; round++) {
+        member_t *comes = member_new(round, false);
+        inf_instance_t *in = &comes->instance;
+        member_t *goes = members[0];
+        inf_instance_t *out = &goes->instance;
+
+        assert_ok(inf_runner_add(model->runner, &in, 1, &options));
+        set_stage(&comes, 1, SERVES);
+        inf_runner_admit(model->runner);
+        usleep(50);                     /* both are idle, mostly             */
+        if (rand_r(&seed) % 2 == 0) {   /* the one that is called first      */
+            goes = comes;
+            out = in;
+        } else {
+            members[0] = comes;
+        }
+        atomic_store(&round_begun, round);
+        for (unsigned n = (unsigned) rand_r(&seed) % 300; n > 0; n--) {
+            atomic_load(&round_begun);
+        }
+        inf_runner_remove(model->runner, &out, 1);
+        while (atomic_load(&done) < round) {
+            sched_yield();
+        }
+        members_free(&goes, 1);
+    }
+    pthread_join(s->thread, NULL);
+    while (inf_runner_pending(model->runner) > 0) {
+        sched_yield();
+    }
+    close_model();
+    inf_request_fini(&s->jobs[0].request);
+    inf_factory_fini(&s->jobs[0].factory);
+}
+
+/* A lost wake-up ends after so many seconds. */
+int
+main(int argc, char **argv)
+{
+    alarm(argc > 1 ? (unsigned) atoi(argv[1]) : 540);
     inf_log_set_levels(false, false, true, 0);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_call_to_a_thread_that_goes_reaches_another),
         cmocka_unit_test(every_request_alone),
         cmocka_unit_test(batches_with_a_delay_that_somebody_watches),
         cmocka_unit_test(a_plug_in_that_waits_for_its_thread),

@@ -1,7 +1,7 @@
 /*
  * simulation.c - the dynamic batcher under random configurations, traffic,
- * cancels, timeouts and plug-ins, with a virtual clock, against a second
- * opinion that looks at the whole queue every time.
+ * cancels, timeouts, plug-ins and instances that come and go, with a virtual
+ * clock, against a second opinion that looks at the whole queue every time.
  *
  *     unit_sched_simulation                 a short run of every kind
  *     unit_sched_simulation REQUESTS [SEED] a long one
@@ -78,6 +78,15 @@ typedef struct {
     uint32_t  busy_count;
     list_t   *running;              /* one list per instance                 */
     uint64_t  watch;
+    uint32_t  watcher;              /* whose watch it is                     */
+
+    /* they come and go */
+    uint64_t  change_every;         /* 0: never                              */
+    uint32_t  slots, present;
+    uint32_t  last_number;
+    uint32_t  numbers[INSTANCES];   /* what the policy knows; 0: not there   */
+    bool      leaving[INSTANCES];   /* with what it has in hand              */
+    uint32_t  thinking;             /* asks the plug-in now                  */
 
     /* plug-in */
     inf_batch_strategy_t strategy;
@@ -86,6 +95,7 @@ typedef struct {
     list_t    included;
 
     uint64_t  pushed, refused, executed, cancelled, timed_out, payloads;
+    uint64_t  came, went;
 } sim_t;
 
 static sim_t sim;
@@ -499,6 +509,12 @@ strategy_begin(inf_batch_strategy_t *s, void **batch)
 static void
 disturb(void)
 {
+    if (sim.change_every > 0 && one_in(4) && sim.present > 1
+        && !sim.leaving[sim.thinking])
+    {
+        sim.leaving[sim.thinking] = true;   /* but it must come back first   */
+        sim.present--;
+    }
     while (one_in(2)) {
         switch (chance(4)) {
         case 0:
@@ -658,6 +674,19 @@ run_payload(uint32_t instance, inf_payload_t *payload, uint32_t expected)
 
 static bool call_idle(void);
 
+/* It has nothing in hand: another one looks instead of it. */
+static void
+go_away(uint32_t instance)
+{
+    sim.leaving[instance] = false;
+    sim.numbers[instance] = 0;
+    sim.went++;
+    if (sim.watch != UINT64_MAX && sim.watcher == instance) {
+        sim.watch = UINT64_MAX;
+    }
+    call_idle();
+}
+
 /* What an instance's thread does between two payloads. */
 static void
 look(uint32_t instance)
@@ -670,16 +699,18 @@ look(uint32_t instance)
         inf_payload_init(&payload);
         inf_link_init(&gone);
 
-        inf_next_t next = sim.policy->ops->next(sim.policy, instance, sim.now,
-            &payload, &gone, &until);
+        inf_next_t next = sim.policy->ops->next(sim.policy,
+            sim.numbers[instance], sim.now, &payload, &gone, &until);
         take_gone(&gone);
         if (next == INF_NEXT_ASK) {
             inf_payload_t none;
             inf_payload_init(&none);
             if (sim.instances > 1) {        /* another one looks meanwhile   */
-                check(sim.policy->ops->next(sim.policy, instance + 1, sim.now,
-                    &none, &gone, &until) == INF_NEXT_NOTHING, "two ask");
+                check(sim.policy->ops->next(sim.policy,
+                    sim.numbers[instance] + 1, sim.now, &none, &gone, &until)
+                    == INF_NEXT_NOTHING, "two ask");
             }
+            sim.thinking = instance;
             sim.policy->ops->ask(sim.policy);
             continue;
         }
@@ -696,7 +727,10 @@ look(uint32_t instance)
             check(expected == 0 && until == expected_until, "expected %u, %llu"
                 " instead of %llu", expected, (unsigned long long) until,
                 (unsigned long long) expected_until);
-            sim.watch = until < sim.watch ? until : sim.watch;
+            if (until < sim.watch && !sim.leaving[instance]) {
+                sim.watch = until;
+                sim.watcher = instance;
+            }
             break;
         case INF_NEXT_NOTHING:
             check(expected == 0 && expected_until == UINT64_MAX,
@@ -705,7 +739,11 @@ look(uint32_t instance)
         case INF_NEXT_ASK:
             break;
         }
-        sim.idle[sim.idle_count++] = instance;
+        if (sim.leaving[instance]) {
+            go_away(instance);
+        } else {
+            sim.idle[sim.idle_count++] = instance;
+        }
         return;
     }
 }
@@ -744,7 +782,39 @@ finish_one(void)
         sim.executed++;
     }
     run->count = 0;
-    look(f.instance);
+    if (sim.leaving[f.instance]) {
+        go_away(f.instance);
+    } else {
+        look(f.instance);
+    }
+}
+
+/* A new one looks at once, one that goes ends with what it has in hand. */
+static void
+change_instances(void)
+{
+    uint32_t i = (uint32_t) chance(sim.slots);
+
+    if (sim.numbers[i] == 0) {
+        sim.numbers[i] = ++sim.last_number;
+        sim.present++;
+        sim.came++;
+        look(i);
+        return;
+    }
+    if (sim.leaving[i] || sim.present == 1) {
+        return;
+    }
+
+    sim.present--;
+    sim.leaving[i] = true;
+    for (uint32_t k = 0; k < sim.idle_count; k++) {
+        if (sim.idle[k] == i) {
+            sim.idle[k] = sim.idle[--sim.idle_count];
+            go_away(i);
+            return;
+        }
+    }
 }
 
 /* ---- rounds -------------------------------------------------------------- */
@@ -867,6 +937,9 @@ step(uint64_t *arrival, uint64_t requests)
         if (sim.cancel_every > 0 && one_in(sim.cancel_every)) {
             cancel_one();
         }
+        if (sim.change_every > 0 && one_in(sim.change_every)) {
+            change_instances();
+        }
         while (call_idle()) {
             continue;
         }
@@ -890,8 +963,12 @@ run_round(uint64_t seed, uint32_t instances, uint64_t requests, bool plug_in)
         sim.run_ns = sim.gap * instances;
     }
     sim.instances = instances;
+    sim.slots = (uint32_t) least(2 * instances, INSTANCES);
+    sim.change_every = one_in(2) ? 0 : 1 + chance(20);
     for (uint32_t i = 0; i < instances; i++) {
         sim.idle[sim.idle_count++] = i;
+        sim.numbers[i] = ++sim.last_number;
+        sim.present++;
     }
     assert_ok(inf_dynamic_batcher_new(&sim.options, &sim.policy));
 
@@ -914,6 +991,7 @@ run_round(uint64_t seed, uint32_t instances, uint64_t requests, bool plug_in)
 
 typedef struct {
     uint64_t pushed, executed, cancelled, timed_out, refused, payloads;
+    uint64_t came, went;
 } totals_t;
 
 static totals_t totals;
@@ -932,6 +1010,8 @@ run(uint64_t seed, uint32_t instances, uint64_t requests, bool plug_in)
         totals.timed_out += sim.timed_out;
         totals.refused += sim.refused;
         totals.payloads += sim.payloads;
+        totals.came += sim.came;
+        totals.went += sim.went;
     }
 }
 
@@ -977,6 +1057,7 @@ nothing_is_lost_and_every_batch_is_the_right_one(void **state)
     assert_true(totals.timed_out > 1000);
     assert_true(totals.refused > 1000);
     assert_true(totals.payloads < totals.executed);
+    assert_true(totals.came > 1000 && totals.went > 1000);
 }
 
 static void
@@ -988,6 +1069,7 @@ a_plug_in_is_asked_in_order_and_its_word_counts(void **state)
     assert_true(totals.executed > totals.pushed / 4);
     assert_true(totals.cancelled > 500);
     assert_true(totals.timed_out > 500);
+    assert_true(totals.came > 500 && totals.went > 500);
 }
 
 static void
