@@ -26,6 +26,7 @@ static execution_t *execution_start(inf_instance_t *instance,
     inf_request_t **requests, uint32_t count);
 static void fail_all(inf_instance_t *instance, inf_request_t *const *requests,
     uint32_t count, inf_err_t *err);
+static void await_answers(const inf_request_t *request);
 static void complain_released(const execution_t *e);
 
 const inf_executor_t inf_backend_executor = { .execute = execute };
@@ -84,6 +85,7 @@ inf_execution_release(const inf_request_t *request)
 {
     execution_t *e = running;
 
+    await_answers(request);
     for (uint32_t n = 0; e != NULL && n < e->count; n++) {
         uint32_t at = e->next + n < e->count ? e->next + n
             : e->next + n - e->count;
@@ -98,6 +100,24 @@ inf_execution_release(const inf_request_t *request)
     if (request->runs_on != NULL) {     /* the backend has kept it so long   */
         atomic_fetch_add(&request->runs_on->returned, 1);
     }
+}
+
+/* Its instance stays until the backend has answered and needs nothing more to
+   answer with. */
+static void
+await_answers(const inf_request_t *request)
+{
+    inf_factory_t *f = request->factory;
+
+    if (request->runs_on == NULL || f == NULL || f->awaited != NULL
+        || (atomic_load_explicit(&f->final, memory_order_relaxed)
+            && atomic_load_explicit(&f->handles, memory_order_relaxed) == 0))
+    {
+        return;
+    }
+
+    atomic_fetch_add(&request->runs_on->kept, 1);
+    f->awaited = &request->runs_on->returned;
 }
 
 inf_err_t *

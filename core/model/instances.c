@@ -67,20 +67,23 @@ inf_err_t *
 inf_instances_link(inf_model_t *model, inf_instance_t *const *instances,
     uint32_t count)
 {
-    uint32_t had = model->instance_count;
-    inf_instance_t **wider = calloc((size_t) had + count + 1, sizeof(*wider));
+    inf_lock(&model->usage_lock);
+    size_t most = (size_t) model->instance_count + count;
+    inf_unlock(&model->usage_lock);
+
+    inf_instance_t **wider = calloc(most + 1, sizeof(*wider));
     if (wider == NULL) {
         return inf_err_nomem();
     }
 
+    inf_lock(&model->usage_lock);       /* some may have gone meanwhile      */
+    uint32_t had = model->instance_count;
     for (uint32_t i = 0; i < had; i++) {
         wider[i] = model->instances[i];
     }
     for (uint32_t i = 0; i < count; i++) {
         wider[had + i] = instances[i];
     }
-
-    inf_lock(&model->usage_lock);
     inf_instance_t **old = model->instances;
     model->instances = wider;
     model->instance_count = had + count;
@@ -90,22 +93,27 @@ inf_instances_link(inf_model_t *model, inf_instance_t *const *instances,
     return NULL;
 }
 
-/* Visits are short: looking again is enough. */
 void
 inf_instance_leave(inf_instance_t *instance)
 {
     inf_model_t *model = instance->model;
-    bool visited = true;
 
-    while (visited) {
-        inf_lock(&model->usage_lock);
-        instance->leaving = true;
-        visited = instance->visits > 0;
-        inf_unlock(&model->usage_lock);
-        if (visited) {
-            usleep(1000);
-        }
-    }
+    inf_lock(&model->usage_lock);
+    instance->leaving = true;
+    inf_unlock(&model->usage_lock);
+}
+
+bool
+inf_instance_is_idle(inf_instance_t *instance)
+{
+    inf_model_t *model = instance->model;
+
+    inf_lock(&model->usage_lock);
+    bool idle = instance->leaving && instance->visits == 0;
+    inf_unlock(&model->usage_lock);
+
+    return idle
+        && atomic_load(&instance->returned) >= atomic_load(&instance->kept);
 }
 
 void
@@ -180,10 +188,19 @@ inf_instance_visited(inf_instance_t *instance)
     inf_unlock(&model->usage_lock);
 }
 
-bool
-inf_instance_has_work(const inf_instance_t *instance)
+/* It is rare that two meet: looking again is enough. */
+void
+inf_instances_begin(inf_model_t *model)
 {
-    return atomic_load(&instance->returned) < atomic_load(&instance->kept);
+    while (atomic_exchange(&model->making, true)) {
+        usleep(1000);
+    }
+}
+
+void
+inf_instances_end(inf_model_t *model)
+{
+    atomic_store(&model->making, false);
 }
 
 void

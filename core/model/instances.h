@@ -4,8 +4,9 @@
  * Owner    The model owns its instances; each owns its spec.  Names stay as
  *          long as the model, because requests carry them further than the
  *          instance goes.
- * Thread   new, link, unlink: one operation on the model at a time (its load,
- *          then changes); visit and the sums: any.
+ * Thread   new, link: one operation on the model at a time (its load, then
+ *          changes); leave, unlink: that, or a thread that ends them; visit
+ *          and the sums: any.
  * Units    none.
  * Errors   out of memory.
  * Route    model load, instance change -> [instances] -> runner, statistics
@@ -27,8 +28,9 @@ void inf_instance_free(inf_instance_t *instance);
 INF_CHECK inf_err_t *inf_instances_link(inf_model_t *model,
     inf_instance_t *const *instances, uint32_t count);
 
-/* No visit begins any more; returns when none is left. */
+/* No visit begins any more; idle: none is left, and no work. */
 void inf_instance_leave(inf_instance_t *instance);
+bool inf_instance_is_idle(inf_instance_t *instance);
 
 /* Takes it out of the model; what it has counted stays, with another instance
    on its GPU if there is one. */
@@ -43,8 +45,10 @@ inf_instance_t *inf_instance_visit_next(inf_model_t *model,
     inf_instance_t *after);
 void inf_instance_visited(inf_instance_t *instance);
 
-/* Whether it still has requests that Execute did not give back. */
-bool inf_instance_has_work(const inf_instance_t *instance);
+/* Around calls that initialise or finalise instances of a model that serves:
+   no two at a time. */
+void inf_instances_begin(inf_model_t *model);
+void inf_instances_end(inf_model_t *model);
 
 /* Adds up what the model and its instances have counted; and the responses
    of that index, false: there were none. */

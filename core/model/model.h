@@ -56,7 +56,8 @@ typedef struct inf_instance_s {
     uint32_t                   visits;      /* the model's usage_lock        */
     bool                       leaving;     /* no more visits; likewise      */
 
-    /* what Execute did not give back, and what came back later; relaxed */
+    /* requests that Execute did not give back and answers that were open when
+       their request was; those that came later */
     _Atomic uint64_t           kept;
     _Atomic uint64_t           returned;
 } inf_instance_t;
@@ -98,10 +99,11 @@ struct inf_model_s {
     inf_lock_t               usage_lock;    /* rank 21; guards what follows
                                                and memory in the instances   */
     inf_memory_usage_t       memory;
-    inf_instance_t         **instances;     /* by number; only one operation
-                                               at a time changes them        */
+    inf_instance_t         **instances;     /* by number                     */
     uint32_t                 instance_count;
-    uint64_t                 last_number;   /* that operation's, like names  */
+    _Atomic bool             making;        /* inf_instances_begin           */
+    uint64_t                 last_number;   /* only one operation at a time
+                                               makes more; like names        */
     struct inf_instance_name_s *names;      /* of all instances ever         */
 
     struct inf_batch_strategy_s *strategy;  /* a plug-in's, or NULL         */

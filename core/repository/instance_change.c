@@ -1,5 +1,6 @@
 #include "core/repository/instance_change.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,8 @@ struct inf_instance_change_s {
     inf_model_t                   *model;       /* a reference               */
     bool                           blocking;    /* its GPU instances do      */
     config_t                      *config;      /* the model's then          */
+    inf_instance_t               **has;         /* that are not going yet    */
+    uint32_t                       has_count;
     inf_instance_t               **comes;
     uint32_t                       come_count;
     inf_instance_t               **goes;
@@ -34,6 +37,7 @@ static inf_err_t *same_groups(const inf_instance_change_t *c, bool *same);
 static inf_err_t *pack_groups(const config_t *msg, inf_buf_t *out);
 static inf_err_t *choose(inf_instance_change_t *c,
     inf_instance_specs_t *specs);
+static void list_instances(inf_instance_change_t *c, uint32_t room);
 static inf_err_t *match(inf_instance_change_t *c, inf_instance_specs_t *specs,
     bool *met, bool *stays);
 static void match_all(const inf_instance_change_t *c,
@@ -42,6 +46,8 @@ static bool may_stay(const inf_instance_change_t *c,
     const inf_instance_spec_t *spec);
 static void serve(inf_instance_change_t *c);
 static void show(inf_instance_change_t *c);
+static void end_later(inf_instance_change_t *c);
+static void *end_main(void *arg);
 static void change_free(inf_instance_change_t *c);
 
 inf_err_t *
@@ -79,15 +85,15 @@ inf_instance_change_commit(inf_instance_change_t *c)
 {
     inf_model_t *model = c->model;
 
-    if (inf_model_enter(model)) {       /* else all of them are finalized    */
-        serve(c);
-        show(c);
-        inf_children_arm(c->options->children, model);
-        inf_model_drop_instances(c->options, model, c->goes, c->go_count);
-        inf_model_leave(model);
+    if (!inf_model_enter(model)) {      /* all of them are finalized         */
+        change_free(c);
+        return;
     }
 
-    change_free(c);
+    serve(c);
+    show(c);
+    inf_children_arm(c->options->children, model);
+    end_later(c);
 }
 
 void
@@ -98,7 +104,8 @@ inf_instance_change_abort(inf_instance_change_t *c)
     }
 
     if (inf_model_enter(c->model)) {
-        inf_runner_remove(c->model->runner, c->comes, c->come_count);
+        inf_runner_dismiss(c->model->runner, c->comes, c->come_count);
+        inf_runner_collect(c->model->runner, c->comes, c->come_count);
         inf_model_drop_instances(c->options, c->model, c->comes,
             c->come_count);
         inf_model_leave(c->model);
@@ -225,19 +232,40 @@ pack_groups(const config_t *msg, inf_buf_t *out)
 static inf_err_t *
 choose(inf_instance_change_t *c, inf_instance_specs_t *specs)
 {
-    bool *met = calloc(specs->count + 1, sizeof(*met));
-    bool *stays = calloc((size_t) c->model->instance_count + 1,
-        sizeof(*stays));
+    inf_model_t *model = c->model;
 
+    inf_lock(&model->usage_lock);       /* nobody makes more meanwhile       */
+    uint32_t room = model->instance_count;
+    inf_unlock(&model->usage_lock);
+
+    bool *met = calloc(specs->count + 1, sizeof(*met));
+    bool *stays = calloc((size_t) room + 1, sizeof(*stays));
+    c->has = calloc((size_t) room + 1, sizeof(*c->has));
     c->comes = calloc(specs->count + 1, sizeof(*c->comes));
-    c->goes = calloc((size_t) c->model->instance_count + 1,
-        sizeof(*c->goes));
-    inf_err_t *err = met == NULL || stays == NULL || c->comes == NULL
-        || c->goes == NULL ? inf_err_nomem() : match(c, specs, met, stays);
+    c->goes = calloc((size_t) room + 1, sizeof(*c->goes));
+    inf_err_t *err = met == NULL || stays == NULL || c->has == NULL
+        || c->comes == NULL || c->goes == NULL ? inf_err_nomem() : NULL;
+    if (err == NULL) {
+        list_instances(c, room);
+        err = match(c, specs, met, stays);
+    }
 
     free(met);
     free(stays);
     return err;
+}
+
+/* Without those that an earlier change is still waiting for. */
+static void
+list_instances(inf_instance_change_t *c, uint32_t room)
+{
+    inf_instance_t *i = NULL;
+
+    while ((i = inf_instance_visit_next(c->model, i)) != NULL) {
+        if (c->has_count < room) {
+            c->has[c->has_count++] = i;
+        }
+    }
 }
 
 static inf_err_t *
@@ -247,9 +275,9 @@ match(inf_instance_change_t *c, inf_instance_specs_t *specs, bool *met,
     match_all(c, specs, met, stays, true);
     match_all(c, specs, met, stays, false);
 
-    for (uint32_t i = 0; i < c->model->instance_count; i++) {
+    for (uint32_t i = 0; i < c->has_count; i++) {
         if (!stays[i]) {
-            c->goes[c->go_count++] = c->model->instances[i];
+            c->goes[c->go_count++] = c->has[i];
         }
     }
 
@@ -273,16 +301,14 @@ static void
 match_all(const inf_instance_change_t *c, const inf_instance_specs_t *specs,
     bool *met, bool *stays, bool by_name)
 {
-    inf_instance_t *const *instances = c->model->instances;
-
     for (size_t k = 0; k < specs->count; k++) {
         const inf_instance_spec_t *spec = &specs->items[k];
 
-        for (uint32_t i = 0; !met[k] && i < c->model->instance_count; i++) {
+        for (uint32_t i = 0; !met[k] && i < c->has_count; i++) {
+            const inf_instance_spec_t *old = c->has[i]->spec;
             if (!stays[i] && may_stay(c, spec)
-                && (!by_name
-                    || strcmp(spec->name, instances[i]->spec->name) == 0)
-                && inf_instance_spec_alike(spec, instances[i]->spec))
+                && (!by_name || strcmp(spec->name, old->name) == 0)
+                && inf_instance_spec_alike(spec, old))
             {
                 met[k] = true;
                 stays[i] = true;
@@ -305,13 +331,19 @@ serve(inf_instance_change_t *c)
 {
     inf_runner_t *runner = c->model->runner;
 
+    for (uint32_t i = 0; i < c->go_count; i++) {
+        inf_instance_leave(c->goes[i]);
+    }
+
     if (c->blocking) {
-        inf_runner_remove(runner, c->goes, c->go_count);
+        inf_runner_dismiss(runner, c->goes, c->go_count);
+        inf_runner_collect(runner, c->goes, c->go_count);
+        inf_runner_admit(runner);
+        return;
     }
+
     inf_runner_admit(runner);
-    if (!c->blocking) {
-        inf_runner_remove(runner, c->goes, c->go_count);
-    }
+    inf_runner_dismiss(runner, c->goes, c->go_count);
 }
 
 static void
@@ -323,9 +355,42 @@ show(inf_instance_change_t *c)
     take_settings(model->config->msg, c->config);
     inf_unlock(&model->config_lock);
 
-    inf_log(INF_LOG_INFO, "model=%s version=%lld serves on with another"
-        " configuration of its instances: %u are new, %u go", model->name,
-        (long long) model->version, c->come_count, c->go_count);
+    if (c->come_count > 0 || c->go_count > 0) {
+        inf_log(INF_LOG_INFO, "model=%s version=%lld serves on with other"
+            " instances: %u are new, %u go", model->name,
+            (long long) model->version, c->come_count, c->go_count);
+    }
+}
+
+/* What they have in hand may last: nobody else waits for it, unless there is
+   no thread to be had. */
+static void
+end_later(inf_instance_change_t *c)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    bool later = false;
+
+    if (c->go_count > 0 && pthread_attr_init(&attr) == 0) {
+        pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+        later = pthread_create(&thread, &attr, end_main, c) == 0;
+        pthread_attr_destroy(&attr);
+    }
+    if (!later) {
+        end_main(c);
+    }
+}
+
+static void *
+end_main(void *arg)
+{
+    inf_instance_change_t *c = arg;
+
+    inf_runner_collect(c->model->runner, c->goes, c->go_count);
+    inf_model_drop_instances(c->options, c->model, c->goes, c->go_count);
+    inf_model_leave(c->model);
+    change_free(c);
+    return NULL;
 }
 
 static void
@@ -333,6 +398,7 @@ change_free(inf_instance_change_t *c)
 {
     inf_model_unref(c->model);
     inf_message_free((ProtobufCMessage *) c->config);
+    free(c->has);
     free(c->comes);
     free(c->goes);
     free(c);

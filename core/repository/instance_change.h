@@ -3,7 +3,8 @@
  *
  * Owner    The change has a reference of the model; prepare gives it to the
  *          caller, commit and abort take it.
- * Thread   a loader's; one change of a model at a time.
+ * Thread   a loader's; one change of a model at a time, though instances that
+ *          an earlier one sent away may still be busy.
  * Units    none.
  * Errors   as a load's; the model is as it was.
  * Route    lifecycle -> [instance change] -> model instances -> runtime
@@ -26,7 +27,7 @@ typedef struct inf_instance_change_s inf_instance_change_t;
 INF_CHECK inf_err_t *inf_instance_change_prepare(const inf_model_load_t *what,
     inf_model_t *model, inf_instance_change_t **out);
 
-/* Returns when those that go have ended with what they were executing. */
+/* Those that go end with what they have in hand, on a thread of their own. */
 void inf_instance_change_commit(inf_instance_change_t *change);
 
 /* change may be NULL. */

@@ -41,8 +41,8 @@ static inf_err_t *make_options(const inf_model_load_t *what,
     const inf_model_t *model, instance_prepare_t *prepare,
     inf_runner_options_t *out);
 static inf_err_t *prepare_instance(void *userp, inf_instance_t *instance);
-static bool came_back(const inf_model_t *model,
-    const inf_instance_t *instance);
+static uint32_t drop_idle(const inf_lifecycle_options_t *options,
+    inf_instance_t **instances, uint32_t count);
 static void finish(const inf_lifecycle_options_t *options,
     inf_instance_t *instance);
 
@@ -113,7 +113,9 @@ inf_model_add_instances(const inf_model_load_t *what, inf_model_t *model,
     instance_prepare_t prepare = { .warmup = NULL };
     inf_runner_options_t options;
 
+    inf_instances_begin(model);
     inf_err_t *err = init_instances(what, model, instances, count);
+    inf_instances_end(model);
     if (err == NULL) {
         err = make_options(what, model, &prepare, &options);
     }
@@ -126,7 +128,8 @@ inf_model_add_instances(const inf_model_load_t *what, inf_model_t *model,
         if (err == NULL) {
             return NULL;
         }
-        inf_runner_remove(model->runner, instances, count);
+        inf_runner_dismiss(model->runner, instances, count);
+        inf_runner_collect(model->runner, instances, count);
     }
 
     for (uint32_t i = 0; i < count; i++) {
@@ -139,19 +142,25 @@ inf_model_add_instances(const inf_model_load_t *what, inf_model_t *model,
 
 void
 inf_model_drop_instances(const inf_lifecycle_options_t *options,
-    inf_model_t *model, inf_instance_t *const *instances, uint32_t count)
+    inf_model_t *model, inf_instance_t **instances, uint32_t count)
 {
+    useconds_t pause_us = 0;
+
     for (uint32_t i = 0; i < count; i++) {
         inf_instance_leave(instances[i]);
     }
 
-    for (uint32_t i = 0; i < count; i++) {
-        if (!came_back(model, instances[i])) {
+    while (count > 0) {
+        uint32_t left = drop_idle(options, instances, count);
+        if (left > 0 && inf_runner_is_closed(model->runner)) {
             return;
         }
-        finish(options, instances[i]);
-        inf_instance_unlink(instances[i]);
-        inf_instance_free(instances[i]);
+        pause_us = left < count ? 500 : pause_us < 50000 ? pause_us * 2
+            : pause_us;
+        count = left;
+        if (count > 0) {
+            usleep(pause_us);
+        }
     }
 }
 
@@ -374,19 +383,29 @@ prepare_instance(void *userp, inf_instance_t *instance)
     return err;
 }
 
-/* Its backend may hold requests beyond Execute; a model that is closed
-   doesn't wait for them here. */
-static bool
-came_back(const inf_model_t *model, const inf_instance_t *instance)
+/* How many are left, in front: their backend may hold requests beyond Execute,
+   and answers beyond the request. */
+static uint32_t
+drop_idle(const inf_lifecycle_options_t *options, inf_instance_t **instances,
+    uint32_t count)
 {
-    while (inf_instance_has_work(instance)) {
-        if (inf_runner_is_closed(model->runner)) {
-            return false;
+    uint32_t left = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        inf_instance_t *instance = instances[i];
+        if (!inf_instance_is_idle(instance)) {
+            instances[left++] = instance;
+            continue;
         }
-        usleep(1000);
+
+        inf_instances_begin(instance->model);
+        finish(options, instance);
+        inf_instances_end(instance->model);
+        inf_instance_unlink(instance);
+        inf_instance_free(instance);
     }
 
-    return true;
+    return left;
 }
 
 static void

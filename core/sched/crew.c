@@ -14,24 +14,26 @@
 typedef struct inf_crew_s {
     inf_err_t *(*prepare)(void *userp, inf_instance_t *instance);
     void        *userp;
+    inf_link_t   threads;
     uint32_t     started;
     uint32_t     prepared;          /* runner's lock, like the next          */
     inf_err_t   *failure;           /* the first one's                       */
 } crew_t;
 
-static inf_err_t *seat_instances(inf_runner_t *runner,
+static inf_err_t *seat_instances(inf_runner_t *runner, crew_t *crew,
     inf_instance_t *const *instances, uint32_t count, bool device_blocking);
-static inf_instance_thread_t *thread_of_device(inf_runner_t *runner,
+static inf_instance_thread_t *thread_of_device(const crew_t *crew,
     const inf_instance_t *instance);
 static void join_ring(inf_instance_thread_t *t, inf_instance_t *instance);
 static inf_instance_thread_t *thread_new(inf_runner_t *runner);
-static inf_err_t *open_seats(inf_runner_t *runner);
+static inf_err_t *open_seats(inf_runner_t *runner, const crew_t *crew);
 static inf_err_t *join_kin(inf_runner_t *runner, inf_instance_thread_t *t);
 static void leave_kin(inf_runner_t *runner, inf_instance_thread_t *t);
 static inf_err_t *start_held(inf_runner_t *runner, crew_t *crew,
     bool parallel);
 static void wait_prepared(inf_runner_t *runner, const crew_t *crew);
-static void take_held(inf_runner_t *runner, inf_link_t *out);
+static void move_threads(inf_link_t *to, inf_link_t *from);
+static void tell_to_leave(inf_runner_t *runner, const inf_link_t *threads);
 static void name_thread(const inf_instance_t *instance);
 static inf_err_t *prepare_all(inf_instance_thread_t *t);
 static void thread_end(inf_runner_t *runner, inf_instance_thread_t *t);
@@ -40,15 +42,15 @@ inf_err_t *
 inf_runner_add(inf_runner_t *runner, inf_instance_t *const *instances,
     uint32_t count, const inf_runner_options_t *options)
 {
-    inf_link_t undone;
     crew_t crew = {
         .prepare = options->prepare, .userp = options->prepare_userp
     };
+    inf_link_init(&crew.threads);
 
-    inf_err_t *err = seat_instances(runner, instances, count,
+    inf_err_t *err = seat_instances(runner, &crew, instances, count,
         options->device_blocking);
     if (err == NULL) {
-        err = open_seats(runner);
+        err = open_seats(runner, &crew);
     }
     if (err == NULL) {
         err = start_held(runner, &crew, options->parallel);
@@ -61,10 +63,15 @@ inf_runner_add(inf_runner_t *runner, inf_instance_t *const *instances,
         inf_err_free(crew.failure);
     }
     if (err != NULL) {
-        take_held(runner, &undone);
-        inf_runner_end_threads(runner, &undone);
+        tell_to_leave(runner, &crew.threads);
+        inf_runner_end_threads(runner, &crew.threads);
+        return err;
     }
-    return err;
+
+    inf_lock(&runner->lock);
+    move_threads(&runner->threads, &crew.threads);
+    inf_unlock(&runner->lock);
+    return NULL;
 }
 
 void
@@ -85,25 +92,43 @@ inf_runner_admit(inf_runner_t *runner)
 }
 
 void
-inf_runner_remove(inf_runner_t *runner, inf_instance_t *const *instances,
+inf_runner_dismiss(inf_runner_t *runner, inf_instance_t *const *instances,
     uint32_t count)
 {
-    inf_link_t leaving;
-    inf_link_init(&leaving);
-
     inf_lock(&runner->lock);
     for (uint32_t i = 0; i < count; i++) {
         inf_instance_thread_t *t = instances[i]->thread;
-        if (t != NULL && t->state != INF_THREAD_LEAVES) {
+        if (t != NULL) {
             t->state = INF_THREAD_LEAVES;
             inf_link_remove(&t->idle);
-            inf_link_remove(&t->link);
-            inf_list_push_back(&leaving, &t->link);
         }
     }
     inf_unlock(&runner->lock);
 
-    inf_runner_end_threads(runner, &leaving);
+    inf_cond_broadcast(&runner->moved);
+    for (uint32_t i = 0; i < count; i++) {
+        inf_instance_thread_t *t = instances[i]->thread;
+        if (t != NULL) {
+            inf_waiter_wake(&t->waiter);
+        }
+    }
+}
+
+void
+inf_runner_collect(inf_runner_t *runner, inf_instance_t *const *instances,
+    uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        inf_instance_thread_t *t = instances[i]->thread;
+        if (t == NULL) {                /* passive, or went with its mates   */
+            continue;
+        }
+
+        inf_lock(&runner->lock);
+        inf_link_remove(&t->link);
+        inf_unlock(&runner->lock);
+        thread_end(runner, t);
+    }
 }
 
 bool
@@ -171,8 +196,8 @@ inf_runner_free_threads(inf_runner_t *runner)
 
 /* Gives every instance that isn't passive a thread, which is held. */
 static inf_err_t *
-seat_instances(inf_runner_t *runner, inf_instance_t *const *instances,
-    uint32_t count, bool device_blocking)
+seat_instances(inf_runner_t *runner, crew_t *crew,
+    inf_instance_t *const *instances, uint32_t count, bool device_blocking)
 {
     for (uint32_t i = 0; i < count; i++) {
         inf_instance_t *instance = instances[i];
@@ -183,7 +208,7 @@ seat_instances(inf_runner_t *runner, inf_instance_t *const *instances,
         }
 
         inf_instance_thread_t *t = device_blocking
-            ? thread_of_device(runner, instance) : NULL;
+            ? thread_of_device(crew, instance) : NULL;
         if (t != NULL) {
             join_ring(t, instance);
             continue;
@@ -195,6 +220,7 @@ seat_instances(inf_runner_t *runner, inf_instance_t *const *instances,
         }
         t->instance = instance;
         instance->thread = t;
+        inf_list_push_back(&crew->threads, &t->link);
     }
 
     return NULL;
@@ -202,21 +228,16 @@ seat_instances(inf_runner_t *runner, inf_instance_t *const *instances,
 
 /* The one that comes with it and has its GPU already; NULL: none. */
 static inf_instance_thread_t *
-thread_of_device(inf_runner_t *runner, const inf_instance_t *instance)
+thread_of_device(const crew_t *crew, const inf_instance_t *instance)
 {
     if (instance->spec->kind != INF_INSTANCE_GPU) {
         return NULL;
     }
 
-    for (inf_link_t *l = runner->threads.prev; l != &runner->threads;
-        l = l->prev)
+    for (inf_link_t *l = crew->threads.next; l != &crew->threads; l = l->next)
     {
         inf_instance_thread_t *t = inf_link_entry(l, inf_instance_thread_t,
             link);
-        if (t->started) {
-            break;                      /* those before came earlier         */
-        }
-
         const inf_instance_spec_t *spec = t->instance->spec;
         if (spec->kind == INF_INSTANCE_GPU
             && spec->device_id == instance->spec->device_id)
@@ -244,7 +265,10 @@ join_ring(inf_instance_thread_t *t, inf_instance_t *instance)
 static inf_instance_thread_t *
 thread_new(inf_runner_t *runner)
 {
+    inf_lock(&runner->lock);
     inf_link_t *spare = inf_list_pop_front(&runner->spares);
+    inf_unlock(&runner->lock);
+
     inf_instance_thread_t *t = spare != NULL
         ? inf_link_entry(spare, inf_instance_thread_t, link)
         : calloc(1, sizeof(*t));
@@ -253,6 +277,7 @@ thread_new(inf_runner_t *runner)
     }
 
     if (spare == NULL) {
+        inf_link_init(&t->link);
         inf_link_init(&t->idle);
         inf_waiter_init(&t->waiter);    /* once: somebody may be waking it   */
         t->requests = &t->one;
@@ -263,24 +288,20 @@ thread_new(inf_runner_t *runner)
     t->state = INF_THREAD_HELD;
     t->number = ++runner->last_number;
     t->seat = (inf_rate_seat_t) { .gate = NULL };
-    inf_list_push_back(&runner->threads, &t->link);
     return t;
 }
 
 /* Where rates are limited: may what they need be had at all? */
 static inf_err_t *
-open_seats(inf_runner_t *runner)
+open_seats(inf_runner_t *runner, const crew_t *crew)
 {
     inf_err_t *err = NULL;
 
-    for (inf_link_t *l = runner->threads.next; runner->rate_gate != NULL
-        && err == NULL && l != &runner->threads; l = l->next)
+    for (inf_link_t *l = crew->threads.next; runner->rate_gate != NULL
+        && err == NULL && l != &crew->threads; l = l->next)
     {
         inf_instance_thread_t *t = inf_link_entry(l, inf_instance_thread_t,
             link);
-        if (t->started) {
-            continue;
-        }
 
         err = inf_rate_seat_open(&t->seat, runner->rate_gate, t->instance,
             &t->waiter);
@@ -347,14 +368,10 @@ leave_kin(inf_runner_t *runner, inf_instance_thread_t *t)
 static inf_err_t *
 start_held(inf_runner_t *runner, crew_t *crew, bool parallel)
 {
-    for (inf_link_t *l = runner->threads.next; l != &runner->threads;
-        l = l->next)
+    for (inf_link_t *l = crew->threads.next; l != &crew->threads; l = l->next)
     {
         inf_instance_thread_t *t = inf_link_entry(l, inf_instance_thread_t,
             link);
-        if (t->started) {
-            continue;
-        }
 
         t->crew = crew->prepare != NULL ? crew : NULL;
         int rc = pthread_create(&t->thread, NULL, inf_instance_thread_main, t);
@@ -385,20 +402,22 @@ wait_prepared(inf_runner_t *runner, const crew_t *crew)
 }
 
 static void
-take_held(inf_runner_t *runner, inf_link_t *out)
+move_threads(inf_link_t *to, inf_link_t *from)
 {
-    inf_link_init(out);
+    inf_link_t *link;
 
+    while ((link = inf_list_pop_front(from)) != NULL) {
+        inf_list_push_back(to, link);
+    }
+}
+
+static void
+tell_to_leave(inf_runner_t *runner, const inf_link_t *threads)
+{
     inf_lock(&runner->lock);
-    for (inf_link_t *l = runner->threads.next; l != &runner->threads; ) {
-        inf_instance_thread_t *t = inf_link_entry(l, inf_instance_thread_t,
-            link);
-        l = l->next;
-        if (t->state == INF_THREAD_HELD) {
-            t->state = INF_THREAD_LEAVES;
-            inf_link_remove(&t->link);
-            inf_list_push_back(out, &t->link);
-        }
+    for (inf_link_t *l = threads->next; l != threads; l = l->next) {
+        inf_link_entry(l, inf_instance_thread_t, link)->state
+            = INF_THREAD_LEAVES;
     }
     inf_unlock(&runner->lock);
 }
@@ -449,5 +468,8 @@ thread_end(inf_runner_t *runner, inf_instance_thread_t *t)
         i->thread = NULL;
     }
     t->instance = NULL;
+
+    inf_lock(&runner->lock);
     inf_list_push_back(&runner->spares, &t->link);
+    inf_unlock(&runner->lock);
 }

@@ -222,7 +222,7 @@ inf_runner_stop(inf_runner_t *runner)
     }
     inf_unlock(&runner->lock);
 
-    inf_runner_end_threads(runner, &runner->threads);
+    inf_runner_end_threads(runner, &runner->threads);   /* nobody else's now */
 }
 
 void

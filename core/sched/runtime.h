@@ -72,7 +72,7 @@ INF_CHECK inf_err_t *inf_runner_start(inf_model_t *model,
  * Threads for more instances of the model: prepared, but they take nothing
  * yet; of options, prepare, parallel and device_blocking count.  On error none
  * of them is left.  Changes to a runner, its stop among them, come one at a
- * time.
+ * time; only collect may run beside others.
  */
 INF_CHECK inf_err_t *inf_runner_add(inf_runner_t *runner,
     inf_instance_t *const *instances, uint32_t count,
@@ -81,9 +81,11 @@ INF_CHECK inf_err_t *inf_runner_add(inf_runner_t *runner,
 /* What was added serves from now on. */
 void inf_runner_admit(inf_runner_t *runner);
 
-/* They take nothing any more; returns when they have executed what they had
-   taken.  Instances that share a thread go together. */
-void inf_runner_remove(inf_runner_t *runner, inf_instance_t *const *instances,
+/* They take nothing any more; collect returns when they have executed what
+   they had taken.  Instances that share a thread go together. */
+void inf_runner_dismiss(inf_runner_t *runner, inf_instance_t *const *instances,
+    uint32_t count);
+void inf_runner_collect(inf_runner_t *runner, inf_instance_t *const *instances,
     uint32_t count);
 
 /* Takes req on success; on error the caller still owns it.  now_ns: when it

@@ -3,7 +3,7 @@
  *
  * Owner    The runner owns its threads.  One that has ended is kept for the
  *          next to come: who called it may still be waking it.
- * Thread   as each field says.  "Changes": start, add, admit, remove and stop,
+ * Thread   as each field says.  "Changes": start, add, admit, dismiss and stop,
  *          of which there is one at a time.
  * Units    ns.
  * Errors   as runtime.h.
@@ -34,7 +34,8 @@ typedef struct {
 struct inf_crew_s;
 
 typedef struct {
-    inf_link_t         link;    /* in runner->threads, or spares; changes    */
+    inf_link_t         link;    /* in runner->threads, spares or a change's
+                                   own list                                  */
     inf_link_t         idle;    /* in runner->idle while it has no work      */
     inf_thread_state_t state;   /* runner's lock                             */
     bool               called;  /* woken, has not looked yet; runner's lock  */
@@ -49,7 +50,7 @@ typedef struct {
     inf_waiter_t       waiter;
     inf_rate_seat_t    seat;        /* the thread's own                      */
     pthread_t          thread;
-    bool               started;     /* changes                               */
+    bool               started;     /* changes, then who ends it             */
     _Atomic bool       leading;     /* relaxed: a hint who is woken first    */
     inf_request_t    **requests;    /* of its payload; grows                 */
     uint32_t           cap;
@@ -57,7 +58,7 @@ typedef struct {
 } inf_instance_thread_t;
 
 struct inf_runner_s {
-    inf_lock_t               lock;      /* rank 30; guards down to kins      */
+    inf_lock_t               lock;      /* rank 30; guards down to spares    */
     inf_policy_t            *policy;
     inf_link_t               idle;      /* instance threads, last idle first */
     uint32_t                 called;    /* threads woken, not yet looking    */
@@ -72,9 +73,10 @@ struct inf_runner_s {
     uint32_t                 kin_count;
     inf_link_t               kins;
 
-    inf_link_t               threads;   /* changes, like the next two        */
+    inf_link_t               threads;
     inf_link_t               spares;    /* have ended                        */
-    uint32_t                 last_number;
+
+    uint32_t                 last_number;   /* changes                       */
 
     inf_model_t             *model;     /* set in start(), then constant     */
     const inf_executor_t    *executor;

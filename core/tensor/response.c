@@ -38,6 +38,7 @@ inf_factory_start(inf_factory_t *f, struct inf_model_s *model, const char *id,
     atomic_store_explicit(&f->first_sent, false, memory_order_relaxed);
     f->start_ns = 0;
     f->ledger = NULL;
+    f->awaited = NULL;
     f->place.order = NULL;
     f->model = model;
     f->id = id;
@@ -80,6 +81,9 @@ inf_factory_unref(inf_factory_t *f)
     if (f->ledger != NULL) {
         inf_ledger_remove(f);
     }
+    if (f->awaited != NULL) {
+        atomic_fetch_add(f->awaited, 1);
+    }
     if (f->place.order != NULL) {
         inf_response_order_abandon(f);
     } else {
@@ -90,16 +94,14 @@ inf_factory_unref(inf_factory_t *f)
 void
 inf_factory_ref_handle(inf_factory_t *f)
 {
-    if (f->ledger != NULL) {
-        atomic_fetch_add_explicit(&f->handles, 1, memory_order_relaxed);
-    }
+    atomic_fetch_add_explicit(&f->handles, 1, memory_order_relaxed);
     inf_factory_ref(f);
 }
 
 void
 inf_factory_unref_handle(inf_factory_t *f)
 {
-    if (f != NULL && f->ledger != NULL) {
+    if (f != NULL) {
         atomic_fetch_sub_explicit(&f->handles, 1, memory_order_relaxed);
     }
     inf_factory_unref(f);

@@ -76,7 +76,9 @@ struct inf_factory_s {
     struct inf_ledger_s  *ledger;       /* NULL: nobody keeps account        */
     inf_link_t            in_ledger;    /* the ledger's lock                 */
     _Atomic(inf_request_t *) request;   /* with a ledger: until released     */
-    _Atomic uint32_t      handles;      /* likewise: the backend's           */
+    _Atomic uint32_t      handles;      /* the backend's                     */
+    _Atomic uint64_t     *awaited;      /* counts it when it ends; set while
+                                           its request has it, or NULL       */
     struct inf_model_s   *model;        /* the sink's factory_free drops it  */
     const char           *id;           /* lives as long as the factory      */
     const inf_sink_ops_t *sink;

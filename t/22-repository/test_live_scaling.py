@@ -109,6 +109,12 @@ def alive(scaled):
     return sorted(names)
 
 
+def there_are(scaled, *names):
+    """What goes ends by itself, with what it has in hand."""
+    return process.wait_until(lambda: alive(scaled) == list(names),
+                              20 * SLOW)
+
+
 READY = [{"name": "m", "version": "1", "state": "READY"}]
 
 
@@ -123,7 +129,8 @@ def test_instances_come_and_go_under_load(scaled):
                 answer = load_groups(server, {"count": count})
                 assert answer.status == 200, answer
                 assert counts(server) == [count]
-                assert len(alive(scaled)) == count
+                assert process.wait_until(
+                    lambda: len(alive(scaled)) == count, 20 * SLOW)
         clients.wait_for_more(20, 30 * SLOW)
     assert set(clients.results) == {200}, clients.results
 
@@ -131,11 +138,11 @@ def test_instances_come_and_go_under_load(scaled):
     assert scaled.seen("free") == []
     assert len(scaled.seen("init")) == 1 + 5 * 3
     assert len(scaled.seen("fini")) == 5 * 3
-    assert alive(scaled) == ["m_0_0"]
+    assert there_are(scaled, "m_0_0")
     assert "m_0_0" not in scaled.seen("fini")   # it stayed all along
     assert index(server) == READY
     server.stop()
-    assert alive(scaled) == []
+    assert there_are(scaled)
     assert scaled.seen("free") == ["m"]
 
 
@@ -190,8 +197,8 @@ def test_what_alike_instances_are(scaled):
                        {"count": 1, "name": "p", "passive": True}
                        ).status == 200
     assert scaled.seen("init")[3:] == ["p_0"]
+    assert there_are(scaled, "m_0_0", "p_0")
     assert sorted(scaled.seen("fini")) == ["m_0_1", "new_2"]
-    assert alive(scaled) == ["m_0_0", "p_0"]
     for _ in range(10):
         assert server.infer("m", BODY).status == 200
     assert set(scaled.seen("exec")) == {"m_0_0"}
@@ -240,7 +247,7 @@ def test_an_override_is_kept_until_a_file_is_newer(scaled):
     scaled.write(2)
     assert load(server).status == 200
     assert counts(server) == [2]
-    assert alive(scaled) == ["m_0_0", "m_0_1"]
+    assert there_are(scaled, "m_0_0", "m_0_1")
     assert scaled.seen("load") == ["m"]
 
 
@@ -264,12 +271,12 @@ def test_an_impossible_gpu(scaled):
     answer = load_groups(server, {"kind": "KIND_GPU", "gpus": [77]})
     refused(server, answer, "KIND_GPU")
     assert config_of(server) == config
-    assert alive(scaled) == ["m_0_0", "m_0_1"]
+    assert there_are(scaled, "m_0_0", "m_0_1")
 
     scaled.write(1)                             # what is right heals it
     assert load(server).status == 200
     assert index(server) == READY
-    assert alive(scaled) == ["m_0_0"]
+    assert there_are(scaled, "m_0_0")
     assert scaled.seen("load") == ["m"]
 
 
@@ -289,14 +296,14 @@ def test_an_instance_that_cannot_be_made(scaled):
             answer = load_groups(server, {"count": 5})
             refused(server, answer, "instance 'm_0_3': no room")
             assert counts(server) == [1]
-            assert alive(scaled) == ["m_0_0"]
+            assert there_are(scaled, "m_0_0")
         clients.wait_for_more(20, 30 * SLOW)
     assert set(clients.results) == {200}, clients.results
     assert scaled.seen("load") == ["m"]
 
     assert load_groups(server, {"count": 3}).status == 200
     assert index(server) == READY
-    assert alive(scaled) == ["m_0_0", "m_0_1", "m_0_2"]
+    assert there_are(scaled, "m_0_0", "m_0_1", "m_0_2")
 
 
 def test_new_instances_warm_up_first(scaled):
@@ -320,9 +327,9 @@ def test_resources_that_cannot_be_had(scaled):
 
     refused(server, load_groups(server, needs(2, 4)),
             'Resource count for "R1" is limited to 2')
-    assert alive(scaled) == ["m_0_0"]
+    assert there_are(scaled, "m_0_0")
     assert load_groups(server, needs(2, 2)).status == 200
-    assert len(alive(scaled)) == 2
+    assert process.wait_until(lambda: len(alive(scaled)) == 2, 20 * SLOW)
     with Load(server.port, once) as clients:
         for copies in (1, 2) * 3:
             clients.wait_for_more(20, 30 * SLOW)
@@ -330,8 +337,13 @@ def test_resources_that_cannot_be_had(scaled):
     assert set(clients.results) == {200}, clients.results
 
 
-def test_a_removed_instance_ends_its_work_first(scaled):
-    server = scaled(EXPLICIT, count=2, parameters={"lasts": 1500})
+@pytest.mark.parametrize("work", [
+    {"lasts": 1500}, {"lasts": 300, "later": 1500},
+    {"lasts": 300, "later": 1500, "early": "yes"}],
+    ids=["executes", "keeps-the-request", "answers-after-the-request"])
+def test_a_removed_instance_ends_its_work_first(scaled, work):
+    """Its client has the answer; the load and others didn't wait for it."""
+    server = scaled(EXPLICIT, count=2, parameters=work)
 
     with server.wire(60) as a, server.wire(60) as b, server.wire(60) as c:
         for wire in (a, b):
@@ -342,8 +354,13 @@ def test_a_removed_instance_ends_its_work_first(scaled):
         c.send(request_bytes("POST", "/v2/models/m/infer",
                              json.dumps(BODY).encode(), {}))
         assert load_groups(server, {"count": 1}).status == 200
+        assert counts(server) == [1]
+        assert "done m_0_1" not in scaled.path.read_text()
+        assert load(server).status == 200
         assert [wire.read().status for wire in (a, b, c)] == [200] * 3
+    assert there_are(scaled, "m_0_0")
     lines = [" ".join(line.split()[:2])
              for line in scaled.path.read_text().splitlines()]
     assert lines.index("done m_0_1") < lines.index("fini m_0_1")
-    assert lines.count("exec m_0_1") == 1
+    assert lines.count("done m_0_1") == lines.count("exec m_0_1")
+    assert "exec m_0_1" not in lines[lines.index("fini m_0_1"):]

@@ -6,7 +6,9 @@
  *   init NAME CORES POLICY   the thread's cores (a count), the policy message
  *   side NAME KIND ID        a secondary device
  *   exec NAME CORES ROWS
- *   done NAME                with the parameter `lasts`: so many ms later
+ *   done NAME                with the parameter `lasts`: so many ms later; or
+ *                            `later`: after Execute, by a thread which answers
+ *                            and releases, or only answers, with `early`
  *   fini NAME
  *
  * and, with the parameter `whole`, `load MODEL` and `free MODEL`.
@@ -207,21 +209,79 @@ TRITONBACKEND_ModelInstanceReady(TRITONBACKEND_ModelInstance *instance)
         : TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "asleep");
 }
 
+/* One request that outlives its Execute. */
+typedef struct {
+    TRITONBACKEND_ModelInstance *instance;
+    TRITONBACKEND_Request       *request;       /* NULL: released already    */
+    TRITONBACKEND_Response      *response;
+    int                          ms;
+} late_t;
+
+static void *
+answer_later(void *arg)
+{
+    late_t *late = arg;
+    char    line[256];
+
+    usleep((useconds_t) late->ms * 1000);
+    snprintf(line, sizeof(line), "done %s\n", name_of(late->instance));
+    record(late->instance, line);
+    TRITONBACKEND_ResponseSend(late->response,
+                               TRITONSERVER_RESPONSE_COMPLETE_FINAL, NULL);
+    if (late->request != NULL) {
+        TRITONBACKEND_RequestRelease(late->request,
+                                     TRITONSERVER_REQUEST_RELEASE_ALL);
+    }
+    free(late);
+    return NULL;
+}
+
+static void
+keep(TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request *request,
+     int ms, int early)
+{
+    late_t        *late = calloc(1, sizeof(*late));
+    pthread_attr_t attr;
+    pthread_t      thread;
+
+    *late = (late_t) { instance, early ? NULL : request, NULL, ms };
+    TRITONBACKEND_ResponseNew(&late->response, request);
+    if (early) {
+        TRITONBACKEND_RequestRelease(request,
+                                     TRITONSERVER_REQUEST_RELEASE_ALL);
+    }
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_create(&thread, &attr, answer_later, late);
+    pthread_attr_destroy(&attr);
+}
+
 TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
     TRITONBACKEND_Request **requests, const uint32_t count)
 {
-    char line[256], fail[256], lasts[16];
+    char line[256], fail[256], lasts[16], later[16], early[16];
 
     parameter(model_of(instance), "fail", fail, sizeof(fail));
     snprintf(line, sizeof(line), "exec %s %d %u\n", name_of(instance), cores(),
              count);
     record(instance, line);
     parameter(model_of(instance), "lasts", lasts, sizeof(lasts));
+    parameter(model_of(instance), "later", later, sizeof(later));
+    parameter(model_of(instance), "early", early, sizeof(early));
     if (lasts[0] != '\0') {
         usleep((useconds_t) atoi(lasts) * 1000);
+    }
+    if (lasts[0] != '\0' && later[0] == '\0') {
         snprintf(line, sizeof(line), "done %s\n", name_of(instance));
         record(instance, line);
+    }
+
+    for (uint32_t i = 0; i < count && later[0] != '\0'; i++) {
+        keep(instance, requests[i], atoi(later), early[0] != '\0');
+    }
+    if (later[0] != '\0') {
+        return NULL;
     }
 
     for (uint32_t i = 0; i < count; i++) {

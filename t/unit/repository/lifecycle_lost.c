@@ -327,8 +327,8 @@ a_removed_instance_is_no_death_an_added_one_is_watched(void **state)
     assert_int_equal(w.children, 3);
     load_groups(2);
     load_groups(1);
-    assert_int_equal(fake_count("ifini m_1/1"), 1);
-    assert_int_equal(fake_count("ifini m_2/1"), 1);
+    wait_count("ifini m_1/1", 1);
+    wait_count("ifini m_2/1", 1);
     usleep(20000);
     assert_string_equal(rows(), "m/1 READY \n");
 

@@ -238,6 +238,13 @@ static inf_batch_strategy_t plug_in = { .ops = &plug_in_ops };
 
 /* ---- instances come and go ----------------------------------------------- */
 
+static void
+remove_instances(inf_instance_t *const *list, uint32_t count)
+{
+    inf_runner_dismiss(model->runner, list, count);
+    inf_runner_collect(model->runner, list, count);
+}
+
 static inf_err_t *
 prepare(void *userp, inf_instance_t *instance)
 {
@@ -308,7 +315,7 @@ change(unsigned *seed)
     must(err == NULL || bad);
     if (err != NULL || rand_r(seed) % 8 == 0) {     /* or another failed     */
         inf_err_free(err);
-        inf_runner_remove(model->runner, in, come);
+        remove_instances(in, come);
         members_free(comes, come);
         aborted++;
         return;
@@ -317,11 +324,11 @@ change(unsigned *seed)
     set_stage(comes, come, SERVES);
     set_stage(goes, go, GOES);
     if (how.blocking) {
-        inf_runner_remove(model->runner, out, go);
+        remove_instances(out, go);
         inf_runner_admit(model->runner);
     } else {
         inf_runner_admit(model->runner);
-        inf_runner_remove(model->runner, out, go);
+        remove_instances(out, go);
     }
     members_free(goes, go);
     memcpy(members, stay, n * sizeof(stay[0]));
@@ -550,7 +557,7 @@ a_call_to_a_thread_that_goes_reaches_another(void **state)
         for (unsigned n = (unsigned) rand_r(&seed) % 300; n > 0; n--) {
             atomic_load(&round_begun);
         }
-        inf_runner_remove(model->runner, &out, 1);
+        remove_instances(&out, 1);
         while (atomic_load(&done) < round) {
             sched_yield();
         }
