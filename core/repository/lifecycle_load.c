@@ -49,6 +49,9 @@ static inf_err_t *read_watched(load_t *l, const inf_home_query_t *q);
 static bool nothing_to_do(load_t *l);
 static inf_err_t *choose(load_t *l);
 static inf_err_t *choose_again(load_t *l);
+static inf_err_t *recognize(load_t *l);
+static bool is_what_they_say(load_t *l);
+static inf_model_t *ready_model(load_t *l, int64_t version);
 static void decide_what_to_keep(load_t *l);
 static void keep_none_or_all(load_t *l, bool same);
 static inf_err_t *refused(load_t *l, inf_err_t *err);
@@ -105,6 +108,9 @@ inf_lifecycle_run_load(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op,
             return refused(&l, err);
         }
         err = choose(&l);
+    }
+    if (err == NULL) {
+        err = recognize(&l);
     }
     if (err == NULL) {
         decide_what_to_keep(&l);
@@ -297,6 +303,61 @@ choose_again(load_t *l)
     }
     inf_unlock(&l->lc->lock);
     return NULL;
+}
+
+/* A configuration that the model gave out itself, completed by its backend, is
+   the one that it was made from. */
+static inf_err_t *
+recognize(load_t *l)
+{
+    const inf_model_home_t *now = l->record->home;
+
+    if (l->op->kind == INF_OP_RELOAD || now == NULL
+        || inf_model_home_says(l->home, now->config->msg)
+        || inf_config_is_ensemble(now->config->msg) || !is_what_they_say(l))
+    {
+        return NULL;
+    }
+
+    return inf_model_home_adopt(l->home, now);
+}
+
+static bool
+is_what_they_say(load_t *l)
+{
+    bool any = false;
+    bool same = true;
+
+    for (size_t i = 0; same && i < l->count; i++) {
+        inf_model_t *model = ready_model(l, l->versions[i].version);
+        if (model == NULL) {
+            continue;
+        }
+
+        any = true;
+        inf_lock(&model->config_lock);
+        same = inf_model_home_says(l->home, model->config->msg);
+        inf_unlock(&model->config_lock);
+        inf_model_unref(model);
+    }
+
+    return any && same;
+}
+
+/* A reference, or NULL. */
+static inf_model_t *
+ready_model(load_t *l, int64_t version)
+{
+    inf_model_t *model = NULL;
+
+    inf_lock(&l->lc->lock);
+    const inf_record_version_t *v = inf_model_record_find(l->record, version);
+    if (v != NULL && v->state == INF_VERSION_READY) {
+        model = v->model;
+        inf_model_ref(model);
+    }
+    inf_unlock(&l->lc->lock);
+    return model;
 }
 
 static void

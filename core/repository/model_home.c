@@ -128,6 +128,41 @@ inf_model_home_same_config(const inf_model_home_t *a,
     return same_config(a->config->msg, b->config->msg, false);
 }
 
+bool
+inf_model_home_says(const inf_model_home_t *home,
+    const Inference__ModelConfig *msg)
+{
+    return same_config(home->config->msg, msg, true);
+}
+
+inf_err_t *
+inf_model_home_adopt(inf_model_home_t *home, const inf_model_home_t *other)
+{
+    ProtobufCMessage *copy;
+    inf_model_config_t *config;
+
+    Inference__ModelConfig mixed = *other->config->msg;
+    mixed.version_policy = home->config->msg->version_policy;
+    mixed.n_instance_group = home->config->msg->n_instance_group;
+    mixed.instance_group = home->config->msg->instance_group;
+
+    inf_err_t *err = inf_message_clone(&mixed.base, &copy);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = inf_model_config_new((Inference__ModelConfig *) (void *) copy,
+        home->config->file, home->config->origin, &config);
+    if (err != NULL) {
+        inf_message_free(copy);
+        return err;
+    }
+
+    inf_model_config_unref(home->config);
+    home->config = config;
+    return NULL;
+}
+
 void
 inf_model_home_swap_settings(inf_model_home_t *a, inf_model_home_t *b)
 {

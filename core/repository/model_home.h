@@ -84,9 +84,17 @@ INF_CHECK inf_err_t *inf_model_home_choose(const inf_model_home_t *home,
 bool inf_model_home_same_version(const inf_model_home_t *a,
     const inf_model_home_t *b, int64_t version);
 
-/* Whether their configurations are the same altogether. */
+/* Whether their configurations are the same altogether; and whether home's is
+   msg but for instance groups and version policy. */
 bool inf_model_home_same_config(const inf_model_home_t *a,
     const inf_model_home_t *b);
+bool inf_model_home_says(const inf_model_home_t *home,
+    const Inference__ModelConfig *msg);
+
+/* Replaces home's configuration by that of other, but for instance groups and
+   version policy. */
+INF_CHECK inf_err_t *inf_model_home_adopt(inf_model_home_t *home,
+    const inf_model_home_t *other);
 
 /* Each gets what the other has read; places and agents stay. */
 void inf_model_home_swap_settings(inf_model_home_t *a, inf_model_home_t *b);

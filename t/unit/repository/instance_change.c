@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/model/instances.h"
+#include "core/proto/config_json.h"
 #include "core/repository/lifecycle.h"
 #include "repository/fake_plugin.h"
 
@@ -319,6 +320,74 @@ what_else_differs_means_a_new_model(void **state)
     assert_int_equal(fake_count("iinit m_0_0/1"), 1);
 }
 
+static inf_err_t *
+completing_init(inf_model_t *model)
+{
+    static const char json[] = "{\"max_batch_size\":4}";
+
+    inf_lock(&model->config_lock);
+    inf_err_t *err = inf_model_config_merge_json(model->config, json,
+        sizeof(json) - 1);
+    model->completed = true;
+    inf_unlock(&model->config_lock);
+    return err != NULL ? err : fake_model_init(model);
+}
+
+/* With what the model says of itself, and count other instances. */
+static inf_err_t *
+load_own_configuration(int count)
+{
+    inf_override_t *override;
+    inf_model_t *model = find(1);
+    inf_buf_t json;
+    char *text, *at;
+
+    inf_buf_init(&json);
+    assert_ok(inf_model_config_to_json(model->config->msg, &json));
+    inf_model_unref(model);
+    text = inf_buf_give(&json, NULL);
+    at = strstr(text, "\"count\":");
+    assert_non_null(at);
+    at[strlen("\"count\":")] = (char) ('0' + count);
+    assert_ok(inf_override_new(&override));
+    assert_ok(inf_override_set_config(override, inf_slice_str(text)));
+    free(text);
+    return inf_lifecycle_load(w.lc, "m", override);
+}
+
+/* It may be sent back, and the file may go on from there. */
+static void
+a_completed_configuration_is_the_one_that_was_completed(void **state)
+{
+    (void) state;
+    inf_plugin_ops_t ops = fake_ops;
+    tree_dir(w.tree, "repo/m/1");
+    ops.model_init = completing_init;
+    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
+    inf_lifecycle_free(w.lc);
+    w.options.plugins = &ops;
+    assert_ok(inf_lifecycle_new(&w.options, &w.lc));
+    assert_ok(load(CPU(1)));
+
+    forget_calls();
+    assert_ok(load_own_configuration(3));
+    expect_calls("iinit m_0_1/1;iinit m_0_2/1;");
+    forget_calls();
+    assert_ok(load_own_configuration(2));
+    expect_calls("ifini m_0_2/1;");
+    forget_calls();
+    assert_ok(load(CPU(3)));
+    expect_calls("iinit m_0_2/1;");
+    forget_calls();
+    assert_ok(load(CPU(3) " max_batch_size: 8"));
+    assert_int_equal(fake_count("init m/1"), 1);
+
+    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
+    inf_lifecycle_free(w.lc);               /* ops ends here                 */
+    w.options.plugins = &fake_ops;
+    assert_ok(inf_lifecycle_new(&w.options, &w.lc));
+}
+
 static void
 a_change_is_tried_as_often_as_a_load(void **state)
 {
@@ -496,6 +565,7 @@ main(void)
         T(instances_that_block_their_device_are_made_anew),
         T(what_one_version_cannot_have_no_version_gets),
         T(what_else_differs_means_a_new_model),
+        T(a_completed_configuration_is_the_one_that_was_completed),
         T(a_change_is_tried_as_often_as_a_load),
         T(requests_go_on_while_an_instance_is_made_and_ended),
         T(an_instance_stays_until_its_requests_are_back),
