@@ -17,9 +17,12 @@
 #include "core/model/labels.h"
 #include "core/repository/agents.h"
 #include "core/repository/backend_search.h"
+#include "core/repository/instance_change.h"
 #include "core/repository/repositories.h"
 #include "core/repository/scan.h"
 #include "core/repository/storage.h"
+#include "core/repository/storage_local.h"
+#include "repository/fake_plugin.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define OWN_MALLOC 0            /* a sanitizer's allocator is not replaced */
@@ -47,8 +50,9 @@ void *realloc(void *p, size_t size);
 void free(void *p);
 #pragma GCC visibility pop
 
-static long countdown;          /* 0: off; the allocation at 1 fails       */
-static long live;
+/* Instances have threads. */
+static _Atomic long countdown;  /* 0: off; the allocation at 1 fails       */
+static _Atomic long live;
 
 static bool
 allocation_fails(void)
@@ -428,6 +432,76 @@ a_set_of_repositories_survives_every_failed_allocation(void **state)
     tree_free(tree);
 }
 
+/* A model of count instances, more of them: all or none. */
+static void
+more_instances_come_or_none(void **state)
+{
+    (void) state;
+    static const inf_model_ops_t ops = { NULL };
+    const char *backends[1];
+    inf_config_options_t opt = { .auto_complete = true };
+    inf_backend_table_t *table;
+    inf_instance_change_t *change;
+    inf_model_config_t *config;
+    inf_storage_t *st;
+    inf_model_t *model;
+    char *tree = tree_new();
+
+    fake_reset();
+    tree_file(tree, "backends/x/libtriton_x.so", "");
+    tree_file(tree, "m/config.pbtxt", "backend: 'x' input { name: 'A'"
+        " data_type: TYPE_FP32 dims: 1 } output { name: 'B' data_type:"
+        " TYPE_FP32 dims: 1 }");
+    char *folder = strdup(tree_path(tree, "backends"));
+    char *dir = strdup(tree_path(tree, "m"));
+    backends[0] = folder;
+    assert_ok(inf_storage_local_open(&st));
+    const inf_lifecycle_options_t options = {
+        .plugins = &fake_ops, .backend_dirs = backends,
+        .backend_dir_count = 1, .auto_complete = true
+    };
+    assert_ok(inf_backend_table_new(&options, &table));
+    inf_model_load_t what = {
+        .options = &options, .backends = table, .storage = st, .name = "m",
+        .dir = dir, .version = 1, .ops = &ops
+    };
+    assert_ok(inf_model_load(&what, &model));
+    tree_file(tree, "m/config.pbtxt", "backend: 'x' input { name: 'A'"
+        " data_type: TYPE_FP32 dims: 1 } output { name: 'B' data_type:"
+        " TYPE_FP32 dims: 1 } instance_group { kind: KIND_CPU count: 3"
+        " host_policy: 'p' }");
+    assert_ok(inf_model_config_read(st, dir, "m", &opt, &config));
+    what.config = config;
+
+    assert_ok(inf_instance_change_prepare(&what, model, &change));
+    inf_instance_change_abort(change);      /* names and threads are kept    */
+    long before = live;
+    long n = 1;
+    for (bool reached = true; reached; n++) {
+        countdown = n;
+        inf_err_t *err = inf_instance_change_prepare(&what, model, &change);
+        reached = countdown == 0;
+        countdown = 0;
+        if (err == NULL) {
+            inf_instance_change_abort(change);
+        } else {
+            assert_non_null(strstr(inf_err_msg(err), "memory"));
+            inf_err_free(err);
+        }
+        assert_int_equal(model->instance_count, 1);
+        assert_int_equal(live, before);
+    }
+    assert_true(n > 30);
+
+    inf_model_config_unref(config);
+    inf_model_unload(model, &fake_ops, NULL);
+    inf_backend_table_free(table);
+    inf_storage_close(st);
+    free(folder);
+    free(dir);
+    tree_free(tree);
+}
+
 static void
 a_failed_allocation_is_an_error_and_leaves_nothing(void **state)
 {
@@ -509,6 +583,7 @@ main(void)
 {
     inf_log_set_levels(false, false, false, 0);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(more_instances_come_or_none),
         cmocka_unit_test(
             a_failed_allocation_is_an_error_and_leaves_nothing),
         cmocka_unit_test(
