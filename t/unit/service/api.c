@@ -1369,6 +1369,67 @@ a_load_may_bring_configuration_and_files(void **state)
 
 static TRITONSERVER_Server *controlled;
 
+#define SLOW_CONFIG(count)                                                   \
+    "{\"name\":\"slow\",\"backend\":\"identity\",\"input\":[{\"name\":"           \
+    "\"INPUT0\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]}],\"output\":[{"      \
+    "\"name\":\"OUTPUT0\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1]}],"         \
+    "\"parameters\":{\"execute_delay_ms\":{\"string_value\":\"150\"}},"        \
+    "\"instance_group\":[{\"kind\":\"KIND_CPU\",\"count\":" #count "}]}"
+
+static void
+load_slow(const char *config)
+{
+    TRITONSERVER_Parameter *p = TRITONSERVER_ParameterNew("config",
+        TRITONSERVER_PARAMETER_STRING, config);
+    const TRITONSERVER_Parameter *list[] = { p };
+
+    succeeds(TRITONSERVER_ServerLoadModelWithParameters(controlled, "slow",
+        list, 1));
+    TRITONSERVER_ParameterDelete(p);
+}
+
+/* What runs, what has been counted and the model itself stay. */
+static void
+instances_change_while_a_request_runs(void **state)
+{
+    (void) state;
+    static const char *const counts[] = {
+        "\"count\":3,", "\"count\":1,", "\"count\":2,"
+    };
+    static const char *const configs[] = {
+        SLOW_CONFIG(3), SLOW_CONFIG(1), SLOW_CONFIG(2)
+    };
+    TRITONSERVER_Message *m;
+    shot_t shot;
+    TRITONSERVER_Server *other = world.server;
+    TRITONSERVER_ServerOptions *o = new_options(
+        TRITONSERVER_MODEL_CONTROL_EXPLICIT);
+
+    succeeds(TRITONSERVER_ServerOptionsSetStartupModel(o, "slow"));
+    succeeds(TRITONSERVER_ServerNew(&controlled, o));
+    succeeds(TRITONSERVER_ServerOptionsDelete(o));
+    world.server = controlled;
+    for (int i = 0; i < 3; i++) {
+        char counted[64];
+
+        make(&shot, "slow", false);
+        submit(&shot);
+        load_slow(configs[i]);
+        succeeds(TRITONSERVER_ServerModelConfig(controlled, "slow", -1, 1,
+            &m));
+        expect_json(m, counts[i]);
+        wait_for(&shot);
+        expect_echo(&shot, 0, "OUTPUT0");
+        finish(&shot);
+        snprintf(counted, sizeof(counted), "\"inference_count\":%d,", i + 1);
+        succeeds(TRITONSERVER_ServerModelStatistics(controlled, "slow", -1,
+            &m));
+        expect_json(m, counted);
+    }
+    world.server = other;
+    succeeds(TRITONSERVER_ServerDelete(controlled));
+}
+
 /* On the instance's own thread, while its backend executes. */
 static void
 change_models(void *userp)
@@ -1445,6 +1506,7 @@ main(void)
         cmocka_unit_test(each_control_mode_has_its_errors),
         cmocka_unit_test(models_come_and_go_while_the_server_runs),
         cmocka_unit_test(a_load_may_bring_configuration_and_files),
+        cmocka_unit_test(instances_change_while_a_request_runs),
         cmocka_unit_test(backends_may_change_models_while_they_execute),
         cmocka_unit_test(null_is_tolerated_where_backends_pass_it),
     };
