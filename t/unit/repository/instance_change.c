@@ -553,6 +553,37 @@ what_was_counted_stays(void **state)
     inf_model_unref(model);
 }
 
+/* As long as it has an instance, its row in the metrics has them. */
+static void
+counters_of_a_gpu_do_not_go_back(void **state)
+{
+    (void) state;
+    const uint64_t stamps[4] = { 10, 20, 40, 80 };
+    tree_dir(w.tree, "repo/m/1");
+    assert_ok(load(GPU(1, "0") GPU(2, "1")));
+    inf_model_t *model = find(1);
+
+    inf_instance_t *first = model->instances[0];
+    inf_instance_t *second = model->instances[1];
+    for (uint32_t i = 0; i < 3; i++) {
+        inf_statistics_success(&model->instances[i]->statistics, 1 + i, 1, 5,
+            stamps, 100);
+    }
+    assert_ok(load(GPU(1, "0") GPU(1, "1")));
+    wait_count("ifini m_1_1/1", 1);
+    while (second->statistics.inference_count != 5) {
+        usleep(1000);
+    }
+    assert_int_equal(first->statistics.inference_count, 1);
+    assert_ok(load(GPU(1, "0")));
+    wait_count("ifini m_1_0/1", 1);
+    while (model->statistics.inference_count != 5) {
+        usleep(1000);
+    }
+    assert_int_equal(first->statistics.inference_count, 1);
+    inf_model_unref(model);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -570,6 +601,7 @@ main(void)
         T(requests_go_on_while_an_instance_is_made_and_ended),
         T(an_instance_stays_until_its_requests_are_back),
         T(what_was_counted_stays),
+        T(counters_of_a_gpu_do_not_go_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
