@@ -10,6 +10,8 @@
 
 static inf_err_t *check(const NginxInference__CoreConfig *config,
     unsigned *errors);
+static void print_record(void *userp, inf_log_level_t level, const char *file,
+    int line_no, const char *text);
 static void print_finding(void *userp, inf_log_level_t level,
     const char *text);
 
@@ -22,7 +24,9 @@ inf_check_main(const char *file)
     inf_err_t *err = file != NULL ? inf_core_config_from_file(file, &config)
         : inf_core_config_from_fd(INF_CORE_FD_CONFIG, &config);
     if (err == NULL) {
+        inf_log_set_sink(print_record, NULL);
         err = check(config, &errors);
+        inf_log_set_sink(NULL, NULL);
         inf_message_free(&config->base);
     }
 
@@ -61,6 +65,20 @@ check(const NginxInference__CoreConfig *config, unsigned *errors)
     inf_err_t *err = inf_repository_check(&what, print_finding, errors);
     free(rates);
     return err;
+}
+
+/* What a load would log: it fails no check. */
+static void
+print_record(void *userp, inf_log_level_t level, const char *file, int line_no,
+    const char *text)
+{
+    (void) userp;
+    (void) file;
+    (void) line_no;
+    if (level == INF_LOG_ERROR || level == INF_LOG_WARN) {
+        unsigned none = 0;
+        print_finding(&none, INF_LOG_WARN, text);
+    }
 }
 
 static void

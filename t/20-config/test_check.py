@@ -234,3 +234,13 @@ def test_two_models_that_mean_different_resources(make):
     assert status != 0
     assert re.search(r"two/config\.pbtxt:2:\d+: instance_group\[0\]\.rate_"
                      r"limiter\.resources\[0\]\.global: ", output), output
+
+
+def test_what_a_load_would_log_is_a_line_like_others(make):
+    server = make(lambda r: models.identity(
+        r, "m", GOOD, extra="version_policy { specific { versions: [ 1, 7 ] }"
+                            " }\n"))
+    status, output = server.check_config()
+    assert status == 0
+    assert re.search(r"\[warn\] inference: model 'm': version 7 is specified",
+                     output), output

@@ -162,7 +162,8 @@ class Server:
         """nginx -t: (exit status, output)."""
         done = subprocess.run(
             self.command("-t", "-e", str(self.log)), env=self.env,
-            capture_output=True, text=True, timeout=60 * SLOW, check=False)
+            capture_output=True, text=True, errors="replace",
+            timeout=60 * SLOW, check=False)
         return done.returncode, done.stdout + done.stderr
 
     def start(self, wait="ready", seconds=30):
