@@ -7,7 +7,6 @@ a fake driver has the GPUs.
 
 import json
 import re
-import shutil
 
 import pytest
 
@@ -22,17 +21,6 @@ IO = ('input [ { name: "INPUT" data_type: TYPE_INT32 dims: [ 4 ] } ]\n'
 # what a core may not be able to serve yet says so, and is never half loaded
 LATER = re.compile("(sequence_batching|ensembles).* is not supported by this"
                    " version of the core")
-
-
-def stand_ins():
-    """The folder of one backend under several names."""
-    backends.build("failing")
-    library = BUILD / "t-backends/failing/libtriton_failing.so"
-    for name in NAMES:
-        folder = BUILD / "t-stand-ins" / name
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy(library, folder / f"libtriton_{name}.so")
-    return BUILD / "t-stand-ins"
 
 
 def whole(name, text):
@@ -66,7 +54,7 @@ def test_every_snippet_loads(make_server):
                 bytes(4))
 
     server = make_server(
-        fill, wait="live", backends=stand_ins(),
+        fill, wait="live", backends=backends.stand_ins(*NAMES),
         parts="health metadata config infer repository",
         http="    inference_backend_config * min-compute-capability=1;\n",
         inference_env=[

@@ -19,6 +19,17 @@ def build(name, folder=None):
     return folder
 
 
+def stand_ins(*names):
+    """A folder of backends of those names that take any model."""
+    build("failing")
+    folder = BUILD / "t-stand-ins"
+    for name in names:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        shutil.copy(BUILD / "t-backends/failing/libtriton_failing.so",
+                    folder / name / f"libtriton_{name}.so")
+    return folder
+
+
 def example(name):
     """The library of a backend of examples/backends, as a user has it."""
     library = BUILD / "t-backends" / name / f"libtriton_{name}.so"
