@@ -12,7 +12,7 @@ from lib import models, process
 from lib.full_disk import FullDisk
 from lib.repository import EXPLICIT, IN, PARTS, rows, works
 from lib.s3 import Service
-from lib.server import SLOW
+from lib.server import BUILD, SLOW
 
 CONFIG = {
     "backend": "identity",
@@ -128,3 +128,30 @@ def test_fetched_models_that_find_no_room(make_server, disk, room):
             works(server, "large")              # the old one goes on
             np.testing.assert_array_equal(
                 c.get_model_config("large")["name"], "large")
+
+
+def test_an_agents_folder_that_finds_no_room(make_server, disk):
+    """What an agent would fill it with is of no use then."""
+    agent = ('model_repository_agents { agents { name: "xor" parameters {'
+             ' key: "key" value: "90" } } }\n')
+
+    def fill(folder):
+        models.identity(folder, "good", IN)
+        models.identity(folder, "secret", IN, extra=agent)
+
+    disk.fill(0)
+    server = make_server(
+        fill, parts=PARTS, wait="live", http=EXPLICIT
+        + f"    inference_agents {BUILD / 't-agents'};\n"
+        "    inference_load_model *;\n",
+        inference_env=disk.environment() + [f"TMPDIR={disk.folder}"])
+    assert server.wait_for("/v2/models/good/ready")
+    assert process.wait_until(lambda: FULL in row(server, "secret").get(
+        "reason", ""), 20 * SLOW), row(server, "secret")
+    works(server)
+    assert not private(disk)
+    disk.clear()
+    with triton.InferenceServerClient(server.url) as c:
+        c.load_model("secret")
+    works(server, "secret")
+    assert len(private(disk)) == 1
