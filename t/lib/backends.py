@@ -1,5 +1,6 @@
 """Builds the small C backends of t/backends and examples on first use."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -25,8 +26,10 @@ def stand_ins(*names):
     folder = BUILD / "t-stand-ins"
     for name in names:
         (folder / name).mkdir(parents=True, exist_ok=True)
+        library = folder / name / f"libtriton_{name}.so"
         shutil.copy(BUILD / "t-backends/failing/libtriton_failing.so",
-                    folder / name / f"libtriton_{name}.so")
+                    f"{library}.new")
+        os.replace(f"{library}.new", library)   # it may be mapped
     return folder
 
 
