@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import shutil
 import urllib.parse
 
@@ -62,7 +63,8 @@ def test_a_failed_model_that_is_unloaded(serve):
 
 
 @pytest.mark.parametrize("strict", ["on", "off"])
-@pytest.mark.parametrize("trouble", ["repository", "config", "model", "none"])
+@pytest.mark.parametrize("trouble", [
+    "missing", "file", "fifo", "loop", "config", "model", "none"])
 def test_readiness_after_trouble_at_the_start(serve, tmp_path, trouble,
                                               strict):
     def fill(folder):
@@ -73,14 +75,23 @@ def test_readiness_after_trouble_at_the_start(serve, tmp_path, trouble,
             models.identity(folder, "bad", IN, backend="failing",
                             parameters={"fail": "initialize-error"})
 
-    more = f"    inference_repository {tmp_path}/nowhere;\n" \
-        if trouble == "repository" else ""
+    other = tmp_path / "other"
+    make = {"missing": lambda: None, "file": lambda: other.write_text(""),
+            "fifo": lambda: os.mkfifo(other),
+            "loop": lambda: other.symlink_to("other")}.get(trouble)
+    more = ""
+    if make is not None:
+        make()
+        more = f"    inference_repository {other};\n"
     server = serve(fill, wait="live", http=more
                    + f"    inference_strict_readiness {strict};\n")
     assert server.wait_for("/v2/models/good/ready")
     works(server)
-    if trouble != "repository":
+    if make is None:
         settled(server)
+    else:                                       # nobody knows what it holds
+        answer = ask(server, "index")
+        assert answer.status in (404, 500) and str(other) in answer.error
     ready = trouble == "none" or strict == "off"
     assert server.wait_for("/v2/health/ready", status=200 if ready else 400)
     assert server.get("/v2/health/live").status == 200
@@ -297,7 +308,6 @@ def test_configurations_that_come_with_the_load(serve, override, words):
 
 def test_an_empty_configuration_is_completed(serve):
     """By the core from the files' names, by the backend from the file."""
-    import os
     source = os.path.join(os.path.dirname(__file__), "../../examples/models")
 
     def fill(folder):
