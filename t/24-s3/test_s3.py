@@ -297,6 +297,19 @@ def test_a_reload_of_nginx_adds_a_bucket_and_removes_it(
     assert not service.gate.bad_signatures
 
 
+def test_an_empty_bucket_holds_no_models(service, bucket, serve):
+    """A prefix in it is there as soon as it has a key."""
+    server = serve(service.address(bucket), wait="live",
+                   parts="health metadata config infer repository",
+                   http="    inference_model_control poll interval=200ms;\n")
+    assert server.wait_for("/v2/health/ready")
+    answer = server.post("/v2/repository/index", b"")
+    assert (answer.status, answer.body) == (200, b"[]")
+    upload(service, bucket, "", lambda f: models.identity(f, "m", IN))
+    assert server.wait_for("/v2/models/m/ready")
+    works(server, "m")
+
+
 def test_keys_with_odd_characters(service, serve):
     """What the original takes for the end of an address, and folders' marks."""
     bucket = service.bucket("b.with.dots-" + os.urandom(4).hex())

@@ -134,6 +134,14 @@ def test_one_request_alone_is_a_batch_too(make_server):
     assert ask_one_after_the_other(server, [(1, 7)]) == [[[0, 7]]]
 
 
+def test_of_two_targets_the_first_alone_is_meant(make_server):
+    text = config("BATCH_ELEMENT_COUNT", "INT32").replace(
+        'target_name: "TWICE"', 'target_name: [ "TWICE", "SEEN" ]')
+    server = make_server(lambda r: models.write_model(
+        r, "m", text, files={1: {"model.onnx": ragged_model("INT32", 1)}}))
+    assert ask_one_after_the_other(server, [(1, 7)]) == [[[7]]]
+
+
 @pytest.mark.parametrize("old,new,reason", [
     ("TYPE_INT32\n", "TYPE_FP32\n",
      'batch input "MADE" is configured as TYPE_FP32'),
