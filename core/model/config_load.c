@@ -95,6 +95,13 @@ inf_model_config_check(const inf_storage_t *st, const char *model_dir,
     *out = c;
 }
 
+void
+inf_model_config_place(const inf_model_config_t *c, const inf_storage_t *st,
+    inf_findings_t *f)
+{
+    place_findings(st, c->file, f, INF_FINDINGS_MAX);
+}
+
 inf_err_t *
 inf_model_config_explain(const inf_model_config_t *c,
     const inf_storage_t *st, inf_findings_t *f)

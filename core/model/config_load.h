@@ -47,6 +47,10 @@ void inf_model_config_check(const inf_storage_t *st, const char *model_dir,
     const char *model_name, const inf_config_options_t *opt,
     inf_findings_t *f, inf_model_config_t **out);
 
+/* Gives all of f their places in c's file, looked up now. */
+void inf_model_config_place(const inf_model_config_t *c,
+    const inf_storage_t *st, inf_findings_t *f);
+
 /*
  * The first of f as an error that says where it stands in c's file: line and
  * column of the key, looked up now.  NULL: f is empty.
