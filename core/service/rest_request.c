@@ -6,6 +6,7 @@
 #include "core/include/channel.h"
 #include "core/proto/base64.h"
 #include "core/proto/json_doc.h"
+#include "core/proto/message_utf8.h"
 #include "grpc_service.pb-c.h"
 
 #define FILE_PREFIX "file:"
@@ -293,6 +294,10 @@ put_name(char **field, inf_slice_t name)
     if (memchr(name.data, '\0', name.len) != NULL) {
         return inf_err_new(INF_ERR_INVALID_ARG, "a model's name holds a NUL"
             " character");
+    }
+    if (!inf_utf8_valid(name)) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "a model's name is not valid"
+            " UTF-8");
     }
 
     char *copy = strndup(name.data, name.len);

@@ -114,6 +114,19 @@ def test_names_that_are_no_models(serve, name):
     works(server)
 
 
+def test_a_name_of_bytes_that_are_no_text(serve):
+    server = serve(good)
+    with server.wire() as connection:
+        for verb in ("load", "unload"):
+            connection.send(b"POST /v2/repository/models/a\xff\xfeb/"
+                            + verb.encode() + b" HTTP/1.1\r\nHost: h\r\n"
+                            b"Content-Length: 0\r\n\r\n")
+            answer = connection.read()
+            assert answer.status == 400, answer
+            assert "not valid UTF-8" in answer.error
+    assert index(server) == [{"name": "good"}]
+
+
 def test_loading_again_loads_nothing(serve):
     def fill(folder):
         good(folder)

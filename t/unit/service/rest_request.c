@@ -121,9 +121,10 @@ broken_records_are_refused(void **state)
 {
     (void) state;
     static const char *const records[] = {
-        "", "abc", "\xff\xff\xff\xff", "\x01\x00\x00\x00"
+        "", "abc", "\xff\xff\xff\xff", "\x01\x00\x00\x00",
+        "\x00\x01\x00\x00\x00", "\xff\x01\x00\x00\x00"
     };
-    static const size_t lens[] = { 0, 3, 4, 4 };
+    static const size_t lens[] = { 0, 3, 4, 4, 5, 5 };
     ProtobufCMessage *m;
 
     for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {

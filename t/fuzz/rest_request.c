@@ -1,0 +1,65 @@
+/* Any body of a call that REST spells its own way: an error, or a message that
+   packs and unpacks. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "core/include/channel.h"
+#include "core/proto/message.h"
+#include "core/service/model_control.h"
+#include "core/service/rest_request.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+need(inf_err_t *err)
+{
+    if (err != NULL) {
+        abort();
+    }
+}
+
+static void
+try_override(const ProtobufCMessage *m)
+{
+    inf_override_t *o = NULL;
+
+    inf_err_t *err = inf_model_control_override((const void *) m, &o);
+    if (err == NULL && o != NULL) {
+        inf_override_free(o);
+    }
+    inf_err_free(err);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const uint16_t methods[] = {
+        INF_METHOD_REPOSITORY_INDEX, INF_METHOD_REPOSITORY_MODEL_LOAD,
+        INF_METHOD_REPOSITORY_MODEL_UNLOAD
+    };
+
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+        ProtobufCMessage *m;
+        ProtobufCMessage *again;
+        inf_buf_t bytes;
+
+        inf_err_t *err = inf_rest_request(methods[i], inf_slice(
+            (const char *) data, size), &m);
+        if (err != NULL) {
+            inf_err_free(err);
+            continue;
+        }
+
+        if (methods[i] == INF_METHOD_REPOSITORY_MODEL_LOAD) {
+            try_override(m);
+        }
+        inf_buf_init(&bytes);
+        need(inf_message_pack(m, &bytes));
+        need(inf_message_unpack(m->descriptor, inf_buf_slice(&bytes),
+            &again));
+        inf_message_free(again);
+        inf_message_free(m);
+        inf_buf_fini(&bytes);
+    }
+    return 0;
+}
