@@ -44,7 +44,8 @@ CONFIGS = {
               input { key: "IN" value { dim: [ 1 ] } } } } ] } }""",
     "words": 'backend: "stand_in"\n' + IO.replace("reshape { }", "") + r"""
         parameters { key: "b" value { string_value: "z\"\\\n\t/<>&\001" } }
-        parameters { key: "a" value { string_value: "\303\274 \360\237\230\200" } }
+        parameters { key: "a" value {
+          string_value: "\303\274 \360\237\230\200" } }
         metric_tags { key: "t" value: "1" }
         cc_model_filenames { key: "7.5" value: "t4.bin" }
         default_model_filename: "any.bin"
@@ -52,7 +53,8 @@ CONFIGS = {
         model_transaction_policy { decoupled: false }
         model_operations { op_library_filename: [ "a.so", "b.so" ] }
         model_metrics { metric_control [ {
-          metric_identifier { family: "nv_inference_first_response_histogram_ms" }
+          metric_identifier {
+            family: "nv_inference_first_response_histogram_ms" }
           histogram_options { buckets: [ 0.1, 2.5e-7, 1e300, 7 ] } } ] }
         model_warmup [ { name: "w" batch_size: 0 count: 3
           inputs { key: "IN" value { data_type: TYPE_FP32 dims: [ 2, 4, 3 ]

@@ -343,9 +343,9 @@ def locked(folder):
 
 
 def test_unreadable_folders_hurt_only_themselves(make_server):
-    server = make_server(locked, wait="live", parts=PARTS, user="nobody nogroup",
-                         http="    inference_model_control poll"
-                              " interval=200ms;\n")
+    server = make_server(
+        locked, wait="live", parts=PARTS, user="nobody nogroup",
+        http="    inference_model_control poll interval=200ms;\n")
     assert server.wait_for("/v2/models/good/ready")
     found = settled(server)
     is_away(found["locked"][0], "can't be read")
