@@ -98,7 +98,9 @@ follow(follow_t *f)
 
     inf_err_t *err = inf_repositories_names(f->list, &f->arena, failed,
         &f->names, &f->count);
-    if (err == NULL && f->all) {
+    if (err == NULL
+        && (f->all || memchr(failed, true, f->list->count) == NULL))
+    {
         inf_lifecycle_listed(f->lc, failed, f->list->count);
     }
     free(failed);

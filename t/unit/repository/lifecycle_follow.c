@@ -376,6 +376,35 @@ what_failed_is_forgotten_with_its_repository(void **state)
     assert_true(inf_lifecycle_all_ready(w.lc));
 }
 
+/* Until it is listed, or nobody wants it any more. */
+static void
+a_repository_that_nobody_can_list_is_not_ready(void **state)
+{
+    (void) state;
+    char away[4200];
+
+    snprintf(away, sizeof(away), "%s", tree_path(w.tree, "away"));
+    add_model(0, "m");
+    add_model(1, "n");
+    start_all();
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rename(w.places[1], away), 0);
+        change_to(3, true);
+        assert_non_null(model("m"));
+        assert_false(inf_lifecycle_all_ready(w.lc));
+        if (i == 0) {
+            change_to(1, true);
+        } else if (i == 1) {
+            change_to(1, false);
+        }
+        assert_int_equal(rename(away, w.places[1]), 0);
+        assert_int_equal(inf_lifecycle_all_ready(w.lc), i < 2);
+    }
+    change_to(3, true);
+    assert_non_null(model("n"));
+    assert_true(inf_lifecycle_all_ready(w.lc));
+}
+
 /* From the moment that it is known until it is there. */
 static void
 the_server_is_not_ready_while_what_was_added_is_loaded(void **state)
@@ -680,6 +709,7 @@ main(void)
         T(a_model_moves_without_a_gap),
         T(an_ambiguous_model_is_unloaded_until_one_goes),
         T(what_failed_is_forgotten_with_its_repository),
+        T(a_repository_that_nobody_can_list_is_not_ready),
         T(the_server_is_not_ready_while_what_was_added_is_loaded),
         T(a_load_under_way_ends_before_its_repository_counts_as_gone),
         T(a_load_under_way_stays_where_its_repository_stays),
