@@ -29,7 +29,7 @@ typedef struct {
     NginxInference__CoreConfig *config;     /* in force                      */
     uint64_t                    generation;
     inf_server_t               *server;     /* NULL: not yet, or not now     */
-    bool                        busy;       /* threads still use config      */
+    bool                        busy;       /* threads still use all of it   */
 } core_t;
 
 static inf_intake_t     *core_intake;   /* for the signal handlers           */
@@ -91,13 +91,16 @@ inf_core_main(int argc, char *const *argv)
     if (core.config != NULL && !core.busy) {
         inf_message_free(&core.config->base);
     }
+    int status = err != NULL;
     if (err != NULL) {
         inf_err_log(inf_err_add(err, "the core can't run"));
-        return 1;
+    } else {
+        inf_log(INF_LOG_INFO, "the core has ended");
     }
-
-    inf_log(INF_LOG_INFO, "the core has ended");
-    return 0;
+    if (core.busy) {            /* exit() would take their ground away       */
+        _exit(status);
+    }
+    return status;
 }
 
 static int
@@ -326,11 +329,11 @@ run(core_t *core, int registration_fd, int listen_fd)
     core_intake = NULL;
     inf_intake_close(intake);
     core->busy = !inf_server_stop(server, core->config->drain_ms * 1000000);
-    inf_intake_free(intake);
 
     inf_crash_page_t *page = core_page;
     core_page = NULL;
     if (!core->busy) {
+        inf_intake_free(intake);
         inf_crash_page_close(page);
     }
     return err;
