@@ -294,7 +294,8 @@ def test_version_folders_of_every_kind(make_server):
                  "'99999999999999999999' whose number is above",
                  "'x\\x0ay' which fails", "'4' which can't be followed",
                  "version 7 is specified by the version policy"):
-        assert word in server.log_text()
+        assert process.wait_until(lambda: word in server.log_text(),
+                                  20 * SLOW), word
     for version in ("0", "9223372036854775807"):
         answer = server.infer("odd", ONE, version=version)
         assert answer.status == 200, answer

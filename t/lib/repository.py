@@ -69,6 +69,13 @@ def loads_of(server, model, version=1):
         f"model={model} version={version} is ready")
 
 
+def loaded(server, model, counts):
+    """Whether each version, {1: how often}, was; the log comes a bit later."""
+    return process.wait_until(lambda: all(
+        loads_of(server, model, v) == n for v, n in counts.items()),
+        20 * SLOW)
+
+
 def held(folder, name, where, **kw):
     """A model that waits there until let_go(); its backend is "failing"."""
     path = models.identity(folder, name, IN, backend="failing",
