@@ -545,14 +545,12 @@ stop_loaders(inf_lifecycle_t *lc, uint64_t until)
     }
     bool ended = lc->busy == 0;
     inf_unlock(&lc->lock);
-    if (!ended) {
-        return false;
-    }
 
     for (uint32_t i = 0; i < INF_LOADERS_MAX; i++) {
         inf_loader_t *l = &lc->loaders[i];
         inf_lock(&lc->lock);
-        bool join = l->state != INF_LOADER_FREE;
+        bool join = l->state == INF_LOADER_ENDED
+            || (ended && l->state == INF_LOADER_RUNS);
         inf_unlock(&lc->lock);
         if (join) {
             pthread_join(l->thread, NULL);
@@ -560,7 +558,7 @@ stop_loaders(inf_lifecycle_t *lc, uint64_t until)
         }
     }
 
-    return true;
+    return ended;
 }
 
 static void *
