@@ -39,7 +39,8 @@ static inf_err_t *get_shm(const place_t *at, shm_t *out);
 static inf_err_t *complain(const place_t *at, const char *name,
     const char *why);
 static inf_err_t *not_a(const place_t *at, const char *name, const char *kind);
-static inf_err_t *not_in_range(const place_t *at, const char *name);
+static inf_err_t *not_in_range(const place_t *at, const char *name,
+    uint64_t most);
 static inf_err_t *missing(const place_t *at, const char *name);
 static bool value_uint(const inf_walk_t *w, json_t *v,
     uint64_t *out);
@@ -159,7 +160,7 @@ walk_shape(const place_t *at, inf_infer_input_t *out)
     for (size_t i = 0; i < count; i++) {
         uint64_t dim;
         if (!value_uint(at->walk, json_array_get(v, i), &dim)) {
-            return not_a(at, "shape", "unsigned-integer");
+            return not_in_range(at, "shape", INT64_MAX);
         }
 
         if (dim > INT64_MAX) {
@@ -476,7 +477,7 @@ walk_sequence_id(const place_t *at, json_t *v,
             return NULL;
         }
 
-        return not_in_range(at, "sequence_id");
+        return not_in_range(at, "sequence_id", UINT64_MAX);
     }
 
     bool present;
@@ -601,7 +602,7 @@ get_uint(const place_t *at, const char *name, bool *present, uint64_t *out)
         return NULL;
     }
 
-    return not_in_range(at, name);
+    return not_in_range(at, name, UINT64_MAX);
 }
 
 /* *out stays as it is when the member is not there. */
@@ -745,11 +746,14 @@ not_a(const place_t *at, const char *name, const char *kind)
 
 /* What the original says, and what it leaves to the reader. */
 static inf_err_t *
-not_in_range(const place_t *at, const char *name)
+not_in_range(const place_t *at, const char *name, uint64_t most)
 {
-    return complain(at, name, "attempt to access JSON non-unsigned-integer as"
-                    " unsigned-integer: it is a whole number from 0 to"
-                    " 18446744073709551615");
+    char why[160];
+
+    snprintf(why, sizeof(why), "attempt to access JSON non-unsigned-integer as"
+             " unsigned-integer: it is a whole number from 0 to %llu",
+             (unsigned long long) most);
+    return complain(at, name, why);
 }
 
 static inf_err_t *

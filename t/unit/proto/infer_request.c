@@ -456,7 +456,8 @@ input_members_are_checked(void **state)
                       "non-array as array");
     check_input_error(TYPED "\"shape\":[-1],\"data\":[1]",
                       "Unable to parse 'shape': attempt to access JSON "
-                      "non-unsigned-integer as unsigned-integer");
+                      "non-unsigned-integer as unsigned-integer: it is a "
+                      "whole number from 0 to 9223372036854775807");
     check_input_error(TYPED "\"shape\":[1.0]", "Unable to parse 'shape'");
     check_input_error(TYPED "\"shape\":[\"1\"]", "Unable to parse 'shape'");
     check_input_error(TYPED "\"shape\":[[1]]", "Unable to parse 'shape': "
@@ -604,6 +605,10 @@ parameters_are_checked(void **state)
                            "'sequence_id': attempt to access JSON "
                            "non-unsigned-integer as unsigned-integer");
     check_parameters_error("{\"sequence_id\":1.5}", "Unable to parse");
+    check_parameters_error("{\"priority\":-1}", "Unable to parse 'priority': "
+                           "attempt to access JSON non-unsigned-integer as "
+                           "unsigned-integer: it is a whole number from 0 to "
+                           "18446744073709551615");
     check_parameters_error("{\"sequence_id\":true}", "Unable to parse");
     check_parameters_error("{\"sequence_start\":1}", "Unable to parse "
                            "'sequence_start': attempt to access JSON "
