@@ -108,6 +108,7 @@ typedef struct {
     ngx_array_t                 cuda;           /* ngx_str_t "dev:size"      */
     ngx_uint_t                  control;        /* ..._control_e             */
     ngx_msec_t                  poll;           /* in poll mode: how often   */
+    ngx_flag_t                  inotify;        /* and earlier when told     */
     ngx_array_t                 load_models;    /* ngx_str_t                 */
     ngx_flag_t                  namespacing;
     ngx_str_t                   config_name;    /* empty: config.pbtxt       */

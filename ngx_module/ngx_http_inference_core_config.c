@@ -233,6 +233,8 @@ ngx_http_inference_core_config_fill(ngx_http_inference_core_config_t *config,
                                                                imcf->control];
     config->has_poll_interval_ms = 1;
     config->poll_interval_ms = imcf->poll;
+    config->has_poll_inotify = 1;
+    config->poll_inotify = (imcf->inotify != 0);
     config->has_rate_limit = 1;
     config->rate_limit = (NginxInference__RateLimit) imcf->rate_limit;
 

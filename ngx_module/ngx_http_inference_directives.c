@@ -20,6 +20,8 @@ static ngx_int_t ngx_http_inference_cuda_pool(ngx_conf_t *cf,
     ngx_http_inference_main_conf_t *imcf, ngx_str_t *value);
 static ngx_int_t ngx_http_inference_absolute(ngx_conf_t *cf,
     ngx_str_t *directive, ngx_str_t *path);
+static ngx_int_t ngx_http_inference_poll_option(
+    ngx_http_inference_main_conf_t *imcf, ngx_str_t *arg);
 static ngx_str_t *ngx_http_inference_find(ngx_array_t *array, ngx_str_t *value);
 
 
@@ -557,7 +559,7 @@ ngx_http_inference_log(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* none | explicit | poll [interval=TIME] */
+/* none | explicit | poll [interval=TIME] [inotify=on|off] */
 
 char *
 ngx_http_inference_model_control(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -565,8 +567,7 @@ ngx_http_inference_model_control(ngx_conf_t *cf, ngx_command_t *cmd,
 {
     ngx_http_inference_main_conf_t *imcf = conf;
 
-    ngx_int_t    n;
-    ngx_str_t   *value, interval;
+    ngx_str_t   *value;
     ngx_uint_t   i;
 
     static ngx_str_t  modes[] = {
@@ -594,30 +595,59 @@ ngx_http_inference_model_control(ngx_conf_t *cf, ngx_command_t *cmd,
         return NGX_CONF_ERROR;
     }
 
-    if (cf->args->nelts == 2) {
-        return NGX_CONF_OK;
+    for (i = 2; i < cf->args->nelts; i++) {
+        if (imcf->control != NGX_HTTP_INFERENCE_CONTROL_POLL
+            || ngx_http_inference_poll_option(imcf, &value[i]) != NGX_OK)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\" of "
+                               "\"inference_model_control\": poll alone takes "
+                               "interval=TIME and inotify=on|off, each once",
+                               &value[i]);
+            return NGX_CONF_ERROR;
+        }
     }
-
-    n = NGX_ERROR;
-
-    if (imcf->control == NGX_HTTP_INFERENCE_CONTROL_POLL
-        && ngx_http_inference_option(&value[2], "interval=", &interval)
-           == NGX_OK)
-    {
-        n = ngx_parse_time(&interval, 0);
-    }
-
-    if (n == NGX_ERROR) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid parameter \"%V\" of "
-                           "\"inference_model_control\": poll alone takes "
-                           "interval=TIME", &value[2]);
-        return NGX_CONF_ERROR;
-    }
-
-    imcf->poll = (ngx_msec_t) n;
 
     return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_poll_option(ngx_http_inference_main_conf_t *imcf,
+    ngx_str_t *arg)
+{
+    ngx_int_t  n;
+    ngx_str_t  value;
+
+    if (imcf->poll == NGX_CONF_UNSET_MSEC
+        && ngx_http_inference_option(arg, "interval=", &value) == NGX_OK)
+    {
+        n = ngx_parse_time(&value, 0);
+        if (n == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+
+        imcf->poll = (ngx_msec_t) n;
+        return NGX_OK;
+    }
+
+    if (imcf->inotify != NGX_CONF_UNSET
+        || ngx_http_inference_option(arg, "inotify=", &value) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (value.len == 2 && ngx_strncmp(value.data, "on", 2) == 0) {
+        imcf->inotify = 1;
+
+    } else if (value.len == 3 && ngx_strncmp(value.data, "off", 3) == 0) {
+        imcf->inotify = 0;
+
+    } else {
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
 }
 
 
@@ -682,6 +712,7 @@ ngx_http_inference_init_models(ngx_conf_t *cf,
 {
     ngx_conf_init_uint_value(imcf->control, NGX_HTTP_INFERENCE_CONTROL_NONE);
     ngx_conf_init_msec_value(imcf->poll, 15000);
+    ngx_conf_init_value(imcf->inotify, 1);
 
     if (imcf->load_models.nelts > 0
         && imcf->control != NGX_HTTP_INFERENCE_CONTROL_EXPLICIT)

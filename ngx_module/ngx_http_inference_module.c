@@ -177,7 +177,7 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       &ngx_http_inference_checks },
 
     { ngx_string("inference_model_control"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE12,
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE123,
       ngx_http_inference_model_control,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
@@ -343,6 +343,7 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
     imcf->check = NGX_CONF_UNSET_UINT;
     imcf->control = NGX_CONF_UNSET_UINT;
     imcf->poll = NGX_CONF_UNSET_MSEC;
+    imcf->inotify = NGX_CONF_UNSET;
     imcf->rate_limit = NGX_CONF_UNSET_UINT;
     imcf->namespacing = NGX_CONF_UNSET;
     imcf->load_threads = NGX_CONF_UNSET_UINT;

@@ -28,6 +28,8 @@ typedef struct inf_backend_s {
     char       *library;            /* full path                             */
     char       *dir;                /* of the library: its artifacts         */
     void       *config_message;     /* abi's: {"cmdline":{...}}              */
+    uint64_t    opened_with;        /* the table's: hash of its settings,    */
+    bool        opened_as_python;   /* which are the Python backend's        */
     void       *state;
     uint32_t    execution_policy;   /* TRITONBACKEND_ExecutionPolicy         */
     bool        parallel_loading;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/arena.h"
 #include "core/base/buf.h"
 #include "core/base/lock.h"
 #include "core/base/queue.h"
@@ -26,12 +27,19 @@ typedef struct {
     size_t         refs;
 } entry_t;
 
+/* Constant but for refs. */
+typedef struct {
+    size_t        refs;     /* under t->lock                               */
+    size_t        count;
+    const char  **items;
+    inf_arena_t   arena;
+} dirs_t;
+
 struct inf_agent_table_s {
     const inf_agent_ops_t *ops;
-    const char *const     *dirs;
-    size_t                 dir_count;
-    inf_lock_t             lock;        /* rank 12; guards entries           */
+    inf_lock_t             lock;        /* rank 12; guards the rest          */
     inf_cond_t             changed;     /* an entry is OPEN or gone          */
+    dirs_t                *dirs;        /* a reference                       */
     inf_link_t             entries;
 };
 
@@ -41,8 +49,11 @@ static entry_t *settled_locked(inf_agent_table_t *t, const char *name)
     INF_NEEDS(t->lock);
 static entry_t *entry_new(const char *name);
 static void entry_free(entry_t *e);
-static inf_err_t *open_agent(const inf_agent_table_t *t, const char *name,
+static inf_err_t *open_agent(inf_agent_table_t *t, const char *name,
     inf_agent_t **out);
+static dirs_t *dirs_new(const char *const *dirs, size_t count);
+static void dirs_unref(inf_agent_table_t *t, dirs_t *d);
+static void dirs_free(dirs_t *d);
 
 inf_err_t *
 inf_agent_table_new(const inf_agent_ops_t *ops, const char *const *dirs,
@@ -54,8 +65,11 @@ inf_agent_table_new(const inf_agent_ops_t *ops, const char *const *dirs,
     }
 
     t->ops = ops;
-    t->dirs = dirs;
-    t->dir_count = dir_count;
+    t->dirs = dirs_new(dirs, dir_count);
+    if (t->dirs == NULL) {
+        free(t);
+        return inf_err_nomem();
+    }
     inf_lock_init(&t->lock, AGENTS_RANK);
     inf_cond_init(&t->changed);
     inf_link_init(&t->entries);
@@ -70,9 +84,27 @@ inf_agent_table_free(inf_agent_table_t *t)
         return;
     }
 
+    dirs_free(t->dirs);
     inf_cond_fini(&t->changed);
     inf_lock_fini(&t->lock);
     free(t);
+}
+
+inf_err_t *
+inf_agent_table_look_in(inf_agent_table_t *t, const char *const *dirs,
+    size_t dir_count)
+{
+    dirs_t *d = dirs_new(dirs, dir_count);
+    if (d == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_lock(&t->lock);
+    dirs_t *old = t->dirs;
+    t->dirs = d;
+    inf_unlock(&t->lock);
+    dirs_unref(t, old);
+    return NULL;
 }
 
 inf_err_t *
@@ -268,7 +300,7 @@ entry_free(entry_t *e)
 }
 
 static inf_err_t *
-open_agent(const inf_agent_table_t *t, const char *name, inf_agent_t **out)
+open_agent(inf_agent_table_t *t, const char *name, inf_agent_t **out)
 {
     char *library = NULL;
 
@@ -277,12 +309,64 @@ open_agent(const inf_agent_table_t *t, const char *name, inf_agent_t **out)
             " loaded: this server loads no agents", name);
     }
 
-    inf_err_t *err = inf_agent_library_find(t->dirs, t->dir_count, name,
+    inf_lock(&t->lock);
+    dirs_t *d = t->dirs;
+    d->refs++;
+    inf_unlock(&t->lock);
+
+    inf_err_t *err = inf_agent_library_find(d->items, d->count, name,
         &library);
+    dirs_unref(t, d);
     if (err == NULL) {
         err = t->ops->open(name, library, out);
         free(library);
     }
 
     return err;
+}
+
+/* NULL: out of memory. */
+static dirs_t *
+dirs_new(const char *const *dirs, size_t count)
+{
+    dirs_t *d = calloc(1, sizeof(*d));
+    if (d == NULL) {
+        return NULL;
+    }
+
+    d->refs = 1;
+    inf_arena_init(&d->arena);
+    d->items = inf_arena_calloc(&d->arena, count + 1, sizeof(*d->items));
+    while (d->items != NULL && d->count < count) {
+        const char *dir = dirs[d->count];
+        d->items[d->count] = inf_arena_strdup(&d->arena, dir, strlen(dir));
+        if (d->items[d->count] == NULL) {
+            break;
+        }
+        d->count++;
+    }
+    if (d->items == NULL || d->count < count) {
+        dirs_free(d);
+        return NULL;
+    }
+
+    return d;
+}
+
+static void
+dirs_unref(inf_agent_table_t *t, dirs_t *d)
+{
+    inf_lock(&t->lock);
+    bool last = --d->refs == 0;
+    inf_unlock(&t->lock);
+    if (last) {
+        dirs_free(d);
+    }
+}
+
+static void
+dirs_free(dirs_t *d)
+{
+    inf_arena_fini(&d->arena);
+    free(d);
 }

@@ -20,10 +20,14 @@
 
 typedef struct inf_agent_table_s inf_agent_table_t;
 
-/* ops (NULL: agents can't be opened) and dirs outlive the table; the first
-   folder that has <name>/libtritonrepoagent_<name>.so wins. */
+/* ops (NULL: agents can't be opened) outlives the table, dirs are copied; the
+   first folder that has <name>/libtritonrepoagent_<name>.so wins. */
 INF_CHECK inf_err_t *inf_agent_table_new(const inf_agent_ops_t *ops,
     const char *const *dirs, size_t dir_count, inf_agent_table_t **out);
+
+/* From now on agents are looked for in dirs; those that are open stay. */
+INF_CHECK inf_err_t *inf_agent_table_look_in(inf_agent_table_t *t,
+    const char *const *dirs, size_t dir_count);
 
 /* t may be NULL; nobody has a reference any more. */
 void inf_agent_table_free(inf_agent_table_t *t);

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/hash.h"
 #include "core/base/lock.h"
+#include "core/base/log.h"
 #include "core/tensor/memory.h"
 
 #define BATCH_KEY     "default-max-batch-size"
@@ -17,10 +19,14 @@ struct inf_backend_table_s {
 
 static inf_backend_t *find_locked(inf_backend_table_t *t, const char *name,
     const char *library);
-static inf_err_t *folder_of(const inf_backend_table_t *t,
+static inf_err_t *folder_of(const inf_lifecycle_options_t *o,
     const char *library, char **out);
-static inf_err_t *settings_of(const inf_backend_table_t *t, const char *name,
-    const char *folder, inf_plugin_setting_t **out, size_t *count);
+static inf_err_t *settings_of(const inf_lifecycle_options_t *o,
+    const char *name, const char *folder, inf_plugin_setting_t **out,
+    size_t *count);
+static uint64_t hash_of(const inf_plugin_setting_t *settings, size_t count);
+static bool stays_locked(const inf_backend_t *b,
+    const inf_lifecycle_options_t *options);
 static void add_setting(inf_plugin_setting_t *list, size_t *count,
     const char *key, const char *value);
 static void put_setting(inf_plugin_setting_t *list, size_t *count,
@@ -60,7 +66,8 @@ inf_backend_table_free(inf_backend_table_t *t)
 }
 
 inf_err_t *
-inf_backend_table_get(inf_backend_table_t *t, const char *name,
+inf_backend_table_get(inf_backend_table_t *t,
+    const inf_lifecycle_options_t *options, const char *name,
     const inf_backend_location_t *where, inf_backend_t **out)
 {
     inf_plugin_setting_t *settings = NULL;
@@ -72,9 +79,9 @@ inf_backend_table_get(inf_backend_table_t *t, const char *name,
 
     *out = find_locked(t, name, where->library);
     if (*out == NULL) {
-        err = folder_of(t, where->library, &folder);
+        err = folder_of(options, where->library, &folder);
         if (err == NULL) {
-            err = settings_of(t, where->python_based ? "python" : name,
+            err = settings_of(options, where->python_based ? "python" : name,
                 folder, &settings, &count);
         }
         if (err == NULL) {
@@ -82,6 +89,8 @@ inf_backend_table_get(inf_backend_table_t *t, const char *name,
                 settings, count, out);
         }
         if (err == NULL) {
+            (*out)->opened_with = hash_of(settings, count);
+            (*out)->opened_as_python = where->python_based;
             inf_list_push_back(&t->backends, &(*out)->link);
         }
     }
@@ -90,6 +99,30 @@ inf_backend_table_get(inf_backend_table_t *t, const char *name,
     free(settings);
     free(folder);
     return err;
+}
+
+void
+inf_backend_table_compare(inf_backend_table_t *t,
+    const inf_lifecycle_options_t *options)
+{
+    inf_buf_t names;
+
+    inf_buf_init(&names);
+    inf_lock(&t->lock);
+    for (inf_link_t *l = t->backends.next; l != &t->backends; l = l->next) {
+        const inf_backend_t *b = inf_link_entry(l, inf_backend_t, link);
+        if (!stays_locked(b, options)) {
+            inf_buf_printf(&names, "%s%s", names.len > 0 ? ", " : "", b->name);
+        }
+    }
+    inf_unlock(&t->lock);
+
+    if (names.len > 0) {
+        inf_log(INF_LOG_WARN, "backends that are in use keep the settings they"
+            " were opened with; changed ones need a restart of nginx to reach"
+            " them: %.*s", (int) names.len, names.data);
+    }
+    inf_buf_fini(&names);
 }
 
 static inf_backend_t *
@@ -111,9 +144,8 @@ find_locked(inf_backend_table_t *t, const char *name, const char *library)
  * without the slash that was already there when its name was joined.
  */
 static inf_err_t *
-folder_of(const inf_backend_table_t *t, const char *library, char **out)
+folder_of(const inf_lifecycle_options_t *o, const char *library, char **out)
 {
-    const inf_lifecycle_options_t *o = t->options;
     const char *found = o->backend_dir_count > 0 ? o->backend_dirs[0] : "";
     size_t longest = 0;
 
@@ -142,10 +174,9 @@ folder_of(const inf_backend_table_t *t, const char *library, char **out)
  * batch size unless it is among them; four are always there, by default.
  */
 static inf_err_t *
-settings_of(const inf_backend_table_t *t, const char *name,
+settings_of(const inf_lifecycle_options_t *o, const char *name,
     const char *folder, inf_plugin_setting_t **out, size_t *count)
 {
-    const inf_lifecycle_options_t *o = t->options;
     inf_plugin_setting_t *list = calloc(o->setting_count + 4, sizeof(*list));
     if (list == NULL) {
         return inf_err_nomem();
@@ -174,6 +205,43 @@ settings_of(const inf_backend_table_t *t, const char *name,
     *out = list;
     *count = n;
     return NULL;
+}
+
+static uint64_t
+hash_of(const inf_plugin_setting_t *settings, size_t count)
+{
+    uint64_t all = count;
+
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t parts[3] = {
+            all,
+            inf_hash(settings[i].key, strlen(settings[i].key)),
+            inf_hash(settings[i].value, strlen(settings[i].value))
+        };
+        all = inf_hash(parts, sizeof(parts));
+    }
+
+    return all;
+}
+
+/* What can't be told for want of memory is taken for a yes. */
+static bool
+stays_locked(const inf_backend_t *b, const inf_lifecycle_options_t *options)
+{
+    inf_plugin_setting_t *settings = NULL;
+    char *folder = NULL;
+    size_t count = 0;
+
+    inf_err_t *err = folder_of(options, b->library, &folder);
+    if (err == NULL) {
+        err = settings_of(options, b->opened_as_python ? "python" : b->name,
+            folder, &settings, &count);
+    }
+    bool stays = err != NULL || hash_of(settings, count) == b->opened_with;
+    inf_err_free(err);
+    free(settings);
+    free(folder);
+    return stays;
 }
 
 /* Unless it is there already. */

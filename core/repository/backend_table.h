@@ -3,6 +3,7 @@
  *
  * Owner    The lifecycle owns the table, the table its backends.
  * Thread   get: any loader; opening is serialised, as backends expect.
+ *          compare: any.
  * Units    none.
  * Errors   what opening said; a failed backend is tried again by the next
  *          model that needs it.
@@ -23,9 +24,15 @@ INF_CHECK inf_err_t *inf_backend_table_new(
 /* Closes all backends; no model uses one any more. */
 void inf_backend_table_free(inf_backend_table_t *t);
 
-/* The table's; found by library path, opened when it is the first time. */
+/* The table's; found by library path, opened with the settings of options when
+   it is the first time. */
 INF_CHECK inf_err_t *inf_backend_table_get(inf_backend_table_t *t,
-    const char *name, const inf_backend_location_t *where,
-    inf_backend_t **out);
+    const inf_lifecycle_options_t *options, const char *name,
+    const inf_backend_location_t *where, inf_backend_t **out);
+
+/* Names in the log each open backend that would be opened otherwise by these
+   options. */
+void inf_backend_table_compare(inf_backend_table_t *t,
+    const inf_lifecycle_options_t *options);
 
 #endif /* INF_REPOSITORY_BACKEND_TABLE_H */

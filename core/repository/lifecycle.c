@@ -40,6 +40,8 @@ static void run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op);
 static void end_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r,
     const inf_lifecycle_op_t *op, inf_model_record_t **gone);
 static void queue_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r);
+static bool take_note_of_asking(inf_lifecycle_t *lc,
+    const inf_lifecycle_op_t *op);
 static void note(const inf_lifecycle_t *lc, const inf_lifecycle_op_t *op);
 static void tell(inf_lifecycle_done_fn done, void *userp, inf_err_t *err);
 static void drop_ops(inf_lifecycle_t *lc);
@@ -93,6 +95,9 @@ inf_lifecycle_new(const inf_lifecycle_options_t *options,
     inf_err_t *err = inf_children_new(inf_lifecycle_child_died, lc,
         &lc->options.children);
     if (err == NULL) {
+        err = inf_lifecycle_terms_new(&lc->options, NULL, NULL, &lc->terms);
+    }
+    if (err == NULL) {
         err = inf_backend_table_new(&lc->options, &lc->backends);
     }
     if (err == NULL) {
@@ -132,6 +137,7 @@ inf_lifecycle_free(inf_lifecycle_t *lc)
     inf_timekeeper_fini(&lc->timekeeper);
     inf_agent_table_free(lc->agents);
     inf_backend_table_free(lc->backends);
+    inf_lifecycle_terms_unref(lc->terms);
     inf_cond_fini(&lc->work);
     inf_cond_fini(&lc->idle);
     inf_lock_fini(&lc->lock);
@@ -170,6 +176,7 @@ inf_lifecycle_load_async(inf_lifecycle_t *lc, const char *name,
 
     const inf_model_id_t id = inf_model_id(name);
     op->override = override;
+    op->asked = true;
     inf_lifecycle_submit(lc, &id, op);
 }
 
@@ -635,7 +642,7 @@ run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     case INF_OP_FOLLOW:                 /* there is nothing to do            */
         break;
     }
-    if (err == NULL && changed) {
+    if (err == NULL && (take_note_of_asking(lc, op) || changed || op->adopt)) {
         note(lc, op);
     }
     own_op = NULL;
@@ -654,6 +661,21 @@ run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     inf_model_record_free(gone);
 }
 
+/* Whether it is new that a request has loaded the model. */
+static bool
+take_note_of_asking(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
+{
+    if (op->kind != INF_OP_LOAD || !op->asked) {
+        return false;
+    }
+
+    inf_lock(&lc->lock);
+    bool fresh = !op->record->asked;
+    op->record->asked = true;
+    inf_unlock(&lc->lock);
+    return fresh;
+}
+
 /* What only repeats what was, or is so at every start, is not worth a note. */
 static void
 note(const inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
@@ -666,14 +688,24 @@ note(const inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
 
     switch (op->kind) {
     case INF_OP_LOAD:
-        notes->loaded(lc->options.notes_userp, &id, op->override);
+        if (op->asked) {
+            notes->loaded(lc->options.notes_userp, &id, op->override);
+        } else {
+            notes->forgotten(lc->options.notes_userp, &id);
+        }
         return;
     case INF_OP_UNLOAD:
-        notes->unloaded(lc->options.notes_userp, &id);
+        if (op->all || op->dropped || op->list != NULL) {
+            notes->forgotten(lc->options.notes_userp, &id);
+        } else {
+            notes->unloaded(lc->options.notes_userp, &id);
+        }
         return;
-    case INF_OP_RELOAD:
-    case INF_OP_NAMED:
     case INF_OP_FOLLOW:
+        notes->loaded(lc->options.notes_userp, &id, NULL);
+        return;
+    case INF_OP_NAMED:
+    case INF_OP_RELOAD:
         return;
     }
 }
@@ -769,6 +801,7 @@ inf_lifecycle_submit(inf_lifecycle_t *lc, const inf_model_id_t *id,
 
         op->record = r;
         r->wanted = r->wanted || op->wanted;
+        r->asked = r->asked || (op->start && op->asked);
         inf_list_push_back(&r->ops, &op->link);
         lc->busy++;
         lc->starting += op->start;

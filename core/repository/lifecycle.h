@@ -68,6 +68,9 @@ typedef struct {
     void (*loaded)(void *userp, const inf_model_id_t *id,
         const inf_override_t *override);
     void (*unloaded)(void *userp, const inf_model_id_t *id);
+
+    /* Nothing of that counts any more: it comes and goes by itself. */
+    void (*forgotten)(void *userp, const inf_model_id_t *id);
 } inf_load_note_ops_t;
 
 typedef struct {
@@ -106,11 +109,33 @@ typedef struct {
     struct inf_children_s       *children;          /* the lifecycle's own   */
 } inf_lifecycle_options_t;
 
+/*
+ * The options that each load goes by: directories, settings, host policies,
+ * auto_complete and load_retries.  They may be replaced; what is loaded keeps
+ * those that it was loaded with.
+ */
+typedef struct inf_lifecycle_terms_s inf_lifecycle_terms_t;
+
+/* Takes userp on success and calls release (or NULL) with it when nothing
+   needs what options point to any more. */
+INF_CHECK inf_err_t *inf_lifecycle_terms_new(
+    const inf_lifecycle_options_t *options, void (*release)(void *userp),
+    void *userp, inf_lifecycle_terms_t **out);
+inf_lifecycle_terms_t *inf_lifecycle_terms_ref(inf_lifecycle_terms_t *t);
+
+/* t may be NULL. */
+void inf_lifecycle_terms_unref(inf_lifecycle_terms_t *t);
+
 INF_CHECK inf_err_t *inf_lifecycle_new(const inf_lifecycle_options_t *options,
     inf_lifecycle_t **out);
 
 /* After inf_lifecycle_stop; calls the backends' finalizers. */
 void inf_lifecycle_free(inf_lifecycle_t *lc);
+
+/* Loads from now on go by t, which it takes, also on error: out of memory,
+   nothing has changed then.  One at a time. */
+INF_CHECK inf_err_t *inf_lifecycle_set_terms(inf_lifecycle_t *lc,
+    inf_lifecycle_terms_t *t);
 
 /*
  * Looks through the repositories and queues what is to be loaded at the
@@ -142,7 +167,7 @@ INF_CHECK inf_err_t *inf_lifecycle_load(inf_lifecycle_t *lc, const char *name,
 void inf_lifecycle_load_async(inf_lifecycle_t *lc, const char *name,
     inf_override_t *override, inf_lifecycle_done_fn done, void *userp);
 
-/* One of them. */
+/* One of them, by nobody's request: something there has changed. */
 void inf_lifecycle_load_id_async(inf_lifecycle_t *lc,
     const inf_model_id_t *id, inf_lifecycle_done_fn done, void *userp);
 
@@ -173,13 +198,27 @@ void inf_lifecycle_unload_missing(inf_lifecycle_t *lc,
     const inf_model_id_t *id,
     inf_repository_list_t *list, inf_lifecycle_done_fn done, void *userp);
 
+/* What is loaded without being asked for, now and before. */
+typedef struct {
+    bool         all;           /* whatever lies in the repositories         */
+    char *const *names;         /* else these; "*" alone: as above           */
+    size_t       count;
+    char *const *before;
+    size_t       before_count;
+    bool         adopt;         /* it was all until now: what is loaded stays
+                                   as if it had been asked for               */
+} inf_follow_t;
+
 /*
- * The repositories have been replaced: queues what follows from that for their
- * models.  Those of repositories that have gone are unloaded, with all those
- * are loaded that lie there now and aren't, or come from elsewhere.  What is
- * loaded from where it lies is not touched.
+ * The repositories have been replaced, or what is loaded of them, or how:
+ * queues what follows from that for their models.  Those of repositories that
+ * have gone are unloaded; with all those are loaded that lie there now and
+ * aren't, or come from elsewhere, else those that are newly named or have
+ * failed; what isn't named any more is unloaded unless a request loaded it.
+ * What is loaded from where it lies is not touched.
  */
-INF_CHECK inf_err_t *inf_lifecycle_follow(inf_lifecycle_t *lc, bool all);
+INF_CHECK inf_err_t *inf_lifecycle_follow(inf_lifecycle_t *lc,
+    const inf_follow_t *f);
 
 /*
  * Whether dir, which has that stamp now, is not what the model was last loaded

@@ -200,6 +200,7 @@ destroy_main(void *arg)
     inf_model_unload(model, loaded->lc->options.plugins,
         loaded->lc->options.children);
     inf_model_home_unref(loaded->home);
+    inf_lifecycle_terms_unref(loaded->terms);
     note_unloaded(loaded, d);
     return NULL;
 }

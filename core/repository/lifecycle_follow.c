@@ -1,4 +1,5 @@
-/* lifecycle_follow.c - what models do when the repositories have changed. */
+/* lifecycle_follow.c - what models do when the repositories, or what is to be
+   loaded of them, have changed. */
 
 #include "core/repository/lifecycle_parts.h"
 
@@ -11,6 +12,7 @@
 typedef struct {
     inf_lifecycle_t       *lc;
     inf_repository_list_t *list;        /* a reference                       */
+    const inf_follow_t    *want;
     bool                   all;
     inf_arena_t            arena;
     inf_repository_name_t *names;       /* sorted                            */
@@ -25,16 +27,23 @@ static inf_err_t *follow(follow_t *f);
 static inf_err_t *sort_out(follow_t *f);
 static bool is_settled_locked(const follow_t *f, const inf_model_record_t *r,
     const inf_repository_name_t *n);
+static bool is_settled_by_name_locked(const follow_t *f,
+    const inf_model_record_t *r, const inf_repository_name_t *n);
 static inf_err_t *leave(follow_t *f, const inf_model_record_t *r);
+static inf_err_t *add_missing(follow_t *f);
 static inf_err_t *submit_all(follow_t *f, const inf_model_id_t *ids,
-    size_t count, bool wanted);
-static inf_op_kind_t decide_locked(const inf_lifecycle_op_t *op,
+    size_t count, bool coming);
+static bool is_named(char *const *names, size_t count, const char *name);
+static bool is_known(const follow_t *f, const char *name);
+static inf_op_kind_t decide_locked(inf_lifecycle_op_t *op,
     const inf_repository_list_t *list, const inf_scan_model_t *m);
+static inf_op_kind_t decide_by_name_locked(inf_lifecycle_op_t *op,
+    bool stays, const inf_scan_model_t *m);
 
 inf_err_t *
-inf_lifecycle_follow(inf_lifecycle_t *lc, bool all)
+inf_lifecycle_follow(inf_lifecycle_t *lc, const inf_follow_t *want)
 {
-    follow_t f = { .lc = lc, .all = all };
+    follow_t f = { .lc = lc, .want = want, .all = want->all };
 
     inf_arena_init(&f.arena);
     f.list = inf_repositories_take(lc->options.repositories);
@@ -76,7 +85,10 @@ inf_lifecycle_run_follow(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
         op->forget = op->kind == INF_OP_UNLOAD;
         bool told = op->forget && op->record->home != NULL;
         inf_unlock(&lc->lock);
-        if (told) {
+        if (told && op->dropped) {
+            inf_log(INF_LOG_INFO, "model=%s is not among those to be loaded"
+                " any more: it is unloaded", op->record->title);
+        } else if (told) {
             inf_log(INF_LOG_INFO, "model=%s is in %s now: it is unloaded",
                 op->record->title, m == NULL ? "no repository" : m->duplicate
                 ? "two repositories" : "another repository");
@@ -117,7 +129,7 @@ follow(follow_t *f)
         err = submit_all(f, f->leaving, f->leaving_count, false);
     }
     if (err == NULL) {
-        err = submit_all(f, f->coming, f->coming_count, f->all);
+        err = submit_all(f, f->coming, f->coming_count, true);
     }
     if (err == NULL && f->coming_count > 0) {
         inf_lifecycle_publish(f->lc);       /* they are known, not ready     */
@@ -134,7 +146,7 @@ sort_out(follow_t *f)
     size_t i = 0;
 
     inf_lock(&lc->lock);
-    size_t most = f->count + lc->model_count + 1;
+    size_t most = f->count + lc->model_count + f->want->count + 1;
     f->leaving = calloc(most, sizeof(*f->leaving));
     f->coming = calloc(most, sizeof(*f->coming));
     if (f->leaving == NULL || f->coming == NULL) {
@@ -166,7 +178,36 @@ sort_out(follow_t *f)
     }
     inf_unlock(&lc->lock);
 
-    return err;
+    return err != NULL || f->all ? err : add_missing(f);
+}
+
+/* What is newly named and lies nowhere is a model that failed. */
+static inf_err_t *
+add_missing(follow_t *f)
+{
+    const inf_follow_t *w = f->want;
+
+    for (size_t i = 0; i < w->count; i++) {
+        if (!is_known(f, w->names[i]) && strcmp(w->names[i], "*") != 0
+            && !is_named(w->before, w->before_count, w->names[i]))
+        {
+            f->coming[f->coming_count++] = inf_model_id(w->names[i]);
+        }
+    }
+
+    return NULL;
+}
+
+static bool
+is_known(const follow_t *f, const char *name)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        if (strcmp(f->names[i].id.name, name) == 0) {
+            return true;
+        }
+    }
+
+    return false;
 }
 
 static inf_err_t *
@@ -191,31 +232,69 @@ static bool
 is_settled_locked(const follow_t *f, const inf_model_record_t *r,
     const inf_repository_name_t *n)
 {
-    if (r == NULL) {
-        return !f->all;
+    if (!f->all) {
+        return is_settled_by_name_locked(f, r, n);
     }
-    if (r->busy) {
+    if (r == NULL || r->busy) {
         return false;
     }
     if (r->home == NULL) {
-        return f->all ? n == NULL && r->version_count == 0 && !r->wanted
-            : n != NULL || r->wanted;
+        return n == NULL && r->version_count == 0 && !r->wanted;
     }
     if (r->home->private_dir != NULL) {
         return true;
     }
 
-    bool stays = inf_repository_list_has(f->list, r->home->repository);
-    if (n == NULL || !f->all) {
-        return stays;
+    if (n == NULL) {
+        return inf_repository_list_has(f->list, r->home->repository);
     }
     return !n->duplicate
         && f->list->items[n->repository] == r->home->repository;
 }
 
-static inf_err_t *
-submit_all(follow_t *f, const inf_model_id_t *ids, size_t count, bool wanted)
+/* What was unloaded by request stays away, though it is named. */
+static bool
+is_settled_by_name_locked(const follow_t *f, const inf_model_record_t *r,
+    const inf_repository_name_t *n)
 {
+    const inf_follow_t *w = f->want;
+    const char *name = r != NULL ? r->name : n->id.name;
+    bool named = is_named(w->names, w->count, name);
+    bool fresh = named && !is_named(w->before, w->before_count, name);
+
+    if (r == NULL || r->busy) {
+        return r == NULL && !fresh;
+    }
+    if (!named && !r->asked && (r->wanted || w->adopt)) {
+        return false;
+    }
+    if (r->home == NULL) {
+        return !fresh && !(named && r->wanted) && (n != NULL || r->wanted);
+    }
+    return (!named || r->wanted) && (r->home->private_dir != NULL
+        || inf_repository_list_has(f->list, r->home->repository));
+}
+
+/* As the start understands a list. */
+static bool
+is_named(char *const *names, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(names[i], name) == 0
+            || (count == 1 && strcmp(names[i], "*") == 0))
+        {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+static inf_err_t *
+submit_all(follow_t *f, const inf_model_id_t *ids, size_t count, bool coming)
+{
+    const inf_follow_t *w = f->want;
+
     for (size_t i = 0; i < count; i++) {
         inf_lifecycle_op_t *op;
         inf_err_t *err = inf_lifecycle_op_new(INF_OP_FOLLOW, NULL, NULL, &op);
@@ -223,8 +302,13 @@ submit_all(follow_t *f, const inf_model_id_t *ids, size_t count, bool wanted)
             return err;
         }
 
+        bool named = f->all || is_named(w->names, w->count, ids[i].name);
         op->all = f->all;
-        op->wanted = wanted;
+        op->fresh = named && (f->all || !is_named(w->before, w->before_count,
+            ids[i].name));
+        op->dropped = !named;
+        op->adopt = w->adopt && !f->all;
+        op->wanted = coming && named;
         inf_lifecycle_submit(f->lc, &ids[i], op);
     }
 
@@ -233,22 +317,19 @@ submit_all(follow_t *f, const inf_model_id_t *ids, size_t count, bool wanted)
 
 /* m NULL: it lies nowhere. */
 static inf_op_kind_t
-decide_locked(const inf_lifecycle_op_t *op, const inf_repository_list_t *list,
+decide_locked(inf_lifecycle_op_t *op, const inf_repository_list_t *list,
     const inf_scan_model_t *m)
 {
     const inf_model_record_t *r = op->record;
     const inf_model_home_t *home = r->home;
 
+    bool stays = home != NULL && (home->private_dir != NULL
+        || inf_repository_list_has(list, home->repository));
+    if (!op->all) {
+        return decide_by_name_locked(op, stays, m);
+    }
     if (home != NULL && home->private_dir != NULL) {
         return INF_OP_FOLLOW;
-    }
-
-    bool stays = home != NULL
-        && inf_repository_list_has(list, home->repository);
-    if (!op->all) {
-        bool failed = home == NULL && m == NULL && !r->wanted;
-        return failed || (home != NULL && !stays) ? INF_OP_UNLOAD
-            : INF_OP_FOLLOW;
     }
     if (m == NULL) {
         return stays ? INF_OP_FOLLOW : INF_OP_UNLOAD;
@@ -258,4 +339,34 @@ decide_locked(const inf_lifecycle_op_t *op, const inf_repository_list_t *list,
     }
     return stays && list->items[m->repository] == home->repository
         ? INF_OP_FOLLOW : INF_OP_LOAD;
+}
+
+/* *op: whether the model is dropped, or adopted, is settled now. */
+static inf_op_kind_t
+decide_by_name_locked(inf_lifecycle_op_t *op, bool stays,
+    const inf_scan_model_t *m)
+{
+    inf_model_record_t *r = op->record;
+    bool loaded = r->home != NULL;
+    bool named = !op->dropped;
+    bool alone = !named && !r->asked;   /* nobody wants it any more          */
+    bool adopt = alone && op->adopt && loaded && stays;
+    bool drop = alone && !adopt && (op->adopt || r->wanted);
+    bool retry = named && !loaded && (op->fresh || r->wanted);
+
+    op->adopt = adopt;
+    op->dropped = drop;
+    if (adopt) {
+        r->asked = true;
+        r->wanted = false;
+        return INF_OP_FOLLOW;
+    }
+    if (loaded && !stays) {
+        return named && m != NULL && !m->duplicate ? INF_OP_LOAD
+            : INF_OP_UNLOAD;
+    }
+    if (drop || (!loaded && m == NULL && !r->wanted)) {
+        return INF_OP_UNLOAD;
+    }
+    return retry ? INF_OP_LOAD : INF_OP_FOLLOW;
 }

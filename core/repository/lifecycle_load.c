@@ -34,6 +34,7 @@ typedef struct {
     inf_lifecycle_t          *lc;
     const inf_lifecycle_op_t *op;
     inf_model_record_t       *record;
+    inf_lifecycle_terms_t    *terms;    /* a reference                       */
     inf_model_home_t         *home;     /* a reference                       */
     bool                      in_place; /* it only lends its settings to the
                                            record's, which stays             */
@@ -81,7 +82,8 @@ inf_err_t *
 inf_lifecycle_run_load(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op,
     bool *changed)
 {
-    load_t l = { .lc = lc, .op = op, .record = op->record };
+    load_t l = { .lc = lc, .op = op, .record = op->record,
+        .terms = inf_lifecycle_take_terms(lc) };
 
     inf_err_t *err = open_home(&l);
     if (err != NULL) {
@@ -100,8 +102,8 @@ inf_lifecycle_run_load(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op,
             .space = l.record->space,
             .override = op->override,
             .agents = lc->agents,
-            .auto_complete = lc->options.auto_complete,
-            .config_name = lc->options.config_name
+            .auto_complete = l.terms->options.auto_complete,
+            .config_name = l.terms->options.config_name
         };
         err = read_watched(&l, &q);
         if (err != NULL) {
@@ -145,6 +147,7 @@ inf_lifecycle_run_unload(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
     r->refused = false;
     r->wanted = false;
     r->unloaded = true;
+    r->asked = false;
     home = r->home;
     r->home = NULL;
     for (size_t i = 0; i < r->version_count; i++) {
@@ -181,7 +184,7 @@ forget_failure_locked(inf_record_version_t *v)
 static inf_err_t *
 open_home(load_t *l)
 {
-    const inf_lifecycle_options_t *o = &l->lc->options;
+    const inf_lifecycle_options_t *o = &l->terms->options;
     inf_model_record_t *r = l->record;
 
     if (l->op->kind == INF_OP_RELOAD) {
@@ -544,7 +547,7 @@ build_all(load_t *l)
 
     for (size_t i = 0; i < l->count; i++) {
         load_version_t *v = &l->versions[i];
-        uint32_t tries = 1 + l->lc->options.load_retries;
+        uint32_t tries = 1 + l->terms->options.load_retries;
         uint64_t start = inf_clock_ns();
 
         while (!v->keep && v->model == NULL && tries-- > 0) {
@@ -576,9 +579,10 @@ build(load_t *l, int64_t version, inf_model_t **out)
     loaded->lc = l->lc;
     loaded->record = l->record;
     loaded->home = inf_model_home_ref(l->home);
+    loaded->terms = inf_lifecycle_terms_ref(l->terms);
 
     const inf_model_load_t what = {
-        .options = &l->lc->options,
+        .options = &l->terms->options,
         .backends = l->lc->backends,
         .timekeeper = &l->lc->timekeeper,
         .storage = l->home->load_storage,
@@ -597,6 +601,7 @@ build(load_t *l, int64_t version, inf_model_t **out)
     if (err != NULL) {
         *out = NULL;
         inf_model_home_unref(loaded->home);
+        inf_lifecycle_terms_unref(loaded->terms);
         free(loaded);
         return err;
     }
@@ -854,7 +859,9 @@ load_fini(load_t *l)
     free(l->versions);
     free(l->released);
     inf_model_home_unref(l->home);
+    inf_lifecycle_terms_unref(l->terms);
     l->versions = NULL;
     l->home = NULL;
+    l->terms = NULL;
     l->count = 0;
 }

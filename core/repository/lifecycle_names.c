@@ -94,6 +94,7 @@ nobody_has_it(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     if (op->start) {
         inf_lock(&lc->lock);
         op->record->wanted = true;
+        op->record->asked = op->asked;
         inf_unlock(&lc->lock);
     }
 }
@@ -216,6 +217,7 @@ make_op(part_t *part, const inf_lifecycle_op_t *op, inf_lifecycle_op_t **out)
     }
 
     one->start = op->start;
+    one->asked = op->asked && part->kind == INF_OP_LOAD;
     one->wanted = op->start && part->kind == INF_OP_LOAD;
     if (op->override != NULL && part->kind == INF_OP_LOAD) {
         err = inf_override_new(&one->override);

@@ -5,7 +5,8 @@
  *                     lifecycle_follow.c (when the repositories change),
  *                     lifecycle_names.c (which models a name means),
  *                     lifecycle_end.c (publishing, taking apart),
- *                     lifecycle_lost.c (when a process of a model dies).
+ *                     lifecycle_lost.c (when a process of a model dies),
+ *                     lifecycle_terms.c (options that change).
  *
  * Owner    The lifecycle owns records, queued operations and its threads.
  * Thread   as lifecycle.h; fields say under which lock.
@@ -42,8 +43,14 @@ typedef struct {
     inf_op_kind_t          kind;
     int64_t                version;     /* of RELOAD; -1: all                */
     bool                   start;       /* one of those at the start         */
-    bool                   all;         /* of FOLLOW: loads, too             */
     bool                   unload;      /* of NAMED; else it loads           */
+    bool                   asked;       /* of LOAD: by request               */
+    bool                   all;         /* of FOLLOW: whatever lies there    */
+    bool                   fresh;       /* of FOLLOW: it is newly named      */
+    bool                   dropped;     /* of FOLLOW: it isn't named; once
+                                           decided: that's why it goes       */
+    bool                   adopt;       /* of FOLLOW: it stays all the same;
+                                           once decided: that it does        */
     bool                   wanted;      /* the model, from now on            */
     bool                   forget;      /* of UNLOAD: failures, too          */
     inf_repository_list_t *list;        /* of UNLOAD: it was decided on these;
@@ -66,8 +73,15 @@ typedef struct {
     pthread_t               thread;
 } inf_loader_t;
 
+struct inf_lifecycle_terms_s {
+    _Atomic uint32_t        refs;
+    inf_lifecycle_options_t options;    /* whole, once they are in force     */
+    void                  (*release)(void *userp);      /* NULL: nothing     */
+    void                   *userp;
+};
+
 struct inf_lifecycle_s {
-    inf_lifecycle_options_t  options;
+    inf_lifecycle_options_t  options;       /* constant; terms may differ    */
     inf_backend_table_t     *backends;
     inf_agent_table_t       *agents;
     inf_timekeeper_t         timekeeper;    /* of all models                 */
@@ -77,6 +91,7 @@ struct inf_lifecycle_s {
     inf_lock_t               lock;      /* rank 10; guards what follows      */
     inf_cond_t               work;      /* something queued, or stopping     */
     inf_cond_t               idle;      /* an operation or a model ended     */
+    inf_lifecycle_terms_t   *terms;     /* a reference; never NULL           */
     inf_link_t               models;    /* records, by id                    */
     size_t                   model_count;
     inf_link_t               loads;     /* records whose turn it is          */
@@ -99,6 +114,7 @@ typedef struct {
     inf_lifecycle_t    *lc;
     inf_model_record_t *record;
     inf_model_home_t   *home;           /* a reference                       */
+    inf_lifecycle_terms_t *terms;       /* likewise                          */
 } inf_loaded_t;
 
 /* ---- lifecycle.c -------------------------------------------------------- */
@@ -119,6 +135,11 @@ void inf_lifecycle_insert_locked(inf_lifecycle_t *lc, inf_model_record_t *r);
 /* NULL: nothing is known of it. */
 inf_model_record_t *inf_lifecycle_find_locked(const inf_lifecycle_t *lc,
     const inf_model_id_t *id);
+
+/* ---- lifecycle_terms.c --------------------------------------------------- */
+
+/* Those that a load begins with; a reference. */
+inf_lifecycle_terms_t *inf_lifecycle_take_terms(inf_lifecycle_t *lc);
 
 /* ---- lifecycle_load.c: one operation; the error is for who asked --------- */
 

@@ -13,7 +13,7 @@ static inf_err_t *start_named(inf_lifecycle_t *lc, const inf_scan_t *scan,
 static bool is_among(const inf_model_id_t *ids, size_t count,
     const inf_model_id_t *id);
 static inf_err_t *start_model(inf_lifecycle_t *lc, const inf_model_id_t *id,
-    const inf_scan_model_t *m, inf_override_t *override);
+    const inf_scan_model_t *m, bool asked, inf_override_t *override);
 
 inf_err_t *
 inf_lifecycle_start(inf_lifecycle_t *lc, bool all, char *const *names,
@@ -65,7 +65,7 @@ inf_lifecycle_restore(inf_lifecycle_t *lc, const inf_model_id_t *id,
         || (override != NULL && override->file_count > 0))
     {
         return start_model(lc, lc->options.repositories->namespacing ? id
-            : &bare, NULL, override);
+            : &bare, NULL, true, override);
     }
 
     /* it was loaded without namespacing */
@@ -77,6 +77,7 @@ inf_lifecycle_restore(inf_lifecycle_t *lc, const inf_model_id_t *id,
 
     op->override = override;
     op->start = true;
+    op->asked = true;
     inf_lifecycle_submit(lc, id, op);
     return NULL;
 }
@@ -105,13 +106,13 @@ start_named(inf_lifecycle_t *lc, const inf_scan_t *scan, const char *name,
         }
     }
     if (m == NULL) {
-        return start_model(lc, &bare, NULL, NULL);
+        return start_model(lc, &bare, NULL, false, NULL);
     }
 
     for (; err == NULL && m < end && strcmp(m->name, name) == 0; m++) {
         const inf_model_id_t id = { .space = m->space, .name = m->name };
         if (!is_among(except, except_count, &id)) {
-            err = start_model(lc, &id, m, NULL);
+            err = start_model(lc, &id, m, false, NULL);
         }
     }
     return err;
@@ -132,7 +133,7 @@ is_among(const inf_model_id_t *ids, size_t count, const inf_model_id_t *id)
 /* m NULL: nobody has seen it.  Takes override. */
 static inf_err_t *
 start_model(inf_lifecycle_t *lc, const inf_model_id_t *id,
-    const inf_scan_model_t *m, inf_override_t *override)
+    const inf_scan_model_t *m, bool asked, inf_override_t *override)
 {
     inf_lifecycle_op_t *op;
     inf_model_record_t *r;
@@ -145,6 +146,7 @@ start_model(inf_lifecycle_t *lc, const inf_model_id_t *id,
     }
 
     r->wanted = true;
+    r->asked = asked;
     r->found = calloc(count + 1, sizeof(*r->found));
     err = r->found != NULL ? inf_lifecycle_op_new(INF_OP_LOAD, NULL, NULL, &op)
         : inf_err_nomem();

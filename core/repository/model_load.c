@@ -197,8 +197,8 @@ find_backend(const inf_model_load_t *what, inf_model_t *model)
         return err;
     }
 
-    err = inf_backend_table_get(what->backends, msg->backend, &where,
-        &model->backend);
+    err = inf_backend_table_get(what->backends, what->options, msg->backend,
+        &where, &model->backend);
     if (err == NULL && where.python_based) {
         err = describe_python(model, where.environment);
     }

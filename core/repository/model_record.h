@@ -45,6 +45,7 @@ typedef struct {
     char                 *name;
     char                 *title;    /* both, as the log names it             */
     bool                  wanted;   /* the server isn't ready without it     */
+    bool                  asked;    /* a request loaded it, none unloaded it */
     bool                  refused;  /* no version could be tried             */
     bool                  unloaded; /* and not loaded since                  */
     char                 *reason;   /* why; NULL: out of memory              */

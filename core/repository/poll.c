@@ -1,27 +1,62 @@
 #include "core/repository/poll.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/repository/watch.h"
 
 #define POLL_LOOK_RANK 2
 #define POLL_RANK      9
 #define POLL_PATIENCE  5        /* looks at what doesn't hold still          */
 
+/* What was last given to a loader. */
+typedef struct {
+    char             *space;
+    char             *name;
+    inf_model_stamp_t stamp;
+} tried_t;
+
+/* What the thread is to do. */
+typedef struct {
+    uint64_t interval_ns;       /* 0: nothing                                */
+    bool     watch;
+    bool     soon;              /* once                                      */
+    bool     stopping;
+} orders_t;
+
+/* The thread's own. */
+typedef struct {
+    uint64_t whole_ns;          /* end of the last look that wasn't early    */
+    uint64_t end_ns;            /* of the last look                          */
+    uint64_t took_ns;           /* that one, but for its pauses              */
+    bool     early;             /* the next one has a reason to be           */
+} pace_t;
+
 struct inf_poll_s {
     inf_lifecycle_t          *lc;
     const inf_repositories_t *repositories;
     uint64_t                  settle_ns;
-    uint64_t                  interval_ns;
+    int                       bell;         /* rung when orders change       */
 
-    inf_lock_t                look_lock;    /* rank 2: one look at a time    */
-    inf_lock_t                lock;         /* rank 9; guards stopping, and
+    inf_lock_t                look_lock;    /* rank 2: one look at a time;
+                                               guards tried                  */
+    tried_t                  *tried;        /* sorted by name                */
+    size_t                    tried_count;
+
+    inf_lock_t                lock;         /* rank 9; guards the rest, and
                                                what a tally has left         */
     inf_cond_t                wake;
-    bool                      stopping;
+    orders_t                  orders;
+    bool                      off;          /* the thread's looks are over   */
+    uint64_t                  looks;
+    uint64_t                  early;
     bool                      started;
     pthread_t                 thread;
 };
@@ -37,6 +72,9 @@ typedef struct {
 /* One look. */
 typedef struct {
     inf_poll_t            *poll;
+    bool                   early;           /* the interval hasn't passed    */
+    bool                   own;             /* the thread's                  */
+    uint64_t               paused_ns;       /* while files held still        */
     inf_repository_list_t *list;            /* a reference                   */
     inf_arena_t            arena;
     bool                  *failed;          /* by repository                 */
@@ -56,13 +94,30 @@ typedef struct {
 } tally_t;
 
 static void *poll_main(void *arg);
-static bool pause_for(inf_poll_t *poll, uint64_t ns);
+static void pass_orders(inf_poll_t *poll, const orders_t *orders);
+static orders_t take_orders(inf_poll_t *poll);
+static void renew_watch(inf_poll_t *poll, inf_watch_t *watch);
+static void own_look(inf_poll_t *poll, inf_watch_t *watch, pace_t *pace);
+static bool wait_for_turn(inf_poll_t *poll, const orders_t *orders,
+    const inf_watch_t *watch, pace_t *pace);
+static bool sleep_until(inf_poll_t *poll, uint64_t until, int fd,
+    bool *readable);
+static bool pause_for(look_t *l, uint64_t ns);
+static bool is_over(const look_t *l);
+static inf_err_t *run_look(look_t *l, bool wait);
 static inf_err_t *look(look_t *l, tally_t *tally);
 static inf_err_t *find_candidates(look_t *l);
 static bool take_stamp(const look_t *l, const inf_model_id_t *id,
     size_t repository, inf_model_stamp_t *stamp, bool *differs);
 static size_t settle(look_t *l);
 static void load_settled(look_t *l, tally_t *tally);
+static inf_model_id_t tried_id(const tried_t *t);
+static size_t tried_at(const inf_poll_t *poll, const inf_model_id_t *id,
+    bool *there);
+static void tried_fini(tried_t *t);
+static bool was_tried(const look_t *l, const candidate_t *c);
+static void note_tried(look_t *l, candidate_t *c);
+static void forget_tried(const look_t *l);
 static inf_err_t *unload_missing(look_t *l, tally_t *tally);
 static void known_id(void *userp, const inf_model_id_t *id);
 static bool is_hidden(const look_t *l, const inf_model_id_t *id);
@@ -83,6 +138,12 @@ inf_poll_new(inf_lifecycle_t *lc, const inf_repositories_t *repositories,
     poll->lc = lc;
     poll->repositories = repositories;
     poll->settle_ns = settle_ns;
+    poll->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (poll->bell < 0) {
+        inf_err_t *err = inf_err_os(errno, "eventfd");
+        free(poll);
+        return err;
+    }
     inf_lock_init(&poll->look_lock, POLL_LOOK_RANK);
     inf_lock_init(&poll->lock, POLL_RANK);
     inf_cond_init(&poll->wake);
@@ -98,6 +159,9 @@ inf_poll_free(inf_poll_t *poll)
     }
 
     inf_poll_stop(poll);
+    forget_tried(&(look_t) { .poll = poll });
+    free(poll->tried);
+    close(poll->bell);
     inf_cond_fini(&poll->wake);
     inf_lock_fini(&poll->lock);
     inf_lock_fini(&poll->look_lock);
@@ -105,9 +169,19 @@ inf_poll_free(inf_poll_t *poll)
 }
 
 inf_err_t *
-inf_poll_start(inf_poll_t *poll, uint64_t interval_ns)
+inf_poll_set(inf_poll_t *poll, uint64_t interval_ns, bool watch)
 {
-    poll->interval_ns = interval_ns;
+    const orders_t orders = { .interval_ns = interval_ns, .watch = watch };
+
+    inf_lock(&poll->lock);
+    bool start = interval_ns > 0 && !poll->started && !poll->orders.stopping;
+    inf_unlock(&poll->lock);
+
+    pass_orders(poll, &orders);
+    if (!start) {
+        return NULL;
+    }
+
     int rc = pthread_create(&poll->thread, NULL, poll_main, poll);
     if (rc != 0) {
         return inf_err_os(rc, "cannot start the thread that polls");
@@ -119,77 +193,262 @@ inf_poll_start(inf_poll_t *poll, uint64_t interval_ns)
 }
 
 void
+inf_poll_hasten(inf_poll_t *poll)
+{
+    inf_lock(&poll->lock);
+    orders_t orders = poll->orders;
+    inf_unlock(&poll->lock);
+
+    orders.soon = true;
+    pass_orders(poll, &orders);
+}
+
+void
 inf_poll_stop(inf_poll_t *poll)
 {
+    const orders_t orders = { .stopping = true };
     if (poll == NULL) {
         return;
     }
 
-    inf_lock(&poll->lock);
-    poll->stopping = true;
-    inf_unlock(&poll->lock);
-    inf_cond_broadcast(&poll->wake);
-
+    pass_orders(poll, &orders);
     if (poll->started) {
         pthread_join(poll->thread, NULL);
         poll->started = false;
     }
 }
 
+void
+inf_poll_counts(inf_poll_t *poll, uint64_t *looks, uint64_t *early)
+{
+    inf_lock(&poll->lock);
+    *looks = poll->looks;
+    *early = poll->early;
+    inf_unlock(&poll->lock);
+}
+
 inf_err_t *
 inf_poll_look(inf_poll_t *poll, bool wait)
 {
     look_t l = { .poll = poll };
+    return run_look(&l, wait);
+}
+
+static inf_err_t *
+run_look(look_t *l, bool wait)
+{
+    inf_poll_t *poll = l->poll;
     tally_t tally = { .poll = poll };
 
-    inf_arena_init(&l.arena);
+    inf_arena_init(&l->arena);
     inf_lock(&poll->look_lock);
-    l.list = inf_repositories_take(poll->repositories);
-    l.failed = calloc(l.list->count + 1, sizeof(*l.failed));
-    inf_err_t *err = l.failed != NULL ? look(&l, wait ? &tally : NULL)
+    l->list = inf_repositories_take(poll->repositories);
+    l->failed = calloc(l->list->count + 1, sizeof(*l->failed));
+    inf_err_t *err = l->failed != NULL ? look(l, wait ? &tally : NULL)
         : inf_err_nomem();
     inf_unlock(&poll->look_lock);
     tally_wait(&tally);
 
-    for (size_t i = 0; i < l.count; i++) {
-        inf_model_stamp_fini(&l.candidates[i].stamp);
+    for (size_t i = 0; i < l->count; i++) {
+        inf_model_stamp_fini(&l->candidates[i].stamp);
     }
-    free(l.candidates);
-    free(l.known);
-    free(l.failed);
-    inf_repository_list_unref(l.list);
-    inf_arena_fini(&l.arena);
+    free(l->candidates);
+    free(l->known);
+    free(l->failed);
+    inf_repository_list_unref(l->list);
+    inf_arena_fini(&l->arena);
     return err;
+}
+
+static void
+pass_orders(inf_poll_t *poll, const orders_t *orders)
+{
+    const uint64_t one = 1;
+
+    inf_lock(&poll->lock);
+    if (!poll->orders.stopping) {
+        poll->orders = *orders;
+    }
+    poll->off = poll->orders.interval_ns == 0;
+    inf_unlock(&poll->lock);
+
+    inf_cond_broadcast(&poll->wake);
+    while (write(poll->bell, &one, sizeof(one)) < 0 && errno == EINTR) {
+        continue;
+    }
+}
+
+static orders_t
+take_orders(inf_poll_t *poll)
+{
+    uint64_t rung;
+
+    while (read(poll->bell, &rung, sizeof(rung)) > 0) {
+        continue;
+    }
+    inf_lock(&poll->lock);
+    orders_t orders = poll->orders;
+    poll->orders.soon = false;
+    inf_unlock(&poll->lock);
+    return orders;
 }
 
 static void *
 poll_main(void *arg)
 {
     inf_poll_t *poll = arg;
+    inf_watch_t *watch = NULL;
+    uint64_t start = inf_clock_ns();
+    pace_t pace = { .whole_ns = start, .end_ns = start };
 
-    while (pause_for(poll, poll->interval_ns)) {
-        inf_err_log(inf_err_add(inf_poll_look(poll, false),
-            "cannot look through the repositories"));
+    for (;;) {
+        orders_t orders = take_orders(poll);
+        if (orders.stopping) {
+            break;
+        }
+        pace.early |= orders.soon;
+        if (orders.watch && orders.interval_ns > 0 && watch == NULL) {
+            inf_err_log(inf_watch_new(INF_WATCH_MAX, &watch));
+            if (watch != NULL) {
+                renew_watch(poll, watch);   /* and a look at what was before */
+                pace.early = true;
+            }
+        } else if (watch != NULL
+            && (!orders.watch || orders.interval_ns == 0))
+        {
+            inf_watch_free(watch);
+            watch = NULL;
+        }
+
+        if (wait_for_turn(poll, &orders, watch, &pace)) {
+            own_look(poll, watch, &pace);
+        }
     }
 
+    inf_watch_free(watch);
     return NULL;
 }
 
-/* false: it was stopped. */
-static bool
-pause_for(inf_poll_t *poll, uint64_t ns)
+static void
+renew_watch(inf_poll_t *poll, inf_watch_t *watch)
 {
-    uint64_t until = inf_clock_ns() + ns;
+    inf_repository_list_t *list = inf_repositories_take(poll->repositories);
+    inf_watch_renew(watch, list);
+    inf_repository_list_unref(list);
+}
+
+/* What changes during the look makes another one worth while. */
+static void
+own_look(inf_poll_t *poll, inf_watch_t *watch, pace_t *pace)
+{
+    look_t l = { .poll = poll, .early = pace->early, .own = true };
+    uint64_t start = inf_clock_ns();
+
+    if (watch != NULL) {
+        renew_watch(poll, watch);
+    }
+    inf_err_log(inf_err_add(run_look(&l, false),
+        "cannot look through the repositories"));
 
     inf_lock(&poll->lock);
-    while (!poll->stopping
-        && inf_cond_wait_until(&poll->wake, &poll->lock, until))
-    {
-        continue;
-    }
-    bool on = !poll->stopping;
+    poll->looks++;
+    poll->early += l.early;
     inf_unlock(&poll->lock);
-    return on;
+
+    pace->end_ns = inf_clock_ns();
+    pace->took_ns = pace->end_ns - start - l.paused_ns;
+    pace->whole_ns = l.early ? pace->whole_ns : pace->end_ns;
+    pace->early = false;
+}
+
+/* false: there are other orders.  Events are not even looked at before another
+   look may come; early looks don't put off the others. */
+static bool
+wait_for_turn(inf_poll_t *poll, const orders_t *orders,
+    const inf_watch_t *watch, pace_t *pace)
+{
+    if (orders->interval_ns == 0) {
+        return sleep_until(poll, UINT64_MAX, -1, NULL);
+    }
+
+    uint64_t turn = pace->whole_ns + orders->interval_ns;
+    uint64_t gap = pace->took_ns * INF_POLL_GAP_LOOKS;
+    uint64_t soonest = pace->end_ns + (gap > INF_POLL_GAP_NS ? gap
+        : INF_POLL_GAP_NS);
+
+    if (!sleep_until(poll, soonest < turn ? soonest : turn, -1, NULL)) {
+        return false;
+    }
+    if (!pace->early && soonest < turn && !sleep_until(poll, turn,
+            watch != NULL ? inf_watch_fd(watch) : -1, &pace->early))
+    {
+        return false;
+    }
+
+    pace->early = pace->early && inf_clock_ns() < turn;
+    return true;
+}
+
+/* false: other orders came.  fd -1: none; *readable: that's why it ended. */
+static bool
+sleep_until(inf_poll_t *poll, uint64_t until, int fd, bool *readable)
+{
+    struct pollfd fds[2] = {
+        { .fd = poll->bell, .events = POLLIN },
+        { .fd = fd, .events = POLLIN }
+    };
+
+    for (;;) {
+        uint64_t now = inf_clock_ns();
+        if (now >= until) {
+            return true;
+        }
+
+        uint64_t left = until - now;
+        struct timespec ts = {
+            .tv_sec = (time_t) (left / 1000000000 < INT32_MAX
+                ? left / 1000000000 : INT32_MAX),
+            .tv_nsec = (long) (left % 1000000000)
+        };
+        int n = ppoll(fds, 2, &ts, NULL);
+        if (n > 0 && fds[0].revents != 0) {
+            return false;
+        }
+        if (n > 0 && fds[1].revents != 0) {
+            *readable = true;
+            return true;
+        }
+    }
+}
+
+/* false: the look is over. */
+static bool
+pause_for(look_t *l, uint64_t ns)
+{
+    inf_poll_t *poll = l->poll;
+    uint64_t start = inf_clock_ns();
+    uint64_t until = start + ns;
+    bool waiting = true;
+
+    inf_lock(&poll->lock);
+    while (waiting && !poll->orders.stopping && !(l->own && poll->off)) {
+        waiting = inf_cond_wait_until(&poll->wake, &poll->lock, until);
+    }
+    inf_unlock(&poll->lock);
+    l->paused_ns += inf_clock_ns() - start;
+    return !is_over(l);
+}
+
+/* Others' looks end with the server, the thread's own with its orders. */
+static bool
+is_over(const look_t *l)
+{
+    inf_poll_t *poll = l->poll;
+
+    inf_lock(&poll->lock);
+    bool over = poll->orders.stopping || (l->own && poll->off);
+    inf_unlock(&poll->lock);
+    return over;
 }
 
 static inf_err_t *
@@ -200,7 +459,7 @@ look(look_t *l, tally_t *tally)
     if (err == NULL) {
         err = find_candidates(l);
     }
-    if (err == NULL) {
+    if (err == NULL && !is_over(l)) {
         err = unload_missing(l, tally);
     }
     if (err == NULL && memchr(l->failed, true, l->list->count) == NULL) {
@@ -211,7 +470,7 @@ look(look_t *l, tally_t *tally)
     }
 
     for (int i = 0; i < POLL_PATIENCE; i++) {
-        if (!pause_for(l->poll, l->poll->settle_ns)) {
+        if (!pause_for(l, l->poll->settle_ns)) {
             return NULL;
         }
         size_t restless = settle(l);
@@ -230,6 +489,7 @@ find_candidates(look_t *l)
     if (l->candidates == NULL) {
         return inf_err_nomem();
     }
+    forget_tried(l);
 
     for (size_t i = 0; i < l->name_count; i++) {
         const inf_repository_name_t *n = &l->names[i];
@@ -241,7 +501,7 @@ find_candidates(look_t *l)
         {
             continue;
         }
-        if (differs) {
+        if (differs && !was_tried(l, &c)) {
             l->candidates[l->count++] = c;
         } else {
             inf_model_stamp_fini(&c.stamp);
@@ -318,10 +578,103 @@ load_settled(look_t *l, tally_t *tally)
         tally_add(tally);
         inf_lifecycle_load_id_async(l->poll->lc, &c->id,
             tally != NULL ? one_ended : NULL, tally);
-        inf_model_stamp_fini(&c->stamp);
+        note_tried(l, c);
     }
 
     l->count = left;
+}
+
+static inf_model_id_t
+tried_id(const tried_t *t)
+{
+    return (inf_model_id_t) { .space = t->space, .name = t->name };
+}
+
+/* Where id is, or belongs. */
+static size_t
+tried_at(const inf_poll_t *poll, const inf_model_id_t *id, bool *there)
+{
+    size_t low = 0;
+    size_t high = poll->tried_count;
+
+    *there = false;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const inf_model_id_t at = tried_id(&poll->tried[mid]);
+        int order = inf_model_id_compare(&at, id);
+        *there = *there || order == 0;
+        if (order < 0) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+
+    return low;
+}
+
+static bool
+was_tried(const look_t *l, const candidate_t *c)
+{
+    bool there;
+    size_t at = tried_at(l->poll, &c->id, &there);
+    return there && inf_model_stamp_equal(&l->poll->tried[at].stamp,
+        &c->stamp);
+}
+
+/* Takes c's stamp.  Without memory for it, it is tried once more. */
+static void
+note_tried(look_t *l, candidate_t *c)
+{
+    inf_poll_t *poll = l->poll;
+    bool there;
+    size_t at = tried_at(poll, &c->id, &there);
+
+    if (there) {
+        inf_model_stamp_fini(&poll->tried[at].stamp);
+        poll->tried[at].stamp = c->stamp;
+        return;
+    }
+
+    tried_t *wider = realloc(poll->tried,
+        (poll->tried_count + 1) * sizeof(*wider));
+    poll->tried = wider != NULL ? wider : poll->tried;
+    tried_t t = { strdup(c->id.space), strdup(c->id.name), c->stamp };
+    if (wider == NULL || t.space == NULL || t.name == NULL) {
+        tried_fini(&t);
+        return;
+    }
+
+    memmove(&wider[at + 1], &wider[at],
+        (poll->tried_count - at) * sizeof(*wider));
+    wider[at] = t;
+    poll->tried_count++;
+}
+
+/* All of it, or in an early look what isn't there any more. */
+static void
+forget_tried(const look_t *l)
+{
+    inf_poll_t *poll = l->poll;
+    size_t left = 0;
+
+    for (size_t i = 0; i < poll->tried_count; i++) {
+        const inf_model_id_t id = tried_id(&poll->tried[i]);
+        if (l->early && is_there(l, &id)) {
+            poll->tried[left++] = poll->tried[i];
+        } else {
+            tried_fini(&poll->tried[i]);
+        }
+    }
+    poll->tried_count = left;
+}
+
+static void
+tried_fini(tried_t *t)
+{
+    free(t->space);
+    free(t->name);
+    inf_model_stamp_fini(&t->stamp);
 }
 
 /* A name in two repositories is as good as gone: neither may serve. */

@@ -7,33 +7,47 @@
 
 #define CHANGE_RANK 61
 
+/* Owns what it points to. */
 typedef struct {
-    char   **addresses;
-    size_t   count;
+    char                 **addresses;
+    size_t                 count;
+    bool                   all;
+    char                 **names;
+    size_t                 name_count;
+    inf_lifecycle_terms_t *terms;           /* NULL: as they are             */
 } wish_t;
 
 struct inf_repository_change_s {
-    inf_repository_change_options_t options;
-    _Atomic bool                    pending;
+    inf_lifecycle_t    *lifecycle;
+    inf_repositories_t *repositories;
+    _Atomic bool        pending;
 
-    inf_lock_t                      lock;   /* rank 61; guards what follows  */
-    inf_cond_t                      wake;
-    wish_t                         *wish;   /* NULL: none waits              */
-    bool                            busy;
-    bool                            stopping;
-    bool                            started;
-    pthread_t                       thread;
+    inf_lock_t          lock;               /* rank 61; guards what follows  */
+    inf_cond_t          wake;
+    wish_t             *wish;               /* NULL: none waits              */
+    wish_t             *now;                /* fulfilled last; while busy the
+                                               thread's                      */
+    bool                busy;
+    bool                stopping;
+    bool                started;
+    pthread_t           thread;
 };
 
-static inf_err_t *wish_new(char *const *addresses, size_t count,
-    wish_t **out);
+static bool needless(inf_repository_change_t *c,
+    const inf_repository_wish_t *w);
+static bool same_list(const wish_t *a, const inf_repository_wish_t *b);
+static inf_err_t *wish_new(const inf_repository_wish_t *from, wish_t **out);
+static char **copy_list(char *const *list, size_t count);
+static void free_list(char **list, size_t count);
 static void wish_free(wish_t *w);
 static inf_err_t *start_locked(inf_repository_change_t *c);
 static void *change_main(void *arg);
-static void fulfil(inf_repository_change_t *c, const wish_t *w);
+static void fulfil(inf_repository_change_t *c, wish_t *w);
+static inf_err_t *change(inf_repository_change_t *c, wish_t *w);
 
 inf_err_t *
-inf_repository_change_new(const inf_repository_change_options_t *options,
+inf_repository_change_new(inf_lifecycle_t *lc,
+    inf_repositories_t *repositories, const inf_repository_wish_t *wish,
     inf_repository_change_t **out)
 {
     inf_repository_change_t *c = calloc(1, sizeof(*c));
@@ -41,7 +55,14 @@ inf_repository_change_new(const inf_repository_change_options_t *options,
         return inf_err_nomem();
     }
 
-    c->options = *options;
+    inf_err_t *err = wish_new(wish, &c->now);
+    if (err != NULL) {
+        free(c);
+        return err;
+    }
+
+    c->lifecycle = lc;
+    c->repositories = repositories;
     atomic_init(&c->pending, false);
     inf_lock_init(&c->lock, CHANGE_RANK);
     inf_cond_init(&c->wake);
@@ -58,28 +79,25 @@ inf_repository_change_free(inf_repository_change_t *c)
 
     inf_repository_change_stop(c);
     wish_free(c->wish);
+    wish_free(c->now);
     inf_cond_fini(&c->wake);
     inf_lock_fini(&c->lock);
     free(c);
 }
 
 inf_err_t *
-inf_repository_change_ask(inf_repository_change_t *c, char *const *addresses,
-    size_t count)
+inf_repository_change_ask(inf_repository_change_t *c,
+    const inf_repository_wish_t *wish)
 {
     wish_t *w = NULL;
 
-    inf_lock(&c->lock);
-    bool idle = !c->busy && c->wish == NULL;
-    inf_unlock(&c->lock);
-    if (idle && inf_repositories_named(c->options.repositories, addresses,
-            count))
-    {
+    if (needless(c, wish)) {
         return NULL;
     }
 
-    inf_err_t *err = wish_new(addresses, count, &w);
+    inf_err_t *err = wish_new(wish, &w);
     if (err != NULL) {
+        inf_lifecycle_terms_unref(wish->terms);
         return err;
     }
 
@@ -87,6 +105,10 @@ inf_repository_change_ask(inf_repository_change_t *c, char *const *addresses,
     err = start_locked(c);
     if (err == NULL) {
         wish_t *older = c->wish;
+        if (older != NULL && w->terms == NULL) {
+            w->terms = older->terms;
+            older->terms = NULL;
+        }
         c->wish = w;
         w = older;
         atomic_store(&c->pending, true);
@@ -96,6 +118,31 @@ inf_repository_change_ask(inf_repository_change_t *c, char *const *addresses,
     inf_cond_broadcast(&c->wake);
     wish_free(w);
     return err;
+}
+
+static bool
+needless(inf_repository_change_t *c, const inf_repository_wish_t *w)
+{
+    inf_lock(&c->lock);
+    bool idle = !c->busy && c->wish == NULL && same_list(c->now, w);
+    inf_unlock(&c->lock);
+
+    return idle && w->terms == NULL && inf_repositories_named(c->repositories,
+        w->addresses, w->count);
+}
+
+static bool
+same_list(const wish_t *a, const inf_repository_wish_t *b)
+{
+    if (a->all || b->all) {
+        return a->all == b->all;
+    }
+
+    bool same = a->name_count == b->name_count;
+    for (size_t i = 0; same && i < a->name_count; i++) {
+        same = strcmp(a->names[i], b->names[i]) == 0;
+    }
+    return same;
 }
 
 bool
@@ -133,29 +180,53 @@ inf_repository_change_stop(inf_repository_change_t *c)
     }
 }
 
+/* Takes from's terms on success. */
 static inf_err_t *
-wish_new(char *const *addresses, size_t count, wish_t **out)
+wish_new(const inf_repository_wish_t *from, wish_t **out)
 {
     wish_t *w = calloc(1, sizeof(*w));
     if (w == NULL) {
         return inf_err_nomem();
     }
 
-    w->addresses = calloc(count + 1, sizeof(*w->addresses));
-    for (size_t i = 0; w->addresses != NULL && i < count; i++) {
-        w->addresses[i] = strdup(addresses[i]);
-        if (w->addresses[i] == NULL) {
-            break;
-        }
-        w->count++;
-    }
-    if (w->addresses == NULL || w->count < count) {
+    w->all = from->all;
+    w->count = from->count;
+    w->name_count = from->name_count;
+    w->addresses = copy_list(from->addresses, from->count);
+    w->names = copy_list(from->names, from->name_count);
+    if (w->addresses == NULL || w->names == NULL) {
         wish_free(w);
         return inf_err_nomem();
     }
 
+    w->terms = from->terms;
     *out = w;
     return NULL;
+}
+
+static char **
+copy_list(char *const *list, size_t count)
+{
+    char **copy = calloc(count + 1, sizeof(*copy));
+
+    for (size_t i = 0; copy != NULL && i < count; i++) {
+        copy[i] = strdup(list[i]);
+        if (copy[i] == NULL) {
+            free_list(copy, i);
+            return NULL;
+        }
+    }
+
+    return copy;
+}
+
+static void
+free_list(char **list, size_t count)
+{
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        free(list[i]);
+    }
+    free(list);
 }
 
 static void
@@ -165,10 +236,9 @@ wish_free(wish_t *w)
         return;
     }
 
-    for (size_t i = 0; i < w->count; i++) {
-        free(w->addresses[i]);
-    }
-    free(w->addresses);
+    free_list(w->addresses, w->count);
+    free_list(w->names, w->name_count);
+    inf_lifecycle_terms_unref(w->terms);
     free(w);
 }
 
@@ -210,7 +280,6 @@ change_main(void *arg)
         c->busy = true;
         inf_unlock(&c->lock);
         fulfil(c, w);
-        wish_free(w);
         inf_lock(&c->lock);
         c->busy = false;
         atomic_store(&c->pending, c->wish != NULL);
@@ -220,18 +289,46 @@ change_main(void *arg)
     return NULL;
 }
 
+/* Takes w: what couldn't be done is not tried again by a wish that is the
+   same, but by the next that differs. */
 static void
-fulfil(inf_repository_change_t *c, const wish_t *w)
+fulfil(inf_repository_change_t *c, wish_t *w)
 {
-    const inf_repository_change_options_t *o = &c->options;
-    bool changed;
+    inf_err_log(inf_err_add(change(c, w), "models don't follow the change of"
+        " the configuration"));
+    wish_free(c->now);
+    c->now = w;
+}
 
-    inf_err_t *err = inf_repositories_replace(o->repositories, w->addresses,
-        w->count, &changed);
+static inf_err_t *
+change(inf_repository_change_t *c, wish_t *w)
+{
+    const inf_repository_wish_t list = {
+        .all = w->all, .names = w->names, .name_count = w->name_count
+    };
+    const inf_follow_t follow = {
+        .all = w->all,
+        .names = w->names,
+        .count = w->name_count,
+        .before = c->now->names,
+        .before_count = c->now->name_count,
+        .adopt = c->now->all && !w->all
+    };
+    bool changed = false;
+    bool other = w->terms != NULL || !same_list(c->now, &list);
+
+    inf_err_t *err = NULL;
+    if (w->terms != NULL) {
+        err = inf_lifecycle_set_terms(c->lifecycle, w->terms);
+        w->terms = NULL;
+    }
+    if (err == NULL) {
+        err = inf_repositories_replace(c->repositories, w->addresses,
+            w->count, &changed);
+    }
     if (err == NULL && changed) {
         inf_log(INF_LOG_INFO, "the repositories have changed");
-        err = inf_lifecycle_follow(o->lifecycle, o->all);
     }
-    inf_err_log(inf_err_add(err, "models don't follow the change of the"
-        " repositories"));
+    return err != NULL || (!changed && !other) ? err
+        : inf_lifecycle_follow(c->lifecycle, &follow);
 }

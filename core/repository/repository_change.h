@@ -1,6 +1,7 @@
 /*
- * repository_change.h - other repositories for a running server: opens them,
- *                       puts them in place and lets the models follow.
+ * repository_change.h - other repositories, other models to be loaded of them,
+ *                       or other terms for loads, in a running server: puts
+ *                       them in place and lets the models follow.
  *
  * Owner    The server owns it; it borrows the lifecycle and the repositories.
  * Thread   any, ask: one at a time; what takes time runs on a thread of its
@@ -19,25 +20,30 @@
 typedef struct inf_repository_change_s inf_repository_change_t;
 
 typedef struct {
-    inf_lifecycle_t    *lifecycle;
-    inf_repositories_t *repositories;
-    bool                all;        /* models of new repositories are loaded */
-} inf_repository_change_options_t;
+    char *const           *addresses;
+    size_t                 count;
+    bool                   all;     /* of whatever lies there, each model is
+                                       loaded                                */
+    char *const           *names;   /* else those; "*" alone: as above       */
+    size_t                 name_count;
+    inf_lifecycle_terms_t *terms;   /* a reference; NULL: as they are        */
+} inf_repository_wish_t;
 
-INF_CHECK inf_err_t *inf_repository_change_new(
-    const inf_repository_change_options_t *options,
+/* wish: what is in place at the start, without terms. */
+INF_CHECK inf_err_t *inf_repository_change_new(inf_lifecycle_t *lc,
+    inf_repositories_t *repositories, const inf_repository_wish_t *wish,
     inf_repository_change_t **out);
 
 /* After stop; c may be NULL. */
 void inf_repository_change_free(inf_repository_change_t *c);
 
 /*
- * From now on those at addresses (copied) are the repositories; returns at
- * once.  Who asks again before the turn has come is the one who counts; without
- * any change nothing happens.
+ * From now on it is as wish (copied; terms are taken, also on error) says;
+ * returns at once.  Who asks again before the turn has come is the one who
+ * counts; without any change nothing happens.
  */
 INF_CHECK inf_err_t *inf_repository_change_ask(inf_repository_change_t *c,
-    char *const *addresses, size_t count);
+    const inf_repository_wish_t *wish);
 
 /* Whether models have still to be told of a change; what they then want is in
    the lifecycle. */

@@ -301,7 +301,7 @@ TRITONSERVER_Error *
 TRITONSERVER_ServerPollModelRepository(TRITONSERVER_Server *server)
 {
     const inf_server_t *s = inf_as_server(server);
-    if (s->poll == NULL) {
+    if (atomic_load(&s->control) != NGINX_INFERENCE__MODEL_CONTROL__POLL) {
         return inf_err_new(INF_ERR_UNAVAILABLE, "polling is disabled");
     }
 
@@ -315,7 +315,7 @@ TRITONSERVER_ServerRegisterModelRepository(TRITONSERVER_Server *server,
 {
     inf_server_t *s = inf_as_server(server);
 
-    if (s->config->model_control != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT) {
+    if (atomic_load(&s->control) != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT) {
         return inf_err_new(INF_ERR_UNSUPPORTED, "repository registration is"
             " not allowed if model control mode is not EXPLICIT");
     }
@@ -349,7 +349,7 @@ TRITONSERVER_ServerUnregisterModelRepository(TRITONSERVER_Server *server,
 {
     inf_server_t *s = inf_as_server(server);
 
-    if (s->config->model_control != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT) {
+    if (atomic_load(&s->control) != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT) {
         return inf_err_new(INF_ERR_UNSUPPORTED, "repository unregistration is"
             " not allowed if model control mode is not EXPLICIT");
     }

@@ -11,6 +11,7 @@
 #include "core/base/log.h"
 #include "core/proto/message.h"
 #include "core/proto/text_format.h"
+#include "core/service/memory_options.h"
 
 #define CONFIG_MAX (16u << 20)
 
@@ -26,6 +27,7 @@ static bool same_host_policies(const NginxInference__CoreConfig *a,
     const NginxInference__CoreConfig *b);
 static bool same_metrics(const NginxInference__MetricsSettings *a,
     const NginxInference__MetricsSettings *b);
+static const char *core_setting(const NginxInference__CoreConfig *config);
 static bool same_rate_limits(const NginxInference__CoreConfig *a,
     const NginxInference__CoreConfig *b);
 static void put_name(char *text, size_t cap, const char *name);
@@ -118,8 +120,18 @@ inf_core_config_rates(const NginxInference__CoreConfig *config)
     return resources;
 }
 
+bool
+inf_core_config_same_loads(const NginxInference__CoreConfig *a,
+    const NginxInference__CoreConfig *b)
+{
+    char text[64];
+
+    inf_core_config_later(a, b, text, sizeof(text));
+    return text[0] == '\0';
+}
+
 void
-inf_core_config_differences(const NginxInference__CoreConfig *now,
+inf_core_config_later(const NginxInference__CoreConfig *now,
     const NginxInference__CoreConfig *wanted, char *text, size_t cap)
 {
     text[0] = '\0';
@@ -134,15 +146,35 @@ inf_core_config_differences(const NginxInference__CoreConfig *now,
     {
         put_name(text, cap, "inference_agents");
     }
+    if (!same_settings(now->backend_settings, now->n_backend_settings,
+            wanted->backend_settings, wanted->n_backend_settings))
+    {
+        put_name(text, cap, "inference_backend_config");
+    }
+    if (now->auto_complete != wanted->auto_complete) {
+        put_name(text, cap, "inference_auto_complete");
+    }
+    if (now->load_retries != wanted->load_retries) {
+        put_name(text, cap, "inference_model_load");
+    }
+    if (!same_host_policies(now, wanted)) {
+        put_name(text, cap, "inference_host_policy");
+    }
+}
+
+void
+inf_core_config_differences(const NginxInference__CoreConfig *now,
+    const NginxInference__CoreConfig *wanted, char *text, size_t cap)
+{
+    text[0] = '\0';
+
     if (!same_lists(now->environment, now->n_environment, wanted->environment,
             wanted->n_environment))
     {
         put_name(text, cap, "inference_env");
     }
-    if (!same_settings(now->backend_settings, now->n_backend_settings,
-            wanted->backend_settings, wanted->n_backend_settings))
-    {
-        put_name(text, cap, "inference_backend_config");
+    if (strcmp(core_setting(now), core_setting(wanted)) != 0) {
+        put_name(text, cap, "inference_backend_config " INF_MIN_CAPABILITY_KEY);
     }
     if (!same_cache(now, wanted)) {
         put_name(text, cap, "inference_response_cache");
@@ -161,24 +193,8 @@ inf_core_config_differences(const NginxInference__CoreConfig *now,
     if (now->spin_us != wanted->spin_us) {
         put_name(text, cap, "inference_core spin=");
     }
-    if (now->auto_complete != wanted->auto_complete) {
-        put_name(text, cap, "inference_auto_complete");
-    }
-    if (now->drain_ms != wanted->drain_ms) {
-        put_name(text, cap, "inference_core drain=");
-    }
     if (strcmp(now->external_path, wanted->external_path) != 0) {
         put_name(text, cap, "inference_core external=");
-    }
-    if (now->model_control != wanted->model_control
-        || now->poll_interval_ms != wanted->poll_interval_ms)
-    {
-        put_name(text, cap, "inference_model_control");
-    }
-    if (!same_lists(now->load_models, now->n_load_models,
-            wanted->load_models, wanted->n_load_models))
-    {
-        put_name(text, cap, "inference_load_model");
     }
     if (now->model_namespacing != wanted->model_namespacing) {
         put_name(text, cap, "inference_model_namespacing");
@@ -186,16 +202,11 @@ inf_core_config_differences(const NginxInference__CoreConfig *now,
     if (strcmp(now->model_config_name, wanted->model_config_name) != 0) {
         put_name(text, cap, "inference_model_config_name");
     }
-    if (now->load_threads != wanted->load_threads
-        || now->load_retries != wanted->load_retries)
-    {
+    if (now->load_threads != wanted->load_threads) {
         put_name(text, cap, "inference_model_load");
     }
     if (now->peer_access != wanted->peer_access) {
         put_name(text, cap, "inference_peer_access");
-    }
-    if (!same_host_policies(now, wanted)) {
-        put_name(text, cap, "inference_host_policy");
     }
     if (!same_metrics(now->metrics, wanted->metrics)) {
         put_name(text, cap, "inference_metrics");
@@ -206,6 +217,24 @@ inf_core_config_differences(const NginxInference__CoreConfig *now,
     if (!same_rate_limits(now, wanted)) {
         put_name(text, cap, "inference_rate_limit_resource");
     }
+}
+
+/* What the core itself reads at its start; "": not set. */
+static const char *
+core_setting(const NginxInference__CoreConfig *config)
+{
+    const char *value = "";
+
+    for (size_t i = 0; i < config->n_backend_settings; i++) {
+        const NginxInference__BackendSetting *s = config->backend_settings[i];
+        if (s->backend[0] == '\0'
+            && strcmp(s->key, INF_MIN_CAPABILITY_KEY) == 0)
+        {
+            value = s->value;
+        }
+    }
+
+    return value;
 }
 
 static inf_err_t *

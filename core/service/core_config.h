@@ -36,6 +36,14 @@ bool inf_core_config_limits_rates(const NginxInference__CoreConfig *config);
 inf_rate_resource_t *inf_core_config_rates(
     const NginxInference__CoreConfig *config);
 
+/* Whether loads of models go by the same settings. */
+bool inf_core_config_same_loads(const NginxInference__CoreConfig *a,
+    const NginxInference__CoreConfig *b);
+
+/* Names those that differ and count for the loads to come; "" if none does. */
+void inf_core_config_later(const NginxInference__CoreConfig *now,
+    const NginxInference__CoreConfig *wanted, char *text, size_t cap);
+
 /* Names the settings that differ and need a new core; "" if there is none. */
 void inf_core_config_differences(const NginxInference__CoreConfig *now,
     const NginxInference__CoreConfig *wanted, char *text, size_t cap);

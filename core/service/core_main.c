@@ -26,7 +26,8 @@
 #define RESPONSE_BOUND_DEFAULT (UINT64_C(1) << 30)
 
 typedef struct {
-    NginxInference__CoreConfig *config;     /* in force                      */
+    NginxInference__CoreConfig *config;     /* of the start                  */
+    NginxInference__CoreConfig *latest;     /* a reload's; NULL: none        */
     uint64_t                    generation;
     inf_server_t               *server;     /* NULL: not yet, or not now     */
     bool                        busy;       /* threads still use all of it   */
@@ -51,6 +52,7 @@ static void log_to_socket(void *userp, inf_log_level_t level,
     const char *file, int line_no, const char *line);
 static inf_err_t *run(core_t *core, int registration_fd, int listen_fd);
 static void configure(void *userp, int fd, uint64_t generation);
+static void take_over(core_t *core, const NginxInference__CoreConfig *wanted);
 
 int
 inf_core_main(int argc, char *const *argv)
@@ -90,6 +92,9 @@ inf_core_main(int argc, char *const *argv)
     }
     if (core.config != NULL && !core.busy) {
         inf_message_free(&core.config->base);
+    }
+    if (core.latest != NULL && !core.busy) {
+        inf_message_free(&core.latest->base);
     }
     int status = err != NULL;
     if (err != NULL) {
@@ -328,7 +333,9 @@ run(core_t *core, int registration_fd, int listen_fd)
 
     core_intake = NULL;
     inf_intake_close(intake);
-    core->busy = !inf_server_stop(server, core->config->drain_ms * 1000000);
+    const NginxInference__CoreConfig *latest = core->latest != NULL
+        ? core->latest : core->config;
+    core->busy = !inf_server_stop(server, latest->drain_ms * 1000000);
 
     inf_crash_page_t *page = core_page;
     core_page = NULL;
@@ -345,7 +352,6 @@ configure(void *userp, int fd, uint64_t generation)
 {
     core_t *core = userp;
     NginxInference__CoreConfig *wanted;
-    char text[512];
 
     inf_err_t *err = inf_core_config_from_fd(fd, &wanted);
     close(fd);
@@ -353,21 +359,40 @@ configure(void *userp, int fd, uint64_t generation)
         inf_err_log(inf_err_add(err, "new configuration is ignored"));
         return;
     }
-
-    if (generation > core->generation) {
-        core->generation = generation;
-        inf_core_config_apply_log(wanted);
-        inf_err_log(inf_err_add(core->server == NULL ? NULL
-            : inf_server_reconfigure(core->server, wanted),
-            "the repositories stay as they were"));
-        inf_core_config_differences(core->config, wanted, text, sizeof(text));
-        inf_log(INF_LOG_INFO, "configuration generation %llu is in force",
-            (unsigned long long) generation);
-        if (text[0] != '\0') {
-            inf_log(INF_LOG_WARN, "changed settings need a restart of nginx"
-                " to reach the core: %s", text);
-        }
+    if (generation <= core->generation) {
+        inf_message_free(&wanted->base);
+        return;
     }
 
-    inf_message_free(&wanted->base);
+    core->generation = generation;
+    take_over(core, wanted);
+    if (core->latest != NULL) {
+        inf_message_free(&core->latest->base);
+    }
+    core->latest = wanted;
+}
+
+static void
+take_over(core_t *core, const NginxInference__CoreConfig *wanted)
+{
+    const NginxInference__CoreConfig *before = core->latest != NULL
+        ? core->latest : core->config;
+    char text[512];
+
+    inf_core_config_apply_log(wanted);
+    inf_err_log(inf_err_add(core->server == NULL ? NULL
+        : inf_server_reconfigure(core->server, before, wanted),
+        "models and their repositories stay as they were"));
+    inf_core_config_later(before, wanted, text, sizeof(text));
+    if (text[0] != '\0') {
+        inf_log(INF_LOG_INFO, "models that are loaded from now on go by the"
+            " changed %s; those that are loaded keep what they have", text);
+    }
+    inf_core_config_differences(core->config, wanted, text, sizeof(text));
+    if (text[0] != '\0') {
+        inf_log(INF_LOG_WARN, "changed settings need a restart of nginx to"
+            " reach the core: %s", text);
+    }
+    inf_log(INF_LOG_INFO, "configuration generation %llu is in force",
+        (unsigned long long) core->generation);
 }

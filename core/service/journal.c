@@ -19,6 +19,9 @@
 #define JOURNAL_DATA  4096u     /* two headers in front                      */
 #define JOURNAL_KEY   8192u     /* bytes of a key at most                    */
 
+/* A record that takes back the ones before it. */
+#define METHOD_FORGET 0u
+
 /* The newer valid one of two counts. */
 typedef struct {
     uint64_t magic;
@@ -29,7 +32,7 @@ typedef struct {
 } journal_header_t;
 
 typedef struct {
-    uint32_t method;            /* LOAD or UNLOAD                            */
+    uint32_t method;            /* LOAD, UNLOAD or FORGET                    */
     uint32_t key_len;
     uint64_t len;               /* of the message                            */
     uint64_t check;             /* of it                                     */
@@ -46,11 +49,11 @@ typedef struct {
 
 struct inf_journal_s {
     int               fd;
-    bool              start_all;        /* constant, as the names            */
-    char *const      *start_names;
-    size_t            start_count;
 
     inf_lock_t        lock;     /* rank 3; guards the rest                   */
+    bool              start_all;
+    char            **start_names;
+    size_t            start_count;
     uint64_t          half;     /* of the data                               */
     journal_header_t  header;
     journal_entry_t  *entries;
@@ -64,11 +67,13 @@ static bool read_record(const inf_journal_t *j, uint64_t at, uint64_t end,
 static inf_err_t *put_entry(inf_journal_t *j, const char *key,
     uint16_t method, uint64_t offset, uint64_t size);
 static void drop_entry(inf_journal_t *j, const char *key);
+static void free_names(char **names, size_t count);
 static bool starts_by_itself(const inf_journal_t *j, const char *key);
 static inf_model_id_t split_key(char *key);
 static void note_loaded(void *userp, const inf_model_id_t *id,
     const inf_override_t *override);
 static void note_unloaded(void *userp, const inf_model_id_t *id);
+static void note_forgotten(void *userp, const inf_model_id_t *id);
 static char *make_key(const inf_model_id_t *id);
 static inf_err_t *pack_load(const char *name, const inf_override_t *override,
     inf_buf_t *out);
@@ -85,7 +90,8 @@ static inf_err_t *restore_load(inf_journal_t *j, const journal_entry_t *e,
 
 const inf_load_note_ops_t inf_journal_notes = {
     .loaded = note_loaded,
-    .unloaded = note_unloaded
+    .unloaded = note_unloaded,
+    .forgotten = note_forgotten
 };
 
 inf_err_t *
@@ -107,16 +113,58 @@ inf_journal_open(int fd, bool start_all, char *const *start_names,
     }
 
     j->fd = fd;
-    j->start_all = start_all || (start_count == 1
-        && strcmp(start_names[0], "*") == 0);
-    j->start_names = start_names;
-    j->start_count = start_count;
     j->half = ((uint64_t) st.st_size - JOURNAL_DATA) / 2;
     inf_lock_init(&j->lock, JOURNAL_RANK);
+    inf_err_t *err = inf_journal_start(j, start_all, start_names,
+        start_count);
+    if (err != NULL) {
+        inf_journal_close(j);
+        return err;
+    }
     read_header(j);
     read_entries(j);
     *out = j;
     return NULL;
+}
+
+inf_err_t *
+inf_journal_start(inf_journal_t *j, bool all, char *const *names,
+    size_t count)
+{
+    if (j == NULL) {
+        return NULL;
+    }
+
+    char **copy = calloc(count + 1, sizeof(*copy));
+    for (size_t i = 0; copy != NULL && i < count; i++) {
+        copy[i] = strdup(names[i]);
+        if (copy[i] == NULL) {
+            free_names(copy, i);
+            copy = NULL;
+        }
+    }
+    if (copy == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_lock(&j->lock);
+    char **old = j->start_names;
+    size_t old_count = j->start_count;
+    j->start_all = all || (count == 1 && strcmp(names[0], "*") == 0);
+    j->start_names = copy;
+    j->start_count = count;
+    inf_unlock(&j->lock);
+    free_names(old, old_count);
+    return NULL;
+}
+
+static void
+free_names(char **names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(names[i]);
+    }
+    free(names);
 }
 
 void
@@ -130,34 +178,42 @@ inf_journal_close(inf_journal_t *j)
         free(j->entries[i].key);
     }
     free(j->entries);
+    free_names(j->start_names, j->start_count);
     inf_lock_fini(&j->lock);
     free(j);
 }
 
 inf_err_t *
-inf_journal_restore(inf_journal_t *j, inf_lifecycle_t *lc)
+inf_journal_restore(inf_journal_t *j, inf_lifecycle_t *lc, bool all)
 {
+    inf_model_id_t *ids = calloc(j->count + 1, sizeof(*ids));
     inf_model_id_t *known = calloc(j->count + 1, sizeof(*known));
     char **keys = calloc(j->count + 1, sizeof(*keys));
-    inf_err_t *err = known == NULL || keys == NULL ? inf_err_nomem() : NULL;
+    inf_err_t *err = ids == NULL || known == NULL || keys == NULL
+        ? inf_err_nomem() : NULL;
+    size_t count = 0;
 
     for (size_t i = 0; err == NULL && i < j->count; i++) {
         keys[i] = strdup(j->entries[i].key);
         if (keys[i] == NULL) {
             err = inf_err_nomem();
         } else {
-            known[i] = split_key(keys[i]);
+            ids[i] = split_key(keys[i]);
+        }
+        if (!all || j->entries[i].method == INF_METHOD_REPOSITORY_MODEL_LOAD)
+        {
+            known[count++] = ids[i];
         }
     }
     if (err == NULL) {
         err = inf_lifecycle_start(lc, j->start_all, j->start_names,
-            j->start_count, known, j->count);
+            j->start_count, known, count);
     }
     for (size_t i = 0; err == NULL && i < j->count; i++) {
         if (j->entries[i].method == INF_METHOD_REPOSITORY_MODEL_LOAD) {
-            inf_err_t *lost = restore_load(j, &j->entries[i], &known[i], lc);
+            inf_err_t *lost = restore_load(j, &j->entries[i], &ids[i], lc);
             inf_err_log(inf_err_add(lost, "model \"%s\" can't be loaded as it"
-                " was before", known[i].name));
+                " was before", ids[i].name));
         }
     }
 
@@ -166,6 +222,7 @@ inf_journal_restore(inf_journal_t *j, inf_lifecycle_t *lc)
     }
     free(keys);
     free(known);
+    free(ids);
     return err;
 }
 
@@ -200,7 +257,12 @@ read_entries(inf_journal_t *j)
 
     while (at < end && read_record(j, at, end, &r, &key)) {
         uint64_t size = sizeof(r) + r.key_len + r.len;
-        inf_err_t *err = put_entry(j, key, (uint16_t) r.method, at, size);
+        inf_err_t *err = NULL;
+        if (r.method == METHOD_FORGET) {
+            drop_entry(j, key);
+        } else {
+            err = put_entry(j, key, (uint16_t) r.method, at, size);
+        }
         free(key);
         if (err != NULL) {
             inf_err_log(inf_err_add(err, "journal"));
@@ -367,6 +429,28 @@ make_key(const inf_model_id_t *id)
     return text;
 }
 
+/* What has no record needs none to be forgotten. */
+static void
+note_forgotten(void *userp, const inf_model_id_t *id)
+{
+    inf_journal_t *j = userp;
+    char *key = make_key(id);
+    inf_err_t *err = key == NULL ? inf_err_nomem() : NULL;
+    bool known = false;
+
+    inf_lock(&j->lock);
+    for (size_t i = 0; err == NULL && !known && i < j->count; i++) {
+        known = strcmp(j->entries[i].key, key) == 0;
+    }
+    if (known) {
+        err = append(j, METHOD_FORGET, key, inf_slice("", 0));
+    }
+    inf_unlock(&j->lock);
+    inf_err_log(inf_err_add(err, "model \"%s\" may not be as it is should the"
+        " core die", id->name));
+    free(key);
+}
+
 typedef Inference__RepositoryModelLoadRequest__ParametersEntry load_entry_t;
 typedef Inference__ModelRepositoryParameter parameter_t;
 
@@ -464,6 +548,10 @@ append(inf_journal_t *j, uint16_t method, const char *key,
     }
     if (err == NULL) {
         err = write_header(j, j->header.start, j->header.used + size);
+    }
+    if (err == NULL && method == METHOD_FORGET) {
+        drop_entry(j, key);
+        return NULL;
     }
     return err != NULL ? err : put_entry(j, key, method, at, size);
 }

@@ -29,7 +29,7 @@ static inf_err_t *wrong_type(const char *key, const char *expected);
 inf_err_t *
 inf_model_control_allowed(const inf_server_t *server)
 {
-    return server->config->model_control
+    return atomic_load(&server->control)
         == NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT ? NULL
         : inf_err_new(INF_ERR_UNAVAILABLE, "explicit model load / unload is"
             " not allowed if polling is enabled");

@@ -14,7 +14,8 @@
 #include "core/service/memory_options.h"
 #include "core/tensor/memory.h"
 
-#define DRAIN_RANK 1
+#define DRAIN_RANK        1
+#define POLL_INTERVAL_MAX UINT64_C(31536000000)     /* a year                */
 
 static void open_journal(inf_server_t *server,
     const inf_server_host_t *host);
@@ -22,10 +23,15 @@ static inf_err_t *open_memory(inf_server_t *server);
 static inf_err_t *open_cache(inf_server_t *server,
     const inf_server_host_t *host);
 static inf_err_t *open_change(inf_server_t *server);
-static inf_err_t *open_poll(inf_server_t *server);
+static inf_err_t *open_poll(inf_server_t *server,
+    const inf_server_host_t *host);
+static bool is_all(const NginxInference__CoreConfig *config);
+static inf_err_t *set_poll(inf_server_t *server,
+    const NginxInference__CoreConfig *config);
+static inf_err_t *make_terms(const NginxInference__CoreConfig *config,
+    inf_lifecycle_terms_t **out);
 static inf_err_t *open_lifecycle(inf_server_t *server,
     const inf_server_host_t *host, void *userp, inf_crash_page_t *page);
-static inf_err_t *read_host_policies(inf_server_t *server);
 static inf_err_t *open_rate_gate(inf_server_t *server);
 
 inf_err_t *
@@ -41,6 +47,7 @@ inf_server_start(const NginxInference__CoreConfig *config,
     server->config = config;
     atomic_init(&server->exit_timeout_ns, config->drain_ms * 1000000);
     atomic_init(&server->strict_readiness, config->strict_readiness);
+    atomic_init(&server->control, (uint32_t) config->model_control);
     inf_lock_init(&server->drain_lock, DRAIN_RANK);
     inf_registry_init(&server->registry);
     inf_canceller_init(&server->canceller);
@@ -59,20 +66,17 @@ inf_server_start(const NginxInference__CoreConfig *config,
         err = open_change(server);
     }
     if (err == NULL) {
-        err = open_poll(server);
+        err = open_poll(server, host);
     }
     if (err == NULL && server->journal != NULL) {
-        err = inf_journal_restore(server->journal, server->lifecycle);
+        err = inf_journal_restore(server->journal, server->lifecycle,
+            is_all(config));
     } else if (err == NULL) {
-        err = inf_lifecycle_start(server->lifecycle, config->model_control
-            != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT, config->load_models,
-            config->n_load_models, NULL, 0);
+        err = inf_lifecycle_start(server->lifecycle, is_all(config),
+            config->load_models, config->n_load_models, NULL, 0);
     }
-    if (err == NULL && server->poll != NULL && host->polls
-        && config->poll_interval_ms > 0)
-    {
-        err = inf_poll_start(server->poll, config->poll_interval_ms
-            * UINT64_C(1000000));
+    if (err == NULL && server->polls) {
+        err = set_poll(server, config);
     }
     if (err != NULL) {
         inf_server_stop(server, config->drain_ms * 1000000);
@@ -86,11 +90,74 @@ inf_server_start(const NginxInference__CoreConfig *config,
 
 inf_err_t *
 inf_server_reconfigure(inf_server_t *server,
+    const NginxInference__CoreConfig *before,
     const NginxInference__CoreConfig *wanted)
 {
+    inf_repository_wish_t wish = {
+        .addresses = wanted->repositories,
+        .count = wanted->n_repositories,
+        .all = is_all(wanted),
+        .names = wanted->load_models,
+        .name_count = wanted->n_load_models
+    };
+
+    inf_err_t *err = inf_journal_start(server->journal, is_all(wanted),
+        wanted->load_models, wanted->n_load_models);
+    if (err == NULL && !inf_core_config_same_loads(before, wanted)) {
+        err = make_terms(wanted, &wish.terms);
+    }
+    if (err != NULL) {
+        return err;
+    }
+
     atomic_store(&server->strict_readiness, wanted->strict_readiness != 0);
-    return inf_repository_change_ask(server->change, wanted->repositories,
-        wanted->n_repositories);
+    atomic_store(&server->control, (uint32_t) wanted->model_control);
+    err = inf_repository_change_ask(server->change, &wish);
+    if (err == NULL && server->polls) {
+        err = set_poll(server, wanted);
+    }
+    if (err == NULL && wanted->model_control != before->model_control) {
+        inf_poll_hasten(server->poll);      /* if it looks at all            */
+    }
+    return err;
+}
+
+/* Repositories decide what is loaded. */
+static bool
+is_all(const NginxInference__CoreConfig *config)
+{
+    return config->model_control != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT;
+}
+
+static inf_err_t *
+set_poll(inf_server_t *server, const NginxInference__CoreConfig *config)
+{
+    bool polls = config->model_control == NGINX_INFERENCE__MODEL_CONTROL__POLL;
+    uint64_t interval_ms = config->poll_interval_ms < POLL_INTERVAL_MAX
+        ? config->poll_interval_ms : POLL_INTERVAL_MAX;
+
+    return inf_poll_set(server->poll, polls ? interval_ms * UINT64_C(1000000)
+        : 0, config->poll_inotify);
+}
+
+static inf_err_t *
+make_terms(const NginxInference__CoreConfig *config,
+    inf_lifecycle_terms_t **out)
+{
+    inf_lifecycle_options_t options = { .server = NULL };
+    inf_load_settings_t *s;
+
+    inf_err_t *err = inf_load_settings_new(config, &s);
+    if (err != NULL) {
+        return err;
+    }
+
+    inf_load_settings_fill(s, &options);
+    err = inf_lifecycle_terms_new(&options, inf_load_settings_free, s, out);
+    if (err != NULL) {
+        inf_load_settings_free(s);
+    }
+    return err;
 }
 
 bool
@@ -144,8 +211,7 @@ inf_server_free(inf_server_t *server)
 
     inf_journal_close(server->journal);
     inf_repositories_close(&server->repositories);
-    free(server->settings);
-    free(server->host_settings);
+    inf_load_settings_free(server->settings);
     free(server);
 }
 
@@ -183,18 +249,17 @@ inf_server_instances_ready(inf_model_t *model)
     return ready;
 }
 
-/* Only what requests have changed needs to be remembered. */
+/* Only what requests have changed needs to be remembered; they may some day,
+   whatever the mode is now. */
 static void
 open_journal(inf_server_t *server, const inf_server_host_t *host)
 {
     const NginxInference__CoreConfig *config = server->config;
 
-    if (host->journal_fd > 0 && config->model_control
-        == NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT)
-    {
-        inf_err_log(inf_err_add(inf_journal_open(host->journal_fd, false,
-            config->load_models, config->n_load_models, &server->journal),
-            "loads and unloads are not remembered"));
+    if (host->journal_fd > 0) {
+        inf_err_log(inf_err_add(inf_journal_open(host->journal_fd,
+            is_all(config), config->load_models, config->n_load_models,
+            &server->journal), "loads and unloads are not remembered"));
     }
 }
 
@@ -235,23 +300,22 @@ open_cache(inf_server_t *server, const inf_server_host_t *host)
 static inf_err_t *
 open_change(inf_server_t *server)
 {
-    const inf_repository_change_options_t options = {
-        .lifecycle = server->lifecycle,
-        .repositories = &server->repositories,
-        .all = server->config->model_control
-            != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT
+    const NginxInference__CoreConfig *config = server->config;
+    const inf_repository_wish_t wish = {
+        .addresses = config->repositories,
+        .count = config->n_repositories,
+        .all = is_all(config),
+        .names = config->load_models,
+        .name_count = config->n_load_models
     };
-    return inf_repository_change_new(&options, &server->change);
+    return inf_repository_change_new(server->lifecycle, &server->repositories,
+        &wish, &server->change);
 }
 
 static inf_err_t *
-open_poll(inf_server_t *server)
+open_poll(inf_server_t *server, const inf_server_host_t *host)
 {
-    if (server->config->model_control != NGINX_INFERENCE__MODEL_CONTROL__POLL)
-    {
-        return NULL;
-    }
-
+    server->polls = host->polls;
     return inf_poll_new(server->lifecycle, &server->repositories,
         INF_POLL_SETTLE_NS, &server->poll);
 }
@@ -262,7 +326,6 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
 {
     const inf_memory_t *memory = inf_memory_shared();
     const NginxInference__CoreConfig *config = server->config;
-    size_t count = config->n_backend_settings;
 
     inf_err_t *err = config->model_namespacing
         ? inf_repositories_open_namespaced(config->repositories,
@@ -273,19 +336,7 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         return err;
     }
 
-    server->settings = calloc(count + 1, sizeof(*server->settings));
-    if (server->settings == NULL) {
-        return inf_err_nomem();
-    }
-    for (size_t i = 0; i < count; i++) {
-        server->settings[i] = (inf_backend_setting_t) {
-            .backend = config->backend_settings[i]->backend,
-            .key = config->backend_settings[i]->key,
-            .value = config->backend_settings[i]->value
-        };
-    }
-
-    err = read_host_policies(server);
+    err = inf_load_settings_new(config, &server->settings);
     if (err == NULL) {
         err = open_rate_gate(server);
     }
@@ -297,7 +348,7 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
     };
     gpus.ids = inf_memory_gpus(memory, &gpus.count);
 
-    const inf_lifecycle_options_t options = {
+    inf_lifecycle_options_t options = {
         .server = server,
         .gpus = gpus,
         .plugins = &inf_plugin_ops,
@@ -305,21 +356,10 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         .repositories = &server->repositories,
         .changed = host->changed,
         .userp = userp,
-        .backend_dirs = (const char *const *) config->backend_directories,
-        .backend_dir_count = config->n_backend_directories,
         .agents = &inf_agent_ops,
-        .agent_dirs = (const char *const *) config->agent_directories,
-        .agent_dir_count = config->n_agent_directories,
-        .settings = server->settings,
-        .setting_count = count,
-        .auto_complete = config->auto_complete,
         .load_threads = config->load_threads,
-        .load_retries = config->load_retries,
         .spin_ns = config->spin_us * 1000,
-        .host_policies = { server->host_settings, config->n_host_policies },
         .config_name = config->model_config_name,
-        .summaries = config->metrics != NULL && config->metrics->summaries,
-        .histograms = config->metrics != NULL && config->metrics->histograms,
         .idle = host->idle,
         .idle_userp = userp,
         .cache = server->cache.cache,
@@ -329,34 +369,11 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         .notes = server->journal != NULL ? &inf_journal_notes : NULL,
         .notes_userp = server->journal
     };
+    options.summaries = config->metrics != NULL && config->metrics->summaries;
+    options.histograms = config->metrics != NULL
+        && config->metrics->histograms;
+    inf_load_settings_fill(server->settings, &options);
     return inf_lifecycle_new(&options, &server->lifecycle);
-}
-static inf_err_t *read_host_policies(inf_server_t *server);
-
-/* Checked here too: a configuration may come from anywhere. */
-static inf_err_t *
-read_host_policies(inf_server_t *server)
-{
-    const NginxInference__CoreConfig *config = server->config;
-    size_t count = config->n_host_policies;
-
-    server->host_settings = calloc(count + 1, sizeof(*server->host_settings));
-    if (server->host_settings == NULL) {
-        return inf_err_nomem();
-    }
-
-    for (size_t i = 0; i < count; i++) {
-        const NginxInference__HostPolicySetting *s = config->host_policies[i];
-        inf_err_t *err = inf_host_setting_check(s->key, s->value);
-        if (err != NULL) {
-            return inf_err_add(err, "host policy '%s'", s->policy);
-        }
-        server->host_settings[i] = (inf_host_setting_t) {
-            .policy = s->policy, .key = s->key, .value = s->value
-        };
-    }
-
-    return NULL;
 }
 
 static inf_err_t *

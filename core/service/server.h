@@ -23,6 +23,7 @@
 #include "core/service/canceller.h"
 #include "core/service/cpu_metrics.h"
 #include "core/service/gpu_metrics.h"
+#include "core/service/load_settings.h"
 #include "core/service/server_cache.h"
 #include "core_config.pb-c.h"
 
@@ -32,13 +33,14 @@ struct inf_server_s {
     const NginxInference__CoreConfig *config;   /* outlives the server       */
     inf_registry_t                    registry;
     inf_lifecycle_t                  *lifecycle;
-    inf_poll_t                       *poll;     /* NULL: not that mode       */
+    inf_poll_t                       *poll;     /* looks in that mode only   */
+    _Atomic uint32_t                  control;  /* the mode: a ModelControl  */
     struct inf_journal_s             *journal;  /* NULL: none                */
+    bool                              polls;    /* by itself, in that mode   */
     inf_repositories_t                repositories;
     inf_repository_change_t          *change;   /* of them                   */
     _Atomic bool                      strict_readiness;
-    inf_backend_setting_t            *settings;
-    inf_host_setting_t               *host_settings;
+    inf_load_settings_t              *settings; /* of the start              */
     inf_rate_gate_t                  *rate_gate;    /* NULL: no limits       */
     _Atomic bool                      scanned;  /* all loads are queued      */
     _Atomic bool                      stopping;
@@ -72,10 +74,12 @@ INF_CHECK inf_err_t *inf_server_start(const NginxInference__CoreConfig *config,
     struct inf_crash_page_s *page, inf_server_t **out);
 
 /*
- * Takes over what can change in a running server: its repositories and strict
- * readiness.  Returns at once; wanted is not used afterwards.
+ * Takes over what can change in a running server: its repositories, who loads
+ * what of them, what loads go by, and strict readiness.  before: what it was
+ * last given.  Returns at once; neither is used afterwards.
  */
 INF_CHECK inf_err_t *inf_server_reconfigure(inf_server_t *server,
+    const NginxInference__CoreConfig *before,
     const NginxInference__CoreConfig *wanted);
 
 /* Unloads everything, at most drain_ns; then frees.  false: some model is

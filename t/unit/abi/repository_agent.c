@@ -270,6 +270,7 @@ a_library_that_was_cut_short_is_refused(void **state)
     fclose(f);
     free(data);
     w.agent_dirs[1] = w.tree;
+    assert_ok(inf_agent_table_look_in(w.table, w.agent_dirs, 2));
     load_fails("{ name: 'short' }", INF_ERR_NOT_FOUND,
         "libtritonrepoagent_short.so");
 }
@@ -281,6 +282,7 @@ a_file_that_is_no_library_is_refused(void **state)
 
     tree_file(w.tree, "junk/libtritonrepoagent_junk.so", "\177ELF junk");
     w.agent_dirs[1] = w.tree;
+    assert_ok(inf_agent_table_look_in(w.table, w.agent_dirs, 2));
     load_fails("{ name: 'junk' }", INF_ERR_NOT_FOUND,
         "unable to load shared library: ");
 }

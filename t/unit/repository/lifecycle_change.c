@@ -1165,7 +1165,7 @@ the_thread_looks_by_itself_and_ends_when_told(void **state)
     (void) state;
     inf_poll_t *poll = new_poll();
 
-    assert_ok(inf_poll_start(poll, 1000000));
+    assert_ok(inf_poll_set(poll, 1000000, false));
     add_model("m", "backend: 'x' ", 1);
     wait_for_row("m/1 READY \n");
     inf_poll_stop(poll);

@@ -133,9 +133,16 @@ replace(unsigned mask)
 }
 
 static void
+queue_follow(bool all)
+{
+    const inf_follow_t f = { .all = all };
+    assert_ok(inf_lifecycle_follow(w.lc, &f));
+}
+
+static void
 follow(bool all)
 {
-    assert_ok(inf_lifecycle_follow(w.lc, all));
+    queue_follow(all);
     inf_lifecycle_wait(w.lc);
 }
 
@@ -319,7 +326,7 @@ a_model_moves_without_a_gap(void **state)
     fake.hold = "init m/1";
 
     replace(2);
-    assert_ok(inf_lifecycle_follow(w.lc, true));
+    queue_follow(true);
     fake_wait_held(1);
     assert_ptr_equal(model("m"), old);          /* it serves meanwhile       */
     fake_release();
@@ -415,7 +422,7 @@ the_server_is_not_ready_while_what_was_added_is_loaded(void **state)
     start_all();
     fake.hold = "init late/1";
     replace(3);
-    assert_ok(inf_lifecycle_follow(w.lc, true));
+    queue_follow(true);
     assert_false(inf_lifecycle_all_ready(w.lc));
     assert_true(inf_lifecycle_settled(w.lc));
     assert_non_null(model("m"));
@@ -439,7 +446,7 @@ a_load_under_way_ends_before_its_repository_counts_as_gone(void **state)
         inf_lifecycle_load_async(w.lc, "late", NULL, NULL, NULL);
         fake_wait_held(1);
         replace(1);
-        assert_ok(inf_lifecycle_follow(w.lc, all[i]));
+        queue_follow(all[i]);
         assert_non_null(strstr(rows(), "late/1 LOADING "));
         fake_release();
         inf_lifecycle_wait(w.lc);
@@ -459,7 +466,7 @@ a_load_under_way_stays_where_its_repository_stays(void **state)
     inf_lifecycle_load_async(w.lc, "late", NULL, NULL, NULL);
     fake_wait_held(1);
     replace(3);
-    assert_ok(inf_lifecycle_follow(w.lc, true));
+    queue_follow(true);
     fake_release();
     inf_lifecycle_wait(w.lc);
     assert_non_null(model("late"));
@@ -553,17 +560,443 @@ a_look_at_what_was_before_unloads_nothing(void **state)
     inf_repository_list_unref(old);
 }
 
+/* ---- lists of names, terms ----------------------------------------------- */
+
+/* What notes were taken, "+m -m ~m" for loaded, unloaded, forgotten. */
+static char notes[1024];
+static pthread_mutex_t notes_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void
+note(char sign, const char *name)
+{
+    pthread_mutex_lock(&notes_lock);
+    size_t len = strlen(notes);
+    snprintf(notes + len, sizeof(notes) - len, "%c%s ", sign, name);
+    pthread_mutex_unlock(&notes_lock);
+}
+
+static void
+note_loaded(void *userp, const inf_model_id_t *id,
+    const inf_override_t *override)
+{
+    (void) userp;
+    (void) override;
+    note('+', id->name);
+}
+
+static void
+note_unloaded(void *userp, const inf_model_id_t *id)
+{
+    (void) userp;
+    note('-', id->name);
+}
+
+static void
+note_forgotten(void *userp, const inf_model_id_t *id)
+{
+    (void) userp;
+    note('~', id->name);
+}
+
+static const inf_load_note_ops_t note_ops = {
+    note_loaded, note_unloaded, note_forgotten
+};
+
+static void
+assert_notes(const char *want)
+{
+    assert_string_equal(notes, want);
+    notes[0] = '\0';
+}
+
+/* The same world, but that notes are taken. */
+static void
+take_notes(void)
+{
+    const inf_lifecycle_options_t options = {
+        .plugins = &fake_ops,
+        .registry = &w.registry,
+        .repositories = &w.repositories,
+        .changed = changed,
+        .backend_dirs = w.backend_dirs,
+        .backend_dir_count = 1,
+        .load_threads = 2,
+        .notes = &note_ops
+    };
+
+    notes[0] = '\0';
+    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
+    inf_lifecycle_free(w.lc);
+    assert_ok(inf_lifecycle_new(&options, &w.lc));
+}
+
+/* What is named in one string, "a b", into at most four. */
+typedef struct {
+    char   text[64];
+    char  *names[4];
+    size_t count;
+} list_t;
+
+static void
+list_of(const char *text, list_t *out)
+{
+    out->count = 0;
+    snprintf(out->text, sizeof(out->text), "%s", text);
+    for (char *p = strtok(out->text, " "); p != NULL; p = strtok(NULL, " ")) {
+        out->names[out->count++] = p;
+    }
+}
+
+static void
+start_list(const char *text)
+{
+    list_t l;
+
+    list_of(text, &l);
+    assert_ok(inf_lifecycle_start(w.lc, false, l.names, l.count, NULL, 0));
+    inf_lifecycle_wait(w.lc);
+}
+
+static void
+queue_list(const char *before, const char *now, bool adopt)
+{
+    list_t b, n;
+
+    list_of(before, &b);
+    list_of(now, &n);
+    const inf_follow_t f = {
+        .names = n.names, .count = n.count, .before = b.names,
+        .before_count = b.count, .adopt = adopt
+    };
+    assert_ok(inf_lifecycle_follow(w.lc, &f));
+}
+
+static void
+follow_list(const char *before, const char *now, bool adopt)
+{
+    queue_list(before, now, adopt);
+    inf_lifecycle_wait(w.lc);
+}
+
+static void
+what_is_newly_named_comes_and_what_is_dropped_goes(void **state)
+{
+    (void) state;
+    take_notes();
+    add_model(0, "a");
+    add_model(0, "b");
+    add_model(0, "c");
+    start_list("a b");
+    const inf_model_t *b = model("b");
+
+    follow_list("a b", "b c", false);
+    assert_null(model("a"));
+    assert_ptr_equal(model("b"), b);
+    assert_non_null(model("c"));
+    wait_for_row("a/1 UNAVAILABLE unloaded\n");
+    assert_true(inf_lifecycle_all_ready(w.lc));
+    assert_int_equal(fake_count("init b/1"), 1);
+
+    follow_list("b c", "*", false);
+    assert_non_null(model("a"));
+    follow_list("*", "", false);
+    wait_for_row("a/1 UNAVAILABLE unloaded\n");
+    wait_for_row("b/1 UNAVAILABLE unloaded\n");
+    wait_for_row("c/1 UNAVAILABLE unloaded\n");
+    assert_null(model("a"));
+    assert_null(model("c"));
+    assert_true(inf_lifecycle_all_ready(w.lc));
+    assert_null(strchr(notes, '+'));
+    assert_null(strchr(notes, '-'));
+}
+
+static void
+what_a_request_loaded_stays_when_it_is_dropped(void **state)
+{
+    (void) state;
+    take_notes();
+    add_model(0, "a");
+    add_model(0, "b");
+    start_list("a");
+    assert_ok(inf_lifecycle_load(w.lc, "a", NULL));     /* it is there       */
+    assert_ok(inf_lifecycle_load(w.lc, "b", NULL));
+    assert_notes("+a +b ");
+    assert_ok(inf_lifecycle_load(w.lc, "b", NULL));
+    assert_notes("");
+    const inf_model_t *a = model("a");
+
+    follow_list("a", "", false);
+    assert_ptr_equal(model("a"), a);
+    follow_list("", "b", false);
+    follow_list("b", "", false);
+    assert_non_null(model("b"));
+    assert_notes("");
+}
+
+static void
+what_a_request_unloaded_stays_away_while_the_list_is_the_same(void **state)
+{
+    (void) state;
+    take_notes();
+    add_model(0, "a");
+    add_model(0, "b");
+    start_list("a");
+    assert_ok(inf_lifecycle_unload(w.lc, "a", false));
+    assert_notes("-a ");
+    follow_list("a", "a b", false);
+    assert_null(model("a"));
+    assert_non_null(model("b"));
+    assert_notes("~b ");
+    follow_list("a b", "b", false);
+    follow_list("b", "b a", false);             /* named anew: it comes      */
+    assert_non_null(model("a"));
+    assert_notes("~a ");
+}
+
+static void
+a_name_that_lies_nowhere_is_a_failure_until_it_is_dropped(void **state)
+{
+    (void) state;
+    add_model(0, "a");
+    start_list("a");
+    follow_list("a", "a gone", false);
+    assert_false(inf_lifecycle_all_ready(w.lc));
+    assert_non_null(strstr(listed(), "gone/-1 UNAVAILABLE model not found"));
+    follow_list("a gone", "a gone", false);
+    assert_false(inf_lifecycle_all_ready(w.lc));
+
+    add_model(1, "gone");                       /* with a repository it comes */
+    replace(3);
+    follow_list("a gone", "a gone", false);
+    assert_non_null(model("gone"));
+    assert_true(inf_lifecycle_all_ready(w.lc));
+    replace(1);
+    follow_list("a gone", "a", false);
+    wait_for_row("gone/1 UNAVAILABLE unloaded\n");
+    follow_list("a", "a gone", false);
+    assert_false(inf_lifecycle_all_ready(w.lc));
+    follow_list("a gone", "a", false);
+    assert_true(inf_lifecycle_all_ready(w.lc));
+}
+
+static void
+what_is_named_moves_with_its_repository(void **state)
+{
+    (void) state;
+    add_model(0, "a");
+    add_model(1, "a");
+    start_list("a");
+    const inf_model_t *old = model("a");
+    replace(2);
+    follow_list("a", "a", false);
+    assert_non_null(model("a"));
+    assert_int_equal(fake_count("init a/1"), 2);
+    assert_ptr_not_equal(model("a"), old);
+}
+
+static void
+what_is_loaded_stays_when_requests_take_over(void **state)
+{
+    (void) state;
+    take_notes();
+    add_model(0, "a");
+    add_model(0, "b");
+    add_model_with(0, "bad", "backend: 'nowhere'");
+    start_all();
+    assert_false(inf_lifecycle_all_ready(w.lc));
+    const inf_model_t *b = model("b");
+
+    follow_list("", "a", true);
+    assert_non_null(strstr(notes, "+b "));
+    assert_null(strstr(notes, "a "));           /* it comes by itself        */
+    notes[0] = '\0';
+    assert_ptr_equal(model("b"), b);
+    assert_true(inf_lifecycle_all_ready(w.lc)); /* bad is over               */
+    follow_list("a", "", false);
+    assert_ptr_equal(model("b"), b);
+    assert_null(model("a"));
+    assert_notes("~a ");
+    assert_ok(inf_lifecycle_unload(w.lc, "b", false));
+    assert_notes("-b ");
+    wait_for_row("b/1 UNAVAILABLE unloaded\n");
+
+    follow(true);                               /* and back                  */
+    assert_non_null(model("a"));
+    assert_non_null(model("b"));
+    assert_false(inf_lifecycle_all_ready(w.lc));
+    assert_non_null(strstr(notes, "~b "));
+    assert_int_equal(fake_count("fini b/1"), 1);
+}
+
+/* A load by request that is under way when requests take over. */
+static void
+a_load_under_way_is_not_adopted_twice(void **state)
+{
+    (void) state;
+    take_notes();
+    add_model(0, "a");
+    fake.hold = "init a/1";
+    inf_lifecycle_load_async(w.lc, "a", NULL, NULL, NULL);
+    fake_wait_held(1);
+    queue_list("", "", true);
+    fake_release();
+    inf_lifecycle_wait(w.lc);
+    assert_non_null(model("a"));
+    assert_notes("+a ");
+}
+
+/* ---- terms --------------------------------------------------------------- */
+
+static int released;
+
+static void
+release(void *userp)
+{
+    (void) userp;
+    __atomic_add_fetch(&released, 1, __ATOMIC_SEQ_CST);
+}
+
+static void
+set_terms(const char *const *dirs, size_t count,
+    const inf_backend_setting_t *settings, size_t setting_count)
+{
+    const inf_lifecycle_options_t options = {
+        .backend_dirs = dirs,
+        .backend_dir_count = count,
+        .settings = settings,
+        .setting_count = setting_count
+    };
+    inf_lifecycle_terms_t *t;
+
+    assert_ok(inf_lifecycle_terms_new(&options, release, NULL, &t));
+    assert_ok(inf_lifecycle_set_terms(w.lc, t));
+}
+
+static void
+loads_go_by_the_terms_that_are_in_force(void **state)
+{
+    (void) state;
+    const inf_backend_setting_t settings[] = { { "y", "color", "red" } };
+
+    released = 0;
+    add_model(0, "m");
+    add_model_with(0, "n", "backend: 'y'");
+    start_all();
+    const inf_model_t *m = model("m");
+    assert_null(model("n"));
+
+    tree_file(w.tree, "more/y/libtriton_y.so", "");
+    char *more = strdup(tree_path(w.tree, "more"));
+    const char *dirs[] = { w.backends, more };
+    set_terms(dirs, 2, settings, 1);
+    follow(true);                               /* what failed is tried again */
+    assert_ptr_equal(model("m"), m);
+    assert_non_null(model("n"));
+    assert_non_null(strstr(fake.settings, "color=red"));
+
+    set_terms(dirs, 1, NULL, 0);
+    assert_int_equal(released, 0);              /* n goes by the old ones    */
+    assert_ok(inf_lifecycle_unload(w.lc, "n", false));
+    wait_for_row("n/1 UNAVAILABLE unloaded\n");
+    assert_int_equal(released, 1);
+    assert_error(inf_lifecycle_load(w.lc, "n", NULL), INF_ERR_INVALID_ARG,
+        "unable to find backend library");
+    set_terms(dirs, 2, settings, 1);
+    assert_int_equal(released, 2);
+    assert_ok(inf_lifecycle_load(w.lc, "n", NULL));
+    free(more);
+}
+
 /* ---- the thread ---------------------------------------------------------- */
 
 static void
 new_change(bool all)
 {
-    const inf_repository_change_options_t options = {
-        .lifecycle = w.lc,
-        .repositories = &w.repositories,
-        .all = all
+    const inf_repository_wish_t wish = {
+        .addresses = w.places, .count = 1, .all = all
     };
-    assert_ok(inf_repository_change_new(&options, &w.change));
+    assert_ok(inf_repository_change_new(w.lc, &w.repositories, &wish,
+        &w.change));
+}
+
+static void
+a_change_of_the_list_happens_by_itself(void **state)
+{
+    (void) state;
+    char a[] = "a", b[] = "b";
+    char *names[] = { a, b };
+    inf_repository_wish_t wish = {
+        .addresses = w.places, .count = 1, .names = names, .name_count = 1
+    };
+
+    add_model(0, "a");
+    add_model(0, "b");
+    start_list("a");
+    assert_ok(inf_repository_change_new(w.lc, &w.repositories, &wish,
+        &w.change));
+    assert_ok(inf_repository_change_ask(w.change, &wish));
+    assert_false(inf_repository_change_pending(w.change));
+
+    wish.name_count = 2;
+    assert_ok(inf_repository_change_ask(w.change, &wish));
+    inf_repository_change_wait(w.change);
+    inf_lifecycle_wait(w.lc);
+    assert_non_null(model("b"));
+    wish.all = true;
+    wish.name_count = 0;
+    assert_ok(inf_repository_change_ask(w.change, &wish));
+    wish.all = false;                           /* perhaps before its turn   */
+    assert_ok(inf_repository_change_ask(w.change, &wish));
+    inf_repository_change_wait(w.change);
+    inf_lifecycle_wait(w.lc);
+    wish.name_count = 1;
+    assert_ok(inf_repository_change_ask(w.change, &wish));
+    inf_repository_change_wait(w.change);
+    inf_lifecycle_wait(w.lc);
+    assert_non_null(model("a"));
+}
+
+/* Terms that nobody has used are given back, those in front of the turn are
+   not lost. */
+static void
+terms_are_handed_on_from_wish_to_wish(void **state)
+{
+    (void) state;
+    const inf_lifecycle_options_t options = {
+        .backend_dirs = w.backend_dirs, .backend_dir_count = 1
+    };
+    inf_repository_wish_t wish = {
+        .addresses = w.places, .count = 1, .all = true
+    };
+
+    released = 0;
+    new_change(true);
+    for (int i = 0; i < 20; i++) {
+        wish.count = 1 + (size_t) i % 2;
+        wish.terms = NULL;
+        if (i % 3 == 0) {
+            assert_ok(inf_lifecycle_terms_new(&options, release, NULL,
+                &wish.terms));
+        }
+        assert_ok(inf_repository_change_ask(w.change, &wish));
+    }
+    inf_repository_change_wait(w.change);
+    assert_int_equal(released, 6);              /* the seventh is in force   */
+    inf_repository_change_stop(w.change);
+    assert_ok(inf_lifecycle_terms_new(&options, release, NULL, &wish.terms));
+    assert_error(inf_repository_change_ask(w.change, &wish),
+        INF_ERR_UNAVAILABLE, "stopping");
+    assert_int_equal(released, 7);
+}
+
+/* So many of the places, all their models. */
+static inf_err_t *
+ask_for(size_t count)
+{
+    const inf_repository_wish_t wish = {
+        .addresses = w.places, .count = count, .all = true
+    };
+    return inf_repository_change_ask(w.change, &wish);
 }
 
 static void
@@ -572,19 +1005,19 @@ a_change_happens_by_itself(void **state)
     (void) state;
     new_change(true);
     add_model(1, "m");
-    assert_ok(inf_repository_change_ask(w.change, w.places, 1));
+    assert_ok(ask_for(1));
     assert_false(inf_repository_change_pending(w.change));  /* no change     */
-    assert_ok(inf_repository_change_ask(w.change, w.places, 2));
+    assert_ok(ask_for(2));
     inf_repository_change_wait(w.change);
     assert_false(inf_repository_change_pending(w.change));
     inf_lifecycle_wait(w.lc);
     assert_non_null(model("m"));
-    assert_ok(inf_repository_change_ask(w.change, w.places, 0));
+    assert_ok(ask_for(0));
     inf_repository_change_wait(w.change);
     inf_lifecycle_wait(w.lc);
     assert_string_equal(listed(), "");
     inf_repository_change_stop(w.change);
-    assert_error(inf_repository_change_ask(w.change, w.places, 1),
+    assert_error(ask_for(1),
         INF_ERR_UNAVAILABLE, "stopping");
 }
 
@@ -663,8 +1096,7 @@ repositories_change_under_loads_and_looks(void **state)
     }
 
     for (int i = 0; i < 60; i++) {
-        assert_ok(inf_repository_change_ask(w.change, w.places,
-            counts[i % 3]));
+        assert_ok(ask_for(counts[i % 3]));
         if (i % 4 != 0) {
             inf_repository_change_wait(w.change);
         }
@@ -675,10 +1107,10 @@ repositories_change_under_loads_and_looks(void **state)
         pthread_join(threads[i], NULL);
     }
 
-    assert_ok(inf_repository_change_ask(w.change, w.places, 3));
+    assert_ok(ask_for(3));
     inf_repository_change_wait(w.change);
     inf_lifecycle_wait(w.lc);
-    assert_ok(inf_lifecycle_follow(w.lc, true));
+    queue_follow(true);
     inf_lifecycle_wait(w.lc);
     for (int i = 0; i < 8; i++) {
         snprintf(name, sizeof(name), "m%d", i);
@@ -687,7 +1119,7 @@ repositories_change_under_loads_and_looks(void **state)
     assert_true(inf_lifecycle_all_ready(w.lc));
     assert_true(t.served > 0);
     assert_int_equal(fake_count("init stays/1"), 1);
-    assert_ok(inf_repository_change_ask(w.change, w.places, 0));
+    assert_ok(ask_for(0));
     inf_repository_change_wait(w.change);
     inf_lifecycle_wait(w.lc);
     wait_for_row("stays/1 UNAVAILABLE unloaded\n");
@@ -717,6 +1149,16 @@ main(void)
         T(files_of_a_request_belong_to_no_repository),
         T(a_repository_that_cannot_be_listed_keeps_its_models),
         T(a_look_at_what_was_before_unloads_nothing),
+        T(what_is_newly_named_comes_and_what_is_dropped_goes),
+        T(what_a_request_loaded_stays_when_it_is_dropped),
+        T(what_a_request_unloaded_stays_away_while_the_list_is_the_same),
+        T(a_name_that_lies_nowhere_is_a_failure_until_it_is_dropped),
+        T(what_is_named_moves_with_its_repository),
+        T(what_is_loaded_stays_when_requests_take_over),
+        T(a_load_under_way_is_not_adopted_twice),
+        T(loads_go_by_the_terms_that_are_in_force),
+        T(a_change_of_the_list_happens_by_itself),
+        T(terms_are_handed_on_from_wish_to_wish),
         T(a_change_happens_by_itself),
         T(repositories_change_under_loads_and_looks),
     };

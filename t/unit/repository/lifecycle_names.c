@@ -135,7 +135,8 @@ change_to(int first, int count, bool all)
     assert_ok(inf_repositories_replace(&w.repositories, w.places + first,
         (size_t) count, &other));
     assert_true(other);
-    assert_ok(inf_lifecycle_follow(w.lc, all));
+    const inf_follow_t f = { .all = all };
+    assert_ok(inf_lifecycle_follow(w.lc, &f));
     inf_lifecycle_wait(w.lc);
 }
 
@@ -638,7 +639,7 @@ nothing_is_lost_where_everybody_changes_models(void **state)
         bool other;
         assert_ok(inf_repositories_replace(&w.repositories, w.places,
             1 + (size_t) i % PLACES, &other));
-        assert_ok(inf_lifecycle_follow(w.lc, true));
+        assert_ok(inf_lifecycle_follow(w.lc, &(inf_follow_t) { .all = true }));
         look();
     }
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);

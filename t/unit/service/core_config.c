@@ -132,19 +132,38 @@ a_serialised_configuration_comes_back(void **state)
     fails(inf_core_config_from_fd(fd, &back), "configuration");
 }
 
+typedef void (*names_fn)(const NginxInference__CoreConfig *now,
+    const NginxInference__CoreConfig *wanted, char *text, size_t cap);
+
 static void
-differ(const char *a, const char *b, const char *want)
+differ_by(names_fn names, const char *a, const char *b, const char *want)
 {
     NginxInference__CoreConfig *x = parsed(a);
     NginxInference__CoreConfig *y = parsed(b);
     char text[512];
 
-    inf_core_config_differences(x, y, text, sizeof(text));
+    names(x, y, text, sizeof(text));
     assert_string_equal(text, want);
-    inf_core_config_differences(y, x, text, sizeof(text));
+    names(y, x, text, sizeof(text));
     assert_string_equal(text, want);
     inf_message_free(&x->base);
     inf_message_free(&y->base);
+}
+
+/* Only a new core takes it over. */
+static void
+differ(const char *a, const char *b, const char *want)
+{
+    differ_by(inf_core_config_differences, a, b, want);
+    differ_by(inf_core_config_later, a, b, "");
+}
+
+/* The loads to come take it over. */
+static void
+differ_later(const char *a, const char *b, const char *want)
+{
+    differ_by(inf_core_config_later, a, b, want);
+    differ_by(inf_core_config_differences, a, b, "");
 }
 
 static void
@@ -155,15 +174,28 @@ differences_are_named_as_in_the_nginx_configuration(void **state)
     differ("generation: 1", "generation: 2 log { verbose: 3 }", "");
     differ("repositories: '/a'", "repositories: '/b'", "");
     differ("", "strict_readiness: false", "");
-    differ("", "backend_directories: '/a'", "inference_backends");
-    differ("", "agent_directories: '/a'", "inference_agents");
-    differ("", "environment: 'A=1'", "inference_env");
-    differ("backend_settings { key: 'a' value: '1' }",
+    differ("", "model_control: EXPLICIT load_models: 'm'", "");
+    differ("", "model_control: POLL poll_interval_ms: 1 poll_inotify: false",
+        "");
+    differ("", "drain_ms: 1", "");
+    differ_later("", "backend_directories: '/a'", "inference_backends");
+    differ_later("", "agent_directories: '/a'", "inference_agents");
+    differ_later("backend_settings { key: 'a' value: '1' }",
         "backend_settings { key: 'a' value: '2' }",
         "inference_backend_config");
-    differ("backend_settings { key: 'a' value: '1' }",
+    differ_later("backend_settings { key: 'a' value: '1' }",
         "backend_settings { backend: 'x' key: 'a' value: '1' }",
         "inference_backend_config");
+    differ_later("", "auto_complete: false", "inference_auto_complete");
+    differ_later("",
+        "host_policies { policy: 'cpu' key: 'numa-node' value: '0' }",
+        "inference_host_policy");
+    differ_later("host_policies { policy: 'cpu' key: 'numa-node' value: '0' }",
+        "host_policies { policy: 'cpu' key: 'numa-node' value: '1' }",
+        "inference_host_policy");
+    differ_later("", "agent_directories: '/a' auto_complete: false",
+        "inference_agents, inference_auto_complete");
+    differ("", "environment: 'A=1'", "inference_env");
     differ("", "cache_name: 'local'", "inference_response_cache");
     differ("cache_settings { key: 'size' value: '1' }",
         "cache_settings { key: 'size' value: '2' }",
@@ -174,16 +206,7 @@ differences_are_named_as_in_the_nginx_configuration(void **state)
     differ("cuda_pools { device: 0 bytes: 1 }",
         "cuda_pools { device: 1 bytes: 1 }", "inference_memory");
     differ("", "spin_us: 1", "inference_core spin=");
-    differ("", "drain_ms: 1", "inference_core drain=");
     differ("", "external_path: '/s'", "inference_core external=");
-    differ("", "auto_complete: false", "inference_auto_complete");
-    differ("", "model_control: EXPLICIT", "inference_model_control");
-    differ("", "load_models: 'm'", "inference_load_model");
-    differ("", "host_policies { policy: 'cpu' key: 'numa-node' value: '0' }",
-        "inference_host_policy");
-    differ("host_policies { policy: 'cpu' key: 'numa-node' value: '0' }",
-        "host_policies { policy: 'cpu' key: 'numa-node' value: '1' }",
-        "inference_host_policy");
     differ("", "metrics {}", "");
     differ("", "metrics { summaries: true }", "inference_metrics");
     differ("metrics { quantiles: '0.5:0' }", "metrics { quantiles: '1:0' }",
@@ -196,8 +219,13 @@ differences_are_named_as_in_the_nginx_configuration(void **state)
     differ("rate_limit_resources { name: 'R' count: 1 }",
         "rate_limit_resources { name: 'R' count: 1 device: 0 }",
         "inference_rate_limit_resource");
-    differ("", "load_models: 'm' spin_us: 1",
-        "inference_core spin=, inference_load_model");
+    differ("", "environment: 'A=1' spin_us: 1",
+        "inference_env, inference_core spin=");
+    differ_by(inf_core_config_differences, "", "backend_settings { key:"
+        " 'min-compute-capability' value: '7' }",
+        "inference_backend_config min-compute-capability");
+    differ_by(inf_core_config_differences, "", "backend_settings { backend:"
+        " 'x' key: 'min-compute-capability' value: '7' }", "");
 }
 
 static void
@@ -205,8 +233,9 @@ a_short_buffer_cuts_the_list_safely(void **state)
 {
     (void) state;
     NginxInference__CoreConfig *x = parsed("");
-    NginxInference__CoreConfig *y = parsed("load_models: 'a' spin_us: 1"
-        " environment: 'A=1' drain_ms: 1");
+    NginxInference__CoreConfig *y = parsed("rate_limit:"
+        " RATE_LIMIT_EXECUTION_COUNT spin_us: 1 environment: 'A=1'"
+        " cache_name: 'x'");
 
     for (size_t cap = 1; cap < 100; cap++) {
         char *text = malloc(cap);

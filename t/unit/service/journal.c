@@ -22,6 +22,7 @@ typedef struct {
     inf_registry_t          registry;
     inf_lifecycle_t        *lc;
     inf_journal_t          *journal;
+    bool                    all;        /* control is not explicit           */
     char                   *names[1];
     int                     fd;
     char                    index[8192];
@@ -39,7 +40,8 @@ changed(void *userp)
 static void
 begin(void)
 {
-    assert_ok(inf_journal_open(w.fd, false, w.names, 1, &w.journal));
+    assert_ok(inf_journal_open(w.fd, w.all, w.names, w.all ? 0 : 1,
+        &w.journal));
     const inf_lifecycle_options_t options = {
         .plugins = &fake_ops,
         .registry = &w.registry,
@@ -52,7 +54,7 @@ begin(void)
         .notes_userp = w.journal
     };
     assert_ok(inf_lifecycle_new(&options, &w.lc));
-    assert_ok(inf_journal_restore(w.journal, w.lc));
+    assert_ok(inf_journal_restore(w.journal, w.lc, w.all));
     inf_lifecycle_wait(w.lc);
 }
 
@@ -372,6 +374,81 @@ what_was_loaded_without_namespacing_comes_back_in_all(void **state)
     assert_string_equal(ready(), "sent a first a ");
 }
 
+/* Another mode, as a reload of nginx sets it. */
+static void
+take_over(bool all, char *const *names, size_t count)
+{
+    const inf_follow_t f = {
+        .all = all, .names = names, .count = count, .before = w.names,
+        .before_count = w.all ? 0 : 1, .adopt = w.all && !all
+    };
+
+    assert_ok(inf_journal_start(w.journal, all, names, count));
+    assert_ok(inf_lifecycle_follow(w.lc, &f));
+    inf_lifecycle_wait(w.lc);
+    w.all = all;
+}
+
+static void
+modes_follow_each_other_and_cores_do_too(void **state)
+{
+    (void) state;
+    char dir[4096];
+
+    assert_ok(inf_lifecycle_load(w.lc, "a", override(0)));
+    assert_ok(inf_lifecycle_unload(w.lc, "first", false));
+    take_over(true, NULL, 0);
+    assert_string_equal(ready(), "a b first ");
+    next();
+    assert_string_equal(ready(), "a b first ");
+    assert_int_equal(batch_of("a", dir), 6);    /* as it was                 */
+
+    take_over(false, w.names, 1);
+    assert_string_equal(ready(), "a b first ");
+    next();                                     /* what was there stays      */
+    assert_string_equal(ready(), "a b first ");
+    assert_int_equal(batch_of("a", dir), 6);
+    assert_ok(inf_lifecycle_unload(w.lc, "b", false));
+    next();
+    assert_string_equal(ready(), "a first ");
+}
+
+/* An unload that was asked for is over once repositories decide. */
+static void
+unloads_do_not_outlive_explicit_control(void **state)
+{
+    (void) state;
+    assert_ok(inf_lifecycle_unload(w.lc, "first", false));
+    end();
+    w.all = true;
+    begin();
+    assert_string_equal(ready(), "a b first ");
+    take_over(false, NULL, 0);
+    next();
+    assert_string_equal(ready(), "a b first ");
+}
+
+static void
+what_the_list_brought_and_took_leaves_no_record(void **state)
+{
+    (void) state;
+    char a[] = "a", first[] = "first";
+    char *both[] = { first, a };
+
+    take_over(false, both, 2);
+    assert_string_equal(ready(), "a first ");
+    next();                                     /* whose list has no a       */
+    assert_string_equal(ready(), "first ");
+    take_over(false, NULL, 0);
+    assert_string_equal(ready(), "");
+    next();                                     /* whose list has it         */
+    assert_string_equal(ready(), "first ");
+    assert_ok(inf_lifecycle_unload(w.lc, "first", false));
+    take_over(false, NULL, 0);
+    next();
+    assert_string_equal(ready(), "");
+}
+
 int
 main(void)
 {
@@ -388,6 +465,9 @@ main(void)
         cmocka_unit_test_setup_teardown(models_of_two_namespaces_come_back,
             setup_namespaced, teardown),
         T(what_was_loaded_without_namespacing_comes_back_in_all),
+        T(modes_follow_each_other_and_cores_do_too),
+        T(unloads_do_not_outlive_explicit_control),
+        T(what_the_list_brought_and_took_leaves_no_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,294 @@
+/* The thread that looks through the repositories: when, and how often. */
+
+#include "repository/index_rows.h"
+#include "repository/temp_tree.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/repository/lifecycle.h"
+#include "core/repository/poll.h"
+#include "repository/fake_plugin.h"
+
+#define SECOND    UINT64_C(1000000000)
+#define HOUR      (UINT64_C(3600) * SECOND)
+#define SETTLE_NS 1000000u
+
+typedef struct {
+    char               *tree;
+    char               *backends;
+    const char         *backend_dirs[1];
+    inf_repositories_t  repositories;
+    inf_registry_t      registry;
+    inf_lifecycle_t    *lc;
+    inf_poll_t         *poll;
+    index_rows_t        index;
+} world_t;
+
+static world_t w;
+
+static void
+changed(void *userp)
+{
+    (void) userp;
+}
+
+static int
+setup(void **state)
+{
+    (void) state;
+    fake_reset();
+    memset(&w, 0, sizeof(w));
+    w.tree = tree_new();
+    tree_file(w.tree, "backends/x/libtriton_x.so", "");
+    tree_dir(w.tree, "repo");
+    w.backends = strdup(tree_path(w.tree, "backends"));
+    w.backend_dirs[0] = w.backends;
+    char *address = strdup(tree_path(w.tree, "repo"));
+    assert_ok(inf_repositories_open(&address, 1, &w.repositories));
+    free(address);
+    inf_registry_init(&w.registry);
+
+    const inf_lifecycle_options_t options = {
+        .plugins = &fake_ops,
+        .registry = &w.registry,
+        .repositories = &w.repositories,
+        .changed = changed,
+        .backend_dirs = w.backend_dirs,
+        .backend_dir_count = 1,
+        .load_threads = 2
+    };
+    assert_ok(inf_lifecycle_new(&options, &w.lc));
+    assert_ok(inf_poll_new(w.lc, &w.repositories, SETTLE_NS, &w.poll));
+    return 0;
+}
+
+static int
+teardown(void **state)
+{
+    (void) state;
+    fake_release();
+    inf_poll_stop(w.poll);
+    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
+    inf_poll_free(w.poll);
+    inf_lifecycle_free(w.lc);
+    inf_registry_fini(&w.registry);
+    inf_repositories_close(&w.repositories);
+    tree_free(w.tree);
+    free(w.backends);
+    fake_reset();
+    return 0;
+}
+
+static void
+add_model(const char *name)
+{
+    char path[300];
+
+    snprintf(path, sizeof(path), "repo/%s/1/data", name);
+    tree_file(w.tree, path, "1");
+    snprintf(path, sizeof(path), "repo/%s/config.pbtxt", name);
+    tree_file(w.tree, path, "backend: 'x' input { name: 'A' data_type:"
+        " TYPE_FP32 dims: 1 } output { name: 'B' data_type: TYPE_FP32 dims: 1"
+        " }");
+}
+
+static uint64_t
+looks(bool early)
+{
+    uint64_t all, soon;
+
+    inf_poll_counts(w.poll, &all, &soon);
+    return early ? soon : all - soon;
+}
+
+static void
+wait_for_looks(bool early, uint64_t count)
+{
+    uint64_t until = inf_clock_ns() + 60 * SECOND;
+
+    while (looks(early) < count) {
+        assert_true(inf_clock_ns() < until);
+        usleep(1000);
+    }
+}
+
+static void
+wait_for_row(const char *row)
+{
+    index_rows_wait(&w.index, w.lc, row);
+}
+
+static void
+a_change_is_followed_long_before_the_interval_has_passed(void **state)
+{
+    (void) state;
+    assert_ok(inf_poll_set(w.poll, HOUR, true));
+    add_model("m");
+    wait_for_row("m/1 READY \n");
+    tree_file(w.tree, "repo/m/1/data", "other");
+    while (fake_count("init m/1") < 2) {
+        usleep(1000);
+    }
+    assert_int_equal(rename(tree_path(w.tree, "repo/m"),
+        tree_path(w.tree, "away")), 0);
+    wait_for_row("m/1 UNAVAILABLE unloaded\n");
+    assert_int_equal(rename(tree_path(w.tree, "away"),
+        tree_path(w.tree, "repo/m")), 0);
+    wait_for_row("m/1 READY \n");           /* though it is just the same    */
+    assert_int_equal(looks(false), 0);
+}
+
+static void
+what_lay_there_before_the_watch_is_seen(void **state)
+{
+    (void) state;
+    add_model("m");
+    assert_ok(inf_poll_set(w.poll, HOUR, true));
+    wait_for_row("m/1 READY \n");
+}
+
+static void
+the_interval_counts_without_a_watch(void **state)
+{
+    (void) state;
+    assert_ok(inf_poll_set(w.poll, SECOND / 100, false));
+    wait_for_looks(false, 3);
+    add_model("m");
+    wait_for_row("m/1 READY \n");
+    assert_int_equal(looks(true), 0);
+}
+
+static void
+the_interval_counts_when_inotify_fails(void **state)
+{
+    (void) state;
+    struct rlimit old, none;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    int next = dup(0);
+    assert_true(next >= 0);
+    close(next);
+    none = old;                             /* room for listings, no more    */
+    none.rlim_cur = (rlim_t) next;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_ok(inf_poll_set(w.poll, SECOND / 20, true));
+    wait_for_looks(false, 2);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    add_model("m");
+    wait_for_row("m/1 READY \n");
+}
+
+/* Early looks don't put off the others either. */
+static void
+a_storm_of_events_does_not_make_it_look_all_the_time(void **state)
+{
+    (void) state;
+    add_model("m");
+    assert_ok(inf_poll_set(w.poll, 3 * SECOND, true));
+    uint64_t start = inf_clock_ns();
+
+    for (int i = 0; looks(false) < 2; i++) {
+        tree_file(w.tree, i % 2 ? "repo/m/log" : "repo/other", "x");
+        assert_true(inf_clock_ns() - start < 60 * SECOND);
+    }
+    uint64_t seconds = (inf_clock_ns() - start) / SECOND;
+    assert_in_range(looks(true), 1, seconds + 1);
+    assert_in_range(looks(false), 2, seconds / 3 + 1);
+}
+
+static void
+what_failed_is_not_tried_again_by_events_elsewhere(void **state)
+{
+    (void) state;
+    fake.fail = "init m/1";
+    add_model("m");
+    assert_ok(inf_poll_set(w.poll, HOUR, true));
+    wait_for_row("m/1 UNAVAILABLE ");
+    int tried = fake_count("init m/1");
+
+    for (uint64_t i = 1; i <= 2; i++) {
+        uint64_t before = looks(true);
+        tree_file(w.tree, "repo/notes", "x");
+        wait_for_looks(true, before + 1);
+    }
+    inf_lifecycle_wait(w.lc);
+    assert_int_equal(fake_count("init m/1"), tried);
+
+    fake.fail = NULL;
+    tree_file(w.tree, "repo/m/1/data", "mended");
+    wait_for_row("m/1 READY \n");
+}
+
+static void
+what_failed_is_tried_again_when_the_interval_has_passed(void **state)
+{
+    (void) state;
+    fake.fail = "init m/1";
+    add_model("m");
+    assert_ok(inf_poll_set(w.poll, SECOND / 50, true));
+    while (fake_count("init m/1") < 3) {
+        usleep(1000);
+    }
+    fake.fail = NULL;
+    wait_for_row("m/1 READY \n");
+}
+
+static void
+it_is_turned_off_and_on_and_off(void **state)
+{
+    (void) state;
+    for (int i = 0; i < 20; i++) {
+        uint64_t before = looks(false);
+        assert_ok(inf_poll_set(w.poll, SECOND / 1000, i % 2 == 0));
+        wait_for_looks(false, before + 1);
+        assert_ok(inf_poll_set(w.poll, 0, true));
+    }
+    add_model("m");
+    usleep(50000);
+    inf_lifecycle_wait(w.lc);
+    assert_string_equal(index_rows(&w.index, w.lc), "");
+    assert_ok(inf_poll_set(w.poll, SECOND / 1000, false));
+    wait_for_row("m/1 READY \n");
+}
+
+/* It waits for the files to hold still. */
+static void
+a_look_under_way_is_given_up(void **state)
+{
+    (void) state;
+    inf_poll_free(w.poll);
+    assert_ok(inf_poll_new(w.lc, &w.repositories, HOUR, &w.poll));
+    add_model("m");
+    while (looks(false) == 0) {
+        assert_ok(inf_poll_set(w.poll, SECOND / 1000, false));
+        usleep(50000);
+        assert_ok(inf_poll_set(w.poll, 0, false));
+        usleep(50000);
+    }
+    assert_int_equal(fake_count("init m/1"), 0);
+    inf_poll_stop(w.poll);
+    assert_ok(inf_poll_set(w.poll, SECOND, false));     /* too late          */
+}
+
+int
+main(void)
+{
+    alarm(540);
+    inf_log_set_levels(false, false, false, 0);
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(a_change_is_followed_long_before_the_interval_has_passed),
+        T(what_lay_there_before_the_watch_is_seen),
+        T(the_interval_counts_without_a_watch),
+        T(the_interval_counts_when_inotify_fails),
+        T(a_storm_of_events_does_not_make_it_look_all_the_time),
+        T(what_failed_is_not_tried_again_by_events_elsewhere),
+        T(what_failed_is_tried_again_when_the_interval_has_passed),
+        T(it_is_turned_off_and_on_and_off),
+        T(a_look_under_way_is_given_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
