@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+"""What models cost that come and go, and many of them.
+
+neighbour  Latency of model A, asked at a steady rate, while model B (200 MB
+           of files, which its backend reads) is loaded and unloaded in a loop
+           beside it, and while it isn't: interleaved rounds, medians of each
+           round's p50 and p99 and of their ratios.  Target: p99 at most 10 %
+           worse.  "reader" is a third kind of round: another process that
+           does nothing but read the same files into memory at the same time:
+           what the machine itself makes of such neighbours.  A round during
+           which other processes used the machine is thrown away, up to
+           PATIENCE (120) seconds.
+cycles     Resident memory of the core after 100 to 10,000 loads and unloads
+           of one model.  Target: flat.
+many       1,000 small models: start, index, one look of poll mode (CPU of its
+           thread), `nginx -t`.  Targets: 10 s, 20 ms, 50 ms, 1 s.
+
+    python t/bench/models.py [neighbour] [cycles] [many]
+
+QUICK=1: fewer rounds, 1,000 cycles.  RATE=200: requests per second to A.
+Results also go to build/bench-models.json.
+"""
+
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from lib import backends, models, process                   # noqa: E402
+from lib.server import ROOT, Server                         # noqa: E402
+from lib.wire import Wire, tensor                           # noqa: E402
+
+QUICK = bool(os.environ.get("QUICK"))
+RATE = int(os.environ.get("RATE", "200"))
+ROUNDS = 4 if QUICK else 12
+SECONDS = 1 if QUICK else 3
+PATIENCE = int(os.environ.get("PATIENCE", "120"))
+QUIET = 0.1         # CPUs that others may use
+PARTS = "health metadata config infer repository"
+EXPLICIT = "    inference_model_control explicit;\n"
+ONE = {"inputs": [tensor("IN", "FP32", [4], [1, 2, 3, 4])]}
+READER = """
+import os, sys
+while True:
+    held = []
+    for path in sys.argv[1:]:
+        with open(path, "rb", buffering=0) as f:
+            held.append(f.read())
+    del held
+"""
+
+
+def call(server, verb, name):
+    answer = server.post(f"/v2/repository/models/{name}/{verb}", b"")
+    if answer.status != 200:
+        raise RuntimeError(f"{verb} {name}: {answer}")
+
+
+# ---- neighbour
+
+def ask_at_a_rate(port, seconds):
+    """Sorted latencies in us; one that comes late doesn't shift the next."""
+    found = []
+    with Wire(port) as connection:
+        connection.infer("a", ONE)
+        begin = time.perf_counter()
+        for i in range(int(seconds * RATE)):
+            due = begin + i / RATE
+            while (left := due - time.perf_counter()) > 0:
+                time.sleep(left)
+            start = time.perf_counter()
+            if connection.infer("a", ONE).status != 200:
+                raise RuntimeError("model a gave no answer")
+            found.append((time.perf_counter() - start) * 1e6)
+    return sorted(found)
+
+
+class Loop:
+    """B is loaded and unloaded until the end; how often."""
+
+    def __init__(self, server):
+        self.server = server
+        self.count = 0
+        self.going = True
+        self.thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        while self.going:
+            call(self.server, "load", "b")
+            call(self.server, "unload", "b")
+            self.count += 1
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.going = False
+        self.thread.join()
+
+
+class Reader:
+    def __init__(self, files):
+        self.files = files
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", READER, *map(str, self.files)])
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+def busy_seconds():
+    """Of all CPUs together, since the start of the machine."""
+    with open("/proc/stat", encoding="ascii") as f:
+        fields = [int(x) for x in f.readline().split()[1:]]
+    return (sum(fields) - fields[3] - fields[4]) / process.TICK
+
+
+def own_seconds(pids):
+    spent = os.times()
+    return process.cpu_seconds(pids) + spent.user + spent.system \
+        + spent.children_user + spent.children_system
+
+
+class Others:
+    """How many CPUs other processes used meanwhile."""
+
+    def __init__(self, server):
+        self.pids = server.processes()
+
+    def __enter__(self):
+        self.start = time.monotonic()
+        self.before = busy_seconds() - own_seconds(self.pids)
+        return self
+
+    def __exit__(self, *_):
+        used = busy_seconds() - own_seconds(self.pids) - self.before
+        self.cpus = used / (time.monotonic() - self.start)
+
+
+def percentile(values, p):
+    return values[min(len(values) - 1, int(len(values) * p))]
+
+
+def neighbour():
+    def fill(folder):
+        models.identity(folder, "a", [("IN", "FP32", [-1])])
+        models.identity(folder, "b", [("IN", "FP32", [-1])],
+                        backend="weights")
+        for i in range(4):
+            (folder / "b" / "1" / f"part{i}").write_bytes(
+                os.urandom(1 << 20) * 50)
+
+    seen = {"alone": [], "load": [], "reader": []}
+    loads = 0
+    with Server(fill, parts=PARTS, http=EXPLICIT
+                + "    inference_load_model a;\n"
+                f"    inference_backends {backends.build('weights')};\n"
+                ) as server:
+        files = sorted((server.models / "b" / "1").iterdir())
+        call(server, "load", "b")               # they are in the page cache
+        call(server, "unload", "b")
+        ask_at_a_rate(server.port, 1)
+        end = time.monotonic() + PATIENCE
+        rounds, noise = [], []
+        while sum(n < QUIET for n in noise) < ROUNDS \
+                and time.monotonic() < end:
+            with Others(server) as others:
+                alone = ask_at_a_rate(server.port, SECONDS)
+                with Loop(server) as loop:
+                    load = ask_at_a_rate(server.port, SECONDS)
+                with Reader(files):
+                    reader = ask_at_a_rate(server.port, SECONDS)
+            loads += loop.count
+            rounds.append((alone, load, reader))
+            noise.append(others.cpus)
+    quiet = sorted(range(len(noise)), key=lambda i: noise[i])[:ROUNDS]
+    for i in quiet:
+        for kind, values in zip(seen, rounds[i]):
+            seen[kind].append(values)
+    result = {"rate": RATE, "loads": loads, "rounds": len(rounds),
+              "others' CPUs": round(max(noise[i] for i in quiet), 2)}
+    for kind, rounds in seen.items():
+        for name, p in (("p50", 0.5), ("p99", 0.99)):
+            result[f"{kind} {name} us"] = round(statistics.median(
+                percentile(r, p) for r in rounds), 1)
+            if kind != "alone":
+                result[f"{kind} {name} ratio"] = round(statistics.median(
+                    percentile(r, p) / percentile(a, p)
+                    for r, a in zip(rounds, seen["alone"])), 3)
+    return result
+
+
+# ---- cycles
+
+def resident(pid):
+    with open(f"/proc/{pid}/statm", encoding="ascii") as f:
+        return int(f.read().split()[1]) * process.PAGE
+
+
+def cycles():
+    marks = (100, 500, 1000) if QUICK else (100, 1000, 5000, 10000)
+    result = {}
+    with Server(lambda f: models.identity(f, "a", [("IN", "FP32", [-1])]),
+                parts=PARTS, http=EXPLICIT, log_level="warn") as server:
+        core = server.core()
+        start = time.monotonic()
+        for i in range(1, marks[-1] + 1):
+            call(server, "load", "a")
+            call(server, "unload", "a")
+            if i in marks:
+                time.sleep(0.5)                 # it is taken apart
+                result[f"{i} cycles MiB"] = round(
+                    resident(core) / (1 << 20), 2)
+        result["ms per cycle"] = round(
+            (time.monotonic() - start) / marks[-1] * 1e3, 2)
+    return result
+
+
+# ---- many
+
+def thread_cpu(pid, name):
+    """Seconds on a CPU of the thread of that name."""
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        if (task / "comm").read_text().strip() == name:
+            return int((task / "schedstat").read_text().split()[0]) / 1e9
+    raise RuntimeError(f"no thread {name}")
+
+
+def many():
+    def fill(folder):
+        for i in range(1000):
+            models.identity(folder, f"m{i}", [("IN", "FP32", [-1])])
+
+    interval = 0.25
+    result = {}
+    server = Server(fill, parts=PARTS, log_level="warn", http="    "
+                    "inference_model_control poll interval=250ms "
+                    "inotify=off;\n")
+    start = time.monotonic()
+    status, text = server.check_config()
+    result["nginx -t s"] = round(time.monotonic() - start, 3)
+    if status != 0:
+        raise RuntimeError(text)
+    start = time.monotonic()
+    with server.start(seconds=120):
+        result["start s"] = round(time.monotonic() - start, 2)
+        times = []
+        for _ in range(20):
+            start = time.perf_counter()
+            answer = server.post("/v2/repository/index", b"")
+            times.append(time.perf_counter() - start)
+            if len(json.loads(answer.body)) != 1000:
+                raise RuntimeError("the index lacks models")
+        result["index ms"] = round(statistics.median(times) * 1e3, 2)
+        time.sleep(2)
+        core = server.core()
+        start, before = time.monotonic(), thread_cpu(core, "poll")
+        time.sleep(5 if QUICK else 15)
+        share = (thread_cpu(core, "poll") - before) \
+            / (time.monotonic() - start)
+        # so much of each interval and the look behind it
+        result["look ms"] = round(interval * share / (1 - share) * 1e3, 2)
+        result["core MiB"] = round(resident(core) / (1 << 20), 1)
+    return result
+
+
+def main():
+    kinds = {"neighbour": neighbour, "cycles": cycles, "many": many}
+    wanted = sys.argv[1:] or list(kinds)
+    results = {}
+    process.become_subreaper()
+    for kind in wanted:
+        results[kind] = kinds[kind]()
+        print(kind)
+        for name, value in results[kind].items():
+            print(f"    {name:24} {value}", flush=True)
+    with tempfile.NamedTemporaryFile("w", dir=ROOT / "build",
+                                     delete=False) as f:
+        json.dump(results, f, indent=1)
+    os.replace(f.name, ROOT / "build" / "bench-models.json")
+
+
+if __name__ == "__main__":
+    main()
