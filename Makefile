@@ -5,8 +5,8 @@ BUILD   ?= build
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
-.PHONY: help deps build run test bench asan tsan rooms fuzz gpu nginx-next \
-	install clean
+.PHONY: help deps build run test bench bench-models asan tsan rooms fuzz gpu \
+	nginx-next install clean
 
 help:
 	@echo 'make deps        install what building and testing need (Debian, PyPI)'
@@ -14,6 +14,7 @@ help:
 	@echo 'make run         build, serve examples/models on port 8000, ask it a digit'
 	@echo 'make test        unit tests, rooms check, black-box tests'
 	@echo 'make bench       the C API, then side by side with the original server (QUICK=1: short)'
+	@echo 'make bench-models  models that come and go beside others, and 1,000 of them'
 	@echo 'make asan tsan   the tests under sanitizers'
 	@echo 'make rooms       check include directions'
 	@echo 'make fuzz        each fuzzer for INF_FUZZ_SECONDS (60)'
@@ -40,6 +41,9 @@ bench: build
 	@$(BUILD)/bench_abi
 	@build/venv/bin/python t/bench/run.py
 	@build/venv/bin/python t/bench/batching.py
+
+bench-models: build
+	@build/venv/bin/python t/bench/models.py
 
 asan:
 	@INF_BUILD=build-asan sh t/run.sh
