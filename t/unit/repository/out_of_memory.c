@@ -270,7 +270,10 @@ use_agents(inf_storage_t *st, const char *tree)
         return err;
     }
 
-    err = inf_agents_load(table, &model, &c);
+    err = inf_agent_table_look_in(table, &tree, 1);
+    if (err == NULL) {
+        err = inf_agents_load(table, &model, &c);
+    }
     if (err == NULL) {
         inf_agents_complete(c);
         const inf_scan_root_t place = {
