@@ -114,13 +114,6 @@ inf_model_config_explain(const inf_model_config_t *c,
     return inf_findings_error(f, c->origin);
 }
 
-void
-inf_model_config_place(const inf_model_config_t *c, const inf_storage_t *st,
-    inf_findings_t *f)
-{
-    place_findings(st, c->file, f, INF_FINDINGS_MAX);
-}
-
 /* file NULL: there is none, and nothing has a place. */
 static void
 place_findings(const inf_storage_t *st, const char *file, inf_findings_t *f,

@@ -58,10 +58,6 @@ void inf_model_config_place(const inf_model_config_t *c,
 INF_CHECK inf_err_t *inf_model_config_explain(const inf_model_config_t *c,
     const inf_storage_t *st, inf_findings_t *f);
 
-/* Gives all of f their places in c's file, for whoever tells of all. */
-void inf_model_config_place(const inf_model_config_t *c,
-    const inf_storage_t *st, inf_findings_t *f);
-
 /*
  * What is written, neither completed nor checked; the caller frees it with
  * inf_message_free.  *out is NULL when there is no file.
