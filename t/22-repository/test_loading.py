@@ -184,7 +184,7 @@ def test_a_model_that_succeeds_on_the_third_attempt(make_server, retries):
         assert server.get("/v2/models/m/ready").status == 200
     else:
         server.wait_log("model=m version=1 failed to load: .*not yet")
-        assert server.get("/v2/models/m/ready").status == 404
+        assert server.wait_for("/v2/models/m/ready", status=404)
     left = (server.models / "m" / "failures").stat().st_size
     assert left == 2 - min(retries + 1, 2)
 
