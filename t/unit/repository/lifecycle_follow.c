@@ -402,7 +402,8 @@ a_repository_that_nobody_can_list_is_not_ready(void **state)
         if (i == 0) {
             change_to(1, true);
         } else if (i == 1) {
-            change_to(1, false);
+            change_to(1, false);                /* nobody asks for m now     */
+            wait_for_row("m/1 UNAVAILABLE unloaded\n");
         }
         assert_int_equal(rename(away, w.places[1]), 0);
         assert_int_equal(inf_lifecycle_all_ready(w.lc), i < 2);
