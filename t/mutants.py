@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Seeds bugs into the batcher, the rate limiter and the threads that come and
-go, one by one: the simulator, the limiter's random worlds and the storm around
-changing instances must find each.
+"""Seeds bugs into batcher, rate limiter, response cache and the threads that come
+and go, one by one: the simulators, the limiter's random worlds and the storm
+around changing instances must find each.
 
     t/mutants.py [BUILD]        BUILD has objects and the unit programs
 
@@ -27,11 +27,20 @@ COMPATIBILITY = "core/sched/compatibility.c"
 LIMITER = "core/sched/rate_limiter.c"
 RUNTIME = "core/sched/runtime.c"
 CREW = "core/sched/crew.c"
+CACHE = "core/sched/response_cache.c"
+FLIGHTS = "core/sched/cache_flights.c"
+TIMEKEEPER = "core/sched/timekeeper.c"
 
 # the program that must find a bug; others: the simulation
 JUDGES = {LIMITER: "rate_limiter", RUNTIME: "live_scaling",
-          CREW: "live_scaling"}
+          CREW: "live_scaling", CACHE: "server_simulation",
+          FLIGHTS: "server_simulation", TIMEKEEPER: "server_simulation"}
 PATIENCE = {"live_scaling": ["20"]}     # s: a lost wake-up is found by waiting
+
+# the world of that one is virtual (CMakeLists.txt)
+WRAPPED = ["clock_gettime", "pthread_create", "pthread_join",
+           "pthread_setname_np", "inf_runner_submit", "inf_runner_cancel",
+           "inf_runner_refuses_at"]
 
 MUTANTS = [
     ("a batch may have one row too many", BATCHER,
@@ -169,6 +178,46 @@ MUTANTS = [
      "leaves && !asked ? INF_NEXT_NOTHING", "leaves ? INF_NEXT_NOTHING"),
     ("a lost wake-up: a thread that goes takes its call along", RUNTIME,
      "called = call_idle_locked(runner, now);     /* instead", "/*"),
+    ("an error is kept", CACHE,
+     "good ? store(run, response) : 0",
+     "response != NULL ? store(run, response) : 0"),
+    ("who waits at the cache never times out", CACHE,
+     "    if (at_ns >= gate->armed_ns) {\n        return false;",
+     "    if (at_ns != 0) {\n        return false;"),
+    ("one of those who waited is lost when the first fails", CACHE,
+     "        run_alone(gate, inf_link_entry(link, inf_request_t, link), key);",
+     "        run_alone(gate, inf_link_entry(link, inf_request_t, link), key);"
+     "\n        inf_list_pop_front(&list);"),
+    ("who goes to the queue is young again", CACHE,
+     "        req->queue_ns);\n    if (err != NULL) {\n        f->sink",
+     "        inf_clock_ns());\n    if (err != NULL) {\n        f->sink"),
+    ("who leads now is still watched at the cache", CACHE,
+     "    if (req != NULL) {\n        unwatch_locked(gate, req);\n    }\n"
+     "    inf_unlock(&gate->lock);\n\n    if (req == NULL) {",
+     "    inf_unlock(&gate->lock);\n\n    if (req == NULL) {"),
+    ("all run when the first times out", CACHE,
+     "run->factory->refused\n        ||", "false\n        ||"),
+    ("a refused request keeps the gate's sink", CACHE,
+     "        f->sink = run->sink;\n        f->userp = run->userp;\n    }\n"
+     "    return err;", "    }\n    return err;"),
+    ("a cancel does not look at the cache", CACHE,
+     "        == INF_REQUEST_PARKED;\n    if (parked) {",
+     "        == INF_REQUEST_IDLE;\n    if (parked) {"),
+    ("the first answer settles nothing", CACHE,
+     "if (response != NULL || (flags & INF_SEND_FINAL)) {",
+     "if (response == NULL) {"),
+    ("a flight that is over is still found", FLIGHTS,
+     "    unlist(f, flight);\n    inf_link_t *link;\n    while",
+     "    flight->listed = false;\n    inf_link_t *link;\n    while"),
+    ("the heir has no followers", FLIGHTS,
+     "        inf_list_push_back(&heir->followers, next);",
+     "        (void) next;"),
+    ("keys of one bucket are taken for the same", FLIGHTS,
+     "while (*at != NULL && !inf_cache_key_eq((*at)->key, key)) {",
+     "while (*at != NULL && (*at)->key.lo % INF_CACHE_FLIGHT_BUCKETS\n"
+     "        != key.lo % INF_CACHE_FLIGHT_BUCKETS) {"),
+    ("an earlier alarm is not heard", TIMEKEEPER,
+     "at_ns < timer->node.key;", "at_ns > timer->node.key;"),
 ]
 
 
@@ -209,7 +258,9 @@ def lives(build, folder, file, text):
     command.append("-Wno-error")
     subprocess.run(command, cwd=directory, check=True,
                    stderr=subprocess.DEVNULL)
-    subprocess.run(["cc", "-o", mutant, folder / "mutant.o",
+    wraps = [f"-Wl,--wrap={f}" for f in WRAPPED
+             if JUDGES.get(file) == "server_simulation"]
+    subprocess.run(["cc", "-o", mutant, folder / "mutant.o", *wraps,
                     *objects(build, file), "-lcmocka", "-lprotobuf-c",
                     "-ljansson", "-lz", "-lm", "-ldl", "-pthread"],
                    check=True)
