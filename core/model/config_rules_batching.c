@@ -1,7 +1,10 @@
 /* config_rules_batching.c - rules of dynamic_batching and its queues. */
 
 #include "core/model/config_validate.h"
+#include "core/model/queue_limit.h"
 
+static void find_queue_limit(const Inference__ModelConfig *msg,
+    inf_findings_t *f);
 static void find_preferred(const Inference__ModelConfig *msg,
     inf_findings_t *f);
 static void find_priorities(const Inference__ModelConfig *msg,
@@ -15,6 +18,7 @@ void
 inf_config_find_batching(const Inference__ModelConfig *msg,
     inf_findings_t *f)
 {
+    find_queue_limit(msg, f);
     if (msg->scheduling_choice_case
         != INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_DYNAMIC_BATCHING)
     {
@@ -24,6 +28,20 @@ inf_config_find_batching(const Inference__ModelConfig *msg,
     find_preferred(msg, f);
     find_priorities(msg, f);
     find_ordering(msg, f);
+}
+
+static void
+find_queue_limit(const Inference__ModelConfig *msg, inf_findings_t *f)
+{
+    uint32_t limit;
+
+    inf_err_t *err = inf_config_queue_limit(msg, &limit);
+    if (err != NULL) {
+        inf_findings_add(f, inf_err_code(err),
+            "parameters[\"" INF_QUEUE_LIMIT_KEY "\"]", "%s",
+            inf_err_msg(err));
+        inf_err_free(err);
+    }
 }
 
 static void

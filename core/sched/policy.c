@@ -1,5 +1,6 @@
 #include "core/sched/policy.h"
 
+#include "core/model/queue_limit.h"
 #include "core/sched/default_scheduler.h"
 #include "core/sched/dynamic_batcher.h"
 
@@ -13,7 +14,14 @@ inf_policy_new(inf_model_t *model, inf_policy_t **out)
         return inf_dynamic_batcher_of(model, out);
     }
 
-    *out = inf_default_scheduler_new(0);
+    uint32_t limit = 0;
+    inf_err_t *err = model->built != NULL
+        ? inf_config_queue_limit(model->built, &limit) : NULL;
+    if (err != NULL) {
+        return err;
+    }
+
+    *out = inf_default_scheduler_new(limit);
     return *out != NULL ? NULL : inf_err_nomem();
 }
 

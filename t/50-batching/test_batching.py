@@ -75,6 +75,29 @@ def test_a_full_queue_answers_at_once(batching):
     assert sum(f.result(10 * SLOW).status == 200 for f in futures) == 8
 
 
+def test_a_model_without_batching_may_limit_its_queue(batching):
+    """What runs does not count; a client that goes makes room."""
+    server = batching.start(
+        None, max_batch=0, inputs=[("IN", "INT32", [1, 1])],
+        parameters={"INFERENCE_MAX_QUEUE_SIZE": 2})
+    batching.gate.close()
+    first = batching.ask(0)
+    batching.gate.wait_entered()
+    body = json.dumps({"inputs": [tensor("IN", "INT32", [1, 1], [1])]})
+    with server.wire() as gone:
+        gone.send(request_bytes("POST", infer_path("m"), body.encode()))
+        second = batching.ask(1)
+        batching.wait_queued(2)
+        answer = batching.ask(2).result(20 * SLOW)
+        assert answer.status == 503
+        assert answer.error.endswith("Exceeds maximum queue size")
+    batching.wait_queued(1)
+    third = batching.ask(3)
+    batching.wait_queued(2)
+    batching.gate.open()
+    assert [data(f) for f in (first, second, third)] == [[0], [1], [3]]
+
+
 def test_a_timeout_is_answered_while_the_instance_is_busy(batching):
     """scheduling.md 3.10, 3.14 and 8.9"""
     batching.start("default_queue_policy {"

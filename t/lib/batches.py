@@ -48,7 +48,8 @@ class Batching:
                 outputs=[("OUT", "INT32", [-1])], max_batch=max_batch,
                 instances=instances, backend="batches",
                 parameters=parameters,
-                extra=f"dynamic_batching {{ {batching} }}\n" + extra)
+                extra=extra if batching is None
+                else f"dynamic_batching {{ {batching} }}\n" + extra)
             if also:
                 also(repository / "m")
 

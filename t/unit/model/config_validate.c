@@ -206,6 +206,30 @@ dynamic_batching_rules(void **state)
     CHECK(rows, INF_RULES_MODEL);
 }
 
+#define LIMIT(value) ONNX "parameters { key: \"INFERENCE_MAX_QUEUE_SIZE\" "  \
+    "value { string_value: \"" value "\" } } "
+
+static void
+a_queue_limit_is_a_count(void **state)
+{
+    (void) state;
+    static const row_t rows[] = {
+        { LIMIT("0"), NULL },
+        { LIMIT("4294967295"), NULL },
+        { LIMIT("4294967296"), "parameters[\"INFERENCE_MAX_QUEUE_SIZE\"]: "
+          "parameter 'INFERENCE_MAX_QUEUE_SIZE' of m must be a count from 0 "
+          "to 4294967295, it is '4294967296'" },
+        { LIMIT("-1"), "it is '-1'" },
+        { LIMIT("1 "), "it is '1 '" },
+        { LIMIT(""), "it is ''" },
+        { LIMIT("99999999999999999999999999"), "must be a count" },
+        { LIMIT("8") "dynamic_batching { }", "for models without a "
+          "scheduling choice; m has one" },
+    };
+
+    CHECK(rows, INF_RULES_MODEL);
+}
+
 #define SEQUENCE ONNX "max_batch_size: 8 sequence_batching { "
 #define CONTROL(kind, rest)                                                  \
     "control_input { name: \"C\" control { kind: CONTROL_SEQUENCE_" kind     \
@@ -634,6 +658,7 @@ main(void)
         cmocka_unit_test(file_names_stay_within_their_directory),
         cmocka_unit_test(metric_rules),
         cmocka_unit_test(dynamic_batching_rules),
+        cmocka_unit_test(a_queue_limit_is_a_count),
         cmocka_unit_test(sequence_batching_rules),
         cmocka_unit_test(implicit_state_rules),
         cmocka_unit_test(ensemble_rules),
