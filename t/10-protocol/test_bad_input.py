@@ -239,6 +239,13 @@ JSON_ERRORS = {
     "priority negative": (
         "id_int32", with_top(parameters={"priority": -1}), 400,
         ["priority"]),
+    "priority beyond 64 bits": (
+        "id_int32", with_top(parameters={"priority": 1 << 64}), 400,
+        ["priority"]),
+    "timeout negative": (
+        "id_int32", with_top(parameters={"timeout": -1}), 400, ["timeout"]),
+    "timeout a fraction": (
+        "id_int32", with_top(parameters={"timeout": 1.5}), 400, ["timeout"]),
     "timeout a string": (
         "id_int32", with_top(parameters={"timeout": "1"}), 400, ["timeout"]),
     "binary_data_output a number": (
