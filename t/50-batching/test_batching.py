@@ -219,6 +219,19 @@ def test_parameters_may_differ(batching):
     assert sizes([batching.ask(0, a=1), batching.ask(1, b="x")]) == [2]
 
 
+def test_optional_inputs(batching):
+    """scheduling.md 3.16: one that is left out makes another batch"""
+    server = batching.start("", hold=3, inputs=[
+        ("IN", "INT32", [1]), ("MORE", "INT32", [1], "optional: true")])
+    both = {"inputs": [tensor("IN", "INT32", [1, 1], [3]),
+                       tensor("MORE", "INT32", [1, 1], [4])]}
+    futures = [batching.ask(1), batching.ask(2)]
+    batching.wait_queued(2)
+    futures.append(batching.pool.submit(server.infer, "m", both))
+    assert sizes(futures) == [2, 1]
+    assert [data(f) for f in futures] == [[1], [2], [3]]
+
+
 @pytest.mark.parametrize("keeps", [True, False])
 def test_order(batching, keeps):
     """scheduling.md 3.15: the second execution ends first"""
