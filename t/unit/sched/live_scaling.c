@@ -51,6 +51,7 @@ typedef struct {
     const char           *scheduling;
     unsigned              senders;
     bool                  leads, strategy, limits, order, blocking, prepares;
+    const inf_idle_ops_t *idle;         /* instead of leads                  */
 } storm_t;
 
 static storm_t how;
@@ -368,7 +369,7 @@ open_model(void)
     inf_timekeeper_init(&timekeeper);
     options = (inf_runner_options_t) {
         .executor = &executor, .timekeeper = &timekeeper, .rate_gate = gate,
-        .idle = how.leads ? &role_ops : NULL,
+        .idle = how.leads ? &role_ops : how.idle,
         .device_blocking = how.blocking,
         .prepare = how.prepares ? prepare : NULL, .parallel = how.limits
     };
@@ -501,25 +502,33 @@ instances_that_block_their_device_never_overlap(void **state)
 
 /* ---- one request, and who it was meant for goes -------------------------- */
 
-static _Atomic uint32_t round_begun;
+static _Atomic bool leads, let_go;
+static _Atomic uint32_t others;         /* that would have led               */
 
-static void *
-send_singly(void *arg)
+/* The first leader does not look up before it is let go. */
+static bool
+stubborn_lead(void *userp, inf_runner_t *runner, inf_waiter_t *waiter,
+    uint64_t until_ns)
 {
-    sender_t *s = arg;
-    job_t *job = &s->jobs[0];
-
-    for (uint32_t round = 1; round <= 2000; round++) {
-        while (atomic_load(&round_begun) < round) {
-            sched_yield();
-        }
-        job_submit(s, job);
-        while (job->released == 0 || job->freed == 0) {
-            sched_yield();
-        }
-        atomic_fetch_add(&done, 1);
+    (void) userp;
+    (void) runner;
+    (void) waiter;
+    (void) until_ns;
+    if (atomic_load(&let_go) || atomic_exchange(&leads, true)) {
+        atomic_fetch_add(&others, 1);
+        return false;
     }
-    return NULL;
+    while (!atomic_load(&let_go)) {
+        sched_yield();
+    }
+    return true;
+}
+
+static void
+stubborn_leave(void *userp, inf_runner_t *runner)
+{
+    (void) userp;
+    (void) runner;
 }
 
 /* Nothing else would wake the other one. */
@@ -527,49 +536,42 @@ static void
 a_call_to_a_thread_that_goes_reaches_another(void **state)
 {
     (void) state;
-    sender_t *s = &senders[0];
-    unsigned seed = 3;
+    static const inf_idle_ops_t stubborn = {
+        .lead = stubborn_lead, .leave = stubborn_leave
+    };
+    job_t *job = &senders[0].jobs[0];
 
-    how = (storm_t) { .scheduling = "" };
+    how = (storm_t) { .scheduling = "", .idle = &stubborn };
     open_model();
-    s->sent = 0;
-    inf_request_init(&s->jobs[0].request);
-    inf_factory_init(&s->jobs[0].factory);
-    atomic_store(&round_begun, 0);
-    assert_int_equal(pthread_create(&s->thread, NULL, send_singly, s), 0);
-    for (uint32_t round = 1; round <= 2000; round++) {
-        member_t *comes = member_new(round, false);
-        inf_instance_t *in = &comes->instance;
-        member_t *goes = members[0];
-        inf_instance_t *out = &goes->instance;
-
-        assert_ok(inf_runner_add(model->runner, &in, 1, &options));
-        set_stage(&comes, 1, SERVES);
-        inf_runner_admit(model->runner);
-        usleep(50);                     /* both are idle, mostly             */
-        if (rand_r(&seed) % 2 == 0) {   /* the one that is called first      */
-            goes = comes;
-            out = in;
-        } else {
-            members[0] = comes;
-        }
-        atomic_store(&round_begun, round);
-        for (unsigned n = (unsigned) rand_r(&seed) % 300; n > 0; n--) {
-            atomic_load(&round_begun);
-        }
-        remove_instances(&out, 1);
-        while (atomic_load(&done) < round) {
-            sched_yield();
-        }
-        members_free(&goes, 1);
-    }
-    pthread_join(s->thread, NULL);
-    while (inf_runner_pending(model->runner) > 0) {
+    member_t *goes = members[0];
+    member_t *stays = member_new(1, false);
+    inf_instance_t *out = &goes->instance;
+    inf_instance_t *in = &stays->instance;
+    while (!atomic_load(&leads)) {
         sched_yield();
     }
+    assert_ok(inf_runner_add(model->runner, &in, 1, &options));
+    set_stage(&stays, 1, SERVES);
+    inf_runner_admit(model->runner);
+    while (atomic_load(&others) == 0) {     /* it is idle, behind the leader */
+        sched_yield();
+    }
+
+    inf_request_init(&job->request);
+    inf_factory_init(&job->factory);
+    job_submit(&senders[0], job);           /* calls the leader              */
+    inf_runner_dismiss(model->runner, &out, 1);
+    atomic_store(&let_go, true);
+    while (job->released == 0 || job->freed == 0) {
+        sched_yield();
+    }
+    inf_runner_collect(model->runner, &out, 1);
+    assert_int_equal(executed, 1);
+    members_free(&goes, 1);
+    members[0] = stays;
     close_model();
-    inf_request_fini(&s->jobs[0].request);
-    inf_factory_fini(&s->jobs[0].factory);
+    inf_request_fini(&job->request);
+    inf_factory_fini(&job->factory);
 }
 
 /* A lost wake-up ends after so many seconds. */
