@@ -6,6 +6,7 @@ import pathlib
 import tempfile
 
 import pytest
+from prometheus_client import parser
 
 from lib import backends, decoupled, models, process
 from lib.batches import Gate
@@ -165,7 +166,6 @@ def test_every_family_is_there_and_nothing_else(world):
 
 
 def test_a_real_parser_reads_it(world):
-    parser = pytest.importorskip("prometheus_client.parser")
     text = scrape(world)
     body_ = world.get("/metrics").body.decode()
     found = {f.name: f for f in
