@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Seeds bugs into batcher, rate limiter, response cache and the threads that come
-and go, one by one: the simulators, the limiter's random worlds and the storm
-around changing instances must find each.
+"""Seeds bugs into batcher, rate limiter, response cache, the ensembles' flow and
+the threads that come and go, one by one: the simulators, the limiter's random
+worlds and the storm around changing instances must find each.
 
     t/mutants.py [BUILD]        BUILD has objects and the unit programs
 
@@ -25,6 +25,7 @@ QUEUE = "core/sched/queue.c"
 HEAP = "core/base/heap.c"
 COMPATIBILITY = "core/sched/compatibility.c"
 LIMITER = "core/sched/rate_limiter.c"
+FLOW = "core/sched/ensemble_flow.c"
 RUNTIME = "core/sched/runtime.c"
 CREW = "core/sched/crew.c"
 CACHE = "core/sched/response_cache.c"
@@ -32,9 +33,10 @@ FLIGHTS = "core/sched/cache_flights.c"
 TIMEKEEPER = "core/sched/timekeeper.c"
 
 # the program that must find a bug; others: the simulation
-JUDGES = {LIMITER: "rate_limiter", RUNTIME: "live_scaling",
-          CREW: "live_scaling", CACHE: "server_simulation",
-          FLIGHTS: "server_simulation", TIMEKEEPER: "server_simulation"}
+JUDGES = {LIMITER: "rate_limiter", FLOW: "ensemble_flow",
+          RUNTIME: "live_scaling", CREW: "live_scaling",
+          CACHE: "server_simulation", FLIGHTS: "server_simulation",
+          TIMEKEEPER: "server_simulation"}
 PATIENCE = {"live_scaling": ["20"]}     # s: a lost wake-up is found by waiting
 
 # the world of that one is virtual (CMakeLists.txt)
@@ -170,6 +172,52 @@ MUTANTS = [
     ("an unload leaves its copies behind", LIMITER,
      "            resource_count(l, r);\n        }\n    }\n\n    free(c);",
      "        }\n    }\n\n    free(c);"),
+    ("an item goes behind all others", FLOW,
+     "inf_link_insert(&call->item->order, &item->order);",
+     "inf_list_push_back(&f->order, &item->order);"),
+    ("an item goes before those of its producer", FLOW,
+     "inf_link_insert(&call->item->order, &item->order);",
+     "inf_list_push_front(&f->order, &item->order);"),
+    ("one permit too many", FLOW,
+     "f->outstanding[step] < most", "f->outstanding[step] <= most"),
+    ("a permit is lost with a call that never began", FLOW,
+     "    f->outstanding[start->step]--;\n    start_next(f, start->step);",
+     "    start_next(f, start->step);"),
+    ("a freed permit wakes no start", FLOW,
+     "    f->outstanding[call->step]--;\n    start_next(f, call->step);",
+     "    f->outstanding[call->step]--;"),
+    ("a step starts before all of its inputs are there", FLOW,
+     "if (item->values[t->place] == NULL) {\n            return false;",
+     "if (item->values[t->place] == NULL && i == 0) {\n"
+     "            return false;"),
+    ("a step starts once for each of its inputs", FLOW,
+     "            item->started[step / 64] |= UINT64_C(1) << (step % 64);\n",
+     ""),
+    ("steps that nobody asked for run too", FLOW,
+     "f->failed || !inf_plan_steps_has(f->needed, step)", "f->failed"),
+    ("something starts after a cancel", FLOW,
+     "    if (f->cancelled) {\n        inf_flow_fail", "    if (f->cancelled"
+     " && f->failed) {\n        inf_flow_fail"),
+    ("a later error is told", FLOW,
+     "    if (f->failed) {\n        inf_err_free(err);\n        return;\n"
+     "    }\n\n    f->failed = true;",
+     "    if (f->failed) {\n        inf_err_free(f->failure);\n    }\n\n"
+     "    f->failed = true;"),
+    ("a value that nobody reads is kept", FLOW,
+     "    if (f->uses[tensor] == 0) {\n        drop_value(f, value);\n"
+     "    } else {", "    if (f->uses[tensor] != 0) {"),
+    ("a value is let go with its first reader", FLOW,
+     "if (--item->left[place] == 0) {",
+     "if (item->left[place]-- > 0) {"),
+    ("the end is told while a call is open", FLOW,
+     "    if (f->open == 0) {\n        f->finished = true;",
+     "    if (f->open <= 1) {\n        f->finished = true;"),
+    ("an item that waits for one above is given up", FLOW,
+     "*hopeless |= above->open == 0;", "*hopeless |= item->open == 0;"),
+    ("what a failed request still gets is kept", FLOW,
+     "            drop_value(f, values[i]);\n        }\n"
+     "        return legal;",
+     "        }\n        return legal;"),
     ("a thread that is held takes requests", CREW,
      "t->state = INF_THREAD_HELD;", "t->state = INF_THREAD_SERVES;"),
     ("an instance goes while it executes", CREW,

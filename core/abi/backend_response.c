@@ -8,10 +8,9 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/model/normalize.h"
+#include "core/sched/ensemble_pause.h"
 
-static TRITONSERVER_Error *undo_reshape(inf_response_t *response,
-    const inf_config_tensor_t *t, const int64_t *shape, uint32_t dims,
-    int64_t *client, uint32_t *client_dims);
 static void note_first(inf_response_t *response);
 static bool after_final(inf_factory_t *f, uint32_t send_flags);
 static TRITONSERVER_Error *set_parameter(TRITONBACKEND_Response *response,
@@ -180,8 +179,8 @@ TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response *response,
     int64_t undone[2 * INF_MAX_DIMS];
 
     if (t->has_reshape) {
-        TRITONSERVER_Error *err = undo_reshape(r, t, shape, dims_count, undone,
-            &client_dims);
+        TRITONSERVER_Error *err = inf_output_undo_reshape(model, t, shape,
+            dims_count, undone, &client_dims);
         if (err != NULL) {
             return err;
         }
@@ -222,6 +221,7 @@ TRITONBACKEND_ResponseSend(TRITONBACKEND_Response *response,
     }
 
     inf_response_send(r, send_flags, error);
+    inf_pause_wait();           /* where an ensemble has had enough          */
     return NULL;
 }
 
@@ -318,50 +318,6 @@ note_first(inf_response_t *response)
     }
 }
 
-/* The backend speaks in reshape's dims; the client reads dims. */
-static TRITONSERVER_Error *
-undo_reshape(inf_response_t *response, const inf_config_tensor_t *t,
-    const int64_t *shape, uint32_t dims, int64_t *client,
-    uint32_t *client_dims)
-{
-    const inf_model_t *model = response->factory->model;
-    uint32_t batched = inf_config_tensors_max_batch_size(model->tensors) > 0;
-    uint32_t n = 0;
-
-    if (dims < batched || dims - batched != t->reshape_count
-        || t->dim_count > INF_MAX_DIMS)
-    {
-        return inf_err_new(INF_ERR_INVALID_ARG, "output '%s' of model '%s' has"
-            " %u dimensions, its reshape says %u", t->name.data, model->name,
-            dims, t->reshape_count + batched);
-    }
-
-    if (batched) {
-        client[n++] = shape[0];
-    }
-
-    uint32_t from = 0;
-    for (uint32_t i = 0; i < t->dim_count; i++) {
-        if (t->dims[i] != -1) {
-            client[n++] = t->dims[i];
-            continue;
-        }
-
-        while (from < t->reshape_count && t->reshape[from] != -1) {
-            from++;
-        }
-        if (from == t->reshape_count) {
-            return inf_err_new(INF_ERR_INTERNAL, "output '%s': dims has more"
-                " variable dimensions than reshape", t->name.data);
-        }
-        client[n++] = shape[from + batched];
-        from++;
-    }
-
-    *client_dims = n;
-    return NULL;
-}
-
 /* Whoever got FINAL may be gone: what comes after it is dropped.  A backend
    that sends it from two threads at once is not found out. */
 static bool
@@ -377,7 +333,7 @@ after_final(inf_factory_t *f, uint32_t send_flags)
     inf_log(INF_LOG_WARN, "model=%s request=%s: the backend \"%s\" sent a"
         " response after the final one; it is dropped",
         f->model != NULL ? f->model->name : "", f->id,
-        f->model != NULL ? f->model->backend->name : "");
+        inf_model_backend_name(f->model));
     return true;
 }
 

@@ -10,6 +10,7 @@ typedef struct {
     char             *output;
     char             *bytes;
     inf_slice_t      *names;
+    inf_labels_t     *owner;        /* of what list names; NULL: the file    */
 } label_file_t;
 
 struct inf_labels_s {
@@ -31,12 +32,8 @@ inf_err_t *
 inf_labels_load(const inf_storage_t *st, const char *model_dir,
     const Inference__ModelConfig *msg, inf_labels_t **out)
 {
-    size_t most = 0;
-    for (size_t i = 0; i < msg->n_output; i++) {
-        most += msg->output[i]->label_filename[0] != '\0';
-    }
-
-    inf_labels_t *l = calloc(1, sizeof(*l) + most * sizeof(l->files[0]));
+    inf_labels_t *l = calloc(1, sizeof(*l)
+        + msg->n_output * sizeof(l->files[0]));
     if (l == NULL) {
         return inf_err_nomem();
     }
@@ -49,6 +46,28 @@ inf_labels_load(const inf_storage_t *st, const char *model_dir,
     }
 
     *out = l;
+    return NULL;
+}
+
+inf_err_t *
+inf_labels_inherit(inf_labels_t *l, inf_slice_t output, inf_labels_t *from,
+    inf_slice_t source)
+{
+    const inf_label_list_t *list = inf_labels_find(from, source);
+    if (list == NULL || inf_labels_find(l, output) != NULL) {
+        return NULL;
+    }
+
+    label_file_t *file = &l->files[l->count];
+    file->output = strndup(output.data, output.len);
+    if (file->output == NULL) {
+        return inf_err_nomem();
+    }
+
+    file->list = *list;
+    file->list.output = inf_slice_str(file->output);
+    file->owner = inf_labels_ref(from);
+    l->count++;
     return NULL;
 }
 
@@ -209,6 +228,7 @@ labels_free(inf_labels_t *l)
         free(l->files[i].output);
         free(l->files[i].bytes);
         free(l->files[i].names);
+        inf_labels_unref(l->files[i].owner);
     }
 
     free(l);

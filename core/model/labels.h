@@ -34,6 +34,13 @@ INF_CHECK inf_err_t *inf_labels_load(const inf_storage_t *st,
     const char *model_dir, const Inference__ModelConfig *msg,
     inf_labels_t **out);
 
+/*
+ * Before l is shared: its output, if it has no labels of its own, has those of
+ * another model's.  from may be NULL, or have none.
+ */
+INF_CHECK inf_err_t *inf_labels_inherit(inf_labels_t *l, inf_slice_t output,
+    inf_labels_t *from, inf_slice_t source);
+
 inf_labels_t *inf_labels_ref(inf_labels_t *l);
 
 /* l may be NULL. */

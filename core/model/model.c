@@ -58,6 +58,12 @@ inf_model_free(inf_model_t *model)
     free(model);
 }
 
+const char *
+inf_model_backend_name(const inf_model_t *model)
+{
+    return model != NULL && model->backend != NULL ? model->backend->name : "";
+}
+
 bool
 inf_model_is_decoupled(const inf_model_t *model)
 {

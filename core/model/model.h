@@ -33,6 +33,7 @@
 
 struct inf_batch_strategy_s;
 struct inf_cached_model_s;
+struct inf_ensemble_s;
 struct inf_ledger_s;
 struct inf_runner_s;
 struct inf_server_s;
@@ -109,6 +110,7 @@ struct inf_model_s {
     struct inf_batch_strategy_s *strategy;  /* a plug-in's, or NULL         */
     struct inf_runner_s     *runner;
     struct inf_cached_model_s *cached;      /* NULL: no response cache       */
+    struct inf_ensemble_s   *ensemble;      /* NULL: a backend executes it   */
     _Atomic(struct inf_ledger_s *) ledger;  /* NULL: no account is kept      */
 
     _Atomic bool             buried;        /* its backend is done with it,
@@ -121,6 +123,9 @@ inf_model_t *inf_model_new(const char *name, int64_t version, const char *dir);
 
 /* Frees what the fields own; backend calls and runner are over by then. */
 void inf_model_free(inf_model_t *model);
+
+/* "": an ensemble, or NULL. */
+const char *inf_model_backend_name(const inf_model_t *model);
 
 /* More or fewer than one response per request. */
 bool inf_model_is_decoupled(const inf_model_t *model);

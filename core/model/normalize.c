@@ -136,6 +136,48 @@ inf_request_add_raw(const inf_model_t *model, inf_request_t *req,
     return inf_request_add_data(req, in, data);
 }
 
+inf_err_t *
+inf_output_undo_reshape(const inf_model_t *model, const inf_config_tensor_t *t,
+    const int64_t *shape, uint32_t dims, int64_t *client,
+    uint32_t *client_dims)
+{
+    uint32_t batched = inf_config_tensors_max_batch_size(model->tensors) > 0;
+    uint32_t n = 0;
+
+    if (dims < batched || dims - batched != t->reshape_count
+        || t->dim_count > INF_MAX_DIMS)
+    {
+        return inf_err_new(INF_ERR_INVALID_ARG, "output '%s' of model '%s' has"
+            " %u dimensions, its reshape says %u", t->name.data, model->name,
+            dims, t->reshape_count + batched);
+    }
+
+    if (batched) {
+        client[n++] = shape[0];
+    }
+
+    uint32_t from = 0;
+    for (uint32_t i = 0; i < t->dim_count; i++) {
+        if (t->dims[i] != -1) {
+            client[n++] = t->dims[i];
+            continue;
+        }
+
+        while (from < t->reshape_count && t->reshape[from] != -1) {
+            from++;
+        }
+        if (from == t->reshape_count) {
+            return inf_err_new(INF_ERR_INTERNAL, "output '%s': dims has more"
+                " variable dimensions than reshape", t->name.data);
+        }
+        client[n++] = shape[from + batched];
+        from++;
+    }
+
+    *client_dims = n;
+    return NULL;
+}
+
 static inf_err_t *
 check_input_set(const inf_model_t *model, const inf_request_t *req)
 {

@@ -11,6 +11,7 @@
 #include "core/proto/message.h"
 #include "core/repository/agent_table.h"
 #include "core/repository/backend_search.h"
+#include "core/repository/ensemble_check.h"
 #include "core/repository/rate_check.h"
 #include "core/repository/scan.h"
 #include "core/repository/storage.h"
@@ -23,6 +24,8 @@ typedef struct {
     inf_storage_t    **storages;
     char             **addresses;
     size_t             root_count;
+    bool               whole;           /* no repository was left out        */
+    inf_ensemble_check_t *ensembles;
     inf_rate_check_t  *rates;           /* NULL: nothing is limited          */
 } checker_t;
 
@@ -30,6 +33,9 @@ static inf_err_t *open_roots(checker_t *c);
 static void close_roots(checker_t *c);
 static bool is_remote(const char *address);
 static void check_model(checker_t *c, const inf_scan_model_t *m);
+static void check_ensemble(checker_t *c, const inf_scan_model_t *m);
+static void note_model(checker_t *c, const inf_scan_model_t *m,
+    inf_model_config_t *config, const int64_t *versions, size_t count);
 static bool check_agents(checker_t *c, const inf_scan_model_t *m,
     const inf_config_options_t *opt);
 static void check_libraries(checker_t *c, const inf_storage_t *st,
@@ -39,7 +45,7 @@ static void check_rates(checker_t *c, const inf_scan_model_t *m,
 static void check_findings(checker_t *c, const char *origin,
     const inf_findings_t *f);
 static void check_versions(checker_t *c, const inf_scan_model_t *m,
-    const inf_model_config_t *config);
+    inf_model_config_t *config);
 static void check_backend(checker_t *c, const inf_scan_model_t *m,
     const inf_model_config_t *config, int64_t version);
 static void check_labels(checker_t *c, const inf_scan_model_t *m,
@@ -67,9 +73,14 @@ inf_repository_check(const inf_check_t *what, inf_check_fn fn, void *userp)
         for (size_t i = 0; i < scan.problem_count; i++) {
             fn(userp, scan.problems[i].level, scan.problems[i].text);
         }
-        for (size_t i = 0; i < scan.model_count; i++) {
+        err = inf_ensemble_check_new(c.whole, &c.ensembles);
+        for (size_t i = 0; err == NULL && i < scan.model_count; i++) {
             check_model(&c, &scan.models[i]);
         }
+        for (size_t i = 0; err == NULL && i < scan.model_count; i++) {
+            check_ensemble(&c, &scan.models[i]);
+        }
+        inf_ensemble_check_free(c.ensembles);
         inf_scan_fini(&scan);
     }
 
@@ -84,6 +95,7 @@ open_roots(checker_t *c)
 {
     size_t count = c->what->repository_count;
 
+    c->whole = true;
     c->roots = calloc(count + 1, sizeof(*c->roots));
     c->storages = calloc(count + 1, sizeof(*c->storages));
     c->addresses = calloc(count + 1, sizeof(*c->addresses));
@@ -96,6 +108,7 @@ open_roots(checker_t *c)
         size_t n = c->root_count;
 
         if (is_remote(address)) {
+            c->whole = false;
             continue;
         }
 
@@ -103,6 +116,7 @@ open_roots(checker_t *c)
             &c->addresses[n]);
         if (err != NULL) {
             report_error(c, NULL, err);
+            c->whole = false;
             continue;
         }
         c->roots[n] = (inf_scan_root_t) {
@@ -147,9 +161,11 @@ check_model(checker_t *c, const inf_scan_model_t *m)
     inf_findings_t f;
 
     if (m->duplicate || m->unreadable) {
+        note_model(c, m, NULL, NULL, 0);
         return;                 /* the scan has said so                      */
     }
     if (check_agents(c, m, &opt)) {
+        note_model(c, m, NULL, NULL, 0);
         return;
     }
 
@@ -165,9 +181,50 @@ check_model(checker_t *c, const inf_scan_model_t *m)
             check_versions(c, m, config);
             check_labels(c, m, config);
         }
-        inf_model_config_unref(config);
+    }
+    if (config == NULL || inf_findings_total(&f) > 0) {
+        note_model(c, m, NULL, NULL, 0);
+    }
+    inf_model_config_unref(config);
+    inf_findings_fini(&f);
+}
+
+/* Once all models are known. */
+static void
+check_ensemble(checker_t *c, const inf_scan_model_t *m)
+{
+    const inf_model_id_t id = {
+        .space = m->space != NULL ? m->space : "", .name = m->name
+    };
+    inf_model_config_t *config = NULL;
+    inf_findings_t f;
+
+    inf_findings_init(&f);
+    inf_err_t *err = inf_ensemble_check_find(c->ensembles, &id, &f, &config);
+    if (err != NULL) {
+        report_error(c, m->dir, err);
+    } else if (inf_findings_total(&f) > 0) {
+        inf_err_free(inf_model_config_explain(config,
+            c->roots[m->repository].storage, &f));
+        check_findings(c, config->origin, &f);
     }
     inf_findings_fini(&f);
+}
+
+/* config NULL: what it will be nobody can tell. */
+static void
+note_model(checker_t *c, const inf_scan_model_t *m,
+    inf_model_config_t *config, const int64_t *versions, size_t count)
+{
+    const inf_model_id_t id = {
+        .space = m->space != NULL ? m->space : "", .name = m->name
+    };
+
+    inf_err_t *err = inf_ensemble_check_add(c->ensembles, &id, config,
+        versions, count);
+    if (err != NULL) {
+        report_error(c, m->dir, err);
+    }
 }
 
 /*
@@ -275,7 +332,7 @@ check_findings(checker_t *c, const char *origin, const inf_findings_t *f)
 
 static void
 check_versions(checker_t *c, const inf_scan_model_t *m,
-    const inf_model_config_t *config)
+    inf_model_config_t *config)
 {
     size_t count = m->version_count;
     size_t chosen = 0;
@@ -295,6 +352,7 @@ check_versions(checker_t *c, const inf_scan_model_t *m,
         report_error(c, m->dir, err);
     }
 
+    note_model(c, m, err == NULL ? config : NULL, versions, chosen);
     bool ensemble = inf_config_is_ensemble(config->msg);
     for (size_t i = 0; err == NULL && !ensemble && i < chosen; i++) {
         check_backend(c, m, config, versions[i]);

@@ -6,32 +6,18 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/repository/lifecycle_parts.h"
+#include "core/sched/entrance.h"
 
 #define LIFECYCLE_RANK 10
 #define PUBLISH_RANK   5
-
-/* So long somebody waits before one more loader is started for his sake: the
-   loads in front of his may be waiting for him. */
-#define PATIENCE_NS    UINT64_C(10000000000)
 
 /* Finalizers that wait for a process that is gone: so long we wait for them,
    and so often we look. */
 #define MERCY_NS       UINT64_C(3000000000)
 #define LOOK_NS        UINT64_C(100000000)
 
-/* Who waits for an operation on his own stack. */
-typedef struct {
-    inf_lifecycle_t *lc;
-    bool             ended;     /* under lc->lock                            */
-    inf_err_t       *err;
-} lifecycle_waiter_t;
-
-/* The load that this thread runs; NULL: it is no loader. */
-static _Thread_local const inf_lifecycle_op_t *own_op;
-
 static bool wait_for_the_end(inf_lifecycle_t *lc, uint64_t until);
 static inf_err_t *start_loaders(inf_lifecycle_t *lc);
-static inf_err_t *add_loader_locked(inf_lifecycle_t *lc, bool unloads);
 static bool stop_loaders(inf_lifecycle_t *lc, uint64_t until);
 static void *loader_main(void *arg);
 static inf_model_record_t *take_turn_locked(inf_lifecycle_t *lc,
@@ -43,11 +29,6 @@ static void queue_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r);
 static bool take_note_of_asking(inf_lifecycle_t *lc,
     const inf_lifecycle_op_t *op);
 static void note(const inf_lifecycle_t *lc, const inf_lifecycle_op_t *op);
-static void tell(inf_lifecycle_done_fn done, void *userp, inf_err_t *err);
-static void drop_ops(inf_lifecycle_t *lc);
-static inf_err_t *refuse_own(const char *name);
-static void waiter_done(void *userp, inf_err_t *err);
-static inf_err_t *wait_for(lifecycle_waiter_t *w);
 static bool reload_is_queued_locked(const inf_model_record_t *r,
     int64_t version);
 
@@ -91,6 +72,7 @@ inf_lifecycle_new(const inf_lifecycle_options_t *options,
     inf_link_init(&lc->destroyers);
     inf_link_init(&lc->losses);
     inf_timekeeper_init(&lc->timekeeper);
+    inf_ensemble_graph_init(&lc->graph, &inf_lifecycle_graph_ops);
 
     inf_err_t *err = inf_children_new(inf_lifecycle_child_died, lc,
         &lc->options.children);
@@ -134,6 +116,7 @@ inf_lifecycle_free(inf_lifecycle_t *lc)
         inf_model_record_free(inf_link_entry(link, inf_model_record_t, link));
     }
 
+    inf_lifecycle_unbar(lc);
     inf_timekeeper_fini(&lc->timekeeper);
     inf_agent_table_free(lc->agents);
     inf_backend_table_free(lc->backends);
@@ -145,19 +128,21 @@ inf_lifecycle_free(inf_lifecycle_t *lc)
     free(lc);
 }
 
-inf_err_t *
-inf_lifecycle_load(inf_lifecycle_t *lc, const char *name,
-    inf_override_t *override)
+void
+inf_lifecycle_hold(inf_lifecycle_t *lc)
 {
-    lifecycle_waiter_t w = { .lc = lc };
-    inf_err_t *err = refuse_own(name);
-    if (err != NULL) {
-        inf_override_free(override);
-        return err;
-    }
+    inf_lock(&lc->lock);
+    lc->holds++;
+    inf_unlock(&lc->lock);
+}
 
-    inf_lifecycle_load_async(lc, name, override, waiter_done, &w);
-    return wait_for(&w);
+void
+inf_lifecycle_release(inf_lifecycle_t *lc)
+{
+    inf_lock(&lc->lock);
+    lc->holds--;
+    inf_unlock(&lc->lock);
+    inf_cond_broadcast(&lc->work);
 }
 
 void
@@ -170,7 +155,7 @@ inf_lifecycle_load_async(inf_lifecycle_t *lc, const char *name,
         ? INF_OP_NAMED : INF_OP_LOAD, done, userp, &op);
     if (err != NULL) {
         inf_override_free(override);
-        tell(done, userp, err);
+        inf_lifecycle_tell(done, userp, err);
         return;
     }
 
@@ -188,24 +173,11 @@ inf_lifecycle_load_id_async(inf_lifecycle_t *lc, const inf_model_id_t *id,
 
     inf_err_t *err = inf_lifecycle_op_new(INF_OP_LOAD, done, userp, &op);
     if (err != NULL) {
-        tell(done, userp, err);
+        inf_lifecycle_tell(done, userp, err);
         return;
     }
 
     inf_lifecycle_submit(lc, id, op);
-}
-
-inf_err_t *
-inf_lifecycle_unload(inf_lifecycle_t *lc, const char *name, bool dependents)
-{
-    lifecycle_waiter_t w = { .lc = lc };
-    inf_err_t *err = refuse_own(name);
-    if (err != NULL) {
-        return err;
-    }
-
-    inf_lifecycle_unload_async(lc, name, dependents, waiter_done, &w);
-    return wait_for(&w);
 }
 
 void
@@ -213,16 +185,16 @@ inf_lifecycle_unload_async(inf_lifecycle_t *lc, const char *name,
     bool dependents, inf_lifecycle_done_fn done, void *userp)
 {
     inf_lifecycle_op_t *op;
-    (void) dependents;          /* ensembles aren't served: there is none    */
 
     inf_err_t *err = inf_lifecycle_op_new(lc->options.repositories->namespacing
         ? INF_OP_NAMED : INF_OP_UNLOAD, done, userp, &op);
     if (err != NULL) {
-        tell(done, userp, err);
+        inf_lifecycle_tell(done, userp, err);
         return;
     }
 
     const inf_model_id_t id = inf_model_id(name);
+    op->dependents = dependents;
     op->unload = true;
     inf_lifecycle_submit(lc, &id, op);
 }
@@ -235,7 +207,7 @@ inf_lifecycle_unload_missing(inf_lifecycle_t *lc, const inf_model_id_t *id,
 
     inf_err_t *err = inf_lifecycle_op_new(INF_OP_UNLOAD, done, userp, &op);
     if (err != NULL) {
-        tell(done, userp, err);
+        inf_lifecycle_tell(done, userp, err);
         return;
     }
 
@@ -343,9 +315,7 @@ inf_lifecycle_known(inf_lifecycle_t *lc,
         const inf_model_record_t *r = inf_link_entry(l, inf_model_record_t,
             link);
         const inf_model_id_t id = inf_model_record_id(r);
-        if (inf_model_record_any_ready(r)
-            || (r->version_count == 0 && (r->refused || r->wanted)))
-        {
+        if (inf_model_record_is_held(r)) {
             fn(userp, &id);
         }
     }
@@ -446,7 +416,7 @@ inf_lifecycle_stop(inf_lifecycle_t *lc, uint64_t timeout_ns)
             }
 
             inf_unlock(&lc->lock);
-            inf_runner_close(model->runner);
+            inf_entrance_close(model);
             inf_model_unref(model);
             inf_lock(&lc->lock);
         }
@@ -492,16 +462,16 @@ start_loaders(inf_lifecycle_t *lc)
     count = count > INF_LOADERS_MAX / 2 ? INF_LOADERS_MAX / 2 : count;
 
     inf_lock(&lc->lock);
-    inf_err_t *err = add_loader_locked(lc, true);
+    inf_err_t *err = inf_lifecycle_add_loader_locked(lc, true);
     for (uint32_t i = 0; err == NULL && i < count; i++) {
-        err = add_loader_locked(lc, false);
+        err = inf_lifecycle_add_loader_locked(lc, false);
     }
     inf_unlock(&lc->lock);
     return err;
 }
 
-static inf_err_t *
-add_loader_locked(inf_lifecycle_t *lc, bool unloads)
+inf_err_t *
+inf_lifecycle_add_loader_locked(inf_lifecycle_t *lc, bool unloads)
 {
     inf_loader_t *l = lc->loaders;
     if (lc->stopping) {
@@ -543,7 +513,7 @@ stop_loaders(inf_lifecycle_t *lc, uint64_t until)
     inf_lock(&lc->lock);
     lc->stopping = true;
     inf_unlock(&lc->lock);
-    drop_ops(lc);
+    inf_lifecycle_drop_ops(lc);
     inf_cond_broadcast(&lc->work);
 
     inf_lock(&lc->lock);
@@ -604,8 +574,8 @@ loader_main(void *arg)
 static inf_model_record_t *
 take_turn_locked(inf_lifecycle_t *lc, const inf_loader_t *loader)
 {
-    inf_link_t *link = inf_list_pop_front(loader->unloads ? &lc->unloads
-        : &lc->loads);
+    inf_link_t *link = lc->holds > 0 ? NULL
+        : inf_list_pop_front(loader->unloads ? &lc->unloads : &lc->loads);
     return link != NULL ? inf_link_entry(link, inf_model_record_t, turn)
         : NULL;
 }
@@ -618,8 +588,9 @@ run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     inf_model_record_t *gone = NULL;
     inf_err_t *err = NULL;
     bool changed = false;
+    bool parked = false;
 
-    own_op = op;
+    inf_lifecycle_op_runs(op);
     if (op->kind == INF_OP_FOLLOW) {
         err = inf_lifecycle_run_follow(lc, op);
     } else if (op->kind == INF_OP_NAMED) {
@@ -628,11 +599,13 @@ run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     switch (op->kind) {
     case INF_OP_LOAD:
     case INF_OP_RELOAD:
-        err = inf_lifecycle_run_load(lc, op, &changed);
+    case INF_OP_RENEW:
+        err = inf_lifecycle_run_load(lc, op, &changed, &parked);
         break;
     case INF_OP_UNLOAD:
-        if (op->list == NULL
-            || inf_repositories_are(lc->options.repositories, op->list))
+        if ((op->list == NULL
+                || inf_repositories_are(lc->options.repositories, op->list))
+            && (!op->orphan || inf_lifecycle_is_orphan(lc, r)))
         {
             inf_lifecycle_run_unload(lc, op);
             changed = true;
@@ -642,22 +615,28 @@ run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     case INF_OP_FOLLOW:                 /* there is nothing to do            */
         break;
     }
+    inf_lifecycle_op_runs(NULL);
+    if (parked) {
+        return;                         /* op is somebody else's now         */
+    }
     if (err == NULL && (take_note_of_asking(lc, op) || changed || op->adopt)) {
         note(lc, op);
     }
-    own_op = NULL;
+    inf_lifecycle_renew(lc, r, op);
+    inf_lifecycle_unload_orphans(lc, op);
 
     /* whoever is told that it ended finds the model idle */
     inf_lock(&lc->lock);
+    bool start = op->start;
     end_turn_locked(lc, r, op, &gone);
     inf_unlock(&lc->lock);
     inf_cond_broadcast(&lc->idle);
     inf_cond_broadcast(&lc->work);
 
-    if (op->start) {
+    if (start) {
         lc->options.changed(lc->options.userp);
     }
-    inf_lifecycle_op_end(op, err);
+    inf_lifecycle_op_end(lc, op, err);
     inf_model_record_free(gone);
 }
 
@@ -688,8 +667,9 @@ note(const inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
 
     switch (op->kind) {
     case INF_OP_LOAD:
-        if (op->asked) {
-            notes->loaded(lc->options.notes_userp, &id, op->override);
+        if (op->asked || op->implicit) {
+            notes->loaded(lc->options.notes_userp, &id, op->override,
+                op->implicit);
         } else {
             notes->forgotten(lc->options.notes_userp, &id);
         }
@@ -701,8 +681,14 @@ note(const inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
             notes->unloaded(lc->options.notes_userp, &id);
         }
         return;
+    case INF_OP_RENEW:
+        if (op->made_good) {
+            notes->loaded(lc->options.notes_userp, &id, op->override,
+                op->implicit);
+        }
+        return;
     case INF_OP_FOLLOW:
-        notes->loaded(lc->options.notes_userp, &id, NULL);
+        notes->loaded(lc->options.notes_userp, &id, NULL, false);
         return;
     case INF_OP_NAMED:
     case INF_OP_RELOAD:
@@ -720,12 +706,18 @@ end_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r,
 
     if (!inf_list_empty(&r->ops)) {
         queue_turn_locked(lc, r);
+        inf_lifecycle_wake_locked(lc, r);
         return;
     }
 
     r->busy = false;
-    if (r->version_count == 0 && !r->refused && !r->wanted) {
+    r->graph.turn = 0;
+    inf_lifecycle_wake_locked(lc, r);
+    if (r->version_count == 0 && !r->refused && !r->wanted
+        && r->graph.made == NULL)
+    {
         inf_link_remove(&r->link);
+        inf_graph_remove(&r->graph);
         lc->model_count--;
         *gone = r;
     }
@@ -738,43 +730,16 @@ queue_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r)
         inf_lifecycle_op_t, link);
     bool unloads = op->kind == INF_OP_UNLOAD
         || (op->kind == INF_OP_NAMED && op->unload);
+    r->graph.turn = op->turn;
     inf_list_push_back(unloads ? &lc->unloads : &lc->loads, &r->turn);
 }
 
-inf_err_t *
-inf_lifecycle_op_new(inf_op_kind_t kind, inf_lifecycle_done_fn done,
-    void *userp, inf_lifecycle_op_t **out)
-{
-    inf_lifecycle_op_t *op = calloc(1, sizeof(*op));
-    *out = op;
-    if (op == NULL) {
-        return inf_err_nomem();
-    }
-
-    inf_link_init(&op->link);
-    op->kind = kind;
-    op->done = done;
-    op->userp = userp;
-    return NULL;
-}
-
 void
-inf_lifecycle_op_end(inf_lifecycle_op_t *op, inf_err_t *err)
+inf_lifecycle_resume_locked(inf_lifecycle_t *lc, inf_model_record_t *r)
 {
-    tell(op->done, op->userp, err);
-    inf_override_free(op->override);
-    inf_repository_list_unref(op->list);
-    free(op);
-}
-
-static void
-tell(inf_lifecycle_done_fn done, void *userp, inf_err_t *err)
-{
-    if (done != NULL) {
-        done(userp, err);
-    } else {
-        inf_err_free(err);                  /* logged where it arose         */
-    }
+    r->parked = false;
+    r->graph.until = 0;
+    queue_turn_locked(lc, r);
 }
 
 void
@@ -785,7 +750,7 @@ inf_lifecycle_submit(inf_lifecycle_t *lc, const inf_model_id_t *id,
 
     inf_err_t *err = inf_model_record_new(id, &fresh);
     if (err != NULL) {
-        inf_lifecycle_op_end(op, err);
+        inf_lifecycle_op_end(lc, op, err);
         return;
     }
 
@@ -799,28 +764,37 @@ inf_lifecycle_submit(inf_lifecycle_t *lc, const inf_model_id_t *id,
             inf_lifecycle_insert_locked(lc, r);
         }
 
-        op->record = r;
-        r->wanted = r->wanted || op->wanted;
-        r->asked = r->asked || (op->start && op->asked);
-        inf_list_push_back(&r->ops, &op->link);
-        lc->busy++;
-        lc->starting += op->start;
-        if (!r->busy) {
-            r->busy = true;
-            queue_turn_locked(lc, r);
-        }
+        inf_lifecycle_submit_locked(lc, r, op);
     }
     inf_unlock(&lc->lock);
 
     inf_model_record_free(fresh);
     if (stopping) {
-        inf_lifecycle_op_end(op, inf_err_new(INF_ERR_UNAVAILABLE,
+        inf_lifecycle_op_end(lc, op, inf_err_new(INF_ERR_UNAVAILABLE,
             "model \"%s\" is not loaded or unloaded: the server is stopping",
             id->name));
         return;
     }
 
     inf_cond_broadcast(&lc->work);
+}
+
+void
+inf_lifecycle_submit_locked(inf_lifecycle_t *lc, inf_model_record_t *r,
+    inf_lifecycle_op_t *op)
+{
+    op->record = r;
+    op->turn = ++lc->turns;
+    r->last_kind = op->kind;
+    r->wanted = r->wanted || op->wanted;
+    r->asked = r->asked || (op->start && op->asked);
+    inf_list_push_back(&r->ops, &op->link);
+    lc->busy++;
+    lc->starting += op->start;
+    if (!r->busy) {
+        r->busy = true;
+        queue_turn_locked(lc, r);
+    }
 }
 
 inf_model_record_t *
@@ -854,98 +828,8 @@ inf_lifecycle_insert_locked(inf_lifecycle_t *lc, inf_model_record_t *r)
     }
 
     inf_link_insert(at->next, &r->link);
+    inf_graph_add(&lc->graph, &r->graph, &id);
     lc->model_count++;
-}
-
-/* What waits is told that the server stops. */
-static void
-drop_ops(inf_lifecycle_t *lc)
-{
-    inf_link_t dropped;
-    inf_link_t *link;
-    inf_link_init(&dropped);
-
-    inf_lock(&lc->lock);
-    while (inf_list_pop_front(&lc->loads) != NULL
-        || inf_list_pop_front(&lc->unloads) != NULL)
-    {
-        continue;
-    }
-    for (inf_link_t *l = lc->models.next; l != &lc->models; l = l->next) {
-        inf_model_record_t *r = inf_link_entry(l, inf_model_record_t, link);
-        while ((link = inf_list_pop_front(&r->ops)) != NULL) {
-            const inf_lifecycle_op_t *op = inf_link_entry(link,
-                inf_lifecycle_op_t, link);
-            lc->busy--;
-            lc->starting -= op->start;
-            inf_list_push_back(&dropped, link);
-        }
-    }
-    inf_unlock(&lc->lock);
-    inf_cond_broadcast(&lc->idle);
-
-    while ((link = inf_list_pop_front(&dropped)) != NULL) {
-        inf_lifecycle_op_t *op = inf_link_entry(link, inf_lifecycle_op_t,
-            link);
-        inf_lifecycle_op_end(op, inf_err_new(INF_ERR_UNAVAILABLE,
-            "model \"%s\" is not loaded or unloaded: the server is stopping",
-            op->record->name));
-    }
-}
-
-/* A model that waits for itself would wait for ever. */
-static inf_err_t *
-refuse_own(const char *name)
-{
-    if (own_op == NULL || strcmp(own_op->record->name, name) != 0) {
-        return NULL;
-    }
-
-    return inf_err_new(INF_ERR_UNAVAILABLE, "model '%s' can't be loaded or"
-        " unloaded from within its own load", name);
-}
-
-static void
-waiter_done(void *userp, inf_err_t *err)
-{
-    lifecycle_waiter_t *w = userp;
-    inf_lifecycle_t *lc = w->lc;
-
-    inf_lock(&lc->lock);
-    w->err = err;
-    w->ended = true;
-    inf_unlock(&lc->lock);
-    inf_cond_broadcast(&lc->idle);
-}
-
-/* A loader that waits is no loader meanwhile: another takes its place. */
-static inf_err_t *
-wait_for(lifecycle_waiter_t *w)
-{
-    inf_lifecycle_t *lc = w->lc;
-    uint64_t until = inf_clock_ns() + (own_op == NULL ? PATIENCE_NS : 0);
-    bool added = false;
-
-    inf_lock(&lc->lock);
-    while (!w->ended) {
-        if (added) {
-            inf_cond_wait(&lc->idle, &lc->lock);
-        } else if (!inf_cond_wait_until(&lc->idle, &lc->lock, until)
-            && !w->ended)
-        {
-            inf_err_t *none = add_loader_locked(lc, false);
-            added = none == NULL;
-            inf_err_free(none);
-            until = inf_clock_ns() + PATIENCE_NS;
-        }
-    }
-    lc->enough -= added;
-    inf_unlock(&lc->lock);
-
-    if (added) {
-        inf_cond_broadcast(&lc->work);
-    }
-    return w->err;
 }
 
 static bool

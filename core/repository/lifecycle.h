@@ -66,7 +66,7 @@ typedef struct {
    thread, before whoever asked is told. */
 typedef struct {
     void (*loaded)(void *userp, const inf_model_id_t *id,
-        const inf_override_t *override);
+        const inf_override_t *override, bool implicit);
     void (*unloaded)(void *userp, const inf_model_id_t *id);
 
     /* Nothing of that counts any more: it comes and goes by itself. */
@@ -88,6 +88,9 @@ typedef struct {
     const inf_backend_setting_t *settings;
     size_t                       setting_count;
     bool                         auto_complete;
+    bool                         load_members;      /* of ensembles, with them;
+                                                       else they come as all
+                                                       models do             */
     uint32_t                     load_threads;
     uint32_t                     load_retries;      /* after the first try   */
     uint64_t                     spin_ns;
@@ -146,9 +149,17 @@ INF_CHECK inf_err_t *inf_lifecycle_start(inf_lifecycle_t *lc, bool all,
     char *const *names, size_t count, const inf_model_id_t *except,
     size_t except_count);
 
-/* One more of those at the start, as it was loaded before; takes override. */
+/*
+ * One more of those at the start, as it was loaded before; takes override.
+ * implicit: only because an ensemble needed it.
+ */
 INF_CHECK inf_err_t *inf_lifecycle_restore(inf_lifecycle_t *lc,
-    const inf_model_id_t *id, inf_override_t *override);
+    const inf_model_id_t *id, inf_override_t *override, bool implicit);
+
+/* No operation begins between the two; whoever queues several that may depend
+   on each other spares them attempts in vain. */
+void inf_lifecycle_hold(inf_lifecycle_t *lc);
+void inf_lifecycle_release(inf_lifecycle_t *lc);
 
 /* How an operation ended; takes err.  On a loader thread, or at once on the
    caller's when nothing could be queued.  NULL where nobody asks. */
@@ -161,6 +172,10 @@ typedef void (*inf_lifecycle_done_fn)(void *userp, inf_err_t *err);
  * happens.  Takes override, which may be NULL.  With namespacing all models
  * of that name are meant, and those that lie in no repository any more while
  * others do are unloaded.
+ *
+ * An ensemble is made when the models that it names have been loaded, and
+ * made again whenever one of them was; it has ended when that has, too.  What
+ * can't be made because of them is made as soon as it can.
  */
 INF_CHECK inf_err_t *inf_lifecycle_load(inf_lifecycle_t *lc, const char *name,
     inf_override_t *override);
@@ -173,8 +188,9 @@ void inf_lifecycle_load_id_async(inf_lifecycle_t *lc,
 
 /*
  * Takes all versions of a model out of service; they drain in the background.
- * A name that nobody knows is fine.  dependents: also what only came with it
- * and serves nobody else (no model can depend on others yet).
+ * So do ensembles that it belongs to, until it is back.  A name that nobody
+ * knows is fine.  dependents: also what only came with it and serves nobody
+ * else.
  */
 INF_CHECK inf_err_t *inf_lifecycle_unload(inf_lifecycle_t *lc,
     const char *name, bool dependents);
@@ -251,8 +267,8 @@ bool inf_lifecycle_all_ready(inf_lifecycle_t *lc);
 typedef void (*inf_lifecycle_row_fn)(void *userp, const char *name,
     int64_t version, inf_version_state_t state, const char *reason);
 
-/* What serves, or waits or has failed without any version; in order, under
-   the lifecycle's lock. */
+/* What serves or will again by itself, or waits or has failed without any
+   version; in order, under the lifecycle's lock. */
 void inf_lifecycle_known(inf_lifecycle_t *lc,
     void (*fn)(void *userp, const inf_model_id_t *id), void *userp);
 

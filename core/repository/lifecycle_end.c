@@ -64,6 +64,18 @@ inf_lifecycle_withdraw_locked(inf_record_version_t *v)
     return model;
 }
 
+void
+inf_lifecycle_drop_locked(inf_model_t *model, inf_link_t *gone)
+{
+    if (model == NULL) {
+        return;
+    }
+
+    inf_loaded_t *loaded = model->owner;
+    loaded->model = model;
+    inf_list_push_back(gone, &loaded->gone);
+}
+
 static inf_err_t *
 snapshot_entries(inf_lifecycle_t *lc, inf_registry_entry_t **out,
     uint32_t *count)
@@ -223,6 +235,7 @@ note_unloaded(inf_loaded_t *loaded, lifecycle_destroyer_t *d)
             reason = NULL;
         }
     }
+    free(loaded->why);
     free(loaded);
     lc->alive--;
     d->done = true;

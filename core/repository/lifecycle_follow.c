@@ -125,12 +125,14 @@ follow(follow_t *f)
     if (err == NULL) {
         err = sort_out(f);
     }
+    inf_lifecycle_hold(f->lc);
     if (err == NULL) {                  /* they make room                    */
         err = submit_all(f, f->leaving, f->leaving_count, false);
     }
     if (err == NULL) {
         err = submit_all(f, f->coming, f->coming_count, true);
     }
+    inf_lifecycle_release(f->lc);
     if (err == NULL && f->coming_count > 0) {
         inf_lifecycle_publish(f->lc);       /* they are known, not ready     */
     }

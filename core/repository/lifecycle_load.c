@@ -16,36 +16,16 @@
 #include "core/repository/instance_change.h"
 #include "core/repository/model_load.h"
 
-/* One version that is wanted. */
-typedef struct {
-    int64_t      version;
-    bool         keep;          /* READY, and would be the same again        */
-    inf_model_t *stays;         /* the one that is kept and may have other
-                                   instances; a reference, or NULL           */
-    inf_instance_change_t *change;  /* of it                                 */
-    inf_model_t *model;         /* built by this load; a reference           */
-    inf_model_t *serves;        /* the same once it has come into service    */
-    inf_err_t   *err;
-    char        *reason;        /* err as text; NULL: none, or no memory     */
-    uint64_t     took_ns;
-} load_version_t;
+typedef inf_load_t load_t;
+typedef inf_load_version_t load_version_t;
 
-typedef struct {
-    inf_lifecycle_t          *lc;
-    const inf_lifecycle_op_t *op;
-    inf_model_record_t       *record;
-    inf_lifecycle_terms_t    *terms;    /* a reference                       */
-    inf_model_home_t         *home;     /* a reference                       */
-    bool                      in_place; /* it only lends its settings to the
-                                           record's, which stays             */
-    load_version_t           *versions; /* ascending                         */
-    size_t                    count;
-    inf_model_t             **released; /* what commit takes out of service  */
-    size_t                    released_count;
-} load_t;
-
+static inf_err_t *begin(load_t *l);
+static inf_err_t *choose_read(load_t *l);
+static inf_err_t *finish(load_t *l, bool *changed);
 static void forget_failure_locked(inf_record_version_t *v);
 static inf_err_t *open_home(load_t *l);
+static bool is_composed(const inf_model_home_t *home);
+static bool is_made_again(load_t *l);
 static inf_err_t *read_watched(load_t *l, const inf_home_query_t *q);
 static bool nothing_to_do(load_t *l);
 static inf_err_t *choose(load_t *l);
@@ -77,97 +57,201 @@ static void release(load_t *l, inf_model_t *model);
 static inf_err_t *failure(const load_t *l);
 static void log_outcome(const load_t *l, bool whole);
 static void load_fini(load_t *l);
+static void load_free(load_t *l);
 
 inf_err_t *
-inf_lifecycle_run_load(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op,
-    bool *changed)
+inf_lifecycle_run_load(inf_lifecycle_t *lc, inf_lifecycle_op_t *op,
+    bool *changed, bool *parked)
 {
-    load_t l = { .lc = lc, .op = op, .record = op->record,
-        .terms = inf_lifecycle_take_terms(lc) };
-
-    inf_err_t *err = open_home(&l);
-    if (err != NULL) {
-        return refused(&l, err);
-    }
-    if (nothing_to_do(&l)) {
-        load_fini(&l);
-        return NULL;
-    }
-
-    if (op->kind == INF_OP_RELOAD) {
-        err = choose_again(&l);
-    } else {
-        const inf_home_query_t q = {
-            .name = l.record->name,
-            .space = l.record->space,
-            .override = op->override,
-            .agents = lc->agents,
-            .auto_complete = l.terms->options.auto_complete,
-            .config_name = l.terms->options.config_name
-        };
-        err = read_watched(&l, &q);
-        if (err != NULL) {
-            return refused(&l, err);
+    load_t *l = op->load;
+    if (l == NULL) {
+        l = calloc(1, sizeof(*l));
+        if (l == NULL) {
+            return inf_err_add(inf_err_nomem(), "model \"%s\" is not loaded",
+                op->record->name);
         }
-        err = choose(&l);
-    }
-    if (err == NULL) {
-        err = recognize(&l);
-    }
-    if (err == NULL) {
-        decide_what_to_keep(&l);
-        err = mark_loading(&l);
-    }
-    if (err != NULL) {
-        return no_version(&l, err);
+        *l = (load_t) {
+            .lc = lc,
+            .op = op,
+            .record = op->record,
+            .terms = inf_lifecycle_take_terms(lc)
+        };
+        op->load = l;
+
+        inf_err_t *err = begin(l);
+        if (err != NULL) {
+            op->load = NULL;
+            load_free(l);
+            return err;
+        }
+        if (l->ensemble) {
+            *parked = inf_lifecycle_gather(l);
+        }
+        if (*parked) {
+            return NULL;
+        }
     }
 
-    *changed = true;
-    err = commit(&l, build_all(&l));
-    load_fini(&l);
+    op->load = NULL;
+    inf_err_t *err = l->count > 0 ? finish(l, changed) : NULL;
+    load_free(l);
     return err;
 }
 
+/* No error and no version: there is nothing to do. */
+static inf_err_t *
+begin(load_t *l)
+{
+    if (l->op->kind == INF_OP_RENEW && !is_made_again(l)) {
+        return NULL;
+    }
+
+    inf_err_t *err = open_home(l);
+    if (err != NULL) {
+        return refused(l, err);
+    }
+
+    bool same = nothing_to_do(l);
+    if (same && (l->home == NULL || !is_composed(l->record->home))) {
+        return NULL;
+    }
+    if (same) {                         /* what it is made of may not be     */
+        inf_model_home_unref(l->home);
+        l->home = inf_model_home_ref(l->record->home);
+    }
+
+    l->fresh = l->home != l->record->home;
+    if (l->fresh) {
+        inf_lock(&l->lc->lock);
+        l->record->graph.by_request = !l->op->implicit
+            || (l->record->graph.by_request
+                && inf_model_record_is_held(l->record));
+        inf_unlock(&l->lc->lock);
+        err = choose_read(l);
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    l->ensemble = is_composed(l->home);
+    err = l->fresh ? NULL : l->ensemble ? choose(l) : choose_again(l);
+    if (err == NULL) {
+        decide_what_to_keep(l);
+        err = mark_loading(l);
+    }
+    return err != NULL ? no_version(l, err) : NULL;
+}
+
+static inf_err_t *
+choose_read(load_t *l)
+{
+    const inf_home_query_t q = {
+        .name = l->record->name,
+        .space = l->record->space,
+        .override = l->op->override,
+        .agents = l->lc->agents,
+        .auto_complete = l->terms->options.auto_complete,
+        .config_name = l->terms->options.config_name
+    };
+
+    inf_err_t *err = read_watched(l, &q);
+    if (err != NULL) {
+        return refused(l, err);
+    }
+
+    err = choose(l);
+    if (err == NULL) {
+        err = recognize(l);
+    }
+    return err != NULL ? no_version(l, err) : NULL;
+}
+
+static inf_err_t *
+finish(load_t *l, bool *changed)
+{
+    if (l->ensemble) {
+        inf_lifecycle_take_members(l);
+        bool same = !l->fresh;
+        for (size_t i = 0; i < l->count; i++) {
+            same = same && l->versions[i].keep;
+        }
+        if (same) {
+            inf_lock(&l->lc->lock);
+            inf_graph_plan_t *plan = inf_graph_drop_asked(&l->record->graph);
+            inf_unlock(&l->lc->lock);
+            free(plan);
+            return NULL;
+        }
+    }
+
+    *changed = true;
+    l->op->made_good = l->op->kind == INF_OP_RENEW && l->fresh;
+    return commit(l, build_all(l));
+}
+
+/* home may be NULL. */
+static bool
+is_composed(const inf_model_home_t *home)
+{
+    return home != NULL && inf_config_is_ensemble(home->config->msg)
+        && home->config->msg->scheduling_choice_case
+        == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_ENSEMBLE_SCHEDULING;
+}
+
+/* An ensemble that is not made of what serves now: from what it was made from
+   before, or what couldn't be made. */
+static bool
+is_made_again(load_t *l)
+{
+    inf_model_record_t *r = l->record;
+
+    inf_lock(&l->lc->lock);
+    bool needed = inf_graph_verdict(&l->lc->graph, &r->graph)
+        == INF_GRAPH_STALE;
+    if (needed && r->home == NULL) {
+        needed = r->retry;
+        l->op->override = r->override;
+        r->override = NULL;
+        l->op->implicit = !r->graph.by_request;
+    }
+    inf_unlock(&l->lc->lock);
+    return needed;
+}
+
 void
-inf_lifecycle_run_unload(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
+inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
 {
     inf_model_record_t *r = op->record;
     inf_model_home_t *home;
-    size_t count = 0;
-    inf_model_t **released = calloc(r->version_count + 1, sizeof(*released));
-    if (released == NULL) {
-        inf_err_log(inf_err_add(inf_err_nomem(), "model \"%s\" is not"
-            " unloaded", r->title));
-        return;
-    }
+    inf_link_t gone;
+    inf_link_init(&gone);
 
     inf_lock(&lc->lock);
     char *reason = r->reason;
     r->reason = NULL;
     r->refused = false;
     r->wanted = false;
+    r->retry = false;
     r->unloaded = true;
     r->asked = false;
     home = r->home;
     r->home = NULL;
     for (size_t i = 0; i < r->version_count; i++) {
-        released[count] = inf_lifecycle_withdraw_locked(&r->versions[i]);
-        count += released[count] != NULL;
-        inf_record_version_found(&r->versions[i]);
-        if (op->forget) {
-            forget_failure_locked(&r->versions[i]);
+        inf_record_version_t *v = &r->versions[i];
+        inf_lifecycle_drop_locked(inf_lifecycle_withdraw_locked(v), &gone);
+        if (op->forget || v->missing != NULL) {
+            forget_failure_locked(v);
         }
+        inf_record_version_found(v);
     }
+    r->graph.by_request = false;
+    op->plan = inf_graph_drop_made(&r->graph);
+    inf_lifecycle_withdraw_dependents_locked(lc, r, &gone);
     inf_unlock(&lc->lock);
 
     inf_lifecycle_publish(lc);
     inf_model_home_leave(home);
-    for (size_t i = 0; i < count; i++) {
-        inf_log(INF_LOG_INFO, "model=%s version=%lld is being unloaded",
-            r->title, (long long) released[i]->version);
-        inf_model_unref(released[i]);
-    }
-    free(released);
+    inf_lifecycle_let_go(&gone);
     free(reason);
 }
 
@@ -187,7 +271,9 @@ open_home(load_t *l)
     const inf_lifecycle_options_t *o = &l->terms->options;
     inf_model_record_t *r = l->record;
 
-    if (l->op->kind == INF_OP_RELOAD) {
+    if (l->op->kind == INF_OP_RELOAD
+        || (l->op->kind == INF_OP_RENEW && r->home != NULL))
+    {
         l->home = r->home != NULL ? inf_model_home_ref(r->home) : NULL;
         return NULL;
     }
@@ -233,6 +319,9 @@ nothing_to_do(load_t *l)
 
     if (l->op->kind == INF_OP_RELOAD) {
         return l->home == NULL;         /* unloaded meanwhile                */
+    }
+    if (l->op->kind == INF_OP_RENEW) {
+        return false;
     }
     if (l->op->override != NULL || r->home == NULL
         || r->home->private_dir != NULL
@@ -372,9 +461,11 @@ decide_what_to_keep(load_t *l)
     }
 
     bool same = inf_model_home_same_config(r->home, l->home);
-    for (size_t i = 0; i < l->count; i++) {
+    for (size_t i = 0; i < l->count; i++) {     /* any change of an ensemble
+                                                   makes it anew             */
         load_version_t *v = &l->versions[i];
-        v->keep = inf_model_home_same_version(r->home, l->home, v->version);
+        v->keep = l->ensemble ? !l->fresh
+            : inf_model_home_same_version(r->home, l->home, v->version);
     }
 
     inf_lock(&l->lc->lock);
@@ -383,12 +474,14 @@ decide_what_to_keep(load_t *l)
         const inf_record_version_t *now = inf_model_record_find(r, v->version);
         v->keep = v->keep && now != NULL && now->state == INF_VERSION_READY;
     }
-    if (l->home->agents != NULL || r->home->agents != NULL) {
+    if (!l->ensemble
+        && (l->home->agents != NULL || r->home->agents != NULL))
+    {
         keep_none_or_all(l, same);
     }
     for (size_t i = 0; i < l->count; i++) {
         load_version_t *v = &l->versions[i];
-        if (v->keep && !same) {
+        if (v->keep && !same && !l->ensemble) {
             v->stays = inf_model_record_find(r, v->version)->model;
             inf_model_ref(v->stays);
         }
@@ -426,6 +519,10 @@ refused(load_t *l, inf_err_t *err)
     if (r->wanted || known || r->version_count > 0) {
         r->refused = !inf_model_record_any_ready(r);
         note_reason_locked(r, why, reason, &spare);
+    }
+    if (l->op->kind == INF_OP_RENEW && r->override == NULL) {
+        r->override = l->op->override;
+        l->op->override = NULL;
     }
     inf_unlock(&l->lc->lock);
 
@@ -492,6 +589,7 @@ mark_loading(load_t *l)
             l->versions[i].version);
         if (v->state != INF_VERSION_READY) {
             v->state = INF_VERSION_LOADING;
+            l->versions[i].waited = v->missing != NULL;
             if (l->op->kind != INF_OP_RELOAD) {
                 inf_record_version_found(v);
             }
@@ -550,6 +648,7 @@ build_all(load_t *l)
         uint32_t tries = 1 + l->terms->options.load_retries;
         uint64_t start = inf_clock_ns();
 
+        tries = v->err != NULL ? 0 : tries;     /* its members don't fit     */
         while (!v->keep && v->model == NULL && tries-- > 0) {
             inf_err_free(v->err);       /* of the try before                 */
             v->err = build(l, v->version, &v->model);
@@ -560,6 +659,7 @@ build_all(load_t *l)
         }
         v->took_ns = inf_clock_ns() - start;
         if (v->err != NULL) {
+            free(v->reason);
             v->reason = inf_reason_text(v->err);
             whole = false;
         }
@@ -579,6 +679,7 @@ build(load_t *l, int64_t version, inf_model_t **out)
     loaded->lc = l->lc;
     loaded->record = l->record;
     loaded->home = inf_model_home_ref(l->home);
+    inf_link_init(&loaded->gone);
     loaded->terms = inf_lifecycle_terms_ref(l->terms);
 
     const inf_model_load_t what = {
@@ -593,6 +694,8 @@ build(load_t *l, int64_t version, inf_model_t **out)
         .config = l->home->config,
         .overridden = l->home->overridden,
         .version = version,
+        .members = l->members,
+        .member_count = l->member_count,
         .ops = &inf_lifecycle_model_ops,
         .owner = loaded
     };
@@ -676,19 +779,33 @@ static inf_err_t *
 commit(load_t *l, bool whole)
 {
     inf_lifecycle_t *lc = l->lc;
-    inf_err_t *err = whole ? NULL : failure(l);
+    inf_link_t gone;
+    inf_link_init(&gone);
 
-    log_outcome(l, whole);
     inf_lock(&lc->lock);
+    if (whole && inf_lifecycle_members_left_locked(l)) {
+        inf_unlock(&lc->lock);
+        inf_lifecycle_fail_all(l);
+        whole = false;
+        inf_lock(&lc->lock);
+    }
     if (whole) {
         take_over_locked(l);
     } else {
         give_up_locked(l);
     }
+    inf_graph_plan_t *plan = inf_lifecycle_settle_locked(l, whole);
+    inf_lifecycle_withdraw_dependents_locked(lc, l->record, &gone);
     inf_unlock(&lc->lock);
 
+    inf_err_t *err = whole ? NULL : failure(l);
+    free(plan);
     inf_lifecycle_publish(lc);
+    log_outcome(l, whole);
     tell_agents(l, whole);
+    inf_model_home_leave(l->left);
+    l->left = NULL;
+    inf_lifecycle_let_go(&gone);
     for (size_t i = 0; i < l->count; i++) {
         if (l->versions[i].serves != NULL) {
             inf_children_arm(lc->options.children, l->versions[i].serves);
@@ -746,6 +863,9 @@ take_over_locked(load_t *l)
             release(l, inf_lifecycle_withdraw_locked(now));
             continue;
         }
+        if (v->keep && now->model == NULL) {
+            continue;                   /* lost meanwhile                    */
+        }
 
         free(now->reason);
         now->reason = NULL;
@@ -785,10 +905,13 @@ give_up_locked(load_t *l)
             v->reason = NULL;
             if (now->state != INF_VERSION_READY) {
                 now->state = INF_VERSION_UNAVAILABLE;
+                free(now->missing);
+                now->missing = v->waited && l->lack != NULL ? strdup(l->lack)
+                    : NULL;
             }
         }
         if (v->model != NULL) {
-            if (now->state != INF_VERSION_READY) {
+            if (now->state != INF_VERSION_READY && v->err == NULL) {
                 now->state = INF_VERSION_UNLOADING;
                 now->leaving = v->model->owner;
             }
@@ -856,12 +979,41 @@ load_fini(load_t *l)
         free(l->versions[i].reason);
         inf_model_unref(l->versions[i].stays);
     }
+    for (size_t i = 0; i < l->member_count; i++) {
+        inf_model_unref(l->members[i]);
+    }
+    free(l->members);
+    free(l->lack);
     free(l->versions);
     free(l->released);
     inf_model_home_unref(l->home);
+    l->members = NULL;
+    l->member_count = 0;
+    l->lack = NULL;
     inf_lifecycle_terms_unref(l->terms);
     l->versions = NULL;
+    l->released = NULL;
     l->home = NULL;
     l->terms = NULL;
     l->count = 0;
+}
+
+static void
+load_free(load_t *l)
+{
+    load_fini(l);
+    free(l);
+}
+
+void
+inf_lifecycle_load_drop(load_t *l)
+{
+    if (l == NULL) {
+        return;
+    }
+
+    if (l->fresh) {
+        inf_model_home_fail(l->home);
+    }
+    load_free(l);
 }

@@ -59,7 +59,9 @@ inf_lifecycle_child_died(void *userp, inf_model_t *model, const char *why)
     bool memory = loss != NULL && reason != NULL && lost != NULL;
     char *old = NULL;
     char when[24];
+    inf_link_t gone;
 
+    inf_link_init(&gone);
     inf_lifecycle_reap_losses(lc, false);
     inf_lock(&lc->lock);
     inf_record_version_t *v = memory && !lc->stopping
@@ -69,6 +71,7 @@ inf_lifecycle_child_died(void *userp, inf_model_t *model, const char *why)
         v->lost = lost;
     }
     if (v != NULL) {
+        inf_lifecycle_withdraw_dependents_locked(lc, r, &gone);
         *loss = (loss_t) {
             .lc = lc,
             .record = r,
@@ -98,7 +101,9 @@ inf_lifecycle_child_died(void *userp, inf_model_t *model, const char *why)
         r->title, (long long) loss->version, why, when);
     loss->why = strdup(why);
     inf_lifecycle_publish(lc);
+    inf_lifecycle_let_go(&gone);
     inf_runner_close(model->runner);
+    inf_lifecycle_renew(lc, r, NULL);
     start(loss);
 }
 

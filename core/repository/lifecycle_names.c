@@ -217,6 +217,9 @@ make_op(part_t *part, const inf_lifecycle_op_t *op, inf_lifecycle_op_t **out)
     }
 
     one->start = op->start;
+    one->inside = op->inside;
+    one->implicit = op->implicit;
+    one->dependents = op->dependents;
     one->asked = op->asked && part->kind == INF_OP_LOAD;
     one->wanted = op->start && part->kind == INF_OP_LOAD;
     if (op->override != NULL && part->kind == INF_OP_LOAD) {

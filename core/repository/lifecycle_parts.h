@@ -1,7 +1,9 @@
 /*
  * lifecycle_parts.h - what the files of the lifecycle share: lifecycle.c (the
  *                     operations' queues and threads), lifecycle_start.c (the
- *                     first of them), lifecycle_load.c (what they do),
+ *                     first of them), lifecycle_op.c (who is told how they
+ *                     ended), lifecycle_load.c (what they do),
+ *                     lifecycle_ensemble.c (to models made of others),
  *                     lifecycle_follow.c (when the repositories change),
  *                     lifecycle_names.c (which models a name means),
  *                     lifecycle_end.c (publishing, taking apart),
@@ -29,15 +31,9 @@
 /* Half of them for those that lend a hand for a while. */
 #define INF_LOADERS_MAX 256u
 
-typedef enum {
-    INF_OP_LOAD,
-    INF_OP_RELOAD,              /* the same again: an instance is broken     */
-    INF_OP_UNLOAD,
-    INF_OP_NAMED,               /* one of them for each model of a name      */
-    INF_OP_FOLLOW               /* one of them, or nothing                   */
-} inf_op_kind_t;
+typedef struct inf_load_s inf_load_t;
 
-typedef struct {
+typedef struct inf_lifecycle_op_s {
     inf_link_t             link;        /* in its record's ops               */
     inf_model_record_t    *record;
     inf_op_kind_t          kind;
@@ -53,6 +49,20 @@ typedef struct {
                                            once decided: that it does        */
     bool                   wanted;      /* the model, from now on            */
     bool                   forget;      /* of UNLOAD: failures, too          */
+    bool                   dependents;  /* of UNLOAD: what came only with it */
+    bool                   orphan;      /* of UNLOAD: unless it is needed    */
+    bool                   implicit;    /* of LOAD: an ensemble needs it     */
+    bool                   inside;      /* a load waits for it               */
+    bool                   made_good;   /* of RENEW: a load that had failed  */
+    uint64_t               turn;        /* when it was queued: 1, 2, ...     */
+    inf_load_t            *load;        /* as far as it got; NULL: it hasn't
+                                           begun                             */
+    inf_graph_plan_t      *plan;        /* of UNLOAD: what it was made of    */
+    struct inf_lifecycle_op_s *parent;  /* who asked is told after this has
+                                           ended, too; NULL: nobody waits    */
+    uint32_t               left;        /* itself, and those it is parent of
+                                           (under lc->lock)                  */
+    inf_err_t             *err;         /* how it ended itself               */
     inf_repository_list_t *list;        /* of UNLOAD: it was decided on these;
                                            NULL: whatever there is           */
     inf_override_t        *override;
@@ -101,6 +111,13 @@ struct inf_lifecycle_s {
     bool                     unseen;    /* a repository of which all models
                                            are wanted was never listed       */
     uint64_t                 alive;     /* model objects not yet destroyed   */
+    inf_ensemble_graph_t     graph;     /* of all records                    */
+    uint64_t                 turns;     /* operations queued so far          */
+    uint64_t                 rounds;    /* looks for what is to be renewed   */
+    uint32_t                 holds;     /* no operation begins meanwhile     */
+    inf_model_id_t          *barred;    /* what the start left out; constant
+                                           while operations run              */
+    size_t                   barred_count;
     inf_link_t               destroyers;
     inf_link_t               losses;    /* lifecycle_lost.c                  */
     bool                     stopping;
@@ -114,20 +131,91 @@ typedef struct {
     inf_lifecycle_t    *lc;
     inf_model_record_t *record;
     inf_model_home_t   *home;           /* a reference                       */
+    inf_link_t          gone;           /* while it is taken out of service  */
+    inf_model_t        *model;          /* then                              */
+    char               *why;            /* then; may be NULL                 */
     inf_lifecycle_terms_t *terms;       /* likewise                          */
 } inf_loaded_t;
 
+/* One version that is wanted. */
+typedef struct {
+    int64_t      version;
+    bool         keep;          /* READY, and would be the same again        */
+    bool         waited;        /* for one of its members                    */
+    inf_model_t *stays;         /* the one that is kept and may have other
+                                   instances; a reference, or NULL           */
+    struct inf_instance_change_s *change;   /* of it                         */
+    inf_model_t *model;         /* built by this load; a reference           */
+    inf_model_t *serves;        /* the same once it has come into service    */
+    inf_err_t   *err;
+    char        *reason;        /* err as text; NULL: none, or no memory     */
+    uint64_t     took_ns;
+} inf_load_version_t;
+
+struct inf_load_s {
+    inf_lifecycle_t     *lc;
+    inf_lifecycle_op_t  *op;
+    inf_model_record_t  *record;
+    inf_lifecycle_terms_t *terms;       /* a reference                       */
+    inf_model_home_t    *home;          /* a reference                       */
+    bool                 in_place;      /* it only lends its settings to the
+                                           record's, which stays             */
+    bool                 fresh;         /* home is not the record's          */
+    inf_load_version_t  *versions;      /* ascending                         */
+    size_t               count;
+    inf_model_t        **released;      /* what commit takes out of service  */
+    size_t               released_count;
+    inf_model_home_t    *left;          /* the record's until now            */
+    bool                 ensemble;
+    inf_model_t        **members;       /* by step; references               */
+    size_t               member_count;
+    char                *lack;          /* which is missing; NULL: none      */
+};
+
 /* ---- lifecycle.c -------------------------------------------------------- */
-
-INF_CHECK inf_err_t *inf_lifecycle_op_new(inf_op_kind_t kind,
-    inf_lifecycle_done_fn done, void *userp, inf_lifecycle_op_t **out);
-
-/* Tells whoever asked; takes both. */
-void inf_lifecycle_op_end(inf_lifecycle_op_t *op, inf_err_t *err);
 
 /* Queues op, which it takes. */
 void inf_lifecycle_submit(inf_lifecycle_t *lc, const inf_model_id_t *id,
     inf_lifecycle_op_t *op);
+void inf_lifecycle_submit_locked(inf_lifecycle_t *lc, inf_model_record_t *r,
+    inf_lifecycle_op_t *op);
+
+/* The turn of r, whose operation was parked, comes again. */
+void inf_lifecycle_resume_locked(inf_lifecycle_t *lc, inf_model_record_t *r);
+
+INF_CHECK inf_err_t *inf_lifecycle_add_loader_locked(inf_lifecycle_t *lc,
+    bool unloads);
+
+/* ---- lifecycle_start.c --------------------------------------------------- */
+
+/* Whether the start left that model to somebody else. */
+bool inf_lifecycle_is_barred(const inf_lifecycle_t *lc,
+    const inf_model_id_t *id);
+void inf_lifecycle_unbar(inf_lifecycle_t *lc);
+
+/* ---- lifecycle_op.c ------------------------------------------------------ */
+
+INF_CHECK inf_err_t *inf_lifecycle_op_new(inf_op_kind_t kind,
+    inf_lifecycle_done_fn done, void *userp, inf_lifecycle_op_t **out);
+
+/* This thread, a loader, runs it from now on; NULL: it has ended. */
+void inf_lifecycle_op_runs(const inf_lifecycle_op_t *op);
+
+/* child follows from parent, which may be NULL: who asked for that is told
+   when both have ended. */
+void inf_lifecycle_adopt_locked(inf_lifecycle_op_t *parent,
+    inf_lifecycle_op_t *child);
+
+/* op has ended; takes both. */
+void inf_lifecycle_op_end(inf_lifecycle_t *lc, inf_lifecycle_op_t *op,
+    inf_err_t *err);
+
+/* Takes err; done may be NULL. */
+void inf_lifecycle_tell(inf_lifecycle_done_fn done, void *userp,
+    inf_err_t *err);
+
+/* What waits is told that the server stops. */
+void inf_lifecycle_drop_ops(inf_lifecycle_t *lc);
 
 /* r is the lifecycle's from now on. */
 void inf_lifecycle_insert_locked(inf_lifecycle_t *lc, inf_model_record_t *r);
@@ -143,11 +231,65 @@ inf_lifecycle_terms_t *inf_lifecycle_take_terms(inf_lifecycle_t *lc);
 
 /* ---- lifecycle_load.c: one operation; the error is for who asked --------- */
 
-/* *changed: something came into service. */
+/* *changed: something came into service.  *parked: op goes on later, maybe it
+   does already. */
 INF_CHECK inf_err_t *inf_lifecycle_run_load(inf_lifecycle_t *lc,
-    const inf_lifecycle_op_t *op, bool *changed);
-void inf_lifecycle_run_unload(inf_lifecycle_t *lc,
-    const inf_lifecycle_op_t *op);
+    inf_lifecycle_op_t *op, bool *changed, bool *parked);
+void inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_lifecycle_op_t *op);
+
+/* A load that was dropped while it was parked; l may be NULL. */
+void inf_lifecycle_load_drop(inf_load_t *l);
+
+/* ---- lifecycle_ensemble.c: models made of others ------------------------- */
+
+extern const inf_graph_ops_t inf_lifecycle_graph_ops;
+
+/*
+ * l has read an ensemble's configuration: has its members loaded where they
+ * have to be.  true: it waits for them, l is somebody else's now.
+ */
+bool inf_lifecycle_gather(inf_load_t *l);
+
+/* Takes the members that serve now.  What can't be made fails with a reason,
+   what is made of the same is kept. */
+void inf_lifecycle_take_members(inf_load_t *l);
+
+/* Whether something that l was made of has stopped serving meanwhile, or is
+   made of it now: then all versions have to fail, with that reason. */
+bool inf_lifecycle_members_left_locked(inf_load_t *l);
+void inf_lifecycle_fail_all(inf_load_t *l);
+
+/* The graph learns how a load has ended.  A plan to be freed, or NULL. */
+inf_graph_plan_t *inf_lifecycle_settle_locked(inf_load_t *l, bool whole);
+
+/* Something of r, or all, has gone out of service or failed: so do ensembles
+   that can't be without it.  What they were is added to gone. */
+void inf_lifecycle_withdraw_dependents_locked(inf_lifecycle_t *lc,
+    const inf_model_record_t *r, inf_link_t *gone);
+
+/* After publishing, without the lock. */
+void inf_lifecycle_let_go(inf_link_t *gone);
+
+/* Ensembles that are not made of what r serves now are renewed; op, which may
+   be NULL, ends after that. */
+void inf_lifecycle_renew(inf_lifecycle_t *lc, const inf_model_record_t *r,
+    inf_lifecycle_op_t *op);
+
+/* What an unload leaves that only came with it. */
+void inf_lifecycle_unload_orphans(inf_lifecycle_t *lc,
+    inf_lifecycle_op_t *op);
+
+/* Whether one that came only with an ensemble may go now. */
+bool inf_lifecycle_is_orphan(inf_lifecycle_t *lc, inf_model_record_t *r);
+
+/* A turn of r has ended: loads that waited for it go on. */
+void inf_lifecycle_wake_locked(inf_lifecycle_t *lc, inf_model_record_t *r);
+
+/* Whether waiting for an operation on name from within own's load would never
+   end.  false: until leave, it counts as waiting. */
+bool inf_lifecycle_await_locked(inf_lifecycle_t *lc, inf_model_record_t *own,
+    const char *name);
+void inf_lifecycle_awaited_locked(inf_model_record_t *own);
 
 /* ---- lifecycle_names.c --------------------------------------------------- */
 
@@ -169,6 +311,10 @@ void inf_lifecycle_publish(inf_lifecycle_t *lc);
 /* READY becomes UNLOADING; the reference is the caller's to give up, after
    publishing and without the lock.  NULL: it wasn't READY. */
 inf_model_t *inf_lifecycle_withdraw_locked(inf_record_version_t *v);
+
+/* model, which may be NULL, is added to gone: its reference is given up
+   later. */
+void inf_lifecycle_drop_locked(inf_model_t *model, inf_link_t *gone);
 
 /* Joins the threads that have taken a model apart. */
 void inf_lifecycle_reap(inf_lifecycle_t *lc);

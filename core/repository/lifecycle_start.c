@@ -12,8 +12,11 @@ static inf_err_t *start_named(inf_lifecycle_t *lc, const inf_scan_t *scan,
     const char *name, const inf_model_id_t *except, size_t except_count);
 static bool is_among(const inf_model_id_t *ids, size_t count,
     const inf_model_id_t *id);
+static inf_err_t *bar(inf_lifecycle_t *lc, const inf_model_id_t *ids,
+    size_t count);
 static inf_err_t *start_model(inf_lifecycle_t *lc, const inf_model_id_t *id,
-    const inf_scan_model_t *m, bool asked, inf_override_t *override);
+    const inf_scan_model_t *m, bool asked, inf_override_t *override,
+    bool implicit);
 
 inf_err_t *
 inf_lifecycle_start(inf_lifecycle_t *lc, bool all, char *const *names,
@@ -21,15 +24,16 @@ inf_lifecycle_start(inf_lifecycle_t *lc, bool all, char *const *names,
 {
     inf_scan_t scan;
 
+    inf_err_t *err = bar(lc, except, except_count);
     all = all || (count == 1 && strcmp(names[0], "*") == 0);
-    if (!all && count == 0) {
-        return NULL;
+    if (err != NULL || (!all && count == 0)) {
+        return err;
     }
 
     inf_repository_list_t *list = inf_repositories_take(
         lc->options.repositories);
     size_t root_count = list->count;
-    inf_err_t *err = inf_scan(list->roots, root_count, &scan);
+    err = inf_scan(list->roots, root_count, &scan);
     inf_repository_list_unref(list);
     if (err != NULL) {
         return err;
@@ -37,6 +41,7 @@ inf_lifecycle_start(inf_lifecycle_t *lc, bool all, char *const *names,
 
     report_problems(&scan);
     inf_lifecycle_listed(lc, scan.root_failed, all ? root_count : 0);
+    inf_lifecycle_hold(lc);
     for (size_t i = 0; all && err == NULL && i < scan.model_count; i++) {
         if (i == 0 || strcmp(scan.models[i - 1].name, scan.models[i].name)
             != 0)
@@ -48,6 +53,7 @@ inf_lifecycle_start(inf_lifecycle_t *lc, bool all, char *const *names,
     for (size_t i = 0; !all && err == NULL && i < count; i++) {
         err = start_named(lc, &scan, names[i], except, except_count);
     }
+    inf_lifecycle_release(lc);
 
     inf_scan_fini(&scan);
     inf_lifecycle_publish(lc);              /* they are known, not ready     */
@@ -56,7 +62,7 @@ inf_lifecycle_start(inf_lifecycle_t *lc, bool all, char *const *names,
 
 inf_err_t *
 inf_lifecycle_restore(inf_lifecycle_t *lc, const inf_model_id_t *id,
-    inf_override_t *override)
+    inf_override_t *override, bool implicit)
 {
     const inf_model_id_t bare = inf_model_id(id->name);
     inf_lifecycle_op_t *op;
@@ -65,7 +71,7 @@ inf_lifecycle_restore(inf_lifecycle_t *lc, const inf_model_id_t *id,
         || (override != NULL && override->file_count > 0))
     {
         return start_model(lc, lc->options.repositories->namespacing ? id
-            : &bare, NULL, true, override);
+            : &bare, NULL, true, override, implicit);
     }
 
     /* it was loaded without namespacing */
@@ -76,10 +82,49 @@ inf_lifecycle_restore(inf_lifecycle_t *lc, const inf_model_id_t *id,
     }
 
     op->override = override;
+    op->implicit = implicit;
     op->start = true;
     op->asked = true;
     inf_lifecycle_submit(lc, id, op);
     return NULL;
+}
+
+static inf_err_t *
+bar(inf_lifecycle_t *lc, const inf_model_id_t *ids, size_t count)
+{
+    if (count == 0) {
+        return NULL;
+    }
+
+    inf_lifecycle_unbar(lc);
+    lc->barred = calloc(count, sizeof(*lc->barred));
+    for (size_t i = 0; lc->barred != NULL && i < count; i++) {
+        inf_model_id_t *id = &lc->barred[lc->barred_count++];
+        id->space = strdup(ids[i].space);
+        id->name = strdup(ids[i].name);
+        if (id->space == NULL || id->name == NULL) {
+            inf_lifecycle_unbar(lc);
+        }
+    }
+    return lc->barred != NULL ? NULL : inf_err_nomem();
+}
+
+bool
+inf_lifecycle_is_barred(const inf_lifecycle_t *lc, const inf_model_id_t *id)
+{
+    return is_among(lc->barred, lc->barred_count, id);
+}
+
+void
+inf_lifecycle_unbar(inf_lifecycle_t *lc)
+{
+    for (size_t i = 0; i < lc->barred_count; i++) {
+        free((char *) (uintptr_t) lc->barred[i].space);
+        free((char *) (uintptr_t) lc->barred[i].name);
+    }
+    free(lc->barred);
+    lc->barred = NULL;
+    lc->barred_count = 0;
 }
 
 static void
@@ -106,13 +151,13 @@ start_named(inf_lifecycle_t *lc, const inf_scan_t *scan, const char *name,
         }
     }
     if (m == NULL) {
-        return start_model(lc, &bare, NULL, false, NULL);
+        return start_model(lc, &bare, NULL, false, NULL, false);
     }
 
     for (; err == NULL && m < end && strcmp(m->name, name) == 0; m++) {
         const inf_model_id_t id = { .space = m->space, .name = m->name };
         if (!is_among(except, except_count, &id)) {
-            err = start_model(lc, &id, m, false, NULL);
+            err = start_model(lc, &id, m, false, NULL, false);
         }
     }
     return err;
@@ -133,7 +178,8 @@ is_among(const inf_model_id_t *ids, size_t count, const inf_model_id_t *id)
 /* m NULL: nobody has seen it.  Takes override. */
 static inf_err_t *
 start_model(inf_lifecycle_t *lc, const inf_model_id_t *id,
-    const inf_scan_model_t *m, bool asked, inf_override_t *override)
+    const inf_scan_model_t *m, bool asked, inf_override_t *override,
+    bool implicit)
 {
     inf_lifecycle_op_t *op;
     inf_model_record_t *r;
@@ -156,6 +202,7 @@ start_model(inf_lifecycle_t *lc, const inf_model_id_t *id,
         return err;
     }
     op->override = override;
+    op->implicit = implicit;
     if (count > 0) {
         memcpy(r->found, m->versions, count * sizeof(*r->found));
     }
@@ -171,7 +218,7 @@ start_model(inf_lifecycle_t *lc, const inf_model_id_t *id,
 
     if (known) {                            /* named twice                   */
         inf_model_record_free(r);
-        inf_lifecycle_op_end(op, NULL);
+        inf_lifecycle_op_end(lc, op, NULL);
         return NULL;
     }
 

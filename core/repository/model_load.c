@@ -12,9 +12,16 @@
 #include "core/repository/children.h"
 #include "core/repository/model_instances.h"
 #include "core/repository/strategy_search.h"
+#include "core/sched/ensemble.h"
 
 #define ENVIRONMENT_KEY "EXECUTION_ENV_PATH"
 
+static inf_err_t *load_ensemble(const inf_model_load_t *what,
+    inf_model_t *model, uint64_t start_ns, inf_model_t **out);
+static inf_err_t *describe_ensemble(const inf_model_load_t *what,
+    inf_model_t *model);
+static inf_err_t *inherit_labels(inf_model_t *model, size_t step,
+    const inf_model_t *member);
 static inf_err_t *read_config(const inf_model_load_t *what,
     inf_model_t *model);
 static inf_err_t *copy_config(const inf_model_config_t *config,
@@ -60,6 +67,9 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
     model->auto_complete = what->options->auto_complete;
 
     inf_err_t *err = read_config(what, model);
+    if (err == NULL && inf_config_is_ensemble(model->config->msg)) {
+        return load_ensemble(what, model, start_ns, out);
+    }
     if (err == NULL) {
         err = find_backend(what, model);
     }
@@ -99,6 +109,36 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
     return err;
 }
 
+/* Nothing but what follows from its configuration and its members. */
+static inf_err_t *
+load_ensemble(const inf_model_load_t *what, inf_model_t *model,
+    uint64_t start_ns, inf_model_t **out)
+{
+    inf_err_t *err = build_tables(what, model);
+    if (err == NULL) {
+        err = inf_ensemble_new(model, what->members, what->member_count,
+            &model->ensemble);
+    }
+    if (err == NULL) {
+        err = describe_ensemble(what, model);
+    }
+    for (size_t i = 0; err == NULL && i < what->member_count; i++) {
+        err = inherit_labels(model, i, what->members[i]);
+    }
+    if (err == NULL) {
+        err = put_cache(what, model);
+    }
+    if (err != NULL) {
+        inf_model_unload(model, what->options->plugins,
+            what->options->children);
+        return err;
+    }
+
+    model->load_ns = inf_clock_ns() - start_ns;
+    *out = model;
+    return NULL;
+}
+
 void
 inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
     inf_children_t *children)
@@ -107,12 +147,14 @@ inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
     model->runner = NULL;
     inf_cached_model_free(model->cached);
     model->cached = NULL;
+    inf_ensemble_free(model->ensemble);
+    model->ensemble = NULL;
     if (model->strategy != NULL) {
         plugins->strategy_close(model->strategy);
         model->strategy = NULL;
     }
 
-    if (!atomic_load(&model->buried)) {
+    if (!atomic_load(&model->buried) && model->backend != NULL) {
         inf_children_let_go(children, model);
         for (uint32_t i = 0; i < model->instance_count; i++) {
             plugins->instance_fini(model->instances[i]);
@@ -162,19 +204,14 @@ copy_config(const inf_model_config_t *config, inf_model_config_t **out)
 static inf_err_t *
 check_supported(const Inference__ModelConfig *msg)
 {
-    const char *what = NULL;
-
-    if (inf_config_is_ensemble(msg)) {
-        what = "ensembles (platform: \"ensemble\")";
-    } else if (msg->scheduling_choice_case
-        == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING)
+    if (msg->scheduling_choice_case
+        != INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING)
     {
-        what = "sequence_batching";
+        return NULL;
     }
 
-    return what == NULL ? NULL : inf_err_new(INF_ERR_UNSUPPORTED,
-        "model '%s': %s is not supported by this version of the core",
-        msg->name, what);
+    return inf_err_new(INF_ERR_UNSUPPORTED, "model '%s': sequence_batching is"
+        " not supported by this version of the core", msg->name);
 }
 
 static inf_err_t *
@@ -290,6 +327,55 @@ build_tables(const inf_model_load_t *what, inf_model_t *model)
     }
     model->decoupled = msg->model_transaction_policy != NULL
         && msg->model_transaction_policy->decoupled;
+    return err;
+}
+
+/* What its members make of it: decoupled or not is always told, and which of
+   several namespaces they are of. */
+static inf_err_t *
+describe_ensemble(const inf_model_load_t *what, inf_model_t *model)
+{
+    Inference__ModelTransactionPolicy *policy;
+
+    inf_lock(&model->config_lock);
+    Inference__ModelConfig *msg = model->config->msg;
+    inf_err_t *err = msg->model_transaction_policy != NULL ? NULL
+        : inf_config_put_message(&msg->base, "model_transaction_policy",
+            &policy);
+    if (err == NULL) {
+        msg->model_transaction_policy->decoupled = model->decoupled;
+    }
+    for (size_t i = 0; err == NULL && i < what->member_count; i++) {
+        const char *space = what->members[i]->space;
+        if (space != NULL) {
+            err = inf_config_put_text(
+                &msg->ensemble_scheduling->step[i]->base, "model_namespace",
+                space);
+        }
+    }
+    inf_unlock(&model->config_lock);
+    return err;
+}
+
+/* An output without labels of its own has those of the step it comes from. */
+static inf_err_t *
+inherit_labels(inf_model_t *model, size_t step, const inf_model_t *member)
+{
+    const Inference__ModelConfig *msg = model->built;
+    const Inference__ModelEnsembling__Step *s =
+        msg->ensemble_scheduling->step[step];
+    inf_err_t *err = NULL;
+
+    for (size_t i = 0; err == NULL && i < s->n_output_map; i++) {
+        for (size_t k = 0; err == NULL && k < msg->n_output; k++) {
+            if (strcmp(s->output_map[i]->value, msg->output[k]->name) == 0) {
+                err = inf_labels_inherit(model->labels,
+                    inf_slice_str(msg->output[k]->name), member->labels,
+                    inf_slice_str(s->output_map[i]->key));
+            }
+        }
+    }
+
     return err;
 }
 

@@ -26,6 +26,8 @@ typedef struct {
     inf_model_config_t            *config;      /* copied; NULL: read it     */
     bool                           overridden;  /* config is no file's       */
     int64_t                        version;
+    inf_model_t *const            *members;     /* of an ensemble, by step   */
+    size_t                         member_count;
     const inf_model_ops_t         *ops;
     void                          *owner;
 } inf_model_load_t;

@@ -1,9 +1,11 @@
 #include "core/repository/model_record.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static bool is_unloaded(const inf_record_version_t *v);
+static char *version_lost(const inf_record_version_t *v);
 
 inf_err_t *
 inf_model_record_new(const inf_model_id_t *id, inf_model_record_t **out)
@@ -16,6 +18,7 @@ inf_model_record_new(const inf_model_id_t *id, inf_model_record_t **out)
     inf_link_init(&r->link);
     inf_link_init(&r->turn);
     inf_link_init(&r->ops);
+    inf_link_init(&r->graph.link);
     r->space = strdup(id->space);
     r->name = strdup(id->name);
     r->title = inf_model_id_print(id);
@@ -35,9 +38,14 @@ inf_model_record_free(inf_model_record_t *r)
         return;
     }
 
+    inf_graph_remove(&r->graph);
+    free(inf_graph_drop_asked(&r->graph));
+    free(inf_graph_drop_made(&r->graph));
+    inf_override_free(r->override);
     for (size_t i = 0; i < r->version_count; i++) {
         free(r->versions[i].reason);
         free(r->versions[i].lost);
+        free(r->versions[i].missing);
         inf_model_unref(r->versions[i].model);
     }
     inf_model_home_unref(r->home);
@@ -97,6 +105,15 @@ inf_record_version_found(inf_record_version_t *v)
 {
     free(v->lost);
     v->lost = NULL;
+    free(v->missing);
+    v->missing = NULL;
+}
+
+bool
+inf_model_record_is_held(const inf_model_record_t *r)
+{
+    return r->graph.made != NULL || inf_model_record_any_ready(r)
+        || (r->version_count == 0 && (r->wanted || r->refused));
 }
 
 bool
@@ -108,6 +125,9 @@ inf_model_record_content(const inf_model_record_t *r)
 
     for (size_t i = 0; i < r->version_count; i++) {
         const inf_record_version_t *v = &r->versions[i];
+        if (v->state == INF_VERSION_UNAVAILABLE && v->missing != NULL) {
+            continue;               /* what is missing says so itself        */
+        }
         if (v->state != INF_VERSION_READY && !is_unloaded(v)) {
             return false;
         }
@@ -192,10 +212,23 @@ inf_model_record_entry(const inf_model_record_t *r, inf_registry_entry_t *e)
         if (v->model != NULL) {
             inf_model_ref(v->model);
         }
-        if (r->versions[i].lost != NULL && e->lost == NULL) {
-            e->lost = strdup(r->versions[i].lost);
+        if (e->lost == NULL) {
+            e->lost = version_lost(&r->versions[i]);
         }
     }
 
     return true;
+}
+
+/* NULL: it isn't, or out of memory. */
+static char *
+version_lost(const inf_record_version_t *v)
+{
+    char *text;
+
+    if (v->lost != NULL) {
+        return asprintf(&text, "it is loaded again, %s", v->lost) >= 0 ? text
+            : NULL;
+    }
+    return v->missing != NULL ? strdup(v->missing) : NULL;
 }

@@ -14,11 +14,21 @@
 #define INF_REPOSITORY_MODEL_RECORD_H
 
 #include "core/base/queue.h"
+#include "core/repository/ensemble_graph.h"
 #include "core/repository/lifecycle.h"
 #include "core/repository/model_home.h"
 #include "core/repository/model_id.h"
 
 #define INF_REASON_UNLOADED "unloaded"
+
+typedef enum {
+    INF_OP_LOAD,
+    INF_OP_RELOAD,              /* the same again: an instance is broken     */
+    INF_OP_RENEW,               /* an ensemble whose models have changed     */
+    INF_OP_UNLOAD,
+    INF_OP_NAMED,               /* one of them for each model of a name      */
+    INF_OP_FOLLOW               /* one of them, or nothing                   */
+} inf_op_kind_t;
 
 typedef struct {
     int64_t              version;
@@ -29,6 +39,9 @@ typedef struct {
                                        UNLOADING; only compared              */
     char                *lost;      /* which process of it died; it is loaded
                                        again by itself.  NULL: none          */
+    char                *missing;   /* an ensemble's: which model it waits
+                                       for before it serves again by itself.
+                                       NULL: it doesn't                      */
     uint32_t             deaths;    /* that came one soon after another      */
     uint64_t             died_ns;
 } inf_record_version_t;
@@ -39,6 +52,11 @@ typedef struct {
                                        for a thread                          */
     inf_link_t            ops;      /* waiting, in the order they came       */
     bool                  busy;     /* an operation runs, or has its turn    */
+    bool                  parked;   /* the first of ops has begun; it waits
+                                       for other models' operations          */
+    inf_op_kind_t         last_kind;    /* of the last one that came         */
+    inf_graph_model_t     graph;    /* what it is made of, who is made of it */
+    uint64_t              renewed;  /* the last round that has seen to it    */
 
     char                 *space;    /* constant, like the next two: its
                                        namespace, "": none                   */
@@ -56,6 +74,9 @@ typedef struct {
     inf_model_home_t     *home;     /* of the last good load; NULL: none.
                                        The running operation reads it
                                        without the lock: only it writes      */
+    bool                  retry;    /* an ensemble that could not be made:
+                                       it is loaded when its models change   */
+    inf_override_t       *override; /* with this; NULL: as it lies there     */
 } inf_model_record_t;
 
 INF_CHECK inf_err_t *inf_model_record_new(const inf_model_id_t *id,
@@ -73,6 +94,9 @@ bool inf_model_record_any_lost(const inf_model_record_t *r);
 
 /* v needn't be loaded again any more. */
 void inf_record_version_found(inf_record_version_t *v);
+
+/* Whether it is, or will be again, what it was last loaded to be. */
+bool inf_model_record_is_held(const inf_model_record_t *r);
 
 /* Whether the server may call itself ready as far as this model goes. */
 bool inf_model_record_content(const inf_model_record_t *r);

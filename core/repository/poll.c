@@ -568,6 +568,7 @@ load_settled(look_t *l, tally_t *tally)
 {
     size_t left = 0;
 
+    inf_lifecycle_hold(l->poll->lc);
     for (size_t i = 0; i < l->count; i++) {
         candidate_t *c = &l->candidates[i];
         if (!c->settled) {
@@ -582,6 +583,7 @@ load_settled(look_t *l, tally_t *tally)
     }
 
     l->count = left;
+    inf_lifecycle_release(l->poll->lc);
 }
 
 static inf_model_id_t

@@ -225,7 +225,7 @@ entry_find(const inf_registry_entry_t *entry, int64_t version,
 
     if (version == -1 && entry->lost != NULL) {
         return inf_err_new(INF_ERR_UNAVAILABLE, "Request for unknown model:"
-            " '%s' is not at ready state: it is loaded again, %s",
+            " '%s' is not at ready state: %s",
             entry->name, entry->lost);
     }
 

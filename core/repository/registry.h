@@ -38,11 +38,11 @@ typedef struct {
     uint32_t                version_count;
     bool                    loading;    /* some version is on its way        */
     bool                    gone;       /* all of it was unloaded: with
-                                           namespacing as if it wasn't there */
+                                            namespacing as if it wasn't there */
     uint32_t                namesakes;  /* not gone, this one too; set by
-                                           publish, where the name leads     */
-    char                   *lost;       /* why one that served has to be
-                                           loaded again; NULL: none has to   */
+                                            publish, where the name leads     */
+    char                   *lost;       /* why one that served doesn't, and
+                                           will again; NULL: none is so      */
 } inf_registry_entry_t;
 
 typedef struct inf_registry_snapshot_s inf_registry_snapshot_t;

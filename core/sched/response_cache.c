@@ -7,6 +7,7 @@
 #include "core/base/lock.h"
 #include "core/base/log.h"
 #include "core/sched/cache_flights.h"
+#include "core/sched/entrance.h"
 #include "core/sched/refusal.h"
 #include "core/sched/runtime.h"
 #include "core/tensor/packed_response.h"
@@ -101,6 +102,7 @@ static void answer_error(inf_request_t *req, inf_err_t *err);
 static void run_start(void *userp);
 static inf_err_t *run_alloc(void *userp, inf_output_t *out, size_t size);
 static void run_release(void *userp, inf_output_t *out);
+static bool run_share(void *userp, inf_output_t *out);
 static void run_complete(void *userp, inf_response_t *response,
     uint32_t flags);
 static inf_err_t *run_query(void *userp, const char *name, size_t *size,
@@ -130,6 +132,7 @@ static const inf_sink_ops_t run_sink = {
     .start = run_start,
     .alloc = run_alloc,
     .release = run_release,
+    .share = run_share,
     .complete = run_complete,
     .factory_free = run_factory_free
 };
@@ -137,6 +140,7 @@ static const inf_sink_ops_t run_sink_query = {
     .start = run_start,
     .alloc = run_alloc,
     .release = run_release,
+    .share = run_share,
     .complete = run_complete,
     .query = run_query,
     .factory_free = run_factory_free
@@ -272,7 +276,7 @@ inf_cached_submit(inf_cached_model_t *gate, inf_request_t *req,
 
     if (!inf_cache_key_bytes(req, &bytes)) {
         *queued = true;
-        return inf_runner_submit(gate->model->runner, req, now_ns);
+        return inf_entrance_execute(gate->model, req, now_ns);
     }
 
     req->queue_ns = now_ns;
@@ -479,10 +483,11 @@ gate_tick(void *userp)
     inf_refuse_gone(&gone);
 }
 
+/* An ensemble refuses nobody for waiting, its models do. */
 static uint64_t
 refuses_at(const inf_cached_model_t *gate, const inf_request_t *req)
 {
-    return gate->timekeeper == NULL ? INF_NEVER
+    return gate->timekeeper == NULL || gate->model->runner == NULL ? INF_NEVER
         : inf_runner_refuses_at(gate->model->runner, req, req->queue_ns);
 }
 
@@ -525,7 +530,7 @@ miss(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key,
         inf_unlock(&gate->lock);
         run = run_take(gate);
         if (run == NULL) {
-            return inf_runner_submit(gate->model->runner, req, req->queue_ns);
+            return inf_entrance_execute(gate->model, req, req->queue_ns);
         }
         inf_lock(&gate->lock);
     }
@@ -583,8 +588,7 @@ execute(inf_cached_model_t *gate, cache_run_t *run, inf_request_t *req)
     f->sink = run->sink->query != NULL ? &run_sink_query : &run_sink;
     f->userp = run;
 
-    inf_err_t *err = inf_runner_submit(gate->model->runner, req,
-        req->queue_ns);
+    inf_err_t *err = inf_entrance_execute(gate->model, req, req->queue_ns);
     if (err != NULL) {
         f->sink = run->sink;
         f->userp = run->userp;
@@ -645,6 +649,13 @@ run_release(void *userp, inf_output_t *out)
 {
     const cache_run_t *run = userp;
     run->sink->release(run->userp, out);
+}
+
+static bool
+run_share(void *userp, inf_output_t *out)
+{
+    const cache_run_t *run = userp;
+    return run->sink->share != NULL && run->sink->share(run->userp, out);
 }
 
 static void
@@ -845,8 +856,7 @@ run_alone(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key)
         return;
     }
 
-    inf_err_t *err = inf_runner_submit(gate->model->runner, req,
-        req->queue_ns);
+    inf_err_t *err = inf_entrance_execute(gate->model, req, req->queue_ns);
     if (err != NULL) {
         answer_error(req, err);
     }

@@ -14,6 +14,7 @@
 #define RUNNER_LOCK_RANK 30
 #define RUNNER_QUICK_NS  50000u     /* mean of an execution                  */
 
+static void runner_close(inf_runner_t *runner, bool serves);
 static void runner_tick(void *userp);
 static inf_instance_thread_t *call_idle_locked(inf_runner_t *runner,
     uint64_t now_ns) INF_NEEDS(runner->lock);
@@ -42,6 +43,9 @@ static void link_idle_locked(inf_instance_thread_t *t);
 static void instance_idle(inf_instance_thread_t *t, uint64_t until_ns);
 static void instance_done(inf_instance_thread_t *t, uint32_t count,
     uint64_t start_ns);
+
+/* Of which runner this thread is. */
+static _Thread_local inf_runner_t *runner_of_thread;
 
 inf_err_t *
 inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
@@ -101,7 +105,7 @@ inf_runner_submit(inf_runner_t *runner, inf_request_t *req, uint64_t now_ns)
 
     inf_lock(&runner->lock);
 
-    if (runner->closed) {
+    if (runner->closed && !(runner->serves && req->part)) {
         inf_unlock(&runner->lock);
         return inf_err_new(INF_ERR_UNAVAILABLE, "Server is stopping, scheduler"
             " for model has stopped accepting new inference requests");
@@ -176,9 +180,22 @@ inf_runner_queued(inf_runner_t *runner)
 void
 inf_runner_close(inf_runner_t *runner)
 {
+    runner_close(runner, false);
+}
+
+void
+inf_runner_close_to_clients(inf_runner_t *runner)
+{
+    runner_close(runner, true);
+}
+
+static void
+runner_close(inf_runner_t *runner, bool serves)
+{
     inf_instance_thread_t *called = NULL;
 
     inf_lock(&runner->lock);
+    runner->serves = serves && (runner->serves || !runner->closed);
     runner->closed = true;
     runner->policy->closing = true;
     if (runner->policy->queued > 0) {
@@ -187,6 +204,40 @@ inf_runner_close(inf_runner_t *runner)
     inf_unlock(&runner->lock);
 
     wake(called);
+}
+
+const inf_model_t *
+inf_runner_of_thread(void)
+{
+    return runner_of_thread != NULL ? runner_of_thread->model : NULL;
+}
+
+bool
+inf_runner_is_limited(const inf_runner_t *runner)
+{
+    const Inference__ModelConfig *msg = runner->model->built;
+
+    for (size_t i = 0; runner->rate_gate != NULL && msg != NULL
+        && i < msg->n_instance_group; i++)
+    {
+        const Inference__ModelRateLimiter *limiter =
+            msg->instance_group[i]->rate_limiter;
+        if (limiter != NULL && limiter->n_resources > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void
+inf_runner_sleeps(void)
+{
+    const inf_runner_t *runner = runner_of_thread;
+    if (runner != NULL && runner->idle_ops != NULL
+        && runner->idle_ops->sleeps != NULL)
+    {
+        runner->idle_ops->sleeps(runner->idle_userp);
+    }
 }
 
 bool
@@ -213,6 +264,7 @@ inf_runner_stop(inf_runner_t *runner)
 {
     inf_lock(&runner->lock);
     runner->closed = true;
+    runner->serves = false;
     runner->stopping = true;
     if (runner->policy != NULL) {
         runner->policy->closing = true;
@@ -387,6 +439,7 @@ inf_instance_thread_main(void *thread)
     inf_payload_t payload;
     uint64_t start_ns;
 
+    runner_of_thread = t->runner;
     if (!inf_instance_thread_begin(t)) {
         return NULL;
     }

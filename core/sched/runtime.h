@@ -42,6 +42,9 @@ typedef struct {
 
     /* The thread is about to execute: perhaps nobody holds the role now. */
     void (*leave)(void *userp, inf_runner_t *runner);
+
+    /* A thread that executes is about to sleep for long; may be NULL. */
+    void (*sleeps)(void *userp);
 } inf_idle_ops_t;
 
 typedef struct {
@@ -113,6 +116,18 @@ uint32_t inf_runner_queued(inf_runner_t *runner);
 /* Refuses new requests from now on; what waits for company goes at once. */
 void inf_runner_close(inf_runner_t *runner);
 bool inf_runner_is_closed(inf_runner_t *runner);
+
+/* The same, but what ensembles have begun goes on. */
+void inf_runner_close_to_clients(inf_runner_t *runner);
+
+/* The model whose instance this thread is; NULL: it is none's. */
+const inf_model_t *inf_runner_of_thread(void);
+
+/* Whether its executions hold resources that others may need. */
+bool inf_runner_is_limited(const inf_runner_t *runner);
+
+/* This thread, which may be an instance's, sleeps within an execution. */
+void inf_runner_sleeps(void);
 
 /* Of a closed runner: the next queued request, which is the caller's then;
    NULL: none is left. */

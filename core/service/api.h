@@ -89,6 +89,12 @@ inf_api_run_t *inf_api_run_take(inf_api_pool_t *pool, inf_model_t *model,
     const char *id, const inf_api_target_t *target);
 void inf_api_run_unref(inf_api_run_t *run);
 
+/* What a request's trace is told at its submit and of a response; what is told
+   of the steps of an ensemble. */
+void inf_api_trace_submit(inf_trace_t *trace, const inf_request_t *r);
+void inf_api_trace_outputs(inf_trace_t *trace, const inf_response_t *response);
+extern const inf_trace_ops_t inf_api_trace_ops;
+
 /* A READY model, with a reference for the caller; version -1: by policy. */
 INF_CHECK inf_err_t *inf_api_find_model(inf_server_t *server,
     const char *name, int64_t version, inf_model_t **out);

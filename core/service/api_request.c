@@ -8,7 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/model/normalize.h"
-#include "core/sched/response_cache.h"
+#include "core/sched/entrance.h"
 #include "core/service/infer.h"
 
 #define CORRELATION_TEXT_MAX 128u
@@ -75,9 +75,8 @@ static bool in_flight(const api_request_t *q);
 static void request_released(void *userp, inf_request_t *r, uint32_t flags);
 static inf_err_t *take_run(api_request_t *q);
 static void drop_run(api_request_t *q);
+static void refuse_later(void *userp, inf_request_t *r);
 static inf_err_t *submit(api_request_t *q, inf_trace_t *trace);
-static void trace_submit(const inf_request_t *r);
-static void trace_input(inf_trace_t *trace, const inf_input_t *in);
 static inf_err_t *build(api_request_t *q);
 static inf_err_t *build_input(api_request_t *q, const api_input_t *from);
 static inf_err_t *build_raw(api_request_t *q, const api_input_t *from);
@@ -211,52 +210,20 @@ submit(api_request_t *q, inf_trace_t *trace)
         q->run->trace = trace;
         inf_trace_ref(trace);
         r->trace = trace;
-        trace_submit(r);
+        r->trace_ops = &inf_api_trace_ops;
+        inf_api_trace_submit(trace, r);
     }
 
     q->run->submitted = true;
     bool queued;
-    inf_err_t *err = q->model->cached != NULL
-        ? inf_cached_submit(q->model->cached, r, r->start_ns, false, &queued)
-        : inf_runner_submit(q->model->runner, r, r->start_ns);
+    inf_err_t *err = inf_entrance_submit(q->model, r, r->start_ns, false,
+        &queued);
     if (err != NULL) {
         q->run->submitted = false;
         r->trace = NULL;
         inf_trace_unref(trace);
     }
     return err;
-}
-
-static void
-trace_submit(const inf_request_t *r)
-{
-    inf_trace_report(r->trace, TRITONSERVER_TRACE_REQUEST_START, r->start_ns);
-    inf_trace_report(r->trace, TRITONSERVER_TRACE_QUEUE_START, r->start_ns);
-
-    for (uint32_t i = 0; i < r->input_count; i++) {
-        trace_input(r->trace, &r->inputs[i]);
-    }
-}
-
-/* A tensor activity shows one buffer: an input of several is shown by its
-   first. */
-static void
-trace_input(inf_trace_t *trace, const inf_input_t *in)
-{
-    const inf_buffer_t none = { .base = NULL };
-    const inf_buffer_t *b = in->buffer_count > 0 ? &in->buffers[0] : &none;
-
-    inf_trace_report_tensor(trace, TRITONSERVER_TRACE_TENSOR_QUEUE_INPUT,
-        &(inf_trace_tensor_t) {
-            .name = in->name,
-            .datatype = (TRITONSERVER_DataType) in->datatype,
-            .shape = in->shape,
-            .dim_count = in->dim_count,
-            .base = b->base,
-            .byte_size = b->size,
-            .memory_type = (TRITONSERVER_MemoryType) b->memory_type,
-            .memory_id = b->memory_id
-        });
 }
 
 TRITONSERVER_Error *
@@ -269,12 +236,23 @@ TRITONSERVER_InferenceRequestCancel(
             " it was never submitted", inf_buf_slice(&q->id).data);
     }
 
+    const inf_refuser_t refuser = {
+        .refuse = refuse_later,
+        .userp = &q->server->canceller
+    };
     atomic_store_explicit(&q->run->factory.cancelled, true,
         memory_order_relaxed);
-    if (inf_infer_unlink(q->model, &q->request)) {
-        inf_canceller_push(&q->server->canceller, &q->request);
+    if (inf_entrance_cancel(q->model, &q->request, &refuser)) {
+        refuse_later(&q->server->canceller, &q->request);
     }
     return NULL;
+}
+
+/* No callback of the client's runs within its call. */
+static void
+refuse_later(void *userp, inf_request_t *r)
+{
+    inf_canceller_push(userp, r);
 }
 
 TRITONSERVER_Error *

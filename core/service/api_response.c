@@ -20,7 +20,6 @@ static inf_err_t *run_free_buffer(const inf_api_target_t *target,
 static void run_release(void *userp, inf_output_t *out);
 static void run_complete(void *userp, inf_response_t *response,
     uint32_t flags);
-static void trace_outputs(inf_trace_t *trace, const inf_response_t *response);
 static inf_err_t *run_query(void *userp, const char *name, size_t *size,
     inf_memory_type_t *memory_type, int64_t *memory_id);
 static void run_factory_free(void *userp, inf_factory_t *factory);
@@ -232,29 +231,9 @@ run_complete(void *userp, inf_response_t *response, uint32_t flags)
     const inf_api_target_t *t = &run->target;
 
     if (run->trace != NULL && response != NULL) {
-        trace_outputs(run->trace, response);
+        inf_api_trace_outputs(run->trace, response);
     }
     t->complete(inf_abi_as_client_response(response), flags, t->userp);
-}
-
-static void
-trace_outputs(inf_trace_t *trace, const inf_response_t *response)
-{
-    for (const inf_output_t *out = response->first; out != NULL;
-        out = out->next)
-    {
-        inf_trace_report_tensor(trace,
-            TRITONSERVER_TRACE_TENSOR_BACKEND_OUTPUT, &(inf_trace_tensor_t) {
-                .name = out->name,
-                .datatype = (TRITONSERVER_DataType) out->datatype,
-                .shape = out->shape,
-                .dim_count = out->dim_count,
-                .base = out->base,
-                .byte_size = out->byte_size,
-                .memory_type = (TRITONSERVER_MemoryType) out->memory_type,
-                .memory_id = out->memory_id
-            });
-    }
 }
 
 static inf_err_t *
@@ -303,7 +282,7 @@ answer_for_backend(inf_factory_t *factory)
     const inf_model_t *model = factory->model;
     inf_err_t *err = inf_err_new(INF_ERR_INTERNAL, "backend '%s' of model"
         " '%s' released the request without a final response",
-        model->backend->name, model->name);
+        inf_model_backend_name(model), model->name);
 
     inf_log(INF_LOG_WARN, "model=%s request=%s: %s", model->name, factory->id,
         inf_err_msg(err));

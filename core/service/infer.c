@@ -7,8 +7,8 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/model/normalize.h"
+#include "core/sched/entrance.h"
 #include "core/sched/refusal.h"
-#include "core/sched/response_cache.h"
 #include "core/sched/runtime.h"
 #include "core/service/response_check.h"
 
@@ -24,6 +24,7 @@ static char *record_text(inf_request_t *req, const inf_infer_record_t *rec,
 
 static inf_err_t *sink_alloc(void *userp, inf_output_t *out, size_t size);
 static void sink_release(void *userp, inf_output_t *out);
+static bool sink_share(void *userp, inf_output_t *out);
 static void sink_complete(void *userp, inf_response_t *response,
     uint32_t flags);
 static void sink_factory_free(void *userp, inf_factory_t *factory);
@@ -44,6 +45,7 @@ static const inf_record_output_t *classified(const inf_flight_t *flight,
 static const inf_sink_ops_t flight_sink = {
     .alloc = sink_alloc,
     .release = sink_release,
+    .share = sink_share,
     .complete = sink_complete,
     .factory_free = sink_factory_free
 };
@@ -87,11 +89,9 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
         inf_channel_set_slot(session->channel, flight->slot,
             INF_SLOT_QUEUED | INF_SLOT_RETRYABLE);
         inf_runner_t *runner = req->model->runner;
-        bool queued = true;
-        fed.quick = inf_runner_is_quick(runner);
-        err = req->model->cached != NULL
-            ? inf_cached_submit(req->model->cached, req, now_ns, true, &queued)
-            : inf_runner_submit(runner, req, now_ns);
+        bool queued;
+        fed.quick = runner != NULL && inf_runner_is_quick(runner);
+        err = inf_entrance_submit(req->model, req, now_ns, true, &queued);
         fed.runner = queued ? runner : NULL;
     }
     if (err != NULL) {
@@ -114,18 +114,13 @@ inf_infer_cancel(inf_session_t *session, uint32_t slot, uint32_t generation)
     atomic_store_explicit(&factory->cancelled, true, memory_order_relaxed);
 
     inf_request_t *req = &flight->request;
-    if (factory->model != NULL && inf_infer_unlink(factory->model, req)) {
+    if (factory->model != NULL
+        && inf_entrance_cancel(factory->model, req, NULL))
+    {
         inf_refuse_cancelled(req);
     }
 
     inf_factory_unref(factory);
-}
-
-bool
-inf_infer_unlink(inf_model_t *model, inf_request_t *req)
-{
-    return (model->cached != NULL && inf_cached_cancel(model->cached, req))
-        || (model->runner != NULL && inf_runner_cancel(model->runner, req));
 }
 
 void
@@ -367,6 +362,14 @@ sink_release(void *userp, inf_output_t *out)
     out->sink_userp = NULL;
 }
 
+static bool
+sink_share(void *userp, inf_output_t *out)
+{
+    (void) userp;
+    inf_channel_region_ref(out->sink_userp);
+    return true;
+}
+
 static void
 sink_complete(void *userp, inf_response_t *response, uint32_t flags)
 {
@@ -437,7 +440,7 @@ answer_for_backend(inf_flight_t *flight)
     char text[512];
     int n = snprintf(text, sizeof(text), "backend '%s' of model '%s' released"
         " the request without a final response",
-        model != NULL ? model->backend->name : "",
+        inf_model_backend_name(model),
         model != NULL ? model->name : "");
     const inf_response_builder_t b = {
         .status = INF_STATUS(INF_ERR_INTERNAL),
@@ -532,7 +535,7 @@ write_record(inf_flight_t *flight, inf_response_t *response, uint64_t *size)
         .model_name = inf_slice_str(model != NULL ? model->name : ""),
         .model_version = model != NULL ? model->version : -1,
         .id = inf_slice_str(flight->factory.id),
-        .backend = inf_slice_str(model != NULL ? model->backend->name : ""),
+        .backend = inf_slice_str(inf_model_backend_name(model)),
         .instance = inf_slice_str(instance != NULL ? instance : ""),
         .batch_dim = model != NULL
             && inf_config_tensors_max_batch_size(model->tensors) > 0,

@@ -18,8 +18,8 @@
 
 /* Where a request went; runner is a name to compare, it may be gone. */
 typedef struct {
-    const inf_runner_t *runner;     /* NULL: nowhere, it was refused or is
-                                       the response cache's                  */
+    const inf_runner_t *runner;     /* NULL: nowhere, it was refused, is the
+                                       response cache's or an ensemble's     */
     bool                quick;      /* the runner's executions are short     */
 } inf_infer_fed_t;
 
@@ -30,10 +30,6 @@ inf_infer_fed_t inf_infer_submit(inf_session_t *session,
 /* Unlinks the request if it is queued, else tells the backend. */
 void inf_infer_cancel(inf_session_t *session, uint32_t slot,
     uint32_t generation);
-
-/* Takes req out of the response cache's or the runner's queue; true: the
-   caller owns it. */
-bool inf_infer_unlink(inf_model_t *model, inf_request_t *req);
 
 /* What a request's own checks found begins with its id; takes err, gives it
    back. */

@@ -88,6 +88,7 @@ static void stand_by(inf_intake_t *in);
 static bool idle_lead(void *userp, inf_runner_t *runner,
     inf_waiter_t *waiter, uint64_t until_ns);
 static void idle_leave(void *userp, inf_runner_t *runner);
+static void idle_sleeps(void *userp);
 static void host_changed(void *userp);
 static bool drain_session(inf_intake_t *in, intake_session_t *is);
 static void note_fed(inf_intake_t *in, inf_infer_fed_t fed);
@@ -386,7 +387,8 @@ stand_by(inf_intake_t *in)
 
 static const inf_idle_ops_t intake_idle_ops = {
     .lead = idle_lead,
-    .leave = idle_leave
+    .leave = idle_leave,
+    .sleeps = idle_sleeps
 };
 
 static const inf_channel_pin_ops_t response_pin = {
@@ -424,6 +426,17 @@ idle_leave(void *userp, inf_runner_t *runner)
     inf_intake_t *in = userp;
 
     if (!atomic_load(&in->taken) && !inf_runner_is_quick(runner)) {
+        inf_waiter_wake(&in->standby);
+    }
+}
+
+/* A thread that was to be back soon will not be. */
+static void
+idle_sleeps(void *userp)
+{
+    inf_intake_t *in = userp;
+
+    if (!atomic_load(&in->taken)) {
         inf_waiter_wake(&in->standby);
     }
 }

@@ -32,7 +32,8 @@ typedef struct {
 } journal_header_t;
 
 typedef struct {
-    uint32_t method;            /* LOAD, UNLOAD or FORGET                    */
+    uint16_t method;            /* LOAD, UNLOAD or FORGET                    */
+    uint16_t implicit;          /* LOAD: because an ensemble needed it       */
     uint32_t key_len;
     uint64_t len;               /* of the message                            */
     uint64_t check;             /* of it                                     */
@@ -43,6 +44,7 @@ typedef struct {
     char    *key;               /* its name; with namespacing a line feed
                                    and the namespace follow                  */
     uint16_t method;
+    bool     implicit;
     uint64_t offset;            /* of the record                             */
     uint64_t size;              /* of all of it                              */
 } journal_entry_t;
@@ -65,20 +67,20 @@ static void read_entries(inf_journal_t *j);
 static bool read_record(const inf_journal_t *j, uint64_t at, uint64_t end,
     journal_record_t *r, char **key);
 static inf_err_t *put_entry(inf_journal_t *j, const char *key,
-    uint16_t method, uint64_t offset, uint64_t size);
+    const journal_record_t *r, uint64_t offset);
 static void drop_entry(inf_journal_t *j, const char *key);
 static void free_names(char **names, size_t count);
 static bool starts_by_itself(const inf_journal_t *j, const char *key);
 static inf_model_id_t split_key(char *key);
 static void note_loaded(void *userp, const inf_model_id_t *id,
-    const inf_override_t *override);
+    const inf_override_t *override, bool implicit);
 static void note_unloaded(void *userp, const inf_model_id_t *id);
 static void note_forgotten(void *userp, const inf_model_id_t *id);
 static char *make_key(const inf_model_id_t *id);
 static inf_err_t *pack_load(const char *name, const inf_override_t *override,
     inf_buf_t *out);
-static inf_err_t *append(inf_journal_t *j, uint16_t method, const char *key,
-    inf_slice_t message);
+static inf_err_t *append(inf_journal_t *j, uint16_t method, bool implicit,
+    const char *key, inf_slice_t message);
 static inf_err_t *compact(inf_journal_t *j);
 static inf_err_t *write_header(inf_journal_t *j, uint64_t start,
     uint64_t used);
@@ -205,6 +207,7 @@ inf_journal_restore(inf_journal_t *j, inf_lifecycle_t *lc, bool all)
             known[count++] = ids[i];
         }
     }
+    inf_lifecycle_hold(lc);
     if (err == NULL) {
         err = inf_lifecycle_start(lc, j->start_all, j->start_names,
             j->start_count, known, count);
@@ -216,6 +219,7 @@ inf_journal_restore(inf_journal_t *j, inf_lifecycle_t *lc, bool all)
                 " was before", ids[i].name));
         }
     }
+    inf_lifecycle_release(lc);
 
     for (size_t i = 0; keys != NULL && i < j->count; i++) {
         free(keys[i]);
@@ -261,7 +265,7 @@ read_entries(inf_journal_t *j)
         if (r.method == METHOD_FORGET) {
             drop_entry(j, key);
         } else {
-            err = put_entry(j, key, (uint16_t) r.method, at, size);
+            err = put_entry(j, key, &r, at);
         }
         free(key);
         if (err != NULL) {
@@ -302,8 +306,8 @@ read_record(const inf_journal_t *j, uint64_t at, uint64_t end,
 }
 
 static inf_err_t *
-put_entry(inf_journal_t *j, const char *key, uint16_t method,
-    uint64_t offset, uint64_t size)
+put_entry(inf_journal_t *j, const char *key, const journal_record_t *r,
+    uint64_t offset)
 {
     drop_entry(j, key);
 
@@ -318,7 +322,13 @@ put_entry(inf_journal_t *j, const char *key, uint16_t method,
     if (copy == NULL) {
         return inf_err_nomem();
     }
-    j->entries[j->count++] = (journal_entry_t) { copy, method, offset, size };
+    j->entries[j->count++] = (journal_entry_t) {
+        .key = copy,
+        .method = r->method,
+        .implicit = r->implicit != 0,
+        .offset = offset,
+        .size = sizeof(*r) + r->key_len + r->len
+    };
     return NULL;
 }
 
@@ -368,7 +378,7 @@ split_key(char *key)
 
 static void
 note_loaded(void *userp, const inf_model_id_t *id,
-    const inf_override_t *override)
+    const inf_override_t *override, bool implicit)
 {
     inf_journal_t *j = userp;
     char *key = make_key(id);
@@ -379,7 +389,7 @@ note_loaded(void *userp, const inf_model_id_t *id,
         : inf_err_nomem();
     if (err == NULL) {
         inf_lock(&j->lock);
-        err = append(j, INF_METHOD_REPOSITORY_MODEL_LOAD, key,
+        err = append(j, INF_METHOD_REPOSITORY_MODEL_LOAD, implicit, key,
             inf_buf_slice(&message));
         inf_unlock(&j->lock);
     }
@@ -402,7 +412,7 @@ note_unloaded(void *userp, const inf_model_id_t *id)
     }
     if (err == NULL) {
         inf_lock(&j->lock);
-        err = append(j, INF_METHOD_REPOSITORY_MODEL_UNLOAD, key,
+        err = append(j, INF_METHOD_REPOSITORY_MODEL_UNLOAD, false, key,
             inf_slice("", 0));
         inf_unlock(&j->lock);
     }
@@ -443,7 +453,7 @@ note_forgotten(void *userp, const inf_model_id_t *id)
         known = strcmp(j->entries[i].key, key) == 0;
     }
     if (known) {
-        err = append(j, METHOD_FORGET, key, inf_slice("", 0));
+        err = append(j, METHOD_FORGET, false, key, inf_slice("", 0));
     }
     inf_unlock(&j->lock);
     inf_err_log(inf_err_add(err, "model \"%s\" may not be as it is should the"
@@ -503,11 +513,12 @@ pack_load(const char *name, const inf_override_t *override, inf_buf_t *out)
 }
 
 static inf_err_t *
-append(inf_journal_t *j, uint16_t method, const char *key,
+append(inf_journal_t *j, uint16_t method, bool implicit, const char *key,
     inf_slice_t message)
 {
     const journal_record_t r = {
         .method = method,
+        .implicit = implicit,
         .key_len = (uint32_t) strlen(key),
         .len = message.len,
         .check = inf_hash(message.data, message.len)
@@ -553,7 +564,7 @@ append(inf_journal_t *j, uint16_t method, const char *key,
         drop_entry(j, key);
         return NULL;
     }
-    return err != NULL ? err : put_entry(j, key, method, at, size);
+    return err != NULL ? err : put_entry(j, key, &r, at);
 }
 
 /* Copies what counts into the other half. */
@@ -692,7 +703,7 @@ restore_load(inf_journal_t *j, const journal_entry_t *e,
         err = inf_model_control_override((const void *) m, &override);
     }
     if (err == NULL) {
-        err = inf_lifecycle_restore(lc, id, override);
+        err = inf_lifecycle_restore(lc, id, override, e->implicit);
     }
 
     inf_message_free(m);

@@ -103,7 +103,7 @@ complain(const inf_model_t *model, const inf_output_t *out, const char *what)
 
     inf_err_t *err = inf_err_new(INF_ERR_INTERNAL, "output '%s' that backend"
         " '%s' made for model '%s' %s: %s, shape [%s], %llu bytes", out->name,
-        model != NULL ? model->backend->name : "",
+        inf_model_backend_name(model),
         model != NULL ? model->name : "", what,
         inf_datatype_name(out->datatype), inf_buf_slice(&shape).data,
         (unsigned long long) out->byte_size);
@@ -125,7 +125,7 @@ check_parameters(const inf_model_t *model, const inf_response_t *response)
         {
             return inf_err_new(INF_ERR_INTERNAL, "parameter %u that backend"
                 " '%s' gave the response of model '%s' is not UTF-8", at,
-                model != NULL ? model->backend->name : "",
+                inf_model_backend_name(model),
                 model != NULL ? model->name : "");
         }
         at++;

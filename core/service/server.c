@@ -357,6 +357,8 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         .changed = host->changed,
         .userp = userp,
         .agents = &inf_agent_ops,
+        .load_members = config->model_control
+            == NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT,
         .load_threads = config->load_threads,
         .spin_ns = config->spin_us * 1000,
         .config_name = config->model_config_name,

@@ -24,6 +24,7 @@
 #include "core/tensor/parameter.h"
 #include "core/tensor/sink.h"
 
+struct inf_ensemble_run_s;
 struct inf_model_s;
 struct inf_states_s;
 
@@ -81,6 +82,15 @@ typedef struct {
     void (*executing)(void *userp, inf_request_t *request);
 } inf_request_ops_t;
 
+/* What an ensemble tells a trace of the requests that it makes of one. */
+typedef struct inf_trace_ops_s {
+    /* A trace for part, which is about to be submitted; NULL: none. */
+    void *(*part)(void *trace, const inf_request_t *part);
+    void (*answer)(void *trace, const inf_response_t *response);
+    void (*end)(void *trace);           /* the request is released           */
+    void (*free)(void *trace);          /* nothing more is told              */
+} inf_trace_ops_t;
+
 /* What a policy notes of a request while it is queued; model's lock. */
 typedef struct {
     struct inf_level_s *level;          /* its priority's                    */
@@ -133,7 +143,11 @@ struct inf_request_s {
     bool                     reported;      /* statistics were reported      */
     uint64_t                 lookup_ns;     /* what the response cache took  */
 
+    struct inf_ensemble_run_s *run;     /* an ensemble's request; its lock   */
+    bool                     part;      /* of one that an ensemble took: it
+                                           goes on where new ones are refused */
     void                    *trace;     /* abi's inf_trace_t, or NULL        */
+    const struct inf_trace_ops_s *trace_ops;    /* with trace                */
     struct inf_states_s     *states;    /* the sequence's, or NULL           */
 };
 

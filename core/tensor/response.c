@@ -110,6 +110,16 @@ inf_factory_unref_handle(inf_factory_t *f)
 inf_err_t *
 inf_response_new(inf_factory_t *f, inf_response_t **out)
 {
+    inf_err_t *err = inf_response_new_started(f, out);
+    if (err == NULL && f->sink->start != NULL) {
+        f->sink->start(f->userp);
+    }
+    return err;
+}
+
+inf_err_t *
+inf_response_new_started(inf_factory_t *f, inf_response_t **out)
+{
     inf_response_t *response = NULL;
     *out = NULL;
 
@@ -137,10 +147,6 @@ inf_response_new(inf_factory_t *f, inf_response_t **out)
     response->factory = f;
     inf_factory_ref(f);
     atomic_fetch_add_explicit(&f->responses, 1, memory_order_relaxed);
-
-    if (f->sink->start != NULL) {
-        f->sink->start(f->userp);
-    }
 
     *out = response;
     return NULL;

@@ -109,6 +109,10 @@ void inf_factory_unref_handle(inf_factory_t *f);
 /* A response with no outputs; calls the sink's start. */
 INF_CHECK inf_err_t *inf_response_new(inf_factory_t *f, inf_response_t **out);
 
+/* The same when the sink has been told of its start. */
+INF_CHECK inf_err_t *inf_response_new_started(inf_factory_t *f,
+    inf_response_t **out);
+
 /* Frees buffers through the sink's release; response may be NULL. */
 void inf_response_free(inf_response_t *response);
 

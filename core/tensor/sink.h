@@ -12,6 +12,7 @@
 #ifndef INF_TENSOR_SINK_H
 #define INF_TENSOR_SINK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,10 @@ typedef struct {
 
     /* Frees what alloc gave; called once per output whose base is not NULL. */
     void (*release)(void *userp, inf_output_t *out);
+
+    /* One release more for out's buffer: it lies in two responses.  false: that
+       can't be.  NULL: likewise. */
+    bool (*share)(void *userp, inf_output_t *out);
 
     /* Takes response (NULL: flags alone).  err != NULL is the response's
        error, owned by the response. */

@@ -105,6 +105,34 @@ files_that_cannot_be_used_fail_the_load(void **state)
     assert_null(l);
 }
 
+static void
+outputs_inherit_what_they_have_not_themselves(void **state)
+{
+    (void) state;
+    static const memory_file_t files[] = {
+        { "m/a.txt", "cat\ndog\n" },
+        { "m/b.txt", "own\n" },
+        { NULL, NULL },
+    };
+    inf_labels_t *from;
+    inf_labels_t *l;
+
+    assert_ok(load(files, NULL, OUTPUT("A", "a.txt"), &from));
+    assert_ok(load(files, NULL, "output { name: \"X\" } output { name: \"Y\""
+        " } output { name: \"Z\" }" OUTPUT("B", "b.txt"), &l));
+    assert_ok(inf_labels_inherit(l, INF_SLICE("X"), from, INF_SLICE("A")));
+    assert_ok(inf_labels_inherit(l, INF_SLICE("Y"), from, INF_SLICE("N")));
+    assert_ok(inf_labels_inherit(l, INF_SLICE("Z"), NULL, INF_SLICE("A")));
+    assert_ok(inf_labels_inherit(l, INF_SLICE("B"), from, INF_SLICE("A")));
+    inf_labels_unref(from);             /* they stay as long as they are used */
+
+    assert_label(l, "X", 1, "dog");
+    assert_null(inf_labels_find(l, INF_SLICE("Y")));
+    assert_null(inf_labels_find(l, INF_SLICE("Z")));
+    assert_label(l, "B", 0, "own");
+    inf_labels_unref(l);
+}
+
 int
 main(void)
 {
@@ -112,6 +140,7 @@ main(void)
         cmocka_unit_test(lines_are_labels_by_output),
         cmocka_unit_test(no_label_files_make_an_empty_table),
         cmocka_unit_test(files_that_cannot_be_used_fail_the_load),
+        cmocka_unit_test(outputs_inherit_what_they_have_not_themselves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -578,10 +578,11 @@ note(char sign, const char *name)
 
 static void
 note_loaded(void *userp, const inf_model_id_t *id,
-    const inf_override_t *override)
+    const inf_override_t *override, bool implicit)
 {
     (void) userp;
     (void) override;
+    (void) implicit;
     note('+', id->name);
 }
 

@@ -322,7 +322,8 @@ those_that_were_loaded_before_are_left_out_one_by_one(void **state)
     assert_ok(inf_lifecycle_start(w.lc, false, names, 1, before, 1));
     inf_lifecycle_wait(w.lc);
     assert_string_equal(spaces(), "1");
-    assert_ok(inf_lifecycle_restore(w.lc, &before[0], override(false)));
+    assert_ok(inf_lifecycle_restore(w.lc, &before[0], override(false),
+        false));
     inf_lifecycle_wait(w.lc);
     assert_string_equal(spaces(), "01");
 }
@@ -338,7 +339,7 @@ a_bare_name_is_restored_as_all_of_that_name(void **state)
     add_model(0, "m");
     add_model(1, "m");
     fake.hold = "init m/1";
-    assert_ok(inf_lifecycle_restore(w.lc, &bare, NULL));
+    assert_ok(inf_lifecycle_restore(w.lc, &bare, NULL, false));
     fake_wait_held(2);
     assert_false(inf_lifecycle_settled(w.lc));
     fake_release();
@@ -346,7 +347,7 @@ a_bare_name_is_restored_as_all_of_that_name(void **state)
     assert_true(inf_lifecycle_settled(w.lc));
     assert_string_equal(spaces(), "01");
     assert_true(inf_lifecycle_all_ready(w.lc));
-    assert_ok(inf_lifecycle_restore(w.lc, &missing, NULL));
+    assert_ok(inf_lifecycle_restore(w.lc, &missing, NULL, false));
     inf_lifecycle_wait(w.lc);
     assert_false(inf_lifecycle_all_ready(w.lc));
 }

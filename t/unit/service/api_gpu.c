@@ -745,6 +745,60 @@ without_a_driver_everything_is_on_the_cpu(void **state)
     free(text);
 }
 
+/* What one step prefers for its output is where the next one reads it; the
+   last one's lies where the client puts it. */
+static void
+tensors_between_steps_lie_where_the_backend_wants_them(void **state)
+{
+    (void) state;
+    shot_t shot = { .place = TRITONSERVER_MEMORY_GPU, .place_id = 1 };
+    TRITONSERVER_MemoryType type;
+    uint8_t data[SIZE] = { 1, 2, 3 };
+    int64_t id;
+    size_t size;
+
+    make_model("m", "kind: KIND_GPU gpus: [1]");
+    tree_dir(world.tree, "models/e/1");
+    tree_file(world.tree, "models/e/config.pbtxt", "platform: 'ensemble'\n"
+        "input { name: 'IN' data_type: TYPE_UINT8 dims: -1 }\n"
+        "output [ { name: 'DATA' data_type: TYPE_UINT8 dims: -1 },\n"
+        "  { name: 'REPORT' data_type: TYPE_STRING dims: 1 } ]\n"
+        "ensemble_scheduling { step [ { model_name: 'm' model_version: -1\n"
+        "  input_map { key: 'IN' value: 'IN' }\n"
+        "  output_map { key: 'DATA' value: 'between' } },\n"
+        "{ model_name: 'm' model_version: -1\n"
+        "  input_map { key: 'IN' value: 'between' }\n"
+        "  output_map { key: 'DATA' value: 'DATA' }\n"
+        "  output_map { key: 'REPORT' value: 'REPORT' } } ] }\n");
+    start(new_options());
+
+    static const struct {
+        int         want, want_id;
+        const char *report;
+    } asks[] = {
+        { 2, 1, "in GPU:1:48; out GPU:1;" },
+        { 2, 0, "in GPU:0:48; out GPU:1;" },
+        { 1, 0, "in CPU_PINNED:0:48; out GPU:1;" },
+        { 0, 0, "in CPU:0:48; out GPU:1;" }
+    };
+    for (size_t i = 0; i < 4; i++) {
+        TRITONSERVER_InferenceRequest *r = new_request(&shot, "e",
+            asks[i].want, asks[i].want_id);
+        succeeds(TRITONSERVER_InferenceRequestAppendInputData(r, "IN", data,
+            SIZE, TRITONSERVER_MEMORY_CPU, 0));
+        run(&shot, r);
+
+        char want[256];
+        snprintf(want, sizeof(want), "on GPU 1; scratch CPU CPU_PINNED GPU;"
+            " %s", asks[i].report);
+        expect_report(&shot, want);
+        assert_non_null(output(&shot, "DATA", &size, &type, &id));
+        assert_int_equal(type, TRITONSERVER_MEMORY_GPU);
+        assert_int_equal(id, 1);
+        finish(&shot, r);
+    }
+}
+
 int
 main(void)
 {
@@ -752,6 +806,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         T(inputs_on_a_gpu_reach_the_backend_as_such),
         T(outputs_lie_where_the_allocator_puts_them),
+        T(tensors_between_steps_lie_where_the_backend_wants_them),
         T(options_size_the_pools),
         T(peer_access_is_an_option),
         T(the_least_capability_is_an_option),

@@ -1,0 +1,445 @@
+#include "core/repository/ensemble_graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/buf.h"
+#include "core/base/hash.h"
+
+#define CIRCLE_MAX 32u          /* names in a text                           */
+
+/* A search for a way, breadth first. */
+typedef struct {
+    inf_ensemble_graph_t    *g;
+    uint64_t                 number;
+    const inf_graph_model_t *to;
+    inf_graph_model_t       *last;      /* of its queue                      */
+    bool                     settled;   /* plans that are asked don't count  */
+    bool                     found;
+} search_t;
+
+static uint32_t bucket_of(const char *name);
+static void link_plan(inf_ensemble_graph_t *g, inf_graph_model_t *m,
+    inf_graph_plan_t *plan);
+static void unlink_plan(inf_graph_plan_t *plan);
+static bool is_alive(const inf_ensemble_graph_t *g,
+    const inf_graph_model_t *m);
+static bool is_meant(const inf_ensemble_graph_t *g,
+    const inf_graph_model_t *m, const inf_graph_model_t *target);
+static const inf_graph_plan_t *plan_of(const inf_graph_model_t *m);
+static bool search(search_t *s, inf_graph_model_t *from);
+static void look_from(search_t *s, inf_graph_model_t *from);
+static void look_for(search_t *s, inf_graph_model_t *from, const char *name,
+    bool all);
+static void meet(search_t *s, inf_graph_model_t *from, inf_graph_model_t *m);
+
+void
+inf_ensemble_graph_init(inf_ensemble_graph_t *g, const inf_graph_ops_t *ops)
+{
+    g->ops = ops;
+    g->searches = 0;
+    for (size_t i = 0; i < INF_GRAPH_BUCKETS; i++) {
+        inf_link_init(&g->models[i]);
+        inf_link_init(&g->steps[i]);
+    }
+}
+
+void
+inf_graph_add(inf_ensemble_graph_t *g, inf_graph_model_t *m,
+    const inf_model_id_t *id)
+{
+    *m = (inf_graph_model_t) { .id = *id };
+    inf_list_push_back(&g->models[bucket_of(id->name)], &m->link);
+}
+
+void
+inf_graph_remove(inf_graph_model_t *m)
+{
+    inf_link_remove(&m->link);
+}
+
+inf_err_t *
+inf_graph_plan_new(size_t count, size_t names_len, inf_graph_plan_t **out)
+{
+    inf_graph_plan_t *plan = calloc(1, sizeof(*plan)
+        + count * sizeof(plan->steps[0]) + names_len + count);
+    if (plan == NULL) {
+        return inf_err_nomem();
+    }
+
+    plan->text = (char *) &plan->steps[count];
+    *out = plan;
+    return NULL;
+}
+
+void
+inf_graph_plan_add(inf_graph_plan_t *plan, const char *name, int64_t version)
+{
+    inf_graph_step_t *step = &plan->steps[plan->count++];
+    char *copy = plan->text + plan->text_len;
+    size_t size = strlen(name) + 1;
+
+    memcpy(copy, name, size);
+    plan->text_len += size;
+    inf_link_init(&step->link);
+    step->name = copy;
+    step->version = version;
+}
+
+void
+inf_graph_ask(inf_ensemble_graph_t *g, inf_graph_model_t *m,
+    inf_graph_plan_t *plan)
+{
+    m->asked = plan;
+    link_plan(g, m, plan);
+}
+
+inf_graph_plan_t *
+inf_graph_settle(inf_graph_model_t *m, const void *const *held)
+{
+    inf_graph_plan_t *before = NULL;
+    if (m->asked != NULL) {
+        before = inf_graph_drop_made(m);
+        m->made = m->asked;
+        m->asked = NULL;
+    }
+
+    for (size_t i = 0; m->made != NULL && i < m->made->count; i++) {
+        m->made->steps[i].held = held != NULL ? held[i] : NULL;
+    }
+    return before;
+}
+
+void
+inf_graph_unmake(inf_graph_model_t *m)
+{
+    for (size_t i = 0; m->made != NULL && i < m->made->count; i++) {
+        m->made->steps[i].held = NULL;
+    }
+}
+
+inf_graph_plan_t *
+inf_graph_drop_asked(inf_graph_model_t *m)
+{
+    inf_graph_plan_t *plan = m->asked;
+    unlink_plan(plan);
+    m->asked = NULL;
+    return plan;
+}
+
+inf_graph_plan_t *
+inf_graph_drop_made(inf_graph_model_t *m)
+{
+    inf_graph_plan_t *plan = m->made;
+    unlink_plan(plan);
+    m->made = NULL;
+    return plan;
+}
+
+inf_graph_found_t
+inf_graph_find(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
+    const inf_graph_step_t *step, inf_graph_model_t **target)
+{
+    inf_graph_model_t *other = NULL;
+    inf_graph_model_t *idle = NULL;
+    size_t others = 0;
+
+    *target = NULL;
+    for (inf_graph_model_t *n = NULL;
+        (n = inf_graph_next_named(g, step->name, n)) != NULL; )
+    {
+        if (g->ops->serves(n, -1) == NULL) {
+            idle = idle == NULL || strcmp(n->id.space, m->id.space) == 0 ? n
+                : idle;
+        } else if (strcmp(n->id.space, m->id.space) == 0) {
+            other = n;
+            others = 1;
+            break;
+        } else {
+            other = n;
+            others++;
+        }
+    }
+
+    if (others > 1) {
+        return INF_GRAPH_AMBIGUOUS;
+    }
+
+    *target = others == 1 ? other : idle;
+    if (others == 0) {
+        return idle != NULL ? INF_GRAPH_NONE : INF_GRAPH_UNKNOWN;
+    }
+    return g->ops->serves(other, step->version) != NULL ? INF_GRAPH_SERVES
+        : INF_GRAPH_NO_VERSION;
+}
+
+inf_graph_verdict_t
+inf_graph_verdict(const inf_ensemble_graph_t *g, const inf_graph_model_t *m)
+{
+    return m->made == NULL ? INF_GRAPH_FINE
+        : inf_graph_compare(g, m, m->made, NULL);
+}
+
+/* held NULL: what the steps themselves remember. */
+inf_graph_verdict_t
+inf_graph_compare(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
+    const inf_graph_plan_t *plan, const void *const *held)
+{
+    inf_graph_verdict_t verdict = INF_GRAPH_FINE;
+
+    for (size_t i = 0; i < plan->count; i++) {
+        const inf_graph_step_t *step = &plan->steps[i];
+        const void *now = held != NULL ? held[i] : step->held;
+        inf_graph_model_t *target;
+
+        if (inf_graph_find(g, m, step, &target) != INF_GRAPH_SERVES) {
+            return INF_GRAPH_LOST;
+        }
+        if (now == NULL || now != g->ops->serves(target, step->version)) {
+            verdict = INF_GRAPH_STALE;
+        }
+    }
+
+    return verdict;
+}
+
+bool
+inf_graph_waits(const inf_ensemble_graph_t *g, const inf_graph_model_t *m)
+{
+    const inf_graph_plan_t *plan = plan_of(m);
+
+    for (size_t i = 0; plan != NULL && i < plan->count; i++) {
+        for (inf_graph_model_t *n = NULL; (n = inf_graph_next_named(g,
+                plan->steps[i].name, n)) != NULL; )
+        {
+            if (n->turn != 0 && n->turn <= m->until && is_meant(g, m, n)) {
+                return true;
+            }
+        }
+    }
+
+    return false;
+}
+
+bool
+inf_graph_circular(inf_ensemble_graph_t *g, inf_graph_model_t *m)
+{
+    return inf_graph_leads(g, m, m);
+}
+
+bool
+inf_graph_closes(inf_ensemble_graph_t *g, inf_graph_model_t *m)
+{
+    search_t s = { .g = g, .to = m, .settled = true };
+    return search(&s, m);
+}
+
+bool
+inf_graph_leads(inf_ensemble_graph_t *g, inf_graph_model_t *from,
+    const inf_graph_model_t *to)
+{
+    search_t s = { .g = g, .to = to };
+    return search(&s, from);
+}
+
+char *
+inf_graph_circle_text(inf_graph_model_t *m)
+{
+    inf_graph_model_t *first = m;
+    inf_buf_t text;
+    size_t left = CIRCLE_MAX;
+
+    for (inf_graph_model_t *n = m->via; n != NULL && n != m; n = n->via) {
+        n->next = first;
+        first = n;
+    }
+
+    inf_buf_init(&text);
+    inf_buf_printf(&text, "circular dependency between ensembles: %s",
+        m->id.name);
+    for (const inf_graph_model_t *n = first; n != m; n = n->next) {
+        if (left-- == 0) {
+            inf_buf_puts(&text, " -> ...");
+            break;
+        }
+        inf_buf_printf(&text, " -> %s", n->id.name);
+    }
+    inf_buf_printf(&text, " -> %s", m->id.name);
+    if (text.failed) {
+        inf_buf_fini(&text);
+        return NULL;
+    }
+    return inf_buf_give(&text, NULL);
+}
+
+inf_graph_model_t *
+inf_graph_next_ensemble(const inf_ensemble_graph_t *g,
+    const inf_graph_model_t *m, const inf_graph_step_t **at)
+{
+    const inf_link_t *head = &g->steps[bucket_of(m->id.name)];
+    const inf_link_t *l = *at == NULL ? head->next : (*at)->link.next;
+
+    for (; l != head; l = l->next) {
+        const inf_graph_step_t *step = inf_link_entry(l, inf_graph_step_t,
+            link);
+        if (strcmp(step->name, m->id.name) == 0) {
+            *at = step;
+            return step->of;
+        }
+    }
+
+    return NULL;
+}
+
+bool
+inf_graph_needed(const inf_ensemble_graph_t *g, const inf_graph_model_t *m)
+{
+    const inf_graph_step_t *at = NULL;
+    inf_graph_model_t *e;
+
+    while ((e = inf_graph_next_ensemble(g, m, &at)) != NULL) {
+        if (is_meant(g, e, m)) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+inf_graph_model_t *
+inf_graph_next_named(const inf_ensemble_graph_t *g, const char *name,
+    const inf_graph_model_t *at)
+{
+    const inf_link_t *head = &g->models[bucket_of(name)];
+    const inf_link_t *l = at == NULL ? head->next : at->link.next;
+
+    for (; l != head; l = l->next) {
+        inf_graph_model_t *m = inf_link_entry(l, inf_graph_model_t, link);
+        if (strcmp(m->id.name, name) == 0) {
+            return m;
+        }
+    }
+
+    return NULL;
+}
+
+static uint32_t
+bucket_of(const char *name)
+{
+    return (uint32_t) (inf_hash(name, strlen(name)) % INF_GRAPH_BUCKETS);
+}
+
+static void
+link_plan(inf_ensemble_graph_t *g, inf_graph_model_t *m,
+    inf_graph_plan_t *plan)
+{
+    for (size_t i = 0; i < plan->count; i++) {
+        inf_graph_step_t *step = &plan->steps[i];
+        step->of = m;
+        inf_list_push_back(&g->steps[bucket_of(step->name)], &step->link);
+    }
+}
+
+/* plan may be NULL. */
+static void
+unlink_plan(inf_graph_plan_t *plan)
+{
+    for (size_t i = 0; plan != NULL && i < plan->count; i++) {
+        inf_link_remove(&plan->steps[i].link);
+        plan->steps[i].of = NULL;
+    }
+}
+
+/* It serves, or may soon. */
+static bool
+is_alive(const inf_ensemble_graph_t *g, const inf_graph_model_t *m)
+{
+    return m->turn != 0 || g->ops->serves(m, -1) != NULL;
+}
+
+/* Whether m's step of target's name may mean target: the one in m's own
+   repository, if it is alive, else any other. */
+static bool
+is_meant(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
+    const inf_graph_model_t *target)
+{
+    if (strcmp(target->id.space, m->id.space) == 0) {
+        return true;
+    }
+
+    for (inf_graph_model_t *n = NULL;
+        (n = inf_graph_next_named(g, target->id.name, n)) != NULL; )
+    {
+        if (strcmp(n->id.space, m->id.space) == 0) {
+            return !is_alive(g, n);
+        }
+    }
+
+    return true;
+}
+
+static const inf_graph_plan_t *
+plan_of(const inf_graph_model_t *m)
+{
+    return m->asked != NULL ? m->asked : m->made;
+}
+
+static bool
+search(search_t *s, inf_graph_model_t *from)
+{
+    s->number = ++s->g->searches;
+    s->last = from;
+    from->next = NULL;
+    from->via = NULL;
+    if (from != s->to) {
+        from->seen = s->number;
+    }
+    for (inf_graph_model_t *m = from; m != NULL && !s->found; m = m->next) {
+        look_from(s, m);
+    }
+    return s->found;
+}
+
+static void
+look_from(search_t *s, inf_graph_model_t *from)
+{
+    const inf_graph_plan_t *plan = s->settled && from != s->to ? from->made
+        : plan_of(from);
+
+    for (size_t i = 0; plan != NULL && i < plan->count; i++) {
+        look_for(s, from, plan->steps[i].name, false);
+    }
+    if (from->awaits != NULL && !s->settled) {
+        look_for(s, from, from->awaits, true);
+    }
+}
+
+/* all: whichever is meant. */
+static void
+look_for(search_t *s, inf_graph_model_t *from, const char *name, bool all)
+{
+    for (inf_graph_model_t *n = NULL;
+        (n = inf_graph_next_named(s->g, name, n)) != NULL; )
+    {
+        if (all || is_meant(s->g, from, n)) {
+            meet(s, from, n);
+        }
+    }
+}
+
+static void
+meet(search_t *s, inf_graph_model_t *from, inf_graph_model_t *m)
+{
+    if (s->found || m->seen == s->number) {
+        return;
+    }
+
+    m->seen = s->number;
+    m->via = from;
+    s->found = m == s->to;
+    if (!s->found) {
+        m->next = NULL;
+        s->last->next = m;
+        s->last = m;
+    }
+}

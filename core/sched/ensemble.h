@@ -1,0 +1,67 @@
+/*
+ * ensemble.h - a model that is composed of others: it carries the responses
+ *              of each step to the steps that read them, and to the client.
+ *
+ * Owner    The model owns its ensemble, which holds a reference to every
+ *          model it is composed of: those live, and keep their version, for
+ *          as long as it does.
+ * Thread   new, free: the thread that loads or destroys the model.  The rest:
+ *          any, no lock held.  What follows from a response is done by the
+ *          thread that brings it.
+ * Units    ns.
+ * Errors   new: INF_ERR_INVALID_ARG, the models don't fit together.  submit:
+ *          INF_ERR_UNAVAILABLE, the model is stopping.
+ * Route    service -> [ensemble] -> the runners (caches, ensembles) of its
+ *          models -> [ensemble, as their requests' sink] -> sink
+ *
+ * For the lifecycle: make it when config, built and tensors of the model are
+ * there (it has no backend, no instances and no runner), and free it where
+ * the runner would be; the last reference to the model is gone then, so no
+ * request is left.  A member may be an ensemble.  At the server's stop
+ * inf_entrance_close() refuses what is new, and what runs goes on to its end:
+ * models serve the ensembles that hold them until they are destroyed.
+ */
+
+#ifndef INF_SCHED_ENSEMBLE_H
+#define INF_SCHED_ENSEMBLE_H
+
+#include "core/model/model.h"
+#include "core/tensor/request.h"
+
+typedef struct inf_ensemble_s inf_ensemble_t;
+
+/*
+ * model: config, built and tensors are set.  members[i] is the loaded model
+ * of step i.  Sets model->decoupled; the caller sets model->ensemble.
+ */
+INF_CHECK inf_err_t *inf_ensemble_new(inf_model_t *model,
+    inf_model_t *const *members, size_t count, inf_ensemble_t **out);
+
+/* e may be NULL. */
+void inf_ensemble_free(inf_ensemble_t *e);
+
+/* As inf_runner_submit: takes req on success. */
+INF_CHECK inf_err_t *inf_ensemble_submit(inf_model_t *model,
+    inf_request_t *req, uint64_t now_ns);
+
+/*
+ * req, whose cancelled flag is set, goes no further: no step starts any more,
+ * those that wait in a queue are given to refuse (NULL: refused here), those
+ * that run are told.  It is answered when they have ended.
+ */
+void inf_ensemble_cancel(inf_model_t *model, inf_request_t *req,
+    void (*refuse)(void *userp, inf_request_t *member), void *userp);
+
+/* Requests that are not answered yet. */
+uint32_t inf_ensemble_pending(const inf_ensemble_t *e);
+
+/* Refuses new requests from now on. */
+void inf_ensemble_close(inf_ensemble_t *e);
+
+/* How many ensembles lie within each other there: 0, model is none. */
+uint32_t inf_ensemble_height(const inf_model_t *model);
+
+/* The model of that step; NULL: there is no such step. */
+inf_model_t *inf_ensemble_member(const inf_ensemble_t *e, uint32_t step);
+
+#endif /* INF_SCHED_ENSEMBLE_H */

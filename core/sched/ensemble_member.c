@@ -1,0 +1,732 @@
+/* ensemble_member.c - the requests that a run makes of its models, and what
+   comes back of them. */
+
+#include "core/sched/ensemble_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/model/normalize.h"
+#include "core/sched/entrance.h"
+#include "core/sched/refusal.h"
+#include "core/tensor/memory.h"
+
+#define MOST_SPARE 8u       /* members kept, beyond one for each step        */
+
+static void cancel_member(inf_run_member_t *m, const inf_refuser_t *refuser);
+static inf_run_member_t *member_take(inf_ensemble_run_t *run,
+    const inf_flow_action_t *start);
+static void member_part_done(inf_run_member_t *m);
+static inf_err_t *build(inf_run_member_t *m);
+static inf_err_t *add_input(inf_run_member_t *m, const inf_plan_port_t *port);
+static inf_err_t *copy_buffers(inf_request_t *req, inf_input_t *to,
+    const inf_input_t *from);
+static inf_err_t *choose_sequence(inf_run_member_t *m);
+static void begin_trace(inf_run_member_t *m);
+static void give_up(inf_run_member_t *m, inf_err_t *err);
+
+static inf_err_t *member_alloc(void *userp, inf_output_t *out, size_t size);
+static inf_err_t *alloc_granted(inf_run_member_t *m, inf_output_t *out,
+    size_t size, uint32_t tensor);
+static inf_err_t *alloc_own(inf_run_member_t *m, inf_output_t *out,
+    size_t size);
+static void member_release(void *userp, inf_output_t *out);
+static inf_err_t *member_query(void *userp, const char *name, size_t *size,
+    inf_memory_type_t *memory_type, int64_t *memory_id);
+static void member_complete(void *userp, inf_response_t *response,
+    uint32_t flags);
+static void respond(inf_run_member_t *m, inf_response_t *response,
+    uint32_t flags);
+static inf_flow_value_t **make_values(inf_run_member_t *m,
+    inf_response_t *response, bool *used);
+static bool read_sequence(inf_run_sequence_t *sequence,
+    inf_response_t *response);
+static void end_locked(inf_ensemble_run_t *run, inf_run_member_t *m)
+    INF_NEEDS(run->lock);
+static void member_factory_free(void *userp, inf_factory_t *factory);
+static void member_executing(void *userp, inf_request_t *req);
+static void member_released(void *userp, inf_request_t *req, uint32_t flags);
+static uint32_t tensor_of(const inf_run_member_t *m, const char *output);
+
+static const inf_sink_ops_t member_sink = {
+    .alloc = member_alloc,
+    .release = member_release,
+    .complete = member_complete,
+    .query = member_query,
+    .factory_free = member_factory_free
+};
+
+static const inf_request_ops_t member_ops = {
+    .released = member_released,
+    .executing = member_executing
+};
+
+void
+inf_run_start(inf_ensemble_run_t *run, const inf_flow_action_t *start)
+{
+    inf_run_member_t *m = member_take(run, start);
+    if (m == NULL) {
+        return;
+    }
+
+    inf_request_t *req = &m->request;
+    inf_factory_ref(&m->factory);       /* m stays for the look behind       */
+    bool queued;
+    inf_err_t *err = build(m);
+    if (err == NULL) {
+        begin_trace(m);
+        err = inf_entrance_submit(req->model, req, req->start_ns, true,
+            &queued);
+    }
+
+    if (err != NULL) {
+        give_up(m, err);
+    } else if (atomic_load(&run->cancelled)) {
+        cancel_member(m, NULL);         /* it came between                   */
+    }
+    inf_factory_unref(&m->factory);
+}
+
+void
+inf_run_cancel_members(inf_ensemble_run_t *run,
+    void (*refuse)(void *userp, inf_request_t *member), void *userp)
+{
+    const inf_refuser_t refuser = { .refuse = refuse, .userp = userp };
+    inf_run_member_t *m;
+
+    do {
+        m = NULL;
+        inf_lock(&run->lock);
+        for (inf_link_t *l = run->live.next; m == NULL && l != &run->live;
+            l = l->next)
+        {
+            inf_run_member_t *one = inf_link_entry(l, inf_run_member_t, live);
+            if (!atomic_load_explicit(&one->factory.cancelled,
+                    memory_order_relaxed)
+                && inf_factory_try_ref(&one->factory))
+            {
+                m = one;
+                atomic_store_explicit(&m->factory.cancelled, true,
+                    memory_order_relaxed);
+            }
+        }
+        inf_unlock(&run->lock);
+
+        if (m != NULL) {
+            cancel_member(m, &refuser);
+            inf_factory_unref(&m->factory);
+        }
+    } while (m != NULL);
+}
+
+void
+inf_run_free_members(inf_ensemble_run_t *run)
+{
+    while (run->spare != NULL) {
+        inf_run_member_t *m = run->spare;
+        run->spare = m->next;
+        inf_request_fini(&m->request);
+        inf_factory_fini(&m->factory);
+        free(m);
+    }
+    run->spare_count = 0;
+}
+
+/* refuser NULL: here and now. */
+static void
+cancel_member(inf_run_member_t *m, const inf_refuser_t *refuser)
+{
+    inf_request_t *req = &m->request;
+
+    atomic_store_explicit(&m->factory.cancelled, true, memory_order_relaxed);
+    if (!inf_entrance_cancel(req->model, req, refuser)) {
+        return;
+    }
+    if (refuser != NULL) {
+        refuser->refuse(refuser->userp, req);
+    } else {
+        inf_refuse_cancelled(req);
+    }
+}
+
+/* NULL: out of memory, the run has failed. */
+static inf_run_member_t *
+member_take(inf_ensemble_run_t *run, const inf_flow_action_t *start)
+{
+    inf_lock(&run->lock);
+    inf_run_member_t *m = run->spare;
+    if (m != NULL) {
+        run->spare = m->next;
+        run->spare_count--;
+    }
+    inf_unlock(&run->lock);
+
+    if (m != NULL) {
+        inf_request_reset(&m->request);
+    } else {
+        m = calloc(1, sizeof(*m));
+        if (m == NULL) {
+            inf_lock(&run->lock);
+            inf_flow_fail(&run->flow, inf_err_nomem());
+            inf_flow_unbind(&run->flow, start);
+            inf_run_leave(run);
+            return NULL;
+        }
+        inf_request_init(&m->request);
+        inf_factory_init(&m->factory);
+        inf_link_init(&m->live);
+    }
+
+    inf_model_t *model = run->plan->steps[start->step].model;
+    m->run = run;
+    m->client = run->factory;
+    m->next = NULL;
+    m->trace = NULL;
+    atomic_store_explicit(&m->parts, 2, memory_order_relaxed);
+    inf_run_ref(run);
+    inf_factory_ref(m->client);
+    inf_factory_start(&m->factory, model, "", &member_sink, m);
+    m->request.factory = &m->factory;
+    m->request.model = model;
+    m->request.ops = &member_ops;
+    m->request.userp = m;
+
+    inf_lock(&run->lock);
+    inf_flow_bind(&run->flow, &m->call, start);
+    inf_list_push_back(&run->live, &m->live);
+    run->in_use++;
+    inf_unlock(&run->lock);
+    return m;
+}
+
+static void
+member_part_done(inf_run_member_t *m)
+{
+    if (atomic_fetch_sub_explicit(&m->parts, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+
+    inf_ensemble_run_t *run = m->run;
+    inf_factory_t *client = m->client;
+
+    if (m->trace != NULL) {
+        m->trace_ops->free(m->trace);
+    }
+    inf_lock(&run->lock);
+    bool keep = run->spare_count < run->plan->step_count + MOST_SPARE;
+    if (keep) {
+        m->next = run->spare;
+        run->spare = m;
+        run->spare_count++;
+    }
+    inf_unlock(&run->lock);
+
+    if (!keep) {
+        inf_request_fini(&m->request);
+        inf_factory_fini(&m->factory);
+        free(m);
+    }
+    inf_run_unref(run);
+    inf_factory_unref(client);      /* last: the model may go with it        */
+}
+
+static inf_err_t *
+build(inf_run_member_t *m)
+{
+    inf_ensemble_run_t *run = m->run;
+    const inf_request_t *whole = run->request;
+    const inf_plan_step_t *step = &run->plan->steps[m->call.step];
+    inf_request_t *req = &m->request;
+    uint64_t now = inf_clock_ns();
+
+    req->part = true;
+    req->suspect = whole->suspect;
+    req->priority = whole->priority;
+    req->timeout_us = whole->timeout_us;
+    req->parameters = whole->parameters;    /* they live as long             */
+    req->start_ns = now;
+    req->queue_ns = now;
+    m->factory.start_ns = now;
+
+    if (whole->id[0] != '\0') {
+        req->id = inf_arena_strdup(&req->arena, whole->id, strlen(whole->id));
+        if (req->id == NULL) {
+            req->id = "";
+            return inf_err_nomem();
+        }
+        m->factory.id = req->id;
+    }
+
+    inf_err_t *err = choose_sequence(m);
+    for (uint32_t i = 0; err == NULL && i < step->input_count; i++) {
+        err = add_input(m, &step->inputs[i]);
+    }
+    for (uint32_t i = 0; err == NULL && i < step->output_count; i++) {
+        if (run->flow.uses[step->outputs[i].tensor] > 0) {
+            inf_slice_t name = step->outputs[i].config->name;
+            err = inf_request_add_output(req, name.data, name.len);
+        }
+    }
+    return err != NULL ? err : inf_request_normalize(step->model, req);
+}
+
+/* That of the first input whose response had one of its own, else the whole
+   request's. */
+static inf_err_t *
+choose_sequence(inf_run_member_t *m)
+{
+    inf_ensemble_run_t *run = m->run;
+    const inf_plan_step_t *step = &run->plan->steps[m->call.step];
+    inf_request_t *req = &m->request;
+
+    m->sequence = inf_run_sequence(run->request);
+    for (uint32_t i = 0; !m->sequence.changed && i < step->input_count; i++) {
+        const inf_run_value_t *v = inf_run_value(run, m->call.item,
+            step->inputs[i].tensor);
+        if (v != NULL && v->source != NULL && v->source->sequence.changed) {
+            m->sequence = v->source->sequence;
+        }
+    }
+
+    const char *text = m->sequence.correlation_text;
+    if (text != NULL) {
+        text = inf_arena_strdup(&req->arena, text, strlen(text));
+        m->sequence.correlation_text = text;
+        if (text == NULL) {
+            return inf_err_nomem();
+        }
+    }
+    req->correlation_id = m->sequence.correlation_id;
+    req->correlation_text = text;
+    req->flags = m->sequence.flags;
+    return NULL;
+}
+
+static inf_err_t *
+add_input(inf_run_member_t *m, const inf_plan_port_t *port)
+{
+    inf_ensemble_run_t *run = m->run;
+    const inf_plan_step_t *step = &run->plan->steps[m->call.step];
+    const inf_run_value_t *v = inf_run_value(run, m->call.item, port->tensor);
+    inf_request_t *req = &m->request;
+    int64_t shape[INF_MAX_DIMS + 1];
+    if (v == NULL) {
+        return NULL;                /* left out                              */
+    }
+
+    const inf_output_t *out = v->output;
+    const inf_input_t *in = v->input;
+    uint32_t dims = in != NULL ? in->model_dim_count : out->dim_count;
+    if (dims > INF_MAX_DIMS) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "tensor '%s' has %u"
+            " dimensions, at most %d are possible",
+            run->plan->tensors[port->tensor].name, dims, INF_MAX_DIMS);
+    }
+    dims = inf_run_reconcile(in != NULL ? in->model_shape : out->shape, dims,
+        run->plan->tensors[port->tensor].batched, port->config->dims,
+        port->config->dim_count, step->batched, shape);
+
+    inf_input_t *to = inf_request_add_input(req, port->config->name.data,
+        port->config->name.len, in != NULL ? in->datatype : out->datatype,
+        shape, dims);
+    if (to == NULL) {
+        return inf_err_nomem();
+    }
+    return in != NULL ? copy_buffers(req, to, in)
+        : inf_request_add_data(req, to, &(inf_buffer_t) {
+            .base = out->base,
+            .size = out->byte_size,
+            .memory_type = out->memory_type,
+            .memory_id = out->memory_id,
+            .ipc_handle = out->has_ipc_handle ? out->ipc_handle : NULL
+        });
+}
+
+static inf_err_t *
+copy_buffers(inf_request_t *req, inf_input_t *to, const inf_input_t *from)
+{
+    to->host_data = from->host_data;
+    for (uint32_t i = 0; i < from->buffer_count; i++) {
+        inf_err_t *err = inf_request_add_data(req, to, &from->buffers[i]);
+        if (err != NULL) {
+            return err;
+        }
+    }
+    return NULL;
+}
+
+/* Where the whole request has one. */
+static void
+begin_trace(inf_run_member_t *m)
+{
+    const inf_request_t *whole = m->run->request;
+
+    if (whole->trace != NULL) {
+        m->trace_ops = whole->trace_ops;
+        m->trace = m->trace_ops->part(whole->trace, &m->request);
+        m->request.trace = m->trace;
+        m->request.trace_ops = m->trace_ops;
+    }
+}
+
+/* It never got to its model.  Takes err. */
+static void
+give_up(inf_run_member_t *m, inf_err_t *err)
+{
+    inf_ensemble_run_t *run = m->run;
+
+    inf_lock(&run->lock);
+    inf_flow_fail(&run->flow, err);
+    end_locked(run, m);
+    inf_flow_release(&run->flow, &m->call);
+    inf_link_remove(&m->live);
+    run->in_use--;
+    inf_run_leave(run);
+
+    if (m->trace != NULL) {
+        m->trace_ops->end(m->trace);
+    }
+    m->request.factory = NULL;
+    inf_factory_unref(&m->factory);
+    member_part_done(m);
+}
+
+static inf_err_t *
+member_alloc(void *userp, inf_output_t *out, size_t size)
+{
+    inf_run_member_t *m = userp;
+    uint32_t tensor = tensor_of(m, out->name);
+
+    return tensor != INF_PLAN_NONE && inf_run_may_grant(m->run, tensor)
+        ? alloc_granted(m, out, size, tensor) : alloc_own(m, out, size);
+}
+
+/* As an output of the ensemble, in the client's memory. */
+static inf_err_t *
+alloc_granted(inf_run_member_t *m, inf_output_t *out, size_t size,
+    uint32_t tensor)
+{
+    inf_factory_t *client = m->client;
+    inf_output_t asked = *out;
+    asked.name = m->run->plan->tensors[tensor].name;
+
+    inf_run_tell_start(m->run);
+    inf_err_t *err = client->sink->alloc(client->userp, &asked, size);
+    if (err != NULL) {
+        return err;
+    }
+
+    out->base = asked.base;
+    out->memory_type = asked.memory_type;
+    out->memory_id = asked.memory_id;
+    out->sink_userp = asked.sink_userp;
+    out->sink_offset = asked.sink_offset;
+    out->has_ipc_handle = asked.has_ipc_handle;
+    memcpy(out->ipc_handle, asked.ipc_handle, sizeof(out->ipc_handle));
+    return NULL;
+}
+
+/* Between steps: what the backend prefers, or what comes next to it. */
+static inf_err_t *
+alloc_own(inf_run_member_t *m, inf_output_t *out, size_t size)
+{
+    inf_memory_t *memory = inf_memory_shared();
+    inf_err_t *err = NULL;
+
+    out->base = NULL;
+    out->sink_offset = (uint64_t) (uintptr_t) m;
+    if (size == 0) {
+        out->memory_type = INF_MEMORY_CPU;
+        out->memory_id = 0;
+        return NULL;
+    }
+
+    if (out->memory_type == INF_MEMORY_GPU) {
+        err = inf_memory_alloc(memory, INF_MEMORY_GPU, out->memory_id, size,
+            &out->base);
+        if (err == NULL) {
+            return NULL;
+        }
+        inf_err_free(err);
+    }
+    if (out->memory_type != INF_MEMORY_CPU) {
+        out->memory_type = INF_MEMORY_CPU_PINNED;
+        out->memory_id = 0;
+        err = inf_memory_alloc(memory, INF_MEMORY_CPU_PINNED, 0, size,
+            &out->base);
+        if (err == NULL) {
+            return NULL;
+        }
+        inf_err_free(err);
+    }
+    out->memory_type = INF_MEMORY_CPU;
+    out->memory_id = 0;
+    return inf_memory_alloc(memory, INF_MEMORY_CPU, 0, size, &out->base);
+}
+
+static void
+member_release(void *userp, inf_output_t *out)
+{
+    inf_run_member_t *m = userp;
+
+    if (out->sink_offset != (uint64_t) (uintptr_t) m) {
+        m->client->sink->release(m->client->userp, out);
+        return;
+    }
+    inf_err_log(inf_memory_release(inf_memory_shared(), out->base,
+        out->memory_type, out->memory_id));
+}
+
+static inf_err_t *
+member_query(void *userp, const char *name, size_t *size,
+    inf_memory_type_t *memory_type, int64_t *memory_id)
+{
+    inf_run_member_t *m = userp;
+    uint32_t tensor = tensor_of(m, name);
+    const inf_factory_t *client = m->client;
+
+    if (tensor == INF_PLAN_NONE || client->sink->query == NULL
+        || !inf_run_may_grant(m->run, tensor))
+    {
+        return inf_err_new(INF_ERR_UNAVAILABLE,
+            "Output properties are not available");
+    }
+    return client->sink->query(client->userp,
+        m->run->plan->tensors[tensor].name, size, memory_type, memory_id);
+}
+
+static void
+member_complete(void *userp, inf_response_t *response, uint32_t flags)
+{
+    inf_run_member_t *m = userp;
+    inf_ensemble_run_t *run = m->run;
+    bool sent = response != NULL && response->sent
+        && run->plan->max_inflight > 0;
+
+    inf_factory_ref(&m->factory);       /* and with it the run               */
+    if (m->trace != NULL && response != NULL) {
+        m->trace_ops->answer(m->trace, response);
+    }
+    if (sent) {
+        inf_pause_enter(m->request.model, inf_run_deadline(run));
+    }
+    respond(m, response, flags);
+    inf_run_drain(run);
+    if (sent) {
+        inf_pause_leave();
+    }
+    inf_factory_unref(&m->factory);
+}
+
+static void
+respond(inf_run_member_t *m, inf_response_t *response, uint32_t flags)
+{
+    inf_ensemble_run_t *run = m->run;
+    const inf_plan_step_t *step = &run->plan->steps[m->call.step];
+    inf_flow_value_t **values = NULL;
+    inf_err_t *err = NULL;
+    bool used = false;
+    bool legal = true;
+
+    if (response != NULL && response->err != NULL) {
+        err = response->err;
+        response->err = NULL;
+    } else if (response != NULL) {
+        values = make_values(m, response, &used);
+        err = values != NULL ? NULL : inf_err_nomem();
+    }
+
+    inf_lock(&run->lock);
+    if (response != NULL && m->call.ended) {
+        legal = false;
+        used = false;
+        inf_err_free(err);
+    } else if (err != NULL) {
+        inf_flow_fail(&run->flow, err);
+    } else if (response != NULL) {
+        inf_flow_respond(&run->flow, &m->call, values,
+            inf_pause_get);
+    }
+    if ((flags & INF_SEND_FINAL) || (response != NULL
+            && step->out_domain == step->domain))
+    {
+        end_locked(run, m);
+    }
+    inf_run_leave(run);
+
+    if (!legal) {
+        inf_log(INF_LOG_WARN, "model=%s request=%s: the model sent a response"
+            " more to the ensemble '%s' than it may; it is dropped",
+            step->model->name, m->factory.id, run->model->name);
+    }
+    if (!used) {
+        inf_response_free(response);
+    }
+}
+
+/* One for each output of the step, NULL: not given.  *used: some are there,
+   the response goes with the last of them.  NULL: out of memory. */
+static inf_flow_value_t **
+make_values(inf_run_member_t *m, inf_response_t *response, bool *used)
+{
+    const inf_plan_step_t *step = &m->run->plan->steps[m->call.step];
+    inf_arena_t *arena = &response->arena;
+    inf_flow_value_t **list = inf_arena_calloc(arena, step->output_count + 1,
+        sizeof(*list));
+    inf_run_value_t *values = inf_arena_calloc(arena, step->output_count + 1,
+        sizeof(*values));
+    inf_run_source_t *source = inf_arena_calloc(arena, 1, sizeof(*source));
+    if (list == NULL || values == NULL || source == NULL) {
+        return NULL;
+    }
+
+    source->response = response;
+    source->member = m;
+    source->sequence = m->sequence;
+    if (!read_sequence(&source->sequence, response)) {
+        return NULL;
+    }
+    for (inf_output_t *out = response->first; out != NULL; out = out->next) {
+        for (uint32_t i = 0; i < step->output_count; i++) {
+            if (list[i] == NULL
+                && strcmp(step->outputs[i].config->name.data, out->name) == 0)
+            {
+                values[i] = (inf_run_value_t) {
+                    .source = source,
+                    .output = out
+                };
+                list[i] = &values[i].base;
+                source->values++;
+                break;
+            }
+        }
+    }
+    *used = source->values > 0;
+    return list;
+}
+
+/* What the response says of its sequence stands for what was asked.  false:
+   out of memory. */
+static bool
+read_sequence(inf_run_sequence_t *sequence, inf_response_t *response)
+{
+    for (const inf_parameter_t *p = response->parameters.first; p != NULL;
+        p = p->next)
+    {
+        bool id = strcmp(p->name, "sequence_id") == 0;
+        uint32_t flag = strcmp(p->name, "sequence_start") == 0
+            ? INF_REQUEST_SEQUENCE_START
+            : strcmp(p->name, "sequence_end") == 0
+            ? INF_REQUEST_SEQUENCE_END : 0;
+
+        if (id && p->type == INF_PARAMETER_INT) {
+            sequence->correlation_id = (uint64_t) p->i;
+            sequence->correlation_text = NULL;
+            sequence->changed = true;
+        } else if (id && p->type == INF_PARAMETER_STRING) {
+            sequence->correlation_text = p->text;
+            sequence->changed = true;
+        } else if (flag != 0 && p->type == INF_PARAMETER_BOOL) {
+            sequence->flags = p->b ? sequence->flags | flag
+                : sequence->flags & ~flag;
+            sequence->changed = true;
+        }
+    }
+
+    const char *text = sequence->correlation_text;
+    if (text != NULL) {
+        sequence->correlation_text = inf_arena_strdup(&response->arena, text,
+            strlen(text));
+    }
+    return text == NULL || sequence->correlation_text != NULL;
+}
+
+static void
+end_locked(inf_ensemble_run_t *run, inf_run_member_t *m)
+{
+    if (!m->call.ended) {
+        inf_flow_end(&run->flow, &m->call);
+    }
+}
+
+static void
+member_factory_free(void *userp, inf_factory_t *factory)
+{
+    inf_run_member_t *m = userp;
+    inf_ensemble_run_t *run = m->run;
+
+    inf_lock(&run->lock);
+    bool forgotten = !m->call.ended;
+    if (forgotten) {
+        inf_flow_fail(&run->flow, inf_err_new(INF_ERR_INTERNAL, "backend '%s'"
+            " of model '%s' released the request without a final response",
+            inf_model_backend_name(factory->model), factory->model->name));
+        end_locked(run, m);
+    }
+    inf_run_leave(run);
+
+    if (forgotten) {
+        inf_run_drain(run);
+    }
+    member_part_done(m);
+}
+
+/* An instance has it: so the whole is under way. */
+static void
+member_executing(void *userp, inf_request_t *req)
+{
+    inf_run_member_t *m = userp;
+    inf_ensemble_run_t *run = m->run;
+    (void) req;
+
+    if (atomic_load_explicit(&run->executes, memory_order_relaxed)
+        || atomic_exchange(&run->executes, true))
+    {
+        return;
+    }
+    inf_lock(&run->lock);
+    run->announce = true;
+    inf_run_leave(run);
+    inf_run_drain(run);
+}
+
+static void
+member_released(void *userp, inf_request_t *req, uint32_t flags)
+{
+    inf_run_member_t *m = userp;
+    inf_ensemble_run_t *run = m->run;
+    (void) flags;
+
+    if (m->trace != NULL) {
+        m->trace_ops->end(m->trace);
+    }
+    inf_lock(&run->lock);
+    for (int i = 0; req->reported && i < 3; i++) {
+        if (req->backend_ns[i + 1] > req->backend_ns[i]) {
+            run->compute_ns[i] += req->backend_ns[i + 1] - req->backend_ns[i];
+        }
+    }
+    inf_flow_release(&run->flow, &m->call);
+    inf_link_remove(&m->live);
+    run->in_use--;
+    inf_run_leave(run);
+
+    inf_run_drain(run);
+    member_part_done(m);        /* the factory is held by who releases       */
+}
+
+/* NONE: the ensemble doesn't map it. */
+static uint32_t
+tensor_of(const inf_run_member_t *m, const char *output)
+{
+    const inf_plan_step_t *step = &m->run->plan->steps[m->call.step];
+
+    for (uint32_t i = 0; i < step->output_count; i++) {
+        if (strcmp(step->outputs[i].config->name.data, output) == 0) {
+            return step->outputs[i].tensor;
+        }
+    }
+    return INF_PLAN_NONE;
+}

@@ -1,0 +1,47 @@
+/*
+ * entrance.h - where a request enters its model: the response cache, the
+ *              ensemble or the runner.
+ *
+ * Owner    As the one that it enters.
+ * Thread   any, no lock held.
+ * Units    ns.
+ * Errors   submit: theirs; the caller still owns req then.
+ * Route    service, ensemble -> [entrance] -> response cache, ensemble, runner
+ */
+
+#ifndef INF_SCHED_ENTRANCE_H
+#define INF_SCHED_ENTRANCE_H
+
+#include "core/model/model.h"
+#include "core/tensor/request.h"
+
+struct inf_runner_s;
+
+/* Answers what is found in a queue of an ensemble's model and can't be the
+   caller's; NULL: inf_refuse_cancelled. */
+typedef struct {
+    void (*refuse)(void *userp, inf_request_t *req);
+    void  *userp;
+} inf_refuser_t;
+
+/* haste: the caller must not spend time on req's bytes.  *queued: it went to
+   the model's runner at once. */
+INF_CHECK inf_err_t *inf_entrance_submit(inf_model_t *model,
+    inf_request_t *req, uint64_t now_ns, bool haste, bool *queued);
+
+/* The same past the model's response cache. */
+INF_CHECK inf_err_t *inf_entrance_execute(inf_model_t *model,
+    inf_request_t *req, uint64_t now_ns);
+
+/* req's cancelled flag is set.  true: it was unlinked, the caller owns and
+   answers it.  false: it runs, is gone, or is answered for the caller. */
+bool inf_entrance_cancel(inf_model_t *model, inf_request_t *req,
+    const inf_refuser_t *refuser);
+
+/* Requests that wait for an instance. */
+uint32_t inf_entrance_queued(const inf_model_t *model);
+
+/* Refuses new requests from now on, but for what ensembles have begun. */
+void inf_entrance_close(inf_model_t *model);
+
+#endif /* INF_SCHED_ENTRANCE_H */
