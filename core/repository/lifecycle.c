@@ -293,6 +293,7 @@ inf_lifecycle_settled(inf_lifecycle_t *lc)
 bool
 inf_lifecycle_all_ready(inf_lifecycle_t *lc)
 {
+    inf_lock(&lc->publish_lock);
     inf_lock(&lc->lock);
     bool ready = !lc->unseen;
     for (inf_link_t *l = lc->models.next; ready && l != &lc->models;
@@ -302,6 +303,7 @@ inf_lifecycle_all_ready(inf_lifecycle_t *lc)
             link));
     }
     inf_unlock(&lc->lock);
+    inf_unlock(&lc->publish_lock);
 
     return ready;
 }
@@ -325,12 +327,14 @@ inf_lifecycle_known(inf_lifecycle_t *lc,
 void
 inf_lifecycle_index(inf_lifecycle_t *lc, inf_lifecycle_row_fn fn, void *userp)
 {
+    inf_lock(&lc->publish_lock);
     inf_lock(&lc->lock);
     for (inf_link_t *l = lc->models.next; l != &lc->models; l = l->next) {
         inf_model_record_rows(inf_link_entry(l, inf_model_record_t, link),
             false, fn, userp);
     }
     inf_unlock(&lc->lock);
+    inf_unlock(&lc->publish_lock);
 }
 
 inf_err_t *
@@ -349,6 +353,7 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
         &count);
     inf_repository_list_unref(list);
 
+    inf_lock(&lc->publish_lock);
     inf_lock(&lc->lock);
     inf_link_t *l = lc->models.next;
     while (err == NULL && (i < count || l != &lc->models)) {
@@ -386,6 +391,7 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
         l = order >= 0 ? l->next : l;
     }
     inf_unlock(&lc->lock);
+    inf_unlock(&lc->publish_lock);
 
     inf_arena_fini(&arena);
     return err;

@@ -30,10 +30,16 @@ const inf_model_ops_t inf_lifecycle_model_ops = {
 void
 inf_lifecycle_publish(inf_lifecycle_t *lc)
 {
+    inf_lock(&lc->publish_lock);
+    inf_lifecycle_publish_unlock(lc);
+}
+
+void
+inf_lifecycle_publish_unlock(inf_lifecycle_t *lc)
+{
     inf_registry_entry_t *entries = NULL;
     uint32_t count = 0;
 
-    inf_lock(&lc->publish_lock);
     inf_err_t *err = snapshot_entries(lc, &entries, &count);
     if (err == NULL) {
         err = inf_registry_publish(lc->options.registry, entries, count);

@@ -782,6 +782,7 @@ commit(load_t *l, bool whole)
     inf_link_t gone;
     inf_link_init(&gone);
 
+    inf_lock(&lc->publish_lock);
     inf_lock(&lc->lock);
     if (whole && inf_lifecycle_members_left_locked(l)) {
         inf_unlock(&lc->lock);
@@ -798,9 +799,9 @@ commit(load_t *l, bool whole)
     inf_lifecycle_withdraw_dependents_locked(lc, l->record, &gone);
     inf_unlock(&lc->lock);
 
+    inf_lifecycle_publish_unlock(lc);
     inf_err_t *err = whole ? NULL : failure(l);
     free(plan);
-    inf_lifecycle_publish(lc);
     log_outcome(l, whole);
     tell_agents(l, whole);
     inf_model_home_leave(l->left);

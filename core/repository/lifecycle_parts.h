@@ -97,7 +97,8 @@ struct inf_lifecycle_s {
     inf_timekeeper_t         timekeeper;    /* of all models                 */
 
     inf_lock_t               publish_lock;  /* rank 5: one snapshot at a
-                                               time                          */
+                                               time; who tells of READY
+                                               versions waits for it         */
     inf_lock_t               lock;      /* rank 10; guards what follows      */
     inf_cond_t               work;      /* something queued, or stopping     */
     inf_cond_t               idle;      /* an operation or a model ended     */
@@ -307,6 +308,11 @@ INF_CHECK inf_err_t *inf_lifecycle_run_follow(inf_lifecycle_t *lc,
 
 /* What is READY now becomes the snapshot that requests are served from. */
 void inf_lifecycle_publish(inf_lifecycle_t *lc);
+
+/* The same for who took publish_lock before it made a version READY: nobody
+   reads in between of a READY version that requests don't find yet. */
+void inf_lifecycle_publish_unlock(inf_lifecycle_t *lc)
+    INF_GIVES(lc->publish_lock);
 
 /* READY becomes UNLOADING; the reference is the caller's to give up, after
    publishing and without the lock.  NULL: it wasn't READY. */
