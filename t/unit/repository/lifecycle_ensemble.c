@@ -391,6 +391,7 @@ what_only_came_with_it_goes_with_it_if_asked(void **state)
     assert_row("m/1 READY");
     assert_ok(inf_lifecycle_load(w.lc, "other", NULL));
     assert_ok(inf_lifecycle_unload(w.lc, "other", true));
+    wait_for_row("other/1 UNAVAILABLE unloaded");
     wait_for_row("m/1 UNAVAILABLE unloaded");
     assert_true(inf_lifecycle_all_ready(w.lc));
     world_close();
