@@ -14,6 +14,8 @@
 #include "triton/core/tritonbackend.h"
 
 #define FILES 64
+#define PIECE ((size_t) 1 << 20)    /* a kernel without preemption keeps its
+                                       processor for as long as a read takes */
 
 typedef struct {
     void  *data[FILES];
@@ -50,7 +52,8 @@ read_file(weights_t *w, const char *path)
     char  *data = malloc(size + 1);
 
     while (data != NULL && got < size) {
-        ssize_t n = read(fd, data + got, size - got);
+        ssize_t n = read(fd, data + got, size - got < PIECE ? size - got
+            : PIECE);
 
         if (n <= 0) {
             free(data);
