@@ -18,7 +18,6 @@
 #include "core/sched/ensemble.h"
 #include "core/sched/runtime.h"
 #include "core/tensor/response.h"
-#include "sched/ensemble_models.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define OWN_MALLOC 0            /* a sanitizer's allocator is not replaced */
@@ -33,6 +32,8 @@
 #endif
 
 #if OWN_MALLOC
+
+#include "sched/ensemble_models.h"
 
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
