@@ -50,10 +50,12 @@ inf_lock(inf_lock_t *l) INF_UNCHECKED_LOCKS
 void
 inf_unlock(inf_lock_t *l) INF_UNCHECKED_LOCKS
 {
+    uint32_t rank = l->rank;        /* another may free the lock at once     */
+
     lock_check("pthread_mutex_unlock", pthread_mutex_unlock(&l->mutex));
 
     if (LOCK_RANKS) {
-        lock_pop_rank(l->rank);
+        lock_pop_rank(rank);
     }
 }
 
