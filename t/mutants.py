@@ -237,8 +237,8 @@ MUTANTS = [
      "        run_alone(gate, inf_link_entry(link, inf_request_t, link), key);"
      "\n        inf_list_pop_front(&list);"),
     ("who goes to the queue is young again", CACHE,
-     "        req->queue_ns);\n    if (err != NULL) {\n        f->sink",
-     "        inf_clock_ns());\n    if (err != NULL) {\n        f->sink"),
+     "req, req->queue_ns);\n    if (err != NULL) {\n        f->sink",
+     "req, inf_clock_ns());\n    if (err != NULL) {\n        f->sink"),
     ("who leads now is still watched at the cache", CACHE,
      "    if (req != NULL) {\n        unwatch_locked(gate, req);\n    }\n"
      "    inf_unlock(&gate->lock);\n\n    if (req == NULL) {",
