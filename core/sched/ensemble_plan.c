@@ -37,6 +37,8 @@ static inf_err_t *check_batch(const making_t *m, const inf_model_t *model);
 static inf_err_t *map_inputs(making_t *m, uint32_t index);
 static inf_err_t *check_mapped(const making_t *m, uint32_t index);
 static inf_err_t *map_outputs(making_t *m, uint32_t index);
+static inf_err_t *connect_port(making_t *m, const inf_plan_step_t *step,
+    const inf_config_tensor_t *t, const char *tensor, inf_plan_port_t *port);
 static inf_err_t *agree(making_t *m, uint32_t tensor, const look_t *look);
 static bool same_dims(const look_t *a, const look_t *b, bool whole);
 static const char *config_type(uint32_t datatype);
@@ -317,20 +319,10 @@ map_inputs(making_t *m, uint32_t index)
         }
 
         inf_plan_port_t *port = &step->inputs[step->input_count];
-        inf_err_t *err = find_tensor(m, value, &port->tensor);
-        if (err == NULL) {
-            err = agree(m, port->tensor, &(look_t) {
-                .by = step->model->name,
-                .datatype = t->datatype,
-                .dim_count = t->dim_count,
-                .dims = t->dims,
-                .batched = step->batched
-            });
-        }
+        inf_err_t *err = connect_port(m, step, t, value, port);
         if (err != NULL) {
             return err;
         }
-        port->config = t;
         step->input_count++;
     }
 
@@ -382,16 +374,7 @@ map_outputs(making_t *m, uint32_t index)
         }
 
         inf_plan_port_t *port = &step->outputs[step->output_count];
-        inf_err_t *err = find_tensor(m, value, &port->tensor);
-        if (err == NULL) {
-            err = agree(m, port->tensor, &(look_t) {
-                .by = step->model->name,
-                .datatype = t->datatype,
-                .dim_count = t->dim_count,
-                .dims = t->dims,
-                .batched = step->batched
-            });
-        }
+        inf_err_t *err = connect_port(m, step, t, value, port);
         if (err != NULL) {
             return err;
         }
@@ -404,11 +387,30 @@ map_outputs(making_t *m, uint32_t index)
         }
         tensor->producer = index;
         tensor->batched = step->batched;
-        port->config = t;
         step->output_count++;
     }
 
     return NULL;
+}
+
+/* The model's t is the ensemble tensor of that name. */
+static inf_err_t *
+connect_port(making_t *m, const inf_plan_step_t *step,
+    const inf_config_tensor_t *t, const char *tensor, inf_plan_port_t *port)
+{
+    inf_err_t *err = find_tensor(m, tensor, &port->tensor);
+    if (err != NULL) {
+        return err;
+    }
+
+    port->config = t;
+    return agree(m, port->tensor, &(look_t) {
+        .by = step->model->name,
+        .datatype = t->datatype,
+        .dim_count = t->dim_count,
+        .dims = t->dims,
+        .batched = step->batched
+    });
 }
 
 /* Sizes that vary are compared when there are some, by each request. */
