@@ -1,7 +1,6 @@
 /* Instance groups that change while their model is loaded. */
 
-#include "repository/index_rows.h"
-#include "repository/temp_tree.h"
+#include "repository/lifecycle_world.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -10,58 +9,22 @@
 #include "core/base/log.h"
 #include "core/model/instances.h"
 #include "core/proto/config_json.h"
-#include "core/repository/lifecycle.h"
-#include "repository/fake_plugin.h"
 
-#define SECOND UINT64_C(1000000000)
 
-/* A repository on disk with the model m, a lifecycle over it, fake backends on
-   a machine with two GPUs. */
-typedef struct {
-    char                   *tree;
-    char                   *backends;
-    const char             *backend_dirs[1];
-    inf_repositories_t      repositories;
-    inf_registry_t          registry;
-    inf_lifecycle_t        *lc;
-    index_rows_t            index;
-    inf_lifecycle_options_t options;
-} world_t;
-
-static world_t w;
+/* The model m on a machine with two GPUs. */
+static lifecycle_world_t w;
 static const int32_t gpu_ids[] = { 0, 1 };
-
-static void
-changed(void *userp)
-{
-    (void) userp;
-}
 
 static int
 setup(void **state)
 {
-    (void) state;
+    static const char *const places[] = { "repo", NULL };
 
-    fake_reset();
-    memset(&w, 0, sizeof(w));
-    w.tree = tree_new();
-    tree_file(w.tree, "backends/x/libtriton_x.so", "");
-    tree_dir(w.tree, "repo");
-    w.backends = strdup(tree_path(w.tree, "backends"));
-    w.backend_dirs[0] = w.backends;
-    char *address = strdup(tree_path(w.tree, "repo"));
-    assert_ok(inf_repositories_open(&address, 1, &w.repositories));
-    free(address);
-    inf_registry_init(&w.registry);
-    w.options = (inf_lifecycle_options_t) {
-        .plugins = &fake_ops,
-        .registry = &w.registry,
-        .repositories = &w.repositories,
-        .changed = changed,
-        .backend_dirs = w.backend_dirs,
-        .backend_dir_count = 1,
-        .load_threads = 2,
-        .gpus = { .ids = gpu_ids, .count = 2, .min_capability = 6 }
+    (void) state;
+    lifecycle_world_begin(&w, places);
+    assert_ok(inf_repositories_open(w.places, 1, &w.repositories));
+    w.options.gpus = (inf_gpus_t) {
+        .ids = gpu_ids, .count = 2, .min_capability = 6
     };
     assert_ok(inf_lifecycle_new(&w.options, &w.lc));
     return 0;
@@ -71,14 +34,7 @@ static int
 teardown(void **state)
 {
     (void) state;
-    fake_release();
-    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
-    inf_lifecycle_free(w.lc);
-    inf_registry_fini(&w.registry);
-    inf_repositories_close(&w.repositories);
-    tree_free(w.tree);
-    free(w.backends);
-    fake_reset();
+    lifecycle_world_end(&w);
     return 0;
 }
 
@@ -363,10 +319,8 @@ a_completed_configuration_is_the_one_that_was_completed(void **state)
     inf_plugin_ops_t ops = fake_ops;
     tree_dir(w.tree, "repo/m/1");
     ops.model_init = completing_init;
-    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
-    inf_lifecycle_free(w.lc);
     w.options.plugins = &ops;
-    assert_ok(inf_lifecycle_new(&w.options, &w.lc));
+    lifecycle_world_restart(&w);
     assert_ok(load(CPU(1)));
 
     forget_calls();
@@ -382,10 +336,8 @@ a_completed_configuration_is_the_one_that_was_completed(void **state)
     assert_ok(load(CPU(3) " max_batch_size: 8"));
     assert_int_equal(fake_count("init m/1"), 1);
 
-    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
-    inf_lifecycle_free(w.lc);               /* ops ends here                 */
     w.options.plugins = &fake_ops;
-    assert_ok(inf_lifecycle_new(&w.options, &w.lc));
+    lifecycle_world_restart(&w);           /* ops ends here                 */
 }
 
 static void
@@ -393,10 +345,8 @@ a_change_is_tried_as_often_as_a_load(void **state)
 {
     (void) state;
     tree_dir(w.tree, "repo/m/1");
-    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
-    inf_lifecycle_free(w.lc);
     w.options.load_retries = 2;
-    assert_ok(inf_lifecycle_new(&w.options, &w.lc));
+    lifecycle_world_restart(&w);
     assert_ok(load(CPU(1)));
 
     fake.fail = "iinit m_0_1/1";

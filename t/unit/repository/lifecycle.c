@@ -1,59 +1,32 @@
-#include "repository/index_rows.h"
-#include "repository/temp_tree.h"
+#include "repository/lifecycle_world.h"
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/repository/storage_local.h"
-#include "repository/fake_plugin.h"
 
-#define SECOND UINT64_C(1000000000)
 
-/* A repository on disk, a lifecycle over it, a fake backend "x" and "y". */
-typedef struct {
-    char             *tree;
-    char             *backends;
-    const char       *backend_dirs[1];
-    inf_repositories_t repositories;
-    inf_registry_t    registry;
-    inf_lifecycle_t  *lc;
-    _Atomic int       published;
-    index_rows_t      index;
-    inf_lifecycle_options_t options;
-} world_t;
-
-static world_t w;
+/* Fake backends "x" and "y". */
+static lifecycle_world_t w;
+static _Atomic int published;
 
 static void
 changed(void *userp)
 {
-    ((world_t *) userp)->published++;
+    (void) userp;
+    published++;
 }
 
 static void
 world_open(uint32_t threads)
 {
-    fake_reset();
-    memset(&w, 0, sizeof(w));
-    w.tree = tree_new();
-    tree_file(w.tree, "backends/x/libtriton_x.so", "");
+    static const char *const places[] = { "repo", NULL };
+
+    lifecycle_world_begin(&w, places);
+    published = 0;
     tree_file(w.tree, "backends/y/libtriton_y.so", "");
-    w.backends = strdup(tree_path(w.tree, "backends"));
-    w.backend_dirs[0] = w.backends;
-    tree_dir(w.tree, "repo");
-    char *address = strdup(tree_path(w.tree, "repo"));
-    assert_ok(inf_repositories_open(&address, 1, &w.repositories));
-    free(address);
-    inf_registry_init(&w.registry);
-    w.options = (inf_lifecycle_options_t) {
-        .plugins = &fake_ops,
-        .registry = &w.registry,
-        .repositories = &w.repositories,
-        .changed = changed,
-        .userp = &w,
-        .backend_dirs = w.backend_dirs,
-        .backend_dir_count = 1,
-        .load_threads = threads
-    };
+    assert_ok(inf_repositories_open(w.places, 1, &w.repositories));
+    w.options.changed = changed;
+    w.options.load_threads = threads;
 }
 
 static void
@@ -65,17 +38,8 @@ world_start(void)
 static void
 world_close(void)
 {
-    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
-    inf_lifecycle_free(w.lc);
-    inf_registry_fini(&w.registry);
-    inf_repositories_close(&w.repositories);
-    tree_free(w.tree);
-    free(w.backends);
-    fake_reset();
+    lifecycle_world_end(&w);
 }
-
-#define TENSORS "input { name: 'A' data_type: TYPE_FP32 dims: 1 }"            \
-    " output { name: 'B' data_type: TYPE_FP32 dims: 1 } "
 
 static void
 add_model(const char *name, const char *config)
@@ -157,7 +121,7 @@ a_model_is_loaded_served_and_taken_apart_in_order(void **state)
     assert_string_equal(rows(), "m/1 READY \nm/7 READY \n");
     assert_true(inf_lifecycle_settled(w.lc));
     assert_true(inf_lifecycle_all_ready(w.lc));
-    assert_true(w.published >= 2);
+    assert_true(published >= 2);
     assert_ok(find("m", -1, &m));
     assert_int_equal(m->version, 7);
     assert_int_equal(m->instance_count, 2);

@@ -1,7 +1,6 @@
 /* Loads, reloads and unloads of a running lifecycle. */
 
-#include "repository/index_rows.h"
-#include "repository/temp_tree.h"
+#include "repository/lifecycle_world.h"
 
 #include <fcntl.h>
 #include <glob.h>
@@ -9,62 +8,18 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/repository/lifecycle.h"
-#include "core/repository/poll.h"
-#include "repository/fake_plugin.h"
 
-#define SECOND UINT64_C(1000000000)
 
-/* Two repositories on disk, a lifecycle over them, fake backends. */
-typedef struct {
-    char                   *tree;
-    char                   *backends;
-    const char             *backend_dirs[1];
-    inf_repositories_t      repositories;
-    inf_registry_t          registry;
-    inf_lifecycle_t        *lc;
-    inf_poll_t             *poll;       /* of some tests                     */
-    index_rows_t            index;
-    inf_lifecycle_options_t options;
-} world_t;
-
-static world_t w;
-
-static void
-changed(void *userp)
-{
-    (void) userp;
-}
+static lifecycle_world_t w;
 
 static int
 setup(void **state)
 {
-    (void) state;
-    char first[4200];
-    char second[4200];
-    char *addresses[] = { first, second };
+    static const char *const places[] = { "repo", "repo2", NULL };
 
-    fake_reset();
-    memset(&w, 0, sizeof(w));
-    w.tree = tree_new();
-    tree_file(w.tree, "backends/x/libtriton_x.so", "");
-    tree_dir(w.tree, "repo");
-    tree_dir(w.tree, "repo2");
-    w.backends = strdup(tree_path(w.tree, "backends"));
-    w.backend_dirs[0] = w.backends;
-    snprintf(first, sizeof(first), "%s/repo", w.tree);
-    snprintf(second, sizeof(second), "%s/repo2", w.tree);
-    assert_ok(inf_repositories_open(addresses, 2, &w.repositories));
-    inf_registry_init(&w.registry);
-    w.options = (inf_lifecycle_options_t) {
-        .plugins = &fake_ops,
-        .registry = &w.registry,
-        .repositories = &w.repositories,
-        .changed = changed,
-        .backend_dirs = w.backend_dirs,
-        .backend_dir_count = 1,
-        .load_threads = 2
-    };
+    (void) state;
+    lifecycle_world_begin(&w, places);
+    assert_ok(inf_repositories_open(w.places, 2, &w.repositories));
     assert_ok(inf_lifecycle_new(&w.options, &w.lc));
     return 0;
 }
@@ -73,30 +28,10 @@ static int
 teardown(void **state)
 {
     (void) state;
-    fake_release();
-    inf_poll_stop(w.poll);
-    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
-    inf_poll_free(w.poll);
-    inf_lifecycle_free(w.lc);
-    inf_registry_fini(&w.registry);
-    inf_repositories_close(&w.repositories);
-    tree_free(w.tree);
-    free(w.backends);
-    fake_reset();
+    lifecycle_world_end(&w);
     return 0;
 }
 
-/* With other options, before anything is loaded. */
-static void
-restart(void)
-{
-    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
-    inf_lifecycle_free(w.lc);
-    assert_ok(inf_lifecycle_new(&w.options, &w.lc));
-}
-
-#define TENSORS "input { name: 'A' data_type: TYPE_FP32 dims: 1 }"            \
-    " output { name: 'B' data_type: TYPE_FP32 dims: 1 } "
 #define ALL "backend: 'x' version_policy { all {} } "
 #define JSON "{\"backend\":\"x\",\"input\":[{\"name\":\"A\",\"data_type\":"   \
     "\"TYPE_FP32\",\"dims\":[1]}],\"output\":[{\"name\":\"B\",\"data_type\":" \
@@ -797,7 +732,7 @@ a_stop_gives_up_on_a_load_that_does_not_end(void **state)
     add_model("m", "backend: 'x' ", 1);
     add_model("queued", "backend: 'x' ", 1);
     w.options.load_threads = 1;
-    restart();
+    lifecycle_world_restart(&w);
     fake.hold = "init m/1";
     inf_lifecycle_load_async(w.lc, "m", NULL, NULL, NULL);
     fake_wait_held(1);
@@ -892,7 +827,7 @@ a_failed_version_is_tried_again_as_often_as_told(void **state)
 {
     (void) state;
     w.options.load_retries = 2;
-    restart();
+    lifecycle_world_restart(&w);
     add_model("m", "backend: 'x' ", 1);
     fake.fail = "init m/1";
     assert_error(inf_lifecycle_load(w.lc, "m", NULL), INF_ERR_INVALID_ARG,
@@ -924,7 +859,7 @@ a_load_may_load_another_model(void **state)
     ops.model_init = init_nested;
     w.options.plugins = &ops;
     w.options.load_threads = 1;
-    restart();
+    lifecycle_world_restart(&w);
     add_model("outer", "backend: 'x' ", 1);
     add_model("inner", "backend: 'x' ", 1);
     add_model("self", "backend: 'x' ", 1);
@@ -934,10 +869,8 @@ a_load_may_load_another_model(void **state)
         "can't be loaded or unloaded from within its own load");
 
     /* the plug-in table must outlive the lifecycle */
-    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
-    inf_lifecycle_free(w.lc);
     w.options.plugins = &fake_ops;
-    assert_ok(inf_lifecycle_new(&w.options, &w.lc));
+    lifecycle_world_restart(&w);
 }
 
 #define SETTLE_NS 20000000u     /* files hold still that long                */

@@ -1,79 +1,34 @@
 /* Ensembles come after their models, go with them and come back. */
 
-#include "repository/index_rows.h"
-#include "repository/temp_tree.h"
+#include "repository/lifecycle_world.h"
 
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/repository/lifecycle_parts.h"
-#include "core/repository/poll.h"
 #include "core/repository/repository_change.h"
 #include "core/sched/ensemble.h"
-#include "repository/fake_plugin.h"
 
-#define SECOND    UINT64_C(1000000000)
 #define SETTLE_NS 1000000u
-#define PLACES    2
 
-#define TENSORS "input { name: 'A' data_type: TYPE_FP32 dims: 1 }"            \
-    " output { name: 'B' data_type: TYPE_FP32 dims: 1 } "
-
-typedef struct {
-    char                   *tree;
-    char                   *backends;
-    char                   *places[PLACES];
-    const char             *backend_dirs[1];
-    inf_repositories_t      repositories;
-    inf_registry_t          registry;
-    inf_lifecycle_t        *lc;
-    inf_poll_t             *poll;           /* of one test                   */
-    inf_lifecycle_options_t options;
-    inf_plugin_ops_t        ops;
-    index_rows_t            index;
-} world_t;
-
-static world_t w;
-
-static void
-changed(void *userp)
-{
-    (void) userp;
-}
+static lifecycle_world_t w;
+static inf_plugin_ops_t backend_ops;
 
 static void
 world_open_at(size_t places, bool namespacing, uint32_t threads,
     bool load_members)
 {
-    char path[64];
+    static const char *const names[] = { "r0", "r1", NULL };
 
-    fake_reset();
-    memset(&w, 0, sizeof(w));
-    w.tree = tree_new();
-    tree_file(w.tree, "backends/x/libtriton_x.so", "");
-    w.backends = strdup(tree_path(w.tree, "backends"));
-    w.backend_dirs[0] = w.backends;
-    for (int i = 0; i < PLACES; i++) {
-        snprintf(path, sizeof(path), "r%d", i);
-        tree_dir(w.tree, path);
-        w.places[i] = strdup(tree_path(w.tree, path));
-    }
+    lifecycle_world_begin(&w, names);
     assert_ok(namespacing
         ? inf_repositories_open_namespaced(w.places, places, &w.repositories)
         : inf_repositories_open(w.places, places, &w.repositories));
-    inf_registry_init(&w.registry);
-    w.ops = fake_ops;
-    w.options = (inf_lifecycle_options_t) {
-        .plugins = &w.ops,
-        .registry = &w.registry,
-        .repositories = &w.repositories,
-        .changed = changed,
-        .backend_dirs = w.backend_dirs,
-        .backend_dir_count = 1,
-        .load_members = load_members,
-        .load_threads = threads
-    };
+    backend_ops = fake_ops;
+    w.options.plugins = &backend_ops;
+    w.options.load_members = load_members;
+    w.options.load_threads = threads;
     assert_ok(inf_lifecycle_new(&w.options, &w.lc));
 }
 
@@ -86,19 +41,7 @@ world_open(uint32_t threads, bool load_members)
 static void
 world_close(void)
 {
-    fake_release();
-    inf_poll_stop(w.poll);
-    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
-    inf_poll_free(w.poll);
-    inf_lifecycle_free(w.lc);
-    inf_registry_fini(&w.registry);
-    inf_repositories_close(&w.repositories);
-    tree_free(w.tree);
-    free(w.backends);
-    for (int i = 0; i < PLACES; i++) {
-        free(w.places[i]);
-    }
-    fake_reset();
+    lifecycle_world_end(&w);
 }
 
 static void
@@ -908,7 +851,7 @@ a_member_that_loads_its_ensemble_while_it_is_loaded(void **state)
 
     for (int i = 0; i < 2; i++) {
         world_open(1, true);
-        w.ops.model_init = asking_init;
+        backend_ops.model_init = asking_init;
         add_ensemble("e", "asks");
         add_ensemble("free", "m");
         add_model("asks");

@@ -1,73 +1,29 @@
 /* Repositories that come and go under a running lifecycle. */
 
-#include "repository/index_rows.h"
-#include "repository/temp_tree.h"
+#include "repository/lifecycle_world.h"
 
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/repository/lifecycle.h"
-#include "core/repository/poll.h"
 #include "core/repository/repository_change.h"
-#include "repository/fake_plugin.h"
 
-#define SECOND    UINT64_C(1000000000)
-#define PLACES    3
 #define SETTLE_NS 1000000u
 
-/* Folders r0, r1, r2; r0 is a repository from the start. */
-typedef struct {
-    char                    *tree;
-    char                    *backends;
-    char                    *places[PLACES];
-    const char              *backend_dirs[1];
-    inf_repositories_t       repositories;
-    inf_registry_t           registry;
-    inf_lifecycle_t         *lc;
-    inf_poll_t              *poll;          /* of some tests                 */
-    inf_repository_change_t *change;        /* of some tests                 */
-    index_rows_t             index;
-} world_t;
+/* r0 is a repository from the start. */
+static const char *const places[] = { "r0", "r1", "r2", NULL };
 
-static world_t w;
-
-static void
-changed(void *userp)
-{
-    (void) userp;
-}
+static lifecycle_world_t w;
+static inf_repository_change_t *repository_change;      /* of some tests     */
 
 static int
 setup(void **state)
 {
     (void) state;
-    char path[64];
-
-    fake_reset();
-    memset(&w, 0, sizeof(w));
-    w.tree = tree_new();
-    tree_file(w.tree, "backends/x/libtriton_x.so", "");
-    w.backends = strdup(tree_path(w.tree, "backends"));
-    w.backend_dirs[0] = w.backends;
-    for (int i = 0; i < PLACES; i++) {
-        snprintf(path, sizeof(path), "r%d", i);
-        tree_dir(w.tree, path);
-        w.places[i] = strdup(tree_path(w.tree, path));
-    }
+    repository_change = NULL;
+    lifecycle_world_begin(&w, places);
     assert_ok(inf_repositories_open(w.places, 1, &w.repositories));
-    inf_registry_init(&w.registry);
-
-    const inf_lifecycle_options_t options = {
-        .plugins = &fake_ops,
-        .registry = &w.registry,
-        .repositories = &w.repositories,
-        .changed = changed,
-        .backend_dirs = w.backend_dirs,
-        .backend_dir_count = 1,
-        .load_threads = 2
-    };
-    assert_ok(inf_lifecycle_new(&options, &w.lc));
+    assert_ok(inf_lifecycle_new(&w.options, &w.lc));
     return 0;
 }
 
@@ -76,36 +32,16 @@ teardown(void **state)
 {
     (void) state;
     fake_release();
-    inf_repository_change_stop(w.change);
-    inf_poll_stop(w.poll);
-    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
-    inf_poll_free(w.poll);
-    inf_repository_change_free(w.change);
-    inf_lifecycle_free(w.lc);
-    inf_registry_fini(&w.registry);
-    inf_repositories_close(&w.repositories);
-    tree_free(w.tree);
-    free(w.backends);
-    for (int i = 0; i < PLACES; i++) {
-        free(w.places[i]);
-    }
-    fake_reset();
+    inf_repository_change_stop(repository_change);
+    inf_repository_change_free(repository_change);
+    lifecycle_world_end(&w);
     return 0;
 }
 
 static void
 add_model_with(int place, const char *name, const char *config)
 {
-    char path[300];
-    char text[1024];
-
-    snprintf(path, sizeof(path), "r%d/%s/config.pbtxt", place, name);
-    snprintf(text, sizeof(text), "%s input { name: 'A' data_type: TYPE_FP32"
-        " dims: 1 } output { name: 'B' data_type: TYPE_FP32 dims: 1 }",
-        config);
-    tree_file(w.tree, path, text);
-    snprintf(path, sizeof(path), "r%d/%s/1/data", place, name);
-    tree_file(w.tree, path, "1");
+    lifecycle_world_add_model(&w, places[place], name, config);
 }
 
 static void
@@ -118,11 +54,11 @@ add_model(int place, const char *name)
 static bool
 replace(unsigned mask)
 {
-    char *addresses[PLACES];
+    char *addresses[PLACES_MAX];
     size_t count = 0;
     bool other;
 
-    for (unsigned i = 0; i < PLACES; i++) {
+    for (unsigned i = 0; i < PLACES_MAX; i++) {
         if ((mask & (1u << i)) != 0) {
             addresses[count++] = w.places[i];
         }
@@ -615,21 +551,9 @@ assert_notes(const char *want)
 static void
 take_notes(void)
 {
-    const inf_lifecycle_options_t options = {
-        .plugins = &fake_ops,
-        .registry = &w.registry,
-        .repositories = &w.repositories,
-        .changed = changed,
-        .backend_dirs = w.backend_dirs,
-        .backend_dir_count = 1,
-        .load_threads = 2,
-        .notes = &note_ops
-    };
-
     notes[0] = '\0';
-    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
-    inf_lifecycle_free(w.lc);
-    assert_ok(inf_lifecycle_new(&options, &w.lc));
+    w.options.notes = &note_ops;
+    lifecycle_world_restart(&w);
 }
 
 /* What is named in one string, "a b", into at most four. */
@@ -918,7 +842,7 @@ new_change(bool all)
         .addresses = w.places, .count = 1, .all = all
     };
     assert_ok(inf_repository_change_new(w.lc, &w.repositories, &wish,
-        &w.change));
+        &repository_change));
 }
 
 static void
@@ -935,25 +859,25 @@ a_change_of_the_list_happens_by_itself(void **state)
     add_model(0, "b");
     start_list("a");
     assert_ok(inf_repository_change_new(w.lc, &w.repositories, &wish,
-        &w.change));
-    assert_ok(inf_repository_change_ask(w.change, &wish));
-    assert_false(inf_repository_change_pending(w.change));
+        &repository_change));
+    assert_ok(inf_repository_change_ask(repository_change, &wish));
+    assert_false(inf_repository_change_pending(repository_change));
 
     wish.name_count = 2;
-    assert_ok(inf_repository_change_ask(w.change, &wish));
-    inf_repository_change_wait(w.change);
+    assert_ok(inf_repository_change_ask(repository_change, &wish));
+    inf_repository_change_wait(repository_change);
     inf_lifecycle_wait(w.lc);
     assert_non_null(model("b"));
     wish.all = true;
     wish.name_count = 0;
-    assert_ok(inf_repository_change_ask(w.change, &wish));
+    assert_ok(inf_repository_change_ask(repository_change, &wish));
     wish.all = false;                           /* perhaps before its turn   */
-    assert_ok(inf_repository_change_ask(w.change, &wish));
-    inf_repository_change_wait(w.change);
+    assert_ok(inf_repository_change_ask(repository_change, &wish));
+    inf_repository_change_wait(repository_change);
     inf_lifecycle_wait(w.lc);
     wish.name_count = 1;
-    assert_ok(inf_repository_change_ask(w.change, &wish));
-    inf_repository_change_wait(w.change);
+    assert_ok(inf_repository_change_ask(repository_change, &wish));
+    inf_repository_change_wait(repository_change);
     inf_lifecycle_wait(w.lc);
     assert_non_null(model("a"));
 }
@@ -980,13 +904,13 @@ terms_are_handed_on_from_wish_to_wish(void **state)
             assert_ok(inf_lifecycle_terms_new(&options, release, NULL,
                 &wish.terms));
         }
-        assert_ok(inf_repository_change_ask(w.change, &wish));
+        assert_ok(inf_repository_change_ask(repository_change, &wish));
     }
-    inf_repository_change_wait(w.change);
+    inf_repository_change_wait(repository_change);
     assert_int_equal(released, 6);              /* the seventh is in force   */
-    inf_repository_change_stop(w.change);
+    inf_repository_change_stop(repository_change);
     assert_ok(inf_lifecycle_terms_new(&options, release, NULL, &wish.terms));
-    assert_error(inf_repository_change_ask(w.change, &wish),
+    assert_error(inf_repository_change_ask(repository_change, &wish),
         INF_ERR_UNAVAILABLE, "stopping");
     assert_int_equal(released, 7);
 }
@@ -998,7 +922,7 @@ ask_for(size_t count)
     const inf_repository_wish_t wish = {
         .addresses = w.places, .count = count, .all = true
     };
-    return inf_repository_change_ask(w.change, &wish);
+    return inf_repository_change_ask(repository_change, &wish);
 }
 
 static void
@@ -1008,17 +932,18 @@ a_change_happens_by_itself(void **state)
     new_change(true);
     add_model(1, "m");
     assert_ok(ask_for(1));
-    assert_false(inf_repository_change_pending(w.change));  /* no change     */
+    /* no change */
+    assert_false(inf_repository_change_pending(repository_change));
     assert_ok(ask_for(2));
-    inf_repository_change_wait(w.change);
-    assert_false(inf_repository_change_pending(w.change));
+    inf_repository_change_wait(repository_change);
+    assert_false(inf_repository_change_pending(repository_change));
     inf_lifecycle_wait(w.lc);
     assert_non_null(model("m"));
     assert_ok(ask_for(0));
-    inf_repository_change_wait(w.change);
+    inf_repository_change_wait(repository_change);
     inf_lifecycle_wait(w.lc);
     assert_string_equal(listed(), "");
-    inf_repository_change_stop(w.change);
+    inf_repository_change_stop(repository_change);
     assert_error(ask_for(1),
         INF_ERR_UNAVAILABLE, "stopping");
 }
@@ -1100,7 +1025,7 @@ repositories_change_under_loads_and_looks(void **state)
     for (int i = 0; i < 60; i++) {
         assert_ok(ask_for(counts[i % 3]));
         if (i % 4 != 0) {
-            inf_repository_change_wait(w.change);
+            inf_repository_change_wait(repository_change);
         }
         inf_lifecycle_load_async(w.lc, i % 2 ? "m0" : "m1", NULL, NULL, NULL);
     }
@@ -1110,7 +1035,7 @@ repositories_change_under_loads_and_looks(void **state)
     }
 
     assert_ok(ask_for(3));
-    inf_repository_change_wait(w.change);
+    inf_repository_change_wait(repository_change);
     inf_lifecycle_wait(w.lc);
     queue_follow(true);
     inf_lifecycle_wait(w.lc);
@@ -1122,7 +1047,7 @@ repositories_change_under_loads_and_looks(void **state)
     assert_true(t.served > 0);
     assert_int_equal(fake_count("init stays/1"), 1);
     assert_ok(ask_for(0));
-    inf_repository_change_wait(w.change);
+    inf_repository_change_wait(repository_change);
     inf_lifecycle_wait(w.lc);
     wait_for_row("stays/1 UNAVAILABLE unloaded\n");
     assert_null(model("m0"));

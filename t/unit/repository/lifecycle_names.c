@@ -1,20 +1,14 @@
 /* Repositories as namespaces: equal names in two of them are two models.
    Numbers are those of the reference's scenarios. */
 
-#include "repository/index_rows.h"
-#include "repository/temp_tree.h"
+#include "repository/lifecycle_world.h"
 
 #include <pthread.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/repository/lifecycle.h"
-#include "core/repository/poll.h"
-#include "repository/fake_plugin.h"
 
-#define SECOND    UINT64_C(1000000000)
-#define PLACES    3
 #define SETTLE_NS 1000000u
 
 #define AMBIGUOUS "There are 2 identifiers of model 'm' in global map, model" \
@@ -24,58 +18,19 @@ static const char json[] = "{\"backend\":\"x\",\"max_batch_size\":6,"
     "\"input\":[{\"name\":\"A\",\"data_type\":\"TYPE_FP32\",\"dims\":[1]}],"
     "\"output\":[{\"name\":\"B\",\"data_type\":\"TYPE_FP32\",\"dims\":[1]}]}";
 
-/* Folders r0, r1, r2; the first two are repositories from the start. */
-typedef struct {
-    char               *tree;
-    char               *backends;
-    char               *places[PLACES];
-    const char         *backend_dirs[1];
-    inf_repositories_t  repositories;
-    inf_registry_t      registry;
-    inf_lifecycle_t    *lc;
-    inf_poll_t         *poll;           /* of some tests                     */
-    index_rows_t        index;
-} world_t;
+/* The first two are repositories from the start. */
+static const char *const places[] = { "r0", "r1", "r2", NULL };
 
-static world_t w;
-
-static void
-changed(void *userp)
-{
-    (void) userp;
-}
+static lifecycle_world_t w;
 
 static int
 setup(void **state)
 {
     (void) state;
-    char path[64];
-
-    fake_reset();
-    memset(&w, 0, sizeof(w));
-    w.tree = tree_new();
-    tree_file(w.tree, "backends/x/libtriton_x.so", "");
-    w.backends = strdup(tree_path(w.tree, "backends"));
-    w.backend_dirs[0] = w.backends;
-    for (int i = 0; i < PLACES; i++) {
-        snprintf(path, sizeof(path), "r%d", i);
-        tree_dir(w.tree, path);
-        w.places[i] = strdup(tree_path(w.tree, path));
-    }
+    lifecycle_world_begin(&w, places);
     assert_ok(inf_repositories_open_namespaced(w.places, 2,
         &w.repositories));
-    inf_registry_init(&w.registry);
-
-    const inf_lifecycle_options_t options = {
-        .plugins = &fake_ops,
-        .registry = &w.registry,
-        .repositories = &w.repositories,
-        .changed = changed,
-        .backend_dirs = w.backend_dirs,
-        .backend_dir_count = 1,
-        .load_threads = 2
-    };
-    assert_ok(inf_lifecycle_new(&options, &w.lc));
+    assert_ok(inf_lifecycle_new(&w.options, &w.lc));
     return 0;
 }
 
@@ -83,34 +38,14 @@ static int
 teardown(void **state)
 {
     (void) state;
-    fake_release();
-    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
-    inf_poll_free(w.poll);
-    inf_lifecycle_free(w.lc);
-    inf_registry_fini(&w.registry);
-    inf_repositories_close(&w.repositories);
-    tree_free(w.tree);
-    free(w.backends);
-    for (int i = 0; i < PLACES; i++) {
-        free(w.places[i]);
-    }
-    fake_reset();
+    lifecycle_world_end(&w);
     return 0;
 }
 
 static void
 add_model_with(int place, const char *name, const char *config)
 {
-    char path[300];
-    char text[1024];
-
-    snprintf(path, sizeof(path), "r%d/%s/config.pbtxt", place, name);
-    snprintf(text, sizeof(text), "%s input { name: 'A' data_type: TYPE_FP32"
-        " dims: 1 } output { name: 'B' data_type: TYPE_FP32 dims: 1 }",
-        config);
-    tree_file(w.tree, path, text);
-    snprintf(path, sizeof(path), "r%d/%s/1/data", place, name);
-    tree_file(w.tree, path, "1");
+    lifecycle_world_add_model(&w, places[place], name, config);
 }
 
 static void
@@ -627,7 +562,7 @@ nothing_is_lost_where_everybody_changes_models(void **state)
     bool stop = false;
     pthread_t threads[2];
 
-    for (int i = 0; i < PLACES; i++) {
+    for (int i = 0; i < PLACES_MAX; i++) {
         add_model(i, "m");
         add_model(i, i == 0 ? "a" : "b");
     }
@@ -639,7 +574,7 @@ nothing_is_lost_where_everybody_changes_models(void **state)
     for (int i = 0; i < 20; i++) {
         bool other;
         assert_ok(inf_repositories_replace(&w.repositories, w.places,
-            1 + (size_t) i % PLACES, &other));
+            1 + (size_t) i % PLACES_MAX, &other));
         assert_ok(inf_lifecycle_follow(w.lc, &(inf_follow_t) { .all = true }));
         look();
     }

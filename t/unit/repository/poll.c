@@ -1,66 +1,27 @@
 /* The thread that looks through the repositories: when, and how often. */
 
-#include "repository/index_rows.h"
-#include "repository/temp_tree.h"
+#include "repository/lifecycle_world.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/repository/lifecycle.h"
-#include "core/repository/poll.h"
-#include "repository/fake_plugin.h"
 
-#define SECOND    UINT64_C(1000000000)
 #define HOUR      (UINT64_C(3600) * SECOND)
 #define SETTLE_NS 1000000u
 
-typedef struct {
-    char               *tree;
-    char               *backends;
-    const char         *backend_dirs[1];
-    inf_repositories_t  repositories;
-    inf_registry_t      registry;
-    inf_lifecycle_t    *lc;
-    inf_poll_t         *poll;
-    index_rows_t        index;
-} world_t;
-
-static world_t w;
-
-static void
-changed(void *userp)
-{
-    (void) userp;
-}
+static lifecycle_world_t w;
 
 static int
 setup(void **state)
 {
-    (void) state;
-    fake_reset();
-    memset(&w, 0, sizeof(w));
-    w.tree = tree_new();
-    tree_file(w.tree, "backends/x/libtriton_x.so", "");
-    tree_dir(w.tree, "repo");
-    w.backends = strdup(tree_path(w.tree, "backends"));
-    w.backend_dirs[0] = w.backends;
-    char *address = strdup(tree_path(w.tree, "repo"));
-    assert_ok(inf_repositories_open(&address, 1, &w.repositories));
-    free(address);
-    inf_registry_init(&w.registry);
+    static const char *const places[] = { "repo", NULL };
 
-    const inf_lifecycle_options_t options = {
-        .plugins = &fake_ops,
-        .registry = &w.registry,
-        .repositories = &w.repositories,
-        .changed = changed,
-        .backend_dirs = w.backend_dirs,
-        .backend_dir_count = 1,
-        .load_threads = 2
-    };
-    assert_ok(inf_lifecycle_new(&options, &w.lc));
+    (void) state;
+    lifecycle_world_begin(&w, places);
+    assert_ok(inf_repositories_open(w.places, 1, &w.repositories));
+    assert_ok(inf_lifecycle_new(&w.options, &w.lc));
     assert_ok(inf_poll_new(w.lc, &w.repositories, SETTLE_NS, &w.poll));
     return 0;
 }
@@ -69,30 +30,14 @@ static int
 teardown(void **state)
 {
     (void) state;
-    fake_release();
-    inf_poll_stop(w.poll);
-    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
-    inf_poll_free(w.poll);
-    inf_lifecycle_free(w.lc);
-    inf_registry_fini(&w.registry);
-    inf_repositories_close(&w.repositories);
-    tree_free(w.tree);
-    free(w.backends);
-    fake_reset();
+    lifecycle_world_end(&w);
     return 0;
 }
 
 static void
 add_model(const char *name)
 {
-    char path[300];
-
-    snprintf(path, sizeof(path), "repo/%s/1/data", name);
-    tree_file(w.tree, path, "1");
-    snprintf(path, sizeof(path), "repo/%s/config.pbtxt", name);
-    tree_file(w.tree, path, "backend: 'x' input { name: 'A' data_type:"
-        " TYPE_FP32 dims: 1 } output { name: 'B' data_type: TYPE_FP32 dims: 1"
-        " }");
+    lifecycle_world_add_model(&w, "repo", name, "backend: 'x'");
 }
 
 static uint64_t

@@ -1,0 +1,119 @@
+/*
+ * lifecycle_world.h - a lifecycle over folders of a temporary tree, with fake
+ *                     backends.
+ *
+ * Owner    The test; begin and end come in pairs.  Between begin and
+ *          inf_lifecycle_new it opens the repositories and may change the
+ *          options.
+ * Thread   one.
+ * Units    none.
+ * Errors   a test fails at once.
+ * Route    unit tests only
+ */
+
+#ifndef INF_T_REPOSITORY_LIFECYCLE_WORLD_H
+#define INF_T_REPOSITORY_LIFECYCLE_WORLD_H
+
+#include "repository/fake_plugin.h"
+#include "repository/index_rows.h"
+#include "repository/temp_tree.h"
+
+#include "core/repository/lifecycle.h"
+#include "core/repository/poll.h"
+
+#define SECOND     UINT64_C(1000000000)
+#define PLACES_MAX 3
+
+/* Of every model that can be loaded. */
+#define TENSORS "input { name: 'A' data_type: TYPE_FP32 dims: 1 }"            \
+    " output { name: 'B' data_type: TYPE_FP32 dims: 1 } "
+
+typedef struct {
+    char                   *tree;
+    char                   *backends;
+    char                   *places[PLACES_MAX];
+    const char             *backend_dirs[1];
+    inf_repositories_t      repositories;
+    inf_registry_t          registry;
+    inf_lifecycle_options_t options;
+    inf_lifecycle_t        *lc;
+    inf_poll_t             *poll;           /* of some tests                 */
+    index_rows_t            index;
+} lifecycle_world_t;
+
+static inline void
+lifecycle_world_changed(void *userp)
+{
+    (void) userp;
+}
+
+/* names of places, NULL at the end. */
+static inline void
+lifecycle_world_begin(lifecycle_world_t *w, const char *const *names)
+{
+    fake_reset();
+    memset(w, 0, sizeof(*w));
+    w->tree = tree_new();
+    tree_file(w->tree, "backends/x/libtriton_x.so", "");
+    w->backends = strdup(tree_path(w->tree, "backends"));
+    w->backend_dirs[0] = w->backends;
+    for (size_t i = 0; names[i] != NULL; i++) {
+        assert_true(i < PLACES_MAX);
+        tree_dir(w->tree, names[i]);
+        w->places[i] = strdup(tree_path(w->tree, names[i]));
+    }
+    inf_registry_init(&w->registry);
+    w->options = (inf_lifecycle_options_t) {
+        .plugins = &fake_ops,
+        .registry = &w->registry,
+        .repositories = &w->repositories,
+        .changed = lifecycle_world_changed,
+        .backend_dirs = w->backend_dirs,
+        .backend_dir_count = 1,
+        .load_threads = 2
+    };
+}
+
+/* The options have been changed; nothing is loaded yet. */
+static inline void
+lifecycle_world_restart(lifecycle_world_t *w)
+{
+    assert_true(inf_lifecycle_stop(w->lc, 60 * SECOND));
+    inf_lifecycle_free(w->lc);
+    assert_ok(inf_lifecycle_new(&w->options, &w->lc));
+}
+
+static inline void
+lifecycle_world_end(lifecycle_world_t *w)
+{
+    fake_release();
+    inf_poll_stop(w->poll);
+    assert_true(inf_lifecycle_stop(w->lc, 60 * SECOND));
+    inf_poll_free(w->poll);
+    inf_lifecycle_free(w->lc);
+    inf_registry_fini(&w->registry);
+    inf_repositories_close(&w->repositories);
+    tree_free(w->tree);
+    free(w->backends);
+    for (size_t i = 0; i < PLACES_MAX; i++) {
+        free(w->places[i]);
+    }
+    fake_reset();
+}
+
+/* Version 1; config lacks only the tensors. */
+static inline void
+lifecycle_world_add_model(const lifecycle_world_t *w, const char *place,
+    const char *name, const char *config)
+{
+    char path[300];
+    char text[1024];
+
+    snprintf(path, sizeof(path), "%s/%s/config.pbtxt", place, name);
+    snprintf(text, sizeof(text), "%s " TENSORS, config);
+    tree_file(w->tree, path, text);
+    snprintf(path, sizeof(path), "%s/%s/1/data", place, name);
+    tree_file(w->tree, path, "1");
+}
+
+#endif /* INF_T_REPOSITORY_LIFECYCLE_WORLD_H */
