@@ -66,6 +66,7 @@ inf_lifecycle_new(const inf_lifecycle_options_t *options,
     inf_lock_init(&lc->lock, LIFECYCLE_RANK);
     inf_cond_init(&lc->work);
     inf_cond_init(&lc->idle);
+    inf_cond_init(&lc->reap);
     inf_link_init(&lc->models);
     inf_link_init(&lc->loads);
     inf_link_init(&lc->unloads);
@@ -85,6 +86,9 @@ inf_lifecycle_new(const inf_lifecycle_options_t *options,
     if (err == NULL) {
         err = inf_agent_table_new(options->agents, options->agent_dirs,
             options->agent_dir_count, &lc->agents);
+    }
+    if (err == NULL) {
+        err = inf_lifecycle_start_reaper(lc);
     }
     if (err == NULL) {
         err = start_loaders(lc);
@@ -108,7 +112,7 @@ inf_lifecycle_free(inf_lifecycle_t *lc)
     inf_children_stop(lc->options.children);
     (void) stop_loaders(lc, UINT64_MAX);
     inf_lifecycle_reap_losses(lc, true);
-    inf_lifecycle_reap(lc);
+    inf_lifecycle_stop_reaper(lc);
     inf_children_free(lc->options.children);
 
     inf_link_t *link;
@@ -123,6 +127,7 @@ inf_lifecycle_free(inf_lifecycle_t *lc)
     inf_lifecycle_terms_unref(lc->terms);
     inf_cond_fini(&lc->work);
     inf_cond_fini(&lc->idle);
+    inf_cond_fini(&lc->reap);
     inf_lock_fini(&lc->lock);
     inf_lock_fini(&lc->publish_lock);
     free(lc);

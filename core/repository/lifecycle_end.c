@@ -5,23 +5,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/repository/model_load.h"
 
+#define AGAIN_NS UINT64_C(1000000000)   /* when no thread could be started  */
+
+typedef enum {
+    DESTROYER_WAITS,
+    DESTROYER_RUNS,
+    DESTROYER_DONE                      /* nothing is left but to join it    */
+} destroyer_state_t;
+
 /* A thread that takes one model apart. */
-typedef struct {
-    inf_link_t   link;                  /* in lc->destroyers                 */
-    inf_model_t *model;
-    pthread_t    thread;
-    bool         done;                  /* nothing is left but to join it    */
-} lifecycle_destroyer_t;
+typedef struct inf_destroyer_s {
+    inf_link_t        link;             /* in lc->destroyers                 */
+    inf_model_t      *model;
+    pthread_t         thread;
+    destroyer_state_t state;
+} destroyer_t;
 
 static inf_err_t *snapshot_entries(inf_lifecycle_t *lc,
     inf_registry_entry_t **out, uint32_t *count);
 static bool serves_locked(const inf_model_record_t *r);
 static void last_unref(inf_model_t *model);
+static void *reaper_main(void *arg);
+static bool start_destroyer_locked(inf_lifecycle_t *lc);
+static void join_destroyers(inf_lifecycle_t *lc);
+static destroyer_t *find_destroyer_locked(inf_lifecycle_t *lc,
+    destroyer_state_t state);
 static void *destroy_main(void *arg);
-static void note_unloaded(inf_loaded_t *loaded, lifecycle_destroyer_t *d);
+static void note_unloaded(inf_loaded_t *loaded, destroyer_t *d);
 
 const inf_model_ops_t inf_lifecycle_model_ops = {
     .last_unref = last_unref
@@ -130,31 +144,46 @@ serves_locked(const inf_model_record_t *r)
     return r->version_count > 0 || (r->wanted && !r->refused);
 }
 
-void
-inf_lifecycle_reap(inf_lifecycle_t *lc)
+inf_err_t *
+inf_destroyer_new(inf_destroyer_t **out)
 {
-    inf_link_t finished;
-    inf_link_init(&finished);
+    *out = calloc(1, sizeof(**out));
+    return *out != NULL ? NULL : inf_err_nomem();
+}
+
+void
+inf_destroyer_free(inf_destroyer_t *d)
+{
+    free(d);
+}
+
+inf_err_t *
+inf_lifecycle_start_reaper(inf_lifecycle_t *lc)
+{
+    int rc = pthread_create(&lc->reaper, NULL, reaper_main, lc);
+    if (rc != 0) {
+        return inf_err_os(rc, "cannot start the thread that has unloaded "
+            "models destroyed");
+    }
+
+    pthread_setname_np(lc->reaper, "reaper");
+    lc->reaper_runs = true;
+    return NULL;
+}
+
+void
+inf_lifecycle_stop_reaper(inf_lifecycle_t *lc)
+{
+    if (!lc->reaper_runs) {
+        return;
+    }
 
     inf_lock(&lc->lock);
-    for (inf_link_t *l = lc->destroyers.next; l != &lc->destroyers; ) {
-        lifecycle_destroyer_t *d = inf_link_entry(l, lifecycle_destroyer_t,
-            link);
-        l = l->next;
-        if (d->done) {
-            inf_link_remove(&d->link);
-            inf_list_push_back(&finished, &d->link);
-        }
-    }
+    lc->reaper_ends = true;
     inf_unlock(&lc->lock);
-
-    inf_link_t *link;
-    while ((link = inf_list_pop_front(&finished)) != NULL) {
-        lifecycle_destroyer_t *d = inf_link_entry(link, lifecycle_destroyer_t,
-            link);
-        pthread_join(d->thread, NULL);
-        free(d);
-    }
+    inf_cond_broadcast(&lc->reap);
+    pthread_join(lc->reaper, NULL);
+    lc->reaper_runs = false;
 }
 
 const inf_model_t *
@@ -164,9 +193,8 @@ inf_lifecycle_next_leaving_locked(const inf_lifecycle_t *lc,
     const inf_link_t *l = *at == NULL ? lc->destroyers.next : (*at)->next;
 
     for (; l != &lc->destroyers; l = l->next) {
-        const lifecycle_destroyer_t *d = inf_link_entry(l,
-            lifecycle_destroyer_t, link);
-        if (!d->done) {
+        const destroyer_t *d = inf_link_entry(l, destroyer_t, link);
+        if (d->state != DESTROYER_DONE) {
             *at = l;
             return d->model;
         }
@@ -175,41 +203,112 @@ inf_lifecycle_next_leaving_locked(const inf_lifecycle_t *lc,
     return NULL;
 }
 
-/* May run inside the backend's own call stack: destroy on a fresh thread. */
+/* May run inside the backend's own call stack, and on any thread that serves
+   requests: it only says that there is something to do. */
 static void
 last_unref(inf_model_t *model)
 {
     inf_loaded_t *loaded = model->owner;
     inf_lifecycle_t *lc = loaded->lc;
-    inf_lifecycle_reap(lc);
+    destroyer_t *d = loaded->destroyer;
 
-    lifecycle_destroyer_t *d = calloc(1, sizeof(*d));
-    if (d == NULL) {
-        inf_err_log(inf_err_add(inf_err_nomem(), "model \"%s\" stays in"
-            " memory", model->name));
-        return;
-    }
     d->model = model;
+    d->state = DESTROYER_WAITS;
 
     inf_lock(&lc->lock);
     inf_list_push_back(&lc->destroyers, &d->link);
-    int rc = pthread_create(&d->thread, NULL, destroy_main, d);
-    if (rc != 0) {
-        inf_link_remove(&d->link);
+    inf_cond_signal(&lc->reap);
+    inf_unlock(&lc->lock);
+}
+
+/* What a destroyer inherits (name, processors, priority) is this thread's and
+   not that of whoever gave up the last reference. */
+static void *
+reaper_main(void *arg)
+{
+    inf_lifecycle_t *lc = arg;
+
+    inf_lock(&lc->lock);
+    for (;;) {
+        if (find_destroyer_locked(lc, DESTROYER_DONE) != NULL) {
+            inf_unlock(&lc->lock);
+            join_destroyers(lc);
+            inf_lock(&lc->lock);
+        } else if (find_destroyer_locked(lc, DESTROYER_WAITS) == NULL) {
+            if (lc->reaper_ends) {
+                break;
+            }
+            inf_cond_wait(&lc->reap, &lc->lock);
+        } else if (!start_destroyer_locked(lc)) {
+            if (lc->reaper_ends) {
+                break;
+            }
+            (void) inf_cond_wait_until(&lc->reap, &lc->lock,
+                inf_clock_ns() + AGAIN_NS);
+        }
     }
     inf_unlock(&lc->lock);
+    return NULL;
+}
 
+static bool
+start_destroyer_locked(inf_lifecycle_t *lc)
+{
+    destroyer_t *d = find_destroyer_locked(lc, DESTROYER_WAITS);
+
+    d->state = DESTROYER_RUNS;
+    int rc = pthread_create(&d->thread, NULL, destroy_main, d);
     if (rc != 0) {
-        free(d);
-        inf_err_log(inf_err_os(rc, "model \"%s\" stays in memory: cannot"
-            " start a thread to destroy it", model->name));
+        d->state = DESTROYER_WAITS;
+        inf_err_log(inf_err_os(rc, "model \"%s\" stays in memory for now: "
+            "cannot start a thread to destroy it", d->model->name));
+        return false;
     }
+
+    pthread_setname_np(d->thread, "destroyer");
+    return true;
+}
+
+static void
+join_destroyers(inf_lifecycle_t *lc)
+{
+    destroyer_t *d;
+
+    for (;;) {
+        inf_lock(&lc->lock);
+        d = find_destroyer_locked(lc, DESTROYER_DONE);
+        if (d != NULL) {
+            inf_link_remove(&d->link);
+        }
+        inf_unlock(&lc->lock);
+        if (d == NULL) {
+            return;
+        }
+
+        pthread_join(d->thread, NULL);
+        free(d);
+    }
+}
+
+static destroyer_t *
+find_destroyer_locked(inf_lifecycle_t *lc, destroyer_state_t state)
+{
+    for (inf_link_t *l = lc->destroyers.next; l != &lc->destroyers;
+        l = l->next)
+    {
+        destroyer_t *d = inf_link_entry(l, destroyer_t, link);
+        if (d->state == state) {
+            return d;
+        }
+    }
+
+    return NULL;
 }
 
 static void *
 destroy_main(void *arg)
 {
-    lifecycle_destroyer_t *d = arg;
+    destroyer_t *d = arg;
     inf_model_t *model = d->model;
     inf_loaded_t *loaded = model->owner;
 
@@ -225,7 +324,7 @@ destroy_main(void *arg)
 
 /* The last that is done with loaded and d. */
 static void
-note_unloaded(inf_loaded_t *loaded, lifecycle_destroyer_t *d)
+note_unloaded(inf_loaded_t *loaded, destroyer_t *d)
 {
     inf_lifecycle_t *lc = loaded->lc;
     inf_model_record_t *r = loaded->record;
@@ -244,8 +343,9 @@ note_unloaded(inf_loaded_t *loaded, lifecycle_destroyer_t *d)
     free(loaded->why);
     free(loaded);
     lc->alive--;
-    d->done = true;
+    d->state = DESTROYER_DONE;
     inf_cond_broadcast(&lc->idle);
+    inf_cond_signal(&lc->reap);
     inf_unlock(&lc->lock);
     free(reason);
 }

@@ -676,6 +676,12 @@ build(load_t *l, int64_t version, inf_model_t **out)
         return inf_err_nomem();
     }
 
+    inf_err_t *err = inf_destroyer_new(&loaded->destroyer);
+    if (err != NULL) {
+        free(loaded);
+        return err;
+    }
+
     loaded->lc = l->lc;
     loaded->record = l->record;
     loaded->home = inf_model_home_ref(l->home);
@@ -700,11 +706,12 @@ build(load_t *l, int64_t version, inf_model_t **out)
         .owner = loaded
     };
 
-    inf_err_t *err = build_watched(&what, out);
+    err = build_watched(&what, out);
     if (err != NULL) {
         *out = NULL;
         inf_model_home_unref(loaded->home);
         inf_lifecycle_terms_unref(loaded->terms);
+        inf_destroyer_free(loaded->destroyer);
         free(loaded);
         return err;
     }

@@ -32,6 +32,7 @@
 #define INF_LOADERS_MAX 256u
 
 typedef struct inf_load_s inf_load_t;
+typedef struct inf_destroyer_s inf_destroyer_t;
 
 typedef struct inf_lifecycle_op_s {
     inf_link_t             link;        /* in its record's ops               */
@@ -119,9 +120,14 @@ struct inf_lifecycle_s {
     inf_model_id_t          *barred;    /* what the start left out; constant
                                            while operations run              */
     size_t                   barred_count;
-    inf_link_t               destroyers;
+    inf_link_t               destroyers;    /* models to be destroyed, and
+                                               their threads                 */
+    inf_cond_t               reap;      /* one more, or one has ended        */
+    bool                     reaper_ends;
     inf_link_t               losses;    /* lifecycle_lost.c                  */
     bool                     stopping;
+    bool                     reaper_runs;   /* the owner's               */
+    pthread_t                reaper;
     inf_loader_t             loaders[INF_LOADERS_MAX];
     uint32_t                 running;   /* loaders that take loads           */
     uint32_t                 enough;    /* of them; more than that end       */
@@ -136,6 +142,7 @@ typedef struct {
     inf_model_t        *model;          /* then                              */
     char               *why;            /* then; may be NULL                 */
     inf_lifecycle_terms_t *terms;       /* likewise                          */
+    inf_destroyer_t    *destroyer;      /* its own once it is destroyed      */
 } inf_loaded_t;
 
 /* One version that is wanted. */
@@ -322,8 +329,15 @@ inf_model_t *inf_lifecycle_withdraw_locked(inf_record_version_t *v);
    later. */
 void inf_lifecycle_drop_locked(inf_model_t *model, inf_link_t *gone);
 
-/* Joins the threads that have taken a model apart. */
-void inf_lifecycle_reap(inf_lifecycle_t *lc);
+/* What destroying a model will take, got when it is built. */
+INF_CHECK inf_err_t *inf_destroyer_new(inf_destroyer_t **out);
+void inf_destroyer_free(inf_destroyer_t *d);
+
+/* The thread that has models destroyed which nobody refers to any more, each
+   on a thread of its own.  Stop, once nothing is alive or nobody will wait for
+   what is: joins those that have ended. */
+INF_CHECK inf_err_t *inf_lifecycle_start_reaper(inf_lifecycle_t *lc);
+void inf_lifecycle_stop_reaper(inf_lifecycle_t *lc);
 
 /* A model that is being taken apart, from the list's start on; *at begins as
    NULL.  The pointer is only to be compared.  NULL: no other. */

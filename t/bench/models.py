@@ -7,9 +7,12 @@ neighbour  Latency of model A, asked at a steady rate, while model B (200 MB
            round's p50 and p99 and of their ratios.  Target: p99 at most 10 %
            worse.  "reader" is a third kind of round: another process that
            does nothing but read the same files into memory at the same time:
-           what the machine itself makes of such neighbours.  A round during
-           which other processes used the machine is thrown away, up to
-           PATIENCE (120) seconds.
+           what the machine itself makes of such neighbours.  "apart": the
+           same once more with the CPUs divided by the administrator (taskset):
+           one half for requests, one for the threads that load, so that what
+           is left is what a load does to requests, not how the kernel places
+           threads.  A round during which other processes used the machine is
+           thrown away, up to PATIENCE (120) seconds.
 cycles     Resident memory of the core after 100 to 10,000 loads and unloads
            of one model.  Target: flat.
 many       1,000 small models: start, index, one look of poll mode (CPU of its
@@ -28,7 +31,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -46,14 +48,26 @@ QUIET = 0.1         # CPUs that others may use
 PARTS = "health metadata config infer repository"
 EXPLICIT = "    inference_model_control explicit;\n"
 ONE = {"inputs": [tensor("IN", "FP32", [4], [1, 2, 3, 4])]}
+LOADING = ("loader", "unloader", "reaper", "control models")
 READER = """
-import os, sys
+import sys
 while True:
     held = []
     for path in sys.argv[1:]:
         with open(path, "rb", buffering=0) as f:
             held.append(f.read())
     del held
+"""
+LOOP = """
+import http.client, sys
+connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]))
+while True:
+    for verb in "load", "unload":
+        connection.request("POST", f"/v2/repository/models/b/{verb}", b"")
+        answer = connection.getresponse()
+        text = answer.read()
+        if answer.status != 200:
+            sys.exit(f"{verb} b: {answer.status} {text}")
 """
 
 
@@ -82,37 +96,16 @@ def ask_at_a_rate(port, seconds):
     return sorted(found)
 
 
-class Loop:
-    """B is loaded and unloaded until the end; how often."""
+class Background:
+    """A Python process beside us that runs until the end."""
 
-    def __init__(self, server):
-        self.server = server
-        self.count = 0
-        self.going = True
-        self.thread = threading.Thread(target=self._run)
-
-    def _run(self):
-        while self.going:
-            call(self.server, "load", "b")
-            call(self.server, "unload", "b")
-            self.count += 1
+    def __init__(self, text, *args):
+        self.command = [sys.executable, "-c", text, *map(str, args)]
 
     def __enter__(self):
-        self.thread.start()
+        self.process = subprocess.Popen(self.command, env=dict(
+            os.environ, PYTHONPATH=str(ROOT / "t")))
         return self
-
-    def __exit__(self, *_):
-        self.going = False
-        self.thread.join()
-
-
-class Reader:
-    def __init__(self, files):
-        self.files = files
-
-    def __enter__(self):
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", READER, *map(str, self.files)])
 
     def __exit__(self, *_):
         self.process.kill()
@@ -161,8 +154,6 @@ def neighbour():
             (folder / "b" / "1" / f"part{i}").write_bytes(
                 os.urandom(1 << 20) * 50)
 
-    seen = {"alone": [], "load": [], "reader": []}
-    loads = 0
     with Server(fill, parts=PARTS, http=EXPLICIT
                 + "    inference_load_model a;\n"
                 f"    inference_backends {backends.build('weights')};\n"
@@ -171,33 +162,60 @@ def neighbour():
         call(server, "load", "b")               # they are in the page cache
         call(server, "unload", "b")
         ask_at_a_rate(server.port, 1)
-        end = time.monotonic() + PATIENCE
-        rounds, noise = [], []
-        while sum(n < QUIET for n in noise) < ROUNDS \
-                and time.monotonic() < end:
-            with Others(server) as others:
-                alone = ask_at_a_rate(server.port, SECONDS)
-                with Loop(server) as loop:
-                    load = ask_at_a_rate(server.port, SECONDS)
-                with Reader(files):
-                    reader = ask_at_a_rate(server.port, SECONDS)
-            loads += loop.count
-            rounds.append((alone, load, reader))
-            noise.append(others.cpus)
+        result = {"rate": RATE}
+        result.update(side_by_side(server, files))
+        cpus = sorted(os.sched_getaffinity(0))
+        if len(cpus) > 1:
+            divide(server, cpus[:len(cpus) // 2], cpus[len(cpus) // 2:])
+            result.update({f"apart {k}": v for k, v in side_by_side(
+                server, files, cpus[len(cpus) // 2:]).items()})
+            os.sched_setaffinity(0, cpus)
+    return result
+
+
+def divide(server, requests, loads):
+    """Threads that serve requests, and we, on these CPUs; others on those."""
+    for pid in server.processes():
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            name = (task / "comm").read_text().strip()
+            os.sched_setaffinity(int(task.name),
+                                 loads if name in LOADING else requests)
+    os.sched_setaffinity(0, requests)
+
+
+def side_by_side(server, files, cpus=None):
+    kinds = {"alone": None, "load": Background(LOOP, server.port),
+             "reader": Background(READER, *files)}
+    rounds, noise = [], []
+    loads = server.log_text().count("model=b version=1 is unloaded")
+    end = time.monotonic() + PATIENCE
+    while sum(n < QUIET for n in noise) < ROUNDS and time.monotonic() < end:
+        found = {}
+        with Others(server) as others:
+            for kind, beside in kinds.items():
+                if beside is None:
+                    found[kind] = ask_at_a_rate(server.port, SECONDS)
+                    continue
+                with beside:
+                    if cpus is not None:
+                        os.sched_setaffinity(beside.process.pid, cpus)
+                    found[kind] = ask_at_a_rate(server.port, SECONDS)
+                    if beside.process.poll() is not None:
+                        raise RuntimeError(f"{kind} has ended")
+        rounds.append(found)
+        noise.append(others.cpus)
     quiet = sorted(range(len(noise)), key=lambda i: noise[i])[:ROUNDS]
-    for i in quiet:
-        for kind, values in zip(seen, rounds[i]):
-            seen[kind].append(values)
-    result = {"rate": RATE, "loads": loads, "rounds": len(rounds),
+    loads = server.log_text().count("model=b version=1 is unloaded") - loads
+    result = {"rounds": len(rounds), "loads": loads,
               "others' CPUs": round(max(noise[i] for i in quiet), 2)}
-    for kind, rounds in seen.items():
+    for kind in kinds:
         for name, p in (("p50", 0.5), ("p99", 0.99)):
             result[f"{kind} {name} us"] = round(statistics.median(
-                percentile(r, p) for r in rounds), 1)
+                percentile(rounds[i][kind], p) for i in quiet), 1)
             if kind != "alone":
                 result[f"{kind} {name} ratio"] = round(statistics.median(
-                    percentile(r, p) / percentile(a, p)
-                    for r, a in zip(rounds, seen["alone"])), 3)
+                    percentile(rounds[i][kind], p)
+                    / percentile(rounds[i]["alone"], p) for i in quiet), 3)
     return result
 
 
