@@ -5,6 +5,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/repository/loading_place.h"
 #include "core/repository/lifecycle_parts.h"
 #include "core/sched/entrance.h"
 
@@ -600,7 +601,11 @@ run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     inf_err_t *err = NULL;
     bool changed = false;
     bool parked = false;
+    inf_loading_place_t place;
 
+    inf_lifecycle_terms_t *terms = inf_lifecycle_take_terms(lc);
+    inf_loading_place_enter(&place, &terms->options.host_policies);
+    inf_lifecycle_terms_unref(terms);
     inf_lifecycle_op_runs(op);
     if (op->kind == INF_OP_FOLLOW) {
         err = inf_lifecycle_run_follow(lc, op);
@@ -627,6 +632,7 @@ run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
         break;
     }
     inf_lifecycle_op_runs(NULL);
+    inf_loading_place_leave(&place);
     if (parked) {
         return;                         /* op is somebody else's now         */
     }

@@ -7,6 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/repository/loading_place.h"
 #include "core/repository/model_load.h"
 
 #define AGAIN_NS UINT64_C(1000000000)   /* when no thread could be started  */
@@ -311,11 +312,14 @@ destroy_main(void *arg)
     destroyer_t *d = arg;
     inf_model_t *model = d->model;
     inf_loaded_t *loaded = model->owner;
+    inf_loading_place_t place;
 
+    inf_loading_place_enter(&place, &loaded->terms->options.host_policies);
     inf_log(INF_LOG_INFO, "model=%s version=%lld is unloaded",
         loaded->record->title, (long long) model->version);
     inf_model_unload(model, loaded->lc->options.plugins,
         loaded->lc->options.children);
+    inf_loading_place_leave(&place);
     inf_model_home_unref(loaded->home);
     inf_lifecycle_terms_unref(loaded->terms);
     note_unloaded(loaded, d);

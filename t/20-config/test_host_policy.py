@@ -3,6 +3,8 @@
 import os
 import pathlib
 
+import pytest
+
 from lib import models, process
 from lib.server import SLOW
 
@@ -49,3 +51,36 @@ def test_threads_run_where_their_policy_says(make_server):
     assert seen["near_0_0"] == seen["near_0_1"] == {CORE}
     assert seen["named_0_0"] == everywhere      # an undefined policy: nothing
     assert seen["loader"] == everywhere
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")
+def test_models_are_loaded_on_cores_of_their_own(make_server):
+    def fill(folder):
+        models.write_model(folder, "slow", models.identity_config(
+            "slow", [("IN", "FP32", [2])]) + """
+            parameters { key: "execute_delay_ms"
+                         value { string_value: "2000" } }
+            model_warmup { name: "once" batch_size: 1 inputs {
+                key: "IN" value { data_type: TYPE_FP32 dims: [2]
+                                  zero_data: true } } }""")
+
+    everywhere = os.sched_getaffinity(0)
+    last = max(everywhere)
+    server = make_server(
+        fill, wait="live",
+        http=f"    inference_host_policy loading cpu-cores={last};")
+
+    # the warm-up runs: the load has not ended, nor what it has started
+    assert process.wait_until(
+        lambda: threads(server.core()).get("slow_0_0") == {last}, 20 * SLOW)
+    tasks = pathlib.Path(f"/proc/{server.core()}/task")
+    loaders = [os.sched_getaffinity(int(t.name)) for t in tasks.iterdir()
+               if (t / "comm").read_text().strip() == "loader"]
+    assert loaders.count({last}) == 1
+    assert loaders.count(everywhere) == len(loaders) - 1
+
+    assert server.wait_for("/v2/models/slow/ready")
+    assert process.wait_until(
+        lambda: threads(server.core())["slow_0_0"] == everywhere, 20 * SLOW)
+    assert set(map(frozenset, threads(server.core()).values())) \
+        == {frozenset(everywhere)}
