@@ -8,9 +8,9 @@ neighbour  Latency of model A, asked at a steady rate, while model B (200 MB
            worse.  "reader" is a third kind of round: another process that
            does nothing but read the same files into memory at the same time:
            what the machine itself makes of such neighbours.  "apart": the
-           same once more with the CPUs divided by the administrator (taskset):
-           one half for requests, one for the threads that load, so that what
-           is left is what a load does to requests, not how the kernel places
+           same once more where nginx is kept to one half of the CPUs and
+           `inference_host_policy loading` names the other, so that what is
+           left is what a load does to requests, not how the kernel places
            threads.  A round during which other processes used the machine is
            thrown away, up to PATIENCE (120) seconds.
 cycles     Resident memory of the core after 100 to 10,000 loads and unloads
@@ -48,7 +48,6 @@ QUIET = 0.1         # CPUs that others may use
 PARTS = "health metadata config infer repository"
 EXPLICIT = "    inference_model_control explicit;\n"
 ONE = {"inputs": [tensor("IN", "FP32", [4], [1, 2, 3, 4])]}
-LOADING = ("loader", "unloader", "reaper", "control models")
 READER = """
 import sys
 while True:
@@ -154,7 +153,21 @@ def neighbour():
             (folder / "b" / "1" / f"part{i}").write_bytes(
                 os.urandom(1 << 20) * 50)
 
-    with Server(fill, parts=PARTS, http=EXPLICIT
+    result = {"rate": RATE}
+    cpus = sorted(os.sched_getaffinity(0))
+    half = len(cpus) // 2
+    result.update(beside(fill, "", cpus))
+    if half > 0:
+        os.sched_setaffinity(0, cpus[:half])    # and so nginx, and we
+        result.update({f"apart {k}": v for k, v in beside(
+            fill, "    inference_host_policy loading cpu-cores="
+            f"{','.join(map(str, cpus[half:]))};\n", cpus[half:]).items()})
+        os.sched_setaffinity(0, cpus)
+    return result
+
+
+def beside(fill, directives, cpus):
+    with Server(fill, parts=PARTS, http=EXPLICIT + directives
                 + "    inference_load_model a;\n"
                 f"    inference_backends {backends.build('weights')};\n"
                 ) as server:
@@ -162,28 +175,10 @@ def neighbour():
         call(server, "load", "b")               # they are in the page cache
         call(server, "unload", "b")
         ask_at_a_rate(server.port, 1)
-        result = {"rate": RATE}
-        result.update(side_by_side(server, files))
-        cpus = sorted(os.sched_getaffinity(0))
-        if len(cpus) > 1:
-            divide(server, cpus[:len(cpus) // 2], cpus[len(cpus) // 2:])
-            result.update({f"apart {k}": v for k, v in side_by_side(
-                server, files, cpus[len(cpus) // 2:]).items()})
-            os.sched_setaffinity(0, cpus)
-    return result
+        return side_by_side(server, files, cpus)
 
 
-def divide(server, requests, loads):
-    """Threads that serve requests, and we, on these CPUs; others on those."""
-    for pid in server.processes():
-        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-            name = (task / "comm").read_text().strip()
-            os.sched_setaffinity(int(task.name),
-                                 loads if name in LOADING else requests)
-    os.sched_setaffinity(0, requests)
-
-
-def side_by_side(server, files, cpus=None):
+def side_by_side(server, files, cpus):
     kinds = {"alone": None, "load": Background(LOOP, server.port),
              "reader": Background(READER, *files)}
     rounds, noise = [], []
@@ -192,15 +187,14 @@ def side_by_side(server, files, cpus=None):
     while sum(n < QUIET for n in noise) < ROUNDS and time.monotonic() < end:
         found = {}
         with Others(server) as others:
-            for kind, beside in kinds.items():
-                if beside is None:
+            for kind, other in kinds.items():
+                if other is None:
                     found[kind] = ask_at_a_rate(server.port, SECONDS)
                     continue
-                with beside:
-                    if cpus is not None:
-                        os.sched_setaffinity(beside.process.pid, cpus)
+                with other:
+                    os.sched_setaffinity(other.process.pid, cpus)
                     found[kind] = ask_at_a_rate(server.port, SECONDS)
-                    if beside.process.poll() is not None:
+                    if other.process.poll() is not None:
                         raise RuntimeError(f"{kind} has ended")
         rounds.append(found)
         noise.append(others.cpus)
