@@ -16,6 +16,7 @@
    and so often we look. */
 #define MERCY_NS       UINT64_C(3000000000)
 #define LOOK_NS        UINT64_C(100000000)
+#define PATIENCE_NS    UINT64_C(60000000000)
 
 static bool wait_for_the_end(inf_lifecycle_t *lc, uint64_t until);
 static inf_err_t *start_loaders(inf_lifecycle_t *lc);
@@ -68,6 +69,7 @@ inf_lifecycle_new(const inf_lifecycle_options_t *options,
     inf_cond_init(&lc->work);
     inf_cond_init(&lc->idle);
     inf_cond_init(&lc->reap);
+    lc->patience_ns = PATIENCE_NS;
     inf_link_init(&lc->models);
     inf_link_init(&lc->loads);
     inf_link_init(&lc->unloads);
@@ -573,9 +575,17 @@ loader_main(void *arg)
 
         inf_lifecycle_op_t *op = inf_link_entry(inf_list_pop_front(&r->ops),
             inf_lifecycle_op_t, link);
+        loader->busy_ns = inf_clock_ns();
+        inf_cond_signal(&lc->reap);
         inf_unlock(&lc->lock);
         run(lc, op);
         inf_lock(&lc->lock);
+        loader->busy_ns = 0;
+        if (loader->replaced) {
+            loader->replaced = false;
+            lc->enough--;
+            inf_cond_broadcast(&lc->work);      /* one that waits may go     */
+        }
     }
     lc->running -= !loader->unloads;
     loader->state = INF_LOADER_ENDED;

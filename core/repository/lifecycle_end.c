@@ -31,6 +31,7 @@ static inf_err_t *snapshot_entries(inf_lifecycle_t *lc,
 static bool serves_locked(const inf_model_record_t *r);
 static void last_unref(inf_model_t *model);
 static void *reaper_main(void *arg);
+static uint64_t replace_stuck_locked(inf_lifecycle_t *lc);
 static bool start_destroyer_locked(inf_lifecycle_t *lc);
 static void join_destroyers(inf_lifecycle_t *lc);
 static destroyer_t *find_destroyer_locked(inf_lifecycle_t *lc,
@@ -239,7 +240,8 @@ reaper_main(void *arg)
             if (lc->reaper_ends) {
                 break;
             }
-            inf_cond_wait(&lc->reap, &lc->lock);
+            (void) inf_cond_wait_until(&lc->reap, &lc->lock,
+                replace_stuck_locked(lc));
         } else if (!start_destroyer_locked(lc)) {
             if (lc->reaper_ends) {
                 break;
@@ -250,6 +252,46 @@ reaper_main(void *arg)
     }
     inf_unlock(&lc->lock);
     return NULL;
+}
+
+/* Who has been busy with one load for so long while others wait is replaced,
+   one at a time.  When to look again. */
+static uint64_t
+replace_stuck_locked(inf_lifecycle_t *lc)
+{
+    inf_loader_t *first = NULL;
+
+    for (uint32_t i = 0; i < INF_LOADERS_MAX; i++) {
+        inf_loader_t *l = &lc->loaders[i];
+        if (l->state == INF_LOADER_RUNS && !l->unloads && !l->replaced
+            && l->busy_ns != 0
+            && (first == NULL || l->busy_ns < first->busy_ns))
+        {
+            first = l;
+        }
+    }
+    if (first == NULL) {
+        return UINT64_MAX;
+    }
+
+    uint64_t now = inf_clock_ns();
+    uint64_t at = first->busy_ns + lc->patience_ns;
+    if (at > now) {
+        return at;
+    }
+    if (inf_list_empty(&lc->loads) || lc->stopping) {
+        return now + lc->patience_ns / 10;      /* nothing waits             */
+    }
+
+    inf_err_t *err = inf_lifecycle_add_loader_locked(lc, false);
+    first->replaced = err == NULL;
+    if (err == NULL) {
+        inf_log(INF_LOG_WARN, "a load takes more than %llu s: another loader "
+            "takes what waits", (unsigned long long) (lc->patience_ns
+                / 1000000000));
+    }
+    inf_err_free(err);
+    return now + lc->patience_ns / 10;
 }
 
 static bool

@@ -81,6 +81,9 @@ typedef struct {
     struct inf_lifecycle_s *lc;
     inf_loader_state_t      state;
     bool                    unloads;    /* takes unloads, no loads           */
+    uint64_t                busy_ns;    /* its operation began; 0: none      */
+    bool                    replaced;   /* another loads in its place until
+                                           that has ended                    */
     pthread_t               thread;
 } inf_loader_t;
 
@@ -122,7 +125,10 @@ struct inf_lifecycle_s {
     size_t                   barred_count;
     inf_link_t               destroyers;    /* models to be destroyed, and
                                                their threads                 */
-    inf_cond_t               reap;      /* one more, or one has ended        */
+    inf_cond_t               reap;      /* one more, or one has ended, or a
+                                           loader has something to do        */
+    uint64_t                 patience_ns;   /* with a load before another
+                                               loader takes what waits       */
     bool                     reaper_ends;
     inf_link_t               losses;    /* lifecycle_lost.c                  */
     bool                     stopping;
@@ -334,7 +340,8 @@ INF_CHECK inf_err_t *inf_destroyer_new(inf_destroyer_t **out);
 void inf_destroyer_free(inf_destroyer_t *d);
 
 /* The thread that has models destroyed which nobody refers to any more, each
-   on a thread of its own.  Stop, once nothing is alive or nobody will wait for
+   on a thread of its own, and that sees to it that loads which take for ever
+   hold up no others.  Stop, once nothing is alive or nobody will wait for
    what is: joins those that have ended. */
 INF_CHECK inf_err_t *inf_lifecycle_start_reaper(inf_lifecycle_t *lc);
 void inf_lifecycle_stop_reaper(inf_lifecycle_t *lc);

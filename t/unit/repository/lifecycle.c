@@ -1,9 +1,11 @@
 #include "repository/lifecycle_world.h"
 
+#include <unistd.h>
+
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/repository/lifecycle_parts.h"
 #include "core/repository/storage_local.h"
-
 
 /* Fake backends "x" and "y". */
 static lifecycle_world_t w;
@@ -424,6 +426,49 @@ one_bad_model_never_holds_up_others(void **state)
     world_close();
 }
 
+/* However many of them: who hangs too long is replaced, and no longer. */
+static void
+loads_that_hang_hold_up_no_others(void **state)
+{
+    (void) state;
+    world_open(1);
+    fake.hold_prefix = "init bad";
+    add_model("bad_1", "backend: 'x'");
+    add_model("bad_2", "backend: 'x'");
+    add_model("good_1", "backend: 'x'");
+    add_model("good_2", "backend: 'x'");
+    world_start();
+    inf_lock(&w.lc->lock);
+    w.lc->patience_ns = SECOND / 50;
+    inf_unlock(&w.lc->lock);
+
+    load("bad_1", VERSIONS(1));
+    load("bad_2", VERSIONS(1));
+    fake_wait_held(2);
+    load("good_1", VERSIONS(1));
+    load("good_2", VERSIONS(1));
+    wait_for_row("good_1/1 READY \n");
+    wait_for_row("good_2/1 READY \n");
+    inf_lock(&w.lc->lock);
+    assert_int_equal(w.lc->running, 3);
+    inf_unlock(&w.lc->lock);
+
+    fake_release();
+    inf_lifecycle_wait(w.lc);
+    assert_string_equal(rows(), "bad_1/1 READY \nbad_2/1 READY \n"
+        "good_1/1 READY \ngood_2/1 READY \n");
+    inf_lock(&w.lc->lock);
+    for (int i = 0; i < 3000 && w.lc->running > 1; i++) {
+        inf_unlock(&w.lc->lock);
+        usleep(1000);
+        inf_lock(&w.lc->lock);
+    }
+    assert_int_equal(w.lc->running, 1);
+    assert_int_equal(w.lc->enough, 1);
+    inf_unlock(&w.lc->lock);
+    world_close();
+}
+
 static void
 stop_waits_for_references_held_elsewhere(void **state)
 {
@@ -559,6 +604,7 @@ main(void)
         cmocka_unit_test(
             a_backend_that_failed_is_tried_again_by_the_next_model),
         cmocka_unit_test(one_bad_model_never_holds_up_others),
+        cmocka_unit_test(loads_that_hang_hold_up_no_others),
         cmocka_unit_test(stop_waits_for_references_held_elsewhere),
         cmocka_unit_test(stop_finishes_the_running_load_and_drops_the_queued),
         cmocka_unit_test(many_models_load_and_end_exactly_once),
