@@ -4,12 +4,13 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define BLOCK (INF_CACHE_SECRET_WORDS * sizeof(uint64_t))
+#define BLOCK INF_CACHE_KEY_BLOCK
 
 typedef unsigned __int128 u128;
 
 typedef struct {
     const inf_cache_secret_t *secret;
+    inf_block_sums_fn_t       block_sums;
     u128                      point;
     u128                      sum;          /* the polynomial so far         */
     uint64_t                  len;          /* bytes so far                  */
@@ -24,6 +25,7 @@ static void put_text(hasher_t *h, const char *text);
 static void put_u64(hasher_t *h, uint64_t n);
 static void put_bytes(hasher_t *h, const void *data, uint64_t len);
 static void put_block(hasher_t *h, const unsigned char *p, size_t len);
+static void end_block(hasher_t *h);
 static inf_cache_key_t hash_end(hasher_t *h);
 static u128 reduce(u128 n);
 static u128 multiply(u128 a, u128 b);
@@ -86,6 +88,7 @@ inf_cache_key(const inf_cache_secret_t *secret, const inf_model_t *model,
 {
     hasher_t h;
     h.secret = secret;
+    h.block_sums = inf_block_sums();
     h.point = reduce((u128) secret->point[1] << 64 | secret->point[0]);
     h.sum = 1;
     h.len = 0;
@@ -139,6 +142,9 @@ hash_input(hasher_t *h, const inf_input_t *in)
     put_u64(h, in->dim_count);
     put_bytes(h, in->shape, in->dim_count * sizeof(*in->shape));
     put_u64(h, in->byte_size);
+    if (in->byte_size >= BLOCK) {
+        end_block(h);                   /* no byte of them is copied, then   */
+    }
     for (uint32_t i = 0; i < in->buffer_count; i++) {
         put_bytes(h, in->buffers[i].base, in->buffers[i].size);
     }
@@ -197,7 +203,14 @@ put_text(hasher_t *h, const char *text)
 static void
 put_u64(hasher_t *h, uint64_t n)
 {
-    put_bytes(h, &n, sizeof(n));
+    uint64_t fill = h->len % BLOCK;
+
+    if (fill + sizeof(n) < BLOCK) {
+        memcpy(h->tail + fill, &n, sizeof(n));
+        h->len += sizeof(n);
+    } else {
+        put_bytes(h, &n, sizeof(n));
+    }
 }
 
 /* The same for the same bytes, however they are cut. */
@@ -228,42 +241,37 @@ put_bytes(hasher_t *h, const void *data, uint64_t len)
     }
 }
 
-/* len is a multiple of 16. */
+/* len is a multiple of INF_BLOCK_STEP. */
 static void
 put_block(hasher_t *h, const unsigned char *p, size_t len)
 {
-    const uint64_t *s = h->secret->words;
-    u128 a = 0;
-    u128 b = 0;                 /* two sums, so that neither waits           */
-    size_t i = 0;
+    inf_block_sums_t s = h->block_sums(p, len, h->secret->words);
+    h->sum = multiply(reduce(h->sum + reduce((u128) s.first << 64 | s.second)),
+        h->point);
+}
 
-    for (; i + 4 <= len / sizeof(uint64_t); i += 4) {
-        uint64_t w[4];
-        memcpy(w, p + i * sizeof(uint64_t), sizeof(w));
-        a += (u128) (w[0] + s[i]) * (w[1] + s[i + 1]);
-        b += (u128) (w[2] + s[i + 2]) * (w[3] + s[i + 3]);
+/* Zeros take the rest of a block that has begun. */
+static void
+end_block(hasher_t *h)
+{
+    size_t fill = h->len % BLOCK;
+    if (fill > 0) {
+        size_t padded = (fill + INF_BLOCK_STEP - 1) / INF_BLOCK_STEP
+            * INF_BLOCK_STEP;
+        memset(h->tail + fill, 0, padded - fill);
+        put_block(h, h->tail, padded);
+        h->len += BLOCK - fill;
     }
-    if (i < len / sizeof(uint64_t)) {
-        uint64_t w[2];
-        memcpy(w, p + i * sizeof(uint64_t), sizeof(w));
-        a += (u128) (w[0] + s[i]) * (w[1] + s[i + 1]);
-    }
-
-    h->sum = multiply(reduce(h->sum + reduce(a + b)), h->point);
 }
 
 static inf_cache_key_t
 hash_end(hasher_t *h)
 {
-    size_t fill = h->len % BLOCK;
-    if (fill > 0) {
-        size_t padded = (fill + 15) & ~(size_t) 15;
-        memset(h->tail + fill, 0, padded - fill);
-        put_block(h, h->tail, padded);
-    }
+    uint64_t len = h->len;
+    end_block(h);
 
     /* the length counts like a block; mixed, so that all bits are as good */
-    u128 sum = multiply(reduce(h->sum + h->len), h->point);
+    u128 sum = multiply(reduce(h->sum + len), h->point);
     uint64_t lo = mix((uint64_t) sum);
     return (inf_cache_key_t) {
         .hi = mix((uint64_t) (sum >> 64) + lo),

@@ -18,11 +18,11 @@
  * they mean nothing to another process.  The constant one is for caches that
  * several servers share.
  *
- * The hash is a universal one, as VMAC's: the sum of products of 64-bit words
- * of a block of 1 KiB, each word plus its own of the secret, and over the
- * blocks' sums a polynomial modulo 2^127 - 1 at a secret point.  Whatever the
- * two requests, the chance over the secrets that they collide is about
- * n / 2^61 for n blocks.
+ * The hash is a universal one, as UMAC's and VMAC's: of each block of 2 KiB two
+ * sums of products (block_sums.h), and over these a polynomial modulo
+ * 2^127 - 1 at a secret point.  Whatever the two requests, the chance over the
+ * secrets that they collide is about n / 2^61 for n blocks.  With the same
+ * secret a request has the same key on all processors of one byte order.
  */
 
 #ifndef INF_SCHED_CACHE_KEY_H
@@ -32,6 +32,7 @@
 #include <stdint.h>
 
 #include "core/model/model.h"
+#include "core/sched/block_sums.h"
 #include "core/tensor/request.h"
 
 #define INF_CACHE_KEY_TEXT 33       /* 32 hexadecimal digits and a NUL       */
@@ -41,11 +42,14 @@ typedef struct {
     uint64_t lo;
 } inf_cache_key_t;
 
-#define INF_CACHE_SECRET_WORDS 128u
+#define INF_CACHE_KEY_BLOCK    2048u
+#define INF_CACHE_SECRET_WORDS \
+    ((INF_CACHE_KEY_BLOCK + INF_BLOCK_STEP) / sizeof(uint64_t))
 
 typedef struct {
-    uint64_t words[INF_CACHE_SECRET_WORDS]; /* of a block                    */
-    uint64_t point[2];                      /* of the polynomial             */
+    /* of a block; no load of them crosses a line */
+    _Alignas(64) uint64_t words[INF_CACHE_SECRET_WORDS];
+    uint64_t              point[2];     /* of the polynomial                 */
 } inf_cache_secret_t;
 
 INF_CHECK inf_err_t *inf_cache_secret_random(inf_cache_secret_t *secret);

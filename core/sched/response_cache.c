@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/clock.h"
 #include "core/base/lock.h"
@@ -150,11 +151,13 @@ inf_err_t *
 inf_response_cache_new(const inf_response_cache_options_t *options,
     inf_response_cache_t **out)
 {
-    inf_response_cache_t *cache = calloc(1, sizeof(*cache));
+    inf_response_cache_t *cache = aligned_alloc(_Alignof(inf_response_cache_t),
+        sizeof(*cache));
     if (cache == NULL) {
         return inf_err_nomem();
     }
 
+    memset(cache, 0, sizeof(*cache));
     inf_lock_init(&cache->lock, CACHE_RANK);
     inf_cond_init(&cache->work);
     inf_link_init(&cache->models);

@@ -90,12 +90,12 @@ static void
 how_the_bytes_are_cut_does_not_matter(void **state)
 {
     (void) state;
-    unsigned char data[300];
+    unsigned char data[5000];
     for (size_t i = 0; i < sizeof(data); i++) {
         data[i] = (unsigned char) (i * 37 + i / 7);
     }
 
-    for (size_t cut = 1; cut < sizeof(data); cut++) {
+    for (size_t cut = 1; cut < sizeof(data); cut += cut < 300 ? 1 : 61) {
         inf_cache_key_t keys[2];
         for (int i = 0; i < 2; i++) {
             inf_request_t r;
@@ -281,6 +281,33 @@ the_key_is_spread_over_all_its_bits(void **state)
     }
 }
 
+/* The constant secret's keys are the same on all servers: those that share a
+   cache. */
+static void
+keys_do_not_change_with_the_processor_or_the_build(void **state)
+{
+    (void) state;
+    static const char *const expected[] = {
+        "4bbb7cb6ce4d95e1af4dea646af7f453", "6761a08f84d0346391cf65b8a9e2d443",
+        "5342b28092444734027560e24ca77b7f"
+    };
+    const size_t sizes[] = { 3, 2048, 10000 };
+    unsigned char data[10000];
+    char text[INF_CACHE_KEY_TEXT];
+
+    for (size_t i = 0; i < sizeof(data); i++) {
+        data[i] = (unsigned char) (i * 37 + i / 7);
+    }
+    for (int i = 0; i < 3; i++) {
+        inf_request_t r;
+        usual(&r);
+        put(&r, "C", INF_TYPE_UINT8, (int64_t[]) { (int64_t) sizes[i] }, 1,
+            data, sizes[i]);
+        inf_cache_key_write(key_of(&r), text);
+        assert_string_equal(text, expected[i]);
+    }
+}
+
 static void
 a_million_keys_are_distinct(void **state)
 {
@@ -329,6 +356,7 @@ main(void)
         cmocka_unit_test(model_version_load_and_secret_change_the_key),
         cmocka_unit_test(what_cannot_be_read_has_no_key),
         cmocka_unit_test(the_key_is_spread_over_all_its_bits),
+        cmocka_unit_test(keys_do_not_change_with_the_processor_or_the_build),
         cmocka_unit_test(a_million_keys_are_distinct),
         cmocka_unit_test(the_text_is_the_number)
     };
