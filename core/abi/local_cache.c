@@ -364,7 +364,7 @@ prepare(shard_t *shard, uint64_t hash, const char *key)
         return NULL;
     }
 
-    inf_cache_bucket_t *buckets = calloc(wanted, sizeof(*buckets));
+    inf_cache_bucket_t *buckets = calloc(wanted, INF_CACHE_BUCKET_SIZE);
     if (buckets == NULL) {
         return NULL;                /* put tells when there are too few      */
     }

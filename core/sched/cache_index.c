@@ -5,6 +5,7 @@
 
 #define FIRST_BUCKETS 64u
 
+static uint8_t mark_of(uint64_t hash);
 static uint64_t place_of(const inf_cache_index_t *index, uint64_t hash);
 static void put(inf_cache_index_t *index, inf_cache_bucket_t bucket);
 static void close_gap(inf_cache_index_t *index, uint64_t gap);
@@ -37,6 +38,7 @@ inf_cache_index_give_buckets(inf_cache_index_t *index,
     inf_cache_bucket_t *old = index->buckets;
     uint64_t old_count = index->bucket_count;
     index->buckets = buckets;
+    index->marks = (uint8_t *) (buckets + count);
     index->bucket_count = count;
 
     for (uint64_t i = 0; i < old_count; i++) {
@@ -55,14 +57,18 @@ inf_cache_index_find(const inf_cache_index_t *index, uint64_t hash,
         return NULL;
     }
 
-    uint64_t at = place_of(index, hash);
-    const inf_cache_bucket_t *b = &index->buckets[at];
-    while (b->item != NULL
-        && (b->hash != hash || strcmp(b->item->key, key) != 0))
+    uint8_t mark = mark_of(hash);
+    for (uint64_t at = place_of(index, hash); index->marks[at] != 0;
+        at = place_of(index, at + 1))
     {
-        b = &index->buckets[place_of(index, ++at)];
+        const inf_cache_bucket_t *b = &index->buckets[at];
+        if (index->marks[at] == mark && b->hash == hash
+            && strcmp(b->item->key, key) == 0)
+        {
+            return b->item;
+        }
     }
-    return b->item;
+    return NULL;
 }
 
 void
@@ -100,6 +106,7 @@ inf_cache_index_oldest(const inf_cache_index_t *index)
         inf_cache_item_t, age);
     __builtin_prefetch(item + 1, 1);        /* what its owner has there      */
     __builtin_prefetch(&index->buckets[place_of(index, item->hash)], 1);
+    __builtin_prefetch(&index->marks[place_of(index, item->hash)], 1);
     __builtin_prefetch(item->age.prev, 1);
     return item;
 }
@@ -117,6 +124,13 @@ inf_cache_index_remove(inf_cache_index_t *index, inf_cache_item_t *item)
     index->count--;
 }
 
+/* Neither of the bits that choose a place nor 0. */
+static uint8_t
+mark_of(uint64_t hash)
+{
+    return (uint8_t) (hash >> 56 | 1);
+}
+
 static uint64_t
 place_of(const inf_cache_index_t *index, uint64_t hash)
 {
@@ -132,6 +146,7 @@ put(inf_cache_index_t *index, inf_cache_bucket_t bucket)
         at = place_of(index, at + 1);
     }
     index->buckets[at] = bucket;
+    index->marks[at] = mark_of(bucket.hash);
 }
 
 /* Moves items that lie beyond the gap back into it, unless their own place is
@@ -147,8 +162,10 @@ close_gap(inf_cache_index_t *index, uint64_t gap)
         uint64_t way = place_of(index, at - place_of(index, b[at].hash));
         if (way >= place_of(index, at - gap)) {
             b[gap] = b[at];
+            index->marks[gap] = index->marks[at];
             gap = at;
         }
     }
     b[gap].item = NULL;
+    index->marks[gap] = 0;
 }

@@ -28,15 +28,20 @@ typedef struct {
 } inf_cache_item_t;
 
 /* The hash lies here, so that other items aren't touched in passing: each
-   would have to come from memory. */
+   would have to come from memory.  Behind the buckets of a table lies a byte
+   for each, its mark: what isn't there is looked for in these alone, and of
+   them many lie in a line of the processor's caches. */
 typedef struct {
     uint64_t          hash;
     inf_cache_item_t *item;             /* NULL: free                        */
 } inf_cache_bucket_t;
 
+#define INF_CACHE_BUCKET_SIZE (sizeof(inf_cache_bucket_t) + 1)
+
 typedef struct {
     inf_cache_bucket_t *buckets;        /* an item lies in the first free one
                                            from that of its hash on          */
+    uint8_t            *marks;          /* some bits of hashes; 0: free      */
     uint64_t            bucket_count;   /* a power of two, 0 at first        */
     uint64_t            count;          /* items                             */
     inf_link_t          by_age;         /* last used first                   */
@@ -47,8 +52,8 @@ void inf_cache_index_init(inf_cache_index_t *index);
 /* How many buckets are due before the next put; 0: there are enough. */
 uint64_t inf_cache_index_wants_buckets(const inf_cache_index_t *index);
 
-/* Takes a zeroed table, gives the old one (free it) or, when it has as many
-   by now, the new one. */
+/* Takes a zeroed table of count times INF_CACHE_BUCKET_SIZE bytes, gives the
+   old one (free it) or, when it has as many by now, the new one. */
 inf_cache_bucket_t *inf_cache_index_give_buckets(inf_cache_index_t *index,
     inf_cache_bucket_t *buckets, uint64_t count);
 

@@ -21,7 +21,7 @@ grow(void)
     uint64_t wanted = inf_cache_index_wants_buckets(&index_);
     if (wanted > 0) {
         free(inf_cache_index_give_buckets(&index_,
-            calloc(wanted, sizeof(inf_cache_bucket_t)), wanted));
+            calloc(wanted, INF_CACHE_BUCKET_SIZE), wanted));
     }
 }
 
@@ -166,7 +166,7 @@ a_table_that_comes_late_is_given_back(void **state)
 {
     (void) state;
     inf_cache_bucket_t *table = calloc(index_.bucket_count,
-        sizeof(*table));
+        INF_CACHE_BUCKET_SIZE);
     assert_ptr_equal(inf_cache_index_give_buckets(&index_, table,
         index_.bucket_count), table);
     free(table);
