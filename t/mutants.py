@@ -31,12 +31,13 @@ CREW = "core/sched/crew.c"
 CACHE = "core/sched/response_cache.c"
 FLIGHTS = "core/sched/cache_flights.c"
 TIMEKEEPER = "core/sched/timekeeper.c"
+ADMISSION = "core/sched/cache_admission.c"
 
 # the program that must find a bug; others: the simulation
 JUDGES = {LIMITER: "rate_limiter", FLOW: "ensemble_flow",
           RUNTIME: "live_scaling", CREW: "live_scaling",
           CACHE: "server_simulation", FLIGHTS: "server_simulation",
-          TIMEKEEPER: "server_simulation"}
+          TIMEKEEPER: "server_simulation", ADMISSION: "cache_admission"}
 PATIENCE = {"live_scaling": ["20"]}     # s: a lost wake-up is found by waiting
 
 # the world of that one is virtual (CMakeLists.txt)
@@ -264,6 +265,14 @@ MUTANTS = [
      "while (*at != NULL && !inf_cache_key_eq((*at)->key, key)) {",
      "while (*at != NULL && (*at)->key.lo % INF_CACHE_FLIGHT_BUCKETS\n"
      "        != key.lo % INF_CACHE_FLIGHT_BUCKETS) {"),
+    ("a shard that is never hit lets all in", ADMISSION,
+     "a->futile >= held && a", "a->futile > 20 * held && a"),
+    ("a small shard turns away too soon", ADMISSION,
+     " && a->futile >= INF_CACHE_FUTILE_MIN;", ";"),
+    ("a hit opens nothing", ADMISSION,
+     "    a->futile = 0;\n", ""),
+    ("who was turned away is not remembered", ADMISSION,
+     "        set[0] = ghost;\n", ""),
     ("an earlier alarm is not heard", TIMEKEEPER,
      "at_ns < timer->node.key;", "at_ns > timer->node.key;"),
 ]

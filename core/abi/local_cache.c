@@ -10,6 +10,7 @@
 #include "core/base/hash.h"
 #include "core/base/lock.h"
 #include "core/proto/json_doc.h"
+#include "core/sched/cache_admission.h"
 #include "core/sched/cache_index.h"
 
 #define SHARD_RANK 50u
@@ -38,8 +39,9 @@ typedef struct slab_s {
 } slab_t;
 
 typedef struct {
-    _Alignas(64) inf_lock_t lock;   /* rank 50; guards index                 */
+    _Alignas(64) inf_lock_t lock;   /* rank 50; guards the next two          */
     inf_cache_index_t       index;
+    inf_cache_admission_t   admission;
     _Atomic uint64_t        oldest_ns;  /* of the index; written under lock  */
 
     _Atomic uint64_t        hits;   /* relaxed statistics, all these         */
@@ -73,7 +75,10 @@ static inf_err_t *read_size(const char *config, uint64_t *size);
 static bool parse_size(inf_slice_t text, uint64_t *size);
 static uint64_t hash_key(const char *key);
 static shard_t *shard_of(local_cache_t *cache, uint64_t hash);
-static inf_err_t *prepare(shard_t *shard, uint64_t hash, const char *key);
+static inf_err_t *prepare(local_cache_t *cache, shard_t *shard, uint64_t hash,
+    const char *key, uint64_t size, bool *admitted);
+static bool has_room(const local_cache_t *cache, uint64_t size);
+static uint64_t charge_of(size_t key_size, uint64_t byte_size);
 static inf_err_t *already_there(void);
 static inf_err_t *reserve(local_cache_t *cache, uint64_t size,
     uint64_t byte_size, value_t **spare);
@@ -135,7 +140,10 @@ inf_local_cache_lookup(TRITONCACHE_Cache *handle, const char *key,
         v = (value_t *) (void *) item;
         atomic_fetch_add_explicit(&v->refs, 1, memory_order_relaxed);
         inf_cache_index_use(&shard->index, item, span->start_ns);
+        inf_cache_admission_hit(&shard->admission);
         note_oldest_locked(shard);
+    } else {
+        inf_cache_admission_missed(&shard->admission, hash);
     }
     inf_unlock(&shard->lock);
 
@@ -164,18 +172,20 @@ inf_local_cache_insert(TRITONCACHE_Cache *handle, const char *key,
     shard_t *shard = shard_of(cache, hash);
     inf_buffer_attributes_t a = { .byte_size = 0 };
     void *base;
+    bool admitted = false;
     value_t *v = NULL;
     span->end_ns = span->start_ns;
 
     inf_err_t *err = TRITONCACHE_CacheEntryGetBuffer(entry, 0, &base,
         inf_abi_as_attributes(&a));
     if (err == NULL) {
-        err = prepare(shard, hash, key);
+        err = prepare(cache, shard, hash, key,
+            charge_of(strlen(key) + 1, a.byte_size), &admitted);
     }
-    if (err == NULL) {
+    if (err == NULL && admitted) {
         err = value_new(cache, hash, key, a.byte_size, &v);
     }
-    if (err != NULL) {
+    if (err != NULL || !admitted) {
         return err;
     }
 
@@ -223,10 +233,17 @@ initialize(TRITONCACHE_Cache **out, const char *config)
         inf_lock_init(&shard->lock, SHARD_RANK);
         inf_cache_index_init(&shard->index);
         atomic_init(&shard->oldest_ns, UINT64_MAX);
+        if (err == NULL) {
+            err = inf_cache_admission_init(&shard->admission);
+        }
     }
 
     *out = inf_abi_as_local_cache(cache);
-    return NULL;
+    if (err != NULL) {
+        inf_err_log(finalize(*out));
+        *out = NULL;
+    }
+    return err;
 }
 
 static TRITONSERVER_Error *
@@ -242,6 +259,7 @@ finalize(TRITONCACHE_Cache *handle)
             value_unref(cache, (value_t *) (void *) item);
         }
         free(shard->index.buckets);
+        inf_cache_admission_fini(&shard->admission);
         inf_lock_fini(&shard->lock);
     }
 
@@ -347,14 +365,20 @@ shard_of(local_cache_t *cache, uint64_t hash)
     return &cache->shards[(hash >> 48) & (SHARDS - 1)];
 }
 
-/* Room for one more entry of the table; buckets are made outside the lock.
-   ALREADY_EXISTS: the key is there. */
+/* Whether it may come in, and then room for one more entry of the table;
+   buckets are made outside the lock.  ALREADY_EXISTS: the key is there. */
 static inf_err_t *
-prepare(shard_t *shard, uint64_t hash, const char *key)
+prepare(local_cache_t *cache, shard_t *shard, uint64_t hash, const char *key,
+    uint64_t size, bool *admitted)
 {
+    bool room = has_room(cache, size);
+
     inf_lock(&shard->lock);
     bool found = inf_cache_index_find(&shard->index, hash, key) != NULL;
-    uint64_t wanted = inf_cache_index_wants_buckets(&shard->index);
+    *admitted = !found && (room || inf_cache_admission_admits(
+        &shard->admission, hash, shard->index.count));
+    uint64_t wanted = *admitted ? inf_cache_index_wants_buckets(&shard->index)
+        : 0;
     inf_unlock(&shard->lock);
 
     if (found) {
@@ -374,6 +398,25 @@ prepare(shard_t *shard, uint64_t hash, const char *key)
     inf_unlock(&shard->lock);
     free(buckets);
     return NULL;
+}
+
+/* Without giving anything up.  What is larger than the cache is reserve's to
+   refuse. */
+static bool
+has_room(const local_cache_t *cache, uint64_t size)
+{
+    uint64_t used = atomic_load_explicit(&cache->used, memory_order_relaxed);
+    return size > cache->limit
+        || (used <= cache->limit && size <= cache->limit - used);
+}
+
+/* What an item costs: its bytes, its record, a key that the record has no
+   place for.  UINT64_MAX: more than there are. */
+static uint64_t
+charge_of(size_t key_size, uint64_t byte_size)
+{
+    uint64_t head = sizeof(value_t) + (key_size > KEY_SHORT ? key_size : 0);
+    return byte_size <= UINT64_MAX - head ? byte_size + head : UINT64_MAX;
 }
 
 static inf_err_t *
@@ -442,6 +485,7 @@ evict_one(local_cache_t *cache)
         inf_cache_item_t *item = inf_cache_index_oldest(&shard->index);
         if (item != NULL) {
             inf_cache_index_remove(&shard->index, item);
+            inf_cache_admission_gave_up(&shard->admission);
             note_oldest_locked(shard);
         }
         inf_unlock(&shard->lock);
@@ -464,9 +508,8 @@ value_new(local_cache_t *cache, uint64_t hash, const char *key,
     uint64_t byte_size, value_t **out)
 {
     size_t key_size = strlen(key) + 1;
-    size_t head = sizeof(value_t) + (key_size > KEY_SHORT ? key_size : 0);
-    uint64_t size = byte_size + head;
-    if (size < byte_size) {
+    uint64_t size = charge_of(key_size, byte_size);
+    if (size == UINT64_MAX) {
         return inf_err_nomem();
     }
 

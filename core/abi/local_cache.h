@@ -15,6 +15,10 @@
  * bound is one for all.  What is given up is the item longest unused of all
  * shards, exactly so while one thread is at it.  An item is charged with its
  * key and its own record too.
+ *
+ * While it isn't full it takes everything; a full shard that is not hit turns
+ * away what comes the first time (cache_admission.h): insert succeeds then and
+ * stores nothing.
  */
 
 #ifndef INF_ABI_LOCAL_CACHE_H

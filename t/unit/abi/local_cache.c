@@ -239,6 +239,39 @@ the_bound_holds_however_much_comes(void **state)
     inf_cache_plugin_close(cache);
 }
 
+/* A full cache that is never hit lets few in; who comes again is one. */
+static void
+what_never_repeats_is_turned_away(void **state)
+{
+    enum { MANY = 60000, FULL = 30000 };
+
+    (void) state;
+    char key[24];
+    open_cache("{\"size\":\"1000000\"}");
+    for (int i = 0; i < MANY; i++) {
+        snprintf(key, sizeof(key), "%d", i);
+        assert_false(lookup(key, 1000));
+        assert_null(insert(key, 1000));
+        assert_true(counts().used <= 1000000);
+    }
+    inf_cache_counts_t c = counts();
+    assert_int_equal(c.misses, MANY);
+    assert_in_range(c.entries, 1000000 / (1000 + HEAD), 1000);
+    assert_in_range(c.entries + c.evictions, 10000, FULL);
+
+    for (int i = 0; i < 100; i++) {
+        snprintf(key, sizeof(key), "again %d", i);
+        assert_null(insert(key, 1000));
+        inf_err_t *err = insert(key, 1000);
+        assert_true(err == NULL
+            || inf_err_code(err) == INF_ERR_ALREADY_EXISTS);
+        inf_err_free(err);
+        assert_true(lookup(key, 1000));
+    }
+    assert_int_equal(counts().hits, 100);
+    inf_cache_plugin_close(cache);
+}
+
 enum { THREADS = 100, ROUNDS = 300 };
 
 static void *
@@ -320,6 +353,7 @@ main(void)
         cmocka_unit_test(the_longest_unused_is_given_up),
         cmocka_unit_test(one_larger_than_the_cache_is_refused),
         cmocka_unit_test(the_bound_holds_however_much_comes),
+        cmocka_unit_test(what_never_repeats_is_turned_away),
         cmocka_unit_test(a_crowd_finds_what_it_inserted),
         cmocka_unit_test(a_name_without_a_library_is_not_found)
     };
