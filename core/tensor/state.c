@@ -19,6 +19,8 @@ static inf_err_t *buffer_place(const inf_state_buffer_t *b, size_t size,
     inf_place_t *place);
 static inf_err_t *buffer_fill(const inf_state_buffer_t *b,
     const inf_place_t *to, size_t size, bool keep);
+static inf_err_t *buffers_reset(const inf_state_t *state,
+    const inf_state_buffer_t *initial);
 static void buffer_swap(inf_state_buffer_t *a, inf_state_buffer_t *b);
 static void buffer_free(inf_state_buffer_t *b);
 
@@ -85,6 +87,30 @@ inf_states_add(inf_states_t *states, const char *output_name,
     }
     states->last = state;
     return NULL;
+}
+
+inf_err_t *
+inf_state_renew(inf_state_t *state, const inf_state_buffer_t *initial)
+{
+    inf_state_buffer_t *in = &state->input;
+
+    inf_err_t *err = state->growable != NULL
+        ? buffer_grow(in, initial->size, state->growable)
+        : buffer_fit(in, initial->size, INF_MEMORY_CPU_PINNED, 0, false);
+    if (err == NULL) {
+        err = buffer_shape(in, initial->datatype, initial->shape,
+            initial->dim_count);
+    }
+    if (err == NULL) {
+        err = buffer_shape(&state->output, initial->datatype, initial->shape,
+            initial->dim_count);
+    }
+    if (err == NULL) {
+        err = buffers_reset(state, initial);
+    }
+
+    state->written = false;
+    return inf_err_add(err, "state '%s'", state->output_name);
 }
 
 inf_err_t *
@@ -205,17 +231,19 @@ static inf_err_t *
 buffer_shape(inf_state_buffer_t *b, inf_datatype_t datatype,
     const int64_t *shape, uint32_t dim_count)
 {
-    int64_t *copy = calloc(dim_count + (size_t) 1, sizeof(*copy));
-    if (copy == NULL) {
-        return inf_err_nomem();
-    }
-    if (dim_count > 0) {
-        memcpy(copy, shape, dim_count * sizeof(*copy));
+    if (b->shape == NULL || b->dim_count != dim_count) {
+        int64_t *other = calloc(dim_count + (size_t) 1, sizeof(*other));
+        if (other == NULL) {
+            return inf_err_nomem();
+        }
+        free(b->shape);
+        b->shape = other;
+        b->dim_count = dim_count;
     }
 
-    free(b->shape);
-    b->shape = copy;
-    b->dim_count = dim_count;
+    if (dim_count > 0) {
+        memmove(b->shape, shape, dim_count * sizeof(*shape));
+    }
     b->datatype = datatype;
     return NULL;
 }
@@ -333,6 +361,35 @@ buffer_fill(const inf_state_buffer_t *b, const inf_place_t *to, size_t size,
     inf_err_t *err = inf_copies_add(&c, to, &from, kept);
     if (err == NULL) {
         err = inf_copies_zero(&c, &rest, size - kept);
+    }
+
+    inf_err_t *late = inf_copies_finish(&c);
+    if (err == NULL) {
+        return late;
+    }
+    inf_err_log(late);
+    return err;
+}
+
+/* The initial bytes, and zeros where the backend writes. */
+static inf_err_t *
+buffers_reset(const inf_state_t *state, const inf_state_buffer_t *initial)
+{
+    const inf_state_buffer_t *in = &state->input;
+    const inf_state_buffer_t *out = &state->output;
+    const inf_place_t to = { in->base, in->memory_type, in->memory_id };
+    const inf_place_t from = { initial->base, INF_MEMORY_CPU, 0 };
+    inf_copies_t c;
+
+    inf_copies_init(&c, inf_memory_shared());
+    inf_err_t *err = initial->base != NULL
+        ? inf_copies_add(&c, &to, &from, initial->size)
+        : inf_copies_zero(&c, &to, initial->size);
+    if (err == NULL && out->base != NULL) {
+        const inf_place_t spare = {
+            out->base, out->memory_type, out->memory_id
+        };
+        err = inf_copies_zero(&c, &spare, out->size);
     }
 
     inf_err_t *late = inf_copies_finish(&c);

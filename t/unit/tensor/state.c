@@ -237,6 +237,81 @@ a_growing_state_never_moves(void **state)
         "\0\0\0\0\0\0\0\0\0\0", 10);
 }
 
+/* Wherever its buffers were. */
+static void
+a_state_begins_anew_with_nothing_of_the_last_sequence(void **state)
+{
+    (void) state;
+    static const inf_memory_type_t types[] = {
+        INF_MEMORY_CPU, INF_MEMORY_CPU_PINNED, INF_MEMORY_GPU
+    };
+    int64_t shape[1] = { 4 }, other[2] = { 2, 4 };
+    const inf_state_buffer_t initial = {
+        .base = (void *) "init", .size = 4, .datatype = INF_TYPE_INT8,
+        .shape = shape, .dim_count = 1
+    };
+    inf_state_t *s = inf_states_find(states, "O");
+
+    for (size_t i = 0; i < 9; i++) {
+        for (size_t k = 0; k < 1 + i / 3; k++) {
+            inf_memory_type_t type = types[i % 3];
+            size_t size = i < 3 ? 4 : 8;
+            int64_t id = 0;
+
+            void *base = reserve(s, size, &type, &id);
+            succeeds(inf_state_describe(s, INF_TYPE_INT16, other, 2));
+            memset(type == INF_MEMORY_GPU ? fake_cuda_bytes(base) : base, 1,
+                size);
+            succeeds(inf_state_commit(s));
+        }
+
+        succeeds(inf_state_renew(s, &initial));
+        assert_int_equal(s->input.memory_type, INF_MEMORY_CPU_PINNED);
+        assert_int_equal(s->input.size, 4);
+        assert_memory_equal(s->input.base, "init", 4);
+        assert_int_equal(s->input.datatype, INF_TYPE_INT8);
+        assert_int_equal(s->input.dim_count, 1);
+        assert_int_equal(s->input.shape[0], 4);
+        for (size_t n = 0; n < s->output.size; n++) {
+            assert_int_equal(bytes(&s->output)[n], 0);
+        }
+        fails(inf_state_commit(s), INF_ERR_INVALID_ARG, "no buffer to");
+    }
+
+    void *before = s->input.base;
+    succeeds(inf_state_renew(s, &initial));     /* it is used again          */
+    assert_ptr_equal(s->input.base, before);
+}
+
+static void
+a_growing_state_begins_anew_where_it_is(void **state)
+{
+    (void) state;
+    int64_t shape[1] = { 4 };
+    const inf_state_buffer_t initial = {
+        .base = (void *) "init", .size = 4, .datatype = INF_TYPE_INT8,
+        .shape = shape, .dim_count = 1
+    };
+    inf_state_t *s = inf_states_find(states, "S");
+    inf_memory_type_t type = INF_MEMORY_GPU;
+    int64_t id = 0;
+
+    succeeds(inf_state_make_growable(s, 0));
+    void *base = reserve(s, 70000, &type, &id);
+    memset(fake_cuda_bytes(base), 1, 70000);
+    succeeds(inf_state_renew(s, &initial));
+    assert_ptr_equal(s->input.base, base);
+    assert_int_equal(s->input.size, 4);
+    assert_memory_equal(fake_cuda_bytes(base), "init", 4);
+    reserve(s, 70000, &type, &id);
+    for (size_t k = 4; k < 70000; k++) {
+        assert_int_equal(((char *) fake_cuda_bytes(base))[k], 0);
+    }
+
+    fake_cuda_fail("cuStreamSynchronize", RC_UNKNOWN);
+    fails(inf_state_renew(s, &initial), INF_ERR_INTERNAL, "state 'S'");
+}
+
 static void
 what_can_not_grow_stays_as_it_was(void **state)
 {
@@ -322,6 +397,8 @@ main(void)
         T(a_commit_takes_the_kind_along),
         T(one_buffer_keeps_its_bytes_when_it_moves),
         T(a_growing_state_never_moves),
+        T(a_state_begins_anew_with_nothing_of_the_last_sequence),
+        T(a_growing_state_begins_anew_where_it_is),
         T(what_can_not_grow_stays_as_it_was),
         T(a_failing_copy_changes_nothing)
     };
