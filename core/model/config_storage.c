@@ -32,6 +32,25 @@ inf_storage_contain(const inf_storage_t *st, const char *dir,
 }
 
 inf_err_t *
+inf_storage_read_in(const inf_storage_t *st, const char *model_dir,
+    const char *folder, const char *file, size_t limit, char **data,
+    size_t *len)
+{
+    char *dir = inf_path_join(model_dir, folder);
+    char *path = dir != NULL ? inf_path_join(dir, file) : NULL;
+
+    inf_err_t *err = path == NULL ? inf_err_nomem()
+        : inf_storage_contain(st, model_dir, path);
+    if (err == NULL) {
+        err = inf_storage_read(st, path, limit, data, len);
+    }
+
+    free(dir);
+    free(path);
+    return err;
+}
+
+inf_err_t *
 inf_storage_localize(inf_storage_t *st, const char *dir, char **local)
 {
     return st->ops->localize(st, dir, local);

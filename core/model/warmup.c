@@ -334,37 +334,21 @@ input_file(const warmup_source_t *from, const char *file, uint64_t size,
     warmup_input_t *out)
 {
     size_t len = 0;
-    char *path = NULL;
-    char *dir = inf_path_join(from->model_dir, "warmup");
-    if (dir != NULL) {
-        path = inf_path_join(dir, file);
-    }
 
-    inf_err_t *err = path == NULL ? inf_err_nomem()
-        : inf_storage_contain(from->st, from->model_dir, path);
-    if (err == NULL) {
-        err = inf_storage_read(from->st, path, WARMUP_FILE_MAX, &out->data,
-            &len);
-    }
-
+    inf_err_t *err = inf_storage_read_in(from->st, from->model_dir, "warmup",
+        file, WARMUP_FILE_MAX, &out->data, &len);
     if (err != NULL) {
-        err = inf_err_add(err, "input '%s'", out->name);
-
-    } else if (out->datatype == INF_TYPE_BYTES) {
-        out->size = len;
-
-    } else if (len < size) {
-        err = inf_err_new(INF_ERR_INVALID_ARG, "warmup setting expects %llu"
-            " bytes, but the data provided from %s only has %zu bytes",
-            (unsigned long long) size, path, len);
-
-    } else {
-        out->size = size;
+        return inf_err_add(err, "input '%s'", out->name);
     }
 
-    free(dir);
-    free(path);
-    return err;
+    if (out->datatype != INF_TYPE_BYTES && len < size) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "warmup setting expects %llu"
+            " bytes, but the data provided from %s/warmup/%s only has %zu"
+            " bytes", (unsigned long long) size, from->model_dir, file, len);
+    }
+
+    out->size = out->datatype == INF_TYPE_BYTES ? len : size;
+    return NULL;
 }
 
 static void
