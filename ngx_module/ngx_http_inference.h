@@ -221,6 +221,8 @@ struct ngx_http_inference_ticket_s {
     unsigned                      submitted:1;
     unsigned                      final:1;      /* FINAL was seen            */
     unsigned                      released:1;   /* RELEASED was seen         */
+    unsigned                      sequence:1;   /* the core that had it is
+                                                   gone, and its sequence    */
 };
 
 /* NGX_OK: channel is up.  NGX_AGAIN: not yet; ticket->ready will be called.

@@ -127,6 +127,8 @@ static ngx_http_inference_channel_t *ngx_http_inference_channel_find(
 
 static void ngx_http_inference_flight_begun(
     ngx_http_inference_flight_t *flight, ngx_uint_t begun);
+static ngx_uint_t ngx_http_inference_flight_of_sequence(
+    ngx_http_inference_flight_t *flight);
 static void ngx_http_inference_flight_give(
     ngx_http_inference_flight_t *flight);
 static void ngx_http_inference_free_regions(ngx_http_inference_channel_t *ch,
@@ -1030,6 +1032,7 @@ ngx_http_inference_channel_detach(ngx_http_inference_channel_t *ch,
             continue;
         }
 
+        ticket->sequence = ngx_http_inference_flight_of_sequence(flight);
         ngx_queue_insert_tail(lost, &ticket->queue);
         ticket->waiting = 1;
         n++;
@@ -1132,6 +1135,17 @@ ngx_http_inference_flight_begun(ngx_http_inference_flight_t *flight,
         flight->begun = 1;
         flight->ticket->begun++;
     }
+}
+
+
+static ngx_uint_t
+ngx_http_inference_flight_of_sequence(ngx_http_inference_flight_t *flight)
+{
+    uint8_t  state;
+
+    state = inf_client_slot_state(flight->channel->client, flight->name);
+
+    return (state & INF_SLOT_SEQUENCE) != 0;
 }
 
 

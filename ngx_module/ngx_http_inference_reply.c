@@ -34,6 +34,13 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
         return NGX_AGAIN;
     }
 
+    if (c == NULL && ticket->sequence) {
+        (void) ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
+                                       "the inference core ended: sequence "
+                                       "lost, start again");
+        return NGX_OK;
+    }
+
     if (c == NULL) {
         ctx->retry_after = 1;
         (void) ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Seeds bugs into batcher, rate limiter, response cache, the ensembles' flow and
-the threads that come and go, one by one: the simulators, the limiter's random
-worlds and the storm around changing instances must find each.
+"""Seeds bugs into both batchers, rate limiter, response cache, the ensembles'
+flow and the threads that come and go, one by one: the simulators, the limiter's
+random worlds and the storm around changing instances must find each.
 
     t/mutants.py [BUILD]        BUILD has objects and the unit programs
 
@@ -32,12 +32,19 @@ CACHE = "core/sched/response_cache.c"
 FLIGHTS = "core/sched/cache_flights.c"
 TIMEKEEPER = "core/sched/timekeeper.c"
 ADMISSION = "core/sched/cache_admission.c"
+SEQUENCES = "core/sched/sequence_batcher.c"
+IDS = "core/sched/sequence_ids.c"
+SEATS = "core/sched/sequence_slots.c"
+ROWS = "core/sched/sequence_rows.c"
 
 # the program that must find a bug; others: the simulation
 JUDGES = {LIMITER: "rate_limiter", FLOW: "ensemble_flow",
           RUNTIME: "live_scaling", CREW: "live_scaling",
           CACHE: "server_simulation", FLIGHTS: "server_simulation",
-          TIMEKEEPER: "server_simulation", ADMISSION: "cache_admission"}
+          TIMEKEEPER: "server_simulation",
+          ADMISSION: "cache_admission",
+          SEQUENCES: "sequence_simulation", IDS: "sequence_simulation",
+          SEATS: "sequence_simulation", ROWS: "sequence_simulation"}
 PATIENCE = {"live_scaling": ["20"]}     # s: a lost wake-up is found by waiting
 
 # the world of that one is virtual (CMakeLists.txt)
@@ -275,6 +282,114 @@ MUTANTS = [
      "        set[0] = ghost;\n", ""),
     ("an earlier alarm is not heard", TIMEKEEPER,
      "at_ns < timer->node.key;", "at_ns > timer->node.key;"),
+    ("a sequence begins without START", SEQUENCES,
+     "if (!(req->flags & INF_FLAG_START)) {", "if (req->flags > 7) {"),
+    ("a sequence begins while the model stops", SEQUENCES,
+     "b->base.closing && (req->flags & INF_FLAG_START)",
+     "b->base.closing && req->flags > 7"),
+    ("END leaves the id known", SEQUENCES,
+     "if (req->flags & INF_FLAG_END) {\n        inf_slot_forget(b, s);",
+     "if (req->flags > 7) {\n        inf_slot_forget(b, s);"),
+    ("END leaves the id known in the backlog", SEQUENCES,
+     "if (req->flags & INF_FLAG_END) {\n        inf_sequence_forget(b, q);",
+     "if (req->flags > 7) {\n        inf_sequence_forget(b, q);"),
+    ("a sequence is idle while one of it is queued", SEQUENCES,
+     "    inf_sequence_timer_clear(b, s->sequence);\n", ""),
+    ("the last timeout in the backlog counts", SEQUENCES,
+     "late_ns < q->timer.key", "late_ns > q->timer.key"),
+    ("the timeout of a cancelled one counts still", SEQUENCES,
+     "        backlog_timer(b, q);\n", ""),
+    ("what is behind a cancelled one stays", SEQUENCES,
+     "withdraw_behind(b, queue, behind, INF_GONE_WITH_SEQUENCE, gone);",
+     "withdraw_behind(b, queue, queue, INF_GONE_WITH_SEQUENCE, gone);\n"
+     "    (void) behind;"),
+    ("a cancelled sequence goes on", SEQUENCES,
+     "    inf_slot_forget(b, s);\n    s->over = true;\n"
+     "    inf_slot_settle(b, s, now_ns);\n    return true;",
+     "    inf_slot_settle(b, s, now_ns);\n    return true;"),
+    ("a late release ends another sequence", SEQUENCES,
+     "return s->sequence != NULL && s->turn == req->queued.turn;",
+     "return s->sequence != NULL;"),
+    ("a step that runs again is a START still", SEQUENCES,
+     "    req->flags = 0;\n", ""),
+    ("an iterative request's sequence stays", SEQUENCES,
+     "if (b->options.iterative && goes_on(req)) {",
+     "if (b->options.iterative && req->flags > 7) {"),
+    ("a lost wake-up: a first request is there", SEQUENCES,
+     "    if (first) {\n", "    if (first && s->number == 0) {\n"),
+    ("a lost wake-up: the slot's last user has left", SEQUENCES,
+     "    if (waited) {\n        inf_slot_touch(b, s);\n    }\n"
+     "    inf_place_touch_empty", "    (void) waited;\n"
+     "    inf_place_touch_empty"),
+    ("a lost wake-up: a retired instance is empty", SEQUENCES,
+     "    inf_place_touch_empty(b, place);\n}",
+     "}"),
+    ("text and number are one id", IDS,
+     "if (q->hash != hash || (q->text == NULL) != (req->correlation_text\n"
+     "            == NULL))\n    {\n        return false;\n    }\n\n"
+     "    return q->text != NULL ? strcmp(q->text, req->correlation_text) == 0"
+     "\n        : q->id == req->correlation_id;",
+     "(void) hash;\n    return q->id == req->correlation_id;"),
+    ("sequences are lost when the table grows", IDS,
+     "            q->next = wider[q->hash & mask];\n",
+     "            q->next = NULL;\n"),
+    ("a timer that is cleared is the deadline still", IDS,
+     "    inf_heap_remove(&b->timers, &q->timer);\n"
+     "    if (at_ns != INF_NEVER) {\n",
+     "    inf_heap_remove(&b->timers, &q->timer);\n"
+     "    if (at_ns == INF_NEVER) {\n        return;\n    }\n"
+     "    if (at_ns != INF_NEVER) {\n"),
+    ("two of one sequence are under way", SEATS,
+     "s->issued != NULL || s->running > 0\n", "s->issued != NULL\n"),
+    ("a slot is free while requests are queued in it", SEATS,
+     "if (s->over && !slot_has_work(s)) {", "if (s->over) {"),
+    ("a sequence is idle while one of it runs", SEATS,
+     "s->sequence != NULL && s->running == 0 && !slot_has_work(s)",
+     "s->sequence != NULL && !slot_has_work(s)"),
+    ("a retired instance gets new sequences", SEATS,
+     "if (!place->open || place->retired) {", "if (!place->open) {"),
+    ("a retired instance's free slots are given away", SEATS,
+     "if (s->vacancy.queued) {", "if (s->vacancy.queued && i > 0) {"),
+    ("a slot is free and the backlog waits", SEATS,
+     "    if (inf_list_empty(&b->backlog)) {\n        vacancy_push",
+     "    if (inf_list_empty(&b->backlog) || s->number > 0) {\n"
+     "        vacancy_push"),
+    ("the backlog's last goes first", SEATS,
+     "inf_link_entry(b->backlog.next, sequence_t, link)",
+     "inf_link_entry(b->backlog.prev, sequence_t, link)"),
+    ("who left the backlog times out", SEATS,
+     "    b->waiting--;\n    inf_sequence_timer_clear(b, q);",
+     "    b->waiting--;"),
+    ("instances are filled one by one", SEATS,
+     "(uint64_t) s->number << 32 | s->place->number",
+     "(uint64_t) s->place->number << 32 | s->number"),
+    ("a lost wake-up: a sequence leaves the backlog", SEATS,
+     "    inf_slot_issue(b, s);\n    inf_slot_touch(b, s);\n",
+     "    inf_slot_issue(b, s);\n"),
+    ("a sequence begins while the one before runs", ROWS,
+     "return s->running == 0 || (", "return s->running < 9 || ("),
+    ("a step does not wait for the state before it", ROWS,
+     "!s->place->keeps\n", "!s->place->stuck\n"),
+    ("a request stands in its neighbour's row", ROWS,
+     "link)->queued.slot->number == i)", "link)->queued.slot->number == i + 1)"),
+    ("no row for a slot that could not be dressed", ROWS,
+     "if (out->count == 0 || out->slots == out->count) {",
+     "if (out->count < out->slots) {"),
+    ("the lowest slot says what runs", ROWS,
+     "if (out->oldest == NULL || req->queue_ns < out->oldest->queue_ns) {",
+     "if (out->oldest == NULL) {"),
+    ("empty slots have no row", ROWS,
+     "out->slots = l->slots;", "out->slots = out->count;"),
+    ("rows of different shapes", ROWS,
+     "req != like && b->options.tensors != NULL",
+     "req == like && b->options.tensors != NULL"),
+    ("the delay of slots ends a tick late", ROWS,
+     "|| now_ns >= due_ns)", "|| now_ns > due_ns)"),
+    ("one slot more than the utilization asks for", ROWS,
+     "(double) l->ready >= b->options.utilization",
+     "(double) l->ready > b->options.utilization"),
+    ("a stopping model waits for slots", ROWS,
+     "if (b->base.closing || b->delay_ns == 0", "if (b->delay_ns == 0"),
 ]
 
 

@@ -353,6 +353,10 @@ TRITONBACKEND_ModelInstanceReportStatistics(
     inf_instance_t *i = inf_as_instance(instance);
     inf_statistics_t *s = &i->statistics;
 
+    if (r->filler) {
+        return NULL;
+    }
+
     r->backend_ns[0] = exec_start_ns;
     r->backend_ns[1] = compute_start_ns;
     r->backend_ns[2] = compute_end_ns;

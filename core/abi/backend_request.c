@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+static inf_err_t *reschedule(inf_request_t *r);
 static const inf_host_data_t *host_data(const inf_input_t *in,
     const char *policy);
 static void describe_buffer(const inf_buffer_t *b, const void **buffer,
@@ -194,18 +195,20 @@ TRITONSERVER_Error *
 TRITONBACKEND_RequestRelease(TRITONBACKEND_Request *request,
     uint32_t release_flags)
 {
-    if (release_flags != TRITONSERVER_REQUEST_RELEASE_ALL) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-            (release_flags & TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)
-            ? "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,"
-              " while the model is not configured to handle such a flag."
-            : "Invalid request release flags");
-    }
-
     inf_request_t *r = inf_as_request(request);
-    inf_execution_release(r);
-    inf_request_release(r, release_flags);
-    return NULL;
+
+    switch (release_flags) {
+    case TRITONSERVER_REQUEST_RELEASE_ALL:
+        inf_execution_release(r);
+        inf_request_release(r, release_flags);
+        return NULL;
+    case TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
+        return reschedule(r);
+    default:
+        return inf_err_new(INF_ERR_INVALID_ARG, "invalid request release flags"
+            " %u: either TRITONSERVER_REQUEST_RELEASE_ALL or"
+            " TRITONSERVER_REQUEST_RELEASE_RESCHEDULE", release_flags);
+    }
 }
 
 TRITONSERVER_Error *
@@ -296,6 +299,24 @@ TRITONBACKEND_InputBufferForHostPolicy(TRITONBACKEND_Input *input,
     describe_buffer(index < data->buffer_count ? &data->buffers[index] : NULL,
         buffer, buffer_byte_size, memory_type, memory_type_id);
     return NULL;
+}
+
+/* On error the backend keeps it, and is to answer it. */
+static inf_err_t *
+reschedule(inf_request_t *r)
+{
+    const Inference__ModelConfig *msg = r->model->built;
+
+    if (msg == NULL || msg->scheduling_choice_case
+            != INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING
+        || !msg->sequence_batching->iterative_sequence || r->filler)
+    {
+        return inf_err_new(INF_ERR_INVALID_ARG, "Request is released with"
+            " TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, while the model '%s' is"
+            " not configured to handle such a flag.", r->model->name);
+    }
+
+    return inf_execution_reschedule(r);
 }
 
 /* NULL: the client added nothing for that policy. */

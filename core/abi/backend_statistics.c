@@ -102,7 +102,7 @@ TRITONBACKEND_ModelInstanceReportResponseStatistics(
     TRITONBACKEND_ModelInstanceResponseStatistics *s = response_statistics;
 
     inf_err_t *err = check_report(s);
-    if (err != NULL) {
+    if (err != NULL || s->factory->filler) {
         return err;
     }
 

@@ -6,6 +6,7 @@
 #include "core/abi/plugin.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/sched/runtime.h"
 #include "core/tensor/ledger.h"
 #include "core/tensor/response.h"
 
@@ -26,6 +27,7 @@ static execution_t *execution_start(inf_instance_t *instance,
     inf_request_t **requests, uint32_t count);
 static void fail_all(inf_instance_t *instance, inf_request_t *const *requests,
     uint32_t count, inf_err_t *err);
+static void give_back(const inf_request_t *request, inf_instance_t *ran_on);
 static void await_answers(const inf_request_t *request);
 static void complain_released(const execution_t *e);
 
@@ -79,13 +81,39 @@ inf_execution_free(void *execution)
     free(execution);
 }
 
-/* Backends release in order, so the first look finds it. */
 void
 inf_execution_release(const inf_request_t *request)
 {
+    await_answers(request);
+    give_back(request, request->runs_on);
+}
+
+/* Its answers are awaited when it is released for good. */
+inf_err_t *
+inf_execution_reschedule(inf_request_t *request)
+{
+    inf_instance_t *ran_on = request->runs_on;
+    inf_factory_t *f = request->factory;
+
+    inf_request_t *held = atomic_exchange_explicit(&f->request, NULL,
+        memory_order_relaxed);
+    inf_err_t *err = inf_runner_reschedule(request->model->runner, request);
+    if (err != NULL) {
+        atomic_store_explicit(&f->request, held, memory_order_relaxed);
+        return err;
+    }
+
+    give_back(request, ran_on);     /* it may run already                    */
+    return NULL;
+}
+
+/* The backend has it no more; request is a name alone.  Backends release in
+   order, so the first look finds it. */
+static void
+give_back(const inf_request_t *request, inf_instance_t *ran_on)
+{
     execution_t *e = running;
 
-    await_answers(request);
     for (uint32_t n = 0; e != NULL && n < e->count; n++) {
         uint32_t at = e->next + n < e->count ? e->next + n
             : e->next + n - e->count;
@@ -97,8 +125,8 @@ inf_execution_release(const inf_request_t *request)
         }
     }
 
-    if (request->runs_on != NULL) {     /* the backend has kept it so long   */
-        atomic_fetch_add(&request->runs_on->returned, 1);
+    if (ran_on != NULL) {           /* the backend has kept it so long       */
+        atomic_fetch_add(&ran_on->returned, 1);
     }
 }
 
@@ -169,8 +197,10 @@ fail_all(inf_instance_t *instance, inf_request_t *const *requests,
             continue;
         }
 
-        inf_statistics_failure_for(&instance->statistics, INF_FAILURE_BACKEND,
-            r->start_ns, now);
+        if (!r->filler) {
+            inf_statistics_failure_for(&instance->statistics,
+                INF_FAILURE_BACKEND, r->start_ns, now);
+        }
         if (!atomic_load_explicit(&r->factory->final, memory_order_relaxed)) {
             inf_factory_send_error(r->factory, inf_err_copy(err));
         }

@@ -21,6 +21,10 @@ void inf_execution_free(void *execution);
 /* A request is released: by the thread that executes it, perhaps. */
 void inf_execution_release(const inf_request_t *request);
 
+/* A request that executes shall run once more: it is the runner's again.  On
+   error nothing has changed. */
+INF_CHECK inf_err_t *inf_execution_reschedule(inf_request_t *request);
+
 /* INVALID_ARG with what, logged with the backend that this thread executes. */
 INF_CHECK inf_err_t *inf_execution_complain(const char *what);
 

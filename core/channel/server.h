@@ -117,8 +117,8 @@ void *inf_channel_request_writable(const inf_channel_t *ch, uint64_t offset,
     uint64_t len);
 uint64_t inf_channel_request_size(const inf_channel_t *ch);
 
-/* state: INF_SLOT_*, with or without INF_SLOT_RETRYABLE.  To be stored before
-   the completion that it describes. */
+/* state: INF_SLOT_*, with or without INF_SLOT_RETRYABLE or INF_SLOT_SEQUENCE.
+   To be stored before the completion that it describes. */
 void inf_channel_set_slot(inf_channel_t *ch, uint32_t slot, uint8_t state);
 
 

@@ -202,7 +202,9 @@ typedef enum {
 } inf_slot_state_t;
 
 #define INF_SLOT_STATE_MASK 0x0f
-#define INF_SLOT_RETRYABLE  0x80        /* bit beside the state              */
+#define INF_SLOT_RETRYABLE  0x80        /* bits beside the state             */
+#define INF_SLOT_SEQUENCE   0x40        /* what came before it was lost with
+                                           the core: never sent again        */
 
 
 /* ---- calls: one protobuf message of the gRPC service, answered by one (a

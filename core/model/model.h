@@ -36,6 +36,7 @@ struct inf_cached_model_s;
 struct inf_ensemble_s;
 struct inf_ledger_s;
 struct inf_runner_s;
+struct inf_sequence_inputs_s;
 struct inf_server_s;
 
 typedef struct inf_model_s inf_model_t;
@@ -91,6 +92,8 @@ struct inf_model_s {
                                                were made from; constant      */
     inf_config_tensors_t    *tensors;       /* request path's table          */
     bool                     decoupled;
+    bool                     sequential;    /* its requests, or those of a
+                                               member, may be of a sequence  */
     inf_labels_t            *labels;
     inf_statistics_t         statistics;    /* what met no instance, or one
                                                that is gone                  */
@@ -108,6 +111,7 @@ struct inf_model_s {
     struct inf_instance_name_s *names;      /* of all instances ever         */
 
     struct inf_batch_strategy_s *strategy;  /* a plug-in's, or NULL         */
+    struct inf_sequence_inputs_s *sequence_inputs;  /* NULL: no sequences    */
     struct inf_runner_s     *runner;
     struct inf_cached_model_s *cached;      /* NULL: no response cache       */
     struct inf_ensemble_s   *ensemble;      /* NULL: a backend executes it   */

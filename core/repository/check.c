@@ -7,6 +7,7 @@
 #include "core/base/buf.h"
 #include "core/model/config_load.h"
 #include "core/model/labels.h"
+#include "core/model/model.h"
 #include "core/model/versions.h"
 #include "core/proto/message.h"
 #include "core/repository/agent_table.h"
@@ -15,6 +16,7 @@
 #include "core/repository/rate_check.h"
 #include "core/repository/scan.h"
 #include "core/repository/storage.h"
+#include "core/sched/sequence_inputs.h"
 
 typedef struct {
     const inf_check_t *what;
@@ -48,6 +50,8 @@ static void check_versions(checker_t *c, const inf_scan_model_t *m,
     inf_model_config_t *config);
 static void check_backend(checker_t *c, const inf_scan_model_t *m,
     const inf_model_config_t *config, int64_t version);
+static void check_states(checker_t *c, const inf_scan_model_t *m,
+    const inf_model_config_t *config);
 static void check_labels(checker_t *c, const inf_scan_model_t *m,
     const inf_model_config_t *config);
 static void report_error(checker_t *c, const char *origin, inf_err_t *err);
@@ -180,6 +184,7 @@ check_model(checker_t *c, const inf_scan_model_t *m)
         if (inf_findings_total(&f) == 0) {
             check_versions(c, m, config);
             check_labels(c, m, config);
+            check_states(c, m, config);
         }
     }
     if (config == NULL || inf_findings_total(&f) > 0) {
@@ -389,6 +394,40 @@ check_backend(checker_t *c, const inf_scan_model_t *m,
     report_error(c, NULL, inf_model_config_explain(config,
         c->roots[m->repository].storage, &f));
     inf_findings_fini(&f);
+}
+
+/* The files that sequences begin with. */
+static void
+check_states(checker_t *c, const inf_scan_model_t *m,
+    const inf_model_config_t *config)
+{
+    inf_sequence_inputs_t *inputs;
+
+    if (config->msg->scheduling_choice_case
+        != INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING)
+    {
+        return;
+    }
+
+    inf_model_t *model = inf_model_new(m->name, 1, m->dir);
+    if (model == NULL) {
+        report_error(c, NULL, inf_err_nomem());
+        return;
+    }
+
+    model->built = config->msg;             /* lent                          */
+    inf_err_t *err = inf_config_tensors_new(config->msg, &model->tensors);
+    if (err == NULL) {
+        err = inf_sequence_inputs_new(c->roots[m->repository].storage, m->dir,
+            model, &inputs);
+    }
+    if (err != NULL) {
+        report_error(c, config->origin, err);
+    } else {
+        inf_sequence_inputs_free(inputs);
+    }
+    model->built = NULL;
+    inf_model_free(model);
 }
 
 static void

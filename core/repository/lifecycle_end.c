@@ -9,8 +9,11 @@
 #include "core/base/log.h"
 #include "core/repository/loading_place.h"
 #include "core/repository/model_load.h"
+#include "core/sched/entrance.h"
+#include "core/sched/runtime.h"
 
 #define AGAIN_NS UINT64_C(1000000000)   /* when no thread could be started  */
+#define LOOK_NS  UINT64_C(20000000)     /* while sequences end               */
 
 typedef enum {
     DESTROYER_WAITS,
@@ -28,6 +31,7 @@ typedef struct inf_destroyer_s {
 
 static inf_err_t *snapshot_entries(inf_lifecycle_t *lc,
     inf_registry_entry_t **out, uint32_t *count);
+static uint64_t sequences_locked(inf_lifecycle_t *lc);
 static bool serves_locked(const inf_model_record_t *r);
 static void last_unref(inf_model_t *model);
 static void *reaper_main(void *arg);
@@ -137,6 +141,41 @@ snapshot_entries(inf_lifecycle_t *lc, inf_registry_entry_t **out,
     *out = entries;
     *count = n;
     return NULL;
+}
+
+void
+inf_lifecycle_end_sequences(inf_lifecycle_t *lc, uint64_t timeout_ns)
+{
+    uint64_t until = inf_clock_ns() + timeout_ns;
+    uint64_t now;
+
+    inf_lock(&lc->lock);
+    while (sequences_locked(lc) > 0 && (now = inf_clock_ns()) < until) {
+        uint64_t look = now + LOOK_NS;
+        inf_cond_wait_until(&lc->idle, &lc->lock, look < until ? look : until);
+    }
+    inf_unlock(&lc->lock);
+}
+
+/* Refuses new sequences of what serves; how many are under way. */
+static uint64_t
+sequences_locked(inf_lifecycle_t *lc)
+{
+    uint64_t n = 0;
+
+    for (inf_link_t *l = lc->models.next; l != &lc->models; l = l->next) {
+        const inf_model_record_t *r = inf_link_entry(l, inf_model_record_t,
+            link);
+        for (size_t i = 0; i < r->version_count; i++) {
+            inf_model_t *model = r->versions[i].model;
+            if (model != NULL && model->sequence_inputs != NULL) {
+                inf_entrance_close(model);
+                n += inf_runner_sequences(model->runner);
+            }
+        }
+    }
+
+    return n;
 }
 
 /* A name that has, had or will have a version. */

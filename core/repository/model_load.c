@@ -13,6 +13,7 @@
 #include "core/repository/model_instances.h"
 #include "core/repository/strategy_search.h"
 #include "core/sched/ensemble.h"
+#include "core/sched/sequence_inputs.h"
 
 #define ENVIRONMENT_KEY "EXECUTION_ENV_PATH"
 
@@ -26,7 +27,6 @@ static inf_err_t *read_config(const inf_model_load_t *what,
     inf_model_t *model);
 static inf_err_t *copy_config(const inf_model_config_t *config,
     inf_model_config_t **out);
-static inf_err_t *check_supported(const Inference__ModelConfig *msg);
 static inf_err_t *find_backend(const inf_model_load_t *what,
     inf_model_t *model);
 static inf_err_t *describe_python(inf_model_t *model, const char *environment);
@@ -87,6 +87,10 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
         err = open_strategy(what, model);
     }
     if (err == NULL) {
+        err = inf_sequence_inputs_new(what->storage, what->dir, model,
+            &model->sequence_inputs);
+    }
+    if (err == NULL) {
         err = inf_model_make_instances(what, model);
     }
     if (err == NULL) {
@@ -145,6 +149,8 @@ inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
 {
     inf_runner_free(model->runner);
     model->runner = NULL;
+    inf_sequence_inputs_free(model->sequence_inputs);
+    model->sequence_inputs = NULL;
     inf_cached_model_free(model->cached);
     model->cached = NULL;
     inf_ensemble_free(model->ensemble);
@@ -174,11 +180,9 @@ read_config(const inf_model_load_t *what, inf_model_t *model)
         .config_name = what->options->config_name
     };
 
-    inf_err_t *err = what->config != NULL
-        ? copy_config(what->config, &model->config)
+    return what->config != NULL ? copy_config(what->config, &model->config)
         : inf_model_config_read(what->storage, what->dir, what->name, &opt,
             &model->config);
-    return err != NULL ? err : check_supported(model->config->msg);
 }
 
 /* Each version completes a copy of its own. */
@@ -198,20 +202,6 @@ copy_config(const inf_model_config_t *config, inf_model_config_t **out)
         inf_message_free(copy);
     }
     return err;
-}
-
-/* What later versions of the core will serve is refused, not half served. */
-static inf_err_t *
-check_supported(const Inference__ModelConfig *msg)
-{
-    if (msg->scheduling_choice_case
-        != INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING)
-    {
-        return NULL;
-    }
-
-    return inf_err_new(INF_ERR_UNSUPPORTED, "model '%s': sequence_batching is"
-        " not supported by this version of the core", msg->name);
 }
 
 static inf_err_t *
@@ -327,6 +317,8 @@ build_tables(const inf_model_load_t *what, inf_model_t *model)
     }
     model->decoupled = msg->model_transaction_policy != NULL
         && msg->model_transaction_policy->decoupled;
+    model->sequential = msg->scheduling_choice_case
+        == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING;
     return err;
 }
 

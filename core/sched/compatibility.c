@@ -24,18 +24,21 @@ inf_compatibility_matters(const inf_config_tensors_t *tensors)
     return false;
 }
 
-/* The inputs are those of the configuration: normalising has checked it. */
+/* The inputs that clients sent are those of the configuration: normalising has
+   checked it.  Others were added when the request has run before. */
 bool
 inf_compatible(const inf_config_tensors_t *tensors, const inf_request_t *a,
     const inf_request_t *b)
 {
     uint32_t batched = inf_config_tensors_max_batch_size(tensors) > 0;
 
-    if (a->input_count != b->input_count) {
+    uint32_t count = a->input_count - a->inputs_added;
+
+    if (count != b->input_count - b->inputs_added) {
         return false;           /* an optional one is there or not           */
     }
 
-    for (uint32_t i = 0; i < a->input_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const inf_input_t *x = &a->inputs[i];
         const inf_input_t *y = counterpart(b, x->name, i);
         const inf_config_tensor_t *t = inf_config_tensors_find_input(tensors,

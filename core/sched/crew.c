@@ -4,6 +4,7 @@
  *          have in hand.
  */
 
+#include "core/sched/bound_policy.h"
 #include "core/sched/runtime_parts.h"
 
 #include <pthread.h>
@@ -27,6 +28,7 @@ static inf_instance_thread_t *thread_of_device(const crew_t *crew,
 static void join_ring(inf_instance_thread_t *t, inf_instance_t *instance);
 static inf_instance_thread_t *thread_new(inf_runner_t *runner);
 static inf_err_t *open_seats(inf_runner_t *runner, const crew_t *crew);
+static inf_err_t *attach_all(inf_runner_t *runner, const crew_t *crew);
 static inf_err_t *join_kin(inf_runner_t *runner, inf_instance_thread_t *t);
 static void leave_kin(inf_runner_t *runner, inf_instance_thread_t *t);
 static inf_err_t *start_held(inf_runner_t *runner, crew_t *crew,
@@ -53,6 +55,9 @@ inf_runner_add(inf_runner_t *runner, inf_instance_t *const *instances,
         err = open_seats(runner, &crew);
     }
     if (err == NULL) {
+        err = attach_all(runner, &crew);
+    }
+    if (err == NULL) {
         err = start_held(runner, &crew, options->parallel);
     }
 
@@ -77,6 +82,8 @@ inf_runner_add(inf_runner_t *runner, inf_instance_t *const *instances,
 void
 inf_runner_admit(inf_runner_t *runner)
 {
+    inf_policy_t *policy = runner->policy;
+
     inf_lock(&runner->lock);
     for (inf_link_t *l = runner->threads.next; l != &runner->threads;
         l = l->next)
@@ -85,22 +92,33 @@ inf_runner_admit(inf_runner_t *runner)
             link);
         if (t->state == INF_THREAD_HELD) {
             t->state = INF_THREAD_SERVES;
+            if (policy->bound != NULL) {
+                policy->bound->open(policy, t->number);
+            }
         }
     }
     inf_unlock(&runner->lock);
     inf_cond_broadcast(&runner->moved);
+    if (policy->bound != NULL) {
+        inf_runner_call_touched(runner);
+    }
 }
 
 void
 inf_runner_dismiss(inf_runner_t *runner, inf_instance_t *const *instances,
     uint32_t count)
 {
+    inf_policy_t *policy = runner->policy;
+
     inf_lock(&runner->lock);
     for (uint32_t i = 0; i < count; i++) {
         inf_instance_thread_t *t = instances[i]->thread;
         if (t != NULL) {
             t->state = INF_THREAD_LEAVES;
             inf_link_remove(&t->idle);
+            if (policy->bound != NULL) {
+                policy->bound->retire(policy, t->number);
+            }
         }
     }
     inf_unlock(&runner->lock);
@@ -135,6 +153,7 @@ bool
 inf_instance_thread_begin(inf_instance_thread_t *t)
 {
     inf_runner_t *runner = t->runner;
+    const inf_policy_t *policy = runner->policy;
     crew_t *crew = t->crew;
     inf_err_t *err = NULL;
 
@@ -156,7 +175,10 @@ inf_instance_thread_begin(inf_instance_thread_t *t)
     while (t->state == INF_THREAD_HELD && !runner->stopping) {
         inf_cond_wait(&runner->moved, &runner->lock);
     }
-    bool serves = t->state == INF_THREAD_SERVES;
+    /* dismissed before it came here, it has what it was given meanwhile */
+    bool serves = t->state == INF_THREAD_SERVES
+        || (t->state == INF_THREAD_LEAVES && policy->bound != NULL
+            && policy->bound->occupied(policy, t->number));
     inf_unlock(&runner->lock);
 
     inf_err_free(err);
@@ -308,6 +330,27 @@ open_seats(inf_runner_t *runner, const crew_t *crew)
         if (err == NULL) {
             err = join_kin(runner, t);
         }
+    }
+
+    return err;
+}
+
+/* To a policy that wants to know its instances. */
+static inf_err_t *
+attach_all(inf_runner_t *runner, const crew_t *crew)
+{
+    inf_policy_t *policy = runner->policy;
+    inf_err_t *err = NULL;
+
+    for (inf_link_t *l = crew->threads.next; policy->bound != NULL
+        && err == NULL && l != &crew->threads; l = l->next)
+    {
+        inf_instance_thread_t *t = inf_link_entry(l, inf_instance_thread_t,
+            link);
+
+        inf_lock(&runner->lock);
+        err = policy->bound->attach(policy, t->number, t->instance, t);
+        inf_unlock(&runner->lock);
     }
 
     return err;
@@ -469,7 +512,11 @@ thread_end(inf_runner_t *runner, inf_instance_thread_t *t)
     }
     t->instance = NULL;
 
+    inf_policy_t *policy = runner->policy;
     inf_lock(&runner->lock);
+    if (policy != NULL && policy->bound != NULL) {
+        policy->bound->detach(policy, t->number);
+    }
     inf_list_push_back(&runner->spares, &t->link);
     inf_unlock(&runner->lock);
 }

@@ -54,6 +54,9 @@ inf_ensemble_new(inf_model_t *model, inf_model_t *const *members,
     }
     if (err == NULL) {
         model->decoupled = e->plan->domain_count > 1;
+        for (size_t i = 0; i < count; i++) {
+            model->sequential = model->sequential || members[i]->sequential;
+        }
         err = check_cache(model);
     }
     if (err != NULL) {

@@ -32,7 +32,8 @@ typedef struct inf_ensemble_s inf_ensemble_t;
 
 /*
  * model: config, built and tensors are set.  members[i] is the loaded model
- * of step i.  Sets model->decoupled; the caller sets model->ensemble.
+ * of step i.  Sets model->decoupled and sequential; the caller sets
+ * model->ensemble.
  */
 INF_CHECK inf_err_t *inf_ensemble_new(inf_model_t *model,
     inf_model_t *const *members, size_t count, inf_ensemble_t **out);

@@ -3,8 +3,11 @@
 #include "core/model/queue_limit.h"
 #include "core/sched/default_scheduler.h"
 #include "core/sched/dynamic_batcher.h"
+#include "core/sched/sequence_batcher.h"
 
 static const Inference__ModelDynamicBatching *batching(
+    const inf_model_t *model);
+static const Inference__ModelSequenceBatching *sequences(
     const inf_model_t *model);
 
 inf_err_t *
@@ -12,6 +15,9 @@ inf_policy_new(inf_model_t *model, inf_policy_t **out)
 {
     if (batching(model) != NULL) {
         return inf_dynamic_batcher_of(model, out);
+    }
+    if (sequences(model) != NULL) {
+        return inf_sequence_batcher_of(model, out);
     }
 
     uint32_t limit = 0;
@@ -29,7 +35,12 @@ bool
 inf_policy_keeps_order(const inf_model_t *model)
 {
     const Inference__ModelDynamicBatching *msg = batching(model);
-    return msg != NULL && msg->preserve_ordering;
+    const Inference__ModelSequenceBatching *q = sequences(model);
+
+    return (msg != NULL && msg->preserve_ordering)
+        || (q != NULL && q->strategy_choice_case
+            == INFERENCE__MODEL_SEQUENCE_BATCHING__STRATEGY_CHOICE_OLDEST
+            && q->oldest->preserve_ordering);
 }
 
 /* NULL: the model has another scheduler. */
@@ -41,4 +52,15 @@ batching(const inf_model_t *model)
     return msg != NULL && msg->scheduling_choice_case
         == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_DYNAMIC_BATCHING
         ? msg->dynamic_batching : NULL;
+}
+
+/* NULL: likewise. */
+static const Inference__ModelSequenceBatching *
+sequences(const inf_model_t *model)
+{
+    const Inference__ModelConfig *msg = model->built;
+
+    return msg != NULL && msg->scheduling_choice_case
+        == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING
+        ? msg->sequence_batching : NULL;
 }

@@ -26,11 +26,15 @@
 #define INF_NEVER UINT64_MAX
 
 typedef struct inf_policy_s inf_policy_t;
+typedef struct inf_bound_ops_s inf_bound_ops_t;     /* bound_policy.h        */
 
 /* A formed batch on its way to an instance. */
 typedef struct {
     inf_link_t requests;            /* by their link, in order               */
     uint32_t   count;
+    uint32_t   slots;               /* of a sequence model: rows of which
+                                       those without a request are filled;
+                                       0: requests is all                    */
 } inf_payload_t;
 
 static inline void
@@ -38,6 +42,7 @@ inf_payload_init(inf_payload_t *p)
 {
     inf_link_init(&p->requests);
     p->count = 0;
+    p->slots = 0;
 }
 
 /* What an idle instance may do now. */
@@ -97,10 +102,14 @@ typedef struct {
 /* First member of every policy. */
 struct inf_policy_s {
     const inf_policy_ops_t *ops;
+    const inf_bound_ops_t  *bound;          /* NULL: any instance serves any
+                                               request                       */
     bool                    closing;        /* what is queued goes at once   */
     uint32_t                queued;
+    uint32_t                live;           /* sequences under way           */
     uint64_t                deadline_ns;    /* first timeout of a queued
-                                               request; INF_NEVER: none      */
+                                               request, or of a sequence;
+                                               INF_NEVER: none               */
 };
 
 /* As model's configuration says. */

@@ -19,6 +19,13 @@ void inf_refuse_cancelled(inf_request_t *req);
 /* Counts, answers that it has waited too long and releases req. */
 void inf_refuse_timed_out(inf_request_t *req);
 
+/* Counts, answers that the rest of its sequence isn't awaited any longer and
+   releases req. */
+void inf_refuse_sequence_timed_out(inf_request_t *req);
+
+/* Counts, answers err, which it takes, and releases req, which was to run. */
+void inf_refuse_failed(inf_request_t *req, inf_err_t *err);
+
 /* Each of the requests on gone, as its factory says which it is. */
 void inf_refuse_gone(inf_link_t *gone);
 

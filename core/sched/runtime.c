@@ -7,6 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/sched/bound_policy.h"
 #include "core/sched/refusal.h"
 #include "core/sched/runtime_parts.h"
 #include "core/tensor/response.h"
@@ -20,6 +21,12 @@ static inf_instance_thread_t *call_idle_locked(inf_runner_t *runner,
     uint64_t now_ns) INF_NEEDS(runner->lock);
 static inf_link_t *idle_to_ask_locked(inf_runner_t *runner)
     INF_NEEDS(runner->lock);
+static void call_all_idle(inf_runner_t *runner);
+static void call_locked(inf_runner_t *runner, inf_instance_thread_t *t)
+    INF_NEEDS(runner->lock);
+static bool bound_cancel(inf_runner_t *runner, inf_request_t *req);
+static void request_leaves(inf_request_t *req);
+static void dress(inf_instance_thread_t *t, inf_payload_t *payload);
 static void wake(inf_instance_thread_t *t);
 static uint64_t arm_locked(inf_runner_t *runner) INF_NEEDS(runner->lock);
 static void arm(inf_runner_t *runner, uint64_t at_ns);
@@ -105,7 +112,9 @@ inf_runner_submit(inf_runner_t *runner, inf_request_t *req, uint64_t now_ns)
 
     inf_lock(&runner->lock);
 
-    if (runner->closed && !(runner->serves && req->part)) {
+    if (runner->closed && !(runner->serves && req->part)
+        && (runner->policy->bound == NULL || runner->stopping))
+    {
         inf_unlock(&runner->lock);
         return inf_err_new(INF_ERR_UNAVAILABLE, "Server is stopping, scheduler"
             " for model has stopped accepting new inference requests");
@@ -122,6 +131,38 @@ inf_runner_submit(inf_runner_t *runner, inf_request_t *req, uint64_t now_ns)
 
     wake(called);
     arm(runner, at_ns);
+    if (policy->bound != NULL) {
+        inf_runner_call_touched(runner);
+    }
+    return err;
+}
+
+inf_err_t *
+inf_runner_reschedule(inf_runner_t *runner, inf_request_t *req)
+{
+    inf_policy_t *policy = runner->policy;
+    uint64_t now = inf_clock_ns();
+    inf_link_t gone;
+    inf_link_init(&gone);
+
+    inf_lock(&runner->lock);
+    void (*leaves)(inf_request_t *) = req->leaves;
+    req->leaves = NULL;
+    inf_err_t *err = policy->bound->again(policy, req, now);
+    if (err != NULL) {
+        req->leaves = leaves;       /* it is released in another way then    */
+    } else if (atomic_load_explicit(&req->factory->cancelled,
+            memory_order_relaxed)   /* while it ran: nobody says so again    */
+        && policy->bound->cancel(policy, req, now, &gone))
+    {
+        inf_list_push_front(&gone, &req->link);
+    }
+    inf_unlock(&runner->lock);
+
+    if (err == NULL) {
+        inf_runner_call_touched(runner);
+        inf_refuse_gone(&gone);
+    }
     return err;
 }
 
@@ -129,9 +170,13 @@ bool
 inf_runner_cancel(inf_runner_t *runner, inf_request_t *req)
 {
     inf_instance_thread_t *called = NULL;
+    inf_policy_t *policy = runner->policy;
+
+    if (policy->bound != NULL) {
+        return bound_cancel(runner, req);
+    }
 
     inf_lock(&runner->lock);
-    inf_policy_t *policy = runner->policy;
     bool unlinked = policy->ops->cancel(policy, req);
     if (unlinked && policy->ops->gathers) {
         called = call_idle_locked(runner, inf_clock_ns());
@@ -139,6 +184,24 @@ inf_runner_cancel(inf_runner_t *runner, inf_request_t *req)
     inf_unlock(&runner->lock);
 
     wake(called);
+    return unlinked;
+}
+
+static bool
+bound_cancel(inf_runner_t *runner, inf_request_t *req)
+{
+    inf_policy_t *policy = runner->policy;
+    inf_link_t gone;
+    inf_link_init(&gone);
+
+    inf_lock(&runner->lock);
+    bool unlinked = policy->bound->cancel(policy, req, inf_clock_ns(), &gone);
+    uint64_t at_ns = arm_locked(runner);
+    inf_unlock(&runner->lock);
+
+    arm(runner, at_ns);
+    inf_runner_call_touched(runner);
+    inf_refuse_gone(&gone);
     return unlinked;
 }
 
@@ -164,6 +227,15 @@ inf_runner_pending(inf_runner_t *runner)
 {
     inf_lock(&runner->lock);
     uint32_t n = runner->policy->queued + runner->running;
+    inf_unlock(&runner->lock);
+    return n;
+}
+
+uint32_t
+inf_runner_sequences(inf_runner_t *runner)
+{
+    inf_lock(&runner->lock);
+    uint32_t n = runner->policy->live;
     inf_unlock(&runner->lock);
     return n;
 }
@@ -204,6 +276,9 @@ runner_close(inf_runner_t *runner, bool serves)
     inf_unlock(&runner->lock);
 
     wake(called);
+    if (runner->policy->bound != NULL) {
+        call_all_idle(runner);
+    }
 }
 
 const inf_model_t *
@@ -317,7 +392,64 @@ runner_tick(void *userp)
 
     wake(called);
     arm(runner, at_ns);
+    if (policy->bound != NULL) {
+        inf_runner_call_touched(runner);
+    }
     inf_refuse_gone(&gone);
+}
+
+void
+inf_runner_call_touched(inf_runner_t *runner)
+{
+    inf_instance_thread_t *called[8];
+    inf_policy_t *policy = runner->policy;
+    uint32_t n;
+
+    do {
+        inf_instance_thread_t *t = NULL;
+        n = 0;
+        inf_lock(&runner->lock);
+        while (n < sizeof(called) / sizeof(called[0])
+            && (t = policy->bound->touched(policy)) != NULL)
+        {
+            if (!inf_list_empty(&t->idle)) {    /* else it looks anyway      */
+                call_locked(runner, t);
+                called[n++] = t;
+            }
+        }
+        inf_unlock(&runner->lock);
+
+        for (uint32_t i = 0; i < n; i++) {
+            wake(called[i]);
+        }
+    } while (n == sizeof(called) / sizeof(called[0]));
+}
+
+/* What each of them waits for may be over. */
+static void
+call_all_idle(inf_runner_t *runner)
+{
+    inf_instance_thread_t *t;
+
+    do {
+        t = NULL;
+        inf_lock(&runner->lock);
+        if (!inf_list_empty(&runner->idle)) {
+            t = inf_link_entry(runner->idle.prev, inf_instance_thread_t,
+                idle);
+            call_locked(runner, t);
+        }
+        inf_unlock(&runner->lock);
+        wake(t);
+    } while (t != NULL);
+}
+
+static void
+call_locked(inf_runner_t *runner, inf_instance_thread_t *t)
+{
+    inf_link_remove(&t->idle);
+    t->called = true;
+    runner->called++;
 }
 
 /*
@@ -331,7 +463,7 @@ call_idle_locked(inf_runner_t *runner, uint64_t now_ns)
     inf_link_t *link = runner->rate_gate == NULL ? runner->idle.next
         : idle_to_ask_locked(runner);
 
-    if (inf_list_empty(&runner->idle)) {
+    if (inf_list_empty(&runner->idle) || policy->bound != NULL) {
         return NULL;
     }
 
@@ -363,9 +495,7 @@ call_idle_locked(inf_runner_t *runner, uint64_t now_ns)
 
     inf_instance_thread_t *t = inf_link_entry(link, inf_instance_thread_t,
         idle);
-    inf_link_remove(link);
-    t->called = true;
-    runner->called++;
+    call_locked(runner, t);
     return t;
 }
 
@@ -476,11 +606,15 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
             now = inf_clock_ns();
         }
 
-        bool leaves = t->state == INF_THREAD_LEAVES;
+        const inf_bound_ops_t *bound = policy->bound;
+        bool leaves = t->state == INF_THREAD_LEAVES && (bound == NULL
+            || runner->stopping || !bound->occupied(policy, t->number));
         bool may_take = inf_rate_seat_may_take(&t->seat);
         inf_next_t next = leaves && !asked ? INF_NEXT_NOTHING
             : may_take ? policy->ops->next(policy, t->number, now, payload,
                 &gone, &until_ns)
+            : bound != NULL
+            ? bound->ready(policy, t->number, now, &until_ns)
             : policy->ops->ready(policy, now, &until_ns);
         bool work = next == INF_NEXT_PAYLOAD || next == INF_NEXT_ASK;
         bool asks = work && !may_take;
@@ -502,11 +636,16 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
             link_idle_locked(t);
             until_ns = watch_locked(t, next, until_ns);
         }
+        uint64_t at_ns = bound != NULL ? arm_locked(runner) : INF_NEVER;
         inf_unlock(&runner->lock);
 
         wake(called);
         if (!inf_list_empty(&gone)) {
             inf_refuse_gone(&gone);
+        }
+        if (bound != NULL) {
+            arm(runner, at_ns);
+            inf_runner_call_touched(runner);
         }
 
         if (asks) {
@@ -547,6 +686,9 @@ watch_locked(inf_instance_thread_t *t, inf_next_t next, uint64_t until_ns)
 {
     inf_runner_t *runner = t->runner;
 
+    if (next == INF_NEXT_WAIT && runner->policy->bound != NULL) {
+        return until_ns;            /* nobody can watch for it               */
+    }
     if (next != INF_NEXT_WAIT || until_ns >= runner->watch_ns) {
         return INF_NEVER;
     }
@@ -610,6 +752,9 @@ payload_take_locked(inf_runner_t *runner, inf_payload_t *payload)
     {
         inf_request_t *req = inf_link_entry(l, inf_request_t, link);
         inf_request_move(req, INF_REQUEST_EXECUTING);
+        if (runner->policy->bound != NULL) {
+            req->leaves = request_leaves;
+        }
         if (runner->order != NULL) {
             inf_response_order_enter(runner->order, req->factory);
         }
@@ -625,6 +770,13 @@ instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
 {
     const inf_executor_t *executor = t->runner->executor;
 
+    if (t->runner->policy->bound != NULL) {
+        dress(t, payload);
+        if (payload->count == 0) {
+            return;
+        }
+    }
+
     if (payload->count > t->cap) {
         requests_reserve(t, payload->count);
     }
@@ -635,6 +787,38 @@ instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
     } while (!inf_list_empty(&payload->requests));
 
     t->instance = t->instance->mate;
+}
+
+static void
+dress(inf_instance_thread_t *t, inf_payload_t *payload)
+{
+    inf_policy_t *policy = t->runner->policy;
+    inf_link_t failed;
+    inf_link_t *link;
+    inf_link_init(&failed);
+
+    inf_err_t *err = policy->bound->dress(policy, t->number, payload, &failed);
+    while ((link = inf_list_pop_front(&failed)) != NULL) {
+        inf_refuse_failed(inf_link_entry(link, inf_request_t, link),
+            inf_err_copy(err));
+    }
+    inf_err_free(err);
+}
+
+/* The thread that releases it may be any. */
+static void
+request_leaves(inf_request_t *req)
+{
+    inf_runner_t *runner = req->model->runner;
+    inf_policy_t *policy = runner->policy;
+
+    inf_lock(&runner->lock);
+    policy->bound->released(policy, req, inf_clock_ns());
+    uint64_t at_ns = arm_locked(runner);
+    inf_unlock(&runner->lock);
+
+    arm(runner, at_ns);
+    inf_runner_call_touched(runner);
 }
 
 /* Off the payload into the array of the thread; they are executing now. */

@@ -96,6 +96,11 @@ void inf_runner_collect(inf_runner_t *runner, inf_instance_t *const *instances,
 INF_CHECK inf_err_t *inf_runner_submit(inf_runner_t *runner,
     inf_request_t *req, uint64_t now_ns);
 
+/* Of an iterative sequence: req, which executes, is queued once more.  On
+   error nothing has changed: its sequence is over. */
+INF_CHECK inf_err_t *inf_runner_reschedule(inf_runner_t *runner,
+    inf_request_t *req);
+
 /* Unlinks a queued request; true: the caller answers it.  false: it runs, or
    the runner answers it. */
 bool inf_runner_cancel(inf_runner_t *runner, inf_request_t *req);
@@ -108,6 +113,9 @@ uint64_t inf_runner_refuses_at(const inf_runner_t *runner,
 /* Whether its executions are so short that nobody needs to be woken to watch
    the rings meanwhile. */
 bool inf_runner_is_quick(const inf_runner_t *runner);
+
+/* Sequences under way that more requests may come of. */
+uint32_t inf_runner_sequences(inf_runner_t *runner);
 
 /* Requests queued or running now; queued alone. */
 uint32_t inf_runner_pending(inf_runner_t *runner);

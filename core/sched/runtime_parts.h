@@ -95,6 +95,9 @@ struct inf_runner_s {
 
 void *inf_instance_thread_main(void *thread);
 
+/* Of a bound policy: wakes the threads whose instances should look. */
+void inf_runner_call_touched(inf_runner_t *runner);
+
 /* ---- crew.c -------------------------------------------------------------- */
 
 /* First thing on the thread; false: it is not to serve. */

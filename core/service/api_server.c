@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/proto/config_json.h"
 #include "core/proto/message.h"
@@ -481,7 +482,11 @@ start_models(const NginxInference__CoreConfig *config, inf_server_t **out)
 static inf_err_t *
 drain(inf_server_t *server)
 {
-    return inf_server_drain(server, atomic_load(&server->exit_timeout_ns))
+    uint64_t until = inf_clock_ns() + atomic_load(&server->exit_timeout_ns);
+
+    inf_server_end_sequences(server, until);
+    uint64_t now = inf_clock_ns();
+    return inf_server_drain(server, until > now ? until - now : 0)
         ? NULL : inf_err_new(INF_ERR_INTERNAL,
             "Exit timeout expired. Exiting immediately.");
 }

@@ -18,6 +18,7 @@ static inf_err_t *fill_inputs(inf_flight_t *flight, const inf_model_t *model);
 static inf_err_t *fill_parameters(inf_request_t *req,
     const inf_infer_record_t *rec);
 static inf_err_t *no_region(const inf_infer_record_t *rec, inf_ref_t name);
+static bool is_of_sequence(const inf_request_t *req);
 static void flight_refuse(inf_flight_t *flight, inf_err_t *err);
 static char *record_text(inf_request_t *req, const inf_infer_record_t *rec,
     inf_ref_t ref);
@@ -86,8 +87,10 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
     inf_infer_fed_t fed = { 0 };
     inf_err_t *err = flight_fill(flight, models, submission);
     if (err == NULL) {
+        flight->retry = is_of_sequence(req) ? INF_SLOT_SEQUENCE
+            : INF_SLOT_RETRYABLE;
         inf_channel_set_slot(session->channel, flight->slot,
-            INF_SLOT_QUEUED | INF_SLOT_RETRYABLE);
+            (uint8_t) (INF_SLOT_QUEUED | flight->retry));
         inf_runner_t *runner = req->model->runner;
         bool queued;
         fed.quick = runner != NULL && inf_runner_is_quick(runner);
@@ -308,6 +311,14 @@ no_region(const inf_infer_record_t *rec, inf_ref_t name)
         text.data);
 }
 
+/* Those before it left something in the core that another core hasn't. */
+static bool
+is_of_sequence(const inf_request_t *req)
+{
+    return req->model->sequential && (req->correlation_text != NULL
+        ? req->correlation_text[0] != '\0' : req->correlation_id != 0);
+}
+
 /* The request never reached a queue: answer and let go of it. */
 static void
 flight_refuse(inf_flight_t *flight, inf_err_t *err)
@@ -411,7 +422,8 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
         }
     }
 
-    inf_channel_set_slot(channel, flight->slot, INF_SLOT_ANSWERED);
+    inf_channel_set_slot(channel, flight->slot,
+        (uint8_t) (INF_SLOT_ANSWERED | (flight->retry & INF_SLOT_SEQUENCE)));
     inf_channel_complete(channel, &c, region, size);
     inf_response_free(response);
 }
@@ -468,7 +480,8 @@ answer_for_backend(inf_flight_t *flight)
 
     inf_log(INF_LOG_WARN, "model=%s request=%s: %s",
         model != NULL ? model->name : "", flight->factory.id, text);
-    inf_channel_set_slot(channel, flight->slot, INF_SLOT_ANSWERED);
+    inf_channel_set_slot(channel, flight->slot,
+        (uint8_t) (INF_SLOT_ANSWERED | (flight->retry & INF_SLOT_SEQUENCE)));
     inf_channel_complete(channel, &c, region, size);
 }
 
@@ -493,7 +506,7 @@ request_executing(void *userp, inf_request_t *req)
     (void) req;
     inf_flight_t *flight = userp;
     inf_channel_set_slot(flight->session->channel, flight->slot,
-        INF_SLOT_EXECUTING | INF_SLOT_RETRYABLE);
+        (uint8_t) (INF_SLOT_EXECUTING | flight->retry));
 }
 
 /* NULL: the arena is full, or out of memory; logged by the caller's status. */

@@ -193,6 +193,17 @@ inf_server_drain(inf_server_t *server, uint64_t drain_ns)
 }
 
 void
+inf_server_end_sequences(inf_server_t *server, uint64_t until_ns)
+{
+    uint64_t now = inf_clock_ns();
+
+    atomic_store(&server->stopping, true);
+    if (server->lifecycle != NULL && until_ns > now) {
+        inf_lifecycle_end_sequences(server->lifecycle, until_ns - now);
+    }
+}
+
+void
 inf_server_free(inf_server_t *server)
 {
     inf_repository_change_free(server->change);

@@ -73,6 +73,7 @@ inf_session_take(inf_session_t *s, uint32_t slot, uint32_t generation)
     flight->session = inf_session_ref(s);
     flight->slot = slot;
     flight->generation = generation;
+    flight->retry = 0;
     flight->record = NULL;
     atomic_store_explicit(&flight->answered, false, memory_order_relaxed);
     atomic_store_explicit(&flight->parts, 2, memory_order_relaxed);

@@ -33,6 +33,8 @@ struct inf_flight_s {
     uint32_t                  generation;
     _Atomic uint32_t          parts;        /* request and factory: 2, 1, 0  */
     _Atomic bool              answered;     /* FINAL was sent                */
+    uint8_t                   retry;        /* INF_SLOT_RETRYABLE or
+                                               INF_SLOT_SEQUENCE             */
     const inf_infer_record_t *record;       /* in the request's arena        */
     inf_request_t             request;
     inf_factory_t             factory;

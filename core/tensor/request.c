@@ -15,7 +15,7 @@ static const unsigned request_may_become[] = {
     [INF_REQUEST_PARKED]    = BIT(INF_REQUEST_EXECUTING),
     [INF_REQUEST_PENDING]   = BIT(INF_REQUEST_EXECUTING)
         | BIT(INF_REQUEST_RELEASED) | BIT(INF_REQUEST_IDLE)
-        | BIT(INF_REQUEST_REFUSED),
+        | BIT(INF_REQUEST_PENDING) | BIT(INF_REQUEST_REFUSED),
     [INF_REQUEST_EXECUTING] = BIT(INF_REQUEST_RELEASED)
         | BIT(INF_REQUEST_PENDING) | BIT(INF_REQUEST_PARKED),
     [INF_REQUEST_REFUSED]   = BIT(INF_REQUEST_RELEASED),
@@ -179,6 +179,11 @@ inf_request_wants_output(const inf_request_t *r, const char *name)
 void
 inf_request_release(inf_request_t *r, uint32_t flags)
 {
+    if (r->leaves != NULL) {
+        void (*leaves)(inf_request_t *) = r->leaves;
+        r->leaves = NULL;
+        leaves(r);
+    }
     inf_request_move(r, INF_REQUEST_RELEASED);
 
     inf_factory_t *factory = r->factory;

@@ -91,6 +91,13 @@ typedef struct inf_trace_ops_s {
     void (*free)(void *trace);          /* nothing more is told              */
 } inf_trace_ops_t;
 
+/* Why a request leaves its queue without having run. */
+typedef enum {
+    INF_GONE_TIMED_OUT,                 /* or it was cancelled itself        */
+    INF_GONE_WITH_SEQUENCE,             /* one before it was cancelled       */
+    INF_GONE_SEQUENCE_TIMED_OUT         /* before it got a slot              */
+} inf_gone_t;
+
 /* What a policy notes of a request while it is queued; model's lock. */
 typedef struct {
     struct inf_level_s *level;          /* its priority's                    */
@@ -98,6 +105,11 @@ typedef struct {
     uint32_t            look;           /* the look at the queue that took
                                            it in; 0: none                    */
     bool                delayed;        /* timed out, and waits on           */
+    inf_gone_t          gone;           /* why it went, if nothing else says */
+    struct inf_slot_s  *slot;           /* its sequence's                    */
+    uint32_t            turn;           /* that sequence's in the slot, once
+                                           it is taken                       */
+    struct inf_sequence_s *sequence;    /* waits for a slot in it            */
     bool                withdrawn;      /* cancelled while a plug-in looks   */
 } inf_request_queued_t;
 
@@ -106,6 +118,8 @@ struct inf_request_s {
     inf_request_queued_t     queued;
     _Atomic(inf_request_state_t) state; /* moved by inf_request_move alone   */
     bool                     suspect;   /* execute it alone                  */
+    bool                     filler;    /* fills an empty slot: no client
+                                           waits, nothing is counted         */
 
     struct inf_model_s      *model;     /* a reference                       */
     inf_factory_t           *factory;   /* a reference, from prepare on      */
@@ -123,6 +137,7 @@ struct inf_request_s {
     inf_input_t             *inputs;
     uint32_t                 input_count;
     uint32_t                 input_cap;
+    uint32_t                 inputs_added;  /* the last ones: no client's    */
 
     const char             **outputs;   /* wanted, sorted; 0: all            */
     uint32_t                 output_count;
@@ -149,6 +164,9 @@ struct inf_request_s {
     void                    *trace;     /* abi's inf_trace_t, or NULL        */
     const struct inf_trace_ops_s *trace_ops;    /* with trace                */
     struct inf_states_s     *states;    /* the sequence's, or NULL           */
+
+    /* Called first when it is released, then NULL; NULL: nobody. */
+    void                   (*leaves)(struct inf_request_s *request);
 };
 
 /* The caller's memory; fini frees the arena. */

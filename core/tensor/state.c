@@ -9,10 +9,11 @@
 static void state_free(inf_state_t *state);
 static inf_err_t *buffer_shape(inf_state_buffer_t *b, inf_datatype_t datatype,
     const int64_t *shape, uint32_t dim_count);
-static inf_err_t *buffer_fit(inf_state_buffer_t *b, size_t size,
-    inf_memory_type_t type, int64_t id, bool keep);
-static void buffer_move(inf_state_buffer_t *b, const inf_place_t *place,
-    size_t size);
+static inf_err_t *buffer_fit(inf_state_t *state, inf_state_buffer_t *b,
+    size_t size, inf_memory_type_t type, int64_t id, bool keep);
+static void buffer_move(inf_state_t *state, inf_state_buffer_t *b,
+    const inf_place_t *place, size_t size);
+static void buffer_give(inf_state_t *state, const inf_state_buffer_t *b);
 static inf_err_t *buffer_grow(inf_state_buffer_t *b, size_t size,
     inf_growable_t *g);
 static inf_err_t *buffer_place(const inf_state_buffer_t *b, size_t size,
@@ -69,8 +70,8 @@ inf_states_add(inf_states_t *states, const char *output_name,
             initial->dim_count);
     }
     if (err == NULL) {
-        err = buffer_fit(&state->input, initial->size, INF_MEMORY_CPU_PINNED,
-            0, false);
+        err = buffer_fit(state, &state->input, initial->size,
+            INF_MEMORY_CPU_PINNED, 0, false);
     }
     if (err != NULL) {
         state_free(state);
@@ -94,9 +95,11 @@ inf_state_renew(inf_state_t *state, const inf_state_buffer_t *initial)
 {
     inf_state_buffer_t *in = &state->input;
 
+    state->read = NULL;
     inf_err_t *err = state->growable != NULL
         ? buffer_grow(in, initial->size, state->growable)
-        : buffer_fit(in, initial->size, INF_MEMORY_CPU_PINNED, 0, false);
+        : buffer_fit(state, in, initial->size, INF_MEMORY_CPU_PINNED, 0,
+            false);
     if (err == NULL) {
         err = buffer_shape(in, initial->datatype, initial->shape,
             initial->dim_count);
@@ -111,6 +114,14 @@ inf_state_renew(inf_state_t *state, const inf_state_buffer_t *initial)
 
     state->written = false;
     return inf_err_add(err, "state '%s'", state->output_name);
+}
+
+void
+inf_state_begin(inf_state_t *state)
+{
+    buffer_free(&state->kept);
+    state->kept.base = NULL;
+    state->read = state->input.base;
 }
 
 inf_err_t *
@@ -134,7 +145,7 @@ inf_state_make_growable(inf_state_t *state, int64_t device)
         };
         err = buffer_fill(b, &place, b->size, true);
         if (err == NULL) {
-            buffer_move(b, &place, b->size);
+            buffer_move(state, b, &place, b->size);
             state->growable = g;
             return NULL;
         }
@@ -175,7 +186,7 @@ inf_state_reserve(inf_state_t *state, size_t size, inf_memory_type_t *type,
         : &state->output;
     inf_err_t *err = state->growable != NULL
         ? buffer_grow(b, size, state->growable)
-        : buffer_fit(b, size, *type, *id, state->same_buffer);
+        : buffer_fit(state, b, size, *type, *id, state->same_buffer);
     if (err != NULL) {
         return inf_err_add(err, "state '%s'", state->output_name);
     }
@@ -198,7 +209,8 @@ inf_state_commit(inf_state_t *state)
     inf_state_buffer_t *in = &state->input;
     inf_state_buffer_t *out = &state->output;
     inf_err_t *err = state->same_buffer ? NULL
-        : buffer_fit(in, out->size, out->memory_type, out->memory_id, false);
+        : buffer_fit(state, in, out->size, out->memory_type, out->memory_id,
+            false);
     if (err == NULL) {
         err = buffer_shape(in, out->datatype, out->shape, out->dim_count);
     }
@@ -223,6 +235,7 @@ state_free(inf_state_t *state)
     }
     buffer_free(&state->input);
     buffer_free(&state->output);
+    buffer_free(&state->kept);
     free(state->attributes);
     free(state);
 }
@@ -252,8 +265,8 @@ buffer_shape(inf_state_buffer_t *b, inf_datatype_t datatype,
    that fit of the old ones, the rest zeros.  Nothing has changed after an
    error. */
 static inf_err_t *
-buffer_fit(inf_state_buffer_t *b, size_t size, inf_memory_type_t type,
-    int64_t id, bool keep)
+buffer_fit(inf_state_t *state, inf_state_buffer_t *b, size_t size,
+    inf_memory_type_t type, int64_t id, bool keep)
 {
     inf_memory_t *memory = inf_memory_shared();
     inf_place_t place = { NULL, type, id };
@@ -270,22 +283,34 @@ buffer_fit(inf_state_buffer_t *b, size_t size, inf_memory_type_t type,
         return err;
     }
 
-    buffer_move(b, &place, size);
+    buffer_move(state, b, &place, size);
     return NULL;
 }
 
 /* What b held is given back. */
 static void
-buffer_move(inf_state_buffer_t *b, const inf_place_t *place, size_t size)
+buffer_move(inf_state_t *state, inf_state_buffer_t *b,
+    const inf_place_t *place, size_t size)
 {
-    if (b->base != NULL) {
-        inf_err_log(inf_memory_release(inf_memory_shared(), b->base,
-            b->memory_type, b->memory_id));
-    }
+    buffer_give(state, b);
     b->base = place->base;
     b->size = size;
     b->memory_type = place->type;
     b->memory_id = place->id;
+}
+
+/* What the running request reads goes when the next one begins. */
+static void
+buffer_give(inf_state_t *state, const inf_state_buffer_t *b)
+{
+    if (b->base != NULL && b->base == state->read) {
+        state->kept = *b;
+        state->kept.shape = NULL;
+
+    } else if (b->base != NULL) {
+        inf_err_log(inf_memory_release(inf_memory_shared(), b->base,
+            b->memory_type, b->memory_id));
+    }
 }
 
 /* In place; bytes that come (back) are zeros. */

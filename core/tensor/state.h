@@ -42,6 +42,9 @@ typedef struct inf_state_s {
     inf_growable_t     *growable;       /* holds input's bytes; NULL: usual  */
     inf_state_buffer_t  input;          /* committed: the next input         */
     inf_state_buffer_t  output;         /* what the backend writes           */
+    const void         *read;           /* committed when the request began  */
+    inf_state_buffer_t  kept;           /* those bytes, when the state has no
+                                           use for them any more             */
     void               *attributes;     /* abi's, malloc'ed; freed with it   */
 } inf_state_t;
 
@@ -61,11 +64,15 @@ INF_CHECK inf_err_t *inf_states_add(inf_states_t *states,
     const char *output_name, const char *input_name, bool same_buffer,
     const inf_state_buffer_t *initial);
 
-/* A sequence begins: the committed buffer is as after add with that initial
+/* A sequence begins, the request before is released: the committed buffer is as after add with that initial
    value, and of what was written before nothing is left.  On error the set is
    only good for being freed. */
 INF_CHECK inf_err_t *inf_state_renew(inf_state_t *state,
     const inf_state_buffer_t *initial);
+
+/* A request is about to run, the one before is released: what is committed now
+   stays where it is, whatever the backend commits meanwhile. */
+void inf_state_begin(inf_state_t *state);
 
 /* use_growable_memory: from now on the state lies on that GPU and grows there
    without moving.  INVALID_ARG: it has two buffers. */

@@ -100,6 +100,33 @@ at(uint32_t index)
         index);
 }
 
+/* What fills an empty slot of a sequence model, however it ends. */
+static void
+a_filler_counts_nowhere(void **state)
+{
+    (void) state;
+    inf_instance_t *instance = model->instances[0];
+    statistics_t *s = made(&factory, 10, 14, 20);
+    inf_request_t r;
+
+    inf_request_init(&r);
+    r.filler = true;
+    factory.filler = true;
+    for (int success = 0; success < 2; success++) {
+        assert_null(TRITONBACKEND_ModelInstanceReportStatistics(
+            inf_abi_as_instance(instance), inf_abi_as_request(&r),
+            success != 0, 1, 2, 3, 4));
+    }
+    assert_null(TRITONBACKEND_ModelInstanceReportResponseStatistics(s));
+
+    assert_int_equal(instance->statistics.success.count, 0);
+    assert_int_equal(instance->statistics.fail.count, 0);
+    assert_int_equal(instance->statistics.inference_count, 0);
+    assert_null(at(0));
+    inf_request_fini(&r);
+    done(s);
+}
+
 /* scheduling.md 8.3: a cancelled response counts as such */
 static void
 responses_are_counted_by_index_and_end(void **state)
@@ -357,6 +384,7 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
+        T(a_filler_counts_nowhere),
         T(responses_are_counted_by_index_and_end),
         T(a_failed_response_may_have_outputs),
         T(what_is_missing_or_disordered_is_refused),

@@ -152,17 +152,34 @@ a_backend_in_python_gives_runtime_and_environment(void **state)
     inf_model_unload(m, &fake_ops, NULL);
 }
 
-/* Nothing of the backend is called for what this core can't serve. */
+#define STATE                                                                 \
+    "sequence_batching { state { input_name: 'I' output_name: 'O'"            \
+    " data_type: TYPE_INT32 dims: -1 initial_state { name: 'i'"               \
+    " data_type: TYPE_INT32 dims: 2 data_file: 'first' } } } "
+
+/* What sequences begin with is read before there are instances. */
 static void
-unsupported_schedulers_are_refused_by_name(void **state)
+a_sequence_model_has_its_initial_states_or_fails_its_load(void **state)
 {
     (void) state;
     inf_model_t *m;
 
-    assert_error(load("backend: 'x' " A B "sequence_batching {} ", &m),
-        INF_ERR_UNSUPPORTED, "sequence_batching is not supported");
+    tree_file(w.tree, "m/initial_state/first", "1234567");
+    assert_error(load("backend: 'x' " A B STATE, &m), INF_ERR_INVALID_ARG,
+        "initial_state setting expects 8 bytes, but the data provided from");
     assert_null(m);
-    assert_string_equal(fake.trace, "");
+    assert_int_equal(fake_count("init m/1"), 1);
+    assert_int_equal(fake_count("iinit m_0/1"), 0);
+    assert_int_equal(fake_count("fini m/1"), 1);
+
+    tree_file(w.tree, "m/initial_state/first", "12345678");
+    assert_ok(load("backend: 'x' " A B STATE, &m));
+    assert_non_null(m->sequence_inputs);
+    inf_model_unload(m, &fake_ops, NULL);
+
+    assert_ok(load("backend: 'x' " A B, &m));
+    assert_null(m->sequence_inputs);
+    inf_model_unload(m, &fake_ops, NULL);
 }
 
 /* The schedulers share a oneof: one must not be taken for another. */
@@ -322,7 +339,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         T(a_loaded_model_has_all_its_parts),
         T(a_backend_in_python_gives_runtime_and_environment),
-        T(unsupported_schedulers_are_refused_by_name),
+        T(a_sequence_model_has_its_initial_states_or_fails_its_load),
         T(dynamic_batching_is_loaded_and_runs_requests_one_by_one),
         T(a_wrong_configuration_reaches_no_backend),
         T(execution_policy_and_kind_decide_who_shares_a_thread),

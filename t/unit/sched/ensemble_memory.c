@@ -4,6 +4,8 @@
  * is left behind.  Members have no threads: the test answers for them.
  */
 
+#include "sched/scarce_memory.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,67 +21,9 @@
 #include "core/sched/runtime.h"
 #include "core/tensor/response.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define OWN_MALLOC 0            /* a sanitizer's allocator is not replaced */
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define OWN_MALLOC 0
-#endif
-#endif
-
-#ifndef OWN_MALLOC
-#define OWN_MALLOC 1
-#endif
-
 #if OWN_MALLOC
 
 #include "sched/ensemble_models.h"
-
-extern void *__libc_malloc(size_t size);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void __libc_free(void *p);
-
-#pragma GCC visibility push(default)
-void *malloc(size_t size);
-void *calloc(size_t count, size_t size);
-void free(void *p);
-#pragma GCC visibility pop
-
-static long countdown;          /* 0: off; the allocation at 1 fails       */
-static long live;
-
-static bool
-allocation_fails(void)
-{
-    return countdown > 0 && --countdown == 0;
-}
-
-void *
-malloc(size_t size)
-{
-    if (allocation_fails()) {
-        return NULL;
-    }
-    live++;
-    return __libc_malloc(size);
-}
-
-void *
-calloc(size_t count, size_t size)
-{
-    if (allocation_fails()) {
-        return NULL;
-    }
-    live++;
-    return __libc_calloc(count, size);
-}
-
-void
-free(void *p)
-{
-    live -= p != NULL;
-    __libc_free(p);
-}
 
 static inf_model_t *members[3];
 static inf_request_t request;

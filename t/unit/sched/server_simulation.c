@@ -14,6 +14,8 @@
  */
 
 #include "model/config_text.h"
+#include "sched/counted.h"
+#include "sched/simulated.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -90,7 +92,7 @@ typedef struct {
 } slot_t;
 
 typedef struct {
-    uint64_t         seed, random, now;
+    uint64_t         seed, now;
     bool             limits, calm;
     uint32_t         devices, values;
     uint64_t         gap, run_ns, cancel_every;
@@ -115,44 +117,6 @@ static item_t *spare[POOL];
 static uint32_t spare_count;
 static runs_t instances[INSTANCES];
 static runs_t *idle_places[INSTANCES];
-static uint64_t steps;
-static bool counting;
-
-#define check(condition, ...)                                                \
-    do {                                                                     \
-        if (!(condition)) {                                                  \
-            fail_round(__LINE__, #condition, __VA_ARGS__);                   \
-        }                                                                    \
-    } while (0)
-
-__attribute__((format(printf, 3, 4), noreturn)) static void
-fail_round(int line, const char *condition, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    fprintf(stderr, "server_simulation.c:%d: seed %llu, now %llu: %s: ", line,
-        (unsigned long long) sim.seed, (unsigned long long) sim.now,
-        condition);
-    vfprintf(stderr, fmt, args);
-    fprintf(stderr, "\n");
-    va_end(args);
-    exit(1);
-}
-
-/* ---- what is counted ----------------------------------------------------- */
-
-#ifdef SIM_COSTS
-void __sanitizer_cov_trace_pc(void);
-
-void
-__sanitizer_cov_trace_pc(void)
-{
-    steps += counting;
-}
-#endif
-
-/* What core does from here on is counted; this file's own work is not. */
-#define core(call) (counting = true, (call), counting = false)
 
 /* ---- the world that is wrapped ------------------------------------------- */
 
@@ -204,23 +168,6 @@ __wrap_pthread_setname_np(pthread_t t, const char *name)
     (void) t;
     (void) name;
     return 0;
-}
-
-/* ---- chance -------------------------------------------------------------- */
-
-static uint64_t
-chance(uint64_t below)
-{
-    uint64_t z = sim.random += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return below == 0 ? 0 : (z ^ (z >> 31)) % below;
-}
-
-static bool
-one_in(uint64_t n)
-{
-    return chance(n) == 0;
 }
 
 /* ---- requests ------------------------------------------------------------ */
@@ -916,12 +863,6 @@ key_of(const inf_heap_t *h)
     return h->top != NULL ? h->top->key : UINT64_MAX;
 }
 
-static uint64_t
-least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void
 fire_timers(void)
 {
@@ -1096,7 +1037,7 @@ open_world(uint64_t seed, uint32_t models, uint32_t count, uint32_t devices,
     bool crowded)
 {
     memset(&sim, 0, sizeof(sim));
-    sim.seed = sim.random = seed;
+    sim.seed = chance_state = seed;
     sim.now = 1000;
     sim.calm = one_in(4);
     sim.limits = one_in(2) || crowded;

@@ -10,6 +10,7 @@
  */
 
 #include "model/config_text.h"
+#include "sched/simulated.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -52,7 +53,6 @@ typedef struct {
 
 typedef struct {
     uint64_t  seed;
-    uint64_t  random;
     uint64_t  now;
 
     /* configuration */
@@ -102,44 +102,6 @@ static sim_t sim;
 static item_t pool[POOL];
 static list_t free_items;
 static inf_config_tensors_t *variable;
-
-#define check(condition, ...)                                                \
-    do {                                                                     \
-        if (!(condition)) {                                                  \
-            fail_round(__LINE__, #condition, __VA_ARGS__);                   \
-        }                                                                    \
-    } while (0)
-
-__attribute__((format(printf, 3, 4), noreturn)) static void
-fail_round(int line, const char *condition, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    fprintf(stderr, "simulation.c:%d: seed %llu, now %llu: %s: ", line,
-        (unsigned long long) sim.seed, (unsigned long long) sim.now,
-        condition);
-    vfprintf(stderr, fmt, args);
-    fprintf(stderr, "\n");
-    va_end(args);
-    exit(1);
-}
-
-/* ---- chance -------------------------------------------------------------- */
-
-static uint64_t
-chance(uint64_t below)
-{
-    uint64_t z = sim.random += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return below == 0 ? 0 : (z ^ (z >> 31)) % below;
-}
-
-static bool
-one_in(uint64_t n)
-{
-    return chance(n) == 0;
-}
 
 /* ---- lists --------------------------------------------------------------- */
 
@@ -893,12 +855,6 @@ random_configuration(bool plug_in)
     sim.cancel_every = one_in(2) ? 0 : 2 + chance(20);
 }
 
-static uint64_t
-least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void
 step(uint64_t *arrival, uint64_t requests)
 {
@@ -955,7 +911,7 @@ run_round(uint64_t seed, uint32_t instances, uint64_t requests, bool plug_in)
     list_t *running = sim.running;
     memset(&sim, 0, sizeof(sim));
     sim.running = running;
-    sim.seed = sim.random = seed;
+    sim.seed = chance_state = seed;
     sim.now = 1000;
     sim.watch = UINT64_MAX;
     random_configuration(plug_in);

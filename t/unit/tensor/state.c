@@ -283,6 +283,44 @@ a_state_begins_anew_with_nothing_of_the_last_sequence(void **state)
     assert_ptr_equal(s->input.base, before);
 }
 
+/* A backend may look at its input after it has written the output. */
+static void
+what_a_request_reads_stays_until_the_next_one(void **state)
+{
+    (void) state;
+    static const char *const names[] = { "O", "S" };
+
+    for (int i = 0; i < 2; i++) {
+        inf_state_t *s = inf_states_find(states, names[i]);
+        inf_memory_t *m = inf_memory_shared();
+        inf_memory_type_t type = INF_MEMORY_CPU_PINNED;
+        int64_t id = 0;
+
+        memcpy(reserve(s, 4, &type, &id), "read", 4);
+        succeeds(inf_state_commit(s));
+        inf_state_begin(s);
+        const char *read = s->input.base;
+        uint64_t used = inf_memory_pinned_usage(m).used;
+
+        for (size_t size = i == 0 ? 4 : 1000; size < 4000; size += 996) {
+            memset(reserve(s, size, &type, &id), 1, size);
+            succeeds(inf_state_commit(s));
+            assert_memory_equal(read, "read", 4);
+        }
+        assert_ptr_not_equal(s->input.base, read);
+        type = INF_MEMORY_CPU;
+        reserve(s, 4, &type, &id);
+        succeeds(inf_state_commit(s));
+        reserve(s, 8, &type, &id);
+        assert_memory_equal(read, "read", 4);
+        assert_true(fake_cuda_is_pinned(read));
+
+        inf_state_begin(s);                     /* and then it is gone       */
+        assert_true(inf_memory_pinned_usage(m).used < used);
+        inf_state_begin(s);
+    }
+}
+
 static void
 a_growing_state_begins_anew_where_it_is(void **state)
 {
@@ -398,6 +436,7 @@ main(void)
         T(one_buffer_keeps_its_bytes_when_it_moves),
         T(a_growing_state_never_moves),
         T(a_state_begins_anew_with_nothing_of_the_last_sequence),
+        T(what_a_request_reads_stays_until_the_next_one),
         T(a_growing_state_begins_anew_where_it_is),
         T(what_can_not_grow_stays_as_it_was),
         T(a_failing_copy_changes_nothing)

@@ -1,0 +1,651 @@
+#include "core/sched/sequence_batcher.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "core/sched/compatibility.h"
+#include "core/sched/sequence_parts.h"
+
+#define BUCKETS_LEAST 64u
+
+typedef inf_sequence_batcher_t batcher_t;
+typedef inf_sequence_place_t   place_t;
+typedef inf_sequence_t         sequence_t;
+typedef inf_slot_t             slot_t;
+
+static inf_err_t *batcher_init(batcher_t *b,
+    const inf_sequence_batcher_options_t *options);
+static void batcher_free(inf_policy_t *p);
+static inf_err_t *batcher_push(inf_policy_t *p, inf_request_t *req,
+    uint64_t now_ns);
+static inf_err_t *check(const batcher_t *b, const inf_request_t *req);
+static inf_err_t *refuse_start(const batcher_t *b, const inf_request_t *req);
+static void name(batcher_t *b, inf_request_t *req);
+static inf_err_t *begin(batcher_t *b, inf_request_t *req, uint64_t now_ns);
+static void enqueue(batcher_t *b, slot_t *s, inf_request_t *req);
+static void wait_on(batcher_t *b, sequence_t *q, inf_request_t *req);
+static inf_next_t batcher_any_ready(inf_policy_t *p, uint64_t now_ns,
+    uint64_t *until_ns);
+static void batcher_released(inf_policy_t *p, inf_request_t *req,
+    uint64_t now_ns);
+static inf_err_t *batcher_again(inf_policy_t *p, inf_request_t *req,
+    uint64_t now_ns);
+static bool goes_on(const inf_request_t *req);
+static bool batcher_cancel(inf_policy_t *p, inf_request_t *req,
+    uint64_t now_ns, inf_link_t *gone);
+static bool batcher_cancel_alone(inf_policy_t *p, inf_request_t *req);
+static bool remove_request(batcher_t *b, inf_request_t *req, uint64_t now_ns,
+    inf_link_t *gone);
+static inf_link_t *next_of(inf_request_t *req);
+static void withdraw_behind(batcher_t *b, inf_link_t *queue,
+    inf_link_t *from, inf_gone_t why, inf_link_t *gone);
+static void withdraw(batcher_t *b, inf_request_t *req);
+static inf_request_t *batcher_drop(inf_policy_t *p);
+static void backlog_timer(batcher_t *b, sequence_t *q);
+static uint64_t late_at(const inf_request_t *req);
+static const char *id_text(const inf_request_t *req, char *room, size_t cap);
+static uint64_t to_ns(uint64_t us);
+
+static const inf_policy_ops_t batcher_ops = {
+    .gathers = true,
+    .push = batcher_push,
+    .next = inf_sequence_batcher_next,
+    .ready = batcher_any_ready,
+    .cancel = batcher_cancel_alone,
+    .drop = batcher_drop,
+    .expire = inf_sequence_batcher_expire,
+    .free = batcher_free
+};
+
+static const inf_bound_ops_t batcher_bound_ops = {
+    .attach = inf_sequence_batcher_attach,
+    .open = inf_sequence_batcher_open,
+    .retire = inf_sequence_batcher_retire,
+    .occupied = inf_sequence_batcher_occupied,
+    .detach = inf_sequence_batcher_detach,
+    .touched = inf_sequence_batcher_touched,
+    .ready = inf_sequence_batcher_ready,
+    .cancel = batcher_cancel,
+    .dress = inf_sequence_batcher_dress,
+    .released = batcher_released,
+    .again = batcher_again
+};
+
+inf_err_t *
+inf_sequence_batcher_new(const inf_sequence_batcher_options_t *options,
+    inf_policy_t **out)
+{
+    batcher_t *b = calloc(1, sizeof(*b));
+    if (b == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_err_t *err = batcher_init(b, options);
+    if (err != NULL) {
+        batcher_free(&b->base);
+        return err;
+    }
+
+    *out = &b->base;
+    return NULL;
+}
+
+inf_err_t *
+inf_sequence_batcher_of(inf_model_t *model, inf_policy_t **out)
+{
+    const Inference__ModelSequenceBatching *msg =
+        model->built->sequence_batching;
+    const Inference__ModelSequenceBatching__StrategyOldest *oldest =
+        msg->strategy_choice_case
+        == INFERENCE__MODEL_SEQUENCE_BATCHING__STRATEGY_CHOICE_OLDEST
+        ? msg->oldest : NULL;
+    const Inference__ModelSequenceBatching__StrategyDirect *direct =
+        msg->strategy_choice_case
+        == INFERENCE__MODEL_SEQUENCE_BATCHING__STRATEGY_CHOICE_DIRECT
+        ? msg->direct : NULL;
+    size_t n = oldest != NULL ? oldest->n_preferred_batch_size : 0;
+    uint32_t limit = inf_config_tensors_max_batch_size(model->tensors);
+    uint32_t *preferred = calloc(n + 1, sizeof(*preferred));
+    if (preferred == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (size_t i = 0; i < n; i++) {
+        preferred[i] = (uint32_t) oldest->preferred_batch_size[i];
+    }
+
+    const inf_sequence_batcher_options_t options = {
+        .model = model->name,
+        .oldest = oldest != NULL,
+        .slots = oldest != NULL && oldest->max_candidate_sequences > 0
+            ? (uint32_t) oldest->max_candidate_sequences
+            : limit > 0 ? limit : 1,
+        .limit = limit,
+        .delay_us = oldest != NULL ? oldest->max_queue_delay_microseconds
+            : direct != NULL ? direct->max_queue_delay_microseconds : 0,
+        .utilization = direct != NULL
+            ? (double) direct->minimum_slot_utilization : 0,
+        .preferred = preferred,
+        .preferred_count = (uint32_t) n,
+        .idle_us = msg->max_sequence_idle_microseconds,
+        .iterative = msg->iterative_sequence,
+        .tensors = model->tensors,
+        .inputs = model->sequence_inputs
+    };
+    inf_err_t *err = inf_sequence_batcher_new(&options, out);
+    free(preferred);
+    return err;
+}
+
+void
+inf_sequence_batcher_count(const inf_policy_t *p, inf_sequence_counts_t *out)
+{
+    const batcher_t *b = (const batcher_t *) p;
+
+    *out = (inf_sequence_counts_t) {
+        .sequences = b->base.live,
+        .slots = b->taken,
+        .free = b->vacant,
+        .backlog = b->waiting
+    };
+}
+
+static inf_err_t *
+batcher_init(batcher_t *b, const inf_sequence_batcher_options_t *options)
+{
+    b->base.ops = &batcher_ops;
+    b->base.bound = &batcher_bound_ops;
+    b->base.deadline_ns = INF_NEVER;
+    b->options = *options;
+    b->options.slots = options->slots > 0 ? options->slots : 1;
+    if (options->tensors != NULL
+        && !inf_compatibility_matters(options->tensors))
+    {
+        b->options.tensors = NULL;
+    }
+    b->delay_ns = to_ns(options->delay_us);
+    b->idle_ns = to_ns(options->idle_us);
+    inf_link_init(&b->backlog);
+    inf_link_init(&b->touched);
+    inf_link_init(&b->departed);
+
+    /* ids are the clients': nobody shall know where they fall */
+    if (getrandom(&b->seed, sizeof(b->seed), GRND_NONBLOCK)
+        != (ssize_t) sizeof(b->seed))
+    {
+        b->seed = (uint64_t) (uintptr_t) b;
+    }
+
+    b->mask = BUCKETS_LEAST - 1;
+    b->buckets = calloc(BUCKETS_LEAST, sizeof(b->buckets[0]));
+    b->preferred = calloc(options->preferred_count + (size_t) 1,
+        sizeof(*b->preferred));
+    if (b->buckets == NULL || b->preferred == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (uint32_t i = 0; i < options->preferred_count; i++) {
+        b->preferred[i] = options->preferred[i];
+    }
+    b->options.preferred = b->preferred;
+    return NULL;
+}
+
+static void
+batcher_free(inf_policy_t *p)
+{
+    batcher_t *b = (batcher_t *) p;
+    inf_link_t *link;
+
+    for (uint64_t i = 0; b->buckets != NULL && i <= b->mask; i++) {
+        while (b->buckets[i] != NULL) {
+            sequence_t *q = b->buckets[i];
+            inf_sequence_timer_clear(b, q);
+            inf_sequence_forget(b, q);
+            inf_sequence_free(b, q);
+        }
+    }
+    while (b->spares != NULL) {
+        sequence_t *q = b->spares;
+        b->spares = q->next;
+        free(q);
+    }
+
+    while (b->place_count > 0) {
+        inf_place_free(b, b->places[--b->place_count]);
+    }
+    while ((link = inf_list_pop_front(&b->departed)) != NULL) {
+        inf_place_free(b, inf_link_entry(link, place_t, link));
+    }
+    free(b->places);
+    free(b->buckets);
+    free(b->preferred);
+    free(b);
+}
+
+static inf_err_t *
+batcher_push(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
+{
+    batcher_t *b = (batcher_t *) p;
+
+    if (b->options.iterative && req->correlation_id == 0
+        && req->correlation_text == NULL)
+    {
+        name(b, req);
+    }
+
+    inf_err_t *err = check(b, req);
+    if (err != NULL) {
+        return err;
+    }
+
+    sequence_t *q = inf_sequence_find(b, req);
+    if (q == NULL) {
+        return begin(b, req, now_ns);
+    }
+
+    inf_request_move(req, INF_REQUEST_PENDING);
+    req->queue_ns = now_ns;
+    if (q->slot != NULL) {
+        enqueue(b, q->slot, req);
+    } else {
+        wait_on(b, q, req);
+    }
+    return NULL;
+}
+
+static inf_err_t *
+check(const batcher_t *b, const inf_request_t *req)
+{
+    if (req->batch_size > 1) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "inference request to model"
+            " '%s' must specify batch-size 1 due to requirements of sequence"
+            " batcher", b->options.model);
+    }
+
+    if (req->correlation_text != NULL ? req->correlation_text[0] == '\0'
+        : req->correlation_id == 0)
+    {
+        return inf_err_new(INF_ERR_INVALID_ARG, "inference request to model"
+            " '%s' must specify a non-zero or non-empty correlation ID",
+            b->options.model);
+    }
+
+    if (b->base.closing && (req->flags & INF_FLAG_START)) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "Server is stopping, scheduler"
+            " for model has stopped accepting new inference requests");
+    }
+
+    return b->options.inputs != NULL
+        ? inf_sequence_inputs_check(b->options.inputs, req) : NULL;
+}
+
+static inf_err_t *
+refuse_start(const batcher_t *b, const inf_request_t *req)
+{
+    char room[24];
+
+    return inf_err_new(INF_ERR_INVALID_ARG, "inference request for sequence %s"
+        " to model '%s' must specify the START flag on the first request of"
+        " the sequence", id_text(req, room, sizeof(room)), b->options.model);
+}
+
+/* The next id that nobody has; it begins a sequence. */
+static void
+name(batcher_t *b, inf_request_t *req)
+{
+    do {
+        req->correlation_id = ++b->last_id;
+    } while (req->correlation_id == 0 || inf_sequence_find(b, req) != NULL);
+
+    req->flags |= INF_FLAG_START;
+}
+
+/* The first request of a sequence. */
+static inf_err_t *
+begin(batcher_t *b, inf_request_t *req, uint64_t now_ns)
+{
+    sequence_t *q = NULL;
+
+    if (!(req->flags & INF_FLAG_START)) {
+        return refuse_start(b, req);
+    }
+
+    inf_err_t *err = inf_sequence_new(b, req, &q);
+    if (err != NULL) {
+        return err;
+    }
+
+    inf_request_move(req, INF_REQUEST_PENDING);
+    req->queue_ns = now_ns;
+
+    slot_t *s = inf_slot_take_free(b);
+    if (s != NULL) {
+        inf_slot_give(b, s, q);
+        enqueue(b, s, req);
+        return NULL;
+    }
+
+    inf_list_push_back(&b->backlog, &q->link);
+    b->waiting++;
+    wait_on(b, q, req);
+    return NULL;
+}
+
+/* req is PENDING, of the slot's sequence. */
+static void
+enqueue(batcher_t *b, slot_t *s, inf_request_t *req)
+{
+    bool first = inf_list_empty(&s->queue);
+
+    req->queued = (inf_request_queued_t) { .slot = s };
+    inf_list_push_back(&s->queue, &req->link);
+    s->place->queued++;
+    b->base.queued++;
+
+    inf_sequence_timer_clear(b, s->sequence);
+    if (req->flags & INF_FLAG_END) {
+        inf_slot_forget(b, s);
+        s->over = true;
+    }
+
+    inf_slot_issue(b, s);
+    if (first) {
+        inf_slot_touch(b, s);
+    }
+}
+
+/* req is PENDING, of a sequence in the backlog. */
+static void
+wait_on(batcher_t *b, sequence_t *q, inf_request_t *req)
+{
+    uint64_t late_ns = late_at(req);
+
+    req->queued = (inf_request_queued_t) { .sequence = q };
+    inf_list_push_back(&q->queue, &req->link);
+    b->base.queued++;
+
+    if (late_ns != INF_NEVER
+        && (!q->timer.queued || late_ns < q->timer.key))
+    {
+        inf_sequence_timer_set(b, q, late_ns);
+    }
+    if (req->flags & INF_FLAG_END) {
+        inf_sequence_forget(b, q);
+        q->over = true;
+    }
+}
+
+/* Threads are told by touched. */
+static inf_next_t
+batcher_any_ready(inf_policy_t *p, uint64_t now_ns, uint64_t *until_ns)
+{
+    (void) p;
+    (void) now_ns;
+    (void) until_ns;
+    return INF_NEXT_NOTHING;
+}
+
+static void
+batcher_released(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
+{
+    batcher_t *b = (batcher_t *) p;
+    slot_t *s = req->queued.slot;
+    place_t *place = s->place;
+
+    s->running--;
+    if (--place->running == 0 && !inf_list_empty(&place->link)) {
+        inf_link_remove(&place->link);
+        inf_place_free(b, place);   /* it was the last that held it          */
+        return;
+    }
+    if (!inf_list_empty(&place->link)) {
+        return;
+    }
+
+    if (b->options.iterative && goes_on(req)) {
+        inf_slot_forget(b, s);
+        s->over = true;
+    }
+
+    if (s->running > 0) {
+        return;
+    }
+
+    bool waited = !inf_list_empty(&s->queue);
+    if (s->taken) {
+        inf_slot_settle(b, s, now_ns);
+    }
+    if (waited) {
+        inf_slot_touch(b, s);
+    }
+    inf_place_touch_empty(b, place);
+}
+
+static inf_err_t *
+batcher_again(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
+{
+    batcher_t *b = (batcher_t *) p;
+    slot_t *s = req->queued.slot;
+
+    if (!goes_on(req)) {
+        return refuse_start(b, req);
+    }
+
+    s->running--;
+    s->place->running--;
+    req->flags = 0;
+    req->queue_ns = now_ns;
+    inf_request_move(req, INF_REQUEST_PENDING);
+    bool waited = !inf_list_empty(&s->queue);
+    enqueue(b, s, req);
+    if (waited) {
+        inf_slot_touch(b, s);
+    }
+    return NULL;
+}
+
+/* Whether the sequence of req, which was taken, is known still; another one
+   may have its slot by now, even its id. */
+static bool
+goes_on(const inf_request_t *req)
+{
+    const slot_t *s = req->queued.slot;
+
+    return s->sequence != NULL && s->turn == req->queued.turn;
+}
+
+static bool
+batcher_cancel(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
+    inf_link_t *gone)
+{
+    if (atomic_load_explicit(&req->state, memory_order_relaxed)
+        != INF_REQUEST_PENDING)
+    {
+        return false;
+    }
+
+    return remove_request((batcher_t *) p, req, now_ns, gone);
+}
+
+/* Whoever has no use for the rest of the sequence cannot ask. */
+static bool
+batcher_cancel_alone(inf_policy_t *p, inf_request_t *req)
+{
+    (void) p;
+    (void) req;
+    return false;
+}
+
+/* req and what stands behind it; its sequence is over with what stands
+   before. */
+static bool
+remove_request(batcher_t *b, inf_request_t *req, uint64_t now_ns,
+    inf_link_t *gone)
+{
+    slot_t *s = req->queued.slot;
+    sequence_t *q = s != NULL ? s->sequence : req->queued.sequence;
+    inf_link_t *queue = s != NULL ? &s->queue : &q->queue;
+    inf_link_t *behind = s != NULL && s->issued == req ? queue->next
+        : next_of(req);
+
+    withdraw_behind(b, queue, behind, INF_GONE_WITH_SEQUENCE, gone);
+    if (s != NULL && s->issued == req) {
+        place_t *place = s->place;
+        (void) place->batcher->ops->cancel(place->batcher, req);
+        s->issued = NULL;
+        b->base.queued--;
+        place->queued--;
+    } else {
+        withdraw(b, req);
+    }
+
+    if (s == NULL) {
+        inf_sequence_forget(b, q);
+        q->over = true;
+        backlog_timer(b, q);
+        if (inf_list_empty(&q->queue)) {
+            inf_sequence_leave_backlog(b, q);
+            inf_sequence_free(b, q);
+        }
+        return true;
+    }
+
+    inf_slot_forget(b, s);
+    s->over = true;
+    inf_slot_settle(b, s, now_ns);
+    return true;
+}
+
+static inf_link_t *
+next_of(inf_request_t *req)
+{
+    return req->link.next;
+}
+
+/* From that link of the queue on. */
+static void
+withdraw_behind(batcher_t *b, inf_link_t *queue, inf_link_t *from,
+    inf_gone_t why, inf_link_t *gone)
+{
+    while (from != queue) {
+        inf_request_t *req = inf_link_entry(from, inf_request_t, link);
+        from = from->next;
+        withdraw(b, req);
+        req->queued.gone = why;
+        inf_list_push_back(gone, &req->link);
+    }
+}
+
+/* Out of its slot's or its sequence's queue. */
+static void
+withdraw(batcher_t *b, inf_request_t *req)
+{
+    inf_link_remove(&req->link);
+    if (req->queued.slot != NULL) {
+        req->queued.slot->place->queued--;
+    }
+    b->base.queued--;
+    inf_request_move(req, INF_REQUEST_REFUSED);
+}
+
+static inf_request_t *
+batcher_drop(inf_policy_t *p)
+{
+    batcher_t *b = (batcher_t *) p;
+    inf_request_t *req = NULL;
+    inf_link_t none;
+
+    if (!inf_list_empty(&b->backlog)) {
+        sequence_t *q = inf_link_entry(b->backlog.prev, sequence_t, link);
+        req = inf_link_entry(q->queue.prev, inf_request_t, link);
+    }
+    for (uint32_t i = 0; req == NULL && i < b->place_count; i++) {
+        place_t *place = b->places[i];
+        for (uint32_t k = 0; req == NULL && place->queued > 0
+            && k < b->options.slots; k++)
+        {
+            const slot_t *s = &place->slots[k];
+            req = !inf_list_empty(&s->queue)
+                ? inf_link_entry(s->queue.prev, inf_request_t, link)
+                : s->issued;
+        }
+    }
+    if (req == NULL) {
+        return NULL;
+    }
+
+    inf_link_init(&none);
+    (void) remove_request(b, req, 0, &none);    /* the last: none is behind  */
+    return req;
+}
+
+void
+inf_sequence_batcher_expire(inf_policy_t *p, uint64_t now_ns, inf_link_t *gone)
+{
+    batcher_t *b = (batcher_t *) p;
+
+    while (p->deadline_ns <= now_ns) {
+        sequence_t *q = inf_heap_entry(b->timers.top, sequence_t, timer);
+        slot_t *s = q->slot;
+
+        inf_sequence_timer_clear(b, q);
+        if (q->known) {
+            inf_sequence_forget(b, q);
+        }
+        if (s == NULL) {
+            withdraw_behind(b, &q->queue, q->queue.next,
+                INF_GONE_SEQUENCE_TIMED_OUT, gone);
+            inf_sequence_leave_backlog(b, q);
+        }
+        inf_sequence_free(b, q);
+        if (s != NULL) {
+            inf_slot_offer(b, s);
+        }
+    }
+}
+
+/* Some of its requests have left. */
+static void
+backlog_timer(batcher_t *b, sequence_t *q)
+{
+    uint64_t first_ns = INF_NEVER;
+
+    for (const inf_link_t *l = q->queue.next; l != &q->queue; l = l->next) {
+        uint64_t at_ns = late_at(inf_link_entry(l, inf_request_t, link));
+        first_ns = at_ns < first_ns ? at_ns : first_ns;
+    }
+    inf_sequence_timer_set(b, q, first_ns);
+}
+
+/* When it has waited too long in the backlog. */
+static uint64_t
+late_at(const inf_request_t *req)
+{
+    return req->timeout_us > 0 ? inf_sequence_later(req->queue_ns,
+        to_ns(req->timeout_us)) : INF_NEVER;
+}
+
+static const char *
+id_text(const inf_request_t *req, char *room, size_t cap)
+{
+    if (req->correlation_text != NULL) {
+        return req->correlation_text;
+    }
+
+    snprintf(room, cap, "%llu", (unsigned long long) req->correlation_id);
+    return room;
+}
+
+uint64_t
+inf_sequence_later(uint64_t at_ns, uint64_t by_ns)
+{
+    return by_ns < INF_NEVER - at_ns ? at_ns + by_ns : INF_NEVER;
+}
+
+static uint64_t
+to_ns(uint64_t us)
+{
+    return us < INF_NEVER / 1000 ? us * 1000 : INF_NEVER;
+}

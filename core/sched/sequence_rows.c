@@ -1,0 +1,276 @@
+/* sequence_rows.c - what runs next on an instance, row by row. */
+
+#include "core/sched/sequence_parts.h"
+
+#include "core/sched/compatibility.h"
+
+typedef inf_sequence_batcher_t batcher_t;
+typedef inf_sequence_place_t   place_t;
+typedef inf_slot_t             slot_t;
+
+/* What a look at a place's slots finds (direct). */
+typedef struct {
+    const inf_request_t *oldest;    /* NULL: nothing can run                 */
+    uint32_t             ready;
+    uint32_t             slots;     /* one more than the last with a request */
+} look_t;
+
+static void look(const batcher_t *b, const place_t *place, look_t *out);
+static inf_next_t direct_decide(const batcher_t *b, const look_t *l,
+    uint64_t now_ns, uint64_t *until_ns);
+static void direct_take(batcher_t *b, place_t *place, const look_t *l,
+    uint64_t now_ns, inf_payload_t *out);
+static void oldest_taken(batcher_t *b, inf_payload_t *out, uint64_t now_ns);
+static void taken(batcher_t *b, slot_t *s, inf_request_t *req);
+static inf_err_t *fill(inf_payload_t *out);
+static void give_up(inf_payload_t *out, inf_link_t *failed);
+
+inf_next_t
+inf_sequence_batcher_next(inf_policy_t *p, uint32_t number, uint64_t now_ns,
+    inf_payload_t *out, inf_link_t *gone, uint64_t *until_ns)
+{
+    batcher_t *b = (batcher_t *) p;
+    place_t *place = inf_place_find(b, number);
+    look_t l;
+
+    inf_sequence_batcher_expire(p, now_ns, gone);
+    if (place->batcher != NULL) {
+        place->batcher->closing = p->closing;
+        if (place->stuck) {
+            place->stuck = false;
+            for (uint32_t i = 0; i < b->options.slots; i++) {
+                inf_slot_issue(b, &place->slots[i]);
+            }
+        }
+        inf_next_t next = place->batcher->ops->next(place->batcher, 0, now_ns,
+            out, gone, until_ns);
+        if (next == INF_NEXT_PAYLOAD) {
+            oldest_taken(b, out, now_ns);
+        }
+        return next;
+    }
+
+    look(b, place, &l);
+    inf_next_t next = direct_decide(b, &l, now_ns, until_ns);
+    if (next == INF_NEXT_PAYLOAD) {
+        direct_take(b, place, &l, now_ns, out);
+    }
+    return next;
+}
+
+inf_next_t
+inf_sequence_batcher_ready(inf_policy_t *p, uint32_t number, uint64_t now_ns,
+    uint64_t *until_ns)
+{
+    const batcher_t *b = (const batcher_t *) p;
+    place_t *place = inf_place_find(b, number);
+    look_t l;
+
+    if (place->batcher != NULL) {
+        place->batcher->closing = p->closing;
+        return place->batcher->ops->ready(place->batcher, now_ns, until_ns);
+    }
+
+    look(b, place, &l);
+    return direct_decide(b, &l, now_ns, until_ns);
+}
+
+static void
+look(const batcher_t *b, const place_t *place, look_t *out)
+{
+    *out = (look_t) { .oldest = NULL };
+    for (uint32_t i = 0; place->queued > 0 && i < b->options.slots; i++) {
+        const slot_t *s = &place->slots[i];
+        if (!inf_slot_can_run(s)) {
+            continue;
+        }
+
+        const inf_request_t *req = inf_link_entry(s->queue.next,
+            inf_request_t, link);
+        out->ready++;
+        out->slots = i + 1;
+        if (out->oldest == NULL || req->queue_ns < out->oldest->queue_ns) {
+            out->oldest = req;
+        }
+    }
+}
+
+/* A sequence begins when the one before has left the slot altogether; where
+   there are states, a request runs when the one before has left its own. */
+bool
+inf_slot_can_run(const slot_t *s)
+{
+    if (inf_list_empty(&s->queue)) {
+        return false;
+    }
+
+    return s->running == 0 || (!s->place->keeps
+        && !(inf_link_entry(s->queue.next, inf_request_t, link)->flags
+            & INF_FLAG_START));
+}
+
+static inf_next_t
+direct_decide(const batcher_t *b, const look_t *l, uint64_t now_ns,
+    uint64_t *until_ns)
+{
+    if (l->oldest == NULL) {
+        return INF_NEXT_NOTHING;
+    }
+
+    uint64_t due_ns = inf_sequence_later(l->oldest->queue_ns, b->delay_ns);
+    if (b->base.closing || b->delay_ns == 0 || b->options.utilization <= 0
+        || (double) l->ready >= b->options.utilization * b->options.slots
+        || now_ns >= due_ns)
+    {
+        return INF_NEXT_PAYLOAD;
+    }
+
+    *until_ns = due_ns;
+    return INF_NEXT_WAIT;
+}
+
+static void
+direct_take(batcher_t *b, place_t *place, const look_t *l, uint64_t now_ns,
+    inf_payload_t *out)
+{
+    const inf_request_t *like = l->oldest;
+
+    for (uint32_t i = 0; i < l->slots; i++) {
+        slot_t *s = &place->slots[i];
+        if (!inf_slot_can_run(s)) {
+            continue;
+        }
+
+        inf_request_t *req = inf_link_entry(s->queue.next, inf_request_t,
+            link);
+        if (req != like && b->options.tensors != NULL
+            && !inf_compatible(b->options.tensors, like, req))
+        {
+            continue;
+        }
+
+        inf_link_remove(&req->link);
+        inf_list_push_back(&out->requests, &req->link);
+        out->count++;
+        taken(b, s, req);
+    }
+    out->slots = l->slots;
+
+    /* what takes a freed slot runs in the next payload */
+    for (inf_link_t *k = out->requests.next; k != &out->requests; k = k->next)
+    {
+        inf_slot_settle(b, inf_link_entry(k, inf_request_t, link)->queued.slot,
+            now_ns);
+    }
+}
+
+static void
+oldest_taken(batcher_t *b, inf_payload_t *out, uint64_t now_ns)
+{
+    for (inf_link_t *k = out->requests.next; k != &out->requests; k = k->next)
+    {
+        inf_request_t *req = inf_link_entry(k, inf_request_t, link);
+        slot_t *s = req->queued.slot;
+        s->issued = NULL;
+        taken(b, s, req);
+        inf_slot_settle(b, s, now_ns);
+    }
+}
+
+static void
+taken(batcher_t *b, slot_t *s, inf_request_t *req)
+{
+    req->queued.turn = s->turn;
+    s->running++;
+    s->place->running++;
+    s->place->queued--;
+    b->base.queued--;
+}
+
+inf_err_t *
+inf_sequence_batcher_dress(inf_policy_t *p, uint32_t number, inf_payload_t *out,
+    inf_link_t *failed)
+{
+    const batcher_t *b = (const batcher_t *) p;
+    inf_link_t *first = out->requests.next;
+    inf_err_t *bad = NULL;
+
+    (void) number;
+    if (b->options.inputs == NULL || first == &out->requests) {
+        return NULL;
+    }
+
+    for (inf_link_t *l = first; l != &out->requests; ) {
+        inf_request_t *req = inf_link_entry(l, inf_request_t, link);
+        l = l->next;
+        inf_err_t *err = inf_sequence_seat_dress(req->queued.slot->seat, req,
+            (req->flags & INF_FLAG_START) != 0,
+            (req->flags & INF_FLAG_END) != 0);
+        if (err != NULL) {
+            inf_err_free(bad);
+            bad = err;
+            inf_link_remove(&req->link);
+            inf_list_push_back(failed, &req->link);
+            out->count--;
+        }
+    }
+
+    inf_err_t *err = fill(out);
+    if (err != NULL) {
+        inf_err_free(bad);
+        bad = err;
+        give_up(out, failed);
+    }
+    return bad;
+}
+
+/* Every slot up to the last has a row. */
+static inf_err_t *
+fill(inf_payload_t *out)
+{
+    inf_link_t *at = out->requests.next;
+
+    if (out->count == 0 || out->slots == out->count) {
+        return NULL;
+    }
+
+    const inf_request_t *like = inf_link_entry(at, inf_request_t, link);
+    const place_t *place = like->queued.slot->place;
+    for (uint32_t i = 0; i < out->slots; i++) {
+        inf_request_t *filler;
+
+        if (at != &out->requests && inf_link_entry(at, inf_request_t,
+                link)->queued.slot->number == i)
+        {
+            at = at->next;
+            continue;
+        }
+
+        inf_err_t *err = inf_sequence_seat_fill(place->slots[i].seat, like,
+            &filler);
+        if (err != NULL) {
+            return err;
+        }
+        inf_request_move(filler, INF_REQUEST_EXECUTING);
+        inf_link_insert(at, &filler->link);
+        out->count++;
+    }
+    return NULL;
+}
+
+/* Rows would stand at wrong places: none of them runs. */
+static void
+give_up(inf_payload_t *out, inf_link_t *failed)
+{
+    inf_link_t *link;
+
+    while ((link = inf_list_pop_front(&out->requests)) != NULL) {
+        inf_request_t *req = inf_link_entry(link, inf_request_t, link);
+        if (req->filler) {
+            inf_request_release(req, 1);
+        } else {
+            inf_list_push_back(failed, link);
+        }
+    }
+    out->count = 0;
+}

@@ -1,0 +1,695 @@
+/* sequence_seat.c - a slot's requests get their controls and states, and its
+   empty rows a request that has nothing else. */
+
+#include "core/sched/sequence_inputs.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/sched/sequence_tables.h"
+#include "core/tensor/copy.h"
+#include "core/tensor/response.h"
+
+/* A request that fills the slot; it is out from fill until its factory has
+   ended, and its memory is used again. */
+typedef struct filler_s {
+    struct filler_s     *next;          /* in returned or idle               */
+    inf_sequence_seat_t *seat;
+    inf_request_t        request;
+    inf_factory_t        factory;
+    inf_states_t        *states;        /* nobody's; NULL: none were wanted  */
+    char                *zeros;         /* what its inputs share             */
+    size_t               zero_count;
+} filler_t;
+
+struct inf_sequence_seat_s {
+    _Atomic uint32_t             refs;  /* the owner's, and each filler's
+                                           that is out                       */
+    const inf_sequence_inputs_t *inputs;    /* not used once it is closed    */
+    inf_instance_t              *instance;  /* likewise                      */
+    inf_states_t                *states;    /* NULL: none yet                */
+    filler_t                    *idle;      /* the seat's thread             */
+    _Atomic(filler_t *)          returned;  /* any thread adds               */
+};
+
+static inf_err_t *states_begin(inf_sequence_seat_t *seat, bool start);
+static inf_err_t *states_make(const inf_sequence_seat_t *seat,
+    inf_states_t **out);
+static inf_err_t *put_controls(const inf_sequence_inputs_t *inputs,
+    inf_request_t *req, bool start, bool end, bool ready);
+static inf_err_t *put_control(const inf_sequence_inputs_t *inputs,
+    inf_request_t *req, const inf_sequence_control_t *control, bool value);
+static inf_err_t *put_correlation(const inf_sequence_inputs_t *inputs,
+    inf_request_t *req, const inf_sequence_control_t *control);
+static void correlation_write(const inf_request_t *req,
+    const inf_sequence_control_t *control, size_t size, unsigned char *out);
+static inf_err_t *put_states(inf_request_t *req, inf_states_t *states);
+static inf_err_t *put_input(inf_request_t *req, const char *name,
+    inf_datatype_t datatype, const int64_t *shape, uint32_t dim_count,
+    const inf_buffer_t *data);
+static inf_input_t *find_added(const inf_request_t *req, const char *name);
+static inf_err_t *put_shape(inf_request_t *req, inf_input_t *in,
+    const int64_t *shape, uint32_t dim_count);
+static filler_t *filler_take(inf_sequence_seat_t *seat);
+static inf_err_t *filler_dress(filler_t *filler, const inf_request_t *like);
+static bool is_added(const inf_sequence_inputs_t *inputs, const char *name);
+static inf_err_t *filler_reserve(filler_t *filler, const inf_request_t *like);
+static uint64_t filler_size(const inf_input_t *in);
+static inf_err_t *filler_input(filler_t *filler, const inf_input_t *like);
+static inf_err_t *filler_values(filler_t *filler, const inf_input_t *like,
+    inf_buffer_t *out);
+static inf_err_t *filler_states(filler_t *filler, const inf_states_t *like);
+static void filler_free(filler_t *filler);
+static void seat_unref(inf_sequence_seat_t *seat);
+static void filler_released(void *userp, inf_request_t *request,
+    uint32_t flags);
+static inf_err_t *sink_alloc(void *userp, inf_output_t *out, size_t size);
+static void sink_release(void *userp, inf_output_t *out);
+static void sink_complete(void *userp, inf_response_t *response,
+    uint32_t flags);
+static void sink_factory_free(void *userp, inf_factory_t *factory);
+
+static const inf_sink_ops_t filler_sink = {
+    .alloc = sink_alloc,
+    .release = sink_release,
+    .complete = sink_complete,
+    .factory_free = sink_factory_free
+};
+
+static const inf_request_ops_t filler_ops = { .released = filler_released };
+
+inf_err_t *
+inf_sequence_seat_open(const inf_sequence_inputs_t *inputs,
+    inf_instance_t *instance, inf_sequence_seat_t **out)
+{
+    *out = NULL;
+    for (uint32_t i = 0; i < inputs->state_count; i++) {
+        const inf_sequence_state_t *s = &inputs->states[i];
+        if (s->growable && instance->spec->kind != INF_INSTANCE_GPU) {
+            return inf_err_new(INF_ERR_INVALID_ARG, "state '%s':"
+                " use_growable_memory requires that all instances of the"
+                " model are KIND_GPU, '%s' is not", s->input_name,
+                instance->spec->name);
+        }
+    }
+
+    inf_sequence_seat_t *seat = calloc(1, sizeof(*seat));
+    if (seat == NULL) {
+        return inf_err_nomem();
+    }
+
+    seat->refs = 1;
+    seat->inputs = inputs;
+    seat->instance = instance;
+    *out = seat;
+    return NULL;
+}
+
+void
+inf_sequence_seat_close(inf_sequence_seat_t *seat)
+{
+    if (seat == NULL) {
+        return;
+    }
+
+    inf_states_free(seat->states);
+    seat->states = NULL;
+    seat_unref(seat);
+}
+
+inf_err_t *
+inf_sequence_seat_dress(inf_sequence_seat_t *seat, inf_request_t *req,
+    bool start, bool end)
+{
+    const inf_sequence_inputs_t *inputs = seat->inputs;
+
+    inf_err_t *err = inf_sequence_inputs_check(inputs, req);
+    if (err == NULL) {
+        err = put_controls(inputs, req, start, end, true);
+    }
+    if (err == NULL && inputs->state_count > 0) {
+        err = states_begin(seat, start);
+        if (err == NULL) {
+            err = put_states(req, seat->states);
+        }
+    }
+    return err;
+}
+
+inf_err_t *
+inf_sequence_seat_fill(inf_sequence_seat_t *seat, const inf_request_t *like,
+    inf_request_t **out)
+{
+    inf_model_t *model = seat->instance->model;
+
+    *out = NULL;
+    filler_t *filler = filler_take(seat);
+    if (filler == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_request_t *r = &filler->request;
+    inf_request_reset(r);
+    inf_factory_start(&filler->factory, model, "", &filler_sink, filler);
+    filler->factory.filler = true;
+    r->model = model;
+    r->factory = &filler->factory;
+    r->ops = &filler_ops;
+    r->userp = filler;
+    r->filler = true;
+    r->batch_size = like->batch_size;
+
+    inf_err_t *err = filler_dress(filler, like);
+    if (err != NULL) {
+        filler->next = seat->idle;
+        seat->idle = filler;
+        return err;
+    }
+
+    atomic_fetch_add_explicit(&seat->refs, 1, memory_order_relaxed);
+    inf_model_ref(model);
+    *out = r;
+    return NULL;
+}
+
+/* The sequence's, as its last request left them, or fresh ones. */
+static inf_err_t *
+states_begin(inf_sequence_seat_t *seat, bool start)
+{
+    inf_err_t *err = NULL;
+
+    if (seat->states == NULL) {
+        return states_make(seat, &seat->states);
+    }
+    if (!start) {
+        return NULL;
+    }
+
+    inf_state_t *s = seat->states->first;
+    for (uint32_t i = 0; err == NULL && s != NULL; i++, s = s->next) {
+        err = inf_state_renew(s, &seat->inputs->states[i].initial);
+    }
+    if (err != NULL) {
+        inf_states_free(seat->states);
+        seat->states = NULL;
+    }
+    return err;
+}
+
+static inf_err_t *
+states_make(const inf_sequence_seat_t *seat, inf_states_t **out)
+{
+    const inf_sequence_inputs_t *inputs = seat->inputs;
+    inf_err_t *err = NULL;
+
+    inf_states_t *states = inf_states_new();
+    if (states == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (uint32_t i = 0; err == NULL && i < inputs->state_count; i++) {
+        const inf_sequence_state_t *s = &inputs->states[i];
+        err = inf_states_add(states, s->output_name, s->input_name,
+            s->same_buffer, &s->initial);
+        if (err == NULL && s->growable) {
+            err = inf_state_make_growable(states->last,
+                seat->instance->spec->device_id);
+        }
+    }
+    if (err != NULL) {
+        inf_states_free(states);
+        return err;
+    }
+
+    *out = states;
+    return NULL;
+}
+
+static inf_err_t *
+put_controls(const inf_sequence_inputs_t *inputs, inf_request_t *req,
+    bool start, bool end, bool ready)
+{
+    inf_err_t *err = NULL;
+
+    for (uint32_t i = 0; err == NULL && i < inputs->control_count; i++) {
+        const inf_sequence_control_t *c = &inputs->controls[i];
+
+        switch (c->kind) {
+        case INF_CONTROL_START:
+            err = put_control(inputs, req, c, start);
+            break;
+        case INF_CONTROL_READY:
+            err = put_control(inputs, req, c, ready);
+            break;
+        case INF_CONTROL_END:
+            err = put_control(inputs, req, c, end);
+            break;
+        case INF_CONTROL_CORRID:
+            err = ready ? put_correlation(inputs, req, c)
+                : put_control(inputs, req, c, false);
+            break;
+        }
+    }
+
+    return err;
+}
+
+/* The model's own bytes: all requests share them. */
+static inf_err_t *
+put_control(const inf_sequence_inputs_t *inputs, inf_request_t *req,
+    const inf_sequence_control_t *control, bool value)
+{
+    static const int64_t shape[2] = { 1, 1 };
+    const inf_buffer_t data = {
+        .base = control->values[value], .size = control->size
+    };
+
+    return put_input(req, control->name, control->datatype, shape,
+        inputs->dim_count, &data);
+}
+
+/* It is the same in every step, so a later one needs no memory. */
+static inf_err_t *
+put_correlation(const inf_sequence_inputs_t *inputs, inf_request_t *req,
+    const inf_sequence_control_t *control)
+{
+    static const int64_t shape[2] = { 1, 1 };
+    const inf_input_t *in = find_added(req, control->name);
+    size_t size = control->size;
+
+    if (control->datatype == INF_TYPE_BYTES) {
+        size += strlen(req->correlation_text);
+    }
+
+    unsigned char *base = in != NULL && in->byte_size == size
+        ? (unsigned char *) (uintptr_t) in->buffers[0].base
+        : inf_arena_alloc(&req->arena, size);
+    if (base == NULL) {
+        return inf_err_nomem();
+    }
+
+    correlation_write(req, control, size, base);
+    const inf_buffer_t data = { .base = base, .size = size };
+    return put_input(req, control->name, control->datatype, shape,
+        inputs->dim_count, &data);
+}
+
+/* Little-endian, as much of a number as there is room for. */
+static void
+correlation_write(const inf_request_t *req,
+    const inf_sequence_control_t *control, size_t size, unsigned char *out)
+{
+    bool text = control->datatype == INF_TYPE_BYTES;
+    uint64_t number = text ? size - control->size : req->correlation_id;
+
+    for (uint32_t i = 0; i < control->size; i++) {
+        out[i] = (unsigned char) (number >> (8 * i));
+    }
+    if (text) {
+        memcpy(out + control->size, req->correlation_text,
+            size - control->size);
+    }
+}
+
+static inf_err_t *
+put_states(inf_request_t *req, inf_states_t *states)
+{
+    inf_err_t *err = NULL;
+
+    for (inf_state_t *s = states->first; err == NULL && s != NULL; s = s->next)
+    {
+        inf_state_begin(s);
+        const inf_buffer_t data = {
+            .base = s->input.base,
+            .size = s->input.size,
+            .memory_type = s->input.memory_type,
+            .memory_id = s->input.memory_id
+        };
+        err = put_input(req, s->input_name, s->input.datatype,
+            s->input.shape, s->input.dim_count, &data);
+    }
+
+    req->states = err == NULL ? states : NULL;
+    return err;
+}
+
+/* Adds the input, or changes the one of that name. */
+static inf_err_t *
+put_input(inf_request_t *req, const char *name, inf_datatype_t datatype,
+    const int64_t *shape, uint32_t dim_count, const inf_buffer_t *data)
+{
+    inf_input_t *in = find_added(req, name);
+    inf_err_t *err = NULL;
+
+    if (in != NULL && in->dim_count >= dim_count) {
+        memcpy((int64_t *) (uintptr_t) in->shape, shape,
+            dim_count * sizeof(*shape));
+        in->dim_count = dim_count;
+        in->model_dim_count = dim_count;
+
+    } else if (in != NULL
+        || (in = inf_request_find_input(req, name)) != NULL)
+    {
+        err = put_shape(req, in, shape, dim_count);
+
+    } else {
+        in = inf_request_add_input(req, name, strlen(name), datatype, shape,
+            dim_count);
+        req->inputs_added += in != NULL;
+        err = in == NULL ? inf_err_nomem() : NULL;
+    }
+    if (err != NULL) {
+        return err;
+    }
+
+    in->datatype = datatype;
+    in->buffers = &in->one;
+    in->buffer_cap = 1;
+    in->buffer_count = 0;
+    in->byte_size = 0;
+    in->attribute_count = 0;
+    in->host_data = NULL;
+    return inf_request_add_data(req, in, data);
+}
+
+/* By an earlier step; NULL: there is none. */
+static inf_input_t *
+find_added(const inf_request_t *req, const char *name)
+{
+    for (uint32_t i = 0; i < req->inputs_added; i++) {
+        inf_input_t *in = &req->inputs[req->input_count - 1 - i];
+        if (strcmp(in->name, name) == 0) {
+            return in;
+        }
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+put_shape(inf_request_t *req, inf_input_t *in, const int64_t *shape,
+    uint32_t dim_count)
+{
+    int64_t *copy = inf_arena_alloc(&req->arena, dim_count * sizeof(*copy));
+    if (copy == NULL) {
+        return inf_err_nomem();
+    }
+
+    memcpy(copy, shape, dim_count * sizeof(*copy));
+    in->shape = copy;
+    in->dim_count = dim_count;
+    in->model_shape = copy;
+    in->model_dim_count = dim_count;
+    return NULL;
+}
+
+/* One that is back, else a new one; NULL: out of memory. */
+static filler_t *
+filler_take(inf_sequence_seat_t *seat)
+{
+    if (seat->idle == NULL) {
+        seat->idle = atomic_exchange_explicit(&seat->returned, NULL,
+            memory_order_acquire);
+    }
+
+    filler_t *filler = seat->idle;
+    if (filler != NULL) {
+        seat->idle = filler->next;
+        return filler;
+    }
+
+    filler = calloc(1, sizeof(*filler));
+    if (filler != NULL) {
+        filler->seat = seat;
+        inf_request_init(&filler->request);
+        inf_factory_init(&filler->factory);
+    }
+    return filler;
+}
+
+static inf_err_t *
+filler_dress(filler_t *filler, const inf_request_t *like)
+{
+    const inf_sequence_inputs_t *inputs = filler->seat->inputs;
+
+    inf_err_t *err = filler_reserve(filler, like);
+    for (uint32_t i = 0; err == NULL && i < like->input_count; i++) {
+        if (!is_added(inputs, like->inputs[i].name)) {
+            err = filler_input(filler, &like->inputs[i]);
+        }
+    }
+    if (err == NULL) {
+        err = put_controls(inputs, &filler->request, false, false, false);
+    }
+    if (err == NULL && inputs->state_count > 0) {
+        err = filler_states(filler, like->states);
+        if (err == NULL) {
+            err = put_states(&filler->request, filler->states);
+        }
+    }
+    return err;
+}
+
+/* Those of a request that was dressed aren't taken over. */
+static bool
+is_added(const inf_sequence_inputs_t *inputs, const char *name)
+{
+    for (uint32_t i = 0; i < inputs->control_count; i++) {
+        if (strcmp(inputs->controls[i].name, name) == 0) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; i < inputs->state_count; i++) {
+        if (strcmp(inputs->states[i].input_name, name) == 0) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+/* Zeros for the largest input. */
+static inf_err_t *
+filler_reserve(filler_t *filler, const inf_request_t *like)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < like->input_count; i++) {
+        const inf_input_t *in = &like->inputs[i];
+        uint64_t size = filler_size(in);
+        if (size > most && !is_added(filler->seat->inputs, in->name)) {
+            most = size;
+        }
+    }
+    if (most <= filler->zero_count) {
+        return NULL;
+    }
+
+    char *more = calloc(1, most);
+    if (more == NULL) {
+        return inf_err_nomem();
+    }
+
+    free(filler->zeros);
+    filler->zeros = more;
+    filler->zero_count = most;
+    return NULL;
+}
+
+/* Strings are as many, and empty. */
+static uint64_t
+filler_size(const inf_input_t *in)
+{
+    uint64_t bytes;
+
+    return in->datatype == INF_TYPE_BYTES
+        && inf_sequence_bytes(in->datatype, in->model_shape,
+            in->model_dim_count, &bytes) ? bytes : in->byte_size;
+}
+
+static inf_err_t *
+filler_input(filler_t *filler, const inf_input_t *like)
+{
+    inf_request_t *r = &filler->request;
+    inf_buffer_t data = {
+        .base = filler->zeros, .size = filler_size(like)
+    };
+    const inf_config_tensor_t *t = inf_config_tensors_find_input(
+        r->model->tensors, inf_slice_str(like->name));
+    inf_err_t *err = NULL;
+
+    if (t != NULL && t->shape_tensor && like->byte_size > 0) {
+        err = filler_values(filler, like, &data);
+    }
+
+    inf_input_t *in = err != NULL ? NULL : inf_request_add_input(r, like->name,
+        strlen(like->name), like->datatype, like->shape, like->dim_count);
+    if (in == NULL) {
+        return err != NULL ? err : inf_err_nomem();
+    }
+
+    if (like->model_shape != like->shape) {
+        size_t size = like->model_dim_count * sizeof(*like->model_shape);
+        int64_t *shape = inf_arena_alloc(&r->arena, size);
+        if (shape == NULL) {
+            return inf_err_nomem();
+        }
+        memcpy(shape, like->model_shape, size);
+        in->model_shape = shape;
+        in->model_dim_count = like->model_dim_count;
+    }
+
+    return inf_request_add_data(r, in, &data);
+}
+
+/* A shape tensor says what the others look like, so it can't be zeros. */
+static inf_err_t *
+filler_values(filler_t *filler, const inf_input_t *like, inf_buffer_t *out)
+{
+    const inf_place_t to = {
+        inf_arena_alloc(&filler->request.arena, like->byte_size),
+        INF_MEMORY_CPU, 0
+    };
+    inf_copies_t c;
+
+    if (to.base == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_copies_init(&c, inf_memory_shared());
+    inf_err_t *err = inf_copies_gather(&c, &to, like->byte_size,
+        like->buffers, like->buffer_count);
+    inf_err_t *late = inf_copies_finish(&c);
+    if (err == NULL) {
+        err = late;
+    } else {
+        inf_err_free(late);
+    }
+
+    out->base = to.base;
+    out->size = like->byte_size;
+    return err;
+}
+
+/* Of the shapes that like's have; zeros each time: a backend may write to
+   them. */
+static inf_err_t *
+filler_states(filler_t *filler, const inf_states_t *like)
+{
+    const inf_sequence_inputs_t *inputs = filler->seat->inputs;
+    const inf_state_t *model = like != NULL ? like->first : NULL;
+    bool made = filler->states != NULL;
+    inf_err_t *err = NULL;
+
+    if (!made) {
+        filler->states = inf_states_new();
+        err = filler->states == NULL ? inf_err_nomem() : NULL;
+    }
+
+    inf_state_t *own = made ? filler->states->first : NULL;
+    for (uint32_t i = 0; err == NULL && i < inputs->state_count; i++) {
+        const inf_sequence_state_t *s = &inputs->states[i];
+        inf_state_buffer_t b = model != NULL ? model->input : s->initial;
+        uint64_t bytes;
+
+        b.base = NULL;
+        if (b.datatype == INF_TYPE_BYTES
+            && inf_sequence_bytes(b.datatype, b.shape, b.dim_count, &bytes))
+        {
+            b.size = bytes;
+        }
+        err = made ? inf_state_renew(own, &b)
+            : inf_states_add(filler->states, s->output_name, s->input_name,
+                s->same_buffer, &b);
+        own = own != NULL ? own->next : NULL;
+        model = model != NULL ? model->next : NULL;
+    }
+
+    if (err != NULL) {
+        inf_states_free(filler->states);
+        filler->states = NULL;
+    }
+    return err;
+}
+
+static void
+filler_free(filler_t *filler)
+{
+    while (filler != NULL) {
+        filler_t *next = filler->next;
+
+        inf_request_fini(&filler->request);
+        inf_factory_fini(&filler->factory);
+        inf_states_free(filler->states);
+        free(filler->zeros);
+        free(filler);
+        filler = next;
+    }
+}
+
+static void
+seat_unref(inf_sequence_seat_t *seat)
+{
+    if (atomic_fetch_sub_explicit(&seat->refs, 1, memory_order_acq_rel) != 1)
+    {
+        return;
+    }
+
+    filler_free(seat->idle);
+    filler_free(atomic_load_explicit(&seat->returned, memory_order_acquire));
+    free(seat);
+}
+
+/* Its factory may still be the backend's. */
+static void
+filler_released(void *userp, inf_request_t *request, uint32_t flags)
+{
+    (void) userp;
+    (void) request;
+    (void) flags;
+}
+
+static inf_err_t *
+sink_alloc(void *userp, inf_output_t *out, size_t size)
+{
+    (void) userp;
+    out->memory_type = INF_MEMORY_CPU;
+    out->memory_id = 0;
+    out->base = malloc(size > 0 ? size : 1);
+    return out->base != NULL ? NULL : inf_err_nomem();
+}
+
+static void
+sink_release(void *userp, inf_output_t *out)
+{
+    (void) userp;
+    free(out->base);
+}
+
+static void
+sink_complete(void *userp, inf_response_t *response, uint32_t flags)
+{
+    (void) userp;
+    (void) flags;
+    inf_response_free(response);
+}
+
+/* Released and given up: the seat's again, which may be closed. */
+static void
+sink_factory_free(void *userp, inf_factory_t *factory)
+{
+    filler_t *filler = userp;
+    inf_sequence_seat_t *seat = filler->seat;
+    inf_model_t *model = factory->model;
+
+    filler_t *first = atomic_load_explicit(&seat->returned,
+        memory_order_relaxed);
+    do {
+        filler->next = first;
+    } while (!atomic_compare_exchange_weak_explicit(&seat->returned, &first,
+        filler, memory_order_release, memory_order_relaxed));
+
+    seat_unref(seat);
+    inf_model_unref(model);
+}

@@ -1,0 +1,401 @@
+/* sequence_slots.c - instances, their slots and who has them. */
+
+#include "core/sched/sequence_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/sched/compatibility.h"
+#include "core/sched/dynamic_batcher.h"
+
+typedef inf_sequence_batcher_t batcher_t;
+typedef inf_sequence_place_t   place_t;
+typedef inf_sequence_t         sequence_t;
+typedef inf_slot_t             slot_t;
+
+static bool slot_has_work(const slot_t *s);
+static bool place_occupied(const place_t *place);
+static void vacancy_push(batcher_t *b, slot_t *s);
+static inf_err_t *place_new(const batcher_t *b, uint32_t number,
+    inf_instance_t *instance, void *owner, place_t **out);
+
+/* Oldest: the next request enters the place's batcher, if the one before has
+   been released. */
+void
+inf_slot_issue(batcher_t *b, slot_t *s)
+{
+    place_t *place = s->place;
+
+    if (place->batcher == NULL || s->issued != NULL || s->running > 0
+        || inf_list_empty(&s->queue))
+    {
+        return;
+    }
+
+    inf_request_t *req = inf_link_entry(s->queue.next, inf_request_t, link);
+    uint64_t priority = req->priority;
+    inf_link_remove(&req->link);
+    inf_err_t *err = place->batcher->ops->push(place->batcher, req,
+        req->queue_ns);
+    if (err != NULL) {              /* no memory: tried again when asked     */
+        inf_err_free(err);
+        inf_list_push_front(&s->queue, &req->link);
+        place->stuck = true;
+        inf_place_touch(b, place);
+        return;
+    }
+
+    req->priority = priority;
+    req->queued.slot = s;
+    s->issued = req;
+    inf_place_touch(b, place);
+}
+
+/* Something of the slot was taken, released or withdrawn. */
+void
+inf_slot_settle(batcher_t *b, slot_t *s, uint64_t now_ns)
+{
+    if (s->over && !slot_has_work(s)) {
+        inf_slot_offer(b, s);
+        return;
+    }
+
+    inf_slot_issue(b, s);
+    if (s->sequence != NULL && s->running == 0 && !slot_has_work(s)) {
+        inf_sequence_timer_set(b, s->sequence, inf_sequence_later(now_ns,
+            b->idle_ns));
+    }
+}
+
+/* Nobody has it any more: the backlog's first, or it is free. */
+void
+inf_slot_offer(batcher_t *b, slot_t *s)
+{
+    place_t *place = s->place;
+
+    s->over = false;
+    s->sequence = NULL;
+    if (s->taken) {
+        s->taken = false;
+        place->taken--;
+        b->taken--;
+    }
+
+    if (!place->open || place->retired) {
+        inf_place_touch_empty(b, place);
+        return;
+    }
+
+    if (inf_list_empty(&b->backlog)) {
+        vacancy_push(b, s);
+        return;
+    }
+
+    sequence_t *q = inf_link_entry(b->backlog.next, sequence_t, link);
+    inf_link_t *link;
+
+    inf_sequence_leave_backlog(b, q);
+    inf_slot_give(b, s, q);
+    while ((link = inf_list_pop_front(&q->queue)) != NULL) {
+        inf_request_t *req = inf_link_entry(link, inf_request_t, link);
+        req->queued = (inf_request_queued_t) { .slot = s };
+        inf_list_push_back(&s->queue, link);
+        place->queued++;
+    }
+    s->over = q->over;
+    if (!q->known) {
+        s->sequence = NULL;
+        inf_sequence_free(b, q);
+    }
+
+    inf_slot_issue(b, s);
+    inf_slot_touch(b, s);
+}
+
+void
+inf_slot_give(batcher_t *b, slot_t *s, sequence_t *q)
+{
+    s->taken = true;
+    s->turn++;
+    s->sequence = q;
+    q->slot = s;
+    s->place->taken++;
+    b->taken++;
+}
+
+/* Its sequence isn't known any more; what is queued of it stays. */
+void
+inf_slot_forget(batcher_t *b, slot_t *s)
+{
+    sequence_t *q = s->sequence;
+
+    if (q != NULL) {
+        inf_sequence_timer_clear(b, q);
+        inf_sequence_forget(b, q);
+        inf_sequence_free(b, q);
+        s->sequence = NULL;
+    }
+}
+
+static bool
+slot_has_work(const slot_t *s)
+{
+    return s->issued != NULL || !inf_list_empty(&s->queue);
+}
+
+slot_t *
+inf_slot_take_free(batcher_t *b)
+{
+    if (b->vacancies.top == NULL) {
+        return NULL;
+    }
+
+    slot_t *s = inf_heap_entry(b->vacancies.top, slot_t, vacancy);
+    inf_heap_remove(&b->vacancies, &s->vacancy);
+    b->vacant--;
+    return s;
+}
+
+/* The lowest number first, whichever instance's; then the instance's. */
+static void
+vacancy_push(batcher_t *b, slot_t *s)
+{
+    inf_heap_push(&b->vacancies, &s->vacancy,
+        (uint64_t) s->number << 32 | s->place->number);
+    b->vacant++;
+}
+
+void
+inf_sequence_leave_backlog(batcher_t *b, sequence_t *q)
+{
+    inf_link_remove(&q->link);
+    b->waiting--;
+    inf_sequence_timer_clear(b, q);
+}
+
+inf_err_t *
+inf_sequence_batcher_attach(inf_policy_t *p, uint32_t number,
+    inf_instance_t *instance, void *owner)
+{
+    batcher_t *b = (batcher_t *) p;
+    place_t *place = NULL;
+
+    if (b->place_count == b->place_cap) {
+        uint32_t cap = b->place_cap > 0 ? b->place_cap * 2 : 4;
+        place_t **wider = realloc(b->places, cap * sizeof(*wider));
+        if (wider == NULL) {
+            return inf_err_nomem();
+        }
+        b->places = wider;
+        b->place_cap = cap;
+    }
+
+    inf_err_t *err = place_new(b, number, instance, owner, &place);
+    if (err != NULL) {
+        return err;
+    }
+
+    uint32_t at = b->place_count++;
+    while (at > 0 && b->places[at - 1]->number > number) {
+        b->places[at] = b->places[at - 1];
+        at--;
+    }
+    b->places[at] = place;
+    return NULL;
+}
+
+void
+inf_sequence_batcher_open(inf_policy_t *p, uint32_t number)
+{
+    batcher_t *b = (batcher_t *) p;
+    place_t *place = inf_place_find(b, number);
+
+    if (place == NULL || place->open) {
+        return;
+    }
+
+    place->open = true;
+    for (uint32_t i = 0; i < b->options.slots; i++) {
+        inf_slot_offer(b, &place->slots[i]);
+    }
+}
+
+void
+inf_sequence_batcher_retire(inf_policy_t *p, uint32_t number)
+{
+    batcher_t *b = (batcher_t *) p;
+    place_t *place = inf_place_find(b, number);
+
+    if (place == NULL || place->retired) {
+        return;
+    }
+
+    place->retired = true;
+    for (uint32_t i = 0; i < b->options.slots; i++) {
+        slot_t *s = &place->slots[i];
+        if (s->vacancy.queued) {
+            inf_heap_remove(&b->vacancies, &s->vacancy);
+            b->vacant--;
+        }
+    }
+    inf_place_touch_empty(b, place);
+}
+
+bool
+inf_sequence_batcher_occupied(const inf_policy_t *p, uint32_t number)
+{
+    const place_t *place = inf_place_find((const batcher_t *) p, number);
+
+    return place != NULL && place_occupied(place);
+}
+
+static bool
+place_occupied(const place_t *place)
+{
+    return place->taken > 0 || place->queued > 0 || place->running > 0;
+}
+
+void
+inf_sequence_batcher_detach(inf_policy_t *p, uint32_t number)
+{
+    batcher_t *b = (batcher_t *) p;
+    place_t *place = inf_place_find(b, number);
+    uint32_t at = 0;
+
+    if (place == NULL) {
+        return;
+    }
+
+    inf_sequence_batcher_retire(p, number);
+    inf_link_remove(&place->touch);
+    for (uint32_t i = 0; i < b->options.slots; i++) {
+        slot_t *s = &place->slots[i];
+        inf_slot_forget(b, s);
+        b->taken -= s->taken;
+        s->taken = false;
+    }
+
+    while (b->places[at] != place) {
+        at++;
+    }
+    b->place_count--;
+    memmove(&b->places[at], &b->places[at + 1],
+        (b->place_count - at) * sizeof(b->places[0]));
+
+    if (place->running > 0) {
+        inf_list_push_back(&b->departed, &place->link);
+    } else {
+        inf_place_free(b, place);
+    }
+}
+
+void *
+inf_sequence_batcher_touched(inf_policy_t *p)
+{
+    batcher_t *b = (batcher_t *) p;
+    inf_link_t *link = inf_list_pop_front(&b->touched);
+
+    return link != NULL ? inf_link_entry(link, place_t, touch)->owner : NULL;
+}
+
+void
+inf_place_touch(batcher_t *b, place_t *place)
+{
+    if (inf_list_empty(&place->touch)) {
+        inf_list_push_back(&b->touched, &place->touch);
+    }
+}
+
+void
+inf_slot_touch(batcher_t *b, slot_t *s)
+{
+    if (s->place->batcher == NULL && inf_slot_can_run(s)) {
+        inf_place_touch(b, s->place);
+    }
+}
+
+void
+inf_place_touch_empty(batcher_t *b, place_t *place)
+{
+    if (place->retired && !place_occupied(place)) {
+        inf_place_touch(b, place);
+    }
+}
+
+place_t *
+inf_place_find(const batcher_t *b, uint32_t number)
+{
+    uint32_t low = 0, high = b->place_count;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (b->places[mid]->number < number) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    return low < b->place_count && b->places[low]->number == number
+        ? b->places[low] : NULL;
+}
+
+static inf_err_t *
+place_new(const batcher_t *b, uint32_t number, inf_instance_t *instance,
+    void *owner, place_t **out)
+{
+    const inf_sequence_batcher_options_t *o = &b->options;
+    place_t *place = calloc(1, sizeof(*place)
+        + o->slots * sizeof(place->slots[0]));
+    inf_err_t *err = NULL;
+    if (place == NULL) {
+        return inf_err_nomem();
+    }
+
+    place->number = number;
+    place->instance = instance;
+    place->owner = owner;
+    place->keeps = o->inputs != NULL && inf_sequence_inputs_keep(o->inputs);
+    inf_link_init(&place->touch);
+    inf_link_init(&place->link);
+    for (uint32_t i = 0; i < o->slots; i++) {
+        slot_t *s = &place->slots[i];
+        s->place = place;
+        s->number = i;
+        inf_link_init(&s->queue);
+    }
+
+    if (o->oldest) {
+        err = inf_dynamic_batcher_new(&(inf_dynamic_batcher_options_t) {
+            .preferred = b->preferred,
+            .preferred_count = o->preferred_count,
+            .limit = o->limit,
+            .delay_us = o->delay_us,
+            .tensors = o->tensors
+        }, &place->batcher);
+    }
+    for (uint32_t i = 0; err == NULL && o->inputs != NULL && i < o->slots;
+        i++)
+    {
+        err = inf_sequence_seat_open(o->inputs, instance,
+            &place->slots[i].seat);
+    }
+    if (err != NULL) {
+        inf_place_free(b, place);
+        return err;
+    }
+
+    *out = place;
+    return NULL;
+}
+
+void
+inf_place_free(const batcher_t *b, place_t *place)
+{
+    for (uint32_t i = 0; i < b->options.slots; i++) {
+        inf_sequence_seat_close(place->slots[i].seat);
+    }
+    if (place->batcher != NULL) {
+        place->batcher->ops->free(place->batcher);
+    }
+    free(place);
+}
