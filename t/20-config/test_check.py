@@ -244,3 +244,31 @@ def test_what_a_load_would_log_is_a_line_like_others(make):
     assert status == 0
     assert re.search(r"\[warn\] inference: model 'm': version 7 is specified",
                      output), output
+
+
+STATE = """\
+sequence_batching {
+  oldest { max_candidate_sequences: 4 }
+  iterative_sequence: true
+  state { input_name: "A" output_name: "B" data_type: TYPE_INT32 dims: [ -1 ]
+    initial_state { name: "first" data_type: TYPE_INT32 dims: [ 3 ]
+      data_file: "three" } }
+}
+"""
+
+
+@pytest.mark.parametrize("content,finding", [
+    (bytes(12), None),
+    (bytes(11), r"states/config\.pbtxt[^\n]*three"),
+    (None, r"states/config\.pbtxt[^\n]*three")])
+def test_what_sequences_begin_with(make, content, finding):
+    def fill(repository):
+        folder = models.identity(repository, "states", GOOD, max_batch=4,
+                                 extra=STATE)
+        (folder / "initial_state").mkdir()
+        if content is not None:
+            (folder / "initial_state" / "three").write_bytes(content)
+
+    status, output = make(fill, http="inference_check strict;").check_config()
+    assert (status == 0) == (finding is None), output
+    assert finding is None or re.search(finding, output), output

@@ -18,10 +18,6 @@ NAMES = ["stand_in", "tensorrt", "tensorflow", "onnxruntime", "pytorch"]
 IO = ('input [ { name: "INPUT" data_type: TYPE_INT32 dims: [ 4 ] } ]\n'
       'output [ { name: "OUTPUT" data_type: TYPE_INT32 dims: [ 4 ] } ]\n')
 
-# what a core may not be able to serve yet says so, and is never half loaded
-LATER = re.compile("(sequence_batching|ensembles).* is not supported by this"
-                   " version of the core")
-
 
 def whole(name, text):
     """The snippet as a model's configuration."""
@@ -69,14 +65,13 @@ def test_every_snippet_loads(make_server):
     rows = {r["name"]: r for r in index()}
     for place, name, text in wanted:
         row = rows[name]
-        if row["state"] != "READY":
-            assert LATER.search(row["reason"]), (place, row)
-            assert "sequence_batching" in text
-            continue
+        assert row["state"] == "READY", (place, row)
         config = server.get(f"/v2/models/{name}/config").json()
         counts = re.findall(r"instance_group.*?count: (\d+)", text, re.S)
         if counts:
             assert config["instance_group"][0]["count"] == int(counts[0])
-        for field in ("host_policy", "gpus", "rate_limiter"):
+        for field in ("host_policy", "gpus", "rate_limiter",
+                      "sequence_batching", "max_candidate_sequences",
+                      "iterative_sequence", "initial_state", "data_file"):
             assert (field in text) <= (
                 f'"{field}":' in json.dumps(config).replace('": ', '":'))
