@@ -346,7 +346,7 @@ def test_a_reload_begins_anew(sequences):
     sequences.gates["m"].wait_entered(1)
     waits = sequences.queue(1, 3)
     config_file(sequences).write_text(sequences.wanted["m"]
-                                      + "\nmetric_tags { key: 'a' value: 'b' }")
+                                      + "metric_tags { key: 'a' value: 'b' }")
     assert load(sequences).status == 200
     check_is_gone(sequences, 1)
     assert sequences.ask(1, 50, start=True).data() == [50]

@@ -27,8 +27,7 @@ def test_controls_of_a_sequence(sequences):
     assert flags_of(executions, 8) == [(1, 1, 1)]
     for e in executions:
         for row in e["rows"]:
-            assert {n: row["inputs"][n]["type"] for n in NAMES} == dict.fromkeys(
-                NAMES, "INT32")
+            assert {row["inputs"][n]["type"] for n in NAMES} == {"INT32"}
             assert row["inputs"]["CORRID"]["type"] == "UINT64"
             for n in (*NAMES, "CORRID"):
                 assert row["inputs"][n]["shape"] == [1, 1]
