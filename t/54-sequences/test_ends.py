@@ -336,6 +336,29 @@ def test_an_unload_finishes_what_waits(sequences):
     assert server.wait_log(r"model=m version=1 is unloaded")
 
 
+def test_an_unload_waits_for_no_silent_sequence(sequences):
+    server = sequences.start(LONG + ALL + state(), does="sum", http=EXPLICIT)
+    assert sequences.ask(1, 1, start=True).data() == [1]
+    assert unload(sequences).status == 200
+    assert server.wait_log(r"model=m version=1 is unloaded")
+    assert load(sequences).status == 200
+    check_is_gone(sequences, 1)
+    assert sequences.ask(1, 2, start=True).data() == [2]
+
+
+def test_a_model_with_sequences_that_is_lost_to_a_crash(sequences):
+    """Loaded by request, it is there again, without them."""
+    server = sequences.start(
+        LONG + ALL, http="    inference_model_control explicit;\n",
+        allow_alarms=[HELPER_KILLED])
+    assert load(sequences).status == 200
+    assert sequences.ask(1, 1, start=True).data() == [1]
+    kill_core(server)
+    assert server.wait_for("/v2/models/m/ready")
+    check_is_gone(sequences, 1)
+    assert sequences.ask(1, 2, start=True, end=True).data() == [2]
+
+
 def test_a_reload_begins_anew(sequences):
     """9: the old model ends what it has, the new one knows no sequences"""
     sequences.start(LONG + ALL + state(), does="sum", http=EXPLICIT,
