@@ -73,6 +73,20 @@ inf_storage_close(inf_storage_t *st)
 }
 
 bool
+inf_storage_is_remote(const inf_storage_t *st)
+{
+    return st->ops->remote;
+}
+
+void
+inf_storage_cancel(inf_storage_t *st)
+{
+    if (st->ops->cancel != NULL) {
+        st->ops->cancel(st);
+    }
+}
+
+bool
 inf_entries_add(inf_entries_t *e, const inf_entry_t *entry, const char *name)
 {
     /* full at every power of two, so the capacity needs no field */

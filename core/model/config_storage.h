@@ -69,6 +69,11 @@ typedef struct {
     /* A directory of the local disk with dir's content, and its return. */
     inf_err_t *(*localize)(inf_storage_t *st, const char *dir, char **local);
     void (*release)(inf_storage_t *st, char *local);
+
+    /* Another machine has it: an answer may take minutes.  Whatever is asked
+       for then fails soon once cancel, from any thread, was called. */
+    bool remote;
+    void (*cancel)(inf_storage_t *st);
 } inf_storage_ops_t;
 
 struct inf_storage_s {
@@ -97,6 +102,12 @@ void inf_storage_release(inf_storage_t *st, char *local);
 
 /* st may be NULL. */
 void inf_storage_close(inf_storage_t *st);
+
+bool inf_storage_is_remote(const inf_storage_t *st);
+
+/* What is being asked of it, and will be, fails soon: UNAVAILABLE.  Does
+   nothing where no answer is waited for. */
+void inf_storage_cancel(inf_storage_t *st);
 
 /* For implementations: adds name (copied); false when out of memory. */
 bool inf_entries_add(inf_entries_t *e, const inf_entry_t *entry,

@@ -293,7 +293,7 @@ bool
 inf_lifecycle_settled(inf_lifecycle_t *lc)
 {
     inf_lock(&lc->lock);
-    bool settled = lc->starting == 0;
+    bool settled = lc->starting == 0 && !lc->unlisted;
     inf_unlock(&lc->lock);
     return settled;
 }
@@ -357,8 +357,12 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
     inf_arena_init(&arena);
     inf_repository_list_t *list = inf_repositories_take(
         lc->options.repositories);
-    inf_err_t *err = inf_repositories_names(list, &arena, NULL, &names,
-        &count);
+    inf_err_t *err = inf_repository_list_failure(list, "");
+    if (err == NULL) {
+        err = inf_repositories_names(list, &arena, NULL, &names, &count);
+    } else {
+        inf_lifecycle_ask_again(lc);
+    }
     inf_repository_list_unref(list);
 
     inf_lock(&lc->publish_lock);
@@ -620,9 +624,9 @@ run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     if (op->kind == INF_OP_FOLLOW) {
         err = inf_lifecycle_run_follow(lc, op);
     } else if (op->kind == INF_OP_NAMED) {
-        err = inf_lifecycle_run_named(lc, op);
+        err = inf_lifecycle_run_named(lc, op, &parked);
     }
-    switch (op->kind) {
+    switch (parked ? INF_OP_NAMED : op->kind) {
     case INF_OP_LOAD:
     case INF_OP_RELOAD:
     case INF_OP_RENEW:
@@ -688,7 +692,7 @@ note(const inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
 {
     const inf_load_note_ops_t *notes = lc->options.notes;
     const inf_model_id_t id = inf_model_record_id(op->record);
-    if (notes == NULL || op->start) {
+    if (notes == NULL || op->start || op->ambiguous) {
         return;
     }
 

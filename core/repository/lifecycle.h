@@ -143,7 +143,8 @@ INF_CHECK inf_err_t *inf_lifecycle_set_terms(inf_lifecycle_t *lc,
 /*
  * Looks through the repositories and queues what is to be loaded at the
  * start: all models, or those named ("*" alone means all), but for those in
- * except.  A name that no repository has is a model that failed.  Once.
+ * except.  A name that no repository has is a model that failed; while one is
+ * awaited it waits for that.  Once.
  */
 INF_CHECK inf_err_t *inf_lifecycle_start(inf_lifecycle_t *lc, bool all,
     char *const *names, size_t count, const inf_model_id_t *except,
@@ -223,6 +224,9 @@ typedef struct {
     size_t       before_count;
     bool         adopt;         /* it was all until now: what is loaded stays
                                    as if it had been asked for               */
+    bool         arrival;       /* nothing but that one may be looked into
+                                   from now on, or has failed                */
+    bool         at_start;      /* the start has waited for it               */
 } inf_follow_t;
 
 /*
@@ -231,7 +235,9 @@ typedef struct {
  * have gone are unloaded; with all those are loaded that lie there now and
  * aren't, or come from elsewhere, else those that are newly named or have
  * failed; what isn't named any more is unloaded unless a request loaded it.
- * What is loaded from where it lies is not touched.
+ * What is loaded from where it lies is not touched.  at_start: also those come
+ * that the start would have loaded, and a name that is in two repositories is
+ * served by neither.
  */
 INF_CHECK inf_err_t *inf_lifecycle_follow(inf_lifecycle_t *lc,
     const inf_follow_t *f);
@@ -248,15 +254,26 @@ bool inf_lifecycle_differs(inf_lifecycle_t *lc, const inf_model_id_t *id,
 bool inf_lifecycle_comes_from(inf_lifecycle_t *lc, const inf_model_id_t *id,
     const inf_repository_t *repository);
 
+/*
+ * A load finds its model nowhere while a repository is awaited: it waits, no
+ * thread does, until arrived is called, and tries again.  again (or NULL) is
+ * called, on any thread, when somebody asks for a model that nobody has and a
+ * repository has failed: it may be awaited once more.
+ */
+void inf_lifecycle_on_absence(inf_lifecycle_t *lc,
+    void (*again)(void *userp), void *userp);
+void inf_lifecycle_arrived(inf_lifecycle_t *lc);
+
 /* Waits until nothing is queued or loading. */
 void inf_lifecycle_wait(inf_lifecycle_t *lc);
 
 /*
  * Whether each of the repositories could be listed (failed: which could not)
- * when all their models were looked for: what nobody could see is not ready.
+ * when all their models were looked for: what nobody could see is not ready,
+ * what is awaited keeps the start from being over.
  */
-void inf_lifecycle_listed(inf_lifecycle_t *lc, const bool *failed,
-    size_t count);
+void inf_lifecycle_listed(inf_lifecycle_t *lc,
+    const inf_repository_list_t *list, const bool *failed);
 
 /* Whether all that was to be loaded at the start has been tried; and whether
    every version that is wanted is READY. */

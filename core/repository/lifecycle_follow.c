@@ -24,6 +24,7 @@ typedef struct {
 } follow_t;
 
 static inf_err_t *follow(follow_t *f);
+static bool says_what_is_missing(const follow_t *f, const bool *failed);
 static inf_err_t *sort_out(follow_t *f);
 static bool is_settled_locked(const follow_t *f, const inf_model_record_t *r,
     const inf_repository_name_t *n);
@@ -38,7 +39,7 @@ static bool is_known(const follow_t *f, const char *name);
 static inf_op_kind_t decide_locked(inf_lifecycle_op_t *op,
     const inf_repository_list_t *list, const inf_scan_model_t *m);
 static inf_op_kind_t decide_by_name_locked(inf_lifecycle_op_t *op,
-    bool stays, const inf_scan_model_t *m);
+    bool stays, bool awaited, const inf_scan_model_t *m);
 
 inf_err_t *
 inf_lifecycle_follow(inf_lifecycle_t *lc, const inf_follow_t *want)
@@ -56,17 +57,22 @@ inf_lifecycle_follow(inf_lifecycle_t *lc, const inf_follow_t *want)
 }
 
 void
-inf_lifecycle_listed(inf_lifecycle_t *lc, const bool *failed, size_t count)
+inf_lifecycle_listed(inf_lifecycle_t *lc, const inf_repository_list_t *list,
+    const bool *failed)
 {
-    bool unseen = false;
+    bool unseen = list->awaited_count > 0;
+    bool unlisted = inf_repository_list_lacks(list, INF_REPOSITORY_AWAITED,
+        "");
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < list->count; i++) {
         unseen = unseen || failed[i];
     }
 
     inf_lock(&lc->lock);
     lc->unseen = unseen;
+    lc->unlisted = unlisted;
     inf_unlock(&lc->lock);
+    atomic_store(&lc->options.registry->incomplete, unlisted);
 }
 
 inf_err_t *
@@ -110,10 +116,8 @@ follow(follow_t *f)
 
     inf_err_t *err = inf_repositories_names(f->list, &f->arena, failed,
         &f->names, &f->count);
-    if (err == NULL
-        && (f->all || memchr(failed, true, f->list->count) == NULL))
-    {
-        inf_lifecycle_listed(f->lc, failed, f->list->count);
+    if (err == NULL && says_what_is_missing(f, failed)) {
+        inf_lifecycle_listed(f->lc, f->list, failed);
     }
     free(failed);
     for (size_t i = 0; err == NULL && i < f->count; i++) {
@@ -137,6 +141,18 @@ follow(follow_t *f)
         inf_lifecycle_publish(f->lc);       /* they are known, not ready     */
     }
     return err;
+}
+
+/* Not where models that nobody named don't count. */
+static bool
+says_what_is_missing(const follow_t *f, const bool *failed)
+{
+    const inf_follow_t *w = f->want;
+    bool any = f->list->awaited_count > 0
+        || memchr(failed, true, f->list->count) != NULL;
+
+    return f->all || !any
+        || (w->at_start && w->count == 1 && strcmp(w->names[0], "*") == 0);
 }
 
 /* What is loaded from where it lies is in neither list. */
@@ -234,6 +250,9 @@ static bool
 is_settled_locked(const follow_t *f, const inf_model_record_t *r,
     const inf_repository_name_t *n)
 {
+    if (f->want->arrival && r != NULL && r->home == NULL && n == NULL) {
+        return true;                    /* it has said so, or will           */
+    }
     if (!f->all) {
         return is_settled_by_name_locked(f, r, n);
     }
@@ -264,8 +283,14 @@ is_settled_by_name_locked(const follow_t *f, const inf_model_record_t *r,
     bool named = is_named(w->names, w->count, name);
     bool fresh = named && !is_named(w->before, w->before_count, name);
 
+    if (r == NULL && w->at_start) {
+        return !named || inf_lifecycle_is_barred(f->lc, &n->id);
+    }
     if (r == NULL || r->busy) {
         return r == NULL && !fresh;
+    }
+    if (w->at_start && n != NULL && n->duplicate) {
+        return r->home == NULL || r->home->private_dir != NULL;
     }
     if (!named && !r->asked && (r->wanted || w->adopt)) {
         return false;
@@ -310,6 +335,7 @@ submit_all(follow_t *f, const inf_model_id_t *ids, size_t count, bool coming)
             ids[i].name));
         op->dropped = !named;
         op->adopt = w->adopt && !f->all;
+        op->at_start = w->at_start && !f->all;
         op->wanted = coming && named;
         inf_lifecycle_submit(f->lc, &ids[i], op);
     }
@@ -327,14 +353,17 @@ decide_locked(inf_lifecycle_op_t *op, const inf_repository_list_t *list,
 
     bool stays = home != NULL && (home->private_dir != NULL
         || inf_repository_list_has(list, home->repository));
+    bool awaited = m == NULL && inf_repository_list_lacks(list,
+        INF_REPOSITORY_AWAITED, r->space);
     if (!op->all) {
-        return decide_by_name_locked(op, stays, m);
+        return decide_by_name_locked(op, stays, awaited, m);
     }
     if (home != NULL && home->private_dir != NULL) {
         return INF_OP_FOLLOW;
     }
-    if (m == NULL) {
-        return stays ? INF_OP_FOLLOW : INF_OP_UNLOAD;
+    if (m == NULL) {                    /* a load serves on while it waits   */
+        return stays ? INF_OP_FOLLOW : home != NULL && awaited ? INF_OP_LOAD
+            : INF_OP_UNLOAD;
     }
     if (m->duplicate) {
         return INF_OP_UNLOAD;
@@ -345,11 +374,12 @@ decide_locked(inf_lifecycle_op_t *op, const inf_repository_list_t *list,
 
 /* *op: whether the model is dropped, or adopted, is settled now. */
 static inf_op_kind_t
-decide_by_name_locked(inf_lifecycle_op_t *op, bool stays,
+decide_by_name_locked(inf_lifecycle_op_t *op, bool stays, bool awaited,
     const inf_scan_model_t *m)
 {
     inf_model_record_t *r = op->record;
     bool loaded = r->home != NULL;
+    bool found = m != NULL && !m->duplicate;
     bool named = !op->dropped;
     bool alone = !named && !r->asked;   /* nobody wants it any more          */
     bool adopt = alone && op->adopt && loaded && stays;
@@ -358,14 +388,18 @@ decide_by_name_locked(inf_lifecycle_op_t *op, bool stays,
 
     op->adopt = adopt;
     op->dropped = drop;
+    op->ambiguous = op->at_start && m != NULL && m->duplicate && loaded
+        && r->home->private_dir == NULL;
+    if (op->ambiguous) {
+        return INF_OP_UNLOAD;
+    }
     if (adopt) {
         r->asked = true;
         r->wanted = false;
         return INF_OP_FOLLOW;
     }
     if (loaded && !stays) {
-        return named && m != NULL && !m->duplicate ? INF_OP_LOAD
-            : INF_OP_UNLOAD;
+        return named && (found || awaited) ? INF_OP_LOAD : INF_OP_UNLOAD;
     }
     if (drop || (!loaded && m == NULL && !r->wanted)) {
         return INF_OP_UNLOAD;

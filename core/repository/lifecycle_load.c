@@ -16,6 +16,9 @@
 #include "core/repository/instance_change.h"
 #include "core/repository/model_load.h"
 
+/* In the words of a load that is refused. */
+#define AMBIGUOUS "model appears in two or more repositories"
+
 typedef inf_load_t load_t;
 typedef inf_load_version_t load_version_t;
 
@@ -79,6 +82,11 @@ inf_lifecycle_run_load(inf_lifecycle_t *lc, inf_lifecycle_op_t *op,
         op->load = l;
 
         inf_err_t *err = begin(l);
+        if (l->parked) {                /* op is somebody else's             */
+            *parked = true;
+            load_free(l);
+            return err;
+        }
         if (err != NULL) {
             op->load = NULL;
             load_free(l);
@@ -107,6 +115,9 @@ begin(load_t *l)
     }
 
     inf_err_t *err = open_home(l);
+    if (l->parked) {
+        return err;
+    }
     if (err != NULL) {
         return refused(l, err);
     }
@@ -228,9 +239,9 @@ inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
 
     inf_lock(&lc->lock);
     char *reason = r->reason;
-    r->reason = NULL;
-    r->refused = false;
-    r->wanted = false;
+    r->reason = op->ambiguous ? strdup(AMBIGUOUS) : NULL;
+    r->refused = op->ambiguous;
+    r->wanted = op->ambiguous && r->wanted;
     r->retry = false;
     r->unloaded = true;
     r->asked = false;
@@ -268,7 +279,6 @@ forget_failure_locked(inf_record_version_t *v)
 static inf_err_t *
 open_home(load_t *l)
 {
-    const inf_lifecycle_options_t *o = &l->terms->options;
     inf_model_record_t *r = l->record;
 
     if (l->op->kind == INF_OP_RELOAD
@@ -278,15 +288,7 @@ open_home(load_t *l)
         return NULL;
     }
 
-    const inf_home_query_t q = {
-        .repositories = o->repositories,
-        .name = r->name,
-        .space = r->space,
-        .override = l->op->override,
-        .auto_complete = o->auto_complete,
-        .quiet = l->op->start
-    };
-    return inf_model_home_open(&q, &l->home);
+    return inf_lifecycle_look(l);
 }
 
 /* Agents run here, before there is any version. */

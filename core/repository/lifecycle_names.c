@@ -32,8 +32,10 @@ struct spread_s {
 };
 
 static void nobody_has_it(inf_lifecycle_t *lc, inf_lifecycle_op_t *op);
+static inf_err_t *find_some(inf_lifecycle_t *lc, inf_lifecycle_op_t *op,
+    spread_t **out, bool *parked);
 static inf_err_t *find_parts(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op,
-    spread_t *s);
+    const inf_repository_list_t *list, spread_t *s);
 static inf_err_t *add_records(inf_lifecycle_t *lc, spread_t *s,
     const char *name, const inf_repository_list_t *list, const bool *unknown);
 static bool is_moved(const inf_model_record_t *r,
@@ -47,7 +49,8 @@ static void part_done(void *userp, inf_err_t *err);
 static void spread_free(spread_t *s);
 
 inf_err_t *
-inf_lifecycle_run_named(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
+inf_lifecycle_run_named(inf_lifecycle_t *lc, inf_lifecycle_op_t *op,
+    bool *parked)
 {
     spread_t *s = NULL;
 
@@ -56,8 +59,10 @@ inf_lifecycle_run_named(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
         return NULL;
     }
 
-    s = calloc(1, sizeof(*s));
-    inf_err_t *err = s != NULL ? find_parts(lc, op, s) : inf_err_nomem();
+    inf_err_t *err = find_some(lc, op, &s, parked);
+    if (*parked) {
+        return NULL;
+    }
     if (err != NULL || s->count == 0) {
         spread_free(s);
         nobody_has_it(lc, op);
@@ -86,6 +91,33 @@ inf_lifecycle_run_named(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     return NULL;
 }
 
+/* Some models, unless there are none: then one may be awaited. */
+static inf_err_t *
+find_some(inf_lifecycle_t *lc, inf_lifecycle_op_t *op, spread_t **out,
+    bool *parked)
+{
+    inf_absence_t absence = INF_ABSENCE_AGAIN;
+    inf_err_t *err = NULL;
+
+    while (err == NULL && absence == INF_ABSENCE_AGAIN) {
+        inf_repository_list_t *list = inf_repositories_take(
+            lc->options.repositories);
+        spread_t *s = calloc(1, sizeof(*s));
+        err = s != NULL ? find_parts(lc, op, list, s) : inf_err_nomem();
+        absence = err != NULL || s->count > 0 || op->unload
+            ? INF_ABSENCE_FINAL : inf_lifecycle_absent(lc, op, list);
+        if (err != NULL || absence != INF_ABSENCE_FINAL) {
+            spread_free(s);
+            s = NULL;
+        }
+        *out = s;
+        inf_repository_list_unref(list);
+    }
+
+    *parked = absence == INF_ABSENCE_PARKED;
+    return err;
+}
+
 /* The operation says so itself. */
 static void
 nobody_has_it(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
@@ -100,7 +132,8 @@ nobody_has_it(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
 }
 
 static inf_err_t *
-find_parts(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op, spread_t *s)
+find_parts(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op,
+    const inf_repository_list_t *list, spread_t *s)
 {
     const char *name = op->record->name;
     inf_scan_t scan;
@@ -109,8 +142,6 @@ find_parts(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op, spread_t *s)
         return add_records(lc, s, name, NULL, NULL);
     }
 
-    inf_repository_list_t *list = inf_repositories_take(
-        lc->options.repositories);
     bool *unknown = calloc(list->count + 1, sizeof(*unknown));
     inf_err_t *err = unknown != NULL
         ? inf_scan_one(list->roots, list->count, name, &scan)
@@ -130,7 +161,6 @@ find_parts(inf_lifecycle_t *lc, const inf_lifecycle_op_t *op, spread_t *s)
     }
 
     free(unknown);
-    inf_repository_list_unref(list);
     return err;
 }
 

@@ -117,6 +117,7 @@ inf_lifecycle_drop_ops(inf_lifecycle_t *lc)
     for (inf_link_t *l = lc->models.next; l != &lc->models; l = l->next) {
         inf_model_record_t *r = inf_link_entry(l, inf_model_record_t, link);
         r->parked = false;
+        r->absent = false;
         while ((link = inf_list_pop_front(&r->ops)) != NULL) {
             const inf_lifecycle_op_t *op = inf_link_entry(link,
                 inf_lifecycle_op_t, link);

@@ -1,7 +1,8 @@
 /*
  * lifecycle_parts.h - what the files of the lifecycle share: lifecycle.c (the
  *                     operations' queues and threads), lifecycle_start.c (the
- *                     first of them), lifecycle_op.c (who is told how they
+ *                     first of them), lifecycle_absence.c (those that wait for
+ *                     a repository), lifecycle_op.c (who is told how they
  *                     ended), lifecycle_load.c (what they do),
  *                     lifecycle_ensemble.c (to models made of others),
  *                     lifecycle_follow.c (when the repositories change),
@@ -53,6 +54,9 @@ typedef struct inf_lifecycle_op_s {
     bool                   dependents;  /* of UNLOAD: what came only with it */
     bool                   orphan;      /* of UNLOAD: unless it is needed    */
     bool                   implicit;    /* of LOAD: an ensemble needs it     */
+    bool                   late;        /* it has waited for a repository    */
+    bool                   at_start;    /* of FOLLOW: one of the start came  */
+    bool                   ambiguous;   /* of UNLOAD: it lies in two: failed */
     bool                   inside;      /* a load waits for it               */
     bool                   made_good;   /* of RENEW: a load that had failed  */
     uint64_t               turn;        /* when it was queued: 1, 2, ...     */
@@ -115,6 +119,9 @@ struct inf_lifecycle_s {
     uint32_t                 starting;  /* of them, those of the start       */
     bool                     unseen;    /* a repository of which all models
                                            are wanted was never listed       */
+    bool                     unlisted;  /* its listing is awaited            */
+    void                   (*again)(void *userp);   /* NULL: nobody          */
+    void                    *again_userp;
     uint64_t                 alive;     /* model objects not yet destroyed   */
     inf_ensemble_graph_t     graph;     /* of all records                    */
     uint64_t                 turns;     /* operations queued so far          */
@@ -180,6 +187,7 @@ struct inf_load_s {
     inf_model_t        **released;      /* what commit takes out of service  */
     size_t               released_count;
     inf_model_home_t    *left;          /* the record's until now            */
+    bool                 parked;        /* op waits for a repository         */
     bool                 ensemble;
     inf_model_t        **members;       /* by step; references               */
     size_t               member_count;
@@ -206,6 +214,25 @@ INF_CHECK inf_err_t *inf_lifecycle_add_loader_locked(inf_lifecycle_t *lc,
 bool inf_lifecycle_is_barred(const inf_lifecycle_t *lc,
     const inf_model_id_t *id);
 void inf_lifecycle_unbar(inf_lifecycle_t *lc);
+
+/* ---- lifecycle_absence.c: what lies nowhere yet -------------------------- */
+
+typedef enum {
+    INF_ABSENCE_FINAL,          /* nobody has it                             */
+    INF_ABSENCE_AGAIN,          /* the repositories are others by now        */
+    INF_ABSENCE_PARKED          /* op goes on later, maybe it does already   */
+} inf_absence_t;
+
+/* op's model is in none of the repositories of list that may be looked into;
+   nothing else may refer to op's load. */
+inf_absence_t inf_lifecycle_absent(inf_lifecycle_t *lc,
+    inf_lifecycle_op_t *op, const inf_repository_list_t *list);
+
+/* Opens the home of l, or l->parked: its op is somebody else's now. */
+INF_CHECK inf_err_t *inf_lifecycle_look(inf_load_t *l);
+
+/* Somebody misses what a repository that has failed may have. */
+void inf_lifecycle_ask_again(inf_lifecycle_t *lc);
 
 /* ---- lifecycle_op.c ------------------------------------------------------ */
 
@@ -307,9 +334,10 @@ void inf_lifecycle_awaited_locked(inf_model_record_t *own);
 
 /* ---- lifecycle_names.c --------------------------------------------------- */
 
-/* Replaces op by others, or makes it one of another kind. */
+/* Replaces op by others, or makes it one of another kind.  *parked: as for a
+   load. */
 INF_CHECK inf_err_t *inf_lifecycle_run_named(inf_lifecycle_t *lc,
-    inf_lifecycle_op_t *op);
+    inf_lifecycle_op_t *op, bool *parked);
 
 /* ---- lifecycle_follow.c -------------------------------------------------- */
 

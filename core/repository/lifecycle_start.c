@@ -12,6 +12,8 @@ static inf_err_t *start_named(inf_lifecycle_t *lc, const inf_scan_t *scan,
     const char *name, const inf_model_id_t *except, size_t except_count);
 static bool is_among(const inf_model_id_t *ids, size_t count,
     const inf_model_id_t *id);
+static inf_err_t *start_name(inf_lifecycle_t *lc, const inf_model_id_t *id,
+    bool asked, inf_override_t *override, bool implicit);
 static inf_err_t *bar(inf_lifecycle_t *lc, const inf_model_id_t *ids,
     size_t count);
 static inf_err_t *start_model(inf_lifecycle_t *lc, const inf_model_id_t *id,
@@ -32,15 +34,17 @@ inf_lifecycle_start(inf_lifecycle_t *lc, bool all, char *const *names,
 
     inf_repository_list_t *list = inf_repositories_take(
         lc->options.repositories);
-    size_t root_count = list->count;
-    err = inf_scan(list->roots, root_count, &scan);
-    inf_repository_list_unref(list);
+    err = inf_scan(list->roots, list->count, &scan);
     if (err != NULL) {
+        inf_repository_list_unref(list);
         return err;
     }
 
     report_problems(&scan);
-    inf_lifecycle_listed(lc, scan.root_failed, all ? root_count : 0);
+    if (all) {
+        inf_lifecycle_listed(lc, list, scan.root_failed);
+    }
+    inf_repository_list_unref(list);
     inf_lifecycle_hold(lc);
     for (size_t i = 0; all && err == NULL && i < scan.model_count; i++) {
         if (i == 0 || strcmp(scan.models[i - 1].name, scan.models[i].name)
@@ -65,7 +69,6 @@ inf_lifecycle_restore(inf_lifecycle_t *lc, const inf_model_id_t *id,
     inf_override_t *override, bool implicit)
 {
     const inf_model_id_t bare = inf_model_id(id->name);
-    inf_lifecycle_op_t *op;
 
     if (!lc->options.repositories->namespacing || id->space[0] != '\0'
         || (override != NULL && override->file_count > 0))
@@ -75,6 +78,16 @@ inf_lifecycle_restore(inf_lifecycle_t *lc, const inf_model_id_t *id,
     }
 
     /* it was loaded without namespacing */
+    return start_name(lc, id, true, override, implicit);
+}
+
+/* Of namespaces that aren't known yet.  Takes override. */
+static inf_err_t *
+start_name(inf_lifecycle_t *lc, const inf_model_id_t *id, bool asked,
+    inf_override_t *override, bool implicit)
+{
+    inf_lifecycle_op_t *op;
+
     inf_err_t *err = inf_lifecycle_op_new(INF_OP_NAMED, NULL, NULL, &op);
     if (err != NULL) {
         inf_override_free(override);
@@ -84,7 +97,7 @@ inf_lifecycle_restore(inf_lifecycle_t *lc, const inf_model_id_t *id,
     op->override = override;
     op->implicit = implicit;
     op->start = true;
-    op->asked = true;
+    op->asked = asked;
     inf_lifecycle_submit(lc, id, op);
     return NULL;
 }
@@ -151,7 +164,9 @@ start_named(inf_lifecycle_t *lc, const inf_scan_t *scan, const char *name,
         }
     }
     if (m == NULL) {
-        return start_model(lc, &bare, NULL, false, NULL, false);
+        return lc->options.repositories->namespacing
+            ? start_name(lc, &bare, false, NULL, false)
+            : start_model(lc, &bare, NULL, false, NULL, false);
     }
 
     for (; err == NULL && m < end && strcmp(m->name, name) == 0; m++) {

@@ -12,11 +12,13 @@
 #include "core/repository/storage_local.h"
 
 static inf_err_t *open_repository(inf_model_home_t *home,
-    const inf_home_query_t *q);
+    const inf_home_query_t *q, bool *absent);
 static inf_err_t *open_private(inf_model_home_t *home,
     const inf_home_query_t *q);
 static inf_err_t *take_scan(inf_model_home_t *home, const inf_home_query_t *q,
     const inf_scan_t *scan, const inf_repository_list_t *list);
+static inf_err_t *nowhere(const inf_home_query_t *q, const inf_scan_t *scan,
+    const inf_repository_list_t *list);
 static const char *first_problem(const inf_scan_t *scan);
 static inf_err_t *take_versions(inf_model_home_t *home,
     const inf_scan_model_t *m);
@@ -29,18 +31,20 @@ static bool same_config(const Inference__ModelConfig *a,
     const Inference__ModelConfig *b, bool but_instances);
 
 inf_err_t *
-inf_model_home_open(const inf_home_query_t *q, inf_model_home_t **out)
+inf_model_home_open(const inf_home_query_t *q, inf_model_home_t **out,
+    bool *absent)
 {
     inf_model_home_t *home = calloc(1, sizeof(*home));
     if (home == NULL) {
         return inf_err_nomem();
     }
 
+    *absent = false;
     atomic_init(&home->refs, 1);
     home->overridden = q->override != NULL && q->override->config != NULL;
 
     inf_err_t *err = q->override != NULL && q->override->file_count > 0
-        ? open_private(home, q) : open_repository(home, q);
+        ? open_private(home, q) : open_repository(home, q, absent);
     if (err == NULL) {
         err = inf_model_stamp_take(home->storage, home->dir, &home->stamp);
     }
@@ -239,19 +243,18 @@ inf_model_home_unref(inf_model_home_t *home)
 }
 
 static inf_err_t *
-open_repository(inf_model_home_t *home, const inf_home_query_t *q)
+open_repository(inf_model_home_t *home, const inf_home_query_t *q,
+    bool *absent)
 {
-    inf_repository_list_t *list = inf_repositories_take(q->repositories);
     inf_scan_t scan;
 
     const inf_model_id_t id = { .space = q->space, .name = q->name };
-    inf_err_t *err = inf_repository_list_scan(list, &id, &scan);
+    inf_err_t *err = inf_repository_list_scan(q->list, &id, &scan);
     if (err == NULL) {
-        err = take_scan(home, q, &scan, list);
+        *absent = inf_scan_find(&scan, q->name) == NULL;
+        err = take_scan(home, q, &scan, q->list);
         inf_scan_fini(&scan);
     }
-
-    inf_repository_list_unref(list);
     return err;
 }
 
@@ -316,10 +319,7 @@ take_scan(inf_model_home_t *home, const inf_home_query_t *q,
 
     const inf_scan_model_t *m = inf_scan_find(scan, q->name);
     if (m == NULL) {
-        const char *problem = first_problem(scan);
-        return problem != NULL ? inf_err_new(INF_ERR_INTERNAL, "%s", problem)
-            : inf_err_new(INF_ERR_NOT_FOUND,
-                "model not found in any model repository.");
+        return nowhere(q, scan, list);
     }
     if (m->duplicate) {
         return inf_err_new(INF_ERR_INVALID_ARG,
@@ -344,6 +344,22 @@ take_scan(inf_model_home_t *home, const inf_home_query_t *q,
     home->load_storage = home->storage;
     home->load_dir = home->dir;
     return take_versions(home, m);
+}
+
+/* Why, as far as one can tell. */
+static inf_err_t *
+nowhere(const inf_home_query_t *q, const inf_scan_t *scan,
+    const inf_repository_list_t *list)
+{
+    const char *problem = first_problem(scan);
+    if (problem != NULL) {
+        return inf_err_new(INF_ERR_INTERNAL, "%s", problem);
+    }
+
+    inf_err_t *failure = list == NULL ? NULL
+        : inf_repository_list_failure(list, q->space);
+    return failure != NULL ? failure : inf_err_new(INF_ERR_NOT_FOUND,
+        "model not found in any model repository.");
 }
 
 static inf_err_t *

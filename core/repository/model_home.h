@@ -53,7 +53,7 @@ typedef struct {
 } inf_model_home_t;
 
 typedef struct {
-    const inf_repositories_t *repositories;
+    inf_repository_list_t    *list;     /* where to look; for open           */
     const char               *name;
     const char               *space;    /* its namespace; "": none           */
     const inf_override_t     *override; /* NULL: as the repository has it    */
@@ -65,10 +65,11 @@ typedef struct {
 
 /*
  * Looks the model up, or writes its files, and takes the stamp.  The
- * configuration is not read yet: that may be spared.
+ * configuration is not read yet: that may be spared.  *absent, set with an
+ * error: it lies nowhere.
  */
 INF_CHECK inf_err_t *inf_model_home_open(const inf_home_query_t *q,
-    inf_model_home_t **out);
+    inf_model_home_t **out, bool *absent);
 INF_CHECK inf_err_t *inf_model_home_read(inf_model_home_t *home,
     const inf_home_query_t *q);
 

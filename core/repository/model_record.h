@@ -54,6 +54,8 @@ typedef struct {
     bool                  busy;     /* an operation runs, or has its turn    */
     bool                  parked;   /* the first of ops has begun; it waits
                                        for other models' operations          */
+    bool                  absent;   /* the first of ops waits for a
+                                       repository                            */
     inf_op_kind_t         last_kind;    /* of the last one that came         */
     inf_graph_model_t     graph;    /* what it is made of, who is made of it */
     uint64_t              renewed;  /* the last round that has seen to it    */

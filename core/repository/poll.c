@@ -121,6 +121,7 @@ static void forget_tried(const look_t *l);
 static inf_err_t *unload_missing(look_t *l, tally_t *tally);
 static void known_id(void *userp, const inf_model_id_t *id);
 static bool is_hidden(const look_t *l, const inf_model_id_t *id);
+static bool may_come(const look_t *l, const inf_model_id_t *id);
 static bool is_there(const look_t *l, const inf_model_id_t *id);
 static void tally_add(tally_t *tally);
 static void one_ended(void *userp, inf_err_t *err);
@@ -463,7 +464,7 @@ look(look_t *l, tally_t *tally)
         err = unload_missing(l, tally);
     }
     if (err == NULL && memchr(l->failed, true, l->list->count) == NULL) {
-        inf_lifecycle_listed(l->poll->lc, l->failed, l->list->count);
+        inf_lifecycle_listed(l->poll->lc, l->list, l->failed);
     }
     if (err != NULL || l->count == 0) {
         return err;
@@ -690,7 +691,7 @@ unload_missing(look_t *l, tally_t *tally)
 
     for (size_t i = 0; i < l->known_count; i++) {
         const inf_model_id_t *id = &l->known[i];
-        if (is_there(l, id) || is_hidden(l, id)) {
+        if (is_there(l, id) || is_hidden(l, id) || may_come(l, id)) {
             continue;
         }
 
@@ -742,6 +743,17 @@ is_hidden(const look_t *l, const inf_model_id_t *id)
     }
 
     return false;
+}
+
+/* Whether it waits for a repository that was never listed. */
+static bool
+may_come(const look_t *l, const inf_model_id_t *id)
+{
+    return (inf_repository_list_lacks(l->list, INF_REPOSITORY_AWAITED,
+            id->space)
+        || inf_repository_list_lacks(l->list, INF_REPOSITORY_FAILED,
+            id->space))
+        && inf_lifecycle_comes_from(l->poll->lc, id, NULL);
 }
 
 /* Or may well be: what can't be followed for now. */

@@ -34,6 +34,7 @@ inf_registry_init(inf_registry_t *r)
 {
     inf_lock_init(&r->lock, REGISTRY_RANK);
     r->namespacing = false;
+    atomic_init(&r->incomplete, false);
     r->current = NULL;
     atomic_init(&r->generation, 0);
 }
@@ -196,6 +197,12 @@ name_error(const inf_registry_t *r, inf_slice_t name,
             " model '%.*s' in global map, model namespace must be provided to"
             " resolve ambiguity.", entry->namesakes, (int) name.len,
             name.data);
+    }
+
+    if (atomic_load(&r->incomplete)) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "Request for unknown model:"
+            " '%.*s' is not at ready state: a model repository is still to be"
+            " listed", (int) name.len, name.data);
     }
 
     return inf_err_new(r->namespacing ? INF_ERR_INVALID_ARG

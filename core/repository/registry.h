@@ -49,6 +49,8 @@ typedef struct inf_registry_snapshot_s inf_registry_snapshot_t;
 
 typedef struct {
     bool                      namespacing;  /* set before anybody reads      */
+    _Atomic bool              incomplete;   /* models may come that aren't
+                                               known by name yet             */
     inf_lock_t                lock;     /* rank 40; guards current           */
     inf_registry_snapshot_t  *current;
     _Atomic uint64_t          generation;

@@ -7,6 +7,7 @@
 #include "core/repository/storage.h"
 
 #define REPOSITORIES_RANK 62
+#define REPOSITORY_RANK   63
 #define CHANGE_RANK       57
 
 /* What grows while the roots are listed. */
@@ -17,16 +18,21 @@ typedef struct {
     size_t                  room;
 } names_t;
 
-static inf_err_t *open_all(char *const *addresses, size_t count,
-    bool namespacing, inf_repositories_t *out);
-static inf_err_t *list_new(const inf_repository_list_t *old,
-    char *const *addresses, size_t count, inf_repository_list_t **out);
+static inf_err_t *list_new(const inf_repositories_t *r,
+    const inf_repository_list_t *old, char *const *addresses, size_t count,
+    inf_repository_list_t **out);
 static inf_err_t *list_with(const inf_repository_list_t *old,
     inf_repository_t *more, const inf_repository_t *less,
     inf_repository_list_t **out);
 static inf_err_t *list_room(size_t count, bool namespacing,
     inf_repository_list_t **out);
 static void list_push(inf_repository_list_t *list, inf_repository_t *item);
+static void list_push_awaited(inf_repository_list_t *list,
+    inf_repository_t *item);
+static bool is_awaited(const inf_repository_list_t *list,
+    const inf_repository_t *item);
+static bool is_meant(const inf_repository_list_t *list,
+    const inf_repository_t *item, const char *space);
 static inf_repository_list_t *put_in_place(inf_repositories_t *r,
     inf_repository_list_t *list);
 static inf_err_t *check_listing(const inf_repository_t *item);
@@ -36,10 +42,14 @@ static inf_err_t *check_new(const inf_repository_list_t *list,
     const inf_repository_t *item);
 static bool same_items(const inf_repository_list_t *a,
     const inf_repository_list_t *b);
-static inf_err_t *repository_open(const char *address,
-    inf_repository_t **out);
+static inf_err_t *repository_open(const inf_repositories_t *r,
+    const char *address, inf_repository_t **out);
 static inf_repository_t *find(const inf_repository_list_t *list,
     const char *address);
+static inf_err_t *scan_nearby(const inf_repository_list_t *list,
+    const char *name, inf_scan_t *out, bool *settled);
+static bool was_seen(const inf_repository_t *item, const char *name);
+static void keep_seen(inf_repository_t *item, inf_entries_t *entries);
 static bool is_address(const inf_repository_t *item, const char *address);
 static size_t address_len(const char *address);
 static inf_err_t *names_of_root(const inf_repository_list_t *list,
@@ -53,14 +63,38 @@ inf_err_t *
 inf_repositories_open(char *const *addresses, size_t count,
     inf_repositories_t *out)
 {
-    return open_all(addresses, count, false, out);
+    return inf_repositories_open_with(addresses, count, false,
+        inf_storage_open, out);
 }
 
 inf_err_t *
 inf_repositories_open_namespaced(char *const *addresses, size_t count,
     inf_repositories_t *out)
 {
-    return open_all(addresses, count, true, out);
+    return inf_repositories_open_with(addresses, count, true,
+        inf_storage_open, out);
+}
+
+inf_err_t *
+inf_repositories_open_with(char *const *addresses, size_t count,
+    bool namespacing, inf_storage_open_fn open, inf_repositories_t *out)
+{
+    const inf_repository_list_t none = { .namespacing = namespacing };
+
+    *out = (inf_repositories_t) {
+        .open = open, .namespacing = namespacing
+    };
+    inf_err_t *err = list_new(out, &none, addresses, count, &out->now);
+    if (err != NULL) {
+        return err;
+    }
+
+    for (size_t i = 0; i < out->now->awaited_count; i++) {
+        out->now->awaited[i]->at_start = true;
+    }
+    inf_lock_init(&out->change, CHANGE_RANK);
+    inf_lock_init(&out->lock, REPOSITORIES_RANK);
+    return NULL;
 }
 
 void
@@ -84,7 +118,7 @@ inf_repositories_replace(inf_repositories_t *r, char *const *addresses,
 
     inf_lock(&r->change);
     inf_repository_list_t *old = inf_repositories_take(r);
-    inf_err_t *err = list_new(old, addresses, count, &list);
+    inf_err_t *err = list_new(r, old, addresses, count, &list);
     *changed = err == NULL && !same_items(old, list);
     if (*changed) {
         list = put_in_place(r, list);
@@ -103,9 +137,12 @@ inf_repositories_add(inf_repositories_t *r, const char *address,
     inf_repository_list_t *list = NULL;
     inf_repository_t *item = NULL;
 
-    inf_err_t *err = repository_open(address, &item);
+    inf_err_t *err = repository_open(r, address, &item);
     if (err == NULL) {
         err = check_listing(item);
+    }
+    if (err == NULL) {
+        atomic_store(&item->state, INF_REPOSITORY_OPEN);
     }
     if (err == NULL) {
         err = take_aliases(item, aliases, count);
@@ -153,6 +190,134 @@ inf_repositories_remove(inf_repositories_t *r, const char *address)
     return err;
 }
 
+inf_err_t *
+inf_repositories_admit(inf_repositories_t *r, inf_repository_t *item)
+{
+    inf_repository_list_t *list = NULL;
+    inf_entries_t entries;
+
+    inf_err_t *err = inf_storage_list(item->storage, item->root, &entries);
+    if (err != NULL) {
+        return err;
+    }
+    keep_seen(item, &entries);
+
+    inf_lock(&r->change);
+    inf_repository_list_t *old = inf_repositories_take(r);
+    bool meant = is_awaited(old, item);
+    if (meant) {
+        err = list_with(old, item, NULL, &list);
+    }
+    if (meant && err == NULL) {         /* who sees it OPEN finds it in place */
+        list = put_in_place(r, list);
+        atomic_store(&item->state, INF_REPOSITORY_OPEN);
+    }
+    inf_unlock(&r->change);
+
+    inf_repository_list_unref(list);
+    inf_repository_list_unref(old);
+    return err;
+}
+
+void
+inf_repository_note_failure(inf_repository_t *repository,
+    const inf_err_t *why)
+{
+    char *text = strdup(inf_err_msg(why));
+
+    inf_lock(&repository->lock);
+    char *old = repository->why;
+    repository->why = text;
+    inf_unlock(&repository->lock);
+    free(old);
+}
+
+void
+inf_repository_retry(inf_repository_t *repository)
+{
+    uint32_t failed = INF_REPOSITORY_FAILED;
+
+    atomic_compare_exchange_strong(&repository->state, &failed,
+        INF_REPOSITORY_AWAITED);
+}
+
+void
+inf_repositories_cancel(inf_repositories_t *r)
+{
+    if (r->now == NULL) {
+        return;
+    }
+
+    inf_repository_list_t *list = inf_repositories_take(r);
+    for (size_t i = 0; i < list->count; i++) {
+        inf_storage_cancel(list->items[i]->storage);
+    }
+    for (size_t i = 0; i < list->awaited_count; i++) {
+        inf_storage_cancel(list->awaited[i]->storage);
+    }
+    inf_repository_list_unref(list);
+}
+
+bool
+inf_repository_list_lacks(const inf_repository_list_t *list,
+    inf_repository_state_t state, const char *space)
+{
+    for (size_t i = 0; i < list->awaited_count; i++) {
+        if (atomic_load(&list->awaited[i]->state) == state
+            && is_meant(list, list->awaited[i], space))
+        {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+inf_err_t *
+inf_repository_list_failure(const inf_repository_list_t *list,
+    const char *space)
+{
+    for (size_t i = 0; i < list->awaited_count; i++) {
+        inf_repository_t *item = list->awaited[i];
+        if (atomic_load(&item->state) != INF_REPOSITORY_FAILED
+            || !is_meant(list, item, space))
+        {
+            continue;
+        }
+
+        inf_lock(&item->lock);
+        char *why = item->why != NULL ? strdup(item->why) : NULL;
+        inf_unlock(&item->lock);
+        inf_err_t *err = why == NULL ? inf_err_nomem() : inf_err_new(
+            INF_ERR_INTERNAL, "model repository '%s' can't be listed: %s",
+            item->root, why);
+        free(why);
+        return err;
+    }
+
+    return NULL;
+}
+
+static bool
+is_awaited(const inf_repository_list_t *list, const inf_repository_t *item)
+{
+    for (size_t i = 0; i < list->awaited_count; i++) {
+        if (list->awaited[i] == item) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+static bool
+is_meant(const inf_repository_list_t *list, const inf_repository_t *item,
+    const char *space)
+{
+    return !list->namespacing || space[0] == '\0'
+        || strcmp(item->address, space) == 0;
+}
+
 inf_repository_list_t *
 inf_repositories_take(const inf_repositories_t *r)
 {
@@ -193,6 +358,13 @@ inf_repositories_named(const inf_repositories_t *r, char *const *addresses,
         }
         same = k < count;
     }
+    for (size_t i = 0; same && i < list->awaited_count; i++) {
+        size_t k = 0;
+        while (k < count && !is_address(list->awaited[i], addresses[k])) {
+            k++;
+        }
+        same = k < count;
+    }
 
     inf_repository_list_unref(list);
     return same;
@@ -217,6 +389,10 @@ inf_repository_list_unref(inf_repository_list_t *list)
     for (size_t i = 0; i < list->count; i++) {
         inf_repository_unref(list->items[i]);
     }
+    for (size_t i = 0; i < list->awaited_count; i++) {
+        inf_repository_unref(list->awaited[i]);
+    }
+    free(list->awaited);
     free(list->items);
     free(list->roots);
     free(list);
@@ -256,6 +432,9 @@ inf_repository_unref(inf_repository_t *repository)
         free((char *) (uintptr_t) repository->aliases[i].name);
     }
     free(repository->aliases);
+    free(repository->why);
+    inf_entries_fini(&repository->seen);
+    inf_lock_fini(&repository->lock);
     inf_storage_close(repository->storage);
     free(repository->root);
     free(repository->address);
@@ -267,7 +446,12 @@ inf_repository_list_scan(const inf_repository_list_t *list,
     const inf_model_id_t *id, inf_scan_t *out)
 {
     if (!list->namespacing || id->space[0] == '\0') {
-        inf_err_t *err = inf_scan_one(list->roots, list->count, id->name, out);
+        bool settled = false;
+        inf_err_t *err = list->namespacing ? NULL
+            : scan_nearby(list, id->name, out, &settled);
+        if (err == NULL && !settled) {
+            err = inf_scan_one(list->roots, list->count, id->name, out);
+        }
         if (err == NULL && list->namespacing) {
             out->model_count = 0;
         }
@@ -288,6 +472,58 @@ inf_repository_list_scan(const inf_repository_list_t *list,
         out->problems[i].repository += (uint32_t) at;
     }
     return err;
+}
+
+/* settled: out is what a scan of all repositories would be.  Else it isn't to
+   be read. */
+static inf_err_t *
+scan_nearby(const inf_repository_list_t *list, const char *name,
+    inf_scan_t *out, bool *settled)
+{
+    inf_scan_root_t *roots = calloc(list->count + 1, sizeof(*roots));
+    uint32_t *at = calloc(list->count + 1, sizeof(*at));
+    inf_err_t *err = roots == NULL || at == NULL ? inf_err_nomem() : NULL;
+    size_t count = 0;
+    bool seen = false;
+
+    for (size_t i = 0; err == NULL && i < list->count; i++) {
+        if (inf_storage_is_remote(list->roots[i].storage)) {
+            seen = seen || was_seen(list->items[i], name);
+        } else {
+            at[count] = (uint32_t) i;
+            roots[count++] = list->roots[i];
+        }
+    }
+
+    bool ask = err == NULL && !seen && count < list->count;
+    if (ask) {
+        err = inf_scan_one(roots, count, name, out);
+        *settled = err == NULL && out->model_count > 0;
+    }
+    for (size_t i = 0; *settled && i < out->model_count; i++) {
+        out->models[i].repository = at[out->models[i].repository];
+    }
+    for (size_t i = 0; *settled && i < out->problem_count; i++) {
+        out->problems[i].repository = at[out->problems[i].repository];
+    }
+    if (ask && err == NULL && !*settled) {
+        inf_scan_fini(out);
+    }
+
+    free(at);
+    free(roots);
+    return err;
+}
+
+static bool
+was_seen(const inf_repository_t *item, const char *name)
+{
+    inf_lock_t *lock = (inf_lock_t *) (uintptr_t) &item->lock;
+
+    inf_lock(lock);
+    bool seen = inf_entries_find(&item->seen, name) != NULL;
+    inf_unlock(lock);
+    return seen;
 }
 
 inf_err_t *
@@ -320,25 +556,10 @@ inf_repositories_names(const inf_repository_list_t *list,
     return NULL;
 }
 
-static inf_err_t *
-open_all(char *const *addresses, size_t count, bool namespacing,
-    inf_repositories_t *out)
-{
-    const inf_repository_list_t none = { .namespacing = namespacing };
-
-    *out = (inf_repositories_t) { .namespacing = namespacing };
-    inf_err_t *err = list_new(&none, addresses, count, &out->now);
-    if (err == NULL) {
-        inf_lock_init(&out->change, CHANGE_RANK);
-        inf_lock_init(&out->lock, REPOSITORIES_RANK);
-    }
-    return err;
-}
-
 /* What has the same address in old is taken from there. */
 static inf_err_t *
-list_new(const inf_repository_list_t *old, char *const *addresses,
-    size_t count, inf_repository_list_t **out)
+list_new(const inf_repositories_t *r, const inf_repository_list_t *old,
+    char *const *addresses, size_t count, inf_repository_list_t **out)
 {
     inf_repository_list_t *list;
 
@@ -357,7 +578,7 @@ list_new(const inf_repository_list_t *old, char *const *addresses,
         if (item != NULL) {
             inf_repository_ref(item);
         } else {
-            bad = repository_open(addresses[i], &item);
+            bad = repository_open(r, addresses[i], &item);
         }
         if (bad != NULL) {
             inf_err_log(inf_err_add(bad, "repository \"%s\" is left out",
@@ -365,7 +586,11 @@ list_new(const inf_repository_list_t *old, char *const *addresses,
             continue;
         }
 
-        list_push(list, item);
+        if (atomic_load(&item->state) == INF_REPOSITORY_OPEN) {
+            list_push(list, item);
+        } else {
+            list_push_awaited(list, item);
+        }
     }
 
     *out = list;
@@ -379,7 +604,8 @@ list_with(const inf_repository_list_t *old, inf_repository_t *more,
 {
     inf_repository_list_t *list;
 
-    inf_err_t *err = list_room(old->count + 1, old->namespacing, &list);
+    inf_err_t *err = list_room(old->count + old->awaited_count + 1,
+        old->namespacing, &list);
     if (err != NULL) {
         return err;
     }
@@ -391,6 +617,11 @@ list_with(const inf_repository_list_t *old, inf_repository_t *more,
     }
     if (more != NULL) {
         list_push(list, inf_repository_ref(more));
+    }
+    for (size_t i = 0; i < old->awaited_count; i++) {
+        if (old->awaited[i] != less && old->awaited[i] != more) {
+            list_push_awaited(list, inf_repository_ref(old->awaited[i]));
+        }
     }
 
     *out = list;
@@ -409,7 +640,8 @@ list_room(size_t count, bool namespacing, inf_repository_list_t **out)
     list->namespacing = namespacing;
     list->roots = calloc(count + 1, sizeof(*list->roots));
     list->items = calloc(count + 1, sizeof(*list->items));
-    if (list->roots == NULL || list->items == NULL) {
+    list->awaited = calloc(count + 1, sizeof(*list->awaited));
+    if (list->roots == NULL || list->items == NULL || list->awaited == NULL) {
         inf_repository_list_unref(list);
         return inf_err_nomem();
     }
@@ -430,6 +662,13 @@ list_push(inf_repository_list_t *list, inf_repository_t *item)
         .space = list->namespacing ? item->address : NULL
     };
     list->items[list->count++] = item;
+}
+
+/* Likewise. */
+static void
+list_push_awaited(inf_repository_list_t *list, inf_repository_t *item)
+{
+    list->awaited[list->awaited_count++] = item;
 }
 
 /* Returns the one that was there; both references change hands. */
@@ -528,16 +767,20 @@ check_new(const inf_repository_list_t *list, const inf_repository_t *item)
 static bool
 same_items(const inf_repository_list_t *a, const inf_repository_list_t *b)
 {
-    bool same = a->count == b->count;
+    bool same = a->count == b->count && a->awaited_count == b->awaited_count;
 
     for (size_t i = 0; same && i < a->count; i++) {
         same = inf_repository_list_has(b, a->items[i]);
+    }
+    for (size_t i = 0; same && i < a->awaited_count; i++) {
+        same = is_awaited(b, a->awaited[i]);
     }
     return same;
 }
 
 static inf_err_t *
-repository_open(const char *address, inf_repository_t **out)
+repository_open(const inf_repositories_t *r, const char *address,
+    inf_repository_t **out)
 {
     inf_repository_t *item = calloc(1, sizeof(*item));
     size_t len = address_len(address);
@@ -547,9 +790,10 @@ repository_open(const char *address, inf_repository_t **out)
     }
 
     atomic_init(&item->refs, 1);
+    inf_lock_init(&item->lock, REPOSITORY_RANK);
     item->address = strndup(address, len);
     inf_err_t *err = item->address != NULL
-        ? inf_storage_open(address, &item->storage, &item->root)
+        ? r->open(address, &item->storage, &item->root)
         : inf_err_nomem();
     if (err != NULL) {
         item->storage = NULL;
@@ -558,6 +802,8 @@ repository_open(const char *address, inf_repository_t **out)
         return err;
     }
 
+    atomic_init(&item->state, inf_storage_is_remote(item->storage)
+        ? INF_REPOSITORY_AWAITED : INF_REPOSITORY_OPEN);
     *out = item;
     return NULL;
 }
@@ -568,6 +814,11 @@ find(const inf_repository_list_t *list, const char *address)
     for (size_t i = 0; i < list->count; i++) {
         if (is_address(list->items[i], address)) {
             return list->items[i];
+        }
+    }
+    for (size_t i = 0; i < list->awaited_count; i++) {
+        if (is_address(list->awaited[i], address)) {
+            return list->awaited[i];
         }
     }
 
@@ -624,8 +875,23 @@ names_of_root(const inf_repository_list_t *list, size_t root, names_t *n)
         free(problem);
     }
 
-    inf_entries_fini(&entries);
+    keep_seen(list->items[root], &entries);
     return err;
+}
+
+/* Takes entries. */
+static void
+keep_seen(inf_repository_t *item, inf_entries_t *entries)
+{
+    if (inf_storage_is_remote(item->storage)) {
+        inf_lock(&item->lock);
+        const inf_entries_t old = item->seen;
+        item->seen = *entries;
+        *entries = old;
+        inf_unlock(&item->lock);
+    }
+
+    inf_entries_fini(entries);
 }
 
 static inf_err_t *

@@ -8,6 +8,9 @@
  * Units    none.
  * Errors   One that can't be opened is logged and left out.
  * Route    settings -> [repositories] -> scan, model home, index
+ *
+ * A repository on another machine is awaited until it has been listed once;
+ * nobody but who lists it (arrivals.h) asks it for anything before.
  */
 
 #ifndef INF_REPOSITORY_REPOSITORIES_H
@@ -19,9 +22,20 @@
 #include "core/repository/model_id.h"
 #include "core/repository/scan.h"
 
-/* Constant but for refs. */
+typedef enum {
+    INF_REPOSITORY_OPEN,            /* may be looked into                    */
+    INF_REPOSITORY_AWAITED,         /* its first listing is to come          */
+    INF_REPOSITORY_FAILED           /* and has failed, but for another try   */
+} inf_repository_state_t;
+
+/* Constant but for refs, state and what was seen. */
 typedef struct {
     _Atomic uint32_t  refs;
+    _Atomic uint32_t  state;        /* an inf_repository_state_t             */
+    bool              at_start;     /* it was there from the start           */
+    inf_lock_t        lock;         /* rank 63; guards what was seen, why    */
+    inf_entries_t     seen;         /* when it was listed last               */
+    char             *why;          /* FAILED; NULL: out of memory           */
     inf_storage_t    *storage;
     char             *root;         /* in the storage's spelling             */
     char             *address;      /* without trailing slashes              */
@@ -32,14 +46,21 @@ typedef struct {
 /* Those that there were at one time.  Constant but for refs. */
 typedef struct {
     _Atomic uint32_t    refs;
-    inf_scan_root_t    *roots;      /* for inf_scan                          */
+    inf_scan_root_t    *roots;      /* that may be looked into: for inf_scan */
     inf_repository_t  **items;      /* the same, to load from                */
     size_t              count;
+    inf_repository_t  **awaited;    /* those that weren't listed by then     */
+    size_t              awaited_count;
     bool                namespacing;    /* each address is the namespace of
                                            the models there                  */
 } inf_repository_list_t;
 
+/* inf_storage_open, or a test's own. */
+typedef inf_err_t *(*inf_storage_open_fn)(const char *address,
+    inf_storage_t **out, char **root);
+
 typedef struct {
+    inf_storage_open_fn    open;    /* constant                              */
     inf_lock_t             change;  /* rank 57: one change at a time         */
     inf_lock_t             lock;    /* rank 62; guards now                   */
     inf_repository_list_t *now;
@@ -53,7 +74,36 @@ INF_CHECK inf_err_t *inf_repositories_open(char *const *addresses,
 /* With namespacing: equal names in two of them are two models. */
 INF_CHECK inf_err_t *inf_repositories_open_namespaced(char *const *addresses,
     size_t count, inf_repositories_t *out);
+INF_CHECK inf_err_t *inf_repositories_open_with(char *const *addresses,
+    size_t count, bool namespacing, inf_storage_open_fn open,
+    inf_repositories_t *out);
 void inf_repositories_close(inf_repositories_t *r);
+
+/*
+ * Lists an awaited repository, which may take minutes; then it may be looked
+ * into, unless it was taken out meanwhile.  An error: it has failed (its
+ * state is the caller's to set).
+ */
+INF_CHECK inf_err_t *inf_repositories_admit(inf_repositories_t *r,
+    inf_repository_t *item);
+
+/* Why its listing has failed (before it counts as FAILED); another try is to
+   come. */
+void inf_repository_note_failure(inf_repository_t *repository,
+    const inf_err_t *why);
+void inf_repository_retry(inf_repository_t *repository);
+
+/* Whether a model of that namespace ("": any) may lie in a repository that is
+   in that state. */
+bool inf_repository_list_lacks(const inf_repository_list_t *list,
+    inf_repository_state_t state, const char *space);
+
+/* The error that a FAILED one is; NULL: there is none for that namespace. */
+INF_CHECK inf_err_t *inf_repository_list_failure(
+    const inf_repository_list_t *list, const char *space);
+
+/* Nobody waits for another machine's answer any more: for the end. */
+void inf_repositories_cancel(inf_repositories_t *r);
 
 /*
  * Puts other repositories in the place of those that there are; one whose
@@ -74,7 +124,7 @@ INF_CHECK inf_err_t *inf_repositories_add(inf_repositories_t *r,
 INF_CHECK inf_err_t *inf_repositories_remove(inf_repositories_t *r,
     const char *address);
 
-/* Those that there are now; a reference. */
+/* Those that there are now, and may be awaited; a reference. */
 inf_repository_list_t *inf_repositories_take(const inf_repositories_t *r);
 
 /* Whether list is still what there is. */
@@ -99,6 +149,8 @@ void inf_repository_unref(inf_repository_t *repository);
 /*
  * One model, as inf_scan_one.  With namespacing it is looked for where it
  * belongs; one of no namespace lies nowhere, but the scan says what is wrong.
+ * What lies on this machine's disk and, when they were listed last, in no
+ * repository of another one, is found without asking those.
  */
 INF_CHECK inf_err_t *inf_repository_list_scan(
     const inf_repository_list_t *list, const inf_model_id_t *id,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/log.h"
+#include "core/repository/arrivals.h"
 
 #define CHANGE_RANK 61
 
@@ -20,6 +21,7 @@ typedef struct {
 struct inf_repository_change_s {
     inf_lifecycle_t    *lifecycle;
     inf_repositories_t *repositories;
+    inf_arrivals_t     *arrivals;
     _Atomic bool        pending;
 
     inf_lock_t          lock;               /* rank 61; guards what follows  */
@@ -28,6 +30,8 @@ struct inf_repository_change_s {
     wish_t             *now;                /* fulfilled last; while busy the
                                                thread's                      */
     bool                busy;
+    bool                arrived;            /* a repository, or its failure  */
+    bool                at_start;           /* one that the start waited for */
     bool                stopping;
     bool                started;
     pthread_t           thread;
@@ -42,6 +46,10 @@ static void free_list(char **list, size_t count);
 static void wish_free(wish_t *w);
 static inf_err_t *start_locked(inf_repository_change_t *c);
 static void *change_main(void *arg);
+static bool next_locked(inf_repository_change_t *c, wish_t **w,
+    inf_follow_t *f);
+static void arrived(void *userp, const inf_repository_t *item);
+static void again(void *userp);
 static void fulfil(inf_repository_change_t *c, wish_t *w);
 static inf_err_t *change(inf_repository_change_t *c, wish_t *w);
 
@@ -56,7 +64,11 @@ inf_repository_change_new(inf_lifecycle_t *lc,
     }
 
     inf_err_t *err = wish_new(wish, &c->now);
+    if (err == NULL) {
+        err = inf_arrivals_new(repositories, arrived, c, &c->arrivals);
+    }
     if (err != NULL) {
+        wish_free(c->now);
         free(c);
         return err;
     }
@@ -66,8 +78,15 @@ inf_repository_change_new(inf_lifecycle_t *lc,
     atomic_init(&c->pending, false);
     inf_lock_init(&c->lock, CHANGE_RANK);
     inf_cond_init(&c->wake);
+    inf_lifecycle_on_absence(lc, again, c);
     *out = c;
     return NULL;
+}
+
+void
+inf_repository_change_begin(inf_repository_change_t *c)
+{
+    inf_arrivals_begin(c->arrivals, false);
 }
 
 void
@@ -78,6 +97,8 @@ inf_repository_change_free(inf_repository_change_t *c)
     }
 
     inf_repository_change_stop(c);
+    inf_lifecycle_on_absence(c->lifecycle, NULL, NULL);
+    inf_arrivals_free(c->arrivals);
     wish_free(c->wish);
     wish_free(c->now);
     inf_cond_fini(&c->wake);
@@ -127,8 +148,12 @@ needless(inf_repository_change_t *c, const inf_repository_wish_t *w)
     bool idle = !c->busy && c->wish == NULL && same_list(c->now, w);
     inf_unlock(&c->lock);
 
-    return idle && w->terms == NULL && inf_repositories_named(c->repositories,
-        w->addresses, w->count);
+    inf_repository_list_t *list = inf_repositories_take(c->repositories);
+    bool failed = inf_repository_list_lacks(list, INF_REPOSITORY_FAILED, "");
+    inf_repository_list_unref(list);
+
+    return idle && !failed && w->terms == NULL
+        && inf_repositories_named(c->repositories, w->addresses, w->count);
 }
 
 static bool
@@ -154,11 +179,16 @@ inf_repository_change_pending(const inf_repository_change_t *c)
 void
 inf_repository_change_wait(inf_repository_change_t *c)
 {
-    inf_lock(&c->lock);
-    while (!c->stopping && (c->busy || c->wish != NULL)) {
-        inf_cond_wait(&c->wake, &c->lock);
+    for (int i = 0; i < 2; i++) {
+        inf_lock(&c->lock);
+        while (!c->stopping && (c->busy || c->arrived || c->wish != NULL)) {
+            inf_cond_wait(&c->wake, &c->lock);
+        }
+        inf_unlock(&c->lock);
+        if (i == 0) {
+            inf_arrivals_wait(c->arrivals);
+        }
     }
-    inf_unlock(&c->lock);
 }
 
 void
@@ -175,6 +205,8 @@ inf_repository_change_stop(inf_repository_change_t *c)
     inf_unlock(&c->lock);
     inf_cond_broadcast(&c->wake);
 
+    inf_arrivals_stop(c->arrivals);
+    inf_repositories_cancel(c->repositories);
     if (join) {
         pthread_join(c->thread, NULL);
     }
@@ -270,23 +302,85 @@ change_main(void *arg)
 
     inf_lock(&c->lock);
     while (!c->stopping) {
-        wish_t *w = c->wish;
-        if (w == NULL) {
+        inf_follow_t f;
+        wish_t *w;
+        if (!next_locked(c, &w, &f)) {
             inf_cond_wait(&c->wake, &c->lock);
             continue;
         }
 
-        c->wish = NULL;
         c->busy = true;
         inf_unlock(&c->lock);
-        fulfil(c, w);
+        if (w != NULL) {
+            fulfil(c, w);
+        } else {
+            inf_err_log(inf_err_add(inf_lifecycle_follow(c->lifecycle, &f),
+                "models of a repository are not loaded"));
+        }
         inf_lock(&c->lock);
         c->busy = false;
-        atomic_store(&c->pending, c->wish != NULL);
+        atomic_store(&c->pending, c->wish != NULL || c->arrived);
         inf_cond_broadcast(&c->wake);
     }
     inf_unlock(&c->lock);
     return NULL;
+}
+
+/* *w NULL: a repository has come, models follow as f says.  false: there is
+   nothing to do. */
+static bool
+next_locked(inf_repository_change_t *c, wish_t **w, inf_follow_t *f)
+{
+    *w = c->wish;
+    if (*w != NULL) {
+        c->wish = NULL;
+        return true;
+    }
+    if (!c->arrived) {
+        return false;
+    }
+
+    *f = (inf_follow_t) {
+        .all = c->now->all,
+        .names = c->now->names,
+        .count = c->now->name_count,
+        .before = c->now->names,
+        .before_count = c->now->name_count,
+        .arrival = true,
+        .at_start = c->at_start
+    };
+    c->arrived = false;
+    c->at_start = false;
+    return true;
+}
+
+/* What waited for it goes on at once. */
+static void
+arrived(void *userp, const inf_repository_t *item)
+{
+    inf_repository_change_t *c = userp;
+    inf_err_t *err = NULL;
+
+    inf_lock(&c->lock);
+    c->arrived = true;
+    c->at_start |= item->at_start;
+    atomic_store(&c->pending, true);
+    if (!c->stopping) {
+        err = start_locked(c);
+    }
+    inf_unlock(&c->lock);
+
+    inf_cond_broadcast(&c->wake);
+    inf_lifecycle_arrived(c->lifecycle);
+    inf_err_log(inf_err_add(err, "models of a repository are not loaded"));
+}
+
+/* Somebody misses what may lie in a repository that has failed. */
+static void
+again(void *userp)
+{
+    inf_repository_change_t *c = userp;
+    inf_arrivals_begin(c->arrivals, true);
 }
 
 /* Takes w: what couldn't be done is not tried again by a wish that is the
@@ -328,6 +422,10 @@ change(inf_repository_change_t *c, wish_t *w)
     }
     if (err == NULL && changed) {
         inf_log(INF_LOG_INFO, "the repositories have changed");
+    }
+    inf_arrivals_begin(c->arrivals, true);
+    if (changed) {                      /* what is waited for may be gone    */
+        inf_lifecycle_arrived(c->lifecycle);
     }
     return err != NULL || (!changed && !other) ? err
         : inf_lifecycle_follow(c->lifecycle, &follow);

@@ -5,7 +5,8 @@
  *
  * Owner    The server owns it; it borrows the lifecycle and the repositories.
  * Thread   any, ask: one at a time; what takes time runs on a thread of its
- *          own, which the first change starts.
+ *          own, which the first change starts.  Repositories on other machines
+ *          are listed on threads of theirs; models follow when they have come.
  * Units    none.
  * Errors   ask: out of memory, no thread; nothing has changed then.  What goes
  *          wrong later is logged.
@@ -34,6 +35,9 @@ INF_CHECK inf_err_t *inf_repository_change_new(inf_lifecycle_t *lc,
     inf_repositories_t *repositories, const inf_repository_wish_t *wish,
     inf_repository_change_t **out);
 
+/* The start has queued what it loads: begins to list what is awaited. */
+void inf_repository_change_begin(inf_repository_change_t *c);
+
 /* After stop; c may be NULL. */
 void inf_repository_change_free(inf_repository_change_t *c);
 
@@ -49,9 +53,11 @@ INF_CHECK inf_err_t *inf_repository_change_ask(inf_repository_change_t *c,
    the lifecycle. */
 bool inf_repository_change_pending(const inf_repository_change_t *c);
 
+/* Until nothing is under way, listings included. */
 void inf_repository_change_wait(inf_repository_change_t *c);
 
-/* A change in progress ends first; c may be NULL. */
+/* A change in progress ends first; nobody waits for another machine any more.
+   c may be NULL. */
 void inf_repository_change_stop(inf_repository_change_t *c);
 
 #endif /* INF_REPOSITORY_REPOSITORY_CHANGE_H */

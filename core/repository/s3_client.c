@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/base/buf.h"
+#include "core/base/clock.h"
 #include "core/base/lock.h"
 #include "core/repository/s3_credentials.h"
 #include "core/repository/s3_http.h"
@@ -26,7 +26,9 @@
 struct inf_s3_client_s {
     char                 *text;             /* the address as given          */
     inf_s3_address_t      address;
+    _Atomic bool          cancelled;        /* for good                      */
     inf_lock_t            lock;             /* rank 60; guards what follows  */
+    inf_cond_t            wake;             /* cancelled                     */
     inf_s3_credentials_t  who;
     bool                  known;            /* who has been read             */
     inf_s3_http_t        *idle[CONNECTIONS];
@@ -80,7 +82,7 @@ static inf_err_t *check_end(const inf_s3_listing_t *l, unsigned empty);
 static inf_err_t *copy_credentials(const inf_s3_credentials_t *from,
     inf_s3_credentials_t *to);
 static void forget_credentials(inf_s3_client_t *c);
-static void pause_before(unsigned attempt);
+static bool pause_before(inf_s3_client_t *c, unsigned attempt);
 static inf_err_t *cut_into_parts(fetch_t *f, size_t count);
 static void *fetch_main(void *arg);
 static inf_err_t *fetch_part(fetch_t *f, const part_t *p);
@@ -94,6 +96,8 @@ inf_s3_client_new(const char *address, inf_s3_client_t **out)
     }
 
     inf_lock_init(&c->lock, CLIENT_RANK);
+    inf_cond_init(&c->wake);
+    atomic_init(&c->cancelled, false);
     c->text = strdup(address);
     inf_err_t *err = c->text == NULL ? inf_err_nomem()
         : inf_s3_address_parse(address, &c->address);
@@ -117,9 +121,19 @@ inf_s3_client_free(inf_s3_client_t *c)
     }
     inf_s3_credentials_fini(&c->who);
     inf_s3_address_fini(&c->address);
+    inf_cond_fini(&c->wake);
     inf_lock_fini(&c->lock);
     free(c->text);
     free(c);
+}
+
+void
+inf_s3_client_cancel(inf_s3_client_t *c)
+{
+    inf_lock(&c->lock);
+    atomic_store(&c->cancelled, true);
+    inf_unlock(&c->lock);
+    inf_cond_broadcast(&c->wake);
 }
 
 const inf_s3_address_t *
@@ -255,8 +269,11 @@ get(inf_s3_client_t *c, const char *key, const char *query,
     for (unsigned attempt = 0; attempt < TRIES; attempt++) {
         unsigned status = 0;
 
-        pause_before(attempt);
         inf_err_free(err);
+        if (!pause_before(c, attempt)) {
+            return inf_err_new(INF_ERR_UNAVAILABLE,
+                "it is not asked any more");
+        }
         sink_reset(sink);
         err = get_once(c, key, query, what, etag, &status);
         if (err == NULL) {
@@ -303,6 +320,7 @@ get_once(inf_s3_client_t *c, const char *key, const char *query,
         what->url = url;
         what->who = &who;
         what->etag = etag;
+        what->cancelled = &c->cancelled;
         err = inf_s3_http_get(http, what, &answer);
         *status = answer.status;
         if (err == NULL && etag != NULL && strcmp(etag, answer.etag) != 0) {
@@ -489,22 +507,22 @@ forget_credentials(inf_s3_client_t *c)
     inf_unlock(&c->lock);
 }
 
-/* 0, 50, 200, 800 ms, 3.2 s */
-static void
-pause_before(unsigned attempt)
+/* 0, 50, 200, 800 ms, 3.2 s.  false: there shall be no attempt. */
+static bool
+pause_before(inf_s3_client_t *c, unsigned attempt)
 {
-    if (attempt == 0) {
-        return;
-    }
+    uint64_t ms = attempt == 0 ? 0 : UINT64_C(50) << (2 * (attempt - 1));
+    uint64_t until = inf_clock_ns() + ms * 1000000;
+    bool waiting = attempt > 0;
 
-    uint64_t ms = UINT64_C(50) << (2 * (attempt - 1));
-    struct timespec t = {
-        .tv_sec = (time_t) (ms / 1000),
-        .tv_nsec = (long) (ms % 1000) * 1000000
-    };
-    while (nanosleep(&t, &t) != 0 && errno == EINTR) {
-        continue;
+    if (waiting) {
+        inf_lock(&c->lock);
+        while (waiting && !atomic_load(&c->cancelled)) {
+            waiting = inf_cond_wait_until(&c->wake, &c->lock, until);
+        }
+        inf_unlock(&c->lock);
     }
+    return !atomic_load(&c->cancelled);
 }
 
 /* An empty object is one part without bytes. */

@@ -26,6 +26,9 @@ INF_CHECK inf_err_t *inf_s3_client_new(const char *address,
     inf_s3_client_t **out);
 void inf_s3_client_free(inf_s3_client_t *c);
 
+/* Requests under way end, others are not made any more: UNAVAILABLE. */
+void inf_s3_client_cancel(inf_s3_client_t *c);
+
 const inf_s3_address_t *inf_s3_client_address(const inf_s3_client_t *c);
 
 /*

@@ -51,6 +51,8 @@ static inf_err_t *add_header(struct curl_slist **headers, const char *name,
     const char *value);
 static size_t on_header(char *data, size_t size, size_t count, void *userp);
 static size_t on_body(char *data, size_t size, size_t count, void *userp);
+static int on_progress(void *userp, curl_off_t down_all, curl_off_t down,
+    curl_off_t up_all, curl_off_t up);
 static inf_err_t *judge(inf_s3_http_t *h, CURLcode code);
 static void find_element(const char *text, const char *name, char *out,
     size_t cap);
@@ -187,6 +189,9 @@ set_up(inf_s3_http_t *h, struct curl_slist **headers)
     rc |= curl.easy_setopt(e, CURLOPT_HEADERDATA, h);
     rc |= curl.easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
     rc |= curl.easy_setopt(e, CURLOPT_WRITEDATA, h);
+    rc |= curl.easy_setopt(e, CURLOPT_NOPROGRESS, 0L);
+    rc |= curl.easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress);
+    rc |= curl.easy_setopt(e, CURLOPT_XFERINFODATA, h);
     if (what->ranged) {
         snprintf(range, sizeof(range), "%llu-%llu",
             (unsigned long long) what->first, (unsigned long long) what->last);
@@ -301,6 +306,19 @@ on_body(char *data, size_t size, size_t count, void *userp)
     h->complaint_len += n;
     h->complaint[h->complaint_len] = '\0';
     return len;
+}
+
+/* Called again and again, also while nothing comes; not 0: it ends. */
+static int
+on_progress(void *userp, curl_off_t down_all, curl_off_t down,
+    curl_off_t up_all, curl_off_t up)
+{
+    const inf_s3_http_t *h = userp;
+    (void) down_all;
+    (void) down;
+    (void) up_all;
+    (void) up;
+    return atomic_load(h->what->cancelled);
 }
 
 static inf_err_t *

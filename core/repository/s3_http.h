@@ -16,6 +16,7 @@
 #ifndef INF_REPOSITORY_S3_HTTP_H
 #define INF_REPOSITORY_S3_HTTP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,6 +33,8 @@ typedef struct {
     const inf_s3_credentials_t *who;
     const char                 *etag;   /* answer only if it is this one;
                                            NULL: any                         */
+    const _Atomic bool         *cancelled;  /* once it is, it ends within a
+                                               second: UNAVAILABLE           */
     bool                        ranged;
     uint64_t                    first;  /* bytes, both included              */
     uint64_t                    last;

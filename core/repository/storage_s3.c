@@ -30,6 +30,7 @@ static inf_err_t *s3_contain(const inf_storage_t *st, const char *dir,
 static inf_err_t *s3_localize(inf_storage_t *st, const char *dir,
     char **local);
 static void s3_release(inf_storage_t *st, char *local);
+static void s3_cancel(inf_storage_t *st);
 static inf_err_t *key_of(const s3_t *s, const char *path, const char *tail,
     char **out);
 static inf_err_t *first_with(const s3_t *s, const char *prefix,
@@ -43,6 +44,8 @@ static const inf_storage_ops_t s3_ops = {
     .contain  = s3_contain,
     .localize = s3_localize,
     .release  = s3_release,
+    .remote   = true,
+    .cancel   = s3_cancel,
 };
 
 inf_err_t *
@@ -259,6 +262,13 @@ s3_release(inf_storage_t *st, char *local)
 {
     s3_t *s = (s3_t *) st;
     inf_s3_cache_release(s->cache, local);
+}
+
+static void
+s3_cancel(inf_storage_t *st)
+{
+    const s3_t *s = (const s3_t *) st;
+    inf_s3_client_cancel(s->client);
 }
 
 /* The key that a path stands for, with tail unless it would be "/" alone. */

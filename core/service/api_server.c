@@ -474,6 +474,7 @@ start_models(const NginxInference__CoreConfig *config, inf_server_t **out)
     inf_err_t *err = inf_server_start(config, &api_host, NULL, NULL, out);
     if (err == NULL) {
         (*out)->own_config = (NginxInference__CoreConfig *) config;
+        inf_repository_change_wait((*out)->change);
         inf_lifecycle_wait((*out)->lifecycle);
     }
     return err;

@@ -75,6 +75,9 @@ inf_server_start(const NginxInference__CoreConfig *config,
         err = inf_lifecycle_start(server->lifecycle, is_all(config),
             config->load_models, config->n_load_models, NULL, 0);
     }
+    if (err == NULL) {
+        inf_repository_change_begin(server->change);
+    }
     if (err == NULL && server->polls) {
         err = set_poll(server, config);
     }

@@ -4,61 +4,13 @@ import json
 import os
 import pathlib
 import re
-import shutil
-import tempfile
 
 import pytest
 
 from lib import models, process
-from lib.s3 import KEY_ID, REGION, SECRET, Service
+from lib.s3 import IN, KEY_ID, REGION, SECRET, Service, upload, works
 from lib.server import SLOW
 from lib.wire import tensor
-
-IN = [("IN", "FP32", [-1])]
-
-
-@pytest.fixture(scope="module")
-def service():
-    with Service() as s:
-        yield s
-
-
-@pytest.fixture
-def bucket(service, request):
-    name = "b-" + re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[:50]
-    return service.bucket(name.strip("-") + "-x")
-
-
-@pytest.fixture
-def mount():
-    path = tempfile.mkdtemp(prefix="inf-s3-")
-    yield path
-    shutil.rmtree(path)
-
-
-@pytest.fixture
-def serve(service, mount, make_server):
-    """Starts a server on the given addresses, as seen by the gate."""
-    def start(*addresses, wait="ready", env=None, **kw):
-        lines = "".join(f"    inference_repository {a};\n" for a in addresses)
-        return make_server(
-            wait=wait, http=lines + kw.pop("http", ""),
-            inference_env=service.environment(mount) if env is None else env,
-            **kw)
-    return start
-
-
-def upload(service, bucket, prefix, fill):
-    with tempfile.TemporaryDirectory() as folder:
-        fill(pathlib.Path(folder))
-        service.upload(bucket, prefix, pathlib.Path(folder))
-
-
-def works(server, model, value=1.5):
-    answer = server.infer(model, {"inputs": [
-        tensor("IN", "FP32", [2], [value, 2])]})
-    assert answer.status == 200, answer
-    assert answer.json()["outputs"][0]["data"] == [value, 2]
 
 
 def folders(mount):

@@ -10,8 +10,10 @@ import hmac
 import http.client
 import http.server
 import logging
+import pathlib
 import re
 import socket
+import tempfile
 import threading
 import time
 import urllib.parse
@@ -19,7 +21,23 @@ import urllib.parse
 import boto3
 from moto.server import ThreadedMotoServer
 
+from lib.wire import tensor
+
 KEY_ID, SECRET, REGION = "test-key", "test/secret+key", "eu-test-1"
+IN = [("IN", "FP32", [-1])]         # of the models that works() asks
+
+
+def upload(service, bucket, prefix, fill):
+    with tempfile.TemporaryDirectory() as folder:
+        fill(pathlib.Path(folder))
+        service.upload(bucket, prefix, pathlib.Path(folder))
+
+
+def works(server, model, value=1.5):
+    answer = server.infer(model, {"inputs": [
+        tensor("IN", "FP32", [2], [value, 2])]})
+    assert answer.status == 200, answer
+    assert answer.json()["outputs"][0]["data"] == [value, 2]
 
 
 class Service:
@@ -94,6 +112,16 @@ class Gate(http.server.ThreadingHTTPServer):
         self.bad_signatures = []
         self.secrets = {KEY_ID: SECRET}
         self.faults = []
+        self.speaks = threading.Event()         # else nobody is answered
+        self.speaks.set()
+        self.kept = 0                           # who waits now
+
+    def fall_silent(self):
+        """Requests are taken and not answered, until speak()."""
+        self.speaks.clear()
+
+    def speak(self):
+        self.speaks.set()
 
     def break_next(self, kind, pattern="", times=1, **how):
         """Does kind to the next requests whose path and query match."""
@@ -124,6 +152,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         with gate.lock:
             gate.asked[urllib.parse.unquote(path)] += 1
+
+        with gate.lock:
+            gate.kept += 1
+        gate.speaks.wait(600)
+        with gate.lock:
+            gate.kept -= 1
 
         fault = gate.fault_for(self.path) or {"kind": None}
         if fault["kind"] == "cut before":

@@ -1,0 +1,197 @@
+"""An object storage that takes requests and does not answer: whatever does
+not lie there starts, serves, comes and goes as if there were none."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from lib import models, process
+from lib.s3 import IN, upload, works
+from lib.server import SLOW
+from lib.wire import request_bytes
+
+ALL_PARTS = "health metadata config infer repository"
+KILLED = [r"exited on signal 9"]
+
+
+@pytest.fixture
+def silence(service):
+    service.gate.fall_silent()
+    yield service.gate
+    service.gate.speak()
+    assert not service.gate.bad_signatures
+
+
+@pytest.fixture
+def start(service, bucket, mount, make_server):
+    """A server with near on the disk and far in the bucket."""
+    upload(service, bucket, "r", lambda f: models.identity(f, "far", IN))
+
+    def begin(http="", near=lambda f: models.identity(f, "near", IN), **kw):
+        line = f"    inference_repository {service.address(bucket + '/r')};\n"
+        return make_server(
+            near, http=line + http, wait=kw.pop("wait", "live"),
+            parts=ALL_PARTS, inference_env=service.environment(mount), **kw)
+    return begin
+
+
+def load(server, name):
+    return server.post(f"/v2/repository/models/{name}/load", b"").status
+
+
+def index(server):
+    answer = server.post("/v2/repository/index", b"")
+    assert answer.status == 200, answer
+    return {r["name"]: r.get("state") for r in json.loads(answer.body)}
+
+
+def is_asked(gate):
+    return process.wait_until(lambda: gate.kept > 0, 20 * SLOW)
+
+
+@pytest.mark.parametrize("http", [
+    "",
+    "    inference_model_control poll interval=200ms;\n",
+    "    inference_model_control explicit;\n"
+    "    inference_load_model *;\n",
+    "    inference_model_control explicit;\n"
+    "    inference_load_model far;\n    inference_load_model near;\n",
+], ids=["none", "poll", "star", "named"])
+def test_what_lies_here_serves_at_once(start, silence, http):
+    server = start(http)
+    assert server.wait_for("/v2/models/near/ready")
+    works(server, "near")
+    assert is_asked(silence)
+    assert server.get("/v2/health/live").status == 200
+    assert server.get("/v2/health/ready").status == 400
+    assert server.get("/v2/models/far/ready").status == 503
+    answer = server.get("/v2/models/far")
+    assert answer.status == 503 and "not at ready state" in answer.error
+    assert index(server)["near"] == "READY"
+    works(server, "near", 7)
+
+    silence.speak()
+    assert server.wait_for("/v2/health/ready")
+    works(server, "far")
+    works(server, "near")
+    assert index(server) == {"far": "READY", "near": "READY"}
+
+
+def test_an_answer_that_takes_seconds_is_waited_for(service, start):
+    service.gate.break_next(kind="slow", times=1, seconds=2)
+    server = start()
+    assert server.wait_for("/v2/models/near/ready")
+    works(server, "near")
+    assert server.wait_for("/v2/health/ready")
+    works(server, "far")
+
+
+def test_a_service_that_says_no_is_not_ready(service, start):
+    """As it was when nothing else could start before: but the rest serves."""
+    service.gate.break_next(kind="status", times=10 ** 6, status=403,
+                            body=b"<Error><Code>AccessDenied</Code></Error>")
+    try:
+        server = start()
+        assert server.wait_for("/v2/models/near/ready")
+        server.wait_log(r"\[error\][^\n]*can't be listed[^\n]*AccessDenied")
+        works(server, "near")
+        assert server.get("/v2/health/ready").status == 400
+        answer = server.post("/v2/repository/index", b"")
+        assert answer.status == 500 and "AccessDenied" in answer.error
+    finally:
+        service.gate.faults.clear()
+    assert process.wait_until(lambda: server.post(
+        "/v2/repository/index", b"").status == 200, 20 * SLOW)
+    assert server.wait_for("/v2/health/ready")
+    works(server, "far")
+
+
+def test_loads_wait_for_what_only_the_service_can_have(start, silence):
+    server = start("    inference_model_control explicit;\n")
+    assert server.get("/v2/health/ready").status == 200
+    assert load(server, "near") == 200
+    works(server, "near")
+
+    with server.wire(60) as wire:
+        wire.send(request_bytes("POST", "/v2/repository/models/far/load",
+                                b""))
+        assert is_asked(silence)
+        assert load(server, "near") == 200
+        assert index(server) == {"near": "READY"}
+        silence.speak()
+        assert wire.read().status == 200
+    works(server, "far")
+
+
+def test_models_come_back_while_the_service_is_silent(service, start):
+    """The core dies: what was loaded by request is loaded again."""
+    server = start("    inference_model_control explicit;\n",
+                   allow_alarms=KILLED)
+    for name in ("near", "far"):
+        assert load(server, name) == 200
+        works(server, name)
+
+    service.gate.fall_silent()
+    try:
+        kill(server)
+        assert server.wait_for("/v2/models/near/ready")
+        works(server, "near")
+        assert is_asked(service.gate)
+        assert server.get("/v2/health/ready").status == 400
+        answer = server.get("/v2/models/far")
+        assert answer.status == 503 and "it is loading" in answer.error
+        assert index(server) == {"far": "LOADING", "near": "READY"}
+        kill(server)                                # and once more
+        assert server.wait_for("/v2/models/near/ready")
+        works(server, "near")
+    finally:
+        service.gate.speak()
+    assert server.wait_for("/v2/health/ready")
+    works(server, "far")
+
+
+def kill(server):
+    core = server.core()
+    os.kill(core, signal.SIGKILL)
+    assert process.wait_until(
+        lambda: server.cores() and core not in server.cores(), 10 * SLOW)
+
+
+def test_a_reload_of_nginx_is_not_held_up(start, silence, tmp_path):
+    """One more folder comes, the silent bucket goes."""
+    server = start()
+    assert is_asked(silence)
+    models.identity(tmp_path, "more", IN)
+    line = f"    inference_repository {tmp_path};\n"
+    bucket = server.fields["http"]
+    server.write_config(http=bucket + line)
+    server.signal("HUP")
+    assert server.wait_for("/v2/models/more/ready")
+    works(server, "more")
+    assert server.get("/v2/health/ready").status == 400
+    server.write_config(http=line)
+    server.signal("HUP")
+    assert server.wait_for("/v2/health/ready")
+    works(server, "near")
+    works(server, "more")
+
+
+def test_the_end_is_not_held_up(start, silence):
+    """stop() looks for what is left and kills nobody."""
+    server = start()
+    assert server.wait_for("/v2/models/near/ready")
+    assert is_asked(silence)
+    server.stop()
+
+
+def test_a_name_in_both_serves_until_both_are_known(
+        service, bucket, start, silence):
+    server = start(near=lambda f: models.identity(f, "far", IN))
+    assert server.wait_for("/v2/models/far/ready")
+    works(server, "far")
+    silence.speak()
+    assert server.wait_for("/v2/models/far/ready", status=404)
+    server.wait_log("in two repositories now: it is unloaded")
+    assert index(server) == {"far": "UNAVAILABLE"}

@@ -1,0 +1,824 @@
+/* Repositories on other machines that let the start wait. */
+
+#include "repository/far_storage.h"
+#include "repository/lifecycle_world.h"
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/repository/repository_change.h"
+
+static const char *const places[] = { "near", "far1", "far2", NULL };
+
+static lifecycle_world_t w;
+static inf_repository_change_t *change;
+static inf_repository_wish_t wish;          /* what is in place              */
+
+static void
+open_world(size_t count, bool namespacing)
+{
+    far_reset();
+    lifecycle_world_begin(&w, places);
+    assert_ok(inf_repositories_open_with(w.places, count, namespacing,
+        far_open, &w.repositories));
+    assert_ok(inf_lifecycle_new(&w.options, &w.lc));
+    wish = (inf_repository_wish_t) { .addresses = w.places, .count = count };
+}
+
+static int
+setup(void **state)
+{
+    (void) state;
+    open_world(2, false);
+    return 0;
+}
+
+static int
+setup_two(void **state)
+{
+    (void) state;
+    open_world(3, false);
+    return 0;
+}
+
+static int
+setup_namespaces(void **state)
+{
+    (void) state;
+    open_world(2, true);
+    return 0;
+}
+
+static int
+teardown(void **state)
+{
+    (void) state;
+    fake_release();
+    inf_poll_stop(w.poll);
+    inf_repository_change_stop(change);
+    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
+    inf_repository_change_free(change);
+    change = NULL;
+    lifecycle_world_end(&w);
+    assert_int_equal(far_opened(), 0);
+    return 0;
+}
+
+static void
+add_model(int place, const char *name)
+{
+    lifecycle_world_add_model(&w, places[place], name, "backend: 'x'");
+}
+
+/* One or all of them: what a start loads; then what is awaited is listed. */
+static void
+start(bool all, char *const *names, size_t count,
+    const inf_model_id_t *except, size_t except_count)
+{
+    wish.all = all;
+    wish.names = names;
+    wish.name_count = count;
+    assert_ok(inf_repository_change_new(w.lc, &w.repositories, &wish,
+        &change));
+    assert_ok(inf_lifecycle_start(w.lc, all, names, count, except,
+        except_count));
+    inf_repository_change_begin(change);
+}
+
+static void
+start_all(void)
+{
+    start(true, NULL, 0, NULL, 0);
+}
+
+/* So many of the places from now on. */
+static void
+ask_for(size_t count)
+{
+    wish.count = count;
+    assert_ok(inf_repository_change_ask(change, &wish));
+}
+
+static void
+let_come(void)
+{
+    far_set(NULL, NULL);
+    inf_repository_change_wait(change);
+    inf_lifecycle_wait(w.lc);
+}
+
+static const char *
+rows(void)
+{
+    return index_rows(&w.index, w.lc);
+}
+
+static const char *
+listed(void)
+{
+    return index_rows_listed(&w.index, w.lc, false);
+}
+
+static void
+wait_for_row(const char *row)
+{
+    index_rows_wait(&w.index, w.lc, row);
+}
+
+static inf_err_t *
+find(const char *name)
+{
+    inf_registry_reader_t reader;
+    inf_model_t *m = NULL;
+
+    inf_registry_reader_init(&reader, &w.registry);
+    inf_err_t *err = inf_registry_find(&reader, inf_slice_str(name), -1, &m);
+    if (err == NULL) {
+        inf_model_unref(m);
+    }
+    inf_registry_reader_fini(&reader);
+    return err;
+}
+
+static bool
+serves(const char *name)
+{
+    inf_err_t *err = find(name);
+    bool found = err == NULL;
+    inf_err_free(err);
+    return found;
+}
+
+static bool
+is_ready(void)
+{
+    return inf_lifecycle_settled(w.lc) && inf_lifecycle_all_ready(w.lc)
+        && !inf_repository_change_pending(change);
+}
+
+/* Models are taken apart on threads of their own. */
+static void
+wait_ready(void)
+{
+    uint64_t until = inf_clock_ns() + 60 * SECOND;
+    while (!is_ready()) {
+        assert_true(inf_clock_ns() < until);
+        usleep(1000);
+    }
+}
+
+/* How a load ended. */
+typedef struct {
+    _Atomic int  told;
+    inf_err_t   *err;
+} answer_t;
+
+static void
+load_done(void *userp, inf_err_t *err)
+{
+    answer_t *a = userp;
+    a->err = err;
+    a->told = 1;
+}
+
+static void
+wait_told(const answer_t *a)
+{
+    uint64_t until = inf_clock_ns() + 60 * SECOND;
+    while (!a->told) {
+        assert_true(inf_clock_ns() < until);
+        usleep(1000);
+    }
+}
+
+/* ---- the start ----------------------------------------------------------- */
+
+static void
+what_lies_here_serves_while_another_machine_is_silent(void **state)
+{
+    (void) state;
+    add_model(0, "near");
+    add_model(1, "away");
+    far_set("far1", NULL);
+    start_all();
+    inf_lifecycle_wait(w.lc);
+    far_wait_for(1);
+
+    assert_true(serves("near"));
+    assert_false(inf_lifecycle_settled(w.lc));
+    assert_false(inf_lifecycle_all_ready(w.lc));
+    assert_string_equal(listed(), "near/1 READY \n");
+    assert_error(find("away"), INF_ERR_UNAVAILABLE,
+        "a model repository is still to be listed");
+    assert_int_equal(far_asked(), 1);
+
+    let_come();
+    assert_true(serves("away"));
+    wait_ready();
+    assert_string_equal(listed(), "away/1 READY \nnear/1 READY \n");
+    assert_error(find("nowhere"), INF_ERR_NOT_FOUND, "is not found");
+    assert_int_equal(fake_count("init near/1"), 1);
+    assert_int_equal(fake_count("init away/1"), 1);
+}
+
+static void
+each_comes_when_it_can(void **state)
+{
+    (void) state;
+    add_model(1, "one");
+    add_model(2, "two");
+    far_set("far1", NULL);
+    start_all();
+    wait_for_row("two/1 READY");
+    assert_true(serves("two"));
+    assert_false(serves("one"));
+    assert_false(inf_lifecycle_settled(w.lc));
+    let_come();
+    assert_true(serves("one"));
+    wait_ready();
+    assert_int_equal(fake_count("init two/1"), 1);
+}
+
+static void
+a_listing_that_fails_ends_the_start_but_nothing_is_ready(void **state)
+{
+    (void) state;
+    add_model(0, "near");
+    add_model(1, "away");
+    far_set(NULL, "far1");
+    start_all();
+    inf_repository_change_wait(change);
+    inf_lifecycle_wait(w.lc);
+    assert_true(serves("near"));
+    assert_true(inf_lifecycle_settled(w.lc));
+    assert_false(inf_lifecycle_all_ready(w.lc));
+    assert_error(find("away"), INF_ERR_NOT_FOUND, "is not found");
+
+    /* who asks what there is has it tried again */
+    far_set(NULL, NULL);
+    assert_error(inf_lifecycle_repository_index(w.lc, false, index_rows_add,
+        &w.index), INF_ERR_INTERNAL, "far1' can't be listed: no answer");
+    inf_repository_change_wait(change);
+    inf_lifecycle_wait(w.lc);
+    assert_true(serves("away"));
+    wait_ready();
+}
+
+static void
+a_reload_of_the_configuration_tries_again_what_failed(void **state)
+{
+    (void) state;
+    add_model(1, "away");
+    far_set(NULL, "far1");
+    start_all();
+    inf_repository_change_wait(change);
+    far_set(NULL, NULL);
+    ask_for(2);
+    inf_repository_change_wait(change);
+    inf_lifecycle_wait(w.lc);
+    assert_true(serves("away"));
+    wait_ready();
+}
+
+static void
+what_is_named_waits_until_it_can_be_missing(void **state)
+{
+    (void) state;
+    char here[] = "near", away[] = "away", nowhere[] = "nowhere";
+    char *names[] = { here, away, nowhere };
+
+    add_model(0, "near");
+    add_model(1, "away");
+    add_model(1, "other");
+    far_set("far1", NULL);
+    start(false, names, 3, NULL, 0);
+    wait_for_row("near/1 READY");
+    assert_string_equal(rows(), "away/-1 LOADING \nnear/1 READY \n"
+        "nowhere/-1 LOADING \n");
+    assert_string_equal(listed(), rows());
+    assert_error(find("away"), INF_ERR_UNAVAILABLE, "it is loading");
+    assert_false(inf_lifecycle_settled(w.lc));
+    assert_false(inf_lifecycle_all_ready(w.lc));
+
+    let_come();
+    assert_true(serves("away"));
+    assert_false(serves("other"));
+    assert_true(inf_lifecycle_settled(w.lc));
+    assert_false(inf_lifecycle_all_ready(w.lc));
+    assert_non_null(strstr(rows(), "nowhere/-1 UNAVAILABLE model not found"
+        " in any model repository."));
+}
+
+static void
+what_is_named_says_why_nobody_knows_it(void **state)
+{
+    (void) state;
+    char away[] = "away";
+    char *names[] = { away };
+
+    add_model(1, "away");
+    far_set(NULL, "far1");
+    start(false, names, 1, NULL, 0);
+    inf_repository_change_wait(change);
+    inf_lifecycle_wait(w.lc);
+    assert_true(inf_lifecycle_settled(w.lc));
+    assert_false(inf_lifecycle_all_ready(w.lc));
+    assert_non_null(strstr(rows(), "far1' can't be listed: no answer"));
+
+    far_set(NULL, NULL);                    /* it is wanted still            */
+    ask_for(2);
+    inf_repository_change_wait(change);
+    inf_lifecycle_wait(w.lc);
+    assert_true(serves("away"));
+    wait_ready();
+}
+
+static void
+a_star_means_what_comes_late_too_but_for_what_was_unloaded(void **state)
+{
+    (void) state;
+    char star[] = "*";
+    char *names[] = { star };
+    const inf_model_id_t except = inf_model_id("barred");
+
+    add_model(0, "near");
+    add_model(1, "away");
+    add_model(1, "barred");
+    far_set("far1", NULL);
+    start(false, names, 1, &except, 1);
+    inf_lifecycle_wait(w.lc);
+    assert_true(serves("near"));
+    assert_false(inf_lifecycle_settled(w.lc));
+    assert_ok(inf_lifecycle_unload(w.lc, "near", false));
+    let_come();
+    assert_true(serves("away"));
+    assert_false(serves("barred"));
+    assert_false(serves("near"));           /* a request took it away        */
+    wait_ready();
+}
+
+static void
+without_a_list_nothing_is_waited_for(void **state)
+{
+    (void) state;
+    add_model(1, "away");
+    far_set("far1", NULL);
+    start(false, NULL, 0, NULL, 0);
+    far_wait_for(1);
+    assert_true(inf_lifecycle_settled(w.lc));
+    assert_true(inf_lifecycle_all_ready(w.lc));
+    let_come();
+    assert_false(serves("away"));
+    wait_ready();
+}
+
+/* ---- a name that both have ----------------------------------------------- */
+
+static void
+a_name_in_both_serves_until_both_are_known(void **state)
+{
+    (void) state;
+    add_model(0, "m");
+    add_model(1, "m");
+    add_model(1, "n");
+    far_set("far1", NULL);
+    start_all();
+    inf_lifecycle_wait(w.lc);
+    assert_true(serves("m"));
+    let_come();
+    assert_false(serves("m"));
+    assert_true(serves("n"));
+    assert_non_null(strstr(listed(), "m/-1 UNAVAILABLE model appears in two or"
+        " more repositories\n"));
+    wait_ready();
+}
+
+/* 0: the listing comes before the model's load begins, 1: while it is built. */
+static void
+two_come(bool all, int when)
+{
+    char m[] = "m";
+    char *names[] = { m };
+
+    add_model(0, "m");
+    add_model(1, "m");
+    fake.hold = when == 1 ? "init m/1" : NULL;
+    if (when == 0) {
+        inf_lifecycle_hold(w.lc);
+    }
+    start(all, names, all ? 0 : 1, NULL, 0);
+    if (when == 1) {
+        fake_wait_held(1);
+    }
+    inf_repository_change_wait(change);
+    if (when == 0) {
+        inf_lifecycle_release(w.lc);
+    }
+    fake_release();
+    inf_lifecycle_wait(w.lc);
+
+    assert_false(serves("m"));
+    assert_non_null(strstr(listed(), "m/-1 UNAVAILABLE model appears in two or"
+        " more repositories\n"));
+    if (all) {
+        wait_ready();
+    } else {
+        assert_true(inf_lifecycle_settled(w.lc));
+        assert_false(inf_lifecycle_all_ready(w.lc));
+    }
+}
+
+static void
+both_come_before_the_load(void **state)
+{
+    (void) state;
+    two_come(true, 0);
+}
+
+static void
+both_come_during_the_load(void **state)
+{
+    (void) state;
+    two_come(true, 1);
+}
+
+static void
+both_come_before_the_load_of_what_is_named(void **state)
+{
+    (void) state;
+    two_come(false, 0);
+}
+
+static void
+both_come_during_the_load_of_what_is_named(void **state)
+{
+    (void) state;
+    two_come(false, 1);
+}
+
+static void
+a_name_of_the_list_in_both_is_a_failure(void **state)
+{
+    (void) state;
+    char m[] = "m";
+    char *names[] = { m };
+
+    add_model(0, "m");
+    add_model(1, "m");
+    far_set("far1", NULL);
+    start(false, names, 1, NULL, 0);
+    wait_for_row("m/1 READY");
+    let_come();
+    assert_false(serves("m"));
+    assert_true(inf_lifecycle_settled(w.lc));
+    assert_false(inf_lifecycle_all_ready(w.lc));
+    assert_non_null(strstr(listed(), "m/-1 UNAVAILABLE model appears in two or"
+        " more repositories\n"));
+    assert_error(inf_lifecycle_load(w.lc, "m", NULL), INF_ERR_INTERNAL,
+        "failed to poll");
+}
+
+/* ---- requests ------------------------------------------------------------ */
+
+static void
+a_load_waits_only_for_what_nobody_else_has(void **state)
+{
+    (void) state;
+    answer_t away = { 0 }, missing = { 0 };
+
+    add_model(0, "near");
+    add_model(1, "away");
+    far_set("far1", NULL);
+    start(false, NULL, 0, NULL, 0);
+    inf_lifecycle_load_async(w.lc, "away", NULL, load_done, &away);
+    inf_lifecycle_load_async(w.lc, "missing", NULL, load_done, &missing);
+    assert_ok(inf_lifecycle_load(w.lc, "near", NULL));
+    assert_ok(inf_lifecycle_unload(w.lc, "near", false));
+    assert_ok(inf_lifecycle_load(w.lc, "near", NULL));
+    assert_false(away.told);
+    assert_false(missing.told);
+    assert_false(serves("away"));
+
+    let_come();
+    wait_told(&away);
+    wait_told(&missing);
+    assert_ok(away.err);
+    assert_error(missing.err, INF_ERR_INTERNAL, "failed to poll");
+    assert_true(serves("away"));
+    assert_true(serves("near"));
+}
+
+static void
+an_unload_waits_for_the_load_in_front_of_it(void **state)
+{
+    (void) state;
+    answer_t load = { 0 }, unload = { 0 };
+
+    add_model(1, "away");
+    far_set("far1", NULL);
+    start(false, NULL, 0, NULL, 0);
+    inf_lifecycle_load_async(w.lc, "away", NULL, load_done, &load);
+    inf_lifecycle_unload_async(w.lc, "away", false, load_done, &unload);
+    let_come();
+    wait_told(&unload);
+    wait_told(&load);
+    assert_ok(load.err);
+    assert_ok(unload.err);
+    assert_false(serves("away"));
+}
+
+static void
+a_load_has_what_failed_listed_again(void **state)
+{
+    (void) state;
+    add_model(1, "away");
+    far_set(NULL, "far1");
+    start(false, NULL, 0, NULL, 0);
+    inf_repository_change_wait(change);
+    unsigned asked = far_asked();
+    assert_error(inf_lifecycle_load(w.lc, "away", NULL), INF_ERR_INTERNAL,
+        "failed to poll");
+    assert_int_equal(far_asked(), asked + 1);
+    far_set(NULL, NULL);
+    assert_ok(inf_lifecycle_load(w.lc, "away", NULL));
+    assert_true(serves("away"));
+}
+
+/* What lies here is found here, also when the other machine falls silent. */
+static void
+what_lies_here_is_loaded_without_asking_another_machine(void **state)
+{
+    (void) state;
+    answer_t away = { 0 };
+
+    add_model(0, "near");
+    add_model(1, "away");
+    start(false, NULL, 0, NULL, 0);
+    inf_repository_change_wait(change);
+    unsigned asked = far_asked();
+    far_set("far1", NULL);
+    assert_ok(inf_lifecycle_load(w.lc, "near", NULL));
+    assert_int_equal(far_asked(), asked);
+    inf_lifecycle_load_async(w.lc, "away", NULL, load_done, &away);
+    far_wait_for(1);
+    assert_false(away.told);
+    far_set(NULL, NULL);
+    wait_told(&away);
+    assert_ok(away.err);
+
+    /* what both are known to have is looked for in both */
+    add_model(0, "away");
+    assert_error(inf_lifecycle_load(w.lc, "away", NULL), INF_ERR_INTERNAL,
+        "failed to poll");
+}
+
+/* ---- a core that comes back ---------------------------------------------- */
+
+static void
+what_was_loaded_before_comes_back_as_it_was(void **state)
+{
+    (void) state;
+    const inf_model_id_t here = inf_model_id("near");
+    const inf_model_id_t away = inf_model_id("away");
+    const inf_model_id_t gone = inf_model_id("gone");
+    inf_override_t *override;
+
+    add_model(0, "near");
+    add_model(1, "away");
+    tree_file(w.tree, "far1/away/7/data", "1");
+    assert_ok(inf_override_new(&override));
+    assert_ok(inf_override_set_config(override, INF_SLICE(
+        "{\"backend\": \"x\", \"version_policy\": {\"specific\":"
+        " {\"versions\": [1]}}, \"input\": [{\"name\": \"A\","
+        " \"data_type\": \"TYPE_FP32\", \"dims\": [1]}], \"output\":"
+        " [{\"name\": \"B\", \"data_type\": \"TYPE_FP32\","
+        " \"dims\": [1]}]}")));
+    far_set("far1", NULL);
+    inf_lifecycle_hold(w.lc);
+    start(false, NULL, 0, NULL, 0);
+    assert_ok(inf_lifecycle_restore(w.lc, &here, NULL, false));
+    assert_ok(inf_lifecycle_restore(w.lc, &away, override, false));
+    assert_ok(inf_lifecycle_restore(w.lc, &gone, NULL, false));
+    inf_lifecycle_release(w.lc);
+    wait_for_row("near/1 READY");
+    assert_false(inf_lifecycle_settled(w.lc));
+    assert_string_equal(rows(), "away/-1 LOADING \ngone/-1 LOADING \n"
+        "near/1 READY \n");
+
+    let_come();
+    assert_non_null(strstr(rows(), "away/1 READY \n"));
+    assert_non_null(strstr(rows(), "gone/-1 UNAVAILABLE"));
+    assert_true(inf_lifecycle_settled(w.lc));
+}
+
+static void
+namespaces_come_back_too(void **state)
+{
+    (void) state;
+    char m[] = "m", away[] = "away";
+    char *names[] = { m, away };
+    const inf_model_id_t known = { .space = w.places[1], .name = "known" };
+    const inf_model_id_t bare = inf_model_id("older");
+    char text[600];
+
+    add_model(0, "m");
+    add_model(1, "m");
+    add_model(1, "away");
+    add_model(1, "known");
+    add_model(1, "older");
+    far_set("far1", NULL);
+    start(false, names, 2, NULL, 0);
+    assert_ok(inf_lifecycle_restore(w.lc, &known, NULL, false));
+    assert_ok(inf_lifecycle_restore(w.lc, &bare, NULL, false));
+    wait_for_row("m/1 READY");
+    assert_true(serves("m"));
+    assert_false(inf_lifecycle_settled(w.lc));
+    let_come();
+    snprintf(text, sizeof(text), "%s", rows());
+    assert_true(serves("away"));
+    assert_true(serves("known"));
+    assert_true(serves("older"));
+    assert_error(find("m"), INF_ERR_INVALID_ARG, "There are 2 identifiers");
+    wait_ready();
+}
+
+/* ---- changes meanwhile --------------------------------------------------- */
+
+static void
+a_repository_that_is_taken_out_is_not_waited_for(void **state)
+{
+    (void) state;
+    answer_t away = { 0 };
+
+    add_model(0, "near");
+    add_model(1, "away");
+    far_set("far1", NULL);
+    start_all();
+    far_wait_for(1);
+    inf_lifecycle_load_async(w.lc, "away", NULL, load_done, &away);
+    ask_for(1);                             /* its listing is cut short      */
+    wait_told(&away);
+    inf_repository_change_wait(change);
+    inf_lifecycle_wait(w.lc);
+    assert_error(away.err, INF_ERR_INTERNAL, "failed to poll");
+    assert_true(serves("near"));
+    wait_ready();
+
+    far_set(NULL, NULL);
+    ask_for(2);
+    inf_repository_change_wait(change);
+    inf_lifecycle_wait(w.lc);
+    assert_true(serves("away"));
+}
+
+static void
+what_is_added_meanwhile_is_not_held_up(void **state)
+{
+    (void) state;
+    add_model(0, "near");
+    add_model(1, "one");
+    add_model(2, "two");
+    far_set("far1", NULL);
+    start_all();
+    far_wait_for(1);
+    ask_for(3);
+    wait_for_row("two/1 READY");
+    assert_false(is_ready());
+    ask_for(1);
+    while (serves("two")) {
+        usleep(1000);
+    }
+    ask_for(2);
+    let_come();
+    assert_true(serves("one"));
+    assert_false(serves("two"));
+    wait_ready();
+}
+
+/* The old place is gone, the new one awaited: it serves until it has moved. */
+static void
+a_model_moves_to_another_machine_without_a_gap(void **state)
+{
+    (void) state;
+    char *to[] = { w.places[1] };
+
+    add_model(0, "m");
+    add_model(1, "m");
+    wish.count = 1;
+    assert_ok(inf_repositories_replace(&w.repositories, w.places, 1,
+        &(bool) { false }));
+    start_all();
+    inf_lifecycle_wait(w.lc);
+    assert_true(serves("m"));
+
+    far_set("far1", NULL);
+    wish.addresses = to;
+    wish.count = 1;
+    assert_ok(inf_repository_change_ask(change, &wish));
+    far_wait_for(1);
+    while (inf_repository_change_pending(change)) {
+        usleep(1000);
+    }
+    assert_true(serves("m"));
+    let_come();
+    assert_true(serves("m"));
+    wait_ready();
+    assert_int_equal(fake_count("init m/1"), 2);
+}
+
+static void
+what_has_nowhere_to_move_to_goes(void **state)
+{
+    (void) state;
+    char *to[] = { w.places[1] };
+
+    add_model(0, "m");
+    assert_ok(inf_repositories_replace(&w.repositories, w.places, 1,
+        &(bool) { false }));
+    start_all();
+    inf_lifecycle_wait(w.lc);
+    wish.addresses = to;
+    wish.count = 1;
+    assert_ok(inf_repository_change_ask(change, &wish));
+    inf_repository_change_wait(change);
+    inf_lifecycle_wait(w.lc);
+    assert_false(serves("m"));
+    wait_ready();
+}
+
+/* ---- the end ------------------------------------------------------------- */
+
+static void
+the_end_does_not_wait_for_another_machine(void **state)
+{
+    (void) state;
+    answer_t away = { 0 };
+
+    add_model(0, "near");
+    add_model(1, "away");
+    far_set("far1", NULL);
+    start_all();
+    far_wait_for(1);
+    inf_lifecycle_load_async(w.lc, "away", NULL, load_done, &away);
+    inf_repository_change_stop(change);
+    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
+    assert_true(away.told);
+    assert_error(away.err, INF_ERR_UNAVAILABLE, "the server is stopping");
+}
+
+/* Also when it would have had to answer once more. */
+static void
+the_end_cuts_loads_short(void **state)
+{
+    (void) state;
+    answer_t away = { 0 };
+
+    add_model(1, "away");
+    start(false, NULL, 0, NULL, 0);
+    inf_repository_change_wait(change);
+    far_set("far1", NULL);
+    inf_lifecycle_load_async(w.lc, "away", NULL, load_done, &away);
+    far_wait_for(1);
+    inf_repository_change_stop(change);
+    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
+    assert_true(away.told);
+    assert_error(away.err, INF_ERR_INTERNAL, "failed to poll");
+}
+
+int
+main(void)
+{
+    alarm(540);
+    inf_log_set_levels(false, false, false, 0);
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T2(f) cmocka_unit_test_setup_teardown(f, setup_two, teardown)
+#define TN(f) cmocka_unit_test_setup_teardown(f, setup_namespaces, teardown)
+    const struct CMUnitTest tests[] = {
+        T(what_lies_here_serves_while_another_machine_is_silent),
+        T2(each_comes_when_it_can),
+        T(a_listing_that_fails_ends_the_start_but_nothing_is_ready),
+        T(a_reload_of_the_configuration_tries_again_what_failed),
+        T(what_is_named_waits_until_it_can_be_missing),
+        T(what_is_named_says_why_nobody_knows_it),
+        T(a_star_means_what_comes_late_too_but_for_what_was_unloaded),
+        T(without_a_list_nothing_is_waited_for),
+        T(a_name_in_both_serves_until_both_are_known),
+        T(both_come_before_the_load),
+        T(both_come_during_the_load),
+        T(both_come_before_the_load_of_what_is_named),
+        T(both_come_during_the_load_of_what_is_named),
+        T(a_name_of_the_list_in_both_is_a_failure),
+        T(a_load_waits_only_for_what_nobody_else_has),
+        T(an_unload_waits_for_the_load_in_front_of_it),
+        T(a_load_has_what_failed_listed_again),
+        T(what_lies_here_is_loaded_without_asking_another_machine),
+        T(what_was_loaded_before_comes_back_as_it_was),
+        TN(namespaces_come_back_too),
+        T(a_repository_that_is_taken_out_is_not_waited_for),
+        T(what_is_added_meanwhile_is_not_held_up),
+        T(a_model_moves_to_another_machine_without_a_gap),
+        T(what_has_nowhere_to_move_to_goes),
+        T(the_end_does_not_wait_for_another_machine),
+        T(the_end_cuts_loads_short),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
