@@ -269,12 +269,12 @@ inf_lifecycle_differs(inf_lifecycle_t *lc, const inf_model_id_t *id,
 
 bool
 inf_lifecycle_comes_from(inf_lifecycle_t *lc, const inf_model_id_t *id,
-    const inf_repository_t *repository)
+    const inf_repository_t *repository, bool sure)
 {
     inf_lock(&lc->lock);
     const inf_model_record_t *r = inf_lifecycle_find_locked(lc, id);
-    bool from = r == NULL || r->home == NULL
-        || r->home->repository == repository;
+    bool from = r == NULL || r->home == NULL ? !sure
+        : r->home->repository == repository;
     inf_unlock(&lc->lock);
     return from;
 }

@@ -250,9 +250,10 @@ bool inf_lifecycle_differs(inf_lifecycle_t *lc, const inf_model_id_t *id,
     const inf_repository_t *repository, const char *dir,
     const inf_model_stamp_t *stamp);
 
-/* Whether the model was last loaded from there, or nobody knows. */
+/* Whether the model was last loaded from there; or, unless it must be sure,
+   nobody knows. */
 bool inf_lifecycle_comes_from(inf_lifecycle_t *lc, const inf_model_id_t *id,
-    const inf_repository_t *repository);
+    const inf_repository_t *repository, bool sure);
 
 /*
  * A load finds its model nowhere while a repository is awaited: it waits, no
@@ -263,6 +264,9 @@ bool inf_lifecycle_comes_from(inf_lifecycle_t *lc, const inf_model_id_t *id,
 void inf_lifecycle_on_absence(inf_lifecycle_t *lc,
     void (*again)(void *userp), void *userp);
 void inf_lifecycle_arrived(inf_lifecycle_t *lc);
+
+/* Somebody misses what a repository that has failed may have. */
+void inf_lifecycle_ask_again(inf_lifecycle_t *lc);
 
 /* Waits until nothing is queued or loading. */
 void inf_lifecycle_wait(inf_lifecycle_t *lc);

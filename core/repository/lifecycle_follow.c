@@ -114,8 +114,10 @@ follow(follow_t *f)
         return inf_err_nomem();
     }
 
-    inf_err_t *err = inf_repositories_names(f->list, &f->arena, failed,
-        &f->names, &f->count);
+    inf_err_t *err = f->want->arrival ? inf_repositories_names_seen(f->list,
+            NULL, &f->arena, failed, &f->names, &f->count)
+        : inf_repositories_names(f->list, &f->arena, failed, &f->names,
+            &f->count);
     if (err == NULL && says_what_is_missing(f, failed)) {
         inf_lifecycle_listed(f->lc, f->list, failed);
     }

@@ -231,9 +231,6 @@ inf_absence_t inf_lifecycle_absent(inf_lifecycle_t *lc,
 /* Opens the home of l, or l->parked: its op is somebody else's now. */
 INF_CHECK inf_err_t *inf_lifecycle_look(inf_load_t *l);
 
-/* Somebody misses what a repository that has failed may have. */
-void inf_lifecycle_ask_again(inf_lifecycle_t *lc);
-
 /* ---- lifecycle_op.c ------------------------------------------------------ */
 
 INF_CHECK inf_err_t *inf_lifecycle_op_new(inf_op_kind_t kind,

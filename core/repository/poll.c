@@ -10,8 +10,10 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/queue.h"
 #include "core/repository/watch.h"
 
+#define POLL_FAR_RANK  1
 #define POLL_LOOK_RANK 2
 #define POLL_RANK      9
 #define POLL_PATIENCE  5        /* looks at what doesn't hold still          */
@@ -37,18 +39,34 @@ typedef struct {
     uint64_t end_ns;            /* of the last look                          */
     uint64_t took_ns;           /* that one, but for its pauses              */
     bool     early;             /* the next one has a reason to be           */
+    bool     far;               /* other machines are asked for one, too     */
 } pace_t;
+
+/* Who looks at what lies here, or at one repository of another machine: that
+   may take long, so each has its own. */
+typedef struct {
+    inf_link_t        link;         /* in poll->far                          */
+    inf_poll_t       *poll;
+    inf_repository_t *item;         /* a reference; NULL: what lies here     */
+    uint32_t          refs;         /* under far_lock, like what follows     */
+    bool              running;      /* its thread looks; far stays           */
+    bool              joinable;
+    pthread_t         thread;       /* of its last look                      */
+
+    inf_lock_t        lock;         /* rank 2: one look at a time; guards
+                                       tried                                 */
+    tried_t          *tried;        /* sorted by name                        */
+    size_t            tried_count;
+} looker_t;
 
 struct inf_poll_s {
     inf_lifecycle_t          *lc;
     const inf_repositories_t *repositories;
     uint64_t                  settle_ns;
     int                       bell;         /* rung when orders change       */
-
-    inf_lock_t                look_lock;    /* rank 2: one look at a time;
-                                               guards tried                  */
-    tried_t                  *tried;        /* sorted by name                */
-    size_t                    tried_count;
+    looker_t                  near;
+    inf_lock_t                far_lock;     /* rank 1; guards far            */
+    inf_link_t                far;          /* the others                    */
 
     inf_lock_t                lock;         /* rank 9; guards the rest, and
                                                what a tally has left         */
@@ -72,6 +90,7 @@ typedef struct {
 /* One look. */
 typedef struct {
     inf_poll_t            *poll;
+    looker_t              *looker;
     bool                   early;           /* the interval hasn't passed    */
     bool                   own;             /* the thread's                  */
     uint64_t               paused_ns;       /* while files held still        */
@@ -93,6 +112,17 @@ typedef struct {
     size_t      left;           /* under poll->lock                          */
 } tally_t;
 
+static void looker_init(looker_t *o, inf_poll_t *poll,
+    inf_repository_t *item);
+static void looker_fini(looker_t *o);
+static inf_err_t *find_looker(inf_poll_t *poll, inf_repository_t *item,
+    looker_t **out);
+static void release_looker(looker_t *o);
+static void drop_lookers(inf_poll_t *poll, const inf_repository_list_t *list);
+static void join_far(inf_poll_t *poll);
+static inf_err_t *look_far(inf_poll_t *poll);
+static inf_err_t *start_look(looker_t *o);
+static void *far_main(void *arg);
 static void *poll_main(void *arg);
 static void pass_orders(inf_poll_t *poll, const orders_t *orders);
 static orders_t take_orders(inf_poll_t *poll);
@@ -112,7 +142,7 @@ static bool take_stamp(const look_t *l, const inf_model_id_t *id,
 static size_t settle(look_t *l);
 static void load_settled(look_t *l, tally_t *tally);
 static inf_model_id_t tried_id(const tried_t *t);
-static size_t tried_at(const inf_poll_t *poll, const inf_model_id_t *id,
+static size_t tried_at(const looker_t *o, const inf_model_id_t *id,
     bool *there);
 static void tried_fini(tried_t *t);
 static bool was_tried(const look_t *l, const candidate_t *c);
@@ -120,7 +150,12 @@ static void note_tried(look_t *l, candidate_t *c);
 static void forget_tried(const look_t *l);
 static inf_err_t *unload_missing(look_t *l, tally_t *tally);
 static void known_id(void *userp, const inf_model_id_t *id);
-static bool is_hidden(const look_t *l, const inf_model_id_t *id);
+static bool is_hidden(const look_t *l, const inf_model_id_t *id,
+    bool known);
+static bool is_mine(const look_t *l, const inf_repository_name_t *n);
+static bool is_mine_to_unload(const look_t *l, const inf_model_id_t *id);
+static const inf_repository_name_t *find_name(const look_t *l,
+    const inf_model_id_t *id);
 static bool may_come(const look_t *l, const inf_model_id_t *id);
 static bool is_there(const look_t *l, const inf_model_id_t *id);
 static void tally_add(tally_t *tally);
@@ -145,7 +180,9 @@ inf_poll_new(inf_lifecycle_t *lc, const inf_repositories_t *repositories,
         free(poll);
         return err;
     }
-    inf_lock_init(&poll->look_lock, POLL_LOOK_RANK);
+    looker_init(&poll->near, poll, NULL);
+    inf_lock_init(&poll->far_lock, POLL_FAR_RANK);
+    inf_link_init(&poll->far);
     inf_lock_init(&poll->lock, POLL_RANK);
     inf_cond_init(&poll->wake);
     *out = poll;
@@ -160,12 +197,12 @@ inf_poll_free(inf_poll_t *poll)
     }
 
     inf_poll_stop(poll);
-    forget_tried(&(look_t) { .poll = poll });
-    free(poll->tried);
+    drop_lookers(poll, NULL);
+    looker_fini(&poll->near);
     close(poll->bell);
     inf_cond_fini(&poll->wake);
     inf_lock_fini(&poll->lock);
-    inf_lock_fini(&poll->look_lock);
+    inf_lock_fini(&poll->far_lock);
     free(poll);
 }
 
@@ -217,6 +254,7 @@ inf_poll_stop(inf_poll_t *poll)
         pthread_join(poll->thread, NULL);
         poll->started = false;
     }
+    join_far(poll);
 }
 
 void
@@ -231,10 +269,206 @@ inf_poll_counts(inf_poll_t *poll, uint64_t *looks, uint64_t *early)
 inf_err_t *
 inf_poll_look(inf_poll_t *poll, bool wait)
 {
-    look_t l = { .poll = poll };
-    return run_look(&l, wait);
+    look_t l = { .poll = poll, .looker = &poll->near };
+    inf_err_t *err = run_look(&l, wait);
+    inf_repository_list_t *list = inf_repositories_take(poll->repositories);
+
+    for (size_t i = 0; err == NULL && i < list->count; i++) {
+        looker_t *looker = NULL;
+        if (inf_storage_is_remote(list->items[i]->storage)) {
+            err = find_looker(poll, list->items[i], &looker);
+        }
+        if (looker != NULL) {
+            l = (look_t) { .poll = poll, .looker = looker };
+            err = run_look(&l, wait);
+            release_looker(looker);
+        }
+    }
+
+    inf_repository_list_unref(list);
+    return err;
 }
 
+static void
+looker_init(looker_t *o, inf_poll_t *poll, inf_repository_t *item)
+{
+    inf_link_init(&o->link);
+    o->poll = poll;
+    o->item = item != NULL ? inf_repository_ref(item) : NULL;
+    o->refs = 1;
+    inf_lock_init(&o->lock, POLL_LOOK_RANK);
+}
+
+/* Its last look has ended. */
+static void
+looker_fini(looker_t *o)
+{
+    forget_tried(&(look_t) { .poll = o->poll, .looker = o });
+    free(o->tried);
+    inf_lock_fini(&o->lock);
+    inf_repository_unref(o->item);
+}
+
+static inf_err_t *
+find_looker(inf_poll_t *poll, inf_repository_t *item, looker_t **out)
+{
+    looker_t *fresh = calloc(1, sizeof(*fresh));
+    if (fresh == NULL) {
+        return inf_err_nomem();
+    }
+    looker_init(fresh, poll, item);
+
+    inf_lock(&poll->far_lock);
+    *out = NULL;
+    for (inf_link_t *l = poll->far.next; l != &poll->far; l = l->next) {
+        looker_t *o = inf_link_entry(l, looker_t, link);
+        *out = o->item == item ? o : *out;
+    }
+    if (*out == NULL) {
+        *out = fresh;
+        inf_list_push_back(&poll->far, &fresh->link);
+        fresh = NULL;
+    }
+    (*out)->refs++;
+    inf_unlock(&poll->far_lock);
+
+    if (fresh != NULL) {
+        looker_fini(fresh);
+        free(fresh);
+    }
+    return NULL;
+}
+
+static void
+release_looker(looker_t *o)
+{
+    inf_poll_t *poll = o->poll;
+
+    inf_lock(&poll->far_lock);
+    bool last = --o->refs == 0;
+    inf_unlock(&poll->far_lock);
+    if (last) {
+        looker_fini(o);
+        free(o);
+    }
+}
+
+/* Those of repositories that list hasn't; NULL: all. */
+static void
+drop_lookers(inf_poll_t *poll, const inf_repository_list_t *list)
+{
+    inf_link_t gone;
+    inf_link_t *link;
+    inf_link_init(&gone);
+
+    inf_lock(&poll->far_lock);
+    for (inf_link_t *l = poll->far.next; l != &poll->far; ) {
+        looker_t *o = inf_link_entry(l, looker_t, link);
+        l = l->next;
+        if (!o->running
+            && (list == NULL || !inf_repository_list_has(list, o->item)))
+        {
+            inf_link_remove(&o->link);
+            inf_list_push_back(&gone, &o->link);
+        }
+    }
+    inf_unlock(&poll->far_lock);
+
+    while ((link = inf_list_pop_front(&gone)) != NULL) {
+        looker_t *o = inf_link_entry(link, looker_t, link);
+        if (o->joinable) {
+            pthread_join(o->thread, NULL);
+        }
+        release_looker(o);
+    }
+}
+
+/* Nobody begins another look. */
+static void
+join_far(inf_poll_t *poll)
+{
+    for (;;) {
+        looker_t *next = NULL;
+
+        inf_lock(&poll->far_lock);
+        for (inf_link_t *l = poll->far.next; l != &poll->far; l = l->next) {
+            looker_t *o = inf_link_entry(l, looker_t, link);
+            next = o->joinable ? o : next;
+        }
+        if (next != NULL) {
+            next->joinable = false;
+        }
+        inf_unlock(&poll->far_lock);
+
+        if (next == NULL) {
+            return;
+        }
+        pthread_join(next->thread, NULL);
+    }
+}
+
+/* On threads of their own; where the last look is still under way no other
+   begins.  What was never listed is asked for again. */
+static inf_err_t *
+look_far(inf_poll_t *poll)
+{
+    inf_repository_list_t *list = inf_repositories_take(poll->repositories);
+    inf_err_t *err = NULL;
+
+    drop_lookers(poll, list);
+    if (inf_repository_list_lacks(list, INF_REPOSITORY_FAILED, "")) {
+        inf_lifecycle_ask_again(poll->lc);
+    }
+    for (size_t i = 0; err == NULL && i < list->count; i++) {
+        looker_t *o = NULL;
+        if (inf_storage_is_remote(list->items[i]->storage)) {
+            err = find_looker(poll, list->items[i], &o);
+        }
+        if (o != NULL) {
+            err = start_look(o);
+            release_looker(o);
+        }
+    }
+
+    inf_repository_list_unref(list);
+    return err;
+}
+
+static inf_err_t *
+start_look(looker_t *o)
+{
+    inf_poll_t *poll = o->poll;
+    int rc = 0;
+
+    inf_lock(&poll->far_lock);
+    bool idle = !o->running;
+    if (idle && o->joinable) {
+        pthread_join(o->thread, NULL);      /* it has given up the lock      */
+        o->joinable = false;
+    }
+    if (idle) {
+        rc = pthread_create(&o->thread, NULL, far_main, o);
+        o->running = rc == 0;
+        o->joinable = rc == 0;
+    }
+    inf_unlock(&poll->far_lock);
+    return rc == 0 ? NULL : inf_err_os(rc, "cannot start a thread");
+}
+
+static void *
+far_main(void *arg)
+{
+    looker_t *o = arg;
+    look_t l = { .poll = o->poll, .looker = o, .own = true };
+
+    pthread_setname_np(pthread_self(), "poll far");
+    inf_err_log(inf_err_add(run_look(&l, false),
+        "cannot look through the repositories"));
+    inf_lock(&o->poll->far_lock);
+    o->running = false;
+    inf_unlock(&o->poll->far_lock);
+    return NULL;
+}
 static inf_err_t *
 run_look(look_t *l, bool wait)
 {
@@ -242,12 +476,12 @@ run_look(look_t *l, bool wait)
     tally_t tally = { .poll = poll };
 
     inf_arena_init(&l->arena);
-    inf_lock(&poll->look_lock);
+    inf_lock(&l->looker->lock);
     l->list = inf_repositories_take(poll->repositories);
     l->failed = calloc(l->list->count + 1, sizeof(*l->failed));
     inf_err_t *err = l->failed != NULL ? look(l, wait ? &tally : NULL)
         : inf_err_nomem();
-    inf_unlock(&poll->look_lock);
+    inf_unlock(&l->looker->lock);
     tally_wait(&tally);
 
     for (size_t i = 0; i < l->count; i++) {
@@ -308,6 +542,7 @@ poll_main(void *arg)
             break;
         }
         pace.early |= orders.soon;
+        pace.far |= orders.soon;
         if (orders.watch && orders.interval_ns > 0 && watch == NULL) {
             inf_err_log(inf_watch_new(INF_WATCH_MAX, &watch));
             if (watch != NULL) {
@@ -342,8 +577,16 @@ renew_watch(inf_poll_t *poll, inf_watch_t *watch)
 static void
 own_look(inf_poll_t *poll, inf_watch_t *watch, pace_t *pace)
 {
-    look_t l = { .poll = poll, .early = pace->early, .own = true };
+    look_t l = {
+        .poll = poll, .looker = &poll->near, .early = pace->early, .own = true
+    };
     uint64_t start = inf_clock_ns();
+
+    if (!l.early || pace->far) {
+        inf_err_log(inf_err_add(look_far(poll),
+            "cannot look through the repositories of other machines"));
+        pace->far = false;
+    }
 
     if (watch != NULL) {
         renew_watch(poll, watch);
@@ -455,8 +698,8 @@ is_over(const look_t *l)
 static inf_err_t *
 look(look_t *l, tally_t *tally)
 {
-    inf_err_t *err = inf_repositories_names(l->list, &l->arena, l->failed,
-        &l->names, &l->name_count);
+    inf_err_t *err = inf_repositories_names_seen(l->list, l->looker->item,
+        &l->arena, l->failed, &l->names, &l->name_count);
     if (err == NULL) {
         err = find_candidates(l);
     }
@@ -497,8 +740,8 @@ find_candidates(look_t *l)
         candidate_t c = { .id = n->id, .repository = n->repository };
         bool differs;
 
-        if (n->duplicate || n->problem != NULL || is_hidden(l, &n->id)
-            || !take_stamp(l, &n->id, n->repository, &c.stamp, &differs))
+        if (n->duplicate || n->problem != NULL || !is_mine(l, n)
+            || is_hidden(l, &n->id, false) || !take_stamp(l, &n->id, n->repository, &c.stamp, &differs))
         {
             continue;
         }
@@ -595,15 +838,15 @@ tried_id(const tried_t *t)
 
 /* Where id is, or belongs. */
 static size_t
-tried_at(const inf_poll_t *poll, const inf_model_id_t *id, bool *there)
+tried_at(const looker_t *o, const inf_model_id_t *id, bool *there)
 {
     size_t low = 0;
-    size_t high = poll->tried_count;
+    size_t high = o->tried_count;
 
     *there = false;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        const inf_model_id_t at = tried_id(&poll->tried[mid]);
+        const inf_model_id_t at = tried_id(&o->tried[mid]);
         int order = inf_model_id_compare(&at, id);
         *there = *there || order == 0;
         if (order < 0) {
@@ -620,8 +863,8 @@ static bool
 was_tried(const look_t *l, const candidate_t *c)
 {
     bool there;
-    size_t at = tried_at(l->poll, &c->id, &there);
-    return there && inf_model_stamp_equal(&l->poll->tried[at].stamp,
+    size_t at = tried_at(l->looker, &c->id, &there);
+    return there && inf_model_stamp_equal(&l->looker->tried[at].stamp,
         &c->stamp);
 }
 
@@ -629,19 +872,18 @@ was_tried(const look_t *l, const candidate_t *c)
 static void
 note_tried(look_t *l, candidate_t *c)
 {
-    inf_poll_t *poll = l->poll;
+    looker_t *o = l->looker;
     bool there;
-    size_t at = tried_at(poll, &c->id, &there);
+    size_t at = tried_at(o, &c->id, &there);
 
     if (there) {
-        inf_model_stamp_fini(&poll->tried[at].stamp);
-        poll->tried[at].stamp = c->stamp;
+        inf_model_stamp_fini(&o->tried[at].stamp);
+        o->tried[at].stamp = c->stamp;
         return;
     }
 
-    tried_t *wider = realloc(poll->tried,
-        (poll->tried_count + 1) * sizeof(*wider));
-    poll->tried = wider != NULL ? wider : poll->tried;
+    tried_t *wider = realloc(o->tried, (o->tried_count + 1) * sizeof(*wider));
+    o->tried = wider != NULL ? wider : o->tried;
     tried_t t = { strdup(c->id.space), strdup(c->id.name), c->stamp };
     if (wider == NULL || t.space == NULL || t.name == NULL) {
         tried_fini(&t);
@@ -649,27 +891,27 @@ note_tried(look_t *l, candidate_t *c)
     }
 
     memmove(&wider[at + 1], &wider[at],
-        (poll->tried_count - at) * sizeof(*wider));
+        (o->tried_count - at) * sizeof(*wider));
     wider[at] = t;
-    poll->tried_count++;
+    o->tried_count++;
 }
 
 /* All of it, or in an early look what isn't there any more. */
 static void
 forget_tried(const look_t *l)
 {
-    inf_poll_t *poll = l->poll;
+    looker_t *o = l->looker;
     size_t left = 0;
 
-    for (size_t i = 0; i < poll->tried_count; i++) {
-        const inf_model_id_t id = tried_id(&poll->tried[i]);
+    for (size_t i = 0; i < o->tried_count; i++) {
+        const inf_model_id_t id = tried_id(&o->tried[i]);
         if (l->early && is_there(l, &id)) {
-            poll->tried[left++] = poll->tried[i];
+            o->tried[left++] = o->tried[i];
         } else {
-            tried_fini(&poll->tried[i]);
+            tried_fini(&o->tried[i]);
         }
     }
-    poll->tried_count = left;
+    o->tried_count = left;
 }
 
 static void
@@ -691,7 +933,9 @@ unload_missing(look_t *l, tally_t *tally)
 
     for (size_t i = 0; i < l->known_count; i++) {
         const inf_model_id_t *id = &l->known[i];
-        if (is_there(l, id) || is_hidden(l, id) || may_come(l, id)) {
+        if (is_there(l, id) || !is_mine_to_unload(l, id)
+            || is_hidden(l, id, true) || may_come(l, id))
+        {
             continue;
         }
 
@@ -729,20 +973,56 @@ known_id(void *userp, const inf_model_id_t *id)
     };
 }
 
-/* Whether it may well be there, in a repository that can't be listed now. */
+/* Whether it may well be there, in a repository that can't be listed now.
+   What is new is not held up by another machine. */
 static bool
-is_hidden(const look_t *l, const inf_model_id_t *id)
+is_hidden(const look_t *l, const inf_model_id_t *id, bool known)
 {
     for (size_t i = 0; i < l->list->count; i++) {
-        const char *space = l->list->roots[i].space;
-        if (l->failed[i] && (space != NULL ? strcmp(space, id->space) == 0
-            : inf_lifecycle_comes_from(l->poll->lc, id, l->list->items[i])))
+        const inf_scan_root_t *root = &l->list->roots[i];
+        bool sure = !known && inf_storage_is_remote(root->storage);
+        if (l->failed[i] && (root->space != NULL
+            ? strcmp(root->space, id->space) == 0
+            : inf_lifecycle_comes_from(l->poll->lc, id, l->list->items[i],
+                sure)))
         {
             return true;
         }
     }
 
     return false;
+}
+
+/* What is here and there is judged by who looks there: he has seen both. */
+static bool
+is_mine(const look_t *l, const inf_repository_name_t *n)
+{
+    return l->looker->item != NULL ? n->asked : !n->far;
+}
+
+/* One that is in no repository, or in two; what lies nowhere is judged where
+   it came from. */
+static bool
+is_mine_to_unload(const look_t *l, const inf_model_id_t *id)
+{
+    const inf_repository_name_t *n = find_name(l, id);
+    if (n != NULL && n->problem == NULL) {
+        return is_mine(l, n);
+    }
+    if (l->looker->item != NULL) {
+        return inf_lifecycle_comes_from(l->poll->lc, id, l->looker->item,
+            true);
+    }
+
+    for (size_t i = 0; i < l->list->count; i++) {
+        if (inf_storage_is_remote(l->list->items[i]->storage)
+            && inf_lifecycle_comes_from(l->poll->lc, id, l->list->items[i],
+                true))
+        {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Whether it waits for a repository that was never listed. */
@@ -753,12 +1033,20 @@ may_come(const look_t *l, const inf_model_id_t *id)
             id->space)
         || inf_repository_list_lacks(l->list, INF_REPOSITORY_FAILED,
             id->space))
-        && inf_lifecycle_comes_from(l->poll->lc, id, NULL);
+        && inf_lifecycle_comes_from(l->poll->lc, id, NULL, false);
 }
 
 /* Or may well be: what can't be followed for now. */
 static bool
 is_there(const look_t *l, const inf_model_id_t *id)
+{
+    const inf_repository_name_t *n = find_name(l, id);
+    return n != NULL && !n->duplicate && (n->problem == NULL || n->unsure);
+}
+
+/* NULL: it lies nowhere. */
+static const inf_repository_name_t *
+find_name(const look_t *l, const inf_model_id_t *id)
 {
     size_t low = 0;
     size_t high = l->name_count;
@@ -772,12 +1060,8 @@ is_there(const look_t *l, const inf_model_id_t *id)
         }
     }
 
-    if (low == l->name_count || !inf_model_id_equal(&l->names[low].id, id)) {
-        return false;
-    }
-
-    const inf_repository_name_t *n = &l->names[low];
-    return !n->duplicate && (n->problem == NULL || n->unsure);
+    return low < l->name_count && inf_model_id_equal(&l->names[low].id, id)
+        ? &l->names[low] : NULL;
 }
 
 /* tally may be NULL: nobody waits. */

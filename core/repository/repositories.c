@@ -13,6 +13,7 @@
 /* What grows while the roots are listed. */
 typedef struct {
     inf_arena_t            *arena;
+    const inf_repository_t *asked;
     inf_repository_name_t  *names;
     size_t                  count;
     size_t                  room;
@@ -35,7 +36,7 @@ static bool is_meant(const inf_repository_list_t *list,
     const inf_repository_t *item, const char *space);
 static inf_repository_list_t *put_in_place(inf_repositories_t *r,
     inf_repository_list_t *list);
-static inf_err_t *check_listing(const inf_repository_t *item);
+static inf_err_t *check_listing(inf_repository_t *item);
 static inf_err_t *take_aliases(inf_repository_t *item,
     const inf_scan_alias_t *aliases, size_t count);
 static inf_err_t *check_new(const inf_repository_list_t *list,
@@ -46,12 +47,22 @@ static inf_err_t *repository_open(const inf_repositories_t *r,
     const char *address, inf_repository_t **out);
 static inf_repository_t *find(const inf_repository_list_t *list,
     const char *address);
-static inf_err_t *scan_nearby(const inf_repository_list_t *list,
+static inf_err_t *scan_expected(const inf_repository_list_t *list,
     const char *name, inf_scan_t *out, bool *settled);
-static bool was_seen(const inf_repository_t *item, const char *name);
-static void keep_seen(inf_repository_t *item, inf_entries_t *entries);
+static bool was_seen(const inf_repository_list_t *list, size_t root,
+    const char *name);
+static inf_err_t *keep_seen(inf_repository_t *item, inf_entries_t *entries);
+static inf_seen_t *take_seen(const inf_repository_t *item);
+static void seen_unref(inf_seen_t *seen);
 static bool is_address(const inf_repository_t *item, const char *address);
 static size_t address_len(const char *address);
+static inf_err_t *collect(const inf_repository_list_t *list, bool all,
+    const inf_repository_t *asked, inf_arena_t *arena, bool *failed,
+    inf_repository_name_t **names, size_t *count);
+static inf_err_t *names_of_seen(const inf_repository_list_t *list,
+    size_t root, names_t *n);
+static inf_err_t *names_of_entries(const inf_repository_list_t *list,
+    size_t root, const inf_entries_t *entries, names_t *n);
 static inf_err_t *names_of_root(const inf_repository_list_t *list,
     size_t root, names_t *n);
 static inf_err_t *names_add(names_t *n, const inf_scan_root_t *at,
@@ -197,10 +208,12 @@ inf_repositories_admit(inf_repositories_t *r, inf_repository_t *item)
     inf_entries_t entries;
 
     inf_err_t *err = inf_storage_list(item->storage, item->root, &entries);
+    if (err == NULL) {
+        err = keep_seen(item, &entries);
+    }
     if (err != NULL) {
         return err;
     }
-    keep_seen(item, &entries);
 
     inf_lock(&r->change);
     inf_repository_list_t *old = inf_repositories_take(r);
@@ -433,7 +446,7 @@ inf_repository_unref(inf_repository_t *repository)
     }
     free(repository->aliases);
     free(repository->why);
-    inf_entries_fini(&repository->seen);
+    seen_unref(repository->seen);
     inf_lock_fini(&repository->lock);
     inf_storage_close(repository->storage);
     free(repository->root);
@@ -448,7 +461,7 @@ inf_repository_list_scan(const inf_repository_list_t *list,
     if (!list->namespacing || id->space[0] == '\0') {
         bool settled = false;
         inf_err_t *err = list->namespacing ? NULL
-            : scan_nearby(list, id->name, out, &settled);
+            : scan_expected(list, id->name, out, &settled);
         if (err == NULL && !settled) {
             err = inf_scan_one(list->roots, list->count, id->name, out);
         }
@@ -474,28 +487,27 @@ inf_repository_list_scan(const inf_repository_list_t *list,
     return err;
 }
 
-/* settled: out is what a scan of all repositories would be.  Else it isn't to
-   be read. */
+/* Where it may be expected: here, and where it was seen.  settled: it is
+   there.  Else out isn't to be read. */
 static inf_err_t *
-scan_nearby(const inf_repository_list_t *list, const char *name,
+scan_expected(const inf_repository_list_t *list, const char *name,
     inf_scan_t *out, bool *settled)
 {
     inf_scan_root_t *roots = calloc(list->count + 1, sizeof(*roots));
     uint32_t *at = calloc(list->count + 1, sizeof(*at));
     inf_err_t *err = roots == NULL || at == NULL ? inf_err_nomem() : NULL;
     size_t count = 0;
-    bool seen = false;
 
     for (size_t i = 0; err == NULL && i < list->count; i++) {
-        if (inf_storage_is_remote(list->roots[i].storage)) {
-            seen = seen || was_seen(list->items[i], name);
-        } else {
+        if (!inf_storage_is_remote(list->roots[i].storage)
+            || was_seen(list, i, name))
+        {
             at[count] = (uint32_t) i;
             roots[count++] = list->roots[i];
         }
     }
 
-    bool ask = err == NULL && !seen && count < list->count;
+    bool ask = err == NULL && count > 0 && count < list->count;
     if (ask) {
         err = inf_scan_one(roots, count, name, out);
         *settled = err == NULL && out->model_count > 0;
@@ -516,14 +528,15 @@ scan_nearby(const inf_repository_list_t *list, const char *name,
 }
 
 static bool
-was_seen(const inf_repository_t *item, const char *name)
+was_seen(const inf_repository_list_t *list, size_t root, const char *name)
 {
-    inf_lock_t *lock = (inf_lock_t *) (uintptr_t) &item->lock;
+    inf_seen_t *seen = take_seen(list->items[root]);
+    const char *dir = inf_scan_dir(&list->roots[root], name);
+    bool found = seen != NULL && dir != NULL
+        && inf_entries_find(&seen->entries, dir) != NULL;
 
-    inf_lock(lock);
-    bool seen = inf_entries_find(&item->seen, name) != NULL;
-    inf_unlock(lock);
-    return seen;
+    seen_unref(seen);
+    return found;
 }
 
 inf_err_t *
@@ -531,10 +544,34 @@ inf_repositories_names(const inf_repository_list_t *list,
     inf_arena_t *arena, bool *failed, inf_repository_name_t **names,
     size_t *count)
 {
-    names_t n = { .arena = arena };
+    return collect(list, true, NULL, arena, failed, names, count);
+}
+
+inf_err_t *
+inf_repositories_names_seen(const inf_repository_list_t *list,
+    const inf_repository_t *asked, inf_arena_t *arena, bool *failed,
+    inf_repository_name_t **names, size_t *count)
+{
+    return collect(list, false, asked, arena, failed, names, count);
+}
+
+/* all: all are asked; else but for asked those that lie here. */
+static inf_err_t *
+collect(const inf_repository_list_t *list, bool all,
+    const inf_repository_t *asked, inf_arena_t *arena, bool *failed,
+    inf_repository_name_t **names, size_t *count)
+{
+    names_t n = { .arena = arena, .asked = asked };
 
     for (size_t i = 0; i < list->count; i++) {
-        inf_err_t *err = names_of_root(list, i, &n);
+        const inf_repository_t *item = list->items[i];
+        bool ask = all || item == asked
+            || !inf_storage_is_remote(item->storage);
+        inf_err_t *err = ask ? names_of_root(list, i, &n)
+            : names_of_seen(list, i, &n);
+        if (!ask && err == NULL && failed != NULL) {
+            failed[i] = atomic_load(&item->unseen);
+        }
         if (err == NULL) {
             continue;
         }
@@ -683,7 +720,7 @@ put_in_place(inf_repositories_t *r, inf_repository_list_t *list)
 }
 
 static inf_err_t *
-check_listing(const inf_repository_t *item)
+check_listing(inf_repository_t *item)
 {
     inf_entries_t entries;
 
@@ -695,8 +732,7 @@ check_listing(const inf_repository_t *item)
         return told;
     }
 
-    inf_entries_fini(&entries);
-    return NULL;
+    return keep_seen(item, &entries);
 }
 
 static inf_err_t *
@@ -852,12 +888,39 @@ names_of_root(const inf_repository_list_t *list, size_t root, names_t *n)
     inf_entries_t entries;
 
     inf_err_t *err = inf_storage_list(at->storage, at->root, &entries);
+    atomic_store(&list->items[root]->unseen, err != NULL);
     if (err != NULL) {
         return err;
     }
 
-    for (size_t i = 0; err == NULL && i < entries.count; i++) {
-        const inf_entry_t *e = &entries.items[i];
+    err = names_of_entries(list, root, &entries, n);
+    if (err != NULL) {
+        inf_entries_fini(&entries);
+        return err;
+    }
+    return keep_seen(list->items[root], &entries);
+}
+
+static inf_err_t *
+names_of_seen(const inf_repository_list_t *list, size_t root, names_t *n)
+{
+    inf_seen_t *seen = take_seen(list->items[root]);
+    inf_err_t *err = seen == NULL ? NULL
+        : names_of_entries(list, root, &seen->entries, n);
+
+    seen_unref(seen);
+    return err;
+}
+
+static inf_err_t *
+names_of_entries(const inf_repository_list_t *list, size_t root,
+    const inf_entries_t *entries, names_t *n)
+{
+    const inf_scan_root_t *at = &list->roots[root];
+    inf_err_t *err = NULL;
+
+    for (size_t i = 0; err == NULL && i < entries->count; i++) {
+        const inf_entry_t *e = &entries->items[i];
         char *problem = NULL;
 
         if (e->kind == INF_ENTRY_FILE || e->kind == INF_ENTRY_OTHER) {
@@ -875,23 +938,57 @@ names_of_root(const inf_repository_list_t *list, size_t root, names_t *n)
         free(problem);
     }
 
-    keep_seen(list->items[root], &entries);
     return err;
 }
 
-/* Takes entries. */
-static void
+/* Takes entries, also on error. */
+static inf_err_t *
 keep_seen(inf_repository_t *item, inf_entries_t *entries)
 {
-    if (inf_storage_is_remote(item->storage)) {
-        inf_lock(&item->lock);
-        const inf_entries_t old = item->seen;
-        item->seen = *entries;
-        *entries = old;
-        inf_unlock(&item->lock);
+    if (!inf_storage_is_remote(item->storage)) {
+        inf_entries_fini(entries);
+        return NULL;
     }
 
-    inf_entries_fini(entries);
+    inf_seen_t *seen = calloc(1, sizeof(*seen));
+    if (seen == NULL) {
+        inf_entries_fini(entries);
+        return inf_err_nomem();
+    }
+
+    atomic_init(&seen->refs, 1);
+    seen->entries = *entries;
+    inf_lock(&item->lock);
+    inf_seen_t *old = item->seen;
+    item->seen = seen;
+    inf_unlock(&item->lock);
+    seen_unref(old);
+    return NULL;
+}
+
+/* A reference, or NULL. */
+static inf_seen_t *
+take_seen(const inf_repository_t *item)
+{
+    inf_lock_t *lock = (inf_lock_t *) (uintptr_t) &item->lock;
+
+    inf_lock(lock);
+    inf_seen_t *seen = item->seen;
+    if (seen != NULL) {
+        atomic_fetch_add(&seen->refs, 1);
+    }
+    inf_unlock(lock);
+    return seen;
+}
+
+/* seen may be NULL. */
+static void
+seen_unref(inf_seen_t *seen)
+{
+    if (seen != NULL && atomic_fetch_sub(&seen->refs, 1) == 1) {
+        inf_entries_fini(&seen->entries);
+        free(seen);
+    }
 }
 
 static inf_err_t *
@@ -922,7 +1019,9 @@ names_add(names_t *n, const inf_scan_root_t *at, size_t root,
     const char *space = at->space != NULL ? at->space : "";
     n->names[n->count++] = (inf_repository_name_t) {
         .id = { .space = space, .name = copy },
-        .repository = root, .problem = why, .unsure = unsure
+        .repository = root, .problem = why, .unsure = unsure,
+        .far = inf_storage_is_remote(at->storage),
+        .asked = n->asked != NULL && at->storage == n->asked->storage
     };
     return NULL;
 }
@@ -945,6 +1044,8 @@ merge(inf_repository_name_t *names, size_t count)
     for (size_t i = 0; i < count; i++) {
         if (n > 0 && inf_model_id_equal(&names[n - 1].id, &names[i].id)) {
             names[n - 1].duplicate |= names[i].problem == NULL;
+            names[n - 1].far |= names[i].far;
+            names[n - 1].asked |= names[i].asked;
             continue;
         }
         names[n++] = names[i];

@@ -28,13 +28,22 @@ typedef enum {
     INF_REPOSITORY_FAILED           /* and has failed, but for another try   */
 } inf_repository_state_t;
 
+/* What a listing of another machine has shown; constant but for refs. */
+typedef struct {
+    _Atomic uint32_t refs;
+    inf_entries_t    entries;
+} inf_seen_t;
+
 /* Constant but for refs, state and what was seen. */
 typedef struct {
     _Atomic uint32_t  refs;
     _Atomic uint32_t  state;        /* an inf_repository_state_t             */
     bool              at_start;     /* it was there from the start           */
+    _Atomic bool      unseen;       /* it couldn't be listed when it was
+                                       asked last                            */
     inf_lock_t        lock;         /* rank 63; guards what was seen, why    */
-    inf_entries_t     seen;         /* when it was listed last               */
+    inf_seen_t       *seen;         /* a reference; NULL: it lies here, or
+                                       was never listed                      */
     char             *why;          /* FAILED; NULL: out of memory           */
     inf_storage_t    *storage;
     char             *root;         /* in the storage's spelling             */
@@ -149,8 +158,8 @@ void inf_repository_unref(inf_repository_t *repository);
 /*
  * One model, as inf_scan_one.  With namespacing it is looked for where it
  * belongs; one of no namespace lies nowhere, but the scan says what is wrong.
- * What lies on this machine's disk and, when they were listed last, in no
- * repository of another one, is found without asking those.
+ * What is found on this machine's disk, or where it was when other machines
+ * were listed last, is found without asking the others.
  */
 INF_CHECK inf_err_t *inf_repository_list_scan(
     const inf_repository_list_t *list, const inf_model_id_t *id,
@@ -163,6 +172,8 @@ typedef struct {
     const char    *problem;         /* why it can be no model now; NULL: it
                                        is one                                */
     bool           unsure;          /* a problem that may pass               */
+    bool           far;             /* some of it is on another machine      */
+    bool           asked;           /* on the one that was asked             */
 } inf_repository_name_t;
 
 /*
@@ -172,6 +183,13 @@ typedef struct {
  * error, unless failed (a bool for each of them) is there to take note of it.
  */
 INF_CHECK inf_err_t *inf_repositories_names(const inf_repository_list_t *list,
+    inf_arena_t *arena, bool *failed, inf_repository_name_t **names,
+    size_t *count);
+
+/* The same, but of those on other machines only asked (NULL: none) is asked;
+   the others are as they were when they were listed last. */
+INF_CHECK inf_err_t *inf_repositories_names_seen(
+    const inf_repository_list_t *list, const inf_repository_t *asked,
     inf_arena_t *arena, bool *failed, inf_repository_name_t **names,
     size_t *count);
 

@@ -1,5 +1,6 @@
-/* control.c - the control threads: one runs calls one after another, the other
-   takes loads and unloads apart and hands them to the loaders. */
+/* control.c - the control threads: one runs calls one after another, one takes
+   loads and unloads apart and hands them to the loaders, one lists the
+   repositories, which may be on machines that are slow to answer. */
 
 #include "core/service/calls.h"
 
@@ -46,6 +47,7 @@ typedef struct {
 typedef enum {
     CONTROL_QUICK,              /* reads what there is                       */
     CONTROL_MODELS,             /* loads, unloads: large, answered later     */
+    CONTROL_LISTS,              /* the index: may take long                  */
     CONTROL_LANES
 } control_kind_t;
 
@@ -84,6 +86,9 @@ inf_control_new(inf_server_t *server, inf_control_t **out)
     if (err == NULL) {
         err = lane_start(control, "control models");
     }
+    if (err == NULL) {
+        err = lane_start(control, "control lists");
+    }
     if (err != NULL) {
         inf_control_free(control);
         return err;
@@ -100,6 +105,8 @@ inf_control_free(inf_control_t *control)
         return;
     }
 
+    /* nobody waits for another machine any more */
+    inf_repository_change_stop(control->server->change);
     for (uint32_t i = 0; i < control->lane_count; i++) {
         lane_stop(&control->lanes[i]);
     }
@@ -114,6 +121,7 @@ inf_control_submit(inf_control_t *control, inf_session_t *session,
         || (submission->flags & INF_SUBMIT_FLAG_REST
             && submission->length > CONTROL_SMALL);
     control_lane_t *lane = &control->lanes[models ? CONTROL_MODELS
+        : submission->method == INF_METHOD_REPOSITORY_INDEX ? CONTROL_LISTS
         : CONTROL_QUICK];
     size_t len = submission->length;
     const void *bytes = len > 0 ? inf_channel_request(session->channel,

@@ -152,6 +152,72 @@ def test_models_come_back_while_the_service_is_silent(service, start):
     works(server, "far")
 
 
+def test_polls_go_on_while_the_service_is_silent(
+        service, bucket, start):
+    server = start("    inference_model_control poll interval=200ms;\n",
+                   wait="ready")
+    service.gate.fall_silent()
+    try:
+        assert is_asked(service.gate)
+        models.identity(server.models, "new", IN)
+        assert server.wait_for("/v2/models/new/ready")
+        works(server, "new")
+        works(server, "far")
+        server.models.joinpath("near").rename(server.prefix / "away")
+        assert server.wait_for("/v2/models/near/ready", status=404)
+        works(server, "far")
+        assert server.get("/v2/health/ready").status == 200
+    finally:
+        service.gate.speak()
+    upload(service, bucket, "r", lambda f: models.identity(f, "late", IN))
+    assert server.wait_for("/v2/models/late/ready")
+    works(server, "far")
+
+
+def test_a_list_of_models_that_does_not_come_holds_up_nothing(
+        service, start):
+    server = start(wait="ready")
+    service.gate.fall_silent()
+    try:
+        with server.wire(60) as wire:
+            wire.send(request_bytes("POST", "/v2/repository/index", b""))
+            assert is_asked(service.gate)
+            assert server.get("/v2/health/ready").status == 200
+            assert server.get("/v2/models/far").status == 200
+            works(server, "far")
+            service.gate.speak()
+            assert wire.read().status == 200
+    finally:
+        service.gate.speak()
+
+
+def ensemble(folder):
+    models.identity(folder, "near", IN)
+    models.write_model(
+        folder, "both", 'platform: "ensemble"\nmax_batch_size: 0\n'
+        + models.io_block("input", IN)
+        + models.io_block("output", [("OUT", "FP32", [-1])])
+        + 'ensemble_scheduling { step { model_name: "far" model_version: -1'
+        ' input_map { key: "IN" value: "IN" }'
+        ' output_map { key: "OUT" value: "OUT" } } }\n')
+
+
+@pytest.mark.parametrize("http", [
+    "",
+    "    inference_model_control explicit;\n"
+    "    inference_load_model near;\n    inference_load_model both;\n",
+], ids=["none", "named"])
+def test_an_ensemble_waits_for_its_model(start, silence, http):
+    server = start(http, near=ensemble)
+    assert server.wait_for("/v2/models/near/ready")
+    assert is_asked(silence)
+    assert server.get("/v2/models/both/ready").status != 200
+    assert server.get("/v2/health/ready").status == 400
+    silence.speak()
+    assert server.wait_for("/v2/health/ready")
+    works(server, "both")
+
+
 def kill(server):
     core = server.core()
     os.kill(core, signal.SIGKILL)
