@@ -7,6 +7,7 @@
 #include "core/base/log.h"
 #include "core/repository/loading_place.h"
 #include "core/repository/lifecycle_parts.h"
+#include "core/repository/repository_names.h"
 #include "core/sched/entrance.h"
 
 #define LIFECYCLE_RANK 10

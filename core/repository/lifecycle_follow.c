@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/log.h"
+#include "core/repository/repository_names.h"
 
 /* What lies there is brought together with what is known. */
 typedef struct {

@@ -11,19 +11,14 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/queue.h"
+#include "core/repository/repository_names.h"
+#include "core/repository/tried.h"
 #include "core/repository/watch.h"
 
 #define POLL_FAR_RANK  1
 #define POLL_LOOK_RANK 2
 #define POLL_RANK      9
 #define POLL_PATIENCE  5        /* looks at what doesn't hold still          */
-
-/* What was last given to a loader. */
-typedef struct {
-    char             *space;
-    char             *name;
-    inf_model_stamp_t stamp;
-} tried_t;
 
 /* What the thread is to do. */
 typedef struct {
@@ -55,8 +50,7 @@ typedef struct {
 
     inf_lock_t        lock;         /* rank 2: one look at a time; guards
                                        tried                                 */
-    tried_t          *tried;        /* sorted by name                        */
-    size_t            tried_count;
+    inf_tried_t       tried;
 } looker_t;
 
 struct inf_poll_s {
@@ -141,13 +135,7 @@ static bool take_stamp(const look_t *l, const inf_model_id_t *id,
     size_t repository, inf_model_stamp_t *stamp, bool *differs);
 static size_t settle(look_t *l);
 static void load_settled(look_t *l, tally_t *tally);
-static inf_model_id_t tried_id(const tried_t *t);
-static size_t tried_at(const looker_t *o, const inf_model_id_t *id,
-    bool *there);
-static void tried_fini(tried_t *t);
-static bool was_tried(const look_t *l, const candidate_t *c);
-static void note_tried(look_t *l, candidate_t *c);
-static void forget_tried(const look_t *l);
+static bool is_still_there(void *userp, const inf_model_id_t *id);
 static inf_err_t *unload_missing(look_t *l, tally_t *tally);
 static void known_id(void *userp, const inf_model_id_t *id);
 static bool is_hidden(const look_t *l, const inf_model_id_t *id,
@@ -303,8 +291,7 @@ looker_init(looker_t *o, inf_poll_t *poll, inf_repository_t *item)
 static void
 looker_fini(looker_t *o)
 {
-    forget_tried(&(look_t) { .poll = o->poll, .looker = o });
-    free(o->tried);
+    inf_tried_fini(&o->tried);
     inf_lock_fini(&o->lock);
     inf_repository_unref(o->item);
 }
@@ -733,7 +720,7 @@ find_candidates(look_t *l)
     if (l->candidates == NULL) {
         return inf_err_nomem();
     }
-    forget_tried(l);
+    inf_tried_forget(&l->looker->tried, is_still_there, l);
 
     for (size_t i = 0; i < l->name_count; i++) {
         const inf_repository_name_t *n = &l->names[i];
@@ -741,11 +728,12 @@ find_candidates(look_t *l)
         bool differs;
 
         if (n->duplicate || n->problem != NULL || !is_mine(l, n)
-            || is_hidden(l, &n->id, false) || !take_stamp(l, &n->id, n->repository, &c.stamp, &differs))
+            || is_hidden(l, &n->id, false)
+            || !take_stamp(l, &n->id, n->repository, &c.stamp, &differs))
         {
             continue;
         }
-        if (differs && !was_tried(l, &c)) {
+        if (differs && !inf_tried_is(&l->looker->tried, &c.id, &c.stamp)) {
             l->candidates[l->count++] = c;
         } else {
             inf_model_stamp_fini(&c.stamp);
@@ -823,103 +811,19 @@ load_settled(look_t *l, tally_t *tally)
         tally_add(tally);
         inf_lifecycle_load_id_async(l->poll->lc, &c->id,
             tally != NULL ? one_ended : NULL, tally);
-        note_tried(l, c);
+        inf_tried_note(&l->looker->tried, &c->id, &c->stamp);
     }
 
     l->count = left;
     inf_lifecycle_release(l->poll->lc);
 }
 
-static inf_model_id_t
-tried_id(const tried_t *t)
-{
-    return (inf_model_id_t) { .space = t->space, .name = t->name };
-}
-
-/* Where id is, or belongs. */
-static size_t
-tried_at(const looker_t *o, const inf_model_id_t *id, bool *there)
-{
-    size_t low = 0;
-    size_t high = o->tried_count;
-
-    *there = false;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        const inf_model_id_t at = tried_id(&o->tried[mid]);
-        int order = inf_model_id_compare(&at, id);
-        *there = *there || order == 0;
-        if (order < 0) {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
-    }
-
-    return low;
-}
-
+/* In an early look. */
 static bool
-was_tried(const look_t *l, const candidate_t *c)
+is_still_there(void *userp, const inf_model_id_t *id)
 {
-    bool there;
-    size_t at = tried_at(l->looker, &c->id, &there);
-    return there && inf_model_stamp_equal(&l->looker->tried[at].stamp,
-        &c->stamp);
-}
-
-/* Takes c's stamp.  Without memory for it, it is tried once more. */
-static void
-note_tried(look_t *l, candidate_t *c)
-{
-    looker_t *o = l->looker;
-    bool there;
-    size_t at = tried_at(o, &c->id, &there);
-
-    if (there) {
-        inf_model_stamp_fini(&o->tried[at].stamp);
-        o->tried[at].stamp = c->stamp;
-        return;
-    }
-
-    tried_t *wider = realloc(o->tried, (o->tried_count + 1) * sizeof(*wider));
-    o->tried = wider != NULL ? wider : o->tried;
-    tried_t t = { strdup(c->id.space), strdup(c->id.name), c->stamp };
-    if (wider == NULL || t.space == NULL || t.name == NULL) {
-        tried_fini(&t);
-        return;
-    }
-
-    memmove(&wider[at + 1], &wider[at],
-        (o->tried_count - at) * sizeof(*wider));
-    wider[at] = t;
-    o->tried_count++;
-}
-
-/* All of it, or in an early look what isn't there any more. */
-static void
-forget_tried(const look_t *l)
-{
-    looker_t *o = l->looker;
-    size_t left = 0;
-
-    for (size_t i = 0; i < o->tried_count; i++) {
-        const inf_model_id_t id = tried_id(&o->tried[i]);
-        if (l->early && is_there(l, &id)) {
-            o->tried[left++] = o->tried[i];
-        } else {
-            tried_fini(&o->tried[i]);
-        }
-    }
-    o->tried_count = left;
-}
-
-static void
-tried_fini(tried_t *t)
-{
-    free(t->space);
-    free(t->name);
-    inf_model_stamp_fini(&t->stamp);
+    const look_t *l = userp;
+    return l->early && is_there(l, id);
 }
 
 /* A name in two repositories is as good as gone: neither may serve. */

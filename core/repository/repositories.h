@@ -165,32 +165,15 @@ INF_CHECK inf_err_t *inf_repository_list_scan(
     const inf_repository_list_t *list, const inf_model_id_t *id,
     inf_scan_t *out);
 
-typedef struct {
-    inf_model_id_t id;
-    size_t         repository;      /* index into the list                   */
-    bool           duplicate;       /* in two or more of them                */
-    const char    *problem;         /* why it can be no model now; NULL: it
-                                       is one                                */
-    bool           unsure;          /* a problem that may pass               */
-    bool           far;             /* some of it is on another machine      */
-    bool           asked;           /* on the one that was asked             */
-} inf_repository_name_t;
+/* The names of a listing of the repository, entries of which are taken, also
+   on error; does nothing else with those of this machine's disk. */
+INF_CHECK inf_err_t *inf_repository_keep_seen(inf_repository_t *repository,
+    inf_entries_t *entries);
 
-/*
- * The ids of all models that lie there now, sorted, in arena memory (the
- * namespaces are the list's); among them, as they can be printed, those of
- * entries that can be no model.  A repository that can't be listed is an
- * error, unless failed (a bool for each of them) is there to take note of it.
- */
-INF_CHECK inf_err_t *inf_repositories_names(const inf_repository_list_t *list,
-    inf_arena_t *arena, bool *failed, inf_repository_name_t **names,
-    size_t *count);
+/* A reference, or NULL. */
+inf_seen_t *inf_repository_take_seen(const inf_repository_t *repository);
 
-/* The same, but of those on other machines only asked (NULL: none) is asked;
-   the others are as they were when they were listed last. */
-INF_CHECK inf_err_t *inf_repositories_names_seen(
-    const inf_repository_list_t *list, const inf_repository_t *asked,
-    inf_arena_t *arena, bool *failed, inf_repository_name_t **names,
-    size_t *count);
+/* seen may be NULL. */
+void inf_seen_unref(inf_seen_t *seen);
 
 #endif /* INF_REPOSITORY_REPOSITORIES_H */

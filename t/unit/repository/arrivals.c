@@ -402,12 +402,14 @@ two_come(bool all, int when)
     add_model(0, "m");
     add_model(1, "m");
     fake.hold = when == 1 ? "init m/1" : NULL;
+    far_set(when == 1 ? "far1" : NULL, NULL);
     if (when == 0) {
         inf_lifecycle_hold(w.lc);
     }
     start(all, names, all ? 0 : 1, NULL, 0);
     if (when == 1) {
         fake_wait_held(1);
+        far_set(NULL, NULL);
     }
     inf_repository_change_wait(change);
     if (when == 0) {

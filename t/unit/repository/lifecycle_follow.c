@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/repository/repository_change.h"
+#include "core/repository/repository_names.h"
 
 #define SETTLE_NS 1000000u
 

@@ -19,6 +19,7 @@
 #include "core/repository/backend_search.h"
 #include "core/repository/instance_change.h"
 #include "core/repository/repositories.h"
+#include "core/repository/repository_names.h"
 #include "core/repository/scan.h"
 #include "core/repository/storage.h"
 #include "core/repository/storage_local.h"
