@@ -14,34 +14,52 @@
 #define PATIENCE_SECS 2
 #define ANSWER_MAX    (64u << 20)
 
+static char *ask(const char *path, const char *question);
 static int connect_to(const char *path);
 static char *read_all(int fd);
 static first_load_t judge(const char *answer);
 
 first_load_t
-first_load_ask(const char *path)
+first_load_ask(const char *path, bool far)
 {
-    static const char question[] = "POST /v2/repository/index HTTP/1.0\r\n"
-                                   "Host: localhost\r\n"
-                                   "Content-Length: 0\r\n\r\n";
     first_load_t verdict = FIRST_LOAD_PENDING;
-    int          fd = connect_to(path);
+    char        *answer = ask(path, "POST /v2/repository/index HTTP/1.0\r\n"
+                              "Host: localhost\r\n"
+                              "Content-Length: 0\r\n\r\n");
 
-    if (fd < 0) {
+    if (answer != NULL) {
+        verdict = judge(answer);
+    }
+    free(answer);
+    if (verdict != FIRST_LOAD_GOOD || !far) {
         return verdict;
     }
-    if (send(fd, question, sizeof(question) - 1, MSG_NOSIGNAL)
-        == (ssize_t) sizeof(question) - 1)
-    {
-        char *answer = read_all(fd);
 
-        if (answer != NULL) {
-            verdict = judge(answer);
-        }
-        free(answer);
+    answer = ask(path, "GET /v2/health/ready HTTP/1.0\r\n"
+                 "Host: localhost\r\n\r\n");
+    if (answer == NULL || strncmp(strchrnul(answer, ' '), " 200", 4) != 0) {
+        verdict = FIRST_LOAD_PENDING;
+    }
+    free(answer);
+    return verdict;
+}
+
+/* NULL: no answer yet. */
+static char *
+ask(const char *path, const char *question)
+{
+    char  *answer = NULL;
+    size_t len = strlen(question);
+    int    fd = connect_to(path);
+
+    if (fd < 0) {
+        return NULL;
+    }
+    if (send(fd, question, len, MSG_NOSIGNAL) == (ssize_t) len) {
+        answer = read_all(fd);
     }
     close(fd);
-    return verdict;
+    return answer;
 }
 
 static int

@@ -11,13 +11,16 @@
 #ifndef TOOLS_FIRST_LOAD_H
 #define TOOLS_FIRST_LOAD_H
 
+#include <stdbool.h>
+
 typedef enum {
     FIRST_LOAD_PENDING,     /* or nobody answers yet                         */
     FIRST_LOAD_GOOD,
     FIRST_LOAD_FAILED       /* a model, or a repository                      */
 } first_load_t;
 
-/* Asks the server behind that Unix-domain socket; takes at most some seconds. */
-first_load_t first_load_ask(const char *path);
+/* Asks the server behind that Unix-domain socket; takes at most some seconds.
+   far: a repository is on another machine, whose models come later. */
+first_load_t first_load_ask(const char *path, bool far);
 
 #endif /* TOOLS_FIRST_LOAD_H */

@@ -300,6 +300,7 @@ static void write_memory(FILE *f, const options_t *o);
 
 static pid_t spawn_nginx(const char *dir, const pieces_t *p,
     const sigset_t *old);
+static bool any_far(const options_t *o);
 static int wait_for_nginx(pid_t nginx, const sigset_t *signals,
     const options_t *o, const char *dir);
 static int next_signal(const sigset_t *signals, bool stopping, bool looking,
@@ -1217,7 +1218,7 @@ write_own_server(FILE *f, const char *dir)
 {
     fprintf(f, "    server {\n"
             "        listen \"unix:%s/" OWN_SOCKET "\";\n"
-            "        location / { inference repository; }\n"
+            "        location / { inference repository health; }\n"
             "    }\n", dir);
 }
 
@@ -1268,6 +1269,17 @@ spawn_nginx(const char *dir, const pieces_t *p, const sigset_t *old)
     _exit(127);
 }
 
+static bool
+any_far(const options_t *o)
+{
+    for (size_t i = 0; i < o->repositories.n; i++) {
+        if (strncmp(o->repositories.value[i], "s3://", 5) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int
 wait_for_nginx(pid_t nginx, const sigset_t *signals, const options_t *o,
     const char *dir)
@@ -1284,7 +1296,7 @@ wait_for_nginx(pid_t nginx, const sigset_t *signals, const options_t *o,
         int sig = next_signal(signals, stopping, looking, o);
 
         if (sig < 0 && errno == EAGAIN && looking && !stopping) {
-            first_load_t verdict = first_load_ask(path);
+            first_load_t verdict = first_load_ask(path, any_far(o));
 
             looking = verdict == FIRST_LOAD_PENDING;
             if (verdict == FIRST_LOAD_FAILED) {

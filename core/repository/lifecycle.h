@@ -224,6 +224,7 @@ typedef struct {
     size_t       before_count;
     bool         adopt;         /* it was all until now: what is loaded stays
                                    as if it had been asked for               */
+    bool         near;          /* other machines are as they were seen last */
     bool         arrival;       /* nothing but that one may be looked into
                                    from now on, or has failed                */
     bool         at_start;      /* the start has waited for it               */

@@ -115,14 +115,10 @@ follow(follow_t *f)
         return inf_err_nomem();
     }
 
-    inf_err_t *err = f->want->arrival ? inf_repositories_names_seen(f->list,
+    inf_err_t *err = f->want->near ? inf_repositories_names_seen(f->list,
             NULL, &f->arena, failed, &f->names, &f->count)
         : inf_repositories_names(f->list, &f->arena, failed, &f->names,
             &f->count);
-    if (err == NULL && says_what_is_missing(f, failed)) {
-        inf_lifecycle_listed(f->lc, f->list, failed);
-    }
-    free(failed);
     for (size_t i = 0; err == NULL && i < f->count; i++) {
         if (f->names[i].duplicate) {
             inf_log(INF_LOG_ERROR, "model '%s' appears in two or more"
@@ -140,6 +136,10 @@ follow(follow_t *f)
         err = submit_all(f, f->coming, f->coming_count, true);
     }
     inf_lifecycle_release(f->lc);
+    if (err == NULL && says_what_is_missing(f, failed)) {
+        inf_lifecycle_listed(f->lc, f->list, failed);
+    }
+    free(failed);
     if (err == NULL && f->coming_count > 0) {
         inf_lifecycle_publish(f->lc);       /* they are known, not ready     */
     }
@@ -339,6 +339,8 @@ submit_all(follow_t *f, const inf_model_id_t *ids, size_t count, bool coming)
         op->dropped = !named;
         op->adopt = w->adopt && !f->all;
         op->at_start = w->at_start && !f->all;
+        op->start = w->at_start;
+        op->late = w->at_start;
         op->wanted = coming && named;
         inf_lifecycle_submit(f->lc, &ids[i], op);
     }

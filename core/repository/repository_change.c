@@ -52,6 +52,7 @@ static void arrived(void *userp, const inf_repository_t *item);
 static void again(void *userp);
 static void fulfil(inf_repository_change_t *c, wish_t *w);
 static inf_err_t *change(inf_repository_change_t *c, wish_t *w);
+static bool any_far(const inf_repository_change_t *c);
 
 inf_err_t *
 inf_repository_change_new(inf_lifecycle_t *lc,
@@ -346,6 +347,7 @@ next_locked(inf_repository_change_t *c, wish_t **w, inf_follow_t *f)
         .count = c->now->name_count,
         .before = c->now->names,
         .before_count = c->now->name_count,
+        .near = true,
         .arrival = true,
         .at_start = c->at_start
     };
@@ -400,7 +402,8 @@ change(inf_repository_change_t *c, wish_t *w)
     const inf_repository_wish_t list = {
         .all = w->all, .names = w->names, .name_count = w->name_count
     };
-    const inf_follow_t follow = {
+    inf_follow_t follow = {
+        .near = true,
         .all = w->all,
         .names = w->names,
         .count = w->name_count,
@@ -427,6 +430,31 @@ change(inf_repository_change_t *c, wish_t *w)
     if (changed) {                      /* what is waited for may be gone    */
         inf_lifecycle_arrived(c->lifecycle);
     }
-    return err != NULL || (!changed && !other) ? err
-        : inf_lifecycle_follow(c->lifecycle, &follow);
+    if (err != NULL || (!changed && !other)) {
+        return err;
+    }
+
+    /* other machines may take long to say what they have by now */
+    err = inf_lifecycle_follow(c->lifecycle, &follow);
+    if (err == NULL && any_far(c)) {
+        follow.near = false;
+        follow.before = follow.names;
+        follow.before_count = follow.count;
+        follow.adopt = false;
+        err = inf_lifecycle_follow(c->lifecycle, &follow);
+    }
+    return err;
+}
+
+static bool
+any_far(const inf_repository_change_t *c)
+{
+    inf_repository_list_t *list = inf_repositories_take(c->repositories);
+    bool any = false;
+
+    for (size_t i = 0; i < list->count; i++) {
+        any = any || inf_storage_is_remote(list->items[i]->storage);
+    }
+    inf_repository_list_unref(list);
+    return any;
 }

@@ -244,6 +244,26 @@ def test_a_reload_of_nginx_is_not_held_up(start, silence, tmp_path):
     works(server, "more")
 
 
+def test_a_reload_of_nginx_goes_by_what_the_service_had(
+        service, bucket, start, tmp_path):
+    """It falls silent later; what is new there comes when it speaks."""
+    server = start(wait="ready")
+    upload(service, bucket, "r", lambda f: models.identity(f, "late", IN))
+    models.identity(tmp_path, "more", IN)
+    service.gate.fall_silent()
+    try:
+        server.write_config(http=server.fields["http"]
+                            + f"    inference_repository {tmp_path};\n")
+        server.signal("HUP")
+        assert server.wait_for("/v2/models/more/ready")
+        works(server, "more")
+        works(server, "far")
+    finally:
+        service.gate.speak()
+    assert server.wait_for("/v2/models/late/ready")
+    assert server.wait_for("/v2/health/ready")
+
+
 def test_the_end_is_not_held_up(start, silence):
     """stop() looks for what is left and kills nobody."""
     server = start()
