@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from lib import backends, models, process, wire
+from lib.s3 import KEY_ID, REGION, SECRET, Service, upload
 from lib.server import (BACKENDS, BUILD, NGINX, SANITIZER, SLOW, free_port,
                         sanitizer_runtime)
 from lib.wire import tensor
@@ -377,6 +378,34 @@ def test_exit_on_error(tmp_path, repository):
                           "--exit-on-error=on", f"--load-model={model}",
                           "--model-control-mode=explicit")
         assert server.process.wait(30 * SLOW) == 1, model
+
+
+def test_exit_on_error_waits_for_other_machines(tmp_path, repository):
+    """A model that comes late counts, and one that can't be loaded."""
+    with Service() as service:
+        service.bucket("late")
+        env = dict(AWS_ACCESS_KEY_ID=KEY_ID, AWS_SECRET_ACCESS_KEY=SECRET,
+                   AWS_DEFAULT_REGION=REGION,
+                   TRITON_AWS_MOUNT_DIRECTORY=str(tmp_path))
+        arguments = (f"--model-repository={repository}",
+                     f"--model-repository={service.address('late')}",
+                     "--exit-on-error=true")
+        upload(service, "late", "", lambda f: models.identity(
+            f, "far", [("IN", "FP32", [-1])]))
+        service.gate.break_next(kind="slow", times=1, seconds=3)
+        server = Launcher(tmp_path, *arguments, env=env)
+        server.wait_ready()
+        assert server.ask("far").status == 200
+        server.stop()
+
+        upload(service, "late", "", lambda f: models.identity(
+            f, "homeless", [("IN", "FP32", [-1])], backend="nowhere"))
+        service.gate.break_next(kind="slow", times=1, seconds=3)
+        server = Launcher(tmp_path, *arguments, env=env)
+        assert process.wait_until(
+            lambda: server.status("/v2/models/one/ready") == 200, 30 * SLOW)
+        assert server.process.wait(30 * SLOW) == 1
+        assert "failed to load all models" in server.log.read_text()
 
 
 def test_repository_from_the_environment(tmp_path, repository):
