@@ -32,8 +32,7 @@ struct inf_arrivals_s {
 static void begin_one(inf_arrivals_t *a, inf_repository_t *item);
 static bool is_listed_now_locked(const inf_arrivals_t *a,
     const inf_repository_t *item);
-static void give_up_removed(inf_arrivals_t *a,
-    const inf_repository_list_t *list);
+static void give_up_removed(inf_arrivals_t *a);
 static bool is_in(const inf_repository_list_t *list,
     const inf_repository_t *item);
 static void *arrival_main(void *arg);
@@ -76,10 +75,10 @@ inf_arrivals_free(inf_arrivals_t *a)
 void
 inf_arrivals_begin(inf_arrivals_t *a, bool retry)
 {
-    inf_repository_list_t *list = inf_repositories_take(a->repositories);
-
-    give_up_removed(a, list);
+    give_up_removed(a);
     reap(a, false);
+
+    inf_repository_list_t *list = inf_repositories_take(a->repositories);
     for (size_t i = 0; i < list->awaited_count; i++) {
         inf_repository_t *item = list->awaited[i];
         if (retry) {
@@ -176,10 +175,13 @@ is_listed_now_locked(const inf_arrivals_t *a, const inf_repository_t *item)
     return false;
 }
 
+/* What is being listed was in the set before: under the lock, whatever isn't
+   there now was taken out. */
 static void
-give_up_removed(inf_arrivals_t *a, const inf_repository_list_t *list)
+give_up_removed(inf_arrivals_t *a)
 {
     inf_lock(&a->lock);
+    inf_repository_list_t *list = inf_repositories_take(a->repositories);
     for (inf_link_t *l = a->all.next; l != &a->all; l = l->next) {
         const arrival_t *t = inf_link_entry(l, arrival_t, link);
         if (!t->listed && !is_in(list, t->item)) {
@@ -187,6 +189,7 @@ give_up_removed(inf_arrivals_t *a, const inf_repository_list_t *list)
         }
     }
     inf_unlock(&a->lock);
+    inf_repository_list_unref(list);
 }
 
 static bool

@@ -747,6 +747,40 @@ what_has_nowhere_to_move_to_goes(void **state)
     wait_ready();
 }
 
+/* Whatever was silent, failed, went and came: in the end all is there. */
+static void
+machines_come_and_go_under_loads(void **state)
+{
+    (void) state;
+    static const char *const names[] = { "near", "one", "two", "nowhere" };
+    static const char *const moods[] = { NULL, "far1", "far2" };
+
+    add_model(0, "near");
+    add_model(1, "one");
+    add_model(2, "two");
+    start_all();
+    for (unsigned i = 0; i < 60; i++) {
+        far_set(moods[i % 3], moods[(i / 2) % 3]);
+        ask_for(1 + (i / 3) % 3);
+        inf_lifecycle_load_async(w.lc, names[i % 4], NULL, NULL, NULL);
+        if (i % 5 == 0) {
+            inf_lifecycle_ask_again(w.lc);
+        }
+        usleep(i % 7 * 500);
+    }
+
+    far_set(NULL, NULL);
+    ask_for(3);
+    inf_repository_change_wait(change);
+    inf_lifecycle_wait(w.lc);
+    ask_for(3);                             /* what had failed meanwhile     */
+    let_come();
+    assert_true(serves("near"));
+    assert_true(serves("one"));
+    assert_true(serves("two"));
+    wait_ready();
+}
+
 /* ---- the end ------------------------------------------------------------- */
 
 static void
@@ -819,6 +853,7 @@ main(void)
         T(what_is_added_meanwhile_is_not_held_up),
         T(a_model_moves_to_another_machine_without_a_gap),
         T(what_has_nowhere_to_move_to_goes),
+        T2(machines_come_and_go_under_loads),
         T(the_end_does_not_wait_for_another_machine),
         T(the_end_cuts_loads_short),
     };
