@@ -550,7 +550,9 @@ stop_loaders(inf_lifecycle_t *lc, uint64_t until)
         inf_unlock(&lc->lock);
         if (join) {
             pthread_join(l->thread, NULL);
+            inf_lock(&lc->lock);
             l->state = INF_LOADER_FREE;
+            inf_unlock(&lc->lock);
         }
     }
 

@@ -29,6 +29,8 @@ def disk(tmp_path):
 
 
 def row(server, model):
+    """Models of other machines come when those have been listed."""
+    assert process.wait_until(lambda: rows(server, model), 30 * SLOW)
     found, = rows(server, model)
     return found
 
@@ -101,7 +103,8 @@ def test_fetched_models_that_find_no_room(make_server, disk, room):
         works(server)
         # small ones fit unless there was no room at all
         assert process.wait_until(
-            lambda: row(server, "small")["state"] != "LOADING", 30 * SLOW)
+            lambda: row(server, "small").get("state", "LOADING") != "LOADING",
+            30 * SLOW)
         if room == 0:
             assert FULL in row(server, "small")["reason"]
         left = [n for _, _, names in os.walk(disk.folder) for n in names]
