@@ -218,7 +218,8 @@ arrival_main(void *arg)
     inf_lock(&a->lock);
     bool told = !a->stopping;
     t->listed = true;
-    if (err != NULL) {              /* another try finds this one over       */
+    if (err != NULL && told) {      /* another try finds this one over; at
+                                       the end what waits is told of that    */
         atomic_store(&t->item->state, INF_REPOSITORY_FAILED);
     }
     inf_unlock(&a->lock);
