@@ -183,8 +183,7 @@ plugin_insert(void *cache, const char *key, const inf_response_t *response,
     }
     inf_cache_entry_fini(&entry);
 
-    /* the built-in one doesn't keep all it is offered */
-    return err != NULL || allocator.copied || plugin->handle == NULL ? err
+    return err != NULL || allocator.copied ? err
         : inf_err_new(INF_ERR_INTERNAL, "cache \"%s\" stored a key without"
             " copying its response", plugin->name);
 }

@@ -56,6 +56,8 @@ typedef struct {
     uint64_t          limit;        /* bytes                                 */
     _Atomic uint64_t  used;         /* charged; may exceed limit by what
                                        insertions have asked for             */
+    _Atomic uint64_t  charge;       /* relaxed: of the last insertion; what
+                                       the next is taken for                 */
     inf_lock_t        slab_lock;    /* rank 51; guards the next two          */
     slab_t           *slabs;        /* until the end                         */
     value_t          *unused;
@@ -75,8 +77,7 @@ static inf_err_t *read_size(const char *config, uint64_t *size);
 static bool parse_size(inf_slice_t text, uint64_t *size);
 static uint64_t hash_key(const char *key);
 static shard_t *shard_of(local_cache_t *cache, uint64_t hash);
-static inf_err_t *prepare(local_cache_t *cache, shard_t *shard, uint64_t hash,
-    const char *key, uint64_t size, bool *admitted);
+static inf_err_t *prepare(shard_t *shard, uint64_t hash, const char *key);
 static bool has_room(const local_cache_t *cache, uint64_t size);
 static uint64_t charge_of(size_t key_size, uint64_t byte_size);
 static inf_err_t *already_there(void);
@@ -135,6 +136,7 @@ inf_local_cache_lookup(TRITONCACHE_Cache *handle, const char *key,
     value_t *v = NULL;
 
     inf_lock(&shard->lock);
+    inf_cache_admission_look(&shard->admission, hash);
     inf_cache_item_t *item = inf_cache_index_find(&shard->index, hash, key);
     if (item != NULL) {
         v = (value_t *) (void *) item;
@@ -143,7 +145,10 @@ inf_local_cache_lookup(TRITONCACHE_Cache *handle, const char *key,
         inf_cache_admission_hit(&shard->admission);
         note_oldest_locked(shard);
     } else {
-        inf_cache_admission_missed(&shard->admission, hash);
+        span->declines = !has_room(cache, atomic_load_explicit(&cache->charge,
+                memory_order_relaxed))
+            && !inf_cache_admission_admits(&shard->admission, hash,
+                shard->index.count);
     }
     inf_unlock(&shard->lock);
 
@@ -172,20 +177,20 @@ inf_local_cache_insert(TRITONCACHE_Cache *handle, const char *key,
     shard_t *shard = shard_of(cache, hash);
     inf_buffer_attributes_t a = { .byte_size = 0 };
     void *base;
-    bool admitted = false;
     value_t *v = NULL;
     span->end_ns = span->start_ns;
 
     inf_err_t *err = TRITONCACHE_CacheEntryGetBuffer(entry, 0, &base,
         inf_abi_as_attributes(&a));
     if (err == NULL) {
-        err = prepare(cache, shard, hash, key,
-            charge_of(strlen(key) + 1, a.byte_size), &admitted);
+        atomic_store_explicit(&cache->charge, charge_of(strlen(key) + 1,
+            a.byte_size), memory_order_relaxed);
+        err = prepare(shard, hash, key);
     }
-    if (err == NULL && admitted) {
+    if (err == NULL) {
         err = value_new(cache, hash, key, a.byte_size, &v);
     }
-    if (err != NULL || !admitted) {
+    if (err != NULL) {
         return err;
     }
 
@@ -368,17 +373,11 @@ shard_of(local_cache_t *cache, uint64_t hash)
 /* Whether it may come in, and then room for one more entry of the table;
    buckets are made outside the lock.  ALREADY_EXISTS: the key is there. */
 static inf_err_t *
-prepare(local_cache_t *cache, shard_t *shard, uint64_t hash, const char *key,
-    uint64_t size, bool *admitted)
+prepare(shard_t *shard, uint64_t hash, const char *key)
 {
-    bool room = has_room(cache, size);
-
     inf_lock(&shard->lock);
     bool found = inf_cache_index_find(&shard->index, hash, key) != NULL;
-    *admitted = !found && (room || inf_cache_admission_admits(
-        &shard->admission, hash, shard->index.count));
-    uint64_t wanted = *admitted ? inf_cache_index_wants_buckets(&shard->index)
-        : 0;
+    uint64_t wanted = found ? 0 : inf_cache_index_wants_buckets(&shard->index);
     inf_unlock(&shard->lock);
 
     if (found) {

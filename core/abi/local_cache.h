@@ -17,8 +17,8 @@
  * key and its own record too.
  *
  * While it isn't full it takes everything; a full shard that is not hit turns
- * away what comes the first time (cache_admission.h): insert succeeds then and
- * stores nothing.
+ * away what comes the first time (cache_admission.h): lookup says so when it
+ * misses.  An insertion that comes all the same is kept.
  */
 
 #ifndef INF_ABI_LOCAL_CACHE_H

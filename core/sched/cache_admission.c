@@ -36,7 +36,7 @@ inf_cache_admission_fini(inf_cache_admission_t *a)
 }
 
 void
-inf_cache_admission_missed(const inf_cache_admission_t *a, uint64_t hash)
+inf_cache_admission_look(const inf_cache_admission_t *a, uint64_t hash)
 {
     if (a->futile >= INF_CACHE_FUTILE_MIN) {
         __builtin_prefetch(a->ghosts->sets[hash % SETS], 1);

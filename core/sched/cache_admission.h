@@ -46,9 +46,9 @@ typedef struct {
 INF_CHECK inf_err_t *inf_cache_admission_init(inf_cache_admission_t *a);
 void inf_cache_admission_fini(inf_cache_admission_t *a);
 
-/* An item of that hash was looked up and not found: what admits will touch is
+/* An item of that hash is about to be looked for: what admits would touch is
    brought near. */
-void inf_cache_admission_missed(const inf_cache_admission_t *a, uint64_t hash);
+void inf_cache_admission_look(const inf_cache_admission_t *a, uint64_t hash);
 
 void inf_cache_admission_hit(inf_cache_admission_t *a);
 void inf_cache_admission_gave_up(inf_cache_admission_t *a);

@@ -27,10 +27,13 @@ typedef struct {
     uint64_t insertion_ns;
 } inf_cache_counts_t;
 
-/* The caller sets start_ns, the operation end_ns: the clock is read once. */
+/* The caller sets start_ns and zeros, the operation the rest: the clock is
+   read once. */
 typedef struct {
     uint64_t start_ns;
     uint64_t end_ns;
+    bool     declines;          /* of a lookup that missed: the cache has no
+                                   place for it, it need not be inserted     */
 } inf_cache_span_t;
 
 typedef struct {

@@ -31,6 +31,7 @@ typedef struct cache_run_s {
     inf_factory_t        *factory;
     inf_cache_key_t       key;
     uint64_t              lookup_ns;
+    bool                  declined;     /* the cache wouldn't keep it        */
     _Atomic bool          settled;      /* the first response has gone       */
 } cache_run_t;
 
@@ -93,7 +94,7 @@ static uint64_t refuses_at(const inf_cached_model_t *gate,
 static inf_err_t *look_up(inf_cached_model_t *gate, inf_request_t *req,
     bool *queued);
 static inf_err_t *miss(inf_cached_model_t *gate, inf_request_t *req,
-    inf_cache_key_t key, bool *queued);
+    inf_cache_key_t key, bool declined, bool *queued);
 static inf_err_t *execute(inf_cached_model_t *gate, cache_run_t *run,
     inf_request_t *req);
 static void answer(inf_request_t *req, inf_response_t *response,
@@ -518,12 +519,12 @@ look_up(inf_cached_model_t *gate, inf_request_t *req, bool *queued)
     if (err != NULL) {
         log_trouble(gate, err, "lookup");
     }
-    return miss(gate, req, key, queued);
+    return miss(gate, req, key, span.declines, queued);
 }
 
 static inf_err_t *
 miss(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key,
-    bool *queued)
+    bool declined, bool *queued)
 {
     uint64_t at_ns = refuses_at(gate, req);
     *queued = true;
@@ -538,6 +539,7 @@ miss(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key,
         inf_lock(&gate->lock);
     }
     run->key = key;
+    run->declined = declined;
 
     /* a cancel sets the flag first and then looks for the request here */
     bool gone = atomic_load_explicit(&req->state, memory_order_relaxed)
@@ -757,6 +759,10 @@ store(cache_run_t *run, const inf_response_t *response)
         atomic_store_explicit(&gate->largest, bytes, memory_order_relaxed);
     }
 
+    if (run->declined) {
+        return 0;
+    }
+
     inf_cache_span_t span = { .start_ns = inf_clock_ns() };
     inf_cache_key_write(run->key, text);
     inf_err_t *err = cache->ops->insert(cache->cache, text, response, &span);
@@ -855,6 +861,7 @@ run_alone(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key)
     cache_run_t *run = run_take(gate);
     if (run != NULL) {
         run->key = key;
+        run->declined = false;
         promote(gate, run, req);
         return;
     }

@@ -51,7 +51,7 @@ admitted(uint64_t first, uint64_t after)
 {
     uint64_t n = 0;
     for (uint64_t i = first; i < after; i++) {
-        inf_cache_admission_missed(&a, hash_of(i));
+        inf_cache_admission_look(&a, hash_of(i));
         n += inf_cache_admission_admits(&a, hash_of(i), MIN);
     }
     return n;

@@ -47,6 +47,7 @@ typedef struct {
     uint32_t        inserts;
     bool            lookup_fails;
     bool            insert_fails;
+    bool            declines;       /* lookups that miss say so              */
     bool            hold_lookups;   /* lookups wait                          */
     uint32_t        looking;
 
@@ -110,6 +111,7 @@ fake_lookup(void *userp, const char *key, inf_factory_t *factory,
         err = inf_err_new(INF_ERR_INTERNAL, "no");
         bytes = NULL;
     }
+    span->declines = w.declines && bytes == NULL;
     pthread_mutex_unlock(&w.lock);
     if (bytes == NULL) {
         return err;

@@ -32,6 +32,29 @@ a_second_request_is_answered_at_once(void **state)
     assert_int_equal(c.hits, 7);
 }
 
+/* Nor is the cache asked to; a miss is a miss all the same. */
+static void
+what_the_cache_declines_is_not_stored(void **state)
+{
+    (void) state;
+    w.declines = true;
+    for (int i = 0; i < 2; i++) {
+        assert_true(submit(&shots[i], 31, true));
+        got(&shots[i]);
+    }
+    assert_int_equal(w.inserts, 0);
+    assert_int_equal(w.executed, 2);
+    assert_int_equal(model.statistics.cache_miss.count, 2);
+
+    w.declines = false;
+    assert_true(submit(&shots[2], 31, true));
+    got(&shots[2]);
+    assert_int_equal(w.inserts, 1);
+    assert_false(submit(&shots[3], 31, true));
+    got(&shots[3]);
+    assert_int_equal(w.executed, 3);
+}
+
 /* scheduling.md 7.5 and 10 */
 static void
 an_error_is_not_stored(void **state)
@@ -328,6 +351,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_second_request_is_answered_at_once, quick),
+        TEST(what_the_cache_declines_is_not_stored, quick),
         TEST(an_error_is_not_stored, quick),
         TEST(identical_requests_in_flight_run_once, quick),
         TEST(one_that_waits_is_cancelled_alone, quick),
