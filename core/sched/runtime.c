@@ -22,6 +22,8 @@ static inf_instance_thread_t *call_idle_locked(inf_runner_t *runner,
 static inf_link_t *idle_to_ask_locked(inf_runner_t *runner)
     INF_NEEDS(runner->lock);
 static void call_all_idle(inf_runner_t *runner);
+static inf_instance_thread_t *call_touched_locked(inf_runner_t *runner)
+    INF_NEEDS(runner->lock);
 static void call_locked(inf_runner_t *runner, inf_instance_thread_t *t)
     INF_NEEDS(runner->lock);
 static bool bound_cancel(inf_runner_t *runner, inf_request_t *req);
@@ -123,7 +125,8 @@ inf_runner_submit(inf_runner_t *runner, inf_request_t *req, uint64_t now_ns)
     inf_policy_t *policy = runner->policy;
     inf_err_t *err = policy->ops->push(policy, req, now_ns);
     if (err == NULL) {
-        called = call_idle_locked(runner, now_ns);
+        called = policy->bound != NULL ? call_touched_locked(runner)
+            : call_idle_locked(runner, now_ns);
         at_ns = arm_locked(runner);
     }
 
@@ -131,9 +134,6 @@ inf_runner_submit(inf_runner_t *runner, inf_request_t *req, uint64_t now_ns)
 
     wake(called);
     arm(runner, at_ns);
-    if (policy->bound != NULL) {
-        inf_runner_call_touched(runner);
-    }
     return err;
 }
 
@@ -157,12 +157,12 @@ inf_runner_reschedule(inf_runner_t *runner, inf_request_t *req)
     {
         inf_list_push_front(&gone, &req->link);
     }
+    inf_instance_thread_t *called = err == NULL ? call_touched_locked(runner)
+        : NULL;
     inf_unlock(&runner->lock);
 
-    if (err == NULL) {
-        inf_runner_call_touched(runner);
-        inf_refuse_gone(&gone);
-    }
+    wake(called);
+    inf_refuse_gone(&gone);
     return err;
 }
 
@@ -402,7 +402,6 @@ void
 inf_runner_call_touched(inf_runner_t *runner)
 {
     inf_instance_thread_t *called[8];
-    inf_policy_t *policy = runner->policy;
     uint32_t n;
 
     do {
@@ -410,12 +409,9 @@ inf_runner_call_touched(inf_runner_t *runner)
         n = 0;
         inf_lock(&runner->lock);
         while (n < sizeof(called) / sizeof(called[0])
-            && (t = policy->bound->touched(policy)) != NULL)
+            && (t = call_touched_locked(runner)) != NULL)
         {
-            if (!inf_list_empty(&t->idle)) {    /* else it looks anyway      */
-                call_locked(runner, t);
-                called[n++] = t;
-            }
+            called[n++] = t;
         }
         inf_unlock(&runner->lock);
 
@@ -423,6 +419,23 @@ inf_runner_call_touched(inf_runner_t *runner)
             wake(called[i]);
         }
     } while (n == sizeof(called) / sizeof(called[0]));
+}
+
+/* The next that should look, called; NULL: none.  A request touches one at
+   most: who submits needs no second call, for which runner might be gone. */
+static inf_instance_thread_t *
+call_touched_locked(inf_runner_t *runner)
+{
+    inf_policy_t *policy = runner->policy;
+    inf_instance_thread_t *t;
+
+    while ((t = policy->bound->touched(policy)) != NULL) {
+        if (!inf_list_empty(&t->idle)) {        /* else it looks anyway      */
+            call_locked(runner, t);
+            return t;
+        }
+    }
+    return NULL;
 }
 
 /* What each of them waits for may be over. */

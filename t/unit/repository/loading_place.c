@@ -12,7 +12,7 @@ typedef struct {
     sem_t     asked;
     cpu_set_t seen;
     sem_t     told;
-    bool      ends;
+    _Atomic bool ends;
 } child_t;
 
 static cpu_set_t everywhere;
