@@ -32,7 +32,7 @@
 #include "core/base/error.h"
 
 #define INF_CACHE_FUTILE_MIN  1024u
-#define INF_CACHE_SAMPLE      16u
+#define INF_CACHE_SAMPLE      64u
 #define INF_CACHE_TURNED_AWAY 2048u
 
 typedef struct inf_cache_ghosts_s inf_cache_ghosts_t;
