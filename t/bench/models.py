@@ -3,16 +3,16 @@
 
 neighbour  Latency of model A, asked at a steady rate, while model B (200 MB
            of files, which its backend reads) is loaded and unloaded in a loop
-           beside it, and while it isn't: interleaved rounds, medians of each
-           round's p50 and p99 and of their ratios.  Target: p99 at most 10 %
-           worse.  "reader" is a third kind of round: another process that
-           does nothing but read the same files into memory at the same time:
-           what the machine itself makes of such neighbours.  "apart": the
-           same once more where nginx is kept to one half of the CPUs and
-           `inference_host_policy loading` names the other, so that what is
-           left is what a load does to requests, not how the kernel places
-           threads.  A round during which other processes used the machine is
-           thrown away, up to PATIENCE (120) seconds.
+           beside it, and while it isn't: interleaved rounds, p50 and p99 of
+           all their requests.  Target: p99 at most 10 % worse.  "reader" is a
+           third kind of round: another process that does nothing but read the
+           same files into memory at the same time: what the machine itself
+           makes of such neighbours.  "apart": the same once more where nginx
+           is kept to one half of the CPUs and `inference_host_policy loading`
+           names the other, so that what is left is what a load does to
+           requests, not how the kernel places threads.  A round during which
+           other processes used the machine is thrown away, up to PATIENCE
+           (120) seconds.
 cycles     Resident memory of the core after 100 to 10,000 loads and unloads
            of one model.  Target: flat.
 many       1,000 small models: start, index, one look of poll mode (CPU of its
@@ -202,14 +202,14 @@ def side_by_side(server, files, cpus):
     loads = server.log_text().count("model=b version=1 is unloaded") - loads
     result = {"rounds": len(rounds), "loads": loads,
               "others' CPUs": round(max(noise[i] for i in quiet), 2)}
-    for kind in kinds:
+    pooled = {kind: sorted(us for i in quiet for us in rounds[i][kind])
+              for kind in kinds}
+    for kind, values in pooled.items():
         for name, p in (("p50", 0.5), ("p99", 0.99)):
-            result[f"{kind} {name} us"] = round(statistics.median(
-                percentile(rounds[i][kind], p) for i in quiet), 1)
+            result[f"{kind} {name} us"] = round(percentile(values, p), 1)
             if kind != "alone":
-                result[f"{kind} {name} ratio"] = round(statistics.median(
-                    percentile(rounds[i][kind], p)
-                    / percentile(rounds[i]["alone"], p) for i in quiet), 3)
+                result[f"{kind} {name} ratio"] = round(
+                    percentile(values, p) / percentile(pooled["alone"], p), 3)
     return result
 
 
