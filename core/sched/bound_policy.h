@@ -58,7 +58,7 @@ struct inf_bound_ops_s {
      * that fill empty slots.  What can't be made ready goes from the payload
      * to failed; the error is for all of those.
      */
-    inf_err_t *(*dress)(inf_policy_t *p, uint32_t number, inf_payload_t *out,
+    inf_err_t *(*dress)(inf_policy_t *p, inf_payload_t *out,
         inf_link_t *failed);
 
     /* req, which was taken, is about to be released. */

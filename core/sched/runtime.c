@@ -473,12 +473,12 @@ static inf_instance_thread_t *
 call_idle_locked(inf_runner_t *runner, uint64_t now_ns)
 {
     inf_policy_t *policy = runner->policy;
-    inf_link_t *link = runner->rate_gate == NULL ? runner->idle.next
-        : idle_to_ask_locked(runner);
-
     if (inf_list_empty(&runner->idle) || policy->bound != NULL) {
         return NULL;
     }
+
+    inf_link_t *link = runner->rate_gate == NULL ? runner->idle.next
+        : idle_to_ask_locked(runner);
 
     if (policy->ops->gathers) {
         uint64_t until_ns = INF_NEVER;
@@ -810,7 +810,7 @@ dress(inf_instance_thread_t *t, inf_payload_t *payload)
     inf_link_t *link;
     inf_link_init(&failed);
 
-    inf_err_t *err = policy->bound->dress(policy, t->number, payload, &failed);
+    inf_err_t *err = policy->bound->dress(policy, payload, &failed);
     while ((link = inf_list_pop_front(&failed)) != NULL) {
         inf_refuse_failed(inf_link_entry(link, inf_request_t, link),
             inf_err_copy(err));

@@ -25,8 +25,6 @@ static void name(batcher_t *b, inf_request_t *req);
 static inf_err_t *begin(batcher_t *b, inf_request_t *req, uint64_t now_ns);
 static void enqueue(batcher_t *b, slot_t *s, inf_request_t *req);
 static void wait_on(batcher_t *b, sequence_t *q, inf_request_t *req);
-static inf_next_t batcher_any_ready(inf_policy_t *p, uint64_t now_ns,
-    uint64_t *until_ns);
 static void batcher_released(inf_policy_t *p, inf_request_t *req,
     uint64_t now_ns);
 static inf_err_t *batcher_again(inf_policy_t *p, inf_request_t *req,
@@ -34,10 +32,8 @@ static inf_err_t *batcher_again(inf_policy_t *p, inf_request_t *req,
 static bool goes_on(const inf_request_t *req);
 static bool batcher_cancel(inf_policy_t *p, inf_request_t *req,
     uint64_t now_ns, inf_link_t *gone);
-static bool batcher_cancel_alone(inf_policy_t *p, inf_request_t *req);
 static bool remove_request(batcher_t *b, inf_request_t *req, uint64_t now_ns,
     inf_link_t *gone);
-static inf_link_t *next_of(inf_request_t *req);
 static void withdraw_behind(batcher_t *b, inf_link_t *queue,
     inf_link_t *from, inf_gone_t why, inf_link_t *gone);
 static void withdraw(batcher_t *b, inf_request_t *req);
@@ -51,8 +47,6 @@ static const inf_policy_ops_t batcher_ops = {
     .gathers = true,
     .push = batcher_push,
     .next = inf_sequence_batcher_next,
-    .ready = batcher_any_ready,
-    .cancel = batcher_cancel_alone,
     .drop = batcher_drop,
     .expire = inf_sequence_batcher_expire,
     .free = batcher_free
@@ -377,16 +371,6 @@ wait_on(batcher_t *b, sequence_t *q, inf_request_t *req)
     }
 }
 
-/* Threads are told by touched. */
-static inf_next_t
-batcher_any_ready(inf_policy_t *p, uint64_t now_ns, uint64_t *until_ns)
-{
-    (void) p;
-    (void) now_ns;
-    (void) until_ns;
-    return INF_NEXT_NOTHING;
-}
-
 static void
 batcher_released(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
 {
@@ -469,15 +453,6 @@ batcher_cancel(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
     return remove_request((batcher_t *) p, req, now_ns, gone);
 }
 
-/* Whoever has no use for the rest of the sequence cannot ask. */
-static bool
-batcher_cancel_alone(inf_policy_t *p, inf_request_t *req)
-{
-    (void) p;
-    (void) req;
-    return false;
-}
-
 /* req and what stands behind it; its sequence is over with what stands
    before. */
 static bool
@@ -488,7 +463,7 @@ remove_request(batcher_t *b, inf_request_t *req, uint64_t now_ns,
     sequence_t *q = s != NULL ? s->sequence : req->queued.sequence;
     inf_link_t *queue = s != NULL ? &s->queue : &q->queue;
     inf_link_t *behind = s != NULL && s->issued == req ? queue->next
-        : next_of(req);
+        : req->link.next;
 
     withdraw_behind(b, queue, behind, INF_GONE_WITH_SEQUENCE, gone);
     if (s != NULL && s->issued == req) {
@@ -516,12 +491,6 @@ remove_request(batcher_t *b, inf_request_t *req, uint64_t now_ns,
     s->over = true;
     inf_slot_settle(b, s, now_ns);
     return true;
-}
-
-static inf_link_t *
-next_of(inf_request_t *req)
-{
-    return req->link.next;
 }
 
 /* From that link of the queue on. */

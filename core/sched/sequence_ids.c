@@ -10,22 +10,24 @@
 typedef inf_sequence_batcher_t batcher_t;
 typedef inf_sequence_t         sequence_t;
 
+static bool is(const sequence_t *q, uint64_t hash, const inf_request_t *req);
 static void widen(batcher_t *b);
+static uint64_t hash_of(const batcher_t *b, const inf_request_t *req);
 
 sequence_t *
 inf_sequence_find(const batcher_t *b, const inf_request_t *req)
 {
-    uint64_t hash = inf_sequence_hash(b, req);
+    uint64_t hash = hash_of(b, req);
     sequence_t *q = b->buckets[hash & b->mask];
 
-    while (q != NULL && !inf_sequence_is(q, hash, req)) {
+    while (q != NULL && !is(q, hash, req)) {
         q = q->next;
     }
     return q;
 }
 
-bool
-inf_sequence_is(const sequence_t *q, uint64_t hash, const inf_request_t *req)
+static bool
+is(const sequence_t *q, uint64_t hash, const inf_request_t *req)
 {
     if (q->hash != hash || (q->text == NULL) != (req->correlation_text
             == NULL))
@@ -64,7 +66,7 @@ inf_sequence_new(batcher_t *b, const inf_request_t *req, sequence_t **out)
     }
 
     *q = (sequence_t) {
-        .hash = inf_sequence_hash(b, req),
+        .hash = hash_of(b, req),
         .id = req->correlation_id,
         .known = true
     };
@@ -160,8 +162,8 @@ widen(batcher_t *b)
     b->mask = mask;
 }
 
-uint64_t
-inf_sequence_hash(const batcher_t *b, const inf_request_t *req)
+static uint64_t
+hash_of(const batcher_t *b, const inf_request_t *req)
 {
     const char *text = req->correlation_text;
     size_t len = text != NULL ? strlen(text) : sizeof(req->correlation_id);

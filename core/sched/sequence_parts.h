@@ -61,7 +61,6 @@ struct inf_sequence_place_s {
     inf_link_t      touch;          /* in batcher->touched                   */
     inf_link_t      link;           /* among the departed                    */
     uint32_t        number;
-    inf_instance_t *instance;
     void           *owner;
     bool            open;
     bool            retired;
@@ -106,10 +105,6 @@ typedef struct {
 
 /* That req belongs to; NULL: it is not known. */
 inf_sequence_t *inf_sequence_find(const inf_sequence_batcher_t *b,
-    const inf_request_t *req);
-bool inf_sequence_is(const inf_sequence_t *q, uint64_t hash,
-    const inf_request_t *req);
-uint64_t inf_sequence_hash(const inf_sequence_batcher_t *b,
     const inf_request_t *req);
 
 /* Known from now on. */
@@ -187,7 +182,7 @@ inf_next_t inf_sequence_batcher_next(inf_policy_t *p, uint32_t number,
     uint64_t *until_ns);
 inf_next_t inf_sequence_batcher_ready(inf_policy_t *p, uint32_t number,
     uint64_t now_ns, uint64_t *until_ns);
-inf_err_t *inf_sequence_batcher_dress(inf_policy_t *p, uint32_t number,
+inf_err_t *inf_sequence_batcher_dress(inf_policy_t *p,
     inf_payload_t *out, inf_link_t *failed);
 
 /* ---- sequence_batcher.c -------------------------------------------------- */

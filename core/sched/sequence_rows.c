@@ -188,14 +188,13 @@ taken(batcher_t *b, slot_t *s, inf_request_t *req)
 }
 
 inf_err_t *
-inf_sequence_batcher_dress(inf_policy_t *p, uint32_t number, inf_payload_t *out,
+inf_sequence_batcher_dress(inf_policy_t *p, inf_payload_t *out,
     inf_link_t *failed)
 {
     const batcher_t *b = (const batcher_t *) p;
     inf_link_t *first = out->requests.next;
     inf_err_t *bad = NULL;
 
-    (void) number;
     if (b->options.inputs == NULL || first == &out->requests) {
         return NULL;
     }

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/sched/compatibility.h"
 #include "core/sched/dynamic_batcher.h"
 
 typedef inf_sequence_batcher_t batcher_t;
@@ -352,7 +351,6 @@ place_new(const batcher_t *b, uint32_t number, inf_instance_t *instance,
     }
 
     place->number = number;
-    place->instance = instance;
     place->owner = owner;
     place->keeps = o->inputs != NULL && inf_sequence_inputs_keep(o->inputs);
     inf_link_init(&place->touch);

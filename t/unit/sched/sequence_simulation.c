@@ -357,15 +357,14 @@ control(const inf_request_t *r, const char *name)
 
 /* Without a lock: what is taken gets its controls, what is between it rows. */
 static void
-dress(place_t *p, inf_payload_t *got)
+dress(inf_payload_t *got)
 {
     inf_link_t failed, *next;
     uint32_t row = 0, count = got->count;
     inf_err_t *err;
 
     inf_link_init(&failed);
-    core(err = sim.policy->bound->dress(sim.policy, p->number, got,
-        &failed));
+    core(err = sim.policy->bound->dress(sim.policy, got, &failed));
     check(err == NULL && inf_list_empty(&failed), "it can't be dressed");
     check(got->count == (sim.options.oldest || sim.options.inputs == NULL
         ? count : got->slots), "%u rows", got->count);
@@ -442,7 +441,7 @@ run_payload(place_t *p, inf_payload_t *got, const opinion_t *o)
         take(p, item);
     }
     check(n == got->count, "count");
-    dress(p, got);
+    dress(got);
     while (inf_list_pop_front(&got->requests) != NULL) {
         continue;
     }

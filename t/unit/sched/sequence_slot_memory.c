@@ -238,7 +238,7 @@ dress_once(const inf_sequence_batcher_options_t *options,
     two_of_three(p, &payload);
     inf_link_init(&failed);
     countdown = at;
-    inf_err_t *err = p->bound->dress(p, 1, &payload, &failed);
+    inf_err_t *err = p->bound->dress(p, &payload, &failed);
     bool reached = at > 0 && countdown == 0;
     countdown = 0;
 
