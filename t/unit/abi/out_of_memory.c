@@ -4,6 +4,8 @@
  * is left behind.
  */
 
+#include "scarce_memory.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,92 +14,12 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <errno.h>
 #include <malloc.h>
 
 #include "core/abi/metrics.h"
 #include "core/abi/objects.h"
 #include "core/abi/trace.h"
 #include "core/tensor/state.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define OWN_MALLOC 0            /* a sanitizer's allocator is not replaced   */
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define OWN_MALLOC 0
-#endif
-#endif
-
-#ifndef OWN_MALLOC
-#define OWN_MALLOC 1
-#endif
-
-static long countdown;          /* 0: off; the allocation at 1 fails         */
-static long live;
-
-#if OWN_MALLOC
-
-extern void *__libc_malloc(size_t size);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void *__libc_realloc(void *p, size_t size);
-extern void __libc_free(void *p);
-
-#pragma GCC visibility push(default)
-void *malloc(size_t size);
-void *calloc(size_t count, size_t size);
-void *realloc(void *p, size_t size);
-void free(void *p);
-#pragma GCC visibility pop
-
-static bool
-allocation_fails(void)
-{
-    bool fails = countdown > 0 && --countdown == 0;
-    errno = fails ? ENOMEM : errno;
-    return fails;
-}
-
-void *
-malloc(size_t size)
-{
-    if (allocation_fails()) {
-        return NULL;
-    }
-
-    live++;
-    return __libc_malloc(size);
-}
-
-void *
-calloc(size_t count, size_t size)
-{
-    if (allocation_fails()) {
-        return NULL;
-    }
-
-    live++;
-    return __libc_calloc(count, size);
-}
-
-void *
-realloc(void *p, size_t size)
-{
-    if (allocation_fails()) {
-        return NULL;
-    }
-
-    live += p == NULL;
-    return __libc_realloc(p, size);
-}
-
-void
-free(void *p)
-{
-    live -= p != NULL;
-    __libc_free(p);
-}
-
-#endif
 
 static TRITONSERVER_Error *
 use_metrics(void)

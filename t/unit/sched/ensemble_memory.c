@@ -4,7 +4,7 @@
  * is left behind.  Members have no threads: the test answers for them.
  */
 
-#include "sched/scarce_memory.h"
+#include "scarce_memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

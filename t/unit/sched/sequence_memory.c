@@ -4,7 +4,7 @@
  * what there was before serves on.
  */
 
-#include "sched/scarce_memory.h"
+#include "scarce_memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
  * call succeeds afterwards, every request runs, and nothing is left behind.
  */
 
-#include "sched/scarce_memory.h"
+#include "scarce_memory.h"
 #include "sched/sequence_world.h"
 
 #include "core/sched/sequence_inputs.h"

@@ -10,9 +10,10 @@
  * Route    unit tests only
  */
 
-#ifndef INF_T_SCHED_SCARCE_MEMORY_H
-#define INF_T_SCHED_SCARCE_MEMORY_H
+#ifndef INF_T_SCARCE_MEMORY_H
+#define INF_T_SCARCE_MEMORY_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -51,7 +52,9 @@ void free(void *p);
 static bool
 allocation_fails(void)
 {
-    return countdown > 0 && --countdown == 0;
+    bool fails = countdown > 0 && --countdown == 0;
+    errno = fails ? ENOMEM : errno;
+    return fails;
 }
 
 void *
@@ -96,4 +99,4 @@ free(void *p)
 
 #endif /* OWN_MALLOC */
 
-#endif /* INF_T_SCHED_SCARCE_MEMORY_H */
+#endif /* INF_T_SCARCE_MEMORY_H */
