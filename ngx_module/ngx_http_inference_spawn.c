@@ -151,7 +151,9 @@ ngx_http_inference_spawn_child(char *program, char **env, ngx_fd_t *fds)
     char  text[NGX_MAX_PATH + 128];
 
     ngx_http_inference_spawn_signals();
-    (void) setsid();
+
+    /* not a session: the kernel would share out the CPU between those first */
+    (void) setpgid(0, 0);
 
     if (ngx_http_inference_spawn_place(fds) != NGX_OK) {
         _exit(126);

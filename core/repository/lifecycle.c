@@ -5,7 +5,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/repository/loading_place.h"
 #include "core/repository/lifecycle_parts.h"
 #include "core/repository/repository_names.h"
 #include "core/sched/entrance.h"
@@ -624,6 +623,7 @@ run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     inf_loading_place_enter(&place, &terms->options.host_policies);
     inf_lifecycle_terms_unref(terms);
     inf_lifecycle_op_runs(op);
+    op->place = &place;
     if (op->kind == INF_OP_FOLLOW) {
         err = inf_lifecycle_run_follow(lc, op);
     } else if (op->kind == INF_OP_NAMED) {

@@ -7,7 +7,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/repository/loading_place.h"
 #include "core/repository/model_load.h"
 #include "core/sched/entrance.h"
 #include "core/sched/runtime.h"
@@ -35,6 +34,7 @@ static uint64_t sequences_locked(inf_lifecycle_t *lc);
 static bool serves_locked(const inf_model_record_t *r);
 static void last_unref(inf_model_t *model);
 static void *reaper_main(void *arg);
+static bool is_at_work_locked(inf_lifecycle_t *lc);
 static uint64_t replace_stuck_locked(inf_lifecycle_t *lc);
 static bool start_destroyer_locked(inf_lifecycle_t *lc);
 static void join_destroyers(inf_lifecycle_t *lc);
@@ -269,18 +269,22 @@ reaper_main(void *arg)
 {
     inf_lifecycle_t *lc = arg;
 
-    inf_lock(&lc->lock);
     for (;;) {
+        inf_loading_place_look(inf_clock_ns());
+        inf_lock(&lc->lock);
         if (find_destroyer_locked(lc, DESTROYER_DONE) != NULL) {
             inf_unlock(&lc->lock);
             join_destroyers(lc);
-            inf_lock(&lc->lock);
+            continue;
         } else if (find_destroyer_locked(lc, DESTROYER_WAITS) == NULL) {
             if (lc->reaper_ends) {
                 break;
             }
+            uint64_t stuck = replace_stuck_locked(lc);
+            uint64_t look = is_at_work_locked(lc)
+                ? inf_clock_ns() + INF_IDLE_LOOK_NS : UINT64_MAX;
             (void) inf_cond_wait_until(&lc->reap, &lc->lock,
-                replace_stuck_locked(lc));
+                stuck < look ? stuck : look);
         } else if (!start_destroyer_locked(lc)) {
             if (lc->reaper_ends) {
                 break;
@@ -288,9 +292,23 @@ reaper_main(void *arg)
             (void) inf_cond_wait_until(&lc->reap, &lc->lock,
                 inf_clock_ns() + AGAIN_NS);
         }
+        inf_unlock(&lc->lock);
     }
     inf_unlock(&lc->lock);
     return NULL;
+}
+
+/* Whether a model is loaded, unloaded or destroyed. */
+static bool
+is_at_work_locked(inf_lifecycle_t *lc)
+{
+    for (uint32_t i = 0; i < INF_LOADERS_MAX; i++) {
+        if (lc->loaders[i].busy_ns != 0) {
+            return true;
+        }
+    }
+
+    return find_destroyer_locked(lc, DESTROYER_RUNS) != NULL;
 }
 
 /* Who has been busy with one load for so long while others wait is replaced,
@@ -337,9 +355,13 @@ static bool
 start_destroyer_locked(inf_lifecycle_t *lc)
 {
     destroyer_t *d = find_destroyer_locked(lc, DESTROYER_WAITS);
+    inf_idle_priority_t priority;
 
+    /* so that it begins behind requests, too */
     d->state = DESTROYER_RUNS;
+    inf_idle_priority_take(&priority);
     int rc = pthread_create(&d->thread, NULL, destroy_main, d);
+    inf_idle_priority_give_up(&priority);
     if (rc != 0) {
         d->state = DESTROYER_WAITS;
         inf_err_log(inf_err_os(rc, "model \"%s\" stays in memory for now: "
@@ -400,9 +422,9 @@ destroy_main(void *arg)
         loaded->record->title, (long long) model->version);
     inf_model_unload(model, loaded->lc->options.plugins,
         loaded->lc->options.children);
-    inf_loading_place_leave(&place);
     inf_model_home_unref(loaded->home);
     inf_lifecycle_terms_unref(loaded->terms);
+    inf_loading_place_end(&place);
     note_unloaded(loaded, d);
     return NULL;
 }

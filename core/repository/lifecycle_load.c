@@ -197,7 +197,9 @@ finish(load_t *l, bool *changed)
 
     *changed = true;
     l->op->made_good = l->op->kind == INF_OP_RENEW && l->fresh;
-    return commit(l, build_all(l));
+    bool whole = build_all(l);
+    inf_loading_place_leave(l->op->place);  /* who serves is not behind       */
+    return commit(l, whole);
 }
 
 /* home may be NULL. */

@@ -27,6 +27,7 @@
 #include "core/repository/agent_table.h"
 #include "core/repository/backend_table.h"
 #include "core/repository/children.h"
+#include "core/repository/loading_place.h"
 #include "core/repository/model_record.h"
 
 /* Half of them for those that lend a hand for a while. */
@@ -71,6 +72,7 @@ typedef struct inf_lifecycle_op_s {
     inf_repository_list_t *list;        /* of UNLOAD: it was decided on these;
                                            NULL: whatever there is           */
     inf_override_t        *override;
+    inf_loading_place_t   *place;       /* while it runs                     */
     inf_lifecycle_done_fn  done;        /* NULL: nobody asks                 */
     void                  *userp;
 } inf_lifecycle_op_t;

@@ -28,48 +28,74 @@ inf_loading_place_enter(inf_loading_place_t *p,
 {
     const char *text = inf_host_policy_find(policies, INF_LOADING_POLICY,
         INF_HOST_CPU_CORES);
+    inf_err_t *err = NULL;
 
+    p->thread = gettid();
     p->apart = false;
-    if (text == NULL) {
-        return;
-    }
 
-    inf_err_t *err = move_here(p, text);
+    /* whoever sends threads home meanwhile finds us entered, or not yet here */
+    pthread_mutex_lock(&entered_lock);
+    if (text != NULL) {
+        err = move_here(p, text);
+        p->apart = err == NULL;
+        p->shared = others_have(policies, text);
+    }
+    inf_idle_priority_take(&p->priority);
+    p->entered = p->apart || p->priority.taken;
+    if (p->entered) {
+        p->next = entered;
+        entered = p;
+    }
+    pthread_mutex_unlock(&entered_lock);
+
     if (err != NULL) {
         inf_err_log(inf_err_add(err, "host policy '" INF_LOADING_POLICY
             "'"));
-        return;
     }
-
-    p->apart = true;
-    p->shared = others_have(policies, text);
-    pthread_mutex_lock(&entered_lock);
-    p->next = entered;
-    entered = p;
-    pthread_mutex_unlock(&entered_lock);
 }
 
 void
 inf_loading_place_leave(inf_loading_place_t *p)
 {
-    inf_loading_place_t **at = &entered;
-
-    if (!p->apart) {
+    if (!p->entered) {
         return;
     }
 
-    if (cores_set(p->thread, p->home) != 0) {
+    if (p->apart && cores_set(p->thread, p->home) != 0) {
         inf_err_log(inf_err_os(errno, "a thread stays on the cores of host"
             " policy '" INF_LOADING_POLICY "'"));
     }
-
     pthread_mutex_lock(&entered_lock);
+    inf_idle_priority_give_up(&p->priority);    /* somebody may look at it   */
+    pthread_mutex_unlock(&entered_lock);
+    inf_loading_place_end(p);
+}
+
+void
+inf_loading_place_end(inf_loading_place_t *p)
+{
+    inf_loading_place_t **at = &entered;
+
+    if (!p->entered) {
+        return;
+    }
+
+    p->entered = false;
+    pthread_mutex_lock(&entered_lock);
+    send_home(p);
     while (*at != p) {
         at = &(*at)->next;
     }
     *at = p->next;
-    if (!p->shared) {
-        send_home(p);
+    pthread_mutex_unlock(&entered_lock);
+}
+
+void
+inf_loading_place_look(uint64_t now_ns)
+{
+    pthread_mutex_lock(&entered_lock);
+    for (inf_loading_place_t *p = entered; p != NULL; p = p->next) {
+        inf_idle_priority_look(&p->priority, now_ns);
     }
     pthread_mutex_unlock(&entered_lock);
 }
@@ -77,7 +103,6 @@ inf_loading_place_leave(inf_loading_place_t *p)
 static inf_err_t *
 move_here(inf_loading_place_t *p, const char *text)
 {
-    p->thread = gettid();
     inf_err_t *err = inf_host_cores_parse(text, p->cores);
     if (err != NULL) {
         return err;
@@ -109,8 +134,8 @@ others_have(const inf_host_policies_t *policies, const char *text)
     return false;
 }
 
-/* Threads that have inherited exactly these cores.  One that ends meanwhile
-   is no error. */
+/* Threads that have inherited from it: the priority, or exactly these cores.
+   One that ends meanwhile is no error. */
 static void
 send_home(const inf_loading_place_t *p)
 {
@@ -120,7 +145,12 @@ send_home(const inf_loading_place_t *p)
 
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         pid_t thread = (pid_t) strtol(entry->d_name, NULL, 10);
-        if (thread > 0 && !is_entered(thread) && cores_get(thread, cores)
+        if (thread <= 0 || is_entered(thread)) {
+            continue;
+        }
+
+        inf_idle_priority_drop(&p->priority, thread);
+        if (p->apart && !p->shared && cores_get(thread, cores)
             && memcmp(cores, p->cores, sizeof(cores)) == 0)
         {
             (void) cores_set(thread, p->home);

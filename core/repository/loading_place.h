@@ -1,17 +1,19 @@
 /*
- * loading_place.h - on which cores models are loaded and destroyed: those of
- *                   the host policy "loading", if there is one.
+ * loading_place.h - where models are loaded and destroyed: behind requests
+ *                   (idle_priority.h), and on the cores of the host policy
+ *                   "loading", if there is one.
  *
  * Owner    The caller's memory, from enter to leave.
  * Thread   enter and leave are about the calling thread, a loader or one that
- *          destroys; several threads at once.
- * Units    none.
- * Errors   Cores that can't be used are logged: the work goes on elsewhere.
+ *          destroys; several threads at once.  look: any.
+ * Units    ns of inf_clock_ns().
+ * Errors   What can't be done is logged: the work goes on where it is.
  * Route    lifecycle -> [loading place] -> kernel
  *
  * A load reads and copies for long; on cores of its own it takes none from
- * requests.  Threads that a backend starts meanwhile inherit these cores:
- * leave gives them those that the loading thread came from.
+ * requests, and elsewhere only what they leave.  Threads that a backend
+ * starts meanwhile inherit both: leave gives them what the loading thread
+ * had.
  */
 
 #ifndef INF_REPOSITORY_LOADING_PLACE_H
@@ -20,20 +22,32 @@
 #include <sys/types.h>
 
 #include "core/model/host_policy.h"
+#include "core/repository/idle_priority.h"
 
 #define INF_LOADING_POLICY "loading"
 
 typedef struct inf_loading_place_s {
     struct inf_loading_place_s *next;   /* of those entered                  */
+    bool          entered;
     bool          apart;                /* there are cores to leave          */
     bool          shared;               /* another policy has the same       */
     pid_t         thread;
+    inf_idle_priority_t priority;
     unsigned long home[INF_HOST_CORE_WORDS];
     unsigned long cores[INF_HOST_CORE_WORDS];
 } inf_loading_place_t;
 
 void inf_loading_place_enter(inf_loading_place_t *p,
     const inf_host_policies_t *policies);
+
+/* The thread goes back where it was.  Once more does nothing. */
 void inf_loading_place_leave(inf_loading_place_t *p);
+
+/* The thread ends, and stays for that. */
+void inf_loading_place_end(inf_loading_place_t *p);
+
+/* To be called every INF_IDLE_LOOK_NS while somebody may be here: who gets
+   next to no processor no longer works behind requests. */
+void inf_loading_place_look(uint64_t now_ns);
 
 #endif /* INF_REPOSITORY_LOADING_PLACE_H */

@@ -2,10 +2,12 @@
 
 import os
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
-from lib import models, process
+from lib import backends, models, process
 from lib.server import SLOW
 
 CORE = min(os.sched_getaffinity(0))
@@ -53,21 +55,64 @@ def test_threads_run_where_their_policy_says(make_server):
     assert seen["loader"] == everywhere
 
 
+def slow_to_load(folder):
+    models.write_model(folder, "slow", models.identity_config(
+        "slow", [("IN", "FP32", [2])]) + """
+        parameters { key: "execute_delay_ms"
+                     value { string_value: "2000" } }
+        model_warmup { name: "once" batch_size: 1 inputs {
+            key: "IN" value { data_type: TYPE_FP32 dims: [2]
+                              zero_data: true } } }""")
+
+
+def idle_threads(pid):
+    """Names of those under SCHED_IDLE."""
+    return sorted(
+        (task / "comm").read_text().strip()
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+        if os.sched_getscheduler(int(task.name)) == os.SCHED_IDLE)
+
+
+def can_come_back_from_idle():
+    return subprocess.run(
+        [sys.executable, "-c", "import os; no = os.sched_param(0);"
+         "os.sched_setscheduler(0, os.SCHED_IDLE, no);"
+         "os.sched_setscheduler(0, os.SCHED_OTHER, no)"],
+        capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not can_come_back_from_idle(),
+                    reason="no CAP_SYS_NICE, no RLIMIT_NICE")
+def test_models_are_loaded_behind_requests(make_server):
+    def fill(folder):
+        slow_to_load(folder)
+        models.write_model(
+            folder, "forks", 'backend: "forker"\n'
+            + models.io_block("input", [("IN", "INT32", [1])])
+            + models.io_block("output", [("PID", "INT32", [1])]))
+
+    server = make_server(
+        fill, wait="live",
+        http=f"    inference_backends {backends.build('forker')};\n")
+    assert server.wait_for("/v2/models/forks/ready")
+    assert process.wait_until(       # the warm-up runs
+        lambda: "loader" in idle_threads(server.core()), 20 * SLOW)
+    children = process.descendants(server.core())
+    assert children
+    assert all(os.sched_getscheduler(pid) == os.SCHED_OTHER
+               for pid in children)
+
+    assert server.wait_for("/v2/models/slow/ready")
+    assert idle_threads(server.core()) == []
+    assert "priority of requests" not in server.log_text()
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")
 def test_models_are_loaded_on_cores_of_their_own(make_server):
-    def fill(folder):
-        models.write_model(folder, "slow", models.identity_config(
-            "slow", [("IN", "FP32", [2])]) + """
-            parameters { key: "execute_delay_ms"
-                         value { string_value: "2000" } }
-            model_warmup { name: "once" batch_size: 1 inputs {
-                key: "IN" value { data_type: TYPE_FP32 dims: [2]
-                                  zero_data: true } } }""")
-
     everywhere = os.sched_getaffinity(0)
     last = max(everywhere)
     server = make_server(
-        fill, wait="live",
+        slow_to_load, wait="live",
         http=f"    inference_host_policy loading cpu-cores={last};")
 
     # the warm-up runs: the load has not ended, nor what it has started

@@ -14,7 +14,7 @@
 #include "triton/core/tritonbackend.h"
 
 #define FILES 64
-#define PIECE ((size_t) 1 << 20)    /* a kernel without preemption keeps its
+#define PIECE ((size_t) 1 << 16)    /* a kernel without preemption keeps its
                                        processor for as long as a read takes */
 
 typedef struct {

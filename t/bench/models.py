@@ -7,12 +7,14 @@ neighbour  Latency of model A, asked at a steady rate, while model B (200 MB
            all their requests.  Target: p99 at most 10 % worse.  "reader" is a
            third kind of round: another process that does nothing but read the
            same files into memory at the same time: what the machine itself
-           makes of such neighbours.  "apart": the same once more where nginx
-           is kept to one half of the CPUs and `inference_host_policy loading`
-           names the other, so that what is left is what a load does to
-           requests, not how the kernel places threads.  A round during which
-           other processes used the machine is thrown away, up to PATIENCE
-           (120) seconds.
+           makes of such neighbours, which have the priority of requests.
+           "apart": the same once more where nginx is kept to one half of the
+           CPUs and `inference_host_policy loading` names the other, so that
+           what is left is what a load does to requests, not how the kernel
+           places threads.  The server is in our session: what the kernel
+           shares out between sessions, no client elsewhere would meet.  A
+           round during which other processes used the machine is thrown away,
+           up to PATIENCE (120) seconds.
 cycles     Resident memory of the core after 100 to 10,000 loads and unloads
            of one model.  Target: flat.
 many       1,000 small models: start, index, one look of poll mode (CPU of its
@@ -169,8 +171,8 @@ def neighbour():
 def beside(fill, directives, cpus):
     with Server(fill, parts=PARTS, http=EXPLICIT + directives
                 + "    inference_load_model a;\n"
-                f"    inference_backends {backends.build('weights')};\n"
-                ) as server:
+                f"    inference_backends {backends.build('weights')};\n",
+                session=False) as server:
         files = sorted((server.models / "b" / "1").iterdir())
         call(server, "load", "b")               # they are in the page cache
         call(server, "unload", "b")

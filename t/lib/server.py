@@ -89,12 +89,18 @@ class Server:
                  log_level="info", connections=512, main="", http="",
                  server="", parts="health metadata config infer", env=None,
                  core=CORE, backends=BACKENDS, access_log="off",
-                 inference_env=(), allow_alarms=(), config=None):
+                 inference_env=(), allow_alarms=(), config=None,
+                 session=True):
         """models: a function that fills a repository folder, or a folder.
+
+        session: of its own.  The kernel may share the CPU out between sessions
+        first, so a client on this machine that is to stand for one elsewhere
+        is better in the same one.
 
         config: a whole nginx.conf instead (same {fields} in CONFIG's braces).
         """
         self.id = uuid.uuid4().hex[:12]
+        self.session = session
         self.prefix = pathlib.Path(tempfile.mkdtemp(prefix="inf-t-"))
         self.prefix.chmod(0o755)
         (self.prefix / "temp").mkdir()
@@ -172,7 +178,8 @@ class Server:
             self.command("-e", str(self.log)), env=self.env,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=open(self.prefix / "stderr", "wb"),
-            start_new_session=True)
+            start_new_session=self.session,
+            process_group=None if self.session else 0)
         Server.running.append(self)
         process.wait_until(lambda: (self.prefix / "nginx.pid").exists()
                            or self.process.poll() is not None, 20 * SLOW)
