@@ -18,6 +18,7 @@
 #define SHARDS     16u              /* a power of two                        */
 #define KEY_SHORT  33u              /* the core's, with the NUL              */
 #define SLAB_VALUES 256u
+#define LINE       64u
 #define SIZE_MIN   1024u
 #define SIZE_COLD  (4u << 20)       /* larger ones don't stay in the
                                        processor's caches                    */
@@ -39,7 +40,7 @@ typedef struct slab_s {
 } slab_t;
 
 typedef struct {
-    _Alignas(64) inf_lock_t lock;   /* rank 50; guards the next two          */
+    _Alignas(LINE) inf_lock_t lock; /* rank 50; guards the next two          */
     inf_cache_index_t       index;
     inf_cache_admission_t   admission;
     _Atomic uint64_t        oldest_ns;  /* of the index; written under lock  */
@@ -78,6 +79,7 @@ static bool parse_size(inf_slice_t text, uint64_t *size);
 static uint64_t hash_key(const char *key);
 static shard_t *shard_of(local_cache_t *cache, uint64_t hash);
 static inf_err_t *prepare(shard_t *shard, uint64_t hash, const char *key);
+static inf_cache_bucket_t *table_new(uint64_t count);
 static bool has_room(const local_cache_t *cache, uint64_t size);
 static uint64_t charge_of(size_t key_size, uint64_t byte_size);
 static inf_err_t *already_there(void);
@@ -135,8 +137,11 @@ inf_local_cache_lookup(TRITONCACHE_Cache *handle, const char *key,
     shard_t *shard = shard_of(cache, hash);
     value_t *v = NULL;
 
+    /* the clock is read while the memory comes; a hit reads it once more */
     inf_lock(&shard->lock);
+    inf_cache_index_look(&shard->index, hash);
     inf_cache_admission_look(&shard->admission, hash);
+    span->end_ns = inf_clock_ns();
     inf_cache_item_t *item = inf_cache_index_find(&shard->index, hash, key);
     if (item != NULL) {
         v = (value_t *) (void *) item;
@@ -156,10 +161,10 @@ inf_local_cache_lookup(TRITONCACHE_Cache *handle, const char *key,
     if (v != NULL) {
         err = fill(entry, allocator, v);
         value_unref(cache, v);
+        span->end_ns = inf_clock_ns();
     }
 
     *hit = v != NULL;
-    span->end_ns = inf_clock_ns();
     atomic_fetch_add_explicit(*hit ? &shard->hits : &shard->misses, 1,
         memory_order_relaxed);
     atomic_fetch_add_explicit(&shard->lookup_ns,
@@ -387,7 +392,7 @@ prepare(shard_t *shard, uint64_t hash, const char *key)
         return NULL;
     }
 
-    inf_cache_bucket_t *buckets = calloc(wanted, INF_CACHE_BUCKET_SIZE);
+    inf_cache_bucket_t *buckets = table_new(wanted);
     if (buckets == NULL) {
         return NULL;                /* put tells when there are too few      */
     }
@@ -397,6 +402,19 @@ prepare(shard_t *shard, uint64_t hash, const char *key)
     inf_unlock(&shard->lock);
     free(buckets);
     return NULL;
+}
+
+/* Shares no line of the processor's caches with what others write. */
+static inf_cache_bucket_t *
+table_new(uint64_t count)
+{
+    size_t size = (count * INF_CACHE_BUCKET_SIZE + LINE - 1) / LINE * LINE;
+    inf_cache_bucket_t *buckets = aligned_alloc(LINE, size);
+
+    if (buckets != NULL) {
+        memset(buckets, 0, size);
+    }
+    return buckets;
 }
 
 /* Without giving anything up.  What is larger than the cache is reserve's to

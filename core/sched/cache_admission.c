@@ -75,14 +75,14 @@ recognises(inf_cache_ghosts_t *ghosts, uint64_t hash)
 {
     uint16_t *set = ghosts->sets[hash % SETS];
     uint16_t ghost = (uint16_t) (hash >> 16 | 1);
-    bool found = false;
+    uint16_t found = 0;
 
-    for (unsigned i = 0; i < GHOSTS_PER_SET; i++) {
-        found |= set[i] == ghost;
+    for (unsigned i = 0; i < GHOSTS_PER_SET; i++) {     /* vectors, so       */
+        found |= (uint16_t) -(set[i] == ghost);
     }
-    if (!found) {
+    if (found == 0) {
         memmove(set + 1, set, (GHOSTS_PER_SET - 1) * sizeof(*set));
         set[0] = ghost;
     }
-    return found;
+    return found != 0;
 }

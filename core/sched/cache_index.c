@@ -49,6 +49,14 @@ inf_cache_index_give_buckets(inf_cache_index_t *index,
     return old;
 }
 
+void
+inf_cache_index_look(const inf_cache_index_t *index, uint64_t hash)
+{
+    if (index->bucket_count > 0) {
+        __builtin_prefetch(&index->marks[place_of(index, hash)]);
+    }
+}
+
 inf_cache_item_t *
 inf_cache_index_find(const inf_cache_index_t *index, uint64_t hash,
     const char *key)

@@ -10,13 +10,14 @@ typedef unsigned __int128 u128;
 
 typedef struct {
     const inf_cache_secret_t *secret;
-    inf_block_sums_fn_t       block_sums;
     u128                      point;
     u128                      sum;          /* the polynomial so far         */
     uint64_t                  len;          /* bytes so far                  */
     unsigned char             tail[BLOCK];  /* len % BLOCK of them           */
 } hasher_t;
 
+static void add_text(inf_buf_t *out, const char *text);
+static void add_u64(inf_buf_t *out, uint64_t n);
 static void hash_input(hasher_t *h, const inf_input_t *in);
 static void hash_parameter(hasher_t *h, const inf_parameter_t *p);
 static const inf_input_t *next_by_name(const inf_request_t *req,
@@ -44,6 +45,7 @@ inf_cache_secret_random(inf_cache_secret_t *secret)
         got += n > 0 ? (size_t) n : 0;
     }
 
+    secret->block_sums = inf_block_sums();
     return NULL;
 }
 
@@ -56,6 +58,7 @@ inf_cache_secret_constant(inf_cache_secret_t *secret)
     }
     secret->point[0] = mix(UINT64_C(0x243f6a8885a308d3));
     secret->point[1] = mix(UINT64_C(0x13198a2e03707344));
+    secret->block_sums = inf_block_sums();
 }
 
 bool
@@ -82,24 +85,28 @@ inf_cache_key_bytes(const inf_request_t *req, uint64_t *bytes)
     return true;
 }
 
+void
+inf_cache_key_model(const inf_model_t *model, uint64_t load, inf_buf_t *out)
+{
+    add_text(out, model->name);
+    if (model->space != NULL) {
+        add_text(out, model->space);
+    }
+    add_u64(out, (uint64_t) model->version);
+    add_u64(out, load);
+}
+
 inf_cache_key_t
-inf_cache_key(const inf_cache_secret_t *secret, const inf_model_t *model,
-    uint64_t load, const inf_request_t *req)
+inf_cache_key(const inf_cache_secret_t *secret, inf_slice_t model,
+    const inf_request_t *req)
 {
     hasher_t h;
     h.secret = secret;
-    h.block_sums = inf_block_sums();
     h.point = reduce((u128) secret->point[1] << 64 | secret->point[0]);
     h.sum = 1;
     h.len = 0;
 
-    put_text(&h, model->name);
-    if (model->space != NULL) {
-        put_text(&h, model->space);
-    }
-    put_u64(&h, (uint64_t) model->version);
-    put_u64(&h, load);
-
+    put_bytes(&h, model.data, model.len);
     put_u64(&h, req->output_count);
     for (uint32_t i = 0; i < req->output_count; i++) {
         put_text(&h, req->outputs[i]);      /* sorted                        */
@@ -193,6 +200,20 @@ next_by_name(const inf_request_t *req, const inf_input_t *last)
 }
 
 static void
+add_text(inf_buf_t *out, const char *text)
+{
+    size_t len = strlen(text);
+    add_u64(out, len);
+    inf_buf_put(out, text, len);
+}
+
+static void
+add_u64(inf_buf_t *out, uint64_t n)
+{
+    inf_buf_put(out, &n, sizeof(n));
+}
+
+static void
 put_text(hasher_t *h, const char *text)
 {
     size_t len = strlen(text);
@@ -245,7 +266,7 @@ put_bytes(hasher_t *h, const void *data, uint64_t len)
 static void
 put_block(hasher_t *h, const unsigned char *p, size_t len)
 {
-    inf_block_sums_t s = h->block_sums(p, len, h->secret->words);
+    inf_block_sums_t s = h->secret->block_sums(p, len, h->secret->words);
     h->sum = multiply(reduce(h->sum + reduce((u128) s.first << 64 | s.second)),
         h->point);
 }

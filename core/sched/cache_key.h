@@ -31,6 +31,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/buf.h"
 #include "core/model/model.h"
 #include "core/sched/block_sums.h"
 #include "core/tensor/request.h"
@@ -50,6 +51,7 @@ typedef struct {
     /* of a block; no load of them crosses a line */
     _Alignas(64) uint64_t words[INF_CACHE_SECRET_WORDS];
     uint64_t              point[2];     /* of the polynomial                 */
+    inf_block_sums_fn_t   block_sums;   /* the processor's; no secret        */
 } inf_cache_secret_t;
 
 INF_CHECK inf_err_t *inf_cache_secret_random(inf_cache_secret_t *secret);
@@ -59,10 +61,14 @@ void inf_cache_secret_constant(inf_cache_secret_t *secret);
    there are others for some instances (host policies): no key. */
 bool inf_cache_key_bytes(const inf_request_t *req, uint64_t *bytes);
 
-/* load tells one load of a version from the next; the request is normalised
-   and inf_cache_key_bytes said true. */
+/* What all keys of a model begin with; load tells one load of a version from
+   the next. */
+void inf_cache_key_model(const inf_model_t *model, uint64_t load,
+    inf_buf_t *out);
+
+/* The request is normalised and inf_cache_key_bytes said true. */
 inf_cache_key_t inf_cache_key(const inf_cache_secret_t *secret,
-    const inf_model_t *model, uint64_t load, const inf_request_t *req);
+    inf_slice_t model, const inf_request_t *req);
 
 void inf_cache_key_write(inf_cache_key_t key, char text[INF_CACHE_KEY_TEXT]);
 

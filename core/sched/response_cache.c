@@ -56,7 +56,7 @@ struct inf_response_cache_s {
 struct inf_cached_model_s {
     inf_response_cache_t  *cache;       /* set in new(), then constant       */
     inf_model_t           *model;
-    uint64_t               load;
+    inf_buf_t              key;         /* what its keys begin with          */
     _Atomic uint64_t       largest;     /* relaxed: response stored so far   */
 
     inf_link_t             link;        /* in cache->models; cache's lock    */
@@ -92,7 +92,7 @@ static void gate_tick(void *userp);
 static uint64_t refuses_at(const inf_cached_model_t *gate,
     const inf_request_t *req);
 static inf_err_t *look_up(inf_cached_model_t *gate, inf_request_t *req,
-    bool *queued);
+    uint64_t now_ns, bool *queued);
 static inf_err_t *miss(inf_cached_model_t *gate, inf_request_t *req,
     inf_cache_key_t key, bool declined, bool *queued);
 static inf_err_t *execute(inf_cached_model_t *gate, cache_run_t *run,
@@ -231,20 +231,23 @@ inf_cached_model_new(inf_response_cache_t *cache, inf_model_t *model,
         return inf_err_nomem();
     }
 
-    if (timekeeper != NULL) {
+    uint64_t load = atomic_fetch_add(&cache->loads, 1) + 1;
+    inf_buf_init(&gate->key);
+    inf_cache_key_model(model, cache->shared ? 0 : load, &gate->key);
+    inf_err_t *err = inf_buf_status(&gate->key);
+    if (err == NULL && timekeeper != NULL) {
         gate->timer.fire = gate_tick;
         gate->timer.userp = gate;
-        inf_err_t *err = inf_timekeeper_add(timekeeper, &gate->timer);
-        if (err != NULL) {
-            free(gate);
-            return err;
-        }
+        err = inf_timekeeper_add(timekeeper, &gate->timer);
+    }
+    if (err != NULL) {
+        inf_buf_fini(&gate->key);
+        free(gate);
+        return err;
     }
 
-    uint64_t load = atomic_fetch_add(&cache->loads, 1) + 1;
     gate->cache = cache;
     gate->model = model;
-    gate->load = cache->shared ? 0 : load;
     gate->timekeeper = timekeeper;
     gate->armed_ns = INF_NEVER;
     inf_link_init(&gate->link);
@@ -269,6 +272,7 @@ inf_cached_model_free(inf_cached_model_t *gate)
     run_list_free(atomic_load_explicit(&gate->returned,
         memory_order_acquire));
     inf_lock_fini(&gate->lock);
+    inf_buf_fini(&gate->key);
     free(gate);
 }
 
@@ -289,7 +293,7 @@ inf_cached_submit(inf_cached_model_t *gate, inf_request_t *req,
         park(gate, req);
         return NULL;
     }
-    return look_up(gate, req, queued);
+    return look_up(gate, req, now_ns, queued);
 }
 
 bool
@@ -381,7 +385,7 @@ look_up_one(inf_cached_model_t *gate)
         schedule(gate);
     }
     if (req != NULL) {
-        inf_err_t *err = look_up(gate, req, &queued);
+        inf_err_t *err = look_up(gate, req, inf_clock_ns(), &queued);
         if (err != NULL) {
             answer_error(req, err);
         }
@@ -497,15 +501,16 @@ refuses_at(const inf_cached_model_t *gate, const inf_request_t *req)
 
 /* On error the caller still owns req. */
 static inf_err_t *
-look_up(inf_cached_model_t *gate, inf_request_t *req, bool *queued)
+look_up(inf_cached_model_t *gate, inf_request_t *req, uint64_t now_ns,
+    bool *queued)
 {
     const inf_response_cache_t *cache = gate->cache;
     char text[INF_CACHE_KEY_TEXT];
     inf_response_t *response = NULL;
 
-    inf_cache_span_t span = { .start_ns = inf_clock_ns() };
-    inf_cache_key_t key = inf_cache_key(&cache->secret, gate->model,
-        gate->load, req);
+    inf_cache_span_t span = { .start_ns = now_ns };
+    inf_cache_key_t key = inf_cache_key(&cache->secret,
+        inf_buf_slice(&gate->key), req);
     inf_cache_key_write(key, text);
     inf_err_t *err = cache->ops->lookup(cache->cache, text, req->factory,
         &response, &span);

@@ -35,13 +35,26 @@ usual(inf_request_t *r)
 }
 
 static inf_cache_key_t
+key(const inf_cache_secret_t *with, const inf_model_t *of, uint64_t load,
+    const inf_request_t *r)
+{
+    inf_buf_t begin;
+    inf_buf_init(&begin);
+    inf_cache_key_model(of, load, &begin);
+    assert_null(inf_buf_status(&begin));
+    inf_cache_key_t found = inf_cache_key(with, inf_buf_slice(&begin), r);
+    inf_buf_fini(&begin);
+    return found;
+}
+
+static inf_cache_key_t
 key_of(inf_request_t *r)
 {
     uint64_t bytes;
     assert_true(inf_cache_key_bytes(r, &bytes));
-    inf_cache_key_t key = inf_cache_key(&secret, &model, 1, r);
+    inf_cache_key_t found = key(&secret, &model, 1, r);
     inf_request_fini(r);
-    return key;
+    return found;
 }
 
 static inf_cache_key_t
@@ -214,15 +227,13 @@ model_version_load_and_secret_change_the_key(void **state)
 
     usual(&r);
     for (int i = 0; i < 2; i++) {
-        assert_false(inf_cache_key_eq(plain, inf_cache_key(&secret,
-            &others[i], 1, &r)));
+        assert_false(inf_cache_key_eq(plain, key(&secret, &others[i], 1,
+            &r)));
     }
-    assert_false(inf_cache_key_eq(plain, inf_cache_key(&secret, &model, 2,
-        &r)));
+    assert_false(inf_cache_key_eq(plain, key(&secret, &model, 2, &r)));
     for (int i = 0; i < 3; i++) {
         assert_null(inf_cache_secret_random(&random));
-        assert_false(inf_cache_key_eq(plain, inf_cache_key(&random, &model, 1,
-            &r)));
+        assert_false(inf_cache_key_eq(plain, key(&random, &model, 1, &r)));
     }
     inf_request_fini(&r);
 }
@@ -320,13 +331,13 @@ a_million_keys_are_distinct(void **state)
     inf_request_init(&r);
     put(&r, "A", INF_TYPE_UINT32, (int64_t[]) { 1 }, 1, &value, sizeof(value));
     for (value = 0; value < N; value++) {
-        inf_cache_key_t key = inf_cache_key(&secret, &model, 1, &r);
-        uint64_t at = key.hi % (2 * N);     /* 64 bits alone do not collide  */
+        inf_cache_key_t k = key(&secret, &model, 1, &r);
+        uint64_t at = k.hi % (2 * N);       /* 64 bits alone do not collide  */
         while (seen[at] != 0) {
-            assert_true(seen[at] != key.lo);
+            assert_true(seen[at] != k.lo);
             at = (at + 1) % (2 * N);
         }
-        seen[at] = key.lo;
+        seen[at] = k.lo;
     }
     inf_request_fini(&r);
     free(seen);
