@@ -32,6 +32,7 @@ CACHE = "core/sched/response_cache.c"
 FLIGHTS = "core/sched/cache_flights.c"
 TIMEKEEPER = "core/sched/timekeeper.c"
 ADMISSION = "core/sched/cache_admission.c"
+STRANGERS = "core/sched/cache_strangers.c"
 SEQUENCES = "core/sched/sequence_batcher.c"
 IDS = "core/sched/sequence_ids.c"
 SEATS = "core/sched/sequence_slots.c"
@@ -42,7 +43,7 @@ JUDGES = {LIMITER: "rate_limiter", FLOW: "ensemble_flow",
           RUNTIME: "live_scaling", CREW: "live_scaling",
           CACHE: "server_simulation", FLIGHTS: "server_simulation",
           TIMEKEEPER: "server_simulation",
-          ADMISSION: "cache_admission",
+          ADMISSION: "cache_admission", STRANGERS: "cache_strangers",
           SEQUENCES: "sequence_simulation", IDS: "sequence_simulation",
           SEATS: "sequence_simulation", ROWS: "sequence_simulation"}
 PATIENCE = {"live_scaling": ["20"]}     # s: a lost wake-up is found by waiting
@@ -280,6 +281,18 @@ MUTANTS = [
      "    a->futile = 0;\n", ""),
     ("who was turned away is not remembered", ADMISSION,
      "        set[0] = ghost;\n", ""),
+    ("a stranger stays one", STRANGERS,
+     "    atomic_store_explicit(known, rest, memory_order_relaxed);\n", ""),
+    ("nobody asks for strangers any more", STRANGERS,
+     "return passed % INF_CACHE_ASKED != 0;", "return true;"),
+    ("a hit is not heard of", STRANGERS,
+     "        atomic_store_explicit(&s->hitless, 0, memory_order_relaxed);\n",
+     ""),
+    ("strangers pass a cache that has room", STRANGERS,
+     "!atomic_load_explicit(&s->futile, memory_order_relaxed)\n        ||",
+     ""),
+    ("the end of an input is not looked at", STRANGERS,
+     "    memcpy(&word, base + last, sizeof(word));\n", ""),
     ("an earlier alarm is not heard", TIMEKEEPER,
      "at_ns < timer->node.key;", "at_ns > timer->node.key;"),
     ("a sequence begins without START", SEQUENCES,

@@ -149,11 +149,13 @@ inf_local_cache_lookup(TRITONCACHE_Cache *handle, const char *key,
         inf_cache_index_use(&shard->index, item, span->start_ns);
         inf_cache_admission_hit(&shard->admission);
         note_oldest_locked(shard);
-    } else {
-        span->declines = !has_room(cache, atomic_load_explicit(&cache->charge,
-                memory_order_relaxed))
-            && !inf_cache_admission_admits(&shard->admission, hash,
-                shard->index.count);
+    } else if (!has_room(cache, atomic_load_explicit(&cache->charge,
+            memory_order_relaxed)))
+    {
+        uint64_t held = shard->index.count;
+        span->futile = inf_cache_admission_turns_away(&shard->admission, held);
+        span->declines = !inf_cache_admission_admits(&shard->admission, hash,
+            held);
     }
     inf_unlock(&shard->lock);
 

@@ -12,7 +12,6 @@ struct inf_cache_ghosts_s {
     _Alignas(64) uint16_t sets[SETS][GHOSTS_PER_SET];
 };
 
-static bool turns_away(const inf_cache_admission_t *a, uint64_t held);
 static bool recognises(inf_cache_ghosts_t *ghosts, uint64_t hash);
 
 inf_err_t *
@@ -56,17 +55,17 @@ inf_cache_admission_gave_up(inf_cache_admission_t *a)
 }
 
 bool
+inf_cache_admission_turns_away(const inf_cache_admission_t *a, uint64_t held)
+{
+    return a->futile >= held && a->futile >= INF_CACHE_FUTILE_MIN;
+}
+
+bool
 inf_cache_admission_admits(inf_cache_admission_t *a, uint64_t hash,
     uint64_t held)
 {
-    return !turns_away(a, held) || recognises(a->ghosts, hash)
+    return !inf_cache_admission_turns_away(a, held) || recognises(a->ghosts, hash)
         || ++a->turned_away % INF_CACHE_SAMPLE == 0;
-}
-
-static bool
-turns_away(const inf_cache_admission_t *a, uint64_t held)
-{
-    return a->futile >= held && a->futile >= INF_CACHE_FUTILE_MIN;
 }
 
 /* Remembers it, if not. */

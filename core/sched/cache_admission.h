@@ -53,8 +53,11 @@ void inf_cache_admission_look(const inf_cache_admission_t *a, uint64_t hash);
 void inf_cache_admission_hit(inf_cache_admission_t *a);
 void inf_cache_admission_gave_up(inf_cache_admission_t *a);
 
-/* An item of that hash was missed and there is no room for it; held: how many
-   the shard holds. */
+/* Whether strangers are turned away; held: how many the shard holds. */
+bool inf_cache_admission_turns_away(const inf_cache_admission_t *a,
+    uint64_t held);
+
+/* An item of that hash was missed and there is no room for it. */
 bool inf_cache_admission_admits(inf_cache_admission_t *a, uint64_t hash,
     uint64_t held);
 

@@ -34,6 +34,8 @@ typedef struct {
     uint64_t end_ns;
     bool     declines;          /* of a lookup that missed: the cache has no
                                    place for it, it need not be inserted     */
+    bool     futile;            /* of a lookup that missed: it has no place for
+                                   most of what it misses, for want of hits  */
 } inf_cache_span_t;
 
 typedef struct {

@@ -8,6 +8,7 @@
 #include "core/base/lock.h"
 #include "core/base/log.h"
 #include "core/sched/cache_flights.h"
+#include "core/sched/cache_strangers.h"
 #include "core/sched/entrance.h"
 #include "core/sched/refusal.h"
 #include "core/sched/runtime.h"
@@ -44,6 +45,7 @@ struct inf_response_cache_s {
     _Atomic uint64_t       loads;       /* cached models made so far         */
     _Atomic uint64_t       log_next_ns; /* relaxed: when errors are logged   */
     _Atomic uint64_t       unlogged;    /* relaxed: errors since             */
+    _Atomic uint64_t       passed;      /* relaxed: misses without a lookup  */
 
     inf_lock_t             lock;        /* rank 27; guards the next two      */
     inf_link_t             models;      /* with requests to look up          */
@@ -57,6 +59,7 @@ struct inf_cached_model_s {
     inf_response_cache_t  *cache;       /* set in new(), then constant       */
     inf_model_t           *model;
     inf_buf_t              key;         /* what its keys begin with          */
+    inf_cache_strangers_t  strangers;
     _Atomic uint64_t       largest;     /* relaxed: response stored so far   */
 
     inf_link_t             link;        /* in cache->models; cache's lock    */
@@ -80,6 +83,8 @@ static void *lookup_main(void *arg);
 static inf_cached_model_t *next_model(inf_response_cache_t *cache);
 static void schedule(inf_cached_model_t *gate);
 static void look_up_one(inf_cached_model_t *gate);
+static inf_err_t *pass(inf_cached_model_t *gate, inf_request_t *req,
+    uint64_t now_ns, bool *queued);
 static bool may_look_up_now(const inf_cached_model_t *gate, uint64_t bytes);
 static void park(inf_cached_model_t *gate, inf_request_t *req);
 static bool watch_locked(inf_cached_model_t *gate, inf_request_t *req,
@@ -219,7 +224,12 @@ bool
 inf_response_cache_counts(const inf_response_cache_t *cache,
     inf_cache_counts_t *out)
 {
-    return cache->ops->counts(cache->cache, out);
+    if (!cache->ops->counts(cache->cache, out)) {
+        return false;
+    }
+
+    out->misses += atomic_load_explicit(&cache->passed, memory_order_relaxed);
+    return true;
 }
 
 inf_err_t *
@@ -235,12 +245,16 @@ inf_cached_model_new(inf_response_cache_t *cache, inf_model_t *model,
     inf_buf_init(&gate->key);
     inf_cache_key_model(model, cache->shared ? 0 : load, &gate->key);
     inf_err_t *err = inf_buf_status(&gate->key);
+    if (err == NULL) {
+        err = inf_cache_strangers_init(&gate->strangers);
+    }
     if (err == NULL && timekeeper != NULL) {
         gate->timer.fire = gate_tick;
         gate->timer.userp = gate;
         err = inf_timekeeper_add(timekeeper, &gate->timer);
     }
     if (err != NULL) {
+        inf_cache_strangers_fini(&gate->strangers);
         inf_buf_fini(&gate->key);
         free(gate);
         return err;
@@ -272,6 +286,7 @@ inf_cached_model_free(inf_cached_model_t *gate)
     run_list_free(atomic_load_explicit(&gate->returned,
         memory_order_acquire));
     inf_lock_fini(&gate->lock);
+    inf_cache_strangers_fini(&gate->strangers);
     inf_buf_fini(&gate->key);
     free(gate);
 }
@@ -287,6 +302,10 @@ inf_cached_submit(inf_cached_model_t *gate, inf_request_t *req,
         return inf_entrance_execute(gate->model, req, now_ns);
     }
 
+    if (inf_cache_strangers_pass(&gate->strangers, req)) {
+        return pass(gate, req, now_ns, queued);
+    }
+
     req->queue_ns = now_ns;
     if (haste && !may_look_up_now(gate, bytes)) {
         *queued = false;
@@ -294,6 +313,23 @@ inf_cached_submit(inf_cached_model_t *gate, inf_request_t *req,
         return NULL;
     }
     return look_up(gate, req, now_ns, queued);
+}
+
+/* A miss that nobody has looked for. */
+static inf_err_t *
+pass(inf_cached_model_t *gate, inf_request_t *req, uint64_t now_ns,
+    bool *queued)
+{
+    inf_model_t *model = gate->model;
+
+    inf_duration_add(&model->statistics.cache_miss, 0);
+    if (model->latencies != NULL) {
+        inf_latencies_miss(model->latencies, 0, now_ns);
+    }
+    atomic_fetch_add_explicit(&gate->cache->passed, 1, memory_order_relaxed);
+
+    *queued = true;
+    return inf_entrance_execute(model, req, now_ns);
 }
 
 bool
@@ -517,6 +553,7 @@ look_up(inf_cached_model_t *gate, inf_request_t *req, uint64_t now_ns,
     req->lookup_ns = span.end_ns - span.start_ns;
 
     if (err == NULL && response != NULL) {
+        inf_cache_strangers_hit(&gate->strangers);
         *queued = false;
         answer(req, response, span.start_ns, req->lookup_ns);
         return NULL;
@@ -524,6 +561,7 @@ look_up(inf_cached_model_t *gate, inf_request_t *req, uint64_t now_ns,
     if (err != NULL) {
         log_trouble(gate, err, "lookup");
     }
+    inf_cache_strangers_missed(&gate->strangers, span.futile);
     return miss(gate, req, key, span.declines, queued);
 }
 
@@ -792,6 +830,9 @@ share(cache_run_t *run, const inf_response_t *response)
     unwatch_all_locked(gate, &list);
     inf_unlock(&gate->lock);
 
+    if (!inf_list_empty(&list)) {
+        inf_cache_strangers_hit(&gate->strangers);
+    }
     while ((link = inf_list_pop_front(&list)) != NULL) {
         inf_request_t *req = inf_link_entry(link, inf_request_t, link);
         inf_response_t *copy;

@@ -3,8 +3,11 @@
 
 One server, one backend (identity), the same model with and without a cache,
 in interleaved rounds; medians of requests per second and of the server's CPU
-per request, and of each round's ratio.  "miss": every request is another one, and the cache is full, so
-that each insertion gives up an entry.  "hit": it is always the same one.
+per request, and of each round's ratio.  "miss": every request is another one,
+and the cache is full; after the first rounds it knows that nothing is ever
+hit, looks up one request in 64 and stores some of these.
+"hit": it is always the same one.  The server is in our session, because the
+kernel may share the CPU out between sessions first.
 
     python t/bench/cache.py [BYTES ...]     sizes of the input (4096)
 

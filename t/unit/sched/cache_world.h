@@ -48,6 +48,7 @@ typedef struct {
     bool            lookup_fails;
     bool            insert_fails;
     bool            declines;       /* lookups that miss say so              */
+    bool            futile;         /* and so                                */
     bool            hold_lookups;   /* lookups wait                          */
     uint32_t        looking;
 
@@ -112,6 +113,7 @@ fake_lookup(void *userp, const char *key, inf_factory_t *factory,
         bytes = NULL;
     }
     span->declines = w.declines && bytes == NULL;
+    span->futile = w.futile && bytes == NULL;
     pthread_mutex_unlock(&w.lock);
     if (bytes == NULL) {
         return err;
