@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
@@ -14,15 +16,24 @@
 
 #define STARVED_SHARE 8u        /* of the time, or less                      */
 
+/* As /proc has it. */
+typedef struct {
+    char     state;
+    uint64_t ran_ns;                    /* on a processor                    */
+    uint64_t began;                     /* ticks since the machine's start   */
+} thread_t;
+
 static void prepare(void);
 static void *there_and_back(void *arg);
 static void in_child(void);
 static bool is_starved(inf_idle_priority_t *p, uint64_t now_ns);
-static bool thread_times(pid_t thread, char *state, uint64_t *ran_ns);
+static uint64_t ticks_now(void);
+static bool thread_read(pid_t thread, thread_t *out);
 static int policy_set(pid_t thread, int policy);
 
 static pthread_once_t prepared = PTHREAD_ONCE_INIT;
 static int            usual;            /* the process's policy; -1: no use  */
+static _Atomic int    takers;           /* that have not given up            */
 
 void
 inf_idle_priority_take(inf_idle_priority_t *p)
@@ -39,6 +50,8 @@ inf_idle_priority_take(inf_idle_priority_t *p)
     if (now == SCHED_IDLE || (now == usual && policy_set(0, SCHED_IDLE) == 0))
     {
         p->taken = p->has = true;
+        p->began = ticks_now();
+        atomic_fetch_add(&takers, 1);
         p->looked_ns = inf_clock_ns();
         p->ran_ns = 0;                  /* the first look only reads it      */
     }
@@ -52,6 +65,7 @@ inf_idle_priority_give_up(inf_idle_priority_t *p)
     }
 
     p->has = false;
+    atomic_fetch_sub(&takers, 1);
     if (policy_set(p->thread, p->policy) != 0) {
         inf_err_log(inf_err_os(errno, "a thread that loads models stays under "
             "SCHED_IDLE"));
@@ -71,8 +85,13 @@ inf_idle_priority_look(inf_idle_priority_t *p, uint64_t now_ns)
 void
 inf_idle_priority_drop(const inf_idle_priority_t *p, pid_t thread)
 {
-    if (p->taken && sched_getscheduler(thread) == SCHED_IDLE) {
-        (void) policy_set(thread, p->policy);   /* it may have ended         */
+    thread_t found;
+
+    /* one that is older has it from somebody else; it may end meanwhile */
+    if (p->taken && sched_getscheduler(thread) == SCHED_IDLE
+        && thread_read(thread, &found) && found.began >= p->began)
+    {
+        (void) policy_set(thread, p->policy);
     }
 }
 
@@ -121,7 +140,7 @@ there_and_back(void *arg)
 static void
 in_child(void)
 {
-    if (sched_getscheduler(0) == SCHED_IDLE) {
+    if (atomic_load(&takers) > 0 && sched_getscheduler(0) == SCHED_IDLE) {
         (void) policy_set(0, usual);
     }
 }
@@ -130,24 +149,36 @@ in_child(void)
 static bool
 is_starved(inf_idle_priority_t *p, uint64_t now_ns)
 {
-    uint64_t ran, before = p->ran_ns, window = now_ns - p->looked_ns;
-    char state;
+    uint64_t before = p->ran_ns, window = now_ns - p->looked_ns;
+    thread_t found;
 
-    if (!thread_times(p->thread, &state, &ran)) {
+    if (!thread_read(p->thread, &found)) {
         return true;                    /* nobody would ever see it          */
     }
 
     p->looked_ns = now_ns;
-    p->ran_ns = ran;
-    return state == 'R' && ran - before < window / STARVED_SHARE;
+    p->ran_ns = found.ran_ns;
+    return found.state == 'R'
+        && found.ran_ns - before < window / STARVED_SHARE;
+}
+
+static uint64_t
+ticks_now(void)
+{
+    struct timespec ts;
+    uint64_t rate = (uint64_t) sysconf(_SC_CLK_TCK);
+
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return (uint64_t) ts.tv_sec * rate
+        + (uint64_t) ts.tv_nsec / (1000000000u / rate);
 }
 
 /* /proc/self/task/<thread>/stat: "tid (name) state ...", the 14th and 15th
-   are ticks in user and kernel mode (proc(5)). */
+   are ticks in user and kernel mode, the 22nd when it began (proc(5)). */
 static bool
-thread_times(pid_t thread, char *state, uint64_t *ran_ns)
+thread_read(pid_t thread, thread_t *out)
 {
-    unsigned long long user, system;
+    unsigned long long user, system, began;
     char path[64], text[512];
 
     snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int) thread);
@@ -165,13 +196,15 @@ thread_times(pid_t thread, char *state, uint64_t *ran_ns)
     const char *p = strrchr(text, ')');         /* the name may hold any     */
     if (p == NULL
         || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu"
-            " %llu", state, &user, &system) != 3)
+            " %llu %*d %*d %*d %*d %*d %*d %llu", &out->state, &user, &system,
+            &began) != 4)
     {
         return false;
     }
 
-    *ran_ns = (user + system) * (1000000000ull
+    out->ran_ns = (user + system) * (1000000000ull
         / (unsigned long long) sysconf(_SC_CLK_TCK));
+    out->began = began;
     return true;
 }
 

@@ -34,6 +34,7 @@ typedef struct {
     bool     has;
     pid_t    thread;
     int      policy;                    /* to come back to                   */
+    uint64_t began;                     /* ticks since the machine's start   */
     uint64_t looked_ns;
     uint64_t ran_ns;                    /* on a processor until then         */
 } inf_idle_priority_t;
@@ -46,7 +47,8 @@ void inf_idle_priority_give_up(inf_idle_priority_t *p);
    INF_IDLE_LOOK_NS. */
 void inf_idle_priority_look(inf_idle_priority_t *p, uint64_t now_ns);
 
-/* Gives up for another thread, if it has inherited it from p's. */
+/* Gives up for another thread, if it may have inherited it from p's: one that
+   began since, under SCHED_IDLE. */
 void inf_idle_priority_drop(const inf_idle_priority_t *p, pid_t thread);
 
 #endif /* INF_REPOSITORY_IDLE_PRIORITY_H */

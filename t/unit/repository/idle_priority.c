@@ -153,6 +153,42 @@ threads_inherit_it_until_it_is_dropped(void **state)
 }
 
 static void
+set_policy(pid_t tid, int policy)
+{
+    const struct sched_param none = { .sched_priority = 0 };
+    assert_int_equal(sched_setscheduler(tid, policy, &none), 0);
+}
+
+/* A program's own business, or a backend's. */
+static void
+who_had_it_before_keeps_it(void **state)
+{
+    (void) state;
+    struct timespec pause = { .tv_nsec = 30000000 };    /* three ticks       */
+    inf_idle_priority_t p;
+    child_t before;
+    int status;
+
+    child_start(&before);
+    set_policy(before.tid, SCHED_IDLE);
+    nanosleep(&pause, NULL);
+    must_take(&p);
+    inf_idle_priority_drop(&p, before.tid);
+    inf_idle_priority_give_up(&p);
+    assert_int_equal(child_policy(&before), SCHED_IDLE);
+    child_end(&before);
+
+    set_policy(0, SCHED_IDLE);
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(sched_getscheduler(0) == SCHED_IDLE ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    set_policy(0, SCHED_OTHER);
+}
+
+static void
 processes_do_not_inherit_it(void **state)
 {
     (void) state;
@@ -323,6 +359,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_could_not_come_back_takes_nothing),
         cmocka_unit_test(threads_inherit_it_until_it_is_dropped),
+        cmocka_unit_test(who_had_it_before_keeps_it),
         cmocka_unit_test(processes_do_not_inherit_it),
         cmocka_unit_test(who_wants_a_processor_and_gets_none_is_raised),
         cmocka_unit_test(who_waits_for_something_else_is_not),
