@@ -92,7 +92,7 @@ insert(const char *key, size_t size)
 }
 
 /* Of the last lookup. */
-static bool declined;
+static _Thread_local bool declined;
 
 /* false: a miss */
 static bool
@@ -107,6 +107,7 @@ lookup(const char *key, size_t size)
     assert_true(span.end_ns >= span.start_ns);
     declined = span.declines;
     assert_true(r == NULL || !declined);
+    assert_true(span.futile || !declined);
     bool hit = r != NULL;
     if (hit) {
         const char *base = r->first->base;
