@@ -3,17 +3,21 @@
  *                   counts what there is.
  *
  * Owner    the program that includes it, first of all.
- * Thread   one.
+ * Thread   any; which allocation is the one is only certain with one.
  * Units    allocations.
  * Errors   none; under a sanitizer, whose allocator is not replaced,
  *          OWN_MALLOC is 0 and nothing fails.
  * Route    unit tests only
+ *
+ * Who defines SHRINKING_SUCCEEDS first has a realloc that fails only where a
+ * block grows: libc shrinks what it has printed and goes on if it can't.
  */
 
 #ifndef INF_T_SCARCE_MEMORY_H
 #define INF_T_SCARCE_MEMORY_H
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -30,10 +34,16 @@
 #define OWN_MALLOC 1
 #endif
 
+#ifdef SHRINKING_SUCCEEDS
+#define MAY_FAIL(p, size) ((p) == NULL || malloc_usable_size(p) < (size))
+#else
+#define MAY_FAIL(p, size) true
+#endif
+
 /* 0: off; the allocation at 1 fails.  Not every program looks at both where
    nothing fails. */
-__attribute__((unused)) static long countdown;
-__attribute__((unused)) static long live;
+__attribute__((unused)) static _Atomic long countdown;
+__attribute__((unused)) static _Atomic long live;
 
 #if OWN_MALLOC
 
@@ -82,7 +92,7 @@ calloc(size_t count, size_t size)
 void *
 realloc(void *p, size_t size)
 {
-    if (allocation_fails()) {
+    if (MAY_FAIL(p, size) && allocation_fails()) {
         return NULL;
     }
 

@@ -1,12 +1,8 @@
-#include "repository/temp_tree.h"
+#include "repository/asked_thread.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <semaphore.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/repository/idle_priority.h"
@@ -15,58 +11,11 @@
 #define NOBODY      65534
 #define NOT_ALLOWED 12
 
-/* A thread that says which policy it has, whenever it is asked. */
-typedef struct {
-    pthread_t thread;
-    pid_t     tid;
-    sem_t     asked;
-    sem_t     told;
-    int       policy;
-    _Atomic bool ends;
-} child_t;
-
-static void *
-child_main(void *arg)
-{
-    child_t *c = arg;
-
-    c->tid = gettid();
-    for (;;) {
-        c->policy = sched_getscheduler(0);
-        sem_post(&c->told);
-        sem_wait(&c->asked);
-        if (c->ends) {
-            return NULL;
-        }
-    }
-}
-
-static void
-child_start(child_t *c)
-{
-    sem_init(&c->asked, 0, 0);
-    sem_init(&c->told, 0, 0);
-    c->ends = false;
-    assert_int_equal(pthread_create(&c->thread, NULL, child_main, c), 0);
-    sem_wait(&c->told);
-}
-
 static int
-child_policy(child_t *c)
+child_policy(asked_thread_t *c)
 {
-    sem_post(&c->asked);
-    sem_wait(&c->told);
+    asked_thread_ask(c);
     return c->policy;
-}
-
-static void
-child_end(child_t *c)
-{
-    c->ends = true;
-    sem_post(&c->asked);
-    pthread_join(c->thread, NULL);
-    sem_destroy(&c->asked);
-    sem_destroy(&c->told);
 }
 
 /* Whether a process of the user nobody takes the priority: it must have it,
@@ -135,11 +84,11 @@ threads_inherit_it_until_it_is_dropped(void **state)
 {
     (void) state;
     inf_idle_priority_t p;
-    child_t before, during;
+    asked_thread_t before, during;
 
-    child_start(&before);
+    asked_thread_start(&before);
     must_take(&p);
-    child_start(&during);
+    asked_thread_start(&during);
     assert_int_equal(child_policy(&before), SCHED_OTHER);
     assert_int_equal(child_policy(&during), SCHED_IDLE);
 
@@ -148,8 +97,8 @@ threads_inherit_it_until_it_is_dropped(void **state)
     assert_int_equal(child_policy(&during), SCHED_IDLE);
     inf_idle_priority_drop(&p, during.tid);
     assert_int_equal(child_policy(&during), SCHED_OTHER);
-    child_end(&during);
-    child_end(&before);
+    asked_thread_end(&during);
+    asked_thread_end(&before);
 }
 
 static void
@@ -166,17 +115,17 @@ who_had_it_before_keeps_it(void **state)
     (void) state;
     struct timespec pause = { .tv_nsec = 30000000 };    /* three ticks       */
     inf_idle_priority_t p;
-    child_t before;
+    asked_thread_t before;
     int status;
 
-    child_start(&before);
+    asked_thread_start(&before);
     set_policy(before.tid, SCHED_IDLE);
     nanosleep(&pause, NULL);
     must_take(&p);
     inf_idle_priority_drop(&p, before.tid);
     inf_idle_priority_give_up(&p);
     assert_int_equal(child_policy(&before), SCHED_IDLE);
-    child_end(&before);
+    asked_thread_end(&before);
 
     set_policy(0, SCHED_IDLE);
     pid_t pid = fork();
@@ -323,20 +272,20 @@ a_loading_place_is_behind_requests(void **state)
     const inf_host_policies_t none = { NULL, 0 };
     inf_idle_priority_t probe;
     inf_loading_place_t p;
-    child_t during;
+    asked_thread_t during;
 
     must_take(&probe);
     inf_idle_priority_give_up(&probe);
 
     inf_loading_place_enter(&p, &none);
     assert_int_equal(sched_getscheduler(0), SCHED_IDLE);
-    child_start(&during);
+    asked_thread_start(&during);
     assert_int_equal(child_policy(&during), SCHED_IDLE);
     inf_loading_place_leave(&p);
     assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
     assert_int_equal(child_policy(&during), SCHED_OTHER);
     inf_loading_place_leave(&p);                    /* nothing               */
-    child_end(&during);
+    asked_thread_end(&during);
 
     inf_loading_place_enter(&p, &none);
     uint64_t at = inf_clock_ns();

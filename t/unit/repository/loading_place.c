@@ -1,62 +1,16 @@
-#include "repository/temp_tree.h"
-
-#include <pthread.h>
-#include <sched.h>
-#include <semaphore.h>
+#include "repository/asked_thread.h"
 
 #include "core/repository/loading_place.h"
-
-/* A thread that a backend starts while it loads. */
-typedef struct {
-    pthread_t thread;
-    sem_t     asked;
-    cpu_set_t seen;
-    sem_t     told;
-    _Atomic bool ends;
-} child_t;
 
 static cpu_set_t everywhere;
 static int first, last;
 
-static void *
-child_main(void *arg)
-{
-    child_t *c = arg;
-
-    do {
-        sem_wait(&c->asked);
-        assert_int_equal(sched_getaffinity(0, sizeof(c->seen), &c->seen), 0);
-        sem_post(&c->told);
-    } while (!c->ends);
-    return NULL;
-}
-
-static void
-child_start(child_t *c)
-{
-    sem_init(&c->asked, 0, 0);
-    sem_init(&c->told, 0, 0);
-    c->ends = false;
-    assert_int_equal(pthread_create(&c->thread, NULL, child_main, c), 0);
-}
-
 static bool
-child_is_on(child_t *c, int core)
+child_is_on(asked_thread_t *c, int core)
 {
-    sem_post(&c->asked);
-    sem_wait(&c->told);
-    return core < 0 ? CPU_EQUAL(&c->seen, &everywhere)
-        : CPU_COUNT(&c->seen) == 1 && CPU_ISSET((size_t) core, &c->seen);
-}
-
-static void
-child_end(child_t *c)
-{
-    c->ends = true;
-    sem_post(&c->asked);
-    pthread_join(c->thread, NULL);
-    sem_destroy(&c->asked);
-    sem_destroy(&c->told);
+    asked_thread_ask(c);
+    return core < 0 ? CPU_EQUAL(&c->cores, &everywhere)
+        : CPU_COUNT(&c->cores) == 1 && CPU_ISSET((size_t) core, &c->cores);
 }
 
 static bool
@@ -97,25 +51,25 @@ what_a_load_starts_comes_home_with_it(void **state)
     };
     const inf_host_policies_t policies = { items, 1 };
     inf_loading_place_t p, other;
-    child_t before, during;
+    asked_thread_t before, during;
 
-    child_start(&before);
+    asked_thread_start(&before);
     inf_loading_place_enter(&p, &policies);
     assert_true(am_on(last));
-    child_start(&during);
+    asked_thread_start(&during);
     assert_true(child_is_on(&during, last));
     assert_true(child_is_on(&before, -1));
 
     inf_loading_place_leave(&p);
     assert_true(am_on(-1));
     assert_true(child_is_on(&during, -1));
-    child_end(&during);
+    asked_thread_end(&during);
 
     inf_loading_place_enter(&other, &policies);     /* and once more         */
     assert_true(am_on(last));
     inf_loading_place_leave(&other);
     assert_true(am_on(-1));
-    child_end(&before);
+    asked_thread_end(&before);
 }
 
 static void
@@ -130,14 +84,14 @@ who_was_put_there_stays(void **state)
     };
     const inf_host_policies_t policies = { items, 2 };
     inf_loading_place_t p;
-    child_t during;
+    asked_thread_t during;
 
     inf_loading_place_enter(&p, &policies);
-    child_start(&during);
+    asked_thread_start(&during);
     inf_loading_place_leave(&p);
     assert_true(am_on(-1));
     assert_true(child_is_on(&during, last));
-    child_end(&during);
+    asked_thread_end(&during);
 }
 
 static void *

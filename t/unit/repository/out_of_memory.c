@@ -4,10 +4,10 @@
  * second way to get its memory), and nothing is left behind.
  */
 
-#include "repository/temp_tree.h"
+#define SHRINKING_SUCCEEDS
+#include "scarce_memory.h"
 
-#include <errno.h>
-#include <malloc.h>
+#include "repository/temp_tree.h"
 
 #include "core/model/config_complete.h"
 #include "core/model/config_load.h"
@@ -25,87 +25,7 @@
 #include "core/repository/storage_local.h"
 #include "repository/fake_plugin.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define OWN_MALLOC 0            /* a sanitizer's allocator is not replaced */
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define OWN_MALLOC 0
-#endif
-#endif
-
-#ifndef OWN_MALLOC
-#define OWN_MALLOC 1
-#endif
-
 #if OWN_MALLOC
-
-extern void *__libc_malloc(size_t size);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void *__libc_realloc(void *p, size_t size);
-extern void __libc_free(void *p);
-
-#pragma GCC visibility push(default)
-void *malloc(size_t size);
-void *calloc(size_t count, size_t size);
-void *realloc(void *p, size_t size);
-void free(void *p);
-#pragma GCC visibility pop
-
-/* Instances have threads. */
-static _Atomic long countdown;  /* 0: off; the allocation at 1 fails       */
-static _Atomic long live;
-
-static bool
-allocation_fails(void)
-{
-    return countdown > 0 && --countdown == 0;
-}
-
-void *
-malloc(size_t size)
-{
-    if (allocation_fails()) {
-        errno = ENOMEM;
-        return NULL;
-    }
-
-    live++;
-    return __libc_malloc(size);
-}
-
-void *
-calloc(size_t count, size_t size)
-{
-    if (allocation_fails()) {
-        errno = ENOMEM;
-        return NULL;
-    }
-
-    live++;
-    return __libc_calloc(count, size);
-}
-
-/* Shrinking can't fail: libc shrinks what it has printed and goes on. */
-void *
-realloc(void *p, size_t size)
-{
-    bool grows = p == NULL || malloc_usable_size(p) < size;
-
-    if (grows && allocation_fails()) {
-        errno = ENOMEM;
-        return NULL;
-    }
-
-    live += p == NULL;
-    return __libc_realloc(p, size);
-}
-
-void
-free(void *p)
-{
-    live -= p != NULL;
-    __libc_free(p);
-}
 
 static const char config_text[] =
     "max_batch_size: 4\n"
