@@ -45,7 +45,6 @@ inf_idle_priority_take(inf_idle_priority_t *p)
     }
 
     p->thread = gettid();
-    p->policy = usual;
     int now = sched_getscheduler(0);
     if (now == SCHED_IDLE || (now == usual && policy_set(0, SCHED_IDLE) == 0))
     {
@@ -66,7 +65,7 @@ inf_idle_priority_give_up(inf_idle_priority_t *p)
 
     p->has = false;
     atomic_fetch_sub(&takers, 1);
-    if (policy_set(p->thread, p->policy) != 0) {
+    if (policy_set(p->thread, usual) != 0) {
         inf_err_log(inf_err_os(errno, "a thread that loads models stays under "
             "SCHED_IDLE"));
     }
@@ -91,7 +90,7 @@ inf_idle_priority_drop(const inf_idle_priority_t *p, pid_t thread)
     if (p->taken && sched_getscheduler(thread) == SCHED_IDLE
         && thread_read(thread, &found) && found.began >= p->began)
     {
-        (void) policy_set(thread, p->policy);
+        (void) policy_set(thread, usual);
     }
 }
 

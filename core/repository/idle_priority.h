@@ -33,7 +33,6 @@ typedef struct {
     bool     taken;                     /* the thread had it, or has it      */
     bool     has;
     pid_t    thread;
-    int      policy;                    /* to come back to                   */
     uint64_t began;                     /* ticks since the machine's start   */
     uint64_t looked_ns;
     uint64_t ran_ns;                    /* on a processor until then         */

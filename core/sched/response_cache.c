@@ -116,6 +116,7 @@ static inf_err_t *run_query(void *userp, const char *name, size_t *size,
     inf_memory_type_t *memory_type, int64_t *memory_id);
 static void run_factory_free(void *userp, inf_factory_t *factory);
 static void settle(cache_run_t *run, const inf_response_t *response);
+static void count_miss(inf_model_t *model, uint64_t took_ns);
 static bool in_host_memory(const inf_response_t *response);
 static uint64_t store(cache_run_t *run, const inf_response_t *response);
 static void share(cache_run_t *run, const inf_response_t *response);
@@ -320,16 +321,11 @@ static inf_err_t *
 pass(inf_cached_model_t *gate, inf_request_t *req, uint64_t now_ns,
     bool *queued)
 {
-    inf_model_t *model = gate->model;
-
-    inf_duration_add(&model->statistics.cache_miss, 0);
-    if (model->latencies != NULL) {
-        inf_latencies_miss(model->latencies, 0, now_ns);
-    }
+    count_miss(gate->model, 0);
     atomic_fetch_add_explicit(&gate->cache->passed, 1, memory_order_relaxed);
 
     *queued = true;
-    return inf_entrance_execute(model, req, now_ns);
+    return inf_entrance_execute(gate->model, req, now_ns);
 }
 
 bool
@@ -756,18 +752,22 @@ settle(cache_run_t *run, const inf_response_t *response)
             && inf_err_code(response->err) == INF_ERR_CANCELLED));
     uint64_t insert_ns = good ? store(run, response) : 0;
 
-    inf_model_t *model = run->gate->model;
-    uint64_t took_ns = run->lookup_ns + insert_ns;
-    inf_duration_add(&model->statistics.cache_miss, took_ns);
-    if (model->latencies != NULL) {
-        inf_latencies_miss(model->latencies, took_ns, inf_clock_ns());
-    }
+    count_miss(run->gate->model, run->lookup_ns + insert_ns);
     if (good && in_host_memory(response)) {
         share(run, response);
     } else if (gave_up) {
         pass_on(run);
     } else {
         let_go(run);
+    }
+}
+
+static void
+count_miss(inf_model_t *model, uint64_t took_ns)
+{
+    inf_duration_add(&model->statistics.cache_miss, took_ns);
+    if (model->latencies != NULL) {
+        inf_latencies_miss(model->latencies, took_ns, inf_clock_ns());
     }
 }
 
