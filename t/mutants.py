@@ -29,6 +29,7 @@ FLOW = "core/sched/ensemble_flow.c"
 RUNTIME = "core/sched/runtime.c"
 CREW = "core/sched/crew.c"
 CACHE = "core/sched/response_cache.c"
+RUN = "core/sched/cache_run.c"
 FLIGHTS = "core/sched/cache_flights.c"
 TIMEKEEPER = "core/sched/timekeeper.c"
 ADMISSION = "core/sched/cache_admission.c"
@@ -41,7 +42,8 @@ ROWS = "core/sched/sequence_rows.c"
 # the program that must find a bug; others: the simulation
 JUDGES = {LIMITER: "rate_limiter", FLOW: "ensemble_flow",
           RUNTIME: "live_scaling", CREW: "live_scaling",
-          CACHE: "server_simulation", FLIGHTS: "server_simulation",
+          CACHE: "server_simulation", RUN: "server_simulation",
+          FLIGHTS: "server_simulation",
           TIMEKEEPER: "server_simulation",
           ADMISSION: "cache_admission", STRANGERS: "cache_strangers",
           SEQUENCES: "sequence_simulation", IDS: "sequence_simulation",
@@ -235,32 +237,32 @@ MUTANTS = [
      "leaves && !asked ? INF_NEXT_NOTHING", "leaves ? INF_NEXT_NOTHING"),
     ("a lost wake-up: a thread that goes takes its call along", RUNTIME,
      "called = call_idle_locked(runner, now);     /* instead", "/*"),
-    ("an error is kept", CACHE,
+    ("an error is kept", RUN,
      "good ? store(run, response) : 0",
      "response != NULL ? store(run, response) : 0"),
     ("who waits at the cache never times out", CACHE,
      "    if (at_ns >= gate->armed_ns) {\n        return false;",
      "    if (at_ns != 0) {\n        return false;"),
-    ("one of those who waited is lost when the first fails", CACHE,
+    ("one of those who waited is lost when the first fails", RUN,
      "        run_alone(gate, inf_link_entry(link, inf_request_t, link), key);",
      "        run_alone(gate, inf_link_entry(link, inf_request_t, link), key);"
      "\n        inf_list_pop_front(&list);"),
-    ("who goes to the queue is young again", CACHE,
+    ("who goes to the queue is young again", RUN,
      "req, req->queue_ns);\n    if (err != NULL) {\n        f->sink",
      "req, inf_clock_ns());\n    if (err != NULL) {\n        f->sink"),
-    ("who leads now is still watched at the cache", CACHE,
-     "    if (req != NULL) {\n        unwatch_locked(gate, req);\n    }\n"
-     "    inf_unlock(&gate->lock);\n\n    if (req == NULL) {",
+    ("who leads now is still watched at the cache", RUN,
+     "    if (req != NULL) {\n        inf_cached_unwatch_locked(gate, req);\n"
+     "    }\n    inf_unlock(&gate->lock);\n\n    if (req == NULL) {",
      "    inf_unlock(&gate->lock);\n\n    if (req == NULL) {"),
-    ("all run when the first times out", CACHE,
+    ("all run when the first times out", RUN,
      "run->factory->refused\n        ||", "false\n        ||"),
-    ("a refused request keeps the gate's sink", CACHE,
+    ("a refused request keeps the gate's sink", RUN,
      "        f->sink = run->sink;\n        f->userp = run->userp;\n    }\n"
      "    return err;", "    }\n    return err;"),
     ("a cancel does not look at the cache", CACHE,
      "        == INF_REQUEST_PARKED;\n    if (parked) {",
      "        == INF_REQUEST_IDLE;\n    if (parked) {"),
-    ("the first answer settles nothing", CACHE,
+    ("the first answer settles nothing", RUN,
      "if (response != NULL || (flags & INF_SEND_FINAL)) {",
      "if (response == NULL) {"),
     ("a flight that is over is still found", FLIGHTS,
