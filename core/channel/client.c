@@ -108,7 +108,6 @@ static bool client_completion_sane(const inf_client_t *c,
     const inf_completion_t *cpl);
 static void client_dispatch(inf_client_t *c, const inf_completion_t *cpl,
     inf_client_handler_fn handler);
-static bool client_range_ok(uint64_t offset, uint64_t len, uint64_t size);
 
 inf_err_t *
 inf_client_new(const inf_client_conf_t *conf, inf_client_t **out)
@@ -450,7 +449,7 @@ inf_client_offset(const inf_client_t *c, const void *p, uint64_t len,
     uintptr_t base = (uintptr_t) c->arena;
     uintptr_t at = (uintptr_t) p;
 
-    if (at < base || !client_range_ok(at - base, len, c->regions.size)) {
+    if (at < base || !inf_range_ok(at - base, len, c->regions.size)) {
         return false;
     }
 
@@ -611,7 +610,7 @@ inf_client_arm(inf_client_t *c)
 const void *
 inf_client_response(const inf_client_t *c, uint64_t offset, uint64_t len)
 {
-    return client_range_ok(offset, len, c->responses_size)
+    return inf_range_ok(offset, len, c->responses_size)
         ? c->responses + offset : NULL;
 }
 
@@ -957,7 +956,7 @@ client_completion_sane(const inf_client_t *c, const inf_completion_t *cpl)
     }
 
     return !(cpl->flags & INF_COMPLETE_RESPONSE) || cpl->length == 0
-        || client_range_ok(cpl->offset, cpl->length, c->responses_size);
+        || inf_range_ok(cpl->offset, cpl->length, c->responses_size);
 }
 
 static void
@@ -992,10 +991,4 @@ client_dispatch(inf_client_t *c, const inf_completion_t *cpl,
 
     c->stats.completed++;
     handler(cpl, s->userp);
-}
-
-static bool
-client_range_ok(uint64_t offset, uint64_t len, uint64_t size)
-{
-    return offset <= size && len <= size - offset;
 }

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/channel/region.h"
 #include "core/include/datatype.h"
 
 #define RECORD_ALIGN 8u
@@ -33,7 +34,6 @@ static inf_err_t *record_check_name(const inf_infer_record_t *r,
 static inf_err_t *record_check_text(const inf_infer_record_t *r,
     const char *what, inf_ref_t ref);
 static const void *record_at(const inf_infer_record_t *r, uint32_t offset);
-static bool record_range_ok(uint64_t offset, uint64_t len, uint64_t size);
 static uint64_t builder_tables(const inf_response_builder_t *b);
 static uint64_t builder_texts(const inf_response_builder_t *b);
 static uint32_t writer_table(record_writer_t *w, uint64_t size);
@@ -57,7 +57,7 @@ inf_infer_record_copy_check(const void *arena_base, uint64_t arena_size,
             INF_RECORD_MAX);
     }
 
-    if (!record_range_ok(offset, length, arena_size)) {
+    if (!inf_range_ok(offset, length, arena_size)) {
         return inf_err_new(INF_ERR_INVALID_ARG,
             "a request record lies outside the request arena");
     }
@@ -281,7 +281,7 @@ record_check_input(const inf_infer_record_t *r,
     switch (input->data_kind) {
 
     case INF_DATA_ARENA:
-        if (!record_range_ok(input->data_offset, input->data_length,
+        if (!inf_range_ok(input->data_offset, input->data_length,
                 arena_size))
         {
             return inf_err_new(INF_ERR_INVALID_ARG,
@@ -393,7 +393,7 @@ record_check_table(const inf_infer_record_t *r, const char *what,
 
     /* count is 32 bit and entries are small, so this cannot wrap. */
     if (offset % RECORD_ALIGN != 0 || offset < sizeof(*r)
-        || !record_range_ok(offset, count * entry_size, r->size))
+        || !inf_range_ok(offset, count * entry_size, r->size))
     {
         return inf_err_new(INF_ERR_INVALID_ARG,
             "%s: %llu entries at offset %u do not fit into %u bytes", what,
@@ -424,7 +424,7 @@ static inf_err_t *
 record_check_text(const inf_infer_record_t *r, const char *what,
     inf_ref_t ref)
 {
-    if (ref.len > 0 && !record_range_ok(ref.offset, ref.len, r->size)) {
+    if (ref.len > 0 && !inf_range_ok(ref.offset, ref.len, r->size)) {
         return inf_err_new(INF_ERR_INVALID_ARG,
             "%s: %u bytes at offset %u do not fit into %u bytes", what,
             ref.len, ref.offset, r->size);
@@ -437,12 +437,6 @@ static const void *
 record_at(const inf_infer_record_t *r, uint32_t offset)
 {
     return (const unsigned char *) r + offset;
-}
-
-static bool
-record_range_ok(uint64_t offset, uint64_t len, uint64_t size)
-{
-    return offset <= size && len <= size - offset;
 }
 
 /* Head and all tables. */

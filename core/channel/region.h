@@ -125,4 +125,11 @@ void inf_regions_free(inf_regions_t *r, inf_region_t *region);
 uint64_t inf_regions_trim(inf_regions_t *r, uint64_t now_ns,
     uint64_t max_bytes);
 
+/* Whether [offset, offset + len) lies in [0, size). */
+static inline bool
+inf_range_ok(uint64_t offset, uint64_t len, uint64_t size)
+{
+    return offset <= size && len <= size - offset;
+}
+
 #endif /* INF_CHANNEL_REGION_H */
