@@ -209,7 +209,7 @@ struct ngx_http_inference_ticket_s {
     ngx_http_inference_answer_pt  answer;
     ngx_http_inference_ready_pt   ready;
 
-    uint32_t                      slot;         /* client.c only             */
+    uint32_t                      slot;         /* flight.c only             */
     uint32_t                      generation;
     uint64_t                      epoch;        /* of the channel            */
     inf_region_t                 *regions[NGX_HTTP_INFERENCE_REGIONS];
