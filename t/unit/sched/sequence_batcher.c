@@ -16,8 +16,7 @@ a_sequence_begins_with_start_and_has_an_id(void **state)        /* (7)       */
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 4 });
-    add(&w, 1);
+    sequences_open(&w, direct(4), 1);
     w.requests[0].batch_size = 2;
     push_fails(&w, 0, 7, "S", 0, INF_ERR_INVALID_ARG, "inference request to"
         " model 'M' must specify batch-size 1");
@@ -55,8 +54,7 @@ a_model_that_does_not_batch_has_one_slot(void **state)
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 0 });
-    add(&w, 1);
+    sequences_open(&w, direct(0), 1);
     push_sequence(&w, 0, 2, 1, 0);
     push_sequence(&w, 2, 1, 2, 0);
     assert_string_equal(counts(&w), "0 1 0 1");
@@ -73,8 +71,7 @@ ids_of_text_and_number_are_different(void **state)      /* (15), section 1   */
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 4 });
-    add(&w, 1);
+    sequences_open(&w, direct(4), 1);
     push(&w, 0, 5, "S", 0);
     push_text(&w, 1, "5", "S", 0);
     push_text(&w, 2, "05", "S", 0);
@@ -100,8 +97,7 @@ start_for_a_live_id_goes_on_in_its_slot(void **state)           /* (8)       */
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 2 });
-    add(&w, 1);
+    sequences_open(&w, direct(2), 1);
     push(&w, 0, 1, "S", 0);
     push(&w, 1, 2, "S", 0);
     assert_string_equal(next_of(&w, 1, 0), "0 1/2");
@@ -136,8 +132,7 @@ start_for_an_id_that_has_ended_is_another_sequence(void **state)
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 2 });
-    add(&w, 1);
+    sequences_open(&w, direct(2), 1);
     push_sequence(&w, 0, 2, 1, 0);          /* its tail is queued still      */
     push(&w, 2, 1, "S", 0);
     push(&w, 3, 1, "E", 0);
@@ -163,8 +158,7 @@ two_instances_of_two_slots_run_four_sequences(void **state)     /* (1)       */
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 2 });
-    add(&w, 2);
+    sequences_open(&w, direct(2), 2);
     assert_string_equal(counts(&w), "0 0 4 0");
     push(&w, 0, 10, "S", 0);
     assert_string_equal(w.told, "1");
@@ -204,8 +198,7 @@ a_backlog_sequence_takes_the_first_slot_that_ends(void **state) /* (2)       */
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 2 });
-    add(&w, 1);
+    sequences_open(&w, direct(2), 1);
     for (int k = 0; k < 3; k++) {           /* A0 B1 C2 D3, A4 B5 ...        */
         for (int s = 0; s < 4; s++) {
             push(&w, 4 * k + s, 1 + (uint64_t) s, k == 0 ? "S"
@@ -229,8 +222,7 @@ rows_reach_to_the_highest_slot_with_a_request(void **state)     /* (3)       */
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 4 });
-    add(&w, 1);
+    sequences_open(&w, direct(4), 1);
     push_sequence(&w, 0, 4, 1, 0);
     push_sequence(&w, 4, 4, 2, 0);
     push_sequence(&w, 8, 2, 3, 0);
@@ -251,8 +243,7 @@ five_sequences_for_four_slots(void **state)                     /* (4)       */
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 4 });
-    add(&w, 1);
+    sequences_open(&w, direct(4), 1);
     for (int s = 0; s < 5; s++) {
         push_sequence(&w, 3 * s, 3, 1 + (uint64_t) s, 0);
     }
@@ -266,8 +257,7 @@ short_ones_from_the_backlog_fill_freed_slots(void **state)      /* (5)       */
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 4 });
-    add(&w, 1);
+    sequences_open(&w, direct(4), 1);
     push_sequence(&w, 0, 3, 1, 0);
     push_sequence(&w, 3, 2, 2, 0);
     push_sequence(&w, 5, 2, 3, 0);
@@ -312,8 +302,7 @@ different_shapes_do_not_share_a_payload(void **state)           /* (6)       */
         sequences_t w;
         inf_config_tensors_t *t = tensors(ragged);
         sequences_open(&w, (inf_sequence_batcher_options_t) {
-            .limit = 4, .tensors = t });
-        add(&w, 1);
+            .limit = 4, .tensors = t }, 1);
         for (int s = 0; s < 4; s++) {
             for (int k = 0; k < 3; k++) {
                 set_size(&w, 3 * s + k, sizes[s]);
@@ -335,8 +324,7 @@ the_slot_that_waits_longest_says_what_runs(void **state)        /* sec. 10   */
     inf_config_tensors_t *t = tensors(false);
 
     sequences_open(&w, (inf_sequence_batcher_options_t) {
-        .limit = 4, .tensors = t });
-    add(&w, 1);
+        .limit = 4, .tensors = t }, 1);
     for (int i = 0; i < 3; i++) {
         set_size(&w, i, i == 1 ? 7 : 2);
         push(&w, i, 1 + (uint64_t) i, "S", (uint64_t) i);
@@ -371,8 +359,7 @@ a_batch_waits_for_utilization_or_delay(void **state)            /* (9)       */
         sequences_t w;
         sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 4,
             .delay_us = 3000000, .utilization = cases[k].utilization,
-            .idle_us = 100000000 });
-        add(&w, 1);
+            .idle_us = 100000000 }, 1);
         push(&w, 0, 1, "S", 0);
         push(&w, 1, 2, "S", 0);
         push(&w, 2, 2, "", 0);
@@ -408,8 +395,7 @@ utilization_alone_does_not_wait(void **state)
     sequences_t w;
 
     sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 4,
-        .utilization = 1.0 });
-    add(&w, 1);
+        .utilization = 1.0 }, 1);
     push(&w, 0, 1, "S", 0);
     assert_string_equal(run(&w, 1, 0), "0/1");
     sequences_close(&w);
@@ -421,8 +407,7 @@ requests_of_one_sequence_run_one_by_one(void **state)
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 4 });
-    add(&w, 1);
+    sequences_open(&w, direct(4), 1);
     push_sequence(&w, 0, 3, 1, 0);
     push(&w, 3, 2, "SE", 0);
     assert_string_equal(next_of(&w, 1, 0), "0 3/2");
@@ -442,8 +427,7 @@ the_backlog_is_first_in_first_out(void **state)
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 1 });
-    add(&w, 2);
+    sequences_open(&w, direct(1), 2);
     push_sequence(&w, 0, 1, 1, 0);
     push_sequence(&w, 1, 2, 2, 0);
     for (int i = 0; i < 4; i++) {
@@ -473,8 +457,7 @@ the_oldest_run_in_pairs(void **state)                           /* (12)      */
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, oldest(4, 2));
-    add(&w, 1);
+    sequences_open(&w, oldest(4, 2), 1);
     for (int k = 0; k < 2; k++) {           /* A0 B1 C2 D3 A4 B5 C6 D7       */
         for (int s = 0; s < 4; s++) {
             push(&w, 4 * k + s, 1 + (uint64_t) s, k == 0 ? "S" : "E",
@@ -496,8 +479,7 @@ five_sequences_for_four_candidates(void **state)                /* (13)      */
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, oldest(4, 4));
-    add(&w, 1);
+    sequences_open(&w, oldest(4, 4), 1);
     for (int s = 0; s < 5; s++) {
         push_sequence(&w, 3 * s, 3, 1 + (uint64_t) s, 0);
     }
@@ -511,8 +493,7 @@ the_next_of_a_sequence_waits_for_the_release(void **state)
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, oldest(4, 4));
-    add(&w, 1);
+    sequences_open(&w, oldest(4, 4), 1);
     push_sequence(&w, 0, 3, 1, 0);
     push_sequence(&w, 3, 2, 2, 0);
     assert_string_equal(next_of(&w, 1, 0), "0 3");
@@ -544,8 +525,7 @@ oldest_waits_for_a_preferred_size_or_the_delay(void **state)
     options.preferred = preferred;
     options.preferred_count = 2;
     options.delay_us = 5000;
-    sequences_open(&w, options);
-    add(&w, 1);
+    sequences_open(&w, options, 1);
     push(&w, 0, 1, "S", 0);
     assert_string_equal(w.told, "1");
     assert_string_equal(run(&w, 1, 0), "wait 5");
@@ -573,8 +553,7 @@ oldest_compares_shapes(void **state)
     sequences_t w;
 
     options.tensors = t;
-    sequences_open(&w, options);
-    add(&w, 1);
+    sequences_open(&w, options, 1);
     for (int i = 0; i < 4; i++) {
         set_size(&w, i, i < 2 ? 2 : 1);
         push(&w, i, 1 + (uint64_t) i, "SE", (uint64_t) i);
@@ -620,11 +599,9 @@ an_iterative_request_comes_round(void **state)                  /* (18)      */
     sequences_t w;
 
     for (int old = 0; old <= 1; old++) {
-        inf_sequence_batcher_options_t options = old ? oldest(1, 1)
-            : (inf_sequence_batcher_options_t) { .limit = 1 };
+        inf_sequence_batcher_options_t options = either(old, 1);
         options.iterative = true;
-        sequences_open(&w, options);
-        add(&w, 1);
+        sequences_open(&w, options, 1);
         for (int i = 0; i < 4; i++) {
             push(&w, i, 0, "", 0);
             assert_int_equal(w.requests[i].correlation_id, i + 1);
@@ -658,8 +635,7 @@ iterative_requests_are_batched_with_what_is_ready(void **state)
     sequences_t w;
 
     sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 4,
-        .iterative = true });
-    add(&w, 1);
+        .iterative = true }, 1);
     push(&w, 0, 0, "", 0);
     assert_string_equal(next_of(&w, 1, 0), "0/1");
     push(&w, 1, 0, "", 1);
@@ -684,8 +660,7 @@ an_iterative_request_has_an_id_of_its_own(void **state)
     sequences_t w;
 
     sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 4,
-        .iterative = true });
-    add(&w, 1);
+        .iterative = true }, 1);
     push_unknown(&w, 0, 1, "", 0);          /* a client's id: the usual rule */
     push(&w, 0, 1, "S", 0);
     push(&w, 1, 0, "", 0);                  /* 1 is taken                    */
@@ -713,8 +688,7 @@ a_late_release_ends_no_other_sequence(void **state)
     sequences_t w;
 
     sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 1,
-        .iterative = true });
-    add(&w, 1);
+        .iterative = true }, 1);
     push(&w, 0, 7, "SE", 0);
     push(&w, 1, 7, "S", 0);
     assert_string_equal(next_of(&w, 1, 0), "0/1");
@@ -739,8 +713,7 @@ an_iterative_request_goes_on_while_the_model_stops(void **state) /* 9 (10)   */
     sequences_t w;
 
     sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 1,
-        .iterative = true });
-    add(&w, 1);
+        .iterative = true }, 1);
     push(&w, 0, 0, "", 0);
     assert_string_equal(next_of(&w, 1, 0), "0/1");
     w.policy->closing = true;
@@ -760,8 +733,7 @@ a_cancelled_iterative_request_frees_its_slot(void **state)
     sequences_t w;
 
     sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 1,
-        .iterative = true });
-    add(&w, 1);
+        .iterative = true }, 1);
     push(&w, 0, 0, "", 0);
     push(&w, 1, 0, "", 0);
     assert_string_equal(next_of(&w, 1, 0), "0/1");
@@ -782,12 +754,10 @@ a_step_longer_than_the_idle_limit_goes_on(void **state)
     sequences_t w;
 
     for (int old = 0; old <= 1; old++) {
-        inf_sequence_batcher_options_t options = old ? oldest(1, 1)
-            : (inf_sequence_batcher_options_t) { .limit = 1 };
+        inf_sequence_batcher_options_t options = either(old, 1);
         options.iterative = true;
         options.idle_us = 200000;
-        sequences_open(&w, options);
-        add(&w, 1);
+        sequences_open(&w, options, 1);
         push(&w, 0, 0, "", 0);
         for (uint64_t at = 0; at < 5000; at += 500) {
             assert_string_equal(next_of(&w, 1, at), old ? "0" : "0/1");

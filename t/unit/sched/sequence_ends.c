@@ -15,8 +15,7 @@ a_cancel_takes_what_is_behind_it(void **state)                  /* (16)      */
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 1 });
-    add(&w, 1);
+    sequences_open(&w, direct(1), 1);
     push(&w, 0, 1, "S", 0);
     assert_string_equal(next_of(&w, 1, 0), "0/1");
     push(&w, 1, 1, "", 1);
@@ -43,9 +42,7 @@ what_stands_before_a_cancelled_one_runs(void **state)
     sequences_t w;
 
     for (int old = 0; old <= 1; old++) {
-        sequences_open(&w, old ? oldest(1, 1)
-            : (inf_sequence_batcher_options_t) { .limit = 1 });
-        add(&w, 1);
+        sequences_open(&w, either(old, 1), 1);
         push_sequence(&w, 0, 4, 1, 0);
         push(&w, 4, 2, "S", 0);
         assert_string_equal(cancel(&w, 2, 1), "3");
@@ -69,9 +66,7 @@ a_cancelled_head_frees_the_slot(void **state)
     sequences_t w;
 
     for (int old = 0; old <= 1; old++) {    /* oldest: it is in the batcher  */
-        sequences_open(&w, old ? oldest(2, 2)
-            : (inf_sequence_batcher_options_t) { .limit = 2 });
-        add(&w, 1);
+        sequences_open(&w, either(old, 2), 1);
         push_sequence(&w, 0, 3, 1, 0);
         push(&w, 3, 2, "S", 0);
         push(&w, 4, 3, "S", 0);
@@ -94,8 +89,7 @@ a_cancel_in_the_backlog_is_done_at_once(void **state)   /* (16), 8 (12)      */
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 1 });
-    add(&w, 1);
+    sequences_open(&w, direct(1), 1);
     push(&w, 0, 1, "S", 0);
     assert_string_equal(run(&w, 1, 0), "0/1");
     push(&w, 1, 2, "S", 0);
@@ -123,8 +117,7 @@ what_is_left_of_a_cancelled_one_has_its_turn(void **state)
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 1 });
-    add(&w, 1);
+    sequences_open(&w, direct(1), 1);
     push_sequence(&w, 0, 1, 1, 0);
     push(&w, 1, 2, "S", 0);
     push(&w, 2, 2, "", 0);
@@ -143,8 +136,7 @@ nothing_of_a_cancelled_sequence_stays(void **state)     /* section 8 (5)     */
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 2 });
-    add(&w, 1);
+    sequences_open(&w, direct(2), 1);
     push(&w, 0, 1, "S", 0);
     assert_string_equal(run(&w, 1, 0), "0/1");
     push(&w, 1, 1, "", 1);
@@ -171,8 +163,7 @@ a_silent_sequence_loses_its_slot(void **state)                  /* (10)      */
     sequences_t w;
 
     sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 4,
-        .idle_us = 5000000 });
-    add(&w, 1);
+        .idle_us = 5000000 }, 1);
     for (int s = 0; s < 4; s++) {
         push(&w, s, 1 + (uint64_t) s, "S", 0);
     }
@@ -205,8 +196,7 @@ who_left_the_backlog_late_is_not_idle(void **state)             /* sec. 10   */
     sequences_t w;
 
     sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 1,
-        .idle_us = 1000000 });
-    add(&w, 1);
+        .idle_us = 1000000 }, 1);
     push(&w, 0, 1, "S", 0);
     push(&w, 1, 2, "S", 0);
     assert_string_equal(next_of(&w, 1, 0), "0/1");
@@ -232,8 +222,7 @@ idle_counts_from_the_last_release(void **state)
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 1 });
-    add(&w, 1);
+    sequences_open(&w, direct(1), 1);
     push(&w, 0, 1, "S", 0);
     push(&w, 1, 1, "", 0);
     assert_string_equal(next_of(&w, 1, 10), "0/1");
@@ -257,8 +246,7 @@ a_backlogged_sequence_times_out(void **state)                   /* (11)      */
     sequences_t w;
 
     sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 1,
-        .idle_us = 60000000 });
-    add(&w, 1);
+        .idle_us = 60000000 }, 1);
     for (int i = 0; i < 8; i++) {
         w.requests[i].timeout_us = 3000000;
     }
@@ -289,8 +277,7 @@ the_least_timeout_of_its_requests_counts(void **state)
     sequences_t w;
 
     sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 1,
-        .idle_us = 60000000 });
-    add(&w, 1);
+        .idle_us = 60000000 }, 1);
     push(&w, 0, 1, "S", 0);
     push(&w, 1, 2, "S", 0);                 /* 2 and 3: no timeout, yet      */
     push(&w, 2, 3, "S", 0);
@@ -318,8 +305,7 @@ a_timeout_ends_with_the_backlog(void **state)
     sequences_t w;
 
     sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 1,
-        .idle_us = 60000000 });
-    add(&w, 1);
+        .idle_us = 60000000 }, 1);
     push_sequence(&w, 0, 1, 1, 0);
     w.requests[1].timeout_us = 1000000;
     push(&w, 1, 2, "S", 0);
@@ -338,8 +324,7 @@ times_beyond_the_end_of_time_never_come(void **state)
     sequences_t w;
 
     sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 1,
-        .idle_us = UINT64_MAX });
-    add(&w, 1);
+        .idle_us = UINT64_MAX }, 1);
     push(&w, 0, 1, "S", 0);
     w.requests[1].timeout_us = UINT64_MAX;
     push(&w, 1, 2, "S", 0);
@@ -357,7 +342,7 @@ a_new_instance_takes_the_backlog(void **state)
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 2 });
+    sequences_open(&w, direct(2), 0);
     push(&w, 0, 1, "S", 0);                 /* before there is any           */
     push(&w, 1, 2, "S", 0);
     push(&w, 2, 3, "SE", 0);
@@ -389,7 +374,7 @@ the_lowest_slot_then_the_lowest_number_goes_first(void **state)
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 2 });
+    sequences_open(&w, direct(2), 0);
     attach(&w, 2);
     attach(&w, 5);
     attach(&w, 3);
@@ -418,8 +403,7 @@ a_retired_instance_ends_its_sequences(void **state)     /* section 9 (7)     */
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 2 });
-    add(&w, 2);
+    sequences_open(&w, direct(2), 2);
     push(&w, 0, 1, "S", 0);
     push(&w, 1, 2, "S", 0);
     push(&w, 2, 3, "S", 0);                 /* 1 and 3 on the first          */
@@ -459,8 +443,7 @@ a_retired_instance_is_told_when_it_is_empty(void **state)
     sequences_t w;
 
     for (int how = 0; how < 3; how++) {
-        sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 2 });
-        add(&w, 1);
+        sequences_open(&w, direct(2), 1);
         push(&w, 0, 1, "S", 0);
         if (how < 2) {
             assert_string_equal(next_of(&w, 1, 0), "0/1");
@@ -498,8 +481,7 @@ an_instance_goes_with_idle_sequences(void **state)
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 2 });
-    add(&w, 2);
+    sequences_open(&w, direct(2), 2);
     push(&w, 0, 1, "S", 0);
     push(&w, 1, 2, "S", 0);
     assert_string_equal(run(&w, 1, 0), "0/1");
@@ -521,9 +503,7 @@ a_release_after_its_instance_has_gone_is_harmless(void **state)
     sequences_t w;
 
     for (int old = 0; old <= 1; old++) {
-        sequences_open(&w, old ? oldest(2, 2)
-            : (inf_sequence_batcher_options_t) { .limit = 2 });
-        add(&w, 2);
+        sequences_open(&w, either(old, 2), 2);
         push(&w, 0, 1, "SE", 0);
         push(&w, 1, 2, "SE", 0);
         push(&w, 2, 3, "S", 0);
@@ -547,8 +527,7 @@ a_model_that_stops_ends_its_sequences(void **state)     /* section 9 (2, 3)  */
     (void) state;
     sequences_t w;
 
-    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 2 });
-    add(&w, 1);
+    sequences_open(&w, direct(2), 1);
     push(&w, 0, 1, "S", 0);
     push(&w, 1, 2, "S", 0);
     push(&w, 2, 3, "S", 0);                 /* waits                         */
@@ -584,9 +563,7 @@ everything_queued_can_be_dropped(void **state)
         inf_request_t *r;
         int count = 0;
 
-        sequences_open(&w, old ? oldest(2, 2)
-            : (inf_sequence_batcher_options_t) { .limit = 2 });
-        add(&w, 2);
+        sequences_open(&w, either(old, 2), 2);
         assert_null(w.policy->ops->drop(w.policy));
         for (int s = 0; s < 7; s++) {
             push_sequence(&w, 4 * s, s == 6 ? 1 : 4, 1 + (uint64_t) s, 0);
@@ -623,9 +600,7 @@ only_who_has_something_to_look_at_is_told(void **state)
     sequences_t w;
 
     for (int old = 0; old <= 1; old++) {
-        sequences_open(&w, old ? oldest(1, 1)
-            : (inf_sequence_batcher_options_t) { .limit = 1 });
-        add(&w, 3);
+        sequences_open(&w, either(old, 1), 3);
         push(&w, 0, 1, "S", 0);
         assert_string_equal(w.told, "1");
         push(&w, 1, 1, "", 0);              /* nothing new for it            */

@@ -32,39 +32,6 @@ typedef struct {
     char           gone[1024];      /* from the last cancel or expire        */
 } sequences_t;
 
-/* What a test does not say: direct, an idle limit of a second. */
-static inline void
-sequences_open(sequences_t *w, inf_sequence_batcher_options_t options)
-{
-    memset(w, 0, sizeof(*w));
-    options.model = options.model != NULL ? options.model : "M";
-    options.idle_us = options.idle_us > 0 ? options.idle_us : 1000000;
-    options.slots = options.slots > 0 ? options.slots
-        : options.limit > 0 ? options.limit : 1;
-    assert_ok(inf_sequence_batcher_new(&options, &w->policy));
-    assert_non_null(w->policy->bound);
-    for (int i = 0; i < WORLD_REQUESTS; i++) {
-        inf_request_init(&w->requests[i]);
-    }
-}
-
-static inline inf_sequence_batcher_options_t
-oldest(uint32_t candidates, uint32_t limit)
-{
-    return (inf_sequence_batcher_options_t) {
-        .oldest = true, .slots = candidates, .limit = limit
-    };
-}
-
-static inline void
-sequences_close(sequences_t *w)
-{
-    w->policy->ops->free(w->policy);
-    for (int i = 0; i < WORLD_REQUESTS; i++) {
-        inf_request_fini(&w->requests[i]);
-    }
-}
-
 /* "1 3": the owners that were told, each once. */
 static inline void
 hear(sequences_t *w)
@@ -106,6 +73,54 @@ add(sequences_t *w, uint32_t count)
         attach(w, n);
         open_instance(w, n);
         assert_string_equal(w->told, "");
+    }
+}
+
+/* With instances from 1 on.  What a test does not say: direct, an idle limit of
+   a second. */
+static inline void
+sequences_open(sequences_t *w, inf_sequence_batcher_options_t options,
+    uint32_t instances)
+{
+    memset(w, 0, sizeof(*w));
+    options.model = options.model != NULL ? options.model : "M";
+    options.idle_us = options.idle_us > 0 ? options.idle_us : 1000000;
+    options.slots = options.slots > 0 ? options.slots
+        : options.limit > 0 ? options.limit : 1;
+    assert_ok(inf_sequence_batcher_new(&options, &w->policy));
+    assert_non_null(w->policy->bound);
+    for (int i = 0; i < WORLD_REQUESTS; i++) {
+        inf_request_init(&w->requests[i]);
+    }
+    add(w, instances);
+}
+
+static inline inf_sequence_batcher_options_t
+direct(uint32_t limit)
+{
+    return (inf_sequence_batcher_options_t) { .limit = limit };
+}
+
+static inline inf_sequence_batcher_options_t
+oldest(uint32_t candidates, uint32_t limit)
+{
+    return (inf_sequence_batcher_options_t) {
+        .oldest = true, .slots = candidates, .limit = limit
+    };
+}
+
+static inline inf_sequence_batcher_options_t
+either(bool oldest_first, uint32_t limit)
+{
+    return oldest_first ? oldest(limit, limit) : direct(limit);
+}
+
+static inline void
+sequences_close(sequences_t *w)
+{
+    w->policy->ops->free(w->policy);
+    for (int i = 0; i < WORLD_REQUESTS; i++) {
+        inf_request_fini(&w->requests[i]);
     }
 }
 
