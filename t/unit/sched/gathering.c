@@ -4,27 +4,16 @@
 #include "model/config_text.h"
 #include "model/instance_array.h"
 #include "sched/idle_role.h"
+#include "sched/plug_in_of_three.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/sched/batch_strategy.h"
-#include "core/sched/runtime.h"
-#include "core/tensor/response.h"
 
 enum { INSTANCES = 3, SENDERS = 3, ROUNDS = 60, WINDOW = 120, LIMIT = 8,
     WITHIN = 300 };
-
-typedef struct {
-    inf_request_t    request;
-    inf_factory_t    factory;
-    uint64_t         number;        /* per sender                            */
-    _Atomic uint32_t executed, refused, finals, released, freed;
-} job_t;
 
 typedef struct {
     pthread_t        thread;
@@ -40,60 +29,26 @@ static inf_instance_t instances[INSTANCES];
 static sender_t senders[SENDERS], within;
 static inf_timekeeper_t timekeeper;
 static _Atomic uint64_t payloads, executed, timed_out, cancelled;
-static _Atomic int open_batches, inside_plug_in;
 static bool keeps_order, cancels, limits, calls_back;
 static inf_rate_gate_t *gate;
 static _Atomic uint32_t at_once;
 
-/* A failed assertion may not leave a thread that is not the test's own. */
-#define must(condition)                                                      \
-    do {                                                                     \
-        if (!(condition)) {                                                  \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);          \
-            abort();                                                         \
-        }                                                                    \
-    } while (0)
-
 static void
-on_complete(void *userp, inf_response_t *response, uint32_t flags)
+count_refusal(const inf_err_t *err)
 {
-    job_t *job = userp;
+    atomic_fetch_add(inf_err_code(err) == INF_ERR_CANCELLED ? &cancelled
+        : &timed_out, 1);
+}
 
-    if (response != NULL && response->err != NULL) {
-        atomic_fetch_add(&job->refused, 1);
-        atomic_fetch_add(inf_err_code(response->err) == INF_ERR_CANCELLED
-            ? &cancelled : &timed_out, 1);
+/* Of one sender only. */
+static void
+check_order(const job_t *job)
+{
+    if (keeps_order) {
+        must(job->number == senders[0].answered);
+        atomic_fetch_add(&senders[0].answered, 1);
     }
-    if (flags & INF_SEND_FINAL) {
-        if (keeps_order) {          /* one sender only                       */
-            must(job->number == senders[0].answered);
-            atomic_fetch_add(&senders[0].answered, 1);
-        }
-        atomic_fetch_add(&job->finals, 1);
-    }
-    inf_response_free(response);
 }
-
-static void
-on_free(void *userp, inf_factory_t *f)
-{
-    (void) f;
-    atomic_fetch_add(&((job_t *) userp)->freed, 1);
-}
-
-static const inf_sink_ops_t sink_ops = {
-    .complete = on_complete, .factory_free = on_free
-};
-
-static void
-on_released(void *userp, inf_request_t *r, uint32_t flags)
-{
-    (void) r;
-    (void) flags;
-    atomic_fetch_add(&((job_t *) userp)->released, 1);
-}
-
-static const inf_request_ops_t job_ops = { .released = on_released };
 
 static void
 execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
@@ -111,123 +66,44 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
         usleep(200);
     }
     for (uint32_t k = 0; k < count; k++) {
-        uint32_t i = number % 2 ? k : count - 1 - k;
-        job_t *job = requests[i]->userp;
-        inf_response_t *response;
-
         atomic_fetch_add(&executed, 1);
-        atomic_fetch_add(&job->executed, 1);
-        must(inf_response_new(&job->factory, &response) == NULL);
-        inf_response_send(response, INF_SEND_FINAL, NULL);
-        inf_request_release(requests[i], 1);
+        job_execute(requests[number % 2 ? k : count - 1 - k]);
     }
     atomic_fetch_sub(&at_once, 1);
 }
 
 static const inf_executor_t executor = { .execute = execute };
 
-/* ---- a plug-in that takes three at most ---------------------------------- */
-
-static void call_back(void);
-
-static inf_err_t *
-plug_in_begin(inf_batch_strategy_t *s, void **batch)
-{
-    (void) s;
-    must(atomic_fetch_add(&open_batches, 1) == 0);
-    *batch = calloc(1, sizeof(int));
-    call_back();
-    return NULL;
-}
-
-static inf_err_t *
-plug_in_include(inf_batch_strategy_t *s, void *batch, inf_request_t *req,
-    bool *joins)
-{
-    (void) s;
-    must(atomic_fetch_add(&inside_plug_in, 1) == 0);
-    must(req->state == INF_REQUEST_PENDING);
-    *joins = ++*(int *) batch <= 3;
-    if (payloads % 8 == 0) {
-        sched_yield();
-    }
-    call_back();
-    atomic_fetch_sub(&inside_plug_in, 1);
-    return NULL;
-}
-
-static inf_err_t *
-plug_in_end(inf_batch_strategy_t *s, void *batch)
-{
-    (void) s;
-    must(atomic_fetch_sub(&open_batches, 1) == 1);
-    free(batch);
-    call_back();
-    return NULL;
-}
-
-static const inf_batch_strategy_ops_t plug_in_ops = {
-    .begin = plug_in_begin, .include = plug_in_include, .end = plug_in_end
-};
-static inf_batch_strategy_t plug_in = { .ops = &plug_in_ops };
-
 /* ---- senders ------------------------------------------------------------- */
 
 static void
 job_submit(sender_t *s, job_t *job)
 {
-    inf_request_reset(&job->request);
-    atomic_store(&job->executed, 0);
-    atomic_store(&job->refused, 0);
-    atomic_store(&job->finals, 0);
-    atomic_store(&job->released, 0);
-    atomic_store(&job->freed, 0);
-    job->number = s->sent++;
-    inf_factory_start(&job->factory, NULL, "id", &sink_ops, job);
-    job->request.ops = &job_ops;
-    job->request.userp = job;
-    job->request.factory = &job->factory;
-    job->request.model = model;
-    job->request.batch_size = 1 + (uint32_t) rand_r(&s->seed) % 3;
-    job->request.priority = (uint64_t) rand_r(&s->seed) % 4;
-    if (inf_runner_submit(model->runner, &job->request, inf_clock_ns())
-        != NULL)
-    {
-        abort();
-    }
-}
+    inf_request_t *r = job_reset(job, model);
 
-static void
-job_cancel(job_t *job)
-{
-    if (!inf_factory_try_ref(&job->factory)) {
-        return;
-    }
-    atomic_store(&job->factory.cancelled, true);
-    if (inf_runner_cancel(model->runner, &job->request)) {
-        inf_factory_send_error(&job->factory,
-            inf_err_new(INF_ERR_CANCELLED, "%s", ""));
-        inf_request_release(&job->request, 1);
-    }
-    inf_factory_unref(&job->factory);
+    job->number = s->sent++;
+    r->batch_size = 1 + (uint32_t) rand_r(&s->seed) % 3;
+    r->priority = (uint64_t) rand_r(&s->seed) % 4;
+    must(inf_runner_submit(model->runner, r, inf_clock_ns()) == NULL);
 }
 
 /* No lock is held: the plug-in may ask, submit and cancel itself.  Not for
    ever: a batch is begun anew when one of its requests leaves. */
 static void
-call_back(void)
+call_back(bool includes)
 {
     job_t *job = &within.jobs[0];
 
+    if (includes && payloads % 8 == 0) {
+        sched_yield();
+    }
     if (!calls_back) {
         return;
     }
     (void) inf_runner_pending(model->runner);
     (void) inf_runner_queued(model->runner);
-    if (within.sent > 0 && (atomic_load(&job->released) == 0
-            || atomic_load(&job->freed) == 0))
-    {
-        job_cancel(job);
+    if (within.sent > 0 && !job_done(job)) {
+        job_cancel(model->runner, job);
     } else if (within.sent < WITHIN
         && inf_runner_queued(model->runner) > 1)
     {
@@ -246,19 +122,12 @@ sender_main(void *arg)
         for (uint32_t i = 0; i < window; i++) {
             job_submit(s, &s->jobs[i]);
             if (cancels && rand_r(&s->seed) % 8 == 0) {
-                job_cancel(&s->jobs[(uint32_t) rand_r(&s->seed) % (i + 1)]);
+                job_cancel(model->runner,
+                    &s->jobs[(uint32_t) rand_r(&s->seed) % (i + 1)]);
             }
         }
         for (uint32_t i = 0; i < window; i++) {
-            job_t *job = &s->jobs[i];
-            while (atomic_load(&job->released) == 0
-                || atomic_load(&job->freed) == 0)
-            {
-                sched_yield();
-            }
-            must(job->finals == 1);
-            must(job->released == 1);
-            must(job->executed + job->refused == 1);
+            job_wait(&s->jobs[i]);
         }
     }
     return NULL;
@@ -275,16 +144,14 @@ storm(const char *batching, unsigned count, bool leads,
     inf_batch_strategy_t *strategy)
 {
     within.sent = 0;
-    inf_request_init(&within.jobs[0].request);
-    inf_factory_init(&within.jobs[0].factory);
+    job_init(&within.jobs[0]);
     open_model(batching, leads, strategy);
     for (unsigned i = 0; i < count; i++) {
         senders[i].seed = i + 1;
         senders[i].sent = 0;
         senders[i].answered = 0;
         for (int k = 0; k < WINDOW; k++) {
-            inf_request_init(&senders[i].jobs[k].request);
-            inf_factory_init(&senders[i].jobs[k].factory);
+            job_init(&senders[i].jobs[k]);
         }
         assert_int_equal(pthread_create(&senders[i].thread, NULL, sender_main,
             &senders[i]), 0);
@@ -298,14 +165,12 @@ storm(const char *batching, unsigned count, bool leads,
     close_model();
     assert_int_equal(executed + timed_out + cancelled, sent + within.sent);
     assert_true(!calls_back || within.sent > 0);
-    inf_request_fini(&within.jobs[0].request);
-    inf_factory_fini(&within.jobs[0].factory);
+    job_fini(&within.jobs[0]);
     assert_true(payloads <= executed);
     assert_int_equal(open_batches, 0);
     for (unsigned i = 0; i < count; i++) {
         for (int k = 0; k < WINDOW; k++) {
-            inf_request_fini(&senders[i].jobs[k].request);
-            inf_factory_fini(&senders[i].jobs[k].factory);
+            job_fini(&senders[i].jobs[k]);
         }
     }
 }
@@ -463,8 +328,7 @@ a_closed_batcher_answers_what_it_has(void **state)
             " max_queue_delay_microseconds: 3600000000", how == 1, NULL);
         s->sent = 0;
         for (int i = 0; i < 5; i++) {
-            inf_request_init(&s->jobs[i].request);
-            inf_factory_init(&s->jobs[i].factory);
+            job_init(&s->jobs[i]);
         }
         job_submit(s, &s->jobs[0]);
         if (how == 0) {                     /* by itself it would wait       */
@@ -482,8 +346,7 @@ a_closed_batcher_answers_what_it_has(void **state)
         assert_int_equal(s->jobs[0].finals, 1);
         assert_int_equal(s->jobs[0].released, 1);
         for (int i = 0; i < 5; i++) {
-            inf_request_fini(&s->jobs[i].request);
-            inf_factory_fini(&s->jobs[i].factory);
+            job_fini(&s->jobs[i]);
         }
     }
 }
@@ -541,6 +404,9 @@ main(void)
 {
     alarm(540);                         /* a lost wake-up ends here          */
     inf_log_set_levels(false, false, true, 0);
+    job_refused = count_refusal;
+    job_final = check_order;
+    plug_in_called = call_back;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_form_and_nothing_is_lost),
         cmocka_unit_test(the_leader_of_the_rings_keeps_the_delay_too),

@@ -6,17 +6,13 @@
 #include "model/config_text.h"
 #include "model/instance_array.h"
 #include "sched/idle_role.h"
+#include "sched/plug_in_of_three.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/sched/batch_strategy.h"
-#include "core/sched/runtime.h"
-#include "core/tensor/response.h"
 
 enum { MOST = 8, SENDERS = 3, ROUNDS = 50, WINDOW = 60, LIMIT = 8,
     DEVICES = 2 };
@@ -31,13 +27,6 @@ typedef struct {
     _Atomic bool        busy;
     char                name[16];
 } member_t;
-
-typedef struct {
-    inf_request_t    request;
-    inf_factory_t    factory;
-    uint64_t         number;
-    _Atomic uint32_t executed, refused, finals, released, freed;
-} job_t;
 
 typedef struct {
     pthread_t        thread;
@@ -70,52 +59,20 @@ static _Atomic uint32_t fails;          /* so many instances come to naught  */
 static _Atomic uint64_t executed, refused;
 static uint64_t changes, aborted;
 
-#define must(condition)                                                      \
-    do {                                                                     \
-        if (!(condition)) {                                                  \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);          \
-            abort();                                                         \
-        }                                                                    \
-    } while (0)
-
 /* ---- requests ------------------------------------------------------------ */
 
 static void
-on_complete(void *userp, inf_response_t *response, uint32_t flags)
+count_refusal(const inf_err_t *err)
 {
-    job_t *job = userp;
-
-    if (response != NULL && response->err != NULL) {
-        atomic_fetch_add(&job->refused, 1);
-        atomic_fetch_add(&refused, 1);
-    }
-    if (flags & INF_SEND_FINAL) {
-        must(!how.order || job->number == atomic_fetch_add(&answered, 1));
-        atomic_fetch_add(&job->finals, 1);
-    }
-    inf_response_free(response);
+    (void) err;
+    atomic_fetch_add(&refused, 1);
 }
 
 static void
-on_free(void *userp, inf_factory_t *f)
+check_order(const job_t *job)
 {
-    (void) f;
-    atomic_fetch_add(&((job_t *) userp)->freed, 1);
+    must(!how.order || job->number == atomic_fetch_add(&answered, 1));
 }
-
-static const inf_sink_ops_t sink_ops = {
-    .complete = on_complete, .factory_free = on_free
-};
-
-static void
-on_released(void *userp, inf_request_t *r, uint32_t flags)
-{
-    (void) r;
-    (void) flags;
-    atomic_fetch_add(&((job_t *) userp)->released, 1);
-}
-
-static const inf_request_ops_t job_ops = { .released = on_released };
 
 static void
 execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
@@ -130,13 +87,7 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
         usleep(200);
     }
     for (uint32_t i = 0; i < count; i++) {
-        job_t *job = requests[i]->userp;
-        inf_response_t *response;
-
-        atomic_fetch_add(&job->executed, 1);
-        must(inf_response_new(&job->factory, &response) == NULL);
-        inf_response_send(response, INF_SEND_FINAL, NULL);
-        inf_request_release(requests[i], 1);
+        job_execute(requests[i]);
     }
     atomic_fetch_sub(&on_device[device], 1);
     atomic_store(&m->busy, false);
@@ -147,33 +98,11 @@ static const inf_executor_t executor = { .execute = execute };
 static void
 job_submit(sender_t *s, job_t *job)
 {
-    inf_request_reset(&job->request);
-    job->executed = job->refused = job->finals = 0;
-    job->released = job->freed = 0;
-    job->number = s->sent++;
-    inf_factory_start(&job->factory, NULL, "id", &sink_ops, job);
-    job->request.ops = &job_ops;
-    job->request.userp = job;
-    job->request.factory = &job->factory;
-    job->request.model = model;
-    job->request.batch_size = 1 + (uint32_t) rand_r(&s->seed) % 3;
-    must(inf_runner_submit(model->runner, &job->request, inf_clock_ns())
-        == NULL);
-}
+    inf_request_t *r = job_reset(job, model);
 
-static void
-job_cancel(job_t *job)
-{
-    if (!inf_factory_try_ref(&job->factory)) {
-        return;
-    }
-    atomic_store(&job->factory.cancelled, true);
-    if (inf_runner_cancel(model->runner, &job->request)) {
-        inf_factory_send_error(&job->factory,
-            inf_err_new(INF_ERR_CANCELLED, "%s", ""));
-        inf_request_release(&job->request, 1);
-    }
-    inf_factory_unref(&job->factory);
+    job->number = s->sent++;
+    r->batch_size = 1 + (uint32_t) rand_r(&s->seed) % 3;
+    must(inf_runner_submit(model->runner, r, inf_clock_ns()) == NULL);
 }
 
 static void *
@@ -187,55 +116,25 @@ sender_main(void *arg)
         for (uint32_t i = 0; i < window; i++) {
             job_submit(s, &s->jobs[i]);
             if (!how.order && rand_r(&s->seed) % 8 == 0) {
-                job_cancel(&s->jobs[(uint32_t) rand_r(&s->seed) % (i + 1)]);
+                job_cancel(model->runner,
+                    &s->jobs[(uint32_t) rand_r(&s->seed) % (i + 1)]);
             }
         }
         for (uint32_t i = 0; i < window; i++) {
-            job_t *job = &s->jobs[i];
-            while (job->released == 0 || job->freed == 0) {
-                sched_yield();
-            }
-            must(job->finals == 1 && job->released == 1);
-            must(job->executed + job->refused == 1);
+            job_wait(&s->jobs[i]);
         }
     }
     atomic_fetch_add(&done, 1);
     return NULL;
 }
 
-/* ---- a plug-in that takes three at most ---------------------------------- */
-
-static inf_err_t *
-plug_in_begin(inf_batch_strategy_t *s, void **batch)
+static void
+yield_inside(bool includes)
 {
-    (void) s;
-    *batch = calloc(1, sizeof(int));
-    return NULL;
+    if (includes) {
+        sched_yield();
+    }
 }
-
-static inf_err_t *
-plug_in_include(inf_batch_strategy_t *s, void *batch, inf_request_t *req,
-    bool *joins)
-{
-    (void) s;
-    (void) req;
-    *joins = ++*(int *) batch <= 3;
-    sched_yield();
-    return NULL;
-}
-
-static inf_err_t *
-plug_in_end(inf_batch_strategy_t *s, void *batch)
-{
-    (void) s;
-    free(batch);
-    return NULL;
-}
-
-static const inf_batch_strategy_ops_t plug_in_ops = {
-    .begin = plug_in_begin, .include = plug_in_include, .end = plug_in_end
-};
-static inf_batch_strategy_t plug_in = { .ops = &plug_in_ops };
 
 /* ---- instances come and go ----------------------------------------------- */
 
@@ -413,8 +312,7 @@ storm(storm_t kind)
         s->seed = i + 1;
         s->sent = 0;
         for (int k = 0; k < WINDOW; k++) {
-            inf_request_init(&s->jobs[k].request);
-            inf_factory_init(&s->jobs[k].factory);
+            job_init(&s->jobs[k]);
         }
         assert_int_equal(pthread_create(&s->thread, NULL, sender_main, s), 0);
     }
@@ -435,8 +333,7 @@ storm(storm_t kind)
     assert_int_equal(executed + refused, sent);
     for (unsigned i = 0; i < how.senders; i++) {
         for (int k = 0; k < WINDOW; k++) {
-            inf_request_fini(&senders[i].jobs[k].request);
-            inf_factory_fini(&senders[i].jobs[k].factory);
+            job_fini(&senders[i].jobs[k]);
         }
     }
 }
@@ -557,21 +454,17 @@ a_call_to_a_thread_that_goes_reaches_another(void **state)
         sched_yield();
     }
 
-    inf_request_init(&job->request);
-    inf_factory_init(&job->factory);
+    job_init(job);
     job_submit(&senders[0], job);           /* calls the leader              */
     inf_runner_dismiss(model->runner, &out, 1);
     atomic_store(&let_go, true);
-    while (job->released == 0 || job->freed == 0) {
-        sched_yield();
-    }
+    job_wait(job);
     inf_runner_collect(model->runner, &out, 1);
     assert_int_equal(executed, 1);
     members_free(&goes, 1);
     members[0] = stays;
     close_model();
-    inf_request_fini(&job->request);
-    inf_factory_fini(&job->factory);
+    job_fini(job);
 }
 
 /* A lost wake-up ends after so many seconds. */
@@ -580,6 +473,9 @@ main(int argc, char **argv)
 {
     alarm(argc > 1 ? (unsigned) atoi(argv[1]) : 540);
     inf_log_set_levels(false, false, true, 0);
+    job_refused = count_refusal;
+    job_final = check_order;
+    plug_in_called = yield_inside;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_to_a_thread_that_goes_reaches_another),
         cmocka_unit_test(every_request_alone),

@@ -4,23 +4,14 @@
 #include "model/config_text.h"
 #include "model/instance_array.h"
 #include "sched/idle_role.h"
+#include "sched/job.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
-#include "core/sched/runtime.h"
-#include "core/tensor/response.h"
 
 enum { INSTANCES = 4, JOBS = 400 };
-
-typedef struct {
-    inf_request_t    request;
-    inf_factory_t    factory;
-    _Atomic uint32_t released;
-} job_t;
 
 typedef struct {
     inf_model_t         *model;
@@ -42,48 +33,10 @@ static _Atomic uint32_t order_count;
 static const side_t *order[2 * JOBS];
 static _Atomic uint32_t overlaps;       /* of a and b                        */
 
-/* A failed assertion may not leave a thread that is not the test's own. */
-#define must(condition)                                                      \
-    do {                                                                     \
-        if (!(condition)) {                                                  \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);          \
-            abort();                                                         \
-        }                                                                    \
-    } while (0)
-
 #define wait_until(condition)                                                \
     while (!(condition)) {                                                   \
         sched_yield();                                                       \
     }
-
-static void
-on_complete(void *userp, inf_response_t *response, uint32_t flags)
-{
-    (void) userp;
-    (void) flags;
-    inf_response_free(response);
-}
-
-static void
-on_free(void *userp, inf_factory_t *f)
-{
-    (void) userp;
-    (void) f;
-}
-
-static const inf_sink_ops_t sink_ops = {
-    .complete = on_complete, .factory_free = on_free
-};
-
-static void
-on_released(void *userp, inf_request_t *r, uint32_t flags)
-{
-    (void) r;
-    (void) flags;
-    atomic_fetch_add(&((job_t *) userp)->released, 1);
-}
-
-static const inf_request_ops_t job_ops = { .released = on_released };
 
 static void
 execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
@@ -103,11 +56,7 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
     atomic_fetch_sub(&s->inside, 1);
 
     for (uint32_t i = 0; i < count; i++) {
-        job_t *job = requests[i]->userp;
-        inf_response_t *response;
-        must(inf_response_new(&job->factory, &response) == NULL);
-        inf_response_send(response, INF_SEND_FINAL, NULL);
-        inf_request_release(requests[i], 1);
+        job_execute(requests[i]);
     }
 }
 
@@ -153,8 +102,7 @@ fill(side_t *s, const char *config)
         s->instances[i].spec = &s->specs[i];
     }
     for (int i = 0; i < JOBS; i++) {
-        inf_request_init(&s->jobs[i].request);
-        inf_factory_init(&s->jobs[i].factory);
+        job_init(&s->jobs[i]);
     }
 }
 
@@ -186,8 +134,7 @@ stop(side_t *s)
     inf_runner_free(s->model->runner);
     s->model->runner = NULL;
     for (int i = 0; i < JOBS; i++) {
-        inf_request_fini(&s->jobs[i].request);
-        inf_factory_fini(&s->jobs[i].factory);
+        job_fini(&s->jobs[i]);
     }
     instances_unlisted(s->model);
     inf_model_free(s->model);
@@ -196,18 +143,10 @@ stop(side_t *s)
 static void
 submit(side_t *s, int i)
 {
-    job_t *job = &s->jobs[i];
+    inf_request_t *r = job_reset(&s->jobs[i], s->model);
 
-    inf_request_reset(&job->request);
-    atomic_store(&job->released, 0);
-    inf_factory_start(&job->factory, NULL, "id", &sink_ops, job);
-    job->request.ops = &job_ops;
-    job->request.userp = job;
-    job->request.factory = &job->factory;
-    job->request.model = s->model;
-    job->request.batch_size = 1;
-    must(inf_runner_submit(s->model->runner, &job->request, inf_clock_ns())
-        == NULL);
+    r->batch_size = 1;
+    must(inf_runner_submit(s->model->runner, r, inf_clock_ns()) == NULL);
 }
 
 static void

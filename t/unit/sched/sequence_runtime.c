@@ -7,17 +7,14 @@
 #include "model/config_text.h"
 #include "model/instance_array.h"
 #include "sched/idle_role.h"
+#include "sched/job.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/sched/runtime.h"
 #include "core/sched/sequence_inputs.h"
-#include "core/tensor/response.h"
 
 enum { MOST = 4, SENDERS = 3, ROUNDS = 40, AT_ONCE = 6, STEPS = 5, LIMIT = 4 };
 
@@ -34,21 +31,19 @@ typedef struct {
     _Atomic(inf_instance_t *) on;
 } line_t;
 
-typedef struct job_s {
-    inf_request_t    request;
-    inf_factory_t    factory;
-    line_t          *line;
-    uint32_t         step;
-    bool             sent;
-    _Atomic uint32_t ran, refused, finals, released, freed;
-    struct job_s    *late;
-} job_t;
+/* A step of a line; the job's number says which. */
+typedef struct step_s {
+    job_t          job;
+    line_t        *line;
+    bool           sent;
+    struct step_s *late;
+} step_t;
 
 typedef struct {
     pthread_t thread;
     unsigned  seed;
     line_t    lines[AT_ONCE];
-    job_t     jobs[AT_ONCE][STEPS];
+    step_t    steps[AT_ONCE][STEPS];
     uint64_t  ran, refused;
 } sender_t;
 
@@ -68,53 +63,10 @@ static sender_t senders[SENDERS];
 static _Atomic uint32_t done;
 static _Atomic uint64_t last_id, fillers, changes;
 
-static _Atomic(job_t *) late_jobs;      /* to be released by somebody else   */
+static _Atomic(step_t *) late_steps;    /* to be released by somebody else   */
 static _Atomic bool late_ends;
 
-#define must(condition)                                                      \
-    do {                                                                     \
-        if (!(condition)) {                                                  \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);          \
-            abort();                                                         \
-        }                                                                    \
-    } while (0)
-
 /* ---- requests ------------------------------------------------------------ */
-
-static void
-on_complete(void *userp, inf_response_t *response, uint32_t flags)
-{
-    job_t *job = userp;
-
-    if (response != NULL && response->err != NULL) {
-        atomic_fetch_add(&job->refused, 1);
-    }
-    if (flags & INF_SEND_FINAL) {
-        atomic_fetch_add(&job->finals, 1);
-    }
-    inf_response_free(response);
-}
-
-static void
-on_free(void *userp, inf_factory_t *f)
-{
-    (void) f;
-    atomic_fetch_add(&((job_t *) userp)->freed, 1);
-}
-
-static const inf_sink_ops_t sink_ops = {
-    .complete = on_complete, .factory_free = on_free
-};
-
-static void
-on_released(void *userp, inf_request_t *r, uint32_t flags)
-{
-    (void) r;
-    (void) flags;
-    atomic_fetch_add(&((job_t *) userp)->released, 1);
-}
-
-static const inf_request_ops_t job_ops = { .released = on_released };
 
 static int32_t
 control(const inf_request_t *r, const char *name)
@@ -128,46 +80,37 @@ control(const inf_request_t *r, const char *name)
 }
 
 static void
-answer(inf_request_t *r)
-{
-    inf_response_t *response;
-
-    must(inf_response_new(r->factory, &response) == NULL);
-    inf_response_send(response, INF_SEND_FINAL, NULL);
-}
-
-static void
 execute_one(inf_instance_t *instance, inf_request_t *r)
 {
     if (r->filler) {
         must(control(r, "READY") == 0 && control(r, "START") == 0);
         must(!how.oldest);
         atomic_fetch_add(&fillers, 1);
-        answer(r);
+        job_answer(r);
         inf_request_release(r, 1);
         return;
     }
 
-    job_t *job = r->userp;
-    line_t *line = job->line;
+    step_t *step = r->userp;
+    line_t *line = step->line;
     inf_instance_t *nobody = NULL;
 
     must(control(r, "READY") == 1);
-    must(control(r, "START") == (job->step == 0));
-    must(control(r, "END") == (job->step == STEPS - 1));
+    must(control(r, "START") == (step->job.number == 0));
+    must(control(r, "END") == (step->job.number == STEPS - 1));
     must(control(r, "ID") == (int32_t) line->id);
-    must(atomic_fetch_add(&line->executed, 1) == job->step);
+    must(atomic_fetch_add(&line->executed, 1) == step->job.number);
     must(atomic_compare_exchange_strong(&line->on, &nobody, instance)
         || nobody == instance);
-    atomic_fetch_add(&job->ran, 1);
-    answer(r);
+    atomic_fetch_add(&step->job.executed, 1);
+    job_answer(r);
 
     if (!how.late || line->id % 2 == 0) {
         inf_request_release(r, 1);
         return;
     }
-    job->late = atomic_load(&late_jobs);
-    while (!atomic_compare_exchange_weak(&late_jobs, &job->late, job)) {
+    step->late = atomic_load(&late_steps);
+    while (!atomic_compare_exchange_weak(&late_steps, &step->late, step)) {
         continue;
     }
 }
@@ -203,65 +146,51 @@ late_main(void *arg)
     (void) arg;
     for (;;) {
         bool ends = atomic_load(&late_ends);
-        job_t *job = atomic_exchange(&late_jobs, NULL);
-        if (job == NULL && ends) {
+        step_t *step = atomic_exchange(&late_steps, NULL);
+        if (step == NULL && ends) {
             return NULL;
         }
         usleep(200);
-        while (job != NULL) {
-            job_t *next = job->late;
-            inf_request_release(&job->request, 1);
-            job = next;
+        while (step != NULL) {
+            step_t *next = step->late;
+            inf_request_release(&step->job.request, 1);
+            step = next;
         }
     }
 }
 
 static void
-job_submit(job_t *job, line_t *line, uint32_t step)
+step_submit(step_t *step, line_t *line, uint32_t number)
 {
     static const int64_t shape[2] = { 1, 1 };
     static const int32_t data = 5;
-    inf_request_t *r = &job->request;
+    inf_request_t *r = job_reset(&step->job, model);
 
-    inf_request_reset(r);
-    job->ran = job->refused = job->finals = job->released = job->freed = 0;
-    job->line = line;
-    job->step = step;
-    inf_factory_start(&job->factory, NULL, "id", &sink_ops, job);
-    r->ops = &job_ops;
-    r->userp = job;
-    r->factory = &job->factory;
-    r->model = model;
+    step->job.number = number;
+    step->line = line;
     r->batch_size = 1;
     r->correlation_id = line->id;
-    r->flags = (step == 0 ? 1u : 0) | (step == STEPS - 1 ? 2u : 0);
+    r->flags = (number == 0 ? 1u : 0) | (number == STEPS - 1 ? 2u : 0);
     inf_input_t *in = inf_request_add_input(r, "IN", 2, INF_TYPE_INT32, shape,
         2);
     must(in != NULL && inf_request_add_data(r, in, &(inf_buffer_t) {
         .base = &data, .size = sizeof(data) }) == NULL);
 
     inf_err_t *err = inf_runner_submit(model->runner, r, inf_clock_ns());
-    job->sent = err == NULL;
+    step->sent = err == NULL;
     if (err != NULL) {              /* it was cancelled, or was idle         */
-        must(step > 0 && inf_err_code(err) == INF_ERR_INVALID_ARG);
+        must(number > 0 && inf_err_code(err) == INF_ERR_INVALID_ARG);
         inf_err_free(err);
-        inf_factory_unref(&job->factory);
+        inf_factory_unref(&step->job.factory);
     }
 }
 
 static void
-job_cancel(job_t *job)
+step_cancel(step_t *step)
 {
-    if (!job->sent || !inf_factory_try_ref(&job->factory)) {
-        return;
+    if (step->sent) {
+        job_cancel(model->runner, &step->job);
     }
-    atomic_store(&job->factory.cancelled, true);
-    if (inf_runner_cancel(model->runner, &job->request)) {
-        inf_factory_send_error(&job->factory,
-            inf_err_new(INF_ERR_CANCELLED, "%s", ""));
-        inf_request_release(&job->request, 1);
-    }
-    inf_factory_unref(&job->factory);
 }
 
 static void
@@ -271,18 +200,14 @@ lines_end(sender_t *s, uint32_t steps)
         uint32_t ran = 0;
 
         for (uint32_t k = 0; k < steps; k++) {
-            job_t *job = &s->jobs[i][k];
-            if (!job->sent) {
+            const job_t *job = &s->steps[i][k].job;
+            if (!s->steps[i][k].sent) {
                 s->refused++;
                 continue;
             }
-            while (job->released == 0 || job->freed == 0) {
-                sched_yield();
-            }
-            must(job->finals == 1 && job->released == 1);
-            must(job->ran + job->refused == 1);
-            must(job->ran == 0 || ran == k);    /* nothing after a gap       */
-            ran += job->ran;
+            job_wait(job);
+            must(job->executed == 0 || ran == k);   /* nothing after a gap   */
+            ran += job->executed;
         }
         must(ran == s->lines[i].executed);
         s->ran += ran;
@@ -306,9 +231,9 @@ sender_main(void *arg)
         }
         for (uint32_t k = 0; k < steps; k++) {
             for (int i = 0; i < AT_ONCE; i++) {
-                job_submit(&s->jobs[i][k], &s->lines[i], k);
+                step_submit(&s->steps[i][k], &s->lines[i], k);
                 if (rand_r(&s->seed) % 24 == 0) {
-                    job_cancel(&s->jobs[i][(uint32_t) rand_r(&s->seed)
+                    step_cancel(&s->steps[i][(uint32_t) rand_r(&s->seed)
                         % (k + 1)]);
                 }
             }
@@ -438,8 +363,7 @@ storm(storm_t kind)
         s->seed = i + 1;
         s->ran = s->refused = 0;
         for (int k = 0; k < AT_ONCE * STEPS; k++) {
-            inf_request_init(&s->jobs[k / STEPS][k % STEPS].request);
-            inf_factory_init(&s->jobs[k / STEPS][k % STEPS].factory);
+            job_init(&s->steps[k / STEPS][k % STEPS].job);
         }
         assert_int_equal(pthread_create(&s->thread, NULL, sender_main, s), 0);
     }
@@ -466,8 +390,7 @@ storm(storm_t kind)
     assert_true(how.oldest || fillers > 0);
     for (unsigned i = 0; i < SENDERS; i++) {
         for (int k = 0; k < AT_ONCE * STEPS; k++) {
-            inf_request_fini(&senders[i].jobs[k / STEPS][k % STEPS].request);
-            inf_factory_fini(&senders[i].jobs[k / STEPS][k % STEPS].factory);
+            job_fini(&senders[i].steps[k / STEPS][k % STEPS].job);
         }
     }
 }
