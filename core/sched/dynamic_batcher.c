@@ -92,7 +92,6 @@ static void strategy_end(batcher_t *b);
 static void drop(batcher_t *b, inf_request_t *req);
 static void account(batcher_t *b);
 static uint32_t request_rows(const inf_request_t *req);
-static uint64_t later(uint64_t at_ns, uint64_t by_us);
 static inf_queue_policy_t queue_policy(
     const Inference__ModelQueuePolicy *msg);
 static inf_err_t *queue_rules(const Inference__ModelDynamicBatching *msg,
@@ -451,7 +450,7 @@ decide(const batcher_t *b, uint64_t now_ns, uint32_t *count,
     uint64_t *until_ns)
 {
     const batcher_look_t *look = &b->look;
-    uint64_t due_ns = later(look->oldest_ns, b->delay_us);
+    uint64_t due_ns = inf_later(look->oldest_ns, inf_us_to_ns(b->delay_us));
 
     if (look->count == 0) {
         return INF_NEXT_NOTHING;
@@ -653,21 +652,6 @@ static uint32_t
 request_rows(const inf_request_t *req)
 {
     return req->batch_size > 0 ? req->batch_size : 1;
-}
-
-/* at_ns and so many us, INF_NEVER at most. */
-static uint64_t
-later(uint64_t at_ns, uint64_t by_us)
-{
-    uint64_t by_ns;
-
-    if (__builtin_mul_overflow(by_us, (uint64_t) 1000, &by_ns)
-        || __builtin_add_overflow(at_ns, by_ns, &at_ns))
-    {
-        return INF_NEVER;
-    }
-
-    return at_ns;
 }
 
 static inf_queue_policy_t

@@ -25,6 +25,19 @@
 
 #define INF_NEVER UINT64_MAX
 
+/* Both INF_NEVER at most: the time by_ns after at_ns; so many us. */
+static inline uint64_t
+inf_later(uint64_t at_ns, uint64_t by_ns)
+{
+    return by_ns < INF_NEVER - at_ns ? at_ns + by_ns : INF_NEVER;
+}
+
+static inline uint64_t
+inf_us_to_ns(uint64_t us)
+{
+    return us <= INF_NEVER / 1000 ? us * 1000 : INF_NEVER;
+}
+
 typedef struct inf_policy_s inf_policy_t;
 typedef struct inf_bound_ops_s inf_bound_ops_t;     /* bound_policy.h        */
 

@@ -41,7 +41,6 @@ static inf_request_t *batcher_drop(inf_policy_t *p);
 static void backlog_timer(batcher_t *b, sequence_t *q);
 static uint64_t late_at(const inf_request_t *req);
 static const char *id_text(const inf_request_t *req, char *room, size_t cap);
-static uint64_t to_ns(uint64_t us);
 
 static const inf_policy_ops_t batcher_ops = {
     .gathers = true,
@@ -158,8 +157,8 @@ batcher_init(batcher_t *b, const inf_sequence_batcher_options_t *options)
     {
         b->options.tensors = NULL;
     }
-    b->delay_ns = to_ns(options->delay_us);
-    b->idle_ns = to_ns(options->idle_us);
+    b->delay_ns = inf_us_to_ns(options->delay_us);
+    b->idle_ns = inf_us_to_ns(options->idle_us);
     inf_link_init(&b->backlog);
     inf_link_init(&b->touched);
     inf_link_init(&b->departed);
@@ -592,8 +591,8 @@ backlog_timer(batcher_t *b, sequence_t *q)
 static uint64_t
 late_at(const inf_request_t *req)
 {
-    return req->timeout_us > 0 ? inf_sequence_later(req->queue_ns,
-        to_ns(req->timeout_us)) : INF_NEVER;
+    return req->timeout_us > 0 ? inf_later(req->queue_ns,
+        inf_us_to_ns(req->timeout_us)) : INF_NEVER;
 }
 
 static const char *
@@ -605,16 +604,4 @@ id_text(const inf_request_t *req, char *room, size_t cap)
 
     snprintf(room, cap, "%llu", (unsigned long long) req->correlation_id);
     return room;
-}
-
-uint64_t
-inf_sequence_later(uint64_t at_ns, uint64_t by_ns)
-{
-    return by_ns < INF_NEVER - at_ns ? at_ns + by_ns : INF_NEVER;
-}
-
-static uint64_t
-to_ns(uint64_t us)
-{
-    return us < INF_NEVER / 1000 ? us * 1000 : INF_NEVER;
 }

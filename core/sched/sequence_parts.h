@@ -191,7 +191,4 @@ inf_err_t *inf_sequence_batcher_dress(inf_policy_t *p,
 void inf_sequence_batcher_expire(inf_policy_t *p, uint64_t now_ns,
     inf_link_t *gone);
 
-/* INF_NEVER at most. */
-uint64_t inf_sequence_later(uint64_t at_ns, uint64_t by_ns);
-
 #endif /* INF_SCHED_SEQUENCE_PARTS_H */

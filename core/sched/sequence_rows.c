@@ -117,7 +117,7 @@ direct_decide(const batcher_t *b, const look_t *l, uint64_t now_ns,
         return INF_NEXT_NOTHING;
     }
 
-    uint64_t due_ns = inf_sequence_later(l->oldest->queue_ns, b->delay_ns);
+    uint64_t due_ns = inf_later(l->oldest->queue_ns, b->delay_ns);
     if (b->base.closing || b->delay_ns == 0 || b->options.utilization <= 0
         || (double) l->ready >= b->options.utilization * b->options.slots
         || now_ns >= due_ns)

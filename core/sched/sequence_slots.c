@@ -61,8 +61,8 @@ inf_slot_settle(batcher_t *b, slot_t *s, uint64_t now_ns)
 
     inf_slot_issue(b, s);
     if (s->sequence != NULL && s->running == 0 && !slot_has_work(s)) {
-        inf_sequence_timer_set(b, s->sequence, inf_sequence_later(now_ns,
-            b->idle_ns));
+        inf_sequence_timer_set(b, s->sequence,
+            inf_later(now_ns, b->idle_ns));
     }
 }
 
