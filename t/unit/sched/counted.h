@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 static uint64_t steps;
 static bool counting;
@@ -26,6 +27,24 @@ __sanitizer_cov_trace_pc(void)
 {
     steps += counting;
 }
+#endif
+
+/* Its bool run_costs(void) in such a program, else NULL. */
+#ifdef SIM_COSTS
+#define RUN_COSTS run_costs
+
+/* Whether many cost about as much as few, each. */
+static bool
+flat(double few, double many)
+{
+    if (many > 2 * few) {
+        printf("that is not flat\n");
+        return false;
+    }
+    return true;
+}
+#else
+#define RUN_COSTS NULL
 #endif
 
 /* What core does from here on is counted; the simulation's own work is not. */

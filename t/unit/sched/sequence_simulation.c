@@ -14,7 +14,6 @@
 #include "sched/counted.h"
 #include "sched/sequence_opinion.h"
 
-#include "core/base/log.h"
 #include "core/include/datatype.h"
 #include "core/sched/sequence_inputs.h"
 
@@ -1031,10 +1030,9 @@ print_totals(uint32_t instances)
         (unsigned long long) totals.told);
 }
 
-static int
+static void
 run_long(uint64_t requests, uint64_t seed)
 {
-    setup(NULL);
     for (uint32_t instances = 1; instances <= INSTANCES; instances *= 10) {
         totals = (totals_t) { 0 };
         if (instances == 1) {
@@ -1046,8 +1044,6 @@ run_long(uint64_t requests, uint64_t seed)
         }
         print_totals(instances);
     }
-    teardown(NULL);
-    return 0;
 }
 
 #ifdef SIM_COSTS
@@ -1096,28 +1092,26 @@ cost_of_depth(uint32_t depth, bool backlog)
 static bool
 depths_are_flat(void)
 {
-    bool flat = true;
-
     for (int backlog = 0; backlog <= 1; backlog++) {
         double few = cost_of_depth(32, backlog);
         double many = cost_of_depth(POOL, backlog);
         printf("%s: %.0f basic blocks a request of %u, %.0f of %u\n",
             backlog ? "in the backlog" : "in a slot", few, 32, many, POOL);
-        flat = flat && many <= 2 * few;
+        if (!flat(few, many)) {
+            return false;
+        }
     }
-    return flat;
+    return true;
 }
 
 /* What is counted is the same on every machine. */
-static int
+static bool
 run_costs(void)
 {
     double few = 0;
 
-    setup(NULL);
     if (!depths_are_flat()) {
-        printf("that is not flat\n");
-        return 1;
+        return false;
     }
     reset_items();
     for (uint32_t instances = 10; instances <= INSTANCES; instances *= 10) {
@@ -1127,34 +1121,25 @@ run_costs(void)
         few = instances == 10 ? cost : few;
         printf("%4u instances: %.0f basic blocks a request\n", instances,
             cost);
-        if (cost > 2 * few) {
-            printf("that is not flat\n");
-            return 1;
+        if (!flat(few, cost)) {
+            return false;
         }
     }
-    teardown(NULL);
-    return 0;
+    return true;
 }
 #endif
 
 int
 main(int argc, char **argv)
 {
-    inf_log_set_levels(false, false, false, 0);
-#ifdef SIM_COSTS
-    (void) argc;
-    (void) argv;
-    (void) run_long;
-    return run_costs();
-#endif
-    if (argc > 1) {
-        return run_long(strtoull(argv[1], NULL, 10), argc > 2
-            ? strtoull(argv[2], NULL, 10) : 1);
-    }
-
-    const struct CMUnitTest tests[] = {
+    static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sequence_runs_in_order_in_one_slot),
         cmocka_unit_test(a_thousand_instances_keep_their_sequences),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    static const simulation_t simulation = {
+        .setup = setup, .teardown = teardown, .tests = tests,
+        .test_count = sizeof(tests) / sizeof(tests[0]), .run_long = run_long,
+        .run_costs = RUN_COSTS
+    };
+    return simulation_main(&simulation, argc, argv);
 }

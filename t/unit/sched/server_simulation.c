@@ -22,7 +22,6 @@
 #include <time.h>
 
 #include "core/base/heap.h"
-#include "core/base/log.h"
 #include "core/sched/rate_limiter.h"
 #include "core/sched/refusal.h"
 #include "core/sched/response_cache.h"
@@ -1149,7 +1148,6 @@ static int
 setup(void **state)
 {
     (void) state;
-    inf_log_set_levels(false, false, false, 0);
     spare_count = 0;
     for (int i = 0; i < POOL; i++) {
         inf_request_init(&pool[i].req);
@@ -1205,31 +1203,27 @@ cost_of(uint64_t seed, uint32_t devices, uint64_t requests)
 }
 
 /* What is counted is the same on every machine. */
-static int
+static bool
 run_costs(void)
 {
     double few = 0;
 
-    setup(NULL);
     for (uint32_t devices = 1; devices <= DEVICES; devices *= 10) {
         double cost = cost_of(1, devices, 400000);
         few = devices == 1 ? cost : few;
         printf("%4u instances on %3u devices: %.0f basic blocks a request\n",
             devices * 10, devices, cost);
-        if (cost > 2 * few) {
-            printf("that is not flat\n");
-            return 1;
+        if (!flat(few, cost)) {
+            return false;
         }
     }
-    teardown(NULL);
-    return 0;
+    return true;
 }
 #endif
 
-static int
+static void
 run_long(uint64_t requests, uint64_t seed)
 {
-    setup(NULL);
     for (uint32_t devices = 1; devices <= DEVICES; devices *= 10) {
         totals = (totals_t) { 0 };
         if (devices == 1) {
@@ -1248,27 +1242,19 @@ run_long(uint64_t requests, uint64_t seed)
             (unsigned long long) totals.refused,
             (unsigned long long) totals.failed);
     }
-    teardown(NULL);
-    return 0;
 }
 
 int
 main(int argc, char **argv)
 {
-#ifdef SIM_COSTS
-    (void) argc;
-    (void) argv;
-    (void) run_long;
-    return run_costs();
-#endif
-    if (argc > 1) {
-        return run_long(strtoull(argv[1], NULL, 10), argc > 2
-            ? strtoull(argv[2], NULL, 10) : 1);
-    }
-
-    const struct CMUnitTest tests[] = {
+    static const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_lost_between_cache_and_limiter),
         cmocka_unit_test(a_thousand_instances_stand_on_a_hundred_devices),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    static const simulation_t simulation = {
+        .setup = setup, .teardown = teardown, .tests = tests,
+        .test_count = sizeof(tests) / sizeof(tests[0]), .run_long = run_long,
+        .run_costs = RUN_COSTS
+    };
+    return simulation_main(&simulation, argc, argv);
 }

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "core/base/log.h"
 #include "core/include/datatype.h"
 #include "core/sched/dynamic_batcher.h"
 
@@ -1038,12 +1037,11 @@ a_thousand_instances_share_one_batcher(void **state)
 }
 
 /* A long run; what a request costs is printed, the checks' own work in it. */
-static int
+static void
 run_long(uint64_t requests, uint64_t seed)
 {
     static const uint32_t instances[] = { 0, 10, 100, INSTANCES };
 
-    setup(NULL);
     for (int i = 0; i < 5; i++) {
         struct timespec from, to;
         totals = (totals_t) { 0 };
@@ -1062,23 +1060,19 @@ run_long(uint64_t requests, uint64_t seed)
                 + (double) (to.tv_nsec - from.tv_nsec))
                 / (double) totals.pushed);
     }
-    teardown(NULL);
-    return 0;
 }
 
 int
 main(int argc, char **argv)
 {
-    inf_log_set_levels(false, false, false, 0);
-    if (argc > 1) {
-        return run_long(strtoull(argv[1], NULL, 10), argc > 2
-            ? strtoull(argv[2], NULL, 10) : 1);
-    }
-
-    const struct CMUnitTest tests[] = {
+    static const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_lost_and_every_batch_is_the_right_one),
         cmocka_unit_test(a_plug_in_is_asked_in_order_and_its_word_counts),
         cmocka_unit_test(a_thousand_instances_share_one_batcher),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    static const simulation_t simulation = {
+        .setup = setup, .teardown = teardown, .tests = tests,
+        .test_count = sizeof(tests) / sizeof(tests[0]), .run_long = run_long
+    };
+    return simulation_main(&simulation, argc, argv);
 }
