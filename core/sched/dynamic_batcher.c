@@ -41,7 +41,7 @@ typedef struct {
     uint32_t                    preferred_count;
     uint32_t                    most;       /* the largest preferred size    */
     uint32_t                    limit;
-    uint64_t                    delay_us;
+    uint64_t                    delay_ns;
     const inf_config_tensors_t *tensors;    /* NULL: nothing is compared     */
     inf_batch_strategy_t       *strategy;   /* or NULL                       */
     uint32_t                    hold;
@@ -182,7 +182,7 @@ batcher_init(batcher_t *b, const inf_dynamic_batcher_options_t *options)
     b->base.ops = &batcher_ops;
     b->base.deadline_ns = INF_NEVER;
     b->limit = options->limit > 0 ? options->limit : 1;
-    b->delay_us = options->delay_us;
+    b->delay_ns = inf_us_to_ns(options->delay_us);
     b->strategy = options->strategy;
     b->hold = options->hold;
     b->look.number = 1;
@@ -450,18 +450,18 @@ decide(const batcher_t *b, uint64_t now_ns, uint32_t *count,
     uint64_t *until_ns)
 {
     const batcher_look_t *look = &b->look;
-    uint64_t due_ns = inf_later(look->oldest_ns, inf_us_to_ns(b->delay_us));
+    uint64_t due_ns = inf_later(look->oldest_ns, b->delay_ns);
 
     if (look->count == 0) {
         return INF_NEXT_NOTHING;
     }
 
-    bool late = b->base.closing || (b->delay_us > 0 && now_ns >= due_ns);
+    bool late = b->base.closing || (b->delay_ns > 0 && now_ns >= due_ns);
     if (look->best > 0 && !late) {
         *count = look->best;
         return INF_NEXT_PAYLOAD;
     }
-    if (late || look->closed || look->rows >= b->most || b->delay_us == 0) {
+    if (late || look->closed || look->rows >= b->most || b->delay_ns == 0) {
         *count = look->count;
         return INF_NEXT_PAYLOAD;
     }
