@@ -12,6 +12,7 @@
 #include "core/proto/infer_names.h"
 #include "core/proto/infer_response.h"
 #include "core/proto/infer_values.h"
+#include "core/proto/json_plain.h"
 #include "core/proto/number.h"
 
 #define CHECK_COST    16u       /* budget bytes: a length prefix looked at   */
@@ -512,7 +513,7 @@ put_string(sink_t *s, inf_slice_t text)
 
     put_literal(s, "\"");
     while (p != end) {
-        const char *q = inf_values_plain_run(p, end);
+        const char *q = inf_json_plain_run(p, end);
         put(s, p, (size_t) (q - p));
         p = q;
         if (p != end) {

@@ -9,6 +9,7 @@
 
 #include "core/include/datatype.h"
 #include "core/proto/infer_values.h"
+#include "core/proto/json_plain.h"
 #include "core/proto/number.h"
 
 typedef struct {
@@ -199,7 +200,7 @@ write_string(inf_values_t *v, room_t *r)
     const char *p = v->data + v->pos;
     size_t room = (size_t) (r->end - r->p);
     size_t n = v->string_left < room ? v->string_left : room;
-    const char *q = inf_values_plain_run(p, p + n);
+    const char *q = inf_json_plain_run(p, p + n);
 
     n = (size_t) (q - p);
     memcpy(r->p, p, n);
@@ -232,33 +233,6 @@ inf_values_count(uint32_t dim_count, const int64_t *shape, uint64_t data_len)
     }
 
     return count;
-}
-
-const char *
-inf_values_plain_run(const char *p, const char *end)
-{
-    static const uint64_t ones = UINT64_C(0x0101010101010101);
-    static const uint64_t highs = UINT64_C(0x8080808080808080);
-
-    while (end - p >= 8) {
-        uint64_t w;
-        memcpy(&w, p, 8);
-        uint64_t quote = w ^ ones * '"';
-        uint64_t slash = w ^ ones * '\\';
-        uint64_t found = ((quote - ones) & ~quote) | ((slash - ones) & ~slash)
-                         | ((w - ones * 0x20) & ~w);
-        if ((found & highs) != 0) {
-            break;
-        }
-
-        p += 8;
-    }
-
-    while (p != end && *p != '"' && *p != '\\' && (unsigned char) *p >= 0x20) {
-        p++;
-    }
-
-    return p;
 }
 
 size_t

@@ -46,9 +46,6 @@ INF_CHECK inf_codec_t inf_values_write(inf_values_t *v, char *buf, size_t cap,
 uint64_t inf_values_count(uint32_t dim_count, const int64_t *shape,
     uint64_t data_len);
 
-/* The end of what needs no escape in a JSON string. */
-const char *inf_values_plain_run(const char *p, const char *end);
-
 /* c's escape; gives its length. */
 size_t inf_values_escape(char c, char *dst);
 

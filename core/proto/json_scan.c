@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "core/proto/json_plain.h"
 #include "core/proto/json_scan.h"
 #include "core/proto/number.h"
 
@@ -67,7 +68,6 @@ static inf_json_event_t read_string(inf_json_scan_t *s, const char *text,
     const char *end);
 static inf_json_event_t read_string_byte(inf_json_scan_t *s, char c);
 static inf_json_event_t read_hex(inf_json_scan_t *s, char c);
-static const char *plain_run(const char *p, const char *end);
 static inf_json_event_t read_number(inf_json_scan_t *s, const char *text,
     const char *end, bool final);
 static lex_t number_move(lex_t lex, char c);
@@ -385,7 +385,7 @@ read_string(inf_json_scan_t *s, const char *text, const char *end)
 
     while (p != end) {
         if (s->lex == LEX_STRING) {
-            const char *q = plain_run(p, end);
+            const char *q = inf_json_plain_run(p, end);
             s->decoded += (uint64_t) (q - p);
             s->pos += (uint64_t) (q - p);
             p = q;
@@ -407,34 +407,6 @@ read_string(inf_json_scan_t *s, const char *text, const char *end)
     }
 
     return INF_JSON_AGAIN;
-}
-
-/* Bytes that stand for themselves: no quote, backslash or control. */
-static const char *
-plain_run(const char *p, const char *end)
-{
-    static const uint64_t ones = UINT64_C(0x0101010101010101);
-    static const uint64_t highs = UINT64_C(0x8080808080808080);
-
-    while (end - p >= 8) {
-        uint64_t v;
-        memcpy(&v, p, 8);
-        uint64_t quote = v ^ ones * '"';
-        uint64_t slash = v ^ ones * '\\';
-        uint64_t found = ((quote - ones) & ~quote) | ((slash - ones) & ~slash)
-                         | ((v - ones * 0x20) & ~v);
-        if ((found & highs) != 0) {
-            break;
-        }
-
-        p += 8;
-    }
-
-    while (p != end && *p != '"' && *p != '\\' && (unsigned char) *p >= 0x20) {
-        p++;
-    }
-
-    return p;
 }
 
 /* AGAIN: the string goes on. */

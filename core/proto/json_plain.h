@@ -1,0 +1,46 @@
+/*
+ * json_plain.h - bytes of a JSON string that stand for themselves: no quote,
+ *                no backslash, no control.
+ *
+ * Owner    the caller's memory.
+ * Thread   any.
+ * Units    bytes.
+ * Errors   none.
+ * Route    the scanner reads so, the response writer writes so.
+ */
+
+#ifndef INF_PROTO_JSON_PLAIN_H
+#define INF_PROTO_JSON_PLAIN_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* The end of the plain bytes that [p, end) begins with. */
+static inline const char *
+inf_json_plain_run(const char *p, const char *end)
+{
+    static const uint64_t ones = UINT64_C(0x0101010101010101);
+    static const uint64_t highs = UINT64_C(0x8080808080808080);
+
+    while (end - p >= 8) {
+        uint64_t w;
+        memcpy(&w, p, 8);
+        uint64_t quote = w ^ ones * '"';
+        uint64_t slash = w ^ ones * '\\';
+        uint64_t found = ((quote - ones) & ~quote) | ((slash - ones) & ~slash)
+                         | ((w - ones * 0x20) & ~w);
+        if ((found & highs) != 0) {
+            break;
+        }
+
+        p += 8;
+    }
+
+    while (p != end && *p != '"' && *p != '\\' && (unsigned char) *p >= 0x20) {
+        p++;
+    }
+
+    return p;
+}
+
+#endif /* INF_PROTO_JSON_PLAIN_H */
