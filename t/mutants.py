@@ -248,8 +248,8 @@ MUTANTS = [
      "        run_alone(gate, inf_link_entry(link, inf_request_t, link), key);"
      "\n        inf_list_pop_front(&list);"),
     ("who goes to the queue is young again", RUN,
-     "req, req->queue_ns);\n    if (err != NULL) {\n        f->sink",
-     "req, inf_clock_ns());\n    if (err != NULL) {\n        f->sink"),
+     "        req->queue_ns);\n    if (err != NULL) {\n        f->sink",
+     "        inf_clock_ns());\n    if (err != NULL) {\n        f->sink"),
     ("who leads now is still watched at the cache", RUN,
      "    if (req != NULL) {\n        inf_cached_unwatch_locked(gate, req);\n"
      "    }\n    inf_unlock(&gate->lock);\n\n    if (req == NULL) {",

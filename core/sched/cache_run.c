@@ -6,8 +6,7 @@
 #include "core/sched/entrance.h"
 #include "core/tensor/packed_response.h"
 
-static inf_err_t *execute(inf_cached_model_t *gate, inf_cache_run_t *run,
-    inf_request_t *req);
+static inf_err_t *execute(inf_cache_run_t *run, inf_request_t *req);
 static void run_start(void *userp);
 static inf_err_t *run_alloc(void *userp, inf_output_t *out, size_t size);
 static void run_release(void *userp, inf_output_t *out);
@@ -25,10 +24,8 @@ static void pass_on(inf_cache_run_t *run);
 static void let_go(inf_cache_run_t *run);
 static void run_alone(inf_cached_model_t *gate, inf_request_t *req,
     inf_cache_key_t key);
-static void promote(inf_cached_model_t *gate, inf_cache_run_t *run,
-    inf_request_t *req);
-static void unwatch_all_locked(inf_cached_model_t *gate,
-    const inf_link_t *list) INF_NEEDS(gate->lock);
+static void promote(inf_cache_run_t *run, inf_request_t *req);
+static void land(inf_cache_run_t *run, inf_link_t *list);
 static void run_give(inf_cache_run_t *run);
 static void run_list_free(inf_cache_run_t *run);
 
@@ -70,7 +67,7 @@ inf_cache_run_take(inf_cached_model_t *gate)
 inf_err_t *
 inf_cache_run_begin(inf_cache_run_t *run, inf_request_t *req)
 {
-    inf_err_t *err = execute(run->gate, run, req);
+    inf_err_t *err = execute(run, req);
     if (err != NULL) {
         let_go(run);
         run_give(run);
@@ -89,7 +86,7 @@ inf_cache_runs_free(inf_cached_model_t *gate)
 /* Takes run on success; on error the caller owns both, and req is as it was
    but for its state. */
 static inf_err_t *
-execute(inf_cached_model_t *gate, inf_cache_run_t *run, inf_request_t *req)
+execute(inf_cache_run_t *run, inf_request_t *req)
 {
     inf_factory_t *f = req->factory;
 
@@ -101,7 +98,8 @@ execute(inf_cached_model_t *gate, inf_cache_run_t *run, inf_request_t *req)
     f->sink = run->sink->query != NULL ? &run_sink_query : &run_sink;
     f->userp = run;
 
-    inf_err_t *err = inf_entrance_execute(gate->model, req, req->queue_ns);
+    inf_err_t *err = inf_entrance_execute(run->gate->model, req,
+        req->queue_ns);
     if (err != NULL) {
         f->sink = run->sink;
         f->userp = run->userp;
@@ -251,12 +249,8 @@ share(inf_cache_run_t *run, const inf_response_t *response)
 {
     inf_cached_model_t *gate = run->gate;
     inf_link_t list, *link;
-    inf_link_init(&list);
 
-    inf_lock(&gate->lock);
-    inf_cache_flights_leave(&gate->flights, &run->flight, &list);
-    unwatch_all_locked(gate, &list);
-    inf_unlock(&gate->lock);
+    land(run, &list);
 
     if (!inf_list_empty(&list)) {
         inf_cache_strangers_hit(&gate->strangers);
@@ -306,7 +300,7 @@ pass_on(inf_cache_run_t *run)
     if (req == NULL) {
         run_give(heir);
     } else {
-        promote(gate, heir, req);
+        promote(heir, req);
     }
 }
 
@@ -317,13 +311,8 @@ let_go(inf_cache_run_t *run)
     inf_cached_model_t *gate = run->gate;
     inf_cache_key_t key = run->key;
     inf_link_t list, *link;
-    inf_link_init(&list);
 
-    inf_lock(&gate->lock);
-    inf_cache_flights_leave(&gate->flights, &run->flight, &list);
-    unwatch_all_locked(gate, &list);
-    inf_unlock(&gate->lock);
-
+    land(run, &list);
     while ((link = inf_list_pop_front(&list)) != NULL) {
         run_alone(gate, inf_link_entry(link, inf_request_t, link), key);
     }
@@ -336,7 +325,7 @@ run_alone(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key)
     if (run != NULL) {
         run->key = key;
         run->declined = false;
-        promote(gate, run, req);
+        promote(run, req);
         return;
     }
 
@@ -348,20 +337,16 @@ run_alone(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key)
 
 /* Takes both.  A runner that refuses req refuses those behind it too. */
 static void
-promote(inf_cached_model_t *gate, inf_cache_run_t *run, inf_request_t *req)
+promote(inf_cache_run_t *run, inf_request_t *req)
 {
-    inf_err_t *err = execute(gate, run, req);
+    inf_err_t *err = execute(run, req);
     if (err == NULL) {
         return;
     }
 
     inf_link_t list, *link;
-    inf_link_init(&list);
-    inf_lock(&gate->lock);
-    inf_cache_flights_leave(&gate->flights, &run->flight, &list);
-    unwatch_all_locked(gate, &list);
-    inf_unlock(&gate->lock);
 
+    land(run, &list);
     while ((link = inf_list_pop_front(&list)) != NULL) {
         inf_cached_answer_error(inf_link_entry(link, inf_request_t, link),
             inf_err_copy(err));
@@ -370,12 +355,20 @@ promote(inf_cached_model_t *gate, inf_cache_run_t *run, inf_request_t *req)
     inf_cached_answer_error(req, err);  /* last: it may hold the model       */
 }
 
+/* The flight is over: those who waited for it, in order. */
 static void
-unwatch_all_locked(inf_cached_model_t *gate, const inf_link_t *list)
+land(inf_cache_run_t *run, inf_link_t *list)
 {
+    inf_cached_model_t *gate = run->gate;
+
+    inf_link_init(list);
+    inf_lock(&gate->lock);
+    inf_cache_flights_leave(&gate->flights, &run->flight, list);
     for (inf_link_t *l = list->next; l != list; l = l->next) {
-        inf_cached_unwatch_locked(gate, inf_link_entry(l, inf_request_t, link));
+        inf_cached_unwatch_locked(gate,
+            inf_link_entry(l, inf_request_t, link));
     }
+    inf_unlock(&gate->lock);
 }
 
 static void
