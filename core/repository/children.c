@@ -62,7 +62,6 @@ static void let_go(inf_children_t *c, const inf_model_t *model,
     const void *owner);
 static inf_leftovers_t *forget(inf_children_t *c, const inf_model_t *model,
     const void *owner);
-static bool listed(const inf_child_list_t *list, pid_t pid);
 static inf_err_t *child_new(inf_instance_t *instance, pid_t pid,
     child_t **out);
 static void child_free(child_t *child);
@@ -138,52 +137,17 @@ inf_children_free(inf_children_t *c)
     free(c);
 }
 
-/* The kernel keeps a list for each thread: what others fork meanwhile isn't
-   ours. */
-void
-inf_child_list_read(inf_child_list_t *list)
-{
-    *list = (inf_child_list_t) { .pids = NULL };
-
-    FILE *f = fopen("/proc/thread-self/children", "re");
-    if (f == NULL) {
-        return;
-    }
-
-    size_t cap = 0;
-    int pid;
-    while (fscanf(f, "%d", &pid) == 1) {
-        if (list->count == cap) {
-            cap = cap == 0 ? 16 : cap * 2;
-            pid_t *wider = realloc(list->pids, cap * sizeof(*wider));
-            if (wider == NULL) {
-                break;
-            }
-            list->pids = wider;
-        }
-        list->pids[list->count++] = pid;
-    }
-    fclose(f);
-}
-
-void
-inf_child_list_fini(inf_child_list_t *list)
-{
-    free(list->pids);
-    *list = (inf_child_list_t) { .pids = NULL };
-}
-
 void
 inf_children_watch(inf_children_t *c, inf_instance_t *instance,
-    const inf_child_list_t *before)
+    const inf_pid_list_t *before)
 {
-    inf_child_list_t now = { .pids = NULL };
+    inf_pid_list_t now = { .pids = NULL };
     if (c != NULL) {
-        inf_child_list_read(&now);
+        inf_pid_list_add_children(&now, gettid());
     }
 
     for (size_t i = 0; i < now.count; i++) {
-        if (listed(before, now.pids[i])) {
+        if (inf_pid_list_has(before, now.pids[i])) {
             continue;
         }
 
@@ -205,7 +169,7 @@ inf_children_watch(inf_children_t *c, inf_instance_t *instance,
         inf_unlock(&c->lock);
     }
 
-    inf_child_list_fini(&now);
+    inf_pid_list_fini(&now);
 }
 
 bool
@@ -373,18 +337,6 @@ forget(inf_children_t *c, const inf_model_t *model, const void *owner)
     }
 
     return left;
-}
-
-static bool
-listed(const inf_child_list_t *list, pid_t pid)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        if (list->pids[i] == pid) {
-            return true;
-        }
-    }
-
-    return false;
 }
 
 static inf_err_t *

@@ -4,9 +4,9 @@
  *
  * Owner    The lifecycle owns the watch.  The processes stay the backend's:
  *          nobody here waits for them or ends them.
- * Thread   before, watch: the thread that initialises the instance, the same
- *          for both; the rest: any.  died is called on the watch's own thread,
- *          which exists only once a process is watched.
+ * Thread   watch: the thread that initialises the instance; the rest: any.
+ *          died is called on the watch's own thread, which exists only once a
+ *          process is watched.
  * Units    none.
  * Errors   What can't be watched (no /proc, no pidfd) is logged and left
  *          unwatched.
@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include "core/model/model.h"
+#include "core/repository/pid_list.h"
 
 typedef struct inf_children_s inf_children_t;
 
@@ -38,21 +39,11 @@ INF_CHECK inf_err_t *inf_children_new(inf_child_died_fn died, void *userp,
 void inf_children_stop(inf_children_t *c);
 void inf_children_free(inf_children_t *c);
 
-/* The children of one thread. */
-typedef struct {
-    pid_t *pids;
-    size_t count;
-} inf_child_list_t;
-
-/* The calling thread's children now; an empty list if they can't be read. */
-void inf_child_list_read(inf_child_list_t *list);
-void inf_child_list_fini(inf_child_list_t *list);
-
 /* c may be NULL.  From now on the calling thread's children that are not in
    before belong to instance.  Their deaths are told from inf_children_arm
    on. */
 void inf_children_watch(inf_children_t *c, inf_instance_t *instance,
-    const inf_child_list_t *before);
+    const inf_pid_list_t *before);
 
 /* Whether any process of model is watched; c may be NULL. */
 bool inf_children_any(inf_children_t *c, const inf_model_t *model);

@@ -1,34 +1,23 @@
 #include "core/repository/idle_priority.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/repository/thread_stat.h"
 
 #define STARVED_SHARE 8u        /* of the time, or less                      */
-
-/* As /proc has it. */
-typedef struct {
-    char     state;
-    uint64_t ran_ns;                    /* on a processor                    */
-    uint64_t began;                     /* ticks since the machine's start   */
-} thread_t;
 
 static void prepare(void);
 static void *there_and_back(void *arg);
 static void in_child(void);
 static bool is_starved(inf_idle_priority_t *p, uint64_t now_ns);
-static uint64_t ticks_now(void);
-static bool thread_read(pid_t thread, thread_t *out);
 static int policy_set(pid_t thread, int policy);
 
 static pthread_once_t prepared = PTHREAD_ONCE_INIT;
@@ -49,7 +38,7 @@ inf_idle_priority_take(inf_idle_priority_t *p)
     if (now == SCHED_IDLE || (now == usual && policy_set(0, SCHED_IDLE) == 0))
     {
         p->taken = p->has = true;
-        p->began = ticks_now();
+        p->began = inf_thread_ticks_now();
         atomic_fetch_add(&takers, 1);
         p->looked_ns = inf_clock_ns();
         p->ran_ns = 0;                  /* the first look only reads it      */
@@ -81,17 +70,25 @@ inf_idle_priority_look(inf_idle_priority_t *p, uint64_t now_ns)
     }
 }
 
-void
-inf_idle_priority_drop(const inf_idle_priority_t *p, pid_t thread)
+bool
+inf_idle_priority_inherited(const inf_idle_priority_t *p, pid_t thread)
 {
-    thread_t found;
+    inf_thread_stat_t found;
 
     /* one that is older has it from somebody else; it may end meanwhile */
-    if (p->taken && sched_getscheduler(thread) == SCHED_IDLE
-        && thread_read(thread, &found) && found.began >= p->began)
-    {
-        (void) policy_set(thread, usual);
+    return p->taken && sched_getscheduler(thread) == SCHED_IDLE
+        && inf_thread_stat_read(thread, &found) && found.began >= p->began;
+}
+
+bool
+inf_idle_priority_drop(const inf_idle_priority_t *p, pid_t thread)
+{
+    if (!inf_idle_priority_inherited(p, thread)) {
+        return false;
     }
+
+    (void) policy_set(thread, usual);
+    return true;
 }
 
 /* Another thread tries it: it would not matter how that ends. */
@@ -149,9 +146,9 @@ static bool
 is_starved(inf_idle_priority_t *p, uint64_t now_ns)
 {
     uint64_t before = p->ran_ns, window = now_ns - p->looked_ns;
-    thread_t found;
+    inf_thread_stat_t found;
 
-    if (!thread_read(p->thread, &found)) {
+    if (!inf_thread_stat_read(p->thread, &found)) {
         return true;                    /* nobody would ever see it          */
     }
 
@@ -159,52 +156,6 @@ is_starved(inf_idle_priority_t *p, uint64_t now_ns)
     p->ran_ns = found.ran_ns;
     return found.state == 'R'
         && found.ran_ns - before < window / STARVED_SHARE;
-}
-
-static uint64_t
-ticks_now(void)
-{
-    struct timespec ts;
-    uint64_t rate = (uint64_t) sysconf(_SC_CLK_TCK);
-
-    clock_gettime(CLOCK_BOOTTIME, &ts);
-    return (uint64_t) ts.tv_sec * rate
-        + (uint64_t) ts.tv_nsec / (1000000000u / rate);
-}
-
-/* /proc/self/task/<thread>/stat: "tid (name) state ...", the 14th and 15th
-   are ticks in user and kernel mode, the 22nd when it began (proc(5)). */
-static bool
-thread_read(pid_t thread, thread_t *out)
-{
-    unsigned long long user, system, began;
-    char path[64], text[512];
-
-    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int) thread);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return false;
-    }
-    ssize_t n = read(fd, text, sizeof(text) - 1);
-    (void) close(fd);
-    if (n <= 0) {
-        return false;
-    }
-
-    text[n] = '\0';
-    const char *p = strrchr(text, ')');         /* the name may hold any     */
-    if (p == NULL
-        || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu"
-            " %llu %*d %*d %*d %*d %*d %*d %llu", &out->state, &user, &system,
-            &began) != 4)
-    {
-        return false;
-    }
-
-    out->ran_ns = (user + system) * (1000000000ull
-        / (unsigned long long) sysconf(_SC_CLK_TCK));
-    out->began = began;
-    return true;
 }
 
 static int

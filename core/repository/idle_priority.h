@@ -16,7 +16,8 @@
  * for the end of a time slice, ms on a kernel that does not preempt.
  *
  * Threads and processes inherit it.  A process that is forked meanwhile gives
- * it up by itself; for threads somebody must call drop.
+ * it up by itself; for threads, and for processes that are started otherwise
+ * (posix_spawn, vfork, system, popen), somebody must call drop.
  */
 
 #ifndef INF_REPOSITORY_IDLE_PRIORITY_H
@@ -46,8 +47,11 @@ void inf_idle_priority_give_up(inf_idle_priority_t *p);
    INF_IDLE_LOOK_NS. */
 void inf_idle_priority_look(inf_idle_priority_t *p, uint64_t now_ns);
 
-/* Gives up for another thread, if it may have inherited it from p's: one that
-   began since, under SCHED_IDLE. */
-void inf_idle_priority_drop(const inf_idle_priority_t *p, pid_t thread);
+/* Whether another thread, of whichever process, may have inherited it from
+   p's: one that began since, under SCHED_IDLE. */
+bool inf_idle_priority_inherited(const inf_idle_priority_t *p, pid_t thread);
+
+/* Gives up for such a thread.  false: it isn't one. */
+bool inf_idle_priority_drop(const inf_idle_priority_t *p, pid_t thread);
 
 #endif /* INF_REPOSITORY_IDLE_PRIORITY_H */

@@ -1,6 +1,5 @@
 #include "core/repository/loading_place.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -8,13 +7,26 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/repository/pid_list.h"
+#include "core/repository/thread_stat.h"
+
+/* Whether thread has inherited from p's what this is about. */
+typedef bool touch_t(const inf_loading_place_t *p, pid_t thread);
 
 static inf_err_t *move_here(inf_loading_place_t *p, const char *text);
 static bool others_have(const inf_host_policies_t *policies,
     const char *text);
-static void send_home(const inf_loading_place_t *p);
+static void visit_heirs(const inf_loading_place_t *p, touch_t *thread_touch,
+    touch_t *process_touch);
 static bool is_entered(pid_t thread);
+static void visit_children(const inf_loading_place_t *p,
+    inf_pid_list_t *parents, pid_t thread, touch_t *touch);
+static bool is_younger(const inf_loading_place_t *p, pid_t thread);
+static bool goes_home(const inf_loading_place_t *p, pid_t thread);
+static bool has_priority(const inf_loading_place_t *p, pid_t thread);
+static bool gives_up_priority(const inf_loading_place_t *p, pid_t thread);
 static bool cores_get(pid_t thread, unsigned long *cores);
 static int cores_set(pid_t thread, const unsigned long *cores);
 
@@ -31,6 +43,8 @@ inf_loading_place_enter(inf_loading_place_t *p,
     inf_err_t *err = NULL;
 
     p->thread = gettid();
+    p->began = inf_thread_ticks_now();
+    p->looked_ns = inf_clock_ns();
     p->apart = false;
 
     /* whoever sends threads home meanwhile finds us entered, or not yet here */
@@ -82,7 +96,7 @@ inf_loading_place_end(inf_loading_place_t *p)
 
     p->entered = false;
     pthread_mutex_lock(&entered_lock);
-    send_home(p);
+    visit_heirs(p, goes_home, goes_home);
     while (*at != p) {
         at = &(*at)->next;
     }
@@ -96,6 +110,10 @@ inf_loading_place_look(uint64_t now_ns)
     pthread_mutex_lock(&entered_lock);
     for (inf_loading_place_t *p = entered; p != NULL; p = p->next) {
         inf_idle_priority_look(&p->priority, now_ns);
+        if (now_ns >= p->looked_ns + INF_IDLE_LOOK_NS) {
+            p->looked_ns = now_ns;
+            visit_heirs(p, has_priority, gives_up_priority);
+        }
     }
     pthread_mutex_unlock(&entered_lock);
 }
@@ -134,32 +152,28 @@ others_have(const inf_host_policies_t *policies, const char *text)
     return false;
 }
 
-/* Threads that have inherited from it: the priority, or exactly these cores.
-   One that ends meanwhile is no error. */
+/* Threads that have inherited something, processes that they have started, and
+   theirs.  A thread that ends leaves its processes to the first one. */
 static void
-send_home(const inf_loading_place_t *p)
+visit_heirs(const inf_loading_place_t *p, touch_t *thread_touch,
+    touch_t *process_touch)
 {
-    unsigned long cores[INF_HOST_CORE_WORDS];
-    const struct dirent *entry;
-    DIR *dir = opendir("/proc/self/task");
+    inf_pid_list_t threads = { .pids = NULL }, parents = { .pids = NULL };
 
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        pid_t thread = (pid_t) strtol(entry->d_name, NULL, 10);
-        if (thread <= 0 || is_entered(thread)) {
-            continue;
-        }
-
-        inf_idle_priority_drop(&p->priority, thread);
-        if (p->apart && !p->shared && cores_get(thread, cores)
-            && memcmp(cores, p->cores, sizeof(cores)) == 0)
-        {
-            (void) cores_set(thread, p->home);
+    inf_pid_list_add_threads(&threads, getpid());
+    for (size_t i = 0; i < threads.count; i++) {
+        pid_t thread = threads.pids[i];
+        bool heir = !is_entered(thread) && thread_touch(p, thread);
+        if (heir || thread == p->thread || thread == getpid()) {
+            inf_pid_list_add(&parents, thread);
         }
     }
-
-    if (dir != NULL) {
-        closedir(dir);
+    for (size_t i = 0; i < parents.count; i++) {
+        visit_children(p, &parents, parents.pids[i], process_touch);
     }
+
+    inf_pid_list_fini(&threads);
+    inf_pid_list_fini(&parents);
 }
 
 static bool
@@ -171,6 +185,64 @@ is_entered(pid_t thread)
         p = p->next;
     }
     return p != NULL;
+}
+
+/* Those that thread has started since, if touch says so of their first
+   thread; their threads are parents, too. */
+static void
+visit_children(const inf_loading_place_t *p, inf_pid_list_t *parents,
+    pid_t thread, touch_t *touch)
+{
+    inf_pid_list_t children = { .pids = NULL };
+
+    inf_pid_list_add_children(&children, thread);
+    for (size_t i = 0; i < children.count; i++) {
+        pid_t process = children.pids[i];
+        size_t first = parents->count;
+        if (is_younger(p, process) && touch(p, process)) {
+            inf_pid_list_add_threads(parents, process);
+        }
+        for (size_t k = first; k < parents->count; k++) {
+            (void) touch(p, parents->pids[k]);
+        }
+    }
+    inf_pid_list_fini(&children);
+}
+
+static bool
+is_younger(const inf_loading_place_t *p, pid_t thread)
+{
+    inf_thread_stat_t found;
+    return inf_thread_stat_read(thread, &found) && found.began >= p->began;
+}
+
+/* The priority, or exactly these cores.  One that ends meanwhile is no
+   error. */
+static bool
+goes_home(const inf_loading_place_t *p, pid_t thread)
+{
+    unsigned long cores[INF_HOST_CORE_WORDS];
+
+    bool goes = inf_idle_priority_drop(&p->priority, thread);
+    if (p->apart && !p->shared && cores_get(thread, cores)
+        && memcmp(cores, p->cores, sizeof(cores)) == 0)
+    {
+        (void) cores_set(thread, p->home);
+        goes = true;
+    }
+    return goes;
+}
+
+static bool
+has_priority(const inf_loading_place_t *p, pid_t thread)
+{
+    return inf_idle_priority_inherited(&p->priority, thread);
+}
+
+static bool
+gives_up_priority(const inf_loading_place_t *p, pid_t thread)
+{
+    return inf_idle_priority_drop(&p->priority, thread);
 }
 
 static bool

@@ -11,9 +11,12 @@
  * Route    lifecycle -> [loading place] -> kernel
  *
  * A load reads and copies for long; on cores of its own it takes none from
- * requests, and elsewhere only what they leave.  Threads that a backend
- * starts meanwhile inherit both: leave gives them what the loading thread
- * had.
+ * requests, and elsewhere only what they leave.  Threads and processes that a
+ * backend starts meanwhile inherit both: leave gives them what the loading
+ * thread had.  Processes don't work behind requests even that long: a load
+ * waits for them, and that it does nothing meanwhile looks like patience.
+ *
+ * A process is found by its parents: one whose parent has ended is not.
  */
 
 #ifndef INF_REPOSITORY_LOADING_PLACE_H
@@ -32,6 +35,8 @@ typedef struct inf_loading_place_s {
     bool          apart;                /* there are cores to leave          */
     bool          shared;               /* another policy has the same       */
     pid_t         thread;
+    uint64_t      began;                /* ticks (thread_stat.h)             */
+    uint64_t      looked_ns;            /* at processes                      */
     inf_idle_priority_t priority;
     unsigned long home[INF_HOST_CORE_WORDS];
     unsigned long cores[INF_HOST_CORE_WORDS];
@@ -47,7 +52,8 @@ void inf_loading_place_leave(inf_loading_place_t *p);
 void inf_loading_place_end(inf_loading_place_t *p);
 
 /* To be called every INF_IDLE_LOOK_NS while somebody may be here: who gets
-   next to no processor no longer works behind requests. */
+   next to no processor no longer works behind requests, nor does a process
+   that was started here. */
 void inf_loading_place_look(uint64_t now_ns);
 
 #endif /* INF_REPOSITORY_LOADING_PLACE_H */

@@ -322,10 +322,10 @@ init_main(void *arg)
     const inf_host_policies_t *policies = job->instance->model->host_policies;
     const char *policy = job->instance->spec->host_policy;
     inf_host_place_t place;
-    inf_child_list_t before;
+    inf_pid_list_t before = { .pids = NULL };
 
     inf_host_place_save(&place, policies, policy);
-    inf_child_list_read(&before);
+    inf_pid_list_add_children(&before, gettid());
     job->err = inf_host_policy_apply(policies, policy);
     if (job->err == NULL) {
         job->err = job->options->plugins->instance_init(job->instance);
@@ -333,7 +333,7 @@ init_main(void *arg)
     if (job->err == NULL) {
         inf_children_watch(job->options->children, job->instance, &before);
     }
-    inf_child_list_fini(&before);
+    inf_pid_list_fini(&before);
     inf_host_place_restore(&place);
     if (job->err == NULL) {
         job->err = inf_device_limit_check(job->options, job->instance->spec);

@@ -89,12 +89,12 @@ child(int status)
 static pid_t
 watched(world_t *w, int status)
 {
-    inf_child_list_t before;
+    inf_pid_list_t before = { .pids = NULL };
 
-    inf_child_list_read(&before);
+    inf_pid_list_add_children(&before, gettid());
     pid_t pid = child(status);
     inf_children_watch(w->children, &w->instance, &before);
-    inf_child_list_fini(&before);
+    inf_pid_list_fini(&before);
     return pid;
 }
 
@@ -210,11 +210,11 @@ a_child_from_before_is_somebody_else_s(void **state)
 
     open_world(&w);
     pid_t old = child(-1);
-    inf_child_list_t before;
-    inf_child_list_read(&before);
+    inf_pid_list_t before = { .pids = NULL };
+    inf_pid_list_add_children(&before, gettid());
     assert_true(before.count >= 1);
     inf_children_watch(w.children, &w.instance, &before);
-    inf_child_list_fini(&before);
+    inf_pid_list_fini(&before);
     assert_false(inf_children_any(w.children, &w.model));
     close_world(&w, old);
 }
@@ -272,7 +272,7 @@ static void
 nobody_watches(void **state)
 {
     (void) state;
-    inf_child_list_t before = { .pids = NULL };
+    inf_pid_list_t before = { .pids = NULL };
 
     inf_children_watch(NULL, NULL, &before);
     assert_false(inf_children_any(NULL, NULL));
@@ -347,8 +347,8 @@ names_shared_with_a_dead_child_go_when_nobody_maps_them(void **state)
     void *a = map_name(ours);
     void *b = map_name(mine);
 
-    inf_child_list_t before;
-    inf_child_list_read(&before);
+    inf_pid_list_t before = { .pids = NULL };
+    inf_pid_list_add_children(&before, gettid());
     int ready[2];
     assert_int_equal(pipe(ready), 0);
     pid_t pid = fork();
@@ -364,7 +364,7 @@ names_shared_with_a_dead_child_go_when_nobody_maps_them(void **state)
     char x;
     assert_int_equal(read(ready[0], &x, 1), 1);
     inf_children_watch(w.children, &w.instance, &before);
-    inf_child_list_fini(&before);
+    inf_pid_list_fini(&before);
     inf_children_arm(w.children, &w.model);
     kill(pid, SIGKILL);
     wait_deaths(&w, 1);
@@ -375,7 +375,7 @@ names_shared_with_a_dead_child_go_when_nobody_maps_them(void **state)
     assert_true(exists(ours));      /* we still map it                       */
 
     open_world(&w);
-    inf_child_list_read(&before);
+    inf_pid_list_add_children(&before, gettid());
     pid_t second = fork();
     if (second == 0) {
         munmap(b, 4096);
@@ -388,7 +388,7 @@ names_shared_with_a_dead_child_go_when_nobody_maps_them(void **state)
     }
     assert_int_equal(read(ready[0], &x, 1), 1);
     inf_children_watch(w.children, &w.instance, &before);
-    inf_child_list_fini(&before);
+    inf_pid_list_fini(&before);
     inf_children_arm(w.children, &w.model);
     kill(second, SIGKILL);
     wait_deaths(&w, 1);

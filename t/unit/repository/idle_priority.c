@@ -1,4 +1,5 @@
 #include "repository/asked_thread.h"
+#include "repository/held_process.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -302,6 +303,134 @@ a_loading_place_is_behind_requests(void **state)
     assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
 }
 
+/* Part of a load: what it starts outlives it, and comes to the program's
+   first thread. */
+static void *
+starter_main(void *arg)
+{
+    held_process_start(arg);
+    return NULL;
+}
+
+static void *
+load_main(void *arg)
+{
+    const inf_host_policies_t none = { NULL, 0 };
+    held_process_t *started = arg;
+    inf_loading_place_t p;
+    pthread_t thread;
+
+    inf_loading_place_enter(&p, &none);
+    held_process_start(&started[0]);
+    assert_int_equal(pthread_create(&thread, NULL, starter_main, &started[1]),
+        0);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(sched_getscheduler(started[i].pid), SCHED_IDLE);
+        assert_int_equal(sched_getscheduler(held_process_child(&started[i])),
+            SCHED_IDLE);
+    }
+    inf_loading_place_leave(&p);
+    return NULL;
+}
+
+static void
+started_processes_come_back_with_the_load(void **state)
+{
+    (void) state;
+    struct timespec pause = { .tv_nsec = 30000000 };    /* three ticks       */
+    held_process_t before, during[2];
+    inf_idle_priority_t probe;
+    pthread_t thread;
+
+    must_take(&probe);
+    held_process_start(&before);
+    pid_t below = held_process_child(&before);
+    inf_idle_priority_give_up(&probe);
+    nanosleep(&pause, NULL);
+
+    assert_int_equal(pthread_create(&thread, NULL, load_main, during), 0);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(sched_getscheduler(during[i].pid), SCHED_OTHER);
+        assert_int_equal(sched_getscheduler(held_process_child(&during[i])),
+            SCHED_OTHER);
+        held_process_end(&during[i]);
+    }
+    assert_int_equal(sched_getscheduler(before.pid), SCHED_IDLE);
+    assert_int_equal(sched_getscheduler(below), SCHED_IDLE);
+    held_process_end(&before);
+}
+
+static void
+a_load_that_waits_for_a_process_raises_it(void **state)
+{
+    (void) state;
+    const inf_host_policies_t none = { NULL, 0 };
+    inf_idle_priority_t probe;
+    inf_loading_place_t p;
+    held_process_t started;
+
+    must_take(&probe);
+    inf_idle_priority_give_up(&probe);
+
+    inf_loading_place_enter(&p, &none);
+    uint64_t at = p.looked_ns;
+    held_process_start(&started);
+    pid_t below = held_process_child(&started);
+    inf_loading_place_look(at + INF_IDLE_LOOK_NS - 1);      /* too early     */
+    assert_int_equal(sched_getscheduler(started.pid), SCHED_IDLE);
+    inf_loading_place_look(at + INF_IDLE_LOOK_NS);
+    assert_int_equal(sched_getscheduler(started.pid), SCHED_OTHER);
+    assert_int_equal(sched_getscheduler(below), SCHED_OTHER);
+    inf_loading_place_leave(&p);
+    held_process_end(&started);
+}
+
+/* A process that was forked has given it up: what it starts under SCHED_IDLE
+   is its own choice. */
+static void
+what_a_process_has_chosen_stays(void **state)
+{
+    (void) state;
+    const inf_host_policies_t none = { NULL, 0 };
+    inf_idle_priority_t probe;
+    inf_loading_place_t p;
+    held_process_t chosen;
+    int told[2], end[2];
+
+    must_take(&probe);
+    inf_idle_priority_give_up(&probe);
+    assert_int_equal(pipe2(told, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(end, O_CLOEXEC), 0);
+
+    inf_loading_place_enter(&p, &none);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char x;
+        close(end[1]);
+        set_policy(0, SCHED_IDLE);
+        held_process_start(&chosen);
+        set_policy(0, SCHED_OTHER);
+        if (write(told[1], &chosen.pid, sizeof(pid)) < 0
+            || read(end[0], &x, 1) != 0)
+        {
+            _exit(1);
+        }
+        held_process_end(&chosen);
+        _exit(0);
+    }
+    close(end[0]);
+    assert_int_equal(read(told[0], &chosen.pid, sizeof(pid)), sizeof(pid));
+    inf_loading_place_leave(&p);
+    assert_int_equal(sched_getscheduler(pid), SCHED_OTHER);
+    assert_int_equal(sched_getscheduler(chosen.pid), SCHED_IDLE);
+    close(end[1]);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    close(told[0]);
+    close(told[1]);
+}
+
 int
 main(void)
 {
@@ -313,7 +442,10 @@ main(void)
         cmocka_unit_test(who_wants_a_processor_and_gets_none_is_raised),
         cmocka_unit_test(who_waits_for_something_else_is_not),
         cmocka_unit_test(who_has_inherited_it_can_take_it),
-        cmocka_unit_test(a_loading_place_is_behind_requests)
+        cmocka_unit_test(a_loading_place_is_behind_requests),
+        cmocka_unit_test(started_processes_come_back_with_the_load),
+        cmocka_unit_test(a_load_that_waits_for_a_process_raises_it),
+        cmocka_unit_test(what_a_process_has_chosen_stays)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
 #include "repository/asked_thread.h"
+#include "repository/held_process.h"
 
 #include "core/repository/loading_place.h"
 
@@ -14,13 +15,19 @@ child_is_on(asked_thread_t *c, int core)
 }
 
 static bool
-am_on(int core)
+is_on(pid_t process, int core)
 {
     cpu_set_t now;
 
-    assert_int_equal(sched_getaffinity(0, sizeof(now), &now), 0);
+    assert_int_equal(sched_getaffinity(process, sizeof(now), &now), 0);
     return core < 0 ? CPU_EQUAL(&now, &everywhere)
         : CPU_COUNT(&now) == 1 && CPU_ISSET((size_t) core, &now);
+}
+
+static bool
+am_on(int core)
+{
+    return is_on(0, core);
 }
 
 static void
@@ -52,18 +59,26 @@ what_a_load_starts_comes_home_with_it(void **state)
     const inf_host_policies_t policies = { items, 1 };
     inf_loading_place_t p, other;
     asked_thread_t before, during;
+    held_process_t process;
 
     asked_thread_start(&before);
     inf_loading_place_enter(&p, &policies);
     assert_true(am_on(last));
     asked_thread_start(&during);
+    held_process_start(&process);
+    pid_t below = held_process_child(&process);
     assert_true(child_is_on(&during, last));
     assert_true(child_is_on(&before, -1));
+    assert_true(is_on(process.pid, last));
+    assert_true(is_on(below, last));
 
     inf_loading_place_leave(&p);
     assert_true(am_on(-1));
     assert_true(child_is_on(&during, -1));
+    assert_true(is_on(process.pid, -1));
+    assert_true(is_on(below, -1));
     asked_thread_end(&during);
+    held_process_end(&process);
 
     inf_loading_place_enter(&other, &policies);     /* and once more         */
     assert_true(am_on(last));
