@@ -217,6 +217,9 @@ def test_nothing_but_instances(scaled):
     assert load(server).status == 200
     assert scaled.seen("load") == ["m", "m"]
     assert counts(server) == [2]
+    assert there_are(scaled, "m_0_0", "m_0_1")  # what went has written its
+    assert process.wait_until(                  # last line
+        lambda: scaled.seen("free") == ["m"], 20 * SLOW)
     lines = scaled.path.read_text()
     assert load(server).status == 200           # nothing to do
     assert scaled.path.read_text() == lines
