@@ -49,13 +49,12 @@ looks(bool early)
     return early ? soon : all - soon;
 }
 
+/* The next look comes 20 times as long after one as that took, so that no
+   bound would hold on a machine that is full: main's alarm ends what hangs. */
 static void
 wait_for_looks(bool early, uint64_t count)
 {
-    uint64_t until = inf_clock_ns() + 60 * SECOND;
-
     while (looks(early) < count) {
-        assert_true(inf_clock_ns() < until);
         usleep(1000);
     }
 }
@@ -63,7 +62,9 @@ wait_for_looks(bool early, uint64_t count)
 static void
 wait_for_row(const char *row)
 {
-    index_rows_wait(&w.index, w.lc, row);
+    while (strstr(index_rows(&w.index, w.lc), row) == NULL) {
+        usleep(1000);
+    }
 }
 
 static void
@@ -132,16 +133,16 @@ a_storm_of_events_does_not_make_it_look_all_the_time(void **state)
 {
     (void) state;
     add_model("m");
-    assert_ok(inf_poll_set(w.poll, 3 * SECOND, true));
     uint64_t start = inf_clock_ns();
+    assert_ok(inf_poll_set(w.poll, 3 * SECOND, true));
 
-    for (int i = 0; looks(false) < 2; i++) {
+    for (int i = 0; looks(false) < 2 || looks(true) < 1; i++) {
         tree_file(w.tree, i % 2 ? "repo/m/log" : "repo/other", "x");
-        assert_true(inf_clock_ns() - start < 60 * SECOND);
     }
+    uint64_t early = looks(true), whole = looks(false);
     uint64_t seconds = (inf_clock_ns() - start) / SECOND;
-    assert_in_range(looks(true), 1, seconds + 1);
-    assert_in_range(looks(false), 2, seconds / 3 + 1);
+    assert_in_range(early, 1, seconds + 1);
+    assert_in_range(whole, 2, seconds / 3 + 1);
 }
 
 static void
