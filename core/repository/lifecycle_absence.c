@@ -67,9 +67,8 @@ inf_lifecycle_absent(inf_lifecycle_t *lc, inf_lifecycle_op_t *op,
     inf_lock(&lc->lock);
     bool awaited = inf_repository_list_lacks(list, INF_REPOSITORY_AWAITED,
         r->space);
-    if (lc->stopping) {
-        absence = INF_ABSENCE_FINAL;
-    } else if (!inf_repositories_are(lc->options.repositories, list)) {
+    bool stopping = lc->stopping;
+    if (!stopping && !inf_repositories_are(lc->options.repositories, list)) {
         absence = INF_ABSENCE_AGAIN;
     } else if (awaited) {
         absence = INF_ABSENCE_PARKED;
@@ -80,6 +79,10 @@ inf_lifecycle_absent(inf_lifecycle_t *lc, inf_lifecycle_op_t *op,
         absence = INF_ABSENCE_FINAL;
     }
     inf_unlock(&lc->lock);
+
+    if (stopping && absence == INF_ABSENCE_PARKED) {
+        inf_lifecycle_drop_ops(lc);     /* those before it are dropped       */
+    }
     return absence;
 }
 

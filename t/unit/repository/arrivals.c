@@ -3,8 +3,11 @@
 #include "repository/far_storage.h"
 #include "repository/lifecycle_world.h"
 
+#include <semaphore.h>
+
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/repository/lifecycle_parts.h"
 #include "core/repository/repository_change.h"
 
 static const char *const places[] = { "near", "far1", "far2", NULL };
@@ -801,6 +804,49 @@ the_end_does_not_wait_for_another_machine(void **state)
     assert_error(away.err, INF_ERR_UNAVAILABLE, "the server is stopping");
 }
 
+static sem_t missed;
+
+static void
+until_the_end(void *userp)
+{
+    bool stopping = false;
+
+    (void) userp;
+    sem_post(&missed);
+    while (!stopping) {
+        usleep(1000);
+        inf_lock(&w.lc->lock);
+        stopping = w.lc->stopping;
+        inf_unlock(&w.lc->lock);
+    }
+}
+
+/* Another repository, which was asked in vain, lets the load ask again: so
+   long that it would only then begin to wait. */
+static void
+the_end_is_heard_by_a_load_that_would_begin_to_wait(void **state)
+{
+    (void) state;
+    answer_t away = { 0 };
+
+    far_set("far2", "far1");
+    start(false, NULL, 0, NULL, 0);
+    for (bool failed = false; !failed; usleep(1000)) {
+        inf_repository_list_t *list = inf_repositories_take(&w.repositories);
+        failed = inf_repository_list_lacks(list, INF_REPOSITORY_FAILED, "");
+        inf_repository_list_unref(list);
+    }
+    sem_init(&missed, 0, 0);
+    inf_lifecycle_on_absence(w.lc, until_the_end, NULL);
+    inf_lifecycle_load_async(w.lc, "away", NULL, load_done, &away);
+    sem_wait(&missed);
+    inf_repository_change_stop(change);
+    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
+    assert_true(away.told);
+    assert_error(away.err, INF_ERR_UNAVAILABLE, "the server is stopping");
+    sem_destroy(&missed);
+}
+
 /* Also when it would have had to answer once more. */
 static void
 the_end_cuts_loads_short(void **state)
@@ -855,6 +901,7 @@ main(void)
         T(what_has_nowhere_to_move_to_goes),
         T2(machines_come_and_go_under_loads),
         T(the_end_does_not_wait_for_another_machine),
+        T2(the_end_is_heard_by_a_load_that_would_begin_to_wait),
         T(the_end_cuts_loads_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
