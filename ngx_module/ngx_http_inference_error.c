@@ -4,6 +4,8 @@
 
 #include "ngx_module/ngx_http_inference_request.h"
 
+#include "core/proto/message_utf8.h"
+
 
 #define NGX_HTTP_INFERENCE_ERROR_MAX    2048
 
@@ -100,6 +102,9 @@ ngx_http_inference_fail_with(ngx_http_inference_ctx_t *ctx, ngx_uint_t status,
     if (ctx->error.data) {
         ngx_memcpy(ctx->error.data, text, len);
         ctx->error.len = len;
+
+        /* names that it quotes may be of any bytes, its end may be cut off */
+        inf_utf8_repair((char *) ctx->error.data, len);
     }
 
     return NGX_ERROR;

@@ -34,7 +34,6 @@ static inf_err_t *scan_string(scan_t *s, const ProtobufCFieldDescriptor *f,
 static inf_err_t *scan_repeat(scan_t *s, scan_level_t *level,
     const ProtobufCMessageDescriptor *desc,
     const ProtobufCFieldDescriptor *f);
-static void repair_string(char *p, size_t len);
 static inf_err_t *scan_bad(const scan_t *s, const char *what);
 static bool scan_varint(inf_slice_t *in, uint64_t *out);
 static bool scan_skip(inf_slice_t *in, uint64_t n);
@@ -232,24 +231,12 @@ scan_string(scan_t *s, const ProtobufCFieldDescriptor *f, inf_slice_t value)
         return NULL;
     }
     if (s->repair) {
-        repair_string((char *) (uintptr_t) value.data, value.len);
+        inf_utf8_repair((char *) (uintptr_t) value.data, value.len);
         return NULL;
     }
 
     inf_path_push(&s->path, inf_slice_str(f->name));
     return scan_bad(s, what);
-}
-
-/* Its length stays. */
-static void
-repair_string(char *p, size_t len)
-{
-    for (size_t at = 0; at < len; at++) {
-        at += inf_utf8_valid_prefix(inf_slice(p + at, len - at));
-        if (at < len) {
-            p[at] = '?';
-        }
-    }
 }
 
 /* The format's rule is to merge a singular message that is given again.

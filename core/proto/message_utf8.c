@@ -30,6 +30,17 @@ inf_utf8_valid_prefix(inf_slice_t s)
     return i;
 }
 
+void
+inf_utf8_repair(char *text, size_t len)
+{
+    for (size_t at = 0; at < len; at++) {
+        at += inf_utf8_valid_prefix(inf_slice(text + at, len - at));
+        if (at < len) {
+            text[at] = '?';
+        }
+    }
+}
+
 size_t
 inf_utf8_put(char *dst, uint32_t code)
 {

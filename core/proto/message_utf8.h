@@ -5,7 +5,8 @@
  * Thread   any.
  * Units    bytes.
  * Errors   none.
- * Route    unpack and the JSON codec look at every string here.
+ * Route    unpack and the JSON codec look at every string here, and so does
+ *          whoever shows a text that anybody may have written.
  */
 
 #ifndef INF_PROTO_MESSAGE_UTF8_H
@@ -25,6 +26,9 @@ inf_utf8_valid(inf_slice_t s)
 {
     return inf_utf8_valid_prefix(s) == s.len;
 }
+
+/* Puts a '?' for each byte that is in no character; the length stays. */
+void inf_utf8_repair(char *text, size_t len);
 
 /* Writes 1 to 4 bytes to dst, gives how many; code is at most 0x10ffff.
    A surrogate is written as the three bytes its number asks for. */

@@ -39,12 +39,7 @@ inf_response_readable(inf_arena_t *arena, const char *text)
         return inf_slice_str("");
     }
 
-    for (size_t at = 0; at < s.len; ) {
-        at += inf_utf8_valid_prefix(inf_slice(copy + at, s.len - at));
-        if (at < s.len) {
-            copy[at++] = '?';
-        }
-    }
+    inf_utf8_repair(copy, s.len);
     return inf_slice(copy, s.len);
 }
 

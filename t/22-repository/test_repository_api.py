@@ -159,6 +159,17 @@ def test_what_cannot_be_loaded_says_why(explicit, client):
     assert client.is_server_live()
 
 
+def test_a_reason_is_readable_whatever_it_quotes(explicit):
+    """A file's string may hold any bytes, JSON may not."""
+    models.write_model(explicit.models, "bytes", 'backend: "identity"\n'
+                       'input { name: "\\303\\274\\377" dims: 1 }\n')
+    answer = ask(explicit, "load", "bytes")
+    assert answer.status == 400
+    assert "model input 'ü?' must" in error(answer)
+    reason, = [r["reason"] for r in index(explicit) if r["name"] == "bytes"]
+    assert "model input 'ü?' must" in reason
+
+
 def test_unloading_what_nobody_knows(explicit):
     for body in (b"", {}, {"parameters": {"unload_dependents": True}}):
         answer = ask(explicit, "unload", "nobody", body)
