@@ -10,16 +10,20 @@
 typedef struct {
     Inference__ModelConfig *msg;
     inf_entries_t           content;
+    bool                    onnx_folder;    /* model.onnx/model.onnx        */
 } infer_t;
 
 typedef enum {
     INFER_FILE,
     INFER_DIR,
-    INFER_FILE_OR_DIR
+    INFER_FILE_OR_DIR,
+    INFER_FILE_OR_ONNX_FOLDER
 } infer_kind_t;
 
-static inf_err_t *infer_content(const inf_storage_t *st,
-    const char *model_dir, inf_entries_t *content);
+static inf_err_t *infer_content(infer_t *in, const inf_storage_t *st,
+    const char *model_dir);
+static inf_err_t *infer_look_inside(infer_t *in, const inf_storage_t *st,
+    const char *version_dir);
 static const char *infer_first_version(const inf_entries_t *entries);
 static inf_err_t *infer_backend(infer_t *in, const char *model_name);
 static inf_err_t *infer_tensorflow(infer_t *in, bool *settled);
@@ -46,21 +50,20 @@ inf_config_infer(Inference__ModelConfig *msg, const inf_storage_t *st,
 
     inf_err_t *err = infer_fill(msg, &msg->name, "name", model_name);
     if (err == NULL && infer_must_look(msg)) {
-        err = infer_content(st, model_dir, &in.content);
+        err = infer_content(&in, st, model_dir);
     }
 
     if (err == NULL) {
         err = infer_backend(&in, model_name);
-        inf_entries_fini(&in.content);
     }
 
+    inf_entries_fini(&in.content);
     return err;
 }
 
 /* Empty when there is no version directory. */
 static inf_err_t *
-infer_content(const inf_storage_t *st, const char *model_dir,
-    inf_entries_t *content)
+infer_content(infer_t *in, const inf_storage_t *st, const char *model_dir)
 {
     inf_entries_t entries;
     inf_err_t *err = inf_storage_list(st, model_dir, &entries);
@@ -68,16 +71,44 @@ infer_content(const inf_storage_t *st, const char *model_dir,
         return err;
     }
 
-    *content = (inf_entries_t) { NULL, 0 };
     const char *first = infer_first_version(&entries);
     if (first != NULL) {
         char *path = inf_path_join(model_dir, first);
         err = path == NULL ? inf_err_nomem()
-                           : inf_storage_list(st, path, content);
+                           : inf_storage_list(st, path, &in->content);
+        if (err == NULL) {
+            err = infer_look_inside(in, st, path);
+        }
         free(path);
     }
 
     inf_entries_fini(&entries);
+    return err;
+}
+
+/* A folder of that name counts when the model is in it. */
+static inf_err_t *
+infer_look_inside(infer_t *in, const inf_storage_t *st,
+    const char *version_dir)
+{
+    if (!infer_has(in, "model.onnx", INFER_DIR)) {
+        return NULL;
+    }
+
+    char *path = inf_path_join(version_dir, "model.onnx/model.onnx");
+    if (path == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_entry_t entry;
+    inf_err_t *err = inf_storage_stat(st, path, &entry);
+    free(path);
+    in->onnx_folder = err == NULL;
+    if (err != NULL && inf_err_code(err) == INF_ERR_NOT_FOUND) {
+        inf_err_free(err);
+        return NULL;
+    }
+
     return err;
 }
 
@@ -113,7 +144,7 @@ infer_backend(infer_t *in, const char *model_name)
 
     if (err == NULL && !settled) {
         err = infer_plain(in, "onnxruntime", "onnxruntime_onnx",
-            "model.onnx", INFER_FILE_OR_DIR, &settled);
+            "model.onnx", INFER_FILE_OR_ONNX_FOLDER, &settled);
     }
 
     if (err == NULL && !settled) {
@@ -353,6 +384,8 @@ infer_has(const infer_t *in, const char *name, infer_kind_t kind)
         return entry->kind == INF_ENTRY_DIR;
     case INFER_FILE_OR_DIR:
         return entry->kind == INF_ENTRY_FILE || entry->kind == INF_ENTRY_DIR;
+    case INFER_FILE_OR_ONNX_FOLDER:
+        return entry->kind == INF_ENTRY_FILE || in->onnx_folder;
     }
 
     return false;

@@ -381,6 +381,8 @@ backend_platform_and_file_are_inferred(void **state)
         { "1/model.pt", NULL, "", "pytorch", "pytorch_libtorch", "" },
         { "1/model.pt2", NULL, "", "pytorch", "torch_aoti", "" },
         { "1/x", NULL, "backend: \"pytorch\"", "pytorch", "pytorch_libtorch",
+        { "1/model.onnx/weights", "1/model.xml", "", "openvino", "",
+          "model.xml" },
           "model.pt" },
         { "1/x", NULL, "platform: \"pytorch_libtorch\"", "pytorch",
           "pytorch_libtorch", "" },
