@@ -364,8 +364,8 @@ load_file(load_t *l)
     free(text);
 
     if (err != NULL) {
-        return inf_err_recode(inf_err_add(err, "failed to read text proto"),
-            INF_ERR_INTERNAL);
+        return inf_err_recode(inf_err_add(err, "failed to read text proto "
+            "from %s", l->file), INF_ERR_INTERNAL);
     }
 
     l->msg = (Inference__ModelConfig *) msg;

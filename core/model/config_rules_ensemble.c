@@ -261,7 +261,8 @@ graph_node(graph_t *g, const char *name)
     return NULL;
 }
 
-/* The ensemble's own inputs and outputs must be tensors of the graph. */
+/* The ensemble's own inputs and outputs must be tensors of the graph.  The
+   text's odd quote is the original's: it is looked for as it is. */
 static bool
 graph_ends(graph_t *g, inf_findings_t *f)
 {
@@ -275,7 +276,7 @@ graph_ends(graph_t *g, inf_findings_t *f)
         if (at == INF_CONFIG_NAMES_NONE) {
             inf_findings_add(f, INF_ERR_INVALID_ARG,
                 inf_key(key, "input[%zu].name", i),
-                "ensemble input '%s' for ensemble '%s' is not used",
+                "ensemble input '%s' for ensemble %s' is not used",
                 msg->input[i]->name, msg->name);
             continue;
         }
@@ -289,7 +290,7 @@ graph_ends(graph_t *g, inf_findings_t *f)
         if (at == INF_CONFIG_NAMES_NONE) {
             inf_findings_add(f, INF_ERR_INVALID_ARG,
                 inf_key(key, "output[%zu].name", i),
-                "ensemble output '%s' for ensemble '%s' is not used",
+                "ensemble output '%s' for ensemble %s' is not used",
                 msg->output[i]->name, msg->name);
             continue;
         }

@@ -91,6 +91,8 @@ inf_config_find_tensors(const Inference__ModelConfig *msg,
 static void
 find_inputs(const Inference__ModelConfig *msg, inf_findings_t *f)
 {
+    char key[INF_KEY_MAX];
+
     for (size_t i = 0; i < msg->n_input; i++) {
         const Inference__ModelInput *in = msg->input[i];
         io_t io = {
@@ -106,7 +108,10 @@ find_inputs(const Inference__ModelConfig *msg, inf_findings_t *f)
         bool image = in->format == INFERENCE__MODEL_INPUT__FORMAT__FORMAT_NHWC
             || in->format == INFERENCE__MODEL_INPUT__FORMAT__FORMAT_NCHW;
         if (image && in->n_dims != 3) {
-            add_io(&io, "dims", f, "NHWC/NCHW require 3 dims");
+            inf_findings_add(f, INF_ERR_INVALID_ARG,
+                inf_key(key, "input[%zu].dims", i),
+                "model input NHWC/NCHW require 3 dims for %s, '%s' has %zu",
+                msg->name, in->name, in->n_dims);
         }
 
         find_tensorrt_only(&io, f);
@@ -171,8 +176,7 @@ static void
 find_shape(const io_t *io, inf_findings_t *f)
 {
     if (io->dim_count == 0) {
-        add_io(io, "dims", f,
-            "must specify 'dims'; dims must not be empty");
+        add_io(io, "dims", f, "must specify 'dims'");
         return;
     }
 

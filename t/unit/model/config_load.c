@@ -93,8 +93,8 @@ a_syntax_error_names_file_line_column_and_key(void **state)
     };
 
     read_fails(files, &lenient, INF_ERR_INTERNAL,
-        "failed to read text proto: repo/m/config.pbtxt:2:17: "
-        "max_batch_size: ");
+        "failed to read text proto from repo/m/config.pbtxt: "
+        "repo/m/config.pbtxt:2:17: max_batch_size: ");
 }
 
 static void

@@ -402,9 +402,9 @@ ensemble_rules(void **state)
           "ensemble_scheduling.step[1].output_map: ensemble tensor 'B' can "
           "appear in an output map only once for ensemble 'm' step 1" },
         { ENSEMBLE_IO STEPS(STEP("x", MAP("I", "Z"), MAP("O", "B"))),
-          "input[0].name: ensemble input 'A' for ensemble 'm' is not used" },
+          "input[0].name: ensemble input 'A' for ensemble m' is not used" },
         { ENSEMBLE_IO STEPS(STEP("x", MAP("I", "A"), MAP("O", "Z"))),
-          "output[0].name: ensemble output 'B' for ensemble 'm' is not "
+          "output[0].name: ensemble output 'B' for ensemble m' is not "
           "used" },
         { ENSEMBLE_IO STEPS(STEP("x", MAP("I", "A") "input_map "
           MAP("J", "B"), MAP("O", "t")) STEP("y", MAP("I", "t"),
@@ -478,8 +478,8 @@ tensor_rules(void **state)
           "input[0].data_type: model input 'I' must specify 'data_type' for "
           "m" },
         { ONNX "input { name: \"I\" data_type: 99 dims: 1 }", NULL },
-        { IN(""), "input[0].dims: model input 'I' must specify 'dims'; dims "
-          "must not be empty for m" },
+        { IN(""), "input[0].dims: model input 'I' must specify 'dims' for "
+          "m" },
         { IN("dims: 0"), "input[0].dims: model input 'I' dimension must be "
           "integer >= 1, or -1 to indicate a variable-size dimension for m" },
         { OUT("dims: [2, -2]"), "output[0].dims: model output 'O' dimension "
@@ -511,8 +511,8 @@ tensor_rules(void **state)
         { IN("dims: [-1, 4294967296, 4294967296]"), "exceeds maximum size" },
         { IN("dims: [2] reshape { shape: [4294967296, 4294967296] }"),
           "reshape exceeds maximum size" },
-        { IN("dims: [1, 2] format: FORMAT_NHWC"), "model input 'I' NHWC/NCHW "
-          "require 3 dims for m" },
+        { IN("dims: [1, 2] format: FORMAT_NHWC"), "input[0].dims: model input "
+          "NHWC/NCHW require 3 dims for m, 'I' has 2" },
         { IN("dims: [1, 2, 3] format: FORMAT_NCHW"), NULL },
         { IN("dims: 1 is_shape_tensor: true"), "input[0].is_shape_tensor: "
           "model input 'I' shape tensors are only supported for TensorRT "
