@@ -139,7 +139,8 @@ place_findings(const inf_storage_t *st, const char *file, inf_findings_t *f,
 
 inf_err_t *
 inf_model_config_parse(const inf_storage_t *st, const char *model_dir,
-    const inf_config_options_t *opt, Inference__ModelConfig **out)
+    const inf_config_options_t *opt, char **file,
+    Inference__ModelConfig **out)
 {
     load_t l = {
         .st = st, .model_dir = model_dir, .model_name = "", .opt = opt
@@ -147,6 +148,9 @@ inf_model_config_parse(const inf_storage_t *st, const char *model_dir,
     inf_err_t *err = NULL;
 
     *out = NULL;
+    if (file != NULL) {
+        *file = NULL;
+    }
     if (opt->override_json.data != NULL) {
         err = load_override(&l);
     } else {
@@ -156,10 +160,14 @@ inf_model_config_parse(const inf_storage_t *st, const char *model_dir,
         }
     }
 
-    free(l.file);
     if (err == NULL) {
         *out = l.msg;
+        if (file != NULL) {
+            *file = l.file;
+            return NULL;
+        }
     }
+    free(l.file);
     return err;
 }
 

@@ -60,10 +60,12 @@ INF_CHECK inf_err_t *inf_model_config_explain(const inf_model_config_t *c,
 
 /*
  * What is written, neither completed nor checked; the caller frees it with
- * inf_message_free.  *out is NULL when there is no file.
+ * inf_message_free.  *out is NULL when there is no file.  file may be NULL;
+ * *file is the path of what was read, the caller's to free, NULL where no file
+ * was.
  */
 INF_CHECK inf_err_t *inf_model_config_parse(const inf_storage_t *st,
-    const char *model_dir, const inf_config_options_t *opt,
+    const char *model_dir, const inf_config_options_t *opt, char **file,
     Inference__ModelConfig **out);
 
 #endif /* INF_MODEL_CONFIG_LOAD_H */

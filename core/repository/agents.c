@@ -86,7 +86,7 @@ inf_agents_load(inf_agent_table_t *table, const inf_agents_model_t *model,
 
     *out = NULL;
     inf_err_t *err = inf_model_config_parse(model->storage, model->dir,
-        model->config, &config);
+        model->config, NULL, &config);
     if (err != NULL || config == NULL) {
         return err;
     }
@@ -278,7 +278,7 @@ config_at(inf_artifact_t artifact, const char *location,
 
     inf_err_t *err = open_location(artifact, location, &st, &root);
     if (err == NULL) {
-        err = inf_model_config_parse(st, root, &file, &config);
+        err = inf_model_config_parse(st, root, &file, NULL, &config);
         free(root);
         inf_storage_close(st);
     }

@@ -243,8 +243,9 @@ check_agents(checker_t *c, const inf_scan_model_t *m,
     const inf_storage_t *st = c->roots[m->repository].storage;
     Inference__ModelConfig *msg;
     inf_model_config_t *config = NULL;
+    char *file;
 
-    inf_err_t *err = inf_model_config_parse(st, m->dir, opt, &msg);
+    inf_err_t *err = inf_model_config_parse(st, m->dir, opt, &file, &msg);
     if (err != NULL || msg == NULL) {
         inf_err_free(err);              /* the check says it better          */
         return false;
@@ -253,12 +254,11 @@ check_agents(checker_t *c, const inf_scan_model_t *m,
         || msg->model_repository_agents->n_agents == 0)
     {
         inf_message_free(&msg->base);
+        free(file);
         return false;
     }
 
-    char *file = inf_path_join(m->dir, "config.pbtxt");
-    err = file == NULL ? inf_err_nomem()
-        : inf_model_config_new(msg, file, file, &config);
+    err = inf_model_config_new(msg, file, file, &config);
     if (err != NULL) {
         inf_message_free(&msg->base);
         report_error(c, m->dir, err);

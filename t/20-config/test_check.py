@@ -52,6 +52,23 @@ def test_all_findings_are_printed_at_once_and_fail_nothing(make, word):
     assert "good" not in output.replace(str(server.prefix), "")
 
 
+def test_a_missing_agent_is_found_in_the_file_that_names_it(make):
+    def fill(repository):
+        folder = models.identity(repository, "m", GOOD)
+        (folder / "configs").mkdir()
+        (folder / "configs/mine.pbtxt").write_text(
+            "# one\n" + (folder / "config.pbtxt").read_text()
+            + 'model_repository_agents {\n  agents { name: "gone" }\n}\n')
+
+    server = make(fill, http="inference_model_config_name mine;")
+    lines = len((server.models / "m/configs/mine.pbtxt").read_text()
+                .splitlines())
+    status, output = server.check_config()
+    assert status == 0, output
+    assert re.search(rf"m/configs/mine\.pbtxt:{lines - 1}:12: [^\n]*gone",
+                     output), output
+
+
 def test_strict_fails_the_test_and_counts(make):
     server = make(wrong_in_five_ways, http="inference_check strict;")
     status, output = server.check_config()

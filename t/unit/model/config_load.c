@@ -239,23 +239,32 @@ parsing_neither_completes_nor_checks(void **state)
     };
     const inf_config_options_t wrong = { .override_json = INF_SLICE("{") };
     Inference__ModelConfig *msg;
+    char *file;
 
-    assert_ok(inf_model_config_parse(&st.base, "repo/m", &strict, &msg));
+    assert_ok(inf_model_config_parse(&st.base, "repo/m", &strict, &file,
+        &msg));
+    assert_string_equal(file, "repo/m/config.pbtxt");
+    free(file);
     assert_int_equal(msg->max_batch_size, -1);
     assert_string_equal(msg->backend, "");
     assert_string_equal(msg->name, "");
     inf_message_free(&msg->base);
 
-    assert_ok(inf_model_config_parse(&st.base, "repo/m", &json, &msg));
+    assert_ok(inf_model_config_parse(&st.base, "repo/m", &json, &file, &msg));
+    assert_null(file);
     assert_string_equal(msg->backend, "json");
     inf_message_free(&msg->base);
 
-    assert_ok(inf_model_config_parse(&st.base, "none", &strict, &msg));
+    assert_ok(inf_model_config_parse(&st.base, "none", &strict, &file,
+        &msg));
     assert_null(msg);
-    assert_error(inf_model_config_parse(&st.base, "bad", &lenient, &msg),
+    assert_null(file);
+    assert_error(inf_model_config_parse(&st.base, "bad", &lenient, &file,
+        &msg),
         INF_ERR_INTERNAL, "bad/config.pbtxt:1");
     assert_null(msg);
-    assert_error(inf_model_config_parse(&st.base, "repo/m", &wrong, &msg),
+    assert_error(inf_model_config_parse(&st.base, "repo/m", &wrong, NULL,
+        &msg),
         INF_ERR_INVALID_ARG, "Invalid config override");
     assert_null(msg);
 }
@@ -372,6 +381,8 @@ backend_platform_and_file_are_inferred(void **state)
           "model.onnx" },
         { "1/model.onnx/model.onnx", NULL, "", "onnxruntime",
           "onnxruntime_onnx", "model.onnx" },
+        { "1/model.onnx/weights", "1/model.xml", "", "openvino", "",
+          "model.xml" },
         { "1/x", NULL, "backend: \"onnxruntime\"", "onnxruntime",
           "onnxruntime_onnx", "model.onnx" },
         { "1/x", NULL, "backend: \"onnxruntime\" default_model_filename: \"a\"",
@@ -381,8 +392,6 @@ backend_platform_and_file_are_inferred(void **state)
         { "1/model.pt", NULL, "", "pytorch", "pytorch_libtorch", "" },
         { "1/model.pt2", NULL, "", "pytorch", "torch_aoti", "" },
         { "1/x", NULL, "backend: \"pytorch\"", "pytorch", "pytorch_libtorch",
-        { "1/model.onnx/weights", "1/model.xml", "", "openvino", "",
-          "model.xml" },
           "model.pt" },
         { "1/x", NULL, "platform: \"pytorch_libtorch\"", "pytorch",
           "pytorch_libtorch", "" },
