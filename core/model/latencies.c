@@ -1,5 +1,6 @@
 #include "core/model/latencies.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@ static inf_err_t *make_histogram(inf_latencies_t *l,
     const Inference__ModelConfig *msg);
 static const Inference__ModelMetrics__MetricControl__HistogramOptions *
     find_buckets(const Inference__ModelConfig *msg);
+static size_t settle_bounds(double *to, const double *from, size_t count);
 static int by_value(const void *a, const void *b);
 static uint64_t span_us(uint64_t from_ns, uint64_t to_ns);
 
@@ -194,22 +196,41 @@ make_histogram(inf_latencies_t *l, const Inference__ModelConfig *msg)
     const Inference__ModelMetrics__MetricControl__HistogramOptions *own =
         find_buckets(msg);
     const double *bounds = own != NULL ? own->buckets : usual;
+    size_t count = own != NULL ? own->n_buckets
+        : sizeof(usual) / sizeof(usual[0]);
 
     l->histogram = true;
-    l->bound_count = own != NULL ? own->n_buckets
-        : sizeof(usual) / sizeof(usual[0]);
-    l->bounds = calloc(l->bound_count + 1, sizeof(*l->bounds));
-    l->counts = calloc(l->bound_count + 1, sizeof(*l->counts));
+    l->bounds = calloc(count + 1, sizeof(*l->bounds));
+    l->counts = calloc(count + 1, sizeof(*l->counts));
     if (l->bounds == NULL || l->counts == NULL) {
         return inf_err_nomem();
     }
 
-    /* the configuration may name them in any order */
-    if (l->bound_count > 0) {
-        memcpy(l->bounds, bounds, l->bound_count * sizeof(*bounds));
-        qsort(l->bounds, l->bound_count, sizeof(*bounds), by_value);
-    }
+    l->bound_count = settle_bounds(l->bounds, bounds, count);
     return NULL;
+}
+
+/* The configuration may name them in any order, one more than once, infinity,
+   which is there anyway, and what is no number; gives how many are left. */
+static size_t
+settle_bounds(double *to, const double *from, size_t count)
+{
+    size_t numbers = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (isfinite(from[i])) {
+            to[numbers++] = from[i];
+        }
+    }
+
+    qsort(to, numbers, sizeof(*to), by_value);
+
+    size_t kept = 0;
+    for (size_t i = 0; i < numbers; i++) {
+        if (kept == 0 || to[i] > to[kept - 1]) {
+            to[kept++] = to[i];
+        }
+    }
+    return kept;
 }
 
 /* NULL: the configuration has none. */

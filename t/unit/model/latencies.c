@@ -156,6 +156,30 @@ a_model_may_have_buckets_of_its_own(void **state)
     inf_latencies_free(l);
 }
 
+static void
+buckets_that_are_no_bounds_are_left_out(void **state)
+{
+    (void) state;
+    inf_latencies_t *l = make("name: 'm' model_metrics { metric_control {"
+        " metric_identifier { family:"
+        " 'nv_inference_first_response_histogram_ms' } histogram_options {"
+        " buckets: [ 5, nan, 1, inf, 5, -inf, 1, 1 ] } } }", false, true);
+
+    assert_int_equal(l->bound_count, 2);
+    assert_true(l->bounds[0] == 1 && l->bounds[1] == 5);
+    inf_latencies_first_response(l, 0, 6 * MS);
+    assert_int_equal(l->counts[2], 1);
+    inf_latencies_free(l);
+
+    l = make("name: 'm' model_metrics { metric_control { metric_identifier {"
+        " family: 'nv_inference_first_response_histogram_ms' }"
+        " histogram_options { buckets: nan } } }", false, true);
+    assert_int_equal(l->bound_count, 0);
+    inf_latencies_first_response(l, 0, 6 * MS);
+    assert_int_equal(l->counts[0], 1);
+    inf_latencies_free(l);
+}
+
 int
 main(void)
 {
@@ -167,6 +191,7 @@ main(void)
         cmocka_unit_test(instances_on_a_gpu_have_summaries_of_their_own),
         cmocka_unit_test(first_responses_fall_into_the_usual_buckets),
         cmocka_unit_test(a_model_may_have_buckets_of_its_own),
+        cmocka_unit_test(buckets_that_are_no_bounds_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
