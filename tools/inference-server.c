@@ -80,7 +80,7 @@ typedef struct {
     long        load_retries;
     bool        exit_on_error;
     bool        peer_access;
-    bool        strict_model_config;    /* deprecated option */
+    const char *strict_model_config;    /* deprecated; NULL: not given */
     long        verbose;
     bool        info;
     bool        warning;
@@ -184,7 +184,7 @@ static const option_t options_known[] = {
       "GPUs reach each other's memory directly (true)" },
     { "disable-auto-complete-config", KIND_FLAG, AT(strict_config), 0, 0,
       "backends complete no configuration" },
-    { "strict-model-config", KIND_BOOL, AT(strict_model_config), 0, 0,
+    { "strict-model-config", KIND_TEXT, AT(strict_model_config), 0, 0,
       "deprecated: true is the same" },
     { "strict-readiness", KIND_BOOL, AT(strict_readiness), 0, 0,
       "ready only if all models are (true)" },
@@ -265,6 +265,7 @@ static void options_set(options_t *o, const option_t *option,
     const char *value);
 static void options_check(const options_t *o);
 static const option_t *options_find(const char *name, size_t len);
+static bool is_strict(const options_t *o);
 static bool parse_bool(const char *name, const char *value);
 static long parse_number(const option_t *option, const char *value);
 static void check_backend_config(const char *text);
@@ -491,6 +492,13 @@ options_set(options_t *o, const option_t *option, const char *value)
 }
 
 static bool
+is_strict(const options_t *o)
+{
+    return o->strict_config || (o->strict_model_config != NULL
+        && parse_bool("strict-model-config", o->strict_model_config));
+}
+
+static bool
 parse_bool(const char *name, const char *value)
 {
     static const char *const yes[] = { "true", "on", "1" };
@@ -541,9 +549,16 @@ options_check(const options_t *o)
     if (o->repositories.n == 0) {
         die("--model-repository must be given");
     }
-    if (o->strict_model_config) {
-        fputs("inference-server: --strict-model-config is deprecated, use "
-              "--disable-auto-complete-config\n", stderr);
+    if (o->strict_model_config != NULL) {
+        fputs("inference-server: '--strict-model-config' has been deprecated!"
+              " Please use '--disable-auto-complete-config' instead.\n",
+              stderr);
+        if (!parse_bool("strict-model-config", o->strict_model_config)
+            && o->strict_config)
+        {
+            fputs("inference-server: --strict-model-config=false does nothing"
+                  " beside --disable-auto-complete-config\n", stderr);
+        }
     }
     if (o->config_name != NULL && (strchr(o->config_name, '/') != NULL
         || strlen(o->config_name) > 249))
@@ -970,7 +985,7 @@ write_config(const char *dir, const options_t *o, const pieces_t *p)
         write_backend_config(f, o->backend_configs.value[i]);
     }
     write_model_control(f, o);
-    if (o->strict_config || o->strict_model_config) {
+    if (is_strict(o)) {
         fputs("    inference_auto_complete off;\n", f);
     }
     write_memory(f, o);

@@ -415,13 +415,24 @@ def test_repository_from_the_environment(tmp_path, repository):
     server.stop()
 
 
-def test_deprecated_strictness(tmp_path, repository):
-    models.write_model(repository, "x.identity", None)
-    server = Launcher(tmp_path, f"--model-repository={repository}",
-                      "--strict-model-config=true", "--strict-readiness=false")
+@pytest.mark.parametrize("options, strict, beside", [
+    (["--strict-model-config=true"], True, False),
+    (["--strict-model-config=false"], False, False),
+    (["--disable-auto-complete-config", "--strict-model-config=false"],
+     True, True)])
+def test_deprecated_strictness(tmp_path, repository, options, strict, beside):
+    models.write_model(repository, "y", None)       # no backend, no file
+    server = Launcher(tmp_path, f"--model-repository={repository}", *options,
+                      "--strict-readiness=false")
     server.wait_ready()
-    assert server.status("/v2/models/x.identity/ready") != 200
-    assert "--strict-model-config is deprecated" in server.log.read_text()
+    reason = "failed to open text file" if strict \
+        else "Could not determine backend"
+    assert process.wait_until(lambda: reason in server.log.read_text(),
+                              10 * SLOW)
+    log = server.log.read_text()
+    assert "'--strict-model-config' has been deprecated! Please use " \
+        "'--disable-auto-complete-config' instead." in log
+    assert ("does nothing beside" in log) == beside
     server.stop()
 
 
