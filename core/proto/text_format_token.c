@@ -59,7 +59,8 @@ inf_lexer_next(inf_lexer_t *l)
     } else if (c == '"' || c == '\'') {
         lexer_string(l);
     } else if (c < 0x20 || c >= 0x7f) {
-        lexer_bad(l, "only strings and comments may hold such a byte");
+        lexer_bad(l, c == '\0' ? "a NUL byte: this is no text"
+            : "only strings and comments may hold such a byte");
     } else {
         l->token.kind = INF_TOKEN_SYMBOL;
         l->at++;
@@ -132,7 +133,12 @@ lexer_blank(inf_lexer_t *l)
         if (c == '#') {
             const char *from = l->text.data + l->at;
             const char *end = memchr(from, '\n', l->text.len - l->at);
-            l->at = end == NULL ? l->text.len : (size_t) (end - l->text.data);
+            size_t len = end == NULL ? l->text.len - l->at
+                : (size_t) (end - from);
+
+            /* no text has a NUL byte: it does not pass for a comment either */
+            end = memchr(from, '\0', len);
+            l->at += end == NULL ? len : (size_t) (end - from);
             continue;
         }
         if (c == '\n') {

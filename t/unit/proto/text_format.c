@@ -242,6 +242,22 @@ a_byte_order_mark_is_an_error(void **state)
 }
 
 static void
+a_zero_byte_ends_no_comment(void **state)
+{
+    (void) state;
+    ProtobufCMessage *m;
+
+    must_fail(inf_text_parse(&inference__model_config__descriptor,
+        INF_SLICE("# a\xff\0b\nname: \"x\""), "b", &m),
+        "b:1:5: a NUL byte: this is no text");
+    must_fail(inf_text_parse(&inference__model_config__descriptor,
+        INF_SLICE("\0"), "b", &m), "b:1:1: a NUL byte");
+    must(inf_text_parse(&inference__model_config__descriptor,
+        INF_SLICE("# a\xff\x01"), "b", &m));
+    inf_message_free(m);
+}
+
+static void
 strings_need_not_be_utf8(void **state)
 {
     (void) state;
@@ -497,6 +513,7 @@ main(void)
         cmocka_unit_test(printed_text_reads_back_as_the_same_message),
         cmocka_unit_test(every_reject_names_file_line_column_and_key),
         cmocka_unit_test(a_byte_order_mark_is_an_error),
+        cmocka_unit_test(a_zero_byte_ends_no_comment),
         cmocka_unit_test(strings_need_not_be_utf8),
         cmocka_unit_test(a_zero_byte_is_fine_where_bytes_are_kept),
         cmocka_unit_test(integers_reach_their_limits),
