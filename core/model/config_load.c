@@ -7,6 +7,7 @@
 #include "core/model/config_infer.h"
 #include "core/model/config_normalize.h"
 #include "core/model/config_validate.h"
+#include "core/model/instance_groups.h"
 #include "core/proto/config_json.h"
 #include "core/proto/message.h"
 #include "core/proto/text_format.h"
@@ -91,6 +92,8 @@ inf_model_config_check(const inf_storage_t *st, const char *model_dir,
     }
 
     load_rules(c->msg, model_name, opt, f);
+    inf_config_find(c->msg, INF_RULES_STATE, f);
+    inf_instance_groups_find_anywhere(c->msg, f);
     place_findings(st, c->file, f, INF_FINDINGS_MAX);
     *out = c;
 }

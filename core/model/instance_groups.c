@@ -43,6 +43,7 @@ static bool gpu_is_supported(const inf_gpus_t *gpus, int64_t id);
 static int32_t count_of(uint64_t wish);
 static inf_instance_kind_t kind_of(const group_t *group);
 static void check_group(const check_t *c);
+static void check_anywhere(const check_t *c);
 static void check_gpus(const check_t *c);
 static void check_gpu_ids(const check_t *c);
 static void check_profiles(const check_t *c);
@@ -115,6 +116,16 @@ inf_instance_groups_find(const Inference__ModelConfig *msg,
     }
 
     check_total(msg, f);
+}
+
+void
+inf_instance_groups_find_anywhere(const Inference__ModelConfig *msg,
+    inf_findings_t *f)
+{
+    for (size_t i = 0; groups_apply(msg) && i < msg->n_instance_group; i++) {
+        check_t c = { msg, msg->instance_group[i], i, NULL, f };
+        check_anywhere(&c);
+    }
 }
 
 inf_err_t *
@@ -421,6 +432,21 @@ kind_of(const group_t *group)
 static void
 check_group(const check_t *c)
 {
+    if (c->group->kind == KIND_GPU) {
+        check_gpus(c);
+
+    } else if (c->group->kind == KIND_AUTO) {
+        check_add(c, INF_ERR_INTERNAL, "kind",
+            "has unexpected kind KIND_AUTO");
+    }
+
+    check_anywhere(c);
+}
+
+/* What does not depend on the machine's GPUs. */
+static void
+check_anywhere(const check_t *c)
+{
     switch ((unsigned) c->group->kind) {
     case KIND_MODEL:
         if (c->group->n_gpus > 0) {
@@ -439,12 +465,7 @@ check_group(const check_t *c)
         break;
 
     case KIND_GPU:
-        check_gpus(c);
-        break;
-
     case KIND_AUTO:
-        check_add(c, INF_ERR_INTERNAL, "kind",
-            "has unexpected kind KIND_AUTO");
         break;
 
     default:                            /* any number may stand in a file */
@@ -548,10 +569,14 @@ check_add(const check_t *c, inf_err_code_t code, const char *field,
     const char *text)
 {
     char key[INF_KEY_MAX];
+    char name[INF_KEY_MAX];
 
+    /* the name it will get */
+    inf_key(name, "%s_%zu", c->msg->name, c->index);
     inf_findings_add(c->findings, code,
         inf_key(key, "instance_group[%zu].%s", c->index, field),
-        "instance group %s of model %s %s", c->group->name, c->msg->name,
+        "instance group %s of model %s %s",
+        c->group->name[0] != '\0' ? c->group->name : name, c->msg->name,
         text);
 }
 

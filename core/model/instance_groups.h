@@ -90,6 +90,10 @@ INF_CHECK inf_err_t *inf_instance_groups_validate(
 void inf_instance_groups_find(const Inference__ModelConfig *msg,
     const inf_gpus_t *gpus, inf_findings_t *f);
 
+/* Those that need no normalised group and hold on whatever machine. */
+void inf_instance_groups_find_anywhere(const Inference__ModelConfig *msg,
+    inf_findings_t *f);
+
 /* The flat list; groups must have passed validation. */
 INF_CHECK inf_err_t *inf_instance_specs_make(
     const Inference__ModelConfig *msg, inf_instance_specs_t *out);

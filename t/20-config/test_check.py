@@ -52,6 +52,37 @@ def test_all_findings_are_printed_at_once_and_fail_nothing(make, word):
     assert "good" not in output.replace(str(server.prefix), "")
 
 
+def test_what_would_fail_later_on_any_machine_is_found(make):
+    head = 'backend: "identity"\n'
+    state = (head + "sequence_batching { state {\n input_name: \"A\" "
+             'output_name: "B" data_type: TYPE_FP32 dims: 2\n'
+             " initial_state { data_type: TYPE_FP32 dims: 2 } } }\n")
+
+    def fill(repository):
+        bad(repository, "cpu", head + "instance_group { }\n"
+            "instance_group {\n kind: KIND_CPU\n gpus: 0 }\n")
+        bad(repository, "kind", head + "instance_group {\n kind: 9 }\n")
+        bad(repository, "profile", head + "instance_group {\n"
+            ' name: "g" profile: "1" }\n')
+        bad(repository, "state", state)
+        bad(repository, "gpu", head + "instance_group [ { gpus: 0 },"
+            " { kind: KIND_GPU gpus: 7 } ]\n")       # there may be such
+
+    status, output = make(fill).check_config()
+    assert status == 0, output
+    for finding in (
+            r"cpu/config\.pbtxt:5:2: instance_group\[1\]\.gpus: instance"
+            r" group cpu_1 of model cpu has kind KIND_CPU but specifies one"
+            r" or more GPUs",
+            r"kind/config\.pbtxt:3:2: instance_group\[0\]\.kind: ",
+            r"profile/config\.pbtxt:3:12: instance_group\[0\]\.profile: "
+            r"instance group g of model profile specifies profile field",
+            r"state/config\.pbtxt:4:2: [^\n]*field 'name' must be set",
+            r"state/config\.pbtxt:4:2: [^\n]*'zero_data' or 'data_file'"):
+        assert len(re.findall(finding, output)) == 1, (finding, output)
+    assert "/gpu/" not in output
+
+
 def test_a_missing_agent_is_found_in_the_file_that_names_it(make):
     def fill(repository):
         folder = models.identity(repository, "m", GOOD)
