@@ -950,6 +950,7 @@ write_config(const char *dir, const options_t *o, const pieces_t *p)
           "    merge_slashes off;\n"
           "    underscores_in_headers on;\n"
           "    client_max_body_size 0;\n"
+          "    client_header_timeout 1h;\n"
           "    client_body_timeout 1h;\n"
           "    send_timeout 1h;\n"
           "    keepalive_timeout 1h;\n"
@@ -1222,7 +1223,7 @@ write_server(FILE *f, const options_t *o)
     fputs("    server {\n", f);
     write_listen(f, o->http_address, o->http_port, o->reuse_http_port);
     fputs("        location / {\n"
-          "            inference health metadata config infer repository;\n"
+          "            inference all repository;\n"
           "        }\n"
           "    }\n", f);
 }

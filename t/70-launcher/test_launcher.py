@@ -120,6 +120,26 @@ def test_serves_and_stops_gracefully(launch):
     assert launcher.stop() == 0
 
 
+def test_serves_what_load_generators_ask_for(launch):
+    launcher = launch()
+    assert launcher.ask().status == 200
+    for path in ("/v2/models/one/stats", "/v2/models/one/versions/1/stats"):
+        row, = wire.fetch(launcher.port, "GET", path).json()["model_stats"]
+        assert row["inference_count"] == 1
+    rows = wire.fetch(launcher.port, "GET", "/v2/models/stats").json()
+    assert len(rows["model_stats"]) == 2
+    assert wire.fetch(launcher.port, "POST", "/v2/models/one/generate",
+                      b"{}").status == 501
+
+
+def test_clients_may_be_idle(launch):
+    """As for the original: nothing ends a connection after a minute."""
+    launcher = launch()
+    conf, = launcher.tmp.rglob("nginx.conf")
+    for name in ("client_header", "client_body", "keepalive", "send"):
+        assert f"{name}_timeout 1h;" in conf.read_text()
+
+
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
 def test_request_in_flight_finishes(launch, name):
     launcher = launch()
