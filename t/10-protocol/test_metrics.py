@@ -78,10 +78,12 @@ def test_the_snippet_of_conf_d_serves_them(make_server):
     port = free_port()
     make_server(repository, http=text.replace(
         "listen 8002", f"listen 127.0.0.1:{port}"))
-    answer = wire.fetch(port, "GET", "/metrics")
-    assert answer.status == 200
-    assert b"nv_inference_count" in answer.body
-    assert wire.fetch(port, "GET", "/v2/health/live").status == 404
+    for path in ("/metrics", "/metrics/"):
+        answer = wire.fetch(port, "GET", path)
+        assert answer.status == 200
+        assert b"nv_inference_count" in answer.body
+    for path in ("/v2/health/live", "/metrics/v2/health/live"):
+        assert wire.fetch(port, "GET", path).status == 404
 
 
 def test_metrics_are_served_only_where_they_are_listed(make_server):
