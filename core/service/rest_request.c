@@ -92,7 +92,8 @@ parse(inf_slice_t body, inf_json_doc_t *doc)
         return NULL;
     }
 
-    inf_err_t *err = inf_json_doc_parse(doc, body, 0);
+    inf_err_t *err = inf_json_doc_parse(doc, body,
+        INF_JSON_DOC_NO_DUPLICATES);
     if (err != NULL) {
         return inf_err_add(err, "failed to parse the request JSON buffer");
     }

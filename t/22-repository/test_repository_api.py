@@ -190,6 +190,10 @@ def test_unloading_what_nobody_knows(explicit):
     ("load", b'{"parameters":{"config":"a\\u0000b"}}', "NUL"),
     ("unload", {"parameters": {"unload_dependents": "yes"}},
      "must be a boolean"),
+    ("index", b'{"ready":true,"ready":false}', "duplicate object key"),
+    ("load", b'{"parameters":{"config":"{}","config":"{}"}}',
+     "duplicate object key"),
+    ("unload", b'{"parameters":{},"parameters":{}}', "duplicate object key"),
 ])
 def test_bad_requests(explicit, verb, body, words):
     answer = ask(explicit, verb, "one", body)

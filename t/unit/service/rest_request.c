@@ -105,6 +105,9 @@ wrong_bodies_say_what_is_wrong(void **state)
     refused(load, "{", "failed to parse the request JSON buffer");
     refused(load, "5", "must be an object");
     refused(load, "{\"parameters\":5}", "'parameters' must be an object");
+    refused(load, "{\"parameters\":{},\"parameters\":{}}", "duplicate");
+    refused(INF_METHOD_REPOSITORY_INDEX, "{\"ready\":true,\"ready\":true}",
+        "duplicate");
     refused(load, "{\"parameters\":{\"config\":{}}}", "must be a string");
     refused(load, "{\"parameters\":{\"config\":\"a\\u0000b\"}}", "NUL");
     refused(load, "{\"parameters\":{\"file:a\":\"*\"}}", "is not base64");
