@@ -6,7 +6,6 @@
  * the same: the destination is written by count, never by trust.
  */
 
-#include <math.h>
 #include <string.h>
 
 #include "core/proto/infer_data.h"
@@ -19,8 +18,6 @@ static inf_err_t *decode_bool(inf_data_decoder_t *d, const char *p,
     const char *end, char *out, const char **next);
 static inf_err_t *decode_real(inf_data_decoder_t *d, const char *p,
     const char *end, char *out, const char **next);
-static bool read_nonfinite(const char *p, const char *end, double *v,
-    const char **next);
 static inf_err_t *decode_integer(inf_data_decoder_t *d, const char *p,
     const char *end, char *out, const char **next);
 static inf_err_t *decode_string(inf_data_decoder_t *d, const char *p,
@@ -139,9 +136,12 @@ decode_real(inf_data_decoder_t *d, const char *p, const char *end, char *out,
     double v;
 
     if (inf_number_read(p, end, &n) == 0) {
-        if (!read_nonfinite(p, end, &v, next)) {
+        size_t len = inf_number_read_nonfinite(p, end, &v);
+        if (len == 0) {
             return wrong_kind(d);
         }
+
+        *next = p + len;
 
         if (d->input->datatype == INF_TYPE_FP32) {
             float f = (float) v;
@@ -164,26 +164,6 @@ decode_real(inf_data_decoder_t *d, const char *p, const char *end, char *out,
     v = inf_number_double(&n);
     memcpy(out, &v, sizeof(v));
     return NULL;
-}
-
-static bool
-read_nonfinite(const char *p, const char *end, double *v, const char **next)
-{
-    if (end - p >= 3 && memcmp(p, "NaN", 3) == 0) {
-        *v = NAN;
-        *next = p + 3;
-        return true;
-    }
-
-    bool negative = p != end && *p == '-';
-    p += negative;
-    if (end - p < 3 || memcmp(p, "Inf", 3) != 0) {
-        return false;
-    }
-
-    *v = negative ? -INFINITY : INFINITY;
-    *next = end - p >= 8 && memcmp(p, "Infinity", 8) == 0 ? p + 8 : p + 3;
-    return true;
 }
 
 /* The least and the greatest value of each integer type. */

@@ -59,6 +59,10 @@ typedef enum {
 #define INPUT_MEMBERS  (OUTPUT_MEMBERS | BIT(MEMBER_DATATYPE) \
                         | BIT(MEMBER_SHAPE) | BIT(MEMBER_DATA))
 
+/* Where NaN and Infinity may stand. */
+#define REAL_MEMBERS   (BIT(MEMBER_UNKNOWN) | BIT(MEMBER_PARAMETERS) \
+                        | BIT(MEMBER_DATA))
+
 typedef struct {
     const char *name;
     size_t      len;
@@ -126,7 +130,10 @@ static inf_piece_kind_t list_kind(const inf_infer_reader_t *r);
 static void begin_piece(piece_t *piece);
 static inf_err_t *copy_upto(inf_infer_reader_t *r, const char *json,
     uint64_t end);
-static inf_err_t *copy_number(inf_infer_reader_t *r, const char *json);
+static inf_err_t *copy_number(inf_infer_reader_t *r, inf_json_event_t event,
+    const char *json);
+static inf_err_t *copy_big(inf_infer_reader_t *r, const char *json,
+    const inf_big_number_t *big);
 static inf_err_t *finish_tensor(inf_infer_reader_t *r, size_t *budget);
 static inf_err_t *finish_top(inf_infer_reader_t *r, size_t *budget);
 static inf_err_t *finish_piece(inf_infer_reader_t *r, piece_t *piece,
@@ -390,6 +397,7 @@ open_member(inf_infer_reader_t *r, const char *json, piece_t *piece,
     uint32_t known)
 {
     r->member = find_member(r, json, known);
+    r->scan.nonfinite = (BIT(r->member) & REAL_MEMBERS) != 0;
     r->state = STATE_VALUE;
 
     if (r->member == MEMBER_UNKNOWN) {
@@ -481,7 +489,6 @@ on_value(inf_infer_reader_t *r, inf_json_event_t event, const char *json)
         r->span.present = true;
         r->span.array = array;
         r->span.offset = r->scan.token;
-        r->scan.nonfinite = array;
 
         /* fall through */
 
@@ -500,14 +507,8 @@ on_value(inf_infer_reader_t *r, inf_json_event_t event, const char *json)
     }
 
     r->state = between_members(r);
-    if (event == INF_JSON_NUMBER) {
-        inf_err_t *err = copy_number(r, json);
-        if (err != NULL) {
-            return err;
-        }
-    }
-
-    return copy_upto(r, json, r->scan.pos);
+    inf_err_t *err = copy_number(r, event, json);
+    return err != NULL ? err : copy_upto(r, json, r->scan.pos);
 }
 
 static inf_err_t *
@@ -525,16 +526,12 @@ on_copy(inf_infer_reader_t *r, inf_json_event_t event, const char *json)
         return member_error(members[r->member].name, "too many values in it");
     }
 
-    if (event == INF_JSON_NUMBER) {
-        return copy_number(r, json);
-    }
-
     if (r->scan.depth < r->depth) {
         r->state = between_members(r);
         return copy_upto(r, json, r->scan.pos);
     }
 
-    return NULL;
+    return copy_number(r, event, json);
 }
 
 /* The container's end. */
@@ -543,7 +540,6 @@ on_skip(inf_infer_reader_t *r)
 {
     if (r->member == MEMBER_DATA) {
         r->span.length = r->scan.pos - r->span.offset;
-        r->scan.nonfinite = false;
     }
 
     r->state = between_members(r);
@@ -592,16 +588,23 @@ copy_upto(inf_infer_reader_t *r, const char *json, uint64_t end)
     return NULL;
 }
 
-/* What jansson's integers can't hold is listed, its place copied. */
+/* What jansson can't read or hold is listed, its place copied. */
 static inf_err_t *
-copy_number(inf_infer_reader_t *r, const char *json)
+copy_number(inf_infer_reader_t *r, inf_json_event_t event, const char *json)
 {
     const char *p = json + r->scan.token;
     const char *end = json + r->scan.pos;
+    inf_big_number_t big = { .fits = false };
     inf_number_t n;
     int64_t small;
 
-    if ((size_t) (end - p) < BIG_DIGITS || inf_number_read(p, end, &n) == 0
+    if (event == INF_JSON_NONFINITE) {
+        (void) inf_number_read_nonfinite(p, end, &big.real);
+        return copy_big(r, json, &big);
+    }
+
+    if (event != INF_JSON_NUMBER || (size_t) (end - p) < BIG_DIGITS
+        || inf_number_read(p, end, &n) == 0
         || !n.integer || inf_number_int64(&n, &small))
     {
         return NULL;
@@ -613,17 +616,23 @@ copy_number(inf_infer_reader_t *r, const char *json)
                             "attempt to access JSON non-array as array");
     }
 
-    piece_t *piece = open_piece(r);
-    inf_big_number_t big = { .real = inf_number_double(&n) };
+    big.real = inf_number_double(&n);
     big.fits = inf_number_uint64(&n, &big.integer);
+    return copy_big(r, json, &big);
+}
 
+static inf_err_t *
+copy_big(inf_infer_reader_t *r, const char *json, const inf_big_number_t *big)
+{
+    piece_t *piece = open_piece(r);
     inf_err_t *err = copy_upto(r, json, r->scan.token);
+
     if (err != NULL) {
         return err;
     }
 
-    inf_buf_printf(&piece->text, "[%zu]", piece->bigs.len / sizeof(big));
-    inf_buf_put(&piece->bigs, &big, sizeof(big));
+    inf_buf_printf(&piece->text, "[%zu]", piece->bigs.len / sizeof(*big));
+    inf_buf_put(&piece->bigs, big, sizeof(*big));
     r->mark = r->scan.pos;
     return NULL;
 }

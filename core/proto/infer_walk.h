@@ -9,9 +9,10 @@
  * Errors   INVALID_ARG, UNSUPPORTED, naming the member and the tensor.
  * Route    request reader, and its quick way for the rules at the end.
  *
- * The reader has replaced each integer beyond int64 by an array of one
- * element, the number's place in the list of big numbers, and has refused
- * every container inside a container, so that the two can't be mixed up.
+ * The reader has replaced each integer beyond int64, NaN and Infinity by an
+ * array of one element, the number's place in the list of big numbers, and has
+ * refused every container inside a container, so that the two can't be mixed
+ * up.
  */
 
 #ifndef INF_PROTO_INFER_WALK_H

@@ -34,6 +34,10 @@ typedef struct {
    longer than INF_NUMBER_MAX_INPUT. */
 size_t inf_number_read(const char *p, const char *end, inf_number_t *out);
 
+/* NaN, Infinity or Inf, the last two with a minus or without; returns the
+   length, 0 if there is none of them. */
+size_t inf_number_read_nonfinite(const char *p, const char *end, double *out);
+
 /* Correctly rounded (to even), overflowing to infinity. */
 double inf_number_double(const inf_number_t *n);
 float inf_number_float(const inf_number_t *n);

@@ -6,6 +6,7 @@
  * the C library as an integer with an exponent, which no locale touches.
  */
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,6 +115,27 @@ inf_number_read(const char *p, const char *end, inf_number_t *out)
     }
 
     return out->len;
+}
+
+size_t
+inf_number_read_nonfinite(const char *p, const char *end, double *out)
+{
+    size_t left = (size_t) (end - p);
+
+    if (left >= 3 && memcmp(p, "NaN", 3) == 0) {
+        *out = NAN;
+        return 3;
+    }
+
+    size_t minus = left != 0 && *p == '-';
+    p += minus;
+    left -= minus;
+    if (left < 3 || memcmp(p, "Inf", 3) != 0) {
+        return 0;
+    }
+
+    *out = minus != 0 ? -INFINITY : INFINITY;
+    return minus + (left >= 8 && memcmp(p, "Infinity", 8) == 0 ? 8 : 3);
 }
 
 static bool

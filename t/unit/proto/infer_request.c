@@ -5,6 +5,7 @@
 
 #include "infer_fixture.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #define GOOD_INPUT "{\"name\":\"A\",\"datatype\":\"INT32\",\"shape\":[2]," \
@@ -268,6 +269,78 @@ parameters_are_sorted_into_reserved_and_custom(void **state)
     }
 }
 
+/* One parameter each, and what stays of it; unknown members are skipped. */
+static void
+bare_words_may_stand_for_parameters(void **state)
+{
+    static const struct {
+        const char *word;
+        double      value;
+    } rows[] = {
+        { "NaN", NAN }, { "Infinity", INFINITY }, { "-Infinity", -INFINITY },
+        { "Inf", INFINITY }, { "-Inf", -INFINITY }
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) * WAYS; i++) {
+        const char *word = rows[i / WAYS].word;
+        double value = rows[i / WAYS].value;
+        char text[512];
+        fixture_t f;
+
+        int n = snprintf(text, sizeof(text), "{\"parameters\":{\"a\":1,"
+                         "\"p\":%s},\"x\":%s,\"y\":[{\"z\":%s}],"
+                         "\"inputs\":[{\"parameters\":{\"q\":%s},"
+                         "\"u\":[%s],\"name\":\"IN\",\"datatype\":\"INT32\","
+                         "\"shape\":[1],\"data\":[5]}]}",
+                         word, word, word, word, word);
+        inf_err_t *err = fixture_read(&f, text, (size_t) n,
+                                      ways[i % WAYS].slice,
+                                      ways[i % WAYS].budget, NULL);
+        assert_null(err);
+        assert_int_equal(f.request.parameter_count, 2);
+        const inf_infer_parameter_t *p = f.request.parameters;
+        p += strcmp(p->name.data, "p") != 0;
+        assert_slice(p->name, "p");
+        assert_int_equal(p->type, INF_PARAMETER_DOUBLE);
+        assert_true(isnan(value) ? isnan(p->real) : p->real == value);
+        fixture_fini(&f);
+    }
+}
+
+static void
+bare_words_are_no_other_members(void **state)
+{
+    static const char *const texts[] = {
+        "{\"inputs\":[" GOOD_INPUT "],\"id\":NaN}",
+        "{\"inputs\":[" GOOD_INPUT "],\"outputs\":NaN}",
+        "{\"inputs\":[NaN]}",
+        "{\"inputs\":[" GOOD_INPUT ",NaN]}",
+        "{\"inputs\":[" GOOD_INPUT "],\"parameters\":NaN}",
+        "{\"inputs\":[" GOOD_INPUT "],\"parameters\":{\"x\":nan}}",
+        "{\"inputs\":[" GOOD_INPUT "],\"parameters\":{\"x\":Infinit}}",
+        "{\"inputs\":[" GOOD_INPUT "],\"parameters\":{\"x\":-NaN}}",
+        "{\"inputs\":[" GOOD_INPUT "],\"parameters\":{\"timeout\":Inf}}",
+        "{\"inputs\":[" GOOD_INPUT "],\"parameters\":"
+            "{\"sequence_id\":NaN}}",
+        "{\"inputs\":[{\"name\":\"IN\",\"datatype\":\"INT32\","
+            "\"shape\":[NaN],\"data\":[5]}]}"
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) * WAYS; i++) {
+        const char *text = texts[i / WAYS];
+        fixture_t f;
+        inf_err_t *err = fixture_read(&f, text, strlen(text),
+                                      ways[i % WAYS].slice,
+                                      ways[i % WAYS].budget, NULL);
+        assert_non_null(err);
+        assert_int_equal(inf_err_code(err), INF_ERR_INVALID_ARG);
+        inf_err_free(err);
+        fixture_fini(&f);
+    }
+}
+
 static void
 numeric_sequence_ids_have_64_bits(void **state)
 {
@@ -389,7 +462,7 @@ broken_json_is_refused_with_reason_and_place(void **state)
                 "request JSON buffer: The document root must not be followed");
     check_error("{\"inputs\":[" GOOD_INPUT "],\"id\":\"\xff\"}",
                 "failed to parse the request JSON buffer: id and parameters");
-    check_error("{\"inputs\":[" GOOD_INPUT "],\"x\":NaN}",
+    check_error("{\"inputs\":[" GOOD_INPUT "],\"x\":nan}",
                 "failed to parse the request JSON buffer: Invalid value.");
     check_error("{\"inputs\":[" GOOD_INPUT "],\"parameters\":{\"x\":1e999}}",
                 "failed to parse the request JSON buffer: id and parameters");
@@ -909,6 +982,8 @@ main(void)
         cmocka_unit_test(binary_request_of_the_reference_is_read),
         cmocka_unit_test(bytes_request_of_the_reference_is_read),
         cmocka_unit_test(parameters_are_sorted_into_reserved_and_custom),
+        cmocka_unit_test(bare_words_may_stand_for_parameters),
+        cmocka_unit_test(bare_words_are_no_other_members),
         cmocka_unit_test(numeric_sequence_ids_have_64_bits),
         cmocka_unit_test(members_may_come_in_any_order_and_unknown_ones_too),
         cmocka_unit_test(shared_memory_is_taken_from_parameters),
