@@ -25,7 +25,6 @@ static void ngx_http_inference_control_answer(
     ngx_http_inference_ticket_t *ticket, const inf_completion_t *c);
 static ngx_int_t ngx_http_inference_control_reply(
     ngx_http_inference_ctx_t *ctx);
-static ngx_int_t ngx_http_inference_control_done(ngx_http_request_t *r);
 
 
 ngx_int_t
@@ -290,6 +289,7 @@ ngx_http_inference_control_reply(ngx_http_inference_ctx_t *ctx)
     ngx_uint_t   status;
     const void  *answer;
 
+    static ngx_str_t  call = ngx_string("application/json");
     static ngx_str_t  metrics = ngx_string("text/plain; charset=utf-8");
 
     len = (size_t) ctx->reply.len;
@@ -326,14 +326,19 @@ ngx_http_inference_control_reply(ngx_http_inference_ctx_t *ctx)
         return ngx_http_inference_fail_err(ctx, err);
     }
 
+    if (status != NGX_HTTP_OK) {
+        inf_buf_fini(&json);
+        return ngx_http_inference_fail_unready(ctx);
+    }
+
     body.len = json.len;
     body.data = (u_char *) json.data;
 
     if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_METRICS_TEXT) {
         rc = ngx_http_inference_send_as(ctx->request, status, &metrics, &body);
 
-    } else if (body.len == 0 && ngx_http_inference_call_has_body(ctx)) {
-        rc = ngx_http_inference_control_done(ctx->request);
+    } else if (ngx_http_inference_call_has_body(ctx)) {
+        rc = ngx_http_inference_send_as(ctx->request, status, &call, &body);
 
     } else {
         rc = ngx_http_inference_send(ctx->request, status, &body);
@@ -344,22 +349,4 @@ ngx_http_inference_control_reply(ngx_http_inference_ctx_t *ctx)
     ngx_http_inference_finalize(ctx, rc);
 
     return NGX_OK;
-}
-
-
-/* Nothing to say, in the type of what would be said. */
-
-static ngx_int_t
-ngx_http_inference_control_done(ngx_http_request_t *r)
-{
-    r->headers_out.status = NGX_HTTP_OK;
-    r->headers_out.content_length_n = 0;
-
-    ngx_str_set(&r->headers_out.content_type, "application/json");
-    r->headers_out.content_type_len = r->headers_out.content_type.len;
-    r->headers_out.content_type_lowcase = NULL;
-
-    r->header_only = 1;
-
-    return ngx_http_send_header(r);
 }

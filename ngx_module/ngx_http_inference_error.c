@@ -150,6 +150,14 @@ ngx_http_inference_fail_status(ngx_http_inference_ctx_t *ctx,
 
 
 ngx_int_t
+ngx_http_inference_fail_unready(ngx_http_inference_ctx_t *ctx)
+{
+    return ngx_http_inference_fail_with(ctx, NGX_HTTP_BAD_REQUEST,
+                                        INF_ERR_UNAVAILABLE, "", 0);
+}
+
+
+ngx_int_t
 ngx_http_inference_fail_text(ngx_http_inference_ctx_t *ctx,
     inf_err_code_t code, const void *text, size_t len)
 {
@@ -320,9 +328,11 @@ ngx_int_t
 ngx_http_inference_send(ngx_http_request_t *r, ngx_uint_t status,
     ngx_str_t *body)
 {
-    ngx_str_t  type = ngx_string("application/json");
+    static ngx_str_t  json = ngx_string("application/json");
+    static ngx_str_t  plain = ngx_string("text/plain");
 
-    return ngx_http_inference_send_as(r, status, &type, body);
+    return ngx_http_inference_send_as(r, status, body->len ? &json : &plain,
+                                      body);
 }
 
 
@@ -337,21 +347,19 @@ ngx_http_inference_send_as(ngx_http_request_t *r, ngx_uint_t status,
     r->headers_out.status = status;
     r->headers_out.content_length_n = body->len;
 
-    if (body->len) {
-        r->headers_out.content_type = *type;
-
-    } else {
-        ngx_str_set(&r->headers_out.content_type, "text/plain");
-        r->header_only = 1;
-    }
-
+    r->headers_out.content_type = *type;
     r->headers_out.content_type_len = r->headers_out.content_type.len;
     r->headers_out.content_type_lowcase = NULL;
 
-    rc = ngx_http_send_header(r);
+    rc = ngx_http_inference_send_header(r);
 
     if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
         return rc;
+    }
+
+    if (body->len == 0) {
+        /* filters may have something to add */
+        return ngx_http_send_special(r, NGX_HTTP_LAST);
     }
 
     b = ngx_create_temp_buf(r->pool, body->len);
@@ -367,6 +375,17 @@ ngx_http_inference_send_as(ngx_http_request_t *r, ngx_uint_t status,
     out.next = NULL;
 
     return ngx_http_output_filter(r, &out);
+}
+
+
+/* Nothing is a copy of anything: conditions are not for us. */
+
+ngx_int_t
+ngx_http_inference_send_header(ngx_http_request_t *r)
+{
+    r->disable_not_modified = 1;
+
+    return ngx_http_send_header(r);
 }
 
 

@@ -198,8 +198,7 @@ ngx_http_inference_connect(ngx_http_inference_ctx_t *ctx)
         grace = ngx_http_inference_grace();
 
         if (grace == 0) {
-            (void) ngx_http_inference_fail_status(ctx, NGX_HTTP_BAD_REQUEST,
-                                                  "");
+            (void) ngx_http_inference_fail_unready(ctx);
             return ngx_http_inference_refuse(ctx);
         }
 
@@ -310,7 +309,7 @@ ngx_http_inference_ready(ngx_http_inference_ticket_t *ticket, ngx_int_t rc)
                                  : NULL;
 
     if (ctx->client == NULL && ctx->graced) {
-        (void) ngx_http_inference_fail_status(ctx, NGX_HTTP_BAD_REQUEST, "");
+        (void) ngx_http_inference_fail_unready(ctx);
         ngx_http_inference_reject(ctx);
 
     } else if (ctx->client == NULL) {
@@ -530,7 +529,7 @@ ngx_http_inference_timer_handler(ngx_event_t *ev)
                                         ngx_http_inference_module);
 
     if (ctx->graced && ctx->state == NGX_HTTP_INFERENCE_CONNECTING) {
-        (void) ngx_http_inference_fail_status(ctx, NGX_HTTP_BAD_REQUEST, "");
+        (void) ngx_http_inference_fail_unready(ctx);
         ngx_http_inference_reject(ctx);
         ngx_http_run_posted_requests(c);
         return;

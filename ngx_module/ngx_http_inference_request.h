@@ -406,6 +406,9 @@ ngx_int_t ngx_http_inference_fail_text(ngx_http_inference_ctx_t *ctx,
 ngx_int_t ngx_http_inference_fail_err(ngx_http_inference_ctx_t *ctx,
     inf_err_t *err);
 
+/* Live or ready is not what the server is: 400 without a word. */
+ngx_int_t ngx_http_inference_fail_unready(ngx_http_inference_ctx_t *ctx);
+
 /* Answers a failed request before it has gone asynchronous; returns what a
    content handler returns. */
 ngx_int_t ngx_http_inference_refuse(ngx_http_inference_ctx_t *ctx);
@@ -420,6 +423,9 @@ ngx_int_t ngx_http_inference_send(ngx_http_request_t *r, ngx_uint_t status,
 /* The same of another media type. */
 ngx_int_t ngx_http_inference_send_as(ngx_http_request_t *r, ngx_uint_t status,
     ngx_str_t *type, ngx_str_t *body);
+
+/* Every head goes through here. */
+ngx_int_t ngx_http_inference_send_header(ngx_http_request_t *r);
 
 /* Both texts are borrowed. */
 ngx_int_t ngx_http_inference_add_header(ngx_http_request_t *r, char *key,

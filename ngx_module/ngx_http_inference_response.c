@@ -222,7 +222,7 @@ ngx_http_inference_send_head(ngx_http_inference_ctx_t *ctx, ngx_chain_t *text)
     r->headers_out.content_type_len = r->headers_out.content_type.len;
     r->headers_out.content_type_lowcase = NULL;
 
-    return ngx_http_send_header(r);
+    return ngx_http_inference_send_header(r);
 }
 
 

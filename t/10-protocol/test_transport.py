@@ -249,6 +249,38 @@ def test_response_compression_by_nginx(make_server):
 
 # ---- limits
 
+@pytest.mark.parametrize("name,value", [
+    ("If-Match", '"x"'), ("If-None-Match", "*"),
+    ("If-Unmodified-Since", "Sat, 01 Jan 2022 00:00:00 GMT"),
+    ("If-Modified-Since", "Sat, 01 Jan 2022 00:00:00 GMT"),
+    ("Range", "bytes=0-3")])
+def test_conditions_and_ranges_mean_nothing(server, name, value):
+    with server.wire() as connection:
+        assert values_of(connection.post(PATH, body_of(1, 2),
+                                         {name: value})) == [1, 2]
+        for path in ("/v2", "/v2/models/id_int32/config"):
+            answer = connection.request("GET", path, headers={name: value})
+            assert answer.status == 200 and answer.json()
+
+
+def test_empty_answers_through_a_filter_that_adds(make_server):
+    server = make_server(models.standard_repository, server="""
+        location /add/ {
+            inference all;
+            add_before_body /before;
+            addition_types *;
+        }
+        location = /before { return 200 "before"; }
+    """)
+    with server.wire(5) as connection:
+        for path in ("/add/v2/health/live", "/add/v2/models/echo/ready"):
+            answer = connection.get(path)
+            assert (answer.status, answer.body) == (200, b"before"), path
+        answer = connection.post("/add" + PATH, body_of(7))
+        answer.body = answer.body.removeprefix(b"before")
+        assert values_of(answer) == [7]
+
+
 def test_inference_max_body(make_server):
     server = make_server(models.standard_repository, server="""
         location /small/ { inference infer; inference_max_body 1k; }
