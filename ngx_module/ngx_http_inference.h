@@ -46,6 +46,12 @@
      |NGX_HTTP_INFERENCE_CONFIG|NGX_HTTP_INFERENCE_INFER                      \
      |NGX_HTTP_INFERENCE_GENERATE|NGX_HTTP_INFERENCE_STATISTICS)
 
+/* known to clients, but nothing can list them yet */
+
+#define NGX_HTTP_INFERENCE_LATER                                              \
+    (NGX_HTTP_INFERENCE_TRACE|NGX_HTTP_INFERENCE_LOGGING                      \
+     |NGX_HTTP_INFERENCE_SHARED_MEMORY)
+
 
 typedef struct {
     ngx_str_t                   backend;        /* empty: every backend      */

@@ -120,6 +120,7 @@ ngx_int_t
 ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
 {
     ngx_str_t                             path;
+    ngx_uint_t                            parts;
     ngx_http_request_t                   *r;
     ngx_http_inference_loc_conf_t        *ilcf;
     const ngx_http_inference_endpoint_t  *ep;
@@ -133,7 +134,14 @@ ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
 
     ngx_http_inference_path(r, &path);
 
-    ep = ngx_http_inference_match(ctx, &path, ilcf->parts);
+    parts = ilcf->parts;
+
+    if (parts != NGX_HTTP_INFERENCE_METRICS) {
+        /* who asks for these anywhere else is told that they aren't there */
+        parts |= NGX_HTTP_INFERENCE_LATER;
+    }
+
+    ep = ngx_http_inference_match(ctx, &path, parts);
 
     if (ep == NULL
         && ilcf->parts == NGX_HTTP_INFERENCE_METRICS
@@ -144,7 +152,7 @@ ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
 
         ngx_str_set(&path, "/metrics");
 
-        ep = ngx_http_inference_match(ctx, &path, ilcf->parts);
+        ep = ngx_http_inference_match(ctx, &path, parts);
     }
 
     if (ep == NULL
@@ -155,7 +163,7 @@ ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
         path.data += ilcf->prefix.len;
         path.len -= ilcf->prefix.len;
 
-        ep = ngx_http_inference_match(ctx, &path, ilcf->parts);
+        ep = ngx_http_inference_match(ctx, &path, parts);
     }
 
     if (ep == NULL) {

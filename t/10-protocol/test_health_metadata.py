@@ -174,6 +174,61 @@ def test_parts_not_listed_are_not_served(make_server):
     assert server.post("/v2/models/echo/infer", b"{}").status == 404
 
 
+@pytest.mark.parametrize("method,path,name", [
+    ("GET", "/v2/logging", "logging"), ("POST", "/v2/logging", "logging"),
+    ("GET", "/v2/trace/setting", "trace"),
+    ("POST", "/v2/models/echo/trace/setting", "trace"),
+    ("GET", "/v2/systemsharedmemory/status", "system_shm"),
+    ("POST", "/v2/systemsharedmemory/region/r/register", "system_shm"),
+    ("POST", "/v2/cudasharedmemory/unregister", "cuda_shm"),
+    ("POST", "/v2/models/echo/generate", "generate"),
+    ("POST", "/v2/models/echo/generate_stream", "generate_stream")])
+def test_what_is_not_there_yet_says_so(whole, method, path, name):
+    body = b"{}" if method == "POST" else None
+    with whole.wire() as connection:
+        for prefix in ("", "/api"):
+            answer = connection.request(method, prefix + path, body)
+            assert answer.status == 501, answer
+            assert answer.error == f"the {name} endpoint is not available in" \
+                " this version of the server"
+        assert connection.request("PUT", path, b"").status == 405
+        assert connection.request(method, "/scrape" + path,
+                                  body).status == 404
+
+
+@pytest.fixture(scope="module")
+def whole():
+    with Server(models.standard_repository, parts="all", server="""
+        location /api/ { inference all; }
+        location /scrape/ { inference metrics; }
+    """) as s:
+        yield s
+
+
+def test_a_server_that_is_not_ready_fails_for_nginx_too(make_server):
+    def fill(repository):
+        models.identity(repository, "bad", [("IN", "FP32", [-1])],
+                        parameters={"fail_initialize": "no luck today"})
+
+    server = make_server(fill, wait="live", server="""
+        location /health/ {
+            inference health;
+            add_header X-Status "$inference_status" always;
+        }
+        location /page/ { inference health; error_page 400 =503 /busy; }
+        location = /busy { return 503 "come again"; }
+    """)
+    server.wait_log("no luck today")
+    answer = server.get("/health/v2/health/ready")
+    assert (answer.status, answer.body) == (400, b"")
+    assert answer.headers["content-type"] == "text/plain"
+    assert answer.headers["x-status"] == "Unavailable"
+    answer = server.get("/page/v2/health/ready")
+    assert (answer.status, answer.body) == (503, b"come again")
+    answer = server.get("/health/v2/health/live")
+    assert (answer.status, answer.headers["x-status"]) == (200, "OK")
+
+
 def test_one_failed_model_keeps_ready_at_400(make_server):
     def fill(repository):
         models.identity(repository, "good", [("IN", "FP32", [-1])])
