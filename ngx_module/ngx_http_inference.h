@@ -149,6 +149,9 @@ typedef struct {
     ngx_http_complex_value_t   *version;
     ngx_uint_t                  verb;           /* parts bit of the model
                                                    location, INFER           */
+    u_char                     *file;           /* where one of the two is
+                                                   written; NULL: nowhere    */
+    ngx_uint_t                  line;
     ngx_msec_t                  timeout;        /* 0: none                   */
     ngx_uint_t                  tries;
     ngx_uint_t                  errors;         /* ..._errors_e              */

@@ -325,6 +325,9 @@ ngx_http_inference_install(ngx_conf_t *cf,
 
     clcf->handler = ngx_http_inference_handler;
 
+    ilcf->file = cf->conf_file->file.name.data;
+    ilcf->line = cf->conf_file->line;
+
     imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_inference_module);
     imcf->used = 1;
 
@@ -350,6 +353,8 @@ ngx_http_inference_create_loc_conf(ngx_conf_t *cf)
      *     ilcf->model = NULL;
      *     ilcf->version = NULL;
      *     ilcf->verb = 0;
+     *     ilcf->file = NULL;
+     *     ilcf->line = 0;
      */
 
     ilcf->timeout = NGX_CONF_UNSET_MSEC;
@@ -376,6 +381,15 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_off_value(conf->max_body, prev->max_body, 0);
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (conf->file && clcf->handler != ngx_http_inference_handler) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"%s\" in a location that something behind it "
+                      "answers in %s:%ui",
+                      conf->model ? "inference_model" : "inference",
+                      conf->file, conf->line);
+        return NGX_CONF_ERROR;
+    }
 
     /* "if" and "limit_except" blocks answer as the location around them */
 

@@ -107,6 +107,11 @@ BAD_LOCATION = [
     ("inference_model m generate;", ["generate"]),
     ("inference_model a; inference_model b;", ["duplicate"]),
     ("inference_timeout -5;", ["inference_timeout"]),
+    ("inference all; proxy_pass http://127.0.0.1:1;", ['"inference"']),
+    ("proxy_pass http://127.0.0.1:1; inference all;", ['"inference"']),
+    ("inference_model m; stub_status;", ['"inference_model"']),
+    ("if ($arg_x) { inference_model m; proxy_pass http://127.0.0.1:1; }",
+     ['"inference_model"']),
 ]
 
 
