@@ -12,6 +12,7 @@ static ngx_int_t ngx_http_inference_match_pattern(ngx_str_t *pattern,
     ngx_str_t *path, ngx_str_t *model, ngx_str_t *version);
 static u_char *ngx_http_inference_match_version(u_char *p, u_char *last,
     ngx_str_t *version);
+static ngx_uint_t ngx_http_inference_any_method(ngx_http_request_t *r);
 static void ngx_http_inference_path(ngx_http_request_t *r, ngx_str_t *path);
 static ngx_int_t ngx_http_inference_model_location(
     ngx_http_inference_ctx_t *ctx, ngx_http_inference_loc_conf_t *ilcf);
@@ -173,9 +174,7 @@ ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
 
     ctx->endpoint = ep;
 
-    /* a subrequest's method is not the client's */
-
-    if (!(r->method & ep->methods) && r == r->main) {
+    if (!(r->method & ep->methods) && !ngx_http_inference_any_method(r)) {
         return ngx_http_inference_fail_status(ctx, NGX_HTTP_NOT_ALLOWED,
                                               "Method Not Allowed");
     }
@@ -197,6 +196,24 @@ ngx_http_inference_call_has_body(ngx_http_inference_ctx_t *ctx)
     default:
         return 0;
     }
+}
+
+
+/*
+ * A subrequest's method is not the client's, nor is the GET that error_page
+ * makes of a request with a body.
+ */
+
+static ngx_uint_t
+ngx_http_inference_any_method(ngx_http_request_t *r)
+{
+    if (r != r->main) {
+        return 1;
+    }
+
+    return r->error_page && r->method == NGX_HTTP_GET
+           && (r->request_body || r->headers_in.content_length_n > 0
+               || r->headers_in.chunked);
 }
 
 
@@ -352,7 +369,7 @@ ngx_http_inference_model_location(ngx_http_inference_ctx_t *ctx,
         return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
     }
 
-    if (!(r->method & NGX_HTTP_POST) && r == r->main) {
+    if (!(r->method & NGX_HTTP_POST) && !ngx_http_inference_any_method(r)) {
         return ngx_http_inference_fail_status(ctx, NGX_HTTP_NOT_ALLOWED,
                                               "Method Not Allowed");
     }

@@ -123,20 +123,27 @@ def test_error_page_to_a_static_answer(make_server):
                                          body_of(1))) == [1]
 
 
-def test_error_page_to_another_model(make_server):
-    """The first model's failure is answered by the second, same body."""
-    server = make_server(fill, server="""
-        location = /first { inference_model broken;
-                            error_page 500 = @second; }
-        location @second { inference_model id_uint8; }
+@pytest.mark.parametrize("page", ["@second", "/second"])
+def test_error_page_to_another_model(make_server, page):
+    """The first model's failure is answered by the second, same body; that
+    nginx makes a GET of it on the way to an address does not matter."""
+    second = page if page[0] == "@" else f"= {page}"
+    server = make_server(fill, server=f"""
+        location = /first {{ inference_model broken;
+                             error_page 500 503 = {page}; }}
+        location = /early {{ return 503; error_page 503 = {page}; }}
+        location {second} {{ inference_model id_uint8; }}
     """)
     for size in SIZES[:2]:
         body, length = binary_body(size)
-        answer = server.post("/first", body, {
-            "Inference-Header-Content-Length": str(length)})
-        assert answer.status == 200, answer
-        assert answer.split()[1] == body[length:]
-        assert answer.split()[0]["model_name"] == "id_uint8"
+        for path in ("/first", "/early"):
+            answer = server.post(path, body, {
+                "Inference-Header-Content-Length": str(length)})
+            assert answer.status == 200, answer
+            assert answer.split()[1] == body[length:]
+            assert answer.split()[0]["model_name"] == "id_uint8"
+    assert server.get("/early").status == 405
+    assert server.get("/second").status == 405 or page[0] == "@"
 
 
 def test_own_error_text_without_an_error_page(make_server):
