@@ -26,6 +26,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -179,7 +180,7 @@ static const option_t options_known[] = {
     { "model-load-retry-count", KIND_NUMBER, AT(load_retries), 0, 1000,
       "further tries of a model that failed to load (0)" },
     { "exit-on-error", KIND_BOOL, AT(exit_on_error), 0, 0,
-      "end when a model can't be loaded at the start (false)" },
+      "end when a model can't be loaded at the start (true)" },
     { "enable-peer-access", KIND_BOOL, AT(peer_access), 0, 0,
       "GPUs reach each other's memory directly (true)" },
     { "disable-auto-complete-config", KIND_FLAG, AT(strict_config), 0, 0,
@@ -328,6 +329,7 @@ main(int argc, char **argv)
         .control_mode = "none",
         .poll_secs = 15,
         .load_threads = 4,
+        .exit_on_error = true,
         .peer_access = true,
         .rate_limit = "off",
         .pinned_pool = 268435456,
@@ -350,6 +352,13 @@ main(int argc, char **argv)
              tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
     if (mkdtemp(dir) == NULL || chmod(dir, 0711) != 0) {
         die("cannot make a folder %s: %s", dir, strerror(errno));
+    }
+    if (options.exit_on_error && strlen(dir) + sizeof("/" OWN_SOCKET)
+        > sizeof(((struct sockaddr_un *) 0)->sun_path))
+    {
+        fprintf(stderr, "inference-server: --exit-on-error has no effect: "
+                "the path of TMPDIR is too long for a socket\n");
+        options.exit_on_error = false;
     }
     write_config(dir, &options, &pieces);
 

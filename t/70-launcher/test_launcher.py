@@ -44,7 +44,8 @@ class Launcher:
         self.tmp = tmp_path / "tmp"
         self.tmp.mkdir(exist_ok=True)
         self.log = tmp_path / "launcher.log"
-        environment = launcher_env(TMPDIR=str(self.tmp), **(env or {}))
+        environment = launcher_env(**{"TMPDIR": str(self.tmp),
+                                      **(env or {})})
         self.process = subprocess.Popen(
             [PROGRAM, *arguments, f"--http-port={self.port}",
              f"--metrics-port={self.metrics_port}",
@@ -227,7 +228,7 @@ def test_strictness(launch, repository):
     """A model without a configuration: nobody may complete it, none minds."""
     models.write_model(repository, "bare", None)
     launcher = launch("--disable-auto-complete-config",
-                      "--strict-readiness=false")
+                      "--strict-readiness=false", "--exit-on-error=false")
     assert launcher.status("/v2/models/bare/ready") != 200
     assert "config.pbtxt" in launcher.log.read_text()
 
@@ -376,12 +377,13 @@ def test_exit_on_error(tmp_path, repository):
     """A model that can't be loaded ends it, others do not."""
     models.write_model(repository, "homeless", models.identity_config(
         "homeless", [("IN", "FP32", [-1])], backend="nowhere"), (1,))
-    server = Launcher(tmp_path, f"--model-repository={repository}",
-                      "--exit-on-error=true")
-    assert server.process.wait(30 * SLOW) == 1
-    text = server.log.read_text()
-    assert "failed to load all models" in text and "nowhere" in text
-    assert list(server.tmp.iterdir()) == []
+    for option in ([], ["--exit-on-error=true"]):
+        server = Launcher(tmp_path, f"--model-repository={repository}",
+                          *option)
+        assert server.process.wait(30 * SLOW) == 1
+        text = server.log.read_text()
+        assert "failed to load all models" in text and "nowhere" in text
+        assert list(server.tmp.iterdir()) == []
 
     server = Launcher(tmp_path, f"--model-repository={repository}",
                       "--exit-on-error=true", "--load-model=one",
@@ -398,6 +400,17 @@ def test_exit_on_error(tmp_path, repository):
                           "--exit-on-error=on", f"--load-model={model}",
                           "--model-control-mode=explicit")
         assert server.process.wait(30 * SLOW) == 1, model
+
+
+def test_exit_on_error_needs_a_path_that_fits_a_socket(tmp_path, repository):
+    folder = tmp_path / ("x" * 100)
+    folder.mkdir()
+    server = Launcher(tmp_path, f"--model-repository={repository}",
+                      env={"TMPDIR": str(folder)})
+    server.wait_ready()
+    assert "--exit-on-error has no effect" in server.log.read_text()
+    server.stop()
+    assert list(folder.iterdir()) == []
 
 
 def test_exit_on_error_waits_for_other_machines(tmp_path, repository):
@@ -443,7 +456,7 @@ def test_repository_from_the_environment(tmp_path, repository):
 def test_deprecated_strictness(tmp_path, repository, options, strict, beside):
     models.write_model(repository, "y", None)       # no backend, no file
     server = Launcher(tmp_path, f"--model-repository={repository}", *options,
-                      "--strict-readiness=false")
+                      "--strict-readiness=false", "--exit-on-error=false")
     server.wait_ready()
     reason = "failed to open text file" if strict \
         else "Could not determine backend"
