@@ -277,11 +277,8 @@ ngx_http_inference_body_limits(ngx_http_inference_ctx_t *ctx)
         text = body->declared;
     }
 
-    if (text > (off_t) INF_INFER_MAX_JSON) {
-        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
-                                       "request JSON of %O bytes is larger "
-                                       "than the limit of %uL bytes",
-                                       text, INF_INFER_MAX_JSON);
+    if (text > (off_t) ngx_http_inference_text_max(ctx)) {
+        return ngx_http_inference_text_long(ctx);
     }
 
     return NGX_OK;

@@ -96,6 +96,37 @@ ngx_http_inference_place_window(ngx_http_inference_ctx_t *ctx, size_t want,
 }
 
 
+/* A load may bring files, so there the location's word counts. */
+
+uint64_t
+ngx_http_inference_text_max(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    if (ngx_http_inference_call_has_body(ctx) && ilcf->max_body) {
+        return ilcf->max_body;
+    }
+
+    return INF_INFER_MAX_JSON;
+}
+
+
+ngx_int_t
+ngx_http_inference_text_long(ngx_http_inference_ctx_t *ctx)
+{
+    return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                   "request JSON is larger than the limit of "
+                                   "%uL bytes%s",
+                                   ngx_http_inference_text_max(ctx),
+                                   ngx_http_inference_call_has_body(ctx)
+                                   ? "; inference_max_body sets another limit"
+                                   : "");
+}
+
+
 /* How long the text will be, as far as it is known. */
 
 static uint64_t
@@ -134,11 +165,8 @@ ngx_http_inference_place_commit(ngx_http_inference_ctx_t *ctx, size_t n)
 
         body->text.len += n;
 
-        if (body->text.len > INF_INFER_MAX_JSON) {
-            return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
-                                           "request JSON is larger than the "
-                                           "limit of %uL bytes",
-                                           INF_INFER_MAX_JSON);
+        if (body->text.len > ngx_http_inference_text_max(ctx)) {
+            return ngx_http_inference_text_long(ctx);
         }
 
         if (body->header_len >= 0

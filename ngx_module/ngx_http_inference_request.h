@@ -304,6 +304,10 @@ ngx_int_t ngx_http_inference_place_window(ngx_http_inference_ctx_t *ctx,
 ngx_int_t ngx_http_inference_place_commit(ngx_http_inference_ctx_t *ctx,
     size_t n);
 
+/* How long a body's JSON may be, and who is told that it is longer. */
+uint64_t ngx_http_inference_text_max(ngx_http_inference_ctx_t *ctx);
+ngx_int_t ngx_http_inference_text_long(ngx_http_inference_ctx_t *ctx);
+
 /* What comes next is kept in one piece. */
 ngx_int_t ngx_http_inference_place_flat(ngx_http_inference_ctx_t *ctx);
 

@@ -14,7 +14,7 @@ import numpy as np
 from lib import backends, models, process
 from lib.load import Load
 from lib.server import SLOW
-from lib.wire import request_bytes, tensor
+from lib.wire import chunked, request_bytes, tensor
 
 EXPLICIT = "    inference_model_control explicit;\n"
 PARTS = "health metadata config infer repository"
@@ -308,6 +308,27 @@ def test_files_with_the_request(explicit, client):
 
     client.unload_model(name)
     assert process.wait_until(lambda: not private_folders(name), 20 * SLOW)
+
+
+def test_files_of_more_than_64_mebibytes(make_server):
+    """Of JSON, that is: the location says how much it may be."""
+    server = make_server(parts=PARTS, http=EXPLICIT, server="""
+        location /large/ { inference repository; inference_max_body 100m; }
+    """)
+    body = json.dumps({"parameters": {
+        "config": json.dumps(CONFIG),
+        "file:1/weights": base64.b64encode(bytes(50 << 20)).decode()}})
+    path = "/v2/repository/models/brought/load"
+    for head in ({}, {"Transfer-Encoding": "chunked"}):
+        data = body.encode()
+        data = chunked(data, 1 << 20) if head else data
+        answer = server.post(path, data, head)
+        assert answer.status == 400
+        assert "67108864 bytes; inference_max_body" in error(answer)
+        assert server.post("/large" + path, data, head).status == 200
+        assert server.get("/v2/models/brought/ready").status == 200
+    answer = server.post("/large" + path, b"{" + b" " * (100 << 20))
+    assert answer.status == 413
 
 
 def test_private_files_go_with_the_server(make_server):
