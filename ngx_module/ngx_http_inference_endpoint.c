@@ -201,7 +201,7 @@ ngx_http_inference_call_has_body(ngx_http_inference_ctx_t *ctx)
 
 /*
  * A subrequest's method is not the client's, nor is the GET that error_page
- * makes of a request with a body.
+ * and X-Accel-Redirect make of its POST.
  */
 
 static ngx_uint_t
@@ -211,9 +211,10 @@ ngx_http_inference_any_method(ngx_http_request_t *r)
         return 1;
     }
 
-    return r->error_page && r->method == NGX_HTTP_GET
-           && (r->request_body || r->headers_in.content_length_n > 0
-               || r->headers_in.chunked);
+    return r->internal && r->method == NGX_HTTP_GET
+           && r->request_line.len > sizeof("POST ") - 1
+           && ngx_strncmp(r->request_line.data, "POST ", sizeof("POST ") - 1)
+              == 0;
 }
 
 

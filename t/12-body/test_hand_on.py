@@ -131,7 +131,8 @@ def test_error_page_to_another_model(make_server, page):
     server = make_server(fill, server=f"""
         location = /first {{ inference_model broken;
                              error_page 500 503 = {page}; }}
-        location = /early {{ return 503; error_page 503 = {page}; }}
+        location = /early {{ return 503; error_page 503 = {page};
+                             recursive_error_pages on; }}
         location {second} {{ inference_model id_uint8; }}
     """)
     for size in SIZES[:2]:
@@ -144,6 +145,23 @@ def test_error_page_to_another_model(make_server, page):
             assert answer.split()[0]["model_name"] == "id_uint8"
     assert server.get("/early").status == 405
     assert server.get("/second").status == 405 or page[0] == "@"
+
+
+def test_an_upstream_sends_the_body_to_a_model(make_server):
+    server = make_server(fill, server="""
+        location = /asked { proxy_pass http://127.0.0.1:$server_port/told; }
+        location = /told { add_header X-Accel-Redirect /inside; return 204; }
+        location = /inside { internal; inference_model id_uint8; }
+        location = /looked { try_files /none /inside; }
+    """)
+    body, length = binary_body(1000)
+    head = {"Inference-Header-Content-Length": str(length)}
+    for path in ("/asked", "/looked"):
+        answer = server.post(path, body, head)
+        assert answer.status == 200, answer
+        assert answer.split()[1] == body[length:]
+        with server.wire() as connection:
+            assert connection.request("GET", path, body, head).status == 405
 
 
 def test_own_error_text_without_an_error_page(make_server):
