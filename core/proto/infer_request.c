@@ -34,6 +34,7 @@ typedef enum {
     STATE_TENSOR_END,           /* before its '}', its members are read      */
     STATE_VALUE,                /* before the value of `member`              */
     STATE_COPY,                 /* inside a container that is copied         */
+    STATE_COPY_SKIP,            /* inside one in it that is left out         */
     STATE_SKIP,                 /* inside data or an unknown container       */
     STATE_TAIL,                 /* behind the last '}'                       */
     STATE_DONE
@@ -120,6 +121,7 @@ static inf_err_t *on_value(inf_infer_reader_t *r, inf_json_event_t event,
     const char *json);
 static inf_err_t *on_copy(inf_infer_reader_t *r, inf_json_event_t event,
     const char *json);
+static inf_err_t *on_container(inf_infer_reader_t *r, const char *json);
 static inf_err_t *on_skip(inf_infer_reader_t *r);
 static inf_err_t *open_member(inf_infer_reader_t *r, const char *json,
     piece_t *piece, uint32_t known);
@@ -273,6 +275,12 @@ on_event(inf_infer_reader_t *r, inf_json_event_t event, const char *json,
         return on_value(r, event, json);
     case STATE_COPY:
         return on_copy(r, event, json);
+    case STATE_COPY_SKIP:
+        if (r->scan.depth == r->depth) {
+            r->mark = r->scan.pos;
+            r->state = STATE_COPY;
+        }
+        break;
     case STATE_SKIP:
         return on_skip(r);
     case STATE_TAIL:                        /* only the end can come here */
@@ -515,11 +523,7 @@ static inf_err_t *
 on_copy(inf_infer_reader_t *r, inf_json_event_t event, const char *json)
 {
     if (r->scan.depth > r->depth) {
-        const char *name = members[r->member].name;
-        return member_error(name, r->member == MEMBER_SHAPE
-                            ? "attempt to access JSON non-unsigned-integer "
-                              "as unsigned-integer"
-                            : "no value in it may be an array or an object");
+        return on_container(r, json);
     }
 
     if (++r->events > MAX_EVENTS) {
@@ -532,6 +536,31 @@ on_copy(inf_infer_reader_t *r, inf_json_event_t event, const char *json)
     }
 
     return copy_number(r, event, json);
+}
+
+/* A tensor's parameters may hold what nobody knows; null stands for it. */
+static inf_err_t *
+on_container(inf_infer_reader_t *r, const char *json)
+{
+    const char *name = members[r->member].name;
+
+    if (r->member == MEMBER_SHAPE) {
+        return member_error(name, "attempt to access JSON "
+                            "non-unsigned-integer as unsigned-integer");
+    }
+
+    if (!r->in_tensor) {
+        return member_error(name, "no value in it may be an array or an "
+                            "object");
+    }
+
+    r->state = STATE_COPY_SKIP;
+    inf_err_t *err = copy_upto(r, json, r->scan.token);
+    if (err == NULL) {
+        inf_buf_puts(&open_piece(r)->text, "null");
+    }
+
+    return err;
 }
 
 /* The container's end. */

@@ -342,6 +342,45 @@ bare_words_are_no_other_members(void **state)
 }
 
 static void
+unknown_parameters_of_a_tensor_hold_anything(void **state)
+{
+    static const char text[] =
+        "{\"inputs\":[{\"name\":\"A\",\"datatype\":\"INT32\",\"shape\":[1],"
+        "\"parameters\":{\"x\":[1,[{}],\"]\"],\"binary_data_size\":4,"
+        "\"y\":{\"binary_data_size\":[5]},\"z\":[]}}],\"outputs\":[{"
+        "\"parameters\":{\"o\":{\"p\":{}},\"binary_data\":true},"
+        "\"name\":\"B\"}]}";
+    static const char *const wrong[] = {
+        "{\"inputs\":[{\"name\":\"A\",\"datatype\":\"INT32\",\"shape\":[1],"
+            "\"parameters\":{\"binary_data_size\":[4]}}]}",
+        "{\"inputs\":[" GOOD_INPUT "],\"outputs\":[{\"name\":\"B\","
+            "\"parameters\":{\"classification\":{}}}]}",
+        "{\"inputs\":[" GOOD_INPUT "],\"parameters\":{\"x\":[]}}"
+    };
+
+    (void) state;
+    for (size_t i = 0; i < WAYS; i++) {
+        fixture_t f;
+        inf_err_t *err = fixture_read(&f, text, sizeof(text) - 1,
+                                      ways[i].slice, ways[i].budget, NULL);
+        assert_null(err);
+        assert_int_equal(f.request.inputs[0].source, INF_SOURCE_BINARY);
+        assert_int_equal(f.request.inputs[0].byte_size, 4);
+        assert_true(f.request.outputs[0].binary);
+        fixture_fini(&f);
+
+        for (size_t k = 0; k < sizeof(wrong) / sizeof(wrong[0]); k++) {
+            err = fixture_read(&f, wrong[k], strlen(wrong[k]), ways[i].slice,
+                               ways[i].budget, NULL);
+            assert_non_null(err);
+            assert_int_equal(inf_err_code(err), INF_ERR_INVALID_ARG);
+            inf_err_free(err);
+            fixture_fini(&f);
+        }
+    }
+}
+
+static void
 numeric_sequence_ids_have_64_bits(void **state)
 {
     static const char text[] =
@@ -575,8 +614,12 @@ input_members_are_checked(void **state)
     check_input_error(TYPED "\"shape\":[1],\"parameters\":[]",
                       "Unable to parse 'parameters': attempt to access JSON "
                       "non-object as object");
-    check_input_error(TYPED "\"shape\":[1],\"parameters\":{\"x\":[]}",
-                      "Unable to parse 'parameters': no value in it");
+    check_input_error(TYPED "\"shape\":[1],\"parameters\":"
+                      "{\"binary_data_size\":[4]}", "Unable to parse "
+                      "'binary_data_size': attempt to access JSON "
+                      "non-unsigned-integer");
+    check_error("{\"inputs\":[" GOOD_INPUT "],\"parameters\":{\"x\":[]}}",
+                "Unable to parse 'parameters': no value in it");
     check_input_error("\"name\":\"A\",\"datatype\":\"FP16\",\"shape\":[1],"
                       "\"data\":[1]", "receiving FP16 data via JSON is not "
                       "supported. Please use the binary data format for "
@@ -983,6 +1026,7 @@ main(void)
         cmocka_unit_test(bytes_request_of_the_reference_is_read),
         cmocka_unit_test(parameters_are_sorted_into_reserved_and_custom),
         cmocka_unit_test(bare_words_may_stand_for_parameters),
+        cmocka_unit_test(unknown_parameters_of_a_tensor_hold_anything),
         cmocka_unit_test(bare_words_are_no_other_members),
         cmocka_unit_test(numeric_sequence_ids_have_64_bits),
         cmocka_unit_test(members_may_come_in_any_order_and_unknown_ones_too),
