@@ -288,6 +288,7 @@ pass_on(inf_cache_run_t *run)
         return;
     }
     heir->key = run->key;
+    heir->declined = run->declined;
 
     inf_lock(&gate->lock);
     inf_request_t *req = inf_cache_flights_pass(&gate->flights, &run->flight,
