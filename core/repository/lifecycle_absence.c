@@ -1,6 +1,7 @@
 /*
  * lifecycle_absence.c - loads of models that lie nowhere as far as one can
- *                       see, while a repository is still to be listed.
+ *                       see, while a repository is still to be listed, and
+ *                       of ensembles of such models.
  *
  * Such a load goes back to the front of its model's operations and is tried
  * again when the repository has come, has failed or was taken out.  What it
@@ -37,7 +38,8 @@ inf_lifecycle_look(inf_load_t *l)
         absence = INF_ABSENCE_FINAL;
         if (err != NULL && absent && op->kind == INF_OP_LOAD) {
             op->load = NULL;
-            absence = inf_lifecycle_absent(l->lc, op, list);
+            absence = inf_lifecycle_absent(l->lc, op, list,
+                l->record->space);
         }
         inf_repository_list_unref(list);
     }
@@ -53,20 +55,20 @@ inf_lifecycle_look(inf_load_t *l)
 
 inf_absence_t
 inf_lifecycle_absent(inf_lifecycle_t *lc, inf_lifecycle_op_t *op,
-    const inf_repository_list_t *list)
+    const inf_repository_list_t *list, const char *space)
 {
     inf_model_record_t *r = op->record;
     inf_absence_t absence;
 
-    if (op->asked && !op->start && !op->late
-        && inf_repository_list_lacks(list, INF_REPOSITORY_FAILED, r->space))
+    if ((op->asked || op->implicit) && !op->start && !op->late
+        && inf_repository_list_lacks(list, INF_REPOSITORY_FAILED, space))
     {
         inf_lifecycle_ask_again(lc);
     }
 
     inf_lock(&lc->lock);
     bool awaited = inf_repository_list_lacks(list, INF_REPOSITORY_AWAITED,
-        r->space);
+        space);
     bool stopping = lc->stopping;
     if (!stopping && !inf_repositories_are(lc->options.repositories, list)) {
         absence = INF_ABSENCE_AGAIN;

@@ -19,9 +19,11 @@
 
 static const void *serves(const inf_graph_model_t *m, int64_t version);
 static inf_err_t *make_plan(const inf_load_t *l, inf_graph_plan_t **out);
-static void load_members(inf_load_t *l);
+static bool ask_plan(inf_load_t *l, bool *circular);
+static bool await_members(inf_load_t *l);
+static bool load_members(inf_load_t *l, const inf_repository_list_t *list);
 static bool find_space(const inf_load_t *l, const inf_repository_list_t *list,
-    inf_model_id_t *id);
+    inf_model_id_t *id, bool *nowhere);
 static bool is_loading_locked(const inf_lifecycle_t *lc,
     const inf_model_id_t *id);
 static bool park_locked(inf_load_t *l);
@@ -55,24 +57,15 @@ bool
 inf_lifecycle_gather(inf_load_t *l)
 {
     inf_lifecycle_t *lc = l->lc;
-    inf_graph_model_t *m = &l->record->graph;
-    inf_graph_plan_t *plan;
+    bool circular = false;
 
-    inf_err_t *err = make_plan(l, &plan);
-    if (err != NULL) {
-        inf_err_free(err);              /* said when it takes its members    */
+    if (!l->awaits && !ask_plan(l, &circular)) {
         return false;
     }
-
-    inf_lock(&lc->lock);
-    inf_graph_ask(&lc->graph, m, plan);
-    bool circular = inf_graph_circular(&lc->graph, m);
-    inf_unlock(&lc->lock);
-
     if (!circular && lc->options.load_members
-        && l->op->kind == INF_OP_LOAD)
+        && l->op->kind == INF_OP_LOAD && await_members(l))
     {
-        load_members(l);
+        return true;
     }
 
     inf_lock(&lc->lock);
@@ -356,21 +349,66 @@ make_plan(const inf_load_t *l, inf_graph_plan_t **out)
     return err;
 }
 
-/* As they lie there now, unless such a load is on its way. */
-static void
-load_members(inf_load_t *l)
+/* false: why is said when it takes its members. */
+static bool
+ask_plan(inf_load_t *l, bool *circular)
+{
+    inf_lifecycle_t *lc = l->lc;
+    inf_graph_model_t *m = &l->record->graph;
+    inf_graph_plan_t *plan;
+
+    inf_err_t *err = make_plan(l, &plan);
+    if (err != NULL) {
+        inf_err_free(err);
+        return false;
+    }
+
+    inf_lock(&lc->lock);
+    inf_graph_ask(&lc->graph, m, plan);
+    *circular = inf_graph_circular(&lc->graph, m);
+    inf_unlock(&lc->lock);
+    return true;
+}
+
+/* Has them loaded.  true: one may lie in a repository that is to come, l is
+   somebody else's now. */
+static bool
+await_members(inf_load_t *l)
+{
+    inf_lifecycle_t *lc = l->lc;
+    inf_absence_t absence = INF_ABSENCE_AGAIN;
+
+    while (absence == INF_ABSENCE_AGAIN) {
+        inf_repository_list_t *list = inf_repositories_take(
+            lc->options.repositories);
+        l->awaits = true;
+        absence = load_members(l, list)
+            ? inf_lifecycle_absent(lc, l->op, list, "") : INF_ABSENCE_FINAL;
+        inf_repository_list_unref(list);
+    }
+    if (absence == INF_ABSENCE_PARKED) {
+        return true;
+    }
+
+    l->awaits = false;
+    return false;
+}
+
+/* As they lie there now, unless such a load is on its way.  true: one lies
+   nowhere, and doesn't wait by itself. */
+static bool
+load_members(inf_load_t *l, const inf_repository_list_t *list)
 {
     inf_lifecycle_t *lc = l->lc;
     const inf_graph_plan_t *plan = l->record->graph.asked;
-    inf_repository_list_t *list = inf_repositories_take(
-        lc->options.repositories);
+    bool nowhere = false;
 
     for (size_t i = 0; i < plan->count; i++) {
         inf_model_id_t id = inf_model_id(plan->steps[i].name);
         inf_lifecycle_op_t *op;
 
         if (lc->options.repositories->namespacing
-            && !find_space(l, list, &id))
+            && !find_space(l, list, &id, &nowhere))
         {
             continue;
         }
@@ -392,13 +430,14 @@ load_members(inf_load_t *l)
         op->start = l->op->start;
         inf_lifecycle_submit(lc, &id, op);
     }
-    inf_repository_list_unref(list);
+    return nowhere;
 }
 
-/* The model of that name in the ensemble's repository, else the only one. */
+/* The model of that name in the ensemble's repository, else the only one.
+   *nowhere: there is none. */
 static bool
 find_space(const inf_load_t *l, const inf_repository_list_t *list,
-    inf_model_id_t *id)
+    inf_model_id_t *id, bool *nowhere)
 {
     const char *space = NULL;
     inf_scan_t scan;
@@ -417,6 +456,7 @@ find_space(const inf_load_t *l, const inf_repository_list_t *list,
     if (space == NULL && scan.model_count == 1) {
         space = scan.models[0].space;
     }
+    *nowhere = *nowhere || scan.model_count == 0;
     for (size_t i = 0; space != NULL && i < list->count; i++) {
         if (strcmp(list->roots[i].space, space) == 0) {
             id->space = list->roots[i].space;       /* lives longer          */
@@ -638,6 +678,9 @@ static bool
 must_renew_locked(const inf_lifecycle_t *lc, const inf_model_record_t *e,
     const inf_lifecycle_op_t *op)
 {
+    if (e->graph.asked != NULL && e->absent) {
+        return false;                   /* it takes them once it goes on     */
+    }
     if (e->graph.asked != NULL) {
         return !e->parked || (op != NULL && op->done != NULL);
     }

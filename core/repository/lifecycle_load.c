@@ -95,9 +95,11 @@ inf_lifecycle_run_load(inf_lifecycle_t *lc, inf_lifecycle_op_t *op,
         if (l->ensemble) {
             *parked = inf_lifecycle_gather(l);
         }
-        if (*parked) {
-            return NULL;
-        }
+    } else if (l->awaits) {
+        *parked = inf_lifecycle_gather(l);
+    }
+    if (*parked) {
+        return NULL;
     }
 
     op->load = NULL;

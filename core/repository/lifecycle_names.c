@@ -105,7 +105,7 @@ find_some(inf_lifecycle_t *lc, inf_lifecycle_op_t *op, spread_t **out,
         spread_t *s = calloc(1, sizeof(*s));
         err = s != NULL ? find_parts(lc, op, list, s) : inf_err_nomem();
         absence = err != NULL || s->count > 0 || op->unload
-            ? INF_ABSENCE_FINAL : inf_lifecycle_absent(lc, op, list);
+            ? INF_ABSENCE_FINAL : inf_lifecycle_absent(lc, op, list, "");
         if (err != NULL || absence != INF_ABSENCE_FINAL) {
             spread_free(s);
             s = NULL;

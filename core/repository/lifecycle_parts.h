@@ -191,6 +191,8 @@ struct inf_load_s {
     inf_model_home_t    *left;          /* the record's until now            */
     bool                 parked;        /* op waits for a repository         */
     bool                 ensemble;
+    bool                 awaits;        /* a repository that may have one of
+                                           its members                       */
     inf_model_t        **members;       /* by step; references               */
     size_t               member_count;
     char                *lack;          /* which is missing; NULL: none      */
@@ -225,10 +227,12 @@ typedef enum {
     INF_ABSENCE_PARKED          /* op goes on later, maybe it does already   */
 } inf_absence_t;
 
-/* op's model is in none of the repositories of list that may be looked into;
-   nothing else may refer to op's load. */
+/* What op needs, a model of that namespace ("": any), is in none of the
+   repositories of list that may be looked into.  Once it is parked, whoever
+   runs op next has its load. */
 inf_absence_t inf_lifecycle_absent(inf_lifecycle_t *lc,
-    inf_lifecycle_op_t *op, const inf_repository_list_t *list);
+    inf_lifecycle_op_t *op, const inf_repository_list_t *list,
+    const char *space);
 
 /* Opens the home of l, or l->parked: its op is somebody else's now. */
 INF_CHECK inf_err_t *inf_lifecycle_look(inf_load_t *l);
@@ -286,7 +290,8 @@ extern const inf_graph_ops_t inf_lifecycle_graph_ops;
 
 /*
  * l has read an ensemble's configuration: has its members loaded where they
- * have to be.  true: it waits for them, l is somebody else's now.
+ * have to be.  true: it waits for them, or for where they lie; l is somebody
+ * else's now.
  */
 bool inf_lifecycle_gather(inf_load_t *l);
 

@@ -21,6 +21,7 @@ open_world(size_t count, bool namespacing)
 {
     far_reset();
     lifecycle_world_begin(&w, places);
+    w.options.load_members = true;
     assert_ok(inf_repositories_open_with(w.places, count, namespacing,
         far_open, &w.repositories));
     assert_ok(inf_lifecycle_new(&w.options, &w.lc));
@@ -52,6 +53,14 @@ setup_namespaces(void **state)
 }
 
 static int
+setup_two_namespaces(void **state)
+{
+    (void) state;
+    open_world(3, true);
+    return 0;
+}
+
+static int
 teardown(void **state)
 {
     (void) state;
@@ -70,6 +79,22 @@ static void
 add_model(int place, const char *name)
 {
     lifecycle_world_add_model(&w, places[place], name, "backend: 'x'");
+}
+
+/* On this disk: first one model, then the other. */
+static void
+add_ensemble(const char *name, const char *first, const char *second)
+{
+    char text[600];
+
+    snprintf(text, sizeof(text), "platform: 'ensemble' ensemble_scheduling {"
+        " step { model_name: '%s' model_version: -1"
+        " input_map { key: 'A' value: 'A' }"
+        " output_map { key: 'B' value: 'T' } }"
+        " step { model_name: '%s' model_version: -1"
+        " input_map { key: 'A' value: 'T' }"
+        " output_map { key: 'B' value: 'B' } } }", first, second);
+    lifecycle_world_add_model(&w, "near", name, text);
 }
 
 /* One or all of them: what a start loads; then what is awaited is listed. */
@@ -548,6 +573,126 @@ a_load_has_what_failed_listed_again(void **state)
     assert_true(serves("away"));
 }
 
+/* Also one that is only a part of what lies here. */
+static void
+an_ensemble_waits_for_where_its_models_lie(void **state)
+{
+    (void) state;
+    answer_t load = { 0 }, near = { 0 }, unload = { 0 };
+
+    add_model(0, "near");
+    add_model(1, "away");
+    add_ensemble("both", "near", "away");
+    far_set("far1", NULL);
+    start(false, NULL, 0, NULL, 0);
+    inf_lifecycle_load_async(w.lc, "both", NULL, load_done, &load);
+    wait_for_row("both/1 LOADING");
+    wait_for_row("near/1 READY");
+    assert_false(load.told);
+
+    let_come();
+    wait_told(&load);
+    assert_ok(load.err);
+    assert_true(serves("both"));
+    assert_true(serves("away"));
+    inf_lifecycle_unload_async(w.lc, "both", true, load_done, &unload);
+    wait_told(&unload);
+    inf_lifecycle_load_async(w.lc, "near", NULL, load_done, &near);
+    wait_told(&near);
+    assert_ok(unload.err);
+    assert_ok(near.err);
+    assert_false(serves("away"));
+}
+
+/* Whoever wants a model that lies here doesn't wait for it. */
+static void
+an_ensemble_that_waits_holds_up_none_of_its_models(void **state)
+{
+    (void) state;
+    answer_t load = { 0 };
+
+    add_model(0, "near");
+    add_model(1, "away");
+    add_ensemble("both", "near", "away");
+    far_set("far1", NULL);
+    start(false, NULL, 0, NULL, 0);
+    inf_lifecycle_load_async(w.lc, "both", NULL, load_done, &load);
+    wait_for_row("near/1 READY");
+    assert_ok(inf_lifecycle_unload(w.lc, "near", false));
+    assert_ok(inf_lifecycle_load(w.lc, "near", NULL));
+    assert_false(load.told);
+    let_come();
+    wait_told(&load);
+    assert_ok(load.err);
+    assert_true(serves("both"));
+}
+
+/* One machine after the other. */
+static void
+an_ensemble_waits_until_it_can_be_missing(void **state)
+{
+    (void) state;
+    answer_t load = { 0 }, late = { 0 };
+
+    add_model(1, "one");
+    add_model(2, "two");
+    add_ensemble("both", "one", "two");
+    add_ensemble("half", "one", "none");
+    far_set("", NULL);                          /* both of them              */
+    start(false, NULL, 0, NULL, 0);
+    far_wait_for(2);
+    inf_lifecycle_load_async(w.lc, "both", NULL, load_done, &load);
+    inf_lifecycle_load_async(w.lc, "half", NULL, load_done, &late);
+    wait_for_row("both/1 LOADING");
+    wait_for_row("half/1 LOADING");
+    far_set("far2", NULL);
+    wait_for_row("one/1 READY");
+    assert_false(load.told);
+    assert_false(late.told);
+
+    let_come();
+    wait_told(&load);
+    wait_told(&late);
+    assert_ok(load.err);
+    assert_true(serves("both"));
+    assert_error(late.err, INF_ERR_INVALID_ARG, "ensemble half contains models"
+        " that are not available or ambiguous: none");
+}
+
+static void
+an_ensemble_has_what_failed_listed_again(void **state)
+{
+    (void) state;
+    add_model(0, "near");
+    add_model(1, "away");
+    add_ensemble("both", "near", "away");
+    far_set(NULL, "far1");
+    start(false, NULL, 0, NULL, 0);
+    inf_repository_change_wait(change);
+    far_set(NULL, NULL);
+    assert_ok(inf_lifecycle_load(w.lc, "both", NULL));
+    assert_true(serves("both"));
+}
+
+static void
+the_end_does_not_wait_for_the_models_of_an_ensemble(void **state)
+{
+    (void) state;
+    answer_t load = { 0 };
+
+    add_model(0, "near");
+    add_ensemble("both", "near", "away");
+    far_set("far1", NULL);
+    start(false, NULL, 0, NULL, 0);
+    far_wait_for(1);
+    inf_lifecycle_load_async(w.lc, "both", NULL, load_done, &load);
+    wait_for_row("near/1 READY");
+    inf_repository_change_stop(change);
+    assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
+    assert_true(load.told);
+    assert_error(load.err, INF_ERR_UNAVAILABLE, "the server is stopping");
+}
+
 /* What lies here is found here, also when the other machine falls silent. */
 static void
 what_lies_here_is_loaded_without_asking_another_machine(void **state)
@@ -874,6 +1019,8 @@ main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define T2(f) cmocka_unit_test_setup_teardown(f, setup_two, teardown)
 #define TN(f) cmocka_unit_test_setup_teardown(f, setup_namespaces, teardown)
+#define TN2(f) \
+    cmocka_unit_test_setup_teardown(f, setup_two_namespaces, teardown)
     const struct CMUnitTest tests[] = {
         T(what_lies_here_serves_while_another_machine_is_silent),
         T2(each_comes_when_it_can),
@@ -892,6 +1039,15 @@ main(void)
         T(a_load_waits_only_for_what_nobody_else_has),
         T(an_unload_waits_for_the_load_in_front_of_it),
         T(a_load_has_what_failed_listed_again),
+        T(an_ensemble_waits_for_where_its_models_lie),
+        TN(an_ensemble_waits_for_where_its_models_lie),
+        TN(an_ensemble_that_waits_holds_up_none_of_its_models),
+        T2(an_ensemble_waits_until_it_can_be_missing),
+        TN2(an_ensemble_waits_until_it_can_be_missing),
+        T(an_ensemble_has_what_failed_listed_again),
+        TN(an_ensemble_has_what_failed_listed_again),
+        T(the_end_does_not_wait_for_the_models_of_an_ensemble),
+        TN(the_end_does_not_wait_for_the_models_of_an_ensemble),
         T(what_lies_here_is_loaded_without_asking_another_machine),
         T(what_was_loaded_before_comes_back_as_it_was),
         TN(namespaces_come_back_too),
