@@ -26,6 +26,8 @@ static bool is_meant(const inf_repository_list_t *list,
     const inf_repository_t *item, const char *space);
 static inf_repository_list_t *put_in_place(inf_repositories_t *r,
     inf_repository_list_t *list);
+static inf_err_t *list_whole(const inf_repository_t *item,
+    inf_entries_t *entries);
 static inf_err_t *check_listing(inf_repository_t *item);
 static inf_err_t *take_aliases(inf_repository_t *item,
     const inf_scan_alias_t *aliases, size_t count);
@@ -181,7 +183,7 @@ inf_repositories_admit(inf_repositories_t *r, inf_repository_t *item)
     inf_repository_list_t *list = NULL;
     inf_entries_t entries;
 
-    inf_err_t *err = inf_storage_list(item->storage, item->root, &entries);
+    inf_err_t *err = list_whole(item, &entries);
     if (err == NULL) {
         err = inf_repository_keep_seen(item, &entries);
     }
@@ -204,6 +206,23 @@ inf_repositories_admit(inf_repositories_t *r, inf_repository_t *item)
     inf_repository_list_unref(list);
     inf_repository_list_unref(old);
     return err;
+}
+
+/* One that holds nothing has to be there; it may have come just now. */
+static inf_err_t *
+list_whole(const inf_repository_t *item, inf_entries_t *entries)
+{
+    inf_entry_t self;
+
+    inf_err_t *err = inf_storage_list(item->storage, item->root, entries);
+    if (err != NULL || entries->count > 0) {
+        return err;
+    }
+
+    inf_entries_fini(entries);
+    err = inf_storage_stat(item->storage, item->root, &self);
+    return err != NULL ? err : inf_storage_list(item->storage, item->root,
+        entries);
 }
 
 void

@@ -23,6 +23,8 @@ static inf_err_t *s3_add(inf_entries_t *out, const inf_s3_object_t *o,
     size_t skip);
 static inf_err_t *s3_stat(const inf_storage_t *st, const char *path,
     inf_entry_t *out);
+static inf_err_t *stat_object(const s3_t *s, const char *path,
+    inf_entry_t *out, bool *found);
 static inf_err_t *s3_read(const inf_storage_t *st, const char *path,
     size_t limit, char **data, size_t *len);
 static inf_err_t *s3_contain(const inf_storage_t *st, const char *dir,
@@ -145,35 +147,22 @@ s3_add(inf_entries_t *out, const inf_s3_object_t *o, size_t skip)
     return inf_entries_add(out, &entry, name) ? NULL : inf_err_nomem();
 }
 
-/* An object of that key is the first of all that begin with it. */
+/* The bucket itself is there, whatever it holds. */
 static inf_err_t *
 s3_stat(const inf_storage_t *st, const char *path, inf_entry_t *out)
 {
     const s3_t *s = (const s3_t *) st;
+    bool top = strcmp(path, s->root) == 0;
     inf_s3_listing_t listing;
     char *key;
     bool found = false;
 
     *out = (inf_entry_t) { .kind = INF_ENTRY_DIR };
-    if (strcmp(path, s->root) == 0) {
+    if (top && inf_s3_client_address(s->client)->prefix[0] == '\0') {
         return NULL;
     }
 
-    inf_err_t *err = key_of(s, path, "", &key);
-    if (err != NULL) {
-        return err;
-    }
-    err = first_with(s, key, &listing);
-    if (err == NULL) {
-        if (listing.count > 0 && strcmp(listing.items[0].key, key) == 0) {
-            out->kind = INF_ENTRY_FILE;
-            out->size = listing.items[0].size;
-            out->changed_ns = listing.items[0].modified_ns;
-            found = true;
-        }
-        inf_s3_listing_fini(&listing);
-    }
-    free(key);
+    inf_err_t *err = top ? NULL : stat_object(s, path, out, &found);
     if (err != NULL || found) {
         return err;
     }
@@ -189,6 +178,33 @@ s3_stat(const inf_storage_t *st, const char *path, inf_entry_t *out)
     }
     return err != NULL || found ? err : inf_err_new(INF_ERR_NOT_FOUND,
         "'%s' is not there", path);
+}
+
+/* One of that key is the first of all that begin with it. */
+static inf_err_t *
+stat_object(const s3_t *s, const char *path, inf_entry_t *out, bool *found)
+{
+    inf_s3_listing_t listing;
+    char *key;
+
+    inf_err_t *err = key_of(s, path, "", &key);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = first_with(s, key, &listing);
+    if (err == NULL) {
+        *found = listing.count > 0
+            && strcmp(listing.items[0].key, key) == 0;
+        if (*found) {
+            out->kind = INF_ENTRY_FILE;
+            out->size = listing.items[0].size;
+            out->changed_ns = listing.items[0].modified_ns;
+        }
+        inf_s3_listing_fini(&listing);
+    }
+    free(key);
+    return err;
 }
 
 static inf_err_t *

@@ -249,6 +249,31 @@ def test_a_reload_of_nginx_adds_a_bucket_and_removes_it(
     assert not service.gate.bad_signatures
 
 
+def test_a_prefix_that_no_key_has_is_not_there(service, bucket, serve):
+    """Until one has; what goes later leaves an empty repository."""
+    service.put(bucket, "typo", b"an object, no folder")
+    server = serve(service.address(f"{bucket}/typo"), wait="live",
+                   parts="health metadata config infer repository",
+                   http="    inference_model_control poll interval=200ms;\n")
+    server.wait_log("/typo' can't be listed: 's3://[^']*/typo' is not there")
+    assert server.get("/v2/health/ready").status == 400
+    assert "typo" in server.post("/v2/repository/index", b"").error
+    upload(service, bucket, "typo", lambda f: models.identity(f, "m", IN))
+    assert server.wait_for("/v2/health/ready")
+    works(server, "m")
+    for key in ("typo/m/1/", "typo/m/config.pbtxt"):
+        service.remove(bucket, key)
+    assert server.wait_for("/v2/models/m/ready", status=404)
+    assert server.get("/v2/health/ready").status == 200
+    assert server.post("/v2/repository/index", b"").body == b"[]"
+
+
+def test_the_mark_of_a_folder_is_an_empty_repository(service, bucket, serve):
+    service.put(bucket, "r/", b"")
+    server = serve(service.address(f"{bucket}/r"), wait="live")
+    assert server.wait_for("/v2/health/ready")
+
+
 def test_an_empty_bucket_holds_no_models(service, bucket, serve):
     """A prefix in it is there as soon as it has a key."""
     server = serve(service.address(bucket), wait="live",
