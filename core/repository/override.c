@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,7 +10,7 @@
 
 #include "core/model/config_storage.h"
 
-static const char *relative_path(const char *path);
+static bool normalize(char *path);
 static inf_err_t *write_file(const char *dir, const inf_override_file_t *f);
 static inf_err_t *make_parents(const char *dir, char *path, const char *name);
 static inf_err_t *write_bytes(const char *path, const char *data, size_t len);
@@ -93,38 +94,69 @@ inf_override_write(const inf_override_t *o, const char *dir)
     return err;
 }
 
-static const char *
-relative_path(const char *path)
+/* In place, by words alone: "/a//b/.." is "a".  false: it leads out. */
+static bool
+normalize(char *path)
 {
-    return path + strspn(path, "/");
+    char *to = path;
+
+    for (const char *from = path; *from != '\0'; from += strspn(from, "/")) {
+        size_t len = strcspn(from, "/");
+        if (len == 0 || (len == 1 && from[0] == '.')) {
+            from += len;
+            continue;
+        }
+        if (len == 2 && from[0] == '.' && from[1] == '.') {
+            if (to == path) {
+                return false;
+            }
+            while (--to > path && to[-1] != '/') {
+                continue;
+            }
+            from += len;
+            continue;
+        }
+
+        memmove(to, from, len);
+        to += len;
+        from += len;
+        *to = *from != '\0' ? '/' : '\0';
+        to += *from != '\0';
+    }
+
+    *to = '\0';
+    return true;
 }
 
 /* The directory is new and ours: its words alone say where a path leads. */
 static inf_err_t *
 write_file(const char *dir, const inf_override_file_t *f)
 {
-    const char *inner = relative_path(f->path);
-    size_t len = strlen(inner);
-
-    if (!inf_path_is_inner(inner) || inner[len - 1] == '/'
-        || strcmp(inner, ".") == 0)
-    {
-        return inf_err_new(INF_ERR_INVALID_ARG, "Invalid file parameter"
-            " 'file:%s' with normalized path '%s/%s' must stay within model"
-            " directory.", f->path, dir, inner);
-    }
-
-    char *path = inf_path_join(dir, inner);
-    if (path == NULL) {
+    char *inner = strdup(f->path);
+    if (inner == NULL) {
         return inf_err_nomem();
     }
 
-    inf_err_t *err = make_parents(dir, path, f->path);
+    bool inside = normalize(inner);
+    size_t len = strlen(inner);
+    inf_err_t *err = NULL;
+    if (!inside || len == 0 || inner[len - 1] == '/') {
+        err = inf_err_new(INF_ERR_INVALID_ARG, "Invalid file parameter"
+            " 'file:%s' with normalized path '%s/%s' must stay within model"
+            " directory.", f->path, dir, inside ? inner : f->path);
+    }
+
+    char *path = err == NULL ? inf_path_join(dir, inner) : NULL;
+    if (err == NULL) {
+        err = path == NULL ? inf_err_nomem()
+            : make_parents(dir, path, f->path);
+    }
     if (err == NULL) {
         err = inf_err_add(write_bytes(path, f->data, f->len),
             "file parameter 'file:%s'", f->path);
     }
     free(path);
+    free(inner);
     return err;
 }
 

@@ -348,7 +348,10 @@ def test_an_empty_configuration_is_completed(serve):
     ("file:" + "d/" * 3000 + "x", "File name too long"),
     ("file:1/data/x", "created as a file"),
     ("file:/etc/inner", None), ("file:1/a b\u00e9", None),
-    ("file:1/..x", None)])
+    ("file:1/..x", None),
+    ("file:a/../../x", "must stay within model directory"),
+    ("file:1/x/..", "must stay within model directory"),
+    ("file:new/../1/./x", None), ("file://1//./a/../../1/x", None)])
 def test_files_that_come_with_the_load(serve, path, words):
     server = serve(good)
     data = base64.b64encode(b"x").decode()
