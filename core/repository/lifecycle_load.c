@@ -519,7 +519,8 @@ refused(load_t *l, inf_err_t *err)
     char *reason = inf_reason_text(err);
     char *why = strdup(inf_err_msg(err));
     char *spare = NULL;
-    bool known = inf_err_code(err) != INF_ERR_NOT_FOUND;
+    bool known = inf_err_code(err) != INF_ERR_NOT_FOUND
+        && inf_model_name_problem(r->name, strlen(r->name)) == NULL;
 
     inf_lock(&l->lc->lock);
     if (r->wanted || known || r->version_count > 0) {

@@ -426,6 +426,22 @@ one_bad_model_never_holds_up_others(void **state)
     world_close();
 }
 
+static void
+names_that_no_model_can_have_leave_nothing(void **state)
+{
+    (void) state;
+    static const char *const names[] = { "..", "a/b", "a\nb", "\xff" };
+
+    world_open(1);
+    world_start();
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_error(inf_lifecycle_load(w.lc, names[i], NULL),
+            INF_ERR_INTERNAL, "failed to poll");
+    }
+    assert_string_equal(rows(), "");
+    world_close();
+}
+
 /* However many of them: who hangs too long is replaced, and no longer. */
 static void
 loads_that_hang_hold_up_no_others(void **state)
@@ -604,6 +620,7 @@ main(void)
         cmocka_unit_test(
             a_backend_that_failed_is_tried_again_by_the_next_model),
         cmocka_unit_test(one_bad_model_never_holds_up_others),
+        cmocka_unit_test(names_that_no_model_can_have_leave_nothing),
         cmocka_unit_test(loads_that_hang_hold_up_no_others),
         cmocka_unit_test(stop_waits_for_references_held_elsewhere),
         cmocka_unit_test(stop_finishes_the_running_load_and_drops_the_queued),
