@@ -242,6 +242,7 @@ inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     inf_link_init(&gone);
 
     inf_lock(&lc->lock);
+    bool forget = op->forget || inf_model_record_never_made(r);
     char *reason = r->reason;
     r->reason = op->ambiguous ? strdup(AMBIGUOUS) : NULL;
     r->refused = op->ambiguous;
@@ -254,7 +255,7 @@ inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     for (size_t i = 0; i < r->version_count; i++) {
         inf_record_version_t *v = &r->versions[i];
         inf_lifecycle_drop_locked(inf_lifecycle_withdraw_locked(v), &gone);
-        if (op->forget || v->missing != NULL) {
+        if (forget || v->missing != NULL) {
             forget_failure_locked(v);
         }
         inf_record_version_found(v);

@@ -125,7 +125,9 @@ inf_model_record_content(const inf_model_record_t *r)
 
     for (size_t i = 0; i < r->version_count; i++) {
         const inf_record_version_t *v = &r->versions[i];
-        if (v->state == INF_VERSION_UNAVAILABLE && v->missing != NULL) {
+        if (v->state == INF_VERSION_UNAVAILABLE
+            && (v->missing != NULL || inf_model_record_never_made(r)))
+        {
             continue;               /* what is missing says so itself        */
         }
         if (v->state != INF_VERSION_READY && !is_unloaded(v)) {
@@ -134,6 +136,12 @@ inf_model_record_content(const inf_model_record_t *r)
     }
 
     return true;
+}
+
+bool
+inf_model_record_never_made(const inf_model_record_t *r)
+{
+    return r->retry && !r->wanted;
 }
 
 static bool

@@ -100,6 +100,10 @@ void inf_record_version_found(inf_record_version_t *v);
 /* Whether it is, or will be again, what it was last loaded to be. */
 bool inf_model_record_is_held(const inf_model_record_t *r);
 
+/* Whether it is an ensemble that couldn't be made, and not one that the server
+   isn't ready without: it counts for as little as one that is unloaded. */
+bool inf_model_record_never_made(const inf_model_record_t *r);
+
 /* Whether the server may call itself ready as far as this model goes. */
 bool inf_model_record_content(const inf_model_record_t *r);
 

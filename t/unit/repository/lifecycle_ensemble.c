@@ -286,6 +286,29 @@ it_comes_when_what_was_missing_does(void **state)
     world_close();
 }
 
+/* As far as readiness goes it is one that was never loaded. */
+static void
+one_that_a_request_wants_and_cannot_be_made_counts_for_nothing(void **state)
+{
+    (void) state;
+
+    world_open(1, true);
+    add_ensemble("e", "m late");
+    add_ensemble("self", "self");
+    add_model("m");
+    assert_error(inf_lifecycle_load(w.lc, "e", NULL), INF_ERR_INVALID_ARG,
+        "load failed for model 'e'");
+    assert_error(inf_lifecycle_load(w.lc, "self", NULL), INF_ERR_INVALID_ARG,
+        "load failed for model 'self'");
+    assert_true(inf_lifecycle_all_ready(w.lc));
+    assert_ok(inf_lifecycle_unload(w.lc, "e", false));
+    assert_ok(inf_lifecycle_unload(w.lc, "self", false));
+    assert_string_equal(rows(), "e/1 UNAVAILABLE unloaded\nm/1 READY \n"
+        "self/1 UNAVAILABLE unloaded\n");
+    assert_true(inf_lifecycle_all_ready(w.lc));
+    world_close();
+}
+
 static void
 a_circle_that_is_broken_serves(void **state)
 {
@@ -556,7 +579,7 @@ members_that_do_not_fit_are_tried_again_when_they_change(void **state)
         " dims: 1 } output { name: 'B' data_type: TYPE_FP32 dims: 1 }");
     assert_error(inf_lifecycle_load(w.lc, "e", NULL), INF_ERR_INVALID_ARG,
         "load failed for model 'e'");
-    assert_false(inf_lifecycle_all_ready(w.lc));
+    assert_true(inf_lifecycle_all_ready(w.lc));
     add_model("m");
     assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
     assert_row("e/1 READY");
@@ -1053,6 +1076,8 @@ main(void)
         cmocka_unit_test(a_slow_member_holds_up_only_its_ensemble),
         cmocka_unit_test(what_is_missing_is_said_and_all_others_serve),
         cmocka_unit_test(it_comes_when_what_was_missing_does),
+        cmocka_unit_test(
+            one_that_a_request_wants_and_cannot_be_made_counts_for_nothing),
         cmocka_unit_test(a_circle_that_is_broken_serves),
         cmocka_unit_test(what_only_came_with_it_goes_with_it_if_asked),
         cmocka_unit_test(loading_what_came_with_an_ensemble_changes_nothing),
