@@ -712,7 +712,7 @@ note(const inf_lifecycle_t *lc, const inf_lifecycle_op_t *op)
         if (op->all || op->dropped || op->list != NULL) {
             notes->forgotten(lc->options.notes_userp, &id);
         } else {
-            notes->unloaded(lc->options.notes_userp, &id);
+            notes->unloaded(lc->options.notes_userp, &id, op->implicit);
         }
         return;
     case INF_OP_RENEW:

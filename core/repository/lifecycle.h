@@ -67,7 +67,10 @@ typedef struct {
 typedef struct {
     void (*loaded)(void *userp, const inf_model_id_t *id,
         const inf_override_t *override, bool implicit);
-    void (*unloaded)(void *userp, const inf_model_id_t *id);
+
+    /* implicit: it had only come with an ensemble, with which it would come
+       again. */
+    void (*unloaded)(void *userp, const inf_model_id_t *id, bool implicit);
 
     /* Nothing of that counts any more: it comes and goes by itself. */
     void (*forgotten)(void *userp, const inf_model_id_t *id);

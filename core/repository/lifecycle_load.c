@@ -252,6 +252,7 @@ inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     r->asked = false;
     home = r->home;
     r->home = NULL;
+    op->implicit = home != NULL && !r->graph.by_request;
     for (size_t i = 0; i < r->version_count; i++) {
         inf_record_version_t *v = &r->versions[i];
         inf_lifecycle_drop_locked(inf_lifecycle_withdraw_locked(v), &gone);

@@ -54,7 +54,8 @@ typedef struct inf_lifecycle_op_s {
     bool                   forget;      /* of UNLOAD: failures, too          */
     bool                   dependents;  /* of UNLOAD: what came only with it */
     bool                   orphan;      /* of UNLOAD: unless it is needed    */
-    bool                   implicit;    /* of LOAD: an ensemble needs it     */
+    bool                   implicit;    /* of LOAD: an ensemble needs it; of
+                                           UNLOAD, once it ran: one did      */
     bool                   late;        /* it has waited for a repository    */
     bool                   at_start;    /* of FOLLOW: one of the start came  */
     bool                   ambiguous;   /* of UNLOAD: it lies in two: failed */

@@ -33,7 +33,8 @@ typedef struct {
 
 typedef struct {
     uint16_t method;            /* LOAD, UNLOAD or FORGET                    */
-    uint16_t implicit;          /* LOAD: because an ensemble needed it       */
+    uint16_t implicit;          /* LOAD: because an ensemble needed it;
+                                   UNLOAD: it would need it again            */
     uint32_t key_len;
     uint64_t len;               /* of the message                            */
     uint64_t check;             /* of it                                     */
@@ -74,7 +75,9 @@ static bool starts_by_itself(const inf_journal_t *j, const char *key);
 static inf_model_id_t split_key(char *key);
 static void note_loaded(void *userp, const inf_model_id_t *id,
     const inf_override_t *override, bool implicit);
-static void note_unloaded(void *userp, const inf_model_id_t *id);
+static void note_unloaded(void *userp, const inf_model_id_t *id,
+    bool implicit);
+static bool is_kept_away(const inf_journal_t *j, const char *key);
 static void note_forgotten(void *userp, const inf_model_id_t *id);
 static char *make_key(const inf_model_id_t *id);
 static inf_err_t *pack_load(const char *name, const inf_override_t *override,
@@ -400,7 +403,7 @@ note_loaded(void *userp, const inf_model_id_t *id,
 }
 
 static void
-note_unloaded(void *userp, const inf_model_id_t *id)
+note_unloaded(void *userp, const inf_model_id_t *id, bool implicit)
 {
     inf_journal_t *j = userp;
     char *key = make_key(id);
@@ -412,13 +415,28 @@ note_unloaded(void *userp, const inf_model_id_t *id)
     }
     if (err == NULL) {
         inf_lock(&j->lock);
-        err = append(j, INF_METHOD_REPOSITORY_MODEL_UNLOAD, false, key,
-            inf_slice("", 0));
+        err = append(j, INF_METHOD_REPOSITORY_MODEL_UNLOAD,
+            implicit || is_kept_away(j, key), key, inf_slice("", 0));
         inf_unlock(&j->lock);
     }
     inf_err_log(inf_err_add(err, "model \"%s\" will come back should the core"
         " die", id->name));
     free(key);
+}
+
+/* It was unloaded before, and would have come with an ensemble. */
+static bool
+is_kept_away(const inf_journal_t *j, const char *key)
+{
+    for (size_t i = 0; i < j->count; i++) {
+        const journal_entry_t *e = &j->entries[i];
+        if (strcmp(e->key, key) == 0) {
+            return e->method == INF_METHOD_REPOSITORY_MODEL_UNLOAD
+                && e->implicit;
+        }
+    }
+
+    return false;
 }
 
 /* NULL: out of memory. */
@@ -579,7 +597,7 @@ compact(inf_journal_t *j)
 
     for (size_t i = j->count; i-- > 0; ) {
         journal_entry_t *e = &j->entries[i];
-        if (e->method == INF_METHOD_REPOSITORY_MODEL_UNLOAD
+        if (e->method == INF_METHOD_REPOSITORY_MODEL_UNLOAD && !e->implicit
             && !starts_by_itself(j, e->key))
         {
             drop_entry(j, e->key);

@@ -524,9 +524,10 @@ note_loaded(void *userp, const inf_model_id_t *id,
 }
 
 static void
-note_unloaded(void *userp, const inf_model_id_t *id)
+note_unloaded(void *userp, const inf_model_id_t *id, bool implicit)
 {
     (void) userp;
+    (void) implicit;
     note('-', id->name);
 }
 

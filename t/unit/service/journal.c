@@ -50,6 +50,7 @@ begin(void)
         .backend_dirs = w.backend_dirs,
         .backend_dir_count = 1,
         .load_threads = 1,
+        .load_members = true,
         .notes = &inf_journal_notes,
         .notes_userp = w.journal
     };
@@ -278,6 +279,32 @@ it_does_not_grow(void **state)
     assert_string_equal(ready(), "first sent ");
 }
 
+/* Also one that nobody named: an ensemble of the start would bring it. */
+static void
+a_member_that_was_unloaded_stays_away_however_much_follows(void **state)
+{
+    (void) state;
+    tree_file(w.tree, "repo/first/config.pbtxt", "platform: 'ensemble' input {"
+        " name: 'A' data_type: TYPE_FP32 dims: 1 } output { name: 'B'"
+        " data_type: TYPE_FP32 dims: 1 } ensemble_scheduling { step {"
+        " model_name: 'a' model_version: -1 input_map { key: 'A' value: 'A' }"
+        " output_map { key: 'B' value: 'B' } } }");
+    next();
+    assert_string_equal(ready(), "a first ");
+    assert_ok(inf_lifecycle_unload(w.lc, "a", false));
+    for (int i = 0; i < 2; i++) {
+        for (int k = 0; k < 30; k++) {
+            assert_ok(inf_lifecycle_load(w.lc, "sent", override(5000)));
+        }
+        next();
+        assert_string_equal(ready(), "sent ");
+        assert_ok(inf_lifecycle_unload(w.lc, "a", false));
+    }
+    assert_ok(inf_lifecycle_load(w.lc, "a", NULL));
+    next();
+    assert_string_equal(ready(), "a first sent ");
+}
+
 /* What doesn't fit loads all the same; what was there before stays. */
 static void
 what_is_too_large_is_not_remembered(void **state)
@@ -460,6 +487,7 @@ main(void)
         T(files_come_back_too),
         T(a_failed_load_is_not_remembered),
         T(it_does_not_grow),
+        T(a_member_that_was_unloaded_stays_away_however_much_follows),
         T(what_is_too_large_is_not_remembered),
         T(half_written_records_do_not_count),
         cmocka_unit_test_setup_teardown(models_of_two_namespaces_come_back,
