@@ -360,6 +360,9 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
     inf_err_t *err = inf_repository_list_failure(list, "");
     if (err == NULL) {
         err = inf_repositories_names(list, &arena, NULL, &names, &count);
+        if (err != NULL && inf_err_code(err) == INF_ERR_NOT_FOUND) {
+            err = inf_err_recode(err, INF_ERR_INTERNAL);    /* not the call  */
+        }
     } else {
         inf_lifecycle_ask_again(lc);
     }
