@@ -120,6 +120,7 @@ struct inf_model_s {
     _Atomic bool             buried;        /* its backend is done with it,
                                                though references are left    */
     _Atomic uint32_t         visitors;      /* calls of inf_model_enter      */
+    _Atomic uint32_t         doors;         /* the entrance's (sched)        */
 };
 
 /* A zeroed model with one reference. */

@@ -438,6 +438,7 @@ inf_lifecycle_stop(inf_lifecycle_t *lc, uint64_t timeout_ns)
 
             inf_unlock(&lc->lock);
             inf_entrance_close(model);
+            inf_entrance_close_door(model);
             inf_model_unref(model);
             inf_lock(&lc->lock);
         }

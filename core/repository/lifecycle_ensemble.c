@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/base/log.h"
+#include "core/sched/entrance.h"
 
 #define REASON_MAX 4096u        /* bytes of others' reasons, about           */
 
@@ -179,6 +180,7 @@ inf_lifecycle_let_go(inf_link_t *gone)
             loaded->record->title, (long long) loaded->model->version,
             loaded->why != NULL ? ": " : "",
             loaded->why != NULL ? loaded->why : "");
+        inf_entrance_close_door(loaded->model);
         inf_model_unref(loaded->model);
     }
 }

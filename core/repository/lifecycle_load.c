@@ -15,6 +15,7 @@
 #include "core/base/log.h"
 #include "core/repository/instance_change.h"
 #include "core/repository/model_load.h"
+#include "core/sched/entrance.h"
 
 /* In the words of a load that is refused. */
 #define AMBIGUOUS "model appears in two or more repositories"
@@ -830,6 +831,7 @@ commit(load_t *l, bool whole)
         }
     }
     for (size_t i = 0; i < l->released_count; i++) {
+        inf_entrance_close_door(l->released[i]);
         inf_model_unref(l->released[i]);
     }
     end_changes(l, whole);

@@ -30,6 +30,10 @@ struct inf_bound_ops_s {
     /* It gets no new sequences; those that it has go on. */
     void (*retire)(inf_policy_t *p, uint32_t number);
 
+    /* Clients find the model no more.  From now on a sequence of which nothing
+       is queued or runs ends when one that waits needs its slot. */
+    void (*leave)(inf_policy_t *p);
+
     /* Whether a sequence is on it, or a request is queued for it. */
     bool (*occupied)(const inf_policy_t *p, uint32_t number);
 

@@ -7,6 +7,7 @@
 #include "core/include/datatype.h"
 #include "core/model/config_names.h"
 #include "core/sched/ensemble.h"
+#include "core/sched/entrance.h"
 
 typedef Inference__ModelEnsembling__Step step_config_t;
 
@@ -96,6 +97,7 @@ inf_plan_free(inf_plan_t *plan)
     }
 
     for (uint32_t i = 0; i < plan->step_count; i++) {
+        inf_entrance_close_door(plan->steps[i].model);
         inf_model_unref(plan->steps[i].model);
     }
     inf_arena_fini(&plan->arena);
@@ -255,6 +257,7 @@ add_step(making_t *m, uint32_t index, inf_model_t *model)
     const step_config_t *config = m->config->step[index];
 
     inf_model_ref(model);
+    inf_entrance_open_door(model);
     step->model = model;
     plan->step_count++;
     step->batched = inf_config_tensors_max_batch_size(model->tensors) > 0;

@@ -43,12 +43,6 @@ inf_entrance_cancel(inf_model_t *model, inf_request_t *req,
     return false;
 }
 
-uint32_t
-inf_entrance_queued(const inf_model_t *model)
-{
-    return model->runner != NULL ? inf_runner_queued(model->runner) : 0;
-}
-
 void
 inf_entrance_close(inf_model_t *model)
 {
@@ -56,6 +50,22 @@ inf_entrance_close(inf_model_t *model)
         inf_ensemble_close(model->ensemble);
     } else {
         inf_runner_close_to_clients(model->runner);
+    }
+}
+
+void
+inf_entrance_open_door(inf_model_t *model)
+{
+    atomic_fetch_add_explicit(&model->doors, 1, memory_order_relaxed);
+}
+
+void
+inf_entrance_close_door(inf_model_t *model)
+{
+    if (atomic_fetch_sub_explicit(&model->doors, 1, memory_order_acq_rel) == 1
+        && model->runner != NULL)
+    {
+        inf_runner_leave(model->runner);
     }
 }
 

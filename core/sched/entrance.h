@@ -38,10 +38,15 @@ INF_CHECK inf_err_t *inf_entrance_execute(inf_model_t *model,
 bool inf_entrance_cancel(inf_model_t *model, inf_request_t *req,
     const inf_refuser_t *refuser);
 
-/* Requests that wait for an instance. */
-uint32_t inf_entrance_queued(const inf_model_t *model);
-
 /* Refuses new requests from now on, but for what ensembles have begun. */
 void inf_entrance_close(inf_model_t *model);
+
+/*
+ * Doors are where requests come from: whoever has the model served and each
+ * ensemble that is made of it.  A model begins with one.  When the last is
+ * closed, its sequences that say nothing give way to those that wait.
+ */
+void inf_entrance_open_door(inf_model_t *model);
+void inf_entrance_close_door(inf_model_t *model);
 
 #endif /* INF_SCHED_ENTRANCE_H */

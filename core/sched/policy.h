@@ -119,6 +119,8 @@ struct inf_policy_s {
                                                request                       */
     bool                    closing;        /* what is queued goes at once   */
     uint32_t                queued;
+    uint32_t                again;          /* of these, those that have run
+                                               and have one more step to do  */
     uint32_t                live;           /* sequences under way           */
     uint64_t                deadline_ns;    /* first timeout of a queued
                                                request, or of a sequence;

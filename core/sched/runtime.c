@@ -244,7 +244,7 @@ uint32_t
 inf_runner_queued(inf_runner_t *runner)
 {
     inf_lock(&runner->lock);
-    uint32_t n = runner->policy->queued;
+    uint32_t n = runner->policy->queued - runner->policy->again;
     inf_unlock(&runner->lock);
     return n;
 }
@@ -279,6 +279,22 @@ runner_close(inf_runner_t *runner, bool serves)
     if (runner->policy->bound != NULL) {
         call_all_idle(runner);
     }
+}
+
+void
+inf_runner_leave(inf_runner_t *runner)
+{
+    inf_policy_t *policy = runner->policy;
+
+    if (policy->bound == NULL) {
+        return;
+    }
+
+    inf_lock(&runner->lock);
+    policy->bound->leave(policy);
+    inf_unlock(&runner->lock);
+
+    inf_runner_call_touched(runner);
 }
 
 const inf_model_t *

@@ -117,7 +117,8 @@ bool inf_runner_is_quick(const inf_runner_t *runner);
 /* Sequences under way that more requests may come of. */
 uint32_t inf_runner_sequences(inf_runner_t *runner);
 
-/* Requests queued or running now; queued alone. */
+/* Requests queued or running now; those alone that have not run yet (one that
+   has another step to do counts as running). */
 uint32_t inf_runner_pending(inf_runner_t *runner);
 uint32_t inf_runner_queued(inf_runner_t *runner);
 
@@ -127,6 +128,10 @@ bool inf_runner_is_closed(inf_runner_t *runner);
 
 /* The same, but what ensembles have begun goes on. */
 void inf_runner_close_to_clients(inf_runner_t *runner);
+
+/* Clients find the model no more: sequences that say nothing give way to those
+   that wait. */
+void inf_runner_leave(inf_runner_t *runner);
 
 /* The model whose instance this thread is; NULL: it is none's. */
 const inf_model_t *inf_runner_of_thread(void);

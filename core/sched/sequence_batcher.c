@@ -55,6 +55,7 @@ static const inf_bound_ops_t batcher_bound_ops = {
     .attach = inf_sequence_batcher_attach,
     .open = inf_sequence_batcher_open,
     .retire = inf_sequence_batcher_retire,
+    .leave = inf_sequence_batcher_leave,
     .occupied = inf_sequence_batcher_occupied,
     .detach = inf_sequence_batcher_detach,
     .touched = inf_sequence_batcher_touched,
@@ -160,6 +161,7 @@ batcher_init(batcher_t *b, const inf_sequence_batcher_options_t *options)
     b->delay_ns = inf_us_to_ns(options->delay_us);
     b->idle_ns = inf_us_to_ns(options->idle_us);
     inf_link_init(&b->backlog);
+    inf_link_init(&b->silent);
     inf_link_init(&b->touched);
     inf_link_init(&b->departed);
 
@@ -323,6 +325,7 @@ begin(batcher_t *b, inf_request_t *req, uint64_t now_ns)
     inf_list_push_back(&b->backlog, &q->link);
     b->waiting++;
     wait_on(b, q, req);
+    inf_slots_give_way(b);
     return NULL;
 }
 
@@ -337,7 +340,7 @@ enqueue(batcher_t *b, slot_t *s, inf_request_t *req)
     s->place->queued++;
     b->base.queued++;
 
-    inf_sequence_timer_clear(b, s->sequence);
+    inf_slot_speak(b, s);
     if (req->flags & INF_FLAG_END) {
         inf_slot_forget(b, s);
         s->over = true;
@@ -419,6 +422,8 @@ batcher_again(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
     s->running--;
     s->place->running--;
     req->flags = 0;
+    req->again = true;
+    b->base.again++;
     req->queue_ns = now_ns;
     inf_request_move(req, INF_REQUEST_PENDING);
     bool waited = !inf_list_empty(&s->queue);
@@ -469,8 +474,7 @@ remove_request(batcher_t *b, inf_request_t *req, uint64_t now_ns,
         place_t *place = s->place;
         (void) place->batcher->ops->cancel(place->batcher, req);
         s->issued = NULL;
-        b->base.queued--;
-        place->queued--;
+        inf_slot_lose(b, s, req);
     } else {
         withdraw(b, req);
     }
@@ -512,9 +516,10 @@ withdraw(batcher_t *b, inf_request_t *req)
 {
     inf_link_remove(&req->link);
     if (req->queued.slot != NULL) {
-        req->queued.slot->place->queued--;
+        inf_slot_lose(b, req->queued.slot, req);
+    } else {
+        b->base.queued--;
     }
-    b->base.queued--;
     inf_request_move(req, INF_REQUEST_REFUSED);
 }
 
@@ -558,19 +563,17 @@ inf_sequence_batcher_expire(inf_policy_t *p, uint64_t now_ns, inf_link_t *gone)
         sequence_t *q = inf_heap_entry(b->timers.top, sequence_t, timer);
         slot_t *s = q->slot;
 
-        inf_sequence_timer_clear(b, q);
-        if (q->known) {
-            inf_sequence_forget(b, q);
-        }
-        if (s == NULL) {
-            withdraw_behind(b, &q->queue, q->queue.next,
-                INF_GONE_SEQUENCE_TIMED_OUT, gone);
-            inf_sequence_leave_backlog(b, q);
-        }
-        inf_sequence_free(b, q);
         if (s != NULL) {
+            inf_slot_forget(b, s);
             inf_slot_offer(b, s);
+            continue;
         }
+
+        inf_sequence_forget(b, q);
+        withdraw_behind(b, &q->queue, q->queue.next,
+            INF_GONE_SEQUENCE_TIMED_OUT, gone);
+        inf_sequence_leave_backlog(b, q);
+        inf_sequence_free(b, q);
     }
 }
 

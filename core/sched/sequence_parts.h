@@ -36,7 +36,7 @@ typedef struct inf_sequence_s {
     inf_slot_t            *slot;    /* NULL: it waits                        */
     inf_heap_node_t        timer;   /* idle with a slot, too late without    */
 
-    inf_link_t             link;    /* in the backlog                        */
+    inf_link_t             link;    /* in the backlog, or among the silent   */
     inf_link_t             queue;   /* its requests, while it waits          */
     bool                   over;    /* nothing will follow these             */
 } inf_sequence_t;
@@ -92,6 +92,9 @@ typedef struct {
 
     inf_link_t             backlog;
     uint32_t               waiting;     /* sequences there                   */
+    inf_link_t             silent;      /* sequences with a slot and nothing
+                                           queued or running, longest first  */
+    bool                   leaving;     /* those give way to the backlog     */
     inf_heap_t             timers;
 
     uint64_t               seed;        /* of the hashes                     */
@@ -140,6 +143,16 @@ void inf_slot_give(inf_sequence_batcher_t *b, inf_slot_t *s,
 /* Its sequence isn't known any more; what is queued of it stays. */
 void inf_slot_forget(inf_sequence_batcher_t *b, inf_slot_t *s);
 
+/* req is queued in the slot no more. */
+void inf_slot_lose(inf_sequence_batcher_t *b, inf_slot_t *s,
+    inf_request_t *req);
+
+/* Its sequence isn't silent any more. */
+void inf_slot_speak(inf_sequence_batcher_t *b, inf_slot_t *s);
+
+/* Of a model that leaves: the silent make room for who waits. */
+void inf_slots_give_way(inf_sequence_batcher_t *b);
+
 /* NULL: none is free. */
 inf_slot_t *inf_slot_take_free(inf_sequence_batcher_t *b);
 
@@ -170,6 +183,7 @@ inf_err_t *inf_sequence_batcher_attach(inf_policy_t *p, uint32_t number,
     inf_instance_t *instance, void *owner);
 void inf_sequence_batcher_open(inf_policy_t *p, uint32_t number);
 void inf_sequence_batcher_retire(inf_policy_t *p, uint32_t number);
+void inf_sequence_batcher_leave(inf_policy_t *p);
 bool inf_sequence_batcher_occupied(const inf_policy_t *p, uint32_t number);
 void inf_sequence_batcher_detach(inf_policy_t *p, uint32_t number);
 void *inf_sequence_batcher_touched(inf_policy_t *p);

@@ -183,8 +183,7 @@ taken(batcher_t *b, slot_t *s, inf_request_t *req)
     req->queued.turn = s->turn;
     s->running++;
     s->place->running++;
-    s->place->queued--;
-    b->base.queued--;
+    inf_slot_lose(b, s, req);
 }
 
 inf_err_t *

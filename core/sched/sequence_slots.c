@@ -61,8 +61,11 @@ inf_slot_settle(batcher_t *b, slot_t *s, uint64_t now_ns)
 
     inf_slot_issue(b, s);
     if (s->sequence != NULL && s->running == 0 && !slot_has_work(s)) {
-        inf_sequence_timer_set(b, s->sequence,
-            inf_later(now_ns, b->idle_ns));
+        inf_sequence_timer_set(b, s->sequence, inf_later(now_ns,
+            b->idle_ns));
+        inf_link_remove(&s->sequence->link);
+        inf_list_push_back(&b->silent, &s->sequence->link);
+        inf_slots_give_way(b);
     }
 }
 
@@ -129,10 +132,44 @@ inf_slot_forget(batcher_t *b, slot_t *s)
     sequence_t *q = s->sequence;
 
     if (q != NULL) {
-        inf_sequence_timer_clear(b, q);
+        inf_slot_speak(b, s);
         inf_sequence_forget(b, q);
         inf_sequence_free(b, q);
         s->sequence = NULL;
+    }
+}
+
+/* req is queued in the slot no more. */
+void
+inf_slot_lose(batcher_t *b, slot_t *s, inf_request_t *req)
+{
+    s->place->queued--;
+    b->base.queued--;
+    b->base.again -= req->again;
+    req->again = false;
+}
+
+/* Its sequence isn't silent any more. */
+void
+inf_slot_speak(batcher_t *b, slot_t *s)
+{
+    inf_sequence_timer_clear(b, s->sequence);
+    inf_link_remove(&s->sequence->link);
+}
+
+/* Of a model that leaves: the silent make room for who waits. */
+void
+inf_slots_give_way(batcher_t *b)
+{
+    inf_link_t *link = b->silent.next;
+
+    while (b->leaving && !inf_list_empty(&b->backlog) && link != &b->silent) {
+        slot_t *s = inf_link_entry(link, sequence_t, link)->slot;
+        link = link->next;
+        if (!s->place->retired) {
+            inf_slot_forget(b, s);
+            inf_slot_offer(b, s);
+        }
     }
 }
 
@@ -238,6 +275,15 @@ inf_sequence_batcher_retire(inf_policy_t *p, uint32_t number)
         }
     }
     inf_place_touch_empty(b, place);
+}
+
+void
+inf_sequence_batcher_leave(inf_policy_t *p)
+{
+    batcher_t *b = (batcher_t *) p;
+
+    b->leaving = true;
+    inf_slots_give_way(b);
 }
 
 bool

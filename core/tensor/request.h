@@ -120,6 +120,8 @@ struct inf_request_s {
     bool                     suspect;   /* execute it alone                  */
     bool                     filler;    /* fills an empty slot: no client
                                            waits, nothing is counted         */
+    bool                     again;     /* queued for one more step of an
+                                           iterative sequence; model's lock  */
 
     struct inf_model_s      *model;     /* a reference                       */
     inf_factory_t           *factory;   /* a reference, from prepare on      */

@@ -321,9 +321,9 @@ def config_file(sequences, model="m"):
 
 
 def test_an_unload_finishes_what_waits(sequences):
-    """9.5: a live sequence, that nobody can go on with, has its slot until
-    its time is over"""
-    server = sequences.start(idle(300) + ALL, max_batch=1, http=EXPLICIT)
+    """9.5: a live sequence, that nobody can go on with, makes room for those
+    that wait"""
+    server = sequences.start(LONG + ALL, max_batch=1, http=EXPLICIT)
     plug = sequences.hold()
     sent = sequences.queue_all(1, [1, 2], ends=False)
     backlog = sequences.queue_all(2, [5, 6])
@@ -334,6 +334,30 @@ def test_an_unload_finishes_what_waits(sequences):
     plug.told()
     assert [s.data() for s in sent + backlog] == [[1], [2], [5], [6]]
     assert server.wait_log(r"model=m version=1 is unloaded")
+
+
+def test_who_waits_at_an_ensemble_s_model_takes_no_slot(sequences):
+    """The ensemble can't be made of the new one, so clients come to the old
+    one still: a silent sequence keeps its slot."""
+    sequences.start(LONG + ALL + state(), ensemble, max_batch=1, does="sum",
+                    http=EXPLICIT)
+
+    def ask(id, value, **kw):
+        return sequences.send(id, value, model="whole", shape=[1, 1], **kw)
+
+    assert ask(1, 1, start=True).data() == [1]
+    sequences.gates["m"].close(1)
+    runs = ask(1, 10)
+    sequences.gates["m"].wait_entered(1)
+    config_file(sequences).write_text(
+        sequences.wanted["m"].replace('"OUT"', '"OTHER"'))
+    load(sequences)
+    waits = ask(2, 5, start=True)
+    sequences.gates["m"].open(1)
+    assert runs.data() == [11]
+    nap(0.2)
+    assert ask(1, 100, end=True).data() == [111]
+    assert waits.data() == [5]
 
 
 def test_an_unload_waits_for_no_silent_sequence(sequences):

@@ -4,6 +4,7 @@ t/unit/service/sequences.c."""
 
 import pytest
 
+from lib import process
 from lib.sequences import ALL, LONG, READY, START, controls, ids
 from lib.server import SLOW
 
@@ -100,6 +101,24 @@ def test_released_later(sequences):
     assert [s.data() for s in sent] == [[4]] * 6
     assert int(sequences.statistics()["inference_stats"]["fail"].get(
         "count", 0)) == 0
+
+
+def test_who_waits_for_its_next_step_is_not_pending(sequences):
+    """1: it stays one that executes"""
+    sequences.start(LONG + ALL + ITERATIVE, does="steps", max_batch=2,
+                    later_ms=20)
+    sequences.gates["m"].close()
+    sequences.gates["m"].close(1)
+    first = sequences.send(None, 2)
+    sequences.gates["m"].wait_entered()
+    second = sequences.queue(None, 2)
+    sequences.gates["m"].open()             # the first is released later
+    sequences.gates["m"].wait_entered(1)
+    assert process.wait_until(lambda: sequences.metric(
+        "nginx_inference_executing_requests") == 2, 8 * SLOW, 0.005)
+    assert sequences.queued() == 0
+    sequences.gates["m"].open(1)
+    assert (first.data(), second.data()) == ([2], [2])
 
 
 def test_a_client_that_goes_between_two_steps(sequences):

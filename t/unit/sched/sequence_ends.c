@@ -553,6 +553,98 @@ a_model_that_stops_ends_its_sequences(void **state)     /* section 9 (2, 3)  */
 }
 
 static void
+who_waits_takes_the_slots_of_the_silent(void **state)
+{
+    (void) state;
+
+    for (int old = 0; old <= 1; old++) {
+        sequences_t w;
+
+        sequences_open(&w, either(old, 3), 1);
+        for (int i = 0; i < 3; i++) {
+            push(&w, i, 1 + (uint64_t) i, "S", 0);
+        }
+        assert_string_equal(next_of(&w, 1, 0), old ? "0 1 2" : "0 1 2/3");
+        release(&w, 1, 1);                  /* silent for longest            */
+        release(&w, 0, 2);
+        push_sequence(&w, 3, 2, 4, 3);
+        push(&w, 5, 5, "S", 3);
+        release(&w, 2, 4);
+        assert_string_equal(counts(&w), "4 3 0 2");
+        leave(&w);
+        assert_string_equal(w.told, "1");
+        assert_string_equal(counts(&w), "2 3 0 0");
+        push_unknown(&w, 6, 2, "", 4);
+        push_unknown(&w, 6, 1, "", 4);
+        push(&w, 6, 3, "", 4);              /* nobody needed its slot        */
+        assert_string_equal(run(&w, 1, 5), old ? "3 5 6" : "5 3 6/3");
+        assert_int_equal(deadline_ms(&w), 1005);
+        assert_string_equal(run(&w, 1, 6), old ? "4" : "4/2");
+        assert_string_equal(counts(&w), "2 2 1 0");
+        sequences_close(&w);
+    }
+}
+
+static void
+a_model_that_leaves_ends_who_falls_silent_while_others_wait(void **state)
+{
+    (void) state;
+    sequences_t w;
+
+    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 1,
+        .idle_us = UINT64_MAX }, 1);
+    push(&w, 0, 1, "S", 0);
+    push(&w, 1, 2, "S", 0);
+    push(&w, 2, 2, "", 0);
+    push(&w, 3, 3, "S", 0);
+    leave(&w);
+    assert_string_equal(w.told, "");        /* 1 isn't silent                */
+    assert_string_equal(counts(&w), "3 1 0 2");
+    assert_string_equal(next_of(&w, 1, 1), "0/1");
+    push(&w, 4, 1, "", 1);                  /* what is running isn't either  */
+    release(&w, 0, 2);
+    assert_string_equal(counts(&w), "3 1 0 2");
+    assert_string_equal(run(&w, 1, 3), "4/1");
+    assert_string_equal(w.told, "1");
+    assert_string_equal(counts(&w), "2 1 0 1");
+    assert_string_equal(run(&w, 1, 4), "1/1");
+    assert_string_equal(run(&w, 1, 4), "2/1");
+    assert_string_equal(run(&w, 1, 4), "3/1");
+    assert_string_equal(counts(&w), "1 1 0 0");     /* nobody waits          */
+    push(&w, 5, 3, "", 5);
+    assert_string_equal(run(&w, 1, 5), "5/1");
+    push(&w, 6, 4, "S", 6);                 /* an ensemble's, still          */
+    assert_string_equal(w.told, "1");
+    assert_string_equal(counts(&w), "1 1 0 0");
+    push_unknown(&w, 7, 3, "", 6);
+    assert_string_equal(run(&w, 1, 6), "6/1");
+    sequences_close(&w);
+}
+
+/* Its slot would be nobody's. */
+static void
+who_is_silent_on_a_retired_instance_makes_no_room(void **state)
+{
+    (void) state;
+    sequences_t w;
+
+    sequences_open(&w, direct(1), 2);
+    push(&w, 0, 1, "S", 0);
+    push(&w, 1, 2, "S", 0);
+    assert_string_equal(run(&w, 1, 0), "0/1");
+    retire(&w, 1);
+    assert_string_equal(run(&w, 2, 1), "1/1");
+    push(&w, 2, 3, "SE", 1);
+    leave(&w);
+    assert_string_equal(w.told, "2");
+    push_unknown(&w, 3, 2, "", 1);
+    push(&w, 3, 1, "", 1);
+    assert_string_equal(run(&w, 1, 1), "3/1");
+    assert_string_equal(run(&w, 2, 1), "2/1");
+    sequences_close(&w);
+}
+
+static void
 everything_queued_can_be_dropped(void **state)
 {
     (void) state;
@@ -657,6 +749,10 @@ main(void)
         cmocka_unit_test(an_instance_goes_with_idle_sequences),
         cmocka_unit_test(a_release_after_its_instance_has_gone_is_harmless),
         cmocka_unit_test(a_model_that_stops_ends_its_sequences),
+        cmocka_unit_test(who_waits_takes_the_slots_of_the_silent),
+        cmocka_unit_test(
+            a_model_that_leaves_ends_who_falls_silent_while_others_wait),
+        cmocka_unit_test(who_is_silent_on_a_retired_instance_makes_no_room),
         cmocka_unit_test(everything_queued_can_be_dropped),
         cmocka_unit_test(only_who_has_something_to_look_at_is_told),
     };

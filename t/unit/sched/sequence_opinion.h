@@ -48,7 +48,7 @@ typedef struct {
     uint64_t        deadline;       /* while it waits for a slot             */
     uint64_t        order;          /* in its sequence                       */
     slot_t         *slot;           /* that it was taken from                */
-    bool            anonymous, expired;
+    bool            anonymous, expired, again;
     inf_heap_node_t release;
 } item_t;
 
@@ -101,7 +101,7 @@ typedef struct {
     uint32_t   clients;
     uint64_t   gap, run_ns, late_ns, cancel_every, change_every;
     uint64_t   length;
-    bool       drops, closes, crowded;
+    bool       drops, closes, leaves, leaving, crowded;
 
     inf_policy_t *policy;
 
@@ -110,7 +110,7 @@ typedef struct {
     uint64_t   vacant[SLOTS][WORDS];
     uint32_t   vacancies;
     inf_link_t backlog;
-    uint32_t   waiting, known, taken, queued, running;
+    uint32_t   waiting, known, taken, queued, running, again;
     inf_heap_t timers, finishes, watches, releases;
     inf_link_t lazy, changed;
     uint64_t   last_id;
@@ -118,6 +118,7 @@ typedef struct {
 
     uint64_t   pushed, refused, executed, cancelled, timed_out, dropped;
     uint64_t   steps_again, payloads, sequences, reaped, came, went, told;
+    uint64_t   gave_way;
 } sim_t;
 
 static sim_t sim;
@@ -290,6 +291,38 @@ vacancy(void)
     return NULL;
 }
 
+/* A sequence waits that nothing holds up but those that say nothing: the one
+   that is silent for longest goes. */
+static void
+give_way(void)
+{
+    slot_t *first;
+
+    do {
+        first = NULL;
+        for (uint32_t i = 0; sim.leaving && sim.waiting > 0
+            && i < sim.place_count; i++)
+        {
+            place_t *p = &sim.places[i];
+            for (uint32_t k = 0; p->attached && p->open && !p->retired
+                && k < sim.options.slots; k++)
+            {
+                const sequence_t *q = p->slots[k].sequence;
+                if (q != NULL && q->timer.queued && (first == NULL
+                    || q->timer.key < first->sequence->timer.key))
+                {
+                    first = &p->slots[k];
+                }
+            }
+        }
+        if (first != NULL) {
+            forget(first->sequence);
+            vacate(first);
+            sim.gave_way++;
+        }
+    } while (first != NULL);
+}
+
 /* Something was taken, released or cancelled. */
 static void
 settle(slot_t *s)
@@ -305,6 +338,7 @@ settle(slot_t *s)
         && inf_list_empty(&q->queue))
     {
         timer_set(q, sim.now + sim.options.idle_us * 1000);
+        give_way();
     }
 }
 
@@ -349,6 +383,8 @@ dequeue(item_t *item)
     inf_link_remove(&item->link);
     inf_link_remove(&item->issued);
     sim.queued--;
+    sim.again -= item->again;
+    item->again = false;
     if (q->slot != NULL) {
         q->slot->place->queued--;
         if (q->slot->issued == item) {

@@ -81,6 +81,7 @@ push_as(client_t *client, uint32_t flags)
 
     inf_request_reset(r);
     item->anonymous = client == NULL;
+    item->again = false;
     item->expired = false;
     item->slot = NULL;
     item->size = 1 + (int64_t) (sim.compares && one_in(4) ? chance(3) : 0);
@@ -126,6 +127,7 @@ push_as(client_t *client, uint32_t flags)
         }
     }
     enqueue(item, q);
+    give_way();
     hear();
 }
 
@@ -540,6 +542,8 @@ again(item_t *item)
     s->place->running--;
     sim.running--;
     q->items--;                             /* enqueue counts it             */
+    item->again = true;
+    sim.again++;
     enqueue(item, q);
     sim.steps_again++;
     hear();
@@ -594,6 +598,8 @@ check_rest(void)
     inf_sequence_batcher_count(sim.policy, &c);
     check(sim.policy->queued == sim.queued, "%u queued, not %u",
         sim.policy->queued, sim.queued);
+    check(sim.policy->again == sim.again, "%u again, not %u",
+        sim.policy->again, sim.again);
     check(sim.policy->live == sim.known && c.sequences == sim.known,
         "%u live, not %u", sim.policy->live, sim.known);
     check(c.slots == sim.taken, "%u taken, not %u", c.slots, sim.taken);
@@ -663,6 +669,13 @@ arrive(uint64_t *arrival, uint64_t requests)
                 look(&sim.places[i]);
             }
         }
+    }
+    if (sim.leaves && sim.pushed > requests - requests / 3) {
+        core(sim.policy->bound->leave(sim.policy));
+        sim.leaves = false;
+        sim.leaving = true;
+        give_way();
+        hear();
     }
     *arrival = sim.pushed >= requests ? UINT64_MAX
         : sim.now + chance(sim.gap);
@@ -754,6 +767,7 @@ random_configuration(uint32_t instances)
     sim.change_every = one_in(2) ? 0 : 2 + chance(30);
     sim.drops = one_in(4);
     sim.closes = one_in(4);
+    sim.leaves = one_in(3) && !sim.crowded;
     if (sim.crowded) {                      /* there is work for half        */
         o->limit = o->slots = sim.limit = sim.most = SLOTS - 4;
         o->preferred_count = 0;
@@ -828,7 +842,8 @@ drop_all(void)
         }
     }
     check(count == queued, "%u dropped, not %u", count, queued);
-    check(sim.policy->queued == 0, "some are queued still");
+    check(sim.policy->queued == 0 && sim.policy->again == 0,
+        "some are queued still");
     for (uint32_t i = 0; i < sim.place_count; i++) {
         if (sim.places[i].attached) {
             sim.policy->bound->detach(sim.policy, i);
@@ -898,7 +913,7 @@ run_round(uint64_t seed, uint32_t instances, uint64_t requests)
 typedef struct {
     uint64_t pushed, refused, executed, cancelled, timed_out, dropped;
     uint64_t again, payloads, sequences, reaped, came, went, told;
-    uint64_t steps;
+    uint64_t gave_way, steps;
 } totals_t;
 
 static totals_t totals;
@@ -926,6 +941,7 @@ run(uint64_t seed, uint32_t instances, uint64_t requests, uint64_t round)
         totals.came += sim.came;
         totals.went += sim.went;
         totals.told += sim.told;
+        totals.gave_way += sim.gave_way;
         totals.steps += steps;
     }
 }
@@ -1000,6 +1016,7 @@ every_sequence_runs_in_order_in_one_slot(void **state)
     assert_true(totals.dropped > 1000);
     assert_true(totals.reaped > 1000);
     assert_true(totals.again > 1000);
+    assert_true(totals.gave_way > 300);
     assert_true(totals.payloads < totals.executed);
     assert_true(totals.came > 1000 && totals.went > 500);
 }

@@ -138,6 +138,13 @@ detach(sequences_t *w, uint32_t number)
     hear(w);
 }
 
+static inline void
+leave(sequences_t *w)
+{
+    w->policy->bound->leave(w->policy);
+    hear(w);
+}
+
 static inline bool
 occupied(const sequences_t *w, uint32_t number)
 {
