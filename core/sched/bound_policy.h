@@ -44,6 +44,10 @@ struct inf_bound_ops_s {
        other.  To be called until it says NULL after every other call. */
     void *(*touched)(inf_policy_t *p);
 
+    /* After push, under the same lock: what there is to log of it, without the
+       lock.  false: nothing. */
+    bool (*notice)(inf_policy_t *p, char *text, size_t cap);
+
     /* What next would say; takes nothing. */
     inf_next_t (*ready)(inf_policy_t *p, uint32_t number, uint64_t now_ns,
         uint64_t *until_ns);

@@ -14,6 +14,7 @@
 
 #define RUNNER_LOCK_RANK 30
 #define RUNNER_QUICK_NS  50000u     /* mean of an execution                  */
+#define NOTICE_MAX       512u       /* bytes; longer ones are cut            */
 
 static void runner_close(inf_runner_t *runner, bool serves);
 static void runner_tick(void *userp);
@@ -111,6 +112,8 @@ inf_runner_submit(inf_runner_t *runner, inf_request_t *req, uint64_t now_ns)
 {
     inf_instance_thread_t *called = NULL;
     uint64_t at_ns = INF_NEVER;
+    bool noticed = false;
+    char notice[NOTICE_MAX];
 
     inf_lock(&runner->lock);
 
@@ -128,12 +131,17 @@ inf_runner_submit(inf_runner_t *runner, inf_request_t *req, uint64_t now_ns)
         called = policy->bound != NULL ? call_touched_locked(runner)
             : call_idle_locked(runner, now_ns);
         at_ns = arm_locked(runner);
+        noticed = policy->bound != NULL
+            && policy->bound->notice(policy, notice, sizeof(notice));
     }
 
     inf_unlock(&runner->lock);
 
     wake(called);
     arm(runner, at_ns);
+    if (noticed) {                  /* runner might be gone                  */
+        inf_log(INF_LOG_WARN, "%s", notice);
+    }
     return err;
 }
 

@@ -8,6 +8,7 @@
 #include "core/sched/sequence_parts.h"
 
 #define BUCKETS_LEAST 64u
+#define NOTICE_NS     UINT64_C(1000000000)  /* between two                   */
 
 typedef inf_sequence_batcher_t batcher_t;
 typedef inf_sequence_place_t   place_t;
@@ -19,6 +20,7 @@ static inf_err_t *batcher_init(batcher_t *b,
 static void batcher_free(inf_policy_t *p);
 static inf_err_t *batcher_push(inf_policy_t *p, inf_request_t *req,
     uint64_t now_ns);
+static bool batcher_notice(inf_policy_t *p, char *text, size_t cap);
 static inf_err_t *check(const batcher_t *b, const inf_request_t *req);
 static inf_err_t *refuse_start(const batcher_t *b, const inf_request_t *req);
 static void name(batcher_t *b, inf_request_t *req);
@@ -59,6 +61,7 @@ static const inf_bound_ops_t batcher_bound_ops = {
     .occupied = inf_sequence_batcher_occupied,
     .detach = inf_sequence_batcher_detach,
     .touched = inf_sequence_batcher_touched,
+    .notice = batcher_notice,
     .ready = inf_sequence_batcher_ready,
     .cancel = batcher_cancel,
     .dress = inf_sequence_batcher_dress,
@@ -224,6 +227,7 @@ batcher_push(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
 {
     batcher_t *b = (batcher_t *) p;
 
+    b->restart = NULL;
     if (b->options.iterative && req->correlation_id == 0
         && req->correlation_text == NULL)
     {
@@ -242,12 +246,38 @@ batcher_push(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
 
     inf_request_move(req, INF_REQUEST_PENDING);
     req->queue_ns = now_ns;
+    b->restart = req->flags & INF_FLAG_START ? req : NULL;
     if (q->slot != NULL) {
         enqueue(b, q->slot, req);
     } else {
         wait_on(b, q, req);
     }
     return NULL;
+}
+
+static bool
+batcher_notice(inf_policy_t *p, char *text, size_t cap)
+{
+    batcher_t *b = (batcher_t *) p;
+    const inf_request_t *req = b->restart;
+    char room[24];
+    char more[80] = "";
+
+    b->restart = NULL;
+    if (req == NULL || req->queue_ns < b->notice_ns) {
+        b->unnoticed += req != NULL;
+        return false;
+    }
+
+    if (b->unnoticed > 0) {
+        snprintf(more, sizeof(more), ", as %u others did since the last time"
+            " that this was said", b->unnoticed);
+    }
+    snprintf(text, cap, "model=%s: sequence %.64s starts again before it has"
+        " ended%s", b->options.model, id_text(req, room, sizeof(room)), more);
+    b->unnoticed = 0;
+    b->notice_ns = inf_later(req->queue_ns, NOTICE_NS);
+    return true;
 }
 
 static inf_err_t *

@@ -79,6 +79,10 @@ typedef struct {
     uint32_t              *preferred;
     uint64_t               delay_ns;
     uint64_t               idle_ns;
+    const inf_request_t   *restart;     /* the last pushed, if it starts a
+                                           sequence that lives               */
+    uint64_t               notice_ns;   /* the next may be told of then      */
+    uint32_t               unnoticed;   /* such, since the last notice       */
     uint64_t               last_id;     /* iterative: given to requests
                                            without                           */
     inf_sequence_place_t **places;      /* by number                         */

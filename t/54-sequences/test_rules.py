@@ -130,10 +130,12 @@ def test_the_control_says_which_kind_of_id(sequences, datatype, good, bad):
 
 def test_start_of_a_live_sequence_restarts_it(sequences):
     """4.8"""
-    sequences.start(LONG + ALL + state(), does="sum")
+    server = sequences.start(LONG + ALL + state(), does="sum")
     assert sequences.ask(7, 1, start=True).data() == [1]
     assert sequences.ask(7, 2).data() == [3]
     assert sequences.ask(7, 10, start=True).data() == [10]
+    assert server.wait_log(
+        r"\[warn\].*model=m: sequence 7 starts again before it has ended")
     assert sequences.ask(7, 5, end=True).data() == [15]
     assert int(sequences.statistics()["inference_count"]) == 4
 

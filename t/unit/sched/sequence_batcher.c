@@ -126,6 +126,43 @@ start_for_a_live_id_goes_on_in_its_slot(void **state)           /* (8)       */
     sequences_close(&w);
 }
 
+/* Once a second, the others are counted. */
+static void
+start_for_a_live_id_is_noticed(void **state)                    /* (8)       */
+{
+    (void) state;
+    sequences_t w;
+
+    sequences_open(&w, direct(1), 1);
+    push(&w, 0, 7, "S", 0);
+    assert_string_equal(notice(&w), "");
+    push(&w, 1, 7, "", 0);
+    assert_string_equal(notice(&w), "");
+    push_text(&w, 2, "seven", "S", 0);      /* it waits                      */
+    assert_string_equal(notice(&w), "");
+    push(&w, 3, 7, "S", 10);
+    assert_string_equal(notice(&w),
+        "model=M: sequence 7 starts again before it has ended");
+    assert_string_equal(notice(&w), "");
+    push(&w, 4, 7, "S", 11);
+    assert_string_equal(notice(&w), "");
+    push_text(&w, 5, "seven", "S", 1009);
+    assert_string_equal(notice(&w), "");
+    push(&w, 6, 7, "S", 1010);
+    push_unknown(&w, 7, 8, "", 1010);       /* not of the one before         */
+    assert_string_equal(notice(&w), "");
+    push_text(&w, 7, "seven", "SE", 1010);
+    assert_string_equal(notice(&w), "model=M: sequence seven starts again"
+        " before it has ended, as 2 others did since the last time that this"
+        " was said");
+    push_text(&w, 8, "seven", "S", 5000);   /* that has ended                */
+    assert_string_equal(notice(&w), "");
+    push_text(&w, 9, "seven", "S", 5000);
+    assert_string_equal(notice(&w),
+        "model=M: sequence seven starts again before it has ended");
+    sequences_close(&w);
+}
+
 static void
 start_for_an_id_that_has_ended_is_another_sequence(void **state)
 {
@@ -834,6 +871,7 @@ main(void)
         cmocka_unit_test(a_model_that_does_not_batch_has_one_slot),
         cmocka_unit_test(ids_of_text_and_number_are_different),
         cmocka_unit_test(start_for_a_live_id_goes_on_in_its_slot),
+        cmocka_unit_test(start_for_a_live_id_is_noticed),
         cmocka_unit_test(start_for_an_id_that_has_ended_is_another_sequence),
         cmocka_unit_test(two_instances_of_two_slots_run_four_sequences),
         cmocka_unit_test(a_backlog_sequence_takes_the_first_slot_that_ends),

@@ -138,6 +138,18 @@ detach(sequences_t *w, uint32_t number)
     hear(w);
 }
 
+/* What there is to log of the last push; "": nothing. */
+static inline const char *
+notice(sequences_t *w)
+{
+    bool any = w->policy->bound->notice(w->policy, w->text, sizeof(w->text));
+
+    if (!any) {
+        w->text[0] = '\0';
+    }
+    return w->text;
+}
+
 static inline void
 leave(sequences_t *w)
 {
