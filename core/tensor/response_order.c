@@ -58,13 +58,14 @@ inf_response_order_unref(inf_response_order_t *order)
 void
 inf_response_order_enter(inf_response_order_t *order, inf_factory_t *factory)
 {
-    atomic_fetch_add_explicit(&order->refs, 1, memory_order_relaxed);
-    factory->place = (inf_response_place_t) {
-        .order = order, .factory = factory
-    };
-
     inf_lock(&order->lock);
-    inf_list_push_back(&order->line, &factory->place.link);
+    if (factory->place.order == NULL) {
+        atomic_fetch_add_explicit(&order->refs, 1, memory_order_relaxed);
+        factory->place = (inf_response_place_t) {
+            .order = order, .factory = factory
+        };
+        inf_list_push_back(&order->line, &factory->place.link);
+    }
     inf_unlock(&order->lock);
 }
 

@@ -40,7 +40,7 @@ typedef struct {
 inf_response_order_t *inf_response_order_new(void);
 void inf_response_order_unref(inf_response_order_t *order);
 
-/* At the end of the line. */
+/* At the end of the line; who is in line stays where it is. */
 void inf_response_order_enter(inf_response_order_t *order,
     inf_factory_t *factory);
 

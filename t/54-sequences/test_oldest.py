@@ -1,7 +1,12 @@
 """The oldest strategy: requests of several sequences share a batch, one of
 each.  Numbers are those of the scheduling reference's section 4."""
 
-from lib.sequences import ALL, LONG, ids, values
+import select
+
+import pytest
+
+from lib.sequences import ALL, LONG, ids, places, values
+from lib.server import SLOW
 
 
 def oldest(candidates=4, more=""):
@@ -88,8 +93,25 @@ def test_the_delay_ends(sequences):
     assert sequences.batches() == {1: 1}
 
 
-def test_order_is_kept(sequences):
-    """preserve_ordering is taken; answers of all sequences come."""
+@pytest.mark.parametrize("keeps", [True, False])
+def test_order_is_kept(sequences, keeps):
+    """3.15: the second execution ends first, on another instance"""
+    sequences.start(oldest(2, "preserve_ordering: true" if keeps else ""),
+                    max_batch=1, instances=2)
+    sequences.gates["m"].close(0)
+    first = sequences.send(1, 1, start=True)
+    sequences.gates["m"].wait_entered(0)
+    second = sequences.send(2, 2, start=True)
+    sequences.gates["m"].wait_entered(1)
+    answered = select.select([second.connection.socket], [], [],
+                             0.3 if keeps else 20 * SLOW)[0]
+    assert bool(answered) != keeps
+    sequences.gates["m"].open(0)
+    assert (first.data(), second.data()) == ([1], [2])
+    assert len(places(sequences.executions())) == 2
+
+
+def test_order_is_kept_within_an_instance(sequences):
     sequences.start(oldest(5, "preserve_ordering: true"), max_batch=2)
     executions = run(sequences, (1, 2, 3), 3)
     assert sum(len(e["rows"]) for e in executions) == 9

@@ -42,7 +42,8 @@ def test_four_on_one_slot(sequences, batching):
 
 
 @pytest.mark.parametrize("batching", [
-    "", "oldest { max_candidate_sequences: 4 }"])
+    "", "oldest { max_candidate_sequences: 4 }",
+    "oldest { max_candidate_sequences: 4 preserve_ordering: true }"])
 def test_steps_share_executions(sequences, batching):
     """What comes later joins those that are under way."""
     sequences.start(LONG + ALL + ITERATIVE + batching, does="steps",

@@ -204,6 +204,30 @@ flags_that_say_nothing_change_nothing(void **state)
 }
 
 /* The runner goes while responses are still on their way. */
+/* Taken once more for its next step. */
+static void
+who_comes_again_keeps_its_place(void **state)
+{
+    (void) state;
+    enter(3);
+    inf_response_order_enter(order, &clients[0].factory);
+    respond(1, 0);
+    inf_response_order_enter(order, &clients[1].factory);
+    respond(1, INF_SEND_FINAL);
+    respond(2, INF_SEND_FINAL);
+    assert_string_equal(history, "");
+    respond(0, 0);
+    inf_response_order_enter(order, &clients[0].factory);
+    assert_string_equal(history, "0 ");
+    respond(0, INF_SEND_FINAL);
+    assert_string_equal(history, "0 0 0. 1 1 1. 2 2. ");
+    for (int i = 0; i < 3; i++) {
+        release(i);
+        assert_true(atomic_load(&clients[i].freed));
+    }
+    inf_response_order_unref(order);
+}
+
 static void
 the_order_outlives_the_runner(void **state)
 {
@@ -269,6 +293,7 @@ main(void)
         cmocka_unit_test(a_stream_holds_those_behind_until_its_final),
         cmocka_unit_test(a_request_without_final_holds_nobody_for_ever),
         cmocka_unit_test(flags_that_say_nothing_change_nothing),
+        cmocka_unit_test(who_comes_again_keeps_its_place),
         cmocka_unit_test(the_order_outlives_the_runner),
         cmocka_unit_test(threads_keep_the_order_too),
     };
