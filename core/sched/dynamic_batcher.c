@@ -93,7 +93,7 @@ static void drop(batcher_t *b, inf_request_t *req);
 static void account(batcher_t *b);
 static uint32_t request_rows(const inf_request_t *req);
 static inf_queue_policy_t queue_policy(
-    const Inference__ModelQueuePolicy *msg);
+    const Inference__ModelQueuePolicy *msg, bool keeps_order);
 static inf_err_t *queue_rules(const Inference__ModelDynamicBatching *msg,
     inf_queue_rule_t **out);
 
@@ -155,7 +155,8 @@ inf_dynamic_batcher_of(inf_model_t *model, inf_policy_t **out)
         .queue = {
             .levels = msg->priority_levels,
             .standard = msg->default_priority_level,
-            .policy = queue_policy(msg->default_queue_policy),
+            .policy = queue_policy(msg->default_queue_policy,
+                msg->preserve_ordering),
             .rules = rules,
             .rule_count = (uint32_t) msg->n_priority_queue_policy
         },
@@ -654,17 +655,20 @@ request_rows(const inf_request_t *req)
     return req->batch_size > 0 ? req->batch_size : 1;
 }
 
+/* Who is delayed lets others pass, so where order is kept no request says
+   when; the model doesn't, that is no valid configuration. */
 static inf_queue_policy_t
-queue_policy(const Inference__ModelQueuePolicy *msg)
+queue_policy(const Inference__ModelQueuePolicy *msg, bool keeps_order)
 {
     if (msg == NULL) {
         return (inf_queue_policy_t) { 0 };
     }
 
+    bool delays = msg->timeout_action
+        == INFERENCE__MODEL_QUEUE_POLICY__TIMEOUT_ACTION__DELAY;
     return (inf_queue_policy_t) {
-        .delays = msg->timeout_action
-            == INFERENCE__MODEL_QUEUE_POLICY__TIMEOUT_ACTION__DELAY,
-        .overrides = msg->allow_timeout_override,
+        .delays = delays,
+        .overrides = msg->allow_timeout_override && !(delays && keeps_order),
         .timeout_us = msg->default_timeout_microseconds,
         .limit = msg->max_queue_size
     };
@@ -683,7 +687,8 @@ queue_rules(const Inference__ModelDynamicBatching *msg,
     for (size_t i = 0; i < msg->n_priority_queue_policy; i++) {
         rules[i] = (inf_queue_rule_t) {
             .level = msg->priority_queue_policy[i]->key,
-            .policy = queue_policy(msg->priority_queue_policy[i]->value)
+            .policy = queue_policy(msg->priority_queue_policy[i]->value,
+                msg->preserve_ordering)
         };
     }
 

@@ -276,6 +276,35 @@ a_request_may_name_a_timeout_where_the_model_has_none(void **state)
     world_close(&w);
 }
 
+/* Who is delayed lets others pass: not where responses keep their order. */
+static void
+a_request_names_no_timeout_that_would_break_the_order(void **state)
+{
+    (void) state;
+    static const struct {
+        const char *batching;
+        bool        counts;
+    } cases[] = {
+        { "default_queue_policy { timeout_action: DELAY"
+          " allow_timeout_override: true }", true },
+        { "preserve_ordering: true default_queue_policy {"
+          " timeout_action: DELAY allow_timeout_override: true }", false },
+        { "preserve_ordering: true default_queue_policy {"
+          " allow_timeout_override: true }", true },
+        { "preserve_ordering: true priority_levels: 1"
+          " default_priority_level: 1 priority_queue_policy [ { key: 1 value {"
+          " timeout_action: DELAY allow_timeout_override: true } } ]", false }
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        world_open(&w, 1, NULL, cases[i].batching);
+        w.requests[0].timeout_us = 100000;
+        push(&w, 0, 1, 0);
+        assert_int_equal(w.policy->deadline_ns != INF_NEVER, cases[i].counts);
+        world_close(&w);
+    }
+}
+
 /* scheduling.md 3.14 and 8.9: nobody needs to be idle */
 static void
 a_timeout_does_not_wait_for_an_instance(void **state)
@@ -583,6 +612,8 @@ main(void)
             a_request_may_shorten_its_timeout_but_not_lengthen_it),
         cmocka_unit_test(
             a_request_may_name_a_timeout_where_the_model_has_none),
+        cmocka_unit_test(
+            a_request_names_no_timeout_that_would_break_the_order),
         cmocka_unit_test(a_timeout_does_not_wait_for_an_instance),
         cmocka_unit_test(a_timeout_beyond_all_time_is_none),
         cmocka_unit_test(a_better_level_goes_first_into_the_batch),
