@@ -6,7 +6,7 @@ import json
 from lib import models, process
 from lib.access_log import FORMAT, WRITTEN, AccessLog
 from lib.sequences import (ALL, LONG, END, READY, START, controls, corrid,
-                           ids, state, values)
+                           ids, places, state, values)
 from lib.server import SLOW, nap
 from lib.wire import infer_path
 
@@ -84,6 +84,25 @@ def test_sequences_under_a_rate_limit(sequences):
             assert s.data() == [id + 10 * (n + 1)]
 
 
+def test_instances_of_different_priority(sequences):
+    """5.12: all of a sequence runs on one of them"""
+    sequences.model(LONG + ALL + state(), does="sum", max_batch=1)
+    sequences.wanted["m"] = sequences.wanted["m"].replace(
+        "{ count: 1 kind: KIND_CPU }", ", ".join(
+            "{ kind: KIND_CPU rate_limiter { priority: %d"
+            ' resources [ { name: "R" count: 1 } ] } }' % n
+            for n in (1, 2, 3)))
+    sequences.start(http="    inference_rate_limit execution_count;\n")
+    for step in range(1, 10):
+        sent = [sequences.send(id, step, start=step == 1, end=step == 9)
+                for id in (1, 2, 3)]
+        assert [s.data() for s in sent] == [[step * (step + 1) // 2]] * 3
+    found = places(sequences.executions())
+    assert all(len(p) == 1 for p in found.values()), found
+    assert len({instance for p in found.values()
+                for instance, _ in p}) == 3
+
+
 def test_a_cancelled_sequence_under_a_rate_limit(sequences):
     """8.11: it takes no resources"""
     one = 'rate_limiter { resources [ { name: "R" count: 1 } ] }'
@@ -147,13 +166,18 @@ def test_statistics_leave_out_what_fills(sequences):
 
 
 def test_failed_executions(sequences):
-    """1.6: each request has the error once; those that fill none"""
+    """Each request has its own error.  The backend reports success: that
+    counts, an answer with an error alone is no failure."""
     sequences.start(LONG + ALL + state().replace("STATE_OUT", "OTHER"),
                     does="sum", max_batch=2)
     for id in (1, 2):
         status, _ = sequences.ask(id, 1, start=True).refused()
         assert status == 400
     assert sequences.ask(2, 1).answer().status == 400   # it lives on
+    for reason in ("BACKEND", "REJECTED", "CANCELED", "OTHER"):
+        assert sequences.metric("nv_inference_request_failure",
+                                reason=reason) == 0, reason
+    assert sequences.metric("nv_inference_request_success") == 3
 
 
 def test_the_log_knows_the_sequence(sequences):
