@@ -421,7 +421,9 @@ MUTANTS = [
      "(double) l->ready >= b->options.utilization",
      "(double) l->ready > b->options.utilization"),
     ("a stopping model waits for slots", ROWS,
-     "if (b->base.closing || b->delay_ns == 0", "if (b->delay_ns == 0"),
+     "if (b->base.closing || b->leaving ||", "if (b->leaving ||"),
+    ("a model that leaves waits for slots", ROWS,
+     "if (b->base.closing || b->leaving ||", "if (b->base.closing ||"),
 ]
 
 

@@ -31,7 +31,8 @@ struct inf_bound_ops_s {
     void (*retire)(inf_policy_t *p, uint32_t number);
 
     /* Clients find the model no more.  From now on a sequence of which nothing
-       is queued or runs ends when one that waits needs its slot. */
+       is queued or runs ends when one that waits needs its slot, and what is
+       queued goes at once. */
     void (*leave)(inf_policy_t *p);
 
     /* Whether a sequence is on it, or a request is queued for it. */

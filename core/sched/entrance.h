@@ -44,7 +44,8 @@ void inf_entrance_close(inf_model_t *model);
 /*
  * Doors are where requests come from: whoever has the model served and each
  * ensemble that is made of it.  A model begins with one.  When the last is
- * closed, its sequences that say nothing give way to those that wait.
+ * closed, what is queued waits for no company, and sequences that say nothing
+ * give way to those that wait.
  */
 void inf_entrance_open_door(inf_model_t *model);
 void inf_entrance_close_door(inf_model_t *model);

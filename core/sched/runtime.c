@@ -293,16 +293,22 @@ void
 inf_runner_leave(inf_runner_t *runner)
 {
     inf_policy_t *policy = runner->policy;
-
-    if (policy->bound == NULL) {
-        return;
-    }
+    inf_instance_thread_t *called = NULL;
 
     inf_lock(&runner->lock);
-    policy->bound->leave(policy);
+    if (policy->bound != NULL) {
+        policy->bound->leave(policy);
+    } else {
+        policy->closing = true;
+        called = call_idle_locked(runner, inf_clock_ns());
+    }
     inf_unlock(&runner->lock);
 
-    inf_runner_call_touched(runner);
+    wake(called);
+    if (policy->bound != NULL) {
+        inf_runner_call_touched(runner);
+        call_all_idle(runner);
+    }
 }
 
 const inf_model_t *

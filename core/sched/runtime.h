@@ -129,8 +129,8 @@ bool inf_runner_is_closed(inf_runner_t *runner);
 /* The same, but what ensembles have begun goes on. */
 void inf_runner_close_to_clients(inf_runner_t *runner);
 
-/* Clients find the model no more: sequences that say nothing give way to those
-   that wait. */
+/* Clients find the model no more: nothing waits for company that doesn't come,
+   and sequences that say nothing give way to those that wait. */
 void inf_runner_leave(inf_runner_t *runner);
 
 /* The model whose instance this thread is; NULL: it is none's. */

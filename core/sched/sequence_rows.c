@@ -35,7 +35,7 @@ inf_sequence_batcher_next(inf_policy_t *p, uint32_t number, uint64_t now_ns,
 
     inf_sequence_batcher_expire(p, now_ns, gone);
     if (place->batcher != NULL) {
-        place->batcher->closing = p->closing;
+        place->batcher->closing = p->closing || b->leaving;
         if (place->stuck) {
             place->stuck = false;
             for (uint32_t i = 0; i < b->options.slots; i++) {
@@ -67,7 +67,7 @@ inf_sequence_batcher_ready(inf_policy_t *p, uint32_t number, uint64_t now_ns,
     look_t l;
 
     if (place->batcher != NULL) {
-        place->batcher->closing = p->closing;
+        place->batcher->closing = p->closing || b->leaving;
         return place->batcher->ops->ready(place->batcher, now_ns, until_ns);
     }
 
@@ -118,7 +118,8 @@ direct_decide(const batcher_t *b, const look_t *l, uint64_t now_ns,
     }
 
     uint64_t due_ns = inf_later(l->oldest->queue_ns, b->delay_ns);
-    if (b->base.closing || b->delay_ns == 0 || b->options.utilization <= 0
+    if (b->base.closing || b->leaving || b->delay_ns == 0
+        || b->options.utilization <= 0
         || (double) l->ready >= b->options.utilization * b->options.slots
         || now_ns >= due_ns)
     {

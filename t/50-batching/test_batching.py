@@ -57,6 +57,20 @@ def test_the_delay_waits_for_company(batching):
     assert told(alone)["requests"] == 1
 
 
+def test_an_unload_waits_for_no_company(batching):
+    """Nobody finds the model any more: nobody comes."""
+    server = batching.start(
+        "preferred_batch_size: 8 max_queue_delay_microseconds: 600000000",
+        http="    inference_model_control explicit;\n"
+             "    inference_load_model *;\n",
+        parts="health metadata config infer repository")
+    futures = batching.ask_all([1, 2])
+    batching.wait_queued(2)
+    assert server.post("/v2/repository/models/m/unload", b"").status == 200
+    assert sizes(futures) == [2]
+    assert server.wait_log(r"model=m version=1 is unloaded")
+
+
 def test_a_full_queue_answers_at_once(batching):
     """scheduling.md 3.8"""
     batching.start("default_queue_policy { max_queue_size: 8 }")

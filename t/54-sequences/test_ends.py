@@ -336,6 +336,20 @@ def test_an_unload_finishes_what_waits(sequences):
     assert server.wait_log(r"model=m version=1 is unloaded")
 
 
+@pytest.mark.parametrize("batching", [
+    "direct { minimum_slot_utilization: 1.0"
+    " max_queue_delay_microseconds: 600000000 }",
+    "oldest { max_candidate_sequences: 4 preferred_batch_size: [ 4 ]"
+    " max_queue_delay_microseconds: 600000000 }"])
+def test_an_unload_waits_for_no_company(sequences, batching):
+    server = sequences.start(LONG + ALL + batching, http=EXPLICIT)
+    sent = [sequences.queue(1, 1, start=True), sequences.queue(1, 2),
+            sequences.queue(2, 5, start=True)]
+    assert unload(sequences).status == 200
+    assert [s.data() for s in sent] == [[1], [2], [5]]
+    assert server.wait_log(r"model=m version=1 is unloaded")
+
+
 def test_who_waits_at_an_ensemble_s_model_takes_no_slot(sequences):
     """The ensemble can't be made of the new one, so clients come to the old
     one still: a silent sequence keeps its slot."""

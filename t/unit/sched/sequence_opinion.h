@@ -440,7 +440,7 @@ opinion_oldest(const place_t *p)
     if (count == 0) {
         return o;
     }
-    bool late = sim.policy->closing
+    bool late = sim.policy->closing || sim.leaving
         || (delay > 0 && sim.now >= o.oldest + delay);
     o.next = INF_NEXT_PAYLOAD;
     o.count = best > 0 && !late ? best : count;
@@ -472,7 +472,7 @@ opinion_direct(const place_t *p)
     }
     o.next = INF_NEXT_PAYLOAD;
     if (delay > 0 && sim.options.utilization > 0 && !sim.policy->closing
-        && (double) o.count < sim.options.utilization * sim.limit
+        && !sim.leaving && (double) o.count < sim.options.utilization * sim.limit
         && sim.now < o.oldest + delay)
     {
         o.next = INF_NEXT_WAIT;

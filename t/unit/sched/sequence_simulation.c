@@ -636,6 +636,17 @@ check_rest(void)
     }
 }
 
+/* The runner calls them. */
+static void
+look_all(void)
+{
+    for (uint32_t i = 0; i < sim.place_count; i++) {
+        if (sim.places[i].attached && !sim.places[i].runs) {
+            look(&sim.places[i]);
+        }
+    }
+}
+
 static void
 arrive(uint64_t *arrival, uint64_t requests)
 {
@@ -662,13 +673,9 @@ arrive(uint64_t *arrival, uint64_t requests)
         }
     }
     if (sim.closes && sim.pushed > requests - requests / 4) {
-        sim.policy->closing = true;         /* the runner calls all          */
+        sim.policy->closing = true;
         sim.closes = false;
-        for (uint32_t i = 0; i < sim.place_count; i++) {
-            if (sim.places[i].attached && !sim.places[i].runs) {
-                look(&sim.places[i]);
-            }
-        }
+        look_all();
     }
     if (sim.leaves && sim.pushed > requests - requests / 3) {
         core(sim.policy->bound->leave(sim.policy));
@@ -676,6 +683,7 @@ arrive(uint64_t *arrival, uint64_t requests)
         sim.leaving = true;
         give_way();
         hear();
+        look_all();
     }
     *arrival = sim.pushed >= requests ? UINT64_MAX
         : sim.now + chance(sim.gap);
