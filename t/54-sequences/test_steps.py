@@ -132,6 +132,22 @@ def test_a_client_that_goes_between_two_steps(sequences):
     assert sequences.ask(None, 3).data() == [3]
 
 
+@pytest.mark.parametrize("batching", [
+    "", "oldest { max_candidate_sequences: 2 preserve_ordering: true }"])
+def test_steps_under_a_rate_limit(sequences, batching):
+    """Each step asks for leave again; two models share one resource."""
+    for name in ("m", "n"):
+        sequences.model(LONG + ALL + ITERATIVE + batching, name, max_batch=2,
+                        does="steps", instances=2)
+        sequences.wanted[name] = sequences.wanted[name].replace(
+            "kind: KIND_CPU", "kind: KIND_CPU rate_limiter {"
+            ' resources [ { name: "R" count: 1 } ] }')
+    sequences.start(http="    inference_rate_limit execution_count;\n")
+    sent = [sequences.send(None, 4, model=model)
+            for _ in range(6) for model in ("m", "n")]
+    assert [s.data() for s in sent] == [[4]] * 12
+
+
 def test_a_model_without_iterative_sequences(sequences):
     """1.8: the backend's release is refused, and it answers with that"""
     sequences.start(LONG + ALL, does="steps")
