@@ -302,6 +302,8 @@ MUTANTS = [
     ("a sequence begins while the model stops", SEQUENCES,
      "b->base.closing && (req->flags & INF_FLAG_START)",
      "b->base.closing && req->flags > 7"),
+    ("what an ensemble has begun begins no sequence", SEQUENCES,
+     "(req->flags & INF_FLAG_START) && !req->part", "(req->flags & INF_FLAG_START)"),
     ("END leaves the id known", SEQUENCES,
      "if (req->flags & INF_FLAG_END) {\n        inf_slot_forget(b, s);",
      "if (req->flags > 7) {\n        inf_slot_forget(b, s);"),

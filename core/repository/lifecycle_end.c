@@ -8,6 +8,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/repository/model_load.h"
+#include "core/sched/ensemble.h"
 #include "core/sched/entrance.h"
 #include "core/sched/runtime.h"
 
@@ -168,7 +169,12 @@ sequences_locked(inf_lifecycle_t *lc)
             link);
         for (size_t i = 0; i < r->version_count; i++) {
             inf_model_t *model = r->versions[i].model;
-            if (model != NULL && model->sequence_inputs != NULL) {
+            if (model == NULL) {
+                continue;
+            }
+            if (model->ensemble != NULL && model->sequential) {
+                inf_ensemble_end_sequences(model->ensemble);
+            } else if (model->sequence_inputs != NULL) {
                 inf_entrance_close(model);
                 n += inf_runner_sequences(model->runner);
             }

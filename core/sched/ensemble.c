@@ -16,6 +16,7 @@ struct inf_ensemble_s {
     inf_plan_t         *plan;       /* set in new(), then constant           */
     _Atomic uint32_t    pending;
     _Atomic bool        closed;
+    _Atomic bool        ends;       /* new sequences are refused             */
 
     inf_lock_t          lock;       /* rank 23; guards the next two, and the
                                        run of each request                   */
@@ -97,6 +98,12 @@ inf_ensemble_close(inf_ensemble_t *e)
     atomic_store_explicit(&e->closed, true, memory_order_relaxed);
 }
 
+void
+inf_ensemble_end_sequences(inf_ensemble_t *e)
+{
+    atomic_store_explicit(&e->ends, true, memory_order_relaxed);
+}
+
 uint32_t
 inf_ensemble_height(const inf_model_t *model)
 {
@@ -115,8 +122,9 @@ inf_ensemble_submit(inf_model_t *model, inf_request_t *req, uint64_t now_ns)
     inf_ensemble_t *e = model->ensemble;
     inf_ensemble_run_t *run;
 
-    if (atomic_load_explicit(&e->closed, memory_order_relaxed)
-        && !req->part)
+    if (!req->part && (atomic_load_explicit(&e->closed, memory_order_relaxed)
+        || ((req->flags & INF_REQUEST_SEQUENCE_START)
+            && atomic_load_explicit(&e->ends, memory_order_relaxed))))
     {
         return inf_err_new(INF_ERR_UNAVAILABLE, "Server is stopping, scheduler"
             " for model has stopped accepting new inference requests");

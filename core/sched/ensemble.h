@@ -56,8 +56,9 @@ void inf_ensemble_cancel(inf_model_t *model, inf_request_t *req,
 /* Requests that are not answered yet. */
 uint32_t inf_ensemble_pending(const inf_ensemble_t *e);
 
-/* Refuses new requests from now on. */
+/* Refuses new requests from now on; those that begin a sequence. */
 void inf_ensemble_close(inf_ensemble_t *e);
+void inf_ensemble_end_sequences(inf_ensemble_t *e);
 
 /* How many ensembles lie within each other there: 0, model is none. */
 uint32_t inf_ensemble_height(const inf_model_t *model);

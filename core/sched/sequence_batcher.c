@@ -297,7 +297,8 @@ check(const batcher_t *b, const inf_request_t *req)
             b->options.model);
     }
 
-    if (b->base.closing && (req->flags & INF_FLAG_START)) {
+    /* what an ensemble has begun goes on */
+    if (b->base.closing && (req->flags & INF_FLAG_START) && !req->part) {
         return inf_err_new(INF_ERR_UNAVAILABLE, "Server is stopping, scheduler"
             " for model has stopped accepting new inference requests");
     }

@@ -843,6 +843,41 @@ what_a_step_can_not_take_is_the_requests_error(void **state)
     world_free_ensemble(e);
 }
 
+/* Section 9, scenario 2. */
+static void
+a_stop_begins_no_sequence(void **state)
+{
+    (void) state;
+    inf_model_t *a = world_model("square", member_config, "", 1);
+    inf_model_t *inner = world_ensemble(IN("X") OUT("Y"),
+        "square:I0=X>O0=Y", a);
+    inf_model_t *e = world_ensemble(IN("X") OUT("OUT0"),
+        "e:X=X>Y=n square:I0=n>O0=OUT0", inner, a);
+    world_job_t job;
+    job_init(&job);
+
+    inf_ensemble_end_sequences(inner->ensemble);
+    for (int i = 0; i < 4; i++) {
+        job_begin(&job, e);
+        job_input(&job, "X", 2);
+        job.request.correlation_id = 5;
+        job.request.flags = i % 2 == 0 ? INF_REQUEST_SEQUENCE_START
+            : INF_REQUEST_SEQUENCE_END;
+        if (i != 2) {
+            run_ok(&job);
+            assert_int_equal(job.values[0][0], 16);
+            inf_ensemble_end_sequences(e->ensemble);
+            continue;
+        }
+        inf_err_t *err = job_submit(&job);
+        assert_int_equal(inf_err_code(err), INF_ERR_UNAVAILABLE);
+        inf_err_free(err);
+    }
+    job_fini(&job);
+    world_free_ensemble(e);
+    world_free_ensemble(inner);
+}
+
 /* Section 9, scenario 4. */
 static void
 a_stop_lets_what_runs_go_on_to_its_end(void **state)
@@ -1021,6 +1056,7 @@ main(void)
         test(ensembles_of_ensembles_stream_and_fail_as_one),
         test(a_model_that_forgets_its_request_fails_it),
         test(what_a_step_can_not_take_is_the_requests_error),
+        test(a_stop_begins_no_sequence),
         test(a_stop_lets_what_runs_go_on_to_its_end),
         test(outputs_are_made_in_the_clients_memory),
         test(threads_cancels_and_streams_go_together),

@@ -91,6 +91,7 @@ push_as(client_t *client, uint32_t flags)
     r->correlation_text = client != NULL && client->text[0] != '\0'
         ? client->text : NULL;
     r->flags = flags;
+    r->part = one_in(8);
     r->timeout_us = one_in(2) ? 0 : 1 + chance(2 + sim.run_ns / 500);
     if (sim.compares) {
         const int64_t shape[] = { 1, item->size };
@@ -99,7 +100,13 @@ push_as(client_t *client, uint32_t flags)
     }
     sim.recent[sim.pushed++ % RECENT] = item;
     core(err = sim.policy->ops->push(sim.policy, r, sim.now));
-    bool bad = (q == NULL && !start) || (start && sim.policy->closing);
+    if (client == NULL) {
+        check(r->correlation_id == ++sim.last_id, "its id is %llu",
+            (unsigned long long) r->correlation_id);
+        check((r->flags & INF_REQUEST_SEQUENCE_START) != 0, "no START");
+    }
+    bool bad = (q == NULL && !start)
+        || (start && sim.policy->closing && !r->part);
     check((err != NULL) == bad, "%s", err != NULL ? inf_err_msg(err) : "");
     if (bad) {
         check(inf_err_code(err) == (start ? INF_ERR_UNAVAILABLE
@@ -110,11 +117,6 @@ push_as(client_t *client, uint32_t flags)
         item_free(item);
         hear();
         return;
-    }
-    if (client == NULL) {
-        check(r->correlation_id == ++sim.last_id, "its id is %llu",
-            (unsigned long long) r->correlation_id);
-        check((r->flags & INF_REQUEST_SEQUENCE_START) != 0, "no START");
     }
     if (q == NULL) {
         q = sequence_new(client);
