@@ -679,7 +679,7 @@ arrive(uint64_t *arrival, uint64_t requests)
         sim.closes = false;
         look_all();
     }
-    if (sim.leaves && sim.pushed > requests - requests / 3) {
+    if (sim.leaves && sim.pushed > requests / 2) {
         core(sim.policy->bound->leave(sim.policy));
         sim.leaves = false;
         sim.leaving = true;
@@ -777,7 +777,7 @@ random_configuration(uint32_t instances)
     sim.change_every = one_in(2) ? 0 : 2 + chance(30);
     sim.drops = one_in(4);
     sim.closes = one_in(4);
-    sim.leaves = one_in(3) && !sim.crowded;
+    sim.leaves = one_in(2) && !sim.crowded;
     if (sim.crowded) {                      /* there is work for half        */
         o->limit = o->slots = sim.limit = sim.most = SLOTS - 4;
         o->preferred_count = 0;
