@@ -361,13 +361,11 @@ static bool
 start_destroyer_locked(inf_lifecycle_t *lc)
 {
     destroyer_t *d = find_destroyer_locked(lc, DESTROYER_WAITS);
-    inf_idle_priority_t priority;
 
-    /* so that it begins behind requests, too */
+    /* it goes behind requests by itself: under SCHED_IDLE this thread would
+       hold the lock for long, and raise nobody */
     d->state = DESTROYER_RUNS;
-    inf_idle_priority_take(&priority);
     int rc = pthread_create(&d->thread, NULL, destroy_main, d);
-    inf_idle_priority_give_up(&priority);
     if (rc != 0) {
         d->state = DESTROYER_WAITS;
         inf_err_log(inf_err_os(rc, "model \"%s\" stays in memory for now: "
