@@ -367,6 +367,7 @@ ask_plan(inf_load_t *l, bool *circular)
 
     inf_lock(&lc->lock);
     inf_graph_ask(&lc->graph, m, plan);
+    l->record->awaits = false;
     *circular = inf_graph_circular(&lc->graph, m);
     inf_unlock(&lc->lock);
     return true;
@@ -379,6 +380,11 @@ await_members(inf_load_t *l)
 {
     inf_lifecycle_t *lc = l->lc;
     inf_absence_t absence = INF_ABSENCE_AGAIN;
+
+    /* before the first of them can be there */
+    inf_lock(&lc->lock);
+    l->record->awaits = true;
+    inf_unlock(&lc->lock);
 
     while (absence == INF_ABSENCE_AGAIN) {
         inf_repository_list_t *list = inf_repositories_take(
@@ -393,6 +399,9 @@ await_members(inf_load_t *l)
     }
 
     l->awaits = false;
+    inf_lock(&lc->lock);
+    l->record->awaits = false;
+    inf_unlock(&lc->lock);
     return false;
 }
 
@@ -680,7 +689,7 @@ static bool
 must_renew_locked(const inf_lifecycle_t *lc, const inf_model_record_t *e,
     const inf_lifecycle_op_t *op)
 {
-    if (e->graph.asked != NULL && e->absent) {
+    if (e->graph.asked != NULL && e->awaits) {
         return false;                   /* it takes them once it goes on     */
     }
     if (e->graph.asked != NULL) {

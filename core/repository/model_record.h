@@ -56,6 +56,8 @@ typedef struct {
                                        for other models' operations          */
     bool                  absent;   /* the first of ops waits for a
                                        repository                            */
+    bool                  awaits;   /* has members loaded, and may have to
+                                       wait until they can be                */
     inf_op_kind_t         last_kind;    /* of the last one that came         */
     inf_graph_model_t     graph;    /* what it is made of, who is made of it */
     uint64_t              renewed;  /* the last round that has seen to it    */

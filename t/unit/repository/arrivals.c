@@ -218,21 +218,23 @@ wait_told(const answer_t *a)
     }
 }
 
-/* Until some load waits for a repository. */
+/* Until the load of name waits, for a repository or for other models. */
 static void
-wait_absent(void)
+wait_waiting(const char *name)
 {
     uint64_t until = inf_clock_ns() + 60 * SECOND;
-    bool absent = false;
+    bool waits = false;
 
-    while (!absent) {
+    while (!waits) {
         assert_true(inf_clock_ns() < until);
         usleep(1000);
         inf_lock(&w.lc->lock);
         for (inf_link_t *l = w.lc->models.next; l != &w.lc->models;
             l = l->next)
         {
-            absent |= inf_link_entry(l, inf_model_record_t, link)->absent;
+            const inf_model_record_t *r = inf_link_entry(l,
+                inf_model_record_t, link);
+            waits |= strcmp(r->name, name) == 0 && (r->absent || r->parked);
         }
         inf_unlock(&w.lc->lock);
     }
@@ -706,7 +708,7 @@ the_end_does_not_wait_for_the_models_of_an_ensemble(void **state)
     start(false, NULL, 0, NULL, 0);
     far_wait_for(1);
     inf_lifecycle_load_async(w.lc, "both", NULL, load_done, &load);
-    wait_absent();
+    wait_waiting("both");
     inf_repository_change_stop(change);
     assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
     assert_true(load.told);
@@ -963,7 +965,7 @@ the_end_does_not_wait_for_another_machine(void **state)
     start_all();
     far_wait_for(1);
     inf_lifecycle_load_async(w.lc, "away", NULL, load_done, &away);
-    wait_absent();
+    wait_waiting("away");
     inf_repository_change_stop(change);
     assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
     assert_true(away.told);
