@@ -41,8 +41,8 @@ INF_CHECK inf_err_t *inf_model_config_read(const inf_storage_t *st,
 /*
  * The same without stopping at the first broken rule: everything found is
  * added to f, and so is what would fail later, whatever the machine and
- * whatever the backend completes.  *out may be set even then; it is NULL if nothing could be
- * parsed.
+ * whatever the backend completes.  *out may be set even then; it is NULL if
+ * nothing could be parsed.
  */
 void inf_model_config_check(const inf_storage_t *st, const char *model_dir,
     const char *model_name, const inf_config_options_t *opt,

@@ -689,11 +689,9 @@ static bool
 must_renew_locked(const inf_lifecycle_t *lc, const inf_model_record_t *e,
     const inf_lifecycle_op_t *op)
 {
-    if (e->graph.asked != NULL && e->awaits) {
-        return false;                   /* it takes them once it goes on     */
-    }
     if (e->graph.asked != NULL) {
-        return !e->parked || (op != NULL && op->done != NULL);
+        return !e->awaits               /* then it takes them when it goes on */
+            && (!e->parked || (op != NULL && op->done != NULL));
     }
 
     return inf_graph_verdict(&lc->graph, &e->graph) == INF_GRAPH_STALE;

@@ -97,6 +97,15 @@ add_ensemble(const char *name, const char *first, const char *second)
     lifecycle_world_add_model(&w, "near", name, text);
 }
 
+/* An ensemble of a model on this disk and one on another machine. */
+static void
+add_both(void)
+{
+    add_model(0, "near");
+    add_model(1, "away");
+    add_ensemble("both", "near", "away");
+}
+
 /* One or all of them: what a start loads; then what is awaited is listed. */
 static void
 start(bool all, char *const *names, size_t count,
@@ -602,9 +611,7 @@ an_ensemble_waits_for_where_its_models_lie(void **state)
     (void) state;
     answer_t load = { 0 }, near = { 0 }, unload = { 0 };
 
-    add_model(0, "near");
-    add_model(1, "away");
-    add_ensemble("both", "near", "away");
+    add_both();
     far_set("far1", NULL);
     start(false, NULL, 0, NULL, 0);
     inf_lifecycle_load_async(w.lc, "both", NULL, load_done, &load);
@@ -633,9 +640,7 @@ an_ensemble_that_waits_holds_up_none_of_its_models(void **state)
     (void) state;
     answer_t load = { 0 };
 
-    add_model(0, "near");
-    add_model(1, "away");
-    add_ensemble("both", "near", "away");
+    add_both();
     far_set("far1", NULL);
     start(false, NULL, 0, NULL, 0);
     inf_lifecycle_load_async(w.lc, "both", NULL, load_done, &load);
@@ -685,9 +690,7 @@ static void
 an_ensemble_has_what_failed_listed_again(void **state)
 {
     (void) state;
-    add_model(0, "near");
-    add_model(1, "away");
-    add_ensemble("both", "near", "away");
+    add_both();
     far_set(NULL, "far1");
     start(false, NULL, 0, NULL, 0);
     inf_repository_change_wait(change);

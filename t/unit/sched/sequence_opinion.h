@@ -472,7 +472,8 @@ opinion_direct(const place_t *p)
     }
     o.next = INF_NEXT_PAYLOAD;
     if (delay > 0 && sim.options.utilization > 0 && !sim.policy->closing
-        && !sim.leaving && (double) o.count < sim.options.utilization * sim.limit
+        && !sim.leaving
+        && (double) o.count < sim.options.utilization * sim.limit
         && sim.now < o.oldest + delay)
     {
         o.next = INF_NEXT_WAIT;
