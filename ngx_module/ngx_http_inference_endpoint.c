@@ -13,7 +13,10 @@ static ngx_int_t ngx_http_inference_match_pattern(ngx_str_t *pattern,
 static u_char *ngx_http_inference_match_version(u_char *p, u_char *last,
     ngx_str_t *version);
 static ngx_uint_t ngx_http_inference_any_method(ngx_http_request_t *r);
-static void ngx_http_inference_path(ngx_http_request_t *r, ngx_str_t *path);
+static ngx_int_t ngx_http_inference_path(ngx_http_request_t *r,
+    ngx_str_t *path);
+static ngx_uint_t ngx_http_inference_name_is_seen(
+    ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_model_location(
     ngx_http_inference_ctx_t *ctx, ngx_http_inference_loc_conf_t *ilcf);
 static ngx_int_t ngx_http_inference_parse_version(
@@ -133,7 +136,10 @@ ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
         return ngx_http_inference_model_location(ctx, ilcf);
     }
 
-    ngx_http_inference_path(r, &path);
+    if (ngx_http_inference_path(r, &path) != NGX_OK) {
+        return ngx_http_inference_fail_status(ctx, NGX_HTTP_NOT_FOUND,
+                                              "Not Found");
+    }
 
     parts = ilcf->parts;
 
@@ -179,6 +185,12 @@ ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
                                               "Method Not Allowed");
     }
 
+    if (!ngx_http_inference_name_is_seen(ctx)) {
+        return ngx_http_inference_fail(ctx, INF_ERR_NOT_FOUND,
+                                       "Request for unknown model: '%V' is "
+                                       "not found", &ctx->model);
+    }
+
     return ngx_http_inference_parse_version(ctx);
 }
 
@@ -219,18 +231,22 @@ ngx_http_inference_any_method(ngx_http_request_t *r)
 
 
 /*
- * The path as the client wrote it: nothing is decoded or merged.  After a
- * rewrite, in subrequests and internal redirects only r->uri names it.
+ * The path as the client wrote it: as Triton's, an endpoint's words and a
+ * model's name are not decoded.  Its location was chosen by r->uri, so both
+ * must have the same segments: NGX_DECLINED where nginx has resolved dots,
+ * merged slashes or decoded one.  After a rewrite, in subrequests and internal
+ * redirects only r->uri names the path.
  */
 
-static void
+static ngx_int_t
 ngx_http_inference_path(ngx_http_request_t *r, ngx_str_t *path)
 {
-    u_char  *p;
+    u_char     *p, *last, *seen, *end;
+    ngx_int_t   c;
 
     if (!r->valid_unparsed_uri) {
         *path = r->uri;
-        return;
+        return NGX_OK;
     }
 
     *path = r->unparsed_uri;
@@ -240,6 +256,49 @@ ngx_http_inference_path(ngx_http_request_t *r, ngx_str_t *path)
     if (p) {
         path->len = p - path->data;
     }
+
+    p = path->data;
+    last = p + path->len;
+
+    seen = r->uri.data;
+    end = seen + r->uri.len;
+
+    while (p < last) {
+        c = *p++;
+
+        if (c == '%') {
+            c = (last - p >= 2) ? ngx_hextoi(p, 2) : NGX_ERROR;
+
+            if (c == NGX_ERROR || c == '/') {
+                return NGX_DECLINED;
+            }
+
+            p += 2;
+        }
+
+        if (seen == end || *seen++ != c) {
+            return NGX_DECLINED;
+        }
+    }
+
+    return (seen == end) ? NGX_OK : NGX_DECLINED;
+}
+
+
+/*
+ * A name that is written with an escape is another one to the location, which
+ * may deny one of the two.
+ */
+
+static ngx_uint_t
+ngx_http_inference_name_is_seen(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_str_t  *name;
+
+    name = &ctx->model;
+
+    return !ctx->request->valid_unparsed_uri
+           || ngx_strlchr(name->data, name->data + name->len, '%') == NULL;
 }
 
 
