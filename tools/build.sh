@@ -12,11 +12,12 @@
 set -eu
 
 cd "$(dirname "$0")/.."
+. tools/hardening.sh
 build=${1:-build}
 jobs=$(nproc)
 args=
 module_sanitize=
-launcher_flags=
+launcher_flags="$harden_cc $harden_ld -fPIE -pie"
 
 case $(basename "$build") in
 build-asan)
@@ -37,7 +38,7 @@ ninja -C "$build" -j "$jobs" > "$build/ninja.log" 2>&1 \
 INF_SANITIZE=$module_sanitize sh tools/nginx-module.sh "$build"
 
 launcher="tools/inference-server.c tools/first_load.c"
-if [ -n "$(find $launcher tools/first_load.h -newer "$build/inference-server" \
+if [ -n "$(find $launcher tools/first_load.h tools/hardening.sh -newer "$build/inference-server" \
         2>/dev/null || echo missing)" ]; then
     cc -std=gnu17 -O2 -g -Wall -Wextra -Wconversion -Werror $launcher_flags \
         -o "$build/inference-server" $launcher

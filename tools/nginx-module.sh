@@ -12,6 +12,7 @@ set -eu
 
 cd "$(dirname "$0")/.."
 root=$(pwd)
+. tools/hardening.sh
 mkdir -p "$1"
 build=$(cd "$1" && pwd)
 source=$(cd "${2:-/usr/share/nginx/src}" && pwd)
@@ -23,7 +24,7 @@ main()
 {
     key=$({
         echo "$source" "$sanitize" "${NGINX_BINARY:-}"
-        cat config tools/nginx-*sh core/proto/*.proto \
+        cat config tools/nginx-*sh tools/hardening.sh core/proto/*.proto \
             "$source/src/core/nginx.h"
         ls ngx_module/*.c core/channel/*.c core/proto/*.c core/base/*.c
     } | sha256sum)
@@ -54,10 +55,12 @@ configure()
     cp -R "$source" "$copy"
 
     cc_opt="-O2 -g -fno-omit-frame-pointer"
-    ld_opt=
     if [ -n "$sanitize" ]; then
         cc_opt="$cc_opt -fsanitize=$sanitize -fno-sanitize-recover=all"
         ld_opt="-fsanitize=$sanitize"
+    else
+        cc_opt="$cc_opt $harden_cc"
+        ld_opt=$harden_ld
     fi
 
     (

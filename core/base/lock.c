@@ -6,13 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#if !defined(NDEBUG) || defined(__SANITIZE_ADDRESS__)                        \
-    || defined(__SANITIZE_THREAD__)
-#define LOCK_RANKS 1
-#else
-#define LOCK_RANKS 0
-#endif
-
 #define LOCK_MAX_HELD 16
 
 static void lock_push_rank(uint32_t rank);
@@ -40,10 +33,7 @@ inf_lock_fini(inf_lock_t *l)
 void
 inf_lock(inf_lock_t *l) INF_UNCHECKED_LOCKS
 {
-    if (LOCK_RANKS) {
-        lock_push_rank(l->rank);
-    }
-
+    lock_push_rank(l->rank);
     lock_check("pthread_mutex_lock", pthread_mutex_lock(&l->mutex));
 }
 
@@ -53,10 +43,7 @@ inf_unlock(inf_lock_t *l) INF_UNCHECKED_LOCKS
     uint32_t rank = l->rank;        /* another may free the lock at once     */
 
     lock_check("pthread_mutex_unlock", pthread_mutex_unlock(&l->mutex));
-
-    if (LOCK_RANKS) {
-        lock_pop_rank(rank);
-    }
+    lock_pop_rank(rank);
 }
 
 void

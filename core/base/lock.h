@@ -4,8 +4,8 @@
  * Owner    the memory's owner: init, use, fini.
  * Thread   any.
  * Units    Ranks are small numbers; deadlines are ns on CLOCK_MONOTONIC.
- * Errors   Misuse is a bug: debug builds (no NDEBUG, or a sanitizer) abort
- *          when a thread takes a lock whose rank is not above all it holds.
+ * Errors   Misuse is a bug: a thread that takes a lock whose rank is not
+ *          above all it holds aborts, as an assert does.
  * Route    beside the fields a lock guards; clang's -Wthread-safety checks
  *          the annotations, other compilers see nothing.
  */

@@ -7,7 +7,6 @@
 
 #define BIT(s) (1u << (s))
 
-#ifndef NDEBUG
 static const unsigned request_may_become[] = {
     [INF_REQUEST_IDLE]      = BIT(INF_REQUEST_PENDING)
         | BIT(INF_REQUEST_PARKED) | BIT(INF_REQUEST_EXECUTING)
@@ -21,7 +20,6 @@ static const unsigned request_may_become[] = {
     [INF_REQUEST_REFUSED]   = BIT(INF_REQUEST_RELEASED),
     [INF_REQUEST_RELEASED]  = BIT(INF_REQUEST_IDLE)
 };
-#endif
 
 static void *request_grow(inf_arena_t *arena, void *old, uint32_t count,
     uint32_t *cap, size_t size);
