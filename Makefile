@@ -14,6 +14,7 @@ help:
 	@echo 'make run         build, serve examples/models on port 8000, ask it a digit'
 	@echo 'make test        unit tests, rooms check, black-box tests'
 	@echo 'make bench       the C API, then side by side with the original server (QUICK=1: short)'
+	@echo 'make bench BASE=DIR  side by side with another checkout'\''s build folder'
 	@echo 'make bench-models  models that come and go beside others, and 1,000 of them'
 	@echo 'make asan tsan   the tests under sanitizers'
 	@echo 'make rooms       check include directions'
@@ -35,12 +36,17 @@ run:
 test:
 	@sh t/run.sh
 
+ifdef BASE
+bench: build
+	@INF_BUILD=$(BUILD) build/venv/bin/python t/bench/base.py '$(BASE)'
+else
 bench: build
 	@cmake --build $(BUILD) --target bench_abi > $(BUILD)/bench.log 2>&1 \
 	    || { cat $(BUILD)/bench.log; exit 1; }
 	@$(BUILD)/bench_abi
 	@build/venv/bin/python t/bench/run.py
 	@build/venv/bin/python t/bench/batching.py
+endif
 
 bench-models: build
 	@build/venv/bin/python t/bench/models.py
