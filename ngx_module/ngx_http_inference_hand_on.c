@@ -6,8 +6,20 @@
 #include "ngx_module/ngx_http_inference_request.h"
 
 
-static ngx_int_t ngx_http_inference_hand_on_piece(ngx_http_request_t *r,
-    ngx_chain_t ***ll, u_char *p, uint64_t n);
+typedef struct {
+    ngx_pool_t                  *pool;
+    ngx_chain_t                 *bufs;
+    ngx_chain_t                **last;
+    off_t                        size;
+} ngx_http_inference_pieces_t;
+
+
+static ngx_int_t ngx_http_inference_hand_on_pieces(
+    ngx_http_inference_ctx_t *ctx, ngx_http_inference_pieces_t *pieces);
+static ngx_int_t ngx_http_inference_hand_on_tensors(
+    ngx_http_inference_ctx_t *ctx, ngx_http_inference_pieces_t *pieces);
+static ngx_int_t ngx_http_inference_hand_on_piece(
+    ngx_http_inference_pieces_t *pieces, u_char *p, uint64_t n);
 
 
 ngx_uint_t
@@ -33,11 +45,10 @@ ngx_http_inference_hand_on_wanted(ngx_http_inference_ctx_t *ctx)
 ngx_int_t
 ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_uint_t                   i;
-    ngx_chain_t                **ll;
-    ngx_http_request_t          *r;
-    const inf_infer_input_t     *input;
-    ngx_http_inference_body_t   *body;
+    ngx_int_t                     rc;
+    ngx_http_request_t           *r;
+    ngx_http_inference_body_t    *body;
+    ngx_http_inference_pieces_t   pieces;
 
     r = ctx->request;
     body = &ctx->body;
@@ -53,37 +64,94 @@ ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx)
         return NGX_DECLINED;
     }
 
-    r->request_body->bufs = NULL;
-    ll = &r->request_body->bufs;
+    pieces.pool = r->pool;
+    pieces.last = &pieces.bufs;
+    pieces.bufs = NULL;
+    pieces.size = 0;
+
+    rc = ngx_http_inference_hand_on_pieces(ctx, &pieces);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (pieces.size != body->received) {
+        /* the next handler announces what was received */
+        ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
+                      "inference: %O of %O bytes of a request body are left "
+                      "for error_page", pieces.size, body->received);
+        return NGX_DECLINED;
+    }
+
+    r->request_body->bufs = pieces.bufs;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_hand_on_pieces(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_pieces_t *pieces)
+{
+    ngx_int_t                   rc;
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
 
     if (body->inflate) {
-        return ngx_http_inference_hand_on_piece(r, &ll, body->packed.data,
+        return ngx_http_inference_hand_on_piece(pieces, body->packed.data,
                                                 body->packed.len);
     }
 
-    if (ngx_http_inference_hand_on_piece(r, &ll, body->text.data,
-                                         body->text.len)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
+    rc = ngx_http_inference_hand_on_piece(pieces, body->text.data,
+                                          body->text.len);
+
+    if (rc != NGX_OK) {
+        return rc;
     }
 
     if (body->flat || !ctx->planned) {
-        return ngx_http_inference_hand_on_piece(r, &ll, body->data.data,
+        return ngx_http_inference_hand_on_piece(pieces, body->data.data,
                                                 body->data.len);
     }
 
-    for (i = 0; i < ctx->infer.input_count; i++) {
+    return ngx_http_inference_hand_on_tensors(ctx, pieces);
+}
+
+
+/* Of each tensor what was received of it, which may be less than declared. */
+
+static ngx_int_t
+ngx_http_inference_hand_on_tensors(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_pieces_t *pieces)
+{
+    uint64_t                  n, left;
+    ngx_int_t                 rc;
+    ngx_uint_t                i;
+    const inf_infer_input_t  *input;
+
+    left = ctx->body.plain - ctx->body.text.len;
+
+    if (left && ctx->body.data.data == NULL) {
+        return NGX_DECLINED;
+    }
+
+    for (i = 0; i < ctx->infer.input_count && left; i++) {
 
         input = &ctx->infer.inputs[i];
 
-        if (input->source == INF_SOURCE_BINARY
-            && ngx_http_inference_hand_on_piece(r, &ll,
-                                   body->data.data + ctx->offsets[i],
-                                   input->byte_size)
-               != NGX_OK)
-        {
-            return NGX_ERROR;
+        if (input->source != INF_SOURCE_BINARY) {
+            continue;
+        }
+
+        n = ngx_min(input->byte_size, left);
+        left -= n;
+
+        rc = ngx_http_inference_hand_on_piece(pieces,
+                                              ctx->body.data.data
+                                              + ctx->offsets[i], n);
+        if (rc != NGX_OK) {
+            return rc;
         }
     }
 
@@ -92,7 +160,7 @@ ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx)
 
 
 static ngx_int_t
-ngx_http_inference_hand_on_piece(ngx_http_request_t *r, ngx_chain_t ***ll,
+ngx_http_inference_hand_on_piece(ngx_http_inference_pieces_t *pieces,
     u_char *p, uint64_t n)
 {
     ngx_buf_t    *b;
@@ -102,8 +170,12 @@ ngx_http_inference_hand_on_piece(ngx_http_request_t *r, ngx_chain_t ***ll,
         return NGX_OK;
     }
 
-    b = ngx_calloc_buf(r->pool);
-    cl = ngx_alloc_chain_link(r->pool);
+    if (p == NULL) {
+        return NGX_DECLINED;
+    }
+
+    b = ngx_calloc_buf(pieces->pool);
+    cl = ngx_alloc_chain_link(pieces->pool);
 
     if (b == NULL || cl == NULL) {
         return NGX_ERROR;
@@ -118,8 +190,9 @@ ngx_http_inference_hand_on_piece(ngx_http_request_t *r, ngx_chain_t ***ll,
     cl->buf = b;
     cl->next = NULL;
 
-    **ll = cl;
-    *ll = &cl->next;
+    *pieces->last = cl;
+    pieces->last = &cl->next;
+    pieces->size += n;
 
     return NGX_OK;
 }

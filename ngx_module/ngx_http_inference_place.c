@@ -302,7 +302,7 @@ ngx_http_inference_place_flat(ngx_http_inference_ctx_t *ctx)
 ngx_int_t
 ngx_http_inference_place_plan(ngx_http_inference_ctx_t *ctx)
 {
-    uint64_t                         end;
+    uint64_t                         end, *offsets;
     ngx_uint_t                       i;
     inf_err_t                       *err;
     const inf_infer_input_t         *input;
@@ -310,15 +310,6 @@ ngx_http_inference_place_plan(ngx_http_inference_ctx_t *ctx)
     ngx_http_inference_main_conf_t  *imcf;
 
     body = &ctx->body;
-
-    ctx->planned = 1;
-
-    ctx->offsets = ngx_pcalloc(ctx->request->pool,
-                               (ctx->infer.input_count + 1)
-                               * sizeof(uint64_t));
-    if (ctx->offsets == NULL) {
-        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
-    }
 
     imcf = ngx_http_get_module_main_conf(ctx->request,
                                          ngx_http_inference_module);
@@ -336,6 +327,12 @@ ngx_http_inference_place_plan(ngx_http_inference_ctx_t *ctx)
         return ngx_http_inference_arena_full(ctx, ctx->infer.binary_size);
     }
 
+    offsets = ngx_pcalloc(ctx->request->pool,
+                          (ctx->infer.input_count + 1) * sizeof(uint64_t));
+    if (offsets == NULL) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
+    }
+
     end = 0;
 
     for (i = 0; i < ctx->infer.input_count; i++) {
@@ -347,22 +344,25 @@ ngx_http_inference_place_plan(ngx_http_inference_ctx_t *ctx)
         }
 
         if (body->flat) {
-            ctx->offsets[i] = input->binary_offset;
+            offsets[i] = input->binary_offset;
             continue;
         }
 
-        ctx->offsets[i] = end;
+        offsets[i] = end;
         end = ngx_align(end + input->byte_size, (uint64_t) INF_ARENA_ALIGN);
-    }
-
-    if (body->flat) {
-        return NGX_OK;
     }
 
     if (end
         && ngx_http_inference_store_open(ctx, &body->data, end) != NGX_OK)
     {
         return NGX_ERROR;
+    }
+
+    ctx->offsets = offsets;
+    ctx->planned = 1;
+
+    if (body->flat) {
+        return NGX_OK;
     }
 
     body->place = NGX_HTTP_INFERENCE_TENSOR;

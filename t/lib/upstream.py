@@ -1,8 +1,12 @@
-"""A tiny HTTP server behind nginx: answers with what it received."""
+"""Tiny HTTP servers behind nginx: one answers with what it received, one keeps
+every byte of it."""
 
 import hashlib
 import http.server
 import json
+import re
+import socket
+import ssl
 import threading
 
 
@@ -72,3 +76,129 @@ class Upstream(http.server.ThreadingHTTPServer):
 
     def __exit__(self, *_):
         self.stop()
+
+
+class Recorder:
+    """An HTTP/1.1 server that keeps every byte it receives.
+
+    Each connection is a list of requests (head, body), of which the body is
+    what the framing says, and of what follows the last whole one (rest): it
+    is empty unless more was sent than was announced.  gate: bodies are read
+    only once it is set.
+    """
+
+    def __init__(self, certificate=None):
+        """certificate: (file, key file) for TLS."""
+        self.tls = None
+        if certificate:
+            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.tls.load_cert_chain(*certificate)
+        self.connections = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.port = self.listener.getsockname()[1]
+        self.thread = threading.Thread(target=self._accept, daemon=True)
+        self.thread.start()
+
+    def requests(self):
+        return [r for c in list(self.connections) for r in list(c.requests)]
+
+    def forget(self):
+        self.connections = [c for c in self.connections
+                            if c.thread.is_alive()]
+        for connection in self.connections:
+            connection.requests.clear()
+
+    def _accept(self):
+        while True:
+            try:
+                peer = self.listener.accept()[0]
+            except OSError:
+                return
+            connection = Recorded(self, peer)
+            self.connections.append(connection)
+            connection.thread.start()
+
+    def stop(self):
+        self.gate.set()
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.thread.join()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+class Recorded:
+    """One connection of a Recorder, in a thread of its own."""
+
+    def __init__(self, recorder, peer):
+        self.recorder = recorder
+        self.peer = peer
+        self.requests = []
+        self.rest = b""
+        self.waiting = False            # a head is here, the gate is shut
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self):
+        try:
+            if self.recorder.tls:
+                self.peer = self.recorder.tls.wrap_socket(self.peer,
+                                                          server_side=True)
+            while self._request():
+                pass
+        except OSError:
+            pass
+        finally:
+            self.peer.close()
+
+    def _more(self):
+        data = self.peer.recv(1 << 16)
+        self.rest += data
+        return bool(data)
+
+    def _until(self, mark):
+        while mark not in self.rest:
+            if not self._more():
+                return None
+        found, self.rest = self.rest.split(mark, 1)
+        return found
+
+    def _exactly(self, size):
+        while len(self.rest) < size:
+            if not self._more():
+                return None
+        found, self.rest = self.rest[:size], self.rest[size:]
+        return found
+
+    def _body(self, head):
+        if b"\r\ntransfer-encoding: chunked" in head.lower():
+            body = b""
+            while size := int(self._until(b"\r\n"), 16):
+                body += self._exactly(size)
+                self._until(b"\r\n")
+            self._until(b"\r\n")
+            return body
+        length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
+        return self._exactly(int(length[1])) if length else b""
+
+    def _request(self):
+        head = self._until(b"\r\n\r\n")
+        if head is None:
+            return False
+        self.waiting = True
+        self.recorder.gate.wait()
+        self.waiting = False
+        body = self._body(head)
+        if body is None:
+            return False
+        self.requests.append((head, body))
+        closing = b"\r\nconnection: close" in head.lower()
+        self.peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n"
+                          + (b"Connection: close\r\n" if closing else b"")
+                          + b"\r\nrecorded")
+        return True

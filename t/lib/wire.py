@@ -30,15 +30,19 @@ class Response:
 class Wire:
     """One connection.  read() takes exactly one response off it."""
 
-    def __init__(self, port, timeout=20.0):
+    def __init__(self, port, timeout=20.0, tls=None):
+        """tls: an ssl.SSLContext."""
         self.port = port
         self.timeout = timeout
+        self.tls = tls
         self._open()
 
     def _open(self):
         self.socket = socket.create_connection(("127.0.0.1", self.port),
                                                self.timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.tls:
+            self.socket = self.tls.wrap_socket(self.socket)
         self.buffer = b""
         self.closing = False    # the last answer said `Connection: close`
 

@@ -1,0 +1,237 @@
+"""What error_page hands on is what was received: issue 14.
+
+Each body goes to a location whose error_page names one status.  Either an
+upstream that records every byte gets exactly what was sent, or it gets nothing
+and the client the error.  Which of the two it is depends on when a body is
+found wrong: bytes that came before that are dropped.
+"""
+
+import gzip
+import json
+import os
+
+import pytest
+
+from lib import certificate, models
+from lib.process import wait_until
+from lib.server import SLOW, Server, free_port
+from lib.upstream import Recorder
+from lib.wire import Wire, chunked, request_bytes, tensor
+
+SIZES = [5000, 3, 0, 4096, 778]         # of a request's binary tensors
+LIMIT = 2000                            # inference_max_body where 413 is meant
+LAGGING = 300 << 10                     # JSON that is read after the body
+RAW = {"Inference-Header-Content-Length": "0"}
+MARK = b"\xa5" * (1 << 20)              # what nobody else may ever see
+STATUSES = [400, 413, 500, 503]
+MODELS = {400: "id_int32", 413: "wide", 500: "broken", 503: "unready/versions/1"}
+FORMS = ["flat", "raw", "binary", "promise", "JSON", "chunked", "compressed"]
+LENGTHS = ["short", "exact", "long"]
+
+
+def fill(repository):
+    models.standard_repository(repository)
+    inputs = [(f"I{i}", "UINT8", [-1]) for i in range(len(SIZES))]
+    models.identity(repository, "wide", inputs)
+    models.identity(repository, "broken", inputs,
+                    parameters={"fail_execute": "out of order"})
+    models.identity(repository, "unready", inputs,
+                    parameters={"fail_initialize": "not today"})
+
+
+class Setting:
+    """nginx before a recording upstream, by one kind of connections."""
+
+    def __init__(self, kind, folder):
+        self.tls = None
+        pair = certificate.make(folder) if kind == "TLS" else None
+        self.recorder = Recorder(pair)
+        upstream = f"server 127.0.0.1:{self.recorder.port};"
+        proxy = f"proxy_pass http{'s' if pair else ''}://recorder;"
+        listen = ""
+        if kind != "plain":
+            upstream += " keepalive 2;"
+            proxy += ' proxy_http_version 1.1; proxy_set_header Connection "";'
+        if pair:
+            self.port = free_port()
+            self.tls = certificate.client_context()
+            listen = (f"listen 127.0.0.1:{self.port} ssl; "
+                      f"ssl_certificate {pair[0]}; "
+                      f"ssl_certificate_key {pair[1]};")
+        self.server = Server(
+            fill, http=f"    upstream recorder {{ {upstream} }}",
+            server=listen + "".join(self.location(s) for s in STATUSES)
+            + f"location @upstream {{ {proxy} }} "
+              f"location /probe {{ {proxy} }}")
+        self.server.start("live")
+        if not pair:
+            self.port = self.server.port
+        for name in ("wide", "broken", "id_int32", "id_uint8"):
+            assert self.server.wait_for(f"/v2/models/{name}/ready")
+        assert self.server.wait_for("/v2/models/unready/versions/1/ready",
+                                    status=503)
+        for _ in range(5):
+            head = {"inputs": [tensor("IN", "UINT8", [len(MARK)],
+                                      binary_data_size=len(MARK))]}
+            assert self.server.infer("id_uint8", head, MARK).status == 200
+
+    @staticmethod
+    def location(status):
+        limit = f"inference_max_body {LIMIT};" if status == 413 else ""
+        return (f"location /{status}/ {{ inference infer; {limit} "
+                f"client_max_body_size 0; "
+                f"error_page {status} = @upstream; }}\n")
+
+    def connect(self):
+        return Wire(self.port, 20, self.tls)
+
+    def stop(self, check):
+        self.recorder.stop()
+        if check:
+            self.server.stop()
+        else:
+            self.server.kill()
+
+
+@pytest.fixture(scope="module", params=["plain", "TLS", "kept alive"])
+def setting(request, tmp_path_factory):
+    made = Setting(request.param, tmp_path_factory.mktemp("tls"))
+    failures = request.session.testsfailed
+    yield made
+    made.stop(request.session.testsfailed == failures)
+
+
+def body_of(form, length):
+    """(body, headers) of a request that is short, exact or too long."""
+    change = {"short": -10, "exact": 0, "long": 10}[length]
+    if form == "raw":
+        return os.urandom(sum(SIZES)), RAW
+    if form == "JSON":
+        text = json.dumps({"inputs": [tensor(
+            f"I{i}", "UINT8", [n], [1] * n) for i, n in enumerate(SIZES)]})
+        return (text + "x" * change if change > 0 else
+                text[:len(text) + change]).encode(), {}
+    text = json.dumps({"inputs": [tensor(
+        f"I{i}", "UINT8", [n], binary_data_size=n)
+        for i, n in enumerate(SIZES)]}).encode()
+    if form == "promise":               # without a word of what is JSON
+        text = text.replace(b"4096}", {
+            "short": b"1000000}", "exact": b"4096}",
+            "long": b"1099511627776}"}[length])
+        return text, {}
+    if form == "flat":
+        text += b" " * (LAGGING - len(text))
+    body = text + os.urandom(sum(SIZES) + change)
+    headers = {"Inference-Header-Content-Length": str(len(text))}
+    if form == "compressed":
+        return gzip.compress(body), {**headers, "Content-Encoding": "gzip"}
+    return body, headers
+
+
+def outcome(status, form, length):
+    """The status of the error, and whether the body is still whole."""
+    if form == "promise":
+        return (413 if length == "long" else 400), True
+    if status == 413:
+        # known from Content-Length before anything is read, or else too late
+        return 413, form != "chunked"
+    if form == "raw":
+        return (503 if status == 503 else 400), True
+    if length == "exact":
+        return status, True
+    if form == "binary" or length == "long" and form in ("chunked", "JSON"):
+        return 400, False
+    return 400, True
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("status", STATUSES)
+def test_upstream_gets_what_was_sent_or_nothing(setting, status, form, length):
+    body, headers = body_of(form, length)
+    path = f"/{status}/v2/models/{MODELS[status]}/infer"
+    setting.recorder.forget()
+    with setting.connect() as connection:
+        if form in ("chunked", "promise"):
+            connection.send(request_bytes("POST", path, headers={
+                **headers, "Transfer-Encoding": "chunked"}))
+            connection.send(chunked(body, 999))
+            answer = connection.read()
+        else:
+            answer = connection.post(path, body, headers)
+        assert connection.next().get("/probe").body == b"recorded"
+    *seen, probe = setting.recorder.requests()
+    assert probe[0].startswith(b"GET /probe ")
+    expected, whole = outcome(status, form, length)
+    if expected == status and whole:
+        assert (answer.status, answer.body) == (200, b"recorded")
+        assert len(seen) == 1
+        assert seen[0][1] == body
+    else:
+        assert answer.status == expected, answer
+        assert answer.error
+        assert not seen
+    assert not any(c.rest for c in setting.recorder.connections)
+
+
+# ---- an upstream that reads late
+
+LATE = 8 << 20
+
+
+def late_body(reason):
+    """(path, headers, body) that is rejected for a reason of its own."""
+    if reason == "the model fails":
+        return "broken", RAW, os.urandom(LATE)
+    if reason == "the model is slow":
+        return "slow", RAW, os.urandom(LATE)
+    text = json.dumps({"inputs": [tensor(
+        "IN", "UINT8", [LATE], binary_data_size=LATE)]}).encode()
+    return ("id_uint8", {"Inference-Header-Content-Length": str(len(text))},
+            text + os.urandom(LATE - 10))
+
+
+@pytest.mark.parametrize("reason", [
+    "the model fails", "the model is slow", "the body is short"])
+def test_body_is_kept_while_an_upstream_reads_it_late(make_server, reason):
+    """Others fill the arena in between; the body stays what it was."""
+    def late_models(repository):
+        models.standard_repository(repository)
+        models.identity(repository, "broken", [("IN", "UINT8", [-1])],
+                        parameters={"fail_execute": "out of order"})
+        models.identity(repository, "slow", [("IN", "UINT8", [-1])],
+                        parameters={"execute_delay_ms": "400"})
+
+    model, headers, body = late_body(reason)
+    with Recorder() as recorder:
+        server = make_server(
+            late_models, http="    inference_memory 32m;", server=f"""
+            client_max_body_size 0;
+            location /late/ {{
+                inference infer; inference_timeout 200ms;
+                error_page 400 500 503 = @late;
+            }}
+            location @late {{
+                proxy_pass http://127.0.0.1:{recorder.port};
+                proxy_read_timeout 300s; proxy_send_timeout 300s;
+            }}""")
+        recorder.gate.clear()
+        with server.wire(60) as connection:
+            connection.send(request_bytes(
+                "POST", f"/late/v2/models/{model}/infer", headers={
+                    **headers, "Transfer-Encoding": "chunked"}))
+            connection.send(chunked(body, 100_000))
+            assert wait_until(lambda: any(
+                c.waiting for c in recorder.connections), 20 * SLOW)
+            if model == "slow":         # until it has done with the body
+                assert server.post("/v2/models/slow/infer", b"x",
+                                   RAW).status == 200
+            for _ in range(4):
+                for size in (LATE, LATE - 10, LATE // 2, 100_000):
+                    answer = server.post("/v2/models/id_uint8/infer",
+                                         b"\xa5" * size, RAW)
+                    assert answer.status == 200, answer
+            recorder.gate.set()
+            assert connection.read().body == b"recorded"
+        (_, seen), = recorder.requests()
+        assert seen == body
