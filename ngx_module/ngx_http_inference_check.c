@@ -99,7 +99,7 @@ ngx_http_inference_check_start(ngx_http_inference_check_t *c,
         return NGX_ERROR;
     }
 
-    err = inf_memfd_new("inference configuration", len, &config);
+    err = inf_memfd_sealed("inference configuration", data, len, &config);
     if (err != NULL) {
         ngx_log_error(NGX_LOG_ALERT, cycle->log, 0, "inference: %s",
                       inf_err_msg(err));
@@ -107,11 +107,9 @@ ngx_http_inference_check_start(ngx_http_inference_check_t *c,
         return NGX_ERROR;
     }
 
-    if (pwrite(config, data, len, 0) != (ssize_t) len
-        || pipe(output) == -1)
-    {
+    if (pipe(output) == -1) {
         ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
-                      "inference: cannot hand the configuration to the check");
+                      "inference: pipe() for the check of the models failed");
         (void) close(config);
         return NGX_ERROR;
     }

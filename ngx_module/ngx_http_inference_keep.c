@@ -150,16 +150,9 @@ ngx_http_inference_keep_bytes(ngx_http_inference_kept_e what,
     int         fd;
     inf_err_t  *err;
 
-    err = inf_memfd_new(name, len, &fd);
+    err = inf_memfd_sealed(name, data, len, &fd);
     if (err != NULL) {
         return ngx_http_inference_keep_error(err, name, log);
-    }
-
-    if (pwrite(fd, data, len, 0) != (ssize_t) len) {
-        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
-                      "inference: cannot fill \"%s\"", name);
-        (void) close(fd);
-        return NGX_ERROR;
     }
 
     ngx_http_inference_keep_cloexec(fd, 0);
@@ -219,6 +212,11 @@ ngx_http_inference_keep_new(ngx_log_t *log)
     err = inf_socket_pair(&fds[NGX_HTTP_INFERENCE_KEEP_REGISTRATION]);
     if (err != NULL) {
         return ngx_http_inference_keep_error(err, "registration socket", log);
+    }
+
+    err = inf_socket_pair(&fds[NGX_HTTP_INFERENCE_KEEP_CONFIGURE]);
+    if (err != NULL) {
+        return ngx_http_inference_keep_error(err, "configuration socket", log);
     }
 
     err = inf_memfd_new("inference lease", NGX_HTTP_INFERENCE_LEASE_SIZE,
@@ -387,6 +385,18 @@ ngx_http_inference_keep_check(ngx_fd_t *fds, ngx_log_t *log)
 
     if (err == NULL) {
         err = inf_socket_check(fds[NGX_HTTP_INFERENCE_KEEP_REGISTRATION_CORE]);
+    }
+
+    if (err == NULL) {
+        err = inf_socket_check(fds[NGX_HTTP_INFERENCE_KEEP_CONFIGURE]);
+    }
+
+    if (err == NULL) {
+        err = inf_socket_check(fds[NGX_HTTP_INFERENCE_KEEP_CONFIGURE_CORE]);
+    }
+
+    if (err == NULL) {
+        err = inf_memfd_check_sealed(fds[NGX_HTTP_INFERENCE_KEEP_CONFIG]);
     }
 
     if (err == NULL) {

@@ -63,6 +63,9 @@ ngx_http_inference_spawn(ngx_str_t *program, ngx_log_t *log)
     fds[NGX_HTTP_INFERENCE_CORE_FD_CRASH_PAGE] =
         ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_CRASH_PAGE);
 
+    fds[NGX_HTTP_INFERENCE_CORE_FD_CONFIGURE] =
+        ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_CONFIGURE_CORE);
+
     pid = fork();
 
     if (pid == 0) {

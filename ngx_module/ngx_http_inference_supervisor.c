@@ -538,7 +538,7 @@ ngx_http_inference_supervisor_tell(ngx_event_t *ev)
     fd = ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_CONFIG);
 
     err = inf_socket_send(
-              ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_REGISTRATION),
+              ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_CONFIGURE),
               &hello, sizeof(inf_hello_t), &fd, INF_HELLO_CONFIG_FDS,
               &result);
 

@@ -24,6 +24,10 @@ typedef enum {
     NGX_HTTP_INFERENCE_KEEP_REGISTRATION = 0,
     NGX_HTTP_INFERENCE_KEEP_REGISTRATION_CORE,
 
+    /* new configurations; supervisor's end, core's end */
+    NGX_HTTP_INFERENCE_KEEP_CONFIGURE,
+    NGX_HTTP_INFERENCE_KEEP_CONFIGURE_CORE,
+
     /* locked by the living core */
     NGX_HTTP_INFERENCE_KEEP_LEASE,
 
@@ -55,7 +59,8 @@ typedef enum {
 #define NGX_HTTP_INFERENCE_CORE_FD_RECORDS       6
 #define NGX_HTTP_INFERENCE_CORE_FD_JOURNAL       7
 #define NGX_HTTP_INFERENCE_CORE_FD_CRASH_PAGE    8
-#define NGX_HTTP_INFERENCE_CORE_FDS              9
+#define NGX_HTTP_INFERENCE_CORE_FD_CONFIGURE     9
+#define NGX_HTTP_INFERENCE_CORE_FDS              10
 
 
 /* names in /dev/shm that a core of this pid and its children may leave */
@@ -81,7 +86,8 @@ void ngx_http_inference_keep_only(ngx_uint_t mask);
 
 ngx_fd_t ngx_http_inference_kept(ngx_http_inference_kept_e what);
 
-/* A sealed memory file with these bytes takes the place of what there was. */
+/* A memory file with these bytes, which nobody can change, takes the place of
+   what there was. */
 ngx_int_t ngx_http_inference_keep_bytes(ngx_http_inference_kept_e what,
     const char *name, const void *data, size_t len, ngx_log_t *log);
 

@@ -15,6 +15,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#define MEMFD_ALL_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
 typedef union {
     char           bytes[CMSG_SPACE(sizeof(int) * INF_SOCKET_MAX_FDS)];
     struct cmsghdr align;
@@ -210,6 +212,57 @@ inf_memfd_new(const char *name, uint64_t size, int *out)
     }
 
     *out = fd;
+    return NULL;
+}
+
+inf_err_t *
+inf_memfd_sealed(const char *name, const void *data, size_t len, int *out)
+{
+    *out = -1;
+
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) {
+        return inf_err_os(errno, "cannot make memfd \"%s\"", name);
+    }
+
+    const char *at = data;
+    while (len > 0) {
+        ssize_t n = write(fd, at, len);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            int errnum = n < 0 ? errno : ENOSPC;
+            close(fd);
+            return inf_err_os(errnum, "cannot fill memfd \"%s\"", name);
+        }
+        at += n;
+        len -= (size_t) n;
+    }
+
+    if (fcntl(fd, F_ADD_SEALS, MEMFD_ALL_SEALS | F_SEAL_SEAL) < 0) {
+        int errnum = errno;
+        close(fd);
+        return inf_err_os(errnum, "cannot seal memfd \"%s\"", name);
+    }
+
+    *out = fd;
+    return NULL;
+}
+
+inf_err_t *
+inf_memfd_check_sealed(int fd)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0) {
+        return inf_err_os(errno, "descriptor %d is not a memfd", fd);
+    }
+
+    if ((seals & MEMFD_ALL_SEALS) != MEMFD_ALL_SEALS) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "memfd %d is not sealed against changes", fd);
+    }
+
     return NULL;
 }
 

@@ -53,6 +53,13 @@ void inf_fds_close(int *fds, size_t count);
 /* A memfd of size bytes, sealed against shrinking, growing and unsealing. */
 INF_CHECK inf_err_t *inf_memfd_new(const char *name, uint64_t size, int *fd);
 
+/* A memfd with a copy of these bytes, sealed against every change. */
+INF_CHECK inf_err_t *inf_memfd_sealed(const char *name, const void *data,
+    size_t len, int *fd);
+
+/* An error unless fd is a memfd of which neither size nor bytes can change. */
+INF_CHECK inf_err_t *inf_memfd_check_sealed(int fd);
+
 /*
  * An error unless fd is a memfd of ordinary pages, exactly size bytes long,
  * that cannot shrink: reading a mapping of it then never faults.

@@ -36,10 +36,11 @@
 /* ---- registration: one SEQPACKET message with descriptors ---------------- */
 
 /*
- * Sent over the registration socket.  WORKER: by a worker, with 5 descriptors
+ * WORKER: sent by a worker over the registration socket, with 5 descriptors
  * (rings, request arena, submission doorbell, completion doorbell, core's end
- * of the private control socket).  CONFIG: by the supervisor, with 1 (the
- * configuration memfd, a serialised CoreConfig).
+ * of the private control socket).  CONFIG: sent by the supervisor over the
+ * configuration socket, which no worker holds, with 1 (a sealed memfd, a
+ * serialised CoreConfig).
  */
 typedef enum {
     INF_HELLO_WORKER = 1,

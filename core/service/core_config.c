@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/base/log.h"
+#include "core/channel/sockets.h"
 #include "core/proto/message.h"
 #include "core/proto/text_format.h"
 #include "core/service/memory_options.h"
@@ -38,7 +39,10 @@ inf_core_config_from_fd(int fd, NginxInference__CoreConfig **out)
     char *data;
     size_t len;
 
-    inf_err_t *err = read_all(fd, &data, &len);
+    inf_err_t *err = inf_memfd_check_sealed(fd);
+    if (err == NULL) {
+        err = read_all(fd, &data, &len);
+    }
     if (err != NULL) {
         return inf_err_add(err, "configuration");
     }

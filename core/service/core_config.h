@@ -18,7 +18,7 @@
 #include "core/sched/rate_limiter.h"
 #include "core_config.pb-c.h"
 
-/* A serialised CoreConfig from offset 0 of fd to its end. */
+/* A serialised CoreConfig from offset 0 of fd, a sealed memfd, to its end. */
 INF_CHECK inf_err_t *inf_core_config_from_fd(int fd,
     NginxInference__CoreConfig **out);
 

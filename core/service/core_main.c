@@ -50,7 +50,7 @@ static void on_pipe(int signo);
 static void on_crash(int signo);
 static void log_to_socket(void *userp, inf_log_level_t level,
     const char *file, int line_no, const char *line);
-static inf_err_t *run(core_t *core, int registration_fd, int listen_fd);
+static inf_err_t *run(core_t *core, bool supervised, int listen_fd);
 static void configure(void *userp, int fd, uint64_t generation);
 static void take_over(core_t *core, const NginxInference__CoreConfig *wanted);
 
@@ -58,7 +58,7 @@ int
 inf_core_main(int argc, char *const *argv)
 {
     core_t core = { 0 };
-    int registration_fd = -1;
+    bool supervised = false;
     int listen_fd = -1;
     inf_err_t *err;
 
@@ -66,7 +66,7 @@ inf_core_main(int argc, char *const *argv)
     inf_json_doc_init();        /* before backends use jansson, too          */
 
     if (argc == 2 && strcmp(argv[1], "--supervised") == 0) {
-        registration_fd = INF_CORE_FD_REGISTRATION;
+        supervised = true;
         err = start_supervised(&core.config);
     } else if (argc == 3 && strcmp(argv[1], "--config") == 0) {
         err = start_alone(argv[2], &core.config, &listen_fd);
@@ -83,7 +83,7 @@ inf_core_main(int argc, char *const *argv)
         core.generation = core.config->generation;
         inf_core_config_apply_log(core.config);
         install_signals();
-        err = run(&core, registration_fd, listen_fd);
+        err = run(&core, supervised, listen_fd);
     }
 
     if (listen_fd >= 0) {
@@ -296,11 +296,12 @@ log_to_socket(void *userp, inf_log_level_t level, const char *file,
 }
 
 static inf_err_t *
-run(core_t *core, int registration_fd, int listen_fd)
+run(core_t *core, bool supervised, int listen_fd)
 {
     uint64_t bound = core->config->response_arena_bytes;
     const inf_intake_options_t options = {
-        .registration_fd = registration_fd,
+        .registration_fd = supervised ? INF_CORE_FD_REGISTRATION : -1,
+        .configure_fd = supervised ? INF_CORE_FD_CONFIGURE : -1,
         .listen_fd = listen_fd,
         .response_bound = bound != 0 ? bound : RESPONSE_BOUND_DEFAULT,
         .spin_ns = core->config->spin_us * 1000,

@@ -18,7 +18,8 @@ enum {
     INF_CORE_FD_CONFIG       = 5,
     INF_CORE_FD_LOG          = 6,
     INF_CORE_FD_JOURNAL      = 7,
-    INF_CORE_FD_CRASH_PAGE   = 8
+    INF_CORE_FD_CRASH_PAGE   = 8,
+    INF_CORE_FD_CONFIGURE    = 9    /* where a reload sends another CONFIG   */
 };
 
 __attribute__((visibility("default"))) int inf_core_main(int argc,

@@ -30,6 +30,7 @@
 typedef enum {
     INTAKE_WAKE,
     INTAKE_REGISTRATION,
+    INTAKE_CONFIGURE,
     INTAKE_LISTEN,
     INTAKE_BELL,
     INTAKE_CONTROL
@@ -57,6 +58,7 @@ struct inf_intake_s {
     int                   wake_fd;
     intake_tag_t          wake_tag;
     intake_tag_t          registration_tag;
+    intake_tag_t          configure_tag;
     intake_tag_t          listen_tag;
     inf_link_t            sessions;     /* intake_session_t                  */
     inf_link_t            ended;        /* to be freed after the event round */
@@ -102,8 +104,7 @@ static void on_events(inf_intake_t *in, const struct epoll_event *events,
     int count);
 static void on_event(inf_intake_t *in, intake_tag_t *tag, uint32_t events);
 static void on_registration(inf_intake_t *in, intake_tag_t *tag);
-static void on_hello(inf_intake_t *in, const inf_hello_t *hello, size_t len,
-    int *fds, size_t fd_count);
+static void on_configure(inf_intake_t *in);
 static void on_listen(inf_intake_t *in);
 static void guest_free(intake_tag_t *tag);
 static void add_session(inf_intake_t *in, const inf_hello_t *hello, size_t len,
@@ -145,6 +146,10 @@ inf_intake_new(const inf_intake_options_t *options, inf_intake_t **out)
         };
         err = watch(in, options->registration_fd, EPOLLIN,
             &in->registration_tag);
+    }
+    if (err == NULL && options->configure_fd >= 0) {
+        in->configure_tag.source = INTAKE_CONFIGURE;
+        err = watch(in, options->configure_fd, EPOLLIN, &in->configure_tag);
     }
     if (err == NULL && options->listen_fd >= 0) {
         in->listen_tag.source = INTAKE_LISTEN;
@@ -602,6 +607,9 @@ on_event(inf_intake_t *in, intake_tag_t *tag, uint32_t events)
     case INTAKE_REGISTRATION:
         on_registration(in, tag);
         break;
+    case INTAKE_CONFIGURE:
+        on_configure(in);
+        break;
     case INTAKE_LISTEN:
         on_listen(in);
         break;
@@ -653,29 +661,44 @@ on_registration(inf_intake_t *in, intake_tag_t *tag)
             return;
         }
 
-        on_hello(in, &hello, len, fds, count);
+        add_session(in, &hello, len, fds, count);
     }
 }
 
+/* EOF: no supervisor is left; the registration socket says what that means. */
 static void
-on_hello(inf_intake_t *in, const inf_hello_t *hello, size_t len, int *fds,
-    size_t fd_count)
+on_configure(inf_intake_t *in)
 {
-    if (len == sizeof(*hello) && hello->magic == INF_CHANNEL_MAGIC
-        && hello->kind == INF_HELLO_CONFIG)
-    {
-        if (fd_count == INF_HELLO_CONFIG_FDS
-            && in->options.configure != NULL)
-        {
-            in->options.configure(in->options.userp, fds[0],
-                hello->generation);
-            fds[0] = -1;
-        }
-        inf_fds_close(fds, fd_count);
+    inf_hello_t hello;
+    int fds[INF_HELLO_CONFIG_FDS];
+    size_t len = 0;
+    size_t count = 0;
+    inf_socket_result_t result;
+
+    inf_err_t *err = inf_socket_recv(in->options.configure_fd, &hello,
+        sizeof(hello), &len, fds, INF_HELLO_CONFIG_FDS, &count, &result);
+    if (err == NULL && result == INF_SOCKET_AGAIN) {
+        return;
+    }
+    if (err == NULL && result == INF_SOCKET_CLOSED) {
+        epoll_ctl(in->epoll_fd, EPOLL_CTL_DEL, in->options.configure_fd,
+            NULL);
         return;
     }
 
-    add_session(in, hello, len, fds, fd_count);
+    if (err == NULL && (len != sizeof(hello) || count != INF_HELLO_CONFIG_FDS
+        || hello.magic != INF_CHANNEL_MAGIC || hello.kind != INF_HELLO_CONFIG))
+    {
+        err = inf_err_new(INF_ERR_INVALID_ARG,
+            "a message of %zu bytes with %zu descriptors is none", len, count);
+    }
+    if (err != NULL) {
+        inf_fds_close(fds, count);
+        inf_err_log(inf_err_add(err, "new configuration is ignored"));
+        return;
+    }
+
+    in->options.configure(in->options.userp, fds[0], hello.generation);
 }
 
 static void

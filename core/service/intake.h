@@ -26,12 +26,13 @@ typedef struct inf_intake_s inf_intake_t;
 
 typedef struct {
     int      registration_fd;   /* core's end of the pair; -1: none          */
+    int      configure_fd;      /* core's end of the supervisor's; -1: none  */
     int      listen_fd;         /* external mode; -1: none                   */
     uint64_t response_bound;    /* bytes per worker                          */
     uint64_t spin_ns;
     uint64_t generation;        /* of the configuration in force             */
 
-    /* A configuration came over the registration socket; takes the fd. */
+    /* A configuration came over configure_fd; takes the fd. */
     void   (*configure)(void *userp, int fd, uint64_t generation);
     void    *userp;
 } inf_intake_options_t;

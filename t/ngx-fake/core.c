@@ -32,6 +32,7 @@
 #define FD_RECORDS      6
 #define FD_JOURNAL      7
 #define FD_CRASH_PAGE   8
+#define FD_CONFIGURE    9
 
 #define MAX_WORKERS     64
 #define MAX_HELD        4096
@@ -58,6 +59,7 @@ static bool take_lease(void);
 static uint64_t read_config(int fd);
 static void leave_traces(void);
 static void registration(core_t *core);
+static void configure(core_t *core);
 static void welcome(core_t *core, const inf_hello_t *hello, size_t len,
     int *fds, size_t fd_count);
 static void serve(core_t *core, inf_channel_t *ch);
@@ -87,7 +89,7 @@ main(int argc, char **argv)
         return 0;
     }
 
-    for (int fd = 3; fd <= FD_CRASH_PAGE; fd++) {
+    for (int fd = 3; fd <= FD_CONFIGURE; fd++) {
         fcntl(fd, F_SETFD, FD_CLOEXEC);
     }
 
@@ -108,12 +110,13 @@ main(int argc, char **argv)
     leave_traces();
 
     while (!core.end) {
-        struct pollfd fds[1 + 2 * MAX_WORKERS];
+        struct pollfd fds[2 + 2 * MAX_WORKERS];
         nfds_t n = 0;
         int timeout = core.held_count > 0 ? 20 : -1;
 
         fds[n++] = (struct pollfd) { .fd = FD_REGISTRATION,
             .events = POLLIN };
+        fds[n++] = (struct pollfd) { .fd = FD_CONFIGURE, .events = POLLIN };
         for (size_t i = 0; i < core.worker_count; i++) {
             fds[n++] = (struct pollfd) {
                 .fd = inf_channel_control_fd(core.workers[i]),
@@ -132,11 +135,11 @@ main(int argc, char **argv)
 
         size_t count = core.worker_count;
         for (size_t i = count; i-- > 0; ) {
-            if (fds[2 + 2 * i].revents != 0) {
+            if (fds[3 + 2 * i].revents != 0) {
                 inf_bell_clear(inf_channel_bell_fd(core.workers[i]));
             }
             serve(&core, core.workers[i]);
-            if (fds[1 + 2 * i].revents != 0) {
+            if (fds[2 + 2 * i].revents != 0) {
                 forget(&core, i);
             }
         }
@@ -144,6 +147,9 @@ main(int argc, char **argv)
         answer_due(&core, inf_clock_ns());
         if (fds[0].revents != 0) {
             registration(&core);
+        }
+        if (fds[1].revents != 0) {
+            configure(&core);
         }
     }
 
@@ -257,17 +263,36 @@ registration(core_t *core)
 
     if (result == INF_SOCKET_CLOSED) {
         core->end = true;
-    } else if (result == INF_SOCKET_DONE
-        && hello.kind == INF_HELLO_CONFIG && fd_count == 1)
+    } else if (result == INF_SOCKET_DONE) {
+        welcome(core, &hello, len, fds, fd_count);
+    }
+}
+
+static void
+configure(core_t *core)
+{
+    inf_hello_t hello;
+    int fd;
+    size_t len, fd_count;
+    inf_socket_result_t result;
+
+    inf_err_t *err = inf_socket_recv(FD_CONFIGURE, &hello, sizeof(hello),
+        &len, &fd, 1, &fd_count, &result);
+    if (err != NULL) {
+        record('E', "configuration: %s", inf_err_msg(err));
+        inf_err_free(err);
+        return;
+    }
+
+    if (result == INF_SOCKET_DONE && hello.kind == INF_HELLO_CONFIG
+        && fd_count == 1)
     {
         record('I', "told of configuration %llu", (unsigned long long)
             hello.generation);
         if (hello.generation > core->generation) {
-            core->generation = read_config(fds[0]);
+            core->generation = read_config(fd);
         }
-        inf_fds_close(fds, fd_count);
-    } else if (result == INF_SOCKET_DONE) {
-        welcome(core, &hello, len, fds, fd_count);
+        inf_fds_close(&fd, 1);
     }
 }
 

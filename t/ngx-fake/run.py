@@ -10,6 +10,8 @@ in /dev/shm is left.  Without --core the fake core is built first.
 
 import argparse
 import contextlib
+import ctypes
+import fcntl
 import glob
 import http.client
 import os
@@ -18,6 +20,7 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -26,6 +29,8 @@ import time
 import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+LIBC = ctypes.CDLL(None, use_errno=True)
+SYS_PIDFD_GETFD = 438
 SCENARIOS = []
 
 
@@ -734,6 +739,55 @@ def writable_memory(pid):
                 mem.seek(start)
                 parts.append(mem.read(end - start))
     return b"".join(parts)
+
+
+def seqpacket_sockets(pid):
+    """Copies of the UNIX SEQPACKET sockets that a process holds."""
+    found = []
+    pidfd = os.pidfd_open(pid)
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        fd = LIBC.syscall(SYS_PIDFD_GETFD, pidfd, int(name), 0)
+        assert fd >= 0, os.strerror(ctypes.get_errno())
+        if not os.readlink(f"/proc/self/fd/{fd}").startswith("socket:"):
+            os.close(fd)
+            continue
+        s = socket.socket(fileno=fd)
+        if s.family == socket.AF_UNIX and s.type == socket.SOCK_SEQPACKET:
+            found.append(s)
+        else:
+            s.close()
+    os.close(pidfd)
+    return found
+
+
+@scenario
+def only_the_supervisor_configures_the_core(s):
+    if must_stay_root():
+        return
+    s.start()
+    s.expect_live()
+    config = 2
+    message = struct.pack("=Q8I3Q40s", 0x314e4843464e49, 2, 1, 104, config,
+                          0, 0, 0, 0, 0, 0, 999, b"")
+    empty = os.memfd_create("config", os.MFD_ALLOW_SEALING)
+    fcntl.fcntl(empty, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK
+                | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
+
+    def send_by(pid):
+        for held in seqpacket_sockets(pid):
+            with held, contextlib.suppress(OSError):
+                socket.send_fds(held, [message], [empty])
+
+    for worker in s.workers():
+        send_by(worker)
+    s.wait_text("worker refused")           # it was read, and by whom
+    s.reload()
+    s.expect_live()
+    assert "told of configuration 999" not in s.text()
+    send_by(s.helper())
+    s.wait_text("told of configuration 999")
+    os.close(empty)
+    s.stop()
 
 
 @scenario

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/base/log.h"
+#include "core/channel/sockets.h"
 #include "core/proto/message.h"
 #include "core/service/core_config.h"
 
@@ -92,6 +93,16 @@ text_is_read_and_mistakes_are_placed(void **state)
     fails(inf_core_config_from_file("/tmp", &c), "/tmp");
 }
 
+#define ALL_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+static int
+sealed(const void *data, size_t len)
+{
+    int fd;
+    assert_null(inf_memfd_sealed("config", data, len, &fd));
+    return fd;
+}
+
 static void
 a_serialised_configuration_comes_back(void **state)
 {
@@ -102,34 +113,56 @@ a_serialised_configuration_comes_back(void **state)
     uint8_t bytes[256];
 
     size_t len = nginx_inference__core_config__pack(c, bytes);
-    int fd = memfd_create("config", MFD_CLOEXEC);
-    assert_int_equal(write(fd, bytes, len), len);   /* the offset is at the
+    int fd = sealed(bytes, len);                    /* the offset is at the
                                                        end: it counts not    */
     assert_null(inf_core_config_from_fd(fd, &back));
+    close(fd);
     assert_string_equal(back->repositories[0], "/a");
     assert_string_equal(back->environment[0], "A=b");
     assert_int_equal(back->spin_us, 7);
     inf_message_free(&back->base);
 
     for (size_t cut = 1; cut < len; cut++) {        /* cut short anywhere    */
-        assert_int_equal(ftruncate(fd, (off_t) cut), 0);
+        fd = sealed(bytes, cut);
         inf_err_t *err = inf_core_config_from_fd(fd, &back);
         if (err == NULL) {
             inf_message_free(&back->base);          /* between two fields    */
         }
         inf_err_free(err);
-        assert_int_equal(ftruncate(fd, 0), 0);
-        assert_int_equal(pwrite(fd, bytes, len, 0), len);
+        close(fd);
     }
     inf_message_free(&c->base);
 
-    assert_int_equal(ftruncate(fd, 0), 0);
-    assert_int_equal(pwrite(fd, "\xff\xff\xff\xff", 4, 0), 4);
+    fd = sealed("\xff\xff\xff\xff", 4);
     fails(inf_core_config_from_fd(fd, &back), "configuration");
-    assert_int_equal(ftruncate(fd, (off_t) 1 << 40), 0);
-    fails(inf_core_config_from_fd(fd, &back), "at most");
     close(fd);
     fails(inf_core_config_from_fd(fd, &back), "configuration");
+
+    fd = memfd_create("config", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_int_equal(ftruncate(fd, (off_t) 1 << 40), 0);
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, ALL_SEALS), 0);
+    fails(inf_core_config_from_fd(fd, &back), "at most");
+    close(fd);
+}
+
+/* Whoever keeps a copy of the descriptor could change what was checked. */
+static void
+a_configuration_that_could_still_change_is_not_read(void **state)
+{
+    (void) state;
+    static const int seals[] = { F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE };
+    NginxInference__CoreConfig *back;
+
+    for (size_t i = 0; i < 3; i++) {
+        int fd = memfd_create("config", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        assert_int_equal(fcntl(fd, F_ADD_SEALS, ALL_SEALS & ~seals[i]), 0);
+        fails(inf_core_config_from_fd(fd, &back), "not sealed");
+        close(fd);
+    }
+
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    fails(inf_core_config_from_fd(fd, &back), "not a memfd");
+    close(fd);
 }
 
 typedef void (*names_fn)(const NginxInference__CoreConfig *now,
@@ -272,6 +305,7 @@ main(void)
         cmocka_unit_test(an_empty_file_is_all_defaults),
         cmocka_unit_test(text_is_read_and_mistakes_are_placed),
         cmocka_unit_test(a_serialised_configuration_comes_back),
+        cmocka_unit_test(a_configuration_that_could_still_change_is_not_read),
         cmocka_unit_test(differences_are_named_as_in_the_nginx_configuration),
         cmocka_unit_test(a_short_buffer_cuts_the_list_safely),
         cmocka_unit_test(log_levels_are_applied),

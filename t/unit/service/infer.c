@@ -147,6 +147,7 @@ setup(void **state)
     assert_null(inf_socket_pair(world.registration));
     const inf_intake_options_t options = {
         .registration_fd = world.registration[1],
+        .configure_fd = -1,
         .listen_fd = -1,
         .response_bound = 64u << 20
     };

@@ -22,6 +22,7 @@
 /* An intake over a server without models, run by a thread. */
 typedef struct {
     int                        registration[2];
+    int                        configure[2];
     int                        listen_fd;
     struct sockaddr_un         address;
     NginxInference__CoreConfig config;
@@ -69,6 +70,7 @@ setup(void **state)
     w.fds = open_fds();
     nginx_inference__core_config__init(&w.config);
     assert_null(inf_socket_pair(w.registration));
+    assert_null(inf_socket_pair(w.configure));
 
     w.address.sun_family = AF_UNIX;
     snprintf(w.address.sun_path + 1, 60, "inf-unit-intake-%d", (int) getpid());
@@ -80,6 +82,7 @@ setup(void **state)
 
     const inf_intake_options_t options = {
         .registration_fd = w.registration[1],
+        .configure_fd = w.configure[1],
         .listen_fd = w.listen_fd,
         .response_bound = 1u << 20,
         .configure = configure
@@ -103,6 +106,7 @@ teardown(void **state)
     assert_true(inf_server_stop(w.server, UINT64_C(60000000000)));
     inf_intake_free(w.intake);
     close(w.registration[1]);
+    inf_fds_close(w.configure, 2);
     close(w.listen_fd);
     assert_int_equal(open_fds(), w.fds);
     return 0;
@@ -216,11 +220,6 @@ nonsense_is_refused_and_harms_nobody_else(void **state)
         for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
             inf_hello_t hello = hello_of(kinds[k]);
             for (int fds = 0; fds <= INF_SOCKET_MAX_FDS; fds++) {
-                if (kinds[k] == INF_HELLO_CONFIG
-                    && fds == INF_HELLO_CONFIG_FDS)
-                {
-                    continue;
-                }
                 say(fd, &hello, sizeof(hello), fds);
                 hello.slots = UINT32_MAX;
                 hello.rings_size = UINT64_MAX;
@@ -254,18 +253,62 @@ nonsense_is_refused_and_harms_nobody_else(void **state)
     close(outside);
 }
 
+/* The one message that counts comes last on the socket. */
 static void
-a_configuration_is_handed_on_with_its_descriptor(void **state)
+configured_once(void)
+{
+    for (int i = 0; i < 60000 && w.configured == 0; i++) {
+        poll(NULL, 0, 1);
+    }
+    assert_int_equal(w.configured, 1);
+    assert_int_equal(w.generation, 3);
+}
+
+static void
+a_configuration_comes_over_the_supervisors_socket_alone(void **state)
 {
     (void) state;
     inf_hello_t hello = hello_of(INF_HELLO_CONFIG);
     inf_client_t *after;
+    int outside = dial();
 
-    say(w.registration[0], &hello, sizeof(hello), 1);
+    say(w.registration[0], &hello, sizeof(hello), INF_HELLO_CONFIG_FDS);
     join_at(w.registration[0], &after);
     inf_client_free(after);
-    assert_int_equal(w.configured, 1);
-    assert_int_equal(w.generation, 3);
+    say(outside, &hello, sizeof(hello), INF_HELLO_CONFIG_FDS);
+    join_at(outside, &after);
+    inf_client_free(after);
+    close(outside);
+    assert_int_equal(w.configured, 0);
+
+    say(w.configure[0], &hello, sizeof(hello), INF_HELLO_CONFIG_FDS);
+    configured_once();
+}
+
+/* Nor does its end end the core. */
+static void
+what_is_no_configuration_is_ignored_on_that_socket(void **state)
+{
+    (void) state;
+    inf_hello_t hello = hello_of(INF_HELLO_WORKER);
+    inf_client_t *after;
+
+    for (int fds = 0; fds <= INF_SOCKET_MAX_FDS; fds++) {
+        say(w.configure[0], &hello, sizeof(hello), fds);
+    }
+    hello = hello_of(INF_HELLO_CONFIG);
+    say(w.configure[0], &hello, sizeof(hello), 0);
+    say(w.configure[0], &hello, sizeof(hello), 2);
+    say(w.configure[0], &hello, sizeof(hello) - 1, 1);
+    hello.magic++;
+    say(w.configure[0], &hello, sizeof(hello), 1);
+    hello = hello_of(INF_HELLO_CONFIG);
+    say(w.configure[0], &hello, sizeof(hello), 1);
+    configured_once();
+
+    inf_fds_close(&w.configure[0], 1);
+    join_at(w.registration[0], &after);
+    inf_client_free(after);
 }
 
 static void
@@ -302,7 +345,8 @@ main(void)
         T(workers_come_over_both_sockets),
         T(an_open_connection_ends_with_the_intake),
         T(nonsense_is_refused_and_harms_nobody_else),
-        T(a_configuration_is_handed_on_with_its_descriptor),
+        T(a_configuration_comes_over_the_supervisors_socket_alone),
+        T(what_is_no_configuration_is_ignored_on_that_socket),
         T(workers_come_and_go),
         T(wakes_and_stop_come_from_anywhere),
     };
