@@ -12,6 +12,9 @@ static void ngx_http_inference_infer_target(ngx_http_inference_ctx_t *ctx,
     inf_infer_target_t *target);
 static ngx_int_t ngx_http_inference_infer_input(ngx_http_inference_ctx_t *ctx,
     const inf_infer_input_t *input);
+static void ngx_http_inference_infer_clear_gaps(
+    ngx_http_inference_ctx_t *ctx);
+static void ngx_http_inference_infer_clear(u_char *p, uint64_t len);
 static uint64_t *ngx_http_inference_infer_absolute(
     ngx_http_inference_ctx_t *ctx);
 static ngx_uint_t ngx_http_inference_infer_regions(
@@ -266,6 +269,8 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
                            inf_client_data(ctx->client, ctx->record),
                            ctx->record_size);
 
+    ngx_http_inference_infer_clear_gaps(ctx);
+
     ngx_memzero(&s, sizeof(inf_submission_t));
 
     s.op = INF_SUBMIT_INFER;
@@ -304,6 +309,55 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
     return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                    "the inference core ended while the "
                                    "request was being received");
+}
+
+
+/*
+ * A backend may read to the end of a tensor's last INF_ARENA_ALIGN bytes; what
+ * is there must not be an earlier request's.
+ */
+
+static void
+ngx_http_inference_infer_clear_gaps(ngx_http_inference_ctx_t *ctx)
+{
+    u_char                     *record;
+    ngx_uint_t                  i;
+    const inf_infer_input_t    *input;
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
+    record = inf_client_data(ctx->client, ctx->record);
+
+    ngx_http_inference_infer_clear(record, ctx->record_size);
+
+    if (body->data.region) {
+        ngx_http_inference_infer_clear(body->data.data, body->data.len);
+    }
+
+    for (i = 0; i < ctx->infer.input_count; i++) {
+
+        input = &ctx->infer.inputs[i];
+
+        if (input->source == INF_SOURCE_JSON) {
+            ngx_http_inference_infer_clear(record + ctx->offsets[i],
+                                           input->byte_size);
+
+        } else if (input->source == INF_SOURCE_BINARY
+                   && !body->flat && input->byte_size)
+        {
+            ngx_http_inference_infer_clear(body->data.data + ctx->offsets[i],
+                                           input->byte_size);
+        }
+    }
+}
+
+
+/* From the end of len bytes at an aligned p to the next aligned place. */
+
+static void
+ngx_http_inference_infer_clear(u_char *p, uint64_t len)
+{
+    ngx_memzero(p + len, ngx_align(len, (uint64_t) INF_ARENA_ALIGN) - len);
 }
 
 
