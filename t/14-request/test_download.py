@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from lib import arena, models
+from lib import arena, models, process
 from lib.h2 import H2
 from lib.server import SLOW, Server, free_port, nap
-from lib.wire import tensor
+from lib.wire import request_bytes, tensor
 
 ARENA = 64 << 20
 COUNT = 1_000_000
@@ -29,6 +29,8 @@ def server():
         http2_body_preread_size 1m;
         location /gz/ {{ inference infer; gzip on; gzip_min_length 1;
                          gzip_types application/json; }}
+        location /hasty/ {{ inference infer; send_timeout 1s;
+                            access_log hasty.log; }}
     """) as s:
         s.port2 = port
         yield s
@@ -102,6 +104,39 @@ def test_reader_that_pauses_while_others_fill_and_free_the_arenas(server):
             answer = server.post(UINT8, other, RAW)
             assert answer.split()[1] == other
         assert connection.read().split()[1] == body
+
+
+def long_numbers(count):
+    return json.dumps({"inputs": [
+        tensor("IN", "FP32", [count], [-1.2345678e-30] * count)]}).encode()
+
+
+def test_reader_of_json_that_stops_for_send_timeout_is_let_go(server):
+    """Its connection is closed and nothing of its answer is kept."""
+    log = server.prefix / "hasty.log"
+    with slow_wire(server) as connection:
+        connection.send(request_bytes(      # more than any socket buffers
+            "POST", "/hasty/v2/models/id_fp32/infer", long_numbers(COUNT)))
+        assert process.wait_until(log.read_text, 20 * SLOW), \
+            "the request of a reader that reads nothing never ends"
+        server.wait_log("client timed out")
+        arena.assert_empty(server, ARENA)
+        with pytest.raises(ConnectionError):
+            connection.read()
+
+
+def test_http2_stream_that_stops_for_send_timeout_is_reset(server):
+    """The connection's other streams go on."""
+    with H2(server.port2, 2000, 20 * SLOW) as connection:
+        stopped = connection.post("/hasty/v2/models/id_fp32/infer",
+                                  body=long_numbers(50_000))
+        stream = connection.read(stopped)
+        assert stream.status == 200
+        assert stream.reset is not None
+        assert len(stream.body) == 2000
+        small = connection.read(connection.post(UINT8, RAW, b"123"))
+        assert small.status == 200
+        assert small.body.endswith(b"123")
 
 
 def test_json_answer_through_the_gzip_filter(server):
