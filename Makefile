@@ -5,8 +5,8 @@ BUILD   ?= build
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
-.PHONY: help deps build run test bench bench-models asan tsan rooms fuzz gpu \
-	nginx-next install clean
+.PHONY: help deps build run test bench bench-models asan tsan rooms fuzz \
+	mutants gpu nginx-next install clean
 
 help:
 	@echo 'make deps        install what building and testing need (Debian, PyPI)'
@@ -19,6 +19,7 @@ help:
 	@echo 'make asan tsan   the tests under sanitizers'
 	@echo 'make rooms       check include directions'
 	@echo 'make fuzz        each fuzzer for INF_FUZZ_SECONDS (60)'
+	@echo 'make mutants ROOM=proto  which of N=30 random mutants of a room its tests catch'
 	@echo 'make gpu         what only a machine with an NVIDIA GPU can show'
 	@echo 'make nginx-next  build for and test with the next Debian'\''s nginx'
 	@echo 'make install     into PREFIX=$(PREFIX) (DESTDIR is honoured)'
@@ -63,6 +64,16 @@ rooms:
 fuzz:
 	@sh t/fuzz.sh
 
+# ROOM: one of core's, backends or ngx_module; N, SEED and ONLY (IDs) at will
+mutants: deps build-mutants/venv
+	@nice -n 19 build-mutants/venv/bin/python t/mutate.py $(ROOM) \
+	    -n $(or $(N),30) --seed $(or $(SEED),14) $(if $(ONLY),--only $(ONLY))
+
+build-mutants/venv: t/requirements-mutants.txt
+	@python3 -m venv $@
+	@$@/bin/pip install -q -r $<
+	@touch $@
+
 gpu: build
 	@sh t/gpu/run.sh
 
@@ -75,7 +86,7 @@ install: build
 # build/deps, build/venv and build/peer were fetched, not built.
 clean:
 	@sh examples/run.sh stop
-	@rm -rf build-asan build-tsan build-fuzz
+	@rm -rf build-asan build-tsan build-fuzz build-mutants
 	@[ ! -d $(BUILD) ] || find $(BUILD) -mindepth 1 -maxdepth 1 \
 	    ! -name deps ! -name venv ! -name peer ! -name '.setup-*' \
 	    -exec rm -rf {} +
