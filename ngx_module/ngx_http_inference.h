@@ -121,6 +121,7 @@ typedef struct {
     ngx_uint_t                  load_threads;
     ngx_uint_t                  load_retries;
     ngx_flag_t                  peer_access;    /* of GPUs                   */
+    ngx_flag_t                  code_upload;    /* with load requests        */
     ngx_str_t                   load_file;      /* where the first of them
                                                    stands                    */
     ngx_uint_t                  load_line;

@@ -271,6 +271,9 @@ ngx_http_inference_core_config_loading(
     config->has_load_retries = 1;
     config->load_retries = (uint32_t) imcf->load_retries;
 
+    config->has_code_upload = 1;
+    config->code_upload = (imcf->code_upload != 0);
+
     config->has_peer_access = 1;
     config->peer_access = (imcf->peer_access != 0);
 

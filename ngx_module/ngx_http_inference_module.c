@@ -127,6 +127,13 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       offsetof(ngx_http_inference_main_conf_t, auto_complete),
       NULL },
 
+    { ngx_string("inference_code_upload"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_inference_main_conf_t, code_upload),
+      NULL },
+
     { ngx_string("inference_strict_readiness"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_FLAG,
       ngx_conf_set_flag_slot,
@@ -349,6 +356,7 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
     imcf->load_threads = NGX_CONF_UNSET_UINT;
     imcf->load_retries = NGX_CONF_UNSET_UINT;
     imcf->peer_access = NGX_CONF_UNSET;
+    imcf->code_upload = NGX_CONF_UNSET;
 
     if (ngx_array_init(&imcf->env, cf->pool, 4, sizeof(ngx_str_t)) != NGX_OK
         || ngx_array_init(&imcf->repositories, cf->pool, 2,
@@ -397,6 +405,7 @@ ngx_http_inference_init_main_conf(ngx_conf_t *cf, void *conf)
     ngx_conf_init_uint_value(imcf->load_threads, 4);
     ngx_conf_init_uint_value(imcf->load_retries, 0);
     ngx_conf_init_value(imcf->peer_access, 1);
+    ngx_conf_init_value(imcf->code_upload, 0);
     ngx_conf_init_uint_value(imcf->check, NGX_HTTP_INFERENCE_CHECK_WARN);
     ngx_conf_init_uint_value(imcf->rate_limit,
                              NGINX_INFERENCE__RATE_LIMIT__RATE_LIMIT_OFF);

@@ -91,6 +91,7 @@ typedef struct {
     const inf_backend_setting_t *settings;
     size_t                       setting_count;
     bool                         auto_complete;
+    bool                         code_upload;       /* requests may bring it */
     bool                         load_members;      /* of ensembles, with them;
                                                        else they come as all
                                                        models do             */
@@ -117,7 +118,7 @@ typedef struct {
 
 /*
  * The options that each load goes by: directories, settings, host policies,
- * auto_complete and load_retries.  They may be replaced; what is loaded keeps
+ * auto_complete, code_upload and load_retries.  They may be replaced; what is loaded keeps
  * those that it was loaded with.
  */
 typedef struct inf_lifecycle_terms_s inf_lifecycle_terms_t;

@@ -13,6 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/repository/code_upload.h"
 #include "core/repository/instance_change.h"
 #include "core/repository/model_load.h"
 #include "core/sched/entrance.h"
@@ -117,7 +118,13 @@ begin(load_t *l)
         return NULL;
     }
 
-    inf_err_t *err = open_home(l);
+    inf_err_t *err = l->terms->options.code_upload ? NULL
+        : inf_code_upload_check_files(l->op->override);
+    if (err != NULL) {
+        return no_version(l, err);
+    }
+
+    err = open_home(l);
     if (l->parked) {
         return err;
     }
@@ -173,7 +180,12 @@ choose_read(load_t *l)
         return refused(l, err);
     }
 
-    err = choose(l);
+    err = l->terms->options.code_upload ? NULL
+        : inf_code_upload_check_backend(l->op->override,
+            l->home->config->msg->backend);
+    if (err == NULL) {
+        err = choose(l);
+    }
     if (err == NULL) {
         err = recognize(l);
     }

@@ -54,6 +54,7 @@ inf_lifecycle_set_terms(inf_lifecycle_t *lc, inf_lifecycle_terms_t *t)
     o.setting_count = t->options.setting_count;
     o.host_policies = t->options.host_policies;
     o.auto_complete = t->options.auto_complete;
+    o.code_upload = t->options.code_upload;
     o.load_retries = t->options.load_retries;
 
     inf_err_t *err = inf_agent_table_look_in(lc->agents, o.agent_dirs,

@@ -10,7 +10,6 @@
 
 #include "core/model/config_storage.h"
 
-static bool normalize(char *path);
 static inf_err_t *write_file(const char *dir, const inf_override_file_t *f);
 static inf_err_t *make_parents(const char *dir, char *path, const char *name);
 static inf_err_t *write_bytes(const char *path, const char *data, size_t len);
@@ -94,9 +93,8 @@ inf_override_write(const inf_override_t *o, const char *dir)
     return err;
 }
 
-/* In place, by words alone: "/a//b/.." is "a".  false: it leads out. */
-static bool
-normalize(char *path)
+bool
+inf_override_normalize(char *path)
 {
     char *to = path;
 
@@ -137,7 +135,7 @@ write_file(const char *dir, const inf_override_file_t *f)
         return inf_err_nomem();
     }
 
-    bool inside = normalize(inner);
+    bool inside = inf_override_normalize(inner);
     size_t len = strlen(inner);
     inf_err_t *err = NULL;
     if (!inside || len == 0 || inner[len - 1] == '/') {

@@ -13,6 +13,8 @@
 #ifndef INF_REPOSITORY_OVERRIDE_H
 #define INF_REPOSITORY_OVERRIDE_H
 
+#include <stdbool.h>
+
 #include "core/base/buf.h"
 #include "core/base/slice.h"
 
@@ -43,5 +45,8 @@ INF_CHECK inf_err_t *inf_override_add_file(inf_override_t *o,
  */
 INF_CHECK inf_err_t *inf_override_write(const inf_override_t *o,
     const char *dir);
+
+/* In place, by words alone: "/a//b/.." is "a".  false: it leads out. */
+bool inf_override_normalize(char *path);
 
 #endif /* INF_REPOSITORY_OVERRIDE_H */

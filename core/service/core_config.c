@@ -158,6 +158,9 @@ inf_core_config_later(const NginxInference__CoreConfig *now,
     if (now->auto_complete != wanted->auto_complete) {
         put_name(text, cap, "inference_auto_complete");
     }
+    if (now->code_upload != wanted->code_upload) {
+        put_name(text, cap, "inference_code_upload");
+    }
     if (now->load_retries != wanted->load_retries) {
         put_name(text, cap, "inference_model_load");
     }

@@ -76,6 +76,7 @@ inf_load_settings_fill(const inf_load_settings_t *s,
     options->settings = s->settings;
     options->setting_count = c->n_backend_settings;
     options->auto_complete = c->auto_complete;
+    options->code_upload = c->code_upload;
     options->load_retries = c->load_retries;
     options->host_policies = (inf_host_policies_t) {
         s->host_settings, c->n_host_policies

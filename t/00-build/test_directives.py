@@ -44,6 +44,7 @@ BAD_HTTP = [
     ("inference_log info 3;", ["3"]),
     ("inference_log info; inference_log info;", ["duplicate"]),
     ("inference_auto_complete maybe;", ["maybe"]),
+    ("inference_code_upload maybe;", ["maybe"]),
     ("inference_strict_readiness maybe;", ["maybe"]),
     ("inference_host_policy cpu;", ["inference_host_policy"]),
     ("inference_host_policy numa-node=0 cpu-cores=0;", ["numa-node=0"]),
@@ -188,6 +189,7 @@ GOOD = """
     inference_host_policy cpu numa-node=0 cpu-cores=0-3,5;
     inference_host_policy gpu_0 cpu-cores=0;
     inference_auto_complete off;
+    inference_code_upload on;
     inference_strict_readiness off;
     inference_metrics cpu=off counters=on histograms=on summaries=on
                       quantiles=0.5:0.05,0.99:0.001 interval=500ms;

@@ -121,6 +121,7 @@ start(void)
         .agents = &agent_ops,
         .agent_dirs = w.agent_dirs,
         .agent_dir_count = 1,
+        .code_upload = true,
         .load_threads = 2
     };
     assert_ok(inf_lifecycle_new(&options, &w.lc));

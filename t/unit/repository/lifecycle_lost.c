@@ -109,6 +109,7 @@ setup(void **state)
         .changed = changed,
         .backend_dirs = w.backend_dirs,
         .backend_dir_count = 1,
+        .code_upload = true,
         .load_threads = 2
     };
     assert_ok(inf_lifecycle_new(&w.options, &w.lc));

@@ -70,6 +70,7 @@ lifecycle_world_begin(lifecycle_world_t *w, const char *const *names)
         .changed = lifecycle_world_changed,
         .backend_dirs = w->backend_dirs,
         .backend_dir_count = 1,
+        .code_upload = true,
         .load_threads = 2
     };
 }

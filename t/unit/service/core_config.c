@@ -63,6 +63,7 @@ an_empty_file_is_all_defaults(void **state)
     assert_int_equal(c->load_threads, 4);
     assert_int_equal(c->drain_ms, 30000);
     assert_true(c->auto_complete);
+    assert_false(c->code_upload);
     assert_true(c->strict_readiness);
     assert_string_equal(c->external_path, "");
     assert_null(c->log);
@@ -220,6 +221,7 @@ differences_are_named_as_in_the_nginx_configuration(void **state)
         "backend_settings { backend: 'x' key: 'a' value: '1' }",
         "inference_backend_config");
     differ_later("", "auto_complete: false", "inference_auto_complete");
+    differ_later("", "code_upload: true", "inference_code_upload");
     differ_later("",
         "host_policies { policy: 'cpu' key: 'numa-node' value: '0' }",
         "inference_host_policy");

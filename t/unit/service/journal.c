@@ -49,6 +49,7 @@ begin(void)
         .changed = changed,
         .backend_dirs = w.backend_dirs,
         .backend_dir_count = 1,
+        .code_upload = true,
         .load_threads = 1,
         .load_members = true,
         .notes = &inf_journal_notes,

@@ -29,7 +29,7 @@ they_outlive_the_configuration(void **state)
         " backend_directories: '/b' agent_directories: '/c' load_retries: 2"
         " backend_settings { backend: 'x' key: 'k' value: 'v' }"
         " host_policies { policy: 'cpu' key: 'cpu-cores' value: '0' }"
-        " auto_complete: false");
+        " auto_complete: false code_upload: true");
 
     assert_null(inf_load_settings_new(c, &s));
     inf_message_free(&c->base);
@@ -44,6 +44,7 @@ they_outlive_the_configuration(void **state)
     assert_string_equal(o.settings[0].value, "v");
     assert_int_equal(o.host_policies.count, 1);
     assert_false(o.auto_complete);
+    assert_true(o.code_upload);
     assert_int_equal(o.load_threads, 7);        /* no business of theirs     */
     inf_load_settings_free(s);
     inf_load_settings_free(NULL);

@@ -1,0 +1,36 @@
+/*
+ * code_upload.h - whether the files that come with a load request are code.
+ *
+ * Owner    nobody: it looks at what others own.
+ * Thread   any.
+ * Units    bytes.
+ * Errors   INVALID_ARG: a file is code, or may be run by the backend that
+ *          reads it; the message names the file and the directive.
+ * Route    lifecycle -> [code upload] -> override
+ *
+ * A client that may load models controls which models serve; one whose files
+ * are run controls the core.  The second needs permission of its own
+ * (inference_code_upload), without which a file has to pass three tests: its
+ * name, its first bytes, and the backend that its model is for.
+ */
+
+#ifndef INF_REPOSITORY_CODE_UPLOAD_H
+#define INF_REPOSITORY_CODE_UPLOAD_H
+
+#include <stddef.h>
+
+#include "core/repository/override.h"
+
+/* Why a file is code, in words that follow "it is"; NULL: it isn't by itself.
+   path is as the client wrote it, below the model's directory. */
+const char *inf_code_upload_is_code(const char *path, const char *data,
+    size_t len);
+
+/* The files of o; o may be NULL, or hold none. */
+INF_CHECK inf_err_t *inf_code_upload_check_files(const inf_override_t *o);
+
+/* The backend that the model's configuration names or implies; "": none. */
+INF_CHECK inf_err_t *inf_code_upload_check_backend(const inf_override_t *o,
+    const char *backend);
+
+#endif /* INF_REPOSITORY_CODE_UPLOAD_H */

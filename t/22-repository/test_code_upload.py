@@ -1,0 +1,106 @@
+"""Files that come with a load request are data, unless the operator says that
+they may be code."""
+
+import base64
+import json
+
+import pytest
+
+from lib.server import BACKENDS, ROOT
+from lib.wire import tensor
+
+EXPLICIT = "    inference_model_control explicit;\n"
+PARTS = "health metadata config infer repository"
+LIBRARY = (BACKENDS / "identity/libtriton_identity.so").read_bytes()
+IN_OUT = {
+    "max_batch_size": 0,
+    "input": [{"name": "IN", "data_type": "TYPE_FP32", "dims": [-1]}],
+    "output": [{"name": "OUT", "data_type": "TYPE_FP32", "dims": [-1]}]}
+
+
+def load(server, files, backend="identity", **config):
+    body = {"parameters": {"config": json.dumps(
+        dict(IN_OUT, name="sent", backend=backend, **config))}}
+    for path, data in files.items():
+        body["parameters"]["file:" + path] = base64.b64encode(data).decode()
+    return server.post("/v2/repository/models/sent/load",
+                       json.dumps(body).encode())
+
+
+def answers(server):
+    with server.wire() as connection:
+        return connection.infer("sent", {"inputs": [
+            tensor("IN", "FP32", [1], [2.5])]}).status == 200
+
+
+def says_why(answer, *words):
+    assert answer.status == 400, answer
+    text = answer.json()["error"]
+    for word in ("inference_code_upload", *words):
+        assert word in text
+
+
+@pytest.fixture
+def server(make_server):
+    return make_server(lambda folder: None, parts=PARTS, http=EXPLICIT)
+
+
+@pytest.fixture
+def trusting(make_server):
+    return make_server(lambda folder: None, parts=PARTS,
+                       http=EXPLICIT + "    inference_code_upload on;\n")
+
+
+@pytest.mark.parametrize("path", [
+    "libtriton_mine.so", "1/libtriton_mine.so", "1/x/../libtriton_mine.so"])
+def test_a_backend_that_a_client_brings(server, trusting, path):
+    """It was opened in the core: whoever may load ran what he liked there."""
+    files = {path: LIBRARY, "1/data": b"x"}
+    says_why(load(server, files, "mine"), path, "code by its name")
+    assert server.get("/v2/models/sent/ready").status != 200
+    answer = load(trusting, files, "mine")
+    assert answer.status == 200, answer
+    assert answers(trusting)
+
+
+def test_a_library_under_another_name(server, trusting):
+    says_why(load(server, {"1/weights": LIBRARY}), "1/weights", "first bytes")
+    assert load(trusting, {"1/weights": LIBRARY}).status == 200
+
+
+@pytest.mark.parametrize("path,data", [
+    ("1/model.py", b"import os"), ("1/MODEL.Py", b""), ("env.tar.gz", b"x"),
+    ("1/data", b"\x1f\x8b\x08\0"), ("1/data", b"#!/bin/sh"),
+    ("1/model.pt", b"x"), ("1/libx.so.3", b"x")])
+def test_code_of_other_kinds(server, path, data):
+    says_why(load(server, {path: data, "1/other": b"x"}), path)
+    assert load(server, {"1/other": b"x"}).status == 200
+    assert answers(server)
+
+
+def test_a_backend_that_may_run_what_it_reads(server):
+    """Which file it reads, and as what, its configuration may say."""
+    says_why(load(server, {"1/model.txt": b"import os"}, "python",
+                  default_model_filename="model.txt"),
+             "1/model.txt", "python")
+
+
+def test_a_model_of_data(server):
+    source = ROOT / "examples/models/digits/1/model.onnx"
+    body = {"parameters": {"config": "{}", "file:1/model.onnx":
+                           base64.b64encode(source.read_bytes()).decode()}}
+    answer = server.post("/v2/repository/models/digits/load",
+                         json.dumps(body).encode())
+    assert answer.status == 200, answer
+    assert server.get("/v2/models/digits/ready").status == 200
+
+
+def test_a_reload_changes_what_the_next_load_may(trusting):
+    files = {"libtriton_mine.so": LIBRARY, "1/data": b"x"}
+    assert load(trusting, files, "mine").status == 200
+    trusting.write_config(http=EXPLICIT)
+    trusting.signal("HUP")
+    trusting.wait_log("from now on[^\\n]*inference_code_upload"
+                      "|inference_code_upload[^\\n]*loaded from now on")
+    assert answers(trusting)                # what is loaded stays
+    says_why(load(trusting, dict(files, other=b"x"), "mine"))

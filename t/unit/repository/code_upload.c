@@ -1,0 +1,129 @@
+#include "repository/temp_tree.h"
+
+#include "core/repository/code_upload.h"
+
+#define BYTES(text) text, sizeof(text) - 1
+
+static void
+assert_data(const char *path)
+{
+    const char *what = inf_code_upload_is_code(path, BYTES("weights"));
+    if (what != NULL) {
+        fail_msg("%s: %s", path, what);
+    }
+}
+
+static void
+assert_code(const char *path, const char *data, size_t len)
+{
+    if (inf_code_upload_is_code(path, data, len) == NULL) {
+        fail_msg("%s is taken for data", path);
+    }
+}
+
+static void
+names_of_code_are_known_wherever_the_path_leads(void **state)
+{
+    (void) state;
+    static const char *const code[] = {
+        "1/model.py", "1/MODEL.PY", "1/x/../model.py", "/./model.py",
+        "lib.so", "1/libtriton_x.so", "libm.so.6", "lib.SO.1.2",
+        "1/model.pt", "1/model.pt2", "a/run.sh", "k.cu", "k.ptx", "k.cubin",
+        "k.fatbin", "env.tar.gz", "env.zip", "w.pkl", "model.plan", ".py"
+    };
+    static const char *const data[] = {
+        "1/model.onnx", "1/data", "notes.txt", "config.pbtxt", "1/a.sock",
+        "labels.soup", "py", "so", "1/weights.bin", "1/py.txt", "so.far/x",
+        "model.py/1", "1/..x", "vocab.json"
+    };
+
+    for (size_t i = 0; i < sizeof(code) / sizeof(code[0]); i++) {
+        assert_code(code[i], BYTES("weights"));
+    }
+    for (size_t i = 0; i < sizeof(data) / sizeof(data[0]); i++) {
+        assert_data(data[i]);
+    }
+}
+
+static void
+first_bytes_tell_code_under_any_name(void **state)
+{
+    (void) state;
+    char tar[512] = "file";
+
+    memcpy(tar + 257, "ustar", 5);
+    assert_code("1/data", BYTES("\177ELF\2\1\1"));
+    assert_code("1/data", BYTES("\177ELF"));
+    assert_code("1/data", BYTES("#!/bin/sh"));
+    assert_code("1/data", BYTES("PK\3\4"));
+    assert_code("1/data", BYTES("\x1f\x8b\x08"));
+    assert_code("1/data", BYTES("\xfd" "7zXZ\0"));
+    assert_code("1/data", BYTES("\x50\xed\x55\xba"));
+    assert_code("1/data", tar, sizeof(tar));
+    assert_code("1/data", tar, 262);
+
+    assert_null(inf_code_upload_is_code("1/data", tar, 261));
+    assert_null(inf_code_upload_is_code("1/data", BYTES("\177EL")));
+    assert_null(inf_code_upload_is_code("1/data", BYTES("#")));
+    assert_null(inf_code_upload_is_code("1/data", BYTES(" #!/bin/sh")));
+    assert_null(inf_code_upload_is_code("1/data", NULL, 0));
+}
+
+static void
+expect_rejected(inf_err_t *err, const char *file)
+{
+    assert_non_null(err);
+    assert_int_equal(inf_err_code(err), INF_ERR_INVALID_ARG);
+    assert_non_null(strstr(inf_err_msg(err), file));
+    assert_non_null(strstr(inf_err_msg(err), "inference_code_upload"));
+    inf_err_free(err);
+}
+
+static void
+errors_name_the_file_and_the_directive(void **state)
+{
+    (void) state;
+    inf_override_t *o;
+
+    assert_ok(inf_code_upload_check_files(NULL));
+    assert_ok(inf_override_new(&o));
+    assert_ok(inf_code_upload_check_files(o));
+    assert_ok(inf_override_add_file(o, "1/data", INF_SLICE("x")));
+    assert_ok(inf_code_upload_check_files(o));
+    assert_ok(inf_override_add_file(o, "1/model.py", INF_SLICE("x")));
+    expect_rejected(inf_code_upload_check_files(o), "'file:1/model.py'");
+    inf_override_free(o);
+}
+
+static void
+files_are_only_for_backends_that_read_data(void **state)
+{
+    (void) state;
+    inf_override_t *o;
+
+    assert_ok(inf_override_new(&o));
+    assert_ok(inf_code_upload_check_backend(NULL, "python"));
+    assert_ok(inf_code_upload_check_backend(o, "python"));  /* brings none   */
+    assert_ok(inf_override_add_file(o, "1/model.txt", INF_SLICE("x")));
+    assert_ok(inf_code_upload_check_backend(o, "onnxruntime"));
+    assert_ok(inf_code_upload_check_backend(o, "identity"));
+    assert_ok(inf_code_upload_check_backend(o, ""));        /* an ensemble   */
+    expect_rejected(inf_code_upload_check_backend(o, "python"), "python");
+    expect_rejected(inf_code_upload_check_backend(o, "pytorch"), "pytorch");
+    expect_rejected(inf_code_upload_check_backend(o, "onnxruntime2"),
+        "onnxruntime2");
+    inf_override_free(o);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_of_code_are_known_wherever_the_path_leads),
+        cmocka_unit_test(first_bytes_tell_code_under_any_name),
+        cmocka_unit_test(errors_name_the_file_and_the_directive),
+        cmocka_unit_test(files_are_only_for_backends_that_read_data)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
