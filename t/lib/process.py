@@ -109,6 +109,11 @@ def pss_bytes(pid):
     return 0
 
 
+def descriptors(pid):
+    """How many files the process has open."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
 def wait_until(condition, seconds, step=0.02):
     """condition()'s first true value; its last value when time is over."""
     end = time.monotonic() + seconds
