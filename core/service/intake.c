@@ -16,7 +16,8 @@
 #include "core/tensor/memory.h"
 
 #define INTAKE_EVENTS     64
-#define INTAKE_BATCH      256       /* entries of one session in a row       */
+#define INTAKE_BATCH      256       /* entries of one session in a row,      */
+#define INTAKE_BATCH_BYTES (UINT64_C(1) << 20)  /* unless they are large     */
 #define INTAKE_TRIM_NS    UINT64_C(1000000000)
 #define INTAKE_TICK_NS    UINT64_C(1000000)
 #define INTAKE_QUIET_TICKS 16
@@ -466,9 +467,10 @@ drain_session(inf_intake_t *in, intake_session_t *is)
 {
     inf_channel_t *channel = is->session->channel;
     uint64_t now = 0;
+    uint64_t bytes = 0;             /* of records, which are copied          */
     inf_submission_t s;
 
-    for (uint32_t n = 0; n < INTAKE_BATCH; n++) {
+    for (uint32_t n = 0; n < INTAKE_BATCH && bytes < INTAKE_BATCH_BYTES; n++) {
         switch (inf_channel_pop(channel, &s)) {
         case INF_CHANNEL_EMPTY:
             return n > 0;
@@ -481,6 +483,7 @@ drain_session(inf_intake_t *in, intake_session_t *is)
             if (now == 0) {
                 now = inf_clock_ns();
             }
+            bytes += s.op != INF_SUBMIT_CANCEL ? s.length : 0;
             if (s.op == INF_SUBMIT_INFER) {
                 note_fed(in, inf_infer_submit(is->session, &in->models, &s,
                     now));

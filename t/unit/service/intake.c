@@ -17,6 +17,8 @@
 #include "core/base/log.h"
 #include "core/channel/client.h"
 #include "core/channel/sockets.h"
+#include "core/service/calls.h"
+#include "core/service/infer.h"
 #include "core/service/intake.h"
 
 /* An intake over a server without models, run by a thread. */
@@ -122,9 +124,9 @@ dial(void)
 }
 
 static void
-join_at(int fd, inf_client_t **out)
+join_with(int fd, uint64_t arena, inf_client_t **out)
 {
-    const inf_client_conf_t conf = { .arena_bound = 1u << 20, .slots = 16 };
+    const inf_client_conf_t conf = { .arena_bound = arena, .slots = 16 };
     bool again = true;
 
     assert_null(inf_client_new(&conf, out));
@@ -138,6 +140,12 @@ join_at(int fd, inf_client_t **out)
         assert_null(inf_client_welcome(*out, &again));
     } while (again);
     assert_true(inf_client_connected(*out));
+}
+
+static void
+join_at(int fd, inf_client_t **out)
+{
+    join_with(fd, 1u << 20, out);
 }
 
 static void
@@ -335,6 +343,116 @@ wakes_and_stop_come_from_anywhere(void **state)
     inf_intake_stop(w.intake);
 }
 
+/* ---- whose turn it is ----------------------------------------------------- */
+
+enum { LARGE = 8, MANY = 14 };      /* entries of the worker that hurries    */
+
+static char taken[64];              /* R: a request, C: the other's call     */
+static _Atomic uint32_t taken_count;
+static _Atomic bool held;           /* the first waits to be taken           */
+
+inf_infer_fed_t __real_inf_infer_submit(inf_session_t *session,
+    inf_registry_reader_t *models, const inf_submission_t *submission,
+    uint64_t now_ns);
+inf_infer_fed_t __wrap_inf_infer_submit(inf_session_t *session,
+    inf_registry_reader_t *models, const inf_submission_t *submission,
+    uint64_t now_ns);
+void __real_inf_control_submit(inf_control_t *control, inf_session_t *session,
+    const inf_submission_t *submission);
+void __wrap_inf_control_submit(inf_control_t *control, inf_session_t *session,
+    const inf_submission_t *submission);
+
+static void
+note(char what)
+{
+    uint32_t n = atomic_load(&taken_count);
+    taken[n] = what;
+    atomic_store(&taken_count, n + 1);
+    while (n == 0 && atomic_load(&held)) {
+        usleep(1000);
+    }
+}
+
+inf_infer_fed_t
+__wrap_inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
+    const inf_submission_t *submission, uint64_t now_ns)
+{
+    note('R');
+    return __real_inf_infer_submit(session, models, submission, now_ns);
+}
+
+void
+__wrap_inf_control_submit(inf_control_t *control, inf_session_t *session,
+    const inf_submission_t *submission)
+{
+    note('C');
+    __real_inf_control_submit(control, session, submission);
+}
+
+/* Entries of so many zero bytes, which are no record. */
+static void
+submit(inf_client_t *client, int count, uint64_t length, uint8_t op)
+{
+    inf_ticket_t ticket;
+
+    for (int i = 0; i < count; i++) {
+        assert_true(inf_client_take(client, NULL, &ticket));
+        const inf_region_t *region = inf_client_alloc(client, length);
+        assert_non_null(region);
+        const inf_submission_t s = {
+            .op = op, .method = INF_METHOD_SERVER_LIVE,
+            .slot = ticket.slot, .generation = ticket.generation,
+            .offset = region->offset, .length = length
+        };
+        assert_int_equal(inf_client_submit(client, &s), INF_CLIENT_OK);
+    }
+}
+
+static void
+wait_taken(uint32_t count)
+{
+    while (atomic_load(&taken_count) < count) {
+        usleep(1000);
+    }
+}
+
+/* What two workers submit while the first entry of one is being taken. */
+static void
+takes(int count, uint64_t length, const char *order)
+{
+    inf_client_t *hurries, *waits;
+
+    join_with(w.registration[0], 64u << 20, &hurries);
+    join_at(w.registration[0], &waits);
+    memset(taken, 0, sizeof(taken));
+    atomic_store(&taken_count, 0);
+    atomic_store(&held, true);
+
+    submit(hurries, 1, 1024, INF_SUBMIT_INFER);
+    wait_taken(1);
+    submit(hurries, count, length, INF_SUBMIT_INFER);
+    submit(waits, 1, 64, INF_SUBMIT_CALL);
+    atomic_store(&held, false);
+    wait_taken((uint32_t) count + 2);
+    assert_string_equal(taken, order);
+    inf_client_free(hurries);
+    inf_client_free(waits);
+}
+
+static void
+large_records_leave_the_others_their_turn(void **state)
+{
+    (void) state;
+    takes(LARGE, 4u << 20, "RRCRRRRRRR");
+}
+
+static void
+small_ones_are_taken_in_a_row(void **state)
+{
+    (void) state;
+    takes(MANY, 1024, "RRRRRRRRRRRRRRRC");
+}
+
 int
 main(void)
 {
@@ -349,6 +467,8 @@ main(void)
         T(what_is_no_configuration_is_ignored_on_that_socket),
         T(workers_come_and_go),
         T(wakes_and_stop_come_from_anywhere),
+        T(large_records_leave_the_others_their_turn),
+        T(small_ones_are_taken_in_a_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
