@@ -78,6 +78,7 @@ ngx_http_inference_precise(inf_err_code_t code, inf_err_cause_t cause)
         return NGX_HTTP_GATEWAY_TIME_OUT;
 
     case INF_CAUSE_NONE:
+    case INF_CAUSE_STRINGS:
         break;
     }
 

@@ -42,7 +42,9 @@ typedef enum {
 typedef enum {
     INF_CAUSE_NONE      = 0,
     INF_CAUSE_FULL      = 1,    /* a queue or an arena has no room now       */
-    INF_CAUSE_TIMED_OUT = 2     /* waited for longer than it was allowed to  */
+    INF_CAUSE_TIMED_OUT = 2,    /* waited for longer than it was allowed to  */
+    INF_CAUSE_STRINGS   = 3     /* inside the core alone: what an ensemble's
+                                   client sent is malformed, err tells it so */
 } inf_err_cause_t;
 
 typedef struct TRITONSERVER_Error inf_err_t;

@@ -18,6 +18,7 @@ struct inf_config_tensors_s {
     inf_arena_t   arena;
     tensor_list_t inputs;
     tensor_list_t outputs;
+    const char  **output_names;     /* sorted                              */
     uint32_t      max_batch_size;
     uint32_t      required;
 };
@@ -33,6 +34,8 @@ static inf_err_t *list_reserve(inf_config_tensors_t *t, tensor_list_t *list,
 static inf_err_t *list_add(inf_config_tensors_t *t, tensor_list_t *list,
     const inf_config_tensor_t *view, const char *side, const char *model,
     bool *added);
+static inf_err_t *outputs_rank(inf_config_tensors_t *t);
+static int by_name(const void *a, const void *b);
 static bool tensor_shape_copy(inf_arena_t *arena, const int64_t **shape,
     uint32_t count);
 static void tensor_shape_view(inf_config_tensor_t *v, const int64_t *dims,
@@ -115,6 +118,12 @@ inf_config_tensors_output(const inf_config_tensors_t *t, uint32_t index)
     return &t->outputs.items[index];
 }
 
+const char *const *
+inf_config_tensors_output_names(const inf_config_tensors_t *t)
+{
+    return t->output_names;
+}
+
 const inf_config_tensor_t *
 inf_config_tensors_find_input(const inf_config_tensors_t *t,
     inf_slice_t name)
@@ -145,7 +154,7 @@ tensors_fill(inf_config_tensors_t *t, const Inference__ModelConfig *msg)
         err = tensors_output(t, msg->output[i], msg->name);
     }
 
-    return err;
+    return err == NULL ? outputs_rank(t) : err;
 }
 
 static inf_err_t *
@@ -234,6 +243,42 @@ list_add(inf_config_tensors_t *t, tensor_list_t *list,
     }
 
     return inf_err_nomem();
+}
+
+static inf_err_t *
+outputs_rank(inf_config_tensors_t *t)
+{
+    uint32_t count = t->outputs.count;
+    const inf_config_tensor_t **sorted = calloc(count + (size_t) 1,
+        sizeof(*sorted));
+
+    t->output_names = inf_arena_calloc(&t->arena, count + (size_t) 1,
+        sizeof(*t->output_names));
+    if (sorted == NULL || t->output_names == NULL) {
+        free(sorted);
+        return inf_err_nomem();
+    }
+
+    for (uint32_t i = 0; i < count; i++) {
+        sorted[i] = &t->outputs.items[i];
+    }
+    qsort(sorted, count, sizeof(*sorted), by_name);
+    for (uint32_t rank = 0; rank < count; rank++) {
+        t->outputs.items[sorted[rank]->index].rank = rank;
+        t->output_names[rank] = sorted[rank]->name.data;
+    }
+
+    free(sorted);
+    return NULL;
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+    const inf_config_tensor_t *const *one = a;
+    const inf_config_tensor_t *const *other = b;
+
+    return strcmp((*one)->name.data, (*other)->name.data);
 }
 
 static bool

@@ -24,6 +24,7 @@
 typedef struct {
     inf_slice_t    name;            /* NUL-terminated too                  */
     uint32_t       index;           /* in its list, duplicates left out    */
+    uint32_t       rank;            /* outputs only: by name, from 0       */
     uint32_t       datatype;        /* inf_datatype_t's numbers            */
     uint32_t       dim_count;       /* without the batch dimension         */
     uint32_t       reshape_count;
@@ -58,6 +59,10 @@ const inf_config_tensor_t *inf_config_tensors_input(
     const inf_config_tensors_t *t, uint32_t index);
 const inf_config_tensor_t *inf_config_tensors_output(
     const inf_config_tensors_t *t, uint32_t index);
+
+/* Of all outputs, by rank; NUL-terminated, alive as long as t. */
+const char *const *inf_config_tensors_output_names(
+    const inf_config_tensors_t *t);
 
 const inf_config_tensor_t *inf_config_tensors_find_input(
     const inf_config_tensors_t *t, inf_slice_t name);

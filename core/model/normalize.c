@@ -5,10 +5,12 @@
 
 #include "core/base/buf.h"
 
+static inf_err_t *unexpected(const inf_model_t *model, const char *kind,
+    inf_slice_t name);
 static inf_err_t *check_input_set(const inf_model_t *model,
-    const inf_request_t *req);
+    inf_request_t *req);
 static inf_err_t *missing_inputs(const inf_model_t *model,
-    const inf_request_t *req);
+    const inf_request_t *req, const bool *given);
 static inf_err_t *normalize_input(const inf_model_t *model,
     inf_request_t *req, inf_input_t *in, const inf_config_tensor_t *t);
 static inf_err_t *check_shape(const inf_model_t *model, const inf_input_t *in,
@@ -18,8 +20,6 @@ static inf_err_t *check_batch(const inf_model_t *model, inf_request_t *req,
 static inf_err_t *apply_reshape(inf_request_t *req, inf_input_t *in,
     const inf_config_tensor_t *t, uint32_t batched);
 static inf_err_t *check_size(const inf_model_t *model, const inf_input_t *in);
-static inf_err_t *check_bytes_elements(const inf_model_t *model,
-    const inf_input_t *in, uint64_t elements);
 static inf_err_t *check_outputs(const inf_model_t *model, inf_request_t *req);
 static bool element_count(const int64_t *shape, uint32_t dims, uint64_t *out);
 static void put_shape(inf_buf_t *b, const int64_t *shape, uint32_t dims,
@@ -29,6 +29,7 @@ inf_err_t *
 inf_request_normalize(const inf_model_t *model, inf_request_t *req)
 {
     req->batch_size = 0;
+    req->strings_unchecked = false;
 
     inf_err_t *err = check_input_set(model, req);
     if (err != NULL) {
@@ -47,6 +48,28 @@ inf_request_normalize(const inf_model_t *model, inf_request_t *req)
     }
 
     return check_outputs(model, req);
+}
+
+inf_err_t *
+inf_model_knows_input(const inf_model_t *model, inf_slice_t name)
+{
+    return inf_config_tensors_find_input(model->tensors, name) != NULL ? NULL
+        : unexpected(model, "input", name);
+}
+
+inf_err_t *
+inf_model_knows_output(const inf_model_t *model, inf_slice_t name)
+{
+    return inf_config_tensors_find_output(model->tensors, name) != NULL ? NULL
+        : unexpected(model, "output", name);
+}
+
+void
+inf_request_want_all_outputs(const inf_model_t *model, inf_request_t *req)
+{
+    req->outputs = inf_config_tensors_output_names(model->tensors);
+    req->output_count = inf_config_tensors_output_count(model->tensors);
+    req->output_cap = req->output_count;
 }
 
 inf_err_t *
@@ -179,35 +202,48 @@ inf_output_undo_reshape(const inf_model_t *model, const inf_config_tensor_t *t,
 }
 
 static inf_err_t *
-check_input_set(const inf_model_t *model, const inf_request_t *req)
+unexpected(const inf_model_t *model, const char *kind, inf_slice_t name)
+{
+    return inf_err_new(INF_ERR_INVALID_ARG, "unexpected inference %s '%.*s'"
+        " for model '%s'", kind, (int) name.len, name.data, model->name);
+}
+
+static inf_err_t *
+check_input_set(const inf_model_t *model, inf_request_t *req)
 {
     const inf_config_tensors_t *tensors = model->tensors;
     uint32_t required = 0;
+    bool *given = inf_arena_calloc(&req->arena,
+        inf_config_tensors_input_count(tensors) + (size_t) 1, sizeof(*given));
+    if (given == NULL) {
+        return inf_err_nomem();
+    }
 
     for (uint32_t i = 0; i < req->input_count; i++) {
+        inf_slice_t name = inf_slice_str(req->inputs[i].name);
         const inf_config_tensor_t *t = inf_config_tensors_find_input(tensors,
-            inf_slice_str(req->inputs[i].name));
+            name);
         if (t == NULL) {
-            return inf_err_new(INF_ERR_INVALID_ARG,
-                "unexpected inference input '%s' for model '%s'",
-                req->inputs[i].name, model->name);
+            return unexpected(model, "input", name);
         }
-        if (inf_request_find_input(req, t->name.data) != &req->inputs[i]) {
+        if (given[t->index]) {
             return inf_err_new(INF_ERR_INVALID_ARG,
                 "input '%s' already exists in request", req->inputs[i].name);
         }
+        given[t->index] = true;
         required += !t->optional;
     }
 
     if (required != inf_config_tensors_required_count(tensors)) {
-        return missing_inputs(model, req);
+        return missing_inputs(model, req, given);
     }
 
     return NULL;
 }
 
 static inf_err_t *
-missing_inputs(const inf_model_t *model, const inf_request_t *req)
+missing_inputs(const inf_model_t *model, const inf_request_t *req,
+    const bool *given)
 {
     inf_buf_t got, missing;
     inf_buf_init(&got);
@@ -221,7 +257,7 @@ missing_inputs(const inf_model_t *model, const inf_request_t *req)
     for (uint32_t i = 0; i < count; i++) {
         const inf_config_tensor_t *t =
             inf_config_tensors_input(model->tensors, i);
-        if (!t->optional && inf_request_find_input(req, t->name.data) == NULL) {
+        if (!t->optional && !given[i]) {
             inf_buf_printf(&missing, "%s'%s'", missing.len > 0 ? "," : "",
                 t->name.data);
         }
@@ -261,6 +297,7 @@ normalize_input(const inf_model_t *model, inf_request_t *req, inf_input_t *in,
     inf_err_t *err = check_shape(model, in, t, batched);
     if (err == NULL && !t->non_linear) {
         err = check_size(model, in);
+        req->strings_unchecked |= in->datatype == INF_TYPE_BYTES;
     }
     if (err == NULL && t->has_reshape) {
         err = apply_reshape(req, in, t, batched);
@@ -383,7 +420,7 @@ check_size(const inf_model_t *model, const inf_input_t *in)
     }
 
     if (in->datatype == INF_TYPE_BYTES) {
-        return check_bytes_elements(model, in, elements);
+        return NULL;            /* sizes are among the bytes: string_check.h */
     }
 
     uint32_t size = inf_datatype_size(in->datatype);
@@ -403,92 +440,47 @@ check_size(const inf_model_t *model, const inf_input_t *in)
     return NULL;
 }
 
-/* Walks the length prefixes; GPU buffers are taken on trust. */
-static inf_err_t *
-check_bytes_elements(const inf_model_t *model, const inf_input_t *in,
-    uint64_t elements)
-{
-    uint64_t seen = 0;
-    uint64_t skip = 0;      /* of the current element, in later buffers      */
-
-    for (uint32_t i = 0; i < in->buffer_count; i++) {
-        const inf_buffer_t *b = &in->buffers[i];
-        if (b->memory_type == INF_MEMORY_GPU) {
-            return NULL;
-        }
-
-        const unsigned char *p = b->base;
-        uint64_t left = b->size;
-
-        for (;;) {
-            uint64_t n = skip < left ? skip : left;
-            p += n;
-            left -= n;
-            skip -= n;
-            if (left == 0) {
-                break;
-            }
-
-            uint32_t len;
-            if (left < sizeof(len)) {
-                return inf_err_new(INF_ERR_INVALID_ARG, "incomplete string"
-                    " length indicator for inference input '%s' for model"
-                    " '%s', expecting 4 bytes but only %llu bytes available",
-                    in->name, model->name, (unsigned long long) left);
-            }
-            memcpy(&len, p, sizeof(len));
-            p += sizeof(len);
-            left -= sizeof(len);
-            skip = len;
-            seen++;
-        }
-    }
-
-    if (skip > 0) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "incomplete string data for"
-            " inference input '%s' for model '%s', %llu more bytes expected",
-            in->name, model->name, (unsigned long long) skip);
-    }
-
-    if (seen != elements) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "expected %llu string elements"
-            " for inference input '%s' for model '%s', got %llu",
-            (unsigned long long) elements, in->name, model->name,
-            (unsigned long long) seen);
-    }
-
-    return NULL;
-}
-
+/* A place for each of the model's outputs finds repeated names and sorts. */
 static inf_err_t *
 check_outputs(const inf_model_t *model, inf_request_t *req)
 {
     const inf_config_tensors_t *tensors = model->tensors;
+    uint32_t count = inf_config_tensors_output_count(tensors);
 
-    if (req->output_count > 0) {
-        for (uint32_t i = 0; i < req->output_count; i++) {
-            if (inf_config_tensors_find_output(tensors,
-                    inf_slice_str(req->outputs[i])) == NULL)
-            {
-                return inf_err_new(INF_ERR_INVALID_ARG,
-                    "unexpected inference output '%s' for model '%s'",
-                    req->outputs[i], model->name);
-            }
-        }
+    if (req->output_count == 0) {
+        req->outputs_default = true;
+        inf_request_want_all_outputs(model, req);
         return NULL;
     }
 
-    req->outputs_default = true;
-    uint32_t count = inf_config_tensors_output_count(tensors);
-    for (uint32_t i = 0; i < count; i++) {
-        const inf_config_tensor_t *t = inf_config_tensors_output(tensors, i);
-        inf_err_t *err = inf_request_add_output(req, t->name.data,
-            t->name.len);
-        if (err != NULL) {
-            return err;
-        }
+    const char **wanted = inf_arena_calloc(&req->arena, count + (size_t) 1,
+        sizeof(*wanted));
+    if (wanted == NULL) {
+        return inf_err_nomem();
     }
 
+    for (uint32_t i = 0; i < req->output_count; i++) {
+        inf_slice_t name = inf_slice_str(req->outputs[i]);
+        const inf_config_tensor_t *t = inf_config_tensors_find_output(tensors,
+            name);
+        if (t == NULL) {
+            return unexpected(model, "output", name);
+        }
+        if (wanted[t->rank] != NULL) {
+            return inf_err_new(INF_ERR_INVALID_ARG,
+                "output '%s' already requested", req->outputs[i]);
+        }
+        wanted[t->rank] = t->name.data;
+    }
+
+    uint32_t n = 0;
+    for (uint32_t rank = 0; rank < count; rank++) {
+        if (wanted[rank] != NULL) {
+            wanted[n++] = wanted[rank];
+        }
+    }
+    req->outputs = wanted;
+    req->output_cap = n;
     return NULL;
 }
 

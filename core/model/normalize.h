@@ -18,9 +18,20 @@
 /*
  * Checks names, counts, datatypes, shapes and byte sizes, splits off the
  * batch, applies the configured reshape, and asks for all outputs when none
- * was asked for.
+ * was asked for.  Its time goes by the number of tensors: no byte of theirs is
+ * read, and where there are strings, string_check.h remains to be done.
  */
 INF_CHECK inf_err_t *inf_request_normalize(const inf_model_t *model,
+    inf_request_t *req);
+
+/* For who is to add many: whether the model has a tensor of that name. */
+INF_CHECK inf_err_t *inf_model_knows_input(const inf_model_t *model,
+    inf_slice_t name);
+INF_CHECK inf_err_t *inf_model_knows_output(const inf_model_t *model,
+    inf_slice_t name);
+
+/* req, which has asked for none, asks for all. */
+void inf_request_want_all_outputs(const inf_model_t *model,
     inf_request_t *req);
 
 /* One raw input: takes name, datatype and shape from the model; data is the

@@ -6,6 +6,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/model/normalize.h"
 #include "core/tensor/response.h"
 
 #define WARMUP_RANK      33
@@ -466,15 +467,7 @@ shot_fill(warmup_shot_t *shot, const warmup_sample_t *sample,
         }
     }
 
-    uint32_t outputs = inf_config_tensors_output_count(model->tensors);
-    for (uint32_t i = 0; i < outputs; i++) {
-        inf_slice_t name = inf_config_tensors_output(model->tensors, i)->name;
-        inf_err_t *err = inf_request_add_output(r, name.data, name.len);
-        if (err != NULL) {
-            return err;
-        }
-    }
-
+    inf_request_want_all_outputs(model, r);
     return NULL;
 }
 

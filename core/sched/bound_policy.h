@@ -70,8 +70,11 @@ struct inf_bound_ops_s {
     inf_err_t *(*dress)(inf_policy_t *p, inf_payload_t *out,
         inf_link_t *failed);
 
-    /* req, which was taken, is about to be released. */
-    void (*released)(inf_policy_t *p, inf_request_t *req, uint64_t now_ns);
+    /* req, which was taken, is about to be released.  If it was to begin a
+       sequence and was refused, what is queued behind it goes to gone,
+       REFUSED. */
+    void (*released)(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
+        inf_link_t *gone);
 
     /* The same for one that shall run once more (iterative sequences): it is
        queued again.  On error (its sequence is gone) nothing has changed. */

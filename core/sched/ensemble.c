@@ -122,7 +122,7 @@ inf_ensemble_submit(inf_model_t *model, inf_request_t *req, uint64_t now_ns)
     inf_ensemble_t *e = model->ensemble;
     inf_ensemble_run_t *run;
 
-    if (!req->part && (atomic_load_explicit(&e->closed, memory_order_relaxed)
+    if (req->whole == NULL && (atomic_load_explicit(&e->closed, memory_order_relaxed)
         || ((req->flags & INF_REQUEST_SEQUENCE_START)
             && atomic_load_explicit(&e->ends, memory_order_relaxed))))
     {
@@ -505,6 +505,9 @@ report(inf_ensemble_run_t *run)
     inf_statistics_t *s = &model->statistics;
     uint64_t now = inf_clock_ns();
 
+    if (req->refused) {
+        return;
+    }
     if (run->failed) {
         inf_statistics_failure(s, req->start_ns, now);
         return;

@@ -154,6 +154,14 @@ inf_run_finish(inf_ensemble_run_t *run)
     }
 
     run->failed = true;
+    if (inf_err_cause(err) == INF_CAUSE_STRINGS) {
+        run->request->refused = true;   /* as if its steps had never begun   */
+        if (run->request->whole == NULL) {
+            err = inf_err_because(err, INF_CAUSE_NONE);
+        }
+        inf_factory_send_error(client, err);
+        return;
+    }
     if (inf_err_code(err) != INF_ERR_CANCELLED || inf_err_msg(err)[0] != '\0')
     {
         inf_err_t *named = inf_err_new(inf_err_code(err), "in ensemble '%s',"

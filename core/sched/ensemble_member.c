@@ -241,7 +241,7 @@ build(inf_run_member_t *m)
     inf_request_t *req = &m->request;
     uint64_t now = inf_clock_ns();
 
-    req->part = true;
+    req->whole = whole;
     req->suspect = whole->suspect;
     req->priority = whole->priority;
     req->timeout_us = whole->timeout_us;

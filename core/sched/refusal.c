@@ -1,10 +1,13 @@
 #include "core/sched/refusal.h"
 
+#include <stdio.h>
+
 #include "core/base/clock.h"
 #include "core/model/model.h"
 #include "core/tensor/response.h"
 
 static void refuse(inf_request_t *req, inf_failure_t why, inf_err_t *err);
+static void answer(inf_request_t *req, inf_err_t *err);
 
 void
 inf_refuse_cancelled(inf_request_t *req)
@@ -36,6 +39,29 @@ inf_refuse_failed(inf_request_t *req, inf_err_t *err)
 }
 
 void
+inf_refuse_malformed(inf_request_t *req, inf_err_t *err)
+{
+    answer(req, err);
+}
+
+inf_err_t *
+inf_refusal_no_start(const inf_request_t *req, const char *model)
+{
+    char number[24];
+    const char *id = req->correlation_text;
+
+    if (id == NULL) {
+        snprintf(number, sizeof(number), "%llu",
+            (unsigned long long) req->correlation_id);
+        id = number;
+    }
+
+    return inf_err_new(INF_ERR_INVALID_ARG, "inference request for sequence %s"
+        " to model '%s' must specify the START flag on the first request of"
+        " the sequence", id, model);
+}
+
+void
 inf_refuse_gone(inf_link_t *gone)
 {
     inf_link_t *link;
@@ -48,6 +74,9 @@ inf_refuse_gone(inf_link_t *gone)
             || req->queued.gone == INF_GONE_WITH_SEQUENCE)
         {
             inf_refuse_cancelled(req);
+        } else if (req->queued.gone == INF_GONE_WITH_START) {
+            inf_refuse_malformed(req, inf_refusal_no_start(req,
+                req->model->name));
         } else if (req->queued.gone == INF_GONE_SEQUENCE_TIMED_OUT) {
             inf_refuse_sequence_timed_out(req);
         } else {
@@ -63,6 +92,13 @@ refuse(inf_request_t *req, inf_failure_t why, inf_err_t *err)
         inf_statistics_failure_for(&req->model->statistics, why,
             req->start_ns, inf_clock_ns());
     }
+    answer(req, err);
+}
+
+static void
+answer(inf_request_t *req, inf_err_t *err)
+{
+    req->refused = true;
     req->factory->refused = true;
     inf_factory_send_error(req->factory, err);
     inf_request_release(req, 1);

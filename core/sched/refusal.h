@@ -26,6 +26,14 @@ void inf_refuse_sequence_timed_out(inf_request_t *req);
 /* Counts, answers err, which it takes, and releases req, which was to run. */
 void inf_refuse_failed(inf_request_t *req, inf_err_t *err);
 
+/* Answers err, which it takes, and releases req, whose inputs are malformed:
+   nothing is counted, as of what is rejected when it comes. */
+void inf_refuse_malformed(inf_request_t *req, inf_err_t *err);
+
+/* Why req, which is the first of its sequence but lacks START, is none. */
+INF_CHECK inf_err_t *inf_refusal_no_start(const inf_request_t *req,
+    const char *model);
+
 /* Each of the requests on gone, as its factory says which it is. */
 void inf_refuse_gone(inf_link_t *gone);
 

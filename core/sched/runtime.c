@@ -7,6 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/model/string_check.h"
 #include "core/sched/bound_policy.h"
 #include "core/sched/refusal.h"
 #include "core/sched/runtime_parts.h"
@@ -29,6 +30,7 @@ static void call_locked(inf_runner_t *runner, inf_instance_thread_t *t)
     INF_NEEDS(runner->lock);
 static bool bound_cancel(inf_runner_t *runner, inf_request_t *req);
 static void request_leaves(inf_request_t *req);
+static void reject_malformed(inf_payload_t *payload);
 static void dress(inf_instance_thread_t *t, inf_payload_t *payload);
 static void wake(inf_instance_thread_t *t);
 static uint64_t arm_locked(inf_runner_t *runner) INF_NEEDS(runner->lock);
@@ -117,8 +119,8 @@ inf_runner_submit(inf_runner_t *runner, inf_request_t *req, uint64_t now_ns)
 
     inf_lock(&runner->lock);
 
-    if (runner->closed && !(runner->serves && req->part)
-        && (runner->policy->bound == NULL || runner->stopping || req->part))
+    if (runner->closed && !(runner->serves && req->whole != NULL)
+        && (runner->policy->bound == NULL || runner->stopping || req->whole != NULL))
     {
         inf_unlock(&runner->lock);
         return inf_err_new(INF_ERR_UNAVAILABLE, "Server is stopping, scheduler"
@@ -813,11 +815,12 @@ instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
 {
     const inf_executor_t *executor = t->runner->executor;
 
-    if (t->runner->policy->bound != NULL) {
+    reject_malformed(payload);
+    if (payload->count > 0 && t->runner->policy->bound != NULL) {
         dress(t, payload);
-        if (payload->count == 0) {
-            return;
-        }
+    }
+    if (payload->count == 0) {
+        return;
     }
 
     if (payload->count > t->cap) {
@@ -830,6 +833,23 @@ instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
     } while (!inf_list_empty(&payload->requests));
 
     t->instance = t->instance->mate;
+}
+
+/* The strings of its requests are read here, where time is the model's own. */
+static void
+reject_malformed(inf_payload_t *payload)
+{
+    for (inf_link_t *l = payload->requests.next; l != &payload->requests; ) {
+        inf_request_t *req = inf_link_entry(l, inf_request_t, link);
+        l = l->next;
+
+        inf_err_t *err = inf_request_check_strings(req);
+        if (err != NULL) {
+            inf_link_remove(&req->link);
+            payload->count--;
+            inf_refuse_malformed(req, err);
+        }
+    }
 }
 
 static void
@@ -854,14 +874,17 @@ request_leaves(inf_request_t *req)
 {
     inf_runner_t *runner = req->model->runner;
     inf_policy_t *policy = runner->policy;
+    inf_link_t gone;
+    inf_link_init(&gone);
 
     inf_lock(&runner->lock);
-    policy->bound->released(policy, req, inf_clock_ns());
+    policy->bound->released(policy, req, inf_clock_ns(), &gone);
     uint64_t at_ns = arm_locked(runner);
     inf_unlock(&runner->lock);
 
     arm(runner, at_ns);
     inf_runner_call_touched(runner);
+    inf_refuse_gone(&gone);
 }
 
 /* Off the payload into the array of the thread; they are executing now. */

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include "core/sched/compatibility.h"
+#include "core/sched/refusal.h"
 #include "core/sched/sequence_parts.h"
 
 #define BUCKETS_LEAST 64u
@@ -22,13 +23,13 @@ static inf_err_t *batcher_push(inf_policy_t *p, inf_request_t *req,
     uint64_t now_ns);
 static bool batcher_notice(inf_policy_t *p, char *text, size_t cap);
 static inf_err_t *check(const batcher_t *b, const inf_request_t *req);
-static inf_err_t *refuse_start(const batcher_t *b, const inf_request_t *req);
 static void name(batcher_t *b, inf_request_t *req);
 static inf_err_t *begin(batcher_t *b, inf_request_t *req, uint64_t now_ns);
 static void enqueue(batcher_t *b, slot_t *s, inf_request_t *req);
 static void wait_on(batcher_t *b, sequence_t *q, inf_request_t *req);
 static void batcher_released(inf_policy_t *p, inf_request_t *req,
-    uint64_t now_ns);
+    uint64_t now_ns, inf_link_t *gone);
+static void lose_start(batcher_t *b, slot_t *s, inf_link_t *gone);
 static inf_err_t *batcher_again(inf_policy_t *p, inf_request_t *req,
     uint64_t now_ns);
 static bool goes_on(const inf_request_t *req);
@@ -298,23 +299,13 @@ check(const batcher_t *b, const inf_request_t *req)
     }
 
     /* what an ensemble has begun goes on */
-    if (b->base.closing && (req->flags & INF_FLAG_START) && !req->part) {
+    if (b->base.closing && (req->flags & INF_FLAG_START) && req->whole == NULL) {
         return inf_err_new(INF_ERR_UNAVAILABLE, "Server is stopping, scheduler"
             " for model has stopped accepting new inference requests");
     }
 
     return b->options.inputs != NULL
         ? inf_sequence_inputs_check(b->options.inputs, req) : NULL;
-}
-
-static inf_err_t *
-refuse_start(const batcher_t *b, const inf_request_t *req)
-{
-    char room[24];
-
-    return inf_err_new(INF_ERR_INVALID_ARG, "inference request for sequence %s"
-        " to model '%s' must specify the START flag on the first request of"
-        " the sequence", id_text(req, room, sizeof(room)), b->options.model);
 }
 
 /* The next id that nobody has; it begins a sequence. */
@@ -335,7 +326,7 @@ begin(batcher_t *b, inf_request_t *req, uint64_t now_ns)
     sequence_t *q = NULL;
 
     if (!(req->flags & INF_FLAG_START)) {
-        return refuse_start(b, req);
+        return inf_refusal_no_start(req, b->options.model);
     }
 
     inf_err_t *err = inf_sequence_new(b, req, &q);
@@ -405,7 +396,8 @@ wait_on(batcher_t *b, sequence_t *q, inf_request_t *req)
 }
 
 static void
-batcher_released(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
+batcher_released(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
+    inf_link_t *gone)
 {
     batcher_t *b = (batcher_t *) p;
     slot_t *s = req->queued.slot;
@@ -421,7 +413,12 @@ batcher_released(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
         return;
     }
 
-    if (b->options.iterative && goes_on(req)) {
+    if ((req->flags & INF_FLAG_START) && req->refused
+        && s->turn == req->queued.turn)
+    {
+        lose_start(b, s, gone);
+
+    } else if (b->options.iterative && goes_on(req)) {
         inf_slot_forget(b, s);
         s->over = true;
     }
@@ -440,6 +437,26 @@ batcher_released(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
     inf_place_touch_empty(b, place);
 }
 
+/* The slot's sequence has not begun, unless another START is queued: nothing of
+   it may run on what the slot's last one has left. */
+static void
+lose_start(batcher_t *b, slot_t *s, inf_link_t *gone)
+{
+    while (!inf_list_empty(&s->queue)) {
+        inf_request_t *req = inf_link_entry(s->queue.next, inf_request_t,
+            link);
+        if (req->flags & INF_FLAG_START) {
+            return;
+        }
+        withdraw(b, req);
+        req->queued.gone = INF_GONE_WITH_START;
+        inf_list_push_back(gone, &req->link);
+    }
+
+    inf_slot_forget(b, s);
+    s->over = true;
+}
+
 static inf_err_t *
 batcher_again(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
 {
@@ -447,7 +464,7 @@ batcher_again(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
     slot_t *s = req->queued.slot;
 
     if (!goes_on(req)) {
-        return refuse_start(b, req);
+        return inf_refusal_no_start(req, b->options.model);
     }
 
     s->running--;

@@ -7,6 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/model/normalize.h"
+#include "core/model/string_check.h"
 #include "core/sched/entrance.h"
 #include "core/service/infer.h"
 
@@ -111,7 +112,14 @@ TRITONSERVER_ServerInferAsync(TRITONSERVER_Server *server,
     if (err == NULL) {
         err = inf_request_normalize(q->model, r);
     }
-    err = err != NULL ? inf_infer_name_error(r, err) : submit(q, trace);
+    if (err != NULL) {
+        err = inf_request_name_error(r, err);
+    } else {
+        err = inf_request_check_strings(r);     /* the caller's own time     */
+        if (err == NULL) {
+            err = submit(q, trace);
+        }
+    }
     if (err == NULL) {
         return NULL;            /* q may be gone by now                      */
     }

@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/model/normalize.h"
+#include "core/model/string_check.h"
 #include "core/sched/entrance.h"
 #include "core/sched/refusal.h"
 #include "core/sched/runtime.h"
@@ -17,6 +18,8 @@ static inf_err_t *flight_fill(inf_flight_t *flight,
 static inf_err_t *fill_inputs(inf_flight_t *flight, const inf_model_t *model);
 static inf_err_t *fill_parameters(inf_request_t *req,
     const inf_infer_record_t *rec);
+static inf_err_t *fill_outputs(inf_request_t *req,
+    const inf_infer_record_t *rec, const inf_model_t *model);
 static inf_err_t *no_region(const inf_infer_record_t *rec, inf_ref_t name);
 static bool is_of_sequence(const inf_request_t *req);
 static void flight_refuse(inf_flight_t *flight, inf_err_t *err);
@@ -195,33 +198,18 @@ flight_fill(inf_flight_t *flight, inf_registry_reader_t *models,
     if (err == NULL) {
         err = fill_parameters(req, rec);
     }
-
-    const inf_record_output_t *outputs = inf_infer_record_outputs(rec);
-    for (uint32_t i = 0; err == NULL && i < rec->output_count; i++) {
-        inf_slice_t name = inf_infer_record_text(rec, outputs[i].name);
-        err = outputs[i].data_kind != INF_DATA_ARENA
-            ? no_region(rec, outputs[i].shm_region)
-            : inf_request_add_output(req, name.data, name.len);
+    if (err == NULL) {
+        err = fill_outputs(req, rec, model);
     }
-
     if (err == NULL) {
         err = inf_request_normalize(model, req);
     }
 
-    return err == NULL ? NULL : inf_infer_name_error(req, err);
+    return err == NULL ? NULL : inf_request_name_error(req, err);
 }
 
-inf_err_t *
-inf_infer_name_error(const inf_request_t *req, inf_err_t *err)
-{
-    inf_err_t *named = inf_err_because(inf_err_new(inf_err_code(err),
-        "[request id: %s] %s", req->id[0] != '\0' ? req->id : "<id_unknown>",
-        inf_err_msg(err)), inf_err_cause(err));
-
-    inf_err_free(err);
-    return named;
-}
-
+/* The client says how many there are; with more than the model has, one is
+   unknown or repeated, and that is found among as many. */
 static inf_err_t *
 fill_inputs(inf_flight_t *flight, const inf_model_t *model)
 {
@@ -229,8 +217,9 @@ fill_inputs(inf_flight_t *flight, const inf_model_t *model)
     const inf_infer_record_t *rec = flight->record;
     inf_request_t *req = &flight->request;
     const inf_record_input_t *inputs = inf_infer_record_inputs(rec);
+    uint32_t most = inf_config_tensors_input_count(model->tensors) + 1;
 
-    for (uint32_t i = 0; i < rec->input_count; i++) {
+    for (uint32_t i = 0; i < rec->input_count && i < most; i++) {
         const inf_record_input_t *in = &inputs[i];
         inf_slice_t name = inf_infer_record_text(rec, in->name);
 
@@ -247,6 +236,11 @@ fill_inputs(inf_flight_t *flight, const inf_model_t *model)
             return inf_request_add_raw(model, req, &data);
         }
 
+        inf_err_t *err = inf_model_knows_input(model, name);
+        if (err != NULL) {
+            return err;
+        }
+
         inf_input_t *input = inf_request_add_input(req, name.data, name.len,
             (inf_datatype_t) in->datatype, inf_infer_record_shape(rec, in),
             in->dim_count);
@@ -254,7 +248,31 @@ fill_inputs(inf_flight_t *flight, const inf_model_t *model)
             return inf_err_nomem();
         }
 
-        inf_err_t *err = inf_request_add_data(req, input, &data);
+        err = inf_request_add_data(req, input, &data);
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    return NULL;
+}
+
+/* As many as fill_inputs. */
+static inf_err_t *
+fill_outputs(inf_request_t *req, const inf_infer_record_t *rec,
+    const inf_model_t *model)
+{
+    const inf_record_output_t *outputs = inf_infer_record_outputs(rec);
+    uint32_t most = inf_config_tensors_output_count(model->tensors) + 1;
+
+    for (uint32_t i = 0; i < rec->output_count && i < most; i++) {
+        inf_slice_t name = inf_infer_record_text(rec, outputs[i].name);
+        inf_err_t *err = outputs[i].data_kind != INF_DATA_ARENA
+            ? no_region(rec, outputs[i].shm_region)
+            : inf_model_knows_output(model, name);
+        if (err == NULL) {
+            err = inf_request_add_output(req, name.data, name.len);
+        }
         if (err != NULL) {
             return err;
         }

@@ -31,11 +31,6 @@ inf_infer_fed_t inf_infer_submit(inf_session_t *session,
 void inf_infer_cancel(inf_session_t *session, uint32_t slot,
     uint32_t generation);
 
-/* What a request's own checks found begins with its id; takes err, gives it
-   back. */
-INF_CHECK inf_err_t *inf_infer_name_error(const inf_request_t *req,
-    inf_err_t *err);
-
 /* Cancels everything the session has under way. */
 void inf_infer_cancel_all(inf_session_t *session);
 

@@ -21,10 +21,8 @@ static const unsigned request_may_become[] = {
     [INF_REQUEST_RELEASED]  = BIT(INF_REQUEST_IDLE)
 };
 
-static void *request_grow(inf_arena_t *arena, void *old, uint32_t count,
-    uint32_t *cap, size_t size);
-static uint32_t request_output_slot(const inf_request_t *r, const char *name,
-    bool *found);
+static void *request_grow(inf_arena_t *arena, const void *old,
+    uint32_t count, uint32_t *cap, size_t size);
 
 void
 inf_request_init(inf_request_t *r)
@@ -143,35 +141,40 @@ inf_request_add_output(inf_request_t *r, const char *name, size_t name_len)
         return inf_err_nomem();
     }
 
-    bool found;
-    uint32_t at = request_output_slot(r, copy, &found);
-    if (found) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-            "output '%s' already requested", copy);
-    }
-
+    const char **outputs = (const char **) r->outputs;
     if (r->output_count == r->output_cap) {
-        void *outputs = request_grow(&r->arena, (void *) r->outputs,
-            r->output_count, &r->output_cap, sizeof(*r->outputs));
+        outputs = request_grow(&r->arena, r->outputs, r->output_count,
+            &r->output_cap, sizeof(*outputs));
         if (outputs == NULL) {
             return inf_err_nomem();
         }
         r->outputs = outputs;
     }
 
-    memmove((void *) &r->outputs[at + 1], (void *) &r->outputs[at],
-        (r->output_count - at) * sizeof(*r->outputs));
-    r->outputs[at] = copy;
-    r->output_count++;
+    outputs[r->output_count++] = copy;
     return NULL;
 }
 
 bool
 inf_request_wants_output(const inf_request_t *r, const char *name)
 {
-    bool found;
-    request_output_slot(r, name, &found);
-    return found;
+    uint32_t low = 0;
+    uint32_t high = r->output_count;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        int order = strcmp(r->outputs[mid], name);
+        if (order == 0) {
+            return true;
+        }
+        if (order < 0) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+
+    return false;
 }
 
 void
@@ -206,8 +209,8 @@ inf_request_move(inf_request_t *r, inf_request_state_t to)
 
 /* Doubles an arena array; the old one stays until the arena is reset. */
 static void *
-request_grow(inf_arena_t *arena, void *old, uint32_t count, uint32_t *cap,
-    size_t size)
+request_grow(inf_arena_t *arena, const void *old, uint32_t count,
+    uint32_t *cap, size_t size)
 {
     uint32_t wider = *cap == 0 ? 4 : *cap * 2;
     void *p = inf_arena_alloc(arena, wider * size);
@@ -220,28 +223,4 @@ request_grow(inf_arena_t *arena, void *old, uint32_t count, uint32_t *cap,
     }
     *cap = wider;
     return p;
-}
-
-static uint32_t
-request_output_slot(const inf_request_t *r, const char *name, bool *found)
-{
-    uint32_t low = 0;
-    uint32_t high = r->output_count;
-
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        int order = strcmp(r->outputs[mid], name);
-        if (order == 0) {
-            *found = true;
-            return mid;
-        }
-        if (order < 0) {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
-    }
-
-    *found = false;
-    return low;
 }

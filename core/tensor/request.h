@@ -95,6 +95,8 @@ typedef struct inf_trace_ops_s {
 typedef enum {
     INF_GONE_TIMED_OUT,                 /* or it was cancelled itself        */
     INF_GONE_WITH_SEQUENCE,             /* one before it was cancelled       */
+    INF_GONE_WITH_START,                /* that was rejected: its sequence
+                                           has not begun                     */
     INF_GONE_SEQUENCE_TIMED_OUT         /* before it got a slot              */
 } inf_gone_t;
 
@@ -141,10 +143,13 @@ struct inf_request_s {
     uint32_t                 input_cap;
     uint32_t                 inputs_added;  /* the last ones: no client's    */
 
-    const char             **outputs;   /* wanted, sorted; 0: all            */
+    const char *const       *outputs;   /* wanted; from normalise on those of
+                                           the model's table, sorted         */
     uint32_t                 output_count;
     uint32_t                 output_cap;
     bool                     outputs_default;   /* filled by normalise       */
+    bool                     strings_unchecked; /* of BYTES inputs: see
+                                                   model/string_check.h      */
 
     inf_parameter_list_t     parameters;
 
@@ -158,11 +163,13 @@ struct inf_request_s {
     const char              *instance;      /* its name; NULL: has not run   */
     struct inf_instance_s   *runs_on;       /* abi's, until it is released   */
     bool                     reported;      /* statistics were reported      */
+    bool                     refused;       /* it was taken and did not run  */
     uint64_t                 lookup_ns;     /* what the response cache took  */
 
     struct inf_ensemble_run_s *run;     /* an ensemble's request; its lock   */
-    bool                     part;      /* of one that an ensemble took: it
-                                           goes on where new ones are refused */
+    const struct inf_request_s *whole;  /* an ensemble's, which made this one
+                                           and is released later: it goes on
+                                           where new ones are refused; NULL  */
     void                    *trace;     /* abi's inf_trace_t, or NULL        */
     const struct inf_trace_ops_s *trace_ops;    /* with trace                */
     struct inf_states_s     *states;    /* the sequence's, or NULL           */
@@ -190,10 +197,11 @@ INF_CHECK inf_err_t *inf_request_add_data(inf_request_t *r, inf_input_t *input,
 /* NULL when there is none. */
 inf_input_t *inf_request_find_input(const inf_request_t *r, const char *name);
 
-/* Keeps the list sorted; a duplicate is INVALID_ARG. */
+/* Before the request is normalised, which looks at the names. */
 INF_CHECK inf_err_t *inf_request_add_output(inf_request_t *r, const char *name,
     size_t name_len);
 
+/* Of a normalised request. */
 bool inf_request_wants_output(const inf_request_t *r, const char *name);
 
 /* Ends the request: state RELEASED, factory reference dropped, ops->released

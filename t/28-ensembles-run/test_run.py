@@ -71,6 +71,9 @@ def repository(folder):
     ensemble(folder, "texts", [("IN", "BYTES", [-1])],
              [("OUT", "BYTES", [-1])], step("text", *line),
              step("text", {"IN": "m"}, {"OUT": "OUT"}))
+    ensemble(folder, "texts_within", [("IN", "BYTES", [-1])],
+             [("OUT", "BYTES", [-1])],
+             step("texts", {"IN": "IN"}, {"OUT": "OUT"}))
     ensemble(folder, "rows", [("IN", "FP32", [2])], [("OUT", "FP32", [2])],
              step("batched", *line), step("batched", {"IN": "m"},
                                           {"OUT": "OUT"}),
@@ -143,6 +146,28 @@ def test_strings_and_batches(server):
     assert data(ask(server, "rows", rows, shape=[3, 2])) == {"OUT": rows}
     wrong = ask(server, "rows", rows * 3, shape=[9, 2])
     assert wrong.status == 400 and "batch-size must be <= 8" in wrong.error
+
+
+@pytest.mark.parametrize("model", ["text", "texts", "texts_within"])
+def test_malformed_strings_are_told_of_the_client_s_own_input(server, model):
+    """They are found by the thread of the first step, and told as if they had
+    been when the request came; what is sent beside it is answered."""
+    before = count(server, "texts", "inference_stats")["fail"]["count"]
+    for tail, text in (
+            (b"\4\0\0\0abc", "incomplete string data for inference input 'IN'"
+             " for model '%s', 1 more bytes expected"),
+            (b"\0\0\0\0\0", "incomplete string length indicator for inference"
+             " input 'IN' for model '%s', expecting 4 bytes but only 1 bytes"
+             " available"),
+            (b"\0\0\0\0" * 2, "expected 1 string elements for inference input"
+             " 'IN' for model '%s', got 2")):
+        answer = server.infer(model, {"id": "r1", "inputs": [tensor(
+            "IN", "BYTES", [1], binary_data_size=len(tail))]}, tail)
+        assert answer.status == 400, answer
+        assert answer.error == "[request id: r1] " + text % model
+        assert data(ask(server, model, ["a"], datatype="BYTES")) \
+            == {"OUT": ["a"]}
+    assert count(server, "texts", "inference_stats")["fail"]["count"] == before
 
 
 def test_ensembles_in_ensembles(server):

@@ -1,75 +1,9 @@
-#include "model/config_text.h"
+#include "model/request_world.h"
 
 #include <stdio.h>
 
-#include "core/include/datatype.h"
-#include "core/model/model.h"
-#include "core/model/normalize.h"
-
 #define NOTE "NOTE: Setting a non-zero max_batch_size in the model config"    \
     " requires a batch dimension to be prepended to each input shape."
-
-/* One request to one model; data is zeroes unless a test says otherwise. */
-typedef struct {
-    inf_model_t  *model;
-    inf_request_t req;
-} world_t;
-
-static const char zeroes[4096];
-
-static void
-world_open(world_t *w, const char *config)
-{
-    Inference__ModelConfig *msg = config_parse_normal(config);
-
-    w->model = inf_model_new("m", 1, "/models/m");
-    assert_non_null(w->model);
-    assert_ok(inf_config_tensors_new(msg, &w->model->tensors));
-    inf_message_free(&msg->base);
-    inf_request_init(&w->req);
-}
-
-static void
-world_close(world_t *w)
-{
-    inf_request_fini(&w->req);
-    inf_model_free(w->model);
-}
-
-static inf_input_t *
-add(world_t *w, const char *name, inf_datatype_t type, uint32_t dims,
-    const int64_t *shape)
-{
-    inf_input_t *in = inf_request_add_input(&w->req, name, strlen(name), type,
-        shape, dims);
-    assert_non_null(in);
-    return in;
-}
-
-static void
-add_data(world_t *w, inf_input_t *in, const void *base, uint64_t size)
-{
-    assert_ok(inf_request_add_data(&w->req, in, &(inf_buffer_t) {
-        .base = base, .size = size }));
-}
-
-#define SHAPE(...)                                                           \
-    (uint32_t) (sizeof((int64_t[]) { __VA_ARGS__ }) / sizeof(int64_t)),      \
-    (const int64_t[]) { __VA_ARGS__ }
-
-static void
-again(world_t *w)
-{
-    inf_request_reset(&w->req);
-}
-
-static void
-refused(world_t *w, const char *text)
-{
-    assert_error(inf_request_normalize(w->model, &w->req),
-        INF_ERR_INVALID_ARG, text);
-    again(w);
-}
 
 static const char two_inputs[] =
     "name: 'm' backend: 'x' max_batch_size: 8\n"
@@ -354,109 +288,89 @@ an_empty_reshape_leaves_the_batch(void **state)
         SHAPE(2));
 }
 
-/* ---- BYTES --------------------------------------------------------------- */
+/* ---- many names ---------------------------------------------------------- */
 
-static const char strings_config[] = "name: 'm' input { name: 'S' data_type:"
-    " TYPE_STRING dims: -1 } output { name: 'O' data_type: TYPE_BOOL dims: 1"
-    " }";
+enum { NAMES = 16384 };
 
-/* Prefixes 3, 0, 5, 1 with their texts. */
-static const char strings[] = "\3\0\0\0abc\0\0\0\0\5\0\0\0defgh\1\0\0\0i";
+/* How often the model's table is asked for a name. */
+static uint32_t lookups;
 
-#define STRINGS (sizeof(strings) - 1)
+const inf_config_tensor_t *__real_inf_config_tensors_find_output(
+    const inf_config_tensors_t *t, inf_slice_t name);
+const inf_config_tensor_t *__wrap_inf_config_tensors_find_output(
+    const inf_config_tensors_t *t, inf_slice_t name);
 
-static void
-strings_may_be_cut_anywhere_but_in_a_prefix(void **state)
+const inf_config_tensor_t *
+__wrap_inf_config_tensors_find_output(const inf_config_tensors_t *t,
+    inf_slice_t name)
 {
-    (void) state;
-    world_t w;
+    lookups++;
+    return __real_inf_config_tensors_find_output(t, name);
+}
 
-    world_open(&w, strings_config);
-    for (size_t cut = 0; cut <= STRINGS; cut++) {
-        /* the first bytes of the four prefixes: 0, 7, 11, 20 */
-        bool inside = (cut > 0 && cut < 4) || (cut > 7 && cut < 11)
-            || (cut > 11 && cut < 15) || (cut > 20 && cut < 24);
-        inf_input_t *in = add(&w, "S", INF_TYPE_BYTES, SHAPE(4));
-        add_data(&w, in, strings, cut);
-        add_data(&w, in, strings + cut, STRINGS - cut);
-        if (!inside) {
-            assert_ok(inf_request_normalize(w.model, &w.req));
-            again(&w);
-        } else {
-            refused(&w, "incomplete string length indicator for inference"
-                " input 'S' for model 'm', expecting 4 bytes but only");
-        }
+/* In falling order: each would go before all others. */
+static void
+add_outputs(inf_request_t *req, const char *format)
+{
+    char name[32];
+
+    for (int i = NAMES; i > 0; i--) {
+        int len = snprintf(name, sizeof(name), format, i);
+        assert_ok(inf_request_add_output(req, name, (size_t) len));
     }
-
-    /* an element over three buffers, one of them a single byte */
-    inf_input_t *in = add(&w, "S", INF_TYPE_BYTES, SHAPE(4));
-    add_data(&w, in, strings, 16);
-    add_data(&w, in, strings + 16, 1);
-    add_data(&w, in, strings + 17, 3);
-    add_data(&w, in, strings + 20, STRINGS - 20);
-    assert_ok(inf_request_normalize(w.model, &w.req));
-    world_close(&w);
 }
 
 static void
-the_number_of_strings_is_the_shapes(void **state)
+the_first_unknown_output_ends_the_search(void **state)
 {
     (void) state;
     world_t w;
 
-    world_open(&w, strings_config);
-    add_data(&w, add(&w, "S", INF_TYPE_BYTES, SHAPE(3)), strings, STRINGS);
-    refused(&w, "expected 3 string elements for inference input 'S' for model"
-        " 'm', got 4");
-    add_data(&w, add(&w, "S", INF_TYPE_BYTES, SHAPE(5)), strings, STRINGS);
-    refused(&w, "expected 5 string elements for inference input 'S' for model"
-        " 'm', got 4");
-    add_data(&w, add(&w, "S", INF_TYPE_BYTES, SHAPE(INT64_MAX)), strings,
-        STRINGS);
-    refused(&w, "string elements for inference input 'S'");
-    add(&w, "S", INF_TYPE_BYTES, SHAPE(1));
-    refused(&w, "expected 1 string elements for inference input 'S' for model"
-        " 'm', got 0");
-    add(&w, "S", INF_TYPE_BYTES, SHAPE(0));
-    assert_ok(inf_request_normalize(w.model, &w.req));
-    world_close(&w);
-}
+    world_open(&w, two_inputs);
+    add_good(&w);
+    add_outputs(&w.req, "X%05d");
+    lookups = 0;
+    refused(&w, "unexpected inference output 'X16384' for model 'm'");
+    assert_int_equal(lookups, 1);
 
-static void
-a_string_longer_than_its_bytes_is_refused(void **state)
-{
-    (void) state;
-    world_t w;
-
-    world_open(&w, strings_config);
-    for (size_t len = 1; len < STRINGS; len++) {
-        char *exact = malloc(len);          /* a read behind it is seen      */
-        memcpy(exact, strings, len);
-        add_data(&w, add(&w, "S", INF_TYPE_BYTES, SHAPE(4)), exact, len);
-        refused(&w, "inference input 'S' for model 'm'");
-        free(exact);
+    add_good(&w);                       /* as does the first repeated one    */
+    for (int i = 0; i < NAMES; i++) {
+        assert_ok(inf_request_add_output(&w.req, i % 2 ? "O" : "P", 1));
     }
-
-    add_data(&w, add(&w, "S", INF_TYPE_BYTES, SHAPE(1)),
-        "\xff\xff\xff\xff" "abc", 7);
-    refused(&w, "incomplete string data for inference input 'S' for model 'm',"
-        " 4294967292 more bytes expected");
+    lookups = 0;
+    refused(&w, "output 'P' already requested");
+    assert_int_equal(lookups, 3);
     world_close(&w);
 }
 
 static void
-device_memory_is_not_read(void **state)
+many_outputs_are_sorted_with_one_lookup_each(void **state)
 {
     (void) state;
+    char *config = malloc(NAMES * 64);
     world_t w;
+    int len = sprintf(config, "name: 'm' input { name: 'A' data_type:"
+        " TYPE_INT8 dims: 1 }");
 
-    world_open(&w, strings_config);
-    inf_input_t *in = add(&w, "S", INF_TYPE_BYTES, SHAPE(4));
-    assert_ok(inf_request_add_data(&w.req, in, &(inf_buffer_t) {
-        .base = (const void *) 16, .size = 100,
-        .memory_type = INF_MEMORY_GPU }));
+    for (int i = 1; i <= NAMES; i++) {
+        len += sprintf(config + len, " output { name: 'O%05d' data_type:"
+            " TYPE_INT8 dims: 1 }", NAMES - i + 1);
+    }
+    world_open(&w, config);
+    add_data(&w, add(&w, "A", INF_TYPE_INT8, SHAPE(1)), zeroes, 1);
+    add_outputs(&w.req, "O%05d");
+    lookups = 0;
     assert_ok(inf_request_normalize(w.model, &w.req));
+    assert_int_equal(lookups, NAMES);
+    assert_int_equal(w.req.output_count, NAMES);
+    assert_string_equal(w.req.outputs[0], "O00001");
+    for (uint32_t i = 1; i < w.req.output_count; i++) {
+        assert_true(strcmp(w.req.outputs[i - 1], w.req.outputs[i]) < 0);
+    }
+    assert_true(inf_request_wants_output(&w.req, "O16384"));
+    assert_false(inf_request_wants_output(&w.req, "O16385"));
     world_close(&w);
+    free(config);
 }
 
 /* ---- raw ----------------------------------------------------------------- */
@@ -595,10 +509,8 @@ main(void)
         cmocka_unit_test(a_zero_dimension_makes_an_empty_tensor),
         cmocka_unit_test(reshape_fills_variable_dimensions_from_left_to_right),
         cmocka_unit_test(an_empty_reshape_leaves_the_batch),
-        cmocka_unit_test(strings_may_be_cut_anywhere_but_in_a_prefix),
-        cmocka_unit_test(the_number_of_strings_is_the_shapes),
-        cmocka_unit_test(a_string_longer_than_its_bytes_is_refused),
-        cmocka_unit_test(device_memory_is_not_read),
+        cmocka_unit_test(the_first_unknown_output_ends_the_search),
+        cmocka_unit_test(many_outputs_are_sorted_with_one_lookup_each),
         cmocka_unit_test(a_raw_body_takes_its_shape_from_the_model),
         cmocka_unit_test(a_raw_string_gets_its_prefix),
         cmocka_unit_test(the_last_reference_of_a_model_tells_its_owner),

@@ -538,7 +538,7 @@ a_model_that_stops_ends_its_sequences(void **state)     /* section 9 (2, 3)  */
     push_fails(&w, 5, 1, "S", 1, INF_ERR_UNAVAILABLE, "stop");
     push_fails(&w, 5, 1, "SE", 1, INF_ERR_UNAVAILABLE, "stop");
     push_unknown(&w, 5, 4, "", 1);
-    w.requests[5].part = true;              /* an ensemble's, begun before   */
+    w.requests[5].whole = &w.requests[6];  /* an ensemble's, begun before   */
     push(&w, 5, 4, "SE", 1);
     assert_string_equal(cancel(&w, 5, 1), "");
     push(&w, 3, 1, "", 1);

@@ -91,7 +91,7 @@ push_as(client_t *client, uint32_t flags)
     r->correlation_text = client != NULL && client->text[0] != '\0'
         ? client->text : NULL;
     r->flags = flags;
-    r->part = one_in(8);
+    r->whole = one_in(8) ? r : NULL;
     r->timeout_us = one_in(2) ? 0 : 1 + chance(2 + sim.run_ns / 500);
     if (sim.compares) {
         const int64_t shape[] = { 1, item->size };
@@ -106,7 +106,7 @@ push_as(client_t *client, uint32_t flags)
         check((r->flags & INF_REQUEST_SEQUENCE_START) != 0, "no START");
     }
     bool bad = (q == NULL && !start)
-        || (start && sim.policy->closing && !r->part);
+        || (start && sim.policy->closing && r->whole == NULL);
     check((err != NULL) == bad, "%s", err != NULL ? inf_err_msg(err) : "");
     if (bad) {
         check(inf_err_code(err) == (start ? INF_ERR_UNAVAILABLE
@@ -563,7 +563,10 @@ release(item_t *item)
     if (sim.options.iterative && !one_in(3) && again(item)) {
         return;
     }
-    core(sim.policy->bound->released(sim.policy, &item->req, sim.now));
+    inf_link_t gone;
+    inf_link_init(&gone);
+    core(sim.policy->bound->released(sim.policy, &item->req, sim.now, &gone));
+    check(inf_list_empty(&gone), "a release takes others along");
     s->running--;
     p->running--;
     sim.running--;
@@ -861,8 +864,10 @@ drop_all(void)
     }
     while (sim.releases.top != NULL) {
         item_t *item = inf_heap_entry(sim.releases.top, item_t, release);
+        inf_link_t gone;
+        inf_link_init(&gone);
         inf_heap_remove(&sim.releases, &item->release);
-        sim.policy->bound->released(sim.policy, &item->req, sim.now);
+        sim.policy->bound->released(sim.policy, &item->req, sim.now, &gone);
         item->stage = FREE;
         sim.executed++;
     }
@@ -1109,7 +1114,7 @@ cost_of_depth(uint32_t depth, bool backlog)
         link = inf_list_pop_front(&payload.requests);
         assert_ptr_equal(link, &pool[i].req.link);
         inf_request_move(&pool[i].req, INF_REQUEST_EXECUTING);
-        core(p->bound->released(p, &pool[i].req, depth + i));
+        core(p->bound->released(p, &pool[i].req, depth + i, &gone));
         inf_request_move(&pool[i].req, INF_REQUEST_RELEASED);
     }
     p->ops->free(p);

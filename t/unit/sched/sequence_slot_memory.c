@@ -87,7 +87,7 @@ run_place(inf_policy_t *p, uint32_t number)
         while ((link = inf_list_pop_front(&payload.requests)) != NULL) {
             inf_request_t *r = inf_link_entry(link, inf_request_t, link);
             inf_request_move(r, INF_REQUEST_EXECUTING);
-            p->bound->released(p, r, 2);
+            p->bound->released(p, r, 2, &gone);
             inf_request_move(r, INF_REQUEST_RELEASED);
             ran++;
         }
@@ -179,16 +179,17 @@ model_new(void)
 static uint32_t
 release_all(inf_policy_t *p, inf_link_t *list)
 {
-    inf_link_t *link;
+    inf_link_t gone, *link;
     uint32_t fillers = 0;
 
+    inf_link_init(&gone);
     while ((link = inf_list_pop_front(list)) != NULL) {
         inf_request_t *r = inf_link_entry(link, inf_request_t, link);
         if (r->filler) {
             inf_request_release(r, 1);
             fillers++;
         } else {
-            p->bound->released(p, r, 2);
+            p->bound->released(p, r, 2, &gone);
             inf_request_move(r, INF_REQUEST_RELEASED);
         }
     }

@@ -298,7 +298,11 @@ next_of(sequences_t *w, uint32_t number, uint64_t at_ms)
 static inline void
 release(sequences_t *w, int i, uint64_t at_ms)
 {
-    w->policy->bound->released(w->policy, &w->requests[i], at_ms * MS);
+    inf_link_t gone;
+    inf_link_init(&gone);
+
+    w->policy->bound->released(w->policy, &w->requests[i], at_ms * MS, &gone);
+    assert_true(inf_list_empty(&gone));
     inf_request_move(&w->requests[i], INF_REQUEST_RELEASED);
     hear(w);
 }

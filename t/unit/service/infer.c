@@ -222,12 +222,50 @@ wait_for(const shot_t *shot, uint8_t wanted)
     }
 }
 
+/* With FLOATS floats, where all its inputs lie. */
+static void
+submit_request(shot_t *shot, const char *model, const inf_infer_request_t *req)
+{
+    uint64_t *offsets = calloc(req->input_count, sizeof(*offsets));
+    inf_infer_target_t target = {
+        .model_name = inf_slice_str(model), .model_version = -1,
+        .protocol = INF_PROTOCOL_HTTP, .data_offsets = offsets
+    };
+    size_t size;
+
+    *shot = (shot_t) { 0 };
+    assert_true(inf_client_take(world.client, shot, &shot->ticket));
+    assert_null(inf_infer_record_size(req, &target, &size));
+    shot->region = inf_client_alloc(world.client, 64 + size);
+    assert_non_null(shot->region);
+
+    char *base = inf_client_data(world.client, shot->region);
+    float *floats = (float *) (void *) base;
+    for (int i = 0; i < FLOATS; i++) {
+        floats[i] = (float) i + 0.5f;
+    }
+    for (uint32_t i = 0; i < req->input_count; i++) {
+        offsets[i] = shot->region->offset;
+    }
+    inf_infer_record_write(req, &target, base + 64, size);
+    free(offsets);
+
+    const inf_submission_t s = {
+        .op = INF_SUBMIT_INFER,
+        .slot = shot->ticket.slot,
+        .generation = shot->ticket.generation,
+        .offset = shot->region->offset + 64,
+        .length = size
+    };
+    assert_int_equal(inf_client_submit(world.client, &s), INF_CLIENT_OK);
+}
+
 /* Submits FLOATS floats; shape_len is what the shape says. */
 static void
 submit(shot_t *shot, const char *model, bool batched, int64_t shape_len)
 {
     const int64_t shape[2] = { batched ? 1 : shape_len, shape_len };
-    inf_infer_input_t input = {
+    const inf_infer_input_t input = {
         .name = INF_SLICE("INPUT0"),
         .datatype = INF_TYPE_FP32,
         .dim_count = batched ? 2 : 1,
@@ -238,35 +276,8 @@ submit(shot_t *shot, const char *model, bool batched, int64_t shape_len)
     const inf_infer_request_t req = {
         .id = INF_SLICE("r1"), .inputs = &input, .input_count = 1
     };
-    uint64_t offset = 0;
-    inf_infer_target_t target = {
-        .model_name = inf_slice_str(model), .model_version = -1,
-        .protocol = INF_PROTOCOL_HTTP, .data_offsets = &offset
-    };
-    size_t size;
 
-    *shot = (shot_t) { 0 };
-    assert_true(inf_client_take(world.client, shot, &shot->ticket));
-    assert_null(inf_infer_record_size(&req, &target, &size));
-    shot->region = inf_client_alloc(world.client, 64 + size);
-    assert_non_null(shot->region);
-
-    char *base = inf_client_data(world.client, shot->region);
-    float *floats = (float *) (void *) base;
-    for (int i = 0; i < FLOATS; i++) {
-        floats[i] = (float) i + 0.5f;
-    }
-    offset = shot->region->offset;
-    inf_infer_record_write(&req, &target, base + 64, size);
-
-    const inf_submission_t s = {
-        .op = INF_SUBMIT_INFER,
-        .slot = shot->ticket.slot,
-        .generation = shot->ticket.generation,
-        .offset = offset + 64,
-        .length = size
-    };
-    assert_int_equal(inf_client_submit(world.client, &s), INF_CLIENT_OK);
+    submit_request(shot, model, &req);
 }
 
 /* Reads what came and gives it back. */
@@ -359,6 +370,99 @@ a_missing_batch_dimension_is_named(void **state)
     (void) state;
     expect_error("echo", false, FLOATS, INF_ERR_INVALID_ARG,
         "inference request batch-size must be <= 8");
+}
+
+/* ---- more names than a model has ------------------------------------------ */
+
+static _Atomic uint32_t added_inputs, added_outputs;
+
+inf_input_t *__real_inf_request_add_input(inf_request_t *r, const char *name,
+    size_t name_len, inf_datatype_t datatype, const int64_t *shape,
+    uint32_t dim_count);
+inf_input_t *__wrap_inf_request_add_input(inf_request_t *r, const char *name,
+    size_t name_len, inf_datatype_t datatype, const int64_t *shape,
+    uint32_t dim_count);
+inf_err_t *__real_inf_request_add_output(inf_request_t *r, const char *name,
+    size_t name_len);
+inf_err_t *__wrap_inf_request_add_output(inf_request_t *r, const char *name,
+    size_t name_len);
+
+inf_input_t *
+__wrap_inf_request_add_input(inf_request_t *r, const char *name,
+    size_t name_len, inf_datatype_t datatype, const int64_t *shape,
+    uint32_t dim_count)
+{
+    added_inputs++;
+    return __real_inf_request_add_input(r, name, name_len, datatype, shape,
+        dim_count);
+}
+
+inf_err_t *
+__wrap_inf_request_add_output(inf_request_t *r, const char *name,
+    size_t name_len)
+{
+    added_outputs++;
+    return __real_inf_request_add_output(r, name, name_len);
+}
+
+/* How many the intake took into the request until it rejected it. */
+static void
+names_fail(const inf_infer_request_t *req, uint32_t inputs, uint32_t outputs,
+    const char *text)
+{
+    const char *error;
+    shot_t shot;
+
+    added_inputs = added_outputs = 0;
+    submit_request(&shot, "echo", req);
+    wait_for(&shot, ALL);
+    assert_int_equal(shot.status, INF_STATUS(INF_ERR_INVALID_ARG));
+    read_response(&shot, &error);
+    assert_string_equal(error, text);
+    assert_int_equal(added_inputs, inputs);
+    assert_int_equal(added_outputs, outputs);
+}
+
+static void
+names_that_a_model_lacks_cost_nothing(void **state)
+{
+    (void) state;
+    enum { MANY = INF_INFER_MAX_TENSORS };
+    static char names[MANY][8];
+    static inf_infer_input_t inputs[MANY];
+    static inf_infer_output_t outputs[MANY];
+    static const int64_t shape[2] = { 1, FLOATS };
+    inf_infer_request_t req = {
+        .id = INF_SLICE("r1"), .inputs = inputs, .input_count = 1,
+        .outputs = outputs, .output_count = MANY
+    };
+
+    for (int i = 0; i < MANY; i++) {    /* in falling order                  */
+        snprintf(names[i], sizeof(names[i]), "X%05d", MANY - i);
+        outputs[i].name = inf_slice_str(names[i]);
+        inputs[i] = (inf_infer_input_t) {
+            .name = i == 0 ? inf_slice_str("INPUT0") : inf_slice_str(names[i]),
+            .datatype = INF_TYPE_FP32, .dim_count = 2, .shape = shape,
+            .source = INF_SOURCE_BINARY, .byte_size = FLOATS * sizeof(float)
+        };
+    }
+    names_fail(&req, 1, 0, "[request id: r1] unexpected inference output"
+        " 'X16384' for model 'echo'");
+    for (int i = 0; i < MANY; i++) {
+        outputs[i].name = inf_slice_str("OUTPUT0");
+    }
+    names_fail(&req, 1, 2, "[request id: r1] output 'OUTPUT0' already"
+        " requested");
+
+    req.output_count = 0;
+    req.input_count = MANY;
+    names_fail(&req, 1, 0, "[request id: r1] unexpected inference input"
+        " 'X16383' for model 'echo'");
+    for (int i = 1; i < MANY; i++) {
+        inputs[i].name = inf_slice_str("INPUT0");
+    }
+    names_fail(&req, 2, 0, "[request id: r1] input 'INPUT0' already exists in"
+        " request");
 }
 
 static void
@@ -469,6 +573,7 @@ main(void)
         cmocka_unit_test(a_model_that_failed_to_load_is_unavailable),
         cmocka_unit_test(a_shape_that_does_not_fit_its_bytes_is_refused),
         cmocka_unit_test(a_missing_batch_dimension_is_named),
+        cmocka_unit_test(names_that_a_model_lacks_cost_nothing),
         cmocka_unit_test(a_queued_request_is_cancelled_at_once),
         cmocka_unit_test(calls_answer_in_protobuf),
         cmocka_unit_test(ten_thousand_requests_leave_nothing_behind),

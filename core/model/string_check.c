@@ -1,0 +1,135 @@
+#include "core/model/string_check.h"
+
+#include <string.h>
+
+#include "core/model/model.h"
+
+static inf_err_t *check_inputs(const inf_request_t *req);
+static inf_err_t *check_input(const inf_model_t *model, const inf_input_t *in);
+static uint64_t count_elements(const inf_input_t *in);
+
+inf_err_t *
+inf_request_check_strings(inf_request_t *req)
+{
+    inf_err_t *err = check_inputs(req);
+
+    req->strings_unchecked = false;
+    if (err == NULL) {
+        return NULL;
+    }
+    if (req->whole == NULL) {
+        return inf_request_name_error(req, err);
+    }
+
+    const inf_request_t *client = req->whole;
+    while (client->whole != NULL) {
+        client = client->whole;
+    }
+    inf_err_t *own = check_inputs(client);
+    if (own == NULL) {
+        return err;
+    }
+
+    inf_err_free(err);
+    return inf_err_because(inf_request_name_error(client, own),
+        INF_CAUSE_STRINGS);
+}
+
+inf_err_t *
+inf_request_name_error(const inf_request_t *req, inf_err_t *err)
+{
+    inf_err_t *named = inf_err_because(inf_err_new(inf_err_code(err),
+        "[request id: %s] %s", req->id[0] != '\0' ? req->id : "<id_unknown>",
+        inf_err_msg(err)), inf_err_cause(err));
+
+    inf_err_free(err);
+    return named;
+}
+
+static inf_err_t *
+check_inputs(const inf_request_t *req)
+{
+    inf_err_t *err = NULL;
+
+    for (uint32_t i = 0; req->strings_unchecked && err == NULL
+        && i < req->input_count; i++)
+    {
+        const inf_config_tensor_t *t = inf_config_tensors_find_input(
+            req->model->tensors, inf_slice_str(req->inputs[i].name));
+        if (t != NULL && t->datatype == INF_TYPE_BYTES && !t->non_linear) {
+            err = check_input(req->model, &req->inputs[i]);
+        }
+    }
+
+    return err;
+}
+
+/* Each length is read once: the client's side may write to it meanwhile. */
+static inf_err_t *
+check_input(const inf_model_t *model, const inf_input_t *in)
+{
+    uint64_t elements = count_elements(in);
+    uint64_t seen = 0;
+    uint64_t skip = 0;      /* of the current element, in later buffers      */
+
+    for (uint32_t i = 0; i < in->buffer_count; i++) {
+        const inf_buffer_t *b = &in->buffers[i];
+        if (b->memory_type == INF_MEMORY_GPU) {
+            return NULL;
+        }
+
+        const unsigned char *p = b->base;
+        uint64_t left = b->size;
+
+        for (;;) {
+            uint64_t n = skip < left ? skip : left;
+            p += n;
+            left -= n;
+            skip -= n;
+            if (left == 0) {
+                break;
+            }
+
+            uint32_t len;
+            if (left < sizeof(len)) {
+                return inf_err_new(INF_ERR_INVALID_ARG, "incomplete string"
+                    " length indicator for inference input '%s' for model"
+                    " '%s', expecting 4 bytes but only %llu bytes available",
+                    in->name, model->name, (unsigned long long) left);
+            }
+            memcpy(&len, p, sizeof(len));
+            p += sizeof(len);
+            left -= sizeof(len);
+            skip = len;
+            seen++;
+        }
+    }
+
+    if (skip > 0) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "incomplete string data for"
+            " inference input '%s' for model '%s', %llu more bytes expected",
+            in->name, model->name, (unsigned long long) skip);
+    }
+
+    if (seen != elements) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "expected %llu string elements"
+            " for inference input '%s' for model '%s', got %llu",
+            (unsigned long long) elements, in->name, model->name,
+            (unsigned long long) seen);
+    }
+
+    return NULL;
+}
+
+/* Normalising has seen to it that the product fits. */
+static uint64_t
+count_elements(const inf_input_t *in)
+{
+    uint64_t n = 1;
+
+    for (uint32_t i = 0; i < in->dim_count; i++) {
+        n *= (uint64_t) in->shape[i];
+    }
+
+    return n;
+}
