@@ -70,6 +70,12 @@ ngx_http_inference_body_check(ngx_http_inference_ctx_t *ctx)
         body->foreign = 1;
         size = 0;
 
+        if (rb && rb->rest > 0) {
+            return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                           "the body of this request is still "
+                                           "being received by another handler");
+        }
+
         for (cl = rb ? rb->bufs : NULL; cl; cl = cl->next) {
             size += ngx_buf_size(cl->buf);
         }
@@ -322,8 +328,17 @@ ngx_http_inference_body_read(ngx_http_inference_ctx_t *ctx)
 
     r = ctx->request;
 
-    if (ctx->body.borrow) {
+    if (ctx->body.borrow && ngx_http_inference_borrow_wanted(r)) {
         return ngx_http_inference_borrow(ctx);
+    }
+
+    if (ctx->body.borrow) {
+        /* somebody has begun to read it in the meantime */
+        ctx->body.borrow = 0;
+
+        if (ngx_http_inference_body_check(ctx) != NGX_OK) {
+            return ngx_http_inference_refuse(ctx);
+        }
     }
 
     if (ngx_http_inference_body_room(ctx) != NGX_OK

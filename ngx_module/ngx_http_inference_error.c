@@ -151,6 +151,23 @@ ngx_http_inference_fail_status(ngx_http_inference_ctx_t *ctx,
 
 
 ngx_int_t
+ngx_http_inference_fail_timeout(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    ctx->cause = INF_CAUSE_TIMED_OUT;
+
+    return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
+                                   "Request timeout expired: no answer "
+                                   "within inference_timeout of %M ms",
+                                   ilcf->timeout);
+}
+
+
+ngx_int_t
 ngx_http_inference_fail_unready(ngx_http_inference_ctx_t *ctx)
 {
     return ngx_http_inference_fail_with(ctx, NGX_HTTP_BAD_REQUEST,

@@ -497,7 +497,7 @@ ngx_http_inference_run_reading(ngx_http_inference_ctx_t *ctx)
 /* ---- time and clients that leave ---------------------------------------- */
 
 void
-ngx_http_inference_start_timer(ngx_http_inference_ctx_t *ctx)
+ngx_http_inference_set_deadline(ngx_http_inference_ctx_t *ctx)
 {
     ngx_http_inference_loc_conf_t  *ilcf;
 
@@ -507,11 +507,22 @@ ngx_http_inference_start_timer(ngx_http_inference_ctx_t *ctx)
     if (ilcf->timeout) {
         ctx->deadline_ns = inf_clock_ns()
                            + (uint64_t) ilcf->timeout * 1000000;
-        ngx_add_timer(&ctx->timer, ilcf->timeout);
-        return;
     }
+}
 
-    ngx_add_timer(&ctx->timer, NGX_HTTP_INFERENCE_NO_TIMEOUT);
+
+void
+ngx_http_inference_start_timer(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    ngx_http_inference_set_deadline(ctx);
+
+    ngx_add_timer(&ctx->timer, ilcf->timeout ? ilcf->timeout
+                                             : NGX_HTTP_INFERENCE_NO_TIMEOUT);
 }
 
 
@@ -528,6 +539,12 @@ ngx_http_inference_timer_handler(ngx_event_t *ev)
     ilcf = ngx_http_get_module_loc_conf(ctx->request,
                                         ngx_http_inference_module);
 
+    if (ctx->state == NGX_HTTP_INFERENCE_BORROWING) {
+        ngx_http_inference_borrow_look(ctx);
+        ngx_http_run_posted_requests(c);
+        return;
+    }
+
     if (ctx->graced && ctx->state == NGX_HTTP_INFERENCE_CONNECTING) {
         (void) ngx_http_inference_fail_unready(ctx);
         ngx_http_inference_reject(ctx);
@@ -540,13 +557,7 @@ ngx_http_inference_timer_handler(ngx_event_t *ev)
         return;
     }
 
-    ctx->cause = INF_CAUSE_TIMED_OUT;
-
-    (void) ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
-                                   "Request timeout expired: no answer "
-                                   "within inference_timeout of %M ms",
-                                   ilcf->timeout);
-
+    (void) ngx_http_inference_fail_timeout(ctx);
     ngx_http_inference_reject(ctx);
     ngx_http_run_posted_requests(c);
 }

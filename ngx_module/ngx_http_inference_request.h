@@ -169,7 +169,8 @@ struct ngx_http_inference_ctx_s {
     uint64_t                     epoch;
 
     ngx_http_inference_body_t    body;
-    ngx_http_event_handler_pt    main_write_handler;    /* while borrowing   */
+    ngx_http_event_handler_pt    main_read_handler;     /* while borrowing   */
+    ngx_http_event_handler_pt    main_write_handler;
 
     inf_arena_t                  arena;         /* tables and texts          */
     inf_infer_reader_t          *reader;
@@ -241,6 +242,9 @@ void ngx_http_inference_step(ngx_http_inference_ctx_t *ctx);
 void ngx_http_inference_slice(ngx_http_inference_ctx_t *ctx);
 ngx_uint_t ngx_http_inference_slice_over(ngx_http_inference_ctx_t *ctx);
 
+/* inference_timeout counts from now. */
+void ngx_http_inference_set_deadline(ngx_http_inference_ctx_t *ctx);
+
 /* Starts the timer and the deadline of the part that the core is in. */
 void ngx_http_inference_start_timer(ngx_http_inference_ctx_t *ctx);
 
@@ -279,6 +283,9 @@ ngx_uint_t ngx_http_inference_borrow_wanted(ngx_http_request_t *r);
 
 /* Reads it; returns what a content handler returns. */
 ngx_int_t ngx_http_inference_borrow(ngx_http_inference_ctx_t *ctx);
+
+/* The timer's handler meanwhile. */
+void ngx_http_inference_borrow_look(ngx_http_inference_ctx_t *ctx);
 
 /* It is there: goes on as with any body that was read before. */
 void ngx_http_inference_borrowed(ngx_http_inference_ctx_t *ctx);
@@ -409,6 +416,9 @@ ngx_int_t ngx_http_inference_fail_text(ngx_http_inference_ctx_t *ctx,
 /* Takes err. */
 ngx_int_t ngx_http_inference_fail_err(ngx_http_inference_ctx_t *ctx,
     inf_err_t *err);
+
+/* inference_timeout is over. */
+ngx_int_t ngx_http_inference_fail_timeout(ngx_http_inference_ctx_t *ctx);
 
 /* Live or ready is not what the server is: 400 without a word. */
 ngx_int_t ngx_http_inference_fail_unready(ngx_http_inference_ctx_t *ctx);
