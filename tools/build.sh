@@ -37,8 +37,8 @@ ninja -C "$build" -j "$jobs" > "$build/ninja.log" 2>&1 \
 
 INF_SANITIZE=$module_sanitize sh tools/nginx-module.sh "$build"
 
-launcher="tools/inference-server.c tools/first_load.c"
-if [ -n "$(find $launcher tools/first_load.h tools/hardening.sh -newer "$build/inference-server" \
+launcher=$(echo tools/*.c)
+if [ -n "$(find tools/*.[ch] tools/hardening.sh -newer "$build/inference-server" \
         2>/dev/null || echo missing)" ]; then
     cc -std=gnu17 -O2 -g -Wall -Wextra -Wconversion -Werror $launcher_flags \
         -o "$build/inference-server" $launcher

@@ -14,7 +14,6 @@
 #include <ftw.h>
 #include <libgen.h>
 #include <limits.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -31,7 +30,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "control_from.h"
 #include "first_load.h"
+#include "run_as.h"
 
 #define MAX_REPEAT 64       /* values of one repeatable option */
 #define MAX_CONNECTIONS 8192ul      /* of one nginx worker */
@@ -87,6 +88,11 @@ typedef struct {
     bool        warning;
     bool        error;
     long        exit_timeout_secs;
+    const char *user;               /* NULL: the repository's owner          */
+    const char *control_from;
+    const char *request_memory;     /* in nginx's units                      */
+    bool        code_upload;
+    bool        client_shm;
 } options_t;
 
 typedef enum {
@@ -108,6 +114,14 @@ typedef struct {
     long        max;
     const char *help;
 } option_t;
+
+/* What this program makes and removes; both are of mode 0700. */
+typedef struct {
+    char own[PATH_MAX];             /* nginx.conf, pid, socket: never a
+                                       worker's, it could change what root
+                                       reads                                 */
+    char temp[PATH_MAX];            /* of the workers, and theirs            */
+} places_t;
 
 /* Where the built or installed pieces are. */
 typedef struct {
@@ -209,8 +223,19 @@ static const option_t options_known[] = {
     { "log-error", KIND_BOOL, AT(error), 0, 0, "log errors (true)" },
     { "exit-timeout-secs", KIND_NUMBER, AT(exit_timeout_secs), 0, 86400,
       "how long work in flight may take at the end (30)" },
+    { "user", KIND_TEXT, AT(user), 0, 0,
+      "root only: who workers, core and backends are (repository's owner)" },
+    { "control-from", KIND_TEXT, AT(control_from), 0, 0,
+      "who may load models, change trace and log settings: all, none, or a "
+      "list of loopback, addresses and address/bits (loopback)" },
+    { "allow-code-upload", KIND_BOOL, AT(code_upload), 0, 0,
+      "files of a load request may be code (false)" },
+    { "allow-client-shm", KIND_BOOL, AT(client_shm), 0, 0,
+      "taken; shared memory is not served yet (false)" },
+    { "request-memory", KIND_TEXT, AT(request_memory), 0, 0,
+      "memory for requests' bodies, of each worker: bytes, or with k, m, g "
+      "(1g)" },
 
-    { "allow-client-shm", KIND_LATER, 0, 0, 0, NULL },
     { "allow-grpc", KIND_LATER, 0, 0, 0, NULL },
     { "allow-http", KIND_LATER, 0, 0, 0, NULL },
     { "allow-sagemaker", KIND_LATER, 0, 0, 0, NULL },
@@ -279,13 +304,20 @@ static bool later_for_gpu(const list_t *list, size_t at);
 static void check_cache_config(const options_t *o);
 static void check_rate_resource(const char *text);
 static void check_path_text(const char *what, const char *text);
+static void check_size(const char *name, const char *text);
+static void check_control_from(const char *list);
+
+static void places_make(places_t *places, const run_as_t *who);
+static void place_make(char *path, const char *tmp, const char *suffix);
+static void places_remove(const places_t *places, const run_as_t *who);
+static void place_remove(const char *path);
 
 static void pieces_find(pieces_t *p);
 static bool pieces_in(pieces_t *p, const char *dir);
 static bool find_nginx(char *out);
 
-static void write_config(const char *dir, const options_t *o,
-    const pieces_t *p);
+static void write_config(const places_t *places, const options_t *o,
+    const pieces_t *p, const run_as_t *who);
 static unsigned long connections(void);
 static void write_model_control(FILE *f, const options_t *o);
 static void write_quoted(FILE *f, const char *text);
@@ -296,6 +328,7 @@ static void write_cache(FILE *f, const options_t *o);
 static void write_rate_limit(FILE *f, const options_t *o);
 static void write_metrics(FILE *f, const options_t *o);
 static void write_server(FILE *f, const options_t *o);
+static void write_control(FILE *f, const options_t *o);
 static void write_own_server(FILE *f, const char *dir);
 static void write_listen(FILE *f, const char *address, long port, bool reuse);
 static void write_memory(FILE *f, const options_t *o);
@@ -337,30 +370,34 @@ main(int argc, char **argv)
         .warning = true,
         .error = true,
         .exit_timeout_secs = 30,
+        .control_from = "loopback",
+        .request_memory = "1g",
     };
     pieces_t pieces;
+    places_t places;
+    run_as_t who;
+    char     why[512];
 
     options_parse(&options, argc, argv);
     take_environment(&options);
     options_check(&options);
     pieces_find(&pieces);
 
-    char        dir[PATH_MAX];
-    const char *tmp = getenv("TMPDIR");
-
-    snprintf(dir, sizeof(dir), "%s/inference-server-XXXXXX",
-             tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
-    if (mkdtemp(dir) == NULL || chmod(dir, 0711) != 0) {
-        die("cannot make a folder %s: %s", dir, strerror(errno));
+    if (run_as_find(&who, options.user, options.repositories.value,
+                    options.repositories.n, why, sizeof(why)) != 0)
+    {
+        die("%s", why);
     }
-    if (options.exit_on_error && strlen(dir) + sizeof("/" OWN_SOCKET)
+
+    places_make(&places, &who);
+    if (options.exit_on_error && strlen(places.own) + sizeof("/" OWN_SOCKET)
         > sizeof(((struct sockaddr_un *) 0)->sun_path))
     {
         fprintf(stderr, "inference-server: --exit-on-error has no effect: "
                 "the path of TMPDIR is too long for a socket\n");
         options.exit_on_error = false;
     }
-    write_config(dir, &options, &pieces);
+    write_config(&places, &options, &pieces, &who);
 
     sigset_t signals, old;
 
@@ -372,10 +409,10 @@ main(int argc, char **argv)
     sigaddset(&signals, SIGCHLD);
     sigprocmask(SIG_BLOCK, &signals, &old);
 
-    pid_t nginx = spawn_nginx(dir, &pieces, &old);
-    int   status = wait_for_nginx(nginx, &signals, &options, dir);
+    pid_t nginx = spawn_nginx(places.own, &pieces, &old);
+    int   status = wait_for_nginx(nginx, &signals, &options, places.own);
 
-    nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    places_remove(&places, &who);
     return status;
 }
 
@@ -652,6 +689,12 @@ options_check(const options_t *o)
     if (o->min_capability != NULL) {
         check_capability(o->min_capability);
     }
+    check_size("request-memory", o->request_memory);
+    check_control_from(o->control_from);
+    if (o->client_shm) {
+        fputs("inference-server: --allow-client-shm: shared memory is not "
+              "served yet\n", stderr);
+    }
 }
 
 static void
@@ -838,6 +881,31 @@ metrics_setting(const char *text, const char **value)
         "histogram_latencies, summary_latencies and summary_quantiles", text);
 }
 
+/* As nginx writes sizes; it looks at the least one. */
+static void
+check_size(const char *name, const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+
+    if (digits == 0 || digits > 15 || strlen(text) > digits + 1
+        || (text[digits] != '\0' && strchr("kKmMgG", text[digits]) == NULL))
+    {
+        die("--%s is a size such as 512m, not \"%s\"", name, text);
+    }
+}
+
+static void
+check_control_from(const char *list)
+{
+    char part[80];
+
+    if (control_from_check(list, part, sizeof(part)) != 0) {
+        die("--control-from is all, none, or a list of loopback, addresses "
+            "and address/bits; \"%s\" in \"%s\" is none of these", part,
+            list);
+    }
+}
+
 /* The pieces lie beside this program, or where `make install` puts them. */
 static void
 pieces_find(pieces_t *p)
@@ -918,9 +986,64 @@ find_nginx(char *out)
 }
 
 static void
-write_config(const char *dir, const options_t *o, const pieces_t *p)
+places_make(places_t *places, const run_as_t *who)
 {
-    char path[PATH_MAX + 16];
+    const char *tmp = getenv("TMPDIR");
+
+    if (tmp == NULL || tmp[0] == '\0') {
+        tmp = "/tmp";
+    }
+
+    place_make(places->own, tmp, "");
+    place_make(places->temp, tmp, "temp-");
+    if (who->changes && chown(places->temp, who->uid, who->gid) != 0) {
+        die("cannot give %s to user %s: %s", places->temp, who->user,
+            strerror(errno));
+    }
+}
+
+static void
+place_make(char *path, const char *tmp, const char *suffix)
+{
+    int n = snprintf(path, PATH_MAX, "%s/inference-server-%sXXXXXX", tmp,
+                     suffix);
+
+    if (n >= PATH_MAX || mkdtemp(path) == NULL) {
+        die("cannot make a directory %s: %s", path, strerror(errno));
+    }
+}
+
+/* What is in the workers' directory is removed as they: a link that a worker
+   puts there meanwhile leads root nowhere. */
+static void
+places_remove(const places_t *places, const run_as_t *who)
+{
+    if (!who->changes) {
+        place_remove(places->temp);
+
+    } else if (seteuid(who->uid) == 0) {
+        place_remove(places->temp);
+        if (seteuid(0) != 0) {
+            return;
+        }
+        rmdir(places->temp);
+    }
+
+    place_remove(places->own);
+}
+
+static void
+place_remove(const char *path)
+{
+    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void
+write_config(const places_t *places, const options_t *o, const pieces_t *p,
+    const run_as_t *who)
+{
+    const char *dir = places->own;
+    char        path[PATH_MAX + 16];
 
     snprintf(path, sizeof(path), "%s/nginx.conf", dir);
 
@@ -938,11 +1061,12 @@ write_config(const char *dir, const options_t *o, const pieces_t *p)
     fprintf(f, "error_log stderr %s;\n",
             !o->error ? "crit" : o->info ? "notice" : level);
 
-    struct passwd *pw = getpwuid(geteuid());
-
-    if (geteuid() == 0 && pw != NULL) {
-        /* as the original: everything runs as whoever started it */
-        fprintf(f, "user %s;\n", pw->pw_name);
+    if (who->user != NULL) {
+        fputs("user ", f);
+        write_quoted_word(f, who->user);
+        fputc(' ', f);
+        write_quoted_word(f, who->group);
+        fputs(";\n", f);
     }
     if (o->workers != 0) {
         fprintf(f, "worker_processes %ld;\n", o->workers);
@@ -959,9 +1083,7 @@ write_config(const char *dir, const options_t *o, const pieces_t *p)
           "    merge_slashes off;\n"
           "    underscores_in_headers on;\n"
           "    client_max_body_size 0;\n"
-          "    client_header_timeout 1h;\n"
-          "    client_body_timeout 1h;\n"
-          "    send_timeout 1h;\n"
+          "    client_header_timeout 60s;\n"
           "    keepalive_timeout 1h;\n"
           "    keepalive_time 1d;\n"
           "    keepalive_requests 1000000000;\n"
@@ -972,7 +1094,8 @@ write_config(const char *dir, const options_t *o, const pieces_t *p)
     };
 
     for (size_t i = 0; i < sizeof(temps) / sizeof(temps[0]); i++) {
-        fprintf(f, "    %s_temp_path %s/%s;\n", temps[i], dir, temps[i]);
+        fprintf(f, "    %s_temp_path \"%s/%s\";\n", temps[i], places->temp,
+                temps[i]);
     }
 
     fputs("    inference_core ", f);
@@ -1042,9 +1165,10 @@ write_model_control(FILE *f, const options_t *o)
     }
     fprintf(f, "    inference_strict_readiness %s;\n"
             "    inference_model_namespacing %s;\n"
-            "    inference_model_load threads=%ld retries=%ld;\n",
+            "    inference_model_load threads=%ld retries=%ld;\n"
+            "    inference_code_upload %s;\n",
             o->strict_readiness ? "on" : "off", o->namespacing ? "on" : "off",
-            o->load_threads, o->load_retries);
+            o->load_threads, o->load_retries, o->code_upload ? "on" : "off");
     if (o->config_name != NULL) {
         fputs("    inference_model_config_name ", f);
         write_quoted_word(f, o->config_name);
@@ -1112,8 +1236,8 @@ static void
 write_memory(FILE *f, const options_t *o)
 {
     fprintf(f, "    inference_peer_access %s;\n"
-            "    inference_memory 1g pinned=%ld",
-            o->peer_access ? "on" : "off", o->pinned_pool);
+            "    inference_memory %s pinned=%ld",
+            o->peer_access ? "on" : "off", o->request_memory, o->pinned_pool);
     for (size_t i = 0; i < o->cuda_pools.n; i++) {
         if (!later_for_gpu(&o->cuda_pools, i)) {
             long        gpu;
@@ -1232,9 +1356,29 @@ write_server(FILE *f, const options_t *o)
     fputs("    server {\n", f);
     write_listen(f, o->http_address, o->http_port, o->reuse_http_port);
     fputs("        location / {\n"
-          "            inference all repository;\n"
-          "        }\n"
-          "    }\n", f);
+          "            inference all;\n"
+          "        }\n", f);
+    write_control(f, o);
+    fputs("    }\n", f);
+}
+
+/* What changes the server for others: one location, so that what comes to it
+   later (trace and log settings, the same by gRPC) has the same clients. */
+static void
+write_control(FILE *f, const options_t *o)
+{
+    fputs("        location ~ \"^/v2/(repository/|logging$"
+          "|(models/.+/)?trace/setting$)\" {\n"
+          "            inference repository;\n", f);
+    control_from_write(f, o->control_from);
+    fputs("        }\n"
+          "        location @control {\n"
+          "            default_type application/json;\n"
+          "            return 403 '{\"error\":\"this client may not control the "
+          "server: inference-server was started with --control-from=", f);
+    fputs(o->control_from, f);
+    fputs("\"}';\n"
+          "        }\n", f);
 }
 
 /* For the launcher's own questions, whatever the others are. */

@@ -1,0 +1,37 @@
+"""A repository of two models, and launchers that are stopped at the end."""
+
+import pytest
+
+from lib import models
+from lib.launcher import Launcher
+
+
+@pytest.fixture
+def repository(tmp_path):
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    path = tmp_path / "models"
+    path.mkdir()
+    models.identity(path, "one", [("IN", "FP32", [-1])])
+    models.identity(path, "slow", [("IN", "FP32", [-1])],
+                    parameters={"execute_delay_ms": "1000"})
+    return path
+
+
+@pytest.fixture
+def launch(tmp_path, repository):
+    made = []
+
+    def start(*arguments, **kw):
+        if not any(str(a).startswith(("--model-repository", "--model-store"))
+                   for a in arguments):
+            arguments = (f"--model-repository={repository}", *arguments)
+        launcher = Launcher(tmp_path, *arguments, **kw)
+        made.append(launcher)
+        launcher.wait_ready()
+        return launcher
+
+    yield start
+    for launcher in made:
+        if launcher.process.poll() is None:
+            launcher.stop()

@@ -1,0 +1,104 @@
+#define _GNU_SOURCE
+
+#include "control_from.h"
+
+#include <arpa/inet.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PART_MAX 80
+
+static bool next_part(const char **list, char *part, size_t cap);
+static bool is_network(const char *text);
+
+int
+control_from_check(const char *list, char *part, size_t cap)
+{
+    bool first = true;
+
+    while (next_part(&list, part, cap)) {
+        bool alone = strcmp(part, "all") == 0 || strcmp(part, "none") == 0;
+
+        if (alone ? !first || list != NULL
+            : strcmp(part, "loopback") != 0 && !is_network(part))
+        {
+            return -1;
+        }
+        first = false;
+    }
+    return 0;
+}
+
+void
+control_from_write(FILE *f, const char *list)
+{
+    char part[PART_MAX];
+
+    if (strcmp(list, "all") == 0) {
+        return;
+    }
+
+    while (next_part(&list, part, sizeof(part))) {
+        if (strcmp(part, "loopback") == 0) {
+            fputs("            allow 127.0.0.0/8;\n"
+                  "            allow ::1;\n", f);
+
+        } else if (strcmp(part, "none") != 0) {
+            fprintf(f, "            allow %s;\n", part);
+        }
+    }
+    fputs("            deny all;\n"
+          "            error_page 403 @control;\n", f);
+}
+
+/* Moves *list to the next piece, or sets it to NULL; false: it was NULL.  A
+   piece that is too long is cut off, and no network then. */
+static bool
+next_part(const char **list, char *part, size_t cap)
+{
+    if (*list == NULL) {
+        return false;
+    }
+
+    size_t len = strcspn(*list, ",");
+
+    snprintf(part, cap, "%.*s", (int) len, *list);
+    *list = (*list)[len] == ',' ? *list + len + 1 : NULL;
+    return true;
+}
+
+/* An address, or address/bits. */
+static bool
+is_network(const char *text)
+{
+    unsigned char bytes[sizeof(struct in6_addr)];
+    char          address[INET6_ADDRSTRLEN];
+    size_t        len = strcspn(text, "/");
+    long          max;
+
+    if (len >= sizeof(address)) {
+        return false;
+    }
+    memcpy(address, text, len);
+    address[len] = '\0';
+
+    if (inet_pton(AF_INET, address, bytes) == 1) {
+        max = 32;
+
+    } else if (inet_pton(AF_INET6, address, bytes) == 1) {
+        max = 128;
+
+    } else {
+        return false;
+    }
+
+    const char *bits = text + len + (text[len] == '/');
+
+    if (text[len] == '\0') {
+        return true;
+    }
+    return bits[0] != '\0' && strlen(bits) <= 3
+        && strspn(bits, "0123456789") == strlen(bits)
+        && strtol(bits, NULL, 10) <= max;
+}

@@ -1,0 +1,26 @@
+/*
+ * control_from.h - from where clients may control the server: --control-from.
+ *
+ * Owner    nobody: it reads texts of the command line.
+ * Thread   one.
+ * Units    none.
+ * Errors   a text that says what is wrong.
+ * Route    launcher -> [control from] -> nginx.conf
+ *
+ * Control is what changes the server for others: the repository API, trace
+ * and log settings.  A list names loopback, all, none, addresses and networks.
+ */
+
+#ifndef TOOLS_CONTROL_FROM_H
+#define TOOLS_CONTROL_FROM_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* 0; or -1, and part is the piece of the list that nobody understands. */
+int control_from_check(const char *list, char *part, size_t cap);
+
+/* The allow and deny lines of a location; the list has been checked. */
+void control_from_write(FILE *f, const char *list);
+
+#endif /* TOOLS_CONTROL_FROM_H */
