@@ -162,6 +162,14 @@ typedef struct {
 
 /* ---- counters in the shared zone (ngx_http_inference_zone.c) ------------- */
 
+/* of one worker's request arena, bytes; written by that worker alone */
+
+typedef struct {
+    ngx_atomic_t                used;
+    ngx_atomic_t                reserved;
+} ngx_http_inference_arena_gauge_t;
+
+
 typedef struct {
     ngx_atomic_t                requests;
     ngx_atomic_t                failed;
@@ -174,10 +182,15 @@ typedef struct {
     ngx_atomic_t                core;           /* pid; 0: it was buried     */
     ngx_atomic_t                answered;       /* pid of the core that last
                                                    answered a worker         */
+    ngx_http_inference_arena_gauge_t  arenas[NGX_MAX_PROCESSES];
+                                                /* by ngx_process_slot       */
 } ngx_http_inference_counters_t;
 
 /* Never NULL; until the zone is there the counts go nowhere. */
 ngx_http_inference_counters_t *ngx_http_inference_counters(void);
+
+/* This worker's. */
+void ngx_http_inference_arena_gauge(uint64_t used, uint64_t reserved);
 
 /* Appends them as metrics. */
 void ngx_http_inference_counters_text(inf_buf_t *out);
@@ -274,6 +287,10 @@ void ngx_http_inference_release(uint64_t epoch, uint64_t offset);
 /* Response bytes of that epoch's channel, as inf_client_response(). */
 const void *ngx_http_inference_response(uint64_t epoch, uint64_t offset,
     uint64_t len);
+
+/* There is something that the client's sweep looks after: it gives memory back
+   and shows what of the request arena is in use. */
+void ngx_http_inference_client_plan_sweep(void);
 
 ngx_int_t ngx_http_inference_client_init(ngx_cycle_t *cycle);
 void ngx_http_inference_client_exit(ngx_cycle_t *cycle);

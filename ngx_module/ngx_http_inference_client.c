@@ -84,6 +84,9 @@ ngx_http_inference_client_init(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
+    /* a worker that crashed may have had this one's place */
+    ngx_http_inference_arena_gauge(0, 0);
+
     client->imcf = imcf;
     client->down = ngx_current_msec;
     client->pause = NGX_HTTP_INFERENCE_MIN_PAUSE;
@@ -108,6 +111,7 @@ ngx_http_inference_client_exit(ngx_cycle_t *cycle)
     }
 
     client->imcf = NULL;
+    ngx_http_inference_arena_gauge(0, 0);
 
     if (client->channel != NULL) {
         ch = client->channel;
@@ -443,6 +447,7 @@ ngx_http_inference_client_sweep(ngx_event_t *ev)
     ngx_uint_t                     again;
     ngx_queue_t                   *q, *next;
     inf_client_t                  *c;
+    const inf_regions_stats_t     *arena;
     ngx_http_inference_client_t   *client;
     ngx_http_inference_channel_t  *ch;
 
@@ -464,11 +469,18 @@ ngx_http_inference_client_sweep(ngx_event_t *ev)
     again = !ngx_queue_empty(&client->dead);
     c = ngx_http_inference_channel(NULL);
 
-    if (c != NULL) {
+    if (c == NULL) {
+        ngx_http_inference_arena_gauge(0, 0);
+
+    } else {
         inf_client_flush(c);
         (void) inf_client_trim(c, inf_clock_ns());
 
-        again |= inf_client_arena_stats(c)->idle > 0
+        arena = inf_client_arena_stats(c);
+        ngx_http_inference_arena_gauge(arena->in_use, arena->reserved);
+
+        again |= arena->idle > 0
+                 || arena->regions > 0
                  || inf_client_pending(c) > 0
                  || inf_client_slots_taken(c) > 0;
     }

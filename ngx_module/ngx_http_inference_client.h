@@ -95,9 +95,6 @@ void ngx_http_inference_client_up(void);
 void ngx_http_inference_client_death(ngx_http_inference_channel_t *ch,
     const char *why);
 
-/* There is something that the sweep looks after. */
-void ngx_http_inference_client_plan_sweep(void);
-
 
 /* ---- channel.c ----------------------------------------------------------- */
 

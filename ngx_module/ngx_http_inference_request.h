@@ -41,7 +41,7 @@
 #define NGX_HTTP_INFERENCE_INFLATE_MAX  ((off_t) 64 * 1024 * 1024)
 
 /* what is allocated where a length is not known, and charged at a time */
-#define NGX_HTTP_INFERENCE_STORE_SIZE   ((uint64_t) 64 * 1024)
+#define NGX_HTTP_INFERENCE_STORE_SIZE   ((uint64_t) 4096)
 
 /* a request in flight always owns a timer, or a worker that shuts down would
    leave before the answer */

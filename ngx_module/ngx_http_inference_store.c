@@ -5,7 +5,11 @@
 #include "ngx_module/ngx_http_inference_request.h"
 
 
-/* Small ones are charged at once, large ones as they fill. */
+/*
+ * Small ones are charged at once, large ones as they fill.  Where so much is
+ * announced that nothing can be reserved, large ones begin as small ones and
+ * move as they grow.
+ */
 
 ngx_int_t
 ngx_http_inference_store_open(ngx_http_inference_ctx_t *ctx,
@@ -15,13 +19,20 @@ ngx_http_inference_store_open(ngx_http_inference_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    store->region = (size <= NGX_HTTP_INFERENCE_STORE_SIZE)
-                    ? inf_client_alloc(ctx->client, size)
-                    : inf_client_reserve(ctx->client, size);
+    if (size > NGX_HTTP_INFERENCE_STORE_SIZE) {
+        store->region = inf_client_reserve(ctx->client, size);
+    }
+
+    if (store->region == NULL) {
+        store->region = inf_client_alloc(ctx->client,
+                              ngx_min(size, NGX_HTTP_INFERENCE_STORE_SIZE));
+    }
 
     if (store->region == NULL) {
         return ngx_http_inference_arena_full(ctx, size);
     }
+
+    ngx_http_inference_client_plan_sweep();
 
     store->data = inf_client_data(ctx->client, store->region);
     store->len = 0;

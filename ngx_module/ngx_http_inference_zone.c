@@ -13,6 +13,7 @@ typedef struct {
 } ngx_http_inference_counter_family_t;
 
 
+static void ngx_http_inference_arenas_text(inf_buf_t *out);
 static ngx_int_t ngx_http_inference_init_zone(ngx_shm_zone_t *zone,
     void *data);
 
@@ -79,6 +80,53 @@ ngx_http_inference_counters_text(inf_buf_t *out)
                        f->name, f->help, f->name, f->name,
                        (unsigned long long) *count);
     }
+
+    ngx_http_inference_arenas_text(out);
+}
+
+
+/* Sums of all workers; one that leaves or is replaced leaves nothing. */
+
+static void
+ngx_http_inference_arenas_text(inf_buf_t *out)
+{
+    uint64_t                           used, reserved;
+    ngx_uint_t                         i;
+    ngx_http_inference_arena_gauge_t  *arenas;
+
+    arenas = ngx_http_inference_counters()->arenas;
+
+    used = 0;
+    reserved = 0;
+
+    for (i = 0; i < NGX_MAX_PROCESSES; i++) {
+        used += arenas[i].used;
+        reserved += arenas[i].reserved;
+    }
+
+    inf_buf_printf(out,
+                   "# HELP nginx_inference_request_arena_used_bytes "
+                   "received for requests, in workers' memory\n"
+                   "# TYPE nginx_inference_request_arena_used_bytes gauge\n"
+                   "nginx_inference_request_arena_used_bytes %llu\n"
+                   "# HELP nginx_inference_request_arena_reserved_bytes "
+                   "announced by requests and yet to come\n"
+                   "# TYPE nginx_inference_request_arena_reserved_bytes "
+                   "gauge\n"
+                   "nginx_inference_request_arena_reserved_bytes %llu\n",
+                   (unsigned long long) used, (unsigned long long) reserved);
+}
+
+
+void
+ngx_http_inference_arena_gauge(uint64_t used, uint64_t reserved)
+{
+    ngx_http_inference_arena_gauge_t  *arena;
+
+    arena = &ngx_http_inference_counters()->arenas[ngx_process_slot];
+
+    arena->used = used;
+    arena->reserved = reserved;
 }
 
 

@@ -161,13 +161,12 @@ inf_client_grow(inf_client_t *c, inf_region_t **region, uint64_t size,
         return true;
     }
 
-    inf_region_t *new = inf_regions_reserve(&c->regions, size);
+    inf_region_t *new = inf_regions_replace(&c->regions, old, size);
     if (new == NULL) {
         return false;
     }
 
     memcpy(c->arena + new->offset, c->arena + old->offset, used);
-    inf_regions_move_charge(&c->regions, old, new);
     inf_regions_free(&c->regions, old);
     *region = new;
     return true;

@@ -35,7 +35,7 @@ inf_client_new(const inf_client_conf_t *conf, inf_client_t **out)
 
     c->rings_fd = c->arena_fd = c->submit_bell = c->complete_bell = -1;
     c->control = c->core_control = c->core_fd = -1;
-    inf_regions_init(&c->regions, -1, 0, 0);
+    inf_regions_init(&c->regions, -1, 0, 0, 0);
 
     inf_err_t *err = client_open(c, conf);
     if (err != NULL) {
@@ -286,7 +286,7 @@ client_map_rings(inf_client_t *c, uint32_t entries)
 static inf_err_t *
 client_map_arena(inf_client_t *c, uint64_t size, uint64_t bound)
 {
-    inf_regions_init(&c->regions, -1, size, bound);
+    inf_regions_init(&c->regions, -1, size, 0, bound);
     size = c->regions.size & ~UINT64_C(4095);
     if (size == 0) {
         return inf_err_new(INF_ERR_INVALID_ARG,
@@ -307,7 +307,7 @@ client_map_arena(inf_client_t *c, uint64_t size, uint64_t bound)
     }
 
     c->arena = p;
-    inf_regions_init(&c->regions, c->arena_fd, size, bound);
+    inf_regions_init(&c->regions, c->arena_fd, size, size / 2, bound);
     return NULL;
 }
 

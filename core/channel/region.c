@@ -21,13 +21,27 @@ typedef struct region_chunk_s {
 
 static uint64_t regions_trim_to(inf_regions_t *r, uint64_t keep,
     uint64_t max_bytes, uint32_t max_steps);
-static inf_region_t *region_take(inf_regions_t *r, uint64_t size);
-static inf_region_t *region_from_cache(inf_regions_t *r, uint32_t bin);
-static inf_region_t *region_from_free(inf_regions_t *r, uint64_t size);
-static inf_region_t *region_find_free(inf_regions_t *r, uint64_t size);
-static inf_region_t *region_from_top(inf_regions_t *r, uint64_t size);
-static inf_region_span_t top_take(inf_regions_t *r, uint64_t size);
-static void top_set_dirty(inf_regions_t *r, inf_region_span_t dirty);
+static void part_init(inf_regions_part_t *part, uint64_t from, uint64_t end);
+static inf_region_t *region_new(inf_regions_t *r, inf_regions_part_t *part,
+    uint64_t size);
+static inf_region_t *region_take(inf_regions_t *r, inf_regions_part_t *part,
+    uint64_t size);
+static inf_region_t *region_from_cache(inf_regions_t *r,
+    inf_regions_part_t *part, uint32_t bin);
+static inf_region_t *region_from_free(inf_regions_t *r,
+    inf_regions_part_t *part, uint64_t size);
+static inf_region_t *region_find_free(inf_regions_part_t *part,
+    uint64_t size);
+static inf_region_t *region_from_top(inf_regions_t *r,
+    inf_regions_part_t *part, uint64_t size);
+static inf_region_span_t top_take(inf_regions_t *r, inf_regions_part_t *part,
+    uint64_t size);
+static void top_set_dirty(inf_regions_t *r, inf_regions_part_t *part,
+    inf_region_span_t dirty);
+static void region_resized(inf_regions_t *r, const inf_region_t *region,
+    uint64_t before);
+static void region_set_charge(inf_regions_t *r, inf_region_t *region,
+    uint64_t charge);
 static void region_touch(inf_region_t *region);
 static bool region_charge_more(inf_regions_t *r, inf_region_t *region,
     uint64_t charge);
@@ -43,13 +57,14 @@ static void region_leave_cache(inf_regions_t *r, inf_region_t *region);
 static void regions_bound_cache(inf_regions_t *r);
 static bool regions_flush_cache(inf_regions_t *r);
 static bool regions_evict_coldest(inf_regions_t *r);
-static uint64_t regions_trim_top(inf_regions_t *r, uint64_t max_bytes);
+static uint64_t regions_trim_top(inf_regions_t *r, inf_regions_part_t *part,
+    uint64_t max_bytes);
 static uint64_t regions_trim_free(inf_regions_t *r, inf_region_t *region);
 static void regions_punch(inf_regions_t *r, uint64_t from, uint64_t to);
 static inf_region_t *spare_take(inf_regions_t *r);
 static void spare_give(inf_regions_t *r, inf_region_t *region);
-static inf_region_t *region_next(inf_regions_t *r, inf_region_t *region);
-static inf_region_t *region_prev(inf_regions_t *r, inf_region_t *region);
+static inf_region_t *region_next(inf_region_t *region);
+static inf_region_t *region_prev(inf_region_t *region);
 static uint32_t bin_of(uint64_t size);
 static uint64_t bin_size(uint32_t bin);
 static uint64_t round_to_class(uint64_t size);
@@ -62,7 +77,8 @@ static uint64_t min_u64(uint64_t a, uint64_t b);
 static uint64_t max_u64(uint64_t a, uint64_t b);
 
 void
-inf_regions_init(inf_regions_t *r, int fd, uint64_t size, uint64_t bound)
+inf_regions_init(inf_regions_t *r, int fd, uint64_t size, uint64_t reservable,
+    uint64_t bound)
 {
     *r = (inf_regions_t) {
         .fd = fd,
@@ -70,13 +86,27 @@ inf_regions_init(inf_regions_t *r, int fd, uint64_t size, uint64_t bound)
         .bound = bound
     };
 
-    inf_link_init(&r->places);
+    /* No page belongs to both. */
+    uint64_t border = min_u64(round_up(r->size - min_u64(reservable, r->size),
+        REGION_PAGE), r->size);
+    part_init(&r->charged, 0, border);
+    part_init(&r->reserved, border, r->size);
+
     inf_link_init(&r->cold_cached);
     inf_link_init(&r->cold_free);
     inf_link_init(&r->spare);
+}
+
+static void
+part_init(inf_regions_part_t *part, uint64_t from, uint64_t end)
+{
+    part->top = from;
+    part->end = end;
+    inf_link_init(&part->places);
+
     for (uint32_t i = 0; i < INF_REGION_BINS; i++) {
-        inf_link_init(&r->free_bins[i]);
-        inf_link_init(&r->cache_bins[i]);
+        inf_link_init(&part->free_bins[i]);
+        inf_link_init(&part->cache_bins[i]);
     }
 }
 
@@ -109,7 +139,7 @@ inf_regions_alloc(inf_regions_t *r, uint64_t size)
         return NULL;
     }
 
-    inf_region_t *region = inf_regions_reserve(r, size);
+    inf_region_t *region = region_new(r, &r->charged, size);
     if (region != NULL && !inf_regions_charge(r, region, size)) {
         inf_regions_free(r, region);
         return NULL;
@@ -118,26 +148,42 @@ inf_regions_alloc(inf_regions_t *r, uint64_t size)
     return region;
 }
 
-void
-inf_regions_move_charge(inf_regions_t *r, inf_region_t *from,
-    inf_region_t *to)
+inf_region_t *
+inf_regions_reserve(inf_regions_t *r, uint64_t size)
 {
-    assert(to->charged == 0 && from->charged <= to->size);
-    (void) r;
+    inf_region_t *region = region_new(r, &r->reserved, size);
+    if (region != NULL) {
+        region_resized(r, region, 0);
+    }
 
-    region_touch(from);
-    to->charged = from->charged;
-    from->charged = 0;
+    return region;
 }
 
 inf_region_t *
-inf_regions_reserve(inf_regions_t *r, uint64_t size)
+inf_regions_replace(inf_regions_t *r, inf_region_t *from, uint64_t size)
+{
+    assert(from->state == INF_REGION_USED && size >= from->charged);
+
+    inf_region_t *region = region_new(r, &r->charged, size);
+    if (region == NULL) {
+        return NULL;
+    }
+
+    /* Its pages are there until it is freed. */
+    region_touch(from);
+    region_set_charge(r, region, from->charged);
+    region_set_charge(r, from, 0);
+    return region;
+}
+
+static inf_region_t *
+region_new(inf_regions_t *r, inf_regions_part_t *part, uint64_t size)
 {
     inf_region_t *region = NULL;
 
     if (size <= r->size) {
         size = round_up(size > 0 ? size : 1, REGION_UNIT);
-        region = region_take(r, size);
+        region = region_take(r, part, size);
     }
 
     if (region == NULL) {
@@ -183,16 +229,19 @@ inf_regions_grow(inf_regions_t *r, inf_region_t *region, uint64_t size)
     }
 
     size = round_up(size, REGION_UNIT);
-    uint64_t more = size - region->size;
-    inf_region_t *next = region_next(r, region);
+    inf_regions_part_t *part = region->part;
+    uint64_t before = region->size;
+    uint64_t more = size - before;
+    inf_region_t *next = region_next(region);
 
     if (next == NULL) {
-        if (more > r->size - r->top) {
+        if (more > part->end - part->top) {
             return false;
         }
 
-        region->dirty = span_join(region->dirty, top_take(r, more));
+        region->dirty = span_join(region->dirty, top_take(r, part, more));
         region->size = size;
+        region_resized(r, region, before);
         return true;
     }
 
@@ -212,6 +261,7 @@ inf_regions_grow(inf_regions_t *r, inf_region_t *region, uint64_t size)
         region_split(r, region, size, tail);
     }
 
+    region_resized(r, region, before);
     return true;
 }
 
@@ -223,17 +273,18 @@ inf_regions_shrink(inf_regions_t *r, inf_region_t *region, uint64_t len)
     uint64_t keep = round_up(len > 0 ? len : 1, REGION_UNIT);
     if (region->charged > keep) {
         region_touch(region);
-        r->stats.in_use -= region->charged - keep;
-        region->charged = keep;
+        region_set_charge(r, region, keep);
     }
 
     if (region->size - keep < REGION_SPLIT_MIN) {
         return;
     }
 
+    uint64_t before = region->size;
     inf_region_t *tail = spare_take(r);
     if (tail != NULL) {
         region_split(r, region, keep, tail);
+        region_resized(r, region, before);
     }
 }
 
@@ -247,9 +298,9 @@ inf_regions_free(inf_regions_t *r, inf_region_t *region)
     assert(region->state == INF_REGION_USED);
 
     region_touch(region);
-    r->stats.in_use -= region->charged;
+    region_set_charge(r, region, 0);
     r->stats.regions--;
-    region->charged = 0;
+    r->stats.reserved -= region->part == &r->reserved ? region->size : 0;
 
     uint32_t bin = bin_of(region->size);
     if (region->size <= INF_REGION_CACHE_MAX && bin_size(bin) == region->size)
@@ -290,7 +341,11 @@ regions_trim_to(inf_regions_t *r, uint64_t keep, uint64_t max_bytes,
     {
         uint64_t want = min_u64(r->stats.in_use + r->stats.idle - keep,
             max_bytes - done);
-        uint64_t n = regions_trim_top(r, want);
+        uint64_t n = regions_trim_top(r, &r->charged, want);
+
+        if (n == 0) {
+            n = regions_trim_top(r, &r->reserved, want);
+        }
 
         if (n == 0 && !inf_list_empty(&r->cold_free)) {
             n = regions_trim_free(r, inf_link_entry(r->cold_free.next,
@@ -307,27 +362,27 @@ regions_trim_to(inf_regions_t *r, uint64_t keep, uint64_t max_bytes,
 }
 
 static inf_region_t *
-region_take(inf_regions_t *r, uint64_t size)
+region_take(inf_regions_t *r, inf_regions_part_t *part, uint64_t size)
 {
     uint64_t class_size = round_to_class(size);
 
     if (class_size <= INF_REGION_CACHE_MAX) {
-        inf_region_t *region = region_from_cache(r, bin_of(class_size));
+        inf_region_t *region = region_from_cache(r, part, bin_of(class_size));
         if (region != NULL) {
             return region;
         }
     }
 
     do {
-        inf_region_t *region = region_from_free(r, class_size);
+        inf_region_t *region = region_from_free(r, part, class_size);
         if (region == NULL) {
-            region = region_from_top(r, class_size);
+            region = region_from_top(r, part, class_size);
         }
         if (region == NULL && class_size != size) {
-            region = region_from_free(r, size);
+            region = region_from_free(r, part, size);
         }
         if (region == NULL && class_size != size) {
-            region = region_from_top(r, size);
+            region = region_from_top(r, part, size);
         }
         if (region != NULL) {
             return region;
@@ -338,22 +393,22 @@ region_take(inf_regions_t *r, uint64_t size)
 }
 
 static inf_region_t *
-region_from_cache(inf_regions_t *r, uint32_t bin)
+region_from_cache(inf_regions_t *r, inf_regions_part_t *part, uint32_t bin)
 {
-    if (inf_list_empty(&r->cache_bins[bin])) {
+    if (inf_list_empty(&part->cache_bins[bin])) {
         return NULL;
     }
 
-    inf_region_t *region = inf_link_entry(r->cache_bins[bin].next,
+    inf_region_t *region = inf_link_entry(part->cache_bins[bin].next,
         inf_region_t, bin);
     region_leave_cache(r, region);
     return region;
 }
 
 static inf_region_t *
-region_from_free(inf_regions_t *r, uint64_t size)
+region_from_free(inf_regions_t *r, inf_regions_part_t *part, uint64_t size)
 {
-    inf_region_t *region = region_find_free(r, size);
+    inf_region_t *region = region_find_free(part, size);
     if (region == NULL) {
         return NULL;
     }
@@ -374,13 +429,13 @@ region_from_free(inf_regions_t *r, uint64_t size)
 
 /* Good fit: the first of the next bin up always fits. */
 static inf_region_t *
-region_find_free(inf_regions_t *r, uint64_t size)
+region_find_free(inf_regions_part_t *part, uint64_t size)
 {
     uint32_t bin = bin_of(size);
     uint32_t left = REGION_FREE_SCAN;
 
-    for (inf_link_t *l = r->free_bins[bin].next;
-         l != &r->free_bins[bin] && left > 0; l = l->next, left--)
+    for (inf_link_t *l = part->free_bins[bin].next;
+         l != &part->free_bins[bin] && left > 0; l = l->next, left--)
     {
         inf_region_t *region = inf_link_entry(l, inf_region_t, bin);
         if (region->size >= size) {
@@ -391,10 +446,10 @@ region_find_free(inf_regions_t *r, uint64_t size)
     bin++;
     uint32_t word = bin / 64;
     uint64_t bits = word < INF_REGION_BINS / 64
-        ? r->free_map[word] & (~UINT64_C(0) << (bin % 64)) : 0;
+        ? part->free_map[word] & (~UINT64_C(0) << (bin % 64)) : 0;
 
     while (bits == 0 && ++word < INF_REGION_BINS / 64) {
-        bits = r->free_map[word];
+        bits = part->free_map[word];
     }
 
     if (bits == 0) {
@@ -402,13 +457,13 @@ region_find_free(inf_regions_t *r, uint64_t size)
     }
 
     bin = word * 64 + (uint32_t) __builtin_ctzll(bits);
-    return inf_link_entry(r->free_bins[bin].next, inf_region_t, bin);
+    return inf_link_entry(part->free_bins[bin].next, inf_region_t, bin);
 }
 
 static inf_region_t *
-region_from_top(inf_regions_t *r, uint64_t size)
+region_from_top(inf_regions_t *r, inf_regions_part_t *part, uint64_t size)
 {
-    if (size > r->size - r->top) {
+    if (size > part->end - part->top) {
         return NULL;
     }
 
@@ -417,30 +472,54 @@ region_from_top(inf_regions_t *r, uint64_t size)
         return NULL;
     }
 
-    region->offset = r->top;
+    region->part = part;
+    region->offset = part->top;
     region->size = size;
-    region->dirty = top_take(r, size);
-    inf_list_push_back(&r->places, &region->place);
+    region->dirty = top_take(r, part, size);
+    inf_list_push_back(&part->places, &region->place);
     return region;
 }
 
 /* Moves the top up by size; returns where that space may have pages. */
 static inf_region_span_t
-top_take(inf_regions_t *r, uint64_t size)
+top_take(inf_regions_t *r, inf_regions_part_t *part, uint64_t size)
 {
-    inf_region_span_t taken = span_clip(r->top_dirty, r->top, r->top + size);
+    inf_region_span_t taken = span_clip(part->top_dirty, part->top,
+        part->top + size);
 
-    r->top += size;
-    top_set_dirty(r, span_clip(r->top_dirty, r->top, r->size));
+    part->top += size;
+    top_set_dirty(r, part, span_clip(part->top_dirty, part->top, part->end));
     return taken;
 }
 
 static void
-top_set_dirty(inf_regions_t *r, inf_region_span_t dirty)
+top_set_dirty(inf_regions_t *r, inf_regions_part_t *part,
+    inf_region_span_t dirty)
 {
-    r->stats.idle -= span_len(r->top_dirty);
+    r->stats.idle -= span_len(part->top_dirty);
     r->stats.idle += span_len(dirty);
-    r->top_dirty = dirty;
+    part->top_dirty = dirty;
+}
+
+/* region had `before` bytes. */
+static void
+region_resized(inf_regions_t *r, const inf_region_t *region, uint64_t before)
+{
+    if (region->part == &r->reserved) {
+        r->stats.reserved = r->stats.reserved + region->size - before;
+    }
+}
+
+/* The only function that writes region->charged. */
+static void
+region_set_charge(inf_regions_t *r, inf_region_t *region, uint64_t charge)
+{
+    r->stats.in_use = r->stats.in_use + charge - region->charged;
+    if (region->part == &r->reserved) {
+        r->stats.reserved = r->stats.reserved + region->charged - charge;
+    }
+
+    region->charged = charge;
 }
 
 /* What was charged has been written, so its pages are there. */
@@ -460,8 +539,7 @@ region_charge_more(inf_regions_t *r, inf_region_t *region, uint64_t charge)
         return false;
     }
 
-    region->charged = charge;
-    r->stats.in_use += more;
+    region_set_charge(r, region, charge);
     if (r->stats.in_use > r->stats.peak) {
         r->stats.peak = r->stats.in_use;
     }
@@ -488,6 +566,7 @@ region_split(inf_regions_t *r, inf_region_t *region, uint64_t size,
     tail->size = region->size - size;
     tail->dirty = span_clip(region->dirty, tail->offset,
         tail->offset + tail->size);
+    tail->part = region->part;
     tail->charged = 0;
     inf_link_insert(region->place.next, &tail->place);
 
@@ -500,7 +579,7 @@ static void
 region_to_cache(inf_regions_t *r, inf_region_t *region, uint32_t bin)
 {
     region->state = INF_REGION_CACHED;
-    inf_list_push_front(&r->cache_bins[bin], &region->bin);
+    inf_list_push_front(&region->part->cache_bins[bin], &region->bin);
     inf_list_push_back(&r->cold_cached, &region->age);
     r->cached += region->size;
     r->stats.idle += span_len(region->dirty);
@@ -510,13 +589,14 @@ region_to_cache(inf_regions_t *r, inf_region_t *region, uint32_t bin)
 static void
 region_to_free(inf_regions_t *r, inf_region_t *region, bool warm)
 {
-    inf_region_t *prev = region_prev(r, region);
-    inf_region_t *next = region_next(r, region);
+    inf_regions_part_t *part = region->part;
+    inf_region_t *prev = region_prev(region);
+    inf_region_t *next = region_next(region);
 
     if (next != NULL && next->state == INF_REGION_FREE) {
         region_leave_free(r, next);
         region_merge_next(r, region);
-        next = region_next(r, region);
+        next = region_next(region);
     }
 
     if (prev != NULL && prev->state == INF_REGION_FREE) {
@@ -532,8 +612,8 @@ region_to_free(inf_regions_t *r, inf_region_t *region, bool warm)
 
     uint32_t bin = bin_of(region->size);
     region->state = INF_REGION_FREE;
-    inf_list_push_front(&r->free_bins[bin], &region->bin);
-    r->free_map[bin / 64] |= UINT64_C(1) << (bin % 64);
+    inf_list_push_front(&part->free_bins[bin], &region->bin);
+    part->free_map[bin / 64] |= UINT64_C(1) << (bin % 64);
     r->stats.idle += span_len(region->dirty);
 
     if (span_len(region->dirty) == 0) {
@@ -549,15 +629,17 @@ region_to_free(inf_regions_t *r, inf_region_t *region, bool warm)
 static void
 region_to_top(inf_regions_t *r, inf_region_t *region)
 {
-    top_set_dirty(r, span_join(r->top_dirty, region->dirty));
-    r->top = region->offset;
+    inf_regions_part_t *part = region->part;
+
+    top_set_dirty(r, part, span_join(part->top_dirty, region->dirty));
+    part->top = region->offset;
     spare_give(r, region);
 }
 
 static void
 region_merge_next(inf_regions_t *r, inf_region_t *region)
 {
-    inf_region_t *next = region_next(r, region);
+    inf_region_t *next = region_next(region);
 
     region->dirty = span_join(region->dirty, next->dirty);
     region->size += next->size;
@@ -567,12 +649,13 @@ region_merge_next(inf_regions_t *r, inf_region_t *region)
 static void
 region_leave_free(inf_regions_t *r, inf_region_t *region)
 {
+    inf_regions_part_t *part = region->part;
     uint32_t bin = bin_of(region->size);
 
     inf_link_remove(&region->bin);
     inf_link_remove(&region->age);
-    if (inf_list_empty(&r->free_bins[bin])) {
-        r->free_map[bin / 64] &= ~(UINT64_C(1) << (bin % 64));
+    if (inf_list_empty(&part->free_bins[bin])) {
+        part->free_map[bin / 64] &= ~(UINT64_C(1) << (bin % 64));
     }
 
     r->stats.idle -= span_len(region->dirty);
@@ -628,9 +711,10 @@ regions_evict_coldest(inf_regions_t *r)
 }
 
 static uint64_t
-regions_trim_top(inf_regions_t *r, uint64_t max_bytes)
+regions_trim_top(inf_regions_t *r, inf_regions_part_t *part,
+    uint64_t max_bytes)
 {
-    inf_region_span_t dirty = r->top_dirty;
+    inf_region_span_t dirty = part->top_dirty;
     uint64_t low = round_up(max_u64(dirty.from, r->pinned), REGION_PAGE);
 
     if (dirty.to <= low) {
@@ -643,7 +727,7 @@ regions_trim_top(inf_regions_t *r, uint64_t max_bytes)
     from = max_u64(from, low);
 
     regions_punch(r, from, round_up(dirty.to, REGION_PAGE));
-    top_set_dirty(r, span_clip(dirty, 0, from));
+    top_set_dirty(r, part, span_clip(dirty, 0, from));
     return dirty.to - from;
 }
 
@@ -716,16 +800,16 @@ spare_give(inf_regions_t *r, inf_region_t *region)
 }
 
 static inf_region_t *
-region_next(inf_regions_t *r, inf_region_t *region)
+region_next(inf_region_t *region)
 {
-    return region->place.next == &r->places ? NULL
+    return region->place.next == &region->part->places ? NULL
         : inf_link_entry(region->place.next, inf_region_t, place);
 }
 
 static inf_region_t *
-region_prev(inf_regions_t *r, inf_region_t *region)
+region_prev(inf_region_t *region)
 {
-    return region->place.prev == &r->places ? NULL
+    return region->place.prev == &region->part->places ? NULL
         : inf_link_entry(region->place.prev, inf_region_t, place);
 }
 

@@ -12,8 +12,10 @@
  *
  * The arena is a sparse memfd: address space is plenty, pages cost.  So what
  * is bound is the sum of charges, and a region may be reserved before its
- * bytes arrive.  What was freed last is handed out first (its pages are warm);
- * what stays unused is given back to the system by inf_regions_trim.
+ * bytes arrive.  Reservations have a part of the address space to themselves:
+ * however many there are, and wherever they lie, they leave the other part to
+ * what is charged.  What was freed last is handed out first (its pages are
+ * warm); what stays unused is given back to the system by inf_regions_trim.
  */
 
 #ifndef INF_CHANNEL_REGION_H
@@ -42,20 +44,33 @@ typedef struct {
     uint64_t to;
 } inf_region_span_t;
 
+/* A stretch of the address space, with its free regions. */
+typedef struct {
+    uint64_t            end;
+    uint64_t            top;        /* above: never handed out, or given back */
+    inf_region_span_t   top_dirty;  /* pages above top, at most              */
+    inf_link_t          places;
+    uint64_t            free_map[INF_REGION_BINS / 64];
+    inf_link_t          free_bins[INF_REGION_BINS];
+    inf_link_t          cache_bins[INF_REGION_BINS];
+} inf_regions_part_t;
+
 typedef struct inf_region_s {
     uint64_t            offset;     /* callers read these three            */
     uint64_t            size;       /* usable bytes                        */
     uint64_t            charged;    /* counted against the bound           */
 
+    inf_regions_part_t *part;
     inf_region_span_t   dirty;      /* where it has pages, at most         */
     inf_region_state_t  state;
-    inf_link_t          place;      /* among all, by offset                */
+    inf_link_t          place;      /* among all of its part, by offset    */
     inf_link_t          bin;        /* among free ones of its size         */
     inf_link_t          age;        /* among free ones, coldest first      */
 } inf_region_t;
 
 typedef struct {
     uint64_t in_use;        /* charged now                                 */
+    uint64_t reserved;      /* by reservations, and not charged            */
     uint64_t peak;          /* most ever charged                           */
     uint64_t regions;       /* handed out now                              */
     uint64_t idle;          /* free bytes that may still hold pages        */
@@ -69,27 +84,24 @@ typedef struct {
     uint64_t             bound;
     uint64_t             pinned;    /* below this nothing is trimmed         */
 
-    uint64_t             top;       /* above: never handed out, or given back */
-    inf_region_span_t    top_dirty; /* pages above top, at most              */
+    inf_regions_part_t   charged;
+    inf_regions_part_t   reserved;
     uint64_t             recent_peak;
     uint64_t             earlier_peak;
     uint64_t             window_ns; /* when the current window began         */
     uint64_t             cached;    /* bytes in CACHED regions               */
     inf_regions_stats_t  stats;
 
-    inf_link_t           places;
     inf_link_t           cold_cached;
     inf_link_t           cold_free;
     inf_link_t           spare;
     void                *chunks;    /* memory of the regions themselves      */
-    uint64_t             free_map[INF_REGION_BINS / 64];
-    inf_link_t           free_bins[INF_REGION_BINS];
-    inf_link_t           cache_bins[INF_REGION_BINS];
 } inf_regions_t;
 
-/* fd -1: nothing is ever trimmed. */
+/* Of size bytes the last `reservable` are for reservations.  fd -1: nothing is
+   ever trimmed. */
 void inf_regions_init(inf_regions_t *r, int fd, uint64_t size,
-    uint64_t bound);
+    uint64_t reservable, uint64_t bound);
 void inf_regions_fini(inf_regions_t *r);
 
 /* Nothing below `pinned` is trimmed (a driver holds its pages). */
@@ -98,15 +110,20 @@ void inf_regions_pin(inf_regions_t *r, uint64_t pinned);
 /* size bytes, charged at once.  size 0 counts as 1. */
 inf_region_t *inf_regions_alloc(inf_regions_t *r, uint64_t size);
 
-/* Address space only; charge it as the bytes arrive. */
+/* Address space only; charge it as the bytes arrive.  NULL also when the part
+   for reservations is full: alloc a little and let it grow then. */
 inf_region_t *inf_regions_reserve(inf_regions_t *r, uint64_t size);
 
 /* Raises the charge to cover the first len bytes (len <= size). */
 bool inf_regions_charge(inf_regions_t *r, inf_region_t *region, uint64_t len);
 
-/* Hands the charge over to a region that has none and is large enough. */
-void inf_regions_move_charge(inf_regions_t *r, inf_region_t *from,
-    inf_region_t *to);
+/*
+ * A region of at least size bytes, no reservation, to which from's charge goes:
+ * for bytes that move as they grow.  from is to be freed; its bytes stay until
+ * then.
+ */
+inf_region_t *inf_regions_replace(inf_regions_t *r, inf_region_t *from,
+    uint64_t size);
 
 /* Makes region->size at least size without moving it, charging nothing. */
 bool inf_regions_grow(inf_regions_t *r, inf_region_t *region, uint64_t size);

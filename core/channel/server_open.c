@@ -56,7 +56,7 @@ inf_channel_accept(const void *hello, size_t len, int *fds, size_t fd_count,
     atomic_init(&ch->refs, 1);
     inf_lock_init(&ch->ring_lock, INF_RANK_CHANNEL_RING);
     inf_lock_init(&ch->arena_lock, INF_RANK_CHANNEL_ARENA);
-    inf_regions_init(&ch->regions, -1, 0, 0);
+    inf_regions_init(&ch->regions, -1, 0, 0, 0);
     ch->responses_fd = -1;
     for (int i = 0; i < INF_HELLO_WORKER_FDS; i++) {
         ch->fds[i] = -1;
@@ -282,7 +282,7 @@ channel_make_responses(inf_channel_t *ch, const inf_channel_conf_t *conf)
     }
 
     ch->bucket_count = CHANNEL_MIN_BUCKETS;
-    inf_regions_init(&ch->regions, ch->responses_fd, size,
+    inf_regions_init(&ch->regions, ch->responses_fd, size, 0,
         conf->response_bound);
     return NULL;
 }

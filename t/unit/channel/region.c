@@ -25,15 +25,23 @@ next_random(void)
     return seed >> 8;
 }
 
-/* Nothing overlaps, all is covered, sums are right, no two free neighbours. */
+typedef struct {
+    uint64_t in_use;
+    uint64_t reserved;
+    uint64_t used;
+    uint64_t cached;
+    uint64_t idle;
+} sums_t;
+
+/* Nothing overlaps, all is covered, no two free neighbours. */
 static void
-check_all(inf_regions_t *r)
+check_part(inf_regions_part_t *part, uint64_t at, sums_t *sums)
 {
-    uint64_t at = 0, in_use = 0, used = 0, cached = 0, idle = 0;
     bool was_free = false;
 
-    for (inf_link_t *l = r->places.next; l != &r->places; l = l->next) {
+    for (inf_link_t *l = part->places.next; l != &part->places; l = l->next) {
         inf_region_t *g = inf_link_entry(l, inf_region_t, place);
+        assert_ptr_equal(g->part, part);
         assert_int_equal(g->offset, at);
         assert_true(g->size > 0 && g->size % INF_ARENA_ALIGN == 0);
         assert_true(g->charged <= g->size);
@@ -46,23 +54,37 @@ check_all(inf_regions_t *r)
         was_free = g->state == INF_REGION_FREE;
         at += g->size;
         if (g->state == INF_REGION_USED) {
-            used++;
-            in_use += g->charged;
+            sums->used++;
+            sums->in_use += g->charged;
+            sums->reserved += g->size - g->charged;
         } else {
             assert_int_equal(g->charged, 0);
-            idle += g->dirty.to - g->dirty.from;
-            cached += g->state == INF_REGION_CACHED ? g->size : 0;
+            sums->idle += g->dirty.to - g->dirty.from;
+            sums->cached += g->state == INF_REGION_CACHED ? g->size : 0;
         }
     }
 
     assert_false(was_free);
-    assert_int_equal(at, r->top);
-    assert_true(r->top <= r->size);
-    assert_int_equal(in_use, r->stats.in_use);
-    assert_int_equal(used, r->stats.regions);
-    assert_int_equal(cached, r->cached);
-    assert_int_equal(idle + r->top_dirty.to - r->top_dirty.from,
-        r->stats.idle);
+    assert_int_equal(at, part->top);
+    assert_true(part->top <= part->end);
+    sums->idle += part->top_dirty.to - part->top_dirty.from;
+}
+
+static void
+check_all(inf_regions_t *r)
+{
+    sums_t sums = { 0 };
+
+    check_part(&r->charged, 0, &sums);
+    sums.reserved = 0;
+    check_part(&r->reserved, r->charged.end, &sums);
+
+    assert_int_equal(r->reserved.end, r->size);
+    assert_int_equal(sums.in_use, r->stats.in_use);
+    assert_int_equal(sums.reserved, r->stats.reserved);
+    assert_int_equal(sums.used, r->stats.regions);
+    assert_int_equal(sums.cached, r->cached);
+    assert_int_equal(sums.idle, r->stats.idle);
     assert_true(r->stats.in_use <= r->bound);
 }
 
@@ -71,7 +93,7 @@ what_was_freed_last_is_handed_out_first(void **state)
 {
     (void) state;
     inf_regions_t r;
-    inf_regions_init(&r, -1, 64 * MIB, 64 * MIB);
+    inf_regions_init(&r, -1, 64 * MIB, 0, 64 * MIB);
 
     const uint64_t sizes[] = { 1, 64, 100, 5000, 70000, MIB, 3 * MIB,
         17 * MIB };
@@ -98,12 +120,12 @@ bound_refuses_and_counts_but_nothing_leaks(void **state)
 {
     (void) state;
     inf_regions_t r;
-    inf_regions_init(&r, -1, 64 * MIB, MIB);
+    inf_regions_init(&r, -1, 64 * MIB, 32 * MIB, MIB);
 
     assert_null(inf_regions_alloc(&r, MIB + 1));
     assert_null(inf_regions_alloc(&r, UINT64_MAX));
     assert_null(inf_regions_reserve(&r, UINT64_MAX));
-    assert_null(inf_regions_reserve(&r, 64 * MIB + 1));
+    assert_null(inf_regions_reserve(&r, 32 * MIB + 1));
     assert_int_equal(r.stats.failures, 4);
 
     inf_region_t *a = inf_regions_alloc(&r, MIB);
@@ -111,19 +133,70 @@ bound_refuses_and_counts_but_nothing_leaks(void **state)
     assert_null(inf_regions_alloc(&r, 1));
     inf_regions_free(&r, a);
 
-    /* All of the address space in one piece. */
-    a = inf_regions_reserve(&r, 64 * MIB);
+    /* All that may be reserved in one piece; the rest is for charges. */
+    a = inf_regions_reserve(&r, 32 * MIB);
     assert_non_null(a);
     assert_int_equal(r.stats.in_use, 0);
-    assert_null(inf_regions_alloc(&r, 1));
+    assert_int_equal(r.stats.reserved, 32 * MIB);
+    assert_null(inf_regions_reserve(&r, 1));
+    inf_region_t *b = inf_regions_alloc(&r, MIB);
+    assert_non_null(b);
+    assert_int_equal(r.stats.reserved, 32 * MIB);
+    check_all(&r);
+    inf_regions_free(&r, b);
     inf_regions_free(&r, a);
-    a = inf_regions_alloc(&r, 1);
-    assert_non_null(a);
-    inf_regions_free(&r, a);
+    assert_int_equal(r.stats.reserved, 0);
 
     check_all(&r);
     assert_int_equal(r.stats.in_use, 0);
     assert_int_equal(r.stats.peak, MIB);
+    inf_regions_fini(&r);
+}
+
+/* However they lie: holes of any size are left between the reservations. */
+static void
+reservations_leave_their_part_of_the_space_to_charges(void **state)
+{
+    (void) state;
+    inf_regions_t r;
+    inf_regions_init(&r, -1, 1024 * MIB, 512 * MIB, 64 * MIB);
+    enum { COUNT = 20000 };
+    static inf_region_t *g[COUNT];
+
+    for (uint64_t hole = 32 * MIB; hole >= 64 * 1024; hole /= 2) {
+        int n = 0;
+        while (n < COUNT && (g[n] = inf_regions_reserve(&r, hole)) != NULL) {
+            assert_true(inf_regions_charge(&r, g[n], 1));
+            n++;
+        }
+        assert_true(n > 1);
+        check_all(&r);
+
+        /* Every other one goes and leaves its hole. */
+        for (int i = 0; i < n; i += 2) {
+            inf_regions_free(&r, g[i]);
+            g[i] = NULL;
+        }
+        assert_null(inf_regions_reserve(&r, 2 * hole + 64));
+
+        inf_region_t *a = inf_regions_alloc(&r, 32 * MIB);
+        inf_region_t *b = inf_regions_alloc(&r, 16 * MIB);
+        assert_true(a != NULL && b != NULL);
+        inf_region_t *c = inf_regions_replace(&r, g[1], 32 * MIB);
+        assert_non_null(c);
+        check_all(&r);
+
+        inf_regions_free(&r, a);
+        inf_regions_free(&r, b);
+        inf_regions_free(&r, c);
+        for (int i = 1; i < n; i += 2) {
+            inf_regions_free(&r, g[i]);
+        }
+        check_all(&r);
+        assert_int_equal(r.stats.in_use, 0);
+        assert_int_equal(r.stats.reserved, 0);
+    }
+
     inf_regions_fini(&r);
 }
 
@@ -132,13 +205,15 @@ reserved_bytes_are_charged_as_they_arrive(void **state)
 {
     (void) state;
     inf_regions_t r;
-    inf_regions_init(&r, -1, 1024 * MIB, MIB);
+    inf_regions_init(&r, -1, 2048 * MIB, 1024 * MIB, MIB);
 
     inf_region_t *a = inf_regions_reserve(&r, 512 * MIB);
     inf_region_t *b = inf_regions_reserve(&r, 256 * MIB);
     assert_true(a != NULL && b != NULL);
+    assert_int_equal(r.stats.reserved, 768 * MIB);
     assert_true(inf_regions_charge(&r, a, 10));
     assert_int_equal(r.stats.in_use, 64);
+    assert_int_equal(r.stats.reserved, 768 * MIB - 64);
     assert_true(inf_regions_charge(&r, a, MIB / 2));
     assert_true(inf_regions_charge(&r, a, 100));
     assert_int_equal(r.stats.in_use, MIB / 2);
@@ -160,7 +235,7 @@ newest_region_grows_in_place_and_charge_can_move(void **state)
 {
     (void) state;
     inf_regions_t r;
-    inf_regions_init(&r, -1, 64 * MIB, 64 * MIB);
+    inf_regions_init(&r, -1, 64 * MIB, 0, 64 * MIB);
 
     inf_region_t *a = inf_regions_alloc(&r, 4096);
     for (uint64_t size = 8192; size <= 32 * MIB; size *= 2) {
@@ -185,9 +260,10 @@ newest_region_grows_in_place_and_charge_can_move(void **state)
     check_all(&r);
 
     inf_regions_shrink(&r, a, 8 * MIB);
-    inf_region_t *c = inf_regions_reserve(&r, 16 * MIB);
-    inf_regions_move_charge(&r, a, c);
+    inf_region_t *c = inf_regions_replace(&r, a, 16 * MIB);
+    assert_non_null(c);
     assert_int_equal(c->charged, 8 * MIB);
+    assert_int_equal(a->charged, 0);
     check_all(&r);
     inf_regions_free(&r, a);
     inf_regions_free(&r, b);
@@ -203,7 +279,7 @@ free_neighbours_merge_so_that_large_fits_after_small(void **state)
     (void) state;
     inf_regions_t r;
     static inf_region_t *g[1024];
-    inf_regions_init(&r, -1, 64 * MIB, 64 * MIB);
+    inf_regions_init(&r, -1, 64 * MIB, 0, 64 * MIB);
 
     for (int i = 0; i < 1024; i++) {
         g[i] = inf_regions_alloc(&r, 65536);
@@ -232,7 +308,7 @@ random_life_keeps_every_invariant(void **state)
     unsigned char *p = mmap(NULL, 256 * MIB, PROT_READ | PROT_WRITE,
         MAP_SHARED, fd, 0);
     assert_true(p != MAP_FAILED);
-    inf_regions_init(&r, fd, 256 * MIB, 24 * MIB);
+    inf_regions_init(&r, fd, 256 * MIB, 128 * MIB, 24 * MIB);
 
     for (int step = 0; step < 30000; step++) {
         int i = (int) (next_random() % LIVE);
@@ -249,6 +325,13 @@ random_life_keeps_every_invariant(void **state)
             }
         } else if (next_random() % 4 == 0) {
             (void) inf_regions_grow(&r, live[i], size);
+        } else if (next_random() % 8 == 0 && size >= live[i]->charged) {
+            inf_region_t *g = inf_regions_replace(&r, live[i], size);
+            if (g != NULL) {
+                memcpy(p + g->offset, p + live[i]->offset, g->charged);
+                inf_regions_free(&r, live[i]);
+                live[i] = g;
+            }
         } else if (next_random() % 4 == 0 && size <= live[i]->size
                    && live[i]->charged == 0)
         {
@@ -301,7 +384,7 @@ trim_gives_cold_pages_back_and_keeps_recent_ones(void **state)
     unsigned char *p = mmap(NULL, 1024 * MIB, PROT_READ | PROT_WRITE,
         MAP_SHARED, fd, 0);
     assert_true(p != MAP_FAILED);
-    inf_regions_init(&r, fd, 1024 * MIB, 64 * MIB);
+    inf_regions_init(&r, fd, 1024 * MIB, 0, 64 * MIB);
     (void) inf_regions_trim(&r, SECOND, MIB);
 
     inf_region_t *g[20];
@@ -343,7 +426,7 @@ pinned_stretch_is_never_trimmed(void **state)
     unsigned char *p = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE,
         MAP_SHARED, fd, 0);
     assert_true(p != MAP_FAILED);
-    inf_regions_init(&r, fd, 64 * MIB, 64 * MIB);
+    inf_regions_init(&r, fd, 64 * MIB, 0, 64 * MIB);
     inf_regions_pin(&r, 4 * MIB);
 
     inf_region_t *a = inf_regions_alloc(&r, 10 * MIB);
@@ -370,7 +453,7 @@ changing_sizes_do_not_hoard_pages_beyond_the_bound(void **state)
     unsigned char *p = mmap(NULL, 4096 * MIB, PROT_READ | PROT_WRITE,
         MAP_SHARED | MAP_NORESERVE, fd, 0);
     assert_true(p != MAP_FAILED);
-    inf_regions_init(&r, fd, 4096 * MIB, 32 * MIB);
+    inf_regions_init(&r, fd, 4096 * MIB, 0, 32 * MIB);
 
     for (uint64_t size = 4096; size < 8 * MIB; size += size / 3) {
         inf_region_t *g[8192];
@@ -399,6 +482,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_freed_last_is_handed_out_first),
         cmocka_unit_test(bound_refuses_and_counts_but_nothing_leaks),
+        cmocka_unit_test(reservations_leave_their_part_of_the_space_to_charges),
         cmocka_unit_test(reserved_bytes_are_charged_as_they_arrive),
         cmocka_unit_test(newest_region_grows_in_place_and_charge_can_move),
         cmocka_unit_test(free_neighbours_merge_so_that_large_fits_after_small),

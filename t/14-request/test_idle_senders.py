@@ -1,0 +1,89 @@
+"""Clients that announce large bodies and then say nothing: issue 14."""
+
+import contextlib
+import os
+import re
+
+import pytest
+
+from lib import arena, models
+from lib.process import wait_until
+from lib.server import SLOW, Server
+from lib.wire import Wire, chunked, request_bytes, tensor
+
+ARENA = 64 << 20
+CONNECTIONS = 1200                  # worker_connections
+IDLE = CONNECTIONS * 3 // 4
+LARGEST = ARENA // 2
+UINT8 = "/v2/models/id_uint8/infer"
+RAW = {"Inference-Header-Content-Length": "0"}
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server(models.standard_repository, connections=CONNECTIONS,
+                http=f"    inference_memory {ARENA};",
+                server="location = /scrape { inference metrics; }") as s:
+        yield s
+        arena.assert_empty(s, LARGEST)
+
+
+def gauge(server, name):
+    text = server.get("/scrape").body.decode()
+    return int(re.search(
+        rf"^nginx_inference_request_arena_{name}_bytes (\d+)$", text,
+        re.M)[1])
+
+
+def announce(server, form, size):
+    """A connection that is to bring size bytes, and brings one."""
+    connection = Wire(server.port, 60)
+    if form == "length":
+        connection.send(request_bytes("POST", UINT8, headers={
+            **RAW, "Content-Length": str(size)}) + b"x")
+    else:
+        text = (b'{"inputs":[{"name":"IN","datatype":"UINT8","shape":[%d],'
+                b'"parameters":{"binary_data_size":%d}}]}' % (size, size))
+        connection.send(request_bytes("POST", UINT8, headers={
+            "Transfer-Encoding": "chunked",
+            "Inference-Header-Content-Length": str(len(text))})
+            + chunked(text + b"x", 1 << 20)[:-5])
+    return connection
+
+
+def answers(server, size):
+    body = os.urandom(size)
+    for headers, data in (
+            ({"Content-Length": str(size)}, body),
+            ({"Transfer-Encoding": "chunked"}, chunked(body, 70_000))):
+        with server.wire(60) as connection:
+            connection.send(request_bytes("POST", UINT8, headers={
+                **RAW, **headers}) + data)
+            answer = connection.read()
+            assert answer.status == 200, answer
+            assert answer.split()[1] == body
+    if size < 1 << 20:
+        answer = server.infer("id_uint8", {"inputs": [tensor(
+            "IN", "UINT8", [size], [7] * size)]})
+        assert answer.status == 200, answer
+
+
+@pytest.mark.parametrize("form", ["length", "chunked"])
+def test_idle_announcements_leave_room_for_others(server, form):
+    """From the largest size down, each until no place for it is left."""
+    sizes = []
+    size = LARGEST
+    while size >= 1 << 16:
+        sizes.append(size)
+        size //= 4
+    with contextlib.ExitStack() as idle:
+        for size in sizes:
+            for _ in range(IDLE // len(sizes)):
+                idle.enter_context(announce(server, form, size))
+        assert wait_until(lambda: gauge(server, "reserved") >= ARENA,
+                          20 * SLOW)
+        assert gauge(server, "used") < ARENA // 2
+        for size in (1, 1000, 100_000, 1 << 20, LARGEST - 1000):
+            answers(server, size)
+    assert wait_until(lambda: gauge(server, "reserved") == 0
+                      and gauge(server, "used") == 0, 20 * SLOW)
