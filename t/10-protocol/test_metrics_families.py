@@ -154,7 +154,9 @@ def test_every_family_is_there_and_nothing_else(world):
                "nv_cpu_memory_total_bytes": "gauge",
                "nv_cpu_memory_used_bytes": "gauge",
                "nv_cpu_utilization": "gauge",
-               "nginx_inference_executing_requests": "gauge"}
+               "nginx_inference_executing_requests": "gauge",
+               "nginx_inference_request_arena_used_bytes": "gauge",
+               "nginx_inference_request_arena_reserved_bytes": "gauge"}
     wanted |= {f"nginx_inference_{x}_duration_seconds": "histogram"
                for x in ("request", "queue", "compute")}
     wanted |= {f"nginx_inference_{x}_total": "counter" for x in (
