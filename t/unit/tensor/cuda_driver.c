@@ -245,6 +245,78 @@ another_process_s_memory_is_opened_and_closed(void **state)
     inf_cuda_close(cuda);
 }
 
+static void
+a_gpu_whose_context_can_t_be_entered_does_nothing(void **state)
+{
+    (void) state;
+    static const char why[] = "cannot enter a GPU's context:"
+        " CUDA_ERROR_UNKNOWN";
+    inf_cuda_t *cuda = open_two();
+    uint8_t handle[INF_CUDA_IPC_SIZE];
+    char *own = malloc(8192);
+    uint64_t a, b;
+    void *p, *pinned, *s, *other;
+
+    succeeds(inf_cuda_alloc(cuda, 0, 4096, &p));
+    succeeds(inf_cuda_alloc_pinned(cuda, 0, 4096, &pinned));
+    succeeds(inf_cuda_pin(cuda, 0, own, 8192));
+    succeeds(inf_cuda_stream_new(cuda, 0, &s));
+    size_t held = fake_cuda_live();
+
+    fake_cuda_fail("cuCtxPushCurrent_v2", RC_UNKNOWN);
+    uint64_t calls = fake_cuda_calls();
+    inf_err_t *errors[] = {
+        inf_cuda_reach_peer(cuda, 0, 1),
+        inf_cuda_memory_info(cuda, 0, &a, &b),
+        inf_cuda_alloc(cuda, 0, 1, &other),
+        inf_cuda_free(cuda, 0, p),
+        inf_cuda_alloc_pinned(cuda, 0, 1, &other),
+        inf_cuda_free_pinned(cuda, 0, pinned),
+        inf_cuda_pin(cuda, 0, &a, 1),
+        inf_cuda_unpin(cuda, 0, own),
+        inf_cuda_stream_new(cuda, 0, &other),
+        inf_cuda_stream_free(cuda, 0, s),
+        inf_cuda_stream_sync(cuda, 0, s),
+        inf_cuda_copy(cuda, 0, s, p, 0, own, INF_CUDA_HOST, 1),
+        inf_cuda_zero(cuda, 0, s, p, 1),
+        inf_cuda_ipc_get(cuda, 0, p, handle),
+        inf_cuda_ipc_open(cuda, 0, handle, &other),
+    };
+    size_t count = sizeof(errors) / sizeof(errors[0]);
+    /* beside the entering, only whether the peer can be reached */
+    assert_in_range(fake_cuda_calls() - calls, count, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        fails(errors[i], INF_ERR_INTERNAL, why);
+    }
+    assert_int_equal(fake_cuda_live(), held);
+    assert_true(fake_cuda_is_pinned(own));
+    assert_false(fake_cuda_reaches(0, 1));
+
+    fake_cuda_fail(NULL, 0);
+    succeeds(inf_cuda_stream_free(cuda, 0, s));
+    succeeds(inf_cuda_unpin(cuda, 0, own));
+    succeeds(inf_cuda_free_pinned(cuda, 0, pinned));
+    succeeds(inf_cuda_free(cuda, 0, p));
+    free(own);
+    inf_cuda_close(cuda);
+}
+
+static void
+a_gpu_that_says_nothing_about_itself_is_named(void **state)
+{
+    (void) state;
+    static const char *const calls[] = { "cuDeviceGet", "cuDeviceGetName",
+        "cuDeviceGetUuid", "cuDeviceGetAttribute" };
+
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        inf_cuda_t *cuda;
+        fake_cuda_fail(calls[i], RC_UNKNOWN);
+        fails(inf_cuda_open(FAKE_CUDA_LIBRARY, &cuda), INF_ERR_INTERNAL,
+            "GPU 0: cannot ask what it is: CUDA_ERROR_UNKNOWN");
+        assert_null(cuda);
+    }
+}
+
 /* Each call fails once, in turn: an error, and nothing is left behind. */
 static void
 every_call_may_fail(void **state)
@@ -313,6 +385,8 @@ main(void)
         T(copies_happen_when_the_stream_is_waited_for),
         T(peers_are_reached_once_asked_for),
         T(another_process_s_memory_is_opened_and_closed),
+        T(a_gpu_whose_context_can_t_be_entered_does_nothing),
+        T(a_gpu_that_says_nothing_about_itself_is_named),
         T(every_call_may_fail)
     };
 

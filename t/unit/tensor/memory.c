@@ -125,7 +125,7 @@ a_driver_without_gpus_has_no_pools(void **state)
     fails(inf_memory_alloc(m, INF_MEMORY_CPU_PINNED, 0, 1, &p),
         INF_ERR_INTERNAL, "no pinned memory pool");
     fails(inf_memory_alloc(m, INF_MEMORY_GPU, 0, 1, &p), INF_ERR_UNAVAILABLE,
-        "there is no GPU 0");
+        "GPU memory is not available: there is no GPU 0");
     fails(inf_memory_release(m, m, INF_MEMORY_CPU_PINNED, 0),
         INF_ERR_INVALID_ARG, "CPU_PINNED");
     inf_memory_free(m);

@@ -353,6 +353,38 @@ threads_share_a_factory(void **state)
     inf_factory_fini(&f);
 }
 
+/* Requests and their factories are used again and again. */
+static void
+a_factory_that_starts_again_remembers_nothing(void **state)
+{
+    (void) state;
+    sink_t s = { 0 };
+    inf_factory_t f;
+    inf_response_t *a;
+
+    start(&f, &s);
+    f.refused = true;
+    f.filler = true;
+    f.start_ns = 7;
+    f.cancelled = true;
+    assert_null(inf_response_new(&f, &a));
+    inf_response_send(a, INF_SEND_FINAL, NULL);
+    assert_int_equal(f.responses, 1);
+
+    inf_factory_start(&f, NULL, "other", &sink_ops, &s);
+    assert_false(f.refused);
+    assert_false(f.filler);
+    assert_false(f.cancelled);
+    assert_false(f.final);
+    assert_int_equal(f.start_ns, 0);
+    assert_int_equal(f.responses, 0);
+    assert_string_equal(f.id, "other");
+    assert_null(inf_response_new(&f, &a));
+    assert_ptr_equal(a, &f.embedded);
+    inf_response_free(a);
+    inf_factory_fini(&f);
+}
+
 int
 main(void)
 {
@@ -367,6 +399,7 @@ main(void)
         cmocka_unit_test(freeing_nothing_is_allowed),
         cmocka_unit_test(a_dead_factory_gives_no_reference),
         cmocka_unit_test(threads_share_a_factory),
+        cmocka_unit_test(a_factory_that_starts_again_remembers_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
