@@ -159,6 +159,7 @@ a_named_configuration_goes_before_the_plain_one(void **state)
         { "repo/m/config.pbtxt", "backend: \"plain\"" },
         { "repo/m/configs/big.pbtxt", "backend: \"big\"" },
         { "repo/m/configs/config.pbtxt", "backend: \"twin\"" },
+        { "repo/m/configs/c.pbtxt", "backend: \"short\"" },
         { NULL, NULL },
     };
     static const struct {
@@ -166,7 +167,7 @@ a_named_configuration_goes_before_the_plain_one(void **state)
         const char *backend;
     } rows[] = {
         { "big", "big" }, { "absent", "plain" }, { "config", "twin" },
-        { "", "plain" }, { NULL, "plain" },
+        { "c", "short" }, { "", "plain" }, { NULL, "plain" },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -648,6 +648,44 @@ findings_beyond_the_limit_are_counted(void **state)
     inf_findings_fini(&f);
 }
 
+static void
+a_reshape_has_at_most_63_dimensions(void **state)
+{
+    (void) state;
+
+    for (int dims = 62; dims <= 66; dims++) {
+        inf_buf_t text;
+        inf_buf_init(&text);
+        inf_buf_puts(&text, ONNX "input { name: \"I\" data_type: TYPE_FP32 "
+            "dims: 1 reshape { ");
+        for (int i = 0; i < dims; i++) {
+            inf_buf_puts(&text, "shape: 1 ");
+        }
+        inf_buf_puts(&text, "} }");
+
+        row_t row = { text.data, dims <= 63 ? NULL : "input[0].reshape: model "
+            "input 'I' reshape has more than 63 dimensions for m" };
+        check_rows(&row, 1, INF_RULES_TENSORS);
+        inf_buf_fini(&text);
+    }
+}
+
+static void
+the_first_wrong_dimension_of_an_initial_state_is_enough(void **state)
+{
+    (void) state;
+    Inference__ModelConfig *msg = config_parse_normal(STATE("dims: [-1, -1]",
+        "zero_data: true name: \"z\" dims: [0, -1]"));
+    inf_findings_t f;
+
+    inf_findings_init(&f);
+    inf_config_find(msg, INF_RULES_STATE, &f);
+    assert_int_equal(f.count, 1);
+    assert_non_null(strstr(f.items[0].text, "dimension 0 is 0"));
+    inf_findings_fini(&f);
+    inf_message_free(&msg->base);
+}
+
 int
 main(void)
 {
@@ -665,6 +703,9 @@ main(void)
         cmocka_unit_test(a_long_chain_of_steps_is_checked_in_linear_time),
         cmocka_unit_test(tensor_rules),
         cmocka_unit_test(more_than_63_dimensions_are_refused),
+        cmocka_unit_test(a_reshape_has_at_most_63_dimensions),
+        cmocka_unit_test(
+            the_first_wrong_dimension_of_an_initial_state_is_enough),
         cmocka_unit_test(batch_input_and_output_rules),
         cmocka_unit_test(all_findings_are_listed_at_once),
         cmocka_unit_test(findings_beyond_the_limit_are_counted),
