@@ -51,6 +51,11 @@ an_error_names_line_column_and_offset(void **state)
     must_fail(inf_json_doc_parse(&doc, INF_SLICE(
         "[18446744073709551615, 9223372036854775808, }"),
         INF_JSON_DOC_BIG_INTEGERS), "JSON: line 1, column 46 (byte 45): ");
+    must_fail(inf_json_doc_parse(&doc, INF_SLICE("18446744073709551615 }, 1"),
+        INF_JSON_DOC_BIG_INTEGERS), "JSON: line 1, column 23 (byte 22): ");
+    must_fail(inf_json_doc_parse(&doc, INF_SLICE(
+        "\"18446744073709551615\": 18446744073709551615"),
+        INF_JSON_DOC_BIG_INTEGERS), "JSON: line 1, column 24 (byte 23): ");
 }
 
 static void
