@@ -6,9 +6,10 @@
 universalmutator changes single lines of the room's sources.  N random lines
 are judged by a random mutant each, of those that compile and whose object
 file, without debug information, differs from the original's.  First the room's
-unit programs run; what passes them goes through the nearest black-box
-directories.  A test that fails, crashes or exceeds its time catches the
-mutant.
+unit programs run, then those of rooms above that use it, then its own under
+ASan, where a leak is a failure; what passes them goes through the nearest
+black-box directories.  A test that fails, crashes or exceeds its time catches
+the mutant.
 
 All of it happens in build-mutants/tree, a copy of the working tree, and tests
 run in a sandbox: of the file system only that copy and an empty /tmp can be
@@ -46,11 +47,16 @@ RULES = ["universal.rules", "c_like.rules", "c.rules"]
 CORE_ROOMS = ["base", "proto", "channel", "tensor", "model", "sched",
               "repository", "abi", "service"]
 
-# a room's unit programs as ctest names them; others: those of the room
-UNITS = {
-    "abi": "unit_(abi|service)_",       # the C API's tests are service's
-    "backends": "backend_",
-    "ngx_module": None,
+# a room's unit programs as ctest names them; others: unit_ROOM_
+UNITS = {"backends": "backend_", "ngx_module": ""}
+
+# programs of rooms above that test this one as much as its own do
+ABOVE = {
+    "proto": "unit_service_(infer|intake|rest_request|core_config)",
+    "channel": "unit_service_",
+    "tensor": "unit_abi_",
+    "model": "unit_(abi_|repository_(out_of_memory|instance_change))",
+    "abi": "unit_service_",
 }
 
 # the black-box directories nearest to a source: the first pattern counts
@@ -175,7 +181,7 @@ def copy_tree():
         shutil.copymode(ROOT / name, TREE / name)
     for path in TREE.rglob("*"):
         inside = path.relative_to(TREE)
-        if inside.parts[0] != "build" and path.is_file() \
+        if not inside.parts[0].startswith("build") and path.is_file() \
                 and "__pycache__" not in inside.parts \
                 and str(inside) not in names:
             path.unlink()
@@ -185,16 +191,21 @@ def copy_tree():
             (BUILD / name).symlink_to((ROOT / "build" / name).resolve())
 
 
-def build_tree():
-    if not (BUILD / "build.ninja").exists():
-        launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache",
-                    "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
-        must(["cmake", "-G", "Ninja", "-S", ".", "-B", "build",
+def configure(build, *arguments):
+    """Without debug information a program is linked in half of the time."""
+    if not (TREE / build / "build.ninja").exists():
+        launchers = [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache"
+                     for language in ("C", "CXX") if shutil.which("ccache")]
+        must(["cmake", "-G", "Ninja", "-S", ".", "-B", build, *arguments,
               "-DCMAKE_EXE_LINKER_FLAGS=-Wl,-S",
-              "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,-S",
-              *(launcher if shutil.which("ccache") else [])])
+              "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,-S", *launchers])
+
+
+def build_tree():
+    configure("build")
+    configure("build-asan", "-DINF_SANITIZE=address,undefined",
+              "-DINF_NOPOOL=ON")
     must(["sh", "tools/build.sh", "build"])
-    must(["ninja", "-C", "build", "unit"])
 
 
 # ---- mutants
@@ -288,43 +299,54 @@ def mutated(mutant):
 
 # ---- judges
 
+class Units:
+    """A room's unit programs in one build directory."""
+
+    def __init__(self, build, pattern):
+        self.build, self.pattern, self.seconds = build, pattern, 0
+        listed = must(["ctest", "--test-dir", build, "-N", "-R",
+                       f"^{pattern}"])
+        self.targets = [re.sub("^backend_", "fake_", name) for name in
+                        re.findall(r"Test +#\d+: (\S+)", listed)]
+        must(["ninja", "-C", build, *self.targets])
+        caught = self.run(600)
+        if caught:
+            sys.exit(f"without a mutant fails: {build} {caught}")
+
+    def run(self, limit):
+        _, out = sandboxed(
+            ["ctest", "--test-dir", self.build, "-R", f"^{self.pattern}",
+             "--stop-on-failure", "--timeout", str(limit)], None)
+        times = re.findall(r"Passed +([\d.]+) sec", out)
+        self.seconds = max([self.seconds, *map(float, times)])
+        if "100% tests passed" in out:
+            return ""
+        failed = re.search(r"(\S+) \.*\*\*\*(\w+)", out)
+        return f"{self.build} " + (" ".join(failed.groups()) if failed
+                                   else out[-300:])
+
+    def catch(self):
+        if run(["ninja", "-C", self.build, *self.targets])[0] != 0:
+            return None
+        return self.run(max(60, int(5 * self.seconds)))
+
+
 class Judges:
     """Each returns who caught the mutant; "" for nobody, None: no build."""
 
     def __init__(self, room):
-        self.units = UNITS.get(room, f"unit_{room}_")
-        self.unit_seconds = 0
+        own = UNITS.get(room, f"unit_{room}_")
+        self.units = [Units(build, pattern) for build, pattern in (
+            ("build", own), ("build", ABOVE.get(room, "")),
+            ("build-asan", own)) if pattern]
         self.folders = {}           # seconds and failures without a mutant
-        if self.units:
-            self.targets = self.unit_targets()
-            began = self.run_units(600)
-            if began:
-                sys.exit(f"without a mutant fails: {began}")
-
-    def unit_targets(self):
-        listed = must(["ctest", "--test-dir", "build", "-N", "-R",
-                       f"^{self.units}"])
-        names = re.findall(r"Test +#\d+: (\S+)", listed)
-        return [n.replace("backend_", "fake_") for n in names]
-
-    def run_units(self, seconds=None):
-        limit = seconds or max(60, int(5 * self.unit_seconds))
-        _, out = sandboxed(
-            ["ctest", "--test-dir", "build", "-R", f"^{self.units}",
-             "--stop-on-failure", "--timeout", str(limit)], None)
-        times = re.findall(r"Passed +([\d.]+) sec", out)
-        self.unit_seconds = max([self.unit_seconds, *map(float, times)])
-        if "100% tests passed" in out:
-            return ""
-        failed = re.search(r"(\S+) \.*\*\*\*(\w+)", out)
-        return " ".join(failed.groups()) if failed else out[-300:]
 
     def catch_by_units(self):
-        if not self.units:
-            return ""
-        if run(["ninja", "-C", "build", *self.targets])[0] != 0:
-            return None
-        return self.run_units()
+        for units in self.units:
+            caught = units.catch()
+            if caught != "":
+                return caught
+        return ""
 
     def pytest(self, folder, deselect, seconds):
         """(test that failed, "" or "too long"; seconds it took)."""
