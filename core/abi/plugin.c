@@ -49,6 +49,7 @@ static void plugin_model_fini(inf_model_t *model);
 static inf_err_t *plugin_instance_init(inf_instance_t *instance);
 static void plugin_instance_fini(inf_instance_t *instance);
 static inf_err_t *plugin_instance_ready(inf_instance_t *instance);
+static bool plugin_says_ready(const inf_model_t *model);
 static inf_err_t *plugin_load(const char *library, inf_plugin_t **out);
 static void *plugin_symbol(const inf_plugin_t *plugin, const char *name);
 static inf_err_t *backend_config(const inf_plugin_setting_t *settings,
@@ -66,6 +67,7 @@ const inf_plugin_ops_t inf_plugin_ops = {
     .instance_init = plugin_instance_init,
     .instance_fini = plugin_instance_fini,
     .instance_ready = plugin_instance_ready,
+    .says_ready = plugin_says_ready,
     .strategy_open = inf_batch_strategy_open,
     .strategy_close = inf_batch_strategy_close,
     .executor = &inf_backend_executor
@@ -250,6 +252,14 @@ plugin_instance_ready(inf_instance_t *instance)
     return plugin->instance_ready != NULL
         ? inf_guard_instance(WHO(instance->model->backend, INSTANCE_READY),
             plugin->instance_ready, inf_abi_as_instance(instance)) : NULL;
+}
+
+static bool
+plugin_says_ready(const inf_model_t *model)
+{
+    const inf_plugin_t *plugin = model->backend != NULL
+        ? model->backend->plugin : NULL;
+    return plugin != NULL && plugin->instance_ready != NULL;
 }
 
 inf_err_t *

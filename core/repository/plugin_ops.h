@@ -34,6 +34,9 @@ typedef struct {
     void (*instance_fini)(inf_instance_t *instance);
     inf_err_t *(*instance_ready)(inf_instance_t *instance);
 
+    /* Whether its backend has that entry point, which may take its time. */
+    bool (*says_ready)(const inf_model_t *model);
+
     /* A batch strategy's library; *out NULL: it has none of the functions. */
     inf_err_t *(*strategy_open)(inf_model_t *model, const char *library,
         struct inf_batch_strategy_s **out);

@@ -142,9 +142,22 @@ TRITONSERVER_ServerIsReady(TRITONSERVER_Server *server, bool *ready)
         return err;
     }
 
-    *ready = inf_server_ready(s);
-    return *ready && atomic_load(&s->strict_readiness)
-        ? inf_ready_models_ask(s, ready) : NULL;
+    if (!inf_server_ready(s)) {
+        return NULL;
+    }
+    if (!atomic_load(&s->strict_readiness)) {
+        *ready = true;
+        return NULL;
+    }
+
+    inf_readiness_answer_t answer;
+    inf_readiness_answer_init(&answer);
+    err = inf_ready_models_ask(s, inf_readiness_answer, &answer);
+    if (err != NULL) {
+        inf_readiness_answer(&answer, false);
+    }
+    *ready = inf_readiness_answer_wait(&answer);
+    return err;
 }
 
 TRITONSERVER_Error *
@@ -157,7 +170,11 @@ TRITONSERVER_ServerModelIsReady(TRITONSERVER_Server *server,
     inf_err_t *err = inf_api_find_model(inf_as_server(server), model_name,
         model_version, &model);
     if (err == NULL) {
-        *ready = inf_server_instances_ready(model);
+        inf_readiness_answer_t answer;
+        inf_readiness_answer_init(&answer);
+        inf_readiness_ask(model->server->readiness, model,
+            inf_readiness_answer, &answer);
+        *ready = inf_readiness_answer_wait(&answer);
         inf_model_unref(model);
     }
     return err;

@@ -28,8 +28,6 @@ typedef struct {
 } call_entry_t;
 
 static inf_err_t *server_live(const call_t *c, const ProtobufCMessage *m);
-static inf_err_t *server_ready(const call_t *c, const ProtobufCMessage *m);
-static inf_err_t *model_ready(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *server_metadata(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *model_metadata(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *model_config(const call_t *c, const ProtobufCMessage *m);
@@ -38,17 +36,11 @@ static inf_err_t *repository_index(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *model_statistics(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *metrics(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *read_version(const char *text, int64_t *version);
-static inf_err_t *find_model(const call_t *c, const char *name,
-    const char *version, inf_model_t **out);
 static inf_err_t *pack(const call_t *c, const void *message);
 
 static const call_entry_t calls[] = {
     [INF_METHOD_SERVER_LIVE] = { "ServerLive",
         &inference__server_live_request__descriptor, server_live },
-    [INF_METHOD_SERVER_READY] = { "ServerReady",
-        &inference__server_ready_request__descriptor, server_ready },
-    [INF_METHOD_MODEL_READY] = { "ModelReady",
-        &inference__model_ready_request__descriptor, model_ready },
     [INF_METHOD_SERVER_METADATA] = { "ServerMetadata",
         &inference__server_metadata_request__descriptor, server_metadata },
     [INF_METHOD_MODEL_METADATA] = { "ModelMetadata",
@@ -86,46 +78,23 @@ inf_call(inf_server_t *server, inf_registry_reader_t *models, uint16_t method,
     return err;
 }
 
+inf_err_t *
+inf_call_find_model(inf_registry_reader_t *models, const char *name,
+    const char *version, inf_model_t **out)
+{
+    int64_t number;
+
+    inf_err_t *err = read_version(version, &number);
+    return err != NULL ? err : inf_registry_find(models, inf_slice_str(name),
+        number, out);
+}
+
 static inf_err_t *
 server_live(const call_t *c, const ProtobufCMessage *m)
 {
     (void) m;
     Inference__ServerLiveResponse r = INFERENCE__SERVER_LIVE_RESPONSE__INIT;
     r.live = true;
-    return pack(c, &r);
-}
-
-static inf_err_t *
-server_ready(const call_t *c, const ProtobufCMessage *m)
-{
-    (void) m;
-    Inference__ServerReadyResponse r = INFERENCE__SERVER_READY_RESPONSE__INIT;
-    bool ready = inf_server_ready(c->server);
-
-    if (ready && atomic_load(&c->server->strict_readiness)) {
-        inf_err_t *err = inf_ready_models_ask(c->server, &ready);
-        if (err != NULL) {
-            return err;
-        }
-    }
-    r.ready = ready;
-    return pack(c, &r);
-}
-
-static inf_err_t *
-model_ready(const call_t *c, const ProtobufCMessage *m)
-{
-    const Inference__ModelReadyRequest *q = (const void *) m;
-    Inference__ModelReadyResponse r = INFERENCE__MODEL_READY_RESPONSE__INIT;
-    inf_model_t *model;
-
-    inf_err_t *err = find_model(c, q->name, q->version, &model);
-    if (err != NULL) {
-        return err;
-    }
-
-    r.ready = inf_server_instances_ready(model);
-    inf_model_unref(model);
     return pack(c, &r);
 }
 
@@ -252,7 +221,8 @@ model_metadata(const call_t *c, const ProtobufCMessage *m)
     inf_model_t *model;
     inf_arena_t arena;
 
-    inf_err_t *err = find_model(c, q->name, q->version, &model);
+    inf_err_t *err = inf_call_find_model(c->models, q->name, q->version,
+        &model);
     if (err != NULL) {
         return err;
     }
@@ -283,7 +253,8 @@ model_config(const call_t *c, const ProtobufCMessage *m)
     Inference__ModelConfigResponse r = INFERENCE__MODEL_CONFIG_RESPONSE__INIT;
     inf_model_t *model;
 
-    inf_err_t *err = find_model(c, q->name, q->version, &model);
+    inf_err_t *err = inf_call_find_model(c->models, q->name, q->version,
+        &model);
     if (err != NULL) {
         return err;
     }
@@ -417,17 +388,6 @@ metrics(const call_t *c, const ProtobufCMessage *m)
 
     inf_buf_fini(&text);
     return err;
-}
-
-static inf_err_t *
-find_model(const call_t *c, const char *name, const char *version,
-    inf_model_t **out)
-{
-    int64_t number;
-
-    inf_err_t *err = read_version(version, &number);
-    return err != NULL ? err : inf_registry_find(c->models,
-        inf_slice_str(name), number, out);
 }
 
 /* "": -1, the newest. */

@@ -10,6 +10,7 @@
 
 #include "core/base/lock.h"
 #include "core/service/model_control.h"
+#include "core/service/ready_calls.h"
 #include "core/service/rest_request.h"
 
 #define CONTROL_RANK  8
@@ -66,6 +67,8 @@ static void run_call(control_lane_t *lane, control_call_t *call);
 static inf_err_t *from_rest(const control_call_t *call, inf_buf_t *copy,
     inf_slice_t *request);
 static void run_later(control_lane_t *lane, control_call_t *call);
+static void ask_ready(control_lane_t *lane, control_call_t *call);
+static void ready_done(void *userp, inf_err_t *err, inf_slice_t bytes);
 static inf_err_t *own_bytes(const control_call_t *call, inf_buf_t *copy,
     inf_slice_t *bytes);
 static void call_done(void *userp, inf_err_t *err);
@@ -225,6 +228,8 @@ lane_main(void *arg)
         control_call_t *call = inf_link_entry(link, control_call_t, link);
         if (inf_model_control_is_call(call->method)) {
             run_later(lane, call);
+        } else if (inf_ready_calls_have(call->method)) {
+            ask_ready(lane, call);
         } else {
             run_call(lane, call);
         }
@@ -324,6 +329,34 @@ run_later(control_lane_t *lane, control_call_t *call)
             call->rest, request, call_done, call);
     }
     inf_buf_fini(&copy);
+}
+
+/* Whoever learns it answers: this thread waits for no backend. */
+static void
+ask_ready(control_lane_t *lane, control_call_t *call)
+{
+    inf_buf_t copy;
+    inf_slice_t request;
+
+    inf_buf_init(&copy);
+    inf_err_t *err = own_bytes(call, &copy, &request);
+    if (err != NULL) {
+        call_done(call, err);
+    } else {
+        inf_ready_call(lane->control->server, &lane->models, call->method,
+            request, ready_done, call);
+    }
+    inf_buf_fini(&copy);
+}
+
+static void
+ready_done(void *userp, inf_err_t *err, inf_slice_t bytes)
+{
+    control_call_t *call = userp;
+
+    answer(call->session, call->slot, call->generation, err, bytes);
+    inf_err_free(err);
+    call_free(call);
 }
 
 /* Bytes that the worker can still write are copied before they are read. */

@@ -1,6 +1,17 @@
 #include "core/service/ready_models.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
+
+/* What is asked of all models at once. */
+typedef struct {
+    inf_readiness_fn fn;
+    void            *userp;
+    _Atomic size_t   open;          /* answers to come                       */
+    _Atomic bool     ready;         /* as far as they have                   */
+} all_t;
+
+static void on_answer(void *userp, bool ready);
 
 inf_err_t *
 inf_ready_models_init(inf_ready_models_t *list, inf_server_t *server)
@@ -25,16 +36,41 @@ inf_ready_models_fini(inf_ready_models_t *list)
 }
 
 inf_err_t *
-inf_ready_models_ask(inf_server_t *server, bool *ready)
+inf_ready_models_ask(inf_server_t *server, inf_readiness_fn fn, void *userp)
 {
     inf_ready_models_t list;
-    inf_err_t *err = inf_ready_models_init(&list, server);
-
-    *ready = err == NULL;
-    for (size_t i = 0; *ready && i < list.count; i++) {
-        *ready = inf_server_instances_ready(list.models[i]);
+    all_t *all = calloc(1, sizeof(*all));
+    if (all == NULL) {
+        return inf_err_nomem();
     }
 
+    inf_err_t *err = inf_ready_models_init(&list, server);
+    if (err != NULL) {
+        free(all);
+        return err;
+    }
+
+    *all = (all_t) { .fn = fn, .userp = userp };
+    atomic_init(&all->open, list.count + 1);
+    atomic_init(&all->ready, true);
+    for (size_t i = 0; i < list.count; i++) {
+        inf_readiness_ask(server->readiness, list.models[i], on_answer, all);
+    }
     inf_ready_models_fini(&list);
-    return err;
+    on_answer(all, true);               /* our own part                      */
+    return NULL;
+}
+
+static void
+on_answer(void *userp, bool ready)
+{
+    all_t *all = userp;
+
+    if (!ready) {
+        atomic_store(&all->ready, false);
+    }
+    if (atomic_fetch_sub(&all->open, 1) == 1) {
+        all->fn(all->userp, atomic_load(&all->ready));
+        free(all);
+    }
 }

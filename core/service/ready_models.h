@@ -23,8 +23,9 @@ INF_CHECK inf_err_t *inf_ready_models_init(inf_ready_models_t *list,
     inf_server_t *server);
 void inf_ready_models_fini(inf_ready_models_t *list);
 
-/* Whether every instance of all of them says that it is ready; asks the
-   backends, on this thread. */
-INF_CHECK inf_err_t *inf_ready_models_ask(inf_server_t *server, bool *ready);
+/* Whether every instance of all of them says that it is ready: calls fn once,
+   perhaps before it returns; on error not at all. */
+INF_CHECK inf_err_t *inf_ready_models_ask(inf_server_t *server,
+    inf_readiness_fn fn, void *userp);
 
 #endif /* INF_SERVICE_READY_MODELS_H */

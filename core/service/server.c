@@ -6,7 +6,6 @@
 #include "core/abi/repository_agent.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/model/instances.h"
 #include "core/repository/private_dir.h"
 #include "core/service/core_config.h"
 #include "core/service/crash_page.h"
@@ -55,7 +54,11 @@ inf_server_start(const NginxInference__CoreConfig *config,
 
     inf_private_dir_sweep(NULL);
     open_journal(server, host);
-    inf_err_t *err = open_memory(server);
+    inf_err_t *err = inf_readiness_new(INF_READINESS_LIMIT_NS,
+        &server->readiness);
+    if (err == NULL) {
+        err = open_memory(server);
+    }
     if (err == NULL) {
         err = open_cache(server, host);
     }
@@ -218,6 +221,7 @@ inf_server_free(inf_server_t *server)
     if (server->has_memory) {
         inf_memory_unshare();
     }
+    inf_readiness_free(server->readiness);
     inf_canceller_fini(&server->canceller);
     inf_cpu_metrics_fini(&server->cpu_metrics);
     inf_lock_fini(&server->drain_lock);
@@ -237,30 +241,6 @@ inf_server_ready(inf_server_t *server)
         && (!atomic_load(&server->strict_readiness)
             || (!inf_repository_change_pending(server->change)
                 && inf_lifecycle_all_ready(server->lifecycle)));
-}
-
-bool
-inf_server_instances_ready(inf_model_t *model)
-{
-    inf_instance_t *instance = NULL;
-    bool ready = inf_model_enter(model);
-    if (!ready) {
-        return false;
-    }
-
-    while (ready && (instance = inf_instance_visit_next(model, instance))
-        != NULL)
-    {
-        inf_err_t *not_ready = inf_plugin_ops.instance_ready(instance);
-        ready = not_ready == NULL;
-        inf_err_free(not_ready);
-    }
-
-    if (instance != NULL) {
-        inf_instance_visited(instance);
-    }
-    inf_model_leave(model);
-    return ready;
 }
 
 /* Only what requests have changed needs to be remembered; they may some day,

@@ -24,6 +24,7 @@
 #include "core/service/cpu_metrics.h"
 #include "core/service/gpu_metrics.h"
 #include "core/service/load_settings.h"
+#include "core/service/readiness.h"
 #include "core/service/server_cache.h"
 #include "core_config.pb-c.h"
 
@@ -50,6 +51,7 @@ struct inf_server_s {
     inf_lock_t                        drain_lock;   /* rank 1: one drain at
                                                        a time                */
     inf_canceller_t                   canceller;
+    inf_readiness_t                  *readiness;
     inf_cpu_metrics_t                 cpu_metrics;
     bool                              has_memory;   /* shares the process's  */
     inf_gpu_metrics_t                *gpu_metrics;  /* NULL: there are none  */
@@ -94,9 +96,7 @@ void inf_server_end_sequences(inf_server_t *server, uint64_t until_ns);
 bool inf_server_drain(inf_server_t *server, uint64_t drain_ns);
 void inf_server_free(inf_server_t *server);
 
+/* As far as the server itself knows; its models' backends are not asked. */
 bool inf_server_ready(inf_server_t *server);
-
-/* Whether every instance of a READY model says that it is. */
-bool inf_server_instances_ready(inf_model_t *model);
 
 #endif /* INF_SERVICE_SERVER_H */

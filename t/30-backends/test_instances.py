@@ -1,5 +1,6 @@
 """Instances: how they are made, prepared, asked and ended."""
 
+import concurrent.futures
 import os
 
 import pytest
@@ -148,3 +149,33 @@ def test_readiness_asks_every_instance(recorded):
     (server.models / "m" / "unready").unlink()
     assert server.get("/v2/health/ready").status == 200
     assert server.get("/v2/models/m/ready").status == 200
+
+
+def test_one_that_hangs_is_not_ready_and_nobody_else_waits(recorded):
+    server = recorded(
+        lambda folder, add: (add(folder, "m"), add(folder, "n"),
+                             add(folder, "other")),
+        parts="health metadata config infer statistics",
+        server="location = /scrape { inference metrics; }\n")
+    for model in "mn":
+        (server.models / model / "hangs").touch()
+    hung = [f"/v2/models/{model}/ready" for model in "mmnn"]
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(server.get, path)
+                 for path in [*hung, "/v2/health/ready"]]
+        for path in ("/v2", "/v2/models/m", "/v2/models/m/config", "/scrape",
+                     "/v2/models/m/stats", "/v2/models/other/ready"):
+            assert server.get(path).status == 200, path
+        assert server.post("/v2/models/m/infer", b'{"inputs":[{"name":"IN",'
+                           b'"datatype":"FP32","shape":[1,4],'
+                           b'"data":[1,2,3,4]}]}').status == 200
+        assert {f.result().status for f in asked} == {400}
+
+    for path in [*hung, "/v2/health/ready"]:        # it is known now
+        assert server.get(path).status == 400
+    assert server.get("/v2/models/other/ready").status == 200
+    assert server.log_text().count("has not said within 5000 ms") == 2
+    for model in "mn":
+        (server.models / model / "hangs").unlink()
+    for path in [*hung, "/v2/health/ready"]:
+        assert server.wait_for(path), path

@@ -17,7 +17,7 @@
  * other: each until so many are inside at once.  `fail` holds the names of
  * instances whose initialiser fails, or "exec": then each request is answered
  * with an error.  ModelInstanceReady fails while a file `unready` lies in the
- * model's folder.
+ * model's folder, and doesn't return while a file `hangs` does.
  */
 
 #include <fcntl.h>
@@ -204,6 +204,9 @@ TRITONBACKEND_ModelInstanceReady(TRITONBACKEND_ModelInstance *instance)
     char                       path[600];
 
     TRITONBACKEND_ModelRepository(model_of(instance), &type, &folder);
+    do {
+        snprintf(path, sizeof(path), "%s/hangs", folder);
+    } while (access(path, F_OK) == 0 && usleep(10000) == 0);
     snprintf(path, sizeof(path), "%s/unready", folder);
     return access(path, F_OK) != 0 ? NULL
         : TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE, "asleep");

@@ -1,0 +1,28 @@
+/*
+ * ready_calls.h - the calls ServerReady and ModelReady, which ask backends and
+ *                 so are answered by whoever hears of them.
+ *
+ * Owner    The caller owns the request.
+ * Thread   call: a control thread; done is called once, perhaps before it
+ *          returns, by any thread.
+ * Units    bytes.
+ * Errors   done's; it takes err.
+ * Route    control -> [ready calls] -> readiness -> channel
+ */
+
+#ifndef INF_SERVICE_READY_CALLS_H
+#define INF_SERVICE_READY_CALLS_H
+
+#include "core/service/server.h"
+
+/* answer: the packed message, until it returns. */
+typedef void (*inf_ready_call_fn)(void *userp, inf_err_t *err,
+    inf_slice_t answer);
+
+bool inf_ready_calls_have(uint16_t method);
+
+void inf_ready_call(inf_server_t *server, inf_registry_reader_t *models,
+    uint16_t method, inf_slice_t request, inf_ready_call_fn done,
+    void *userp);
+
+#endif /* INF_SERVICE_READY_CALLS_H */
