@@ -28,6 +28,9 @@
 #include "core/channel/region.h"
 #include "core/include/channel.h"
 
+/* Of a response arena, beyond its bound, for answers of calls. */
+#define INF_CHANNEL_ANSWER_ROOM (UINT64_C(16) << 20)
+
 typedef struct inf_channel_s inf_channel_t;
 
 /* A piece of the response arena, reference counted. */
@@ -42,7 +45,8 @@ typedef struct {
 } inf_channel_pin_ops_t;
 
 typedef struct {
-    uint64_t response_bound;    /* of bytes handed out                     */
+    uint64_t response_bound;    /* of bytes handed out, but for
+                                   INF_CHANNEL_ANSWER_ROOM                 */
     uint64_t response_size;     /* address space; 0: from the bound        */
     uint64_t response_pinned;   /* of its first bytes; whole pages         */
     const inf_channel_pin_ops_t *pin;   /* NULL: nothing is pinned         */
@@ -139,6 +143,11 @@ void inf_channel_flush(inf_channel_t *ch);
 
 /* NULL: over the bound (UNAVAILABLE for the backend) or dead.  Never waits. */
 inf_channel_region_t *inf_channel_alloc(inf_channel_t *ch, uint64_t size);
+
+/* The same for the answer of a call, for which there is room beyond the bound:
+   clients that don't read their outputs must not silence health. */
+inf_channel_region_t *inf_channel_alloc_answer(inf_channel_t *ch,
+    uint64_t size);
 inf_channel_region_t *inf_channel_region_ref(inf_channel_region_t *region);
 void inf_channel_region_unref(inf_channel_region_t *region);
 

@@ -7,6 +7,8 @@
 
 #define CHANNEL_TRIM_BYTES (UINT64_C(4) << 20)
 
+static inf_channel_region_t *channel_alloc(inf_channel_t *ch, uint64_t size,
+    uint64_t room);
 static void channel_publish_locked(inf_channel_t *ch,
     inf_channel_region_t *region) INF_NEEDS(ch->arena_lock);
 static void channel_rehash_locked(inf_channel_t *ch,
@@ -19,6 +21,19 @@ static uint32_t channel_hash(uint64_t offset);
 inf_channel_region_t *
 inf_channel_alloc(inf_channel_t *ch, uint64_t size)
 {
+    return channel_alloc(ch, size, 0);
+}
+
+inf_channel_region_t *
+inf_channel_alloc_answer(inf_channel_t *ch, uint64_t size)
+{
+    return channel_alloc(ch, size, INF_CHANNEL_ANSWER_ROOM);
+}
+
+/* room: beyond the bound, for this one. */
+static inf_channel_region_t *
+channel_alloc(inf_channel_t *ch, uint64_t size, uint64_t room)
+{
     inf_channel_region_t *region = calloc(1, sizeof(*region));
     if (region == NULL) {
         return NULL;
@@ -26,7 +41,9 @@ inf_channel_alloc(inf_channel_t *ch, uint64_t size)
 
     inf_lock(&ch->arena_lock);
     if (!ch->arena_dead) {
+        ch->regions.bound += room;
         region->region = inf_regions_alloc(&ch->regions, size);
+        ch->regions.bound -= room;
     }
     inf_unlock(&ch->arena_lock);
 

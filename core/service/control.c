@@ -411,7 +411,7 @@ answer(inf_session_t *session, uint32_t slot, uint32_t generation,
 
     inf_channel_region_t *region = NULL;
     if (bytes.len > 0) {
-        region = inf_channel_alloc(session->channel, bytes.len);
+        region = inf_channel_alloc_answer(session->channel, bytes.len);
         if (region != NULL) {
             memcpy(inf_channel_region_data(region), bytes.data, bytes.len);
         } else {

@@ -376,6 +376,32 @@ bound_and_shrink_of_responses(void **state)
     link_close(&l);
 }
 
+/* Outputs never take the room of calls' answers, nor do these without end. */
+static void
+a_full_arena_takes_the_answers_of_calls(void **state)
+{
+    (void) state;
+    link_t_ l;
+    link_open(&l, 16, 8, 16 * MIB);
+
+    inf_channel_region_t *full = inf_channel_alloc(l.channel, 16 * MIB);
+    inf_channel_region_t *answer = inf_channel_alloc_answer(l.channel,
+        INF_CHANNEL_ANSWER_ROOM - 64);
+    assert_non_null(answer);
+    inf_channel_region_t *last = inf_channel_alloc_answer(l.channel, 64);
+    assert_non_null(last);
+    assert_null(inf_channel_alloc_answer(l.channel, 1));
+    inf_channel_region_unref(full);
+    assert_null(inf_channel_alloc(l.channel, 16 * MIB));
+    inf_channel_region_unref(answer);
+    inf_channel_region_unref(last);
+    full = inf_channel_alloc(l.channel, 16 * MIB);
+    assert_non_null(full);
+    assert_null(inf_channel_alloc(l.channel, 1));
+    inf_channel_region_unref(full);
+    link_close(&l);
+}
+
 static void
 dead_channel_lives_until_the_last_reference(void **state)
 {
@@ -553,6 +579,7 @@ main(void)
         cmocka_unit_test(release_of_what_was_not_published_is_only_counted),
         cmocka_unit_test(record_keeps_its_parts_until_it_is_released),
         cmocka_unit_test(bound_and_shrink_of_responses),
+        cmocka_unit_test(a_full_arena_takes_the_answers_of_calls),
         cmocka_unit_test(dead_channel_lives_until_the_last_reference),
         cmocka_unit_test(writable_channel_gives_writable_inputs),
         cmocka_unit_test(the_begin_of_the_responses_may_be_pinned),

@@ -23,7 +23,8 @@
 #include "core/service/intake.h"
 #include "grpc_service.pb-c.h"
 
-#define FLOATS 16
+#define FLOATS    16
+#define RESPONSES (4u << 20)        /* bytes of the arena                    */
 
 typedef struct {
     char                        repository[64];
@@ -149,7 +150,7 @@ setup(void **state)
         .registration_fd = world.registration[1],
         .configure_fd = -1,
         .listen_fd = -1,
-        .response_bound = 64u << 20
+        .response_bound = RESPONSES
     };
     assert_null(inf_intake_new(&options, &world.intake));
     assert_null(inf_server_start(&world.config, &inf_intake_host, world.intake,
@@ -372,7 +373,7 @@ a_missing_batch_dimension_is_named(void **state)
         "inference request batch-size must be <= 8");
 }
 
-/* ---- more names than a model has ------------------------------------------ */
+/* ---- more names than a model has ----------------------------------------- */
 
 static _Atomic uint32_t added_inputs, added_outputs;
 
@@ -515,6 +516,41 @@ calls_answer_in_protobuf(void **state)
     inf_client_release(world.client, shot.offset);
 }
 
+/* Its responses are not given back: outputs have no room any more, but what
+   is asked beside them is answered. */
+static void
+a_reader_that_stalls_leaves_calls_their_answers(void **state)
+{
+    (void) state;
+    static uint64_t offsets[RESPONSES / (FLOATS * sizeof(float))];
+    const char *error;
+    size_t held = 0;
+    shot_t shot;
+
+    for (;;) {
+        submit(&shot, "echo", true, FLOATS);
+        wait_for(&shot, ALL);
+        if (shot.length == 0) {
+            break;
+        }
+        offsets[held++] = shot.offset;
+    }
+    assert_int_equal(shot.status, INF_STATUS(INF_ERR_UNAVAILABLE));
+    assert_true(held > 100);
+    calls_answer_in_protobuf(state);
+
+    while (held > 0) {
+        inf_client_release(world.client, offsets[--held]);
+        if (held % 1000 == 0) {         /* the ring has taken them           */
+            calls_answer_in_protobuf(state);
+        }
+    }
+    submit(&shot, "echo", true, FLOATS);
+    wait_for(&shot, ALL);
+    assert_int_equal(shot.status, INF_OK);
+    read_response(&shot, &error);
+}
+
 static void
 ten_thousand_requests_leave_nothing_behind(void **state)
 {
@@ -576,6 +612,7 @@ main(void)
         cmocka_unit_test(names_that_a_model_lacks_cost_nothing),
         cmocka_unit_test(a_queued_request_is_cancelled_at_once),
         cmocka_unit_test(calls_answer_in_protobuf),
+        cmocka_unit_test(a_reader_that_stalls_leaves_calls_their_answers),
         cmocka_unit_test(ten_thousand_requests_leave_nothing_behind),
         cmocka_unit_test(a_quiet_core_wakes_for_either_model),
     };

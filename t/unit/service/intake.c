@@ -343,7 +343,7 @@ wakes_and_stop_come_from_anywhere(void **state)
     inf_intake_stop(w.intake);
 }
 
-/* ---- whose turn it is ----------------------------------------------------- */
+/* ---- whose turn it is ---------------------------------------------------- */
 
 enum { LARGE = 8, MANY = 14 };      /* entries of the worker that hurries    */
 
