@@ -505,8 +505,8 @@ ngx_http_inference_body_ready(ngx_http_request_t *r)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_inference_module);
 
-    if (ctx->state != NGX_HTTP_INFERENCE_RECEIVING) {
-        /* was answered in the meantime; this is h2's last frame */
+    if (ctx == NULL || ctx->state != NGX_HTTP_INFERENCE_RECEIVING) {
+        /* was answered or redirected before; this is h2's last frame */
         return;
     }
 

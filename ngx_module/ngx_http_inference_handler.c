@@ -170,6 +170,29 @@ ngx_http_inference_borrower(ngx_http_request_t *mr)
 }
 
 
+/*
+ * nginx may redirect a request while events of its context are still to come:
+ * by an error of the body's reading or a post_action.  Then it is another
+ * handler's, and what is left of the context is given up.
+ */
+
+ngx_uint_t
+ngx_http_inference_disowned(ngx_http_inference_ctx_t *ctx)
+{
+    if (ngx_http_get_module_ctx(ctx->request, ngx_http_inference_module)
+        == ctx)
+    {
+        return 0;
+    }
+
+    if (ctx->state != NGX_HTTP_INFERENCE_DONE) {
+        ngx_http_inference_leave(ctx);
+    }
+
+    return 1;
+}
+
+
 /* ---- the channel -------------------------------------------------------- */
 
 static ngx_int_t
@@ -297,7 +320,9 @@ ngx_http_inference_ready(ngx_http_inference_ticket_t *ticket, ngx_int_t rc)
     r = ctx->request;
     c = r->connection;
 
-    if (ctx->state != NGX_HTTP_INFERENCE_CONNECTING) {
+    if (ctx->state != NGX_HTTP_INFERENCE_CONNECTING
+        || ngx_http_inference_disowned(ctx))
+    {
         return;
     }
 
@@ -358,6 +383,10 @@ ngx_http_inference_turn_handler(ngx_event_t *ev)
 
     ctx = ngx_http_inference_event_ctx(ev, turn);
     c = ctx->request->connection;
+
+    if (ngx_http_inference_disowned(ctx)) {
+        return;
+    }
 
     ngx_http_inference_slice(ctx);
     ngx_http_inference_step(ctx);
@@ -535,6 +564,10 @@ ngx_http_inference_timer_handler(ngx_event_t *ev)
 
     ctx = ngx_http_inference_event_ctx(ev, timer);
     c = ctx->request->connection;
+
+    if (ngx_http_inference_disowned(ctx)) {
+        return;
+    }
 
     ilcf = ngx_http_get_module_loc_conf(ctx->request,
                                         ngx_http_inference_module);

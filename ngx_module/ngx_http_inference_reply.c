@@ -23,8 +23,9 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
 
     reply = &ctx->reply;
 
-    if (ctx->state != NGX_HTTP_INFERENCE_WAITING) {
-
+    if (ctx->state != NGX_HTTP_INFERENCE_WAITING
+        || ngx_http_inference_disowned(ctx))
+    {
         /* answered already: what comes now is late */
 
         if (c && (c->flags & INF_COMPLETE_RESPONSE) && c->length) {

@@ -223,6 +223,9 @@ struct ngx_http_inference_ctx_s {
 /* The request's context, also after an internal redirect; NULL: none. */
 ngx_http_inference_ctx_t *ngx_http_inference_ctx(ngx_http_request_t *r);
 
+/* Whether nginx has redirected the request: the context is given up then. */
+ngx_uint_t ngx_http_inference_disowned(ngx_http_inference_ctx_t *ctx);
+
 /* Whose turn it is when mr's body has been read for a subrequest, or NULL. */
 ngx_http_inference_ctx_t *ngx_http_inference_borrower(ngx_http_request_t *mr);
 
