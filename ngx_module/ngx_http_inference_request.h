@@ -466,6 +466,15 @@ ngx_int_t ngx_http_inference_open_reply(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_prepare(ngx_http_inference_ctx_t *ctx);
 
 
+/* ---- variables.c -------------------------------------------------------- */
+
+/*
+ * Makes a text that a client has chosen fit for headers and logs: control
+ * characters become \xHH, and its end is cut off beyond a bound.
+ */
+ngx_int_t ngx_http_inference_one_line(ngx_pool_t *pool, ngx_str_t *value);
+
+
 /* ---- response.c --------------------------------------------------------- */
 
 /* Begins the response, goes on with it; may finalize the request. */

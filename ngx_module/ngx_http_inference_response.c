@@ -19,6 +19,7 @@ static ngx_int_t ngx_http_inference_send_head(ngx_http_inference_ctx_t *ctx,
     ngx_chain_t *text);
 static ngx_int_t ngx_http_inference_tensors(ngx_http_inference_ctx_t *ctx,
     ngx_chain_t **ll);
+static void ngx_http_inference_log_cut(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_output(ngx_http_inference_ctx_t *ctx,
     ngx_chain_t *out);
 static void ngx_http_inference_write_handler(ngx_http_request_t *r);
@@ -313,9 +314,7 @@ ngx_http_inference_respond_more(ngx_http_inference_ctx_t *ctx)
         if (ngx_http_inference_fill(ctx, NGX_HTTP_INFERENCE_MORE_TEXT, &out)
             != NGX_OK)
         {
-            ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                          "inference response of model \"%V\" cut short: %V",
-                          &ctx->model, &ctx->error);
+            ngx_http_inference_log_cut(ctx);
             ngx_http_inference_finalize(ctx, NGX_ERROR);
             return;
         }
@@ -336,6 +335,26 @@ ngx_http_inference_respond_more(ngx_http_inference_ctx_t *ctx)
         if (ngx_http_inference_output(ctx, out) != NGX_OK) {
             return;
         }
+    }
+}
+
+
+static void
+ngx_http_inference_log_cut(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_str_t            model, why;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+    model = ctx->model;
+    why = ctx->error;
+
+    if (ngx_http_inference_one_line(r->pool, &model) == NGX_OK
+        && ngx_http_inference_one_line(r->pool, &why) == NGX_OK)
+    {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "inference response of model \"%V\" cut short: %V",
+                      &model, &why);
     }
 }
 

@@ -5,6 +5,10 @@
 #include "ngx_module/ngx_http_inference_request.h"
 
 
+/* bytes of a text that somebody else has chosen */
+#define NGX_HTTP_INFERENCE_VAR_MAX  1024
+
+
 typedef enum {
     NGX_HTTP_INFERENCE_VAR_MODEL,
     NGX_HTTP_INFERENCE_VAR_VERSION,
@@ -36,6 +40,7 @@ static ngx_int_t ngx_http_inference_variable_time(ngx_pool_t *pool,
     uint64_t ns, ngx_str_t *value);
 static void ngx_http_inference_variable_text(inf_slice_t text,
     ngx_str_t *value);
+static ngx_uint_t ngx_http_inference_is_control(u_char c);
 
 
 static ngx_http_variable_t  ngx_http_inference_vars[] = {
@@ -268,7 +273,8 @@ ngx_http_inference_variable_value(ngx_http_inference_ctx_t *ctx,
         break;
     }
 
-    return value->len ? NGX_OK : NGX_DECLINED;
+    return value->len ? ngx_http_inference_one_line(pool, value)
+                      : NGX_DECLINED;
 }
 
 
@@ -338,4 +344,62 @@ ngx_http_inference_variable_text(inf_slice_t text, ngx_str_t *value)
 {
     value->data = (u_char *) text.data;
     value->len = text.len;
+}
+
+
+ngx_int_t
+ngx_http_inference_one_line(ngx_pool_t *pool, ngx_str_t *value)
+{
+    u_char  *p;
+    size_t   i, len, controls;
+
+    len = value->len;
+
+    if (len > NGX_HTTP_INFERENCE_VAR_MAX) {
+        len = NGX_HTTP_INFERENCE_VAR_MAX;
+
+        /* not in the midst of a character */
+
+        while (len > 0 && (value->data[len] & 0xc0) == 0x80) {
+            len--;
+        }
+    }
+
+    value->len = len;
+    controls = 0;
+
+    for (i = 0; i < len; i++) {
+        controls += ngx_http_inference_is_control(value->data[i]);
+    }
+
+    if (controls == 0) {
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(pool, len + 3 * controls);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < len; i++) {
+
+        if (ngx_http_inference_is_control(value->data[i])) {
+            p = ngx_sprintf(p, "\\x%02Xi", (ngx_int_t) value->data[i]);
+
+        } else {
+            *p++ = value->data[i];
+        }
+    }
+
+    value->len = len + 3 * controls;
+    value->data = p - value->len;
+
+    return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_inference_is_control(u_char c)
+{
+    return c < 0x20 || c == 0x7f;
 }

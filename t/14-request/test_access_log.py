@@ -83,7 +83,7 @@ def test_text_of_an_id_and_a_sequence(server):
     path = "/mine"
     line = logged(server, path, lambda: server.post(path, body(
         id='quo"ted\n', parameters={"sequence_id": "client-9"})))
-    assert line["id"] == 'quo"ted\n'
+    assert line["id"] == r'quo"ted\x0A'
     assert line["sequence"] == "client-9"
     assert line["model"] == "id_int32"
 
