@@ -25,6 +25,7 @@ typedef inf_load_t load_t;
 typedef inf_load_version_t load_version_t;
 
 static inf_err_t *begin(load_t *l);
+static inf_err_t *check_name(load_t *l);
 static inf_err_t *choose_read(load_t *l);
 static inf_err_t *finish(load_t *l, bool *changed);
 static void forget_failure_locked(inf_record_version_t *v);
@@ -118,8 +119,10 @@ begin(load_t *l)
         return NULL;
     }
 
-    inf_err_t *err = l->terms->options.code_upload ? NULL
-        : inf_code_upload_check_files(l->op->override);
+    inf_err_t *err = check_name(l);
+    if (err == NULL && !l->terms->options.code_upload) {
+        err = inf_code_upload_check_files(l->op->override);
+    }
     if (err != NULL) {
         return no_version(l, err);
     }
@@ -161,6 +164,46 @@ begin(load_t *l)
         err = mark_loading(l);
     }
     return err != NULL ? no_version(l, err) : NULL;
+}
+
+/* The name of a model whose files come with the request is the client's, and
+   backends put names into commands (CVE-2025-23316: Python's stub). */
+static inf_err_t *
+check_name(load_t *l)
+{
+    const char *name = l->record->name;
+    const char *odd = inf_model_name_odd(name);
+    const inf_override_t *override = l->op->override;
+    if (odd == NULL || override == NULL || override->file_count == 0) {
+        return NULL;
+    }
+
+    const inf_model_id_t id = { .space = l->record->space, .name = name };
+    inf_repository_list_t *list = inf_repositories_take(
+        l->terms->options.repositories);
+    inf_scan_t scan;
+    inf_err_t *err = inf_repository_list_scan(list, &id, &scan);
+    bool known = err == NULL && inf_scan_find(&scan, name) != NULL;
+
+    if (err == NULL) {
+        inf_scan_fini(&scan);
+    }
+    inf_repository_list_unref(list);
+    if (known) {
+        return NULL;
+    }
+
+    char one[8] = { odd[0] };
+    char text[INF_SCAN_PRINTABLE];
+    for (int i = 1; i < 4 && (odd[i] & 0xc0) == 0x80; i++) {
+        one[i] = odd[i];                /* the rest of a character of UTF-8  */
+    }
+
+    inf_err_free(err);
+    return inf_err_new(INF_ERR_INVALID_ARG, "its name has the character '%s':"
+        " a model that comes with a request is named by A-Z, a-z, 0-9, '_',"
+        " '.' and '-' alone, unless a repository has a directory of that name",
+        inf_scan_printable(one, text));
 }
 
 static inf_err_t *

@@ -219,6 +219,14 @@ inf_model_name_problem(const char *name, size_t len)
     return NULL;
 }
 
+const char *
+inf_model_name_odd(const char *name)
+{
+    const char *odd = name + strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+        "abcdefghijklmnopqrstuvwxyz0123456789_.-");
+    return *odd != '\0' ? odd : NULL;
+}
+
 inf_err_t *
 inf_scan_entry_problem(const char *root, const inf_entry_t *entry,
     char **problem)

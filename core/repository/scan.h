@@ -106,6 +106,10 @@ const inf_scan_model_t *inf_scan_find(const inf_scan_t *s, const char *name);
  */
 const char *inf_model_name_problem(const char *name, size_t len);
 
+/* The first character of name that isn't of A-Z, a-z, 0-9, '_', '.', '-'; NULL:
+   there is none.  Others may mean something to a shell. */
+const char *inf_model_name_odd(const char *name);
+
 /*
  * What keeps a directory or broken entry of the repository root from being a
  * model's directory: a sentence, malloc'ed.  *problem NULL: nothing.

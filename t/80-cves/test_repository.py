@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import threading
+import urllib.parse
 
 import pytest
 
@@ -89,6 +90,28 @@ def test_cve_2026_47606(server, path):
         assert answer.status in (200, 500), answer
         ask(server, "unload", "sent")
     assert not os.path.exists(path)
+
+
+@pytest.mark.parametrize("name", [
+    "m;touch${IFS}planted", "m$(touch${IFS}planted)", "m`touch${IFS}planted`",
+    "m|touch${IFS}planted", "m&touch${IFS}planted", "m\\planted",
+    "m'planted'", 'm"planted"', "m>planted", "m*", "m~", "m("])
+def test_cve_2025_23316(server, name):
+    """Code ran by the name of a model: the Python backend put it into a
+    command.  A name that comes with a request has no character that a shell
+    knows; what a repository has a directory of is the operator's word."""
+    with unharmed(server):
+        answer = load(server, name, dict(CONFIG, name=name),
+                      **{"file:1/data": b"x"})
+        assert answer.status == 400, answer
+        assert f"its name has the character '{name[1]}': " in answer.error
+        row = index(server).get(name, {"state": "UNAVAILABLE"})
+        assert row["state"] == "UNAVAILABLE"
+        # with an escape it is no model's name at all
+        answer = load(server, urllib.parse.quote(name, safe=""),
+                      dict(CONFIG, name=name), **{"file:1/data": b"x"})
+        assert answer.status in (400, 404), answer
+    assert not (server.prefix / "planted").exists()
 
 
 OUTSIDE = ["../../outside/labels.txt", "../outside/labels.txt",

@@ -624,6 +624,44 @@ files_of_a_request_are_a_model_of_their_own(void **state)
     assert_int_equal(private_dirs(), 0);
 }
 
+/* Backends put names into commands. */
+static void
+files_of_a_request_have_a_name_without_odd_characters(void **state)
+{
+    (void) state;
+    static const char *const names[][2] = {
+        { "a;b", "';'" }, { "$(x)", "'$'" }, { "a b", "' '" },
+        { "a\\b", "'\\'" }, { "`x`", "'`'" }, { "a\"b", "'\"'" },
+        { "m\xc3\xbc", "'\xc3\xbc'" }, { "a&b|c", "'&'" }, { "a\nb", "'\\x0a'" }
+    };
+    const char *plain = "Az09_.-odd";
+    char text[64];
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        inf_override_t *o = override(JSON "}");
+        add_file(o, "1/data", "x");
+        snprintf(text, sizeof(text), "its name has the character %s",
+            names[i][1]);
+        assert_error(inf_lifecycle_load(w.lc, names[i][0], o),
+            INF_ERR_INVALID_ARG, text);
+    }
+    assert_int_equal(private_dirs(), 0);
+
+    inf_override_t *o = override(JSON "}");
+    add_file(o, "1/data", "x");
+    assert_ok(inf_lifecycle_load(w.lc, plain, o));
+    assert_ok(inf_lifecycle_unload(w.lc, plain, false));
+    wait_for_private_dirs(0);
+
+    add_model("o d;d", "backend: 'x' ", 1);     /* the operator's own name   */
+    o = override(JSON "}");
+    add_file(o, "1/data", "x");
+    assert_ok(inf_lifecycle_load(w.lc, "o d;d", o));
+    assert_ok(inf_lifecycle_load(w.lc, "o d;d", NULL));
+    assert_ok(inf_lifecycle_unload(w.lc, "o d;d", false));
+    wait_for_private_dirs(0);
+}
+
 static void
 a_plain_load_returns_to_the_repositorys_files(void **state)
 {
@@ -1235,6 +1273,7 @@ main(void)
         T(the_index_tells_of_entries_that_are_no_models),
         T(an_overridden_configuration_stays_until_a_file_changes),
         T(files_of_a_request_are_a_model_of_their_own),
+        T(files_of_a_request_have_a_name_without_odd_characters),
         T(a_plain_load_returns_to_the_repositorys_files),
         T(files_that_leave_the_model_are_refused),
         T(operations_on_one_model_run_one_after_another),
