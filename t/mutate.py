@@ -321,7 +321,7 @@ class Units:
         self.seconds = max([self.seconds, *map(float, times)])
         if "100% tests passed" in out:
             return ""
-        failed = re.search(r"(\S+) \.*\*\*\*(\w+)", out)
+        failed = re.search(r"Test +#\d+: (\S+) [. ]*[\w ]*\*\*\*(\w+)", out)
         return f"{self.build} " + (" ".join(failed.groups()) if failed
                                    else out[-300:])
 

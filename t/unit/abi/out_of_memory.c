@@ -1,7 +1,7 @@
 /*
- * Every allocation of metrics, traces, states, statistics and attributes
- * fails once, in turn: each time there is an error that says so, and nothing
- * is left behind.
+ * Every allocation of metrics, traces, states, statistics, attributes and
+ * batch strategies fails once, in turn: each time there is an error that says
+ * so, and nothing is left behind.
  */
 
 #include "scarce_memory.h"
@@ -16,6 +16,7 @@
 
 #include <malloc.h>
 
+#include "core/abi/batch_strategy.h"
 #include "core/abi/metrics.h"
 #include "core/abi/objects.h"
 #include "core/abi/trace.h"
@@ -25,8 +26,9 @@ static TRITONSERVER_Error *
 use_metrics(void)
 {
     static const double bounds[2] = { 1, 2 };
-    static const inf_parameter_t label = {
-        .name = "k", .type = INF_PARAMETER_STRING, .text = "v"
+    static char value[400];     /* the text of the labels grows on the way   */
+    const inf_parameter_t label = {
+        .name = "k", .type = INF_PARAMETER_STRING, .text = value
     };
     const TRITONSERVER_Parameter *labels[1] = { (const void *) &label };
     TRITONSERVER_MetricFamily *f = NULL;
@@ -36,6 +38,7 @@ use_metrics(void)
     const char *base;
     size_t size;
 
+    memset(value, 'v', sizeof(value) - 1);
     TRITONSERVER_Error *err = TRITONSERVER_MetricFamilyNew(&f,
         TRITONSERVER_METRIC_KIND_HISTOGRAM, "oom", "");
     if (err == NULL) {
@@ -190,6 +193,23 @@ use_reports(void)
     return err;
 }
 
+/* A library without the functions: the model's batches are the usual ones. */
+static TRITONSERVER_Error *
+use_strategy(void)
+{
+    inf_model_t *model = inf_model_new("m", 1, "/m");
+    inf_batch_strategy_t *strategy = NULL;
+
+    if (model == NULL) {
+        return inf_err_nomem();
+    }
+    TRITONSERVER_Error *err = inf_batch_strategy_open(model, "libm.so.6",
+        &strategy);
+    assert_null(strategy);
+    inf_model_free(model);
+    return err;
+}
+
 static void
 fail_each(TRITONSERVER_Error *(*use)(void), long at_least)
 {
@@ -252,6 +272,26 @@ reports_do_without_memory(void **state)
     fail_each(use_reports, 6);
 }
 
+/* The dynamic linker has ways of its own to go on without memory. */
+static void
+batch_strategies_do_without_memory(void **state)
+{
+    (void) state;
+    int errors = 0;
+
+    assert_null(use_strategy());
+    for (long n = 1; OWN_MALLOC && n < 20; n++) {
+        long before = live;
+        countdown = n;
+        TRITONSERVER_Error *err = use_strategy();
+        countdown = 0;
+        errors += err != NULL;
+        inf_err_free(err);
+        assert_int_equal(live, before);
+    }
+    assert_true(!OWN_MALLOC || errors >= 3);
+}
+
 int
 main(void)
 {
@@ -259,7 +299,8 @@ main(void)
         cmocka_unit_test(metrics_do_without_memory),
         cmocka_unit_test(traces_do_without_memory),
         cmocka_unit_test(states_and_attributes_do_without_memory),
-        cmocka_unit_test(reports_do_without_memory)
+        cmocka_unit_test(reports_do_without_memory),
+        cmocka_unit_test(batch_strategies_do_without_memory)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
