@@ -253,12 +253,12 @@ unknown_names_and_indexes_are_invalid(void **state)
     fails(TRITONBACKEND_RequestParameter(request(), 0, &name, &type, &value),
         TRITONSERVER_ERROR_INVALID_ARG, "index 0");
 
-    assert_null(inf_request_add_output(&w.request, "R", 1));
     assert_null(inf_request_add_output(&w.request, "O", 1));
+    assert_null(inf_request_add_output(&w.request, "R", 1));
     assert_null(TRITONBACKEND_RequestOutputCount(request(), &count));
     assert_int_equal(count, 2);
     assert_null(TRITONBACKEND_RequestOutputName(request(), 0, &name));
-    assert_string_equal(name, "O");             /* alphabetical              */
+    assert_string_equal(name, "O");             /* normalising sorts them    */
 }
 
 static void
@@ -616,7 +616,8 @@ a_model_says_who_it_is(void **state)
     assert_string_equal(where, "/models/m");
 
     fails(TRITONBACKEND_ModelConfig(m, 2, &message),
-        TRITONSERVER_ERROR_INVALID_ARG, "version 2");
+        TRITONSERVER_ERROR_INVALID_ARG, "model configuration version 2 not"
+        " supported, supported versions are: 1");
     assert_null(message);
     assert_null(TRITONBACKEND_ModelConfig(m, 1, &message));
     assert_null(TRITONSERVER_MessageSerializeToJson(message, &json, &size));
@@ -852,8 +853,18 @@ names_of_values_have_an_answer_for_nonsense(void **state)
         0);
     assert_string_equal(TRITONSERVER_MemoryTypeString(
         (TRITONSERVER_MemoryType) 9), "<invalid>");
-    assert_string_equal(TRITONSERVER_InstanceGroupKindString(
-        TRITONSERVER_INSTANCEGROUPKIND_MODEL), "MODEL");
+    for (int type = 0; type < 6; type++) {
+        static const char *const names[] = { "STRING", "INT", "BOOL", "DOUBLE",
+            "BYTES", "<invalid>" };
+        assert_string_equal(TRITONSERVER_ParameterTypeString(
+            (TRITONSERVER_ParameterType) type), names[type]);
+    }
+    for (int kind = 0; kind < 5; kind++) {
+        static const char *const names[] = { "AUTO", "CPU", "GPU", "MODEL",
+            "<invalid>" };
+        assert_string_equal(TRITONSERVER_InstanceGroupKindString(
+            (TRITONSERVER_InstanceGroupKind) kind), names[kind]);
+    }
     assert_null(TRITONBACKEND_ApiVersion(&major, &minor));
     assert_int_equal(major, 1);
     assert_true(minor >= 19);

@@ -395,7 +395,8 @@ a_server_says_what_it_serves(void **state)
     succeeds(TRITONSERVER_ServerModelConfig(world.server, "echo", 1, 1, &m));
     expect_json(m, "\"max_batch_size\":8");
     fails(TRITONSERVER_ServerModelConfig(world.server, "echo", 1, 2, &m),
-        TRITONSERVER_ERROR_INVALID_ARG, "version 2 not supported");
+        TRITONSERVER_ERROR_INVALID_ARG, "version 2 not supported,"
+        " supported versions are: 1");
     succeeds(TRITONSERVER_ServerModelIndex(world.server, 0, &m));
     expect_json(m, "{\"name\":\"broken\",\"version\":\"1\",\"state\":"
         "\"UNAVAILABLE\",\"reason\":\"");
