@@ -6,10 +6,10 @@
 universalmutator changes single lines of the room's sources.  N random lines
 are judged by a random mutant each, of those that compile and whose object
 file, without debug information, differs from the original's.  First the room's
-unit programs run, then those of rooms above that use it, then its own under
-ASan, where a leak is a failure; what passes them goes through the nearest
-black-box directories.  A test that fails, crashes or exceeds its time catches
-the mutant.
+unit programs run, then those of rooms above that use it, then both under ASan,
+where a leak is a failure; what passes them goes through the nearest black-box
+directories.  A test that fails, crashes or exceeds its time catches the
+mutant.
 
 All of it happens in build-mutants/tree, a copy of the working tree, and tests
 run in a sandbox: of the file system only that copy and an empty /tmp can be
@@ -336,9 +336,10 @@ class Judges:
 
     def __init__(self, room):
         own = UNITS.get(room, f"unit_{room}_")
+        above = ABOVE.get(room)
+        both = f"({own}|{above})" if above else own
         self.units = [Units(build, pattern) for build, pattern in (
-            ("build", own), ("build", ABOVE.get(room, "")),
-            ("build-asan", own)) if pattern]
+            ("build", own), ("build", above), ("build-asan", both)) if pattern]
         self.folders = {}           # seconds and failures without a mutant
 
     def catch_by_units(self):
