@@ -357,7 +357,7 @@ class Judges:
              f"t/{folder}", *(f"--deselect={t}" for t in deselect)],
             seconds)
         took = os.times().elapsed - began
-        failed = re.search(r"^(?:FAILED|ERROR) (\S+)", out, re.M)
+        failed = re.search(r"^(?:FAILED|ERROR) (t/.+?)(?: - .*)?$", out, re.M)
         if status is None:
             return f"{folder}: too long", took
         if status != 0:
