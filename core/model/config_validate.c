@@ -4,6 +4,7 @@
 
 #include "core/model/config_shared.h"
 #include "core/model/config_storage.h"
+#include "core/model/private_inputs.h"
 
 /* the generated names don't fit on a line */
 #define WARMUP_DATA_FILE                                                     \
@@ -22,6 +23,8 @@ static void find_file(const char *key, const char *path, const char *within,
 static void find_warmup_files(const Inference__ModelConfig *msg,
     inf_findings_t *f);
 static void find_cache(const Inference__ModelConfig *msg, inf_findings_t *f);
+static void find_private_inputs(const Inference__ModelConfig *msg,
+    inf_findings_t *f);
 static void find_metrics(const Inference__ModelConfig *msg,
     inf_findings_t *f);
 
@@ -77,6 +80,7 @@ find_model(const Inference__ModelConfig *msg, inf_findings_t *f)
     inf_config_find_batching(msg, f);
     inf_config_find_sequence(msg, f);
     inf_config_find_ensemble(msg, f);
+    find_private_inputs(msg, f);
     find_cache(msg, f);
     find_metrics(msg, f);
     find_files(msg, f);
@@ -190,6 +194,20 @@ find_warmup_files(const Inference__ModelConfig *msg, inf_findings_t *f)
                     in->input_data_file, "warmup", msg->name, f);
             }
         }
+    }
+}
+
+static void
+find_private_inputs(const Inference__ModelConfig *msg, inf_findings_t *f)
+{
+    bool wanted;
+
+    inf_err_t *err = inf_private_inputs_wanted(msg, &wanted);
+    if (err != NULL) {
+        inf_findings_add(f, inf_err_code(err),
+            "parameters[\"" INF_PRIVATE_INPUTS_KEY "\"]", "%s",
+            inf_err_msg(err));
+        inf_err_free(err);
     }
 }
 

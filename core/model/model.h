@@ -92,6 +92,7 @@ struct inf_model_s {
                                                were made from; constant      */
     inf_config_tensors_t    *tensors;       /* request path's table          */
     bool                     decoupled;
+    bool                     private_inputs;    /* its requests get copies   */
     bool                     sequential;    /* its requests, or those of a
                                                member, may be of a sequence  */
     inf_labels_t            *labels;

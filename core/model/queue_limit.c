@@ -1,13 +1,11 @@
 #include "core/model/queue_limit.h"
 
-#include <string.h>
-
-static const char *text_of(const Inference__ModelConfig *msg);
+#include "core/model/config_parameter.h"
 
 inf_err_t *
 inf_config_queue_limit(const Inference__ModelConfig *msg, uint32_t *limit)
 {
-    const char *text = text_of(msg);
+    const char *text = inf_config_parameter(msg, INF_QUEUE_LIMIT_KEY);
     uint64_t n = 0;
     *limit = 0;
 
@@ -33,19 +31,5 @@ inf_config_queue_limit(const Inference__ModelConfig *msg, uint32_t *limit)
     }
 
     *limit = (uint32_t) n;
-    return NULL;
-}
-
-/* NULL: it says nothing. */
-static const char *
-text_of(const Inference__ModelConfig *msg)
-{
-    for (size_t i = 0; i < msg->n_parameters; i++) {
-        const Inference__ModelParameter *value = msg->parameters[i]->value;
-        if (strcmp(msg->parameters[i]->key, INF_QUEUE_LIMIT_KEY) == 0) {
-            return value != NULL && value->string_value != NULL
-                ? value->string_value : "";
-        }
-    }
     return NULL;
 }

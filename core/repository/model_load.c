@@ -8,6 +8,7 @@
 #include "core/model/config_edit.h"
 #include "core/model/config_load.h"
 #include "core/model/config_validate.h"
+#include "core/model/private_inputs.h"
 #include "core/proto/message.h"
 #include "core/repository/children.h"
 #include "core/repository/model_instances.h"
@@ -314,6 +315,9 @@ build_tables(const inf_model_load_t *what, inf_model_t *model)
     }
     if (err == NULL) {
         err = make_latencies(what, model);
+    }
+    if (err == NULL) {
+        err = inf_private_inputs_wanted(msg, &model->private_inputs);
     }
     model->decoupled = msg->model_transaction_policy != NULL
         && msg->model_transaction_policy->decoupled;

@@ -7,6 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/model/private_inputs.h"
 #include "core/model/string_check.h"
 #include "core/sched/bound_policy.h"
 #include "core/sched/refusal.h"
@@ -30,7 +31,7 @@ static void call_locked(inf_runner_t *runner, inf_instance_thread_t *t)
     INF_NEEDS(runner->lock);
 static bool bound_cancel(inf_runner_t *runner, inf_request_t *req);
 static void request_leaves(inf_request_t *req);
-static void reject_malformed(inf_payload_t *payload);
+static void take_inputs(inf_payload_t *payload);
 static void dress(inf_instance_thread_t *t, inf_payload_t *payload);
 static void wake(inf_instance_thread_t *t);
 static uint64_t arm_locked(inf_runner_t *runner) INF_NEEDS(runner->lock);
@@ -815,7 +816,7 @@ instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
 {
     const inf_executor_t *executor = t->runner->executor;
 
-    reject_malformed(payload);
+    take_inputs(payload);
     if (payload->count > 0 && t->runner->policy->bound != NULL) {
         dress(t, payload);
     }
@@ -835,19 +836,28 @@ instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
     t->instance = t->instance->mate;
 }
 
-/* The strings of its requests are read here, where time is the model's own. */
+/* The bytes of its requests are copied where the model wants that, and strings
+   are read, here, where time is the model's own. */
 static void
-reject_malformed(inf_payload_t *payload)
+take_inputs(inf_payload_t *payload)
 {
     for (inf_link_t *l = payload->requests.next; l != &payload->requests; ) {
         inf_request_t *req = inf_link_entry(l, inf_request_t, link);
         l = l->next;
 
-        inf_err_t *err = inf_request_check_strings(req);
-        if (err != NULL) {
-            inf_link_remove(&req->link);
-            payload->count--;
-            inf_refuse_malformed(req, err);
+        inf_err_t *out_of_memory = inf_private_inputs_make(req);
+        inf_err_t *malformed = out_of_memory != NULL ? NULL
+            : inf_request_check_strings(req);
+        if (out_of_memory == NULL && malformed == NULL) {
+            continue;
+        }
+
+        inf_link_remove(&req->link);
+        payload->count--;
+        if (malformed != NULL) {
+            inf_refuse_malformed(req, malformed);
+        } else {
+            inf_refuse_failed(req, out_of_memory);
         }
     }
 }

@@ -148,6 +148,8 @@ struct inf_request_s {
     uint32_t                 output_count;
     uint32_t                 output_cap;
     bool                     outputs_default;   /* filled by normalise       */
+    bool                     inputs_shared;     /* others may write to them:
+                                                   model/private_inputs.h    */
     bool                     strings_unchecked; /* of BYTES inputs: see
                                                    model/string_check.h      */
 

@@ -230,6 +230,25 @@ a_queue_limit_is_a_count(void **state)
     CHECK(rows, INF_RULES_MODEL);
 }
 
+#define WRITES(value) ONNX "parameters { key: \"INFERENCE_WRITABLE_INPUTS\" "\
+    "value { string_value: \"" value "\" } } "
+
+static void
+writable_inputs_are_true_or_false(void **state)
+{
+    (void) state;
+    static const row_t rows[] = {
+        { WRITES("true"), NULL },
+        { WRITES("false"), NULL },
+        { WRITES("1"), "parameters[\"INFERENCE_WRITABLE_INPUTS\"]: parameter"
+          " 'INFERENCE_WRITABLE_INPUTS' of m must be 'true' or 'false', it is"
+          " '1'" },
+        { WRITES(""), "it is ''" },
+    };
+
+    CHECK(rows, INF_RULES_MODEL);
+}
+
 #define SEQUENCE ONNX "max_batch_size: 8 sequence_batching { "
 #define CONTROL(kind, rest)                                                  \
     "control_input { name: \"C\" control { kind: CONTROL_SEQUENCE_" kind     \
@@ -697,6 +716,7 @@ main(void)
         cmocka_unit_test(metric_rules),
         cmocka_unit_test(dynamic_batching_rules),
         cmocka_unit_test(a_queue_limit_is_a_count),
+        cmocka_unit_test(writable_inputs_are_true_or_false),
         cmocka_unit_test(sequence_batching_rules),
         cmocka_unit_test(implicit_state_rules),
         cmocka_unit_test(ensemble_rules),

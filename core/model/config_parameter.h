@@ -1,0 +1,20 @@
+/*
+ * config_parameter.h - a model's free parameters by name.
+ *
+ * Owner    The text is the configuration's.
+ * Thread   any.
+ * Units    none.
+ * Errors   none.
+ * Route    configuration -> [parameter] -> whoever gives one a meaning
+ */
+
+#ifndef INF_MODEL_CONFIG_PARAMETER_H
+#define INF_MODEL_CONFIG_PARAMETER_H
+
+#include "model_config.pb-c.h"
+
+/* NULL: there is none of that name; "": it has no value. */
+const char *inf_config_parameter(const Inference__ModelConfig *msg,
+    const char *name);
+
+#endif /* INF_MODEL_CONFIG_PARAMETER_H */

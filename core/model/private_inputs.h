@@ -1,0 +1,37 @@
+/*
+ * private_inputs.h - copies of a request's inputs, for a backend that writes
+ *                    into them or trusts them to stay as they were checked.
+ *
+ * Owner    The copies live in the request's arena.
+ * Thread   the thread that takes the payload.
+ * Units    bytes.
+ * Errors   wanted: INVALID_ARG, the parameter's value is none.  make: out of
+ *          memory.
+ * Route    runtime -> [private inputs] -> string check -> executor
+ *
+ * Backends read inputs where the worker received them.  The core maps that
+ * memory read-only, but the worker, whose memory it is, may still write to it;
+ * and an ensemble's steps may share an output.  A model whose parameter
+ * INFERENCE_WRITABLE_INPUTS is "true" gets copies that are nobody else's.
+ */
+
+#ifndef INF_MODEL_PRIVATE_INPUTS_H
+#define INF_MODEL_PRIVATE_INPUTS_H
+
+#include <stdbool.h>
+
+#include "core/tensor/request.h"
+#include "model_config.pb-c.h"
+
+/* The model's parameter: "true" or "false". */
+#define INF_PRIVATE_INPUTS_KEY "INFERENCE_WRITABLE_INPUTS"
+
+/* Without the parameter: true for backends that are known to write. */
+INF_CHECK inf_err_t *inf_private_inputs_wanted(
+    const Inference__ModelConfig *msg, bool *wanted);
+
+/* Nothing to do unless req->inputs_shared, which is off afterwards.  What lies
+   on a GPU stays there. */
+INF_CHECK inf_err_t *inf_private_inputs_make(inf_request_t *req);
+
+#endif /* INF_MODEL_PRIVATE_INPUTS_H */

@@ -1,0 +1,110 @@
+#include "model/request_world.h"
+
+#include "core/include/channel.h"
+#include "core/model/private_inputs.h"
+
+static const char config[] = "name: 'm' input [ { name: 'A' data_type:"
+    " TYPE_UINT8 dims: -1 }, { name: 'B' data_type: TYPE_STRING dims: -1 } ]"
+    " output { name: 'O' data_type: TYPE_BOOL dims: 1 }";
+
+static bool
+wants(const char *text)
+{
+    Inference__ModelConfig *msg = config_parse(text);
+    bool wanted;
+
+    assert_ok(inf_private_inputs_wanted(msg, &wanted));
+    inf_message_free(&msg->base);
+    return wanted;
+}
+
+static void
+only_models_that_write_get_copies(void **state)
+{
+    (void) state;
+
+    assert_false(wants("backend: 'onnxruntime'"));
+    assert_false(wants(""));
+    assert_true(wants("backend: 'pytorch'"));
+    assert_false(wants("backend: 'pytorch' parameters { key:"
+        " 'INFERENCE_WRITABLE_INPUTS' value { string_value: 'false' } }"));
+    assert_true(wants("backend: 'identity' parameters { key:"
+        " 'INFERENCE_WRITABLE_INPUTS' value { string_value: 'true' } }"));
+}
+
+static void
+what_changes_after_the_copy_is_not_seen(void **state)
+{
+    (void) state;
+    world_t w;
+    char bytes[5] = "abcd";
+    char prefix[8] = { 4, 0, 0, 0, 't', 'e', 'x', 't' };
+
+    world_open(&w, config);
+    w.model->private_inputs = true;
+    inf_input_t *a = add(&w, "A", INF_TYPE_UINT8, SHAPE(4));
+    add_data(&w, a, bytes, 1);
+    add_data(&w, a, bytes + 1, 3);
+    add_data(&w, add(&w, "B", INF_TYPE_BYTES, SHAPE(1)), prefix, 8);
+
+    assert_ok(inf_request_normalize(w.model, &w.req));
+    assert_ok(inf_private_inputs_make(&w.req));
+    memset(bytes, 'x', sizeof(bytes));
+    memset(prefix, 0xff, sizeof(prefix));
+
+    assert_ok(inf_request_check_strings(&w.req));
+    a = inf_request_find_input(&w.req, "A");
+    assert_int_equal(a->buffer_count, 2);
+    assert_int_equal(a->byte_size, 4);
+    assert_memory_equal(a->buffers[0].base, "a", 1);
+    assert_memory_equal(a->buffers[1].base, "bcd", 3);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal((uintptr_t) a->buffers[i].base % INF_ARENA_ALIGN, 0);
+    }
+
+    /* once: what the backend wrote meanwhile is its own */
+    const void *copy = a->buffers[0].base;
+    assert_ok(inf_private_inputs_make(&w.req));
+    assert_ptr_equal(a->buffers[0].base, copy);
+    world_close(&w);
+}
+
+static void
+others_read_where_the_bytes_are(void **state)
+{
+    (void) state;
+    world_t w;
+    inf_buffer_t gpu = { .base = zeroes, .size = 4,
+        .memory_type = INF_MEMORY_GPU, .memory_id = 1 };
+
+    world_open(&w, config);
+    add_data(&w, add(&w, "A", INF_TYPE_UINT8, SHAPE(4)), zeroes, 4);
+    add(&w, "B", INF_TYPE_BYTES, SHAPE(0));
+    assert_ok(check(&w));
+    assert_ok(inf_private_inputs_make(&w.req));
+    assert_ptr_equal(w.req.inputs[0].buffers[0].base, zeroes);
+
+    /* nor does anything leave a GPU */
+    again(&w);
+    w.model->private_inputs = true;
+    inf_input_t *a = add(&w, "A", INF_TYPE_UINT8, SHAPE(4));
+    assert_ok(inf_request_add_data(&w.req, a, &gpu));
+    add(&w, "B", INF_TYPE_BYTES, SHAPE(0));
+    assert_ok(check(&w));
+    assert_ok(inf_private_inputs_make(&w.req));
+    assert_ptr_equal(w.req.inputs[0].buffers[0].base, zeroes);
+    assert_int_equal(w.req.inputs[0].buffers[0].memory_type, INF_MEMORY_GPU);
+    world_close(&w);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_models_that_write_get_copies),
+        cmocka_unit_test(what_changes_after_the_copy_is_not_seen),
+        cmocka_unit_test(others_read_where_the_bytes_are),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
