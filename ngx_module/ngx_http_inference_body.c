@@ -301,7 +301,11 @@ ngx_http_inference_body_room(ngx_http_inference_ctx_t *ctx)
     ngx_http_inference_main_conf_t  *imcf;
 
     size = ctx->body.declared;
-    if (size <= 0) {
+
+    if (size <= 0
+        || (size <= (off_t) NGX_HTTP_INFERENCE_CALL_SIZE
+            && ngx_http_inference_call_has_body(ctx)))
+    {
         return NGX_OK;
     }
 

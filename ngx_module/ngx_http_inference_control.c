@@ -98,7 +98,6 @@ static ngx_int_t
 ngx_http_inference_control_pack(ngx_http_inference_ctx_t *ctx,
     inf_submission_t *s)
 {
-    Inference__ServerLiveRequest      live;
     Inference__ModelReadyRequest      model_ready;
     Inference__ServerReadyRequest     ready;
     Inference__ModelConfigRequest     config;
@@ -108,11 +107,6 @@ ngx_http_inference_control_pack(ngx_http_inference_ctx_t *ctx,
     Inference__ModelStatisticsRequest statistics;
 
     switch (ctx->endpoint->verb) {
-
-    case NGX_HTTP_INFERENCE_SERVER_LIVE:
-        inference__server_live_request__init(&live);
-        s->method = INF_METHOD_SERVER_LIVE;
-        return ngx_http_inference_control_record(ctx, &live.base);
 
     case NGX_HTTP_INFERENCE_SERVER_READY:
         inference__server_ready_request__init(&ready);
@@ -162,6 +156,7 @@ ngx_http_inference_control_pack(ngx_http_inference_ctx_t *ctx,
         s->method = INF_METHOD_METRICS;
         return ngx_http_inference_control_record(ctx, &metrics.base);
 
+    case NGX_HTTP_INFERENCE_SERVER_LIVE:
     case NGX_HTTP_INFERENCE_MODEL_INFER:
     case NGX_HTTP_INFERENCE_REPOSITORY_INDEX:
     case NGX_HTTP_INFERENCE_REPOSITORY_LOAD:
@@ -204,7 +199,7 @@ ngx_http_inference_control_record(ngx_http_inference_ctx_t *ctx,
     }
 
     ctx->record_size = packed.len;
-    ctx->record = inf_client_alloc(ctx->client, packed.len);
+    ctx->record = inf_client_alloc_call(ctx->client, packed.len);
 
     if (ctx->record && packed.len) {
         ngx_memcpy(inf_client_data(ctx->client, ctx->record), packed.data,

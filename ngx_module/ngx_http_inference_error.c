@@ -168,6 +168,16 @@ ngx_http_inference_fail_timeout(ngx_http_inference_ctx_t *ctx)
 
 
 ngx_int_t
+ngx_http_inference_fail_no_core(ngx_http_inference_ctx_t *ctx)
+{
+    ctx->retry_after = 1;
+
+    return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
+                                   "the inference core is not running");
+}
+
+
+ngx_int_t
 ngx_http_inference_fail_unready(ngx_http_inference_ctx_t *ctx)
 {
     return ngx_http_inference_fail_with(ctx, NGX_HTTP_BAD_REQUEST,

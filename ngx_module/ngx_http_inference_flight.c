@@ -37,7 +37,10 @@ ngx_http_inference_submit(ngx_http_inference_ticket_t *ticket,
         return NGX_ERROR;
     }
 
-    if (!inf_client_take(ch->client, NULL, &name)) {
+    if (s->op == INF_SUBMIT_CALL
+        ? !inf_client_take_call(ch->client, NULL, &name)
+        : !inf_client_take(ch->client, NULL, &name))
+    {
         (void) ngx_atomic_fetch_add(&counters->ring_full, 1);
         return NGX_BUSY;
     }

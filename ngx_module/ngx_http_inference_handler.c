@@ -8,6 +8,7 @@
 
 static ngx_http_inference_ctx_t *ngx_http_inference_create_ctx(
     ngx_http_request_t *r);
+static ngx_int_t ngx_http_inference_live(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_connect(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_begin(ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_ready(ngx_http_inference_ticket_t *ticket,
@@ -53,6 +54,9 @@ ngx_http_inference_handler(ngx_http_request_t *r)
                                        "'repository_name' specification is "
                                        "not supported");
         return ngx_http_inference_refuse(ctx);
+
+    case NGX_HTTP_INFERENCE_SERVER_LIVE:
+        return ngx_http_inference_live(ctx);
 
     case NGX_HTTP_INFERENCE_MODEL_INFER:
     case NGX_HTTP_INFERENCE_REPOSITORY_INDEX:
@@ -193,6 +197,27 @@ ngx_http_inference_disowned(ngx_http_inference_ctx_t *ctx)
 }
 
 
+/*
+ * A worker that answers is live, however busy it is and whatever the core
+ * does: who restarts what isn't live helps nobody then.
+ */
+
+static ngx_int_t
+ngx_http_inference_live(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_str_t  empty;
+
+    ngx_str_null(&empty);
+
+    ngx_http_inference_body_stop(ctx);
+
+    ctx->live = 1;
+    ctx->state = NGX_HTTP_INFERENCE_DONE;
+
+    return ngx_http_inference_send(ctx->request, NGX_HTTP_OK, &empty);
+}
+
+
 /* ---- the channel -------------------------------------------------------- */
 
 static ngx_int_t
@@ -209,10 +234,7 @@ ngx_http_inference_connect(ngx_http_inference_ctx_t *ctx)
 
     grace = 0;
 
-    switch (ctx->endpoint->verb) {
-
-    case NGX_HTTP_INFERENCE_SERVER_LIVE:
-    case NGX_HTTP_INFERENCE_SERVER_READY:
+    if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_SERVER_READY) {
         /*
          * who asks wants to know about now, of the server and not of a worker
          * that has only just come
@@ -221,15 +243,11 @@ ngx_http_inference_connect(ngx_http_inference_ctx_t *ctx)
         grace = ngx_http_inference_grace();
 
         if (grace == 0) {
-            (void) ngx_http_inference_fail_unready(ctx);
+            (void) ngx_http_inference_fail_no_core(ctx);
             return ngx_http_inference_refuse(ctx);
         }
 
         ctx->graced = 1;
-        break;
-
-    default:
-        break;
     }
 
     ctx->ticket.data = ctx;
@@ -246,9 +264,7 @@ ngx_http_inference_connect(ngx_http_inference_ctx_t *ctx)
     }
 
     if (rc != NGX_AGAIN) {
-        ctx->retry_after = 1;
-        (void) ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
-                                       "the inference core is not running");
+        (void) ngx_http_inference_fail_no_core(ctx);
         return ngx_http_inference_refuse(ctx);
     }
 
@@ -333,14 +349,8 @@ ngx_http_inference_ready(ngx_http_inference_ticket_t *ticket, ngx_int_t rc)
     ctx->client = (rc == NGX_OK) ? ngx_http_inference_channel(&ctx->epoch)
                                  : NULL;
 
-    if (ctx->client == NULL && ctx->graced) {
-        (void) ngx_http_inference_fail_unready(ctx);
-        ngx_http_inference_reject(ctx);
-
-    } else if (ctx->client == NULL) {
-        ctx->retry_after = 1;
-        (void) ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
-                                       "the inference core is not running");
+    if (ctx->client == NULL) {
+        (void) ngx_http_inference_fail_no_core(ctx);
         ngx_http_inference_reject(ctx);
 
     } else {
@@ -579,7 +589,7 @@ ngx_http_inference_timer_handler(ngx_event_t *ev)
     }
 
     if (ctx->graced && ctx->state == NGX_HTTP_INFERENCE_CONNECTING) {
-        (void) ngx_http_inference_fail_unready(ctx);
+        (void) ngx_http_inference_fail_no_core(ctx);
         ngx_http_inference_reject(ctx);
         ngx_http_run_posted_requests(c);
         return;

@@ -43,6 +43,9 @@
 /* what is allocated where a length is not known, and charged at a time */
 #define NGX_HTTP_INFERENCE_STORE_SIZE   ((uint64_t) 4096)
 
+/* a call's body up to this has room when the arena is full */
+#define NGX_HTTP_INFERENCE_CALL_SIZE    ((uint64_t) 16 * 1024)
+
 /* a request in flight always owns a timer, or a worker that shuts down would
    leave before the answer */
 #define NGX_HTTP_INFERENCE_NO_TIMEOUT   ((ngx_msec_t) 24 * 3600 * 1000)
@@ -208,6 +211,7 @@ struct ngx_http_inference_ctx_s {
     unsigned                     retry_after:1;
     unsigned                     graced:1;      /* waits for the first
                                                    channel, not for long     */
+    unsigned                     live:1;        /* answered by the worker    */
     unsigned                     accept_encoding:1;
     unsigned                     prepared:1;    /* the writer is             */
     unsigned                     measured:1;    /* json_len is known         */
@@ -423,7 +427,10 @@ ngx_int_t ngx_http_inference_fail_err(ngx_http_inference_ctx_t *ctx,
 /* inference_timeout is over. */
 ngx_int_t ngx_http_inference_fail_timeout(ngx_http_inference_ctx_t *ctx);
 
-/* Live or ready is not what the server is: 400 without a word. */
+/* No core can be reached: 503. */
+ngx_int_t ngx_http_inference_fail_no_core(ngx_http_inference_ctx_t *ctx);
+
+/* Ready is not what the server is: 400 without a word. */
 ngx_int_t ngx_http_inference_fail_unready(ngx_http_inference_ctx_t *ctx);
 
 /* Answers a failed request before it has gone asynchronous; returns what a

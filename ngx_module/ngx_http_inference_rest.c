@@ -14,8 +14,6 @@
 #include "grpc_service.pb-c.h"
 
 
-static inf_err_t *ngx_http_inference_rest_live(const ProtobufCMessage *m,
-    inf_buf_t *out, ngx_uint_t *status);
 static inf_err_t *ngx_http_inference_rest_ready(const ProtobufCMessage *m,
     inf_buf_t *out, ngx_uint_t *status);
 static inf_err_t *ngx_http_inference_rest_model_ready(
@@ -43,10 +41,6 @@ typedef struct {
 
 
 static const ngx_http_inference_rest_t  ngx_http_inference_rests[] = {
-
-    { NGX_HTTP_INFERENCE_SERVER_LIVE,
-      &inference__server_live_response__descriptor,
-      ngx_http_inference_rest_live },
 
     { NGX_HTTP_INFERENCE_SERVER_READY,
       &inference__server_ready_response__descriptor,
@@ -125,18 +119,6 @@ ngx_http_inference_rest(ngx_http_inference_verb_e verb, inf_slice_t answer,
     inf_message_free(m);
 
     return err ? err : inf_buf_status(out);
-}
-
-
-static inf_err_t *
-ngx_http_inference_rest_live(const ProtobufCMessage *m, inf_buf_t *out,
-    ngx_uint_t *status)
-{
-    if (!((const Inference__ServerLiveResponse *) m)->live) {
-        *status = NGX_HTTP_BAD_REQUEST;
-    }
-
-    return NULL;
 }
 
 

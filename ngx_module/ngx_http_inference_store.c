@@ -23,7 +23,14 @@ ngx_http_inference_store_open(ngx_http_inference_ctx_t *ctx,
         store->region = inf_client_reserve(ctx->client, size);
     }
 
-    if (store->region == NULL) {
+    if (size <= NGX_HTTP_INFERENCE_CALL_SIZE
+        && ngx_http_inference_call_has_body(ctx))
+    {
+        /* what is put behind it has room, too */
+        store->region = inf_client_alloc_call(ctx->client,
+                                           2 * NGX_HTTP_INFERENCE_CALL_SIZE);
+
+    } else if (store->region == NULL) {
         store->region = inf_client_alloc(ctx->client,
                               ngx_min(size, NGX_HTTP_INFERENCE_STORE_SIZE));
     }

@@ -299,7 +299,7 @@ ngx_http_inference_variable_status(ngx_http_inference_ctx_t *ctx,
         value->data = (u_char *) inf_err_code_string(ctx->code);
         value->len = ngx_strlen(value->data);
 
-    } else if (ctx->replies) {
+    } else if (ctx->replies || ctx->live) {
         ngx_str_set(value, "OK");
     }
 }

@@ -13,6 +13,8 @@
 #define CLIENT_FLAGS (INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL            \
     | INF_COMPLETE_RELEASED | INF_COMPLETE_LAST)
 
+static bool client_take(inf_client_t *c, uint32_t leave, void *userp,
+    inf_ticket_t *out);
 static inf_client_slot_t *client_slot(const inf_client_t *c, uint32_t slot,
     uint32_t generation);
 static void client_give_slot(inf_client_t *c, inf_client_slot_t *s);
@@ -31,7 +33,19 @@ static void client_dispatch(inf_client_t *c, const inf_completion_t *cpl,
 bool
 inf_client_take(inf_client_t *c, void *userp, inf_ticket_t *out)
 {
-    if (c->free_slot == INF_CLIENT_NO_SLOT) {
+    return client_take(c, c->slot_count / INF_CLIENT_CALL_SLOTS, userp, out);
+}
+
+bool
+inf_client_take_call(inf_client_t *c, void *userp, inf_ticket_t *out)
+{
+    return client_take(c, 0, userp, out);
+}
+
+static bool
+client_take(inf_client_t *c, uint32_t leave, void *userp, inf_ticket_t *out)
+{
+    if (c->slots_taken + leave >= c->slot_count) {
         *out = (inf_ticket_t) { 0, 0 };
         return false;
     }
@@ -123,6 +137,16 @@ inf_region_t *
 inf_client_alloc(inf_client_t *c, uint64_t size)
 {
     return inf_regions_alloc(&c->regions, size);
+}
+
+inf_region_t *
+inf_client_alloc_call(inf_client_t *c, uint64_t size)
+{
+    c->regions.bound += INF_CLIENT_CALL_ROOM;
+    inf_region_t *region = inf_regions_alloc(&c->regions, size);
+    c->regions.bound -= INF_CLIENT_CALL_ROOM;
+
+    return region;
 }
 
 inf_region_t *

@@ -32,10 +32,17 @@
 #include "core/channel/region.h"
 #include "core/include/channel.h"
 
+/* Of a request arena, beyond its bound, for what calls send. */
+#define INF_CLIENT_CALL_ROOM (UINT64_C(1) << 20)
+
+/* Of so many slots one is for calls alone. */
+#define INF_CLIENT_CALL_SLOTS 64u
+
 typedef struct inf_client_s inf_client_t;
 
 typedef struct {
-    uint64_t arena_bound;       /* of bytes charged                        */
+    uint64_t arena_bound;       /* of bytes charged, but for
+                                   INF_CLIENT_CALL_ROOM                    */
     uint64_t arena_size;        /* address space; 0: from the bound        */
     uint32_t slots;             /* requests in flight; 0: INF_MAX_SLOTS    */
     uint32_t ring_entries;      /* power of two; 0: INF_RING_ENTRIES       */
@@ -103,8 +110,12 @@ int inf_client_core_fd(const inf_client_t *c);      /* readable: core died */
 
 /* ---- slots --------------------------------------------------------------- */
 
-/* false: all slots are taken.  Clears the slot's state byte. */
+/* false: all slots are taken, but for those that calls may have.  Clears the
+   slot's state byte. */
 bool inf_client_take(inf_client_t *c, void *userp, inf_ticket_t *out);
+
+/* The same for a call: inferences in flight must not silence health. */
+bool inf_client_take_call(inf_client_t *c, void *userp, inf_ticket_t *out);
 
 /* A ticket no longer valid is ignored. */
 void inf_client_give(inf_client_t *c, inf_ticket_t ticket);
@@ -131,6 +142,9 @@ uint32_t inf_client_slots_taken(const inf_client_t *c);
 
 /* As inf_regions_*; NULL or false over the bound. */
 inf_region_t *inf_client_alloc(inf_client_t *c, uint64_t size);
+
+/* The same for what a call sends, for which there is room beyond the bound. */
+inf_region_t *inf_client_alloc_call(inf_client_t *c, uint64_t size);
 inf_region_t *inf_client_reserve(inf_client_t *c, uint64_t size);
 bool inf_client_charge(inf_client_t *c, inf_region_t *region, uint64_t len);
 void inf_client_shrink(inf_client_t *c, inf_region_t *region, uint64_t len);

@@ -112,14 +112,14 @@ def test_other_endpoints_time_out_too(make_server):
     try:
         for path in ("/soon/v2", "/soon/v2/models/id_int32",
                      "/soon/v2/models/id_int32/config", "/soon/metrics",
-                     "/soon/v2/models/stats", "/soon/v2/health/live",
+                     "/soon/v2/models/stats", "/soon/v2/health/ready",
                      "/soon/v2/models/id_int32/ready"):
             answer = server.get(path)
             assert answer.status == 504, path
             assert "inference_timeout of 100 ms" in answer.error
     finally:
         os.kill(core, signal.SIGCONT)
-    assert server.wait_for("/soon/v2/health/live")
+    assert server.wait_for("/soon/v2/health/ready")
 
 
 def failing(repository):

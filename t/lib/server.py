@@ -173,7 +173,8 @@ class Server:
         return done.returncode, done.stdout + done.stderr
 
     def start(self, wait="ready", seconds=30):
-        """wait: "ready" (all models), "live", or "" (only for the master)."""
+        """wait: "ready" (all models), "live" (a core that answers), or "" (only
+        for the master)."""
         self.process = subprocess.Popen(
             self.command("-e", str(self.log)), env=self.env,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -183,7 +184,11 @@ class Server:
         Server.running.append(self)
         process.wait_until(lambda: (self.prefix / "nginx.pid").exists()
                            or self.process.poll() is not None, 20 * SLOW)
-        if wait and not self.wait_for(f"/v2/health/{wait}", seconds):
+        states = {"ready": (200,), "live": (200, 400), "": ()}[wait]
+        if states and not process.wait_until(
+                lambda: self.status("/v2/health/ready") in states
+                or self.process.poll() is not None, seconds * SLOW) \
+                or wait and self.process.poll() is not None:
             text = self.log_text()[-6000:] + self.stderr_text()
             self.kill()
             raise AssertionError(

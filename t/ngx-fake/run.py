@@ -237,7 +237,7 @@ http {{
 
     # ---- requests
 
-    def get(self, path="/v2/health/live", timeout=15.0):
+    def get(self, path="/v2/health/ready", timeout=15.0):
         c = http.client.HTTPConnection("127.0.0.1", self.port,
                                        timeout=timeout)
         try:
@@ -250,14 +250,14 @@ http {{
         finally:
             c.close()
 
-    def expect_live(self):
+    def expect_ready(self):
         wait_for("an answer of the core", lambda: self.get() == 200)
 
 
 class Load:
     """Requests one after another on a few kept connections."""
 
-    def __init__(self, server, threads=4, path="/v2/health/live"):
+    def __init__(self, server, threads=4, path="/v2/health/ready"):
         self.server = server
         self.path = path
         self.statuses = {}
@@ -311,14 +311,14 @@ class Load:
 @scenario
 def core_killed(s):
     s.start()
-    s.expect_live()
+    s.expect_ready()
     for _ in range(5):
         core = s.core()
         family = s.core_family()
         os.kill(core, signal.SIGKILL)
         wait_for("the old core's family to end",
                  lambda: not any(alive(p) for p in family))
-        s.expect_live()
+        s.expect_ready()
         assert s.core() != core
         assert len(s.shm()) == 1, s.shm()
     assert re.search(r"core \d+ exited on signal 9", s.text())
@@ -328,7 +328,7 @@ def core_killed(s):
 @scenario
 def requests_in_flight_fail_fast(s):
     s.start()
-    s.expect_live()
+    s.expect_ready()
     results = []
 
     def ask():
@@ -345,22 +345,21 @@ def requests_in_flight_fail_fast(s):
         t.join()
     assert all(status == 503 and seconds < 2 for status, seconds in results), \
         results
-    s.expect_live()
+    s.expect_ready()
     s.stop()
 
 
 @scenario
 def core_killed_under_load(s):
     s.start()
-    s.expect_live()
+    s.expect_ready()
     with Load(s) as load:
         for _ in range(6):
             time.sleep(0.3)
             os.kill(s.core(), signal.SIGKILL)
         time.sleep(0.5)
     assert not load.errors, load.errors[:3]
-    # 400 is "not live"
-    assert set(load.statuses) <= {200, 400, 503}, load.statuses
+    assert set(load.statuses) <= {200, 503}, load.statuses
     assert load.statuses.get(200, 0) > 100, load.statuses
     s.stop()
 
@@ -371,7 +370,7 @@ def core_that_dies_at_start(s):
     s.start()
     s.wait_text(r"exited on signal 6, its last output was "
                 r"\"fake core dies as it was told\"")
-    assert s.get() == 400
+    assert s.get() == 503
     time.sleep(3)
     # at once, at once, then after 250, 500, 1000, 2000 ms
     assert 4 <= s.text().count("exited on signal 6") <= 6
@@ -386,7 +385,7 @@ def core_that_dies_at_start(s):
 @scenario
 def core_that_cannot_run(s):
     s.start()
-    s.expect_live()
+    s.expect_ready()
     s.core_program.chmod(0o644)
     os.kill(s.core(), signal.SIGKILL)
     s.wait_text(r"core: cannot run .*Permission denied")
@@ -406,7 +405,7 @@ def core_that_cannot_run(s):
 @scenario
 def helper_killed(s):
     s.start()
-    s.expect_live()
+    s.expect_ready()
     core = s.core()
     for n in range(3):
         helper = s.helper()
@@ -418,7 +417,7 @@ def helper_killed(s):
         assert s.core() == core
         assert s.get() == 200
     os.kill(core, signal.SIGKILL)
-    s.expect_live()
+    s.expect_ready()
     allow_alerts(s, r"cache manager process \d+ exited on signal 9")
     s.stop()
 
@@ -426,13 +425,13 @@ def helper_killed(s):
 @scenario
 def helper_and_core_killed(s):
     s.start()
-    s.expect_live()
+    s.expect_ready()
     for _ in range(4):
         core = s.core()
         os.kill(s.helper(), signal.SIGKILL)
         os.kill(core, signal.SIGKILL)
         wait_for("another core", lambda: s.cores() and core not in s.cores())
-        s.expect_live()
+        s.expect_ready()
         s.core()
         assert len(s.shm()) == 1, s.shm()
         assert len(s.core_family()) == 2, s.core_family()
@@ -443,14 +442,14 @@ def helper_and_core_killed(s):
 @scenario
 def worker_killed(s):
     s.start()
-    s.expect_live()
+    s.expect_ready()
     core = s.core()
     for _ in range(4):
         worker = s.workers()[0]
         os.kill(worker, signal.SIGKILL)
         wait_for("another worker", lambda: len(s.workers()) == 2
                  and worker not in s.workers())
-        s.expect_live()
+        s.expect_ready()
     wait_for("workers to leave the core",
              lambda: len(re.findall(r"worker \d+ has left", s.text())) == 4)
     assert s.core() == core
@@ -461,7 +460,7 @@ def worker_killed(s):
 @scenario
 def master_killed(s):
     s.start()
-    s.expect_live()
+    s.expect_ready()
     core, helper = s.core(), s.helper()
     os.kill(s.pid_file(), signal.SIGKILL)
     wait_for("the helper's end", lambda: not alive(helper), 2)
@@ -478,7 +477,7 @@ def master_killed(s):
 @scenario
 def reload_keeps_the_core(s):
     s.start()
-    s.expect_live()
+    s.expect_ready()
     core = s.core()
     with Load(s) as load:
         for _ in range(10):
@@ -489,14 +488,14 @@ def reload_keeps_the_core(s):
     assert "fake core" in s.text()
     assert s.text().count("inference: configuration") == 1
     os.kill(core, signal.SIGKILL)
-    s.expect_live()
+    s.expect_ready()
     s.stop()
 
 
 @scenario
 def reload_with_slow_requests(s):
     s.start()
-    s.expect_live()
+    s.expect_ready()
     with Load(s, threads=6, path="/v2/models/slow/ready") as load:
         for _ in range(4):
             time.sleep(0.2)
@@ -509,7 +508,7 @@ def reload_with_slow_requests(s):
 @scenario
 def reload_tells_the_core_what_changed(s):
     s.start()
-    s.expect_live()
+    s.expect_ready()
     core = s.core()
     s.http += (" inference_repository {core}.models;"
                " inference_backend_config fake a=b c=d=e;")
@@ -523,14 +522,14 @@ def reload_tells_the_core_what_changed(s):
     os.kill(core, signal.SIGKILL)
     s.wait_text("INF_FAKE_ENV=new")
     s.wait_text(r"fake core \d+ starts, configuration 2")
-    s.expect_live()
+    s.expect_ready()
     s.stop()
 
 
 @scenario
 def failed_reload_changes_nothing(s):
     s.start()
-    s.expect_live()
+    s.expect_ready()
     core = s.core()
     good = s.http
     s.http += " inference_repository relative;"
@@ -548,7 +547,7 @@ def failed_reload_changes_nothing(s):
 @scenario
 def directives_removed_and_put_back(s):
     s.start()
-    s.expect_live()
+    s.expect_ready()
     core = s.core()
     before = (s.http, s.location)
     s.http, s.location = "", "return 404;"
@@ -558,7 +557,7 @@ def directives_removed_and_put_back(s):
     wait_for("the helper's end", lambda: not s.helpers())
     s.http, s.location = before
     s.reload()
-    s.expect_live()
+    s.expect_ready()
     s.load_module = False
     s.http, s.location = "", "return 404;"
     s.reload()
@@ -566,7 +565,7 @@ def directives_removed_and_put_back(s):
     s.load_module = True
     s.http, s.location = before
     s.reload()
-    s.expect_live()
+    s.expect_ready()
     s.stop()
 
 
@@ -574,7 +573,7 @@ def directives_removed_and_put_back(s):
 def more_workers_by_reload(s):
     s.main = "worker_processes 1;"
     s.start()
-    s.expect_live()
+    s.expect_ready()
     core = s.core()
     s.main = "daemon off; worker_processes 4;"
     s.reload()
@@ -600,7 +599,7 @@ def binary_upgrade(s):
     s.main = "daemon on;"
     s.environment["INF_FAKE_ENV"] = "of the first master"
     s.start()
-    s.expect_live()
+    s.expect_ready()
     core = s.core()
     with Load(s) as load:
         old, new = upgrade(s)
@@ -612,7 +611,7 @@ def binary_upgrade(s):
     assert not load.errors, load.errors[:3]
     assert s.core() == core
     os.kill(core, signal.SIGKILL)
-    s.expect_live()
+    s.expect_ready()
     wait_for("the first environment", lambda: s.text().count(
         "INF_FAKE_ENV=of the first master") == 2)
     s.stop()
@@ -622,12 +621,12 @@ def binary_upgrade(s):
 def binary_upgrade_taken_back(s):
     s.main = "daemon on;"
     s.start()
-    s.expect_live()
+    s.expect_ready()
     core = s.core()
     old, new = upgrade(s)
     os.kill(core, signal.SIGKILL)
     wait_for("another core", lambda: s.cores() and core not in s.cores())
-    s.expect_live()
+    s.expect_ready()
     time.sleep(0.5)
     second = s.core()
     os.kill(old, signal.SIGHUP)
@@ -644,7 +643,7 @@ def binary_upgrade_taken_back(s):
 @scenario
 def quit_lets_requests_finish(s):
     s.start()
-    s.expect_live()
+    s.expect_ready()
     results = []
     t = threading.Thread(
         target=lambda: results.append(s.get("/v2/models/slow/ready")))
@@ -658,7 +657,7 @@ def quit_lets_requests_finish(s):
 @scenario
 def term_ends_all_at_once(s):
     s.start()
-    s.expect_live()
+    s.expect_ready()
     t = threading.Thread(target=lambda: s.get("/v2/models/never/ready"))
     t.start()
     time.sleep(0.15)
@@ -672,7 +671,7 @@ def term_ends_all_at_once(s):
 @scenario
 def client_that_leaves_cancels(s):
     s.start()
-    s.expect_live()
+    s.expect_ready()
     for n in range(20):
         with socket.create_connection(("127.0.0.1", s.port)) as c:
             c.sendall(b"GET /v2/models/never/ready HTTP/1.1\r\n"
@@ -680,7 +679,7 @@ def client_that_leaves_cancels(s):
             if n % 2:
                 time.sleep(0.02)
     wait_for("20 cancels", lambda: s.text().count("core: cancelled") == 20)
-    s.expect_live()
+    s.expect_ready()
     s.stop()
 
 
@@ -696,7 +695,7 @@ def requests_wait_for_the_first_core(s):
 @scenario
 def log_follows_usr1(s):
     s.start()
-    s.expect_live()
+    s.expect_ready()
     moved = s.folder / "error.log.1"
     s.log.rename(moved)
     s.send(signal.SIGUSR1)
@@ -712,7 +711,7 @@ def log_follows_usr1(s):
 def secrets_stay_out_of_workers(s):
     s.http += " inference_env INF_FAKE_SECRET=nobody-may-read-this;"
     s.start()
-    s.expect_live()
+    s.expect_ready()
     for worker in s.workers():
         names = [os.readlink(p) for p in glob.glob(f"/proc/{worker}/fd/*")
                  if os.path.islink(p)]
@@ -765,7 +764,7 @@ def only_the_supervisor_configures_the_core(s):
     if must_stay_root():
         return
     s.start()
-    s.expect_live()
+    s.expect_ready()
     config = 2
     message = struct.pack("=Q8I3Q40s", 0x314e4843464e49, 2, 1, 104, config,
                           0, 0, 0, 0, 0, 0, 999, b"")
@@ -782,7 +781,7 @@ def only_the_supervisor_configures_the_core(s):
         send_by(worker)
     s.wait_text("worker refused")           # it was read, and by whom
     s.reload()
-    s.expect_live()
+    s.expect_ready()
     assert "told of configuration 999" not in s.text()
     send_by(s.helper())
     s.wait_text("told of configuration 999")
@@ -793,23 +792,23 @@ def only_the_supervisor_configures_the_core(s):
 @scenario
 def no_descriptor_leaks(s):
     s.start()
-    s.expect_live()
+    s.expect_ready()
 
     def count():
-        s.expect_live()
+        s.expect_ready()
         time.sleep(0.3)
         return [len(os.listdir(f"/proc/{p}/fd")) for p in
                 (s.pid_file(), s.helper(), *s.workers())]
 
     for _ in range(2):
         os.kill(s.core(), signal.SIGKILL)
-        s.expect_live()
+        s.expect_ready()
         s.reload()
     time.sleep(1.5)
     first = count()
     for n in range(4):
         os.kill(s.core(), signal.SIGKILL)
-        s.expect_live()
+        s.expect_ready()
         s.http += f" inference_backend_config fake k{n}=v;"
         s.reload()
     time.sleep(1.5)
@@ -821,9 +820,9 @@ def no_descriptor_leaks(s):
 def daemon_on(s):
     s.main = "daemon on;"
     s.start()
-    s.expect_live()
+    s.expect_ready()
     os.kill(s.core(), signal.SIGKILL)
-    s.expect_live()
+    s.expect_ready()
     s.stop()
 
 
@@ -831,10 +830,10 @@ def daemon_on(s):
 def without_master(s):
     s.main = "daemon off; master_process off; worker_processes 1;"
     s.start()
-    s.expect_live()
+    s.expect_ready()
     core = s.core()
     os.kill(core, signal.SIGKILL)
-    s.expect_live()
+    s.expect_ready()
     assert s.core() != core
     s.stop()
 
@@ -850,11 +849,11 @@ def without_root(s):
     s.log.touch()
     os.chown(s.log, 65534, 65534)
     s.start()
-    s.expect_live()
+    s.expect_ready()
     os.kill(s.core(), signal.SIGKILL)
-    s.expect_live()
+    s.expect_ready()
     s.reload()
-    s.expect_live()
+    s.expect_ready()
     s.stop()
 
 
@@ -862,11 +861,11 @@ def without_root(s):
 def beside_a_proxy_cache(s):
     s.http += " proxy_cache_path {core}.cache keys_zone=z:1m;"
     s.start()
-    s.expect_live()
+    s.expect_ready()
     core = s.core()
     s.reload()
     os.kill(core, signal.SIGKILL)
-    s.expect_live()
+    s.expect_ready()
     s.stop()
 
 

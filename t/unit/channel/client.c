@@ -193,6 +193,41 @@ slots_run_out_and_come_back_with_a_new_generation(void **state)
 }
 
 static void
+calls_have_slots_and_room_that_inferences_leave(void **state)
+{
+    (void) state;
+    link_t_ l;
+    link_open(&l, 256, 128, 2 * MIB);
+    inf_ticket_t t;
+
+    for (int i = 0; i < 126; i++) {
+        assert_true(inf_client_take(l.client, &t, &t));
+    }
+    assert_false(inf_client_take(l.client, &t, &t));
+    assert_true(inf_client_take_call(l.client, &t, &t));
+    assert_false(inf_client_take(l.client, &t, &t));
+    inf_ticket_t last;
+    assert_true(inf_client_take_call(l.client, &t, &last));
+    assert_false(inf_client_take_call(l.client, &t, &t));
+    inf_client_give(l.client, last);
+    assert_false(inf_client_take(l.client, &t, &t));
+    assert_true(inf_client_take_call(l.client, &t, &t));
+
+    assert_non_null(inf_client_alloc(l.client, 2 * MIB));
+    assert_null(inf_client_alloc(l.client, 1));
+    inf_region_t *call = inf_client_alloc_call(l.client,
+        INF_CLIENT_CALL_ROOM - INF_ARENA_ALIGN);
+    assert_non_null(call);
+    assert_null(inf_client_alloc(l.client, 1));
+    assert_non_null(inf_client_alloc_call(l.client, 1));
+    assert_null(inf_client_alloc_call(l.client, 1));
+    inf_client_free_region(l.client, call);
+    assert_null(inf_client_alloc(l.client, 1));
+    assert_non_null(inf_client_alloc_call(l.client, 1));
+    link_close(&l);
+}
+
+static void
 late_completion_is_dropped_but_its_response_released(void **state)
 {
     (void) state;
@@ -540,6 +575,7 @@ main(void)
         cmocka_unit_test(request_goes_there_and_its_answer_comes_back),
         cmocka_unit_test(sides_ring_only_a_sleeping_peer),
         cmocka_unit_test(slots_run_out_and_come_back_with_a_new_generation),
+        cmocka_unit_test(calls_have_slots_and_room_that_inferences_leave),
         cmocka_unit_test(late_completion_is_dropped_but_its_response_released),
         cmocka_unit_test(abandoned_request_is_cancelled_and_cleaned_up_later),
         cmocka_unit_test(full_ring_refuses_requests_and_keeps_releases),
