@@ -90,6 +90,7 @@ static inf_err_t *write_header(inf_journal_t *j, uint64_t start,
 static inf_err_t *write_at(int fd, const void *data, size_t len,
     uint64_t offset);
 static bool read_at(int fd, void *data, size_t len, uint64_t offset);
+static bool record_fits(const journal_record_t *r, uint64_t size);
 static inf_err_t *restore_load(inf_journal_t *j, const journal_entry_t *e,
     const inf_model_id_t *id, inf_lifecycle_t *lc);
 
@@ -237,16 +238,14 @@ inf_journal_restore(inf_journal_t *j, inf_lifecycle_t *lc, bool all)
 static void
 read_header(inf_journal_t *j)
 {
-    uint64_t end = JOURNAL_DATA + 2 * j->half;
-
     j->header = (journal_header_t) { JOURNAL_MAGIC, 0, JOURNAL_DATA, 0, 0 };
     for (uint64_t i = 0; i < 2; i++) {
         journal_header_t h;
         if (read_at(j->fd, &h, sizeof(h), i * sizeof(h))
             && h.magic == JOURNAL_MAGIC
             && h.check == inf_hash(&h, offsetof(journal_header_t, check))
-            && h.start >= JOURNAL_DATA && h.start <= end
-            && h.used <= end - h.start && h.sequence > j->header.sequence)
+            && (h.start == JOURNAL_DATA || h.start == JOURNAL_DATA + j->half)
+            && h.used <= j->half && h.sequence > j->header.sequence)
         {
             j->header = h;
         }
@@ -695,6 +694,14 @@ read_at(int fd, void *data, size_t len, uint64_t offset)
     return true;
 }
 
+/* The record is read again, and may have been changed since. */
+static bool
+record_fits(const journal_record_t *r, uint64_t size)
+{
+    return r->key_len <= JOURNAL_KEY && r->len <= size
+        && size - r->len == sizeof(*r) + r->key_len;
+}
+
 static inf_err_t *
 restore_load(inf_journal_t *j, const journal_entry_t *e,
     const inf_model_id_t *id, inf_lifecycle_t *lc)
@@ -710,12 +717,17 @@ restore_load(inf_journal_t *j, const journal_entry_t *e,
     }
     if (err == NULL) {
         memcpy(&r, bytes, sizeof(r));
-        const char *message = bytes + sizeof(r) + r.key_len;
-        err = inf_hash(message, (size_t) r.len) != r.check
-            ? inf_err_new(INF_ERR_INTERNAL, "journal: a record is broken")
-            : inf_message_unpack(
-                &inference__repository_model_load_request__descriptor,
-                inf_slice(message, (size_t) r.len), &m);
+        if (!record_fits(&r, e->size)
+            || inf_hash(bytes + e->size - r.len, (size_t) r.len) != r.check)
+        {
+            err = inf_err_new(INF_ERR_INTERNAL,
+                "journal: a record is broken");
+        }
+    }
+    if (err == NULL) {
+        err = inf_message_unpack(
+            &inference__repository_model_load_request__descriptor,
+            inf_slice(bytes + e->size - r.len, (size_t) r.len), &m);
     }
     if (err == NULL) {
         err = inf_model_control_override((const void *) m, &override);

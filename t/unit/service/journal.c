@@ -12,6 +12,9 @@
 #define SECOND UINT64_C(1000000000)
 #define SIZE   (64 * 1024)
 
+/* Behind the headers' page: method and implicit, then this. */
+#define FIRST_KEY_LEN (4096 + 4)
+
 /* A journal, and lifecycles one after another: a core that dies and the
    next. */
 typedef struct {
@@ -25,6 +28,8 @@ typedef struct {
     bool                    all;        /* control is not explicit           */
     char                   *names[1];
     int                     fd;
+    uint32_t                late_key;   /* length of the first record's key,
+                                           changed while a core begins       */
     char                    index[8192];
 } world_t;
 
@@ -56,6 +61,10 @@ begin(void)
         .notes_userp = w.journal
     };
     assert_ok(inf_lifecycle_new(&options, &w.lc));
+    if (w.late_key != 0) {
+        assert_int_equal(pwrite(w.fd, &w.late_key, sizeof(w.late_key),
+            FIRST_KEY_LEN), sizeof(w.late_key));
+    }
     assert_ok(inf_journal_restore(w.journal, w.lc, w.all));
     inf_lifecycle_wait(w.lc);
 }
@@ -318,6 +327,29 @@ what_is_too_large_is_not_remembered(void **state)
     assert_string_equal(ready(), "a first ");
 }
 
+/* The memory is shared with the master's other children. */
+static void
+a_record_that_changes_while_a_core_begins_does_not_count(void **state)
+{
+    (void) state;
+    const uint32_t lengths[] = { 0, 2, 9000, UINT32_MAX };
+
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        assert_ok(inf_lifecycle_load(w.lc, "a", NULL));
+        assert_ok(inf_lifecycle_load(w.lc, "b", override(0)));
+        end();
+        w.late_key = lengths[i];
+        begin();
+        assert_string_equal(ready(), lengths[i] == 0 ? "a b first "
+            : "b first ");
+        w.late_key = 0;
+        assert_int_equal(ftruncate(w.fd, 0), 0);
+        assert_int_equal(ftruncate(w.fd, SIZE), 0);
+        next();
+        assert_string_equal(ready(), "first ");
+    }
+}
+
 /* A core may die while it writes: what no header names doesn't count, and a
    damaged header gives way to the one before. */
 static void
@@ -490,6 +522,7 @@ main(void)
         T(it_does_not_grow),
         T(a_member_that_was_unloaded_stays_away_however_much_follows),
         T(what_is_too_large_is_not_remembered),
+        T(a_record_that_changes_while_a_core_begins_does_not_count),
         T(half_written_records_do_not_count),
         cmocka_unit_test_setup_teardown(models_of_two_namespaces_come_back,
             setup_namespaced, teardown),
