@@ -1,8 +1,12 @@
 #!/bin/sh
 # fuzz.sh - builds the fuzzers of t/fuzz with clang and runs each for
-# INF_FUZZ_SECONDS (60).  What a fuzzer finds lies in build-fuzz/found.
+# INF_FUZZ_SECONDS (60), as many at a time as there are processors.  What a
+# fuzzer finds lies in build-fuzz/found.
 #
 #   sh t/fuzz.sh [NOUN...]
+#
+# With INF_FUZZ_KEEP=1 inputs that reach what no committed one does are added
+# to t/fuzz/corpus/NOUN afterwards.
 
 set -eu
 
@@ -26,24 +30,50 @@ CC=clang CXX=clang++ cmake -G Ninja -S . -B "$build" -DINF_FUZZ=ON \
 ninja -C "$build" -j "$(nproc)" $targets > "$build/ninja.log" 2>&1 \
     || { cat "$build/ninja.log" >&2; exit 1; }
 
-failed=
-for noun in $nouns; do
+fuzz_one()
+{
+    noun=$1
     corpus=$build/corpus-$noun
     mkdir -p "$corpus"
     seeds=
     [ ! -d "t/fuzz/corpus/$noun" ] || seeds=t/fuzz/corpus/$noun
-    echo "fuzz: $noun, $seconds s"
     log=$build/$noun.log
     if "$build/fuzz_$noun" -max_total_time="$seconds" -timeout=10 \
         -rss_limit_mb=2048 -artifact_prefix="$build/found/$noun-" \
         -print_final_stats=1 "$corpus" $seeds > "$log" 2>&1
     then
-        grep -E 'number_of_executed_units' "$log"
+        echo "fuzz: $noun, $seconds s:" \
+            "$(grep -E 'number_of_executed_units' "$log")"
     else
+        echo "fuzz: $noun"
         tail -40 "$log"
-        failed="$failed $noun"
+        return 1
     fi
+
+    [ -n "${INF_FUZZ_KEEP:-}" ] || return 0
+    mkdir -p "t/fuzz/corpus/$noun"
+    "$build/fuzz_$noun" -merge=1 -use_counters=0 "t/fuzz/corpus/$noun" \
+        "$corpus" >> "$log" 2>&1
+}
+
+# The fuzzers under way: PID:NOUN of each.
+batch=
+failed=
+
+wait_batch()
+{
+    for one in $batch; do
+        wait "${one%%:*}" || failed="$failed ${one#*:}"
+    done
+    batch=
+}
+
+for noun in $nouns; do
+    fuzz_one "$noun" &
+    batch="$batch $!:$noun"
+    [ "$(echo $batch | wc -w)" -lt "$(nproc)" ] || wait_batch
 done
+wait_batch
 
 if [ -n "$failed" ]; then
     echo "fuzz: FAILED:$failed (see build-fuzz/found)"

@@ -1,0 +1,192 @@
+/*
+ * The crash page as a core finds it and as others may change it meanwhile.
+ * The input is a row of steps: cores that start and die of signals, loads that
+ * begin and end, and bytes that somebody writes.  Nothing that lies there may
+ * do more than have a model left out; as long as nobody else writes, a model
+ * is left out when two cores have died while it was loading, and no earlier.
+ */
+
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/base/log.h"
+#include "core/service/crash_page.h"
+#include "t/fuzz/check.h"
+
+#define PAGE_SIZE_ (1u << 20)
+#define MODELS     4u
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+typedef struct {
+    const uint8_t    *data;
+    size_t            size;
+    int               fd;
+    inf_crash_page_t *page;
+
+    void             *mark[MODELS];
+    bool              loading[MODELS];
+    uint32_t          deaths[MODELS];       /* while it was loading         */
+    bool              foreign;              /* somebody else has written    */
+} world_t;
+
+static const char *const names[MODELS] = { "one", "two", "one",
+    "a-name-that-is-rather-long-but-fits-into-the-page" };
+static const int64_t versions[MODELS] = { 1, 1, 2, INT64_MAX };
+
+static void
+silent(void *userp, inf_log_level_t level, const char *file, int line_no,
+    const char *line)
+{
+    (void) userp, (void) level, (void) file, (void) line_no, (void) line;
+}
+
+static uint64_t
+next(world_t *w, size_t bytes)
+{
+    uint64_t v = 0;
+
+    bytes = bytes < w->size ? bytes : w->size;
+    memcpy(&v, w->data, bytes);
+    w->data += bytes;
+    w->size -= bytes;
+    return v;
+}
+
+static void
+page_open(world_t *w)
+{
+    inf_err_t *err = inf_crash_page_open(w->fd, &w->page);
+    check(err == NULL);
+}
+
+/* Loads end one way or the other; a suspect loads while nothing else does. */
+static void
+load_end(world_t *w, uint32_t i)
+{
+    if (w->loading[i]) {
+        inf_crash_page_watch.end(w->page, w->mark[i]);
+        w->loading[i] = false;
+        w->deaths[i] = 0;
+    }
+}
+
+static void
+load_begin(world_t *w, uint32_t i)
+{
+    if (w->loading[i]) {
+        return;
+    }
+
+    /* one thread: what loads alone would wait for ever */
+    for (uint32_t k = 0; k < MODELS; k++) {
+        load_end(w, k);
+    }
+
+    inf_err_t *err = inf_crash_page_watch.begin(w->page, names[i],
+        versions[i], &w->mark[i]);
+    check(w->foreign || (err != NULL) == (w->deaths[i] >= 2));
+    w->loading[i] = err == NULL;
+    inf_err_free(err);
+}
+
+/* The core is gone: its loads don't end, the next one judges. */
+static void
+core_dies(world_t *w, int signo)
+{
+    if (signo != 0) {
+        inf_crash_page_note_signal(w->page, signo);
+    }
+
+    for (uint32_t i = 0; i < MODELS; i++) {
+        if (w->loading[i]) {
+            w->deaths[i] = signo != 0 ? w->deaths[i] + 1 : 0;
+            w->loading[i] = false;
+        }
+    }
+
+    /* a dead process holds no lock; the mapping goes with it */
+    inf_crash_page_close(w->page);
+    page_open(w);
+}
+
+static void
+write_foreign(world_t *w, uint64_t offset, size_t len)
+{
+    uint8_t bytes[8];
+    uint64_t v = next(w, len);
+
+    memcpy(bytes, &v, sizeof(bytes));
+    check(pwrite(w->fd, bytes, len, (off_t) (offset % (PAGE_SIZE_ - 8)))
+        == (ssize_t) len);
+    w->foreign = true;
+}
+
+static void
+step(world_t *w)
+{
+    uint64_t op = next(w, 1);
+    uint32_t model = (uint32_t) (op >> 4) % MODELS;
+
+    switch (op & 7) {
+
+    case 0:
+    case 1:
+        load_begin(w, model);
+        break;
+
+    case 2:
+        load_end(w, model);
+        break;
+
+    case 3:
+        core_dies(w, op & 0x80 ? SIGSEGV : 0);
+        break;
+
+    case 4:
+        core_dies(w, (int) (int8_t) next(w, 1));
+        break;
+
+    case 5:                     /* the head and the first records          */
+        write_foreign(w, next(w, 1) * 8, 8);
+        break;
+
+    case 6:
+        write_foreign(w, next(w, 3), 1);
+        break;
+
+    default:                    /* a name without an end                   */
+        for (uint64_t at = 64 + 512 * (op >> 3), end = at + 512; at < end;
+             at += 8)
+        {
+            check(pwrite(w->fd, "nnnnnnnn", 8, (off_t) at) == 8);
+        }
+        w->foreign = true;
+        break;
+    }
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    world_t w = { .data = data, .size = size < 512 ? size : 512 };
+
+    inf_log_set_sink(silent, NULL);
+    w.fd = memfd_create("crash-page", MFD_CLOEXEC);
+    check(w.fd >= 0 && ftruncate(w.fd, PAGE_SIZE_) == 0);
+    page_open(&w);
+
+    while (w.size > 0) {
+        step(&w);
+    }
+
+    for (uint32_t i = 0; i < MODELS; i++) {
+        load_end(&w, i);
+    }
+    inf_crash_page_close(w.page);
+    close(w.fd);
+    return 0;
+}
