@@ -141,6 +141,13 @@ typedef enum {
 } ngx_http_inference_errors_e;
 
 
+/* "inference_min_body_rate" */
+typedef struct {
+    size_t                      size;           /* a second; 0: any          */
+    ngx_msec_t                  over;           /* the time that is judged   */
+} ngx_http_inference_rate_t;
+
+
 typedef struct {
     ngx_uint_t                  parts;          /* 0: no "inference" here    */
     ngx_str_t                   prefix;         /* location name to strip,
@@ -156,7 +163,9 @@ typedef struct {
     ngx_msec_t                  timeout;        /* 0: none                   */
     ngx_uint_t                  tries;
     ngx_uint_t                  errors;         /* ..._errors_e              */
-    off_t                       max_body;       /* 0: unlimited              */
+    off_t                       max_body;       /* 0: unlimited; unset: half
+                                                   of the arena              */
+    ngx_http_inference_rate_t   min_rate;
 } ngx_http_inference_loc_conf_t;
 
 

@@ -260,21 +260,13 @@ ngx_http_inference_body_header_len(ngx_http_inference_ctx_t *ctx,
 static ngx_int_t
 ngx_http_inference_body_limits(ngx_http_inference_ctx_t *ctx)
 {
-    off_t                           text;
-    ngx_http_inference_body_t      *body;
-    ngx_http_inference_loc_conf_t  *ilcf;
+    off_t                       text;
+    ngx_http_inference_body_t  *body;
 
     body = &ctx->body;
 
-    ilcf = ngx_http_get_module_loc_conf(ctx->request,
-                                        ngx_http_inference_module);
-
-    if (ilcf->max_body && body->declared > ilcf->max_body) {
-        return ngx_http_inference_fail_status(ctx,
-                        NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
-                        "request body of %O bytes is larger than "
-                        "inference_max_body of %O bytes",
-                        body->declared, ilcf->max_body);
+    if (body->declared > ngx_http_inference_max_body(ctx)) {
+        return ngx_http_inference_body_long(ctx, "request body is");
     }
 
     text = body->header_len;
@@ -283,7 +275,7 @@ ngx_http_inference_body_limits(ngx_http_inference_ctx_t *ctx)
         text = body->declared;
     }
 
-    if (text > (off_t) ngx_http_inference_text_max(ctx)) {
+    if (text > (off_t) ngx_http_inference_max_text(ctx)) {
         return ngx_http_inference_text_long(ctx);
     }
 
@@ -372,6 +364,10 @@ ngx_http_inference_body_read(ngx_http_inference_ctx_t *ctx)
         return rc;
     }
 
+    if (ctx->state == NGX_HTTP_INFERENCE_RECEIVING) {
+        ngx_http_inference_start_rate(ctx);
+    }
+
     return NGX_DONE;
 }
 
@@ -426,10 +422,9 @@ static ngx_int_t
 ngx_http_inference_body_receive(ngx_http_inference_ctx_t *ctx, u_char *p,
     size_t n)
 {
-    size_t                          room;
-    u_char                         *dst;
-    ngx_http_inference_body_t      *body;
-    ngx_http_inference_loc_conf_t  *ilcf;
+    size_t                      room;
+    u_char                     *dst;
+    ngx_http_inference_body_t  *body;
 
     body = &ctx->body;
 
@@ -438,15 +433,10 @@ ngx_http_inference_body_receive(ngx_http_inference_ctx_t *ctx, u_char *p,
         return NGX_OK;
     }
 
-    ilcf = ngx_http_get_module_loc_conf(ctx->request,
-                                        ngx_http_inference_module);
     body->received += n;
 
-    if (ilcf->max_body && body->received > ilcf->max_body) {
-        return ngx_http_inference_fail_status(ctx,
-                        NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
-                        "request body is larger than inference_max_body "
-                        "of %O bytes", ilcf->max_body);
+    if (body->received > ngx_http_inference_max_body(ctx)) {
+        return ngx_http_inference_body_long(ctx, "request body is");
     }
 
     if (body->inflate == NULL) {
@@ -516,6 +506,10 @@ ngx_http_inference_body_ready(ngx_http_request_t *r)
 
     ctx->body.complete = 1;
     ctx->state = NGX_HTTP_INFERENCE_READING;
+
+    if (ctx->timer.timer_set) {
+        ngx_del_timer(&ctx->timer);
+    }
 
     ngx_http_inference_start_timer(ctx);
 

@@ -69,6 +69,8 @@ char *ngx_http_inference_parts(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_inference_model(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_inference_tries(ngx_conf_t *cf, void *post, void *data);
+char *ngx_http_inference_min_body_rate(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 void *ngx_http_inference_create_loc_conf(ngx_conf_t *cf);
 char *ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);

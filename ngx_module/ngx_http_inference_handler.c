@@ -595,6 +595,16 @@ ngx_http_inference_timer_handler(ngx_event_t *ev)
         return;
     }
 
+    if (ctx->state == NGX_HTTP_INFERENCE_RECEIVING) {
+
+        if (ngx_http_inference_check_rate(ctx) != NGX_OK) {
+            ngx_http_inference_reject(ctx);
+            ngx_http_run_posted_requests(c);
+        }
+
+        return;
+    }
+
     if (ilcf->timeout == 0) {
         ngx_add_timer(&ctx->timer, NGX_HTTP_INFERENCE_NO_TIMEOUT);
         return;

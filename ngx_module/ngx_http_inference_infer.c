@@ -147,6 +147,13 @@ ngx_http_inference_infer_record(ngx_http_inference_ctx_t *ctx)
         end = ngx_align(end + input->byte_size, (uint64_t) INF_ARENA_ALIGN);
     }
 
+    if (ngx_http_inference_check_share(ctx,
+                         end - ngx_align(size, (uint64_t) INF_ARENA_ALIGN))
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
     if (ngx_http_inference_current(ctx) != NGX_OK) {
         return NGX_ERROR;
     }

@@ -19,6 +19,11 @@ typedef struct {
 } ngx_http_inference_part_t;
 
 
+/* of a body, unless inference_min_body_rate says otherwise */
+#define NGX_HTTP_INFERENCE_MIN_RATE       1024
+#define NGX_HTTP_INFERENCE_MIN_RATE_OVER  30000
+
+
 static ngx_int_t ngx_http_inference_add_part(ngx_conf_t *cf, ngx_str_t *name,
     ngx_uint_t *parts);
 static ngx_int_t ngx_http_inference_model_version(ngx_conf_t *cf,
@@ -300,6 +305,56 @@ ngx_http_inference_tries(ngx_conf_t *cf, void *post, void *data)
 }
 
 
+char *
+ngx_http_inference_min_body_rate(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
+{
+    ngx_http_inference_loc_conf_t *ilcf = conf;
+
+    ngx_int_t                   n;
+    ngx_str_t                  *value, over;
+    ngx_http_inference_rate_t  *rate;
+
+    rate = &ilcf->min_rate;
+
+    if (rate->size != NGX_CONF_UNSET_SIZE) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    rate->size = ngx_parse_size(&value[1]);
+
+    if (rate->size == (size_t) NGX_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid \"%V\" in \"inference_min_body_rate\": "
+                           "it takes bytes per second", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    rate->over = NGX_HTTP_INFERENCE_MIN_RATE_OVER;
+
+    if (cf->args->nelts == 2) {
+        return NGX_CONF_OK;
+    }
+
+    n = ngx_http_inference_option(&value[2], "over=", &over) == NGX_OK
+        ? ngx_parse_time(&over, 0) : NGX_ERROR;
+
+    if (n == NGX_ERROR || n == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid parameter \"%V\" of "
+                           "\"inference_min_body_rate\": it takes over=TIME",
+                           &value[2]);
+        return NGX_CONF_ERROR;
+    }
+
+    rate->over = (ngx_msec_t) n;
+
+    return NGX_CONF_OK;
+}
+
+
 static char *
 ngx_http_inference_install(ngx_conf_t *cf,
     ngx_http_inference_loc_conf_t *ilcf, ngx_command_t *cmd)
@@ -361,6 +416,8 @@ ngx_http_inference_create_loc_conf(ngx_conf_t *cf)
     ilcf->tries = NGX_CONF_UNSET_UINT;
     ilcf->errors = NGX_CONF_UNSET_UINT;
     ilcf->max_body = NGX_CONF_UNSET;
+    ilcf->min_rate.size = NGX_CONF_UNSET_SIZE;
+    ilcf->min_rate.over = NGX_CONF_UNSET_MSEC;
 
     return ilcf;
 }
@@ -378,7 +435,11 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_uint_value(conf->tries, prev->tries, 3);
     ngx_conf_merge_uint_value(conf->errors, prev->errors,
                               NGX_HTTP_INFERENCE_ERRORS_TRITON);
-    ngx_conf_merge_off_value(conf->max_body, prev->max_body, 0);
+    ngx_conf_merge_off_value(conf->max_body, prev->max_body, NGX_CONF_UNSET);
+    ngx_conf_merge_size_value(conf->min_rate.size, prev->min_rate.size,
+                              NGX_HTTP_INFERENCE_MIN_RATE);
+    ngx_conf_merge_msec_value(conf->min_rate.over, prev->min_rate.over,
+                              NGX_HTTP_INFERENCE_MIN_RATE_OVER);
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 

@@ -267,6 +267,13 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       offsetof(ngx_http_inference_loc_conf_t, max_body),
       NULL },
 
+    { ngx_string("inference_min_body_rate"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
+      ngx_http_inference_min_body_rate,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
       ngx_null_command
 };
 

@@ -96,37 +96,6 @@ ngx_http_inference_place_window(ngx_http_inference_ctx_t *ctx, size_t want,
 }
 
 
-/* A load may bring files, so there the location's word counts. */
-
-uint64_t
-ngx_http_inference_text_max(ngx_http_inference_ctx_t *ctx)
-{
-    ngx_http_inference_loc_conf_t  *ilcf;
-
-    ilcf = ngx_http_get_module_loc_conf(ctx->request,
-                                        ngx_http_inference_module);
-
-    if (ngx_http_inference_call_has_body(ctx) && ilcf->max_body) {
-        return ilcf->max_body;
-    }
-
-    return INF_INFER_MAX_JSON;
-}
-
-
-ngx_int_t
-ngx_http_inference_text_long(ngx_http_inference_ctx_t *ctx)
-{
-    return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
-                                   "request JSON is larger than the limit of "
-                                   "%uL bytes%s",
-                                   ngx_http_inference_text_max(ctx),
-                                   ngx_http_inference_call_has_body(ctx)
-                                   ? "; inference_max_body sets another limit"
-                                   : "");
-}
-
-
 /* How long the text will be, as far as it is known. */
 
 static uint64_t
@@ -165,7 +134,7 @@ ngx_http_inference_place_commit(ngx_http_inference_ctx_t *ctx, size_t n)
 
         body->text.len += n;
 
-        if (body->text.len > ngx_http_inference_text_max(ctx)) {
+        if (body->text.len > ngx_http_inference_max_text(ctx)) {
             return ngx_http_inference_text_long(ctx);
         }
 
@@ -321,6 +290,13 @@ ngx_http_inference_place_plan(ngx_http_inference_ctx_t *ctx)
         if (err) {
             return ngx_http_inference_fail_err(ctx, err);
         }
+    }
+
+    if (ctx->infer.binary_size
+        > (uint64_t) ngx_http_inference_max_body(ctx))
+    {
+        return ngx_http_inference_body_long(ctx,
+                                            "the request's binary tensors are");
     }
 
     if (ctx->infer.binary_size > (uint64_t) imcf->arena) {

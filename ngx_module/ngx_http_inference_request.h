@@ -120,6 +120,8 @@ typedef struct {
     off_t                        plain;         /* bytes after inflating     */
     off_t                        header_len;    /* of the JSON, -1: all      */
     off_t                        swallowed;
+    off_t                        rated;         /* request_length when the
+                                                   time began that is judged */
     ngx_str_t                    encoding;
     ngx_http_inference_inflate_t  *inflate;     /* NULL: not compressed      */
     ngx_http_inference_store_t   packed;        /* compressed, as received   */
@@ -318,10 +320,6 @@ ngx_int_t ngx_http_inference_place_window(ngx_http_inference_ctx_t *ctx,
 ngx_int_t ngx_http_inference_place_commit(ngx_http_inference_ctx_t *ctx,
     size_t n);
 
-/* How long a body's JSON may be, and who is told that it is longer. */
-uint64_t ngx_http_inference_text_max(ngx_http_inference_ctx_t *ctx);
-ngx_int_t ngx_http_inference_text_long(ngx_http_inference_ctx_t *ctx);
-
 /* What comes next is kept in one piece. */
 ngx_int_t ngx_http_inference_place_flat(ngx_http_inference_ctx_t *ctx);
 
@@ -333,6 +331,31 @@ ngx_int_t ngx_http_inference_place_plan(ngx_http_inference_ctx_t *ctx);
 
 /* Whether the binary tensors take the whole tail; after the end. */
 ngx_int_t ngx_http_inference_place_check(ngx_http_inference_ctx_t *ctx);
+
+
+/* ---- limits.c ----------------------------------------------------------- */
+
+/* Bytes of a body, as received and without what inflating adds. */
+off_t ngx_http_inference_max_body(ngx_http_inference_ctx_t *ctx);
+ngx_int_t ngx_http_inference_body_long(ngx_http_inference_ctx_t *ctx,
+    const char *what);
+
+/* What a compressed one may inflate to. */
+off_t ngx_http_inference_max_inflated(ngx_http_inference_ctx_t *ctx);
+ngx_int_t ngx_http_inference_inflated_long(ngx_http_inference_ctx_t *ctx);
+
+/* How long its JSON may be. */
+uint64_t ngx_http_inference_max_text(ngx_http_inference_ctx_t *ctx);
+ngx_int_t ngx_http_inference_text_long(ngx_http_inference_ctx_t *ctx);
+
+/* Whether the request may hold so many bytes of decoded tensors, too. */
+ngx_int_t ngx_http_inference_check_share(ngx_http_inference_ctx_t *ctx,
+    uint64_t decoded);
+
+/* While the body is received the timer is that of inference_min_body_rate;
+   when it fires, NGX_OK: the body goes on; NGX_ERROR: it is too slow. */
+void ngx_http_inference_start_rate(ngx_http_inference_ctx_t *ctx);
+ngx_int_t ngx_http_inference_check_rate(ngx_http_inference_ctx_t *ctx);
 
 
 /* ---- store.c ------------------------------------------------------------ */

@@ -261,21 +261,16 @@ static ngx_int_t
 ngx_http_inference_source_inflate(ngx_http_inference_ctx_t *ctx,
     const u_char **p, size_t *n)
 {
-    off_t                           limit;
-    size_t                          room, left;
-    u_char                         *dst;
-    ngx_int_t                       rc;
-    const char                     *reason;
-    ngx_http_inference_body_t      *body;
-    ngx_http_inference_loc_conf_t  *ilcf;
-    u_char                          probe[1];
+    off_t                       limit;
+    size_t                      room, left;
+    u_char                     *dst;
+    ngx_int_t                   rc;
+    const char                 *reason;
+    ngx_http_inference_body_t  *body;
+    u_char                      probe[1];
 
     body = &ctx->body;
-
-    ilcf = ngx_http_get_module_loc_conf(ctx->request,
-                                        ngx_http_inference_module);
-
-    limit = ilcf->max_body ? ilcf->max_body : NGX_HTTP_INFERENCE_INFLATE_MAX;
+    limit = ngx_http_inference_max_inflated(ctx);
 
     if (body->place == NGX_HTTP_INFERENCE_END || body->plain == limit) {
         /* only the end of the stream may come */
@@ -309,18 +304,7 @@ ngx_http_inference_source_inflate(ngx_http_inference_ctx_t *ctx,
     }
 
     if (body->plain == limit) {
-
-        if (ilcf->max_body) {
-            return ngx_http_inference_fail_status(ctx,
-                            NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
-                            "the inflated request body is larger than "
-                            "inference_max_body of %O bytes", limit);
-        }
-
-        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
-                                       "the inflated request body is larger "
-                                       "than %O bytes; inference_max_body "
-                                       "sets another limit", limit);
+        return ngx_http_inference_inflated_long(ctx);
     }
 
     if (body->place == NGX_HTTP_INFERENCE_END) {

@@ -92,6 +92,13 @@ BAD_HTTP = [
     ("inference_tries 0;", ["inference_tries"]),
     ("inference_tries many;", ["inference_tries"]),
     ("inference_max_body big;", ["inference_max_body"]),
+    ("inference_min_body_rate quick;", ["quick", "inference_min_body_rate"]),
+    ("inference_min_body_rate 1k over=soon;", ["over=soon", "over=TIME"]),
+    ("inference_min_body_rate 1k over=0;", ["over=0", "over=TIME"]),
+    ("inference_min_body_rate 1k during=3s;", ["during=3s", "over=TIME"]),
+    ("inference_min_body_rate 1k over=1s 2s;", ["inference_min_body_rate"]),
+    ("inference_min_body_rate 1k; inference_min_body_rate 2k;",
+     ["duplicate"]),
     ("inference_unheard_of on;", ["inference_unheard_of"]),
 ]
 
@@ -200,6 +207,7 @@ GOOD = """
     inference_timeout 5s;
     inference_tries 5;
     inference_max_body 0;
+    inference_min_body_rate 10k over=5s;
 """
 
 

@@ -130,8 +130,8 @@ def body_of(form, length):
 
 def outcome(status, form, length):
     """The status of the error, and whether the body is still whole."""
-    if form == "promise":
-        return (413 if length == "long" else 400), True
+    if form == "promise":               # LIMIT is for what is declared, too
+        return (413 if length == "long" or status == 413 else 400), True
     if status == 413:
         # known from Content-Length before anything is read, or else too late
         return 413, form != "chunked"

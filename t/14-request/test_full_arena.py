@@ -19,7 +19,7 @@ def server():
     with Server(models.standard_repository, server="""
         location /twice/ { inference infer; error_page 503 = @again; }
         location @again { return 200 "later"; }
-    """, http=f"    inference_memory {ARENA};") as s:
+    """, http=f"    inference_memory {ARENA}; inference_max_body 0;") as s:
         yield s
 
 

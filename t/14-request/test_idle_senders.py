@@ -25,7 +25,7 @@ def server():
                 http=f"    inference_memory {ARENA};",
                 server="location = /scrape { inference metrics; }") as s:
         yield s
-        arena.assert_empty(s, LARGEST)
+        arena.assert_empty(s, ARENA)
 
 
 def gauge(server, name):

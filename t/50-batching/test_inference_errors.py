@@ -174,7 +174,8 @@ ARENA = 64 << 20
 
 def test_a_full_arena(make_server):
     server = make_server(models.standard_repository, server=PLACES,
-                         http=f"    inference_memory {ARENA};\n")
+                         http=f"    inference_memory {ARENA};"
+                              "    inference_max_body 0;\n")
     raw = {"Inference-Header-Content-Length": "0"}
     with server.wire(60) as holder:
         holder.send(request_bytes("POST", infer_path("id_uint8"), headers={

@@ -84,7 +84,8 @@ def test_request_after_a_death_is_answered_without_retrying_long(make_server):
 
 def test_arena_is_empty_again_after_deaths(make_server):
     """Bodies of nearly the whole arena fit again: nothing leaked."""
-    server = make_server(fill, http="    inference_memory 16m;",
+    server = make_server(fill, http="    inference_memory 16m;"
+                                    "    inference_max_body 0;",
                          allow_alarms=[HELPER_KILLED])
     body = large(3_000_000)
     for _ in range(3):

@@ -6,10 +6,11 @@ from lib.wire import request_bytes
 
 
 def asks_to_continue(server, size, model="id_uint8"):
-    """The status of a request that only announces size bytes."""
+    """The status of a request that only announces size bytes, without the
+    limit that is each request's."""
     with server.wire() as connection:
         connection.send(request_bytes(
-            "POST", f"/v2/models/{model}/infer", headers={
+            "POST", f"/unlimited/v2/models/{model}/infer", headers={
                 "Expect": "100-continue", "Content-Length": str(size),
                 "Inference-Header-Content-Length": "0"}))
         return connection.read().status

@@ -60,6 +60,7 @@ http {{
     server {{
         listen 127.0.0.1:{port};
         location / {{ inference {parts}; }}
+        location /unlimited/ {{ inference infer; inference_max_body 0; }}
 {server}
     }}
 }}

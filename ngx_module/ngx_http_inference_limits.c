@@ -1,0 +1,189 @@
+/*
+ * ngx_http_inference_limits.c - how much one request may bring and hold, and
+ *                               how slowly it may come.
+ */
+
+#include "ngx_module/ngx_http_inference_request.h"
+
+
+off_t
+ngx_http_inference_max_body(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_loc_conf_t   *ilcf;
+    ngx_http_inference_main_conf_t  *imcf;
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    if (ilcf->max_body == NGX_CONF_UNSET) {
+        imcf = ngx_http_get_module_main_conf(ctx->request,
+                                             ngx_http_inference_module);
+        return imcf->arena / 2;
+    }
+
+    return ilcf->max_body ? ilcf->max_body : NGX_MAX_OFF_T_VALUE;
+}
+
+
+ngx_int_t
+ngx_http_inference_body_long(ngx_http_inference_ctx_t *ctx, const char *what)
+{
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    return ngx_http_inference_fail_status(ctx,
+                        NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
+                        "%s larger than inference_max_body of %O bytes%s",
+                        what, ngx_http_inference_max_body(ctx),
+                        ilcf->max_body == NGX_CONF_UNSET
+                        ? ", which is half of inference_memory" : "");
+}
+
+
+/* Unless somebody has asked for it, a few bytes do not become gigabytes. */
+
+off_t
+ngx_http_inference_max_inflated(ngx_http_inference_ctx_t *ctx)
+{
+    off_t                           limit;
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    limit = ngx_http_inference_max_body(ctx);
+
+    return ilcf->max_body > 0 ? limit
+                              : ngx_min(limit, NGX_HTTP_INFERENCE_INFLATE_MAX);
+}
+
+
+ngx_int_t
+ngx_http_inference_inflated_long(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    if (ilcf->max_body > 0) {
+        return ngx_http_inference_body_long(ctx,
+                                            "the inflated request body is");
+    }
+
+    return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                   "the inflated request body is larger than "
+                                   "%O bytes; inference_max_body sets another "
+                                   "limit",
+                                   ngx_http_inference_max_inflated(ctx));
+}
+
+
+/* A load may bring files, so there the location's word counts. */
+
+uint64_t
+ngx_http_inference_max_text(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    if (ngx_http_inference_call_has_body(ctx) && ilcf->max_body > 0) {
+        return ilcf->max_body;
+    }
+
+    return INF_INFER_MAX_JSON;
+}
+
+
+ngx_int_t
+ngx_http_inference_text_long(ngx_http_inference_ctx_t *ctx)
+{
+    return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                   "request JSON is larger than the limit of "
+                                   "%uL bytes%s",
+                                   ngx_http_inference_max_text(ctx),
+                                   ngx_http_inference_call_has_body(ctx)
+                                   ? "; inference_max_body sets another limit"
+                                   : "");
+}
+
+
+/*
+ * Numbers in JSON take more room as tensors than as text: body and decoded
+ * tensors together may hold half of the arena, or as much as a body may have.
+ */
+
+ngx_int_t
+ngx_http_inference_check_share(ngx_http_inference_ctx_t *ctx,
+    uint64_t decoded)
+{
+    uint64_t                         share;
+    ngx_http_inference_main_conf_t  *imcf;
+
+    imcf = ngx_http_get_module_main_conf(ctx->request,
+                                         ngx_http_inference_module);
+
+    share = ngx_max(ngx_http_inference_max_body(ctx), imcf->arena / 2);
+    share = ngx_min(share, (uint64_t) imcf->arena);
+
+    if (decoded <= share && (uint64_t) ctx->body.plain <= share - decoded) {
+        return NGX_OK;
+    }
+
+    return ngx_http_inference_fail_status(ctx,
+                        NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
+                        "request body of %O bytes has tensors of %uL bytes in "
+                        "its JSON, and one request may hold %uL bytes of "
+                        "inference_memory; inference_max_body sets another "
+                        "limit", ctx->body.plain, decoded, share);
+}
+
+
+/* ---- time ---------------------------------------------------------------- */
+
+/* nginx may keep what it has read for a while; its own count is exact. */
+
+void
+ngx_http_inference_start_rate(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    if (ilcf->min_rate.size) {
+        ctx->body.rated = ctx->request->request_length;
+        ngx_add_timer(&ctx->timer, ilcf->min_rate.over);
+    }
+}
+
+
+ngx_int_t
+ngx_http_inference_check_rate(ngx_http_inference_ctx_t *ctx)
+{
+    off_t                           n;
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    n = ctx->request->request_length - ctx->body.rated;
+
+    if (n * 1000
+        >= (off_t) ilcf->min_rate.size * (off_t) ilcf->min_rate.over)
+    {
+        ngx_http_inference_start_rate(ctx);
+        return NGX_OK;
+    }
+
+    ctx->cause = INF_CAUSE_TIMED_OUT;
+
+    return ngx_http_inference_fail_status(ctx, NGX_HTTP_REQUEST_TIME_OUT,
+                        "%O bytes of the request body have arrived in %M ms; "
+                        "inference_min_body_rate is %uz bytes per second",
+                        n, ilcf->min_rate.over, ilcf->min_rate.size);
+}
