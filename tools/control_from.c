@@ -48,7 +48,10 @@ control_from_write(FILE *f, const char *list)
             fprintf(f, "            allow %s;\n", part);
         }
     }
+
+    /* a browser here that has opened somebody's page says so */
     fputs("            deny all;\n"
+          "            if ($http_origin) { return 403; }\n"
           "            error_page 403 @control;\n", f);
 }
 

@@ -28,12 +28,12 @@ CONTROL = [("POST", "/v2/repository/index", 200),
            ("GET", "/v2/logging", 501)]
 
 
-def ask(launcher, method, path, body=b"", source="127.0.0.1"):
+def ask(launcher, method, path, body=b"", source="127.0.0.1", headers=None):
     """One request, sent from that address."""
     with socket.create_connection(("127.0.0.1", launcher.port), 20 * SLOW,
                                   (source, 0)) as s:
         s.sendall(request_bytes(method, path, body,
-                                {"Connection": "close"}))
+                                {"Connection": "close", **(headers or {})}))
         data = b""
         while more := s.recv(1 << 16):
             data += more
@@ -73,6 +73,21 @@ def test_who_is_listed_may_control(launch, options):
     for method, path, status in CONTROL[:3]:
         answer = ask(launcher, method, path, source=ELSEWHERE)
         assert answer.status == status, (path, answer)
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null",
+                                    "http://localhost:8000"])
+def test_a_page_in_a_browser_here_may_not_control(launch, origin):
+    """It comes from this machine, sent by whoever wrote the page."""
+    launcher = launch(EXPLICIT)
+    for method, path, _ in CONTROL:
+        is_rejected(ask(launcher, method, path, b"{}", headers={
+            "Origin": origin, "Content-Type": "text/plain"}))
+    assert launcher.ask("one").status == 404        # nobody loaded it
+    launcher.stop()
+    assert ask(launch(EXPLICIT, "--control-from=all"), "POST",
+               "/v2/repository/models/one/load",
+               headers={"Origin": origin}).status == 200
 
 
 def test_this_machine_alone_unless_told_otherwise(launch):
