@@ -32,8 +32,6 @@ CACHE = "core/sched/response_cache.c"
 RUN = "core/sched/cache_run.c"
 FLIGHTS = "core/sched/cache_flights.c"
 TIMEKEEPER = "core/sched/timekeeper.c"
-ADMISSION = "core/sched/cache_admission.c"
-STRANGERS = "core/sched/cache_strangers.c"
 SEQUENCES = "core/sched/sequence_batcher.c"
 IDS = "core/sched/sequence_ids.c"
 SEATS = "core/sched/sequence_slots.c"
@@ -45,7 +43,6 @@ JUDGES = {LIMITER: "rate_limiter", FLOW: "ensemble_flow",
           CACHE: "server_simulation", RUN: "server_simulation",
           FLIGHTS: "server_simulation",
           TIMEKEEPER: "server_simulation",
-          ADMISSION: "cache_admission", STRANGERS: "cache_strangers",
           SEQUENCES: "sequence_simulation", IDS: "sequence_simulation",
           SEATS: "sequence_simulation", ROWS: "sequence_simulation"}
 PATIENCE = {"live_scaling": ["20"]}     # s: a lost wake-up is found by waiting
@@ -275,26 +272,6 @@ MUTANTS = [
      "while (*at != NULL && !inf_cache_key_eq((*at)->key, key)) {",
      "while (*at != NULL && (*at)->key.lo % INF_CACHE_FLIGHT_BUCKETS\n"
      "        != key.lo % INF_CACHE_FLIGHT_BUCKETS) {"),
-    ("a shard that is never hit lets all in", ADMISSION,
-     "a->futile >= held && a", "a->futile > 20 * held && a"),
-    ("a small shard turns away too soon", ADMISSION,
-     " && a->futile >= INF_CACHE_FUTILE_MIN;", ";"),
-    ("a hit opens nothing", ADMISSION,
-     "    a->futile = 0;\n", ""),
-    ("who was turned away is not remembered", ADMISSION,
-     "        set[0] = ghost;\n", ""),
-    ("a stranger stays one", STRANGERS,
-     "    atomic_store_explicit(known, rest, memory_order_relaxed);\n", ""),
-    ("nobody asks for strangers any more", STRANGERS,
-     "return passed % INF_CACHE_ASKED != 0;", "return true;"),
-    ("a hit is not heard of", STRANGERS,
-     "        atomic_store_explicit(&s->hitless, 0, memory_order_relaxed);\n",
-     ""),
-    ("strangers pass a cache that has room", STRANGERS,
-     "!atomic_load_explicit(&s->futile, memory_order_relaxed)\n        ||",
-     ""),
-    ("the end of an input is not looked at", STRANGERS,
-     "    memcpy(&word, base + last, sizeof(word));\n", ""),
     ("an earlier alarm is not heard", TIMEKEEPER,
      "at_ns < timer->node.key;", "at_ns > timer->node.key;"),
     ("a sequence begins without START", SEQUENCES,
@@ -303,7 +280,8 @@ MUTANTS = [
      "b->base.closing && (req->flags & INF_FLAG_START)",
      "b->base.closing && req->flags > 7"),
     ("what an ensemble has begun begins no sequence", SEQUENCES,
-     "(req->flags & INF_FLAG_START) && !req->part", "(req->flags & INF_FLAG_START)"),
+     "(req->flags & INF_FLAG_START) && req->whole == NULL",
+     "(req->flags & INF_FLAG_START)"),
     ("END leaves the id known", SEQUENCES,
      "if (req->flags & INF_FLAG_END) {\n        inf_slot_forget(b, s);",
      "if (req->flags > 7) {\n        inf_slot_forget(b, s);"),

@@ -10,7 +10,6 @@
 #include "core/base/hash.h"
 #include "core/base/lock.h"
 #include "core/proto/json_doc.h"
-#include "core/sched/cache_admission.h"
 #include "core/sched/cache_index.h"
 
 #define SHARD_RANK 50u
@@ -40,9 +39,8 @@ typedef struct slab_s {
 } slab_t;
 
 typedef struct {
-    _Alignas(LINE) inf_lock_t lock; /* rank 50; guards the next two          */
+    _Alignas(LINE) inf_lock_t lock; /* rank 50; guards the index             */
     inf_cache_index_t       index;
-    inf_cache_admission_t   admission;
     _Atomic uint64_t        oldest_ns;  /* of the index; written under lock  */
 
     _Atomic uint64_t        hits;   /* relaxed statistics, all these         */
@@ -57,8 +55,6 @@ typedef struct {
     uint64_t          limit;        /* bytes                                 */
     _Atomic uint64_t  used;         /* charged; may exceed limit by what
                                        insertions have asked for             */
-    _Atomic uint64_t  charge;       /* relaxed: of the last insertion; what
-                                       the next is taken for                 */
     inf_lock_t        slab_lock;    /* rank 51; guards the next two          */
     slab_t           *slabs;        /* until the end                         */
     value_t          *unused;
@@ -80,7 +76,6 @@ static uint64_t hash_key(const char *key);
 static shard_t *shard_of(local_cache_t *cache, uint64_t hash);
 static inf_err_t *prepare(shard_t *shard, uint64_t hash, const char *key);
 static inf_cache_bucket_t *table_new(uint64_t count);
-static bool has_room(const local_cache_t *cache, uint64_t size);
 static uint64_t charge_of(size_t key_size, uint64_t byte_size);
 static inf_err_t *already_there(void);
 static inf_err_t *reserve(local_cache_t *cache, uint64_t size,
@@ -140,22 +135,13 @@ inf_local_cache_lookup(TRITONCACHE_Cache *handle, const char *key,
     /* the clock is read while the memory comes; a hit reads it once more */
     inf_lock(&shard->lock);
     inf_cache_index_look(&shard->index, hash);
-    inf_cache_admission_look(&shard->admission, hash);
     span->end_ns = inf_clock_ns();
     inf_cache_item_t *item = inf_cache_index_find(&shard->index, hash, key);
     if (item != NULL) {
         v = (value_t *) (void *) item;
         atomic_fetch_add_explicit(&v->refs, 1, memory_order_relaxed);
         inf_cache_index_use(&shard->index, item, span->start_ns);
-        inf_cache_admission_hit(&shard->admission);
         note_oldest_locked(shard);
-    } else if (!has_room(cache, atomic_load_explicit(&cache->charge,
-            memory_order_relaxed)))
-    {
-        uint64_t held = shard->index.count;
-        span->futile = inf_cache_admission_turns_away(&shard->admission, held);
-        span->declines = !inf_cache_admission_admits(&shard->admission, hash,
-            held);
     }
     inf_unlock(&shard->lock);
 
@@ -190,8 +176,6 @@ inf_local_cache_insert(TRITONCACHE_Cache *handle, const char *key,
     inf_err_t *err = TRITONCACHE_CacheEntryGetBuffer(entry, 0, &base,
         inf_abi_as_attributes(&a));
     if (err == NULL) {
-        atomic_store_explicit(&cache->charge, charge_of(strlen(key) + 1,
-            a.byte_size), memory_order_relaxed);
         err = prepare(shard, hash, key);
     }
     if (err == NULL) {
@@ -245,17 +229,10 @@ initialize(TRITONCACHE_Cache **out, const char *config)
         inf_lock_init(&shard->lock, SHARD_RANK);
         inf_cache_index_init(&shard->index);
         atomic_init(&shard->oldest_ns, UINT64_MAX);
-        if (err == NULL) {
-            err = inf_cache_admission_init(&shard->admission);
-        }
     }
 
     *out = inf_abi_as_local_cache(cache);
-    if (err != NULL) {
-        inf_err_log(finalize(*out));
-        *out = NULL;
-    }
-    return err;
+    return NULL;
 }
 
 static TRITONSERVER_Error *
@@ -271,7 +248,6 @@ finalize(TRITONCACHE_Cache *handle)
             value_unref(cache, (value_t *) (void *) item);
         }
         free(shard->index.buckets);
-        inf_cache_admission_fini(&shard->admission);
         inf_lock_fini(&shard->lock);
     }
 
@@ -419,16 +395,6 @@ table_new(uint64_t count)
     return buckets;
 }
 
-/* Without giving anything up.  What is larger than the cache is reserve's to
-   refuse. */
-static bool
-has_room(const local_cache_t *cache, uint64_t size)
-{
-    uint64_t used = atomic_load_explicit(&cache->used, memory_order_relaxed);
-    return size > cache->limit
-        || (used <= cache->limit && size <= cache->limit - used);
-}
-
 /* What an item costs: its bytes, its record, a key that the record has no
    place for.  UINT64_MAX: more than there are. */
 static uint64_t
@@ -504,7 +470,6 @@ evict_one(local_cache_t *cache)
         inf_cache_item_t *item = inf_cache_index_oldest(&shard->index);
         if (item != NULL) {
             inf_cache_index_remove(&shard->index, item);
-            inf_cache_admission_gave_up(&shard->admission);
             note_oldest_locked(shard);
         }
         inf_unlock(&shard->lock);

@@ -15,10 +15,6 @@
  * bound is one for all.  What is given up is the item longest unused of all
  * shards, exactly so while one thread is at it.  An item is charged with its
  * key and its own record too.
- *
- * While it isn't full it takes everything; a full shard that is not hit turns
- * away what comes the first time (cache_admission.h): lookup says so when it
- * misses.  An insertion that comes all the same is kept.
  */
 
 #ifndef INF_ABI_LOCAL_CACHE_H

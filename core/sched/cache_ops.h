@@ -27,15 +27,10 @@ typedef struct {
     uint64_t insertion_ns;
 } inf_cache_counts_t;
 
-/* The caller sets start_ns and zeros, the operation the rest: the clock is
-   read once. */
+/* The caller sets start_ns, the operation end_ns: the clock is read once. */
 typedef struct {
     uint64_t start_ns;
     uint64_t end_ns;
-    bool     declines;          /* of a lookup that missed: the cache has no
-                                   place for it, it need not be inserted     */
-    bool     futile;            /* of a lookup that missed: it has no place for
-                                   most of what it misses, for want of hits  */
 } inf_cache_span_t;
 
 typedef struct {

@@ -228,10 +228,6 @@ store(inf_cache_run_t *run, const inf_response_t *response)
         atomic_store_explicit(&gate->largest, bytes, memory_order_relaxed);
     }
 
-    if (run->declined) {
-        return 0;
-    }
-
     inf_cache_span_t span = { .start_ns = inf_clock_ns() };
     inf_cache_key_write(run->key, text);
     inf_err_t *err = cache->ops->insert(cache->cache, text, response, &span);
@@ -247,14 +243,9 @@ store(inf_cache_run_t *run, const inf_response_t *response)
 static void
 share(inf_cache_run_t *run, const inf_response_t *response)
 {
-    inf_cached_model_t *gate = run->gate;
     inf_link_t list, *link;
 
     land(run, &list);
-
-    if (!inf_list_empty(&list)) {
-        inf_cache_strangers_hit(&gate->strangers);
-    }
     while ((link = inf_list_pop_front(&list)) != NULL) {
         inf_request_t *req = inf_link_entry(link, inf_request_t, link);
         inf_response_t *copy;
@@ -288,7 +279,6 @@ pass_on(inf_cache_run_t *run)
         return;
     }
     heir->key = run->key;
-    heir->declined = run->declined;
 
     inf_lock(&gate->lock);
     inf_request_t *req = inf_cache_flights_pass(&gate->flights, &run->flight,
@@ -325,7 +315,6 @@ run_alone(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key)
     inf_cache_run_t *run = inf_cache_run_take(gate);
     if (run != NULL) {
         run->key = key;
-        run->declined = false;
         promote(run, req);
         return;
     }

@@ -25,11 +25,10 @@ struct inf_cache_run_s {
     inf_factory_t          *factory;
     inf_cache_key_t         key;
     uint64_t                lookup_ns;
-    bool                    declined;   /* the cache wouldn't keep it        */
     _Atomic bool            settled;    /* the first response has gone       */
 };
 
-/* A run that is listed nowhere, key and declined to be set; NULL: out of
+/* A run that is listed nowhere, key to be set; NULL: out of
    memory. */
 inf_cache_run_t *inf_cache_run_take(inf_cached_model_t *gate);
 

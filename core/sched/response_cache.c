@@ -20,8 +20,6 @@ static void *lookup_main(void *arg);
 static inf_cached_model_t *next_model(inf_response_cache_t *cache);
 static void schedule(inf_cached_model_t *gate);
 static void look_up_one(inf_cached_model_t *gate);
-static inf_err_t *pass(inf_cached_model_t *gate, inf_request_t *req,
-    uint64_t now_ns, bool *queued);
 static bool may_look_up_now(const inf_cached_model_t *gate, uint64_t bytes);
 static void park(inf_cached_model_t *gate, inf_request_t *req);
 static bool watch_locked(inf_cached_model_t *gate, inf_request_t *req,
@@ -32,7 +30,7 @@ static uint64_t refuses_at(const inf_cached_model_t *gate,
 static inf_err_t *look_up(inf_cached_model_t *gate, inf_request_t *req,
     uint64_t now_ns, bool *queued);
 static inf_err_t *miss(inf_cached_model_t *gate, inf_request_t *req,
-    inf_cache_key_t key, bool declined, bool *queued);
+    inf_cache_key_t key, bool *queued);
 
 inf_err_t *
 inf_response_cache_new(const inf_response_cache_options_t *options,
@@ -105,12 +103,7 @@ bool
 inf_response_cache_counts(const inf_response_cache_t *cache,
     inf_cache_counts_t *out)
 {
-    if (!cache->ops->counts(cache->cache, out)) {
-        return false;
-    }
-
-    out->misses += atomic_load_explicit(&cache->passed, memory_order_relaxed);
-    return true;
+    return cache->ops->counts(cache->cache, out);
 }
 
 inf_err_t *
@@ -126,16 +119,12 @@ inf_cached_model_new(inf_response_cache_t *cache, inf_model_t *model,
     inf_buf_init(&gate->key);
     inf_cache_key_model(model, cache->shared ? 0 : load, &gate->key);
     inf_err_t *err = inf_buf_status(&gate->key);
-    if (err == NULL) {
-        err = inf_cache_strangers_init(&gate->strangers);
-    }
     if (err == NULL && timekeeper != NULL) {
         gate->timer.fire = gate_tick;
         gate->timer.userp = gate;
         err = inf_timekeeper_add(timekeeper, &gate->timer);
     }
     if (err != NULL) {
-        inf_cache_strangers_fini(&gate->strangers);
         inf_buf_fini(&gate->key);
         free(gate);
         return err;
@@ -165,7 +154,6 @@ inf_cached_model_free(inf_cached_model_t *gate)
     }
     inf_cache_runs_free(gate);
     inf_lock_fini(&gate->lock);
-    inf_cache_strangers_fini(&gate->strangers);
     inf_buf_fini(&gate->key);
     free(gate);
 }
@@ -181,10 +169,6 @@ inf_cached_submit(inf_cached_model_t *gate, inf_request_t *req,
         return inf_entrance_execute(gate->model, req, now_ns);
     }
 
-    if (inf_cache_strangers_pass(&gate->strangers, req)) {
-        return pass(gate, req, now_ns, queued);
-    }
-
     req->queue_ns = now_ns;
     if (haste && !may_look_up_now(gate, bytes)) {
         *queued = false;
@@ -192,18 +176,6 @@ inf_cached_submit(inf_cached_model_t *gate, inf_request_t *req,
         return NULL;
     }
     return look_up(gate, req, now_ns, queued);
-}
-
-/* A miss that nobody has looked for. */
-static inf_err_t *
-pass(inf_cached_model_t *gate, inf_request_t *req, uint64_t now_ns,
-    bool *queued)
-{
-    inf_cached_count_miss(gate->model, 0);
-    atomic_fetch_add_explicit(&gate->cache->passed, 1, memory_order_relaxed);
-
-    *queued = true;
-    return inf_entrance_execute(gate->model, req, now_ns);
 }
 
 bool
@@ -412,7 +384,6 @@ look_up(inf_cached_model_t *gate, inf_request_t *req, uint64_t now_ns,
     req->lookup_ns = span.end_ns - span.start_ns;
 
     if (err == NULL && response != NULL) {
-        inf_cache_strangers_hit(&gate->strangers);
         *queued = false;
         inf_cached_answer(req, response, span.start_ns, req->lookup_ns);
         return NULL;
@@ -420,13 +391,12 @@ look_up(inf_cached_model_t *gate, inf_request_t *req, uint64_t now_ns,
     if (err != NULL) {
         inf_cached_log_trouble(gate, err, "lookup");
     }
-    inf_cache_strangers_missed(&gate->strangers, span.futile);
-    return miss(gate, req, key, span.declines, queued);
+    return miss(gate, req, key, queued);
 }
 
 static inf_err_t *
 miss(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key,
-    bool declined, bool *queued)
+    bool *queued)
 {
     uint64_t at_ns = refuses_at(gate, req);
     *queued = true;
@@ -441,7 +411,6 @@ miss(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key,
         inf_lock(&gate->lock);
     }
     run->key = key;
-    run->declined = declined;
 
     /* a cancel sets the flag first and then looks for the request here */
     bool gone = atomic_load_explicit(&req->state, memory_order_relaxed)

@@ -16,7 +16,6 @@
 
 #include "core/base/lock.h"
 #include "core/sched/cache_flights.h"
-#include "core/sched/cache_strangers.h"
 #include "core/sched/response_cache.h"
 
 #define INF_CACHE_SLOW_THREADS 4u   /* lookups that may wait for something   */
@@ -32,7 +31,6 @@ struct inf_response_cache_s {
     _Atomic uint64_t       loads;       /* cached models made so far         */
     _Atomic uint64_t       log_next_ns; /* relaxed: when errors are logged   */
     _Atomic uint64_t       unlogged;    /* relaxed: errors since             */
-    _Atomic uint64_t       passed;      /* relaxed: misses without a lookup  */
 
     inf_lock_t             lock;        /* rank 27; guards the next two      */
     inf_link_t             models;      /* with requests to look up          */
@@ -46,7 +44,6 @@ struct inf_cached_model_s {
     inf_response_cache_t  *cache;       /* set in new(), then constant       */
     inf_model_t           *model;
     inf_buf_t              key;         /* what its keys begin with          */
-    inf_cache_strangers_t  strangers;
     _Atomic uint64_t       largest;     /* relaxed: response stored so far   */
 
     inf_link_t             link;        /* in cache->models; cache's lock    */

@@ -4,8 +4,7 @@
 One server, one backend (identity), the same model with and without a cache,
 in interleaved rounds; medians of requests per second and of the server's CPU
 per request, and of each round's ratio.  "miss": every request is another one,
-and the cache is full; after the first rounds it knows that nothing is ever
-hit, looks up one request in 64 and stores some of these.
+and the cache is full: each is hashed, looked up and stored.
 "hit": it is always the same one.  The server is in our session, because the
 kernel may share the CPU out between sessions first.
 

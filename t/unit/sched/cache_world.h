@@ -47,8 +47,6 @@ typedef struct {
     uint32_t        inserts;
     bool            lookup_fails;
     bool            insert_fails;
-    bool            declines;       /* lookups that miss say so              */
-    bool            futile;         /* and so                                */
     bool            hold_lookups;   /* lookups wait                          */
     uint32_t        looking;
 
@@ -112,8 +110,6 @@ fake_lookup(void *userp, const char *key, inf_factory_t *factory,
         err = inf_err_new(INF_ERR_INTERNAL, "no");
         bytes = NULL;
     }
-    span->declines = w.declines && bytes == NULL;
-    span->futile = w.futile && bytes == NULL;
     pthread_mutex_unlock(&w.lock);
     if (bytes == NULL) {
         return err;

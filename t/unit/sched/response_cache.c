@@ -2,8 +2,6 @@
 
 #include "sched/cache_world.h"
 
-#include "core/sched/cache_strangers.h"
-
 /* scheduling.md 7.1 */
 static void
 a_second_request_is_answered_at_once(void **state)
@@ -32,68 +30,6 @@ a_second_request_is_answered_at_once(void **state)
     inf_cache_counts_t c;
     assert_true(inf_response_cache_counts(cache, &c));
     assert_int_equal(c.hits, 7);
-}
-
-/* Nor is the cache asked to; a miss is a miss all the same. */
-static void
-what_the_cache_declines_is_not_stored(void **state)
-{
-    (void) state;
-    w.declines = true;
-    for (int i = 0; i < 2; i++) {
-        assert_true(submit(&shots[i], 31, true));
-        got(&shots[i]);
-    }
-    assert_int_equal(w.inserts, 0);
-    assert_int_equal(w.executed, 2);
-    assert_int_equal(model.statistics.cache_miss.count, 2);
-
-    w.declines = false;
-    assert_true(submit(&shots[2], 31, true));
-    got(&shots[2]);
-    assert_int_equal(w.inserts, 1);
-    assert_false(submit(&shots[3], 31, true));
-    got(&shots[3]);
-    assert_int_equal(w.executed, 3);
-}
-
-/* What isn't looked up runs, and is a miss. */
-static void
-a_cache_that_is_never_hit_is_asked_less(void **state)
-{
-    (void) state;
-    const uint32_t more = 640;
-    inf_cache_counts_t c;
-
-    w.declines = w.futile = true;
-    for (uint32_t i = 0; i < INF_CACHE_HITLESS + more; i++) {
-        assert_true(submit(&shots[0], i, true));
-        got(&shots[0]);
-    }
-    assert_in_range(w.lookups, INF_CACHE_HITLESS + more / INF_CACHE_ASKED,
-        INF_CACHE_HITLESS + more / INF_CACHE_ASKED + 5);
-    assert_int_equal(w.executed, INF_CACHE_HITLESS + more);
-    assert_int_equal(model.statistics.cache_miss.count,
-        INF_CACHE_HITLESS + more);
-    assert_true(inf_response_cache_counts(cache, &c));
-    assert_int_equal(c.misses, INF_CACHE_HITLESS + more - w.lookups);
-
-    /* what comes again is found as ever, and all are asked for then */
-    uint32_t lookups = w.lookups;
-    w.declines = w.futile = false;
-    submit(&shots[0], 123456, true);
-    got(&shots[0]);
-    assert_true(submit(&shots[0], 123456, true));
-    got(&shots[0]);
-    assert_false(submit(&shots[0], 123456, true));
-    got(&shots[0]);
-    assert_true(w.lookups >= lookups + 2);
-    lookups = w.lookups;
-    for (uint32_t i = 0; i < 100; i++) {
-        assert_true(submit(&shots[0], 200000 + i, true));
-        got(&shots[0]);
-    }
-    assert_int_equal(w.lookups, lookups + 100);
 }
 
 /* scheduling.md 7.5 and 10 */
@@ -392,8 +328,6 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_second_request_is_answered_at_once, quick),
-        TEST(what_the_cache_declines_is_not_stored, quick),
-        TEST(a_cache_that_is_never_hit_is_asked_less, quick),
         TEST(an_error_is_not_stored, quick),
         TEST(identical_requests_in_flight_run_once, quick),
         TEST(one_that_waits_is_cancelled_alone, quick),
