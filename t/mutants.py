@@ -269,9 +269,9 @@ MUTANTS = [
      "        inf_list_push_back(&heir->followers, next);",
      "        (void) next;"),
     ("keys of one bucket are taken for the same", FLIGHTS,
-     "while (*at != NULL && !inf_cache_key_eq((*at)->key, key)) {",
-     "while (*at != NULL && (*at)->key.lo % INF_CACHE_FLIGHT_BUCKETS\n"
-     "        != key.lo % INF_CACHE_FLIGHT_BUCKETS) {"),
+     "while (*at != NULL && !inf_cache_key_eq(&(*at)->key, &key)) {",
+     "while (*at != NULL && (*at)->key.words[0] % INF_CACHE_FLIGHT_BUCKETS\n"
+     "        != key.words[0] % INF_CACHE_FLIGHT_BUCKETS) {"),
     ("an earlier alarm is not heard", TIMEKEEPER,
      "at_ns < timer->node.key;", "at_ns > timer->node.key;"),
     ("a sequence begins without START", SEQUENCES,

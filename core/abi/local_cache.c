@@ -15,7 +15,7 @@
 #define SHARD_RANK 50u
 #define SLAB_RANK  51u
 #define SHARDS     16u              /* a power of two                        */
-#define KEY_SHORT  33u              /* the core's, with the NUL              */
+#define KEY_SHORT  65u              /* the core's, with the NUL              */
 #define SLAB_VALUES 256u
 #define LINE       64u
 #define SIZE_MIN   1024u
@@ -334,7 +334,7 @@ hash_key(const char *key)
 {
     uint64_t w[4];
     size_t len = strlen(key);
-    if (len != sizeof(w)) {
+    if (len != KEY_SHORT - 1) {
         return inf_hash(key, len);
     }
 

@@ -75,8 +75,8 @@ static inf_cache_flight_t **
 find(inf_cache_flights_t *f, inf_cache_key_t key)
 {
     inf_cache_flight_t **at =
-        &f->buckets[key.lo % INF_CACHE_FLIGHT_BUCKETS];
-    while (*at != NULL && !inf_cache_key_eq((*at)->key, key)) {
+        &f->buckets[key.words[0] % INF_CACHE_FLIGHT_BUCKETS];
+    while (*at != NULL && !inf_cache_key_eq(&(*at)->key, &key)) {
         at = &(*at)->next;
     }
     return at;
@@ -86,7 +86,7 @@ static void
 list(inf_cache_flights_t *f, inf_cache_flight_t *flight, inf_cache_key_t key)
 {
     inf_cache_flight_t **head =
-        &f->buckets[key.lo % INF_CACHE_FLIGHT_BUCKETS];
+        &f->buckets[key.words[0] % INF_CACHE_FLIGHT_BUCKETS];
 
     inf_link_init(&flight->followers);
     flight->key = key;

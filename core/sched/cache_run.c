@@ -229,7 +229,7 @@ store(inf_cache_run_t *run, const inf_response_t *response)
     }
 
     inf_cache_span_t span = { .start_ns = inf_clock_ns() };
-    inf_cache_key_write(run->key, text);
+    inf_cache_key_write(&run->key, text);
     inf_err_t *err = cache->ops->insert(cache->cache, text, response, &span);
     if (err != NULL && inf_err_code(err) == INF_ERR_ALREADY_EXISTS) {
         inf_err_free(err);

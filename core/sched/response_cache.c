@@ -1,7 +1,9 @@
 #include "core/sched/response_cache.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -12,10 +14,11 @@
 
 #define GATE_RANK     26u
 #define CACHE_RANK    27u
-#define HASTE_BYTES   (32u << 10)   /* about 3 us of hashing                 */
+#define HASTE_BYTES   (4u << 10)    /* some us of hashing                    */
 #define QUICK_THREADS 2u
 #define LOG_EVERY_NS  UINT64_C(1000000000)
 
+static inf_err_t *random_hash(inf_cache_hash_t **out);
 static void *lookup_main(void *arg);
 static inf_cached_model_t *next_model(inf_response_cache_t *cache);
 static void schedule(inf_cached_model_t *gate);
@@ -49,14 +52,11 @@ inf_response_cache_new(const inf_response_cache_options_t *options,
     cache->ops = options->ops;
     cache->cache = options->cache;
     cache->quick = options->quick;
-    cache->shared = options->shared;
+    cache->shared = options->secret != NULL;
 
-    inf_err_t *err = NULL;
-    if (options->shared) {
-        inf_cache_secret_constant(&cache->secret);
-    } else {
-        err = inf_cache_secret_random(&cache->secret);
-    }
+    inf_err_t *err = options->secret == NULL ? random_hash(&cache->hash)
+        : inf_cache_hash_new(options->secret, options->secret_len,
+            &cache->hash);
 
     uint32_t wanted = cache->quick ? QUICK_THREADS : INF_CACHE_SLOW_THREADS;
     while (err == NULL && cache->thread_count < wanted) {
@@ -94,9 +94,21 @@ inf_response_cache_free(inf_response_cache_t *cache)
         pthread_join(cache->threads[i], NULL);
     }
 
+    inf_cache_hash_free(cache->hash);
     inf_cond_fini(&cache->work);
     inf_lock_fini(&cache->lock);
     free(cache);
+}
+
+static inf_err_t *
+random_hash(inf_cache_hash_t **out)
+{
+    unsigned char secret[INF_CACHE_HASH_BYTES];
+
+    if (getentropy(secret, sizeof(secret)) != 0) {
+        return inf_err_os(errno, "cannot get random bytes");
+    }
+    return inf_cache_hash_new(secret, sizeof(secret), out);
 }
 
 bool
@@ -374,11 +386,15 @@ look_up(inf_cached_model_t *gate, inf_request_t *req, uint64_t now_ns,
     const inf_response_cache_t *cache = gate->cache;
     char text[INF_CACHE_KEY_TEXT];
     inf_response_t *response = NULL;
+    inf_cache_key_t key;
+
+    if (!inf_cache_key(cache->hash, inf_buf_slice(&gate->key), req, &key)) {
+        *queued = true;
+        return inf_entrance_execute(gate->model, req, req->queue_ns);
+    }
 
     inf_cache_span_t span = { .start_ns = now_ns };
-    inf_cache_key_t key = inf_cache_key(&cache->secret,
-        inf_buf_slice(&gate->key), req);
-    inf_cache_key_write(key, text);
+    inf_cache_key_write(&key, text);
     inf_err_t *err = cache->ops->lookup(cache->cache, text, req->factory,
         &response, &span);
     req->lookup_ns = span.end_ns - span.start_ns;

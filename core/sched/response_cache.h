@@ -41,7 +41,10 @@ typedef struct {
     const inf_cache_ops_t *ops;
     void                  *cache;
     bool                   quick;   /* looks up in memory, never waits       */
-    bool                   shared;  /* keys are the same for every server    */
+    const void            *secret;  /* of the keys, the same for each server
+                                       that shares the cache; NULL: a random
+                                       one                                   */
+    size_t                 secret_len;
 } inf_response_cache_options_t;
 
 INF_CHECK inf_err_t *inf_response_cache_new(

@@ -26,8 +26,8 @@ struct inf_response_cache_s {
     const inf_cache_ops_t *ops;         /* set in new(), then constant       */
     void                  *cache;
     bool                   quick;
-    inf_cache_secret_t     secret;
-    bool                   shared;
+    inf_cache_hash_t      *hash;        /* keyed with the secret             */
+    bool                   shared;      /* others know the secret            */
     _Atomic uint64_t       loads;       /* cached models made so far         */
     _Atomic uint64_t       log_next_ns; /* relaxed: when errors are logged   */
     _Atomic uint64_t       unlogged;    /* relaxed: errors since             */

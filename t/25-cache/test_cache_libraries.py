@@ -105,3 +105,65 @@ def test_local_of_the_operator_goes_before_the_built_in_one(make_server,
     server = start(make_server, "local", "size=1m", folder=tmp_path)
     server.wait_log("trouble: initialize")
     assert counts(server, 1, 1) == [1, 1]
+
+
+@pytest.fixture
+def key_of(make_server, tmp_path):
+    """The key under which a new server looks for one request."""
+    tmp_path.chmod(0o755)
+
+    def ask(secret=None, settings="size=64k", value=1):
+        if secret is not None:
+            (tmp_path / "secret").write_bytes(secret)
+            settings += f" key-secret={tmp_path}/secret"
+        server = start(make_server, "none", settings)
+        counts(server, value)
+        server.wait_log("trouble: lookup ")
+        text = server.log_text()
+        assert re.findall(r"trouble: initialize (\{.*\})", text) == [
+            '{"size":"65536"}']         # the path is not the library's
+        key, = re.findall(r"trouble: lookup ([0-9a-f]+)", text)
+        assert len(key) == 64
+        assert ("its keys are of this process alone" in text) \
+            == (secret is None)
+        server.stop()
+        return key
+
+    return ask
+
+
+def test_keys_are_equal_where_the_secret_is(key_of):
+    secret = b"0123456789abcdef"
+    first = key_of(secret)
+    assert key_of(secret + b"\n") == first
+    assert key_of(secret, value=2) != first
+    assert key_of(secret + b"0") != first
+
+
+def test_without_a_secret_nobody_else_has_the_same_keys(key_of):
+    assert key_of() != key_of()
+
+
+@pytest.mark.parametrize("secret,text", [
+    (b"too short", "it holds less than 16 bytes"),
+    (b"\0" * 4097, "it holds more than 4096 bytes"),
+    (None, "No such file or directory")])
+def test_a_secret_that_is_none_is_named(make_server, tmp_path, secret, text):
+    tmp_path.chmod(0o755)
+    path = tmp_path / "secret"
+    if secret:
+        path.write_bytes(secret)
+    server = start(make_server, "none", f"key-secret={path}")
+    server.wait_log("models are served without a cache: "
+                    f'key-secret "{re.escape(str(path))}": .*{text}')
+    assert counts(server, 1, 1) == [1, 2]
+
+
+def test_local_takes_a_secret_too(make_server, tmp_path):
+    tmp_path.chmod(0o755)
+    (tmp_path / "secret").write_bytes(b"x" * 100)
+    server = make_server(
+        lambda r: models.write_model(r, "one", CONFIG),
+        backends=backends.build("counting"), http="    inference_response_cache"
+        f" local size=1m key-secret={tmp_path}/secret;\n")
+    assert counts(server, 1, 1, 2, 1) == [1, 1, 2, 1]

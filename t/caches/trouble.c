@@ -2,8 +2,8 @@
  * trouble.c - a response cache that goes wrong where it was compiled to.
  *
  * TROUBLE_NONE is a list of entries without a bound, TROUBLE_... see below.
- * Its start is said on stderr, which is the core's log; its end makes the
- * file that the environment names as TROUBLE_END.
+ * Its start and its lookups are said on stderr, which is the core's log; its
+ * end makes the file that the environment names as TROUBLE_END.
  */
 
 #include <pthread.h>
@@ -126,6 +126,7 @@ TRITONCACHE_CacheLookup(TRITONCACHE_Cache *cache, const char *key,
     TRITONSERVER_BufferAttributes *a;
     entry_t *e = find((cache_t *) cache, key);
 
+    fprintf(stderr, "trouble: lookup %s\n", key);
     if (e == NULL) {
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_NOT_FOUND, "no such");
     }

@@ -15,8 +15,8 @@ static inf_cache_flight_t flight[N];
 static inf_request_t request[N];
 static inf_link_t list;
 
-static const inf_cache_key_t a = { 1, 2 };
-static const inf_cache_key_t b = { 1, 2 + INF_CACHE_FLIGHT_BUCKETS };
+static const inf_cache_key_t a = { { 2, 1 } };
+static const inf_cache_key_t b = { { 2 + INF_CACHE_FLIGHT_BUCKETS, 1 } };
 
 static int
 fresh(void **state)
@@ -151,7 +151,9 @@ nobody_is_lost_and_nobody_comes_twice(void **state)
     for (int step = 0; step < 20000 && made < REQUESTS; step++) {
         seed = seed * 1664525u + 1013904223u;
         int k = (int) (seed >> 16) % KEYS;
-        inf_cache_key_t key = { 7, (uint64_t) k * INF_CACHE_FLIGHT_BUCKETS };
+        inf_cache_key_t key = {
+            { (uint64_t) k * INF_CACHE_FLIGHT_BUCKETS, 7 }
+        };
         uint32_t what = seed >> 28;
 
         if (what < 10) {

@@ -8,7 +8,9 @@
 
 #include "core/sched/cache_key.h"
 
-static inf_cache_secret_t secret;
+#define SECRET "the secret of the tests "
+
+static inf_cache_hash_t *hash;
 static inf_model_t model = { .name = "m", .version = 1 };
 
 static const int32_t six[6] = { 1, 2, 3, 4, 5, 6 };
@@ -35,14 +37,15 @@ usual(inf_request_t *r)
 }
 
 static inf_cache_key_t
-key(const inf_cache_secret_t *with, const inf_model_t *of, uint64_t load,
-    const inf_request_t *r)
+key(const inf_cache_hash_t *with, const inf_model_t *of, uint64_t load,
+    inf_request_t *r)
 {
+    inf_cache_key_t found;
     inf_buf_t begin;
     inf_buf_init(&begin);
     inf_cache_key_model(of, load, &begin);
     assert_null(inf_buf_status(&begin));
-    inf_cache_key_t found = inf_cache_key(with, inf_buf_slice(&begin), r);
+    assert_true(inf_cache_key(with, inf_buf_slice(&begin), r, &found));
     inf_buf_fini(&begin);
     return found;
 }
@@ -52,7 +55,7 @@ key_of(inf_request_t *r)
 {
     uint64_t bytes;
     assert_true(inf_cache_key_bytes(r, &bytes));
-    inf_cache_key_t found = key(&secret, &model, 1, r);
+    inf_cache_key_t found = key(hash, &model, 1, r);
     inf_request_fini(r);
     return found;
 }
@@ -65,10 +68,16 @@ usual_key(void)
     return key_of(&r);
 }
 
+static bool
+same(inf_cache_key_t a, inf_cache_key_t b)
+{
+    return inf_cache_key_eq(&a, &b);
+}
+
 static void
 differs(inf_request_t *r)
 {
-    assert_false(inf_cache_key_eq(key_of(r), usual_key()));
+    assert_false(same(key_of(r), usual_key()));
 }
 
 static void
@@ -82,7 +91,7 @@ the_same_request_has_the_same_key(void **state)
     r.priority = 3;
     r.timeout_us = 9;
     r.correlation_id = 7;
-    assert_true(inf_cache_key_eq(key_of(&r), usual_key()));
+    assert_true(same(key_of(&r), usual_key()));
 }
 
 /* scheduling.md 7.2 */
@@ -96,7 +105,7 @@ the_order_of_inputs_does_not_matter(void **state)
     put(&r, "B", INF_TYPE_UINT8, (int64_t[]) { 2 }, 1, "xy", 2);
     put(&r, "A", INF_TYPE_INT32, (int64_t[]) { 2, 3 }, 2, six, sizeof(six));
     assert_null(inf_request_add_output(&r, "OUT", 3));
-    assert_true(inf_cache_key_eq(key_of(&r), usual_key()));
+    assert_true(same(key_of(&r), usual_key()));
 }
 
 static void
@@ -120,7 +129,7 @@ how_the_bytes_are_cut_does_not_matter(void **state)
                 .base = data + first, .size = sizeof(data) - first }));
             keys[i] = key_of(&r);
         }
-        assert_true(inf_cache_key_eq(keys[0], keys[1]));
+        assert_true(same(keys[0], keys[1]));
     }
 }
 
@@ -183,7 +192,7 @@ parameters_change_the_key(void **state)
         }
         keys[i] = key_of(&r);
         for (int j = 0; j < i; j++) {
-            assert_false(inf_cache_key_eq(keys[i], keys[j]));
+            assert_false(same(keys[i], keys[j]));
         }
     }
 }
@@ -201,7 +210,7 @@ names_and_bytes_do_not_run_into_each_other(void **state)
             i == 0 ? "Bx" : "x", i == 0 ? 2 : 1);
         keys[i] = key_of(&r);
     }
-    assert_false(inf_cache_key_eq(keys[0], keys[1]));
+    assert_false(same(keys[0], keys[1]));
 
     for (int i = 0; i < 2; i++) {           /* zeros at the end count        */
         static const char zeros[64];
@@ -211,7 +220,7 @@ names_and_bytes_do_not_run_into_each_other(void **state)
         ((int64_t *) r.inputs[0].shape)[0] = 0;
         keys[i] = key_of(&r);
     }
-    assert_false(inf_cache_key_eq(keys[0], keys[1]));
+    assert_false(same(keys[0], keys[1]));
 }
 
 /* scheduling.md 7.8 */
@@ -223,18 +232,21 @@ model_version_load_and_secret_change_the_key(void **state)
         { .name = "n", .version = 1 }, { .name = "m", .version = 2 }
     };
     inf_cache_key_t plain = usual_key();
-    inf_cache_secret_t random;
+    char secret[] = "the secret of the tests ";
+    inf_cache_hash_t *random;
     inf_request_t r;
 
     usual(&r);
     for (int i = 0; i < 2; i++) {
-        assert_false(inf_cache_key_eq(plain, key(&secret, &others[i], 1,
+        assert_false(same(plain, key(hash, &others[i], 1,
             &r)));
     }
-    assert_false(inf_cache_key_eq(plain, key(&secret, &model, 2, &r)));
+    assert_false(same(plain, key(hash, &model, 2, &r)));
     for (int i = 0; i < 3; i++) {
-        assert_null(inf_cache_secret_random(&random));
-        assert_false(inf_cache_key_eq(plain, key(&random, &model, 1, &r)));
+        secret[0] ^= (char) (1 << i);
+        assert_null(inf_cache_hash_new(secret, sizeof(secret), &random));
+        assert_false(same(plain, key(random, &model, 1, &r)));
+        inf_cache_hash_free(random);
     }
     inf_request_fini(&r);
 }
@@ -259,14 +271,14 @@ what_cannot_be_read_has_no_key(void **state)
     inf_request_fini(&r);
 }
 
-/* Each of the 128 bits depends on each byte of the data: half of them change
+/* Each of the 256 bits depends on each byte of the data: half of them change
    with it. */
 static void
 the_key_is_spread_over_all_its_bits(void **state)
 {
     (void) state;
     unsigned char data[96] = { 0 };
-    unsigned changed[128] = { 0 };
+    unsigned changed[256] = { 0 };
     inf_cache_key_t base = { 0 };
 
     for (int at = -1; at < (int) sizeof(data) * 8; at++) {
@@ -283,25 +295,28 @@ the_key_is_spread_over_all_its_bits(void **state)
             base = key;
             continue;
         }
-        for (int i = 0; i < 64; i++) {
-            changed[i] += (unsigned) ((key.hi ^ base.hi) >> i & 1);
-            changed[64 + i] += (unsigned) ((key.lo ^ base.lo) >> i & 1);
+        for (int i = 0; i < 256; i++) {
+            changed[i] += (unsigned) ((key.words[i / 64]
+                ^ base.words[i / 64]) >> i % 64 & 1);
         }
     }
-    for (int i = 0; i < 128; i++) {         /* of 768; six deviations        */
+    for (int i = 0; i < 256; i++) {         /* of 768; six deviations        */
         assert_in_range(changed[i], 384 - 84, 384 + 84);
     }
 }
 
-/* The constant secret's keys are the same on all servers: those that share a
-   cache. */
+/* Servers that share a cache and its secret have the same keys. */
 static void
 keys_do_not_change_with_the_processor_or_the_build(void **state)
 {
     (void) state;
     static const char *const expected[] = {
-        "4bbb7cb6ce4d95e1af4dea646af7f453", "6761a08f84d0346391cf65b8a9e2d443",
-        "5342b28092444734027560e24ca77b7f"
+        "1cab411c451d1d7835ff46e75284a72d"
+        "a1f9c0c0daee62c3a539a2a97eddc3d6",
+        "68d733025f73fe7e70408fec5ec7036f"
+        "2ef514ba433a853fd2ed1bad6fdadf5c",
+        "b350c8025d54eb6dcc3ff49b37a1c8e8"
+        "b93a060b0076a8fb32d308876c6722e6"
     };
     const size_t sizes[] = { 3, 2048, 10000 };
     unsigned char data[10000];
@@ -315,7 +330,8 @@ keys_do_not_change_with_the_processor_or_the_build(void **state)
         usual(&r);
         put(&r, "C", INF_TYPE_UINT8, (int64_t[]) { (int64_t) sizes[i] }, 1,
             data, sizes[i]);
-        inf_cache_key_write(key_of(&r), text);
+        inf_cache_key_t k = key_of(&r);
+        inf_cache_key_write(&k, text);
         assert_string_equal(text, expected[i]);
     }
 }
@@ -332,27 +348,32 @@ a_million_keys_are_distinct(void **state)
     inf_request_init(&r);
     put(&r, "A", INF_TYPE_UINT32, (int64_t[]) { 1 }, 1, &value, sizeof(value));
     for (value = 0; value < N; value++) {
-        inf_cache_key_t k = key(&secret, &model, 1, &r);
-        uint64_t at = k.hi % (2 * N);       /* 64 bits alone do not collide  */
+        inf_cache_key_t k = key(hash, &model, 1, &r);
+        uint64_t at = k.words[0] % (2 * N); /* 64 bits alone do not collide  */
         while (seen[at] != 0) {
-            assert_true(seen[at] != k.lo);
+            assert_true(seen[at] != k.words[1]);
             at = (at + 1) % (2 * N);
         }
-        seen[at] = k.lo;
+        seen[at] = k.words[1];
     }
     inf_request_fini(&r);
     free(seen);
 }
 
 static void
-the_text_is_the_number(void **state)
+the_text_is_the_bytes(void **state)
 {
     (void) state;
     char text[INF_CACHE_KEY_TEXT];
+    inf_cache_key_t k;
+    unsigned char *bytes = (unsigned char *) k.words;
 
-    inf_cache_key_write((inf_cache_key_t) { .hi = UINT64_C(0x0123456789abcdef),
-        .lo = UINT64_C(0xfedcba9876543210) }, text);
-    assert_string_equal(text, "0123456789abcdeffedcba9876543210");
+    for (unsigned i = 0; i < sizeof(k.words); i++) {
+        bytes[i] = (unsigned char) (i * 9);
+    }
+    inf_cache_key_write(&k, text);
+    assert_string_equal(text, "0009121b242d363f48515a636c757e87"
+        "9099a2abb4bdc6cfd8e1eaf3fc050e17");
 }
 
 int
@@ -370,8 +391,10 @@ main(void)
         cmocka_unit_test(the_key_is_spread_over_all_its_bits),
         cmocka_unit_test(keys_do_not_change_with_the_processor_or_the_build),
         cmocka_unit_test(a_million_keys_are_distinct),
-        cmocka_unit_test(the_text_is_the_number)
+        cmocka_unit_test(the_text_is_the_bytes)
     };
-    inf_cache_secret_constant(&secret);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    assert_null(inf_cache_hash_new(SECRET, sizeof(SECRET), &hash));
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    inf_cache_hash_free(hash);
+    return failed;
 }

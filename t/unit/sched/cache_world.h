@@ -402,7 +402,7 @@ start(bool quick, const char *scheduling)
 {
     static const inf_model_ops_t ops = { .last_unref = last_unref };
     const inf_response_cache_options_t options = {
-        .ops = &fake_ops, .quick = quick, .shared = false
+        .ops = &fake_ops, .quick = quick
     };
     const inf_runner_options_t runner = {
         .executor = &executor, .timekeeper = &timekeeper

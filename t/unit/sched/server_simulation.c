@@ -1057,7 +1057,8 @@ open_world(uint64_t seed, uint32_t models, uint32_t count, uint32_t devices,
         { "G", sim.global_copies, INF_RATE_EVERY_DEVICE }
     };
     const inf_response_cache_options_t options = {
-        .ops = &cache_ops, .quick = true, .shared = true
+        .ops = &cache_ops, .quick = true, .secret = "simulated",
+        .secret_len = 9
     };
     inf_timekeeper_init(&timekeeper);
     assert_ok(inf_rate_limiter_new(copies, 2, &sim.limiter));
