@@ -147,6 +147,21 @@ def test_operators_have_a_socket_and_metrics(closed):
         assert wire.fetch(port, "GET", path).status == 404
 
 
+def test_a_reload_as_the_unit_does_it(closed):
+    """nginx -t beside the running server, then SIGHUP."""
+    core, workers = closed.core(), set(closed.workers())
+    status, output = closed.check_config()
+    assert status == 0, output
+    closed.signal("HUP")
+    assert process.wait_until(
+        lambda: closed.workers() and not workers & set(closed.workers()),
+        20 * SLOW)
+    assert process.wait_until(closed.ready, 20 * SLOW)
+    assert closed.core() == core
+    assert infer(closed, "copy",
+                 tensor("IN", "FP32", [1], [2.5])).status == 200
+
+
 def test_a_body_has_a_bound(closed):
     body = b'{"inputs":[]}' + b" " * (65 << 20)
     assert ask(closed, "POST", infer_path("copy", ""), body).status == 413
