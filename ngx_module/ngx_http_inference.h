@@ -188,7 +188,6 @@ typedef struct {
     ngx_atomic_t                core_starts;
     ngx_atomic_t                core_deaths;
     ngx_atomic_t                log_dropped;
-    ngx_atomic_t                core;           /* pid; 0: it was buried     */
     ngx_atomic_t                answered;       /* pid of the core that last
                                                    answered a worker         */
     ngx_http_inference_arena_gauge_t  arenas[NGX_MAX_PROCESSES];

@@ -196,6 +196,43 @@ ngx_http_inference_kept_bytes(ngx_http_inference_kept_e what, size_t *len,
 }
 
 
+/*
+ * The core's pid is in the lease's file: workers write to the counters' zone,
+ * but have no descriptor of this.
+ */
+
+void
+ngx_http_inference_keep_core(ngx_pid_t pid, ngx_log_t *log)
+{
+    ngx_fd_t  lease;
+
+    lease = ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_LEASE);
+
+    if (pwrite(lease, &pid, sizeof(ngx_pid_t), 0) != sizeof(ngx_pid_t)) {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
+                      "inference: cannot keep the pid of core %P", pid);
+    }
+}
+
+
+ngx_pid_t
+ngx_http_inference_kept_core(ngx_log_t *log)
+{
+    ngx_fd_t   lease;
+    ngx_pid_t  pid;
+
+    lease = ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_LEASE);
+
+    if (pread(lease, &pid, sizeof(ngx_pid_t), 0) != sizeof(ngx_pid_t)) {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
+                      "inference: cannot read the core's pid");
+        return 0;
+    }
+
+    return pid;
+}
+
+
 static ngx_int_t
 ngx_http_inference_keep_new(ngx_log_t *log)
 {

@@ -418,7 +418,7 @@ ngx_http_inference_supervisor_spawn(ngx_http_inference_supervisor_t *s)
     }
 
     s->child = 1;
-    ngx_http_inference_counters()->core = (ngx_atomic_uint_t) pid;
+    ngx_http_inference_keep_core(pid, s->log);
 
     (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->core_starts,
                                 1);
@@ -447,7 +447,7 @@ ngx_http_inference_supervisor_adopt(ngx_http_inference_supervisor_t *s,
     }
 
     s->child = 0;
-    ngx_http_inference_counters()->core = (ngx_atomic_uint_t) pid;
+    ngx_http_inference_keep_core(pid, s->log);
 
     ngx_log_error(NGX_LOG_NOTICE, s->log, 0, "inference: core %P is watched",
                   pid);
@@ -596,24 +596,23 @@ ngx_http_inference_supervisor_death(ngx_event_t *ev)
 }
 
 
-/* -1: the last one's supervisor died with it, as the counters' zone tells. */
+/* -1: the last one's supervisor died with it, as the lease's file tells. */
 
 static void
 ngx_http_inference_supervisor_bury(ngx_http_inference_supervisor_t *s,
     int pidfd)
 {
-    ngx_pid_t                       pid;
-    ngx_http_inference_counters_t  *counters;
+    ngx_pid_t  pid, last;
 
-    counters = ngx_http_inference_counters();
-    pid = pidfd != -1 ? s->pid : (ngx_pid_t) counters->core;
+    last = ngx_http_inference_kept_core(s->log);
+    pid = pidfd != -1 ? s->pid : last;
 
     if (pid > 0) {
         ngx_http_inference_bury(pid, pidfd, s->log);
     }
 
-    if ((ngx_pid_t) counters->core == pid) {
-        counters->core = 0;
+    if (last == pid) {
+        ngx_http_inference_keep_core(0, s->log);
     }
 }
 

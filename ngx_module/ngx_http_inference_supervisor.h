@@ -28,7 +28,7 @@ typedef enum {
     NGX_HTTP_INFERENCE_KEEP_CONFIGURE,
     NGX_HTTP_INFERENCE_KEEP_CONFIGURE_CORE,
 
-    /* locked by the living core */
+    /* locked by the living core; holds its pid */
     NGX_HTTP_INFERENCE_KEEP_LEASE,
 
     /* CoreConfig */
@@ -85,6 +85,10 @@ ngx_int_t ngx_http_inference_keep_pass_on(ngx_cycle_t *cycle);
 void ngx_http_inference_keep_only(ngx_uint_t mask);
 
 ngx_fd_t ngx_http_inference_kept(ngx_http_inference_kept_e what);
+
+/* The core that was last started or adopted; 0: it is buried. */
+void ngx_http_inference_keep_core(ngx_pid_t pid, ngx_log_t *log);
+ngx_pid_t ngx_http_inference_kept_core(ngx_log_t *log);
 
 /* A memory file with these bytes, which nobody can change, takes the place of
    what there was. */

@@ -440,6 +440,51 @@ def helper_and_core_killed(s):
 
 
 @scenario
+def workers_do_not_say_whom_to_kill(s):
+    """All that a worker can write names a victim in place of the core."""
+    s.start()
+    s.expect_live()
+    core = s.core()
+    # a process group without its leader, as a core that died leaves one
+    victim = subprocess.Popen(["sh", "-c", "sleep 60 & echo $!"],
+                              stdout=subprocess.PIPE, text=True,
+                              start_new_session=True)
+    member = int(victim.stdout.readline())
+    victim.wait(5)
+
+    worker = s.workers()[0]
+    core_bytes = struct.pack("=Q", core)
+    with open(f"/proc/{worker}/maps", encoding="ascii") as maps, \
+            open(f"/proc/{worker}/mem", "r+b", 0) as mem:
+        for line in maps:
+            fields = line.split()
+            start, end = (int(x, 16) for x in fields[0].split("-"))
+            if fields[1] != "rw-s" or "/dev/zero" not in line:
+                continue
+            mem.seek(start)
+            data = mem.read(end - start)
+            at = data.find(core_bytes)
+            while at != -1:
+                mem.seek(start + at)
+                mem.write(struct.pack("=Q", victim.pid))
+                at = data.find(core_bytes, at + 8)
+
+    os.kill(s.helper(), signal.SIGKILL)
+    os.kill(core, signal.SIGKILL)
+    wait_for("another core", lambda: s.cores() and core not in s.cores())
+    s.expect_live()
+    try:
+        assert alive(member), "a process of another group was killed"
+        assert len(s.shm()) == 1, s.shm()
+        assert len(s.core_family()) == 2, s.core_family()
+    finally:
+        with contextlib.suppress(OSError):
+            os.kill(member, signal.SIGKILL)
+    allow_alerts(s, r"cache manager process \d+ exited on signal 9")
+    s.stop()
+
+
+@scenario
 def worker_killed(s):
     s.start()
     s.expect_ready()
