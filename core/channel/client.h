@@ -2,7 +2,7 @@
  * client.h - the worker's side of one channel.
  *
  * Owner    The worker owns the client; the client owns rings, request arena,
- *          bells and its end of the control socket.  A region is the caller's
+ *          bell and its end of the control socket.  A region is the caller's
  *          until freed or abandoned; a response's bytes are the core's and
  *          borrowed until inf_client_release.
  * Thread   the worker's event loop only; nothing blocks.
@@ -102,10 +102,14 @@ uint32_t inf_client_core_pid(const inf_client_t *c);
 uint64_t inf_client_core_generation(const inf_client_t *c);
 
 /* For the event loop; all stay the client's.  The bell may be watched edge-
-   triggered and never be read.  core_fd is -1 before the welcome. */
+   triggered and never be cleared.  It and core_fd are -1 before the
+   welcome. */
 int inf_client_control_fd(const inf_client_t *c);   /* EOF: core died      */
 int inf_client_bell_fd(const inf_client_t *c);      /* readable: drain     */
 int inf_client_core_fd(const inf_client_t *c);      /* readable: core died */
+
+/* For level-triggered pollers: makes the bell quiet again. */
+void inf_client_bell_clear(const inf_client_t *c);
 
 
 /* ---- slots --------------------------------------------------------------- */

@@ -98,7 +98,6 @@ inf_client_hello(inf_client_t *c, int registration_fd, bool *again)
         [INF_FD_RINGS] = c->rings_fd,
         [INF_FD_REQUEST_ARENA] = c->arena_fd,
         [INF_FD_SUBMIT_BELL] = c->submit_bell,
-        [INF_FD_COMPLETE_BELL] = c->complete_bell,
         [INF_FD_CONTROL] = c->core_control
     };
 
@@ -199,6 +198,12 @@ inf_client_bell_fd(const inf_client_t *c)
     return c->complete_bell;
 }
 
+void
+inf_client_bell_clear(const inf_client_t *c)
+{
+    inf_bell_watch_clear(c->complete_bell);
+}
+
 int
 inf_client_core_fd(const inf_client_t *c)
 {
@@ -212,8 +217,8 @@ client_open(inf_client_t *c, const inf_client_conf_t *conf)
 
     uint64_t size = conf->arena_size;
     if (size == 0) {
-        size = conf->arena_bound > UINT64_MAX / 2 / CLIENT_ARENA_FACTOR
-            ? UINT64_MAX / 2 : conf->arena_bound * CLIENT_ARENA_FACTOR;
+        size = conf->arena_bound > INF_ARENA_MAX / CLIENT_ARENA_FACTOR
+            ? INF_ARENA_MAX : conf->arena_bound * CLIENT_ARENA_FACTOR;
         size = size > CLIENT_ARENA_MIN ? size : CLIENT_ARENA_MIN;
     }
 
@@ -226,9 +231,6 @@ client_open(inf_client_t *c, const inf_client_conf_t *conf)
     }
     if (err == NULL) {
         err = inf_bell_new(&c->submit_bell);
-    }
-    if (err == NULL) {
-        err = inf_bell_new(&c->complete_bell);
     }
     if (err == NULL) {
         int pair[2];
@@ -370,13 +372,14 @@ client_check_welcome(const inf_welcome_t *w, size_t len, size_t fd_count)
 static inf_err_t *
 client_take_responses(inf_client_t *c, const inf_welcome_t *w, int *fds)
 {
-    inf_err_t *err = inf_memfd_check(fds[0], w->response_arena_size);
+    inf_err_t *err = inf_memfd_check(fds[INF_WELCOME_FD_RESPONSES],
+        w->response_arena_size);
     if (err != NULL) {
         return inf_err_add(err, "the core's response arena");
     }
 
     void *p = mmap(NULL, w->response_arena_size, PROT_READ,
-        MAP_SHARED | MAP_NORESERVE, fds[0], 0);
+        MAP_SHARED | MAP_NORESERVE, fds[INF_WELCOME_FD_RESPONSES], 0);
     if (p == MAP_FAILED) {
         return inf_err_os(errno, "cannot map a response arena of %llu bytes",
             (unsigned long long) w->response_arena_size);
@@ -386,7 +389,8 @@ client_take_responses(inf_client_t *c, const inf_welcome_t *w, int *fds)
     c->responses_size = w->response_arena_size;
     c->core_pid = w->pid;
     c->core_generation = w->generation;
-    c->core_fd = fds[1];
-    fds[1] = -1;
+    c->core_fd = fds[INF_WELCOME_FD_CORE];
+    c->complete_bell = fds[INF_WELCOME_FD_BELL];
+    fds[INF_WELCOME_FD_CORE] = fds[INF_WELCOME_FD_BELL] = -1;
     return NULL;
 }

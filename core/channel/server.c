@@ -8,7 +8,6 @@
 #include "core/channel/server_parts.h"
 #include "core/channel/sockets.h"
 
-static void channel_reject(inf_channel_t *ch, const inf_submission_t *s);
 static bool channel_submission_sane(const inf_channel_t *ch,
     const inf_submission_t *s);
 
@@ -47,6 +46,12 @@ bool
 inf_channel_is_dead(const inf_channel_t *ch)
 {
     return atomic_load_explicit(&ch->dead, memory_order_acquire);
+}
+
+bool
+inf_channel_is_overrun(const inf_channel_t *ch)
+{
+    return atomic_load_explicit(&ch->overrun, memory_order_relaxed);
 }
 
 uint32_t
@@ -97,12 +102,30 @@ inf_channel_pop(inf_channel_t *ch, inf_submission_t *out)
     }
 
     if (!channel_submission_sane(ch, out)) {
-        inf_channel_count(&ch->invalid);
-        channel_reject(ch, out);
+        inf_channel_reject(ch, out);
         return INF_CHANNEL_SKIPPED;
     }
 
     return INF_CHANNEL_ENTRY;
+}
+
+void
+inf_channel_reject(inf_channel_t *ch, const inf_submission_t *s)
+{
+    inf_channel_count(&ch->invalid);
+
+    if (s->slot >= ch->slots
+        || (s->op != INF_SUBMIT_INFER && s->op != INF_SUBMIT_CALL))
+    {
+        return;                     /* there is nobody to answer to        */
+    }
+
+    inf_channel_complete(ch, &(inf_completion_t) {
+        .flags = INF_COMPLETE_FINAL | INF_COMPLETE_RELEASED,
+        .status = INF_STATUS(INF_ERR_INVALID_ARG),
+        .slot = s->slot,
+        .generation = s->generation
+    }, NULL, 0);
 }
 
 bool
@@ -189,29 +212,12 @@ inf_channel_free(inf_channel_t *ch)
 
     inf_fds_close(ch->fds, INF_HELLO_WORKER_FDS);
     inf_fds_close(&ch->responses_fd, 1);
+    inf_fds_close(&ch->complete_bell, 1);
     inf_regions_fini(&ch->regions);
     free(ch->buckets);
     inf_lock_fini(&ch->ring_lock);
     inf_lock_fini(&ch->arena_lock);
     free(ch);
-}
-
-/* Answers where there is someone to answer to. */
-static void
-channel_reject(inf_channel_t *ch, const inf_submission_t *s)
-{
-    if (s->slot >= ch->slots
-        || (s->op != INF_SUBMIT_INFER && s->op != INF_SUBMIT_CALL))
-    {
-        return;
-    }
-
-    inf_channel_complete(ch, &(inf_completion_t) {
-        .flags = INF_COMPLETE_FINAL | INF_COMPLETE_RELEASED,
-        .status = INF_STATUS(INF_ERR_INVALID_ARG),
-        .slot = s->slot,
-        .generation = s->generation
-    }, NULL, 0);
 }
 
 static bool

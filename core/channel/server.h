@@ -94,6 +94,9 @@ void inf_channel_unref(inf_channel_t *ch);
 void inf_channel_dead(inf_channel_t *ch);
 bool inf_channel_is_dead(const inf_channel_t *ch);
 
+/* It is dead because the worker left too many completions unread. */
+bool inf_channel_is_overrun(const inf_channel_t *ch);
+
 /* From the hello, not verified. */
 uint32_t inf_channel_pid(const inf_channel_t *ch);
 uint32_t inf_channel_slots(const inf_channel_t *ch);
@@ -120,6 +123,9 @@ const void *inf_channel_request(const inf_channel_t *ch, uint64_t offset,
 void *inf_channel_request_writable(const inf_channel_t *ch, uint64_t offset,
     uint64_t len);
 uint64_t inf_channel_request_size(const inf_channel_t *ch);
+
+/* Answers an entry of pop that breaks the rules, and counts it. */
+void inf_channel_reject(inf_channel_t *ch, const inf_submission_t *s);
 
 /* state: INF_SLOT_*, with or without INF_SLOT_RETRYABLE or INF_SLOT_SEQUENCE.
    To be stored before the completion that it describes. */

@@ -7,6 +7,7 @@
 #include "core/channel/sockets.h"
 
 #define CHANNEL_SPILL_CHUNK 63u
+#define CHANNEL_SPILL_MAX   (UINT64_C(1) << 20)     /* 64 MiB of them      */
 
 #define CHANNEL_FLAGS (INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL           \
     | INF_COMPLETE_RELEASED)
@@ -104,18 +105,20 @@ channel_push(inf_channel_t *ch, const inf_completion_t *cpl)
     inf_channel_spill_t *fresh = NULL;
     inf_ring_result_t rc;
     bool kept = false;
+    bool overrun = false;
 
     do {
         inf_lock(&ch->ring_lock);
         channel_flush_locked(ch);
         rc = channel_push_locked(ch, cpl);
         if (rc == INF_RING_WAIT) {
-            kept = channel_spill_locked(ch, cpl, &fresh);
+            overrun = ch->spill_count >= CHANNEL_SPILL_MAX;
+            kept = !overrun && channel_spill_locked(ch, cpl, &fresh);
         }
         bool dead = ch->ring_dead;
         inf_unlock(&ch->ring_lock);
 
-        if (dead) {
+        if (dead || overrun) {
             break;
         }
 
@@ -127,6 +130,10 @@ channel_push(inf_channel_t *ch, const inf_completion_t *cpl)
 
     /* Even a kept one: the flush before it may have moved others. */
     channel_wake(ch);
+
+    if (overrun) {
+        atomic_store_explicit(&ch->overrun, true, memory_order_relaxed);
+    }
 
     /* A lost completion would hang its request; the channel's end does not. */
     if (rc == INF_RING_BROKEN || (rc == INF_RING_WAIT && !kept)) {
@@ -242,7 +249,7 @@ static void
 channel_wake(inf_channel_t *ch)
 {
     if (inf_ring_wake(&ch->completions)) {
-        inf_bell_ring(ch->fds[INF_FD_COMPLETE_BELL]);
+        inf_bell_ring(ch->complete_bell);
         inf_channel_count(&ch->bells);
     }
 }

@@ -12,7 +12,6 @@
 
 #define CHANNEL_ARENA_FACTOR 16u
 #define CHANNEL_ARENA_MIN    (UINT64_C(1) << 30)
-#define CHANNEL_REQUESTS_MAX (UINT64_C(1) << 46)
 #define CHANNEL_MIN_BUCKETS  256u           /* doubled as they fill up      */
 
 static inf_err_t *channel_open(inf_channel_t *ch, const inf_hello_t *hello,
@@ -58,6 +57,7 @@ inf_channel_accept(const void *hello, size_t len, int *fds, size_t fd_count,
     inf_lock_init(&ch->arena_lock, INF_RANK_CHANNEL_ARENA);
     inf_regions_init(&ch->regions, -1, 0, 0, 0);
     ch->responses_fd = -1;
+    ch->complete_bell = -1;
     for (int i = 0; i < INF_HELLO_WORKER_FDS; i++) {
         ch->fds[i] = -1;
     }
@@ -96,9 +96,6 @@ channel_open(inf_channel_t *ch, const inf_hello_t *hello,
 
     if (err == NULL) {
         err = inf_bell_check(ch->fds[INF_FD_SUBMIT_BELL]);
-    }
-    if (err == NULL) {
-        err = inf_bell_check(ch->fds[INF_FD_COMPLETE_BELL]);
     }
     if (err == NULL) {
         err = channel_map_rings(ch, hello);
@@ -224,7 +221,7 @@ channel_map_requests(inf_channel_t *ch, const inf_hello_t *hello,
         return inf_err_add(err, "request arena");
     }
 
-    if (size == 0 || size > CHANNEL_REQUESTS_MAX) {
+    if (size == 0 || size > INF_ARENA_MAX) {
         return inf_err_new(INF_ERR_INVALID_ARG,
             "a request arena of %llu bytes is not possible",
             (unsigned long long) size);
@@ -248,8 +245,8 @@ channel_make_responses(inf_channel_t *ch, const inf_channel_conf_t *conf)
 {
     uint64_t size = conf->response_size;
     if (size == 0) {
-        size = conf->response_bound > CHANNEL_REQUESTS_MAX
-            / CHANNEL_ARENA_FACTOR ? CHANNEL_REQUESTS_MAX
+        size = conf->response_bound > INF_ARENA_MAX
+            / CHANNEL_ARENA_FACTOR ? INF_ARENA_MAX
             : conf->response_bound * CHANNEL_ARENA_FACTOR;
         size = size > CHANNEL_ARENA_MIN ? size : CHANNEL_ARENA_MIN;
     }
@@ -309,22 +306,29 @@ channel_pin_responses(inf_channel_t *ch, const inf_channel_conf_t *conf)
 static inf_err_t *
 channel_welcome(inf_channel_t *ch, uint64_t generation)
 {
-    int fds[INF_WELCOME_FDS] = { ch->responses_fd, -1 };
-
-    inf_err_t *err = inf_pidfd_open(getpid(), &fds[1]);
-    if (err != NULL) {
-        return err;
-    }
-
-    inf_welcome_t w = {
-        .version = ch->version,
-        .response_arena_size = ch->responses_size,
-        .generation = generation
+    int fds[INF_WELCOME_FDS] = {
+        [INF_WELCOME_FD_RESPONSES] = ch->responses_fd,
+        [INF_WELCOME_FD_CORE] = -1,
+        [INF_WELCOME_FD_BELL] = -1
     };
 
-    err = channel_send_welcome(ch->fds[INF_FD_CONTROL], &w, fds,
-        INF_WELCOME_FDS);
-    inf_fds_close(&fds[1], 1);
+    inf_err_t *err = inf_pidfd_open(getpid(), &fds[INF_WELCOME_FD_CORE]);
+    if (err == NULL) {
+        err = inf_bell_new_watched(&ch->complete_bell,
+            &fds[INF_WELCOME_FD_BELL]);
+    }
+    if (err == NULL) {
+        inf_welcome_t w = {
+            .version = ch->version,
+            .response_arena_size = ch->responses_size,
+            .generation = generation
+        };
+        err = channel_send_welcome(ch->fds[INF_FD_CONTROL], &w, fds,
+            INF_WELCOME_FDS);
+    }
+
+    inf_fds_close(&fds[INF_WELCOME_FD_CORE], 1);
+    inf_fds_close(&fds[INF_WELCOME_FD_BELL], 1);
     return err;
 }
 

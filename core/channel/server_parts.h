@@ -37,9 +37,11 @@ struct inf_channel_region_s {
 struct inf_channel_s {
     _Atomic uint32_t      refs;
     _Atomic bool          dead;
+    _Atomic bool          overrun;          /* relaxed: for the log        */
 
     int                   fds[INF_HELLO_WORKER_FDS];   /* set in accept    */
     int                   responses_fd;
+    int                   complete_bell;
     uint32_t              pid;
     uint32_t              version;
     uint32_t              slots;

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -18,12 +19,14 @@
 #define MEMFD_ALL_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 typedef union {
-    char           bytes[CMSG_SPACE(sizeof(int) * INF_SOCKET_MAX_FDS)];
+    char           bytes[CMSG_SPACE(sizeof(int) * INF_SOCKET_MAX_FDS)
+                       + CMSG_SPACE(sizeof(struct ucred))];
     struct cmsghdr align;
 } socket_control_t;
 
 static inf_err_t *socket_take_fds(struct msghdr *msg, int *fds, size_t max,
     size_t *count);
+static uint32_t socket_sender(struct msghdr *msg);
 static bool socket_is_closed(int fd);
 
 inf_err_t *
@@ -95,8 +98,28 @@ inf_socket_send(int fd, const void *data, size_t len, const int *fds,
 }
 
 inf_err_t *
+inf_socket_name_senders(int fd)
+{
+    const int on = 1;
+
+    return setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) == 0
+        ? NULL : inf_err_os(errno, "setsockopt(SO_PASSCRED)");
+}
+
+inf_err_t *
 inf_socket_recv(int fd, void *data, size_t cap, size_t *len, int *fds,
     size_t max_fds, size_t *fd_count, inf_socket_result_t *result)
+{
+    uint32_t pid;
+
+    return inf_socket_recv_from(fd, data, cap, len, fds, max_fds, fd_count,
+        &pid, result);
+}
+
+inf_err_t *
+inf_socket_recv_from(int fd, void *data, size_t cap, size_t *len, int *fds,
+    size_t max_fds, size_t *fd_count, uint32_t *pid,
+    inf_socket_result_t *result)
 {
     assert(max_fds <= INF_SOCKET_MAX_FDS);
 
@@ -111,6 +134,7 @@ inf_socket_recv(int fd, void *data, size_t cap, size_t *len, int *fds,
 
     *len = 0;
     *fd_count = 0;
+    *pid = 0;
     *result = INF_SOCKET_DONE;
     for (size_t i = 0; i < max_fds; i++) {
         fds[i] = -1;
@@ -140,6 +164,7 @@ inf_socket_recv(int fd, void *data, size_t cap, size_t *len, int *fds,
         return NULL;
     }
 
+    *pid = socket_sender(&msg);
     inf_err_t *err = socket_take_fds(&msg, fds, max_fds, fd_count);
     if (err != NULL) {
         return err;
@@ -343,6 +368,27 @@ inf_bell_check(int fd)
     return NULL;
 }
 
+inf_err_t *
+inf_bell_new_watched(int *fd, int *watch)
+{
+    struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
+
+    *watch = -1;
+    inf_err_t *err = inf_bell_new(fd);
+    if (err != NULL) {
+        return err;
+    }
+
+    *watch = epoll_create1(EPOLL_CLOEXEC);
+    if (*watch < 0 || epoll_ctl(*watch, EPOLL_CTL_ADD, *fd, &ev) < 0) {
+        err = inf_err_os(errno, "cannot make an epoll descriptor");
+        inf_fds_close(fd, 1);
+        inf_fds_close(watch, 1);
+    }
+
+    return err;
+}
+
 void
 inf_bell_ring(int fd)
 {
@@ -364,6 +410,14 @@ inf_bell_clear(int fd)
     do {
         n = read(fd, &count, sizeof(count));
     } while (n < 0 && errno == EINTR);
+}
+
+void
+inf_bell_watch_clear(int watch)
+{
+    struct epoll_event ev;
+
+    (void) epoll_wait(watch, &ev, 1, 0);
 }
 
 inf_err_t *
@@ -414,6 +468,22 @@ socket_take_fds(struct msghdr *msg, int *fds, size_t max, size_t *count)
 
     *count = seen;
     return NULL;
+}
+
+static uint32_t
+socket_sender(struct msghdr *msg)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL;
+         c = CMSG_NXTHDR(msg, c))
+    {
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
+            struct ucred sender;
+            memcpy(&sender, CMSG_DATA(c), sizeof(sender));
+            return (uint32_t) sender.pid;
+        }
+    }
+
+    return 0;
 }
 
 /* An empty message reads like the end of the connection; this tells. */

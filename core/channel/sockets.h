@@ -44,6 +44,14 @@ INF_CHECK inf_err_t *inf_socket_recv(int fd, void *data, size_t cap,
     size_t *len, int *fds, size_t max_fds, size_t *fd_count,
     inf_socket_result_t *result);
 
+/* From now on the kernel says of each message to fd who sent it. */
+INF_CHECK inf_err_t *inf_socket_name_senders(int fd);
+
+/* The same, with the process that sent it; 0: unknown. */
+INF_CHECK inf_err_t *inf_socket_recv_from(int fd, void *data, size_t cap,
+    size_t *len, int *fds, size_t max_fds, size_t *fd_count, uint32_t *pid,
+    inf_socket_result_t *result);
+
 /* An error unless fd is a UNIX SEQPACKET socket. */
 INF_CHECK inf_err_t *inf_socket_check(int fd);
 
@@ -72,10 +80,17 @@ INF_CHECK inf_err_t *inf_bell_new(int *fd);
 /* An error unless fd is an eventfd; makes it nonblocking. */
 INF_CHECK inf_err_t *inf_bell_check(int fd);
 
+/*
+ * A doorbell that only its owner can ring: who gets watch (an epoll descriptor
+ * over it) hears it, but can neither write to it nor change how it blocks.
+ */
+INF_CHECK inf_err_t *inf_bell_new_watched(int *fd, int *watch);
+
 void inf_bell_ring(int fd);
 
 /* For level-triggered pollers: makes it quiet again. */
 void inf_bell_clear(int fd);
+void inf_bell_watch_clear(int watch);
 
 /* Readable when the process has ended. */
 INF_CHECK inf_err_t *inf_pidfd_open(int pid, int *fd);

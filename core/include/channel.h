@@ -2,7 +2,8 @@
  * channel.h - what crosses the wall between an nginx worker and the core.
  *
  * Owner    The worker makes and owns the rings, the request arena and the
- *          doorbells; the core makes and owns the response arena.  Each arena
+ *          submission doorbell; the core makes and owns the response arena and
+ *          the completion doorbell.  Each arena
  *          has one allocating side: a region is freed only by the side that
  *          allocated it, when the other side has released it.
  * Thread   Submission ring: one producer (the worker's event loop), one
@@ -23,22 +24,23 @@
 #include <stdint.h>
 
 #define INF_CHANNEL_MAGIC       UINT64_C(0x314e4843464e49)   /* "INFCHN1"  */
-#define INF_CHANNEL_VERSION     1u      /* core N speaks N and N-1           */
-#define INF_CHANNEL_MIN_VERSION 1u
+#define INF_CHANNEL_VERSION     2u
+#define INF_CHANNEL_MIN_VERSION 2u
 
 #define INF_RING_ENTRIES        4096u   /* power of two                      */
 #define INF_RING_ENTRY_SIZE     64u
 #define INF_MAX_SLOTS           4096u   /* requests in flight per channel    */
 #define INF_ARENA_ALIGN         64u     /* of every region and tensor        */
+#define INF_ARENA_MAX           (UINT64_C(1) << 42)   /* address space       */
 #define INF_RECORD_MAX          (16u << 20)   /* a flat record, tables+names */
 
 
 /* ---- registration: one SEQPACKET message with descriptors ---------------- */
 
 /*
- * WORKER: sent by a worker over the registration socket, with 5 descriptors
- * (rings, request arena, submission doorbell, completion doorbell, core's end
- * of the private control socket).  CONFIG: sent by the supervisor over the
+ * WORKER: sent by a worker over the registration socket, with 4 descriptors
+ * (rings, request arena, submission doorbell, core's end of the private
+ * control socket).  CONFIG: sent by the supervisor over the
  * configuration socket, which no worker holds, with 1 (a sealed memfd, a
  * serialised CoreConfig).
  */
@@ -47,14 +49,13 @@ typedef enum {
     INF_HELLO_CONFIG = 2
 } inf_hello_kind_t;
 
-#define INF_HELLO_WORKER_FDS 5
+#define INF_HELLO_WORKER_FDS 4
 #define INF_HELLO_CONFIG_FDS 1
 
 enum {                          /* index into the WORKER descriptors         */
     INF_FD_RINGS = 0,
     INF_FD_REQUEST_ARENA,
     INF_FD_SUBMIT_BELL,
-    INF_FD_COMPLETE_BELL,
     INF_FD_CONTROL
 };
 
@@ -75,11 +76,18 @@ typedef struct {
 } inf_hello_t;
 
 /*
- * The core's answer, on the private control socket, with 2 descriptors
- * (response arena, pidfd of the core) when status is INF_OK and none
- * otherwise.
+ * The core's answer, on the private control socket, with 3 descriptors when
+ * status is INF_OK and none otherwise.  The completion doorbell is an epoll
+ * descriptor over an eventfd that only the core has: were it shared, a worker
+ * could fill its counter and make it blocking, and the core would hang in it.
  */
-#define INF_WELCOME_FDS 2
+#define INF_WELCOME_FDS 3
+
+enum {                          /* index into the welcome's descriptors      */
+    INF_WELCOME_FD_RESPONSES = 0,
+    INF_WELCOME_FD_CORE,        /* a pidfd                                   */
+    INF_WELCOME_FD_BELL
+};
 
 typedef struct {
     uint64_t magic;

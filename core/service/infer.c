@@ -63,6 +63,11 @@ inf_infer_fed_t
 inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
     const inf_submission_t *submission, uint64_t now_ns)
 {
+    if (inf_session_slot_taken(session, submission->slot)) {
+        inf_channel_reject(session->channel, submission);
+        return (inf_infer_fed_t) { 0 };
+    }
+
     inf_flight_t *flight = inf_session_take(session, submission->slot,
         submission->generation);
     if (flight == NULL) {
@@ -415,7 +420,7 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
 
     if (flags & INF_SEND_FINAL) {
         c.flags |= INF_COMPLETE_FINAL;
-        atomic_store_explicit(&flight->answered, true, memory_order_relaxed);
+        atomic_store_explicit(&flight->answered, true, memory_order_release);
     }
 
     if (response != NULL) {
@@ -498,6 +503,7 @@ answer_for_backend(inf_flight_t *flight)
 
     inf_log(INF_LOG_WARN, "model=%s request=%s: %s",
         model != NULL ? model->name : "", flight->factory.id, text);
+    atomic_store_explicit(&flight->answered, true, memory_order_release);
     inf_channel_set_slot(channel, flight->slot,
         (uint8_t) (INF_SLOT_ANSWERED | (flight->retry & INF_SLOT_SEQUENCE)));
     inf_channel_complete(channel, &c, region, size);
@@ -510,6 +516,7 @@ request_released(void *userp, inf_request_t *req, uint32_t flags)
     (void) flags;
     inf_flight_t *flight = userp;
 
+    atomic_store_explicit(&flight->released, true, memory_order_release);
     inf_channel_complete(flight->session->channel, &(inf_completion_t) {
         .flags = INF_COMPLETE_RELEASED,
         .slot = flight->slot,

@@ -1,8 +1,10 @@
 #include "core/service/intake.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -21,6 +23,11 @@
 #define INTAKE_TRIM_NS    UINT64_C(1000000000)
 #define INTAKE_TICK_NS    UINT64_C(1000000)
 #define INTAKE_QUIET_TICKS 16
+#define INTAKE_SESSIONS   1024      /* channels, and connections, at most    */
+#define INTAKE_SESSION_FDS 8        /* a channel's descriptors, and more     */
+#define INTAKE_PER_PEER   4         /* of one process                        */
+#define INTAKE_SILENCE_NS UINT64_C(10000000000) /* of a new connection       */
+#define INTAKE_LINES      64        /* about workers, in a second's log      */
 #define INTAKE_STRANGE    2         /* then the role goes to the other model */
 
 /* Of each response arena: what was freed last is used first, so most outputs
@@ -41,11 +48,14 @@ typedef struct {
     intake_source_t  source;
     int              fd;            /* REGISTRATION                          */
     inf_link_t       link;          /* in->guests: a connection from outside */
+    uint32_t         peer;          /* whose connection; 0: unknown          */
+    uint64_t         silent_ns;     /* since when; 0: it has registered      */
 } intake_tag_t;
 
 typedef struct {
     inf_link_t     link;
     inf_session_t *session;         /* a reference                           */
+    uint32_t       peer;            /* whose, as the kernel says; 0: unknown */
     intake_tag_t   bell;
     intake_tag_t   control;
 } intake_session_t;
@@ -64,7 +74,11 @@ struct inf_intake_s {
     inf_link_t            sessions;     /* intake_session_t                  */
     inf_link_t            ended;        /* to be freed after the event round */
     inf_link_t            guests;       /* registrations over listen_fd      */
+    uint32_t              limit;        /* of sessions; of guests            */
+    bool                  orphaned;     /* no master, no supervisor          */
     uint64_t              trimmed_ns;
+    uint64_t              lines_ns;     /* when this second's log began      */
+    uint32_t              lines;        /* in it, with those left out        */
     inf_infer_fed_t       fed;          /* where this poll's requests went   */
     bool                  fed_several;
 
@@ -81,6 +95,7 @@ struct inf_intake_s {
 
 static inf_err_t *watch(inf_intake_t *in, int fd, uint32_t events,
     intake_tag_t *tag);
+static uint32_t session_limit(void);
 static bool role_take(inf_intake_t *in);
 static void role_give(inf_intake_t *in);
 static bool hold(inf_intake_t *in, const inf_runner_t *own,
@@ -105,11 +120,19 @@ static void on_events(inf_intake_t *in, const struct epoll_event *events,
     int count);
 static void on_event(inf_intake_t *in, intake_tag_t *tag, uint32_t events);
 static void on_registration(inf_intake_t *in, intake_tag_t *tag);
+static void registration_closed(inf_intake_t *in);
 static void on_configure(inf_intake_t *in);
+static void stop_if_alone(inf_intake_t *in);
 static void on_listen(inf_intake_t *in);
 static void guest_free(intake_tag_t *tag);
-static void add_session(inf_intake_t *in, const inf_hello_t *hello, size_t len,
-    int *fds, size_t fd_count);
+static uint32_t count_tags(const inf_link_t *tags, uint32_t peer,
+    uint32_t *total);
+static inf_err_t *admit(const inf_intake_t *in, uint32_t peer);
+static bool add_session(inf_intake_t *in, const inf_hello_t *hello,
+    size_t len, int *fds, size_t fd_count, uint32_t peer);
+static uint32_t worker_pid(const intake_session_t *is);
+static void rejected(inf_intake_t *in, inf_err_t *err);
+static bool may_log(inf_intake_t *in);
 static void end_session(inf_intake_t *in, intake_session_t *is,
     const char *why);
 static void free_ended(inf_intake_t *in);
@@ -124,6 +147,7 @@ inf_intake_new(const inf_intake_options_t *options, inf_intake_t **out)
     }
 
     in->options = *options;
+    in->limit = session_limit();
     inf_link_init(&in->sessions);
     inf_link_init(&in->ended);
     inf_link_init(&in->guests);
@@ -140,6 +164,9 @@ inf_intake_new(const inf_intake_options_t *options, inf_intake_t **out)
     if (err == NULL) {
         in->wake_tag.source = INTAKE_WAKE;
         err = watch(in, in->wake_fd, EPOLLIN, &in->wake_tag);
+    }
+    if (err == NULL && options->registration_fd >= 0) {
+        err = inf_socket_name_senders(options->registration_fd);
     }
     if (err == NULL && options->registration_fd >= 0) {
         in->registration_tag = (intake_tag_t) {
@@ -251,6 +278,21 @@ inf_intake_stop(inf_intake_t *in)
     inf_waiter_wake(&in->standby);
 }
 
+/* Models and their files need descriptors, too. */
+static uint32_t
+session_limit(void)
+{
+    struct rlimit rl;
+
+    if (getrlimit(RLIMIT_NOFILE, &rl) != 0
+        || rl.rlim_cur / INTAKE_SESSION_FDS > INTAKE_SESSIONS)
+    {
+        return INTAKE_SESSIONS;
+    }
+
+    return (uint32_t) (rl.rlim_cur / INTAKE_SESSION_FDS);
+}
+
 static bool
 role_take(inf_intake_t *in)
 {
@@ -316,7 +358,8 @@ hold(inf_intake_t *in, const inf_runner_t *own, inf_waiter_t *waiter,
 
         trim(in);
         if (until_ns == INF_NEVER) {
-            wait_events(in, inf_list_empty(&in->sessions) ? -1 : 1000);
+            wait_events(in, inf_list_empty(&in->sessions)
+                && inf_list_empty(&in->guests) ? -1 : 1000);
         } else {
             wait_events_until(in, until_ns);
         }
@@ -477,7 +520,8 @@ drain_session(inf_intake_t *in, intake_session_t *is)
         case INF_CHANNEL_SKIPPED:
             break;
         case INF_CHANNEL_BROKEN:
-            end_session(in, is, "its ring is broken");
+            end_session(in, is, inf_channel_is_overrun(channel)
+                ? "it does not read its completions" : "its ring is broken");
             return true;
         case INF_CHANNEL_ENTRY:
             if (now == 0) {
@@ -633,42 +677,61 @@ on_event(inf_intake_t *in, intake_tag_t *tag, uint32_t events)
     }
 }
 
-/* EOF: no nginx process holds the other end any more. */
+/* One message in a turn: a flood of them holds up no ring for long. */
 static void
 on_registration(inf_intake_t *in, intake_tag_t *tag)
 {
-    for (;;) {
-        inf_hello_t hello;
-        int fds[INF_SOCKET_MAX_FDS];
-        size_t len = 0;
-        size_t count = 0;
-        inf_socket_result_t result;
+    inf_hello_t hello;
+    int fds[INF_SOCKET_MAX_FDS];
+    size_t len = 0;
+    size_t count = 0;
+    uint32_t sender;
+    inf_socket_result_t result;
 
-        inf_err_t *err = inf_socket_recv(tag->fd, &hello, sizeof(hello), &len,
-            fds, INF_SOCKET_MAX_FDS, &count, &result);
-        if (err != NULL) {
-            inf_err_log(inf_err_add(err, "a registration is ignored"));
-            return;             /* what is left is reported again            */
-        }
-        if (result == INF_SOCKET_AGAIN) {
-            return;
-        }
-        if (result == INF_SOCKET_CLOSED) {
+    inf_err_t *err = inf_socket_recv_from(tag->fd, &hello, sizeof(hello),
+        &len, fds, INF_SOCKET_MAX_FDS, &count, &sender, &result);
+    if (err != NULL) {
+        rejected(in, err);
+        return;
+    }
+
+    switch (result) {
+    case INF_SOCKET_AGAIN:
+        break;
+    case INF_SOCKET_CLOSED:
+        if (tag == &in->registration_tag) {
+            registration_closed(in);
+        } else {
             epoll_ctl(in->epoll_fd, EPOLL_CTL_DEL, tag->fd, NULL);
-            if (tag == &in->registration_tag) {
-                inf_log(INF_LOG_INFO, "no nginx process is left");
-                inf_intake_stop(in);
-            } else {
-                guest_free(tag);
-            }
-            return;
+            guest_free(tag);
         }
-
-        add_session(in, &hello, len, fds, count);
+        break;
+    case INF_SOCKET_DONE:
+        if (add_session(in, &hello, len, fds, count,
+                tag == &in->registration_tag ? sender : tag->peer))
+        {
+            tag->silent_ns = 0;
+        }
+        break;
     }
 }
 
-/* EOF: no supervisor is left; the registration socket says what that means. */
+/* All workers hold the same end, and each of them can shut it down. */
+static void
+registration_closed(inf_intake_t *in)
+{
+    struct pollfd p = { .fd = in->options.configure_fd, .events = POLLIN };
+
+    epoll_ctl(in->epoll_fd, EPOLL_CTL_DEL, in->options.registration_fd, NULL);
+    if (poll(&p, 1, 0) == 0 || !(p.revents & POLLHUP)) {
+        inf_log(INF_LOG_ERROR, "the registration socket was shut down by a"
+            " worker; no further worker can connect before nginx is started"
+            " again");
+    }
+}
+
+/* EOF: neither master nor supervisor is left.  The core ends with the last of
+   the workers, which may outlive them. */
 static void
 on_configure(inf_intake_t *in)
 {
@@ -686,6 +749,8 @@ on_configure(inf_intake_t *in)
     if (err == NULL && result == INF_SOCKET_CLOSED) {
         epoll_ctl(in->epoll_fd, EPOLL_CTL_DEL, in->options.configure_fd,
             NULL);
+        in->orphaned = true;
+        stop_if_alone(in);
         return;
     }
 
@@ -705,6 +770,15 @@ on_configure(inf_intake_t *in)
 }
 
 static void
+stop_if_alone(inf_intake_t *in)
+{
+    if (in->orphaned && inf_list_empty(&in->sessions)) {
+        inf_log(INF_LOG_INFO, "no nginx process is left");
+        inf_intake_stop(in);
+    }
+}
+
+static void
 on_listen(inf_intake_t *in)
 {
     int fd = accept4(in->options.listen_fd, NULL, NULL,
@@ -715,30 +789,66 @@ on_listen(inf_intake_t *in)
 
     struct ucred peer;
     socklen_t len = sizeof(peer);
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0
-        || (peer.uid != geteuid() && peer.uid != 0))
-    {
-        inf_log(INF_LOG_WARN, "a registration by uid %d is refused",
+    uint32_t total;
+    intake_tag_t *tag = NULL;
+    inf_err_t *err = NULL;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0) {
+        err = inf_err_os(errno, "getsockopt(SO_PEERCRED)");
+        goto fail;
+    }
+    if (peer.uid != geteuid() && peer.uid != 0) {
+        err = inf_err_new(INF_ERR_INVALID_ARG, "uid %d may not connect",
             (int) peer.uid);
-        close(fd);
-        return;
+        goto fail;
+    }
+    if (count_tags(&in->guests, (uint32_t) peer.pid, &total) >= INTAKE_PER_PEER
+        || total >= in->limit)
+    {
+        err = inf_err_new(INF_ERR_UNAVAILABLE, "process %d has too many"
+            " connections, or all %u have", (int) peer.pid, total);
+        goto fail;
     }
 
-    intake_tag_t *tag = calloc(1, sizeof(*tag));
-    inf_err_t *err = tag == NULL ? inf_err_nomem() : NULL;
-    if (err == NULL) {
-        tag->source = INTAKE_REGISTRATION;
-        tag->fd = fd;
-        err = watch(in, fd, EPOLLIN, tag);
+    tag = calloc(1, sizeof(*tag));
+    if (tag == NULL) {
+        err = inf_err_nomem();
+        goto fail;
     }
+
+    tag->source = INTAKE_REGISTRATION;
+    tag->fd = fd;
+    tag->peer = (uint32_t) peer.pid;
+    tag->silent_ns = inf_clock_ns();
+    err = watch(in, fd, EPOLLIN, tag);
     if (err != NULL) {
-        inf_err_log(inf_err_add(err, "a registration is refused"));
-        free(tag);
-        close(fd);
-        return;
+        goto fail;
     }
 
     inf_list_push_back(&in->guests, &tag->link);
+    return;
+
+fail:
+
+    rejected(in, err);
+    free(tag);
+    close(fd);
+}
+
+/* How many are of peer, none of them if it is unknown. */
+static uint32_t
+count_tags(const inf_link_t *tags, uint32_t peer, uint32_t *total)
+{
+    uint32_t count = 0;
+
+    *total = 0;
+    for (inf_link_t *l = tags->next; l != tags; l = l->next) {
+        const intake_tag_t *tag = inf_link_entry(l, intake_tag_t, link);
+        count += peer != 0 && tag->peer == peer;
+        (*total)++;
+    }
+
+    return count;
 }
 
 static void
@@ -749,9 +859,34 @@ guest_free(intake_tag_t *tag)
     free(tag);
 }
 
-static void
+/* Channels take address space and descriptors: nobody may have them all. */
+static inf_err_t *
+admit(const inf_intake_t *in, uint32_t peer)
+{
+    uint32_t total = 0;
+    uint32_t count = 0;
+
+    for (inf_link_t *l = in->sessions.next; l != &in->sessions; l = l->next) {
+        const intake_session_t *is = inf_link_entry(l, intake_session_t, link);
+        count += peer != 0 && is->peer == peer;
+        total++;
+    }
+
+    if (count >= INTAKE_PER_PEER) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "process %u has %u channels",
+            peer, count);
+    }
+    if (total >= in->limit) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "there are %u channels",
+            total);
+    }
+
+    return NULL;
+}
+
+static bool
 add_session(inf_intake_t *in, const inf_hello_t *hello, size_t len, int *fds,
-    size_t fd_count)
+    size_t fd_count, uint32_t peer)
 {
     const inf_channel_conf_t conf = {
         .response_bound = in->options.response_bound,
@@ -759,49 +894,99 @@ add_session(inf_intake_t *in, const inf_hello_t *hello, size_t len, int *fds,
         .pin = &response_pin,
         .generation = in->options.generation
     };
-    inf_channel_t *channel;
+    inf_channel_t *channel = NULL;
+    inf_session_t *session = NULL;
+    intake_session_t *is = NULL;
 
-    inf_err_t *err = inf_channel_accept(hello, len, fds, fd_count, &conf,
-        &channel);
+    inf_err_t *err = admit(in, peer);
     if (err != NULL) {
-        inf_err_log(inf_err_add(err, "a worker is refused"));
-        return;
+        inf_fds_close(fds, fd_count);       /* its worker sees the end of it */
+        goto fail;
     }
 
-    inf_session_t *session;
+    err = inf_channel_accept(hello, len, fds, fd_count, &conf, &channel);
+    if (err != NULL) {
+        goto fail;
+    }
+
     err = inf_session_new(channel, &session);
     if (err != NULL) {
         inf_channel_dead(channel);
         inf_channel_unref(channel);
-        inf_err_log(inf_err_add(err, "a worker is refused"));
-        return;
+        goto fail;
     }
 
-    intake_session_t *is = calloc(1, sizeof(*is));
-    err = is == NULL ? inf_err_nomem() : NULL;
-    if (err == NULL) {
-        inf_link_init(&is->link);
-        is->session = session;
-        is->bell.source = INTAKE_BELL;
-        is->control.source = INTAKE_CONTROL;
-        err = watch(in, inf_channel_bell_fd(channel), EPOLLIN | EPOLLET,
-            &is->bell);
+    is = calloc(1, sizeof(*is));
+    if (is == NULL) {
+        err = inf_err_nomem();
+        goto fail;
     }
+
+    inf_link_init(&is->link);
+    is->session = session;
+    is->peer = peer;
+    is->bell.source = INTAKE_BELL;
+    is->control.source = INTAKE_CONTROL;
+    err = watch(in, inf_channel_bell_fd(channel), EPOLLIN | EPOLLET,
+        &is->bell);
     if (err == NULL) {
         err = watch(in, inf_channel_control_fd(channel), EPOLLIN,
             &is->control);
     }
     if (err != NULL) {
-        inf_channel_dead(channel);
-        inf_session_unref(session);
-        free(is);
-        inf_err_log(inf_err_add(err, "a worker is refused"));
-        return;
+        goto fail;
     }
 
     inf_list_push_back(&in->sessions, &is->link);
-    inf_log(INF_LOG_INFO, "worker %u is connected",
-        (unsigned) inf_channel_pid(channel));
+    if (may_log(in)) {
+        inf_log(INF_LOG_INFO, "worker %u is connected", worker_pid(is));
+    }
+    return true;
+
+fail:
+
+    if (session != NULL) {
+        inf_channel_dead(channel);
+        inf_session_unref(session);
+    }
+    free(is);
+    rejected(in, err);
+    return false;
+}
+
+static uint32_t
+worker_pid(const intake_session_t *is)
+{
+    return is->peer != 0 ? is->peer : inf_channel_pid(is->session->channel);
+}
+
+/* Consumes err. */
+static void
+rejected(inf_intake_t *in, inf_err_t *err)
+{
+    if (may_log(in)) {
+        inf_err_log(inf_err_add(err, "a worker is rejected"));
+    } else {
+        inf_err_free(err);
+    }
+}
+
+/* A worker that comes and goes in a loop fills no log. */
+static bool
+may_log(inf_intake_t *in)
+{
+    uint64_t now = inf_clock_ns();
+
+    if (now - in->lines_ns >= UINT64_C(1000000000)) {
+        if (in->lines > INTAKE_LINES) {
+            inf_log(INF_LOG_WARN, "%u lines about workers were left out",
+                in->lines - INTAKE_LINES);
+        }
+        in->lines_ns = now;
+        in->lines = 0;
+    }
+
+    return ++in->lines <= INTAKE_LINES;
 }
 
 /* Freed after the round: events of this round may still name it. */
@@ -811,8 +996,10 @@ end_session(inf_intake_t *in, intake_session_t *is, const char *why)
     inf_session_t *session = is->session;
     inf_channel_t *channel = session->channel;
 
-    inf_log(INF_LOG_INFO, "worker %u is disconnected: %s",
-        (unsigned) inf_channel_pid(channel), why);
+    if (may_log(in)) {
+        inf_log(INF_LOG_INFO, "worker %u is disconnected: %s", worker_pid(is),
+            why);
+    }
 
     session->closed = true;
     epoll_ctl(in->epoll_fd, EPOLL_CTL_DEL, inf_channel_bell_fd(channel), NULL);
@@ -823,6 +1010,7 @@ end_session(inf_intake_t *in, intake_session_t *is, const char *why)
     inf_infer_cancel_all(session);
     inf_link_remove(&is->link);
     inf_list_push_back(&in->ended, &is->link);
+    stop_if_alone(in);
 }
 
 static void
@@ -848,5 +1036,13 @@ trim(inf_intake_t *in)
     for (inf_link_t *l = in->sessions.next; l != &in->sessions; l = l->next) {
         intake_session_t *is = inf_link_entry(l, intake_session_t, link);
         inf_channel_trim(is->session->channel, now);
+    }
+
+    for (inf_link_t *l = in->guests.next; l != &in->guests; ) {
+        intake_tag_t *tag = inf_link_entry(l, intake_tag_t, link);
+        l = l->next;
+        if (tag->silent_ns != 0 && now - tag->silent_ns > INTAKE_SILENCE_NS) {
+            guest_free(tag);
+        }
     }
 }

@@ -49,6 +49,17 @@ inf_session_unref(inf_session_t *s)
     free(s);
 }
 
+bool
+inf_session_slot_taken(const inf_session_t *s, uint32_t slot)
+{
+    const inf_flight_t *flight = s->by_slot[slot];
+
+    return flight != NULL && flight->slot == slot
+        && (!atomic_load_explicit(&flight->answered, memory_order_acquire)
+            || !atomic_load_explicit(&flight->released,
+                memory_order_acquire));
+}
+
 inf_flight_t *
 inf_session_take(inf_session_t *s, uint32_t slot, uint32_t generation)
 {
@@ -76,6 +87,7 @@ inf_session_take(inf_session_t *s, uint32_t slot, uint32_t generation)
     flight->retry = 0;
     flight->record = NULL;
     atomic_store_explicit(&flight->answered, false, memory_order_relaxed);
+    atomic_store_explicit(&flight->released, false, memory_order_relaxed);
     atomic_store_explicit(&flight->parts, 2, memory_order_relaxed);
     s->by_slot[slot] = flight;
     return flight;

@@ -32,7 +32,8 @@ struct inf_flight_s {
     uint32_t                  slot;
     uint32_t                  generation;
     _Atomic uint32_t          parts;        /* request and factory: 2, 1, 0  */
-    _Atomic bool              answered;     /* FINAL was sent                */
+    _Atomic bool              answered;     /* FINAL was sent, or soon is    */
+    _Atomic bool              released;     /* so was RELEASED               */
     uint8_t                   retry;        /* INF_SLOT_RETRYABLE or
                                                INF_SLOT_SEQUENCE             */
     const inf_infer_record_t *record;       /* in the request's arena        */
@@ -58,6 +59,10 @@ INF_CHECK inf_err_t *inf_session_new(inf_channel_t *channel,
 
 inf_session_t *inf_session_ref(inf_session_t *s);
 void inf_session_unref(inf_session_t *s);
+
+/* Whether the worker has yet to hear FINAL or RELEASED of that slot: then it
+   may not use the slot for another request. */
+bool inf_session_slot_taken(const inf_session_t *s, uint32_t slot);
 
 /* A flight for a submission; NULL: out of memory. */
 inf_flight_t *inf_session_take(inf_session_t *s, uint32_t slot,

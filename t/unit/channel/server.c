@@ -93,7 +93,9 @@ registration_with_a_wrong_field_is_refused_with_a_reason(void **state)
     REFUSED("restart nginx", true, o.hello.version = 0);
     REFUSED("restart nginx", true, o.hello.min_version = 99);
     REFUSED("restart nginx", true,
-        o.hello.version = o.hello.min_version = 2);
+        o.hello.version = o.hello.min_version = 1);
+    REFUSED("restart nginx", true,
+        o.hello.version = o.hello.min_version = 3);
     REFUSED("kind", true, o.hello.kind = INF_HELLO_CONFIG);
     REFUSED("layout", true, o.hello.ring_entries = 32);
     REFUSED("layout", true, o.hello.ring_entries = 0);
@@ -131,11 +133,11 @@ registration_with_wrong_descriptors_is_refused(void **state)
     offer_t o;
     int pipes[2];
 
-    REFUSED("descriptors", false, inf_fds_close(&o.fds[4], 1);
-        o.fd_count = 4);
-    REFUSED("descriptors", false, o.fds[5] = dup(o.fds[0]);
-        o.fd_count = 6);
-    REFUSED("descriptors", false, inf_fds_close(o.fds, 5);
+    REFUSED("descriptors", false, inf_fds_close(&o.fds[3], 1);
+        o.fd_count = 3);
+    REFUSED("descriptors", false, o.fds[4] = dup(o.fds[0]);
+        o.fd_count = 5);
+    REFUSED("descriptors", false, inf_fds_close(o.fds, INF_HELLO_WORKER_FDS);
         o.fd_count = 0);
     REFUSED("shrink", true, replace(&o, INF_FD_RINGS,
         memfd(o.hello.rings_size, F_SEAL_GROW)));
@@ -150,7 +152,7 @@ registration_with_wrong_descriptors_is_refused(void **state)
     REFUSED("layout", true, replace(&o, INF_FD_RINGS,
         memfd(o.hello.rings_size, F_SEAL_SHRINK)));
     REFUSED("not an eventfd", true, assert_int_equal(pipe(pipes), 0);
-        close(pipes[0]); replace(&o, INF_FD_COMPLETE_BELL, pipes[1]));
+        close(pipes[0]); replace(&o, INF_FD_SUBMIT_BELL, pipes[1]));
     REFUSED("not an eventfd", true, replace(&o, INF_FD_SUBMIT_BELL,
         dup(o.fds[INF_FD_RINGS])));
     REFUSED("not a socket", false, replace(&o, INF_FD_CONTROL,

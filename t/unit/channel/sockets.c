@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -192,6 +193,71 @@ memfd_is_checked_for_seal_size_and_kind(void **state)
 }
 
 static void
+who_watches_a_bell_can_only_hear_it(void **state)
+{
+    (void) state;
+    const uint64_t full = UINT64_MAX - 1;
+    int before = open_fds();
+    int bell, watch;
+
+    assert_null(inf_bell_new_watched(&bell, &watch));
+    struct pollfd p = { .fd = watch, .events = POLLIN };
+    assert_int_equal(poll(&p, 1, 0), 0);
+    for (int i = 0; i < 3; i++) {       /* each time anew, nobody reads it   */
+        inf_bell_ring(bell);
+        assert_int_equal(poll(&p, 1, 0), 1);
+        inf_bell_watch_clear(watch);
+        assert_int_equal(poll(&p, 1, 0), 0);
+    }
+
+    assert_int_equal(write(watch, &full, sizeof(full)), -1);
+    fcntl(watch, F_SETFL, 0);
+    assert_true(fcntl(bell, F_GETFL) & O_NONBLOCK);
+    assert_int_equal(epoll_ctl(watch, EPOLL_CTL_DEL, watch, NULL), -1);
+    close(bell);
+    close(watch);
+    assert_int_equal(open_fds(), before);
+}
+
+static void
+a_message_says_which_process_sent_it(void **state)
+{
+    (void) state;
+    int pair[2], fds[1];
+    size_t len, count;
+    uint32_t pid;
+    char text[8];
+    inf_socket_result_t result;
+
+    assert_null(inf_socket_pair(pair));
+    assert_null(inf_socket_send(pair[0], "x", 1, NULL, 0, &result));
+    assert_null(inf_socket_recv_from(pair[1], text, sizeof(text), &len, fds,
+        1, &count, &pid, &result));
+    assert_int_equal(pid, 0);
+
+    assert_null(inf_socket_name_senders(pair[1]));
+    pid_t child = fork();
+    if (child == 0) {
+        const int sent[] = { pair[0] };
+        inf_err_free(inf_socket_send(pair[0], "x", 1, sent, 1, &result));
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_null(inf_socket_recv_from(pair[1], text, sizeof(text), &len, fds,
+        1, &count, &pid, &result));
+    assert_int_equal(result, INF_SOCKET_DONE);
+    assert_int_equal(count, 1);
+    assert_int_equal(pid, child);
+    inf_fds_close(fds, 1);
+
+    inf_fds_close(&pair[0], 1);         /* the end is told from a message    */
+    assert_null(inf_socket_recv_from(pair[1], text, sizeof(text), &len, fds,
+        1, &count, &pid, &result));
+    assert_int_equal(result, INF_SOCKET_CLOSED);
+    close(pair[1]);
+}
+
+static void
 bell_check_refuses_other_kinds_and_makes_it_nonblocking(void **state)
 {
     (void) state;
@@ -250,6 +316,8 @@ main(void)
         cmocka_unit_test(cut_or_crowded_or_empty_message_leaves_no_descriptor),
         cmocka_unit_test(full_socket_says_again),
         cmocka_unit_test(memfd_is_checked_for_seal_size_and_kind),
+        cmocka_unit_test(who_watches_a_bell_can_only_hear_it),
+        cmocka_unit_test(a_message_says_which_process_sent_it),
         cmocka_unit_test(
             bell_check_refuses_other_kinds_and_makes_it_nonblocking),
         cmocka_unit_test(pidfd_tells_of_a_death),

@@ -238,7 +238,7 @@ worker_wait(worker_t *w)
         return false;
     }
 
-    inf_bell_clear(inf_client_bell_fd(w->client));
+    inf_client_bell_clear(w->client);
     return p[1].revents == 0 && p[2].revents == 0;
 }
 

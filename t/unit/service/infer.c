@@ -36,6 +36,7 @@ typedef struct {
     inf_server_t               *server;
     pthread_t                   thread;
     int                         registration[2];
+    int                         configure[2];
     inf_client_t               *client;
 } world_t;
 
@@ -146,9 +147,10 @@ setup(void **state)
     world.config.n_backend_directories = 1;
 
     assert_null(inf_socket_pair(world.registration));
+    assert_null(inf_socket_pair(world.configure));
     const inf_intake_options_t options = {
         .registration_fd = world.registration[1],
-        .configure_fd = -1,
+        .configure_fd = world.configure[1],
         .listen_fd = -1,
         .response_bound = RESPONSES
     };
@@ -171,11 +173,13 @@ teardown(void **state)
 
     inf_client_free(world.client);
     close(world.registration[0]);       /* no nginx process is left          */
+    close(world.configure[0]);
     pthread_join(world.thread, NULL);
     inf_intake_close(world.intake);
     inf_server_stop(world.server, UINT64_C(5000000000));
     inf_intake_free(world.intake);
     close(world.registration[1]);
+    close(world.configure[1]);
 
     snprintf(command, sizeof(command), "rm -rf %s", world.repository);
     return system(command);
@@ -218,7 +222,7 @@ wait_for(const shot_t *shot, uint8_t wanted)
                 .fd = inf_client_bell_fd(world.client), .events = POLLIN
             };
             poll(&p, 1, 100);
-            inf_bell_clear(p.fd);
+            inf_client_bell_clear(world.client);
         }
     }
 }

@@ -103,6 +103,7 @@ teardown(void **state)
 {
     (void) state;
     inf_fds_close(&w.registration[0], 1);   /* the last nginx process goes   */
+    inf_fds_close(&w.configure[0], 1);
     pthread_join(w.thread, NULL);
     inf_intake_close(w.intake);
     assert_true(inf_server_stop(w.server, UINT64_C(60000000000)));
@@ -293,7 +294,6 @@ a_configuration_comes_over_the_supervisors_socket_alone(void **state)
     configured_once();
 }
 
-/* Nor does its end end the core. */
 static void
 what_is_no_configuration_is_ignored_on_that_socket(void **state)
 {
@@ -314,7 +314,6 @@ what_is_no_configuration_is_ignored_on_that_socket(void **state)
     say(w.configure[0], &hello, sizeof(hello), 1);
     configured_once();
 
-    inf_fds_close(&w.configure[0], 1);
     join_at(w.registration[0], &after);
     inf_client_free(after);
 }

@@ -1,0 +1,1345 @@
+/*
+ * A worker that breaks each rule of channel.h in turn, against the core
+ * program.  A worker that keeps the rules runs beside it all the time: the
+ * core stays, and that worker's answers stay right.
+ */
+
+#include "repository/temp_tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/channel/client.h"
+#include "core/channel/ring.h"
+#include "core/channel/sockets.h"
+#include "core/proto/infer_record.h"
+#include "core/proto/message.h"
+#include "core/proto/text_format.h"
+#include "core/service/core_main.h"
+#include "core_config.pb-c.h"
+
+#define MIB         (UINT64_C(1) << 20)
+#define SECOND      UINT64_C(1000000000)
+#define PATIENCE_MS 60000
+#define EVIL_ARENA  (4 * MIB)
+#define EVIL_SLOTS  16u
+#define FLOATS      64
+#define FDS         10          /* of the core, from 0                       */
+
+#define ALL (INF_COMPLETE_FINAL | INF_COMPLETE_RELEASED)
+
+/* The core, and both ends of what the master would keep. */
+static struct {
+    char *tree;
+    char  build[4096];
+    pid_t core;
+    int   registration[2];
+    int   configure[2];
+    int   records[2];
+    int   lease;
+    char  log[1 << 20];
+    size_t log_len;
+} w;
+
+/* The worker beside. */
+static struct {
+    pthread_t        thread;
+    _Atomic uint64_t answers;
+    _Atomic bool     stop;
+    _Atomic bool     wrong;
+    char             why[256];
+} good;
+
+/* What a worker makes and shares, all of it open to damage. */
+typedef struct {
+    inf_hello_t         hello;
+    int                 fds[INF_SOCKET_MAX_FDS];
+    size_t              fd_count;
+    int                 control;
+    inf_rings_header_t *rings;
+    inf_rings_header_t  layout;
+    unsigned char      *arena;
+    int                 welcome_fds[INF_WELCOME_FDS];
+    uint64_t            responses_size;
+    uint32_t            tail;
+    uint32_t            head;
+} evil_t;
+
+typedef struct {
+    inf_submission_t submission;
+    _Alignas(8) unsigned char record[1024];
+    size_t           size;
+} request_t;
+
+static void
+assert_done(inf_err_t *err)
+{
+    if (err != NULL) {
+        fail_msg("%s", inf_err_msg(err));
+    }
+}
+
+
+/* ---- the core ------------------------------------------------------------ */
+
+static int
+config_fd(const char *repository, uint64_t generation)
+{
+    char text[8192];
+    ProtobufCMessage *m;
+    int fd;
+
+    snprintf(text, sizeof(text), "repositories: '%s' backend_directories:"
+        " '%s/backends' generation: %llu response_arena_bytes: 67108864",
+        repository, w.build, (unsigned long long) generation);
+    assert_done(inf_text_parse(&nginx_inference__core_config__descriptor,
+        inf_slice_str(text), "config", &m));
+    size_t len = protobuf_c_message_get_packed_size(m);
+    unsigned char *bytes = malloc(len + 1);
+    assert_non_null(bytes);
+    protobuf_c_message_pack(m, bytes);
+    assert_done(inf_memfd_sealed("config", bytes, len, &fd));
+    free(bytes);
+    inf_message_free(m);
+    return fd;
+}
+
+static void
+start_core(void)
+{
+    char program[4200];
+    int config = config_fd(tree_path(w.tree, "repository"), 1);
+
+    assert_done(inf_socket_pair(w.registration));
+    assert_done(inf_socket_pair(w.configure));
+    assert_done(inf_socket_pair(w.records));
+    assert_done(inf_memfd_new("lease", 4096, &w.lease));
+    snprintf(program, sizeof(program), "%s/inference-core", w.build);
+
+    int fds[FDS] = {
+        0, 1, 2,
+        [INF_CORE_FD_REGISTRATION] = w.registration[1],
+        [INF_CORE_FD_LEASE] = w.lease,
+        [INF_CORE_FD_CONFIG] = config,
+        [INF_CORE_FD_LOG] = w.records[1],
+        [INF_CORE_FD_JOURNAL] = -1,
+        [INF_CORE_FD_CRASH_PAGE] = -1,
+        [INF_CORE_FD_CONFIGURE] = w.configure[1]
+    };
+
+    w.core = fork();
+    assert_true(w.core >= 0);
+    if (w.core == 0) {
+        for (int i = 3; i < FDS; i++) {
+            fds[i] = fds[i] != -1 ? fcntl(fds[i], F_DUPFD, 100) : -1;
+        }
+        for (int i = 3; i < FDS; i++) {
+            close(i);
+            if (fds[i] != -1) {
+                dup2(fds[i], i);
+                close(fds[i]);
+            }
+        }
+        execl(program, "inference-core", "--supervised", (char *) NULL);
+        _exit(127);
+    }
+
+    close(config);
+    inf_fds_close(&w.registration[1], 1);
+    inf_fds_close(&w.configure[1], 1);
+}
+
+static void
+read_log(void)
+{
+    char record[8192];
+    ssize_t n;
+
+    while ((n = recv(w.records[0], record, sizeof(record), MSG_DONTWAIT)) > 0)
+    {
+        if (w.log_len + (size_t) n + 2 > sizeof(w.log)) {
+            w.log_len = 0;              /* only what is new is looked for    */
+        }
+        memcpy(w.log + w.log_len, record, (size_t) n);
+        w.log_len += (size_t) n;
+        w.log[w.log_len++] = '\n';
+        w.log[w.log_len] = '\0';
+    }
+}
+
+static bool
+log_has(const char *text)
+{
+    read_log();
+    return strstr(w.log, text) != NULL;
+}
+
+static void
+wait_log(const char *text)
+{
+    for (int ms = 0; ms < PATIENCE_MS && !log_has(text); ms += 5) {
+        poll(NULL, 0, 5);
+    }
+    if (!log_has(text)) {
+        fail_msg("the core's log lacks \"%s\"", text);
+    }
+}
+
+
+/* ---- the worker beside --------------------------------------------------- */
+
+static void
+wrong(const char *why)
+{
+    if (!atomic_exchange(&good.wrong, true)) {
+        snprintf(good.why, sizeof(good.why), "%s", why);
+    }
+}
+
+static bool
+join_core(inf_client_t **out)
+{
+    const inf_client_conf_t conf = { .arena_bound = 4 * MIB, .slots = 16 };
+    bool again = true;
+    inf_err_t *err = inf_client_new(&conf, out);
+
+    for (int ms = 0; err == NULL && again && ms < PATIENCE_MS; ms += 5) {
+        err = inf_client_hello(*out, w.registration[0], &again);
+        if (again) {
+            poll(NULL, 0, 5);
+        }
+    }
+    again = true;
+    for (int ms = 0; err == NULL && again && ms < PATIENCE_MS; ms += 100) {
+        struct pollfd p = {
+            .fd = inf_client_control_fd(*out), .events = POLLIN
+        };
+        poll(&p, 1, 100);
+        err = inf_client_welcome(*out, &again);
+    }
+    if (err == NULL && !again) {
+        return true;
+    }
+
+    wrong(err != NULL ? inf_err_msg(err) : "no welcome");
+    inf_err_free(err);
+    inf_client_free(*out);
+    return false;
+}
+
+static size_t
+write_record(const char *model, inf_datatype_t type, int64_t elements,
+    uint64_t offset, size_t bytes, void *to)
+{
+    inf_infer_input_t input = {
+        .name = INF_SLICE("IN"), .datatype = type, .dim_count = 1,
+        .shape = &elements, .source = INF_SOURCE_BINARY, .byte_size = bytes
+    };
+    const inf_infer_request_t req = {
+        .id = INF_SLICE("r"), .inputs = &input, .input_count = 1
+    };
+    const inf_infer_target_t target = {
+        .model_name = inf_slice_str(model), .model_version = -1,
+        .protocol = INF_PROTOCOL_HTTP, .data_offsets = &offset
+    };
+    size_t size;
+
+    assert_done(inf_infer_record_size(&req, &target, &size));
+    inf_infer_record_write(&req, &target, to, size);
+    return size;
+}
+
+typedef struct {
+    inf_client_t *client;
+    uint8_t       flags;
+    inf_status_t  status;
+    uint64_t      offset;
+    uint64_t      length;
+} answer_t;
+
+static void
+good_completion(const inf_completion_t *cpl, void *userp)
+{
+    answer_t *a = userp;
+
+    a->flags |= cpl->flags;
+    if (cpl->flags & INF_COMPLETE_RESPONSE) {
+        a->status = cpl->status;
+        a->offset = cpl->offset;
+        a->length = cpl->length;
+    }
+}
+
+static bool
+answer_is_right(const answer_t *a, const float *sent)
+{
+    if (a->status != INF_OK || a->length < sizeof(inf_response_record_t)) {
+        return false;
+    }
+
+    const unsigned char *base = inf_client_response(a->client, a->offset,
+        a->length);
+    const inf_response_record_t *rec = (const void *) base;
+    const inf_response_output_t *out =
+        (const void *) (base + rec->output_offset);
+    return rec->output_count == 1 && out->data_length == FLOATS * sizeof(float)
+        && memcmp(inf_client_response(a->client, out->data_offset,
+            out->data_length), sent, out->data_length) == 0;
+}
+
+/* false: it was not answered, or wrongly. */
+static bool
+good_request(inf_client_t *c, uint32_t seed)
+{
+    answer_t a = { .client = c };
+    inf_ticket_t ticket;
+    inf_region_t *region = inf_client_alloc(c, 4096);
+
+    if (region == NULL || !inf_client_take(c, &a, &ticket)) {
+        return false;
+    }
+
+    float *floats = inf_client_data(c, region);
+    for (uint32_t i = 0; i < FLOATS; i++) {
+        floats[i] = (float) (seed + i);
+    }
+    float sent[FLOATS];
+    memcpy(sent, floats, sizeof(sent));
+    size_t size = write_record("echo", INF_TYPE_FP32, FLOATS, region->offset,
+        sizeof(sent), floats + FLOATS);
+
+    const inf_submission_t s = {
+        .op = INF_SUBMIT_INFER, .slot = ticket.slot,
+        .generation = ticket.generation,
+        .offset = region->offset + sizeof(sent), .length = size
+    };
+    if (inf_client_submit(c, &s) != INF_CLIENT_OK) {
+        return false;
+    }
+
+    uint64_t until = inf_clock_ns() + PATIENCE_MS * UINT64_C(1000000);
+    while ((a.flags & ALL) != ALL && inf_clock_ns() < until) {
+        if (inf_client_drain(c, 16, good_completion) == INF_CLIENT_BROKEN) {
+            return false;
+        }
+        if ((a.flags & ALL) != ALL && inf_client_arm(c)) {
+            struct pollfd p = { .fd = inf_client_bell_fd(c),
+                .events = POLLIN };
+            poll(&p, 1, 100);
+            inf_client_bell_clear(c);
+        }
+    }
+    if ((a.flags & ALL) != ALL) {
+        return false;
+    }
+
+    bool right = answer_is_right(&a, sent);
+    if (a.length > 0) {
+        inf_client_release(c, a.offset);
+    }
+    inf_client_free_region(c, region);
+    inf_client_give(c, ticket);
+    return right;
+}
+
+static void *
+good_main(void *arg)
+{
+    inf_client_t *c;
+
+    (void) arg;
+    if (!join_core(&c)) {
+        return NULL;
+    }
+
+    uint32_t seed = 0;
+    while (!atomic_load(&good.stop)) {
+        if (!good_request(c, seed++)) {
+            wrong("a request was not answered, or wrongly");
+            break;
+        }
+        atomic_fetch_add(&good.answers, 1);
+        poll(NULL, 0, 1);
+    }
+    inf_client_free(c);
+    return NULL;
+}
+
+/* The core is the same one, and the worker beside has got further answers. */
+static void
+all_is_well(void)
+{
+    uint64_t before = atomic_load(&good.answers);
+
+    for (int ms = 0; ms < 2 * PATIENCE_MS; ms += 2) {
+        read_log();
+        if (waitpid(w.core, NULL, WNOHANG) != 0) {
+            w.core = 0;
+            fail_msg("the core has ended");
+        }
+        if (atomic_load(&good.wrong)) {
+            fail_msg("the worker beside: %s", good.why);
+        }
+        if (atomic_load(&good.answers) >= before + 5) {
+            return;
+        }
+        poll(NULL, 0, 2);
+    }
+    fail_msg("the worker beside waits");
+}
+
+/* Before any thread, which fork would leave behind, is there. */
+static int
+setup(void **state)
+{
+    static const char echo[] = "backend: 'identity'"
+        " input { name: 'IN' data_type: TYPE_FP32 dims: -1 }"
+        " output { name: 'OUT' data_type: TYPE_FP32 dims: -1 }";
+    static const char slow[] = "backend: 'identity'"
+        " input { name: 'IN' data_type: TYPE_FP32 dims: -1 }"
+        " output { name: 'OUT' data_type: TYPE_FP32 dims: -1 }"
+        " parameters { key: 'execute_delay_ms'"
+        " value { string_value: '100' } }";
+    static const char words[] = "backend: 'identity'"
+        " input { name: 'IN' data_type: TYPE_STRING dims: -1 }"
+        " output { name: 'OUT' data_type: TYPE_STRING dims: -1 }";
+    ssize_t n = readlink("/proc/self/exe", w.build, sizeof(w.build) - 1);
+
+    (void) state;
+    assert_true(n > 0);
+    w.build[n] = '\0';
+    *strrchr(w.build, '/') = '\0';
+
+    w.tree = tree_new();
+    tree_file(w.tree, "repository/echo/config.pbtxt", echo);
+    tree_file(w.tree, "repository/echo/1/data", "");
+    tree_file(w.tree, "repository/slow/config.pbtxt", slow);
+    tree_file(w.tree, "repository/slow/1/data", "");
+    tree_file(w.tree, "repository/words/config.pbtxt", words);
+    tree_file(w.tree, "repository/words/1/data", "");
+    tree_file(w.tree, "elsewhere/trojan/config.pbtxt", echo);
+    tree_file(w.tree, "elsewhere/trojan/1/data", "");
+
+    start_core();
+    wait_log("model=words version=1 is ready");
+    assert_int_equal(pthread_create(&good.thread, NULL, good_main, NULL), 0);
+    return 0;
+}
+
+static int
+teardown(void **state)
+{
+    int status = 0;
+
+    (void) state;
+    atomic_store(&good.stop, true);
+    pthread_join(good.thread, NULL);
+    inf_fds_close(w.registration, 2);
+    inf_fds_close(w.configure, 2);
+    for (int ms = 0; w.core > 0 && ms < PATIENCE_MS; ms += 5) {
+        read_log();
+        if (waitpid(w.core, &status, WNOHANG) != 0) {
+            w.core = 0;
+        }
+        poll(NULL, 0, 5);
+    }
+    if (w.core > 0) {
+        kill(w.core, SIGKILL);
+        waitpid(w.core, &status, 0);
+    }
+    inf_fds_close(w.records, 2);
+    close(w.lease);
+    tree_free(w.tree);
+    return status;
+}
+
+
+/* ---- the evil one -------------------------------------------------------- */
+
+static void
+evil_make(evil_t *e)
+{
+    int pair[2];
+
+    memset(e, 0, sizeof(*e));
+    uint64_t size = inf_rings_layout(&e->layout, 64, EVIL_SLOTS);
+    assert_done(inf_memfd_new("rings", size, &e->fds[INF_FD_RINGS]));
+    assert_done(inf_memfd_new("arena", EVIL_ARENA,
+        &e->fds[INF_FD_REQUEST_ARENA]));
+    assert_done(inf_bell_new(&e->fds[INF_FD_SUBMIT_BELL]));
+    assert_done(inf_socket_pair(pair));
+    e->control = pair[0];
+    e->fds[INF_FD_CONTROL] = pair[1];
+    e->fd_count = INF_HELLO_WORKER_FDS;
+
+    e->rings = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+        e->fds[INF_FD_RINGS], 0);
+    e->arena = mmap(NULL, EVIL_ARENA, PROT_READ | PROT_WRITE, MAP_SHARED,
+        e->fds[INF_FD_REQUEST_ARENA], 0);
+    assert_true(e->rings != MAP_FAILED && e->arena != MAP_FAILED);
+    memcpy(e->rings, &e->layout, sizeof(e->layout));
+
+    e->hello = (inf_hello_t) {
+        .magic = INF_CHANNEL_MAGIC, .version = INF_CHANNEL_VERSION,
+        .min_version = INF_CHANNEL_VERSION, .size = sizeof(inf_hello_t),
+        .kind = INF_HELLO_WORKER, .pid = (uint32_t) getpid(),
+        .ring_entries = e->layout.ring_entries,
+        .entry_size = INF_RING_ENTRY_SIZE, .slots = EVIL_SLOTS,
+        .rings_size = size, .request_arena_size = EVIL_ARENA,
+        .build = "evil"
+    };
+    memset(e->welcome_fds, 0xff, sizeof(e->welcome_fds));
+}
+
+static void
+evil_free(evil_t *e)
+{
+    munmap(e->rings, inf_rings_layout(&e->layout, 64, EVIL_SLOTS));
+    munmap(e->arena, EVIL_ARENA);
+    inf_fds_close(e->fds, e->fd_count);
+    inf_fds_close(&e->control, 1);
+    inf_fds_close(e->welcome_fds, INF_WELCOME_FDS);
+}
+
+static void
+send_hello(const void *data, size_t len, const int *fds, size_t count)
+{
+    inf_socket_result_t result = INF_SOCKET_AGAIN;
+
+    for (int ms = 0; result == INF_SOCKET_AGAIN && ms < PATIENCE_MS; ms++) {
+        assert_done(inf_socket_send(w.registration[0], data, len, fds, count,
+            &result));
+        if (result == INF_SOCKET_AGAIN) {
+            read_log();
+            poll(NULL, 0, 1);
+        }
+    }
+    assert_int_equal(result, INF_SOCKET_DONE);
+}
+
+/* The core has its own copies then, as from a worker that is gone. */
+static void
+evil_register(evil_t *e)
+{
+    send_hello(&e->hello, sizeof(e->hello), e->fds, e->fd_count);
+}
+
+/* The core's answer; ours: the worker's end of the control socket. */
+static inf_welcome_t
+evil_welcome(evil_t *e)
+{
+    inf_welcome_t welcome = { 0 };
+    size_t len, count;
+    inf_socket_result_t result = INF_SOCKET_AGAIN;
+
+    inf_fds_close(&e->fds[INF_FD_CONTROL], 1);
+    for (int ms = 0; result == INF_SOCKET_AGAIN && ms < PATIENCE_MS; ms += 100)
+    {
+        struct pollfd p = { .fd = e->control, .events = POLLIN };
+        poll(&p, 1, 100);
+        read_log();
+        assert_done(inf_socket_recv(e->control, &welcome, sizeof(welcome),
+            &len, e->welcome_fds, INF_WELCOME_FDS, &count, &result));
+    }
+    assert_int_not_equal(result, INF_SOCKET_AGAIN);
+    if (result == INF_SOCKET_CLOSED) {
+        welcome.status = INF_STATUS(INF_ERR_UNAVAILABLE);
+    }
+    e->responses_size = welcome.response_arena_size;
+    return welcome;
+}
+
+static void
+evil_join(evil_t *e)
+{
+    evil_make(e);
+    evil_register(e);
+    assert_int_equal(evil_welcome(e).status, INF_OK);
+}
+
+static void
+evil_notify(const evil_t *e)
+{
+    inf_bell_ring(e->fds[INF_FD_SUBMIT_BELL]);
+}
+
+/* Waits for room; false: the core has closed the channel. */
+static bool
+evil_put(evil_t *e, const inf_submission_t *s)
+{
+    struct pollfd p = { .fd = e->control, .events = POLLIN };
+
+    while (e->tail - __atomic_load_n(&e->rings->submit_head.value,
+            __ATOMIC_ACQUIRE) >= e->layout.ring_entries)
+    {
+        evil_notify(e);
+        if (poll(&p, 1, 1) == 1) {
+            return false;
+        }
+    }
+
+    memcpy((unsigned char *) e->rings + e->layout.submit_offset
+        + (size_t) (e->tail & (e->layout.ring_entries - 1))
+        * INF_RING_ENTRY_SIZE, s, sizeof(*s));
+    __atomic_store_n(&e->rings->submit_tail.value, ++e->tail,
+        __ATOMIC_RELEASE);
+    if (__atomic_load_n(&e->rings->submit_sleeping.value, __ATOMIC_SEQ_CST)) {
+        evil_notify(e);
+    }
+    return true;
+}
+
+/* The next completion; false: there is none, or the channel is closed. */
+static bool
+evil_take(evil_t *e, inf_completion_t *out, int timeout_ms)
+{
+    struct pollfd p = { .fd = e->control, .events = POLLIN };
+
+    for (int ms = 0; __atomic_load_n(&e->rings->complete_tail.value,
+            __ATOMIC_ACQUIRE) == e->head; ms++)
+    {
+        if (ms >= timeout_ms || poll(&p, 1, 1) == 1) {
+            return false;
+        }
+    }
+
+    memcpy(out, (unsigned char *) e->rings + e->layout.complete_offset
+        + (size_t) (e->head & (e->layout.ring_entries - 1))
+        * INF_RING_ENTRY_SIZE, sizeof(*out));
+    __atomic_store_n(&e->rings->complete_head.value, ++e->head,
+        __ATOMIC_RELEASE);
+    if (out->flags & INF_COMPLETE_LAST) {
+        evil_notify(e);
+    }
+    return true;
+}
+
+/* Until slot has had FINAL and RELEASED; the status of its response. */
+static inf_status_t
+evil_answer(evil_t *e, uint32_t slot, uint32_t generation)
+{
+    inf_status_t status = INF_OK;
+    uint8_t flags = 0;
+    inf_completion_t c;
+
+    while ((flags & ALL) != ALL) {
+        if (!evil_take(e, &c, PATIENCE_MS)) {
+            fail_msg("slot %u is not answered", slot);
+        }
+        if (c.length > 0) {
+            evil_put(e, &(inf_submission_t) { .op = INF_SUBMIT_RELEASE,
+                .offset = c.offset });
+        }
+        if (c.slot == slot && c.generation == generation) {
+            flags |= c.flags;
+            status = c.status != INF_OK ? c.status : status;
+        }
+    }
+    return status;
+}
+
+static void
+expect_closed(evil_t *e)
+{
+    struct pollfd p = { .fd = e->control, .events = POLLIN };
+    char byte;
+
+    for (int ms = 0; ms < PATIENCE_MS; ms += 10) {
+        read_log();
+        if (poll(&p, 1, 10) == 1
+            && recv(e->control, &byte, 1, MSG_DONTWAIT) <= 0)
+        {
+            return;
+        }
+    }
+    fail_msg("the core has not closed the channel");
+}
+
+/* A right request for evil's arena, to be damaged. */
+static request_t
+evil_request(evil_t *e, const char *model, inf_datatype_t type,
+    int64_t elements, size_t bytes)
+{
+    request_t r = { 0 };
+
+    r.size = write_record(model, type, elements, 8192, bytes, r.record);
+    memcpy(e->arena + 4096, r.record, r.size);
+    r.submission = (inf_submission_t) {
+        .op = INF_SUBMIT_INFER, .slot = 1, .generation = 1, .offset = 4096,
+        .length = r.size
+    };
+    return r;
+}
+
+static request_t
+evil_echo(evil_t *e)
+{
+    return evil_request(e, "echo", INF_TYPE_FP32, FLOATS,
+        FLOATS * sizeof(float));
+}
+
+
+/* ---- registration -------------------------------------------------------- */
+
+static void
+expect_rejected(evil_t *e, const char *text)
+{
+    evil_register(e);
+    inf_welcome_t welcome = evil_welcome(e);
+    assert_int_not_equal(welcome.status, INF_OK);
+    if (strstr(welcome.text, text) == NULL) {
+        fail_msg("\"%s\" lacks \"%s\"", welcome.text, text);
+    }
+    evil_free(e);
+}
+
+static void
+a_hello_that_lies_is_rejected(void **state)
+{
+    (void) state;
+    evil_t e;
+
+#define LIE(text, change)                                                     \
+    do {                                                                      \
+        evil_make(&e);                                                        \
+        change;                                                               \
+        expect_rejected(&e, text);                                            \
+    } while (0)
+
+    LIE("format", e.hello.magic++);
+    LIE("format", e.hello.size--);
+    LIE("restart nginx", e.hello.version = e.hello.min_version = 99);
+    LIE("restart nginx", e.hello.version = 0);
+    LIE("kind", e.hello.kind = INF_HELLO_CONFIG);
+    LIE("layout", e.hello.ring_entries *= 2);
+    LIE("layout", e.hello.entry_size = 0);
+    LIE("layout", e.hello.slots = UINT32_MAX);
+    LIE("layout", e.rings->complete_offset += 64);
+    LIE("layout", e.rings->slots = UINT32_MAX);
+    LIE("announced", e.hello.rings_size = UINT64_MAX);
+    LIE("announced", e.hello.request_arena_size *= 2);
+    LIE("announced", e.hello.request_arena_size = 0);
+    all_is_well();
+}
+
+static void
+replace(evil_t *e, int which, int fd)
+{
+    assert_true(fd >= 0);
+    close(e->fds[which]);
+    e->fds[which] = fd;
+}
+
+static int
+memfd(uint64_t size, unsigned seals)
+{
+    int fd = memfd_create("evil", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    assert_int_equal(ftruncate(fd, (off_t) size), 0);
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+    return fd;
+}
+
+static void
+descriptors_of_other_kinds_are_rejected(void **state)
+{
+    (void) state;
+    evil_t e;
+
+    LIE("not sealed", replace(&e, INF_FD_RINGS,
+        memfd(e.hello.rings_size, 0)));
+    LIE("not sealed", replace(&e, INF_FD_REQUEST_ARENA,
+        memfd(e.hello.request_arena_size, F_SEAL_GROW)));
+    LIE("announced", replace(&e, INF_FD_REQUEST_ARENA,
+        memfd(4096, F_SEAL_SHRINK)));
+    LIE("not a memfd", replace(&e, INF_FD_REQUEST_ARENA,
+        open("/dev/zero", O_RDWR | O_CLOEXEC)));
+    LIE("not a memfd", replace(&e, INF_FD_RINGS,
+        dup(e.fds[INF_FD_SUBMIT_BELL])));
+    LIE("not an eventfd", replace(&e, INF_FD_SUBMIT_BELL,
+        dup(e.control)));
+    LIE("not an eventfd", replace(&e, INF_FD_SUBMIT_BELL,
+        open("/dev/null", O_RDWR | O_CLOEXEC)));
+
+    /* these leave nobody to tell */
+    for (int i = 0; i < 3; i++) {
+        evil_make(&e);
+        replace(&e, INF_FD_CONTROL, i == 0 ? memfd(4096, 0) : i == 1
+            ? dup(e.fds[INF_FD_SUBMIT_BELL])
+            : socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        evil_register(&e);
+        evil_free(&e);
+    }
+    for (size_t count = 0; count <= INF_SOCKET_MAX_FDS; count++) {
+        int fds[INF_SOCKET_MAX_FDS];
+        evil_make(&e);
+        for (size_t i = 0; i < INF_SOCKET_MAX_FDS; i++) {
+            fds[i] = e.fds[0];          /* the same one again and again      */
+        }
+        send_hello(&e.hello, sizeof(e.hello), fds, count);
+        evil_free(&e);
+    }
+    all_is_well();
+}
+
+static void
+junk_at_the_registration_socket_is_ignored(void **state)
+{
+    (void) state;
+    char junk[2 * sizeof(inf_hello_t)];
+
+    memset(junk, 0x5a, sizeof(junk));
+    for (size_t len = 0; len <= sizeof(junk); len += 3) {
+        int fds[INF_SOCKET_MAX_FDS] = { w.lease, w.lease, w.lease, w.lease,
+            w.lease, w.lease, w.lease, w.lease };
+        send_hello(junk, len, fds, len % (INF_SOCKET_MAX_FDS + 1));
+    }
+    all_is_well();
+}
+
+static void
+send_config(int socket_fd, const char *repository, uint64_t generation)
+{
+    inf_hello_t hello = {
+        .magic = INF_CHANNEL_MAGIC, .version = INF_CHANNEL_VERSION,
+        .min_version = INF_CHANNEL_VERSION, .size = sizeof(inf_hello_t),
+        .kind = INF_HELLO_CONFIG, .generation = generation
+    };
+    int fd = config_fd(tree_path(w.tree, repository), generation);
+    inf_socket_result_t result;
+
+    assert_done(inf_socket_send(socket_fd, &hello, sizeof(hello), &fd,
+        INF_HELLO_CONFIG_FDS, &result));
+    assert_int_equal(result, INF_SOCKET_DONE);
+    close(fd);
+}
+
+static void
+a_configuration_over_the_registration_socket_changes_nothing(void **state)
+{
+    (void) state;
+    evil_t e;
+
+    send_config(w.registration[0], "elsewhere", 7);
+    evil_join(&e);                      /* so it was read                    */
+    evil_free(&e);
+    assert_false(log_has("configuration generation 7 is in force"));
+
+    /* but the supervisor's is taken */
+    send_config(w.configure[0], "repository", 8);
+    wait_log("configuration generation 8 is in force");
+    assert_false(log_has("trojan"));
+    all_is_well();
+}
+
+static void
+half_a_registration_and_silence_hold_up_nobody(void **state)
+{
+    (void) state;
+    evil_t e[3];
+
+    for (int i = 0; i < 3; i++) {       /* the welcome is never read         */
+        evil_make(&e[i]);
+        evil_register(&e[i]);
+    }
+    all_is_well();
+    for (int i = 0; i < 3; i++) {
+        evil_free(&e[i]);
+    }
+
+    evil_make(&e[0]);                   /* nobody is there to be welcomed    */
+    inf_fds_close(&e[0].control, 1);
+    evil_register(&e[0]);
+    evil_free(&e[0]);
+    all_is_well();
+}
+
+
+/* ---- rings --------------------------------------------------------------- */
+
+static void
+impossible_indices_end_that_channel_alone(void **state)
+{
+    (void) state;
+    evil_t e;
+
+    evil_join(&e);                      /* further than the ring is long     */
+    e.rings->submit_tail.value = e.layout.ring_entries + 1;
+    evil_notify(&e);
+    expect_closed(&e);
+    evil_free(&e);
+
+    evil_join(&e);                      /* backwards                         */
+    assert_true(evil_put(&e, &(inf_submission_t) { .op = INF_SUBMIT_CANCEL }));
+    while (__atomic_load_n(&e.rings->submit_head.value, __ATOMIC_ACQUIRE) == 0)
+    {
+        evil_notify(&e);
+        poll(NULL, 0, 1);
+    }
+    e.rings->submit_tail.value = 0;
+    evil_notify(&e);
+    expect_closed(&e);
+    evil_free(&e);
+
+    evil_join(&e);                      /* answers that were never given     */
+    e.rings->complete_head.value = 1u << 31;
+    for (uint32_t i = 0; i < 2 * e.layout.ring_entries; i++) {
+        if (!evil_put(&e, &(inf_submission_t) { .op = INF_SUBMIT_INFER })) {
+            break;
+        }
+    }
+    expect_closed(&e);
+    evil_free(&e);
+
+    evil_join(&e);                      /* the layout changes under way      */
+    memset(e.rings, 0xff, offsetof(inf_rings_header_t, submit_tail));
+    request_t r = evil_echo(&e);
+    assert_true(evil_put(&e, &r.submission));
+    assert_int_equal(evil_answer(&e, 1, 1), INF_OK);
+    evil_free(&e);
+    all_is_well();
+}
+
+static void
+entries_that_point_elsewhere_are_rejected(void **state)
+{
+    (void) state;
+    evil_t e;
+    const inf_submission_t cases[] = {
+        { .op = INF_SUBMIT_INFER, .offset = EVIL_ARENA, .length = 200 },
+        { .op = INF_SUBMIT_INFER, .offset = UINT64_MAX - 99, .length = 200 },
+        { .op = INF_SUBMIT_INFER, .offset = 0, .length = UINT64_MAX },
+        { .op = INF_SUBMIT_INFER, .offset = 0, .length = INF_RECORD_MAX + 1 },
+        { .op = INF_SUBMIT_INFER, .offset = EVIL_ARENA - 100, .length = 200 },
+        { .op = INF_SUBMIT_INFER, .offset = 0, .length = 0 },
+        { .op = INF_SUBMIT_CALL, .method = 0 },
+        { .op = INF_SUBMIT_CALL, .method = UINT16_MAX },
+        { .op = INF_SUBMIT_CALL, .method = INF_METHOD_MODEL_READY,
+          .offset = 1, .length = EVIL_ARENA },
+        { .op = INF_SUBMIT_CALL, .method = INF_METHOD_MODEL_READY,
+          .offset = UINT64_MAX, .length = 2, .flags = 0xff }
+    };
+
+    evil_join(&e);
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        inf_submission_t s = cases[i];
+        s.slot = 3;
+        s.generation = i + 1;
+        assert_true(evil_put(&e, &s));
+        assert_int_equal(evil_answer(&e, 3, i + 1),
+            INF_STATUS(INF_ERR_INVALID_ARG));
+    }
+    for (uint32_t op = 0; op < 256; op++) {     /* nobody to be told         */
+        assert_true(evil_put(&e, &(inf_submission_t) { .op = (uint8_t) op,
+            .slot = EVIL_SLOTS + op, .offset = UINT64_MAX - op,
+            .length = UINT64_MAX / (op + 1) }));
+    }
+    request_t r = evil_echo(&e);
+    assert_true(evil_put(&e, &r.submission));
+    assert_int_equal(evil_answer(&e, 1, 1), INF_OK);
+    evil_free(&e);
+    all_is_well();
+}
+
+static void
+cancels_and_releases_of_nothing_are_ignored(void **state)
+{
+    (void) state;
+    evil_t e;
+
+    evil_join(&e);
+    for (uint32_t i = 0; i < 100000; i++) {
+        const inf_submission_t s = {
+            .op = i % 2 != 0 ? INF_SUBMIT_CANCEL : INF_SUBMIT_RELEASE,
+            .slot = i % EVIL_SLOTS, .generation = i,
+            .offset = (uint64_t) i * 64 % e.responses_size
+        };
+        assert_true(evil_put(&e, &s));
+    }
+
+    /* released twice, and while it is on its way */
+    request_t r = evil_echo(&e);
+    assert_true(evil_put(&e, &r.submission));
+    inf_completion_t c;
+    do {
+        assert_true(evil_take(&e, &c, PATIENCE_MS));
+    } while (c.length == 0);
+    for (int i = 0; i < 3; i++) {
+        assert_true(evil_put(&e, &(inf_submission_t) {
+            .op = INF_SUBMIT_RELEASE, .offset = c.offset }));
+    }
+    for (uint32_t i = 0; i < 1000; i++) {
+        r.submission.generation = i + 2;
+        assert_true(evil_put(&e, &r.submission));
+        for (uint64_t at = 0; at < 4096; at += 64) {
+            evil_put(&e, &(inf_submission_t) { .op = INF_SUBMIT_RELEASE,
+                .offset = at });
+        }
+        evil_put(&e, &(inf_submission_t) { .op = INF_SUBMIT_CANCEL,
+            .slot = 1, .generation = i % 2 != 0 ? i + 2 : i });
+        (void) evil_answer(&e, 1, i + 2);
+    }
+    evil_free(&e);
+    all_is_well();
+}
+
+/* So what is in flight is bounded by the number of slots. */
+static void
+a_slot_that_is_taken_is_no_other_requests(void **state)
+{
+    (void) state;
+    evil_t e;
+    uint32_t finals = 0;
+    inf_completion_t c;
+
+    evil_join(&e);
+    request_t r = evil_request(&e, "slow", INF_TYPE_FP32, FLOATS,
+        FLOATS * sizeof(float));
+    for (uint32_t i = 0; i < 5; i++) {
+        r.submission.generation = i;
+        assert_true(evil_put(&e, &r.submission));
+    }
+    while (finals < 5 && evil_take(&e, &c, PATIENCE_MS)) {
+        if (c.flags & INF_COMPLETE_FINAL) {
+            assert_int_equal(c.generation, finals < 4 ? finals + 1 : 0);
+            assert_int_equal(c.status == INF_OK, finals == 4);
+            finals++;
+        }
+    }
+    assert_int_equal(finals, 5);
+    evil_free(&e);
+
+    evil_join(&e);                      /* with a quick one and no waiting   */
+    r = evil_echo(&e);
+    finals = 0;
+    for (uint32_t i = 0; i < 20000; i++) {
+        r.submission.generation = i;
+        assert_true(evil_put(&e, &r.submission));
+        while (evil_take(&e, &c, 0)) {
+            finals += (c.flags & INF_COMPLETE_FINAL) != 0;
+        }
+    }
+    while (finals < 20000 && evil_take(&e, &c, PATIENCE_MS)) {
+        finals += (c.flags & INF_COMPLETE_FINAL) != 0;
+    }
+    assert_int_equal(finals, 20000);
+    evil_free(&e);
+    all_is_well();
+}
+
+
+/* ---- records ------------------------------------------------------------- */
+
+static uint32_t
+next_random(void)
+{
+    static uint32_t seed = 7;
+
+    seed = seed * 1664525u + 1013904223u;
+    return seed >> 8;
+}
+
+static uint32_t
+next_extreme(void)
+{
+    static const uint32_t list[] = { 0, 1, 7, 8, 9, 63, 64, 65, 255, 256,
+        1023, 4096, 0x7fffffff, 0x80000000, 0xfffffff8, 0xffffffff };
+
+    return list[next_random() % (sizeof(list) / sizeof(list[0]))];
+}
+
+/* Tables that overlap, run over and point nowhere; sizes of all kinds. */
+static void
+damaged_records_are_answered(void **state)
+{
+    (void) state;
+    evil_t e;
+
+    evil_join(&e);
+    for (uint32_t i = 0; i < 20000; i++) {
+        request_t r = evil_echo(&e);
+        for (uint32_t k = next_random() % 3; k < 3; k++) {
+            uint32_t value = next_extreme();
+            memcpy(e.arena + 4096 + next_random() % (r.size / 4) * 4, &value,
+                sizeof(value));
+        }
+        r.submission.slot = i % EVIL_SLOTS;
+        r.submission.generation = i;
+        assert_true(evil_put(&e, &r.submission));
+        (void) evil_answer(&e, r.submission.slot, i);
+    }
+    evil_free(&e);
+    all_is_well();
+}
+
+typedef struct {
+    uint32_t    *word;
+    size_t       count;
+    _Atomic bool stop;
+} flipper_t;
+
+static void *
+flip_main(void *arg)
+{
+    flipper_t *f = arg;
+    uint32_t seed = 1;
+
+    while (!atomic_load_explicit(&f->stop, memory_order_relaxed)) {
+        seed = seed * 1664525u + 1013904223u;
+        uint32_t at = (seed >> 8) % (uint32_t) f->count;
+        uint32_t before = f->word[at];
+        __atomic_store_n(&f->word[at], seed, __ATOMIC_RELAXED);
+        __atomic_store_n(&f->word[at], UINT32_MAX, __ATOMIC_RELAXED);
+        __atomic_store_n(&f->word[at], before, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+static void
+run_while_flipping(evil_t *e, request_t *r, void *from, size_t bytes,
+    uint32_t rounds)
+{
+    flipper_t f = { .word = from, .count = bytes / 4 };
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, flip_main, &f), 0);
+    for (uint32_t i = 0; i < rounds; i++) {
+        r->submission.generation = i;
+        assert_true(evil_put(e, &r->submission));
+        (void) evil_answer(e, r->submission.slot, i);
+    }
+    atomic_store(&f.stop, true);
+    pthread_join(thread, NULL);
+}
+
+static void
+a_record_that_changes_while_it_is_checked_harms_nobody(void **state)
+{
+    (void) state;
+    evil_t e;
+
+    evil_join(&e);
+    request_t r = evil_echo(&e);
+    run_while_flipping(&e, &r, e.arena + 4096, r.size & ~(size_t) 3, 20000);
+    evil_free(&e);
+    all_is_well();
+}
+
+static void
+lengths_of_texts_that_change_while_they_are_read_harm_nobody(void **state)
+{
+    (void) state;
+    enum { WORDS = 64 };
+    evil_t e;
+
+    evil_join(&e);
+    uint32_t *words = (void *) (e.arena + 8192);
+    for (uint32_t i = 0; i < WORDS; i++) {
+        words[2 * i] = 4;
+        words[2 * i + 1] = i;
+    }
+    request_t r = evil_request(&e, "words", INF_TYPE_BYTES, WORDS, 8 * WORDS);
+    run_while_flipping(&e, &r, words, 8 * WORDS, 20000);
+    evil_free(&e);
+    all_is_well();
+}
+
+
+/* ---- floods -------------------------------------------------------------- */
+
+static uint64_t
+core_memory_kib(void)
+{
+    char path[64];
+    char line[256];
+    unsigned long long kib = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int) w.core);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f) != NULL) {
+        if (sscanf(line, "RssAnon: %llu", &kib) == 1) {
+            break;
+        }
+    }
+    fclose(f);
+    return kib;
+}
+
+/* The core keeps answers for a while, then it lets go of the channel. */
+static void
+answers_that_are_never_read_end_the_channel(void **state)
+{
+    (void) state;
+    evil_t e;
+    const inf_submission_t bad = { .op = INF_SUBMIT_INFER };
+    uint64_t before = core_memory_kib();
+    uint32_t n = 0;
+
+    evil_join(&e);
+    while (n < 8000000 && evil_put(&e, &bad)) {
+        n++;
+    }
+    assert_true(n < 8000000);
+    expect_closed(&e);
+    evil_free(&e);
+    all_is_well();
+    wait_log("does not read its completions");
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    assert_in_range(core_memory_kib(), 0, before + 32 * 1024);
+#else
+    (void) before;
+#endif
+}
+
+/* An eventfd whose counter is full holds up who writes to it, unless it is
+   nonblocking; both sides share that flag. */
+static void
+eventfds_that_block_hold_up_nobody(void **state)
+{
+    (void) state;
+    static const uint64_t full = UINT64_MAX - 1;
+    evil_t e;
+    request_t r;
+
+    for (int round = 0; round < 20; round++) {
+        evil_join(&e);
+        int fds[] = { e.fds[INF_FD_SUBMIT_BELL],
+            e.welcome_fds[INF_WELCOME_FD_CORE],
+            e.welcome_fds[INF_WELCOME_FD_BELL] };
+        for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+            ssize_t n = write(fds[i], &full, sizeof(full));
+            assert_int_equal(n == sizeof(full), i == 0);
+            fcntl(fds[i], F_SETFL, fcntl(fds[i], F_GETFL) & ~O_NONBLOCK);
+        }
+
+        r = evil_echo(&e);
+        e.rings->complete_sleeping.value = 1;
+        memcpy((unsigned char *) e.rings + e.layout.submit_offset,
+            &r.submission, sizeof(r.submission));
+        __atomic_store_n(&e.rings->submit_tail.value, ++e.tail,
+            __ATOMIC_RELEASE);      /* the core looks while others notify it */
+        uint64_t until = inf_clock_ns() + 5 * SECOND;
+        while (__atomic_load_n(&e.rings->complete_tail.value,
+                __ATOMIC_ACQUIRE) == 0 && inf_clock_ns() < until)
+        {
+            poll(NULL, 0, 1);
+        }
+        evil_free(&e);
+    }
+    all_is_well();
+}
+
+static void
+flood_and_exit(uint32_t count)
+{
+    evil_t e;
+    uint32_t joined = 0;
+
+    evil_make(&e);
+    for (uint32_t i = 0; i < count; i++) {
+        int pair[2];
+        assert_done(inf_socket_pair(pair));     /* kept open: all live       */
+        e.fds[INF_FD_CONTROL] = pair[1];
+        evil_register(&e);
+        close(pair[1]);
+
+        /* room in the socket and in our table of descriptors */
+        struct pollfd p = { .fd = pair[0], .events = POLLIN };
+        inf_welcome_t welcome;
+        assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+        if (recv(pair[0], &welcome, sizeof(welcome), 0) == sizeof(welcome)
+            && welcome.status == INF_OK)
+        {
+            joined++;
+        } else {
+            close(pair[0]);
+        }
+    }
+    _exit(joined <= 100 ? (int) joined : 101);
+}
+
+static void
+thousands_of_registrations_leave_room_for_others(void **state)
+{
+    (void) state;
+    int status;
+
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        alarm(120);
+        flood_and_exit(3000);
+    }
+
+    inf_client_t *c;
+    for (int i = 0; i < 5; i++) {       /* meanwhile others come and go      */
+        assert_true(join_core(&c));
+        assert_true(good_request(c, 1));
+        inf_client_free(c);
+        read_log();
+    }
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        read_log();
+        poll(NULL, 0, 10);
+    }
+    assert_true(WIFEXITED(status));
+    assert_in_range(WEXITSTATUS(status), 1, 4);
+    all_is_well();
+}
+
+/* Every worker holds this end, and shutdown ends it for all of them. */
+static void
+a_registration_socket_that_was_shut_down_ends_no_core(void **state)
+{
+    (void) state;
+
+    assert_int_equal(shutdown(w.registration[0], SHUT_RDWR), 0);
+    wait_log("the registration socket was shut down");
+    all_is_well();
+}
+
+int
+main(int argc, char **argv)
+{
+    alarm(540);
+    if (argc > 1) {
+        cmocka_set_test_filter(argv[1]);
+    }
+    signal(SIGPIPE, SIG_IGN);
+    inf_log_set_levels(false, false, false, 0);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_hello_that_lies_is_rejected),
+        cmocka_unit_test(descriptors_of_other_kinds_are_rejected),
+        cmocka_unit_test(junk_at_the_registration_socket_is_ignored),
+        cmocka_unit_test(
+            a_configuration_over_the_registration_socket_changes_nothing),
+        cmocka_unit_test(half_a_registration_and_silence_hold_up_nobody),
+        cmocka_unit_test(impossible_indices_end_that_channel_alone),
+        cmocka_unit_test(entries_that_point_elsewhere_are_rejected),
+        cmocka_unit_test(cancels_and_releases_of_nothing_are_ignored),
+        cmocka_unit_test(a_slot_that_is_taken_is_no_other_requests),
+        cmocka_unit_test(damaged_records_are_answered),
+        cmocka_unit_test(
+            a_record_that_changes_while_it_is_checked_harms_nobody),
+        cmocka_unit_test(
+            lengths_of_texts_that_change_while_they_are_read_harm_nobody),
+        cmocka_unit_test(answers_that_are_never_read_end_the_channel),
+        cmocka_unit_test(eventfds_that_block_hold_up_nobody),
+        cmocka_unit_test(thousands_of_registrations_leave_room_for_others),
+        cmocka_unit_test(
+            a_registration_socket_that_was_shut_down_ends_no_core),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
