@@ -13,6 +13,7 @@ import os
 import pytest
 
 from lib import certificate, models
+from lib.h2 import H2
 from lib.process import wait_until
 from lib.server import SLOW, Server, free_port
 from lib.upstream import Recorder
@@ -48,16 +49,17 @@ class Setting:
         self.recorder = Recorder(pair)
         upstream = f"server 127.0.0.1:{self.recorder.port};"
         proxy = f"proxy_pass http{'s' if pair else ''}://recorder;"
-        listen = ""
+        self.port2 = free_port()
+        listen = f"listen 127.0.0.1:{self.port2} http2;"
         if kind != "plain":
             upstream += " keepalive 2;"
             proxy += ' proxy_http_version 1.1; proxy_set_header Connection "";'
         if pair:
             self.port = free_port()
             self.tls = certificate.client_context()
-            listen = (f"listen 127.0.0.1:{self.port} ssl; "
-                      f"ssl_certificate {pair[0]}; "
-                      f"ssl_certificate_key {pair[1]};")
+            listen += (f"listen 127.0.0.1:{self.port} ssl; "
+                       f"ssl_certificate {pair[0]}; "
+                       f"ssl_certificate_key {pair[1]};")
         self.server = Server(
             fill, http=f"    upstream recorder {{ {upstream} }}",
             server=listen + "".join(self.location(s) for s in STATUSES)
@@ -170,6 +172,38 @@ def test_upstream_gets_what_was_sent_or_nothing(setting, status, form, length):
     else:
         assert answer.status == expected, answer
         assert answer.error
+        assert not seen
+    assert not any(c.rest for c in setting.recorder.connections)
+
+
+@pytest.mark.parametrize("length", [True, False], ids=["told", "not told"])
+@pytest.mark.parametrize("status,change,whole", [
+    (400, -10, False), (400, 10, False), (500, 0, True), (503, 0, True)])
+def test_stream_of_http2_goes_on_as_it_came(setting, status, change, whole,
+                                            length):
+    body, headers = body_of("chunked", {-10: "short", 0: "exact",
+                                        10: "long"}[change])
+    headers = {k.lower(): v for k, v in headers.items()}
+    if length:
+        headers["content-length"] = str(len(body))
+    elif change < 0:
+        whole = True                    # known when the stream has ended
+    setting.recorder.forget()
+    with H2(setting.port2) as connection:
+        number = connection.post(
+            f"/{status}/v2/models/{MODELS[status]}/infer", headers)
+        for i in range(0, len(body), 700):
+            connection.data(number, body[i:i + 700], i + 700 >= len(body))
+        stream = connection.read(number)
+    with setting.connect() as connection:
+        assert connection.get("/probe").body == b"recorded"
+    *seen, probe = setting.recorder.requests()
+    assert probe[0].startswith(b"GET /probe ")
+    if whole:
+        assert (stream.status, stream.body) == (200, b"recorded")
+        assert [b for _, b in seen] == [body]
+    else:
+        assert stream.status == status
         assert not seen
     assert not any(c.rest for c in setting.recorder.connections)
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import signal
 
 import pytest
 
@@ -87,3 +88,17 @@ def test_idle_announcements_leave_room_for_others(server, form):
             answers(server, size)
     assert wait_until(lambda: gauge(server, "reserved") == 0
                       and gauge(server, "used") == 0, 20 * SLOW)
+
+
+def test_worker_that_is_killed_leaves_nothing_in_the_gauges(make_server):
+    server = make_server(
+        models.standard_repository, http=f"    inference_memory {ARENA};",
+        server="location = /scrape { inference metrics; }",
+        allow_alarms=["worker process .* exited on signal 9"])
+    with announce(server, "length", LARGEST):
+        assert wait_until(lambda: gauge(server, "reserved") > LARGEST // 2,
+                          10 * SLOW)
+        worker, = server.workers()
+        os.kill(worker, signal.SIGKILL)
+        assert server.wait_for("/v2/health/ready")
+        assert wait_until(lambda: gauge(server, "reserved") == 0, 10 * SLOW)
