@@ -1,0 +1,143 @@
+/*
+ * Every allocation of instances and of a warmup fails once, in turn: each time
+ * there is an error that says so, and nothing is left behind.
+ */
+
+#define SHRINKING_SUCCEEDS
+#include "scarce_memory.h"
+
+#include "model/config_text.h"
+#include "model/memory_storage.h"
+
+#include "core/model/instances.h"
+#include "core/model/warmup.h"
+#include "core/tensor/response.h"
+
+static const char warmup_text[] =
+    "name: 'm' backend: 'x' max_batch_size: 4 "
+    "input { name: 'A' data_type: TYPE_UINT8 dims: 2 } "
+    "output { name: 'B' data_type: TYPE_UINT8 dims: 2 } "
+    "model_warmup { name: 's' batch_size: 3 inputs { key: 'A' value { "
+    "data_type: TYPE_UINT8 dims: 2 random_data: true } } } ";
+
+static inf_model_t model;
+
+static inf_err_t *
+use_instances(void)
+{
+    inf_instance_t *made[2] = { NULL, NULL };
+    inf_model_t *m = inf_model_new("m", 1, "/m");
+    inf_err_t *err = m == NULL ? inf_err_nomem() : NULL;
+
+    for (int i = 0; err == NULL && i < 2; i++) {
+        inf_instance_spec_t spec = { .kind = INF_INSTANCE_CPU,
+            .name = strdup(i == 0 ? "a" : "b") };
+        err = spec.name == NULL ? inf_err_nomem()
+            : inf_instance_new(m, &spec, &made[i]);
+        if (err == NULL) {
+            err = inf_instances_link(m, &made[i], 1);
+            if (err != NULL) {
+                inf_instance_free(made[i]);
+            }
+        }
+        free(spec.name);
+    }
+
+    if (m != NULL) {
+        inf_model_free(m);
+    }
+    return err;
+}
+
+static void
+execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
+{
+    (void) instance;
+
+    for (uint32_t i = 0; i < count; i++) {
+        inf_factory_t *f = requests[i]->factory;
+        inf_factory_ref(f);
+        inf_factory_send_flags(f, INF_SEND_FINAL);
+        inf_request_release(requests[i], 1);
+        inf_factory_unref(f);
+    }
+}
+
+static inf_err_t *
+use_warmup(void)
+{
+    static const memory_file_t files[] = { { NULL, NULL } };
+    static const inf_instance_spec_t spec = { .name = (char *) "m_0" };
+    memory_storage_t st = memory_storage(files);
+    inf_instance_t instance = { .model = &model, .spec = &spec };
+    inf_warmup_t *warmup = NULL;
+
+    inf_err_t *err = inf_warmup_new(&st.base, "m", &model, &warmup);
+    if (err == NULL) {
+        err = inf_warmup_run(warmup, &instance, execute);
+    }
+    inf_warmup_free(warmup);
+    return err;
+}
+
+static void
+fail_each(inf_err_t *(*use)(void), long at_least)
+{
+    assert_ok(use());
+
+    long n = 1;
+    for ( ; OWN_MALLOC; n++) {
+        long before = live;
+        countdown = n;
+        inf_err_t *err = use();
+        bool reached = countdown == 0;
+        countdown = 0;
+
+        if (!reached) {
+            assert_ok(err);
+            break;
+        }
+        if (err == NULL || strstr(inf_err_msg(err), "out of memory") == NULL) {
+            fail_msg("allocation %ld failed: \"%s\"", n,
+                err == NULL ? "no error" : inf_err_msg(err));
+        }
+        inf_err_free(err);
+        if (live != before) {
+            fail_msg("allocation %ld failed and left %ld behind", n,
+                live - before);
+        }
+    }
+
+    assert_true(!OWN_MALLOC || n > at_least);
+}
+
+static void
+instances_do_without_memory(void **state)
+{
+    (void) state;
+    fail_each(use_instances, 8);
+}
+
+static void
+a_warmup_does_without_memory(void **state)
+{
+    (void) state;
+    model.name = (char *) "m";
+    model.version = 1;
+    model.built = config_parse_normal(warmup_text);
+    assert_ok(inf_config_tensors_new(model.built, &model.tensors));
+    fail_each(use_warmup, 5);
+    inf_config_tensors_free(model.tensors);
+    inf_message_free(&model.built->base);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(instances_do_without_memory),
+        cmocka_unit_test(a_warmup_does_without_memory)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
