@@ -1,6 +1,7 @@
 /*
- * Every allocation of instances and of a warmup fails once, in turn: each time
- * there is an error that says so, and nothing is left behind.
+ * Every allocation of instances and their groups, of a warmup and of what is
+ * inferred for a configuration fails once, in turn: each time there is an
+ * error that says so, or the whole result, and nothing is left behind.
  */
 
 #define SHRINKING_SUCCEEDS
@@ -9,6 +10,8 @@
 #include "model/config_text.h"
 #include "model/memory_storage.h"
 
+#include "core/model/config_infer.h"
+#include "core/model/instance_groups.h"
 #include "core/model/instances.h"
 #include "core/model/warmup.h"
 #include "core/tensor/response.h"
@@ -80,8 +83,69 @@ use_warmup(void)
     return err;
 }
 
+/* The configuration of the text; its own allocations don't fail. */
+static Inference__ModelConfig *
+parse_aside(const char *text)
+{
+    long left = countdown;
+
+    countdown = 0;
+    Inference__ModelConfig *msg = config_parse(text);
+    countdown = left;
+    return msg;
+}
+
+static inf_err_t *
+use_groups(void)
+{
+    static const int32_t gpus[] = { 0, 1 };
+    const inf_instance_host_t host = { .gpus = { gpus, 2, 0.0 } };
+    Inference__ModelConfig *msg = parse_aside("name: 'm' "
+        "instance_group { kind: KIND_GPU } instance_group { kind: KIND_CPU }");
+    inf_instance_specs_t specs = { NULL, 0 };
+
+    inf_err_t *err = inf_instance_groups_normalize(msg, &host);
+    if (err == NULL) {
+        assert_string_equal(msg->instance_group[0]->name, "m_0");
+        assert_int_equal(msg->instance_group[0]->n_gpus, 2);
+        assert_string_equal(msg->instance_group[1]->name, "m_1");
+        err = inf_instance_specs_make(msg, &specs);
+    }
+    if (err == NULL) {
+        assert_int_equal(specs.count, 3);
+        assert_string_equal(specs.items[2].name, "m_1_0");
+    }
+
+    inf_instance_specs_fini(&specs);
+    inf_message_free(&msg->base);
+    return err;
+}
+
+/* What of platform, backend and file name is left open follows. */
+static inf_err_t *
+use_inference(void)
+{
+    static const memory_file_t files[] = {
+        { "repo/m/1/model.savedmodel/x", "" }, { NULL, NULL }
+    };
+    memory_storage_t st = memory_storage(files);
+    Inference__ModelConfig *msg = parse_aside("name: 'm'");
+
+    inf_err_t *err = inf_config_infer(msg, &st.base, "repo/m", "m");
+    if (err == NULL) {
+        assert_string_equal(msg->platform, "tensorflow_savedmodel");
+        assert_string_equal(msg->backend, "tensorflow");
+        assert_string_equal(msg->default_model_filename, "model.savedmodel");
+    }
+
+    inf_message_free(&msg->base);
+    return err;
+}
+
+/* whole: use compares the result, so that there may be one (asprintf has a
+   second way to get its memory). */
 static void
-fail_each(inf_err_t *(*use)(void), long at_least)
+fail_each(inf_err_t *(*use)(void), long at_least, bool whole)
 {
     assert_ok(use());
 
@@ -97,7 +161,9 @@ fail_each(inf_err_t *(*use)(void), long at_least)
             assert_ok(err);
             break;
         }
-        if (err == NULL || strstr(inf_err_msg(err), "out of memory") == NULL) {
+        if (err == NULL ? !whole
+            : strstr(inf_err_msg(err), "out of memory") == NULL)
+        {
             fail_msg("allocation %ld failed: \"%s\"", n,
                 err == NULL ? "no error" : inf_err_msg(err));
         }
@@ -115,7 +181,7 @@ static void
 instances_do_without_memory(void **state)
 {
     (void) state;
-    fail_each(use_instances, 8);
+    fail_each(use_instances, 8, false);
 }
 
 static void
@@ -126,9 +192,23 @@ a_warmup_does_without_memory(void **state)
     model.version = 1;
     model.built = config_parse_normal(warmup_text);
     assert_ok(inf_config_tensors_new(model.built, &model.tensors));
-    fail_each(use_warmup, 5);
+    fail_each(use_warmup, 5, false);
     inf_config_tensors_free(model.tensors);
     inf_message_free(&model.built->base);
+}
+
+static void
+instance_groups_do_without_memory(void **state)
+{
+    (void) state;
+    fail_each(use_groups, 10, true);
+}
+
+static void
+an_inferred_configuration_does_without_memory(void **state)
+{
+    (void) state;
+    fail_each(use_inference, 3, false);
 }
 
 int
@@ -136,7 +216,9 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(instances_do_without_memory),
-        cmocka_unit_test(a_warmup_does_without_memory)
+        cmocka_unit_test(a_warmup_does_without_memory),
+        cmocka_unit_test(instance_groups_do_without_memory),
+        cmocka_unit_test(an_inferred_configuration_does_without_memory)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
