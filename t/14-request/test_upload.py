@@ -7,8 +7,8 @@ import zlib
 
 import pytest
 
-from lib import arena, models
-from lib.server import Server
+from lib import arena, models, process
+from lib.server import SLOW, Server, nap
 from lib.wire import chunked, request_bytes, tensor
 
 ARENA = 160 << 20
@@ -64,6 +64,31 @@ def test_64_mebibytes_come_back_unchanged(server, piece, raw):
         assert answer.status == 200, answer
         assert answer.split()[1] == tail
         lives(connection)
+
+
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+def test_a_body_that_pauses_costs_nothing(server, coding):
+    """Its worker sleeps, however much of it has come."""
+    body = json.dumps({"inputs": [tensor(
+        "IN", "FP32", [500_000], [.5] * 500_000)]}).encode()
+    if coding == "gzip":        # one read is more than a worker does at once
+        body = gzip.compress(body)
+    with server.wire(60) as connection:
+        connection.send(request_bytes(
+            "POST", "/v2/models/id_fp32/infer", headers={
+                "Content-Encoding": coding, "Content-Length": str(len(body))}))
+        connection.send(body[:-100])
+        assert process.wait_until(lambda: rests(server), 20 * SLOW), \
+            "the worker is busy with a body that pauses"
+        connection.send(body[-100:])
+        assert connection.read().status == 200
+
+
+def rests(server):
+    """Whether the workers do nothing for half a second."""
+    before = process.cpu_seconds(server.workers())
+    nap(0.5)
+    return process.cpu_seconds(server.workers()) - before < 0.1
 
 
 @pytest.mark.parametrize("count", [0, 1, 400, 100_000, 2_000_000])

@@ -181,6 +181,15 @@ def test_killed_workers(make_server):
     assert server.infer("id_int32", SMALL).status == 200
 
 
+def test_a_worker_that_has_just_come_is_not_taken_for_a_lost_core(make_server):
+    """Who asks for readiness meets it before it has met the core."""
+    server = make_server(fill, allow_alarms=[WORKER_KILLED])
+    for _ in range(5):
+        os.kill(server.workers()[0], signal.SIGKILL)
+        answer = server.get("/v2/health/ready")
+        assert answer.status == 200, answer
+
+
 def test_killed_supervisor_adopts_the_core(make_server):
     server = make_server(fill, allow_alarms=[HELPER_KILLED])
     core = server.core()
