@@ -141,9 +141,9 @@ check_source(const inf_classify_source_t *src, uint64_t *rows,
                                         row_len);
     }
 
-    large |= __builtin_mul_overflow(*rows, *row_len, &total)
-             || *rows > INF_CLASSIFY_MAX_ELEMENTS
+    large |= *rows > INF_CLASSIFY_MAX_ELEMENTS
              || *row_len > INF_CLASSIFY_MAX_ELEMENTS;
+    total = large ? 0 : *rows * *row_len;
 
     if (large || total > INF_CLASSIFY_MAX_ELEMENTS) {
         return inf_err_new(INF_ERR_INVALID_ARG,

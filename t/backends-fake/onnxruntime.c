@@ -390,6 +390,44 @@ onnx_refuses_strings_that_do_not_add_up(void **state)
     fake_model_unload(&m);
 }
 
+/* What the core would not let through: modulo 2^64 the first have 0, 4 and 2
+   elements, the last 0 bytes. */
+static void
+onnx_refuses_shapes_that_overflow(void **state)
+{
+    static const struct {
+        int64_t     dims[2];
+        uint64_t    len_bytes;
+        const char *words;
+    } bad[] = {
+        { { INT64_C(1) << 62, 4 }, 0, "has shape [4611686018427387904,4]" },
+        { { (INT64_C(1) << 62) + 1, 4 }, 16,
+          "has shape [4611686018427387905,4]" },
+        { { INT64_C(1) << 60, 4 }, 0,
+          "needs 4611686018427387904 elements of 4" }
+    };
+    static const char data[16];
+    fake_model_t m;
+
+    (void) state;
+    load(&m, "add", "{\"name\":\"fake\"}", true);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        fake_request_t *r = fake_request_new(&m);
+        fake_request_input(r, "A", TRITONSERVER_TYPE_FP32, bad[i].dims, 2,
+            data, bad[i].len_bytes);
+        fake_request_input(r, "B", TRITONSERVER_TYPE_FP32, bad[i].dims, 2,
+            data, bad[i].len_bytes);
+        fake_request_want(r, "SUM");
+        fake_execute(&m, &r, 1);
+        if (!r->failed || strstr(r->error, bad[i].words) == NULL) {
+            fail_msg("%zu: \"%s\"", i, r->error);
+        }
+        assert_int_equal(r->error_code, TRITONSERVER_ERROR_INVALID_ARG);
+        fake_request_free(r);
+    }
+    fake_model_unload(&m);
+}
+
 static void
 onnx_answers_shapes_that_depend_on_the_data(void **state)
 {
@@ -770,6 +808,7 @@ main(int argc, char **argv)
         cmocka_unit_test(onnx_runs_without_wanted_outputs),
         cmocka_unit_test(onnx_carries_every_datatype),
         cmocka_unit_test(onnx_refuses_strings_that_do_not_add_up),
+        cmocka_unit_test(onnx_refuses_shapes_that_overflow),
         cmocka_unit_test(onnx_answers_shapes_that_depend_on_the_data),
         cmocka_unit_test(onnx_serves_a_model_that_lies_about_its_output),
         cmocka_unit_test(onnx_takes_tensors_without_dimensions),

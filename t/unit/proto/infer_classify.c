@@ -274,6 +274,37 @@ what_has_no_order_is_refused(void **state)
     inf_arena_fini(&pool);
 }
 
+/* Modulo 2^64 these have 0, 0 and 4 elements. */
+static void
+shapes_that_overflow_have_no_classes(void **state)
+{
+    static const int64_t shapes[][3] = {
+        { INT64_C(1) << 32, INT64_C(1) << 32, 1 },
+        { 2, INT64_C(1) << 62, 2 },
+        { 1, (INT64_C(1) << 62) + 1, 4 }
+    };
+    static const char data[4];
+    inf_classify_source_t src = {
+        .name = INF_SLICE("O"), .datatype = INF_TYPE_INT8, .dim_count = 3,
+        .data = data, .data_len = sizeof(data), .k = 1
+    };
+    inf_classifier_t *c;
+    inf_arena_t pool;
+
+    (void) state;
+    inf_arena_init(&pool);
+    for (size_t i = 0; i < 6; i++) {
+        src.shape = shapes[i / 2];
+        src.batched = i % 2 == 1;
+        inf_err_t *err = inf_classifier_new(&c, &src, &pool);
+        assert_non_null(err);
+        assert_int_equal(inf_err_code(err), INF_ERR_INVALID_ARG);
+        assert_non_null(strstr(inf_err_msg(err), "more than"));
+        inf_err_free(err);
+    }
+    inf_arena_fini(&pool);
+}
+
 static void
 empty_tensors_have_no_classes(void **state)
 {
@@ -301,6 +332,7 @@ main(void)
         cmocka_unit_test(the_widest_double_fits),
         cmocka_unit_test(many_elements_agree_with_a_sort),
         cmocka_unit_test(what_has_no_order_is_refused),
+        cmocka_unit_test(shapes_that_overflow_have_no_classes),
         cmocka_unit_test(empty_tensors_have_no_classes),
     };
 

@@ -506,6 +506,54 @@ what_cannot_be_sent_is_an_error_beforehand(void **state)
     check_error(&m, NULL, INF_ERR_INTERNAL, "output 'o': string 0 of 1");
 }
 
+/* What the check saw may be something else by the time it is written: a
+   length is believed where it is used alone. */
+static void
+a_prefix_that_changes_after_the_check_leads_nowhere(void **state)
+{
+    static const int64_t two[] = { 2 };
+    static const char data[] = "\1\0\0\0x\2\0\0\0yz";
+    static const struct {
+        size_t   at;
+        uint32_t prefix;
+    } changes[] = {
+        { 0, UINT32_MAX }, { 0, 8 }, { 5, UINT32_MAX }, { 5, 3 },
+        { 5, 1 }, { 5, UINT32_MAX - 4 }
+    };
+    char body[256];
+    maker_t m;
+
+    (void) state;
+    begin(&m, "", "m", 1, 1, 0);
+    output(&m, 0, "o", INF_TYPE_BYTES, two, 1, data, sizeof(data) - 1);
+    for (size_t i = 0; i < 2 * sizeof(changes) / sizeof(changes[0]); i++) {
+        size_t change = i / 2;
+        char *exact = malloc(m.arena_used);     /* a read behind it is seen  */
+        inf_response_writer_t *w;
+        inf_err_t *err = NULL;
+        inf_arena_t pool;
+        uint64_t len;
+        size_t written;
+
+        inf_arena_init(&pool);
+        memcpy(exact, m.arena, m.arena_used);
+        assert_null(inf_response_writer_new(&w, (const void *) m.record, exact,
+                                            NULL, &pool));
+        assert_int_equal(inf_response_prepare(w, SIZE_MAX, &err),
+                         INF_CODEC_DONE);
+        memcpy(exact + changes[change].at, &changes[change].prefix, 4);
+
+        inf_codec_t rc = i % 2 == 0
+            ? inf_response_measure(w, SIZE_MAX, &len, &err)
+            : inf_response_fill(w, body, sizeof(body), &written, &err);
+        assert_int_equal(rc, INF_CODEC_ERROR);
+        assert_non_null(strstr(inf_err_msg(err), "leads out of its tensor"));
+        inf_err_free(err);
+        inf_arena_fini(&pool);
+        free(exact);
+    }
+}
+
 /* Each field broken in turn. */
 static void
 broken_records_are_refused(void **state)
@@ -564,6 +612,9 @@ broken_records_are_refused(void **state)
     BREAK(dims[0] = -1);
     BREAK(dims[0] = 2);
     BREAK((dims[0] = INT64_MAX, dims[1] = INT64_MAX));
+    BREAK((dims[0] = INT64_C(1) << 32, dims[1] = INT64_C(1) << 32,
+           o->data_length = 0));
+    BREAK((dims[0] = (INT64_C(1) << 62) + 1, dims[1] = 4, o->data_length = 16));
     BREAK(o->label_count = 100000);
     BREAK(o->label_offset = UINT32_MAX & ~7u);
     BREAK(refs[0].offset = m.used);
@@ -624,6 +675,7 @@ main(void)
         cmocka_unit_test(parameters_of_every_type_are_written),
         cmocka_unit_test(strings_are_escaped_and_passed_through),
         cmocka_unit_test(what_cannot_be_sent_is_an_error_beforehand),
+        cmocka_unit_test(a_prefix_that_changes_after_the_check_leads_nowhere),
         cmocka_unit_test(broken_records_are_refused),
         cmocka_unit_test(large_tensors_are_written_piece_by_piece),
     };
