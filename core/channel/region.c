@@ -54,9 +54,9 @@ static void region_to_top(inf_regions_t *r, inf_region_t *region);
 static void region_merge_next(inf_regions_t *r, inf_region_t *region);
 static void region_leave_free(inf_regions_t *r, inf_region_t *region);
 static void region_leave_cache(inf_regions_t *r, inf_region_t *region);
-static void regions_bound_cache(inf_regions_t *r);
-static bool regions_flush_cache(inf_regions_t *r);
-static bool regions_evict_coldest(inf_regions_t *r);
+static void part_bound_cache(inf_regions_t *r, inf_regions_part_t *part);
+static bool part_flush_cache(inf_regions_t *r, inf_regions_part_t *part);
+static bool part_evict_coldest(inf_regions_t *r, inf_regions_part_t *part);
 static uint64_t regions_trim_top(inf_regions_t *r, inf_regions_part_t *part,
     uint64_t max_bytes);
 static uint64_t regions_trim_free(inf_regions_t *r, inf_region_t *region);
@@ -92,7 +92,6 @@ inf_regions_init(inf_regions_t *r, int fd, uint64_t size, uint64_t reservable,
     part_init(&r->charged, 0, border);
     part_init(&r->reserved, border, r->size);
 
-    inf_link_init(&r->cold_cached);
     inf_link_init(&r->cold_free);
     inf_link_init(&r->spare);
 }
@@ -103,6 +102,7 @@ part_init(inf_regions_part_t *part, uint64_t from, uint64_t end)
     part->top = from;
     part->end = end;
     inf_link_init(&part->places);
+    inf_link_init(&part->cold_cached);
 
     for (uint32_t i = 0; i < INF_REGION_BINS; i++) {
         inf_link_init(&part->free_bins[i]);
@@ -306,7 +306,7 @@ inf_regions_free(inf_regions_t *r, inf_region_t *region)
     if (region->size <= INF_REGION_CACHE_MAX && bin_size(bin) == region->size)
     {
         region_to_cache(r, region, bin);
-        regions_bound_cache(r);
+        part_bound_cache(r, region->part);
         return;
     }
 
@@ -350,7 +350,9 @@ regions_trim_to(inf_regions_t *r, uint64_t keep, uint64_t max_bytes,
         if (n == 0 && !inf_list_empty(&r->cold_free)) {
             n = regions_trim_free(r, inf_link_entry(r->cold_free.next,
                 inf_region_t, age));
-        } else if (n == 0 && !regions_evict_coldest(r)) {
+        } else if (n == 0 && !part_evict_coldest(r, &r->charged)
+                   && !part_evict_coldest(r, &r->reserved))
+        {
             break;
         }
 
@@ -387,7 +389,7 @@ region_take(inf_regions_t *r, inf_regions_part_t *part, uint64_t size)
         if (region != NULL) {
             return region;
         }
-    } while (regions_flush_cache(r));
+    } while (part_flush_cache(r, part));
 
     return NULL;
 }
@@ -578,10 +580,12 @@ region_split(inf_regions_t *r, inf_region_t *region, uint64_t size,
 static void
 region_to_cache(inf_regions_t *r, inf_region_t *region, uint32_t bin)
 {
+    inf_regions_part_t *part = region->part;
+
     region->state = INF_REGION_CACHED;
-    inf_list_push_front(&region->part->cache_bins[bin], &region->bin);
-    inf_list_push_back(&r->cold_cached, &region->age);
-    r->cached += region->size;
+    inf_list_push_front(&part->cache_bins[bin], &region->bin);
+    inf_list_push_back(&part->cold_cached, &region->age);
+    part->cached += region->size;
     r->stats.idle += span_len(region->dirty);
 }
 
@@ -666,30 +670,30 @@ region_leave_cache(inf_regions_t *r, inf_region_t *region)
 {
     inf_link_remove(&region->bin);
     inf_link_remove(&region->age);
-    r->cached -= region->size;
+    region->part->cached -= region->size;
     r->stats.idle -= span_len(region->dirty);
 }
 
 /* What one size class hoards is lost to all others. */
 static void
-regions_bound_cache(inf_regions_t *r)
+part_bound_cache(inf_regions_t *r, inf_regions_part_t *part)
 {
     uint64_t most = r->bound / 4 > INF_REGION_CACHE_MAX * 4
         ? r->bound / 4 : INF_REGION_CACHE_MAX * 4;
 
-    while (r->cached > most && regions_evict_coldest(r)) {
+    while (part->cached > most && part_evict_coldest(r, part)) {
         continue;
     }
 }
 
 static bool
-regions_flush_cache(inf_regions_t *r)
+part_flush_cache(inf_regions_t *r, inf_regions_part_t *part)
 {
-    if (inf_list_empty(&r->cold_cached)) {
+    if (inf_list_empty(&part->cold_cached)) {
         return false;
     }
 
-    while (regions_evict_coldest(r)) {
+    while (part_evict_coldest(r, part)) {
         continue;
     }
 
@@ -697,14 +701,14 @@ regions_flush_cache(inf_regions_t *r)
 }
 
 static bool
-regions_evict_coldest(inf_regions_t *r)
+part_evict_coldest(inf_regions_t *r, inf_regions_part_t *part)
 {
-    if (inf_list_empty(&r->cold_cached)) {
+    if (inf_list_empty(&part->cold_cached)) {
         return false;
     }
 
-    inf_region_t *region = inf_link_entry(r->cold_cached.next, inf_region_t,
-        age);
+    inf_region_t *region = inf_link_entry(part->cold_cached.next,
+        inf_region_t, age);
     region_leave_cache(r, region);
     region_to_free(r, region, false);
     return true;

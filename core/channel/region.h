@@ -49,7 +49,9 @@ typedef struct {
     uint64_t            end;
     uint64_t            top;        /* above: never handed out, or given back */
     inf_region_span_t   top_dirty;  /* pages above top, at most              */
+    uint64_t            cached;     /* bytes in CACHED regions               */
     inf_link_t          places;
+    inf_link_t          cold_cached;
     uint64_t            free_map[INF_REGION_BINS / 64];
     inf_link_t          free_bins[INF_REGION_BINS];
     inf_link_t          cache_bins[INF_REGION_BINS];
@@ -89,10 +91,8 @@ typedef struct {
     uint64_t             recent_peak;
     uint64_t             earlier_peak;
     uint64_t             window_ns; /* when the current window began         */
-    uint64_t             cached;    /* bytes in CACHED regions               */
     inf_regions_stats_t  stats;
 
-    inf_link_t           cold_cached;
     inf_link_t           cold_free;
     inf_link_t           spare;
     void                *chunks;    /* memory of the regions themselves      */

@@ -29,7 +29,6 @@ typedef struct {
     uint64_t in_use;
     uint64_t reserved;
     uint64_t used;
-    uint64_t cached;
     uint64_t idle;
 } sums_t;
 
@@ -37,6 +36,7 @@ typedef struct {
 static void
 check_part(inf_regions_part_t *part, uint64_t at, sums_t *sums)
 {
+    uint64_t cached = 0;
     bool was_free = false;
 
     for (inf_link_t *l = part->places.next; l != &part->places; l = l->next) {
@@ -60,11 +60,12 @@ check_part(inf_regions_part_t *part, uint64_t at, sums_t *sums)
         } else {
             assert_int_equal(g->charged, 0);
             sums->idle += g->dirty.to - g->dirty.from;
-            sums->cached += g->state == INF_REGION_CACHED ? g->size : 0;
+            cached += g->state == INF_REGION_CACHED ? g->size : 0;
         }
     }
 
     assert_false(was_free);
+    assert_int_equal(cached, part->cached);
     assert_int_equal(at, part->top);
     assert_true(part->top <= part->end);
     sums->idle += part->top_dirty.to - part->top_dirty.from;
@@ -83,7 +84,6 @@ check_all(inf_regions_t *r)
     assert_int_equal(sums.in_use, r->stats.in_use);
     assert_int_equal(sums.reserved, r->stats.reserved);
     assert_int_equal(sums.used, r->stats.regions);
-    assert_int_equal(sums.cached, r->cached);
     assert_int_equal(sums.idle, r->stats.idle);
     assert_true(r->stats.in_use <= r->bound);
 }
@@ -197,6 +197,33 @@ reservations_leave_their_part_of_the_space_to_charges(void **state)
         assert_int_equal(r.stats.reserved, 0);
     }
 
+    inf_regions_fini(&r);
+}
+
+/* Or whoever announces much makes all other requests pay for it. */
+static void
+reservation_that_fails_leaves_what_others_have_cached(void **state)
+{
+    (void) state;
+    inf_regions_t r;
+    inf_regions_init(&r, -1, 128 * MIB, 64 * MIB, 64 * MIB);
+    inf_region_t *g[100];
+
+    for (int i = 0; i < 100; i++) {
+        g[i] = inf_regions_alloc(&r, 65536);
+        assert_non_null(g[i]);
+    }
+    for (int i = 0; i < 100; i++) {
+        inf_regions_free(&r, g[i]);
+    }
+    assert_int_equal(r.charged.cached, 100 * 65536);
+
+    inf_region_t *a = inf_regions_reserve(&r, 64 * MIB);
+    assert_non_null(a);
+    assert_null(inf_regions_reserve(&r, 65536));
+    assert_int_equal(r.charged.cached, 100 * 65536);
+    check_all(&r);
+    inf_regions_free(&r, a);
     inf_regions_fini(&r);
 }
 
@@ -483,6 +510,7 @@ main(void)
         cmocka_unit_test(what_was_freed_last_is_handed_out_first),
         cmocka_unit_test(bound_refuses_and_counts_but_nothing_leaks),
         cmocka_unit_test(reservations_leave_their_part_of_the_space_to_charges),
+        cmocka_unit_test(reservation_that_fails_leaves_what_others_have_cached),
         cmocka_unit_test(reserved_bytes_are_charged_as_they_arrive),
         cmocka_unit_test(newest_region_grows_in_place_and_charge_can_move),
         cmocka_unit_test(free_neighbours_merge_so_that_large_fits_after_small),
