@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "core/abi/plugin.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/queue.h"
@@ -37,24 +36,25 @@ typedef struct {
 } asker_t;
 
 struct inf_readiness_s {
-    uint64_t         limit_ns;
-    inf_timekeeper_t timekeeper;
-    inf_timer_t      timer;
+    const inf_plugin_ops_t *plugins;
+    uint64_t                limit_ns;
+    inf_timekeeper_t        timekeeper;
+    inf_timer_t             timer;
 
-    inf_lock_t       lock;      /* rank 7; guards the rest                   */
-    inf_cond_t       work;
-    inf_link_t       waiting;   /* asks, in order                            */
-    inf_link_t       running;   /* asks, in the order in which they began    */
-    inf_link_t       threads;   /* one more than models hung at once         */
-    uint32_t         idle;      /* of them                                   */
-    bool             stopping;
+    inf_lock_t              lock;       /* rank 7; guards the rest           */
+    inf_cond_t              work;
+    inf_link_t              waiting;    /* asks, in order                    */
+    inf_link_t              running;    /* in the order in which they began  */
+    inf_link_t              threads;    /* one more than models hung at once */
+    uint32_t                idle;       /* of them                           */
+    bool                    stopping;
 };
 
 static ask_t *find_locked(inf_readiness_t *r, const inf_model_t *model)
     INF_NEEDS(r->lock);
 static void start_thread(inf_readiness_t *r);
 static void *asker_main(void *arg);
-static bool ask_instances(inf_model_t *model);
+static bool ask_instances(const inf_readiness_t *r, inf_model_t *model);
 static void tick(void *userp);
 static bool tell_late(inf_readiness_t *r, uint64_t now_ns);
 static ask_t *first_due_locked(inf_readiness_t *r, uint64_t *due_ns)
@@ -65,13 +65,15 @@ static void move_waiters(inf_link_t *to, inf_link_t *from);
 static void tell(inf_link_t *waiters, bool ready);
 
 inf_err_t *
-inf_readiness_new(uint64_t limit_ns, inf_readiness_t **out)
+inf_readiness_new(const inf_plugin_ops_t *plugins, uint64_t limit_ns,
+    inf_readiness_t **out)
 {
     inf_readiness_t *r = calloc(1, sizeof(*r));
     if (r == NULL) {
         return inf_err_nomem();
     }
 
+    r->plugins = plugins;
     r->limit_ns = limit_ns;
     inf_lock_init(&r->lock, READINESS_RANK);
     inf_cond_init(&r->work);
@@ -120,8 +122,8 @@ void
 inf_readiness_ask(inf_readiness_t *r, inf_model_t *model, inf_readiness_fn fn,
     void *userp)
 {
-    if (!inf_plugin_ops.says_ready(model)) {
-        fn(userp, ask_instances(model));
+    if (!r->plugins->says_ready(model)) {
+        fn(userp, ask_instances(r, model));
         return;
     }
 
@@ -273,7 +275,7 @@ asker_main(void *arg)
         inf_list_push_back(&r->running, &ask->link);
         inf_unlock(&r->lock);
 
-        bool ready = ask_instances(ask->model);
+        bool ready = ask_instances(r, ask->model);
 
         inf_lock(&r->lock);
         inf_link_remove(&ask->link);
@@ -290,7 +292,7 @@ asker_main(void *arg)
 }
 
 static bool
-ask_instances(inf_model_t *model)
+ask_instances(const inf_readiness_t *r, inf_model_t *model)
 {
     inf_instance_t *instance = NULL;
     bool ready = inf_model_enter(model);
@@ -301,7 +303,7 @@ ask_instances(inf_model_t *model)
     while (ready && (instance = inf_instance_visit_next(model, instance))
         != NULL)
     {
-        inf_err_t *not_ready = inf_plugin_ops.instance_ready(instance);
+        inf_err_t *not_ready = r->plugins->instance_ready(instance);
         ready = not_ready == NULL;
         inf_err_free(not_ready);
     }

@@ -20,7 +20,7 @@
 #define INF_SERVICE_READINESS_H
 
 #include "core/base/lock.h"
-#include "core/model/model.h"
+#include "core/repository/plugin_ops.h"
 
 #define INF_READINESS_LIMIT_NS UINT64_C(5000000000)     /* as python's own   */
 
@@ -29,8 +29,8 @@ typedef struct inf_readiness_s inf_readiness_t;
 typedef void (*inf_readiness_fn)(void *userp, bool ready);
 
 /* limit_ns: what a model may take, from when it is asked for. */
-INF_CHECK inf_err_t *inf_readiness_new(uint64_t limit_ns,
-    inf_readiness_t **out);
+INF_CHECK inf_err_t *inf_readiness_new(const inf_plugin_ops_t *plugins,
+    uint64_t limit_ns, inf_readiness_t **out);
 
 /* No model is left; may be NULL. */
 void inf_readiness_free(inf_readiness_t *r);

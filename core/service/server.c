@@ -54,8 +54,8 @@ inf_server_start(const NginxInference__CoreConfig *config,
 
     inf_private_dir_sweep(NULL);
     open_journal(server, host);
-    inf_err_t *err = inf_readiness_new(INF_READINESS_LIMIT_NS,
-        &server->readiness);
+    inf_err_t *err = inf_readiness_new(&inf_plugin_ops,
+        INF_READINESS_LIMIT_NS, &server->readiness);
     if (err == NULL) {
         err = open_memory(server);
     }
