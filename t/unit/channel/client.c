@@ -505,7 +505,9 @@ body_of_unknown_length_grows_and_keeps_its_bytes(void **state)
             wall = inf_client_alloc(l.client, 64);
             assert_non_null(wall);
         }
+        uint64_t offset = g->offset;
         assert_true(inf_client_grow(l.client, &g, used * 2, used));
+        assert_true(i % 3 == 0 || g->offset == offset);
         assert_true(g->size >= used * 2);
         assert_true(g->charged >= used && g->charged < used + 64);
     }

@@ -323,6 +323,40 @@ free_neighbours_merge_so_that_large_fits_after_small(void **state)
     inf_regions_fini(&r);
 }
 
+/* Both free regions are of one size class, one of them is large enough. */
+static void
+a_full_arena_is_searched_for_what_just_fits(void **state)
+{
+    (void) state;
+    static const uint64_t sizes[] = { 40 * MIB, 28 * MIB, 5 * MIB, 40 * MIB,
+        30 * MIB, 5 * MIB };
+
+    for (int small_first = 0; small_first < 2; small_first++) {
+        inf_regions_t r;
+        inf_region_t *all[6];
+
+        inf_regions_init(&r, -1, 148 * MIB, 0, 148 * MIB);
+        for (int i = 0; i < 6; i++) {
+            all[i] = inf_regions_alloc(&r, sizes[i]);
+            assert_non_null(all[i]);
+        }
+        assert_null(inf_regions_alloc(&r, 1));
+
+        uint64_t offset = all[3]->offset;
+        int first = small_first ? 0 : 3;
+        for (int i = 0; i < 4; i++) {           /* neighbours become one     */
+            int pair = i < 2 ? first : 3 - first;
+            inf_regions_free(&r, all[pair + i % 2]);
+        }
+        check_all(&r);
+        inf_region_t *fits = inf_regions_alloc(&r, 69 * MIB);
+        assert_non_null(fits);
+        assert_int_equal(fits->offset, offset);
+        check_all(&r);
+        inf_regions_fini(&r);
+    }
+}
+
 static void
 random_life_keeps_every_invariant(void **state)
 {
@@ -514,6 +548,7 @@ main(void)
         cmocka_unit_test(reserved_bytes_are_charged_as_they_arrive),
         cmocka_unit_test(newest_region_grows_in_place_and_charge_can_move),
         cmocka_unit_test(free_neighbours_merge_so_that_large_fits_after_small),
+        cmocka_unit_test(a_full_arena_is_searched_for_what_just_fits),
         cmocka_unit_test(random_life_keeps_every_invariant),
         cmocka_unit_test(trim_gives_cold_pages_back_and_keeps_recent_ones),
         cmocka_unit_test(pinned_stretch_is_never_trimmed),

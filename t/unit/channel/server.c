@@ -1,5 +1,6 @@
 #include "channel/link.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -325,6 +326,21 @@ release_of_what_was_not_published_is_only_counted(void **state)
 }
 
 static void
+ignore(const inf_completion_t *cpl, void *userp)
+{
+    (void) cpl;
+    (void) userp;
+}
+
+/* Zero under a sanitizer, whose allocator is another. */
+static size_t
+memory_in_use(void)
+{
+    struct mallinfo2 m = mallinfo2();
+    return m.uordblks + m.hblkhd;
+}
+
+static void
 record_keeps_its_parts_until_it_is_released(void **state)
 {
     (void) state;
@@ -355,6 +371,35 @@ record_keeps_its_parts_until_it_is_released(void **state)
     inf_channel_region_unref(parts[2]);
     inf_channel_arena_stats(l.channel, &arena);
     assert_int_equal(arena.in_use, 0);
+    link_close(&l);
+}
+
+/* A core runs for months: what comes and goes must not grow anything. */
+static void
+responses_that_were_released_leave_nothing_behind(void **state)
+{
+    (void) state;
+    link_t_ l;
+    link_open(&l, 16, 8, MIB);
+    inf_submission_t s;
+    size_t before = 0;
+
+    for (int i = 0; i < 40000; i++) {
+        inf_channel_region_t *region = inf_channel_alloc(l.channel, 64);
+        assert_non_null(region);
+        inf_channel_complete(l.channel, &(inf_completion_t) { .slot = 1 },
+            region, 64);
+        assert_int_not_equal(inf_client_drain(l.client, 4, ignore),
+            INF_CLIENT_BROKEN);
+        inf_client_ring(l.client);
+        while (inf_channel_pop(l.channel, &s) != INF_CHANNEL_EMPTY) {
+            continue;
+        }
+        if (i == 100) {
+            before = memory_in_use();
+        }
+    }
+    assert_in_range(memory_in_use(), 0, before + 65536);
     link_close(&l);
 }
 
@@ -580,6 +625,7 @@ main(void)
         cmocka_unit_test(hostile_indices_end_the_channel_and_nothing_else),
         cmocka_unit_test(release_of_what_was_not_published_is_only_counted),
         cmocka_unit_test(record_keeps_its_parts_until_it_is_released),
+        cmocka_unit_test(responses_that_were_released_leave_nothing_behind),
         cmocka_unit_test(bound_and_shrink_of_responses),
         cmocka_unit_test(a_full_arena_takes_the_answers_of_calls),
         cmocka_unit_test(dead_channel_lives_until_the_last_reference),
