@@ -93,6 +93,7 @@ request_goes_there_and_its_answer_comes_back(void **state)
     link_t_ l;
     link_open(&l, 16, 8, MIB);
     assert_int_equal(inf_client_core_pid(l.client), getpid());
+    assert_int_equal(inf_channel_pid(l.channel), getpid());
     assert_int_equal(inf_client_core_generation(l.client), 42);
     assert_true(inf_client_core_fd(l.client) >= 0);
 

@@ -358,6 +358,25 @@ a_full_arena_is_searched_for_what_just_fits(void **state)
 }
 
 static void
+a_full_arena_has_room_where_one_large_region_was(void **state)
+{
+    (void) state;
+    inf_regions_t r;
+
+    for (uint64_t size = 64; size <= 64 * MIB; size *= 8) {
+        inf_regions_init(&r, -1, 128 * MIB, 0, 128 * MIB);
+        inf_region_t *large = inf_regions_alloc(&r, 64 * MIB);
+        assert_non_null(inf_regions_alloc(&r, 64 * MIB));
+        inf_regions_free(&r, large);
+        inf_region_t *region = inf_regions_alloc(&r, size);
+        assert_non_null(region);
+        assert_int_equal(region->offset, 0);
+        check_all(&r);
+        inf_regions_fini(&r);
+    }
+}
+
+static void
 random_life_keeps_every_invariant(void **state)
 {
     (void) state;
@@ -549,6 +568,7 @@ main(void)
         cmocka_unit_test(newest_region_grows_in_place_and_charge_can_move),
         cmocka_unit_test(free_neighbours_merge_so_that_large_fits_after_small),
         cmocka_unit_test(a_full_arena_is_searched_for_what_just_fits),
+        cmocka_unit_test(a_full_arena_has_room_where_one_large_region_was),
         cmocka_unit_test(random_life_keeps_every_invariant),
         cmocka_unit_test(trim_gives_cold_pages_back_and_keeps_recent_ones),
         cmocka_unit_test(pinned_stretch_is_never_trimmed),
