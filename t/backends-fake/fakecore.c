@@ -734,6 +734,11 @@ TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response *response,
 {
     fake_response_t *p = AS(fake_response_t, response);
 
+    /* how a test asks for outputs that the core rejects, or has no room for */
+    if (strncmp(name, "REJECTED", 8) == 0) {
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG,
+            "the model has no such output");
+    }
     assert_true(p->output_count < FAKE_MAX_TENSORS);
     assert_true(dims_count <= FAKE_MAX_DIMS);
     for (uint32_t i = 0; i < p->output_count; i++) {
@@ -767,6 +772,10 @@ TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output *output, void **buffer,
     }
     *buffer = t->chunks[0];
     *memory_type_id = 0;
+    if (strncmp(t->name, "FULL", 4) == 0) {
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE,
+            "the arena is full");
+    }
 
     /* how a test asks for memory that the CPU cannot reach */
     if (strncmp(t->name, "GPU", 3) == 0) {

@@ -309,6 +309,42 @@ identity_answers_a_cancelled_request_so(void **state)
 }
 
 static void
+identity_passes_on_why_there_is_no_output(void **state)
+{
+    static const struct {
+        const char *config;
+        const char *output;
+        int         code;
+        const char *text;
+    } rows[] = {
+        { CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
+              TENSOR("REJECTED0", "TYPE_UINT8", "[1]"), ""), "REJECTED0",
+          TRITONSERVER_ERROR_INVALID_ARG, "the model has no such output" },
+        { CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
+              TENSOR("FULL0", "TYPE_UINT8", "[1]"), ""), "FULL0",
+          TRITONSERVER_ERROR_UNAVAILABLE, "the arena is full" }
+    };
+    const int64_t one = 1;
+
+    (void) state;
+    for (size_t i = 0; i < 2; i++) {
+        fake_model_t m;
+        fake_request_t *r = fake_request_new(load(&m, rows[i].config));
+        fake_request_input(r, "INPUT0", TRITONSERVER_TYPE_UINT8, &one, 1, "x",
+            1);
+        fake_request_want(r, rows[i].output);
+        fake_execute(&m, &r, 1);
+        assert_true(r->failed);
+        assert_int_equal(r->error_code, rows[i].code);
+        assert_non_null(strstr(r->error, rows[i].text));
+        fake_request_free(r);
+        fake_model_unload(&m);
+    }
+}
+
+#define ONES "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+
+static void
 identity_refuses_configurations_that_do_not_fit(void **state)
 {
     (void) state;
@@ -326,6 +362,10 @@ identity_refuses_configurations_that_do_not_fit(void **state)
     refuse(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
         TENSOR("OUTPUT0", "TYPE_UINT8", "[1]"),
         PARAMETER("execute_delay_ms", "-1")), "execute_delay_ms");
+    refuse(CONFIG("0", "{\"name\":\"INPUT0\",\"data_type\":\"TYPE_UINT8\","
+        "\"dims\":[" ONES ONES ONES ONES "1],\"reshape\":{\"shape\":[1]}}",
+        TENSOR("OUTPUT0", "TYPE_UINT8", "[1]"), ""), "\"INPUT0\" has 65"
+        " dimensions");
     refuse(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
         TENSOR("OUTPUT0", "TYPE_UINT8", "[1]"),
         PARAMETER("row_delay_us", "1000001")), "row_delay_us");
@@ -386,6 +426,7 @@ main(int argc, char **argv)
         cmocka_unit_test(identity_waits_as_long_as_configured),
         cmocka_unit_test(identity_waits_for_each_row_of_a_batch),
         cmocka_unit_test(identity_answers_a_cancelled_request_so),
+        cmocka_unit_test(identity_passes_on_why_there_is_no_output),
         cmocka_unit_test(identity_refuses_configurations_that_do_not_fit),
         cmocka_unit_test(identity_leaves_out_an_optional_input),
         cmocka_unit_test(identity_leaves_nothing_behind)

@@ -644,6 +644,15 @@ onnx_completes_a_configuration(void **state)
     lacks(&m, "dynamic_batching");
     fake_model_unload(&m);
 
+    /* a tensor that the backend makes itself is no input to complete */
+    load(&m, "add", CONFIG("8", TENSOR("A", "TYPE_FP32", "[4]"), "",
+        ",\"batch_input\":[{\"kind\":\"BATCH_ITEM_SHAPE\",\"target_name\":"
+        "[\"B\"],\"data_type\":\"TYPE_FP32\",\"source_input\":[\"A\"]}]"),
+        true);
+    lacks(&m, "\"name\":\"B\",\"data_type\"");
+    has(&m, "\"SUM\"");
+    fake_model_unload(&m);
+
     refuse("scalar", "{\"name\":\"fake\",\"max_batch_size\":2}", true, CPU,
         "autofill failed for model 'fake': model does not support batching");
 }
