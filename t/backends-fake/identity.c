@@ -308,6 +308,20 @@ identity_answers_a_cancelled_request_so(void **state)
     fake_model_unload(&m);
 }
 
+/* priority_levels is a uint64; digits in a string are none. */
+static void
+identity_reads_integers_beyond_int64(void **state)
+{
+    fake_model_t m;
+
+    (void) state;
+    load(&m, CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
+        TENSOR("OUTPUT0", "TYPE_UINT8", "[1]"),
+        PARAMETER("note", "a,12345678901234567890:12345678901234567890")
+        ",\"dynamic_batching\":{\"priority_levels\":18446744073709551615}"));
+    fake_model_unload(&m);
+}
+
 static void
 identity_passes_on_why_there_is_no_output(void **state)
 {
@@ -426,6 +440,7 @@ main(int argc, char **argv)
         cmocka_unit_test(identity_waits_as_long_as_configured),
         cmocka_unit_test(identity_waits_for_each_row_of_a_batch),
         cmocka_unit_test(identity_answers_a_cancelled_request_so),
+        cmocka_unit_test(identity_reads_integers_beyond_int64),
         cmocka_unit_test(identity_passes_on_why_there_is_no_output),
         cmocka_unit_test(identity_refuses_configurations_that_do_not_fit),
         cmocka_unit_test(identity_leaves_out_an_optional_input),

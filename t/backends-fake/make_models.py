@@ -97,6 +97,12 @@ def main():
          [tensor("X", f32, ["N", 2]), tensor("BIAS", f32, [2])],
          [tensor("Y", f32, ["N", 2])], [bias])
 
+    # one row of bias for each, where there is none in the request
+    row = helper.make_tensor("BIAS", f32, [1, 2], np.float32([[10, 20]]))
+    save("bias_rows", [helper.make_node("Add", ["X", "BIAS"], ["Y"])],
+         [tensor("X", f32, ["N", 2]), tensor("BIAS", f32, ["M", 2])],
+         [tensor("Y", f32, ["N", 2])], [row])
+
     # an input that is no tensor
     save("sequence", [helper.make_node("SequenceLength", ["X"], ["Y"])],
          [helper.make_tensor_sequence_value_info("X", f32, None)],

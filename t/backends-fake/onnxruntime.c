@@ -581,6 +581,43 @@ onnx_leaves_an_input_with_a_default_out(void **state)
         "\"optional\":true}", ADD_OUTPUTS, ""), false, CPU, "'optional'");
 }
 
+/* A batch has the input for all of its requests or for none. */
+static void
+onnx_joins_no_request_with_and_one_without_an_input(void **state)
+{
+    const char *config = CONFIG("8", TENSOR("X", "TYPE_FP32", "[2]")
+        ",{\"name\":\"BIAS\",\"data_type\":\"TYPE_FP32\",\"dims\":[2],"
+        "\"optional\":true}", TENSOR("Y", "TYPE_FP32", "[2]"), "");
+    const int64_t shape[] = { 1, 2 };
+    const float x[] = { 1, 2 };
+    const float own[] = { 100, 200 };
+
+    (void) state;
+    for (unsigned with = 0; with < 8; with++) {
+        fake_request_t *r[3];
+        fake_model_t m;
+
+        load(&m, "bias_rows", config, false);
+        for (unsigned i = 0; i < 3; i++) {
+            r[i] = fake_request_new(&m);
+            fake_request_input(r[i], "X", TRITONSERVER_TYPE_FP32, shape, 2, x,
+                8);
+            if (with >> i & 1) {
+                fake_request_input(r[i], "BIAS", TRITONSERVER_TYPE_FP32,
+                    shape, 2, own, 8);
+            }
+            fake_request_want(r[i], "Y");
+        }
+        fake_execute(&m, r, 3);
+        for (unsigned i = 0; i < 3; i++) {
+            const float *y = fake_request_output(r[i], "Y")->chunks[0];
+            assert_true(y[1] == (with >> i & 1 ? 202 : 22));
+            fake_request_free(r[i]);
+        }
+        fake_model_unload(&m);
+    }
+}
+
 static void
 onnx_answers_an_execution_that_fails(void **state)
 {
@@ -823,6 +860,7 @@ main(int argc, char **argv)
         cmocka_unit_test(onnx_takes_tensors_without_dimensions),
         cmocka_unit_test(onnx_notices_a_lost_batch_dimension),
         cmocka_unit_test(onnx_leaves_an_input_with_a_default_out),
+        cmocka_unit_test(onnx_joins_no_request_with_and_one_without_an_input),
         cmocka_unit_test(onnx_answers_an_execution_that_fails),
         cmocka_unit_test(onnx_completes_a_configuration),
         cmocka_unit_test(onnx_refuses_configurations_that_do_not_fit),
