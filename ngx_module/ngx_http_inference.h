@@ -95,6 +95,7 @@ typedef struct {
                                                    elsewhere, or empty       */
     ngx_msec_t                  drain;
     ngx_uint_t                  spin_us;
+    ngx_flag_t                  dump;
     ngx_array_t                 env;            /* ngx_str_t NAME=value      */
     ngx_array_t                 repositories;   /* ngx_str_t                 */
     ngx_array_t                 backends;       /* ngx_str_t                 */

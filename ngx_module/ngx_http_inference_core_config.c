@@ -250,6 +250,9 @@ ngx_http_inference_core_config_fill(ngx_http_inference_core_config_t *config,
     config->has_strict_readiness = 1;
     config->strict_readiness = (imcf->strict_readiness != 0);
 
+    config->has_dump = 1;
+    config->dump = (imcf->dump != 0);
+
     config->has_spin_us = 1;
     config->spin_us = imcf->spin_us;
 

@@ -136,6 +136,19 @@ ngx_http_inference_core_option(ngx_conf_t *cf,
                            "0us to %dus", arg, NGX_HTTP_INFERENCE_MAX_SPIN);
         return NGX_ERROR;
 
+    } else if (ngx_http_inference_option(arg, "dump=", &value) == NGX_OK
+               && imcf->dump == NGX_CONF_UNSET)
+    {
+        if (value.len == 2 && ngx_strncmp(value.data, "on", 2) == 0) {
+            imcf->dump = 1;
+            return NGX_OK;
+        }
+
+        if (value.len == 3 && ngx_strncmp(value.data, "off", 3) == 0) {
+            imcf->dump = 0;
+            return NGX_OK;
+        }
+
     } else if (ngx_http_inference_option(arg, "external=", &value) == NGX_OK
                && imcf->external.len == 0)
     {
@@ -159,7 +172,7 @@ ngx_http_inference_core_option(ngx_conf_t *cf,
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                        "invalid or duplicate parameter \"%V\" of "
                        "\"inference_core\": it takes a program, drain=TIME, "
-                       "spin=Nus and external=PATH", arg);
+                       "spin=Nus, dump=on|off and external=PATH", arg);
     return NGX_ERROR;
 }
 

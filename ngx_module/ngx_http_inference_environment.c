@@ -17,12 +17,17 @@ typedef struct {
 static ngx_uint_t ngx_http_inference_environment_is_nginx(const char *var);
 static ngx_uint_t ngx_http_inference_environment_overridden(const char *var,
     ngx_array_t *env);
+static void ngx_http_inference_environment_wipe_start(void);
 static void ngx_http_inference_environment_blank(ngx_buf_t *b,
     ngx_str_t *var);
 static ngx_int_t ngx_http_inference_block_add(
     ngx_http_inference_block_t *block, const void *data, size_t len,
     ngx_log_t *log);
 static void ngx_http_inference_block_free(ngx_http_inference_block_t *block);
+
+
+/* what the master was started with, as long as a process is not a worker */
+static char  **ngx_http_inference_start_environ;
 
 
 /* A block: strings, each with its NUL, and one more NUL. */
@@ -71,6 +76,10 @@ ngx_http_inference_environment_update(ngx_http_inference_main_conf_t *imcf,
     ngx_str_t                   *env;
     ngx_uint_t                   i;
     ngx_http_inference_block_t   block;
+
+    if (ngx_http_inference_start_environ == NULL) {
+        ngx_http_inference_start_environ = environ;
+    }
 
     start = ngx_http_inference_kept_bytes(NGX_HTTP_INFERENCE_KEEP_START_ENV,
                                           &len, log);
@@ -182,6 +191,8 @@ ngx_http_inference_environment_wipe(ngx_cycle_t *cycle,
     ngx_uint_t        i, j;
     ngx_conf_dump_t  *dump;
 
+    ngx_http_inference_environment_wipe_start();
+
     env = imcf->env.elts;
     dump = cycle->config_dump.elts;
 
@@ -192,6 +203,33 @@ ngx_http_inference_environment_wipe(ngx_cycle_t *cycle,
         }
 
         ngx_explicit_memzero(env[i].data, env[i].len);
+    }
+}
+
+
+/*
+ * nginx has copied the strings to where its title does not reach, and gives a
+ * worker a list of those few that "env" names.
+ */
+
+static void
+ngx_http_inference_environment_wipe_start(void)
+{
+    char  **var, **kept;
+
+    if (ngx_http_inference_start_environ == environ) {
+        return;
+    }
+
+    for (var = ngx_http_inference_start_environ; *var != NULL; var++) {
+
+        for (kept = environ; *kept != NULL && *kept != *var; kept++) {
+            /* void */
+        }
+
+        if (*kept == NULL) {
+            ngx_explicit_memzero(*var, ngx_strlen(*var));
+        }
     }
 }
 

@@ -58,7 +58,7 @@ static ngx_conf_enum_t  ngx_http_inference_rate_limits[] = {
 static ngx_command_t  ngx_http_inference_commands[] = {
 
     { ngx_string("inference_core"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1234,
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1234|NGX_CONF_TAKE5,
       ngx_http_inference_core,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
@@ -348,6 +348,7 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
      */
 
     imcf->drain = NGX_CONF_UNSET_MSEC;
+    imcf->dump = NGX_CONF_UNSET;
     imcf->spin_us = NGX_CONF_UNSET_UINT;
     imcf->arena = NGX_CONF_UNSET;
     imcf->pinned = NGX_CONF_UNSET;
@@ -402,6 +403,7 @@ ngx_http_inference_init_main_conf(ngx_conf_t *cf, void *conf)
     ngx_str_t  *folder;
 
     ngx_conf_init_msec_value(imcf->drain, 30000);
+    ngx_conf_init_value(imcf->dump, 0);
     ngx_conf_init_uint_value(imcf->spin_us, 0);
     ngx_conf_init_value(imcf->arena, NGX_HTTP_INFERENCE_ARENA);
     ngx_conf_init_value(imcf->pinned, NGX_HTTP_INFERENCE_PINNED);

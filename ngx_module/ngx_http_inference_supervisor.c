@@ -49,6 +49,8 @@ static void ngx_http_inference_supervisor_program(ngx_str_t *program,
     ngx_log_t *log);
 static void ngx_http_inference_supervisor_limit(void);
 static ngx_int_t ngx_http_inference_supervisor_add_helper(ngx_cycle_t *cycle);
+static void ngx_http_inference_supervisor_hide(
+    ngx_http_inference_main_conf_t *imcf, ngx_log_t *log);
 static ngx_msec_t ngx_http_inference_supervisor_manager(void *data);
 static ngx_int_t ngx_http_inference_supervisor_start(ngx_cycle_t *cycle);
 static void ngx_http_inference_supervisor_tie_to_master(ngx_log_t *log);
@@ -167,6 +169,7 @@ ngx_http_inference_supervisor_process(ngx_cycle_t *cycle)
         /* this may be nginx's cache loader too: the manager starts it all */
 
         ngx_http_inference_keep_only(~(ngx_uint_t) 0);
+        ngx_http_inference_supervisor_hide(imcf, cycle->log);
         return NGX_OK;
 
     case NGX_PROCESS_SINGLE:
@@ -175,6 +178,23 @@ ngx_http_inference_supervisor_process(ngx_cycle_t *cycle)
 
     default:
         return NGX_OK;
+    }
+}
+
+
+/*
+ * A worker has the same user, so it could take over the supervisor, which
+ * starts the core and has its environment.  nginx makes its children dumpable
+ * before they come here.
+ */
+
+static void
+ngx_http_inference_supervisor_hide(ngx_http_inference_main_conf_t *imcf,
+    ngx_log_t *log)
+{
+    if (!imcf->dump && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
+                      "inference: prctl(PR_SET_DUMPABLE) failed");
     }
 }
 

@@ -203,6 +203,11 @@ inf_core_config_differences(const NginxInference__CoreConfig *now,
     if (strcmp(now->external_path, wanted->external_path) != 0) {
         put_name(text, cap, "inference_core external=");
     }
+    if (!same_lists(now->external_users, now->n_external_users,
+            wanted->external_users, wanted->n_external_users))
+    {
+        put_name(text, cap, "external_users");
+    }
     if (now->model_namespacing != wanted->model_namespacing) {
         put_name(text, cap, "inference_model_namespacing");
     }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,11 +39,14 @@ static inf_crash_page_t *core_page;
 static int               core_journal_fd;   /* 0: none                       */
 
 static int usage(const char *program);
+static void set_dump(bool on);
 static inf_err_t *start_supervised(NginxInference__CoreConfig **config);
 static inf_err_t *start_alone(const char *path,
     NginxInference__CoreConfig **config, int *listen_fd);
 static inf_err_t *take_lease(void);
-static inf_err_t *listen_at(const char *path, int *fd);
+static inf_err_t *listen_at(const char *path, bool others, int *fd);
+static inf_err_t *find_users(const NginxInference__CoreConfig *config,
+    uid_t **out);
 static void close_on_exec(void);
 static void install_signals(void);
 static void on_signal(int signo);
@@ -62,6 +66,7 @@ inf_core_main(int argc, char *const *argv)
     int listen_fd = -1;
     inf_err_t *err;
 
+    set_dump(false);   /* before there is anything to be read       */
     close_on_exec();
     inf_json_doc_init();        /* before backends use jansson, too          */
 
@@ -81,6 +86,7 @@ inf_core_main(int argc, char *const *argv)
 
     if (err == NULL) {
         core.generation = core.config->generation;
+        set_dump(core.config->dump);
         inf_core_config_apply_log(core.config);
         install_signals();
         err = run(&core, supervised, listen_fd);
@@ -114,6 +120,18 @@ usage(const char *program)
     fprintf(stderr, "usage: %s --config FILE | --check [FILE] | --supervised |"
         " --version\n", program);
     return 2;
+}
+
+/*
+ * Whether other processes of this user may read our memory, environment and
+ * descriptors; a core dump is the same in a file.
+ */
+static void
+set_dump(bool on)
+{
+    if (prctl(PR_SET_DUMPABLE, on ? 1 : 0, 0, 0, 0) != 0) {
+        inf_err_log(inf_err_os(errno, "prctl(PR_SET_DUMPABLE)"));
+    }
 }
 
 static inf_err_t *
@@ -160,7 +178,8 @@ start_alone(const char *path, NginxInference__CoreConfig **config,
             return inf_err_os(errno, "%s: environment", path);
         }
     }
-    return listen_at((*config)->external_path, listen_fd);
+    return listen_at((*config)->external_path, (*config)->n_external_users > 0,
+        listen_fd);
 }
 
 /* One core per lease: the lock tells who lives, and vanishes at exit. */
@@ -173,8 +192,9 @@ take_lease(void)
         : inf_err_os(errno, "another core holds the lease");
 }
 
+/* Who connects is asked for its uid; others: of other users, too. */
 static inf_err_t *
-listen_at(const char *path, int *fd)
+listen_at(const char *path, bool others, int *fd)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     if (strlen(path) >= sizeof(address.sun_path)) {
@@ -193,7 +213,7 @@ listen_at(const char *path, int *fd)
         unlink(path);           /* of a core that is gone                    */
     }
 
-    mode_t mask = umask(0177);
+    mode_t mask = umask(others ? 0111 : 0177);
     int rc = bind(s, (struct sockaddr *) &address, sizeof(address));
     int error = errno;
     umask(mask);
@@ -204,6 +224,39 @@ listen_at(const char *path, int *fd)
     }
 
     *fd = s;
+    return NULL;
+}
+
+/* n_external_users of them, to be freed. */
+static inf_err_t *
+find_users(const NginxInference__CoreConfig *config, uid_t **out)
+{
+    uid_t *uids = calloc(config->n_external_users + 1, sizeof(*uids));
+    if (uids == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (size_t i = 0; i < config->n_external_users; i++) {
+        const char *name = config->external_users[i];
+        const struct passwd *user = getpwnam(name);
+        char *end;
+
+        errno = 0;
+        unsigned long uid = strtoul(name, &end, 10);
+        if (user != NULL) {
+            uids[i] = user->pw_uid;
+        } else if (name[0] >= '0' && name[0] <= '9' && *end == '\0'
+            && errno == 0 && uid < (uid_t) -1)
+        {
+            uids[i] = (uid_t) uid;
+        } else {
+            free(uids);
+            return inf_err_new(INF_ERR_INVALID_ARG, "external_users: there is"
+                " no user \"%s\"", name);
+        }
+    }
+
+    *out = uids;
     return NULL;
 }
 
@@ -299,10 +352,18 @@ static inf_err_t *
 run(core_t *core, bool supervised, int listen_fd)
 {
     uint64_t bound = core->config->response_arena_bytes;
+    uid_t *users = NULL;
+    inf_err_t *err = find_users(core->config, &users);
+    if (err != NULL) {
+        return err;
+    }
+
     const inf_intake_options_t options = {
         .registration_fd = supervised ? INF_CORE_FD_REGISTRATION : -1,
         .configure_fd = supervised ? INF_CORE_FD_CONFIGURE : -1,
         .listen_fd = listen_fd,
+        .users = users,
+        .user_count = core->config->n_external_users,
         .response_bound = bound != 0 ? bound : RESPONSE_BOUND_DEFAULT,
         .spin_ns = core->config->spin_us * 1000,
         .generation = core->generation,
@@ -314,8 +375,9 @@ run(core_t *core, bool supervised, int listen_fd)
 
     inf_log(INF_LOG_INFO, "%s: core %d starts", INF_BUILD, (int) getpid());
 
-    inf_err_t *err = inf_intake_new(&options, &intake);
+    err = inf_intake_new(&options, &intake);
     if (err != NULL) {
+        free(users);
         return err;
     }
     core_intake = intake;
@@ -334,6 +396,7 @@ run(core_t *core, bool supervised, int listen_fd)
 
     core_intake = NULL;
     inf_intake_close(intake);
+    free(users);
     const NginxInference__CoreConfig *latest = core->latest != NULL
         ? core->latest : core->config;
     core->busy = !inf_server_stop(server, latest->drain_ms * 1000000);
@@ -380,6 +443,7 @@ take_over(core_t *core, const NginxInference__CoreConfig *wanted)
         ? core->latest : core->config;
     char text[512];
 
+    set_dump(wanted->dump);
     inf_core_config_apply_log(wanted);
     inf_err_log(inf_err_add(core->server == NULL ? NULL
         : inf_server_reconfigure(core->server, before, wanted),

@@ -124,6 +124,7 @@ static void registration_closed(inf_intake_t *in);
 static void on_configure(inf_intake_t *in);
 static void stop_if_alone(inf_intake_t *in);
 static void on_listen(inf_intake_t *in);
+static bool may_connect(const inf_intake_t *in, uid_t uid);
 static void guest_free(intake_tag_t *tag);
 static uint32_t count_tags(const inf_link_t *tags, uint32_t peer,
     uint32_t *total);
@@ -797,7 +798,7 @@ on_listen(inf_intake_t *in)
         err = inf_err_os(errno, "getsockopt(SO_PEERCRED)");
         goto fail;
     }
-    if (peer.uid != geteuid() && peer.uid != 0) {
+    if (!may_connect(in, peer.uid)) {
         err = inf_err_new(INF_ERR_INVALID_ARG, "uid %d may not connect",
             (int) peer.uid);
         goto fail;
@@ -833,6 +834,18 @@ fail:
     rejected(in, err);
     free(tag);
     close(fd);
+}
+
+static bool
+may_connect(const inf_intake_t *in, uid_t uid)
+{
+    for (size_t i = 0; i < in->options.user_count; i++) {
+        if (in->options.users[i] == uid) {
+            return true;
+        }
+    }
+
+    return uid == geteuid() || uid == 0;
 }
 
 /* How many are of peer, none of them if it is unknown. */

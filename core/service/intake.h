@@ -19,6 +19,8 @@
 #ifndef INF_SERVICE_INTAKE_H
 #define INF_SERVICE_INTAKE_H
 
+#include <sys/types.h>
+
 #include "core/service/calls.h"
 #include "core/service/server.h"
 
@@ -28,6 +30,8 @@ typedef struct {
     int      registration_fd;   /* core's end of the pair; -1: none          */
     int      configure_fd;      /* core's end of the supervisor's; -1: none  */
     int      listen_fd;         /* external mode; -1: none                   */
+    const uid_t *users;         /* may connect there beside ours and root    */
+    size_t   user_count;
     uint64_t response_bound;    /* bytes per worker                          */
     uint64_t spin_ns;
     uint64_t generation;        /* of the configuration in force             */

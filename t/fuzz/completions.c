@@ -108,8 +108,10 @@ core_open(world_t *w, const inf_hello_t *hello, int *fds)
         w->rings + w->layout.submit_offset, &h->submit_tail, &h->submit_head,
         &h->submit_sleeping, ENTRIES);
 
-    ok(inf_memfd_new("responses", RESPONSES, &mine[0]));
-    ok(inf_bell_new(&mine[1]));
+    ok(inf_memfd_new("responses", RESPONSES,
+        &mine[INF_WELCOME_FD_RESPONSES]));
+    ok(inf_bell_new(&mine[INF_WELCOME_FD_CORE]));
+    ok(inf_bell_new(&mine[INF_WELCOME_FD_BELL]));
     ok(inf_socket_send(fds[INF_FD_CONTROL], &welcome, sizeof(welcome), mine,
         INF_WELCOME_FDS, &result));
     check(result == INF_SOCKET_DONE);

@@ -2,9 +2,11 @@
 
 import ctypes
 import os
+import re
 import time
 
 PR_SET_CHILD_SUBREAPER = 36
+CAP_SYS_PTRACE = 19
 TICK = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -14,6 +16,13 @@ def become_subreaper():
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
+
+
+def may_trace():
+    """Whether processes that hide from their own user are open to us."""
+    with open("/proc/self/status", encoding="ascii") as f:
+        effective = int(re.search(r"CapEff:\s*(\w+)", f.read())[1], 16)
+    return bool(effective & 1 << CAP_SYS_PTRACE)
 
 
 def stat(pid):

@@ -53,7 +53,7 @@ http {{
     fastcgi_temp_path {prefix}/temp/fastcgi;
     uwsgi_temp_path {prefix}/temp/uwsgi;
     scgi_temp_path {prefix}/temp/scgi;
-    inference_core {core};
+    inference_core {core}{core_options};
     inference_repository {models};
     inference_backends {backends};
 {environment}{http}
@@ -125,7 +125,11 @@ class Server:
         self.fields = dict(
             module=MODULE, workers=workers, user=user, prefix=self.prefix,
             log_level=log_level, main=main, connections=connections,
-            access_log=access_log, core=core, models=self.models,
+            access_log=access_log, core=core,
+            # LeakSanitizer traces the process that it examines, and where
+            # we may not trace others, we look into those of our user
+            core_options="" if process.may_trace() and not SANITIZER
+            else " dump=on", models=self.models,
             backends=backends, http=http, server=server, port=self.port,
             parts=parts, environment="".join(
                 f"    inference_env {e};\n" for e in inference_env))

@@ -443,7 +443,7 @@ def helper_and_core_killed(s):
 def workers_do_not_say_whom_to_kill(s):
     """All that a worker can write names a victim in place of the core."""
     s.start()
-    s.expect_live()
+    s.expect_ready()
     core = s.core()
     # a process group without its leader, as a core that died leaves one
     victim = subprocess.Popen(["sh", "-c", "sleep 60 & echo $!"],
@@ -472,7 +472,7 @@ def workers_do_not_say_whom_to_kill(s):
     os.kill(s.helper(), signal.SIGKILL)
     os.kill(core, signal.SIGKILL)
     wait_for("another core", lambda: s.cores() and core not in s.cores())
-    s.expect_live()
+    s.expect_ready()
     try:
         assert alive(member), "a process of another group was killed"
         assert f"/dev/shm/inference-core.{core}.fake" not in s.shm()
@@ -755,6 +755,9 @@ def log_follows_usr1(s):
 @scenario
 def secrets_stay_out_of_workers(s):
     s.http += " inference_env INF_FAKE_SECRET=nobody-may-read-this;"
+    s.main += " env INF_FAKE_PLAIN;"
+    s.environment["INF_FAKE_INHERITED"] = "nor-may-this-be-read"
+    s.environment["INF_FAKE_PLAIN"] = "workers-have-this"
     s.start()
     s.expect_ready()
     for worker in s.workers():
@@ -762,9 +765,14 @@ def secrets_stay_out_of_workers(s):
                  if os.path.islink(p)]
         assert not any("environment" in n or "configuration" in n
                        for n in names), names
-        assert b"nobody-may-read-this" not in writable_memory(worker)
+        memory = writable_memory(worker)
+        assert b"nobody-may-read-this" not in memory
+        assert b"nor-may-this-be-read" not in memory
+        assert b"INF_FAKE_PLAIN=workers-have-this" in memory
     with open(f"/proc/{s.core()}/environ", "rb") as f:
-        assert b"INF_FAKE_SECRET=nobody-may-read-this" in f.read()
+        environ = f.read()
+    assert b"INF_FAKE_SECRET=nobody-may-read-this" in environ
+    assert b"INF_FAKE_INHERITED=nor-may-this-be-read" in environ
     assert "nobody-may-read-this" not in s.text()
     s.stop()
 

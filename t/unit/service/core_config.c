@@ -242,6 +242,7 @@ differences_are_named_as_in_the_nginx_configuration(void **state)
         "cuda_pools { device: 1 bytes: 1 }", "inference_memory");
     differ("", "spin_us: 1", "inference_core spin=");
     differ("", "external_path: '/s'", "inference_core external=");
+    differ("", "external_users: 'a'", "external_users");
     differ("", "metrics {}", "");
     differ("", "metrics { summaries: true }", "inference_metrics");
     differ("metrics { quantiles: '0.5:0' }", "metrics { quantiles: '1:0' }",

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -64,6 +65,11 @@ run(void *arg)
     return NULL;
 }
 
+#define FRIEND   65533
+#define STRANGER 65534
+
+static const uid_t users[] = { FRIEND };
+
 static int
 setup(void **state)
 {
@@ -86,6 +92,8 @@ setup(void **state)
         .registration_fd = w.registration[1],
         .configure_fd = w.configure[1],
         .listen_fd = w.listen_fd,
+        .users = users,
+        .user_count = 1,
         .response_bound = 1u << 20,
         .configure = configure
     };
@@ -190,6 +198,63 @@ workers_come_over_both_sockets(void **state)
     inf_client_free(a);
     inf_client_free(b);
     close(fd);
+}
+
+/* A process of that user registers; whether it was welcome. */
+static bool
+is_admitted(uid_t uid)
+{
+    int status;
+
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        const inf_client_conf_t conf = { .arena_bound = 1u << 20 };
+        inf_client_t *c;
+        bool again = true;
+
+        alarm(60);
+        if (setuid(uid) != 0) {
+            _exit(2);
+        }
+        int fd = dial();
+        if (inf_client_new(&conf, &c) != NULL) {
+            _exit(2);
+        }
+        if (inf_client_hello(c, fd, &again) != NULL) {
+            _exit(1);                       /* it is closed already          */
+        }
+        again = true;
+        while (again) {
+            struct pollfd p[] = {
+                { .fd = inf_client_control_fd(c), .events = POLLIN },
+                { .fd = fd, .events = POLLIN }
+            };
+            poll(p, 2, -1);
+            if (inf_client_welcome(c, &again) != NULL || p[1].revents != 0) {
+                _exit(1);
+            }
+        }
+        _exit(0);
+    }
+
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+    return WEXITSTATUS(status) == 0;
+}
+
+static void
+other_users_are_not_admitted(void **state)
+{
+    (void) state;
+    if (geteuid() != 0) {
+        print_message("this needs root, to become another user\n");
+        skip();
+    }
+    assert_true(is_admitted(0));
+    assert_true(is_admitted(FRIEND));
+    assert_false(is_admitted(STRANGER));
+    assert_false(is_admitted(1));
 }
 
 /* A registration that stays open until the core ends must not leak. */
@@ -460,6 +525,7 @@ main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(workers_come_over_both_sockets),
+        T(other_users_are_not_admitted),
         T(an_open_connection_ends_with_the_intake),
         T(nonsense_is_refused_and_harms_nobody_else),
         T(a_configuration_comes_over_the_supervisors_socket_alone),

@@ -1,0 +1,103 @@
+"""A core that was started elsewhere, as another user: who may connect to it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import pytest
+
+from lib import models, process
+from lib.server import BACKENDS, CORE, SLOW, Server
+from lib.wire import tensor
+
+SMALL = {"inputs": [tensor("IN", "INT32", [2], [1, 2])]}
+DAEMON = "daemon daemon"
+
+
+class ExternalCore:
+    """inference-core --config, as the user nobody, in a folder of its own."""
+
+    def __init__(self, users):
+        self.folder = tempfile.mkdtemp(prefix="inf-t-external-")
+        os.chmod(self.folder, 0o755)
+        os.mkdir(f"{self.folder}/models")
+        models.standard_repository(f"{self.folder}/models")
+        os.mkdir(f"{self.folder}/run")
+        shutil.chown(f"{self.folder}/run", "nobody")
+        self.socket = f"{self.folder}/run/core"
+        with open(f"{self.folder}/core.conf", "w", encoding="ascii") as f:
+            f.write(f"external_path: '{self.socket}'\n"
+                    f"repositories: '{self.folder}/models'\n"
+                    f"backend_directories: '{BACKENDS}'\n"
+                    + "".join(f"external_users: '{u}'\n" for u in users))
+        self.log = open(f"{self.folder}/log", "w+", encoding="utf-8")
+        self.process = subprocess.Popen(
+            [CORE, "--config", f"{self.folder}/core.conf"], user="nobody",
+            group="nogroup", extra_groups=[], stderr=self.log,
+            stdout=self.log)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(30 * SLOW) == 0
+        self.log.close()
+        shutil.rmtree(self.folder)
+
+    def text(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def wait(self, words):
+        assert process.wait_until(lambda: words in self.text(), 20 * SLOW), \
+            self.text()
+
+
+def server(core, user):
+    s = Server(user=user, log_level="info", allow_alarms=["no welcome"])
+    s.fields["core_options"] = f" external={core.socket}"
+    s.write_config()
+    return s
+
+
+@pytest.mark.parametrize("users", [["daemon"], ["1"], ["bin", "daemon"]])
+def test_a_user_of_the_list_is_served(users):
+    with ExternalCore(users) as core:
+        core.wait("model=id_int32 version=1 is ready")
+        assert os.stat(core.socket).st_mode & 0o777 == 0o666
+        with server(core, DAEMON).start() as s:
+            answer = s.wire().infer("id_int32", SMALL)
+            assert answer.json()["outputs"][0]["data"] == [1, 2]
+
+
+@pytest.mark.parametrize("users", [["bin"], ["0"]])
+def test_another_user_is_not(users):
+    with ExternalCore(users) as core:
+        core.wait("model=id_int32 version=1 is ready")
+        with server(core, DAEMON).start(wait="") as s:
+            core.wait("uid 1 may not connect")
+            assert s.status("/v2/health/ready") == 503
+
+
+def test_without_a_list_the_socket_is_closed_to_others():
+    with ExternalCore([]) as core:
+        core.wait("model=id_int32 version=1 is ready")
+        assert os.stat(core.socket).st_mode & 0o777 == 0o600
+        with server(core, "root").start() as s:         # root always may
+            assert s.wire().infer("id_int32", SMALL).status == 200
+
+
+@pytest.mark.parametrize("name", ["nobody-of-this-name", "-1", "4294967295",
+                                  "12x", ""])
+def test_a_user_that_does_not_exist_is_named(tmp_path, name):
+    config = tmp_path / "core.conf"
+    config.write_text(f"external_path: '{tmp_path}/core'\n"
+                      f"external_users: '{name}'\n")
+    done = subprocess.run([CORE, "--config", config], capture_output=True,
+                          text=True, timeout=60 * SLOW, check=False)
+    assert done.returncode == 1
+    assert f'there is no user "{name}"' in done.stderr.replace('\\"', '"')
+    assert not (tmp_path / "core").exists()
