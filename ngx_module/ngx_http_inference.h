@@ -193,6 +193,9 @@ typedef struct {
                                                    answered a worker         */
     ngx_http_inference_arena_gauge_t  arenas[NGX_MAX_PROCESSES];
                                                 /* by ngx_process_slot       */
+    ngx_atomic_t                slices;         /* whose work goes on in a
+                                                   later turn                */
+    ngx_atomic_t                longest_ns;     /* turn for one request      */
 } ngx_http_inference_counters_t;
 
 /* Never NULL; until the zone is there the counts go nowhere. */
@@ -200,6 +203,9 @@ ngx_http_inference_counters_t *ngx_http_inference_counters(void);
 
 /* This worker's. */
 void ngx_http_inference_arena_gauge(uint64_t used, uint64_t reserved);
+
+/* A turn of the event loop for one request, that began at that time, ends. */
+void ngx_http_inference_turn_ended(uint64_t began_ns);
 
 /* Appends them as metrics. */
 void ngx_http_inference_counters_text(inf_buf_t *out);

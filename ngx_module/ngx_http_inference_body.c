@@ -376,6 +376,7 @@ static ngx_int_t
 ngx_http_inference_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
     size_t                     n;
+    uint64_t                   began_ns;
     ngx_chain_t               *cl, last;
     ngx_http_inference_ctx_t  *ctx;
 
@@ -390,6 +391,8 @@ ngx_http_inference_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
     last.buf = NULL;
     last.next = NULL;
+
+    began_ns = inf_clock_ns();
 
     ngx_http_inference_slice(ctx);
 
@@ -413,6 +416,8 @@ ngx_http_inference_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
             last.buf = cl->buf;
         }
     }
+
+    ngx_http_inference_turn_ended(began_ns);
 
     return ngx_http_inference_next_body_filter(r, last.buf ? &last : NULL);
 }
@@ -495,8 +500,10 @@ ngx_http_inference_body_swallow(ngx_http_inference_ctx_t *ctx, size_t n)
 static void
 ngx_http_inference_body_ready(ngx_http_request_t *r)
 {
+    uint64_t                   began_ns;
     ngx_http_inference_ctx_t  *ctx;
 
+    began_ns = inf_clock_ns();
     ctx = ngx_http_get_module_ctx(r, ngx_http_inference_module);
 
     if (ctx == NULL || ctx->state != NGX_HTTP_INFERENCE_RECEIVING) {
@@ -515,6 +522,8 @@ ngx_http_inference_body_ready(ngx_http_request_t *r)
 
     ngx_http_inference_slice(ctx);
     ngx_http_inference_step(ctx);
+
+    ngx_http_inference_turn_ended(began_ns);
 }
 
 

@@ -1,7 +1,8 @@
 /*
  * ngx_http_inference_control.c - calls of the core: health, metadata, config,
  *                                models that come and go.  A protobuf message
- *                                goes, one comes back.
+ *                                goes, the REST body that answers it comes
+ *                                back.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
@@ -10,6 +11,10 @@
 
 #include "core_calls.pb-c.h"
 #include "grpc_service.pb-c.h"
+
+
+/* of the text of a call's error */
+#define NGX_HTTP_INFERENCE_CONTROL_ERROR  ((size_t) 64 * 1024)
 
 
 static ngx_int_t ngx_http_inference_control_pack(
@@ -25,6 +30,13 @@ static void ngx_http_inference_control_answer(
     ngx_http_inference_ticket_t *ticket, const inf_completion_t *c);
 static ngx_int_t ngx_http_inference_control_reply(
     ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_control_failed(
+    ngx_http_inference_ctx_t *ctx, const void *text, size_t len);
+static ngx_int_t ngx_http_inference_control_output(
+    ngx_http_inference_ctx_t *ctx, ngx_str_t *answer);
+static ngx_buf_t *ngx_http_inference_control_shown(ngx_http_request_t *r,
+    ngx_str_t *text);
+static ngx_buf_t *ngx_http_inference_control_counters(ngx_http_request_t *r);
 
 
 ngx_int_t
@@ -58,6 +70,7 @@ ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx)
     ngx_memzero(&s, sizeof(inf_submission_t));
 
     s.op = INF_SUBMIT_CALL;
+    s.flags = INF_SUBMIT_FLAG_REST_ANSWER;
     s.received_ns = ctx->received_ns;
     s.deadline_ns = ctx->deadline_ns;
 
@@ -252,9 +265,11 @@ static void
 ngx_http_inference_control_answer(ngx_http_inference_ticket_t *ticket,
     const inf_completion_t *c)
 {
+    uint64_t                   began_ns;
     ngx_connection_t          *conn;
     ngx_http_inference_ctx_t  *ctx;
 
+    began_ns = inf_clock_ns();
     ctx = ticket->data;
     conn = ctx->request->connection;
 
@@ -266,26 +281,24 @@ ngx_http_inference_control_answer(ngx_http_inference_ticket_t *ticket,
         ngx_http_inference_reject(ctx);
     }
 
+    ngx_http_inference_turn_ended(began_ns);
+
     ngx_http_run_posted_requests(conn);
 }
 
 
-/* NGX_OK: it was sent. */
+/*
+ * NGX_OK: it was sent.  The core has made the REST body: it goes to the socket
+ * from the response arena, whatever its length is.
+ */
 
 static ngx_int_t
 ngx_http_inference_control_reply(ngx_http_inference_ctx_t *ctx)
 {
-    char        *text;
     size_t       len;
-    inf_buf_t    json;
-    inf_err_t   *err;
     ngx_int_t    rc;
     ngx_str_t    body;
-    ngx_uint_t   status;
     const void  *answer;
-
-    static ngx_str_t  call = ngx_string("application/json");
-    static ngx_str_t  metrics = ngx_string("text/plain; charset=utf-8");
 
     len = (size_t) ctx->reply.len;
     answer = NULL;
@@ -293,55 +306,129 @@ ngx_http_inference_control_reply(ngx_http_inference_ctx_t *ctx)
     if (ctx->reply.held) {
         answer = ngx_http_inference_response(ctx->reply.epoch,
                                              ctx->reply.offset, len);
-    }
 
-    /* shared bytes are read from a copy */
-
-    text = inf_arena_strdup(&ctx->arena, answer ? answer : "",
-                            answer ? len : 0);
-
-    if (text == NULL || (answer == NULL && len)) {
-        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
-                                       "cannot take the core's answer");
+        if (answer == NULL) {
+            return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
+                                           "cannot take the core's answer");
+        }
     }
 
     if (ctx->reply.status != INF_OK) {
-        return ngx_http_inference_fail_text(ctx,
-                                    INF_STATUS_CODE(ctx->reply.status),
-                                    text, len);
+        return ngx_http_inference_control_failed(ctx, answer, len);
     }
 
-    inf_buf_init(&json);
+    body.data = (u_char *) answer;
+    body.len = len;
 
-    err = ngx_http_inference_rest(ctx->endpoint->verb, inf_slice(text, len),
-                                  &json, &status);
-
-    if (err) {
-        inf_buf_fini(&json);
-        return ngx_http_inference_fail_err(ctx, err);
-    }
-
-    if (status != NGX_HTTP_OK) {
-        inf_buf_fini(&json);
-        return ngx_http_inference_fail_unready(ctx);
-    }
-
-    body.len = json.len;
-    body.data = (u_char *) json.data;
-
-    if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_METRICS_TEXT) {
-        rc = ngx_http_inference_send_as(ctx->request, status, &metrics, &body);
-
-    } else if (ngx_http_inference_call_has_body(ctx)) {
-        rc = ngx_http_inference_send_as(ctx->request, status, &call, &body);
-
-    } else {
-        rc = ngx_http_inference_send(ctx->request, status, &body);
-    }
-
-    inf_buf_fini(&json);
+    rc = ngx_http_inference_control_output(ctx, &body);
 
     ngx_http_inference_finalize(ctx, rc);
 
     return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_control_failed(ngx_http_inference_ctx_t *ctx,
+    const void *text, size_t len)
+{
+    inf_err_code_t  code;
+
+    code = INF_STATUS_CODE(ctx->reply.status);
+
+    if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_SERVER_READY
+        && code == INF_ERR_UNAVAILABLE && ctx->cause == INF_CAUSE_NONE
+        && len == 0)
+    {
+        return ngx_http_inference_fail_unready(ctx);
+    }
+
+    return ngx_http_inference_fail_text(ctx, code, len ? text : "",
+                          ngx_min(len, NGX_HTTP_INFERENCE_CONTROL_ERROR));
+}
+
+
+static ngx_int_t
+ngx_http_inference_control_output(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *answer)
+{
+    ngx_str_t           *type;
+    ngx_uint_t           i, n;
+    ngx_chain_t          out[2];
+    ngx_http_request_t  *r;
+
+    static ngx_str_t  json = ngx_string("application/json");
+    static ngx_str_t  text = ngx_string("text/plain");
+    static ngx_str_t  metrics = ngx_string("text/plain; charset=utf-8");
+
+    r = ctx->request;
+    n = 0;
+
+    if (answer->len) {
+        out[n++].buf = ngx_http_inference_control_shown(r, answer);
+    }
+
+    type = (n || ngx_http_inference_call_has_body(ctx)) ? &json : &text;
+
+    if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_METRICS_TEXT) {
+        out[n++].buf = ngx_http_inference_control_counters(r);
+        type = &metrics;
+    }
+
+    for (i = 0; i < n; i++) {
+
+        if (out[i].buf == NULL) {
+            return NGX_ERROR;
+        }
+
+        out[i].next = (i + 1 < n) ? &out[i + 1] : NULL;
+    }
+
+    return ngx_http_inference_send_chain(r, NGX_HTTP_OK, type,
+                                         n ? out : NULL);
+}
+
+
+/* Over the arena: it is released with the request's pool. */
+
+static ngx_buf_t *
+ngx_http_inference_control_shown(ngx_http_request_t *r, ngx_str_t *text)
+{
+    ngx_buf_t  *b;
+
+    b = ngx_calloc_buf(r->pool);
+    if (b == NULL) {
+        return NULL;
+    }
+
+    b->memory = 1;
+    b->start = text->data;
+    b->pos = b->start;
+    b->last = b->pos + text->len;
+    b->end = b->last;
+
+    return b;
+}
+
+
+/* What the core can't know. */
+
+static ngx_buf_t *
+ngx_http_inference_control_counters(ngx_http_request_t *r)
+{
+    ngx_buf_t  *b;
+    inf_buf_t   text;
+
+    inf_buf_init(&text);
+    ngx_http_inference_counters_text(&text);
+
+    b = text.failed ? NULL : ngx_create_temp_buf(r->pool, text.len);
+
+    if (b) {
+        b->last = ngx_cpymem(b->pos, text.data, text.len);
+    }
+
+    inf_buf_fini(&text);
+
+    return b;
 }

@@ -368,12 +368,46 @@ ngx_int_t
 ngx_http_inference_send_as(ngx_http_request_t *r, ngx_uint_t status,
     ngx_str_t *type, ngx_str_t *body)
 {
-    ngx_int_t     rc;
     ngx_buf_t    *b;
     ngx_chain_t   out;
 
+    if (body->len == 0) {
+        return ngx_http_inference_send_chain(r, status, type, NULL);
+    }
+
+    b = ngx_create_temp_buf(r->pool, body->len);
+    if (b == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    b->last = ngx_cpymem(b->pos, body->data, body->len);
+
+    out.buf = b;
+    out.next = NULL;
+
+    return ngx_http_inference_send_chain(r, status, type, &out);
+}
+
+
+ngx_int_t
+ngx_http_inference_send_chain(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_str_t *type, ngx_chain_t *out)
+{
+    off_t         len;
+    ngx_int_t     rc;
+    ngx_buf_t    *last;
+    ngx_chain_t  *cl;
+
+    len = 0;
+    last = NULL;
+
+    for (cl = out; cl; cl = cl->next) {
+        last = cl->buf;
+        len += ngx_buf_size(last);
+    }
+
     r->headers_out.status = status;
-    r->headers_out.content_length_n = body->len;
+    r->headers_out.content_length_n = len;
 
     r->headers_out.content_type = *type;
     r->headers_out.content_type_len = r->headers_out.content_type.len;
@@ -385,24 +419,15 @@ ngx_http_inference_send_as(ngx_http_request_t *r, ngx_uint_t status,
         return rc;
     }
 
-    if (body->len == 0) {
+    if (last == NULL) {
         /* filters may have something to add */
         return ngx_http_send_special(r, NGX_HTTP_LAST);
     }
 
-    b = ngx_create_temp_buf(r->pool, body->len);
-    if (b == NULL) {
-        return NGX_ERROR;
-    }
+    last->last_buf = (r == r->main) ? 1 : 0;
+    last->last_in_chain = 1;
 
-    b->last = ngx_cpymem(b->pos, body->data, body->len);
-    b->last_buf = (r == r->main) ? 1 : 0;
-    b->last_in_chain = 1;
-
-    out.buf = b;
-    out.next = NULL;
-
-    return ngx_http_output_filter(r, &out);
+    return ngx_http_output_filter(r, out);
 }
 
 

@@ -6,6 +6,7 @@
 #include "ngx_module/ngx_http_inference_request.h"
 
 
+static ngx_int_t ngx_http_inference_handle(ngx_http_request_t *r);
 static ngx_http_inference_ctx_t *ngx_http_inference_create_ctx(
     ngx_http_request_t *r);
 static ngx_int_t ngx_http_inference_live(ngx_http_inference_ctx_t *ctx);
@@ -28,6 +29,22 @@ static void ngx_http_inference_cleanup(void *data);
 
 ngx_int_t
 ngx_http_inference_handler(ngx_http_request_t *r)
+{
+    uint64_t   began_ns;
+    ngx_int_t  rc;
+
+    began_ns = inf_clock_ns();
+
+    rc = ngx_http_inference_handle(r);
+
+    ngx_http_inference_turn_ended(began_ns);
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_inference_handle(ngx_http_request_t *r)
 {
     ngx_http_inference_ctx_t  *ctx;
 
@@ -368,19 +385,23 @@ void
 ngx_http_inference_slice(ngx_http_inference_ctx_t *ctx)
 {
     ctx->slice_end_ns = inf_clock_ns() + NGX_HTTP_INFERENCE_SLICE_NS;
+    ctx->slice_steps = 0;
 }
 
 
 ngx_uint_t
 ngx_http_inference_slice_over(ngx_http_inference_ctx_t *ctx)
 {
-    return inf_clock_ns() >= ctx->slice_end_ns;
+    return ++ctx->slice_steps >= NGX_HTTP_INFERENCE_SLICE_STEPS
+           || inf_clock_ns() >= ctx->slice_end_ns;
 }
 
 
 void
 ngx_http_inference_yield(ngx_http_inference_ctx_t *ctx)
 {
+    (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->slices, 1);
+
     ngx_post_event(&ctx->turn, &ngx_posted_next_events);
 }
 
@@ -388,9 +409,11 @@ ngx_http_inference_yield(ngx_http_inference_ctx_t *ctx)
 static void
 ngx_http_inference_turn_handler(ngx_event_t *ev)
 {
+    uint64_t                   began_ns;
     ngx_connection_t          *c;
     ngx_http_inference_ctx_t  *ctx;
 
+    began_ns = inf_clock_ns();
     ctx = ngx_http_inference_event_ctx(ev, turn);
     c = ctx->request->connection;
 
@@ -400,6 +423,8 @@ ngx_http_inference_turn_handler(ngx_event_t *ev)
 
     ngx_http_inference_slice(ctx);
     ngx_http_inference_step(ctx);
+
+    ngx_http_inference_turn_ended(began_ns);
 
     ngx_http_run_posted_requests(c);
 }

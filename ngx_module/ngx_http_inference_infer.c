@@ -432,9 +432,11 @@ static void
 ngx_http_inference_infer_answer(ngx_http_inference_ticket_t *ticket,
     const inf_completion_t *c)
 {
+    uint64_t                   began_ns;
     ngx_connection_t          *conn;
     ngx_http_inference_ctx_t  *ctx;
 
+    began_ns = inf_clock_ns();
     ctx = ticket->data;
     conn = ctx->request->connection;
 
@@ -449,5 +451,8 @@ ngx_http_inference_infer_answer(ngx_http_inference_ticket_t *ticket,
     }
 
     ngx_http_inference_step(ctx);
+
+    ngx_http_inference_turn_ended(began_ns);
+
     ngx_http_run_posted_requests(conn);
 }

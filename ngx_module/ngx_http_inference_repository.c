@@ -51,7 +51,7 @@ ngx_http_inference_repository_pack(ngx_http_inference_ctx_t *ctx,
         break;
     }
 
-    s->flags = INF_SUBMIT_FLAG_REST;
+    s->flags |= INF_SUBMIT_FLAG_REST;
 
     return NGX_OK;
 }

@@ -9,7 +9,7 @@
  * Errors   A step that fails has called ngx_http_inference_fail*() and
  *          returns NGX_ERROR; ngx_http_inference_reject() answers then.
  * Route    handler -> endpoint -> body (inflate) -> infer|control -> client
- *          -> infer|rest -> response.
+ *          -> infer|control -> response.
  */
 
 #ifndef NGX_HTTP_INFERENCE_REQUEST_H
@@ -28,8 +28,10 @@
 #include "core/proto/infer_response.h"
 
 
-/* work on one request in one turn of the event loop */
+/* work on one request in one turn of the event loop: so long, and no more than
+   so many times INF_CODEC_BUDGET bytes */
 #define NGX_HTTP_INFERENCE_SLICE_NS     1000000
+#define NGX_HTTP_INFERENCE_SLICE_STEPS  16
 
 /* JSON up to this size is read while it arrives, longer one in slices */
 #define NGX_HTTP_INFERENCE_INLINE_TEXT  (256 * 1024)
@@ -165,6 +167,7 @@ struct ngx_http_inference_ctx_s {
     ngx_event_t                  timer;
     ngx_event_t                  turn;          /* posted: go on with it     */
     uint64_t                     slice_end_ns;
+    ngx_uint_t                   slice_steps;
     uint64_t                     received_ns;
     uint64_t                     deadline_ns;   /* 0: none                   */
 
@@ -247,7 +250,8 @@ void ngx_http_inference_yield(ngx_http_inference_ctx_t *ctx);
 /* Does what the state asks for, until it waits or the slice is over. */
 void ngx_http_inference_step(ngx_http_inference_ctx_t *ctx);
 
-/* A new slice begins; whether the current one is over. */
+/* A new slice begins; whether the current one is over, asked after each step
+   of INF_CODEC_BUDGET bytes at most. */
 void ngx_http_inference_slice(ngx_http_inference_ctx_t *ctx);
 ngx_uint_t ngx_http_inference_slice_over(ngx_http_inference_ctx_t *ctx);
 
@@ -414,7 +418,7 @@ ngx_int_t ngx_http_inference_infer_decode(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx);
 
 
-/* ---- control.c, repository.c, rest.c ------------------------------------ */
+/* ---- control.c, repository.c -------------------------------------------- */
 
 /* A call of the core; as a content handler. */
 ngx_int_t ngx_http_inference_control(ngx_http_inference_ctx_t *ctx);
@@ -425,11 +429,6 @@ ngx_int_t ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx);
 /* Makes a record of the body's text: what is to be submitted. */
 ngx_int_t ngx_http_inference_repository_pack(ngx_http_inference_ctx_t *ctx,
     inf_submission_t *s);
-
-/* The core's answer to it, as REST JSON (or metrics text) in out (may stay
-   empty), its status in *status. */
-INF_CHECK inf_err_t *ngx_http_inference_rest(ngx_http_inference_verb_e verb,
-    inf_slice_t answer, inf_buf_t *out, ngx_uint_t *status);
 
 
 /* ---- error.c ------------------------------------------------------------ */
@@ -470,6 +469,10 @@ ngx_int_t ngx_http_inference_send(ngx_http_request_t *r, ngx_uint_t status,
 /* The same of another media type. */
 ngx_int_t ngx_http_inference_send_as(ngx_http_request_t *r, ngx_uint_t status,
     ngx_str_t *type, ngx_str_t *body);
+
+/* The same of buffers, none of them empty; NULL: an empty body. */
+ngx_int_t ngx_http_inference_send_chain(ngx_http_request_t *r,
+    ngx_uint_t status, ngx_str_t *type, ngx_chain_t *out);
 
 /* Every head goes through here. */
 ngx_int_t ngx_http_inference_send_header(ngx_http_request_t *r);

@@ -386,9 +386,11 @@ ngx_http_inference_output(ngx_http_inference_ctx_t *ctx, ngx_chain_t *out)
 static void
 ngx_http_inference_write_handler(ngx_http_request_t *r)
 {
+    uint64_t                   began_ns;
     ngx_event_t               *wev;
     ngx_http_inference_ctx_t  *ctx;
 
+    began_ns = inf_clock_ns();
     ctx = ngx_http_get_module_ctx(r, ngx_http_inference_module);
     wev = r->connection->write;
 
@@ -413,6 +415,8 @@ ngx_http_inference_write_handler(ngx_http_request_t *r)
     if (ngx_http_inference_output(ctx, NULL) == NGX_OK) {
         ngx_http_inference_respond_more(ctx);
     }
+
+    ngx_http_inference_turn_ended(began_ns);
 }
 
 

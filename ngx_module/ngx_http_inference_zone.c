@@ -5,6 +5,8 @@
 
 #include "ngx_module/ngx_http_inference.h"
 
+#include "core/base/clock.h"
+
 
 typedef struct {
     const char  *name;
@@ -48,6 +50,9 @@ static ngx_http_inference_counter_family_t
     { "log_dropped", "lines of the core's log that were lost",
       offsetof(ngx_http_inference_counters_t, log_dropped) },
 
+    { "slices", "turns after which a request's work went on in a later one",
+      offsetof(ngx_http_inference_counters_t, slices) },
+
     { NULL, NULL, 0 }
 };
 
@@ -80,6 +85,14 @@ ngx_http_inference_counters_text(inf_buf_t *out)
                        f->name, f->help, f->name, f->name,
                        (unsigned long long) *count);
     }
+
+    inf_buf_printf(out,
+                   "# HELP nginx_inference_longest_turn_us "
+                   "the most that a worker's event loop was held up by one "
+                   "request\n"
+                   "# TYPE nginx_inference_longest_turn_us gauge\n"
+                   "nginx_inference_longest_turn_us %.3f\n",
+                   (double) ngx_http_inference_counters()->longest_ns / 1e3);
 
     ngx_http_inference_arenas_text(out);
 }
@@ -115,6 +128,21 @@ ngx_http_inference_arenas_text(inf_buf_t *out)
                    "gauge\n"
                    "nginx_inference_request_arena_reserved_bytes %llu\n",
                    (unsigned long long) used, (unsigned long long) reserved);
+}
+
+
+void
+ngx_http_inference_turn_ended(uint64_t began_ns)
+{
+    ngx_atomic_t       *longest;
+    ngx_atomic_uint_t   ns, old;
+
+    ns = (ngx_atomic_uint_t) (inf_clock_ns() - began_ns);
+    longest = &ngx_http_inference_counters()->longest_ns;
+
+    do {
+        old = *longest;
+    } while (ns > old && !ngx_atomic_cmp_set(longest, old, ns));
 }
 
 

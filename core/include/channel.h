@@ -168,6 +168,8 @@ typedef struct {
                                            model's name and in 4 bytes its
                                            length; the core makes the
                                            message                           */
+#define INF_SUBMIT_FLAG_REST_ANSWER 0x04    /* CALL: answered by the REST body
+                                           that stands for the message       */
 
 /* Independent flags; one completion may carry several. */
 #define INF_COMPLETE_RESPONSE 0x01      /* offset, length: a response record */
@@ -187,7 +189,7 @@ typedef struct {
     uint32_t slot;
     uint32_t generation;
     uint64_t offset;            /* response arena: inf_response_record_t, or
-                                   the protobuf answer of a CALL             */
+                                   the answer of a CALL                      */
     uint64_t length;
     uint64_t queue_ns;          /* spent queued, by what was executed or has
                                    waited too long                           */

@@ -583,7 +583,7 @@ call_json(inf_server_t *server, uint16_t method,
 
     inf_err_t *err = inf_message_pack(question, &packed);
     if (err == NULL) {
-        err = inf_call(server, &reader, method, inf_buf_slice(&packed),
+        err = inf_call(server, &reader, method, inf_buf_slice(&packed), false,
             &reply);
     }
     if (err == NULL) {

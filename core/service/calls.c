@@ -9,6 +9,7 @@
 #include "core/proto/message.h"
 #include "core/service/metrics_text.h"
 #include "core/service/ready_models.h"
+#include "core/service/rest_answer.h"
 #include "core/service/statistics_message.h"
 #include "core_calls.pb-c.h"
 #include "grpc_service.pb-c.h"
@@ -16,6 +17,8 @@
 typedef struct {
     inf_server_t          *server;
     inf_registry_reader_t *models;
+    uint16_t               method;
+    bool                   rest;        /* the answer is a REST body         */
     inf_buf_t             *answer;
 } call_t;
 
@@ -57,7 +60,7 @@ static const call_entry_t calls[] = {
 
 inf_err_t *
 inf_call(inf_server_t *server, inf_registry_reader_t *models, uint16_t method,
-    inf_slice_t request, inf_buf_t *answer)
+    inf_slice_t request, bool rest, inf_buf_t *answer)
 {
     const call_entry_t *entry = method < sizeof(calls) / sizeof(calls[0])
         ? &calls[method] : NULL;
@@ -72,7 +75,7 @@ inf_call(inf_server_t *server, inf_registry_reader_t *models, uint16_t method,
         return inf_err_add(err, "%s", entry->name);
     }
 
-    const call_t call = { server, models, answer };
+    const call_t call = { server, models, method, rest, answer };
     err = entry->run(&call, message);
     inf_message_free(message);
     return err;
@@ -414,9 +417,26 @@ static inf_err_t *
 pack(const call_t *c, const void *message)
 {
     const ProtobufCMessage *m = message;
+    ProtobufCMessage *repaired;
     size_t start = c->answer->len;
 
     inf_err_t *err = inf_message_pack(m, c->answer);
-    return err != NULL ? err : inf_message_repair(m->descriptor,
-        c->answer->data + start, c->answer->len - start);
+    if (err == NULL) {
+        err = inf_message_repair(m->descriptor, c->answer->data + start,
+            c->answer->len - start);
+    }
+    if (err != NULL || !c->rest) {
+        return err;
+    }
+
+    err = inf_message_unpack(m->descriptor, inf_slice(c->answer->data + start,
+        c->answer->len - start), &repaired);
+    if (err != NULL) {
+        return err;
+    }
+
+    c->answer->len = start;
+    err = inf_rest_answer(c->method, repaired, c->answer);
+    inf_message_free(repaired);
+    return err;
 }

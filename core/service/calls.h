@@ -29,11 +29,11 @@ void inf_control_free(inf_control_t *control);
 void inf_control_submit(inf_control_t *control, inf_session_t *session,
     const inf_submission_t *submission);
 
-/* The call itself, on the caller's thread: appends the packed answer.  Not of
-   methods that ready_calls.h or model_control.h answers. */
+/* The call itself, on the caller's thread: appends the answer, packed or as
+   REST body.  Not of methods that ready_calls.h or model_control.h answers. */
 INF_CHECK inf_err_t *inf_call(inf_server_t *server,
     inf_registry_reader_t *models, uint16_t method, inf_slice_t request,
-    inf_buf_t *answer);
+    bool rest, inf_buf_t *answer);
 
 /* As a call names it: version "" is the newest.  A reference. */
 INF_CHECK inf_err_t *inf_call_find_model(inf_registry_reader_t *models,

@@ -27,6 +27,7 @@ typedef struct {
     uint32_t       generation;
     uint16_t       method;
     bool           rest;        /* the request is a REST body                */
+    bool           rest_answer; /* so is the answer                          */
     const void    *shared;      /* still in the request arena; NULL: here    */
     size_t         len;
     char           request[];
@@ -257,6 +258,8 @@ new_call(const inf_submission_t *submission, const void *bytes,
     call->generation = submission->generation;
     call->method = submission->method;
     call->rest = (submission->flags & INF_SUBMIT_FLAG_REST) != 0;
+    call->rest_answer = (submission->flags & INF_SUBMIT_FLAG_REST_ANSWER)
+        != 0;
     call->shared = small ? NULL : bytes;
     call->len = len;
     if (small) {
@@ -281,7 +284,7 @@ run_call(control_lane_t *lane, control_call_t *call)
     }
     if (err == NULL) {
         err = inf_call(lane->control->server, &lane->models, call->method,
-            request, &bytes);
+            request, call->rest_answer, &bytes);
     }
     if (err == NULL) {
         err = inf_buf_status(&bytes);
@@ -344,7 +347,7 @@ ask_ready(control_lane_t *lane, control_call_t *call)
         call_done(call, err);
     } else {
         inf_ready_call(lane->control->server, &lane->models, call->method,
-            request, ready_done, call);
+            request, call->rest_answer, ready_done, call);
     }
     inf_buf_fini(&copy);
 }

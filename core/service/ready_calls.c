@@ -7,9 +7,12 @@
 #include "core/proto/message.h"
 #include "core/service/calls.h"
 #include "core/service/ready_models.h"
+#include "core/service/rest_answer.h"
 #include "grpc_service.pb-c.h"
 
 typedef struct {
+    uint16_t          method;
+    bool              rest;         /* the answer is a REST body             */
     inf_ready_call_fn done;
     void             *userp;
 } call_t;
@@ -30,7 +33,8 @@ inf_ready_calls_have(uint16_t method)
 
 void
 inf_ready_call(inf_server_t *server, inf_registry_reader_t *models,
-    uint16_t method, inf_slice_t request, inf_ready_call_fn done, void *userp)
+    uint16_t method, inf_slice_t request, bool rest, inf_ready_call_fn done,
+    void *userp)
 {
     bool of_server = method == INF_METHOD_SERVER_READY;
     ProtobufCMessage *m = NULL;
@@ -40,7 +44,7 @@ inf_ready_call(inf_server_t *server, inf_registry_reader_t *models,
         return;
     }
 
-    *call = (call_t) { done, userp };
+    *call = (call_t) { method, rest, done, userp };
     inf_err_t *err = inf_err_add(inf_message_unpack(of_server
         ? &inference__server_ready_request__descriptor
         : &inference__model_ready_request__descriptor, request, &m),
@@ -109,7 +113,9 @@ answer(call_t *call, const void *message)
     inf_buf_t bytes;
 
     inf_buf_init(&bytes);
-    inf_err_t *err = inf_message_pack(message, &bytes);
+    inf_err_t *err = call->rest
+        ? inf_rest_answer(call->method, message, &bytes)
+        : inf_message_pack(message, &bytes);
     if (err == NULL) {
         err = inf_buf_status(&bytes);
     }

@@ -15,14 +15,14 @@
 
 #include "core/service/server.h"
 
-/* answer: the packed message, until it returns. */
+/* answer: packed or as REST body, until it returns. */
 typedef void (*inf_ready_call_fn)(void *userp, inf_err_t *err,
     inf_slice_t answer);
 
 bool inf_ready_calls_have(uint16_t method);
 
 void inf_ready_call(inf_server_t *server, inf_registry_reader_t *models,
-    uint16_t method, inf_slice_t request, inf_ready_call_fn done,
+    uint16_t method, inf_slice_t request, bool rest, inf_ready_call_fn done,
     void *userp);
 
 #endif /* INF_SERVICE_READY_CALLS_H */

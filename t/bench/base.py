@@ -23,8 +23,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from lib.server import BUILD, Server                        # noqa: E402
 import run as bench                                         # noqa: E402
-from run import LARGE, binary, fill, floats, measure        # noqa: E402
-from run import median, run_wrk                             # noqa: E402
+from run import LARGE, binary, fill, floats, longest_turn   # noqa: E402
+from run import measure, median, run_wrk                    # noqa: E402
 
 # Many short rounds: what else the machine does changes between them.
 ROUNDS = 3 if bench.QUICK else 17
@@ -45,6 +45,7 @@ def scenarios():
 def start(build, repository):
     server = Server(repository, workers=int(os.environ.get("WORKERS", "1")),
                     log_level="warn", core=build / "inference-core",
+                    parts="health metadata config infer metrics",
                     backends=build / "backends",
                     http="    keepalive_requests 1000000000;")
     server.write_config(module=build / "ngx_http_inference_module.so")
@@ -96,6 +97,9 @@ def run(base, words):
             body.write_bytes(scenario.body)
             for concurrency in scenario.concurrencies:
                 compare(servers, scenario, concurrency, body)
+        print("longest turn of an event loop for one request: " + ", ".join(
+            f"{who} {longest_turn(server):.2f} ms"
+            for who, server in servers.items()))
     finally:
         for server in servers.values():
             server.stop()

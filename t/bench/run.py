@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import statistics
 import struct
@@ -245,6 +246,14 @@ def memory(servers):
             for who, s in servers.items()}
 
 
+def longest_turn(server):
+    """Of the event loops of ours, in ms and by their own word."""
+    text = wire.fetch(server.port, "GET", "/metrics").body.decode()
+    found = re.search(r"^nginx_inference_longest_turn_us (.*)$", text,
+                      re.MULTILINE)
+    return float(found[1]) / 1e3 if found else float("nan")
+
+
 def fill(repository):
     models.identity(repository, "bytes", [("IN", "UINT8", [-1])])
     models.identity(repository, "floats", [("IN", "FP32", [-1])])
@@ -259,8 +268,8 @@ def run(words):
     try:
         servers["ours"] = Server(
             repository, workers=int(os.environ.get("WORKERS", "1")),
-            log_level="warn", http="    keepalive_requests 1000000000;"
-            ).start()
+            log_level="warn", parts="health metadata config infer metrics",
+            http="    keepalive_requests 1000000000;").start()
         servers["peer"] = Peer(repository, folder)
         servers["nginx"] = Stock(folder)
         start = memory(servers)
@@ -285,9 +294,13 @@ def run(words):
               "nginx's")
         print("memory MiB at start and end: " + ", ".join(
             f"{who} {start[who]:.0f} {end[who]:.0f}" for who in servers))
+        turn = longest_turn(servers["ours"])
+        print(f"longest turn of an event loop for one request: "
+              f"{turn:.2f} ms")
         (ROOT / "build" / "bench.json").write_text(json.dumps(
             {"time": time.strftime("%F %T"), "rounds": ROUNDS,
              "seconds": SECONDS, "rows": results,
+             "longest_turn_ms": turn,
              "memory_mib": {"start": start, "end": end}}, indent=1))
     finally:
         for server in servers.values():
