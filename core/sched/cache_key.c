@@ -32,9 +32,8 @@ inf_cache_key_bytes(const inf_request_t *req, uint64_t *bytes)
         sum += in->byte_size;
     }
 
-    for (const inf_parameter_t *p = req->parameters.first; p != NULL;
-        p = p->next)
-    {
+    for (uint32_t i = 0; i < req->parameters.count; i++) {
+        const inf_parameter_t *p = req->parameters.items[i];
         sum += sizeof(*p) + p->text_len;
     }
 
@@ -76,9 +75,8 @@ inf_cache_key(const inf_cache_hash_t *hash, inf_slice_t model,
     }
 
     put_u64(&s, req->parameters.count);
-    for (const inf_parameter_t *p = req->parameters.first; p != NULL;
-        p = p->next)
-    {
+    for (uint32_t i = 0; i < req->parameters.count; i++) {
+        const inf_parameter_t *p = req->parameters.items[i];
         put_parameter(&s, p);
     }
 

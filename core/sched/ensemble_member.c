@@ -612,9 +612,8 @@ make_values(inf_run_member_t *m, inf_response_t *response, bool *used)
 static bool
 read_sequence(inf_run_sequence_t *sequence, inf_response_t *response)
 {
-    for (const inf_parameter_t *p = response->parameters.first; p != NULL;
-        p = p->next)
-    {
+    for (uint32_t i = 0; i < response->parameters.count; i++) {
+        const inf_parameter_t *p = response->parameters.items[i];
         bool id = strcmp(p->name, "sequence_id") == 0;
         uint32_t flag = strcmp(p->name, "sequence_start") == 0
             ? INF_REQUEST_SEQUENCE_START

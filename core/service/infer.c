@@ -647,9 +647,8 @@ static void
 describe_parameters(const inf_response_t *response,
     inf_response_parameter_desc_t *list)
 {
-    for (const inf_parameter_t *p = response->parameters.first; p != NULL;
-        p = p->next)
-    {
+    for (uint32_t i = 0; i < response->parameters.count; i++) {
+        const inf_parameter_t *p = response->parameters.items[i];
         *list++ = (inf_response_parameter_desc_t) {
             .name = inf_slice_str(p->name),
             .type = p->type,

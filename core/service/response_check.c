@@ -109,21 +109,17 @@ complain(const inf_model_t *model, const inf_output_t *out, const char *what)
 static inf_err_t *
 check_parameters(const inf_model_t *model, const inf_response_t *response)
 {
-    uint32_t at = 0;
-
-    for (const inf_parameter_t *p = response->parameters.first; p != NULL;
-        p = p->next)
-    {
+    for (uint32_t i = 0; i < response->parameters.count; i++) {
+        const inf_parameter_t *p = response->parameters.items[i];
         if (!inf_utf8_valid(inf_slice_str(p->name))
             || (p->type == INF_PARAMETER_STRING
                 && !inf_utf8_valid(inf_slice(p->text, p->text_len))))
         {
             return inf_err_new(INF_ERR_INTERNAL, "parameter %u that backend"
-                " '%s' gave the response of model '%s' is not UTF-8", at,
+                " '%s' gave the response of model '%s' is not UTF-8", i,
                 inf_model_backend_name(model),
                 model != NULL ? model->name : "");
         }
-        at++;
     }
 
     return NULL;

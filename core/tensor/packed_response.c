@@ -56,9 +56,8 @@ inf_packed_response_size(const inf_response_t *response, uint64_t *size)
     if (response->parameters.count > 0) {
         sum += sizeof(uint32_t);
     }
-    for (const inf_parameter_t *p = response->parameters.first; p != NULL;
-        p = p->next)
-    {
+    for (uint32_t i = 0; i < response->parameters.count; i++) {
+        const inf_parameter_t *p = response->parameters.items[i];
         uint64_t len;
         parameter_bytes(p, &len);
         sum += 2 * sizeof(uint32_t) + strlen(p->name) + sizeof(uint64_t) + len;
@@ -82,9 +81,8 @@ inf_packed_response_write(const inf_response_t *response, void *to, bool cold)
     if (response->parameters.count > 0) {
         at = put(at, &response->parameters.count, sizeof(uint32_t));
     }
-    for (const inf_parameter_t *p = response->parameters.first; p != NULL;
-        p = p->next)
-    {
+    for (uint32_t i = 0; i < response->parameters.count; i++) {
+        const inf_parameter_t *p = response->parameters.items[i];
         at = write_parameter(at, p);
     }
 }
@@ -127,9 +125,8 @@ inf_response_copy(const inf_response_t *from, inf_response_t *into)
         err = add_output(into, out->name, out->datatype, out->shape,
             out->dim_count, out->base, out->byte_size);
     }
-    for (const inf_parameter_t *p = from->parameters.first;
-        err == NULL && p != NULL; p = p->next)
-    {
+    for (uint32_t i = 0; err == NULL && i < from->parameters.count; i++) {
+        const inf_parameter_t *p = from->parameters.items[i];
         uint64_t len;
         const void *value = parameter_bytes(p, &len);
         err = add_parameter(into, p->name, (uint32_t) strlen(p->name),

@@ -1,38 +1,31 @@
 #include "core/tensor/parameter.h"
 
+#include <string.h>
+
+static bool list_grow(inf_parameter_list_t *list, inf_arena_t *arena);
+
 inf_parameter_t *
 inf_parameter_add(inf_parameter_list_t *list, inf_arena_t *arena,
     const char *name, size_t name_len, inf_parameter_type_t type)
 {
     inf_parameter_t *p = inf_arena_calloc(arena, 1, sizeof(*p));
     char *copy = inf_arena_strdup(arena, name, name_len);
-    if (p == NULL || copy == NULL) {
+    if (p == NULL || copy == NULL
+        || (list->count == list->cap && !list_grow(list, arena)))
+    {
         return NULL;
     }
 
     p->name = copy;
     p->type = type;
-
-    if (list->last == NULL) {
-        list->first = p;
-    } else {
-        list->last->next = p;
-    }
-    list->last = p;
-    list->count++;
+    list->items[list->count++] = p;
     return p;
 }
 
 const inf_parameter_t *
 inf_parameter_at(const inf_parameter_list_t *list, uint32_t index)
 {
-    const inf_parameter_t *p = list->first;
-    while (p != NULL && index > 0) {
-        p = p->next;
-        index--;
-    }
-
-    return p;
+    return index < list->count ? list->items[index] : NULL;
 }
 
 const void *
@@ -51,4 +44,22 @@ inf_parameter_value(const inf_parameter_t *p)
     }
 
     return NULL;
+}
+
+/* The old table stays until the arena is reset. */
+static bool
+list_grow(inf_parameter_list_t *list, inf_arena_t *arena)
+{
+    uint32_t cap = list->cap == 0 ? 4 : list->cap * 2;
+    inf_parameter_t **items = inf_arena_alloc(arena, cap * sizeof(*items));
+    if (items == NULL) {
+        return false;
+    }
+
+    if (list->count > 0) {
+        memcpy(items, list->items, list->count * sizeof(*items));
+    }
+    list->items = items;
+    list->cap = cap;
+    return true;
 }

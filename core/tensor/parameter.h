@@ -17,21 +17,20 @@
 #include "core/base/error.h"
 #include "core/include/channel.h"
 
-typedef struct inf_parameter_s {
-    struct inf_parameter_s *next;
-    const char             *name;
-    inf_parameter_type_t    type;
-    const char             *text;       /* STRING: NUL-terminated; BYTES     */
-    size_t                  text_len;
-    int64_t                 i;
-    bool                    b;
-    double                  d;
+typedef struct {
+    const char           *name;
+    inf_parameter_type_t  type;
+    const char           *text;         /* STRING: NUL-terminated; BYTES     */
+    size_t                text_len;
+    int64_t               i;
+    bool                  b;
+    double                d;
 } inf_parameter_t;
 
 typedef struct {
-    inf_parameter_t *first;
-    inf_parameter_t *last;
-    uint32_t         count;
+    inf_parameter_t **items;            /* in order: backends ask by index   */
+    uint32_t          count;
+    uint32_t          cap;
 } inf_parameter_list_t;
 
 /* Appends a zeroed parameter; the same name twice keeps both.  NULL: no

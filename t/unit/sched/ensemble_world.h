@@ -602,9 +602,8 @@ job_read(world_job_t *job, const inf_response_t *response)
             }
         }
     }
-    for (const inf_parameter_t *p = response->parameters.first; p != NULL;
-        p = p->next)
-    {
+    for (uint32_t n = 0; n < response->parameters.count; n++) {
+        const inf_parameter_t *p = response->parameters.items[n];
         if (strcmp(p->name, "sequence_id") == 0) {
             job->sequence = p->i;
         } else if (strcmp(p->name, "sequence_start") == 0) {

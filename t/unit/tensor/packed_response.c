@@ -127,10 +127,9 @@ expect_same(const inf_response_t *a, const inf_response_t *b)
     }
 
     assert_int_equal(a->parameters.count, b->parameters.count);
-    const inf_parameter_t *q = b->parameters.first;
-    for (const inf_parameter_t *p = a->parameters.first; p != NULL;
-        p = p->next)
-    {
+    for (uint32_t i = 0; i < a->parameters.count; i++) {
+        const inf_parameter_t *p = a->parameters.items[i];
+        const inf_parameter_t *q = b->parameters.items[i];
         assert_string_equal(p->name, q->name);
         assert_int_equal(p->type, q->type);
         assert_int_equal(p->i, q->i);
@@ -140,7 +139,6 @@ expect_same(const inf_response_t *a, const inf_response_t *b)
         if (p->text_len > 0) {
             assert_memory_equal(p->text, q->text, p->text_len);
         }
-        q = q->next;
     }
 }
 

@@ -258,7 +258,7 @@ a_reset_request_is_like_new(void **state)
         assert_int_equal(r.input_count, 0);
         assert_int_equal(r.output_count, 0);
         assert_int_equal(r.parameters.count, 0);
-        assert_null(r.parameters.first);
+        assert_null(r.parameters.items);
         assert_false(r.suspect);
         assert_int_equal(r.batch_size, 0);
         assert_true(inf_list_empty(&r.link));
@@ -333,6 +333,15 @@ parameters_keep_order_and_repeats(void **state)
     assert_float_equal(*(const double *) inf_parameter_value(
         inf_parameter_at(&list, 5)), 0.5, 0);
     assert_null(inf_parameter_at(&list, 6));
+    for (uint32_t i = 0; i < 1000; i++) {   /* the table moves               */
+        p = inf_parameter_add(&list, &arena, "n", 1, INF_PARAMETER_INT);
+        p->i = i;
+    }
+    assert_string_equal(inf_parameter_at(&list, 3)->name, "text");
+    for (uint32_t i = 0; i < 1000; i++) {
+        assert_int_equal(inf_parameter_at(&list, 6 + i)->i, i);
+    }
+    assert_null(inf_parameter_at(&list, 1006));
     assert_null(inf_parameter_at(&list, UINT32_MAX));
     inf_arena_fini(&arena);
 }
