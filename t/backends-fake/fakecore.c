@@ -34,6 +34,7 @@ typedef struct {
 } fake_response_t;
 
 static int live;            /* errors, messages and responses that exist     */
+static unsigned logged[TRITONSERVER_LOG_VERBOSE + 1];
 static TRITONSERVER_Message settings_message;
 
 static void *entry(const fake_backend_t *b, const char *name);
@@ -315,7 +316,14 @@ TRITONSERVER_LogMessage(TRITONSERVER_LogLevel level, const char *filename,
     const int line, const char *msg)
 {
     printf("log %d %s:%d %s\n", (int) level, filename, line, msg);
+    logged[level]++;
     return NULL;
+}
+
+unsigned
+fake_logged(TRITONSERVER_LogLevel level)
+{
+    return logged[level];
 }
 
 EXPORT const char *

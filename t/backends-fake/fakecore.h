@@ -126,4 +126,7 @@ const fake_tensor_t *fake_request_output(const fake_request_t *r,
 /* Objects that the backend made and did not give back. */
 int fake_leftovers(void);
 
+/* How many lines of that level were logged. */
+unsigned fake_logged(TRITONSERVER_LogLevel level);
+
 #endif /* FAKECORE_H */

@@ -97,6 +97,10 @@ def main():
          [tensor("X", f32, ["N", 2]), tensor("BIAS", f32, [2])],
          [tensor("Y", f32, ["N", 2])], [bias])
 
+    # one string without dimensions
+    save("word", [helper.make_node("Identity", ["X"], ["Y"])],
+         [tensor("X", TYPES["BYTES"], [])], [tensor("Y", TYPES["BYTES"], [])])
+
     # one row of bias for each, where there is none in the request
     row = helper.make_tensor("BIAS", f32, [1, 2], np.float32([[10, 20]]))
     save("bias_rows", [helper.make_node("Add", ["X", "BIAS"], ["Y"])],
