@@ -74,6 +74,29 @@ a_sweep_leaves_what_is_not_left(void **state)
     tree_free(tree);
 }
 
+/* In /tmp anybody may make a directory of such a name. */
+static void
+a_sweep_leaves_what_is_another_users(void **state)
+{
+    (void) state;
+    if (geteuid() != 0) {
+        print_message("this needs root, to give a directory away\n");
+        skip();
+    }
+
+    char *tree = tree_new();
+    tree_dir(tree, "inference-model-theirs/kept");
+    tree_dir(tree, "inference-model-ourown/gone");
+    assert_int_equal(chown(tree_path(tree, "inference-model-theirs"), 65534,
+        65534), 0);
+    inf_private_dir_sweep(tree);
+    assert_int_equal(access(tree_path(tree, "inference-model-theirs/kept"),
+        F_OK), 0);
+    assert_int_equal(access(tree_path(tree, "inference-model-ourown"), F_OK),
+        -1);
+    tree_free(tree);
+}
+
 static void
 what_a_dead_process_left_is_swept_away(void **state)
 {
@@ -112,6 +135,7 @@ main(void)
         cmocka_unit_test(a_directory_is_ours_alone_and_goes_with_its_content),
         cmocka_unit_test(it_lies_where_the_environment_says),
         cmocka_unit_test(a_sweep_leaves_what_is_not_left),
+        cmocka_unit_test(a_sweep_leaves_what_is_another_users),
         cmocka_unit_test(what_a_dead_process_left_is_swept_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
