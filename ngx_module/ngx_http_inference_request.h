@@ -42,8 +42,11 @@
 /* what a compressed body may inflate to where inference_max_body is not set */
 #define NGX_HTTP_INFERENCE_INFLATE_MAX  ((off_t) 64 * 1024 * 1024)
 
-/* what is allocated where a length is not known, and charged at a time */
-#define NGX_HTTP_INFERENCE_STORE_SIZE   ((uint64_t) 4096)
+/* what is reserved where a length is not known */
+#define NGX_HTTP_INFERENCE_STORE_SIZE   ((uint64_t) 64 * 1024)
+
+/* what is charged at a time */
+#define NGX_HTTP_INFERENCE_STORE_STEP   ((uint64_t) 4096)
 
 /* a call's body up to this has room when the arena is full */
 #define NGX_HTTP_INFERENCE_CALL_SIZE    ((uint64_t) 16 * 1024)

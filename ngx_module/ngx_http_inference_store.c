@@ -19,7 +19,7 @@ ngx_http_inference_store_open(ngx_http_inference_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    if (size > NGX_HTTP_INFERENCE_STORE_SIZE) {
+    if (size > NGX_HTTP_INFERENCE_STORE_STEP) {
         store->region = inf_client_reserve(ctx->client, size);
     }
 
@@ -32,7 +32,7 @@ ngx_http_inference_store_open(ngx_http_inference_ctx_t *ctx,
 
     } else if (store->region == NULL) {
         store->region = inf_client_alloc(ctx->client,
-                              ngx_min(size, NGX_HTTP_INFERENCE_STORE_SIZE));
+                              ngx_min(size, NGX_HTTP_INFERENCE_STORE_STEP));
     }
 
     if (store->region == NULL) {
@@ -55,7 +55,7 @@ ngx_http_inference_store_room(ngx_http_inference_ctx_t *ctx,
     uint64_t  end, size;
 
     if (store->region->size == store->len) {
-        size = ngx_max(store->len * 2, NGX_HTTP_INFERENCE_STORE_SIZE);
+        size = ngx_max(store->len * 2, NGX_HTTP_INFERENCE_STORE_STEP);
 
         if (!inf_client_grow(ctx->client, &store->region, size, store->len)) {
             return ngx_http_inference_arena_full(ctx, size);
@@ -68,7 +68,7 @@ ngx_http_inference_store_room(ngx_http_inference_ctx_t *ctx,
 
     if (end > store->region->charged) {
 
-        size = ngx_min(ngx_align(end, NGX_HTTP_INFERENCE_STORE_SIZE),
+        size = ngx_min(ngx_align(end, NGX_HTTP_INFERENCE_STORE_STEP),
                        store->region->size);
 
         if (!inf_client_charge(ctx->client, store->region, size)
