@@ -448,7 +448,7 @@ def lives(build, folder, file, text):
              if JUDGES.get(file) == "server_simulation"]
     subprocess.run(["cc", "-o", mutant, folder / "mutant.o", *wraps,
                     *objects(build, file), "-lcmocka", "-lprotobuf-c",
-                    "-ljansson", "-lz", "-lm", "-ldl", "-pthread"],
+                    "-ljansson", "-lcrypto", "-lz", "-lm", "-ldl", "-pthread"],
                    check=True)
     try:
         judge = JUDGES.get(file, "simulation")
