@@ -51,6 +51,7 @@ typedef struct {
     held_t         held[MAX_HELD];
     size_t         held_count;
     uint64_t       generation;
+    int            rejections;      /* of workers, still to come             */
     bool           end;
 } core_t;
 
@@ -105,6 +106,10 @@ main(int argc, char **argv)
     if (getenv("INF_FAKE_DIE") != NULL) {
         fprintf(stderr, "fake core dies as it was told\n");
         abort();
+    }
+
+    if (getenv("INF_FAKE_REJECT") != NULL) {
+        core.rejections = atoi(getenv("INF_FAKE_REJECT"));
     }
 
     leave_traces();
@@ -305,8 +310,14 @@ welcome(core_t *core, const inf_hello_t *hello, size_t len, int *fds,
         .generation = core->generation
     };
     inf_channel_t *ch;
+    inf_hello_t other = *hello;
 
-    inf_err_t *err = inf_channel_accept(hello, len, fds, fd_count, &conf, &ch);
+    if (core->rejections > 0) {
+        core->rejections--;
+        other.magic++;
+    }
+    inf_err_t *err = inf_channel_accept(&other, len, fds, fd_count, &conf,
+        &ch);
     if (err != NULL) {
         record('E', "worker refused: %s", inf_err_msg(err));
         inf_err_free(err);

@@ -383,6 +383,16 @@ def core_that_dies_at_start(s):
 
 
 @scenario
+def core_that_rejects_a_worker(s):
+    """It asks again and again; whoever waits for it is answered."""
+    s.http += " inference_env INF_FAKE_REJECT=3;"
+    s.start(workers=1)
+    s.expect_ready()
+    assert s.text().count("no welcome by the core") == 3, s.text()
+    s.stop()
+
+
+@scenario
 def core_that_cannot_run(s):
     s.start()
     s.expect_ready()
