@@ -5,11 +5,9 @@
 #include "ngx_module/ngx_http_inference_request.h"
 
 
-/*
- * Small ones are charged at once, large ones as they fill.  Where so much is
- * announced that nothing can be reserved, large ones begin as small ones and
- * move as they grow.
- */
+static inf_region_t *ngx_http_inference_store_region(
+    ngx_http_inference_ctx_t *ctx, uint64_t size);
+
 
 ngx_int_t
 ngx_http_inference_store_open(ngx_http_inference_ctx_t *ctx,
@@ -19,21 +17,7 @@ ngx_http_inference_store_open(ngx_http_inference_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    if (size > NGX_HTTP_INFERENCE_STORE_STEP) {
-        store->region = inf_client_reserve(ctx->client, size);
-    }
-
-    if (size <= NGX_HTTP_INFERENCE_CALL_SIZE
-        && ngx_http_inference_call_has_body(ctx))
-    {
-        /* what is put behind it has room, too */
-        store->region = inf_client_alloc_call(ctx->client,
-                                           2 * NGX_HTTP_INFERENCE_CALL_SIZE);
-
-    } else if (store->region == NULL) {
-        store->region = inf_client_alloc(ctx->client,
-                              ngx_min(size, NGX_HTTP_INFERENCE_STORE_STEP));
-    }
+    store->region = ngx_http_inference_store_region(ctx, size);
 
     if (store->region == NULL) {
         return ngx_http_inference_arena_full(ctx, size);
@@ -45,6 +29,36 @@ ngx_http_inference_store_open(ngx_http_inference_ctx_t *ctx,
     store->len = 0;
 
     return NGX_OK;
+}
+
+
+/*
+ * Small ones are charged at once, large ones as they fill.  Where so much is
+ * announced that nothing can be reserved, large ones begin as small ones and
+ * move as they grow.
+ */
+
+static inf_region_t *
+ngx_http_inference_store_region(ngx_http_inference_ctx_t *ctx, uint64_t size)
+{
+    inf_region_t  *region;
+
+    if (size <= NGX_HTTP_INFERENCE_CALL_SIZE
+        && ngx_http_inference_call_has_body(ctx))
+    {
+        /* what is put behind it has room, too */
+        return inf_client_alloc_call(ctx->client,
+                                     2 * NGX_HTTP_INFERENCE_CALL_SIZE);
+    }
+
+    if (size <= NGX_HTTP_INFERENCE_STORE_STEP) {
+        return inf_client_alloc(ctx->client, size);
+    }
+
+    region = inf_client_reserve(ctx->client, size);
+
+    return region ? region : inf_client_alloc(ctx->client,
+                                             NGX_HTTP_INFERENCE_STORE_STEP);
 }
 
 

@@ -23,8 +23,10 @@ RAW = {"Inference-Header-Content-Length": "0"}
 @pytest.fixture(scope="module")
 def server():
     with Server(models.standard_repository, connections=CONNECTIONS,
-                http=f"    inference_memory {ARENA};",
-                server="location = /scrape { inference metrics; }") as s:
+                http=f"    inference_memory {ARENA};", server="""
+        location = /scrape { inference metrics; }
+        location /v2/repository/ { inference repository; }
+    """) as s:
         yield s
         arena.assert_empty(s, ARENA)
 
@@ -86,6 +88,25 @@ def test_idle_announcements_leave_room_for_others(server, form):
         assert gauge(server, "used") < ARENA // 2
         for size in (1, 1000, 100_000, 1 << 20, LARGEST - 1000):
             answers(server, size)
+    assert wait_until(lambda: gauge(server, "reserved") == 0
+                      and gauge(server, "used") == 0, 20 * SLOW)
+
+
+@pytest.mark.parametrize("size", [10, 5000, 20_000])
+@pytest.mark.parametrize("how", ["length", "chunked"])
+def test_call_with_a_body_leaves_nothing_reserved(server, how, size):
+    body = b"{}" + b" " * (size - 2)
+    chunks = how == "chunked"
+    with server.wire(60) as connection:
+        connection.send(request_bytes("POST", "/v2/repository/index", headers={
+            "Transfer-Encoding": "chunked"} if chunks else {
+            "Content-Length": str(size)})
+            + (chunked(body, 3000) if chunks else body))
+        answer = connection.read()
+        assert answer.status == 200, answer
+    with announce(server, "length", LARGEST):   # for figures that are new
+        assert wait_until(lambda: gauge(server, "reserved") > LARGEST // 2,
+                          20 * SLOW)
     assert wait_until(lambda: gauge(server, "reserved") == 0
                       and gauge(server, "used") == 0, 20 * SLOW)
 
