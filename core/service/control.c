@@ -15,6 +15,7 @@
 
 #define CONTROL_RANK  8
 #define CONTROL_LIMIT 4096u     /* queued calls; then UNAVAILABLE            */
+#define CONTROL_SHARE 1024u     /* of one worker, not answered               */
 #define CONTROL_SMALL 65536u    /* larger calls are copied by our thread     */
 
 /* Files that come with a load are in the call. */
@@ -148,8 +149,10 @@ inf_control_submit(inf_control_t *control, inf_session_t *session,
     }
 
     call->session = inf_session_ref(session);
+    bool full = atomic_fetch_add_explicit(&session->calls, 1,
+        memory_order_relaxed) >= CONTROL_SHARE;
     inf_lock(&lane->lock);
-    bool full = lane->queued >= CONTROL_LIMIT;
+    full |= lane->queued >= CONTROL_LIMIT;
     if (!full) {
         inf_list_push_back(&lane->calls, &call->link);
         lane->queued++;
@@ -391,6 +394,7 @@ call_done(void *userp, inf_err_t *err)
 static void
 call_free(control_call_t *call)
 {
+    atomic_fetch_sub_explicit(&call->session->calls, 1, memory_order_relaxed);
     inf_session_unref(call->session);
     free(call);
 }

@@ -50,6 +50,7 @@ struct inf_session_s {
     inf_flight_t            *free;          /* the intake's own              */
     _Atomic(inf_flight_t *)  returned;      /* pushed by any thread          */
     _Atomic uint32_t         flights;       /* ever made                     */
+    _Atomic uint32_t         calls;         /* under way; relaxed            */
     bool                     closed;
 };
 

@@ -1241,6 +1241,43 @@ eventfds_that_block_hold_up_nobody(void **state)
     all_is_well();
 }
 
+/* A call of another worker that comes behind all of them is answered. */
+static void
+calls_without_end_leave_room_for_others(void **state)
+{
+    (void) state;
+    evil_t e;
+    inf_client_t *c;
+    inf_ticket_t ticket;
+    answer_t a = { 0 };
+
+    evil_join(&e);
+    assert_true(join_core(&c));
+    a.client = c;
+    assert_true(inf_client_take(c, &a, &ticket));
+    for (uint32_t i = 0; i < 20000; i++) {
+        assert_true(evil_put(&e, &(inf_submission_t) {
+            .op = INF_SUBMIT_CALL, .method = INF_METHOD_METRICS,
+            .slot = i % EVIL_SLOTS, .generation = i }));
+    }
+    const inf_submission_t s = {
+        .op = INF_SUBMIT_CALL, .method = INF_METHOD_SERVER_READY,
+        .slot = ticket.slot, .generation = ticket.generation
+    };
+    assert_int_equal(inf_client_submit(c, &s), INF_CLIENT_OK);
+    for (int ms = 0; (a.flags & ALL) != ALL && ms < PATIENCE_MS; ms += 10) {
+        assert_int_not_equal(inf_client_drain(c, 16, good_completion),
+            INF_CLIENT_BROKEN);
+        poll(NULL, 0, 10);
+        read_log();
+    }
+    assert_int_equal(a.flags & ALL, ALL);
+    assert_int_equal(a.status, INF_OK);
+    inf_client_free(c);
+    evil_free(&e);
+    all_is_well();
+}
+
 static void
 flood_and_exit(uint32_t count)
 {
@@ -1337,6 +1374,7 @@ main(int argc, char **argv)
             lengths_of_texts_that_change_while_they_are_read_harm_nobody),
         cmocka_unit_test(answers_that_are_never_read_end_the_channel),
         cmocka_unit_test(eventfds_that_block_hold_up_nobody),
+        cmocka_unit_test(calls_without_end_leave_room_for_others),
         cmocka_unit_test(thousands_of_registrations_leave_room_for_others),
         cmocka_unit_test(
             a_registration_socket_that_was_shut_down_ends_no_core),
