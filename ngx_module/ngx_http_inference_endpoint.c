@@ -297,7 +297,8 @@ ngx_http_inference_name_is_seen(ngx_http_inference_ctx_t *ctx)
 
     name = &ctx->model;
 
-    return !ctx->request->valid_unparsed_uri
+    return name->len == 0
+           || !ctx->request->valid_unparsed_uri
            || ngx_strlchr(name->data, name->data + name->len, '%') == NULL;
 }
 

@@ -25,10 +25,15 @@ for noun in $nouns; do
 done
 
 mkdir -p "$build/found"
+# for nginx's headers, of which its configure makes a part
+sh tools/nginx-module.sh "$build" > "$build/nginx.log" 2>&1 \
+    || { cat "$build/nginx.log" >&2; exit 1; }
 CC=clang CXX=clang++ cmake -G Ninja -S . -B "$build" -DINF_FUZZ=ON \
     > "$build/cmake.log" 2>&1 || { cat "$build/cmake.log" >&2; exit 1; }
 ninja -C "$build" -j "$(nproc)" $targets > "$build/ninja.log" 2>&1 \
     || { cat "$build/ninja.log" >&2; exit 1; }
+
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
 fuzz_one()
 {
