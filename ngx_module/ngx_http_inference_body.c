@@ -572,6 +572,20 @@ ngx_http_inference_body_stop(ngx_http_inference_ctx_t *ctx)
 }
 
 
+ngx_int_t
+ngx_http_inference_body_settle(ngx_http_inference_ctx_t *ctx)
+{
+    if (ngx_http_inference_store_settle(ctx, &ctx->body.packed) != NGX_OK
+        || ngx_http_inference_store_settle(ctx, &ctx->body.text) != NGX_OK
+        || ngx_http_inference_store_settle(ctx, &ctx->body.data) != NGX_OK)
+    {
+        return NGX_AGAIN;
+    }
+
+    return NGX_OK;
+}
+
+
 void
 ngx_http_inference_body_free(ngx_http_inference_ctx_t *ctx)
 {

@@ -64,6 +64,10 @@ ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx)
         return NGX_DECLINED;
     }
 
+    ngx_http_inference_store_settle_now(ctx, &body->packed);
+    ngx_http_inference_store_settle_now(ctx, &body->text);
+    ngx_http_inference_store_settle_now(ctx, &body->data);
+
     pieces.pool = r->pool;
     pieces.last = &pieces.bufs;
     pieces.bufs = NULL;

@@ -15,6 +15,8 @@ static ngx_int_t ngx_http_inference_begin(ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_ready(ngx_http_inference_ticket_t *ticket,
     ngx_int_t rc);
 static ngx_int_t ngx_http_inference_run(ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_run_call(ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_run_source(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_run_reading(ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_turn_handler(ngx_event_t *ev);
 static void ngx_http_inference_timer_handler(ngx_event_t *ev);
@@ -471,6 +473,10 @@ ngx_http_inference_run(ngx_http_inference_ctx_t *ctx)
             return NGX_DONE;
         }
 
+        if (ngx_http_inference_store_settle(ctx, &ctx->body.text) != NGX_OK) {
+            return NGX_AGAIN;
+        }
+
         rc = ngx_http_inference_infer_read(ctx);
 
         if (rc == NGX_AGAIN && !ngx_http_inference_slice_over(ctx)) {
@@ -483,7 +489,7 @@ ngx_http_inference_run(ngx_http_inference_ctx_t *ctx)
     case NGX_HTTP_INFERENCE_READING:
 
         if (ngx_http_inference_call_has_body(ctx)) {
-            rc = ngx_http_inference_source(ctx);
+            rc = ngx_http_inference_run_call(ctx);
 
             return (rc == NGX_OK) ? ngx_http_inference_control_submit(ctx)
                                   : rc;
@@ -534,11 +540,55 @@ ngx_http_inference_run(ngx_http_inference_ctx_t *ctx)
 
 
 static ngx_int_t
+ngx_http_inference_run_call(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_inference_run_source(ctx);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    rc = ngx_http_inference_repository_room(ctx);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    return ngx_http_inference_body_settle(ctx);
+}
+
+
+static ngx_int_t
+ngx_http_inference_run_source(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    /* what it reads, and what it has written */
+
+    rc = ngx_http_inference_body_settle(ctx);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    rc = ngx_http_inference_source(ctx);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    return ngx_http_inference_body_settle(ctx);
+}
+
+
+static ngx_int_t
 ngx_http_inference_run_reading(ngx_http_inference_ctx_t *ctx)
 {
     ngx_int_t  rc;
 
-    rc = ngx_http_inference_source(ctx);
+    rc = ngx_http_inference_run_source(ctx);
 
     if (rc != NGX_OK) {
         return rc;

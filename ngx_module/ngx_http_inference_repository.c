@@ -12,6 +12,22 @@ static ngx_int_t ngx_http_inference_repository_append(
 
 
 ngx_int_t
+ngx_http_inference_repository_room(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_store_t  *text;
+
+    text = &ctx->body.text;
+
+    if (text->region == NULL) {
+        return NGX_OK;
+    }
+
+    return ngx_http_inference_store_ensure(ctx, text,
+                                           ctx->model.len + sizeof(uint32_t));
+}
+
+
+ngx_int_t
 ngx_http_inference_repository_pack(ngx_http_inference_ctx_t *ctx,
     inf_submission_t *s)
 {

@@ -105,11 +105,15 @@ typedef enum {
 } ngx_http_inference_place_e;
 
 
-/* bytes in the request arena that grow */
+/* bytes in the request arena that grow, and may move as they do */
 typedef struct {
     inf_region_t                *region;
     u_char                      *data;
     uint64_t                     len;
+    inf_region_t                *old;           /* where the first bytes still
+                                                   are; NULL: all are here   */
+    uint64_t                     old_len;
+    uint64_t                     moved;         /* of old_len                */
 } ngx_http_inference_store_t;
 
 
@@ -289,6 +293,9 @@ ngx_int_t ngx_http_inference_body_read(ngx_http_inference_ctx_t *ctx);
 /* The answer comes now, wherever the body is: discards or stops it. */
 void ngx_http_inference_body_stop(ngx_http_inference_ctx_t *ctx);
 
+/* Settles its stores; NGX_AGAIN: the slice is over. */
+ngx_int_t ngx_http_inference_body_settle(ngx_http_inference_ctx_t *ctx);
+
 void ngx_http_inference_body_free(ngx_http_inference_ctx_t *ctx);
 
 
@@ -374,6 +381,19 @@ ngx_int_t ngx_http_inference_store_open(ngx_http_inference_ctx_t *ctx,
 ngx_int_t ngx_http_inference_store_room(ngx_http_inference_ctx_t *ctx,
     ngx_http_inference_store_t *store, size_t want, u_char **p, size_t *n);
 
+/* Room for n bytes in one piece behind the store's len. */
+ngx_int_t ngx_http_inference_store_ensure(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store, uint64_t n);
+
+/*
+ * A store's bytes may be read once it is settled: NGX_AGAIN: the slice is
+ * over.  Or moves whatever is left at once.
+ */
+ngx_int_t ngx_http_inference_store_settle(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store);
+void ngx_http_inference_store_settle_now(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store);
+
 void ngx_http_inference_store_free(ngx_http_inference_ctx_t *ctx,
     ngx_http_inference_store_t *store);
 
@@ -428,6 +448,9 @@ ngx_int_t ngx_http_inference_control(ngx_http_inference_ctx_t *ctx);
 
 /* A call whose body is here; NGX_ERROR: failed. */
 ngx_int_t ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx);
+
+/* Room for what makes a record of the body's text. */
+ngx_int_t ngx_http_inference_repository_room(ngx_http_inference_ctx_t *ctx);
 
 /* Makes a record of the body's text: what is to be submitted. */
 ngx_int_t ngx_http_inference_repository_pack(ngx_http_inference_ctx_t *ctx,

@@ -7,6 +7,8 @@
 
 static inf_region_t *ngx_http_inference_store_region(
     ngx_http_inference_ctx_t *ctx, uint64_t size);
+static void ngx_http_inference_store_move(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store, uint64_t n);
 
 
 ngx_int_t
@@ -68,14 +70,8 @@ ngx_http_inference_store_room(ngx_http_inference_ctx_t *ctx,
 {
     uint64_t  end, size;
 
-    if (store->region->size == store->len) {
-        size = ngx_max(store->len * 2, NGX_HTTP_INFERENCE_STORE_STEP);
-
-        if (!inf_client_grow(ctx->client, &store->region, size, store->len)) {
-            return ngx_http_inference_arena_full(ctx, size);
-        }
-
-        store->data = inf_client_data(ctx->client, store->region);
+    if (ngx_http_inference_store_ensure(ctx, store, 1) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     end = ngx_min(store->len + want, store->region->size);
@@ -95,7 +91,104 @@ ngx_http_inference_store_room(ngx_http_inference_ctx_t *ctx,
     *p = store->data + store->len;
     *n = (size_t) (end - store->len);
 
+    /* what moves is here before as many bytes again have come */
+
+    ngx_http_inference_store_move(ctx, store, 2 * (uint64_t) *n);
+
     return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_inference_store_ensure(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store, uint64_t n)
+{
+    uint64_t       size;
+    inf_region_t  *region;
+
+    if (store->region->size - store->len >= n) {
+        return NGX_OK;
+    }
+
+    ngx_http_inference_store_settle_now(ctx, store);
+
+    size = ngx_max(store->len + ngx_max(store->len, n),
+                   NGX_HTTP_INFERENCE_STORE_STEP);
+
+    if (store->len <= NGX_HTTP_INFERENCE_INLINE_TEXT) {
+
+        if (!inf_client_grow(ctx->client, &store->region, size, store->len)) {
+            return ngx_http_inference_arena_full(ctx, size);
+        }
+
+    } else if (!inf_client_extend(ctx->client, store->region, size)) {
+
+        region = inf_client_replace(ctx->client, store->region, size);
+
+        if (region == NULL) {
+            return ngx_http_inference_arena_full(ctx, size);
+        }
+
+        store->old = store->region;
+        store->old_len = store->len;
+        store->moved = 0;
+        store->region = region;
+    }
+
+    store->data = inf_client_data(ctx->client, store->region);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_inference_store_settle(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store)
+{
+    while (store->old) {
+
+        if (ngx_http_inference_slice_over(ctx)) {
+            return NGX_AGAIN;
+        }
+
+        ngx_http_inference_store_move(ctx, store, INF_CODEC_BUDGET);
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_inference_store_settle_now(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store)
+{
+    ngx_http_inference_store_move(ctx, store, store->old_len);
+}
+
+
+/* At most so many of the bytes that are still elsewhere. */
+
+static void
+ngx_http_inference_store_move(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store, uint64_t n)
+{
+    u_char  *old;
+
+    if (store->old == NULL) {
+        return;
+    }
+
+    old = inf_client_data(ctx->client, store->old);
+    n = ngx_min(n, store->old_len - store->moved);
+
+    ngx_memcpy(store->data + store->moved, old + store->moved, (size_t) n);
+
+    store->moved += n;
+
+    if (store->moved == store->old_len) {
+        inf_client_free_region(ctx->client, store->old);
+        store->old = NULL;
+    }
 }
 
 
@@ -103,6 +196,10 @@ void
 ngx_http_inference_store_free(ngx_http_inference_ctx_t *ctx,
     ngx_http_inference_store_t *store)
 {
+    if (store->old) {
+        inf_client_free_region(ctx->client, store->old);
+    }
+
     if (store->region) {
         inf_client_free_region(ctx->client, store->region);
     }

@@ -196,6 +196,18 @@ inf_client_grow(inf_client_t *c, inf_region_t **region, uint64_t size,
     return true;
 }
 
+bool
+inf_client_extend(inf_client_t *c, inf_region_t *region, uint64_t size)
+{
+    return inf_regions_grow(&c->regions, region, size);
+}
+
+inf_region_t *
+inf_client_replace(inf_client_t *c, inf_region_t *from, uint64_t size)
+{
+    return inf_regions_replace(&c->regions, from, size);
+}
+
 void *
 inf_client_data(const inf_client_t *c, const inf_region_t *region)
 {

@@ -162,6 +162,12 @@ void inf_client_free_region(inf_client_t *c, inf_region_t *region);
 bool inf_client_grow(inf_client_t *c, inf_region_t **region, uint64_t size,
     uint64_t used);
 
+/* As inf_regions_grow and inf_regions_replace: in place, or for bytes that the
+   caller moves as it finds time. */
+bool inf_client_extend(inf_client_t *c, inf_region_t *region, uint64_t size);
+inf_region_t *inf_client_replace(inf_client_t *c, inf_region_t *from,
+    uint64_t size);
+
 /* The region's first byte. */
 void *inf_client_data(const inf_client_t *c, const inf_region_t *region);
 

@@ -1,13 +1,18 @@
 """A worker's event loop works on one request in slices and counts them."""
 
+import gzip
+import hashlib
+import itertools
 import json
+import os
 import re
 
 import pytest
 
 from lib import models
 from lib.server import Server
-from lib.wire import tensor
+from lib.upstream import Upstream
+from lib.wire import request_bytes, tensor
 
 MIB = 1 << 20
 SLICE = MIB             # the most bytes that one turn may work on
@@ -27,7 +32,19 @@ def fill(repository):
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(fill, parts=PARTS) as s:
+    with Upstream() as upstream, Server(fill, parts=PARTS, http="""
+        inference_model_control explicit;
+        inference_load_model *;
+    """, server=f"""
+        location /handed/ {{
+            inference infer;
+            error_page 404 = @upstream;
+        }}
+        location @upstream {{
+            proxy_pass http://127.0.0.1:{upstream.port};
+        }}
+    """) as s:
+        s.upstream = upstream
         yield s
 
 
@@ -89,3 +106,91 @@ def test_the_longest_turn_is_told(server):
     longest = metric(server, "longest_turn_us")
     assert longest > 0
     assert metric(server, "longest_turn_us") >= longest
+
+
+def chunks(data):
+    """data as chunks of 1 MiB, and the end of the body."""
+    return [b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (
+        data[i:i + MIB] for i in range(0, len(data), MIB))] + [b"0\r\n\r\n"]
+
+
+def alternately(server, path, bodies, headers):
+    """Chunked bodies that grow side by side, so that neither can stay."""
+    connections = [server.wire(60) for _ in bodies]
+    head = request_bytes("POST", path, headers={
+        **headers, "Transfer-Encoding": "chunked"})
+    for connection in connections:
+        connection.send(head)
+    for pieces in itertools.zip_longest(*map(chunks, bodies)):
+        for connection, piece in zip(connections, pieces):
+            connection.send(piece or b"")
+    answers = [connection.read() for connection in connections]
+    for connection in connections:
+        connection.close()
+    return answers
+
+
+def test_raw_bodies_move_as_they_grow(server):
+    bodies = [os.urandom(size) for size in (
+        24 * MIB + 5, 17 * MIB, 8 * MIB, 16 * MIB + 1)]
+    for body, answer in zip(bodies, alternately(
+            server, "/v2/models/id_uint8/infer", bodies,
+            {"Inference-Header-Content-Length": "0"})):
+        assert answer.status == 200, answer
+        assert answer.split()[1] == body
+
+
+def test_json_bodies_move_as_they_grow(server):
+    values = [[seed + i * 7 % 1000 for i in range(count)]
+              for seed, count in ((0, 900_000), (5, 1_500_000), (9, 400_000))]
+    bodies = [json.dumps({"inputs": [
+        tensor("IN", "INT32", [len(v)], v)]}).encode() for v in values]
+    bodies.append(gzip.compress(bodies[1], 1))
+    for i, answer in enumerate(alternately(
+            server, "/v2/models/id_int32/infer", bodies[:3], {})):
+        assert answer.status == 200, answer
+        assert answer.json()["outputs"][0]["data"] == values[i]
+    for answer in alternately(server, "/v2/models/id_int32/infer",
+                              bodies[3:] * 3, {"Content-Encoding": "gzip"}):
+        assert answer.status == 200, answer
+        assert answer.json()["outputs"][0]["data"] == values[1]
+
+
+def test_tensors_behind_json_move_as_they_grow(server):
+    sizes = [9 * MIB, 12 * MIB + 3, 4 * MIB]
+    tails = [os.urandom(size) for size in sizes]
+    headers = [json.dumps({"inputs": [tensor(
+        "IN", "UINT8", [size], binary_data_size=size)],
+        "parameters": {"binary_data_output": True}}).encode()
+        for size in sizes]
+    width = max(map(len, headers))
+    bodies = [header.ljust(width) + tail
+              for header, tail in zip(headers, tails)]
+    for tail, answer in zip(tails, alternately(
+            server, "/v2/models/id_uint8/infer", bodies,
+            {"Inference-Header-Content-Length": str(width)})):
+        assert answer.status == 200, answer
+        assert tail in answer.body
+
+
+def test_a_body_that_moved_is_handed_on(server):
+    server.upstream.requests.clear()
+    bodies = [b"?" + os.urandom(size)
+              for size in (9 * MIB, 10 * MIB, 4 * MIB - 1)]
+    answers = alternately(server, "/handed/v2/models/id_uint8/infer", bodies,
+                          {"Inference-Header-Content-Length": "0"})
+    assert {answer.status for answer in answers} == {200}
+    answers = alternately(server, "/handed/v2/models/ghost/infer", bodies,
+                          {"Inference-Header-Content-Length": "0"})
+    assert {answer.status for answer in answers} == {200}
+    assert sorted(r["sha256"] for r in server.upstream.requests) \
+        == sorted(hashlib.sha256(body).hexdigest() for body in bodies)
+
+
+def test_a_large_call_moves_too(server):
+    names = [b'{"parameters": {"unknown": "' + b"x" * size + b'"}}'
+             for size in (4 * MIB - 32, 8 * MIB, 3 * MIB)]
+    for answer in alternately(server, "/v2/repository/models/none/load",
+                              names, {}):
+        assert answer.status == 400, answer
+        assert "unknown" in answer.error or "none" in answer.error, answer
