@@ -90,6 +90,25 @@ def test_without_a_list_the_socket_is_closed_to_others():
             assert s.wire().infer("id_int32", SMALL).status == 200
 
 
+def test_a_core_that_is_not_there_is_asked_for_without_end(tmp_path):
+    """Each attempt gives back what it took."""
+    s = Server(log_level="info")
+    s.fields["core_options"] = f" external={tmp_path}/core"
+    s.write_config()
+    with s.start(wait=""):
+        def attempts():
+            return s.log_text().count("cannot connect to the core")
+
+        assert process.wait_until(lambda: attempts() > 1, 20 * SLOW)
+        worker, = s.workers()
+        before = len(os.listdir(f"/proc/{worker}/fd"))
+        more = attempts() + 4
+        assert process.wait_until(lambda: attempts() >= more, 20 * SLOW)
+        # the last attempt may be under way
+        assert len(os.listdir(f"/proc/{worker}/fd")) <= before + 2
+        assert s.status("/v2/health/ready") == 503
+
+
 @pytest.mark.parametrize("name", ["nobody-of-this-name", "-1", "4294967295",
                                   "12x", ""])
 def test_a_user_that_does_not_exist_is_named(tmp_path, name):
