@@ -257,6 +257,43 @@ other_users_are_not_admitted(void **state)
     assert_false(is_admitted(1));
 }
 
+/* However it comes: it can't take what others need. */
+static void
+one_process_has_few_channels_and_connections(void **state)
+{
+    (void) state;
+    enum { ALLOWED = 4 };
+    inf_client_t *c[ALLOWED], *further;
+    int fds[ALLOWED + 1];
+    char byte;
+    bool again;
+    const inf_client_conf_t conf = { .arena_bound = 1u << 20 };
+
+    for (int i = 0; i <= ALLOWED; i++) {
+        fds[i] = dial();
+    }
+    struct pollfd p = { .fd = fds[ALLOWED], .events = POLLIN };
+    assert_int_equal(poll(&p, 1, 60000), 1);
+    assert_true(recv(p.fd, &byte, 1, MSG_DONTWAIT) <= 0);
+
+    for (int i = 0; i < ALLOWED; i++) {
+        join_at(i % 2 != 0 ? w.registration[0] : fds[i], &c[i]);
+    }
+    assert_null(inf_client_new(&conf, &further));
+    assert_null(inf_client_hello(further, w.registration[0], &again));
+    p.fd = inf_client_control_fd(further);
+    assert_int_equal(poll(&p, 1, 60000), 1);
+    inf_err_t *err = inf_client_welcome(further, &again);
+    assert_non_null(err);
+    inf_err_free(err);
+    inf_client_free(further);
+
+    for (int i = 0; i < ALLOWED; i++) {
+        inf_client_free(c[i]);
+    }
+    inf_fds_close(fds, ALLOWED + 1);
+}
+
 /* A registration that stays open until the core ends must not leak. */
 static void
 an_open_connection_ends_with_the_intake(void **state)
@@ -526,6 +563,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         T(workers_come_over_both_sockets),
         T(other_users_are_not_admitted),
+        T(one_process_has_few_channels_and_connections),
         T(an_open_connection_ends_with_the_intake),
         T(nonsense_is_refused_and_harms_nobody_else),
         T(a_configuration_comes_over_the_supervisors_socket_alone),
