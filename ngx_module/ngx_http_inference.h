@@ -151,9 +151,10 @@ typedef struct {
 
 typedef struct {
     ngx_uint_t                  parts;          /* 0: no "inference" here    */
-    ngx_str_t                   prefix;         /* location name to strip,
-                                                   without its last slash;
-                                                   empty in regex locations  */
+    ngx_str_t                   name;           /* of the location, without
+                                                   its last slash; empty in
+                                                   regex locations           */
+    ngx_str_t                   prefix;         /* of it, to strip           */
     ngx_http_complex_value_t   *model;          /* "inference_model"         */
     ngx_http_complex_value_t   *version;
     ngx_uint_t                  verb;           /* parts bit of the model

@@ -152,8 +152,8 @@ ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
 
     if (ep == NULL
         && ilcf->parts == NGX_HTTP_INFERENCE_METRICS
-        && path.len == ilcf->prefix.len
-        && ngx_strncmp(path.data, ilcf->prefix.data, path.len) == 0)
+        && path.len == ilcf->name.len
+        && ngx_strncmp(path.data, ilcf->name.data, path.len) == 0)
     {
         /* a location of metrics alone may have any name */
 

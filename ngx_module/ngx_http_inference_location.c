@@ -24,6 +24,8 @@ typedef struct {
 #define NGX_HTTP_INFERENCE_MIN_RATE_OVER  30000
 
 
+static void ngx_http_inference_set_prefix(
+    ngx_http_inference_loc_conf_t *ilcf);
 static ngx_int_t ngx_http_inference_add_part(ngx_conf_t *cf, ngx_str_t *name,
     ngx_uint_t *parts);
 static ngx_int_t ngx_http_inference_model_version(ngx_conf_t *cf,
@@ -114,16 +116,53 @@ ngx_http_inference_parts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 #else
     if (!clcf->named) {
 #endif
-        ilcf->prefix = clcf->name;
+        ilcf->name = clcf->name;
 
-        if (ilcf->prefix.len > 0
-            && ilcf->prefix.data[ilcf->prefix.len - 1] == '/')
+        if (ilcf->name.len > 0
+            && ilcf->name.data[ilcf->name.len - 1] == '/')
         {
-            ilcf->prefix.len--;
+            ilcf->name.len--;
         }
+
+        ngx_http_inference_set_prefix(ilcf);
     }
 
     return ngx_http_inference_install(cf, ilcf, cmd);
+}
+
+
+/*
+ * A location's name stands before the paths of the API, up to where it names
+ * one of them itself: were "/v2" a prefix, "/v2/v2/repository/index" would pass
+ * the location that denies "/v2/repository".
+ */
+
+static void
+ngx_http_inference_set_prefix(ngx_http_inference_loc_conf_t *ilcf)
+{
+    u_char  *p, *last, *next;
+
+    ilcf->prefix = ilcf->name;
+
+    last = ilcf->name.data + ilcf->name.len;
+
+    for (p = ilcf->name.data; p < last; p = next) {
+
+        next = ngx_strlchr(p + 1, last, '/');
+
+        if (next == NULL) {
+            next = last;
+        }
+
+        if ((next - p == sizeof("/v2") - 1
+             && ngx_strncmp(p, "/v2", sizeof("/v2") - 1) == 0)
+            || (next - p == sizeof("/metrics") - 1
+                && ngx_strncmp(p, "/metrics", sizeof("/metrics") - 1) == 0))
+        {
+            ilcf->prefix.len = p - ilcf->name.data;
+            return;
+        }
+    }
 }
 
 
@@ -404,6 +443,7 @@ ngx_http_inference_create_loc_conf(ngx_conf_t *cf)
      * set by ngx_pcalloc():
      *
      *     ilcf->parts = 0;
+     *     ilcf->name = { 0, NULL };
      *     ilcf->prefix = { 0, NULL };
      *     ilcf->model = NULL;
      *     ilcf->version = NULL;
@@ -458,6 +498,7 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         && conf->parts == 0 && conf->model == NULL)
     {
         conf->parts = prev->parts;
+        conf->name = prev->name;
         conf->prefix = prev->prefix;
         conf->model = prev->model;
         conf->version = prev->version;

@@ -38,6 +38,7 @@
 #define MAX_CONNECTIONS 8192ul      /* of one nginx worker */
 #define GRACE_SECS 5        /* on top of exit-timeout-secs, then SIGTERM */
 #define OWN_SOCKET "launcher.sock"
+#define TEMPS 5             /* temporary directories of nginx's workers */
 #define LOOK_NS 200000000   /* between two looks at the first loads */
 
 typedef struct {
@@ -115,12 +116,13 @@ typedef struct {
     const char *help;
 } option_t;
 
-/* What this program makes and removes; both are of mode 0700. */
+/* What this program makes and removes. */
 typedef struct {
-    char own[PATH_MAX];             /* nginx.conf, pid, socket: never a
-                                       worker's, it could change what root
-                                       reads                                 */
-    char temp[PATH_MAX];            /* of the workers, and theirs            */
+    char own[PATH_MAX];             /* nginx.conf, pid, socket; mode 0700    */
+    char temp[PATH_MAX];            /* holds the workers' temporary
+                                       directories, and is never theirs: nginx
+                                       makes these as root, in a directory of
+                                       theirs it would follow their links    */
 } places_t;
 
 /* Where the built or installed pieces are. */
@@ -132,6 +134,10 @@ typedef struct {
 } pieces_t;
 
 #define AT(field) offsetof(options_t, field)
+
+static const char *const temps[TEMPS] = {
+    "client_body", "proxy", "fastcgi", "uwsgi", "scgi"
+};
 
 static const option_t options_known[] = {
     { "model-repository", KIND_LIST, AT(repositories), 0, 0,
@@ -310,6 +316,7 @@ static void check_control_from(const char *list);
 static void places_make(places_t *places, const run_as_t *who);
 static void place_make(char *path, const char *tmp, const char *suffix);
 static void places_remove(const places_t *places, const run_as_t *who);
+static void temp_path(char *path, const places_t *places, size_t i);
 static void place_remove(const char *path);
 
 static void pieces_find(pieces_t *p);
@@ -996,8 +1003,8 @@ places_make(places_t *places, const run_as_t *who)
 
     place_make(places->own, tmp, "");
     place_make(places->temp, tmp, "temp-");
-    if (who->changes && chown(places->temp, who->uid, who->gid) != 0) {
-        die("cannot give %s to user %s: %s", places->temp, who->user,
+    if (who->changes && chmod(places->temp, 0711) != 0) {
+        die("cannot open %s to user %s: %s", places->temp, who->user,
             strerror(errno));
     }
 }
@@ -1013,23 +1020,42 @@ place_make(char *path, const char *tmp, const char *suffix)
     }
 }
 
-/* What is in the workers' directory is removed as they: a link that a worker
-   puts there meanwhile leads root nowhere. */
+/* The content of the workers' directories is removed as their user: a link
+   that a worker puts there meanwhile leads root nowhere. */
 static void
 places_remove(const places_t *places, const run_as_t *who)
 {
-    if (!who->changes) {
-        place_remove(places->temp);
+    char path[PATH_MAX];
 
-    } else if (seteuid(who->uid) == 0) {
-        place_remove(places->temp);
+    if (who->changes && seteuid(who->uid) == 0) {
+        for (size_t i = 0; i < TEMPS; i++) {
+            temp_path(path, places, i);
+            place_remove(path);
+        }
         if (seteuid(0) != 0) {
             return;
         }
+        for (size_t i = 0; i < TEMPS; i++) {
+            temp_path(path, places, i);
+            rmdir(path);
+        }
         rmdir(places->temp);
+
+    } else if (!who->changes) {
+        place_remove(places->temp);
     }
 
     place_remove(places->own);
+}
+
+static void
+temp_path(char *path, const places_t *places, size_t i)
+{
+    int n = snprintf(path, PATH_MAX, "%s/%s", places->temp, temps[i]);
+
+    if (n >= PATH_MAX) {
+        die("the path of %s is too long", places->temp);
+    }
 }
 
 static void
@@ -1089,13 +1115,9 @@ write_config(const places_t *places, const options_t *o, const pieces_t *p,
           "    keepalive_requests 1000000000;\n"
           "    large_client_header_buffers 4 32k;\n", f);
 
-    static const char *const temps[] = {
-        "client_body", "proxy", "fastcgi", "uwsgi", "scgi"
-    };
-
-    for (size_t i = 0; i < sizeof(temps) / sizeof(temps[0]); i++) {
-        fprintf(f, "    %s_temp_path \"%s/%s\";\n", temps[i], places->temp,
-                temps[i]);
+    for (size_t i = 0; i < TEMPS; i++) {
+        temp_path(path, places, i);
+        fprintf(f, "    %s_temp_path \"%s\";\n", temps[i], path);
     }
 
     fputs("    inference_core ", f);

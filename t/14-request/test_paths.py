@@ -193,3 +193,46 @@ def test_a_name_with_an_escape_names_no_other_model(server):
         answer = server.get(f"/v2/models/{name}/ready")
         assert answer.status == 404, answer
         assert f"'{name}'" in answer.error, answer
+
+
+NAMED = """
+    server {{
+        listen 127.0.0.1:{port};
+        location /v2 {{ inference {parts}; }}
+        location /v2/repository {{ deny all; }}
+        location /v2/models/id_int32 {{ deny all; }}
+        location = /metrics {{ deny all; }}
+        location /under/v2/ {{ inference {parts}; }}
+        location /under/v2/repository {{ deny all; }}
+        location /under/metrics {{ inference metrics; }}
+    }}
+"""
+
+
+def test_a_location_named_like_an_endpoint_is_no_prefix(make_server):
+    """A second "/v2" would lead past the locations that deny the first."""
+    port = free_port()
+    server = make_server(three_models, http=HTTP + NAMED.format(
+        port=port, parts=PARTS))
+
+    def statuses(*written):
+        wire = Wire(port)
+        for path in written:
+            wire.next().send(request_bytes("GET", path, b""))
+            yield wire.read().status
+            wire.next().send(request_bytes("POST", path, b""))
+            yield wire.read().status
+        wire.close()
+
+    assert set(statuses(
+        "/v2/v2/models/id_int32/config", "/v2/v2/repository/index",
+        "/v2/v2/repository/models/id_fp32/unload", "/v2/metrics",
+        "/v2/v2", "/v2/v2/v2", "/under/v2/v2/repository/index",
+        "/under/v2/under/v2/repository/index", "/under/v2/metrics",
+        "/under/metrics/metrics")) == {404}
+    assert set(statuses("/v2/repository/index", "/under/v2/repository/index",
+                        "/metrics", "/v2/models/id_int32/config")) == {403}
+    assert list(statuses("/v2/models/id_fp32/config", "/under/v2",
+                         "/under/v2/models/id_fp32/config",
+                         "/under/metrics"))[::2] == [200, 404, 200, 200]
+    assert server.get("/v2/health/ready").status == 200

@@ -247,11 +247,31 @@ def test_workers_are_the_repository_s_owner(launch, owned):
                    "inference-serv": {0}, "inference-core": {user.pw_uid}}
     own, = launcher.tmp.glob("inference-server-[!t]*")
     temp, = launcher.tmp.glob("inference-server-temp-*")
-    assert own.stat().st_uid == 0               # a worker can't change it
-    assert temp.stat().st_uid == user.pw_uid
-    for folder in (own, temp):
+    for folder, mode in ((own, 0o700), (temp, 0o711)):
+        assert folder.stat().st_uid == 0        # a worker can't change it
+        assert stat.S_IMODE(folder.stat().st_mode) == mode
+    leaves = list(temp.iterdir())
+    assert len(leaves) == 5
+    for folder in leaves:
+        assert folder.stat().st_uid == user.pw_uid
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert "root" not in launcher.log.read_text()
+    assert launcher.stop() == 0
+
+
+def test_workers_lay_no_link_where_root_makes_directories(launch, owned):
+    """nginx's master follows links when it makes its temporary directories
+    and gives them to the workers' user, at each reload again."""
+    user = someone()
+    owned(user.pw_uid)
+    launcher = launch()
+    temp, = launcher.tmp.glob("inference-server-temp-*")
+    for command in (["rmdir", temp / "proxy"], ["mv", temp / "proxy",
+                    temp / "elsewhere"], ["ln", "-s", "/etc", temp / "new"]):
+        done = subprocess.run(command, user=user.pw_uid, group=user.pw_gid,
+                              extra_groups=[], capture_output=True, text=True,
+                              check=False)
+        assert "Permission denied" in done.stderr
     assert launcher.stop() == 0
 
 
