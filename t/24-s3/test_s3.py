@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 
 import pytest
 
@@ -38,6 +39,21 @@ def test_models_of_a_prefix_are_served_and_the_folder_goes(
     server.stop()
     assert not folders(mount)
     assert not service.gate.bad_signatures
+
+
+def test_without_a_mount_directory_objects_are_kept_in_tmp(service, bucket,
+                                                           serve):
+    folder = pathlib.Path(f"/tmp/inference-s3-{os.geteuid()}")
+    before = folder.exists()
+    upload(service, bucket, "", lambda f: models.identity(f, "m", IN))
+    unset = [e for e in service.environment("") if "MOUNT_DIRECTORY" not in e]
+    server = serve(service.address(bucket), env=unset)
+    works(server, "m")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert any((folder / "objects").iterdir())
+    server.stop()
+    if not before:
+        shutil.rmtree(folder)
 
 
 def test_the_bucket_itself_is_a_repository(service, bucket, serve):
