@@ -64,10 +64,12 @@ rooms:
 fuzz:
 	@sh t/fuzz.sh
 
-# ROOM: one of core's, backends or ngx_module; N, SEED and ONLY (IDs) at will
+# ROOM: one of core's, backends or ngx_module; N, SEED, ONLY (IDs), PLAIN=1 (not
+# under ASan) and UNITS=1 (no black-box tests) at will
 mutants: deps build-mutants/venv
 	@nice -n 19 build-mutants/venv/bin/python t/mutate.py $(ROOM) \
-	    -n $(or $(N),30) --seed $(or $(SEED),14) $(if $(ONLY),--only $(ONLY))
+	    -n $(or $(N),30) --seed $(or $(SEED),14) $(if $(ONLY),--only $(ONLY)) \
+	    $(if $(PLAIN),--plain) $(if $(UNITS),--units)
 
 build-mutants/venv: t/requirements-mutants.txt
 	@python3 -m venv $@
