@@ -432,6 +432,8 @@ setup(void **state)
     tree_file(w.tree, "elsewhere/trojan/1/data", "");
 
     start_core();
+    wait_log("model=echo version=1 is ready");
+    wait_log("model=slow version=1 is ready");
     wait_log("model=words version=1 is ready");
     assert_int_equal(pthread_create(&good.thread, NULL, good_main, NULL), 0);
     return 0;
