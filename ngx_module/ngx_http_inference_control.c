@@ -288,8 +288,8 @@ ngx_http_inference_control_answer(ngx_http_inference_ticket_t *ticket,
 
 
 /*
- * NGX_OK: it was sent.  The core has made the REST body: it goes to the socket
- * from the response arena, whatever its length is.
+ * NGX_OK: it was sent.  The core has made the REST body: a long one goes to
+ * the socket from the response arena.
  */
 
 static ngx_int_t
@@ -319,6 +319,20 @@ ngx_http_inference_control_reply(ngx_http_inference_ctx_t *ctx)
 
     body.data = (u_char *) answer;
     body.len = len;
+
+    if (ctx->reply.held && len <= INF_CALL_COPIED) {
+
+        body.data = ngx_pnalloc(ctx->request->pool, len);
+        if (body.data == NULL) {
+            return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
+                                           "out of memory");
+        }
+
+        ngx_memcpy(body.data, answer, len);
+
+        ctx->reply.held = 0;
+        ngx_http_inference_release(ctx->reply.epoch, ctx->reply.offset);
+    }
 
     rc = ngx_http_inference_control_output(ctx, &body);
 

@@ -42,7 +42,10 @@ ngx_http_inference_body_long(ngx_http_inference_ctx_t *ctx, const char *what)
 }
 
 
-/* Unless somebody has asked for it, a few bytes do not become gigabytes. */
+/*
+ * Unless somebody has asked for it, a few bytes do not become gigabytes, and
+ * what is compressed holds its room until all is inflated.
+ */
 
 off_t
 ngx_http_inference_max_inflated(ngx_http_inference_ctx_t *ctx)
@@ -55,8 +58,12 @@ ngx_http_inference_max_inflated(ngx_http_inference_ctx_t *ctx)
 
     limit = ngx_http_inference_max_body(ctx);
 
-    return ilcf->max_body > 0 ? limit
-                              : ngx_min(limit, NGX_HTTP_INFERENCE_INFLATE_MAX);
+    if (ilcf->max_body > 0) {
+        return limit;
+    }
+
+    return ngx_min(limit - (off_t) ctx->body.packed.len,
+                   NGX_HTTP_INFERENCE_INFLATE_MAX);
 }
 
 
@@ -121,7 +128,7 @@ ngx_int_t
 ngx_http_inference_check_share(ngx_http_inference_ctx_t *ctx,
     uint64_t decoded)
 {
-    uint64_t                         share;
+    uint64_t                         share, held;
     ngx_http_inference_main_conf_t  *imcf;
 
     imcf = ngx_http_get_module_main_conf(ctx->request,
@@ -130,7 +137,9 @@ ngx_http_inference_check_share(ngx_http_inference_ctx_t *ctx,
     share = ngx_max(ngx_http_inference_max_body(ctx), imcf->arena / 2);
     share = ngx_min(share, (uint64_t) imcf->arena);
 
-    if (decoded <= share && (uint64_t) ctx->body.plain <= share - decoded) {
+    held = (uint64_t) ctx->body.plain + ctx->body.packed.len;
+
+    if (decoded <= share && held <= share - decoded) {
         return NGX_OK;
     }
 

@@ -27,7 +27,8 @@ inf_channel_alloc(inf_channel_t *ch, uint64_t size)
 inf_channel_region_t *
 inf_channel_alloc_answer(inf_channel_t *ch, uint64_t size)
 {
-    return channel_alloc(ch, size, INF_CHANNEL_ANSWER_ROOM);
+    return channel_alloc(ch, size,
+        size <= INF_CALL_COPIED ? INF_CHANNEL_ANSWER_ROOM : 0);
 }
 
 /* room: beyond the bound, for this one. */

@@ -244,6 +244,13 @@ typedef enum {
 } inf_method_t;
 
 /*
+ * The answer of a CALL up to this length is copied by the worker and released
+ * at once, so it has room beyond the response arena's bound.  A longer one is
+ * sent from the arena, however slowly its client reads.
+ */
+#define INF_CALL_COPIED UINT64_C(65536)
+
+/*
  * A CALL that failed is answered with status != INF_OK and a record that is
  * the bare error text (length bytes, no NUL).
  */

@@ -432,16 +432,21 @@ a_full_arena_takes_the_answers_of_calls(void **state)
     link_open(&l, 16, 8, 16 * MIB);
 
     inf_channel_region_t *full = inf_channel_alloc(l.channel, 16 * MIB);
-    inf_channel_region_t *answer = inf_channel_alloc_answer(l.channel,
-        INF_CHANNEL_ANSWER_ROOM - 64);
-    assert_non_null(answer);
-    inf_channel_region_t *last = inf_channel_alloc_answer(l.channel, 64);
-    assert_non_null(last);
+    inf_channel_region_t *answers[INF_CHANNEL_ANSWER_ROOM / INF_CALL_COPIED];
+    size_t count = sizeof(answers) / sizeof(answers[0]);
+
+    /* a long one is held by its reader: it has no room of its own */
+    assert_null(inf_channel_alloc_answer(l.channel, INF_CALL_COPIED + 1));
+    for (size_t i = 0; i < count; i++) {
+        answers[i] = inf_channel_alloc_answer(l.channel, INF_CALL_COPIED);
+        assert_non_null(answers[i]);
+    }
     assert_null(inf_channel_alloc_answer(l.channel, 1));
     inf_channel_region_unref(full);
     assert_null(inf_channel_alloc(l.channel, 16 * MIB));
-    inf_channel_region_unref(answer);
-    inf_channel_region_unref(last);
+    for (size_t i = 0; i < count; i++) {
+        inf_channel_region_unref(answers[i]);
+    }
     full = inf_channel_alloc(l.channel, 16 * MIB);
     assert_non_null(full);
     assert_null(inf_channel_alloc(l.channel, 1));
