@@ -151,7 +151,8 @@ inf_response_builder_write(const inf_response_builder_t *b, void *dst,
         .parameter_count = b->parameter_count,
         .parameter_offset = writer_table(&w,
             b->parameter_count * sizeof(inf_record_parameter_t)),
-        .batch_dim = b->batch_dim
+        .batch_dim = b->batch_dim,
+        .ranked = b->ranked
     };
 
     inf_response_output_t *outputs = (void *) (w.base + r->output_offset);

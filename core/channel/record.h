@@ -77,6 +77,7 @@ typedef struct {
     inf_slice_t  backend;
     inf_slice_t  instance;
     uint32_t     batch_dim;
+    uint32_t     ranked;
     uint32_t     output_count;
     uint32_t     parameter_count;
     const inf_response_output_desc_t    *outputs;

@@ -356,7 +356,8 @@ typedef struct {
     uint32_t  parameter_count;
     uint32_t  parameter_offset; /* inf_record_parameter_t[]                  */
     uint32_t  batch_dim;        /* 1: the first dimension is the batch       */
-    uint32_t  reserved;
+    uint32_t  ranked;           /* 1: labels may be by place, as
+                                   inf_classify_source_t says                */
 } inf_response_record_t;
 
 typedef struct {

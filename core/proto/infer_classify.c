@@ -68,6 +68,8 @@ static void heap_push(inf_classifier_t *c, candidate_t x);
 static void heap_sink(inf_classifier_t *c, candidate_t x);
 static size_t element_text(const inf_classifier_t *c, uint64_t at,
     char *text, inf_slice_t *label);
+static inf_slice_t label_of(const inf_classifier_t *c, uint64_t at,
+    uint32_t index);
 static size_t value_text(const inf_classifier_t *c, uint64_t at, char *text);
 static size_t real_text(double v, char *text);
 static void spend(size_t *budget, size_t cost);
@@ -317,6 +319,28 @@ changed_meanwhile(const inf_classifier_t *c)
 }
 
 uint32_t
+inf_classifier_places(const inf_classifier_t *c)
+{
+    return c->rows * c->kept;
+}
+
+const uint32_t *
+inf_classifier_select(inf_classifier_t *c)
+{
+    while (c->phase == PHASE_SELECT || c->phase == PHASE_SORT) {
+        size_t budget = SIZE_MAX;
+
+        if (c->phase == PHASE_SELECT) {
+            select_row(c, &budget);
+        } else {
+            sort_row(c, &budget);
+        }
+    }
+
+    return c->chosen;
+}
+
+uint32_t
 inf_classifier_shape(const inf_classifier_t *c, const int64_t **shape)
 {
     *shape = c->shape;
@@ -445,13 +469,23 @@ element_text(const inf_classifier_t *c, uint64_t at, char *text,
     text[n++] = ':';
     n += inf_number_write_uint64(text + n, index);
 
-    *label = inf_slice("", 0);
-    if (index < c->src.label_count && c->src.labels[index].len != 0) {
-        *label = c->src.labels[index];
+    *label = label_of(c, at, index);
+    if (label->len != 0) {
         text[n++] = ':';
     }
 
     return n;
+}
+
+static inf_slice_t
+label_of(const inf_classifier_t *c, uint64_t at, uint32_t index)
+{
+    uint32_t places = inf_classifier_places(c);
+    bool ranked = c->src.ranked && c->src.label_count == places
+        && places <= INF_CLASSIFY_RANKED_MAX;
+    uint64_t i = ranked ? at : index;
+
+    return i < c->src.label_count ? c->src.labels[i] : inf_slice("", 0);
 }
 
 static size_t

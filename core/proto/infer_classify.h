@@ -26,6 +26,9 @@
 
 #define INF_CLASSIFY_MAX_ELEMENTS 1000000u
 
+/* A result of up to so many places may come with the labels of these alone. */
+#define INF_CLASSIFY_RANKED_MAX   4096u
+
 typedef struct {
     inf_slice_t        name;        /* for error texts                       */
     uint32_t           datatype;
@@ -35,8 +38,12 @@ typedef struct {
     const void        *data;
     uint64_t           data_len;
     uint32_t           k;           /* > 0                                   */
-    const inf_slice_t *labels;      /* by index; missing ones add nothing    */
+    const inf_slice_t *labels;      /* by index, missing ones add nothing; or
+                                       by place in the result where they are
+                                       as many as its places are, and these
+                                       no more than the above                */
     uint32_t           label_count;
+    bool               ranked;      /* the labels may be by place            */
 } inf_classify_source_t;
 
 typedef struct inf_classifier_s inf_classifier_t;
@@ -46,6 +53,12 @@ INF_CHECK inf_err_t *inf_classifier_new(inf_classifier_t **out,
 
 INF_CHECK inf_codec_t inf_classifier_run(inf_classifier_t *c, size_t budget,
     inf_err_t **err);
+
+/* Known from the start: elements of the result. */
+uint32_t inf_classifier_places(const inf_classifier_t *c);
+
+/* Instead of run: which element of its row is at each place. */
+const uint32_t *inf_classifier_select(inf_classifier_t *c);
 
 /* Known from the start: [batch,] min(k, n). */
 uint32_t inf_classifier_shape(const inf_classifier_t *c,

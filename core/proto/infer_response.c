@@ -265,7 +265,8 @@ plan_classification(inf_response_writer_t *w, plan_t *plan, uint32_t k)
         .data_len = plan->data_len,
         .k = k,
         .labels = labels,
-        .label_count = row->label_count
+        .label_count = row->label_count,
+        .ranked = w->rec->ranked != 0
     };
 
     inf_err_t *err = inf_classifier_new(&plan->classifier, &src, w->pool);

@@ -8,6 +8,7 @@
 #include "core/base/log.h"
 #include "core/model/normalize.h"
 #include "core/model/string_check.h"
+#include "core/proto/infer_classify.h"
 #include "core/sched/entrance.h"
 #include "core/sched/refusal.h"
 #include "core/sched/runtime.h"
@@ -41,6 +42,9 @@ static inf_channel_region_t *write_record(inf_flight_t *flight,
 static void describe_outputs(inf_flight_t *flight,
     inf_response_t *response, inf_response_output_desc_t *outputs,
     inf_channel_region_t **parts, uint32_t *part_count);
+static void describe_labels(inf_response_t *response,
+    const inf_output_t *out, uint32_t k, bool batched,
+    const inf_label_list_t *labels, inf_response_output_desc_t *d);
 static void describe_parameters(const inf_response_t *response,
     inf_response_parameter_desc_t *list);
 static const inf_record_output_t *classified(const inf_flight_t *flight,
@@ -577,6 +581,7 @@ write_record(inf_flight_t *flight, inf_response_t *response, uint64_t *size)
         .instance = inf_slice_str(instance != NULL ? instance : ""),
         .batch_dim = model != NULL
             && inf_config_tensors_max_batch_size(model->tensors) > 0,
+        .ranked = 1,
         .output_count = n,
         .outputs = outputs,
         .parameter_count = response->err == NULL
@@ -632,15 +637,64 @@ describe_outputs(inf_flight_t *flight, inf_response_t *response,
             parts[(*part_count)++] = region;
         }
 
-        if (classified(flight, out->name) != NULL) {
-            const inf_label_list_t *labels = inf_labels_find(model->labels,
-                d->name);
-            if (labels != NULL && labels->count <= UINT32_MAX) {
-                d->labels = labels->names;
-                d->label_count = (uint32_t) labels->count;
-            }
+        const inf_record_output_t *asked = classified(flight, out->name);
+        const inf_label_list_t *labels = asked == NULL ? NULL
+            : inf_labels_find(model->labels, d->name);
+        if (labels != NULL && labels->count <= UINT32_MAX
+            && out->base != NULL)
+        {
+            describe_labels(response, out, asked->classification,
+                inf_config_tensors_max_batch_size(model->tensors) > 0, labels,
+                d);
         }
     }
+}
+
+/* Of the best k alone, in their order; all by index where these are many. */
+static void
+describe_labels(inf_response_t *response, const inf_output_t *out, uint32_t k,
+    bool batched, const inf_label_list_t *labels,
+    inf_response_output_desc_t *d)
+{
+    const inf_classify_source_t src = {
+        .name = d->name,
+        .datatype = d->datatype,
+        .dim_count = d->dim_count,
+        .shape = d->shape,
+        .batched = batched,
+        .data = out->base,
+        .data_len = out->byte_size,
+        .k = k
+    };
+    inf_classifier_t *c;
+
+    inf_err_t *err = inf_classifier_new(&c, &src, &response->arena);
+    if (err != NULL) {
+        inf_err_free(err);              /* the worker says the same          */
+        return;
+    }
+
+    uint32_t places = inf_classifier_places(c);
+    if (places > INF_CLASSIFY_RANKED_MAX || places > labels->count) {
+        d->labels = labels->names;
+        d->label_count = (uint32_t) labels->count;
+        return;
+    }
+
+    inf_slice_t *names = inf_arena_alloc(&response->arena,
+        (places + 1) * sizeof(*names));
+    if (names == NULL) {
+        return;
+    }
+
+    const uint32_t *chosen = inf_classifier_select(c);
+    for (uint32_t i = 0; i < places; i++) {
+        names[i] = chosen[i] < labels->count ? labels->names[chosen[i]]
+            : inf_slice("", 0);
+    }
+
+    d->labels = names;
+    d->label_count = places;
 }
 
 static void

@@ -20,8 +20,17 @@ PARTS = "health metadata config infer statistics repository metrics"
 MANY = 300
 
 
+def label(i):
+    return f"{i:x<80}"
+
+
 def fill(repository):
     models.standard_repository(repository)
+    folder = models.identity(
+        repository, "many_labels", [("IN", "FP32", [4])], max_batch=4,
+        outputs=[("OUT", "FP32", [4], 'label_filename: "labels.txt"')])
+    (folder / "labels.txt").write_text(
+        "".join(label(i) + "\n" for i in range(300_000)))
     note = "a parameter of some length, of which there are very many; " * 5
     models.identity(repository, "wordy", [("IN", "INT32", [-1])],
                     parameters={f"p{i}": note + str(i) for i in range(10000)})
@@ -106,6 +115,24 @@ def test_the_longest_turn_is_told(server):
     longest = metric(server, "longest_turn_us")
     assert longest > 0
     assert metric(server, "longest_turn_us") >= longest
+
+
+def classify(server, k, rows):
+    answer = server.infer("many_labels", {
+        "inputs": [tensor("IN", "FP32", [len(rows), 4], sum(rows, []))],
+        "outputs": [{"name": "OUT", "parameters": {"classification": k}}]})
+    assert answer.status == 200, answer
+    return answer.json()["outputs"][0]["data"]
+
+
+def test_labels_that_nobody_asked_for_stay_in_the_core(server):
+    """All of them together are more than a response's record may hold."""
+    rows = [[1, 5, 2, 3], [9, 7, 6, 8]]
+    assert classify(server, 1, rows[:1]) == ["5.000000:1:" + label(1)]
+    assert classify(server, 2, rows) == [
+        "5.000000:1:" + label(1), "3.000000:3:" + label(3),
+        "9.000000:0:" + label(0), "8.000000:3:" + label(3)]
+    assert len(classify(server, 1_000_000, rows)) == 8
 
 
 def chunks(data):

@@ -98,6 +98,40 @@ the_largest_come_first_with_labels(void **state)
 }
 
 static void
+labels_may_come_by_place(void **state)
+{
+    static const int32_t values[] = { 5, 1, 9, 2, 8, 3 };
+    static const int64_t shape[] = { 2, 3 };
+    static const inf_slice_t labels[] = {
+        { "nine", 4 }, { "five", 4 }, { "", 0 }, { "three", 5 }
+    };
+    inf_classify_source_t src = {
+        .name = INF_SLICE("O"), .datatype = INF_TYPE_INT32, .dim_count = 2,
+        .shape = shape, .batched = true, .data = values,
+        .data_len = sizeof(values), .k = 2, .labels = labels,
+        .label_count = 4, .ranked = true
+    };
+    inf_arena_t pool;
+    inf_classifier_t *c;
+
+    (void) state;
+    check(&src, "2x2|9:2:nine|5:0:five|8:1|3:2:three");
+
+    src.label_count = 3;                /* not as many: by index             */
+    check(&src, "2x2|9:2|5:0:nine|8:1:five|3:2");
+
+    inf_arena_init(&pool);
+    assert_null(inf_classifier_new(&c, &src, &pool));
+    assert_int_equal(inf_classifier_places(c), 4);
+    const uint32_t *chosen = inf_classifier_select(c);
+    assert_int_equal(chosen[0], 2);
+    assert_int_equal(chosen[1], 0);
+    assert_int_equal(chosen[2], 1);
+    assert_int_equal(chosen[3], 2);
+    inf_arena_fini(&pool);
+}
+
+static void
 rows_are_ranked_apart_and_dims_flattened(void **state)
 {
     static const int32_t values[] = {
@@ -326,6 +360,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_largest_come_first_with_labels),
+        cmocka_unit_test(labels_may_come_by_place),
         cmocka_unit_test(rows_are_ranked_apart_and_dims_flattened),
         cmocka_unit_test(equal_values_keep_their_order_and_nan_is_last),
         cmocka_unit_test(every_width_of_integer_is_ordered),
