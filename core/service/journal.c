@@ -47,6 +47,7 @@ typedef struct {
     uint16_t method;
     bool     implicit;
     uint64_t offset;            /* of the record                             */
+    uint64_t copy;              /* of its copy in the other half             */
     uint64_t size;              /* of all of it                              */
 } journal_entry_t;
 
@@ -84,7 +85,10 @@ static inf_err_t *pack_load(const char *name, const inf_override_t *override,
     inf_buf_t *out);
 static inf_err_t *append(inf_journal_t *j, uint16_t method, bool implicit,
     const char *key, inf_slice_t message);
-static inf_err_t *compact(inf_journal_t *j);
+static inf_err_t *copy_entries(inf_journal_t *j, uint64_t *start,
+    uint64_t *used);
+static inf_err_t *move_header(inf_journal_t *j, uint64_t start,
+    uint64_t used);
 static inf_err_t *write_header(inf_journal_t *j, uint64_t start,
     uint64_t used);
 static inf_err_t *write_at(int fd, const void *data, size_t len,
@@ -551,21 +555,23 @@ append(inf_journal_t *j, uint16_t method, bool implicit, const char *key,
             " than it holds", (unsigned long long) size);
     }
 
-    uint64_t limit = j->header.start >= JOURNAL_DATA + j->half
-        ? JOURNAL_DATA + 2 * j->half : JOURNAL_DATA + j->half;
-    if (size > limit - j->header.start - j->header.used) {
+    uint64_t start = j->header.start;
+    uint64_t used = j->header.used;
+    if (size > j->half - used) {
         /* what this record replaces need not be copied */
         drop_entry(j, key);
-        inf_err_t *err = compact(j);
+        inf_err_t *err = copy_entries(j, &start, &used);
         if (err != NULL) {
             return err;
         }
-        if (size > j->half - j->header.used) {
-            return inf_err_new(INF_ERR_UNAVAILABLE, "journal: it is full");
+        if (size > j->half - used) {
+            err = move_header(j, start, used);
+            return err != NULL ? err : inf_err_new(INF_ERR_UNAVAILABLE,
+                "journal: it is full");
         }
     }
 
-    uint64_t at = j->header.start + j->header.used;
+    uint64_t at = start + used;
     inf_err_t *err = write_at(j->fd, &r, sizeof(r), at);
     if (err == NULL) {
         err = write_at(j->fd, key, r.key_len, at + sizeof(r));
@@ -575,7 +581,7 @@ append(inf_journal_t *j, uint16_t method, bool implicit, const char *key,
             at + sizeof(r) + r.key_len);
     }
     if (err == NULL) {
-        err = write_header(j, j->header.start, j->header.used + size);
+        err = move_header(j, start, used + size);
     }
     if (err == NULL && method == METHOD_FORGET) {
         drop_entry(j, key);
@@ -584,15 +590,15 @@ append(inf_journal_t *j, uint16_t method, bool implicit, const char *key,
     return err != NULL ? err : put_entry(j, key, &r, at);
 }
 
-/* Copies what counts into the other half. */
+/* What counts, into the other half; the header still names this one. */
 static inf_err_t *
-compact(inf_journal_t *j)
+copy_entries(inf_journal_t *j, uint64_t *start, uint64_t *used)
 {
-    uint64_t old = j->header.start;
-    uint64_t start = old >= JOURNAL_DATA + j->half ? JOURNAL_DATA
-        : JOURNAL_DATA + j->half;
-    uint64_t used = 0;
     char piece[65536];
+
+    *start = j->header.start == JOURNAL_DATA ? JOURNAL_DATA + j->half
+        : JOURNAL_DATA;
+    *used = 0;
 
     for (size_t i = j->count; i-- > 0; ) {
         journal_entry_t *e = &j->entries[i];
@@ -605,32 +611,47 @@ compact(inf_journal_t *j)
 
     for (size_t i = 0; i < j->count; i++) {
         journal_entry_t *e = &j->entries[i];
+        e->copy = *start + *used;
         for (uint64_t done = 0; done < e->size; ) {
             size_t n = e->size - done < sizeof(piece)
                 ? (size_t) (e->size - done) : sizeof(piece);
             if (!read_at(j->fd, piece, n, e->offset + done)) {
                 return inf_err_new(INF_ERR_INTERNAL, "journal: cannot read");
             }
-            inf_err_t *err = write_at(j->fd, piece, n, start + used + done);
+            inf_err_t *err = write_at(j->fd, piece, n, e->copy + done);
             if (err != NULL) {
                 return err;
             }
             done += n;
         }
-        e->offset = start + used;
-        used += e->size;
+        *used += e->size;
     }
 
+    return NULL;
+}
+
+/* One write takes the journal from what was to what is. */
+static inf_err_t *
+move_header(inf_journal_t *j, uint64_t start, uint64_t used)
+{
+    uint64_t old = j->header.start;
+
     inf_err_t *err = write_header(j, start, used);
-    if (err == NULL && fallocate(j->fd,
-            FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-            (off_t) (start == JOURNAL_DATA ? JOURNAL_DATA + j->half
-                : JOURNAL_DATA), (off_t) j->half) != 0)
+    if (err != NULL || start == old) {
+        return err;
+    }
+
+    for (size_t i = 0; i < j->count; i++) {
+        j->entries[i].offset = j->entries[i].copy;
+    }
+    if (fallocate(j->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+            (off_t) old, (off_t) j->half) != 0)
     {
         inf_log(INF_LOG_WARN, "journal: cannot give memory back: %s",
             strerror(errno));
     }
-    return err;
+
+    return NULL;
 }
 
 static inf_err_t *
