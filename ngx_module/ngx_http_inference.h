@@ -304,8 +304,7 @@ void ngx_http_inference_release(uint64_t epoch, uint64_t offset);
 const void *ngx_http_inference_response(uint64_t epoch, uint64_t offset,
     uint64_t len);
 
-/* There is something that the client's sweep looks after: it gives memory back
-   and shows what of the request arena is in use. */
+/* Starts the timer that trims the arena and updates its gauges. */
 void ngx_http_inference_client_plan_sweep(void);
 
 ngx_int_t ngx_http_inference_client_init(ngx_cycle_t *cycle);

@@ -12,8 +12,8 @@
 #include "ngx_module/ngx_http_inference_request.h"
 
 
-/* how often it is looked whether main was finalized: HTTP/2 doesn't tell */
-#define NGX_HTTP_INFERENCE_BORROW_LOOK  1000
+/* interval of the check whether main was finalized: HTTP/2 sends no event */
+#define NGX_HTTP_INFERENCE_BORROW_POLL  1000
 
 
 static void ngx_http_inference_borrow_event(ngx_http_request_t *r);
@@ -108,7 +108,7 @@ ngx_http_inference_borrow_wait(ngx_http_inference_ctx_t *ctx)
     uint64_t    now;
     ngx_msec_t  delay;
 
-    delay = NGX_HTTP_INFERENCE_BORROW_LOOK;
+    delay = NGX_HTTP_INFERENCE_BORROW_POLL;
 
     if (ctx->deadline_ns) {
         now = inf_clock_ns();
@@ -121,7 +121,7 @@ ngx_http_inference_borrow_wait(ngx_http_inference_ctx_t *ctx)
 
 
 void
-ngx_http_inference_borrow_look(ngx_http_inference_ctx_t *ctx)
+ngx_http_inference_borrow_poll(ngx_http_inference_ctx_t *ctx)
 {
     if (ngx_http_inference_borrow_failed(ctx)) {
         ngx_http_inference_finalize(ctx, NGX_OK);
@@ -149,7 +149,10 @@ ngx_http_inference_borrow_timed_out(ngx_http_inference_ctx_t *ctx)
                   "inference subrequest ended before the body had come: %V",
                   &ctx->error);
 
-    /* the rest is not a next request, and half a body is for nobody */
+    /*
+     * The rest of the body is no request, and half a body is passed to no
+     * handler.
+     */
 
     mr->reading_body = 1;
     mr->keepalive = 0;

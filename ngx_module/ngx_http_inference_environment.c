@@ -26,7 +26,7 @@ static ngx_int_t ngx_http_inference_block_add(
 static void ngx_http_inference_block_free(ngx_http_inference_block_t *block);
 
 
-/* what the master was started with, as long as a process is not a worker */
+/* environ of the master's start; a worker wipes its strings */
 static char  **ngx_http_inference_start_environ;
 
 

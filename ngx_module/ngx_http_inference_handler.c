@@ -218,7 +218,7 @@ ngx_http_inference_disowned(ngx_http_inference_ctx_t *ctx)
 
 /*
  * A worker that answers is live, however busy it is and whatever the core
- * does: who restarts what isn't live helps nobody then.
+ * does: restarting it would not help.
  */
 
 static ngx_int_t
@@ -658,7 +658,7 @@ ngx_http_inference_timer_handler(ngx_event_t *ev)
                                         ngx_http_inference_module);
 
     if (ctx->state == NGX_HTTP_INFERENCE_BORROWING) {
-        ngx_http_inference_borrow_look(ctx);
+        ngx_http_inference_borrow_poll(ctx);
         ngx_http_run_posted_requests(c);
         return;
     }

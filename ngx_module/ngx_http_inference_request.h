@@ -307,10 +307,10 @@ ngx_uint_t ngx_http_inference_borrow_wanted(ngx_http_request_t *r);
 /* Reads it; returns what a content handler returns. */
 ngx_int_t ngx_http_inference_borrow(ngx_http_inference_ctx_t *ctx);
 
-/* The timer's handler meanwhile. */
-void ngx_http_inference_borrow_look(ngx_http_inference_ctx_t *ctx);
+/* The handler of the timer while a body is borrowed. */
+void ngx_http_inference_borrow_poll(ngx_http_inference_ctx_t *ctx);
 
-/* It is there: goes on as with any body that was read before. */
+/* The borrowed body is complete: continues as with a body read before. */
 void ngx_http_inference_borrowed(ngx_http_inference_ctx_t *ctx);
 
 
@@ -478,7 +478,7 @@ ngx_int_t ngx_http_inference_fail_timeout(ngx_http_inference_ctx_t *ctx);
 /* No core can be reached: 503. */
 ngx_int_t ngx_http_inference_fail_no_core(ngx_http_inference_ctx_t *ctx);
 
-/* Ready is not what the server is: 400 without a word. */
+/* The server is not ready: 400 with an empty body. */
 ngx_int_t ngx_http_inference_fail_unready(ngx_http_inference_ctx_t *ctx);
 
 /* Answers a failed request before it has gone asynchronous; returns what a

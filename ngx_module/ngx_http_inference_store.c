@@ -91,7 +91,10 @@ ngx_http_inference_store_room(ngx_http_inference_ctx_t *ctx,
     *p = store->data + store->len;
     *n = (size_t) (end - store->len);
 
-    /* what moves is here before as many bytes again have come */
+    /*
+     * Moves two bytes for each that comes, so the move ends before the new
+     * half is full.
+     */
 
     ngx_http_inference_store_move(ctx, store, 2 * (uint64_t) *n);
 

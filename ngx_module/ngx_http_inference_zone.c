@@ -88,8 +88,8 @@ ngx_http_inference_counters_text(inf_buf_t *out)
 
     inf_buf_printf(out,
                    "# HELP nginx_inference_longest_turn_us "
-                   "the most that a worker's event loop was held up by one "
-                   "request\n"
+                   "longest time that one request held up a worker's "
+                   "event loop\n"
                    "# TYPE nginx_inference_longest_turn_us gauge\n"
                    "nginx_inference_longest_turn_us %.3f\n",
                    (double) ngx_http_inference_counters()->longest_ns / 1e3);
@@ -119,11 +119,11 @@ ngx_http_inference_arenas_text(inf_buf_t *out)
 
     inf_buf_printf(out,
                    "# HELP nginx_inference_request_arena_used_bytes "
-                   "received for requests, in workers' memory\n"
+                   "bytes of requests held in the workers' arenas\n"
                    "# TYPE nginx_inference_request_arena_used_bytes gauge\n"
                    "nginx_inference_request_arena_used_bytes %llu\n"
                    "# HELP nginx_inference_request_arena_reserved_bytes "
-                   "announced by requests and yet to come\n"
+                   "bytes announced by requests and not received yet\n"
                    "# TYPE nginx_inference_request_arena_reserved_bytes "
                    "gauge\n"
                    "nginx_inference_request_arena_reserved_bytes %llu\n",

@@ -49,7 +49,7 @@ control_from_write(FILE *f, const char *list)
         }
     }
 
-    /* a browser here that has opened somebody's page says so */
+    /* a browser sends Origin with a page's request */
     fputs("            deny all;\n"
           "            if ($http_origin) { return 403; }\n"
           "            error_page 403 @control;\n", f);

@@ -4,7 +4,7 @@
  * Owner    nobody: it reads texts of the command line.
  * Thread   one.
  * Units    none.
- * Errors   a text that says what is wrong.
+ * Errors   -1, with the part of the list that is not valid.
  * Route    launcher -> [control from] -> nginx.conf
  *
  * Control is what changes the server for others: the repository API, trace
@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* 0; or -1, and part is the piece of the list that nobody understands. */
+/* 0; or -1, and part is the piece of the list that is not valid. */
 int control_from_check(const char *list, char *part, size_t cap);
 
 /* The allow and deny lines of a location; the list has been checked. */

@@ -49,7 +49,7 @@ static void plugin_model_fini(inf_model_t *model);
 static inf_err_t *plugin_instance_init(inf_instance_t *instance);
 static void plugin_instance_fini(inf_instance_t *instance);
 static inf_err_t *plugin_instance_ready(inf_instance_t *instance);
-static bool plugin_says_ready(const inf_model_t *model);
+static bool plugin_has_ready_check(const inf_model_t *model);
 static inf_err_t *plugin_load(const char *library, inf_plugin_t **out);
 static void *plugin_symbol(const inf_plugin_t *plugin, const char *name);
 static inf_err_t *backend_config(const inf_plugin_setting_t *settings,
@@ -67,7 +67,7 @@ const inf_plugin_ops_t inf_plugin_ops = {
     .instance_init = plugin_instance_init,
     .instance_fini = plugin_instance_fini,
     .instance_ready = plugin_instance_ready,
-    .says_ready = plugin_says_ready,
+    .has_ready_check = plugin_has_ready_check,
     .strategy_open = inf_batch_strategy_open,
     .strategy_close = inf_batch_strategy_close,
     .executor = &inf_backend_executor
@@ -255,7 +255,7 @@ plugin_instance_ready(inf_instance_t *instance)
 }
 
 static bool
-plugin_says_ready(const inf_model_t *model)
+plugin_has_ready_check(const inf_model_t *model)
 {
     const inf_plugin_t *plugin = model->backend != NULL
         ? model->backend->plugin : NULL;

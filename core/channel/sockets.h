@@ -81,8 +81,9 @@ INF_CHECK inf_err_t *inf_bell_new(int *fd);
 INF_CHECK inf_err_t *inf_bell_check(int fd);
 
 /*
- * A doorbell that only its owner can ring: who gets watch (an epoll descriptor
- * over it) hears it, but can neither write to it nor change how it blocks.
+ * An eventfd that only its owner can write: the process that gets watch (an
+ * epoll descriptor over it) is notified, but can neither write to it nor make
+ * it blocking.
  */
 INF_CHECK inf_err_t *inf_bell_new_watched(int *fd, int *watch);
 

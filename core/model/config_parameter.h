@@ -5,7 +5,8 @@
  * Thread   any.
  * Units    none.
  * Errors   none.
- * Route    configuration -> [parameter] -> whoever gives one a meaning
+ * Route    configuration -> [parameter] -> queue limit, private inputs,
+ *          strategy search
  */
 
 #ifndef INF_MODEL_CONFIG_PARAMETER_H

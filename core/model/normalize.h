@@ -24,7 +24,8 @@
 INF_CHECK inf_err_t *inf_request_normalize(const inf_model_t *model,
     inf_request_t *req);
 
-/* For who is to add many: whether the model has a tensor of that name. */
+/* For callers that add many tensors: whether the model has one of that
+   name. */
 INF_CHECK inf_err_t *inf_model_knows_input(const inf_model_t *model,
     inf_slice_t name);
 INF_CHECK inf_err_t *inf_model_knows_output(const inf_model_t *model,

@@ -3,7 +3,8 @@
  *                  over all of them.
  *
  * Owner    The request stays the caller's.
- * Thread   whoever may spend time on the request's bytes: never the intake.
+ * Thread   the thread that takes the payload, or the C API's caller; never
+ *          the intake.
  * Units    elements, bytes.
  * Errors   INVALID_ARG naming the input, what was expected and what came.
  * Route    normalise -> scheduler -> [string check] -> executor

@@ -13,7 +13,7 @@ static bool is_library_name(const char *name);
 static const char *code_content(const char *data, size_t len);
 
 /* Sources, bytecode, machine code of CPUs and GPUs, serialized programs, and
-   archives, whose content nobody has looked at. */
+   archives, whose content is not examined. */
 static const char *const code_extensions[] = {
     "py", "pyc", "pyo", "pyd", "pyx", "pth", "pt", "pt2", "pkl", "pickle",
     "joblib", "whl", "egg", "sh", "bash", "lua", "js", "jar", "class",

@@ -118,8 +118,8 @@ typedef struct {
 
 /*
  * The options that each load goes by: directories, settings, host policies,
- * auto_complete, code_upload and load_retries.  They may be replaced; what is loaded keeps
- * those that it was loaded with.
+ * auto_complete, code_upload and load_retries.  They may be replaced; what is
+ * loaded keeps those that it was loaded with.
  */
 typedef struct inf_lifecycle_terms_s inf_lifecycle_terms_t;
 

@@ -34,8 +34,9 @@ typedef struct {
     void (*instance_fini)(inf_instance_t *instance);
     inf_err_t *(*instance_ready)(inf_instance_t *instance);
 
-    /* Whether its backend has that entry point, which may take its time. */
-    bool (*says_ready)(const inf_model_t *model);
+    /* Whether the model's backend exports ModelInstanceReady, which may
+       block. */
+    bool (*has_ready_check)(const inf_model_t *model);
 
     /* A batch strategy's library; *out NULL: it has none of the functions. */
     inf_err_t *(*strategy_open)(inf_model_t *model, const char *library,

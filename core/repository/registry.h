@@ -67,7 +67,8 @@ void inf_registry_fini(inf_registry_t *r);
 
 /*
  * Takes entries (malloc'ed array; names, texts, version arrays and model
- * references in it too) and makes them the current snapshot; frees them on failure.
+ * references in it too) and makes them the current snapshot; frees them on
+ * failure.
  */
 INF_CHECK inf_err_t *inf_registry_publish(inf_registry_t *r,
     inf_registry_entry_t *entries, uint32_t count);

@@ -71,7 +71,7 @@ struct inf_bound_ops_s {
         inf_link_t *failed);
 
     /* req, which was taken, is about to be released.  If it was to begin a
-       sequence and was refused, what is queued behind it goes to gone,
+       sequence and was rejected, what is queued behind it goes to gone,
        REFUSED. */
     void (*released)(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
         inf_link_t *gone);

@@ -35,7 +35,7 @@ inf_cache_hash_new(const void *secret, size_t len, inf_cache_hash_t **out)
         || EVP_MAC_init(hash->keyed, secret, len, params) != 1)
     {
         inf_cache_hash_free(hash);
-        return inf_err_new(INF_ERR_UNSUPPORTED, "libcrypto gives no keyed"
+        return inf_err_new(INF_ERR_UNSUPPORTED, "libcrypto has no keyed"
             " BLAKE2b");
     }
 

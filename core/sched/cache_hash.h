@@ -1,8 +1,8 @@
 /*
  * cache_hash.h - keyed BLAKE2b of 256 bits, by libcrypto.
  *
- * Owner    Who makes a hash frees it.  A sum in progress is its maker's until
- *          end.
+ * Owner    The caller of new frees the hash.  A sum belongs to the caller of
+ *          begin until end.
  * Thread   begin: any, many at once; a sum: one.
  * Units    bytes.
  * Errors   new: libcrypto has no BLAKE2b, or no memory.  end: false, some

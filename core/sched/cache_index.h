@@ -70,8 +70,8 @@ void inf_cache_index_use(inf_cache_index_t *index, inf_cache_item_t *item,
 
 /* item has key, hash and size; no item of that key is there.  false: all
    buckets are taken. */
-INF_CHECK bool inf_cache_index_put(inf_cache_index_t *index, inf_cache_item_t *item,
-    uint64_t now_ns);
+INF_CHECK bool inf_cache_index_put(inf_cache_index_t *index,
+    inf_cache_item_t *item, uint64_t now_ns);
 
 /* The longest unused; NULL: empty.  Has what its removal will touch brought
    near. */

@@ -122,9 +122,10 @@ inf_ensemble_submit(inf_model_t *model, inf_request_t *req, uint64_t now_ns)
     inf_ensemble_t *e = model->ensemble;
     inf_ensemble_run_t *run;
 
-    if (req->whole == NULL && (atomic_load_explicit(&e->closed, memory_order_relaxed)
-        || ((req->flags & INF_REQUEST_SEQUENCE_START)
-            && atomic_load_explicit(&e->ends, memory_order_relaxed))))
+    if (req->whole == NULL
+        && (atomic_load_explicit(&e->closed, memory_order_relaxed)
+            || ((req->flags & INF_REQUEST_SEQUENCE_START)
+                && atomic_load_explicit(&e->ends, memory_order_relaxed))))
     {
         return inf_err_new(INF_ERR_UNAVAILABLE, "Server is stopping, scheduler"
             " for model has stopped accepting new inference requests");

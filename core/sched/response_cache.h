@@ -68,8 +68,8 @@ void inf_cached_model_free(inf_cached_model_t *gate);
 
 /*
  * As inf_runner_submit of the gate's model, which is asked if need be:
- * *queued says whether req went to a runner at once.  haste: the caller must not
- * spend time on req's bytes.
+ * *queued says whether req went to a runner at once.  haste: the caller must
+ * not spend time on req's bytes.
  */
 INF_CHECK inf_err_t *inf_cached_submit(inf_cached_model_t *gate,
     inf_request_t *req, uint64_t now_ns, bool haste, bool *queued);

@@ -121,7 +121,8 @@ inf_runner_submit(inf_runner_t *runner, inf_request_t *req, uint64_t now_ns)
     inf_lock(&runner->lock);
 
     if (runner->closed && !(runner->serves && req->whole != NULL)
-        && (runner->policy->bound == NULL || runner->stopping || req->whole != NULL))
+        && (runner->policy->bound == NULL || runner->stopping
+            || req->whole != NULL))
     {
         inf_unlock(&runner->lock);
         return inf_err_new(INF_ERR_UNAVAILABLE, "Server is stopping, scheduler"

@@ -299,7 +299,9 @@ check(const batcher_t *b, const inf_request_t *req)
     }
 
     /* what an ensemble has begun goes on */
-    if (b->base.closing && (req->flags & INF_FLAG_START) && req->whole == NULL) {
+    if (b->base.closing && (req->flags & INF_FLAG_START)
+        && req->whole == NULL)
+    {
         return inf_err_new(INF_ERR_UNAVAILABLE, "Server is stopping, scheduler"
             " for model has stopped accepting new inference requests");
     }

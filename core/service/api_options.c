@@ -40,7 +40,8 @@ TRITONSERVER_ServerOptionsNew(TRITONSERVER_ServerOptions **options)
     nginx_inference__metrics_settings__init(&o->metrics);
     o->config.metrics = &o->metrics;
     o->config.peer_access = false;
-    o->config.code_upload = true;       /* who calls runs its own anyway     */
+    /* a program that embeds us runs its own code anyway */
+    o->config.code_upload = true;
     o->exit_on_error = true;
     o->backend_dir = strdup("/opt/tritonserver/backends");
     o->cache_dir = strdup("/opt/tritonserver/caches");

@@ -55,7 +55,7 @@ read_file(int fd, char *data, size_t *len)
         return inf_err_os(errno, "fstat");
     }
     if (!S_ISREG(st.st_mode)) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "it is no file");
+        return inf_err_new(INF_ERR_INVALID_ARG, "it is not a regular file");
     }
     if (st.st_mode & S_IROTH) {
         inf_log(INF_LOG_WARN, "the secret of the response cache's keys can be"

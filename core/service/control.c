@@ -337,7 +337,7 @@ run_later(control_lane_t *lane, control_call_t *call)
     inf_buf_fini(&copy);
 }
 
-/* Whoever learns it answers: this thread waits for no backend. */
+/* The thread that gets the result answers; this one waits for no backend. */
 static void
 ask_ready(control_lane_t *lane, control_call_t *call)
 {

@@ -192,7 +192,8 @@ take_lease(void)
         : inf_err_os(errno, "another core holds the lease");
 }
 
-/* Who connects is asked for its uid; others: of other users, too. */
+/* The uid of each connection is checked; others: users other than ours may
+   connect. */
 static inf_err_t *
 listen_at(const char *path, bool others, int *fd)
 {

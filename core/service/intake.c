@@ -759,7 +759,8 @@ on_configure(inf_intake_t *in)
         || hello.magic != INF_CHANNEL_MAGIC || hello.kind != INF_HELLO_CONFIG))
     {
         err = inf_err_new(INF_ERR_INVALID_ARG,
-            "a message of %zu bytes with %zu descriptors is none", len, count);
+            "a message of %zu bytes with %zu descriptors is not a"
+            " configuration", len, count);
     }
     if (err != NULL) {
         inf_fds_close(fds, count);

@@ -122,7 +122,7 @@ void
 inf_readiness_ask(inf_readiness_t *r, inf_model_t *model, inf_readiness_fn fn,
     void *userp)
 {
-    if (!r->plugins->says_ready(model)) {
+    if (!r->plugins->has_ready_check(model)) {
         fn(userp, ask_instances(r, model));
         return;
     }
@@ -228,7 +228,7 @@ find_locked(inf_readiness_t *r, const inf_model_t *model)
     return NULL;
 }
 
-/* Without one, who waits is told when its time is over. */
+/* Without a thread the waiters are answered when their time is over. */
 static void
 start_thread(inf_readiness_t *r)
 {
@@ -315,8 +315,8 @@ ask_instances(const inf_readiness_t *r, inf_model_t *model)
     return ready;
 }
 
-/* Who has waited too long is told so, and a thread comes for those that stand
-   behind a model which doesn't answer. */
+/* Answers waiters whose time is over, and starts a thread for the models
+   behind one that does not answer. */
 static void
 tick(void *userp)
 {

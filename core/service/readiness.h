@@ -7,11 +7,12 @@
  * Thread   ask: any, no lock held.  fn is called by the asker, by a thread of
  *          the readiness, or by its timekeeper; it must not wait.
  * Units    ns.
- * Errors   Who can't be asked, or says nothing in time, is not ready.
+ * Errors   An instance that cannot be asked, or does not answer in time, is
+ *          not ready.
  * Route    control, api_server -> [readiness] -> plug-in operations
  *
- * A model is asked by one thread at a time, whoever wants to know meanwhile
- * gets the same answer.  While a backend is beyond the limit its model is not
+ * A model is asked by one thread at a time; requests that come meanwhile get
+ * the same answer.  While a backend is beyond the limit its model is not
  * ready, and nobody waits for it any more; the others are asked by another
  * thread.
  */
@@ -32,7 +33,7 @@ typedef void (*inf_readiness_fn)(void *userp, bool ready);
 INF_CHECK inf_err_t *inf_readiness_new(const inf_plugin_ops_t *plugins,
     uint64_t limit_ns, inf_readiness_t **out);
 
-/* No model is left; may be NULL. */
+/* Called when all models are gone; r may be NULL. */
 void inf_readiness_free(inf_readiness_t *r);
 
 /* Calls fn once, perhaps before it returns. */

@@ -1,6 +1,6 @@
 /*
  * ready_calls.h - the calls ServerReady and ModelReady, which ask backends and
- *                 so are answered by whoever hears of them.
+ *                 are answered by the thread that gets the last result.
  *
  * Owner    The caller owns the request.
  * Thread   call: a control thread; done is called once, perhaps before it

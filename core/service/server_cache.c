@@ -123,7 +123,7 @@ find_secret(const NginxInference__CoreConfig *config, inf_buf_t *path)
     if (v != NULL && inf_json_doc_string(v, &text)) {
         inf_buf_put(path, text.data, text.len);
     } else if (v != NULL) {
-        err = inf_err_new(INF_ERR_INVALID_ARG, KEY_SECRET " is no text");
+        err = inf_err_new(INF_ERR_INVALID_ARG, KEY_SECRET " must be a string");
     }
     inf_json_doc_fini(&doc);
     return err != NULL ? err : inf_buf_status(path);

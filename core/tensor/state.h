@@ -64,9 +64,9 @@ INF_CHECK inf_err_t *inf_states_add(inf_states_t *states,
     const char *output_name, const char *input_name, bool same_buffer,
     const inf_state_buffer_t *initial);
 
-/* A sequence begins, the request before is released: the committed buffer is as after add with that initial
-   value, and of what was written before nothing is left.  On error the set is
-   only good for being freed. */
+/* A sequence begins, the request before is released: the committed buffer is
+   as after add with that initial value, and of what was written before nothing
+   is left.  On error the set is only good for being freed. */
 INF_CHECK inf_err_t *inf_state_renew(inf_state_t *state,
     const inf_state_buffer_t *initial);
 

@@ -63,13 +63,13 @@ instance_ready(inf_instance_t *instance)
 }
 
 static bool
-says_ready(const inf_model_t *model)
+has_ready_check(const inf_model_t *model)
 {
     return !((const backend_t *) model->state)->silent;
 }
 
 static const inf_plugin_ops_t ops = {
-    .instance_ready = instance_ready, .says_ready = says_ready
+    .instance_ready = instance_ready, .has_ready_check = has_ready_check
 };
 
 static void
