@@ -11,11 +11,11 @@
 #include "core/base/lock.h"
 #include "core/proto/json_doc.h"
 #include "core/sched/cache_index.h"
+#include "core/sched/cache_key.h"
 
 #define SHARD_RANK 50u
 #define SLAB_RANK  51u
 #define SHARDS     16u              /* a power of two                        */
-#define KEY_SHORT  65u              /* the core's, with the NUL              */
 #define SLAB_VALUES 256u
 #define LINE       64u
 #define SIZE_MIN   1024u
@@ -28,7 +28,7 @@ typedef struct value_s {
     uint64_t          byte_size;    /* of data                               */
     char             *data;         /* apart from what the lists touch       */
     struct value_s   *next;         /* of the unused ones                    */
-    char              short_key[KEY_SHORT];
+    char              short_key[INF_CACHE_KEY_TEXT];
 } value_t;
 
 /* Values lie close together, because the lists touch those of others: next to
@@ -328,13 +328,14 @@ parse_size(inf_slice_t text, uint64_t *size)
     return text.len > 0;
 }
 
-/* The core's keys are hashes already, in 32 digits; any other text will do. */
+/* The core's keys are 64 digits of a keyed hash: the first 32 are enough.  Any
+   other text is hashed. */
 static uint64_t
 hash_key(const char *key)
 {
     uint64_t w[4];
     size_t len = strlen(key);
-    if (len != KEY_SHORT - 1) {
+    if (len != INF_CACHE_KEY_TEXT - 1) {
         return inf_hash(key, len);
     }
 
@@ -353,8 +354,8 @@ shard_of(local_cache_t *cache, uint64_t hash)
     return &cache->shards[(hash >> 48) & (SHARDS - 1)];
 }
 
-/* Whether it may come in, and then room for one more entry of the table;
-   buckets are made outside the lock.  ALREADY_EXISTS: the key is there. */
+/* Makes room for one more entry of the table; buckets are made outside the
+   lock.  ALREADY_EXISTS: the key is there. */
 static inf_err_t *
 prepare(shard_t *shard, uint64_t hash, const char *key)
 {
@@ -400,7 +401,8 @@ table_new(uint64_t count)
 static uint64_t
 charge_of(size_t key_size, uint64_t byte_size)
 {
-    uint64_t head = sizeof(value_t) + (key_size > KEY_SHORT ? key_size : 0);
+    uint64_t head = sizeof(value_t)
+        + (key_size > INF_CACHE_KEY_TEXT ? key_size : 0);
     return byte_size <= UINT64_MAX - head ? byte_size + head : UINT64_MAX;
 }
 
@@ -504,14 +506,14 @@ value_new(local_cache_t *cache, uint64_t hash, const char *key,
     }
 
     char *data = v != NULL ? v->data : malloc(byte_size);
-    char *own = key_size > KEY_SHORT ? malloc(key_size) : NULL;
+    char *own = key_size > INF_CACHE_KEY_TEXT ? malloc(key_size) : NULL;
     if (v != NULL) {
         free_long_key(v);
     } else {
         v = value_alloc(cache);
     }
     if (v == NULL || (data == NULL && byte_size > 0)
-        || (own == NULL && key_size > KEY_SHORT))
+        || (own == NULL && key_size > INF_CACHE_KEY_TEXT))
     {
         free(data);
         free(own);

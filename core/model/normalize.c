@@ -30,7 +30,7 @@ inf_request_normalize(const inf_model_t *model, inf_request_t *req)
 {
     req->batch_size = 0;
     req->strings_unchecked = false;
-    req->inputs_shared = model->private_inputs;
+    req->inputs_uncopied = model->private_inputs;
 
     inf_err_t *err = check_input_set(model, req);
     if (err != NULL) {

@@ -38,7 +38,7 @@ inf_private_inputs_wanted(const Inference__ModelConfig *msg, bool *wanted)
 inf_err_t *
 inf_private_inputs_make(inf_request_t *req)
 {
-    for (uint32_t i = 0; req->inputs_shared && i < req->input_count; i++) {
+    for (uint32_t i = 0; req->inputs_uncopied && i < req->input_count; i++) {
         inf_input_t *in = &req->inputs[i];
 
         for (uint32_t b = 0; b < in->buffer_count; b++) {
@@ -49,7 +49,7 @@ inf_private_inputs_make(inf_request_t *req)
         }
     }
 
-    req->inputs_shared = false;
+    req->inputs_uncopied = false;
     return NULL;
 }
 

@@ -35,17 +35,6 @@ inf_request_check_strings(inf_request_t *req)
         INF_CAUSE_STRINGS);
 }
 
-inf_err_t *
-inf_request_name_error(const inf_request_t *req, inf_err_t *err)
-{
-    inf_err_t *named = inf_err_because(inf_err_new(inf_err_code(err),
-        "[request id: %s] %s", req->id[0] != '\0' ? req->id : "<id_unknown>",
-        inf_err_msg(err)), inf_err_cause(err));
-
-    inf_err_free(err);
-    return named;
-}
-
 static inf_err_t *
 check_inputs(const inf_request_t *req)
 {

@@ -27,9 +27,4 @@
  */
 INF_CHECK inf_err_t *inf_request_check_strings(inf_request_t *req);
 
-/* What a request's own checks found begins with its id; takes err, gives it
-   back. */
-INF_CHECK inf_err_t *inf_request_name_error(const inf_request_t *req,
-    inf_err_t *err);
-
 #endif /* INF_MODEL_STRING_CHECK_H */

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/model/config_parameter.h"
 #include "core/model/config_storage.h"
 #include "core/repository/storage_local.h"
 
 #define PARAMETER "TRITON_BATCH_STRATEGY_PATH"
 #define FILENAME  "batchstrategy.so"
 
-static const char *configured(const Inference__ModelConfig *msg);
 static inf_err_t *search_configured(const inf_model_t *model,
     const char *name, char **path);
 static inf_err_t *escapes(const inf_model_t *model, const char *name);
@@ -25,7 +25,7 @@ inf_err_t *
 inf_strategy_search(const inf_model_t *model, const char *const *global_dirs,
     size_t global_count, char **path)
 {
-    const char *name = configured(model->built);
+    const char *name = inf_config_parameter(model->built, PARAMETER);
     *path = NULL;
 
     inf_err_t *err = name != NULL ? search_configured(model, name, path)
@@ -44,20 +44,6 @@ inf_strategy_search(const inf_model_t *model, const char *const *global_dirs,
         *path = NULL;
     }
     return err;
-}
-
-static const char *
-configured(const Inference__ModelConfig *msg)
-{
-    for (size_t i = 0; i < msg->n_parameters; i++) {
-        const Inference__ModelParameter *value = msg->parameters[i]->value;
-        if (strcmp(msg->parameters[i]->key, PARAMETER) == 0) {
-            return value != NULL && value->string_value != NULL
-                ? value->string_value : "";
-        }
-    }
-
-    return NULL;
 }
 
 static inf_err_t *

@@ -42,6 +42,7 @@ static inf_err_t *read_version(const char *text, int64_t *version);
 static inf_err_t *pack(const call_t *c, const void *message);
 
 static const call_entry_t calls[] = {
+    /* for gRPC; over HTTP the worker itself answers that it is live */
     [INF_METHOD_SERVER_LIVE] = { "ServerLive",
         &inference__server_live_request__descriptor, server_live },
     [INF_METHOD_SERVER_METADATA] = { "ServerMetadata",

@@ -68,8 +68,7 @@ static inf_err_t *new_call(const inf_submission_t *submission,
 static void run_call(control_lane_t *lane, control_call_t *call);
 static inf_err_t *from_rest(const control_call_t *call, inf_buf_t *copy,
     inf_slice_t *request);
-static void run_later(control_lane_t *lane, control_call_t *call);
-static void ask_ready(control_lane_t *lane, control_call_t *call);
+static void hand_over(control_lane_t *lane, control_call_t *call);
 static void ready_done(void *userp, inf_err_t *err, inf_slice_t bytes);
 static inf_err_t *own_bytes(const control_call_t *call, inf_buf_t *copy,
     inf_slice_t *bytes);
@@ -230,10 +229,10 @@ lane_main(void *arg)
         lane->queued--;
         inf_unlock(&lane->lock);
         control_call_t *call = inf_link_entry(link, control_call_t, link);
-        if (inf_model_control_is_call(call->method)) {
-            run_later(lane, call);
-        } else if (inf_ready_calls_have(call->method)) {
-            ask_ready(lane, call);
+        if (inf_model_control_is_call(call->method)
+            || inf_ready_calls_have(call->method))
+        {
+            hand_over(lane, call);
         } else {
             run_call(lane, call);
         }
@@ -320,8 +319,10 @@ from_rest(const control_call_t *call, inf_buf_t *copy, inf_slice_t *request)
     return err != NULL ? err : inf_buf_status(copy);
 }
 
+/* The thread that gets the result answers; this one waits for no loader and no
+   backend. */
 static void
-run_later(control_lane_t *lane, control_call_t *call)
+hand_over(control_lane_t *lane, control_call_t *call)
 {
     inf_buf_t copy;
     inf_slice_t request;
@@ -330,27 +331,12 @@ run_later(control_lane_t *lane, control_call_t *call)
     inf_err_t *err = own_bytes(call, &copy, &request);
     if (err != NULL) {
         call_done(call, err);
+    } else if (inf_ready_calls_have(call->method)) {
+        inf_ready_call(lane->control->server, &lane->models, call->method,
+            request, call->rest_answer, ready_done, call);
     } else {
         inf_model_control_call(lane->control->server, call->method,
             call->rest, request, call_done, call);
-    }
-    inf_buf_fini(&copy);
-}
-
-/* The thread that gets the result answers; this one waits for no backend. */
-static void
-ask_ready(control_lane_t *lane, control_call_t *call)
-{
-    inf_buf_t copy;
-    inf_slice_t request;
-
-    inf_buf_init(&copy);
-    inf_err_t *err = own_bytes(call, &copy, &request);
-    if (err != NULL) {
-        call_done(call, err);
-    } else {
-        inf_ready_call(lane->control->server, &lane->models, call->method,
-            request, call->rest_answer, ready_done, call);
     }
     inf_buf_fini(&copy);
 }

@@ -7,7 +7,6 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/model/normalize.h"
-#include "core/model/string_check.h"
 #include "core/proto/infer_classify.h"
 #include "core/sched/entrance.h"
 #include "core/sched/refusal.h"

@@ -177,6 +177,17 @@ inf_request_wants_output(const inf_request_t *r, const char *name)
     return false;
 }
 
+inf_err_t *
+inf_request_name_error(const inf_request_t *r, inf_err_t *err)
+{
+    inf_err_t *named = inf_err_because(inf_err_new(inf_err_code(err),
+        "[request id: %s] %s", r->id[0] != '\0' ? r->id : "<id_unknown>",
+        inf_err_msg(err)), inf_err_cause(err));
+
+    inf_err_free(err);
+    return named;
+}
+
 void
 inf_request_release(inf_request_t *r, uint32_t flags)
 {

@@ -148,7 +148,7 @@ struct inf_request_s {
     uint32_t                 output_count;
     uint32_t                 output_cap;
     bool                     outputs_default;   /* filled by normalise       */
-    bool                     inputs_shared;     /* others may write to them:
+    bool                     inputs_uncopied;   /* others may write to them:
                                                    model/private_inputs.h    */
     bool                     strings_unchecked; /* of BYTES inputs: see
                                                    model/string_check.h      */
@@ -205,6 +205,10 @@ INF_CHECK inf_err_t *inf_request_add_output(inf_request_t *r, const char *name,
 
 /* Of a normalised request. */
 bool inf_request_wants_output(const inf_request_t *r, const char *name);
+
+/* Puts the request's id before err; takes err and returns the new one. */
+INF_CHECK inf_err_t *inf_request_name_error(const inf_request_t *r,
+    inf_err_t *err);
 
 /* Ends the request: state RELEASED, factory reference dropped, ops->released
    called.  r is the submitter's afterwards. */
