@@ -137,17 +137,9 @@ ngx_http_inference_core_option(ngx_conf_t *cf,
         return NGX_ERROR;
 
     } else if (ngx_http_inference_option(arg, "dump=", &value) == NGX_OK
-               && imcf->dump == NGX_CONF_UNSET)
+               && ngx_http_inference_on_off(&value, &imcf->dump) == NGX_OK)
     {
-        if (value.len == 2 && ngx_strncmp(value.data, "on", 2) == 0) {
-            imcf->dump = 1;
-            return NGX_OK;
-        }
-
-        if (value.len == 3 && ngx_strncmp(value.data, "off", 3) == 0) {
-            imcf->dump = 0;
-            return NGX_OK;
-        }
+        return NGX_OK;
 
     } else if (ngx_http_inference_option(arg, "external=", &value) == NGX_OK
                && imcf->external.len == 0)
@@ -644,23 +636,11 @@ ngx_http_inference_poll_option(ngx_http_inference_main_conf_t *imcf,
         return NGX_OK;
     }
 
-    if (imcf->inotify != NGX_CONF_UNSET
-        || ngx_http_inference_option(arg, "inotify=", &value) != NGX_OK)
-    {
+    if (ngx_http_inference_option(arg, "inotify=", &value) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    if (value.len == 2 && ngx_strncmp(value.data, "on", 2) == 0) {
-        imcf->inotify = 1;
-
-    } else if (value.len == 3 && ngx_strncmp(value.data, "off", 3) == 0) {
-        imcf->inotify = 0;
-
-    } else {
-        return NGX_ERROR;
-    }
-
-    return NGX_OK;
+    return ngx_http_inference_on_off(&value, &imcf->inotify);
 }
 
 
@@ -793,4 +773,25 @@ ngx_http_inference_option(ngx_str_t *arg, const char *name, ngx_str_t *value)
     value->len = arg->len - len;
 
     return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_inference_on_off(ngx_str_t *value, ngx_flag_t *flag)
+{
+    if (*flag != NGX_CONF_UNSET) {
+        return NGX_ERROR;
+    }
+
+    if (value->len == 2 && ngx_strncmp(value->data, "on", 2) == 0) {
+        *flag = 1;
+        return NGX_OK;
+    }
+
+    if (value->len == 3 && ngx_strncmp(value->data, "off", 3) == 0) {
+        *flag = 0;
+        return NGX_OK;
+    }
+
+    return NGX_ERROR;
 }

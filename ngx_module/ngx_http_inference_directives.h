@@ -50,6 +50,9 @@ char *ngx_http_inference_init_models(ngx_conf_t *cf,
 ngx_int_t ngx_http_inference_option(ngx_str_t *arg, const char *name,
     ngx_str_t *value);
 
+/* Sets a flag, once; NGX_ERROR: it is set, or value is neither on nor off. */
+ngx_int_t ngx_http_inference_on_off(ngx_str_t *value, ngx_flag_t *flag);
+
 
 /* ---- http{}: where instances run (host_policy.c), metrics (metrics.c),
         what limits them (rate_limit.c) ------------------------------------- */

@@ -8,8 +8,6 @@
 
 static ngx_int_t ngx_http_inference_metrics_option(
     ngx_http_inference_metrics_t *metrics, ngx_str_t *arg);
-static ngx_int_t ngx_http_inference_metrics_flag(ngx_str_t *value,
-    ngx_flag_t *flag);
 
 
 char *
@@ -69,23 +67,23 @@ ngx_http_inference_metrics_option(ngx_http_inference_metrics_t *metrics,
     ngx_str_t   value;
 
     if (ngx_http_inference_option(arg, "cpu=", &value) == NGX_OK) {
-        return ngx_http_inference_metrics_flag(&value, &metrics->cpu);
+        return ngx_http_inference_on_off(&value, &metrics->cpu);
     }
 
     if (ngx_http_inference_option(arg, "gpu=", &value) == NGX_OK) {
-        return ngx_http_inference_metrics_flag(&value, &metrics->gpu);
+        return ngx_http_inference_on_off(&value, &metrics->gpu);
     }
 
     if (ngx_http_inference_option(arg, "counters=", &value) == NGX_OK) {
-        return ngx_http_inference_metrics_flag(&value, &metrics->counters);
+        return ngx_http_inference_on_off(&value, &metrics->counters);
     }
 
     if (ngx_http_inference_option(arg, "histograms=", &value) == NGX_OK) {
-        return ngx_http_inference_metrics_flag(&value, &metrics->histograms);
+        return ngx_http_inference_on_off(&value, &metrics->histograms);
     }
 
     if (ngx_http_inference_option(arg, "summaries=", &value) == NGX_OK) {
-        return ngx_http_inference_metrics_flag(&value, &metrics->summaries);
+        return ngx_http_inference_on_off(&value, &metrics->summaries);
     }
 
     if (ngx_http_inference_option(arg, "interval=", &value) == NGX_OK
@@ -115,25 +113,4 @@ ngx_http_inference_metrics_option(ngx_http_inference_metrics_t *metrics,
     metrics->quantiles = value;
 
     return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_inference_metrics_flag(ngx_str_t *value, ngx_flag_t *flag)
-{
-    if (*flag != NGX_CONF_UNSET) {
-        return NGX_ERROR;
-    }
-
-    if (value->len == 2 && ngx_strncmp(value->data, "on", 2) == 0) {
-        *flag = 1;
-        return NGX_OK;
-    }
-
-    if (value->len == 3 && ngx_strncmp(value->data, "off", 3) == 0) {
-        *flag = 0;
-        return NGX_OK;
-    }
-
-    return NGX_ERROR;
 }

@@ -7,17 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PART_MAX 80
-
-static bool next_part(const char **list, char *part, size_t cap);
+static bool next_part(const char **list, char part[CONTROL_FROM_PART_MAX]);
 static bool is_network(const char *text);
 
 int
-control_from_check(const char *list, char *part, size_t cap)
+control_from_check(const char *list, char part[CONTROL_FROM_PART_MAX])
 {
     bool first = true;
 
-    while (next_part(&list, part, cap)) {
+    while (next_part(&list, part)) {
         bool alone = strcmp(part, "all") == 0 || strcmp(part, "none") == 0;
 
         if (alone ? !first || list != NULL
@@ -33,13 +31,13 @@ control_from_check(const char *list, char *part, size_t cap)
 void
 control_from_write(FILE *f, const char *list)
 {
-    char part[PART_MAX];
+    char part[CONTROL_FROM_PART_MAX];
 
     if (strcmp(list, "all") == 0) {
         return;
     }
 
-    while (next_part(&list, part, sizeof(part))) {
+    while (next_part(&list, part)) {
         if (strcmp(part, "loopback") == 0) {
             fputs("            allow 127.0.0.0/8;\n"
                   "            allow ::1;\n", f);
@@ -55,10 +53,26 @@ control_from_write(FILE *f, const char *list)
           "            error_page 403 @control;\n", f);
 }
 
+void
+control_from_write_answer(FILE *f, const char *list)
+{
+    if (strcmp(list, "all") == 0) {
+        return;
+    }
+
+    fprintf(f,
+            "        location @control {\n"
+            "            default_type application/json;\n"
+            "            return 403 '{\"error\":\"this client may not control"
+            " the server: inference-server was started with"
+            " --control-from=%s\"}';\n"
+            "        }\n", list);
+}
+
 /* Moves *list to the next piece, or sets it to NULL; false: it was NULL.  A
    piece that is too long is cut off, and no network then. */
 static bool
-next_part(const char **list, char *part, size_t cap)
+next_part(const char **list, char part[CONTROL_FROM_PART_MAX])
 {
     if (*list == NULL) {
         return false;
@@ -66,7 +80,7 @@ next_part(const char **list, char *part, size_t cap)
 
     size_t len = strcspn(*list, ",");
 
-    snprintf(part, cap, "%.*s", (int) len, *list);
+    snprintf(part, CONTROL_FROM_PART_MAX, "%.*s", (int) len, *list);
     *list = (*list)[len] == ',' ? *list + len + 1 : NULL;
     return true;
 }

@@ -14,13 +14,17 @@
 #ifndef TOOLS_CONTROL_FROM_H
 #define TOOLS_CONTROL_FROM_H
 
-#include <stddef.h>
 #include <stdio.h>
 
+#define CONTROL_FROM_PART_MAX 80
+
 /* 0; or -1, and part is the piece of the list that is not valid. */
-int control_from_check(const char *list, char *part, size_t cap);
+int control_from_check(const char *list, char part[CONTROL_FROM_PART_MAX]);
 
 /* The allow and deny lines of a location; the list has been checked. */
 void control_from_write(FILE *f, const char *list);
+
+/* The server's location that answers the clients that those lines reject. */
+void control_from_write_answer(FILE *f, const char *list);
 
 #endif /* TOOLS_CONTROL_FROM_H */

@@ -904,9 +904,9 @@ check_size(const char *name, const char *text)
 static void
 check_control_from(const char *list)
 {
-    char part[80];
+    char part[CONTROL_FROM_PART_MAX];
 
-    if (control_from_check(list, part, sizeof(part)) != 0) {
+    if (control_from_check(list, part) != 0) {
         die("--control-from is all, none, or a list of loopback, addresses "
             "and address/bits; \"%s\" in \"%s\" is none of these", part,
             list);
@@ -1393,14 +1393,8 @@ write_control(FILE *f, const options_t *o)
           "|(models/.+/)?trace/setting$)\" {\n"
           "            inference repository;\n", f);
     control_from_write(f, o->control_from);
-    fputs("        }\n"
-          "        location @control {\n"
-          "            default_type application/json;\n"
-          "            return 403 '{\"error\":\"this client may not control the "
-          "server: inference-server was started with --control-from=", f);
-    fputs(o->control_from, f);
-    fputs("\"}';\n"
-          "        }\n", f);
+    fputs("        }\n", f);
+    control_from_write_answer(f, o->control_from);
 }
 
 /* For the launcher's own questions, whatever the others are. */
