@@ -76,6 +76,7 @@ NEAREST = [
     ("core/service/check_main.c", ["20-config"]),
     ("core/service/model_control.c", ["22-repository"]),
     ("core/service/api_*", ["36-in-process", "32-conformance"]),
+    ("core/service/rest_answer.c", ["10-protocol", "22-repository"]),
     ("core/service/*", ["10-protocol"]),
     ("core/abi/*cache*", ["25-cache"]),
     ("core/abi/repository_agent*", ["34-agents"]),
@@ -104,7 +105,6 @@ NEAREST = [
     ("ngx_module/*_repository.c", ["20-config", "22-repository"]),
     ("ngx_module/*_rate_limit.c", ["52-rate-limit"]),
     ("ngx_module/*_response_cache.c", ["25-cache"]),
-    ("ngx_module/*_rest.c", ["10-protocol", "22-repository"]),
     ("ngx_module/*", ["10-protocol", "12-body", "14-request"]),
 ]
 

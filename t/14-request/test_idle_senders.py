@@ -2,12 +2,12 @@
 
 import contextlib
 import os
-import re
 import signal
 
 import pytest
 
 from lib import arena, models
+from lib.exposition import figure
 from lib.process import wait_until
 from lib.server import SLOW, Server
 from lib.wire import Wire, chunked, request_bytes, tensor
@@ -32,10 +32,7 @@ def server():
 
 
 def gauge(server, name):
-    text = server.get("/scrape").body.decode()
-    return int(re.search(
-        rf"^nginx_inference_request_arena_{name}_bytes (\d+)$", text,
-        re.M)[1])
+    return figure(server, f"request_arena_{name}_bytes", "/scrape")
 
 
 def announce(server, form, size):

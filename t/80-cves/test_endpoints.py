@@ -111,20 +111,18 @@ def test_cve_2024_0116(server, region):
 @pytest.mark.parametrize("key", [
     "triton_python_backend_shm_region_1", "inference-core.1.0",
     "../../etc/passwd", "memfd:inference", "x" * 4000])
-@pytest.mark.parametrize("cve", [
-    "CVE-2025-23318", "CVE-2025-23319", "CVE-2025-23329", "CVE-2025-23333",
-    "CVE-2025-23334"])
-def test_shared_memory_of_the_python_backend(server, cve, key):
+def test_shared_memory_of_the_python_backend(server, key):
     """The Python backend speaks to its stub over shared memory.  A client
-    made it write out of bounds (-23318, -23319), found the memory and
-    corrupted it (-23329), or made it read out of bounds (-23333, -23334).
+    made it write out of bounds (CVE-2025-23318, -23319), found the memory and
+    corrupted it (CVE-2025-23329), or made it read out of bounds
+    (CVE-2025-23333, -23334).
 
     No region can be registered, the core's own least of all."""
     path = key.replace("/", "%2f")
     with unharmed(server):
         for kind in ("system", "cuda"):
-            answer = register(server, kind, cve, key=key, byte_size=64,
-                              offset=int(cve[-5:]))
+            answer = register(server, kind, "python", key=key,
+                              byte_size=64, offset=23318)
             not_here(answer, key)
         # a name that is a path reaches no endpoint
         for answer in shared(server, path):
@@ -132,8 +130,7 @@ def test_shared_memory_of_the_python_backend(server, cve, key):
             assert key not in answer.error
 
 
-@pytest.mark.parametrize("kind", ["input", "output", "both"])
-def test_cve_2025_23320(server, kind):
+def test_cve_2025_23320(server):
     """The error of a request that was too large for the Python backend told
     the name of its shared memory.
 
@@ -147,8 +144,6 @@ def test_cve_2025_23320(server, kind):
                 {"inputs": [tensor("IN", "UINT8", [4], **there)]},
                 {"inputs": [tensor("IN", "UINT8", [1], [1])],
                  "outputs": [{"name": "OUT", "parameters": there}]}):
-            if kind == "output" and "outputs" not in header:
-                continue
             text = rejected(server.infer("id_uint8", header, b"x"),
                             400, 404, 413, 501)
             for word in ("/dev/", "memfd", "shm", "/tmp", "inference-core",

@@ -14,6 +14,7 @@ import time
 import pytest
 
 from lib import arena, models
+from lib.exposition import figure
 from lib.h2 import H2
 from lib.process import descendants, wait_until
 from lib.server import SLOW, Server, free_port
@@ -253,10 +254,7 @@ def proportional(server):
 
 
 def gauge(server, name):
-    text = server.get("/scrape").body.decode()
-    return int(re.search(
-        rf"^nginx_inference_request_arena_{name}_bytes (\d+)$", text,
-        re.M)[1])
+    return figure(server, f"request_arena_{name}_bytes", "/scrape")
 
 
 def test_slow_clients_slow_nobody_else_down(server):

@@ -159,3 +159,8 @@ def scrape(server, path="/metrics"):
     assert answer.status == 200, answer
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     return Text(answer.body.decode())
+
+
+def figure(server, name, path="/metrics"):
+    """Of a family of the module's own with one sample."""
+    return scrape(server, path).value(f"nginx_inference_{name}")

@@ -245,6 +245,7 @@ beyond_the_limit_it_is_not_ready_and_nobody_waits(void **state)
     open_with(UINT64_C(1000000));
     set_hangs(0, true);
     assert_false(is_ready(0));
+    wait_inside(0);
     for (int i = 0; i < 100; i++) {
         ask(0, &told);
         assert_int_equal(told.answers, 1);      /* before ask returned       */
