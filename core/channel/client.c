@@ -142,11 +142,7 @@ inf_client_alloc(inf_client_t *c, uint64_t size)
 inf_region_t *
 inf_client_alloc_call(inf_client_t *c, uint64_t size)
 {
-    c->regions.bound += INF_CLIENT_CALL_ROOM;
-    inf_region_t *region = inf_regions_alloc(&c->regions, size);
-    c->regions.bound -= INF_CLIENT_CALL_ROOM;
-
-    return region;
+    return inf_regions_alloc_beyond(&c->regions, size, INF_CLIENT_CALL_ROOM);
 }
 
 inf_region_t *

@@ -149,6 +149,16 @@ inf_regions_alloc(inf_regions_t *r, uint64_t size)
 }
 
 inf_region_t *
+inf_regions_alloc_beyond(inf_regions_t *r, uint64_t size, uint64_t room)
+{
+    r->bound += room;
+    inf_region_t *region = inf_regions_alloc(r, size);
+    r->bound -= room;
+
+    return region;
+}
+
+inf_region_t *
 inf_regions_reserve(inf_regions_t *r, uint64_t size)
 {
     inf_region_t *region = region_new(r, &r->reserved, size);

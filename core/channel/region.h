@@ -110,6 +110,10 @@ void inf_regions_pin(inf_regions_t *r, uint64_t pinned);
 /* size bytes, charged at once.  size 0 counts as 1. */
 inf_region_t *inf_regions_alloc(inf_regions_t *r, uint64_t size);
 
+/* The same, where this one may exceed the bound by room bytes. */
+inf_region_t *inf_regions_alloc_beyond(inf_regions_t *r, uint64_t size,
+    uint64_t room);
+
 /* Address space only; charge it as the bytes arrive.  NULL also when the part
    for reservations is full: alloc a little and let it grow then. */
 inf_region_t *inf_regions_reserve(inf_regions_t *r, uint64_t size);

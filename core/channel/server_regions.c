@@ -42,9 +42,7 @@ channel_alloc(inf_channel_t *ch, uint64_t size, uint64_t room)
 
     inf_lock(&ch->arena_lock);
     if (!ch->arena_dead) {
-        ch->regions.bound += room;
-        region->region = inf_regions_alloc(&ch->regions, size);
-        ch->regions.bound -= room;
+        region->region = inf_regions_alloc_beyond(&ch->regions, size, room);
     }
     inf_unlock(&ch->arena_lock);
 
