@@ -638,7 +638,7 @@ ngx_http_inference_borrow(ngx_http_inference_ctx_t *ctx)
 }
 
 void
-ngx_http_inference_borrow_look(ngx_http_inference_ctx_t *ctx)
+ngx_http_inference_borrow_poll(ngx_http_inference_ctx_t *ctx)
 {
     check(ctx == NULL);
 }
