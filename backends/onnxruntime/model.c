@@ -3,12 +3,14 @@
 #include "model.h"
 
 #include "complete.h"
+#include "external_data.h"
 #include "fit.h"
 #include "options.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #define DEFAULT_FILENAME "model.onnx"
@@ -105,6 +107,11 @@ model_setup(ort_model_t *m, TRITONBACKEND_Model *handle)
         return err;
     }
 
+    err = ort_external_data_check_file(m->path, &m->format);
+    if (err != NULL) {
+        return bk_err_add(err, "model \"%s\"", m->config.name);
+    }
+
     err = TRITONBACKEND_ModelAutoCompleteConfig(handle, &may_complete);
     if (err != NULL || !may_complete || ort_config_is_complete(&m->config)) {
         return err;
@@ -154,6 +161,11 @@ model_find_file(ort_model_t *m, TRITONBACKEND_Model *handle)
         "default_model_filename"), "");
     if (filename[0] == '\0') {
         filename = DEFAULT_FILENAME;
+    }
+    if (!ort_external_data_is_inner(filename, strlen(filename))) {
+        return bk_err_new(TRITONSERVER_ERROR_INVALID_ARG, "model \"%s\":"
+            " default_model_filename \"%s\" leads out of the version's"
+            " directory", m->config.name, filename);
     }
 
     if (asprintf(&path, "%s/%" PRIu64 "/%s", folder, version, filename) < 0) {
@@ -207,8 +219,14 @@ session_make(ort_model_t *m, TRITONSERVER_InstanceGroupKind kind,
     TRITONSERVER_Error *err = ort_options_new(&options, m->rt, &m->config,
         kind, device_id);
     if (err == NULL) {
-        err = ort_session_new(out, m->rt, m->path, options.session,
-            options.run);
+        /* it is read as what it was checked as, whatever its name */
+        err = ort_err(m->rt, m->rt->api->AddSessionConfigEntry(
+            options.session, "session.load_model_format", m->format),
+            "session.load_model_format");
+        if (err == NULL) {
+            err = ort_session_new(out, m->rt, m->path, options.session,
+                options.run);
+        }
         if (err == NULL) {
             options.run = NULL;
         }

@@ -23,6 +23,7 @@ typedef struct {
     ort_runtime_t          *rt;
     bk_model_config_t       config;
     char                   *path;           /* the model file                */
+    const char             *format;         /* "ONNX" or "ORT"               */
     _Atomic(ort_session_t *) spare;         /* made to complete the config-
                                              * uration; first CPU instance's */
 } ort_model_t;

@@ -9,6 +9,9 @@
 #define SESSION_PREFIX "session."
 #define MEMORY_PREFIX  "memory."
 
+/* It would move external data away from the model file. */
+#define SESSION_FOLDER "session.model_external_initializers_file_folder_path"
+
 static TRITONSERVER_Error *set_threads(ort_options_t *o,
     const ort_runtime_t *rt, const bk_model_config_t *config);
 static TRITONSERVER_Error *set_graph_level(ort_options_t *o,
@@ -168,7 +171,14 @@ set_entries(ort_options_t *o, const ort_runtime_t *rt,
         const char *value = bk_json_string(bk_json_member(it.value,
             "string_value"), "");
 
-        if (strncmp(it.key, SESSION_PREFIX, strlen(SESSION_PREFIX)) == 0) {
+        if (strcmp(it.key, SESSION_FOLDER) == 0) {
+            err = bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
+                "parameter \"%s\" is not taken: external data lies beside"
+                " the model file", it.key);
+
+        } else if (strncmp(it.key, SESSION_PREFIX,
+            strlen(SESSION_PREFIX)) == 0)
+        {
             err = ort_err(rt, rt->api->AddSessionConfigEntry(o->session,
                 it.key, value), "parameter \"%s\"", it.key);
 

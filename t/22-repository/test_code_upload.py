@@ -3,8 +3,11 @@ they may be code."""
 
 import base64
 import json
+import re
 
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from lib.server import BACKENDS, ROOT
 from lib.wire import tensor
@@ -38,6 +41,39 @@ def says_why(answer, *words):
     text = answer.json()["error"]
     for word in ("inference_code_upload", *words):
         assert word in text
+
+
+def outside_weights(location, nested=False):
+    """A model that adds what lies at location to its input."""
+    w = TensorProto(name="W", data_type=TensorProto.UINT8, dims=[8],
+                    data_location=TensorProto.EXTERNAL)
+    for key, value in ("location", location), ("offset", "0"), ("length", "8"):
+        w.external_data.add(key=key, value=value)
+
+    def value(name):
+        return helper.make_tensor_value_info(name, TensorProto.UINT8, [8])
+
+    nodes = [helper.make_node("Add", ["X", "W"], ["Y"])]
+    if nested:
+        nodes.insert(0, helper.make_node("Constant", [], ["W"], value=w))
+    graph = helper.make_graph(nodes, "g", [value("X")], [value("Y")],
+                              [] if nested else [w])
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8).SerializeToString()
+
+
+def load_onnx(server, files, **config):
+    body = {"parameters": {"config": json.dumps(
+        dict(config, name="sent", backend="onnxruntime"))}}
+    for path, data in files.items():
+        body["parameters"]["file:" + path] = base64.b64encode(data).decode()
+    return server.post("/v2/repository/models/sent/load",
+                       json.dumps(body).encode())
+
+
+def parameters(**values):
+    return {key: {"string_value": value} for key, value in values.items()}
 
 
 @pytest.fixture
@@ -104,3 +140,68 @@ def test_a_reload_changes_what_the_next_load_may(trusting):
                       "|inference_code_upload[^\\n]*loaded from now on")
     assert answers(trusting)                # what is loaded stays
     says_why(load(trusting, dict(files, other=b"x"), "mine"))
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_weights_that_lie_elsewhere(server, trusting, tmp_path, nested):
+    """The library opened them wherever they were, and inference gave them
+    out: files of the server, or the bodies of other clients."""
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"secret!!")
+    for one in server, trusting:
+        for location in (str(secret), "/proc/self/fd/3", "../2/secret",
+                         "x/../../secret", "", "*/_ORT_MEM_ADDR_/*"):
+            answer = load_onnx(one, {
+                "1/model.onnx": outside_weights(location, nested)})
+            assert answer.status == 400, (location, answer)
+            for word in 'tensor "W"', f'"{location}"', "model.onnx":
+                assert word in answer.json()["error"]
+
+
+def test_weights_beside_their_model(server):
+    answer = load_onnx(server, {
+        "1/model.onnx": outside_weights("parts/weights"),
+        "1/parts/weights": bytes(range(8))})
+    assert answer.status == 200, answer
+    with server.wire() as connection:
+        answer = connection.infer("sent", {"inputs": [
+            tensor("X", "UINT8", [8], [1] * 8)]})
+    assert answer.json()["outputs"][0]["data"] == list(range(1, 9))
+
+
+def test_weights_in_a_file_that_looks_like_another(server, tmp_path):
+    """It is read as what it was checked as."""
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"secret!!")
+    model = onnx.ModelProto.FromString(outside_weights(str(secret)))
+    model.producer_name = "xxORTM"
+    packed = model.SerializeToString()
+    # fields may come in any order: the name first
+    name = b"\x12\x06xxORTM"
+    assert name in packed
+    packed = name + packed.replace(name, b"")
+    assert packed[4:8] == b"ORTM"
+    for config in {}, {"parameters": parameters(
+            **{"session.load_model_format": "ONNX"})}:
+        answer = load_onnx(server, {"1/model.onnx": packed}, **config)
+        assert answer.status == 400, answer
+
+
+def test_a_folder_for_weights(server):
+    """A session option of the library's that moves them."""
+    key = "session.model_external_initializers_file_folder_path"
+    answer = load_onnx(server, {"1/model.onnx": outside_weights("weights"),
+                                "1/weights": bytes(8)},
+                       parameters=parameters(**{key: ".."}))
+    assert answer.status == 400, answer
+    assert key in answer.json()["error"]
+
+
+@pytest.mark.parametrize("name", [
+    "/proc/self/fd/14", "../../../../proc/self/fd/14", "x/../../secret"])
+def test_a_model_file_that_lies_elsewhere(server, trusting, name):
+    for one in server, trusting:
+        answer = load_onnx(one, {"1/model.onnx": b"x"},
+                           default_model_filename=name)
+        assert answer.status != 200, answer
+        one.wait_log("default_model_filename: file name '" + re.escape(name))
