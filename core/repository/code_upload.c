@@ -5,12 +5,47 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/model/config_findings.h"
+#include "core/proto/message.h"
+
 #define HOW "; a load request may bring code only with" \
     " \"inference_code_upload on\""
+
+/* the generated names don't fit on a line */
+typedef Inference__ModelOptimizationPolicy__ExecutionAccelerators
+    accelerators_t;
+typedef Inference__ModelOptimizationPolicy__ExecutionAccelerators__Accelerator
+    accelerator_t;
+typedef Inference__ModelRepositoryAgents__Agent agent_t;
+
+typedef struct {
+    accelerator_t **items;
+    size_t          count;
+} accelerator_list_t;
 
 static bool has_code_name(const char *name);
 static bool is_library_name(const char *name);
 static const char *code_content(const char *data, size_t len);
+static inf_err_t *check_runtime(const Inference__ModelConfig *sent,
+    const Inference__ModelConfig *own);
+static inf_err_t *check_op_libraries(const Inference__ModelConfig *sent,
+    const Inference__ModelConfig *own);
+static inf_err_t *check_agents(const Inference__ModelConfig *sent,
+    const Inference__ModelConfig *own);
+static bool has_agent(const Inference__ModelConfig *own, const agent_t *agent);
+static bool same_message(const ProtobufCMessage *a, const ProtobufCMessage *b);
+static inf_err_t *check_parameters(const Inference__ModelConfig *sent,
+    const Inference__ModelConfig *own);
+static const char *parameter(const Inference__ModelConfig *msg,
+    const char *key);
+static inf_err_t *check_accelerators(const Inference__ModelConfig *sent,
+    const Inference__ModelConfig *own);
+static const accelerators_t *accelerators(const Inference__ModelConfig *msg);
+static inf_err_t *check_accelerator_list(const char *list,
+    accelerator_list_t sent, accelerator_list_t own);
+static bool has_accelerator_parameter(accelerator_list_t list,
+    const char *name, const char *key, const char *value);
+static inf_err_t *not_accepted(const char *key, const char *value);
 
 /* Sources, bytecode, machine code of CPUs and GPUs, serialized programs, and
    archives, whose content is not examined. */
@@ -42,7 +77,7 @@ static const struct {
 
 /* These read their models' files as data. */
 static const char *const data_backends[] = {
-    "identity", "onnxruntime", "openvino"
+    "identity", "onnxruntime"
 };
 
 const char *
@@ -99,6 +134,27 @@ inf_code_upload_check_backend(const inf_override_t *o, const char *backend)
         o->files[0].path, backend);
 }
 
+inf_err_t *
+inf_code_upload_check_config(const Inference__ModelConfig *sent,
+    const Inference__ModelConfig *own)
+{
+    static inf_err_t *(*const checks[])(const Inference__ModelConfig *,
+        const Inference__ModelConfig *) = {
+        check_runtime, check_op_libraries, check_agents, check_parameters,
+        check_accelerators
+    };
+    Inference__ModelConfig none = INFERENCE__MODEL_CONFIG__INIT;
+    inf_err_t *err = NULL;
+
+    for (size_t i = 0;
+         err == NULL && i < sizeof(checks) / sizeof(checks[0]); i++)
+    {
+        err = checks[i](sent, own != NULL ? own : &none);
+    }
+
+    return err;
+}
+
 static bool
 has_code_name(const char *name)
 {
@@ -144,4 +200,221 @@ code_content(const char *data, size_t len)
     }
 
     return NULL;
+}
+
+static inf_err_t *
+check_runtime(const Inference__ModelConfig *sent,
+    const Inference__ModelConfig *own)
+{
+    return sent->runtime[0] == '\0'
+        || strcmp(sent->runtime, own->runtime) == 0 ? NULL
+        : not_accepted("runtime", sent->runtime);
+}
+
+static inf_err_t *
+check_op_libraries(const Inference__ModelConfig *sent,
+    const Inference__ModelConfig *own)
+{
+    const Inference__ModelOperations *in = sent->model_operations;
+    const Inference__ModelOperations *known = own->model_operations;
+
+    for (size_t i = 0; in != NULL && i < in->n_op_library_filename; i++) {
+        const char *name = in->op_library_filename[i];
+        bool found = false;
+
+        for (size_t k = 0;
+             known != NULL && k < known->n_op_library_filename; k++)
+        {
+            found |= strcmp(name, known->op_library_filename[k]) == 0;
+        }
+        if (!found) {
+            return not_accepted("model_operations.op_library_filename", name);
+        }
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+check_agents(const Inference__ModelConfig *sent,
+    const Inference__ModelConfig *own)
+{
+    const Inference__ModelRepositoryAgents *in =
+        sent->model_repository_agents;
+
+    for (size_t i = 0; in != NULL && i < in->n_agents; i++) {
+        if (!has_agent(own, in->agents[i])) {
+            return not_accepted("model_repository_agents.agents.name",
+                in->agents[i]->name);
+        }
+    }
+
+    return NULL;
+}
+
+/* With all of its parameters. */
+static bool
+has_agent(const Inference__ModelConfig *own, const agent_t *agent)
+{
+    const Inference__ModelRepositoryAgents *known =
+        own->model_repository_agents;
+
+    for (size_t i = 0; known != NULL && i < known->n_agents; i++) {
+        if (same_message(&known->agents[i]->base, &agent->base)) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+static bool
+same_message(const ProtobufCMessage *a, const ProtobufCMessage *b)
+{
+    inf_buf_t x, y;
+
+    inf_buf_init(&x);
+    inf_buf_init(&y);
+    inf_err_t *err = inf_message_pack(a, &x);
+    if (err == NULL) {
+        err = inf_message_pack(b, &y);
+    }
+    bool same = err == NULL && x.len == y.len
+        && (x.len == 0 || memcmp(x.data, y.data, x.len) == 0);
+
+    inf_err_free(err);
+    inf_buf_fini(&x);
+    inf_buf_fini(&y);
+    return same;
+}
+
+static inf_err_t *
+check_parameters(const Inference__ModelConfig *sent,
+    const Inference__ModelConfig *own)
+{
+    char key[INF_KEY_MAX];
+
+    for (size_t i = 0; i < sent->n_parameters; i++) {
+        const Inference__ModelParameter *p = sent->parameters[i]->value;
+        const char *name = sent->parameters[i]->key;
+        const char *value = p != NULL ? p->string_value : "";
+        const char *known = parameter(own, name);
+
+        if (strchr(value, '/') != NULL
+            && (known == NULL || strcmp(value, known) != 0))
+        {
+            return not_accepted(inf_key(key, "parameters[\"%s\"]", name),
+                value);
+        }
+    }
+
+    return NULL;
+}
+
+/* NULL: there is none. */
+static const char *
+parameter(const Inference__ModelConfig *msg, const char *key)
+{
+    for (size_t i = 0; i < msg->n_parameters; i++) {
+        const Inference__ModelParameter *p = msg->parameters[i]->value;
+        if (p != NULL && strcmp(msg->parameters[i]->key, key) == 0) {
+            return p->string_value;
+        }
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+check_accelerators(const Inference__ModelConfig *sent,
+    const Inference__ModelConfig *own)
+{
+    const accelerators_t *in = accelerators(sent);
+    const accelerators_t *known = accelerators(own);
+    accelerator_list_t none = { .count = 0 };
+
+    if (in == NULL) {
+        return NULL;
+    }
+
+    inf_err_t *err = check_accelerator_list("gpu_execution_accelerator",
+        (accelerator_list_t) {
+            in->gpu_execution_accelerator, in->n_gpu_execution_accelerator
+        },
+        known == NULL ? none : (accelerator_list_t) {
+            known->gpu_execution_accelerator,
+            known->n_gpu_execution_accelerator
+        });
+    return err != NULL ? err
+        : check_accelerator_list("cpu_execution_accelerator",
+            (accelerator_list_t) {
+                in->cpu_execution_accelerator, in->n_cpu_execution_accelerator
+            },
+            known == NULL ? none : (accelerator_list_t) {
+                known->cpu_execution_accelerator,
+                known->n_cpu_execution_accelerator
+            });
+}
+
+static const accelerators_t *
+accelerators(const Inference__ModelConfig *msg)
+{
+    return msg->optimization != NULL
+        ? msg->optimization->execution_accelerators : NULL;
+}
+
+static inf_err_t *
+check_accelerator_list(const char *list, accelerator_list_t sent,
+    accelerator_list_t own)
+{
+    char key[INF_KEY_MAX];
+
+    for (size_t i = 0; i < sent.count; i++) {
+        const accelerator_t *a = sent.items[i];
+
+        for (size_t k = 0; k < a->n_parameters; k++) {
+            const char *name = a->parameters[k]->key;
+            const char *value = a->parameters[k]->value;
+
+            if (strchr(value, '/') != NULL
+                && !has_accelerator_parameter(own, a->name, name, value))
+            {
+                return not_accepted(inf_key(key, "optimization."
+                    "execution_accelerators.%s[%zu].parameters[\"%s\"]",
+                    list, i, name), value);
+            }
+        }
+    }
+
+    return NULL;
+}
+
+static bool
+has_accelerator_parameter(accelerator_list_t list, const char *name,
+    const char *key, const char *value)
+{
+    for (size_t i = 0; i < list.count; i++) {
+        const accelerator_t *a = list.items[i];
+
+        for (size_t k = 0;
+             strcmp(a->name, name) == 0 && k < a->n_parameters; k++)
+        {
+            if (strcmp(a->parameters[k]->key, key) == 0
+                && strcmp(a->parameters[k]->value, value) == 0)
+            {
+                return true;
+            }
+        }
+    }
+
+    return false;
+}
+
+static inf_err_t *
+not_accepted(const char *key, const char *value)
+{
+    return inf_err_new(INF_ERR_INVALID_ARG, "%s: '%s' is not accepted: a load"
+        " request may bring it only with \"inference_code_upload on\", or"
+        " where the repository's configuration of the model says the same",
+        key, value);
 }

@@ -1,17 +1,20 @@
 /*
- * code_upload.h - whether the files that come with a load request are code.
+ * code_upload.h - whether what comes with a load request is code, or names it.
  *
  * Owner    nobody: it looks at what others own.
  * Thread   any.
  * Units    bytes.
  * Errors   INVALID_ARG: a file is code, or may be run by the backend that
- *          reads it; the message names the file and the directive.
+ *          reads it, or the configuration names other files; the message
+ *          names the file, or key and value, and the directive.
  * Route    lifecycle -> [code upload] -> override
  *
  * A client that may load models controls which models serve; one whose files
  * are run controls the core.  The second needs permission of its own
  * (inference_code_upload), without which a file has to pass three tests: its
- * name, its first bytes, and the backend that its model is for.
+ * name, its first bytes, and the backend that its model is for.  And without
+ * it the configuration may name no file, library or agent that the model's
+ * configuration in its repository does not name, too.
  */
 
 #ifndef INF_REPOSITORY_CODE_UPLOAD_H
@@ -19,6 +22,7 @@
 
 #include <stddef.h>
 
+#include "core/model/config_shared.h"
 #include "core/repository/override.h"
 
 /* Why a file is code, in words that follow "it is"; NULL: it isn't by itself.
@@ -32,5 +36,12 @@ INF_CHECK inf_err_t *inf_code_upload_check_files(const inf_override_t *o);
 /* The backend that the model's configuration names or implies; "": none. */
 INF_CHECK inf_err_t *inf_code_upload_check_backend(const inf_override_t *o,
     const char *backend);
+
+/*
+ * sent is a request's configuration as written, own the repository's for that
+ * model, or NULL.  What sent says as own does is not asked.
+ */
+INF_CHECK inf_err_t *inf_code_upload_check_config(
+    const Inference__ModelConfig *sent, const Inference__ModelConfig *own);
 
 #endif /* INF_REPOSITORY_CODE_UPLOAD_H */

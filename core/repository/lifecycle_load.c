@@ -13,6 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/proto/message.h"
 #include "core/repository/code_upload.h"
 #include "core/repository/instance_change.h"
 #include "core/repository/model_load.h"
@@ -26,7 +27,12 @@ typedef inf_load_version_t load_version_t;
 
 static inf_err_t *begin(load_t *l);
 static inf_err_t *check_name(load_t *l);
+static inf_err_t *find_own(load_t *l, inf_repository_list_t **list,
+    inf_scan_t *scan, const inf_scan_model_t **own);
 static inf_err_t *choose_read(load_t *l);
+static inf_err_t *parse_sent(load_t *l, Inference__ModelConfig **out);
+static inf_err_t *check_sent(load_t *l, const Inference__ModelConfig *sent);
+static inf_err_t *parse_own(load_t *l, Inference__ModelConfig **out);
 static inf_err_t *finish(load_t *l, bool *changed);
 static void forget_failure_locked(inf_record_version_t *v);
 static inf_err_t *open_home(load_t *l);
@@ -178,17 +184,17 @@ check_name(load_t *l)
         return NULL;
     }
 
-    const inf_model_id_t id = { .space = l->record->space, .name = name };
-    inf_repository_list_t *list = inf_repositories_take(
-        l->terms->options.repositories);
+    inf_repository_list_t *list;
+    const inf_scan_model_t *own;
     inf_scan_t scan;
-    inf_err_t *err = inf_repository_list_scan(list, &id, &scan);
-    bool known = err == NULL && inf_scan_find(&scan, name) != NULL;
+    bool known = false;
 
+    inf_err_t *err = find_own(l, &list, &scan, &own);
     if (err == NULL) {
+        known = own != NULL;
         inf_scan_fini(&scan);
+        inf_repository_list_unref(list);
     }
-    inf_repository_list_unref(list);
     if (known) {
         return NULL;
     }
@@ -206,6 +212,27 @@ check_name(load_t *l)
         inf_scan_printable(one, text));
 }
 
+/* The model as the repositories have it; *own NULL: they don't.  scan and list
+   are the caller's to end, scan first. */
+static inf_err_t *
+find_own(load_t *l, inf_repository_list_t **list, inf_scan_t *scan,
+    const inf_scan_model_t **own)
+{
+    const inf_model_id_t id = {
+        .space = l->record->space, .name = l->record->name
+    };
+
+    *list = inf_repositories_take(l->terms->options.repositories);
+    inf_err_t *err = inf_repository_list_scan(*list, &id, scan);
+    if (err != NULL) {
+        inf_repository_list_unref(*list);
+        return err;
+    }
+
+    *own = inf_scan_find(scan, l->record->name);
+    return NULL;
+}
+
 static inf_err_t *
 choose_read(load_t *l)
 {
@@ -218,7 +245,21 @@ choose_read(load_t *l)
         .config_name = l->terms->options.config_name
     };
 
-    inf_err_t *err = read_watched(l, &q);
+    /* before agents run, which it may name */
+    Inference__ModelConfig *sent;
+    inf_err_t *err = parse_sent(l, &sent);
+    if (err != NULL) {
+        return refused(l, err);
+    }
+    if (sent != NULL) {
+        err = check_sent(l, sent);
+        inf_message_free(&sent->base);
+    }
+    if (err != NULL) {
+        return no_version(l, err);
+    }
+
+    err = read_watched(l, &q);
     if (err != NULL) {
         return refused(l, err);
     }
@@ -233,6 +274,71 @@ choose_read(load_t *l)
         err = recognize(l);
     }
     return err != NULL ? no_version(l, err) : NULL;
+}
+
+/* The request's configuration as written; NULL: none came, or any is taken. */
+static inf_err_t *
+parse_sent(load_t *l, Inference__ModelConfig **out)
+{
+    *out = NULL;
+    if (l->terms->options.code_upload || !l->home->overridden) {
+        return NULL;
+    }
+
+    const inf_config_options_t opt = {
+        .override_json = inf_slice_str(l->op->override->config)
+    };
+    return inf_model_config_parse(NULL, NULL, &opt, NULL, out);
+}
+
+/* The repository's configuration is read only where that matters. */
+static inf_err_t *
+check_sent(load_t *l, const Inference__ModelConfig *sent)
+{
+    Inference__ModelConfig *own;
+
+    inf_err_t *err = inf_code_upload_check_config(sent, NULL);
+    if (err == NULL) {
+        return NULL;
+    }
+
+    inf_err_free(err);
+    err = parse_own(l, &own);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = inf_code_upload_check_config(sent, own);
+    if (own != NULL) {
+        inf_message_free(&own->base);
+    }
+    return err;
+}
+
+/* As the repository has it; NULL: none has, or more than one. */
+static inf_err_t *
+parse_own(load_t *l, Inference__ModelConfig **out)
+{
+    const inf_config_options_t opt = {
+        .config_name = l->terms->options.config_name
+    };
+    inf_repository_list_t *list;
+    const inf_scan_model_t *own;
+    inf_scan_t scan;
+
+    *out = NULL;
+    inf_err_t *err = find_own(l, &list, &scan, &own);
+    if (err != NULL) {
+        return err;
+    }
+
+    if (own != NULL && !own->duplicate) {
+        err = inf_model_config_parse(list->items[own->repository]->storage,
+            own->dir, &opt, NULL, out);
+    }
+    inf_scan_fini(&scan);
+    inf_repository_list_unref(list);
+    return err;
 }
 
 static inf_err_t *

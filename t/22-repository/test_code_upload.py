@@ -205,3 +205,58 @@ def test_a_model_file_that_lies_elsewhere(server, trusting, name):
                            default_model_filename=name)
         assert answer.status != 200, answer
         one.wait_log("default_model_filename: file name '" + re.escape(name))
+
+
+ACCELERATORS = {"execution_accelerators": {"cpu_execution_accelerator": [
+    {"name": "openvino", "parameters": {"cache_dir": "/tmp/x"}}]}}
+BRING_PATHS = [
+    ({"model_operations": {"op_library_filename": ["/proc/self/fd/14"]}},
+     "model_operations.op_library_filename", "/proc/self/fd/14"),
+    ({"model_operations": {"op_library_filename": ["libx.so"]}},
+     "model_operations.op_library_filename", "libx.so"),
+    ({"runtime": "libtriton_other.so"}, "runtime", "libtriton_other.so"),
+    ({"model_repository_agents": {"agents": [{"name": "checksum"}]}},
+     "model_repository_agents", "checksum"),
+    ({"parameters": parameters(EXECUTION_ENV_PATH="/tmp/env")},
+     "EXECUTION_ENV_PATH", "/tmp/env"),
+    ({"parameters": parameters(TRITON_BATCH_STRATEGY_PATH="1/x")},
+     "TRITON_BATCH_STRATEGY_PATH", "1/x"),
+    ({"optimization": ACCELERATORS}, "cache_dir", "/tmp/x")]
+
+
+@pytest.mark.parametrize("config,key,value", BRING_PATHS)
+def test_a_configuration_that_names_code(server, trusting, config, key,
+                                         value):
+    """A library of a client's was opened in the core: the file was another
+    request's body."""
+    says_why(load(server, {"1/data": b"x"}, **config), key, value)
+    answer = load(trusting, {"1/data": b"x"}, **config)
+    assert "inference_code_upload" not in answer.body.decode()
+
+
+def test_what_the_repository_says_may_be_sent_back(make_server):
+    """Clients change one key of what they were given."""
+    own = ('name: "sent" backend: "identity" max_batch_size: 0\n'
+           'input [{ name: "IN" data_type: TYPE_FP32 dims: [-1] }]\n'
+           'output [{ name: "OUT" data_type: TYPE_FP32 dims: [-1] }]\n'
+           'parameters { key: "place" value { string_value: "/a/b" } }\n'
+           'model_operations { op_library_filename: "/lib/ops.so" }\n'
+           'runtime: "libtriton_identity.so"\n')
+
+    def model(folder):
+        (folder / "sent/1").mkdir(parents=True)
+        (folder / "sent/config.pbtxt").write_text(own)
+
+    server = make_server(model, parts=PARTS, http=EXPLICIT)
+    same = {"parameters": parameters(place="/a/b"),
+            "model_operations": {"op_library_filename": ["/lib/ops.so"]},
+            "runtime": "libtriton_identity.so"}
+    assert load(server, {}, **same).status == 200
+    assert answers(server)
+    says_why(load(server, {}, **dict(same, parameters=parameters(
+        place="/a/c"))), 'parameters["place"]', "/a/c")
+    says_why(load(server, {}, **dict(same, parameters=parameters(
+        other="/a/b"))), 'parameters["other"]', "/a/b")
+    says_why(load(server, {}, **dict(same, runtime="libtriton_other.so")),
+             "runtime", "libtriton_other.so")
+    assert answers(server)

@@ -1,5 +1,7 @@
 #include "repository/temp_tree.h"
 
+#include "core/proto/config_json.h"
+#include "core/proto/message.h"
 #include "core/repository/code_upload.h"
 
 #define BYTES(text) text, sizeof(text) - 1
@@ -112,7 +114,95 @@ files_are_only_for_backends_that_read_data(void **state)
     expect_rejected(inf_code_upload_check_backend(o, "pytorch"), "pytorch");
     expect_rejected(inf_code_upload_check_backend(o, "onnxruntime2"),
         "onnxruntime2");
+    expect_rejected(inf_code_upload_check_backend(o, "openvino"), "openvino");
     inf_override_free(o);
+}
+
+/* own NULL: no repository has the model; key NULL: it passes. */
+static void
+check_config(const char *sent_json, const char *own_json, const char *key,
+    const char *value)
+{
+    Inference__ModelConfig *sent;
+    Inference__ModelConfig *own = NULL;
+
+    assert_ok(inf_model_config_from_json(inf_slice_str(sent_json), &sent));
+    if (own_json != NULL) {
+        assert_ok(inf_model_config_from_json(inf_slice_str(own_json), &own));
+    }
+
+    inf_err_t *err = inf_code_upload_check_config(sent, own);
+    if (key == NULL) {
+        assert_ok(err);
+    } else {
+        if (err == NULL || strstr(inf_err_msg(err), key) == NULL) {
+            fail_msg("%s: %s", sent_json, err == NULL ? "passes"
+                : inf_err_msg(err));
+        }
+        expect_rejected(err, value);
+    }
+
+    inf_message_free(&sent->base);
+    if (own != NULL) {
+        inf_message_free(&own->base);
+    }
+}
+
+#define ACCELERATOR(list, name, value) \
+    "{\"optimization\":{\"execution_accelerators\":{\"" list "\":[{" \
+    "\"name\":\"" name "\",\"parameters\":{\"p\":\"" value "\"}}]}}}"
+
+static void
+a_configuration_names_only_what_the_repository_names(void **state)
+{
+    (void) state;
+    static const struct {
+        const char *json;
+        const char *other;              /* says something else               */
+        const char *key;
+        const char *value;
+    } rows[] = {
+        { "{\"runtime\":\"a.so\"}", "{\"runtime\":\"b.so\"}", "runtime",
+          "'a.so'" },
+        { "{\"model_operations\":{\"op_library_filename\":[\"a\"]}}",
+          "{\"model_operations\":{\"op_library_filename\":[\"b\"]}}",
+          "model_operations.op_library_filename", "'a'" },
+        { "{\"model_repository_agents\":{\"agents\":[{\"name\":\"a\"}]}}",
+          "{\"model_repository_agents\":{\"agents\":[{\"name\":\"a\","
+          "\"parameters\":{\"x\":\"y\"}}]}}",
+          "model_repository_agents", "'a'" },
+        { "{\"parameters\":{\"p\":{\"string_value\":\"/a\"}}}",
+          "{\"parameters\":{\"q\":{\"string_value\":\"/a\"},"
+          "\"p\":{\"string_value\":\"/b\"}}}",
+          "parameters[\"p\"]", "'/a'" },
+        { ACCELERATOR("gpu_execution_accelerator", "n", "a/b"),
+          ACCELERATOR("cpu_execution_accelerator", "n", "a/b"),
+          "gpu_execution_accelerator[0].parameters[\"p\"]", "'a/b'" },
+        { ACCELERATOR("cpu_execution_accelerator", "n", "/"),
+          ACCELERATOR("cpu_execution_accelerator", "m", "/"),
+          "cpu_execution_accelerator[0].parameters[\"p\"]", "'/'" }
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        check_config(rows[i].json, NULL, rows[i].key, rows[i].value);
+        check_config(rows[i].json, "{}", rows[i].key, rows[i].value);
+        check_config(rows[i].json, rows[i].other, rows[i].key, rows[i].value);
+        check_config(rows[i].json, rows[i].json, NULL, NULL);
+    }
+}
+
+static void
+a_configuration_may_change_all_else(void **state)
+{
+    (void) state;
+
+    check_config("{}", NULL, NULL, NULL);
+    check_config("{\"backend\":\"python\",\"max_batch_size\":8,"
+        "\"parameters\":{\"p\":{\"string_value\":\"4\"},\"q\":{}},"
+        "\"model_operations\":{},\"model_repository_agents\":{},"
+        "\"optimization\":{}}", NULL, NULL, NULL);
+    check_config(ACCELERATOR("gpu_execution_accelerator", "tensorrt", "FP16"),
+        NULL, NULL, NULL);
 }
 
 int
@@ -122,7 +212,9 @@ main(void)
         cmocka_unit_test(names_of_code_are_known_wherever_the_path_leads),
         cmocka_unit_test(first_bytes_tell_code_under_any_name),
         cmocka_unit_test(errors_name_the_file_and_the_directive),
-        cmocka_unit_test(files_are_only_for_backends_that_read_data)
+        cmocka_unit_test(files_are_only_for_backends_that_read_data),
+        cmocka_unit_test(a_configuration_names_only_what_the_repository_names),
+        cmocka_unit_test(a_configuration_may_change_all_else)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
