@@ -47,6 +47,7 @@ bench: build
 	@$(BUILD)/bench_abi
 	@build/venv/bin/python t/bench/run.py
 	@build/venv/bin/python t/bench/batching.py
+	@build/venv/bin/python -m pytest -q -s t/90-stress
 endif
 
 bench-models: build

@@ -145,10 +145,11 @@ ngx_http_inference_check_share(ngx_http_inference_ctx_t *ctx,
 
     return ngx_http_inference_fail_status(ctx,
                         NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
-                        "request body of %O bytes has tensors of %uL bytes in "
-                        "its JSON, and one request may hold %uL bytes of "
-                        "inference_memory; inference_max_body sets another "
-                        "limit", ctx->body.plain, decoded, share);
+                        "request body of %O bytes, %uL bytes of it compressed "
+                        "and %uL bytes of tensors in its JSON are more than "
+                        "the %uL bytes of inference_memory that one request "
+                        "may hold; inference_max_body sets another limit",
+                        ctx->body.plain, ctx->body.packed.len, decoded, share);
 }
 
 

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #define INF_CHANNEL_MAGIC       UINT64_C(0x314e4843464e49)   /* "INFCHN1"  */
+/* 1, without a completion doorbell of the core's, was never released. */
 #define INF_CHANNEL_VERSION     2u
 #define INF_CHANNEL_MIN_VERSION 2u
 
