@@ -32,7 +32,7 @@ def server():
 
 
 def gauge(server, name):
-    return figure(server, f"request_arena_{name}_bytes", "/scrape")
+    return int(figure(server, f"request_arena_{name}_bytes", "/scrape"))
 
 
 def announce(server, form, size):

@@ -261,7 +261,7 @@ def proportional(server):
 
 
 def gauge(server, name):
-    return figure(server, f"request_arena_{name}_bytes", "/scrape")
+    return int(figure(server, f"request_arena_{name}_bytes", "/scrape"))
 
 
 def test_slow_clients_slow_nobody_else_down(server):
