@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "core/model/config_findings.h"
+#include "core/model/config_parameter.h"
 #include "core/proto/message.h"
 
 #define HOW "; a load request may bring code only with" \
@@ -36,8 +37,6 @@ static bool has_agent(const Inference__ModelConfig *own, const agent_t *agent);
 static bool same_message(const ProtobufCMessage *a, const ProtobufCMessage *b);
 static inf_err_t *check_parameters(const Inference__ModelConfig *sent,
     const Inference__ModelConfig *own);
-static const char *parameter(const Inference__ModelConfig *msg,
-    const char *key);
 static inf_err_t *check_accelerators(const Inference__ModelConfig *sent,
     const Inference__ModelConfig *own);
 static const accelerators_t *accelerators(const Inference__ModelConfig *msg);
@@ -298,27 +297,13 @@ check_parameters(const Inference__ModelConfig *sent,
         const Inference__ModelParameter *p = sent->parameters[i]->value;
         const char *name = sent->parameters[i]->key;
         const char *value = p != NULL ? p->string_value : "";
-        const char *known = parameter(own, name);
+        const char *known = inf_config_parameter(own, name);
 
         if (strchr(value, '/') != NULL
             && (known == NULL || strcmp(value, known) != 0))
         {
             return not_accepted(inf_key(key, "parameters[\"%s\"]", name),
                 value);
-        }
-    }
-
-    return NULL;
-}
-
-/* NULL: there is none. */
-static const char *
-parameter(const Inference__ModelConfig *msg, const char *key)
-{
-    for (size_t i = 0; i < msg->n_parameters; i++) {
-        const Inference__ModelParameter *p = msg->parameters[i]->value;
-        if (p != NULL && strcmp(msg->parameters[i]->key, key) == 0) {
-            return p->string_value;
         }
     }
 
