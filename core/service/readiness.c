@@ -11,8 +11,11 @@
 #define READINESS_RANK 7
 #define ANSWER_RANK    6
 
-/* So long one that is being asked keeps those behind it. */
+/* So long one waits for a thread before there is one more. */
 #define PATIENCE_NS UINT64_C(50000000)
+
+/* Beside those with models that are late. */
+#define MOST_THREADS 16
 
 typedef struct {
     inf_link_t       link;
@@ -24,8 +27,8 @@ typedef struct {
 typedef struct {
     inf_link_t   link;          /* in waiting or running                     */
     inf_model_t *model;         /* a reference                               */
-    uint64_t     due_ns;        /* nobody waits for longer                   */
-    uint64_t     begun_ns;      /* by a thread                               */
+    uint64_t     asked_ns;      /* when it began to wait for a thread        */
+    uint64_t     due_ns;        /* nobody waits for longer; once it runs     */
     inf_link_t   waiters;
 } ask_t;
 
@@ -45,7 +48,8 @@ struct inf_readiness_s {
     inf_cond_t              work;
     inf_link_t              waiting;    /* asks, in order                    */
     inf_link_t              running;    /* in the order in which they began  */
-    inf_link_t              threads;    /* one more than models hung at once */
+    inf_link_t              threads;
+    uint32_t                thread_count;
     uint32_t                idle;       /* of them                           */
     bool                    stopping;
 };
@@ -53,13 +57,14 @@ struct inf_readiness_s {
 static ask_t *find_locked(inf_readiness_t *r, const inf_model_t *model)
     INF_NEEDS(r->lock);
 static void start_thread(inf_readiness_t *r);
+static void give_up_first(inf_readiness_t *r);
 static void *asker_main(void *arg);
 static bool ask_instances(const inf_readiness_t *r, inf_model_t *model);
 static void tick(void *userp);
 static bool tell_late(inf_readiness_t *r, uint64_t now_ns);
 static ask_t *first_due_locked(inf_readiness_t *r, uint64_t *due_ns)
     INF_NEEDS(r->lock);
-static bool is_stuck_locked(const inf_readiness_t *r, uint64_t now_ns)
+static bool needs_thread_locked(const inf_readiness_t *r, uint64_t now_ns)
     INF_NEEDS(r->lock);
 static void move_waiters(inf_link_t *to, inf_link_t *from);
 static void tell(inf_link_t *waiters, bool ready);
@@ -148,7 +153,8 @@ inf_readiness_ask(inf_readiness_t *r, inf_model_t *model, inf_readiness_fn fn,
     if (first) {
         ask = fresh;
         ask->model = model;
-        ask->due_ns = now + r->limit_ns;
+        ask->asked_ns = now;
+        ask->due_ns = UINT64_MAX;
         inf_link_init(&ask->waiters);
         inf_list_push_back(&r->waiting, &ask->link);
         inf_model_ref(model);
@@ -157,7 +163,7 @@ inf_readiness_ask(inf_readiness_t *r, inf_model_t *model, inf_readiness_fn fn,
         inf_list_push_back(&ask->waiters, &waiter->link);
     }
     bool idle = r->idle > 0;
-    bool starts = first && !idle && inf_list_empty(&r->running);
+    bool starts = first && r->thread_count == 0;
     inf_unlock(&r->lock);
 
     if (!first) {
@@ -228,12 +234,12 @@ find_locked(inf_readiness_t *r, const inf_model_t *model)
     return NULL;
 }
 
-/* Without a thread the waiters are answered when their time is over. */
 static void
 start_thread(inf_readiness_t *r)
 {
     asker_t *asker = calloc(1, sizeof(*asker));
     if (asker == NULL) {
+        give_up_first(r);
         return;
     }
 
@@ -243,6 +249,7 @@ start_thread(inf_readiness_t *r)
     if (rc == 0) {
         pthread_setname_np(asker->thread, "readiness");
         inf_list_push_back(&r->threads, &asker->link);
+        r->thread_count++;
     }
     inf_unlock(&r->lock);
 
@@ -250,6 +257,23 @@ start_thread(inf_readiness_t *r)
         inf_err_log(inf_err_os(rc, "cannot start a thread that asks backends"
             " whether they are ready"));
         free(asker);
+        give_up_first(r);
+    }
+}
+
+/* There is no thread for it: it can't be asked. */
+static void
+give_up_first(inf_readiness_t *r)
+{
+    inf_lock(&r->lock);
+    inf_link_t *link = inf_list_pop_front(&r->waiting);
+    inf_unlock(&r->lock);
+
+    if (link != NULL) {
+        ask_t *ask = inf_link_entry(link, ask_t, link);
+        tell(&ask->waiters, false);
+        inf_model_unref(ask->model);
+        free(ask);
     }
 }
 
@@ -271,7 +295,7 @@ asker_main(void *arg)
         }
 
         ask_t *ask = inf_link_entry(link, ask_t, link);
-        ask->begun_ns = inf_clock_ns();
+        ask->due_ns = inf_clock_ns() + r->limit_ns;
         inf_list_push_back(&r->running, &ask->link);
         inf_unlock(&r->lock);
 
@@ -315,8 +339,8 @@ ask_instances(const inf_readiness_t *r, inf_model_t *model)
     return ready;
 }
 
-/* Answers waiters whose time is over, and starts a thread for the models
-   behind one that does not answer. */
+/* Answers waiters whose time is over, and starts a thread for models that
+   wait. */
 static void
 tick(void *userp)
 {
@@ -331,7 +355,7 @@ tick(void *userp)
     inf_lock(&r->lock);
     (void) first_due_locked(r, &at_ns);
     bool behind = !inf_list_empty(&r->waiting);
-    bool starts = behind && r->idle == 0 && is_stuck_locked(r, now);
+    bool starts = behind && needs_thread_locked(r, now);
     inf_unlock(&r->lock);
 
     if (starts) {
@@ -381,32 +405,31 @@ tell_late(inf_readiness_t *r, uint64_t now_ns)
 static ask_t *
 first_due_locked(inf_readiness_t *r, uint64_t *due_ns)
 {
-    inf_link_t *const lists[] = { &r->waiting, &r->running };
-    ask_t *first = NULL;
-
-    for (int i = 0; i < 2; i++) {
-        for (inf_link_t *l = lists[i]->next; l != lists[i]; l = l->next) {
-            ask_t *ask = inf_link_entry(l, ask_t, link);
-            if (!inf_list_empty(&ask->waiters) && ask->due_ns < *due_ns) {
-                *due_ns = ask->due_ns;
-                first = ask;
-            }
+    for (inf_link_t *l = r->running.next; l != &r->running; l = l->next) {
+        ask_t *ask = inf_link_entry(l, ask_t, link);
+        if (!inf_list_empty(&ask->waiters)) {
+            *due_ns = ask->due_ns;
+            return ask;
         }
     }
 
-    return first;
+    return NULL;
 }
 
-/* Whether all threads are with models that take their time. */
+/* Whether the first that waits has waited long; there is one. */
 static bool
-is_stuck_locked(const inf_readiness_t *r, uint64_t now_ns)
+needs_thread_locked(const inf_readiness_t *r, uint64_t now_ns)
 {
-    if (inf_list_empty(&r->running)) {
-        return inf_list_empty(&r->threads);
+    const ask_t *first = inf_link_entry(r->waiting.next, ask_t, link);
+    uint32_t most = MOST_THREADS;
+
+    for (const inf_link_t *l = r->running.next; l != &r->running; l = l->next)
+    {
+        most += inf_link_entry(l, ask_t, link)->due_ns <= now_ns;
     }
 
-    const ask_t *last = inf_link_entry(r->running.prev, ask_t, link);
-    return now_ns - last->begun_ns >= PATIENCE_NS;
+    return r->idle == 0 && r->thread_count < most
+        && first->asked_ns + PATIENCE_NS <= now_ns;
 }
 
 static void

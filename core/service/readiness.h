@@ -13,8 +13,9 @@
  *
  * A model is asked by one thread at a time; requests that come meanwhile get
  * the same answer.  While a backend is beyond the limit its model is not
- * ready, and nobody waits for it any more; the others are asked by another
- * thread.
+ * ready, and nobody waits for it any more.  Models that wait for a thread
+ * are not late; while they do there are more threads, up to a bound that those
+ * with late models don't count for.
  */
 
 #ifndef INF_SERVICE_READINESS_H
@@ -29,7 +30,7 @@ typedef struct inf_readiness_s inf_readiness_t;
 
 typedef void (*inf_readiness_fn)(void *userp, bool ready);
 
-/* limit_ns: what a model may take, from when it is asked for. */
+/* limit_ns: what a model may take, from when its backend is called. */
 INF_CHECK inf_err_t *inf_readiness_new(const inf_plugin_ops_t *plugins,
     uint64_t limit_ns, inf_readiness_t **out);
 

@@ -17,7 +17,7 @@
 
 #define HOUR_NS UINT64_C(3600000000000)
 
-enum { MODELS = 4 };
+enum { MODELS = 60, HUNG = 3, THREADS = 16 };
 
 /* Of a model: what its backend does when it is asked. */
 typedef struct {
@@ -26,6 +26,7 @@ typedef struct {
     bool            silent;         /* it has no such entry point            */
     bool            unready[2];     /* its instances; under the lock, these  */
     bool            hangs;
+    useconds_t      slow;           /* takes so long                         */
     uint32_t        asked;
     uint32_t        inside;
     uint32_t        most_inside;
@@ -40,6 +41,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static backend_t backends[MODELS];
 static inf_readiness_t *readiness;
+static uint32_t inside;             /* all of them; under the lock           */
+static uint32_t most_inside;
 
 static inf_err_t *
 instance_ready(inf_instance_t *instance)
@@ -49,6 +52,10 @@ instance_ready(inf_instance_t *instance)
     pthread_mutex_lock(&lock);
     b->asked++;
     b->inside++;
+    inside++;
+    if (inside > most_inside) {
+        most_inside = inside;
+    }
     if (b->inside > b->most_inside) {
         b->most_inside = b->inside;
     }
@@ -56,7 +63,13 @@ instance_ready(inf_instance_t *instance)
     while (b->hangs) {
         pthread_cond_wait(&changed, &lock);
     }
+    if (b->slow > 0) {
+        pthread_mutex_unlock(&lock);
+        usleep(b->slow);
+        pthread_mutex_lock(&lock);
+    }
     b->inside--;
+    inside--;
     bool unready = b->unready[instance - b->instances];
     pthread_mutex_unlock(&lock);
     return unready ? inf_err_new(INF_ERR_UNAVAILABLE, "asleep") : NULL;
@@ -135,6 +148,7 @@ static void
 open_with(uint64_t limit_ns)
 {
     memset(backends, 0, sizeof(backends));
+    inside = most_inside = 0;
     for (int i = 0; i < MODELS; i++) {
         backend_t *b = &backends[i];
         b->model = inf_model_new("m", i, "/m");
@@ -197,19 +211,87 @@ static void
 those_behind_one_that_hangs_are_answered(void **state)
 {
     (void) state;
-    told_t hung[MODELS - 1];
+    told_t hung[HUNG];
 
     open_with(HOUR_NS);
-    for (int i = 0; i < MODELS - 1; i++) {
+    for (int i = 0; i < HUNG; i++) {
         set_hangs(i, true);
         ask(i, &hung[i]);
     }
-    assert_true(is_ready(MODELS - 1));
-    for (int i = 0; i < MODELS - 1; i++) {
+    assert_true(is_ready(HUNG));
+    for (int i = 0; i < HUNG; i++) {
         wait_inside(i);
         assert_int_equal(hung[i].answers, 0);
         set_hangs(i, false);
         assert_true(wait_told(&hung[i]));
+    }
+    shut();
+}
+
+/* One after the other they would take longer than the limit. */
+static void
+models_that_wait_for_slow_ones_are_not_late(void **state)
+{
+    (void) state;
+    told_t told[MODELS];
+
+    open_with(UINT64_C(1000000000));
+    for (int i = 0; i < MODELS; i++) {
+        backends[i].slow = 12000;               /* an instance; it has two   */
+    }
+    for (int i = 0; i < MODELS; i++) {
+        ask(i, &told[i]);
+    }
+    for (int i = 0; i < MODELS; i++) {
+        assert_true(wait_told(&told[i]));
+        assert_int_equal(backends[i].asked, 2);
+    }
+    shut();
+}
+
+static void
+many_slow_models_spread_over_a_bounded_number_of_threads(void **state)
+{
+    (void) state;
+    told_t told[MODELS];
+
+    open_with(HOUR_NS);
+    for (int i = 0; i < MODELS; i++) {
+        set_hangs(i, true);
+        ask(i, &told[i]);
+    }
+    pthread_mutex_lock(&lock);
+    while (inside < THREADS) {
+        pthread_cond_wait(&changed, &lock);
+    }
+    pthread_mutex_unlock(&lock);
+    usleep(200000);                             /* there would be more       */
+    for (int i = 0; i < MODELS; i++) {
+        set_hangs(i, false);
+    }
+    for (int i = 0; i < MODELS; i++) {
+        assert_true(wait_told(&told[i]));
+    }
+    assert_int_equal(most_inside, THREADS);
+    shut();
+}
+
+/* They were asked first, and are more than the threads of one moment. */
+static void
+models_behind_many_that_hang_are_asked_in_the_end(void **state)
+{
+    (void) state;
+    told_t told[2 * THREADS];
+
+    open_with(UINT64_C(1000000000));
+    for (int i = 0; i < 2 * THREADS; i++) {
+        set_hangs(i, i < 2 * THREADS - 1);
+        ask(i, &told[i]);
+    }
+    assert_true(wait_told(&told[2 * THREADS - 1]));
+    for (int i = 0; i < 2 * THREADS - 1; i++) {
+        assert_false(wait_told(&told[i]));
+        set_hangs(i, false);
     }
     shut();
 }
@@ -287,6 +369,10 @@ main(void)
         cmocka_unit_test(every_instance_is_asked),
         cmocka_unit_test(who_has_nothing_to_say_is_asked_at_once),
         cmocka_unit_test(those_behind_one_that_hangs_are_answered),
+        cmocka_unit_test(models_that_wait_for_slow_ones_are_not_late),
+        cmocka_unit_test(
+            many_slow_models_spread_over_a_bounded_number_of_threads),
+        cmocka_unit_test(models_behind_many_that_hang_are_asked_in_the_end),
         cmocka_unit_test(whoever_asks_meanwhile_gets_the_same_answer),
         cmocka_unit_test(beyond_the_limit_it_is_not_ready_and_nobody_waits),
         cmocka_unit_test(an_answer_can_be_waited_for)
