@@ -3,7 +3,8 @@
  *                    into them or trusts them to stay as they were checked.
  *
  * Owner    The copies live in the request's arena.
- * Thread   the thread that takes the payload.
+ * Thread   the thread that takes the payload, or asks a strategy
+ *          about the request.
  * Units    bytes.
  * Errors   wanted: INVALID_ARG, the parameter's value is none.  make: out of
  *          memory.

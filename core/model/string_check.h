@@ -10,8 +10,9 @@
  * Route    normalise -> scheduler -> [string check] -> executor
  *
  * The walk takes time by what the client sends, so normalising only notes
- * that it is due (strings_unchecked), and the thread that takes the payload
- * does it.  GPU buffers are taken on trust.
+ * that it is due (strings_unchecked), and the thread that takes the payload, or
+ * asks a batch strategy about the request, does it.  GPU buffers are
+ * taken on trust.
  */
 
 #ifndef INF_MODEL_STRING_CHECK_H

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/model/private_inputs.h"
+#include "core/model/string_check.h"
 #include "core/sched/compatibility.h"
 
 /* How far along the queue the batcher has looked. */
@@ -87,6 +89,7 @@ static void question_withdrawals(batcher_t *b, inf_link_t *gone);
 static bool question_pins(const batcher_t *b, const inf_request_t *req);
 static void strategy_begin(batcher_t *b);
 static bool strategy_include(batcher_t *b, inf_request_t *req);
+static bool is_sound(inf_request_t *req);
 static void strategy_end(batcher_t *b);
 
 static void drop(batcher_t *b, inf_request_t *req);
@@ -514,7 +517,8 @@ question_put(batcher_t *b, uint32_t instance, inf_request_t *about, bool ends)
     return INF_NEXT_ASK;
 }
 
-/* No lock: beside question's last three fields it only reads. */
+/* No lock: beside question's last three fields, and the inputs of the request
+   that it is about, it only reads. */
 static void
 batcher_ask(inf_policy_t *p)
 {
@@ -600,14 +604,15 @@ strategy_begin(batcher_t *b)
     inf_err_log(err);
 }
 
-/* Without a batch of its own the strategy can't judge: nothing joins. */
+/* Without a batch of its own the strategy can't judge: nothing joins.  A
+   request that is not sound is not shown to it. */
 static bool
 strategy_include(batcher_t *b, inf_request_t *req)
 {
     batcher_question_t *q = &b->question;
     bool joins = false;
 
-    if (!q->open) {
+    if (!q->open || !is_sound(req)) {
         return false;
     }
 
@@ -616,6 +621,22 @@ strategy_include(batcher_t *b, inf_request_t *req)
     joins = joins && err == NULL;
     inf_err_log(err);
     return joins;
+}
+
+/* The strategy reads what the backend would.  Who takes a request that is not
+   sound finds that again, and rejects it. */
+static bool
+is_sound(inf_request_t *req)
+{
+    inf_err_t *err = inf_private_inputs_make(req);
+    if (err == NULL) {
+        err = inf_request_check_strings(req);
+        req->strings_unchecked = err != NULL;
+    }
+
+    bool sound = err == NULL;
+    inf_err_free(err);
+    return sound;
 }
 
 static void

@@ -11,6 +11,7 @@
 #include "core/base/log.h"
 #include "core/include/channel.h"
 #include "core/model/normalize.h"
+#include "core/sched/batch_strategy.h"
 #include "core/sched/sequence_inputs.h"
 
 enum { JOBS = 6 };
@@ -22,6 +23,8 @@ static inf_timekeeper_t timekeeper;
 static job_t jobs[JOBS];
 static char rows[256];              /* what was executed, payloads by '|'    */
 static char errors[1024];           /* in order, by '|'                      */
+static char shown[64];              /* to the strategy                       */
+static inf_batch_strategy_t *plug_in;   /* NULL: none                        */
 static _Atomic bool inside;         /* an execution has begun                */
 static _Atomic bool gate_open = true;   /* until then it lasts               */
 
@@ -96,7 +99,9 @@ open_model(const char *scheduling)
     spec.settings = model->built->instance_group[0];
     instance.spec = &spec;
     inf_timekeeper_init(&timekeeper);
-    rows[0] = errors[0] = '\0';
+    model->strategy = plug_in;
+    model->private_inputs = plug_in != NULL;
+    rows[0] = errors[0] = shown[0] = '\0';
     atomic_store(&inside, false);
     job_refused = on_refused;
     for (int i = 0; i < JOBS; i++) {
@@ -114,6 +119,7 @@ close_model(void)
     instances_unlisted(model);
     inf_sequence_inputs_free(model->sequence_inputs);
     model->sequence_inputs = NULL;
+    model->strategy = NULL;
     inf_model_free(model);
     for (int i = 0; i < JOBS; i++) {
         job_fini(&jobs[i]);
@@ -292,6 +298,63 @@ another_start_behind_it_begins_one(void **state)
     }
 }
 
+static inf_err_t *
+strategy_begin(inf_batch_strategy_t *s, void **batch)
+{
+    (void) s;
+    *batch = NULL;
+    return NULL;
+}
+
+static inf_err_t *
+strategy_include(inf_batch_strategy_t *s, void *batch, inf_request_t *req,
+    bool *joins)
+{
+    const job_t *job = req->userp;
+    const char name[] = { (char) ('0' + job->number), '\0' };
+
+    (void) s;
+    (void) batch;
+    must(!req->inputs_uncopied && req->inputs[0].buffers[0].base != word);
+    note(shown, sizeof(shown), name);
+    *joins = true;
+    return NULL;
+}
+
+static inf_err_t *
+strategy_end(inf_batch_strategy_t *s, void *batch)
+{
+    (void) s;
+    (void) batch;
+    return NULL;
+}
+
+/* Its batch ends before one that is not shown to it. */
+static void
+a_strategy_sees_copies_and_nothing_malformed(void **state)
+{
+    (void) state;
+    static const inf_batch_strategy_ops_t ops = {
+        .begin = strategy_begin,
+        .include = strategy_include,
+        .end = strategy_end
+    };
+    inf_batch_strategy_t strategy = { .ops = &ops };
+
+    plug_in = &strategy;
+    queue_behind("dynamic_batching { }");
+    send_job(1, true, 0, 0);
+    send_job(2, false, 0, 0);
+    send_job(3, true, 0, 0);
+    atomic_store(&gate_open, true);
+    wait_for(4);
+    assert_string_equal(rows, "0|1|3|");
+    assert_string_equal(errors, MALFORMED);
+    assert_string_equal(shown, "013");
+    close_model();
+    plug_in = NULL;
+}
+
 int
 main(void)
 {
@@ -302,7 +365,8 @@ main(void)
         cmocka_unit_test(a_model_without_batching_finds_them_too),
         cmocka_unit_test(its_slot_has_an_empty_row_instead),
         cmocka_unit_test(a_malformed_start_begins_no_sequence),
-        cmocka_unit_test(another_start_behind_it_begins_one)
+        cmocka_unit_test(another_start_behind_it_begins_one),
+        cmocka_unit_test(a_strategy_sees_copies_and_nothing_malformed)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
