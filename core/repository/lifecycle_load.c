@@ -126,6 +126,9 @@ begin(load_t *l)
     }
 
     inf_err_t *err = check_name(l);
+    if (l->parked) {
+        return err;
+    }
     if (err == NULL && !l->terms->options.code_upload) {
         err = inf_code_upload_check_files(l->op->override);
     }
@@ -173,7 +176,8 @@ begin(load_t *l)
 }
 
 /* The name of a model whose files come with the request is the client's, and
-   backends put names into commands (CVE-2025-23316: Python's stub). */
+   backends put names into commands (CVE-2025-23316: Python's stub).  An odd
+   one waits until all repositories are listed that may have it. */
 static inf_err_t *
 check_name(load_t *l)
 {
@@ -184,20 +188,35 @@ check_name(load_t *l)
         return NULL;
     }
 
-    inf_repository_list_t *list;
-    const inf_scan_model_t *own;
-    inf_scan_t scan;
-    bool known = false;
+    inf_absence_t absence = INF_ABSENCE_AGAIN;
+    while (absence == INF_ABSENCE_AGAIN) {
+        inf_repository_list_t *list;
+        const inf_scan_model_t *own;
+        inf_scan_t scan;
+        inf_err_t *err = find_own(l, &list, &scan, &own);
+        if (err != NULL) {
+            return err;
+        }
 
-    inf_err_t *err = find_own(l, &list, &scan, &own);
-    if (err == NULL) {
-        known = own != NULL;
+        bool known = own != NULL;
+        absence = INF_ABSENCE_FINAL;
+        if (!known && l->op->kind == INF_OP_LOAD) {
+            l->op->load = NULL;
+            absence = inf_lifecycle_absent(l->lc, l->op, list,
+                l->record->space);
+        }
         inf_scan_fini(&scan);
         inf_repository_list_unref(list);
+        if (known) {
+            return NULL;
+        }
     }
-    if (known) {
+
+    l->parked = absence == INF_ABSENCE_PARKED;
+    if (l->parked) {                    /* op is somebody else's             */
         return NULL;
     }
+    l->op->load = l;
 
     char one[8] = { odd[0] };
     char text[INF_SCAN_PRINTABLE];
@@ -205,7 +224,6 @@ check_name(load_t *l)
         one[i] = odd[i];                /* the rest of a character of UTF-8  */
     }
 
-    inf_err_free(err);
     return inf_err_new(INF_ERR_INVALID_ARG, "its name has the character '%s':"
         " a model that comes with a request is named by A-Z, a-z, 0-9, '_',"
         " '.' and '-' alone, unless a repository has a directory of that name",
