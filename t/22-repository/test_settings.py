@@ -251,10 +251,14 @@ def test_settings_of_backends(make_server):
 
 
 def affinity(server, thread):
-    for task in pathlib.Path(f"/proc/{server.core()}/task").iterdir():
-        if (task / "comm").read_text().strip() == thread:
-            return os.sched_getaffinity(int(task.name))
-    return None
+    """Of a thread that names itself once it runs."""
+    def cores():
+        for task in pathlib.Path(f"/proc/{server.core()}/task").iterdir():
+            if (task / "comm").read_text().strip() == thread:
+                return os.sched_getaffinity(int(task.name))
+        return None
+
+    return process.wait_until(cores, 10 * SLOW)
 
 
 def test_host_policies(make_server):
