@@ -280,7 +280,7 @@ MUTANTS = [
      "b->base.closing && (req->flags & INF_FLAG_START)",
      "b->base.closing && req->flags > 7"),
     ("what an ensemble has begun begins no sequence", SEQUENCES,
-     "(req->flags & INF_FLAG_START) && req->whole == NULL",
+     "(req->flags & INF_FLAG_START)\n        && req->whole == NULL",
      "(req->flags & INF_FLAG_START)"),
     ("END leaves the id known", SEQUENCES,
      "if (req->flags & INF_FLAG_END) {\n        inf_slot_forget(b, s);",
