@@ -425,7 +425,7 @@ ngx_http_inference_control_shown(ngx_http_request_t *r, ngx_str_t *text)
 }
 
 
-/* What the core can't know. */
+/* Counters of the workers, which the core does not have. */
 
 static ngx_buf_t *
 ngx_http_inference_control_counters(ngx_http_request_t *r)

@@ -590,7 +590,7 @@ append(inf_journal_t *j, uint16_t method, bool implicit, const char *key,
     return err != NULL ? err : put_entry(j, key, &r, at);
 }
 
-/* What counts, into the other half; the header still names this one. */
+/* The valid records, into the other half; the header still names this one. */
 static inf_err_t *
 copy_entries(inf_journal_t *j, uint64_t *start, uint64_t *used)
 {

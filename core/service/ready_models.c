@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* What is asked of all models at once. */
+/* One question to all models at once. */
 typedef struct {
     inf_readiness_fn fn;
     void            *userp;
