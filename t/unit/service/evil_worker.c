@@ -1179,14 +1179,11 @@ core_memory_kib(void)
     return kib;
 }
 
-/* The core keeps answers for a while, then it lets go of the channel. */
 static void
-answers_that_are_never_read_end_the_channel(void **state)
+flood_unread(void)
 {
-    (void) state;
     evil_t e;
     const inf_submission_t bad = { .op = INF_SUBMIT_INFER };
-    uint64_t before = core_memory_kib();
     uint32_t n = 0;
 
     evil_join(&e);
@@ -1196,10 +1193,24 @@ answers_that_are_never_read_end_the_channel(void **state)
     assert_true(n < 8000000);
     expect_closed(&e);
     evil_free(&e);
-    all_is_well();
+}
+
+/* The core keeps answers for a while, 64 MiB of them, then it lets go of the
+   channel. The allocator may keep what is freed for the next flood: so there
+   are two, and the bound is less than two times 64 MiB. */
+static void
+answers_that_are_never_read_end_the_channel(void **state)
+{
+    (void) state;
+    uint64_t before = core_memory_kib();
+
+    for (int i = 0; i < 2; i++) {
+        flood_unread();
+        all_is_well();
+    }
     wait_log("does not read its completions");
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    assert_in_range(core_memory_kib(), 0, before + 32 * 1024);
+    assert_in_range(core_memory_kib(), 0, before + 96 * 1024);
 #else
     (void) before;
 #endif
