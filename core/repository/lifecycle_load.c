@@ -161,7 +161,7 @@ begin(load_t *l)
                 && inf_model_record_is_held(l->record));
         inf_unlock(&l->lc->lock);
         err = choose_read(l);
-        if (err != NULL) {
+        if (err != NULL || l->parked) {
             return err;
         }
     }
@@ -188,35 +188,20 @@ check_name(load_t *l)
         return NULL;
     }
 
-    inf_absence_t absence = INF_ABSENCE_AGAIN;
-    while (absence == INF_ABSENCE_AGAIN) {
-        inf_repository_list_t *list;
-        const inf_scan_model_t *own;
-        inf_scan_t scan;
-        inf_err_t *err = find_own(l, &list, &scan, &own);
-        if (err != NULL) {
-            return err;
-        }
-
-        bool known = own != NULL;
-        absence = INF_ABSENCE_FINAL;
-        if (!known && l->op->kind == INF_OP_LOAD) {
-            l->op->load = NULL;
-            absence = inf_lifecycle_absent(l->lc, l->op, list,
-                l->record->space);
-        }
-        inf_scan_fini(&scan);
-        inf_repository_list_unref(list);
-        if (known) {
-            return NULL;
-        }
+    inf_repository_list_t *list;
+    const inf_scan_model_t *own;
+    inf_scan_t scan;
+    inf_err_t *err = find_own(l, &list, &scan, &own);
+    if (err != NULL || l->parked) {
+        return err;
     }
 
-    l->parked = absence == INF_ABSENCE_PARKED;
-    if (l->parked) {                    /* op is somebody else's             */
+    bool known = own != NULL;
+    inf_scan_fini(&scan);
+    inf_repository_list_unref(list);
+    if (known) {
         return NULL;
     }
-    l->op->load = l;
 
     char one[8] = { odd[0] };
     char text[INF_SCAN_PRINTABLE];
@@ -230,8 +215,9 @@ check_name(load_t *l)
         inf_scan_printable(one, text));
 }
 
-/* The model as the repositories have it; *own NULL: they don't.  scan and list
-   are the caller's to end, scan first. */
+/* The model as the repositories have it; *own NULL: none has it.  scan and
+   list are the caller's to end, scan first.  l->parked: there is neither, the
+   load waits for a repository that may have it and is still to be listed. */
 static inf_err_t *
 find_own(load_t *l, inf_repository_list_t **list, inf_scan_t *scan,
     const inf_scan_model_t **own)
@@ -240,15 +226,36 @@ find_own(load_t *l, inf_repository_list_t **list, inf_scan_t *scan,
         .space = l->record->space, .name = l->record->name
     };
 
-    *list = inf_repositories_take(l->terms->options.repositories);
-    inf_err_t *err = inf_repository_list_scan(*list, &id, scan);
-    if (err != NULL) {
-        inf_repository_list_unref(*list);
-        return err;
-    }
+    for (;;) {
+        inf_absence_t absence = INF_ABSENCE_FINAL;
 
-    *own = inf_scan_find(scan, l->record->name);
-    return NULL;
+        *list = inf_repositories_take(l->terms->options.repositories);
+        inf_err_t *err = inf_repository_list_scan(*list, &id, scan);
+        if (err != NULL) {
+            inf_repository_list_unref(*list);
+            return err;
+        }
+
+        *own = inf_scan_find(scan, l->record->name);
+        if (*own == NULL && l->op->kind == INF_OP_LOAD) {
+            l->op->load = NULL;
+            absence = inf_lifecycle_absent(l->lc, l->op, *list,
+                l->record->space);
+        }
+        l->parked = absence == INF_ABSENCE_PARKED;
+        if (!l->parked) {               /* else op is somebody else's        */
+            l->op->load = l;
+        }
+        if (absence == INF_ABSENCE_FINAL) {
+            return NULL;
+        }
+
+        inf_scan_fini(scan);
+        inf_repository_list_unref(*list);
+        if (l->parked) {
+            return NULL;
+        }
+    }
 }
 
 static inf_err_t *
@@ -272,6 +279,9 @@ choose_read(load_t *l)
     if (sent != NULL) {
         err = check_sent(l, sent);
         inf_message_free(&sent->base);
+    }
+    if (l->parked) {
+        return err;
     }
     if (err != NULL) {
         return no_version(l, err);
@@ -322,7 +332,7 @@ check_sent(load_t *l, const Inference__ModelConfig *sent)
 
     inf_err_free(err);
     err = parse_own(l, &own);
-    if (err != NULL) {
+    if (err != NULL || l->parked) {
         return err;
     }
 
@@ -333,7 +343,8 @@ check_sent(load_t *l, const Inference__ModelConfig *sent)
     return err;
 }
 
-/* As the repository has it; NULL: none has, or more than one. */
+/* As the repository has it; NULL: none has, or more than one, or the load
+   waits for it as in find_own. */
 static inf_err_t *
 parse_own(load_t *l, Inference__ModelConfig **out)
 {
@@ -346,7 +357,7 @@ parse_own(load_t *l, Inference__ModelConfig **out)
 
     *out = NULL;
     inf_err_t *err = find_own(l, &list, &scan, &own);
-    if (err != NULL) {
+    if (err != NULL || l->parked) {
         return err;
     }
 

@@ -1055,6 +1055,47 @@ files_with_an_odd_name_wait_for_the_repositories(void **state)
         "its name has the character ' '");
 }
 
+/* A request's configuration may name a path that the repository's one names:
+   that is not known before all are listed. */
+static void
+paths_of_a_request_wait_for_the_repositories(void **state)
+{
+    (void) state;
+    static const char *const names[] = { "known", "unknown" };
+    answer_t told[2] = { 0 };
+
+    w.options.code_upload = false;
+    lifecycle_world_restart(&w);
+    tree_file(w.tree, "backends/identity/libtriton_identity.so", "");
+    lifecycle_world_add_model(&w, "far1", names[0], "backend: 'identity'"
+        " parameters { key: 'p' value { string_value: '/srv/p' } }");
+    far_set("far1", NULL);
+    start(false, NULL, 0, NULL, 0);
+    far_wait_for(1);
+    for (int i = 0; i < 2; i++) {
+        inf_override_t *o;
+        assert_ok(inf_override_new(&o));
+        assert_ok(inf_override_set_config(o, inf_slice_str(
+            "{\"backend\":\"identity\",\"input\":[{\"name\":\"A\","
+            "\"data_type\":\"TYPE_FP32\",\"dims\":[1]}],"
+            "\"output\":[{\"name\":\"B\",\"data_type\":\"TYPE_FP32\","
+            "\"dims\":[1]}],"
+            "\"parameters\":{\"p\":{\"string_value\":\"/srv/p\"}}}")));
+        assert_ok(inf_override_add_file(o, "1/data", inf_slice_str("x")));
+        inf_lifecycle_load_async(w.lc, names[i], o, load_done, &told[i]);
+        wait_waiting(names[i]);
+        assert_false(told[i].told);
+    }
+
+    let_come();
+    for (int i = 0; i < 2; i++) {
+        wait_told(&told[i]);
+    }
+    assert_ok(told[0].err);
+    assert_true(serves(names[0]));
+    assert_error(told[1].err, INF_ERR_INVALID_ARG, "parameters[\"p\"]");
+}
+
 /* Also when it would have had to answer once more. */
 static void
 the_end_cuts_loads_short(void **state)
@@ -1122,6 +1163,7 @@ main(void)
         T(the_end_does_not_wait_for_another_machine),
         T2(the_end_is_heard_by_a_load_that_would_begin_to_wait),
         T(files_with_an_odd_name_wait_for_the_repositories),
+        T(paths_of_a_request_wait_for_the_repositories),
         T(the_end_cuts_loads_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
