@@ -236,16 +236,23 @@ its_slot_has_an_empty_row_instead(void **state)
     close_model();
 }
 
-/* Job 0, of another sequence, keeps the thread until all are queued. */
+/* A job of another sequence keeps the thread until all are queued. */
+static void
+hold_thread(uint32_t number)
+{
+    atomic_store(&inside, false);
+    atomic_store(&gate_open, false);
+    send_job(number, true, 5, INF_REQUEST_SEQUENCE_START);
+    while (!atomic_load(&inside)) {
+        sched_yield();
+    }
+}
+
 static void
 queue_behind(const char *strategy)
 {
     open_model(strategy);
-    atomic_store(&gate_open, false);
-    send_job(0, true, 5, INF_REQUEST_SEQUENCE_START);
-    while (!atomic_load(&inside)) {
-        sched_yield();
-    }
+    hold_thread(0);
 }
 
 static const char *const strategies[] = {
@@ -273,6 +280,39 @@ a_malformed_start_begins_no_sequence(void **state)
         assert_error(err, INF_ERR_INVALID_ARG, "must specify the START flag");
         inf_factory_unref(&jobs[4].factory);
         assert_int_equal(inf_runner_sequences(model->runner), 1);
+        close_model();
+    }
+}
+
+/* What was sent before it runs still; what comes after it needs a START. */
+static void
+a_malformed_start_ends_a_living_sequence(void **state)
+{
+    (void) state;
+    for (int i = 0; i < 2; i++) {
+        open_model(strategies[i]);
+        send_job(0, true, 7, INF_REQUEST_SEQUENCE_START);
+        wait_for(1);
+        hold_thread(1);
+        send_job(2, true, 7, 0);
+        send_job(3, false, 7, INF_REQUEST_SEQUENCE_START);
+        send_job(4, true, 7, 0);
+        atomic_store(&gate_open, true);
+        wait_for(5);
+        assert_string_equal(rows, i == 0 ? "0|-1|2|" : "0|1|2|");
+        assert_string_equal(errors, MALFORMED NO_START);
+        assert_int_equal(inf_runner_sequences(model->runner), 1);
+
+        inf_request_t *late = make(5, true, 7, 0);
+        inf_err_t *err = inf_runner_submit(model->runner, late,
+            inf_clock_ns());
+        assert_error(err, INF_ERR_INVALID_ARG, "must specify the START flag");
+        inf_factory_unref(&jobs[5].factory);
+
+        send_job(0, true, 7, INF_REQUEST_SEQUENCE_START);
+        wait_for(1);
+        assert_string_equal(rows, i == 0 ? "0|-1|2|0|" : "0|1|2|0|");
+        assert_int_equal(inf_runner_sequences(model->runner), 2);
         close_model();
     }
 }
@@ -365,6 +405,7 @@ main(void)
         cmocka_unit_test(a_model_without_batching_finds_them_too),
         cmocka_unit_test(its_slot_has_an_empty_row_instead),
         cmocka_unit_test(a_malformed_start_begins_no_sequence),
+        cmocka_unit_test(a_malformed_start_ends_a_living_sequence),
         cmocka_unit_test(another_start_behind_it_begins_one),
         cmocka_unit_test(a_strategy_sees_copies_and_nothing_malformed)
     };
