@@ -132,6 +132,35 @@ def test_lists_that_mean_nothing(value):
     assert "control-from" in said
 
 
+# ---- heads that take their time
+
+def titled(launcher, title):
+    return {pid for pid in launcher.tree()
+            if process.cmdline(pid).startswith(title)}
+
+
+def test_a_head_takes_no_longer_than_its_time(launch):
+    """The minute that is written, cut to a second."""
+    launcher = launch()
+    path, = launcher.tmp.rglob("nginx.conf")
+    conf = path.read_text()
+    assert conf.count("client_header_timeout 60s;") == 1
+    path.write_text(conf.replace("client_header_timeout 60s;",
+                                 "client_header_timeout 1s;"))
+    master, = titled(launcher, "nginx: master")
+    old = titled(launcher, "nginx: worker")
+    os.kill(master, signal.SIGHUP)
+    assert process.wait_until(
+        lambda: (now := titled(launcher, "nginx: worker")) and not now & old,
+        30 * SLOW)
+    for begun in (b"", b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n"):
+        with socket.create_connection(("127.0.0.1", launcher.port),
+                                      30 * SLOW) as s:
+            s.sendall(begun)
+            assert s.recv(1 << 16) == b""
+    assert launcher.ask().status == 200
+
+
 # ---- code, shared memory, requests' memory
 
 @pytest.mark.parametrize("option,status", [
