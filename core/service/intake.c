@@ -1,11 +1,8 @@
 #include "core/service/intake.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,8 +11,8 @@
 #include "core/base/log.h"
 #include "core/channel/sockets.h"
 #include "core/sched/waiter.h"
+#include "core/service/admission.h"
 #include "core/service/infer.h"
-#include "core/tensor/memory.h"
 
 #define INTAKE_EVENTS     64
 #define INTAKE_BATCH      256       /* entries of one session in a row,      */
@@ -23,62 +20,40 @@
 #define INTAKE_TRIM_NS    UINT64_C(1000000000)
 #define INTAKE_TICK_NS    UINT64_C(1000000)
 #define INTAKE_QUIET_TICKS 16
-#define INTAKE_SESSIONS   1024      /* channels, and connections, at most    */
-#define INTAKE_SESSION_FDS 8        /* a channel's descriptors, and more     */
-#define INTAKE_PER_PEER   4         /* of one process                        */
-#define INTAKE_SILENCE_NS UINT64_C(10000000000) /* of a new connection       */
-#define INTAKE_LINES      64        /* about workers, in a second's log      */
 #define INTAKE_STRANGE    2         /* then the role goes to the other model */
 
-/* Of each response arena: what was freed last is used first, so most outputs
-   lie in its begin.  Only where there is a GPU. */
-#define RESPONSE_PINNED   (UINT64_C(16) << 20)
-
-/* What an epoll event is about; a session's address is its own tag. */
+/* What an epoll event is about.  Its data is the address of such a value, which
+   lies in what it concerns. */
 typedef enum {
     INTAKE_WAKE,
-    INTAKE_REGISTRATION,
+    INTAKE_ADMISSION,
     INTAKE_CONFIGURE,
-    INTAKE_LISTEN,
     INTAKE_BELL,
     INTAKE_CONTROL
 } intake_source_t;
 
 typedef struct {
-    intake_source_t  source;
-    int              fd;            /* REGISTRATION                          */
-    inf_link_t       link;          /* in->guests: a connection from outside */
-    uint32_t         peer;          /* whose connection; 0: unknown          */
-    uint64_t         silent_ns;     /* since when; 0: it has registered      */
-} intake_tag_t;
-
-typedef struct {
-    inf_link_t     link;
-    inf_session_t *session;         /* a reference                           */
-    uint32_t       peer;            /* whose, as the kernel says; 0: unknown */
-    intake_tag_t   bell;
-    intake_tag_t   control;
+    inf_peer_t      peer;           /* in->sessions, later in->ended         */
+    inf_session_t  *session;        /* a reference                           */
+    intake_source_t bell;
+    intake_source_t control;
 } intake_session_t;
 
 struct inf_intake_s {
     inf_intake_options_t  options;
     inf_server_t         *server;
     inf_control_t        *control;
+    inf_admission_t      *admission;
     inf_registry_reader_t models;
     int                   epoll_fd;
     int                   wake_fd;
-    intake_tag_t          wake_tag;
-    intake_tag_t          registration_tag;
-    intake_tag_t          configure_tag;
-    intake_tag_t          listen_tag;
+    intake_source_t       wake;
+    intake_source_t       registration;
+    intake_source_t       configure;
     inf_link_t            sessions;     /* intake_session_t                  */
     inf_link_t            ended;        /* to be freed after the event round */
-    inf_link_t            guests;       /* registrations over listen_fd      */
-    uint32_t              limit;        /* of sessions; of guests            */
     bool                  orphaned;     /* no master, no supervisor          */
     uint64_t              trimmed_ns;
-    uint64_t              lines_ns;     /* when this second's log began      */
-    uint32_t              lines;        /* in it, with those left out        */
     inf_infer_fed_t       fed;          /* where this poll's requests went   */
     bool                  fed_several;
 
@@ -94,8 +69,8 @@ struct inf_intake_s {
 };
 
 static inf_err_t *watch(inf_intake_t *in, int fd, uint32_t events,
-    intake_tag_t *tag);
-static uint32_t session_limit(void);
+    intake_source_t *source);
+static inf_err_t *admission_open(inf_intake_t *in);
 static bool role_take(inf_intake_t *in);
 static void role_give(inf_intake_t *in);
 static bool hold(inf_intake_t *in, const inf_runner_t *own,
@@ -118,22 +93,13 @@ static void wait_events(inf_intake_t *in, int timeout_ms);
 static void wait_events_until(inf_intake_t *in, uint64_t until_ns);
 static void on_events(inf_intake_t *in, const struct epoll_event *events,
     int count);
-static void on_event(inf_intake_t *in, intake_tag_t *tag, uint32_t events);
-static void on_registration(inf_intake_t *in, intake_tag_t *tag);
-static void registration_closed(inf_intake_t *in);
+static void on_event(inf_intake_t *in, intake_source_t *source,
+    uint32_t events);
 static void on_configure(inf_intake_t *in);
 static void stop_if_alone(inf_intake_t *in);
-static void on_listen(inf_intake_t *in);
-static bool may_connect(const inf_intake_t *in, uid_t uid);
-static void guest_free(intake_tag_t *tag);
-static uint32_t count_tags(const inf_link_t *tags, uint32_t peer,
-    uint32_t *total);
-static inf_err_t *admit(const inf_intake_t *in, uint32_t peer);
-static bool add_session(inf_intake_t *in, const inf_hello_t *hello,
-    size_t len, int *fds, size_t fd_count, uint32_t peer);
+static inf_err_t *add_session(void *userp, inf_channel_t *channel,
+    uint32_t pid);
 static uint32_t worker_pid(const intake_session_t *is);
-static void rejected(inf_intake_t *in, inf_err_t *err);
-static bool may_log(inf_intake_t *in);
 static void end_session(inf_intake_t *in, intake_session_t *is,
     const char *why);
 static void free_ended(inf_intake_t *in);
@@ -148,10 +114,8 @@ inf_intake_new(const inf_intake_options_t *options, inf_intake_t **out)
     }
 
     in->options = *options;
-    in->limit = session_limit();
     inf_link_init(&in->sessions);
     inf_link_init(&in->ended);
-    inf_link_init(&in->guests);
     inf_waiter_init(&in->standby);
     atomic_init(&in->taken, true);      /* nobody's turn before attach       */
     in->wake_fd = -1;
@@ -163,26 +127,15 @@ inf_intake_new(const inf_intake_options_t *options, inf_intake_t **out)
         err = inf_bell_new(&in->wake_fd);
     }
     if (err == NULL) {
-        in->wake_tag.source = INTAKE_WAKE;
-        err = watch(in, in->wake_fd, EPOLLIN, &in->wake_tag);
+        in->wake = INTAKE_WAKE;
+        err = watch(in, in->wake_fd, EPOLLIN, &in->wake);
     }
-    if (err == NULL && options->registration_fd >= 0) {
-        err = inf_socket_name_senders(options->registration_fd);
-    }
-    if (err == NULL && options->registration_fd >= 0) {
-        in->registration_tag = (intake_tag_t) {
-            .source = INTAKE_REGISTRATION, .fd = options->registration_fd
-        };
-        err = watch(in, options->registration_fd, EPOLLIN,
-            &in->registration_tag);
+    if (err == NULL) {
+        err = admission_open(in);
     }
     if (err == NULL && options->configure_fd >= 0) {
-        in->configure_tag.source = INTAKE_CONFIGURE;
-        err = watch(in, options->configure_fd, EPOLLIN, &in->configure_tag);
-    }
-    if (err == NULL && options->listen_fd >= 0) {
-        in->listen_tag.source = INTAKE_LISTEN;
-        err = watch(in, options->listen_fd, EPOLLIN, &in->listen_tag);
+        in->configure = INTAKE_CONFIGURE;
+        err = watch(in, options->configure_fd, EPOLLIN, &in->configure);
     }
     if (err != NULL) {
         inf_intake_free(in);
@@ -218,12 +171,11 @@ inf_intake_close(inf_intake_t *in)
 
     while (!inf_list_empty(&in->sessions)) {
         end_session(in, inf_link_entry(in->sessions.next, intake_session_t,
-            link), "the core ends");
+            peer.link), "the core ends");
     }
     free_ended(in);
-    while (!inf_list_empty(&in->guests)) {
-        guest_free(inf_link_entry(in->guests.next, intake_tag_t, link));
-    }
+    inf_admission_free(in->admission);
+    in->admission = NULL;
 
     in->closed = true;
     inf_control_free(in->control);
@@ -279,19 +231,30 @@ inf_intake_stop(inf_intake_t *in)
     inf_waiter_wake(&in->standby);
 }
 
-/* Models and their files need descriptors, too. */
-static uint32_t
-session_limit(void)
+static inf_err_t *
+admission_open(inf_intake_t *in)
 {
-    struct rlimit rl;
+    const inf_admission_options_t options = {
+        .registration_fd = in->options.registration_fd,
+        .configure_fd = in->options.configure_fd,
+        .listen_fd = in->options.listen_fd,
+        .users = in->options.users,
+        .user_count = in->options.user_count,
+        .response_bound = in->options.response_bound,
+        .generation = in->options.generation,
+        .channels = &in->sessions,
+        .admitted = add_session,
+        .userp = in
+    };
 
-    if (getrlimit(RLIMIT_NOFILE, &rl) != 0
-        || rl.rlim_cur / INTAKE_SESSION_FDS > INTAKE_SESSIONS)
-    {
-        return INTAKE_SESSIONS;
+    inf_err_t *err = inf_admission_new(&options, &in->admission);
+    if (err != NULL) {
+        return err;
     }
 
-    return (uint32_t) (rl.rlim_cur / INTAKE_SESSION_FDS);
+    in->registration = INTAKE_ADMISSION;
+    return watch(in, inf_admission_fd(in->admission), EPOLLIN,
+        &in->registration);
 }
 
 static bool
@@ -360,7 +323,7 @@ hold(inf_intake_t *in, const inf_runner_t *own, inf_waiter_t *waiter,
         trim(in);
         if (until_ns == INF_NEVER) {
             wait_events(in, inf_list_empty(&in->sessions)
-                && inf_list_empty(&in->guests) ? -1 : 1000);
+                && !inf_admission_has_connections(in->admission) ? -1 : 1000);
         } else {
             wait_events_until(in, until_ns);
         }
@@ -382,7 +345,8 @@ poll_rings(inf_intake_t *in)
     in->fed_several = false;
 
     for (inf_link_t *l = in->sessions.next; l != &in->sessions; ) {
-        intake_session_t *is = inf_link_entry(l, intake_session_t, link);
+        intake_session_t *is = inf_link_entry(l, intake_session_t,
+            peer.link);
         l = l->next;
         any |= drain_session(in, is);
     }
@@ -441,11 +405,6 @@ static const inf_idle_ops_t intake_idle_ops = {
     .sleeps = idle_sleeps
 };
 
-static const inf_channel_pin_ops_t response_pin = {
-    .pin = inf_memory_pin,
-    .unpin = inf_memory_unpin
-};
-
 const inf_server_host_t inf_intake_host = {
     .changed = host_changed,
     .idle = &intake_idle_ops,
@@ -498,9 +457,9 @@ host_changed(void *userp)
 }
 
 static inf_err_t *
-watch(inf_intake_t *in, int fd, uint32_t events, intake_tag_t *tag)
+watch(inf_intake_t *in, int fd, uint32_t events, intake_source_t *source)
 {
-    struct epoll_event ev = { .events = events, .data = { .ptr = tag } };
+    struct epoll_event ev = { .events = events, .data = { .ptr = source } };
 
     return epoll_ctl(in->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0 ? NULL
         : inf_err_os(errno, "epoll_ctl");
@@ -570,7 +529,8 @@ all_asleep(inf_intake_t *in)
     bool asleep = true;
 
     for (inf_link_t *l = in->sessions.next; l != &in->sessions; l = l->next) {
-        intake_session_t *is = inf_link_entry(l, intake_session_t, link);
+        intake_session_t *is = inf_link_entry(l, intake_session_t,
+            peer.link);
         asleep &= inf_channel_sleep(is->session->channel);
     }
 
@@ -643,29 +603,26 @@ on_events(inf_intake_t *in, const struct epoll_event *events, int count)
 }
 
 static void
-on_event(inf_intake_t *in, intake_tag_t *tag, uint32_t events)
+on_event(inf_intake_t *in, intake_source_t *source, uint32_t events)
 {
-    switch (tag->source) {
+    switch (*source) {
     case INTAKE_WAKE:
         inf_bell_clear(in->wake_fd);
         if (in->server != NULL) {
             inf_registry_refresh(&in->models);
         }
         break;
-    case INTAKE_REGISTRATION:
-        on_registration(in, tag);
+    case INTAKE_ADMISSION:
+        inf_admission_poll(in->admission);
         break;
     case INTAKE_CONFIGURE:
         on_configure(in);
-        break;
-    case INTAKE_LISTEN:
-        on_listen(in);
         break;
     case INTAKE_BELL:
         break;                  /* edge-triggered; the next poll drains      */
     case INTAKE_CONTROL:
         if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
-            intake_session_t *is = inf_link_entry(tag, intake_session_t,
+            intake_session_t *is = inf_link_entry(source, intake_session_t,
                 control);
             if (!is->session->closed) {
                 drain_session(in, is);
@@ -675,59 +632,6 @@ on_event(inf_intake_t *in, intake_tag_t *tag, uint32_t events)
             }
         }
         break;
-    }
-}
-
-/* One message in a turn: a flood of them holds up no ring for long. */
-static void
-on_registration(inf_intake_t *in, intake_tag_t *tag)
-{
-    inf_hello_t hello;
-    int fds[INF_SOCKET_MAX_FDS];
-    size_t len = 0;
-    size_t count = 0;
-    uint32_t sender;
-    inf_socket_result_t result;
-
-    inf_err_t *err = inf_socket_recv_from(tag->fd, &hello, sizeof(hello),
-        &len, fds, INF_SOCKET_MAX_FDS, &count, &sender, &result);
-    if (err != NULL) {
-        rejected(in, err);
-        return;
-    }
-
-    switch (result) {
-    case INF_SOCKET_AGAIN:
-        break;
-    case INF_SOCKET_CLOSED:
-        if (tag == &in->registration_tag) {
-            registration_closed(in);
-        } else {
-            epoll_ctl(in->epoll_fd, EPOLL_CTL_DEL, tag->fd, NULL);
-            guest_free(tag);
-        }
-        break;
-    case INF_SOCKET_DONE:
-        if (add_session(in, &hello, len, fds, count,
-                tag == &in->registration_tag ? sender : tag->peer))
-        {
-            tag->silent_ns = 0;
-        }
-        break;
-    }
-}
-
-/* All workers hold the same end, and each of them can shut it down. */
-static void
-registration_closed(inf_intake_t *in)
-{
-    struct pollfd p = { .fd = in->options.configure_fd, .events = POLLIN };
-
-    epoll_ctl(in->epoll_fd, EPOLL_CTL_DEL, in->options.registration_fd, NULL);
-    if (poll(&p, 1, 0) == 0 || !(p.revents & POLLHUP)) {
-        inf_log(INF_LOG_ERROR, "the registration socket was shut down by a"
-            " worker; no further worker can connect before nginx is started"
-            " again");
     }
 }
 
@@ -780,167 +684,31 @@ stop_if_alone(inf_intake_t *in)
     }
 }
 
-static void
-on_listen(inf_intake_t *in)
-{
-    int fd = accept4(in->options.listen_fd, NULL, NULL,
-        SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) {
-        return;
-    }
-
-    struct ucred peer;
-    socklen_t len = sizeof(peer);
-    uint32_t total;
-    intake_tag_t *tag = NULL;
-    inf_err_t *err = NULL;
-
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0) {
-        err = inf_err_os(errno, "getsockopt(SO_PEERCRED)");
-        goto fail;
-    }
-    if (!may_connect(in, peer.uid)) {
-        err = inf_err_new(INF_ERR_INVALID_ARG, "uid %d may not connect",
-            (int) peer.uid);
-        goto fail;
-    }
-    if (count_tags(&in->guests, (uint32_t) peer.pid, &total) >= INTAKE_PER_PEER
-        || total >= in->limit)
-    {
-        err = inf_err_new(INF_ERR_UNAVAILABLE, "process %d has too many"
-            " connections, or all %u have", (int) peer.pid, total);
-        goto fail;
-    }
-
-    tag = calloc(1, sizeof(*tag));
-    if (tag == NULL) {
-        err = inf_err_nomem();
-        goto fail;
-    }
-
-    tag->source = INTAKE_REGISTRATION;
-    tag->fd = fd;
-    tag->peer = (uint32_t) peer.pid;
-    tag->silent_ns = inf_clock_ns();
-    err = watch(in, fd, EPOLLIN, tag);
-    if (err != NULL) {
-        goto fail;
-    }
-
-    inf_list_push_back(&in->guests, &tag->link);
-    return;
-
-fail:
-
-    rejected(in, err);
-    free(tag);
-    close(fd);
-}
-
-static bool
-may_connect(const inf_intake_t *in, uid_t uid)
-{
-    for (size_t i = 0; i < in->options.user_count; i++) {
-        if (in->options.users[i] == uid) {
-            return true;
-        }
-    }
-
-    return uid == geteuid() || uid == 0;
-}
-
-/* How many are of peer, none of them if it is unknown. */
-static uint32_t
-count_tags(const inf_link_t *tags, uint32_t peer, uint32_t *total)
-{
-    uint32_t count = 0;
-
-    *total = 0;
-    for (inf_link_t *l = tags->next; l != tags; l = l->next) {
-        const intake_tag_t *tag = inf_link_entry(l, intake_tag_t, link);
-        count += peer != 0 && tag->peer == peer;
-        (*total)++;
-    }
-
-    return count;
-}
-
-static void
-guest_free(intake_tag_t *tag)
-{
-    inf_link_remove(&tag->link);
-    close(tag->fd);
-    free(tag);
-}
-
-/* Channels take address space and descriptors: nobody may have them all. */
+/* A worker is admitted. */
 static inf_err_t *
-admit(const inf_intake_t *in, uint32_t peer)
+add_session(void *userp, inf_channel_t *channel, uint32_t pid)
 {
-    uint32_t total = 0;
-    uint32_t count = 0;
+    inf_intake_t *in = userp;
+    inf_session_t *session;
 
-    for (inf_link_t *l = in->sessions.next; l != &in->sessions; l = l->next) {
-        const intake_session_t *is = inf_link_entry(l, intake_session_t, link);
-        count += peer != 0 && is->peer == peer;
-        total++;
-    }
-
-    if (count >= INTAKE_PER_PEER) {
-        return inf_err_new(INF_ERR_UNAVAILABLE, "process %u has %u channels",
-            peer, count);
-    }
-    if (total >= in->limit) {
-        return inf_err_new(INF_ERR_UNAVAILABLE, "there are %u channels",
-            total);
-    }
-
-    return NULL;
-}
-
-static bool
-add_session(inf_intake_t *in, const inf_hello_t *hello, size_t len, int *fds,
-    size_t fd_count, uint32_t peer)
-{
-    const inf_channel_conf_t conf = {
-        .response_bound = in->options.response_bound,
-        .response_pinned = RESPONSE_PINNED,
-        .pin = &response_pin,
-        .generation = in->options.generation
-    };
-    inf_channel_t *channel = NULL;
-    inf_session_t *session = NULL;
-    intake_session_t *is = NULL;
-
-    inf_err_t *err = admit(in, peer);
-    if (err != NULL) {
-        inf_fds_close(fds, fd_count);       /* its worker sees the end of it */
-        goto fail;
-    }
-
-    err = inf_channel_accept(hello, len, fds, fd_count, &conf, &channel);
-    if (err != NULL) {
-        goto fail;
-    }
-
-    err = inf_session_new(channel, &session);
+    inf_err_t *err = inf_session_new(channel, &session);
     if (err != NULL) {
         inf_channel_dead(channel);
         inf_channel_unref(channel);
-        goto fail;
+        return err;
     }
 
-    is = calloc(1, sizeof(*is));
+    intake_session_t *is = calloc(1, sizeof(*is));
     if (is == NULL) {
         err = inf_err_nomem();
         goto fail;
     }
 
-    inf_link_init(&is->link);
+    inf_link_init(&is->peer.link);
+    is->peer.pid = pid;
     is->session = session;
-    is->peer = peer;
-    is->bell.source = INTAKE_BELL;
-    is->control.source = INTAKE_CONTROL;
+    is->bell = INTAKE_BELL;
+    is->control = INTAKE_CONTROL;
     err = watch(in, inf_channel_bell_fd(channel), EPOLLIN | EPOLLET,
         &is->bell);
     if (err == NULL) {
@@ -951,56 +719,25 @@ add_session(inf_intake_t *in, const inf_hello_t *hello, size_t len, int *fds,
         goto fail;
     }
 
-    inf_list_push_back(&in->sessions, &is->link);
-    if (may_log(in)) {
+    inf_list_push_back(&in->sessions, &is->peer.link);
+    if (inf_admission_may_log(in->admission)) {
         inf_log(INF_LOG_INFO, "worker %u is connected", worker_pid(is));
     }
-    return true;
+    return NULL;
 
 fail:
 
-    if (session != NULL) {
-        inf_channel_dead(channel);
-        inf_session_unref(session);
-    }
+    inf_channel_dead(channel);
+    inf_session_unref(session);
     free(is);
-    rejected(in, err);
-    return false;
+    return err;
 }
 
 static uint32_t
 worker_pid(const intake_session_t *is)
 {
-    return is->peer != 0 ? is->peer : inf_channel_pid(is->session->channel);
-}
-
-/* Consumes err. */
-static void
-rejected(inf_intake_t *in, inf_err_t *err)
-{
-    if (may_log(in)) {
-        inf_err_log(inf_err_add(err, "a worker is rejected"));
-    } else {
-        inf_err_free(err);
-    }
-}
-
-/* A worker that comes and goes in a loop fills no log. */
-static bool
-may_log(inf_intake_t *in)
-{
-    uint64_t now = inf_clock_ns();
-
-    if (now - in->lines_ns >= UINT64_C(1000000000)) {
-        if (in->lines > INTAKE_LINES) {
-            inf_log(INF_LOG_WARN, "%u lines about workers were left out",
-                in->lines - INTAKE_LINES);
-        }
-        in->lines_ns = now;
-        in->lines = 0;
-    }
-
-    return ++in->lines <= INTAKE_LINES;
+    return is->peer.pid != 0 ? is->peer.pid
+        : inf_channel_pid(is->session->channel);
 }
 
 /* Freed after the round: events of this round may still name it. */
@@ -1010,7 +747,7 @@ end_session(inf_intake_t *in, intake_session_t *is, const char *why)
     inf_session_t *session = is->session;
     inf_channel_t *channel = session->channel;
 
-    if (may_log(in)) {
+    if (inf_admission_may_log(in->admission)) {
         inf_log(INF_LOG_INFO, "worker %u is disconnected: %s", worker_pid(is),
             why);
     }
@@ -1022,8 +759,8 @@ end_session(inf_intake_t *in, intake_session_t *is, const char *why)
 
     inf_channel_dead(channel);
     inf_infer_cancel_all(session);
-    inf_link_remove(&is->link);
-    inf_list_push_back(&in->ended, &is->link);
+    inf_link_remove(&is->peer.link);
+    inf_list_push_back(&in->ended, &is->peer.link);
     stop_if_alone(in);
 }
 
@@ -1032,7 +769,8 @@ free_ended(inf_intake_t *in)
 {
     inf_link_t *link;
     while ((link = inf_list_pop_front(&in->ended)) != NULL) {
-        intake_session_t *is = inf_link_entry(link, intake_session_t, link);
+        intake_session_t *is = inf_link_entry(link, intake_session_t,
+            peer.link);
         inf_session_unref(is->session);
         free(is);
     }
@@ -1048,15 +786,10 @@ trim(inf_intake_t *in)
 
     in->trimmed_ns = now;
     for (inf_link_t *l = in->sessions.next; l != &in->sessions; l = l->next) {
-        intake_session_t *is = inf_link_entry(l, intake_session_t, link);
+        intake_session_t *is = inf_link_entry(l, intake_session_t,
+            peer.link);
         inf_channel_trim(is->session->channel, now);
     }
 
-    for (inf_link_t *l = in->guests.next; l != &in->guests; ) {
-        intake_tag_t *tag = inf_link_entry(l, intake_tag_t, link);
-        l = l->next;
-        if (tag->silent_ns != 0 && now - tag->silent_ns > INTAKE_SILENCE_NS) {
-            guest_free(tag);
-        }
-    }
+    inf_admission_trim(in->admission, now);
 }

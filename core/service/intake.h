@@ -1,5 +1,5 @@
 /*
- * intake.h - takes what workers submit: registrations, entries, their end.
+ * intake.h - takes what workers submit: entries, cancels, their end.
  *
  * Owner    core_main owns the intake; the intake owns its sessions.
  * Thread   run: the main thread.  The intake role (poll the rings, sleep on
@@ -10,7 +10,7 @@
  *          handlers.
  * Units    ns.
  * Errors   A worker's nonsense ends that worker's session alone.
- * Route    rings -> [intake] -> infer, control
+ * Route    rings, admission -> [intake] -> infer, control
  *
  * A leader that takes work of its own runs it without waking anyone, if its
  * executions are known to be short; else it wakes the main thread first.
