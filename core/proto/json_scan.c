@@ -122,9 +122,7 @@ inf_json_scan_skip(inf_json_scan_t *s, const char *text, size_t avail,
     inf_json_event_t event;
 
     do {
-        if (s->lex == LEX_NONE && s->expect <= EXPECT_FIRST_ELEMENT
-            && !in_object(s))
-        {
+        if (s->lex == LEX_NONE && !in_object(s)) {
             skip_numbers(s, text, end, tally);
         }
 
@@ -616,8 +614,8 @@ read_word(inf_json_scan_t *s, const char *text, const char *end, bool final)
     return word->event;
 }
 
-/* The hot loop: numbers and commas, whole ones only; anything else, and what
-   may go on behind end, is left to step(). */
+/* The hot loop, inside an array: numbers and commas, whole numbers only;
+   anything else, and what may go on behind end, is left to step(). */
 static void
 skip_numbers(inf_json_scan_t *s, const char *text, const char *end,
     inf_json_tally_t *tally)
@@ -625,6 +623,15 @@ skip_numbers(inf_json_scan_t *s, const char *text, const char *end,
     const char *p = text + s->pos;
     const char *q;
     uint64_t count = 0;
+
+    if (s->expect == EXPECT_NEXT) {
+        if (p == end || *p != ',') {
+            return;
+        }
+
+        s->expect = EXPECT_VALUE;
+        p++;
+    }
 
     while ((q = number_end(p, end)) != NULL) {
         count++;
@@ -641,10 +648,11 @@ skip_numbers(inf_json_scan_t *s, const char *text, const char *end,
         }
     }
 
+    s->pos = (uint64_t) (p - text);
+
     if (count != 0) {
         tally->count += count;
         tally->kinds |= INF_JSON_KIND_NUMBER;
-        s->pos = (uint64_t) (p - text);
     }
 }
 

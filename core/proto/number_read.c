@@ -36,8 +36,14 @@ static const real_format_t float_format = {
     23, -127, 0xff, -17, 10, -65, 38
 };
 
+/* Digits that were read. */
+typedef struct {
+    const char *end;
+    uint64_t    value;              /* wraps around after 19 digits          */
+} digits_t;
+
 static bool is_digit(char c);
-static const char *read_digits(const char *p, const char *end, uint64_t *m);
+static digits_t read_digits(const char *p, const char *end, uint64_t v);
 static const char *read_exponent(const char *p, const char *end, int32_t *out);
 static void reread_mantissa(inf_number_t *n, const char *digits,
     const char *end, int32_t written);
@@ -46,6 +52,8 @@ static uint64_t nearest_or_tie(const real_format_t *f, const inf_number_t *n,
     bool *undecided);
 static void product(int q, uint64_t w, int precision, uint64_t *high,
     uint64_t *low);
+static double slow_double(const inf_number_t *n);
+static float slow_float(const inf_number_t *n);
 static void slow_text(const inf_number_t *n, char *dst, size_t cap);
 
 size_t
@@ -62,18 +70,19 @@ inf_number_read(const char *p, const char *end, inf_number_t *out)
     p += out->negative;
 
     const char *digits = p;
-    uint64_t m = 0;
+    digits_t m;
 
     if (p == end || !is_digit(*p)) {
         return 0;
     }
 
     if (*p == '0') {
-        p++;
+        m = (digits_t) { p + 1, 0 };
     } else {
-        p = read_digits(p, end, &m);
+        m = read_digits(p, end, 0);
     }
 
+    p = m.end;
     size_t count = (size_t) (p - digits);
     int32_t exponent = 0;
     int32_t written = 0;
@@ -81,7 +90,8 @@ inf_number_read(const char *p, const char *end, inf_number_t *out)
 
     if (p != end && *p == '.') {
         const char *fraction = ++p;
-        p = read_digits(p, end, &m);
+        m = read_digits(p, end, m.value);
+        p = m.end;
         if (p == fraction) {
             return 0;
         }
@@ -107,7 +117,7 @@ inf_number_read(const char *p, const char *end, inf_number_t *out)
         return 0;
     }
 
-    out->mantissa = m;
+    out->mantissa = m.value;
     out->exponent = exponent + written;
     out->inexact = false;
     if (count > 19) {
@@ -144,12 +154,10 @@ is_digit(char c)
     return (unsigned char) (c - '0') <= 9;
 }
 
-/* Wraps around after 19 digits; the caller reads those again. */
-static const char *
-read_digits(const char *p, const char *end, uint64_t *m)
+/* Appends digits to those of v; beyond 19 the caller reads them again. */
+static digits_t
+read_digits(const char *p, const char *end, uint64_t v)
 {
-    uint64_t v = *m;
-
     /* eight at a time: sums of neighbours by three multiplications */
     while (end - p >= 8) {
         uint64_t c;
@@ -174,8 +182,7 @@ read_digits(const char *p, const char *end, uint64_t *m)
         p++;
     }
 
-    *m = v;
-    return p;
+    return (digits_t) { p, v };
 }
 
 static const char *
@@ -257,9 +264,7 @@ inf_number_double(const inf_number_t *n)
     memcpy(&v, &bits, sizeof(v));
 
     if (undecided) {
-        char text[SLOW_DIGITS + 32];
-        slow_text(n, text, sizeof(text));
-        v = strtod(text, NULL);
+        v = slow_double(n);
     }
 
     return n->negative ? -v : v;
@@ -286,9 +291,7 @@ inf_number_float(const inf_number_t *n)
     memcpy(&v, &bits, sizeof(v));
 
     if (undecided) {
-        char text[SLOW_DIGITS + 32];
-        slow_text(n, text, sizeof(text));
-        v = strtof(text, NULL);
+        v = slow_float(n);
     }
 
     return n->negative ? -v : v;
@@ -376,6 +379,24 @@ product(int q, uint64_t w, int precision, uint64_t *high, uint64_t *low)
 
     *high = (uint64_t) (first >> 64);
     *low = (uint64_t) first;
+}
+
+static double
+slow_double(const inf_number_t *n)
+{
+    char text[SLOW_DIGITS + 32];
+
+    slow_text(n, text, sizeof(text));
+    return strtod(text, NULL);
+}
+
+static float
+slow_float(const inf_number_t *n)
+{
+    char text[SLOW_DIGITS + 32];
+
+    slow_text(n, text, sizeof(text));
+    return strtof(text, NULL);
 }
 
 /* The number without point: digits, then the exponent that makes up for it.

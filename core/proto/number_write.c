@@ -243,7 +243,7 @@ count_digits(uint64_t v)
 }
 
 /* Writes the n digits of v. */
-static void
+static inline void
 put_digits(char *dst, uint64_t v, size_t n)
 {
     while (n >= 2) {
