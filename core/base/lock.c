@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define LOCK_MAX_HELD 16
@@ -14,8 +13,12 @@ static void lock_die(const char *what, int rc);
 static void lock_check(const char *what, int rc);
 
 /* Ranks this thread holds, in the order taken. */
-static _Thread_local uint32_t lock_held[LOCK_MAX_HELD];
-static _Thread_local uint32_t lock_held_count;
+typedef struct {
+    uint32_t count;
+    uint32_t rank[LOCK_MAX_HELD];
+} lock_held_t;
+
+static _Thread_local lock_held_t lock_held;
 
 void
 inf_lock_init(inf_lock_t *l, uint32_t rank)
@@ -102,32 +105,38 @@ inf_cond_wait_until(inf_cond_t *c, inf_lock_t *l, uint64_t deadline_ns)
 static void
 lock_push_rank(uint32_t rank)
 {
-    uint32_t n = lock_held_count;
+    lock_held_t *held = &lock_held;     /* looked up by a call, so once */
+    uint32_t n = held->count;
 
-    if (n == LOCK_MAX_HELD || (n > 0 && lock_held[n - 1] >= rank)) {
+    if (n == LOCK_MAX_HELD || (n > 0 && held->rank[n - 1] >= rank)) {
         fprintf(stderr, "lock of rank %u taken while holding rank %u\n",
-            rank, lock_held[n - 1]);
+            rank, held->rank[n - 1]);
         abort();
     }
 
-    lock_held[n] = rank;
-    lock_held_count = n + 1;
+    held->rank[n] = rank;
+    held->count = n + 1;
 }
 
 static void
 lock_pop_rank(uint32_t rank)
 {
-    for (uint32_t i = lock_held_count; i-- > 0; ) {
-        if (lock_held[i] == rank) {
-            lock_held_count--;
-            memmove(&lock_held[i], &lock_held[i + 1],
-                (lock_held_count - i) * sizeof(lock_held[0]));
-            return;
-        }
+    lock_held_t *held = &lock_held;
+    uint32_t i = held->count;
+
+    while (i != 0 && held->rank[i - 1] != rank) {
+        i--;
     }
 
-    fprintf(stderr, "lock of rank %u given up without holding it\n", rank);
-    abort();
+    if (i == 0) {
+        fprintf(stderr, "lock of rank %u given up without holding it\n",
+            rank);
+        abort();
+    }
+
+    for (held->count--; i <= held->count; i++) {
+        held->rank[i - 1] = held->rank[i];
+    }
 }
 
 /* A failing mutex call is a bug of ours; going on would corrupt. */
