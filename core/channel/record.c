@@ -20,19 +20,24 @@ typedef struct {
 
 static inf_err_t *record_check(const inf_infer_record_t *r,
     uint64_t length, uint64_t arena_size);
-static inf_err_t *record_check_head(const inf_infer_record_t *r);
+static inf_err_t *record_check_head(const inf_infer_record_t *r,
+    uint64_t *left);
 static inf_err_t *record_check_inputs(const inf_infer_record_t *r,
-    uint64_t arena_size);
+    uint64_t *left, uint64_t arena_size);
 static inf_err_t *record_check_input(const inf_infer_record_t *r,
-    const inf_record_input_t *input, uint64_t arena_size);
-static inf_err_t *record_check_outputs(const inf_infer_record_t *r);
-static inf_err_t *record_check_parameters(const inf_infer_record_t *r);
+    uint64_t *left, const inf_record_input_t *input, uint64_t arena_size);
+static inf_err_t *record_check_outputs(const inf_infer_record_t *r,
+    uint64_t *left);
+static inf_err_t *record_check_parameters(const inf_infer_record_t *r,
+    uint64_t *left);
 static inf_err_t *record_check_table(const inf_infer_record_t *r,
-    const char *what, uint32_t offset, uint64_t count, uint64_t entry_size);
+    uint64_t *left, const char *what, uint32_t offset, uint64_t count,
+    uint64_t entry_size);
 static inf_err_t *record_check_name(const inf_infer_record_t *r,
-    const char *what, inf_ref_t ref);
+    uint64_t *left, const char *what, inf_ref_t ref);
 static inf_err_t *record_check_text(const inf_infer_record_t *r,
-    const char *what, inf_ref_t ref);
+    uint64_t *left, const char *what, inf_ref_t ref);
+static inf_err_t *record_take(uint64_t *left, const char *what, uint64_t len);
 static const void *record_at(const inf_infer_record_t *r, uint32_t offset);
 static uint64_t builder_tables(const inf_response_builder_t *b);
 static uint64_t builder_texts(const inf_response_builder_t *b);
@@ -179,22 +184,23 @@ record_check(const inf_infer_record_t *r, uint64_t length,
             (unsigned long long) length);
     }
 
-    inf_err_t *err = record_check_head(r);
+    uint64_t left = r->size - sizeof(*r);
+    inf_err_t *err = record_check_head(r, &left);
     if (err == NULL) {
-        err = record_check_inputs(r, arena_size);
+        err = record_check_inputs(r, &left, arena_size);
     }
     if (err == NULL) {
-        err = record_check_outputs(r);
+        err = record_check_outputs(r, &left);
     }
     if (err == NULL) {
-        err = record_check_parameters(r);
+        err = record_check_parameters(r, &left);
     }
 
     return err;
 }
 
 static inf_err_t *
-record_check_head(const inf_infer_record_t *r)
+record_check_head(const inf_infer_record_t *r, uint64_t *left)
 {
     if (r->protocol != INF_PROTOCOL_HTTP && r->protocol != INF_PROTOCOL_GRPC)
     {
@@ -216,21 +222,22 @@ record_check_head(const inf_infer_record_t *r)
         return inf_err_new(INF_ERR_INVALID_ARG, "the model name is empty");
     }
 
-    inf_err_t *err = record_check_name(r, "model name", r->model_name);
+    inf_err_t *err = record_check_name(r, left, "model name", r->model_name);
     if (err == NULL) {
-        err = record_check_name(r, "request id", r->id);
+        err = record_check_name(r, left, "request id", r->id);
     }
     if (err == NULL) {
-        err = record_check_name(r, "correlation id", r->correlation_text);
+        err = record_check_name(r, left, "correlation id", r->correlation_text);
     }
 
     return err;
 }
 
 static inf_err_t *
-record_check_inputs(const inf_infer_record_t *r, uint64_t arena_size)
+record_check_inputs(const inf_infer_record_t *r, uint64_t *left,
+    uint64_t arena_size)
 {
-    inf_err_t *err = record_check_table(r, "inputs", r->input_offset,
+    inf_err_t *err = record_check_table(r, left, "inputs", r->input_offset,
         r->input_count, sizeof(inf_record_input_t));
     if (err != NULL) {
         return err;
@@ -238,7 +245,7 @@ record_check_inputs(const inf_infer_record_t *r, uint64_t arena_size)
 
     const inf_record_input_t *inputs = inf_infer_record_inputs(r);
     for (uint32_t i = 0; i < r->input_count; i++) {
-        err = record_check_input(r, &inputs[i], arena_size);
+        err = record_check_input(r, left, &inputs[i], arena_size);
         if (err != NULL) {
             return inf_err_add(err, "input %u", i);
         }
@@ -248,11 +255,11 @@ record_check_inputs(const inf_infer_record_t *r, uint64_t arena_size)
 }
 
 static inf_err_t *
-record_check_input(const inf_infer_record_t *r,
+record_check_input(const inf_infer_record_t *r, uint64_t *left,
     const inf_record_input_t *input, uint64_t arena_size)
 {
     bool raw = (r->flags & INF_REQUEST_RAW_INPUT) != 0;
-    inf_err_t *err = record_check_name(r, "name", input->name);
+    inf_err_t *err = record_check_name(r, left, "name", input->name);
     if (err != NULL) {
         return err;
     }
@@ -273,7 +280,7 @@ record_check_input(const inf_infer_record_t *r,
             "%u dimensions are more than %d", input->dim_count, INF_MAX_DIMS);
     }
 
-    err = record_check_table(r, "shape", input->shape_offset,
+    err = record_check_table(r, left, "shape", input->shape_offset,
         input->dim_count, sizeof(int64_t));
     if (err != NULL) {
         return err;
@@ -299,7 +306,7 @@ record_check_input(const inf_infer_record_t *r,
                 "the shared-memory region has no name or no possible range");
         }
 
-        return record_check_name(r, "shared-memory region",
+        return record_check_name(r, left, "shared-memory region",
             input->shm_region);
 
     default:
@@ -309,9 +316,9 @@ record_check_input(const inf_infer_record_t *r,
 }
 
 static inf_err_t *
-record_check_outputs(const inf_infer_record_t *r)
+record_check_outputs(const inf_infer_record_t *r, uint64_t *left)
 {
-    inf_err_t *err = record_check_table(r, "outputs", r->output_offset,
+    inf_err_t *err = record_check_table(r, left, "outputs", r->output_offset,
         r->output_count, sizeof(inf_record_output_t));
     if (err != NULL) {
         return err;
@@ -336,9 +343,9 @@ record_check_outputs(const inf_infer_record_t *r)
                 o->data_kind);
         }
 
-        err = record_check_name(r, "name", o->name);
+        err = record_check_name(r, left, "name", o->name);
         if (err == NULL) {
-            err = record_check_name(r, "shared-memory region",
+            err = record_check_name(r, left, "shared-memory region",
                 o->shm_region);
         }
         if (err != NULL) {
@@ -350,10 +357,11 @@ record_check_outputs(const inf_infer_record_t *r)
 }
 
 static inf_err_t *
-record_check_parameters(const inf_infer_record_t *r)
+record_check_parameters(const inf_infer_record_t *r, uint64_t *left)
 {
-    inf_err_t *err = record_check_table(r, "parameters", r->parameter_offset,
-        r->parameter_count, sizeof(inf_record_parameter_t));
+    inf_err_t *err = record_check_table(r, left, "parameters",
+        r->parameter_offset, r->parameter_count,
+        sizeof(inf_record_parameter_t));
     if (err != NULL) {
         return err;
     }
@@ -371,9 +379,9 @@ record_check_parameters(const inf_infer_record_t *r)
                 p->type);
         }
 
-        err = record_check_name(r, "name", p->name);
+        err = record_check_name(r, left, "name", p->name);
         if (err == NULL) {
-            err = record_check_text(r, "text", p->text);
+            err = record_check_text(r, left, "text", p->text);
         }
         if (err != NULL) {
             return inf_err_add(err, "parameter %u", i);
@@ -385,8 +393,8 @@ record_check_parameters(const inf_infer_record_t *r)
 
 /* An empty table's offset means nothing. */
 static inf_err_t *
-record_check_table(const inf_infer_record_t *r, const char *what,
-    uint32_t offset, uint64_t count, uint64_t entry_size)
+record_check_table(const inf_infer_record_t *r, uint64_t *left,
+    const char *what, uint32_t offset, uint64_t count, uint64_t entry_size)
 {
     if (count == 0) {
         return NULL;
@@ -401,15 +409,15 @@ record_check_table(const inf_infer_record_t *r, const char *what,
             (unsigned long long) count, offset, r->size);
     }
 
-    return NULL;
+    return record_take(left, what, count * entry_size);
 }
 
 /* Names become C strings later, where a NUL would cut them. */
 static inf_err_t *
-record_check_name(const inf_infer_record_t *r, const char *what,
-    inf_ref_t ref)
+record_check_name(const inf_infer_record_t *r, uint64_t *left,
+    const char *what, inf_ref_t ref)
 {
-    inf_err_t *err = record_check_text(r, what, ref);
+    inf_err_t *err = record_check_text(r, left, what, ref);
     if (err != NULL) {
         return err;
     }
@@ -422,8 +430,8 @@ record_check_name(const inf_infer_record_t *r, const char *what,
 }
 
 static inf_err_t *
-record_check_text(const inf_infer_record_t *r, const char *what,
-    inf_ref_t ref)
+record_check_text(const inf_infer_record_t *r, uint64_t *left,
+    const char *what, inf_ref_t ref)
 {
     if (ref.len > 0 && !inf_range_ok(ref.offset, ref.len, r->size)) {
         return inf_err_new(INF_ERR_INVALID_ARG,
@@ -431,6 +439,20 @@ record_check_text(const inf_infer_record_t *r, const char *what,
             ref.len, ref.offset, r->size);
     }
 
+    return record_take(left, what, ref.len);
+}
+
+/* Tables and texts share no bytes: were a long text that of a hundred thousand
+   parameters, a small record would take the core's time and memory. */
+static inf_err_t *
+record_take(uint64_t *left, const char *what, uint64_t len)
+{
+    if (len > *left) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "%s: tables and texts are"
+            " longer than the record: some of them overlap", what);
+    }
+
+    *left -= len;
     return NULL;
 }
 

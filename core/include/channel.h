@@ -277,7 +277,8 @@ typedef enum {
                                                datatype and shape come from
                                                the model                     */
 
-/* Tables are arrays at these offsets, 8-byte aligned, inside the record. */
+/* Tables are arrays at these offsets, 8-byte aligned, inside the record.  No
+   two of the tables and texts share bytes. */
 typedef struct {
     uint32_t  size;             /* of the whole record, tables and texts     */
     uint16_t  protocol;         /* inf_protocol_t                            */

@@ -235,6 +235,36 @@ each_field_out_of_range_is_refused_by_name(void **state)
     BAD("parameter 0", r->parameter.name.offset = sizeof(*r));
 }
 
+/* Each of them fits: it is the sum that a small record makes large. */
+static void
+tables_and_texts_longer_than_the_record_are_refused(void **state)
+{
+    (void) state;
+    arena_t a;
+    request_t *r = &a.at.r;
+    uint32_t slack = sizeof(r->texts) - 30;
+
+    BAD("parameter 0: text: tables and texts are longer",
+        memset(r->texts, 'x', sizeof(r->texts));
+        r->parameter.name = TEXT(0, 5 + slack + 1));
+    BAD("parameter 0: text: tables and texts are longer",
+        r->parameter.text = TEXT(0, 5 + slack + 1));
+    BAD("parameters: tables and texts are longer",
+        memset(r->texts, 'x', sizeof(r->texts));
+        r->output.name = TEXT(0, 60));
+    BAD("parameters: tables and texts are longer",
+        r->head.parameter_count = 3;
+        r->head.parameter_offset = offsetof(request_t, output));
+
+    fill(&a);
+    memset(r->texts, 'x', sizeof(r->texts));
+    r->parameter.name = TEXT(0, 5 + slack);
+    inf_arena_t mem;
+    inf_arena_init(&mem);
+    (void) read_ok(&a, &mem);
+    inf_arena_fini(&mem);
+}
+
 static void
 empty_tables_and_raw_input_are_accepted(void **state)
 {
@@ -349,6 +379,7 @@ main(void)
         cmocka_unit_test(good_record_is_read_back_from_a_private_copy),
         cmocka_unit_test(place_and_length_outside_the_arena_are_refused),
         cmocka_unit_test(each_field_out_of_range_is_refused_by_name),
+        cmocka_unit_test(tables_and_texts_longer_than_the_record_are_refused),
         cmocka_unit_test(empty_tables_and_raw_input_are_accepted),
         cmocka_unit_test(response_is_written_as_described),
         cmocka_unit_test(response_beyond_the_limit_is_refused),

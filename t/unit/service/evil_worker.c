@@ -1085,6 +1085,41 @@ damaged_records_are_answered(void **state)
     all_is_well();
 }
 
+/* 1 MiB, which each parameter would get a copy of. */
+static void
+a_text_of_many_parameters_is_rejected(void **state)
+{
+    (void) state;
+    const uint32_t count = 200;
+    evil_t e;
+
+    evil_join(&e);
+    request_t r = evil_echo(&e);
+    r.submission.offset = MIB;
+    unsigned char *base = e.arena + MIB;
+    inf_infer_record_t *rec = (void *) base;
+    inf_record_parameter_t *list = (void *) (base + r.size);
+    uint32_t text = (uint32_t) (r.size + count * sizeof(*list));
+
+    memcpy(base, r.record, r.size);
+    for (uint32_t i = 0; i < count; i++) {
+        list[i] = (inf_record_parameter_t) {
+            .name = { text, 1 }, .type = INF_PARAMETER_STRING,
+            .text = { text, MIB }
+        };
+    }
+    memset(base + text, 'x', MIB);
+    rec->parameter_count = count;
+    rec->parameter_offset = (uint32_t) r.size;
+    rec->size = text + (uint32_t) MIB;
+    r.submission.length = rec->size;
+
+    assert_true(evil_put(&e, &r.submission));
+    assert_int_equal(evil_answer(&e, 1, 1), INF_STATUS(INF_ERR_INVALID_ARG));
+    evil_free(&e);
+    all_is_well();
+}
+
 typedef struct {
     uint32_t    *word;
     size_t       count;
@@ -1381,6 +1416,7 @@ main(int argc, char **argv)
         cmocka_unit_test(cancels_and_releases_of_nothing_are_ignored),
         cmocka_unit_test(a_slot_that_is_taken_is_no_other_requests),
         cmocka_unit_test(damaged_records_are_answered),
+        cmocka_unit_test(a_text_of_many_parameters_is_rejected),
         cmocka_unit_test(
             a_record_that_changes_while_it_is_checked_harms_nobody),
         cmocka_unit_test(
