@@ -33,6 +33,7 @@ static inf_err_t *check_op_libraries(const Inference__ModelConfig *sent,
     const Inference__ModelConfig *own);
 static inf_err_t *check_agents(const Inference__ModelConfig *sent,
     const Inference__ModelConfig *own);
+static bool names_file(const char *key, const char *value);
 static bool has_agent(const Inference__ModelConfig *own, const agent_t *agent);
 static bool same_message(const ProtobufCMessage *a, const ProtobufCMessage *b);
 static inf_err_t *check_parameters(const Inference__ModelConfig *sent,
@@ -299,7 +300,7 @@ check_parameters(const Inference__ModelConfig *sent,
         const char *value = p != NULL ? p->string_value : "";
         const char *known = inf_config_parameter(own, name);
 
-        if (strchr(value, '/') != NULL
+        if (names_file(name, value)
             && (known == NULL || strcmp(value, known) != 0))
         {
             return not_accepted(inf_key(key, "parameters[\"%s\"]", name),
@@ -308,6 +309,31 @@ check_parameters(const Inference__ModelConfig *sent,
     }
 
     return NULL;
+}
+
+/* By the value, or by a word of the key: a file may be named without its
+   directory, and some are written. */
+static bool
+names_file(const char *key, const char *value)
+{
+    static const char *const words[] = {
+        "file", "files", "filename", "path", "paths", "dir", "directory",
+        "folder"
+    };
+
+    for (size_t len; *key != '\0' && value[0] != '\0'; key += len) {
+        len = strcspn(key, "_.- ");
+        for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+            if (strlen(words[i]) == len
+                && strncasecmp(key, words[i], len) == 0)
+            {
+                return true;
+            }
+        }
+        len += key[len] != '\0';
+    }
+
+    return strchr(value, '/') != NULL;
 }
 
 static inf_err_t *
@@ -361,7 +387,7 @@ check_accelerator_list(const char *list, accelerator_list_t sent,
             const char *name = a->parameters[k]->key;
             const char *value = a->parameters[k]->value;
 
-            if (strchr(value, '/') != NULL
+            if (names_file(name, value)
                 && !has_accelerator_parameter(own, a->name, name, value))
             {
                 return not_accepted(inf_key(key, "optimization."

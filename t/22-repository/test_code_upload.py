@@ -9,7 +9,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from lib.server import BACKENDS, ROOT
+from lib import process
+from lib.server import BACKENDS, ROOT, SLOW
 from lib.wire import tensor
 
 EXPLICIT = "    inference_model_control explicit;\n"
@@ -221,6 +222,8 @@ BRING_PATHS = [
      "EXECUTION_ENV_PATH", "/tmp/env"),
     ({"parameters": parameters(TRITON_BATCH_STRATEGY_PATH="1/x")},
      "TRITON_BATCH_STRATEGY_PATH", "1/x"),
+    ({"parameters": parameters(EXECUTION_ENV_PATH="env")},
+     "EXECUTION_ENV_PATH", "env"),
     ({"optimization": ACCELERATORS}, "cache_dir", "/tmp/x")]
 
 
@@ -232,6 +235,35 @@ def test_a_configuration_that_names_code(server, trusting, config, key,
     says_why(load(server, {"1/data": b"x"}, **config), key, value)
     answer = load(trusting, {"1/data": b"x"}, **config)
     assert "inference_code_upload" not in answer.body.decode()
+
+
+@pytest.mark.parametrize("name", ["model.py", "weights"])
+def test_a_file_that_the_library_writes(make_server, name):
+    """ONNX Runtime notes its nodes' memory in a file beside the model: a new
+    one, or the repository's weights."""
+    key = "session.collect_node_memory_stats_to_file"
+    files = {}
+
+    def model(folder):
+        files[folder / "sent/1/model.onnx"] = outside_weights("weights")
+        files[folder / "sent/1/weights"] = bytes(8)
+        (folder / "sent/1").mkdir(parents=True)
+        for path, data in files.items():
+            path.write_bytes(data)
+
+    server = make_server(model, parts=PARTS, http=EXPLICIT)
+    answer = load_onnx(server, {}, parameters=parameters(**{key: name}))
+    infer = tensor("X", "UINT8", [8], [1] * 8)
+    if answer.status == 200:
+        with server.wire() as connection:
+            assert connection.infer("sent", {"inputs": [infer]}).status == 200
+    server.post("/v2/repository/models/sent/unload", b"{}")
+    process.wait_until(lambda: server.get("/v2/models/sent/ready").status
+                       != 200, 10 * SLOW)
+    for path, data in files.items():
+        assert path.read_bytes() == data
+        assert sorted(path.parent.iterdir()) == sorted(files)
+    says_why(answer, key, name)
 
 
 def test_what_the_repository_says_may_be_sent_back(make_server):

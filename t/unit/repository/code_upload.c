@@ -148,9 +148,10 @@ check_config(const char *sent_json, const char *own_json, const char *key,
     }
 }
 
-#define ACCELERATOR(list, name, value) \
+#define ACCELERATOR_KEY(list, name, key, value) \
     "{\"optimization\":{\"execution_accelerators\":{\"" list "\":[{" \
-    "\"name\":\"" name "\",\"parameters\":{\"p\":\"" value "\"}}]}}}"
+    "\"name\":\"" name "\",\"parameters\":{\"" key "\":\"" value "\"}}]}}}"
+#define ACCELERATOR(list, name, value) ACCELERATOR_KEY(list, name, "p", value)
 
 static void
 a_configuration_names_only_what_the_repository_names(void **state)
@@ -180,7 +181,15 @@ a_configuration_names_only_what_the_repository_names(void **state)
           "gpu_execution_accelerator[0].parameters[\"p\"]", "'a/b'" },
         { ACCELERATOR("cpu_execution_accelerator", "n", "/"),
           ACCELERATOR("cpu_execution_accelerator", "m", "/"),
-          "cpu_execution_accelerator[0].parameters[\"p\"]", "'/'" }
+          "cpu_execution_accelerator[0].parameters[\"p\"]", "'/'" },
+        { "{\"parameters\":{\"a.b_to_file\":{\"string_value\":\"x\"}}}",
+          "{\"parameters\":{\"a.b_to_file\":{\"string_value\":\"y\"}}}",
+          "parameters[\"a.b_to_file\"]", "'x'" },
+        { "{\"parameters\":{\"PATH\":{\"string_value\":\"x\"}}}", "{}",
+          "parameters[\"PATH\"]", "'x'" },
+        { ACCELERATOR_KEY("cpu_execution_accelerator", "n", "cache_dir", "x"),
+          ACCELERATOR_KEY("cpu_execution_accelerator", "n", "cache", "x"),
+          "cpu_execution_accelerator[0].parameters[\"cache_dir\"]", "'x'" }
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -198,7 +207,9 @@ a_configuration_may_change_all_else(void **state)
 
     check_config("{}", NULL, NULL, NULL);
     check_config("{\"backend\":\"python\",\"max_batch_size\":8,"
-        "\"parameters\":{\"p\":{\"string_value\":\"4\"},\"q\":{}},"
+        "\"parameters\":{\"p\":{\"string_value\":\"4\"},\"q\":{},"
+        "\"profile.direct\":{\"string_value\":\"1\"},"
+        "\"a_path\":{\"string_value\":\"\"}},"
         "\"model_operations\":{},\"model_repository_agents\":{},"
         "\"optimization\":{}}", NULL, NULL, NULL);
     check_config(ACCELERATOR("gpu_execution_accelerator", "tensorrt", "FP16"),
