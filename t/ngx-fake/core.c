@@ -5,7 +5,7 @@
  *
  * A call is answered with "true" (field 1 of the health messages).  The text
  * "never" in its bytes (a model's name) keeps the answer back for good, until
- * CANCEL; "slow" for half a second.
+ * CANCEL; "slow" for half a second; "chatty" until stdout takes no more.
  */
 
 #include <errno.h>
@@ -37,6 +37,7 @@
 #define MAX_WORKERS     64
 #define MAX_HELD        4096
 #define SLOW_NS         500000000u
+#define CHAT_BYTES      (64u << 20)
 
 typedef struct {
     inf_channel_t *channel;
@@ -74,6 +75,7 @@ static void answer_true(inf_channel_t *ch, uint32_t slot,
     uint32_t generation);
 static void answer_due(core_t *core, uint64_t now_ns);
 static void forget(core_t *core, size_t worker);
+static void chat(void);
 static bool contains(const void *data, size_t len, const char *text);
 
 int
@@ -381,7 +383,26 @@ submission(core_t *core, inf_channel_t *ch, const inf_submission_t *s)
     } else if (contains(data, s->length, "slow")) {
         hold(core, ch, s, inf_clock_ns() + SLOW_NS);
     } else {
+        if (contains(data, s->length, "chatty")) {
+            chat();
+        }
         answer_true(ch, s->slot, s->generation);
+    }
+}
+
+/* Until a write fails, which needs a reader that doesn't read. */
+static void
+chat(void)
+{
+    static const char line[] = "fake core writes what nobody reads\n";
+    ssize_t n;
+
+    for (size_t sent = 0; sent < CHAT_BYTES; sent += (size_t) n) {
+        n = write(STDOUT_FILENO, line, sizeof(line) - 1);
+        if (n <= 0) {
+            record('I', "stdout takes no more");
+            return;
+        }
     }
 }
 

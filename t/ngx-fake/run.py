@@ -139,6 +139,14 @@ http {{
         wait_for("a server", lambda: self.get("/alive") == 200)
         self.started = time.monotonic()
 
+    def run_as_nobody(self):
+        """The checkout may lie where only root may look, in /root for one."""
+        self.as_user = "nobody"
+        self.module = shutil.copy(self.module, self.folder)
+        os.chown(self.folder, 65534, 65534)
+        self.log.touch()
+        os.chown(self.log, 65534, 65534)
+
     def pid_file(self):
         with contextlib.suppress(OSError, ValueError):
             return int((self.folder / "pid").read_text())
@@ -581,6 +589,50 @@ def reload_tells_the_core_what_changed(s):
     s.stop()
 
 
+# an unprivileged user's processes may not pass on more descriptors at a time
+# than each may have open
+SENDABLE = 600
+
+
+@contextlib.contextmanager
+def descriptors_in_flight(user):
+    """More of them are sent by the user's process, and received by nobody."""
+    code = """if True:
+        import socket, sys
+        near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        for _ in range(int(sys.argv[1])):
+            socket.send_fds(near, [b"x"], [0] * 100)
+        print(flush=True)
+        sys.stdin.read()
+        """
+    with subprocess.Popen(["/usr/bin/python3", "-c", code,
+                           str(SENDABLE // 100 + 1)], user=user,
+                          stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"\n"
+        yield
+
+
+@scenario
+def configuration_waits_until_it_can_be_sent(s):
+    if os.geteuid() != 0 or must_stay_root():
+        return
+    s.run_as_nobody()
+    s.main = f"worker_rlimit_nofile {SENDABLE};"
+    s.start()
+    s.expect_ready()
+    core = s.core()
+    s.http += " inference_backend_config fake a=b;"
+    with descriptors_in_flight(s.as_user):
+        s.reload()
+        s.wait_text(f"core {core} is watched")
+        assert "told of configuration" not in s.text()
+    s.wait_text("told of configuration 2")
+    s.expect_ready()
+    assert s.core() == core
+    s.stop()
+
+
 @scenario
 def failed_reload_changes_nothing(s):
     s.start()
@@ -763,6 +815,21 @@ def log_follows_usr1(s):
 
 
 @scenario
+def output_that_nobody_reads_holds_up_nobody(s):
+    s.start()
+    s.expect_ready()
+    helper = s.helper()
+    os.kill(helper, signal.SIGSTOP)
+    started = time.monotonic()
+    status = s.get("/v2/models/chatty/ready")
+    os.kill(helper, signal.SIGCONT)
+    assert status == 200
+    assert time.monotonic() - started >= 1      # nothing is lost at once
+    s.wait_text("stdout takes no more")
+    s.stop()
+
+
+@scenario
 def secrets_stay_out_of_workers(s):
     s.http += " inference_env INF_FAKE_SECRET=nobody-may-read-this;"
     s.main += " env INF_FAKE_PLAIN;"
@@ -905,12 +972,7 @@ def without_master(s):
 def without_root(s):
     if os.geteuid() != 0 or must_stay_root():
         return
-    s.as_user = "nobody"
-    # the checkout may lie where only root may look, in /root for one
-    s.module = shutil.copy(s.module, s.folder)
-    os.chown(s.folder, 65534, 65534)
-    s.log.touch()
-    os.chown(s.log, 65534, 65534)
+    s.run_as_nobody()
     s.start()
     s.expect_ready()
     os.kill(s.core(), signal.SIGKILL)
