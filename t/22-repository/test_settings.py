@@ -288,7 +288,7 @@ def test_auto_complete(make_server):
     assert ready(server) == "a"
 
 
-# ---- the rest of ngx_module/README.md's table
+# ---- the rest of the table of docs/directives.md
 
 @pytest.mark.parametrize("line,name", [
     ("spin=3us", "inference_core spin="),
