@@ -256,7 +256,8 @@ read_header(inf_journal_t *j)
     }
 }
 
-/* What stands behind a broken record is lost. */
+/* A broken record and what follows it are lost.  The half counts as full then:
+   behind them the next record would be lost, too. */
 static void
 read_entries(inf_journal_t *j)
 {
@@ -284,6 +285,7 @@ read_entries(inf_journal_t *j)
     if (at < end) {
         inf_log(INF_LOG_ERROR, "journal: %llu bytes of it are not what was"
             " written", (unsigned long long) (end - at));
+        j->header.used = j->half;
     }
 }
 

@@ -1,7 +1,9 @@
 #include "repository/temp_tree.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
@@ -34,6 +36,20 @@ typedef struct {
 } world_t;
 
 static world_t w;
+
+/* The journal's read at 1 fails; 0: none does. */
+static int failing_read;
+
+ssize_t
+pread(int fd, void *data, size_t len, off_t offset)
+{
+    if (fd == w.fd && failing_read > 0 && --failing_read == 0) {
+        errno = EIO;
+        return -1;
+    }
+
+    return syscall(SYS_pread64, fd, data, len, offset);
+}
 
 static void
 changed(void *userp)
@@ -382,6 +398,46 @@ half_written_records_do_not_count(void **state)
     assert_string_equal(ready(), "b first ");
 }
 
+/* Headers, records and keys, in turn; what was read before counts. */
+static void
+an_unreadable_journal_costs_models_and_not_the_core(void **state)
+{
+    (void) state;
+    int reads = 0;
+
+    assert_ok(inf_lifecycle_load(w.lc, "a", NULL));
+    end();
+    for (bool failed = true; failed; ) {
+        failing_read = ++reads;
+        begin();
+        failed = failing_read == 0;
+        failing_read = 0;
+        assert_string_equal(ready(), failed && reads != 1 ? "first "
+            : "a first ");
+        end();
+    }
+    begin();
+    assert_true(reads > 4);
+}
+
+/* Behind it the next core would not find it. */
+static void
+what_is_loaded_after_a_broken_record_comes_back(void **state)
+{
+    (void) state;
+    const uint32_t broken = UINT32_MAX;
+
+    assert_ok(inf_lifecycle_load(w.lc, "a", NULL));
+    end();
+    assert_int_equal(pwrite(w.fd, &broken, sizeof(broken), FIRST_KEY_LEN),
+        sizeof(broken));
+    begin();
+    assert_string_equal(ready(), "first ");
+    assert_ok(inf_lifecycle_load(w.lc, "b", NULL));
+    next();
+    assert_string_equal(ready(), "b first ");
+}
+
 /* Each by itself, though they have one name. */
 static void
 models_of_two_namespaces_come_back(void **state)
@@ -524,6 +580,8 @@ main(void)
         T(what_is_too_large_is_not_remembered),
         T(a_record_that_changes_while_a_core_begins_does_not_count),
         T(half_written_records_do_not_count),
+        T(an_unreadable_journal_costs_models_and_not_the_core),
+        T(what_is_loaded_after_a_broken_record_comes_back),
         cmocka_unit_test_setup_teardown(models_of_two_namespaces_come_back,
             setup_namespaced, teardown),
         T(what_was_loaded_without_namespacing_comes_back_in_all),
