@@ -120,3 +120,14 @@ def test_a_user_that_does_not_exist_is_named(tmp_path, name):
     assert done.returncode == 1
     assert f'there is no user "{name}"' in done.stderr.replace('\\"', '"')
     assert not (tmp_path / "core").exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["--config"], ["--nonsense"],
+                                       ["--version", "--check", "x"]])
+def test_wrong_arguments_are_answered_with_those_that_there_are(arguments):
+    done = subprocess.run([CORE, *arguments], capture_output=True, text=True,
+                          timeout=60 * SLOW, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == (f"usage: {CORE} --config FILE | --check [FILE]"
+                           " | --supervised | --version\n")
