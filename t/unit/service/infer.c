@@ -130,6 +130,11 @@ setup(void **state)
     make_model("echo", echo_config);
     make_model("other", echo_config);
     make_model("third", echo_config);
+    make_model("mirror", "backend: 'identity' max_batch_size: 8\n"
+        "input { name: 'INPUT0' data_type: TYPE_FP32 dims: -1 }\n"
+        "output { name: 'OUTPUT0' data_type: TYPE_FP32 dims: -1 }\n"
+        "parameters { key: 'echo_parameters'\n"
+        "  value { string_value: 'true' } }\n");
     make_model("slow", "backend: 'identity'\n"
         "input { name: 'INPUT0' data_type: TYPE_FP32 dims: -1 }\n"
         "output { name: 'OUTPUT0' data_type: TYPE_FP32 dims: -1 }\n"
@@ -328,6 +333,59 @@ identity_answers_what_it_was_sent(void **state)
     read_response(&shot, &error);
     assert_float_equal(shot.first, 0.5f, 0);
     assert_int_equal(inf_client_arena_stats(world.client)->in_use, 0);
+}
+
+/* Of all types, each with its name. */
+static void
+a_response_has_its_parameters_in_their_order(void **state)
+{
+    (void) state;
+    static _Alignas(8) char copy[4096];
+    static const int64_t shape[2] = { 1, FLOATS };
+    static const inf_infer_input_t input = {
+        .name = INF_SLICE("INPUT0"), .datatype = INF_TYPE_FP32,
+        .dim_count = 2, .shape = shape, .source = INF_SOURCE_BINARY,
+        .byte_size = FLOATS * sizeof(float)
+    };
+    static const inf_infer_parameter_t sent[] = {
+        { .name = INF_SLICE("word"), .type = INF_PARAMETER_STRING,
+          .text = INF_SLICE("yes") },
+        { .name = INF_SLICE("number"), .type = INF_PARAMETER_INT,
+          .integer = -7 },
+        { .name = INF_SLICE("truth"), .type = INF_PARAMETER_BOOL,
+          .integer = 1 },
+        { .name = INF_SLICE("share"), .type = INF_PARAMETER_DOUBLE,
+          .real = 1.5 }
+    };
+    const inf_infer_request_t req = {
+        .id = INF_SLICE("r1"), .inputs = &input, .input_count = 1,
+        .parameters = sent, .parameter_count = 4
+    };
+    shot_t shot;
+    const char *error;
+
+    submit_request(&shot, "mirror", &req);
+    wait_for(&shot, ALL);
+    assert_int_equal(shot.status, INF_OK);
+    assert_true(shot.length < sizeof(copy));
+    memcpy(copy, inf_client_response(world.client, shot.offset, shot.length),
+        shot.length);
+
+    const inf_response_record_t *rec = (const void *) copy;
+    const inf_record_parameter_t *list = (const void *) (copy
+        + rec->parameter_offset);
+    assert_int_equal(rec->parameter_count, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_true(inf_slice_eq(inf_response_text(rec, list[i].name),
+            sent[i].name));
+        assert_int_equal(list[i].type, sent[i].type);
+    }
+    assert_true(inf_slice_eq(inf_response_text(rec, list[0].text),
+        sent[0].text));
+    assert_int_equal(list[1].number.i, -7);
+    assert_int_equal(list[2].number.i, 1);
+    assert_float_equal(list[3].number.d, 1.5, 0);
+    read_response(&shot, &error);
 }
 
 static void
@@ -609,6 +667,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(identity_answers_what_it_was_sent),
+        cmocka_unit_test(a_response_has_its_parameters_in_their_order),
         cmocka_unit_test(an_unknown_model_is_not_found),
         cmocka_unit_test(a_model_that_failed_to_load_is_unavailable),
         cmocka_unit_test(a_shape_that_does_not_fit_its_bytes_is_refused),
