@@ -1,0 +1,184 @@
+/*
+ * Every allocation of a repository index and of a journal that is opened fails
+ * once, in turn: each time there is an error, or the whole result, and nothing
+ * is left behind.
+ */
+
+#define SHRINKING_SUCCEEDS
+#include "scarce_memory.h"
+
+#include "repository/temp_tree.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/base/log.h"
+#include "core/include/channel.h"
+#include "core/proto/message.h"
+#include "core/service/calls.h"
+#include "core/service/journal.h"
+#include "grpc_service.pb-c.h"
+
+#if OWN_MALLOC
+
+#define MINUTE_NS UINT64_C(60000000000)
+
+enum { MODELS = 3, JOURNAL = 64 * 1024 };
+
+static void
+changed(void *userp)
+{
+    (void) userp;
+}
+
+/* The allocation at n fails; whether there were as many. */
+static bool
+is_spent(long n)
+{
+    bool spent = countdown == 0;
+    countdown = 0;
+    return n == 0 || spent;
+}
+
+static void
+expect_all_models(inf_slice_t answer)
+{
+    ProtobufCMessage *m;
+    char name[2] = "a";
+
+    assert_ok(inf_message_unpack(
+        &inference__repository_index_response__descriptor, answer, &m));
+    const Inference__RepositoryIndexResponse *r = (const void *) m;
+    assert_int_equal(r->n_models, MODELS);
+    for (int i = 0; i < MODELS; i++) {
+        assert_string_equal(r->models[i]->name, name);
+        name[0]++;
+    }
+    inf_message_free(m);
+}
+
+static void
+an_index_is_whole_or_an_error(void **state)
+{
+    (void) state;
+    static const inf_server_host_t host = { .changed = changed };
+    char *tree = tree_new();
+    NginxInference__CoreConfig config = NGINX_INFERENCE__CORE_CONFIG__INIT;
+    inf_registry_reader_t models;
+    inf_server_t *server;
+    inf_err_t *err;
+    bool spent;
+    bool failed;
+    long n = 0;
+
+    tree_dir(tree, "a/1");
+    tree_dir(tree, "b/1");
+    tree_dir(tree, "c/1");
+    config.model_control = NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT;
+    config.repositories = &tree;
+    config.n_repositories = 1;
+    assert_ok(inf_server_start(&config, &host, NULL, NULL, &server));
+    inf_lifecycle_wait(server->lifecycle);
+    inf_registry_reader_init(&models, &server->registry);
+
+    do {
+        inf_buf_t answer;
+        long before = live;
+
+        inf_buf_init(&answer);
+        countdown = n;
+        err = inf_call(server, &models, INF_METHOD_REPOSITORY_INDEX,
+            inf_slice("", 0), false, &answer);
+        spent = is_spent(n);
+        failed = err != NULL;
+        if (!failed) {
+            expect_all_models(inf_buf_slice(&answer));
+        }
+        inf_err_free(err);
+        inf_buf_fini(&answer);
+        assert_int_equal(live, before);
+        n++;
+    } while (spent);
+
+    assert_false(failed);
+    assert_true(n > 5);
+    inf_registry_reader_fini(&models);
+    assert_true(inf_server_stop(server, MINUTE_NS));
+    tree_free(tree);
+}
+
+static void
+a_journal_is_opened_or_not(void **state)
+{
+    (void) state;
+    static char before[JOURNAL], after[JOURNAL];
+    char *names[] = { (char *) (uintptr_t) "first" };
+    const inf_model_id_t a = inf_model_id("a");
+    const inf_model_id_t b = inf_model_id("b");
+    inf_journal_t *j;
+    inf_err_t *err;
+    bool spent;
+    bool failed;
+    long n = 0;
+
+    int fd = memfd_create("journal", MFD_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, JOURNAL), 0);
+    assert_ok(inf_journal_open(fd, false, names, 1, &j));
+    inf_journal_notes.loaded(j, &a, NULL, false);
+    inf_journal_notes.loaded(j, &b, NULL, false);
+    inf_journal_close(j);
+    assert_int_equal(pread(fd, before, JOURNAL, 0), JOURNAL);
+
+    do {
+        long count = live;
+
+        countdown = n;
+        err = inf_journal_open(fd, false, names, 1, &j);
+        spent = is_spent(n);
+        failed = err != NULL;
+        if (!failed) {
+            inf_journal_close(j);
+        }
+        inf_err_free(err);
+        assert_int_equal(live, count);
+        assert_int_equal(pread(fd, after, JOURNAL, 0), JOURNAL);
+        assert_memory_equal(after, before, JOURNAL);
+        n++;
+    } while (spent);
+
+    assert_false(failed);
+    assert_true(n > 5);
+    close(fd);
+}
+
+#else
+
+static void
+an_index_is_whole_or_an_error(void **state)
+{
+    (void) state;
+    print_message("skipped: a sanitizer's allocator can't be replaced\n");
+    skip();
+}
+
+static void
+a_journal_is_opened_or_not(void **state)
+{
+    an_index_is_whole_or_an_error(state);
+}
+
+#endif /* OWN_MALLOC */
+
+int
+main(void)
+{
+    alarm(60);
+    inf_log_set_levels(false, false, false, 0);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_index_is_whole_or_an_error),
+        cmocka_unit_test(a_journal_is_opened_or_not)
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
