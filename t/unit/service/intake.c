@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -70,10 +71,10 @@ run(void *arg)
 
 static const uid_t users[] = { FRIEND };
 
-static int
-setup(void **state)
+/* All but the thread. */
+static void
+open_world(void)
 {
-    (void) state;
     memset(&w, 0, sizeof(w));
     w.fds = open_fds();
     nginx_inference__core_config__init(&w.config);
@@ -101,7 +102,20 @@ setup(void **state)
     assert_null(inf_server_start(&w.config, &inf_intake_host, w.intake,
         NULL, &w.server));
     assert_null(inf_intake_attach(w.intake, w.server));
+}
+
+static void
+start_world(void)
+{
     assert_int_equal(pthread_create(&w.thread, NULL, run, w.intake), 0);
+}
+
+static int
+setup(void **state)
+{
+    (void) state;
+    open_world();
+    start_world();
     return 0;
 }
 
@@ -292,6 +306,101 @@ one_process_has_few_channels_and_connections(void **state)
         inf_client_free(c[i]);
     }
     inf_fds_close(fds, ALLOWED + 1);
+}
+
+enum { PER_PROCESS = 4 };
+
+/* A process of its own connects ours: the kernel takes its number. */
+static void
+dial_from_another_process(int *fds)
+{
+    int status;
+
+    for (int i = 0; i < PER_PROCESS; i++) {
+        fds[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK
+            | SOCK_CLOEXEC, 0);
+        assert_true(fds[i] >= 0);
+    }
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        for (int i = 0; i < PER_PROCESS; i++) {
+            if (connect(fds[i], (void *) &w.address, sizeof(w.address)) != 0) {
+                _exit(1);
+            }
+        }
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static char expected_line[64];
+static _Atomic bool line_came;
+
+static void
+see_line(void *userp, inf_log_level_t level, const char *file, int line_no,
+    const char *line)
+{
+    (void) userp;
+    (void) level;
+    (void) file;
+    (void) line_no;
+    if (strstr(line, expected_line) != NULL) {
+        line_came = true;
+    }
+}
+
+/* They wait to be accepted, all at once. */
+static void
+has_room_for(int connections, rlim_t descriptors)
+{
+    struct rlimit before;
+    int count = connections + PER_PROCESS;
+    int *fds = calloc((size_t) count, sizeof(*fds));
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const struct rlimit limit = { descriptors, before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    snprintf(expected_line, sizeof(expected_line), "there are %d connections",
+        connections);
+    line_came = false;
+
+    open_world();
+    assert_int_equal(listen(w.listen_fd, 4096), 0);
+    for (int i = 0; i < count; i += PER_PROCESS) {
+        dial_from_another_process(&fds[i]);
+    }
+    start_world();
+    for (int ms = 0; !line_came && ms < 60000; ms++) {
+        usleep(1000);
+    }
+    assert_true(line_came);
+
+    inf_fds_close(fds, (size_t) count);
+    free(fds);
+    teardown(NULL);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+static void
+connections_leave_descriptors_for_models(void **state)
+{
+    (void) state;
+    struct rlimit rl;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &rl), 0);
+    if (rl.rlim_max < 10000) {
+        print_message("this needs 10,000 descriptors\n");
+        skip();
+    }
+
+    inf_log_set_sink(see_line, NULL);
+    inf_log_set_levels(false, false, true, 0);
+    has_room_for(32, 256);              /* an eighth                         */
+    has_room_for(1024, 10000);          /* at most                           */
+    inf_log_set_levels(false, false, false, 0);
+    inf_log_set_sink(NULL, NULL);
 }
 
 /* A registration that stays open until the core ends must not leak. */
@@ -564,6 +673,7 @@ main(void)
         T(workers_come_over_both_sockets),
         T(other_users_are_not_admitted),
         T(one_process_has_few_channels_and_connections),
+        cmocka_unit_test(connections_leave_descriptors_for_models),
         T(an_open_connection_ends_with_the_intake),
         T(nonsense_is_refused_and_harms_nobody_else),
         T(a_configuration_comes_over_the_supervisors_socket_alone),
