@@ -1,5 +1,6 @@
 #include "core/proto/message.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,11 +107,14 @@ inf_message_unpack(const ProtobufCMessageDescriptor *desc, inf_slice_t bytes,
         return err;
     }
 
+    /* protobuf-c has one NULL for both: only malloc sets errno */
+    errno = 0;
     ProtobufCMessage *m = protobuf_c_message_unpack(desc, NULL, bytes.len,
         bytes.len > 0 ? (const uint8_t *) bytes.data : (const uint8_t *) "");
     if (m == NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-            "%s: %zu bytes that are not this message", desc->name, bytes.len);
+        return errno == ENOMEM ? inf_err_nomem()
+            : inf_err_new(INF_ERR_INVALID_ARG, "%s: %zu bytes that are not"
+                " this message", desc->name, bytes.len);
     }
 
     err = inf_message_fold_maps(m);
