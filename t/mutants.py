@@ -50,7 +50,7 @@ PATIENCE = {"live_scaling": ["20"]}     # s: a lost wake-up is found by waiting
 # the world of that one is virtual (CMakeLists.txt)
 WRAPPED = ["clock_gettime", "pthread_create", "pthread_join",
            "pthread_setname_np", "inf_runner_submit", "inf_runner_cancel",
-           "inf_runner_refuses_at"]
+           "inf_runner_rejects_at"]
 
 MUTANTS = [
     ("a batch may have one row too many", BATCHER,
@@ -252,8 +252,8 @@ MUTANTS = [
      "    }\n    inf_unlock(&gate->lock);\n\n    if (req == NULL) {",
      "    inf_unlock(&gate->lock);\n\n    if (req == NULL) {"),
     ("all run when the first times out", RUN,
-     "run->factory->refused\n        ||", "false\n        ||"),
-    ("a refused request keeps the gate's sink", RUN,
+     "run->factory->rejected\n        ||", "false\n        ||"),
+    ("a rejected request keeps the gate's sink", RUN,
      "        f->sink = run->sink;\n        f->userp = run->userp;\n    }\n"
      "    return err;", "    }\n    return err;"),
     ("a cancel does not look at the cache", CACHE,

@@ -55,7 +55,7 @@ struct inf_bound_ops_s {
 
     /*
      * Unlinks req, which is queued, and with it what is queued behind it in
-     * its sequence, which goes to gone.  All are REFUSED.  false: it is not
+     * its sequence, which goes to gone.  All are REJECTED.  false: it is not
      * queued.
      */
     bool (*cancel)(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
@@ -72,7 +72,7 @@ struct inf_bound_ops_s {
 
     /* req, which was taken, is about to be released.  If it was to begin a
        sequence and was rejected, what is queued behind it goes to gone,
-       REFUSED. */
+       REJECTED. */
     void (*released)(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
         inf_link_t *gone);
 

@@ -180,7 +180,7 @@ settle(inf_cache_run_t *run, const inf_response_t *response)
     }
 
     bool good = response != NULL && response->err == NULL;
-    bool gave_up = !good && (run->factory->refused
+    bool gave_up = !good && (run->factory->rejected
         || atomic_load_explicit(&run->factory->cancelled,
             memory_order_relaxed)
         || (response != NULL
@@ -325,7 +325,7 @@ run_alone(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key)
     }
 }
 
-/* Takes both.  A runner that refuses req refuses those behind it too. */
+/* Takes both.  A runner that rejects req rejects those behind it too. */
 static void
 promote(inf_cache_run_t *run, inf_request_t *req)
 {

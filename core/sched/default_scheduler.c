@@ -101,7 +101,7 @@ scheduler_cancel(inf_policy_t *p, inf_request_t *req)
     }
 
     inf_link_remove(&req->link);
-    inf_request_move(req, INF_REQUEST_REFUSED);
+    inf_request_move(req, INF_REQUEST_REJECTED);
     p->queued--;
     return true;
 }
@@ -117,7 +117,7 @@ scheduler_drop(inf_policy_t *p)
     }
 
     inf_request_t *req = inf_link_entry(link, inf_request_t, link);
-    inf_request_move(req, INF_REQUEST_REFUSED);
+    inf_request_move(req, INF_REQUEST_REJECTED);
     p->queued--;
     return req;
 }

@@ -68,7 +68,7 @@ static bool batcher_cancel(inf_policy_t *p, inf_request_t *req);
 static inf_request_t *batcher_drop(inf_policy_t *p);
 static void batcher_expire(inf_policy_t *p, uint64_t now_ns,
     inf_link_t *gone);
-static uint64_t batcher_refuses_at(const inf_policy_t *p,
+static uint64_t batcher_rejects_at(const inf_policy_t *p,
     const inf_request_t *req, uint64_t now_ns);
 static void batcher_free(inf_policy_t *p);
 
@@ -109,7 +109,7 @@ static const inf_policy_ops_t batcher_ops = {
     .cancel = batcher_cancel,
     .drop = batcher_drop,
     .expire = batcher_expire,
-    .refuses_at = batcher_refuses_at,
+    .rejects_at = batcher_rejects_at,
     .free = batcher_free
 };
 
@@ -213,10 +213,10 @@ batcher_init(batcher_t *b, const inf_dynamic_batcher_options_t *options)
 }
 
 static uint64_t
-batcher_refuses_at(const inf_policy_t *p, const inf_request_t *req,
+batcher_rejects_at(const inf_policy_t *p, const inf_request_t *req,
     uint64_t now_ns)
 {
-    return inf_queue_refuses_at(&((const batcher_t *) p)->queue, req, now_ns);
+    return inf_queue_rejects_at(&((const batcher_t *) p)->queue, req, now_ns);
 }
 
 static void
@@ -559,7 +559,7 @@ question_settle(batcher_t *b, inf_link_t *gone)
         look_again(b);
 
     } else if (q->joins || b->look.count == 0) {
-        look_take_in(b, about);     /* the first is never refused            */
+        look_take_in(b, about);     /* the first is never rejected           */
 
     } else {
         b->look.closed = true;
@@ -660,7 +660,7 @@ drop(batcher_t *b, inf_request_t *req)
         look_again(b);
     }
     inf_queue_remove(&b->queue, req);
-    inf_request_move(req, INF_REQUEST_REFUSED);
+    inf_request_move(req, INF_REQUEST_REJECTED);
 }
 
 static void

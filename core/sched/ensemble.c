@@ -16,7 +16,7 @@ struct inf_ensemble_s {
     inf_plan_t         *plan;       /* set in new(), then constant           */
     _Atomic uint32_t    pending;
     _Atomic bool        closed;
-    _Atomic bool        ends;       /* new sequences are refused             */
+    _Atomic bool        ends;       /* new sequences are rejected            */
 
     inf_lock_t          lock;       /* rank 23; guards the next two, and the
                                        run of each request                   */
@@ -157,7 +157,7 @@ inf_ensemble_submit(inf_model_t *model, inf_request_t *req, uint64_t now_ns)
 
 void
 inf_ensemble_cancel(inf_model_t *model, inf_request_t *req,
-    void (*refuse)(void *userp, inf_request_t *member), void *userp)
+    void (*reject)(void *userp, inf_request_t *member), void *userp)
 {
     inf_ensemble_t *e = model->ensemble;
 
@@ -175,7 +175,7 @@ inf_ensemble_cancel(inf_model_t *model, inf_request_t *req,
         inf_lock(&run->lock);
         inf_flow_cancel(&run->flow);
         inf_run_leave(run);
-        inf_run_cancel_members(run, refuse, userp);
+        inf_run_cancel_members(run, reject, userp);
     }
     inf_run_unref(run);
 }
@@ -506,7 +506,7 @@ report(inf_ensemble_run_t *run)
     inf_statistics_t *s = &model->statistics;
     uint64_t now = inf_clock_ns();
 
-    if (req->refused) {
+    if (req->rejected) {
         return;
     }
     if (run->failed) {

@@ -18,7 +18,7 @@
  * there (it has no backend, no instances and no runner), and free it where
  * the runner would be; the last reference to the model is gone then, so no
  * request is left.  A member may be an ensemble.  At the server's stop
- * inf_entrance_close() refuses what is new, and what runs goes on to its end:
+ * inf_entrance_close() rejects what is new, and what runs goes on to its end:
  * models serve the ensembles that hold them until they are destroyed.
  */
 
@@ -47,16 +47,16 @@ INF_CHECK inf_err_t *inf_ensemble_submit(inf_model_t *model,
 
 /*
  * req, whose cancelled flag is set, goes no further: no step starts any more,
- * those that wait in a queue are given to refuse (NULL: refused here), those
+ * those that wait in a queue are given to reject (NULL: rejected here), those
  * that run are told.  It is answered when they have ended.
  */
 void inf_ensemble_cancel(inf_model_t *model, inf_request_t *req,
-    void (*refuse)(void *userp, inf_request_t *member), void *userp);
+    void (*reject)(void *userp, inf_request_t *member), void *userp);
 
 /* Requests that are not answered yet. */
 uint32_t inf_ensemble_pending(const inf_ensemble_t *e);
 
-/* Refuses new requests from now on; those that begin a sequence. */
+/* Rejects new requests from now on; those that begin a sequence. */
 void inf_ensemble_close(inf_ensemble_t *e);
 void inf_ensemble_end_sequences(inf_ensemble_t *e);
 

@@ -155,7 +155,7 @@ inf_run_finish(inf_ensemble_run_t *run)
 
     run->failed = true;
     if (inf_err_cause(err) == INF_CAUSE_STRINGS) {
-        run->request->refused = true;   /* as if its steps had never begun   */
+        run->request->rejected = true;  /* as if its steps had never begun   */
         if (run->request->whole == NULL) {
             err = inf_err_because(err, INF_CAUSE_NONE);
         }

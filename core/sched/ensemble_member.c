@@ -10,12 +10,12 @@
 #include "core/base/log.h"
 #include "core/model/normalize.h"
 #include "core/sched/entrance.h"
-#include "core/sched/refusal.h"
+#include "core/sched/rejection.h"
 #include "core/tensor/memory.h"
 
 #define MOST_SPARE 8u       /* members kept, beyond one for each step        */
 
-static void cancel_member(inf_run_member_t *m, const inf_refuser_t *refuser);
+static void cancel_member(inf_run_member_t *m, const inf_rejecter_t *rejecter);
 static inf_run_member_t *member_take(inf_ensemble_run_t *run,
     const inf_flow_action_t *start);
 static void member_part_done(inf_run_member_t *m);
@@ -91,9 +91,9 @@ inf_run_start(inf_ensemble_run_t *run, const inf_flow_action_t *start)
 
 void
 inf_run_cancel_members(inf_ensemble_run_t *run,
-    void (*refuse)(void *userp, inf_request_t *member), void *userp)
+    void (*reject)(void *userp, inf_request_t *member), void *userp)
 {
-    const inf_refuser_t refuser = { .refuse = refuse, .userp = userp };
+    const inf_rejecter_t rejecter = { .reject = reject, .userp = userp };
     inf_run_member_t *m;
 
     do {
@@ -115,7 +115,7 @@ inf_run_cancel_members(inf_ensemble_run_t *run,
         inf_unlock(&run->lock);
 
         if (m != NULL) {
-            cancel_member(m, &refuser);
+            cancel_member(m, &rejecter);
             inf_factory_unref(&m->factory);
         }
     } while (m != NULL);
@@ -134,20 +134,20 @@ inf_run_free_members(inf_ensemble_run_t *run)
     run->spare_count = 0;
 }
 
-/* refuser NULL: here and now. */
+/* rejecter NULL: here and now. */
 static void
-cancel_member(inf_run_member_t *m, const inf_refuser_t *refuser)
+cancel_member(inf_run_member_t *m, const inf_rejecter_t *rejecter)
 {
     inf_request_t *req = &m->request;
 
     atomic_store_explicit(&m->factory.cancelled, true, memory_order_relaxed);
-    if (!inf_entrance_cancel(req->model, req, refuser)) {
+    if (!inf_entrance_cancel(req->model, req, rejecter)) {
         return;
     }
-    if (refuser != NULL) {
-        refuser->refuse(refuser->userp, req);
+    if (rejecter != NULL) {
+        rejecter->reject(rejecter->userp, req);
     } else {
-        inf_refuse_cancelled(req);
+        inf_reject_cancelled(req);
     }
 }
 

@@ -111,9 +111,9 @@ void inf_run_drain(inf_ensemble_run_t *run);
 /* What action START asks for. */
 void inf_run_start(inf_ensemble_run_t *run, const inf_flow_action_t *start);
 
-/* Tells members that run, and gives those that wait to refuse. */
+/* Tells members that run, and gives those that wait to reject. */
 void inf_run_cancel_members(inf_ensemble_run_t *run,
-    void (*refuse)(void *userp, inf_request_t *member), void *userp);
+    void (*reject)(void *userp, inf_request_t *member), void *userp);
 
 void inf_run_free_members(inf_ensemble_run_t *run);
 

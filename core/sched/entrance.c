@@ -1,11 +1,11 @@
 #include "core/sched/entrance.h"
 
 #include "core/sched/ensemble.h"
-#include "core/sched/refusal.h"
+#include "core/sched/rejection.h"
 #include "core/sched/response_cache.h"
 #include "core/sched/runtime.h"
 
-static void refuse_here(void *userp, inf_request_t *req);
+static void reject_here(void *userp, inf_request_t *req);
 
 inf_err_t *
 inf_entrance_submit(inf_model_t *model, inf_request_t *req, uint64_t now_ns,
@@ -29,7 +29,7 @@ inf_entrance_execute(inf_model_t *model, inf_request_t *req, uint64_t now_ns)
 
 bool
 inf_entrance_cancel(inf_model_t *model, inf_request_t *req,
-    const inf_refuser_t *refuser)
+    const inf_rejecter_t *rejecter)
 {
     if (model->cached != NULL && inf_cached_cancel(model->cached, req)) {
         return true;
@@ -38,8 +38,8 @@ inf_entrance_cancel(inf_model_t *model, inf_request_t *req,
         return model->runner != NULL && inf_runner_cancel(model->runner, req);
     }
 
-    inf_ensemble_cancel(model, req, refuser != NULL ? refuser->refuse
-        : refuse_here, refuser != NULL ? refuser->userp : NULL);
+    inf_ensemble_cancel(model, req, rejecter != NULL ? rejecter->reject
+        : reject_here, rejecter != NULL ? rejecter->userp : NULL);
     return false;
 }
 
@@ -70,8 +70,8 @@ inf_entrance_close_door(inf_model_t *model)
 }
 
 static void
-refuse_here(void *userp, inf_request_t *req)
+reject_here(void *userp, inf_request_t *req)
 {
     (void) userp;
-    inf_refuse_cancelled(req);
+    inf_reject_cancelled(req);
 }

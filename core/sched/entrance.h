@@ -18,11 +18,11 @@
 struct inf_runner_s;
 
 /* Answers what is found in a queue of an ensemble's model and can't be the
-   caller's; NULL: inf_refuse_cancelled. */
+   caller's; NULL: inf_reject_cancelled. */
 typedef struct {
-    void (*refuse)(void *userp, inf_request_t *req);
+    void (*reject)(void *userp, inf_request_t *req);
     void  *userp;
-} inf_refuser_t;
+} inf_rejecter_t;
 
 /* haste: the caller must not spend time on req's bytes.  *queued: it went to
    the model's runner at once. */
@@ -36,9 +36,9 @@ INF_CHECK inf_err_t *inf_entrance_execute(inf_model_t *model,
 /* req's cancelled flag is set.  true: it was unlinked, the caller owns and
    answers it.  false: it runs, is gone, or is answered for the caller. */
 bool inf_entrance_cancel(inf_model_t *model, inf_request_t *req,
-    const inf_refuser_t *refuser);
+    const inf_rejecter_t *rejecter);
 
-/* Refuses new requests from now on, but for what ensembles have begun. */
+/* Rejects new requests from now on, but for what ensembles have begun. */
 void inf_entrance_close(inf_model_t *model);
 
 /*

@@ -7,7 +7,7 @@
  * Thread   any, with the runner's lock held, except ask and free.  A policy
  *          has no clock, thread or lock of its own.
  * Units    ns on the monotonic clock.
- * Errors   push alone: why the request is refused.
+ * Errors   push alone: why the request is rejected.
  * Route    runner -> [policy] -> payload -> instance thread.
  *
  * Pull: an idle instance asks for the next payload.  Until it does, whatever
@@ -87,22 +87,22 @@ typedef struct {
        thread that got it.  May be NULL. */
     void (*ask)(inf_policy_t *p);
 
-    /* Unlinks req, state REFUSED; false: it is not queued, or a plug-in is
+    /* Unlinks req, state REJECTED; false: it is not queued, or a plug-in is
        looking at it and it goes to gone afterwards. */
     bool (*cancel)(inf_policy_t *p, inf_request_t *req);
 
-    /* Unlinks the first request that no plug-in looks at, state REFUSED; NULL:
-       there is none. */
+    /* Unlinks the first request that no plug-in looks at, state REJECTED;
+       NULL: there is none. */
     inf_request_t *(*drop)(inf_policy_t *p);
 
-    /* Moves the requests whose time is over to gone, state REFUSED: those
+    /* Moves the requests whose time is over to gone, state REJECTED: those
        whose factory isn't cancelled have timed out.  May be NULL. */
     void (*expire)(inf_policy_t *p, uint64_t now_ns, inf_link_t *gone);
 
-    /* When req, which arrived at now_ns, is to be refused for having waited
+    /* When req, which arrived at now_ns, is to be rejected for having waited
        too long; INF_NEVER: it may wait on.  Needs no lock.  May be NULL: no
        request is. */
-    uint64_t (*refuses_at)(const inf_policy_t *p, const inf_request_t *req,
+    uint64_t (*rejects_at)(const inf_policy_t *p, const inf_request_t *req,
         uint64_t now_ns);
 
     /* A payload has been executed.  May be NULL. */

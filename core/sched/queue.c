@@ -107,7 +107,7 @@ inf_queue_remove(inf_queue_t *q, inf_request_t *req)
 }
 
 uint64_t
-inf_queue_refuses_at(const inf_queue_t *q, const inf_request_t *req,
+inf_queue_rejects_at(const inf_queue_t *q, const inf_request_t *req,
     uint64_t now_ns)
 {
     const inf_queue_policy_t *policy = level_policy(q, level_number(q, req));

@@ -79,9 +79,9 @@ INF_CHECK inf_err_t *inf_queue_push(inf_queue_t *q, inf_request_t *req,
 /* Takes req, which is queued, out. */
 void inf_queue_remove(inf_queue_t *q, inf_request_t *req);
 
-/* When req, which arrived at now_ns and isn't queued yet, is to be refused;
+/* When req, which arrived at now_ns and isn't queued yet, is to be rejected;
    UINT64_MAX: never.  Reads nothing that changes: no lock is needed. */
-uint64_t inf_queue_refuses_at(const inf_queue_t *q, const inf_request_t *req,
+uint64_t inf_queue_rejects_at(const inf_queue_t *q, const inf_request_t *req,
     uint64_t now_ns);
 
 /* When the first queued request times out; UINT64_MAX: none will. */

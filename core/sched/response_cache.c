@@ -9,7 +9,7 @@
 #include "core/base/log.h"
 #include "core/sched/cache_run.h"
 #include "core/sched/entrance.h"
-#include "core/sched/refusal.h"
+#include "core/sched/rejection.h"
 #include "core/sched/runtime.h"
 
 #define GATE_RANK     26u
@@ -28,7 +28,7 @@ static void park(inf_cached_model_t *gate, inf_request_t *req);
 static bool watch_locked(inf_cached_model_t *gate, inf_request_t *req,
     uint64_t at_ns) INF_NEEDS(gate->lock);
 static void gate_tick(void *userp);
-static uint64_t refuses_at(const inf_cached_model_t *gate,
+static uint64_t rejects_at(const inf_cached_model_t *gate,
     const inf_request_t *req);
 static inf_err_t *look_up(inf_cached_model_t *gate, inf_request_t *req,
     uint64_t now_ns, bool *queued);
@@ -301,7 +301,7 @@ may_look_up_now(const inf_cached_model_t *gate, uint64_t bytes)
 static void
 park(inf_cached_model_t *gate, inf_request_t *req)
 {
-    uint64_t at_ns = refuses_at(gate, req);
+    uint64_t at_ns = rejects_at(gate, req);
     inf_model_ref(gate->model);
 
     inf_lock(&gate->lock);
@@ -367,15 +367,15 @@ gate_tick(void *userp)
     if (at_ns != INF_NEVER) {
         inf_timekeeper_arm(gate->timekeeper, &gate->timer, at_ns);
     }
-    inf_refuse_gone(&gone);
+    inf_reject_gone(&gone);
 }
 
-/* An ensemble refuses nobody for waiting, its models do. */
+/* An ensemble rejects nobody for waiting, its models do. */
 static uint64_t
-refuses_at(const inf_cached_model_t *gate, const inf_request_t *req)
+rejects_at(const inf_cached_model_t *gate, const inf_request_t *req)
 {
     return gate->timekeeper == NULL || gate->model->runner == NULL ? INF_NEVER
-        : inf_runner_refuses_at(gate->model->runner, req, req->queue_ns);
+        : inf_runner_rejects_at(gate->model->runner, req, req->queue_ns);
 }
 
 /* On error the caller still owns req. */
@@ -414,7 +414,7 @@ static inf_err_t *
 miss(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key,
     bool *queued)
 {
-    uint64_t at_ns = refuses_at(gate, req);
+    uint64_t at_ns = rejects_at(gate, req);
     *queued = true;
     inf_lock(&gate->lock);
     inf_cache_run_t *run = inf_cache_run_pop_locked(gate);
@@ -454,7 +454,7 @@ miss(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key,
         inf_model_unref(gate->model);
     }
     if (gone) {
-        inf_refuse_cancelled(req);
+        inf_reject_cancelled(req);
     }
     return NULL;
 }

@@ -10,7 +10,7 @@
 #include "core/model/private_inputs.h"
 #include "core/model/string_check.h"
 #include "core/sched/bound_policy.h"
-#include "core/sched/refusal.h"
+#include "core/sched/rejection.h"
 #include "core/sched/runtime_parts.h"
 #include "core/tensor/response.h"
 
@@ -174,7 +174,7 @@ inf_runner_reschedule(inf_runner_t *runner, inf_request_t *req)
     inf_unlock(&runner->lock);
 
     wake(called);
-    inf_refuse_gone(&gone);
+    inf_reject_gone(&gone);
     return err;
 }
 
@@ -213,17 +213,17 @@ bound_cancel(inf_runner_t *runner, inf_request_t *req)
 
     arm(runner, at_ns);
     inf_runner_call_touched(runner);
-    inf_refuse_gone(&gone);
+    inf_reject_gone(&gone);
     return unlinked;
 }
 
 uint64_t
-inf_runner_refuses_at(const inf_runner_t *runner, const inf_request_t *req,
+inf_runner_rejects_at(const inf_runner_t *runner, const inf_request_t *req,
     uint64_t now_ns)
 {
     const inf_policy_t *policy = runner->policy;
-    return policy->ops->refuses_at != NULL
-        ? policy->ops->refuses_at(policy, req, now_ns) : INF_NEVER;
+    return policy->ops->rejects_at != NULL
+        ? policy->ops->rejects_at(policy, req, now_ns) : INF_NEVER;
 }
 
 bool
@@ -429,7 +429,7 @@ runner_tick(void *userp)
     if (policy->bound != NULL) {
         inf_runner_call_touched(runner);
     }
-    inf_refuse_gone(&gone);
+    inf_reject_gone(&gone);
 }
 
 void
@@ -688,7 +688,7 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
 
         wake(called);
         if (!inf_list_empty(&gone)) {
-            inf_refuse_gone(&gone);
+            inf_reject_gone(&gone);
         }
         if (bound != NULL) {
             arm(runner, at_ns);
@@ -856,9 +856,9 @@ take_inputs(inf_payload_t *payload)
         inf_link_remove(&req->link);
         payload->count--;
         if (malformed != NULL) {
-            inf_refuse_malformed(req, malformed);
+            inf_reject_malformed(req, malformed);
         } else {
-            inf_refuse_failed(req, out_of_memory);
+            inf_reject_failed(req, out_of_memory);
         }
     }
 }
@@ -873,7 +873,7 @@ dress(inf_instance_thread_t *t, inf_payload_t *payload)
 
     inf_err_t *err = policy->bound->dress(policy, payload, &failed);
     while ((link = inf_list_pop_front(&failed)) != NULL) {
-        inf_refuse_failed(inf_link_entry(link, inf_request_t, link),
+        inf_reject_failed(inf_link_entry(link, inf_request_t, link),
             inf_err_copy(err));
     }
     inf_err_free(err);
@@ -895,7 +895,7 @@ request_leaves(inf_request_t *req)
 
     arm(runner, at_ns);
     inf_runner_call_touched(runner);
-    inf_refuse_gone(&gone);
+    inf_reject_gone(&gone);
 }
 
 /* Off the payload into the array of the thread; they are executing now. */

@@ -107,7 +107,7 @@ bool inf_runner_cancel(inf_runner_t *runner, inf_request_t *req);
 
 /* When req, which arrived at now_ns and isn't queued here yet, has waited too
    long; INF_NEVER: it may wait on. */
-uint64_t inf_runner_refuses_at(const inf_runner_t *runner,
+uint64_t inf_runner_rejects_at(const inf_runner_t *runner,
     const inf_request_t *req, uint64_t now_ns);
 
 /* Whether its executions are so short that nobody needs to be woken to watch
@@ -122,7 +122,7 @@ uint32_t inf_runner_sequences(inf_runner_t *runner);
 uint32_t inf_runner_pending(inf_runner_t *runner);
 uint32_t inf_runner_queued(inf_runner_t *runner);
 
-/* Refuses new requests from now on; what waits for company goes at once. */
+/* Rejects new requests from now on; what waits for company goes at once. */
 void inf_runner_close(inf_runner_t *runner);
 bool inf_runner_is_closed(inf_runner_t *runner);
 

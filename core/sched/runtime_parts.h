@@ -66,7 +66,7 @@ struct inf_runner_s {
     uint64_t                 watch_ns;  /* an idle thread looks then         */
     uint64_t                 armed_ns;  /* the timekeeper ticks then         */
     uint32_t                 running;   /* requests taken, not yet returned  */
-    bool                     closed;    /* refuses new requests              */
+    bool                     closed;    /* rejects new requests              */
     bool                     serves;    /* closed, but not to ensembles      */
     bool                     stopping;  /* idle threads end                  */
     inf_cond_t               moved;     /* a thread is prepared, or one that

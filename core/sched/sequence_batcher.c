@@ -5,7 +5,7 @@
 #include <sys/random.h>
 
 #include "core/sched/compatibility.h"
-#include "core/sched/refusal.h"
+#include "core/sched/rejection.h"
 #include "core/sched/sequence_parts.h"
 
 #define BUCKETS_LEAST 64u
@@ -328,7 +328,7 @@ begin(batcher_t *b, inf_request_t *req, uint64_t now_ns)
     sequence_t *q = NULL;
 
     if (!(req->flags & INF_FLAG_START)) {
-        return inf_refusal_no_start(req, b->options.model);
+        return inf_rejection_no_start(req, b->options.model);
     }
 
     inf_err_t *err = inf_sequence_new(b, req, &q);
@@ -415,7 +415,7 @@ batcher_released(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
         return;
     }
 
-    if ((req->flags & INF_FLAG_START) && req->refused
+    if ((req->flags & INF_FLAG_START) && req->rejected
         && s->turn == req->queued.turn)
     {
         lose_start(b, s, gone);
@@ -466,7 +466,7 @@ batcher_again(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
     slot_t *s = req->queued.slot;
 
     if (!goes_on(req)) {
-        return inf_refusal_no_start(req, b->options.model);
+        return inf_rejection_no_start(req, b->options.model);
     }
 
     s->running--;
@@ -570,7 +570,7 @@ withdraw(batcher_t *b, inf_request_t *req)
     } else {
         b->base.queued--;
     }
-    inf_request_move(req, INF_REQUEST_REFUSED);
+    inf_request_move(req, INF_REQUEST_REJECTED);
 }
 
 static inf_request_t *

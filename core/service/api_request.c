@@ -16,7 +16,7 @@ static bool in_flight(const inf_api_request_t *q);
 static void request_released(void *userp, inf_request_t *r, uint32_t flags);
 static inf_err_t *take_run(inf_api_request_t *q);
 static void drop_run(inf_api_request_t *q);
-static void refuse_later(void *userp, inf_request_t *r);
+static void reject_later(void *userp, inf_request_t *r);
 static inf_err_t *submit(inf_api_request_t *q, inf_trace_t *trace);
 static inf_err_t *build(inf_api_request_t *q);
 static inf_err_t *build_input(inf_api_request_t *q,
@@ -173,21 +173,21 @@ TRITONSERVER_InferenceRequestCancel(
             " it was never submitted", inf_buf_slice(&q->id).data);
     }
 
-    const inf_refuser_t refuser = {
-        .refuse = refuse_later,
+    const inf_rejecter_t rejecter = {
+        .reject = reject_later,
         .userp = &q->server->canceller
     };
     atomic_store_explicit(&q->run->factory.cancelled, true,
         memory_order_relaxed);
-    if (inf_entrance_cancel(q->model, &q->request, &refuser)) {
-        refuse_later(&q->server->canceller, &q->request);
+    if (inf_entrance_cancel(q->model, &q->request, &rejecter)) {
+        reject_later(&q->server->canceller, &q->request);
     }
     return NULL;
 }
 
 /* No callback of the client's runs within its call. */
 static void
-refuse_later(void *userp, inf_request_t *r)
+reject_later(void *userp, inf_request_t *r)
 {
     inf_canceller_push(userp, r);
 }

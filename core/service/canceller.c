@@ -1,6 +1,6 @@
 #include "core/service/canceller.h"
 
-#include "core/sched/refusal.h"
+#include "core/sched/rejection.h"
 
 #define CANCELLER_RANK 32
 
@@ -47,7 +47,7 @@ inf_canceller_push(inf_canceller_t *c, inf_request_t *req)
     if (queued) {
         inf_cond_signal(&c->work);
     } else {
-        inf_refuse_cancelled(req);
+        inf_reject_cancelled(req);
     }
 }
 
@@ -80,7 +80,7 @@ canceller_main(void *arg)
         }
 
         inf_unlock(&c->lock);
-        inf_refuse_cancelled(inf_link_entry(link, inf_request_t, link));
+        inf_reject_cancelled(inf_link_entry(link, inf_request_t, link));
         inf_lock(&c->lock);
     }
     inf_unlock(&c->lock);

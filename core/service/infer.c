@@ -9,7 +9,7 @@
 #include "core/model/normalize.h"
 #include "core/proto/infer_classify.h"
 #include "core/sched/entrance.h"
-#include "core/sched/refusal.h"
+#include "core/sched/rejection.h"
 #include "core/sched/runtime.h"
 #include "core/service/response_check.h"
 
@@ -22,7 +22,7 @@ static inf_err_t *fill_outputs(inf_request_t *req,
     const inf_infer_record_t *rec, const inf_model_t *model);
 static inf_err_t *no_region(const inf_infer_record_t *rec, inf_ref_t name);
 static bool is_of_sequence(const inf_request_t *req);
-static void flight_refuse(inf_flight_t *flight, inf_err_t *err);
+static void flight_reject(inf_flight_t *flight, inf_err_t *err);
 static char *record_text(inf_request_t *req, const inf_infer_record_t *rec,
     inf_ref_t ref);
 
@@ -109,7 +109,7 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
         fed.runner = queued ? runner : NULL;
     }
     if (err != NULL) {
-        flight_refuse(flight, err);
+        flight_reject(flight, err);
         return (inf_infer_fed_t) { 0 };
     }
 
@@ -131,7 +131,7 @@ inf_infer_cancel(inf_session_t *session, uint32_t slot, uint32_t generation)
     if (factory->model != NULL
         && inf_entrance_cancel(factory->model, req, NULL))
     {
-        inf_refuse_cancelled(req);
+        inf_reject_cancelled(req);
     }
 
     inf_factory_unref(factory);
@@ -347,7 +347,7 @@ is_of_sequence(const inf_request_t *req)
 
 /* The request never reached a queue: answer and let go of it. */
 static void
-flight_refuse(inf_flight_t *flight, inf_err_t *err)
+flight_reject(inf_flight_t *flight, inf_err_t *err)
 {
     inf_factory_send_error(&flight->factory, err);
     inf_request_release(&flight->request, 1);

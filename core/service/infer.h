@@ -18,7 +18,7 @@
 
 /* Where a request went; runner is a name to compare, it may be gone. */
 typedef struct {
-    const inf_runner_t *runner;     /* NULL: nowhere, it was refused, is the
+    const inf_runner_t *runner;     /* NULL: nowhere, it was rejected, is the
                                        response cache's or an ensemble's     */
     bool                quick;      /* the runner's executions are short     */
 } inf_infer_fed_t;

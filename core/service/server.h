@@ -88,7 +88,7 @@ INF_CHECK inf_err_t *inf_server_reconfigure(inf_server_t *server,
    still busy, nothing was freed.  server may be NULL. */
 bool inf_server_stop(inf_server_t *server, uint64_t drain_ns);
 
-/* It is stopping: new sequences are refused, those under way may end until
+/* It is stopping: new sequences are rejected, those under way may end until
    then.  For a server whose clients can still ask. */
 void inf_server_end_sequences(inf_server_t *server, uint64_t until_ns);
 

@@ -70,7 +70,7 @@ typedef enum {
     INF_REQUEST_PENDING,                /* queued                            */
     INF_REQUEST_EXECUTING,              /* taken by an instance, or from the
                                            cache's lists by a thread         */
-    INF_REQUEST_REFUSED,                /* unlinked, about to be answered    */
+    INF_REQUEST_REJECTED,               /* unlinked, about to be answered    */
     INF_REQUEST_RELEASED
 } inf_request_state_t;
 
@@ -165,13 +165,13 @@ struct inf_request_s {
     const char              *instance;      /* its name; NULL: has not run   */
     struct inf_instance_s   *runs_on;       /* abi's, until it is released   */
     bool                     reported;      /* statistics were reported      */
-    bool                     refused;       /* it was taken and did not run  */
+    bool                     rejected;      /* it was taken and did not run  */
     uint64_t                 lookup_ns;     /* what the response cache took  */
 
     struct inf_ensemble_run_s *run;     /* an ensemble's request; its lock   */
     const struct inf_request_s *whole;  /* an ensemble's, which made this one
                                            and is released later: it goes on
-                                           where new ones are refused; NULL  */
+                                           where new ones are rejected; NULL */
     void                    *trace;     /* abi's inf_trace_t, or NULL        */
     const struct inf_trace_ops_s *trace_ops;    /* with trace                */
     struct inf_states_s     *states;    /* the sequence's, or NULL           */

@@ -30,7 +30,7 @@ inf_factory_start(inf_factory_t *f, struct inf_model_s *model, const char *id,
 {
     atomic_store_explicit(&f->refs, 1, memory_order_relaxed);
     atomic_store_explicit(&f->cancelled, false, memory_order_relaxed);
-    f->refused = false;
+    f->rejected = false;
     f->filler = false;
     atomic_store_explicit(&f->embedded_busy, false, memory_order_relaxed);
     atomic_store_explicit(&f->final, false, memory_order_relaxed);

@@ -80,7 +80,7 @@ push(world_t *w, int i, uint32_t rows, uint64_t at_ms)
 }
 
 static inline void
-push_refused(world_t *w, int i, uint32_t rows, uint64_t at_ms)
+push_rejected(world_t *w, int i, uint32_t rows, uint64_t at_ms)
 {
     w->requests[i].batch_size = rows;
     assert_error(w->policy->ops->push(w->policy, &w->requests[i], at_ms * MS),
@@ -97,7 +97,7 @@ put_ids(world_t *w, inf_link_t *list, const char *before)
         snprintf(w->text + len, sizeof(w->text) - len, "%s%d", before,
             (int) (r - w->requests));
         assert_int_equal(r->state, *before == '-' || strstr(w->text, "-")
-            ? INF_REQUEST_REFUSED : INF_REQUEST_PENDING);
+            ? INF_REQUEST_REJECTED : INF_REQUEST_PENDING);
         if (r->state == INF_REQUEST_PENDING) {
             inf_request_move(r, INF_REQUEST_EXECUTING);
         }
@@ -107,7 +107,7 @@ put_ids(world_t *w, inf_link_t *list, const char *before)
 
 /*
  * What an idle instance is told: "0 2" (their payload), "wait 30" (ms),
- * "nothing", "ask"; and behind it "-5" for those that must be refused.
+ * "nothing", "ask"; and behind it "-5" for those that must be rejected.
  */
 static inline const char *
 next_of(world_t *w, uint32_t instance, uint64_t at_ms)

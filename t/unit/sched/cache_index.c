@@ -146,7 +146,7 @@ what_is_removed_leaves_the_others_to_be_found(void **state)
 }
 
 static void
-a_full_table_refuses_and_is_searched_to_its_end(void **state)
+a_full_table_rejects_and_is_searched_to_its_end(void **state)
 {
     (void) state;
     for (int i = 0; i < 63; i++) {
@@ -183,7 +183,7 @@ main(void)
         cmocka_unit_test_setup_teardown(
             what_is_removed_leaves_the_others_to_be_found, fresh, end),
         cmocka_unit_test_setup_teardown(
-            a_full_table_refuses_and_is_searched_to_its_end, fresh, end),
+            a_full_table_rejects_and_is_searched_to_its_end, fresh, end),
         cmocka_unit_test_setup_teardown(a_table_that_comes_late_is_given_back,
             fresh, end)
     };

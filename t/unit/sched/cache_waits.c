@@ -99,7 +99,7 @@ one_that_waits_for_its_lookup_times_out(void **state)
 }
 
 static void
-a_timeout_that_only_delays_refuses_nobody_here(void **state)
+a_timeout_that_only_delays_rejects_nobody_here(void **state)
 {
     (void) state;
     w.hold = true;
@@ -217,7 +217,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         TEST(one_that_waits_for_another_times_out_alone, overriding),
         TEST(one_that_waits_for_its_lookup_times_out, overriding_slow),
-        TEST(a_timeout_that_only_delays_refuses_nobody_here, delaying),
+        TEST(a_timeout_that_only_delays_rejects_nobody_here, delaying),
         TEST(without_a_queue_policy_nobody_times_out, without_batching),
         TEST(a_client_names_its_timeout, overriding),
         TEST(when_a_queued_first_times_out_the_next_one_runs, overriding),

@@ -63,7 +63,7 @@ typedef struct {
     inf_request_t    request;
     inf_factory_t    factory;
     uint32_t         value;
-    bool             refuse;        /* the client has no memory              */
+    bool             reject;        /* the client has no memory              */
     _Atomic uint32_t answers;
     _Atomic uint32_t finals;
     _Atomic uint32_t released;
@@ -229,7 +229,7 @@ static const inf_executor_t executor = { .execute = execute };
 static inline inf_err_t *
 sink_alloc(void *userp, inf_output_t *out, size_t size)
 {
-    if (((shot_t *) userp)->refuse) {
+    if (((shot_t *) userp)->reject) {
         return inf_err_new(INF_ERR_UNAVAILABLE, "no memory");
     }
     out->base = malloc(size);
@@ -298,7 +298,7 @@ static inline void
 load(shot_t *s, uint32_t value)
 {
     s->value = value;
-    s->refuse = false;
+    s->reject = false;
     s->answers = s->finals = s->released = s->freed = s->got = 0;
     s->code = -1;
     inf_request_reset(&s->request);

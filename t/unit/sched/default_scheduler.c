@@ -107,9 +107,9 @@ priority_and_timeout_change_nothing(void **state)
     assert_ptr_equal(next(&s), &requests[1]);
 }
 
-/* A refused request stays with the caller, untouched, and may come again. */
+/* A rejected request stays with the caller, untouched, and may come again. */
 static void
-a_full_queue_refuses_and_changes_nothing(void **state)
+a_full_queue_rejects_and_changes_nothing(void **state)
 {
     (void) state;
     inf_default_scheduler_t s;
@@ -150,7 +150,7 @@ a_cancelled_request_leaves_from_anywhere_once(void **state)
         inf_request_t *r = &requests[gone[i]];
         assert_true(cancel(&s, r));
         assert_true(inf_list_empty(&r->link));
-        assert_int_equal(r->state, INF_REQUEST_REFUSED);
+        assert_int_equal(r->state, INF_REQUEST_REJECTED);
         assert_false(cancel(&s, r));
         inf_request_move(r, INF_REQUEST_RELEASED);
         assert_false(cancel(&s, r));
@@ -171,7 +171,7 @@ typedef struct {
     uint64_t now;
     int      queue[REQUESTS];
     int      count;
-    uint64_t pushed, taken, cancelled, refused;
+    uint64_t pushed, taken, cancelled, rejected;
 } sim_t;
 
 static uint32_t
@@ -215,7 +215,7 @@ sim_step(sim_t *m, inf_default_scheduler_t *s)
         if (s->limit != 0 && (uint32_t) m->count == s->limit) {
             assert_non_null(err);
             inf_err_free(err);
-            m->refused++;
+            m->rejected++;
             return;
         }
         assert_null(err);
@@ -274,7 +274,7 @@ simulate(uint64_t seed, uint32_t limit)
     }
     assert_int_equal(m.pushed, m.taken + m.cancelled + (uint64_t) m.count);
     assert_true(m.taken > 1000 && m.cancelled > 100);
-    assert_true((m.refused > 0) == (limit != 0));
+    assert_true((m.rejected > 0) == (limit != 0));
 
     while (m.count > 0) {
         inf_request_t *r = next(&s);
@@ -303,7 +303,7 @@ main(void)
         cmocka_unit_test(an_empty_queue_has_nothing_next),
         cmocka_unit_test(requests_leave_in_the_order_of_arrival),
         cmocka_unit_test(priority_and_timeout_change_nothing),
-        cmocka_unit_test(a_full_queue_refuses_and_changes_nothing),
+        cmocka_unit_test(a_full_queue_rejects_and_changes_nothing),
         cmocka_unit_test(a_cancelled_request_leaves_from_anywhere_once),
         cmocka_unit_test(random_life_loses_nothing_and_keeps_the_order),
     };

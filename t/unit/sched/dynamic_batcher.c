@@ -173,7 +173,7 @@ outputs_and_parameters_may_differ_within_a_batch(void **state)
 
 /* scheduling.md 3.8 */
 static void
-a_full_queue_refuses_and_what_runs_does_not_count(void **state)
+a_full_queue_rejects_and_what_runs_does_not_count(void **state)
 {
     (void) state;
     world_open(&w, 8, NULL, "default_queue_policy { max_queue_size: 8 }");
@@ -182,12 +182,12 @@ a_full_queue_refuses_and_what_runs_does_not_count(void **state)
     for (int i = 1; i < 9; i++) {
         push(&w, i, 1, 1);
     }
-    push_refused(&w, 9, 1, 2);
-    push_refused(&w, 10, 1, 2);
+    push_rejected(&w, 9, 1, 2);
+    push_rejected(&w, 10, 1, 2);
     assert_int_equal(w.policy->queued, 8);
     assert_true(cancel(&w, 3));
     push(&w, 9, 1, 3);
-    push_refused(&w, 10, 1, 3);
+    push_rejected(&w, 10, 1, 3);
     assert_string_equal(next_at(&w, 5000), "1 2 4 5 6 7 8 9");
     push(&w, 10, 1, 5000);
     world_close(&w);
@@ -415,7 +415,7 @@ each_level_has_its_own_policy(void **state)
     push(&w, 0, 1, 0);
     push(&w, 1, 1, 0);
     push(&w, 2, 1, 0);
-    push_refused(&w, 3, 1, 0);
+    push_rejected(&w, 3, 1, 0);
     push(&w, 4, 1, 0);
     push(&w, 5, 1, 2);
     assert_string_equal(expire_at(&w, 5), "");      /* 4 is delayed          */
@@ -522,7 +522,7 @@ a_cancelled_request_leaves_at_once_and_once(void **state)
     assert_string_equal(next_at(&w, 1), "wait 10000");
     assert_true(cancel(&w, 0));
     assert_false(cancel(&w, 0));
-    assert_int_equal(w.requests[0].state, INF_REQUEST_REFUSED);
+    assert_int_equal(w.requests[0].state, INF_REQUEST_REJECTED);
     assert_string_equal(next_at(&w, 1), "1");       /* preferred now         */
     assert_false(cancel(&w, 1));
     world_close(&w);
@@ -566,7 +566,7 @@ what_is_queued_can_be_taken_back_one_by_one(void **state)
     for (int i = 0; i < 2; i++) {
         inf_request_t *r = w.policy->ops->drop(w.policy);
         assert_ptr_equal(r, &w.requests[i]);
-        assert_int_equal(r->state, INF_REQUEST_REFUSED);
+        assert_int_equal(r->state, INF_REQUEST_REJECTED);
         assert_int_equal(w.policy->queued, 1 - i);
     }
     assert_null(w.policy->ops->drop(w.policy));
@@ -605,7 +605,7 @@ main(void)
         cmocka_unit_test(without_delay_the_largest_preferred_size_goes_first),
         cmocka_unit_test(requests_join_until_an_instance_takes_the_batch),
         cmocka_unit_test(outputs_and_parameters_may_differ_within_a_batch),
-        cmocka_unit_test(a_full_queue_refuses_and_what_runs_does_not_count),
+        cmocka_unit_test(a_full_queue_rejects_and_what_runs_does_not_count),
         cmocka_unit_test(a_delayed_request_lets_others_pass_and_waits_on),
         cmocka_unit_test(a_rejected_request_leaves_at_its_time_to_the_tick),
         cmocka_unit_test(

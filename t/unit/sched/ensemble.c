@@ -101,7 +101,7 @@ steps_that_nobody_asked_for_do_not_run(void **state)
 }
 
 static void
-refused(const char *ends, const char *steps, inf_model_t *member,
+rejected(const char *ends, const char *steps, inf_model_t *member,
     const char *why)
 {
     inf_model_t *model;
@@ -121,7 +121,7 @@ refused(const char *ends, const char *steps, inf_model_t *member,
 /* Scenarios 4 and 5, as far as it takes the models (the rest is the
    configuration's own, t/unit/model). */
 static void
-models_that_do_not_fit_are_refused_with_their_names(void **state)
+models_that_do_not_fit_are_rejected_with_their_names(void **state)
 {
     (void) state;
     inf_model_t *plain = world_model("square", member_config, "", 1);
@@ -132,29 +132,29 @@ models_that_do_not_fit_are_refused_with_their_names(void **state)
         " input { name: \"I1\" data_type: TYPE_INT32 dims: [ 2 ] }"
         OUT("O0"), "", 1);
 
-    refused(IN("X") OUT("Y") "max_batch_size: 8", "square4:I0=X>O0=Y", four,
+    rejected(IN("X") OUT("Y") "max_batch_size: 8", "square4:I0=X>O0=Y", four,
         "ensemble e allows maximum batch size 8, but it contains model square4"
         " which only allows maximum batch size to be 4");
-    refused(IN("X") OUT("Y"), "square:BAD=X>O0=Y", plain, "in ensemble e,"
+    rejected(IN("X") OUT("Y"), "square:BAD=X>O0=Y", plain, "in ensemble e,"
         " ensemble tensor X is mapping to non-existing input BAD in model"
         " square");
-    refused(IN("X") OUT("Y"), "square:I0=X>BAD=Y", plain, "in ensemble e,"
+    rejected(IN("X") OUT("Y"), "square:I0=X>BAD=Y", plain, "in ensemble e,"
         " ensemble tensor Y is mapped from non-existing output BAD in model"
         " square");
-    refused(IN("X") OUT("Y"), "two:I0=X>O0=Y", two, "in ensemble e, input I1"
+    rejected(IN("X") OUT("Y"), "two:I0=X>O0=Y", two, "in ensemble e, input I1"
         " in model two is not mapped to any ensemble tensors");
-    refused(IN("X") OUT("Y"), "square:I0=X>O0=Y square:I0=X>O0=Y", plain,
+    rejected(IN("X") OUT("Y"), "square:I0=X>O0=Y square:I0=X>O0=Y", plain,
         "in ensemble e, ensemble tensor Y is written by more than one output,"
         " the last of them O0 of model square");
-    refused(" input { name: \"X\" data_type: TYPE_FP32 dims: [ -1 ] }"
+    rejected(" input { name: \"X\" data_type: TYPE_FP32 dims: [ -1 ] }"
         OUT("Y"), "square:I0=X>O0=Y", plain, "in ensemble e, ensemble tensor"
         " X: inconsistent data type: TYPE_FP32 is inferred from model e while"
         " TYPE_INT32 is inferred from model square");
-    refused(" input { name: \"X\" data_type: TYPE_INT32 dims: [ 2, 3 ] }"
+    rejected(" input { name: \"X\" data_type: TYPE_INT32 dims: [ 2, 3 ] }"
         OUT("Y"), "square:I0=X>O0=Y", plain, "in ensemble e, ensemble tensor"
         " X: inconsistent shape: [2,3] is inferred from model e while [-1] is"
         " inferred from model square");
-    refused(IN("X") OUT("Y"), "add:I0=X,I1=b>O0=a add:I0=a>O0=b"
+    rejected(IN("X") OUT("Y"), "add:I0=X,I1=b>O0=a add:I0=a>O0=b"
         " add:I0=X>O0=Y", add, "ensemble e has a step that can never start:"
         " what it reads depends on itself, or is not connected");
 
@@ -1039,7 +1039,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         test(a_step_runs_once_and_both_readers_get_its_response),
         test(steps_that_nobody_asked_for_do_not_run),
-        test(models_that_do_not_fit_are_refused_with_their_names),
+        test(models_that_do_not_fit_are_rejected_with_their_names),
         test(different_decoupled_sources_can_not_be_combined),
         test(batch_dimensions_are_reconciled),
         test(flags_and_what_steps_say_of_their_sequence_travel),

@@ -34,7 +34,7 @@ static inf_rate_gate_t *gate;
 static _Atomic uint32_t at_once;
 
 static void
-count_refusal(const inf_err_t *err)
+count_rejection(const inf_err_t *err)
 {
     atomic_fetch_add(inf_err_code(err) == INF_ERR_CANCELLED ? &cancelled
         : &timed_out, 1);
@@ -404,7 +404,7 @@ main(void)
 {
     alarm(540);                         /* a lost wake-up ends here          */
     inf_log_set_levels(false, false, true, 0);
-    job_refused = count_refusal;
+    job_rejected = count_rejection;
     job_final = check_order;
     plug_in_called = call_back;
     const struct CMUnitTest tests[] = {

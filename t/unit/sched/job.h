@@ -34,11 +34,11 @@ typedef struct {
     inf_request_t    request;
     inf_factory_t    factory;
     uint64_t         number;        /* the test's                            */
-    _Atomic uint32_t executed, refused, finals, released, freed;
+    _Atomic uint32_t executed, rejected, finals, released, freed;
 } job_t;
 
 /* Called with each error and before each end is counted; may be NULL. */
-static void (*job_refused)(const inf_err_t *err);
+static void (*job_rejected)(const inf_err_t *err);
 static void (*job_final)(const job_t *job);
 
 static void
@@ -47,9 +47,9 @@ job_on_complete(void *userp, inf_response_t *response, uint32_t flags)
     job_t *job = userp;
 
     if (response != NULL && response->err != NULL) {
-        atomic_fetch_add(&job->refused, 1);
-        if (job_refused != NULL) {
-            job_refused(response->err);
+        atomic_fetch_add(&job->rejected, 1);
+        if (job_rejected != NULL) {
+            job_rejected(response->err);
         }
     }
     if (flags & INF_SEND_FINAL) {
@@ -102,7 +102,7 @@ job_reset(job_t *job, inf_model_t *model)
     inf_request_t *r = &job->request;
 
     inf_request_reset(r);
-    job->executed = job->refused = job->finals = 0;
+    job->executed = job->rejected = job->finals = 0;
     job->released = job->freed = 0;
     inf_factory_start(&job->factory, NULL, "id", &job_sink, job);
     r->ops = &job_ops;
@@ -155,7 +155,7 @@ job_done(const job_t *job)
     return job->released > 0 && job->freed > 0;
 }
 
-/* It ran or was refused, once. */
+/* It ran or was rejected, once. */
 static inline void
 job_wait(const job_t *job)
 {
@@ -164,7 +164,7 @@ job_wait(const job_t *job)
     }
     must(job->finals == 1);
     must(job->released == 1);
-    must(job->executed + job->refused == 1);
+    must(job->executed + job->rejected == 1);
 }
 
 #endif /* INF_T_SCHED_JOB_H */

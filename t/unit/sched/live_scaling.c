@@ -56,16 +56,16 @@ static _Atomic uint32_t done;           /* senders that are                  */
 static _Atomic uint32_t on_device[DEVICES];
 static _Atomic uint64_t answered;       /* in order                          */
 static _Atomic uint32_t fails;          /* so many instances come to naught  */
-static _Atomic uint64_t executed, refused;
+static _Atomic uint64_t executed, rejected;
 static uint64_t changes, aborted;
 
 /* ---- requests ------------------------------------------------------------ */
 
 static void
-count_refusal(const inf_err_t *err)
+count_rejection(const inf_err_t *err)
 {
     (void) err;
-    atomic_fetch_add(&refused, 1);
+    atomic_fetch_add(&rejected, 1);
 }
 
 static void
@@ -273,7 +273,7 @@ open_model(void)
         .prepare = how.prepares ? prepare : NULL, .parallel = how.limits
     };
 
-    executed = refused = answered = 0;
+    executed = rejected = answered = 0;
     changes = aborted = 0;
     done = 0;
     member_count = 1;
@@ -330,7 +330,7 @@ storm(storm_t kind)
     }
 
     close_model();
-    assert_int_equal(executed + refused, sent);
+    assert_int_equal(executed + rejected, sent);
     for (unsigned i = 0; i < how.senders; i++) {
         for (int k = 0; k < WINDOW; k++) {
             job_fini(&senders[i].jobs[k]);
@@ -473,7 +473,7 @@ main(int argc, char **argv)
 {
     alarm(argc > 1 ? (unsigned) atoi(argv[1]) : 540);
     inf_log_set_levels(false, false, true, 0);
-    job_refused = count_refusal;
+    job_rejected = count_rejection;
     job_final = check_order;
     plug_in_called = yield_inside;
     const struct CMUnitTest tests[] = {

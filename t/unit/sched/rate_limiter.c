@@ -281,7 +281,7 @@ with_plenty_of_resources_nobody_waits(void **state)
 
 /* scheduling.md 5.3 */
 static void
-who_needs_more_than_there_is_is_refused(void **state)
+who_needs_more_than_there_is_is_rejected(void **state)
 {
     (void) state;
     const inf_rate_resource_t one[] = { { "resource1", 1, EVERY } };
@@ -322,7 +322,7 @@ a_resource_is_global_for_all_or_for_none(void **state)
 }
 
 static void
-senseless_needs_are_refused(void **state)
+senseless_needs_are_rejected(void **state)
 {
     (void) state;
 
@@ -917,9 +917,9 @@ main(void)
         cmocka_unit_test(priority_two_gets_half_the_turns_of_priority_one),
         cmocka_unit_test(turns_go_by_priority_whatever_the_order_of_asking),
         cmocka_unit_test(with_plenty_of_resources_nobody_waits),
-        cmocka_unit_test(who_needs_more_than_there_is_is_refused),
+        cmocka_unit_test(who_needs_more_than_there_is_is_rejected),
         cmocka_unit_test(a_resource_is_global_for_all_or_for_none),
-        cmocka_unit_test(senseless_needs_are_refused),
+        cmocka_unit_test(senseless_needs_are_rejected),
         cmocka_unit_test(a_shared_resource_keeps_two_models_apart),
         cmocka_unit_test(
             a_device_has_its_own_copies_and_a_global_one_is_shared),

@@ -191,7 +191,7 @@ one_without_memory_for_the_answer_gets_an_error(void **state)
     wait_inside(1);
     submit(&shots[1], 1, true);
     submit(&shots[2], 1, true);
-    shots[1].refuse = true;
+    shots[1].reject = true;
     set_hold(false);
     got(&shots[0]);
     failed(&shots[1], INF_ERR_UNAVAILABLE);
@@ -215,7 +215,7 @@ a_cache_in_trouble_is_done_without(void **state)
 }
 
 static void
-a_runner_that_is_closed_refuses_all_who_wait(void **state)
+a_runner_that_is_closed_rejects_all_who_wait(void **state)
 {
     (void) state;
     bool queued;
@@ -233,7 +233,7 @@ a_runner_that_is_closed_refuses_all_who_wait(void **state)
     failed(&shots[1], INF_ERR_UNAVAILABLE);
     failed(&shots[2], INF_ERR_UNAVAILABLE);
 
-    /* a submit that is refused leaves the request with its submitter */
+    /* a submit that is rejected leaves the request with its submitter */
     load(&shots[3], 9);
     inf_err_t *err = inf_cached_submit(model.cached, &shots[3].request,
         inf_clock_ns(), true, &queued);
@@ -337,7 +337,7 @@ main(void)
         TEST(a_response_in_device_memory_is_not_shared, quick),
         TEST(one_without_memory_for_the_answer_gets_an_error, quick),
         TEST(a_cache_in_trouble_is_done_without, quick),
-        TEST(a_runner_that_is_closed_refuses_all_who_wait, quick),
+        TEST(a_runner_that_is_closed_rejects_all_who_wait, quick),
         TEST(a_hasty_submitter_leaves_slow_lookups_to_threads, slow),
         TEST(one_cancelled_during_its_lookup_does_not_run, slow),
         TEST(what_cannot_be_read_goes_straight_to_the_runner, slow),

@@ -466,9 +466,9 @@ a_queued_request_can_be_cancelled_and_a_running_one_not(void **state)
     stop();
 }
 
-/* A refused request is the caller's still: no callback, as it was. */
+/* A rejected request is the caller's still: no callback, as it was. */
 static void
-a_closed_runner_refuses_and_finishes_what_it_has(void **state)
+a_closed_runner_rejects_and_finishes_what_it_has(void **state)
 {
     (void) state;
     static job_t jobs[5];
@@ -565,8 +565,8 @@ long_executions_are_not_called_quick(void **state)
 /* The role, with a bell-less poll: the leader sleeps on its own waiter. */
 typedef struct {
     _Atomic bool     taken;
-    _Atomic uint32_t leads, refused, leaves, given_back;
-    bool             give_back;     /* false from lead though not refused    */
+    _Atomic uint32_t leads, rejected, leaves, given_back;
+    bool             give_back;     /* false from lead though not rejected   */
 } role_t;
 
 static bool
@@ -577,7 +577,7 @@ role_lead(void *userp, inf_runner_t *runner, inf_waiter_t *waiter,
 
     (void) runner;
     if (atomic_exchange(&role->taken, true)) {
-        atomic_fetch_add(&role->refused, 1);
+        atomic_fetch_add(&role->rejected, 1);
         return false;
     }
     atomic_fetch_add(&role->leads, 1);
@@ -739,7 +739,7 @@ main(void)
         cmocka_unit_test(an_instance_that_is_not_prepared_fails_the_start),
         cmocka_unit_test(
             a_queued_request_can_be_cancelled_and_a_running_one_not),
-        cmocka_unit_test(a_closed_runner_refuses_and_finishes_what_it_has),
+        cmocka_unit_test(a_closed_runner_rejects_and_finishes_what_it_has),
         cmocka_unit_test(an_instance_goes_on_while_a_stream_is_open),
         cmocka_unit_test(a_model_without_instances_starts_and_stops),
         cmocka_unit_test(long_executions_are_not_called_quick),

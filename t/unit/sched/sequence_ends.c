@@ -666,7 +666,7 @@ everything_queued_can_be_dropped(void **state)
         assert_string_equal(next_of(&w, 1, 0), old ? "0 8" : "0 8/2");
         while ((r = w.policy->ops->drop(w.policy)) != NULL) {
             int i = (int) (r - w.requests);
-            assert_int_equal(r->state, INF_REQUEST_REFUSED);
+            assert_int_equal(r->state, INF_REQUEST_REJECTED);
             assert_false(seen[i]);
             assert_true(i != 0 && i != 8 && i < 25);
             seen[i] = true;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "core/sched/compatibility.h"
-#include "core/sched/refusal.h"
+#include "core/sched/rejection.h"
 #include "core/sched/sequence_inputs.h"
 #include "core/tensor/response.h"
 #include "core/tensor/state.h"
@@ -314,7 +314,7 @@ ids_are_given_as_configured_14_15(void **state)
 }
 
 static void
-assert_refused(const char *config, uint64_t id, const char *text,
+assert_rejected(const char *config, uint64_t id, const char *text,
     const char *message)
 {
     inf_request_t r;
@@ -329,16 +329,16 @@ assert_refused(const char *config, uint64_t id, const char *text,
 }
 
 static void
-an_id_of_the_wrong_kind_is_refused_15(void **state)
+an_id_of_the_wrong_kind_is_rejected_15(void **state)
 {
     (void) state;
     inf_request_t r;
 
-    assert_refused(MODEL("4", CORRID("STRING")), 7, NULL, "sequence batching"
+    assert_rejected(MODEL("4", CORRID("STRING")), 7, NULL, "sequence batching"
         " control 'ID' data-type is 'UINT64', but model 'm' expects 'BYTES'");
-    assert_refused(MODEL("4", CORRID("UINT64")), 0, "x", "sequence batching"
+    assert_rejected(MODEL("4", CORRID("UINT64")), 0, "x", "sequence batching"
         " control 'ID' data-type is 'BYTES', but model 'm' expects 'UINT64'");
-    assert_refused(MODEL("4", CORRID("INT32")), 0, "x", "sequence batching"
+    assert_rejected(MODEL("4", CORRID("INT32")), 0, "x", "sequence batching"
         " control 'ID' data-type is 'BYTES', but model 'm' expects 'INT32'");
 
     open_world(MODEL("4", FLAGS("int32_false_true: [ 0, 1 ]")));
@@ -913,7 +913,7 @@ what_is_answered_to_a_filler_is_thrown_away(void **state)
 }
 
 static void
-a_filler_that_is_refused_counts_nowhere(void **state)
+a_filler_that_is_rejected_counts_nowhere(void **state)
 {
     (void) state;
     inf_request_t r;
@@ -922,9 +922,9 @@ a_filler_that_is_refused_counts_nowhere(void **state)
     open_world(PADDED);
     make_like(&r);
     assert_ok(inf_sequence_seat_fill(w.seat, &r, &filler));
-    inf_refuse_cancelled(filler);
+    inf_reject_cancelled(filler);
     assert_ok(inf_sequence_seat_fill(w.seat, &r, &filler));
-    inf_refuse_timed_out(filler);
+    inf_reject_timed_out(filler);
     assert_int_equal(w.model->statistics.fail.count, 0);
     inf_request_fini(&r);
 }
@@ -999,7 +999,7 @@ main(void)
         T(flags_have_the_values_of_their_step_14),
         T(a_control_has_one_element_and_a_batch_dimension_where_there_is_one),
         T(ids_are_given_as_configured_14_15),
-        T(an_id_of_the_wrong_kind_is_refused_15),
+        T(an_id_of_the_wrong_kind_is_rejected_15),
         T(requests_share_the_values_of_their_flags),
         T(a_later_step_sets_what_an_earlier_one_added),
         T(what_a_client_sent_under_a_controls_name_is_replaced),
@@ -1017,7 +1017,7 @@ main(void)
         T(a_filler_is_used_again_when_it_is_back),
         T(a_filler_is_back_when_nothing_of_it_is_the_backends),
         T(what_is_answered_to_a_filler_is_thrown_away),
-        T(a_filler_that_is_refused_counts_nowhere),
+        T(a_filler_that_is_rejected_counts_nowhere),
         T(a_seat_that_is_closed_waits_for_its_fillers),
         T(fillers_come_back_from_any_thread)
     };

@@ -116,7 +116,7 @@ typedef struct {
     uint64_t   last_id;
     item_t    *recent[RECENT];      /* the last that came                    */
 
-    uint64_t   pushed, refused, executed, cancelled, timed_out, dropped;
+    uint64_t   pushed, rejected, executed, cancelled, timed_out, dropped;
     uint64_t   steps_again, payloads, sequences, reaped, came, went, told;
     uint64_t   gave_way;
 } sim_t;

@@ -44,7 +44,7 @@ typedef struct {
     unsigned  seed;
     line_t    lines[AT_ONCE];
     step_t    steps[AT_ONCE][STEPS];
-    uint64_t  ran, refused;
+    uint64_t  ran, rejected;
 } sender_t;
 
 typedef struct {
@@ -202,7 +202,7 @@ lines_end(sender_t *s, uint32_t steps)
         for (uint32_t k = 0; k < steps; k++) {
             const job_t *job = &s->steps[i][k].job;
             if (!s->steps[i][k].sent) {
-                s->refused++;
+                s->rejected++;
                 continue;
             }
             job_wait(job);
@@ -211,7 +211,7 @@ lines_end(sender_t *s, uint32_t steps)
         }
         must(ran == s->lines[i].executed);
         s->ran += ran;
-        s->refused += steps - ran;
+        s->rejected += steps - ran;
     }
 }
 
@@ -351,7 +351,7 @@ close_model(void)
 static void
 storm(storm_t kind)
 {
-    uint64_t ran = 0, refused = 0;
+    uint64_t ran = 0, rejected = 0;
     pthread_t late;
 
     how = kind;
@@ -361,7 +361,7 @@ storm(storm_t kind)
     for (unsigned i = 0; i < SENDERS; i++) {
         sender_t *s = &senders[i];
         s->seed = i + 1;
-        s->ran = s->refused = 0;
+        s->ran = s->rejected = 0;
         for (int k = 0; k < AT_ONCE * STEPS; k++) {
             job_init(&s->steps[k / STEPS][k % STEPS].job);
         }
@@ -376,7 +376,7 @@ storm(storm_t kind)
     for (unsigned i = 0; i < SENDERS; i++) {
         pthread_join(senders[i].thread, NULL);
         ran += senders[i].ran;
-        refused += senders[i].refused;
+        rejected += senders[i].rejected;
     }
     while (inf_runner_sequences(model->runner) > 0) {   /* idle ones end     */
         usleep(1000);
@@ -386,7 +386,7 @@ storm(storm_t kind)
     assert_int_equal(inf_runner_pending(model->runner), 0);
 
     close_model();
-    assert_true(ran > 0 && refused > 0);
+    assert_true(ran > 0 && rejected > 0);
     assert_true(how.oldest || fillers > 0);
     for (unsigned i = 0; i < SENDERS; i++) {
         for (int k = 0; k < AT_ONCE * STEPS; k++) {

@@ -113,7 +113,7 @@ push_as(client_t *client, uint32_t flags)
             : INF_ERR_INVALID_ARG), "%s", inf_err_msg(err));
         check(r->state == INF_REQUEST_IDLE, "it is taken");
         inf_err_free(err);
-        sim.refused++;
+        sim.rejected++;
         item_free(item);
         hear();
         return;
@@ -186,12 +186,12 @@ cancel(item_t *item)
         check(link != NULL && item_of(link) == next, "it stays behind");
         check(next->req.queued.gone == INF_GONE_WITH_SEQUENCE, "why");
         dequeue(next);
-        item_gone(next, INF_REQUEST_REFUSED);
+        item_gone(next, INF_REQUEST_REJECTED);
         sim.cancelled++;
     }
     check(inf_list_empty(&gone), "too many go");
     dequeue(item);
-    item_gone(item, INF_REQUEST_REFUSED);
+    item_gone(item, INF_REQUEST_REJECTED);
     sim.cancelled++;
     forget(q);
     q->over = true;
@@ -246,7 +246,7 @@ expire(void)
         check(item->expired, "its time is not over");
         check(item->req.queued.gone == INF_GONE_SEQUENCE_TIMED_OUT, "why");
         dequeue(item);
-        item_gone(item, INF_REQUEST_REFUSED);
+        item_gone(item, INF_REQUEST_REJECTED);
         sim.timed_out++;
     }
     check(count == 0, "%u wait beyond their time", count);
@@ -847,7 +847,7 @@ drop_all(void)
         item_t *item = (item_t *) (void *) req;
         check(item->stage == QUEUED, "it is not queued");
         item->stage = FREE;
-        check(req->state == INF_REQUEST_REFUSED, "state");
+        check(req->state == INF_REQUEST_REJECTED, "state");
         count++;
         sim.dropped++;
         while (sim.policy->bound->touched(sim.policy) != NULL) {
@@ -920,13 +920,13 @@ run_round(uint64_t seed, uint32_t instances, uint64_t requests)
             }
         }
     }
-    check(sim.pushed == sim.refused + sim.executed + sim.cancelled
+    check(sim.pushed == sim.rejected + sim.executed + sim.cancelled
         + sim.timed_out + sim.dropped, "requests are lost");
     sim.policy->ops->free(sim.policy);
 }
 
 typedef struct {
-    uint64_t pushed, refused, executed, cancelled, timed_out, dropped;
+    uint64_t pushed, rejected, executed, cancelled, timed_out, dropped;
     uint64_t again, payloads, sequences, reaped, came, went, told;
     uint64_t gave_way, steps;
 } totals_t;
@@ -944,7 +944,7 @@ run(uint64_t seed, uint32_t instances, uint64_t requests, uint64_t round)
             round);
         seed++;
         totals.pushed += sim.pushed;
-        totals.refused += sim.refused;
+        totals.rejected += sim.rejected;
         totals.executed += sim.executed;
         totals.cancelled += sim.cancelled;
         totals.timed_out += sim.timed_out;
@@ -1027,7 +1027,7 @@ every_sequence_runs_in_order_in_one_slot(void **state)
     assert_true(totals.executed > totals.pushed / 4);
     assert_true(totals.cancelled > 1000);
     assert_true(totals.timed_out > 1000);
-    assert_true(totals.refused > 1000);
+    assert_true(totals.rejected > 1000);
     assert_true(totals.dropped > 1000);
     assert_true(totals.reaped > 1000);
     assert_true(totals.again > 1000);
@@ -1050,7 +1050,7 @@ print_totals(uint32_t instances)
 {
     printf("%4u instances: %llu requests of %llu sequences, %llu payloads,"
         " %llu more steps, %llu cancelled, %llu timed out, %llu reaped,"
-        " %llu refused, %llu told\n", instances,
+        " %llu rejected, %llu told\n", instances,
         (unsigned long long) totals.pushed,
         (unsigned long long) totals.sequences,
         (unsigned long long) totals.payloads,
@@ -1058,7 +1058,7 @@ print_totals(uint32_t instances)
         (unsigned long long) totals.cancelled,
         (unsigned long long) totals.timed_out,
         (unsigned long long) totals.reaped,
-        (unsigned long long) totals.refused,
+        (unsigned long long) totals.rejected,
         (unsigned long long) totals.told);
 }
 

@@ -354,7 +354,7 @@ put_gone(sequences_t *w, inf_link_t *gone, inf_gone_t why)
     w->text[0] = '\0';
     while ((link = inf_list_pop_front(gone)) != NULL) {
         inf_request_t *r = inf_link_entry(link, inf_request_t, link);
-        assert_int_equal(r->state, INF_REQUEST_REFUSED);
+        assert_int_equal(r->state, INF_REQUEST_REJECTED);
         assert_int_equal(r->queued.gone, why);
         inf_request_move(r, INF_REQUEST_RELEASED);
         put_number(w, r);
@@ -373,7 +373,7 @@ cancel(sequences_t *w, int i, uint64_t at_ms)
     bool was = w->policy->bound->cancel(w->policy, r, at_ms * MS, &gone);
     put_gone(w, &gone, INF_GONE_WITH_SEQUENCE);
     if (was) {
-        assert_int_equal(r->state, INF_REQUEST_REFUSED);
+        assert_int_equal(r->state, INF_REQUEST_REJECTED);
         inf_request_move(r, INF_REQUEST_RELEASED);
     } else {
         assert_string_equal(w->gone, "");

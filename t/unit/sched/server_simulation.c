@@ -23,7 +23,7 @@
 
 #include "core/base/heap.h"
 #include "core/sched/rate_limiter.h"
-#include "core/sched/refusal.h"
+#include "core/sched/rejection.h"
 #include "core/sched/response_cache.h"
 #include "core/sched/runtime.h"
 #include "core/tensor/response.h"
@@ -47,7 +47,7 @@ typedef struct {
     place_t         place;
     bool            released, freed, cancelled, fails, numbered;
     uint32_t        rows, value, got;
-    uint64_t        deadline;       /* when it is to be refused              */
+    uint64_t        deadline;       /* when it is to be rejected             */
     inf_heap_node_t waits;          /* in sim.deadlines until it runs        */
     uint64_t        number;         /* of those taken, where order is kept   */
 } item_t;
@@ -105,7 +105,7 @@ typedef struct {
     inf_heap_t       watches, expiries, finishes, deadlines;
     uint32_t         running;       /* instances                             */
     uint32_t         asking;
-    uint64_t         sent, refused, executed, cancelled, timed_out, failed;
+    uint64_t         sent, rejected, executed, cancelled, timed_out, failed;
     uint64_t         hits, payloads;
 } sim_t;
 
@@ -128,7 +128,7 @@ int __wrap_pthread_setname_np(pthread_t t, const char *name);
 inf_err_t *__wrap_inf_runner_submit(inf_runner_t *runner, inf_request_t *req,
     uint64_t now_ns);
 bool __wrap_inf_runner_cancel(inf_runner_t *runner, inf_request_t *req);
-uint64_t __wrap_inf_runner_refuses_at(const inf_runner_t *runner,
+uint64_t __wrap_inf_runner_rejects_at(const inf_runner_t *runner,
     const inf_request_t *req, uint64_t now_ns);
 
 int
@@ -241,7 +241,7 @@ check_error(const item_t *item, const inf_err_t *err)
         }
         check(strcmp(text, "Exceeds maximum queue size") == 0, "%s", text);
         check(m->queue_limit > 0, "nothing limits the queue");
-        sim.refused++;
+        sim.rejected++;
         break;
     case INF_ERR_INTERNAL:
         check(item->fails, "it did not fail: %s", text);
@@ -525,21 +525,21 @@ __wrap_inf_runner_cancel(inf_runner_t *runner, inf_request_t *req)
 }
 
 uint64_t
-__wrap_inf_runner_refuses_at(const inf_runner_t *runner,
+__wrap_inf_runner_rejects_at(const inf_runner_t *runner,
     const inf_request_t *req, uint64_t now_ns)
 {
     const inf_policy_t *policy = model_of(runner)->policy;
-    return policy->ops->refuses_at != NULL
-        ? policy->ops->refuses_at(policy, req, now_ns) : INF_NEVER;
+    return policy->ops->rejects_at != NULL
+        ? policy->ops->rejects_at(policy, req, now_ns) : INF_NEVER;
 }
 
 static void
-refuse(inf_link_t *gone)
+reject(inf_link_t *gone)
 {
     for (inf_link_t *l = gone->next; l != gone; l = l->next) {
         left_queue(item_of(inf_link_entry(l, inf_request_t, link)));
     }
-    inf_refuse_gone(gone);
+    inf_reject_gone(gone);
 }
 
 static void
@@ -549,7 +549,7 @@ expire(server_model_t *m)
     inf_link_init(&gone);
     core(m->policy->ops->expire(m->policy, sim.now, &gone));
     arm(m);
-    core(refuse(&gone));
+    core(reject(&gone));
     settle_model(m);
 }
 
@@ -677,7 +677,7 @@ look(runs_t *i)
         give_back(i, false);
         make_idle(i);
     }
-    core(refuse(&gone));
+    core(reject(&gone));
 }
 
 static void
@@ -820,7 +820,7 @@ cancel(item_t *item)
             && inf_cached_cancel(m->model->cached, &item->req))
         || __wrap_inf_runner_cancel(m->model->runner, &item->req))
     {
-        core(inf_refuse_cancelled(&item->req));
+        core(inf_reject_cancelled(&item->req));
         check(item->place == ANSWERED || item->place == FREE, "no answer");
     } else {
         check(!waited, "a cancel is late");
@@ -1075,7 +1075,7 @@ static void
 close_world(void)
 {
     check(spare_count == POOL, "%u requests are lost", POOL - spare_count);
-    check(sim.sent == sim.refused + sim.executed + sim.cancelled
+    check(sim.sent == sim.rejected + sim.executed + sim.cancelled
         + sim.timed_out + sim.failed + sim.hits, "requests are lost");
     for (uint32_t k = 0; k < sim.model_count; k++) {
         server_model_t *m = &sim.models[k];
@@ -1096,7 +1096,7 @@ close_world(void)
 }
 
 typedef struct {
-    uint64_t sent, executed, hits, cancelled, timed_out, refused, failed;
+    uint64_t sent, executed, hits, cancelled, timed_out, rejected, failed;
     uint64_t payloads, steps;
 } totals_t;
 
@@ -1118,7 +1118,7 @@ run_world(uint64_t seed, uint32_t models, uint32_t count, uint32_t devices,
     totals.hits += sim.hits;
     totals.cancelled += sim.cancelled;
     totals.timed_out += sim.timed_out;
-    totals.refused += sim.refused;
+    totals.rejected += sim.rejected;
     totals.failed += sim.failed;
     totals.payloads += sim.payloads;
     totals.steps += steps;
@@ -1179,7 +1179,7 @@ nothing_is_lost_between_cache_and_limiter(void **state)
     assert_true(totals.hits > 1000);
     assert_true(totals.cancelled > 1000);
     assert_true(totals.timed_out > 1000);
-    assert_true(totals.refused > 1000);
+    assert_true(totals.rejected > 1000);
     assert_true(totals.failed > 1000);
     assert_true(totals.payloads < totals.executed + totals.failed
         + totals.cancelled);
@@ -1233,14 +1233,14 @@ run_long(uint64_t requests, uint64_t seed)
             run_crowded(seed, devices, requests / 10);
         }
         printf("%4u instances: %llu requests, %llu executed in %llu payloads,"
-            " %llu hits, %llu cancelled, %llu timed out, %llu refused, %llu"
+            " %llu hits, %llu cancelled, %llu timed out, %llu rejected, %llu"
             " failed\n", devices * 10, (unsigned long long) totals.sent,
             (unsigned long long) totals.executed,
             (unsigned long long) totals.payloads,
             (unsigned long long) totals.hits,
             (unsigned long long) totals.cancelled,
             (unsigned long long) totals.timed_out,
-            (unsigned long long) totals.refused,
+            (unsigned long long) totals.rejected,
             (unsigned long long) totals.failed);
     }
 }

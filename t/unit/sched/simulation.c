@@ -93,7 +93,7 @@ typedef struct {
     uint64_t  volume;
     list_t    included;
 
-    uint64_t  pushed, refused, executed, cancelled, timed_out, payloads;
+    uint64_t  pushed, rejected, executed, cancelled, timed_out, payloads;
     uint64_t  came, went;
 } sim_t;
 
@@ -323,7 +323,7 @@ push_one(void)
     inf_err_free(err);
     sim.pushed++;
     if (full) {
-        sim.refused++;
+        sim.rejected++;
         item_free(item);
         return;
     }
@@ -333,7 +333,7 @@ push_one(void)
     list_add(&sim.live[item->level], item);
 }
 
-/* What the policy refuses was cancelled under the plug-in's eyes, or its time
+/* What the policy rejects was cancelled under the plug-in's eyes, or its time
    is over, to the tick. */
 static void
 take_gone(inf_link_t *gone)
@@ -343,7 +343,7 @@ take_gone(inf_link_t *gone)
     while ((link = inf_list_pop_front(gone)) != NULL) {
         item_t *item = item_of(link);
         opinion_remove(item);
-        check(item->req.state == INF_REQUEST_REFUSED, "state");
+        check(item->req.state == INF_REQUEST_REJECTED, "state");
         check(!sim.asking || !item->pinned, "the plug-in may be reading it");
         if (item->cancelled) {
             sim.cancelled++;
@@ -436,7 +436,7 @@ cancel_one(void)
 
     check(!sim.asking || !item->pinned, "the plug-in may be reading it");
     opinion_remove(item);
-    check(item->req.state == INF_REQUEST_REFUSED, "state");
+    check(item->req.state == INF_REQUEST_REJECTED, "state");
     inf_request_move(&item->req, INF_REQUEST_RELEASED);
     item_free(item);
     sim.cancelled++;
@@ -934,9 +934,9 @@ run_round(uint64_t seed, uint32_t instances, uint64_t requests, bool plug_in)
         step(&arrival, requests);
     }
 
-    check(sim.pushed == sim.refused + sim.executed + sim.cancelled
+    check(sim.pushed == sim.rejected + sim.executed + sim.cancelled
         + sim.timed_out, "%llu of %llu requests are lost",
-        (unsigned long long) (sim.pushed - sim.refused - sim.executed
+        (unsigned long long) (sim.pushed - sim.rejected - sim.executed
             - sim.cancelled - sim.timed_out),
         (unsigned long long) sim.pushed);
     check(free_items.count == POOL, "requests are lost");
@@ -945,7 +945,7 @@ run_round(uint64_t seed, uint32_t instances, uint64_t requests, bool plug_in)
 }
 
 typedef struct {
-    uint64_t pushed, executed, cancelled, timed_out, refused, payloads;
+    uint64_t pushed, executed, cancelled, timed_out, rejected, payloads;
     uint64_t came, went;
 } totals_t;
 
@@ -963,7 +963,7 @@ run(uint64_t seed, uint32_t instances, uint64_t requests, bool plug_in)
         totals.executed += sim.executed;
         totals.cancelled += sim.cancelled;
         totals.timed_out += sim.timed_out;
-        totals.refused += sim.refused;
+        totals.rejected += sim.rejected;
         totals.payloads += sim.payloads;
         totals.came += sim.came;
         totals.went += sim.went;
@@ -1010,7 +1010,7 @@ nothing_is_lost_and_every_batch_is_the_right_one(void **state)
     assert_true(totals.executed > totals.pushed / 4);
     assert_true(totals.cancelled > 1000);
     assert_true(totals.timed_out > 1000);
-    assert_true(totals.refused > 1000);
+    assert_true(totals.rejected > 1000);
     assert_true(totals.payloads < totals.executed);
     assert_true(totals.came > 1000 && totals.went > 1000);
 }
@@ -1049,13 +1049,13 @@ run_long(uint64_t requests, uint64_t seed)
         run(seed, instances[i % 4], requests / 5, i == 4);
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
         printf("%4u instances%s: %llu requests, %llu payloads, %llu"
-            " cancelled, %llu timed out, %llu refused, %.0f ns a request\n",
+            " cancelled, %llu timed out, %llu rejected, %.0f ns a request\n",
             instances[i % 4], i == 4 ? " (1-5), plug-in" : "",
             (unsigned long long) totals.pushed,
             (unsigned long long) totals.payloads,
             (unsigned long long) totals.cancelled,
             (unsigned long long) totals.timed_out,
-            (unsigned long long) totals.refused,
+            (unsigned long long) totals.rejected,
             ((double) (to.tv_sec - from.tv_sec) * 1e9
                 + (double) (to.tv_nsec - from.tv_nsec))
                 / (double) totals.pushed);

@@ -68,7 +68,7 @@ execute(inf_instance_t *on, inf_request_t **requests, uint32_t count)
 static const inf_executor_t executor = { .execute = execute };
 
 static void
-on_refused(const inf_err_t *err)
+on_rejected(const inf_err_t *err)
 {
     must(inf_err_code(err) == INF_ERR_INVALID_ARG);
     note(errors, sizeof(errors), inf_err_msg(err));
@@ -103,7 +103,7 @@ open_model(const char *scheduling)
     model->private_inputs = plug_in != NULL;
     rows[0] = errors[0] = shown[0] = '\0';
     atomic_store(&inside, false);
-    job_refused = on_refused;
+    job_rejected = on_rejected;
     for (int i = 0; i < JOBS; i++) {
         job_init(&jobs[i]);
     }

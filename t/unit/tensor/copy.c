@@ -184,7 +184,7 @@ zeros_go_to_every_kind(void **state)
 }
 
 static void
-a_gpu_that_is_not_in_use_is_refused_untouched(void **state)
+a_gpu_that_is_not_in_use_is_rejected_untouched(void **state)
 {
     (void) state;
     static const int64_t ids[] = { 2, 63, 64, -1, INT64_MIN, INT64_MAX };
@@ -273,7 +273,7 @@ main(void)
         T(host_copies_call_no_driver),
         T(buffers_are_gathered_one_behind_the_other),
         T(zeros_go_to_every_kind),
-        T(a_gpu_that_is_not_in_use_is_refused_untouched),
+        T(a_gpu_that_is_not_in_use_is_rejected_untouched),
         T(without_a_driver_gpu_copies_fail),
         T(every_call_may_fail)
     };

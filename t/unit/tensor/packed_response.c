@@ -8,7 +8,7 @@
 
 #include "core/tensor/packed_response.h"
 
-/* A sink whose buffers are malloc'ed; refuses after some allocations. */
+/* A sink whose buffers are malloc'ed; rejects after some allocations. */
 typedef struct {
     inf_factory_t factory;
     int           allowed;
@@ -248,7 +248,7 @@ parameters_come_back_too(void **state)
 }
 
 static void
-every_cut_of_the_bytes_is_refused(void **state)
+every_cut_of_the_bytes_is_rejected(void **state)
 {
     (void) state;
     side_t from, to;
@@ -305,7 +305,7 @@ damaged_bytes_do_no_harm(void **state)
 }
 
 static void
-a_refused_allocation_is_the_error(void **state)
+a_rejected_allocation_is_the_error(void **state)
 {
     (void) state;
     side_t from, to;
@@ -359,9 +359,9 @@ main(void)
         cmocka_unit_test(cold_bytes_are_the_same_bytes),
         cmocka_unit_test(the_bytes_are_those_of_the_format),
         cmocka_unit_test(parameters_come_back_too),
-        cmocka_unit_test(every_cut_of_the_bytes_is_refused),
+        cmocka_unit_test(every_cut_of_the_bytes_is_rejected),
         cmocka_unit_test(damaged_bytes_do_no_harm),
-        cmocka_unit_test(a_refused_allocation_is_the_error),
+        cmocka_unit_test(a_rejected_allocation_is_the_error),
         cmocka_unit_test(device_memory_is_neither_packed_nor_filled)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,7 +55,7 @@ the_whole_range_can_be_one_stretch(void **state)
 }
 
 static void
-impossible_sizes_are_refused(void **state)
+impossible_sizes_are_rejected(void **state)
 {
     (void) state;
     static const uint64_t sizes[] = {
@@ -242,7 +242,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_whole_range_can_be_one_stretch),
-        cmocka_unit_test(impossible_sizes_are_refused),
+        cmocka_unit_test(impossible_sizes_are_rejected),
         cmocka_unit_test(sizes_beyond_the_range_never_wrap),
         cmocka_unit_test(nothing_is_a_stretch_of_its_own),
         cmocka_unit_test(only_what_was_given_is_taken_back_and_once),

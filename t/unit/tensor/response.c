@@ -363,7 +363,7 @@ a_factory_that_starts_again_remembers_nothing(void **state)
     inf_response_t *a;
 
     start(&f, &s);
-    f.refused = true;
+    f.rejected = true;
     f.filler = true;
     f.start_ns = 7;
     f.cancelled = true;
@@ -372,7 +372,7 @@ a_factory_that_starts_again_remembers_nothing(void **state)
     assert_int_equal(f.responses, 1);
 
     inf_factory_start(&f, NULL, "other", &sink_ops, &s);
-    assert_false(f.refused);
+    assert_false(f.rejected);
     assert_false(f.filler);
     assert_false(f.cancelled);
     assert_false(f.final);

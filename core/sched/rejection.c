@@ -1,4 +1,4 @@
-#include "core/sched/refusal.h"
+#include "core/sched/rejection.h"
 
 #include <stdio.h>
 
@@ -6,46 +6,46 @@
 #include "core/model/model.h"
 #include "core/tensor/response.h"
 
-static void refuse(inf_request_t *req, inf_failure_t why, inf_err_t *err);
+static void reject(inf_request_t *req, inf_failure_t why, inf_err_t *err);
 static void answer(inf_request_t *req, inf_err_t *err);
 
 void
-inf_refuse_cancelled(inf_request_t *req)
+inf_reject_cancelled(inf_request_t *req)
 {
-    refuse(req, INF_FAILURE_CANCELED, inf_err_new(INF_ERR_CANCELLED, "%s",
+    reject(req, INF_FAILURE_CANCELED, inf_err_new(INF_ERR_CANCELLED, "%s",
         ""));
 }
 
 void
-inf_refuse_timed_out(inf_request_t *req)
+inf_reject_timed_out(inf_request_t *req)
 {
-    refuse(req, INF_FAILURE_REJECTED, inf_err_because(inf_err_new(
+    reject(req, INF_FAILURE_REJECTED, inf_err_because(inf_err_new(
         INF_ERR_UNAVAILABLE, "Request timeout expired"),
         INF_CAUSE_TIMED_OUT));
 }
 
 void
-inf_refuse_sequence_timed_out(inf_request_t *req)
+inf_reject_sequence_timed_out(inf_request_t *req)
 {
-    refuse(req, INF_FAILURE_REJECTED, inf_err_because(inf_err_new(
+    reject(req, INF_FAILURE_REJECTED, inf_err_because(inf_err_new(
         INF_ERR_UNAVAILABLE, "timeout of the corresponding sequence has been"
         " expired"), INF_CAUSE_TIMED_OUT));
 }
 
 void
-inf_refuse_failed(inf_request_t *req, inf_err_t *err)
+inf_reject_failed(inf_request_t *req, inf_err_t *err)
 {
-    refuse(req, INF_FAILURE_OTHER, err);
+    reject(req, INF_FAILURE_OTHER, err);
 }
 
 void
-inf_refuse_malformed(inf_request_t *req, inf_err_t *err)
+inf_reject_malformed(inf_request_t *req, inf_err_t *err)
 {
     answer(req, err);
 }
 
 inf_err_t *
-inf_refusal_no_start(const inf_request_t *req, const char *model)
+inf_rejection_no_start(const inf_request_t *req, const char *model)
 {
     char number[24];
     const char *id = req->correlation_text;
@@ -62,7 +62,7 @@ inf_refusal_no_start(const inf_request_t *req, const char *model)
 }
 
 void
-inf_refuse_gone(inf_link_t *gone)
+inf_reject_gone(inf_link_t *gone)
 {
     inf_link_t *link;
 
@@ -73,20 +73,20 @@ inf_refuse_gone(inf_link_t *gone)
                 memory_order_relaxed)
             || req->queued.gone == INF_GONE_WITH_SEQUENCE)
         {
-            inf_refuse_cancelled(req);
+            inf_reject_cancelled(req);
         } else if (req->queued.gone == INF_GONE_WITH_START) {
-            inf_refuse_malformed(req, inf_refusal_no_start(req,
+            inf_reject_malformed(req, inf_rejection_no_start(req,
                 req->model->name));
         } else if (req->queued.gone == INF_GONE_SEQUENCE_TIMED_OUT) {
-            inf_refuse_sequence_timed_out(req);
+            inf_reject_sequence_timed_out(req);
         } else {
-            inf_refuse_timed_out(req);
+            inf_reject_timed_out(req);
         }
     }
 }
 
 static void
-refuse(inf_request_t *req, inf_failure_t why, inf_err_t *err)
+reject(inf_request_t *req, inf_failure_t why, inf_err_t *err)
 {
     if (!req->filler) {
         inf_statistics_failure_for(&req->model->statistics, why,
@@ -98,8 +98,8 @@ refuse(inf_request_t *req, inf_failure_t why, inf_err_t *err)
 static void
 answer(inf_request_t *req, inf_err_t *err)
 {
-    req->refused = true;
-    req->factory->refused = true;
+    req->rejected = true;
+    req->factory->rejected = true;
     inf_factory_send_error(req->factory, err);
     inf_request_release(req, 1);
 }
