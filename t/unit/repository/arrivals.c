@@ -10,7 +10,7 @@
 #include "core/repository/lifecycle_parts.h"
 #include "core/repository/repository_change.h"
 
-static const char *const places[] = { "near", "far1", "far2", NULL };
+static const char *const places[] = { "near", "far1", "far2", "far3", NULL };
 
 static lifecycle_world_t w;
 static inf_repository_change_t *change;
@@ -869,6 +869,42 @@ what_is_added_meanwhile_is_not_held_up(void **state)
     wait_ready();
 }
 
+/* Of two that are awaited each gives way to another, the first or the second:
+   then it is not waited for, and the other one is listed. */
+static void
+one_of_two_that_are_awaited_gives_way_to_another(void **state)
+{
+    (void) state;
+
+    add_model(1, "one");
+    add_model(2, "two");
+    add_model(3, "three");
+    for (int stays = 1; stays <= 2; stays++) {
+        char *to[] = { w.places[0], w.places[stays], w.places[3] };
+
+        far_set("", NULL);                      /* nobody answers            */
+        if (stays == 1) {
+            start_all();
+        } else {
+            wish.addresses = w.places;
+            ask_for(1);
+            inf_repository_change_wait(change);
+            ask_for(3);
+        }
+        far_wait_for(2);
+        wish.addresses = to;
+        ask_for(3);
+        while (inf_repository_change_pending(change)) {
+            usleep(1000);
+        }
+        let_come();
+        wait_ready();
+        assert_int_equal(serves("one"), stays == 1);
+        assert_int_equal(serves("two"), stays == 2);
+        assert_true(serves("three"));
+    }
+}
+
 /* The old place is gone, the new one awaited: it serves until it has moved. */
 static void
 a_model_moves_to_another_machine_without_a_gap(void **state)
@@ -1157,6 +1193,7 @@ main(void)
         TN(namespaces_come_back_too),
         T(a_repository_that_is_taken_out_is_not_waited_for),
         T(what_is_added_meanwhile_is_not_held_up),
+        T2(one_of_two_that_are_awaited_gives_way_to_another),
         T(a_model_moves_to_another_machine_without_a_gap),
         T(what_has_nowhere_to_move_to_goes),
         T2(machines_come_and_go_under_loads),

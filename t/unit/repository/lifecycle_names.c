@@ -19,7 +19,8 @@ static const char json[] = "{\"backend\":\"x\",\"max_batch_size\":6,"
     "\"output\":[{\"name\":\"B\",\"data_type\":\"TYPE_FP32\",\"dims\":[1]}]}";
 
 /* The first two are repositories from the start. */
-static const char *const places[] = { "r0", "r1", "r2", NULL };
+enum { PLACES = 3 };
+static const char *const places[PLACES + 1] = { "r0", "r1", "r2", NULL };
 
 static lifecycle_world_t w;
 
@@ -562,7 +563,7 @@ nothing_is_lost_where_everybody_changes_models(void **state)
     bool stop = false;
     pthread_t threads[2];
 
-    for (int i = 0; i < PLACES_MAX; i++) {
+    for (int i = 0; i < PLACES; i++) {
         add_model(i, "m");
         add_model(i, i == 0 ? "a" : "b");
     }
@@ -574,7 +575,7 @@ nothing_is_lost_where_everybody_changes_models(void **state)
     for (int i = 0; i < 20; i++) {
         bool other;
         assert_ok(inf_repositories_replace(&w.repositories, w.places,
-            1 + (size_t) i % PLACES_MAX, &other));
+            1 + (size_t) i % PLACES, &other));
         assert_ok(inf_lifecycle_follow(w.lc, &(inf_follow_t) { .all = true }));
         look();
     }

@@ -22,7 +22,7 @@
 #include "core/repository/poll.h"
 
 #define SECOND     UINT64_C(1000000000)
-#define PLACES_MAX 3
+#define PLACES_MAX 4
 
 /* Of every model that can be loaded. */
 #define TENSORS "input { name: 'A' data_type: TYPE_FP32 dims: 1 }"            \
