@@ -13,6 +13,15 @@
 
 #define SECOND UINT64_C(1000000000)
 
+/* How often the log had it. */
+typedef struct {
+    pthread_mutex_t lock;
+    const char     *text;
+    int             lines;
+} told_t;
+
+static told_t told = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
 typedef struct {
     char                   *tree;
     char                   *backend_dir;
@@ -99,6 +108,39 @@ static const inf_agent_ops_t agent_ops = {
     .model_fini = agent_model_fini,
     .act = agent_act
 };
+
+/* ---- the log */
+
+static void
+note_line(void *userp, inf_log_level_t level, const char *file, int line_no,
+    const char *line)
+{
+    (void) userp;
+    (void) level;
+    (void) file;
+    (void) line_no;
+    pthread_mutex_lock(&told.lock);
+    told.lines += told.text != NULL && strstr(line, told.text) != NULL;
+    pthread_mutex_unlock(&told.lock);
+}
+
+static void
+expect_told(const char *text)
+{
+    pthread_mutex_lock(&told.lock);
+    told.text = text;
+    told.lines = 0;
+    pthread_mutex_unlock(&told.lock);
+}
+
+static int
+count_told(void)
+{
+    pthread_mutex_lock(&told.lock);
+    int lines = told.lines;
+    pthread_mutex_unlock(&told.lock);
+    return lines;
+}
 
 /* ---- a lifecycle over one repository */
 
@@ -504,6 +546,25 @@ versions_are_those_of_the_new_place(void **state)
 }
 
 static void
+what_is_wrong_in_the_new_place_is_all_told(void **state)
+{
+    (void) state;
+    char config[5000];
+
+    tree_dir(w.tree, "elsewhere/1");
+    tree_dir(w.tree, "elsewhere/02");
+    tree_dir(w.tree, "elsewhere/03");
+    tree_dir(w.tree, "elsewhere/9223372036854775808");
+    snprintf(config, sizeof(config), AGENTS("{ name: 'a' parameters { key:"
+        " 'goto' value: '%s/elsewhere' } }"), w.tree);
+    write_model("repo/m", config, 1);
+    expect_told("model 'm': ignore version directory");
+    assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
+    assert_int_equal(count_told(), 3);
+    expect_heard("LOAD a;init m/1;COMPLETE a;");
+}
+
+static void
 a_new_place_without_versions_is_refused(void **state)
 {
     (void) state;
@@ -566,7 +627,7 @@ files_of_a_request_go_through_its_agents(void **state)
 int
 main(void)
 {
-    inf_log_set_levels(false, false, false, 0);
+    inf_log_set_sink(note_line, NULL);
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(a_load_is_completed_when_all_versions_serve),
@@ -584,6 +645,7 @@ main(void)
         T(other_instances_leave_the_chain_alone),
         T(a_broken_instance_is_none_of_the_agents_business),
         T(versions_are_those_of_the_new_place),
+        T(what_is_wrong_in_the_new_place_is_all_told),
         T(a_new_place_without_versions_is_refused),
         T(the_configuration_of_the_new_place_goes_first),
         T(files_of_a_request_go_through_its_agents),
