@@ -624,6 +624,28 @@ files_of_a_request_are_a_model_of_their_own(void **state)
     assert_int_equal(private_dirs(), 0);
 }
 
+/* The model as it was goes on serving, and the next request may have room. */
+static void
+files_of_a_request_without_a_place_to_lie_fail_the_load(void **state)
+{
+    (void) state;
+
+    add_model("m", "backend: 'x' ", 1);
+    assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
+    setenv("TMPDIR", "/nonexistent/inf", 1);
+    inf_override_t *o = override(JSON "}");
+    add_file(o, "2/data", "x");
+    assert_error(inf_lifecycle_load(w.lc, "m", o), INF_ERR_INTERNAL,
+        "failed to poll from model repository");
+    assert_string_equal(rows(), "m/1 READY Internal: cannot create a directory"
+        " in /nonexistent/inf: No such file or directory\n");
+    unsetenv("TMPDIR");
+    o = override(JSON "}");
+    add_file(o, "2/data", "x");
+    assert_ok(inf_lifecycle_load(w.lc, "m", o));
+    wait_for_row("m/1 UNAVAILABLE unloaded\nm/2 READY \n");
+}
+
 /* Backends put names into commands. */
 static void
 files_of_a_request_have_a_name_without_odd_characters(void **state)
@@ -1273,6 +1295,7 @@ main(void)
         T(the_index_tells_of_entries_that_are_no_models),
         T(an_overridden_configuration_stays_until_a_file_changes),
         T(files_of_a_request_are_a_model_of_their_own),
+        T(files_of_a_request_without_a_place_to_lie_fail_the_load),
         T(files_of_a_request_have_a_name_without_odd_characters),
         T(a_plain_load_returns_to_the_repositorys_files),
         T(files_that_leave_the_model_are_refused),
