@@ -295,7 +295,8 @@ revive_main(void *arg)
     return NULL;
 }
 
-/* false: it needn't be loaded any more. */
+/* false: it needn't be loaded any more.  At the end nothing is loaded either:
+   the lifecycle sees to that. */
 static bool
 wait_until_due(loss_t *loss, uint64_t delay_ns)
 {
@@ -307,7 +308,7 @@ wait_until_due(loss_t *loss, uint64_t delay_ns)
     while (!lc->stopping && lost_locked(loss, &v) && inf_clock_ns() < due) {
         inf_cond_wait_until(&lc->idle, &lc->lock, due);
     }
-    bool needed = !lc->stopping && lost_locked(loss, &v);
+    bool needed = lost_locked(loss, &v);
     inf_unlock(&lc->lock);
     return needed;
 }
