@@ -11,6 +11,9 @@
 
 #include "core/repository/lifecycle_parts.h"
 
+static inf_err_t *name_failure(inf_err_t *err,
+    const inf_repository_list_t *list, const char *space);
+
 /* Renewed ensembles that couldn't be made don't wait: what they would be made
    from isn't kept meanwhile. */
 inf_err_t *
@@ -41,6 +44,9 @@ inf_lifecycle_look(inf_load_t *l)
             absence = inf_lifecycle_absent(l->lc, op, list,
                 l->record->space);
         }
+        if (absent && absence == INF_ABSENCE_FINAL) {
+            err = name_failure(err, list, l->record->space);
+        }
         inf_repository_list_unref(list);
     }
 
@@ -51,6 +57,23 @@ inf_lifecycle_look(inf_load_t *l)
     }
     op->load = l;
     return err;
+}
+
+/* Takes err.  A listing that failed after the model was looked for is the
+   reason, too, once the load waits for none. */
+static inf_err_t *
+name_failure(inf_err_t *err, const inf_repository_list_t *list,
+    const char *space)
+{
+    inf_err_t *failure = inf_err_code(err) == INF_ERR_NOT_FOUND
+        ? inf_repository_list_failure(list, space) : NULL;
+
+    if (failure == NULL) {
+        return err;
+    }
+
+    inf_err_free(err);
+    return failure;
 }
 
 inf_absence_t

@@ -17,8 +17,7 @@ static inf_err_t *open_private(inf_model_home_t *home,
     const inf_home_query_t *q);
 static inf_err_t *take_scan(inf_model_home_t *home, const inf_home_query_t *q,
     const inf_scan_t *scan, const inf_repository_list_t *list);
-static inf_err_t *nowhere(const inf_home_query_t *q, const inf_scan_t *scan,
-    const inf_repository_list_t *list);
+static inf_err_t *nowhere(const inf_scan_t *scan);
 static const char *first_problem(const inf_scan_t *scan);
 static inf_err_t *take_versions(inf_model_home_t *home,
     const inf_scan_model_t *m);
@@ -319,7 +318,7 @@ take_scan(inf_model_home_t *home, const inf_home_query_t *q,
 
     const inf_scan_model_t *m = inf_scan_find(scan, q->name);
     if (m == NULL) {
-        return nowhere(q, scan, list);
+        return nowhere(scan);
     }
     if (m->duplicate) {
         return inf_err_new(INF_ERR_INVALID_ARG,
@@ -346,20 +345,13 @@ take_scan(inf_model_home_t *home, const inf_home_query_t *q,
     return take_versions(home, m);
 }
 
-/* Why, as far as one can tell. */
 static inf_err_t *
-nowhere(const inf_home_query_t *q, const inf_scan_t *scan,
-    const inf_repository_list_t *list)
+nowhere(const inf_scan_t *scan)
 {
     const char *problem = first_problem(scan);
-    if (problem != NULL) {
-        return inf_err_new(INF_ERR_INTERNAL, "%s", problem);
-    }
-
-    inf_err_t *failure = list == NULL ? NULL
-        : inf_repository_list_failure(list, q->space);
-    return failure != NULL ? failure : inf_err_new(INF_ERR_NOT_FOUND,
-        "model not found in any model repository.");
+    return problem != NULL ? inf_err_new(INF_ERR_INTERNAL, "%s", problem)
+        : inf_err_new(INF_ERR_NOT_FOUND,
+            "model not found in any model repository.");
 }
 
 static inf_err_t *
