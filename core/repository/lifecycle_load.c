@@ -552,19 +552,26 @@ static inf_err_t *
 choose(load_t *l)
 {
     int64_t *versions;
+    size_t count;
 
     inf_err_t *err = inf_model_home_choose(l->home, l->record->name,
-        &versions, &l->count);
+        &versions, &count);
     if (err != NULL) {
         return err;
     }
 
-    l->versions = calloc(l->count + 1, sizeof(*l->versions));
-    for (size_t i = 0; l->versions != NULL && i < l->count; i++) {
+    l->versions = calloc(count + 1, sizeof(*l->versions));
+    if (l->versions == NULL) {
+        free(versions);
+        return inf_err_nomem();
+    }
+
+    for (size_t i = 0; i < count; i++) {
         l->versions[i].version = versions[i];
     }
+    l->count = count;
     free(versions);
-    return l->versions != NULL ? NULL : inf_err_nomem();
+    return NULL;
 }
 
 /* What is READY stays chosen; what is to be built again is not kept.  One
