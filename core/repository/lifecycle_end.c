@@ -35,6 +35,7 @@ static uint64_t sequences_locked(inf_lifecycle_t *lc);
 static bool serves_locked(const inf_model_record_t *r);
 static void last_unref(inf_model_t *model);
 static void *reaper_main(void *arg);
+static void publish_again(inf_lifecycle_t *lc);
 static bool is_at_work_locked(inf_lifecycle_t *lc);
 static uint64_t replace_stuck_locked(inf_lifecycle_t *lc);
 static bool start_destroyer_locked(inf_lifecycle_t *lc);
@@ -65,10 +66,15 @@ inf_lifecycle_publish_unlock(inf_lifecycle_t *lc)
     if (err == NULL) {
         err = inf_registry_publish(lc->options.registry, entries, count);
     }
+    inf_lock(&lc->lock);
+    lc->unpublished = err != NULL;
+    inf_unlock(&lc->lock);
     inf_unlock(&lc->publish_lock);
 
     if (err != NULL) {
-        inf_err_log(inf_err_add(err, "cannot publish the models"));
+        inf_cond_signal(&lc->reap);
+        inf_err_log(inf_err_add(err, "cannot publish the models; trying"
+            " again"));
         return;
     }
 
@@ -277,6 +283,7 @@ reaper_main(void *arg)
 
     for (;;) {
         inf_loading_place_look(inf_clock_ns());
+        publish_again(lc);
         inf_lock(&lc->lock);
         if (find_destroyer_locked(lc, DESTROYER_DONE) != NULL) {
             inf_unlock(&lc->lock);
@@ -287,7 +294,7 @@ reaper_main(void *arg)
                 break;
             }
             uint64_t stuck = replace_stuck_locked(lc);
-            uint64_t look = is_at_work_locked(lc)
+            uint64_t look = is_at_work_locked(lc) || lc->unpublished
                 ? inf_clock_ns() + INF_IDLE_LOOK_NS : UINT64_MAX;
             (void) inf_cond_wait_until(&lc->reap, &lc->lock,
                 stuck < look ? stuck : look);
@@ -302,6 +309,20 @@ reaper_main(void *arg)
     }
     inf_unlock(&lc->lock);
     return NULL;
+}
+
+/* Otherwise requests would see what is loaded and unloaded by now only after
+   the next load or unload. */
+static void
+publish_again(inf_lifecycle_t *lc)
+{
+    inf_lock(&lc->lock);
+    bool needed = lc->unpublished;
+    inf_unlock(&lc->lock);
+
+    if (needed) {
+        inf_lifecycle_publish(lc);
+    }
 }
 
 /* Whether a model is loaded, unloaded or destroyed. */

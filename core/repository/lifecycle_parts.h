@@ -136,7 +136,10 @@ struct inf_lifecycle_s {
     inf_link_t               destroyers;    /* models to be destroyed, and
                                                their threads                 */
     inf_cond_t               reap;      /* one more, or one has ended, or a
-                                           loader has something to do        */
+                                           loader has something to do, or a
+                                           publish has failed                */
+    bool                     unpublished;   /* the registry lacks what was to
+                                               be published last             */
     uint64_t                 patience_ns;   /* with a load before another
                                                loader takes what waits       */
     bool                     reaper_ends;
