@@ -346,18 +346,8 @@ static ngx_int_t
 ngx_http_inference_control_failed(ngx_http_inference_ctx_t *ctx,
     const void *text, size_t len)
 {
-    inf_err_code_t  code;
-
-    code = INF_STATUS_CODE(ctx->reply.status);
-
-    if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_SERVER_READY
-        && code == INF_ERR_UNAVAILABLE && ctx->cause == INF_CAUSE_NONE
-        && len == 0)
-    {
-        return ngx_http_inference_fail_unready(ctx);
-    }
-
-    return ngx_http_inference_fail_text(ctx, code, len ? text : "",
+    return ngx_http_inference_fail_text(ctx,
+                          INF_STATUS_CODE(ctx->reply.status), len ? text : "",
                           ngx_min(len, NGX_HTTP_INFERENCE_CONTROL_ERROR));
 }
 

@@ -44,6 +44,10 @@ ngx_http_inference_status(ngx_http_inference_ctx_t *ctx, inf_err_code_t code)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    if (ctx->cause == INF_CAUSE_NOT_READY) {
+        return NGX_HTTP_BAD_REQUEST;
+    }
+
     ilcf = ngx_http_get_module_loc_conf(ctx->request,
                                         ngx_http_inference_module);
 
@@ -79,6 +83,7 @@ ngx_http_inference_precise(inf_err_code_t code, inf_err_cause_t cause)
 
     case INF_CAUSE_NONE:
     case INF_CAUSE_STRINGS:
+    case INF_CAUSE_NOT_READY:
         break;
     }
 
@@ -174,14 +179,6 @@ ngx_http_inference_fail_no_core(ngx_http_inference_ctx_t *ctx)
 
     return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                    "the inference core is not running");
-}
-
-
-ngx_int_t
-ngx_http_inference_fail_unready(ngx_http_inference_ctx_t *ctx)
-{
-    return ngx_http_inference_fail_with(ctx, NGX_HTTP_BAD_REQUEST,
-                                        INF_ERR_UNAVAILABLE, "", 0);
 }
 
 

@@ -478,9 +478,6 @@ ngx_int_t ngx_http_inference_fail_timeout(ngx_http_inference_ctx_t *ctx);
 /* No core can be reached: 503. */
 ngx_int_t ngx_http_inference_fail_no_core(ngx_http_inference_ctx_t *ctx);
 
-/* The server is not ready: 400 with an empty body. */
-ngx_int_t ngx_http_inference_fail_unready(ngx_http_inference_ctx_t *ctx);
-
 /* Answers a failed request before it has gone asynchronous; returns what a
    content handler returns. */
 ngx_int_t ngx_http_inference_refuse(ngx_http_inference_ctx_t *ctx);

@@ -43,9 +43,12 @@ typedef enum {
     INF_CAUSE_NONE      = 0,
     INF_CAUSE_FULL      = 1,    /* a queue or an arena has no room now       */
     INF_CAUSE_TIMED_OUT = 2,    /* waited for longer than it was allowed to  */
-    INF_CAUSE_STRINGS   = 3     /* inside the core alone: what an ensemble's
+    INF_CAUSE_STRINGS   = 3,    /* inside the core alone: what an ensemble's
                                    client sent is malformed, err tells it so */
+    INF_CAUSE_NOT_READY = 4     /* what was asked whether it is ready is not */
 } inf_err_cause_t;
+
+#define INF_CAUSE_LAST INF_CAUSE_NOT_READY
 
 typedef struct TRITONSERVER_Error inf_err_t;
 

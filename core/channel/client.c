@@ -524,7 +524,9 @@ inf_client_pending_grow(inf_client_t *c, uint64_t need)
 static bool
 client_completion_sane(const inf_client_t *c, const inf_completion_t *cpl)
 {
-    if ((cpl->flags & ~CLIENT_FLAGS) != 0 || cpl->slot >= c->slot_count) {
+    if ((cpl->flags & ~CLIENT_FLAGS) != 0 || cpl->slot >= c->slot_count
+        || cpl->cause > INF_CAUSE_LAST)
+    {
         return false;
     }
 

@@ -38,14 +38,16 @@ static inf_err_t *
 server_ready(const ProtobufCMessage *m)
 {
     return ((const Inference__ServerReadyResponse *) m)->ready ? NULL
-        : inf_err_new(INF_ERR_UNAVAILABLE, "%s", "");
+        : inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE, "%s", ""),
+            INF_CAUSE_NOT_READY);
 }
 
 static inf_err_t *
 model_ready(const ProtobufCMessage *m)
 {
     return ((const Inference__ModelReadyResponse *) m)->ready ? NULL
-        : inf_err_new(INF_ERR_INVALID_ARG, "Model version not ready");
+        : inf_err_because(inf_err_new(INF_ERR_INVALID_ARG,
+            "Model version not ready"), INF_CAUSE_NOT_READY);
 }
 
 /* The configuration alone, not the message around it. */

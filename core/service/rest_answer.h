@@ -5,8 +5,9 @@
  * Thread   the control threads: what many models say takes its time, which a
  *          worker doesn't have.
  * Units    bytes.
- * Errors   An answer that REST tells by its status: UNAVAILABLE without a text
- *          for a server that isn't ready, INVALID_ARG for such a model.
+ * Errors   An answer that REST tells by its status: a server or model that is
+ *          not ready, of cause INF_CAUSE_NOT_READY; for the server without a
+ *          text, as Triton answers.
  * Route    calls, ready calls -> [REST answer] -> channel
  */
 

@@ -175,6 +175,7 @@ on_completion(const inf_completion_t *cpl, void *userp)
     check(r->state == REQUEST_SUBMITTED);
     check(cpl->slot == r->ticket.slot);
     check(cpl->generation == r->ticket.generation);
+    check(cpl->cause <= INF_CAUSE_LAST);
     check((cpl->flags & ~(INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL
         | INF_COMPLETE_RELEASED)) == 0);
     check(!(r->seen & INF_COMPLETE_FINAL)
@@ -314,6 +315,7 @@ core_scribble(world_t *w)
     cpl.generation = (uint32_t) next(w, how & 2 ? 4 : 1);
     cpl.offset = next(w, how & 4 ? 8 : 2);
     cpl.length = next(w, how & 8 ? 8 : 2);
+    cpl.cause = (uint8_t) next(w, how & 16 ? 1 : 0);
     core_complete(w, &cpl);
 }
 

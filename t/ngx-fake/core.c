@@ -69,6 +69,8 @@ static void submission(core_t *core, inf_channel_t *ch,
     const inf_submission_t *s);
 static void hold(core_t *core, inf_channel_t *ch, const inf_submission_t *s,
     uint64_t due_ns);
+static void fail_bare(inf_channel_t *ch, const inf_submission_t *s,
+    inf_err_cause_t cause);
 static void answer(inf_channel_t *ch, uint32_t slot, uint32_t generation,
     inf_status_t status, const void *data, size_t len);
 static void answer_true(inf_channel_t *ch, uint32_t slot,
@@ -380,6 +382,10 @@ submission(core_t *core, inf_channel_t *ch, const inf_submission_t *s)
             "no bytes", 8);
     } else if (contains(data, s->length, "never")) {
         hold(core, ch, s, 0);
+    } else if (contains(data, s->length, "asleep")) {
+        fail_bare(ch, s, INF_CAUSE_NOT_READY);
+    } else if (contains(data, s->length, "silent")) {
+        fail_bare(ch, s, INF_CAUSE_NONE);
     } else if (contains(data, s->length, "slow")) {
         hold(core, ch, s, inf_clock_ns() + SLOW_NS);
     } else {
@@ -404,6 +410,23 @@ chat(void)
             return;
         }
     }
+}
+
+/* No text: what a worker makes of it depends on the cause. */
+static void
+fail_bare(inf_channel_t *ch, const inf_submission_t *s, inf_err_cause_t cause)
+{
+    inf_completion_t c = {
+        .flags = INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL
+            | INF_COMPLETE_RELEASED,
+        .status = INF_STATUS(INF_ERR_UNAVAILABLE),
+        .cause = (uint8_t) cause,
+        .slot = s->slot,
+        .generation = s->generation
+    };
+
+    inf_channel_set_slot(ch, s->slot, INF_SLOT_ANSWERED);
+    inf_channel_complete(ch, &c, NULL, 0);
 }
 
 static void

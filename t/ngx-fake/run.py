@@ -401,6 +401,17 @@ def core_that_rejects_a_worker(s):
 
 
 @scenario
+def not_ready_is_told_by_its_cause(s):
+    """Not by a text that is missing: 400 and 503 differ in the cause alone."""
+    s.http += " inference_errors precise;"
+    s.start(workers=1)
+    s.expect_ready()
+    assert s.get("/v2/models/asleep/ready") == 400
+    assert s.get("/v2/models/silent/ready") == 503
+    s.stop()
+
+
+@scenario
 def core_that_cannot_run(s):
     s.start()
     s.expect_ready()

@@ -455,6 +455,8 @@ nonsense_from_the_core_breaks_the_client(void **state)
         { .flags = 0x08 },
         { .flags = INF_COMPLETE_FINAL, .slot = 8 },
         { .flags = INF_COMPLETE_FINAL, .slot = UINT32_MAX },
+        { .flags = INF_COMPLETE_FINAL, .cause = INF_CAUSE_LAST + 1 },
+        { .flags = INF_COMPLETE_FINAL, .cause = UINT8_MAX },
         { .flags = INF_COMPLETE_RESPONSE, .offset = 4 * MIB, .length = 1 },
         { .flags = INF_COMPLETE_RESPONSE, .offset = 64,
           .length = UINT64_MAX },
