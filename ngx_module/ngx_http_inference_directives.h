@@ -42,7 +42,7 @@ char *ngx_http_inference_model_load(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_inference_model_config_name(ngx_conf_t *cf,
     ngx_command_t *cmd, void *conf);    /* loading.c */
 
-/* What only the whole of http{} tells. */
+/* Completes and checks settings of models once all of http{} is read. */
 char *ngx_http_inference_init_models(ngx_conf_t *cf,
     ngx_http_inference_main_conf_t *imcf);
 

@@ -253,7 +253,7 @@ ngx_http_inference_environment_blank(ngx_buf_t *b, ngx_str_t *var)
 }
 
 
-/* What nginx binaries tell each other is not for the core. */
+/* Variables that nginx binaries leave each other are not for the core. */
 
 static ngx_uint_t
 ngx_http_inference_environment_is_nginx(const char *var)

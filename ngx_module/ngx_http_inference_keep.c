@@ -1,6 +1,7 @@
 /*
- * What the master keeps.  It is made in init_module, which runs before nginx
- * becomes a daemon: no process is started and no lock is taken here.
+ * Descriptors that the master keeps.  They are made in init_module, which runs
+ * before nginx becomes a daemon: no process is started and no lock is taken
+ * here.
  */
 
 #include "ngx_module/ngx_http_inference_supervisor.h"

@@ -471,8 +471,8 @@ ngx_http_inference_init_main_conf(ngx_conf_t *cf, void *conf)
 
 
 /*
- * What lies in the folder of this shared object, or of nginx if the module was
- * linked into it: then dladdr() gives argv[0], which nginx has overwritten.
+ * The path of a file beside this shared object, or beside nginx if the module
+ * was linked into it: then dladdr() gives argv[0], overwritten by nginx.
  */
 
 static ngx_int_t

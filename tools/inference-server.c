@@ -116,7 +116,7 @@ typedef struct {
     const char *help;
 } option_t;
 
-/* What this program makes and removes. */
+/* Directories that this program makes and removes. */
 typedef struct {
     char own[PATH_MAX];             /* nginx.conf, pid, socket; mode 0700    */
     char temp[PATH_MAX];            /* holds the workers' temporary
@@ -718,7 +718,7 @@ check_capability(const char *text)
     }
 }
 
-/* What follows "gpu:". */
+/* The part of text behind its GPU's number. */
 static const char *
 after_gpu(const char *name, const char *text, long *gpu)
 {
@@ -1384,8 +1384,8 @@ write_server(FILE *f, const options_t *o)
     fputs("    }\n", f);
 }
 
-/* What changes the server for others: one location, so that what comes to it
-   later (trace and log settings, the same by gRPC) has the same clients. */
+/* Endpoints that change the server for others: one location, so that all of
+   them, later also trace and log settings, have the same clients. */
 static void
 write_control(FILE *f, const options_t *o)
 {

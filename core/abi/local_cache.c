@@ -396,8 +396,8 @@ table_new(uint64_t count)
     return buckets;
 }
 
-/* What an item costs: its bytes, its record, a key that the record has no
-   place for.  UINT64_MAX: more than there are. */
+/* The charge of an item: its bytes, its record, a key that the record has no
+   room for.  UINT64_MAX: more than there are. */
 static uint64_t
 charge_of(size_t key_size, uint64_t byte_size)
 {
@@ -412,8 +412,8 @@ already_there(void)
     return inf_err_new(INF_ERR_ALREADY_EXISTS, "key already exists");
 }
 
-/* What goes for it and has the same sizes is *spare, the caller's memory; else
-   NULL.  Others may have reserved everything: no room for now, then. */
+/* *spare is an evicted item of the same sizes, which is the caller's; NULL:
+   there is none.  UNAVAILABLE: other insertions have reserved everything. */
 static inf_err_t *
 reserve(local_cache_t *cache, uint64_t size, uint64_t byte_size,
     value_t **spare)

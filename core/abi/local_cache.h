@@ -2,7 +2,7 @@
  * local_cache.h - the built-in response cache: this process's memory, a bound
  *                 on bytes, least recently used first out.
  *
- * Owner    Whoever initialised it finalizes it; no call is running then.
+ * Owner    The caller of initialize finalizes it; no call is running then.
  * Thread   any, many at once.  A shard's lock is held for the list work only,
  *          never while bytes are copied.
  * Units    bytes, ns.
@@ -12,8 +12,8 @@
  *          library
  *
  * Keys are dealt to shards, each with its own lock and order of use; the
- * bound is one for all.  What is given up is the item longest unused of all
- * shards, exactly so while one thread is at it.  An item is charged with its
+ * bound is one for all.  The item longest unused of all shards is evicted
+ * first, exactly so while one thread is at it.  An item is charged with its
  * key and its own record too.
  */
 

@@ -27,8 +27,8 @@
  * Copies [offset, offset + length) of the shared request arena (base, size)
  * first and checks the copy: every count, offset, alignment, text, type, and
  * that each input's bytes lie inside the arena.  Names hold no NUL, and tables
- * and texts together are no longer than the record.  What the shape means is
- * not judged here, nor whether its size fits the data.
+ * and texts together are no longer than the record.  The meaning of the shape
+ * is not judged here, nor whether its size fits the data.
  */
 INF_CHECK inf_err_t *inf_infer_record_copy_check(const void *arena_base,
     uint64_t arena_size, uint64_t offset, uint64_t length, inf_arena_t *mem,
@@ -68,7 +68,7 @@ typedef struct {
     uint64_t           data_length;
 } inf_response_output_desc_t;
 
-/* What a response record says; the texts may be empty. */
+/* The fields of a response record; the texts may be empty. */
 typedef struct {
     inf_status_t status;
     inf_slice_t  error;

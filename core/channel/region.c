@@ -534,7 +534,7 @@ region_set_charge(inf_regions_t *r, inf_region_t *region, uint64_t charge)
     region->charged = charge;
 }
 
-/* What was charged has been written, so its pages are there. */
+/* The charged bytes have been written, so their pages are there. */
 static void
 region_touch(inf_region_t *region)
 {
@@ -684,7 +684,7 @@ region_leave_cache(inf_regions_t *r, inf_region_t *region)
     r->stats.idle -= span_len(region->dirty);
 }
 
-/* What one size class hoards is lost to all others. */
+/* Regions that one size class keeps are lost to all others. */
 static void
 part_bound_cache(inf_regions_t *r, inf_regions_part_t *part)
 {
@@ -760,7 +760,7 @@ regions_trim_free(inf_regions_t *r, inf_region_t *region)
         return 0;
     }
 
-    /* What is left of a page at the end shares it with the neighbour. */
+    /* A part of a page at the end shares it with the neighbour. */
     regions_punch(r, low, high);
     region->dirty = span_clip(dirty, 0, low);
 

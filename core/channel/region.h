@@ -14,8 +14,8 @@
  * is bound is the sum of charges, and a region may be reserved before its
  * bytes arrive.  Reservations have a part of the address space to themselves:
  * however many there are, and wherever they lie, they leave the other part to
- * what is charged.  What was freed last is handed out first (its pages are
- * warm); what stays unused is given back to the system by inf_regions_trim.
+ * what is charged.  The region freed last is handed out first (its pages are
+ * warm); unused pages are given back to the system by inf_regions_trim.
  */
 
 #ifndef INF_CHANNEL_REGION_H

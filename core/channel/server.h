@@ -36,8 +36,8 @@ typedef struct inf_channel_s inf_channel_t;
 /* A piece of the response arena, reference counted. */
 typedef struct inf_channel_region_s inf_channel_region_t;
 
-/* Who makes memory such that devices reach it by themselves; a room above
-   fills it in. */
+/* Callbacks that make memory such that devices reach it by themselves; a room
+   above fills them in. */
 typedef struct {
     /* false: it can't be done, the memory stays as it is. */
     bool (*pin)(void *base, uint64_t size);

@@ -238,7 +238,7 @@ channel_flush_locked(inf_channel_t *ch)
         ch->spill_count--;
     }
 
-    /* What is left is one used-up chunk. */
+    /* One used-up chunk is left. */
     free(ch->spill_first);
     ch->spill_first = ch->spill_last = NULL;
     atomic_store_explicit(&ch->spilling, false, memory_order_relaxed);

@@ -1,8 +1,8 @@
 /*
  * json_scan.c - see json_scan.h.
  *
- * What may come next (expect) and how far the open token is (lex) are all the
- * state there is, besides a bit per open container.
+ * The token that may come next (expect) and how far the open one is (lex) are
+ * all the state there is, besides a bit per open container.
  */
 
 #include <string.h>

@@ -39,7 +39,7 @@ INF_CHECK inf_err_t *inf_code_upload_check_backend(const inf_override_t *o,
 
 /*
  * sent is a request's configuration as written, own the repository's for that
- * model, or NULL.  What sent says as own does is not asked.
+ * model, or NULL.  A setting that own has too is not judged.
  */
 INF_CHECK inf_err_t *inf_code_upload_check_config(
     const Inference__ModelConfig *sent, const Inference__ModelConfig *own);

@@ -53,7 +53,7 @@ typedef struct {
     const char *value;
 } inf_backend_setting_t;
 
-/* Who wants to know what is being loaded; the service fills it in. */
+/* Callbacks around each load of a version; set by the service. */
 typedef struct {
     /* An error: the version must not be loaded.  *mark is for end.  Version
        -1: the model's agents, before its versions are known. */
@@ -62,8 +62,8 @@ typedef struct {
     void (*end)(void *userp, void *mark);
 } inf_load_watch_ops_t;
 
-/* Who wants to know what was loaded and unloaded by request, on the loader's
-   thread, before whoever asked is told. */
+/* Callbacks on loads and unloads by request, on the loader's thread, before
+   the request is answered. */
 typedef struct {
     void (*loaded)(void *userp, const inf_model_id_t *id,
         const inf_override_t *override, bool implicit);
@@ -179,8 +179,8 @@ typedef void (*inf_lifecycle_done_fn)(void *userp, inf_err_t *err);
  * others do are unloaded.
  *
  * An ensemble is made when the models that it names have been loaded, and
- * made again whenever one of them was; it has ended when that has, too.  What
- * can't be made because of them is made as soon as it can.
+ * made again whenever one of them was; it has ended when that has, too.  One
+ * that can't be made because of them is made as soon as it can.
  */
 INF_CHECK inf_err_t *inf_lifecycle_load(inf_lifecycle_t *lc, const char *name,
     inf_override_t *override);
@@ -219,7 +219,7 @@ void inf_lifecycle_unload_missing(inf_lifecycle_t *lc,
     const inf_model_id_t *id,
     inf_repository_list_t *list, inf_lifecycle_done_fn done, void *userp);
 
-/* What is loaded without being asked for, now and before. */
+/* The models that are loaded without a request, now and before. */
 typedef struct {
     bool         all;           /* whatever lies in the repositories         */
     char *const *names;         /* else these; "*" alone: as above           */
@@ -240,7 +240,7 @@ typedef struct {
  * have gone are unloaded; with all those are loaded that lie there now and
  * aren't, or come from elsewhere, else those that are newly named or have
  * failed; what isn't named any more is unloaded unless a request loaded it.
- * What is loaded from where it lies is not touched.  at_start: also those come
+ * A model loaded from where it lies is not touched.  at_start: also those come
  * that the start would have loaded, and a name that is in two repositories is
  * served by neither.
  */
@@ -293,13 +293,13 @@ bool inf_lifecycle_all_ready(inf_lifecycle_t *lc);
 typedef void (*inf_lifecycle_row_fn)(void *userp, const char *name,
     int64_t version, inf_version_state_t state, const char *reason);
 
-/* What serves or will again by itself, or waits or has failed without any
-   version; in order, under the lifecycle's lock. */
+/* Models that serve or will again by themselves, or wait or have failed
+   without any version; in order, under the lifecycle's lock. */
 void inf_lifecycle_known(inf_lifecycle_t *lc,
     void (*fn)(void *userp, const inf_model_id_t *id), void *userp);
 
-/* What was ever loaded, by id, versions ascending; fn runs under the
-   lifecycle's lock. */
+/* All models that were ever loaded, by id, versions ascending; fn runs under
+   the lifecycle's lock. */
 void inf_lifecycle_index(inf_lifecycle_t *lc, inf_lifecycle_row_fn fn,
     void *userp);
 

@@ -248,8 +248,8 @@ find_backend(const inf_model_load_t *what, inf_model_t *model)
     return err;
 }
 
-/* What a backend written in Python says of itself; the model's own word on
-   its environment stands. */
+/* Takes over the parameters of a backend written in Python; an environment
+   that the model names itself stays. */
 static inf_err_t *
 describe_python(inf_model_t *model, const char *environment)
 {
@@ -326,8 +326,8 @@ build_tables(const inf_model_load_t *what, inf_model_t *model)
     return err;
 }
 
-/* What its members make of it: decoupled or not is always told, and which of
-   several namespaces they are of. */
+/* Completes an ensemble's configuration from its composing models: whether it
+   is decoupled, and which of several namespaces they are of. */
 static inf_err_t *
 describe_ensemble(const inf_model_load_t *what, inf_model_t *model)
 {

@@ -15,7 +15,7 @@
 #include "core/model/model.h"
 #include "core/sched/executor.h"
 
-/* What the command line says to a backend. */
+/* A setting of a backend, as on Triton's command line. */
 typedef struct {
     const char *key;
     const char *value;

@@ -8,7 +8,7 @@
 #include "core/model/versions.h"
 #include "core/proto/message_utf8.h"
 
-/* What grows while roots are looked into. */
+/* A scan under way: its result and how much room that has. */
 typedef struct {
     inf_scan_t            *out;
     const inf_scan_root_t *roots;

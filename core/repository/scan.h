@@ -42,7 +42,7 @@ typedef struct {
     const char             *space;      /* its models' namespace; NULL: none */
 } inf_scan_root_t;
 
-/* What the model in that directory is called. */
+/* The name of the model in that directory. */
 const char *inf_scan_name(const inf_scan_root_t *root, const char *dir);
 
 /* Whether that directory's model is hidden by another's alias. */
@@ -111,8 +111,8 @@ const char *inf_model_name_problem(const char *name, size_t len);
 const char *inf_model_name_odd(const char *name);
 
 /*
- * What keeps a directory or broken entry of the repository root from being a
- * model's directory: a sentence, malloc'ed.  *problem NULL: nothing.
+ * Why a directory or broken entry of the repository root is no model's
+ * directory: a sentence, malloc'ed.  *problem NULL: it is one.
  */
 INF_CHECK inf_err_t *inf_scan_entry_problem(const char *root,
     const inf_entry_t *entry, char **problem);

@@ -49,7 +49,7 @@ struct inf_bound_ops_s {
        lock.  false: nothing. */
     bool (*notice)(inf_policy_t *p, char *text, size_t cap);
 
-    /* What next would say; takes nothing. */
+    /* The same answer as next's; takes nothing. */
     inf_next_t (*ready)(inf_policy_t *p, uint32_t number, uint64_t now_ns,
         uint64_t *until_ns);
 
@@ -64,8 +64,8 @@ struct inf_bound_ops_s {
     /*
      * Without the lock, by the thread that took the payload: gives its
      * requests what their clients don't send, and puts requests between them
-     * that fill empty slots.  What can't be made ready goes from the payload
-     * to failed; the error is for all of those.
+     * that fill empty slots.  Requests that can't be made ready go from the
+     * payload to failed; the error is for all of those.
      */
     inf_err_t *(*dress)(inf_policy_t *p, inf_payload_t *out,
         inf_link_t *failed);

@@ -41,8 +41,8 @@ typedef struct {
    policies): no key. */
 bool inf_cache_key_bytes(const inf_request_t *req, uint64_t *bytes);
 
-/* What all keys of a model begin with; load tells one load of a version from
-   the next. */
+/* The start of all keys of a model; load tells one load of a version from the
+   next. */
 void inf_cache_key_model(const inf_model_t *model, uint64_t load,
     inf_buf_t *out);
 

@@ -15,7 +15,7 @@
 
 #include "core/tensor/response.h"
 
-/* What the built-in cache counts; an insertion that failed is not one. */
+/* Counters of the built-in cache; an insertion that failed is not counted. */
 typedef struct {
     uint64_t limit;             /* bytes                                     */
     uint64_t used;

@@ -19,8 +19,8 @@ typedef struct {
     bool           closed;      /* what follows can't join                   */
 } batcher_look_t;
 
-/* The strategy is asked by one instance's thread, without the lock.  What it
-   may read meanwhile stays in the queue. */
+/* The strategy is asked by one instance's thread, without the lock.  Requests
+   that it may read meanwhile stay in the queue. */
 typedef struct {
     bool           busy;
     uint32_t       instance;
@@ -484,7 +484,7 @@ holds(batcher_t *b)
     return b->hold > 0;
 }
 
-/* What was looked at stands at the head of the queue, in this order. */
+/* The requests of the batch stand at the head of the queue, in this order. */
 static void
 take(batcher_t *b, uint32_t count, inf_payload_t *out)
 {
@@ -676,7 +676,7 @@ request_rows(const inf_request_t *req)
     return req->batch_size > 0 ? req->batch_size : 1;
 }
 
-/* Who is delayed lets others pass, so where order is kept no request says
+/* A delayed request lets others pass, so where order is kept no request says
    when; the model doesn't, that is no valid configuration. */
 static inf_queue_policy_t
 queue_policy(const Inference__ModelQueuePolicy *msg, bool keeps_order)

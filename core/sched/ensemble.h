@@ -6,8 +6,8 @@
  *          model it is composed of: those live, and keep their version, for
  *          as long as it does.
  * Thread   new, free: the thread that loads or destroys the model.  The rest:
- *          any, no lock held.  What follows from a response is done by the
- *          thread that brings it.
+ *          any, no lock held.  The thread that brings a response does what
+ *          follows from it.
  * Units    ns.
  * Errors   new: INF_ERR_INVALID_ARG, the models don't fit together.  submit:
  *          INF_ERR_UNAVAILABLE, the model is stopping.

@@ -281,7 +281,7 @@ add_output(inf_ensemble_run_t *run, inf_response_t *response,
         from->base, from->byte_size, from->memory_type, from->memory_id);
 }
 
-/* What was made in the client's memory goes to the client. */
+/* A value made in the client's memory goes to the client. */
 static bool
 hand_over(inf_ensemble_run_t *run, inf_output_t *to, inf_run_value_t *value,
     bool move)

@@ -607,8 +607,8 @@ make_values(inf_run_member_t *m, inf_response_t *response, bool *used)
     return list;
 }
 
-/* What the response says of its sequence stands for what was asked.  false:
-   out of memory. */
+/* Parameters of the response replace the request's id and flags.  false: out
+   of memory. */
 static bool
 read_sequence(inf_run_sequence_t *sequence, inf_response_t *response)
 {

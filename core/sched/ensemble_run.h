@@ -26,7 +26,7 @@
 
 typedef struct inf_ensemble_run_s inf_ensemble_run_t;
 
-/* What a request or a response says of its sequence. */
+/* The sequence that a request or a response names, and its flags. */
 typedef struct {
     uint64_t    correlation_id;
     const char *correlation_text;       /* NULL: the number counts           */
@@ -108,7 +108,7 @@ void inf_run_drain(inf_ensemble_run_t *run);
 
 /* ensemble_member.c */
 
-/* What action START asks for. */
+/* Carries out action START. */
 void inf_run_start(inf_ensemble_run_t *run, const inf_flow_action_t *start);
 
 /* Tells members that run, and gives those that wait to reject. */
@@ -119,7 +119,7 @@ void inf_run_free_members(inf_ensemble_run_t *run);
 
 /* ensemble_answer.c */
 
-/* What the whole request says of its sequence. */
+/* The sequence that the whole request names. */
 inf_run_sequence_t inf_run_sequence(const inf_request_t *req);
 
 /* NULL: empty, or not there. */
@@ -135,7 +135,7 @@ void inf_run_tell_start(inf_ensemble_run_t *run);
 /* Whether the value of that tensor may be made in the client's memory. */
 bool inf_run_may_grant(inf_ensemble_run_t *run, uint32_t tensor);
 
-/* What actions EMIT and FINISH ask for. */
+/* Carry out actions EMIT and FINISH. */
 void inf_run_answer(inf_ensemble_run_t *run, const inf_flow_action_t *emit);
 void inf_run_finish(inf_ensemble_run_t *run);
 

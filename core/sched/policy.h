@@ -58,7 +58,7 @@ inf_payload_init(inf_payload_t *p)
     p->slots = 0;
 }
 
-/* What an idle instance may do now. */
+/* The next thing that an idle instance does. */
 typedef enum {
     INF_NEXT_NOTHING,               /* until an event makes a difference     */
     INF_NEXT_WAIT,                  /* the same, but look again at until_ns  */
@@ -80,7 +80,7 @@ typedef struct {
     inf_next_t (*next)(inf_policy_t *p, uint32_t instance, uint64_t now_ns,
         inf_payload_t *out, inf_link_t *gone, uint64_t *until_ns);
 
-    /* What next would say; takes nothing. */
+    /* The same answer as next's; takes nothing. */
     inf_next_t (*ready)(inf_policy_t *p, uint64_t now_ns, uint64_t *until_ns);
 
     /* Calls a plug-in without the runner's lock: after INF_NEXT_ASK, by the

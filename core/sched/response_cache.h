@@ -13,17 +13,18 @@
  * Route    service -> [response cache] -> runner -> backend -> [response
  *          cache, as the factory's sink] -> sink
  *
- * Who looks up: hashing and copying are O(bytes) and a plug-in may wait for a
- * network, so a submitter in haste (the intake) only does it for little data
- * in the built-in cache; all else is handed to threads of the cache's own.  A
- * program's own thread does it itself, as it always did with this interface.
+ * Thread of a lookup: hashing and copying are O(bytes) and a plug-in may wait
+ * for a network, so a submitter in haste (the intake) only does it for little
+ * data in the built-in cache; all else is handed to threads of the cache's
+ * own.  A program's own thread does it itself, as it always did with this
+ * interface.
  *
  * A hit is answered at once, past queue, priority and order.  A miss runs; the
  * same request meanwhile waits for its response instead of running too.  If
  * the first is cancelled or times out in the queue, the next one runs and the
  * others wait on; if it fails, each runs by itself.  Only successes are
- * stored.  Whoever waits here, for a lookup or another request, times out as
- * in the model's queue, and keeps its age when it goes there.
+ * stored.  A request that waits here, for a lookup or another request, times
+ * out as in the model's queue, and keeps its age when it goes there.
  */
 
 #ifndef INF_SCHED_RESPONSE_CACHE_H

@@ -472,7 +472,7 @@ call_touched_locked(inf_runner_t *runner)
     return NULL;
 }
 
-/* What each of them waits for may be over. */
+/* The reason why each of them waits may be over. */
 static void
 call_all_idle(inf_runner_t *runner)
 {

@@ -27,9 +27,9 @@
 typedef struct inf_runner_s inf_runner_t;
 
 /*
- * What an idle instance thread may do instead of sleeping: hold the intake
- * role and take what workers submit (leader and followers).  The service
- * fills it in.
+ * Callbacks of an idle instance thread, which may hold the intake role instead
+ * of sleeping and take what workers submit (leader and followers).  The
+ * service fills them in.
  */
 typedef struct {
     /*
@@ -81,7 +81,7 @@ INF_CHECK inf_err_t *inf_runner_add(inf_runner_t *runner,
     inf_instance_t *const *instances, uint32_t count,
     const inf_runner_options_t *options);
 
-/* What was added serves from now on. */
+/* The added instances serve from now on. */
 void inf_runner_admit(inf_runner_t *runner);
 
 /* They take nothing any more; collect returns when they have executed what

@@ -106,7 +106,7 @@ bool inf_instance_thread_begin(inf_instance_thread_t *t);
 /* All of them: they are joined.  They know that they shall end. */
 void inf_runner_end_threads(inf_runner_t *runner, inf_link_t *threads);
 
-/* What end_threads has kept. */
+/* Frees the threads that end_threads has kept. */
 void inf_runner_free_threads(inf_runner_t *runner);
 
 #endif /* INF_SCHED_RUNTIME_PARTS_H */

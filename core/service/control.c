@@ -188,7 +188,7 @@ lane_start(inf_control_t *control, const char *name)
     return NULL;
 }
 
-/* What is queued is run first. */
+/* Queued calls are run first. */
 static void
 lane_stop(control_lane_t *lane)
 {

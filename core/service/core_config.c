@@ -231,7 +231,7 @@ inf_core_config_differences(const NginxInference__CoreConfig *now,
     }
 }
 
-/* What the core itself reads at its start; "": not set. */
+/* A setting that the core itself reads at its start; "": not set. */
 static const char *
 core_setting(const NginxInference__CoreConfig *config)
 {

@@ -462,7 +462,7 @@ make_key(const inf_model_id_t *id)
     return text;
 }
 
-/* What has no record needs none to be forgotten. */
+/* A model without a record needs none to be forgotten. */
 static void
 note_forgotten(void *userp, const inf_model_id_t *id)
 {

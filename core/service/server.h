@@ -58,7 +58,8 @@ struct inf_server_s {
     inf_server_cache_t                cache;
 };
 
-/* What the server tells and lends its surroundings; the table is static. */
+/* The program around the server: what it provides and is told; the table is
+   static. */
 typedef struct {
     void           (*changed)(void *userp);     /* models came or went       */
     const inf_idle_ops_t *idle;                 /* NULL: none                */

@@ -82,7 +82,7 @@ typedef struct {
     void (*executing)(void *userp, inf_request_t *request);
 } inf_request_ops_t;
 
-/* What an ensemble tells a trace of the requests that it makes of one. */
+/* Callbacks of a trace on the requests that an ensemble makes of one. */
 typedef struct inf_trace_ops_s {
     /* A trace for part, which is about to be submitted; NULL: none. */
     void *(*part)(void *trace, const inf_request_t *part);
@@ -100,7 +100,7 @@ typedef enum {
     INF_GONE_SEQUENCE_TIMED_OUT         /* before it got a slot              */
 } inf_gone_t;
 
-/* What a policy notes of a request while it is queued; model's lock. */
+/* A policy's notes on a request while it is queued; model's lock. */
 typedef struct {
     struct inf_level_s *level;          /* its priority's                    */
     inf_heap_node_t     timeout;        /* in the queue's heap, or nowhere   */

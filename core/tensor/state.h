@@ -83,7 +83,7 @@ INF_CHECK inf_err_t *inf_state_make_growable(inf_state_t *state,
 inf_state_t *inf_states_find(const inf_states_t *states,
     const char *output_name);
 
-/* What the backend is about to write. */
+/* Describes what the backend is about to write. */
 INF_CHECK inf_err_t *inf_state_describe(inf_state_t *state,
     inf_datatype_t datatype, const int64_t *shape, uint32_t dim_count);
 
@@ -93,7 +93,7 @@ INF_CHECK inf_err_t *inf_state_describe(inf_state_t *state,
 INF_CHECK inf_err_t *inf_state_reserve(inf_state_t *state, size_t size,
     inf_memory_type_t *type, int64_t *id, void **out);
 
-/* What was written becomes the input; the old input the next to be written.
+/* The written buffer becomes the input; the old input the next to be written.
    Twice in a row therefore cancels out.  With same_buffer nothing moves. */
 INF_CHECK inf_err_t *inf_state_commit(inf_state_t *state);
 
