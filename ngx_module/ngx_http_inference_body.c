@@ -21,6 +21,7 @@ static ngx_int_t ngx_http_inference_body_limits(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_body_room(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
+static ngx_int_t ngx_http_inference_body_of_others(ngx_http_request_t *r);
 static ngx_int_t ngx_http_inference_body_receive(ngx_http_inference_ctx_t *ctx,
     u_char *p, size_t n);
 static void ngx_http_inference_body_swallow(ngx_http_inference_ctx_t *ctx,
@@ -382,6 +383,10 @@ ngx_http_inference_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_inference_module);
 
+    if (ctx == NULL && ngx_http_inference_body_of_others(r) != NGX_OK) {
+        return NGX_HTTP_REQUEST_ENTITY_TOO_LARGE;
+    }
+
     if (ctx == NULL
         || ctx->state != NGX_HTTP_INFERENCE_RECEIVING
         || ctx->body.foreign)
@@ -420,6 +425,44 @@ ngx_http_inference_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     ngx_http_inference_turn_ended(began_ns);
 
     return ngx_http_inference_next_body_filter(r, last.buf ? &last : NULL);
+}
+
+
+/*
+ * Another module may read the body before the location's handler does (mirror,
+ * auth_request), and nginx's own limit is off there.
+ */
+
+static ngx_int_t
+ngx_http_inference_body_of_others(ngx_http_request_t *r)
+{
+    off_t                      size;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    if (clcf->handler != ngx_http_inference_handler) {
+        return NGX_OK;
+    }
+
+    /* announced, or so far */
+
+    size = ngx_max(r->headers_in.content_length_n, r->request_body->received);
+
+    if (size <= ngx_http_inference_location_max_body(r)) {
+        return NGX_OK;
+    }
+
+    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                  "client intended to send a body larger than "
+                  "inference_max_body: %O bytes", size);
+
+    /* half a body is passed to no handler */
+
+    r->error_page = 1;
+    r->lingering_close = 1;
+
+    return NGX_DECLINED;
 }
 
 

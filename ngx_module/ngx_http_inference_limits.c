@@ -9,15 +9,20 @@
 off_t
 ngx_http_inference_max_body(ngx_http_inference_ctx_t *ctx)
 {
+    return ngx_http_inference_location_max_body(ctx->request);
+}
+
+
+off_t
+ngx_http_inference_location_max_body(ngx_http_request_t *r)
+{
     ngx_http_inference_loc_conf_t   *ilcf;
     ngx_http_inference_main_conf_t  *imcf;
 
-    ilcf = ngx_http_get_module_loc_conf(ctx->request,
-                                        ngx_http_inference_module);
+    ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
 
     if (ilcf->max_body == NGX_CONF_UNSET) {
-        imcf = ngx_http_get_module_main_conf(ctx->request,
-                                             ngx_http_inference_module);
+        imcf = ngx_http_get_module_main_conf(r, ngx_http_inference_module);
         return imcf->arena / 2;
     }
 

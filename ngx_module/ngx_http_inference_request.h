@@ -351,6 +351,7 @@ ngx_int_t ngx_http_inference_place_check(ngx_http_inference_ctx_t *ctx);
 
 /* Bytes of a body, as received and without what inflating adds. */
 off_t ngx_http_inference_max_body(ngx_http_inference_ctx_t *ctx);
+off_t ngx_http_inference_location_max_body(ngx_http_request_t *r);
 ngx_int_t ngx_http_inference_body_long(ngx_http_inference_ctx_t *ctx,
     const char *what);
 
