@@ -5,14 +5,10 @@
  */
 
 #include "scarce_memory.h"
+#include "fail_each.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <malloc.h>
 
@@ -208,40 +204,6 @@ use_strategy(void)
     assert_null(strategy);
     inf_model_free(model);
     return err;
-}
-
-static void
-fail_each(TRITONSERVER_Error *(*use)(void), long at_least)
-{
-    assert_null(use());         /* what stays for good is there afterwards   */
-
-    long n = 1;
-    for ( ; OWN_MALLOC; n++) {
-        long before = live;
-        countdown = n;
-        TRITONSERVER_Error *err = use();
-        bool reached = countdown == 0;
-        countdown = 0;
-
-        if (!reached) {
-            assert_null(err);
-            break;
-        }
-
-        if (err == NULL || (strstr(inf_err_msg(err), "out of memory") == NULL
-            && strstr(inf_err_msg(err), "cannot allocate") == NULL))
-        {
-            fail_msg("allocation %ld failed: \"%s\"", n,
-                err == NULL ? "no error" : inf_err_msg(err));
-        }
-        inf_err_free(err);
-        if (live != before) {
-            fail_msg("allocation %ld failed and left %ld behind", n,
-                live - before);
-        }
-    }
-
-    assert_true(!OWN_MALLOC || n > at_least);
 }
 
 static void

@@ -6,6 +6,7 @@
 
 #define SHRINKING_SUCCEEDS
 #include "scarce_memory.h"
+#include "fail_each.h"
 
 #include "model/config_text.h"
 #include "model/memory_storage.h"
@@ -142,46 +143,11 @@ use_inference(void)
     return err;
 }
 
-/* whole: use compares the result, so that there may be one (asprintf has a
-   second way to get its memory). */
-static void
-fail_each(inf_err_t *(*use)(void), long at_least, bool whole)
-{
-    assert_ok(use());
-
-    long n = 1;
-    for ( ; OWN_MALLOC; n++) {
-        long before = live;
-        countdown = n;
-        inf_err_t *err = use();
-        bool reached = countdown == 0;
-        countdown = 0;
-
-        if (!reached) {
-            assert_ok(err);
-            break;
-        }
-        if (err == NULL ? !whole
-            : strstr(inf_err_msg(err), "out of memory") == NULL)
-        {
-            fail_msg("allocation %ld failed: \"%s\"", n,
-                err == NULL ? "no error" : inf_err_msg(err));
-        }
-        inf_err_free(err);
-        if (live != before) {
-            fail_msg("allocation %ld failed and left %ld behind", n,
-                live - before);
-        }
-    }
-
-    assert_true(!OWN_MALLOC || n > at_least);
-}
-
 static void
 instances_do_without_memory(void **state)
 {
     (void) state;
-    fail_each(use_instances, 8, false);
+    fail_each(use_instances, 8);
 }
 
 static void
@@ -192,7 +158,7 @@ a_warmup_does_without_memory(void **state)
     model.version = 1;
     model.built = config_parse_normal(warmup_text);
     assert_ok(inf_config_tensors_new(model.built, &model.tensors));
-    fail_each(use_warmup, 5, false);
+    fail_each(use_warmup, 5);
     inf_config_tensors_free(model.tensors);
     inf_message_free(&model.built->base);
 }
@@ -201,14 +167,14 @@ static void
 instance_groups_do_without_memory(void **state)
 {
     (void) state;
-    fail_each(use_groups, 10, true);
+    fail_each_or_whole(use_groups, 10);
 }
 
 static void
 an_inferred_configuration_does_without_memory(void **state)
 {
     (void) state;
-    fail_each(use_inference, 3, false);
+    fail_each(use_inference, 3);
 }
 
 int
