@@ -1,7 +1,7 @@
 /*
- * Every allocation of a repository index and of a journal that is opened fails
- * once, in turn: each time there is an error, or the whole result, and nothing
- * is left behind.
+ * Every allocation of a repository index, of a journal that is opened and of a
+ * request that is given its data fails once, in turn: each time there is an
+ * error, or the whole result, and nothing is left behind.
  */
 
 #define SHRINKING_SUCCEEDS
@@ -16,6 +16,7 @@
 #include "core/base/log.h"
 #include "core/include/channel.h"
 #include "core/proto/message.h"
+#include "core/service/api.h"
 #include "core/service/calls.h"
 #include "core/service/journal.h"
 #include "grpc_service.pb-c.h"
@@ -41,6 +42,31 @@ is_spent(long n)
     return n == 0 || spent;
 }
 
+/* Of the models below tree, with backends from beside this program; config
+   outlives it. */
+static inf_server_t *
+start_server(NginxInference__CoreConfig *config, char **tree)
+{
+    static const inf_server_host_t host = { .changed = changed };
+    static char path[4200];
+    static char *backends = path;
+    inf_server_t *server;
+
+    ssize_t len = readlink("/proc/self/exe", path, 4096);
+    assert_true(len > 0);
+    path[len] = '\0';
+    strcpy(strrchr(path, '/'), "/backends");
+    nginx_inference__core_config__init(config);
+    config->model_control = NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT;
+    config->repositories = tree;
+    config->n_repositories = 1;
+    config->backend_directories = &backends;
+    config->n_backend_directories = 1;
+    assert_ok(inf_server_start(config, &host, NULL, NULL, &server));
+    inf_lifecycle_wait(server->lifecycle);
+    return server;
+}
+
 static void
 expect_all_models(inf_slice_t answer)
 {
@@ -62,11 +88,9 @@ static void
 an_index_is_whole_or_an_error(void **state)
 {
     (void) state;
-    static const inf_server_host_t host = { .changed = changed };
     char *tree = tree_new();
-    NginxInference__CoreConfig config = NGINX_INFERENCE__CORE_CONFIG__INIT;
+    NginxInference__CoreConfig config;
     inf_registry_reader_t models;
-    inf_server_t *server;
     inf_err_t *err;
     bool spent;
     bool failed;
@@ -75,11 +99,7 @@ an_index_is_whole_or_an_error(void **state)
     tree_dir(tree, "a/1");
     tree_dir(tree, "b/1");
     tree_dir(tree, "c/1");
-    config.model_control = NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT;
-    config.repositories = &tree;
-    config.n_repositories = 1;
-    assert_ok(inf_server_start(&config, &host, NULL, NULL, &server));
-    inf_lifecycle_wait(server->lifecycle);
+    inf_server_t *server = start_server(&config, &tree);
     inf_registry_reader_init(&models, &server->registry);
 
     do {
@@ -155,6 +175,69 @@ a_journal_is_opened_or_not(void **state)
     close(fd);
 }
 
+/* Two pieces for everyone, and one for a host policy. */
+static TRITONSERVER_Error *
+give_data(TRITONSERVER_InferenceRequest *r)
+{
+    static const float data[4];
+
+    TRITONSERVER_Error *err = TRITONSERVER_InferenceRequestAppendInputData(r,
+        "IN", data, 8, TRITONSERVER_MEMORY_CPU, 0);
+    if (err == NULL) {
+        err = TRITONSERVER_InferenceRequestAppendInputData(r, "IN", data + 2,
+            8, TRITONSERVER_MEMORY_CPU, 0);
+    }
+    if (err == NULL) {
+        err = TRITONSERVER_InferenceRequestAppendInputDataWithHostPolicy(r,
+            "IN", data, 16, TRITONSERVER_MEMORY_CPU, 0, "node_1");
+    }
+    return err;
+}
+
+static void
+a_request_takes_its_data_or_says_so(void **state)
+{
+    (void) state;
+    static const int64_t shape[1] = { 4 };
+    char *tree = tree_new();
+    NginxInference__CoreConfig config;
+    TRITONSERVER_InferenceRequest *r;
+    bool spent;
+    long n = 1;
+
+    tree_file(tree, "echo/config.pbtxt", "backend: 'identity'"
+        " input { name: 'IN' data_type: TYPE_FP32 dims: -1 }"
+        " output { name: 'OUT' data_type: TYPE_FP32 dims: -1 }");
+    tree_dir(tree, "echo/1");
+    inf_server_t *server = start_server(&config, &tree);
+    TRITONSERVER_Server *s = (void *) server;
+    assert_ok(inf_lifecycle_load(server->lifecycle, "echo", NULL));
+    inf_lifecycle_wait(server->lifecycle);
+
+    do {
+        long before = live;
+
+        assert_ok(TRITONSERVER_InferenceRequestNew(&r, s, "echo", -1));
+        assert_ok(TRITONSERVER_InferenceRequestAddInput(r, "IN",
+            TRITONSERVER_TYPE_FP32, shape, 1));
+        countdown = n;
+        inf_err_t *err = give_data(r);
+        spent = is_spent(n);
+        if (spent) {
+            assert_error(err, INF_ERR_UNAVAILABLE, "out of memory");
+        } else {
+            assert_ok(err);
+        }
+        assert_ok(TRITONSERVER_InferenceRequestDelete(r));
+        assert_int_equal(live, before);
+        n++;
+    } while (spent);
+
+    assert_true(n > 4);
+    assert_true(inf_server_stop(server, MINUTE_NS));
+    tree_free(tree);
+}
+
 #else
 
 static void
@@ -171,6 +254,12 @@ a_journal_is_opened_or_not(void **state)
     an_index_is_whole_or_an_error(state);
 }
 
+static void
+a_request_takes_its_data_or_says_so(void **state)
+{
+    an_index_is_whole_or_an_error(state);
+}
+
 #endif /* OWN_MALLOC */
 
 int
@@ -180,7 +269,8 @@ main(void)
     inf_log_set_levels(false, false, false, 0);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_index_is_whole_or_an_error),
-        cmocka_unit_test(a_journal_is_opened_or_not)
+        cmocka_unit_test(a_journal_is_opened_or_not),
+        cmocka_unit_test(a_request_takes_its_data_or_says_so)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
