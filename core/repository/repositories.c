@@ -279,6 +279,18 @@ inf_repository_list_lacks(const inf_repository_list_t *list,
     return false;
 }
 
+bool
+inf_repository_list_unseen(const inf_repository_list_t *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (atomic_load(&list->items[i]->unseen)) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
 inf_err_t *
 inf_repository_list_failure(const inf_repository_list_t *list,
     const char *space)

@@ -107,6 +107,10 @@ void inf_repository_retry(inf_repository_t *repository);
 bool inf_repository_list_lacks(const inf_repository_list_t *list,
     inf_repository_state_t state, const char *space);
 
+/* Whether any that may be looked into couldn't be listed when it was asked
+   last. */
+bool inf_repository_list_unseen(const inf_repository_list_t *list);
+
 /* The error that a FAILED one is; NULL: there is none for that namespace. */
 INF_CHECK inf_err_t *inf_repository_list_failure(
     const inf_repository_list_t *list, const char *space);

@@ -52,6 +52,7 @@ static void arrived(void *userp, const inf_repository_t *item);
 static void again(void *userp);
 static void fulfil(inf_repository_change_t *c, wish_t *w);
 static inf_err_t *change(inf_repository_change_t *c, wish_t *w);
+static bool any_unseen(const inf_repository_change_t *c);
 static bool any_far(const inf_repository_change_t *c);
 
 inf_err_t *
@@ -150,7 +151,8 @@ needless(inf_repository_change_t *c, const inf_repository_wish_t *w)
     inf_unlock(&c->lock);
 
     inf_repository_list_t *list = inf_repositories_take(c->repositories);
-    bool failed = inf_repository_list_lacks(list, INF_REPOSITORY_FAILED, "");
+    bool failed = inf_repository_list_lacks(list, INF_REPOSITORY_FAILED, "")
+        || inf_repository_list_unseen(list);
     inf_repository_list_unref(list);
 
     return idle && !failed && w->terms == NULL
@@ -430,7 +432,7 @@ change(inf_repository_change_t *c, wish_t *w)
     if (changed) {                      /* what is waited for may be gone    */
         inf_lifecycle_arrived(c->lifecycle);
     }
-    if (err != NULL || (!changed && !other)) {
+    if (err != NULL || (!changed && !other && !any_unseen(c))) {
         return err;
     }
 
@@ -444,6 +446,16 @@ change(inf_repository_change_t *c, wish_t *w)
         err = inf_lifecycle_follow(c->lifecycle, &follow);
     }
     return err;
+}
+
+static bool
+any_unseen(const inf_repository_change_t *c)
+{
+    inf_repository_list_t *list = inf_repositories_take(c->repositories);
+    bool any = inf_repository_list_unseen(list);
+
+    inf_repository_list_unref(list);
+    return any;
 }
 
 static bool

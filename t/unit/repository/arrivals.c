@@ -338,6 +338,34 @@ a_reload_of_the_configuration_tries_again_what_failed(void **state)
     wait_ready();
 }
 
+/* It was listed once and is silent when the configuration changes: its models
+   serve on, nobody knows what lies there now. */
+static void
+a_reload_of_the_configuration_asks_again_who_could_not_answer(void **state)
+{
+    (void) state;
+    add_model(1, "away");
+    start_all();
+    inf_repository_change_wait(change);
+    inf_lifecycle_wait(w.lc);
+    wait_ready();
+
+    far_set(NULL, "far1");
+    ask_for(3);
+    inf_repository_change_wait(change);
+    inf_lifecycle_wait(w.lc);
+    assert_true(serves("away"));
+    assert_false(inf_lifecycle_all_ready(w.lc));
+
+    far_set(NULL, NULL);
+    add_model(1, "later");
+    ask_for(3);                             /* the same                      */
+    inf_repository_change_wait(change);
+    inf_lifecycle_wait(w.lc);
+    wait_ready();
+    assert_true(serves("later"));
+}
+
 static void
 what_is_named_waits_until_it_can_be_missing(void **state)
 {
@@ -1166,6 +1194,7 @@ main(void)
         T2(each_comes_when_it_can),
         T(a_listing_that_fails_ends_the_start_but_nothing_is_ready),
         T(a_reload_of_the_configuration_tries_again_what_failed),
+        T(a_reload_of_the_configuration_asks_again_who_could_not_answer),
         T(what_is_named_waits_until_it_can_be_missing),
         T(what_is_named_says_why_nobody_knows_it),
         T(a_star_means_what_comes_late_too_but_for_what_was_unloaded),
