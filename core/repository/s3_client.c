@@ -339,13 +339,14 @@ take_bytes(void *userp, const char *data, size_t len)
 {
     sink_t *s = userp;
 
+    s->over = len > s->limit - s->got;
+    if (s->over) {
+        return false;
+    }
     if (s->buf != NULL) {
-        s->over = len > s->limit - s->got;
-        if (!s->over) {
-            inf_buf_put(s->buf, data, len);
-            s->got += len;
-        }
-        return !s->over;
+        inf_buf_put(s->buf, data, len);
+        s->got += len;
+        return true;
     }
 
     while (len > 0) {
@@ -581,7 +582,11 @@ static inf_err_t *
 fetch_part(fetch_t *f, const part_t *p)
 {
     const inf_s3_object_t *o = f->files[p->file].object;
-    sink_t sink = { .fd = f->files[p->file].fd, .at = p->first };
+    sink_t sink = {
+        .limit = p->len,
+        .fd = f->files[p->file].fd,
+        .at = p->first
+    };
     inf_s3_get_t what = {
         .userp = &sink,
         .ranged = p->len < o->size,

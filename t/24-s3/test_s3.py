@@ -150,7 +150,8 @@ def test_trouble_that_passes_is_not_noticed(
      "403, AccessDenied: Access Denied"),
     (dict(kind="etag"), "changed while it was fetched"),
     (dict(kind="status", status=500), "500"),
-], ids=["denied", "etag", "broken"])
+    (dict(kind="longer"), "more than 1000 bytes"),
+], ids=["denied", "etag", "broken", "longer"])
 def test_trouble_that_stays_hurts_one_model(
         service, bucket, serve, fault, words):
     def fill(folder):

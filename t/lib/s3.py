@@ -181,6 +181,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         status, headers, body = self.ask_inner()
         if fault["kind"] == "etag":
             headers["ETag"] = '"0123456789abcdef0123456789abcdef"'
+        if fault["kind"] == "longer":
+            body += bytes(1 << 20)
         if fault["kind"] == "cut within":
             self.answer(status, headers, body, cut=len(body) // 2)
             return
