@@ -16,6 +16,7 @@
 #include "core/channel/ring.h"
 #include "core/channel/sockets.h"
 #include "t/fuzz/check.h"
+#include "t/fuzz/input.h"
 
 #define SLOTS     8u
 #define ENTRIES   8u
@@ -40,8 +41,7 @@ typedef struct {
 } request_t;
 
 typedef struct world_s {
-    const uint8_t       *data;
-    size_t               size;
+    input_t              in;
 
     inf_client_t        *client;
     request_t            requests[SLOTS];
@@ -68,18 +68,6 @@ static void
 ok(inf_err_t *err)
 {
     check(err == NULL);
-}
-
-static uint64_t
-next(world_t *w, size_t bytes)
-{
-    uint64_t v = 0;
-
-    bytes = bytes < w->size ? bytes : w->size;
-    memcpy(&v, w->data, bytes);
-    w->data += bytes;
-    w->size -= bytes;
-    return v;
 }
 
 /* ---- how both sides meet ---- */
@@ -291,16 +279,16 @@ core_complete(world_t *w, const inf_completion_t *cpl)
 static void
 core_answer(world_t *w)
 {
-    const request_t *r = &w->requests[next(w, 1) % SLOTS];
-    uint64_t how = next(w, 1);
+    const request_t *r = &w->requests[input_next(&w->in, 1) % SLOTS];
+    uint64_t how = input_next(&w->in, 1);
 
     core_complete(w, &(inf_completion_t) {
         .flags = (uint8_t) (how & (INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL
             | INF_COMPLETE_RELEASED | INF_COMPLETE_LAST)),
         .slot = r->ticket.slot,
         .generation = r->ticket.generation - (how >> 3 & 1),
-        .offset = next(w, 2),
-        .length = how & 0x10 ? next(w, 2) : 8
+        .offset = input_next(&w->in, 2),
+        .length = how & 0x10 ? input_next(&w->in, 2) : 8
     });
 }
 
@@ -308,14 +296,14 @@ static void
 core_scribble(world_t *w)
 {
     inf_completion_t cpl = { 0 };
-    uint64_t how = next(w, 1);
+    uint64_t how = input_next(&w->in, 1);
 
-    cpl.flags = (uint8_t) next(w, 1);
-    cpl.slot = (uint32_t) next(w, how & 1 ? 4 : 1);
-    cpl.generation = (uint32_t) next(w, how & 2 ? 4 : 1);
-    cpl.offset = next(w, how & 4 ? 8 : 2);
-    cpl.length = next(w, how & 8 ? 8 : 2);
-    cpl.cause = (uint8_t) next(w, how & 16 ? 1 : 0);
+    cpl.flags = (uint8_t) input_next(&w->in, 1);
+    cpl.slot = (uint32_t) input_next(&w->in, how & 1 ? 4 : 1);
+    cpl.generation = (uint32_t) input_next(&w->in, how & 2 ? 4 : 1);
+    cpl.offset = input_next(&w->in, how & 4 ? 8 : 2);
+    cpl.length = input_next(&w->in, how & 8 ? 8 : 2);
+    cpl.cause = (uint8_t) input_next(&w->in, how & 16 ? 1 : 0);
     core_complete(w, &cpl);
 }
 
@@ -323,8 +311,8 @@ static void
 core_jump(world_t *w)
 {
     inf_rings_header_t *h = (void *) w->rings;
-    uint64_t which = next(w, 1);
-    uint32_t value = (uint32_t) next(w, which & 0x80 ? 4 : 1);
+    uint64_t which = input_next(&w->in, 1);
+    uint32_t value = (uint32_t) input_next(&w->in, which & 0x80 ? 4 : 1);
 
     w->jumped |= (which & 7) < 4;
     switch (which & 7) {
@@ -396,7 +384,7 @@ core_listen(world_t *w)
 static void
 step(world_t *w)
 {
-    uint64_t op = next(w, 1);
+    uint64_t op = input_next(&w->in, 1);
     uint8_t argument = (uint8_t) (op >> 4 | (op & 8) << 4);
 
     switch (op & 15) {
@@ -522,11 +510,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static world_t w;
 
     memset(&w, 0, sizeof(w));
-    w.data = data;
-    w.size = size < 4096 ? size : 4096;
+    w.in = (input_t) { data, size < 4096 ? size : 4096 };
     world_open(&w);
 
-    while (w.size > 0) {
+    while (w.in.size > 0) {
         step(&w);
     }
 

@@ -20,17 +20,11 @@
 #include "core/service/core_config.h"
 #include "core/service/load_settings.h"
 #include "t/fuzz/check.h"
+#include "t/fuzz/silent_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 typedef NginxInference__CoreConfig config_t;
-
-static void
-silent(void *userp, inf_log_level_t level, const char *file, int line_no,
-    const char *line)
-{
-    (void) userp, (void) level, (void) file, (void) line_no, (void) line;
-}
 
 /* NULL: it is not one. */
 static config_t *
@@ -129,7 +123,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
 
-    inf_log_set_sink(silent, NULL);
+    silent_log_begin();
     bool text = *data & 1;
     config_t *config = text ? from_text(data + 1, size - 1)
         : from_message(data + 1, size - 1);

@@ -15,6 +15,8 @@
 #include "core/base/log.h"
 #include "core/service/crash_page.h"
 #include "t/fuzz/check.h"
+#include "t/fuzz/input.h"
+#include "t/fuzz/silent_log.h"
 
 #define PAGE_SIZE_ (1u << 20)
 #define MODELS     4u
@@ -22,8 +24,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 typedef struct {
-    const uint8_t    *data;
-    size_t            size;
+    input_t           in;
     int               fd;
     inf_crash_page_t *page;
 
@@ -36,25 +37,6 @@ typedef struct {
 static const char *const names[MODELS] = { "one", "two", "one",
     "a-name-that-is-rather-long-but-fits-into-the-page" };
 static const int64_t versions[MODELS] = { 1, 1, 2, INT64_MAX };
-
-static void
-silent(void *userp, inf_log_level_t level, const char *file, int line_no,
-    const char *line)
-{
-    (void) userp, (void) level, (void) file, (void) line_no, (void) line;
-}
-
-static uint64_t
-next(world_t *w, size_t bytes)
-{
-    uint64_t v = 0;
-
-    bytes = bytes < w->size ? bytes : w->size;
-    memcpy(&v, w->data, bytes);
-    w->data += bytes;
-    w->size -= bytes;
-    return v;
-}
 
 static void
 page_open(world_t *w)
@@ -117,7 +99,7 @@ static void
 write_foreign(world_t *w, uint64_t offset, size_t len)
 {
     uint8_t bytes[8];
-    uint64_t v = next(w, len);
+    uint64_t v = input_next(&w->in, len);
 
     memcpy(bytes, &v, sizeof(bytes));
     check(pwrite(w->fd, bytes, len, (off_t) (offset % (PAGE_SIZE_ - 8)))
@@ -128,7 +110,7 @@ write_foreign(world_t *w, uint64_t offset, size_t len)
 static void
 step(world_t *w)
 {
-    uint64_t op = next(w, 1);
+    uint64_t op = input_next(&w->in, 1);
     uint32_t model = (uint32_t) (op >> 4) % MODELS;
 
     switch (op & 7) {
@@ -147,15 +129,15 @@ step(world_t *w)
         break;
 
     case 4:
-        core_dies(w, (int) (int8_t) next(w, 1));
+        core_dies(w, (int) (int8_t) input_next(&w->in, 1));
         break;
 
     case 5:                     /* the head and the first records          */
-        write_foreign(w, next(w, 1) * 8, 8);
+        write_foreign(w, input_next(&w->in, 1) * 8, 8);
         break;
 
     case 6:
-        write_foreign(w, next(w, 3), 1);
+        write_foreign(w, input_next(&w->in, 3), 1);
         break;
 
     default:                    /* a name without an end                   */
@@ -172,14 +154,14 @@ step(world_t *w)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    world_t w = { .data = data, .size = size < 512 ? size : 512 };
+    world_t w = { .in = { data, size < 512 ? size : 512 } };
 
-    inf_log_set_sink(silent, NULL);
+    silent_log_begin();
     w.fd = memfd_create("crash-page", MFD_CLOEXEC);
     check(w.fd >= 0 && ftruncate(w.fd, PAGE_SIZE_) == 0);
     page_open(&w);
 
-    while (w.size > 0) {
+    while (w.in.size > 0) {
         step(&w);
     }
 

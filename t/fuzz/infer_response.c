@@ -20,6 +20,7 @@
 #include "core/include/datatype.h"
 #include "core/proto/infer_response.h"
 #include "t/fuzz/check.h"
+#include "t/fuzz/input.h"
 
 #define OUTPUTS    3u
 #define LABELS     4u
@@ -27,23 +28,6 @@
 #define TEXT_MAX   360u         /* JSON of one element, an escape's bytes  */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-typedef struct {
-    const uint8_t *data;
-    size_t         size;
-} input_t;
-
-static uint64_t
-next(input_t *in, size_t bytes)
-{
-    uint64_t v = 0;
-
-    bytes = bytes < in->size ? bytes : in->size;
-    memcpy(&v, in->data, bytes);
-    in->data += bytes;
-    in->size -= bytes;
-    return v;
-}
 
 /* ---- the thread that changes the arena ---- */
 
@@ -117,14 +101,14 @@ typedef struct {
 static uint64_t
 output_describe(input_t *in, inf_response_output_desc_t *o, int64_t *shape)
 {
-    uint64_t how = next(in, 1);
+    uint64_t how = input_next(in, 1);
     uint64_t count = 1;
 
     o->datatype = 1 + (uint32_t) (how & 15) % (INF_TYPE_COUNT - 1);
     o->dim_count = (uint32_t) (how >> 4 & 3);
     o->shape = shape;
     for (uint32_t i = 0; i < o->dim_count; i++) {
-        shape[i] = (int64_t) next(in, 1) % 12;
+        shape[i] = (int64_t) input_next(in, 1) % 12;
         count *= (uint64_t) shape[i];
     }
 
@@ -181,7 +165,7 @@ memory_fill(memory_t *m, input_t *in)
         .parameters = parameters
     };
 
-    uint64_t how = next(in, 1);
+    uint64_t how = input_next(in, 1);
     b.batch_dim = how & 1;
     b.parameter_count = how & 2 ? 2 : 0;
     b.output_count = how & 4 ? OUTPUTS : 1;
@@ -226,8 +210,8 @@ memory_fill(memory_t *m, input_t *in)
 static void
 memory_change(memory_t *m, input_t *in)
 {
-    uint64_t where = next(in, 2);
-    uint64_t what = next(in, 2);
+    uint64_t where = input_next(in, 2);
+    uint64_t what = input_next(in, 2);
     uint64_t at = where & 0x8000 ? (where & 0x7fff) % (m->size - 1)
         : m->record + where % (m->length - 1);
 
@@ -241,8 +225,8 @@ memory_lie(memory_t *m, input_t *in)
 {
     inf_response_record_t *r = (void *) (m->bytes + m->record);
     inf_response_output_t *o = (void *) ((uint8_t *) r + r->output_offset);
-    uint64_t how = next(in, 1);
-    uint64_t off = next(in, 1);
+    uint64_t how = input_next(in, 1);
+    uint64_t off = input_next(in, 1);
     uint64_t value = (how & 0x80 ? m->size : m->length) - off;
 
     o += how % r->output_count;
@@ -468,19 +452,19 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         { .name = INF_SLICE("C") } };
     inf_response_options_t options = { .outputs = asked };
 
-    uint64_t how = next(&in, 1);
+    uint64_t how = input_next(&in, 1);
     options.output_count = how & 3 ? 2 : 0;
     options.raw = (how & 0xc) == 0xc;
     options.binary_data_output = how & 0x10;
     asked[0].binary = how & 1;
     asked[1].binary = how & 2;
-    asked[0].classification = (uint32_t) next(&in, 1) % 16;
-    asked[1].classification = (uint32_t) next(&in, how & 0x20 ? 4 : 1);
-    r.budget = 1 + (size_t) next(&in, 1) * 8;
-    r.cap = 1 + (size_t) next(&in, 1) * 4;
+    asked[0].classification = (uint32_t) input_next(&in, 1) % 16;
+    asked[1].classification = (uint32_t) input_next(&in, how & 0x20 ? 4 : 1);
+    r.budget = 1 + (size_t) input_next(&in, 1) * 8;
+    r.cap = 1 + (size_t) input_next(&in, 1) * 4;
 
     memory_fill(&r.memory, &in);
-    uint64_t patches = next(&in, 1);
+    uint64_t patches = input_next(&in, 1);
     for (uint64_t i = 0; i < (patches & 3); i++) {
         memory_lie(&r.memory, &in);
     }

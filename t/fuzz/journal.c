@@ -20,6 +20,8 @@
 #include "core/base/log.h"
 #include "core/service/journal.h"
 #include "t/fuzz/check.h"
+#include "t/fuzz/input.h"
+#include "t/fuzz/silent_log.h"
 
 #define FILE_SIZE (20u << 10)
 #define MODELS    6u
@@ -45,8 +47,7 @@ typedef struct {
 } model_t;
 
 static struct {
-    const uint8_t *data;
-    size_t         size;
+    input_t        in;
     int            fd;
     inf_journal_t *journal;
 
@@ -66,29 +67,10 @@ static const inf_model_id_t ids[MODELS] = {
 };
 
 static void
-silent(void *userp, inf_log_level_t level, const char *file, int line_no,
-    const char *line)
-{
-    (void) userp, (void) level, (void) file, (void) line_no, (void) line;
-}
-
-static uint64_t
-next(size_t bytes)
-{
-    uint64_t v = 0;
-
-    bytes = bytes < world.size ? bytes : world.size;
-    memcpy(&v, world.data, bytes);
-    world.data += bytes;
-    world.size -= bytes;
-    return v;
-}
-
-static void
 write_foreign(void)
 {
-    uint64_t where = next(2) % (FILE_SIZE - 8);
-    uint64_t what = next(4);
+    uint64_t where = input_next(&world.in, 2) % (FILE_SIZE - 8);
+    uint64_t what = input_next(&world.in, 4);
 
     check(__real_pwrite(world.fd, &what, 4, (off_t) where) == 4);
     world.foreign = true;
@@ -209,7 +191,8 @@ note_load(uint32_t i, uint64_t how)
     static char text[TEXT_MAX + 1];
     inf_override_t *override = NULL;
     inf_err_t *err = NULL;
-    uint32_t len = how & 2 ? (uint32_t) next(2) % TEXT_MAX : 0;
+    uint32_t len = how & 2
+        ? (uint32_t) input_next(&world.in, 2) % TEXT_MAX : 0;
 
     if (len > 0) {
         memset(text, 'c', sizeof(text));
@@ -227,18 +210,19 @@ note_load(uint32_t i, uint64_t how)
 static void
 step(void)
 {
-    uint64_t op = next(1);
+    uint64_t op = input_next(&world.in, 1);
     uint32_t i = (uint32_t) (op >> 5) % MODELS;
     model_t before = world.models[i];
 
     world.dying = op & 0x10;
-    world.left = world.dying ? next(1) * (op & 8 ? 40 : 1) : 0;
+    world.left = world.dying
+        ? input_next(&world.in, 1) * (op & 8 ? 40 : 1) : 0;
 
     switch (op & 7) {
 
     case 0:
     case 1:
-        note_load(i, next(1));
+        note_load(i, input_next(&world.in, 1));
         break;
 
     case 2:
@@ -257,7 +241,7 @@ step(void)
         break;
 
     case 5:
-        world.late = (uint32_t) next(1) % 4;
+        world.late = (uint32_t) input_next(&world.in, 1) % 4;
         world.dying = true;
         break;
 
@@ -283,15 +267,14 @@ step(void)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    inf_log_set_sink(silent, NULL);
+    silent_log_begin();
     memset(&world, 0, sizeof(world));
-    world.data = data;
-    world.size = size < 1024 ? size : 1024;
+    world.in = (input_t) { data, size < 1024 ? size : 1024 };
     world.fd = memfd_create("journal", MFD_CLOEXEC);
     check(world.fd >= 0 && ftruncate(world.fd, FILE_SIZE) == 0);
     core_starts(MODELS, NULL);
 
-    while (world.size > 0) {
+    while (world.in.size > 0) {
         step();
     }
 

@@ -36,8 +36,8 @@ typedef struct {
     inf_slice_t   plain;
     char          header_len[24];       /* of the header; "": none           */
     uint32_t      how;
-    fake_input_t  pieces;               /* of the body, and turns            */
-    fake_input_t  clock;
+    input_t       pieces;               /* of the body, and turns            */
+    input_t       clock;
 } scene_t;
 
 typedef struct {
@@ -49,15 +49,15 @@ typedef struct {
 /* ---- bodies -------------------------------------------------------------- */
 
 static void
-put_input(inf_buf_t *json, uint32_t i, fake_input_t *in, uint64_t *tail)
+put_input(inf_buf_t *json, uint32_t i, input_t *in, uint64_t *tail)
 {
     static const struct {
         const char *name;
         uint32_t    size;
     } types[4] = { { "UINT8", 1 }, { "INT32", 4 }, { "FP64", 8 },
         { "BOOL", 1 } };
-    uint64_t how = fake_next(in, 1);
-    uint64_t count = fake_next(in, 1) * (how & 0x40 ? 50 : 1);
+    uint64_t how = input_next(in, 1);
+    uint64_t count = input_next(in, 1) * (how & 0x40 ? 50 : 1);
     char text[128];
 
     snprintf(text, sizeof(text), "%s{\"name\":\"I%u\",\"datatype\":\"%s\","
@@ -77,7 +77,7 @@ put_input(inf_buf_t *json, uint32_t i, fake_input_t *in, uint64_t *tail)
 
     uint64_t size = count * types[how & 3].size;
     if (how & 0x20) {
-        size += fake_next(in, 1) - 128;         /* a lie                     */
+        size += input_next(in, 1) - 128;        /* a lie                     */
     }
     snprintf(text, sizeof(text), ",\"parameters\":{\"binary_data_size\":%llu}"
         "}", (unsigned long long) size);
@@ -86,9 +86,9 @@ put_input(inf_buf_t *json, uint32_t i, fake_input_t *in, uint64_t *tail)
 }
 
 static void
-make_body(scene_t *s, fake_input_t *in, inf_buf_t *body)
+make_body(scene_t *s, input_t *in, inf_buf_t *body)
 {
-    uint64_t how = fake_next(in, 1);
+    uint64_t how = input_next(in, 1);
     uint64_t tail = 0;
 
     if (how & 1) {
@@ -109,10 +109,10 @@ make_body(scene_t *s, fake_input_t *in, inf_buf_t *body)
 
     uint64_t length = inf_buf_slice(body).len;
     if (how & 8) {
-        length += fake_next(in, 1) - 128;
+        length += input_next(in, 1) - 128;
     }
     if (how & 0x10) {
-        tail += fake_next(in, 1) - 128;
+        tail += input_next(in, 1) - 128;
     }
     if (!(how & 0x20)) {
         snprintf(s->header_len, sizeof(s->header_len), "%lld",
@@ -307,7 +307,7 @@ set_foreign(scene_t *s, inf_slice_t wire)
     r->request_body = ngx_pcalloc(r->pool, sizeof(*r->request_body));
     last = &r->request_body->bufs;
     while (at < wire.len) {
-        size_t n = 1 + fake_next(&s->pieces, 1) * 16;
+        size_t n = 1 + input_next(&s->pieces, 1) * 16;
         n = n < wire.len - at ? n : wire.len - at;
 
         ngx_chain_t *cl = ngx_alloc_chain_link(r->pool);
@@ -331,7 +331,7 @@ deliver(scene_t *s, inf_slice_t wire, size_t len)
         size_t n = len;
 
         if (s->how & HOW_IN_PIECES) {
-            uint64_t cut = fake_next(&s->pieces, 1);
+            uint64_t cut = input_next(&s->pieces, 1);
             n = cut == 0 ? len : (size_t) (cut & 0x7f)
                 * (cut & 0x80 ? 500 : 1);
             n = n > 0 ? n : 1;
@@ -342,7 +342,7 @@ deliver(scene_t *s, inf_slice_t wire, size_t len)
             break;
         }
         at += n;
-        if (fake_next(&s->pieces, 1) & 1) {
+        if (input_next(&s->pieces, 1) & 1) {
             fake_turn();
         }
     }
@@ -366,11 +366,11 @@ run(scene_t *s, inf_client_t *client, result_t *result)
     size_t len = wire.len;
 
     if ((s->how & HOW_DAMAGED) && wire.len > 0) {
-        ((char *) (uintptr_t) wire.data)[fake_next(&s->pieces, 2) % wire.len]
-            ^= (char) (1 + fake_next(&s->pieces, 1));
+        ((char *) (uintptr_t) wire.data)[input_next(&s->pieces, 2) % wire.len]
+            ^= (char) (1 + input_next(&s->pieces, 1));
     }
     if (s->how & HOW_SHORT) {
-        len = wire.len > 0 ? fake_next(&s->pieces, 2) % wire.len : 0;
+        len = wire.len > 0 ? input_next(&s->pieces, 2) % wire.len : 0;
     }
 
     fake_open("/v2/models/m/infer", client);
@@ -423,8 +423,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const inf_client_conf_t conf = { .arena_bound = ARENA_BOUND,
         .arena_size = ARENA_SIZE, .slots = 4, .ring_entries = 4 };
-    fake_input_t in = { data, size };
-    scene_t scene = { .how = (uint32_t) fake_next(&in, 2) };
+    input_t in = { data, size };
+    scene_t scene = { .how = (uint32_t) input_next(&in, 2) };
     inf_client_t *client;
     inf_buf_t body;
     result_t whole, other;
@@ -433,8 +433,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
 
-    scene.pieces = (fake_input_t) { in.data, 40 };
-    scene.clock = (fake_input_t) { in.data + 40, 24 };
+    scene.pieces = (input_t) { in.data, 40 };
+    scene.clock = (input_t) { in.data + 40, 24 };
     in.data += 64;
     in.size -= 64;
     inf_buf_init(&body);

@@ -30,19 +30,6 @@ static block_t   *blocks;       /* of the pool                               */
 static ngx_pool_t pool;
 
 
-uint64_t
-fake_next(fake_input_t *in, size_t bytes)
-{
-    uint64_t v = 0;
-
-    bytes = bytes < in->size ? bytes : in->size;
-    memcpy(&v, in->data, bytes);
-    in->data += bytes;
-    in->size -= bytes;
-    return v;
-}
-
-
 /* Each look at it may be the one after which a slice is over. */
 int
 __wrap_clock_gettime(clockid_t id, struct timespec *ts)
@@ -53,7 +40,7 @@ __wrap_clock_gettime(clockid_t id, struct timespec *ts)
         return __real_clock_gettime(id, ts);
     }
 
-    if (fake.clock != NULL && fake_next(fake.clock, 1) & 1) {
+    if (fake.clock != NULL && input_next(fake.clock, 1) & 1) {
         now_ns += 2 * NGX_HTTP_INFERENCE_SLICE_NS;
     }
 

@@ -17,14 +17,7 @@
 #include "ngx_module/ngx_http_inference_request.h"
 
 #include "t/fuzz/check.h"
-
-/* Says what happens next where nginx, the core or the clock would. */
-typedef struct {
-    const uint8_t  *data;
-    size_t          size;
-} fake_input_t;
-
-uint64_t fake_next(fake_input_t *in, size_t bytes);
+#include "t/fuzz/input.h"
 
 typedef struct {
     ngx_http_request_t              request;
@@ -45,7 +38,7 @@ typedef struct {
     inf_client_t                   *client;
     ngx_http_inference_ticket_t    *ticket;     /* what the core has         */
     inf_submission_t                submission;
-    fake_input_t                   *clock;      /* NULL: it stands           */
+    input_t                        *clock;      /* NULL: it stands           */
 
     ngx_http_client_body_handler_pt  post;      /* once the body is here     */
     unsigned                        submitted:1;
