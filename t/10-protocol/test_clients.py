@@ -14,7 +14,6 @@ from tritonclient.utils import InferenceServerException
 
 from lib import models
 from lib.curl import curl
-from lib.server import free_port
 
 PLAIN = {"BOOL": numpy.bool_, "UINT8": numpy.uint8, "UINT16": numpy.uint16,
          "UINT32": numpy.uint32, "UINT64": numpy.uint64, "INT8": numpy.int8,
@@ -251,10 +250,8 @@ def test_curl_chunked_from_a_pipe(server):
 
 
 def test_curl_http2_prior_knowledge(make_server):
-    port = free_port()
-    make_server(models.standard_repository,
-                server=f"        listen 127.0.0.1:{port} http2;")
-    url = f"http://127.0.0.1:{port}/v2/models/"
+    server = make_server(models.standard_repository, http2=True)
+    url = f"http://127.0.0.1:{server.port2}/v2/models/"
     for _ in range(3):
         status, body = curl("--http2-prior-knowledge", url + "id_fp32/infer",
                             "-d", BODY)

@@ -6,7 +6,7 @@ import pytest
 
 from lib import arena, models, process
 from lib.curl import curl_http2
-from lib.server import SLOW, Server, free_port, nap
+from lib.server import SLOW, Server, nap
 from lib.upstream import Upstream
 from lib.wire import chunked, request_bytes, tensor
 
@@ -26,10 +26,9 @@ def fill(repository):
 
 @pytest.fixture(scope="module")
 def server():
-    port = free_port()
     with Upstream() as upstream, Server(
-            fill, http=f"    inference_memory {ARENA};", server=f"""
-        listen 127.0.0.1:{port} http2;
+            fill, http2=True, http=f"    inference_memory {ARENA};",
+            server=f"""
         location /guarded {{
             auth_request /ask;
             client_max_body_size 0;
@@ -47,7 +46,6 @@ def server():
         location = /ask {{ internal; inference_model id_uint8; }}
         location = /ask-slow {{ internal; inference_model slow; }}
     """) as s:
-        s.port2 = port
         s.upstream = upstream
         yield s
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lib import arena, h2, models, process
-from lib.server import SLOW, Server, free_port, nap
+from lib.server import SLOW, Server, nap
 from lib.upstream import Upstream
 from lib.wire import chunked, request_bytes
 
@@ -14,11 +14,9 @@ BODY = (b'{"inputs": [{"name": "IN", "datatype": "UINT8", "shape": [40], '
 
 @pytest.fixture(scope="module")
 def server():
-    port = free_port()
     with Upstream() as upstream, Server(
-            models.standard_repository, http=f"    inference_memory {ARENA};",
-            server=f"""
-        listen 127.0.0.1:{port} http2;
+            models.standard_repository, http2=True,
+            http=f"    inference_memory {ARENA};", server=f"""
         location /guarded {{
             client_max_body_size 4k;
             auth_request /ask;
@@ -63,7 +61,6 @@ def server():
             proxy_pass http://127.0.0.1:{upstream.port};
         }}
     """) as s:
-        s.port2 = port
         s.upstream = upstream
         yield s
 

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from lib import arena, h2, models, process
-from lib.server import SLOW, Server, free_port
+from lib.server import SLOW, Server
 from lib.wire import Wire, request_bytes
 
 ARENA = 1 << 20
@@ -78,12 +78,10 @@ def test_arena_is_full_of_bodies(server):
 
 
 def test_all_slots_are_taken_by_inferences(make_server):
-    port = free_port()
-    server = make_server(fill, parts=PARTS, http=EXPLICIT, server=f"""
-        listen 127.0.0.1:{port} http2;
-        http2_max_concurrent_streams 1000;
-    """)
-    connections = [h2.H2(port, timeout=60 * SLOW) for _ in range(5)]
+    server = make_server(
+        fill, parts=PARTS, http=EXPLICIT, http2=True,
+        server="        http2_max_concurrent_streams 1000;")
+    connections = [h2.H2(server.port2, timeout=60 * SLOW) for _ in range(5)]
     streams = [(c, c.post("/v2/models/slow/infer", {
         name.lower(): value for name, value in RAW.items()}, b"1"))
                for c in connections for _ in range(900)]

@@ -9,7 +9,7 @@ import pytest
 
 from lib import arena, models, process
 from lib.h2 import H2
-from lib.server import SLOW, Server, free_port, nap
+from lib.server import SLOW, Server, nap
 from lib.wire import request_bytes, tensor
 
 ARENA = 64 << 20
@@ -22,17 +22,14 @@ JSON = json.dumps({"inputs": [
 
 @pytest.fixture(scope="module")
 def server():
-    port = free_port()
-    with Server(models.standard_repository,
-                http=f"    inference_memory {ARENA};", server=f"""
-        listen 127.0.0.1:{port} http2;
+    with Server(models.standard_repository, http2=True,
+                http=f"    inference_memory {ARENA};", server="""
         http2_body_preread_size 1m;
-        location /gz/ {{ inference infer; gzip on; gzip_min_length 1;
-                         gzip_types application/json; }}
-        location /hasty/ {{ inference infer; send_timeout 1s;
-                            access_log hasty.log; }}
+        location /gz/ { inference infer; gzip on; gzip_min_length 1;
+                        gzip_types application/json; }
+        location /hasty/ { inference infer; send_timeout 1s;
+                           access_log hasty.log; }
     """) as s:
-        s.port2 = port
         yield s
         arena.assert_empty(s, ARENA)
 

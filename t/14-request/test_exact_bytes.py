@@ -49,19 +49,18 @@ class Setting:
         self.recorder = Recorder(pair)
         upstream = f"server 127.0.0.1:{self.recorder.port};"
         proxy = f"proxy_pass http{'s' if pair else ''}://recorder;"
-        self.port2 = free_port()
-        listen = f"listen 127.0.0.1:{self.port2} http2;"
+        listen = ""
         if kind != "plain":
             upstream += " keepalive 2;"
             proxy += ' proxy_http_version 1.1; proxy_set_header Connection "";'
         if pair:
             self.port = free_port()
             self.tls = certificate.client_context()
-            listen += (f"listen 127.0.0.1:{self.port} ssl; "
-                       f"ssl_certificate {pair[0]}; "
-                       f"ssl_certificate_key {pair[1]};")
+            listen = (f"listen 127.0.0.1:{self.port} ssl; "
+                      f"ssl_certificate {pair[0]}; "
+                      f"ssl_certificate_key {pair[1]};")
         self.server = Server(
-            fill, http=f"    upstream recorder {{ {upstream} }}",
+            fill, http2=True, http=f"    upstream recorder {{ {upstream} }}",
             server=listen + "".join(self.location(s) for s in STATUSES)
             + f"location @upstream {{ {proxy} }} "
               f"location /probe {{ {proxy} }}")
@@ -189,7 +188,7 @@ def test_stream_of_http2_goes_on_as_it_came(setting, status, change, whole,
     elif change < 0:
         whole = True                    # known when the stream has ended
     setting.recorder.forget()
-    with H2(setting.port2) as connection:
+    with H2(setting.server.port2) as connection:
         number = connection.post(
             f"/{status}/v2/models/{MODELS[status]}/infer", headers)
         for i in range(0, len(body), 700):

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from lib import h2, models, process
-from lib.server import SLOW, Server, free_port, nap
+from lib.server import SLOW, Server, nap
 from lib.upstream import Upstream
 from lib.wire import request_bytes
 
@@ -23,9 +23,7 @@ def fill(repository):
 
 @pytest.fixture(scope="module")
 def server():
-    port = free_port()
-    with Upstream() as upstream, Server(fill, server=f"""
-        listen 127.0.0.1:{port} http2;
+    with Upstream() as upstream, Server(fill, http2=True, server=f"""
         location /bounded {{
             inference_model id_uint8;
             client_max_body_size 4m;
@@ -65,7 +63,6 @@ def server():
             proxy_pass http://127.0.0.1:{upstream.port};
         }}
     """) as s:
-        s.port2 = port
         s.upstream = upstream
         yield s
 

@@ -6,7 +6,7 @@ import pytest
 
 from lib import arena, models
 from lib.h2 import H2
-from lib.server import SLOW, Server, free_port
+from lib.server import SLOW, Server
 from lib.wire import Wire, request_bytes
 
 ARENA = 64 << 20
@@ -16,19 +16,16 @@ RAW = {"Inference-Header-Content-Length": "0"}
 
 @pytest.fixture(scope="module")
 def server():
-    port = free_port()
-    with Server(models.standard_repository, http=f"""
+    with Server(models.standard_repository, http2=True, http=f"""
         inference_memory {ARENA}; inference_max_body 0;
         inference_min_body_rate 100k over=1s;
-    """, server=f"""
-        listen 127.0.0.1:{port} http2;
-        location /any/ {{ inference infer; inference_min_body_rate 0; }}
-        location /least/ {{ inference infer;
-                            inference_min_body_rate 5 over=2s; }}
-        location /page/ {{ inference infer; error_page 408 = /sorry; }}
-        location = /sorry {{ return 200 "later"; }}
+    """, server="""
+        location /any/ { inference infer; inference_min_body_rate 0; }
+        location /least/ { inference infer;
+                           inference_min_body_rate 5 over=2s; }
+        location /page/ { inference infer; error_page 408 = /sorry; }
+        location = /sorry { return 200 "later"; }
     """) as s:
-        s.port2 = port
         yield s
         arena.assert_empty(s, ARENA)
 

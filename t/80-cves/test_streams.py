@@ -7,7 +7,7 @@ import pytest
 
 from lib import arena, models, process
 from lib.h2 import H2
-from lib.server import SLOW, Server, free_port
+from lib.server import SLOW, Server
 from lib.unharmed import descriptors, unharmed
 from lib.wire import Wire, request_bytes
 
@@ -24,10 +24,8 @@ def fill(repository):
 
 @pytest.fixture(scope="module")
 def server():
-    port = free_port()
-    with Server(fill, http=f"    inference_memory {ARENA};",
-                server=f"        listen 127.0.0.1:{port} http2;") as s:
-        s.port2 = port
+    with Server(fill, http2=True,
+                http=f"    inference_memory {ARENA};") as s:
         yield s
         arena.assert_empty(s, ARENA // 2)
 

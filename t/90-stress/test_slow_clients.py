@@ -18,7 +18,7 @@ from lib import arena, models
 from lib.exposition import figure
 from lib.h2 import H2
 from lib.process import descendants, wait_until
-from lib.server import SLOW, Server, free_port
+from lib.server import SLOW, Server
 from lib.wire import Wire, chunked, request_bytes
 
 SECONDS = 60                # longer than inference_min_body_rate looks back
@@ -36,14 +36,9 @@ RAW2 = {"inference-header-content-length": "0"}
 
 @pytest.fixture(scope="module")
 def server():
-    port = free_port()
-    with Server(models.standard_repository, connections=1000, http=f"""
-        inference_memory {ARENA};
-    """, server=f"""
-        listen 127.0.0.1:{port} http2;
-        location = /scrape {{ inference metrics; }}
-    """) as s:
-        s.port2 = port
+    with Server(models.standard_repository, connections=1000, http2=True,
+                http=f"    inference_memory {ARENA};",
+                server="    location = /scrape { inference metrics; }") as s:
         yield s
         arena.assert_empty(s, ARENA)
 

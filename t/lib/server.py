@@ -91,8 +91,10 @@ class Server:
                  server="", parts="health metadata config infer", env=None,
                  core=CORE, backends=BACKENDS, access_log="off",
                  inference_env=(), allow_alarms=(), config=None,
-                 session=True):
+                 session=True, http2=False):
         """models: a function that fills a repository folder, or a folder.
+
+        http2: the server listens on port2, too, where it speaks HTTP/2.
 
         session: of its own.  The kernel may share the CPU out between sessions
         first, so a client on this machine that is to stand for one elsewhere
@@ -113,6 +115,11 @@ class Server:
         else:
             self.models = pathlib.Path(models)
         self.port = free_port()
+        self.port2 = None
+        if http2:
+            self.port2 = free_port()
+            server = (f"        listen 127.0.0.1:{self.port2} http2;\n"
+                      f"{server}")
         self.log = self.prefix / "error.log"
         self.conf = self.prefix / "nginx.conf"
         self.allow_alarms = [re.compile(a) for a in allow_alarms]
