@@ -1,6 +1,7 @@
 /* control.c - the control threads: one runs calls one after another, one takes
-   loads and unloads apart and hands them to the loaders, one lists the
-   repositories, which may be on machines that are slow to answer. */
+   those that ask for readiness, one takes loads and unloads apart and hands
+   them to the loaders, one lists the repositories, which may be on machines
+   that are slow to answer. */
 
 #include "core/service/calls.h"
 
@@ -15,7 +16,8 @@
 
 #define CONTROL_RANK  8
 #define CONTROL_LIMIT 4096u     /* queued calls; then UNAVAILABLE            */
-#define CONTROL_SHARE 1024u     /* of one worker, not answered               */
+#define CONTROL_SHARE 1024u     /* of one worker, not answered; as many more
+                                   that ask for readiness                    */
 #define CONTROL_SMALL 65536u    /* larger calls are copied by our thread     */
 
 /* Files that come with a load are in the call. */
@@ -49,6 +51,7 @@ typedef struct {
 
 typedef enum {
     CONTROL_QUICK,              /* reads what there is                       */
+    CONTROL_READY,              /* asked by machines that don't wait long    */
     CONTROL_MODELS,             /* loads, unloads: large, answered later     */
     CONTROL_LISTS,              /* the index: may take long                  */
     CONTROL_LANES
@@ -63,6 +66,7 @@ struct inf_control_s {
 static inf_err_t *lane_start(inf_control_t *control, const char *name);
 static void lane_stop(control_lane_t *lane);
 static void *lane_main(void *arg);
+static _Atomic uint32_t *unanswered(const control_call_t *call);
 static inf_err_t *new_call(const inf_submission_t *submission,
     const void *bytes, control_call_t **out);
 static void run_call(control_lane_t *lane, control_call_t *call);
@@ -87,6 +91,9 @@ inf_control_new(inf_server_t *server, inf_control_t **out)
 
     control->server = server;
     inf_err_t *err = lane_start(control, "control");
+    if (err == NULL) {
+        err = lane_start(control, "control ready");
+    }
     if (err == NULL) {
         err = lane_start(control, "control models");
     }
@@ -126,6 +133,7 @@ inf_control_submit(inf_control_t *control, inf_session_t *session,
             && submission->length > CONTROL_SMALL);
     control_lane_t *lane = &control->lanes[models ? CONTROL_MODELS
         : submission->method == INF_METHOD_REPOSITORY_INDEX ? CONTROL_LISTS
+        : inf_ready_calls_have(submission->method) ? CONTROL_READY
         : CONTROL_QUICK];
     size_t len = submission->length;
     const void *bytes = len > 0 ? inf_channel_request(session->channel,
@@ -148,7 +156,7 @@ inf_control_submit(inf_control_t *control, inf_session_t *session,
     }
 
     call->session = inf_session_ref(session);
-    bool full = atomic_fetch_add_explicit(&session->calls, 1,
+    bool full = atomic_fetch_add_explicit(unanswered(call), 1,
         memory_order_relaxed) >= CONTROL_SHARE;
     inf_lock(&lane->lock);
     full |= lane->queued >= CONTROL_LIMIT;
@@ -165,6 +173,14 @@ inf_control_submit(inf_control_t *control, inf_session_t *session,
 
     call_done(call, inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE,
         "too many calls are queued"), INF_CAUSE_FULL));
+}
+
+/* The count of its worker's that it belongs to. */
+static _Atomic uint32_t *
+unanswered(const control_call_t *call)
+{
+    return inf_ready_calls_have(call->method) ? &call->session->ready_calls
+        : &call->session->calls;
 }
 
 static inf_err_t *
@@ -380,7 +396,7 @@ call_done(void *userp, inf_err_t *err)
 static void
 call_free(control_call_t *call)
 {
-    atomic_fetch_sub_explicit(&call->session->calls, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(unanswered(call), 1, memory_order_relaxed);
     inf_session_unref(call->session);
     free(call);
 }

@@ -51,6 +51,7 @@ struct inf_session_s {
     _Atomic(inf_flight_t *)  returned;      /* pushed by any thread          */
     _Atomic uint32_t         flights;       /* ever made                     */
     _Atomic uint32_t         calls;         /* under way; relaxed            */
+    _Atomic uint32_t         ready_calls;   /* the same, for readiness       */
     bool                     closed;
 };
 

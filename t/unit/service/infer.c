@@ -578,6 +578,68 @@ calls_answer_in_protobuf(void **state)
     inf_client_release(world.client, shot.offset);
 }
 
+static void
+submit_call(shot_t *shot, inf_method_t method, const inf_region_t *region,
+    size_t len)
+{
+    *shot = (shot_t) { 0 };
+    assert_true(inf_client_take(world.client, shot, &shot->ticket));
+    const inf_submission_t s = {
+        .op = INF_SUBMIT_CALL,
+        .method = (uint16_t) method,
+        .slot = shot->ticket.slot,
+        .generation = shot->ticket.generation,
+        .offset = region != NULL ? region->offset : 0,
+        .length = len
+    };
+    assert_int_equal(inf_client_submit(world.client, &s), INF_CLIENT_OK);
+}
+
+/* The first of them waits for a lock, and the others for it; one worker may
+   have no more. */
+static void
+readiness_waits_for_no_other_calls(void **state)
+{
+    (void) state;
+    enum { CALLS = 1200 };
+    static shot_t shots[CALLS];
+    Inference__ModelConfigRequest q = INFERENCE__MODEL_CONFIG_REQUEST__INIT;
+    inf_registry_reader_t models;
+    inf_model_t *model;
+    shot_t ready;
+
+    inf_registry_reader_init(&models, &world.server->registry);
+    assert_null(inf_registry_find(&models, INF_SLICE("echo"), -1, &model));
+    q.name = (char *) (uintptr_t) "echo";
+    size_t len = inference__model_config_request__get_packed_size(&q);
+    inf_region_t *region = inf_client_alloc(world.client, len);
+    assert_non_null(region);
+    inference__model_config_request__pack(&q,
+        inf_client_data(world.client, region));
+
+    inf_lock(&model->config_lock);
+    for (int i = 0; i < CALLS; i++) {
+        submit_call(&shots[i], INF_METHOD_MODEL_CONFIG, region, len);
+    }
+    wait_for(&shots[CALLS - 1], ALL);
+    assert_int_equal(shots[CALLS - 1].status, INF_STATUS(INF_ERR_UNAVAILABLE));
+    assert_int_equal(shots[0].flags, 0);
+    submit_call(&ready, INF_METHOD_SERVER_READY, NULL, 0);
+    wait_for(&ready, ALL);
+    inf_unlock(&model->config_lock);
+
+    assert_int_equal(ready.status, INF_OK);
+    assert_int_equal(ready.length, 0);  /* it isn't: a model has failed      */
+    for (int i = 0; i < CALLS; i++) {
+        wait_for(&shots[i], ALL);
+        inf_client_release(world.client, shots[i].offset);
+    }
+    assert_int_equal(shots[0].status, INF_OK);
+    inf_client_free_region(world.client, region);
+    inf_model_unref(model);
+    inf_registry_reader_fini(&models);
+}
+
 /* Its responses are not given back: outputs have no room any more, but what
    is asked beside them is answered. */
 static void
@@ -675,6 +737,7 @@ main(void)
         cmocka_unit_test(names_that_a_model_lacks_cost_nothing),
         cmocka_unit_test(a_queued_request_is_cancelled_at_once),
         cmocka_unit_test(calls_answer_in_protobuf),
+        cmocka_unit_test(readiness_waits_for_no_other_calls),
         cmocka_unit_test(a_reader_that_stalls_leaves_calls_their_answers),
         cmocka_unit_test(ten_thousand_requests_leave_nothing_behind),
         cmocka_unit_test(a_quiet_core_wakes_for_either_model),
