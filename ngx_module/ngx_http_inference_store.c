@@ -118,27 +118,26 @@ ngx_http_inference_store_ensure(ngx_http_inference_ctx_t *ctx,
     size = ngx_max(store->len + ngx_max(store->len, n),
                    NGX_HTTP_INFERENCE_STORE_STEP);
 
-    if (store->len <= NGX_HTTP_INFERENCE_INLINE_TEXT) {
-
-        if (!inf_client_grow(ctx->client, &store->region, size, store->len)) {
-            return ngx_http_inference_arena_full(ctx, size);
-        }
-
-    } else if (!inf_client_extend(ctx->client, store->region, size)) {
-
-        region = inf_client_replace(ctx->client, store->region, size);
-
-        if (region == NULL) {
-            return ngx_http_inference_arena_full(ctx, size);
-        }
-
-        store->old = store->region;
-        store->old_len = store->len;
-        store->moved = 0;
-        store->region = region;
+    if (inf_client_grow(ctx->client, store->region, size)) {
+        return NGX_OK;
     }
 
-    store->data = inf_client_data(ctx->client, store->region);
+    region = inf_client_replace(ctx->client, store->region, size);
+
+    if (region == NULL) {
+        return ngx_http_inference_arena_full(ctx, size);
+    }
+
+    store->old = store->region;
+    store->old_len = store->len;
+    store->moved = 0;
+    store->region = region;
+    store->data = inf_client_data(ctx->client, region);
+
+    if (store->len <= NGX_HTTP_INFERENCE_INLINE_TEXT) {
+        /* so short a text is read as it comes */
+        ngx_http_inference_store_settle_now(ctx, store);
+    }
 
     return NGX_OK;
 }

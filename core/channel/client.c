@@ -171,29 +171,7 @@ inf_client_free_region(inf_client_t *c, inf_region_t *region)
 }
 
 bool
-inf_client_grow(inf_client_t *c, inf_region_t **region, uint64_t size,
-    uint64_t used)
-{
-    inf_region_t *old = *region;
-
-    assert(used <= old->size);
-    if (inf_regions_grow(&c->regions, old, size)) {
-        return true;
-    }
-
-    inf_region_t *new = inf_regions_replace(&c->regions, old, size);
-    if (new == NULL) {
-        return false;
-    }
-
-    memcpy(c->arena + new->offset, c->arena + old->offset, used);
-    inf_regions_free(&c->regions, old);
-    *region = new;
-    return true;
-}
-
-bool
-inf_client_extend(inf_client_t *c, inf_region_t *region, uint64_t size)
+inf_client_grow(inf_client_t *c, inf_region_t *region, uint64_t size)
 {
     return inf_regions_grow(&c->regions, region, size);
 }

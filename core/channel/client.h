@@ -154,17 +154,9 @@ bool inf_client_charge(inf_client_t *c, inf_region_t *region, uint64_t len);
 void inf_client_shrink(inf_client_t *c, inf_region_t *region, uint64_t len);
 void inf_client_free_region(inf_client_t *c, inf_region_t *region);
 
-/*
- * Room for size bytes: in place if possible, else in a new region to which
- * the first used bytes are copied (the old one is freed then and *region
- * replaced).  The charge does not rise above what it was.
- */
-bool inf_client_grow(inf_client_t *c, inf_region_t **region, uint64_t size,
-    uint64_t used);
-
-/* As inf_regions_grow and inf_regions_replace: in place, or for bytes that the
-   caller moves as it finds time. */
-bool inf_client_extend(inf_client_t *c, inf_region_t *region, uint64_t size);
+/* As inf_regions_grow and inf_regions_replace: in place, else for bytes that
+   the caller moves as it finds time. */
+bool inf_client_grow(inf_client_t *c, inf_region_t *region, uint64_t size);
 inf_region_t *inf_client_replace(inf_client_t *c, inf_region_t *from,
     uint64_t size);
 
