@@ -30,6 +30,8 @@ static inf_err_t *start_models(const NginxInference__CoreConfig *config,
     inf_server_t **out);
 static inf_err_t *drain(inf_server_t *server);
 static inf_err_t *check_live(inf_server_t *server);
+static inf_err_t *ask_ready(inf_server_t *server, inf_model_t *model,
+    bool *ready);
 static inf_err_t *read_override(const TRITONSERVER_Parameter **parameters,
     uint64_t count, inf_override_t **out);
 static inf_err_t *add_parameter(inf_override_t *o, const inf_parameter_t *p);
@@ -150,31 +152,20 @@ TRITONSERVER_ServerIsReady(TRITONSERVER_Server *server, bool *ready)
         return NULL;
     }
 
-    inf_readiness_answer_t answer;
-    inf_readiness_answer_init(&answer);
-    err = inf_ready_models_ask(s, inf_readiness_answer, &answer);
-    if (err != NULL) {
-        inf_readiness_answer(&answer, false);
-    }
-    *ready = inf_readiness_answer_wait(&answer);
-    return err;
+    return ask_ready(s, NULL, ready);
 }
 
 TRITONSERVER_Error *
 TRITONSERVER_ServerModelIsReady(TRITONSERVER_Server *server,
     const char *model_name, const int64_t model_version, bool *ready)
 {
+    inf_server_t *s = inf_as_server(server);
     inf_model_t *model;
     *ready = false;
 
-    inf_err_t *err = inf_api_find_model(inf_as_server(server), model_name,
-        model_version, &model);
+    inf_err_t *err = inf_api_find_model(s, model_name, model_version, &model);
     if (err == NULL) {
-        inf_readiness_answer_t answer;
-        inf_readiness_answer_init(&answer);
-        inf_readiness_ask(model->server->readiness, model,
-            inf_readiness_answer, &answer);
-        *ready = inf_readiness_answer_wait(&answer);
+        err = ask_ready(s, model, ready);
         inf_model_unref(model);
     }
     return err;
@@ -514,6 +505,28 @@ check_live(inf_server_t *server)
 {
     return atomic_load(&server->stopping)
         ? inf_err_new(INF_ERR_UNAVAILABLE, "Server exiting") : NULL;
+}
+
+/* Waits for the backends' answer; model NULL: of all models. */
+static inf_err_t *
+ask_ready(inf_server_t *server, inf_model_t *model, bool *ready)
+{
+    inf_readiness_answer_t answer;
+    inf_err_t *err = NULL;
+
+    inf_readiness_answer_init(&answer);
+    if (model != NULL) {
+        inf_readiness_ask(server->readiness, model, inf_readiness_answer,
+            &answer);
+    } else {
+        err = inf_ready_models_ask(server, inf_readiness_answer, &answer);
+    }
+    if (err != NULL) {
+        inf_readiness_answer(&answer, false);
+    }
+
+    *ready = inf_readiness_answer_wait(&answer);
+    return err;
 }
 
 static inf_err_t *
