@@ -9,6 +9,9 @@
 #include "ngx_module/ngx_http_inference_request.h"
 
 
+static ngx_int_t ngx_http_inference_body_length(ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_body_foreign_length(
+    ngx_http_inference_ctx_t *ctx, ngx_http_request_body_t *rb);
 static ngx_http_request_body_t *ngx_http_inference_body_foreign(
     ngx_http_request_t *r);
 static ngx_int_t ngx_http_inference_body_headers(ngx_http_inference_ctx_t *ctx,
@@ -47,62 +50,23 @@ ngx_http_inference_install_filters(ngx_conf_t *cf)
 ngx_int_t
 ngx_http_inference_body_check(ngx_http_inference_ctx_t *ctx)
 {
-    off_t                       size;
     ngx_str_t                   header_len;
-    ngx_chain_t                *cl;
-    ngx_http_request_t         *r;
-    ngx_http_request_body_t    *rb;
     ngx_http_inference_body_t  *body;
 
-    r = ctx->request;
     body = &ctx->body;
 
     body->header_len = -1;
     body->declared = 0;
 
-    if (ngx_http_inference_borrow_wanted(r)) {
+    if (ngx_http_inference_borrow_wanted(ctx->request)) {
         body->borrow = 1;
         return NGX_OK;
     }
 
-    rb = ngx_http_inference_body_foreign(r);
-
-    if (rb || r != r->main || r->discard_body) {
-        body->foreign = 1;
-        size = 0;
-
-        if (rb && rb->rest > 0) {
-            return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
-                                           "the body of this request is still "
-                                           "being received by another handler");
-        }
-
-        for (cl = rb ? rb->bufs : NULL; cl; cl = cl->next) {
-            size += ngx_buf_size(cl->buf);
-        }
-
-        body->in = rb ? rb->bufs : NULL;
-        body->declared = size;
-
-        if (size == 0 && r != r->main
-            && !ngx_http_inference_call_has_body(ctx))
-        {
-            /* nothing to judge is no consent, where this is an auth_request */
-            return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
-                                           "an inference needs a body and "
-                                           "this subrequest has none");
-        }
-
-    } else if (r->headers_in.content_length_n >= 0) {
-        body->declared = r->headers_in.content_length_n;
-
-    } else if (r->headers_in.chunked) {
-        body->declared = -1;
-    }
-
     ngx_str_null(&header_len);
 
-    if (ngx_http_inference_body_headers(ctx, &header_len) != NGX_OK
+    if (ngx_http_inference_body_length(ctx) != NGX_OK
+        || ngx_http_inference_body_headers(ctx, &header_len) != NGX_OK
         || ngx_http_inference_body_encoding(ctx) != NGX_OK
         || ngx_http_inference_body_header_len(ctx, &header_len) != NGX_OK)
     {
@@ -110,6 +74,72 @@ ngx_http_inference_body_check(ngx_http_inference_ctx_t *ctx)
     }
 
     return ngx_http_inference_body_limits(ctx);
+}
+
+
+/* How long the body is, or that nobody knows. */
+
+static ngx_int_t
+ngx_http_inference_body_length(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_request_t       *r;
+    ngx_http_request_body_t  *rb;
+
+    r = ctx->request;
+    rb = ngx_http_inference_body_foreign(r);
+
+    if (rb || r != r->main || r->discard_body) {
+        return ngx_http_inference_body_foreign_length(ctx, rb);
+    }
+
+    if (r->headers_in.content_length_n >= 0) {
+        ctx->body.declared = r->headers_in.content_length_n;
+
+    } else if (r->headers_in.chunked) {
+        ctx->body.declared = -1;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Another handler has received it: rb, or NULL if there is none. */
+
+static ngx_int_t
+ngx_http_inference_body_foreign_length(ngx_http_inference_ctx_t *ctx,
+    ngx_http_request_body_t *rb)
+{
+    ngx_chain_t                *cl;
+    ngx_http_request_t         *r;
+    ngx_http_inference_body_t  *body;
+
+    r = ctx->request;
+    body = &ctx->body;
+
+    body->foreign = 1;
+
+    if (rb && rb->rest > 0) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                       "the body of this request is still "
+                                       "being received by another handler");
+    }
+
+    body->in = rb ? rb->bufs : NULL;
+
+    for (cl = body->in; cl; cl = cl->next) {
+        body->declared += ngx_buf_size(cl->buf);
+    }
+
+    if (body->declared == 0 && r != r->main
+        && !ngx_http_inference_call_has_body(ctx))
+    {
+        /* nothing to judge is no consent, where this is an auth_request */
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                       "an inference needs a body and "
+                                       "this subrequest has none");
+    }
+
+    return NGX_OK;
 }
 
 

@@ -6,6 +6,9 @@
 
 
 static const ngx_http_inference_endpoint_t *
+    ngx_http_inference_match_location(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *path, ngx_http_inference_loc_conf_t *ilcf);
+static const ngx_http_inference_endpoint_t *
     ngx_http_inference_match(ngx_http_inference_ctx_t *ctx, ngx_str_t *path,
     ngx_uint_t parts);
 static ngx_int_t ngx_http_inference_match_pattern(ngx_str_t *pattern,
@@ -124,7 +127,6 @@ ngx_int_t
 ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
 {
     ngx_str_t                             path;
-    ngx_uint_t                            parts;
     ngx_http_request_t                   *r;
     ngx_http_inference_loc_conf_t        *ilcf;
     const ngx_http_inference_endpoint_t  *ep;
@@ -141,37 +143,7 @@ ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
                                               "Not Found");
     }
 
-    parts = ilcf->parts;
-
-    if (parts != NGX_HTTP_INFERENCE_METRICS) {
-        /* who asks for these anywhere else is told that they aren't there */
-        parts |= NGX_HTTP_INFERENCE_LATER;
-    }
-
-    ep = ngx_http_inference_match(ctx, &path, parts);
-
-    if (ep == NULL
-        && ilcf->parts == NGX_HTTP_INFERENCE_METRICS
-        && path.len == ilcf->name.len
-        && ngx_strncmp(path.data, ilcf->name.data, path.len) == 0)
-    {
-        /* a location of metrics alone may have any name */
-
-        ngx_str_set(&path, "/metrics");
-
-        ep = ngx_http_inference_match(ctx, &path, parts);
-    }
-
-    if (ep == NULL
-        && ilcf->prefix.len
-        && path.len > ilcf->prefix.len
-        && ngx_strncmp(path.data, ilcf->prefix.data, ilcf->prefix.len) == 0)
-    {
-        path.data += ilcf->prefix.len;
-        path.len -= ilcf->prefix.len;
-
-        ep = ngx_http_inference_match(ctx, &path, parts);
-    }
+    ep = ngx_http_inference_match_location(ctx, &path, ilcf);
 
     if (ep == NULL) {
         return ngx_http_inference_fail_status(ctx, NGX_HTTP_NOT_FOUND,
@@ -192,6 +164,52 @@ ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
     }
 
     return ngx_http_inference_parse_version(ctx);
+}
+
+
+/* The endpoint of a path among the parts of its location, by the whole path or
+   by what follows the location's prefix; NULL: none. */
+
+static const ngx_http_inference_endpoint_t *
+ngx_http_inference_match_location(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *path, ngx_http_inference_loc_conf_t *ilcf)
+{
+    ngx_uint_t                            parts;
+    const ngx_http_inference_endpoint_t  *ep;
+
+    parts = ilcf->parts;
+
+    if (parts != NGX_HTTP_INFERENCE_METRICS) {
+        /* who asks for these anywhere else is told that they aren't there */
+        parts |= NGX_HTTP_INFERENCE_LATER;
+    }
+
+    ep = ngx_http_inference_match(ctx, path, parts);
+
+    if (ep == NULL
+        && ilcf->parts == NGX_HTTP_INFERENCE_METRICS
+        && path->len == ilcf->name.len
+        && ngx_strncmp(path->data, ilcf->name.data, path->len) == 0)
+    {
+        /* a location of metrics alone may have any name */
+
+        ngx_str_set(path, "/metrics");
+
+        ep = ngx_http_inference_match(ctx, path, parts);
+    }
+
+    if (ep == NULL
+        && ilcf->prefix.len
+        && path->len > ilcf->prefix.len
+        && ngx_strncmp(path->data, ilcf->prefix.data, ilcf->prefix.len) == 0)
+    {
+        path->data += ilcf->prefix.len;
+        path->len -= ilcf->prefix.len;
+
+        ep = ngx_http_inference_match(ctx, path, parts);
+    }
+
+    return ep;
 }
 
 

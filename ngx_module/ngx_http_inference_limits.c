@@ -6,6 +6,10 @@
 #include "ngx_module/ngx_http_inference_request.h"
 
 
+static ngx_http_inference_loc_conf_t *ngx_http_inference_limits(
+    ngx_http_request_t *r);
+
+
 off_t
 ngx_http_inference_max_body(ngx_http_inference_ctx_t *ctx)
 {
@@ -19,7 +23,7 @@ ngx_http_inference_location_max_body(ngx_http_request_t *r)
     ngx_http_inference_loc_conf_t   *ilcf;
     ngx_http_inference_main_conf_t  *imcf;
 
-    ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
+    ilcf = ngx_http_inference_limits(r);
 
     if (ilcf->max_body == NGX_CONF_UNSET) {
         imcf = ngx_http_get_module_main_conf(r, ngx_http_inference_module);
@@ -35,8 +39,7 @@ ngx_http_inference_body_long(ngx_http_inference_ctx_t *ctx, const char *what)
 {
     ngx_http_inference_loc_conf_t  *ilcf;
 
-    ilcf = ngx_http_get_module_loc_conf(ctx->request,
-                                        ngx_http_inference_module);
+    ilcf = ngx_http_inference_limits(ctx->request);
 
     return ngx_http_inference_fail_status(ctx,
                         NGX_HTTP_REQUEST_ENTITY_TOO_LARGE,
@@ -58,8 +61,7 @@ ngx_http_inference_max_inflated(ngx_http_inference_ctx_t *ctx)
     off_t                           limit;
     ngx_http_inference_loc_conf_t  *ilcf;
 
-    ilcf = ngx_http_get_module_loc_conf(ctx->request,
-                                        ngx_http_inference_module);
+    ilcf = ngx_http_inference_limits(ctx->request);
 
     limit = ngx_http_inference_max_body(ctx);
 
@@ -77,8 +79,7 @@ ngx_http_inference_inflated_long(ngx_http_inference_ctx_t *ctx)
 {
     ngx_http_inference_loc_conf_t  *ilcf;
 
-    ilcf = ngx_http_get_module_loc_conf(ctx->request,
-                                        ngx_http_inference_module);
+    ilcf = ngx_http_inference_limits(ctx->request);
 
     if (ilcf->max_body > 0) {
         return ngx_http_inference_body_long(ctx,
@@ -100,8 +101,7 @@ ngx_http_inference_max_text(ngx_http_inference_ctx_t *ctx)
 {
     ngx_http_inference_loc_conf_t  *ilcf;
 
-    ilcf = ngx_http_get_module_loc_conf(ctx->request,
-                                        ngx_http_inference_module);
+    ilcf = ngx_http_inference_limits(ctx->request);
 
     if (ngx_http_inference_call_has_body(ctx) && ilcf->max_body > 0) {
         return ilcf->max_body;
@@ -158,6 +158,15 @@ ngx_http_inference_check_share(ngx_http_inference_ctx_t *ctx,
 }
 
 
+/* The location may change between two calls: by an internal redirect. */
+
+static ngx_http_inference_loc_conf_t *
+ngx_http_inference_limits(ngx_http_request_t *r)
+{
+    return ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
+}
+
+
 /* ---- time ---------------------------------------------------------------- */
 
 /* nginx may keep what it has read for a while; its own count is exact. */
@@ -167,8 +176,7 @@ ngx_http_inference_start_rate(ngx_http_inference_ctx_t *ctx)
 {
     ngx_http_inference_loc_conf_t  *ilcf;
 
-    ilcf = ngx_http_get_module_loc_conf(ctx->request,
-                                        ngx_http_inference_module);
+    ilcf = ngx_http_inference_limits(ctx->request);
 
     if (ilcf->min_rate.size) {
         ctx->body.rated = ctx->request->request_length;
@@ -183,8 +191,7 @@ ngx_http_inference_check_rate(ngx_http_inference_ctx_t *ctx)
     off_t                           n;
     ngx_http_inference_loc_conf_t  *ilcf;
 
-    ilcf = ngx_http_get_module_loc_conf(ctx->request,
-                                        ngx_http_inference_module);
+    ilcf = ngx_http_inference_limits(ctx->request);
 
     n = ctx->request->request_length - ctx->body.rated;
 

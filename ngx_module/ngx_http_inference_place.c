@@ -12,6 +12,9 @@ static uint64_t ngx_http_inference_place_text_size(
 static ngx_int_t ngx_http_inference_place_next(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_place_text_end(
     ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_place_fits(ngx_http_inference_ctx_t *ctx);
+static uint64_t ngx_http_inference_place_offsets(
+    ngx_http_inference_ctx_t *ctx, uint64_t *offsets);
 
 
 ngx_int_t
@@ -271,10 +274,48 @@ ngx_http_inference_place_flat(ngx_http_inference_ctx_t *ctx)
 ngx_int_t
 ngx_http_inference_place_plan(ngx_http_inference_ctx_t *ctx)
 {
-    uint64_t                         end, *offsets;
-    ngx_uint_t                       i;
+    uint64_t                    end, *offsets;
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
+
+    if (ngx_http_inference_place_fits(ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    offsets = ngx_pcalloc(ctx->request->pool,
+                          (ctx->infer.input_count + 1) * sizeof(uint64_t));
+    if (offsets == NULL) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
+    }
+
+    end = ngx_http_inference_place_offsets(ctx, offsets);
+
+    if (end
+        && ngx_http_inference_store_open(ctx, &body->data, end) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ctx->offsets = offsets;
+    ctx->planned = 1;
+
+    if (body->flat) {
+        return NGX_OK;
+    }
+
+    body->place = NGX_HTTP_INFERENCE_TENSOR;
+
+    return ngx_http_inference_place_next(ctx);
+}
+
+
+/* The tensors that the JSON declares, against what is sent and may be sent. */
+
+static ngx_int_t
+ngx_http_inference_place_fits(ngx_http_inference_ctx_t *ctx)
+{
     inf_err_t                       *err;
-    const inf_infer_input_t         *input;
     ngx_http_inference_body_t       *body;
     ngx_http_inference_main_conf_t  *imcf;
 
@@ -303,11 +344,20 @@ ngx_http_inference_place_plan(ngx_http_inference_ctx_t *ctx)
         return ngx_http_inference_arena_full(ctx, ctx->infer.binary_size);
     }
 
-    offsets = ngx_pcalloc(ctx->request->pool,
-                          (ctx->infer.input_count + 1) * sizeof(uint64_t));
-    if (offsets == NULL) {
-        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
-    }
+    return NGX_OK;
+}
+
+
+/* Where each binary tensor lies; returns how much room they want: none where
+   they are kept in one piece as they came. */
+
+static uint64_t
+ngx_http_inference_place_offsets(ngx_http_inference_ctx_t *ctx,
+    uint64_t *offsets)
+{
+    uint64_t                  end;
+    ngx_uint_t                i;
+    const inf_infer_input_t  *input;
 
     end = 0;
 
@@ -319,7 +369,7 @@ ngx_http_inference_place_plan(ngx_http_inference_ctx_t *ctx)
             continue;
         }
 
-        if (body->flat) {
+        if (ctx->body.flat) {
             offsets[i] = input->binary_offset;
             continue;
         }
@@ -328,22 +378,7 @@ ngx_http_inference_place_plan(ngx_http_inference_ctx_t *ctx)
         end = ngx_align(end + input->byte_size, (uint64_t) INF_ARENA_ALIGN);
     }
 
-    if (end
-        && ngx_http_inference_store_open(ctx, &body->data, end) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    ctx->offsets = offsets;
-    ctx->planned = 1;
-
-    if (body->flat) {
-        return NGX_OK;
-    }
-
-    body->place = NGX_HTTP_INFERENCE_TENSOR;
-
-    return ngx_http_inference_place_next(ctx);
+    return end;
 }
 
 
