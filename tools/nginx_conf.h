@@ -1,0 +1,23 @@
+/*
+ * nginx_conf.h - the nginx.conf that the options mean.
+ *
+ * Owner    none.
+ * Thread   one.
+ * Units    none.
+ * Errors   die.
+ * Route    options, pieces, places, run as -> [nginx.conf] -> nginx
+ */
+
+#ifndef TOOLS_NGINX_CONF_H
+#define TOOLS_NGINX_CONF_H
+
+#include "options.h"
+#include "pieces.h"
+#include "places.h"
+#include "run_as.h"
+
+/* Into places->own. */
+void nginx_conf_write(const places_t *places, const options_t *o,
+    const pieces_t *p, const run_as_t *who);
+
+#endif /* TOOLS_NGINX_CONF_H */

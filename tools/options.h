@@ -1,0 +1,83 @@
+/*
+ * options.h - tritonserver's command line.
+ *
+ * Owner    Values point into argv and the environment.
+ * Thread   one.
+ * Units    as the fields' names say.
+ * Errors   die.
+ * Route    command line -> [options] -> run as, places, nginx.conf
+ */
+
+#ifndef TOOLS_OPTIONS_H
+#define TOOLS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define MAX_REPEAT 64       /* values of one repeatable option */
+
+typedef struct {
+    const char *value[MAX_REPEAT];
+    size_t      n;
+} list_t;
+
+typedef struct {
+    list_t      repositories;
+    list_t      backend_configs;
+    list_t      load_models;
+    list_t      host_policies;
+    list_t      metrics_configs;
+    list_t      cuda_pools;
+    list_t      gpu_limits;
+    const char *rate_limit;
+    list_t      rate_resources;
+    const char *min_capability;
+    long        pinned_pool;        /* bytes */
+    list_t      cache_configs;
+    const char *cache_directory;
+    long        cache_bytes;        /* deprecated option; 0: not given */
+    const char *backends;
+    const char *agents;             /* NULL: ours */
+    const char *http_address;
+    long        http_port;
+    bool        reuse_http_port;
+    bool        strict_config;
+    bool        strict_readiness;
+    bool        metrics;
+    bool        cpu_metrics;
+    bool        gpu_metrics;
+    const char *metrics_address;    /* NULL: the REST service's */
+    long        metrics_port;
+    long        metrics_interval_ms;
+    long        workers;            /* 0: one per CPU */
+    const char *control_mode;
+    long        poll_secs;
+    bool        namespacing;
+    const char *config_name;        /* NULL: config.pbtxt */
+    long        load_threads;
+    long        load_retries;
+    bool        exit_on_error;
+    bool        peer_access;
+    const char *strict_model_config;    /* deprecated; NULL: not given */
+    long        verbose;
+    bool        info;
+    bool        warning;
+    bool        error;
+    long        exit_timeout_secs;
+    const char *user;               /* NULL: the repository's owner          */
+    const char *control_from;
+    const char *request_memory;     /* in nginx's units                      */
+    bool        code_upload;
+    bool        client_shm;
+} options_t;
+
+/* Ends the program where an option is wrong. */
+void options_take(options_t *o, int argc, char **argv);
+
+/* Backends complete no configuration. */
+bool options_strict(const options_t *o);
+
+/* What that option's value means. */
+bool option_bool(const char *name, const char *value);
+
+#endif /* TOOLS_OPTIONS_H */

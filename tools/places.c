@@ -1,0 +1,114 @@
+#define _GNU_SOURCE
+
+#include "places.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "die.h"
+
+const char *const temps[TEMPS] = {
+    "client_body", "proxy", "fastcgi", "uwsgi", "scgi"
+};
+
+static void place_make(char *path, const char *tmp, const char *suffix);
+static void place_remove(const char *path);
+static int remove_entry(const char *path, const struct stat *st, int type,
+    struct FTW *ftw);
+
+void
+places_make(places_t *places, const run_as_t *who)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    if (tmp == NULL || tmp[0] == '\0') {
+        tmp = "/tmp";
+    }
+
+    place_make(places->own, tmp, "");
+    place_make(places->temp, tmp, "temp-");
+    if (who->changes && chmod(places->temp, 0711) != 0) {
+        die("cannot open %s to user %s: %s", places->temp, who->user,
+            strerror(errno));
+    }
+}
+
+static void
+place_make(char *path, const char *tmp, const char *suffix)
+{
+    int n = snprintf(path, PATH_MAX, "%s/inference-server-%sXXXXXX", tmp,
+                     suffix);
+
+    if (n >= PATH_MAX || mkdtemp(path) == NULL) {
+        die("cannot make a directory %s: %s", path, strerror(errno));
+    }
+}
+
+/* The content of the workers' directories is removed as their user: a link
+   that a worker puts there meanwhile leads root nowhere. */
+void
+places_remove(const places_t *places, const run_as_t *who)
+{
+    char path[PATH_MAX];
+
+    if (who->changes && seteuid(who->uid) == 0) {
+        for (size_t i = 0; i < TEMPS; i++) {
+            temp_path(path, places, i);
+            place_remove(path);
+        }
+        if (seteuid(0) != 0) {
+            return;
+        }
+        for (size_t i = 0; i < TEMPS; i++) {
+            temp_path(path, places, i);
+            rmdir(path);
+        }
+        rmdir(places->temp);
+
+    } else if (!who->changes) {
+        place_remove(places->temp);
+    }
+
+    place_remove(places->own);
+}
+
+static void
+place_remove(const char *path)
+{
+    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static int
+remove_entry(const char *path, const struct stat *st, int type,
+    struct FTW *ftw)
+{
+    (void) st;
+    (void) type;
+    (void) ftw;
+
+    return remove(path);
+}
+
+void
+temp_path(char *path, const places_t *places, size_t i)
+{
+    int n = snprintf(path, PATH_MAX, "%s/%s", places->temp, temps[i]);
+
+    if (n >= PATH_MAX) {
+        die("the path of %s is too long", places->temp);
+    }
+}
+
+int
+socket_path(char *path, size_t cap, const places_t *places)
+{
+    int n = snprintf(path, cap, "%s/" OWN_SOCKET, places->own);
+
+    return (size_t) n < sizeof(((struct sockaddr_un *) 0)->sun_path) ? 0 : -1;
+}
