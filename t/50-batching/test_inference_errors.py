@@ -108,7 +108,7 @@ def test_other_endpoints_time_out_too(make_server):
                           inference_timeout 100ms; }
     """)
     core = int(server.wait_log(r"core (\d+) started")[1])
-    os.kill(core, signal.SIGSTOP)
+    process.stop(core)
     try:
         for path in ("/soon/v2", "/soon/v2/models/id_int32",
                      "/soon/v2/models/id_int32/config", "/soon/metrics",

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import re
+import signal
 import time
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -121,6 +122,16 @@ def pss_bytes(pid):
 def descriptors(pid):
     """How many files the process has open."""
     return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def stop(pid):
+    """SIGSTOP; on a busy machine threads run on for a while after it."""
+    os.kill(pid, signal.SIGSTOP)
+    tasks = f"/proc/{pid}/task"
+    assert wait_until(lambda: all(
+        s is None or s[1] in "TZX"
+        for s in (stat(f"{pid}/task/{task}") for task in os.listdir(tasks))),
+        60), f"process {pid} did not stop"
 
 
 def wait_until(condition, seconds, step=0.02):
