@@ -116,8 +116,8 @@ inf_s3_time_ns(const char *text)
     }
 
     time_t seconds = timegm(&tm);
-    return seconds < 0 ? -1 : (int64_t) seconds * 1000000000
-        + (int64_t) (fraction * 1e9);
+    return seconds < 0 || seconds >= INT64_MAX / 1000000000 ? -1
+        : (int64_t) seconds * 1000000000 + (int64_t) (fraction * 1e9);
 }
 
 static void XMLCALL

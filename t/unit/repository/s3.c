@@ -256,6 +256,9 @@ what_is_no_listing_is_an_error_with_its_place(void **state)
         { "<ListBucketResult><Contents><Key>a</Key><ETag>e</ETag>"
           "<LastModified>yesterday</LastModified></Contents>"
           "</ListBucketResult>", "time" },
+        { "<ListBucketResult><Contents><Key>a</Key><ETag>e</ETag>"
+          "<LastModified>2600-11-21T15:24:46Z</LastModified></Contents>"
+          "</ListBucketResult>", "time" },     /* more ns than 63 bits       */
         { "<ListBucketResult><a><b><c><d><e><f><g><h><i><j><k><l><m><n><o><p>"
           "</p></o></n></m></l></k></j></i></h></g></f></e></d></c></b></a>"
           "</ListBucketResult>", "too deep" },
