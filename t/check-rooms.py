@@ -23,6 +23,7 @@ NGX_MODULE = ["include", "channel", "proto", "base"]
 WRAPPED = {
     r"jansson\.h": ["core/proto", "backends/common", "ngx_module"],
     r"protobuf-c/.*|.*\.pb-c\.h": ["core", "ngx_module"],
+    r"expat\.h": ["core/repository"],
     r"cuda.*\.h": ["core/tensor", "backends/onnxruntime"],
     r"onnxruntime.*\.h": ["backends/onnxruntime"],
     r"ngx_.*\.h|nginx\.h": ["ngx_module"],

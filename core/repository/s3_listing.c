@@ -36,6 +36,8 @@ typedef struct {
     char              text[TEXT_MAX + 1];
 } reader_t;
 
+static void XMLCALL on_doctype(void *userp, const XML_Char *name,
+    const XML_Char *system_id, const XML_Char *public_id, int internal);
 static void XMLCALL on_start(void *userp, const XML_Char *name,
     const XML_Char **attributes);
 static void XMLCALL on_end(void *userp, const XML_Char *name);
@@ -68,13 +70,16 @@ inf_s3_listing_fini(inf_s3_listing_t *l)
 inf_err_t *
 inf_s3_listing_parse(inf_s3_listing_t *l, const char *xml, size_t len)
 {
+    if (len > INT32_MAX) {
+        return inf_err_new(INF_ERR_INTERNAL,
+            "a page of the listing is too large");
+    }
+
     reader_t *r = calloc(1, sizeof(*r));
     XML_Parser parser = r == NULL ? NULL : XML_ParserCreate("UTF-8");
-
-    if (parser == NULL || len > INT32_MAX) {
+    if (parser == NULL) {
         free(r);
-        return parser == NULL ? inf_err_nomem() : inf_err_new(
-            INF_ERR_INTERNAL, "a page of the listing is too large");
+        return inf_err_nomem();
     }
 
     free(l->next);
@@ -82,6 +87,7 @@ inf_s3_listing_parse(inf_s3_listing_t *l, const char *xml, size_t len)
     r->parser = parser;
     r->listing = l;
     XML_SetUserData(parser, r);
+    XML_SetStartDoctypeDeclHandler(parser, on_doctype);
     XML_SetElementHandler(parser, on_start, on_end);
     XML_SetCharacterDataHandler(parser, on_text);
 
@@ -118,6 +124,19 @@ inf_s3_time_ns(const char *text)
     time_t seconds = timegm(&tm);
     return seconds < 0 || seconds >= INT64_MAX / 1000000000 ? -1
         : (int64_t) seconds * 1000000000 + (int64_t) (fraction * 1e9);
+}
+
+/* A listing has none: no entity is declared, none is expanded. */
+static void XMLCALL
+on_doctype(void *userp, const XML_Char *name, const XML_Char *system_id,
+    const XML_Char *public_id, int internal)
+{
+    (void) name;
+    (void) system_id;
+    (void) public_id;
+    (void) internal;
+
+    stop(userp, "a document type is declared");
 }
 
 static void XMLCALL

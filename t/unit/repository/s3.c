@@ -262,6 +262,14 @@ what_is_no_listing_is_an_error_with_its_place(void **state)
         { "<ListBucketResult><a><b><c><d><e><f><g><h><i><j><k><l><m><n><o><p>"
           "</p></o></n></m></l></k></j></i></h></g></f></e></d></c></b></a>"
           "</ListBucketResult>", "too deep" },
+        /* entities of a page's own, inside it and in a file */
+        { "<!DOCTYPE ListBucketResult [<!ENTITY k \"m/a\">]>\n"
+          "<ListBucketResult><Contents><Key>&k;</Key><ETag>e</ETag>"
+          "</Contents></ListBucketResult>", "document type" },
+        { "<!DOCTYPE ListBucketResult SYSTEM \"file:///etc/passwd\">\n"
+          "<ListBucketResult></ListBucketResult>", "document type" },
+        { "<ListBucketResult><Contents><Key>&k;</Key></Contents>"
+          "</ListBucketResult>", "undefined entity" },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
