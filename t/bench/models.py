@@ -17,15 +17,21 @@ neighbour  Latency of model A, asked at a steady rate, while model B (200 MB
            up to PATIENCE (120) seconds.
 cycles     Resident memory of the core after 100 to 10,000 loads and unloads
            of one model.  Target: flat.
+start      150 small models: seconds from the start of the program until the
+           server is ready, beside Triton's with the same models (and another
+           build's: BASE=DIR, its build folder), in interleaved rounds: idle,
+           and with a process that spins for each CPU, all in one session.
+           Target: at most 1.2 times Triton's.
 many       1,000 small models: start, index, one look of poll mode (CPU of its
            thread), `nginx -t`.  Targets: 10 s, 20 ms, 50 ms, 1 s.
 
-    python t/bench/models.py [neighbour] [cycles] [many]
+    python t/bench/models.py [neighbour] [cycles] [start] [many]
 
 QUICK=1: fewer rounds, 1,000 cycles.  RATE=200: requests per second to A.
 Results also go to build/bench-models.json.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -36,7 +42,9 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import peer                                                 # noqa: E402
 from lib import backends, models, process                   # noqa: E402
 from lib.server import ROOT, Server                         # noqa: E402
 from lib.wire import Wire, tensor                           # noqa: E402
@@ -241,6 +249,68 @@ def cycles():
     return result
 
 
+# ---- start
+
+def seconds_until_ready(folder, base):
+    """base: a build folder; None: this build's."""
+    builds = {} if base is None else {"core": base / "inference-core",
+                                      "backends": base / "backends"}
+    server = Server(folder, parts=PARTS, log_level="warn", session=False,
+                    **builds)
+    if base is not None:
+        server.write_config(module=base / "ngx_http_inference_module.so")
+    begin = time.monotonic()
+    server.start(seconds=60)
+    seconds = time.monotonic() - begin
+    server.stop(check=False)
+    return seconds
+
+
+def peer_seconds_until_ready(repository, folder):
+    begin = time.monotonic()
+    triton = peer.Peer(repository, folder, session=False, step=0.02)
+    seconds = time.monotonic() - begin
+    triton.stop()
+    return seconds
+
+
+def start():
+    base = os.environ.get("BASE")
+    cpus = len(os.sched_getaffinity(0))
+    peer.install()
+    result = {}
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        repository = folder / "models"
+        repository.mkdir()
+        for i in range(150):
+            models.identity(repository, f"m{i}", [("IN", "FP32", [-1])])
+        for kind in "idle", "busy":
+            found = {}
+            with contextlib.ExitStack() as stack:
+                for _ in range(cpus if kind == "busy" else 0):
+                    stack.enter_context(Background("while True: pass"))
+                for i in range(3 if QUICK else 9):
+                    own = folder / f"{kind}{i}"
+                    own.mkdir()
+                    found.setdefault("ours", []).append(
+                        seconds_until_ready(repository, None))
+                    found.setdefault("Triton", []).append(
+                        peer_seconds_until_ready(repository, own))
+                    if base is not None:
+                        found.setdefault("base", []).append(
+                            seconds_until_ready(repository,
+                                                pathlib.Path(base)))
+            for name, values in found.items():
+                result[f"{kind} {name} s"] = round(
+                    statistics.median(values), 2)
+                result[f"{kind} {name} range"] = \
+                    f"{min(values):.2f} .. {max(values):.2f}"
+            result[f"{kind} ratio"] = round(statistics.median(
+                a / b for a, b in zip(found["ours"], found["Triton"])), 2)
+    return result
+
+
 # ---- many
 
 def thread_cpu(pid, name):
@@ -290,7 +360,8 @@ def many():
 
 
 def main():
-    kinds = {"neighbour": neighbour, "cycles": cycles, "many": many}
+    kinds = {"neighbour": neighbour, "cycles": cycles, "start": start,
+             "many": many}
     wanted = sys.argv[1:] or list(kinds)
     results = {}
     process.become_subreaper()

@@ -65,7 +65,8 @@ def install_python():
 class Peer:
     """A running tritonserver with the same models and backends."""
 
-    def __init__(self, models, folder):
+    def __init__(self, models, folder, session=True, step=0.1):
+        """session: as Server's; step: s between two looks for readiness."""
         backends = folder / "peer-backends"
         (backends / "identity").mkdir(parents=True)
         shutil.copy(BACKENDS / "identity/libtriton_identity.so",
@@ -78,8 +79,9 @@ class Peer:
              "--http-address", "127.0.0.1", "--http-port", str(self.port),
              "--allow-grpc", "false", "--allow-metrics", "false"],
             stdout=open(self.log, "wb"), stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL, start_new_session=True)
-        if not process.wait_until(self._ready, 60, 0.1):
+            stdin=subprocess.DEVNULL, start_new_session=session,
+            process_group=None if session else 0)
+        if not process.wait_until(self._ready, 60, step):
             self.stop()
             raise RuntimeError("the peer did not start:\n"
                                + self.log.read_text()[-3000:])
