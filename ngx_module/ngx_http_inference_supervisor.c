@@ -11,7 +11,6 @@
 #include "ngx_module/ngx_http_inference_supervisor.h"
 
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "core/channel/sockets.h"
@@ -22,7 +21,6 @@
 #define NGX_HTTP_INFERENCE_SHORT_WAIT   50
 #define NGX_HTTP_INFERENCE_FIRST_PAUSE  250
 #define NGX_HTTP_INFERENCE_MAX_PAUSE    5000
-#define NGX_HTTP_INFERENCE_RLIMIT_NICE  20      /* nice 0                 */
 
 
 typedef struct {
@@ -47,7 +45,6 @@ static void ngx_http_inference_supervisor_keep(ngx_cycle_t *cycle,
     ngx_http_inference_main_conf_t *imcf, ngx_uint_t reload);
 static void ngx_http_inference_supervisor_program(ngx_str_t *program,
     ngx_log_t *log);
-static void ngx_http_inference_supervisor_limit(void);
 static ngx_int_t ngx_http_inference_supervisor_add_helper(ngx_cycle_t *cycle);
 static void ngx_http_inference_supervisor_hide(
     ngx_http_inference_main_conf_t *imcf, ngx_log_t *log);
@@ -105,7 +102,6 @@ ngx_http_inference_supervisor_init(ngx_cycle_t *cycle)
     }
 
     ngx_http_inference_supervisor_keep(cycle, imcf, reload);
-    ngx_http_inference_supervisor_limit();
 
     if (ngx_http_inference_keep_pass_on(cycle) != NGX_OK) {
         return NGX_ERROR;
@@ -118,30 +114,6 @@ ngx_http_inference_supervisor_init(ngx_cycle_t *cycle)
     }
 
     return ngx_http_inference_supervisor_add_helper(cycle);
-}
-
-
-/*
- * Lets the core's threads, which belong to the configured user, come back from
- * SCHED_IDLE to the usual priority, no further: nice 0, see setrlimit(2).  Who
- * may not raise the limit does without, and the core says so.
- */
-
-static void
-ngx_http_inference_supervisor_limit(void)
-{
-    struct rlimit  rl;
-
-    if (getrlimit(RLIMIT_NICE, &rl) == -1
-        || rl.rlim_cur >= NGX_HTTP_INFERENCE_RLIMIT_NICE)
-    {
-        return;
-    }
-
-    rl.rlim_cur = NGX_HTTP_INFERENCE_RLIMIT_NICE;
-    rl.rlim_max = ngx_max(rl.rlim_max, NGX_HTTP_INFERENCE_RLIMIT_NICE);
-
-    (void) setrlimit(RLIMIT_NICE, &rl);
 }
 
 

@@ -12,7 +12,8 @@
 #include "core/sched/entrance.h"
 #include "core/sched/runtime.h"
 
-#define AGAIN_NS UINT64_C(1000000000)   /* when no thread could be started  */
+#define AGAIN_NS UINT64_C(1000000000)   /* when there was no thread, or no
+                                           memory, to be had                */
 #define LOOK_NS  UINT64_C(20000000)     /* while sequences end               */
 
 typedef enum {
@@ -36,7 +37,6 @@ static bool serves_locked(const inf_model_record_t *r);
 static void last_unref(inf_model_t *model);
 static void *reaper_main(void *arg);
 static void publish_again(inf_lifecycle_t *lc);
-static bool is_at_work_locked(inf_lifecycle_t *lc);
 static uint64_t replace_stuck_locked(inf_lifecycle_t *lc);
 static bool start_destroyer_locked(inf_lifecycle_t *lc);
 static void join_destroyers(inf_lifecycle_t *lc);
@@ -274,7 +274,7 @@ last_unref(inf_model_t *model)
     inf_unlock(&lc->lock);
 }
 
-/* What a destroyer inherits (name, processors, priority) is this thread's and
+/* What a destroyer inherits (name, processors) is this thread's and
    not that of whoever gave up the last reference. */
 static void *
 reaper_main(void *arg)
@@ -282,7 +282,6 @@ reaper_main(void *arg)
     inf_lifecycle_t *lc = arg;
 
     for (;;) {
-        inf_loading_place_look(inf_clock_ns());
         publish_again(lc);
         inf_lock(&lc->lock);
         if (find_destroyer_locked(lc, DESTROYER_DONE) != NULL) {
@@ -294,10 +293,10 @@ reaper_main(void *arg)
                 break;
             }
             uint64_t stuck = replace_stuck_locked(lc);
-            uint64_t look = is_at_work_locked(lc) || lc->unpublished
-                ? inf_clock_ns() + INF_IDLE_LOOK_NS : UINT64_MAX;
+            uint64_t again = lc->unpublished
+                ? inf_clock_ns() + AGAIN_NS : UINT64_MAX;
             (void) inf_cond_wait_until(&lc->reap, &lc->lock,
-                stuck < look ? stuck : look);
+                stuck < again ? stuck : again);
         } else if (!start_destroyer_locked(lc)) {
             if (lc->reaper_ends) {
                 break;
@@ -323,19 +322,6 @@ publish_again(inf_lifecycle_t *lc)
     if (needed) {
         inf_lifecycle_publish(lc);
     }
-}
-
-/* Whether a model is loaded, unloaded or destroyed. */
-static bool
-is_at_work_locked(inf_lifecycle_t *lc)
-{
-    for (uint32_t i = 0; i < INF_LOADERS_MAX; i++) {
-        if (lc->loaders[i].busy_ns != 0) {
-            return true;
-        }
-    }
-
-    return find_destroyer_locked(lc, DESTROYER_RUNS) != NULL;
 }
 
 /* Who has been busy with one load for so long while others wait is replaced,
@@ -383,8 +369,6 @@ start_destroyer_locked(inf_lifecycle_t *lc)
 {
     destroyer_t *d = find_destroyer_locked(lc, DESTROYER_WAITS);
 
-    /* it goes behind requests by itself: under SCHED_IDLE this thread would
-       hold the lock for long, and raise nobody */
     d->state = DESTROYER_RUNS;
     int rc = pthread_create(&d->thread, NULL, destroy_main, d);
     if (rc != 0) {
@@ -449,7 +433,7 @@ destroy_main(void *arg)
         loaded->lc->options.children);
     inf_model_home_unref(loaded->home);
     inf_lifecycle_terms_unref(loaded->terms);
-    inf_loading_place_end(&place);
+    inf_loading_place_leave(&place);
     note_unloaded(loaded, d);
     return NULL;
 }

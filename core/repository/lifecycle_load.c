@@ -391,7 +391,7 @@ finish(load_t *l, bool *changed)
     *changed = true;
     l->op->made_good = l->op->kind == INF_OP_RENEW && l->fresh;
     bool whole = build_all(l);
-    inf_loading_place_leave(l->op->place);  /* who serves is not behind       */
+    inf_loading_place_leave(l->op->place);  /* before it serves                */
     return commit(l, whole);
 }
 

@@ -207,7 +207,7 @@ def test_the_unit_is_one():
             continue
         assert re.fullmatch(r"[A-Z][A-Za-z]+=.*\S", line), line
         seen.add((section, line.split("=")[0]))
-    for name in ("NoNewPrivileges", "ProtectSystem", "LimitNICE",
+    for name in ("NoNewPrivileges", "ProtectSystem",
                  "CapabilityBoundingSet", "MemoryDenyWriteExecute"):
         assert ("Service", name) in seen
 

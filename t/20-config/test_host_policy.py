@@ -1,9 +1,9 @@
 """Host policies: where the threads of instances run."""
 
+import concurrent.futures
+import contextlib
 import os
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
@@ -65,25 +65,20 @@ def slow_to_load(folder):
                               zero_data: true } } }""")
 
 
-def idle_threads(pid):
-    """Names of those under SCHED_IDLE."""
-    return sorted(
-        (task / "comm").read_text().strip()
-        for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
-        if os.sched_getscheduler(int(task.name)) == os.SCHED_IDLE)
+def priorities(pid):
+    """Of the process's threads and of all processes below it."""
+    tasks = [int(t.name) for t in pathlib.Path(f"/proc/{pid}/task").iterdir()]
+    found = set()
+    for task in tasks + process.descendants(pid):
+        with contextlib.suppress(ProcessLookupError):       # it has ended
+            found.add((os.sched_getscheduler(task),
+                       os.getpriority(os.PRIO_PROCESS, task)))
+    return found
 
 
-def can_come_back_from_idle():
-    return subprocess.run(
-        [sys.executable, "-c", "import os; no = os.sched_param(0);"
-         "os.sched_setscheduler(0, os.SCHED_IDLE, no);"
-         "os.sched_setscheduler(0, os.SCHED_OTHER, no)"],
-        capture_output=True, check=False).returncode == 0
-
-
-@pytest.mark.skipif(not can_come_back_from_idle(),
-                    reason="no CAP_SYS_NICE, no RLIMIT_NICE")
-def test_models_are_loaded_behind_requests(make_server):
+def test_loads_leave_everything_at_the_usual_priority(make_server):
+    """A thread or process that a backend starts while it loads serves later,
+    with what it has inherited."""
     def fill(folder):
         slow_to_load(folder)
         models.write_model(
@@ -92,19 +87,27 @@ def test_models_are_loaded_behind_requests(make_server):
             + models.io_block("output", [("PID", "INT32", [1])]))
 
     server = make_server(
-        fill, wait="live",
-        http=f"    inference_backends {backends.build('forker')};\n")
-    assert server.wait_for("/v2/models/forks/ready")
-    assert process.wait_until(       # the warm-up runs
-        lambda: "loader" in idle_threads(server.core()), 20 * SLOW)
-    children = process.descendants(server.core())
-    assert children
-    assert all(os.sched_getscheduler(pid) == os.SCHED_OTHER
-               for pid in children)
+        fill, parts="health repository",
+        http="    inference_model_control explicit;\n"
+             f"    inference_backends {backends.build('forker')};\n")
+    core = server.core()
+    usual = {(os.SCHED_OTHER, os.getpriority(os.PRIO_PROCESS, 0))}
 
-    assert server.wait_for("/v2/models/slow/ready")
-    assert idle_threads(server.core()) == []
-    assert "priority of requests" not in server.log_text()
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        load = pool.submit(server.post, "/v2/repository/models/slow/load", b"")
+        assert process.wait_until(      # the warm-up runs
+            lambda: "slow_0_0" in threads(core), 20 * SLOW)
+        assert priorities(core) == usual
+        assert load.result().status == 200
+
+    assert server.post("/v2/repository/models/forks/load", b"").status == 200
+    assert process.descendants(core)
+    assert priorities(core) == usual
+    for name in "slow", "forks":
+        server.post(f"/v2/repository/models/{name}/unload", b"")
+    assert process.wait_until(
+        lambda: server.log_text().count("is unloaded") == 2, 20 * SLOW)
+    assert priorities(core) == usual
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")

@@ -1,6 +1,6 @@
 /*
- * asked_thread.h - a thread that looks, whenever it is asked, at how the
- *                  kernel runs it.
+ * asked_thread.h - a thread that looks, whenever it is asked, on which cores
+ *                  it may run.
  *
  * Owner    the test: start, end.
  * Thread   one test's.
@@ -21,9 +21,7 @@
 
 typedef struct {
     pthread_t thread;
-    pid_t     tid;                      /* it and the next: after an ask     */
-    int       policy;
-    cpu_set_t cores;
+    cpu_set_t cores;                    /* after an ask                      */
     sem_t     asked;
     sem_t     told;
     _Atomic bool ends;
@@ -34,13 +32,11 @@ asked_thread_main(void *arg)
 {
     asked_thread_t *t = arg;
 
-    t->tid = gettid();
     for (;;) {
         sem_wait(&t->asked);
         if (t->ends) {
             return NULL;
         }
-        t->policy = sched_getscheduler(0);
         assert_int_equal(sched_getaffinity(0, sizeof(t->cores), &t->cores), 0);
         sem_post(&t->told);
     }
