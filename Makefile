@@ -17,7 +17,7 @@ help:
 	@echo 'make bench BASE=DIR  side by side with another checkout'\''s build folder'
 	@echo 'make bench-models  models that come and go beside others, and 1,000 of them'
 	@echo 'make asan tsan   the tests under sanitizers'
-	@echo 'make rooms       check include directions'
+	@echo 'make rooms       check include directions and READMEs'
 	@echo 'make fuzz        each fuzzer for INF_FUZZ_SECONDS (60)'
 	@echo 'make mutants ROOM=proto  which of N=30 random mutants of a room its tests catch'
 	@echo 'make gpu         what only a machine with an NVIDIA GPU can show'

@@ -6,8 +6,11 @@ ngx_module may include nginx, core/include, core/channel, core/proto and
 core/base; a backend core/include/triton, backends/common and itself; nobody
 includes t.
 A foreign library's header is included by the files of one room at most.
+
+And that each README stays short, and its files are there.
 """
 
+import os
 import pathlib
 import re
 import sys
@@ -28,6 +31,12 @@ WRAPPED = {
     r"onnxruntime.*\.h": ["backends/onnxruntime"],
     r"ngx_.*\.h|nginx\.h": ["ngx_module"],
 }
+
+# A README is read at a glance: the lines it may have, and their width.  The
+# first one is the map of the whole.
+README_LINES = 60
+README_WIDTH = 120
+SOURCE = re.compile(r"`([\w./-]+\.(?:cc?|h|py|sh|proto|cmake|map|lua))`")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 
@@ -112,6 +121,43 @@ def check(source):
     return found
 
 
+def every_file():
+    """All paths of the tree but what was built, each with a slash before."""
+    found = []
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [f for f in folders if not f.startswith(("build", ".git"))]
+        found += [f"{folder[len(str(ROOT)):]}/{name}" for name in names]
+    return sorted(found)
+
+
+def is_there(name, files):
+    """name is as documents write it: from any folder above the file, and a
+    file of the nginx module by its last word."""
+    base = name.removeprefix("..._")
+    ends = ("/" + base, "/ngx_module/ngx_http_inference_" + base)
+    return "NAME" in name or any(f.endswith(ends) for f in files)
+
+
+def check_document(path, files):
+    found = []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    name = path.relative_to(ROOT)
+
+    if path.name == "README.md" and path.parent != ROOT:
+        if len(lines) > README_LINES:
+            found.append(f"{name}: {len(lines)} lines, {README_LINES} are"
+                         " enough")
+        for number, line in enumerate(lines, 1):
+            if len(line) > README_WIDTH and not line.startswith(("|", "    ")):
+                found.append(f"{name}:{number}: {len(line)} columns")
+
+    for number, line in enumerate(lines, 1):
+        for source in SOURCE.findall(line):
+            if not is_there(source.removeprefix("../"), files):
+                found.append(f"{name}:{number}: there is no {source}")
+    return found
+
+
 def main():
     sources = sorted(
         str(p.relative_to(ROOT))
@@ -122,10 +168,14 @@ def main():
         print("rooms: no sources found", file=sys.stderr)
         return 1
     found = [line for source in sources for line in check(source)]
-    for line in found:
+    files = every_file()
+    pages = [ROOT / f[1:] for f in files if f.endswith(".md")]
+    wrong = [line for page in pages for line in check_document(page, files)]
+    for line in found + wrong:
         print(line, file=sys.stderr)
-    print(f"rooms: {len(sources)} files, {len(found)} wrong includes")
-    return 1 if found else 0
+    print(f"rooms: {len(sources)} files, {len(found)} wrong includes;"
+          f" {len(pages)} documents, {len(wrong)} faults")
+    return 1 if found or wrong else 0
 
 
 sys.exit(main())

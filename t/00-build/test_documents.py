@@ -1,8 +1,8 @@
 """docs/directives.md has every directive and variable of the module, once."""
 
+import pathlib
 import re
 import sys
-import pathlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from lib.server import ROOT  # noqa: E402
