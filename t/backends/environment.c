@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "triton/core/tritonbackend.h"
+#include "answer.h"
 
 static const char *
 look_up(const char *name)
@@ -34,22 +34,17 @@ look_up(const char *name)
 }
 
 static TRITONSERVER_Error *
-answer(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response)
+answer(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
+    void *userp)
 {
-    TRITONBACKEND_Input   *input;
-    TRITONBACKEND_Output  *output;
-    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
-    TRITONSERVER_Error    *err;
-    const void            *data;
-    void                  *out;
-    uint64_t               size;
-    int64_t                id = 0, shape = 1;
-    char                   name[256];
+    TRITONSERVER_Error *err;
+    const void         *data;
+    uint64_t            size;
+    char                name[256];
+    void               *out;
 
-    err = TRITONBACKEND_RequestInput(request, "NAME", &input);
-    if (err == NULL) {
-        err = TRITONBACKEND_InputBuffer(input, 0, &data, &size, &type, &id);
-    }
+    (void) userp;
+    err = answer_read(request, "NAME", &data, &size);
     if (err != NULL) {
         return err;
     }
@@ -63,12 +58,8 @@ answer(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response)
     const char *value = look_up(name);
     uint32_t    len = (uint32_t) strlen(value);
 
-    err = TRITONBACKEND_ResponseOutput(response, &output, "VALUE",
-                                       TRITONSERVER_TYPE_BYTES, &shape, 1);
-    if (err == NULL) {
-        type = TRITONSERVER_MEMORY_CPU;
-        err = TRITONBACKEND_OutputBuffer(output, &out, len + 4, &type, &id);
-    }
+    err = answer_output(response, "VALUE", TRITONSERVER_TYPE_BYTES, 1, len + 4,
+                        &out);
     if (err == NULL) {
         memcpy(out, &len, 4);
         memcpy((char *) out + 4, value, len);
@@ -82,19 +73,5 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
 {
     (void) instance;
 
-    for (uint32_t i = 0; i < count; i++) {
-        TRITONBACKEND_Response *response;
-        TRITONSERVER_Error     *err;
-
-        err = TRITONBACKEND_ResponseNew(&response, requests[i]);
-        if (err == NULL) {
-            err = answer(requests[i], response);
-            TRITONBACKEND_ResponseSend(response,
-                TRITONSERVER_RESPONSE_COMPLETE_FINAL, err);
-            TRITONSERVER_ErrorDelete(err);
-        }
-        TRITONBACKEND_RequestRelease(requests[i],
-                                     TRITONSERVER_REQUEST_RELEASE_ALL);
-    }
-    return NULL;
+    return answer_each(requests, count, answer, NULL);
 }

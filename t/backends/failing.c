@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "triton/core/tritonbackend.h"
+#include "answer.h"
 
 static int
 told(TRITONBACKEND_Model *model, const char *word)
@@ -138,19 +138,14 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
     int silent = told(model, "execute-silent");
 
     for (uint32_t i = 0; i < count; i++) {
-        if (!silent) {
-            TRITONBACKEND_Response *response;
-
-            if (TRITONBACKEND_ResponseNew(&response, requests[i]) == NULL) {
-                err = TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE,
-                                            "closed for today");
-                TRITONBACKEND_ResponseSend(response,
-                    TRITONSERVER_RESPONSE_COMPLETE_FINAL, err);
-                TRITONSERVER_ErrorDelete(err);
-            }
+        if (silent) {
+            TRITONBACKEND_RequestRelease(requests[i],
+                                         TRITONSERVER_REQUEST_RELEASE_ALL);
+        } else {
+            answer_one(requests[i],
+                TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE,
+                                      "closed for today"), NULL, NULL);
         }
-        TRITONBACKEND_RequestRelease(requests[i],
-                                     TRITONSERVER_REQUEST_RELEASE_ALL);
     }
     return NULL;
 }

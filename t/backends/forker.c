@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "triton/core/tritonbackend.h"
+#include "answer.h"
 
 TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *instance)
@@ -42,17 +42,10 @@ TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance *instance)
 static TRITONSERVER_Error *
 read_word(TRITONBACKEND_Request *request, int32_t *word)
 {
-    TRITONBACKEND_Input    *input;
-    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
-    TRITONSERVER_Error     *err;
-    const void             *data;
-    uint64_t                size;
-    int64_t                 id = 0;
+    const void         *data;
+    uint64_t            size;
+    TRITONSERVER_Error *err = answer_read(request, "IN", &data, &size);
 
-    err = TRITONBACKEND_RequestInput(request, "IN", &input);
-    if (err == NULL) {
-        err = TRITONBACKEND_InputBuffer(input, 0, &data, &size, &type, &id);
-    }
     if (err == NULL && size == sizeof(*word)) {
         memcpy(word, data, sizeof(*word));
     }
@@ -60,24 +53,11 @@ read_word(TRITONBACKEND_Request *request, int32_t *word)
 }
 
 static TRITONSERVER_Error *
-answer(TRITONBACKEND_Response *response, int32_t pid)
+answer(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
+    void *userp)
 {
-    TRITONBACKEND_Output   *output;
-    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
-    TRITONSERVER_Error     *err;
-    int64_t                 id = 0, shape = 1;
-    void                   *out;
-
-    err = TRITONBACKEND_ResponseOutput(response, &output, "PID",
-                                       TRITONSERVER_TYPE_INT32, &shape, 1);
-    if (err == NULL) {
-        err = TRITONBACKEND_OutputBuffer(output, &out, sizeof(pid), &type,
-                                         &id);
-    }
-    if (err == NULL) {
-        memcpy(out, &pid, sizeof(pid));
-    }
-    return err;
+    (void) request;
+    return answer_int32(response, "PID", (int32_t) (intptr_t) userp);
 }
 
 TRITONSERVER_Error *
@@ -89,20 +69,15 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
     TRITONBACKEND_ModelInstanceState(instance, &state);
     for (uint32_t i = 0; i < count; i++) {
         TRITONBACKEND_ResponseFactory *kept;
-        TRITONBACKEND_Response        *response;
         int32_t                        word = 0;
         TRITONSERVER_Error            *err = read_word(requests[i], &word);
 
         if (err == NULL && word > 0) {
             err = TRITONBACKEND_ResponseFactoryNew(&kept, requests[i]);
         }
-        if (word != 2
-            && TRITONBACKEND_ResponseNew(&response, requests[i]) == NULL)
-        {
-            err = err != NULL ? err
-                : answer(response, (int32_t) (intptr_t) state);
-            TRITONBACKEND_ResponseSend(response,
-                TRITONSERVER_RESPONSE_COMPLETE_FINAL, err);
+        if (word != 2) {
+            answer_one(requests[i], err, answer, state);
+            continue;
         }
         TRITONSERVER_ErrorDelete(err);
         TRITONBACKEND_RequestRelease(requests[i],

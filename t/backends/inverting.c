@@ -3,14 +3,12 @@
  * them: input INPUTn becomes OUTPUTn.  It needs INFERENCE_WRITABLE_INPUTS.
  */
 
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "triton/core/tritonbackend.h"
+#include "answer.h"
 
 static TRITONSERVER_Error *
-answer(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
+invert(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
     uint32_t index)
 {
     TRITONBACKEND_Input     *input;
@@ -54,29 +52,26 @@ answer(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
     return err;
 }
 
+static TRITONSERVER_Error *
+answer(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
+    void *userp)
+{
+    uint32_t            inputs = 0;
+    TRITONSERVER_Error *err = TRITONBACKEND_RequestInputCount(request,
+                                                              &inputs);
+
+    (void) userp;
+    for (uint32_t n = 0; err == NULL && n < inputs; n++) {
+        err = invert(request, response, n);
+    }
+    return err;
+}
+
 TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
     TRITONBACKEND_Request **requests, const uint32_t count)
 {
     (void) instance;
 
-    for (uint32_t i = 0; i < count; i++) {
-        TRITONBACKEND_Response *response;
-        TRITONSERVER_Error     *err;
-        uint32_t                inputs = 0;
-
-        err = TRITONBACKEND_ResponseNew(&response, requests[i]);
-        if (err == NULL) {
-            err = TRITONBACKEND_RequestInputCount(requests[i], &inputs);
-            for (uint32_t n = 0; err == NULL && n < inputs; n++) {
-                err = answer(requests[i], response, n);
-            }
-            TRITONBACKEND_ResponseSend(response,
-                TRITONSERVER_RESPONSE_COMPLETE_FINAL, err);
-        }
-        TRITONSERVER_ErrorDelete(err);
-        TRITONBACKEND_RequestRelease(requests[i],
-                                     TRITONSERVER_REQUEST_RELEASE_ALL);
-    }
-    return NULL;
+    return answer_each(requests, count, answer, NULL);
 }

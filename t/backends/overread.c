@@ -3,9 +3,7 @@
  * instructions do, and answers OUT (UINT8) with all of that, input by input.
  */
 
-#include <string.h>
-
-#include "triton/core/tritonbackend.h"
+#include "answer.h"
 
 #define LINE 64u
 
@@ -32,30 +30,25 @@ input_buffer(TRITONBACKEND_Request *request, uint32_t index, const void **data,
 }
 
 static TRITONSERVER_Error *
-answer(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response)
+answer(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
+    void *userp)
 {
-    TRITONBACKEND_Output    *output;
-    TRITONSERVER_MemoryType  type = TRITONSERVER_MEMORY_CPU;
-    TRITONSERVER_Error      *err;
-    const void              *data;
-    uint64_t                 size, total = 0;
-    uint32_t                 count;
-    int64_t                  id = 0, shape;
-    void                    *out = NULL;
-    char                    *at;
+    TRITONSERVER_Error *err;
+    const void         *data;
+    uint64_t            size, total = 0;
+    uint32_t            count;
+    void               *out = NULL;
+    char               *at;
 
+    (void) userp;
     err = TRITONBACKEND_RequestInputCount(request, &count);
     for (uint32_t i = 0; err == NULL && i < count; i++) {
         err = input_buffer(request, i, &data, &size);
         total += err == NULL ? lines(size) : 0;
     }
     if (err == NULL) {
-        shape = (int64_t) total;
-        err = TRITONBACKEND_ResponseOutput(response, &output, "OUT",
-                                           TRITONSERVER_TYPE_UINT8, &shape, 1);
-    }
-    if (err == NULL) {
-        err = TRITONBACKEND_OutputBuffer(output, &out, total, &type, &id);
+        err = answer_output(response, "OUT", TRITONSERVER_TYPE_UINT8,
+                            (int64_t) total, total, &out);
     }
     at = out;
     for (uint32_t i = 0; err == NULL && i < count; i++) {
@@ -74,19 +67,5 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
 {
     (void) instance;
 
-    for (uint32_t i = 0; i < count; i++) {
-        TRITONBACKEND_Response *response;
-        TRITONSERVER_Error     *err;
-
-        err = TRITONBACKEND_ResponseNew(&response, requests[i]);
-        if (err == NULL) {
-            err = answer(requests[i], response);
-            TRITONBACKEND_ResponseSend(response,
-                TRITONSERVER_RESPONSE_COMPLETE_FINAL, err);
-            TRITONSERVER_ErrorDelete(err);
-        }
-        TRITONBACKEND_RequestRelease(requests[i],
-                                     TRITONSERVER_REQUEST_RELEASE_ALL);
-    }
-    return NULL;
+    return answer_each(requests, count, answer, NULL);
 }

@@ -28,7 +28,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "triton/core/tritonbackend.h"
+#include "answer.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t  came = PTHREAD_COND_INITIALIZER;
@@ -288,20 +288,9 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
     }
 
     for (uint32_t i = 0; i < count; i++) {
-        TRITONBACKEND_Response *response;
-        TRITONSERVER_Error     *err = strcmp(fail, "exec") == 0
+        answer_one(requests[i], strcmp(fail, "exec") == 0
             ? TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INTERNAL, "too cold")
-            : NULL;
-
-        if (TRITONBACKEND_ResponseNew(&response, requests[i]) == NULL) {
-            TRITONBACKEND_ResponseSend(response,
-                TRITONSERVER_RESPONSE_COMPLETE_FINAL, err);
-        }
-        if (err != NULL) {
-            TRITONSERVER_ErrorDelete(err);
-        }
-        TRITONBACKEND_RequestRelease(requests[i],
-                                     TRITONSERVER_REQUEST_RELEASE_ALL);
+            : NULL, NULL, NULL);
     }
     return NULL;
 }

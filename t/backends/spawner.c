@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "triton/core/tritonbackend.h"
+#include "answer.h"
 
 /* In an exec'ed shell: only what has no CLOEXEC is still there. */
 static int
@@ -46,25 +46,12 @@ inherited(void)
 }
 
 static TRITONSERVER_Error *
-answer(TRITONBACKEND_Response *response)
+answer(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
+    void *userp)
 {
-    TRITONBACKEND_Output   *output;
-    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
-    TRITONSERVER_Error     *err;
-    int64_t                 id = 0, shape = 1;
-    int32_t                 count = inherited();
-    void                   *out;
-
-    err = TRITONBACKEND_ResponseOutput(response, &output, "COUNT",
-                                       TRITONSERVER_TYPE_INT32, &shape, 1);
-    if (err == NULL) {
-        err = TRITONBACKEND_OutputBuffer(output, &out, sizeof(count), &type,
-                                         &id);
-    }
-    if (err == NULL) {
-        memcpy(out, &count, sizeof(count));
-    }
-    return err;
+    (void) request;
+    (void) userp;
+    return answer_int32(response, "COUNT", inherited());
 }
 
 TRITONSERVER_Error *
@@ -89,18 +76,5 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
 {
     (void) instance;
 
-    for (uint32_t i = 0; i < count; i++) {
-        TRITONBACKEND_Response *response;
-
-        if (TRITONBACKEND_ResponseNew(&response, requests[i]) == NULL) {
-            TRITONSERVER_Error *err = answer(response);
-
-            TRITONBACKEND_ResponseSend(response,
-                TRITONSERVER_RESPONSE_COMPLETE_FINAL, err);
-            TRITONSERVER_ErrorDelete(err);
-        }
-        TRITONBACKEND_RequestRelease(requests[i],
-                                     TRITONSERVER_REQUEST_RELEASE_ALL);
-    }
-    return NULL;
+    return answer_each(requests, count, answer, NULL);
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "triton/core/tritonbackend.h"
+#include "answer.h"
 
 typedef struct {
     TRITONBACKEND_ResponseFactory *factory;
@@ -23,17 +23,10 @@ static _Atomic int jobs;        /* threads of all instances */
 static TRITONSERVER_Error *
 read_number(TRITONBACKEND_Request *request, int32_t *number)
 {
-    TRITONBACKEND_Input    *input;
-    TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
-    TRITONSERVER_Error     *err;
-    const void             *data;
-    uint64_t                size;
-    int64_t                 id = 0;
+    const void         *data;
+    uint64_t            size;
+    TRITONSERVER_Error *err = answer_read(request, "IN", &data, &size);
 
-    err = TRITONBACKEND_RequestInput(request, "IN", &input);
-    if (err == NULL) {
-        err = TRITONBACKEND_InputBuffer(input, 0, &data, &size, &type, &id);
-    }
     if (err == NULL && size != sizeof(*number)) {
         err = TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG,
                                     "IN is one number");
@@ -158,16 +151,11 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
         TRITONSERVER_Error *err = start(requests[i]);
 
         if (err != NULL) {
-            TRITONBACKEND_Response *response;
-
-            if (TRITONBACKEND_ResponseNew(&response, requests[i]) == NULL) {
-                TRITONBACKEND_ResponseSend(response,
-                    TRITONSERVER_RESPONSE_COMPLETE_FINAL, err);
-            }
-            TRITONSERVER_ErrorDelete(err);
+            answer_one(requests[i], err, NULL, NULL);
+        } else {
+            TRITONBACKEND_RequestRelease(requests[i],
+                                         TRITONSERVER_REQUEST_RELEASE_ALL);
         }
-        TRITONBACKEND_RequestRelease(requests[i],
-                                     TRITONSERVER_REQUEST_RELEASE_ALL);
     }
     return NULL;
 }

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "triton/core/tritonbackend.h"
+#include "answer.h"
 
 #define FILES 64
 #define PIECE ((size_t) 1 << 16)    /* a kernel without preemption keeps its
@@ -119,7 +119,8 @@ TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *model)
 }
 
 static TRITONSERVER_Error *
-answer(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response)
+answer(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
+       void *userp)
 {
     TRITONBACKEND_Input    *input;
     TRITONBACKEND_Output   *output;
@@ -133,6 +134,7 @@ answer(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response)
     uint32_t                dims = 0;
     int64_t                 id = 0;
 
+    (void) userp;
     err = TRITONBACKEND_RequestInputByIndex(request, 0, &input);
     if (err == NULL) {
         err = TRITONBACKEND_InputProperties(input, NULL, &datatype, &shape,
@@ -161,15 +163,5 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
 {
     (void) instance;
 
-    for (uint32_t i = 0; i < count; i++) {
-        TRITONBACKEND_Response *response;
-
-        TRITONBACKEND_ResponseNew(&response, requests[i]);
-        TRITONBACKEND_ResponseSend(
-            response, TRITONSERVER_RESPONSE_COMPLETE_FINAL,
-            answer(requests[i], response));
-        TRITONBACKEND_RequestRelease(requests[i],
-                                     TRITONSERVER_REQUEST_RELEASE_ALL);
-    }
-    return NULL;
+    return answer_each(requests, count, answer, NULL);
 }

@@ -49,7 +49,7 @@ def strategy(name, folder, library="batchstrategy.so"):
 
 def _compile(sources, library):
     if library.exists() and library.stat().st_mtime > max(
-            s.stat().st_mtime for s in sources):
+            s.stat().st_mtime for s in [*sources, *SOURCES.glob("*.h")]):
         return
     library.parent.mkdir(parents=True, exist_ok=True)
     plain = sources[0].suffix == ".c"
