@@ -35,3 +35,34 @@ def test_every_variable_has_one_row():
     variables = table("variables", "ngx_http_inference_vars")
     assert len(variables) > 10
     assert sorted(rows(r"`\$(\w+)`")) == sorted(variables)
+
+
+# ---- what is parsed is used
+
+# Kept by the configuration and not read yet: how often a request is executed
+# (crashes are not retried yet), and what a model's location asks for (only
+# inference is served there).
+NOT_READ = {"tries", "verb"}
+
+WRITTEN = re.compile(r"ngx_conf_(init|merge)_|ngx_array_init|NGX_CONF_UNSET")
+
+
+def fields(struct):
+    """The members of one of ngx_http_inference.h's structures."""
+    text = (MODULE / "ngx_http_inference.h").read_text()
+    end = text.index(f"}} {struct};")
+    body = text[text.rindex("typedef struct {", 0, end):end]
+    body = re.sub(r"/\*.*?\*/", "", body, flags=re.S)
+    return re.findall(r"(\w+)(?::1)?;", body)
+
+
+def test_every_setting_is_read():
+    source = "\n".join(line for path in sorted(MODULE.glob("*.c"))
+                       for line in path.read_text().splitlines()
+                       if not WRITTEN.search(line))
+    settings = [field for struct in ("main_conf_t", "loc_conf_t")
+                for field in fields(f"ngx_http_inference_{struct}")]
+    assert len(settings) > 40
+    unread = {field for field in settings if not re.search(
+        rf"\b(imcf|ilcf|conf)->{field}\b(?!\s*=[^=])", source)}
+    assert unread == NOT_READ
