@@ -26,7 +26,7 @@ HEAP = "core/base/heap.c"
 COMPATIBILITY = "core/sched/compatibility.c"
 LIMITER = "core/sched/rate_limiter.c"
 FLOW = "core/sched/ensemble_flow.c"
-RUNTIME = "core/sched/runtime.c"
+THREAD = "core/sched/instance_thread.c"
 CREW = "core/sched/crew.c"
 CACHE = "core/sched/response_cache.c"
 RUN = "core/sched/cache_run.c"
@@ -39,7 +39,7 @@ ROWS = "core/sched/sequence_rows.c"
 
 # the program that must find a bug; others: the simulation
 JUDGES = {LIMITER: "rate_limiter", FLOW: "ensemble_flow",
-          RUNTIME: "live_scaling", CREW: "live_scaling",
+          THREAD: "live_scaling", CREW: "live_scaling",
           CACHE: "server_simulation", RUN: "server_simulation",
           FLIGHTS: "server_simulation",
           TIMEKEEPER: "server_simulation",
@@ -230,10 +230,10 @@ MUTANTS = [
      "t->state = INF_THREAD_HELD;", "t->state = INF_THREAD_SERVES;"),
     ("an instance goes while it executes", CREW,
      "pthread_join(t->thread, NULL);", "pthread_detach(t->thread);"),
-    ("a thread goes and the plug-in waits for it", RUNTIME,
+    ("a thread goes and the plug-in waits for it", THREAD,
      "leaves && !asked ? INF_NEXT_NOTHING", "leaves ? INF_NEXT_NOTHING"),
-    ("a lost wake-up: a thread that goes takes its call along", RUNTIME,
-     "called = call_idle_locked(runner, now);     /* instead", "/*"),
+    ("a lost wake-up: a thread that goes takes its call along", THREAD,
+     "called = inf_runner_call_idle_locked(runner, now);  /* instead", "/*"),
     ("an error is kept", RUN,
      "good ? store(run, response) : 0",
      "response != NULL ? store(run, response) : 0"),

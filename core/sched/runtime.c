@@ -7,8 +7,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/model/private_inputs.h"
-#include "core/model/string_check.h"
 #include "core/sched/bound_policy.h"
 #include "core/sched/rejection.h"
 #include "core/sched/runtime_parts.h"
@@ -20,8 +18,6 @@
 
 static void runner_close(inf_runner_t *runner, bool serves);
 static void runner_tick(void *userp);
-static inf_instance_thread_t *call_idle_locked(inf_runner_t *runner,
-    uint64_t now_ns) INF_NEEDS(runner->lock);
 static inf_link_t *idle_to_ask_locked(inf_runner_t *runner)
     INF_NEEDS(runner->lock);
 static void call_all_idle(inf_runner_t *runner);
@@ -30,36 +26,6 @@ static inf_instance_thread_t *call_touched_locked(inf_runner_t *runner)
 static void call_locked(inf_runner_t *runner, inf_instance_thread_t *t)
     INF_NEEDS(runner->lock);
 static bool bound_cancel(inf_runner_t *runner, inf_request_t *req);
-static void request_leaves(inf_request_t *req);
-static void take_inputs(inf_payload_t *payload);
-static void dress(inf_instance_thread_t *t, inf_payload_t *payload);
-static void wake(inf_instance_thread_t *t);
-static uint64_t arm_locked(inf_runner_t *runner) INF_NEEDS(runner->lock);
-static void arm(inf_runner_t *runner, uint64_t at_ns);
-static bool instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
-    uint64_t *start_ns);
-static uint64_t watch_locked(inf_instance_thread_t *t, inf_next_t next,
-    uint64_t until_ns);
-static void looked_locked(inf_runner_t *runner, inf_instance_thread_t *t)
-    INF_NEEDS(runner->lock);
-static void asking_locked(inf_runner_t *runner, inf_instance_thread_t *t)
-    INF_NEEDS(runner->lock);
-static void instance_ask(inf_instance_thread_t *t, uint64_t now_ns);
-static void payload_take_locked(inf_runner_t *runner, inf_payload_t *payload)
-    INF_NEEDS(runner->lock);
-static void instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
-    uint64_t start_ns);
-static uint32_t requests_take(inf_instance_thread_t *t,
-    inf_payload_t *payload, uint64_t start_ns);
-static void requests_reserve(inf_instance_thread_t *t, uint32_t count);
-static void link_idle_locked(inf_instance_thread_t *t);
-static void instance_idle(inf_instance_thread_t *t, uint64_t until_ns);
-static void instance_done(inf_instance_thread_t *t, uint32_t count,
-    uint64_t start_ns);
-
-/* Of which runner this thread is. */
-static _Thread_local inf_runner_t *runner_of_thread;
-
 inf_err_t *
 inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
 {
@@ -133,16 +99,16 @@ inf_runner_submit(inf_runner_t *runner, inf_request_t *req, uint64_t now_ns)
     inf_err_t *err = policy->ops->push(policy, req, now_ns);
     if (err == NULL) {
         called = policy->bound != NULL ? call_touched_locked(runner)
-            : call_idle_locked(runner, now_ns);
-        at_ns = arm_locked(runner);
+            : inf_runner_call_idle_locked(runner, now_ns);
+        at_ns = inf_runner_arm_locked(runner);
         noticed = policy->bound != NULL
             && policy->bound->notice(policy, notice, sizeof(notice));
     }
 
     inf_unlock(&runner->lock);
 
-    wake(called);
-    arm(runner, at_ns);
+    inf_instance_thread_wake(called);
+    inf_runner_arm(runner, at_ns);
     if (noticed) {                  /* runner might be gone                  */
         inf_log(INF_LOG_WARN, "%s", notice);
     }
@@ -173,7 +139,7 @@ inf_runner_reschedule(inf_runner_t *runner, inf_request_t *req)
         : NULL;
     inf_unlock(&runner->lock);
 
-    wake(called);
+    inf_instance_thread_wake(called);
     inf_reject_gone(&gone);
     return err;
 }
@@ -191,11 +157,11 @@ inf_runner_cancel(inf_runner_t *runner, inf_request_t *req)
     inf_lock(&runner->lock);
     bool unlinked = policy->ops->cancel(policy, req);
     if (unlinked && policy->ops->gathers) {
-        called = call_idle_locked(runner, inf_clock_ns());
+        called = inf_runner_call_idle_locked(runner, inf_clock_ns());
     }
     inf_unlock(&runner->lock);
 
-    wake(called);
+    inf_instance_thread_wake(called);
     return unlinked;
 }
 
@@ -208,10 +174,10 @@ bound_cancel(inf_runner_t *runner, inf_request_t *req)
 
     inf_lock(&runner->lock);
     bool unlinked = policy->bound->cancel(policy, req, inf_clock_ns(), &gone);
-    uint64_t at_ns = arm_locked(runner);
+    uint64_t at_ns = inf_runner_arm_locked(runner);
     inf_unlock(&runner->lock);
 
-    arm(runner, at_ns);
+    inf_runner_arm(runner, at_ns);
     inf_runner_call_touched(runner);
     inf_reject_gone(&gone);
     return unlinked;
@@ -283,11 +249,11 @@ runner_close(inf_runner_t *runner, bool serves)
     runner->closed = true;
     runner->policy->closing = true;
     if (runner->policy->queued > 0) {
-        called = call_idle_locked(runner, inf_clock_ns());
+        called = inf_runner_call_idle_locked(runner, inf_clock_ns());
     }
     inf_unlock(&runner->lock);
 
-    wake(called);
+    inf_instance_thread_wake(called);
     if (runner->policy->bound != NULL) {
         call_all_idle(runner);
     }
@@ -304,21 +270,15 @@ inf_runner_leave(inf_runner_t *runner)
         policy->bound->leave(policy);
     } else {
         policy->closing = true;
-        called = call_idle_locked(runner, inf_clock_ns());
+        called = inf_runner_call_idle_locked(runner, inf_clock_ns());
     }
     inf_unlock(&runner->lock);
 
-    wake(called);
+    inf_instance_thread_wake(called);
     if (policy->bound != NULL) {
         inf_runner_call_touched(runner);
         call_all_idle(runner);
     }
-}
-
-const inf_model_t *
-inf_runner_of_thread(void)
-{
-    return runner_of_thread != NULL ? runner_of_thread->model : NULL;
 }
 
 bool
@@ -336,17 +296,6 @@ inf_runner_is_limited(const inf_runner_t *runner)
         }
     }
     return false;
-}
-
-void
-inf_runner_sleeps(void)
-{
-    const inf_runner_t *runner = runner_of_thread;
-    if (runner != NULL && runner->idle_ops != NULL
-        && runner->idle_ops->sleeps != NULL)
-    {
-        runner->idle_ops->sleeps(runner->idle_userp);
-    }
 }
 
 bool
@@ -420,12 +369,12 @@ runner_tick(void *userp)
     uint64_t now = inf_clock_ns();
     policy->ops->expire(policy, now, &gone);
     runner->armed_ns = INF_NEVER;
-    uint64_t at_ns = arm_locked(runner);
-    inf_instance_thread_t *called = call_idle_locked(runner, now);
+    uint64_t at_ns = inf_runner_arm_locked(runner);
+    inf_instance_thread_t *called = inf_runner_call_idle_locked(runner, now);
     inf_unlock(&runner->lock);
 
-    wake(called);
-    arm(runner, at_ns);
+    inf_instance_thread_wake(called);
+    inf_runner_arm(runner, at_ns);
     if (policy->bound != NULL) {
         inf_runner_call_touched(runner);
     }
@@ -450,7 +399,7 @@ inf_runner_call_touched(inf_runner_t *runner)
         inf_unlock(&runner->lock);
 
         for (uint32_t i = 0; i < n; i++) {
-            wake(called[i]);
+            inf_instance_thread_wake(called[i]);
         }
     } while (n == sizeof(called) / sizeof(called[0]));
 }
@@ -487,7 +436,7 @@ call_all_idle(inf_runner_t *runner)
             call_locked(runner, t);
         }
         inf_unlock(&runner->lock);
-        wake(t);
+        inf_instance_thread_wake(t);
     } while (t != NULL);
 }
 
@@ -503,8 +452,8 @@ call_locked(inf_runner_t *runner, inf_instance_thread_t *t)
  * The idle thread that should look now, NULL: none.  Where requests gather,
  * the one that looks may take them all; it calls the next by itself.
  */
-static inf_instance_thread_t *
-call_idle_locked(inf_runner_t *runner, uint64_t now_ns)
+inf_instance_thread_t *
+inf_runner_call_idle_locked(inf_runner_t *runner, uint64_t now_ns)
 {
     inf_policy_t *policy = runner->policy;
     if (inf_list_empty(&runner->idle) || policy->bound != NULL) {
@@ -579,8 +528,8 @@ idle_to_ask_locked(inf_runner_t *runner)
     return NULL;
 }
 
-static void
-wake(inf_instance_thread_t *t)
+void
+inf_instance_thread_wake(inf_instance_thread_t *t)
 {
     if (t != NULL) {
         inf_waiter_wake(&t->waiter);
@@ -588,8 +537,8 @@ wake(inf_instance_thread_t *t)
 }
 
 /* When the timekeeper is to call, if that is news; else INF_NEVER. */
-static uint64_t
-arm_locked(inf_runner_t *runner)
+uint64_t
+inf_runner_arm_locked(inf_runner_t *runner)
 {
     uint64_t at_ns = runner->policy->deadline_ns;
 
@@ -601,407 +550,10 @@ arm_locked(inf_runner_t *runner)
     return at_ns;
 }
 
-static void
-arm(inf_runner_t *runner, uint64_t at_ns)
+void
+inf_runner_arm(inf_runner_t *runner, uint64_t at_ns)
 {
     if (at_ns != INF_NEVER) {
         inf_timekeeper_arm(runner->timekeeper, &runner->timer, at_ns);
     }
-}
-
-void *
-inf_instance_thread_main(void *thread)
-{
-    inf_instance_thread_t *t = thread;
-    inf_payload_t payload;
-    uint64_t start_ns;
-
-    runner_of_thread = t->runner;
-    if (!inf_instance_thread_begin(t)) {
-        return NULL;
-    }
-
-    while (instance_take(t, &payload, &start_ns)) {
-        uint32_t count = payload.count;
-        instance_run(t, &payload, start_ns);
-        instance_done(t, count, start_ns);
-    }
-
-    return NULL;
-}
-
-/* The next payload, its requests EXECUTING; false: the thread ends. */
-static bool
-instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
-    uint64_t *start_ns)
-{
-    inf_runner_t *runner = t->runner;
-    inf_policy_t *policy = runner->policy;
-    bool asked = false;             /* the policy waits for it to come back  */
-    inf_link_t gone;
-    inf_link_init(&gone);
-
-    for (;;) {
-        inf_instance_thread_t *called = NULL;
-        uint64_t until_ns = INF_NEVER;
-        uint64_t now = 0;
-        inf_payload_init(payload);
-
-        inf_lock(&runner->lock);
-        looked_locked(runner, t);
-        if (policy->ops->gathers) {
-            now = inf_clock_ns();
-        }
-
-        const inf_bound_ops_t *bound = policy->bound;
-        bool leaves = t->state == INF_THREAD_LEAVES && (bound == NULL
-            || runner->stopping || !bound->occupied(policy, t->number));
-        bool may_take = inf_rate_seat_may_take(&t->seat);
-        inf_next_t next = leaves && !asked ? INF_NEXT_NOTHING
-            : may_take ? policy->ops->next(policy, t->number, now, payload,
-                &gone, &until_ns)
-            : bound != NULL
-            ? bound->ready(policy, t->number, now, &until_ns)
-            : policy->ops->ready(policy, now, &until_ns);
-        bool work = next == INF_NEXT_PAYLOAD || next == INF_NEXT_ASK;
-        bool asks = work && !may_take;
-        bool ends = (leaves || runner->stopping) && !work;
-
-        if (ends) {
-            called = call_idle_locked(runner, now);     /* instead of it     */
-
-        } else if (asks) {
-            asking_locked(runner, t);
-
-        } else if (next == INF_NEXT_PAYLOAD) {
-            payload_take_locked(runner, payload);
-            if (policy->ops->gathers || runner->rate_gate != NULL) {
-                called = call_idle_locked(runner, now);
-            }
-
-        } else if (!work) {
-            link_idle_locked(t);
-            until_ns = watch_locked(t, next, until_ns);
-        }
-        uint64_t at_ns = bound != NULL ? arm_locked(runner) : INF_NEVER;
-        inf_unlock(&runner->lock);
-
-        wake(called);
-        if (!inf_list_empty(&gone)) {
-            inf_reject_gone(&gone);
-        }
-        if (bound != NULL) {
-            arm(runner, at_ns);
-            inf_runner_call_touched(runner);
-        }
-
-        if (asks) {
-            instance_ask(t, now);
-            continue;
-        }
-        if (next == INF_NEXT_PAYLOAD) {
-            if (runner->rate_gate != NULL) {
-                t->instance = inf_rate_seat_spend(&t->seat);
-            }
-            *start_ns = now != 0 ? now : inf_clock_ns();
-            if (runner->idle_ops != NULL) {
-                runner->idle_ops->leave(runner->idle_userp, runner);
-            }
-            return true;
-        }
-        asked = next == INF_NEXT_ASK;
-        if (asked) {
-            policy->ops->ask(policy);
-            continue;
-        }
-
-        inf_rate_seat_rest(&t->seat);
-        if (ends) {
-            if (leaves && runner->idle_ops != NULL) {
-                runner->idle_ops->leave(runner->idle_userp, runner);
-            }
-            return false;
-        }
-
-        instance_idle(t, until_ns);
-    }
-}
-
-/* Until when the idle thread sleeps: the first that is told so watches. */
-static uint64_t
-watch_locked(inf_instance_thread_t *t, inf_next_t next, uint64_t until_ns)
-{
-    inf_runner_t *runner = t->runner;
-
-    if (next == INF_NEXT_WAIT && runner->policy->bound != NULL) {
-        return until_ns;            /* nobody can watch for it               */
-    }
-    if (next != INF_NEXT_WAIT || until_ns >= runner->watch_ns) {
-        return INF_NEVER;
-    }
-
-    runner->watch_ns = until_ns;
-    t->watching = true;
-    return until_ns;
-}
-
-/* The thread has come to look, called or by itself. */
-static void
-looked_locked(inf_runner_t *runner, inf_instance_thread_t *t)
-{
-    inf_link_remove(&t->idle);
-    if (t->called) {
-        t->called = false;
-        runner->called--;
-    }
-    if (t->watching) {
-        t->watching = false;
-        runner->watch_ns = INF_NEVER;
-    }
-    if (t->asking) {
-        t->asking = false;
-        runner->asking--;
-        t->kin->asking--;
-    }
-}
-
-static void
-asking_locked(inf_runner_t *runner, inf_instance_thread_t *t)
-{
-    t->asking = true;
-    runner->asking++;
-    t->kin->asking++;
-}
-
-/* For leave; if that takes time another thread may get it sooner. */
-static void
-instance_ask(inf_instance_thread_t *t, uint64_t now_ns)
-{
-    inf_runner_t *runner = t->runner;
-
-    if (inf_rate_seat_ask(&t->seat)) {
-        return;
-    }
-
-    inf_lock(&runner->lock);
-    inf_instance_thread_t *called = call_idle_locked(runner, now_ns);
-    inf_unlock(&runner->lock);
-
-    wake(called);
-    instance_idle(t, INF_NEVER);
-}
-
-static void
-payload_take_locked(inf_runner_t *runner, inf_payload_t *payload)
-{
-    for (inf_link_t *l = payload->requests.next; l != &payload->requests;
-        l = l->next)
-    {
-        inf_request_t *req = inf_link_entry(l, inf_request_t, link);
-        inf_request_move(req, INF_REQUEST_EXECUTING);
-        if (runner->policy->bound != NULL) {
-            req->leaves = request_leaves;
-        }
-        if (runner->order != NULL) {
-            inf_response_order_enter(runner->order, req->factory);
-        }
-    }
-
-    runner->running += payload->count;
-}
-
-/* In one piece, unless there is no memory for so many. */
-static void
-instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
-    uint64_t start_ns)
-{
-    const inf_executor_t *executor = t->runner->executor;
-
-    take_inputs(payload);
-    if (payload->count > 0 && t->runner->policy->bound != NULL) {
-        dress(t, payload);
-    }
-    if (payload->count == 0) {
-        return;
-    }
-
-    if (payload->count > t->cap) {
-        requests_reserve(t, payload->count);
-    }
-
-    do {
-        executor->execute(t->instance, t->requests, requests_take(t, payload,
-            start_ns));
-    } while (!inf_list_empty(&payload->requests));
-
-    t->instance = t->instance->mate;
-}
-
-/* The bytes of its requests are copied where the model wants that, and strings
-   are read, here, where time is the model's own. */
-static void
-take_inputs(inf_payload_t *payload)
-{
-    for (inf_link_t *l = payload->requests.next; l != &payload->requests; ) {
-        inf_request_t *req = inf_link_entry(l, inf_request_t, link);
-        l = l->next;
-
-        inf_err_t *out_of_memory = inf_private_inputs_make(req);
-        inf_err_t *malformed = out_of_memory != NULL ? NULL
-            : inf_request_check_strings(req);
-        if (out_of_memory == NULL && malformed == NULL) {
-            continue;
-        }
-
-        inf_link_remove(&req->link);
-        payload->count--;
-        if (malformed != NULL) {
-            inf_reject_malformed(req, malformed);
-        } else {
-            inf_reject_failed(req, out_of_memory);
-        }
-    }
-}
-
-static void
-dress(inf_instance_thread_t *t, inf_payload_t *payload)
-{
-    inf_policy_t *policy = t->runner->policy;
-    inf_link_t failed;
-    inf_link_t *link;
-    inf_link_init(&failed);
-
-    inf_err_t *err = policy->bound->dress(policy, payload, &failed);
-    while ((link = inf_list_pop_front(&failed)) != NULL) {
-        inf_reject_failed(inf_link_entry(link, inf_request_t, link),
-            inf_err_copy(err));
-    }
-    inf_err_free(err);
-}
-
-/* The thread that releases it may be any. */
-static void
-request_leaves(inf_request_t *req)
-{
-    inf_runner_t *runner = req->model->runner;
-    inf_policy_t *policy = runner->policy;
-    inf_link_t gone;
-    inf_link_init(&gone);
-
-    inf_lock(&runner->lock);
-    policy->bound->released(policy, req, inf_clock_ns(), &gone);
-    uint64_t at_ns = arm_locked(runner);
-    inf_unlock(&runner->lock);
-
-    arm(runner, at_ns);
-    inf_runner_call_touched(runner);
-    inf_reject_gone(&gone);
-}
-
-/* Off the payload into the array of the thread; they are executing now. */
-static uint32_t
-requests_take(inf_instance_thread_t *t, inf_payload_t *payload,
-    uint64_t start_ns)
-{
-    inf_link_t *link;
-    uint32_t n = 0;
-
-    while (n < t->cap
-        && (link = inf_list_pop_front(&payload->requests)) != NULL)
-    {
-        inf_request_t *req = inf_link_entry(link, inf_request_t, link);
-        req->exec_ns = start_ns;
-        if (req->ops->executing != NULL) {
-            req->ops->executing(req->userp, req);
-        }
-        t->requests[n++] = req;
-    }
-
-    return n;
-}
-
-static void
-requests_reserve(inf_instance_thread_t *t, uint32_t count)
-{
-    uint32_t cap = count + count / 2;
-    inf_request_t **wider = calloc(cap, sizeof(*wider));
-    if (wider == NULL) {
-        inf_log(INF_LOG_WARN, "model=%s: no memory for a payload of %u"
-            " requests, it runs in pieces", t->instance->model->name, count);
-        return;
-    }
-
-    if (t->requests != &t->one) {
-        free(t->requests);
-    }
-    t->requests = wider;
-    t->cap = cap;
-}
-
-/* Last idle is first woken (its caches are warm), after the one that leads:
-   waking that one costs nothing. */
-static void
-link_idle_locked(inf_instance_thread_t *t)
-{
-    inf_link_t *head = &t->runner->idle;
-    inf_link_t *first = head->next;
-
-    if (first != head && atomic_load_explicit(&inf_link_entry(first,
-            inf_instance_thread_t, idle)->leading, memory_order_relaxed))
-    {
-        inf_link_insert(first->next, &t->idle);
-        return;
-    }
-
-    inf_list_push_front(head, &t->idle);
-}
-
-/* Leads if nobody does, else sleeps, until there may be work or until_ns has
-   come. */
-static void
-instance_idle(inf_instance_thread_t *t, uint64_t until_ns)
-{
-    inf_runner_t *runner = t->runner;
-    const inf_idle_ops_t *ops = runner->idle_ops;
-
-    if (ops != NULL) {
-        atomic_store_explicit(&t->leading, true, memory_order_relaxed);
-        bool work = ops->lead(runner->idle_userp, runner, &t->waiter,
-            until_ns);
-        atomic_store_explicit(&t->leading, false, memory_order_relaxed);
-        if (work) {
-            inf_waiter_clear(&t->waiter);
-            return;
-        }
-    }
-
-    if (until_ns == INF_NEVER) {
-        inf_waiter_wait(&t->waiter, runner->spin_ns);
-        return;
-    }
-
-    uint64_t now = inf_clock_ns();
-    if (now < until_ns) {
-        inf_waiter_wait_for(&t->waiter, until_ns - now);
-    }
-}
-
-static void
-instance_done(inf_instance_thread_t *t, uint32_t count, uint64_t start_ns)
-{
-    inf_runner_t *runner = t->runner;
-    uint64_t now = inf_clock_ns();
-    uint64_t took = now - start_ns;
-    uint64_t mean = atomic_load_explicit(&runner->mean_ns,
-        memory_order_relaxed);
-
-    mean = mean == 0 ? took : mean - mean / 8 + took / 8;
-    atomic_store_explicit(&runner->mean_ns, mean, memory_order_relaxed);
-
-    inf_lock(&runner->lock);
-    runner->running -= count;
-    if (runner->policy->ops->done != NULL) {
-        runner->policy->ops->done(runner->policy, count, now);
-    }
-    inf_unlock(&runner->lock);
 }

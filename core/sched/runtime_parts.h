@@ -1,5 +1,6 @@
 /*
- * runtime_parts.h - what runtime.c and crew.c share: a runner and its threads.
+ * runtime_parts.h - what runtime.c, instance_thread.c and crew.c share: a
+ *                   runner and its threads.
  *
  * Owner    The runner owns its threads.  One that has ended is kept for the
  *          next to come: who called it may still be waking it.
@@ -7,7 +8,7 @@
  *          of which there is one at a time.
  * Units    ns.
  * Errors   as runtime.h.
- * Route    runtime -> [parts] <- crew
+ * Route    runtime -> [parts] <- crew, instance thread
  */
 
 #ifndef INF_SCHED_RUNTIME_PARTS_H
@@ -93,10 +94,28 @@ struct inf_runner_s {
 
 /* ---- runtime.c ----------------------------------------------------------- */
 
-void *inf_instance_thread_main(void *thread);
+/*
+ * The idle thread that should look now, NULL: none; to be woken without the
+ * lock.
+ */
+inf_instance_thread_t *inf_runner_call_idle_locked(inf_runner_t *runner,
+    uint64_t now_ns) INF_NEEDS(runner->lock);
+
+/* NULL: nobody. */
+void inf_instance_thread_wake(inf_instance_thread_t *t);
 
 /* Of a bound policy: wakes the threads whose instances should look. */
 void inf_runner_call_touched(inf_runner_t *runner);
+
+/* When the timekeeper is to call, if that is news, else INF_NEVER; what
+   inf_runner_arm is given then, without the lock. */
+uint64_t inf_runner_arm_locked(inf_runner_t *runner) INF_NEEDS(runner->lock);
+void inf_runner_arm(inf_runner_t *runner, uint64_t at_ns);
+
+/* ---- instance_thread.c --------------------------------------------------- */
+
+/* Takes payloads and executes them until it is to end. */
+void *inf_instance_thread_main(void *thread);
 
 /* ---- crew.c -------------------------------------------------------------- */
 
