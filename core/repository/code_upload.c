@@ -7,6 +7,7 @@
 
 #include "core/model/config_findings.h"
 #include "core/model/config_parameter.h"
+#include "core/model/private_inputs.h"
 #include "core/proto/message.h"
 
 #define HOW "; a load request may bring code only with" \
@@ -153,6 +154,21 @@ inf_code_upload_check_config(const Inference__ModelConfig *sent,
     }
 
     return err;
+}
+
+inf_err_t *
+inf_code_upload_check_inputs(const Inference__ModelConfig *sent,
+    const Inference__ModelConfig *own)
+{
+    const char *text = inf_config_parameter(sent, INF_PRIVATE_INPUTS_KEY);
+    const char *known = inf_config_parameter(own, INF_PRIVATE_INPUTS_KEY);
+    bool off = text != NULL && strcmp(text, "false") == 0;
+    bool known_off = known != NULL && strcmp(known, "false") == 0;
+    bool known_on = known != NULL && strcmp(known, "true") == 0;
+
+    return (off && !known_off) || (text == NULL && known_on)
+        ? not_accepted("parameters[\"" INF_PRIVATE_INPUTS_KEY "\"]",
+            off ? text : "") : NULL;
 }
 
 static bool

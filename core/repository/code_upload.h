@@ -44,4 +44,11 @@ INF_CHECK inf_err_t *inf_code_upload_check_backend(const inf_override_t *o,
 INF_CHECK inf_err_t *inf_code_upload_check_config(
     const Inference__ModelConfig *sent, const Inference__ModelConfig *own);
 
+/*
+ * The model's backend writes into its inputs, as own says: without copies of
+ * them it ends the core.  sent may not take them away.
+ */
+INF_CHECK inf_err_t *inf_code_upload_check_inputs(
+    const Inference__ModelConfig *sent, const Inference__ModelConfig *own);
+
 #endif /* INF_REPOSITORY_CODE_UPLOAD_H */

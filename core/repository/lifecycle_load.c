@@ -32,6 +32,7 @@ static inf_err_t *find_own(load_t *l, inf_repository_list_t **list,
 static inf_err_t *choose_read(load_t *l);
 static inf_err_t *parse_sent(load_t *l, Inference__ModelConfig **out);
 static inf_err_t *check_sent(load_t *l, const Inference__ModelConfig *sent);
+static inf_err_t *check_inputs(load_t *l, const Inference__ModelConfig *sent);
 static inf_err_t *parse_own(load_t *l, Inference__ModelConfig **out);
 static inf_err_t *finish(load_t *l, bool *changed);
 static void forget_failure_locked(inf_record_version_t *v);
@@ -325,7 +326,12 @@ check_sent(load_t *l, const Inference__ModelConfig *sent)
 {
     Inference__ModelConfig *own;
 
-    inf_err_t *err = inf_code_upload_check_config(sent, NULL);
+    inf_err_t *err = check_inputs(l, sent);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = inf_code_upload_check_config(sent, NULL);
     if (err == NULL) {
         return NULL;
     }
@@ -340,6 +346,32 @@ check_sent(load_t *l, const Inference__ModelConfig *sent)
     if (own != NULL) {
         inf_message_free(&own->base);
     }
+    return err;
+}
+
+/* Files that come with the request are for backends that read data alone.  A
+   repository's configuration that is missing or broken says nothing. */
+static inf_err_t *
+check_inputs(load_t *l, const Inference__ModelConfig *sent)
+{
+    const inf_config_options_t opt = {
+        .config_name = l->terms->options.config_name
+    };
+    Inference__ModelConfig *own;
+
+    if (l->home->private_dir != NULL) {
+        return NULL;
+    }
+
+    inf_err_t *err = inf_model_config_parse(l->home->storage, l->home->dir,
+        &opt, NULL, &own);
+    if (err != NULL || own == NULL) {
+        inf_err_free(err);
+        return NULL;
+    }
+
+    err = inf_code_upload_check_inputs(sent, own);
+    inf_message_free(&own->base);
     return err;
 }
 

@@ -1,5 +1,7 @@
 """A backend that writes into its inputs: INFERENCE_WRITABLE_INPUTS."""
 
+import json
+
 import pytest
 
 from lib import backends, models, process
@@ -80,3 +82,29 @@ def test_another_value_fails_the_load(make_server):
         if row.get("state") == "UNAVAILABLE"], 10 * SLOW)
     assert "'INFERENCE_WRITABLE_INPUTS' of wrong must be 'true' or 'false'" \
         in index[0]["reason"]
+
+
+@pytest.mark.parametrize("sent", [{}, {"parameters": {
+    "INFERENCE_WRITABLE_INPUTS": {"string_value": "false"}}}])
+def test_a_load_request_takes_no_copies_away(make_server, sent):
+    """The backend then wrote into the worker's memory, which ended the core:
+    for all clients, and again with each request."""
+    server = make_server(
+        lambda f: inverting(f, "inverting", "true"),
+        backends=backends.build("inverting"),
+        parts="health metadata config infer repository",
+        http="    inference_model_control explicit;\n"
+             "    inference_load_model *;\n")
+    core = server.core()
+    config = server.get("/v2/models/inverting/config").json()
+    del config["parameters"]
+    answer = server.post(
+        "/v2/repository/models/inverting/load",
+        json.dumps({"parameters": {"config": json.dumps(
+            {**config, **sent})}}).encode())
+    got = server.infer("inverting", {
+        "inputs": [tensor("INPUT0", "INT32", [2], [1, 2])]})
+    assert server.cores() == [core]
+    assert values(got) == {"OUTPUT0": [~1, ~2]}
+    assert answer.status == 400
+    assert "INFERENCE_WRITABLE_INPUTS" in answer.error

@@ -216,6 +216,48 @@ a_configuration_may_change_all_else(void **state)
         NULL, NULL, NULL);
 }
 
+#define INPUTS(value) \
+    "{\"parameters\":{\"INFERENCE_WRITABLE_INPUTS\":{\"string_value\":\"" \
+    value "\"}}}"
+
+static void
+copies_of_inputs_stay_where_the_repository_has_them(void **state)
+{
+    (void) state;
+    static const struct {
+        const char *sent;
+        const char *own;
+        bool        passes;
+    } rows[] = {
+        { INPUTS("true"), INPUTS("true"), true },
+        { INPUTS("true"), INPUTS("false"), true },
+        { INPUTS("true"), "{}", true },
+        { INPUTS("false"), INPUTS("false"), true },
+        { INPUTS("false"), INPUTS("true"), false },
+        { INPUTS("false"), "{}", false },       /* a backend's default       */
+        { "{}", INPUTS("true"), false },
+        { "{}", INPUTS("false"), true },
+        { "{}", "{}", true }
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        Inference__ModelConfig *sent, *own;
+
+        assert_ok(inf_model_config_from_json(inf_slice_str(rows[i].sent),
+            &sent));
+        assert_ok(inf_model_config_from_json(inf_slice_str(rows[i].own),
+            &own));
+        inf_err_t *err = inf_code_upload_check_inputs(sent, own);
+        if (rows[i].passes) {
+            assert_ok(err);
+        } else {
+            expect_rejected(err, "INFERENCE_WRITABLE_INPUTS");
+        }
+        inf_message_free(&sent->base);
+        inf_message_free(&own->base);
+    }
+}
+
 int
 main(void)
 {
@@ -225,7 +267,8 @@ main(void)
         cmocka_unit_test(errors_name_the_file_and_the_directive),
         cmocka_unit_test(files_are_only_for_backends_that_read_data),
         cmocka_unit_test(a_configuration_names_only_what_the_repository_names),
-        cmocka_unit_test(a_configuration_may_change_all_else)
+        cmocka_unit_test(a_configuration_may_change_all_else),
+        cmocka_unit_test(copies_of_inputs_stay_where_the_repository_has_them)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
