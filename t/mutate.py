@@ -197,13 +197,15 @@ def copy_tree():
 
 
 def configure(build, *arguments):
-    """Without debug information a program is linked in half of the time."""
-    if not (TREE / build / "build.ninja").exists():
-        launchers = [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache"
-                     for language in ("C", "CXX") if shutil.which("ccache")]
-        must(["cmake", "-G", "Ninja", "-S", ".", "-B", build, *arguments,
-              "-DCMAKE_EXE_LINKER_FLAGS=-Wl,-S",
-              "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,-S", *launchers])
+    """Each time: ctest is to know the programs that are new.
+
+    Without debug information a program is linked in half of the time.
+    """
+    launchers = [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache"
+                 for language in ("C", "CXX") if shutil.which("ccache")]
+    must(["cmake", "-G", "Ninja", "-S", ".", "-B", build, *arguments,
+          "-DCMAKE_EXE_LINKER_FLAGS=-Wl,-S",
+          "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,-S", *launchers])
 
 
 def build_tree():
