@@ -4,7 +4,6 @@
  *          have in hand.
  */
 
-#include "core/sched/bound_policy.h"
 #include "core/sched/runtime_parts.h"
 
 #include <pthread.h>
@@ -92,16 +91,12 @@ inf_runner_admit(inf_runner_t *runner)
             link);
         if (t->state == INF_THREAD_HELD) {
             t->state = INF_THREAD_SERVES;
-            if (policy->bound != NULL) {
-                policy->bound->open(policy, t->number);
-            }
+            policy->ops->open(policy, t->number);
         }
     }
     inf_unlock(&runner->lock);
     inf_cond_broadcast(&runner->moved);
-    if (policy->bound != NULL) {
-        inf_runner_call_touched(runner);
-    }
+    inf_runner_call_touched(runner);
 }
 
 void
@@ -116,9 +111,7 @@ inf_runner_dismiss(inf_runner_t *runner, inf_instance_t *const *instances,
         if (t != NULL) {
             t->state = INF_THREAD_LEAVES;
             inf_link_remove(&t->idle);
-            if (policy->bound != NULL) {
-                policy->bound->retire(policy, t->number);
-            }
+            policy->ops->retire(policy, t->number);
         }
     }
     inf_unlock(&runner->lock);
@@ -177,8 +170,8 @@ inf_instance_thread_begin(inf_instance_thread_t *t)
     }
     /* dismissed before it came here, it has what it was given meanwhile */
     bool serves = t->state == INF_THREAD_SERVES
-        || (t->state == INF_THREAD_LEAVES && policy->bound != NULL
-            && policy->bound->occupied(policy, t->number));
+        || (t->state == INF_THREAD_LEAVES
+            && policy->ops->occupied(policy, t->number));
     inf_unlock(&runner->lock);
 
     inf_err_free(err);
@@ -335,21 +328,21 @@ open_seats(inf_runner_t *runner, const crew_t *crew)
     return err;
 }
 
-/* To a policy that wants to know its instances. */
+/* To the policy, which may want to know its instances. */
 static inf_err_t *
 attach_all(inf_runner_t *runner, const crew_t *crew)
 {
     inf_policy_t *policy = runner->policy;
     inf_err_t *err = NULL;
 
-    for (inf_link_t *l = crew->threads.next; policy->bound != NULL
-        && err == NULL && l != &crew->threads; l = l->next)
+    for (inf_link_t *l = crew->threads.next; err == NULL
+        && l != &crew->threads; l = l->next)
     {
         inf_instance_thread_t *t = inf_link_entry(l, inf_instance_thread_t,
             link);
 
         inf_lock(&runner->lock);
-        err = policy->bound->attach(policy, t->number, t->instance, t);
+        err = policy->ops->attach(policy, t->number, t->instance, t);
         inf_unlock(&runner->lock);
     }
 
@@ -514,8 +507,8 @@ thread_end(inf_runner_t *runner, inf_instance_thread_t *t)
 
     inf_policy_t *policy = runner->policy;
     inf_lock(&runner->lock);
-    if (policy != NULL && policy->bound != NULL) {
-        policy->bound->detach(policy, t->number);
+    if (policy != NULL) {
+        policy->ops->detach(policy, t->number);
     }
     inf_list_push_back(&runner->spares, &t->link);
     inf_unlock(&runner->lock);

@@ -7,9 +7,10 @@ static inf_err_t *scheduler_push(inf_policy_t *p, inf_request_t *req,
 static inf_next_t scheduler_next(inf_policy_t *p, uint32_t instance,
     uint64_t now_ns, inf_payload_t *out, inf_link_t *gone,
     uint64_t *until_ns);
-static inf_next_t scheduler_ready(inf_policy_t *p, uint64_t now_ns,
-    uint64_t *until_ns);
-static bool scheduler_cancel(inf_policy_t *p, inf_request_t *req);
+static inf_next_t scheduler_ready(inf_policy_t *p, uint32_t instance,
+    uint64_t now_ns, uint64_t *until_ns);
+static bool scheduler_cancel(inf_policy_t *p, inf_request_t *req,
+    uint64_t now_ns, inf_link_t *gone);
 static inf_request_t *scheduler_drop(inf_policy_t *p);
 static void scheduler_free(inf_policy_t *p);
 
@@ -19,7 +20,9 @@ static const inf_policy_ops_t default_scheduler_ops = {
     .ready = scheduler_ready,
     .cancel = scheduler_cancel,
     .drop = scheduler_drop,
-    .free = scheduler_free
+    .leave = inf_policy_close,
+    .free = scheduler_free,
+    INF_POLICY_ANY_INSTANCE
 };
 
 void
@@ -84,16 +87,22 @@ scheduler_next(inf_policy_t *p, uint32_t instance, uint64_t now_ns,
 }
 
 static inf_next_t
-scheduler_ready(inf_policy_t *p, uint64_t now_ns, uint64_t *until_ns)
+scheduler_ready(inf_policy_t *p, uint32_t instance, uint64_t now_ns,
+    uint64_t *until_ns)
 {
+    (void) instance;
     (void) now_ns;
     (void) until_ns;
     return p->queued > 0 ? INF_NEXT_PAYLOAD : INF_NEXT_NOTHING;
 }
 
 static bool
-scheduler_cancel(inf_policy_t *p, inf_request_t *req)
+scheduler_cancel(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
+    inf_link_t *gone)
 {
+    (void) now_ns;
+    (void) gone;
+
     if (atomic_load_explicit(&req->state, memory_order_relaxed)
         != INF_REQUEST_PENDING)
     {

@@ -61,10 +61,11 @@ static inf_err_t *batcher_push(inf_policy_t *p, inf_request_t *req,
 static inf_next_t batcher_next(inf_policy_t *p, uint32_t instance,
     uint64_t now_ns, inf_payload_t *out, inf_link_t *gone,
     uint64_t *until_ns);
-static inf_next_t batcher_ready(inf_policy_t *p, uint64_t now_ns,
-    uint64_t *until_ns);
+static inf_next_t batcher_ready(inf_policy_t *p, uint32_t instance,
+    uint64_t now_ns, uint64_t *until_ns);
 static void batcher_ask(inf_policy_t *p);
-static bool batcher_cancel(inf_policy_t *p, inf_request_t *req);
+static bool batcher_cancel(inf_policy_t *p, inf_request_t *req,
+    uint64_t now_ns, inf_link_t *gone);
 static inf_request_t *batcher_drop(inf_policy_t *p);
 static void batcher_expire(inf_policy_t *p, uint64_t now_ns,
     inf_link_t *gone);
@@ -110,7 +111,9 @@ static const inf_policy_ops_t batcher_ops = {
     .drop = batcher_drop,
     .expire = batcher_expire,
     .rejects_at = batcher_rejects_at,
-    .free = batcher_free
+    .leave = inf_policy_close,
+    .free = batcher_free,
+    INF_POLICY_ANY_INSTANCE
 };
 
 inf_err_t *
@@ -282,11 +285,13 @@ batcher_next(inf_policy_t *p, uint32_t instance, uint64_t now_ns,
 }
 
 static inf_next_t
-batcher_ready(inf_policy_t *p, uint64_t now_ns, uint64_t *until_ns)
+batcher_ready(inf_policy_t *p, uint32_t instance, uint64_t now_ns,
+    uint64_t *until_ns)
 {
     batcher_t *b = (batcher_t *) p;
     inf_request_t *about;
     uint32_t count;
+    (void) instance;
 
     if (b->question.busy || holds(b)) {
         return INF_NEXT_NOTHING;
@@ -297,9 +302,12 @@ batcher_ready(inf_policy_t *p, uint64_t now_ns, uint64_t *until_ns)
 }
 
 static bool
-batcher_cancel(inf_policy_t *p, inf_request_t *req)
+batcher_cancel(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
+    inf_link_t *gone)
 {
     batcher_t *b = (batcher_t *) p;
+    (void) now_ns;
+    (void) gone;
 
     if (atomic_load_explicit(&req->state, memory_order_relaxed)
         != INF_REQUEST_PENDING)

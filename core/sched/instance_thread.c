@@ -9,7 +9,6 @@
 #include "core/base/log.h"
 #include "core/model/private_inputs.h"
 #include "core/model/string_check.h"
-#include "core/sched/bound_policy.h"
 #include "core/sched/rejection.h"
 
 static bool instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
@@ -83,16 +82,13 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
             now = inf_clock_ns();
         }
 
-        const inf_bound_ops_t *bound = policy->bound;
-        bool leaves = t->state == INF_THREAD_LEAVES && (bound == NULL
-            || runner->stopping || !bound->occupied(policy, t->number));
+        bool leaves = t->state == INF_THREAD_LEAVES && (runner->stopping
+            || !policy->ops->occupied(policy, t->number));
         bool may_take = inf_rate_seat_may_take(&t->seat);
         inf_next_t next = leaves && !asked ? INF_NEXT_NOTHING
             : may_take ? policy->ops->next(policy, t->number, now, payload,
                 &gone, &until_ns)
-            : bound != NULL
-            ? bound->ready(policy, t->number, now, &until_ns)
-            : policy->ops->ready(policy, now, &until_ns);
+            : policy->ops->ready(policy, t->number, now, &until_ns);
         bool work = next == INF_NEXT_PAYLOAD || next == INF_NEXT_ASK;
         bool asks = work && !may_take;
         bool ends = (leaves || runner->stopping) && !work;
@@ -113,18 +109,15 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
             link_idle_locked(t);
             until_ns = watch_locked(t, next, until_ns);
         }
-        uint64_t at_ns = bound != NULL ? inf_runner_arm_locked(runner)
-            : INF_NEVER;
+        uint64_t at_ns = inf_runner_arm_locked(runner);
         inf_unlock(&runner->lock);
 
         inf_instance_thread_wake(called);
         if (!inf_list_empty(&gone)) {
             inf_reject_gone(&gone);
         }
-        if (bound != NULL) {
-            inf_runner_arm(runner, at_ns);
-            inf_runner_call_touched(runner);
-        }
+        inf_runner_arm(runner, at_ns);
+        inf_runner_call_touched(runner);
 
         if (asks) {
             instance_ask(t, now);
@@ -164,7 +157,7 @@ watch_locked(inf_instance_thread_t *t, inf_next_t next, uint64_t until_ns)
 {
     inf_runner_t *runner = t->runner;
 
-    if (next == INF_NEXT_WAIT && runner->policy->bound != NULL) {
+    if (next == INF_NEXT_WAIT && runner->policy->ops->binds) {
         return until_ns;            /* nobody can watch for it               */
     }
     if (next != INF_NEXT_WAIT || until_ns >= runner->watch_ns) {
@@ -230,7 +223,7 @@ payload_take_locked(inf_runner_t *runner, inf_payload_t *payload)
     {
         inf_request_t *req = inf_link_entry(l, inf_request_t, link);
         inf_request_move(req, INF_REQUEST_EXECUTING);
-        if (runner->policy->bound != NULL) {
+        if (runner->policy->ops->released != NULL) {
             req->leaves = request_leaves;
         }
         if (runner->order != NULL) {
@@ -249,7 +242,7 @@ instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
     const inf_executor_t *executor = t->runner->executor;
 
     take_inputs(payload);
-    if (payload->count > 0 && t->runner->policy->bound != NULL) {
+    if (payload->count > 0 && t->runner->policy->ops->dress != NULL) {
         dress(t, payload);
     }
     if (payload->count == 0) {
@@ -302,7 +295,7 @@ dress(inf_instance_thread_t *t, inf_payload_t *payload)
     inf_link_t *link;
     inf_link_init(&failed);
 
-    inf_err_t *err = policy->bound->dress(policy, payload, &failed);
+    inf_err_t *err = policy->ops->dress(policy, payload, &failed);
     while ((link = inf_list_pop_front(&failed)) != NULL) {
         inf_reject_failed(inf_link_entry(link, inf_request_t, link),
             inf_err_copy(err));
@@ -320,7 +313,7 @@ request_leaves(inf_request_t *req)
     inf_link_init(&gone);
 
     inf_lock(&runner->lock);
-    policy->bound->released(policy, req, inf_clock_ns(), &gone);
+    policy->ops->released(policy, req, inf_clock_ns(), &gone);
     uint64_t at_ns = inf_runner_arm_locked(runner);
     inf_unlock(&runner->lock);
 

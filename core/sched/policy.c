@@ -43,6 +43,45 @@ inf_policy_keeps_order(const inf_model_t *model)
             && q->oldest->preserve_ordering);
 }
 
+inf_err_t *
+inf_policy_attach_any(inf_policy_t *p, uint32_t number,
+    inf_instance_t *instance, void *owner)
+{
+    (void) p;
+    (void) number;
+    (void) instance;
+    (void) owner;
+    return NULL;
+}
+
+void
+inf_policy_instance_any(inf_policy_t *p, uint32_t number)
+{
+    (void) p;
+    (void) number;
+}
+
+bool
+inf_policy_occupied_none(const inf_policy_t *p, uint32_t number)
+{
+    (void) p;
+    (void) number;
+    return false;
+}
+
+void *
+inf_policy_touched_none(inf_policy_t *p)
+{
+    (void) p;
+    return NULL;
+}
+
+void
+inf_policy_close(inf_policy_t *p)
+{
+    p->closing = true;
+}
+
 /* NULL: the model has another scheduler. */
 static const Inference__ModelDynamicBatching *
 batching(const inf_model_t *model)

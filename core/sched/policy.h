@@ -4,14 +4,17 @@
  *
  * Owner    The model's runner owns its policy; the policy owns the requests
  *          queued in it.
- * Thread   any, with the runner's lock held, except ask and free.  A policy
- *          has no clock, thread or lock of its own.
+ * Thread   any, with the runner's lock held, except ask, dress, rejects_at
+ *          and free.  A policy has no clock, thread or lock of its own.
  * Units    ns on the monotonic clock.
- * Errors   push alone: why the request is rejected.
+ * Errors   push: why the request is rejected, INVALID_ARG for what breaks a
+ *          rule of sequences.  attach: out of memory.  dress: why a request
+ *          can't run.
  * Route    runner -> [policy] -> payload -> instance thread.
  *
  * Pull: an idle instance asks for the next payload.  Until it does, whatever
- * arrives may still join.
+ * arrives may still join.  Instances have the numbers that the runner gives
+ * them.
  */
 
 #ifndef INF_SCHED_POLICY_H
@@ -39,7 +42,6 @@ inf_us_to_ns(uint64_t us)
 }
 
 typedef struct inf_policy_s inf_policy_t;
-typedef struct inf_bound_ops_s inf_bound_ops_t;     /* bound_policy.h        */
 
 /* A formed batch on its way to an instance. */
 typedef struct {
@@ -58,7 +60,7 @@ inf_payload_init(inf_payload_t *p)
     p->slots = 0;
 }
 
-/* The next thing that an idle instance does. */
+/* What an idle instance may do now. */
 typedef enum {
     INF_NEXT_NOTHING,               /* until an event makes a difference     */
     INF_NEXT_WAIT,                  /* the same, but look again at until_ns  */
@@ -72,27 +74,50 @@ typedef struct {
        now; next and ready then want the time, else they get 0. */
     bool gathers;
 
+    /* A request belongs to one instance (a sequence stays where its first
+       request went), and touched says which should look; else any idle
+       instance may take it, and the runner chooses whom it wakes. */
+    bool binds;
+
     /* Takes req on success; on error the caller still owns it. */
     inf_err_t *(*push)(inf_policy_t *p, inf_request_t *req, uint64_t now_ns);
+
+    /* After push, under the same lock: what there is to log of it, without the
+       lock.  false: nothing.  May be NULL. */
+    bool (*notice)(inf_policy_t *p, char *text, size_t cap);
 
     /* For the idle instance of that number.  Requests that must not run any
        more go to gone (as from expire). */
     inf_next_t (*next)(inf_policy_t *p, uint32_t instance, uint64_t now_ns,
         inf_payload_t *out, inf_link_t *gone, uint64_t *until_ns);
 
-    /* The same answer as next's; takes nothing. */
-    inf_next_t (*ready)(inf_policy_t *p, uint64_t now_ns, uint64_t *until_ns);
+    /* What next would say; takes nothing. */
+    inf_next_t (*ready)(inf_policy_t *p, uint32_t instance, uint64_t now_ns,
+        uint64_t *until_ns);
 
     /* Calls a plug-in without the runner's lock: after INF_NEXT_ASK, by the
        thread that got it.  May be NULL. */
     void (*ask)(inf_policy_t *p);
 
-    /* Unlinks req, state REJECTED; false: it is not queued, or a plug-in is
-       looking at it and it goes to gone afterwards. */
-    bool (*cancel)(inf_policy_t *p, inf_request_t *req);
+    /*
+     * Without the lock, by the thread that took the payload: gives its
+     * requests what their clients don't send, and puts requests between them
+     * that fill empty slots.  What can't be made ready goes from the payload
+     * to failed; the error is for all of those.  May be NULL.
+     */
+    inf_err_t *(*dress)(inf_policy_t *p, inf_payload_t *out,
+        inf_link_t *failed);
 
-    /* Unlinks the first request that no plug-in looks at, state REJECTED;
-       NULL: there is none. */
+    /*
+     * Unlinks req, which is queued, and with it what is queued behind it in
+     * its sequence, which goes to gone.  All are REJECTED.  false: it is not
+     * queued, or a plug-in is looking at it and it goes to gone afterwards.
+     */
+    bool (*cancel)(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
+        inf_link_t *gone);
+
+    /* Unlinks the first request that no plug-in looks at, state REJECTED; NULL:
+       there is none. */
     inf_request_t *(*drop)(inf_policy_t *p);
 
     /* Moves the requests whose time is over to gone, state REJECTED: those
@@ -108,15 +133,52 @@ typedef struct {
     /* A payload has been executed.  May be NULL. */
     void (*done)(inf_policy_t *p, uint32_t count, uint64_t now_ns);
 
+    /* req, which was taken, is about to be released.  If it was to begin a
+       sequence and was rejected, what is queued behind it goes to gone,
+       REJECTED.  NULL: nobody needs to know. */
+    void (*released)(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
+        inf_link_t *gone);
+
+    /* The same for one that shall run once more (iterative sequences): it is
+       queued again.  On error (its sequence is gone) nothing has changed.
+       NULL where released is. */
+    inf_err_t *(*again)(inf_policy_t *p, inf_request_t *req, uint64_t now_ns);
+
+    /* Clients find the model no more: what is queued goes at once, and a
+       sequence of which nothing is queued or runs ends when one that waits
+       needs its slot. */
+    void (*leave)(inf_policy_t *p);
+
     /* Nothing is queued any more; no lock is held. */
     void (*free)(inf_policy_t *p);
+
+    /* ---- instances: INF_POLICY_ANY_INSTANCE, unless it binds ------------- */
+
+    /* number is new and gets nothing yet; instance and owner (who is told of
+       work, never NULL) are kept. */
+    inf_err_t *(*attach)(inf_policy_t *p, uint32_t number,
+        inf_instance_t *instance, void *owner);
+
+    /* From now on it gets requests; once more does nothing. */
+    void (*open)(inf_policy_t *p, uint32_t number);
+
+    /* It gets no new sequences; those that it has go on. */
+    void (*retire)(inf_policy_t *p, uint32_t number);
+
+    /* Whether a sequence is on it, or a request is queued for it alone. */
+    bool (*occupied)(const inf_policy_t *p, uint32_t number);
+
+    /* Nobody asks for it any more; what it had is dropped by then. */
+    void (*detach)(inf_policy_t *p, uint32_t number);
+
+    /* The owner of an instance that should look (again), each once; NULL: no
+       other.  To be called until it says NULL after every other call. */
+    void *(*touched)(inf_policy_t *p);
 } inf_policy_ops_t;
 
 /* First member of every policy. */
 struct inf_policy_s {
     const inf_policy_ops_t *ops;
-    const inf_bound_ops_t  *bound;          /* NULL: any instance serves any
-                                               request                       */
     bool                    closing;        /* what is queued goes at once   */
     uint32_t                queued;
     uint32_t                again;          /* of these, those that have run
@@ -126,6 +188,24 @@ struct inf_policy_s {
                                                request, or of a sequence;
                                                INF_NEVER: none               */
 };
+
+/* What a policy says of instances that doesn't bind requests to them. */
+#define INF_POLICY_ANY_INSTANCE                                               \
+    .attach = inf_policy_attach_any,                                          \
+    .open = inf_policy_instance_any,                                          \
+    .retire = inf_policy_instance_any,                                        \
+    .occupied = inf_policy_occupied_none,                                     \
+    .detach = inf_policy_instance_any,                                        \
+    .touched = inf_policy_touched_none
+
+inf_err_t *inf_policy_attach_any(inf_policy_t *p, uint32_t number,
+    inf_instance_t *instance, void *owner);
+void inf_policy_instance_any(inf_policy_t *p, uint32_t number);
+bool inf_policy_occupied_none(const inf_policy_t *p, uint32_t number);
+void *inf_policy_touched_none(inf_policy_t *p);
+
+/* For leave: what is queued goes at once. */
+void inf_policy_close(inf_policy_t *p);
 
 /* As model's configuration says. */
 INF_CHECK inf_err_t *inf_policy_new(inf_model_t *model, inf_policy_t **out);

@@ -7,7 +7,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/sched/bound_policy.h"
 #include "core/sched/rejection.h"
 #include "core/sched/runtime_parts.h"
 #include "core/tensor/response.h"
@@ -21,11 +20,12 @@ static void runner_tick(void *userp);
 static inf_link_t *idle_to_ask_locked(inf_runner_t *runner)
     INF_NEEDS(runner->lock);
 static void call_all_idle(inf_runner_t *runner);
+static inf_instance_thread_t *call_one_locked(inf_runner_t *runner,
+    uint64_t now_ns) INF_NEEDS(runner->lock);
 static inf_instance_thread_t *call_touched_locked(inf_runner_t *runner)
     INF_NEEDS(runner->lock);
 static void call_locked(inf_runner_t *runner, inf_instance_thread_t *t)
     INF_NEEDS(runner->lock);
-static bool bound_cancel(inf_runner_t *runner, inf_request_t *req);
 inf_err_t *
 inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
 {
@@ -87,7 +87,7 @@ inf_runner_submit(inf_runner_t *runner, inf_request_t *req, uint64_t now_ns)
     inf_lock(&runner->lock);
 
     if (runner->closed && !(runner->serves && req->whole != NULL)
-        && (runner->policy->bound == NULL || runner->stopping
+        && (!runner->policy->ops->binds || runner->stopping
             || req->whole != NULL))
     {
         inf_unlock(&runner->lock);
@@ -98,11 +98,10 @@ inf_runner_submit(inf_runner_t *runner, inf_request_t *req, uint64_t now_ns)
     inf_policy_t *policy = runner->policy;
     inf_err_t *err = policy->ops->push(policy, req, now_ns);
     if (err == NULL) {
-        called = policy->bound != NULL ? call_touched_locked(runner)
-            : inf_runner_call_idle_locked(runner, now_ns);
+        called = call_one_locked(runner, now_ns);
         at_ns = inf_runner_arm_locked(runner);
-        noticed = policy->bound != NULL
-            && policy->bound->notice(policy, notice, sizeof(notice));
+        noticed = policy->ops->notice != NULL
+            && policy->ops->notice(policy, notice, sizeof(notice));
     }
 
     inf_unlock(&runner->lock);
@@ -126,12 +125,12 @@ inf_runner_reschedule(inf_runner_t *runner, inf_request_t *req)
     inf_lock(&runner->lock);
     void (*leaves)(inf_request_t *) = req->leaves;
     req->leaves = NULL;
-    inf_err_t *err = policy->bound->again(policy, req, now);
+    inf_err_t *err = policy->ops->again(policy, req, now);
     if (err != NULL) {
         req->leaves = leaves;       /* it is released in another way then    */
     } else if (atomic_load_explicit(&req->factory->cancelled,
             memory_order_relaxed)   /* while it ran: nobody says so again    */
-        && policy->bound->cancel(policy, req, now, &gone))
+        && policy->ops->cancel(policy, req, now, &gone))
     {
         inf_list_push_front(&gone, &req->link);
     }
@@ -149,34 +148,19 @@ inf_runner_cancel(inf_runner_t *runner, inf_request_t *req)
 {
     inf_instance_thread_t *called = NULL;
     inf_policy_t *policy = runner->policy;
-
-    if (policy->bound != NULL) {
-        return bound_cancel(runner, req);
-    }
-
-    inf_lock(&runner->lock);
-    bool unlinked = policy->ops->cancel(policy, req);
-    if (unlinked && policy->ops->gathers) {
-        called = inf_runner_call_idle_locked(runner, inf_clock_ns());
-    }
-    inf_unlock(&runner->lock);
-
-    inf_instance_thread_wake(called);
-    return unlinked;
-}
-
-static bool
-bound_cancel(inf_runner_t *runner, inf_request_t *req)
-{
-    inf_policy_t *policy = runner->policy;
+    uint64_t now = policy->ops->gathers ? inf_clock_ns() : 0;
     inf_link_t gone;
     inf_link_init(&gone);
 
     inf_lock(&runner->lock);
-    bool unlinked = policy->bound->cancel(policy, req, inf_clock_ns(), &gone);
+    bool unlinked = policy->ops->cancel(policy, req, now, &gone);
+    if (unlinked && policy->ops->gathers) {
+        called = inf_runner_call_idle_locked(runner, now);
+    }
     uint64_t at_ns = inf_runner_arm_locked(runner);
     inf_unlock(&runner->lock);
 
+    inf_instance_thread_wake(called);
     inf_runner_arm(runner, at_ns);
     inf_runner_call_touched(runner);
     inf_reject_gone(&gone);
@@ -254,31 +238,23 @@ runner_close(inf_runner_t *runner, bool serves)
     inf_unlock(&runner->lock);
 
     inf_instance_thread_wake(called);
-    if (runner->policy->bound != NULL) {
-        call_all_idle(runner);
-    }
+    call_all_idle(runner);
 }
 
 void
 inf_runner_leave(inf_runner_t *runner)
 {
     inf_policy_t *policy = runner->policy;
-    inf_instance_thread_t *called = NULL;
 
     inf_lock(&runner->lock);
-    if (policy->bound != NULL) {
-        policy->bound->leave(policy);
-    } else {
-        policy->closing = true;
-        called = inf_runner_call_idle_locked(runner, inf_clock_ns());
-    }
+    policy->ops->leave(policy);
+    inf_instance_thread_t *called = inf_runner_call_idle_locked(runner,
+        inf_clock_ns());
     inf_unlock(&runner->lock);
 
     inf_instance_thread_wake(called);
-    if (policy->bound != NULL) {
-        inf_runner_call_touched(runner);
-        call_all_idle(runner);
-    }
+    inf_runner_call_touched(runner);
+    call_all_idle(runner);
 }
 
 bool
@@ -375,9 +351,7 @@ runner_tick(void *userp)
 
     inf_instance_thread_wake(called);
     inf_runner_arm(runner, at_ns);
-    if (policy->bound != NULL) {
-        inf_runner_call_touched(runner);
-    }
+    inf_runner_call_touched(runner);
     inf_reject_gone(&gone);
 }
 
@@ -386,6 +360,10 @@ inf_runner_call_touched(inf_runner_t *runner)
 {
     inf_instance_thread_t *called[8];
     uint32_t n;
+
+    if (!runner->policy->ops->binds) {
+        return;
+    }
 
     do {
         inf_instance_thread_t *t = NULL;
@@ -412,7 +390,7 @@ call_touched_locked(inf_runner_t *runner)
     inf_policy_t *policy = runner->policy;
     inf_instance_thread_t *t;
 
-    while ((t = policy->bound->touched(policy)) != NULL) {
+    while ((t = policy->ops->touched(policy)) != NULL) {
         if (!inf_list_empty(&t->idle)) {        /* else it looks anyway      */
             call_locked(runner, t);
             return t;
@@ -421,11 +399,16 @@ call_touched_locked(inf_runner_t *runner)
     return NULL;
 }
 
-/* The reason why each of them waits may be over. */
+/* Where requests belong to instances: the reason why each of these waits may
+   be over. */
 static void
 call_all_idle(inf_runner_t *runner)
 {
     inf_instance_thread_t *t;
+
+    if (!runner->policy->ops->binds) {
+        return;
+    }
 
     do {
         t = NULL;
@@ -448,6 +431,14 @@ call_locked(inf_runner_t *runner, inf_instance_thread_t *t)
     runner->called++;
 }
 
+/* The thread that a new request is for; NULL: none has to look for it. */
+static inf_instance_thread_t *
+call_one_locked(inf_runner_t *runner, uint64_t now_ns)
+{
+    return runner->policy->ops->binds ? call_touched_locked(runner)
+        : inf_runner_call_idle_locked(runner, now_ns);
+}
+
 /*
  * The idle thread that should look now, NULL: none.  Where requests gather,
  * the one that looks may take them all; it calls the next by itself.
@@ -456,7 +447,7 @@ inf_instance_thread_t *
 inf_runner_call_idle_locked(inf_runner_t *runner, uint64_t now_ns)
 {
     inf_policy_t *policy = runner->policy;
-    if (inf_list_empty(&runner->idle) || policy->bound != NULL) {
+    if (inf_list_empty(&runner->idle) || policy->ops->binds) {
         return NULL;
     }
 
@@ -470,7 +461,7 @@ inf_runner_call_idle_locked(inf_runner_t *runner, uint64_t now_ns)
             return NULL;
         }
 
-        switch (policy->ops->ready(policy, now_ns, &until_ns)) {
+        switch (policy->ops->ready(policy, 0, now_ns, &until_ns)) {
         case INF_NEXT_NOTHING:
             return NULL;
         case INF_NEXT_WAIT:

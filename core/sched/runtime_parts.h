@@ -104,7 +104,7 @@ inf_instance_thread_t *inf_runner_call_idle_locked(inf_runner_t *runner,
 /* NULL: nobody. */
 void inf_instance_thread_wake(inf_instance_thread_t *t);
 
-/* Of a bound policy: wakes the threads whose instances should look. */
+/* Where requests belong to instances: wakes the threads that should look. */
 void inf_runner_call_touched(inf_runner_t *runner);
 
 /* When the timekeeper is to call, if that is news, else INF_NEVER; what

@@ -47,27 +47,25 @@ static const char *id_text(const inf_request_t *req, char *room, size_t cap);
 
 static const inf_policy_ops_t batcher_ops = {
     .gathers = true,
+    .binds = true,
     .push = batcher_push,
+    .notice = batcher_notice,
     .next = inf_sequence_batcher_next,
+    .ready = inf_sequence_batcher_ready,
+    .dress = inf_sequence_batcher_dress,
+    .cancel = batcher_cancel,
     .drop = batcher_drop,
     .expire = inf_sequence_batcher_expire,
-    .free = batcher_free
-};
-
-static const inf_bound_ops_t batcher_bound_ops = {
+    .released = batcher_released,
+    .again = batcher_again,
+    .leave = inf_sequence_batcher_leave,
+    .free = batcher_free,
     .attach = inf_sequence_batcher_attach,
     .open = inf_sequence_batcher_open,
     .retire = inf_sequence_batcher_retire,
-    .leave = inf_sequence_batcher_leave,
     .occupied = inf_sequence_batcher_occupied,
     .detach = inf_sequence_batcher_detach,
-    .touched = inf_sequence_batcher_touched,
-    .notice = batcher_notice,
-    .ready = inf_sequence_batcher_ready,
-    .cancel = batcher_cancel,
-    .dress = inf_sequence_batcher_dress,
-    .released = batcher_released,
-    .again = batcher_again
+    .touched = inf_sequence_batcher_touched
 };
 
 inf_err_t *
@@ -153,7 +151,6 @@ static inf_err_t *
 batcher_init(batcher_t *b, const inf_sequence_batcher_options_t *options)
 {
     b->base.ops = &batcher_ops;
-    b->base.bound = &batcher_bound_ops;
     b->base.deadline_ns = INF_NEVER;
     b->options = *options;
     b->options.slots = options->slots > 0 ? options->slots : 1;
@@ -522,7 +519,7 @@ remove_request(batcher_t *b, inf_request_t *req, uint64_t now_ns,
     withdraw_behind(b, queue, behind, INF_GONE_WITH_SEQUENCE, gone);
     if (s != NULL && s->issued == req) {
         place_t *place = s->place;
-        (void) place->batcher->ops->cancel(place->batcher, req);
+        (void) place->batcher->ops->cancel(place->batcher, req, now_ns, gone);
         s->issued = NULL;
         inf_slot_lose(b, s, req);
     } else {

@@ -3,7 +3,7 @@
  *                      one slot of one instance.
  *
  * Owner    The model's runner owns it and the requests queued in it.
- * Thread   as bound_policy.h.
+ * Thread   as policy.h.
  * Units    ns; configured times in us.  A slot holds one sequence at a time.
  * Errors   push: INVALID_ARG for what breaks a rule of sequences, UNAVAILABLE
  *          for a new sequence while the model stops.
@@ -23,7 +23,7 @@
 #ifndef INF_SCHED_SEQUENCE_BATCHER_H
 #define INF_SCHED_SEQUENCE_BATCHER_H
 
-#include "core/sched/bound_policy.h"
+#include "core/sched/policy.h"
 
 struct inf_sequence_inputs_s;
 

@@ -182,7 +182,7 @@ inf_sequence_place_t *inf_place_find(const inf_sequence_batcher_t *b,
 void inf_place_free(const inf_sequence_batcher_t *b,
     inf_sequence_place_t *place);
 
-/* As bound_policy.h. */
+/* As policy.h. */
 inf_err_t *inf_sequence_batcher_attach(inf_policy_t *p, uint32_t number,
     inf_instance_t *instance, void *owner);
 void inf_sequence_batcher_open(inf_policy_t *p, uint32_t number);
@@ -194,7 +194,7 @@ void *inf_sequence_batcher_touched(inf_policy_t *p);
 
 /* ---- sequence_rows.c ----------------------------------------------------- */
 
-/* As policy.h and bound_policy.h. */
+/* As policy.h. */
 inf_next_t inf_sequence_batcher_next(inf_policy_t *p, uint32_t number,
     uint64_t now_ns, inf_payload_t *out, inf_link_t *gone,
     uint64_t *until_ns);

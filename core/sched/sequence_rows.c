@@ -68,7 +68,8 @@ inf_sequence_batcher_ready(inf_policy_t *p, uint32_t number, uint64_t now_ns,
 
     if (place->batcher != NULL) {
         place->batcher->closing = p->closing || b->leaving;
-        return place->batcher->ops->ready(place->batcher, now_ns, until_ns);
+        return place->batcher->ops->ready(place->batcher, 0, now_ns,
+            until_ns);
     }
 
     look(b, place, &l);

@@ -122,7 +122,8 @@ next_of(world_t *w, uint32_t instance, uint64_t at_ms)
     w->text[0] = '\0';
     bool early = w->policy->deadline_ns > at_ms * MS;
     if (early) {
-        ready = w->policy->ops->ready(w->policy, at_ms * MS, &until_ready);
+        ready = w->policy->ops->ready(w->policy, 0, at_ms * MS,
+            &until_ready);
     }
     uint32_t queued = w->policy->queued;
     inf_next_t next = w->policy->ops->next(w->policy, instance, at_ms * MS,
@@ -179,7 +180,7 @@ expire_at(world_t *w, uint64_t at_ms)
 static inline bool
 cancel(world_t *w, int i)
 {
-    return w->policy->ops->cancel(w->policy, &w->requests[i]);
+    return w->policy->ops->cancel(w->policy, &w->requests[i], 0, NULL);
 }
 
 #endif /* INF_T_SCHED_BATCHER_WORLD_H */

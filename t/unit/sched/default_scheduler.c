@@ -23,7 +23,7 @@ next(inf_default_scheduler_t *s)
     inf_payload_t payload;
     inf_payload_init(&payload);
 
-    inf_next_t ready = s->base.ops->ready(&s->base, 0, NULL);
+    inf_next_t ready = s->base.ops->ready(&s->base, 0, 0, NULL);
     inf_next_t next = s->base.ops->next(&s->base, 0, 0, &payload, NULL, NULL);
     assert_int_equal(next, ready);
     if (next == INF_NEXT_NOTHING) {
@@ -39,7 +39,7 @@ next(inf_default_scheduler_t *s)
 static bool
 cancel(inf_default_scheduler_t *s, inf_request_t *r)
 {
-    return s->base.ops->cancel(&s->base, r);
+    return s->base.ops->cancel(&s->base, r, 0, NULL);
 }
 
 static void

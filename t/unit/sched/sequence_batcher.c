@@ -612,7 +612,7 @@ again(sequences_t *w, int i, uint64_t at_ms)
     inf_request_t *r = &w->requests[i];
     uint32_t queued = w->policy->queued;
 
-    assert_ok(w->policy->bound->again(w->policy, r, at_ms * MS));
+    assert_ok(w->policy->ops->again(w->policy, r, at_ms * MS));
     assert_int_equal(r->state, INF_REQUEST_PENDING);
     assert_int_equal(r->flags, 0);
     assert_int_equal(w->policy->queued, queued + 1);
@@ -625,7 +625,7 @@ again_fails(sequences_t *w, int i, uint64_t at_ms, const char *text)
     inf_request_t *r = &w->requests[i];
     uint32_t flags = r->flags;
 
-    assert_error(w->policy->bound->again(w->policy, r, at_ms * MS),
+    assert_error(w->policy->ops->again(w->policy, r, at_ms * MS),
         INF_ERR_INVALID_ARG, text);
     assert_int_equal(r->state, INF_REQUEST_EXECUTING);
     assert_int_equal(r->flags, flags);

@@ -29,7 +29,7 @@ hear(void)
 {
     for (;;) {
         void *owner;
-        core(owner = sim.policy->bound->touched(sim.policy));
+        core(owner = sim.policy->ops->touched(sim.policy));
         place_t *p = owner;
         if (p == NULL) {
             return;
@@ -172,7 +172,7 @@ cancel(item_t *item)
     sequence_t *q = item->sequence;
     bool queued = item->stage == QUEUED;
     inf_link_init(&gone);
-    core(was = sim.policy->bound->cancel(sim.policy, &item->req, sim.now,
+    core(was = sim.policy->ops->cancel(sim.policy, &item->req, sim.now,
         &gone));
     check(was == queued, "it is%s queued", queued ? "" : " not");
     if (!was) {
@@ -273,14 +273,14 @@ open_place(void)
     for (uint32_t i = 0; i < sim.options.slots; i++) {
         p->slots[i] = (slot_t) { .place = p, .number = i };
     }
-    core(err = sim.policy->bound->attach(sim.policy, p->number, &instance,
+    core(err = sim.policy->ops->attach(sim.policy, p->number, &instance,
         p));
     assert_ok(err);
     hear();
     if (one_in(2)) {                        /* between attach and open      */
         push_one();
     }
-    core(sim.policy->bound->open(sim.policy, p->number));
+    core(sim.policy->ops->open(sim.policy, p->number));
     p->open = true;
     sim.came++;
     sim.present++;
@@ -296,7 +296,7 @@ retire_place(place_t *p)
     if (!p->attached || p->retired || (sim.present == 1 && !one_in(8))) {
         return;
     }
-    core(sim.policy->bound->retire(sim.policy, p->number));
+    core(sim.policy->ops->retire(sim.policy, p->number));
     p->retired = true;
     sim.present--;
     dirty(p);
@@ -316,7 +316,7 @@ leave(place_t *p)
     sim.went++;
     inf_heap_remove(&sim.watches, &p->watch);
     inf_link_remove(&p->changed);
-    core(sim.policy->bound->detach(sim.policy, p->number));
+    core(sim.policy->ops->detach(sim.policy, p->number));
     hear();
 }
 
@@ -367,7 +367,7 @@ dress(inf_payload_t *got)
     inf_err_t *err;
 
     inf_link_init(&failed);
-    core(err = sim.policy->bound->dress(sim.policy, got, &failed));
+    core(err = sim.policy->ops->dress(sim.policy, got, &failed));
     check(err == NULL && inf_list_empty(&failed), "it can't be dressed");
     check(got->count == (sim.options.oldest || sim.options.inputs == NULL
         ? count : got->slots), "%u rows", got->count);
@@ -473,7 +473,7 @@ look(place_t *p)
     p->told = false;
     inf_link_remove(&p->lazy);
     inf_heap_remove(&sim.watches, &p->watch);
-    check(sim.policy->bound->occupied(sim.policy, p->number)
+    check(sim.policy->ops->occupied(sim.policy, p->number)
         == (p->taken > 0 || p->queued > 0 || p->running > 0), "occupied");
     if (may_go(p)) {
         leave(p);
@@ -481,7 +481,7 @@ look(place_t *p)
     }
 
     opinion_t o = opinion(p);
-    inf_next_t ready = sim.policy->bound->ready(sim.policy, p->number,
+    inf_next_t ready = sim.policy->ops->ready(sim.policy, p->number,
         sim.now, &until_ready);
     core(next = sim.policy->ops->next(sim.policy, p->number, sim.now,
         &payload, &gone, &until));
@@ -529,7 +529,7 @@ again(item_t *item)
     bool lives = q->known && s->place->attached && s->sequence == q;
     inf_err_t *err;
 
-    core(err = sim.policy->bound->again(sim.policy, &item->req, sim.now));
+    core(err = sim.policy->ops->again(sim.policy, &item->req, sim.now));
     check((err == NULL) == lives, "it%s live", lives ? " does" : "s sequence"
         " does not");
     if (err != NULL) {
@@ -565,7 +565,7 @@ release(item_t *item)
     }
     inf_link_t gone;
     inf_link_init(&gone);
-    core(sim.policy->bound->released(sim.policy, &item->req, sim.now, &gone));
+    core(sim.policy->ops->released(sim.policy, &item->req, sim.now, &gone));
     check(inf_list_empty(&gone), "a release takes others along");
     s->running--;
     p->running--;
@@ -632,7 +632,7 @@ check_rest(void)
         opinion_t o = opinion(p);
         check(o.next != INF_NEXT_PAYLOAD, "instance %u sleeps over work",
             p->number);
-        check(sim.policy->bound->ready(sim.policy, p->number, sim.now,
+        check(sim.policy->ops->ready(sim.policy, p->number, sim.now,
             &until) == o.next && (o.next != INF_NEXT_WAIT
             || until == o.until), "ready does not say %d", (int) o.next);
         check(o.next != INF_NEXT_WAIT || (p->watch.queued
@@ -683,7 +683,7 @@ arrive(uint64_t *arrival, uint64_t requests)
         look_all();
     }
     if (sim.leaves && sim.pushed > requests / 2) {
-        core(sim.policy->bound->leave(sim.policy));
+        core(sim.policy->ops->leave(sim.policy));
         sim.leaves = false;
         sim.leaving = true;
         give_way();
@@ -850,7 +850,7 @@ drop_all(void)
         check(req->state == INF_REQUEST_REJECTED, "state");
         count++;
         sim.dropped++;
-        while (sim.policy->bound->touched(sim.policy) != NULL) {
+        while (sim.policy->ops->touched(sim.policy) != NULL) {
             continue;
         }
     }
@@ -859,7 +859,7 @@ drop_all(void)
         "some are queued still");
     for (uint32_t i = 0; i < sim.place_count; i++) {
         if (sim.places[i].attached) {
-            sim.policy->bound->detach(sim.policy, i);
+            sim.policy->ops->detach(sim.policy, i);
         }
     }
     while (sim.releases.top != NULL) {
@@ -867,7 +867,7 @@ drop_all(void)
         inf_link_t gone;
         inf_link_init(&gone);
         inf_heap_remove(&sim.releases, &item->release);
-        sim.policy->bound->released(sim.policy, &item->req, sim.now, &gone);
+        sim.policy->ops->released(sim.policy, &item->req, sim.now, &gone);
         item->stage = FREE;
         sim.executed++;
     }
@@ -916,7 +916,7 @@ run_round(uint64_t seed, uint32_t instances, uint64_t requests)
             POOL - spare_count);
         for (uint32_t i = 0; i < sim.place_count; i++) {
             if (sim.places[i].attached) {
-                sim.policy->bound->detach(sim.policy, i);
+                sim.policy->ops->detach(sim.policy, i);
             }
         }
     }
@@ -1093,8 +1093,8 @@ cost_of_depth(uint32_t depth, bool backlog)
             .limit = 1, .idle_us = 1000000 }, &p);
 
     assert_ok(err);
-    assert_ok(p->bound->attach(p, 0, NULL, &owner));
-    p->bound->open(p, 0);
+    assert_ok(p->ops->attach(p, 0, NULL, &owner));
+    p->ops->open(p, 0);
     inf_link_init(&gone);
     steps = 0;
     for (uint32_t i = 0; i < depth; i++) {
@@ -1114,7 +1114,7 @@ cost_of_depth(uint32_t depth, bool backlog)
         link = inf_list_pop_front(&payload.requests);
         assert_ptr_equal(link, &pool[i].req.link);
         inf_request_move(&pool[i].req, INF_REQUEST_EXECUTING);
-        core(p->bound->released(p, &pool[i].req, depth + i, &gone));
+        core(p->ops->released(p, &pool[i].req, depth + i, &gone));
         inf_request_move(&pool[i].req, INF_REQUEST_RELEASED);
     }
     p->ops->free(p);

@@ -34,15 +34,15 @@ attach_open(inf_policy_t *p, uint32_t number)
 {
     inf_instance_t *instance = (inf_instance_t *) (void *) &owners[number];
 
-    inf_err_t *err = p->bound->attach(p, number, instance,
+    inf_err_t *err = p->ops->attach(p, number, instance,
         &owners[number]);
     if (err != NULL) {
         assert_error(err, INF_ERR_UNAVAILABLE, "out of memory");
-        assert_false(p->bound->occupied(p, number));
-        assert_ok(p->bound->attach(p, number, instance,
+        assert_false(p->ops->occupied(p, number));
+        assert_ok(p->ops->attach(p, number, instance,
             &owners[number]));
     }
-    p->bound->open(p, number);
+    p->ops->open(p, number);
 }
 
 static void
@@ -87,7 +87,7 @@ run_place(inf_policy_t *p, uint32_t number)
         while ((link = inf_list_pop_front(&payload.requests)) != NULL) {
             inf_request_t *r = inf_link_entry(link, inf_request_t, link);
             inf_request_move(r, INF_REQUEST_EXECUTING);
-            p->bound->released(p, r, 2, &gone);
+            p->ops->released(p, r, 2, &gone);
             inf_request_move(r, INF_REQUEST_RELEASED);
             ran++;
         }
@@ -104,7 +104,7 @@ run_all(inf_policy_t *p)
     for (int i = 0; i < SEQUENCES && p->queued > 0; i++) {
         bool told[PLACES + 1] = { false };
         const uint32_t *owner;
-        while ((owner = p->bound->touched(p)) != NULL) {
+        while ((owner = p->ops->touched(p)) != NULL) {
             told[owner - owners] = true;
         }
         for (uint32_t number = 1; number <= PLACES; number++) {
@@ -189,7 +189,7 @@ release_all(inf_policy_t *p, inf_link_t *list)
             inf_request_release(r, 1);
             fillers++;
         } else {
-            p->bound->released(p, r, 2, &gone);
+            p->ops->released(p, r, 2, &gone);
             inf_request_move(r, INF_REQUEST_RELEASED);
         }
     }
@@ -213,7 +213,7 @@ two_of_three(inf_policy_t *p, inf_payload_t *out)
         r->batch_size = 1;
         assert_ok(p->ops->push(p, r, 1));
     }
-    assert_true(p->bound->cancel(p, &requests[0], 1, &gone));
+    assert_true(p->ops->cancel(p, &requests[0], 1, &gone));
     assert_int_equal(p->ops->next(p, 1, 1, out, &gone, &until),
         INF_NEXT_PAYLOAD);
     assert_int_equal(out->count, 2);
@@ -234,12 +234,12 @@ dress_once(const inf_sequence_batcher_options_t *options,
     uint32_t left = 0;
 
     assert_ok(inf_sequence_batcher_new(options, &p));
-    assert_ok(p->bound->attach(p, 1, instance, &owners[1]));
-    p->bound->open(p, 1);
+    assert_ok(p->ops->attach(p, 1, instance, &owners[1]));
+    p->ops->open(p, 1);
     two_of_three(p, &payload);
     inf_link_init(&failed);
     countdown = at;
-    inf_err_t *err = p->bound->dress(p, &payload, &failed);
+    inf_err_t *err = p->ops->dress(p, &payload, &failed);
     bool reached = at > 0 && countdown == 0;
     countdown = 0;
 
@@ -254,7 +254,7 @@ dress_once(const inf_sequence_batcher_options_t *options,
     assert_int_equal(release_all(p, &payload.requests), left < 2 ? 1 + left
         : 0);
     release_all(p, &failed);
-    p->bound->detach(p, 1);
+    p->ops->detach(p, 1);
     p->ops->free(p);
     for (int i = 0; i < 3; i++) {
         inf_request_fini(&requests[i]);

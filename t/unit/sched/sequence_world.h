@@ -39,7 +39,7 @@ hear(sequences_t *w)
     int *owner;
 
     w->told[0] = '\0';
-    while ((owner = w->policy->bound->touched(w->policy)) != NULL) {
+    while ((owner = w->policy->ops->touched(w->policy)) != NULL) {
         size_t len = strlen(w->told);
         assert_true(owner >= w->owners
             && owner < w->owners + WORLD_INSTANCES);
@@ -52,7 +52,7 @@ hear(sequences_t *w)
 static inline void
 attach(sequences_t *w, uint32_t number)
 {
-    assert_ok(w->policy->bound->attach(w->policy, number,
+    assert_ok(w->policy->ops->attach(w->policy, number,
         (inf_instance_t *) (void *) &w->owners[number],
         &w->owners[number]));
     hear(w);
@@ -61,7 +61,7 @@ attach(sequences_t *w, uint32_t number)
 static inline void
 open_instance(sequences_t *w, uint32_t number)
 {
-    w->policy->bound->open(w->policy, number);
+    w->policy->ops->open(w->policy, number);
     hear(w);
 }
 
@@ -88,7 +88,7 @@ sequences_open(sequences_t *w, inf_sequence_batcher_options_t options,
     options.slots = options.slots > 0 ? options.slots
         : options.limit > 0 ? options.limit : 1;
     assert_ok(inf_sequence_batcher_new(&options, &w->policy));
-    assert_non_null(w->policy->bound);
+    assert_true(w->policy->ops->binds);
     for (int i = 0; i < WORLD_REQUESTS; i++) {
         inf_request_init(&w->requests[i]);
     }
@@ -127,14 +127,14 @@ sequences_close(sequences_t *w)
 static inline void
 retire(sequences_t *w, uint32_t number)
 {
-    w->policy->bound->retire(w->policy, number);
+    w->policy->ops->retire(w->policy, number);
     hear(w);
 }
 
 static inline void
 detach(sequences_t *w, uint32_t number)
 {
-    w->policy->bound->detach(w->policy, number);
+    w->policy->ops->detach(w->policy, number);
     hear(w);
 }
 
@@ -142,7 +142,7 @@ detach(sequences_t *w, uint32_t number)
 static inline const char *
 notice(sequences_t *w)
 {
-    bool any = w->policy->bound->notice(w->policy, w->text, sizeof(w->text));
+    bool any = w->policy->ops->notice(w->policy, w->text, sizeof(w->text));
 
     if (!any) {
         w->text[0] = '\0';
@@ -153,14 +153,14 @@ notice(sequences_t *w)
 static inline void
 leave(sequences_t *w)
 {
-    w->policy->bound->leave(w->policy);
+    w->policy->ops->leave(w->policy);
     hear(w);
 }
 
 static inline bool
 occupied(const sequences_t *w, uint32_t number)
 {
-    return w->policy->bound->occupied(w->policy, number);
+    return w->policy->ops->occupied(w->policy, number);
 }
 
 /* flags: "S", "E", "SE" or "". */
@@ -255,7 +255,7 @@ next_of(sequences_t *w, uint32_t number, uint64_t at_ms)
 
     inf_payload_init(&payload);
     inf_link_init(&gone);
-    inf_next_t ready = p->bound->ready(p, number, at_ms * MS, &until_ready);
+    inf_next_t ready = p->ops->ready(p, number, at_ms * MS, &until_ready);
     inf_next_t next = p->ops->next(p, number, at_ms * MS, &payload, &gone,
         &until);
     assert_int_equal(ready, next);
@@ -301,7 +301,7 @@ release(sequences_t *w, int i, uint64_t at_ms)
     inf_link_t gone;
     inf_link_init(&gone);
 
-    w->policy->bound->released(w->policy, &w->requests[i], at_ms * MS, &gone);
+    w->policy->ops->released(w->policy, &w->requests[i], at_ms * MS, &gone);
     assert_true(inf_list_empty(&gone));
     inf_request_move(&w->requests[i], INF_REQUEST_RELEASED);
     hear(w);
@@ -370,7 +370,7 @@ cancel(sequences_t *w, int i, uint64_t at_ms)
     inf_link_t gone;
 
     inf_link_init(&gone);
-    bool was = w->policy->bound->cancel(w->policy, r, at_ms * MS, &gone);
+    bool was = w->policy->ops->cancel(w->policy, r, at_ms * MS, &gone);
     put_gone(w, &gone, INF_GONE_WITH_SEQUENCE);
     if (was) {
         assert_int_equal(r->state, INF_REQUEST_REJECTED);

@@ -514,7 +514,7 @@ bool
 __wrap_inf_runner_cancel(inf_runner_t *runner, inf_request_t *req)
 {
     server_model_t *m = model_of(runner);
-    bool was = m->policy->ops->cancel(m->policy, req);
+    bool was = m->policy->ops->cancel(m->policy, req, sim.now, NULL);
 
     check(was == (item_of(req)->place == QUEUED), "a cancel is not heard");
     if (was) {
@@ -707,7 +707,7 @@ has_work(server_model_t *m)
     uint64_t until = INF_NEVER;
     inf_next_t next;
 
-    core(next = m->policy->ops->ready(m->policy, sim.now, &until));
+    core(next = m->policy->ops->ready(m->policy, 0, sim.now, &until));
     if (next == INF_NEXT_WAIT && (!m->watch.queued || until < m->watch.key)) {
         inf_heap_remove(&sim.watches, &m->watch);
         inf_heap_push(&sim.watches, &m->watch, until);

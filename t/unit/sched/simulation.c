@@ -423,7 +423,8 @@ cancel_one(void)
         item = &pool[chance(POOL)];
     }
 
-    bool was = sim.policy->ops->cancel(sim.policy, &item->req);
+    bool was = sim.policy->ops->cancel(sim.policy, &item->req, sim.now,
+        NULL);
     if (item->place != QUEUED) {
         check(!was, "a request that isn't queued was unlinked");
         return;
@@ -494,7 +495,8 @@ disturb(void)
             }
             break;
         }
-        check(sim.policy->ops->ready(sim.policy, sim.now, &(uint64_t) { 0 })
+        check(sim.policy->ops->ready(sim.policy, 0, sim.now,
+            &(uint64_t) { 0 })
             == INF_NEXT_NOTHING, "somebody else is told to look");
     }
 }
@@ -718,7 +720,7 @@ call_idle(void)
     if (sim.idle_count == 0) {
         return false;
     }
-    inf_next_t ready = sim.policy->ops->ready(sim.policy, sim.now, &until);
+    inf_next_t ready = sim.policy->ops->ready(sim.policy, 0, sim.now, &until);
     if (ready == INF_NEXT_NOTHING
         || (ready == INF_NEXT_WAIT && until >= sim.watch))
     {
