@@ -314,7 +314,7 @@ ngx_http_inference_body_limits(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* What Content-Length tells is refused before it is sent. */
+/* A body too long by its Content-Length is rejected before it is sent. */
 
 static ngx_int_t
 ngx_http_inference_body_room(ngx_http_inference_ctx_t *ctx)
@@ -364,7 +364,7 @@ ngx_http_inference_body_read(ngx_http_inference_ctx_t *ctx)
         ctx->body.borrow = 0;
 
         if (ngx_http_inference_body_check(ctx) != NGX_OK) {
-            return ngx_http_inference_refuse(ctx);
+            return ngx_http_inference_reject_early(ctx);
         }
     }
 
@@ -372,11 +372,11 @@ ngx_http_inference_body_read(ngx_http_inference_ctx_t *ctx)
         || (!ngx_http_inference_call_has_body(ctx)
             && ngx_http_inference_infer_init(ctx) != NGX_OK))
     {
-        return ngx_http_inference_refuse(ctx);
+        return ngx_http_inference_reject_early(ctx);
     }
 
     if (ctx->raw && ngx_http_inference_place_flat(ctx) != NGX_OK) {
-        return ngx_http_inference_refuse(ctx);
+        return ngx_http_inference_reject_early(ctx);
     }
 
     r->request_body_no_buffering = 0;
@@ -439,7 +439,7 @@ ngx_http_inference_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
             if (ngx_http_inference_body_receive(ctx, cl->buf->pos, n)
                 != NGX_OK)
             {
-                ctx->body.refused = 1;
+                ctx->body.rejected = 1;
                 ngx_http_inference_body_free(ctx);
                 ngx_http_inference_body_swallow(ctx, n);
             }
@@ -506,7 +506,7 @@ ngx_http_inference_body_receive(ngx_http_inference_ctx_t *ctx, u_char *p,
 
     body = &ctx->body;
 
-    if (body->refused) {
+    if (body->rejected) {
         ngx_http_inference_body_swallow(ctx, n);
         return NGX_OK;
     }
@@ -549,7 +549,7 @@ ngx_http_inference_body_receive(ngx_http_inference_ctx_t *ctx, u_char *p,
 
 
 /*
- * A refused body is read to its end when little is left, so that the
+ * A rejected body is read to its end when little is left, so that the
  * connection can be used again; else the answer comes at once.
  */
 

@@ -200,7 +200,7 @@ ngx_http_inference_borrowed(ngx_http_inference_ctx_t *ctx)
 
     rc = (ngx_http_inference_body_check(ctx) == NGX_OK)
          ? ngx_http_inference_body_read(ctx)
-         : ngx_http_inference_refuse(ctx);
+         : ngx_http_inference_reject_early(ctx);
 
     /* the count taken by body_read goes with this */
     ngx_http_finalize_request(ctx->request, rc);

@@ -431,7 +431,7 @@ ngx_http_inference_client_patience(ngx_event_t *ev)
     if (!ngx_queue_empty(&client->waiting)) {
         ngx_log_error(NGX_LOG_ERR, client->log, 0,
                       "inference: the core is out of reach for %d s, requests "
-                      "are refused until it is back",
+                      "are rejected until it is back",
                       NGX_HTTP_INFERENCE_PATIENCE / 1000);
     }
 

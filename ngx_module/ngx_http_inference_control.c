@@ -45,7 +45,7 @@ ngx_http_inference_control(ngx_http_inference_ctx_t *ctx)
     ngx_http_inference_start_timer(ctx);
 
     if (ngx_http_inference_control_submit(ctx) != NGX_OK) {
-        return ngx_http_inference_refuse(ctx);
+        return ngx_http_inference_reject_early(ctx);
     }
 
     ngx_http_inference_body_stop(ctx);
@@ -185,7 +185,7 @@ ngx_http_inference_control_pack(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* NULL makes packing fail below; the texts hold no NUL (nginx refuses it). */
+/* NULL makes packing fail below; the texts hold no NUL (nginx rejects it). */
 
 static char *
 ngx_http_inference_control_text(ngx_http_inference_ctx_t *ctx, ngx_str_t *s)

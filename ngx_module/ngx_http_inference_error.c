@@ -64,7 +64,7 @@ ngx_http_inference_status(ngx_http_inference_ctx_t *ctx, inf_err_code_t code)
 }
 
 
-/* What "inference_errors precise" tells apart; 0: nothing. */
+/* The status that only "inference_errors precise" has; 0: none. */
 
 static ngx_uint_t
 ngx_http_inference_precise(inf_err_code_t code, inf_err_cause_t cause)
@@ -210,7 +210,7 @@ ngx_http_inference_fail_err(ngx_http_inference_ctx_t *ctx, inf_err_t *err)
 /* ---- errors ------------------------------------------------------------- */
 
 ngx_int_t
-ngx_http_inference_refuse(ngx_http_inference_ctx_t *ctx)
+ngx_http_inference_reject_early(ngx_http_inference_ctx_t *ctx)
 {
     (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->failed, 1);
 
@@ -241,7 +241,7 @@ ngx_http_inference_reject(ngx_http_inference_ctx_t *ctx)
 
     if (ctx->state == NGX_HTTP_INFERENCE_CONNECTING) {
         /* its body was not touched */
-        ngx_http_inference_finalize(ctx, ngx_http_inference_refuse(ctx));
+        ngx_http_inference_finalize(ctx, ngx_http_inference_reject_early(ctx));
         return;
     }
 

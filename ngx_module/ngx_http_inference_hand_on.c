@@ -57,7 +57,7 @@ ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx)
         return NGX_OK;
     }
 
-    if (body->refused || !body->complete
+    if (body->rejected || !body->complete
         || ngx_http_inference_call_has_body(ctx)
         || !ngx_http_inference_hand_on_wanted(ctx))
     {

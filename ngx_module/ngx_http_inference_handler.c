@@ -56,7 +56,7 @@ ngx_http_inference_handle(ngx_http_request_t *r)
     }
 
     if (ngx_http_inference_find_endpoint(ctx) != NGX_OK) {
-        return ngx_http_inference_refuse(ctx);
+        return ngx_http_inference_reject_early(ctx);
     }
 
     switch (ctx->endpoint->verb) {
@@ -66,13 +66,13 @@ ngx_http_inference_handle(ngx_http_request_t *r)
                                        "the %V endpoint is not available in "
                                        "this version of the server",
                                        &ctx->endpoint->name);
-        return ngx_http_inference_refuse(ctx);
+        return ngx_http_inference_reject_early(ctx);
 
     case NGX_HTTP_INFERENCE_REPOSITORY_NAMED:
         (void) ngx_http_inference_fail(ctx, INF_ERR_UNSUPPORTED,
                                        "'repository_name' specification is "
                                        "not supported");
-        return ngx_http_inference_refuse(ctx);
+        return ngx_http_inference_reject_early(ctx);
 
     case NGX_HTTP_INFERENCE_SERVER_LIVE:
         return ngx_http_inference_live(ctx);
@@ -83,7 +83,7 @@ ngx_http_inference_handle(ngx_http_request_t *r)
     case NGX_HTTP_INFERENCE_REPOSITORY_UNLOAD:
 
         if (ngx_http_inference_body_check(ctx) != NGX_OK) {
-            return ngx_http_inference_refuse(ctx);
+            return ngx_http_inference_reject_early(ctx);
         }
 
         break;
@@ -263,7 +263,7 @@ ngx_http_inference_connect(ngx_http_inference_ctx_t *ctx)
 
         if (grace == 0) {
             (void) ngx_http_inference_fail_no_core(ctx);
-            return ngx_http_inference_refuse(ctx);
+            return ngx_http_inference_reject_early(ctx);
         }
 
         ctx->graced = 1;
@@ -284,7 +284,7 @@ ngx_http_inference_connect(ngx_http_inference_ctx_t *ctx)
 
     if (rc != NGX_AGAIN) {
         (void) ngx_http_inference_fail_no_core(ctx);
-        return ngx_http_inference_refuse(ctx);
+        return ngx_http_inference_reject_early(ctx);
     }
 
     ctx->state = NGX_HTTP_INFERENCE_CONNECTING;

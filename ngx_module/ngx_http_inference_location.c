@@ -8,7 +8,7 @@
 typedef enum {
     ngx_http_inference_part_served,
     ngx_http_inference_part_answers_501,
-    ngx_http_inference_part_refused
+    ngx_http_inference_part_rejected
 } ngx_http_inference_part_state_e;
 
 
@@ -62,27 +62,27 @@ static ngx_http_inference_part_t  ngx_http_inference_part_names[] = {
       ngx_http_inference_part_served },
 
     { ngx_string("trace"), NGX_HTTP_INFERENCE_TRACE,
-      ngx_http_inference_part_refused },
+      ngx_http_inference_part_rejected },
 
     { ngx_string("logging"), NGX_HTTP_INFERENCE_LOGGING,
-      ngx_http_inference_part_refused },
+      ngx_http_inference_part_rejected },
 
     { ngx_string("shared_memory"), NGX_HTTP_INFERENCE_SHARED_MEMORY,
-      ngx_http_inference_part_refused },
+      ngx_http_inference_part_rejected },
 
     { ngx_string("metrics"), NGX_HTTP_INFERENCE_METRICS,
       ngx_http_inference_part_served },
 
     { ngx_string("openai"), NGX_HTTP_INFERENCE_OPENAI,
-      ngx_http_inference_part_refused },
+      ngx_http_inference_part_rejected },
 
     { ngx_string("status"), NGX_HTTP_INFERENCE_STATUS,
-      ngx_http_inference_part_refused },
+      ngx_http_inference_part_rejected },
 
     { ngx_string("all"), NGX_HTTP_INFERENCE_ALL,
       ngx_http_inference_part_served },
 
-    { ngx_null_string, 0, ngx_http_inference_part_refused }
+    { ngx_null_string, 0, ngx_http_inference_part_rejected }
 };
 
 
@@ -183,7 +183,7 @@ ngx_http_inference_add_part(ngx_conf_t *cf, ngx_str_t *name,
 
         switch (part->state) {
 
-        case ngx_http_inference_part_refused:
+        case ngx_http_inference_part_rejected:
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "\"inference %V\" is not supported by this "
                                "version", name);

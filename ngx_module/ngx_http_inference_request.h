@@ -36,7 +36,7 @@
 /* JSON up to this size is read while it arrives, longer one in slices */
 #define NGX_HTTP_INFERENCE_INLINE_TEXT  (256 * 1024)
 
-/* of a refused body this much is read to keep the connection */
+/* of a rejected body this much is read to keep the connection */
 #define NGX_HTTP_INFERENCE_SWALLOW      (1024 * 1024)
 
 /* what a compressed body may inflate to where inference_max_body is not set */
@@ -142,7 +142,7 @@ typedef struct {
     unsigned                     complete:1;    /* the last byte is here     */
     unsigned                     ended:1;       /* end of the plain bytes    */
     unsigned                     lagging:1;     /* text is read in slices    */
-    unsigned                     refused:1;     /* the rest is swallowed     */
+    unsigned                     rejected:1;    /* the rest is swallowed     */
     unsigned                     foreign:1;     /* somebody else received it */
     unsigned                     checked:1;     /* tail length is right      */
     unsigned                     inflated:1;    /* to the stream's end       */
@@ -242,7 +242,8 @@ ngx_http_inference_ctx_t *ngx_http_inference_ctx(ngx_http_request_t *r);
 /* Whether nginx has redirected the request: the context is given up then. */
 ngx_uint_t ngx_http_inference_disowned(ngx_http_inference_ctx_t *ctx);
 
-/* Whose turn it is when mr's body has been read for a subrequest, or NULL. */
+/* The context that goes on when mr's body has been read for a subrequest, or
+   NULL. */
 ngx_http_inference_ctx_t *ngx_http_inference_borrower(ngx_http_request_t *mr);
 
 /* Before the first region is taken from ctx->client; NGX_ERROR: failed. */
@@ -334,7 +335,7 @@ ngx_int_t ngx_http_inference_place_window(ngx_http_inference_ctx_t *ctx,
 ngx_int_t ngx_http_inference_place_commit(ngx_http_inference_ctx_t *ctx,
     size_t n);
 
-/* What comes next is kept in one piece. */
+/* The bytes from here on are kept in one piece. */
 ngx_int_t ngx_http_inference_place_flat(ngx_http_inference_ctx_t *ctx);
 
 /* No more plain bytes will come. */
@@ -355,7 +356,7 @@ off_t ngx_http_inference_location_max_body(ngx_http_request_t *r);
 ngx_int_t ngx_http_inference_body_long(ngx_http_inference_ctx_t *ctx,
     const char *what);
 
-/* What a compressed one may inflate to. */
+/* The bytes that a compressed one may inflate to. */
 off_t ngx_http_inference_max_inflated(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_inflated_long(ngx_http_inference_ctx_t *ctx);
 
@@ -481,7 +482,7 @@ ngx_int_t ngx_http_inference_fail_no_core(ngx_http_inference_ctx_t *ctx);
 
 /* Answers a failed request before it has gone asynchronous; returns what a
    content handler returns. */
-ngx_int_t ngx_http_inference_refuse(ngx_http_inference_ctx_t *ctx);
+ngx_int_t ngx_http_inference_reject_early(ngx_http_inference_ctx_t *ctx);
 
 /* Answers a failed request and finalizes it. */
 void ngx_http_inference_reject(ngx_http_inference_ctx_t *ctx);
@@ -509,9 +510,9 @@ ngx_int_t ngx_http_inference_add_header(ngx_http_request_t *r, char *key,
 /* ---- reply.c ------------------------------------------------------------ */
 
 /*
- * What the core says of a ticket: the first response is held, others are
- * counted and released.  NGX_AGAIN: more will come; NGX_OK: that was the last,
- * or the request failed.
+ * Takes the core's completion of a ticket: the first response is held, others
+ * are counted and released.  NGX_AGAIN: more will come; NGX_OK: that was the
+ * last, or the request failed.
  */
 ngx_int_t ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
     ngx_http_inference_ticket_t *ticket, const inf_completion_t *c);

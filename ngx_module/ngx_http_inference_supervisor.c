@@ -178,7 +178,7 @@ ngx_http_inference_registration(void)
 }
 
 
-/* What this cycle changes in what is kept. */
+/* Updates the kept descriptors for this cycle. */
 
 static void
 ngx_http_inference_supervisor_keep(ngx_cycle_t *cycle,
@@ -371,7 +371,7 @@ ngx_http_inference_supervisor_find(ngx_event_t *ev)
 }
 
 
-/* Who has locked the lease; 0: nobody. */
+/* The process that has locked the lease; 0: none. */
 
 static ngx_pid_t
 ngx_http_inference_supervisor_holder(void)

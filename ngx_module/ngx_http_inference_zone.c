@@ -35,10 +35,10 @@ static ngx_http_inference_counter_family_t
     { "cancelled", "requests that workers gave up before they were answered",
       offsetof(ngx_http_inference_counters_t, cancelled) },
 
-    { "arena_full", "requests refused because the request arena was full",
+    { "arena_full", "requests rejected because the request arena was full",
       offsetof(ngx_http_inference_counters_t, arena_full) },
 
-    { "ring_full", "requests refused because too many were in flight",
+    { "ring_full", "requests rejected because too many were in flight",
       offsetof(ngx_http_inference_counters_t, ring_full) },
 
     { "core_starts", "cores that were started",

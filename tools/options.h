@@ -77,7 +77,7 @@ void options_take(options_t *o, int argc, char **argv);
 /* Backends complete no configuration. */
 bool options_strict(const options_t *o);
 
-/* What that option's value means. */
+/* The value of that option, which is a boolean. */
 bool option_bool(const char *name, const char *value);
 
 #endif /* TOOLS_OPTIONS_H */

@@ -27,7 +27,7 @@ typedef struct {
                                        theirs it would follow their links    */
 } places_t;
 
-/* What each of the workers' directories is for. */
+/* The uses of the workers' directories. */
 extern const char *const temps[TEMPS];
 
 void places_make(places_t *places, const run_as_t *who);

@@ -37,8 +37,8 @@ typedef enum {
     INF_ERR_CANCELLED      = 7
 } inf_err_code_t;
 
-/* What codes do not tell apart, for who answers a client; it crosses the
-   channel as a byte. */
+/* Causes that codes do not tell apart, for the answer to a client; one crosses
+   the channel as a byte. */
 typedef enum {
     INF_CAUSE_NONE      = 0,
     INF_CAUSE_FULL      = 1,    /* a queue or an arena has no room now       */

@@ -230,7 +230,7 @@ inf_client_submit(inf_client_t *c, const inf_submission_t *submission)
         return INF_CLIENT_BROKEN;
     }
 
-    /* Who waits goes first, or a busy ring would starve it. */
+    /* Pending submissions go first, or a busy ring would starve them. */
     if (c->pending.count > 0
         || client_push(c, submission) != INF_RING_DONE)
     {

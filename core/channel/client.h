@@ -66,7 +66,7 @@ typedef struct {
     uint64_t completed;         /* handed to a handler                     */
     uint64_t late;              /* for a slot no longer taken: dropped     */
     uint64_t bells;             /* times the core was woken                */
-    uint64_t busy;              /* submissions refused, ring full          */
+    uint64_t busy;              /* submissions rejected, ring full         */
 } inf_client_stats_t;
 
 /*
@@ -92,7 +92,7 @@ INF_CHECK inf_err_t *inf_client_hello(inf_client_t *c, int registration_fd,
 
 /*
  * Reads the core's answer from the control socket; *again: not there yet.  A
- * refusal is an error with the core's code and text.  After success the
+ * rejection is an error with the core's code and text.  After success the
  * client is connected.
  */
 INF_CHECK inf_err_t *inf_client_welcome(inf_client_t *c, bool *again);

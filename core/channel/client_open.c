@@ -346,7 +346,7 @@ client_check_welcome(const inf_welcome_t *w, size_t len, size_t fd_count)
         uint32_t code = INF_STATUS_CODE(w->status);
         return inf_err_new(code <= INF_ERR_CANCELLED
             ? (inf_err_code_t) code : INF_ERR_UNKNOWN,
-            "the core (%.*s) has refused the channel: %.*s",
+            "the core (%.*s) has rejected the channel: %.*s",
             (int) strnlen(w->build, sizeof(w->build)), w->build,
             (int) strnlen(w->text, sizeof(w->text)), w->text);
     }

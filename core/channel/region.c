@@ -133,7 +133,7 @@ inf_regions_pin(inf_regions_t *r, uint64_t pinned)
 inf_region_t *
 inf_regions_alloc(inf_regions_t *r, uint64_t size)
 {
-    /* The bound first: a refusal must not cost a search. */
+    /* The bound first: a rejection must not cost a search. */
     if (size > r->bound || r->stats.in_use > r->bound - size) {
         r->stats.failures++;
         return NULL;

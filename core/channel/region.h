@@ -77,7 +77,7 @@ typedef struct {
     uint64_t regions;       /* handed out now                              */
     uint64_t idle;          /* free bytes that may still hold pages        */
     uint64_t trimmed;       /* bytes given back to the system, ever        */
-    uint64_t failures;      /* allocations, charges and trims refused      */
+    uint64_t failures;      /* allocations, charges and trims rejected     */
 } inf_regions_stats_t;
 
 typedef struct {

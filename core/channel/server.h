@@ -76,7 +76,7 @@ typedef struct {
 
 /*
  * Takes all fds (closed and set to -1 on failure).  Checks the hello, maps,
- * makes the response arena and sends the welcome, or a refusal with the
+ * makes the response arena and sends the welcome, or a rejection with the
  * error's text.  The caller holds the first reference.
  */
 INF_CHECK inf_err_t *inf_channel_accept(const void *hello, size_t len,

@@ -27,7 +27,7 @@ static inf_err_t *channel_make_responses(inf_channel_t *ch,
 static void channel_pin_responses(inf_channel_t *ch,
     const inf_channel_conf_t *conf);
 static inf_err_t *channel_welcome(inf_channel_t *ch, uint64_t generation);
-static void channel_refuse(int control, const inf_err_t *err);
+static void channel_reject(int control, const inf_err_t *err);
 static inf_err_t *channel_send_welcome(int control, inf_welcome_t *w,
     const int *fds, size_t fd_count);
 
@@ -76,7 +76,7 @@ inf_channel_accept(const void *hello, size_t len, int *fds, size_t fd_count,
 
 fail:
 
-    channel_refuse(control, err);
+    channel_reject(control, err);
     if (ch != NULL) {
         /* They are closed below, with those that came too many. */
         for (int i = 0; i < INF_HELLO_WORKER_FDS; i++) {
@@ -334,7 +334,7 @@ channel_welcome(inf_channel_t *ch, uint64_t generation)
 
 /* Says why, as far as it can be said: the caller reports it anyway. */
 static void
-channel_refuse(int control, const inf_err_t *err)
+channel_reject(int control, const inf_err_t *err)
 {
     if (control == -1) {
         return;

@@ -20,7 +20,7 @@
 #include "core/model/config_shared.h"
 #include "core/model/config_storage.h"
 
-/* A longer file is refused before it is parsed. */
+/* A longer file is rejected before it is parsed. */
 #define INF_CONFIG_FILE_MAX ((size_t) 16 << 20)
 
 typedef struct {

@@ -6,7 +6,7 @@
  * Thread   apply, save and restore are about the calling thread.
  * Units    none.
  * Errors   INVALID_ARG: none of the cores or no such node is here.
- *          INTERNAL: the kernel refused.
+ *          INTERNAL: the kernel rejected it.
  * Route    configuration -> [host policy] -> loader, instance thread
  */
 

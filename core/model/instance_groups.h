@@ -22,7 +22,7 @@
 #include "core/model/config_findings.h"
 #include "model_config.pb-c.h"
 
-/* More instances of one model are refused: each is a thread. */
+/* More instances of one model are rejected: each is a thread. */
 #define INF_INSTANCES_MAX 4096u
 
 /* The values are those of TRITONSERVER_InstanceGroupKind. */

@@ -31,8 +31,8 @@
 INF_CHECK inf_err_t *inf_private_inputs_wanted(
     const Inference__ModelConfig *msg, bool *wanted);
 
-/* Nothing to do unless req->inputs_uncopied, which is off afterwards.  What
-   lies on a GPU stays there. */
+/* Nothing to do unless req->inputs_uncopied, which is off afterwards.
+   Bytes on a GPU stay there. */
 INF_CHECK inf_err_t *inf_private_inputs_make(inf_request_t *req);
 
 #endif /* INF_MODEL_PRIVATE_INPUTS_H */

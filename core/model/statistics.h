@@ -67,7 +67,7 @@ typedef enum {
 
 /* Why a request failed, as the metrics count it. */
 typedef enum {
-    INF_FAILURE_REJECTED,           /* its queue's policy refused it         */
+    INF_FAILURE_REJECTED,           /* its queue's policy rejected it        */
     INF_FAILURE_CANCELED,           /* dropped by the core                   */
     INF_FAILURE_BACKEND,            /* Execute's error, or as it reported    */
     INF_FAILURE_OTHER,              /* whatever else ended it unexecuted     */

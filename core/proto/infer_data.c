@@ -2,7 +2,7 @@
  * infer_data.c - see infer_data.h.
  *
  * The reader has checked syntax, count and kinds of this very text, so what
- * is left to refuse is a number that does not fit.  Bounds are checked all
+ * is left to reject is a number that does not fit.  Bounds are checked all
  * the same: the destination is written by count, never by trust.
  */
 

@@ -544,7 +544,7 @@ read_text(cursor_t *c, inf_slice_t *out)
     return true;
 }
 
-/* What may not follow the digits is refused by whoever looks there. */
+/* A byte that may not follow the digits is rejected by the next reader. */
 static bool
 read_uint(cursor_t *c, uint64_t *out)
 {

@@ -11,7 +11,7 @@
  *
  * The reader has replaced each integer beyond int64, NaN and Infinity by an
  * array of one element, the number's place in the list of big numbers, and has
- * refused or left out containers in a container, so that the two aren't mixed
+ * rejected or left out containers in a container, so that the two aren't mixed
  * up.
  */
 

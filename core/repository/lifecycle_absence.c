@@ -4,9 +4,9 @@
  *                       of ensembles of such models.
  *
  * Such a load goes back to the front of its model's operations and is tried
- * again when the repository has come, has failed or was taken out.  What it
- * would wait for changes its state before inf_lifecycle_arrived takes the
- * lock, and is looked at under the lock: none is forgotten.
+ * again when the repository has come, has failed or was taken out.  A
+ * repository changes its state before inf_lifecycle_arrived takes the lock,
+ * and is looked at under the lock: no load is forgotten.
  */
 
 #include "core/repository/lifecycle_parts.h"

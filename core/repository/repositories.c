@@ -591,7 +591,7 @@ was_seen(const inf_repository_list_t *list, size_t root, const char *name)
     return found;
 }
 
-/* What has the same address in old is taken from there. */
+/* Repositories that have the same address in old are taken from there. */
 static inf_err_t *
 list_new(const inf_repositories_t *r, const inf_repository_list_t *old,
     char *const *addresses, size_t count, inf_repository_list_t **out)

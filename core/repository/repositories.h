@@ -28,7 +28,7 @@ typedef enum {
     INF_REPOSITORY_FAILED           /* and has failed, but for another try   */
 } inf_repository_state_t;
 
-/* What a listing of another machine has shown; constant but for refs. */
+/* The listing of a remote repository; constant but for refs. */
 typedef struct {
     _Atomic uint32_t refs;
     inf_entries_t    entries;
@@ -162,8 +162,8 @@ void inf_repository_unref(inf_repository_t *repository);
 /*
  * One model, as inf_scan_one.  With namespacing it is looked for where it
  * belongs; one of no namespace lies nowhere, but the scan says what is wrong.
- * What is found on this machine's disk, or where it was when other machines
- * were listed last, is found without asking the others.
+ * A model on this machine's disk, or where it was when other machines were
+ * listed last, is found without asking the others.
  */
 INF_CHECK inf_err_t *inf_repository_list_scan(
     const inf_repository_list_t *list, const inf_model_id_t *id,
