@@ -4,7 +4,7 @@ limit is off there, so inference_max_body has to be one for it, too."""
 import pytest
 
 from lib import arena, h2, models
-from lib.server import Server, free_port
+from lib.server import Server
 from lib.upstream import Upstream
 from lib.wire import chunked, request_bytes
 
@@ -18,11 +18,9 @@ PATHS = [f"/{where}/v2/models/id_uint8/infer"
 
 @pytest.fixture(scope="module")
 def server():
-    port = free_port()
     with Upstream() as upstream, Server(
-            models.standard_repository, http=f"    inference_memory {ARENA};",
-            server=f"""
-        listen 127.0.0.1:{port} http2;
+            models.standard_repository, http2=True,
+            http=f"    inference_memory {ARENA};", server=f"""
         inference_max_body 1k;
         location /mirrored/ {{ inference all; mirror /drop; }}
         location /asked/ {{ inference all; auth_request /ask; }}
@@ -37,7 +35,6 @@ def server():
             proxy_pass http://127.0.0.1:{upstream.port};
         }}
     """) as s:
-        s.port2 = port
         s.upstream = upstream
         yield s
 
