@@ -311,6 +311,7 @@ class Units:
 
     def __init__(self, build, pattern):
         self.build, self.seconds = build, 0
+        must(["ninja", "-C", build, "build.ninja"])     # tests may be new
         listed = must(["ctest", "--test-dir", build, "-N", "-R",
                        f"^{pattern}"])
         self.names = re.findall(r"Test +#\d+: (\S+)", listed)
