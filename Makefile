@@ -5,8 +5,8 @@ BUILD   ?= build
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
-.PHONY: help deps build run test bench bench-models asan tsan rooms fuzz \
-	mutants gpu nginx-next install clean
+.PHONY: help deps build run test bench bench-models asan tsan rooms locks \
+	fuzz mutants gpu nginx-next install clean
 
 help:
 	@echo 'make deps        install what building and testing need (Debian, PyPI)'
@@ -18,6 +18,7 @@ help:
 	@echo 'make bench-models  models that come and go beside others, and 1,000 of them'
 	@echo 'make asan tsan   the tests under sanitizers'
 	@echo 'make rooms       check include directions and READMEs'
+	@echo 'make locks       clang'\''s thread-safety analysis of core'
 	@echo 'make fuzz        each fuzzer for INF_FUZZ_SECONDS (60)'
 	@echo 'make mutants ROOM=proto  which of N=30 random mutants of a room its tests catch'
 	@echo 'make gpu         what only a machine with an NVIDIA GPU can show'
@@ -61,6 +62,9 @@ tsan:
 
 rooms:
 	@python3 t/check-rooms.py
+
+locks: build
+	@python3 t/locks.py $(BUILD)
 
 fuzz:
 	@sh t/fuzz.sh

@@ -6,7 +6,7 @@
 # apt configuration is not touched).
 #
 #   sh t/setup.sh            build and test
-#   sh t/setup.sh fuzz       also clang, for the fuzzers
+#   sh t/setup.sh fuzz       also what clang's fuzzers are linked to
 #   sh t/setup.sh --print    the Debian packages, one a line
 
 set -eu
@@ -21,13 +21,13 @@ packages="ca-certificates gcc g++ make cmake ninja-build pkg-config
     protobuf-c-compiler libprotobuf-c-dev libjansson-dev zlib1g-dev
     libexpat1-dev libcurl4-openssl-dev libssl-dev
     libcmocka-dev libjemalloc2 libpython3.11
-    python3 python3-venv curl wrk nghttp2-client procps"
+    python3 python3-venv curl wrk nghttp2-client procps clang"
 
 main()
 {
     case $what in
     base) ;;
-    fuzz) packages="$packages clang libclang-rt-14-dev" ;;
+    fuzz) packages="$packages libclang-rt-14-dev" ;;
     --print) printf '%s\n' $packages; exit 0 ;;
     *) echo "setup.sh: unknown argument \"$what\"" >&2; exit 1 ;;
     esac

@@ -6,15 +6,15 @@
 
 #define ATTRIBUTES_RANK 65
 
-static inf_buffer_attributes_t *input_attributes_locked(inf_input_t *in,
-    uint32_t index);
-static void attributes_set(inf_buffer_attributes_t *a,
-    const inf_buffer_t *buffer);
-
 /* Getters of one request may run on several threads, its arena may not. */
 static inf_lock_t input_lock = {
     .mutex = PTHREAD_MUTEX_INITIALIZER, .rank = ATTRIBUTES_RANK
 };
+
+static inf_buffer_attributes_t *input_attributes_locked(inf_input_t *in,
+    uint32_t index) INF_NEEDS(input_lock);
+static void attributes_set(inf_buffer_attributes_t *a,
+    const inf_buffer_t *buffer);
 
 TRITONSERVER_Error *
 TRITONBACKEND_InputBufferAttributes(TRITONBACKEND_Input *input,

@@ -40,16 +40,24 @@ struct inf_metric_family_s {
     char                *description;
 };
 
+static inf_lock_t registry_lock = {
+    .mutex = PTHREAD_MUTEX_INITIALIZER, .rank = METRICS_RANK
+};
+static inf_metric_family_t *registry_first;     /* registry_lock             */
+static inf_metric_family_t *registry_last;      /* registry_lock             */
+
 static inf_metric_family_t *family_new(inf_metric_kind_t kind,
     const char *name, const char *description);
 static void family_free(inf_metric_family_t *f);
-static inf_metric_family_t *family_find_locked(const char *name);
+static inf_metric_family_t *family_find_locked(const char *name)
+    INF_NEEDS(registry_lock);
 static inf_err_t *series_new(inf_metric_family_t *f, char *labels,
     const double *bounds, size_t bound_count, inf_metric_series_t **out);
 static void series_free(inf_metric_series_t *series);
 static inf_metric_series_t *series_find_locked(inf_metric_family_t *f,
-    const char *labels);
-static inf_metric_series_t *series_unref_locked(inf_metric_series_t *series);
+    const char *labels) INF_NEEDS(registry_lock);
+static inf_metric_series_t *series_unref_locked(inf_metric_series_t *series)
+    INF_NEEDS(registry_lock);
 static inf_metric_series_t *series_next(inf_metric_family_t *f,
     inf_metric_series_t *at);
 static inf_err_t *labels_render(const inf_metric_family_t *f,
@@ -66,12 +74,6 @@ static void put_histogram(inf_buf_t *out, const inf_metric_series_t *series);
 static void put_sample(inf_buf_t *out, const inf_metric_series_t *series,
     const char *suffix, const char *bound);
 static void number_text(char text[METRIC_TEXT_MAX], double value);
-
-static inf_lock_t registry_lock = {
-    .mutex = PTHREAD_MUTEX_INITIALIZER, .rank = METRICS_RANK
-};
-static inf_metric_family_t *registry_first;     /* registry_lock             */
-static inf_metric_family_t *registry_last;      /* registry_lock             */
 
 inf_err_t *
 inf_metric_family_get(inf_metric_kind_t kind, const char *name,

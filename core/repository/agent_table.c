@@ -44,7 +44,8 @@ struct inf_agent_table_s {
 };
 
 static inf_err_t *check_name(const char *name);
-static entry_t *find_locked(inf_agent_table_t *t, const char *name);
+static entry_t *find_locked(inf_agent_table_t *t, const char *name)
+    INF_NEEDS(t->lock);
 static entry_t *settled_locked(inf_agent_table_t *t, const char *name)
     INF_NEEDS(t->lock);
 static entry_t *entry_new(const char *name);

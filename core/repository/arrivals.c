@@ -31,7 +31,7 @@ struct inf_arrivals_s {
 
 static void begin_one(inf_arrivals_t *a, inf_repository_t *item);
 static bool is_listed_now_locked(const inf_arrivals_t *a,
-    const inf_repository_t *item);
+    const inf_repository_t *item) INF_NEEDS(a->lock);
 static void give_up_removed(inf_arrivals_t *a);
 static bool is_in(const inf_repository_list_t *list,
     const inf_repository_t *item);

@@ -18,7 +18,7 @@ struct inf_backend_table_s {
 };
 
 static inf_backend_t *find_locked(inf_backend_table_t *t, const char *name,
-    const char *library);
+    const char *library) INF_NEEDS(t->lock);
 static inf_err_t *folder_of(const inf_lifecycle_options_t *o,
     const char *library, char **out);
 static inf_err_t *settings_of(const inf_lifecycle_options_t *o,

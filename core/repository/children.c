@@ -67,11 +67,12 @@ static inf_err_t *child_new(inf_instance_t *instance, pid_t pid,
 static void child_free(child_t *child);
 static bool dead(const child_t *child);
 static void read_program(pid_t pid, char *name, size_t cap);
-static inf_err_t *start_locked(inf_children_t *c);
-static inf_err_t *arm_locked(inf_children_t *c, child_t *child);
+static inf_err_t *start_locked(inf_children_t *c) INF_NEEDS(c->lock);
+static inf_err_t *arm_locked(inf_children_t *c, child_t *child)
+    INF_NEEDS(c->lock);
 static void *watch_main(void *arg);
 static void tell(inf_children_t *c, uint64_t id);
-static child_t *find_locked(inf_children_t *c, uint64_t id);
+static child_t *find_locked(inf_children_t *c, uint64_t id) INF_NEEDS(c->lock);
 static bool describe(const child_t *child, char *why, size_t cap);
 
 inf_err_t *

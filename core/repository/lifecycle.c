@@ -23,11 +23,13 @@ static inf_err_t *start_loaders(inf_lifecycle_t *lc);
 static bool stop_loaders(inf_lifecycle_t *lc, uint64_t until);
 static void *loader_main(void *arg);
 static inf_model_record_t *take_turn_locked(inf_lifecycle_t *lc,
-    const inf_loader_t *loader);
+    const inf_loader_t *loader) INF_NEEDS(lc->lock);
 static void run(inf_lifecycle_t *lc, inf_lifecycle_op_t *op);
 static void end_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r,
-    const inf_lifecycle_op_t *op, inf_model_record_t **gone);
-static void queue_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r);
+    const inf_lifecycle_op_t *op, inf_model_record_t **gone)
+    INF_NEEDS(lc->lock);
+static void queue_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r)
+    INF_NEEDS(lc->lock);
 static bool take_note_of_asking(inf_lifecycle_t *lc,
     const inf_lifecycle_op_t *op);
 static void note(const inf_lifecycle_t *lc, const inf_lifecycle_op_t *op);

@@ -32,16 +32,16 @@ typedef struct inf_destroyer_s {
 
 static inf_err_t *snapshot_entries(inf_lifecycle_t *lc,
     inf_registry_entry_t **out, uint32_t *count);
-static uint64_t sequences_locked(inf_lifecycle_t *lc);
+static uint64_t sequences_locked(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
 static bool serves_locked(const inf_model_record_t *r);
 static void last_unref(inf_model_t *model);
 static void *reaper_main(void *arg);
 static void publish_again(inf_lifecycle_t *lc);
-static uint64_t replace_stuck_locked(inf_lifecycle_t *lc);
-static bool start_destroyer_locked(inf_lifecycle_t *lc);
+static uint64_t replace_stuck_locked(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
+static bool start_destroyer_locked(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
 static void join_destroyers(inf_lifecycle_t *lc);
 static destroyer_t *find_destroyer_locked(inf_lifecycle_t *lc,
-    destroyer_state_t state);
+    destroyer_state_t state) INF_NEEDS(lc->lock);
 static void *destroy_main(void *arg);
 static void note_unloaded(inf_loaded_t *loaded, destroyer_t *d);
 

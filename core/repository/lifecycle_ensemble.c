@@ -26,22 +26,23 @@ static bool load_members(inf_load_t *l, const inf_repository_list_t *list);
 static bool find_space(const inf_load_t *l, const inf_repository_list_t *list,
     inf_model_id_t *id, bool *nowhere);
 static bool is_loading_locked(const inf_lifecycle_t *lc,
-    const inf_model_id_t *id);
+    const inf_model_id_t *id) INF_NEEDS(lc->lock);
 static bool park_locked(inf_load_t *l);
 static bool take_all_locked(inf_load_t *l);
 static char *lack_locked(inf_lifecycle_t *lc, inf_model_record_t *e,
     const inf_graph_plan_t *plan);
 static void add_failure(inf_buf_t *text, const inf_model_record_t *r);
 static void withdraw_locked(inf_lifecycle_t *lc, inf_model_record_t *e,
-    inf_link_t *gone);
+    inf_link_t *gone) INF_NEEDS(lc->lock);
 static void note_lack(inf_record_version_t *v, const char *lack, bool waits);
 static bool must_renew_locked(const inf_lifecycle_t *lc,
-    const inf_model_record_t *e, const inf_lifecycle_op_t *op);
+    const inf_model_record_t *e, const inf_lifecycle_op_t *op)
+    INF_NEEDS(lc->lock);
 static inf_model_record_t *next_to_renew_locked(const inf_lifecycle_t *lc,
     const inf_model_record_t *r, const inf_lifecycle_op_t *op,
-    uint64_t round);
+    uint64_t round) INF_NEEDS(lc->lock);
 static bool is_orphan_locked(inf_lifecycle_t *lc,
-    const inf_model_record_t *r);
+    const inf_model_record_t *r) INF_NEEDS(lc->lock);
 
 const inf_graph_ops_t inf_lifecycle_graph_ops = {
     .serves = serves

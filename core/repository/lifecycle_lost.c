@@ -35,7 +35,7 @@ typedef struct {
 static inf_record_version_t *withdraw_locked(inf_model_record_t *r,
     inf_model_t *model, char **old);
 static uint64_t count_stranded_locked(inf_lifecycle_t *lc,
-    inf_leftovers_t **left);
+    inf_leftovers_t **left) INF_NEEDS(lc->lock);
 static bool is_stranded(inf_lifecycle_t *lc, const inf_model_t *model,
     inf_leftovers_t **left);
 static void start(loss_t *loss);

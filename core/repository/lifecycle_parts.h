@@ -208,13 +208,14 @@ struct inf_load_s {
 void inf_lifecycle_submit(inf_lifecycle_t *lc, const inf_model_id_t *id,
     inf_lifecycle_op_t *op);
 void inf_lifecycle_submit_locked(inf_lifecycle_t *lc, inf_model_record_t *r,
-    inf_lifecycle_op_t *op);
+    inf_lifecycle_op_t *op) INF_NEEDS(lc->lock);
 
 /* The turn of r, whose operation was parked, comes again. */
-void inf_lifecycle_resume_locked(inf_lifecycle_t *lc, inf_model_record_t *r);
+void inf_lifecycle_resume_locked(inf_lifecycle_t *lc, inf_model_record_t *r)
+    INF_NEEDS(lc->lock);
 
 INF_CHECK inf_err_t *inf_lifecycle_add_loader_locked(inf_lifecycle_t *lc,
-    bool unloads);
+    bool unloads) INF_NEEDS(lc->lock);
 
 /* ---- lifecycle_start.c --------------------------------------------------- */
 
@@ -266,11 +267,12 @@ void inf_lifecycle_tell(inf_lifecycle_done_fn done, void *userp,
 void inf_lifecycle_drop_ops(inf_lifecycle_t *lc);
 
 /* r is the lifecycle's from now on. */
-void inf_lifecycle_insert_locked(inf_lifecycle_t *lc, inf_model_record_t *r);
+void inf_lifecycle_insert_locked(inf_lifecycle_t *lc, inf_model_record_t *r)
+    INF_NEEDS(lc->lock);
 
 /* NULL: nothing is known of it. */
 inf_model_record_t *inf_lifecycle_find_locked(const inf_lifecycle_t *lc,
-    const inf_model_id_t *id);
+    const inf_model_id_t *id) INF_NEEDS(lc->lock);
 
 /* ---- lifecycle_terms.c --------------------------------------------------- */
 
@@ -314,7 +316,7 @@ inf_graph_plan_t *inf_lifecycle_settle_locked(inf_load_t *l, bool whole);
 /* Something of r, or all, has gone out of service or failed: so do ensembles
    that can't be without it.  What they were is added to gone. */
 void inf_lifecycle_withdraw_dependents_locked(inf_lifecycle_t *lc,
-    const inf_model_record_t *r, inf_link_t *gone);
+    const inf_model_record_t *r, inf_link_t *gone) INF_NEEDS(lc->lock);
 
 /* After publishing, without the lock. */
 void inf_lifecycle_let_go(inf_link_t *gone);
@@ -332,12 +334,13 @@ void inf_lifecycle_unload_orphans(inf_lifecycle_t *lc,
 bool inf_lifecycle_is_orphan(inf_lifecycle_t *lc, inf_model_record_t *r);
 
 /* A turn of r has ended: loads that waited for it go on. */
-void inf_lifecycle_wake_locked(inf_lifecycle_t *lc, inf_model_record_t *r);
+void inf_lifecycle_wake_locked(inf_lifecycle_t *lc, inf_model_record_t *r)
+    INF_NEEDS(lc->lock);
 
 /* Whether waiting for an operation on name from within own's load would never
    end.  false: until leave, it counts as waiting. */
 bool inf_lifecycle_await_locked(inf_lifecycle_t *lc, inf_model_record_t *own,
-    const char *name);
+    const char *name) INF_NEEDS(lc->lock);
 void inf_lifecycle_awaited_locked(inf_model_record_t *own);
 
 /* ---- lifecycle_names.c --------------------------------------------------- */
@@ -405,7 +408,7 @@ void inf_lifecycle_reap_losses(inf_lifecycle_t *lc, bool all);
  * Whether everything that is still alive waits for processes that are gone;
  * forget: nobody will wait for it, what it leaves in /dev/shm is removed.
  */
-bool inf_lifecycle_stranded(inf_lifecycle_t *lc);
+bool inf_lifecycle_stranded(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
 void inf_lifecycle_forget_stranded(inf_lifecycle_t *lc);
 
 #endif /* INF_REPOSITORY_LIFECYCLE_PARTS_H */

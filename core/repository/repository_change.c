@@ -44,10 +44,10 @@ static inf_err_t *wish_new(const inf_repository_wish_t *from, wish_t **out);
 static char **copy_list(char *const *list, size_t count);
 static void free_list(char **list, size_t count);
 static void wish_free(wish_t *w);
-static inf_err_t *start_locked(inf_repository_change_t *c);
+static inf_err_t *start_locked(inf_repository_change_t *c) INF_NEEDS(c->lock);
 static void *change_main(void *arg);
 static bool next_locked(inf_repository_change_t *c, wish_t **w,
-    inf_follow_t *f);
+    inf_follow_t *f) INF_NEEDS(c->lock);
 static void arrived(void *userp, const inf_repository_t *item);
 static void again(void *userp);
 static void fulfil(inf_repository_change_t *c, wish_t *w);

@@ -4,7 +4,7 @@
 
 #define CANCELLER_RANK 32
 
-static bool start_locked(inf_canceller_t *c);
+static bool start_locked(inf_canceller_t *c) INF_NEEDS(c->lock);
 static void *canceller_main(void *arg);
 
 void
