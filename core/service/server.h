@@ -17,7 +17,7 @@
 #include <stdbool.h>
 
 #include "core/repository/lifecycle.h"
-#include "core/repository/poll.h"
+#include "core/repository/polling.h"
 #include "core/repository/registry.h"
 #include "core/repository/repository_change.h"
 #include "core/service/canceller.h"

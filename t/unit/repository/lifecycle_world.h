@@ -19,7 +19,7 @@
 #include "repository/temp_tree.h"
 
 #include "core/repository/lifecycle.h"
-#include "core/repository/poll.h"
+#include "core/repository/polling.h"
 
 #define SECOND     UINT64_C(1000000000)
 #define PLACES_MAX 4

@@ -1,4 +1,4 @@
-#include "core/repository/poll.h"
+#include "core/repository/polling.h"
 
 #include <errno.h>
 #include <poll.h>

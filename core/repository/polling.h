@@ -1,6 +1,6 @@
 /*
- * poll.h - looks through the repositories and has loaded what is new or has
- *          changed, unloaded what is gone.
+ * polling.h - looks through the repositories, has models loaded that are new or
+ *             have changed, and unloaded that are gone.
  *
  * Owner    The server owns it; it borrows the lifecycle and the repositories.
  * Thread   look: any, one at a time.  set, stop: the server's.
@@ -15,8 +15,8 @@
  * something there has changed, leaves out what is as it was when it failed.
  */
 
-#ifndef INF_REPOSITORY_POLL_H
-#define INF_REPOSITORY_POLL_H
+#ifndef INF_REPOSITORY_POLLING_H
+#define INF_REPOSITORY_POLLING_H
 
 #include "core/repository/lifecycle.h"
 
@@ -60,4 +60,4 @@ void inf_poll_counts(inf_poll_t *poll, uint64_t *looks, uint64_t *early);
  */
 INF_CHECK inf_err_t *inf_poll_look(inf_poll_t *poll, bool wait);
 
-#endif /* INF_REPOSITORY_POLL_H */
+#endif /* INF_REPOSITORY_POLLING_H */
