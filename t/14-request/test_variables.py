@@ -60,7 +60,7 @@ def test_ids_are_one_line(server, text, shown):
         assert "x-more" not in answer.headers
         # nothing was taken for a next answer
         assert connection.get("/v2/health/live").status == 200
-    line = log.lines(2)[0]
+    line = log.line(uri="/ask/id_int32")
     assert line["id"] == shown
 
 
