@@ -274,8 +274,8 @@ last_unref(inf_model_t *model)
     inf_unlock(&lc->lock);
 }
 
-/* What a destroyer inherits (name, processors) is this thread's and
-   not that of whoever gave up the last reference. */
+/* A destroyer inherits name and processors of this thread, not those of the
+   one that gave up the last reference. */
 static void *
 reaper_main(void *arg)
 {
@@ -324,8 +324,8 @@ publish_again(inf_lifecycle_t *lc)
     }
 }
 
-/* Who has been busy with one load for so long while others wait is replaced,
-   one at a time.  When to look again. */
+/* A loader busy with one load for so long while others wait is replaced, one
+   at a time.  When to look again. */
 static uint64_t
 replace_stuck_locked(inf_lifecycle_t *lc)
 {

@@ -606,7 +606,7 @@ choose(load_t *l)
     return NULL;
 }
 
-/* What is READY stays chosen; what is to be built again is not kept.  One
+/* READY versions stay chosen; one that is to be built again is not kept.  One
    that has lost a process waits for just this. */
 static inf_err_t *
 choose_again(load_t *l)
@@ -1138,7 +1138,7 @@ take_over_locked(load_t *l)
     l->home = old;
 }
 
-/* What served goes on serving, and says what was wrong with its successor. */
+/* Versions that served go on, and say what was wrong with their successors. */
 static void
 give_up_locked(load_t *l)
 {

@@ -15,7 +15,7 @@
 #define DELAY_MAX   (60 * SECOND_NS)
 #define CALM_NS     (2 * DELAY_MAX)     /* after that it begins anew         */
 
-/* What the two threads know. */
+/* A process exit, shared by two threads. */
 typedef struct {
     inf_link_t          link;           /* in lc->losses                     */
     inf_lifecycle_t    *lc;

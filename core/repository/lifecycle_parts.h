@@ -152,7 +152,7 @@ struct inf_lifecycle_s {
     uint32_t                 enough;    /* of them; more than that end       */
 };
 
-/* What a loaded version is to us: model->owner. */
+/* The lifecycle's part of a loaded version: model->owner. */
 typedef struct {
     inf_lifecycle_t    *lc;
     inf_model_record_t *record;
@@ -232,9 +232,9 @@ typedef enum {
     INF_ABSENCE_PARKED          /* op goes on later, maybe it does already   */
 } inf_absence_t;
 
-/* What op needs, a model of that namespace ("": any), is in none of the
-   repositories of list that may be looked into.  Once it is parked, whoever
-   runs op next has its load. */
+/* A model that op needs, of that namespace ("": any), is in none of the
+   repositories of list that may be looked into.  Once op is parked, the thread
+   that runs it next has its load. */
 inf_absence_t inf_lifecycle_absent(inf_lifecycle_t *lc,
     inf_lifecycle_op_t *op, const inf_repository_list_t *list,
     const char *space);
@@ -263,7 +263,7 @@ void inf_lifecycle_op_end(inf_lifecycle_t *lc, inf_lifecycle_op_t *op,
 void inf_lifecycle_tell(inf_lifecycle_done_fn done, void *userp,
     inf_err_t *err);
 
-/* What waits is told that the server stops. */
+/* Operations that wait are told that the server stops. */
 void inf_lifecycle_drop_ops(inf_lifecycle_t *lc);
 
 /* r is the lifecycle's from now on. */
@@ -301,8 +301,8 @@ extern const inf_graph_ops_t inf_lifecycle_graph_ops;
  */
 bool inf_lifecycle_gather(inf_load_t *l);
 
-/* Takes the members that serve now.  What can't be made fails with a reason,
-   what is made of the same is kept. */
+/* Takes the members that serve now.  Versions that can't be made fail with a
+   reason, those made of the same members are kept. */
 void inf_lifecycle_take_members(inf_load_t *l);
 
 /* Whether something that l was made of has stopped serving meanwhile, or is
@@ -314,7 +314,7 @@ void inf_lifecycle_fail_all(inf_load_t *l);
 inf_graph_plan_t *inf_lifecycle_settle_locked(inf_load_t *l, bool whole);
 
 /* Something of r, or all, has gone out of service or failed: so do ensembles
-   that can't be without it.  What they were is added to gone. */
+   that can't be without it.  Their models are added to gone. */
 void inf_lifecycle_withdraw_dependents_locked(inf_lifecycle_t *lc,
     const inf_model_record_t *r, inf_link_t *gone) INF_NEEDS(lc->lock);
 
@@ -326,7 +326,7 @@ void inf_lifecycle_let_go(inf_link_t *gone);
 void inf_lifecycle_renew(inf_lifecycle_t *lc, const inf_model_record_t *r,
     inf_lifecycle_op_t *op);
 
-/* What an unload leaves that only came with it. */
+/* Unloads models that only came with the one that op has unloaded. */
 void inf_lifecycle_unload_orphans(inf_lifecycle_t *lc,
     inf_lifecycle_op_t *op);
 
@@ -352,13 +352,13 @@ INF_CHECK inf_err_t *inf_lifecycle_run_named(inf_lifecycle_t *lc,
 
 /* ---- lifecycle_follow.c -------------------------------------------------- */
 
-/* What op, one that follows, has to do now: its new kind. */
+/* Gives op, one that follows, the kind of what it has to do now. */
 INF_CHECK inf_err_t *inf_lifecycle_run_follow(inf_lifecycle_t *lc,
     inf_lifecycle_op_t *op);
 
 /* ---- lifecycle_end.c ----------------------------------------------------- */
 
-/* What is READY now becomes the snapshot that requests are served from. */
+/* All READY versions become the snapshot that requests are served from. */
 void inf_lifecycle_publish(inf_lifecycle_t *lc);
 
 /* The same for who took publish_lock before it made a version READY: nobody
@@ -374,7 +374,7 @@ inf_model_t *inf_lifecycle_withdraw_locked(inf_record_version_t *v);
    later. */
 void inf_lifecycle_drop_locked(inf_model_t *model, inf_link_t *gone);
 
-/* What destroying a model will take, got when it is built. */
+/* The means of destroying a model, got when it is built. */
 INF_CHECK inf_err_t *inf_destroyer_new(inf_destroyer_t **out);
 void inf_destroyer_free(inf_destroyer_t *d);
 

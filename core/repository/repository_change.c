@@ -358,7 +358,7 @@ next_locked(inf_repository_change_t *c, wish_t **w, inf_follow_t *f)
     return true;
 }
 
-/* What waited for it goes on at once. */
+/* Operations that waited for it go on at once. */
 static void
 arrived(void *userp, const inf_repository_t *item)
 {

@@ -631,8 +631,8 @@ strategy_include(batcher_t *b, inf_request_t *req)
     return joins;
 }
 
-/* The strategy reads what the backend would.  Who takes a request that is not
-   sound finds that again, and rejects it. */
+/* The strategy reads what the backend would.  The thread that takes a request
+   which is not sound finds that again, and rejects it. */
 static bool
 is_sound(inf_request_t *req)
 {

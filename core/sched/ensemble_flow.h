@@ -102,7 +102,7 @@ void inf_flow_set_input(inf_flow_t *f, uint32_t input,
     inf_flow_value_t *value);
 void inf_flow_run(inf_flow_t *f);
 
-/* What is to be done now. */
+/* The action that is due. */
 inf_flow_action_t inf_flow_next(inf_flow_t *f);
 
 /* The call that an action START asked for has begun. */

@@ -31,7 +31,7 @@ struct inf_pause_s {
     uint64_t            deadline_ns;
 };
 
-/* What this thread is about. */
+/* The state of a thread between enter() and leave(). */
 typedef struct {
     uint32_t           inside;      /* of enter() and leave()                */
     const inf_model_t *producer;

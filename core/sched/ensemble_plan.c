@@ -11,7 +11,7 @@
 
 typedef Inference__ModelEnsembling__Step step_config_t;
 
-/* What a tensor looks like, and who says so first. */
+/* A tensor's datatype and shape, and the model that names them first. */
 typedef struct {
     const char    *by;              /* NULL: nobody yet                      */
     uint32_t       datatype;
@@ -20,7 +20,7 @@ typedef struct {
     bool           batched;
 } look_t;
 
-/* What is needed while the plan is made. */
+/* A plan under way. */
 typedef struct {
     inf_plan_t             *plan;
     const Inference__ModelEnsembling *config;

@@ -60,7 +60,7 @@ inf_payload_init(inf_payload_t *p)
     p->slots = 0;
 }
 
-/* What an idle instance may do now. */
+/* The next thing that an idle instance does. */
 typedef enum {
     INF_NEXT_NOTHING,               /* until an event makes a difference     */
     INF_NEXT_WAIT,                  /* the same, but look again at until_ns  */
@@ -91,7 +91,7 @@ typedef struct {
     inf_next_t (*next)(inf_policy_t *p, uint32_t instance, uint64_t now_ns,
         inf_payload_t *out, inf_link_t *gone, uint64_t *until_ns);
 
-    /* What next would say; takes nothing. */
+    /* The same answer as next's; takes nothing. */
     inf_next_t (*ready)(inf_policy_t *p, uint32_t instance, uint64_t now_ns,
         uint64_t *until_ns);
 
@@ -102,8 +102,8 @@ typedef struct {
     /*
      * Without the lock, by the thread that took the payload: gives its
      * requests what their clients don't send, and puts requests between them
-     * that fill empty slots.  What can't be made ready goes from the payload
-     * to failed; the error is for all of those.  May be NULL.
+     * that fill empty slots.  Requests that can't be made ready go from the
+     * payload to failed; the error is for all of those.  May be NULL.
      */
     inf_err_t *(*dress)(inf_policy_t *p, inf_payload_t *out,
         inf_link_t *failed);
@@ -189,7 +189,7 @@ struct inf_policy_s {
                                                INF_NEVER: none               */
 };
 
-/* What a policy says of instances that doesn't bind requests to them. */
+/* Functions of a policy that doesn't bind requests to instances. */
 #define INF_POLICY_ANY_INSTANCE                                               \
     .attach = inf_policy_attach_any,                                          \
     .open = inf_policy_instance_any,                                          \

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Who returns may be behind the others by so many of its turns. */
+/* So many of its turns an instance that returns may be behind the others. */
 #define RATE_CREDIT 8u
 
 typedef struct {

@@ -12,9 +12,9 @@
  * Route    instance thread -> rate gate -> [rate limiter]
  *
  * Start-time fair queueing: an execution costs an instance its priority, the
- * one that has used least goes first, and who comes back after a rest brings
- * no claims along.  Who lacks a resource lets others pass, but only so many:
- * after that none that would delay it further.
+ * one that has used least goes first, and one that comes back after a rest
+ * brings no claims along.  An instance that lacks a resource lets others pass,
+ * but only so many: after that none that would delay it further.
  */
 
 #ifndef INF_SCHED_RATE_LIMITER_H

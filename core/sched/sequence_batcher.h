@@ -50,7 +50,7 @@ INF_CHECK inf_err_t *inf_sequence_batcher_new(
 INF_CHECK inf_err_t *inf_sequence_batcher_of(inf_model_t *model,
     inf_policy_t **out);
 
-/* What it holds now. */
+/* Counts of a batcher. */
 typedef struct {
     uint32_t sequences;         /* known by their id                         */
     uint32_t slots;             /* with a sequence, or what is left of one   */

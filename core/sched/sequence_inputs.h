@@ -57,8 +57,9 @@ void inf_sequence_seat_close(inf_sequence_seat_t *seat);
 /*
  * req is about to execute in that slot: adds its controls (or sets those that
  * an earlier step added: iterative sequences) and its states.  With start the
- * states begin anew.  What ran in that slot before has been released; req, and
- * the states that it points at, until the seat is closed or dresses again.
+ * states begin anew.  The request that ran in that slot before has been
+ * released; req, and the states that it points at, until the seat is closed or
+ * dresses again.
  */
 INF_CHECK inf_err_t *inf_sequence_seat_dress(inf_sequence_seat_t *seat,
     inf_request_t *req, bool start, bool end);

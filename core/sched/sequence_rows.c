@@ -8,7 +8,7 @@ typedef inf_sequence_batcher_t batcher_t;
 typedef inf_sequence_place_t   place_t;
 typedef inf_slot_t             slot_t;
 
-/* What a look at a place's slots finds (direct). */
+/* The findings of a look at a place's slots (direct). */
 typedef struct {
     const inf_request_t *oldest;    /* NULL: nothing can run                 */
     uint32_t             ready;

@@ -577,7 +577,7 @@ unload(inf_server_t *server, const char *name, bool dependents)
         : inf_lifecycle_unload(server->lifecycle, name, dependents);
 }
 
-/* What a worker would be told, in the words of JSON. */
+/* The answer that a worker would get, as JSON. */
 static inf_err_t *
 call_json(inf_server_t *server, uint16_t method,
     const ProtobufCMessage *question,

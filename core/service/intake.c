@@ -22,8 +22,8 @@
 #define INTAKE_QUIET_TICKS 16
 #define INTAKE_STRANGE    2         /* then the role goes to the other model */
 
-/* What an epoll event is about.  Its data is the address of such a value, which
-   lies in what it concerns. */
+/* Kinds of epoll events.  An event's data is the address of such a value, in
+   the object that the event concerns. */
 typedef enum {
     INTAKE_WAKE,
     INTAKE_ADMISSION,
@@ -270,8 +270,8 @@ role_take(inf_intake_t *in)
     return true;
 }
 
-/* Whoever is to hold it next may have looked a moment too early and sleep
-   now: the main thread must not sleep as well. */
+/* The next holder may have looked a moment too early and sleep now: the main
+   thread must not sleep as well. */
 static void
 role_give(inf_intake_t *in)
 {
