@@ -396,7 +396,7 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
         } else if (names[i].duplicate) {
             fn(userp, names[i].id.name, -1, INF_VERSION_UNAVAILABLE,
                 "model appears in two or more repositories");
-        } else if (order == 0 && (r->version_count > 0 || r->refused
+        } else if (order == 0 && (r->version_count > 0 || r->rejected
             || r->wanted))
         {
             inf_model_record_rows(r, ready_only, fn, userp);
@@ -753,7 +753,7 @@ end_turn_locked(inf_lifecycle_t *lc, inf_model_record_t *r,
     r->busy = false;
     r->graph.turn = 0;
     inf_lifecycle_wake_locked(lc, r);
-    if (r->version_count == 0 && !r->refused && !r->wanted
+    if (r->version_count == 0 && !r->rejected && !r->wanted
         && r->graph.made == NULL)
     {
         inf_link_remove(&r->link);

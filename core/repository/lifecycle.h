@@ -311,7 +311,7 @@ void inf_lifecycle_index(inf_lifecycle_t *lc, inf_lifecycle_row_fn fn,
 INF_CHECK inf_err_t *inf_lifecycle_repository_index(inf_lifecycle_t *lc,
     bool ready_only, inf_lifecycle_row_fn fn, void *userp);
 
-/* New sequences are refused; returns when those under way have ended, or after
+/* New sequences are rejected; returns when those under way have ended or after
    timeout_ns. */
 void inf_lifecycle_end_sequences(inf_lifecycle_t *lc, uint64_t timeout_ns);
 

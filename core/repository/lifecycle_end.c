@@ -164,7 +164,7 @@ inf_lifecycle_end_sequences(inf_lifecycle_t *lc, uint64_t timeout_ns)
     inf_unlock(&lc->lock);
 }
 
-/* Refuses new sequences of what serves; how many are under way. */
+/* Rejects new sequences of what serves; how many are under way. */
 static uint64_t
 sequences_locked(inf_lifecycle_t *lc)
 {
@@ -194,7 +194,7 @@ sequences_locked(inf_lifecycle_t *lc)
 static bool
 serves_locked(const inf_model_record_t *r)
 {
-    return r->version_count > 0 || (r->wanted && !r->refused);
+    return r->version_count > 0 || (r->wanted && !r->rejected);
 }
 
 inf_err_t *

@@ -19,7 +19,7 @@
 #include "core/repository/model_load.h"
 #include "core/sched/entrance.h"
 
-/* In the words of a load that is refused. */
+/* In the words of a load that is rejected. */
 #define AMBIGUOUS "model appears in two or more repositories"
 
 typedef inf_load_t load_t;
@@ -48,7 +48,7 @@ static bool is_what_they_say(load_t *l);
 static inf_model_t *ready_model(load_t *l, int64_t version);
 static void decide_what_to_keep(load_t *l);
 static void keep_none_or_all(load_t *l, bool same);
-static inf_err_t *refused(load_t *l, inf_err_t *err);
+static inf_err_t *rejected(load_t *l, inf_err_t *err);
 static inf_err_t *no_version(load_t *l, inf_err_t *err);
 static void note_reason_locked(inf_model_record_t *r, const char *why,
     const char *reason, char **spare);
@@ -142,7 +142,7 @@ begin(load_t *l)
         return err;
     }
     if (err != NULL) {
-        return refused(l, err);
+        return rejected(l, err);
     }
 
     bool same = nothing_to_do(l);
@@ -275,7 +275,7 @@ choose_read(load_t *l)
     Inference__ModelConfig *sent;
     inf_err_t *err = parse_sent(l, &sent);
     if (err != NULL) {
-        return refused(l, err);
+        return rejected(l, err);
     }
     if (sent != NULL) {
         err = check_sent(l, sent);
@@ -290,7 +290,7 @@ choose_read(load_t *l)
 
     err = read_watched(l, &q);
     if (err != NULL) {
-        return refused(l, err);
+        return rejected(l, err);
     }
 
     err = l->terms->options.code_upload ? NULL
@@ -468,7 +468,7 @@ inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
     bool forget = op->forget || inf_model_record_never_made(r);
     char *reason = r->reason;
     r->reason = op->ambiguous ? strdup(AMBIGUOUS) : NULL;
-    r->refused = op->ambiguous;
+    r->rejected = op->ambiguous;
     r->wanted = op->ambiguous && r->wanted;
     r->retry = false;
     r->unloaded = true;
@@ -745,7 +745,7 @@ keep_none_or_all(load_t *l, bool same)
 
 /* The model can't even be looked at: what serves goes on.  Takes err. */
 static inf_err_t *
-refused(load_t *l, inf_err_t *err)
+rejected(load_t *l, inf_err_t *err)
 {
     inf_model_record_t *r = l->record;
     char *reason = inf_reason_text(err);
@@ -756,7 +756,7 @@ refused(load_t *l, inf_err_t *err)
 
     inf_lock(&l->lc->lock);
     if (r->wanted || known || r->version_count > 0) {
-        r->refused = !inf_model_record_any_ready(r);
+        r->rejected = !inf_model_record_any_ready(r);
         note_reason_locked(r, why, reason, &spare);
     }
     if (l->op->kind == INF_OP_RENEW && r->override == NULL) {
@@ -783,7 +783,7 @@ no_version(load_t *l, inf_err_t *err)
     inf_err_t *told = inf_err_new(INF_ERR_INVALID_ARG,
         "load failed for model '%s': %s\n", r->name, inf_err_msg(err));
 
-    inf_err_free(refused(l, err));
+    inf_err_free(rejected(l, err));
     return told;
 }
 
@@ -838,7 +838,7 @@ mark_loading(load_t *l)
             shown = true;
         }
     }
-    r->refused = false;
+    r->rejected = false;
     r->unloaded = false;
     free(r->reason);
     r->reason = NULL;

@@ -183,7 +183,7 @@ add_records(inf_lifecycle_t *lc, spread_t *s, const char *name,
         }
 
         bool bare = r->space[0] == '\0' && r->home == NULL
-            && r->version_count == 0 && !r->wanted && !r->refused;
+            && r->version_count == 0 && !r->wanted && !r->rejected;
         if (!bare && (list == NULL || is_moved(r, list, unknown))) {
             err = add_part(s, r->space, INF_OP_UNLOAD);
         }

@@ -35,7 +35,7 @@ static inf_err_t *build_tables(const inf_model_load_t *what,
     inf_model_t *model);
 static inf_err_t *check_rules(const inf_model_load_t *what,
     const inf_model_t *model);
-static inf_err_t *explain_refusal(const inf_model_load_t *what,
+static inf_err_t *explain_rejection(const inf_model_load_t *what,
     inf_model_t *model, inf_err_t *err);
 static inf_err_t *make_latencies(const inf_model_load_t *what,
     inf_model_t *model);
@@ -78,7 +78,7 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
         err = plugins->model_init(model);
         initialized = err == NULL;
         if (err != NULL) {
-            err = explain_refusal(what, model, err);
+            err = explain_rejection(what, model, err);
         }
     }
     if (err == NULL) {
@@ -418,10 +418,10 @@ check_rules(const inf_model_load_t *what, const inf_model_t *model)
     return err;
 }
 
-/* A backend that refuses a configuration knows no file: what the file lacks
+/* A backend that rejects a configuration knows no file: what the file lacks
    is said with its place.  Takes err. */
 static inf_err_t *
-explain_refusal(const inf_model_load_t *what, inf_model_t *model,
+explain_rejection(const inf_model_load_t *what, inf_model_t *model,
     inf_err_t *err)
 {
     inf_findings_t f;

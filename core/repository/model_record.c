@@ -113,13 +113,13 @@ bool
 inf_model_record_is_held(const inf_model_record_t *r)
 {
     return r->graph.made != NULL || inf_model_record_any_ready(r)
-        || (r->version_count == 0 && (r->wanted || r->refused));
+        || (r->version_count == 0 && (r->wanted || r->rejected));
 }
 
 bool
 inf_model_record_content(const inf_model_record_t *r)
 {
-    if (r->wanted && (r->refused || r->version_count == 0)) {
+    if (r->wanted && (r->rejected || r->version_count == 0)) {
         return false;
     }
 
@@ -181,7 +181,7 @@ inf_model_record_rows(const inf_model_record_t *r, bool ready_only,
     if (r->version_count > 0 || ready_only) {
         return;
     }
-    if (r->refused) {
+    if (r->rejected) {
         fn(userp, r->name, -1, INF_VERSION_UNAVAILABLE,
             r->reason != NULL ? r->reason : "out of memory");
     } else if (r->wanted) {

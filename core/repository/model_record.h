@@ -68,7 +68,7 @@ typedef struct {
     char                 *title;    /* both, as the log names it             */
     bool                  wanted;   /* the server isn't ready without it     */
     bool                  asked;    /* a request loaded it, none unloaded it */
-    bool                  refused;  /* no version could be tried             */
+    bool                  rejected; /* no version could be tried             */
     bool                  unloaded; /* and not loaded since                  */
     char                 *reason;   /* why; NULL: out of memory              */
     int64_t              *found;    /* versions seen at the start            */

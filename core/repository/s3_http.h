@@ -7,7 +7,7 @@
  * Units    bytes; ms.
  * Errors   UNAVAILABLE: no answer, or the service has trouble: worth another
  *          try.  NOT_FOUND, INVALID_ARG (the object is another one by now),
- *          INTERNAL (refused): the service's code and text.
+ *          INTERNAL (rejected): the service's code and text.
  * Route    S3 client -> [http] -> libcurl, opened when first needed
  *
  * Source of the signature: AWS Signature Version 4, payload unsigned.

@@ -103,7 +103,7 @@ local_list(const inf_storage_t *st, const char *dir, inf_entries_t *out)
     (void) st;
     *out = (inf_entries_t) { NULL, 0 };
 
-    /* never blocks on a fifo: O_DIRECTORY refuses it first */
+    /* never blocks on a fifo: O_DIRECTORY rejects it first */
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         return local_os(errno, "failed to open directory", dir);
