@@ -81,7 +81,7 @@ load_with_failure(long n)
 {
     countdown = n;
     inf_err_t *err = inf_lifecycle_load(w.lc, "m", NULL);
-    bool reached = countdown == 0;
+    bool reached = countdown <= 0;      /* two threads may count at once     */
     countdown = 0;
 
     assert_true(reached || err == NULL);
