@@ -5,6 +5,7 @@
 
 #include "core/service/calls.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,8 @@
 #include "core/service/rest_request.h"
 
 #define CONTROL_RANK  8
-#define CONTROL_LIMIT 4096u     /* queued calls; then UNAVAILABLE            */
-#define CONTROL_SHARE 1024u     /* of one worker, not answered; as many more
+#define CONTROL_LIMIT 16384u    /* queued calls; then UNAVAILABLE            */
+#define CONTROL_SHARE 1024u     /* of one channel, not answered; as many more
                                    that ask for readiness                    */
 #define CONTROL_SMALL 65536u    /* larger calls are copied by our thread     */
 
@@ -44,8 +45,9 @@ typedef struct {
 
     inf_lock_t            lock;         /* rank 8; guards the rest           */
     inf_cond_t            work;
-    inf_link_t            calls;
-    uint32_t              queued;
+    inf_link_t            turns;        /* queues of sessions that have
+                                           calls: one call, then the next    */
+    uint32_t              queued;       /* calls of all of them              */
     bool                  stopping;
 } control_lane_t;
 
@@ -53,19 +55,27 @@ typedef enum {
     CONTROL_QUICK,              /* reads what there is                       */
     CONTROL_READY,              /* asked by machines that don't wait long    */
     CONTROL_MODELS,             /* loads, unloads: large, answered later     */
-    CONTROL_LISTS,              /* the index: may take long                  */
-    CONTROL_LANES
+    CONTROL_LISTS               /* the index: may take long                  */
 } control_kind_t;
+
+static_assert(CONTROL_LISTS + 1 == INF_SESSION_CALL_QUEUES,
+    "each thread has a queue in each session");
 
 struct inf_control_s {
     inf_server_t   *server;
-    control_lane_t  lanes[CONTROL_LANES];
+    control_lane_t  lanes[INF_SESSION_CALL_QUEUES];
     uint32_t        lane_count;         /* started                           */
 };
 
 static inf_err_t *lane_start(inf_control_t *control, const char *name);
 static void lane_stop(control_lane_t *lane);
 static void *lane_main(void *arg);
+static void queue_locked(control_lane_t *lane, control_call_t *call)
+    INF_NEEDS(lane->lock);
+static control_call_t *take_locked(control_lane_t *lane)
+    INF_NEEDS(lane->lock);
+static inf_session_calls_t *calls_of(const control_lane_t *lane,
+    inf_session_t *session);
 static _Atomic uint32_t *unanswered(const control_call_t *call);
 static inf_err_t *new_call(const inf_submission_t *submission,
     const void *bytes, control_call_t **out);
@@ -161,8 +171,7 @@ inf_control_submit(inf_control_t *control, inf_session_t *session,
     inf_lock(&lane->lock);
     full |= lane->queued >= CONTROL_LIMIT;
     if (!full) {
-        inf_list_push_back(&lane->calls, &call->link);
-        lane->queued++;
+        queue_locked(lane, call);
     }
     inf_unlock(&lane->lock);
 
@@ -175,7 +184,43 @@ inf_control_submit(inf_control_t *control, inf_session_t *session,
         "too many calls are queued"), INF_CAUSE_FULL));
 }
 
-/* The count of its worker's that it belongs to. */
+static void
+queue_locked(control_lane_t *lane, control_call_t *call)
+{
+    inf_session_calls_t *q = calls_of(lane, call->session);
+
+    if (inf_list_empty(&q->calls)) {
+        inf_list_push_back(&lane->turns, &q->turn);
+    }
+    inf_list_push_back(&q->calls, &call->link);
+    lane->queued++;
+}
+
+/* NULL: there is none.  A session with more calls goes to the end. */
+static control_call_t *
+take_locked(control_lane_t *lane)
+{
+    inf_link_t *link = inf_list_pop_front(&lane->turns);
+    if (link == NULL) {
+        return NULL;
+    }
+
+    inf_session_calls_t *q = inf_link_entry(link, inf_session_calls_t, turn);
+    link = inf_list_pop_front(&q->calls);
+    if (!inf_list_empty(&q->calls)) {
+        inf_list_push_back(&lane->turns, &q->turn);
+    }
+    lane->queued--;
+    return inf_link_entry(link, control_call_t, link);
+}
+
+static inf_session_calls_t *
+calls_of(const control_lane_t *lane, inf_session_t *session)
+{
+    return &session->queues[lane - lane->control->lanes];
+}
+
+/* The count of its channel's that it belongs to. */
 static _Atomic uint32_t *
 unanswered(const control_call_t *call)
 {
@@ -192,7 +237,7 @@ lane_start(inf_control_t *control, const char *name)
     inf_registry_reader_init(&lane->models, &control->server->registry);
     inf_lock_init(&lane->lock, CONTROL_RANK);
     inf_cond_init(&lane->work);
-    inf_link_init(&lane->calls);
+    inf_link_init(&lane->turns);
 
     int rc = pthread_create(&lane->thread, NULL, lane_main, lane);
     if (rc != 0) {
@@ -226,8 +271,8 @@ lane_main(void *arg)
 
     inf_lock(&lane->lock);
     for (;;) {
-        inf_link_t *link = inf_list_pop_front(&lane->calls);
-        if (link == NULL) {
+        control_call_t *call = take_locked(lane);
+        if (call == NULL) {
             if (lane->stopping) {
                 break;
             }
@@ -236,15 +281,13 @@ lane_main(void *arg)
             inf_registry_reader_fini(&lane->models);
             lane->models.generation = 0;
             inf_lock(&lane->lock);
-            if (inf_list_empty(&lane->calls) && !lane->stopping) {
+            if (inf_list_empty(&lane->turns) && !lane->stopping) {
                 inf_cond_wait(&lane->work, &lane->lock);
             }
             continue;
         }
 
-        lane->queued--;
         inf_unlock(&lane->lock);
-        control_call_t *call = inf_link_entry(link, control_call_t, link);
         if (inf_model_control_is_call(call->method)
             || inf_ready_calls_have(call->method))
         {

@@ -41,6 +41,15 @@ struct inf_flight_s {
     inf_factory_t             factory;
 };
 
+#define INF_SESSION_CALL_QUEUES 4u      /* one for each control thread       */
+
+/* Calls that wait for one control thread; under its lock.  Each call has a
+   reference of the session. */
+typedef struct {
+    inf_link_t turn;                        /* while there are calls         */
+    inf_link_t calls;
+} inf_session_calls_t;
+
 struct inf_session_s {
     inf_link_t               link;          /* the intake's list             */
     _Atomic uint32_t         refs;
@@ -52,6 +61,7 @@ struct inf_session_s {
     _Atomic uint32_t         flights;       /* ever made                     */
     _Atomic uint32_t         calls;         /* under way; relaxed            */
     _Atomic uint32_t         ready_calls;   /* the same, for readiness       */
+    inf_session_calls_t      queues[INF_SESSION_CALL_QUEUES];
     bool                     closed;
 };
 

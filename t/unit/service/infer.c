@@ -640,6 +640,85 @@ readiness_waits_for_no_other_calls(void **state)
     inf_registry_reader_fini(&models);
 }
 
+/* So that a call for its configuration waits until it is unlocked.  Past the
+   ranks of locks: of two models at a time. */
+static inf_model_t *
+lock_config(inf_registry_reader_t *models, const char *name)
+{
+    inf_model_t *model;
+
+    assert_null(inf_registry_find(models, inf_slice_str(name), -1, &model));
+    assert_int_equal(pthread_mutex_lock(&model->config_lock.mutex), 0);
+    return model;
+}
+
+static void
+unlock_config(inf_model_t *model)
+{
+    assert_int_equal(pthread_mutex_unlock(&model->config_lock.mutex), 0);
+    inf_model_unref(model);
+}
+
+static inf_region_t *
+ask_config(shot_t *shot, const char *name)
+{
+    Inference__ModelConfigRequest q = INFERENCE__MODEL_CONFIG_REQUEST__INIT;
+    q.name = (char *) (uintptr_t) name;
+
+    size_t len = inference__model_config_request__get_packed_size(&q);
+    inf_region_t *region = inf_client_alloc(world.client, len);
+    assert_non_null(region);
+    inference__model_config_request__pack(&q,
+        inf_client_data(world.client, region));
+    submit_call(shot, INF_METHOD_MODEL_CONFIG, region, len);
+    return region;
+}
+
+/* The last call of one worker waits for a lock; it came before the other's. */
+static void
+calls_of_workers_are_run_in_turn(void **state)
+{
+    (void) state;
+    inf_client_t *many = world.client;
+    inf_registry_reader_t models;
+    shot_t shots[3], ready, other;
+    inf_region_t *regions[3];
+
+    connect_client();
+    inf_client_t *few = world.client;
+
+    inf_registry_reader_init(&models, &world.server->registry);
+    inf_model_t *echo = lock_config(&models, "echo");
+    inf_model_t *third = lock_config(&models, "third");
+    world.client = many;
+    regions[0] = ask_config(&shots[0], "echo");
+    regions[1] = ask_config(&shots[1], "other");
+    regions[2] = ask_config(&shots[2], "third");
+    submit_call(&ready, INF_METHOD_SERVER_READY, NULL, 0);
+    wait_for(&ready, ALL);              /* those before it are queued        */
+    world.client = few;
+    inf_region_t *region = ask_config(&other, "other");
+    submit_call(&ready, INF_METHOD_SERVER_READY, NULL, 0);
+    wait_for(&ready, ALL);
+    unlock_config(echo);
+    wait_for(&other, ALL);
+    assert_int_equal(other.status, INF_OK);
+    assert_int_equal(shots[2].flags, 0);
+    inf_client_release(few, other.offset);
+    inf_client_free_region(few, region);
+
+    world.client = many;
+    unlock_config(third);
+    for (int i = 0; i < 3; i++) {
+        wait_for(&shots[i], ALL);
+        assert_int_equal(shots[i].status, INF_OK);
+        inf_client_release(world.client, shots[i].offset);
+        inf_client_free_region(world.client, regions[i]);
+    }
+    inf_registry_reader_fini(&models);
+    inf_client_free(few);
+}
+
 /* Its responses are not given back: outputs have no room any more, but what
    is asked beside them is answered. */
 static void
@@ -738,6 +817,7 @@ main(void)
         cmocka_unit_test(a_queued_request_is_cancelled_at_once),
         cmocka_unit_test(calls_answer_in_protobuf),
         cmocka_unit_test(readiness_waits_for_no_other_calls),
+        cmocka_unit_test(calls_of_workers_are_run_in_turn),
         cmocka_unit_test(a_reader_that_stalls_leaves_calls_their_answers),
         cmocka_unit_test(ten_thousand_requests_leave_nothing_behind),
         cmocka_unit_test(a_quiet_core_wakes_for_either_model),
