@@ -72,8 +72,8 @@ def test_the_next_core_is_closed_too(server):
 
 
 @pytest.mark.parametrize("value", ["", "yes", "1", "onn"])
-def test_other_values_are_rejected(value):
-    s = Server(fill)
+def test_other_values_are_rejected(make_server, value):
+    s = make_server(fill, start=False)
     s.fields["core_options"] = f" dump={value}"
     s.write_config()
     status, text = s.check_config()
