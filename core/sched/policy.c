@@ -69,13 +69,6 @@ inf_policy_occupied_none(const inf_policy_t *p, uint32_t number)
     return false;
 }
 
-void *
-inf_policy_touched_none(inf_policy_t *p)
-{
-    (void) p;
-    return NULL;
-}
-
 void
 inf_policy_close(inf_policy_t *p)
 {

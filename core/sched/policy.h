@@ -172,7 +172,8 @@ typedef struct {
     void (*detach)(inf_policy_t *p, uint32_t number);
 
     /* The owner of an instance that should look (again), each once; NULL: no
-       other.  To be called until it says NULL after every other call. */
+       other.  To be called until it says NULL after every other call.  NULL
+       unless it binds. */
     void *(*touched)(inf_policy_t *p);
 } inf_policy_ops_t;
 
@@ -195,14 +196,12 @@ struct inf_policy_s {
     .open = inf_policy_instance_any,                                          \
     .retire = inf_policy_instance_any,                                        \
     .occupied = inf_policy_occupied_none,                                     \
-    .detach = inf_policy_instance_any,                                        \
-    .touched = inf_policy_touched_none
+    .detach = inf_policy_instance_any
 
 inf_err_t *inf_policy_attach_any(inf_policy_t *p, uint32_t number,
     inf_instance_t *instance, void *owner);
 void inf_policy_instance_any(inf_policy_t *p, uint32_t number);
 bool inf_policy_occupied_none(const inf_policy_t *p, uint32_t number);
-void *inf_policy_touched_none(inf_policy_t *p);
 
 /* For leave: what is queued goes at once. */
 void inf_policy_close(inf_policy_t *p);
