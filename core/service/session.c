@@ -18,7 +18,6 @@ inf_session_new(inf_channel_t *channel, inf_session_t **out)
         return inf_err_nomem();
     }
 
-    inf_link_init(&s->link);
     for (uint32_t i = 0; i < INF_SESSION_CALL_QUEUES; i++) {
         inf_link_init(&s->queues[i].turn);
         inf_link_init(&s->queues[i].calls);

@@ -51,7 +51,6 @@ typedef struct {
 } inf_session_calls_t;
 
 struct inf_session_s {
-    inf_link_t               link;          /* the intake's list             */
     _Atomic uint32_t         refs;
     inf_channel_t           *channel;       /* a reference                   */
     inf_flight_t           **by_slot;       /* last flight of each slot      */
