@@ -1082,27 +1082,21 @@ the_end_is_heard_by_a_load_that_would_begin_to_wait(void **state)
     sem_destroy(&missed);
 }
 
-/* Files of a request may have an odd name if a repository has a directory of
-   it: that is not known before all are listed. */
+/* Two loads, by names of which only the first lies in the awaited repository,
+   wait for it: the first serves then, the second is an error that says why. */
 static void
-files_with_an_odd_name_wait_for_the_repositories(void **state)
+loads_wait_for_the_repositories(const char *const names[2],
+    const char *config, const char *why)
 {
-    (void) state;
-    static const char *const names[] = { "o d;d", "e v;il" };
     answer_t told[2] = { 0 };
 
-    add_model(1, names[0]);
     far_set("far1", NULL);
     start(false, NULL, 0, NULL, 0);
     far_wait_for(1);
     for (int i = 0; i < 2; i++) {
         inf_override_t *o;
         assert_ok(inf_override_new(&o));
-        assert_ok(inf_override_set_config(o, inf_slice_str(
-            "{\"backend\":\"x\",\"input\":[{\"name\":\"A\","
-            "\"data_type\":\"TYPE_FP32\",\"dims\":[1]}],"
-            "\"output\":[{\"name\":\"B\",\"data_type\":\"TYPE_FP32\","
-            "\"dims\":[1]}]}")));
+        assert_ok(inf_override_set_config(o, inf_slice_str(config)));
         assert_ok(inf_override_add_file(o, "1/data", inf_slice_str("x")));
         inf_lifecycle_load_async(w.lc, names[i], o, load_done, &told[i]);
         wait_waiting(names[i]);
@@ -1115,7 +1109,22 @@ files_with_an_odd_name_wait_for_the_repositories(void **state)
     }
     assert_ok(told[0].err);
     assert_true(serves(names[0]));
-    assert_error(told[1].err, INF_ERR_INVALID_ARG,
+    assert_error(told[1].err, INF_ERR_INVALID_ARG, why);
+}
+
+/* Files of a request may have an odd name if a repository has a directory of
+   it: that is not known before all are listed. */
+static void
+files_with_an_odd_name_wait_for_the_repositories(void **state)
+{
+    (void) state;
+    static const char *const names[] = { "o d;d", "e v;il" };
+
+    add_model(1, names[0]);
+    loads_wait_for_the_repositories(names, "{\"backend\":\"x\","
+        "\"input\":[{\"name\":\"A\",\"data_type\":\"TYPE_FP32\","
+        "\"dims\":[1]}],\"output\":[{\"name\":\"B\","
+        "\"data_type\":\"TYPE_FP32\",\"dims\":[1]}]}",
         "its name has the character ' '");
 }
 
@@ -1126,38 +1135,18 @@ paths_of_a_request_wait_for_the_repositories(void **state)
 {
     (void) state;
     static const char *const names[] = { "known", "unknown" };
-    answer_t told[2] = { 0 };
 
     w.options.code_upload = false;
     lifecycle_world_restart(&w);
     tree_file(w.tree, "backends/identity/libtriton_identity.so", "");
     lifecycle_world_add_model(&w, "far1", names[0], "backend: 'identity'"
         " parameters { key: 'p' value { string_value: '/srv/p' } }");
-    far_set("far1", NULL);
-    start(false, NULL, 0, NULL, 0);
-    far_wait_for(1);
-    for (int i = 0; i < 2; i++) {
-        inf_override_t *o;
-        assert_ok(inf_override_new(&o));
-        assert_ok(inf_override_set_config(o, inf_slice_str(
-            "{\"backend\":\"identity\",\"input\":[{\"name\":\"A\","
-            "\"data_type\":\"TYPE_FP32\",\"dims\":[1]}],"
-            "\"output\":[{\"name\":\"B\",\"data_type\":\"TYPE_FP32\","
-            "\"dims\":[1]}],"
-            "\"parameters\":{\"p\":{\"string_value\":\"/srv/p\"}}}")));
-        assert_ok(inf_override_add_file(o, "1/data", inf_slice_str("x")));
-        inf_lifecycle_load_async(w.lc, names[i], o, load_done, &told[i]);
-        wait_waiting(names[i]);
-        assert_false(told[i].told);
-    }
-
-    let_come();
-    for (int i = 0; i < 2; i++) {
-        wait_told(&told[i]);
-    }
-    assert_ok(told[0].err);
-    assert_true(serves(names[0]));
-    assert_error(told[1].err, INF_ERR_INVALID_ARG, "parameters[\"p\"]");
+    loads_wait_for_the_repositories(names, "{\"backend\":\"identity\","
+        "\"input\":[{\"name\":\"A\",\"data_type\":\"TYPE_FP32\","
+        "\"dims\":[1]}],\"output\":[{\"name\":\"B\","
+        "\"data_type\":\"TYPE_FP32\",\"dims\":[1]}],"
+        "\"parameters\":{\"p\":{\"string_value\":\"/srv/p\"}}}",
+        "parameters[\"p\"]");
 }
 
 /* Also when it would have had to answer once more. */

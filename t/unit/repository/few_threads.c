@@ -1,4 +1,4 @@
-/* What happens later, or is told, where no thread can be started. */
+/* Work is done later, or an error is told, where no thread can be started. */
 
 #include "repository/far_storage.h"
 #include "repository/lifecycle_world.h"
@@ -14,7 +14,7 @@ static const char *const places[] = { "near", "far1", NULL };
 static lifecycle_world_t w;
 static inf_repository_change_t *change;
 static inf_repository_wish_t wish;
-static _Atomic int refused;             /* threads that won't start from now */
+static _Atomic int failing;             /* threads that won't start from now */
 
 int __real_pthread_create(pthread_t *t, const pthread_attr_t *a,
     void *(*main)(void *arg), void *arg);
@@ -26,8 +26,8 @@ int
 __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a,
     void *(*main)(void *arg), void *arg)
 {
-    if (refused > 0) {
-        refused--;
+    if (failing > 0) {
+        failing--;
         return EAGAIN;
     }
 
@@ -55,7 +55,7 @@ static int
 teardown(void **state)
 {
     (void) state;
-    refused = 0;
+    failing = 0;
     inf_repository_change_stop(change);
     assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
     inf_repository_change_free(change);
@@ -105,10 +105,10 @@ a_model_that_was_unloaded_is_destroyed_when_a_thread_can_start(void **state)
     assert_ok(inf_lifecycle_unload(w.lc, "m", false));
     assert_int_equal(fake_count("fini m/1"), 0);
 
-    refused = 1;
+    failing = 1;
     inf_model_unref(m);
     wait_for_call("fini m/1");
-    assert_int_equal(refused, 0);
+    assert_int_equal(failing, 0);
     index_rows_wait(&w.index, w.lc, "m/1 UNAVAILABLE unloaded");
     assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
 }
@@ -123,10 +123,10 @@ a_repository_that_no_thread_lists_has_failed(void **state)
     lifecycle_world_add_model(&w, "far1", "away", "backend: 'x'");
     assert_ok(inf_lifecycle_start(w.lc, true, NULL, 0, NULL, 0));
     inf_lifecycle_wait(w.lc);
-    refused = 1;
+    failing = 1;
     inf_repository_change_begin(change);
     wait_until_done();
-    assert_int_equal(refused, 0);
+    assert_int_equal(failing, 0);
     assert_int_equal(far_asked(), 0);
     assert_string_equal(index_rows(&w.index, w.lc), "near/1 READY \n");
     assert_true(inf_lifecycle_settled(w.lc));
