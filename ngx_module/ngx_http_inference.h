@@ -17,10 +17,12 @@
 #include <ngx_event.h>
 #include <ngx_http.h>
 
+#include "core/base/buf.h"
 #include "core/include/channel.h"
 #include "core/include/datatype.h"
-#include "core/base/buf.h"
-#include "core/channel/client.h"
+#include "core/wire/client.h"
+
+#include "core_config.pb-c.h"
 
 
 /* parts of the API a location serves (directive "inference") */
@@ -54,80 +56,17 @@
 
 
 typedef struct {
-    ngx_str_t                   backend;        /* empty: every backend      */
-    ngx_str_t                   key;
-    ngx_str_t                   value;
-} ngx_http_inference_setting_t;
-
-
-/* "inference_rate_limit_resource" */
-
-typedef struct {
-    ngx_str_t                   name;
-    ngx_uint_t                  count;
-    ngx_int_t                   device;         /* -1: on each               */
-} ngx_http_inference_resource_t;
-
-
-/* "inference_metrics" */
-typedef struct {
-    ngx_flag_t                  cpu;
-    ngx_flag_t                  gpu;
-    ngx_flag_t                  counters;
-    ngx_flag_t                  histograms;
-    ngx_flag_t                  summaries;
-    ngx_msec_t                  interval;
-    ngx_str_t                   quantiles;      /* empty: the usual ones     */
-    unsigned                    set:1;
-} ngx_http_inference_metrics_t;
-
-
-typedef enum {
-    NGX_HTTP_INFERENCE_CONTROL_NONE = 0,
-    NGX_HTTP_INFERENCE_CONTROL_EXPLICIT,
-    NGX_HTTP_INFERENCE_CONTROL_POLL
-} ngx_http_inference_control_e;
-
-
-typedef struct {
     ngx_str_t                   core;           /* program                   */
     ngx_str_t                   external;       /* socket of a core started
                                                    elsewhere, or empty       */
-    ngx_msec_t                  drain;
-    ngx_uint_t                  spin_us;
-    ngx_flag_t                  dump;
+    NginxInference__CoreConfig  config;         /* the core's options; texts
+                                                   and lists are the pool's  */
     ngx_array_t                 env;            /* ngx_str_t NAME=value      */
-    ngx_array_t                 repositories;   /* ngx_str_t                 */
-    ngx_array_t                 backends;       /* ngx_str_t                 */
-    ngx_array_t                 agents;         /* ngx_str_t                 */
-    ngx_array_t                 settings;       /* ..._setting_t             */
-    ngx_array_t                 host_policies;  /* the same: policy, key     */
-    ngx_http_inference_metrics_t  metrics;
-    ngx_uint_t                  rate_limit;     /* as in core_config.proto   */
-    ngx_array_t                 rate_resources; /* ..._resource_t            */
-    ngx_flag_t                  auto_complete;
-    ngx_flag_t                  strict_readiness;
-    ngx_str_t                   cache;          /* its name, or empty        */
-    ngx_array_t                 cache_settings; /* ..._setting_t             */
-    ngx_array_t                 cache_folders;  /* ngx_str_t                 */
     off_t                       arena;          /* per worker, bound, bytes  */
-    off_t                       pinned;
-    ngx_array_t                 cuda;           /* ngx_str_t "dev:size"      */
-    ngx_uint_t                  control;        /* ..._control_e             */
-    ngx_msec_t                  poll;           /* in poll mode: how often   */
-    ngx_flag_t                  inotify;        /* and earlier when told     */
-    ngx_array_t                 load_models;    /* ngx_str_t                 */
-    ngx_flag_t                  namespacing;
-    ngx_str_t                   config_name;    /* empty: config.pbtxt       */
-    ngx_uint_t                  load_threads;
-    ngx_uint_t                  load_retries;
-    ngx_flag_t                  peer_access;    /* of GPUs                   */
-    ngx_flag_t                  code_upload;    /* with load requests        */
-    ngx_str_t                   load_file;      /* where the first of them
+    ngx_str_t                   load_file;      /* where the first
+                                                   inference_load_model
                                                    stands                    */
     ngx_uint_t                  load_line;
-    ngx_uint_t                  log_level;      /* 0 info 1 warn 2 error     */
-    ngx_uint_t                  log_verbose;
     ngx_uint_t                  check;          /* what nginx -t does        */
     ngx_shm_zone_t             *shm_zone;       /* counters, survive reloads */
     unsigned                    used:1;         /* some location needs it    */
@@ -205,12 +144,18 @@ ngx_http_inference_counters_t *ngx_http_inference_counters(void);
 /* This worker's. */
 void ngx_http_inference_arena_gauge(uint64_t used, uint64_t reserved);
 
-/* A turn of the event loop for one request, that began at that time, ends. */
-void ngx_http_inference_turn_ended(uint64_t began_ns);
+/*
+ * An event handler of a request has its turn in the event loop.  One that nginx
+ * calls from inside of another (a body's first bytes come while the content
+ * handler asks for them) belongs to the outer one's turn: it gets 0, ns.
+ */
+uint64_t ngx_http_inference_turn_begin(void);
+void ngx_http_inference_turn_end(uint64_t began_ns);
 
 /* Appends them as metrics. */
 void ngx_http_inference_counters_text(inf_buf_t *out);
 
+/* The counters' zone, of this configuration. */
 ngx_int_t ngx_http_inference_add_zone(ngx_conf_t *cf,
     ngx_http_inference_main_conf_t *imcf);
 
@@ -232,6 +177,19 @@ typedef void (*ngx_http_inference_ready_pt)(
 
 #define NGX_HTTP_INFERENCE_REGIONS  4
 
+
+/* RELEASED: the core reads its regions no more.  FINAL: it was answered. */
+
+typedef enum {
+    NGX_HTTP_INFERENCE_TICKET_FREE = 0,     /* not used, or all has come     */
+    NGX_HTTP_INFERENCE_TICKET_QUEUED,       /* waits for a channel, or for
+                                               the news that its own died    */
+    NGX_HTTP_INFERENCE_TICKET_SUBMITTED,
+    NGX_HTTP_INFERENCE_TICKET_RELEASED,     /* FINAL is still to come        */
+    NGX_HTTP_INFERENCE_TICKET_FINAL         /* RELEASED is still to come     */
+} ngx_http_inference_ticket_state_e;
+
+
 /*
  * One submission, embedded in the request's context and zeroed at first.
  * After a ticket was submitted its slot is busy until FINAL and RELEASED have
@@ -243,7 +201,8 @@ typedef void (*ngx_http_inference_ready_pt)(
  * for a body that may be handed on to another handler.
  */
 struct ngx_http_inference_ticket_s {
-    ngx_queue_t                   queue;        /* waiting for the channel   */
+    ngx_queue_t                   queue;        /* while it is QUEUED        */
+    ngx_http_inference_ticket_state_e  state;
     void                         *data;         /* the request's context     */
     ngx_http_inference_answer_pt  answer;
     ngx_http_inference_ready_pt   ready;
@@ -256,13 +215,14 @@ struct ngx_http_inference_ticket_s {
     ngx_uint_t                    begun;        /* executions of it, as far as
                                                    is known                  */
     unsigned                      keep:1;       /* set by the request        */
-    unsigned                      waiting:1;    /* in the ready queue        */
-    unsigned                      submitted:1;
-    unsigned                      final:1;      /* FINAL was seen            */
-    unsigned                      released:1;   /* RELEASED was seen         */
     unsigned                      sequence:1;   /* the core that had it is
                                                    gone, and its sequence    */
 };
+
+/* in a queue, or the core has not answered it */
+#define ngx_http_inference_unanswered(ticket)                                 \
+    ((ticket)->state != NGX_HTTP_INFERENCE_TICKET_FREE                        \
+     && (ticket)->state != NGX_HTTP_INFERENCE_TICKET_FINAL)
 
 /* NGX_OK: channel is up.  NGX_AGAIN: not yet; ticket->ready will be called.
    NGX_ERROR: no core is configured, or it was out of reach for too long. */
@@ -307,12 +267,14 @@ const void *ngx_http_inference_response(uint64_t epoch, uint64_t offset,
 /* Starts the timer that trims the arena and updates its gauges. */
 void ngx_http_inference_client_plan_sweep(void);
 
+/* In init_process and exit_process. */
 ngx_int_t ngx_http_inference_client_init(ngx_cycle_t *cycle);
 void ngx_http_inference_client_exit(ngx_cycle_t *cycle);
 
 
 /* ---- supervisor ---------------------------------------------------------- */
 
+/* In init_module and in init_process of every kind of process. */
 ngx_int_t ngx_http_inference_supervisor_init(ngx_cycle_t *cycle);
 ngx_int_t ngx_http_inference_supervisor_process(ngx_cycle_t *cycle);
 

@@ -13,79 +13,81 @@
 
 
 /* interval of the check whether main was finalized: HTTP/2 sends no event */
-#define NGX_HTTP_INFERENCE_BORROW_POLL  1000
+#define NGX_HTTP_INFERENCE_BORROW_POLL  1000    /* ms */
 
 
-static void ngx_http_inference_borrow_event(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_inference_borrow_failed(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_uint_t ngx_http_inference_borrow_late(
     ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_borrow_wait(ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_borrow_timed_out(ngx_http_inference_ctx_t *ctx);
-static void ngx_http_inference_borrow_ready(ngx_http_request_t *mr);
 
 
-ngx_uint_t
-ngx_http_inference_borrow_wanted(ngx_http_request_t *r)
+void
+ngx_http_inference_borrow_begin(ngx_http_inference_ctx_t *ctx)
 {
     ngx_http_request_t  *mr;
 
-    mr = r->main;
+    mr = ctx->request->main;
 
-    return r != mr && mr->request_body == NULL && !mr->discard_body
-           && (mr->headers_in.content_length_n > 0 || mr->headers_in.chunked);
+    ctx->main_write_handler = mr->write_event_handler;
+
+    mr->request_body_no_buffering = 0;
+}
+
+
+void
+ngx_http_inference_borrow_begun(ngx_http_inference_ctx_t *ctx)
+{
+    ctx->main_read_handler = ctx->request->main->read_event_handler;
+
+    ngx_http_inference_set_deadline(ctx);
+    ngx_http_inference_borrow_wait(ctx);
 }
 
 
 ngx_int_t
 ngx_http_inference_borrow(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_int_t            rc;
-    ngx_http_request_t  *r, *mr;
+    switch (ctx->event) {
 
-    r = ctx->request;
-    mr = r->main;
+    case NGX_HTTP_INFERENCE_BODY_END:
 
-    ctx->state = NGX_HTTP_INFERENCE_BORROWING;
-    ctx->main_write_handler = mr->write_event_handler;
+        if (ctx->timer.timer_set) {
+            ngx_del_timer(&ctx->timer);
+        }
 
-    mr->request_body_no_buffering = 0;
+        ctx->request->main->write_event_handler = ctx->main_write_handler;
+        ctx->request->read_event_handler = ngx_http_block_reading;
 
-    rc = ngx_http_read_client_request_body(mr,
-                                           ngx_http_inference_borrow_ready);
+        /* nginx is still about to read for main */
+        return NGX_AGAIN;
 
-    if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
-        ctx->state = NGX_HTTP_INFERENCE_DONE;
-        ngx_http_finalize_request(mr, rc);
+    case NGX_HTTP_INFERENCE_TURN:
         return NGX_OK;
-    }
 
-    if (ctx->body.borrow) {
-        /* the connection's events come to the active request */
-        r->read_event_handler = ngx_http_inference_borrow_event;
+    case NGX_HTTP_INFERENCE_READ:
+    case NGX_HTTP_INFERENCE_TIMER:
 
-        ctx->main_read_handler = mr->read_event_handler;
+        if (ngx_http_inference_borrow_failed(ctx)) {
+            return NGX_DECLINED;
+        }
 
-        ngx_http_inference_set_deadline(ctx);
-        ngx_http_inference_borrow_wait(ctx);
-    }
+        if (ctx->event == NGX_HTTP_INFERENCE_TIMER) {
 
-    return NGX_DONE;
-}
+            if (ngx_http_inference_borrow_late(ctx)) {
+                ngx_http_inference_borrow_timed_out(ctx);
+                return NGX_DECLINED;
+            }
 
+            ngx_http_inference_borrow_wait(ctx);
+        }
 
-static void
-ngx_http_inference_borrow_event(ngx_http_request_t *r)
-{
-    ngx_connection_t          *c;
-    ngx_http_inference_ctx_t  *ctx;
+        return NGX_DONE;
 
-    c = r->connection;
-    ctx = ngx_http_get_module_ctx(r, ngx_http_inference_module);
-
-    ctx->main_read_handler(r->main);
-
-    if (!c->destroyed && ngx_http_inference_borrow_failed(ctx)) {
-        ngx_http_inference_finalize(ctx, NGX_OK);
+    default:
+        return NGX_DONE;
     }
 }
 
@@ -95,43 +97,34 @@ ngx_http_inference_borrow_event(ngx_http_request_t *r)
 static ngx_uint_t
 ngx_http_inference_borrow_failed(ngx_http_inference_ctx_t *ctx)
 {
-    return ctx->state == NGX_HTTP_INFERENCE_BORROWING
-           && ctx->body.borrow
+    return !ctx->turn.posted
            && ctx->request->main->read_event_handler
               != ctx->main_read_handler;
+}
+
+
+static ngx_uint_t
+ngx_http_inference_borrow_late(ngx_http_inference_ctx_t *ctx)
+{
+    return ctx->deadline_ns && ctx->turn_ns >= ctx->deadline_ns;
 }
 
 
 static void
 ngx_http_inference_borrow_wait(ngx_http_inference_ctx_t *ctx)
 {
-    uint64_t    now;
     ngx_msec_t  delay;
 
     delay = NGX_HTTP_INFERENCE_BORROW_POLL;
 
     if (ctx->deadline_ns) {
-        now = inf_clock_ns();
-        delay = (now < ctx->deadline_ns)
-                ? ngx_min(delay, (ctx->deadline_ns - now) / 1000000 + 1) : 0;
+        delay = ngx_http_inference_borrow_late(ctx)
+                ? 0
+                : ngx_min(delay,
+                          (ctx->deadline_ns - ctx->turn_ns) / 1000000 + 1);
     }
 
     ngx_add_timer(&ctx->timer, delay);
-}
-
-
-void
-ngx_http_inference_borrow_poll(ngx_http_inference_ctx_t *ctx)
-{
-    if (ngx_http_inference_borrow_failed(ctx)) {
-        ngx_http_inference_finalize(ctx, NGX_OK);
-
-    } else if (ctx->deadline_ns && inf_clock_ns() >= ctx->deadline_ns) {
-        ngx_http_inference_borrow_timed_out(ctx);
-
-    } else {
-        ngx_http_inference_borrow_wait(ctx);
-    }
 }
 
 
@@ -165,43 +158,4 @@ ngx_http_inference_borrow_timed_out(ngx_http_inference_ctx_t *ctx)
 #endif
 
     ngx_http_finalize_request(mr, ctx->status);
-    ngx_http_inference_finalize(ctx, NGX_OK);
-}
-
-
-static void
-ngx_http_inference_borrow_ready(ngx_http_request_t *mr)
-{
-    ngx_http_inference_ctx_t  *ctx;
-
-    ctx = ngx_http_inference_borrower(mr);
-
-    if (ctx == NULL) {
-        return;
-    }
-
-    if (ctx->timer.timer_set) {
-        ngx_del_timer(&ctx->timer);
-    }
-
-    mr->write_event_handler = ctx->main_write_handler;
-    ctx->request->read_event_handler = ngx_http_block_reading;
-
-    ctx->body.borrow = 0;
-
-    ngx_http_inference_yield(ctx);
-}
-
-
-void
-ngx_http_inference_borrowed(ngx_http_inference_ctx_t *ctx)
-{
-    ngx_int_t  rc;
-
-    rc = (ngx_http_inference_body_check(ctx) == NGX_OK)
-         ? ngx_http_inference_body_read(ctx)
-         : ngx_http_inference_reject_early(ctx);
-
-    /* the count taken by body_read goes with this */
-    ngx_http_finalize_request(ctx->request, rc);
 }

@@ -1,6 +1,6 @@
 /*
  * One channel in the event loop: it registers with the core, is drained when
- * its bell rings, and hears of the core's end.
+ * the core notifies it, and sees the core's end.
  */
 
 #include "ngx_module/ngx_http_inference_client.h"
@@ -27,7 +27,8 @@ static void ngx_http_inference_channel_core_exit(ngx_event_t *ev);
 
 ngx_http_inference_channel_t *
 ngx_http_inference_channel_new(ngx_http_inference_main_conf_t *imcf,
-    uint64_t epoch, ngx_log_t *log)
+    uint64_t epoch, const ngx_http_inference_channel_handlers_t *handlers,
+    ngx_log_t *log)
 {
     inf_err_t                     *err;
     inf_client_conf_t              conf;
@@ -40,10 +41,12 @@ ngx_http_inference_channel_new(ngx_http_inference_main_conf_t *imcf,
 
     ch->socket = (ngx_socket_t) -1;
     ch->epoch = epoch;
+    ch->handlers = handlers;
     ch->log = log;
-    ngx_http_inference_client_event(&ch->drain,
-                                    ngx_http_inference_channel_drain);
+
+    ch->drain.handler = ngx_http_inference_channel_drain;
     ch->drain.data = ch;
+    ch->drain.log = log;
 
     ch->flights = ngx_calloc(INF_MAX_SLOTS
                              * sizeof(ngx_http_inference_flight_t),
@@ -123,7 +126,7 @@ ngx_http_inference_channel_connect(ngx_http_inference_channel_t *ch,
         || connect(ch->socket, (struct sockaddr *) &sun,
                    sizeof(struct sockaddr_un)) == -1)
     {
-        ngx_log_error(ngx_http_inference_client_level(), ch->log,
+        ngx_log_error(ch->handlers->level(), ch->log,
                       ngx_socket_errno,
                       "inference: cannot connect to the core at \"%V\"", path);
         return NGX_ERROR;
@@ -137,7 +140,7 @@ static ngx_int_t
 ngx_http_inference_channel_error(ngx_http_inference_channel_t *ch,
     inf_err_t *err, const char *what)
 {
-    ngx_log_error(ngx_http_inference_client_level(), ch->log, 0,
+    ngx_log_error(ch->handlers->level(), ch->log, 0,
                   "inference: %s: %s", what, inf_err_msg(err));
     inf_err_free(err);
 
@@ -213,12 +216,12 @@ ngx_http_inference_channel_hello(ngx_http_inference_channel_t *ch)
 
     if (err != NULL) {
         (void) ngx_http_inference_channel_error(ch, err, "cannot register");
-        ngx_http_inference_client_later(NULL);
+        ch->handlers->useless(ch, NULL);
         return;
     }
 
     if (again) {
-        ngx_http_inference_client_again();
+        ch->handlers->again(ch);
         return;
     }
 
@@ -253,12 +256,12 @@ ngx_http_inference_channel_control(ngx_event_t *ev)
     }
 
     if (ch->state == ngx_http_inference_channel_greeting) {
-        ngx_http_inference_client_later("the control socket was closed");
+        ch->handlers->useless(ch, "the control socket was closed");
         return;
     }
 
-    ngx_http_inference_client_death(ch, n == 0 ? "it has closed its channel"
-                                               : "it broke its channel");
+    ch->handlers->dead(ch, n == 0 ? "it has closed its channel"
+                                  : "it broke its channel");
 }
 
 
@@ -273,7 +276,7 @@ ngx_http_inference_channel_welcome(ngx_http_inference_channel_t *ch)
     if (err != NULL) {
         (void) ngx_http_inference_channel_error(ch, err,
                                                 "no welcome by the core");
-        ngx_http_inference_client_later(NULL);
+        ch->handlers->useless(ch, NULL);
         return;
     }
 
@@ -291,7 +294,7 @@ ngx_http_inference_channel_welcome(ngx_http_inference_channel_t *ch)
                                     NGX_LEVEL_EVENT);
 
     if (ch->bell == NULL || ch->core == NULL) {
-        ngx_http_inference_client_later("no connections left for the channel");
+        ch->handlers->useless(ch, "no connections left for the channel");
         return;
     }
 
@@ -303,7 +306,7 @@ ngx_http_inference_channel_welcome(ngx_http_inference_channel_t *ch)
 
     ngx_post_event(&ch->drain, &ngx_posted_events);
 
-    ngx_http_inference_client_up();
+    ch->handlers->up(ch);
 }
 
 
@@ -334,7 +337,7 @@ ngx_http_inference_channel_drain(ngx_event_t *ev)
         inf_client_ring(ch->client);
 
         rc = inf_client_drain(ch->client, NGX_HTTP_INFERENCE_BUDGET,
-                              ngx_http_inference_flight_completion);
+                              ch->handlers->completion);
 
         if (rc == INF_CLIENT_BROKEN) {
             ngx_http_inference_channel_break(ch);
@@ -352,7 +355,7 @@ ngx_http_inference_channel_drain(ngx_event_t *ev)
         }
     }
 
-    ngx_http_inference_client_death(ch, "it wrote nonsense");
+    ch->handlers->dead(ch, "it wrote nonsense");
 }
 
 
@@ -365,7 +368,7 @@ ngx_http_inference_channel_core_exit(ngx_event_t *ev)
     c = ev->data;
     ch = c->data;
 
-    ngx_http_inference_client_death(ch, "it has ended");
+    ch->handlers->dead(ch, "it has ended");
 }
 
 

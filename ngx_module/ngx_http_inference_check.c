@@ -5,7 +5,7 @@
 
 #include "ngx_module/ngx_http_inference_supervisor.h"
 
-#include "core/channel/sockets.h"
+#include "core/wire/sockets.h"
 
 #include <poll.h>
 #include <sys/wait.h>
@@ -163,10 +163,12 @@ ngx_http_inference_check_child(char *program, ngx_fd_t config,
         _exit(126);
     }
 
-    for (i = 3; i < 1024; i++) {
-        if (i != place) {
-            (void) close(i);
-        }
+    for (i = STDERR_FILENO + 1; i < place; i++) {
+        (void) close(i);
+    }
+
+    if (ngx_http_inference_close_from(place + 1) != NGX_OK) {
+        _exit(126);
     }
 
     if (geteuid() == 0

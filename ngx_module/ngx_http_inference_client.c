@@ -1,6 +1,6 @@
 /*
- * This worker's channel to the core, in the event loop: made when the worker
- * starts, drained when its bell rings, and made anew when the core has died.
+ * This worker's channel to the core: made when the worker starts, rebuilt when
+ * the core has died, and what requests do with it.
  *
  * A channel of a dead core stays mapped while something of it is in use: a
  * response on its way to a socket, or a body that may be handed on.
@@ -40,13 +40,36 @@ typedef struct {
 } ngx_http_inference_client_t;
 
 
+static ngx_http_inference_channel_t *ngx_http_inference_client_channel(void);
+static ngx_http_inference_channel_t *ngx_http_inference_client_find(
+    uint64_t epoch);
+static void ngx_http_inference_client_event(ngx_event_t *ev,
+    ngx_event_handler_pt handler);
 static void ngx_http_inference_client_retry(ngx_event_t *ev);
+static void ngx_http_inference_client_later(ngx_http_inference_channel_t *ch,
+    const char *what);
+static ngx_uint_t ngx_http_inference_client_level(void);
+static void ngx_http_inference_client_again(ngx_http_inference_channel_t *ch);
+static void ngx_http_inference_client_up(ngx_http_inference_channel_t *ch);
+static void ngx_http_inference_client_death(ngx_http_inference_channel_t *ch,
+    const char *why);
 static void ngx_http_inference_wake_waiting(ngx_int_t rc);
 static void ngx_http_inference_client_patience(ngx_event_t *ev);
 static void ngx_http_inference_client_sweep(ngx_event_t *ev);
 
 
 static ngx_http_inference_client_t  ngx_http_inference_client;
+
+static const ngx_http_inference_channel_handlers_t
+    ngx_http_inference_client_handlers =
+{
+    ngx_http_inference_client_up,
+    ngx_http_inference_client_again,
+    ngx_http_inference_client_later,
+    ngx_http_inference_client_death,
+    ngx_http_inference_client_level,
+    ngx_http_inference_flight_completion
+};
 
 
 ngx_int_t
@@ -151,9 +174,9 @@ ngx_http_inference_wait_ready(ngx_http_inference_ticket_t *ticket)
         return NGX_ERROR;
     }
 
-    if (!ticket->waiting) {
+    if (ticket->state != NGX_HTTP_INFERENCE_TICKET_QUEUED) {
         ngx_queue_insert_tail(&client->waiting, &ticket->queue);
-        ticket->waiting = 1;
+        ticket->state = NGX_HTTP_INFERENCE_TICKET_QUEUED;
     }
 
     if (!client->patience.timer_set) {
@@ -202,7 +225,92 @@ ngx_http_inference_channel(uint64_t *epoch)
 }
 
 
-ngx_http_inference_channel_t *
+ngx_int_t
+ngx_http_inference_submit(ngx_http_inference_ticket_t *ticket,
+    uint64_t epoch, inf_submission_t *s, inf_region_t *const *regions,
+    ngx_uint_t count)
+{
+    ngx_int_t                      rc;
+    ngx_http_inference_channel_t  *ch;
+
+    ch = ngx_http_inference_client_channel();
+
+    if (ch == NULL || ch->epoch != epoch) {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_http_inference_flight_submit(ch, ticket, s, regions, count);
+
+    if (rc == NGX_OK) {
+        ngx_http_inference_client_plan_sweep();
+    }
+
+    return rc;
+}
+
+
+void
+ngx_http_inference_abandon(ngx_http_inference_ticket_t *ticket)
+{
+    ngx_http_inference_channel_t  *ch;
+
+    if (ticket->state == NGX_HTTP_INFERENCE_TICKET_QUEUED) {
+        ngx_queue_remove(&ticket->queue);
+        ticket->state = NGX_HTTP_INFERENCE_TICKET_FREE;
+    }
+
+    if (ticket->state == NGX_HTTP_INFERENCE_TICKET_FREE
+        && ticket->nregions == 0)
+    {
+        return;
+    }
+
+    ch = ngx_http_inference_client_find(ticket->epoch);
+
+    if (ch == NULL) {
+        /* the worker is leaving, its memory has gone */
+        ticket->state = NGX_HTTP_INFERENCE_TICKET_FREE;
+        ticket->nregions = 0;
+        return;
+    }
+
+    ngx_http_inference_flight_abandon(ch, ticket);
+    ngx_http_inference_client_plan_sweep();
+}
+
+
+void
+ngx_http_inference_release(uint64_t epoch, uint64_t offset)
+{
+    ngx_http_inference_channel_t  *ch;
+
+    ch = ngx_http_inference_client_find(epoch);
+
+    if (ch == NULL) {
+        return;
+    }
+
+    ch->held--;
+
+    if (ch->state == ngx_http_inference_channel_up) {
+        inf_client_release(ch->client, offset);
+        ngx_http_inference_client_plan_sweep();
+    }
+}
+
+
+const void *
+ngx_http_inference_response(uint64_t epoch, uint64_t offset, uint64_t len)
+{
+    ngx_http_inference_channel_t  *ch;
+
+    ch = ngx_http_inference_client_find(epoch);
+
+    return ch != NULL ? inf_client_response(ch->client, offset, len) : NULL;
+}
+
+
+static ngx_http_inference_channel_t *
 ngx_http_inference_client_channel(void)
 {
     ngx_http_inference_channel_t  *ch;
@@ -214,7 +322,7 @@ ngx_http_inference_client_channel(void)
 }
 
 
-void
+static void
 ngx_http_inference_client_event(ngx_event_t *ev, ngx_event_handler_pt handler)
 {
     ngx_memzero(ev, sizeof(ngx_event_t));
@@ -237,11 +345,12 @@ ngx_http_inference_client_retry(ngx_event_t *ev)
 
     if (client->channel == NULL) {
         client->channel = ngx_http_inference_channel_new(client->imcf,
-                                                         ++client->epoch,
-                                                         client->log);
+                                  ++client->epoch,
+                                  &ngx_http_inference_client_handlers,
+                                  client->log);
 
         if (client->channel == NULL) {
-            ngx_http_inference_client_later(NULL);
+            ngx_http_inference_client_later(NULL, NULL);
             return;
         }
     }
@@ -252,14 +361,13 @@ ngx_http_inference_client_retry(ngx_event_t *ev)
 }
 
 
-void
-ngx_http_inference_client_later(const char *what)
+static void
+ngx_http_inference_client_later(ngx_http_inference_channel_t *ch,
+    const char *what)
 {
-    ngx_http_inference_client_t   *client;
-    ngx_http_inference_channel_t  *ch;
+    ngx_http_inference_client_t  *client;
 
     client = &ngx_http_inference_client;
-    ch = client->channel;
 
     if (what != NULL) {
         ngx_log_error(NGX_LOG_INFO, client->log, 0, "inference: %s", what);
@@ -277,7 +385,7 @@ ngx_http_inference_client_later(const char *what)
 }
 
 
-ngx_uint_t
+static ngx_uint_t
 ngx_http_inference_client_level(void)
 {
     return ngx_http_inference_client.failures++ == 0 ? NGX_LOG_ERR
@@ -285,16 +393,16 @@ ngx_http_inference_client_level(void)
 }
 
 
-void
-ngx_http_inference_client_again(void)
+static void
+ngx_http_inference_client_again(ngx_http_inference_channel_t *ch)
 {
     ngx_add_timer(&ngx_http_inference_client.retry,
                   NGX_HTTP_INFERENCE_MIN_PAUSE);
 }
 
 
-void
-ngx_http_inference_client_up(void)
+static void
+ngx_http_inference_client_up(ngx_http_inference_channel_t *ch)
 {
     ngx_http_inference_client_t  *client;
 
@@ -312,7 +420,7 @@ ngx_http_inference_client_up(void)
 }
 
 
-void
+static void
 ngx_http_inference_client_death(ngx_http_inference_channel_t *ch,
     const char *why)
 {
@@ -349,13 +457,13 @@ ngx_http_inference_client_death(ngx_http_inference_channel_t *ch,
         ngx_queue_remove(q);
 
         ticket = ngx_queue_data(q, ngx_http_inference_ticket_t, queue);
-        ticket->waiting = 0;
+        ticket->state = NGX_HTTP_INFERENCE_TICKET_FREE;
         ticket->answer(ticket, NULL);
     }
 }
 
 
-ngx_http_inference_channel_t *
+static ngx_http_inference_channel_t *
 ngx_http_inference_client_find(uint64_t epoch)
 {
     ngx_queue_t                   *q;
@@ -400,7 +508,7 @@ ngx_http_inference_wake_waiting(ngx_int_t rc)
         return;
     }
 
-    /* who has to wait again does not come into this round */
+    /* a ticket that has to wait again does not come into this round */
 
     ngx_queue_init(&woken);
     ngx_queue_add(&woken, &client->waiting);
@@ -411,7 +519,7 @@ ngx_http_inference_wake_waiting(ngx_int_t rc)
         ngx_queue_remove(q);
 
         ticket = ngx_queue_data(q, ngx_http_inference_ticket_t, queue);
-        ticket->waiting = 0;
+        ticket->state = NGX_HTTP_INFERENCE_TICKET_FREE;
         ticket->ready(ticket, rc);
     }
 }

@@ -1,16 +1,16 @@
 /*
  * ngx_http_inference_client.h - what the files of a worker's channel share:
- *                               client (which one is there, who waits for
- *                               one), channel (one of them in the event loop)
- *                               and flight (requests on their way).
+ *                               client (which one is there, which requests
+ *                               wait for one), flight (requests on their way)
+ *                               and channel (one of them in the event loop).
  *
  * Owner    The client owns the living channel and dead ones that are in use; a
  *          channel owns its flights.
  * Thread   The worker's event loop.
  * Units    ms.
  * Errors   As ngx_http_inference.h.
- * Route    infer|control -> [flight] -> core -> [channel's drain -> flight]
- *          -> answer
+ * Route    infer|control -> [client -> flight] -> core
+ *          -> [channel's drain -> flight] -> answer
  */
 
 #ifndef NGX_HTTP_INFERENCE_CLIENT_H
@@ -24,11 +24,34 @@ typedef enum {
     ngx_http_inference_channel_waiting,         /* for the welcome           */
     ngx_http_inference_channel_up,
     ngx_http_inference_channel_broken,          /* to be ended by its drain  */
-    ngx_http_inference_channel_dead             /* in use by somebody still  */
+    ngx_http_inference_channel_dead             /* something of it is in use */
 } ngx_http_inference_channel_state_e;
 
 
 typedef struct ngx_http_inference_channel_s  ngx_http_inference_channel_t;
+
+
+/* what a channel calls its client for */
+
+typedef struct {
+    void                (*up)(ngx_http_inference_channel_t *ch);
+
+    /* the registration socket is full: hello is to be called again soon */
+    void                (*again)(ngx_http_inference_channel_t *ch);
+
+    /* it can't come up; what (may be NULL) is to be logged, and it is freed */
+    void                (*useless)(ngx_http_inference_channel_t *ch,
+                                   const char *what);
+
+    /* it was up, and its core is gone: what was with it is answered */
+    void                (*dead)(ngx_http_inference_channel_t *ch,
+                                const char *why);
+
+    /* of an error: of many tries in a row only the first one's is one */
+    ngx_uint_t          (*level)(void);
+
+    inf_client_handler_fn  completion;
+} ngx_http_inference_channel_handlers_t;
 
 
 /* The client's own note about a slot in use. */
@@ -39,10 +62,8 @@ typedef struct {
     inf_ticket_t                         name;
     inf_region_t                        *regions[NGX_HTTP_INFERENCE_REGIONS];
     ngx_uint_t                           nregions;  /* of an abandoned one   */
-    unsigned                             taken:1;
+    ngx_http_inference_ticket_state_e    state;     /* never QUEUED          */
     unsigned                             begun:1;   /* an execution          */
-    unsigned                             final:1;
-    unsigned                             released:1;
 } ngx_http_inference_flight_t;
 
 
@@ -50,6 +71,7 @@ struct ngx_http_inference_channel_s {
     ngx_queue_t                          queue;     /* of dead ones          */
     ngx_http_inference_channel_state_e   state;
     uint64_t                             epoch;
+    const ngx_http_inference_channel_handlers_t  *handlers;
     ngx_log_t                           *log;
     inf_client_t                        *client;
     ngx_socket_t                         socket;    /* to an external core   */
@@ -66,41 +88,12 @@ struct ngx_http_inference_channel_s {
 };
 
 
-/* ---- client.c ------------------------------------------------------------ */
-
-/* The channel that is up; NULL: none is. */
-ngx_http_inference_channel_t *ngx_http_inference_client_channel(void);
-
-/* The living channel or a dead one; NULL: not known, or the worker leaves. */
-ngx_http_inference_channel_t *ngx_http_inference_client_find(uint64_t epoch);
-
-/* An event of no connection that does not keep a leaving worker. */
-void ngx_http_inference_client_event(ngx_event_t *ev,
-    ngx_event_handler_pt handler);
-
-/* Of many tries in a row only the first one's failure is an error. */
-ngx_uint_t ngx_http_inference_client_level(void);
-
-/* The channel of this try, if any, is of no use; what (may be NULL) is
-   logged.  It is freed. */
-void ngx_http_inference_client_later(const char *what);
-
-/* The registration socket is full: hello is called again soon. */
-void ngx_http_inference_client_again(void);
-
-/* The channel of this try is up. */
-void ngx_http_inference_client_up(void);
-
-/* It was up, and its core is gone: what was with it is answered. */
-void ngx_http_inference_client_death(ngx_http_inference_channel_t *ch,
-    const char *why);
-
-
 /* ---- channel.c ----------------------------------------------------------- */
 
 /* NULL: it was logged, or memory is out. */
 ngx_http_inference_channel_t *ngx_http_inference_channel_new(
-    ngx_http_inference_main_conf_t *imcf, uint64_t epoch, ngx_log_t *log);
+    ngx_http_inference_main_conf_t *imcf, uint64_t epoch,
+    const ngx_http_inference_channel_handlers_t *handlers, ngx_log_t *log);
 void ngx_http_inference_channel_free(ngx_http_inference_channel_t *ch);
 
 /* Registers it; what follows comes by events. */
@@ -118,11 +111,19 @@ ngx_uint_t ngx_http_inference_channel_idle(ngx_http_inference_channel_t *ch);
 
 /* ---- flight.c ------------------------------------------------------------ */
 
+/* As ngx_http_inference_submit() and ngx_http_inference_abandon(), of a channel
+   that is up, or of one that the ticket was submitted to. */
+ngx_int_t ngx_http_inference_flight_submit(ngx_http_inference_channel_t *ch,
+    ngx_http_inference_ticket_t *ticket, inf_submission_t *s,
+    inf_region_t *const *regions, ngx_uint_t count);
+void ngx_http_inference_flight_abandon(ngx_http_inference_channel_t *ch,
+    ngx_http_inference_ticket_t *ticket);
+
 /* userp: the flight. */
 void ngx_http_inference_flight_completion(const inf_completion_t *c,
     void *userp);
 
-/* The core is dead, nobody reads the requests' bytes any more.  Moves tickets
+/* The core is dead and reads the requests' bytes no more.  Moves tickets
    without an answer to lost and returns how many they are. */
 ngx_uint_t ngx_http_inference_flights_detach(ngx_http_inference_channel_t *ch,
     ngx_queue_t *lost);

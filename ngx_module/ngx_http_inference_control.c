@@ -1,15 +1,15 @@
 /*
  * ngx_http_inference_control.c - calls of the core: health, metadata, config,
  *                                models that come and go.  A protobuf message
- *                                goes, the REST body that answers it comes
- *                                back.
+ *                                goes, or the REST body as it came, because
+ *                                reading it would hold up the event loop; the
+ *                                REST body that answers it comes back.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
 
 #include "core/proto/message.h"
 
-#include "core_calls.pb-c.h"
 #include "grpc_service.pb-c.h"
 
 
@@ -17,19 +17,15 @@
 #define NGX_HTTP_INFERENCE_CONTROL_ERROR  ((size_t) 64 * 1024)
 
 
-static ngx_int_t ngx_http_inference_control_pack(
-    ngx_http_inference_ctx_t *ctx, inf_submission_t *s);
-static ngx_int_t ngx_http_inference_control_record(
-    ngx_http_inference_ctx_t *ctx, const ProtobufCMessage *m);
+static ngx_int_t ngx_http_inference_control_body(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_control_message(
+    ngx_http_inference_ctx_t *ctx);
 static char *ngx_http_inference_control_text(ngx_http_inference_ctx_t *ctx,
     ngx_str_t *s);
 static ngx_int_t ngx_http_inference_control_send(
     ngx_http_inference_ctx_t *ctx, inf_submission_t *s,
     inf_region_t **region);
-static void ngx_http_inference_control_answer(
-    ngx_http_inference_ticket_t *ticket, const inf_completion_t *c);
-static ngx_int_t ngx_http_inference_control_reply(
-    ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_control_failed(
     ngx_http_inference_ctx_t *ctx, const void *text, size_t len);
 static ngx_int_t ngx_http_inference_control_output(
@@ -40,36 +36,31 @@ static ngx_buf_t *ngx_http_inference_control_counters(ngx_http_request_t *r);
 
 
 ngx_int_t
-ngx_http_inference_control(ngx_http_inference_ctx_t *ctx)
+ngx_http_inference_control_room(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_http_inference_start_timer(ctx);
+    ngx_http_inference_store_t  *text;
 
-    if (ngx_http_inference_control_submit(ctx) != NGX_OK) {
-        return ngx_http_inference_reject_early(ctx);
+    text = &ctx->body.text;
+
+    if (text->region == NULL) {
+        return NGX_OK;
     }
 
-    ngx_http_inference_body_stop(ctx);
-
-    ctx->request->main->count++;
-
-    if (!ctx->request->discard_body) {
-        ngx_http_inference_watch(ctx);
-    }
-
-    return NGX_DONE;
+    return ngx_http_inference_store_ensure(ctx, text,
+                                           ctx->model.len + sizeof(uint32_t));
 }
 
 
 ngx_int_t
 ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_int_t          rc;
-    inf_region_t     **region;
-    inf_submission_t   s;
+    ngx_int_t         rc;
+    inf_submission_t  s;
 
     ngx_memzero(&s, sizeof(inf_submission_t));
 
     s.op = INF_SUBMIT_CALL;
+    s.method = ctx->endpoint->call;
     s.flags = INF_SUBMIT_FLAG_REST_ANSWER;
     s.received_ns = ctx->received_ns;
     s.deadline_ns = ctx->deadline_ns;
@@ -79,132 +70,79 @@ ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx)
     }
 
     if (ngx_http_inference_call_has_body(ctx)) {
-        rc = ngx_http_inference_repository_pack(ctx, &s);
+        s.flags |= INF_SUBMIT_FLAG_REST;
 
-        region = &ctx->body.text.region;
+        rc = ngx_http_inference_control_body(ctx);
+
         s.length = ctx->body.text.len;
 
-    } else {
-        rc = ngx_http_inference_control_pack(ctx, &s);
-
-        region = &ctx->record;
-        s.length = ctx->record_size;
+        return (rc == NGX_OK)
+               ? ngx_http_inference_control_send(ctx, &s,
+                                                 &ctx->body.text.region)
+               : rc;
     }
 
-    if (rc != NGX_OK
-        || ngx_http_inference_control_send(ctx, &s, region) != NGX_OK)
+    rc = ngx_http_inference_control_message(ctx);
+
+    s.length = ctx->record_size;
+
+    return (rc == NGX_OK)
+           ? ngx_http_inference_control_send(ctx, &s, &ctx->record) : rc;
+}
+
+
+/* Behind the body come the name of the model and how long that is. */
+
+static ngx_int_t
+ngx_http_inference_control_body(ngx_http_inference_ctx_t *ctx)
+{
+    uint32_t                     len;
+    ngx_http_inference_store_t  *text;
+
+    text = &ctx->body.text;
+    len = (uint32_t) ctx->model.len;
+
+    if (text->region == NULL
+        && ngx_http_inference_store_open(ctx, text, len + sizeof(len))
+           != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    if (ctx->state == NGX_HTTP_INFERENCE_READING) {
-        ngx_http_inference_watch(ctx);
+    if (ngx_http_inference_store_put(ctx, text, ctx->model.data, len)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
-    ctx->state = NGX_HTTP_INFERENCE_WAITING;
-
-    return NGX_OK;
+    return ngx_http_inference_store_put(ctx, text, &len, sizeof(len));
 }
 
+
+/*
+ * What has no body names a model and a version at most.  All messages of such
+ * calls have these as their fields 1 and 2, or nothing: one stands for all.
+ */
 
 static ngx_int_t
-ngx_http_inference_control_pack(ngx_http_inference_ctx_t *ctx,
-    inf_submission_t *s)
+ngx_http_inference_control_message(ngx_http_inference_ctx_t *ctx)
 {
-    Inference__ModelReadyRequest      model_ready;
-    Inference__ServerReadyRequest     ready;
-    Inference__ModelConfigRequest     config;
-    Inference__ModelMetadataRequest   model_metadata;
-    Inference__ServerMetadataRequest  metadata;
-    NginxInference__MetricsRequest    metrics;
-    Inference__ModelStatisticsRequest statistics;
-
-    switch (ctx->endpoint->verb) {
-
-    case NGX_HTTP_INFERENCE_SERVER_READY:
-        inference__server_ready_request__init(&ready);
-        s->method = INF_METHOD_SERVER_READY;
-        return ngx_http_inference_control_record(ctx, &ready.base);
-
-    case NGX_HTTP_INFERENCE_MODEL_READY:
-        inference__model_ready_request__init(&model_ready);
-        model_ready.name = ngx_http_inference_control_text(ctx, &ctx->model);
-        model_ready.version = ngx_http_inference_control_text(ctx,
-                                                     &ctx->version_text);
-        s->method = INF_METHOD_MODEL_READY;
-        return ngx_http_inference_control_record(ctx, &model_ready.base);
-
-    case NGX_HTTP_INFERENCE_SERVER_METADATA:
-        inference__server_metadata_request__init(&metadata);
-        s->method = INF_METHOD_SERVER_METADATA;
-        return ngx_http_inference_control_record(ctx, &metadata.base);
-
-    case NGX_HTTP_INFERENCE_MODEL_METADATA:
-        inference__model_metadata_request__init(&model_metadata);
-        model_metadata.name = ngx_http_inference_control_text(ctx,
-                                                     &ctx->model);
-        model_metadata.version = ngx_http_inference_control_text(ctx,
-                                                     &ctx->version_text);
-        s->method = INF_METHOD_MODEL_METADATA;
-        return ngx_http_inference_control_record(ctx, &model_metadata.base);
-
-    case NGX_HTTP_INFERENCE_MODEL_CONFIG:
-        inference__model_config_request__init(&config);
-        config.name = ngx_http_inference_control_text(ctx, &ctx->model);
-        config.version = ngx_http_inference_control_text(ctx,
-                                                     &ctx->version_text);
-        s->method = INF_METHOD_MODEL_CONFIG;
-        return ngx_http_inference_control_record(ctx, &config.base);
-
-    case NGX_HTTP_INFERENCE_STATISTICS_READ:
-        inference__model_statistics_request__init(&statistics);
-        statistics.name = ngx_http_inference_control_text(ctx, &ctx->model);
-        statistics.version = ngx_http_inference_control_text(ctx,
-                                                     &ctx->version_text);
-        s->method = INF_METHOD_MODEL_STATISTICS;
-        return ngx_http_inference_control_record(ctx, &statistics.base);
-
-    case NGX_HTTP_INFERENCE_METRICS_TEXT:
-        nginx_inference__metrics_request__init(&metrics);
-        s->method = INF_METHOD_METRICS;
-        return ngx_http_inference_control_record(ctx, &metrics.base);
-
-    case NGX_HTTP_INFERENCE_SERVER_LIVE:
-    case NGX_HTTP_INFERENCE_MODEL_INFER:
-    case NGX_HTTP_INFERENCE_REPOSITORY_INDEX:
-    case NGX_HTTP_INFERENCE_REPOSITORY_LOAD:
-    case NGX_HTTP_INFERENCE_REPOSITORY_UNLOAD:
-    case NGX_HTTP_INFERENCE_REPOSITORY_NAMED:
-    case NGX_HTTP_INFERENCE_NOT_BUILT:
-        break;
-    }
-
-    return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
-                                   "the %V endpoint is no call of the core",
-                                   &ctx->endpoint->name);
-}
-
-
-/* NULL makes packing fail below; the texts hold no NUL (nginx rejects it). */
-
-static char *
-ngx_http_inference_control_text(ngx_http_inference_ctx_t *ctx, ngx_str_t *s)
-{
-    return inf_arena_strdup(&ctx->arena, s->len ? (char *) s->data : "",
-                            s->len);
-}
-
-
-static ngx_int_t
-ngx_http_inference_control_record(ngx_http_inference_ctx_t *ctx,
-    const ProtobufCMessage *m)
-{
-    inf_buf_t   packed;
-    inf_err_t  *err;
+    inf_buf_t                      packed;
+    inf_err_t                     *err;
+    Inference__ModelReadyRequest   m;
 
     inf_buf_init(&packed);
 
-    err = inf_message_pack(m, &packed);
+    err = NULL;
+
+    if (ctx->model.len) {
+        inference__model_ready_request__init(&m);
+
+        m.name = ngx_http_inference_control_text(ctx, &ctx->model);
+        m.version = ngx_http_inference_control_text(ctx, &ctx->version_text);
+
+        err = inf_message_pack(&m.base, &packed);
+    }
 
     if (err) {
         inf_buf_fini(&packed);
@@ -229,6 +167,16 @@ ngx_http_inference_control_record(ngx_http_inference_ctx_t *ctx,
 }
 
 
+/* NULL makes packing fail below; the texts hold no NUL (nginx rejects it). */
+
+static char *
+ngx_http_inference_control_text(ngx_http_inference_ctx_t *ctx, ngx_str_t *s)
+{
+    return inf_arena_strdup(&ctx->arena, s->len ? (char *) s->data : "",
+                            s->len);
+}
+
+
 static ngx_int_t
 ngx_http_inference_control_send(ngx_http_inference_ctx_t *ctx,
     inf_submission_t *s, inf_region_t **region)
@@ -236,9 +184,6 @@ ngx_http_inference_control_send(ngx_http_inference_ctx_t *ctx,
     ngx_int_t  rc;
 
     s->offset = (*region)->offset;
-
-    ctx->ticket.data = ctx;
-    ctx->ticket.answer = ngx_http_inference_control_answer;
 
     rc = ngx_http_inference_submit(&ctx->ticket, ctx->epoch, s,
                                    region, 1);
@@ -248,7 +193,7 @@ ngx_http_inference_control_send(ngx_http_inference_ctx_t *ctx,
         return NGX_OK;
     }
 
-    ctx->retry_after = 1;
+    ctx->hint = NGX_HTTP_INFERENCE_RETRY_AFTER;
 
     if (rc == NGX_BUSY) {
         ctx->cause = INF_CAUSE_FULL;
@@ -261,42 +206,15 @@ ngx_http_inference_control_send(ngx_http_inference_ctx_t *ctx,
 }
 
 
-static void
-ngx_http_inference_control_answer(ngx_http_inference_ticket_t *ticket,
-    const inf_completion_t *c)
-{
-    uint64_t                   began_ns;
-    ngx_connection_t          *conn;
-    ngx_http_inference_ctx_t  *ctx;
-
-    began_ns = inf_clock_ns();
-    ctx = ticket->data;
-    conn = ctx->request->connection;
-
-    if (ngx_http_inference_take_reply(ctx, ticket, c) == NGX_AGAIN) {
-        return;
-    }
-
-    if (ctx->failed || ngx_http_inference_control_reply(ctx) != NGX_OK) {
-        ngx_http_inference_reject(ctx);
-    }
-
-    ngx_http_inference_turn_ended(began_ns);
-
-    ngx_http_run_posted_requests(conn);
-}
-
-
 /*
- * NGX_OK: it was sent.  The core has made the REST body: a long one goes to
- * the socket from the response arena.
+ * The core has made the REST body: a long one goes to the socket from the
+ * response arena.
  */
 
-static ngx_int_t
-ngx_http_inference_control_reply(ngx_http_inference_ctx_t *ctx)
+ngx_int_t
+ngx_http_inference_control_respond(ngx_http_inference_ctx_t *ctx)
 {
     size_t       len;
-    ngx_int_t    rc;
     ngx_str_t    body;
     const void  *answer;
 
@@ -334,9 +252,7 @@ ngx_http_inference_control_reply(ngx_http_inference_ctx_t *ctx)
         ngx_http_inference_release(ctx->reply.epoch, ctx->reply.offset);
     }
 
-    rc = ngx_http_inference_control_output(ctx, &body);
-
-    ngx_http_inference_finalize(ctx, rc);
+    ctx->rc = ngx_http_inference_control_output(ctx, &body);
 
     return NGX_OK;
 }
@@ -374,7 +290,7 @@ ngx_http_inference_control_output(ngx_http_inference_ctx_t *ctx,
 
     type = (n || ngx_http_inference_call_has_body(ctx)) ? &json : &text;
 
-    if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_METRICS_TEXT) {
+    if (ctx->endpoint->call == INF_METHOD_METRICS) {
         out[n++].buf = ngx_http_inference_control_counters(r);
         type = &metrics;
     }

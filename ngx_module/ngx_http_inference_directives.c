@@ -5,24 +5,15 @@
 #include "ngx_module/ngx_http_inference_directives.h"
 
 
-#define NGX_HTTP_INFERENCE_MIN       ((off_t) 1024 * 1024)
-#define NGX_HTTP_INFERENCE_MAX_SPIN  1000
+#define NGX_HTTP_INFERENCE_MIN  ((off_t) 1024 * 1024)
 
 
 static ngx_int_t ngx_http_inference_core_option(ngx_conf_t *cf,
-    ngx_http_inference_main_conf_t *imcf, ngx_str_t *arg);
+    ngx_command_t *cmd, ngx_http_inference_main_conf_t *imcf,
+    ngx_str_t *arg);
 static void ngx_http_inference_env_forget(ngx_conf_t *cf, ngx_str_t *var);
-static char *ngx_http_inference_add_folder(ngx_conf_t *cf,
-    ngx_command_t *cmd, ngx_array_t *folders, ngx_str_t *value);
-static void ngx_http_inference_check_folder(ngx_conf_t *cf,
-    ngx_str_t *directive, ngx_str_t *path);
 static ngx_int_t ngx_http_inference_cuda_pool(ngx_conf_t *cf,
     ngx_http_inference_main_conf_t *imcf, ngx_str_t *value);
-static ngx_int_t ngx_http_inference_absolute(ngx_conf_t *cf,
-    ngx_str_t *directive, ngx_str_t *path);
-static ngx_int_t ngx_http_inference_poll_option(
-    ngx_http_inference_main_conf_t *imcf, ngx_str_t *arg);
-static ngx_str_t *ngx_http_inference_find(ngx_array_t *array, ngx_str_t *value);
 
 
 char *
@@ -55,7 +46,7 @@ ngx_http_inference_core(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     for ( /* void */ ; i < cf->args->nelts; i++) {
-        if (ngx_http_inference_core_option(cf, imcf, &value[i]) != NGX_OK) {
+        if (ngx_http_inference_core_option(cf, cmd, imcf, &value[i]) != NGX_OK) {
             return NGX_CONF_ERROR;
         }
     }
@@ -99,50 +90,29 @@ ngx_http_inference_check_core(ngx_conf_t *cf,
 
 
 static ngx_int_t
-ngx_http_inference_core_option(ngx_conf_t *cf,
+ngx_http_inference_core_option(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_inference_main_conf_t *imcf, ngx_str_t *arg)
 {
-    ngx_int_t  n;
+    ngx_int_t  rc;
     ngx_str_t  value, name;
 
-    if (ngx_http_inference_option(arg, "drain=", &value) == NGX_OK
-        && imcf->drain == NGX_CONF_UNSET_MSEC)
+    rc = ngx_http_inference_parameter(imcf, &cmd->name, arg);
+
+    if (rc == NGX_OK) {
+        return NGX_OK;
+    }
+
+    if (rc == NGX_ERROR
+        && ngx_http_inference_option(arg, "spin=", &value) == NGX_OK)
     {
-        n = ngx_parse_time(&value, 0);
-
-        if (n != NGX_ERROR) {
-            imcf->drain = (ngx_msec_t) n;
-            return NGX_OK;
-        }
-
-    } else if (ngx_http_inference_option(arg, "spin=", &value) == NGX_OK
-               && imcf->spin_us == NGX_CONF_UNSET_UINT)
-    {
-        n = NGX_ERROR;
-
-        if (value.len > 2
-            && ngx_strncmp(value.data + value.len - 2, "us", 2) == 0)
-        {
-            n = ngx_atoi(value.data, value.len - 2);
-        }
-
-        if (n != NGX_ERROR && n <= NGX_HTTP_INFERENCE_MAX_SPIN) {
-            imcf->spin_us = (ngx_uint_t) n;
-            return NGX_OK;
-        }
-
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid \"%V\" of \"inference_core\": spin is "
-                           "0us to %dus", arg, NGX_HTTP_INFERENCE_MAX_SPIN);
+                           "0us to %dus", arg, INF_SPIN_US_MAX);
         return NGX_ERROR;
+    }
 
-    } else if (ngx_http_inference_option(arg, "dump=", &value) == NGX_OK
-               && ngx_http_inference_on_off(&value, &imcf->dump) == NGX_OK)
-    {
-        return NGX_OK;
-
-    } else if (ngx_http_inference_option(arg, "external=", &value) == NGX_OK
-               && imcf->external.len == 0)
+    if (ngx_http_inference_option(arg, "external=", &value) == NGX_OK
+        && imcf->external.len == 0)
     {
         ngx_str_set(&name, "inference_core external");
 
@@ -258,110 +228,25 @@ ngx_http_inference_env_forget(ngx_conf_t *cf, ngx_str_t *var)
 }
 
 
-/* inference_repository, inference_backends, inference_agents,
-   inference_cache_directory */
-
-char *
-ngx_http_inference_folder(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_str_t    *value;
-    ngx_array_t  *folders;
-
-    folders = (ngx_array_t *) ((u_char *) conf + cmd->offset);
-    value = cf->args->elts;
-
-    if (cmd->offset
-        == offsetof(ngx_http_inference_main_conf_t, repositories)
-        && value[1].len > 5 && ngx_strncmp(value[1].data, "s3://", 5) == 0)
-    {
-        return ngx_http_inference_add_folder(cf, cmd, folders, &value[1]);
-    }
-
-    if (ngx_strnstr(value[1].data, "://", value[1].len) != NULL) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V %V\": a local folder%s is wanted",
-                           &cmd->name, &value[1],
-                           cmd->offset
-                           == offsetof(ngx_http_inference_main_conf_t,
-                                       repositories)
-                           ? " or s3://bucket/path" : "");
-        return NGX_CONF_ERROR;
-    }
-
-    if (ngx_http_inference_absolute(cf, &cmd->name, &value[1]) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    while (value[1].len > 1 && value[1].data[value[1].len - 1] == '/') {
-        value[1].data[--value[1].len] = '\0';
-    }
-
-    ngx_http_inference_check_folder(cf, &cmd->name, &value[1]);
-
-    return ngx_http_inference_add_folder(cf, cmd, folders, &value[1]);
-}
-
-
-static char *
-ngx_http_inference_add_folder(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_array_t *folders, ngx_str_t *value)
-{
-    ngx_str_t  *folder;
-
-    if (ngx_http_inference_find(folders, value) != NULL) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "duplicate \"%V %V\"",
-                           &cmd->name, value);
-        return NGX_CONF_ERROR;
-    }
-
-    folder = ngx_array_push(folders);
-    if (folder == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    *folder = *value;
-
-    return NGX_CONF_OK;
-}
-
-
-/* Neither start nor reload fails because of models: only a warning. */
-
-static void
-ngx_http_inference_check_folder(ngx_conf_t *cf, ngx_str_t *directive,
-    ngx_str_t *path)
-{
-    ngx_file_info_t  fi;
-
-    if (ngx_file_info(path->data, &fi) == NGX_FILE_ERROR) {
-        ngx_conf_log_error(NGX_LOG_WARN, cf, ngx_errno,
-                           "\"%V %V\" is not there now", directive, path);
-        return;
-    }
-
-    if (!ngx_is_dir(&fi)) {
-        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "\"%V %V\" is not a folder", directive, path);
-    }
-}
-
-
 char *
 ngx_http_inference_backend_config(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf)
 {
     ngx_http_inference_main_conf_t *imcf = conf;
 
-    u_char                        *last, *equals;
-    ngx_str_t                     *value, backend, key;
-    ngx_uint_t                     i, j;
-    ngx_http_inference_setting_t  *setting;
+    char                        *backend;
+    u_char                      *last, *equals;
+    size_t                       j;
+    ngx_str_t                   *value, key, text;
+    ngx_uint_t                   i;
+    NginxInference__CoreConfig  *config;
 
+    config = &imcf->config;
     value = cf->args->elts;
-    backend = value[1];
 
-    if (backend.len == 1 && backend.data[0] == '*') {
-        backend.len = 0;
+    backend = (char *) value[1].data;
+    if (ngx_strcmp(backend, "*") == 0) {
+        backend++;
     }
 
     for (i = 2; i < cf->args->nelts; i++) {
@@ -378,15 +263,13 @@ ngx_http_inference_backend_config(ngx_conf_t *cf, ngx_command_t *cmd,
 
         key.data = value[i].data;
         key.len = equals - value[i].data;
+        text.data = equals + 1;
+        text.len = last - equals - 1;
 
-        setting = imcf->settings.elts;
-
-        for (j = 0; j < imcf->settings.nelts; j++) {
-            if (setting[j].backend.len == backend.len
-                && setting[j].key.len == key.len
-                && ngx_strncmp(setting[j].backend.data, backend.data,
-                               backend.len) == 0
-                && ngx_strncmp(setting[j].key.data, key.data, key.len) == 0)
+        for (j = 0; j < config->n_backend_settings; j++) {
+            if (ngx_strcmp(config->backend_settings[j]->backend, backend) == 0
+                && ngx_http_inference_is(&key,
+                                         config->backend_settings[j]->key))
             {
                 ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                    "duplicate setting \"%V\" of backend "
@@ -395,15 +278,14 @@ ngx_http_inference_backend_config(ngx_conf_t *cf, ngx_command_t *cmd,
             }
         }
 
-        setting = ngx_array_push(&imcf->settings);
-        if (setting == NULL) {
+        if (ngx_http_inference_add_setting(cf->pool,
+                                           &config->backend_settings,
+                                           &config->n_backend_settings,
+                                           backend, &key, &text)
+            != NGX_OK)
+        {
             return NGX_CONF_ERROR;
         }
-
-        setting->backend = backend;
-        setting->key = key;
-        setting->value.data = equals + 1;
-        setting->value.len = last - equals - 1;
     }
 
     return NGX_CONF_OK;
@@ -435,18 +317,10 @@ ngx_http_inference_memory(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     for (i = 2; i < cf->args->nelts; i++) {
 
-        if (ngx_http_inference_option(&value[i], "pinned=", &size) == NGX_OK
-            && imcf->pinned == NGX_CONF_UNSET)
-        {
-            imcf->pinned = ngx_parse_offset(&size);
-
-            if (imcf->pinned != NGX_ERROR) {
-                continue;
-            }
-
-        } else if (ngx_http_inference_option(&value[i], "cuda=", &size)
-                   == NGX_OK
-                   && ngx_http_inference_cuda_pool(cf, imcf, &size) == NGX_OK)
+        if (ngx_http_inference_parameter(imcf, &cmd->name, &value[i])
+            == NGX_OK
+            || (ngx_http_inference_option(&value[i], "cuda=", &size) == NGX_OK
+                && ngx_http_inference_cuda_pool(cf, imcf, &size) == NGX_OK))
         {
             continue;
         }
@@ -462,15 +336,21 @@ ngx_http_inference_memory(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/* "device:size" */
+
 static ngx_int_t
 ngx_http_inference_cuda_pool(ngx_conf_t *cf,
     ngx_http_inference_main_conf_t *imcf, ngx_str_t *value)
 {
-    u_char      *colon, *last;
-    size_t       len;
-    ngx_str_t   *pool, size;
-    ngx_uint_t   i;
+    off_t                        bytes;
+    u_char                      *colon, *last;
+    size_t                       i;
+    ngx_int_t                    device;
+    ngx_str_t                    size;
+    NginxInference__CudaPool    *pool;
+    NginxInference__CoreConfig  *config;
 
+    config = &imcf->config;
     last = value->data + value->len;
     colon = ngx_strlchr(value->data, last, ':');
 
@@ -480,30 +360,34 @@ ngx_http_inference_cuda_pool(ngx_conf_t *cf,
 
     size.data = colon + 1;
     size.len = last - colon - 1;
-    len = colon - value->data;
 
-    if (ngx_atoi(value->data, len) == NGX_ERROR
-        || ngx_parse_offset(&size) == NGX_ERROR)
+    device = ngx_atoi(value->data, colon - value->data);
+    bytes = ngx_parse_offset(&size);
+
+    if (device == NGX_ERROR || device > NGX_MAX_INT32_VALUE
+        || bytes == NGX_ERROR)
     {
         return NGX_ERROR;
     }
 
-    pool = imcf->cuda.elts;
-
-    for (i = 0; i < imcf->cuda.nelts; i++) {
-        if (ngx_strncmp(pool[i].data, value->data, len + 1) == 0) {
+    for (i = 0; i < config->n_cuda_pools; i++) {
+        if (config->cuda_pools[i]->device == device) {
             return NGX_ERROR;
         }
     }
 
-    pool = ngx_array_push(&imcf->cuda);
+    pool = ngx_palloc(cf->pool, sizeof(NginxInference__CudaPool));
     if (pool == NULL) {
         return NGX_ERROR;
     }
 
-    *pool = *value;
+    nginx_inference__cuda_pool__init(pool);
 
-    return NGX_OK;
+    pool->device = (int32_t) device;
+    pool->bytes = (uint64_t) bytes;
+
+    return ngx_http_inference_append(cf->pool, &config->cuda_pools,
+                                     &config->n_cuda_pools, pool);
 }
 
 
@@ -512,53 +396,52 @@ ngx_http_inference_log(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_inference_main_conf_t *imcf = conf;
 
-    ngx_int_t    n;
-    ngx_str_t   *value, level;
-    ngx_uint_t   i;
+    ngx_str_t                    *value;
+    ngx_uint_t                    i, level;
+    NginxInference__LogSettings  *log;
 
     static ngx_str_t  levels[] = {
         ngx_string("info"), ngx_string("warn"), ngx_string("error")
     };
 
-    if (imcf->log_level != NGX_CONF_UNSET_UINT) {
+    if (ngx_http_inference_is_given(imcf, &cmd->name)) {
         return "is duplicate";
     }
 
     value = cf->args->elts;
+    level = sizeof(levels) / sizeof(levels[0]);
 
     for (i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
         if (value[1].len == levels[i].len
             && ngx_strncmp(value[1].data, levels[i].data, levels[i].len) == 0)
         {
-            imcf->log_level = i;
+            level = i;
         }
     }
 
-    if (imcf->log_level == NGX_CONF_UNSET_UINT) {
+    if (level == sizeof(levels) / sizeof(levels[0])) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"inference_log\" takes info, warn or error, "
                            "not \"%V\"", &value[1]);
         return NGX_CONF_ERROR;
     }
 
-    if (cf->args->nelts == 2) {
-        return NGX_CONF_OK;
-    }
+    log = imcf->config.log;
 
-    n = NGX_ERROR;
+    log->has_info = 1;
+    log->info = level < 1;
+    log->has_warn = 1;
+    log->warn = level < 2;
 
-    if (ngx_http_inference_option(&value[2], "verbose=", &level) == NGX_OK) {
-        n = ngx_atoi(level.data, level.len);
-    }
-
-    if (n == NGX_ERROR || n > NGX_MAX_INT32_VALUE) {
+    if (cf->args->nelts == 3
+        && ngx_http_inference_parameter(imcf, &cmd->name, &value[2])
+           != NGX_OK)
+    {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid parameter \"%V\" of \"inference_log\": it "
                            "takes verbose=NUMBER", &value[2]);
         return NGX_CONF_ERROR;
     }
-
-    imcf->log_verbose = (ngx_uint_t) n;
 
     return NGX_CONF_OK;
 }
@@ -575,25 +458,13 @@ ngx_http_inference_model_control(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_str_t   *value;
     ngx_uint_t   i;
 
-    static ngx_str_t  modes[] = {
-        ngx_string("none"), ngx_string("explicit"), ngx_string("poll")
-    };
-
-    if (imcf->control != NGX_CONF_UNSET_UINT) {
+    if (ngx_http_inference_is_given(imcf, &cmd->name)) {
         return "is duplicate";
     }
 
     value = cf->args->elts;
 
-    for (i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-        if (value[1].len == modes[i].len
-            && ngx_strncmp(value[1].data, modes[i].data, modes[i].len) == 0)
-        {
-            imcf->control = i;
-        }
-    }
-
-    if (imcf->control == NGX_CONF_UNSET_UINT) {
+    if (ngx_http_inference_own_value(imcf, &cmd->name, &value[1]) != NGX_OK) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"inference_model_control\" takes none, explicit "
                            "or poll, not \"%V\"", &value[1]);
@@ -601,8 +472,9 @@ ngx_http_inference_model_control(ngx_conf_t *cf, ngx_command_t *cmd,
     }
 
     for (i = 2; i < cf->args->nelts; i++) {
-        if (imcf->control != NGX_HTTP_INFERENCE_CONTROL_POLL
-            || ngx_http_inference_poll_option(imcf, &value[i]) != NGX_OK)
+        if (imcf->config.model_control != NGINX_INFERENCE__MODEL_CONTROL__POLL
+            || ngx_http_inference_parameter(imcf, &cmd->name, &value[i])
+               != NGX_OK)
         {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "invalid parameter \"%V\" of "
@@ -617,41 +489,17 @@ ngx_http_inference_model_control(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-static ngx_int_t
-ngx_http_inference_poll_option(ngx_http_inference_main_conf_t *imcf,
-    ngx_str_t *arg)
-{
-    ngx_int_t  n;
-    ngx_str_t  value;
-
-    if (imcf->poll == NGX_CONF_UNSET_MSEC
-        && ngx_http_inference_option(arg, "interval=", &value) == NGX_OK)
-    {
-        n = ngx_parse_time(&value, 0);
-        if (n == NGX_ERROR) {
-            return NGX_ERROR;
-        }
-
-        imcf->poll = (ngx_msec_t) n;
-        return NGX_OK;
-    }
-
-    if (ngx_http_inference_option(arg, "inotify=", &value) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_inference_on_off(&value, &imcf->inotify);
-}
-
-
 char *
 ngx_http_inference_load_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_inference_main_conf_t *imcf = conf;
 
-    ngx_str_t   *value, *name;
-    ngx_uint_t   star;
+    size_t                       i;
+    ngx_str_t                   *value;
+    ngx_uint_t                   star;
+    NginxInference__CoreConfig  *config;
 
+    config = &imcf->config;
     value = cf->args->elts;
 
     if (value[1].len == 0
@@ -665,30 +513,31 @@ ngx_http_inference_load_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    if (ngx_http_inference_find(&imcf->load_models, &value[1])) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "duplicate model \"%V\" in "
-                           "\"inference_load_model\"", &value[1]);
-        return NGX_CONF_ERROR;
+    for (i = 0; i < config->n_load_models; i++) {
+        if (ngx_strcmp(config->load_models[i], value[1].data) == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "duplicate model \"%V\" in "
+                               "\"inference_load_model\"", &value[1]);
+            return NGX_CONF_ERROR;
+        }
     }
 
-    if (imcf->load_models.nelts == 0) {
+    if (config->n_load_models == 0) {
         imcf->load_file = cf->conf_file->file.name;
         imcf->load_line = cf->conf_file->line;
     }
 
-    name = ngx_array_push(&imcf->load_models);
-    if (name == NULL) {
+    if (ngx_http_inference_append(cf->pool, &config->load_models,
+                                  &config->n_load_models, value[1].data)
+        != NGX_OK)
+    {
         return NGX_CONF_ERROR;
     }
 
-    *name = value[1];
-
-    name = imcf->load_models.elts;
-    star = (ngx_strcmp(name[0].data, "*") == 0
+    star = (ngx_strcmp(config->load_models[0], "*") == 0
             || ngx_strcmp(value[1].data, "*") == 0);
 
-    if (star && imcf->load_models.nelts > 1) {
+    if (star && config->n_load_models > 1) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"inference_load_model %V\" beside another: \"*\" "
                            "means all models and stands alone", &value[1]);
@@ -703,12 +552,9 @@ char *
 ngx_http_inference_init_models(ngx_conf_t *cf,
     ngx_http_inference_main_conf_t *imcf)
 {
-    ngx_conf_init_uint_value(imcf->control, NGX_HTTP_INFERENCE_CONTROL_NONE);
-    ngx_conf_init_msec_value(imcf->poll, 15000);
-    ngx_conf_init_value(imcf->inotify, 1);
-
-    if (imcf->load_models.nelts > 0
-        && imcf->control != NGX_HTTP_INFERENCE_CONTROL_EXPLICIT)
+    if (imcf->config.n_load_models > 0
+        && imcf->config.model_control
+           != NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT)
     {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                       "\"inference_load_model\" needs "
@@ -718,80 +564,4 @@ ngx_http_inference_init_models(ngx_conf_t *cf,
     }
 
     return NGX_CONF_OK;
-}
-
-
-static ngx_int_t
-ngx_http_inference_absolute(ngx_conf_t *cf, ngx_str_t *directive,
-    ngx_str_t *path)
-{
-    if (path->len > 0 && path->data[0] == '/') {
-        return NGX_OK;
-    }
-
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "the path in \"%V %V\" is not absolute",
-                       directive, path);
-    return NGX_ERROR;
-}
-
-
-static ngx_str_t *
-ngx_http_inference_find(ngx_array_t *array, ngx_str_t *value)
-{
-    ngx_str_t   *item;
-    ngx_uint_t   i;
-
-    item = array->elts;
-
-    for (i = 0; i < array->nelts; i++) {
-        if (item[i].len == value->len
-            && ngx_strncmp(item[i].data, value->data, value->len) == 0)
-        {
-            return &item[i];
-        }
-    }
-
-    return NULL;
-}
-
-
-/* "name=value": the value, if arg begins with name. */
-
-ngx_int_t
-ngx_http_inference_option(ngx_str_t *arg, const char *name, ngx_str_t *value)
-{
-    size_t  len;
-
-    len = ngx_strlen(name);
-
-    if (arg->len < len || ngx_strncmp(arg->data, name, len) != 0) {
-        return NGX_DECLINED;
-    }
-
-    value->data = arg->data + len;
-    value->len = arg->len - len;
-
-    return NGX_OK;
-}
-
-
-ngx_int_t
-ngx_http_inference_on_off(ngx_str_t *value, ngx_flag_t *flag)
-{
-    if (*flag != NGX_CONF_UNSET) {
-        return NGX_ERROR;
-    }
-
-    if (value->len == 2 && ngx_strncmp(value->data, "on", 2) == 0) {
-        *flag = 1;
-        return NGX_OK;
-    }
-
-    if (value->len == 3 && ngx_strncmp(value->data, "off", 3) == 0) {
-        *flag = 0;
-        return NGX_OK;
-    }
-
-    return NGX_ERROR;
 }

@@ -13,6 +13,8 @@
 
 #include "ngx_module/ngx_http_inference.h"
 
+#include "core/proto/core_config.h"
+
 
 /* ---- http{}: the core's settings (directives.c) -------------------------- */
 
@@ -21,8 +23,6 @@ char *ngx_http_inference_core(ngx_conf_t *cf, ngx_command_t *cmd,
 ngx_int_t ngx_http_inference_check_core(ngx_conf_t *cf,
     ngx_http_inference_main_conf_t *imcf);
 char *ngx_http_inference_env(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_inference_folder(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_inference_backend_config(ngx_conf_t *cf,
     ngx_command_t *cmd, void *conf);
@@ -37,29 +37,60 @@ char *ngx_http_inference_model_control(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_inference_load_model(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-char *ngx_http_inference_model_load(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);                        /* loading.c */
-char *ngx_http_inference_model_config_name(ngx_conf_t *cf,
-    ngx_command_t *cmd, void *conf);    /* loading.c */
-
 /* Completes and checks settings of models once all of http{} is read. */
 char *ngx_http_inference_init_models(ngx_conf_t *cf,
     ngx_http_inference_main_conf_t *imcf);
+
+
+/* ---- http{}: by the table of the core's options (options.c) -------------- */
+
+/* All have their defaults. */
+ngx_int_t ngx_http_inference_init_options(ngx_pool_t *pool,
+    NginxInference__CoreConfig *config);
+
+char *ngx_http_inference_value(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_inference_group(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+/* Whether an option of that directive is set. */
+ngx_uint_t ngx_http_inference_is_given(ngx_http_inference_main_conf_t *imcf,
+    ngx_str_t *directive);
+
+/* Sets an option of the directive by "parameter=value"; NGX_DECLINED: there is
+   no such one, or it is set; NGX_ERROR: the value is none of its values. */
+ngx_int_t ngx_http_inference_parameter(ngx_http_inference_main_conf_t *imcf,
+    ngx_str_t *directive, ngx_str_t *arg);
+
+/* The directive's own value; NGX_ERROR: likewise. */
+ngx_int_t ngx_http_inference_own_value(ngx_http_inference_main_conf_t *imcf,
+    ngx_str_t *directive, ngx_str_t *value);
+
+/* Adds to a list of pointers, of which n are there. */
+ngx_int_t ngx_http_inference_append(ngx_pool_t *pool, void *list, size_t *n,
+    void *item);
+
+/* Adds a setting "key=value" to a list of BackendSetting. */
+ngx_int_t ngx_http_inference_add_setting(ngx_pool_t *pool,
+    NginxInference__BackendSetting ***list, size_t *n, char *backend,
+    ngx_str_t *key, ngx_str_t *value);
 
 /* Takes "name" off the front of arg; NGX_DECLINED: it is not there. */
 ngx_int_t ngx_http_inference_option(ngx_str_t *arg, const char *name,
     ngx_str_t *value);
 
-/* Sets a flag, once; NGX_ERROR: it is set, or value is neither on nor off. */
-ngx_int_t ngx_http_inference_on_off(ngx_str_t *value, ngx_flag_t *flag);
+/* Whether value is that text. */
+ngx_uint_t ngx_http_inference_is(ngx_str_t *value, const char *text);
+
+/* Logs that the path is not absolute. */
+ngx_int_t ngx_http_inference_absolute(ngx_conf_t *cf, ngx_str_t *directive,
+    ngx_str_t *path);
 
 
-/* ---- http{}: where instances run (host_policy.c), metrics (metrics.c),
-        what limits them (rate_limit.c) ------------------------------------- */
+/* ---- http{}: where instances run (host_policy.c), what limits them
+        (rate_limit.c) ------------------------------------------------------ */
 
 char *ngx_http_inference_host_policy(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_inference_metrics(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_inference_rate_limit_resource(ngx_conf_t *cf,
     ngx_command_t *cmd, void *conf);

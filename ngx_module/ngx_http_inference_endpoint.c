@@ -34,7 +34,11 @@ static ngx_int_t ngx_http_inference_parse_version(
 
 #define ngx_http_inference_row(pattern, methods, part, verb, name)            \
     { ngx_string(pattern), methods, NGX_HTTP_INFERENCE_##part,                \
-      NGX_HTTP_INFERENCE_##verb, ngx_string(name) }
+      NGX_HTTP_INFERENCE_##verb, 0, ngx_string(name) }
+
+#define ngx_http_inference_call(pattern, methods, part, verb, call, name)     \
+    { ngx_string(pattern), methods, NGX_HTTP_INFERENCE_##part,                \
+      NGX_HTTP_INFERENCE_##verb, INF_METHOD_##call, ngx_string(name) }
 
 static const ngx_http_inference_endpoint_t  ngx_http_inference_endpoints[] = {
 
@@ -42,27 +46,27 @@ static const ngx_http_inference_endpoint_t  ngx_http_inference_endpoints[] = {
                            INFER, MODEL_INFER, "infer"),
 
     ngx_http_inference_row("/v2/health/live", NGX_HTTP_GET,
-                           HEALTH, SERVER_LIVE, "live"),
-    ngx_http_inference_row("/v2/health/ready", NGX_HTTP_GET,
-                           HEALTH, SERVER_READY, "ready"),
-    ngx_http_inference_row("/v2/models/*~/ready", NGX_HTTP_GET,
-                           HEALTH, MODEL_READY, "model_ready"),
+                           HEALTH, LIVE, "live"),
+    ngx_http_inference_call("/v2/health/ready", NGX_HTTP_GET,
+                            HEALTH, CALL, SERVER_READY, "ready"),
+    ngx_http_inference_call("/v2/models/*~/ready", NGX_HTTP_GET,
+                            HEALTH, CALL, MODEL_READY, "model_ready"),
 
-    ngx_http_inference_row("/v2/models/stats", NGX_HTTP_GET,
-                           STATISTICS, STATISTICS_READ, "statistics"),
-    ngx_http_inference_row("/v2/models/*~/stats", NGX_HTTP_GET,
-                           STATISTICS, STATISTICS_READ, "statistics"),
-    ngx_http_inference_row("/v2/models/*~/config", NGX_HTTP_GET,
-                           CONFIG, MODEL_CONFIG, "config"),
+    ngx_http_inference_call("/v2/models/stats", NGX_HTTP_GET,
+                            STATISTICS, CALL, MODEL_STATISTICS, "statistics"),
+    ngx_http_inference_call("/v2/models/*~/stats", NGX_HTTP_GET,
+                            STATISTICS, CALL, MODEL_STATISTICS, "statistics"),
+    ngx_http_inference_call("/v2/models/*~/config", NGX_HTTP_GET,
+                            CONFIG, CALL, MODEL_CONFIG, "config"),
     ngx_http_inference_row("/v2/models/*~/generate", NGX_HTTP_POST,
                            GENERATE, NOT_BUILT, "generate"),
     ngx_http_inference_row("/v2/models/*~/generate_stream", NGX_HTTP_POST,
                            GENERATE, NOT_BUILT, "generate_stream"),
 
-    ngx_http_inference_row("/v2", NGX_HTTP_GET,
-                           METADATA, SERVER_METADATA, "metadata"),
-    ngx_http_inference_row("/v2/models/*~", NGX_HTTP_GET,
-                           METADATA, MODEL_METADATA, "model_metadata"),
+    ngx_http_inference_call("/v2", NGX_HTTP_GET,
+                            METADATA, CALL, SERVER_METADATA, "metadata"),
+    ngx_http_inference_call("/v2/models/*~", NGX_HTTP_GET,
+                            METADATA, CALL, MODEL_METADATA, "model_metadata"),
 
     ngx_http_inference_row("/v2/logging", NGX_HTTP_GET|NGX_HTTP_POST,
                            LOGGING, NOT_BUILT, "logging"),
@@ -72,18 +76,20 @@ static const ngx_http_inference_endpoint_t  ngx_http_inference_endpoints[] = {
                            NGX_HTTP_GET|NGX_HTTP_POST,
                            TRACE, NOT_BUILT, "trace"),
 
-    ngx_http_inference_row("/v2/repository/index", NGX_HTTP_POST,
-                           REPOSITORY, REPOSITORY_INDEX, "index"),
-    ngx_http_inference_row("/v2/repository/*/index", NGX_HTTP_POST,
-                           REPOSITORY, REPOSITORY_INDEX, "index"),
-    ngx_http_inference_row("/v2/repository/models/*/load", NGX_HTTP_POST,
-                           REPOSITORY, REPOSITORY_LOAD, "load"),
-    ngx_http_inference_row("/v2/repository/models/*/unload", NGX_HTTP_POST,
-                           REPOSITORY, REPOSITORY_UNLOAD, "unload"),
+    ngx_http_inference_call("/v2/repository/index", NGX_HTTP_POST,
+                            REPOSITORY, CALL_BODY, REPOSITORY_INDEX, "index"),
+    ngx_http_inference_call("/v2/repository/*/index", NGX_HTTP_POST,
+                            REPOSITORY, CALL_BODY, REPOSITORY_INDEX, "index"),
+    ngx_http_inference_call("/v2/repository/models/*/load", NGX_HTTP_POST,
+                            REPOSITORY, CALL_BODY, REPOSITORY_MODEL_LOAD,
+                            "load"),
+    ngx_http_inference_call("/v2/repository/models/*/unload", NGX_HTTP_POST,
+                            REPOSITORY, CALL_BODY, REPOSITORY_MODEL_UNLOAD,
+                            "unload"),
     ngx_http_inference_row("/v2/repository/*/models/*/load", NGX_HTTP_POST,
-                           REPOSITORY, REPOSITORY_NAMED, "load"),
+                           REPOSITORY, NAMED, "load"),
     ngx_http_inference_row("/v2/repository/*/models/*/unload", NGX_HTTP_POST,
-                           REPOSITORY, REPOSITORY_NAMED, "unload"),
+                           REPOSITORY, NAMED, "unload"),
 
     ngx_http_inference_row("/v2/systemsharedmemory/status", NGX_HTTP_GET,
                            SHARED_MEMORY, NOT_BUILT, "system_shm"),
@@ -93,33 +99,30 @@ static const ngx_http_inference_endpoint_t  ngx_http_inference_endpoints[] = {
     ngx_http_inference_row("/v2/systemsharedmemory/region/*/register",
                            NGX_HTTP_POST,
                            SHARED_MEMORY, NOT_BUILT, "system_shm"),
-    ngx_http_inference_row("/v2/systemsharedmemory/unregister",
-                           NGX_HTTP_POST,
+    ngx_http_inference_row("/v2/systemsharedmemory/unregister", NGX_HTTP_POST,
                            SHARED_MEMORY, NOT_BUILT, "system_shm"),
     ngx_http_inference_row("/v2/systemsharedmemory/region/*/unregister",
                            NGX_HTTP_POST,
                            SHARED_MEMORY, NOT_BUILT, "system_shm"),
     ngx_http_inference_row("/v2/cudasharedmemory/status", NGX_HTTP_GET,
                            SHARED_MEMORY, NOT_BUILT, "cuda_shm"),
-    ngx_http_inference_row("/v2/cudasharedmemory/region/*/status",
-                           NGX_HTTP_GET,
+    ngx_http_inference_row("/v2/cudasharedmemory/region/*/status", NGX_HTTP_GET,
                            SHARED_MEMORY, NOT_BUILT, "cuda_shm"),
     ngx_http_inference_row("/v2/cudasharedmemory/region/*/register",
                            NGX_HTTP_POST,
                            SHARED_MEMORY, NOT_BUILT, "cuda_shm"),
-    ngx_http_inference_row("/v2/cudasharedmemory/unregister",
-                           NGX_HTTP_POST,
+    ngx_http_inference_row("/v2/cudasharedmemory/unregister", NGX_HTTP_POST,
                            SHARED_MEMORY, NOT_BUILT, "cuda_shm"),
     ngx_http_inference_row("/v2/cudasharedmemory/region/*/unregister",
                            NGX_HTTP_POST,
                            SHARED_MEMORY, NOT_BUILT, "cuda_shm"),
 
-    ngx_http_inference_row("/metrics", NGX_HTTP_GET,
-                           METRICS, METRICS_TEXT, "metrics"),
-    ngx_http_inference_row("/metrics/", NGX_HTTP_GET,
-                           METRICS, METRICS_TEXT, "metrics"),
+    ngx_http_inference_call("/metrics", NGX_HTTP_GET,
+                            METRICS, CALL, METRICS, "metrics"),
+    ngx_http_inference_call("/metrics/", NGX_HTTP_GET,
+                            METRICS, CALL, METRICS, "metrics"),
 
-    { ngx_null_string, 0, 0, 0, ngx_null_string }
+    { ngx_null_string, 0, 0, 0, 0, ngx_null_string }
 };
 
 
@@ -180,7 +183,7 @@ ngx_http_inference_match_location(ngx_http_inference_ctx_t *ctx,
     parts = ilcf->parts;
 
     if (parts != NGX_HTTP_INFERENCE_METRICS) {
-        /* who asks for these anywhere else is told that they aren't there */
+        /* requests for these anywhere else learn that they aren't there */
         parts |= NGX_HTTP_INFERENCE_LATER;
     }
 
@@ -210,22 +213,6 @@ ngx_http_inference_match_location(ngx_http_inference_ctx_t *ctx,
     }
 
     return ep;
-}
-
-
-ngx_uint_t
-ngx_http_inference_call_has_body(ngx_http_inference_ctx_t *ctx)
-{
-    switch (ctx->endpoint->verb) {
-
-    case NGX_HTTP_INFERENCE_REPOSITORY_INDEX:
-    case NGX_HTTP_INFERENCE_REPOSITORY_LOAD:
-    case NGX_HTTP_INFERENCE_REPOSITORY_UNLOAD:
-        return 1;
-
-    default:
-        return 0;
-    }
 }
 
 

@@ -39,6 +39,10 @@ ngx_http_inference_environment_capture(ngx_log_t *log)
     ngx_int_t                     rc;
     ngx_http_inference_block_t    block;
 
+    if (ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_START_ENV) != -1) {
+        return NGX_OK;
+    }
+
     ngx_memzero(&block, sizeof(ngx_http_inference_block_t));
     rc = NGX_OK;
 

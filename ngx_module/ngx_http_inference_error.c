@@ -1,5 +1,6 @@
 /*
- * ngx_http_inference_error.c - why a request fails, and what it is told.
+ * ngx_http_inference_error.c - why a request fails, and what its client is
+ *                              told; short answers in general.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
@@ -9,6 +10,9 @@
 
 #define NGX_HTTP_INFERENCE_ERROR_MAX    2048
 
+/* bytes of a text that a client has chosen */
+#define NGX_HTTP_INFERENCE_LINE_MAX     1024
+
 
 static ngx_uint_t ngx_http_inference_status(ngx_http_inference_ctx_t *ctx,
     inf_err_code_t code);
@@ -16,9 +20,9 @@ static ngx_uint_t ngx_http_inference_precise(inf_err_code_t code,
     inf_err_cause_t cause);
 static ngx_int_t ngx_http_inference_fail_with(ngx_http_inference_ctx_t *ctx,
     ngx_uint_t status, inf_err_code_t code, const void *text, size_t len);
-static ngx_uint_t ngx_http_inference_intercepted(ngx_http_request_t *r,
-    ngx_uint_t status);
-static ngx_int_t ngx_http_inference_send_error(ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_error_body(ngx_http_inference_ctx_t *ctx,
+    ngx_buf_t **b);
+static ngx_uint_t ngx_http_inference_is_control(u_char c);
 
 
 /* ---- internal codes and HTTP -------------------------------------------- */
@@ -95,11 +99,10 @@ static ngx_int_t
 ngx_http_inference_fail_with(ngx_http_inference_ctx_t *ctx, ngx_uint_t status,
     inf_err_code_t code, const void *text, size_t len)
 {
-    if (ctx->failed) {
+    if (ctx->status) {
         return NGX_ERROR;
     }
 
-    ctx->failed = 1;
     ctx->status = status;
     ctx->code = code;
 
@@ -175,7 +178,7 @@ ngx_http_inference_fail_timeout(ngx_http_inference_ctx_t *ctx)
 ngx_int_t
 ngx_http_inference_fail_no_core(ngx_http_inference_ctx_t *ctx)
 {
-    ctx->retry_after = 1;
+    ctx->hint = NGX_HTTP_INFERENCE_RETRY_AFTER;
 
     return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                    "the inference core is not running");
@@ -207,87 +210,19 @@ ngx_http_inference_fail_err(ngx_http_inference_ctx_t *ctx, inf_err_t *err)
 }
 
 
-/* ---- errors ------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------ */
 
-ngx_int_t
-ngx_http_inference_reject_early(ngx_http_inference_ctx_t *ctx)
-{
-    (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->failed, 1);
+/* Where error_page names a status, it has the word. */
 
-    if (ctx->timer.timer_set) {
-        ngx_del_timer(&ctx->timer);
-    }
-
-    if (ngx_http_inference_intercepted(ctx->request, ctx->status)) {
-        ctx->state = NGX_HTTP_INFERENCE_DONE;
-        return ctx->status;
-    }
-
-    ngx_http_inference_body_stop(ctx);
-
-    ctx->state = NGX_HTTP_INFERENCE_DONE;
-
-    return ngx_http_inference_send_error(ctx);
-}
-
-
-void
-ngx_http_inference_reject(ngx_http_inference_ctx_t *ctx)
-{
-    ngx_int_t            rc;
-    ngx_http_request_t  *r;
-
-    r = ctx->request;
-
-    if (ctx->state == NGX_HTTP_INFERENCE_CONNECTING) {
-        /* its body was not touched */
-        ngx_http_inference_finalize(ctx, ngx_http_inference_reject_early(ctx));
-        return;
-    }
-
-    (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->failed, 1);
-
-    if (r == r->main && !r->discard_body) {
-        r->read_event_handler = ngx_http_block_reading;
-    }
-
-    if (ngx_http_inference_intercepted(r, ctx->status)) {
-
-        rc = ngx_http_inference_hand_on(ctx);
-
-        if (rc == NGX_OK) {
-            ngx_http_inference_finalize(ctx, ctx->status);
-            return;
-        }
-
-        if (rc == NGX_ERROR) {
-            ngx_http_inference_finalize(ctx, NGX_HTTP_INTERNAL_SERVER_ERROR);
-            return;
-        }
-    }
-
-    if (ctx->ticket.submitted && !ctx->ticket.final) {
-        ngx_http_inference_abandon(&ctx->ticket);
-        ctx->abandoned = 1;
-    }
-
-    ngx_http_inference_body_stop(ctx);
-
-    rc = ngx_http_inference_send_error(ctx);
-
-    ngx_http_inference_finalize(ctx, rc);
-}
-
-
-/* Whether error_page names this status: then it has the word. */
-
-static ngx_uint_t
-ngx_http_inference_intercepted(ngx_http_request_t *r, ngx_uint_t status)
+ngx_uint_t
+ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx)
 {
     ngx_uint_t                 i;
+    ngx_http_request_t        *r;
     ngx_http_err_page_t       *page;
     ngx_http_core_loc_conf_t  *clcf;
 
+    r = ctx->request;
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
 
     if (clcf->error_pages == NULL || r->error_page || r->uri_changes == 0) {
@@ -297,7 +232,7 @@ ngx_http_inference_intercepted(ngx_http_request_t *r, ngx_uint_t status)
     page = clcf->error_pages->elts;
 
     for (i = 0; i < clcf->error_pages->nelts; i++) {
-        if (page[i].status == (ngx_int_t) status) {
+        if (page[i].status == (ngx_int_t) ctx->status) {
             return 1;
         }
     }
@@ -306,83 +241,71 @@ ngx_http_inference_intercepted(ngx_http_request_t *r, ngx_uint_t status)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_inference_send_error(ngx_http_inference_ctx_t *ctx)
 {
-    u_char              *p;
-    size_t               len;
-    ngx_str_t            body;
+    ngx_int_t            rc;
+    ngx_chain_t          out;
     ngx_http_request_t  *r;
 
-    r = ctx->request;
+    static ngx_str_t  json = ngx_string("application/json");
+    static ngx_str_t  plain = ngx_string("text/plain");
 
-    if (((ctx->retry_after || ctx->cause == INF_CAUSE_FULL)
-         && ngx_http_inference_add_header(r, "Retry-After", "1") != NGX_OK)
-        || (ctx->accept_encoding
-            && ngx_http_inference_add_header(r, "Accept-Encoding",
-                                             "gzip, deflate") != NGX_OK))
+    r = ctx->request;
+    rc = NGX_OK;
+
+    if (ctx->hint == NGX_HTTP_INFERENCE_RETRY_AFTER
+        || ctx->cause == INF_CAUSE_FULL)
     {
+        rc = ngx_http_inference_add_header(r, "Retry-After", "1");
+    }
+
+    if (ctx->hint == NGX_HTTP_INFERENCE_ACCEPT_ENCODING) {
+        rc = ngx_http_inference_add_header(r, "Accept-Encoding",
+                                           "gzip, deflate");
+    }
+
+    if (rc != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     if (ctx->error.len == 0) {
-        ngx_str_null(&body);
-        return ngx_http_inference_send(r, ctx->status, &body);
+        return ngx_http_inference_send_chain(r, ctx->status, &plain, NULL);
     }
+
+    if (ngx_http_inference_error_body(ctx, &out.buf) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    out.next = NULL;
+
+    return ngx_http_inference_send_chain(r, ctx->status, &json, &out);
+}
+
+
+static ngx_int_t
+ngx_http_inference_error_body(ngx_http_inference_ctx_t *ctx, ngx_buf_t **b)
+{
+    size_t   len;
+    u_char  *p;
 
     len = ctx->error.len
           + ngx_escape_json(NULL, ctx->error.data, ctx->error.len);
 
-    body.data = ngx_pnalloc(r->pool, len + sizeof("{\"error\":\"\"}") - 1);
-    if (body.data == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    *b = ngx_create_temp_buf(ctx->request->pool,
+                             len + sizeof("{\"error\":\"\"}") - 1);
+    if (*b == NULL) {
+        return NGX_ERROR;
     }
 
-    p = ngx_cpymem(body.data, "{\"error\":\"", sizeof("{\"error\":\"") - 1);
+    p = ngx_cpymem((*b)->pos, "{\"error\":\"", sizeof("{\"error\":\"") - 1);
     p = (u_char *) ngx_escape_json(p, ctx->error.data, ctx->error.len);
     *p++ = '"';
     *p++ = '}';
 
-    body.len = p - body.data;
+    (*b)->last = p;
 
-    return ngx_http_inference_send(r, ctx->status, &body);
-}
-
-
-ngx_int_t
-ngx_http_inference_send(ngx_http_request_t *r, ngx_uint_t status,
-    ngx_str_t *body)
-{
-    static ngx_str_t  json = ngx_string("application/json");
-    static ngx_str_t  plain = ngx_string("text/plain");
-
-    return ngx_http_inference_send_as(r, status, body->len ? &json : &plain,
-                                      body);
-}
-
-
-ngx_int_t
-ngx_http_inference_send_as(ngx_http_request_t *r, ngx_uint_t status,
-    ngx_str_t *type, ngx_str_t *body)
-{
-    ngx_buf_t    *b;
-    ngx_chain_t   out;
-
-    if (body->len == 0) {
-        return ngx_http_inference_send_chain(r, status, type, NULL);
-    }
-
-    b = ngx_create_temp_buf(r->pool, body->len);
-    if (b == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    b->last = ngx_cpymem(b->pos, body->data, body->len);
-
-    out.buf = b;
-    out.next = NULL;
-
-    return ngx_http_inference_send_chain(r, status, type, &out);
+    return NGX_OK;
 }
 
 
@@ -458,4 +381,62 @@ ngx_http_inference_add_header(ngx_http_request_t *r, char *key, char *value)
     h->value.len = ngx_strlen(value);
 
     return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_inference_one_line(ngx_pool_t *pool, ngx_str_t *value)
+{
+    u_char  *p;
+    size_t   i, len, controls;
+
+    len = value->len;
+
+    if (len > NGX_HTTP_INFERENCE_LINE_MAX) {
+        len = NGX_HTTP_INFERENCE_LINE_MAX;
+
+        /* not in the midst of a character */
+
+        while (len > 0 && (value->data[len] & 0xc0) == 0x80) {
+            len--;
+        }
+    }
+
+    value->len = len;
+    controls = 0;
+
+    for (i = 0; i < len; i++) {
+        controls += ngx_http_inference_is_control(value->data[i]);
+    }
+
+    if (controls == 0) {
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(pool, len + 3 * controls);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < len; i++) {
+
+        if (ngx_http_inference_is_control(value->data[i])) {
+            p = ngx_sprintf(p, "\\x%02Xi", (ngx_int_t) value->data[i]);
+
+        } else {
+            *p++ = value->data[i];
+        }
+    }
+
+    value->len = len + 3 * controls;
+    value->data = p - value->len;
+
+    return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_inference_is_control(u_char c)
+{
+    return c < 0x20 || c == 0x7f;
 }

@@ -6,34 +6,30 @@
 #include "ngx_module/ngx_http_inference_client.h"
 
 
+static ngx_http_inference_ticket_state_e ngx_http_inference_flight_after(
+    ngx_http_inference_flight_t *flight, uint32_t flags);
 static void ngx_http_inference_flight_begun(
     ngx_http_inference_flight_t *flight, ngx_uint_t begun);
 static ngx_uint_t ngx_http_inference_flight_of_sequence(
-    ngx_http_inference_flight_t *flight);
-static void ngx_http_inference_flight_give(
     ngx_http_inference_flight_t *flight);
 static void ngx_http_inference_free_regions(ngx_http_inference_channel_t *ch,
     inf_region_t **regions, ngx_uint_t *n);
 
 
 ngx_int_t
-ngx_http_inference_submit(ngx_http_inference_ticket_t *ticket,
-    uint64_t epoch, inf_submission_t *s, inf_region_t *const *regions,
-    ngx_uint_t count)
+ngx_http_inference_flight_submit(ngx_http_inference_channel_t *ch,
+    ngx_http_inference_ticket_t *ticket, inf_submission_t *s,
+    inf_region_t *const *regions, ngx_uint_t count)
 {
     ngx_uint_t                      i;
     inf_ticket_t                    name;
     inf_client_result_t             rc;
     ngx_http_inference_flight_t    *flight;
-    ngx_http_inference_channel_t   *ch;
     ngx_http_inference_counters_t  *counters;
 
     counters = ngx_http_inference_counters();
-    ch = ngx_http_inference_client_channel();
 
-    if (ch == NULL || ch->epoch != epoch
-        || count > NGX_HTTP_INFERENCE_REGIONS)
-    {
+    if (count > NGX_HTTP_INFERENCE_REGIONS) {
         return NGX_ERROR;
     }
 
@@ -69,7 +65,7 @@ ngx_http_inference_submit(ngx_http_inference_ticket_t *ticket,
     flight->channel = ch;
     flight->ticket = ticket;
     flight->name = name;
-    flight->taken = 1;
+    flight->state = NGX_HTTP_INFERENCE_TICKET_SUBMITTED;
 
     /* one wake of the core for all that this turn submits */
 
@@ -82,52 +78,32 @@ ngx_http_inference_submit(ngx_http_inference_ticket_t *ticket,
     ticket->nregions = count;
     ticket->slot = name.slot;
     ticket->generation = name.generation;
-    ticket->epoch = epoch;
-    ticket->submitted = 1;
-    ticket->final = 0;
-    ticket->released = 0;
+    ticket->epoch = ch->epoch;
+    ticket->state = NGX_HTTP_INFERENCE_TICKET_SUBMITTED;
 
     if (s->op == INF_SUBMIT_INFER) {
         (void) ngx_atomic_fetch_add(&counters->requests, 1);
     }
-
-    ngx_http_inference_client_plan_sweep();
 
     return NGX_OK;
 }
 
 
 void
-ngx_http_inference_abandon(ngx_http_inference_ticket_t *ticket)
+ngx_http_inference_flight_abandon(ngx_http_inference_channel_t *ch,
+    ngx_http_inference_ticket_t *ticket)
 {
-    ngx_uint_t                     i;
-    ngx_http_inference_flight_t   *flight;
-    ngx_http_inference_channel_t  *ch;
+    ngx_uint_t                    i;
+    ngx_http_inference_flight_t  *flight;
 
-    if (ticket->waiting) {
-        ngx_queue_remove(&ticket->queue);
-        ticket->waiting = 0;
-    }
-
-    if (!ticket->submitted && ticket->nregions == 0) {
-        return;
-    }
-
-    ch = ngx_http_inference_client_find(ticket->epoch);
-
-    if (ch == NULL) {
-        /* the worker is leaving, its memory has gone */
-        ticket->submitted = 0;
-        ticket->nregions = 0;
-        return;
-    }
-
-    if (!ticket->submitted || ticket->released) {
+    if (ticket->state == NGX_HTTP_INFERENCE_TICKET_FREE
+        || ticket->state == NGX_HTTP_INFERENCE_TICKET_RELEASED)
+    {
         ngx_http_inference_free_regions(ch, ticket->regions,
                                         &ticket->nregions);
     }
 
-    if (!ticket->submitted) {
+    if (ticket->state == NGX_HTTP_INFERENCE_TICKET_FREE) {
         return;
     }
 
@@ -141,54 +117,21 @@ ngx_http_inference_abandon(ngx_http_inference_ticket_t *ticket)
 
     flight->nregions = ticket->nregions;
 
-    ticket->submitted = 0;
+    ticket->state = NGX_HTTP_INFERENCE_TICKET_FREE;
     ticket->nregions = 0;
 
-    if (!flight->final) {
+    if (flight->state != NGX_HTTP_INFERENCE_TICKET_FINAL) {
         inf_client_cancel(ch->client, flight->name);
         ngx_post_event(&ch->drain, &ngx_posted_events);
         (void) ngx_atomic_fetch_add(
                    &ngx_http_inference_counters()->cancelled, 1);
-        ngx_http_inference_client_plan_sweep();
     }
-}
-
-
-void
-ngx_http_inference_release(uint64_t epoch, uint64_t offset)
-{
-    ngx_http_inference_channel_t  *ch;
-
-    ch = ngx_http_inference_client_find(epoch);
-
-    if (ch == NULL) {
-        return;
-    }
-
-    ch->held--;
-
-    if (ch->state == ngx_http_inference_channel_up) {
-        inf_client_release(ch->client, offset);
-        ngx_http_inference_client_plan_sweep();
-    }
-}
-
-
-const void *
-ngx_http_inference_response(uint64_t epoch, uint64_t offset, uint64_t len)
-{
-    ngx_http_inference_channel_t  *ch;
-
-    ch = ngx_http_inference_client_find(epoch);
-
-    return ch != NULL ? inf_client_response(ch->client, offset, len) : NULL;
 }
 
 
 void
 ngx_http_inference_flight_completion(const inf_completion_t *c, void *userp)
 {
-    ngx_uint_t                     done;
     ngx_http_inference_flight_t   *flight;
     ngx_http_inference_ticket_t   *ticket;
     ngx_http_inference_channel_t  *ch;
@@ -215,12 +158,13 @@ ngx_http_inference_flight_completion(const inf_completion_t *c, void *userp)
         }
     }
 
-    if (c->flags & INF_COMPLETE_FINAL) {
-        flight->final = 1;
+    flight->state = ngx_http_inference_flight_after(flight, c->flags);
+
+    if (ticket != NULL) {
+        ticket->state = flight->state;
     }
 
     if (c->flags & INF_COMPLETE_RELEASED) {
-        flight->released = 1;
 
         if (ticket == NULL) {
             ngx_http_inference_free_regions(ch, flight->regions,
@@ -232,21 +176,38 @@ ngx_http_inference_flight_completion(const inf_completion_t *c, void *userp)
         }
     }
 
-    done = flight->final && flight->released;
-
-    if (ticket != NULL) {
-        ticket->final = flight->final;
-        ticket->released = flight->released;
-        ticket->submitted = !done;
-    }
-
-    if (done) {
-        ngx_http_inference_flight_give(flight);
+    if (flight->state == NGX_HTTP_INFERENCE_TICKET_FREE) {
+        inf_client_give(ch->client, flight->name);
+        flight->ticket = NULL;
     }
 
     if (ticket != NULL) {
         ticket->answer(ticket, c);
     }
+}
+
+
+/* FINAL and RELEASED come in any order, or as one. */
+
+static ngx_http_inference_ticket_state_e
+ngx_http_inference_flight_after(ngx_http_inference_flight_t *flight,
+    uint32_t flags)
+{
+    ngx_uint_t  final, released;
+
+    final = (flags & INF_COMPLETE_FINAL)
+            || flight->state == NGX_HTTP_INFERENCE_TICKET_FINAL;
+
+    released = (flags & INF_COMPLETE_RELEASED)
+               || flight->state == NGX_HTTP_INFERENCE_TICKET_RELEASED;
+
+    if (final) {
+        return released ? NGX_HTTP_INFERENCE_TICKET_FREE
+                        : NGX_HTTP_INFERENCE_TICKET_FINAL;
+    }
+
+    return released ? NGX_HTTP_INFERENCE_TICKET_RELEASED
+                    : NGX_HTTP_INFERENCE_TICKET_SUBMITTED;
 }
 
 
@@ -263,15 +224,15 @@ ngx_http_inference_flights_detach(ngx_http_inference_channel_t *ch,
     for (i = 0; i < INF_MAX_SLOTS; i++) {
         flight = &ch->flights[i];
 
-        if (!flight->taken) {
+        if (flight->state == NGX_HTTP_INFERENCE_TICKET_FREE) {
             continue;
         }
 
         ngx_http_inference_flight_begun(flight, 0);
 
-        flight->taken = 0;
         ticket = flight->ticket;
         flight->ticket = NULL;
+        flight->state = NGX_HTTP_INFERENCE_TICKET_FREE;
 
         ngx_http_inference_free_regions(ch, flight->regions,
                                         &flight->nregions);
@@ -280,21 +241,20 @@ ngx_http_inference_flights_detach(ngx_http_inference_channel_t *ch,
             continue;
         }
 
-        ticket->submitted = 0;
-
         if (!ticket->keep) {
             ngx_http_inference_free_regions(ch, ticket->regions,
                                             &ticket->nregions);
         }
 
-        if (ticket->final) {
+        if (ticket->state == NGX_HTTP_INFERENCE_TICKET_FINAL) {
             /* it has its answer */
+            ticket->state = NGX_HTTP_INFERENCE_TICKET_FREE;
             continue;
         }
 
         ticket->sequence = ngx_http_inference_flight_of_sequence(flight);
         ngx_queue_insert_tail(lost, &ticket->queue);
-        ticket->waiting = 1;
+        ticket->state = NGX_HTTP_INFERENCE_TICKET_QUEUED;
         n++;
     }
 
@@ -310,7 +270,9 @@ ngx_http_inference_flight_begun(ngx_http_inference_flight_t *flight,
 {
     uint8_t  state;
 
-    if (flight->begun || flight->final || flight->ticket == NULL) {
+    if (flight->begun || flight->ticket == NULL
+        || flight->state == NGX_HTTP_INFERENCE_TICKET_FINAL)
+    {
         return;
     }
 
@@ -335,16 +297,6 @@ ngx_http_inference_flight_of_sequence(ngx_http_inference_flight_t *flight)
     state = inf_client_slot_state(flight->channel->client, flight->name);
 
     return (state & INF_SLOT_SEQUENCE) != 0;
-}
-
-
-static void
-ngx_http_inference_flight_give(ngx_http_inference_flight_t *flight)
-{
-    inf_client_give(flight->channel->client, flight->name);
-
-    flight->ticket = NULL;
-    flight->taken = 0;
 }
 
 

@@ -30,7 +30,9 @@ ngx_http_inference_hand_on_wanted(ngx_http_inference_ctx_t *ctx)
 
     r = ctx->request;
 
-    if (ctx->body.foreign || r->error_page || r->uri_changes == 0) {
+    if (ctx->body.origin == NGX_HTTP_INFERENCE_BODY_FOREIGN
+        || r->error_page || r->uri_changes == 0)
+    {
         return 0;
     }
 
@@ -53,11 +55,14 @@ ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx)
     r = ctx->request;
     body = &ctx->body;
 
-    if (body->foreign || r->request_body == NULL) {
+    if (body->origin == NGX_HTTP_INFERENCE_BODY_FOREIGN
+        || body->stage == NGX_HTTP_INFERENCE_BODY_UNREAD
+        || r->request_body == NULL)
+    {
         return NGX_OK;
     }
 
-    if (body->rejected || !body->complete
+    if (body->stage < NGX_HTTP_INFERENCE_BODY_COMPLETE
         || ngx_http_inference_call_has_body(ctx)
         || !ngx_http_inference_hand_on_wanted(ctx))
     {
@@ -114,7 +119,7 @@ ngx_http_inference_hand_on_pieces(ngx_http_inference_ctx_t *ctx,
         return rc;
     }
 
-    if (body->flat || !ctx->planned) {
+    if (ngx_http_inference_is_flat(body) || ctx->offsets == NULL) {
         return ngx_http_inference_hand_on_piece(pieces, body->data.data,
                                                 body->data.len);
     }

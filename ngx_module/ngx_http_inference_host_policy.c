@@ -8,7 +8,7 @@
 
 
 static ngx_int_t ngx_http_inference_host_setting(ngx_conf_t *cf,
-    ngx_array_t *settings, ngx_str_t *policy, ngx_str_t *arg);
+    NginxInference__CoreConfig *config, ngx_str_t *policy, ngx_str_t *arg);
 
 
 char *
@@ -32,8 +32,8 @@ ngx_http_inference_host_policy(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     for (i = 2; i < cf->args->nelts; i++) {
-        if (ngx_http_inference_host_setting(cf, &imcf->host_policies,
-                                            &value[1], &value[i])
+        if (ngx_http_inference_host_setting(cf, &imcf->config, &value[1],
+                                            &value[i])
             != NGX_OK)
         {
             return NGX_CONF_ERROR;
@@ -45,14 +45,14 @@ ngx_http_inference_host_policy(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 static ngx_int_t
-ngx_http_inference_host_setting(ngx_conf_t *cf, ngx_array_t *settings,
-    ngx_str_t *policy, ngx_str_t *arg)
+ngx_http_inference_host_setting(ngx_conf_t *cf,
+    NginxInference__CoreConfig *config, ngx_str_t *policy, ngx_str_t *arg)
 {
-    u_char                        *equals;
-    inf_err_t                     *err;
-    ngx_str_t                      key, value;
-    ngx_uint_t                     i;
-    ngx_http_inference_setting_t  *setting;
+    u_char                             *equals;
+    size_t                              i;
+    inf_err_t                          *err;
+    ngx_str_t                           key, value;
+    NginxInference__HostPolicySetting  *setting;
 
     equals = ngx_strlchr(arg->data, arg->data + arg->len, '=');
 
@@ -79,14 +79,11 @@ ngx_http_inference_host_setting(ngx_conf_t *cf, ngx_array_t *settings,
         return NGX_ERROR;
     }
 
-    setting = settings->elts;
+    for (i = 0; i < config->n_host_policies; i++) {
+        setting = config->host_policies[i];
 
-    for (i = 0; i < settings->nelts; i++) {
-        if (setting[i].backend.len == policy->len
-            && setting[i].key.len == key.len
-            && ngx_strncmp(setting[i].backend.data, policy->data, policy->len)
-               == 0
-            && ngx_strncmp(setting[i].key.data, key.data, key.len) == 0)
+        if (ngx_http_inference_is(policy, setting->policy)
+            && ngx_http_inference_is(&key, setting->key))
         {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "duplicate setting \"%V\" of host policy "
@@ -95,14 +92,17 @@ ngx_http_inference_host_setting(ngx_conf_t *cf, ngx_array_t *settings,
         }
     }
 
-    setting = ngx_array_push(settings);
+    setting = ngx_palloc(cf->pool, sizeof(NginxInference__HostPolicySetting));
     if (setting == NULL) {
         return NGX_ERROR;
     }
 
-    setting->backend = *policy;
-    setting->key = key;
-    setting->value = value;
+    nginx_inference__host_policy_setting__init(setting);
 
-    return NGX_OK;
+    setting->policy = (char *) policy->data;
+    setting->key = (char *) key.data;
+    setting->value = (char *) value.data;
+
+    return ngx_http_inference_append(cf->pool, &config->host_policies,
+                                     &config->n_host_policies, setting);
 }

@@ -1,6 +1,6 @@
 /*
- * ngx_http_inference_infer.c - from the bytes of an inference request to the
- *                              core, and its answer back.
+ * ngx_http_inference_infer.c - from the bytes of an inference request to its
+ *                              record, and to the core.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
@@ -10,8 +10,8 @@ static ngx_int_t ngx_http_inference_infer_record(
     ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_infer_target(ngx_http_inference_ctx_t *ctx,
     inf_infer_target_t *target);
-static ngx_int_t ngx_http_inference_infer_input(ngx_http_inference_ctx_t *ctx,
-    const inf_infer_input_t *input);
+static ngx_int_t ngx_http_inference_infer_input(
+    ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_infer_clear_gaps(
     ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_infer_clear(u_char *p, uint64_t len);
@@ -19,8 +19,8 @@ static uint64_t *ngx_http_inference_infer_absolute(
     ngx_http_inference_ctx_t *ctx);
 static ngx_uint_t ngx_http_inference_infer_regions(
     ngx_http_inference_ctx_t *ctx, inf_region_t **regions);
-static void ngx_http_inference_infer_answer(
-    ngx_http_inference_ticket_t *ticket, const inf_completion_t *c);
+static void ngx_http_inference_infer_next(ngx_http_inference_ctx_t *ctx,
+    ngx_uint_t i);
 
 
 ngx_int_t
@@ -69,7 +69,7 @@ ngx_http_inference_infer_read(ngx_http_inference_ctx_t *ctx)
 
     last = (body->header_len >= 0)
            ? body->text.len == (uint64_t) body->header_len
-           : body->ended;
+           : body->stage >= NGX_HTTP_INFERENCE_BODY_PLAIN;
 
     for ( ;; ) {
         rc = inf_infer_reader_feed(ctx->reader, (char *) body->text.data,
@@ -164,7 +164,30 @@ ngx_http_inference_infer_record(ngx_http_inference_ctx_t *ctx)
         return ngx_http_inference_arena_full(ctx, end);
     }
 
+    ngx_http_inference_infer_next(ctx, 0);
+
     return NGX_OK;
+}
+
+
+/* The next input with numbers in JSON, from i on, is to be decoded. */
+
+static void
+ngx_http_inference_infer_next(ngx_http_inference_ctx_t *ctx, ngx_uint_t i)
+{
+    const inf_infer_input_t  *input;
+
+    for ( /* void */ ; i < ctx->infer.input_count; i++) {
+
+        input = &ctx->infer.inputs[i];
+
+        if (input->source == INF_SOURCE_JSON && input->json_length) {
+            inf_data_decoder_init(&ctx->decoder, input);
+            break;
+        }
+    }
+
+    ctx->input = i;
 }
 
 
@@ -182,8 +205,7 @@ ngx_http_inference_infer_target(ngx_http_inference_ctx_t *ctx,
 ngx_int_t
 ngx_http_inference_infer_decode(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_int_t                 rc;
-    const inf_infer_input_t  *input;
+    ngx_int_t  rc;
 
     if (ctx->record == NULL
         && ngx_http_inference_infer_record(ctx) != NGX_OK)
@@ -193,18 +215,13 @@ ngx_http_inference_infer_decode(ngx_http_inference_ctx_t *ctx)
 
     while (ctx->input < ctx->infer.input_count) {
 
-        input = &ctx->infer.inputs[ctx->input];
+        rc = ngx_http_inference_infer_input(ctx);
 
-        if (input->source == INF_SOURCE_JSON && input->json_length) {
-
-            rc = ngx_http_inference_infer_input(ctx, input);
-
-            if (rc != NGX_OK) {
-                return rc;
-            }
+        if (rc != NGX_OK) {
+            return rc;
         }
 
-        ctx->input++;
+        ngx_http_inference_infer_next(ctx, ctx->input + 1);
     }
 
     if (!ngx_http_inference_hand_on_wanted(ctx)) {
@@ -216,17 +233,11 @@ ngx_http_inference_infer_decode(ngx_http_inference_ctx_t *ctx)
 
 
 static ngx_int_t
-ngx_http_inference_infer_input(ngx_http_inference_ctx_t *ctx,
-    const inf_infer_input_t *input)
+ngx_http_inference_infer_input(ngx_http_inference_ctx_t *ctx)
 {
     u_char       *dst;
     inf_err_t    *err;
     inf_codec_t   rc;
-
-    if (!ctx->decoding) {
-        inf_data_decoder_init(&ctx->decoder, input);
-        ctx->decoding = 1;
-    }
 
     dst = inf_client_data(ctx->client, ctx->record);
     dst += ctx->offsets[ctx->input];
@@ -242,7 +253,6 @@ ngx_http_inference_infer_input(ngx_http_inference_ctx_t *ctx,
             return ngx_http_inference_fail_err(ctx, err);
 
         case INF_CODEC_DONE:
-            ctx->decoding = 0;
             return NGX_OK;
 
         case INF_CODEC_AGAIN:
@@ -288,8 +298,6 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
 
     n = ngx_http_inference_infer_regions(ctx, regions);
 
-    ctx->ticket.data = ctx;
-    ctx->ticket.answer = ngx_http_inference_infer_answer;
     ctx->ticket.keep = ngx_http_inference_hand_on_wanted(ctx);
 
     rc = ngx_http_inference_submit(&ctx->ticket, ctx->epoch, &s, regions, n);
@@ -298,11 +306,6 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
         /* the bytes stay, but the client frees them */
         ctx->record = NULL;
         ctx->body.data.region = NULL;
-        ctx->sent = 1;
-        ctx->state = NGX_HTTP_INFERENCE_WAITING;
-
-        ngx_http_inference_watch(ctx);
-
         return NGX_OK;
     }
 
@@ -350,7 +353,8 @@ ngx_http_inference_infer_clear_gaps(ngx_http_inference_ctx_t *ctx)
                                            input->byte_size);
 
         } else if (input->source == INF_SOURCE_BINARY
-                   && !body->flat && input->byte_size)
+                   && !ngx_http_inference_is_flat(body)
+                   && input->byte_size)
         {
             ngx_http_inference_infer_clear(body->data.data + ctx->offsets[i],
                                            input->byte_size);
@@ -425,34 +429,4 @@ ngx_http_inference_infer_regions(ngx_http_inference_ctx_t *ctx,
     }
 
     return n;
-}
-
-
-static void
-ngx_http_inference_infer_answer(ngx_http_inference_ticket_t *ticket,
-    const inf_completion_t *c)
-{
-    uint64_t                   began_ns;
-    ngx_connection_t          *conn;
-    ngx_http_inference_ctx_t  *ctx;
-
-    began_ns = inf_clock_ns();
-    ctx = ticket->data;
-    conn = ctx->request->connection;
-
-    if (ngx_http_inference_take_reply(ctx, ticket, c) == NGX_AGAIN) {
-        return;
-    }
-
-    ngx_http_inference_slice(ctx);
-
-    if (!ctx->failed && ngx_http_inference_open_reply(ctx) == NGX_OK) {
-        ctx->state = NGX_HTTP_INFERENCE_PREPARING;
-    }
-
-    ngx_http_inference_step(ctx);
-
-    ngx_http_inference_turn_ended(began_ns);
-
-    ngx_http_run_posted_requests(conn);
 }

@@ -101,6 +101,13 @@ ngx_http_inference_inflate(ngx_http_inference_inflate_t *ctx,
 }
 
 
+ngx_uint_t
+ngx_http_inference_inflate_ended(ngx_http_inference_inflate_t *inflate)
+{
+    return inflate->ended;
+}
+
+
 static uInt
 ngx_http_inference_inflate_count(size_t n)
 {

@@ -6,7 +6,7 @@
 
 #include "ngx_module/ngx_http_inference_supervisor.h"
 
-#include "core/channel/sockets.h"
+#include "core/wire/sockets.h"
 
 
 #define NGX_HTTP_INFERENCE_LEASE_SIZE    4096
@@ -275,9 +275,7 @@ ngx_http_inference_keep_new(ngx_log_t *log)
         return ngx_http_inference_keep_error(err, "crash page", log);
     }
 
-    if (ngx_http_inference_keep_log_sockets(log) != NGX_OK
-        || ngx_http_inference_environment_capture(log) != NGX_OK)
-    {
+    if (ngx_http_inference_keep_log_sockets(log) != NGX_OK) {
         return NGX_ERROR;
     }
 

@@ -1,6 +1,7 @@
 /*
- * ngx_http_inference_limits.c - how much one request may bring and hold, and
- *                               how slowly it may come.
+ * ngx_http_inference_limits.c - how much one request may bring and hold, how
+ *                               slowly it may come, how long it may take and
+ *                               how long it may hold up the event loop.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
@@ -51,7 +52,7 @@ ngx_http_inference_body_long(ngx_http_inference_ctx_t *ctx, const char *what)
 
 
 /*
- * Unless somebody has asked for it, a few bytes do not become gigabytes, and
+ * Unless the location allows it, a few bytes do not become gigabytes, and
  * what is compressed holds its room until all is inflated.
  */
 
@@ -208,4 +209,60 @@ ngx_http_inference_check_rate(ngx_http_inference_ctx_t *ctx)
                         "%O bytes of the request body have arrived in %M ms; "
                         "inference_min_body_rate is %uz bytes per second",
                         n, ilcf->min_rate.over, ilcf->min_rate.size);
+}
+
+
+void
+ngx_http_inference_set_deadline(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_inference_limits(ctx->request);
+
+    if (ilcf->timeout) {
+        ctx->deadline_ns = ctx->turn_ns + (uint64_t) ilcf->timeout * 1000000;
+    }
+}
+
+
+void
+ngx_http_inference_start_timer(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_inference_limits(ctx->request);
+
+    ngx_http_inference_set_deadline(ctx);
+
+    if (ctx->timer.timer_set) {
+        ngx_del_timer(&ctx->timer);
+    }
+
+    ngx_add_timer(&ctx->timer, ilcf->timeout ? ilcf->timeout
+                                             : NGX_HTTP_INFERENCE_NO_TIMEOUT);
+}
+
+
+ngx_int_t
+ngx_http_inference_check_timer(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_inference_limits(ctx->request);
+
+    if (ilcf->timeout) {
+        return ngx_http_inference_fail_timeout(ctx);
+    }
+
+    ngx_add_timer(&ctx->timer, NGX_HTTP_INFERENCE_NO_TIMEOUT);
+
+    return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_inference_slice_over(ngx_http_inference_ctx_t *ctx)
+{
+    return ++ctx->steps >= NGX_HTTP_INFERENCE_SLICE_STEPS
+           || inf_clock_ns() - ctx->turn_ns >= NGX_HTTP_INFERENCE_SLICE_NS;
 }

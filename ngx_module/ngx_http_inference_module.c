@@ -8,15 +8,35 @@
 
 #include <dlfcn.h>
 
-#include "core_config.pb-c.h"
-
 
 #define NGX_HTTP_INFERENCE_CORE      "inference-core"
 #define NGX_HTTP_INFERENCE_BACKENDS  "backends"
 #define NGX_HTTP_INFERENCE_AGENTS    "agents"
 
 #define NGX_HTTP_INFERENCE_ARENA     ((off_t) 1024 * 1024 * 1024)
-#define NGX_HTTP_INFERENCE_PINNED    ((off_t) 256 * 1024 * 1024)
+
+
+/* directives that the table of the core's options has all of */
+
+#define NGX_HTTP_INFERENCE_VALUE(name, ...)                                   \
+                                                                              \
+    { ngx_string(name),                                                       \
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,                                      \
+      ngx_http_inference_value,                                               \
+      NGX_HTTP_MAIN_CONF_OFFSET,                                              \
+      0,                                                                      \
+      NULL },
+
+#define NGX_HTTP_INFERENCE_GROUP(name, ...)                                   \
+                                                                              \
+    { ngx_string(name),                                                       \
+      NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,                                      \
+      ngx_http_inference_group,                                               \
+      NGX_HTTP_MAIN_CONF_OFFSET,                                              \
+      0,                                                                      \
+      NULL },
+
+#define NGX_HTTP_INFERENCE_OPTION(...)
 
 
 static ngx_int_t ngx_http_inference_preconfiguration(ngx_conf_t *cf);
@@ -25,6 +45,8 @@ static void *ngx_http_inference_create_main_conf(ngx_conf_t *cf);
 static char *ngx_http_inference_init_main_conf(ngx_conf_t *cf, void *conf);
 static ngx_int_t ngx_http_inference_beside(ngx_conf_t *cf, const char *name,
     ngx_str_t *path);
+static ngx_int_t ngx_http_inference_usual_directory(ngx_conf_t *cf,
+    const char *name, char ***list, size_t *n);
 static ngx_int_t ngx_http_inference_init_process(ngx_cycle_t *cycle);
 
 
@@ -47,15 +69,10 @@ static ngx_conf_enum_t  ngx_http_inference_errors[] = {
 };
 
 
-static ngx_conf_enum_t  ngx_http_inference_rate_limits[] = {
-    { ngx_string("off"), NGINX_INFERENCE__RATE_LIMIT__RATE_LIMIT_OFF },
-    { ngx_string("execution_count"),
-      NGINX_INFERENCE__RATE_LIMIT__RATE_LIMIT_EXECUTION_COUNT },
-    { ngx_null_string, 0 }
-};
-
-
 static ngx_command_t  ngx_http_inference_commands[] = {
+
+    INF_CORE_OPTIONS(NGX_HTTP_INFERENCE_VALUE, NGX_HTTP_INFERENCE_GROUP,
+                     NGX_HTTP_INFERENCE_OPTION)
 
     { ngx_string("inference_core"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1234|NGX_CONF_TAKE5,
@@ -69,27 +86,6 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       ngx_http_inference_env,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
-      NULL },
-
-    { ngx_string("inference_repository"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_http_inference_folder,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_inference_main_conf_t, repositories),
-      NULL },
-
-    { ngx_string("inference_backends"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_http_inference_folder,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_inference_main_conf_t, backends),
-      NULL },
-
-    { ngx_string("inference_agents"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_http_inference_folder,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_inference_main_conf_t, agents),
       NULL },
 
     { ngx_string("inference_backend_config"),
@@ -106,39 +102,11 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       0,
       NULL },
 
-    { ngx_string("inference_cache_directory"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_http_inference_folder,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_inference_main_conf_t, cache_folders),
-      NULL },
-
     { ngx_string("inference_memory"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
       ngx_http_inference_memory,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
-      NULL },
-
-    { ngx_string("inference_auto_complete"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_inference_main_conf_t, auto_complete),
-      NULL },
-
-    { ngx_string("inference_code_upload"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_inference_main_conf_t, code_upload),
-      NULL },
-
-    { ngx_string("inference_strict_readiness"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_inference_main_conf_t, strict_readiness),
       NULL },
 
     { ngx_string("inference_host_policy"),
@@ -147,20 +115,6 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
       NULL },
-
-    { ngx_string("inference_metrics"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
-      ngx_http_inference_metrics,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      0,
-      NULL },
-
-    { ngx_string("inference_rate_limit"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_enum_slot,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_inference_main_conf_t, rate_limit),
-      &ngx_http_inference_rate_limits },
 
     { ngx_string("inference_rate_limit_resource"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE23,
@@ -195,34 +149,6 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       ngx_http_inference_load_model,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
-      NULL },
-
-    { ngx_string("inference_model_namespacing"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_inference_main_conf_t, namespacing),
-      NULL },
-
-    { ngx_string("inference_model_config_name"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_http_inference_model_config_name,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      0,
-      NULL },
-
-    { ngx_string("inference_model_load"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE12,
-      ngx_http_inference_model_load,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      0,
-      NULL },
-
-    { ngx_string("inference_peer_access"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
-      NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_inference_main_conf_t, peer_access),
       NULL },
 
     { ngx_string("inference"),
@@ -338,55 +264,17 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
      *
      *     imcf->core = { 0, NULL };
      *     imcf->external = { 0, NULL };
-     *     imcf->cache = { 0, NULL };
-     *     imcf->log_verbose = 0;
-     *     imcf->metrics = { 0 };
-     *     imcf->config_name = { 0, NULL };
      *     imcf->shm_zone = NULL;
      *     imcf->used = 0;
      *     imcf->configured = 0;
      */
 
-    imcf->drain = NGX_CONF_UNSET_MSEC;
-    imcf->dump = NGX_CONF_UNSET;
-    imcf->spin_us = NGX_CONF_UNSET_UINT;
     imcf->arena = NGX_CONF_UNSET;
-    imcf->pinned = NGX_CONF_UNSET;
-    imcf->log_level = NGX_CONF_UNSET_UINT;
-    imcf->auto_complete = NGX_CONF_UNSET;
-    imcf->strict_readiness = NGX_CONF_UNSET;
     imcf->check = NGX_CONF_UNSET_UINT;
-    imcf->control = NGX_CONF_UNSET_UINT;
-    imcf->poll = NGX_CONF_UNSET_MSEC;
-    imcf->inotify = NGX_CONF_UNSET;
-    imcf->rate_limit = NGX_CONF_UNSET_UINT;
-    imcf->namespacing = NGX_CONF_UNSET;
-    imcf->load_threads = NGX_CONF_UNSET_UINT;
-    imcf->load_retries = NGX_CONF_UNSET_UINT;
-    imcf->peer_access = NGX_CONF_UNSET;
-    imcf->code_upload = NGX_CONF_UNSET;
 
-    if (ngx_array_init(&imcf->env, cf->pool, 4, sizeof(ngx_str_t)) != NGX_OK
-        || ngx_array_init(&imcf->repositories, cf->pool, 2,
-                          sizeof(ngx_str_t)) != NGX_OK
-        || ngx_array_init(&imcf->backends, cf->pool, 2,
-                          sizeof(ngx_str_t)) != NGX_OK
-        || ngx_array_init(&imcf->agents, cf->pool, 2,
-                          sizeof(ngx_str_t)) != NGX_OK
-        || ngx_array_init(&imcf->settings, cf->pool, 4,
-                          sizeof(ngx_http_inference_setting_t)) != NGX_OK
-        || ngx_array_init(&imcf->host_policies, cf->pool, 2,
-                          sizeof(ngx_http_inference_setting_t)) != NGX_OK
-        || ngx_array_init(&imcf->cache_settings, cf->pool, 2,
-                          sizeof(ngx_http_inference_setting_t)) != NGX_OK
-        || ngx_array_init(&imcf->cache_folders, cf->pool, 2,
-                          sizeof(ngx_str_t)) != NGX_OK
-        || ngx_array_init(&imcf->rate_resources, cf->pool, 2,
-                          sizeof(ngx_http_inference_resource_t)) != NGX_OK
-        || ngx_array_init(&imcf->cuda, cf->pool, 2,
-                          sizeof(ngx_str_t)) != NGX_OK
-        || ngx_array_init(&imcf->load_models, cf->pool, 2,
-                          sizeof(ngx_str_t)) != NGX_OK)
+    if (ngx_http_inference_init_options(cf->pool, &imcf->config) != NGX_OK
+        || ngx_array_init(&imcf->env, cf->pool, 4, sizeof(ngx_str_t))
+           != NGX_OK)
     {
         return NULL;
     }
@@ -400,24 +288,12 @@ ngx_http_inference_init_main_conf(ngx_conf_t *cf, void *conf)
 {
     ngx_http_inference_main_conf_t *imcf = conf;
 
-    ngx_str_t  *folder;
+    NginxInference__CoreConfig  *config;
 
-    ngx_conf_init_msec_value(imcf->drain, 30000);
-    ngx_conf_init_value(imcf->dump, 0);
-    ngx_conf_init_uint_value(imcf->spin_us, 0);
+    config = &imcf->config;
+
     ngx_conf_init_value(imcf->arena, NGX_HTTP_INFERENCE_ARENA);
-    ngx_conf_init_value(imcf->pinned, NGX_HTTP_INFERENCE_PINNED);
-    ngx_conf_init_uint_value(imcf->log_level, 0);
-    ngx_conf_init_value(imcf->auto_complete, 1);
-    ngx_conf_init_value(imcf->strict_readiness, 1);
-    ngx_conf_init_value(imcf->namespacing, 0);
-    ngx_conf_init_uint_value(imcf->load_threads, 4);
-    ngx_conf_init_uint_value(imcf->load_retries, 0);
-    ngx_conf_init_value(imcf->peer_access, 1);
-    ngx_conf_init_value(imcf->code_upload, 0);
     ngx_conf_init_uint_value(imcf->check, NGX_HTTP_INFERENCE_CHECK_WARN);
-    ngx_conf_init_uint_value(imcf->rate_limit,
-                             NGINX_INFERENCE__RATE_LIMIT__RATE_LIMIT_OFF);
 
     if (ngx_http_inference_init_models(cf, imcf) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
@@ -436,30 +312,16 @@ ngx_http_inference_init_main_conf(ngx_conf_t *cf, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    if (imcf->backends.nelts == 0) {
-        folder = ngx_array_push(&imcf->backends);
-        if (folder == NULL) {
-            return NGX_CONF_ERROR;
-        }
-
-        if (ngx_http_inference_beside(cf, NGX_HTTP_INFERENCE_BACKENDS, folder)
-            != NGX_OK)
-        {
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    if (imcf->agents.nelts == 0) {
-        folder = ngx_array_push(&imcf->agents);
-        if (folder == NULL) {
-            return NGX_CONF_ERROR;
-        }
-
-        if (ngx_http_inference_beside(cf, NGX_HTTP_INFERENCE_AGENTS, folder)
-            != NGX_OK)
-        {
-            return NGX_CONF_ERROR;
-        }
+    if (ngx_http_inference_usual_directory(cf, NGX_HTTP_INFERENCE_BACKENDS,
+                                           &config->backend_directories,
+                                           &config->n_backend_directories)
+        != NGX_OK
+        || ngx_http_inference_usual_directory(cf, NGX_HTTP_INFERENCE_AGENTS,
+                                              &config->agent_directories,
+                                              &config->n_agent_directories)
+           != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
     if (ngx_http_inference_add_zone(cf, imcf) != NGX_OK) {
@@ -513,6 +375,26 @@ ngx_http_inference_beside(ngx_conf_t *cf, const char *name, ngx_str_t *path)
     ngx_sprintf(path->data, "%*s%s%Z", len, real, name);
 
     return NGX_OK;
+}
+
+
+/* Where none is given. */
+
+static ngx_int_t
+ngx_http_inference_usual_directory(ngx_conf_t *cf, const char *name,
+    char ***list, size_t *n)
+{
+    ngx_str_t  path;
+
+    if (*n > 0) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_inference_beside(cf, name, &path) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_inference_append(cf->pool, list, n, path.data);
 }
 
 

@@ -89,7 +89,8 @@ ngx_http_inference_place_window(ngx_http_inference_ctx_t *ctx, size_t want,
 
         return ngx_http_inference_store_room(ctx, data, want, p, n);
 
-    case NGX_HTTP_INFERENCE_END:
+    case NGX_HTTP_INFERENCE_TENSOR_END:
+    case NGX_HTTP_INFERENCE_FLAT_END:
         break;
     }
 
@@ -157,7 +158,6 @@ ngx_http_inference_place_commit(ngx_http_inference_ctx_t *ctx, size_t n)
         }
 
         if (body->lagging) {
-            ngx_http_inference_yield(ctx);
             return NGX_OK;
         }
 
@@ -177,7 +177,8 @@ ngx_http_inference_place_commit(ngx_http_inference_ctx_t *ctx, size_t n)
         body->data.len += n;
         break;
 
-    case NGX_HTTP_INFERENCE_END:
+    case NGX_HTTP_INFERENCE_TENSOR_END:
+    case NGX_HTTP_INFERENCE_FLAT_END:
         break;
     }
 
@@ -209,9 +210,17 @@ ngx_http_inference_place_next(ngx_http_inference_ctx_t *ctx)
         body->filled = 0;
     }
 
-    body->place = NGX_HTTP_INFERENCE_END;
+    body->place = NGX_HTTP_INFERENCE_TENSOR_END;
 
     return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_inference_place_is_full(ngx_http_inference_ctx_t *ctx)
+{
+    return ctx->body.place == NGX_HTTP_INFERENCE_TENSOR_END
+           || ctx->body.place == NGX_HTTP_INFERENCE_FLAT_END;
 }
 
 
@@ -238,10 +247,6 @@ ngx_http_inference_place_text_end(ngx_http_inference_ctx_t *ctx)
 
     ctx->body.lagging = 1;
 
-    if (!ctx->body.complete) {
-        ngx_http_inference_yield(ctx);
-    }
-
     return ngx_http_inference_place_flat(ctx);
 }
 
@@ -259,11 +264,10 @@ ngx_http_inference_place_flat(ngx_http_inference_ctx_t *ctx)
         size = body->declared - body->text.len;
     }
 
-    body->flat = 1;
     body->place = NGX_HTTP_INFERENCE_FLAT;
 
     if (size == 0) {
-        body->place = NGX_HTTP_INFERENCE_END;
+        body->place = NGX_HTTP_INFERENCE_FLAT_END;
         return NGX_OK;
     }
 
@@ -298,9 +302,8 @@ ngx_http_inference_place_plan(ngx_http_inference_ctx_t *ctx)
     }
 
     ctx->offsets = offsets;
-    ctx->planned = 1;
 
-    if (body->flat) {
+    if (ngx_http_inference_is_flat(body)) {
         return NGX_OK;
     }
 
@@ -369,7 +372,7 @@ ngx_http_inference_place_offsets(ngx_http_inference_ctx_t *ctx,
             continue;
         }
 
-        if (ctx->body.flat) {
+        if (ngx_http_inference_is_flat(&ctx->body)) {
             offsets[i] = input->binary_offset;
             continue;
         }
@@ -390,11 +393,11 @@ ngx_http_inference_place_check(ngx_http_inference_ctx_t *ctx)
 
     body = &ctx->body;
 
-    if (ctx->raw || body->checked) {
+    if (ctx->raw || body->stage >= NGX_HTTP_INFERENCE_BODY_CHECKED) {
         return NGX_OK;
     }
 
-    body->checked = 1;
+    body->stage = NGX_HTTP_INFERENCE_BODY_CHECKED;
 
     err = inf_infer_request_check_tail(&ctx->infer,
                           body->plain - body->text.len,
@@ -415,7 +418,7 @@ ngx_http_inference_place_end(ngx_http_inference_ctx_t *ctx)
     ngx_http_inference_body_t  *body;
 
     body = &ctx->body;
-    body->ended = 1;
+    body->stage = NGX_HTTP_INFERENCE_BODY_PLAIN;
 
     if (body->place == NGX_HTTP_INFERENCE_TEXT && body->header_len > 0) {
         return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,

@@ -12,9 +12,9 @@ ngx_http_inference_rate_limit_resource(ngx_conf_t *cf, ngx_command_t *cmd,
 {
     ngx_http_inference_main_conf_t *imcf = conf;
 
-    ngx_int_t                       count, device;
-    ngx_str_t                      *value;
-    ngx_http_inference_resource_t  *resource;
+    ngx_int_t                           count, device;
+    ngx_str_t                          *value;
+    NginxInference__RateLimitResource  *resource;
 
     value = cf->args->elts;
 
@@ -47,14 +47,21 @@ ngx_http_inference_rate_limit_resource(ngx_conf_t *cf, ngx_command_t *cmd,
         }
     }
 
-    resource = ngx_array_push(&imcf->rate_resources);
+    resource = ngx_palloc(cf->pool,
+                          sizeof(NginxInference__RateLimitResource));
     if (resource == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    resource->name = value[1];
-    resource->count = (ngx_uint_t) count;
-    resource->device = device;
+    nginx_inference__rate_limit_resource__init(resource);
 
-    return NGX_CONF_OK;
+    resource->name = (char *) value[1].data;
+    resource->count = (uint64_t) count;
+    resource->device = (int32_t) device;
+
+    return ngx_http_inference_append(cf->pool,
+                                     &imcf->config.rate_limit_resources,
+                                     &imcf->config.n_rate_limit_resources,
+                                     resource)
+           == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
 }

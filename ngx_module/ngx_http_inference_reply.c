@@ -23,18 +23,6 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
 
     reply = &ctx->reply;
 
-    if (ctx->state != NGX_HTTP_INFERENCE_WAITING
-        || ngx_http_inference_disowned(ctx))
-    {
-        /* answered already: what comes now is late */
-
-        if (c && (c->flags & INF_COMPLETE_RESPONSE) && c->length) {
-            ngx_http_inference_release(ticket->epoch, c->offset);
-        }
-
-        return NGX_AGAIN;
-    }
-
     if (c == NULL && ticket->sequence) {
         (void) ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                        "the inference core ended: sequence "
@@ -43,7 +31,7 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
     }
 
     if (c == NULL) {
-        ctx->retry_after = 1;
+        ctx->hint = NGX_HTTP_INFERENCE_RETRY_AFTER;
         (void) ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                        "the inference core ended before it "
                                        "answered");
@@ -61,7 +49,6 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
             reply->status = c->status;
             reply->held = (c->length != 0);
 
-            ctx->executed = (c->batch_size != 0);
             ctx->queue_ns = c->queue_ns;
             ctx->compute_ns = c->compute_ns;
             ctx->batch_size = c->batch_size;
@@ -221,21 +208,18 @@ ngx_http_inference_prepare(ngx_http_inference_ctx_t *ctx)
     inf_err_t    *err;
     inf_codec_t   rc;
 
-    while (!ctx->prepared) {
-
+    do {
         rc = inf_response_prepare(ctx->writer, INF_CODEC_BUDGET, &err);
 
         if (rc == INF_CODEC_ERROR) {
             return ngx_http_inference_fail_err(ctx, err);
         }
 
-        if (rc == INF_CODEC_DONE) {
-            ctx->prepared = 1;
-
-        } else if (ngx_http_inference_slice_over(ctx)) {
+        if (rc == INF_CODEC_AGAIN && ngx_http_inference_slice_over(ctx)) {
             return NGX_AGAIN;
         }
-    }
+
+    } while (rc == INF_CODEC_AGAIN);
 
     if (inf_response_binary_size(ctx->writer) == 0
         && inf_response_has_json_data(ctx->writer))
@@ -251,25 +235,24 @@ ngx_http_inference_prepare(ngx_http_inference_ctx_t *ctx)
 static ngx_int_t
 ngx_http_inference_measure(ngx_http_inference_ctx_t *ctx)
 {
+    uint64_t      len;
     inf_err_t    *err;
     inf_codec_t   rc;
 
-    while (!ctx->measured) {
-
-        rc = inf_response_measure(ctx->writer, INF_CODEC_BUDGET,
-                                  &ctx->json_len, &err);
+    for ( ;; ) {
+        rc = inf_response_measure(ctx->writer, INF_CODEC_BUDGET, &len, &err);
 
         if (rc == INF_CODEC_ERROR) {
             return ngx_http_inference_fail_err(ctx, err);
         }
 
         if (rc == INF_CODEC_DONE) {
-            ctx->measured = 1;
+            ctx->json_len = (off_t) len;
+            return NGX_OK;
+        }
 
-        } else if (ngx_http_inference_slice_over(ctx)) {
+        if (ngx_http_inference_slice_over(ctx)) {
             return NGX_AGAIN;
         }
     }
-
-    return NGX_OK;
 }

@@ -6,10 +6,21 @@
  *          what the core has not answered.
  * Thread   the worker's event loop.
  * Units    bytes, ms for timers, ns for deadlines and slices.
- * Errors   A step that fails has called ngx_http_inference_fail*() and
- *          returns NGX_ERROR; ngx_http_inference_reject() answers then.
- * Route    handler -> endpoint -> body (inflate) -> infer|control -> client
- *          -> infer|control -> response.
+ * Errors   A phase that fails has called ngx_http_inference_fail*() and
+ *          returns NGX_ERROR; the driver answers then.
+ * Route    events (handler.c) -> driver -> endpoint -> body -> infer|control
+ *          -> client -> core -> reply -> response.
+ *
+ * The driver calls the phases: functions of the other files that do what one
+ * state asks for.  A phase returns
+ *
+ *     NGX_OK        done, the next state begins
+ *     NGX_AGAIN     the slice is over: another turn of the event loop
+ *     NGX_DONE      waits for an event
+ *     NGX_DECLINED  done, the other state begins that its prototype names
+ *     NGX_ERROR     the request has failed
+ *
+ * and calls only files that stand below its own here: nothing calls upwards.
  */
 
 #ifndef NGX_HTTP_INFERENCE_REQUEST_H
@@ -23,9 +34,10 @@
 #include "core/base/error.h"
 #include "core/base/slice.h"
 #include "core/proto/infer_data.h"
-#include "core/proto/infer_record.h"
 #include "core/proto/infer_request.h"
 #include "core/proto/infer_response.h"
+#include "core/wire/request_record.h"
+#include "core/wire/response_record.h"
 
 
 /* work on one request in one turn of the event loop: so long, and no more than
@@ -56,20 +68,14 @@
 #define NGX_HTTP_INFERENCE_NO_TIMEOUT   ((ngx_msec_t) 24 * 3600 * 1000)
 
 
+/* how a request to an endpoint is answered */
+
 typedef enum {
-    NGX_HTTP_INFERENCE_SERVER_LIVE = 1,
-    NGX_HTTP_INFERENCE_SERVER_READY,
-    NGX_HTTP_INFERENCE_MODEL_READY,
-    NGX_HTTP_INFERENCE_SERVER_METADATA,
-    NGX_HTTP_INFERENCE_MODEL_METADATA,
-    NGX_HTTP_INFERENCE_MODEL_CONFIG,
+    NGX_HTTP_INFERENCE_LIVE = 1,        /* by the worker                     */
     NGX_HTTP_INFERENCE_MODEL_INFER,
-    NGX_HTTP_INFERENCE_STATISTICS_READ,
-    NGX_HTTP_INFERENCE_METRICS_TEXT,
-    NGX_HTTP_INFERENCE_REPOSITORY_INDEX,
-    NGX_HTTP_INFERENCE_REPOSITORY_LOAD,
-    NGX_HTTP_INFERENCE_REPOSITORY_UNLOAD,
-    NGX_HTTP_INFERENCE_REPOSITORY_NAMED,    /* never supported               */
+    NGX_HTTP_INFERENCE_CALL,            /* of the core, without a body       */
+    NGX_HTTP_INFERENCE_CALL_BODY,       /* of the core, which reads the body */
+    NGX_HTTP_INFERENCE_NAMED,           /* never supported                   */
     NGX_HTTP_INFERENCE_NOT_BUILT        /* known, but not served yet         */
 } ngx_http_inference_verb_e;
 
@@ -80,29 +86,85 @@ typedef struct {
     ngx_uint_t                   methods;       /* NGX_HTTP_GET|...          */
     ngx_uint_t                   part;
     ngx_http_inference_verb_e    verb;
+    uint16_t                     call;          /* INF_METHOD_*              */
     ngx_str_t                    name;          /* $inference_verb           */
 } ngx_http_inference_endpoint_t;
 
 
 typedef enum {
+    NGX_HTTP_INFERENCE_CHECKING = 0,    /* endpoint and headers              */
     NGX_HTTP_INFERENCE_CONNECTING,      /* waits for a channel               */
-    NGX_HTTP_INFERENCE_BORROWING,       /* main's body arrives               */
-    NGX_HTTP_INFERENCE_RECEIVING,       /* the body arrives                  */
-    NGX_HTTP_INFERENCE_READING,         /* it is here; inflated, read        */
+    NGX_HTTP_INFERENCE_OPENING,         /* nginx is about to read the body   */
+    NGX_HTTP_INFERENCE_BORROWING,       /* waits for main's body             */
+    NGX_HTTP_INFERENCE_RECEIVING,       /* waits for the body's bytes        */
+    NGX_HTTP_INFERENCE_SWALLOWING,      /* failed; waits for the body's end  */
+    NGX_HTTP_INFERENCE_READING,         /* the body is inflated, placed, read*/
     NGX_HTTP_INFERENCE_DECODING,        /* JSON numbers become typed bytes   */
-    NGX_HTTP_INFERENCE_WAITING,         /* the core has it                   */
+    NGX_HTTP_INFERENCE_SUBMITTING,
+    NGX_HTTP_INFERENCE_WAITING,         /* for the core's answer             */
     NGX_HTTP_INFERENCE_PREPARING,       /* classification, lengths           */
+    NGX_HTTP_INFERENCE_RESPONDING,      /* the head and what fits with it    */
     NGX_HTTP_INFERENCE_SENDING,         /* JSON is made as the socket drains */
-    NGX_HTTP_INFERENCE_DONE             /* finalized, or about to be         */
+    NGX_HTTP_INFERENCE_REJECTING,       /* failed; the error is sent         */
+    NGX_HTTP_INFERENCE_DONE,            /* finalized, or about to be         */
+    NGX_HTTP_INFERENCE_LEFT             /* by its client, unanswered         */
 } ngx_http_inference_state_e;
 
 
+/* what the driver was called for */
+
 typedef enum {
-    NGX_HTTP_INFERENCE_TEXT,            /* the JSON header                   */
+    NGX_HTTP_INFERENCE_NO_EVENT = 0,    /* the state has only just begun     */
+    NGX_HTTP_INFERENCE_CHANNEL,         /* it is up, or it can't come up     */
+    NGX_HTTP_INFERENCE_BODY_BYTES,      /* in body.arrived                   */
+    NGX_HTTP_INFERENCE_BODY_END,
+    NGX_HTTP_INFERENCE_READ,            /* main has read some of its body    */
+    NGX_HTTP_INFERENCE_TURN,
+    NGX_HTTP_INFERENCE_TIMER,
+    NGX_HTTP_INFERENCE_REPLY,
+    NGX_HTTP_INFERENCE_WRITABLE
+} ngx_http_inference_event_e;
+
+
+/* the reader of the body from the connection */
+
+typedef enum {
+    NGX_HTTP_INFERENCE_BODY_OWN = 0,    /* the request itself, by a filter   */
+    NGX_HTTP_INFERENCE_BODY_FOREIGN,    /* another handler has               */
+    NGX_HTTP_INFERENCE_BODY_MAIN        /* main has yet to, for a subrequest */
+} ngx_http_inference_origin_e;
+
+
+/* how far it has come, in this order */
+
+typedef enum {
+    NGX_HTTP_INFERENCE_BODY_UNREAD = 0,
+    NGX_HTTP_INFERENCE_BODY_ARRIVING,
+    NGX_HTTP_INFERENCE_BODY_DROPPED,    /* its end is here, not its bytes    */
+    NGX_HTTP_INFERENCE_BODY_COMPLETE,   /* the last byte is here             */
+    NGX_HTTP_INFERENCE_BODY_PLAIN,      /* and every plain one has a place   */
+    NGX_HTTP_INFERENCE_BODY_CHECKED     /* the tail's length is right        */
+} ngx_http_inference_body_e;
+
+
+/* where its next plain bytes belong */
+
+typedef enum {
+    NGX_HTTP_INFERENCE_TEXT = 0,        /* the JSON header                   */
     NGX_HTTP_INFERENCE_TENSOR,          /* each tensor at its aligned place  */
+    NGX_HTTP_INFERENCE_TENSOR_END,      /* nothing more may come             */
     NGX_HTTP_INFERENCE_FLAT,            /* tensors in one piece              */
-    NGX_HTTP_INFERENCE_END              /* nothing more may come             */
+    NGX_HTTP_INFERENCE_FLAT_END         /* nothing more may come             */
 } ngx_http_inference_place_e;
+
+
+/* a header that goes with an error */
+
+typedef enum {
+    NGX_HTTP_INFERENCE_NO_HINT = 0,
+    NGX_HTTP_INFERENCE_RETRY_AFTER,
+    NGX_HTTP_INFERENCE_ACCEPT_ENCODING
+} ngx_http_inference_hint_e;
 
 
 /* bytes in the request arena that grow, and may move as they do */
@@ -120,7 +182,11 @@ typedef struct {
 typedef struct ngx_http_inference_inflate_s  ngx_http_inference_inflate_t;
 
 typedef struct {
-    ngx_chain_t                 *in;            /* read by somebody before   */
+    ngx_http_inference_origin_e  origin;
+    ngx_http_inference_body_e    stage;
+    ngx_http_inference_place_e   place;
+    ngx_chain_t                 *arrived;       /* in the filter             */
+    ngx_chain_t                 *in;            /* read by another handler   */
     off_t                        in_pos;        /* in the link's buffer, or
                                                    in packed                 */
     ngx_buf_t                   *piece;         /* of a file, to inflate     */
@@ -136,18 +202,9 @@ typedef struct {
     ngx_http_inference_store_t   packed;        /* compressed, as received   */
     ngx_http_inference_store_t   text;
     ngx_http_inference_store_t   data;          /* binary tensors, raw body  */
-    ngx_http_inference_place_e   place;
     ngx_uint_t                   tensor;        /* input being received      */
     uint64_t                     filled;        /* of it                     */
-    unsigned                     complete:1;    /* the last byte is here     */
-    unsigned                     ended:1;       /* end of the plain bytes    */
     unsigned                     lagging:1;     /* text is read in slices    */
-    unsigned                     rejected:1;    /* the rest is swallowed     */
-    unsigned                     foreign:1;     /* somebody else received it */
-    unsigned                     checked:1;     /* tail length is right      */
-    unsigned                     inflated:1;    /* to the stream's end       */
-    unsigned                     borrow:1;      /* main has yet to read it   */
-    unsigned                     flat:1;        /* data is in one piece      */
 } ngx_http_inference_body_t;
 
 
@@ -160,11 +217,22 @@ typedef struct {
 } ngx_http_inference_reply_t;
 
 
+/* the events that a phase asks nginx for */
+typedef struct {
+    ngx_http_client_body_handler_pt  body_ready;
+    ngx_http_event_handler_pt    main_read;     /* while borrowing           */
+    ngx_http_client_body_handler_pt  main_ready;
+    ngx_http_event_handler_pt    writable;
+} ngx_http_inference_handlers_t;
+
+
 typedef struct ngx_http_inference_ctx_s  ngx_http_inference_ctx_t;
 
 struct ngx_http_inference_ctx_s {
     ngx_http_request_t          *request;
-    ngx_http_inference_state_e   state;
+    ngx_http_inference_state_e   state;         /* only context.c sets it    */
+    ngx_http_inference_event_e   event;
+    const ngx_http_inference_handlers_t  *handlers;
     const ngx_http_inference_endpoint_t  *endpoint;
 
     ngx_str_t                    model;
@@ -173,8 +241,8 @@ struct ngx_http_inference_ctx_s {
 
     ngx_event_t                  timer;
     ngx_event_t                  turn;          /* posted: go on with it     */
-    uint64_t                     slice_end_ns;
-    ngx_uint_t                   slice_steps;
+    uint64_t                     turn_ns;       /* when this one began       */
+    ngx_uint_t                   steps;         /* done in it                */
     uint64_t                     received_ns;
     uint64_t                     deadline_ns;   /* 0: none                   */
 
@@ -190,51 +258,73 @@ struct ngx_http_inference_ctx_s {
     inf_arena_t                  arena;         /* tables and texts          */
     inf_infer_reader_t          *reader;
     inf_infer_request_t          infer;
-    inf_data_decoder_t           decoder;
+    inf_data_decoder_t           decoder;       /* of ctx->input             */
     inf_region_t                *record;        /* and the decoded tensors   */
     size_t                       record_size;   /* without those             */
     uint64_t                    *offsets;       /* of each input's data, in
-                                                   its region                */
+                                                   its region; NULL: tensors
+                                                   have no places yet        */
     ngx_uint_t                   input;         /* being decoded             */
 
     ngx_http_inference_reply_t   reply;
     ngx_uint_t                   replies;
     inf_response_writer_t       *writer;
-    uint64_t                     json_len;      /* of the answer, measured  */
+    off_t                        json_len;      /* of the answer, -1: it was
+                                                   not measured              */
     ngx_chain_t                 *free;
     ngx_chain_t                 *busy;
     uint64_t                     queue_ns;
     uint64_t                     compute_ns;
-    uint32_t                     batch_size;
+    uint32_t                     batch_size;    /* 0: it was not executed    */
     ngx_str_t                    backend;
     ngx_str_t                    instance;
 
-    ngx_uint_t                   status;        /* HTTP, once failed         */
+    ngx_int_t                    rc;            /* to finalize it with       */
+    ngx_uint_t                   status;        /* HTTP; 0: has not failed   */
     inf_err_code_t               code;
     inf_err_cause_t              cause;         /* set before it has failed  */
+    ngx_http_inference_hint_e    hint;
     ngx_str_t                    error;
 
-    unsigned                     failed:1;
-    unsigned                     executed:1;    /* times are known           */
     unsigned                     raw:1;         /* raw binary mode           */
     unsigned                     read:1;        /* the JSON was read         */
-    unsigned                     planned:1;     /* tensors have places       */
-    unsigned                     decoding:1;    /* decoder is initialised    */
-    unsigned                     retry_after:1;
-    unsigned                     graced:1;      /* waits for the first
-                                                   channel, not for long     */
-    unsigned                     live:1;        /* answered by the worker    */
-    unsigned                     accept_encoding:1;
-    unsigned                     prepared:1;    /* the writer is             */
-    unsigned                     measured:1;    /* json_len is known         */
     unsigned                     text_done:1;   /* JSON of the answer made   */
-    unsigned                     sent:1;        /* to the core, once         */
-    unsigned                     left:1;        /* by its client, unanswered */
-    unsigned                     abandoned:1;   /* the ticket was            */
 };
 
 
-/* ---- handler.c ---------------------------------------------------------- */
+#define ngx_http_inference_is_infer(ctx)                                      \
+    ((ctx)->endpoint->verb == NGX_HTTP_INFERENCE_MODEL_INFER)
+
+/* a call of the core that comes with a body */
+#define ngx_http_inference_call_has_body(ctx)                                 \
+    ((ctx)->endpoint->verb == NGX_HTTP_INFERENCE_CALL_BODY)
+
+/* the tensors behind the JSON are in one piece, as they came */
+#define ngx_http_inference_is_flat(body)                                      \
+    ((body)->place >= NGX_HTTP_INFERENCE_FLAT)
+
+/* nothing more is done for it */
+#define ngx_http_inference_is_over(ctx)                                       \
+    ((ctx)->state >= NGX_HTTP_INFERENCE_DONE)
+
+
+/* ---- driver.c ----------------------------------------------------------- */
+
+/* Runs it for ctx->event; it may be gone afterwards. */
+void ngx_http_inference_run(ngx_http_inference_ctx_t *ctx);
+
+
+/* ---- context.c ---------------------------------------------------------- */
+
+/* Hangs it off r, which may be NULL: out of memory. */
+ngx_http_inference_ctx_t *ngx_http_inference_create_ctx(ngx_http_request_t *r);
+
+/* To the state that follows, by what the phase has returned: NGX_OK,
+   NGX_DECLINED or NGX_ERROR. */
+void ngx_http_inference_move(ngx_http_inference_ctx_t *ctx, ngx_int_t rc);
+
+/* It is going to be finalized, in whatever state it is: no event follows. */
+void ngx_http_inference_over(ngx_http_inference_ctx_t *ctx);
 
 /* The request's context, also after an internal redirect; NULL: none. */
 ngx_http_inference_ctx_t *ngx_http_inference_ctx(ngx_http_request_t *r);
@@ -246,78 +336,53 @@ ngx_uint_t ngx_http_inference_disowned(ngx_http_inference_ctx_t *ctx);
    NULL. */
 ngx_http_inference_ctx_t *ngx_http_inference_borrower(ngx_http_request_t *mr);
 
-/* Before the first region is taken from ctx->client; NGX_ERROR: failed. */
-ngx_int_t ngx_http_inference_current(ngx_http_inference_ctx_t *ctx);
-
-/* Waits for the client to leave, while the request waits for something. */
-void ngx_http_inference_watch(ngx_http_inference_ctx_t *ctx);
-
-/* Goes on in the next turn of the event loop. */
-void ngx_http_inference_yield(ngx_http_inference_ctx_t *ctx);
-
-/* Does what the state asks for, until it waits or the slice is over. */
-void ngx_http_inference_step(ngx_http_inference_ctx_t *ctx);
-
-/* A new slice begins; whether the current one is over, asked after each step
-   of INF_CODEC_BUDGET bytes at most. */
-void ngx_http_inference_slice(ngx_http_inference_ctx_t *ctx);
-ngx_uint_t ngx_http_inference_slice_over(ngx_http_inference_ctx_t *ctx);
-
-/* inference_timeout counts from now. */
-void ngx_http_inference_set_deadline(ngx_http_inference_ctx_t *ctx);
-
-/* Starts the timer and the deadline of the part that the core is in. */
-void ngx_http_inference_start_timer(ngx_http_inference_ctx_t *ctx);
-
-/* Ends the request; the context may be gone afterwards. */
-void ngx_http_inference_finalize(ngx_http_inference_ctx_t *ctx, ngx_int_t rc);
-
 
 /* ---- endpoint.c --------------------------------------------------------- */
 
 /* Sets endpoint, model and version; NGX_ERROR: failed. */
 ngx_int_t ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx);
 
-/* Whether it is a call of the core that comes with a body. */
-ngx_uint_t ngx_http_inference_call_has_body(ngx_http_inference_ctx_t *ctx);
+
+/* ---- borrow.c ----------------------------------------------------------- */
+
+/* Main's body is going to be read: puts its handlers aside. */
+void ngx_http_inference_borrow_begin(ngx_http_inference_ctx_t *ctx);
+
+/* It is being read. */
+void ngx_http_inference_borrow_begun(ngx_http_inference_ctx_t *ctx);
+
+/* The phase; NGX_OK: main has its body; NGX_DECLINED: main was answered. */
+ngx_int_t ngx_http_inference_borrow(ngx_http_inference_ctx_t *ctx);
+
+
+/* ---- headers.c ---------------------------------------------------------- */
+
+/* Sets what they say of the body: whose, how long, how compressed it is. */
+ngx_int_t ngx_http_inference_headers_check(ngx_http_inference_ctx_t *ctx);
 
 
 /* ---- body.c ------------------------------------------------------------- */
 
-/* Looks at the request's headers, before anything is received. */
-ngx_int_t ngx_http_inference_body_check(ngx_http_inference_ctx_t *ctx);
+/* Gets ready to receive it; NGX_DECLINED: main has to read it before. */
+ngx_int_t ngx_http_inference_body_open(ngx_http_inference_ctx_t *ctx);
 
-/* Receives it, or takes what was received before; may end the request.
-   Returns what a content handler returns. */
+/* Receives it; NGX_OK: its end is here; NGX_DECLINED: the request has failed,
+   and what is left of the body is to be swallowed. */
+ngx_int_t ngx_http_inference_body_receive(ngx_http_inference_ctx_t *ctx);
+
+/* Reads what is left of a failed request's body; NGX_ERROR: enough. */
+ngx_int_t ngx_http_inference_body_swallow(ngx_http_inference_ctx_t *ctx);
+
+/* Inflates and places it, reads its JSON; NGX_DECLINED: it is a call's. */
 ngx_int_t ngx_http_inference_body_read(ngx_http_inference_ctx_t *ctx);
 
 /* The answer comes now, wherever the body is: discards or stops it. */
 void ngx_http_inference_body_stop(ngx_http_inference_ctx_t *ctx);
 
-/* Settles its stores; NGX_AGAIN: the slice is over. */
-ngx_int_t ngx_http_inference_body_settle(ngx_http_inference_ctx_t *ctx);
-
-void ngx_http_inference_body_free(ngx_http_inference_ctx_t *ctx);
-
-
-/* ---- borrow.c ----------------------------------------------------------- */
-
-/* A subrequest whose main has a body that nobody has read. */
-ngx_uint_t ngx_http_inference_borrow_wanted(ngx_http_request_t *r);
-
-/* Reads it; returns what a content handler returns. */
-ngx_int_t ngx_http_inference_borrow(ngx_http_inference_ctx_t *ctx);
-
-/* The handler of the timer while a body is borrowed. */
-void ngx_http_inference_borrow_poll(ngx_http_inference_ctx_t *ctx);
-
-/* The borrowed body is complete: continues as with a body read before. */
-void ngx_http_inference_borrowed(ngx_http_inference_ctx_t *ctx);
-
 
 /* ---- source.c ----------------------------------------------------------- */
 
-/* Inflates and places what was received before; NGX_AGAIN: slice is over. */
+/* Inflates and places what was received before. */
 ngx_int_t ngx_http_inference_source(ngx_http_inference_ctx_t *ctx);
 
 
@@ -335,6 +400,9 @@ ngx_int_t ngx_http_inference_place_window(ngx_http_inference_ctx_t *ctx,
 ngx_int_t ngx_http_inference_place_commit(ngx_http_inference_ctx_t *ctx,
     size_t n);
 
+/* Whether no byte more may come. */
+ngx_uint_t ngx_http_inference_place_is_full(ngx_http_inference_ctx_t *ctx);
+
 /* The bytes from here on are kept in one piece. */
 ngx_int_t ngx_http_inference_place_flat(ngx_http_inference_ctx_t *ctx);
 
@@ -346,6 +414,133 @@ ngx_int_t ngx_http_inference_place_plan(ngx_http_inference_ctx_t *ctx);
 
 /* Whether the binary tensors take the whole tail; after the end. */
 ngx_int_t ngx_http_inference_place_check(ngx_http_inference_ctx_t *ctx);
+
+
+/* ---- inflate.c ---------------------------------------------------------- */
+
+/* Its memory is pool's; NULL: out of memory. */
+ngx_http_inference_inflate_t *ngx_http_inference_inflate_new(ngx_pool_t *pool);
+
+/*
+ * Inflates from *in (in_len bytes) to out; both counts are decreased by what
+ * was used.  NGX_OK: go on; NGX_DONE: the stream has ended; NGX_ERROR: it is
+ * corrupt, *reason says why.
+ */
+ngx_int_t ngx_http_inference_inflate(ngx_http_inference_inflate_t *inflate,
+    const u_char **in, size_t *in_len, u_char **out, size_t *out_len,
+    const char **reason);
+
+/* Whether the stream has ended. */
+ngx_uint_t ngx_http_inference_inflate_ended(
+    ngx_http_inference_inflate_t *inflate);
+
+
+/* ---- infer.c ------------------------------------------------------------ */
+
+/* Prepares the reader (or raw mode). */
+ngx_int_t ngx_http_inference_infer_init(ngx_http_inference_ctx_t *ctx);
+
+/* Reads on in the JSON; NGX_OK: all is read; NGX_AGAIN: slice over or more
+   bytes needed. */
+ngx_int_t ngx_http_inference_infer_read(ngx_http_inference_ctx_t *ctx);
+
+/* Numbers in JSON become tensors. */
+ngx_int_t ngx_http_inference_infer_decode(ngx_http_inference_ctx_t *ctx);
+
+/* The core gets it. */
+ngx_int_t ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx);
+
+
+/* ---- control.c ---------------------------------------------------------- */
+
+/* Room behind the body's text for what makes a record of it. */
+ngx_int_t ngx_http_inference_control_room(ngx_http_inference_ctx_t *ctx);
+
+/* The core gets it. */
+ngx_int_t ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx);
+
+/* Sends what the core has answered; NGX_OK: ctx->rc. */
+ngx_int_t ngx_http_inference_control_respond(ngx_http_inference_ctx_t *ctx);
+
+
+/* ---- reply.c ------------------------------------------------------------ */
+
+/*
+ * Takes the core's completion of a ticket: the first response is held, others
+ * are counted and released.  NGX_AGAIN: more will come; NGX_OK: that was the
+ * last, or the request failed.
+ */
+ngx_int_t ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_ticket_t *ticket, const inf_completion_t *c);
+
+/* The held reply, copied and checked. */
+ngx_int_t ngx_http_inference_open_reply(ngx_http_inference_ctx_t *ctx);
+
+/* Classification and lengths; NGX_OK: sending may begin. */
+ngx_int_t ngx_http_inference_prepare(ngx_http_inference_ctx_t *ctx);
+
+
+/* ---- response.c --------------------------------------------------------- */
+
+/* Sends the head and what there is; NGX_OK: that is all, ctx->rc;
+   NGX_DECLINED: the rest follows as the socket drains. */
+ngx_int_t ngx_http_inference_respond(ngx_http_inference_ctx_t *ctx);
+
+/* Goes on with it; NGX_OK: that is all, ctx->rc. */
+ngx_int_t ngx_http_inference_respond_more(ngx_http_inference_ctx_t *ctx);
+
+
+/* ---- hand_on.c ---------------------------------------------------------- */
+
+/* Whether another handler may want the body after us. */
+ngx_uint_t ngx_http_inference_hand_on_wanted(ngx_http_inference_ctx_t *ctx);
+
+/* Shows the body as r->request_body->bufs to the next handler of r;
+   NGX_DECLINED: it is not whole. */
+ngx_int_t ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx);
+
+
+/* ---- store.c ------------------------------------------------------------ */
+
+/* Before the first region is taken from ctx->client; NGX_ERROR: failed. */
+ngx_int_t ngx_http_inference_current(ngx_http_inference_ctx_t *ctx);
+
+/* An empty store that is about to get size bytes, or more. */
+ngx_int_t ngx_http_inference_store_open(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store, uint64_t size);
+
+/* Room behind the store's len, at most want (not 0) bytes of it. */
+ngx_int_t ngx_http_inference_store_room(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store, size_t want, u_char **p, size_t *n);
+
+/* Appends n bytes. */
+ngx_int_t ngx_http_inference_store_put(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store, const void *data, size_t n);
+
+/* Room for n bytes in one piece behind the store's len. */
+ngx_int_t ngx_http_inference_store_ensure(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store, uint64_t n);
+
+/*
+ * A store's bytes may be read once it is settled: NGX_AGAIN: the slice is
+ * over.  Or moves whatever is left at once.
+ */
+ngx_int_t ngx_http_inference_store_settle(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store);
+void ngx_http_inference_store_settle_now(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store);
+
+/* Frees its regions, if it has any; it may be opened again. */
+void ngx_http_inference_store_free(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store);
+
+/* All three of the body. */
+ngx_int_t ngx_http_inference_stores_settle(ngx_http_inference_ctx_t *ctx);
+void ngx_http_inference_stores_free(ngx_http_inference_ctx_t *ctx);
+
+/* The arena has no room for size more bytes; returns NGX_ERROR. */
+ngx_int_t ngx_http_inference_arena_full(ngx_http_inference_ctx_t *ctx,
+    uint64_t size);
 
 
 /* ---- limits.c ----------------------------------------------------------- */
@@ -373,90 +568,16 @@ ngx_int_t ngx_http_inference_check_share(ngx_http_inference_ctx_t *ctx,
 void ngx_http_inference_start_rate(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_check_rate(ngx_http_inference_ctx_t *ctx);
 
+/* inference_timeout counts from this turn on: for the core, and as a timer. */
+void ngx_http_inference_set_deadline(ngx_http_inference_ctx_t *ctx);
+void ngx_http_inference_start_timer(ngx_http_inference_ctx_t *ctx);
 
-/* ---- store.c ------------------------------------------------------------ */
+/* That timer has fired; NGX_OK: there is no limit, it was started again. */
+ngx_int_t ngx_http_inference_check_timer(ngx_http_inference_ctx_t *ctx);
 
-ngx_int_t ngx_http_inference_store_open(ngx_http_inference_ctx_t *ctx,
-    ngx_http_inference_store_t *store, uint64_t size);
-
-/* Room behind the store's len, at most want (not 0) bytes of it. */
-ngx_int_t ngx_http_inference_store_room(ngx_http_inference_ctx_t *ctx,
-    ngx_http_inference_store_t *store, size_t want, u_char **p, size_t *n);
-
-/* Room for n bytes in one piece behind the store's len. */
-ngx_int_t ngx_http_inference_store_ensure(ngx_http_inference_ctx_t *ctx,
-    ngx_http_inference_store_t *store, uint64_t n);
-
-/*
- * A store's bytes may be read once it is settled: NGX_AGAIN: the slice is
- * over.  Or moves whatever is left at once.
- */
-ngx_int_t ngx_http_inference_store_settle(ngx_http_inference_ctx_t *ctx,
-    ngx_http_inference_store_t *store);
-void ngx_http_inference_store_settle_now(ngx_http_inference_ctx_t *ctx,
-    ngx_http_inference_store_t *store);
-
-void ngx_http_inference_store_free(ngx_http_inference_ctx_t *ctx,
-    ngx_http_inference_store_t *store);
-
-/* The arena has no room for size more bytes; returns NGX_ERROR. */
-ngx_int_t ngx_http_inference_arena_full(ngx_http_inference_ctx_t *ctx,
-    uint64_t size);
-
-
-/* ---- hand_on.c ---------------------------------------------------------- */
-
-/* Whether another handler may want the body after us. */
-ngx_uint_t ngx_http_inference_hand_on_wanted(ngx_http_inference_ctx_t *ctx);
-
-/* Shows the body as r->request_body->bufs to whoever handles r next;
-   NGX_DECLINED: it is not whole. */
-ngx_int_t ngx_http_inference_hand_on(ngx_http_inference_ctx_t *ctx);
-
-
-/* ---- inflate.c ---------------------------------------------------------- */
-
-ngx_http_inference_inflate_t *ngx_http_inference_inflate_new(ngx_pool_t *pool);
-
-/*
- * Inflates from *in (in_len bytes) to out; both counts are decreased by what
- * was used.  NGX_OK: go on; NGX_DONE: the stream has ended; NGX_ERROR: it is
- * corrupt, *reason says why.
- */
-ngx_int_t ngx_http_inference_inflate(ngx_http_inference_inflate_t *inflate,
-    const u_char **in, size_t *in_len, u_char **out, size_t *out_len,
-    const char **reason);
-
-
-/* ---- infer.c ------------------------------------------------------------ */
-
-/* Prepares the reader (or raw mode). */
-ngx_int_t ngx_http_inference_infer_init(ngx_http_inference_ctx_t *ctx);
-
-/* Reads on in the JSON; NGX_OK: all is read; NGX_AGAIN: slice over or more
-   bytes needed. */
-ngx_int_t ngx_http_inference_infer_read(ngx_http_inference_ctx_t *ctx);
-
-/* NGX_OK: all is decoded; NGX_AGAIN: slice over. */
-ngx_int_t ngx_http_inference_infer_decode(ngx_http_inference_ctx_t *ctx);
-
-ngx_int_t ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx);
-
-
-/* ---- control.c, repository.c -------------------------------------------- */
-
-/* A call of the core; as a content handler. */
-ngx_int_t ngx_http_inference_control(ngx_http_inference_ctx_t *ctx);
-
-/* A call whose body is here; NGX_ERROR: failed. */
-ngx_int_t ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx);
-
-/* Room for what makes a record of the body's text. */
-ngx_int_t ngx_http_inference_repository_room(ngx_http_inference_ctx_t *ctx);
-
-/* Makes a record of the body's text: what is to be submitted. */
-ngx_int_t ngx_http_inference_repository_pack(ngx_http_inference_ctx_t *ctx,
-    inf_submission_t *s);
+/* Whether the slice is over, asked after each step of INF_CODEC_BUDGET bytes
+   at most. */
+ngx_uint_t ngx_http_inference_slice_over(ngx_http_inference_ctx_t *ctx);
 
 
 /* ---- error.c ------------------------------------------------------------ */
@@ -480,22 +601,13 @@ ngx_int_t ngx_http_inference_fail_timeout(ngx_http_inference_ctx_t *ctx);
 /* No core can be reached: 503. */
 ngx_int_t ngx_http_inference_fail_no_core(ngx_http_inference_ctx_t *ctx);
 
-/* Answers a failed request before it has gone asynchronous; returns what a
-   content handler returns. */
-ngx_int_t ngx_http_inference_reject_early(ngx_http_inference_ctx_t *ctx);
+/* Whether error_page names the failed request's status. */
+ngx_uint_t ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx);
 
-/* Answers a failed request and finalizes it. */
-void ngx_http_inference_reject(ngx_http_inference_ctx_t *ctx);
+/* Sends it; returns what the request is to be finalized with. */
+ngx_int_t ngx_http_inference_send_error(ngx_http_inference_ctx_t *ctx);
 
-/* Sends a short JSON body, of which it makes a copy, or an empty one. */
-ngx_int_t ngx_http_inference_send(ngx_http_request_t *r, ngx_uint_t status,
-    ngx_str_t *body);
-
-/* The same of another media type. */
-ngx_int_t ngx_http_inference_send_as(ngx_http_request_t *r, ngx_uint_t status,
-    ngx_str_t *type, ngx_str_t *body);
-
-/* The same of buffers, none of them empty; NULL: an empty body. */
+/* Sends buffers, none of them empty; NULL: an empty body. */
 ngx_int_t ngx_http_inference_send_chain(ngx_http_request_t *r,
     ngx_uint_t status, ngx_str_t *type, ngx_chain_t *out);
 
@@ -506,38 +618,11 @@ ngx_int_t ngx_http_inference_send_header(ngx_http_request_t *r);
 ngx_int_t ngx_http_inference_add_header(ngx_http_request_t *r, char *key,
     char *value);
 
-
-/* ---- reply.c ------------------------------------------------------------ */
-
-/*
- * Takes the core's completion of a ticket: the first response is held, others
- * are counted and released.  NGX_AGAIN: more will come; NGX_OK: that was the
- * last, or the request failed.
- */
-ngx_int_t ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
-    ngx_http_inference_ticket_t *ticket, const inf_completion_t *c);
-
-/* The held reply, copied and checked.  NGX_ERROR: failed. */
-ngx_int_t ngx_http_inference_open_reply(ngx_http_inference_ctx_t *ctx);
-
-/* NGX_OK: sending may begin; NGX_AGAIN: slice over. */
-ngx_int_t ngx_http_inference_prepare(ngx_http_inference_ctx_t *ctx);
-
-
-/* ---- variables.c -------------------------------------------------------- */
-
 /*
  * Makes a text that a client has chosen fit for headers and logs: control
  * characters become \xHH, and its end is cut off beyond a bound.
  */
 ngx_int_t ngx_http_inference_one_line(ngx_pool_t *pool, ngx_str_t *value);
-
-
-/* ---- response.c --------------------------------------------------------- */
-
-/* Begins the response, goes on with it; may finalize the request. */
-void ngx_http_inference_respond(ngx_http_inference_ctx_t *ctx);
-void ngx_http_inference_respond_more(ngx_http_inference_ctx_t *ctx);
 
 
 #endif /* NGX_HTTP_INFERENCE_REQUEST_H */

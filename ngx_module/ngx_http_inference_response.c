@@ -17,61 +17,42 @@ static ngx_int_t ngx_http_inference_fill(ngx_http_inference_ctx_t *ctx,
     size_t size, ngx_chain_t **cl);
 static ngx_int_t ngx_http_inference_send_head(ngx_http_inference_ctx_t *ctx,
     ngx_chain_t *text);
+static ngx_int_t ngx_http_inference_last(ngx_http_inference_ctx_t *ctx,
+    ngx_chain_t *out);
 static ngx_int_t ngx_http_inference_tensors(ngx_http_inference_ctx_t *ctx,
     ngx_chain_t **ll);
+static ngx_int_t ngx_http_inference_drained(ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_log_cut(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_output(ngx_http_inference_ctx_t *ctx,
     ngx_chain_t *out);
-static void ngx_http_inference_write_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_inference_wait_writable(
     ngx_http_inference_ctx_t *ctx);
 
 
-void
+ngx_int_t
 ngx_http_inference_respond(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_int_t            rc;
-    ngx_chain_t         *out, **ll;
+    ngx_chain_t         *out;
     ngx_http_request_t  *r;
 
     r = ctx->request;
 
     if (ngx_http_inference_first_text(ctx, &out) != NGX_OK) {
-        ngx_http_inference_reject(ctx);
-        return;
+        return NGX_ERROR;
     }
 
-    ctx->state = NGX_HTTP_INFERENCE_SENDING;
+    ctx->rc = ngx_http_inference_send_head(ctx, out);
 
-    if (ctx->timer.timer_set) {
-        ngx_del_timer(&ctx->timer);
-    }
-
-    rc = ngx_http_inference_send_head(ctx, out);
-
-    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
-        ngx_http_inference_finalize(ctx, rc);
-        return;
+    if (ctx->rc == NGX_ERROR || ctx->rc > NGX_OK || r->header_only) {
+        return NGX_OK;
     }
 
     if (ctx->text_done) {
-
-        for (ll = &out; *ll; ll = &(*ll)->next) { /* void */ }
-
-        if (ngx_http_inference_tensors(ctx, ll) != NGX_OK) {
-            ngx_http_inference_finalize(ctx, NGX_ERROR);
-            return;
-        }
-
-        ngx_http_inference_finalize(ctx, ngx_http_output_filter(r, out));
-        return;
+        return ngx_http_inference_last(ctx, out);
     }
 
-    r->write_event_handler = ngx_http_inference_write_handler;
-
-    if (ngx_http_inference_output(ctx, out) == NGX_OK) {
-        ngx_http_inference_respond_more(ctx);
-    }
+    return (ngx_http_inference_output(ctx, out) == NGX_OK) ? NGX_DECLINED
+                                                           : NGX_OK;
 }
 
 
@@ -85,9 +66,9 @@ ngx_http_inference_first_text(ngx_http_inference_ctx_t *ctx,
 
     size = NGX_HTTP_INFERENCE_FIRST_TEXT;
 
-    if (ctx->measured) {
+    if (ctx->json_len >= 0) {
         size = (size_t) ngx_min(ctx->json_len,
-                                (uint64_t) NGX_HTTP_INFERENCE_MORE_TEXT);
+                                (off_t) NGX_HTTP_INFERENCE_MORE_TEXT);
     }
 
     if (ngx_http_inference_fill(ctx, size, out) != NGX_OK) {
@@ -188,7 +169,7 @@ ngx_http_inference_send_head(ngx_http_inference_ctx_t *ctx, ngx_chain_t *text)
     r->headers_out.status = NGX_HTTP_OK;
     r->headers_out.content_length_n = -1;
 
-    if (ctx->measured) {
+    if (ctx->json_len >= 0) {
         r->headers_out.content_length_n = ctx->json_len + binary;
 
     } else if (ctx->text_done) {
@@ -210,7 +191,7 @@ ngx_http_inference_send_head(ngx_http_inference_ctx_t *ctx, ngx_chain_t *text)
             return NGX_ERROR;
         }
 
-        *ngx_sprintf(p, "%uL", ctx->json_len) = '\0';
+        *ngx_sprintf(p, "%O", ctx->json_len) = '\0';
 
         if (ngx_http_inference_add_header(r,
                                "Inference-Header-Content-Length", (char *) p)
@@ -224,6 +205,25 @@ ngx_http_inference_send_head(ngx_http_inference_ctx_t *ctx, ngx_chain_t *text)
     r->headers_out.content_type_lowcase = NULL;
 
     return ngx_http_inference_send_header(r);
+}
+
+
+/* The rest of the JSON, and the tensors. */
+
+static ngx_int_t
+ngx_http_inference_last(ngx_http_inference_ctx_t *ctx, ngx_chain_t *out)
+{
+    ngx_chain_t  **ll;
+
+    for (ll = &out; *ll; ll = &(*ll)->next) { /* void */ }
+
+    ctx->rc = ngx_http_inference_tensors(ctx, ll);
+
+    if (ctx->rc == NGX_OK) {
+        ctx->rc = ngx_http_output_filter(ctx->request, out);
+    }
+
+    return NGX_OK;
 }
 
 
@@ -286,56 +286,80 @@ ngx_http_inference_tensors(ngx_http_inference_ctx_t *ctx, ngx_chain_t **ll)
 
 /* Fills and sends until the socket is full or the slice is over. */
 
-void
+ngx_int_t
 ngx_http_inference_respond_more(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_chain_t         *out, **ll;
+    ngx_int_t            rc;
+    ngx_chain_t         *out;
     ngx_http_request_t  *r;
 
     r = ctx->request;
 
+    if (ctx->event == NGX_HTTP_INFERENCE_WRITABLE) {
+
+        rc = ngx_http_inference_drained(ctx);
+
+        if (rc != NGX_DECLINED) {
+            return rc;
+        }
+    }
+
     for ( ;; ) {
 
         if (ngx_http_inference_slice_over(ctx)) {
-            ngx_http_inference_yield(ctx);
-            return;
+            return NGX_AGAIN;
         }
 
         if (ctx->busy && (r->buffered || r->connection->buffered
                           || r != r->connection->data))
         {
-            if (ngx_http_inference_wait_writable(ctx) != NGX_OK) {
-                ngx_http_inference_finalize(ctx, NGX_ERROR);
-            }
-
-            return;
+            return ngx_http_inference_wait_writable(ctx);
         }
 
         if (ngx_http_inference_fill(ctx, NGX_HTTP_INFERENCE_MORE_TEXT, &out)
             != NGX_OK)
         {
             ngx_http_inference_log_cut(ctx);
-            ngx_http_inference_finalize(ctx, NGX_ERROR);
-            return;
+            ctx->rc = NGX_ERROR;
+            return NGX_OK;
         }
 
         if (ctx->text_done) {
-
-            for (ll = &out; *ll; ll = &(*ll)->next) { /* void */ }
-
-            if (ngx_http_inference_tensors(ctx, ll) != NGX_OK) {
-                ngx_http_inference_finalize(ctx, NGX_ERROR);
-                return;
-            }
-
-            ngx_http_inference_finalize(ctx, ngx_http_output_filter(r, out));
-            return;
+            return ngx_http_inference_last(ctx, out);
         }
 
         if (ngx_http_inference_output(ctx, out) != NGX_OK) {
-            return;
+            return NGX_OK;
         }
     }
+}
+
+
+/* NGX_DECLINED: more can be sent. */
+
+static ngx_int_t
+ngx_http_inference_drained(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_event_t         *wev;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+    wev = r->connection->write;
+
+    if (wev->timedout) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, NGX_ETIMEDOUT,
+                      "client timed out");
+        r->connection->timedout = 1;
+        ctx->rc = NGX_HTTP_REQUEST_TIME_OUT;
+        return NGX_OK;
+    }
+
+    if (wev->delayed) {
+        return ngx_http_inference_wait_writable(ctx);
+    }
+
+    return (ngx_http_inference_output(ctx, NULL) == NGX_OK) ? NGX_DECLINED
+                                                            : NGX_OK;
 }
 
 
@@ -359,7 +383,7 @@ ngx_http_inference_log_cut(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* NGX_OK, or NGX_ERROR after the request was finalized. */
+/* NGX_ERROR: that is ctx->rc. */
 
 static ngx_int_t
 ngx_http_inference_output(ngx_http_inference_ctx_t *ctx, ngx_chain_t *out)
@@ -374,51 +398,13 @@ ngx_http_inference_output(ngx_http_inference_ctx_t *ctx, ngx_chain_t *out)
     ngx_chain_update_chains(r->pool, &ctx->free, &ctx->busy, &out,
                             (ngx_buf_tag_t) &ngx_http_inference_module);
 
-    if (rc == NGX_ERROR) {
-        ngx_http_inference_finalize(ctx, NGX_ERROR);
-        return NGX_ERROR;
-    }
+    ctx->rc = (rc == NGX_ERROR) ? NGX_ERROR : NGX_OK;
 
-    return NGX_OK;
+    return ctx->rc;
 }
 
 
-static void
-ngx_http_inference_write_handler(ngx_http_request_t *r)
-{
-    uint64_t                   began_ns;
-    ngx_event_t               *wev;
-    ngx_http_inference_ctx_t  *ctx;
-
-    began_ns = inf_clock_ns();
-    ctx = ngx_http_get_module_ctx(r, ngx_http_inference_module);
-    wev = r->connection->write;
-
-    if (wev->timedout) {
-        ngx_log_error(NGX_LOG_INFO, r->connection->log, NGX_ETIMEDOUT,
-                      "client timed out");
-        r->connection->timedout = 1;
-        ngx_http_inference_finalize(ctx, NGX_HTTP_REQUEST_TIME_OUT);
-        return;
-    }
-
-    if (wev->delayed) {
-        if (ngx_http_inference_wait_writable(ctx) != NGX_OK) {
-            ngx_http_inference_finalize(ctx, NGX_ERROR);
-        }
-
-        return;
-    }
-
-    ngx_http_inference_slice(ctx);
-
-    if (ngx_http_inference_output(ctx, NULL) == NGX_OK) {
-        ngx_http_inference_respond_more(ctx);
-    }
-
-    ngx_http_inference_turn_ended(began_ns);
-}
-
+/* NGX_OK: there is nothing to wait for, ctx->rc. */
 
 static ngx_int_t
 ngx_http_inference_wait_writable(ngx_http_inference_ctx_t *ctx)
@@ -432,7 +418,7 @@ ngx_http_inference_wait_writable(ngx_http_inference_ctx_t *ctx)
 
     if (r != r->connection->data) {
         /* its turn comes with the parent */
-        return NGX_OK;
+        return NGX_DONE;
     }
 
     clcf = ngx_http_get_module_loc_conf(r->main, ngx_http_core_module);
@@ -441,5 +427,10 @@ ngx_http_inference_wait_writable(ngx_http_inference_ctx_t *ctx)
         ngx_add_timer(wev, clcf->send_timeout);
     }
 
-    return ngx_handle_write_event(wev, clcf->send_lowat);
+    if (ngx_handle_write_event(wev, clcf->send_lowat) != NGX_OK) {
+        ctx->rc = NGX_ERROR;
+        return NGX_OK;
+    }
+
+    return NGX_DONE;
 }

@@ -22,7 +22,7 @@ ngx_http_inference_response_cache(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_str_t   *value;
     ngx_uint_t   i;
 
-    if (imcf->cache.len > 0) {
+    if (imcf->config.cache_name[0] != '\0') {
         return "is duplicate: a core has one cache";
     }
 
@@ -39,7 +39,7 @@ ngx_http_inference_response_cache(ngx_conf_t *cf, ngx_command_t *cmd,
         return NGX_CONF_ERROR;
     }
 
-    imcf->cache = value[1];
+    imcf->config.cache_name = (char *) value[1].data;
 
     for (i = 2; i < cf->args->nelts; i++) {
         if (ngx_http_inference_cache_setting(cf, imcf, &value[i]) != NGX_OK) {
@@ -55,18 +55,20 @@ static ngx_int_t
 ngx_http_inference_cache_setting(ngx_conf_t *cf,
     ngx_http_inference_main_conf_t *imcf, ngx_str_t *arg)
 {
-    u_char                        *last, *equals;
-    ngx_str_t                      key, value;
-    ngx_uint_t                     i;
-    ngx_http_inference_setting_t  *setting;
+    u_char                      *last, *equals;
+    size_t                       i;
+    ngx_str_t                    key, value;
+    NginxInference__CoreConfig  *config;
 
+    config = &imcf->config;
     last = arg->data + arg->len;
     equals = ngx_strlchr(arg->data, last, '=');
 
     if (equals == NULL || equals == arg->data) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"inference_response_cache %V\" takes "
-                           "setting=value, not \"%V\"", &imcf->cache, arg);
+                           "\"inference_response_cache %s\" takes "
+                           "setting=value, not \"%V\"", config->cache_name,
+                           arg);
         return NGX_ERROR;
     }
 
@@ -75,15 +77,11 @@ ngx_http_inference_cache_setting(ngx_conf_t *cf,
     value.data = equals + 1;
     value.len = last - value.data;
 
-    setting = imcf->cache_settings.elts;
-
-    for (i = 0; i < imcf->cache_settings.nelts; i++) {
-        if (setting[i].key.len == key.len
-            && ngx_strncmp(setting[i].key.data, key.data, key.len) == 0)
-        {
+    for (i = 0; i < config->n_cache_settings; i++) {
+        if (ngx_http_inference_is(&key, config->cache_settings[i]->key)) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "duplicate setting \"%V\" of cache \"%V\"",
-                               &key, &imcf->cache);
+                               "duplicate setting \"%V\" of cache \"%s\"",
+                               &key, config->cache_name);
             return NGX_ERROR;
         }
     }
@@ -94,16 +92,9 @@ ngx_http_inference_cache_setting(ngx_conf_t *cf,
         return NGX_ERROR;
     }
 
-    setting = ngx_array_push(&imcf->cache_settings);
-    if (setting == NULL) {
-        return NGX_ERROR;
-    }
-
-    ngx_str_null(&setting->backend);
-    setting->key = key;
-    setting->value = value;
-
-    return NGX_OK;
+    return ngx_http_inference_add_setting(cf->pool, &config->cache_settings,
+                                          &config->n_cache_settings,
+                                          (char *) "", &key, &value);
 }
 
 
@@ -125,13 +116,13 @@ ngx_http_inference_cache_size(ngx_conf_t *cf, ngx_str_t *arg,
         return NGX_ERROR;
     }
 
-    p = ngx_pnalloc(cf->pool, NGX_OFF_T_LEN);
+    p = ngx_pnalloc(cf->pool, NGX_OFF_T_LEN + 1);
     if (p == NULL) {
         return NGX_ERROR;
     }
 
     value->data = p;
-    value->len = ngx_sprintf(p, "%O", size) - p;
+    value->len = ngx_sprintf(p, "%O%Z", size) - p - 1;
 
     return NGX_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * ngx_http_inference_source.c - bodies that are here already: read by somebody
- *                               else, in memory or in a file, or compressed.
+ * ngx_http_inference_source.c - bodies that are here already: read by another
+ *                               handler, in memory or in a file, or compressed.
  *                               They are placed in slices.
  */
 
@@ -19,8 +19,6 @@ static ngx_int_t ngx_http_inference_source_packed(
     ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_source_next(ngx_http_inference_ctx_t *ctx,
     const u_char **p, size_t *n);
-static void ngx_http_inference_source_used(ngx_http_inference_ctx_t *ctx,
-    size_t n);
 static ngx_int_t ngx_http_inference_source_inflate(
     ngx_http_inference_ctx_t *ctx, const u_char **p, size_t *n);
 
@@ -33,7 +31,7 @@ ngx_http_inference_source(ngx_http_inference_ctx_t *ctx)
 
     body = &ctx->body;
 
-    if (body->ended) {
+    if (body->stage >= NGX_HTTP_INFERENCE_BODY_PLAIN) {
         return NGX_OK;
     }
 
@@ -158,7 +156,7 @@ ngx_http_inference_source_packed(ngx_http_inference_ctx_t *ctx)
 
         if (rc == NGX_DONE) {
 
-            if (ctx->body.inflated) {
+            if (ngx_http_inference_inflate_ended(ctx->body.inflate)) {
                 return NGX_OK;
             }
 
@@ -175,11 +173,7 @@ ngx_http_inference_source_packed(ngx_http_inference_ctx_t *ctx)
             return NGX_ERROR;
         }
 
-        ngx_http_inference_source_used(ctx, n - left);
-
-        if (rc == NGX_DONE) {
-            ctx->body.inflated = 1;
-        }
+        ctx->body.in_pos += n - left;
     }
 }
 
@@ -197,7 +191,7 @@ ngx_http_inference_source_next(ngx_http_inference_ctx_t *ctx,
 
     body = &ctx->body;
 
-    if (!body->foreign) {
+    if (body->origin == NGX_HTTP_INFERENCE_BODY_OWN) {
         *p = body->packed.data + body->in_pos;
         *n = (size_t) (body->packed.len - body->in_pos);
 
@@ -248,13 +242,6 @@ ngx_http_inference_source_next(ngx_http_inference_ctx_t *ctx,
 }
 
 
-static void
-ngx_http_inference_source_used(ngx_http_inference_ctx_t *ctx, size_t n)
-{
-    ctx->body.in_pos += n;
-}
-
-
 /* Some of n bytes; NGX_DONE: the stream has ended. */
 
 static ngx_int_t
@@ -272,7 +259,7 @@ ngx_http_inference_source_inflate(ngx_http_inference_ctx_t *ctx,
     body = &ctx->body;
     limit = ngx_http_inference_max_inflated(ctx);
 
-    if (body->place == NGX_HTTP_INFERENCE_END || body->plain == limit) {
+    if (ngx_http_inference_place_is_full(ctx) || body->plain == limit) {
         /* only the end of the stream may come */
         dst = probe;
         room = 1;
@@ -307,7 +294,7 @@ ngx_http_inference_source_inflate(ngx_http_inference_ctx_t *ctx,
         return ngx_http_inference_inflated_long(ctx);
     }
 
-    if (body->place == NGX_HTTP_INFERENCE_END) {
+    if (ngx_http_inference_place_is_full(ctx)) {
         return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
                                        "unexpected additional input data for "
                                        "model '%V'", &ctx->model);

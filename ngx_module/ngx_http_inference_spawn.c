@@ -24,7 +24,7 @@ static void ngx_http_inference_spawn_child(char *program, char **env,
     ngx_fd_t *fds);
 static void ngx_http_inference_spawn_signals(void);
 static ngx_int_t ngx_http_inference_spawn_place(ngx_fd_t *fds);
-static void ngx_http_inference_spawn_close_from(int first);
+static ngx_int_t ngx_http_inference_close_listed(int first);
 static ngx_int_t ngx_http_inference_spawn_lock(void);
 static ngx_uint_t ngx_http_inference_is_alive(ngx_pid_t pid);
 static void ngx_http_inference_kill_group(ngx_pid_t pid, int pidfd,
@@ -158,11 +158,12 @@ ngx_http_inference_spawn_child(char *program, char **env, ngx_fd_t *fds)
     /* not a session: the kernel would share out the CPU between those first */
     (void) setpgid(0, 0);
 
-    if (ngx_http_inference_spawn_place(fds) != NGX_OK) {
+    if (ngx_http_inference_spawn_place(fds) != NGX_OK
+        || ngx_http_inference_close_from(NGX_HTTP_INFERENCE_CORE_FDS)
+           != NGX_OK)
+    {
         _exit(126);
     }
-
-    ngx_http_inference_spawn_close_from(NGX_HTTP_INFERENCE_CORE_FDS);
 
     /*
      * the core would take the lease itself: taken here, no second supervisor
@@ -234,22 +235,44 @@ ngx_http_inference_spawn_place(ngx_fd_t *fds)
 }
 
 
-static void
-ngx_http_inference_spawn_close_from(int first)
+ngx_int_t
+ngx_http_inference_close_from(int first)
 {
-    long  fd, last;
-
 #ifdef SYS_close_range
     if (syscall(SYS_close_range, first, ~0U, 0) == 0) {
-        return;
+        return NGX_OK;
     }
 #endif
 
-    last = sysconf(_SC_OPEN_MAX);
+    return ngx_http_inference_close_listed(first);
+}
 
-    for (fd = first; fd < last; fd++) {
-        (void) close((int) fd);
+
+/* For a kernel before Linux 5.9, and a sandbox that forbids the call. */
+
+static ngx_int_t
+ngx_http_inference_close_listed(int first)
+{
+    int             fd;
+    DIR            *dir;
+    struct dirent  *entry;
+
+    dir = opendir("/proc/self/fd");
+    if (dir == NULL) {
+        return NGX_ERROR;
     }
+
+    while ((entry = readdir(dir)) != NULL) {
+        fd = ngx_atoi((u_char *) entry->d_name, ngx_strlen(entry->d_name));
+
+        if (fd >= first && fd != dirfd(dir)) {
+            (void) close(fd);
+        }
+    }
+
+    (void) closedir(dir);
+
+    return NGX_OK;
 }
 
 

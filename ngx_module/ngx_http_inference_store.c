@@ -11,6 +11,34 @@ static void ngx_http_inference_store_move(ngx_http_inference_ctx_t *ctx,
     ngx_http_inference_store_t *store, uint64_t n);
 
 
+/*
+ * A dead core's channel goes when nothing of it is held: before a first region
+ * is taken it is asked which channel there is.
+ */
+
+ngx_int_t
+ngx_http_inference_current(ngx_http_inference_ctx_t *ctx)
+{
+    if (ctx->record || ctx->body.packed.region || ctx->body.text.region
+        || ctx->body.data.region)
+    {
+        return NGX_OK;
+    }
+
+    ctx->client = ngx_http_inference_channel(&ctx->epoch);
+
+    if (ctx->client) {
+        return NGX_OK;
+    }
+
+    ctx->hint = NGX_HTTP_INFERENCE_RETRY_AFTER;
+
+    return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
+                                   "the inference core ended while the "
+                                   "request was being received");
+}
+
+
 ngx_int_t
 ngx_http_inference_store_open(ngx_http_inference_ctx_t *ctx,
     ngx_http_inference_store_t *store, uint64_t size)
@@ -97,6 +125,31 @@ ngx_http_inference_store_room(ngx_http_inference_ctx_t *ctx,
      */
 
     ngx_http_inference_store_move(ctx, store, 2 * (uint64_t) *n);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_inference_store_put(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_store_t *store, const void *data, size_t n)
+{
+    size_t         room;
+    u_char        *dst;
+    const u_char  *p;
+
+    for (p = data; n; p += room, n -= room) {
+
+        if (ngx_http_inference_store_room(ctx, store, n, &dst, &room)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        ngx_memcpy(dst, p, room);
+
+        store->len += room;
+    }
 
     return NGX_OK;
 }
@@ -207,6 +260,29 @@ ngx_http_inference_store_free(ngx_http_inference_ctx_t *ctx,
     }
 
     ngx_memzero(store, sizeof(ngx_http_inference_store_t));
+}
+
+
+ngx_int_t
+ngx_http_inference_stores_settle(ngx_http_inference_ctx_t *ctx)
+{
+    if (ngx_http_inference_store_settle(ctx, &ctx->body.packed) != NGX_OK
+        || ngx_http_inference_store_settle(ctx, &ctx->body.text) != NGX_OK
+        || ngx_http_inference_store_settle(ctx, &ctx->body.data) != NGX_OK)
+    {
+        return NGX_AGAIN;
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_inference_stores_free(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_store_free(ctx, &ctx->body.packed);
+    ngx_http_inference_store_free(ctx, &ctx->body.text);
+    ngx_http_inference_store_free(ctx, &ctx->body.data);
 }
 
 

@@ -13,8 +13,8 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "core/channel/sockets.h"
 #include "core/include/build_id.h"
+#include "core/wire/sockets.h"
 
 
 #define NGX_HTTP_INFERENCE_LONG_WAIT    (60 * 60 * 1000)
@@ -96,7 +96,9 @@ ngx_http_inference_supervisor_init(ngx_cycle_t *cycle)
 
     reload = !ngx_is_init_cycle(cycle->old_cycle);
 
-    if (ngx_http_inference_keep(cycle) != NGX_OK) {
+    if (ngx_http_inference_keep(cycle) != NGX_OK
+        || ngx_http_inference_environment_capture(cycle->log) != NGX_OK)
+    {
         /* an error would end the master: a running server goes on without */
         return reload ? NGX_OK : NGX_ERROR;
     }
@@ -164,7 +166,7 @@ static void
 ngx_http_inference_supervisor_hide(ngx_http_inference_main_conf_t *imcf,
     ngx_log_t *log)
 {
-    if (!imcf->dump && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1) {
+    if (!imcf->config.dump && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1) {
         ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
                       "inference: prctl(PR_SET_DUMPABLE) failed");
     }

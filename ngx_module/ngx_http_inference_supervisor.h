@@ -84,6 +84,7 @@ ngx_int_t ngx_http_inference_keep_pass_on(ngx_cycle_t *cycle);
    nothing of the rest gets into programs it starts. */
 void ngx_http_inference_keep_only(ngx_uint_t mask);
 
+/* -1: there is none. */
 ngx_fd_t ngx_http_inference_kept(ngx_http_inference_kept_e what);
 
 /* The core that was last started or adopted; 0: it is buried. */
@@ -110,6 +111,7 @@ ngx_int_t ngx_http_inference_core_config_update(
 u_char *ngx_http_inference_core_config_bytes(
     ngx_http_inference_main_conf_t *imcf, size_t *len, ngx_pool_t *pool);
 
+/* Of the CoreConfig that is kept. */
 uint64_t ngx_http_inference_core_config_generation(ngx_log_t *log);
 
 
@@ -128,7 +130,7 @@ ngx_int_t ngx_http_inference_check(ngx_cycle_t *cycle,
 
 #define NGX_HTTP_INFERENCE_VAR  "NGX_INFERENCE"
 
-/* Keeps this process's environment as START_ENV. */
+/* Keeps this process's environment as START_ENV, where none is kept yet. */
 ngx_int_t ngx_http_inference_environment_capture(ngx_log_t *log);
 
 /* NGX_OK: another CORE_ENV is kept.  NGX_DECLINED: nothing has changed. */
@@ -148,6 +150,9 @@ void ngx_http_inference_environment_wipe(ngx_cycle_t *cycle,
 /* The pid, or NGX_INVALID_PID. */
 ngx_pid_t ngx_http_inference_spawn(ngx_str_t *program, ngx_log_t *log);
 
+/* For a child before execve(): closes every descriptor from first on. */
+ngx_int_t ngx_http_inference_close_from(int first);
+
 /*
  * After a death: ends what the core has started, removes what it has left.
  * pidfd -1: nobody saw it die; if the number is another process's by now,
@@ -158,6 +163,7 @@ void ngx_http_inference_bury(ngx_pid_t pid, int pidfd, ngx_log_t *log);
 
 /* ---- core_log ------------------------------------------------------------ */
 
+/* In the supervisor: reads the core's records and output from now on. */
 ngx_int_t ngx_http_inference_core_log_start(ngx_cycle_t *cycle);
 
 /* Writes out what has come so far, an unfinished line too. */

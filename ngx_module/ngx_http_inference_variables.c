@@ -5,10 +5,6 @@
 #include "ngx_module/ngx_http_inference_request.h"
 
 
-/* bytes of a text that somebody else has chosen */
-#define NGX_HTTP_INFERENCE_VAR_MAX  1024
-
-
 typedef enum {
     NGX_HTTP_INFERENCE_VAR_MODEL,
     NGX_HTTP_INFERENCE_VAR_VERSION,
@@ -34,13 +30,14 @@ static ngx_int_t ngx_http_inference_variable_value(
     ngx_str_t *value);
 static void ngx_http_inference_variable_status(ngx_http_inference_ctx_t *ctx,
     ngx_str_t *value);
+static ngx_uint_t ngx_http_inference_was_sent(ngx_http_inference_ctx_t *ctx);
+static ngx_uint_t ngx_http_inference_is_live(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_variable_number(ngx_pool_t *pool,
     uint64_t n, ngx_str_t *value);
 static ngx_int_t ngx_http_inference_variable_time(ngx_pool_t *pool,
     uint64_t ns, ngx_str_t *value);
 static void ngx_http_inference_variable_text(inf_slice_t text,
     ngx_str_t *value);
-static ngx_uint_t ngx_http_inference_is_control(u_char c);
 
 
 static ngx_http_variable_t  ngx_http_inference_vars[] = {
@@ -166,7 +163,7 @@ ngx_http_inference_variable_early(ngx_http_request_t *r,
 
     /* it has not failed yet */
 
-    early->failed = 0;
+    early->status = 0;
 
     return early;
 }
@@ -229,7 +226,7 @@ ngx_http_inference_variable_value(ngx_http_inference_ctx_t *ctx,
 
     case NGX_HTTP_INFERENCE_VAR_TRIES:
 
-        if (ctx->sent) {
+        if (ngx_http_inference_was_sent(ctx)) {
             return ngx_http_inference_variable_number(pool,
                                                       ctx->ticket.begun,
                                                       value);
@@ -239,7 +236,7 @@ ngx_http_inference_variable_value(ngx_http_inference_ctx_t *ctx,
 
     case NGX_HTTP_INFERENCE_VAR_QUEUE_TIME:
 
-        if (ctx->executed || ctx->queue_ns) {
+        if (ctx->batch_size || ctx->queue_ns) {
             return ngx_http_inference_variable_time(pool, ctx->queue_ns,
                                                     value);
         }
@@ -248,7 +245,7 @@ ngx_http_inference_variable_value(ngx_http_inference_ctx_t *ctx,
 
     case NGX_HTTP_INFERENCE_VAR_COMPUTE_TIME:
 
-        if (ctx->executed) {
+        if (ctx->batch_size) {
             return ngx_http_inference_variable_time(pool, ctx->compute_ns,
                                                     value);
         }
@@ -284,24 +281,51 @@ static void
 ngx_http_inference_variable_status(ngx_http_inference_ctx_t *ctx,
     ngx_str_t *value)
 {
-    if ((ctx->failed && ctx->code == INF_ERR_CANCELLED)
-        || (!ctx->failed && ctx->left))
-    {
+    if (ctx->status) {
+
+        if (ctx->code == INF_ERR_CANCELLED) {
+            ngx_str_set(value, "Cancelled");
+
+        } else if (ctx->cause == INF_CAUSE_FULL) {
+            ngx_str_set(value, "Queue full");
+
+        } else if (ctx->cause == INF_CAUSE_TIMED_OUT) {
+            ngx_str_set(value, "Timed out");
+
+        } else {
+            value->data = (u_char *) inf_err_code_string(ctx->code);
+            value->len = ngx_strlen(value->data);
+        }
+
+        return;
+    }
+
+    if (ctx->state == NGX_HTTP_INFERENCE_LEFT) {
         ngx_str_set(value, "Cancelled");
 
-    } else if (ctx->failed && ctx->cause == INF_CAUSE_FULL) {
-        ngx_str_set(value, "Queue full");
-
-    } else if (ctx->failed && ctx->cause == INF_CAUSE_TIMED_OUT) {
-        ngx_str_set(value, "Timed out");
-
-    } else if (ctx->failed) {
-        value->data = (u_char *) inf_err_code_string(ctx->code);
-        value->len = ngx_strlen(value->data);
-
-    } else if (ctx->replies || ctx->live) {
+    } else if (ctx->replies || ngx_http_inference_is_live(ctx)) {
         ngx_str_set(value, "OK");
     }
+}
+
+
+/* An inference that the core has had. */
+
+static ngx_uint_t
+ngx_http_inference_was_sent(ngx_http_inference_ctx_t *ctx)
+{
+    return ctx->endpoint && ngx_http_inference_is_infer(ctx)
+           && ctx->ticket.epoch != 0;
+}
+
+
+/* Answered by the worker itself, once the request is with its handler. */
+
+static ngx_uint_t
+ngx_http_inference_is_live(ngx_http_inference_ctx_t *ctx)
+{
+    return ctx->endpoint && ctx->endpoint->verb == NGX_HTTP_INFERENCE_LIVE
+           && ctx->received_ns != 0;
 }
 
 
@@ -344,62 +368,4 @@ ngx_http_inference_variable_text(inf_slice_t text, ngx_str_t *value)
 {
     value->data = (u_char *) text.data;
     value->len = text.len;
-}
-
-
-ngx_int_t
-ngx_http_inference_one_line(ngx_pool_t *pool, ngx_str_t *value)
-{
-    u_char  *p;
-    size_t   i, len, controls;
-
-    len = value->len;
-
-    if (len > NGX_HTTP_INFERENCE_VAR_MAX) {
-        len = NGX_HTTP_INFERENCE_VAR_MAX;
-
-        /* not in the midst of a character */
-
-        while (len > 0 && (value->data[len] & 0xc0) == 0x80) {
-            len--;
-        }
-    }
-
-    value->len = len;
-    controls = 0;
-
-    for (i = 0; i < len; i++) {
-        controls += ngx_http_inference_is_control(value->data[i]);
-    }
-
-    if (controls == 0) {
-        return NGX_OK;
-    }
-
-    p = ngx_pnalloc(pool, len + 3 * controls);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    for (i = 0; i < len; i++) {
-
-        if (ngx_http_inference_is_control(value->data[i])) {
-            p = ngx_sprintf(p, "\\x%02Xi", (ngx_int_t) value->data[i]);
-
-        } else {
-            *p++ = value->data[i];
-        }
-    }
-
-    value->len = len + 3 * controls;
-    value->data = p - value->len;
-
-    return NGX_OK;
-}
-
-
-static ngx_uint_t
-ngx_http_inference_is_control(u_char c)
-{
-    return c < 0x20 || c == 0x7f;
 }

@@ -21,6 +21,7 @@ static ngx_int_t ngx_http_inference_init_zone(ngx_shm_zone_t *zone,
 
 
 static ngx_http_inference_counters_t  *ngx_http_inference_zone;
+static ngx_uint_t  ngx_http_inference_turn;     /* an event handler runs     */
 
 
 static ngx_http_inference_counter_family_t
@@ -131,11 +132,30 @@ ngx_http_inference_arenas_text(inf_buf_t *out)
 }
 
 
+uint64_t
+ngx_http_inference_turn_begin(void)
+{
+    if (ngx_http_inference_turn) {
+        return 0;
+    }
+
+    ngx_http_inference_turn = 1;
+
+    return inf_clock_ns();
+}
+
+
 void
-ngx_http_inference_turn_ended(uint64_t began_ns)
+ngx_http_inference_turn_end(uint64_t began_ns)
 {
     ngx_atomic_t       *longest;
     ngx_atomic_uint_t   ns, old;
+
+    if (began_ns == 0) {
+        return;
+    }
+
+    ngx_http_inference_turn = 0;
 
     ns = (ngx_atomic_uint_t) (inf_clock_ns() - began_ns);
     longest = &ngx_http_inference_counters()->longest_ns;

@@ -2,14 +2,17 @@
 """Checks that every #include goes the way design.md section 5 allows.
 
 A room of core may include core/include, itself and the rooms below it;
-ngx_module may include nginx, core/include, core/channel, core/proto and
+ngx_module may include nginx, core/include, core/wire, core/proto and
 core/base; a backend core/include/triton, backends/common and itself; nobody
 includes t.
 A foreign library's header is included by the files of one room at most.
+The files of ngx_module call each other in one direction only,
+and no files include each other, in one room or across them.
 
 And that each README stays short, and its files are there.
 """
 
+import graphlib
 import os
 import pathlib
 import re
@@ -18,15 +21,15 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # Lowest first: a room may include those before it.
-ROOMS = ["base", "proto", "channel", "tensor", "model", "sched",
-         "repository", "abi", "service"]
-NGX_MODULE = ["include", "channel", "proto", "base"]
+ROOMS = ["base", "proto", "wire", "tensor", "model", "sched", "cache",
+         "storage", "repository", "server", "abi", "service"]
+NGX_MODULE = ["include", "wire", "proto", "base"]
 
 # Who may include a foreign library's header (paths relative to the root).
 WRAPPED = {
     r"jansson\.h": ["core/proto", "backends/common", "ngx_module"],
     r"protobuf-c/.*|.*\.pb-c\.h": ["core", "ngx_module"],
-    r"expat\.h": ["core/repository"],
+    r"expat\.h": ["core/storage"],
     r"cuda.*\.h": ["core/tensor", "backends/onnxruntime"],
     r"onnxruntime.*\.h": ["backends/onnxruntime"],
     r"ngx_.*\.h|nginx\.h": ["ngx_module"],
@@ -38,6 +41,13 @@ README_LINES = 60
 README_WIDTH = 120
 SOURCE = re.compile(r"`([\w./-]+\.(?:cc?|h|py|sh|proto|cmake|map|lua))`")
 
+# A function of a file in nginx's layout that others may call.
+DEFINED = re.compile(r"^(?!static)\w[^\n]*\n(\w+)\(", re.M)
+# What is no code; a string may hold the signs of a comment.
+COMMENT = re.compile(
+    r"""/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'""", re.S)
+WORD = re.compile(r"\w+")
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 
 
@@ -45,6 +55,11 @@ def room_of(path):
     """'core/sched/queue.c' -> ('core', 'sched'); others: (folder, name)."""
     parts = path.split("/")
     return parts[0], parts[1] if len(parts) > 2 else ""
+
+
+def is_os(path):
+    """The part of base that nginx workers don't compile."""
+    return path.startswith("core/base/os/")
 
 
 def target_of(source, name):
@@ -68,6 +83,8 @@ def complaint(source, target):
     if top == "core":
         if to_top != "core":
             return f"core may not include {to_top}"
+        if room == to_room == "base" and is_os(target) and not is_os(source):
+            return "nginx workers compile base, without os"
         if to_room in ("include", room):
             return None
         if room == "include":
@@ -81,7 +98,7 @@ def complaint(source, target):
     if top == "ngx_module":
         if to_top == "ngx_module":
             return None
-        if to_top == "core" and to_room in NGX_MODULE:
+        if to_top == "core" and to_room in NGX_MODULE and not is_os(target):
             return None
         return f"ngx_module may not include {to_top}/{to_room}"
 
@@ -119,6 +136,35 @@ def check(source):
         if why:
             found.append(f"{source}:{number}: {name}: {why}")
     return found
+
+
+def included_by(source):
+    """Our files that source includes."""
+    text = (ROOT / source).read_text(encoding="utf-8", errors="replace")
+    names = [m.group(2) for m in map(INCLUDE.match, text.splitlines()) if m]
+    return {t for t in (target_of(source, n) for n in names) if t}
+
+
+def circle(graph):
+    """The nodes of one circle; empty: there is none."""
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
+
+
+def cycle_of_calls(folder):
+    """Files of folder that call each other in a circle; empty: there is none.
+    A call through a table of functions is none of the caller's file."""
+    texts = {p.name: COMMENT.sub("", p.read_text(encoding="utf-8"))
+             for p in (ROOT / folder).glob("*.c")}
+    home = {name: file for file, text in texts.items()
+            for name in DEFINED.findall(text)}
+    calls = {file: {home[word] for word in set(WORD.findall(text))
+                    if word in home} - {file}
+             for file, text in texts.items()}
+    return circle(calls)
 
 
 def every_file():
@@ -168,12 +214,18 @@ def main():
         print("rooms: no sources found", file=sys.stderr)
         return 1
     found = [line for source in sources for line in check(source)]
+    cycle = cycle_of_calls("ngx_module")
+    if cycle:
+        found.append("ngx_module calls in a circle: " + " <- ".join(cycle))
+    cycle = circle({source: included_by(source) for source in sources})
+    if cycle:
+        found.append("files include each other: " + " <- ".join(cycle))
     files = every_file()
     pages = [ROOT / f[1:] for f in files if f.endswith(".md")]
     wrong = [line for page in pages for line in check_document(page, files)]
     for line in found + wrong:
         print(line, file=sys.stderr)
-    print(f"rooms: {len(sources)} files, {len(found)} wrong includes;"
+    print(f"rooms: {len(sources)} files, {len(found)} wrong includes or calls;"
           f" {len(pages)} documents, {len(wrong)} faults")
     return 1 if found or wrong else 0
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Seeds bugs into both batchers, rate limiter, response cache, the ensembles'
-flow and the threads that come and go, one by one: the simulators, the limiter's
-random worlds and the storm around changing instances must find each.
+flow, the threads that come and go and the schedule of polls, one by one: the
+simulators, the limiter's random worlds, the storm around changing instances and
+the schedule's virtual time must find each.
 
     t/mutants.py [BUILD]        BUILD has objects and the unit programs
 
@@ -27,24 +28,33 @@ COMPATIBILITY = "core/sched/compatibility.c"
 LIMITER = "core/sched/rate_limiter.c"
 FLOW = "core/sched/ensemble_flow.c"
 THREAD = "core/sched/instance_thread.c"
-CREW = "core/sched/crew.c"
-CACHE = "core/sched/response_cache.c"
-RUN = "core/sched/cache_run.c"
-FLIGHTS = "core/sched/cache_flights.c"
+CREW = "core/sched/instance_threads.c"
+CACHE = "core/cache/response_cache.c"
+RUN = "core/cache/cache_run.c"
+FLIGHTS = "core/cache/cache_flights.c"
 TIMEKEEPER = "core/sched/timekeeper.c"
 SEQUENCES = "core/sched/sequence_batcher.c"
 IDS = "core/sched/sequence_ids.c"
 SEATS = "core/sched/sequence_slots.c"
 ROWS = "core/sched/sequence_rows.c"
+SCHEDULE = "core/repository/poll_schedule.c"
+SET = "core/repository/model_set.c"
+SWAP = "core/repository/model_swap.c"
+RECONCILE = "core/repository/reconcile.c"
 
-# the program that must find a bug; others: the simulation
+# the program that must find a bug (of sched, unless it says); others: the
+# simulation
 JUDGES = {LIMITER: "rate_limiter", FLOW: "ensemble_flow",
           THREAD: "live_scaling", CREW: "live_scaling",
-          CACHE: "server_simulation", RUN: "server_simulation",
-          FLIGHTS: "server_simulation",
-          TIMEKEEPER: "server_simulation",
+          CACHE: "cache/server_simulation", RUN: "cache/server_simulation",
+          FLIGHTS: "cache/server_simulation",
+          TIMEKEEPER: "cache/server_simulation",
           SEQUENCES: "sequence_simulation", IDS: "sequence_simulation",
-          SEATS: "sequence_simulation", ROWS: "sequence_simulation"}
+          SEATS: "sequence_simulation", ROWS: "sequence_simulation",
+          SCHEDULE: "repository/poll_schedule",
+          SET: "repository/model_simulation",
+          SWAP: "repository/model_simulation",
+          RECONCILE: "repository/model_simulation"}
 PATIENCE = {"live_scaling": ["20"]}     # s: a lost wake-up is found by waiting
 
 # the world of that one is virtual (CMakeLists.txt)
@@ -404,6 +414,134 @@ MUTANTS = [
      "if (b->base.closing || b->leaving ||", "if (b->leaving ||"),
     ("a model that leaves waits for slots", ROWS,
      "if (b->base.closing || b->leaving ||", "if (b->base.closing ||"),
+    ("polls that are early put off the full one", SCHEDULE,
+     "s->early ? s->full_ns : now_ns", "now_ns"),
+    ("the interval counts from the start of a poll", SCHEDULE,
+     "s->early ? s->full_ns : now_ns", "s->early ? s->full_ns : s->turn_ns"),
+    ("a change is found within the gap", SCHEDULE,
+     "if (now_ns < early_ns && now_ns < due_ns) {",
+     "if (now_ns < early_ns && now_ns < due_ns && !s->changed) {"),
+    ("the gap puts off the full poll", SCHEDULE,
+     "if (now_ns < early_ns && now_ns < due_ns) {",
+     "if (now_ns < early_ns) {"),
+    ("the gap does not grow with the work", SCHEDULE,
+     "s->work_ns * INF_POLL_GAP_FACTOR", "INF_POLL_GAP_NS"),
+    ("waiting for files counts as work", SCHEDULE,
+     "    work(s, now_ns);\n    return (inf_poll_decision_t)",
+     "    s->phase = INF_POLL_BUSY;\n    s->turn_ns -= s->settle_ns;\n"
+     "    return (inf_poll_decision_t)"),
+    ("a change is polled for ever", SCHEDULE,
+     "    s->changed = false;\n", ""),
+    ("a change is not heard before the interval has passed", SCHEDULE,
+     "        d.events = true;\n", ""),
+    ("each early poll asks remote repositories", SCHEDULE,
+     ".remote = !s->early || s->remote", ".remote = true"),
+    ("what failed is tried again by each poll", SCHEDULE,
+     ".early = s->early,", ".early = false,"),
+    ("files that move are compared at once", SCHEDULE,
+     "s->turn_ns = now_ns + s->settle_ns;", "s->turn_ns = now_ns;"),
+    ("files that move for ever hold up the next poll", SCHEDULE,
+     "unsettled == 0 || s->comparisons == INF_POLL_COMPARISONS",
+     "unsettled == 0"),
+    ("files that move are left to the next poll", SCHEDULE,
+     "unsettled == 0 || s->comparisons == INF_POLL_COMPARISONS",
+     "unsettled < 2 || s->comparisons == INF_POLL_COMPARISONS"),
+    ("a poll that is given up is not over", SCHEDULE,
+     "    if (s->phase == INF_POLL_SETTLING) {\n        end(s, now_ns);",
+     "    if (s->phase == INF_POLL_BUSY) {\n        end(s, now_ns);"),
+    # what is desired of models, and what they become
+    ("an edit overtakes the one that waits", SET,
+     "    inf_list_push_front(&r->edits, &edit->link);\n    move(",
+     "    inf_list_push_back(&r->edits, &edit->link);\n    move("),
+    ("a record has two threads", SET,
+     "if (r->state == INF_MODEL_IDLE) {\n        queue(set, r);",
+     "if (r->state != INF_MODEL_QUEUED) {\n        r->state ="
+     " INF_MODEL_IDLE;\n        queue(set, r);"),
+    ("a listing wakes nobody", SET,
+     "if (r->state == INF_MODEL_LISTING) {",
+     "if (r->state == INF_MODEL_LISTING && r->home != NULL) {"),
+    ("composing models wake nobody", SET,
+     "if (e->state == INF_MODEL_MEMBERS\n            &&",
+     "if (e->state == INF_MODEL_MEMBERS && e->home != NULL\n            &&"),
+    ("an edit behind the first is forgotten", SET,
+     "if (!inf_list_empty(&r->edits)) {\n        queue(set, r);\n    }\n"
+     "    wake", "wake"),
+    ("a record is freed while it serves", SET,
+     "if (!set->stopping && inf_model_record_is_empty(r)) {\n"
+     "        inf_link_remove",
+     "if (!set->stopping && r->graph.made == NULL\n"
+     "        && inf_list_empty(&r->edits) && !r->rejected) {\n"
+     "        inf_link_remove"),
+    ("a caller doesn't wait for what follows", SET,
+     "    child->at_start = parent->at_start;\n"
+     "    inf_edit_share_caller(parent, child, INF_EDIT_UNHEARD);",
+     "    child->at_start = parent->at_start;"),
+    ("a rebuild that failed is not tried again", SET,
+     "v == NULL || v->lost == NULL || v->rebuild != NULL",
+     "v == NULL || v->lost != NULL || v->rebuild != NULL"),
+    ("a rebuild that failed doesn't count", SET, "    v->exits++;\n", ""),
+    ("a rebuild comes before it is due", SET,
+     "if (v->due_ns > now_ns) {", "if (v->due_ns > now_ns + 400000000) {"),
+    ("what was decided on other repositories holds", SET,
+     "&& !set->ops->is_current(set->userp, edit->list))", "&& false)"),
+    ("an orphan goes though an ensemble needs it", SET,
+     "&& !inf_reconcile_is_orphan(&set->graph, edit->record)", "&& false"),
+    ("a stop forgets edits behind the first", SET,
+     "        while ((link = inf_list_pop_front(&r->edits)) != NULL) {",
+     "        if ((link = inf_list_pop_front(&r->edits)) != NULL) {"),
+    ("the second of two changed models refreshes nothing", SET,
+     "if (e != r && e->refreshed != round",
+     "if (e != r && e->refreshed == 0"),
+    ("versions are swapped one by one", SWAP,
+     "    if (whole) {\n        take_over(l);",
+     "    if (whole || l->count > 1) {\n        take_over(l);"),
+    ("a version that is not chosen serves on", SWAP,
+     "            release(l, inf_record_version_withdraw(now));\n", ""),
+    ("a version that is not chosen is rebuilt after its exit", SWAP,
+     "if (now->lost != NULL && inf_load_is_fresh(l)) {", "if (false) {"),
+    ("a composing model that left is not noticed", SWAP,
+     "if (whole && members_left(set, l)) {", "if (false) {"),
+    ("ensembles serve on without their models", SWAP,
+     "    *plan = settle_plan(l, whole);\n    inf_model_set_drain(",
+     "    *plan = settle_plan(l, whole);\n    if (!whole) inf_model_set_drain("),
+    ("an ensemble of an ensemble serves on", SWAP,
+     "        inf_graph_unmake(&e->graph);\n"
+     "        inf_model_set_drain(set, e, gone);",
+     "        inf_graph_unmake(&e->graph);"),
+    ("the unload of a model leaves its ensembles", SWAP,
+     "    edit->plan = inf_graph_drop_made(&r->graph);\n"
+     "    inf_model_set_drain(set, r, gone);",
+     "    edit->plan = inf_graph_drop_made(&r->graph);"),
+    ("an unload forgets the second version", SWAP,
+     "    for (size_t i = 0; i < r->version_count; i++) {\n"
+     "        inf_record_version_t *v = &r->versions[i];\n"
+     "        inf_model_t *model = inf_record_version_withdraw(v);",
+     "    for (size_t i = 0; i < 1 && i < r->version_count; i++) {\n"
+     "        inf_record_version_t *v = &r->versions[i];\n"
+     "        inf_model_t *model = inf_record_version_withdraw(v);"),
+    ("an exit is made good at once, always", SWAP,
+     "        v->due_ns = now_ns + inf_reconcile_delay_ns(v->exits);\n",
+     "        v->due_ns = now_ns;\n"),
+    ("an ensemble that is loaded isn't refreshed", RECONCILE,
+     "    return e->stage == INF_LOAD_TAKES\n"
+     "        && (caller || e->state == INF_MODEL_RUNNING);",
+     "    return false;"),
+    ("a model stays in a repository that was left", RECONCILE,
+     "    return stays(l, r) && l->list->items[n->repository]"
+     " == r->home->repository\n        ? nothing : build;",
+     "    return stays(l, r) ? nothing : build;"),
+    ("a model stays that nobody names", RECONCILE,
+     "    bool drop = alone && !adopt && (l->want.adopt || wanted);",
+     "    bool drop = alone && !adopt && l->want.adopt;"),
+    ("a model of a repository that was removed serves on", RECONCILE,
+     "            : current ? unload(INF_UNLOAD_REMOVED, n) : nothing;\n"
+     "    }\n    if (drop)",
+     "            : nothing;\n    }\n    if (drop)"),
+    ("a delay doesn't grow", RECONCILE,
+     "SECOND_NS << (exits - 2)", "SECOND_NS"),
+    ("a calm time doesn't count", RECONCILE,
+     "now_ns - v->exit_ns > CALM_NS ? 1 : v->exits + 1",
+     "now_ns - v->exit_ns > CALM_NS ? 1 : 1"),
 ]
 
 
@@ -414,14 +552,29 @@ def command_of(build, file):
     sys.exit(f"no compile command for {file} in {build}")
 
 
+def judge_of(file):
+    """The room of its judge, and the judge."""
+    room, _, judge = JUDGES.get(file, "simulation").rpartition("/")
+    return room or "sched", judge
+
+
 def objects(build, file):
     """What its judge is linked from, without file's own object."""
-    judge = JUDGES.get(file, "simulation")
-    found = [build / f"CMakeFiles/unit_sched_{judge}.dir"
-             / f"t/unit/sched/{judge}.c.o"]
-    for room in ("base", "proto", "channel", "tensor", "model", "sched"):
-        found += (build / f"CMakeFiles/inf_{room}.dir").rglob("*.o")
+    room, judge = judge_of(file)
+    found = [build / f"CMakeFiles/unit_{room}_{judge}.dir"
+             / f"t/unit/{room}/{judge}.c.o"]
+    below = ["base", "proto", "wire", "tensor", "model", "sched", "cache"]
+    above = ["storage", "repository"] if room == "repository" else []
+    for lib in below + above:
+        folder = build / f"CMakeFiles/inf_{lib}.dir"
+        found += [o for o in folder.rglob("*.o") if is_current(folder, o)]
     return [o for o in found if not str(o).endswith(file + ".o")]
+
+
+def is_current(folder, o):
+    """Not what is left of a source that has gone."""
+    source = str(o.relative_to(folder)).removesuffix(".o")
+    return not source.startswith("core/") or (ROOT / source).exists()
 
 
 def survives(build, file, old, new):
@@ -445,13 +598,13 @@ def lives(build, folder, file, text):
     subprocess.run(command, cwd=directory, check=True,
                    stderr=subprocess.DEVNULL)
     wraps = [f"-Wl,--wrap={f}" for f in WRAPPED
-             if JUDGES.get(file) == "server_simulation"]
+             if JUDGES.get(file) == "cache/server_simulation"]
     subprocess.run(["cc", "-o", mutant, folder / "mutant.o", *wraps,
                     *objects(build, file), "-lcmocka", "-lprotobuf-c",
-                    "-ljansson", "-lcrypto", "-lz", "-lm", "-ldl", "-pthread"],
-                   check=True)
+                    "-ljansson", "-lexpat", "-lcrypto", "-lz", "-lm", "-ldl",
+                    "-lstdc++", "-pthread"], check=True)
     try:
-        judge = JUDGES.get(file, "simulation")
+        _, judge = judge_of(file)
         done = subprocess.run([mutant, *PATIENCE.get(judge, [])], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL, timeout=60,
                               check=False)

@@ -46,37 +46,42 @@ NGINX = BUILD / "nginx-src"
 
 RULES = ["universal.rules", "c_like.rules", "c.rules"]
 
-CORE_ROOMS = ["base", "proto", "channel", "tensor", "model", "sched",
-              "repository", "abi", "service"]
+CORE_ROOMS = ["base", "proto", "wire", "tensor", "model", "sched",
+              "cache", "storage", "repository", "server", "abi", "service"]
 
 # a room's unit programs as ctest names them; others: unit_ROOM_
 UNITS = {"backends": "backend_", "ngx_module": ""}
 
 # programs of rooms above that test this one as much as its own do
 ABOVE = {
-    "proto": "unit_service_(infer|intake|rest_request|core_config)",
-    "channel": "unit_service_(client|infer|intake|registration|session)",
+    "proto": "unit_(wire_re|server_(rest_request|core_config)|service_in)",
+    "wire": "unit_service_(infer|intake|session)",
     "tensor": "unit_abi_",
     "model": "unit_(abi_|repository_(out_of_memory|instance_change))",
+    "sched": "unit_cache_",
+    "cache": "unit_abi_(cache_entry|local_cache)",
+    "server": "unit_abi_",
     "abi": "unit_service_",
 }
 
 # the black-box directories nearest to a source: the first pattern counts
 NEAREST = [
-    ("core/repository/s3_*", ["24-s3"]),
-    ("core/repository/storage_s3.c", ["24-s3"]),
+    ("core/cache/*", ["25-cache"]),
+    ("core/storage/*s3*", ["24-s3"]),
+    ("core/storage/*", ["22-repository"]),
     ("core/repository/agent*", ["34-agents"]),
     ("core/repository/*ensemble*", ["26-ensembles", "28-ensembles-run"]),
     ("core/repository/rate_check.c", ["52-rate-limit"]),
     ("core/repository/check.c", ["20-config"]),
     ("core/repository/*", ["22-repository"]),
-    ("core/service/journal.c", ["60-crash"]),
-    ("core/service/crash_page.c", ["60-crash"]),
+    ("core/server/journal.c", ["60-crash"]),
+    ("core/server/crash_page.c", ["60-crash"]),
     ("core/service/core_main.c", ["10-protocol", "60-crash"]),
     ("core/service/check_main.c", ["20-config"]),
-    ("core/service/model_control.c", ["22-repository"]),
-    ("core/service/api_*", ["36-in-process", "32-conformance"]),
-    ("core/service/rest_answer.c", ["10-protocol", "22-repository"]),
+    ("core/server/model_control.c", ["22-repository"]),
+    ("core/abi/api_*", ["36-in-process", "32-conformance"]),
+    ("core/server/rest_answer.c", ["10-protocol", "22-repository"]),
+    ("core/server/*", ["10-protocol", "22-repository"]),
     ("core/service/*", ["10-protocol"]),
     ("core/abi/*cache*", ["25-cache"]),
     ("core/abi/repository_agent*", ["34-agents"]),
@@ -101,8 +106,8 @@ NEAREST = [
     ("ngx_module/*_directives.c", ["20-config", "10-protocol",
                                    "00-build/test_directives.py"]),
     ("ngx_module/*_host_policy.c", ["20-config"]),
-    ("ngx_module/*_loading.c", ["20-config", "22-repository"]),
-    ("ngx_module/*_repository.c", ["20-config", "22-repository"]),
+    ("ngx_module/*_options.c", ["20-config", "22-repository"]),
+    ("ngx_module/*_control.c", ["10-protocol", "22-repository"]),
     ("ngx_module/*_rate_limit.c", ["52-rate-limit"]),
     ("ngx_module/*_response_cache.c", ["25-cache"]),
     ("ngx_module/*", ["10-protocol", "12-body", "14-request"]),

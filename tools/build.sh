@@ -37,9 +37,10 @@ ninja -C "$build" -j "$jobs" > "$build/ninja.log" 2>&1 \
 
 INF_SANITIZE=$module_sanitize sh tools/nginx-module.sh "$build"
 
-launcher=$(echo tools/*.c)
-if [ -n "$(find tools/*.[ch] tools/hardening.sh -newer "$build/inference-server" \
+launcher="$(echo tools/*.c) core/proto/core_options.c"
+if [ -n "$(find tools/*.[ch] core/proto/core_options.[ch] \
+        tools/hardening.sh -newer "$build/inference-server" \
         2>/dev/null || echo missing)" ]; then
-    cc -std=gnu17 -O2 -g -Wall -Wextra -Wconversion -Werror $launcher_flags \
+    cc -std=gnu17 -O2 -g -Wall -Wextra -Wconversion -Werror $launcher_flags -I. \
         -o "$build/inference-server" $launcher
 fi

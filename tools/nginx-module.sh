@@ -26,7 +26,7 @@ main()
         echo "$source" "$sanitize" "${NGINX_BINARY:-}"
         cat config tools/nginx-*sh tools/hardening.sh core/proto/*.proto \
             "$source/src/core/nginx.h"
-        ls ngx_module/*.c core/channel/*.c core/proto/*.c core/base/*.c
+        ls ngx_module/*.c core/wire/*.c core/proto/*.c core/base/*.c
     } | sha256sum)
 
     if [ ! -f "$copy/.key" ] || [ "$(cat "$copy/.key")" != "$key" ]; then
@@ -75,7 +75,7 @@ forget_stale_objects()
 {
     built=$copy/objs/$module
     [ -f "$built" ] || return 0
-    newer=$(find ngx_module core/channel core/proto core/base core/include \
+    newer=$(find ngx_module core/wire core/proto core/base core/include \
         -name '*.h' -newer "$built")
     if [ -n "$newer" ]; then
         rm -rf "$built" "$copy/objs/addon"/*/*.o "$copy"/objs/*inference*.o

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include "control_from.h"
+#include "core/proto/core_options.h"
 #include "die.h"
 #include "option_check.h"
 
@@ -24,6 +25,9 @@ static void write_model_control(FILE *f, const options_t *o);
 static void write_quoted(FILE *f, const char *text);
 static void write_quoted_word(FILE *f, const char *text);
 static void write_backend_config(FILE *f, const char *text);
+static void write_core_options(FILE *f, const options_t *o);
+static bool write_parameters(FILE *f, const options_t *o,
+    const char *directive, const char *begin);
 static void write_memory(FILE *f, const options_t *o);
 static void write_cache(FILE *f, const options_t *o);
 static void write_host_policies(FILE *f, const list_t *list);
@@ -53,6 +57,7 @@ nginx_conf_write(const places_t *places, const options_t *o,
     write_http(f, places);
     write_core(f, o, p);
     write_model_control(f, o);
+    write_core_options(f, o);
     write_memory(f, o);
     write_cache(f, o);
     fprintf(f, "    inference_log %s verbose=%ld;\n", log_level(o),
@@ -189,8 +194,9 @@ write_model_control(FILE *f, const options_t *o)
         fputs("    inference_model_control explicit;\n", f);
 
     } else if (strcasecmp(o->control_mode, "poll") == 0) {
-        fprintf(f, "    inference_model_control poll interval=%lds;\n",
-                o->poll_secs);
+        fputs("    inference_model_control poll", f);
+        write_parameters(f, o, "inference_model_control", "");
+        fputs(";\n", f);
     }
     for (size_t i = 0; i < o->load_models.n; i++) {
         const char *name = o->load_models.value[i];
@@ -208,25 +214,58 @@ write_model_control(FILE *f, const options_t *o)
     if (options_strict(o)) {
         fputs("    inference_auto_complete off;\n", f);
     }
-    fprintf(f, "    inference_strict_readiness %s;\n"
-            "    inference_model_namespacing %s;\n"
-            "    inference_model_load threads=%ld retries=%ld;\n"
-            "    inference_code_upload %s;\n",
-            o->strict_readiness ? "on" : "off", o->namespacing ? "on" : "off",
-            o->load_threads, o->load_retries, o->code_upload ? "on" : "off");
-    if (o->config_name != NULL) {
-        fputs("    inference_model_config_name ", f);
-        write_quoted_word(f, o->config_name);
-        fputs(";\n", f);
+}
+
+/* Directives that the table has all of. */
+static void
+write_core_options(FILE *f, const options_t *o)
+{
+    for (size_t i = 0; i < inf_core_options_count; i++) {
+        const inf_core_option_t *row = &inf_core_options[i];
+
+        if (row->kind == INF_OPTION_GROUP
+            && strcmp(row->directive, "inference_metrics") != 0)
+        {
+            char begin[64];
+
+            snprintf(begin, sizeof(begin), "    %s", row->directive);
+            if (write_parameters(f, o, row->directive, begin)) {
+                fputs(";\n", f);
+            }
+        } else if (row->parameter == NULL && o->core[i] != NULL) {
+            fprintf(f, "    %s ", row->directive);
+            write_quoted_word(f, o->core[i]);
+            fputs(";\n", f);
+        }
     }
+}
+
+/* Those of the directive that were given, after begin; whether any was. */
+static bool
+write_parameters(FILE *f, const options_t *o, const char *directive,
+    const char *begin)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < inf_core_options_count; i++) {
+        const inf_core_option_t *row = &inf_core_options[i];
+
+        if (o->core[i] != NULL && row->parameter != NULL
+            && strcmp(row->directive, directive) == 0)
+        {
+            fprintf(f, "%s %s=%s", any ? "" : begin, row->parameter,
+                    o->core[i]);
+            any = true;
+        }
+    }
+    return any;
 }
 
 static void
 write_memory(FILE *f, const options_t *o)
 {
-    fprintf(f, "    inference_peer_access %s;\n"
-            "    inference_memory %s pinned=%ld",
-            o->peer_access ? "on" : "off", o->request_memory, o->pinned_pool);
+    fprintf(f, "    inference_memory %s", o->request_memory);
+    write_parameters(f, o, "inference_memory", "");
     for (size_t i = 0; i < o->cuda_pools.n; i++) {
         if (!later_for_gpu(&o->cuda_pools, i)) {
             long        gpu;
@@ -293,7 +332,6 @@ write_host_policies(FILE *f, const list_t *list)
 static void
 write_rate_limit(FILE *f, const options_t *o)
 {
-    fprintf(f, "    inference_rate_limit %s;\n", o->rate_limit);
     for (size_t i = 0; i < o->rate_resources.n; i++) {
         const char *text = o->rate_resources.value[i];
         size_t      name = strcspn(text, ":");
@@ -316,9 +354,9 @@ write_metrics(FILE *f, const options_t *o)
         return;
     }
 
-    fprintf(f, "    inference_metrics interval=%ldms cpu=%s gpu=%s",
-            o->metrics_interval_ms, o->cpu_metrics ? "on" : "off",
-            o->gpu_metrics ? "on" : "off");
+    const char *begin = "    inference_metrics";
+    bool        any = write_parameters(f, o, "inference_metrics", begin);
+
     for (size_t i = 0; i < list->n; i++) {
         const char *value, *other;
         const char *name = metrics_setting(list->value[i], &value);
@@ -329,10 +367,13 @@ write_metrics(FILE *f, const options_t *o)
                                   name) != 0;
         }
         if (last) {
-            fprintf(f, " %s=%s", name, value);
+            fprintf(f, "%s %s=%s", any ? "" : begin, name, value);
+            any = true;
         }
     }
-    fputs(";\n", f);
+    if (any) {
+        fputs(";\n", f);
+    }
 
     fputs("    server {\n", f);
     write_listen(f, o->metrics_address != NULL ? o->metrics_address

@@ -21,7 +21,6 @@ static void check_cache_config(const options_t *o);
 static void check_cuda_pool(const char *text);
 static void check_gpu_limit(const char *text);
 static void check_capability(const char *text);
-static void check_rate_limit(const char *text);
 static void check_rate_resource(const char *text);
 static void check_size(const char *name, const char *text);
 static void check_control_from(const char *list);
@@ -39,7 +38,6 @@ options_check(const options_t *o)
     check_cache_config(o);
     check_each(&o->cuda_pools, check_cuda_pool);
     check_each(&o->gpu_limits, check_gpu_limit);
-    check_rate_limit(o->rate_limit);
     check_each(&o->rate_resources, check_rate_resource);
     if (o->min_capability != NULL) {
         check_capability(o->min_capability);
@@ -66,11 +64,12 @@ check_repositories(const options_t *o)
     if (o->repositories.n == 0) {
         die("--model-repository must be given");
     }
-    if (o->config_name != NULL && (strchr(o->config_name, '/') != NULL
-        || strlen(o->config_name) > 249))
-    {
+
+    const char *name = options_core(o, "inference_model_config_name", NULL);
+
+    if (name != NULL && (strchr(name, '/') != NULL || strlen(name) > 249)) {
         die("--model-config-name is the name of a file in configs/ without "
-            ".pbtxt, not \"%s\"", o->config_name);
+            ".pbtxt, not \"%s\"", name);
     }
     if (o->agents != NULL && o->agents[0] == '\0') {
         die("--repoagent-directory must not be empty");
@@ -302,17 +301,6 @@ later_for_gpu(const list_t *list, size_t at)
         }
     }
     return false;
-}
-
-static void
-check_rate_limit(const char *text)
-{
-    if (strcmp(text, "off") != 0
-        && strcmp(text, "execution_count") != 0)
-    {
-        die("--rate-limit is off or execution_count, not \"%s\"",
-            text);
-    }
 }
 
 /* "name:count" or "name:count:device" */

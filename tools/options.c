@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/proto/core_options.h"
 #include "die.h"
 #include "option_check.h"
 
@@ -63,16 +64,10 @@ static const option_t options_known[] = {
       "taken; gRPC is not served yet" },
     { "allow-metrics", KIND_BOOL, AT(metrics), 0, 0,
       "serve /metrics (true)" },
-    { "allow-cpu-metrics", KIND_BOOL, AT(cpu_metrics), 0, 0,
-      "with those of CPU and memory (true)" },
-    { "allow-gpu-metrics", KIND_BOOL, AT(gpu_metrics), 0, 0,
-      "with those of GPUs (true)" },
     { "metrics-address", KIND_TEXT, AT(metrics_address), 0, 0,
       "address of the metrics (the REST service's)" },
     { "metrics-port", KIND_NUMBER, AT(metrics_port), 1, 65535,
       "their port (8002)" },
-    { "metrics-interval-ms", KIND_NUMBER, AT(metrics_interval_ms), 1, INT_MAX,
-      "how old the gauges of the machine may be (2000)" },
     { "metrics-config", KIND_LIST, AT(metrics_configs), 0, 0,
       "counter_latencies=, histogram_latencies=, summary_latencies=true|false"
       " or summary_quantiles=Q:ERROR,... (repeatable)" },
@@ -82,36 +77,18 @@ static const option_t options_known[] = {
       "none, explicit or poll: who changes models at run time (none)" },
     { "load-model", KIND_LIST, AT(load_models), 0, 0,
       "explicit mode: loaded at the start, alone * is all (repeatable)" },
-    { "repository-poll-secs", KIND_NUMBER, AT(poll_secs), 0, 86400,
-      "poll mode: seconds between two looks, 0: never (15)" },
-    { "model-namespacing", KIND_BOOL, AT(namespacing), 0, 0,
-      "equal names in two repositories are two models (false)" },
-    { "model-config-name", KIND_TEXT, AT(config_name), 0, 0,
-      "configs/NAME.pbtxt is read where a model has it" },
-    { "model-load-thread-count", KIND_NUMBER, AT(load_threads), 1, 128,
-      "models loaded at once (4)" },
-    { "model-load-retry-count", KIND_NUMBER, AT(load_retries), 0, 1000,
-      "further tries of a model that failed to load (0)" },
     { "exit-on-error", KIND_BOOL, AT(exit_on_error), 0, 0,
       "end when a model can't be loaded at the start (true)" },
-    { "enable-peer-access", KIND_BOOL, AT(peer_access), 0, 0,
-      "GPUs reach each other's memory directly (true)" },
     { "disable-auto-complete-config", KIND_FLAG, AT(strict_config), 0, 0,
       "backends complete no configuration" },
     { "strict-model-config", KIND_TEXT, AT(strict_model_config), 0, 0,
       "deprecated: true is the same" },
-    { "strict-readiness", KIND_BOOL, AT(strict_readiness), 0, 0,
-      "ready only if all models are (true)" },
-    { "pinned-memory-pool-byte-size", KIND_NUMBER, AT(pinned_pool), 0,
-      LONG_MAX, "pinned memory of the core (268435456)" },
     { "cuda-memory-pool-byte-size", KIND_LIST, AT(cuda_pools), 0, 0,
       "gpu:bytes, memory on that GPU (67108864 each; repeatable)" },
     { "min-supported-compute-capability", KIND_TEXT, AT(min_capability), 0, 0,
       "GPUs below it are not used (6.0)" },
     { "model-load-gpu-limit", KIND_LIST, AT(gpu_limits), 0, 0,
       "gpu:fraction of its memory that models may fill (repeatable)" },
-    { "rate-limit", KIND_TEXT, AT(rate_limit), 0, 0,
-      "off or execution_count: wait for resources (off)" },
     { "rate-limit-resource", KIND_LIST, AT(rate_resources), 0, 0,
       "name:count[:device], so many copies exist (repeatable)" },
     { "log-verbose", KIND_VERBOSE, AT(verbose), 0, INT_MAX,
@@ -127,8 +104,6 @@ static const option_t options_known[] = {
     { "control-from", KIND_TEXT, AT(control_from), 0, 0,
       "who may load models, change trace and log settings: all, none, or a "
       "list of loopback, addresses and address/bits (loopback)" },
-    { "allow-code-upload", KIND_BOOL, AT(code_upload), 0, 0,
-      "files of a load request may be code (false)" },
     { "allow-client-shm", KIND_BOOL, AT(client_shm), 0, 0,
       "taken; shared memory is not served yet (false)" },
     { "request-memory", KIND_TEXT, AT(request_memory), 0, 0,
@@ -189,7 +164,11 @@ static void parse(options_t *o, int argc, char **argv);
 static void take_environment(options_t *o);
 static void set(options_t *o, const option_t *option, const char *value);
 static const option_t *find(const char *name, size_t len);
-static long parse_number(const option_t *option, const char *value);
+static size_t find_core(const char *name, size_t len);
+static void set_core(options_t *o, size_t at, const char *value);
+static void check_choice(const inf_core_option_t *option, const char *value);
+static long parse_number(const char *name, long min, long max,
+    const char *value);
 static void check_text(const char *what, const char *text);
 static void usage(void) __attribute__((noreturn));
 
@@ -208,26 +187,21 @@ set_defaults(options_t *o)
     *o = (options_t) {
         .http_address = "0.0.0.0",
         .http_port = 8000,
-        .strict_readiness = true,
         .metrics = true,
-        .cpu_metrics = true,
-        .gpu_metrics = true,
         .metrics_port = 8002,
-        .metrics_interval_ms = 2000,
         .control_mode = "none",
-        .poll_secs = 15,
-        .load_threads = 4,
         .exit_on_error = true,
-        .peer_access = true,
-        .rate_limit = "off",
-        .pinned_pool = 268435456,
         .info = true,
         .warning = true,
         .error = true,
         .exit_timeout_secs = 30,
         .control_from = "loopback",
         .request_memory = "1g",
+        .core = calloc(inf_core_options_count, sizeof(char *))
     };
+    if (o->core == NULL) {
+        die("out of memory");
+    }
 }
 
 static void
@@ -247,7 +221,17 @@ parse(options_t *o, int argc, char **argv)
         const char     *equals = strchr(name, '=');
         size_t          len = equals ? (size_t) (equals - name) : strlen(name);
         const option_t *option = find(name, len);
+        size_t          core = find_core(name, len);
 
+        if (core < inf_core_options_count) {
+            const char *value = equals ? equals + 1 : argv[++i];
+
+            if (value == NULL) {
+                die("option \"--%.*s\" needs a value", (int) len, name);
+            }
+            set_core(o, core, value);
+            continue;
+        }
         if (option == NULL) {
             die("unknown option \"--%.*s\"", (int) len, name);
         }
@@ -284,6 +268,24 @@ find(const char *name, size_t len)
     return NULL;
 }
 
+/* Those of the core that the table has; the number of rows: none. */
+static size_t
+find_core(const char *name, size_t len)
+{
+    size_t i = 0;
+
+    for (; i < inf_core_options_count; i++) {
+        const char *known = inf_core_options[i].option;
+
+        if (known != NULL && strlen(known) == len
+            && memcmp(known, name, len) == 0)
+        {
+            break;
+        }
+    }
+    return i;
+}
+
 static void
 usage(void)
 {
@@ -293,6 +295,12 @@ usage(void)
         if (options_known[i].help != NULL) {
             fprintf(stderr, "  --%-22s %s\n", options_known[i].name,
                     options_known[i].help);
+        }
+    }
+    for (size_t i = 0; i < inf_core_options_count; i++) {
+        if (inf_core_options[i].option != NULL) {
+            fprintf(stderr, "  --%-22s %s\n", inf_core_options[i].option,
+                    inf_core_options[i].help);
         }
     }
     exit(1);
@@ -339,7 +347,8 @@ set(options_t *o, const option_t *option, const char *value)
     }
 
     case KIND_NUMBER:
-        *(long *) field = parse_number(option, value);
+        *(long *) field = parse_number(option->name, option->min, option->max,
+                                       value);
         return;
 
     case KIND_BOOL:
@@ -351,7 +360,8 @@ set(options_t *o, const option_t *option, const char *value)
             *(long *) field = strcasecmp(value, "true") == 0;
             return;
         }
-        *(long *) field = parse_number(option, value);
+        *(long *) field = parse_number(option->name, option->min, option->max,
+                                       value);
         return;
 
     case KIND_IGNORED:
@@ -365,21 +375,105 @@ set(options_t *o, const option_t *option, const char *value)
     }
 }
 
+/* Kept as nginx.conf is to have it. */
+static void
+set_core(options_t *o, size_t at, const char *value)
+{
+    const inf_core_option_t *option = &inf_core_options[at];
+    const char              *unit = option->unit != NULL ? option->unit : "";
+    int64_t                  max = option->most != 0 ? option->most
+                                                     : option->max;
+    size_t                   size = strlen(value) + 8;
+    char                    *text;
+
+    if (value[0] == '\0' && (option->kind == INF_OPTION_CHOICE
+        || option->kind == INF_OPTION_CONFIG_NAME))
+    {
+        die("option \"--%s\" has an empty value", option->option);
+    }
+    check_text(option->option, value);
+    text = malloc(size);
+    if (text == NULL) {
+        die("out of memory");
+    }
+
+    switch (option->kind) {
+    case INF_OPTION_FLAG:
+        strcpy(text, option_bool(option->option, value) ? "on" : "off");
+        break;
+    case INF_OPTION_NUMBER:
+    case INF_OPTION_TIME:
+    case INF_OPTION_SIZE:
+        snprintf(text, size, "%ld%s", parse_number(option->option,
+                 (long) option->min, max != 0 ? (long) max : LONG_MAX, value),
+                 unit);
+        break;
+    case INF_OPTION_CHOICE:
+        check_choice(option, value);
+        strcpy(text, value);
+        break;
+    default:
+        strcpy(text, value);
+        break;
+    }
+    o->core[at] = text;
+}
+
+/* words: "a b" or "a b c" */
+static void
+check_choice(const inf_core_option_t *option, const char *value)
+{
+    char        list[128] = "";
+    const char *word = option->words;
+
+    while (*word != '\0') {
+        size_t len = strcspn(word, " ");
+        size_t end = strlen(list);
+
+        if (strlen(value) == len && memcmp(word, value, len) == 0) {
+            return;
+        }
+        snprintf(list + end, sizeof(list) - end, "%s%.*s",
+                 end == 0 ? "" : word[len] == '\0' ? " or " : ", ",
+                 (int) len, word);
+        word += len + (word[len] == ' ');
+    }
+    die("--%s is %s, not \"%s\"", option->option, list, value);
+}
+
 static long
-parse_number(const option_t *option, const char *value)
+parse_number(const char *name, long min, long max, const char *value)
 {
     char *end;
 
     errno = 0;
     long number = strtol(value, &end, 10);
 
-    if (end == value || *end != '\0' || errno != 0 || number < option->min
-        || number > option->max)
+    if (end == value || *end != '\0' || errno != 0 || number < min
+        || number > max)
     {
-        die("option \"--%s\" is a number from %ld to %ld, not \"%s\"",
-            option->name, option->min, option->max, value);
+        die("option \"--%s\" is a number from %ld to %ld, not \"%s\"", name,
+            min, max, value);
     }
     return number;
+}
+
+const char *
+options_core(const options_t *o, const char *directive, const char *parameter)
+{
+    for (size_t i = 0; i < inf_core_options_count; i++) {
+        const inf_core_option_t *option = &inf_core_options[i];
+        bool same = parameter == NULL || option->parameter == NULL
+            ? parameter == option->parameter
+            : strcmp(option->parameter, parameter) == 0;
+
+        if (o->core[i] != NULL && same
+            && strcmp(option->directive, directive) == 0)
+        {
+            return o->core[i];
+        }
+    }
+    return NULL;
 }
 
 /* A control character could not be written into nginx.conf and read back. */

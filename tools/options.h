@@ -22,6 +22,9 @@ typedef struct {
 } list_t;
 
 typedef struct {
+    char      **core;               /* by row of the table of the core's
+                                       options, as nginx.conf has them; NULL:
+                                       not given */
     list_t      repositories;
     list_t      backend_configs;
     list_t      load_models;
@@ -29,10 +32,8 @@ typedef struct {
     list_t      metrics_configs;
     list_t      cuda_pools;
     list_t      gpu_limits;
-    const char *rate_limit;
     list_t      rate_resources;
     const char *min_capability;
-    long        pinned_pool;        /* bytes */
     list_t      cache_configs;
     const char *cache_directory;
     long        cache_bytes;        /* deprecated option; 0: not given */
@@ -42,22 +43,12 @@ typedef struct {
     long        http_port;
     bool        reuse_http_port;
     bool        strict_config;
-    bool        strict_readiness;
     bool        metrics;
-    bool        cpu_metrics;
-    bool        gpu_metrics;
     const char *metrics_address;    /* NULL: the REST service's */
     long        metrics_port;
-    long        metrics_interval_ms;
     long        workers;            /* 0: one per CPU */
     const char *control_mode;
-    long        poll_secs;
-    bool        namespacing;
-    const char *config_name;        /* NULL: config.pbtxt */
-    long        load_threads;
-    long        load_retries;
     bool        exit_on_error;
-    bool        peer_access;
     const char *strict_model_config;    /* deprecated; NULL: not given */
     long        verbose;
     bool        info;
@@ -67,12 +58,16 @@ typedef struct {
     const char *user;               /* NULL: the repository's owner          */
     const char *control_from;
     const char *request_memory;     /* in nginx's units                      */
-    bool        code_upload;
     bool        client_shm;
 } options_t;
 
 /* Ends the program where an option is wrong. */
 void options_take(options_t *o, int argc, char **argv);
+
+/* The value of an option of the core: of a directive, or of its parameter.
+   NULL: not given. */
+const char *options_core(const options_t *o, const char *directive,
+    const char *parameter);
 
 /* Backends complete no configuration. */
 bool options_strict(const options_t *o);

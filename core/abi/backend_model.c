@@ -353,7 +353,7 @@ TRITONBACKEND_ModelInstanceReportStatistics(
     inf_instance_t *i = inf_as_instance(instance);
     inf_statistics_t *s = &i->statistics;
 
-    if (r->filler) {
+    if (r->padding) {
         return NULL;
     }
 

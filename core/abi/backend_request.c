@@ -309,7 +309,7 @@ reschedule(inf_request_t *r)
 
     if (msg == NULL || msg->scheduling_choice_case
             != INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING
-        || !msg->sequence_batching->iterative_sequence || r->filler)
+        || !msg->sequence_batching->iterative_sequence || r->padding)
     {
         return inf_err_new(INF_ERR_INVALID_ARG, "Request is released with"
             " TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, while the model '%s' is"

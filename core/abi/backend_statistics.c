@@ -102,7 +102,7 @@ TRITONBACKEND_ModelInstanceReportResponseStatistics(
     TRITONBACKEND_ModelInstanceResponseStatistics *s = response_statistics;
 
     inf_err_t *err = check_report(s);
-    if (err != NULL || s->factory->filler) {
+    if (err != NULL || s->factory->padding) {
         return err;
     }
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/tensor/packed_response.h"
+#include "core/cache/packed_response.h"
 
 static inf_err_t *find(TRITONCACHE_CacheEntry *entry, size_t index,
     inf_cache_buffer_t **out);

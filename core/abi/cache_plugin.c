@@ -14,7 +14,7 @@
 #include "core/abi/plugin_library.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/tensor/packed_response.h"
+#include "core/cache/packed_response.h"
 
 #define INITIALIZE "TRITONCACHE_CacheInitialize"
 #define FINALIZE   "TRITONCACHE_CacheFinalize"
@@ -49,6 +49,13 @@ const inf_cache_ops_t inf_cache_plugin_ops = {
     .lookup = plugin_lookup,
     .insert = plugin_insert,
     .counts = plugin_counts
+};
+
+const inf_cache_opener_t inf_cache_plugin_opener = {
+    .open       = inf_cache_plugin_open,
+    .close      = inf_cache_plugin_close,
+    .is_builtin = inf_cache_plugin_is_builtin,
+    .ops        = &inf_cache_plugin_ops
 };
 
 inf_err_t *

@@ -19,16 +19,7 @@
 
 #include <stddef.h>
 
-#include "core/sched/cache_ops.h"
-
-typedef struct inf_cache_plugin_s inf_cache_plugin_t;
-
-typedef struct {
-    const char        *name;
-    const char        *config;          /* JSON, handed over unread          */
-    const char *const *dirs;
-    size_t             dir_count;
-} inf_cache_spec_t;
+#include "core/cache/cache_ops.h"
 
 INF_CHECK inf_err_t *inf_cache_plugin_open(const inf_cache_spec_t *spec,
     inf_cache_plugin_t **out);
@@ -41,5 +32,8 @@ bool inf_cache_plugin_is_builtin(const inf_cache_plugin_t *plugin);
 
 /* Their first argument is the plug-in. */
 extern const inf_cache_ops_t inf_cache_plugin_ops;
+
+/* All of these, for the server. */
+extern const inf_cache_opener_t inf_cache_plugin_opener;
 
 #endif /* INF_ABI_CACHE_PLUGIN_H */

@@ -197,7 +197,7 @@ fail_all(inf_instance_t *instance, inf_request_t *const *requests,
             continue;
         }
 
-        if (!r->filler) {
+        if (!r->padding) {
             inf_statistics_failure_for(&instance->statistics,
                 INF_FAILURE_BACKEND, r->start_ns, now);
         }

@@ -9,9 +9,10 @@
 #include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/base/lock.h"
-#include "core/proto/json_doc.h"
-#include "core/sched/cache_index.h"
-#include "core/sched/cache_key.h"
+#include "core/cache/cache_index.h"
+#include "core/cache/cache_key.h"
+#include "core/proto/json_scan.h"
+#include "core/proto/number.h"
 
 #define SHARD_RANK 50u
 #define SLAB_RANK  51u
@@ -71,7 +72,8 @@ static TRITONSERVER_Error *insert(TRITONCACHE_Cache *cache, const char *key,
 static TRITONSERVER_Error *lookup(TRITONCACHE_Cache *cache, const char *key,
     TRITONCACHE_CacheEntry *entry, TRITONCACHE_Allocator *allocator);
 static inf_err_t *read_size(const char *config, uint64_t *size);
-static bool parse_size(inf_slice_t text, uint64_t *size);
+static bool is_digits(inf_json_event_t event, inf_slice_t token,
+    uint64_t *size);
 static uint64_t hash_key(const char *key);
 static shard_t *shard_of(local_cache_t *cache, uint64_t hash);
 static inf_err_t *prepare(shard_t *shard, uint64_t hash, const char *key);
@@ -281,25 +283,34 @@ insert(TRITONCACHE_Cache *cache, const char *key,
     return inf_local_cache_insert(cache, key, entry, allocator, &span);
 }
 
+/* Sizes have all of 64 bits, so the number is read from its text. */
 static inf_err_t *
 read_size(const char *config, uint64_t *size)
 {
-    inf_json_doc_t doc = { .root = NULL };
-    inf_slice_t text;
+    inf_slice_t text = inf_slice_str(config != NULL ? config : "");
+    size_t budget = SIZE_MAX;
+    bool is_size = false;
     bool valid = false;
+    inf_json_scan_t scan;
+    inf_json_event_t event;
 
-    inf_err_t *err = inf_json_doc_parse(&doc, inf_slice_str(
-        config != NULL ? config : ""), INF_JSON_DOC_BIG_INTEGERS);
-    if (err != NULL) {
-        return inf_err_add(err, "config of the local cache");
-    }
+    inf_json_scan_init(&scan, INF_JSON_MAX_DEPTH);
+    do {
+        event = inf_json_scan_next(&scan, text.data, text.len, true, &budget);
+        inf_slice_t token = inf_slice(text.data + scan.tokens.start,
+            (size_t) (scan.tokens.pos - scan.tokens.start));
 
-    if (json_is_object(doc.root)) {
-        const json_t *v = json_object_get(doc.root, "size");
-        valid = v != NULL && (inf_json_doc_uint64(v, size)
-            || (inf_json_doc_string(v, &text) && parse_size(text, size)));
+        if (is_size) {
+            valid = is_digits(event, token, size);
+        }
+        is_size = event == INF_JSON_KEY && scan.depth == 1
+            && inf_slice_eq(token, INF_SLICE("\"size\""));
+    } while (event != INF_JSON_ERROR && event != INF_JSON_END);
+
+    if (event == INF_JSON_ERROR) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "config of the local cache:"
+            " %s at %llu", scan.reason, (unsigned long long) scan.tokens.pos);
     }
-    inf_json_doc_fini(&doc);
 
     if (!valid) {
         return inf_err_new(INF_ERR_INVALID_ARG, "config of the local cache"
@@ -310,22 +321,16 @@ read_size(const char *config, uint64_t *size)
         (unsigned long long) *size, SIZE_MIN);
 }
 
-/* Decimal digits alone. */
+/* A number or a string of decimal digits alone. */
 static bool
-parse_size(inf_slice_t text, uint64_t *size)
+is_digits(inf_json_event_t event, inf_slice_t token, uint64_t *size)
 {
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned digit = (unsigned) (text.data[i] - '0');
-        if (digit > 9 || n > (UINT64_MAX - digit) / 10) {
-            return false;
-        }
-        n = n * 10 + digit;
+    if (event == INF_JSON_STRING) {
+        token = inf_slice(token.data + 1, token.len - 2);
     }
 
-    *size = n;
-    return text.len > 0;
+    return (event == INF_JSON_STRING || event == INF_JSON_NUMBER)
+        && inf_number_parse_digits(token, 10, size);
 }
 
 /* The core's keys are 64 digits of a keyed hash: the first 32 are enough.  Any

@@ -20,7 +20,7 @@
 #ifndef INF_ABI_LOCAL_CACHE_H
 #define INF_ABI_LOCAL_CACHE_H
 
-#include "core/sched/cache_ops.h"
+#include "core/cache/cache_ops.h"
 #include "triton/core/tritoncache.h"
 
 /* The entry points of a cache library. */

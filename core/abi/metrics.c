@@ -1,7 +1,7 @@
 /* metrics.c - metric families, metrics, their arguments, and the text. */
 
-#include "core/abi/objects.h"
 #include "core/abi/metrics.h"
+#include "core/abi/objects.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -12,8 +12,8 @@
 #ifndef INF_ABI_METRICS_H
 #define INF_ABI_METRICS_H
 
-#include "core/abi/metric_registry.h"
-#include "triton/core/tritonserver.h"
+#include "core/abi/objects.h"
+#include "core/server/metric_registry.h"
 
 /* Appends families that the registry does not hold; runs on the thread that
    calls MetricsFormatted, under no lock. */

@@ -8,6 +8,7 @@
 #include "core/abi/batch_strategy.h"
 #include "core/abi/execute.h"
 #include "core/abi/guard.h"
+#include "core/abi/host_policy_json.h"
 #include "core/abi/objects.h"
 #include "core/abi/plugin_library.h"
 #include "core/base/buf.h"

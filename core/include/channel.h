@@ -179,7 +179,7 @@ typedef struct {
 #define INF_COMPLETE_LAST     0x80      /* took the ring's last place: more may
                                            wait in the core, so ring the
                                            submission bell once it is popped;
-                                           core/channel's own, callers never
+                                           core/wire's own, callers never
                                            see it                            */
 
 typedef struct {

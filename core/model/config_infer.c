@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/path.h"
 #include "core/model/config_edit.h"
 #include "core/model/versions.h"
 

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "core/base/config_name.h"
+#include "core/base/path.h"
 #include "core/model/config_infer.h"
 #include "core/model/config_normalize.h"
 #include "core/model/config_validate.h"
-#include "core/model/instance_groups.h"
 #include "core/proto/config_json.h"
 #include "core/proto/message.h"
 #include "core/proto/text_format.h"
@@ -48,20 +48,12 @@ inf_model_config_read(const inf_storage_t *st, const char *model_dir,
     const char *model_name, const inf_config_options_t *opt,
     inf_model_config_t **out)
 {
-    load_t l = {
-        .st = st, .model_dir = model_dir, .model_name = model_name, .opt = opt
-    };
     inf_model_config_t *c;
-
-    inf_err_t *err = load_make(&l, &c);
-    if (err != NULL) {
-        return err;
-    }
-
     inf_findings_t f;
+
     inf_findings_init(&f);
-    load_rules(c->msg, model_name, opt, &f);
-    err = inf_model_config_explain(c, st, &f);
+    inf_model_config_check(st, model_dir, model_name, opt, &f, &c);
+    inf_err_t *err = inf_findings_error(&f, c != NULL ? c->origin : NULL);
     inf_findings_fini(&f);
 
     if (err != NULL) {
@@ -92,8 +84,6 @@ inf_model_config_check(const inf_storage_t *st, const char *model_dir,
     }
 
     load_rules(c->msg, model_name, opt, f);
-    inf_config_find(c->msg, INF_RULES_STATE, f);
-    inf_instance_groups_find_anywhere(c->msg, f);
     place_findings(st, c->file, f, INF_FINDINGS_MAX);
     *out = c;
 }

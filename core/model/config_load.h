@@ -38,12 +38,8 @@ INF_CHECK inf_err_t *inf_model_config_read(const inf_storage_t *st,
     const char *model_dir, const char *model_name,
     const inf_config_options_t *opt, inf_model_config_t **out);
 
-/*
- * The same without stopping at the first broken rule: everything found is
- * added to f, and so is what would fail later, whatever the machine and
- * whatever the backend completes.  *out may be set even then; it is NULL if
- * nothing could be parsed.
- */
+/* The same with all broken rules, which are added to f, each with its place.
+   *out may be set even then; it is NULL if nothing could be parsed. */
 void inf_model_config_check(const inf_storage_t *st, const char *model_dir,
     const char *model_name, const inf_config_options_t *opt,
     inf_findings_t *f, inf_model_config_t **out);

@@ -2,6 +2,7 @@
 
 #include "core/model/config_validate.h"
 
+#include "core/base/path.h"
 #include "core/model/config_names.h"
 #include "core/model/config_storage.h"
 

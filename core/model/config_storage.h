@@ -116,13 +116,4 @@ void inf_entries_sort(inf_entries_t *e);
 const inf_entry_t *inf_entries_find(const inf_entries_t *e, const char *name);
 void inf_entries_fini(inf_entries_t *e);
 
-/* "dir/name", malloc'ed; NULL when out of memory. */
-char *inf_path_join(const char *dir, const char *name);
-
-/*
- * Whether a relative path can't leave its directory by its words alone: not
- * empty, not absolute, no ".." component.  Links are contain's job.
- */
-bool inf_path_is_inner(const char *path);
-
 #endif /* INF_MODEL_CONFIG_STORAGE_H */

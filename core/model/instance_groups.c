@@ -48,7 +48,7 @@ static void check_gpus(const check_t *c);
 static void check_gpu_ids(const check_t *c);
 static void check_profiles(const check_t *c);
 static void check_total(const Inference__ModelConfig *msg,
-    inf_findings_t *f);
+    uint32_t max_instances, inf_findings_t *f);
 static void check_add(const check_t *c, inf_err_code_t code,
     const char *field, const char *text);
 static bool profile_is_valid(const char *profile);
@@ -91,7 +91,7 @@ inf_instance_groups_validate(const Inference__ModelConfig *msg,
 {
     inf_findings_t f;
     inf_findings_init(&f);
-    inf_instance_groups_find(msg, gpus, &f);
+    inf_instance_groups_find(msg, gpus, INF_INSTANCES_MAX, &f);
     inf_err_t *err = inf_findings_error(&f, NULL);
     inf_findings_fini(&f);
     return err;
@@ -99,7 +99,7 @@ inf_instance_groups_validate(const Inference__ModelConfig *msg,
 
 void
 inf_instance_groups_find(const Inference__ModelConfig *msg,
-    const inf_gpus_t *gpus, inf_findings_t *f)
+    const inf_gpus_t *gpus, uint32_t max_instances, inf_findings_t *f)
 {
     if (!groups_apply(msg)) {
         return;
@@ -115,7 +115,7 @@ inf_instance_groups_find(const Inference__ModelConfig *msg,
         check_group(&c);
     }
 
-    check_total(msg, f);
+    check_total(msg, max_instances, f);
 }
 
 void
@@ -547,20 +547,30 @@ check_profiles(const check_t *c)
     }
 }
 
+/* The finding stands where the largest group is. */
 static void
-check_total(const Inference__ModelConfig *msg, inf_findings_t *f)
+check_total(const Inference__ModelConfig *msg, uint32_t max_instances,
+    inf_findings_t *f)
 {
+    char key[INF_KEY_MAX];
     uint64_t total = 0;
+    uint64_t most = 0;
+    size_t largest = 0;
 
     for (size_t i = 0; i < msg->n_instance_group; i++) {
         uint64_t n = group_instances(msg->instance_group[i]);
         total = n > UINT64_MAX - total ? UINT64_MAX : total + n;
+        largest = n > most ? i : largest;
+        most = n > most ? n : most;
     }
 
-    if (total > INF_INSTANCES_MAX) {
-        inf_findings_add(f, INF_ERR_INVALID_ARG, "instance_group",
+    if (total > max_instances) {
+        inf_findings_add(f, INF_ERR_INVALID_ARG,
+            inf_key(key, "instance_group[%zu].count", largest),
             "instance groups of model %s ask for %" PRIu64 " instances, the "
-            "limit is %u", msg->name, total, INF_INSTANCES_MAX);
+            "limit %sis %" PRIu32, msg->name, total,
+            max_instances < INF_INSTANCES_MAX ? "for a load request " : "",
+            max_instances);
     }
 }
 

@@ -22,8 +22,10 @@
 #include "core/model/config_findings.h"
 #include "model_config.pb-c.h"
 
-/* More instances of one model are rejected: each is a thread. */
-#define INF_INSTANCES_MAX 4096u
+/* More instances of one model version are rejected: each is a thread.  The
+   second is for a configuration that comes with a load request. */
+#define INF_INSTANCES_MAX           4096u
+#define INF_INSTANCES_MAX_REQUESTED 1024u
 
 /* The values are those of TRITONSERVER_InstanceGroupKind. */
 typedef enum {
@@ -88,7 +90,7 @@ INF_CHECK inf_err_t *inf_instance_groups_normalize(
 INF_CHECK inf_err_t *inf_instance_groups_validate(
     const Inference__ModelConfig *msg, const inf_gpus_t *gpus);
 void inf_instance_groups_find(const Inference__ModelConfig *msg,
-    const inf_gpus_t *gpus, inf_findings_t *f);
+    const inf_gpus_t *gpus, uint32_t max_instances, inf_findings_t *f);
 
 /* Those that need no normalised group and hold on whatever machine. */
 void inf_instance_groups_find_anywhere(const Inference__ModelConfig *msg,

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/path.h"
+
 /* One output's labels: slices into its file's bytes. */
 typedef struct {
     inf_label_list_t  list;

@@ -20,7 +20,7 @@ inf_model_new(const char *name, int64_t version, const char *dir)
     }
 
     atomic_init(&model->refs, 1);
-    atomic_init(&model->doors, 1);
+    atomic_init(&model->users, 1);
     inf_lock_init(&model->config_lock, MODEL_CONFIG_RANK);
     inf_lock_init(&model->usage_lock, MODEL_USAGE_RANK);
     model->name = strdup(name);
@@ -75,7 +75,7 @@ bool
 inf_model_enter(inf_model_t *model)
 {
     atomic_fetch_add(&model->visitors, 1);
-    if (!atomic_load(&model->buried)) {
+    if (!atomic_load(&model->unloaded)) {
         return true;
     }
 
@@ -93,7 +93,7 @@ inf_model_leave(inf_model_t *model)
 void
 inf_model_close(inf_model_t *model)
 {
-    atomic_store(&model->buried, true);
+    atomic_store(&model->unloaded, true);
     while (atomic_load(&model->visitors) > 0) {
         usleep(1000);
     }

@@ -20,11 +20,11 @@
 #include <stdint.h>
 
 #include "core/base/lock.h"
+#include "core/base/os/host_policy.h"
 #include "core/model/backend.h"
 #include "core/model/config_complete.h"
 #include "core/model/config_load.h"
 #include "core/model/config_tensors.h"
-#include "core/model/host_policy.h"
 #include "core/model/instance_groups.h"
 #include "core/model/labels.h"
 #include "core/model/latencies.h"
@@ -32,8 +32,9 @@
 #include "core/model/statistics.h"
 
 struct inf_batch_strategy_s;
-struct inf_cached_model_s;
 struct inf_ensemble_s;
+struct inf_entrance_ops_s;
+struct inf_gate_s;
 struct inf_ledger_s;
 struct inf_runner_s;
 struct inf_sequence_inputs_s;
@@ -50,7 +51,7 @@ typedef struct inf_instance_s {
     bool                       initialized; /* ModelInstanceInitialize ran   */
     inf_statistics_t           statistics;
     inf_memory_usage_t         memory;      /* the model's usage_lock        */
-    struct inf_instance_s     *mate;        /* next on its thread: a ring of
+    struct inf_instance_s     *peer;        /* next on its thread: a ring of
                                                one, or of a device's; the
                                                runner's                      */
     void                      *thread;      /* the runner's; NULL: passive   */
@@ -114,14 +115,15 @@ struct inf_model_s {
     struct inf_batch_strategy_s *strategy;  /* a plug-in's, or NULL         */
     struct inf_sequence_inputs_s *sequence_inputs;  /* NULL: no sequences    */
     struct inf_runner_s     *runner;
-    struct inf_cached_model_s *cached;      /* NULL: no response cache       */
+    struct inf_gate_s       *gate;          /* the response cache's, or NULL */
     struct inf_ensemble_s   *ensemble;      /* NULL: a backend executes it   */
+    const struct inf_entrance_ops_s *entrance;  /* an ensemble's, or NULL    */
     _Atomic(struct inf_ledger_s *) ledger;  /* NULL: no account is kept      */
 
-    _Atomic bool             buried;        /* its backend is done with it,
+    _Atomic bool             unloaded;       /* its backend is done with it,
                                                though references are left    */
     _Atomic uint32_t         visitors;      /* calls of inf_model_enter      */
-    _Atomic uint32_t         doors;         /* the entrance's (sched)        */
+    _Atomic uint32_t         users;         /* the entrance's (sched)        */
 };
 
 /* A zeroed model with one reference. */
@@ -137,7 +139,7 @@ const char *inf_model_backend_name(const inf_model_t *model);
 bool inf_model_is_decoupled(const inf_model_t *model);
 
 /* Around a call into the backend from outside an execution.  false: the model
-   is buried, there must be none. */
+   is unloaded by force: there must be none. */
 bool inf_model_enter(inf_model_t *model);
 void inf_model_leave(inf_model_t *model);
 

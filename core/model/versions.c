@@ -1,6 +1,7 @@
 #include "core/model/versions.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/log.h"
 
@@ -116,6 +117,31 @@ inf_versions_choose(const Inference__ModelVersionPolicy *policy,
     }
 
     *chosen = n;
+    return NULL;
+}
+
+inf_err_t *
+inf_versions_select(const Inference__ModelVersionPolicy *policy,
+    const char *model_name, const int64_t *versions, size_t count,
+    int64_t **out, size_t *chosen)
+{
+    int64_t *list = calloc(count + 1, sizeof(*list));
+    if (list == NULL) {
+        return inf_err_nomem();
+    }
+
+    if (count > 0) {
+        memcpy(list, versions, count * sizeof(*list));
+    }
+
+    inf_err_t *err = inf_versions_choose(policy, model_name, list, count,
+        chosen);
+    if (err != NULL) {
+        free(list);
+        return err;
+    }
+
+    *out = list;
     return NULL;
 }
 

@@ -47,4 +47,9 @@ INF_CHECK inf_err_t *inf_versions_choose(
     const Inference__ModelVersionPolicy *policy, const char *model_name,
     int64_t *versions, size_t count, size_t *chosen);
 
+/* The same in a new list; malloc'ed. */
+INF_CHECK inf_err_t *inf_versions_select(
+    const Inference__ModelVersionPolicy *policy, const char *model_name,
+    const int64_t *versions, size_t count, int64_t **out, size_t *chosen);
+
 #endif /* INF_MODEL_VERSIONS_H */

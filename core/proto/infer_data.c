@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/proto/infer_data.h"
-#include "core/proto/infer_string.h"
+#include "core/proto/json_string.h"
 #include "core/proto/number.h"
 
 static inf_err_t *decode_element(inf_data_decoder_t *d, const char *p,
@@ -33,7 +33,7 @@ inf_data_decoder_init(inf_data_decoder_t *d, const inf_infer_input_t *input)
 }
 
 static bool
-is_filler(char c)
+is_padding(char c)
 {
     return c == ',' || c == ' ' || c == '\n' || c == '\r' || c == '\t'
            || c == '[' || c == ']';
@@ -52,7 +52,7 @@ inf_data_decoder_run(inf_data_decoder_t *d, const char *json, void *dst,
     inf_err_t *e = NULL;
 
     while (p < stop && e == NULL) {
-        if (!d->in_string && is_filler(*p)) {
+        if (!d->in_string && is_padding(*p)) {
             p++;
         } else if (in->datatype == INF_TYPE_BYTES) {
             e = decode_string(d, p, stop, end, dst, &p);
@@ -244,7 +244,7 @@ decode_string(inf_data_decoder_t *d, const char *p, const char *stop,
     }
 
     char *out = dst + d->out;
-    if (!inf_string_unescape(&p, stop, end, &out, out + room)) {
+    if (!inf_json_unescape(&p, stop, end, &out, out + room)) {
         return wrong_count(d);
     }
 

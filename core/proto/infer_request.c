@@ -1,159 +1,108 @@
 /*
  * infer_request.c - see infer_request.h.
  *
- * The scanner validates every byte once; from its events the reader copies
- * the known members, without data, into a piece (one input, one output, or
- * the top level's id and parameters).  A complete piece goes to the tables,
- * and its memory serves the next one.  An input or output that is all there
- * and usual needs no piece: the tables take it where it stands, and the
- * scanner goes on at its end.
+ * The scanner validates every byte once and gives events; infer_members.h
+ * says what each may be.  A description (an input, an output, or the request
+ * itself) notes where its values stand, and is taken when its object ends.
  */
 
+#include <math.h>
+#include <stddef.h>
 #include <string.h>
 
-#include "core/base/buf.h"
-#include "core/proto/infer_quick.h"
-#include "core/proto/infer_string.h"
+#include "core/proto/infer_members.h"
 #include "core/proto/infer_tables.h"
+#include "core/proto/json_string.h"
+#include "core/proto/message_utf8.h"
 #include "core/proto/number.h"
 
 #define MAX_DEPTH       102u    /* 99 levels of arrays inside data           */
-#define MAX_KEY         16u     /* the longest known member's name is shorter */
-#define BIG_DIGITS      19u     /* fewer always fit in int64                 */
-#define MAX_EVENTS      4096u   /* names and values in one copied container  */
+#define MAX_KEY         32u     /* no known name is longer                   */
+#define MAX_EVENTS      4096u   /* names and values in one object or shape   */
 #define PARSE_FAILED    "failed to parse the request JSON buffer: "
-#define PIECE_COST      512u    /* of a document, in budget bytes            */
-#define PIECE_FACTOR    16u     /* its byte costs so many scanned ones       */
-#define QUICK_COST      64u     /* of a description read the quick way       */
+#define TAKE_COST       64u     /* of a tensor or a parameter, in budget
+                                   bytes besides its own                     */
+#define OPENING         4u      /* of a member, beside its name: {"":        */
 
 typedef enum {
     STATE_ROOT,                 /* before the first '{'                      */
-    STATE_TOP,                  /* between members of the root               */
-    STATE_LIST,                 /* between inputs or outputs                 */
-    STATE_TENSOR,               /* between members of an input or output     */
-    STATE_TENSOR_END,           /* before its '}', its members are read      */
+    STATE_MEMBERS,              /* between members of `object`               */
     STATE_VALUE,                /* before the value of `member`              */
-    STATE_COPY,                 /* inside a container that is copied         */
-    STATE_COPY_SKIP,            /* inside one in it that is left out         */
-    STATE_SKIP,                 /* inside data or an unknown container       */
+    STATE_LIST,                 /* between inputs or outputs                 */
+    STATE_SHAPE,                /* between dimensions                        */
+    STATE_SKIP,                 /* inside a container that nobody takes      */
+    STATE_DATA,                 /* inside data                               */
     STATE_TAIL,                 /* behind the last '}'                       */
     STATE_DONE
 } state_t;
-
-typedef enum {
-    MEMBER_UNKNOWN,
-    MEMBER_ID,
-    MEMBER_PARAMETERS,
-    MEMBER_INPUTS,
-    MEMBER_OUTPUTS,
-    MEMBER_NAME,
-    MEMBER_DATATYPE,
-    MEMBER_SHAPE,
-    MEMBER_DATA
-} member_t;
-
-#define BIT(m) (1u << (m))
-
-#define TOP_MEMBERS    (BIT(MEMBER_ID) | BIT(MEMBER_PARAMETERS) \
-                        | BIT(MEMBER_INPUTS) | BIT(MEMBER_OUTPUTS))
-#define OUTPUT_MEMBERS (BIT(MEMBER_NAME) | BIT(MEMBER_PARAMETERS))
-#define INPUT_MEMBERS  (OUTPUT_MEMBERS | BIT(MEMBER_DATATYPE) \
-                        | BIT(MEMBER_SHAPE) | BIT(MEMBER_DATA))
-
-/* Where NaN and Infinity may stand. */
-#define REAL_MEMBERS   (BIT(MEMBER_UNKNOWN) | BIT(MEMBER_PARAMETERS) \
-                        | BIT(MEMBER_DATA))
-
-typedef struct {
-    const char *name;
-    size_t      len;
-    const char *opening;        /* as a piece has it: len + 3 bytes          */
-} member_row_t;
-
-#define MEMBER(name) { name, sizeof(name) - 1, "\"" name "\":" }
-
-static const member_row_t members[] = {
-    { "", 0, "" }, MEMBER("id"), MEMBER("parameters"), MEMBER("inputs"),
-    MEMBER("outputs"), MEMBER("name"), MEMBER("datatype"), MEMBER("shape"),
-    MEMBER("data")
-};
-
-/* A small document under construction. */
-typedef struct {
-    inf_buf_t text;
-    inf_buf_t bigs;             /* inf_big_number_t[]                        */
-    uint32_t  seen;             /* BIT(member_t)                             */
-} piece_t;
 
 struct inf_infer_reader_s {
     inf_infer_limits_t  limits;
     inf_json_scan_t     scan;
     state_t             state;
 
-    member_t            member;         /* whose value comes or is open      */
-    member_t            list;           /* INPUTS or OUTPUTS                 */
-    bool                in_tensor;
+    const inf_object_t *object;         /* whose members come                */
+    const inf_member_t *member;         /* whose value comes; NULL: unknown  */
+    const inf_member_t *list;           /* inputs or outputs                 */
+    inf_slice_t         key;            /* of an unknown parameter           */
+    inf_names_t         keys;           /* of those in this object           */
     uint32_t            depth;          /* right inside the open container   */
-    uint64_t            mark;           /* copied up to here                 */
-    uint32_t            events;         /* in the container being copied     */
+    uint32_t            events;         /* in this object or shape           */
+    uint64_t            mark;           /* described up to here              */
+    size_t              cost;           /* of the last event, beyond bytes   */
 
-    piece_t             top;
-    piece_t             tensor;
-    inf_infer_span_t    span;           /* the data of this input            */
     inf_json_tally_t    ignored;        /* of unknown members                */
-
+    inf_err_t          *late;           /* of the first wrong parameter, for
+                                           when nothing else is wrong        */
     inf_infer_tables_t  tables;
+
+    inf_description_t  *open;           /* one of the next two               */
+    inf_description_t   request;        /* from here on set when it is open  */
+    inf_description_t   description;
+    inf_tensor_t        tensor;         /* what it describes                 */
 };
 
-static inf_err_t *on_event(inf_infer_reader_t *r, inf_json_event_t event,
-    const char *json, size_t avail, size_t *budget);
+static inf_err_t *on_event(inf_infer_reader_t *r, inf_json_event_t event);
 static inf_err_t *on_root(inf_infer_reader_t *r, inf_json_event_t event);
-static inf_err_t *on_top(inf_infer_reader_t *r, inf_json_event_t event,
-    const char *json, size_t *budget);
-static inf_err_t *on_list(inf_infer_reader_t *r, inf_json_event_t event,
-    const char *json, size_t avail, size_t *budget);
-static bool read_in_place(inf_infer_reader_t *r, const char *json,
-    size_t avail, size_t *budget, inf_err_t **err);
-static void charge(size_t *budget, size_t cost);
-static inf_err_t *on_tensor(inf_infer_reader_t *r, inf_json_event_t event,
-    const char *json, size_t *budget);
-static inf_err_t *on_value(inf_infer_reader_t *r, inf_json_event_t event,
-    const char *json);
-static inf_err_t *on_copy(inf_infer_reader_t *r, inf_json_event_t event,
-    const char *json);
-static inf_err_t *on_container(inf_infer_reader_t *r, const char *json);
-static inf_err_t *on_skip(inf_infer_reader_t *r);
-static inf_err_t *open_member(inf_infer_reader_t *r, const char *json,
-    piece_t *piece, uint32_t known);
-static member_t find_member(const inf_infer_reader_t *r, const char *json,
-    uint32_t known);
-static piece_t *open_piece(inf_infer_reader_t *r);
-static inf_piece_kind_t list_kind(const inf_infer_reader_t *r);
-static void begin_piece(piece_t *piece);
-static inf_err_t *copy_upto(inf_infer_reader_t *r, const char *json,
-    uint64_t end);
-static inf_err_t *copy_number(inf_infer_reader_t *r, inf_json_event_t event,
-    const char *json);
-static inf_err_t *copy_big(inf_infer_reader_t *r, const char *json,
-    const inf_big_number_t *big);
-static inf_err_t *finish_tensor(inf_infer_reader_t *r, size_t *budget);
-static inf_err_t *finish_top(inf_infer_reader_t *r, size_t *budget);
-static inf_err_t *finish_piece(inf_infer_reader_t *r, piece_t *piece,
-    inf_piece_kind_t kind, size_t *budget);
+static inf_err_t *on_list(inf_infer_reader_t *r, inf_json_event_t event);
+static inf_err_t *on_members(inf_infer_reader_t *r, inf_json_event_t event);
+static inf_err_t *on_key(inf_infer_reader_t *r);
+static inf_err_t *on_value(inf_infer_reader_t *r, inf_json_event_t event);
+static inf_err_t *on_parameter(inf_infer_reader_t *r,
+    inf_member_value_t *value);
+static inf_err_t *on_dimension(inf_infer_reader_t *r, inf_json_event_t event);
+static inf_err_t *on_end(inf_infer_reader_t *r);
+static void open_description(inf_infer_reader_t *r, inf_description_t *d,
+    const inf_object_t *object, void *target);
+static const inf_member_t *find_member(const inf_infer_reader_t *r,
+    const inf_member_value_t *key);
+static inf_err_t *add_key(inf_infer_reader_t *r,
+    const inf_member_value_t *key);
+static inf_err_t *take_parameter(inf_infer_reader_t *r,
+    const inf_member_value_t *value);
+static inf_err_t *finish_tensor(inf_infer_reader_t *r);
+static inf_err_t *finish_request(inf_infer_reader_t *r);
+static inf_err_t *count_event(inf_infer_reader_t *r);
+static void check_scalar(inf_infer_reader_t *r,
+    const inf_member_value_t *value);
+static inf_err_t *describe(inf_infer_reader_t *r, uint64_t end);
 static inf_err_t *syntax_error(const inf_infer_reader_t *r,
     const char *reason);
+static void note_fault(inf_infer_reader_t *r, const char *reason);
+static inf_err_t *description_error(const inf_description_t *d);
 static inf_err_t *member_error(const char *name, const char *why);
 
 inf_err_t *
 inf_infer_reader_new(inf_infer_reader_t **out, inf_arena_t *arena,
     const inf_infer_limits_t *limits)
 {
-    inf_infer_reader_t *r = inf_arena_calloc(arena, 1, sizeof(*r));
+    inf_infer_reader_t *r = inf_arena_alloc(arena, sizeof(*r));
 
     if (r == NULL) {
         return inf_err_nomem();
     }
 
+    memset(r, 0, offsetof(inf_infer_reader_t, request));
     if (limits != NULL) {
         r->limits = *limits;
     }
@@ -176,38 +125,24 @@ inf_infer_reader_new(inf_infer_reader_t **out, inf_arena_t *arena,
 
     inf_tables_init(&r->tables, arena, &r->limits);
     inf_json_scan_init(&r->scan, MAX_DEPTH);
-    inf_buf_init(&r->top.text);
-    inf_buf_init(&r->top.bigs);
-    inf_buf_init(&r->tensor.text);
-    inf_buf_init(&r->tensor.bigs);
     *out = r;
     return NULL;
-}
-
-void
-inf_infer_reader_set_quick(inf_infer_reader_t *r, bool on)
-{
-    r->tables.quick = on;
 }
 
 /* The reader itself is the arena's. */
 void
 inf_infer_reader_free(inf_infer_reader_t *r)
 {
-    if (r == NULL) {
-        return;
+    if (r != NULL) {
+        inf_err_free(r->late);
+        r->late = NULL;
     }
-
-    inf_buf_fini(&r->top.text);
-    inf_buf_fini(&r->top.bigs);
-    inf_buf_fini(&r->tensor.text);
-    inf_buf_fini(&r->tensor.bigs);
 }
 
 size_t
 inf_infer_reader_offset(const inf_infer_reader_t *r)
 {
-    return (size_t) r->scan.pos;
+    return (size_t) r->scan.tokens.pos;
 }
 
 inf_infer_request_t
@@ -228,12 +163,15 @@ inf_infer_reader_feed(inf_infer_reader_t *r, const char *json, size_t avail,
         return INF_CODEC_ERROR;
     }
 
+    r->request.json = json;
+    r->description.json = json;
+
     while (r->state != STATE_DONE) {
         inf_json_event_t event;
 
-        if (r->state == STATE_SKIP) {
-            inf_json_tally_t *tally = r->member == MEMBER_DATA
-                                      ? &r->span.tally : &r->ignored;
+        if (r->state == STATE_DATA || r->state == STATE_SKIP) {
+            inf_json_tally_t *tally = r->state == STATE_DATA
+                                      ? &r->open->leaves : &r->ignored;
             event = inf_json_scan_skip(&r->scan, json, avail, last, &budget,
                                        r->depth, tally);
         } else {
@@ -244,45 +182,43 @@ inf_infer_reader_feed(inf_infer_reader_t *r, const char *json, size_t avail,
             return INF_CODEC_AGAIN;
         }
 
-        *err = event == INF_JSON_ERROR
-               ? syntax_error(r, r->scan.reason)
-               : on_event(r, event, json, avail, &budget);
+        *err = event == INF_JSON_ERROR ? syntax_error(r, r->scan.reason)
+                                       : on_event(r, event);
         if (*err != NULL) {
             return INF_CODEC_ERROR;
         }
+
+        budget -= r->cost < budget ? r->cost : budget;
+        r->cost = 0;
     }
 
     return INF_CODEC_DONE;
 }
 
 static inf_err_t *
-on_event(inf_infer_reader_t *r, inf_json_event_t event, const char *json,
-    size_t avail, size_t *budget)
+on_event(inf_infer_reader_t *r, inf_json_event_t event)
 {
     switch (r->state) {
     case STATE_ROOT:
         return on_root(r, event);
-    case STATE_TOP:
-        return on_top(r, event, json, budget);
-    case STATE_LIST:
-        return on_list(r, event, json, avail, budget);
-    case STATE_TENSOR:
-        return on_tensor(r, event, json, budget);
-    case STATE_TENSOR_END:                  /* only the '}' can come here */
-        r->state = STATE_LIST;
-        break;
+    case STATE_MEMBERS:
+        return on_members(r, event);
     case STATE_VALUE:
-        return on_value(r, event, json);
-    case STATE_COPY:
-        return on_copy(r, event, json);
-    case STATE_COPY_SKIP:
-        if (r->scan.depth == r->depth) {
-            r->mark = r->scan.pos;
-            r->state = STATE_COPY;
-        }
-        break;
+        return on_value(r, event);
+    case STATE_LIST:
+        return on_list(r, event);
+    case STATE_SHAPE:
+        return on_dimension(r, event);
+    case STATE_DATA:
+        r->open->values[r->member->slot].length = r->scan.tokens.pos
+            - r->open->values[r->member->slot].offset;
+
+        /* fall through */
+
     case STATE_SKIP:
-        return on_skip(r);
+        r->mark = r->scan.tokens.pos;
+        r->state = STATE_MEMBERS;
+        break;
     case STATE_TAIL:                        /* only the end can come here */
         r->state = STATE_DONE;
         break;
@@ -293,6 +229,8 @@ on_event(inf_infer_reader_t *r, inf_json_event_t event, const char *json,
     return NULL;
 }
 
+/* ---- objects and lists ---- */
+
 static inf_err_t *
 on_root(inf_infer_reader_t *r, inf_json_event_t event)
 {
@@ -300,435 +238,481 @@ on_root(inf_infer_reader_t *r, inf_json_event_t event)
         return member_error("inputs", "the request JSON is no object");
     }
 
-    begin_piece(&r->top);
-    r->state = STATE_TOP;
+    open_description(r, &r->request, &inf_object_request, &r->tables.request);
     return NULL;
 }
 
-static inf_err_t *
-on_top(inf_infer_reader_t *r, inf_json_event_t event, const char *json,
-    size_t *budget)
+static void
+open_description(inf_infer_reader_t *r, inf_description_t *d,
+    const inf_object_t *object, void *target)
 {
-    if (event == INF_JSON_OBJECT_END) {
-        r->state = STATE_TAIL;
-        return finish_top(r, budget);
-    }
+    d->seen = 0;
+    d->leaves = (inf_json_tally_t) { .count = 0 };
+    d->object = object;
+    d->target = target;
+    d->arena = r->tables.arena;
+    d->name = inf_slice(NULL, 0);
+    d->max_bytes = r->limits.max_json_bytes;
+    d->described = 0;
+    d->fault = NULL;
 
-    return open_member(r, json, &r->top, TOP_MEMBERS);
+    r->open = d;
+    r->object = object;
+    r->state = STATE_MEMBERS;
 }
 
 static inf_err_t *
-on_list(inf_infer_reader_t *r, inf_json_event_t event, const char *json,
-    size_t avail, size_t *budget)
+on_list(inf_infer_reader_t *r, inf_json_event_t event)
 {
-    inf_err_t *err = NULL;
+    const inf_member_t *list = r->list;
 
     if (event == INF_JSON_ARRAY_END) {
-        r->state = STATE_TOP;
+        r->state = STATE_MEMBERS;
         return NULL;
     }
 
     if (event != INF_JSON_OBJECT_BEGIN) {
-        return member_error(members[r->list].name,
+        return member_error(list->name,
                             "attempt to access JSON non-object as object");
     }
 
-    const inf_infer_table_t *t = r->list == MEMBER_INPUTS
-                                 ? &r->tables.inputs : &r->tables.outputs;
-    if (t->count == t->max) {
+    const inf_infer_table_t *table = inf_tables_of(&r->tables, list->object);
+    if (table->count == table->max) {
         return inf_err_new(INF_ERR_INVALID_ARG,
                            "Unable to parse '%s': more than %u of them",
-                           members[r->list].name, t->max);
+                           list->name, table->max);
     }
 
-    memset(&r->span, 0, sizeof(r->span));
-    if (read_in_place(r, json, avail, budget, &err)) {
-        r->state = STATE_TENSOR_END;
+    r->tensor = (inf_tensor_t) { .binary = false };
+    open_description(r, &r->description, list->object, &r->tensor);
+    r->description.index = table->count;
+    return NULL;
+}
+
+static inf_err_t *
+on_members(inf_infer_reader_t *r, inf_json_event_t event)
+{
+    if (r->object->parameters) {
+        inf_err_t *err = count_event(r);
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    return event == INF_JSON_OBJECT_END ? on_end(r) : on_key(r);
+}
+
+static inf_err_t *
+on_end(inf_infer_reader_t *r)
+{
+    if (r->object->parameters) {
+        inf_err_t *err = describe(r, r->scan.tokens.pos);
+        r->object = r->open->object;
         return err;
     }
 
-    begin_piece(&r->tensor);
-    r->in_tensor = true;
-    r->state = STATE_TENSOR;
-    return NULL;
+    return r->open == &r->request ? finish_request(r) : finish_tensor(r);
 }
 
-/* Right behind a '{'.  Only what may be read in this turn, and would fit into
-   a piece, is looked at; on success the scanner finds the '}' next. */
-static bool
-read_in_place(inf_infer_reader_t *r, const char *json, size_t avail,
-    size_t *budget, inf_err_t **err)
+static inf_err_t *
+finish_tensor(inf_infer_reader_t *r)
 {
-    size_t len = avail - (size_t) r->scan.pos;
-    size_t used;
+    inf_description_t *d = r->open;
+    inf_err_t *err = description_error(d);
 
-    len = len < *budget ? len : *budget;
-    len = len < r->limits.max_piece_bytes ? len : r->limits.max_piece_bytes;
+    if (err == NULL) {
+        err = inf_description_take(d);
+    }
 
-    inf_piece_t piece = {
-        .kind = list_kind(r),
-        .text = inf_slice(json + r->scan.token, len + 1),
-        .span = &r->span
+    if (err == NULL) {
+        err = inf_tables_add(&r->tables, d);
+    }
+
+    r->cost = TAKE_COST;
+    r->open = &r->request;
+    r->object = r->request.object;
+    r->state = STATE_LIST;
+    return err;
+}
+
+static inf_err_t *
+finish_request(inf_infer_reader_t *r)
+{
+    inf_err_t *err = description_error(&r->request);
+
+    if (err == NULL) {
+        err = inf_description_take(&r->request);
+    }
+
+    if (err == NULL) {
+        err = r->late;
+        r->late = NULL;
+    }
+
+    inf_tables_close(&r->tables);
+    r->state = STATE_TAIL;
+    return err;
+}
+
+/* ---- names ---- */
+
+static inf_member_value_t
+last_value(const inf_infer_reader_t *r, inf_json_event_t event)
+{
+    const inf_json_tokens_t *t = &r->scan.tokens;
+
+    return (inf_member_value_t) {
+        .offset = t->start,
+        .length = t->pos - t->start,
+        .kind = (uint8_t) event,
+        .escaped = t->escaped
     };
-    if (!inf_tables_take(&r->tables, &piece, &used, err)) {
-        return false;
-    }
-
-    r->scan.pos = r->scan.token + used;
-    charge(budget, QUICK_COST + used);
-    return true;
-}
-
-static void
-charge(size_t *budget, size_t cost)
-{
-    *budget -= cost < *budget ? cost : *budget;
 }
 
 static inf_err_t *
-on_tensor(inf_infer_reader_t *r, inf_json_event_t event, const char *json,
-    size_t *budget)
+on_key(inf_infer_reader_t *r)
 {
-    if (event == INF_JSON_OBJECT_END) {
-        r->in_tensor = false;
-        r->state = STATE_LIST;
-        return finish_tensor(r, budget);
-    }
+    const inf_object_t *object = r->object;
+    inf_member_value_t key = last_value(r, INF_JSON_KEY);
+    const inf_member_t *m = find_member(r, &key);
 
-    return open_member(r, json, &r->tensor, r->list == MEMBER_INPUTS
-                                            ? INPUT_MEMBERS : OUTPUT_MEMBERS);
-}
-
-/* A member's name has been read. */
-static inf_err_t *
-open_member(inf_infer_reader_t *r, const char *json, piece_t *piece,
-    uint32_t known)
-{
-    r->member = find_member(r, json, known);
-    r->scan.nonfinite = (BIT(r->member) & REAL_MEMBERS) != 0;
+    r->member = m;
     r->state = STATE_VALUE;
+    r->scan.nonfinite = m == NULL || m->real || object->parameters;
 
-    if (r->member == MEMBER_UNKNOWN) {
+    if (object->parameters) {
+        return add_key(r, &key);
+    }
+
+    if (m == NULL) {
         return NULL;
     }
 
-    const member_row_t *row = &members[r->member];
-    if ((piece->seen & BIT(r->member)) != 0) {
+    if (inf_description_has(r->open, m->slot)) {
         return inf_err_new(INF_ERR_INVALID_ARG,
                            "Unable to parse '%s': the member appears twice "
-                           "in one object, at %llu", row->name,
-                           (unsigned long long) r->scan.token);
+                           "in one object, at %llu", m->name,
+                           (unsigned long long) key.offset);
     }
 
-    piece->seen |= BIT(r->member);
-    if (r->member == MEMBER_INPUTS || r->member == MEMBER_OUTPUTS
-        || r->member == MEMBER_DATA)
-    {
-        return NULL;
+    if (m->kind != INF_MEMBER_LIST && m->kind != INF_MEMBER_DATA) {
+        r->open->described += m->len + OPENING;
     }
 
-    inf_buf_putc(&piece->text, piece->text.len == 0 ? '{' : ',');
-    inf_buf_put(&piece->text, row->opening, row->len + 3);
     return NULL;
 }
 
-static member_t
-find_member(const inf_infer_reader_t *r, const char *json, uint32_t known)
+static const inf_member_t *
+find_member(const inf_infer_reader_t *r, const inf_member_value_t *key)
 {
-    const char *p = json + r->scan.token + 1;
-    const char *end = json + r->scan.pos - 1;
+    const char *p = r->open->json + key->offset + 1;
+    const char *end = p + key->length - 2;
     char text[MAX_KEY];
     char *out = text;
-    inf_slice_t key = inf_slice(p, (size_t) (end - p));
 
-    if (r->scan.decoded > MAX_KEY) {
-        return MEMBER_UNKNOWN;
+    if (r->scan.tokens.decoded > MAX_KEY) {
+        return NULL;
     }
 
-    if (r->scan.escaped) {
-        if (!inf_string_unescape(&p, end, end, &out, text + MAX_KEY)) {
-            return MEMBER_UNKNOWN;
-        }
-
-        key = inf_slice(text, (size_t) (out - text));
+    if (!key->escaped) {
+        return inf_object_find(r->object, inf_slice(p, (size_t) (end - p)));
     }
 
-    for (member_t m = MEMBER_ID; m <= MEMBER_DATA; m++) {
-        if ((known & BIT(m)) != 0 && key.len == members[m].len
-            && memcmp(key.data, members[m].name, key.len) == 0)
-        {
-            return m;
-        }
-    }
-
-    return MEMBER_UNKNOWN;
+    (void) inf_json_unescape(&p, end, end, &out, text + MAX_KEY);
+    return inf_object_find(r->object, inf_slice(text, (size_t) (out - text)));
 }
 
-static state_t
-between_members(const inf_infer_reader_t *r)
+/* A parameter's name stands once, whether it is known or not. */
+static inf_err_t *
+add_key(inf_infer_reader_t *r, const inf_member_value_t *key)
 {
-    return r->in_tensor ? STATE_TENSOR : STATE_TOP;
+    bool fresh;
+    inf_err_t *err = describe(r, r->scan.tokens.pos);
+
+    if (err != NULL) {
+        return err;
+    }
+
+    check_scalar(r, key);
+
+    if (r->member != NULL) {
+        fresh = !inf_description_has(r->open, r->member->slot);
+
+    } else {
+        err = inf_description_text(r->open, key, &r->key);
+        if (err == NULL) {
+            err = inf_names_add(&r->keys, r->key, 0, &fresh);
+        }
+
+        if (err != NULL) {
+            return err;
+        }
+
+        if (memchr(r->key.data, '\0', r->key.len) != NULL) {
+            note_fault(r, "NUL character in a name.");
+        }
+    }
+
+    if (!fresh) {
+        note_fault(r, "A parameter appears twice.");
+    }
+
+    return NULL;
+}
+
+/* ---- values ---- */
+
+static void
+note_value(inf_infer_reader_t *r, const inf_member_value_t *value)
+{
+    r->open->values[r->member->slot] = *value;
+    r->open->seen |= 1u << r->member->slot;
 }
 
 /* The first event of a member's value. */
 static inf_err_t *
-on_value(inf_infer_reader_t *r, inf_json_event_t event, const char *json)
+on_value(inf_infer_reader_t *r, inf_json_event_t event)
 {
+    const inf_member_t *m = r->member;
+    inf_member_value_t value = last_value(r, event);
     bool array = event == INF_JSON_ARRAY_BEGIN;
-    bool container = array || event == INF_JSON_OBJECT_BEGIN;
+    bool object = event == INF_JSON_OBJECT_BEGIN;
 
     r->depth = r->scan.depth;
-    r->mark = r->scan.token;
+    r->state = array || object ? STATE_SKIP : STATE_MEMBERS;
 
-    switch (r->member) {
+    if (r->object->parameters) {
+        return on_parameter(r, &value);
+    }
 
-    case MEMBER_INPUTS:
-    case MEMBER_OUTPUTS:
+    if (m == NULL) {
+        return NULL;
+    }
+
+    note_value(r, &value);
+    r->mark = value.offset;
+
+    switch (m->kind) {
+
+    case INF_MEMBER_LIST:
         if (!array) {
-            return member_error(members[r->member].name,
+            return member_error(m->name,
                                 "attempt to access JSON non-array as array");
         }
 
-        r->list = r->member;
+        r->list = m;
         r->state = STATE_LIST;
         return NULL;
 
-    case MEMBER_DATA:
-        r->span.present = true;
-        r->span.array = array;
-        r->span.offset = r->scan.token;
-
-        /* fall through */
-
-    case MEMBER_UNKNOWN:
-        r->state = container ? STATE_SKIP : between_members(r);
+    case INF_MEMBER_DATA:
+        r->state = array || object ? STATE_DATA : STATE_MEMBERS;
         return NULL;
 
-    default:
+    case INF_MEMBER_OBJECT:
+        if (object) {
+            inf_names_init(&r->keys, r->tables.arena);
+            r->object = m->object;
+            r->events = 0;
+            r->state = STATE_MEMBERS;
+            return NULL;
+        }
+
+        break;
+
+    case INF_MEMBER_SHAPE:
+        if (array) {
+            r->open->shape.count = 0;
+            r->open->shape.state = INF_SHAPE_GOOD;
+            r->events = 0;
+            r->state = STATE_SHAPE;
+            return NULL;
+        }
+
+        break;
+
+    case INF_MEMBER_SCALAR:
         break;
     }
 
-    if (container) {
-        r->state = STATE_COPY;
-        r->events = 0;
-        return NULL;
+    inf_err_t *err = describe(r, r->scan.tokens.pos);
+    if (err == NULL) {
+        check_scalar(r, &value);
     }
 
-    r->state = between_members(r);
-    inf_err_t *err = copy_number(r, event, json);
-    return err != NULL ? err : copy_upto(r, json, r->scan.pos);
+    return err;
 }
 
 static inf_err_t *
-on_copy(inf_infer_reader_t *r, inf_json_event_t event, const char *json)
+on_parameter(inf_infer_reader_t *r, inf_member_value_t *value)
 {
+    inf_err_t *err;
+
+    if (r->state == STATE_SKIP) {
+        if (r->object->at_once) {
+            return member_error("parameters", "no value in it may be an array "
+                                "or an object");
+        }
+
+        /* a tensor's parameters may hold what nobody knows */
+        value->kind = INF_JSON_NULL;
+        err = describe(r, value->offset);
+    } else {
+        err = count_event(r);
+        if (err == NULL) {
+            err = describe(r, r->scan.tokens.pos);
+        }
+    }
+
+    if (err != NULL) {
+        return err;
+    }
+
+    check_scalar(r, value);
+
+    if (r->member != NULL) {
+        note_value(r, value);
+    }
+
+    if (r->object->at_once && r->late == NULL) {
+        r->late = take_parameter(r, value);
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+take_parameter(inf_infer_reader_t *r, const inf_member_value_t *value)
+{
+    inf_infer_parameter_t custom;
+
+    r->cost = TAKE_COST;
+    if (r->member != NULL) {
+        return r->member->take(r->open, r->member, value);
+    }
+
+    inf_err_t *err = inf_description_custom(r->open, r->key, value, &custom);
+    return err != NULL ? err : inf_tables_add_parameter(&r->tables, &custom);
+}
+
+static inf_err_t *
+on_dimension(inf_infer_reader_t *r, inf_json_event_t event)
+{
+    inf_member_value_t value = last_value(r, event);
+
     if (r->scan.depth > r->depth) {
-        return on_container(r, json);
-    }
-
-    if (++r->events > MAX_EVENTS) {
-        return member_error(members[r->member].name, "too many values in it");
-    }
-
-    if (r->scan.depth < r->depth) {
-        r->state = between_members(r);
-        return copy_upto(r, json, r->scan.pos);
-    }
-
-    return copy_number(r, event, json);
-}
-
-/* A tensor's parameters may hold what nobody knows; null stands for it. */
-static inf_err_t *
-on_container(inf_infer_reader_t *r, const char *json)
-{
-    const char *name = members[r->member].name;
-
-    if (r->member == MEMBER_SHAPE) {
-        return member_error(name, "attempt to access JSON "
+        return member_error(r->member->name, "attempt to access JSON "
                             "non-unsigned-integer as unsigned-integer");
     }
 
-    if (!r->in_tensor) {
-        return member_error(name, "no value in it may be an array or an "
-                            "object");
+    inf_err_t *err = count_event(r);
+    if (err != NULL) {
+        return err;
     }
 
-    r->state = STATE_COPY_SKIP;
-    inf_err_t *err = copy_upto(r, json, r->scan.token);
-    if (err == NULL) {
-        inf_buf_puts(&open_piece(r)->text, "null");
+    if (event == INF_JSON_ARRAY_END) {
+        r->state = STATE_MEMBERS;
+        return describe(r, r->scan.tokens.pos);
     }
 
-    return err;
-}
-
-/* The container's end. */
-static inf_err_t *
-on_skip(inf_infer_reader_t *r)
-{
-    if (r->member == MEMBER_DATA) {
-        r->span.length = r->scan.pos - r->span.offset;
-    }
-
-    r->state = between_members(r);
+    inf_description_add_dim(r->open, &value);
     return NULL;
 }
 
-static inf_piece_kind_t
-list_kind(const inf_infer_reader_t *r)
+/* ---- limits and errors ---- */
+
+/* The member of the description that the last event belongs to. */
+static const char *
+described_name(const inf_infer_reader_t *r)
 {
-    return r->list == MEMBER_INPUTS ? INF_PIECE_INPUT : INF_PIECE_OUTPUT;
+    return r->object->parameters ? "parameters" : r->member->name;
 }
 
+static inf_err_t *
+count_event(inf_infer_reader_t *r)
+{
+    if (++r->events > MAX_EVENTS) {
+        return member_error(described_name(r), "too many values in it");
+    }
+
+    return NULL;
+}
+
+/* What a text or number must be, whoever takes it. */
 static void
-begin_piece(piece_t *piece)
+check_scalar(inf_infer_reader_t *r, const inf_member_value_t *value)
 {
-    inf_buf_reset(&piece->text);
-    inf_buf_reset(&piece->bigs);
-    piece->seen = 0;
-}
-
-static piece_t *
-open_piece(inf_infer_reader_t *r)
-{
-    return r->in_tensor ? &r->tensor : &r->top;
-}
-
-static inf_err_t *
-copy_upto(inf_infer_reader_t *r, const char *json, uint64_t end)
-{
-    piece_t *piece = open_piece(r);
-    uint64_t len = end - r->mark;
-
-    if (len > r->limits.max_piece_bytes
-        || piece->text.len + len > r->limits.max_piece_bytes)
-    {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-                           "Unable to parse '%s': %s is described in more "
-                           "than %u bytes", members[r->member].name,
-                           !r->in_tensor ? "the request"
-                           : r->list == MEMBER_INPUTS ? "an input"
-                           : "an output", r->limits.max_piece_bytes);
-    }
-
-    inf_buf_put(&piece->text, json + r->mark, (size_t) len);
-    r->mark = end;
-    return NULL;
-}
-
-/* What jansson can't read or hold is listed, its place copied. */
-static inf_err_t *
-copy_number(inf_infer_reader_t *r, inf_json_event_t event, const char *json)
-{
-    const char *p = json + r->scan.token;
-    const char *end = json + r->scan.pos;
-    inf_big_number_t big = { .fits = false };
+    const char *p = r->open->json + value->offset;
     inf_number_t n;
-    int64_t small;
 
-    if (event == INF_JSON_NONFINITE) {
-        (void) inf_number_read_nonfinite(p, end, &big.real);
-        return copy_big(r, json, &big);
+    if (value->kind == INF_JSON_NUMBER
+        && inf_number_read(p, p + value->length, &n) != 0 && !n.integer
+        && isinf(inf_number_double(&n)))
+    {
+        note_fault(r, "The number is out of range.");
     }
 
-    if (event != INF_JSON_NUMBER || (size_t) (end - p) < BIG_DIGITS
-        || inf_number_read(p, end, &n) == 0
-        || !n.integer || inf_number_int64(&n, &small))
+    if ((value->kind == INF_JSON_STRING || value->kind == INF_JSON_KEY)
+        && !inf_utf8_valid(inf_slice(p, (size_t) value->length)))
     {
+        note_fault(r, "Invalid UTF-8 in string.");
+    }
+}
+
+/* The limit is on what is looked at again, so data and skipped values do not
+   count; nothing is looked at before. */
+static inf_err_t *
+describe(inf_infer_reader_t *r, uint64_t end)
+{
+    inf_description_t *d = r->open;
+
+    d->described += end - r->mark;
+    r->mark = end;
+    if (d->described <= r->limits.max_piece_bytes) {
         return NULL;
     }
 
-    /* what stands for it, an array, would be a shape */
-    if (r->member == MEMBER_SHAPE && r->state != STATE_COPY) {
-        return member_error("shape",
-                            "attempt to access JSON non-array as array");
-    }
-
-    big.real = inf_number_double(&n);
-    big.fits = inf_number_uint64(&n, &big.integer);
-    return copy_big(r, json, &big);
-}
-
-static inf_err_t *
-copy_big(inf_infer_reader_t *r, const char *json, const inf_big_number_t *big)
-{
-    piece_t *piece = open_piece(r);
-    inf_err_t *err = copy_upto(r, json, r->scan.token);
-
-    if (err != NULL) {
-        return err;
-    }
-
-    inf_buf_printf(&piece->text, "[%zu]", piece->bigs.len / sizeof(*big));
-    inf_buf_put(&piece->bigs, big, sizeof(*big));
-    r->mark = r->scan.pos;
-    return NULL;
-}
-
-static inf_err_t *
-finish_tensor(inf_infer_reader_t *r, size_t *budget)
-{
-    return finish_piece(r, &r->tensor, list_kind(r), budget);
-}
-
-static inf_err_t *
-finish_top(inf_infer_reader_t *r, size_t *budget)
-{
-    inf_err_t *err = NULL;
-
-    if ((r->top.seen & BIT(MEMBER_INPUTS)) == 0) {
-        return member_error("inputs", "attempt to access non-existing object "
-                            "member 'inputs'");
-    }
-
-    if (r->top.text.len != 0) {
-        err = finish_piece(r, &r->top, INF_PIECE_TOP, budget);
-    }
-
-    inf_tables_close(&r->tables);
-    return err;
-}
-
-static inf_err_t *
-finish_piece(inf_infer_reader_t *r, piece_t *piece, inf_piece_kind_t kind,
-    size_t *budget)
-{
-    inf_buf_puts(&piece->text, piece->text.len == 0 ? "{}" : "}");
-
-    inf_err_t *err = inf_buf_status(&piece->text);
-    if (err == NULL) {
-        err = inf_buf_status(&piece->bigs);
-    }
-
-    if (err != NULL) {
-        return err;
-    }
-
-    inf_piece_t whole = {
-        .kind = kind,
-        .text = inf_buf_slice(&piece->text),
-        .span = &r->span,
-        .bigs = (const void *) piece->bigs.data,
-        .big_count = piece->bigs.len / sizeof(inf_big_number_t)
-    };
-    size_t used;
-
-    if (inf_tables_take(&r->tables, &whole, &used, &err)) {
-        charge(budget, QUICK_COST + used);
-        return err;
-    }
-
-    charge(budget, PIECE_COST + PIECE_FACTOR * whole.text.len);
-    return inf_tables_walk(&r->tables, &whole);
+    return inf_err_new(INF_ERR_INVALID_ARG,
+                       "Unable to parse '%s': %s is described in more than "
+                       "%u bytes", described_name(r), d->object->whole,
+                       r->limits.max_piece_bytes);
 }
 
 static inf_err_t *
 syntax_error(const inf_infer_reader_t *r, const char *reason)
 {
     return inf_err_new(INF_ERR_INVALID_ARG,
-                       PARSE_FAILED "%s at %llu",
-                       reason, (unsigned long long) r->scan.pos);
+                       PARSE_FAILED "%s at %llu", reason,
+                       (unsigned long long) r->scan.tokens.pos);
+}
+
+/* What the syntax of JSON leaves open is wrong once the object has ended. */
+static void
+note_fault(inf_infer_reader_t *r, const char *reason)
+{
+    if (r->open->fault == NULL) {
+        r->open->fault = reason;
+        r->open->fault_at = r->scan.tokens.start;
+    }
+}
+
+/* NULL: no fault has been noted. */
+static inf_err_t *
+description_error(const inf_description_t *d)
+{
+    unsigned long long at = d->fault_at;
+
+    if (d->fault == NULL) {
+        return NULL;
+    }
+
+    if (d->object->what == NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+                           PARSE_FAILED "id and parameters: %s at %llu",
+                           d->fault, at);
+    }
+
+    return inf_err_new(INF_ERR_INVALID_ARG, PARSE_FAILED "%s %u: %s at %llu",
+                       d->object->what, d->index, d->fault, at);
 }
 
 static inf_err_t *

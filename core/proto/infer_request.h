@@ -13,10 +13,8 @@
  * Route    body -> [reader] -> data decoder -> record -> channel.
  *
  * The values of the tensors are not looked at here beyond their syntax, their
- * number and their kinds; infer_data.h decodes them.  The remaining text is
- * small (the top level, each input, each output): it is read directly where it
- * is usual and by jansson, piece by piece, where it is not; unknown members
- * reach neither.
+ * number and their kinds; infer_data.h decodes them.  Of the remaining text
+ * the known members are noted where they stand, without a copy.
  */
 
 #ifndef INF_PROTO_INFER_REQUEST_H

@@ -30,15 +30,7 @@
 #include "core/proto/infer_codec.h"
 #include "core/proto/infer_request.h"
 
-/*
- * Checks every offset, count and length of a record against its len bytes and
- * the arena's size.  record must be 8-byte aligned and private: nobody may
- * write to it any more.
- */
-INF_CHECK inf_err_t *inf_response_record_check(const void *record, size_t len,
-    uint64_t arena_size);
-
-/* A text of a checked record. */
+/* A text of a checked record (core/wire/response_record.h). */
 inf_slice_t inf_response_text(const inf_response_record_t *rec, inf_ref_t ref);
 
 /* What the client asked for; from the request. */

@@ -4,38 +4,26 @@
 
 #include <string.h>
 
-#include "core/proto/infer_quick.h"
 #include "core/proto/infer_tables.h"
-#include "core/proto/json_doc.h"
 
 #define FIRST_TABLE     8u
-#define PARSE_FAILED    "failed to parse the request JSON buffer: "
 
-static inf_walk_t piece_walk(const inf_infer_tables_t *t,
-    const inf_piece_t *piece);
-static bool take_piece(inf_infer_tables_t *t, const inf_piece_t *piece,
-    inf_slice_t members, size_t *used, inf_err_t **err);
-static inf_err_t *parse_error(inf_err_t *err, const inf_piece_t *piece,
-    uint32_t index);
-static inf_err_t *walk_piece(inf_infer_tables_t *t, const inf_piece_t *piece,
-    const inf_walk_t *walk);
 static inf_err_t *add_input(inf_infer_tables_t *t, inf_infer_input_t *in);
 static inf_err_t *add_output(inf_infer_tables_t *t,
     const inf_infer_output_t *out);
 static inf_err_t *table_add(inf_infer_tables_t *t, inf_infer_table_t *table,
-    void **item);
+    const void *item);
 
 void
 inf_tables_init(inf_infer_tables_t *t, inf_arena_t *arena,
     const inf_infer_limits_t *limits)
 {
     t->arena = arena;
-    t->max_bytes = limits->max_json_bytes;
-    t->quick = true;
     t->inputs.item_size = sizeof(inf_infer_input_t);
     t->inputs.max = limits->max_inputs;
     t->outputs.item_size = sizeof(inf_infer_output_t);
     t->outputs.max = limits->max_outputs;
+    t->parameters.item_size = sizeof(inf_infer_parameter_t);
     inf_names_init(&t->input_names, arena);
     inf_names_init(&t->output_names, arena);
 }
@@ -47,134 +35,42 @@ inf_tables_close(inf_infer_tables_t *t)
     t->request.input_count = t->inputs.count;
     t->request.outputs = t->outputs.items;
     t->request.output_count = t->outputs.count;
+    t->request.parameters = t->parameters.items;
+    t->request.parameter_count = t->parameters.count;
 }
 
-static inf_walk_t
-piece_walk(const inf_infer_tables_t *t, const inf_piece_t *piece)
+const inf_infer_table_t *
+inf_tables_of(const inf_infer_tables_t *t, const inf_object_t *object)
 {
-    return (inf_walk_t) {
-        .arena = t->arena,
-        .bigs = piece->bigs,
-        .big_count = piece->big_count,
-        .max_bytes = t->max_bytes,
-        .index = piece->kind == INF_PIECE_INPUT ? t->inputs.count
-                                                : t->outputs.count
-    };
+    return object == &inf_object_input ? &t->inputs : &t->outputs;
 }
-
-/* ---- the quick way ---- */
-
-bool
-inf_tables_take(inf_infer_tables_t *t, const inf_piece_t *piece, size_t *used,
-    inf_err_t **err)
-{
-    inf_slice_t members = inf_slice(piece->text.data + 1,
-                                    piece->text.len - 1);
-
-    if (!t->quick || !take_piece(t, piece, members, used, err)) {
-        return false;
-    }
-
-    *used += 1;
-    return true;
-}
-
-static bool
-take_piece(inf_infer_tables_t *t, const inf_piece_t *piece,
-    inf_slice_t members, size_t *used, inf_err_t **err)
-{
-    inf_walk_t walk = piece_walk(t, piece);
-    inf_infer_input_t in;
-    inf_infer_output_t out;
-
-    switch (piece->kind) {
-
-    case INF_PIECE_INPUT:
-        if (!inf_quick_input(&walk, members, piece->span, &in, used, err)) {
-            return false;
-        }
-
-        *err = *err != NULL ? *err : add_input(t, &in);
-        return true;
-
-    case INF_PIECE_OUTPUT:
-        if (!inf_quick_output(&walk, members, &out, used, err)) {
-            return false;
-        }
-
-        *err = *err != NULL ? *err : add_output(t, &out);
-        return true;
-
-    case INF_PIECE_TOP:
-        break;
-    }
-
-    return inf_quick_top(&walk, members, &t->request, used, err);
-}
-
-/* ---- by a document ---- */
 
 inf_err_t *
-inf_tables_walk(inf_infer_tables_t *t, const inf_piece_t *piece)
-{
-    inf_walk_t walk = piece_walk(t, piece);
-    inf_json_doc_t doc;
-    inf_err_t *err = inf_json_doc_parse(&doc, piece->text,
-                                        INF_JSON_DOC_NO_DUPLICATES);
-
-    if (err != NULL) {
-        return parse_error(err, piece, walk.index);
-    }
-
-    walk.root = doc.root;
-    err = walk_piece(t, piece, &walk);
-    inf_json_doc_fini(&doc);
-    return err;
-}
-
-static inf_err_t *
-parse_error(inf_err_t *err, const inf_piece_t *piece, uint32_t index)
-{
-    if (piece->kind == INF_PIECE_TOP) {
-        return inf_err_add(err, PARSE_FAILED "id and parameters");
-    }
-
-    return inf_err_add(err, PARSE_FAILED "%s %u",
-                       piece->kind == INF_PIECE_INPUT ? "input" : "output",
-                       index);
-}
-
-static inf_err_t *
-walk_piece(inf_infer_tables_t *t, const inf_piece_t *piece,
-    const inf_walk_t *walk)
+inf_tables_add(inf_infer_tables_t *t, const inf_description_t *d)
 {
     inf_infer_input_t in;
     inf_infer_output_t out;
     inf_err_t *err;
 
-    switch (piece->kind) {
-
-    case INF_PIECE_INPUT:
-        err = inf_walk_input(walk, piece->span, &in);
+    if (d->object == &inf_object_input) {
+        err = inf_description_input(d, &in);
         return err != NULL ? err : add_input(t, &in);
-
-    case INF_PIECE_OUTPUT:
-        err = inf_walk_output(walk, &out);
-        return err != NULL ? err : add_output(t, &out);
-
-    case INF_PIECE_TOP:
-        break;
     }
 
-    return inf_walk_top(walk, &t->request);
+    err = inf_description_output(d, &out);
+    return err != NULL ? err : add_output(t, &out);
 }
 
-/* ---- rows ---- */
+inf_err_t *
+inf_tables_add_parameter(inf_infer_tables_t *t,
+    const inf_infer_parameter_t *parameter)
+{
+    return table_add(t, &t->parameters, parameter);
+}
 
 static inf_err_t *
 add_input(inf_infer_tables_t *t, inf_infer_input_t *in)
 {
-    void *item;
     bool fresh;
     inf_err_t *err = inf_names_add(&t->input_names, in->name,
                                    t->inputs.count, &fresh);
@@ -200,18 +96,12 @@ add_input(inf_infer_tables_t *t, inf_infer_input_t *in)
         }
     }
 
-    err = table_add(t, &t->inputs, &item);
-    if (err == NULL) {
-        memcpy(item, in, sizeof(*in));
-    }
-
-    return err;
+    return table_add(t, &t->inputs, in);
 }
 
 static inf_err_t *
 add_output(inf_infer_tables_t *t, const inf_infer_output_t *out)
 {
-    void *item;
     bool fresh;
     inf_err_t *err = inf_names_add(&t->output_names, out->name,
                                    t->outputs.count, &fresh);
@@ -226,16 +116,11 @@ add_output(inf_infer_tables_t *t, const inf_infer_output_t *out)
                            (int) out->name.len, out->name.data);
     }
 
-    err = table_add(t, &t->outputs, &item);
-    if (err == NULL) {
-        memcpy(item, out, sizeof(*out));
-    }
-
-    return err;
+    return table_add(t, &t->outputs, out);
 }
 
 static inf_err_t *
-table_add(inf_infer_tables_t *t, inf_infer_table_t *table, void **item)
+table_add(inf_infer_tables_t *t, inf_infer_table_t *table, const void *item)
 {
     if (table->count == table->capacity) {
         uint32_t capacity = table->capacity == 0 ? FIRST_TABLE
@@ -254,7 +139,8 @@ table_add(inf_infer_tables_t *t, inf_infer_table_t *table, void **item)
         table->capacity = capacity;
     }
 
-    *item = (char *) table->items + table->count * table->item_size;
+    memcpy((char *) table->items + table->count * table->item_size, item,
+           table->item_size);
     table->count++;
     return NULL;
 }

@@ -5,9 +5,9 @@
  * Owner    The reader's memory; rows, names and texts are the arena's.
  * Thread   one at a time.
  * Units    bytes.
- * Errors   INVALID_ARG, UNSUPPORTED: what the walk finds, a name that stands
- *          twice, binary sizes whose sum overflows.
- * Route    request reader -> [tables] -> quick way, or document and walk.
+ * Errors   INVALID_ARG: a name that stands twice, binary sizes whose sum
+ *          overflows, what makes no row of the members.
+ * Route    request reader -> members -> [tables] -> record.
  */
 
 #ifndef INF_PROTO_INFER_TABLES_H
@@ -17,24 +17,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/proto/infer_members.h"
 #include "core/proto/infer_names.h"
 #include "core/proto/infer_request.h"
-#include "core/proto/infer_walk.h"
-
-typedef enum {
-    INF_PIECE_INPUT,
-    INF_PIECE_OUTPUT,
-    INF_PIECE_TOP               /* id and parameters                         */
-} inf_piece_kind_t;
-
-/* One description; views. */
-typedef struct {
-    inf_piece_kind_t        kind;
-    inf_slice_t             text;       /* from its '{' on                   */
-    const inf_infer_span_t *span;       /* INPUT: where its data is          */
-    const inf_big_number_t *bigs;
-    size_t                  big_count;
-} inf_piece_t;
 
 typedef struct {
     void    *items;
@@ -46,10 +31,9 @@ typedef struct {
 
 typedef struct {
     inf_arena_t         *arena;
-    uint64_t             max_bytes;     /* of a decoded tensor               */
-    bool                 quick;         /* try the quick way first           */
     inf_infer_table_t    inputs;
     inf_infer_table_t    outputs;
+    inf_infer_table_t    parameters;    /* custom ones                       */
     inf_names_t          input_names;
     inf_names_t          output_names;
     inf_infer_request_t  request;
@@ -59,14 +43,16 @@ typedef struct {
 void inf_tables_init(inf_infer_tables_t *t, inf_arena_t *arena,
     const inf_infer_limits_t *limits);
 
-/* True: the piece is usual, *err says whether it became a row, its '}' stands
-   *used bytes behind its '{'.  False: nothing has happened. */
-bool inf_tables_take(inf_infer_tables_t *t, const inf_piece_t *piece,
-    size_t *used, inf_err_t **err);
+/* The table that descriptions of object go to, inputs or outputs. */
+const inf_infer_table_t *inf_tables_of(const inf_infer_tables_t *t,
+    const inf_object_t *object);
 
-/* By a document; the text ends with the piece. */
-INF_CHECK inf_err_t *inf_tables_walk(inf_infer_tables_t *t,
-    const inf_piece_t *piece);
+/* Adds the tensor whose members d has taken. */
+INF_CHECK inf_err_t *inf_tables_add(inf_infer_tables_t *t,
+    const inf_description_t *d);
+
+INF_CHECK inf_err_t *inf_tables_add_parameter(inf_infer_tables_t *t,
+    const inf_infer_parameter_t *parameter);
 
 /* The request's counts and tables, once everything has been read. */
 void inf_tables_close(inf_infer_tables_t *t);

@@ -29,8 +29,10 @@ inf_json_plain_run(const char *p, const char *end)
         uint64_t slash = w ^ ones * '\\';
         uint64_t found = ((quote - ones) & ~quote) | ((slash - ones) & ~slash)
                          | ((w - ones * 0x20) & ~w);
-        if ((found & highs) != 0) {
-            break;
+        found &= highs;
+        if (found != 0) {
+            /* little-endian: the lowest mark is the first byte's and true */
+            return p + (__builtin_ctzll(found) >> 3);
         }
 
         p += 8;

@@ -1,13 +1,12 @@
 /*
  * json_scan.c - see json_scan.h.
  *
- * The token that may come next (expect) and how far the open one is (lex) are
- * all the state there is, besides a bit per open container.
+ * The token that may come next (expect) and a bit per open container are all
+ * the state there is, besides the tokenizer's.
  */
 
 #include <string.h>
 
-#include "core/proto/json_plain.h"
 #include "core/proto/json_scan.h"
 #include "core/proto/number.h"
 
@@ -21,58 +20,30 @@ typedef enum {
     EXPECT_NOTHING              /* the root is complete                      */
 } expect_t;
 
-typedef enum {
-    LEX_NONE,
-    LEX_STRING,
-    LEX_ESCAPE,                 /* after '\'                                 */
-    LEX_HEX,                    /* inside \uXXXX                             */
-    LEX_LOW_ESCAPE,             /* '\' of the low surrogate                  */
-    LEX_LOW_U,                  /* its 'u'                                   */
-    LEX_WORD,
-    LEX_MINUS,
-    LEX_ZERO,
-    LEX_INTEGER,
-    LEX_POINT,
-    LEX_FRACTION,
-    LEX_E,
-    LEX_E_SIGN,
-    LEX_EXPONENT
-} lex_t;
-
 typedef struct {
     const char      *text;
     inf_json_event_t event;
 } word_t;
 
-#define WORD_INFINITY   4u
-#define WORD_INF_LEN    3u
+#define INF_LEN 3u              /* of the short form of Infinity             */
 
 static const word_t words[] = {
     { "true",     INF_JSON_TRUE },
     { "false",    INF_JSON_FALSE },
     { "null",     INF_JSON_NULL },
     { "NaN",      INF_JSON_NONFINITE },
-    { "Infinity", INF_JSON_NONFINITE }      /* or its first three letters */
+    { "Infinity", INF_JSON_NONFINITE }
 };
 
 static bool in_object(const inf_json_scan_t *s);
 static inf_json_event_t step(inf_json_scan_t *s, const char *text,
     const char *end, bool final);
-static bool open_word(inf_json_scan_t *s, char c);
-static inf_json_event_t open_value(inf_json_scan_t *s, char c);
 static inf_json_event_t open_container(inf_json_scan_t *s, bool object);
 static inf_json_event_t close_container(inf_json_scan_t *s, bool object);
 static inf_json_event_t read_token(inf_json_scan_t *s, const char *text,
     const char *end, bool final);
-static inf_json_event_t read_string(inf_json_scan_t *s, const char *text,
-    const char *end);
-static inf_json_event_t read_string_byte(inf_json_scan_t *s, char c);
-static inf_json_event_t read_hex(inf_json_scan_t *s, char c);
-static inf_json_event_t read_number(inf_json_scan_t *s, const char *text,
-    const char *end, bool final);
-static lex_t number_move(lex_t lex, char c);
-static inf_json_event_t read_word(inf_json_scan_t *s, const char *text,
-    const char *end, bool final);
+static inf_json_event_t read_word(inf_json_scan_t *s, const char *text);
+static const char *fault_reason(const inf_json_tokens_t *t);
 static void skip_numbers(inf_json_scan_t *s, const char *text,
     const char *end, inf_json_tally_t *tally);
 static const char *number_end(const char *p, const char *end);
@@ -93,10 +64,10 @@ static const char *
 horizon(const inf_json_scan_t *s, const char *text, size_t avail, bool last,
     size_t budget, bool *final)
 {
-    size_t room = avail - (size_t) s->pos;
+    size_t room = avail - (size_t) s->tokens.pos;
 
     *final = last && room <= budget;
-    return text + s->pos + (room < budget ? room : budget);
+    return text + s->tokens.pos + (room < budget ? room : budget);
 }
 
 inf_json_event_t
@@ -105,10 +76,10 @@ inf_json_scan_next(inf_json_scan_t *s, const char *text, size_t avail,
 {
     bool final;
     const char *end = horizon(s, text, avail, last, *budget, &final);
-    uint64_t from = s->pos;
+    uint64_t from = s->tokens.pos;
     inf_json_event_t event = step(s, text, end, final);
 
-    *budget -= (size_t) (s->pos - from);
+    *budget -= (size_t) (s->tokens.pos - from);
     return event;
 }
 
@@ -118,11 +89,11 @@ inf_json_scan_skip(inf_json_scan_t *s, const char *text, size_t avail,
 {
     bool final;
     const char *end = horizon(s, text, avail, last, *budget, &final);
-    uint64_t from = s->pos;
+    uint64_t from = s->tokens.pos;
     inf_json_event_t event;
 
     do {
-        if (s->lex == LEX_NONE && !in_object(s)) {
+        if (!inf_json_tokens_open(&s->tokens) && !in_object(s)) {
             skip_numbers(s, text, end, tally);
         }
 
@@ -131,7 +102,7 @@ inf_json_scan_skip(inf_json_scan_t *s, const char *text, size_t avail,
 
     } while (event > INF_JSON_ERROR && s->depth >= depth);
 
-    *budget -= (size_t) (s->pos - from);
+    *budget -= (size_t) (s->tokens.pos - from);
     return event;
 }
 
@@ -140,12 +111,6 @@ fail(inf_json_scan_t *s, const char *reason)
 {
     s->reason = reason;
     return INF_JSON_ERROR;
-}
-
-static bool
-is_space(char c)
-{
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
 static bool
@@ -200,133 +165,76 @@ text_ends(inf_json_scan_t *s, bool final)
 static inf_json_event_t
 step(inf_json_scan_t *s, const char *text, const char *end, bool final)
 {
-    if (s->lex != LEX_NONE) {
+    if (inf_json_tokens_open(&s->tokens)) {
         return read_token(s, text, end, final);
     }
 
     for ( ;; ) {
-        const char *p = text + s->pos;
-        while (p != end && is_space(*p)) {
-            p++;
-        }
-
-        s->pos = (uint64_t) (p - text);
-        if (p == end) {
+        int c = inf_json_tokens_peek(&s->tokens, text, end);
+        if (c < 0) {
             return text_ends(s, final);
         }
 
-        s->token = s->pos;
+        s->tokens.start = s->tokens.pos;
 
         switch ((expect_t) s->expect) {
 
         case EXPECT_NEXT:
-            if (*p == (in_object(s) ? '}' : ']')) {
-                return close_container(s, *p == '}');
+            if (c == (in_object(s) ? '}' : ']')) {
+                return close_container(s, c == '}');
             }
 
-            if (*p != ',') {
+            if (c != ',') {
                 return text_ends(s, true);
             }
 
             s->expect = in_object(s) ? EXPECT_KEY : EXPECT_VALUE;
-            s->pos++;
+            s->tokens.pos++;
             continue;
 
         case EXPECT_COLON:
-            if (*p != ':') {
+            if (c != ':') {
                 return text_ends(s, true);
             }
 
             s->expect = EXPECT_VALUE;
-            s->pos++;
+            s->tokens.pos++;
             continue;
 
         case EXPECT_FIRST_KEY:
-            if (*p == '}') {
+            if (c == '}') {
                 return close_container(s, true);
             }
 
             /* fall through */
 
         case EXPECT_KEY:
-            if (*p != '"') {
+            if (c != '"') {
                 return text_ends(s, true);
             }
 
-            s->key = true;
-            break;
+            s->expect = EXPECT_KEY;
+            return read_token(s, text, end, final);
 
         case EXPECT_FIRST_ELEMENT:
-            if (*p == ']') {
+            if (c == ']') {
                 return close_container(s, false);
             }
 
             /* fall through */
 
         case EXPECT_VALUE:
-            s->key = false;
-            if (*p != '"') {
-                inf_json_event_t event = open_value(s, *p);
-                if (event != INF_JSON_AGAIN) {
-                    return event;
-                }
-
-                return read_token(s, text, end, final);
+            if (c == '[' || c == '{') {
+                return open_container(s, c == '{');
             }
 
-            break;
+            return read_token(s, text, end, final);
 
         case EXPECT_NOTHING:
             return fail(s, "The document root must not be followed by other "
                         "values.");
         }
-
-        s->pos++;
-        s->lex = LEX_STRING;
-        s->decoded = 0;
-        s->escaped = false;
-        return read_token(s, text, end, final);
     }
-}
-
-/* AGAIN: a token is open now. */
-static inf_json_event_t
-open_value(inf_json_scan_t *s, char c)
-{
-    if (c == '[' || c == '{') {
-        return open_container(s, c == '{');
-    }
-
-    lex_t number = c == '-' ? LEX_MINUS : number_move(LEX_MINUS, c);
-    if (number != LEX_NONE) {
-        s->lex = (uint8_t) number;
-        s->pos++;
-        return INF_JSON_AGAIN;
-    }
-
-    if (!open_word(s, c)) {
-        return fail(s, "Invalid value.");
-    }
-
-    return INF_JSON_AGAIN;
-}
-
-static bool
-open_word(inf_json_scan_t *s, char c)
-{
-    for (uint8_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (words[i].text[0] == c
-            && (words[i].event != INF_JSON_NONFINITE || s->nonfinite))
-        {
-            s->lex = LEX_WORD;
-            s->word = i;
-            s->word_pos = 1;
-            s->pos++;
-            return true;
-        }
-    }
-
-    return false;
 }
 
 static inf_json_event_t
@@ -341,7 +249,7 @@ open_container(inf_json_scan_t *s, bool object)
 
     *word = object ? *word | bit : *word & ~bit;
     s->depth++;
-    s->pos++;
+    s->tokens.pos++;
     s->expect = object ? EXPECT_FIRST_KEY : EXPECT_FIRST_ELEMENT;
     return object ? INF_JSON_OBJECT_BEGIN : INF_JSON_ARRAY_BEGIN;
 }
@@ -350,268 +258,121 @@ static inf_json_event_t
 close_container(inf_json_scan_t *s, bool object)
 {
     s->depth--;
-    s->pos++;
+    s->tokens.pos++;
     after_value(s);
     return object ? INF_JSON_OBJECT_END : INF_JSON_ARRAY_END;
 }
 
+/* A key or a scalar. */
 static inf_json_event_t
 read_token(inf_json_scan_t *s, const char *text, const char *end, bool final)
 {
-    inf_json_event_t event;
+    switch (inf_json_tokens_next(&s->tokens, text, end, final)) {
 
-    if (s->lex == LEX_WORD) {
-        return read_word(s, text, end, final);
-    }
-
-    if (s->lex >= LEX_MINUS) {
-        return read_number(s, text, end, final);
-    }
-
-    event = read_string(s, text, end);
-    if (event == INF_JSON_AGAIN && final) {
-        return fail(s, "Missing a closing quotation mark in string.");
-    }
-
-    return event;
-}
-
-static inf_json_event_t
-read_string(inf_json_scan_t *s, const char *text, const char *end)
-{
-    const char *p = text + s->pos;
-
-    while (p != end) {
-        if (s->lex == LEX_STRING) {
-            const char *q = inf_json_plain_run(p, end);
-            s->decoded += (uint64_t) (q - p);
-            s->pos += (uint64_t) (q - p);
-            p = q;
-            if (p == end) {
-                break;
-            }
-        }
-
-        inf_json_event_t event = read_string_byte(s, *p);
-        if (event == INF_JSON_ERROR) {
-            return event;
-        }
-
-        s->pos++;
-        p++;
-        if (event != INF_JSON_AGAIN) {
-            return event;
-        }
-    }
-
-    return INF_JSON_AGAIN;
-}
-
-/* AGAIN: the string goes on. */
-static inf_json_event_t
-read_string_byte(inf_json_scan_t *s, char c)
-{
-    switch ((lex_t) s->lex) {
-
-    case LEX_STRING:
-        if (c == '"') {
-            s->lex = LEX_NONE;
-            if (s->key) {
-                s->expect = EXPECT_COLON;
-                return INF_JSON_KEY;
-            }
-
-            after_value(s);
-            return INF_JSON_STRING;
-        }
-
-        if (c != '\\') {
-            return fail(s, "Control character in string.");
-        }
-
-        s->lex = LEX_ESCAPE;
-        s->escaped = true;
+    case INF_JSON_TOKEN_AGAIN:
         return INF_JSON_AGAIN;
 
-    case LEX_ESCAPE:
-        if (c == 'u') {
-            s->lex = LEX_HEX;
-            s->hex = 0;
-            s->hex_count = 0;
-            s->surrogate = 0;
-            return INF_JSON_AGAIN;
+    case INF_JSON_TOKEN_STRING:
+        if (s->expect == EXPECT_KEY) {
+            s->expect = EXPECT_COLON;
+            return INF_JSON_KEY;
         }
 
-        if (c == '\0' || strchr("\"\\/bfnrt", c) == NULL) {
-            return fail(s, "Invalid escape character in string.");
-        }
+        after_value(s);
+        return INF_JSON_STRING;
 
-        s->lex = LEX_STRING;
-        s->decoded++;
-        return INF_JSON_AGAIN;
-
-    case LEX_HEX:
-        return read_hex(s, c);
-
-    case LEX_LOW_ESCAPE:
-    case LEX_LOW_U:
-        if (c != (s->lex == LEX_LOW_U ? 'u' : '\\')) {
-            return fail(s, "The surrogate pair in string is invalid.");
-        }
-
-        s->lex = s->lex == LEX_LOW_U ? LEX_HEX : LEX_LOW_U;
-        s->hex = 0;
-        s->hex_count = 0;
-        return INF_JSON_AGAIN;
-
-    default:
-        return fail(s, "Invalid value.");
-    }
-}
-
-static inf_json_event_t
-read_hex(inf_json_scan_t *s, char c)
-{
-    unsigned digit = (unsigned char) c - '0';
-
-    if (digit > 9) {
-        digit = ((unsigned char) c | 0x20u) - 'a';
-        if (digit > 5) {
-            return fail(s, "Incorrect hex digit after \\u escape in string.");
-        }
-
-        digit += 10;
-    }
-
-    s->hex = (uint16_t) (s->hex << 4 | digit);
-    if (++s->hex_count < 4) {
-        return INF_JSON_AGAIN;
-    }
-
-    bool low = s->hex >= 0xdc00 && s->hex <= 0xdfff;
-    if (low != (s->surrogate != 0)) {
-        return fail(s, "The surrogate pair in string is invalid.");
-    }
-
-    if (s->hex >= 0xd800 && s->hex <= 0xdbff) {
-        s->surrogate = s->hex;
-        s->lex = LEX_LOW_ESCAPE;
-        return INF_JSON_AGAIN;
-    }
-
-    s->decoded += low ? 4u : 1u + (s->hex >= 0x80) + (s->hex >= 0x800);
-    s->lex = LEX_STRING;
-    return INF_JSON_AGAIN;
-}
-
-static inf_json_event_t
-read_number(inf_json_scan_t *s, const char *text, const char *end, bool final)
-{
-    const char *p = text + s->pos;
-    lex_t lex = s->lex;
-    lex_t next = lex;
-
-    while (p != end && (next = number_move(lex, *p)) != LEX_NONE) {
-        lex = next;
-        p++;
-    }
-
-    s->lex = (uint8_t) lex;
-    s->pos = (uint64_t) (p - text);
-
-    if (s->pos - s->token > INF_NUMBER_MAX_INPUT) {
-        return fail(s, "The number is too long.");
-    }
-
-    if (p == end && !final) {
-        return INF_JSON_AGAIN;
-    }
-
-    switch (lex) {
-    case LEX_ZERO:
-    case LEX_INTEGER:
-    case LEX_FRACTION:
-    case LEX_EXPONENT:
-        s->lex = LEX_NONE;
+    case INF_JSON_TOKEN_NUMBER:
         after_value(s);
         return INF_JSON_NUMBER;
 
-    case LEX_MINUS:
-        if (s->nonfinite && p != end && *p == 'I') {
-            (void) open_word(s, 'I');
-            return read_word(s, text, end, final);
-        }
+    case INF_JSON_TOKEN_WORD:
+        return read_word(s, text);
 
-        return fail(s, "Invalid value.");
+    case INF_JSON_TOKEN_BAD:
+        return fail(s, fault_reason(&s->tokens));
 
-    case LEX_POINT:
-        return fail(s, "Miss fraction part in number.");
+    case INF_JSON_TOKEN_SYMBOL:
+        s->tokens.pos = s->tokens.start;
+        break;
 
-    default:
-        return fail(s, "Miss exponent in number.");
+    case INF_JSON_TOKEN_END:
+        break;
     }
+
+    return fail(s, "Invalid value.");
 }
 
-/* LEX_NONE: c does not belong to the number. */
-static lex_t
-number_move(lex_t lex, char c)
-{
-    if (c >= '0' && c <= '9') {
-        switch (lex) {
-        case LEX_MINUS:
-            return c == '0' ? LEX_ZERO : LEX_INTEGER;
-        case LEX_INTEGER:
-            return LEX_INTEGER;
-        case LEX_POINT:
-        case LEX_FRACTION:
-            return LEX_FRACTION;
-        case LEX_E:
-        case LEX_E_SIGN:
-        case LEX_EXPONENT:
-            return LEX_EXPONENT;
-        default:
-            return LEX_NONE;
-        }
-    }
-
-    if (c == '.') {
-        return lex == LEX_ZERO || lex == LEX_INTEGER ? LEX_POINT : LEX_NONE;
-    }
-
-    if (c == 'e' || c == 'E') {
-        return lex == LEX_ZERO || lex == LEX_INTEGER || lex == LEX_FRACTION
-               ? LEX_E : LEX_NONE;
-    }
-
-    return (c == '+' || c == '-') && lex == LEX_E ? LEX_E_SIGN : LEX_NONE;
-}
-
+/* What goes on behind a whole word is the next token's. */
 static inf_json_event_t
-read_word(inf_json_scan_t *s, const char *text, const char *end, bool final)
+read_word(inf_json_scan_t *s, const char *text)
 {
-    const word_t *word = &words[s->word];
-    const char *p = text + s->pos;
+    const char *p = text + s->tokens.start;
+    const char *end = text + s->tokens.pos;
+    bool minus = *p == '-';
+    inf_json_event_t event = INF_JSON_ERROR;
 
-    while (p != end && word->text[s->word_pos] != '\0'
-           && *p == word->text[s->word_pos])
-    {
-        s->word_pos++;
-        p++;
+    p += minus;
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        const char *word = words[i].text;
+        size_t len = 0;
+
+        if (*word != *p || (minus && *word != 'I')
+            || (words[i].event == INF_JSON_NONFINITE && !s->nonfinite))
+        {
+            continue;
+        }
+
+        while (p != end && word[len] != '\0' && *p == word[len]) {
+            len++;
+            p++;
+        }
+
+        if (word[len] == '\0' || (*word == 'I' && len == INF_LEN)) {
+            event = words[i].event;
+        }
+
+        break;
     }
 
-    s->pos = (uint64_t) (p - text);
-    bool whole = word->text[s->word_pos] == '\0';
-    if (!whole && p == end && !final) {
-        return INF_JSON_AGAIN;
-    }
-
-    if (!whole && (s->word != WORD_INFINITY || s->word_pos != WORD_INF_LEN)) {
+    s->tokens.pos = (uint64_t) (p - text);
+    if (event == INF_JSON_ERROR) {
         return fail(s, "Invalid value.");
     }
 
-    s->lex = LEX_NONE;
     after_value(s);
-    return word->event;
+    return event;
+}
+
+static const char *
+fault_reason(const inf_json_tokens_t *t)
+{
+    if (t->ended) {
+        return "Missing a closing quotation mark in string.";
+    }
+
+    switch (t->fault) {
+    case INF_JSON_FAULT_CONTROL:
+        return "Control character in string.";
+    case INF_JSON_FAULT_ESCAPE:
+        return "Invalid escape character in string.";
+    case INF_JSON_FAULT_HEX:
+        return "Incorrect hex digit after \\u escape in string.";
+    case INF_JSON_FAULT_SURROGATE:
+        return "The surrogate pair in string is invalid.";
+    case INF_JSON_FAULT_FRACTION:
+        return "Miss fraction part in number.";
+    case INF_JSON_FAULT_EXPONENT:
+        return "Miss exponent in number.";
+    case INF_JSON_FAULT_LENGTH:
+        return "The number is too long.";
+    case INF_JSON_FAULT_BYTE:
+    case INF_JSON_FAULT_QUOTE:
+    case INF_JSON_FAULT_NUMBER:
+        break;
+    }
+
+    return "Invalid value.";
 }
 
 /* The hot loop, inside an array: numbers and commas, whole numbers only;
@@ -620,7 +381,7 @@ static void
 skip_numbers(inf_json_scan_t *s, const char *text, const char *end,
     inf_json_tally_t *tally)
 {
-    const char *p = text + s->pos;
+    const char *p = text + s->tokens.pos;
     const char *q;
     uint64_t count = 0;
 
@@ -648,7 +409,7 @@ skip_numbers(inf_json_scan_t *s, const char *text, const char *end,
         }
     }
 
-    s->pos = (uint64_t) (p - text);
+    s->tokens.pos = (uint64_t) (p - text);
 
     if (count != 0) {
         tally->count += count;
@@ -715,7 +476,7 @@ count_event(inf_json_tally_t *tally, const inf_json_scan_t *s,
 
     case INF_JSON_STRING:
         tally->kinds |= INF_JSON_KIND_STRING;
-        tally->string_bytes += s->decoded;
+        tally->string_bytes += s->tokens.decoded;
         break;
 
     case INF_JSON_NUMBER:

@@ -1,15 +1,15 @@
 /*
- * json_scan.h - a JSON tokenizer that can stop at any byte and go on.
+ * json_scan.h - a JSON document as events; reading can stop at any byte and
+ *               go on.
  *
  * Owner    the caller's memory; there is nothing to free.
  * Thread   one at a time.
  * Units    Offsets are bytes from the text's first byte.
- * Errors   INF_JSON_ERROR: s->reason and s->pos say what and where.
- * Route    request reader; whoever must not build a tree or block.
+ * Errors   INF_JSON_ERROR: s->reason and s->tokens.pos say what and where.
+ * Route    tokenizer -> [scan] -> reader of inference requests.
  *
- * It accepts exactly RFC 8259 (strings' UTF-8 is not validated, surrogate
- * escapes must pair, numbers have at most INF_NUMBER_MAX_INPUT characters),
- * and on request the bare words NaN, Infinity, -Infinity, Inf and -Inf.
+ * It accepts exactly RFC 8259 as json_token.h has it, and on request the bare
+ * words NaN, Infinity, -Infinity, Inf and -Inf.
  */
 
 #ifndef INF_PROTO_JSON_SCAN_H
@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "core/proto/json_token.h"
 
 #define INF_JSON_MAX_DEPTH 128u
 
@@ -52,27 +54,16 @@ typedef struct {
 } inf_json_tally_t;
 
 typedef struct {
-    uint64_t    pos;            /* next byte to look at                      */
-    uint64_t    token;          /* first byte of the last token (a string's
-                                   quote)                                    */
-    uint64_t    decoded;        /* length of the last key or string
-                                   unescaped                                 */
-    bool        escaped;        /* the last key or string has escapes        */
-    bool        nonfinite;      /* set by the caller: bare words allowed     */
-    const char *reason;
+    inf_json_tokens_t tokens;   /* the last token is the event's: a string's
+                                   quotes, a bracket, a scalar               */
+    bool              nonfinite;    /* set by the caller: bare words allowed */
+    const char       *reason;
 
-    /* the tokenizer's own */
-    uint8_t     expect;
-    uint8_t     lex;
-    bool        key;            /* the open string is a member's name        */
-    uint8_t     word;           /* which bare word, and how far              */
-    uint8_t     word_pos;
-    uint8_t     hex_count;
-    uint16_t    hex;
-    uint16_t    surrogate;      /* a high one that waits for its low one     */
-    uint32_t    depth;
-    uint32_t    max_depth;
-    uint64_t    objects[2];     /* bit per level: an object, not an array    */
+    /* the scanner's own */
+    uint8_t           expect;
+    uint32_t          depth;
+    uint32_t          max_depth;
+    uint64_t          objects[2];   /* bit per level: an object, no array    */
 } inf_json_scan_t;
 
 /* max_depth is at most INF_JSON_MAX_DEPTH. */
@@ -80,8 +71,7 @@ void inf_json_scan_init(inf_json_scan_t *s, uint32_t max_depth);
 
 /*
  * The next event.  text is the first byte, avail how many are there, last:
- * there will be no more.  *budget counts down the bytes looked at.  A token
- * is text[s->token .. s->pos).
+ * there will be no more.  *budget counts down the bytes looked at.
  */
 inf_json_event_t inf_json_scan_next(inf_json_scan_t *s, const char *text,
     size_t avail, bool last, size_t *budget);

@@ -41,6 +41,9 @@ static size_t *field_quantity(const ProtobufCMessage *m,
 static bool field_is_default(const ProtobufCMessage *m,
     const ProtobufCFieldDescriptor *f);
 static bool field_has_flag(const ProtobufCFieldDescriptor *f);
+static bool message_is_same(const ProtobufCMessage *a,
+    const ProtobufCMessage *b);
+static void swap_bytes(void *a, void *b, size_t len);
 static inf_scalar_t cell_read(const void *p, ProtobufCType type);
 static inf_err_t *cell_make(field_cell_t *cell,
     const ProtobufCFieldDescriptor *f, inf_scalar_t v);
@@ -245,6 +248,75 @@ inf_field_clear(ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
         *(const void **) field_at(m, f, 0) = f->default_value;
     } else if (f->default_value != NULL) {
         memcpy(field_at(m, f, 0), f->default_value, field_size(f->type));
+    }
+}
+
+bool
+inf_field_same(const ProtobufCMessage *a, const ProtobufCMessage *b,
+    const ProtobufCFieldDescriptor *f)
+{
+    size_t n = inf_field_is_repeated(f) ? inf_field_count(a, f) : 1;
+    if (inf_field_is_repeated(f) && inf_field_count(b, f) != n) {
+        return false;
+    }
+
+    for (size_t i = 0; i < n; i++) {
+        inf_scalar_t x = inf_field_get(a, f, i);
+        inf_scalar_t y = inf_field_get(b, f, i);
+        bool same = f->type == PROTOBUF_C_TYPE_MESSAGE
+            ? message_is_same(x.m, y.m)
+            : f->type == PROTOBUF_C_TYPE_STRING
+                || f->type == PROTOBUF_C_TYPE_BYTES
+            ? inf_slice_eq(x.s, y.s) : memcmp(&x, &y, sizeof(x)) == 0;
+        if (!same) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
+message_is_same(const ProtobufCMessage *a, const ProtobufCMessage *b)
+{
+    if (a == NULL || b == NULL) {
+        return a == b;
+    }
+
+    for (unsigned i = 0; i < a->descriptor->n_fields; i++) {
+        if (!inf_field_same(a, b, &a->descriptor->fields[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void
+inf_field_swap(ProtobufCMessage *a, ProtobufCMessage *b,
+    const ProtobufCFieldDescriptor *f)
+{
+    if (inf_field_is_repeated(f)) {
+        swap_bytes((char *) a + f->offset, (char *) b + f->offset,
+            sizeof(void *));
+        swap_bytes(field_quantity(a, f), field_quantity(b, f), sizeof(size_t));
+        return;
+    }
+
+    if (field_has_flag(f)) {
+        swap_bytes(field_case(a, f), field_case(b, f), sizeof(int));
+    }
+    swap_bytes(field_at(a, f, 0), field_at(b, f, 0), field_size(f->type));
+}
+
+static void
+swap_bytes(void *a, void *b, size_t len)
+{
+    unsigned char *x = a;
+    unsigned char *y = b;
+
+    for (size_t i = 0; i < len; i++) {
+        unsigned char byte = x[i];
+        x[i] = y[i];
+        y[i] = byte;
     }
 }
 

@@ -83,6 +83,15 @@ INF_CHECK inf_err_t *inf_field_put_message(ProtobufCMessage *m,
 /* Makes the field unset or empty. */
 void inf_field_clear(ProtobufCMessage *m, const ProtobufCFieldDescriptor *f);
 
+/* Whether both have the same value there; whether it is set does not count,
+   except for messages.  No member of a oneof, also within messages. */
+bool inf_field_same(const ProtobufCMessage *a, const ProtobufCMessage *b,
+    const ProtobufCFieldDescriptor *f);
+
+/* Exchanges the values of two messages of one type; no member of a oneof. */
+void inf_field_swap(ProtobufCMessage *a, ProtobufCMessage *b,
+    const ProtobufCFieldDescriptor *f);
+
 /* Sets the has_ flag of every optional scalar that differs from its default,
    through the whole tree; proto2 writers call it before they pack. */
 void inf_message_mark_set(ProtobufCMessage *m);

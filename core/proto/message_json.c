@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/proto/message_number.h"
 #include "core/proto/message_utf8.h"
+#include "core/proto/number.h"
 
 #define FIELDS_MAX 256          /* of one message                            */
 

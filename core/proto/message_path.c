@@ -86,6 +86,21 @@ inf_path_show(char *dst, inf_slice_t src)
     return dst;
 }
 
+void
+inf_path_position(inf_slice_t text, size_t at, size_t *line, size_t *column)
+{
+    size_t start = 0;
+
+    *line = 1;
+    for (size_t i = 0; i < at; i++) {
+        if (text.data[i] == '\n') {
+            (*line)++;
+            start = i + 1;
+        }
+    }
+    *column = at - start + 1;
+}
+
 static void
 path_put(inf_path_t *p, const char *data, size_t len)
 {

@@ -1,5 +1,5 @@
 /*
- * message_path.h - where in a message a codec stands, for its errors.
+ * message_path.h - where in a message or text a codec stands, for its errors.
  *
  * Owner    the caller's memory; {0} is the empty path.
  * Thread   one at a time.
@@ -35,5 +35,9 @@ const char *inf_path_colon(const inf_path_t *p);
    dst takes at least INF_PATH_SHOWN bytes and is returned. */
 #define INF_PATH_SHOWN 48
 const char *inf_path_show(char *dst, inf_slice_t src);
+
+/* Line and column of an offset in text, both from 1. */
+void inf_path_position(inf_slice_t text, size_t at, size_t *line,
+    size_t *column);
 
 #endif /* INF_PROTO_MESSAGE_PATH_H */

@@ -1,12 +1,11 @@
 /*
- * number.h - numbers as JSON text, both ways, correctly rounded and without
- *            locale.
+ * number.h - numbers as text, both ways, correctly rounded and without locale.
  *
  * Owner    the caller's memory.
  * Thread   any.
  * Units    none.
  * Errors   none: what is no number has length 0, what does not fit says so.
- * Route    data decoder, response writer, JSON codec.
+ * Route    data decoder, response writer, text format and JSON of messages.
  */
 
 #ifndef INF_PROTO_NUMBER_H
@@ -15,6 +14,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "core/base/buf.h"
+#include "core/base/slice.h"
 
 #define INF_NUMBER_MAX_TEXT  32u    /* room that any writer below needs      */
 #define INF_NUMBER_MAX_INPUT 4096u  /* longer texts are no numbers here      */
@@ -38,6 +40,13 @@ size_t inf_number_read(const char *p, const char *end, inf_number_t *out);
    length, 0 if there is none of them. */
 size_t inf_number_read_nonfinite(const char *p, const char *end, double *out);
 
+/* All of s as a decimal number: '-' may stand before it, zeros too many at its
+   begin, and nothing on one side of its point.  Overflows to infinity. */
+bool inf_number_parse_double(inf_slice_t s, double *out);
+
+/* Digits of base 8, 10 or 16 only; false when empty or above UINT64_MAX. */
+bool inf_number_parse_digits(inf_slice_t s, unsigned base, uint64_t *out);
+
 /* Correctly rounded (to even), overflowing to infinity. */
 double inf_number_double(const inf_number_t *n);
 float inf_number_float(const inf_number_t *n);
@@ -55,5 +64,12 @@ size_t inf_number_write_double(char *dst, double v);
 size_t inf_number_write_float(char *dst, float v);
 size_t inf_number_write_int64(char *dst, int64_t v);
 size_t inf_number_write_uint64(char *dst, uint64_t v);
+
+/* Append; reals are finite and look as printf's %g has them: no ".0", an
+   exponent from as many digits as the type always keeps. */
+void inf_number_put_double(inf_buf_t *b, double v);
+void inf_number_put_float(inf_buf_t *b, float v);
+void inf_number_put_int(inf_buf_t *b, int64_t v);
+void inf_number_put_uint(inf_buf_t *b, uint64_t v);
 
 #endif /* INF_PROTO_NUMBER_H */

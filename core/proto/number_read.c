@@ -56,8 +56,9 @@ static double slow_double(const inf_number_t *n);
 static float slow_float(const inf_number_t *n);
 static void slow_text(const inf_number_t *n, char *dst, size_t cap);
 
-size_t
-inf_number_read(const char *p, const char *end, inf_number_t *out)
+/* loose: as inf_number_parse_double says; a constant in each caller. */
+static inline size_t
+read_number(const char *p, const char *end, bool loose, inf_number_t *out)
 {
     const char *start = p;
 
@@ -72,11 +73,11 @@ inf_number_read(const char *p, const char *end, inf_number_t *out)
     const char *digits = p;
     digits_t m;
 
-    if (p == end || !is_digit(*p)) {
+    if (!loose && (p == end || !is_digit(*p))) {
         return 0;
     }
 
-    if (*p == '0') {
+    if (!loose && *p == '0') {
         m = (digits_t) { p + 1, 0 };
     } else {
         m = read_digits(p, end, 0);
@@ -92,13 +93,17 @@ inf_number_read(const char *p, const char *end, inf_number_t *out)
         const char *fraction = ++p;
         m = read_digits(p, end, m.value);
         p = m.end;
-        if (p == fraction) {
+        if (!loose && p == fraction) {
             return 0;
         }
 
         count += (size_t) (p - fraction);
         exponent = -(int32_t) (p - fraction);
         out->integer = false;
+    }
+
+    if (loose && count == 0) {
+        return 0;
     }
 
     const char *mantissa_end = p;
@@ -125,6 +130,47 @@ inf_number_read(const char *p, const char *end, inf_number_t *out)
     }
 
     return out->len;
+}
+
+size_t
+inf_number_read(const char *p, const char *end, inf_number_t *out)
+{
+    return read_number(p, end, false, out);
+}
+
+bool
+inf_number_parse_double(inf_slice_t s, double *out)
+{
+    inf_number_t n;
+
+    if (s.len == 0 || read_number(s.data, s.data + s.len, true, &n) != s.len) {
+        return false;
+    }
+
+    *out = inf_number_double(&n);
+    return true;
+}
+
+bool
+inf_number_parse_digits(inf_slice_t s, unsigned base, uint64_t *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint64_t v = 0;
+
+    for (size_t i = 0; i < s.len; i++) {
+        char c = s.data[i] >= 'A' && s.data[i] <= 'F'
+                 ? (char) (s.data[i] | 0x20) : s.data[i];
+        const char *digit = memchr(digits, c, base);
+
+        if (digit == NULL || __builtin_mul_overflow(v, base, &v)
+            || __builtin_add_overflow(v, (uint64_t) (digit - digits), &v))
+        {
+            return false;
+        }
+    }
+
+    *out = v;
+    return s.len > 0;
 }
 
 size_t

@@ -12,6 +12,9 @@
 
 #define FIXED_MAX      21           /* integers up to 1e21 in plain digits   */
 #define FIXED_MIN      (-6)
+#define DOUBLE_KEPT    15           /* decimal digits that any double keeps  */
+#define FLOAT_KEPT     6
+#define PLAIN_MIN      (-4)         /* least exponent of %g without 'e'      */
 
 __extension__ typedef unsigned __int128 u128_t;
 
@@ -32,7 +35,9 @@ static uint64_t round_to_odd_double(inf_power_t g, uint64_t c);
 static uint32_t round_to_odd_float(uint64_t g, uint32_t c);
 static inf_power_t power_for_writing(int q);
 static size_t write_special(char *dst, bool negative, bool nan);
+static decimal_t strip_zeros(decimal_t d);
 static size_t write_decimal(char *dst, bool negative, decimal_t d);
+static void put_decimal(inf_buf_t *b, bool negative, decimal_t d, int kept);
 static size_t write_scientific(char *dst, size_t n, int exponent);
 
 size_t
@@ -49,12 +54,7 @@ inf_number_write_double(char *dst, double v)
         return write_special(dst, negative, fraction != 0);
     }
 
-    decimal_t d = { 0, 0 };
-    if (exponent != 0 || fraction != 0) {
-        d = shortest_double(fraction, exponent);
-    }
-
-    return write_decimal(dst, negative, d);
+    return write_decimal(dst, negative, shortest_double(fraction, exponent));
 }
 
 size_t
@@ -71,12 +71,33 @@ inf_number_write_float(char *dst, float v)
         return write_special(dst, negative, fraction != 0);
     }
 
-    decimal_t d = { 0, 0 };
-    if (exponent != 0 || fraction != 0) {
-        d = shortest_float(fraction, exponent);
-    }
+    return write_decimal(dst, negative, shortest_float(fraction, exponent));
+}
 
-    return write_decimal(dst, negative, d);
+void
+inf_number_put_double(inf_buf_t *b, double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof(bits));
+
+    uint32_t exponent = (uint32_t) (bits >> 52) & 0x7ff;
+    uint64_t fraction = bits & ((UINT64_C(1) << 52) - 1);
+
+    put_decimal(b, bits >> 63 != 0, shortest_double(fraction, exponent),
+                DOUBLE_KEPT);
+}
+
+void
+inf_number_put_float(inf_buf_t *b, float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof(bits));
+
+    uint32_t exponent = (bits >> 23) & 0xff;
+    uint32_t fraction = bits & ((1u << 23) - 1);
+
+    put_decimal(b, bits >> 31 != 0, shortest_float(fraction, exponent),
+                FLOAT_KEPT);
 }
 
 static int
@@ -102,6 +123,10 @@ shortest_double(uint64_t fraction, uint32_t exponent)
 {
     uint64_t c = fraction;
     int q = 1 - 1075;
+
+    if (exponent == 0 && fraction == 0) {
+        return (decimal_t) { 0, 0 };
+    }
 
     if (exponent != 0) {
         c |= UINT64_C(1) << 52;
@@ -146,6 +171,10 @@ shortest_float(uint32_t fraction, uint32_t exponent)
 {
     uint32_t c = fraction;
     int q = 1 - 150;
+
+    if (exponent == 0 && fraction == 0) {
+        return (decimal_t) { 0, 0 };
+    }
 
     if (exponent != 0) {
         c |= 1u << 23;
@@ -257,6 +286,18 @@ put_digits(char *dst, uint64_t v, size_t n)
     }
 }
 
+/* d is not 0. */
+static decimal_t
+strip_zeros(decimal_t d)
+{
+    while (d.digits % 10 == 0) {
+        d.digits /= 10;
+        d.exponent++;
+    }
+
+    return d;
+}
+
 static size_t
 write_decimal(char *dst, bool negative, decimal_t d)
 {
@@ -271,10 +312,7 @@ write_decimal(char *dst, bool negative, decimal_t d)
         return (size_t) (p + 3 - dst);
     }
 
-    while (d.digits % 10 == 0) {
-        d.digits /= 10;
-        d.exponent++;
-    }
+    d = strip_zeros(d);
 
     size_t n = count_digits(d.digits);
     int point = (int) n + d.exponent;       /* digits before the point */
@@ -337,4 +375,59 @@ inf_number_write_uint64(char *dst, uint64_t v)
 
     put_digits(dst, v, n);
     return n;
+}
+
+/* As %g with so many digits as kept, or as d has. */
+static void
+put_decimal(inf_buf_t *b, bool negative, decimal_t d, int kept)
+{
+    char text[INF_NUMBER_MAX_TEXT];
+
+    inf_buf_puts(b, negative ? "-" : "");
+    if (d.digits == 0) {
+        inf_buf_putc(b, '0');
+        return;
+    }
+
+    d = strip_zeros(d);
+    int n = (int) count_digits(d.digits);
+    int ten = n - 1 + d.exponent;           /* of the first digit */
+
+    put_digits(text, d.digits, (size_t) n);
+
+    if (ten < PLAIN_MIN || ten >= (n > kept ? n : kept)) {
+        inf_buf_put(b, text, 1);
+        inf_buf_puts(b, n > 1 ? "." : "");
+        inf_buf_put(b, text + 1, (size_t) n - 1);
+        inf_buf_printf(b, "e%+03d", ten);
+
+    } else if (ten < 0) {
+        inf_buf_put(b, "0.0000", (size_t) (1 - ten));
+        inf_buf_put(b, text, (size_t) n);
+
+    } else if (d.exponent >= 0) {
+        inf_buf_put(b, text, (size_t) n);
+        inf_buf_put(b, "00000000000000000", (size_t) d.exponent);
+
+    } else {
+        inf_buf_put(b, text, (size_t) ten + 1);
+        inf_buf_putc(b, '.');
+        inf_buf_put(b, text + ten + 1, (size_t) (n - ten - 1));
+    }
+}
+
+void
+inf_number_put_int(inf_buf_t *b, int64_t v)
+{
+    char text[INF_NUMBER_MAX_TEXT];
+
+    inf_buf_put(b, text, inf_number_write_int64(text, v));
+}
+
+void
+inf_number_put_uint(inf_buf_t *b, uint64_t v)
+{
+    char text[INF_NUMBER_MAX_TEXT];
+
+    inf_buf_put(b, text, inf_number_write_uint64(text, v));
 }

@@ -2,20 +2,28 @@
 
 #include <string.h>
 
-#include "core/proto/message_number.h"
 #include "core/proto/message_utf8.h"
+#include "core/proto/number.h"
 
 #define CODE_MAX 0x10ffffu
 
-static void lexer_blank(inf_lexer_t *l);
-static void lexer_name(inf_lexer_t *l);
-static void lexer_number(inf_lexer_t *l);
-static bool lexer_fraction(inf_lexer_t *l);
-static void lexer_string(inf_lexer_t *l);
-static bool lexer_escape(inf_lexer_t *l);
-static void lexer_bad(inf_lexer_t *l, const char *reason);
-static int lexer_peek(const inf_lexer_t *l, size_t ahead);
-static size_t lexer_digits(inf_lexer_t *l, bool (*is)(int));
+typedef struct {
+    inf_slice_t   text;
+    size_t        at;
+    inf_token_t   token;        /* the one being read                        */
+    const char   *reason;
+} lexer_t;
+
+static void lexer_blank(lexer_t *l);
+static void lexer_token(lexer_t *l);
+static void lexer_name(lexer_t *l);
+static void lexer_number(lexer_t *l);
+static bool lexer_fraction(lexer_t *l);
+static void lexer_string(lexer_t *l);
+static bool lexer_escape(lexer_t *l);
+static void lexer_bad(lexer_t *l, const char *reason);
+static int lexer_peek(const lexer_t *l, size_t ahead);
+static size_t lexer_digits(lexer_t *l, bool (*is)(int));
 static bool is_name_start(int c);
 static bool is_digit(int c);
 static bool is_octal(int c);
@@ -24,51 +32,19 @@ static uint32_t unescape_number(inf_slice_t s, size_t *at, unsigned base,
     size_t max);
 static uint32_t unescape_code(inf_slice_t s, size_t *at);
 
-void
-inf_lexer_init(inf_lexer_t *l, inf_slice_t text)
+inf_token_t
+inf_text_token(inf_slice_t text, size_t *at, const char **reason)
 {
-    *l = (inf_lexer_t) { .text = text, .line = 1 };
-    inf_lexer_next(l);
-}
+    lexer_t l = { .text = text, .at = *at };
 
-void
-inf_lexer_next(inf_lexer_t *l)
-{
-    if (l->token.kind == INF_TOKEN_BAD) {
-        return;
+    lexer_blank(&l);
+    lexer_token(&l);
+    if (l.token.kind == INF_TOKEN_BAD) {
+        *reason = l.reason;
     }
 
-    lexer_blank(l);
-    l->token = (inf_token_t) {
-        .kind = INF_TOKEN_END,
-        .text = inf_slice(l->text.data + l->at, 0),
-        .line = l->line,
-        .column = l->at - l->line_start + 1,
-    };
-
-    int c = lexer_peek(l, 0);
-    if (c < 0) {
-        return;
-    }
-
-    size_t start = l->at;
-    if (is_name_start(c)) {
-        lexer_name(l);
-    } else if (is_digit(c) || (c == '.' && is_digit(lexer_peek(l, 1)))) {
-        lexer_number(l);
-    } else if (c == '"' || c == '\'') {
-        lexer_string(l);
-    } else if (c < 0x20 || c >= 0x7f) {
-        lexer_bad(l, c == '\0' ? "a NUL byte: this is no text"
-            : "only strings and comments may hold such a byte");
-    } else {
-        l->token.kind = INF_TOKEN_SYMBOL;
-        l->at++;
-    }
-
-    if (l->token.kind != INF_TOKEN_BAD) {
-        l->token.text.len = l->at - start;
-    }
+    *at = l.at;
+    return l.token;
 }
 
 void
@@ -125,7 +101,7 @@ inf_token_integer(inf_slice_t token, uint64_t *out)
 
 /* Passes white space and comments. */
 static void
-lexer_blank(inf_lexer_t *l)
+lexer_blank(lexer_t *l)
 {
     for (;;) {
         int c = lexer_peek(l, 0);
@@ -141,12 +117,7 @@ lexer_blank(inf_lexer_t *l)
             l->at += end == NULL ? len : (size_t) (end - from);
             continue;
         }
-        if (c == '\n') {
-            l->line++;
-            l->line_start = l->at + 1;
-        } else if (c != ' ' && c != '\t' && c != '\r' && c != '\v'
-            && c != '\f')
-        {
+        if (c < 0 || memchr(" \n\t\r\v\f", c, 6) == NULL) {
             return;
         }
         l->at++;
@@ -154,7 +125,42 @@ lexer_blank(inf_lexer_t *l)
 }
 
 static void
-lexer_name(inf_lexer_t *l)
+lexer_token(lexer_t *l)
+{
+    size_t start = l->at;
+
+    l->token = (inf_token_t) {
+        .kind = INF_TOKEN_END,
+        .text = inf_slice(l->text.data + start, 0),
+        .at = start
+    };
+
+    int c = lexer_peek(l, 0);
+    if (c < 0) {
+        return;
+    }
+
+    if (is_name_start(c)) {
+        lexer_name(l);
+    } else if (is_digit(c) || (c == '.' && is_digit(lexer_peek(l, 1)))) {
+        lexer_number(l);
+    } else if (c == '"' || c == '\'') {
+        lexer_string(l);
+    } else if (c < 0x20 || c >= 0x7f) {
+        lexer_bad(l, c == '\0' ? "a NUL byte: this is no text"
+            : "only strings and comments may hold such a byte");
+    } else {
+        l->token.kind = INF_TOKEN_SYMBOL;
+        l->at++;
+    }
+
+    if (l->token.kind != INF_TOKEN_BAD) {
+        l->token.text.len = l->at - start;
+    }
+}
+
+static void
+lexer_name(lexer_t *l)
 {
     l->token.kind = INF_TOKEN_NAME;
     while (is_name_start(lexer_peek(l, 0)) || is_digit(lexer_peek(l, 0))) {
@@ -163,7 +169,7 @@ lexer_name(inf_lexer_t *l)
 }
 
 static void
-lexer_number(inf_lexer_t *l)
+lexer_number(lexer_t *l)
 {
     l->token.kind = INF_TOKEN_INTEGER;
 
@@ -194,19 +200,19 @@ lexer_number(inf_lexer_t *l)
 
 /* A decimal number; false when it is bad. */
 static bool
-lexer_fraction(inf_lexer_t *l)
+lexer_fraction(lexer_t *l)
 {
     lexer_digits(l, is_digit);
 
     if (lexer_peek(l, 0) == '.') {
-        l->token.kind = INF_TOKEN_FLOAT;
+        l->token.kind = INF_TOKEN_REAL;
         l->at++;
         lexer_digits(l, is_digit);
     }
 
     int c = lexer_peek(l, 0);
     if (c == 'e' || c == 'E') {
-        l->token.kind = INF_TOKEN_FLOAT;
+        l->token.kind = INF_TOKEN_REAL;
         l->at++;
         if (lexer_peek(l, 0) == '+' || lexer_peek(l, 0) == '-') {
             l->at++;
@@ -219,14 +225,14 @@ lexer_fraction(inf_lexer_t *l)
 
     c = lexer_peek(l, 0);
     if (c == 'f' || c == 'F') {
-        l->token.kind = INF_TOKEN_FLOAT;
+        l->token.kind = INF_TOKEN_REAL;
         l->at++;
     }
     return true;
 }
 
 static void
-lexer_string(inf_lexer_t *l)
+lexer_string(lexer_t *l)
 {
     int quote = lexer_peek(l, 0);
 
@@ -262,7 +268,7 @@ lexer_string(inf_lexer_t *l)
 
 /* Passes one escape; false when it is bad. */
 static bool
-lexer_escape(inf_lexer_t *l)
+lexer_escape(lexer_t *l)
 {
     int c = lexer_peek(l, 1);
     size_t digits = 0;
@@ -299,27 +305,24 @@ lexer_escape(inf_lexer_t *l)
     return true;
 }
 
-/* The bad token is the byte where it went wrong. */
+/* The token stands where it went wrong. */
 static void
-lexer_bad(inf_lexer_t *l, const char *reason)
+lexer_bad(lexer_t *l, const char *reason)
 {
     l->reason = reason;
     l->token.kind = INF_TOKEN_BAD;
-    l->token.line = l->line;
-    l->token.column = l->at - l->line_start + 1;
-    l->token.text = inf_slice(l->text.data + l->at,
-        l->at < l->text.len ? 1 : 0);
+    l->token.at = l->at;
 }
 
 static int
-lexer_peek(const inf_lexer_t *l, size_t ahead)
+lexer_peek(const lexer_t *l, size_t ahead)
 {
     return ahead < l->text.len - l->at
         ? (unsigned char) l->text.data[l->at + ahead] : -1;
 }
 
 static size_t
-lexer_digits(inf_lexer_t *l, bool (*is)(int))
+lexer_digits(lexer_t *l, bool (*is)(int))
 {
     size_t start = l->at;
 

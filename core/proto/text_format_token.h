@@ -1,10 +1,10 @@
 /*
  * text_format_token.h - cuts the text format into tokens.
  *
- * Owner    The caller's memory: init, next.  A token is a view of the text.
- * Thread   one at a time.
- * Units    lines and columns count from 1, columns are bytes.
- * Errors   A token of kind BAD carries the reason in lexer.reason.
+ * Owner    The caller's memory.  A token is a view of the text.
+ * Thread   any.
+ * Units    offsets are bytes from the text's first.
+ * Errors   A token of kind BAD: *reason says why.
  * Route    text_format.c alone.
  */
 
@@ -12,40 +12,12 @@
 #define INF_PROTO_TEXT_FORMAT_TOKEN_H
 
 #include "core/base/buf.h"
-#include "core/base/error.h"
 #include "core/base/slice.h"
+#include "core/proto/message_reader.h"
 
-typedef enum {
-    INF_TOKEN_END,
-    INF_TOKEN_NAME,
-    INF_TOKEN_INTEGER,      /* decimal, 0x hexadecimal, 0 octal              */
-    INF_TOKEN_FLOAT,        /* may end in f                                  */
-    INF_TOKEN_STRING,       /* with its quotes, escapes as written           */
-    INF_TOKEN_SYMBOL,       /* one character                                 */
-    INF_TOKEN_BAD
-} inf_token_kind_t;
-
-typedef struct {
-    inf_token_kind_t  kind;
-    inf_slice_t       text;
-    size_t            line;
-    size_t            column;
-} inf_token_t;
-
-typedef struct {
-    inf_slice_t   text;
-    size_t        at;
-    size_t        line;
-    size_t        line_start;
-    inf_token_t   token;        /* the one to be looked at                   */
-    const char   *reason;
-} inf_lexer_t;
-
-/* Stands on the first token. */
-void inf_lexer_init(inf_lexer_t *l, inf_slice_t text);
-
-/* Moves to the next token; stays on END and BAD. */
-void inf_lexer_next(inf_lexer_t *l);
+/* The next token from *at on, which moves behind it.  Integers are decimal,
+   0x hexadecimal or 0 octal; a real may end in f. */
+inf_token_t inf_text_token(inf_slice_t text, size_t *at, const char **reason);
 
 /* Appends the bytes that a STRING token means.  The token was accepted by
    the lexer, so every escape is complete. */

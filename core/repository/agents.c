@@ -7,8 +7,8 @@
 #include "core/base/arena.h"
 #include "core/base/log.h"
 #include "core/proto/message.h"
-#include "core/repository/storage.h"
-#include "core/repository/storage_local.h"
+#include "core/storage/storage.h"
+#include "core/storage/storage_local.h"
 
 /* What the agents have heard.  chain_move is the only one to write it. */
 typedef enum {

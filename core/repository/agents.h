@@ -20,9 +20,9 @@
 #ifndef INF_REPOSITORY_AGENTS_H
 #define INF_REPOSITORY_AGENTS_H
 
+#include "core/base/os/private_dir.h"
 #include "core/model/config_load.h"
 #include "core/repository/agent_table.h"
-#include "core/repository/private_dir.h"
 
 typedef struct inf_agents_s inf_agents_t;
 

@@ -7,8 +7,9 @@
 #include <sys/stat.h>
 
 #include "core/base/buf.h"
+#include "core/base/path.h"
 #include "core/model/config_storage.h"
-#include "core/repository/storage_local.h"
+#include "core/storage/storage_local.h"
 
 #define PYTHON_RUNTIME "model.py"
 #define PYTHON_LIBRARY "libtriton_python.so"

@@ -12,21 +12,21 @@
 #define BACKENDS_RANK 4     /* Initialize runs with it held                  */
 
 struct inf_backend_table_s {
-    const inf_lifecycle_options_t *options;
-    inf_lock_t                     lock;    /* rank 4; guards backends       */
-    inf_link_t                     backends;
+    const inf_plugin_ops_t *plugins;
+    inf_lock_t              lock;       /* rank 4; guards backends           */
+    inf_link_t              backends;
 };
 
 static inf_backend_t *find_locked(inf_backend_table_t *t, const char *name,
     const char *library) INF_NEEDS(t->lock);
-static inf_err_t *folder_of(const inf_lifecycle_options_t *o,
+static inf_err_t *folder_of(const NginxInference__CoreConfig *config,
     const char *library, char **out);
-static inf_err_t *settings_of(const inf_lifecycle_options_t *o,
+static inf_err_t *settings_of(const NginxInference__CoreConfig *config,
     const char *name, const char *folder, inf_plugin_setting_t **out,
     size_t *count);
 static uint64_t hash_of(const inf_plugin_setting_t *settings, size_t count);
 static bool stays_locked(const inf_backend_t *b,
-    const inf_lifecycle_options_t *options);
+    const NginxInference__CoreConfig *config);
 static void add_setting(inf_plugin_setting_t *list, size_t *count,
     const char *key, const char *value);
 static void put_setting(inf_plugin_setting_t *list, size_t *count,
@@ -34,7 +34,7 @@ static void put_setting(inf_plugin_setting_t *list, size_t *count,
 static int by_key(const void *a, const void *b);
 
 inf_err_t *
-inf_backend_table_new(const inf_lifecycle_options_t *options,
+inf_backend_table_new(const inf_plugin_ops_t *plugins,
     inf_backend_table_t **out)
 {
     inf_backend_table_t *t = calloc(1, sizeof(*t));
@@ -42,7 +42,7 @@ inf_backend_table_new(const inf_lifecycle_options_t *options,
         return inf_err_nomem();
     }
 
-    t->options = options;
+    t->plugins = plugins;
     inf_lock_init(&t->lock, BACKENDS_RANK);
     inf_link_init(&t->backends);
     *out = t;
@@ -58,7 +58,7 @@ inf_backend_table_free(inf_backend_table_t *t)
 
     inf_link_t *link;
     while ((link = inf_list_pop_front(&t->backends)) != NULL) {
-        t->options->plugins->close(inf_link_entry(link, inf_backend_t, link));
+        t->plugins->close(inf_link_entry(link, inf_backend_t, link));
     }
 
     inf_lock_fini(&t->lock);
@@ -67,7 +67,7 @@ inf_backend_table_free(inf_backend_table_t *t)
 
 inf_err_t *
 inf_backend_table_get(inf_backend_table_t *t,
-    const inf_lifecycle_options_t *options, const char *name,
+    const NginxInference__CoreConfig *config, const char *name,
     const inf_backend_location_t *where, inf_backend_t **out)
 {
     inf_plugin_setting_t *settings = NULL;
@@ -79,13 +79,13 @@ inf_backend_table_get(inf_backend_table_t *t,
 
     *out = find_locked(t, name, where->library);
     if (*out == NULL) {
-        err = folder_of(options, where->library, &folder);
+        err = folder_of(config, where->library, &folder);
         if (err == NULL) {
-            err = settings_of(options, where->python_based ? "python" : name,
+            err = settings_of(config, where->python_based ? "python" : name,
                 folder, &settings, &count);
         }
         if (err == NULL) {
-            err = t->options->plugins->open(name, where->library, where->dir,
+            err = t->plugins->open(name, where->library, where->dir,
                 settings, count, out);
         }
         if (err == NULL) {
@@ -103,7 +103,7 @@ inf_backend_table_get(inf_backend_table_t *t,
 
 void
 inf_backend_table_compare(inf_backend_table_t *t,
-    const inf_lifecycle_options_t *options)
+    const NginxInference__CoreConfig *config)
 {
     inf_buf_t names;
 
@@ -111,7 +111,7 @@ inf_backend_table_compare(inf_backend_table_t *t,
     inf_lock(&t->lock);
     for (inf_link_t *l = t->backends.next; l != &t->backends; l = l->next) {
         const inf_backend_t *b = inf_link_entry(l, inf_backend_t, link);
-        if (!stays_locked(b, options)) {
+        if (!stays_locked(b, config)) {
             inf_buf_printf(&names, "%s%s", names.len > 0 ? ", " : "", b->name);
         }
     }
@@ -144,22 +144,23 @@ find_locked(inf_backend_table_t *t, const char *name, const char *library)
  * without the slash that was already there when its name was joined.
  */
 static inf_err_t *
-folder_of(const inf_lifecycle_options_t *o, const char *library, char **out)
+folder_of(const NginxInference__CoreConfig *config, const char *library,
+    char **out)
 {
-    const char *found = o->backend_dir_count > 0 ? o->backend_dirs[0] : "";
+    char *const *dirs = config->backend_directories;
+    const char *found = config->n_backend_directories > 0 ? dirs[0] : "";
     size_t longest = 0;
 
-    for (size_t i = 0; i < o->backend_dir_count; i++) {
-        size_t len = strlen(o->backend_dirs[i]);
-        if (len > 0 && o->backend_dirs[i][len - 1] == '/') {
+    for (size_t i = 0; i < config->n_backend_directories; i++) {
+        size_t len = strlen(dirs[i]);
+        if (len > 0 && dirs[i][len - 1] == '/') {
             len--;
         }
 
-        if (len > longest
-            && strncmp(library, o->backend_dirs[i], len) == 0
+        if (len > longest && strncmp(library, dirs[i], len) == 0
             && library[len] == '/')
         {
-            found = o->backend_dirs[i];
+            found = dirs[i];
             longest = len;
         }
     }
@@ -174,29 +175,29 @@ folder_of(const inf_lifecycle_options_t *o, const char *library, char **out)
  * batch size unless it is among them; four are always there, by default.
  */
 static inf_err_t *
-settings_of(const inf_lifecycle_options_t *o, const char *name,
+settings_of(const NginxInference__CoreConfig *config, const char *name,
     const char *folder, inf_plugin_setting_t **out, size_t *count)
 {
-    inf_plugin_setting_t *list = calloc(o->setting_count + 4, sizeof(*list));
+    inf_plugin_setting_t *list = calloc(config->n_backend_settings + 4,
+        sizeof(*list));
     if (list == NULL) {
         return inf_err_nomem();
     }
 
     size_t n = 0;
     put_setting(list, &n, "auto-complete-config",
-        o->auto_complete ? "true" : "false");
+        config->auto_complete ? "true" : "false");
     put_setting(list, &n, "backend-directory", folder);
-    put_setting(list, &n, "min-compute-capability",
+    put_setting(list, &n, INF_MIN_CAPABILITY_KEY,
         INF_MEMORY_CAPABILITY_TEXT);
 
-    for (size_t i = 0; i < o->setting_count; i++) {
-        if (o->settings[i].backend[0] == '\0') {
-            put_setting(list, &n, o->settings[i].key, o->settings[i].value);
-        }
-    }
-    for (size_t i = 0; i < o->setting_count; i++) {
-        if (strcmp(o->settings[i].backend, name) == 0) {
-            put_setting(list, &n, o->settings[i].key, o->settings[i].value);
+    for (size_t own = 0; own < 2; own++) {
+        for (size_t i = 0; i < config->n_backend_settings; i++) {
+            const NginxInference__BackendSetting *s =
+                config->backend_settings[i];
+            if (strcmp(s->backend, own ? name : "") == 0) {
+                put_setting(list, &n, s->key, s->value);
+            }
         }
     }
 
@@ -226,15 +227,15 @@ hash_of(const inf_plugin_setting_t *settings, size_t count)
 
 /* What can't be told for want of memory is taken for a yes. */
 static bool
-stays_locked(const inf_backend_t *b, const inf_lifecycle_options_t *options)
+stays_locked(const inf_backend_t *b, const NginxInference__CoreConfig *config)
 {
     inf_plugin_setting_t *settings = NULL;
     char *folder = NULL;
     size_t count = 0;
 
-    inf_err_t *err = folder_of(options, b->library, &folder);
+    inf_err_t *err = folder_of(config, b->library, &folder);
     if (err == NULL) {
-        err = settings_of(options, b->opened_as_python ? "python" : b->name,
+        err = settings_of(config, b->opened_as_python ? "python" : b->name,
             folder, &settings, &count);
     }
     bool stays = err != NULL || hash_of(settings, count) == b->opened_with;

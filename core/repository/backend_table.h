@@ -19,20 +19,20 @@
 typedef struct inf_backend_table_s inf_backend_table_t;
 
 INF_CHECK inf_err_t *inf_backend_table_new(
-    const inf_lifecycle_options_t *options, inf_backend_table_t **out);
+    const inf_plugin_ops_t *plugins, inf_backend_table_t **out);
 
 /* Closes all backends; no model uses one any more. */
 void inf_backend_table_free(inf_backend_table_t *t);
 
-/* The table's; found by library path, opened with the settings of options when
+/* The table's; found by library path, opened with the settings of config when
    it is the first time. */
 INF_CHECK inf_err_t *inf_backend_table_get(inf_backend_table_t *t,
-    const inf_lifecycle_options_t *options, const char *name,
+    const NginxInference__CoreConfig *config, const char *name,
     const inf_backend_location_t *where, inf_backend_t **out);
 
-/* Names in the log each open backend that would be opened otherwise by these
-   options. */
+/* Names in the log each open backend that would be opened otherwise by
+   config. */
 void inf_backend_table_compare(inf_backend_table_t *t,
-    const inf_lifecycle_options_t *options);
+    const NginxInference__CoreConfig *config);
 
 #endif /* INF_REPOSITORY_BACKEND_TABLE_H */

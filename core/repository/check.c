@@ -4,68 +4,82 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/buf.h"
 #include "core/model/config_load.h"
-#include "core/model/labels.h"
-#include "core/model/model.h"
+#include "core/model/config_validate.h"
+#include "core/model/instance_groups.h"
 #include "core/model/versions.h"
 #include "core/proto/message.h"
 #include "core/repository/agent_table.h"
-#include "core/repository/backend_search.h"
 #include "core/repository/ensemble_check.h"
+#include "core/repository/model_validate.h"
 #include "core/repository/rate_check.h"
 #include "core/repository/scan.h"
-#include "core/repository/storage.h"
-#include "core/sched/sequence_inputs.h"
+#include "core/storage/storage.h"
 
 typedef struct {
-    const inf_check_t *what;
-    inf_check_fn       fn;
-    void              *userp;
-    inf_scan_root_t   *roots;
-    inf_storage_t    **storages;
-    char             **addresses;
-    size_t             root_count;
-    bool               whole;           /* no repository was left out        */
-    inf_ensemble_check_t *ensembles;
-    inf_rate_check_t  *rates;           /* NULL: nothing is limited          */
+    const inf_core_config_t *core_config;
+    inf_config_options_t     options;       /* of reading a configuration    */
+    inf_check_fn             fn;
+    void                    *userp;
+    inf_scan_root_t         *roots;
+    inf_storage_t          **storages;
+    char                   **addresses;
+    size_t                   root_count;
+    bool                     whole;         /* no repository was left out    */
+    inf_ensemble_check_t    *ensembles;
+    inf_rate_check_t        *rates;         /* NULL: nothing is limited      */
 } checker_t;
+
+/* What is wrong with the files that a configuration names. */
+typedef struct {
+    checker_t         *checker;
+    const char        *origin;
+} problem_t;
 
 static inf_err_t *open_roots(checker_t *c);
 static void close_roots(checker_t *c);
 static bool is_remote(const char *address);
 static void check_model(checker_t *c, const inf_scan_model_t *m);
-static void check_ensemble(checker_t *c, const inf_scan_model_t *m);
-static void note_model(checker_t *c, const inf_scan_model_t *m,
-    inf_model_config_t *config, const int64_t *versions, size_t count);
-static bool check_agents(checker_t *c, const inf_scan_model_t *m,
-    const inf_config_options_t *opt);
+static void add_unknown(checker_t *c, const inf_scan_model_t *m);
+static bool check_agents(checker_t *c, const inf_scan_model_t *m);
 static void check_libraries(checker_t *c, const inf_storage_t *st,
     const inf_model_config_t *config);
-static void check_rates(checker_t *c, const inf_scan_model_t *m,
-    const inf_model_config_t *config);
-static void check_findings(checker_t *c, const char *origin,
-    const inf_findings_t *f);
-static void check_versions(checker_t *c, const inf_scan_model_t *m,
+static void find_later(checker_t *c, const Inference__ModelConfig *msg,
+    inf_findings_t *f);
+static bool check_versions(checker_t *c, const inf_scan_model_t *m,
     inf_model_config_t *config);
-static void check_backend(checker_t *c, const inf_scan_model_t *m,
-    const inf_model_config_t *config, int64_t version);
-static void check_states(checker_t *c, const inf_scan_model_t *m,
-    const inf_model_config_t *config);
-static void check_labels(checker_t *c, const inf_scan_model_t *m,
-    const inf_model_config_t *config);
+static inf_model_t *check_version(checker_t *c, const inf_model_load_t *what);
+static inf_err_t *check_backend(const inf_model_load_t *what,
+    const inf_model_t *draft);
+static inf_err_t *check_files(checker_t *c, const inf_model_load_t *what,
+    inf_model_t *draft);
+static void last_unref(inf_model_t *draft);
+static void check_ensemble(checker_t *c, const inf_scan_model_t *m);
+static void report_findings(checker_t *c, const char *origin,
+    const inf_findings_t *f);
+static void report_problem(void *userp, inf_err_t *err);
 static void report_error(checker_t *c, const char *origin, inf_err_t *err);
 
+static const inf_model_ops_t draft_ops = { .last_unref = last_unref };
+
 inf_err_t *
-inf_repository_check(const inf_check_t *what, inf_check_fn fn, void *userp)
+inf_repository_check(const inf_core_config_t *config, inf_check_fn fn,
+    void *userp)
 {
-    checker_t c = { .what = what, .fn = fn, .userp = userp };
+    checker_t c = {
+        .core_config = config,
+        .options = {
+            .auto_complete = config->values->auto_complete,
+            .config_name = config->values->model_config_name
+        },
+        .fn = fn,
+        .userp = userp
+    };
     inf_scan_t scan;
 
     inf_err_t *err = open_roots(&c);
-    if (err == NULL && what->rates_limited) {
-        err = inf_rate_check_new(what->rate_resources,
-            what->rate_resource_count, &c.rates);
+    if (err == NULL) {
+        err = inf_rate_check_new(config->values, &c.rates);
     }
     if (err != NULL) {
         close_roots(&c);
@@ -97,7 +111,8 @@ inf_repository_check(const inf_check_t *what, inf_check_fn fn, void *userp)
 static inf_err_t *
 open_roots(checker_t *c)
 {
-    size_t count = c->what->repository_count;
+    const NginxInference__CoreConfig *config = c->core_config->values;
+    size_t count = config->n_repositories;
 
     c->whole = true;
     c->roots = calloc(count + 1, sizeof(*c->roots));
@@ -108,7 +123,7 @@ open_roots(checker_t *c)
     }
 
     for (size_t i = 0; i < count; i++) {
-        const char *address = c->what->repositories[i];
+        const char *address = config->repositories[i];
         size_t n = c->root_count;
 
         if (is_remote(address)) {
@@ -126,7 +141,7 @@ open_roots(checker_t *c)
         c->roots[n] = (inf_scan_root_t) {
             .storage = c->storages[n],
             .root = c->addresses[n],
-            .space = c->what->namespacing ? address : NULL
+            .space = config->model_namespacing ? address : NULL
         };
         c->root_count++;
     }
@@ -156,77 +171,37 @@ is_remote(const char *address)
 static void
 check_model(checker_t *c, const inf_scan_model_t *m)
 {
-    const inf_config_options_t opt = {
-        .auto_complete = c->what->auto_complete,
-        .config_name = c->what->config_name
-    };
     const inf_storage_t *st = c->roots[m->repository].storage;
     inf_model_config_t *config;
     inf_findings_t f;
 
-    if (m->duplicate || m->unreadable) {
-        note_model(c, m, NULL, NULL, 0);
-        return;                 /* the scan has said so                      */
-    }
-    if (check_agents(c, m, &opt)) {
-        note_model(c, m, NULL, NULL, 0);
+    /* the scan has told of the first two */
+    if (m->duplicate || m->unreadable || check_agents(c, m)) {
+        add_unknown(c, m);
         return;
     }
 
     inf_findings_init(&f);
-    inf_model_config_check(st, m->dir, m->name, &opt, &f, &config);
-    check_findings(c, config != NULL ? config->origin : NULL, &f);
-
+    inf_model_config_check(st, m->dir, m->name, &c->options, &f, &config);
     if (config != NULL) {
-        if (c->rates != NULL) {
-            check_rates(c, m, config);
-        }
-        if (inf_findings_total(&f) == 0) {
-            check_versions(c, m, config);
-            check_labels(c, m, config);
-            check_states(c, m, config);
-        }
+        find_later(c, config->msg, &f);
+        inf_model_config_place(config, st, &f);
     }
-    if (config == NULL || inf_findings_total(&f) > 0) {
-        note_model(c, m, NULL, NULL, 0);
+    report_findings(c, config != NULL ? config->origin : NULL, &f);
+
+    if (inf_findings_total(&f) > 0 || !check_versions(c, m, config)) {
+        add_unknown(c, m);
     }
     inf_model_config_unref(config);
     inf_findings_fini(&f);
 }
 
-/* Once all models are known. */
 static void
-check_ensemble(checker_t *c, const inf_scan_model_t *m)
+add_unknown(checker_t *c, const inf_scan_model_t *m)
 {
-    const inf_model_id_t id = {
-        .space = m->space != NULL ? m->space : "", .name = m->name
-    };
-    inf_model_config_t *config = NULL;
-    inf_findings_t f;
+    const inf_model_id_t id = { .space = m->space, .name = m->name };
 
-    inf_findings_init(&f);
-    inf_err_t *err = inf_ensemble_check_find(c->ensembles, &id, &f, &config);
-    if (err != NULL) {
-        report_error(c, m->dir, err);
-    } else if (inf_findings_total(&f) > 0) {
-        inf_err_free(inf_model_config_explain(config,
-            c->roots[m->repository].storage, &f));
-        check_findings(c, config->origin, &f);
-    }
-    inf_findings_fini(&f);
-}
-
-/* config NULL: what it will be nobody can tell. */
-static void
-note_model(checker_t *c, const inf_scan_model_t *m,
-    inf_model_config_t *config, const int64_t *versions, size_t count)
-{
-    const inf_model_id_t id = {
-        .space = m->space != NULL ? m->space : "", .name = m->name
-    };
-
-    inf_err_t *err = inf_ensemble_check_add(c->ensembles, &id, config,
-        versions, count);
+    inf_err_t *err = inf_ensemble_check_add(c->ensembles, &id, NULL, NULL, 0);
     if (err != NULL) {
         report_error(c, m->dir, err);
     }
@@ -237,15 +212,15 @@ note_model(checker_t *c, const inf_scan_model_t *m,
  * only their own libraries can be missed.  false: there are none.
  */
 static bool
-check_agents(checker_t *c, const inf_scan_model_t *m,
-    const inf_config_options_t *opt)
+check_agents(checker_t *c, const inf_scan_model_t *m)
 {
     const inf_storage_t *st = c->roots[m->repository].storage;
     Inference__ModelConfig *msg;
     inf_model_config_t *config = NULL;
     char *file;
 
-    inf_err_t *err = inf_model_config_parse(st, m->dir, opt, &file, &msg);
+    inf_err_t *err = inf_model_config_parse(st, m->dir, &c->options, &file,
+        &msg);
     if (err != NULL || msg == NULL) {
         inf_err_free(err);              /* the check says it better          */
         return false;
@@ -275,54 +250,188 @@ static void
 check_libraries(checker_t *c, const inf_storage_t *st,
     const inf_model_config_t *config)
 {
+    const NginxInference__CoreConfig *core_config = c->core_config->values;
     const Inference__ModelRepositoryAgents *agents =
         config->msg->model_repository_agents;
+    char key[INF_KEY_MAX];
     inf_findings_t f;
 
     inf_findings_init(&f);
     for (size_t i = 0; i < agents->n_agents; i++) {
-        char *library;
-        inf_err_t *err = inf_agent_library_find(c->what->agent_dirs,
-            c->what->agent_dir_count, agents->agents[i]->name, &library);
-        if (err == NULL) {
-            free(library);
+        char *library = NULL;
+        inf_err_t *err = inf_agent_library_find(
+            (const char *const *) core_config->agent_directories,
+            core_config->n_agent_directories, agents->agents[i]->name,
+            &library);
+        if (err != NULL) {
+            inf_findings_add(&f, inf_err_code(err), inf_key(key,
+                "model_repository_agents.agents[%zu].name", i), "%s",
+                inf_err_msg(err));
+            inf_err_free(err);
             continue;
         }
-
-        char key[64];
-        snprintf(key, sizeof(key), "model_repository_agents.agents[%zu].name",
-            i);
-        inf_findings_add(&f, inf_err_code(err), key, "%s", inf_err_msg(err));
-        inf_err_free(err);
+        free(library);
     }
 
-    if (inf_findings_total(&f) > 0) {
-        inf_model_config_place(config, st, &f);
-        check_findings(c, config->origin, &f);
-    }
+    inf_model_config_place(config, st, &f);
+    report_findings(c, config->origin, &f);
     inf_findings_fini(&f);
 }
 
+/* What a load finds after the backend was asked, as far as it cannot differ. */
 static void
-check_rates(checker_t *c, const inf_scan_model_t *m,
-    const inf_model_config_t *config)
+find_later(checker_t *c, const Inference__ModelConfig *msg, inf_findings_t *f)
 {
+    inf_config_find(msg, INF_RULES_STATE, f);
+    inf_instance_groups_find_anywhere(msg, f);
+    if (c->rates != NULL) {
+        inf_err_t *err = inf_rate_check_model(c->rates, msg, f);
+        if (err != NULL) {
+            report_error(c, NULL, err);
+        }
+    }
+}
+
+/* Those that would serve.  false: what the model will be is not known. */
+static bool
+check_versions(checker_t *c, const inf_scan_model_t *m,
+    inf_model_config_t *config)
+{
+    const inf_model_id_t id = { .space = m->space, .name = m->name };
+    const inf_lifecycle_options_t options = { .plugins = NULL };
+    inf_model_load_t what = {
+        .options = &options,
+        .core_config = c->core_config,
+        .storage = c->storages[m->repository],
+        .name = m->name,
+        .space = m->space,
+        .dir = m->dir,
+        .config = config,
+        .ops = &draft_ops
+    };
+    inf_model_t *draft = NULL;
+    int64_t *versions;
+    size_t count;
+
+    inf_err_t *err = inf_versions_select(config->msg->version_policy, m->name,
+        m->versions, m->version_count, &versions, &count);
+    if (err != NULL) {
+        report_error(c, m->dir, err);
+        return false;
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        inf_model_unref(draft);
+        what.version = versions[i];
+        draft = check_version(c, &what);
+    }
+    if (draft != NULL) {
+        err = check_files(c, &what, draft);
+        if (err == NULL) {
+            err = inf_ensemble_check_add(c->ensembles, &id, draft, versions,
+                count);
+        }
+        if (err != NULL) {
+            report_error(c, config->origin, err);
+        }
+    }
+
+    inf_model_unref(draft);
+    free(versions);
+    return draft != NULL && err == NULL;
+}
+
+/* The draft, or NULL. */
+static inf_model_t *
+check_version(checker_t *c, const inf_model_load_t *what)
+{
+    inf_model_t *draft;
+
+    inf_err_t *err = inf_model_draft(what, &draft);
+    if (err != NULL) {
+        report_error(c, what->dir, err);
+        return NULL;
+    }
+
+    err = inf_config_is_ensemble(draft->config->msg) ? NULL
+        : check_backend(what, draft);
+    if (err != NULL) {
+        report_error(c, NULL, err);
+    }
+    return draft;
+}
+
+static inf_err_t *
+check_backend(const inf_model_load_t *what, const inf_model_t *draft)
+{
+    inf_backend_location_t where;
+    inf_findings_t f;
+
+    inf_err_t *err = inf_model_find_backend(what, draft, &where);
+    if (err == NULL) {
+        inf_backend_location_fini(&where);
+        return NULL;
+    }
+
+    inf_findings_init(&f);
+    inf_findings_add(&f, inf_err_code(err), "backend", "%s",
+        inf_err_msg(err));
+    inf_err_free(err);
+    err = inf_model_config_explain(draft->config, what->storage, &f);
+    inf_findings_fini(&f);
+    return err;
+}
+
+/* Those that the configuration names. */
+static inf_err_t *
+check_files(checker_t *c, const inf_model_load_t *what, inf_model_t *draft)
+{
+    problem_t problem = { .checker = c, .origin = draft->config->origin };
+    char *library = NULL;
+
+    inf_err_t *err = inf_model_fix_config(draft);
+    if (err == NULL) {
+        err = inf_model_make_tables(what, draft, report_problem, &problem);
+    }
+    if (err != NULL) {
+        return err;
+    }
+
+    err = inf_model_find_strategy(what, draft, &library);
+    if (err != NULL) {
+        report_error(c, problem.origin, err);
+    }
+    free(library);
+    return NULL;
+}
+
+static void
+last_unref(inf_model_t *draft)
+{
+    inf_model_unload(draft, NULL, NULL);
+}
+
+/* Once all models are known. */
+static void
+check_ensemble(checker_t *c, const inf_scan_model_t *m)
+{
+    const inf_model_id_t id = { .space = m->space, .name = m->name };
+    const inf_model_config_t *config = NULL;
     inf_findings_t f;
 
     inf_findings_init(&f);
-    inf_err_t *err = inf_rate_check_model(c->rates, config->msg, &f);
+    inf_err_t *err = inf_ensemble_check_find(c->ensembles, &id, &f, &config);
     if (err != NULL) {
-        report_error(c, config->origin, err);
-    }
-    if (inf_findings_total(&f) > 0) {
-        inf_model_config_place(config, c->roots[m->repository].storage, &f);
-        check_findings(c, config->origin, &f);
+        report_error(c, m->dir, err);
+    } else if (inf_findings_total(&f) > 0) {
+        inf_model_config_place(config, c->storages[m->repository], &f);
+        report_findings(c, config->origin, &f);
     }
     inf_findings_fini(&f);
 }
 
 static void
-check_findings(checker_t *c, const char *origin, const inf_findings_t *f)
+report_findings(checker_t *c, const char *origin, const inf_findings_t *f)
 {
     for (size_t i = 0; i < f->count; i++) {
         inf_findings_t one = { .items = &f->items[i], .count = 1 };
@@ -336,113 +445,10 @@ check_findings(checker_t *c, const char *origin, const inf_findings_t *f)
 }
 
 static void
-check_versions(checker_t *c, const inf_scan_model_t *m,
-    inf_model_config_t *config)
+report_problem(void *userp, inf_err_t *err)
 {
-    size_t count = m->version_count;
-    size_t chosen = 0;
-    int64_t *versions = calloc(count + 1, sizeof(*versions));
-
-    if (versions == NULL) {
-        report_error(c, m->dir, inf_err_nomem());
-        return;
-    }
-    if (count > 0) {
-        memcpy(versions, m->versions, count * sizeof(*versions));
-    }
-
-    inf_err_t *err = inf_versions_choose(config->msg->version_policy, m->name,
-        versions, count, &chosen);
-    if (err != NULL) {
-        report_error(c, m->dir, err);
-    }
-
-    note_model(c, m, err == NULL ? config : NULL, versions, chosen);
-    bool ensemble = inf_config_is_ensemble(config->msg);
-    for (size_t i = 0; err == NULL && !ensemble && i < chosen; i++) {
-        check_backend(c, m, config, versions[i]);
-    }
-    free(versions);
-}
-
-static void
-check_backend(checker_t *c, const inf_scan_model_t *m,
-    const inf_model_config_t *config, int64_t version)
-{
-    const inf_backend_query_t query = {
-        .model_name = m->name,
-        .model_dir = m->dir,
-        .version = version,
-        .backend = config->msg->backend,
-        .runtime = config->msg->runtime,
-        .global_dirs = c->what->backend_dirs,
-        .global_count = c->what->backend_dir_count
-    };
-    inf_backend_location_t where;
-    inf_findings_t f;
-
-    inf_err_t *err = inf_backend_search(&query, &where);
-    if (err == NULL) {
-        inf_backend_location_fini(&where);
-        return;
-    }
-
-    inf_findings_init(&f);
-    inf_findings_add(&f, inf_err_code(err), "backend", "%s",
-        inf_err_msg(err));
-    inf_err_free(err);
-    report_error(c, NULL, inf_model_config_explain(config,
-        c->roots[m->repository].storage, &f));
-    inf_findings_fini(&f);
-}
-
-/* The files that sequences begin with. */
-static void
-check_states(checker_t *c, const inf_scan_model_t *m,
-    const inf_model_config_t *config)
-{
-    inf_sequence_inputs_t *inputs;
-
-    if (config->msg->scheduling_choice_case
-        != INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING)
-    {
-        return;
-    }
-
-    inf_model_t *model = inf_model_new(m->name, 1, m->dir);
-    if (model == NULL) {
-        report_error(c, NULL, inf_err_nomem());
-        return;
-    }
-
-    model->built = config->msg;             /* lent                          */
-    inf_err_t *err = inf_config_tensors_new(config->msg, &model->tensors);
-    if (err == NULL) {
-        err = inf_sequence_inputs_new(c->roots[m->repository].storage, m->dir,
-            model, &inputs);
-    }
-    if (err != NULL) {
-        report_error(c, config->origin, err);
-    } else {
-        inf_sequence_inputs_free(inputs);
-    }
-    model->built = NULL;
-    inf_model_free(model);
-}
-
-static void
-check_labels(checker_t *c, const inf_scan_model_t *m,
-    const inf_model_config_t *config)
-{
-    inf_labels_t *labels;
-    inf_err_t *err = inf_labels_load(c->roots[m->repository].storage, m->dir,
-        config->msg, &labels);
-
-    if (err != NULL) {
-        report_error(c, config->origin, err);
-        return;
-    }
-    inf_labels_unref(labels);
+    const problem_t *problem = userp;
+    report_error(problem->checker, problem->origin, err);
 }
 
 /* Takes err. */

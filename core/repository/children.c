@@ -15,8 +15,8 @@
 
 #include "core/base/lock.h"
 #include "core/base/log.h"
+#include "core/base/os/shared_names.h"
 #include "core/base/queue.h"
-#include "core/repository/shared_names.h"
 
 #define CHILDREN_RANK 14
 #define STOP_ID       UINT64_C(0)

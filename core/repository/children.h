@@ -19,8 +19,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "core/base/os/pid_list.h"
 #include "core/model/model.h"
-#include "core/repository/pid_list.h"
 
 typedef struct inf_children_s inf_children_t;
 

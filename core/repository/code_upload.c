@@ -4,11 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "core/model/config_findings.h"
 #include "core/model/config_parameter.h"
 #include "core/model/private_inputs.h"
 #include "core/proto/message.h"
+
+/* Threads of one pool that a request may ask for, for each processor. */
+#define THREADS_MAX 4
 
 #define HOW "; a load request may bring code only with" \
     " \"inference_code_upload on\""
@@ -39,6 +43,9 @@ static bool has_agent(const Inference__ModelConfig *own, const agent_t *agent);
 static bool same_message(const ProtobufCMessage *a, const ProtobufCMessage *b);
 static inf_err_t *check_parameters(const Inference__ModelConfig *sent,
     const Inference__ModelConfig *own);
+static inf_err_t *check_threads(const Inference__ModelConfig *sent,
+    const Inference__ModelConfig *own);
+static bool is_thread_count(const char *key);
 static inf_err_t *check_accelerators(const Inference__ModelConfig *sent,
     const Inference__ModelConfig *own);
 static const accelerators_t *accelerators(const Inference__ModelConfig *msg);
@@ -142,7 +149,7 @@ inf_code_upload_check_config(const Inference__ModelConfig *sent,
     static inf_err_t *(*const checks[])(const Inference__ModelConfig *,
         const Inference__ModelConfig *) = {
         check_runtime, check_op_libraries, check_agents, check_parameters,
-        check_accelerators
+        check_threads, check_accelerators
     };
     Inference__ModelConfig none = INFERENCE__MODEL_CONFIG__INIT;
     inf_err_t *err = NULL;
@@ -350,6 +357,43 @@ names_file(const char *key, const char *value)
     }
 
     return strchr(value, '/') != NULL;
+}
+
+/* What is no number is the backend's to reject. */
+static inf_err_t *
+check_threads(const Inference__ModelConfig *sent,
+    const Inference__ModelConfig *own)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    long most = THREADS_MAX * (processors > 0 ? processors : 1);
+
+    for (size_t i = 0; i < sent->n_parameters; i++) {
+        const Inference__ModelParameter *p = sent->parameters[i]->value;
+        const char *name = sent->parameters[i]->key;
+        const char *value = p != NULL ? p->string_value : "";
+        const char *known = inf_config_parameter(own, name);
+
+        if (is_thread_count(name) && strtol(value, NULL, 10) > most
+            && (known == NULL || strcmp(value, known) != 0))
+        {
+            return inf_err_new(INF_ERR_INVALID_ARG, "parameters[\"%s\"]: '%s'"
+                " is not accepted: the limit for a load request is %ld, %d"
+                " for each processor; it may bring more only with"
+                " \"inference_code_upload on\", or where the repository's"
+                " configuration of the model says the same", name, value,
+                most, THREADS_MAX);
+        }
+    }
+
+    return NULL;
+}
+
+/* Of the backend onnxruntime: threads of each instance. */
+static bool
+is_thread_count(const char *key)
+{
+    return strcmp(key, "intra_op_thread_count") == 0
+        || strcmp(key, "inter_op_thread_count") == 0;
 }
 
 static inf_err_t *

@@ -1,5 +1,6 @@
 /*
- * code_upload.h - whether what comes with a load request is code, or names it.
+ * code_upload.h - whether what comes with a load request is code, or names
+ *                 it, or asks for more threads than the machine can bear.
  *
  * Owner    nobody: it looks at what others own.
  * Thread   any.
@@ -14,7 +15,9 @@
  * (inference_code_upload), without which a file has to pass three tests: its
  * name, its first bytes, and the backend that its model is for.  And without
  * it the configuration may name no file, library or agent that the model's
- * configuration in its repository does not name, too.
+ * configuration in its repository does not name, too, nor ask for many threads
+ * for each processor.  The limit of instances, INF_INSTANCES_MAX_REQUESTED, is
+ * applied where the groups are known.
  */
 
 #ifndef INF_REPOSITORY_CODE_UPLOAD_H

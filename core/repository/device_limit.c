@@ -2,19 +2,19 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "core/proto/core_config.h"
 #include "core/tensor/memory.h"
 
-static const char *limit_of(const inf_lifecycle_options_t *options,
+static const char *limit_of(const NginxInference__CoreConfig *config,
     int32_t device);
 
 inf_err_t *
-inf_device_limit_check(const inf_lifecycle_options_t *options,
+inf_device_limit_check(const NginxInference__CoreConfig *config,
     const inf_instance_spec_t *spec)
 {
     const char *text = spec->kind == INF_INSTANCE_GPU
-        ? limit_of(options, spec->device_id) : NULL;
+        ? limit_of(config, spec->device_id) : NULL;
     double fill = 0;
     char *end;
 
@@ -39,20 +39,11 @@ inf_device_limit_check(const inf_lifecycle_options_t *options,
     return err;
 }
 
-/* The last one counts, as for every setting. */
 static const char *
-limit_of(const inf_lifecycle_options_t *options, int32_t device)
+limit_of(const NginxInference__CoreConfig *config, int32_t device)
 {
-    const char *found = NULL;
     char key[sizeof(INF_DEVICE_LIMIT_KEY) + 16];
 
     snprintf(key, sizeof(key), "%s%d", INF_DEVICE_LIMIT_KEY, (int) device);
-    for (size_t i = 0; i < options->setting_count; i++) {
-        if (options->settings[i].backend[0] == '\0'
-            && strcmp(options->settings[i].key, key) == 0)
-        {
-            found = options->settings[i].value;
-        }
-    }
-    return found;
+    return inf_core_config_setting(config, "", key);
 }

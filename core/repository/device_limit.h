@@ -12,13 +12,14 @@
 #ifndef INF_REPOSITORY_DEVICE_LIMIT_H
 #define INF_REPOSITORY_DEVICE_LIMIT_H
 
-#include "core/repository/lifecycle.h"
+#include "core/model/instance_groups.h"
+#include "core_config.pb-c.h"
 
 /* The global backend setting that says it, up to the GPU's number. */
 #define INF_DEVICE_LIMIT_KEY "model-load-gpu-limit-device-"
 
 /* Success for what is on no GPU, or on one without a limit. */
 INF_CHECK inf_err_t *inf_device_limit_check(
-    const inf_lifecycle_options_t *options, const inf_instance_spec_t *spec);
+    const NginxInference__CoreConfig *config, const inf_instance_spec_t *spec);
 
 #endif /* INF_REPOSITORY_DEVICE_LIMIT_H */

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/model/model.h"
-#include "core/proto/message.h"
 #include "core/repository/ensemble_graph.h"
+#include "core/sched/ensemble.h"
 #include "core/sched/ensemble_plan.h"
 
 #define KEY "ensemble_scheduling.step[%zu]%s"
@@ -17,7 +16,7 @@ typedef struct {
     inf_graph_model_t    graph;
     char                *space;
     char                *name;
-    inf_model_config_t  *config;        /* NULL: nobody can tell             */
+    inf_model_t         *draft;         /* NULL: not known                   */
     int64_t             *versions;
     size_t               version_count;
 } candidate_t;
@@ -29,25 +28,20 @@ struct inf_ensemble_check_s {
 };
 
 static const void *serves(const inf_graph_model_t *m, int64_t version);
-static void last_unref(inf_model_t *model);
 static candidate_t *candidate_of(const inf_graph_model_t *m);
 static void candidate_free(candidate_t *c);
 static bool is_ensemble(const candidate_t *c);
 static inf_err_t *ask(inf_ensemble_check_t *check, candidate_t *c);
-static bool find_members(inf_ensemble_check_t *check, candidate_t *c,
+static bool find_lack(inf_ensemble_check_t *check, candidate_t *c,
     inf_findings_t *f);
 static void add_at(inf_findings_t *f, size_t step, const char *field,
     const char *text);
 static inf_err_t *check_fit(inf_ensemble_check_t *check, candidate_t *c,
     inf_findings_t *f);
-static inf_err_t *make_members(inf_ensemble_check_t *check, candidate_t *c,
-    inf_model_t **members, bool *complete);
-static inf_err_t *make_model(const candidate_t *c, inf_model_t **out);
-static inf_err_t *find_misfit(inf_model_t *model, inf_model_t *const *members,
-    size_t count, inf_findings_t *f);
+static bool find_models(inf_ensemble_check_t *check, const candidate_t *c,
+    inf_model_t **models);
 
 static const inf_graph_ops_t graph_ops = { .serves = serves };
-static const inf_model_ops_t model_ops = { .last_unref = last_unref };
 
 inf_err_t *
 inf_ensemble_check_new(bool whole, inf_ensemble_check_t **out)
@@ -83,7 +77,7 @@ inf_ensemble_check_free(inf_ensemble_check_t *check)
 
 inf_err_t *
 inf_ensemble_check_add(inf_ensemble_check_t *check, const inf_model_id_t *id,
-    inf_model_config_t *config, const int64_t *versions, size_t count)
+    inf_model_t *draft, const int64_t *versions, size_t count)
 {
     candidate_t *c = calloc(1, sizeof(*c));
     if (c == NULL) {
@@ -102,7 +96,10 @@ inf_ensemble_check_add(inf_ensemble_check_t *check, const inf_model_id_t *id,
         memcpy(c->versions, versions, count * sizeof(*versions));
     }
     c->version_count = count;
-    c->config = config != NULL ? inf_model_config_ref(config) : NULL;
+    c->draft = draft;
+    if (draft != NULL) {
+        inf_model_ref(draft);
+    }
 
     const inf_model_id_t own = { .space = c->space, .name = c->name };
     inf_graph_add(&check->graph, &c->graph, &own);
@@ -112,17 +109,17 @@ inf_ensemble_check_add(inf_ensemble_check_t *check, const inf_model_id_t *id,
 
 inf_err_t *
 inf_ensemble_check_find(inf_ensemble_check_t *check, const inf_model_id_t *id,
-    inf_findings_t *f, inf_model_config_t **config)
+    inf_findings_t *f, const inf_model_config_t **config)
 {
     for (inf_graph_model_t *m = NULL;
         (m = inf_graph_next_named(&check->graph, id->name, m)) != NULL; )
     {
         candidate_t *c = candidate_of(m);
-        if (!inf_model_id_equal(&m->id, id) || !is_ensemble(c)) {
-            continue;
+        if (!inf_model_id_equal(&m->id, id) || m->asked == NULL) {
+            continue;                   /* no ensemble, or out of memory     */
         }
 
-        *config = c->config;
+        *config = c->draft->config;
         if (inf_graph_circular(&check->graph, m)) {
             char *text = inf_graph_circle_text(m);
             inf_findings_add(f, INF_ERR_INVALID_ARG, "ensemble_scheduling",
@@ -130,7 +127,7 @@ inf_ensemble_check_find(inf_ensemble_check_t *check, const inf_model_id_t *id,
             free(text);
             return NULL;
         }
-        return find_members(check, c, f) ? check_fit(check, c, f) : NULL;
+        return find_lack(check, c, f) ? NULL : check_fit(check, c, f);
     }
 
     return NULL;
@@ -141,7 +138,7 @@ serves(const inf_graph_model_t *m, int64_t version)
 {
     const candidate_t *c = candidate_of(m);
 
-    if (c->config == NULL || version == -1) {
+    if (c->draft == NULL || version == -1) {
         return c;
     }
     for (size_t i = 0; i < c->version_count; i++) {
@@ -162,7 +159,7 @@ candidate_of(const inf_graph_model_t *m)
 static void
 candidate_free(candidate_t *c)
 {
-    inf_model_config_unref(c->config);
+    inf_model_unref(c->draft);
     free(c->space);
     free(c->name);
     free(c->versions);
@@ -172,15 +169,15 @@ candidate_free(candidate_t *c)
 static bool
 is_ensemble(const candidate_t *c)
 {
-    return c->config != NULL && inf_config_is_ensemble(c->config->msg)
-        && c->config->msg->scheduling_choice_case
+    return c->draft != NULL && inf_config_is_ensemble(c->draft->built)
+        && c->draft->built->scheduling_choice_case
         == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_ENSEMBLE_SCHEDULING;
 }
 
 static inf_err_t *
 ask(inf_ensemble_check_t *check, candidate_t *c)
 {
-    const Inference__ModelEnsembling *e = c->config->msg->ensemble_scheduling;
+    const Inference__ModelEnsembling *e = c->draft->built->ensemble_scheduling;
     inf_graph_plan_t *plan;
     size_t len = 0;
 
@@ -200,42 +197,27 @@ ask(inf_ensemble_check_t *check, candidate_t *c)
     return NULL;
 }
 
-/* Whether all are there. */
+/* true: a composing model, or its version, is in no repository, or may be in a
+   remote one. */
 static bool
-find_members(inf_ensemble_check_t *check, candidate_t *c, inf_findings_t *f)
+find_lack(inf_ensemble_check_t *check, candidate_t *c, inf_findings_t *f)
 {
-    size_t before = inf_findings_total(f);
-    bool all = true;
-    char text[1024];
+    inf_buf_t text;
+    size_t at = 0;
 
-    for (size_t i = 0; i < c->graph.asked->count; i++) {
-        const inf_graph_step_t *step = &c->graph.asked->steps[i];
-        inf_graph_model_t *target;
-
-        switch (inf_graph_find(&check->graph, &c->graph, step, &target)) {
-        case INF_GRAPH_SERVES:
-        case INF_GRAPH_NONE:
-            break;
-        case INF_GRAPH_UNKNOWN:
-        case INF_GRAPH_AMBIGUOUS:
-            all = false;
-            if (!check->whole) {
-                break;                  /* it may lie in a remote one        */
-            }
-            snprintf(text, sizeof(text), "ensemble %s contains models that"
-                " are not available or ambiguous: %s", c->name, step->name);
-            add_at(f, i, ".model_name", text);
-            break;
-        case INF_GRAPH_NO_VERSION:
-            snprintf(text, sizeof(text), "ensemble '%s' depends on '%s' whose"
-                " required version %lld is not loaded.", c->name, step->name,
-                (long long) step->version);
-            add_at(f, i, ".model_version", text);
-            break;
-        }
+    inf_buf_init(&text);
+    inf_graph_found_t lack = inf_graph_lack(&check->graph, &c->graph,
+        c->graph.asked, &text, &at);
+    if (text.failed) {
+        f->lost++;
+    } else if (lack == INF_GRAPH_NO_VERSION || (lack == INF_GRAPH_UNKNOWN
+        && check->whole))
+    {
+        add_at(f, at, lack == INF_GRAPH_UNKNOWN ? ".model_name"
+            : ".model_version", inf_buf_slice(&text).data);
     }
-
-    return all && inf_findings_total(f) == before;
+    inf_buf_fini(&text);
+    return lack != INF_GRAPH_SERVES;
 }
 
 static void
@@ -247,125 +229,50 @@ add_at(inf_findings_t *f, size_t step, const char *field, const char *text)
     inf_findings_add(f, INF_ERR_INVALID_ARG, key, "%s", text);
 }
 
-/* As a load does it, with models that have nothing but a configuration. */
+/* As a load does it. */
 static inf_err_t *
 check_fit(inf_ensemble_check_t *check, candidate_t *c, inf_findings_t *f)
 {
     size_t count = c->graph.asked->count;
-    inf_model_t **members = calloc(count + 1, sizeof(inf_model_t *));
-    inf_model_t *model = NULL;
-    bool complete = true;
+    uint32_t at = INF_PLAN_NONE;
 
-    inf_err_t *err = members == NULL ? inf_err_nomem()
-        : make_model(c, &model);
-    if (err == NULL) {
-        err = make_members(check, c, members, &complete);
-    }
-    if (err == NULL && complete) {
-        err = find_misfit(model, members, count, f);
-    }
-
-    for (size_t i = 0; members != NULL && i < count; i++) {
-        inf_model_unref(members[i]);
-    }
-    free(members);
-    inf_model_unref(model);
-    return err;
-}
-
-/* *complete is false where a backend may have something to add. */
-static inf_err_t *
-make_members(inf_ensemble_check_t *check, candidate_t *c,
-    inf_model_t **members, bool *complete)
-{
-    inf_err_t *err = NULL;
-
-    for (size_t i = 0; err == NULL && *complete && i < c->graph.asked->count;
-        i++)
-    {
-        inf_graph_model_t *target;
-        inf_graph_find(&check->graph, &c->graph, &c->graph.asked->steps[i],
-            &target);
-        const candidate_t *member = target != NULL ? candidate_of(target)
-            : NULL;
-
-        *complete = member != NULL && member->config != NULL
-            && member->config->msg->n_input > 0
-            && member->config->msg->n_output > 0;
-        if (*complete) {
-            err = make_model(member, &members[i]);
-        }
-    }
-
-    return err;
-}
-
-static inf_err_t *
-make_model(const candidate_t *c, inf_model_t **out)
-{
-    ProtobufCMessage *built;
-    inf_model_t *model = inf_model_new(c->name, -1, "");
-
-    if (model == NULL) {
+    inf_model_t **models = calloc(count + 1, sizeof(inf_model_t *));
+    if (models == NULL) {
         return inf_err_nomem();
     }
-    model->ops = &model_ops;
 
-    inf_err_t *err = inf_message_clone(&c->config->msg->base, &built);
-    if (err == NULL) {
-        model->built = (Inference__ModelConfig *) (void *) built;
-        model->decoupled = model->built->model_transaction_policy != NULL
-            && model->built->model_transaction_policy->decoupled;
-        err = inf_config_tensors_new(model->built, &model->tensors);
-    }
-    if (err != NULL) {
-        inf_model_free(model);
+    inf_err_t *err = !find_models(check, c, models) ? NULL
+        : inf_ensemble_new(c->draft, models, count, &at, &c->draft->ensemble);
+    free(models);
+    if (err == NULL || inf_err_code(err) != INF_ERR_INVALID_ARG) {
         return err;
     }
 
-    *out = model;
+    if (at != INF_PLAN_NONE) {
+        add_at(f, at, "", inf_err_msg(err));
+    } else {
+        inf_findings_add(f, INF_ERR_INVALID_ARG, "ensemble_scheduling", "%s",
+            inf_err_msg(err));
+    }
+    inf_err_free(err);
     return NULL;
 }
 
-static void
-last_unref(inf_model_t *model)
+/* false where a backend may have something to add. */
+static bool
+find_models(inf_ensemble_check_t *check, const candidate_t *c,
+    inf_model_t **models)
 {
-    inf_model_free(model);
-}
+    bool complete = true;
 
-/* The step that is to blame is the first with which it doesn't fit. */
-static inf_err_t *
-find_misfit(inf_model_t *model, inf_model_t *const *members, size_t count,
-    inf_findings_t *f)
-{
-    Inference__ModelEnsembling *e = model->built->ensemble_scheduling;
-    inf_plan_t *plan;
-
-    inf_err_t *whole = inf_plan_new(model, members, count, &plan);
-    if (whole == NULL) {
-        inf_plan_free(plan);
-        return NULL;
-    }
-    if (inf_err_code(whole) != INF_ERR_INVALID_ARG) {
-        return whole;
+    for (size_t i = 0; complete && i < c->graph.asked->count; i++) {
+        inf_graph_model_t *target;
+        inf_graph_find(&check->graph, &c->graph, &c->graph.asked->steps[i],
+            &target);
+        models[i] = target != NULL ? candidate_of(target)->draft : NULL;
+        complete = models[i] != NULL && models[i]->built->n_input > 0
+            && models[i]->built->n_output > 0;
     }
 
-    for (e->n_step = 1; e->n_step < count; e->n_step++) {
-        inf_err_t *err = inf_plan_new(model, members, e->n_step, &plan);
-        if (err == NULL) {
-            inf_plan_free(plan);
-            continue;
-        }
-
-        bool same = strcmp(inf_err_msg(err), inf_err_msg(whole)) == 0;
-        inf_err_free(err);
-        if (same) {
-            break;
-        }
-    }
-
-    add_at(f, e->n_step - 1, "", inf_err_msg(whole));
-    e->n_step = count;
-    inf_err_free(whole);
-    return NULL;
+    return complete;
 }

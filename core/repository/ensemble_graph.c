@@ -173,6 +173,38 @@ inf_graph_find(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
         : INF_GRAPH_NO_VERSION;
 }
 
+inf_graph_found_t
+inf_graph_lack(const inf_ensemble_graph_t *g, const inf_graph_model_t *m,
+    const inf_graph_plan_t *plan, inf_buf_t *text, size_t *at)
+{
+    inf_graph_found_t lack = INF_GRAPH_SERVES;
+    inf_graph_model_t *target;
+
+    for (size_t i = 0; i < plan->count; i++) {
+        const inf_graph_step_t *step = &plan->steps[i];
+        inf_graph_found_t found = inf_graph_find(g, m, step, &target);
+
+        if (found == INF_GRAPH_UNKNOWN || found == INF_GRAPH_AMBIGUOUS) {
+            bool first = lack != INF_GRAPH_UNKNOWN;
+            inf_buf_printf(text, first ? "ensemble %s contains models that are"
+                " not available or ambiguous: %s" : "%s%s",
+                first ? m->id.name : ", ", step->name);
+            *at = first ? i : *at;
+            lack = INF_GRAPH_UNKNOWN;
+        } else if (lack == INF_GRAPH_SERVES && found != INF_GRAPH_SERVES) {
+            *at = i;
+            lack = found;
+        }
+    }
+
+    if (lack == INF_GRAPH_NO_VERSION) {
+        inf_buf_printf(text, "ensemble '%s' depends on '%s' whose required"
+            " version %lld is not loaded.", m->id.name,
+            plan->steps[*at].name, (long long) plan->steps[*at].version);
+    }
+    return lack;
+}
+
 inf_graph_verdict_t
 inf_graph_verdict(const inf_ensemble_graph_t *g, const inf_graph_model_t *m)
 {

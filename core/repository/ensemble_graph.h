@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/buf.h"
 #include "core/base/error.h"
 #include "core/base/queue.h"
 #include "core/repository/model_id.h"
@@ -53,7 +54,6 @@ struct inf_graph_model_s {
     inf_graph_plan_t  *asked;   /* of the load that is under way             */
     inf_graph_plan_t  *made;    /* what it was made from, or waits for;
                                    NULL: it is no ensemble, or not wanted    */
-    bool               by_request;  /* not only because an ensemble needs it */
     uint64_t           turn;    /* when the operation was queued that runs,
                                    or is the next to; 0: there is none       */
     uint64_t           until;   /* it waits for members' turns up to this;
@@ -132,6 +132,15 @@ inf_graph_plan_t *inf_graph_drop_made(inf_graph_model_t *m);
 inf_graph_found_t inf_graph_find(const inf_ensemble_graph_t *g,
     const inf_graph_model_t *m, const inf_graph_step_t *step,
     inf_graph_model_t **target);
+
+/*
+ * Why plan, which is m's, can't be made now: SERVES, nothing is missing; else
+ * *at is the first step that lacks its model.  UNKNOWN and NO_VERSION are told
+ * in text, UNKNOWN with all such steps' models.
+ */
+inf_graph_found_t inf_graph_lack(const inf_ensemble_graph_t *g,
+    const inf_graph_model_t *m, const inf_graph_plan_t *plan, inf_buf_t *text,
+    size_t *at);
 
 /* Of what it is made of, or waits for. */
 inf_graph_verdict_t inf_graph_verdict(const inf_ensemble_graph_t *g,

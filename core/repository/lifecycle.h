@@ -22,7 +22,9 @@
 #include <stdint.h>
 
 #include "core/base/buf.h"
+#include "core/cache/response_cache.h"
 #include "core/model/config_storage.h"
+#include "core/proto/core_config.h"
 #include "core/repository/agent_ops.h"
 #include "core/repository/model_id.h"
 #include "core/repository/model_stamp.h"
@@ -30,7 +32,6 @@
 #include "core/repository/plugin_ops.h"
 #include "core/repository/registry.h"
 #include "core/repository/repositories.h"
-#include "core/sched/response_cache.h"
 #include "core/sched/runtime.h"
 
 typedef struct inf_lifecycle_s inf_lifecycle_t;
@@ -45,13 +46,6 @@ typedef enum {
 } inf_version_state_t;
 
 const char *inf_version_state_name(inf_version_state_t state);
-
-/* key of a setting with an empty backend goes to every backend. */
-typedef struct {
-    const char *backend;
-    const char *key;
-    const char *value;
-} inf_backend_setting_t;
 
 /* Callbacks around each load of a version; set by the service. */
 typedef struct {
@@ -83,27 +77,13 @@ typedef struct {
     const inf_repositories_t    *repositories;      /* outlive it            */
     void                       (*changed)(void *userp); /* after a publish   */
     void                        *userp;
-    const char *const           *backend_dirs;      /* these outlive it      */
-    size_t                       backend_dir_count;
     const inf_agent_ops_t       *agents;            /* NULL: none            */
-    const char *const           *agent_dirs;        /* these outlive it      */
-    size_t                       agent_dir_count;
-    const inf_backend_setting_t *settings;
-    size_t                       setting_count;
-    bool                         auto_complete;
-    bool                         code_upload;       /* requests may bring it */
+    inf_core_config_t           *core_config;       /* of the start; it takes
+                                                       a reference           */
     bool                         load_members;      /* of ensembles, with them;
                                                        else they come as all
                                                        models do             */
-    uint32_t                     load_threads;
-    uint32_t                     load_retries;      /* after the first try   */
-    uint64_t                     spin_ns;
-    inf_host_policies_t          host_policies;     /* these outlive it too  */
     inf_gpus_t                   gpus;              /* that models may use   */
-    const char                  *config_name;       /* configs/<name>.pbtxt
-                                                       first; NULL: none     */
-    bool                         summaries;         /* of latencies          */
-    bool                         histograms;
     const inf_idle_ops_t        *idle;              /* for instance threads  */
     void                        *idle_userp;
     inf_response_cache_t        *cache;             /* NULL: none            */
@@ -116,33 +96,17 @@ typedef struct {
     struct inf_children_s       *children;          /* the lifecycle's own   */
 } inf_lifecycle_options_t;
 
-/*
- * The options that each load goes by: directories, settings, host policies,
- * auto_complete, code_upload and load_retries.  They may be replaced; what is
- * loaded keeps those that it was loaded with.
- */
-typedef struct inf_lifecycle_terms_s inf_lifecycle_terms_t;
-
-/* Takes userp on success and calls release (or NULL) with it when nothing
-   needs what options point to any more. */
-INF_CHECK inf_err_t *inf_lifecycle_terms_new(
-    const inf_lifecycle_options_t *options, void (*release)(void *userp),
-    void *userp, inf_lifecycle_terms_t **out);
-inf_lifecycle_terms_t *inf_lifecycle_terms_ref(inf_lifecycle_terms_t *t);
-
-/* t may be NULL. */
-void inf_lifecycle_terms_unref(inf_lifecycle_terms_t *t);
-
 INF_CHECK inf_err_t *inf_lifecycle_new(const inf_lifecycle_options_t *options,
     inf_lifecycle_t **out);
 
 /* After inf_lifecycle_stop; calls the backends' finalizers. */
 void inf_lifecycle_free(inf_lifecycle_t *lc);
 
-/* Loads from now on go by t, which it takes, also on error: out of memory,
-   nothing has changed then.  One at a time. */
-INF_CHECK inf_err_t *inf_lifecycle_set_terms(inf_lifecycle_t *lc,
-    inf_lifecycle_terms_t *t);
+/* Loads from now on go by core_config, of which it takes a reference; what is
+   loaded keeps what it was loaded with.  Out of memory: nothing has changed.
+   One at a time. */
+INF_CHECK inf_err_t *inf_lifecycle_reconfigure(inf_lifecycle_t *lc,
+    inf_core_config_t *core_config);
 
 /*
  * Looks through the repositories and queues what is to be loaded at the

@@ -30,6 +30,8 @@ typedef struct inf_destroyer_s {
     destroyer_state_t state;
 } destroyer_t;
 
+static void leaves(inf_model_t *model, char *why, inf_link_t *gone);
+static bool is_current(void *userp, const inf_repository_list_t *list);
 static inf_err_t *snapshot_entries(inf_lifecycle_t *lc,
     inf_registry_entry_t **out, uint32_t *count);
 static uint64_t sequences_locked(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
@@ -37,6 +39,7 @@ static bool serves_locked(const inf_model_record_t *r);
 static void last_unref(inf_model_t *model);
 static void *reaper_main(void *arg);
 static void publish_again(inf_lifecycle_t *lc);
+static uint64_t next_check_locked(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
 static uint64_t replace_stuck_locked(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
 static bool start_destroyer_locked(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
 static void join_destroyers(inf_lifecycle_t *lc);
@@ -44,6 +47,11 @@ static destroyer_t *find_destroyer_locked(inf_lifecycle_t *lc,
     destroyer_state_t state) INF_NEEDS(lc->lock);
 static void *destroy_main(void *arg);
 static void note_unloaded(inf_loaded_t *loaded, destroyer_t *d);
+
+const inf_model_set_ops_t inf_lifecycle_set_ops = {
+    .leaves = leaves,
+    .is_current = is_current
+};
 
 const inf_model_ops_t inf_lifecycle_model_ops = {
     .last_unref = last_unref
@@ -81,32 +89,21 @@ inf_lifecycle_publish_unlock(inf_lifecycle_t *lc)
     lc->options.changed(lc->options.userp);
 }
 
-inf_model_t *
-inf_lifecycle_withdraw_locked(inf_record_version_t *v)
+static void
+leaves(inf_model_t *model, char *why, inf_link_t *gone)
 {
-    inf_model_t *model = v->model;
-    if (model == NULL) {
-        return NULL;
-    }
+    inf_loaded_t *loaded = model->owner;
 
-    v->model = NULL;
-    v->leaving = model->owner;
-    v->state = INF_VERSION_UNLOADING;
-    free(v->reason);
-    v->reason = NULL;
-    return model;
+    loaded->model = model;
+    loaded->why = why;
+    inf_list_push_back(gone, &loaded->gone);
 }
 
-void
-inf_lifecycle_drop_locked(inf_model_t *model, inf_link_t *gone)
+static bool
+is_current(void *userp, const inf_repository_list_t *list)
 {
-    if (model == NULL) {
-        return;
-    }
-
-    inf_loaded_t *loaded = model->owner;
-    loaded->model = model;
-    inf_list_push_back(gone, &loaded->gone);
+    const inf_lifecycle_t *lc = userp;
+    return inf_repositories_are(lc->options.repositories, list);
 }
 
 static inf_err_t *
@@ -115,15 +112,13 @@ snapshot_entries(inf_lifecycle_t *lc, inf_registry_entry_t **out,
 {
     inf_lock(&lc->lock);
 
+    const inf_model_record_t *r = NULL;
     uint32_t n = 0;
-    inf_registry_entry_t *entries = calloc(lc->model_count + 1,
+    inf_registry_entry_t *entries = calloc(lc->set.model_count + 1,
         sizeof(*entries));
     bool ok = entries != NULL;
 
-    for (inf_link_t *l = lc->models.next; ok && l != &lc->models;
-        l = l->next)
-    {
-        inf_model_record_t *r = inf_link_entry(l, inf_model_record_t, link);
+    while (ok && (r = inf_model_set_next(&lc->set, r)) != NULL) {
         if (serves_locked(r)) {
             ok = inf_model_record_entry(r, &entries[n++]);
         }
@@ -168,11 +163,10 @@ inf_lifecycle_end_sequences(inf_lifecycle_t *lc, uint64_t timeout_ns)
 static uint64_t
 sequences_locked(inf_lifecycle_t *lc)
 {
+    const inf_model_record_t *r = NULL;
     uint64_t n = 0;
 
-    for (inf_link_t *l = lc->models.next; l != &lc->models; l = l->next) {
-        const inf_model_record_t *r = inf_link_entry(l, inf_model_record_t,
-            link);
+    while ((r = inf_model_set_next(&lc->set, r)) != NULL) {
         for (size_t i = 0; i < r->version_count; i++) {
             inf_model_t *model = r->versions[i].model;
             if (model == NULL) {
@@ -194,7 +188,8 @@ sequences_locked(inf_lifecycle_t *lc)
 static bool
 serves_locked(const inf_model_record_t *r)
 {
-    return r->version_count > 0 || (r->wanted && !r->rejected);
+    return r->version_count > 0
+        || ((r->who & INF_WANTED_AT_START) != 0 && !r->rejected);
 }
 
 inf_err_t *
@@ -292,11 +287,8 @@ reaper_main(void *arg)
             if (lc->reaper_ends) {
                 break;
             }
-            uint64_t stuck = replace_stuck_locked(lc);
-            uint64_t again = lc->unpublished
-                ? inf_clock_ns() + AGAIN_NS : UINT64_MAX;
-            (void) inf_cond_wait_until(&lc->reap, &lc->lock,
-                stuck < again ? stuck : again);
+            uint64_t until = next_check_locked(lc);
+            (void) inf_cond_wait_until(&lc->reap, &lc->lock, until);
         } else if (!start_destroyer_locked(lc)) {
             if (lc->reaper_ends) {
                 break;
@@ -324,6 +316,22 @@ publish_again(inf_lifecycle_t *lc)
     }
 }
 
+/* Queues what is due.  When there is something to do again. */
+static uint64_t
+next_check_locked(inf_lifecycle_t *lc)
+{
+    uint64_t now = inf_clock_ns();
+    uint64_t until = replace_stuck_locked(lc);
+    uint32_t busy = lc->set.busy;
+    uint64_t rebuild = inf_model_set_tick(&lc->set, now);
+
+    if (lc->set.busy != busy) {
+        inf_cond_broadcast(&lc->work);
+    }
+    until = rebuild < until ? rebuild : until;
+    return lc->unpublished && now + AGAIN_NS < until ? now + AGAIN_NS : until;
+}
+
 /* A loader busy with one load for so long while others wait is replaced, one
    at a time.  When to look again. */
 static uint64_t
@@ -349,7 +357,7 @@ replace_stuck_locked(inf_lifecycle_t *lc)
     if (at > now) {
         return at;
     }
-    if (inf_list_empty(&lc->loads) || lc->stopping) {
+    if (inf_list_empty(&lc->set.loads) || lc->set.stopping) {
         return now + lc->patience_ns / 10;      /* nothing waits             */
     }
 
@@ -426,13 +434,13 @@ destroy_main(void *arg)
     inf_loaded_t *loaded = model->owner;
     inf_loading_place_t place;
 
-    inf_loading_place_enter(&place, &loaded->terms->options.host_policies);
+    inf_loading_place_enter(&place, &loaded->core_config->host_policies);
     inf_log(INF_LOG_INFO, "model=%s version=%lld is unloaded",
         loaded->record->title, (long long) model->version);
     inf_model_unload(model, loaded->lc->options.plugins,
         loaded->lc->options.children);
     inf_model_home_unref(loaded->home);
-    inf_lifecycle_terms_unref(loaded->terms);
+    inf_core_config_unref(loaded->core_config);
     inf_loading_place_leave(&place);
     note_unloaded(loaded, d);
     return NULL;

@@ -1,9 +1,8 @@
 /*
- * lifecycle_load.c - what a load, a reload and an unload do to a model.
+ * lifecycle_load.c - a load up to the build of its versions, and an unload.
  *
- * The end of a load is commit(); the start of an unload is
- * inf_lifecycle_run_unload() or commit(), where versions are withdrawn; its
- * end is the last reference of the home (model_home.h).
+ * An unload begins where versions are withdrawn (model_swap.c) and ends with
+ * the last reference of the home (model_home.h).
  */
 
 #include "core/repository/lifecycle_parts.h"
@@ -19,9 +18,6 @@
 #include "core/repository/model_load.h"
 #include "core/sched/entrance.h"
 
-/* In the words of a load that is rejected. */
-#define AMBIGUOUS "model appears in two or more repositories"
-
 typedef inf_load_t load_t;
 typedef inf_load_version_t load_version_t;
 
@@ -32,13 +28,15 @@ static inf_err_t *find_own(load_t *l, inf_repository_list_t **list,
 static inf_err_t *choose_read(load_t *l);
 static inf_err_t *parse_sent(load_t *l, Inference__ModelConfig **out);
 static inf_err_t *check_sent(load_t *l, const Inference__ModelConfig *sent);
-static inf_err_t *check_inputs(load_t *l, const Inference__ModelConfig *sent);
 static inf_err_t *parse_own(load_t *l, Inference__ModelConfig **out);
-static inf_err_t *finish(load_t *l, bool *changed);
-static void forget_failure_locked(inf_record_version_t *v);
+static inf_err_t *finish(load_t *l, inf_loading_place_t *place,
+    inf_run_t *run);
 static inf_err_t *open_home(load_t *l);
+static inf_err_t *look(load_t *l);
+static inf_err_t *name_failure(inf_err_t *err,
+    const inf_repository_list_t *list, const char *space);
 static bool is_composed(const inf_model_home_t *home);
-static bool is_made_again(load_t *l);
+static bool is_stale(load_t *l);
 static inf_err_t *read_watched(load_t *l, const inf_home_query_t *q);
 static bool nothing_to_do(load_t *l);
 static inf_err_t *choose(load_t *l);
@@ -50,70 +48,47 @@ static void decide_what_to_keep(load_t *l);
 static void keep_none_or_all(load_t *l, bool same);
 static inf_err_t *rejected(load_t *l, inf_err_t *err);
 static inf_err_t *no_version(load_t *l, inf_err_t *err);
-static void note_reason_locked(inf_model_record_t *r, const char *why,
-    const char *reason, char **spare);
 static inf_err_t *mark_loading(load_t *l);
-static void merge_versions_locked(load_t *l, inf_record_version_t *merged);
-static bool build_all(load_t *l);
-static inf_err_t *build(load_t *l, int64_t version, inf_model_t **out);
-static inf_err_t *change(load_t *l, load_version_t *v);
-static inf_err_t *build_watched(const inf_model_load_t *what,
-    inf_model_t **out);
-static inf_err_t *watch_begin(const inf_model_load_t *what, void **mark);
-static void watch_end(const inf_model_load_t *what, void *mark);
-static inf_err_t *commit(load_t *l, bool whole);
-static void tell_agents(load_t *l, bool whole);
-static void end_changes(load_t *l, bool whole);
-static void take_over_locked(load_t *l);
-static void give_up_locked(load_t *l);
-static void release(load_t *l, inf_model_t *model);
-static inf_err_t *failure(const load_t *l);
-static void log_outcome(const load_t *l, bool whole);
 static void load_fini(load_t *l);
 static void load_free(load_t *l);
 
 inf_err_t *
-inf_lifecycle_run_load(inf_lifecycle_t *lc, inf_lifecycle_op_t *op,
-    bool *changed, bool *parked)
+inf_lifecycle_run_load(inf_lifecycle_t *lc, inf_edit_t *edit,
+    inf_loading_place_t *place, inf_run_t *run)
 {
-    load_t *l = op->load;
+    load_t *l = edit->load;
+    inf_err_t *err = NULL;
+
     if (l == NULL) {
         l = calloc(1, sizeof(*l));
         if (l == NULL) {
             return inf_err_add(inf_err_nomem(), "model \"%s\" is not loaded",
-                op->record->name);
+                edit->record->name);
         }
         *l = (load_t) {
             .lc = lc,
-            .op = op,
-            .record = op->record,
-            .terms = inf_lifecycle_take_terms(lc)
+            .edit = edit,
+            .record = edit->record,
+            .core_config = inf_lifecycle_core_config(lc)
         };
-        op->load = l;
 
-        inf_err_t *err = begin(l);
-        if (l->parked) {                /* op is somebody else's             */
-            *parked = true;
+        err = begin(l);
+        if (err != NULL || l->waits) {      /* it begins anew then           */
+            *run = l->waits ? INF_RUN_LISTING : *run;
             load_free(l);
             return err;
         }
-        if (err != NULL) {
-            op->load = NULL;
-            load_free(l);
-            return err;
-        }
-        if (l->ensemble) {
-            *parked = inf_lifecycle_gather(l);
-        }
-    } else if (l->awaits) {
-        *parked = inf_lifecycle_gather(l);
+        *run = l->ensemble ? inf_lifecycle_gather(l) : *run;
+    } else if (l->record->stage == INF_LOAD_GATHERS) {
+        *run = inf_lifecycle_gather(l);
     }
-    if (*parked) {
+    if (*run == INF_RUN_LISTING || *run == INF_RUN_MEMBERS) {
+        edit->load = l;
         return NULL;
     }
 
-    op->load = NULL;
-    inf_err_t *err = l->count > 0 ? finish(l, changed) : NULL;
+    edit->load = NULL;
+    err = l->count > 0 ? finish(l, place, run) : NULL;
     load_free(l);
     return err;
 }
@@ -122,23 +97,23 @@ inf_lifecycle_run_load(inf_lifecycle_t *lc, inf_lifecycle_op_t *op,
 static inf_err_t *
 begin(load_t *l)
 {
-    if (l->op->kind == INF_OP_RENEW && !is_made_again(l)) {
+    if (l->edit->kind == INF_EDIT_REFRESH && !is_stale(l)) {
         return NULL;
     }
 
     inf_err_t *err = check_name(l);
-    if (l->parked) {
+    if (l->waits) {
         return err;
     }
-    if (err == NULL && !l->terms->options.code_upload) {
-        err = inf_code_upload_check_files(l->op->override);
+    if (err == NULL && !l->core_config->values->code_upload) {
+        err = inf_code_upload_check_files(l->edit->override);
     }
     if (err != NULL) {
         return no_version(l, err);
     }
 
     err = open_home(l);
-    if (l->parked) {
+    if (l->waits) {
         return err;
     }
     if (err != NULL) {
@@ -154,21 +129,22 @@ begin(load_t *l)
         l->home = inf_model_home_ref(l->record->home);
     }
 
-    l->fresh = l->home != l->record->home;
-    if (l->fresh) {
+    if (inf_load_is_fresh(l)) {
         inf_lock(&l->lc->lock);
-        l->record->graph.by_request = !l->op->implicit
-            || (l->record->graph.by_request
-                && inf_model_record_is_held(l->record));
+        if ((l->edit->who & INF_WANTED_ITSELF) != 0) {
+            l->record->who |= INF_WANTED_ITSELF;
+        } else if (!inf_model_record_is_held(l->record)) {
+            l->record->who &= ~INF_WANTED_ITSELF;
+        }
         inf_unlock(&l->lc->lock);
         err = choose_read(l);
-        if (err != NULL || l->parked) {
+        if (err != NULL || l->waits) {
             return err;
         }
     }
 
     l->ensemble = is_composed(l->home);
-    err = l->fresh ? NULL : l->ensemble ? choose(l) : choose_again(l);
+    err = inf_load_is_fresh(l) ? NULL : l->ensemble ? choose(l) : choose_again(l);
     if (err == NULL) {
         decide_what_to_keep(l);
         err = mark_loading(l);
@@ -184,7 +160,7 @@ check_name(load_t *l)
 {
     const char *name = l->record->name;
     const char *odd = inf_model_name_odd(name);
-    const inf_override_t *override = l->op->override;
+    const inf_override_t *override = l->edit->override;
     if (odd == NULL || override == NULL || override->file_count == 0) {
         return NULL;
     }
@@ -193,7 +169,7 @@ check_name(load_t *l)
     const inf_scan_model_t *own;
     inf_scan_t scan;
     inf_err_t *err = find_own(l, &list, &scan, &own);
-    if (err != NULL || l->parked) {
+    if (err != NULL || l->waits) {
         return err;
     }
 
@@ -217,46 +193,29 @@ check_name(load_t *l)
 }
 
 /* The model as the repositories have it; *own NULL: none has it.  scan and
-   list are the caller's to end, scan first.  l->parked: there is neither, the
+   list are the caller's to end, scan first.  l->waits: there is neither, the
    load waits for a repository that may have it and is still to be listed. */
 static inf_err_t *
 find_own(load_t *l, inf_repository_list_t **list, inf_scan_t *scan,
     const inf_scan_model_t **own)
 {
-    const inf_model_id_t id = {
-        .space = l->record->space, .name = l->record->name
-    };
+    const inf_model_id_t id = inf_model_record_id(l->record);
 
-    for (;;) {
-        inf_absence_t absence = INF_ABSENCE_FINAL;
+    *list = inf_repositories_take(l->lc->options.repositories);
+    inf_err_t *err = inf_repository_list_scan(*list, &id, scan);
+    if (err != NULL) {
+        inf_repository_list_unref(*list);
+        return err;
+    }
 
-        *list = inf_repositories_take(l->terms->options.repositories);
-        inf_err_t *err = inf_repository_list_scan(*list, &id, scan);
-        if (err != NULL) {
-            inf_repository_list_unref(*list);
-            return err;
-        }
-
-        *own = inf_scan_find(scan, l->record->name);
-        if (*own == NULL && l->op->kind == INF_OP_LOAD) {
-            l->op->load = NULL;
-            absence = inf_lifecycle_absent(l->lc, l->op, *list,
-                l->record->space);
-        }
-        l->parked = absence == INF_ABSENCE_PARKED;
-        if (!l->parked) {               /* else op is somebody else's        */
-            l->op->load = l;
-        }
-        if (absence == INF_ABSENCE_FINAL) {
-            return NULL;
-        }
-
+    *own = inf_scan_find(scan, l->record->name);
+    l->waits = *own == NULL && l->edit->kind == INF_EDIT_LOAD
+        && inf_lifecycle_is_pending(l->lc, l->edit, *list, id.space);
+    if (l->waits) {
         inf_scan_fini(scan);
         inf_repository_list_unref(*list);
-        if (l->parked) {
-            return NULL;
-        }
     }
+    return NULL;
 }
 
 static inf_err_t *
@@ -265,10 +224,10 @@ choose_read(load_t *l)
     const inf_home_query_t q = {
         .name = l->record->name,
         .space = l->record->space,
-        .override = l->op->override,
+        .override = l->edit->override,
         .agents = l->lc->agents,
-        .auto_complete = l->terms->options.auto_complete,
-        .config_name = l->terms->options.config_name
+        .auto_complete = l->core_config->values->auto_complete,
+        .config_name = l->core_config->values->model_config_name
     };
 
     /* before agents run, which it may name */
@@ -281,7 +240,7 @@ choose_read(load_t *l)
         err = check_sent(l, sent);
         inf_message_free(&sent->base);
     }
-    if (l->parked) {
+    if (l->waits) {
         return err;
     }
     if (err != NULL) {
@@ -293,8 +252,8 @@ choose_read(load_t *l)
         return rejected(l, err);
     }
 
-    err = l->terms->options.code_upload ? NULL
-        : inf_code_upload_check_backend(l->op->override,
+    err = l->core_config->values->code_upload ? NULL
+        : inf_code_upload_check_backend(l->edit->override,
             l->home->config->msg->backend);
     if (err == NULL) {
         err = choose(l);
@@ -310,35 +269,31 @@ static inf_err_t *
 parse_sent(load_t *l, Inference__ModelConfig **out)
 {
     *out = NULL;
-    if (l->terms->options.code_upload || !l->home->overridden) {
+    if (l->core_config->values->code_upload || !l->home->overridden) {
         return NULL;
     }
 
     const inf_config_options_t opt = {
-        .override_json = inf_slice_str(l->op->override->config)
+        .override_json = inf_slice_str(l->edit->override->config)
     };
     return inf_model_config_parse(NULL, NULL, &opt, NULL, out);
 }
 
-/* The repository's configuration is read only where that matters. */
+/* A model whose files come with the request may be in a repository, too. */
 static inf_err_t *
 check_sent(load_t *l, const Inference__ModelConfig *sent)
 {
     Inference__ModelConfig *own;
 
-    inf_err_t *err = check_inputs(l, sent);
-    if (err != NULL) {
+    inf_err_t *err = inf_model_home_check_sent(l->home,
+        l->core_config->values->model_config_name, sent);
+    if (err == NULL || l->home->private_dir == NULL) {
         return err;
-    }
-
-    err = inf_code_upload_check_config(sent, NULL);
-    if (err == NULL) {
-        return NULL;
     }
 
     inf_err_free(err);
     err = parse_own(l, &own);
-    if (err != NULL || l->parked) {
+    if (err != NULL || l->waits) {
         return err;
     }
 
@@ -349,39 +304,13 @@ check_sent(load_t *l, const Inference__ModelConfig *sent)
     return err;
 }
 
-/* Files that come with the request are for backends that read data alone.  A
-   repository's configuration that is missing or broken says nothing. */
-static inf_err_t *
-check_inputs(load_t *l, const Inference__ModelConfig *sent)
-{
-    const inf_config_options_t opt = {
-        .config_name = l->terms->options.config_name
-    };
-    Inference__ModelConfig *own;
-
-    if (l->home->private_dir != NULL) {
-        return NULL;
-    }
-
-    inf_err_t *err = inf_model_config_parse(l->home->storage, l->home->dir,
-        &opt, NULL, &own);
-    if (err != NULL || own == NULL) {
-        inf_err_free(err);
-        return NULL;
-    }
-
-    err = inf_code_upload_check_inputs(sent, own);
-    inf_message_free(&own->base);
-    return err;
-}
-
 /* As the repository has it; NULL: none has, or more than one, or the load
    waits for it as in find_own. */
 static inf_err_t *
 parse_own(load_t *l, Inference__ModelConfig **out)
 {
     const inf_config_options_t opt = {
-        .config_name = l->terms->options.config_name
+        .config_name = l->core_config->values->model_config_name
     };
     inf_repository_list_t *list;
     const inf_scan_model_t *own;
@@ -389,7 +318,7 @@ parse_own(load_t *l, Inference__ModelConfig **out)
 
     *out = NULL;
     inf_err_t *err = find_own(l, &list, &scan, &own);
-    if (err != NULL || l->parked) {
+    if (err != NULL || l->waits) {
         return err;
     }
 
@@ -403,11 +332,11 @@ parse_own(load_t *l, Inference__ModelConfig **out)
 }
 
 static inf_err_t *
-finish(load_t *l, bool *changed)
+finish(load_t *l, inf_loading_place_t *place, inf_run_t *run)
 {
     if (l->ensemble) {
         inf_lifecycle_take_members(l);
-        bool same = !l->fresh;
+        bool same = !inf_load_is_fresh(l);
         for (size_t i = 0; i < l->count; i++) {
             same = same && l->versions[i].keep;
         }
@@ -420,11 +349,9 @@ finish(load_t *l, bool *changed)
         }
     }
 
-    *changed = true;
-    l->op->made_good = l->op->kind == INF_OP_RENEW && l->fresh;
-    bool whole = build_all(l);
-    inf_loading_place_leave(l->op->place);  /* before it serves                */
-    return commit(l, whole);
+    *run = l->edit->kind == INF_EDIT_REFRESH && inf_load_is_fresh(l)
+        ? INF_RUN_RECOVERED : INF_RUN_CHANGED;
+    return inf_lifecycle_build(l, place);
 }
 
 /* home may be NULL. */
@@ -439,70 +366,47 @@ is_composed(const inf_model_home_t *home)
 /* An ensemble that is not made of what serves now: from what it was made from
    before, or what couldn't be made. */
 static bool
-is_made_again(load_t *l)
+is_stale(load_t *l)
 {
     inf_model_record_t *r = l->record;
 
     inf_lock(&l->lc->lock);
-    bool needed = inf_graph_verdict(&l->lc->graph, &r->graph)
+    bool needed = inf_graph_verdict(&l->lc->set.graph, &r->graph)
         == INF_GRAPH_STALE;
     if (needed && r->home == NULL) {
         needed = r->retry;
-        l->op->override = r->override;
+        l->edit->override = r->override;
         r->override = NULL;
-        l->op->implicit = !r->graph.by_request;
+        l->edit->who = r->who & INF_WANTED_ITSELF;
     }
     inf_unlock(&l->lc->lock);
     return needed;
 }
 
 void
-inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_lifecycle_op_t *op)
+inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_edit_t *edit)
 {
-    inf_model_record_t *r = op->record;
-    inf_model_home_t *home;
+    inf_model_record_t *r = edit->record;
     inf_link_t gone;
+    char *why;
     inf_link_init(&gone);
 
     inf_lock(&lc->lock);
-    bool forget = op->forget || inf_model_record_never_made(r);
-    char *reason = r->reason;
-    r->reason = op->ambiguous ? strdup(AMBIGUOUS) : NULL;
-    r->rejected = op->ambiguous;
-    r->wanted = op->ambiguous && r->wanted;
-    r->retry = false;
-    r->unloaded = true;
-    r->asked = false;
-    home = r->home;
-    r->home = NULL;
-    op->implicit = home != NULL && !r->graph.by_request;
-    for (size_t i = 0; i < r->version_count; i++) {
-        inf_record_version_t *v = &r->versions[i];
-        inf_lifecycle_drop_locked(inf_lifecycle_withdraw_locked(v), &gone);
-        if (forget || v->missing != NULL) {
-            forget_failure_locked(v);
-        }
-        inf_record_version_found(v);
-    }
-    r->graph.by_request = false;
-    op->plan = inf_graph_drop_made(&r->graph);
-    inf_lifecycle_withdraw_dependents_locked(lc, r, &gone);
+    inf_model_home_t *home = inf_model_set_unload(&lc->set, edit, &gone,
+        &why);
     inf_unlock(&lc->lock);
 
+    if (home != NULL && edit->cause == INF_UNLOAD_DROPPED) {
+        inf_log(INF_LOG_INFO, "model=%s is not among those to be loaded any"
+            " more: it is unloaded", r->title);
+    } else if (home != NULL && edit->place != NULL) {
+        inf_log(INF_LOG_INFO, "model=%s is in %s now: it is unloaded",
+            r->title, edit->place);
+    }
     inf_lifecycle_publish(lc);
     inf_model_home_leave(home);
     inf_lifecycle_let_go(&gone);
-    free(reason);
-}
-
-/* It counts as unloaded. */
-static void
-forget_failure_locked(inf_record_version_t *v)
-{
-    if (v->state == INF_VERSION_UNAVAILABLE) {
-        free(v->reason);
-        v->reason = strdup(INF_REASON_UNLOADED);
-    }
+    free(why);
 }
 
 static inf_err_t *
@@ -510,14 +414,62 @@ open_home(load_t *l)
 {
     inf_model_record_t *r = l->record;
 
-    if (l->op->kind == INF_OP_RELOAD
-        || (l->op->kind == INF_OP_RENEW && r->home != NULL))
+    if (l->edit->kind == INF_EDIT_REBUILD
+        || (l->edit->kind == INF_EDIT_REFRESH && r->home != NULL))
     {
         l->home = r->home != NULL ? inf_model_home_ref(r->home) : NULL;
         return NULL;
     }
 
-    return inf_lifecycle_look(l);
+    return look(l);
+}
+
+/* Or l->waits: it lies nowhere, but a repository is still to be listed. */
+static inf_err_t *
+look(load_t *l)
+{
+    inf_model_record_t *r = l->record;
+    inf_repository_list_t *list = inf_repositories_take(
+        l->lc->options.repositories);
+    const inf_home_query_t q = {
+        .list = list,
+        .name = r->name,
+        .space = r->space,
+        .override = l->edit->override,
+        .auto_complete = l->core_config->values->auto_complete,
+        .quiet = l->edit->at_start && !l->edit->waited
+    };
+    bool absent;
+
+    inf_err_t *err = inf_model_home_open(&q, &l->home, &absent);
+    absent = absent && err != NULL;
+    l->waits = absent && l->edit->kind == INF_EDIT_LOAD
+        && inf_lifecycle_is_pending(l->lc, l->edit, list, r->space);
+    if (l->waits) {
+        inf_err_free(err);
+        err = NULL;
+    } else if (absent) {
+        err = name_failure(err, list, r->space);
+    }
+    inf_repository_list_unref(list);
+    return err;
+}
+
+/* Takes err.  A listing that has failed is the reason why the model was found
+   nowhere. */
+static inf_err_t *
+name_failure(inf_err_t *err, const inf_repository_list_t *list,
+    const char *space)
+{
+    inf_err_t *failure = inf_err_code(err) == INF_ERR_NOT_FOUND
+        ? inf_repository_list_failure(list, space) : NULL;
+
+    if (failure == NULL) {
+        return err;
+    }
+
+    inf_err_free(err);
+    return failure;
 }
 
 /* Agents run here, before there is any version. */
@@ -548,13 +500,13 @@ nothing_to_do(load_t *l)
     char *spare = NULL;
     bool same = true;
 
-    if (l->op->kind == INF_OP_RELOAD) {
+    if (l->edit->kind == INF_EDIT_REBUILD) {
         return l->home == NULL;         /* unloaded meanwhile                */
     }
-    if (l->op->kind == INF_OP_RENEW) {
+    if (l->edit->kind == INF_EDIT_REFRESH) {
         return false;
     }
-    if (l->op->override != NULL || r->home == NULL
+    if (l->edit->override != NULL || r->home == NULL
         || r->home->private_dir != NULL
         || r->home->repository != l->home->repository
         || strcmp(r->home->dir, l->home->dir) != 0
@@ -569,11 +521,10 @@ nothing_to_do(load_t *l)
         const inf_record_version_t *v = &r->versions[i];
         same = v->state == INF_VERSION_READY
             || v->state == INF_VERSION_UNLOADING
-            || (v->reason != NULL
-                && strcmp(v->reason, INF_REASON_UNLOADED) == 0);
+            || inf_record_version_is_unloaded(v);
     }
     if (same) {                         /* what failed before is over        */
-        note_reason_locked(r, NULL, NULL, &spare);
+        spare = inf_model_record_explain(r, NULL, NULL);
     }
     inf_unlock(&l->lc->lock);
     free(spare);
@@ -612,7 +563,7 @@ static inf_err_t *
 choose_again(load_t *l)
 {
     const inf_model_record_t *r = l->record;
-    int64_t version = l->op->version;
+    int64_t version = l->edit->version;
 
     l->versions = calloc(r->version_count + 1, sizeof(*l->versions));
     if (l->versions == NULL) {
@@ -642,7 +593,7 @@ recognize(load_t *l)
 {
     const inf_model_home_t *now = l->record->home;
 
-    if (l->op->kind == INF_OP_RELOAD || now == NULL
+    if (l->edit->kind == INF_EDIT_REBUILD || now == NULL
         || inf_model_home_says(l->home, now->config->msg)
         || inf_config_is_ensemble(now->config->msg) || !is_what_they_say(l))
     {
@@ -694,7 +645,7 @@ static void
 decide_what_to_keep(load_t *l)
 {
     const inf_model_record_t *r = l->record;
-    if (l->op->kind == INF_OP_RELOAD || r->home == NULL) {
+    if (l->edit->kind == INF_EDIT_REBUILD || r->home == NULL) {
         return;
     }
 
@@ -702,7 +653,7 @@ decide_what_to_keep(load_t *l)
     for (size_t i = 0; i < l->count; i++) {     /* any change of an ensemble
                                                    makes it anew             */
         load_version_t *v = &l->versions[i];
-        v->keep = l->ensemble ? !l->fresh
+        v->keep = l->ensemble ? !inf_load_is_fresh(l)
             : inf_model_home_same_version(r->home, l->home, v->version);
     }
 
@@ -755,14 +706,7 @@ rejected(load_t *l, inf_err_t *err)
         && inf_model_name_problem(r->name, strlen(r->name)) == NULL;
 
     inf_lock(&l->lc->lock);
-    if (r->wanted || known || r->version_count > 0) {
-        r->rejected = !inf_model_record_any_ready(r);
-        note_reason_locked(r, why, reason, &spare);
-    }
-    if (l->op->kind == INF_OP_RENEW && r->override == NULL) {
-        r->override = l->op->override;
-        l->op->override = NULL;
-    }
+    spare = inf_model_set_reject(l->edit, known, why, reason);
     inf_unlock(&l->lc->lock);
 
     inf_lifecycle_publish(l->lc);
@@ -787,33 +731,13 @@ no_version(load_t *l, inf_err_t *err)
     return told;
 }
 
-/* why goes to the model if nothing of it serves, a copy of reason to each
-   READY version; NULL: there is none.  *spare is for the caller to free. */
-static void
-note_reason_locked(inf_model_record_t *r, const char *why, const char *reason,
-    char **spare)
-{
-    *spare = r->reason;
-    r->reason = why != NULL ? strdup(why) : NULL;
-
-    for (size_t i = 0; i < r->version_count; i++) {
-        inf_record_version_t *v = &r->versions[i];
-        if (v->state == INF_VERSION_READY) {
-            free(v->reason);
-            v->reason = reason != NULL ? strdup(reason) : NULL;
-        }
-    }
-}
-
 /* Versions that don't serve yet are LOADING from now on. */
 static inf_err_t *
 mark_loading(load_t *l)
 {
     inf_lifecycle_t *lc = l->lc;
-    inf_model_record_t *r = l->record;
-    bool shown = false;
+    size_t most = l->record->version_count + l->count + 1;
 
-    size_t most = r->version_count + l->count + 1;
     inf_record_version_t *merged = calloc(most, sizeof(*merged));
     l->released = calloc(most, sizeof(*l->released));
     if (merged == NULL || l->released == NULL) {
@@ -822,401 +746,12 @@ mark_loading(load_t *l)
     }
 
     inf_lock(&lc->lock);
-    merge_versions_locked(l, merged);
-    for (size_t i = 0; i < l->count; i++) {
-        inf_record_version_t *v = inf_model_record_find(r,
-            l->versions[i].version);
-        if (v->state != INF_VERSION_READY) {
-            v->state = INF_VERSION_LOADING;
-            l->versions[i].waited = v->missing != NULL;
-            if (l->op->kind != INF_OP_RELOAD) {
-                inf_record_version_found(v);
-            }
-            v->leaving = NULL;
-            free(v->reason);
-            v->reason = NULL;
-            shown = true;
-        }
-    }
-    r->rejected = false;
-    r->unloaded = false;
-    free(r->reason);
-    r->reason = NULL;
+    bool shown = inf_model_set_begin(&lc->set, l, merged);
     inf_unlock(&lc->lock);
-
     if (shown) {
         inf_lifecycle_publish(lc);
     }
     return NULL;
-}
-
-static void
-merge_versions_locked(load_t *l, inf_record_version_t *merged)
-{
-    inf_model_record_t *r = l->record;
-    size_t n = 0;
-    size_t i = 0;
-    size_t k = 0;
-
-    while (i < r->version_count || k < l->count) {
-        if (k == l->count || (i < r->version_count
-            && r->versions[i].version <= l->versions[k].version))
-        {
-            k += k < l->count
-                && r->versions[i].version == l->versions[k].version;
-            merged[n++] = r->versions[i++];
-            continue;
-        }
-        merged[n].version = l->versions[k++].version;
-        merged[n++].state = INF_VERSION_LOADING;
-    }
-
-    free(r->versions);
-    r->versions = merged;
-    r->version_count = n;
-}
-
-/* false: some version can't be built; the others were tried all the same. */
-static bool
-build_all(load_t *l)
-{
-    bool whole = true;
-
-    for (size_t i = 0; i < l->count; i++) {
-        load_version_t *v = &l->versions[i];
-        uint32_t tries = 1 + l->terms->options.load_retries;
-        uint64_t start = inf_clock_ns();
-
-        tries = v->err != NULL ? 0 : tries;     /* its members don't fit     */
-        while (!v->keep && v->model == NULL && tries-- > 0) {
-            inf_err_free(v->err);       /* of the try before                 */
-            v->err = build(l, v->version, &v->model);
-        }
-        while (v->stays != NULL && v->change == NULL && tries-- > 0) {
-            inf_err_free(v->err);
-            v->err = change(l, v);
-        }
-        v->took_ns = inf_clock_ns() - start;
-        if (v->err != NULL) {
-            free(v->reason);
-            v->reason = inf_reason_text(v->err);
-            whole = false;
-        }
-    }
-
-    return whole;
-}
-
-static inf_err_t *
-build(load_t *l, int64_t version, inf_model_t **out)
-{
-    inf_loaded_t *loaded = calloc(1, sizeof(*loaded));
-    if (loaded == NULL) {
-        return inf_err_nomem();
-    }
-
-    inf_err_t *err = inf_destroyer_new(&loaded->destroyer);
-    if (err != NULL) {
-        free(loaded);
-        return err;
-    }
-
-    loaded->lc = l->lc;
-    loaded->record = l->record;
-    loaded->home = inf_model_home_ref(l->home);
-    inf_link_init(&loaded->gone);
-    loaded->terms = inf_lifecycle_terms_ref(l->terms);
-
-    const inf_model_load_t what = {
-        .options = &l->terms->options,
-        .backends = l->lc->backends,
-        .timekeeper = &l->lc->timekeeper,
-        .storage = l->home->load_storage,
-        .name = l->record->name,
-        .space = l->record->space,
-        .title = l->record->title,
-        .dir = l->home->load_dir,
-        .config = l->home->config,
-        .overridden = l->home->overridden,
-        .version = version,
-        .members = l->members,
-        .member_count = l->member_count,
-        .ops = &inf_lifecycle_model_ops,
-        .owner = loaded
-    };
-
-    err = build_watched(&what, out);
-    if (err != NULL) {
-        *out = NULL;
-        inf_model_home_unref(loaded->home);
-        inf_lifecycle_terms_unref(loaded->terms);
-        inf_destroyer_free(loaded->destroyer);
-        free(loaded);
-        return err;
-    }
-
-    inf_lock(&l->lc->lock);
-    l->lc->alive++;
-    inf_unlock(&l->lc->lock);
-    return NULL;
-}
-
-/* The files are those that the version was made from. */
-static inf_err_t *
-change(load_t *l, load_version_t *v)
-{
-    const inf_loaded_t *loaded = v->stays->owner;
-    const inf_model_load_t what = {
-        .options = &l->lc->options,
-        .timekeeper = &l->lc->timekeeper,
-        .storage = loaded->home->load_storage,
-        .name = l->record->name,
-        .space = l->record->space,
-        .title = l->record->title,
-        .dir = loaded->home->load_dir,
-        .config = l->home->config,
-        .version = v->version
-    };
-    void *mark;
-
-    inf_err_t *err = watch_begin(&what, &mark);
-    if (err == NULL) {
-        err = inf_instance_change_prepare(&what, v->stays, &v->change);
-        watch_end(&what, mark);
-    }
-    return err;
-}
-
-static inf_err_t *
-build_watched(const inf_model_load_t *what, inf_model_t **out)
-{
-    void *mark;
-
-    inf_err_t *err = watch_begin(what, &mark);
-    if (err == NULL) {
-        err = inf_model_load(what, out);
-        watch_end(what, mark);
-    }
-    return err;
-}
-
-static inf_err_t *
-watch_begin(const inf_model_load_t *what, void **mark)
-{
-    const inf_lifecycle_options_t *o = what->options;
-
-    *mark = NULL;
-    return o->watch == NULL ? NULL : o->watch->begin(o->watch_userp,
-        what->title, what->version, mark);
-}
-
-static void
-watch_end(const inf_model_load_t *what, void *mark)
-{
-    const inf_lifecycle_options_t *o = what->options;
-
-    if (o->watch != NULL) {
-        o->watch->end(o->watch_userp, mark);
-    }
-}
-
-/* All new versions come into service at once, or none of them does. */
-static inf_err_t *
-commit(load_t *l, bool whole)
-{
-    inf_lifecycle_t *lc = l->lc;
-    inf_link_t gone;
-    inf_link_init(&gone);
-
-    inf_lock(&lc->publish_lock);
-    inf_lock(&lc->lock);
-    if (whole && inf_lifecycle_members_left_locked(l)) {
-        inf_unlock(&lc->lock);
-        inf_lifecycle_fail_all(l);
-        whole = false;
-        inf_lock(&lc->lock);
-    }
-    if (whole) {
-        take_over_locked(l);
-    } else {
-        give_up_locked(l);
-    }
-    inf_graph_plan_t *plan = inf_lifecycle_settle_locked(l, whole);
-    inf_lifecycle_withdraw_dependents_locked(lc, l->record, &gone);
-    inf_unlock(&lc->lock);
-
-    inf_lifecycle_publish_unlock(lc);
-    inf_err_t *err = whole ? NULL : failure(l);
-    free(plan);
-    log_outcome(l, whole);
-    tell_agents(l, whole);
-    inf_model_home_leave(l->left);
-    l->left = NULL;
-    inf_lifecycle_let_go(&gone);
-    for (size_t i = 0; i < l->count; i++) {
-        if (l->versions[i].serves != NULL) {
-            inf_children_arm(lc->options.children, l->versions[i].serves);
-            inf_model_unref(l->versions[i].serves);
-        }
-    }
-    for (size_t i = 0; i < l->released_count; i++) {
-        inf_entrance_close_door(l->released[i]);
-        inf_model_unref(l->released[i]);
-    }
-    end_changes(l, whole);
-    return err;
-}
-
-static void
-end_changes(load_t *l, bool whole)
-{
-    for (size_t i = 0; i < l->count; i++) {
-        load_version_t *v = &l->versions[i];
-        if (v->change != NULL && whole) {
-            inf_instance_change_commit(v->change);
-        } else {
-            inf_instance_change_abort(v->change);
-        }
-    }
-}
-
-/* Before what was released is unreferenced, so that UNLOAD comes first. */
-static void
-tell_agents(load_t *l, bool whole)
-{
-    if (!whole || l->in_place) {
-        inf_model_home_fail(l->home);
-        return;
-    }
-
-    inf_model_home_complete(l->record->home);
-    if (l->home != l->record->home) {
-        inf_model_home_leave(l->home);      /* which it was until now        */
-        l->home = NULL;
-    }
-}
-
-static void
-take_over_locked(load_t *l)
-{
-    inf_model_record_t *r = l->record;
-
-    for (size_t i = 0, k = 0; i < r->version_count; i++) {
-        inf_record_version_t *now = &r->versions[i];
-        load_version_t *v = k < l->count
-            && l->versions[k].version == now->version ? &l->versions[k++]
-            : NULL;
-
-        if (v == NULL) {                /* not wanted any more               */
-            release(l, inf_lifecycle_withdraw_locked(now));
-            continue;
-        }
-        if (v->keep && now->model == NULL) {
-            continue;                   /* lost meanwhile                    */
-        }
-
-        free(now->reason);
-        now->reason = NULL;
-        if (!v->keep) {
-            release(l, now->model);
-            now->model = v->model;
-            now->state = INF_VERSION_READY;
-            inf_record_version_found(now);
-            v->serves = v->model;
-            inf_model_ref(v->serves);
-            v->model = NULL;
-        }
-    }
-
-    if (l->in_place) {
-        inf_model_home_swap_settings(r->home, l->home);
-        return;
-    }
-
-    inf_model_home_t *old = r->home;
-    r->home = l->home;
-    l->home = old;
-}
-
-/* Versions that served go on, and say what was wrong with their successors. */
-static void
-give_up_locked(load_t *l)
-{
-    for (size_t i = 0; i < l->count; i++) {
-        load_version_t *v = &l->versions[i];
-        inf_record_version_t *now = inf_model_record_find(l->record,
-            v->version);
-
-        if (v->err != NULL) {
-            free(now->reason);
-            now->reason = v->reason;
-            v->reason = NULL;
-            if (now->state != INF_VERSION_READY) {
-                now->state = INF_VERSION_UNAVAILABLE;
-                free(now->missing);
-                now->missing = v->waited && l->lack != NULL ? strdup(l->lack)
-                    : NULL;
-            }
-        }
-        if (v->model != NULL) {
-            if (now->state != INF_VERSION_READY && v->err == NULL) {
-                now->state = INF_VERSION_UNLOADING;
-                now->leaving = v->model->owner;
-            }
-            release(l, v->model);
-            v->model = NULL;
-        }
-    }
-}
-
-/* There is room for it since mark_loading; model may be NULL. */
-static void
-release(load_t *l, inf_model_t *model)
-{
-    if (model != NULL) {
-        l->released[l->released_count++] = model;
-    }
-}
-
-static inf_err_t *
-failure(const load_t *l)
-{
-    inf_buf_t text;
-    inf_buf_init(&text);
-
-    for (size_t i = 0; i < l->count; i++) {
-        const inf_err_t *err = l->versions[i].err;
-        if (err != NULL) {
-            inf_buf_printf(&text, "version %lld is at %s state: %s: %s;",
-                (long long) l->versions[i].version,
-                l->versions[i].keep ? "READY" : "UNAVAILABLE",
-                inf_err_code_string(inf_err_code(err)), inf_err_msg(err));
-        }
-    }
-
-    inf_err_t *err = inf_err_new(INF_ERR_INVALID_ARG,
-        "load failed for model '%s': %s\n", l->record->name,
-        text.data != NULL ? text.data : "");
-    inf_buf_fini(&text);
-    return err;
-}
-
-static void
-log_outcome(const load_t *l, bool whole)
-{
-    for (size_t i = 0; i < l->count; i++) {
-        const load_version_t *v = &l->versions[i];
-        if (v->err != NULL) {
-            inf_log(INF_LOG_ERROR, "model=%s version=%lld %s: %s",
-                l->record->title, (long long) v->version, v->keep
-                ? "serves on with the instances it has" : "failed to load",
-                inf_err_msg(v->err));
-        } else if (!v->keep && whole) {
-            inf_log(INF_LOG_INFO, "model=%s version=%lld is ready after %llu"
-                " ms", l->record->title, (long long) v->version,
-                (unsigned long long) (v->took_ns / 1000000));
-        }
-    }
 }
 
 static void
@@ -1238,11 +773,11 @@ load_fini(load_t *l)
     l->members = NULL;
     l->member_count = 0;
     l->lack = NULL;
-    inf_lifecycle_terms_unref(l->terms);
+    inf_core_config_unref(l->core_config);
     l->versions = NULL;
     l->released = NULL;
     l->home = NULL;
-    l->terms = NULL;
+    l->core_config = NULL;
     l->count = 0;
 }
 
@@ -1260,7 +795,7 @@ inf_lifecycle_load_drop(load_t *l)
         return;
     }
 
-    if (l->fresh) {
+    if (inf_load_is_fresh(l)) {
         inf_model_home_fail(l->home);
     }
     load_free(l);

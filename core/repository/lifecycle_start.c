@@ -13,12 +13,11 @@ static inf_err_t *start_named(inf_lifecycle_t *lc, const inf_scan_t *scan,
 static bool is_among(const inf_model_id_t *ids, size_t count,
     const inf_model_id_t *id);
 static inf_err_t *start_name(inf_lifecycle_t *lc, const inf_model_id_t *id,
-    bool asked, inf_override_t *override, bool implicit);
+    uint32_t who, inf_override_t *override);
 static inf_err_t *bar(inf_lifecycle_t *lc, const inf_model_id_t *ids,
     size_t count);
 static inf_err_t *start_model(inf_lifecycle_t *lc, const inf_model_id_t *id,
-    const inf_scan_model_t *m, bool asked, inf_override_t *override,
-    bool implicit);
+    const inf_scan_model_t *m, uint32_t who, inf_override_t *override);
 
 inf_err_t *
 inf_lifecycle_start(inf_lifecycle_t *lc, bool all, char *const *names,
@@ -69,36 +68,37 @@ inf_lifecycle_restore(inf_lifecycle_t *lc, const inf_model_id_t *id,
     inf_override_t *override, bool implicit)
 {
     const inf_model_id_t bare = inf_model_id(id->name);
+    uint32_t who = INF_WANTED_BY_REQUEST
+        | (implicit ? 0 : INF_WANTED_ITSELF);
 
     if (!lc->options.repositories->namespacing || id->space[0] != '\0'
         || (override != NULL && override->file_count > 0))
     {
         return start_model(lc, lc->options.repositories->namespacing ? id
-            : &bare, NULL, true, override, implicit);
+            : &bare, NULL, who, override);
     }
 
     /* it was loaded without namespacing */
-    return start_name(lc, id, true, override, implicit);
+    return start_name(lc, id, who, override);
 }
 
 /* Of namespaces that aren't known yet.  Takes override. */
 static inf_err_t *
-start_name(inf_lifecycle_t *lc, const inf_model_id_t *id, bool asked,
-    inf_override_t *override, bool implicit)
+start_name(inf_lifecycle_t *lc, const inf_model_id_t *id, uint32_t who,
+    inf_override_t *override)
 {
-    inf_lifecycle_op_t *op;
+    inf_edit_t *edit;
 
-    inf_err_t *err = inf_lifecycle_op_new(INF_OP_NAMED, NULL, NULL, &op);
+    inf_err_t *err = inf_edit_new(INF_EDIT_LOAD_NAME, &edit);
     if (err != NULL) {
         inf_override_free(override);
         return err;
     }
 
-    op->override = override;
-    op->implicit = implicit;
-    op->start = true;
-    op->asked = asked;
-    inf_lifecycle_submit(lc, id, op);
+    edit->override = override;
+    edit->at_start = true;
+    edit->who = who;
+    inf_lifecycle_submit(lc, id, edit);
     return NULL;
 }
 
@@ -165,14 +165,14 @@ start_named(inf_lifecycle_t *lc, const inf_scan_t *scan, const char *name,
     }
     if (m == NULL) {
         return lc->options.repositories->namespacing
-            ? start_name(lc, &bare, false, NULL, false)
-            : start_model(lc, &bare, NULL, false, NULL, false);
+            ? start_name(lc, &bare, INF_WANTED_ITSELF, NULL)
+            : start_model(lc, &bare, NULL, INF_WANTED_ITSELF, NULL);
     }
 
     for (; err == NULL && m < end && strcmp(m->name, name) == 0; m++) {
         const inf_model_id_t id = { .space = m->space, .name = m->name };
         if (!is_among(except, except_count, &id)) {
-            err = start_model(lc, &id, m, false, NULL, false);
+            err = start_model(lc, &id, m, INF_WANTED_ITSELF, NULL);
         }
     }
     return err;
@@ -193,10 +193,9 @@ is_among(const inf_model_id_t *ids, size_t count, const inf_model_id_t *id)
 /* m NULL: nobody has seen it.  Takes override. */
 static inf_err_t *
 start_model(inf_lifecycle_t *lc, const inf_model_id_t *id,
-    const inf_scan_model_t *m, bool asked, inf_override_t *override,
-    bool implicit)
+    const inf_scan_model_t *m, uint32_t who, inf_override_t *override)
 {
-    inf_lifecycle_op_t *op;
+    inf_edit_t *edit;
     inf_model_record_t *r;
     size_t count = m != NULL ? m->version_count : 0;
 
@@ -206,37 +205,36 @@ start_model(inf_lifecycle_t *lc, const inf_model_id_t *id,
         return err;
     }
 
-    r->wanted = true;
-    r->asked = asked;
+    r->who = INF_WANTED_AT_START;
     r->found = calloc(count + 1, sizeof(*r->found));
-    err = r->found != NULL ? inf_lifecycle_op_new(INF_OP_LOAD, NULL, NULL, &op)
+    err = r->found != NULL ? inf_edit_new(INF_EDIT_LOAD, &edit)
         : inf_err_nomem();
     if (err != NULL) {
         inf_model_record_free(r);
         inf_override_free(override);
         return err;
     }
-    op->override = override;
-    op->implicit = implicit;
     if (count > 0) {
         memcpy(r->found, m->versions, count * sizeof(*r->found));
     }
     r->found_count = count;
-    op->start = true;
+    edit->override = override;
+    edit->at_start = true;
+    edit->who = who;
 
     inf_lock(&lc->lock);
-    bool known = inf_lifecycle_find_locked(lc, id) != NULL;
+    bool known = inf_model_set_find(&lc->set, id) != NULL;
     if (!known) {
-        inf_lifecycle_insert_locked(lc, r);
+        inf_model_set_insert(&lc->set, r);
     }
     inf_unlock(&lc->lock);
 
     if (known) {                            /* named twice                   */
         inf_model_record_free(r);
-        inf_lifecycle_op_end(lc, op, NULL);
+        inf_edit_free(edit);
         return NULL;
     }
 
-    inf_lifecycle_submit(lc, id, op);
+    inf_lifecycle_submit(lc, id, edit);
     return NULL;
 }

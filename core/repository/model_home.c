@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 
 #include "core/base/log.h"
+#include "core/base/path.h"
 #include "core/model/versions.h"
 #include "core/proto/message.h"
 #include "core/proto/text_format.h"
-#include "core/repository/storage_local.h"
+#include "core/repository/code_upload.h"
+#include "core/storage/storage_local.h"
 
 static inf_err_t *open_repository(inf_model_home_t *home,
     const inf_home_query_t *q, bool *absent);
@@ -89,27 +91,37 @@ inf_model_home_read(inf_model_home_t *home, const inf_home_query_t *q)
 }
 
 inf_err_t *
+inf_model_home_check_sent(const inf_model_home_t *home,
+    const char *config_name, const Inference__ModelConfig *sent)
+{
+    const inf_config_options_t opt = { .config_name = config_name };
+    Inference__ModelConfig *own = NULL;
+
+    inf_err_t *unread = home->private_dir != NULL ? NULL
+        : inf_model_config_parse(home->storage, home->dir, &opt, NULL, &own);
+    inf_err_t *err = own == NULL ? NULL
+        : inf_code_upload_check_inputs(sent, own);
+    if (err == NULL) {
+        err = inf_code_upload_check_config(sent, own);
+    }
+
+    if (own != NULL) {
+        inf_message_free(&own->base);
+    }
+    if (err == NULL || unread == NULL) {
+        inf_err_free(unread);
+        return err;
+    }
+    inf_err_free(err);
+    return unread;
+}
+
+inf_err_t *
 inf_model_home_choose(const inf_model_home_t *home, const char *name,
     int64_t **versions, size_t *count)
 {
-    int64_t *chosen = calloc(home->version_count + 1, sizeof(*chosen));
-    if (chosen == NULL) {
-        return inf_err_nomem();
-    }
-
-    if (home->version_count > 0) {
-        memcpy(chosen, home->versions, home->version_count * sizeof(*chosen));
-    }
-
-    inf_err_t *err = inf_versions_choose(home->config->msg->version_policy,
-        name, chosen, home->version_count, count);
-    if (err != NULL) {
-        free(chosen);
-        return err;
-    }
-
-    *versions = chosen;
-    return NULL;
+    return inf_versions_select(home->config->msg->version_policy, name,
+        home->versions, home->version_count, versions, count);
 }
 
 bool

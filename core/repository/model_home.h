@@ -22,11 +22,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/os/private_dir.h"
 #include "core/model/config_load.h"
 #include "core/repository/agents.h"
 #include "core/repository/model_stamp.h"
 #include "core/repository/override.h"
-#include "core/repository/private_dir.h"
 #include "core/repository/repositories.h"
 
 typedef struct {
@@ -72,6 +72,15 @@ INF_CHECK inf_err_t *inf_model_home_open(const inf_home_query_t *q,
     inf_model_home_t **out, bool *absent);
 INF_CHECK inf_err_t *inf_model_home_read(inf_model_home_t *home,
     const inf_home_query_t *q);
+
+/*
+ * Whether a request may bring the configuration sent without code upload
+ * (code_upload.h), judged by the repository's own, which is read once.  Of a
+ * private directory nothing is read: the model has no configuration of its
+ * own there.  One that can't be read is an error only where it decides.
+ */
+INF_CHECK inf_err_t *inf_model_home_check_sent(const inf_model_home_t *home,
+    const char *config_name, const Inference__ModelConfig *sent);
 
 /* What the version policy selects of the versions; malloc'ed. */
 INF_CHECK inf_err_t *inf_model_home_choose(const inf_model_home_t *home,

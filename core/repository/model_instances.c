@@ -14,6 +14,7 @@
 
 typedef struct {
     const inf_lifecycle_options_t *options;
+    const inf_core_config_t       *core_config;
     inf_instance_t                *instance;
     inf_err_t                     *err;
     pthread_t                      thread;
@@ -25,6 +26,8 @@ typedef struct {
     inf_warmup_t         *warmup;       /* NULL: none                        */
 } instance_prepare_t;
 
+static inf_err_t *check_rates(inf_rate_gate_t *gate,
+    const Inference__ModelConfig *msg);
 static inf_err_t *new_instances(inf_model_t *model, inf_instance_specs_t *specs,
     inf_instance_t **out);
 static inf_err_t *init_instances(const inf_model_load_t *what,
@@ -59,9 +62,11 @@ inf_model_settle_groups(const inf_model_load_t *what,
 
     inf_err_t *err = inf_instance_groups_normalize(msg, &host);
     if (err == NULL) {
-        inf_instance_groups_find(msg, &host.gpus, f);
+        inf_instance_groups_find(msg, &host.gpus, what->bounded
+            ? INF_INSTANCES_MAX_REQUESTED : INF_INSTANCES_MAX, f);
     }
-    return err;
+    return err != NULL || what->options->rate_gate == NULL ? err
+        : check_rates(what->options->rate_gate, msg);
 }
 
 inf_err_t *
@@ -184,6 +189,23 @@ inf_model_is_device_blocking(const inf_model_t *model)
     return true;
 }
 
+/* In the limiter's words alone, which are Triton's. */
+static inf_err_t *
+check_rates(inf_rate_gate_t *gate, const Inference__ModelConfig *msg)
+{
+    inf_findings_t f;
+
+    inf_findings_init(&f);
+    inf_err_t *err = inf_rate_gate_find(gate, msg, &f);
+    if (err == NULL && f.count > 0) {
+        err = inf_err_new(f.items[0].code, "%s", f.items[0].text);
+    } else if (err == NULL) {
+        err = inf_findings_error(&f, NULL);
+    }
+    inf_findings_fini(&f);
+    return err;
+}
+
 static inf_err_t *
 new_instances(inf_model_t *model, inf_instance_specs_t *specs,
     inf_instance_t **out)
@@ -217,6 +239,7 @@ init_instances(const inf_model_load_t *what, inf_model_t *model,
 
     for (uint32_t i = 0; i < count; i++) {
         jobs[i].options = what->options;
+        jobs[i].core_config = what->core_config;
         jobs[i].instance = instances[i];
     }
 
@@ -336,7 +359,8 @@ init_main(void *arg)
     inf_pid_list_fini(&before);
     inf_host_place_restore(&place);
     if (job->err == NULL) {
-        job->err = inf_device_limit_check(job->options, job->instance->spec);
+        job->err = inf_device_limit_check(job->core_config->values,
+            job->instance->spec);
     }
     return NULL;
 }
@@ -355,14 +379,14 @@ make_options(const inf_model_load_t *what, const inf_model_t *model,
 
     *out = (inf_runner_options_t) {
         .executor = prepare->executor,
-        .spin_ns = what->options->spin_ns,
+        .spin_ns = what->core_config->values->spin_us * 1000,
         .idle = what->options->idle,
         .idle_userp = what->options->idle_userp,
         .timekeeper = what->timekeeper,
         .rate_gate = what->options->rate_gate,
         .device_blocking = inf_model_is_device_blocking(model),
         .prepare = prepare->warmup != NULL
-            || what->options->host_policies.count > 0
+            || what->core_config->host_policies.count > 0
             ? prepare_instance : NULL,
         .prepare_userp = prepare,
         .parallel = in_parallel(model)

@@ -8,11 +8,9 @@
 #include "core/model/config_edit.h"
 #include "core/model/config_load.h"
 #include "core/model/config_validate.h"
-#include "core/model/private_inputs.h"
-#include "core/proto/message.h"
 #include "core/repository/children.h"
 #include "core/repository/model_instances.h"
-#include "core/repository/strategy_search.h"
+#include "core/repository/model_validate.h"
 #include "core/sched/ensemble.h"
 #include "core/sched/sequence_inputs.h"
 
@@ -24,11 +22,7 @@ static inf_err_t *describe_ensemble(const inf_model_load_t *what,
     inf_model_t *model);
 static inf_err_t *inherit_labels(inf_model_t *model, size_t step,
     const inf_model_t *member);
-static inf_err_t *read_config(const inf_model_load_t *what,
-    inf_model_t *model);
-static inf_err_t *copy_config(const inf_model_config_t *config,
-    inf_model_config_t **out);
-static inf_err_t *find_backend(const inf_model_load_t *what,
+static inf_err_t *open_backend(const inf_model_load_t *what,
     inf_model_t *model);
 static inf_err_t *describe_python(inf_model_t *model, const char *environment);
 static inf_err_t *build_tables(const inf_model_load_t *what,
@@ -50,30 +44,16 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
     bool initialized = false;
     uint64_t start_ns = inf_clock_ns();
 
-    inf_model_t *model = inf_model_new(what->name, what->version, what->dir);
-    if (model == NULL) {
-        return inf_err_nomem();
+    inf_model_t *model;
+    inf_err_t *err = inf_model_draft(what, &model);
+    if (err != NULL) {
+        return err;
     }
-    if (what->space != NULL && what->space[0] != '\0') {
-        model->space = strdup(what->space);
-        if (model->space == NULL) {
-            inf_model_free(model);
-            return inf_err_nomem();
-        }
-    }
-    model->ops = what->ops;
-    model->owner = what->owner;
-    model->server = what->options->server;
-    model->host_policies = &what->options->host_policies;
-    model->auto_complete = what->options->auto_complete;
-
-    inf_err_t *err = read_config(what, model);
-    if (err == NULL && inf_config_is_ensemble(model->config->msg)) {
+    if (inf_config_is_ensemble(model->config->msg)) {
         return load_ensemble(what, model, start_ns, out);
     }
-    if (err == NULL) {
-        err = find_backend(what, model);
-    }
+
+    err = open_backend(what, model);
     if (err == NULL) {
         err = plugins->model_init(model);
         initialized = err == NULL;
@@ -86,10 +66,6 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
     }
     if (err == NULL) {
         err = open_strategy(what, model);
-    }
-    if (err == NULL) {
-        err = inf_sequence_inputs_new(what->storage, what->dir, model,
-            &model->sequence_inputs);
     }
     if (err == NULL) {
         err = inf_model_make_instances(what, model);
@@ -122,7 +98,7 @@ load_ensemble(const inf_model_load_t *what, inf_model_t *model,
     inf_err_t *err = build_tables(what, model);
     if (err == NULL) {
         err = inf_ensemble_new(model, what->members, what->member_count,
-            &model->ensemble);
+            NULL, &model->ensemble);
     }
     if (err == NULL) {
         err = describe_ensemble(what, model);
@@ -152,8 +128,8 @@ inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
     model->runner = NULL;
     inf_sequence_inputs_free(model->sequence_inputs);
     model->sequence_inputs = NULL;
-    inf_cached_model_free(model->cached);
-    model->cached = NULL;
+    inf_cached_model_free(model->gate);
+    model->gate = NULL;
     inf_ensemble_free(model->ensemble);
     model->ensemble = NULL;
     if (model->strategy != NULL) {
@@ -161,7 +137,7 @@ inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
         model->strategy = NULL;
     }
 
-    if (!atomic_load(&model->buried) && model->backend != NULL) {
+    if (!atomic_load(&model->unloaded) && model->backend != NULL) {
         inf_children_let_go(children, model);
         for (uint32_t i = 0; i < model->instance_count; i++) {
             plugins->instance_fini(model->instances[i]);
@@ -174,59 +150,17 @@ inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
 }
 
 static inf_err_t *
-read_config(const inf_model_load_t *what, inf_model_t *model)
+open_backend(const inf_model_load_t *what, inf_model_t *model)
 {
-    inf_config_options_t opt = {
-        .auto_complete = model->auto_complete,
-        .config_name = what->options->config_name
-    };
-
-    return what->config != NULL ? copy_config(what->config, &model->config)
-        : inf_model_config_read(what->storage, what->dir, what->name, &opt,
-            &model->config);
-}
-
-/* Each version completes a copy of its own. */
-static inf_err_t *
-copy_config(const inf_model_config_t *config, inf_model_config_t **out)
-{
-    ProtobufCMessage *copy;
-
-    inf_err_t *err = inf_message_clone(&config->msg->base, &copy);
-    if (err != NULL) {
-        return err;
-    }
-
-    err = inf_model_config_new((Inference__ModelConfig *) (void *) copy,
-        config->file, config->origin, out);
-    if (err != NULL) {
-        inf_message_free(copy);
-    }
-    return err;
-}
-
-static inf_err_t *
-find_backend(const inf_model_load_t *what, inf_model_t *model)
-{
-    const Inference__ModelConfig *msg = model->config->msg;
-    const inf_backend_query_t query = {
-        .model_name = model->name,
-        .model_dir = model->dir,
-        .version = model->version,
-        .backend = msg->backend,
-        .runtime = msg->runtime,
-        .global_dirs = what->options->backend_dirs,
-        .global_count = what->options->backend_dir_count
-    };
     inf_backend_location_t where;
 
-    inf_err_t *err = inf_backend_search(&query, &where);
+    inf_err_t *err = inf_model_find_backend(what, model, &where);
     if (err != NULL) {
         return err;
     }
 
-    err = inf_backend_table_get(what->backends, what->options, msg->backend,
-        &where, &model->backend);
+    err = inf_backend_table_get(what->backends,
+        what->core_config->values, model->config->msg->backend, &where, &model->backend);
     if (err == NULL && where.python_based) {
         err = describe_python(model, where.environment);
     }
@@ -288,8 +222,6 @@ describe_python(inf_model_t *model, const char *environment)
 static inf_err_t *
 build_tables(const inf_model_load_t *what, inf_model_t *model)
 {
-    ProtobufCMessage *built;
-
     if (model->config->file == NULL && !what->overridden
         && !model->completed)
     {
@@ -297,33 +229,14 @@ build_tables(const inf_model_load_t *what, inf_model_t *model)
             "model configuration is not provided for model '%s'", model->name);
     }
 
-    /* a backend may set another configuration later: that changes what is
-       reported, not what was built */
-    inf_err_t *err = inf_message_clone(&model->config->msg->base, &built);
-    if (err != NULL) {
-        return err;
-    }
-    model->built = (Inference__ModelConfig *) (void *) built;
-
-    const Inference__ModelConfig *msg = model->built;
-    err = check_rules(what, model);
+    inf_err_t *err = inf_model_fix_config(model);
     if (err == NULL) {
-        err = inf_config_tensors_new(msg, &model->tensors);
+        err = check_rules(what, model);
     }
     if (err == NULL) {
-        err = inf_labels_load(what->storage, what->dir, msg, &model->labels);
+        err = inf_model_make_tables(what, model, NULL, NULL);
     }
-    if (err == NULL) {
-        err = make_latencies(what, model);
-    }
-    if (err == NULL) {
-        err = inf_private_inputs_wanted(msg, &model->private_inputs);
-    }
-    model->decoupled = msg->model_transaction_policy != NULL
-        && msg->model_transaction_policy->decoupled;
-    model->sequential = msg->scheduling_choice_case
-        == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING;
-    return err;
+    return err != NULL ? err : make_latencies(what, model);
 }
 
 /* Completes an ensemble's configuration from its composing models: whether it
@@ -379,9 +292,11 @@ static inf_err_t *
 make_latencies(const inf_model_load_t *what, inf_model_t *model)
 {
     const Inference__ModelConfig *msg = model->built;
+    const NginxInference__MetricsSettings *metrics =
+        what->core_config->values->metrics;
     const inf_latencies_options_t options = {
-        .summaries = what->options->summaries,
-        .histogram = what->options->histograms,
+        .summaries = metrics->summaries,
+        .histogram = metrics->histograms,
         .cached = what->options->cache != NULL && msg->response_cache != NULL
             && msg->response_cache->enable
     };
@@ -395,8 +310,7 @@ open_strategy(const inf_model_load_t *what, inf_model_t *model)
 {
     char *library;
 
-    inf_err_t *err = inf_strategy_search(model, what->options->backend_dirs,
-        what->options->backend_dir_count, &library);
+    inf_err_t *err = inf_model_find_strategy(what, model, &library);
     if (err == NULL && library != NULL) {
         err = what->options->plugins->strategy_open(model, library,
             &model->strategy);
@@ -461,5 +375,5 @@ put_cache(const inf_model_load_t *what, inf_model_t *model)
     }
 
     return inf_cached_model_new(what->options->cache, model, what->timekeeper,
-        &model->cached);
+        &model->gate);
 }

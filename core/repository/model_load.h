@@ -16,6 +16,7 @@
 
 typedef struct {
     const inf_lifecycle_options_t *options;
+    const inf_core_config_t       *core_config; /* outlives the model        */
     inf_backend_table_t           *backends;
     inf_timekeeper_t              *timekeeper;
     inf_storage_t                 *storage;
@@ -23,8 +24,10 @@ typedef struct {
     const char                    *space;       /* its namespace; "": none   */
     const char                    *title;       /* both, as the log has them */
     const char                    *dir;
-    inf_model_config_t            *config;      /* copied; NULL: read it     */
+    inf_model_config_t            *config;      /* copied                    */
     bool                           overridden;  /* config is no file's       */
+    bool                           bounded;     /* by code_upload.h: config
+                                                   is a request's            */
     int64_t                        version;
     inf_model_t *const            *members;     /* of an ensemble, by step   */
     size_t                         member_count;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_unloaded(const inf_record_version_t *v);
 static char *version_lost(const inf_record_version_t *v);
 
 inf_err_t *
@@ -17,7 +16,7 @@ inf_model_record_new(const inf_model_id_t *id, inf_model_record_t **out)
 
     inf_link_init(&r->link);
     inf_link_init(&r->turn);
-    inf_link_init(&r->ops);
+    inf_link_init(&r->edits);
     inf_link_init(&r->graph.link);
     r->space = strdup(id->space);
     r->name = strdup(id->name);
@@ -44,8 +43,7 @@ inf_model_record_free(inf_model_record_t *r)
     inf_override_free(r->override);
     for (size_t i = 0; i < r->version_count; i++) {
         free(r->versions[i].reason);
-        free(r->versions[i].lost);
-        free(r->versions[i].missing);
+        inf_record_version_settle(&r->versions[i]);
         inf_model_unref(r->versions[i].model);
     }
     inf_model_home_unref(r->home);
@@ -100,26 +98,100 @@ inf_model_record_any_lost(const inf_model_record_t *r)
     return false;
 }
 
+inf_model_t *
+inf_model_record_serves(const inf_model_record_t *r, int64_t version)
+{
+    for (size_t i = r->version_count; i-- > 0; ) {
+        const inf_record_version_t *v = &r->versions[i];
+        if (v->model != NULL && (version == -1 || v->version == version)) {
+            return v->model;
+        }
+    }
+
+    return NULL;
+}
+
+bool
+inf_record_version_is_unloaded(const inf_record_version_t *v)
+{
+    return v->state == INF_VERSION_UNAVAILABLE && v->reason != NULL
+        && strcmp(v->reason, INF_REASON_UNLOADED) == 0;
+}
+
 void
-inf_record_version_found(inf_record_version_t *v)
+inf_record_version_settle(inf_record_version_t *v)
 {
     free(v->lost);
     v->lost = NULL;
     free(v->missing);
     v->missing = NULL;
+    inf_edit_free(v->rebuild);
+    v->rebuild = NULL;
+}
+
+void
+inf_record_version_forget(inf_record_version_t *v)
+{
+    if (v->state == INF_VERSION_UNAVAILABLE) {
+        free(v->reason);
+        v->reason = strdup(INF_REASON_UNLOADED);
+    }
+}
+
+inf_model_t *
+inf_record_version_withdraw(inf_record_version_t *v)
+{
+    inf_model_t *model = v->model;
+    if (model == NULL) {
+        return NULL;
+    }
+
+    v->model = NULL;
+    v->leaving = model->owner;
+    v->state = INF_VERSION_UNLOADING;
+    free(v->reason);
+    v->reason = NULL;
+    return model;
+}
+
+char *
+inf_model_record_explain(inf_model_record_t *r, const char *why,
+    const char *reason)
+{
+    char *before = r->reason;
+
+    r->reason = why != NULL ? strdup(why) : NULL;
+    for (size_t i = 0; i < r->version_count; i++) {
+        inf_record_version_t *v = &r->versions[i];
+        if (v->state == INF_VERSION_READY) {
+            free(v->reason);
+            v->reason = reason != NULL ? strdup(reason) : NULL;
+        }
+    }
+    return before;
 }
 
 bool
 inf_model_record_is_held(const inf_model_record_t *r)
 {
     return r->graph.made != NULL || inf_model_record_any_ready(r)
-        || (r->version_count == 0 && (r->wanted || r->rejected));
+        || (r->version_count == 0 && (r->rejected
+            || (r->who & INF_WANTED_AT_START) != 0));
+}
+
+bool
+inf_model_record_is_empty(const inf_model_record_t *r)
+{
+    return inf_list_empty(&r->edits) && r->version_count == 0 && !r->rejected
+        && (r->who & INF_WANTED_AT_START) == 0 && r->graph.made == NULL;
 }
 
 bool
 inf_model_record_content(const inf_model_record_t *r)
 {
-    if (r->wanted && (r->rejected || r->version_count == 0)) {
+    if ((r->who & INF_WANTED_AT_START) != 0
+        && (r->rejected || r->version_count == 0))
+    {
         return false;
     }
 
@@ -130,7 +202,8 @@ inf_model_record_content(const inf_model_record_t *r)
         {
             continue;               /* what is missing says so itself        */
         }
-        if (v->state != INF_VERSION_READY && !is_unloaded(v)) {
+        if (v->state != INF_VERSION_READY
+            && !inf_record_version_is_unloaded(v)) {
             return false;
         }
     }
@@ -141,14 +214,7 @@ inf_model_record_content(const inf_model_record_t *r)
 bool
 inf_model_record_never_made(const inf_model_record_t *r)
 {
-    return r->retry && !r->wanted;
-}
-
-static bool
-is_unloaded(const inf_record_version_t *v)
-{
-    return v->state == INF_VERSION_UNAVAILABLE && v->reason != NULL
-        && strcmp(v->reason, INF_REASON_UNLOADED) == 0;
+    return r->retry && (r->who & INF_WANTED_AT_START) == 0;
 }
 
 char *
@@ -184,7 +250,7 @@ inf_model_record_rows(const inf_model_record_t *r, bool ready_only,
     if (r->rejected) {
         fn(userp, r->name, -1, INF_VERSION_UNAVAILABLE,
             r->reason != NULL ? r->reason : "out of memory");
-    } else if (r->wanted) {
+    } else if ((r->who & INF_WANTED_AT_START) != 0) {
         fn(userp, r->name, -1, INF_VERSION_LOADING, "");
     }
 }
@@ -197,7 +263,7 @@ inf_model_record_entry(const inf_model_record_t *r, inf_registry_entry_t *e)
     size_t count = waiting ? r->found_count : r->version_count;
 
     e->loading = waiting;
-    e->gone = r->unloaded && !r->wanted;
+    e->gone = r->unloaded && (r->who & INF_WANTED_AT_START) == 0;
     e->name = strdup(r->name);
     e->space = r->space[0] != '\0' ? strdup(r->space) : NULL;
     e->versions = calloc(count + 1, sizeof(*e->versions));

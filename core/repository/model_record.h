@@ -1,13 +1,16 @@
 /*
- * model_record.h - what the lifecycle knows of one model: states, reasons,
- *                  and the operations that wait for it.
+ * model_record.h - one model: what is desired of it, and what it is.
  *
- * Owner    The lifecycle's table owns records; one without any version goes
- *          when its last operation has ended, the others stay.
- * Thread   all fields under the lifecycle's lock, except where said.
- * Units    none.
+ * Owner    The model set owns records; one without any version goes when its
+ *          last edit has ended, the others stay.
+ * Thread   all fields under the set's lock, except where said.
+ * Units    ns on the monotonic clock.
  * Errors   out of memory.
- * Route    lifecycle -> [record] -> index, registry
+ * Route    model set -> [record] -> index, registry
+ *
+ * Desired is who wants the model, and the edits that have still to be carried
+ * out, one after another.  Actual is its versions and the state of its first
+ * edit.
  */
 
 #ifndef INF_REPOSITORY_MODEL_RECORD_H
@@ -16,72 +19,81 @@
 #include "core/base/queue.h"
 #include "core/repository/ensemble_graph.h"
 #include "core/repository/lifecycle.h"
+#include "core/repository/model_edit.h"
 #include "core/repository/model_home.h"
 #include "core/repository/model_id.h"
 
 #define INF_REASON_UNLOADED "unloaded"
 
 typedef enum {
-    INF_OP_LOAD,
-    INF_OP_RELOAD,              /* the same again: an instance is broken     */
-    INF_OP_RENEW,               /* an ensemble whose models have changed     */
-    INF_OP_UNLOAD,
-    INF_OP_NAMED,               /* one of them for each model of a name      */
-    INF_OP_FOLLOW               /* one of them, or nothing                   */
-} inf_op_kind_t;
+    INF_MODEL_IDLE,             /* no edit waits                             */
+    INF_MODEL_QUEUED,           /* its first edit waits for a thread         */
+    INF_MODEL_RUNNING,          /* a thread carries an edit out              */
+    INF_MODEL_LISTING,          /* its first edit waits for the listing of a
+                                   repository                                */
+    INF_MODEL_MEMBERS           /* its first edit waits for edits of its
+                                   composing models                          */
+} inf_model_state_t;
+
+/* How far the load of an ensemble is. */
+typedef enum {
+    INF_LOAD_READS,             /* or there is none                          */
+    INF_LOAD_GATHERS,           /* it has its composing models loaded, which
+                                   may lie in a repository that is still to
+                                   be listed                                 */
+    INF_LOAD_TAKES              /* it takes those that serve when it goes on */
+} inf_load_stage_t;
 
 typedef struct {
     int64_t              version;
     inf_version_state_t  state;
     char                *reason;    /* NULL: none                            */
     inf_model_t         *model;     /* a reference while READY               */
-    const void          *leaving;   /* what is being taken apart while
+    const void          *leaving;   /* what is being finalized while
                                        UNLOADING; only compared              */
-    char                *lost;      /* which process of it died; it is loaded
-                                       again by itself.  NULL: none          */
+    char                *lost;      /* which process of it has exited; it is
+                                       rebuilt.  NULL: none                  */
+    inf_edit_t          *rebuild;   /* that will be queued at due_ns; NULL:
+                                       it was, or there is none              */
+    uint64_t             due_ns;
+    uint32_t             exits;     /* that came one soon after another      */
+    uint64_t             exit_ns;   /* the last of them                      */
     char                *missing;   /* an ensemble's: which model it waits
                                        for before it serves again by itself.
                                        NULL: it doesn't                      */
-    uint32_t             deaths;    /* that came one soon after another      */
-    uint64_t             died_ns;
 } inf_record_version_t;
 
-typedef struct {
-    inf_link_t            link;     /* in the table, by id                   */
-    inf_link_t            turn;     /* in a queue while an operation waits
-                                       for a thread                          */
-    inf_link_t            ops;      /* waiting, in the order they came       */
-    bool                  busy;     /* an operation runs, or has its turn    */
-    bool                  parked;   /* the first of ops has begun; it waits
-                                       for other models' operations          */
-    bool                  absent;   /* the first of ops waits for a
-                                       repository                            */
-    bool                  awaits;   /* has members loaded, and may have to
-                                       wait until they can be                */
-    inf_op_kind_t         last_kind;    /* of the last one that came         */
-    inf_graph_model_t     graph;    /* what it is made of, who is made of it */
-    uint64_t              renewed;  /* the last round that has seen to it    */
-
+struct inf_model_record_s {
+    inf_link_t            link;     /* in the set, by id                     */
+    inf_link_t            turn;     /* in a queue while QUEUED               */
     char                 *space;    /* constant, like the next two: its
                                        namespace, "": none                   */
     char                 *name;
     char                 *title;    /* both, as the log names it             */
-    bool                  wanted;   /* the server isn't ready without it     */
-    bool                  asked;    /* a request loaded it, none unloaded it */
+
+    uint32_t              who;      /* wants it: INF_WANTED_*                */
+    inf_link_t            edits;    /* waiting, in the order they came       */
+    inf_override_t       *override; /* of an ensemble that is to be retried;
+                                       NULL: as it lies there                */
+
+    inf_model_state_t     state;
+    inf_load_stage_t      stage;
+    inf_edit_kind_t       last_kind;    /* of the last edit that came        */
     bool                  rejected; /* no version could be tried             */
     bool                  unloaded; /* and not loaded since                  */
+    bool                  retry;    /* an ensemble that could not be made:
+                                       it is loaded when its models change   */
     char                 *reason;   /* why; NULL: out of memory              */
     int64_t              *found;    /* versions seen at the start            */
     size_t                found_count;
     inf_record_version_t *versions; /* ascending                             */
     size_t                version_count;
     inf_model_home_t     *home;     /* of the last good load; NULL: none.
-                                       The running operation reads it
-                                       without the lock: only it writes      */
-    bool                  retry;    /* an ensemble that could not be made:
-                                       it is loaded when its models change   */
-    inf_override_t       *override; /* with this; NULL: as it lies there     */
-} inf_model_record_t;
+                                       The running edit reads it without the
+                                       lock: only it writes                  */
+    inf_graph_model_t     graph;    /* what it is made of, who is made of it */
+    uint64_t              refreshed;    /* the last round that saw to it     */
+};
 
 INF_CHECK inf_err_t *inf_model_record_new(const inf_model_id_t *id,
     inf_model_record_t **out);
@@ -93,14 +105,35 @@ inf_model_id_t inf_model_record_id(const inf_model_record_t *r);
 inf_record_version_t *inf_model_record_find(const inf_model_record_t *r,
     int64_t version);
 
+/* The object that serves version (-1: the latest), or NULL. */
+inf_model_t *inf_model_record_serves(const inf_model_record_t *r,
+    int64_t version);
+
 bool inf_model_record_any_ready(const inf_model_record_t *r);
 bool inf_model_record_any_lost(const inf_model_record_t *r);
 
-/* v needn't be loaded again any more. */
-void inf_record_version_found(inf_record_version_t *v);
+bool inf_record_version_is_unloaded(const inf_record_version_t *v);
+
+/* v needn't be loaded again by itself any more. */
+void inf_record_version_settle(inf_record_version_t *v);
+
+/* v is as if it had been unloaded. */
+void inf_record_version_forget(inf_record_version_t *v);
+
+/* READY becomes UNLOADING; the reference is the caller's to give up, after
+   publishing and without the lock.  NULL: it wasn't READY. */
+inf_model_t *inf_record_version_withdraw(inf_record_version_t *v);
+
+/* why (NULL: none) goes to the model, reason to each READY version.  Returns
+   the model's last reason, to be freed. */
+char *inf_model_record_explain(inf_model_record_t *r, const char *why,
+    const char *reason);
 
 /* Whether it is, or will be again, what it was last loaded to be. */
 bool inf_model_record_is_held(const inf_model_record_t *r);
+
+/* Whether nothing is to be kept of it: no edit, version, reason or plan. */
+bool inf_model_record_is_empty(const inf_model_record_t *r);
 
 /* Whether it is an ensemble that couldn't be made, and not one that the server
    isn't ready without: it counts for as little as one that is unloaded. */

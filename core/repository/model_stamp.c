@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/hash.h"
+#include "core/base/path.h"
 #include "core/model/versions.h"
 
 /* Deeper than this nothing is looked at, nor after so many entries: a link

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/path.h"
 #include "core/model/config_storage.h"
 
 static inf_err_t *write_file(const char *dir, const inf_override_file_t *f);

@@ -7,22 +7,20 @@
  * Units    copies of resources.
  * Errors   out of memory; everything else becomes a finding.
  * Route    configuration -> [rate check] -> findings
- *
- * Which GPUs there are is not asked: a group that does not name its own may
- * stand on any device the limits know.
  */
 
 #ifndef INF_REPOSITORY_RATE_CHECK_H
 #define INF_REPOSITORY_RATE_CHECK_H
 
 #include "core/model/config_findings.h"
-#include "core/sched/rate_limiter.h"
+#include "core_config.pb-c.h"
 #include "model_config.pb-c.h"
 
 typedef struct inf_rate_check_s inf_rate_check_t;
 
-INF_CHECK inf_err_t *inf_rate_check_new(const inf_rate_resource_t *resources,
-    size_t count, inf_rate_check_t **out);
+/* *out NULL: config limits no rates. */
+INF_CHECK inf_err_t *inf_rate_check_new(
+    const NginxInference__CoreConfig *config, inf_rate_check_t **out);
 
 /* May be NULL. */
 void inf_rate_check_free(inf_rate_check_t *c);

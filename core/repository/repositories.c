@@ -3,48 +3,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/repository/storage.h"
+#include "core/storage/storage.h"
 
-#define REPOSITORIES_RANK 62
-#define REPOSITORY_RANK   63
 #define CHANGE_RANK       57
+#define REPOSITORIES_RANK 62
 
-static inf_err_t *list_new(const inf_repositories_t *r,
+static inf_err_t *list_open(const inf_repositories_t *r,
     const inf_repository_list_t *old, char *const *addresses, size_t count,
     inf_repository_list_t **out);
-static inf_err_t *list_with(const inf_repository_list_t *old,
-    inf_repository_t *more, const inf_repository_t *less,
+static inf_err_t *list_without(const inf_repository_list_t *old,
+    const inf_repository_t *item, inf_repository_list_t **out);
+static inf_err_t *list_room(size_t total, bool namespacing,
     inf_repository_list_t **out);
-static inf_err_t *list_room(size_t count, bool namespacing,
-    inf_repository_list_t **out);
-static void list_push(inf_repository_list_t *list, inf_repository_t *item);
-static void list_push_awaited(inf_repository_list_t *list,
-    inf_repository_t *item);
-static bool is_awaited(const inf_repository_list_t *list,
-    const inf_repository_t *item);
-static bool is_meant(const inf_repository_list_t *list,
-    const inf_repository_t *item, const char *space);
-static inf_repository_list_t *put_in_place(inf_repositories_t *r,
-    inf_repository_list_t *list);
-static inf_err_t *list_whole(const inf_repository_t *item,
-    inf_entries_t *entries);
-static inf_err_t *check_listing(inf_repository_t *item);
-static inf_err_t *take_aliases(inf_repository_t *item,
-    const inf_scan_alias_t *aliases, size_t count);
-static inf_err_t *check_new(const inf_repository_list_t *list,
-    const inf_repository_t *item);
-static bool same_items(const inf_repository_list_t *a,
-    const inf_repository_list_t *b);
-static inf_err_t *repository_open(const inf_repositories_t *r,
-    const char *address, inf_repository_t **out);
+static void list_add(inf_repository_list_t *list, inf_repository_t *item,
+    bool listed);
 static inf_repository_t *find(const inf_repository_list_t *list,
     const char *address);
-static inf_err_t *scan_expected(const inf_repository_list_t *list,
-    const char *name, inf_scan_t *out, bool *settled);
-static bool was_seen(const inf_repository_list_t *list, size_t root,
-    const char *name);
-static bool is_address(const inf_repository_t *item, const char *address);
-static size_t address_len(const char *address);
+static const inf_repository_t *find_in(const inf_repository_list_t *list,
+    uint32_t states, const char *space);
+static bool same_items(const inf_repository_list_t *a,
+    const inf_repository_list_t *b);
+static inf_err_t *check_new(const inf_repository_list_t *list,
+    const inf_repository_t *item);
+static void put_in_place(inf_repositories_t *r, inf_repository_list_t **list);
+static bool is_expected(const inf_repository_list_t *list, size_t root,
+    const inf_model_id_t *id);
+static inf_err_t *scan_some(const inf_repository_list_t *list,
+    const uint32_t *at, size_t count, const char *name, inf_scan_t *out);
 
 inf_err_t *
 inf_repositories_open(char *const *addresses, size_t count,
@@ -71,13 +56,13 @@ inf_repositories_open_with(char *const *addresses, size_t count,
     *out = (inf_repositories_t) {
         .open = open, .namespacing = namespacing
     };
-    inf_err_t *err = list_new(out, &none, addresses, count, &out->now);
+    inf_err_t *err = list_open(out, &none, addresses, count, &out->now);
     if (err != NULL) {
         return err;
     }
 
-    for (size_t i = 0; i < out->now->awaited_count; i++) {
-        out->now->awaited[i]->at_start = true;
+    for (size_t i = 0; i < out->now->total; i++) {
+        out->now->items[i]->at_start = true;
     }
     inf_lock_init(&out->change, CHANGE_RANK);
     inf_lock_init(&out->lock, REPOSITORIES_RANK);
@@ -97,6 +82,55 @@ inf_repositories_close(inf_repositories_t *r)
     r->now = NULL;
 }
 
+/* The list is in place before the state says that it is listed. */
+inf_err_t *
+inf_repositories_poll(inf_repositories_t *r, inf_repository_t *item)
+{
+    inf_repository_list_t *list = NULL;
+    inf_listing_t *listing;
+
+    inf_err_t *err = inf_repository_fetch(item, &listing);
+    if (err != NULL && atomic_load(&r->cancelled)) {
+        return err;
+    }
+
+    inf_lock(&r->change);
+    if (err == NULL && inf_repository_list_has(r->now, item)
+        && inf_repository_is_in(item, INF_REPOSITORY_NEVER_LISTED))
+    {
+        err = list_without(r->now, item, &list);
+    }
+    if (err != NULL) {
+        inf_listing_unref(listing);
+        listing = NULL;
+    } else if (list != NULL) {
+        list_add(list, item, true);
+        put_in_place(r, &list);
+    }
+    inf_repository_settle(item, listing, err);
+    inf_unlock(&r->change);
+
+    inf_repository_list_unref(list);
+    return err;
+}
+
+void
+inf_repositories_cancel(inf_repositories_t *r)
+{
+    if (r->now == NULL) {
+        return;
+    }
+
+    atomic_store(&r->cancelled, true);
+    inf_repository_list_t *list = inf_repositories_take(r);
+    for (size_t i = 0; i < list->total; i++) {
+        inf_storage_cancel(list->items[i]->storage);
+    }
+    inf_repository_list_unref(list);
+}
+
+/* A repository that is taken out before its first listing has ended is asked
+   for nothing else: that listing is cut short. */
 inf_err_t *
 inf_repositories_replace(inf_repositories_t *r, char *const *addresses,
     size_t count, bool *changed)
@@ -104,16 +138,19 @@ inf_repositories_replace(inf_repositories_t *r, char *const *addresses,
     inf_repository_list_t *list = NULL;
 
     inf_lock(&r->change);
-    inf_repository_list_t *old = inf_repositories_take(r);
-    inf_err_t *err = list_new(r, old, addresses, count, &list);
-    *changed = err == NULL && !same_items(old, list);
+    inf_err_t *err = list_open(r, r->now, addresses, count, &list);
+    *changed = err == NULL && !same_items(r->now, list);
     if (*changed) {
-        list = put_in_place(r, list);
+        put_in_place(r, &list);
+        for (size_t i = list->count; i < list->total; i++) {
+            if (!inf_repository_list_has(r->now, list->items[i])) {
+                inf_storage_cancel(list->items[i]->storage);
+            }
+        }
     }
     inf_unlock(&r->change);
 
     inf_repository_list_unref(list);
-    inf_repository_list_unref(old);
     return err;
 }
 
@@ -124,34 +161,30 @@ inf_repositories_add(inf_repositories_t *r, const char *address,
     inf_repository_list_t *list = NULL;
     inf_repository_t *item = NULL;
 
-    inf_err_t *err = repository_open(r, address, &item);
+    inf_err_t *err = inf_repository_open(address, r->open, &item);
     if (err == NULL) {
-        err = check_listing(item);
-    }
-    if (err == NULL) {
-        atomic_store(&item->state, INF_REPOSITORY_OPEN);
-    }
-    if (err == NULL) {
-        err = take_aliases(item, aliases, count);
-    }
-    if (err != NULL) {
-        inf_repository_unref(item);
-        return inf_err_add(err, "failed to register '%s'", address);
-    }
-
-    inf_lock(&r->change);
-    inf_repository_list_t *old = inf_repositories_take(r);
-    err = check_new(old, item);
-    if (err == NULL) {
-        err = list_with(old, item, NULL, &list);
+        inf_err_t *why = inf_repository_poll(item);
+        err = why == NULL ? NULL : inf_err_new(INF_ERR_INVALID_ARG,
+            "repository not found: %s", inf_err_msg(why));
+        inf_err_free(why);
     }
     if (err == NULL) {
-        list = put_in_place(r, list);
+        err = inf_repository_set_aliases(item, aliases, count);
     }
-    inf_unlock(&r->change);
+    if (err == NULL) {
+        inf_lock(&r->change);
+        err = check_new(r->now, item);
+        if (err == NULL) {
+            err = list_without(r->now, NULL, &list);
+        }
+        if (err == NULL) {
+            list_add(list, item, true);
+            put_in_place(r, &list);
+        }
+        inf_unlock(&r->change);
+    }
 
     inf_repository_list_unref(list);
-    inf_repository_list_unref(old);
     inf_repository_unref(item);
     return inf_err_add(err, "failed to register '%s'", address);
 }
@@ -162,178 +195,17 @@ inf_repositories_remove(inf_repositories_t *r, const char *address)
     inf_repository_list_t *list = NULL;
 
     inf_lock(&r->change);
-    inf_repository_list_t *old = inf_repositories_take(r);
-    const inf_repository_t *item = find(old, address);
-    inf_err_t *err = item != NULL ? list_with(old, NULL, item, &list)
+    const inf_repository_t *item = find(r->now, address);
+    inf_err_t *err = item != NULL ? list_without(r->now, item, &list)
         : inf_err_new(INF_ERR_INVALID_ARG,
             "failed to unregister '%s', repository not found", address);
     if (err == NULL) {
-        list = put_in_place(r, list);
+        put_in_place(r, &list);
     }
     inf_unlock(&r->change);
 
     inf_repository_list_unref(list);
-    inf_repository_list_unref(old);
     return err;
-}
-
-inf_err_t *
-inf_repositories_admit(inf_repositories_t *r, inf_repository_t *item)
-{
-    inf_repository_list_t *list = NULL;
-    inf_entries_t entries;
-
-    inf_err_t *err = list_whole(item, &entries);
-    if (err == NULL) {
-        err = inf_repository_keep_seen(item, &entries);
-    }
-    if (err != NULL) {
-        return err;
-    }
-
-    inf_lock(&r->change);
-    inf_repository_list_t *old = inf_repositories_take(r);
-    bool meant = is_awaited(old, item);
-    if (meant) {
-        err = list_with(old, item, NULL, &list);
-    }
-    if (meant && err == NULL) {         /* who sees it OPEN finds it in place */
-        list = put_in_place(r, list);
-        atomic_store(&item->state, INF_REPOSITORY_OPEN);
-    }
-    inf_unlock(&r->change);
-
-    inf_repository_list_unref(list);
-    inf_repository_list_unref(old);
-    return err;
-}
-
-/* One that holds nothing has to be there; it may have come just now. */
-static inf_err_t *
-list_whole(const inf_repository_t *item, inf_entries_t *entries)
-{
-    inf_entry_t self;
-
-    inf_err_t *err = inf_storage_list(item->storage, item->root, entries);
-    if (err != NULL || entries->count > 0) {
-        return err;
-    }
-
-    inf_entries_fini(entries);
-    err = inf_storage_stat(item->storage, item->root, &self);
-    return err != NULL ? err : inf_storage_list(item->storage, item->root,
-        entries);
-}
-
-void
-inf_repository_note_failure(inf_repository_t *repository,
-    const inf_err_t *why)
-{
-    char *text = strdup(inf_err_msg(why));
-
-    inf_lock(&repository->lock);
-    char *old = repository->why;
-    repository->why = text;
-    inf_unlock(&repository->lock);
-    free(old);
-}
-
-void
-inf_repository_retry(inf_repository_t *repository)
-{
-    uint32_t failed = INF_REPOSITORY_FAILED;
-
-    atomic_compare_exchange_strong(&repository->state, &failed,
-        INF_REPOSITORY_AWAITED);
-}
-
-void
-inf_repositories_cancel(inf_repositories_t *r)
-{
-    if (r->now == NULL) {
-        return;
-    }
-
-    inf_repository_list_t *list = inf_repositories_take(r);
-    for (size_t i = 0; i < list->count; i++) {
-        inf_storage_cancel(list->items[i]->storage);
-    }
-    for (size_t i = 0; i < list->awaited_count; i++) {
-        inf_storage_cancel(list->awaited[i]->storage);
-    }
-    inf_repository_list_unref(list);
-}
-
-bool
-inf_repository_list_lacks(const inf_repository_list_t *list,
-    inf_repository_state_t state, const char *space)
-{
-    for (size_t i = 0; i < list->awaited_count; i++) {
-        if (atomic_load(&list->awaited[i]->state) == state
-            && is_meant(list, list->awaited[i], space))
-        {
-            return true;
-        }
-    }
-
-    return false;
-}
-
-bool
-inf_repository_list_unseen(const inf_repository_list_t *list)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        if (atomic_load(&list->items[i]->unseen)) {
-            return true;
-        }
-    }
-
-    return false;
-}
-
-inf_err_t *
-inf_repository_list_failure(const inf_repository_list_t *list,
-    const char *space)
-{
-    for (size_t i = 0; i < list->awaited_count; i++) {
-        inf_repository_t *item = list->awaited[i];
-        if (atomic_load(&item->state) != INF_REPOSITORY_FAILED
-            || !is_meant(list, item, space))
-        {
-            continue;
-        }
-
-        inf_lock(&item->lock);
-        char *why = item->why != NULL ? strdup(item->why) : NULL;
-        inf_unlock(&item->lock);
-        inf_err_t *err = why == NULL ? inf_err_nomem() : inf_err_new(
-            INF_ERR_INTERNAL, "model repository '%s' can't be listed: %s",
-            item->root, why);
-        free(why);
-        return err;
-    }
-
-    return NULL;
-}
-
-static bool
-is_awaited(const inf_repository_list_t *list, const inf_repository_t *item)
-{
-    for (size_t i = 0; i < list->awaited_count; i++) {
-        if (list->awaited[i] == item) {
-            return true;
-        }
-    }
-
-    return false;
-}
-
-static bool
-is_meant(const inf_repository_list_t *list, const inf_repository_t *item,
-    const char *space)
-{
-    return !list->namespacing || space[0] == '\0'
-        || strcmp(item->address, space) == 0;
 }
 
 inf_repository_list_t *
@@ -369,16 +241,11 @@ inf_repositories_named(const inf_repositories_t *r, char *const *addresses,
     for (size_t i = 0; same && i < count; i++) {
         same = find(list, addresses[i]) != NULL;
     }
-    for (size_t i = 0; same && i < list->count; i++) {
+    for (size_t i = 0; same && i < list->total; i++) {
         size_t k = 0;
-        while (k < count && !is_address(list->items[i], addresses[k])) {
-            k++;
-        }
-        same = k < count;
-    }
-    for (size_t i = 0; same && i < list->awaited_count; i++) {
-        size_t k = 0;
-        while (k < count && !is_address(list->awaited[i], addresses[k])) {
+        while (k < count && !inf_repository_is_at(list->items[i],
+                addresses[k]))
+        {
             k++;
         }
         same = k < count;
@@ -404,13 +271,9 @@ inf_repository_list_unref(inf_repository_list_t *list)
         return;
     }
 
-    for (size_t i = 0; i < list->count; i++) {
+    for (size_t i = 0; i < list->total; i++) {
         inf_repository_unref(list->items[i]);
     }
-    for (size_t i = 0; i < list->awaited_count; i++) {
-        inf_repository_unref(list->awaited[i]);
-    }
-    free(list->awaited);
     free(list->items);
     free(list->roots);
     free(list);
@@ -420,7 +283,7 @@ bool
 inf_repository_list_has(const inf_repository_list_t *list,
     const inf_repository_t *repository)
 {
-    for (size_t i = 0; i < list->count; i++) {
+    for (size_t i = 0; i < list->total; i++) {
         if (list->items[i] == repository) {
             return true;
         }
@@ -429,171 +292,118 @@ inf_repository_list_has(const inf_repository_list_t *list,
     return false;
 }
 
-inf_repository_t *
-inf_repository_ref(inf_repository_t *repository)
+bool
+inf_repository_list_any(const inf_repository_list_t *list, uint32_t states,
+    const char *space)
 {
-    atomic_fetch_add_explicit(&repository->refs, 1, memory_order_relaxed);
-    return repository;
-}
-
-void
-inf_repository_unref(inf_repository_t *repository)
-{
-    if (repository == NULL || atomic_fetch_sub_explicit(&repository->refs, 1,
-            memory_order_acq_rel) != 1)
-    {
-        return;
-    }
-
-    for (size_t i = 0; i < repository->alias_count; i++) {
-        free((char *) (uintptr_t) repository->aliases[i].dir);
-        free((char *) (uintptr_t) repository->aliases[i].name);
-    }
-    free(repository->aliases);
-    free(repository->why);
-    inf_seen_unref(repository->seen);
-    inf_lock_fini(&repository->lock);
-    inf_storage_close(repository->storage);
-    free(repository->root);
-    free(repository->address);
-    free(repository);
+    return find_in(list, states, space) != NULL;
 }
 
 inf_err_t *
-inf_repository_keep_seen(inf_repository_t *item, inf_entries_t *entries)
+inf_repository_list_failure(const inf_repository_list_t *list,
+    const char *space)
 {
-    if (!inf_storage_is_remote(item->storage)) {
-        inf_entries_fini(entries);
-        return NULL;
+    const inf_repository_t *item = find_in(list, INF_REPOSITORY_FAILED,
+        space);
+    return item == NULL ? NULL : inf_repository_failure(item);
+}
+
+static const inf_repository_t *
+find_in(const inf_repository_list_t *list, uint32_t states, const char *space)
+{
+    for (size_t i = 0; i < list->total; i++) {
+        const inf_repository_t *item = list->items[i];
+        if (inf_repository_is_in(item, states) && (!list->namespacing
+                || space[0] == '\0' || strcmp(item->address, space) == 0))
+        {
+            return item;
+        }
     }
 
-    inf_seen_t *seen = calloc(1, sizeof(*seen));
-    if (seen == NULL) {
-        inf_entries_fini(entries);
-        return inf_err_nomem();
-    }
-
-    atomic_init(&seen->refs, 1);
-    seen->entries = *entries;
-    inf_lock(&item->lock);
-    inf_seen_t *old = item->seen;
-    item->seen = seen;
-    inf_unlock(&item->lock);
-    inf_seen_unref(old);
     return NULL;
-}
-
-inf_seen_t *
-inf_repository_take_seen(const inf_repository_t *item)
-{
-    inf_lock_t *lock = (inf_lock_t *) (uintptr_t) &item->lock;
-
-    inf_lock(lock);
-    inf_seen_t *seen = item->seen;
-    if (seen != NULL) {
-        atomic_fetch_add(&seen->refs, 1);
-    }
-    inf_unlock(lock);
-    return seen;
-}
-
-void
-inf_seen_unref(inf_seen_t *seen)
-{
-    if (seen != NULL && atomic_fetch_sub(&seen->refs, 1) == 1) {
-        inf_entries_fini(&seen->entries);
-        free(seen);
-    }
 }
 
 inf_err_t *
 inf_repository_list_scan(const inf_repository_list_t *list,
     const inf_model_id_t *id, inf_scan_t *out)
 {
-    if (!list->namespacing || id->space[0] == '\0') {
-        bool settled = false;
-        inf_err_t *err = list->namespacing ? NULL
-            : scan_expected(list, id->name, out, &settled);
-        if (err == NULL && !settled) {
-            err = inf_scan_one(list->roots, list->count, id->name, out);
-        }
-        if (err == NULL && list->namespacing) {
-            out->model_count = 0;
-        }
-        return err;
+    uint32_t *at = calloc(list->count + 1, sizeof(*at));
+    if (at == NULL) {
+        return inf_err_nomem();
     }
 
-    size_t at = 0;
-    while (at < list->count && strcmp(list->roots[at].space, id->space) != 0) {
-        at++;
+    size_t count = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (is_expected(list, i, id)) {
+            at[count++] = (uint32_t) i;
+        }
     }
 
-    inf_err_t *err = inf_scan_one(list->roots + at, at < list->count,
-        id->name, out);
-    for (size_t i = 0; err == NULL && i < out->model_count; i++) {
-        out->models[i].repository += (uint32_t) at;
+    inf_err_t *err = scan_some(list, at, count, id->name, out);
+    free(at);
+    if (err == NULL && !list->namespacing && count < list->count
+        && out->model_count == 0)
+    {
+        inf_scan_fini(out);
+        return inf_scan_one(list->roots, list->count, id->name, out);
     }
-    for (size_t i = 0; err == NULL && i < out->problem_count; i++) {
-        out->problems[i].repository += (uint32_t) at;
+    if (err == NULL && list->namespacing && id->space[0] == '\0') {
+        out->model_count = 0;
     }
     return err;
 }
 
-/* Where it may be expected: here, and where it was seen.  settled: it is
-   there.  Else out isn't to be read. */
-static inf_err_t *
-scan_expected(const inf_repository_list_t *list, const char *name,
-    inf_scan_t *out, bool *settled)
+/* Whether the model may be in that repository, for all that is known without
+   asking a remote one. */
+static bool
+is_expected(const inf_repository_list_t *list, size_t root,
+    const inf_model_id_t *id)
 {
-    inf_scan_root_t *roots = calloc(list->count + 1, sizeof(*roots));
-    uint32_t *at = calloc(list->count + 1, sizeof(*at));
-    inf_err_t *err = roots == NULL || at == NULL ? inf_err_nomem() : NULL;
-    size_t count = 0;
-
-    for (size_t i = 0; err == NULL && i < list->count; i++) {
-        if (!inf_storage_is_remote(list->roots[i].storage)
-            || was_seen(list, i, name))
-        {
-            at[count] = (uint32_t) i;
-            roots[count++] = list->roots[i];
-        }
+    if (list->namespacing) {
+        return id->space[0] == '\0'
+            || strcmp(list->roots[root].space, id->space) == 0;
+    }
+    if (!inf_repository_is_remote(list->items[root])) {
+        return true;
     }
 
-    bool ask = err == NULL && count > 0 && count < list->count;
-    if (ask) {
-        err = inf_scan_one(roots, count, name, out);
-        *settled = err == NULL && out->model_count > 0;
+    inf_listing_t *listing = inf_repository_listing(list->items[root], NULL);
+    const char *dir = inf_scan_dir(&list->roots[root], id->name);
+    bool found = listing != NULL && dir != NULL
+        && inf_entries_find(&listing->entries, dir) != NULL;
+
+    inf_listing_unref(listing);
+    return found;
+}
+
+/* In the repositories of these indices; those of the result are the list's. */
+static inf_err_t *
+scan_some(const inf_repository_list_t *list, const uint32_t *at, size_t count,
+    const char *name, inf_scan_t *out)
+{
+    inf_scan_root_t *roots = calloc(count + 1, sizeof(*roots));
+    if (roots == NULL) {
+        return inf_err_nomem();
     }
-    for (size_t i = 0; *settled && i < out->model_count; i++) {
+
+    for (size_t i = 0; i < count; i++) {
+        roots[i] = list->roots[at[i]];
+    }
+    inf_err_t *err = inf_scan_one(roots, count, name, out);
+    for (size_t i = 0; err == NULL && i < out->model_count; i++) {
         out->models[i].repository = at[out->models[i].repository];
     }
-    for (size_t i = 0; *settled && i < out->problem_count; i++) {
+    for (size_t i = 0; err == NULL && i < out->problem_count; i++) {
         out->problems[i].repository = at[out->problems[i].repository];
     }
-    if (ask && err == NULL && !*settled) {
-        inf_scan_fini(out);
-    }
 
-    free(at);
     free(roots);
     return err;
 }
 
-static bool
-was_seen(const inf_repository_list_t *list, size_t root, const char *name)
-{
-    inf_seen_t *seen = inf_repository_take_seen(list->items[root]);
-    const char *dir = inf_scan_dir(&list->roots[root], name);
-    bool found = seen != NULL && dir != NULL
-        && inf_entries_find(&seen->entries, dir) != NULL;
-
-    inf_seen_unref(seen);
-    return found;
-}
-
 /* Repositories that have the same address in old are taken from there. */
 static inf_err_t *
-list_new(const inf_repositories_t *r, const inf_repository_list_t *old,
+list_open(const inf_repositories_t *r, const inf_repository_list_t *old,
     char *const *addresses, size_t count, inf_repository_list_t **out)
 {
     inf_repository_list_t *list;
@@ -608,23 +418,20 @@ list_new(const inf_repositories_t *r, const inf_repository_list_t *old,
             continue;
         }
 
-        inf_repository_t *item = find(old, addresses[i]);
-        inf_err_t *bad = NULL;
-        if (item != NULL) {
-            inf_repository_ref(item);
-        } else {
-            bad = repository_open(r, addresses[i], &item);
-        }
-        if (bad != NULL) {
-            inf_err_log(inf_err_add(bad, "repository \"%s\" is left out",
+        inf_repository_t *known = find(old, addresses[i]);
+        inf_repository_t *item = known;
+        err = known != NULL ? NULL
+            : inf_repository_open(addresses[i], r->open, &item);
+        if (err != NULL) {
+            inf_err_log(inf_err_add(err, "repository \"%s\" is left out",
                 addresses[i]));
             continue;
         }
 
-        if (atomic_load(&item->state) == INF_REPOSITORY_OPEN) {
-            list_push(list, item);
-        } else {
-            list_push_awaited(list, item);
+        list_add(list, item, inf_repository_is_in(item,
+            INF_REPOSITORY_WAS_LISTED));
+        if (known == NULL) {
+            inf_repository_unref(item);
         }
     }
 
@@ -632,39 +439,23 @@ list_new(const inf_repositories_t *r, const inf_repository_list_t *old,
     return NULL;
 }
 
-/* All of old, and more, but without less; either may be NULL. */
+/* A copy of old, with room for one more; item may be NULL. */
 static inf_err_t *
-list_with(const inf_repository_list_t *old, inf_repository_t *more,
-    const inf_repository_t *less, inf_repository_list_t **out)
+list_without(const inf_repository_list_t *old, const inf_repository_t *item,
+    inf_repository_list_t **out)
 {
-    inf_repository_list_t *list;
+    inf_err_t *err = list_room(old->total + 1, old->namespacing, out);
 
-    inf_err_t *err = list_room(old->count + old->awaited_count + 1,
-        old->namespacing, &list);
-    if (err != NULL) {
-        return err;
-    }
-
-    for (size_t i = 0; i < old->count; i++) {
-        if (old->items[i] != less) {
-            list_push(list, inf_repository_ref(old->items[i]));
+    for (size_t i = 0; err == NULL && i < old->total; i++) {
+        if (old->items[i] != item) {
+            list_add(*out, old->items[i], i < old->count);
         }
     }
-    if (more != NULL) {
-        list_push(list, inf_repository_ref(more));
-    }
-    for (size_t i = 0; i < old->awaited_count; i++) {
-        if (old->awaited[i] != less && old->awaited[i] != more) {
-            list_push_awaited(list, inf_repository_ref(old->awaited[i]));
-        }
-    }
-
-    *out = list;
-    return NULL;
+    return err;
 }
 
 static inf_err_t *
-list_room(size_t count, bool namespacing, inf_repository_list_t **out)
+list_room(size_t total, bool namespacing, inf_repository_list_t **out)
 {
     inf_repository_list_t *list = calloc(1, sizeof(*list));
     if (list == NULL) {
@@ -673,10 +464,9 @@ list_room(size_t count, bool namespacing, inf_repository_list_t **out)
 
     atomic_init(&list->refs, 1);
     list->namespacing = namespacing;
-    list->roots = calloc(count + 1, sizeof(*list->roots));
-    list->items = calloc(count + 1, sizeof(*list->items));
-    list->awaited = calloc(count + 1, sizeof(*list->awaited));
-    if (list->roots == NULL || list->items == NULL || list->awaited == NULL) {
+    list->roots = calloc(total + 1, sizeof(*list->roots));
+    list->items = calloc(total + 1, sizeof(*list->items));
+    if (list->roots == NULL || list->items == NULL) {
         inf_repository_list_unref(list);
         return inf_err_nomem();
     }
@@ -685,92 +475,49 @@ list_room(size_t count, bool namespacing, inf_repository_list_t **out)
     return NULL;
 }
 
-/* Takes the reference. */
+/* The repositories that have been listed stay in front. */
 static void
-list_push(inf_repository_list_t *list, inf_repository_t *item)
+list_add(inf_repository_list_t *list, inf_repository_t *item, bool listed)
 {
-    list->roots[list->count] = (inf_scan_root_t) {
-        .storage = item->storage,
-        .root = item->root,
-        .aliases = item->aliases,
-        .alias_count = item->alias_count,
-        .space = list->namespacing ? item->address : NULL
-    };
-    list->items[list->count++] = item;
-}
+    size_t at = listed ? list->count : list->total;
 
-/* Likewise. */
-static void
-list_push_awaited(inf_repository_list_t *list, inf_repository_t *item)
-{
-    list->awaited[list->awaited_count++] = item;
-}
-
-/* Returns the one that was there; both references change hands. */
-static inf_repository_list_t *
-put_in_place(inf_repositories_t *r, inf_repository_list_t *list)
-{
-    inf_lock(&r->lock);
-    inf_repository_list_t *old = r->now;
-    r->now = list;
-    inf_unlock(&r->lock);
-    return old;
-}
-
-static inf_err_t *
-check_listing(inf_repository_t *item)
-{
-    inf_entries_t entries;
-
-    inf_err_t *err = inf_storage_list(item->storage, item->root, &entries);
-    if (err != NULL) {
-        inf_err_t *told = inf_err_new(INF_ERR_INVALID_ARG,
-            "repository not found: %s", inf_err_msg(err));
-        inf_err_free(err);
-        return told;
+    memmove(&list->items[at + 1], &list->items[at],
+        (list->total - at) * sizeof(*list->items));
+    list->items[at] = inf_repository_ref(item);
+    list->total++;
+    if (listed) {
+        list->roots[list->count++] = (inf_scan_root_t) {
+            .storage = item->storage,
+            .root = item->root,
+            .aliases = item->aliases,
+            .alias_count = item->alias_count,
+            .space = list->namespacing ? item->address : NULL
+        };
     }
-
-    return inf_repository_keep_seen(item, &entries);
 }
 
-static inf_err_t *
-take_aliases(inf_repository_t *item, const inf_scan_alias_t *aliases,
-    size_t count)
+static inf_repository_t *
+find(const inf_repository_list_t *list, const char *address)
 {
-    item->aliases = calloc(count + 1, sizeof(*item->aliases));
-    if (item->aliases == NULL) {
-        return inf_err_nomem();
-    }
-
-    for (size_t i = 0; i < count; i++) {
-        const char *dir = aliases[i].dir;
-        const char *name = aliases[i].name;
-        const char *why = inf_model_name_problem(dir, strlen(dir));
-        if (why == NULL) {
-            why = inf_model_name_problem(name, strlen(name));
-        }
-        if (why != NULL) {
-            return inf_err_new(INF_ERR_INVALID_ARG,
-                "mapping of '%s' to '%s': %s", dir, name, why);
-        }
-        for (size_t k = 0; k < i; k++) {
-            if (strcmp(aliases[k].dir, dir) == 0
-                || strcmp(aliases[k].name, name) == 0)
-            {
-                return inf_err_new(INF_ERR_ALREADY_EXISTS,
-                    "'%s' or '%s' is mapped twice", dir, name);
-            }
-        }
-
-        inf_scan_alias_t *a = &item->aliases[item->alias_count++];
-        a->dir = strdup(dir);
-        a->name = strdup(name);
-        if (a->dir == NULL || a->name == NULL) {
-            return inf_err_nomem();
+    for (size_t i = 0; i < list->total; i++) {
+        if (inf_repository_is_at(list->items[i], address)) {
+            return list->items[i];
         }
     }
 
     return NULL;
+}
+
+/* Their order means nothing. */
+static bool
+same_items(const inf_repository_list_t *a, const inf_repository_list_t *b)
+{
+    bool same = a->total == b->total;
+
+    for (size_t i = 0; same && i < a->total; i++) {
+        same = inf_repository_list_has(b, a->items[i]);
+    }
+    return same;
 }
 
 /* Neither its address nor a name that it maps to may be there. */
@@ -797,84 +544,14 @@ check_new(const inf_repository_list_t *list, const inf_repository_t *item)
     return NULL;
 }
 
-/* Their order means nothing. */
-static bool
-same_items(const inf_repository_list_t *a, const inf_repository_list_t *b)
+/* *list becomes the one that was there, and its reference the caller's.  Only
+   with the change lock held, under which now can be read without the other. */
+static void
+put_in_place(inf_repositories_t *r, inf_repository_list_t **list)
 {
-    bool same = a->count == b->count && a->awaited_count == b->awaited_count;
-
-    for (size_t i = 0; same && i < a->count; i++) {
-        same = inf_repository_list_has(b, a->items[i]);
-    }
-    for (size_t i = 0; same && i < a->awaited_count; i++) {
-        same = is_awaited(b, a->awaited[i]);
-    }
-    return same;
-}
-
-static inf_err_t *
-repository_open(const inf_repositories_t *r, const char *address,
-    inf_repository_t **out)
-{
-    inf_repository_t *item = calloc(1, sizeof(*item));
-    size_t len = address_len(address);
-
-    if (item == NULL) {
-        return inf_err_nomem();
-    }
-
-    atomic_init(&item->refs, 1);
-    inf_lock_init(&item->lock, REPOSITORY_RANK);
-    item->address = strndup(address, len);
-    inf_err_t *err = item->address != NULL
-        ? r->open(address, &item->storage, &item->root)
-        : inf_err_nomem();
-    if (err != NULL) {
-        item->storage = NULL;
-        item->root = NULL;
-        inf_repository_unref(item);
-        return err;
-    }
-
-    atomic_init(&item->state, inf_storage_is_remote(item->storage)
-        ? INF_REPOSITORY_AWAITED : INF_REPOSITORY_OPEN);
-    *out = item;
-    return NULL;
-}
-
-static inf_repository_t *
-find(const inf_repository_list_t *list, const char *address)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        if (is_address(list->items[i], address)) {
-            return list->items[i];
-        }
-    }
-    for (size_t i = 0; i < list->awaited_count; i++) {
-        if (is_address(list->awaited[i], address)) {
-            return list->awaited[i];
-        }
-    }
-
-    return NULL;
-}
-
-static bool
-is_address(const inf_repository_t *item, const char *address)
-{
-    size_t len = address_len(address);
-    return strncmp(item->address, address, len) == 0
-        && item->address[len] == '\0';
-}
-
-/* Without trailing slashes. */
-static size_t
-address_len(const char *address)
-{
-    size_t len = strlen(address);
-    while (len > 1 && address[len - 1] == '/') {
-        len--;
-    }
-
-    return len;
+    inf_lock(&r->lock);
+    inf_repository_list_t *old = r->now;
+    r->now = *list;
+    *list = old;
+    inf_unlock(&r->lock);
 }

@@ -4,83 +4,78 @@
 #include <string.h>
 
 #include "core/base/log.h"
-#include "core/repository/arrivals.h"
 
 #define CHANGE_RANK 61
 
-/* Owns what it points to. */
+/* Listings that models have not followed yet; bits. */
+#define FIRST    1u
+#define AT_START 2u             /* FIRST, of a repository that the start has */
+#define LATER    4u
+
+/* All but core_config is in the arena. */
 typedef struct {
-    char                 **addresses;
-    size_t                 count;
-    bool                   all;
-    char                 **names;
-    size_t                 name_count;
-    inf_lifecycle_terms_t *terms;           /* NULL: as they are             */
-} wish_t;
+    inf_arena_t              arena;
+    inf_repository_desired_t it;
+} desired_t;
 
 struct inf_repository_change_s {
-    inf_lifecycle_t    *lifecycle;
-    inf_repositories_t *repositories;
-    inf_arrivals_t     *arrivals;
-    _Atomic bool        pending;
+    inf_lifecycle_t *lifecycle;
+    inf_pollers_t   *pollers;
+    _Atomic bool     pending;       /* desired or listings, or busy          */
 
-    inf_lock_t          lock;               /* rank 61; guards what follows  */
-    inf_cond_t          wake;
-    wish_t             *wish;               /* NULL: none waits              */
-    wish_t             *now;                /* fulfilled last; while busy the
-                                               thread's                      */
-    bool                busy;
-    bool                arrived;            /* a repository, or its failure  */
-    bool                at_start;           /* one that the start waited for */
-    bool                stopping;
-    bool                started;
-    pthread_t           thread;
+    inf_lock_t       lock;          /* rank 61; guards what follows          */
+    inf_cond_t       wake;
+    desired_t       *desired;       /* NULL: none waits                      */
+    desired_t       *actual;        /* put into effect last; while busy the
+                                       thread's                              */
+    uint32_t         listings;
+    bool             busy;
+    bool             stopping;
+    bool             started;
+    pthread_t        thread;
 };
 
-static bool needless(inf_repository_change_t *c,
-    const inf_repository_wish_t *w);
-static bool same_list(const wish_t *a, const inf_repository_wish_t *b);
-static inf_err_t *wish_new(const inf_repository_wish_t *from, wish_t **out);
-static char **copy_list(char *const *list, size_t count);
-static void free_list(char **list, size_t count);
-static void wish_free(wish_t *w);
+static bool is_needless(inf_repository_change_t *c,
+    const inf_repository_desired_t *d);
+static bool same_models(const inf_repository_desired_t *a,
+    const inf_repository_desired_t *b);
+static bool any_in(const inf_repository_change_t *c, uint32_t states);
+static inf_err_t *desired_new(const inf_repository_desired_t *from,
+    desired_t **out);
+static char **copy_list(inf_arena_t *arena, char *const *list, size_t count);
+static void desired_free(desired_t *d);
 static inf_err_t *start_locked(inf_repository_change_t *c) INF_NEEDS(c->lock);
 static void *change_main(void *arg);
-static bool next_locked(inf_repository_change_t *c, wish_t **w,
-    inf_follow_t *f) INF_NEEDS(c->lock);
-static void arrived(void *userp, const inf_repository_t *item);
-static void again(void *userp);
-static void fulfil(inf_repository_change_t *c, wish_t *w);
-static inf_err_t *change(inf_repository_change_t *c, wish_t *w);
-static bool any_unseen(const inf_repository_change_t *c);
-static bool any_far(const inf_repository_change_t *c);
+static void update_pending_locked(inf_repository_change_t *c)
+    INF_NEEDS(c->lock);
+static void listed(void *userp, inf_repository_t *item, bool first);
+static void retry(void *userp);
+static inf_err_t *apply(inf_repository_change_t *c, desired_t *d);
+static inf_err_t *follow_listings(inf_repository_change_t *c,
+    uint32_t listings);
 
 inf_err_t *
-inf_repository_change_new(inf_lifecycle_t *lc,
-    inf_repositories_t *repositories, const inf_repository_wish_t *wish,
-    inf_repository_change_t **out)
+inf_repository_change_new(inf_lifecycle_t *lc, inf_pollers_t *pollers,
+    const inf_repository_desired_t *desired, inf_repository_change_t **out)
 {
     inf_repository_change_t *c = calloc(1, sizeof(*c));
     if (c == NULL) {
         return inf_err_nomem();
     }
 
-    inf_err_t *err = wish_new(wish, &c->now);
-    if (err == NULL) {
-        err = inf_arrivals_new(repositories, arrived, c, &c->arrivals);
-    }
+    inf_err_t *err = desired_new(desired, &c->actual);
     if (err != NULL) {
-        wish_free(c->now);
         free(c);
         return err;
     }
 
     c->lifecycle = lc;
-    c->repositories = repositories;
+    c->pollers = pollers;
     atomic_init(&c->pending, false);
     inf_lock_init(&c->lock, CHANGE_RANK);
     inf_cond_init(&c->wake);
-    inf_lifecycle_on_absence(lc, again, c);
+    inf_pollers_on_listed(pollers, INF_LISTED_FOLLOW, listed, c);
+    inf_lifecycle_on_absence(lc, retry, c);
     *out = c;
     return NULL;
 }
@@ -88,7 +83,8 @@ inf_repository_change_new(inf_lifecycle_t *lc,
 void
 inf_repository_change_begin(inf_repository_change_t *c)
 {
-    inf_arrivals_begin(c->arrivals, false);
+    inf_pollers_begin(c->pollers, INF_REPOSITORY_PENDING,
+        INF_LISTED_FOLLOW);
 }
 
 void
@@ -100,9 +96,8 @@ inf_repository_change_free(inf_repository_change_t *c)
 
     inf_repository_change_stop(c);
     inf_lifecycle_on_absence(c->lifecycle, NULL, NULL);
-    inf_arrivals_free(c->arrivals);
-    wish_free(c->wish);
-    wish_free(c->now);
+    desired_free(c->desired);
+    desired_free(c->actual);
     inf_cond_fini(&c->wake);
     inf_lock_fini(&c->lock);
     free(c);
@@ -110,57 +105,55 @@ inf_repository_change_free(inf_repository_change_t *c)
 
 inf_err_t *
 inf_repository_change_ask(inf_repository_change_t *c,
-    const inf_repository_wish_t *wish)
+    const inf_repository_desired_t *desired)
 {
-    wish_t *w = NULL;
+    desired_t *d = NULL;
 
-    if (needless(c, wish)) {
+    if (is_needless(c, desired)) {
         return NULL;
     }
 
-    inf_err_t *err = wish_new(wish, &w);
+    inf_err_t *err = desired_new(desired, &d);
     if (err != NULL) {
-        inf_lifecycle_terms_unref(wish->terms);
         return err;
     }
 
     inf_lock(&c->lock);
     err = start_locked(c);
     if (err == NULL) {
-        wish_t *older = c->wish;
-        if (older != NULL && w->terms == NULL) {
-            w->terms = older->terms;
-            older->terms = NULL;
+        desired_t *older = c->desired;
+        if (older != NULL && d->it.core_config == NULL) {
+            d->it.core_config = older->it.core_config;
+            older->it.core_config = NULL;
         }
-        c->wish = w;
-        w = older;
-        atomic_store(&c->pending, true);
+        c->desired = d;
+        d = older;
+        update_pending_locked(c);
     }
     inf_unlock(&c->lock);
 
     inf_cond_broadcast(&c->wake);
-    wish_free(w);
+    desired_free(d);
     return err;
 }
 
 static bool
-needless(inf_repository_change_t *c, const inf_repository_wish_t *w)
+is_needless(inf_repository_change_t *c, const inf_repository_desired_t *d)
 {
     inf_lock(&c->lock);
-    bool idle = !c->busy && c->wish == NULL && same_list(c->now, w);
+    bool same = !c->busy && c->desired == NULL
+        && same_models(&c->actual->it, d);
     inf_unlock(&c->lock);
 
-    inf_repository_list_t *list = inf_repositories_take(c->repositories);
-    bool failed = inf_repository_list_lacks(list, INF_REPOSITORY_FAILED, "")
-        || inf_repository_list_unseen(list);
-    inf_repository_list_unref(list);
-
-    return idle && !failed && w->terms == NULL
-        && inf_repositories_named(c->repositories, w->addresses, w->count);
+    return same && d->core_config == NULL
+        && !any_in(c, (uint32_t) INF_REPOSITORY_FAILED | INF_REPOSITORY_STALE)
+        && inf_repositories_named(inf_pollers_repositories(c->pollers),
+            d->addresses, d->count);
 }
 
 static bool
-same_list(const wish_t *a, const inf_repository_wish_t *b)
+same_models(const inf_repository_desired_t *a,
+    const inf_repository_desired_t *b)
 {
     if (a->all || b->all) {
         return a->all == b->all;
@@ -173,10 +166,22 @@ same_list(const wish_t *a, const inf_repository_wish_t *b)
     return same;
 }
 
+/* Whether any repository is in one of states. */
+static bool
+any_in(const inf_repository_change_t *c, uint32_t states)
+{
+    inf_repository_list_t *list = inf_repositories_take(
+        inf_pollers_repositories(c->pollers));
+    bool any = inf_repository_list_any(list, states, "");
+
+    inf_repository_list_unref(list);
+    return any;
+}
+
 bool
 inf_repository_change_pending(const inf_repository_change_t *c)
 {
-    return atomic_load(&c->pending);
+    return inf_pollers_pending(c->pollers) || atomic_load(&c->pending);
 }
 
 void
@@ -184,12 +189,12 @@ inf_repository_change_wait(inf_repository_change_t *c)
 {
     for (int i = 0; i < 2; i++) {
         inf_lock(&c->lock);
-        while (!c->stopping && (c->busy || c->arrived || c->wish != NULL)) {
+        while (!c->stopping && atomic_load(&c->pending)) {
             inf_cond_wait(&c->wake, &c->lock);
         }
         inf_unlock(&c->lock);
         if (i == 0) {
-            inf_arrivals_wait(c->arrivals);
+            inf_pollers_wait(c->pollers);
         }
     }
 }
@@ -208,73 +213,58 @@ inf_repository_change_stop(inf_repository_change_t *c)
     inf_unlock(&c->lock);
     inf_cond_broadcast(&c->wake);
 
-    inf_arrivals_stop(c->arrivals);
-    inf_repositories_cancel(c->repositories);
+    inf_pollers_cancel(c->pollers);
     if (join) {
         pthread_join(c->thread, NULL);
     }
 }
 
-/* Takes from's terms on success. */
 static inf_err_t *
-wish_new(const inf_repository_wish_t *from, wish_t **out)
+desired_new(const inf_repository_desired_t *from, desired_t **out)
 {
-    wish_t *w = calloc(1, sizeof(*w));
-    if (w == NULL) {
+    desired_t *d = calloc(1, sizeof(*d));
+    if (d == NULL) {
         return inf_err_nomem();
     }
 
-    w->all = from->all;
-    w->count = from->count;
-    w->name_count = from->name_count;
-    w->addresses = copy_list(from->addresses, from->count);
-    w->names = copy_list(from->names, from->name_count);
-    if (w->addresses == NULL || w->names == NULL) {
-        wish_free(w);
+    inf_arena_init(&d->arena);
+    d->it = *from;
+    if (from->core_config != NULL) {
+        inf_core_config_ref(from->core_config);
+    }
+    d->it.addresses = copy_list(&d->arena, from->addresses, from->count);
+    d->it.names = copy_list(&d->arena, from->names, from->name_count);
+    if (d->it.addresses == NULL || d->it.names == NULL) {
+        desired_free(d);
         return inf_err_nomem();
     }
 
-    w->terms = from->terms;
-    *out = w;
+    *out = d;
     return NULL;
 }
 
 static char **
-copy_list(char *const *list, size_t count)
+copy_list(inf_arena_t *arena, char *const *list, size_t count)
 {
-    char **copy = calloc(count + 1, sizeof(*copy));
+    char **copy = inf_arena_calloc(arena, count + 1, sizeof(*copy));
 
     for (size_t i = 0; copy != NULL && i < count; i++) {
-        copy[i] = strdup(list[i]);
+        copy[i] = inf_arena_strdup(arena, list[i], strlen(list[i]));
         if (copy[i] == NULL) {
-            free_list(copy, i);
             return NULL;
         }
     }
-
     return copy;
 }
 
 static void
-free_list(char **list, size_t count)
+desired_free(desired_t *d)
 {
-    for (size_t i = 0; list != NULL && i < count; i++) {
-        free(list[i]);
+    if (d != NULL) {
+        inf_core_config_unref(d->it.core_config);
+        inf_arena_fini(&d->arena);
+        free(d);
     }
-    free(list);
-}
-
-static void
-wish_free(wish_t *w)
-{
-    if (w == NULL) {
-        return;
-    }
-
-    free_list(w->addresses, w->count);
-    free_list(w->names, w->name_count);
-    inf_lifecycle_terms_unref(w->terms);
-    free(w);
 }
 
 static inf_err_t *
@@ -298,6 +288,8 @@ start_locked(inf_repository_change_t *c)
     return NULL;
 }
 
+/* A desired configuration that couldn't be put into effect is not tried again
+   before one comes that differs. */
 static void *
 change_main(void *arg)
 {
@@ -305,168 +297,141 @@ change_main(void *arg)
 
     inf_lock(&c->lock);
     while (!c->stopping) {
-        inf_follow_t f;
-        wish_t *w;
-        if (!next_locked(c, &w, &f)) {
+        desired_t *d = c->desired;
+        uint32_t listings = c->listings;
+        if (d == NULL && listings == 0) {
             inf_cond_wait(&c->wake, &c->lock);
             continue;
         }
 
         c->busy = true;
+        c->desired = NULL;
+        c->listings = d != NULL ? listings : 0;
         inf_unlock(&c->lock);
-        if (w != NULL) {
-            fulfil(c, w);
+        if (d != NULL) {
+            inf_err_log(inf_err_add(apply(c, d), "models don't follow the"
+                " change of the configuration"));
+            desired_free(c->actual);
+            c->actual = d;
         } else {
-            inf_err_log(inf_err_add(inf_lifecycle_follow(c->lifecycle, &f),
+            inf_err_log(inf_err_add(follow_listings(c, listings),
                 "models of a repository are not loaded"));
         }
         inf_lock(&c->lock);
         c->busy = false;
-        atomic_store(&c->pending, c->wish != NULL || c->arrived);
+        update_pending_locked(c);
         inf_cond_broadcast(&c->wake);
     }
     inf_unlock(&c->lock);
     return NULL;
 }
 
-/* *w NULL: a repository has come, models follow as f says.  false: there is
-   nothing to do. */
-static bool
-next_locked(inf_repository_change_t *c, wish_t **w, inf_follow_t *f)
+static void
+update_pending_locked(inf_repository_change_t *c)
 {
-    *w = c->wish;
-    if (*w != NULL) {
-        c->wish = NULL;
-        return true;
-    }
-    if (!c->arrived) {
-        return false;
-    }
-
-    *f = (inf_follow_t) {
-        .all = c->now->all,
-        .names = c->now->names,
-        .count = c->now->name_count,
-        .before = c->now->names,
-        .before_count = c->now->name_count,
-        .near = true,
-        .arrival = true,
-        .at_start = c->at_start
-    };
-    c->arrived = false;
-    c->at_start = false;
-    return true;
+    atomic_store(&c->pending, c->busy || c->desired != NULL
+        || c->listings != 0);
 }
 
-/* Operations that waited for it go on at once. */
+/* Operations that waited for a first listing go on at once. */
 static void
-arrived(void *userp, const inf_repository_t *item)
+listed(void *userp, inf_repository_t *item, bool first)
 {
     inf_repository_change_t *c = userp;
     inf_err_t *err = NULL;
 
     inf_lock(&c->lock);
-    c->arrived = true;
-    c->at_start |= item->at_start;
-    atomic_store(&c->pending, true);
+    c->listings |= !first ? LATER : item->at_start ? FIRST | AT_START : FIRST;
+    update_pending_locked(c);
     if (!c->stopping) {
         err = start_locked(c);
     }
     inf_unlock(&c->lock);
 
     inf_cond_broadcast(&c->wake);
-    inf_lifecycle_arrived(c->lifecycle);
+    if (first) {
+        inf_lifecycle_arrived(c->lifecycle);
+    }
     inf_err_log(inf_err_add(err, "models of a repository are not loaded"));
 }
 
-/* Somebody misses what may lie in a repository that has failed. */
+/* A model is missed that may lie in a repository that has failed. */
 static void
-again(void *userp)
+retry(void *userp)
 {
     inf_repository_change_t *c = userp;
-    inf_arrivals_begin(c->arrivals, true);
+    inf_pollers_begin(c->pollers, INF_REPOSITORY_NEVER_LISTED,
+        INF_LISTED_FOLLOW);
 }
 
-/* Takes w: what couldn't be done is not tried again by a wish that is the
-   same, but by the next that differs. */
-static void
-fulfil(inf_repository_change_t *c, wish_t *w)
-{
-    inf_err_log(inf_err_add(change(c, w), "models don't follow the change of"
-        " the configuration"));
-    wish_free(c->now);
-    c->now = w;
-}
-
+/* What lies in local repositories is followed at once; remote ones are listed
+   again, and models follow when they have been. */
 static inf_err_t *
-change(inf_repository_change_t *c, wish_t *w)
+apply(inf_repository_change_t *c, desired_t *d)
 {
-    const inf_repository_wish_t list = {
-        .all = w->all, .names = w->names, .name_count = w->name_count
-    };
-    inf_follow_t follow = {
+    const inf_repository_desired_t *before = &c->actual->it;
+    const inf_follow_t follow = {
         .near = true,
-        .all = w->all,
-        .names = w->names,
-        .count = w->name_count,
-        .before = c->now->names,
-        .before_count = c->now->name_count,
-        .adopt = c->now->all && !w->all
+        .all = d->it.all,
+        .names = d->it.names,
+        .count = d->it.name_count,
+        .before = before->names,
+        .before_count = before->name_count,
+        .adopt = before->all && !d->it.all
     };
+    bool other = d->it.core_config != NULL || !same_models(before, &d->it);
     bool changed = false;
-    bool other = w->terms != NULL || !same_list(c->now, &list);
 
     inf_err_t *err = NULL;
-    if (w->terms != NULL) {
-        err = inf_lifecycle_set_terms(c->lifecycle, w->terms);
-        w->terms = NULL;
+    if (d->it.core_config != NULL) {
+        err = inf_lifecycle_reconfigure(c->lifecycle, d->it.core_config);
+        inf_core_config_unref(d->it.core_config);
+        d->it.core_config = NULL;
     }
     if (err == NULL) {
-        err = inf_repositories_replace(c->repositories, w->addresses,
-            w->count, &changed);
+        err = inf_repositories_replace(inf_pollers_repositories(c->pollers),
+            d->it.addresses, d->it.count, &changed);
     }
     if (err == NULL && changed) {
         inf_log(INF_LOG_INFO, "the repositories have changed");
     }
-    inf_arrivals_begin(c->arrivals, true);
+    retry(c);
     if (changed) {                      /* what is waited for may be gone    */
         inf_lifecycle_arrived(c->lifecycle);
     }
-    if (err != NULL || (!changed && !other && !any_unseen(c))) {
+    if (err != NULL || (!changed && !other
+            && !any_in(c, INF_REPOSITORY_STALE)))
+    {
         return err;
     }
 
-    /* other machines may take long to say what they have by now */
     err = inf_lifecycle_follow(c->lifecycle, &follow);
-    if (err == NULL && any_far(c)) {
-        follow.near = false;
-        follow.before = follow.names;
-        follow.before_count = follow.count;
-        follow.adopt = false;
-        err = inf_lifecycle_follow(c->lifecycle, &follow);
+    if (err == NULL) {
+        inf_pollers_begin(c->pollers, INF_REPOSITORY_WAS_LISTED,
+            INF_LISTED_FOLLOW);
     }
     return err;
 }
 
-static bool
-any_unseen(const inf_repository_change_t *c)
+static inf_err_t *
+follow_listings(inf_repository_change_t *c, uint32_t listings)
 {
-    inf_repository_list_t *list = inf_repositories_take(c->repositories);
-    bool any = inf_repository_list_unseen(list);
+    const inf_repository_desired_t *now = &c->actual->it;
+    inf_follow_t follow = {
+        .near = true,
+        .all = now->all,
+        .names = now->names,
+        .count = now->name_count,
+        .before = now->names,
+        .before_count = now->name_count
+    };
 
-    inf_repository_list_unref(list);
-    return any;
-}
-
-static bool
-any_far(const inf_repository_change_t *c)
-{
-    inf_repository_list_t *list = inf_repositories_take(c->repositories);
-    bool any = false;
-
-    for (size_t i = 0; i < list->count; i++) {
-        any = any || inf_storage_is_remote(list->items[i]->storage);
+    inf_err_t *err = (listings & LATER) == 0 ? NULL
+        : inf_lifecycle_follow(c->lifecycle, &follow);
+    if (err == NULL && (listings & FIRST) != 0) {
+        follow.arrival = true;
+        follow.at_start = (listings & AT_START) != 0;
+        err = inf_lifecycle_follow(c->lifecycle, &follow);
     }
-    inf_repository_list_unref(list);
-    return any;
+    return err;
 }

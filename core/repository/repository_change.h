@@ -1,25 +1,27 @@
 /*
- * repository_change.h - other repositories, other models to be loaded of them,
- *                       or other terms for loads, in a running server: puts
- *                       them in place and lets the models follow.
+ * repository_change.h - puts other repositories, other models to be loaded of
+ *                       them, or other options for loads into effect in a
+ *                       running server, and lets models follow that and what
+ *                       remote listings find.
  *
- * Owner    The server owns it; it borrows the lifecycle and the repositories.
+ * Owner    The server owns it; it borrows the lifecycle and the pollers.
  * Thread   any, ask: one at a time; what takes time runs on a thread of its
- *          own, which the first change starts.  Repositories on other machines
- *          are listed on threads of theirs; models follow when they have come.
+ *          own, which the first event starts.
  * Units    none.
  * Errors   ask: out of memory, no thread; nothing has changed then.  What goes
  *          wrong later is logged.
- * Route    service -> [repository change] -> repositories, lifecycle
+ * Route    service, pollers -> [repository change] -> repositories, lifecycle
  */
 
 #ifndef INF_REPOSITORY_REPOSITORY_CHANGE_H
 #define INF_REPOSITORY_REPOSITORY_CHANGE_H
 
 #include "core/repository/lifecycle.h"
+#include "core/repository/pollers.h"
 
 typedef struct inf_repository_change_s inf_repository_change_t;
 
+/* The desired configuration. */
 typedef struct {
     char *const           *addresses;
     size_t                 count;
@@ -27,37 +29,36 @@ typedef struct {
                                        loaded                                */
     char *const           *names;   /* else those; "*" alone: as above       */
     size_t                 name_count;
-    inf_lifecycle_terms_t *terms;   /* a reference; NULL: as they are        */
-} inf_repository_wish_t;
+    inf_core_config_t     *core_config;     /* for loads; NULL: as it is     */
+} inf_repository_desired_t;
 
-/* wish: what is in place at the start, without terms. */
+/* desired: what is in effect at the start, without core_config. */
 INF_CHECK inf_err_t *inf_repository_change_new(inf_lifecycle_t *lc,
-    inf_repositories_t *repositories, const inf_repository_wish_t *wish,
+    inf_pollers_t *pollers, const inf_repository_desired_t *desired,
     inf_repository_change_t **out);
 
-/* The start has queued what it loads: begins to list what is awaited. */
+/* The start has queued what it loads: begins the first listings. */
 void inf_repository_change_begin(inf_repository_change_t *c);
 
-/* After stop; c may be NULL. */
+/* After stop, when the pollers have stopped, too; c may be NULL. */
 void inf_repository_change_free(inf_repository_change_t *c);
 
 /*
- * From now on it is as wish (copied; terms are taken, also on error) says;
- * returns at once.  Who asks again before the turn has come is the one who
- * counts; without any change nothing happens.
+ * Puts desired (copied; of core_config a reference) into effect; returns at
+ * once.  A later one that is asked for before the turn has come replaces
+ * it.  Without any change nothing happens.
  */
 INF_CHECK inf_err_t *inf_repository_change_ask(inf_repository_change_t *c,
-    const inf_repository_wish_t *wish);
+    const inf_repository_desired_t *desired);
 
-/* Whether models have still to be told of a change; what they then want is in
-   the lifecycle. */
+/* Whether models have still to be told of a change, or of a listing that it
+   has begun; what they then want is in the lifecycle. */
 bool inf_repository_change_pending(const inf_repository_change_t *c);
 
 /* Until nothing is under way, listings included. */
 void inf_repository_change_wait(inf_repository_change_t *c);
 
-/* A change in progress ends first; nobody waits for another machine any more.
-   c may be NULL. */
+/* A change in progress ends first; listings are cut short.  c may be NULL. */
 void inf_repository_change_stop(inf_repository_change_t *c);
 
 #endif /* INF_REPOSITORY_REPOSITORY_CHANGE_H */

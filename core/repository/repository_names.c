@@ -4,25 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What grows while the roots are listed. */
+/* Grows while the listings are read. */
 typedef struct {
     inf_arena_t            *arena;
-    const inf_repository_t *asked;
+    const inf_repository_t *polled;
     inf_repository_name_t  *names;
     size_t                  count;
     size_t                  room;
 } names_t;
 
-static inf_err_t *collect(const inf_repository_list_t *list, bool all,
-    const inf_repository_t *asked, inf_arena_t *arena, bool *failed,
+static inf_err_t *poll_all(const inf_repository_list_t *list, bool remote,
+    bool strict);
+static inf_err_t *collect(const inf_repository_list_t *list,
+    const inf_repository_t *polled, inf_arena_t *arena, bool *failed,
     inf_repository_name_t **names, size_t *count);
-static inf_err_t *names_of_root(const inf_repository_list_t *list,
-    size_t root, names_t *n);
-static inf_err_t *names_of_seen(const inf_repository_list_t *list,
-    size_t root, names_t *n);
 static inf_err_t *names_of_entries(const inf_repository_list_t *list,
     size_t root, const inf_entries_t *entries, names_t *n);
-static inf_err_t *names_add(names_t *n, const inf_scan_root_t *at,
+static inf_err_t *names_add(names_t *n, const inf_repository_list_t *list,
     size_t root, const char *name, const char *problem, bool unsure);
 static int by_id(const void *a, const void *b);
 static size_t merge(inf_repository_name_t *names, size_t count);
@@ -32,83 +30,69 @@ inf_repositories_names(const inf_repository_list_t *list,
     inf_arena_t *arena, bool *failed, inf_repository_name_t **names,
     size_t *count)
 {
-    return collect(list, true, NULL, arena, failed, names, count);
+    inf_err_t *err = poll_all(list, true, failed == NULL);
+    return err != NULL ? err
+        : collect(list, NULL, arena, failed, names, count);
 }
 
 inf_err_t *
 inf_repositories_names_seen(const inf_repository_list_t *list,
-    const inf_repository_t *asked, inf_arena_t *arena, bool *failed,
+    const inf_repository_t *polled, inf_arena_t *arena, bool *failed,
     inf_repository_name_t **names, size_t *count)
 {
-    return collect(list, false, asked, arena, failed, names, count);
+    inf_err_t *err = poll_all(list, false, failed == NULL);
+    return err != NULL ? err
+        : collect(list, polled, arena, failed, names, count);
 }
 
-/* all: all are asked; else but for asked those that lie here. */
+/* strict: the first that can't be listed is the error. */
 static inf_err_t *
-collect(const inf_repository_list_t *list, bool all,
-    const inf_repository_t *asked, inf_arena_t *arena, bool *failed,
-    inf_repository_name_t **names, size_t *count)
+poll_all(const inf_repository_list_t *list, bool remote, bool strict)
 {
-    names_t n = { .arena = arena, .asked = asked };
-
     for (size_t i = 0; i < list->count; i++) {
-        const inf_repository_t *item = list->items[i];
-        bool ask = all || item == asked
-            || !inf_storage_is_remote(item->storage);
-        inf_err_t *err = ask ? names_of_root(list, i, &n)
-            : names_of_seen(list, i, &n);
-        if (!ask && err == NULL && failed != NULL) {
-            failed[i] = atomic_load(&item->unseen);
-        }
-        if (err == NULL) {
+        inf_repository_t *item = list->items[i];
+        if (!remote && inf_repository_is_remote(item)) {
             continue;
         }
 
-        err = inf_err_add(err, "model repository '%s' can't be listed",
-            list->roots[i].root);
-        if (failed == NULL) {
+        inf_err_t *err = inf_err_add(inf_repository_poll(item),
+            "model repository '%s' can't be listed", item->root);
+        if (err != NULL && strict) {
             return err;
         }
-        failed[i] = true;
         inf_err_log(err);
     }
 
+    return NULL;
+}
+
+/* failed may be NULL. */
+static inf_err_t *
+collect(const inf_repository_list_t *list, const inf_repository_t *polled,
+    inf_arena_t *arena, bool *failed, inf_repository_name_t **names,
+    size_t *count)
+{
+    names_t n = { .arena = arena, .polled = polled };
+    inf_err_t *err = NULL;
+
+    for (size_t i = 0; err == NULL && i < list->count; i++) {
+        inf_repository_state_t state;
+        inf_listing_t *listing = inf_repository_listing(list->items[i],
+            &state);
+
+        if (failed != NULL) {
+            failed[i] = state != INF_REPOSITORY_LISTED;
+        }
+        if (listing != NULL) {
+            err = names_of_entries(list, i, &listing->entries, &n);
+        }
+        inf_listing_unref(listing);
+    }
     if (n.count > 1) {
         qsort(n.names, n.count, sizeof(*n.names), by_id);
     }
     *names = n.names;
     *count = merge(n.names, n.count);
-    return NULL;
-}
-
-static inf_err_t *
-names_of_root(const inf_repository_list_t *list, size_t root, names_t *n)
-{
-    const inf_scan_root_t *at = &list->roots[root];
-    inf_entries_t entries;
-
-    inf_err_t *err = inf_storage_list(at->storage, at->root, &entries);
-    atomic_store(&list->items[root]->unseen, err != NULL);
-    if (err != NULL) {
-        return err;
-    }
-
-    err = names_of_entries(list, root, &entries, n);
-    if (err != NULL) {
-        inf_entries_fini(&entries);
-        return err;
-    }
-    return inf_repository_keep_seen(list->items[root], &entries);
-}
-
-static inf_err_t *
-names_of_seen(const inf_repository_list_t *list, size_t root, names_t *n)
-{
-    inf_seen_t *seen = inf_repository_take_seen(list->items[root]);
-    inf_err_t *err = seen == NULL ? NULL
-        : names_of_entries(list, root, &seen->entries, n);
-
-    inf_seen_unref(seen);
     return err;
 }
 
@@ -129,10 +113,10 @@ names_of_entries(const inf_repository_list_t *list, size_t root,
         err = inf_scan_entry_problem(at->root, e, &problem);
         if (err == NULL && problem != NULL) {
             char text[INF_SCAN_PRINTABLE];
-            err = names_add(n, at, root, inf_scan_printable(e->name, text),
+            err = names_add(n, list, root, inf_scan_printable(e->name, text),
                 problem, e->errnum != 0 && e->errnum != ENOENT);
         } else if (err == NULL && !inf_scan_is_hidden(at, e->name)) {
-            err = names_add(n, at, root, inf_scan_name(at, e->name), NULL,
+            err = names_add(n, list, root, inf_scan_name(at, e->name), NULL,
                 false);
         }
         free(problem);
@@ -142,9 +126,11 @@ names_of_entries(const inf_repository_list_t *list, size_t root,
 }
 
 static inf_err_t *
-names_add(names_t *n, const inf_scan_root_t *at, size_t root,
+names_add(names_t *n, const inf_repository_list_t *list, size_t root,
     const char *name, const char *problem, bool unsure)
 {
+    const char *space = list->roots[root].space;
+
     if (n->count == n->room) {
         size_t room = n->room == 0 ? 64 : n->room * 2;
         inf_repository_name_t *wider = inf_arena_alloc(n->arena,
@@ -166,12 +152,11 @@ names_add(names_t *n, const inf_scan_root_t *at, size_t root,
         return inf_err_nomem();
     }
 
-    const char *space = at->space != NULL ? at->space : "";
     n->names[n->count++] = (inf_repository_name_t) {
-        .id = { .space = space, .name = copy },
+        .id = { .space = space != NULL ? space : "", .name = copy },
         .repository = root, .problem = why, .unsure = unsure,
-        .far = inf_storage_is_remote(at->storage),
-        .asked = n->asked != NULL && at->storage == n->asked->storage
+        .remote = inf_repository_is_remote(list->items[root]),
+        .polled = list->items[root] == n->polled
     };
     return NULL;
 }
@@ -194,8 +179,8 @@ merge(inf_repository_name_t *names, size_t count)
     for (size_t i = 0; i < count; i++) {
         if (n > 0 && inf_model_id_equal(&names[n - 1].id, &names[i].id)) {
             names[n - 1].duplicate |= names[i].problem == NULL;
-            names[n - 1].far |= names[i].far;
-            names[n - 1].asked |= names[i].asked;
+            names[n - 1].remote |= names[i].remote;
+            names[n - 1].polled |= names[i].polled;
             continue;
         }
         names[n++] = names[i];

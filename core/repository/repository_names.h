@@ -5,7 +5,7 @@
  * Thread   any.
  * Units    none.
  * Errors   Out of memory, or a repository that can't be listed.
- * Route    repositories -> [names] -> follow, poll, index
+ * Route    repositories -> [names] -> follow, comparison, index
  */
 
 #ifndef INF_REPOSITORY_REPOSITORY_NAMES_H
@@ -20,24 +20,25 @@ typedef struct {
     const char    *problem;         /* why it can be no model now; NULL: it
                                        is one                                */
     bool           unsure;          /* a problem that may pass               */
-    bool           far;             /* some of it is on another machine      */
-    bool           asked;           /* on the one that was asked             */
+    bool           remote;          /* in a remote repository, too           */
+    bool           polled;          /* in the one that was polled            */
 } inf_repository_name_t;
 
 /*
  * The ids of all models that lie there now, sorted, in arena memory (the
  * namespaces are the list's); among them, as they can be printed, those of
  * entries that can be no model.  A repository that can't be listed is an
- * error, unless failed (a bool for each of them) is there to take note of it.
+ * error, unless failed (a bool for each of them) is there to take note of it:
+ * its models are then those of its last listing.
  */
 INF_CHECK inf_err_t *inf_repositories_names(const inf_repository_list_t *list,
     inf_arena_t *arena, bool *failed, inf_repository_name_t **names,
     size_t *count);
 
-/* The same, but of those on other machines only asked (NULL: none) is asked;
-   the others are as they were when they were listed last. */
+/* The same, but remote repositories are as they were when they were listed
+   last.  polled (or NULL): the one that has just been. */
 INF_CHECK inf_err_t *inf_repositories_names_seen(
-    const inf_repository_list_t *list, const inf_repository_t *asked,
+    const inf_repository_list_t *list, const inf_repository_t *polled,
     inf_arena_t *arena, bool *failed, inf_repository_name_t **names,
     size_t *count);
 

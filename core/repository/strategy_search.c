@@ -6,9 +6,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/path.h"
 #include "core/model/config_parameter.h"
 #include "core/model/config_storage.h"
-#include "core/repository/storage_local.h"
+#include "core/storage/storage_local.h"
 
 #define PARAMETER "TRITON_BATCH_STRATEGY_PATH"
 #define FILENAME  "batchstrategy.so"
@@ -97,7 +98,7 @@ search_default(const inf_model_t *model, const char *const *global_dirs,
         err = search_dir(model->dir, ".", path);
     }
     for (size_t i = 0; err == NULL && *path == NULL && i < global_count; i++) {
-        err = search_dir(global_dirs[i], model->backend->name, path);
+        err = search_dir(global_dirs[i], model->built->backend, path);
     }
     return err;
 }

@@ -27,6 +27,11 @@ struct inf_ensemble_s {
 static inf_err_t *check_cache(const inf_model_t *model);
 static inf_err_t *run_take(inf_model_t *model, inf_ensemble_run_t **out);
 static void run_give(inf_ensemble_run_t *run);
+static inf_err_t *ensemble_submit(inf_model_t *model, inf_request_t *req,
+    uint64_t now_ns);
+static void ensemble_cancel(inf_model_t *model, inf_request_t *req,
+    const inf_rejecter_t *rejecter);
+static void ensemble_close(inf_model_t *model);
 static inf_err_t *run_begin(inf_ensemble_run_t *run, inf_request_t *req,
     uint64_t now_ns);
 static inf_err_t *set_inputs(inf_ensemble_run_t *run, inf_request_t *req);
@@ -37,9 +42,15 @@ static void announce(inf_ensemble_run_t *run);
 static void release(inf_ensemble_run_t *run);
 static void report(inf_ensemble_run_t *run);
 
+static const inf_entrance_ops_t ensemble_entrance = {
+    .submit = ensemble_submit,
+    .cancel = ensemble_cancel,
+    .close  = ensemble_close
+};
+
 inf_err_t *
 inf_ensemble_new(inf_model_t *model, inf_model_t *const *members,
-    size_t count, inf_ensemble_t **out)
+    size_t count, uint32_t *at, inf_ensemble_t **out)
 {
     inf_ensemble_t *e = calloc(1, sizeof(*e));
     if (e == NULL) {
@@ -47,7 +58,7 @@ inf_ensemble_new(inf_model_t *model, inf_model_t *const *members,
     }
     inf_lock_init(&e->lock, ENSEMBLE_RANK);
 
-    inf_err_t *err = inf_plan_new(model, members, count, &e->plan);
+    inf_err_t *err = inf_plan_new(model, members, count, at, &e->plan);
     if (err == NULL && e->plan->height > MOST_HEIGHT) {
         err = inf_err_new(INF_ERR_INVALID_ARG, "ensemble %s contains ensembles"
             " %u deep, at most %u are possible", model->name,
@@ -65,6 +76,7 @@ inf_ensemble_new(inf_model_t *model, inf_model_t *const *members,
         return err;
     }
 
+    model->entrance = &ensemble_entrance;
     *out = e;
     return NULL;
 }
@@ -93,12 +105,6 @@ inf_ensemble_pending(const inf_ensemble_t *e)
 }
 
 void
-inf_ensemble_close(inf_ensemble_t *e)
-{
-    atomic_store_explicit(&e->closed, true, memory_order_relaxed);
-}
-
-void
 inf_ensemble_end_sequences(inf_ensemble_t *e)
 {
     atomic_store_explicit(&e->ends, true, memory_order_relaxed);
@@ -116,8 +122,8 @@ inf_ensemble_member(const inf_ensemble_t *e, uint32_t step)
     return step < e->plan->step_count ? e->plan->steps[step].model : NULL;
 }
 
-inf_err_t *
-inf_ensemble_submit(inf_model_t *model, inf_request_t *req, uint64_t now_ns)
+static inf_err_t *
+ensemble_submit(inf_model_t *model, inf_request_t *req, uint64_t now_ns)
 {
     inf_ensemble_t *e = model->ensemble;
     inf_ensemble_run_t *run;
@@ -155,9 +161,14 @@ inf_ensemble_submit(inf_model_t *model, inf_request_t *req, uint64_t now_ns)
     return NULL;
 }
 
-void
-inf_ensemble_cancel(inf_model_t *model, inf_request_t *req,
-    void (*reject)(void *userp, inf_request_t *member), void *userp)
+/*
+ * req goes no further: no step starts any more, those that wait in a queue are
+ * given to rejecter, those that run are told.  It is answered when they have
+ * ended.
+ */
+static void
+ensemble_cancel(inf_model_t *model, inf_request_t *req,
+    const inf_rejecter_t *rejecter)
 {
     inf_ensemble_t *e = model->ensemble;
 
@@ -175,9 +186,16 @@ inf_ensemble_cancel(inf_model_t *model, inf_request_t *req,
         inf_lock(&run->lock);
         inf_flow_cancel(&run->flow);
         inf_run_leave(run);
-        inf_run_cancel_members(run, reject, userp);
+        inf_run_cancel_members(run, rejecter);
     }
     inf_run_unref(run);
+}
+
+static void
+ensemble_close(inf_model_t *model)
+{
+    atomic_store_explicit(&model->ensemble->closed, true,
+        memory_order_relaxed);
 }
 
 static inf_err_t *

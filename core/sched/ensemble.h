@@ -11,7 +11,7 @@
  * Units    ns.
  * Errors   new: INF_ERR_INVALID_ARG, the models don't fit together.  submit:
  *          INF_ERR_UNAVAILABLE, the model is stopping.
- * Route    service -> [ensemble] -> the runners (caches, ensembles) of its
+ * Route    entrance -> [ensemble] -> the runners (caches, ensembles) of its
  *          models -> [ensemble, as their requests' sink] -> sink
  *
  * For the lifecycle: make it when config, built and tensors of the model are
@@ -32,32 +32,20 @@ typedef struct inf_ensemble_s inf_ensemble_t;
 
 /*
  * model: config, built and tensors are set.  members[i] is the loaded model
- * of step i.  Sets model->decoupled and sequential; the caller sets
- * model->ensemble.
+ * of step i.  Sets model->decoupled, sequential and entrance; the caller sets
+ * model->ensemble.  at: as inf_plan_new has it.
  */
 INF_CHECK inf_err_t *inf_ensemble_new(inf_model_t *model,
-    inf_model_t *const *members, size_t count, inf_ensemble_t **out);
+    inf_model_t *const *members, size_t count, uint32_t *at,
+    inf_ensemble_t **out);
 
 /* e may be NULL. */
 void inf_ensemble_free(inf_ensemble_t *e);
 
-/* As inf_runner_submit: takes req on success. */
-INF_CHECK inf_err_t *inf_ensemble_submit(inf_model_t *model,
-    inf_request_t *req, uint64_t now_ns);
-
-/*
- * req, whose cancelled flag is set, goes no further: no step starts any more,
- * those that wait in a queue are given to reject (NULL: rejected here), those
- * that run are told.  It is answered when they have ended.
- */
-void inf_ensemble_cancel(inf_model_t *model, inf_request_t *req,
-    void (*reject)(void *userp, inf_request_t *member), void *userp);
-
 /* Requests that are not answered yet. */
 uint32_t inf_ensemble_pending(const inf_ensemble_t *e);
 
-/* Rejects new requests from now on; those that begin a sequence. */
-void inf_ensemble_close(inf_ensemble_t *e);
+/* Rejects requests that begin a sequence from now on. */
 void inf_ensemble_end_sequences(inf_ensemble_t *e);
 
 /* How many ensembles lie within each other there: 0, model is none. */

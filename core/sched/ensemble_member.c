@@ -91,9 +91,8 @@ inf_run_start(inf_ensemble_run_t *run, const inf_flow_action_t *start)
 
 void
 inf_run_cancel_members(inf_ensemble_run_t *run,
-    void (*reject)(void *userp, inf_request_t *member), void *userp)
+    const inf_rejecter_t *rejecter)
 {
-    const inf_rejecter_t rejecter = { .reject = reject, .userp = userp };
     inf_run_member_t *m;
 
     do {
@@ -115,7 +114,7 @@ inf_run_cancel_members(inf_ensemble_run_t *run,
         inf_unlock(&run->lock);
 
         if (m != NULL) {
-            cancel_member(m, &rejecter);
+            cancel_member(m, rejecter);
             inf_factory_unref(&m->factory);
         }
     } while (m != NULL);

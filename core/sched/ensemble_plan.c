@@ -27,6 +27,7 @@ typedef struct {
     inf_config_names_t      names;
     look_t                 *looks;      /* by tensor                         */
     uint32_t               *ready;      /* steps whose inputs are placed     */
+    uint32_t                at;         /* the step that is looked at        */
 } making_t;
 
 static inf_err_t *make(making_t *m, inf_model_t *const *members);
@@ -54,7 +55,7 @@ static void need_producer(const inf_plan_t *plan, uint32_t tensor,
 
 inf_err_t *
 inf_plan_new(inf_model_t *model, inf_model_t *const *members, size_t count,
-    inf_plan_t **out)
+    uint32_t *at, inf_plan_t **out)
 {
     inf_plan_t *plan = calloc(1, sizeof(*plan));
     if (plan == NULL) {
@@ -67,7 +68,8 @@ inf_plan_new(inf_model_t *model, inf_model_t *const *members, size_t count,
 
     making_t m = {
         .plan = plan,
-        .config = model->built->ensemble_scheduling
+        .config = model->built->ensemble_scheduling,
+        .at = INF_PLAN_NONE
     };
     inf_err_t *err = count == m.config->n_step ? NULL
         : inf_err_new(INF_ERR_INTERNAL, "ensemble %s has %zu steps, but %zu"
@@ -81,6 +83,9 @@ inf_plan_new(inf_model_t *model, inf_model_t *const *members, size_t count,
     free(m.looks);
     free(m.ready);
 
+    if (at != NULL) {
+        *at = m.at;
+    }
     if (err != NULL) {
         inf_plan_free(plan);
         return err;
@@ -97,7 +102,7 @@ inf_plan_free(inf_plan_t *plan)
     }
 
     for (uint32_t i = 0; i < plan->step_count; i++) {
-        inf_entrance_close_door(plan->steps[i].model);
+        inf_entrance_drop_user(plan->steps[i].model);
         inf_model_unref(plan->steps[i].model);
     }
     inf_arena_fini(&plan->arena);
@@ -125,6 +130,7 @@ make(making_t *m, inf_model_t *const *members)
         err = add_ends(m);
     }
     for (uint32_t i = 0; err == NULL && i < m->config->n_step; i++) {
+        m->at = i;
         err = add_step(m, i, members[i]);
     }
     if (err == NULL) {
@@ -257,7 +263,7 @@ add_step(making_t *m, uint32_t index, inf_model_t *model)
     const step_config_t *config = m->config->step[index];
 
     inf_model_ref(model);
-    inf_entrance_open_door(model);
+    inf_entrance_add_user(model);
     step->model = model;
     plan->step_count++;
     step->batched = inf_config_tensors_max_batch_size(model->tensors) > 0;
@@ -562,6 +568,7 @@ place_all(making_t *m)
                 continue;
             }
 
+            m->at = s;
             inf_err_t *err = place_step(m, step);
             if (err != NULL) {
                 return err;
@@ -571,6 +578,7 @@ place_all(making_t *m)
         }
     }
 
+    m->at = INF_PLAN_NONE;
     return placed == plan->step_count ? NULL
         : inf_err_new(INF_ERR_INVALID_ARG, "ensemble %s has a step that can"
             " never start: what it reads depends on itself, or is not"

@@ -89,9 +89,11 @@ typedef struct {
     inf_arena_t             arena;
 } inf_plan_t;
 
-/* members[i] is the model of step i. */
+/* members[i] is the model of step i.  On error *at is the step that doesn't
+   fit, or INF_PLAN_NONE; at may be NULL. */
 INF_CHECK inf_err_t *inf_plan_new(inf_model_t *model,
-    inf_model_t *const *members, size_t count, inf_plan_t **out);
+    inf_model_t *const *members, size_t count, uint32_t *at,
+    inf_plan_t **out);
 
 /* plan may be NULL. */
 void inf_plan_free(inf_plan_t *plan);

@@ -21,6 +21,7 @@
 
 #include "core/base/lock.h"
 #include "core/sched/ensemble_flow.h"
+#include "core/sched/entrance.h"
 #include "core/tensor/request.h"
 #include "core/tensor/response.h"
 
@@ -111,9 +112,10 @@ void inf_run_drain(inf_ensemble_run_t *run);
 /* Carries out action START. */
 void inf_run_start(inf_ensemble_run_t *run, const inf_flow_action_t *start);
 
-/* Tells members that run, and gives those that wait to reject. */
+/* Tells members that run, and gives those that wait to rejecter; NULL: they
+   are rejected here. */
 void inf_run_cancel_members(inf_ensemble_run_t *run,
-    void (*reject)(void *userp, inf_request_t *member), void *userp);
+    const inf_rejecter_t *rejecter);
 
 void inf_run_free_members(inf_ensemble_run_t *run);
 

@@ -1,12 +1,12 @@
 /*
- * entrance.h - where a request enters its model: the response cache, the
- *              ensemble or the runner.
+ * entrance.h - where a request enters its model: the gate before it (the
+ *              response cache), the ensemble or the runner.
  *
  * Owner    As the one that it enters.
  * Thread   any, no lock held.
  * Units    ns.
  * Errors   submit: theirs; the caller still owns req then.
- * Route    service, ensemble -> [entrance] -> response cache, ensemble, runner
+ * Route    service, ensemble -> [entrance] -> gate, ensemble, runner
  */
 
 #ifndef INF_SCHED_ENTRANCE_H
@@ -24,12 +24,23 @@ typedef struct {
     void  *userp;
 } inf_rejecter_t;
 
-/* haste: the caller must not spend time on req's bytes.  *queued: it went to
+/* How requests enter a model that has no runner; the ensemble fills it in. */
+typedef struct inf_entrance_ops_s {
+    /* Takes req on success. */
+    inf_err_t *(*submit)(inf_model_t *model, inf_request_t *req,
+        uint64_t now_ns);
+    void (*cancel)(inf_model_t *model, inf_request_t *req,
+        const inf_rejecter_t *rejecter);
+    void (*close)(inf_model_t *model);
+} inf_entrance_ops_t;
+
+/* nonblocking: the caller must not spend time on req's bytes.  *queued: it
+   went to
    the model's runner at once. */
 INF_CHECK inf_err_t *inf_entrance_submit(inf_model_t *model,
-    inf_request_t *req, uint64_t now_ns, bool haste, bool *queued);
+    inf_request_t *req, uint64_t now_ns, bool nonblocking, bool *queued);
 
-/* The same past the model's response cache. */
+/* The same past the model's gate. */
 INF_CHECK inf_err_t *inf_entrance_execute(inf_model_t *model,
     inf_request_t *req, uint64_t now_ns);
 
@@ -47,7 +58,7 @@ void inf_entrance_close(inf_model_t *model);
  * closed, what is queued waits for no company, and sequences that say nothing
  * give way to those that wait.
  */
-void inf_entrance_open_door(inf_model_t *model);
-void inf_entrance_close_door(inf_model_t *model);
+void inf_entrance_add_user(inf_model_t *model);
+void inf_entrance_drop_user(inf_model_t *model);
 
 #endif /* INF_SCHED_ENTRANCE_H */

@@ -26,7 +26,7 @@ static void request_leaves(inf_request_t *req);
 static void instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
     uint64_t start_ns);
 static void take_inputs(inf_payload_t *payload);
-static void dress(inf_instance_thread_t *t, inf_payload_t *payload);
+static void add_controls(inf_instance_thread_t *t, inf_payload_t *payload);
 static uint32_t requests_take(inf_instance_thread_t *t,
     inf_payload_t *payload, uint64_t start_ns);
 static void requests_reserve(inf_instance_thread_t *t, uint32_t count);
@@ -185,7 +185,7 @@ looked_locked(inf_runner_t *runner, inf_instance_thread_t *t)
     if (t->asking) {
         t->asking = false;
         runner->asking--;
-        t->kin->asking--;
+        t->class->asking--;
     }
 }
 
@@ -194,7 +194,7 @@ asking_locked(inf_runner_t *runner, inf_instance_thread_t *t)
 {
     t->asking = true;
     runner->asking++;
-    t->kin->asking++;
+    t->class->asking++;
 }
 
 /* For leave; if that takes time another thread may get it sooner. */
@@ -242,8 +242,8 @@ instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
     const inf_executor_t *executor = t->runner->executor;
 
     take_inputs(payload);
-    if (payload->count > 0 && t->runner->policy->ops->dress != NULL) {
-        dress(t, payload);
+    if (payload->count > 0 && t->runner->policy->ops->add_controls != NULL) {
+        add_controls(t, payload);
     }
     if (payload->count == 0) {
         return;
@@ -258,7 +258,7 @@ instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
             start_ns));
     } while (!inf_list_empty(&payload->requests));
 
-    t->instance = t->instance->mate;
+    t->instance = t->instance->peer;
 }
 
 /* The bytes of its requests are copied where the model wants that, and strings
@@ -288,14 +288,14 @@ take_inputs(inf_payload_t *payload)
 }
 
 static void
-dress(inf_instance_thread_t *t, inf_payload_t *payload)
+add_controls(inf_instance_thread_t *t, inf_payload_t *payload)
 {
     inf_policy_t *policy = t->runner->policy;
     inf_link_t failed;
     inf_link_t *link;
     inf_link_init(&failed);
 
-    inf_err_t *err = policy->ops->dress(policy, payload, &failed);
+    inf_err_t *err = policy->ops->add_controls(policy, payload, &failed);
     while ((link = inf_list_pop_front(&failed)) != NULL) {
         inf_reject_failed(inf_link_entry(link, inf_request_t, link),
             inf_err_copy(err));

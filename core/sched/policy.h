@@ -4,12 +4,13 @@
  *
  * Owner    The model's runner owns its policy; the policy owns the requests
  *          queued in it.
- * Thread   any, with the runner's lock held, except ask, dress, rejects_at
- *          and free.  A policy has no clock, thread or lock of its own.
+ * Thread   any, with the runner's lock held, except ask, add_controls,
+ *          rejects_at and free.  A policy has no clock, thread or lock of its
+ *          own.
  * Units    ns on the monotonic clock.
  * Errors   push: why the request is rejected, INVALID_ARG for what breaks a
- *          rule of sequences.  attach: out of memory.  dress: why a request
- *          can't run.
+ *          rule of sequences.  attach: out of memory.  add_controls: why a
+ *          request can't run.
  * Route    runner -> [policy] -> payload -> instance thread.
  *
  * Pull: an idle instance asks for the next payload.  Until it does, whatever
@@ -105,7 +106,7 @@ typedef struct {
      * that fill empty slots.  Requests that can't be made ready go from the
      * payload to failed; the error is for all of those.  May be NULL.
      */
-    inf_err_t *(*dress)(inf_policy_t *p, inf_payload_t *out,
+    inf_err_t *(*add_controls)(inf_policy_t *p, inf_payload_t *out,
         inf_link_t *failed);
 
     /*

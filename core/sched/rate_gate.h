@@ -6,7 +6,7 @@
  *          of a seat: its thread alone.  One lock for all models, which is
  *          taken only where limits are on.
  * Units    copies of resources, turns.
- * Errors   open: as the limiter says.
+ * Errors   open, add: as the limiter says.
  * Route    runner -> [rate gate] -> rate limiter
  *
  * A seat has one instance, or all of a device: they ask together and one of
@@ -19,9 +19,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "core/model/config_findings.h"
 #include "core/model/model.h"
 #include "core/sched/rate_limiter.h"
 #include "core/sched/waiter.h"
+#include "core_config.pb-c.h"
 
 typedef struct inf_rate_gate_s inf_rate_gate_t;
 typedef struct inf_rate_entry_s inf_rate_entry_t;
@@ -40,8 +42,25 @@ typedef struct {
 INF_CHECK inf_err_t *inf_rate_gate_new(const inf_rate_resource_t *resources,
     size_t count, inf_rate_gate_t **out);
 
+/* As config limits rates; *out NULL: it doesn't. */
+INF_CHECK inf_err_t *inf_rate_gate_from_config(
+    const NginxInference__CoreConfig *config, inf_rate_gate_t **out);
+
 /* No seat is open. */
 void inf_rate_gate_free(inf_rate_gate_t *gate);
+
+/*
+ * What of msg's instance groups could not be had, as findings.  A group that
+ * names no GPUs, which only nginx -t sees, may be on any of them.
+ */
+INF_CHECK inf_err_t *inf_rate_gate_find(inf_rate_gate_t *gate,
+    const Inference__ModelConfig *msg, inf_findings_t *f);
+
+/* An instance that never executes, for nginx -t: what the first one of group
+   needs counts for what is found later.  Zeroed; remove before the gate goes. */
+INF_CHECK inf_err_t *inf_rate_gate_add(inf_rate_gate_t *gate,
+    inf_rate_instance_t *i, const Inference__ModelInstanceGroup *group);
+void inf_rate_gate_remove(inf_rate_gate_t *gate, inf_rate_instance_t *i);
 
 /* For the ring of instances that first is in; seat is zeroed.  gate NULL: it
    stays so. */
@@ -49,7 +68,8 @@ INF_CHECK inf_err_t *inf_rate_seat_open(inf_rate_seat_t *seat,
     inf_rate_gate_t *gate, inf_instance_t *first, inf_waiter_t *waiter);
 void inf_rate_seat_close(inf_rate_seat_t *seat);
 
-/* Seats of the same kin need the same: one can go if the other can. */
+/* Seats of the same resource class need the same: one can go if the other
+   can. */
 const void *inf_rate_seat_kin(const inf_rate_seat_t *seat);
 
 /* Whether its thread may take a payload now. */

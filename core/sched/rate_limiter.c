@@ -383,7 +383,8 @@ given_copies(const inf_rate_limiter_t *l, const char *name, bool global,
     for (size_t i = 0; i < l->given_count; i++) {
         const inf_rate_resource_t *g = &l->given[i];
         if (strcmp(g->name, name) != 0 || (!global && g->device != device
-            && g->device != INF_RATE_EVERY_DEVICE))
+            && g->device != INF_RATE_EVERY_DEVICE
+            && device != INF_RATE_ANY_DEVICE))
         {
             continue;
         }

@@ -30,7 +30,9 @@
 /* Larger priorities count as this one. */
 #define INF_RATE_PRIORITY_MAX (1u << 20)
 
-#define INF_RATE_EVERY_DEVICE (-1)
+#define INF_RATE_EVERY_DEVICE (-1)      /* of a resource                     */
+#define INF_RATE_ANY_DEVICE   (-2)      /* of an instance: where there are most
+                                           copies of each resource           */
 
 typedef struct inf_rate_limiter_s inf_rate_limiter_t;
 typedef struct inf_rate_class_s inf_rate_class_t;

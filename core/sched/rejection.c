@@ -88,7 +88,7 @@ inf_reject_gone(inf_link_t *gone)
 static void
 reject(inf_request_t *req, inf_failure_t why, inf_err_t *err)
 {
-    if (!req->filler) {
+    if (!req->padding) {
         inf_statistics_failure_for(&req->model->statistics, why,
             req->start_ns, inf_clock_ns());
     }

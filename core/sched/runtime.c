@@ -37,7 +37,7 @@ inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
     inf_lock_init(&runner->lock, RUNNER_LOCK_RANK);
     inf_cond_init(&runner->moved);
     inf_link_init(&runner->idle);
-    inf_link_init(&runner->kins);
+    inf_link_init(&runner->classes);
     inf_link_init(&runner->threads);
     inf_link_init(&runner->spares);
     runner->watch_ns = INF_NEVER;
@@ -488,7 +488,7 @@ inf_runner_call_idle_locked(inf_runner_t *runner, uint64_t now_ns)
 
 /*
  * Where rates are limited, the idle thread that should ask too; NULL: none.
- * That is one whose kin doesn't ask yet, or any if there are more requests
+ * That is one whose class doesn't ask yet, or any if there are more requests
  * than threads that ask and each of them may run alone.
  */
 static inf_link_t *
@@ -511,7 +511,7 @@ idle_to_ask_locked(inf_runner_t *runner)
     {
         const inf_instance_thread_t *t = inf_link_entry(l,
             inf_instance_thread_t, idle);
-        if (t->kin->asking == 0) {
+        if (t->class->asking == 0) {
             return l;
         }
     }

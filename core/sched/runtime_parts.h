@@ -1,5 +1,6 @@
 /*
- * runtime_parts.h - what runtime.c, instance_thread.c and crew.c share: a
+ * runtime_parts.h - what runtime.c, instance_thread.c and instance_threads.c
+ *                   share: a
  *                   runner and its threads.
  *
  * Owner    The runner owns its threads.  One that has ended is kept for the
@@ -8,7 +9,7 @@
  *          of which there is one at a time.
  * Units    ns.
  * Errors   as runtime.h.
- * Route    runtime -> [parts] <- crew, instance thread
+ * Route    runtime -> [parts] <- instance threads
  */
 
 #ifndef INF_SCHED_RUNTIME_PARTS_H
@@ -26,13 +27,13 @@ typedef enum {
 
 /* Threads whose instances need the same of the rate limiter. */
 typedef struct {
-    inf_link_t  link;           /* in runner->kins                           */
+    inf_link_t  link;           /* in runner->classes                        */
     const void *id;
     uint32_t    threads;
     uint32_t    asking;         /* of them                                   */
-} inf_thread_kin_t;
+} inf_resource_class_t;
 
-struct inf_crew_s;
+struct inf_new_threads_s;
 
 typedef struct {
     inf_link_t         link;    /* in runner->threads, spares or a change's
@@ -42,9 +43,9 @@ typedef struct {
     bool               called;  /* woken, has not looked yet; runner's lock  */
     bool               watching;    /* looks at watch_ns; runner's lock      */
     bool               asking;      /* for leave; runner's lock              */
-    inf_thread_kin_t  *kin;         /* NULL: nothing is limited; changes     */
+    inf_resource_class_t  *class;        /* NULL: nothing is limited; changes */
     uint32_t           number;      /* what the policy calls it              */
-    struct inf_crew_s *crew;        /* it is prepared with; NULL: it need
+    struct inf_new_threads_s *fresh;    /* it is prepared with; NULL: it need
                                        not be                                */
     inf_runner_t      *runner;
     inf_instance_t    *instance;    /* whose turn it is; the thread's own    */
@@ -73,7 +74,7 @@ struct inf_runner_s {
     inf_cond_t               moved;     /* a thread is prepared, or one that
                                            is held shall go on               */
     uint32_t                 kin_count;
-    inf_link_t               kins;
+    inf_link_t               classes;
 
     inf_link_t               threads;
     inf_link_t               spares;    /* have ended                        */
@@ -117,7 +118,7 @@ void inf_runner_arm(inf_runner_t *runner, uint64_t at_ns);
 /* Takes payloads and executes them until it is to end. */
 void *inf_instance_thread_main(void *thread);
 
-/* ---- crew.c -------------------------------------------------------------- */
+/* ---- instance_threads.c -------------------------------------------------- */
 
 /* First thing on the thread; false: it is not to serve. */
 bool inf_instance_thread_begin(inf_instance_thread_t *t);

@@ -12,8 +12,8 @@
  * Units    bytes; shapes as the backend sees them: [1], or [1, 1] where the
  *          model batches.
  * Errors   new: INVALID_ARG naming state and file.  open: INVALID_ARG, memory
- *          can't grow on that instance.  check, dress: INVALID_ARG, the id's
- *          kind does not suit the CORRID control.  Out of memory.
+ *          can't grow on that instance.  check, add_controls: INVALID_ARG, the
+ *          id's kind does not suit the CORRID control.  Out of memory.
  * Route    configuration, storage -> [sequence inputs] <- sequence batcher
  *
  * Rules: sequence_batching's control_input and state of the model
@@ -61,13 +61,13 @@ void inf_sequence_seat_close(inf_sequence_seat_t *seat);
  * released; req, and the states that it points at, until the seat is closed or
  * dresses again.
  */
-INF_CHECK inf_err_t *inf_sequence_seat_dress(inf_sequence_seat_t *seat,
+INF_CHECK inf_err_t *inf_sequence_seat_add_controls(inf_sequence_seat_t *seat,
     inf_request_t *req, bool start, bool end);
 
 /*
  * A request for an empty slot (READY false, CORRID 0): inputs as like's, which
  * may have been dressed, with zeros but for shape tensors, whose values are
- * like's; it wants no outputs, counts nowhere (inf_request_t.filler) and ends
+ * like's; it wants no outputs, counts nowhere (inf_request_t.padding) and ends
  * in nothing.  State IDLE; the seat's again when it is released.
  */
 INF_CHECK inf_err_t *inf_sequence_seat_fill(inf_sequence_seat_t *seat,

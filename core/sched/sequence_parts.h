@@ -4,7 +4,7 @@
  *
  * Owner    The batcher owns all of it; a place with requests that aren't
  *          released yet outlives its detach.
- * Thread   with the runner's lock held, except dress.
+ * Thread   with the runner's lock held, except add_controls.
  * Units    ns.
  * Errors   out of memory.
  * Route    sequence batcher -> [parts] <- ids, slots, rows
@@ -200,7 +200,7 @@ inf_next_t inf_sequence_batcher_next(inf_policy_t *p, uint32_t number,
     uint64_t *until_ns);
 inf_next_t inf_sequence_batcher_ready(inf_policy_t *p, uint32_t number,
     uint64_t now_ns, uint64_t *until_ns);
-inf_err_t *inf_sequence_batcher_dress(inf_policy_t *p,
+inf_err_t *inf_sequence_batcher_add_controls(inf_policy_t *p,
     inf_payload_t *out, inf_link_t *failed);
 
 /* ---- sequence_batcher.c -------------------------------------------------- */

@@ -189,7 +189,7 @@ taken(batcher_t *b, slot_t *s, inf_request_t *req)
 }
 
 inf_err_t *
-inf_sequence_batcher_dress(inf_policy_t *p, inf_payload_t *out,
+inf_sequence_batcher_add_controls(inf_policy_t *p, inf_payload_t *out,
     inf_link_t *failed)
 {
     const batcher_t *b = (const batcher_t *) p;
@@ -203,7 +203,8 @@ inf_sequence_batcher_dress(inf_policy_t *p, inf_payload_t *out,
     for (inf_link_t *l = first; l != &out->requests; ) {
         inf_request_t *req = inf_link_entry(l, inf_request_t, link);
         l = l->next;
-        inf_err_t *err = inf_sequence_seat_dress(req->queued.slot->seat, req,
+        inf_err_t *err = inf_sequence_seat_add_controls(
+            req->queued.slot->seat, req,
             (req->flags & INF_FLAG_START) != 0,
             (req->flags & INF_FLAG_END) != 0);
         if (err != NULL) {
@@ -237,7 +238,7 @@ fill(inf_payload_t *out)
     const inf_request_t *like = inf_link_entry(at, inf_request_t, link);
     const place_t *place = like->queued.slot->place;
     for (uint32_t i = 0; i < out->slots; i++) {
-        inf_request_t *filler;
+        inf_request_t *padding;
 
         if (at != &out->requests && inf_link_entry(at, inf_request_t,
                 link)->queued.slot->number == i)
@@ -247,12 +248,12 @@ fill(inf_payload_t *out)
         }
 
         inf_err_t *err = inf_sequence_seat_fill(place->slots[i].seat, like,
-            &filler);
+            &padding);
         if (err != NULL) {
             return err;
         }
-        inf_request_move(filler, INF_REQUEST_EXECUTING);
-        inf_link_insert(at, &filler->link);
+        inf_request_move(padding, INF_REQUEST_EXECUTING);
+        inf_link_insert(at, &padding->link);
         out->count++;
     }
     return NULL;
@@ -266,7 +267,7 @@ give_up(inf_payload_t *out, inf_link_t *failed)
 
     while ((link = inf_list_pop_front(&out->requests)) != NULL) {
         inf_request_t *req = inf_link_entry(link, inf_request_t, link);
-        if (req->filler) {
+        if (req->padding) {
             inf_request_release(req, 1);
         } else {
             inf_list_push_back(failed, link);

@@ -13,24 +13,24 @@
 
 /* A request that fills the slot; it is out from fill until its factory has
    ended, and its memory is used again. */
-typedef struct filler_s {
-    struct filler_s     *next;          /* in returned or idle               */
+typedef struct padding_s {
+    struct padding_s     *next;          /* in returned or idle              */
     inf_sequence_seat_t *seat;
     inf_request_t        request;
     inf_factory_t        factory;
     inf_states_t        *states;        /* nobody's; NULL: none were wanted  */
     char                *zeros;         /* what its inputs share             */
     size_t               zero_count;
-} filler_t;
+} padding_t;
 
 struct inf_sequence_seat_s {
-    _Atomic uint32_t             refs;  /* the owner's, and each filler's
+    _Atomic uint32_t             refs;  /* the owner's, and each padding
                                            that is out                       */
     const inf_sequence_inputs_t *inputs;    /* not used once it is closed    */
     inf_instance_t              *instance;  /* likewise                      */
     inf_states_t                *states;    /* NULL: none yet                */
-    filler_t                    *idle;      /* the seat's thread             */
-    _Atomic(filler_t *)          returned;  /* any thread adds               */
+    padding_t                    *idle;      /* the seat's thread            */
+    _Atomic(padding_t *)          returned;  /* any thread adds              */
 };
 
 static inf_err_t *states_begin(inf_sequence_seat_t *seat, bool start);
@@ -51,18 +51,20 @@ static inf_err_t *put_input(inf_request_t *req, const char *name,
 static inf_input_t *find_added(const inf_request_t *req, const char *name);
 static inf_err_t *put_shape(inf_request_t *req, inf_input_t *in,
     const int64_t *shape, uint32_t dim_count);
-static filler_t *filler_take(inf_sequence_seat_t *seat);
-static inf_err_t *filler_dress(filler_t *filler, const inf_request_t *like);
+static padding_t *padding_take(inf_sequence_seat_t *seat);
+static inf_err_t *padding_add_controls(padding_t *padding,
+    const inf_request_t *like);
 static bool is_added(const inf_sequence_inputs_t *inputs, const char *name);
-static inf_err_t *filler_reserve(filler_t *filler, const inf_request_t *like);
-static uint64_t filler_size(const inf_input_t *in);
-static inf_err_t *filler_input(filler_t *filler, const inf_input_t *like);
-static inf_err_t *filler_values(filler_t *filler, const inf_input_t *like,
+static inf_err_t *padding_reserve(padding_t *padding,
+    const inf_request_t *like);
+static uint64_t padding_size(const inf_input_t *in);
+static inf_err_t *padding_input(padding_t *padding, const inf_input_t *like);
+static inf_err_t *padding_values(padding_t *padding, const inf_input_t *like,
     inf_buffer_t *out);
-static inf_err_t *filler_states(filler_t *filler, const inf_states_t *like);
-static void filler_free(filler_t *filler);
+static inf_err_t *padding_states(padding_t *padding, const inf_states_t *like);
+static void padding_free(padding_t *padding);
 static void seat_unref(inf_sequence_seat_t *seat);
-static void filler_released(void *userp, inf_request_t *request,
+static void padding_released(void *userp, inf_request_t *request,
     uint32_t flags);
 static inf_err_t *sink_alloc(void *userp, inf_output_t *out, size_t size);
 static void sink_release(void *userp, inf_output_t *out);
@@ -70,14 +72,14 @@ static void sink_complete(void *userp, inf_response_t *response,
     uint32_t flags);
 static void sink_factory_free(void *userp, inf_factory_t *factory);
 
-static const inf_sink_ops_t filler_sink = {
+static const inf_sink_ops_t padding_sink = {
     .alloc = sink_alloc,
     .release = sink_release,
     .complete = sink_complete,
     .factory_free = sink_factory_free
 };
 
-static const inf_request_ops_t filler_ops = { .released = filler_released };
+static const inf_request_ops_t padding_ops = { .released = padding_released };
 
 inf_err_t *
 inf_sequence_seat_open(const inf_sequence_inputs_t *inputs,
@@ -119,7 +121,7 @@ inf_sequence_seat_close(inf_sequence_seat_t *seat)
 }
 
 inf_err_t *
-inf_sequence_seat_dress(inf_sequence_seat_t *seat, inf_request_t *req,
+inf_sequence_seat_add_controls(inf_sequence_seat_t *seat, inf_request_t *req,
     bool start, bool end)
 {
     const inf_sequence_inputs_t *inputs = seat->inputs;
@@ -144,26 +146,26 @@ inf_sequence_seat_fill(inf_sequence_seat_t *seat, const inf_request_t *like,
     inf_model_t *model = seat->instance->model;
 
     *out = NULL;
-    filler_t *filler = filler_take(seat);
-    if (filler == NULL) {
+    padding_t *padding = padding_take(seat);
+    if (padding == NULL) {
         return inf_err_nomem();
     }
 
-    inf_request_t *r = &filler->request;
+    inf_request_t *r = &padding->request;
     inf_request_reset(r);
-    inf_factory_start(&filler->factory, model, "", &filler_sink, filler);
-    filler->factory.filler = true;
+    inf_factory_start(&padding->factory, model, "", &padding_sink, padding);
+    padding->factory.padding = true;
     r->model = model;
-    r->factory = &filler->factory;
-    r->ops = &filler_ops;
-    r->userp = filler;
-    r->filler = true;
+    r->factory = &padding->factory;
+    r->ops = &padding_ops;
+    r->userp = padding;
+    r->padding = true;
     r->batch_size = like->batch_size;
 
-    inf_err_t *err = filler_dress(filler, like);
+    inf_err_t *err = padding_add_controls(padding, like);
     if (err != NULL) {
-        filler->next = seat->idle;
-        seat->idle = filler;
+        padding->next = seat->idle;
+        seat->idle = padding;
         return err;
     }
 
@@ -405,47 +407,47 @@ put_shape(inf_request_t *req, inf_input_t *in, const int64_t *shape,
 }
 
 /* One that is back, else a new one; NULL: out of memory. */
-static filler_t *
-filler_take(inf_sequence_seat_t *seat)
+static padding_t *
+padding_take(inf_sequence_seat_t *seat)
 {
     if (seat->idle == NULL) {
         seat->idle = atomic_exchange_explicit(&seat->returned, NULL,
             memory_order_acquire);
     }
 
-    filler_t *filler = seat->idle;
-    if (filler != NULL) {
-        seat->idle = filler->next;
-        return filler;
+    padding_t *padding = seat->idle;
+    if (padding != NULL) {
+        seat->idle = padding->next;
+        return padding;
     }
 
-    filler = calloc(1, sizeof(*filler));
-    if (filler != NULL) {
-        filler->seat = seat;
-        inf_request_init(&filler->request);
-        inf_factory_init(&filler->factory);
+    padding = calloc(1, sizeof(*padding));
+    if (padding != NULL) {
+        padding->seat = seat;
+        inf_request_init(&padding->request);
+        inf_factory_init(&padding->factory);
     }
-    return filler;
+    return padding;
 }
 
 static inf_err_t *
-filler_dress(filler_t *filler, const inf_request_t *like)
+padding_add_controls(padding_t *padding, const inf_request_t *like)
 {
-    const inf_sequence_inputs_t *inputs = filler->seat->inputs;
+    const inf_sequence_inputs_t *inputs = padding->seat->inputs;
 
-    inf_err_t *err = filler_reserve(filler, like);
+    inf_err_t *err = padding_reserve(padding, like);
     for (uint32_t i = 0; err == NULL && i < like->input_count; i++) {
         if (!is_added(inputs, like->inputs[i].name)) {
-            err = filler_input(filler, &like->inputs[i]);
+            err = padding_input(padding, &like->inputs[i]);
         }
     }
     if (err == NULL) {
-        err = put_controls(inputs, &filler->request, false, false, false);
+        err = put_controls(inputs, &padding->request, false, false, false);
     }
     if (err == NULL && inputs->state_count > 0) {
-        err = filler_states(filler, like->states);
+        err = padding_states(padding, like->states);
         if (err == NULL) {
-            err = put_states(&filler->request, filler->states);
+            err = put_states(&padding->request, padding->states);
         }
     }
     return err;
@@ -471,18 +473,18 @@ is_added(const inf_sequence_inputs_t *inputs, const char *name)
 
 /* Zeros for the largest input. */
 static inf_err_t *
-filler_reserve(filler_t *filler, const inf_request_t *like)
+padding_reserve(padding_t *padding, const inf_request_t *like)
 {
     uint64_t most = 0;
 
     for (uint32_t i = 0; i < like->input_count; i++) {
         const inf_input_t *in = &like->inputs[i];
-        uint64_t size = filler_size(in);
-        if (size > most && !is_added(filler->seat->inputs, in->name)) {
+        uint64_t size = padding_size(in);
+        if (size > most && !is_added(padding->seat->inputs, in->name)) {
             most = size;
         }
     }
-    if (most <= filler->zero_count) {
+    if (most <= padding->zero_count) {
         return NULL;
     }
 
@@ -491,15 +493,15 @@ filler_reserve(filler_t *filler, const inf_request_t *like)
         return inf_err_nomem();
     }
 
-    free(filler->zeros);
-    filler->zeros = more;
-    filler->zero_count = most;
+    free(padding->zeros);
+    padding->zeros = more;
+    padding->zero_count = most;
     return NULL;
 }
 
 /* Strings are as many, and empty. */
 static uint64_t
-filler_size(const inf_input_t *in)
+padding_size(const inf_input_t *in)
 {
     uint64_t bytes;
 
@@ -509,18 +511,18 @@ filler_size(const inf_input_t *in)
 }
 
 static inf_err_t *
-filler_input(filler_t *filler, const inf_input_t *like)
+padding_input(padding_t *padding, const inf_input_t *like)
 {
-    inf_request_t *r = &filler->request;
+    inf_request_t *r = &padding->request;
     inf_buffer_t data = {
-        .base = filler->zeros, .size = filler_size(like)
+        .base = padding->zeros, .size = padding_size(like)
     };
     const inf_config_tensor_t *t = inf_config_tensors_find_input(
         r->model->tensors, inf_slice_str(like->name));
     inf_err_t *err = NULL;
 
     if (t != NULL && t->shape_tensor && like->byte_size > 0) {
-        err = filler_values(filler, like, &data);
+        err = padding_values(padding, like, &data);
     }
 
     inf_input_t *in = err != NULL ? NULL : inf_request_add_input(r, like->name,
@@ -545,10 +547,10 @@ filler_input(filler_t *filler, const inf_input_t *like)
 
 /* A shape tensor says what the others look like, so it can't be zeros. */
 static inf_err_t *
-filler_values(filler_t *filler, const inf_input_t *like, inf_buffer_t *out)
+padding_values(padding_t *padding, const inf_input_t *like, inf_buffer_t *out)
 {
     const inf_place_t to = {
-        inf_arena_alloc(&filler->request.arena, like->byte_size),
+        inf_arena_alloc(&padding->request.arena, like->byte_size),
         INF_MEMORY_CPU, 0
     };
     inf_copies_t c;
@@ -575,19 +577,19 @@ filler_values(filler_t *filler, const inf_input_t *like, inf_buffer_t *out)
 /* Of the shapes that like's have; zeros each time: a backend may write to
    them. */
 static inf_err_t *
-filler_states(filler_t *filler, const inf_states_t *like)
+padding_states(padding_t *padding, const inf_states_t *like)
 {
-    const inf_sequence_inputs_t *inputs = filler->seat->inputs;
+    const inf_sequence_inputs_t *inputs = padding->seat->inputs;
     const inf_state_t *model = like != NULL ? like->first : NULL;
-    bool made = filler->states != NULL;
+    bool made = padding->states != NULL;
     inf_err_t *err = NULL;
 
     if (!made) {
-        filler->states = inf_states_new();
-        err = filler->states == NULL ? inf_err_nomem() : NULL;
+        padding->states = inf_states_new();
+        err = padding->states == NULL ? inf_err_nomem() : NULL;
     }
 
-    inf_state_t *own = made ? filler->states->first : NULL;
+    inf_state_t *own = made ? padding->states->first : NULL;
     for (uint32_t i = 0; err == NULL && i < inputs->state_count; i++) {
         const inf_sequence_state_t *s = &inputs->states[i];
         inf_state_buffer_t b = model != NULL ? model->input : s->initial;
@@ -600,31 +602,31 @@ filler_states(filler_t *filler, const inf_states_t *like)
             b.size = bytes;
         }
         err = made ? inf_state_renew(own, &b)
-            : inf_states_add(filler->states, s->output_name, s->input_name,
+            : inf_states_add(padding->states, s->output_name, s->input_name,
                 s->same_buffer, &b);
         own = own != NULL ? own->next : NULL;
         model = model != NULL ? model->next : NULL;
     }
 
     if (err != NULL) {
-        inf_states_free(filler->states);
-        filler->states = NULL;
+        inf_states_free(padding->states);
+        padding->states = NULL;
     }
     return err;
 }
 
 static void
-filler_free(filler_t *filler)
+padding_free(padding_t *padding)
 {
-    while (filler != NULL) {
-        filler_t *next = filler->next;
+    while (padding != NULL) {
+        padding_t *next = padding->next;
 
-        inf_request_fini(&filler->request);
-        inf_factory_fini(&filler->factory);
-        inf_states_free(filler->states);
-        free(filler->zeros);
-        free(filler);
-        filler = next;
+        inf_request_fini(&padding->request);
+        inf_factory_fini(&padding->factory);
+        inf_states_free(padding->states);
+        free(padding->zeros);
+        free(padding);
+        padding = next;
     }
 }
 
@@ -636,14 +638,14 @@ seat_unref(inf_sequence_seat_t *seat)
         return;
     }
 
-    filler_free(seat->idle);
-    filler_free(atomic_load_explicit(&seat->returned, memory_order_acquire));
+    padding_free(seat->idle);
+    padding_free(atomic_load_explicit(&seat->returned, memory_order_acquire));
     free(seat);
 }
 
 /* Its factory may still be the backend's. */
 static void
-filler_released(void *userp, inf_request_t *request, uint32_t flags)
+padding_released(void *userp, inf_request_t *request, uint32_t flags)
 {
     (void) userp;
     (void) request;
@@ -679,16 +681,16 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
 static void
 sink_factory_free(void *userp, inf_factory_t *factory)
 {
-    filler_t *filler = userp;
-    inf_sequence_seat_t *seat = filler->seat;
+    padding_t *padding = userp;
+    inf_sequence_seat_t *seat = padding->seat;
     inf_model_t *model = factory->model;
 
-    filler_t *first = atomic_load_explicit(&seat->returned,
+    padding_t *first = atomic_load_explicit(&seat->returned,
         memory_order_relaxed);
     do {
-        filler->next = first;
+        padding->next = first;
     } while (!atomic_compare_exchange_weak_explicit(&seat->returned, &first,
-        filler, memory_order_release, memory_order_relaxed));
+        padding, memory_order_release, memory_order_relaxed));
 
     seat_unref(seat);
     inf_model_unref(model);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
-#include "core/channel/sockets.h"
+#include "core/wire/sockets.h"
 
 enum {
     WAITER_RUNNING = 0,

@@ -10,8 +10,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/channel/sockets.h"
 #include "core/tensor/memory.h"
+#include "core/wire/sockets.h"
 
 #define ADMISSION_EVENTS  16
 #define ADMISSION_LIMIT   1024      /* channels, and connections, at most    */

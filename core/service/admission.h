@@ -21,7 +21,7 @@
 
 #include "core/base/error.h"
 #include "core/base/queue.h"
-#include "core/channel/server.h"
+#include "core/wire/server.h"
 
 typedef struct inf_admission_s inf_admission_t;
 

@@ -3,13 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/proto/message.h"
 #include "core/repository/check.h"
-#include "core/service/core_config.h"
+#include "core/server/core_config.h"
 #include "core/service/core_main.h"
 
-static inf_err_t *check(const NginxInference__CoreConfig *config,
-    unsigned *errors);
 static void print_record(void *userp, inf_log_level_t level, const char *file,
     int line_no, const char *text);
 static void print_finding(void *userp, inf_log_level_t level,
@@ -18,16 +15,16 @@ static void print_finding(void *userp, inf_log_level_t level,
 int
 inf_check_main(const char *file)
 {
-    NginxInference__CoreConfig *config = NULL;
+    inf_core_config_t *config = NULL;
     unsigned errors = 0;
 
     inf_err_t *err = file != NULL ? inf_core_config_from_file(file, &config)
         : inf_core_config_from_fd(INF_CORE_FD_CONFIG, &config);
     if (err == NULL) {
         inf_log_set_sink(print_record, NULL);
-        err = check(config, &errors);
+        err = inf_repository_check(config, print_finding, &errors);
         inf_log_set_sink(NULL, NULL);
-        inf_message_free(&config->base);
+        inf_core_config_unref(config);
     }
 
     if (err != NULL) {
@@ -37,34 +34,6 @@ inf_check_main(const char *file)
         return 2;
     }
     return fflush(stdout) != 0 ? 2 : errors > 0;
-}
-
-static inf_err_t *
-check(const NginxInference__CoreConfig *config, unsigned *errors)
-{
-    inf_rate_resource_t *rates = inf_core_config_rates(config);
-    if (rates == NULL) {
-        return inf_err_nomem();
-    }
-
-    const inf_check_t what = {
-        .repositories = (const char *const *) config->repositories,
-        .repository_count = config->n_repositories,
-        .backend_dirs = (const char *const *) config->backend_directories,
-        .backend_dir_count = config->n_backend_directories,
-        .agent_dirs = (const char *const *) config->agent_directories,
-        .agent_dir_count = config->n_agent_directories,
-        .auto_complete = config->auto_complete,
-        .namespacing = config->model_namespacing,
-        .config_name = config->model_config_name,
-        .rates_limited = inf_core_config_limits_rates(config),
-        .rate_resources = rates,
-        .rate_resource_count = config->n_rate_limit_resources
-    };
-
-    inf_err_t *err = inf_repository_check(&what, print_finding, errors);
-    free(rates);
-    return err;
 }
 
 /* What a load would log: it fails no check. */

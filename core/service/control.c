@@ -3,7 +3,7 @@
    them to the loaders, one lists the repositories, which may be on machines
    that are slow to answer. */
 
-#include "core/service/calls.h"
+#include "core/service/control.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -11,9 +11,10 @@
 #include <string.h>
 
 #include "core/base/lock.h"
-#include "core/service/model_control.h"
-#include "core/service/ready_calls.h"
-#include "core/service/rest_request.h"
+#include "core/server/calls.h"
+#include "core/server/model_control.h"
+#include "core/server/ready_calls.h"
+#include "core/server/rest_request.h"
 
 #define CONTROL_RANK  8
 #define CONTROL_LIMIT 16384u    /* queued calls; then UNAVAILABLE            */

@@ -16,22 +16,20 @@
 #include "core/base/log.h"
 #include "core/include/build_id.h"
 #include "core/include/channel.h"
-#include "core/proto/json_doc.h"
-#include "core/proto/message.h"
+#include "core/server/core_config.h"
+#include "core/server/crash_page.h"
+#include "core/server/server.h"
 #include "core/service/check_main.h"
-#include "core/service/core_config.h"
-#include "core/service/crash_page.h"
 #include "core/service/intake.h"
-#include "core/service/server.h"
 
 #define RESPONSE_BOUND_DEFAULT (UINT64_C(1) << 30)
 
 typedef struct {
-    NginxInference__CoreConfig *config;     /* of the start                  */
-    NginxInference__CoreConfig *latest;     /* a reload's; NULL: none        */
-    uint64_t                    generation;
-    inf_server_t               *server;     /* NULL: not yet, or not now     */
-    bool                        busy;       /* threads still use all of it   */
+    inf_core_config_t *start;           /* a reference                       */
+    inf_core_config_t *now;             /* likewise; after a reload another  */
+    uint64_t           generation;
+    inf_server_t      *server;          /* NULL: not yet, or not now         */
+    bool               busy;            /* threads still use all of it       */
 } core_t;
 
 static inf_intake_t     *core_intake;   /* for the signal handlers           */
@@ -40,9 +38,9 @@ static int               core_journal_fd;   /* 0: none                       */
 
 static int usage(const char *program);
 static void set_dump(bool on);
-static inf_err_t *start_supervised(NginxInference__CoreConfig **config);
-static inf_err_t *start_alone(const char *path,
-    NginxInference__CoreConfig **config, int *listen_fd);
+static inf_err_t *start_supervised(inf_core_config_t **config);
+static inf_err_t *start_alone(const char *path, inf_core_config_t **config,
+    int *listen_fd);
 static inf_err_t *take_lease(void);
 static inf_err_t *listen_at(const char *path, bool others, int *fd);
 static inf_err_t *find_users(const NginxInference__CoreConfig *config,
@@ -56,7 +54,7 @@ static void log_to_socket(void *userp, inf_log_level_t level,
     const char *file, int line_no, const char *line);
 static inf_err_t *run(core_t *core, bool supervised, int listen_fd);
 static void configure(void *userp, int fd, uint64_t generation);
-static void take_over(core_t *core, const NginxInference__CoreConfig *wanted);
+static inf_err_t *take_over(core_t *core, const inf_core_config_t *wanted);
 
 int
 inf_core_main(int argc, char *const *argv)
@@ -68,13 +66,12 @@ inf_core_main(int argc, char *const *argv)
 
     set_dump(false);   /* before there is anything to be read       */
     close_on_exec();
-    inf_json_doc_init();        /* before backends use jansson, too          */
 
     if (argc == 2 && strcmp(argv[1], "--supervised") == 0) {
         supervised = true;
-        err = start_supervised(&core.config);
+        err = start_supervised(&core.start);
     } else if (argc == 3 && strcmp(argv[1], "--config") == 0) {
-        err = start_alone(argv[2], &core.config, &listen_fd);
+        err = start_alone(argv[2], &core.start, &listen_fd);
     } else if (argc <= 3 && argc > 1 && strcmp(argv[1], "--check") == 0) {
         return inf_check_main(argc == 3 ? argv[2] : NULL);
     } else if (argc == 2 && strcmp(argv[1], "--version") == 0) {
@@ -85,23 +82,20 @@ inf_core_main(int argc, char *const *argv)
     }
 
     if (err == NULL) {
-        core.generation = core.config->generation;
-        set_dump(core.config->dump);
-        inf_core_config_apply_log(core.config);
+        core.now = inf_core_config_ref(core.start);
+        core.generation = core.start->values->generation;
+        set_dump(core.start->values->dump);
+        inf_core_config_apply_log(core.start);
         install_signals();
         err = run(&core, supervised, listen_fd);
     }
 
     if (listen_fd >= 0) {
-        unlink(core.config->external_path);
+        unlink(core.start->values->external_path);
         close(listen_fd);
     }
-    if (core.config != NULL && !core.busy) {
-        inf_message_free(&core.config->base);
-    }
-    if (core.latest != NULL && !core.busy) {
-        inf_message_free(&core.latest->base);
-    }
+    inf_core_config_unref(core.start);
+    inf_core_config_unref(core.now);
     int status = err != NULL;
     if (err != NULL) {
         inf_err_log(inf_err_add(err, "the core can't run"));
@@ -135,7 +129,7 @@ set_dump(bool on)
 }
 
 static inf_err_t *
-start_supervised(NginxInference__CoreConfig **config)
+start_supervised(inf_core_config_t **config)
 {
     int fd = INF_CORE_FD_LOG;
     if (fcntl(fd, F_GETFD) >= 0) {
@@ -160,26 +154,26 @@ start_supervised(NginxInference__CoreConfig **config)
 }
 
 static inf_err_t *
-start_alone(const char *path, NginxInference__CoreConfig **config,
-    int *listen_fd)
+start_alone(const char *path, inf_core_config_t **config, int *listen_fd)
 {
     inf_err_t *err = inf_core_config_from_file(path, config);
     if (err != NULL) {
         return err;
     }
-    if ((*config)->external_path[0] == '\0') {
+
+    const NginxInference__CoreConfig *c = (*config)->values;
+    if (c->external_path[0] == '\0') {
         return inf_err_new(INF_ERR_INVALID_ARG, "%s: external_path: the path"
             " of the socket to listen at is missing", path);
     }
 
-    for (size_t i = 0; i < (*config)->n_environment; i++) {
-        char *entry = strdup((*config)->environment[i]);
+    for (size_t i = 0; i < c->n_environment; i++) {
+        char *entry = strdup(c->environment[i]);
         if (entry == NULL || putenv(entry) != 0) {
             return inf_err_os(errno, "%s: environment", path);
         }
     }
-    return listen_at((*config)->external_path, (*config)->n_external_users > 0,
-        listen_fd);
+    return listen_at(c->external_path, c->n_external_users > 0, listen_fd);
 }
 
 /* One core per lease: the lock tells who lives, and vanishes at exit. */
@@ -352,9 +346,10 @@ log_to_socket(void *userp, inf_log_level_t level, const char *file,
 static inf_err_t *
 run(core_t *core, bool supervised, int listen_fd)
 {
-    uint64_t bound = core->config->response_arena_bytes;
+    const NginxInference__CoreConfig *config = core->start->values;
+    uint64_t bound = config->response_arena_bytes;
     uid_t *users = NULL;
-    inf_err_t *err = find_users(core->config, &users);
+    inf_err_t *err = find_users(config, &users);
     if (err != NULL) {
         return err;
     }
@@ -364,9 +359,9 @@ run(core_t *core, bool supervised, int listen_fd)
         .configure_fd = supervised ? INF_CORE_FD_CONFIGURE : -1,
         .listen_fd = listen_fd,
         .users = users,
-        .user_count = core->config->n_external_users,
+        .user_count = config->n_external_users,
         .response_bound = bound != 0 ? bound : RESPONSE_BOUND_DEFAULT,
-        .spin_ns = core->config->spin_us * 1000,
+        .spin_ns = config->spin_us * 1000,
         .generation = core->generation,
         .configure = configure,
         .userp = core
@@ -385,7 +380,7 @@ run(core_t *core, bool supervised, int listen_fd)
 
     inf_server_host_t host = inf_intake_host;
     host.journal_fd = core_journal_fd;
-    err = inf_server_start(core->config, &host, intake, core_page, &server);
+    err = inf_server_start(core->start, &host, intake, core_page, &server);
     if (err == NULL) {
         err = inf_intake_attach(intake, server);
     }
@@ -398,9 +393,8 @@ run(core_t *core, bool supervised, int listen_fd)
     core_intake = NULL;
     inf_intake_close(intake);
     free(users);
-    const NginxInference__CoreConfig *latest = core->latest != NULL
-        ? core->latest : core->config;
-    core->busy = !inf_server_stop(server, latest->drain_ms * 1000000);
+    core->busy = !inf_server_stop(server,
+        core->now->values->drain_ms * 1000000);
 
     inf_crash_page_t *page = core_page;
     core_page = NULL;
@@ -416,49 +410,52 @@ static void
 configure(void *userp, int fd, uint64_t generation)
 {
     core_t *core = userp;
-    NginxInference__CoreConfig *wanted;
+    inf_core_config_t *wanted = NULL;
 
     inf_err_t *err = inf_core_config_from_fd(fd, &wanted);
     close(fd);
+    if (err == NULL && generation > core->generation) {
+        err = take_over(core, wanted);
+    }
     if (err != NULL) {
         inf_err_log(inf_err_add(err, "new configuration is ignored"));
-        return;
+    } else if (generation > core->generation) {
+        core->generation = generation;
+        inf_log(INF_LOG_INFO, "configuration generation %llu is in force",
+            (unsigned long long) generation);
     }
-    if (generation <= core->generation) {
-        inf_message_free(&wanted->base);
-        return;
-    }
-
-    core->generation = generation;
-    take_over(core, wanted);
-    if (core->latest != NULL) {
-        inf_message_free(&core->latest->base);
-    }
-    core->latest = wanted;
+    inf_core_config_unref(wanted);
 }
 
-static void
-take_over(core_t *core, const NginxInference__CoreConfig *wanted)
+static inf_err_t *
+take_over(core_t *core, const inf_core_config_t *wanted)
 {
-    const NginxInference__CoreConfig *before = core->latest != NULL
-        ? core->latest : core->config;
+    inf_core_config_t *before = core->now;
     char text[512];
 
-    set_dump(wanted->dump);
-    inf_core_config_apply_log(wanted);
+    inf_err_t *err = inf_core_config_reload(before, wanted, &core->now);
+    if (err != NULL) {
+        core->now = before;
+        return err;
+    }
+
+    set_dump(core->now->values->dump);
+    inf_core_config_apply_log(core->now);
     inf_err_log(inf_err_add(core->server == NULL ? NULL
-        : inf_server_reconfigure(core->server, before, wanted),
+        : inf_server_reconfigure(core->server, before, core->now),
         "models and their repositories stay as they were"));
-    inf_core_config_later(before, wanted, text, sizeof(text));
+    inf_core_config_differences(before, core->now, INF_RELOAD_LOADS, text,
+        sizeof(text));
     if (text[0] != '\0') {
         inf_log(INF_LOG_INFO, "models that are loaded from now on go by the"
             " changed %s; those that are loaded keep what they have", text);
     }
-    inf_core_config_differences(core->config, wanted, text, sizeof(text));
+    inf_core_config_differences(core->start, wanted, INF_RELOAD_CORE, text,
+        sizeof(text));
     if (text[0] != '\0') {
         inf_log(INF_LOG_WARN, "changed settings need a restart of nginx to"
             " reach the core: %s", text);
     }
-    inf_log(INF_LOG_INFO, "configuration generation %llu is in force",
-        (unsigned long long) core->generation);
+    inf_core_config_unref(before);
+    return NULL;
 }

@@ -7,12 +7,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/abi/plugins.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/channel/sockets.h"
 #include "core/sched/waiter.h"
 #include "core/service/admission.h"
 #include "core/service/infer.h"
+#include "core/wire/sockets.h"
 
 #define INTAKE_EVENTS     64
 #define INTAKE_BATCH      256       /* entries of one session in a row,      */
@@ -406,6 +407,7 @@ static const inf_idle_ops_t intake_idle_ops = {
 };
 
 const inf_server_host_t inf_intake_host = {
+    .plugins = &inf_abi_plugins,
     .changed = host_changed,
     .idle = &intake_idle_ops,
     .polls = true

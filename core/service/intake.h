@@ -21,8 +21,8 @@
 
 #include <sys/types.h>
 
-#include "core/service/calls.h"
-#include "core/service/server.h"
+#include "core/server/server.h"
+#include "core/service/control.h"
 
 typedef struct inf_intake_s inf_intake_t;
 

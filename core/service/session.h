@@ -16,10 +16,11 @@
 #include <stdint.h>
 
 #include "core/base/queue.h"
-#include "core/channel/record.h"
-#include "core/channel/server.h"
 #include "core/tensor/request.h"
 #include "core/tensor/response.h"
+#include "core/wire/request_record.h"
+#include "core/wire/response_record.h"
+#include "core/wire/server.h"
 
 typedef struct inf_session_s inf_session_t;
 typedef struct inf_flight_s  inf_flight_t;

@@ -95,7 +95,7 @@ static bool
 settle_one(inf_factory_t *f, const char *why)
 {
     bool open = !atomic_load_explicit(&f->final, memory_order_acquire);
-    bool filler = f->filler;
+    bool padding = f->padding;
     if (open) {
         inf_factory_send_error(f, inf_err_new(INF_ERR_UNAVAILABLE, "%s",
             why));
@@ -114,5 +114,5 @@ settle_one(inf_factory_t *f, const char *why)
     }
 
     inf_factory_unref(f);
-    return open && !filler;
+    return open && !padding;
 }

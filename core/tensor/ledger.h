@@ -8,7 +8,7 @@
  * Thread   add, remove: any; settle: once the backend is finalized.
  * Units    none.
  * Errors   none.
- * Route    execute -> [ledger] -> settled when a model is buried
+ * Route    execute -> [ledger] -> settled when a model is unloaded by force
  *
  * Models without a ledger (nearly all) pay a branch for it.
  */

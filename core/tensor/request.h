@@ -120,7 +120,7 @@ struct inf_request_s {
     inf_request_queued_t     queued;
     _Atomic(inf_request_state_t) state; /* moved by inf_request_move alone   */
     bool                     suspect;   /* execute it alone                  */
-    bool                     filler;    /* fills an empty slot: no client
+    bool                     padding;    /* fills an empty slot: no client
                                            waits, nothing is counted         */
     bool                     again;     /* queued for one more step of an
                                            iterative sequence; model's lock  */

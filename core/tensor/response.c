@@ -31,7 +31,7 @@ inf_factory_start(inf_factory_t *f, struct inf_model_s *model, const char *id,
     atomic_store_explicit(&f->refs, 1, memory_order_relaxed);
     atomic_store_explicit(&f->cancelled, false, memory_order_relaxed);
     f->rejected = false;
-    f->filler = false;
+    f->padding = false;
     atomic_store_explicit(&f->embedded_busy, false, memory_order_relaxed);
     atomic_store_explicit(&f->final, false, memory_order_relaxed);
     atomic_store_explicit(&f->responses, 0, memory_order_relaxed);

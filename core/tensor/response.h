@@ -69,7 +69,7 @@ struct inf_factory_s {
     _Atomic bool          embedded_busy;
     _Atomic bool          final;        /* FINAL was sent                    */
     bool                  rejected;     /* as the request, which may be gone */
-    bool                  filler;       /* its request's: nothing is counted */
+    bool                  padding;       /* its request's: nothing is counted */
     _Atomic uint32_t      responses;    /* made so far                       */
     _Atomic uint32_t      reported;     /* response statistics so far        */
     uint64_t              start_ns;     /* of the request; 0: not counted    */

@@ -9,6 +9,7 @@ from lib.server import ROOT  # noqa: E402
 
 PAGE = (ROOT / "docs/directives.md").read_text()
 MODULE = ROOT / "ngx_module"
+OPTIONS = (ROOT / "core/proto/core_options.h").read_text()
 ENTRY = re.compile(r'\{ ngx_string\("(\w+)"\)')
 
 
@@ -27,6 +28,7 @@ def rows(pattern):
 
 def test_every_directive_has_one_row():
     commands = table("module", "ngx_http_inference_commands")
+    commands += re.findall(r'\b(?:VALUE|GROUP)\("(\w+)"', OPTIONS)
     assert len(commands) > 30
     assert sorted(rows(r"`(inference\w*)`")) == sorted(commands)
 
@@ -62,7 +64,20 @@ def test_every_setting_is_read():
                        if not WRITTEN.search(line))
     settings = [field for struct in ("main_conf_t", "loc_conf_t")
                 for field in fields(f"ngx_http_inference_{struct}")]
-    assert len(settings) > 40
+    assert len(settings) > 20
     unread = {field for field in settings if not re.search(
         rf"\b(imcf|ilcf|conf)->{field}\b(?!\s*=[^=])", source)}
     assert unread == NOT_READ
+
+
+def test_every_option_of_the_core_is_read():
+    """By something that is not the table, nor fills it in."""
+    filled_in_by = {"api_options.c", "core_options.h"}
+    source = "\n".join(path.read_text()
+                       for path in sorted((ROOT / "core").rglob("*.[ch]"))
+                       if path.name not in filled_in_by)
+    options = re.findall(r'\.field = "(?:\w+\.)?(\w+)"', OPTIONS)
+    assert len(options) > 40
+    unread = {field for field in options if not re.search(
+        rf"->(n_)?{field}\b(?!\s*=[^=])", source)}
+    assert unread == set()

@@ -27,9 +27,10 @@ def server():
         http2_body_preread_size 1m;
         location /gz/ { inference infer; gzip on; gzip_min_length 1;
                         gzip_types application/json; }
+        location /brief/ { inference infer; inference_timeout %ds; }
         location /hasty/ { inference infer; send_timeout 1s;
                            access_log hasty.log; }
-    """) as s:
+    """ % (2 * SLOW)) as s:
         yield s
         arena.assert_empty(s, ARENA)
 
@@ -106,6 +107,19 @@ def test_reader_that_pauses_while_others_fill_and_free_the_arenas(server):
 def long_numbers(count):
     return json.dumps({"inputs": [
         tensor("IN", "FP32", [count], [-1.2345678e-30] * count)]}).encode()
+
+
+def test_reader_that_takes_longer_than_inference_timeout(server):
+    """The time ends with the core's answer."""
+    body = long_numbers(COUNT)
+    with slow_wire(server) as connection:
+        connection.send(b"POST /brief/v2/models/id_fp32/infer HTTP/1.1\r\n"
+                        b"Host: x\r\nContent-Length: %d\r\n\r\n" % len(body))
+        connection.send(body)
+        time.sleep(2 * SLOW + 1)
+        answer = connection.read()
+        assert answer.status == 200, answer
+        assert len(answer.json()["outputs"][0]["data"]) == COUNT
 
 
 def test_reader_of_json_that_stops_for_send_timeout_is_let_go(server):

@@ -1,11 +1,14 @@
 """nginx -t names everything that is wrong with the models, and loads none."""
 
+import fcntl
+import os
 import re
 import subprocess
+import sys
 
 import pytest
 
-from lib import models
+from lib import models, preload
 from lib.server import CORE, Server
 
 GOOD = [("IN", "FP32", [-1])]
@@ -166,6 +169,41 @@ def test_a_program_that_is_no_core_is_named(make, tmp_path):
     assert re.search(r"\[warn\][^\n]*check of the models ended early", output)
     server = make(core=program, http="inference_check strict;")
     assert server.check_config()[0] != 0
+
+
+DESCRIPTORS = f"""\
+#!{sys.executable}
+import os
+for fd in range(3, 5000):
+    try:
+        os.fstat(fd)
+    except OSError:
+        continue
+    print("warn: fd", fd)
+"""
+
+
+@pytest.mark.parametrize("kernel", ["of_this_machine", "old_kernel"])
+def test_the_check_gets_no_descriptor_but_its_configuration(make, tmp_path,
+                                                            kernel):
+    """However many nginx has open, and however the kernel closes them."""
+    program = tmp_path / "core"
+    program.write_text(DESCRIPTORS)
+    program.chmod(0o755)
+    server = make(core=program)
+    if kernel == "old_kernel":
+        server.env["LD_PRELOAD"] = " ".join(filter(None, [
+            server.env.get("LD_PRELOAD"), str(preload.library(kernel))]))
+
+    with open("/dev/null", "rb") as null:
+        high = [fcntl.fcntl(null, fcntl.F_DUPFD, n) for n in (64, 1500, 4000)]
+    try:
+        status, output = server.check_config(pass_fds=high)
+    finally:
+        for fd in high:
+            os.close(fd)
+    assert status == 0, output
+    assert re.findall(r"inference: fd (\d+)", output) == ["5"], output
 
 
 def test_by_hand_with_a_file(tmp_path):

@@ -3,6 +3,7 @@ they may be code."""
 
 import base64
 import json
+import os
 import re
 
 import onnx
@@ -112,6 +113,21 @@ def test_a_library_under_another_name(server, trusting):
 def test_code_of_other_kinds(server, path, data):
     says_why(load(server, {path: data, "1/other": b"x"}), path)
     assert load(server, {"1/other": b"x"}).status == 200
+    assert answers(server)
+
+
+MANY = 4 * os.sysconf("SC_NPROCESSORS_ONLN") + 1
+
+
+@pytest.mark.parametrize("name", ["intra_op_thread_count",
+                                  "inter_op_thread_count"])
+def test_threads_of_a_request_are_limited(server, name):
+    answer = load(server, {"1/data": b"x"}, parameters={
+        name: {"string_value": str(MANY)}})
+    says_why(answer, f"parameters[\"{name}\"]: '{MANY}' is not accepted",
+             f"the limit for a load request is {MANY - 1}")
+    assert load(server, {"1/data": b"x"}, parameters={
+        name: {"string_value": str(MANY - 1)}}).status == 200
     assert answers(server)
 
 

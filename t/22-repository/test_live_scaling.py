@@ -286,8 +286,25 @@ def test_an_impossible_gpu(scaled):
 def test_too_many_instances(scaled):
     server = scaled(EXPLICIT)
     refused(server, load_groups(server, {"count": 100000}),
-            "the limit is 4096")
+            "config override: instance_group[0].count: instance groups of"
+            " model m ask for 100000 instances, the limit for a load request"
+            " is 1024")
     assert scaled.seen("init") == ["m_0_0"]
+
+
+def test_the_limit_of_requests_is_not_the_repository_s(scaled):
+    server = scaled(EXPLICIT)
+    refused(server, load_groups(server, {"count": 1000}, {"count": 25}),
+            "instance_group[0].count")
+    scaled.write(1025)
+    assert load(server).status == 200
+    assert len(set(scaled.seen("init"))) == 1025
+
+
+def test_who_may_bring_code_may_ask_for_more_instances(scaled):
+    server = scaled(EXPLICIT + "    inference_code_upload on;\n")
+    assert load_groups(server, {"count": 1025}).status == 200
+    assert len(set(scaled.seen("init"))) == 1025
 
 
 def test_an_instance_that_cannot_be_made(scaled):

@@ -1,6 +1,6 @@
 """Iterative sequences: a request that takes several executions.  How it
 streams its steps is tested where gRPC is (40-prebuilt) and in
-t/unit/service/sequences.c."""
+t/unit/abi/sequences.c."""
 
 import pytest
 

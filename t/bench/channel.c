@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
-#include "core/channel/client.h"
-#include "core/channel/server.h"
-#include "core/channel/sockets.h"
+#include "core/wire/client.h"
+#include "core/wire/server.h"
+#include "core/wire/sockets.h"
 
 #define ROUNDS       5
 #define MAX_IN_FLIGHT 256

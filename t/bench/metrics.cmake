@@ -2,7 +2,7 @@
 if(TARGET inf_model)
     add_executable(bench_metrics EXCLUDE_FROM_ALL
         ${CMAKE_SOURCE_DIR}/t/bench/metrics.c)
-    foreach(lib base proto channel tensor model)
+    foreach(lib base proto wire tensor model)
         target_link_libraries(bench_metrics PRIVATE
             $<TARGET_OBJECTS:inf_${lib}>)
         add_dependencies(bench_metrics inf_${lib})

@@ -12,9 +12,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/channel/client.h"
-#include "core/channel/ring.h"
-#include "core/channel/sockets.h"
+#include "core/wire/client.h"
+#include "core/wire/ring.h"
+#include "core/wire/sockets.h"
 #include "t/fuzz/check.h"
 #include "t/fuzz/input.h"
 

@@ -14,17 +14,17 @@
 
 #include "core/base/buf.h"
 #include "core/base/log.h"
-#include "core/channel/sockets.h"
 #include "core/proto/message.h"
 #include "core/proto/text_format.h"
-#include "core/service/core_config.h"
-#include "core/service/load_settings.h"
+#include "core/sched/rate_gate.h"
+#include "core/server/core_config.h"
+#include "core/wire/sockets.h"
 #include "t/fuzz/check.h"
 #include "t/fuzz/silent_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-typedef NginxInference__CoreConfig config_t;
+typedef inf_core_config_t config_t;
 
 /* NULL: it is not one. */
 static config_t *
@@ -62,35 +62,41 @@ from_text(const void *data, size_t size)
 static bool
 same(const config_t *a, const config_t *b)
 {
-    char differences[1024];
-    char later[1024];
+    static const inf_option_reload_t reloads[] = {
+        INF_RELOAD_NOW, INF_RELOAD_LOADS, INF_RELOAD_CORE
+    };
+    char text[1024];
+    bool same = true;
 
-    inf_core_config_differences(a, b, differences, sizeof(differences));
-    inf_core_config_later(a, b, later, sizeof(later));
-    check(inf_core_config_same_loads(a, b) == (later[0] == '\0'));
-    return differences[0] == '\0' && later[0] == '\0';
+    for (size_t i = 0; i < 3; i++) {
+        inf_core_config_differences(a, b, reloads[i], text, sizeof(text));
+        same = same && text[0] == '\0';
+    }
+    return same;
 }
 
-/* All that is asked of it before there is a server. */
+/* All that is asked of it before there is a server, and a reload of it to
+   another: that differs from the other in nothing that can change. */
 static void
-use(const config_t *config)
+use(const config_t *config, const config_t *other)
 {
-    inf_load_settings_t *settings = NULL;
-    inf_lifecycle_options_t options = { 0 };
+    char text[1024];
+    config_t *now = NULL;
 
-    (void) inf_core_config_limits_rates(config);
-    inf_rate_resource_t *rates = inf_core_config_rates(config);
-    for (size_t i = 0; i < config->n_rate_limit_resources; i++) {
-        check(rates[i].name != NULL);
-    }
-    free(rates);
+    inf_rate_gate_t *gate;
+    inf_err_t *err = inf_rate_gate_from_config(config->values, &gate);
+    check(err == NULL);
+    inf_rate_gate_free(gate);
 
-    inf_err_t *err = inf_load_settings_new(config, &settings);
-    if (err == NULL) {
-        inf_load_settings_fill(settings, &options);
-    }
-    inf_err_free(err);
-    inf_load_settings_free(settings);
+    err = inf_core_config_reload(config, other, &now);
+    check(err == NULL);
+    inf_core_config_differences(now, other, INF_RELOAD_NOW, text,
+        sizeof(text));
+    check(text[0] == '\0');
+    inf_core_config_differences(now, other, INF_RELOAD_LOADS, text,
+        sizeof(text));
+    check(text[0] == '\0');
+    inf_core_config_unref(now);
 }
 
 /* The other form says the same. */
@@ -100,8 +106,8 @@ turn(const config_t *config, bool from_a_text, bool to_text)
     inf_buf_t out;
 
     inf_buf_init(&out);
-    inf_err_t *err = to_text ? inf_text_print(&config->base, &out)
-        : inf_message_pack(&config->base, &out);
+    inf_err_t *err = to_text ? inf_text_print(&config->values->base, &out)
+        : inf_message_pack(&config->values->base, &out);
     if (err == NULL) {
         inf_slice_t s = inf_buf_slice(&out);
         config_t *back = to_text ? from_text(s.data, s.len)
@@ -110,7 +116,7 @@ turn(const config_t *config, bool from_a_text, bool to_text)
         /* a text's strings may be no UTF-8, a message's may not */
         check(back != NULL || (from_a_text && !to_text));
         check(back == NULL || same(config, back));
-        inf_message_free(back != NULL ? &back->base : NULL);
+        inf_core_config_unref(back);
     }
     inf_err_free(err);
     inf_buf_fini(&out);
@@ -132,14 +138,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
 
     check(same(config, config));
-    use(config);
     turn(config, text, true);
     turn(config, text, false);
 
     config_t *plain = from_message("", 0);
     check(plain != NULL);
     check(same(plain, config) == same(config, plain));
-    inf_message_free(&plain->base);
-    inf_message_free(&config->base);
+    use(config, plain);
+    use(plain, config);
+    inf_core_config_unref(plain);
+    inf_core_config_unref(config);
     return 0;
 }

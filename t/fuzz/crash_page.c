@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "core/base/log.h"
-#include "core/service/crash_page.h"
+#include "core/server/crash_page.h"
 #include "t/fuzz/check.h"
 #include "t/fuzz/input.h"
 #include "t/fuzz/silent_log.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/path.h"
 #include "core/model/versions.h"
 #include "core/proto/message_utf8.h"
 #include "core/repository/scan.h"

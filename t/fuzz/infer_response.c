@@ -16,9 +16,9 @@
 #include <string.h>
 
 #include "core/base/arena.h"
-#include "core/channel/record.h"
 #include "core/include/datatype.h"
 #include "core/proto/infer_response.h"
+#include "core/wire/response_record.h"
 #include "t/fuzz/check.h"
 #include "t/fuzz/input.h"
 

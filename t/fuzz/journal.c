@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "core/base/log.h"
-#include "core/service/journal.h"
+#include "core/server/journal.h"
 #include "t/fuzz/check.h"
 #include "t/fuzz/input.h"
 #include "t/fuzz/silent_log.h"

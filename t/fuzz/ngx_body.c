@@ -15,7 +15,7 @@
 #include "t/fuzz/ngx/fake.h"
 
 #include "core/base/buf.h"
-#include "core/channel/record.h"
+#include "core/wire/request_record.h"
 
 #include <zlib.h>
 
@@ -380,10 +380,8 @@ run(scene_t *s, inf_client_t *client, result_t *result)
     }
     fake.clock = &s->clock;
 
-    ngx_int_t rc = ngx_http_inference_handler(&fake.request);
-    if (rc != NGX_DONE) {
-        ngx_http_finalize_request(&fake.request, rc);
-    }
+    ngx_http_finalize_request(&fake.request,
+        ngx_http_inference_handler(&fake.request));
 
     size_t delivered = s->how & HOW_FOREIGN ? 0 : deliver(s, wire, len);
     for (int turns = 0; fake_posted() && !fake.finalized; turns++) {

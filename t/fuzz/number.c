@@ -56,6 +56,54 @@ read_text(const char *text, size_t len)
     free(copy);
 }
 
+/* A text that is a number as a whole: the C library reads all of it too. */
+static void
+parse_text(const char *text, size_t len)
+{
+    double d;
+    uint64_t u;
+    char *copy = malloc(len + 1);
+    char *end;
+
+    expect(copy != NULL);
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+
+    if (inf_number_parse_double(inf_slice(text, len), &d)) {
+        double want = strtod(copy, &end);
+        expect(end == copy + len && memcmp(&d, &want, sizeof(d)) == 0);
+    }
+
+    for (unsigned base = 8; base <= 16; base += base == 8 ? 2 : 6) {
+        if (inf_number_parse_digits(inf_slice(text, len), base, &u)) {
+            expect(u == strtoull(copy, &end, (int) base)
+                   && end == copy + len);
+        }
+    }
+
+    free(copy);
+}
+
+static void
+put_bits(double d, float f)
+{
+    inf_buf_t text;
+
+    inf_buf_init(&text);
+    if (isfinite(d)) {
+        inf_number_put_double(&text, d);
+        expect(text.len <= INF_NUMBER_MAX_TEXT && strtod(text.data, NULL) == d);
+    }
+
+    inf_buf_reset(&text);
+    if (isfinite(f)) {
+        inf_number_put_float(&text, f);
+        expect(text.len <= INF_NUMBER_MAX_TEXT && strtof(text.data, NULL) == f);
+    }
+
+    inf_buf_fini(&text);
+}
+
 static void
 write_bits(uint64_t bits)
 {
@@ -81,6 +129,8 @@ write_bits(uint64_t bits)
         f2 = inf_number_float(&n);
         expect(memcmp(&f, &f2, sizeof(f)) == 0);
     }
+
+    put_bits(d, f);
 }
 
 int
@@ -91,6 +141,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     expect(text != NULL);
     memcpy(text, data, size);
     read_text(text, size);
+    parse_text(text, size);
     free(text);
 
     for (size_t i = 0; i + 8 <= size; i += 8) {

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/channel/record.h"
 #include "core/include/datatype.h"
+#include "core/wire/request_record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,8 +5,8 @@
 
 #include "core/include/channel.h"
 #include "core/proto/message.h"
-#include "core/service/model_control.h"
-#include "core/service/rest_request.h"
+#include "core/server/model_control.h"
+#include "core/server/rest_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/repository/s3_credentials.h"
+#include "core/storage/s3_credentials.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

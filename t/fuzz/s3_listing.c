@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/repository/s3_listing.h"
+#include "core/storage/s3_listing.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -176,12 +176,12 @@ class Server:
         return [NGINX, "-p", str(self.prefix), "-c", str(self.conf),
                 *arguments]
 
-    def check_config(self):
+    def check_config(self, pass_fds=()):
         """nginx -t: (exit status, output)."""
         done = subprocess.run(
             self.command("-t", "-e", str(self.log)), env=self.env,
             capture_output=True, text=True, errors="replace",
-            timeout=60 * SLOW, check=False)
+            pass_fds=pass_fds, timeout=60 * SLOW, check=False)
         return done.returncode, done.stdout + done.stderr
 
     def start(self, wait="ready", seconds=30):

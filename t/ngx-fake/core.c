@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
-#include "core/channel/server.h"
-#include "core/channel/sockets.h"
+#include "core/wire/server.h"
+#include "core/wire/sockets.h"
 #include "core_config.pb-c.h"
 
 #define FD_REGISTRATION 3

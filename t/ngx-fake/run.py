@@ -1058,7 +1058,7 @@ def build_core(folder):
     core = pathlib.Path(folder) / "fake-core"
     sources = [ROOT / "t/ngx-fake/core.c", gen / "core_config.pb-c.c",
                *(ROOT / "core/base").glob("*.c"),
-               *(p for p in (ROOT / "core/channel").glob("*.c")
+               *(p for p in (ROOT / "core/wire").glob("*.c")
                  if not p.name.startswith("client"))]
     subprocess.run(
         [os.environ.get("CC", "cc"), "-std=gnu17", "-g", "-O1", "-Wall",

@@ -198,6 +198,17 @@ ngx_vslprintf(u_char *buf, u_char *last, const char *fmt, va_list args)
     return buf;
 }
 
+u_char *
+ngx_sprintf(u_char *buf, const char *fmt, ...)
+{
+    va_list  args;
+
+    va_start(args, fmt);
+    buf = ngx_vslprintf(buf, (u_char *) UINTPTR_MAX, fmt, args);
+    va_end(args);
+    return buf;
+}
+
 ngx_int_t
 ngx_strncasecmp(u_char *a, u_char *b, size_t n)
 {
@@ -446,8 +457,15 @@ ngx_http_send_special(ngx_http_request_t *r, ngx_uint_t flags)
 void
 ngx_http_finalize_request(ngx_http_request_t *r, ngx_int_t rc)
 {
-    check(!fake.finalized);
-    (void) r;
+    if (rc == NGX_DONE) {
+        /* a handler or a reading has gone on without its count */
+        r->count--;
+        check(fake.finalized || r->count > 0);
+        return;
+    }
+
+    check(!fake.finalized && r->count > 0);
+    r->count--;
     fake.finalized = 1;
     fake.rc = rc;
 }
@@ -472,10 +490,23 @@ ngx_http_inference_counters(void)
     return &counters;
 }
 
-void
-ngx_http_inference_turn_ended(uint64_t began_ns)
+uint64_t
+ngx_http_inference_turn_begin(void)
 {
-    (void) began_ns;
+    if (fake.turning) {
+        return 0;
+    }
+
+    fake.turning = 1;
+    return inf_clock_ns();
+}
+
+void
+ngx_http_inference_turn_end(uint64_t began_ns)
+{
+    if (began_ns != 0) {
+        fake.turning = 0;
+    }
 }
 
 inf_client_t *
@@ -523,7 +554,7 @@ ngx_http_inference_submit(ngx_http_inference_ticket_t *ticket,
         ticket->regions[i] = regions[i];
     }
     ticket->nregions = count;
-    ticket->submitted = 1;
+    ticket->state = NGX_HTTP_INFERENCE_TICKET_SUBMITTED;
     fake.submission = *s;
     fake.ticket = ticket;
     fake.submitted = 1;
@@ -535,7 +566,7 @@ void
 ngx_http_inference_abandon(ngx_http_inference_ticket_t *ticket)
 {
     free_regions(ticket);
-    ticket->submitted = 0;
+    ticket->state = NGX_HTTP_INFERENCE_TICKET_FREE;
 }
 
 void
@@ -543,12 +574,13 @@ fake_core_dies(void)
 {
     ngx_http_inference_ticket_t  *ticket = fake.ticket;
 
-    if (ticket == NULL || !ticket->submitted || fake.finalized) {
+    if (ticket == NULL || fake.finalized
+        || ticket->state != NGX_HTTP_INFERENCE_TICKET_SUBMITTED)
+    {
         return;
     }
 
-    ticket->submitted = 0;
-    ticket->final = 1;
+    ticket->state = NGX_HTTP_INFERENCE_TICKET_FREE;
     if (!ticket->keep) {
         free_regions(ticket);
     }
@@ -578,16 +610,18 @@ ngx_http_inference_prepare(ngx_http_inference_ctx_t *ctx)
     return NGX_ERROR;
 }
 
-void
+ngx_int_t
 ngx_http_inference_respond(ngx_http_inference_ctx_t *ctx)
 {
     check(ctx == NULL);
+    return NGX_ERROR;
 }
 
-void
+ngx_int_t
 ngx_http_inference_respond_more(ngx_http_inference_ctx_t *ctx)
 {
     check(ctx == NULL);
+    return NGX_ERROR;
 }
 
 void
@@ -597,7 +631,7 @@ ngx_http_inference_release(uint64_t epoch, uint64_t offset)
 }
 
 ngx_int_t
-ngx_http_inference_control(ngx_http_inference_ctx_t *ctx)
+ngx_http_inference_control_room(ngx_http_inference_ctx_t *ctx)
 {
     check(ctx == NULL);
     return NGX_ERROR;
@@ -610,11 +644,23 @@ ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx)
     return NGX_ERROR;
 }
 
-ngx_uint_t
-ngx_http_inference_borrow_wanted(ngx_http_request_t *r)
+ngx_int_t
+ngx_http_inference_control_respond(ngx_http_inference_ctx_t *ctx)
 {
-    check(r == r->main);
-    return 0;
+    check(ctx == NULL);
+    return NGX_ERROR;
+}
+
+void
+ngx_http_inference_borrow_begin(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
+}
+
+void
+ngx_http_inference_borrow_begun(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
 }
 
 ngx_int_t
@@ -622,18 +668,6 @@ ngx_http_inference_borrow(ngx_http_inference_ctx_t *ctx)
 {
     check(ctx == NULL);
     return NGX_ERROR;
-}
-
-void
-ngx_http_inference_borrow_poll(ngx_http_inference_ctx_t *ctx)
-{
-    check(ctx == NULL);
-}
-
-void
-ngx_http_inference_borrowed(ngx_http_inference_ctx_t *ctx)
-{
-    check(ctx == NULL);
 }
 
 
@@ -707,7 +741,8 @@ fake_close(void)
     {
         c->handler(c->data);
     }
-    check(!fake_posted());
+    check(!fake_posted() && !fake.turning);
+    check(!fake.finalized || fake.request.count == 0);
 
     for (ngx_pool_cleanup_t *c = pool.cleanup; c != NULL; c = c->next) {
         c->handler(c->data);

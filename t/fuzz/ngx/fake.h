@@ -44,6 +44,7 @@ typedef struct {
     unsigned                        submitted:1;
     unsigned                        sent:1;     /* an answer of our own      */
     unsigned                        finalized:1;
+    unsigned                        turning:1;  /* an event handler runs     */
     ngx_int_t                       rc;         /* of the finalization       */
 } fake_world_t;
 

@@ -102,7 +102,7 @@ at(uint32_t index)
 
 /* What fills an empty slot of a sequence model, however it ends. */
 static void
-a_filler_counts_nowhere(void **state)
+a_padding_request_counts_nowhere(void **state)
 {
     (void) state;
     inf_instance_t *instance = model->instances[0];
@@ -110,8 +110,8 @@ a_filler_counts_nowhere(void **state)
     inf_request_t r;
 
     inf_request_init(&r);
-    r.filler = true;
-    factory.filler = true;
+    r.padding = true;
+    factory.padding = true;
     for (int success = 0; success < 2; success++) {
         assert_null(TRITONBACKEND_ModelInstanceReportStatistics(
             inf_abi_as_instance(instance), inf_abi_as_request(&r),
@@ -384,7 +384,7 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(a_filler_counts_nowhere),
+        T(a_padding_request_counts_nowhere),
         T(responses_are_counted_by_index_and_end),
         T(a_failed_response_may_have_outputs),
         T(what_is_missing_or_disordered_is_refused),

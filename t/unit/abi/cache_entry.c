@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "core/abi/cache_entry.h"
-#include "core/tensor/packed_response.h"
+#include "core/cache/packed_response.h"
 
 static TRITONCACHE_CacheEntry *entry;
 static TRITONSERVER_BufferAttributes *attributes;

@@ -91,14 +91,14 @@ static const inf_sink_ops_t sink = {
 static const inf_request_ops_t ops = { .released = shot_released };
 
 static void
-shoot(shot_t *s, bool filler)
+shoot(shot_t *s, bool padding)
 {
     memset(s, 0, sizeof(*s));
     inf_request_init(&s->request);
     inf_factory_init(&s->factory);
     inf_factory_start(&s->factory, model, "id", &sink, s);
-    s->factory.filler = filler;
-    s->request.filler = filler;
+    s->factory.padding = padding;
+    s->request.padding = padding;
     s->request.model = model;
     s->request.batch_size = 1;
     s->request.factory = &s->factory;
@@ -332,9 +332,9 @@ only_iterative_sequences_run_once_more(void **state)
     shot_t s;
 
     for (size_t i = 0; i <= sizeof(configs) / sizeof(configs[0]); i++) {
-        bool filler = i == sizeof(configs) / sizeof(configs[0]);
-        model->built = filler ? iterative : config_parse_normal(configs[i]);
-        shoot(&s, filler);
+        bool padding = i == sizeof(configs) / sizeof(configs[0]);
+        model->built = padding ? iterative : config_parse_normal(configs[i]);
+        shoot(&s, padding);
         inf_err_t *err = release(&s.request,
             TRITONSERVER_REQUEST_RELEASE_RESCHEDULE);
         assert_non_null(err);
@@ -344,7 +344,7 @@ only_iterative_sequences_run_once_more(void **state)
         execute_one(&s, finish);
         assert_int_equal(s.released, 1);
         shot_end(&s);
-        if (!filler) {
+        if (!padding) {
             inf_message_free(&model->built->base);
         }
     }
@@ -355,7 +355,7 @@ only_iterative_sequences_run_once_more(void **state)
 /* scheduling.md 1.6.  Fillers are rows of the payload, answered and released
    as the others. */
 static void
-requests_that_are_given_back_fail_and_fillers_do_not_count(void **state)
+requests_given_back_fail_and_padding_requests_do_not_count(void **state)
 {
     (void) state;
     shot_t shots[4];
@@ -410,7 +410,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(requests_that_are_given_back_fail_and_fillers_do_not_count),
+        T(requests_given_back_fail_and_padding_requests_do_not_count),
         T(a_request_that_runs_once_more_is_not_kept),
         T(a_request_may_be_rescheduled_after_execute),
         T(who_cannot_run_once_more_is_still_the_backend_s),

@@ -148,7 +148,7 @@ a_configuration_needs_a_size(void **state)
     open_cache("{\"size\":\"1024\",\"other\":true}");
     assert_int_equal(counts().limit, 1024);
     inf_cache_plugin_close(cache);
-    open_cache("{\"size\":18446744073709551615}");
+    open_cache("{\"other\":{\"size\":[5]},\"size\":18446744073709551615}");
     assert_true(counts().limit == UINT64_MAX);
     inf_cache_plugin_close(cache);
 }

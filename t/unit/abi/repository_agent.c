@@ -14,8 +14,9 @@
 
 #include "core/abi/repository_agent.h"
 #include "core/base/log.h"
-#include "core/repository/storage_local.h"
-#include "repository/temp_tree.h"
+#include "core/base/path.h"
+#include "core/storage/storage_local.h"
+#include "temp_tree.h"
 
 static struct {
     char              *tree;

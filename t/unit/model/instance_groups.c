@@ -169,8 +169,8 @@ broken_groups_are_named(void **state)
         { M "instance_group { kind: KIND_CPU count: 4096 }", &no_gpus,
           NULL },
         { M "instance_group { kind: KIND_CPU count: 4096 } instance_group { "
-          "kind: KIND_CPU }", &no_gpus, "instance_group: instance groups of "
-          "model m ask for 4097 instances, the limit is 4096" },
+          "kind: KIND_CPU }", &no_gpus, "instance_group[0].count: instance "
+          "groups of model m ask for 4097 instances, the limit is 4096" },
         { M "instance_group { kind: KIND_CPU count: 2147483647 }", &no_gpus,
           "2147483647 instances" },
     };
@@ -188,6 +188,43 @@ broken_groups_are_named(void **state)
             assert_error(err, INF_ERR_INVALID_ARG, rows[i].part);
         }
 
+        inf_message_free(&msg->base);
+    }
+}
+
+static void
+a_load_request_may_ask_for_fewer(void **state)
+{
+    (void) state;
+    static const struct {
+        const char *config;
+        const char *part;               /* NULL: valid                       */
+    } rows[] = {
+        { M "instance_group { kind: KIND_CPU count: 1024 }", NULL },
+        { M "instance_group { count: 2 kind: KIND_CPU } instance_group {"
+          " count: 511 kind: KIND_GPU gpus: [0, 1] }", NULL },
+        { M "instance_group { count: 3 kind: KIND_CPU } instance_group {"
+          " count: 511 kind: KIND_GPU gpus: [0, 1] }",
+          "instance_group[1].count: instance groups of model m ask for 1025 "
+          "instances, the limit for a load request is 1024" }
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        Inference__ModelConfig *msg = config_parse(rows[i].config);
+        inf_findings_t f;
+
+        inf_findings_init(&f);
+        inf_instance_groups_find(msg, &two_gpus, INF_INSTANCES_MAX_REQUESTED,
+            &f);
+        inf_err_t *err = inf_findings_error(&f, NULL);
+        if (rows[i].part == NULL) {
+            assert_ok(err);
+
+        } else {
+            assert_error(err, INF_ERR_INVALID_ARG, rows[i].part);
+        }
+
+        inf_findings_fini(&f);
         inf_message_free(&msg->base);
     }
 }
@@ -334,6 +371,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_are_completed),
         cmocka_unit_test(broken_groups_are_named),
+        cmocka_unit_test(a_load_request_may_ask_for_fewer),
         cmocka_unit_test(groups_must_be_normalised_before_they_are_validated),
         cmocka_unit_test(the_flat_list_says_what_to_make_and_where),
         cmocka_unit_test(

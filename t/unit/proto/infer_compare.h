@@ -1,6 +1,6 @@
 /*
- * infer_compare.h - one request read with and without the quick way, and the
- *                   first difference between the two results.
+ * infer_compare.h - one request read in two ways, and the first difference
+ *                   between the two results.
  */
 
 #ifndef INF_T_INFER_COMPARE_H
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "core/base/arena.h"
-#include "core/proto/infer_quick.h"
+#include "core/proto/infer_request.h"
 
 typedef struct {
     inf_arena_t         arena;
@@ -24,7 +24,7 @@ typedef struct {
    for the reader. */
 static inline bool
 compare_read(compare_t *c, const char *text, size_t len, size_t slice,
-    size_t budget, const inf_infer_limits_t *limits, bool quick)
+    size_t budget, const inf_infer_limits_t *limits)
 {
     inf_infer_reader_t *reader;
     size_t avail = slice < len ? slice : len;
@@ -37,7 +37,6 @@ compare_read(compare_t *c, const char *text, size_t len, size_t slice,
         return false;
     }
 
-    inf_infer_reader_set_quick(reader, quick);
     while ((rc = inf_infer_reader_feed(reader, text, avail, avail == len,
                                        budget, &c->err)) == INF_CODEC_AGAIN)
     {

@@ -35,7 +35,7 @@ trace_text(const char *text, size_t len, size_t slice, size_t budget_each,
                                                 &budget);
 
         if (e == INF_JSON_AGAIN) {
-            if (s.pos == avail) {
+            if (s.tokens.pos == avail) {
                 assert_true(avail < len || budget_each == 0);
                 avail = len - avail > slice ? avail + slice : len;
             }
@@ -44,7 +44,7 @@ trace_text(const char *text, size_t len, size_t slice, size_t budget_each,
         }
 
         if (e == INF_JSON_ERROR) {
-            snprintf(out + n, TRACE - n, "!%s@%d", s.reason, (int) s.pos);
+            snprintf(out + n, TRACE - n, "!%s@%d", s.reason, (int) s.tokens.pos);
             return;
         }
 
@@ -52,12 +52,12 @@ trace_text(const char *text, size_t len, size_t slice, size_t budget_each,
         out[n++] = letters[e];
         if (e == INF_JSON_KEY || e == INF_JSON_STRING) {
             n += (size_t) snprintf(out + n, TRACE - n, "%d%s",
-                                   (int) s.decoded, s.escaped ? "e" : "");
+                                   (int) s.tokens.decoded, s.tokens.escaped ? "e" : "");
         }
 
         if (e == INF_JSON_NUMBER) {
             n += (size_t) snprintf(out + n, TRACE - n, "%.*s",
-                                   (int) (s.pos - s.token), text + s.token);
+                                   (int) (s.tokens.pos - s.tokens.start), text + s.tokens.start);
         }
 
         if (e == INF_JSON_END) {
@@ -197,8 +197,8 @@ skip_all(const char *text, size_t slice, size_t budget_each,
     memset(tally, 0, sizeof(*tally));
     (void) inf_json_scan_next(s, text, len, true, &budget);
 
-    if (avail < s->pos) {
-        avail = (size_t) s->pos;
+    if (avail < s->tokens.pos) {
+        avail = (size_t) s->tokens.pos;
     }
 
     for ( ;; ) {
@@ -209,7 +209,7 @@ skip_all(const char *text, size_t slice, size_t budget_each,
             return e;
         }
 
-        if (s->pos == avail) {
+        if (s->tokens.pos == avail) {
             avail = len - avail > slice ? avail + slice : len;
         }
     }

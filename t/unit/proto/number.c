@@ -481,6 +481,123 @@ integers_out_of_range_are_refused(void **state)
     assert_true(u == 0);
 }
 
+/* As printf has it with the fewest digits that read back. */
+static void
+check_put(double v, bool single)
+{
+    int digits = single ? 6 : 15;
+    char want[64];
+    inf_buf_t got;
+
+    do {
+        snprintf(want, sizeof(want), "%.*g", digits++, v);
+    } while (single ? strtof(want, NULL) != (float) v
+                    : strtod(want, NULL) != v);
+
+    inf_buf_init(&got);
+    if (single) {
+        inf_number_put_float(&got, (float) v);
+    } else {
+        inf_number_put_double(&got, v);
+    }
+
+    if (strcmp(got.data, want) != 0) {
+        fail_msg("%s is put as %s", want, got.data);
+    }
+
+    inf_buf_fini(&got);
+}
+
+static void
+put_reals_look_as_printf_has_them(void **state)
+{
+    static const double values[] = {
+        0, -0.0, 1, -1, 0.5, 100, 123456, 1234567, 999999, 1e6, 1e14, 1e15,
+        123456789012345, 1e16, 1e20, 1e21, 0.1, 0.0001, 0.00012345, 0.00001,
+        1.5e-7, 0.3, 1.0 / 3, 3.4e38, 1.17549435e-38
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        check_put(values[i], false);
+        check_put((double) (float) values[i], true);
+    }
+
+    check_put(1e300, false);
+    check_put(2.2250738585072014e-308, false);
+
+    for (int i = 0; i < ROUNDS / 4; i++) {
+        uint64_t bits = random_bits();
+        double d = (double) (int64_t) (bits >> (bits & 63)) / 1000;
+        float f = (float) (bits % 100000000) / 64;
+
+        check_put(d, false);
+        check_put((double) f, true);
+    }
+}
+
+static void
+whole_texts_are_parsed_or_rejected(void **state)
+{
+    static const struct {
+        const char *text;
+        double      want;
+    } good[] = {
+        { "1", 1 }, { "-1.5e2", -150 }, { ".5", 0.5 }, { "5.", 5 },
+        { "1.e5", 1e5 }, { "-.5E-1", -0.05 }, { "007", 7 }, { "00.5", 0.5 },
+        { "0000000000000000000000012", 12 }, { "1e999", INFINITY },
+        { "-1e999", -INFINITY }, { "0.30000000000000000000000001", 0.3 }
+    };
+    static const char *const bad[] = {
+        "", "-", ".", "-.", "e5", ".e5", "1e", "1e+", "1.5.2", "1x", " 1",
+        "1 ", "+1", "--1", "0x10", "inf", "nan", "1e5.5"
+    };
+    double v;
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        assert_true(inf_number_parse_double(inf_slice_str(good[i].text), &v));
+        assert_true(v == good[i].want);
+    }
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        if (inf_number_parse_double(inf_slice_str(bad[i]), &v)) {
+            fail_msg("\"%s\" is parsed", bad[i]);
+        }
+    }
+}
+
+static void
+digits_of_each_base_are_parsed(void **state)
+{
+    static const struct {
+        const char *text;
+        unsigned    base;
+        bool        good;
+        uint64_t    want;
+    } rows[] = {
+        { "0", 10, true, 0 }, { "18446744073709551615", 10, true, UINT64_MAX },
+        { "18446744073709551616", 10, false, 0 },
+        { "99999999999999999999", 10, false, 0 },
+        { "00000000000000000000000000000009", 10, true, 9 },
+        { "ffffFFFFffffFFFF", 16, true, UINT64_MAX },
+        { "1ffffFFFFffffFFFF", 16, false, 0 }, { "1a", 10, false, 0 },
+        { "g", 16, false, 0 }, { "17", 8, true, 15 }, { "18", 8, false, 0 },
+        { "1777777777777777777777", 8, true, UINT64_MAX },
+        { "2000000000000000000000", 8, false, 0 }, { "", 10, false, 0 },
+        { "-1", 10, false, 0 }, { "1 ", 10, false, 0 }
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint64_t v = 0;
+        assert_int_equal(inf_number_parse_digits(inf_slice_str(rows[i].text),
+                                                 rows[i].base, &v),
+                         rows[i].good);
+        assert_true(!rows[i].good || v == rows[i].want);
+    }
+}
+
 int
 main(void)
 {
@@ -497,6 +614,9 @@ main(void)
         cmocka_unit_test(what_is_no_number_has_length_zero),
         cmocka_unit_test(integers_keep_every_bit),
         cmocka_unit_test(integers_out_of_range_are_refused),
+        cmocka_unit_test(put_reals_look_as_printf_has_them),
+        cmocka_unit_test(whole_texts_are_parsed_or_rejected),
+        cmocka_unit_test(digits_of_each_base_are_parsed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

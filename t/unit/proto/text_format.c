@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "core/proto/message_json.h"
 #include "core/proto/text_format.h"
 
 #define FIXTURES "t/fixtures/config/"
@@ -430,6 +431,41 @@ nesting_has_a_bound(void **state)
     inf_buf_fini(&text);
 }
 
+static void
+nesting_of_json_has_the_same_bound(void **state)
+{
+    (void) state;
+    ProtobufCMessage *m;
+    inf_buf_t text;
+
+    inf_buf_init(&text);
+    for (unsigned i = 0; i < INF_MESSAGE_DEPTH - 1; i++) {
+        inf_buf_puts(&text, "{child:");
+    }
+    size_t deepest = text.len + sizeof("{child:") - 1;
+    inf_buf_puts(&text, "{");
+    for (unsigned i = 0; i < INF_MESSAGE_DEPTH; i++) {
+        inf_buf_puts(&text, "}");
+    }
+    must(inf_message_from_json(&node_descriptor, inf_buf_slice(&text), &m));
+    inf_message_free(m);
+
+    inf_buf_reset(&text);
+    for (unsigned i = 0; i < 100000; i++) {
+        inf_buf_puts(&text, "{child:");
+    }
+    char expected[64];
+    snprintf(expected, sizeof(expected), "objects are nested too deep at byte "
+        "%zu", deepest);
+
+    inf_err_t *err = inf_message_from_json(&node_descriptor,
+        inf_buf_slice(&text), &m);
+    assert_non_null(err);
+    assert_non_null(strstr(inf_err_msg(err), expected));
+    inf_err_free(err);
+    inf_buf_fini(&text);
+}
+
 /* Cutting a text anywhere, or changing any byte, never crashes and never
    passes for the whole. */
 static void
@@ -520,6 +556,7 @@ main(void)
         cmocka_unit_test(surrogate_escapes_join),
         cmocka_unit_test(the_core_configuration_is_read_with_its_defaults),
         cmocka_unit_test(nesting_has_a_bound),
+        cmocka_unit_test(nesting_of_json_has_the_same_bound),
         cmocka_unit_test(every_prefix_is_the_end_or_an_error),
         cmocka_unit_test(a_key_is_found_where_it_stands),
     };

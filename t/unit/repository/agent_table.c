@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "core/repository/agent_table.h"
-#include "repository/temp_tree.h"
+#include "temp_tree.h"
 
 #define THREADS 8
 #define ROUNDS  200

@@ -5,8 +5,8 @@
 
 #include "core/base/log.h"
 #include "core/repository/agents.h"
-#include "core/repository/storage_local.h"
-#include "repository/temp_tree.h"
+#include "core/storage/storage_local.h"
+#include "temp_tree.h"
 
 #define TRACE_SIZE 8192
 

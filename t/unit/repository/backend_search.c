@@ -1,4 +1,4 @@
-#include "repository/temp_tree.h"
+#include "temp_tree.h"
 
 #include "core/repository/backend_search.h"
 

@@ -1,4 +1,4 @@
-#include "repository/temp_tree.h"
+#include "temp_tree.h"
 
 #include "core/proto/config_json.h"
 #include "core/proto/message.h"
@@ -200,6 +200,49 @@ a_configuration_names_only_what_the_repository_names(void **state)
     }
 }
 
+#define THREADS "{\"parameters\":{\"%s\":{\"string_value\":\"%s\"}}}"
+
+/* other NULL: the repository says nothing. */
+static void
+check_threads(const char *name, const char *value, const char *other,
+    bool passes)
+{
+    char sent[256];
+    char own[256] = "{}";
+    char key[64];
+
+    snprintf(sent, sizeof(sent), THREADS, name, value);
+    snprintf(key, sizeof(key), "parameters[\"%s\"]", name);
+    if (other != NULL) {
+        snprintf(own, sizeof(own), THREADS, name, other);
+    }
+    check_config(sent, own, passes ? NULL : key, value);
+}
+
+static void
+threads_are_limited_by_the_processors(void **state)
+{
+    (void) state;
+    static const char *const names[] = {
+        "intra_op_thread_count", "inter_op_thread_count"
+    };
+    char most[32];
+    char more[32];
+
+    snprintf(most, sizeof(most), "%ld", 4 * sysconf(_SC_NPROCESSORS_ONLN));
+    snprintf(more, sizeof(more), "%ld", 4 * sysconf(_SC_NPROCESSORS_ONLN) + 1);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        check_threads(names[i], "0", NULL, true);
+        check_threads(names[i], most, NULL, true);
+        check_threads(names[i], more, NULL, false);
+        check_threads(names[i], "99999999999999999999", NULL, false);
+        check_threads(names[i], "many", NULL, true);    /* the backend's     */
+        check_threads(names[i], more, more, true);
+        check_threads(names[i], more, most, false);
+    }
+    check_threads("execute_delay_ms", more, NULL, true);
+}
+
 static void
 a_configuration_may_change_all_else(void **state)
 {
@@ -267,6 +310,7 @@ main(void)
         cmocka_unit_test(errors_name_the_file_and_the_directive),
         cmocka_unit_test(files_are_only_for_backends_that_read_data),
         cmocka_unit_test(a_configuration_names_only_what_the_repository_names),
+        cmocka_unit_test(threads_are_limited_by_the_processors),
         cmocka_unit_test(a_configuration_may_change_all_else),
         cmocka_unit_test(copies_of_inputs_stay_where_the_repository_has_them)
     };

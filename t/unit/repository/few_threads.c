@@ -1,6 +1,6 @@
 /* Work is done later, or an error is told, where no thread can be started. */
 
-#include "repository/far_storage.h"
+#include "repository/remote_storage.h"
 #include "repository/lifecycle_world.h"
 
 #include <errno.h>
@@ -9,11 +9,11 @@
 #include "core/base/log.h"
 #include "core/repository/repository_change.h"
 
-static const char *const places[] = { "near", "far1", NULL };
+static const char *const places[] = { "local", "remote1", NULL };
 
 static lifecycle_world_t w;
 static inf_repository_change_t *change;
-static inf_repository_wish_t wish;
+static inf_repository_desired_t desired;
 static _Atomic int failing;             /* threads that won't start from now */
 
 int __real_pthread_create(pthread_t *t, const pthread_attr_t *a,
@@ -38,15 +38,15 @@ static int
 setup(void **state)
 {
     (void) state;
-    far_reset();
+    remote_reset();
     lifecycle_world_begin(&w, places);
-    assert_ok(inf_repositories_open_with(w.places, 2, false, far_open,
+    assert_ok(inf_repositories_open_with(w.places, 2, false, remote_open,
         &w.repositories));
     assert_ok(inf_lifecycle_new(&w.options, &w.lc));
-    wish = (inf_repository_wish_t) {
+    desired = (inf_repository_desired_t) {
         .addresses = w.places, .count = 2, .all = true
     };
-    assert_ok(inf_repository_change_new(w.lc, &w.repositories, &wish,
+    assert_ok(inf_repository_change_new(w.lc, w.pollers, &desired,
         &change));
     return 0;
 }
@@ -57,6 +57,7 @@ teardown(void **state)
     (void) state;
     failing = 0;
     inf_repository_change_stop(change);
+    inf_pollers_stop(w.pollers);
     assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
     inf_repository_change_free(change);
     lifecycle_world_end(&w);
@@ -96,7 +97,7 @@ a_model_that_was_unloaded_is_destroyed_when_a_thread_can_start(void **state)
     inf_registry_reader_t reader;
     inf_model_t *m;
 
-    lifecycle_world_add_model(&w, "near", "m", "backend: 'x'");
+    lifecycle_world_add_model(&w, "local", "m", "backend: 'x'");
     start();
     wait_until_done();
     inf_registry_reader_init(&reader, &w.registry);
@@ -113,31 +114,31 @@ a_model_that_was_unloaded_is_destroyed_when_a_thread_can_start(void **state)
     assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
 }
 
-/* Nobody lists it: that is told, the start goes on, and another try finds
-   what lies there. */
+/* The failure is reported, the start goes on, and another try finds what lies
+   there. */
 static void
 a_repository_that_no_thread_lists_has_failed(void **state)
 {
     (void) state;
-    lifecycle_world_add_model(&w, "near", "near", "backend: 'x'");
-    lifecycle_world_add_model(&w, "far1", "away", "backend: 'x'");
+    lifecycle_world_add_model(&w, "local", "local", "backend: 'x'");
+    lifecycle_world_add_model(&w, "remote1", "away", "backend: 'x'");
     assert_ok(inf_lifecycle_start(w.lc, true, NULL, 0, NULL, 0));
     inf_lifecycle_wait(w.lc);
     failing = 1;
     inf_repository_change_begin(change);
     wait_until_done();
     assert_int_equal(failing, 0);
-    assert_int_equal(far_asked(), 0);
-    assert_string_equal(index_rows(&w.index, w.lc), "near/1 READY \n");
+    assert_int_equal(remote_asked(), 0);
+    assert_string_equal(index_rows(&w.index, w.lc), "local/1 READY \n");
     assert_true(inf_lifecycle_settled(w.lc));
     assert_false(inf_lifecycle_all_ready(w.lc));
 
     assert_error(inf_lifecycle_repository_index(w.lc, false, index_rows_add,
-        &w.index), INF_ERR_INTERNAL, "far1' can't be listed: cannot start a"
+        &w.index), INF_ERR_INTERNAL, "remote1' can't be listed: cannot start a"
         " thread");
     wait_until_done();
     assert_string_equal(index_rows(&w.index, w.lc), "away/1 READY \n"
-        "near/1 READY \n");
+        "local/1 READY \n");
     assert_true(inf_lifecycle_all_ready(w.lc));
 }
 

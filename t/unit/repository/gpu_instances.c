@@ -1,9 +1,11 @@
-#include "repository/temp_tree.h"
+#include "temp_tree.h"
 
+#include "core/model/config_load.h"
 #include "core/repository/device_limit.h"
 #include "core/repository/model_load.h"
-#include "core/repository/storage_local.h"
+#include "core/storage/storage_local.h"
 #include "core/tensor/memory.h"
+#include "core_config_of.h"
 #include "fake_cuda.h"
 #include "repository/fake_plugin.h"
 
@@ -12,10 +14,9 @@ typedef struct {
     char                   *tree;
     char                   *dir;
     char                   *backends;
-    const char             *backend_dirs[1];
+    inf_core_config_t      *core_config;
     inf_storage_t          *storage;
     inf_backend_table_t    *table;
-    inf_backend_setting_t   settings[4];
     inf_lifecycle_options_t options;
 } world_t;
 
@@ -42,6 +43,15 @@ close_gpus(void)
     assert_int_equal(fake_cuda_live(), 0);
 }
 
+/* text: what it has beside the directory of backends. */
+static void
+configure(const char *text)
+{
+    inf_core_config_unref(w.core_config);
+    w.core_config = core_config_of("backend_directories: '%s' auto_complete:"
+        " false %s", w.backends, text);
+}
+
 static int
 setup(void **state)
 {
@@ -53,15 +63,12 @@ setup(void **state)
     tree_dir(w.tree, "m/1");
     w.dir = strdup(tree_path(w.tree, "m"));
     w.backends = strdup(tree_path(w.tree, "backends"));
-    w.backend_dirs[0] = w.backends;
     assert_ok(inf_storage_local_open(&w.storage));
     w.options = (inf_lifecycle_options_t) {
-        .plugins = &fake_ops,
-        .backend_dirs = w.backend_dirs,
-        .backend_dir_count = 1,
-        .settings = w.settings
+        .plugins = &fake_ops
     };
-    assert_ok(inf_backend_table_new(&w.options, &w.table));
+    configure("");
+    assert_ok(inf_backend_table_new(&fake_ops, &w.table));
     return 0;
 }
 
@@ -71,6 +78,7 @@ teardown(void **state)
     (void) state;
     inf_backend_table_free(w.table);
     inf_storage_close(w.storage);
+    inf_core_config_unref(w.core_config);
     tree_free(w.tree);
     free(w.dir);
     free(w.backends);
@@ -82,8 +90,10 @@ static inf_err_t *
 load(const char *group, char *text, size_t cap)
 {
     static const char *const kinds[] = { "AUTO", "CPU", "GPU", "MODEL" };
-    const inf_model_load_t what = {
-        .options = &w.options, .backends = w.table, .storage = w.storage,
+    const inf_config_options_t opt = { .auto_complete = false };
+    inf_model_load_t what = {
+        .options = &w.options, .core_config = w.core_config,
+        .backends = w.table, .storage = w.storage,
         .name = "m", .dir = w.dir, .version = 1, .ops = &ops, .owner = &w
     };
     char config[512];
@@ -95,7 +105,12 @@ load(const char *group, char *text, size_t cap)
     tree_file(w.tree, "m/config.pbtxt", config);
     text[0] = '\0';
 
-    inf_err_t *err = inf_model_load(&what, &m);
+    inf_err_t *err = inf_model_config_read(w.storage, w.dir, "m", &opt,
+        &what.config);
+    if (err == NULL) {
+        err = inf_model_load(&what, &m);
+        inf_model_config_unref(what.config);
+    }
     if (err != NULL) {
         return err;
     }
@@ -170,13 +185,11 @@ a_gpu_that_is_too_full_gets_no_more(void **state)
     (void) state;
     char text[512];
 
-    w.settings[0] = (inf_backend_setting_t) { "", INF_DEVICE_LIMIT_KEY "0",
-        "0.9" };
-    w.settings[1] = (inf_backend_setting_t) { "x", INF_DEVICE_LIMIT_KEY "1",
-        "0.0" };                                /* not global: says nothing  */
-    w.settings[2] = (inf_backend_setting_t) { "", INF_DEVICE_LIMIT_KEY "0",
-        "0.5" };                                /* the last one counts       */
-    w.options.setting_count = 3;
+    /* one of a backend says nothing, of the others the last one counts */
+    configure("backend_settings { key: '" INF_DEVICE_LIMIT_KEY "0' value:"
+        " '0.9' } backend_settings { backend: 'x' key: '" INF_DEVICE_LIMIT_KEY
+        "1' value: '0.0' } backend_settings { key: '" INF_DEVICE_LIMIT_KEY
+        "0' value: '0.5' }");
     open_gpus(2, 5.0);
 
     fake_cuda_occupy(0, FAKE_CUDA_MEMORY / 4);
@@ -211,12 +224,13 @@ a_limit_is_a_fraction(void **state)
         "", "half", "0.5x", "-0.1", "1.1", "nan", "inf"
     };
     char text[512];
+    char setting[128];
 
     open_gpus(1, 0);
-    w.options.setting_count = 1;
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-        w.settings[0] = (inf_backend_setting_t) { "",
-            INF_DEVICE_LIMIT_KEY "0", values[i] };
+        snprintf(setting, sizeof(setting), "backend_settings { key: '"
+            INF_DEVICE_LIMIT_KEY "0' value: '%s' }", values[i]);
+        configure(setting);
         assert_error(load("", text, sizeof(text)), INF_ERR_INVALID_ARG,
             "model-load-gpu-limit-device-0 expects limit fraction to be in"
             " range [0.0, 1.0]");

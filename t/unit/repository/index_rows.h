@@ -12,7 +12,7 @@
 #ifndef INF_T_REPOSITORY_INDEX_ROWS_H
 #define INF_T_REPOSITORY_INDEX_ROWS_H
 
-#include "repository/temp_tree.h"
+#include "temp_tree.h"
 
 #include "core/base/clock.h"
 #include "core/repository/lifecycle.h"

@@ -345,7 +345,7 @@ a_change_is_tried_as_often_as_a_load(void **state)
 {
     (void) state;
     tree_dir(w.tree, "repo/m/1");
-    w.options.load_retries = 2;
+    w.core_config->values->load_retries = 2;
     lifecycle_world_restart(&w);
     assert_ok(load(CPU(1)));
 

@@ -5,7 +5,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/repository/lifecycle_parts.h"
-#include "core/repository/storage_local.h"
+#include "core/storage/storage_local.h"
 
 /* Fake backends "x" and "y". */
 static lifecycle_world_t w;
@@ -28,7 +28,7 @@ world_open(uint32_t threads)
     tree_file(w.tree, "backends/y/libtriton_y.so", "");
     assert_ok(inf_repositories_open(w.places, 1, &w.repositories));
     w.options.changed = changed;
-    w.options.load_threads = threads;
+    w.core_config->values->load_threads = threads;
 }
 
 static void
@@ -180,24 +180,24 @@ static void
 settings_are_sorted_and_a_backends_own_win(void **state)
 {
     (void) state;
-    static const inf_backend_setting_t settings[] = {
-        { "", "zeta", "all" }, { "y", "zeta", "y's" }, { "x", "zeta", "x's" },
-        { "x", "default-max-batch-size", "8" }, { "", "alpha", "1" },
-        { "x", "alpha", "2" }, { "", "alpha", "3" }
-    };
     char want[4300];
 
     world_open(1);
-    w.options.settings = settings;
-    w.options.setting_count = sizeof(settings) / sizeof(settings[0]);
-    w.options.auto_complete = true;
+    lifecycle_world_core_config(&w, core_config_of("backend_directories: '%s'"
+        " backend_settings { key: 'zeta' value: 'all' }"
+        " backend_settings { backend: 'y' key: 'zeta' value: 'y-s' }"
+        " backend_settings { backend: 'x' key: 'zeta' value: 'x-s' }"
+        " backend_settings { backend: 'x' key: 'default-max-batch-size'"
+        " value: '8' } backend_settings { key: 'alpha' value: '1' }"
+        " backend_settings { backend: 'x' key: 'alpha' value: '2' }"
+        " backend_settings { key: 'alpha' value: '3' }", w.backends));
     add_model("m", "backend: 'x' ");
     world_start();
     load("m", VERSIONS(1));
     inf_lifecycle_wait(w.lc);
     snprintf(want, sizeof(want), "alpha=2;auto-complete-config=true;"
         "backend-directory=%s;default-max-batch-size=8;"
-        "min-compute-capability=6.000000;zeta=x's;", w.backends);
+        "min-compute-capability=6.000000;zeta=x-s;", w.backends);
     assert_string_equal(fake.settings, want);
     world_close();
 }
@@ -209,14 +209,13 @@ the_setting_names_the_folder_the_library_is_in(void **state)
     (void) state;
     char first[4200];
     char second[4300];
-    const char *dirs[] = { first, second };
 
     world_open(1);
     snprintf(first, sizeof(first), "%s/", w.backends);
     snprintf(second, sizeof(second), "%s2/", w.backends);
     tree_file(w.tree, "backends2/z/libtriton_z.so", "");
-    w.options.backend_dirs = dirs;
-    w.options.backend_dir_count = 2;
+    lifecycle_world_core_config(&w, core_config_of("backend_directories: '%s'"
+        " backend_directories: '%s'", first, second));
     add_model("a", "backend: 'x' ");
     add_model("b", "backend: 'z' ");
     world_start();

@@ -1,7 +1,7 @@
 /* What agents hear of a running lifecycle, between the calls of backends. */
 
 #include "repository/index_rows.h"
-#include "repository/temp_tree.h"
+#include "temp_tree.h"
 
 #include <unistd.h>
 
@@ -9,6 +9,7 @@
 #include "core/base/log.h"
 #include "core/repository/agents.h"
 #include "core/repository/lifecycle.h"
+#include "core_config_of.h"
 #include "repository/fake_plugin.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -24,10 +25,7 @@ static told_t told = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 typedef struct {
     char                   *tree;
-    char                   *backend_dir;
-    char                   *agent_dir;
-    const char             *backend_dirs[1];
-    const char             *agent_dirs[1];
+    inf_core_config_t      *core_config;
     inf_repositories_t      repositories;
     inf_registry_t          registry;
     inf_lifecycle_t        *lc;
@@ -158,13 +156,8 @@ start(void)
         .registry = &w.registry,
         .repositories = &w.repositories,
         .changed = changed,
-        .backend_dirs = w.backend_dirs,
-        .backend_dir_count = 1,
-        .agents = &agent_ops,
-        .agent_dirs = w.agent_dirs,
-        .agent_dir_count = 1,
-        .code_upload = true,
-        .load_threads = 2
+        .core_config = w.core_config,
+        .agents = &agent_ops
     };
     assert_ok(inf_lifecycle_new(&options, &w.lc));
 }
@@ -191,8 +184,9 @@ setup(void **state)
     tree_file(w.tree, "agents/a/libtritonrepoagent_a.so", "");
     tree_file(w.tree, "agents/b/libtritonrepoagent_b.so", "");
     tree_dir(w.tree, "repo");
-    w.backend_dirs[0] = w.backend_dir = strdup(tree_path(w.tree, "backends"));
-    w.agent_dirs[0] = w.agent_dir = strdup(tree_path(w.tree, "agents"));
+    w.core_config = core_config_of("backend_directories: '%s/backends'"
+        " agent_directories: '%s/agents' auto_complete: false code_upload:"
+        " true load_threads: 2", w.tree, w.tree);
     snprintf(repo, sizeof(repo), "%s/repo", w.tree);
     assert_ok(inf_repositories_open(addresses, 1, &w.repositories));
     inf_registry_init(&w.registry);
@@ -210,8 +204,7 @@ teardown(void **state)
     inf_registry_fini(&w.registry);
     inf_repositories_close(&w.repositories);
     tree_free(w.tree);
-    free(w.backend_dir);
-    free(w.agent_dir);
+    inf_core_config_unref(w.core_config);
     fake_reset();
     return 0;
 }

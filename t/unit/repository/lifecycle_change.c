@@ -791,7 +791,7 @@ a_stop_gives_up_on_a_load_that_does_not_end(void **state)
     (void) state;
     add_model("m", "backend: 'x' ", 1);
     add_model("queued", "backend: 'x' ", 1);
-    w.options.load_threads = 1;
+    w.core_config->values->load_threads = 1;
     lifecycle_world_restart(&w);
     fake.hold = "init m/1";
     inf_lifecycle_load_async(w.lc, "m", NULL, NULL, NULL);
@@ -886,7 +886,7 @@ static void
 a_failed_version_is_tried_again_as_often_as_told(void **state)
 {
     (void) state;
-    w.options.load_retries = 2;
+    w.core_config->values->load_retries = 2;
     lifecycle_world_restart(&w);
     add_model("m", "backend: 'x' ", 1);
     fake.fail = "init m/1";
@@ -918,7 +918,7 @@ a_load_may_load_another_model(void **state)
 
     ops.model_init = init_nested;
     w.options.plugins = &ops;
-    w.options.load_threads = 1;
+    w.core_config->values->load_threads = 1;
     lifecycle_world_restart(&w);
     add_model("outer", "backend: 'x' ", 1);
     add_model("inner", "backend: 'x' ", 1);
@@ -938,7 +938,7 @@ a_load_may_load_another_model(void **state)
 static inf_poll_t *
 new_poll(void)
 {
-    assert_ok(inf_poll_new(w.lc, &w.repositories, SETTLE_NS, &w.poll));
+    assert_ok(inf_poll_new(w.lc, w.pollers, SETTLE_NS, &w.poll));
     return w.poll;
 }
 
@@ -950,32 +950,32 @@ a_look_follows_what_lies_in_the_repositories(void **state)
 
     add_model("a", "backend: 'x' ", 1);
     add_model("bad", "backend: } ", 1);
-    assert_ok(inf_poll_look(poll, true));
+    assert_ok(inf_poll_once(poll, true));
     assert_string_equal(strtok((char *) (uintptr_t) rows(), "\n"),
         "a/1 READY ");
-    assert_ok(inf_poll_look(poll, true));
+    assert_ok(inf_poll_once(poll, true));
     assert_int_equal(fake_count("init a/1"), 1);
 
     tree_file(w.tree, "repo/a/1/data", "22");       /* changed               */
     add_model("b", "backend: 'x' ", 1);             /* new                   */
     write_config("repo/bad", "backend: 'x' ");      /* mended                */
-    assert_ok(inf_poll_look(poll, true));
+    assert_ok(inf_poll_once(poll, true));
     assert_int_equal(fake_count("init a/1"), 2);
     assert_string_equal(rows(), "a/1 READY \nb/1 READY \nbad/1 READY \n");
 
     assert_int_equal(rename(tree_path(w.tree, "repo/a"),
         tree_path(w.tree, "away")), 0);             /* gone                  */
-    assert_ok(inf_poll_look(poll, true));
+    assert_ok(inf_poll_once(poll, true));
     wait_for_row("a/1 UNAVAILABLE unloaded\n");
     assert_string_equal(listed(false), "b/1 READY \nbad/1 READY \n");
 
     assert_int_equal(rename(tree_path(w.tree, "away"),
         tree_path(w.tree, "repo/a")), 0);           /* and back              */
-    assert_ok(inf_poll_look(poll, true));
+    assert_ok(inf_poll_once(poll, true));
     assert_non_null(strstr(rows(), "a/1 READY \n"));
 
     write_config("repo/b", "backend: } ");          /* broken: it goes on    */
-    assert_ok(inf_poll_look(poll, true));
+    assert_ok(inf_poll_once(poll, true));
     assert_non_null(strstr(rows(), "b/1 READY Internal: "));
     inf_poll_stop(poll);
 }
@@ -990,7 +990,7 @@ a_look_sees_every_kind_of_change(void **state)
 
     add_model("m", ALL, 2);
     tree_file(w.tree, "repo/m/labels.txt", "a");
-    assert_ok(inf_poll_look(poll, true));
+    assert_ok(inf_poll_once(poll, true));
     for (int i = 0; i < 5; i++) {
         switch (i) {
         case 0:
@@ -1014,7 +1014,7 @@ a_look_sees_every_kind_of_change(void **state)
             tree_file(w.tree, "repo/m/1/__pycache__/x", "");
             break;
         }
-        assert_ok(inf_poll_look(poll, true));
+        assert_ok(inf_poll_once(poll, true));
         assert_int_equal(fake_count("init m/1"), ++loads);
     }
     assert_int_equal(fake_count("init m/2"), loads - 2);
@@ -1031,20 +1031,20 @@ a_repository_that_cannot_be_listed_keeps_its_models(void **state)
     add_model("a", "backend: 'x' ", 1);
     write_config("repo2/b", "backend: 'x' ");
     tree_file(w.tree, "repo2/b/1/data", "1");
-    assert_ok(inf_poll_look(poll, true));
+    assert_ok(inf_poll_once(poll, true));
     assert_string_equal(rows(), "a/1 READY \nb/1 READY \n");
 
     assert_int_equal(rename(tree_path(w.tree, "repo2"),
         tree_path(w.tree, "away2")), 0);
     assert_int_equal(rename(tree_path(w.tree, "repo/a"),
         tree_path(w.tree, "away")), 0);
-    assert_ok(inf_poll_look(poll, true));
+    assert_ok(inf_poll_once(poll, true));
     wait_for_row("a/1 UNAVAILABLE unloaded\n");     /* this one is gone      */
     assert_non_null(strstr(rows(), "b/1 READY \n"));
 
     assert_int_equal(rename(tree_path(w.tree, "away2"),
         tree_path(w.tree, "repo2")), 0);
-    assert_ok(inf_poll_look(poll, true));
+    assert_ok(inf_poll_once(poll, true));
     assert_int_equal(fake_count("init b/1"), 1);
     inf_poll_stop(poll);
 }
@@ -1059,7 +1059,7 @@ a_link_that_leads_nowhere_is_a_model_that_is_gone(void **state)
 
     add_model("a", "backend: 'x' ", 1);
     add_model("b", "backend: 'x' ", 1);
-    assert_ok(inf_poll_look(poll, true));
+    assert_ok(inf_poll_once(poll, true));
     assert_string_equal(listed(false), "a/1 READY \nb/1 READY \n");
 
     for (int i = 0; i < 2; i++) {
@@ -1069,7 +1069,7 @@ a_link_that_leads_nowhere_is_a_model_that_is_gone(void **state)
     }
     tree_link(w.tree, "nowhere", "repo/a");
     tree_link(w.tree, "b", "repo/b");
-    assert_ok(inf_poll_look(poll, true));
+    assert_ok(inf_poll_once(poll, true));
     wait_for_row("a/1 UNAVAILABLE unloaded\n");
     assert_non_null(strstr(listed(false), "a/-1 UNAVAILABLE '"));
     assert_non_null(strstr(listed(false), "b/1 READY \n"));
@@ -1077,7 +1077,7 @@ a_link_that_leads_nowhere_is_a_model_that_is_gone(void **state)
     assert_int_equal(remove(tree_path(w.tree, "repo/a")), 0);
     tree_link(w.tree, "../a", "repo/a");
     assert_int_equal(remove(tree_path(w.tree, "repo/b")), 0);
-    assert_ok(inf_poll_look(poll, true));
+    assert_ok(inf_poll_once(poll, true));
     wait_for_row("b/1 UNAVAILABLE unloaded\n");
     assert_string_equal(listed(false), "a/1 READY \n");
     inf_poll_stop(poll);
@@ -1091,14 +1091,14 @@ a_name_that_appears_twice_is_unloaded_until_one_goes(void **state)
     inf_poll_t *poll = new_poll();
 
     add_model("m", "backend: 'x' ", 1);
-    assert_ok(inf_poll_look(poll, true));
+    assert_ok(inf_poll_once(poll, true));
     write_config("repo2/m", "backend: 'x' ");
     tree_file(w.tree, "repo2/m/1/data", "1");
-    assert_ok(inf_poll_look(poll, true));
+    assert_ok(inf_poll_once(poll, true));
     wait_for_row("m/1 UNAVAILABLE unloaded\n");
     assert_int_equal(rename(tree_path(w.tree, "repo/m"),
         tree_path(w.tree, "away")), 0);
-    assert_ok(inf_poll_look(poll, true));
+    assert_ok(inf_poll_once(poll, true));
     assert_string_equal(rows(), "m/1 READY \n");
     inf_poll_stop(poll);
 }
@@ -1141,11 +1141,11 @@ what_does_not_hold_still_is_not_loaded(void **state)
     writing = true;
     add_model("m", "backend: 'x' ", 1);
     add_model("calm", "backend: 'x' ", 1);
-    assert_ok(inf_poll_look(poll, true));
+    assert_ok(inf_poll_once(poll, true));
     assert_int_equal(fake_count("init calm/1"), 1);
     assert_int_equal(fake_count("init m/1"), 0);
     writing = false;
-    assert_ok(inf_poll_look(poll, true));
+    assert_ok(inf_poll_once(poll, true));
     assert_int_equal(fake_count("init m/1"), 1);
     w.repositories.now->roots[0].storage = w.repositories.now->items[0]
         ->storage;

@@ -28,7 +28,7 @@ world_open_at(size_t places, bool namespacing, uint32_t threads,
     backend_ops = fake_ops;
     w.options.plugins = &backend_ops;
     w.options.load_members = load_members;
-    w.options.load_threads = threads;
+    w.core_config->values->load_threads = threads;
     assert_ok(inf_lifecycle_new(&w.options, &w.lc));
 }
 
@@ -660,7 +660,7 @@ a_lost_process_takes_its_ensembles_along(void **state)
 static void
 look(void)
 {
-    assert_ok(inf_poll_look(w.poll, true));
+    assert_ok(inf_poll_once(w.poll, true));
     inf_lifecycle_wait(w.lc);
 }
 
@@ -669,7 +669,7 @@ poll_follows_members_and_ensembles(void **state)
 {
     (void) state;
     world_open(2, false);
-    assert_ok(inf_poll_new(w.lc, &w.repositories, SETTLE_NS, &w.poll));
+    assert_ok(inf_poll_new(w.lc, w.pollers, SETTLE_NS, &w.poll));
     start_all();
     add_ensemble("e", "m");
     look();
@@ -709,13 +709,13 @@ members_in_a_repository_that_comes_and_goes(void **state)
     inf_repository_change_t *change;
 
     world_open(1, false);
-    const inf_repository_wish_t both = {
+    const inf_repository_desired_t both = {
         .addresses = w.places, .count = 2, .all = true
     };
-    const inf_repository_wish_t one = {
+    const inf_repository_desired_t one = {
         .addresses = w.places, .count = 1, .all = true
     };
-    assert_ok(inf_repository_change_new(w.lc, &w.repositories, &one,
+    assert_ok(inf_repository_change_new(w.lc, w.pollers, &one,
         &change));
     add_ensemble("e", "m");
     add_model_at(1, "m", "backend: 'x' " TENSORS);
@@ -747,7 +747,7 @@ serving_at(int place, const char *name)
     const inf_model_t *model = NULL;
 
     inf_lock(&w.lc->lock);
-    const inf_model_record_t *r = inf_lifecycle_find_locked(w.lc, &id);
+    const inf_model_record_t *r = inf_model_set_find(&w.lc->set, &id);
     if (r != NULL && r->version_count > 0) {
         model = r->versions[r->version_count - 1].model;
     }
@@ -800,7 +800,7 @@ a_better_match_is_taken_when_it_comes_and_left_when_it_goes(void **state)
     (void) state;
 
     world_open_at(2, true, 1, false);
-    assert_ok(inf_poll_new(w.lc, &w.repositories, SETTLE_NS, &w.poll));
+    assert_ok(inf_poll_new(w.lc, w.pollers, SETTLE_NS, &w.poll));
     add_ensemble_at(0, "e", "m");
     add_model_at(1, "m", "backend: 'x' " TENSORS);
     start_all();
@@ -900,7 +900,7 @@ release_main(void *arg)
 
     for (;;) {
         inf_lock(&w.lc->lock);
-        bool stopping = w.lc->stopping;
+        bool stopping = w.lc->set.stopping;
         inf_unlock(&w.lc->lock);
         if (stopping) {
             break;
@@ -1020,20 +1020,20 @@ asker_main(void *arg)
 static void
 assert_crowd_is_settled(void)
 {
+    inf_model_record_t *r = NULL;
+
     inf_lock(&w.lc->lock);
-    for (inf_link_t *l = w.lc->models.next; l != &w.lc->models; l = l->next) {
-        inf_model_record_t *r = inf_link_entry(l, inf_model_record_t, link);
+    while ((r = inf_model_set_next(&w.lc->set, r)) != NULL) {
         bool serves = inf_model_record_any_ready(r);
 
-        assert_false(r->busy);
-        assert_false(r->parked);
+        assert_int_equal(r->state, INF_MODEL_IDLE);
         assert_null(r->graph.asked);
         if (r->graph.made == NULL) {
             continue;
         }
-        assert_int_equal(inf_graph_verdict(&w.lc->graph, &r->graph),
+        assert_int_equal(inf_graph_verdict(&w.lc->set.graph, &r->graph),
             serves ? INF_GRAPH_FINE : INF_GRAPH_LOST);
-        assert_false(serves && inf_graph_circular(&w.lc->graph, &r->graph));
+        assert_false(serves && inf_graph_circular(&w.lc->set.graph, &r->graph));
     }
     inf_unlock(&w.lc->lock);
 }

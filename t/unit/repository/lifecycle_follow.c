@@ -498,7 +498,7 @@ a_look_at_what_was_before_unloads_nothing(void **state)
     inf_repository_list_unref(old);
 }
 
-/* ---- lists of names, terms ----------------------------------------------- */
+/* ---- lists of names ----------------------------------------------------- */
 
 /* What notes were taken, "+m -m ~m" for loaded, unloaded, forgotten. */
 static char notes[1024];
@@ -773,40 +773,29 @@ a_load_under_way_is_not_adopted_twice(void **state)
     assert_notes("+a ");
 }
 
-/* ---- terms --------------------------------------------------------------- */
+/* ---- other options ------------------------------------------------------- */
 
-static int released;
-
-static void
-release(void *userp)
+static inf_core_config_t *
+directories(const char *more)
 {
-    (void) userp;
-    __atomic_add_fetch(&released, 1, __ATOMIC_SEQ_CST);
+    return more == NULL
+        ? core_config_of("backend_directories: '%s'", w.backends)
+        : core_config_of("backend_directories: '%s' backend_directories: '%s'"
+            " backend_settings { backend: 'y' key: 'color' value: 'red' }",
+            w.backends, more);
+}
+
+/* Whether it is the test's alone. */
+static bool
+is_released(const inf_core_config_t *c)
+{
+    return atomic_load(&c->refs) == 1;
 }
 
 static void
-set_terms(const char *const *dirs, size_t count,
-    const inf_backend_setting_t *settings, size_t setting_count)
-{
-    const inf_lifecycle_options_t options = {
-        .backend_dirs = dirs,
-        .backend_dir_count = count,
-        .settings = settings,
-        .setting_count = setting_count
-    };
-    inf_lifecycle_terms_t *t;
-
-    assert_ok(inf_lifecycle_terms_new(&options, release, NULL, &t));
-    assert_ok(inf_lifecycle_set_terms(w.lc, t));
-}
-
-static void
-loads_go_by_the_terms_that_are_in_force(void **state)
+loads_go_by_the_options_that_are_in_force(void **state)
 {
     (void) state;
-    const inf_backend_setting_t settings[] = { { "y", "color", "red" } };
-
-    released = 0;
     add_model(0, "m");
     add_model_with(0, "n", "backend: 'y'");
     start_all();
@@ -814,25 +803,26 @@ loads_go_by_the_terms_that_are_in_force(void **state)
     assert_null(model("n"));
 
     tree_file(w.tree, "more/y/libtriton_y.so", "");
-    char *more = strdup(tree_path(w.tree, "more"));
-    const char *dirs[] = { w.backends, more };
-    set_terms(dirs, 2, settings, 1);
+    inf_core_config_t *both = directories(tree_path(w.tree, "more"));
+    inf_core_config_t *one = directories(NULL);
+    assert_ok(inf_lifecycle_reconfigure(w.lc, both));
     follow(true);                               /* what failed is tried again */
     assert_ptr_equal(model("m"), m);
     assert_non_null(model("n"));
     assert_non_null(strstr(fake.settings, "color=red"));
 
-    set_terms(dirs, 1, NULL, 0);
-    assert_int_equal(released, 0);              /* n goes by the old ones    */
+    assert_ok(inf_lifecycle_reconfigure(w.lc, one));
+    assert_false(is_released(both));            /* n goes by the old ones    */
     assert_ok(inf_lifecycle_unload(w.lc, "n", false));
     wait_for_row("n/1 UNAVAILABLE unloaded\n");
-    assert_int_equal(released, 1);
+    assert_true(is_released(both));
     assert_error(inf_lifecycle_load(w.lc, "n", NULL), INF_ERR_INVALID_ARG,
         "unable to find backend library");
-    set_terms(dirs, 2, settings, 1);
-    assert_int_equal(released, 2);
+    assert_ok(inf_lifecycle_reconfigure(w.lc, both));
+    assert_true(is_released(one));
     assert_ok(inf_lifecycle_load(w.lc, "n", NULL));
-    free(more);
+    inf_core_config_unref(both);
+    inf_core_config_unref(one);
 }
 
 /* ---- the thread ---------------------------------------------------------- */
@@ -840,10 +830,10 @@ loads_go_by_the_terms_that_are_in_force(void **state)
 static void
 new_change(bool all)
 {
-    const inf_repository_wish_t wish = {
+    const inf_repository_desired_t desired = {
         .addresses = w.places, .count = 1, .all = all
     };
-    assert_ok(inf_repository_change_new(w.lc, &w.repositories, &wish,
+    assert_ok(inf_repository_change_new(w.lc, w.pollers, &desired,
         &repository_change));
 }
 
@@ -853,78 +843,79 @@ a_change_of_the_list_happens_by_itself(void **state)
     (void) state;
     char a[] = "a", b[] = "b";
     char *names[] = { a, b };
-    inf_repository_wish_t wish = {
+    inf_repository_desired_t desired = {
         .addresses = w.places, .count = 1, .names = names, .name_count = 1
     };
 
     add_model(0, "a");
     add_model(0, "b");
     start_list("a");
-    assert_ok(inf_repository_change_new(w.lc, &w.repositories, &wish,
+    assert_ok(inf_repository_change_new(w.lc, w.pollers, &desired,
         &repository_change));
-    assert_ok(inf_repository_change_ask(repository_change, &wish));
+    assert_ok(inf_repository_change_ask(repository_change, &desired));
     assert_false(inf_repository_change_pending(repository_change));
 
-    wish.name_count = 2;
-    assert_ok(inf_repository_change_ask(repository_change, &wish));
+    desired.name_count = 2;
+    assert_ok(inf_repository_change_ask(repository_change, &desired));
     inf_repository_change_wait(repository_change);
     inf_lifecycle_wait(w.lc);
     assert_non_null(model("b"));
-    wish.all = true;
-    wish.name_count = 0;
-    assert_ok(inf_repository_change_ask(repository_change, &wish));
-    wish.all = false;                           /* perhaps before its turn   */
-    assert_ok(inf_repository_change_ask(repository_change, &wish));
+    desired.all = true;
+    desired.name_count = 0;
+    assert_ok(inf_repository_change_ask(repository_change, &desired));
+    desired.all = false;                        /* perhaps before its turn   */
+    assert_ok(inf_repository_change_ask(repository_change, &desired));
     inf_repository_change_wait(repository_change);
     inf_lifecycle_wait(w.lc);
-    wish.name_count = 1;
-    assert_ok(inf_repository_change_ask(repository_change, &wish));
+    desired.name_count = 1;
+    assert_ok(inf_repository_change_ask(repository_change, &desired));
     inf_repository_change_wait(repository_change);
     inf_lifecycle_wait(w.lc);
     assert_non_null(model("a"));
 }
 
-/* Terms that nobody has used are given back, those in front of the turn are
+/* Options that nobody has used are given back, those in front of the turn are
    not lost. */
 static void
-terms_are_handed_on_from_wish_to_wish(void **state)
+options_are_handed_on_from_one_desired_to_the_next(void **state)
 {
     (void) state;
-    const inf_lifecycle_options_t options = {
-        .backend_dirs = w.backend_dirs, .backend_dir_count = 1
-    };
-    inf_repository_wish_t wish = {
+    inf_core_config_t *given[7];
+    inf_core_config_t *late = directories(NULL);
+    inf_repository_desired_t desired = {
         .addresses = w.places, .count = 1, .all = true
     };
 
-    released = 0;
     new_change(true);
-    for (int i = 0; i < 20; i++) {
-        wish.count = 1 + (size_t) i % 2;
-        wish.terms = NULL;
+    for (size_t i = 0; i < 20; i++) {
+        desired.count = 1 + i % 2;
+        desired.core_config = NULL;
         if (i % 3 == 0) {
-            assert_ok(inf_lifecycle_terms_new(&options, release, NULL,
-                &wish.terms));
+            desired.core_config = given[i / 3] = directories(NULL);
         }
-        assert_ok(inf_repository_change_ask(repository_change, &wish));
+        assert_ok(inf_repository_change_ask(repository_change, &desired));
     }
     inf_repository_change_wait(repository_change);
-    assert_int_equal(released, 6);              /* the seventh is in force   */
+    for (size_t i = 0; i < 7; i++) {            /* the seventh is in force   */
+        assert_int_equal(is_released(given[i]), i < 6);
+        inf_core_config_unref(given[i]);
+    }
     inf_repository_change_stop(repository_change);
-    assert_ok(inf_lifecycle_terms_new(&options, release, NULL, &wish.terms));
-    assert_error(inf_repository_change_ask(repository_change, &wish),
+    desired.core_config = late;
+    assert_error(inf_repository_change_ask(repository_change, &desired),
         INF_ERR_UNAVAILABLE, "stopping");
-    assert_int_equal(released, 7);
+    assert_true(is_released(late));
+    inf_core_config_unref(late);
 }
 
 /* So many of the places, all their models. */
 static inf_err_t *
 ask_for(size_t count)
 {
-    const inf_repository_wish_t wish = {
+    const inf_repository_desired_t desired = {
         .addresses = w.places, .count = count, .all = true
     };
-    return inf_repository_change_ask(repository_change, &wish);
+    return inf_repository_change_ask(repository_change, &desired);
 }
 
 static void
@@ -989,7 +980,7 @@ looks_main(void *arg)
     size_t count;
 
     while (!t->stop) {
-        inf_err_free(inf_poll_look(w.poll, false));
+        inf_err_free(inf_poll_once(w.poll, false));
         inf_repository_list_t *list = inf_repositories_take(&w.repositories);
         inf_arena_t arena;
         inf_arena_init(&arena);
@@ -1018,7 +1009,7 @@ repositories_change_under_loads_and_looks(void **state)
     start_all();
     t.model = model("stays");
     new_change(true);
-    assert_ok(inf_poll_new(w.lc, &w.repositories, SETTLE_NS, &w.poll));
+    assert_ok(inf_poll_new(w.lc, w.pollers, SETTLE_NS, &w.poll));
     for (int i = 0; i < 3; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL,
             i < 2 ? traffic_main : looks_main, &t), 0);
@@ -1085,9 +1076,9 @@ main(void)
         T(what_is_named_moves_with_its_repository),
         T(what_is_loaded_stays_when_requests_take_over),
         T(a_load_under_way_is_not_adopted_twice),
-        T(loads_go_by_the_terms_that_are_in_force),
+        T(loads_go_by_the_options_that_are_in_force),
         T(a_change_of_the_list_happens_by_itself),
-        T(terms_are_handed_on_from_wish_to_wish),
+        T(options_are_handed_on_from_one_desired_to_the_next),
         T(a_change_happens_by_itself),
         T(repositories_change_under_loads_and_looks),
     };

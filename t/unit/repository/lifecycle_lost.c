@@ -2,7 +2,7 @@
    The processes are real, the backend isn't. */
 
 #include "repository/index_rows.h"
-#include "repository/temp_tree.h"
+#include "temp_tree.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -11,14 +11,14 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/repository/lifecycle_parts.h"
+#include "core_config_of.h"
 #include "repository/fake_plugin.h"
 
 #define SECOND UINT64_C(1000000000)
 
 typedef struct {
     char                   *tree;
-    char                   *backends;
-    const char             *backend_dirs[1];
+    inf_core_config_t      *core_config;
     inf_repositories_t      repositories;
     inf_registry_t          registry;
     inf_lifecycle_t        *lc;
@@ -93,8 +93,9 @@ setup(void **state)
         " data_type: TYPE_FP32 dims: 1 } output { name: 'B' data_type:"
         " TYPE_FP32 dims: 1 } version_policy { all {} }");
     tree_dir(w.tree, "repo/m/1");
-    w.backends = strdup(tree_path(w.tree, "backends"));
-    w.backend_dirs[0] = w.backends;
+    w.core_config = core_config_of("backend_directories: '%s' auto_complete:"
+        " false code_upload: true load_threads: 2",
+        tree_path(w.tree, "backends"));
     char *address = strdup(tree_path(w.tree, "repo"));
     assert_ok(inf_repositories_open(&address, 1, &w.repositories));
     free(address);
@@ -107,10 +108,7 @@ setup(void **state)
         .registry = &w.registry,
         .repositories = &w.repositories,
         .changed = changed,
-        .backend_dirs = w.backend_dirs,
-        .backend_dir_count = 1,
-        .code_upload = true,
-        .load_threads = 2
+        .core_config = w.core_config
     };
     assert_ok(inf_lifecycle_new(&w.options, &w.lc));
     return 0;
@@ -126,7 +124,7 @@ teardown(void **state)
     inf_registry_fini(&w.registry);
     inf_repositories_close(&w.repositories);
     tree_free(w.tree);
-    free(w.backends);
+    inf_core_config_unref(w.core_config);
     fake_reset();
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);   /* none is left      */
     return 0;
@@ -240,12 +238,12 @@ the_second_death_waits(void **state)
 {
     (void) state;
 
-    assert_int_equal(inf_lifecycle_lost_delay_ns(1), 0);
-    assert_int_equal(inf_lifecycle_lost_delay_ns(2), SECOND);
-    assert_int_equal(inf_lifecycle_lost_delay_ns(3), 2 * SECOND);
-    assert_int_equal(inf_lifecycle_lost_delay_ns(7), 32 * SECOND);
-    assert_int_equal(inf_lifecycle_lost_delay_ns(8), 60 * SECOND);
-    assert_int_equal(inf_lifecycle_lost_delay_ns(UINT32_MAX), 60 * SECOND);
+    assert_int_equal(inf_reconcile_delay_ns(1), 0);
+    assert_int_equal(inf_reconcile_delay_ns(2), SECOND);
+    assert_int_equal(inf_reconcile_delay_ns(3), 2 * SECOND);
+    assert_int_equal(inf_reconcile_delay_ns(7), 32 * SECOND);
+    assert_int_equal(inf_reconcile_delay_ns(8), 60 * SECOND);
+    assert_int_equal(inf_reconcile_delay_ns(UINT32_MAX), 60 * SECOND);
 
     assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
     kill(w.child, SIGKILL);

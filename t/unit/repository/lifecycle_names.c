@@ -80,9 +80,9 @@ static void
 look(void)
 {
     if (w.poll == NULL) {
-        assert_ok(inf_poll_new(w.lc, &w.repositories, SETTLE_NS, &w.poll));
+        assert_ok(inf_poll_new(w.lc, w.pollers, SETTLE_NS, &w.poll));
     }
-    assert_ok(inf_poll_look(w.poll, true));
+    assert_ok(inf_poll_once(w.poll, true));
 }
 
 static const char *

@@ -14,9 +14,10 @@
 #ifndef INF_T_REPOSITORY_LIFECYCLE_WORLD_H
 #define INF_T_REPOSITORY_LIFECYCLE_WORLD_H
 
+#include "core_config_of.h"
 #include "repository/fake_plugin.h"
 #include "repository/index_rows.h"
-#include "repository/temp_tree.h"
+#include "temp_tree.h"
 
 #include "core/repository/lifecycle.h"
 #include "core/repository/polling.h"
@@ -32,11 +33,14 @@ typedef struct {
     char                   *tree;
     char                   *backends;
     char                   *places[PLACES_MAX];
-    const char             *backend_dirs[1];
+    inf_core_config_t      *core_config;    /* a reference; values may be
+                                               changed before the lifecycle
+                                               begins                        */
     inf_repositories_t      repositories;
     inf_registry_t          registry;
     inf_lifecycle_options_t options;
     inf_lifecycle_t        *lc;
+    inf_pollers_t          *pollers;
     inf_poll_t             *poll;           /* of some tests                 */
     index_rows_t            index;
 } lifecycle_world_t;
@@ -56,23 +60,31 @@ lifecycle_world_begin(lifecycle_world_t *w, const char *const *names)
     w->tree = tree_new();
     tree_file(w->tree, "backends/x/libtriton_x.so", "");
     w->backends = strdup(tree_path(w->tree, "backends"));
-    w->backend_dirs[0] = w->backends;
+    w->core_config = core_config_of("backend_directories: '%s' auto_complete:"
+        " false code_upload: true load_threads: 2", w->backends);
     for (size_t i = 0; names[i] != NULL; i++) {
         assert_true(i < PLACES_MAX);
         tree_dir(w->tree, names[i]);
         w->places[i] = strdup(tree_path(w->tree, names[i]));
     }
     inf_registry_init(&w->registry);
+    assert_ok(inf_pollers_new(&w->repositories, &w->pollers));
     w->options = (inf_lifecycle_options_t) {
         .plugins = &fake_ops,
         .registry = &w->registry,
         .repositories = &w->repositories,
         .changed = lifecycle_world_changed,
-        .backend_dirs = w->backend_dirs,
-        .backend_dir_count = 1,
-        .code_upload = true,
-        .load_threads = 2
+        .core_config = w->core_config
     };
+}
+
+/* Instead of the world's; takes it. */
+static inline void
+lifecycle_world_core_config(lifecycle_world_t *w, inf_core_config_t *config)
+{
+    inf_core_config_unref(w->core_config);
+    w->core_config = config;
+    w->options.core_config = config;
 }
 
 /* The options have been changed; nothing is loaded yet. */
@@ -89,11 +101,14 @@ lifecycle_world_end(lifecycle_world_t *w)
 {
     fake_release();
     inf_poll_stop(w->poll);
+    inf_pollers_stop(w->pollers);
     assert_true(inf_lifecycle_stop(w->lc, 60 * SECOND));
     inf_poll_free(w->poll);
+    inf_pollers_free(w->pollers);
     inf_lifecycle_free(w->lc);
     inf_registry_fini(&w->registry);
     inf_repositories_close(&w->repositories);
+    inf_core_config_unref(w->core_config);
     tree_free(w->tree);
     free(w->backends);
     for (size_t i = 0; i < PLACES_MAX; i++) {

@@ -1,13 +1,13 @@
 /* A model's directory on disk, read as a loader does. */
 
-#include "repository/temp_tree.h"
+#include "temp_tree.h"
 
 #include <time.h>
 
 #include "core/model/config_load.h"
 #include "core/model/labels.h"
 #include "core/repository/scan.h"
-#include "core/repository/storage_local.h"
+#include "core/storage/storage_local.h"
 
 static inf_storage_t *storage;
 

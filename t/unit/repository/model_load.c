@@ -1,10 +1,12 @@
-#include "repository/temp_tree.h"
+#include "temp_tree.h"
 
 #include <dirent.h>
 
 #include "core/base/log.h"
+#include "core/model/config_load.h"
 #include "core/repository/model_load.h"
-#include "core/repository/storage_local.h"
+#include "core/storage/storage_local.h"
+#include "core_config_of.h"
 #include "repository/fake_plugin.h"
 
 /* One load, straight: no loader threads, no registry. */
@@ -12,7 +14,7 @@ typedef struct {
     char                   *tree;
     char                   *dir;
     char                   *backends;
-    const char             *backend_dirs[1];
+    inf_core_config_t      *core_config;
     inf_storage_t          *storage;
     inf_backend_table_t    *table;
     inf_lifecycle_options_t options;
@@ -33,15 +35,12 @@ setup(void **state)
     tree_dir(w.tree, "m/1");
     w.dir = strdup(tree_path(w.tree, "m"));
     w.backends = strdup(tree_path(w.tree, "backends"));
-    w.backend_dirs[0] = w.backends;
+    w.core_config = core_config_of("backend_directories: '%s'", w.backends);
     assert_ok(inf_storage_local_open(&w.storage));
     w.options = (inf_lifecycle_options_t) {
-        .plugins = &fake_ops,
-        .backend_dirs = w.backend_dirs,
-        .backend_dir_count = 1,
-        .auto_complete = true
+        .plugins = &fake_ops
     };
-    assert_ok(inf_backend_table_new(&w.options, &w.table));
+    assert_ok(inf_backend_table_new(&fake_ops, &w.table));
     return 0;
 }
 
@@ -51,6 +50,7 @@ teardown(void **state)
     (void) state;
     inf_backend_table_free(w.table);
     inf_storage_close(w.storage);
+    inf_core_config_unref(w.core_config);
     tree_free(w.tree);
     free(w.dir);
     free(w.backends);
@@ -60,8 +60,10 @@ teardown(void **state)
 static inf_err_t *
 load(const char *config, inf_model_t **out)
 {
-    const inf_model_load_t what = {
-        .options = &w.options, .backends = w.table, .storage = w.storage,
+    const inf_config_options_t opt = { .auto_complete = true };
+    inf_model_load_t what = {
+        .options = &w.options, .core_config = w.core_config,
+        .backends = w.table, .storage = w.storage,
         .name = "m", .dir = w.dir, .version = 1, .ops = &ops, .owner = &w
     };
 
@@ -69,7 +71,13 @@ load(const char *config, inf_model_t **out)
     if (config != NULL) {
         tree_file(w.tree, "m/config.pbtxt", config);
     }
-    return inf_model_load(&what, out);
+    inf_err_t *err = inf_model_config_read(w.storage, w.dir, "m", &opt,
+        &what.config);
+    if (err == NULL) {
+        err = inf_model_load(&what, out);
+        inf_model_config_unref(what.config);
+    }
+    return err;
 }
 
 #define A "input { name: 'A' data_type: TYPE_FP32 dims: 1 } "
@@ -261,7 +269,7 @@ execution_policy_and_kind_decide_who_shares_a_thread(void **state)
     assert_threads(m, others, 3);
 
     inf_backend_table_free(w.table);            /* the policy is per backend */
-    assert_ok(inf_backend_table_new(&w.options, &w.table));
+    assert_ok(inf_backend_table_new(&fake_ops, &w.table));
     fake.execution_policy = 0;
     assert_ok(load("backend: 'x' " A B "instance_group { count: 3"
         " kind: KIND_GPU gpus: 0 }", &m));
@@ -298,12 +306,11 @@ static void
 a_host_policy_that_cannot_be_met_fails_the_load(void **state)
 {
     (void) state;
-    static const inf_host_setting_t settings[] = {
-        { "far", "cpu-cores", "8191" }
-    };
     inf_model_t *m;
 
-    w.options.host_policies = (inf_host_policies_t) { settings, 1 };
+    inf_core_config_unref(w.core_config);
+    w.core_config = core_config_of("backend_directories: '%s' host_policies {"
+        " policy: 'far' key: 'cpu-cores' value: '8191' }", w.backends);
     assert_error(load("backend: 'x' " A B "instance_group { kind: KIND_CPU"
         " host_policy: 'far' }", &m), INF_ERR_INVALID_ARG,
         "instance 'm_0_0': host policy 'far': none of the cores 8191");

@@ -1,9 +1,9 @@
 /* What a model's folder looks like, however its links lead. */
 
-#include "repository/temp_tree.h"
+#include "temp_tree.h"
 
 #include "core/repository/model_stamp.h"
-#include "core/repository/storage_local.h"
+#include "core/storage/storage_local.h"
 
 static inf_storage_t *disk;
 static size_t         lists;

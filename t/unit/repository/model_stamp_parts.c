@@ -1,7 +1,7 @@
-#include "repository/temp_tree.h"
+#include "temp_tree.h"
 
 #include "core/repository/model_stamp.h"
-#include "core/repository/storage_local.h"
+#include "core/storage/storage_local.h"
 
 typedef struct {
     inf_storage_t     *storage;

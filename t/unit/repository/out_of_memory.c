@@ -7,7 +7,7 @@
 #define SHRINKING_SUCCEEDS
 #include "scarce_memory.h"
 
-#include "repository/temp_tree.h"
+#include "temp_tree.h"
 
 #include "core/model/config_complete.h"
 #include "core/model/config_load.h"
@@ -21,8 +21,9 @@
 #include "core/repository/repositories.h"
 #include "core/repository/repository_names.h"
 #include "core/repository/scan.h"
-#include "core/repository/storage.h"
-#include "core/repository/storage_local.h"
+#include "core/storage/storage.h"
+#include "core/storage/storage_local.h"
+#include "core_config_of.h"
 #include "repository/fake_plugin.h"
 
 #if OWN_MALLOC
@@ -362,7 +363,6 @@ more_instances_come_or_none(void **state)
 {
     (void) state;
     static const inf_model_ops_t ops = { NULL };
-    const char *backends[1];
     inf_config_options_t opt = { .auto_complete = true };
     inf_backend_table_t *table;
     inf_instance_change_t *change;
@@ -376,20 +376,22 @@ more_instances_come_or_none(void **state)
     tree_file(tree, "m/config.pbtxt", "backend: 'x' input { name: 'A'"
         " data_type: TYPE_FP32 dims: 1 } output { name: 'B' data_type:"
         " TYPE_FP32 dims: 1 }");
-    char *folder = strdup(tree_path(tree, "backends"));
+    inf_core_config_t *core_config = core_config_of("backend_directories:"
+        " '%s'", tree_path(tree, "backends"));
     char *dir = strdup(tree_path(tree, "m"));
-    backends[0] = folder;
     assert_ok(inf_storage_local_open(&st));
     const inf_lifecycle_options_t options = {
-        .plugins = &fake_ops, .backend_dirs = backends,
-        .backend_dir_count = 1, .auto_complete = true
+        .plugins = &fake_ops
     };
-    assert_ok(inf_backend_table_new(&options, &table));
+    assert_ok(inf_backend_table_new(&fake_ops, &table));
     inf_model_load_t what = {
-        .options = &options, .backends = table, .storage = st, .name = "m",
-        .dir = dir, .version = 1, .ops = &ops
+        .options = &options, .core_config = core_config,
+        .backends = table, .storage = st, .name = "m", .dir = dir,
+        .version = 1, .ops = &ops
     };
+    assert_ok(inf_model_config_read(st, dir, "m", &opt, &what.config));
     assert_ok(inf_model_load(&what, &model));
+    inf_model_config_unref(what.config);
     tree_file(tree, "m/config.pbtxt", "backend: 'x' input { name: 'A'"
         " data_type: TYPE_FP32 dims: 1 } output { name: 'B' data_type:"
         " TYPE_FP32 dims: 1 } instance_group { kind: KIND_CPU count: 3"
@@ -421,7 +423,7 @@ more_instances_come_or_none(void **state)
     inf_model_unload(model, &fake_ops, NULL);
     inf_backend_table_free(table);
     inf_storage_close(st);
-    free(folder);
+    inf_core_config_unref(core_config);
     free(dir);
     tree_free(tree);
 }

@@ -44,12 +44,29 @@ finds(const char *groups)
         }                                                                    \
     } while (0)
 
+/* Text: the resources that there are. */
+static void
+open_check(const char *resources)
+{
+    char text[256];
+    ProtobufCMessage *config;
+
+    snprintf(text, sizeof(text), "rate_limit: RATE_LIMIT_EXECUTION_COUNT %s",
+        resources);
+    assert_ok(inf_text_parse(&nginx_inference__core_config__descriptor,
+        inf_slice_str(text), "", &config));
+    assert_ok(inf_rate_check_new((NginxInference__CoreConfig *) (void *)
+        config, &check));
+    assert_non_null(check);
+    inf_message_free(config);
+}
+
 static void
 what_makes_no_sense_is_named_by_its_key(void **state)
 {
     (void) state;
 
-    assert_ok(inf_rate_check_new(NULL, 0, &check));
+    open_check("");
     finds_nothing("");
     finds_nothing("instance_group { count: 2 }");
     finds_nothing(CPU R("R", 1) R("S", 4000000000) "priority: 7 } }");
@@ -67,11 +84,9 @@ static void
 what_is_not_there_cannot_be_asked_for(void **state)
 {
     (void) state;
-    const inf_rate_resource_t there[] = {
-        { "R", 4, INF_RATE_EVERY_DEVICE }, { "S", 9, 3 }
-    };
 
-    assert_ok(inf_rate_check_new(there, 2, &check));
+    open_check("rate_limit_resources { name: 'R' count: 4 device: -1 }"
+        " rate_limit_resources { name: 'S' count: 9 device: 3 }");
     finds_nothing(CPU R("R", 4) "} }");
     finds_part(CPU R("R", 5) "} }", "instance_group[0].rate_limiter.resources"
         "[0].count: Resource count for \"R\" is limited to 4 which will"
@@ -94,13 +109,16 @@ a_resource_is_of_one_kind_over_all_models(void **state)
 {
     (void) state;
 
-    assert_ok(inf_rate_check_new(NULL, 0, &check));
+    open_check("");
     finds_nothing(CPU R("R", 4) "} }");
     finds_part(CPU "resources { name: 'R' global: true count: 1 } } }",
         "instance_group[0].rate_limiter.resources[0].global: Resource \"R\" is"
         " present as both global and device-specific resource");
     finds_nothing(CPU "resources { name: 'G' global: true count: 1 } } }");
     finds_part(GPU("gpus: 1") R("G", 1) "} }", ".resources[0].global: ");
+    finds_part(CPU R("N", 1) "} }" CPU "resources { name: 'N' global: true"
+        " count: 1 } } }", "instance_group[1].rate_limiter: Resource \"N\" is"
+        " present as both");
     inf_rate_check_free(check);
 }
 

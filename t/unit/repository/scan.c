@@ -1,10 +1,10 @@
-#include "repository/temp_tree.h"
+#include "temp_tree.h"
 
 #include <sys/wait.h>
 
 #include "core/base/clock.h"
 #include "core/repository/scan.h"
-#include "core/repository/storage_local.h"
+#include "core/storage/storage_local.h"
 
 static inf_storage_t *storage;
 

@@ -9,7 +9,6 @@
 
 static char root[64];
 static inf_model_t *model;
-static inf_backend_t backend = { .name = (char *) "b" };
 
 static void
 touch(const char *path)
@@ -32,7 +31,6 @@ open_world(const char *more)
     snprintf(dir, sizeof(dir), "%s/m", root);
     model = inf_model_new("m", 1, dir);
     assert_non_null(model);
-    model->backend = &backend;
     snprintf(text, sizeof(text), "name: 'm' backend: 'b' max_batch_size: 2"
         " input { name: 'I' data_type: TYPE_INT32 dims: 1 }"
         " output { name: 'O' data_type: TYPE_INT32 dims: 1 } %s", more);
@@ -43,7 +41,6 @@ static void
 close_world(void)
 {
     char command[128];
-    model->backend = NULL;
     inf_model_free(model);
     snprintf(command, sizeof(command), "rm -rf %s", root);
     assert_int_equal(system(command), 0);

@@ -438,7 +438,7 @@ simulate(uint64_t graphs, uint32_t trouble, uint32_t cancel)
         seed = 0x9e3779b97f4a7c15u * (g + 1) + trouble + cancel;
         uint32_t steps = make_graph(s);
         inf_err_t *err = inf_plan_new(s->ensemble, s->members, steps,
-            &s->plan);
+            NULL, &s->plan);
         if (err != NULL) {
             fail_msg("graph %llu: %s", (unsigned long long) g,
                 inf_err_msg(err));

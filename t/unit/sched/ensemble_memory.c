@@ -18,6 +18,7 @@
 #include "core/base/clock.h"
 #include "core/model/normalize.h"
 #include "core/sched/ensemble.h"
+#include "core/sched/entrance.h"
 #include "core/sched/runtime.h"
 #include "core/tensor/response.h"
 
@@ -151,7 +152,7 @@ ask(inf_model_t *e)
         err = inf_request_normalize(e, &request);
     }
     if (err == NULL) {
-        err = inf_ensemble_submit(e, &request, inf_clock_ns());
+        err = inf_entrance_execute(e, &request, inf_clock_ns());
     }
     if (err != NULL) {
         inf_factory_unref(&factory);
@@ -169,7 +170,7 @@ one_turn(inf_model_t *model, long at)
 
     countdown = at;
     inf_err_t *err = inf_ensemble_new(model, (inf_model_t *[]) { members[0],
-        members[1], members[2] }, 3, &e);
+        members[1], members[2] }, 3, NULL, &e);
     if (err == NULL) {
         model->ensemble = e;
         err = ask(model);

@@ -436,7 +436,7 @@ world_try(const char *ends, const char *steps, inf_model_t *const *members,
 
     inf_model_t *model = test_model("e", text);
     inf_ensemble_t *e;
-    inf_err_t *err = inf_ensemble_new(model, members, count, &e);
+    inf_err_t *err = inf_ensemble_new(model, members, count, NULL, &e);
     if (err != NULL) {
         inf_model_free(model);
         return err;

@@ -1,4 +1,5 @@
-/* Controls, states and fillers of sequence models, as a backend gets them. */
+/* Controls, states and padding requests of sequence models, as a backend gets
+   them. */
 
 #include "model/config_text.h"
 #include "model/memory_storage.h"
@@ -212,19 +213,19 @@ flags_follow_the_table(inf_datatype_t datatype, const void *no,
         inf_request_t r;
 
         make_request(&r, 7, NULL);
-        assert_ok(inf_sequence_seat_dress(w.seat, &r, start, end));
+        assert_ok(inf_sequence_seat_add_controls(w.seat, &r, start, end));
         assert_int_equal(r.input_count, 4);
         assert_int_equal(r.inputs_added, 3);
         assert_input(&r, "START", datatype, start ? yes : no, size);
         assert_input(&r, "END", datatype, end ? yes : no, size);
         assert_input(&r, "READY", datatype, yes, size);
 
-        inf_request_t *filler;
-        assert_ok(inf_sequence_seat_fill(w.seat, &r, &filler));
-        assert_input(filler, "START", datatype, no, size);
-        assert_input(filler, "END", datatype, no, size);
-        assert_input(filler, "READY", datatype, no, size);
-        inf_request_release(filler, 1);
+        inf_request_t *padding;
+        assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));
+        assert_input(padding, "START", datatype, no, size);
+        assert_input(padding, "END", datatype, no, size);
+        assert_input(padding, "READY", datatype, no, size);
+        inf_request_release(padding, 1);
         inf_request_fini(&r);
     }
 }
@@ -256,7 +257,7 @@ a_control_has_one_element_and_a_batch_dimension_where_there_is_one(
     open_world(MODEL("0", FLAGS("int32_false_true: [ 0, 1 ]")
         CORRID("UINT64") STATE("I", "O", "INT32", "[ 3 ]", "")));
     make_request(&r, 7, NULL);
-    assert_ok(inf_sequence_seat_dress(w.seat, &r, true, false));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
     assert_shape(&r, "START", SHAPE(1));
     assert_shape(&r, "ID", SHAPE(1));
     assert_shape(&r, "I", SHAPE(3));
@@ -265,7 +266,7 @@ a_control_has_one_element_and_a_batch_dimension_where_there_is_one(
     open_world(MODEL("1", FLAGS("int32_false_true: [ 0, 1 ]")
         CORRID("UINT64") STATE("I", "O", "INT32", "[ 3 ]", "")));
     make_request(&r, 7, NULL);
-    assert_ok(inf_sequence_seat_dress(w.seat, &r, true, false));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
     assert_shape(&r, "START", SHAPE(1, 1));
     assert_shape(&r, "END", SHAPE(1, 1));
     assert_shape(&r, "READY", SHAPE(1, 1));
@@ -279,20 +280,20 @@ assert_id(const char *config, inf_datatype_t datatype, uint64_t id,
     const char *text, const void *bytes, size_t size)
 {
     inf_request_t r;
-    inf_request_t *filler;
+    inf_request_t *padding;
 
     open_world(config);
     make_request(&r, id, text);
     assert_ok(inf_sequence_inputs_check(w.inputs, &r));
-    assert_ok(inf_sequence_seat_dress(w.seat, &r, true, false));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
     assert_input(&r, "ID", datatype, bytes, size);
 
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &filler));
-    assert_input(filler, "ID", datatype, "\0\0\0\0\0\0\0\0",
+    assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));
+    assert_input(padding, "ID", datatype, "\0\0\0\0\0\0\0\0",
         text != NULL ? 4 : size);
-    assert_int_equal(filler->correlation_id, 0);
-    assert_null(filler->correlation_text);
-    inf_request_release(filler, 1);
+    assert_int_equal(padding->correlation_id, 0);
+    assert_null(padding->correlation_text);
+    inf_request_release(padding, 1);
     inf_request_fini(&r);
 }
 
@@ -323,7 +324,7 @@ assert_rejected(const char *config, uint64_t id, const char *text,
     make_request(&r, id, text);
     assert_error(inf_sequence_inputs_check(w.inputs, &r), INF_ERR_INVALID_ARG,
         message);
-    assert_error(inf_sequence_seat_dress(w.seat, &r, true, false),
+    assert_error(inf_sequence_seat_add_controls(w.seat, &r, true, false),
         INF_ERR_INVALID_ARG, message);
     inf_request_fini(&r);
 }
@@ -356,8 +357,8 @@ requests_share_the_values_of_their_flags(void **state)
     open_world(MODEL("4", FLAGS("int32_false_true: [ 0, 1 ]")));
     make_request(&a, 1, NULL);
     make_request(&b, 2, NULL);
-    assert_ok(inf_sequence_seat_dress(w.seat, &a, true, false));
-    assert_ok(inf_sequence_seat_dress(w.seat, &b, true, true));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &a, true, false));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &b, true, true));
     assert_ptr_equal(input_of(&a, "START")->buffers[0].base,
         input_of(&b, "START")->buffers[0].base);
     assert_ptr_not_equal(input_of(&a, "END")->buffers[0].base,
@@ -378,7 +379,7 @@ a_later_step_sets_what_an_earlier_one_added(void **state)
         STATE("I", "O", "INT32", "[ -1 ]", "")));
     make_request(&r, 5, NULL);
     make_request(&other, 6, NULL);
-    assert_ok(inf_sequence_seat_dress(w.seat, &r, true, false));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
     assert_int_equal(r.input_count, 6);
     assert_input(&r, "START", INF_TYPE_INT32, &yes, 4);
     assert_true(inf_compatible(w.model->tensors, &r, &other));
@@ -387,7 +388,8 @@ a_later_step_sets_what_an_earlier_one_added(void **state)
     size_t used = r.arena.used;
     for (int step = 0; step < 1000; step++) {
         r.inputs[1].attribute_count = 1;        /* a backend asked for them  */
-        assert_ok(inf_sequence_seat_dress(w.seat, &r, false, step == 999));
+        assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false,
+            step == 999));
         assert_int_equal(r.inputs[1].attribute_count, 0);
     }
     assert_int_equal(r.input_count, 6);
@@ -423,7 +425,7 @@ what_a_client_sent_under_a_controls_name_is_replaced(void **state)
     in->buffers = buffers;                      /* an array of its own       */
 
     for (int step = 0; step < 2; step++) {
-        assert_ok(inf_sequence_seat_dress(w.seat, &r, false, false));
+        assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false, false));
         assert_int_equal(r.input_count, 2);
         assert_int_equal(r.inputs_added, 0);
         assert_input(&r, "ID", INF_TYPE_UINT64, "\5\0\0\0\0\0\0\0", 8);
@@ -467,29 +469,29 @@ a_state_is_what_the_last_update_left_17(void **state)
 
     open_world(MODEL("4", STATE("I", "O", "INT32", "[ -1 ]", "")));
     make_request(&r, 7, NULL);
-    assert_ok(inf_sequence_seat_dress(w.seat, &r, true, false));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
     assert_input(&r, "I", INF_TYPE_INT32, "\0\0\0\0", 4);
     assert_shape(&r, "I", SHAPE(1, 1));
     inf_request_fini(&r);
 
     for (int i = 0; i < 10; i++) {              /* nothing is committed      */
         make_request(&r, 7, NULL);
-        assert_ok(inf_sequence_seat_dress(w.seat, &r, false, false));
+        assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false, false));
         assert_input(&r, "I", INF_TYPE_INT32, "\0\0\0\0", 4);
         write_state(&r, "O", 1, 99, false);
         inf_request_fini(&r);
     }
 
     make_request(&r, 7, NULL);
-    assert_ok(inf_sequence_seat_dress(w.seat, &r, false, false));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false, false));
     write_state(&r, "O", 2, 5, true);
-    assert_ok(inf_sequence_seat_dress(w.seat, &r, false, false));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false, false));
     assert_input(&r, "I", INF_TYPE_INT32, five, 8);
     assert_shape(&r, "I", SHAPE(1, 2));
     inf_request_fini(&r);
 
     make_request(&r, 8, NULL);                  /* the next sequence         */
-    assert_ok(inf_sequence_seat_dress(w.seat, &r, true, false));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
     assert_input(&r, "I", INF_TYPE_INT32, "\0\0\0\0", 4);
     assert_shape(&r, "I", SHAPE(1, 1));
     const inf_state_t *s = inf_states_find(r.states, "O");
@@ -509,11 +511,11 @@ each_slot_has_states_of_its_own(void **state)
     open_world(MODEL("4", STATE("I", "O", "INT32", "[ 1 ]", "")));
     assert_ok(inf_sequence_seat_open(w.inputs, &w.instance, &second));
     make_request(&r, 7, NULL);
-    assert_ok(inf_sequence_seat_dress(w.seat, &r, true, false));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
     write_state(&r, "O", 1, 5, true);
-    assert_ok(inf_sequence_seat_dress(second, &r, false, false));
+    assert_ok(inf_sequence_seat_add_controls(second, &r, false, false));
     assert_input(&r, "I", INF_TYPE_INT32, "\0\0\0\0", 4);
-    assert_ok(inf_sequence_seat_dress(w.seat, &r, false, false));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false, false));
     assert_input(&r, "I", INF_TYPE_INT32, "\5\0\0\0", 4);
     inf_request_fini(&r);
     inf_sequence_seat_close(second);
@@ -530,10 +532,10 @@ an_output_state_is_the_input_of_its_own_entry(void **state)
         STATE("Z_IN", "A_OUT", "INT32", "[ 1 ]",
         "use_same_buffer_for_input_output: true")));
     make_request(&r, 7, NULL);
-    assert_ok(inf_sequence_seat_dress(w.seat, &r, true, false));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
     write_state(&r, "Z_OUT", 1, 1, true);
     write_state(&r, "A_OUT", 1, 2, false);      /* in place                  */
-    assert_ok(inf_sequence_seat_dress(w.seat, &r, false, false));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false, false));
     assert_input(&r, "A_IN", INF_TYPE_INT32, "\1\0\0\0", 4);
     assert_input(&r, "Z_IN", INF_TYPE_INT32, "\2\0\0\0", 4);
     inf_request_fini(&r);
@@ -555,7 +557,7 @@ an_initial_state_has_its_own_dims_and_data(void **state)
         STATE("L", "R", "STRING", "[ -1, 3 ]", "")));
     make_request(&r, 7, NULL);
     for (int i = 0; i < 2; i++) {
-        assert_ok(inf_sequence_seat_dress(w.seat, &r, true, false));
+        assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
         assert_input(&r, "I", INF_TYPE_INT32, "abcdefgh", 8);
         assert_shape(&r, "I", SHAPE(1, 2));
         assert_input(&r, "J", INF_TYPE_INT16, (char[12]) { 0 }, 12);
@@ -647,7 +649,7 @@ static void
 memory_that_grows_lies_on_the_instances_gpu(void **state)
 {
     inf_request_t r;
-    inf_request_t *filler;
+    inf_request_t *padding;
 
     fake_setup(state);
     assert_ok(inf_memory_share(&(inf_memory_options_t) {
@@ -660,7 +662,7 @@ memory_that_grows_lies_on_the_instances_gpu(void **state)
 
     make_request(&r, 7, NULL);
     for (int i = 0; i < 2; i++) {
-        assert_ok(inf_sequence_seat_dress(w.seat, &r, true, false));
+        assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
         const inf_buffer_t *b = &input_of(&r, "I")->buffers[0];
         assert_int_equal(b->memory_type, INF_MEMORY_GPU);
         assert_int_equal(b->memory_id, 1);
@@ -679,14 +681,14 @@ memory_that_grows_lies_on_the_instances_gpu(void **state)
         assert_ok(inf_state_commit(s));
     }
 
-    assert_ok(inf_sequence_seat_dress(w.seat, &r, false, false));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false, false));
     assert_int_equal(input_of(&r, "I")->byte_size, 8);
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &filler));
-    assert_int_equal(input_of(filler, "I")->buffers[0].memory_type,
+    assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));
+    assert_int_equal(input_of(padding, "I")->buffers[0].memory_type,
         INF_MEMORY_CPU_PINNED);
-    assert_memory_equal(input_of(filler, "I")->buffers[0].base,
+    assert_memory_equal(input_of(padding, "I")->buffers[0].base,
         "\0\0\0\0\0\0\0\0", 8);
-    inf_request_release(filler, 1);
+    inf_request_release(padding, 1);
     inf_request_fini(&r);
     close_world();
     inf_memory_unshare();
@@ -704,7 +706,7 @@ a_state_that_is_there_already_is_ignored(void **state)
         STATE("J", "O", "INT64", "[ 2 ]", "")
         STATE("K", "Q", "INT64", "[ 1 ]", "")));
     make_request(&r, 7, NULL);
-    assert_ok(inf_sequence_seat_dress(w.seat, &r, true, false));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
     assert_int_equal(r.input_count, 3);
     assert_input(&r, "I", INF_TYPE_INT32, "\0\0\0\0", 4);
     assert_input(&r, "K", INF_TYPE_INT64, "\0\0\0\0\0\0\0\0", 8);
@@ -723,7 +725,7 @@ a_model_without_sequences_has_no_inputs_of_its_own(void **state)
 
     open_world(MODEL("4", ""));                 /* nothing to add            */
     make_request(&r, 7, NULL);
-    assert_ok(inf_sequence_seat_dress(w.seat, &r, true, true));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, true));
     assert_int_equal(r.input_count, 1);
     assert_null(r.states);
     inf_request_fini(&r);
@@ -763,76 +765,76 @@ make_like(inf_request_t *r)
 }
 
 static void
-assert_is_filler(const inf_request_t *filler)
+assert_is_padding(const inf_request_t *padding)
 {
-    assert_true(filler->filler);
-    assert_int_equal(filler->state, INF_REQUEST_IDLE);
-    assert_int_equal(filler->output_count, 0);
-    assert_int_equal(filler->batch_size, 1);
-    assert_int_equal(filler->flags, 0);
-    assert_string_equal(filler->id, "");
-    assert_null(filler->trace);
-    assert_true(filler->factory->filler);
-    assert_int_equal(filler->factory->start_ns, 0);
-    assert_ptr_equal(filler->model, w.model);
+    assert_true(padding->padding);
+    assert_int_equal(padding->state, INF_REQUEST_IDLE);
+    assert_int_equal(padding->output_count, 0);
+    assert_int_equal(padding->batch_size, 1);
+    assert_int_equal(padding->flags, 0);
+    assert_string_equal(padding->id, "");
+    assert_null(padding->trace);
+    assert_true(padding->factory->padding);
+    assert_int_equal(padding->factory->start_ns, 0);
+    assert_ptr_equal(padding->model, w.model);
 
     static const char *const names[] = {
         "A", "T", "S", "START", "END", "READY", "ID", "I", "J"
     };
-    assert_int_equal(filler->input_count, 9);
-    assert_int_equal(filler->inputs_added, 6);
+    assert_int_equal(padding->input_count, 9);
+    assert_int_equal(padding->inputs_added, 6);
     for (uint32_t i = 0; i < 9; i++) {
-        assert_string_equal(filler->inputs[i].name, names[i]);
+        assert_string_equal(padding->inputs[i].name, names[i]);
     }
-    assert_input(filler, "A", INF_TYPE_INT32, "\0\0\0\0\0\0\0\0", 8);
-    assert_memory_equal(filler->inputs[0].shape, ((int64_t[]) { 1, 2 }), 16);
-    assert_int_equal(filler->inputs[0].model_dim_count, 3);
-    assert_memory_equal(filler->inputs[0].model_shape,
+    assert_input(padding, "A", INF_TYPE_INT32, "\0\0\0\0\0\0\0\0", 8);
+    assert_memory_equal(padding->inputs[0].shape, ((int64_t[]) { 1, 2 }), 16);
+    assert_int_equal(padding->inputs[0].model_dim_count, 3);
+    assert_memory_equal(padding->inputs[0].model_shape,
         ((int64_t[]) { 1, 2, 1 }), 24);
-    assert_input(filler, "T", INF_TYPE_BYTES, "\0\0\0\0\0\0\0\0", 8);
-    assert_shape(filler, "T", SHAPE(1, 2));
-    assert_input(filler, "S", INF_TYPE_INT32, "\51\0\0\0\52\0\0\0", 8);
-    assert_input(filler, "READY", INF_TYPE_INT32, "\0\0\0\0", 4);
-    assert_input(filler, "ID", INF_TYPE_UINT64, "\0\0\0\0\0\0\0\0", 8);
+    assert_input(padding, "T", INF_TYPE_BYTES, "\0\0\0\0\0\0\0\0", 8);
+    assert_shape(padding, "T", SHAPE(1, 2));
+    assert_input(padding, "S", INF_TYPE_INT32, "\51\0\0\0\52\0\0\0", 8);
+    assert_input(padding, "READY", INF_TYPE_INT32, "\0\0\0\0", 4);
+    assert_input(padding, "ID", INF_TYPE_UINT64, "\0\0\0\0\0\0\0\0", 8);
 }
 
 /* Scenario 14's padding rows. */
 static void
-a_filler_looks_like_the_request_and_is_zeros_14(void **state)
+a_padding_request_looks_like_the_request_and_is_zeros_14(void **state)
 {
     (void) state;
     inf_request_t r;
-    inf_request_t *filler;
+    inf_request_t *padding;
 
     open_world(PADDED);
     make_like(&r);
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &filler));     /* plain     */
-    assert_is_filler(filler);
-    assert_input(filler, "I", INF_TYPE_INT32, "\0\0\0\0", 4);
-    assert_input(filler, "J", INF_TYPE_BYTES, "\0\0\0\0", 4);
-    inf_request_release(filler, 1);
+    assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));     /* plain    */
+    assert_is_padding(padding);
+    assert_input(padding, "I", INF_TYPE_INT32, "\0\0\0\0", 4);
+    assert_input(padding, "J", INF_TYPE_BYTES, "\0\0\0\0", 4);
+    inf_request_release(padding, 1);
 
-    assert_ok(inf_sequence_seat_dress(w.seat, &r, true, false));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
     write_state(&r, "O", 3, 5, true);
-    assert_ok(inf_sequence_seat_dress(w.seat, &r, false, true));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false, true));
     assert_input(&r, "I", INF_TYPE_INT32, "\5\0\0\0\6\0\0\0\7\0\0\0", 12);
 
     for (int i = 0; i < 3; i++) {       /* its states are not r's            */
-        assert_ok(inf_sequence_seat_fill(w.seat, &r, &filler));
-        assert_is_filler(filler);
-        assert_input(filler, "I", INF_TYPE_INT32, (char[12]) { 0 }, 12);
-        assert_shape(filler, "I", SHAPE(1, 3));
-        assert_input(filler, "J", INF_TYPE_BYTES, "\0\0\0\0", 4);
-        write_state(filler, "O", 3, 77, i != 1);
-        inf_request_release(filler, 1);
+        assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));
+        assert_is_padding(padding);
+        assert_input(padding, "I", INF_TYPE_INT32, (char[12]) { 0 }, 12);
+        assert_shape(padding, "I", SHAPE(1, 3));
+        assert_input(padding, "J", INF_TYPE_BYTES, "\0\0\0\0", 4);
+        write_state(padding, "O", 3, 77, i != 1);
+        inf_request_release(padding, 1);
     }
-    assert_ok(inf_sequence_seat_dress(w.seat, &r, false, true));
+    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false, true));
     assert_input(&r, "I", INF_TYPE_INT32, "\5\0\0\0\6\0\0\0\7\0\0\0", 12);
     inf_request_fini(&r);
 }
 
 static void
-a_filler_is_used_again_when_it_is_back(void **state)
+a_padding_request_is_used_again_when_it_is_back(void **state)
 {
     (void) state;
     inf_request_t r;
@@ -843,15 +845,15 @@ a_filler_is_used_again_when_it_is_back(void **state)
     assert_ok(inf_sequence_seat_fill(w.seat, &r, &a));
     assert_ok(inf_sequence_seat_fill(w.seat, &r, &b));  /* a is still out    */
     assert_ptr_not_equal(a, b);
-    assert_is_filler(a);
-    assert_is_filler(b);
+    assert_is_padding(a);
+    assert_is_padding(b);
     assert_int_equal(w.model->refs, 3);
 
     inf_request_move(a, INF_REQUEST_EXECUTING);
     inf_request_release(a, 1);
     assert_ok(inf_sequence_seat_fill(w.seat, &r, &c));
     assert_ptr_equal(c, a);
-    assert_is_filler(c);
+    assert_is_padding(c);
     inf_request_release(b, 1);
     inf_request_release(c, 1);
     inf_request_fini(&r);
@@ -859,7 +861,7 @@ a_filler_is_used_again_when_it_is_back(void **state)
 
 /* The backend keeps a handle: what it may still answer is not used again. */
 static void
-a_filler_is_back_when_nothing_of_it_is_the_backends(void **state)
+a_padding_request_is_back_when_nothing_of_it_is_the_backends(void **state)
 {
     (void) state;
     inf_request_t r;
@@ -882,19 +884,19 @@ a_filler_is_back_when_nothing_of_it_is_the_backends(void **state)
 }
 
 static void
-what_is_answered_to_a_filler_is_thrown_away(void **state)
+what_is_answered_to_a_padding_request_is_thrown_away(void **state)
 {
     (void) state;
     inf_request_t r;
-    inf_request_t *filler;
+    inf_request_t *padding;
     inf_response_t *response;
 
     open_world(PADDED);
     make_like(&r);
     for (int i = 0; i < 2; i++) {
-        assert_ok(inf_sequence_seat_fill(w.seat, &r, &filler));
-        inf_factory_t *f = filler->factory;
-        assert_false(inf_request_wants_output(filler, "B"));
+        assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));
+        inf_factory_t *f = padding->factory;
+        assert_false(inf_request_wants_output(padding, "B"));
         assert_ok(inf_response_new(f, &response));
         inf_output_t *out = inf_response_add_output(response, "B",
             INF_TYPE_INT32, (int64_t[]) { 1, 2 }, 2);
@@ -902,35 +904,35 @@ what_is_answered_to_a_filler_is_thrown_away(void **state)
         assert_ok(f->sink->alloc(f->userp, out, 8));
         memset(out->base, 1, 8);
         inf_response_send(response, INF_SEND_FINAL, NULL);
-        inf_request_release(filler, 1);
+        inf_request_release(padding, 1);
     }
 
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &filler));
-    inf_factory_send_error(filler->factory, inf_err_new(INF_ERR_INTERNAL,
+    assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));
+    inf_factory_send_error(padding->factory, inf_err_new(INF_ERR_INTERNAL,
         "no"));
-    inf_request_release(filler, 1);
+    inf_request_release(padding, 1);
     inf_request_fini(&r);
 }
 
 static void
-a_filler_that_is_rejected_counts_nowhere(void **state)
+a_padding_request_that_is_rejected_counts_nowhere(void **state)
 {
     (void) state;
     inf_request_t r;
-    inf_request_t *filler;
+    inf_request_t *padding;
 
     open_world(PADDED);
     make_like(&r);
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &filler));
-    inf_reject_cancelled(filler);
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &filler));
-    inf_reject_timed_out(filler);
+    assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));
+    inf_reject_cancelled(padding);
+    assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));
+    inf_reject_timed_out(padding);
     assert_int_equal(w.model->statistics.fail.count, 0);
     inf_request_fini(&r);
 }
 
 static void
-a_seat_that_is_closed_waits_for_its_fillers(void **state)
+a_seat_that_is_closed_waits_for_its_padding_requests(void **state)
 {
     (void) state;
     inf_request_t r;
@@ -945,10 +947,10 @@ a_seat_that_is_closed_waits_for_its_fillers(void **state)
     inf_sequence_seat_close(w.seat);
     w.seat = NULL;
 
-    assert_is_filler(a);
+    assert_is_padding(a);
     assert_int_equal(w.model->refs, 3);
     inf_request_release(a, 1);
-    assert_is_filler(c);
+    assert_is_padding(c);
     write_state(c, "O", 3, 77, true);
     inf_request_release(c, 1);
     assert_int_equal(w.model->refs, 1);
@@ -963,7 +965,7 @@ release_later(void *arg)
 }
 
 static void
-fillers_come_back_from_any_thread(void **state)
+padding_requests_come_back_from_any_thread(void **state)
 {
     (void) state;
     inf_request_t r;
@@ -973,11 +975,11 @@ fillers_come_back_from_any_thread(void **state)
     make_like(&r);
     for (int round = 0; round < 50; round++) {
         for (int i = 0; i < 4; i++) {
-            inf_request_t *filler;
-            assert_ok(inf_sequence_seat_fill(w.seat, &r, &filler));
-            assert_is_filler(filler);
+            inf_request_t *padding;
+            assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));
+            assert_is_padding(padding);
             assert_int_equal(pthread_create(&threads[i], NULL, release_later,
-                filler), 0);
+                padding), 0);
         }
         if (round == 49) {
             inf_sequence_seat_close(w.seat);
@@ -1013,13 +1015,13 @@ main(void)
         T(memory_that_grows_lies_on_the_instances_gpu),
         T(a_state_that_is_there_already_is_ignored),
         T(a_model_without_sequences_has_no_inputs_of_its_own),
-        T(a_filler_looks_like_the_request_and_is_zeros_14),
-        T(a_filler_is_used_again_when_it_is_back),
-        T(a_filler_is_back_when_nothing_of_it_is_the_backends),
-        T(what_is_answered_to_a_filler_is_thrown_away),
-        T(a_filler_that_is_rejected_counts_nowhere),
-        T(a_seat_that_is_closed_waits_for_its_fillers),
-        T(fillers_come_back_from_any_thread)
+        T(a_padding_request_looks_like_the_request_and_is_zeros_14),
+        T(a_padding_request_is_used_again_when_it_is_back),
+        T(a_padding_request_is_back_when_nothing_of_it_is_the_backends),
+        T(what_is_answered_to_a_padding_request_is_thrown_away),
+        T(a_padding_request_that_is_rejected_counts_nowhere),
+        T(a_seat_that_is_closed_waits_for_its_padding_requests),
+        T(padding_requests_come_back_from_any_thread)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

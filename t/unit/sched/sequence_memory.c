@@ -111,26 +111,28 @@ write_states(const inf_request_t *r)
     return err;
 }
 
-/* A sequence of two requests, the start of a next one, and a filler. */
+/* A sequence of two requests, the start of a next one, and a padding
+   request. */
 static inf_err_t *
 run(inf_sequence_seat_t *seat, inf_request_t *r)
 {
-    inf_request_t *filler;
+    inf_request_t *padding;
 
-    inf_err_t *err = inf_sequence_seat_dress(seat, r, true, false);
+    inf_err_t *err = inf_sequence_seat_add_controls(seat, r, true, false);
     if (err == NULL) {
         err = write_states(r);
     }
     if (err == NULL) {
-        err = inf_sequence_seat_dress(seat, r, false, true);
+        err = inf_sequence_seat_add_controls(seat, r, false, true);
     }
     if (err == NULL) {
-        err = inf_sequence_seat_fill(seat, r, &filler);
+        err = inf_sequence_seat_fill(seat, r, &padding);
         if (err == NULL) {
-            inf_request_release(filler, 1);
+            inf_request_release(padding, 1);
         }
     }
-    return err != NULL ? err : inf_sequence_seat_dress(seat, r, true, false);
+    return err != NULL ? err
+        : inf_sequence_seat_add_controls(seat, r, true, false);
 }
 
 static inf_err_t *

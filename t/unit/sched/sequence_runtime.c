@@ -61,7 +61,7 @@ static member_t *members[MOST];
 static uint32_t member_count;
 static sender_t senders[SENDERS];
 static _Atomic uint32_t done;
-static _Atomic uint64_t last_id, fillers, changes;
+static _Atomic uint64_t last_id, paddings, changes;
 
 static _Atomic(step_t *) late_steps;    /* to be released by somebody else   */
 static _Atomic bool late_ends;
@@ -82,10 +82,10 @@ control(const inf_request_t *r, const char *name)
 static void
 execute_one(inf_instance_t *instance, inf_request_t *r)
 {
-    if (r->filler) {
+    if (r->padding) {
         must(control(r, "READY") == 0 && control(r, "START") == 0);
         must(!how.oldest);
-        atomic_fetch_add(&fillers, 1);
+        atomic_fetch_add(&paddings, 1);
         job_answer(r);
         inf_request_release(r, 1);
         return;
@@ -124,7 +124,7 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
     must(count <= LIMIT);
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < i; k++) {
-            must(requests[i]->filler || requests[k]->filler
+            must(requests[i]->padding || requests[k]->padding
                 || requests[i]->correlation_id
                     != requests[k]->correlation_id);
         }
@@ -319,7 +319,7 @@ open_model(void)
     };
 
     done = 0;
-    changes = fillers = 0;
+    changes = paddings = 0;
     member_count = 2;
     model->instances = calloc(2, sizeof(*model->instances));
     model->instance_count = 2;
@@ -342,7 +342,7 @@ close_model(void)
     instances_unlisted(model);
     inf_sequence_inputs_free(model->sequence_inputs);
     model->sequence_inputs = NULL;
-    must(model->refs == 1);             /* no filler is out                  */
+    must(model->refs == 1);             /* no padding is out                 */
     inf_model_free(model);
     inf_rate_gate_free(gate);
     assert_false(atomic_load(&role_held));
@@ -387,7 +387,7 @@ storm(storm_t kind)
 
     close_model();
     assert_true(ran > 0 && rejected > 0);
-    assert_true(how.oldest || fillers > 0);
+    assert_true(how.oldest || paddings > 0);
     for (unsigned i = 0; i < SENDERS; i++) {
         for (int k = 0; k < AT_ONCE * STEPS; k++) {
             job_fini(&senders[i].steps[k / STEPS][k % STEPS].job);

@@ -360,14 +360,14 @@ control(const inf_request_t *r, const char *name)
 
 /* Without a lock: what is taken gets its controls, what is between it rows. */
 static void
-dress(inf_payload_t *got)
+add_controls(inf_payload_t *got)
 {
     inf_link_t failed, *next;
     uint32_t row = 0, count = got->count;
     inf_err_t *err;
 
     inf_link_init(&failed);
-    core(err = sim.policy->ops->dress(sim.policy, got, &failed));
+    core(err = sim.policy->ops->add_controls(sim.policy, got, &failed));
     check(err == NULL && inf_list_empty(&failed), "it can't be dressed");
     check(got->count == (sim.options.oldest || sim.options.inputs == NULL
         ? count : got->slots), "%u rows", got->count);
@@ -378,12 +378,12 @@ dress(inf_payload_t *got)
         inf_request_t *r = inf_link_entry(l, inf_request_t, link);
         next = l->next;
         check(r->state == INF_REQUEST_EXECUTING, "state");
-        check(control(r, "READY") == !r->filler, "READY");
-        check(control(r, "START") == (!r->filler
+        check(control(r, "READY") == !r->padding, "READY");
+        check(control(r, "START") == (!r->padding
             && (r->flags & INF_REQUEST_SEQUENCE_START)), "START");
-        check(r->filler || sim.options.oldest
+        check(r->padding || sim.options.oldest
             || item_of(l)->slot->number == row, "it is not row %u", row);
-        if (r->filler) {
+        if (r->padding) {
             inf_link_remove(l);
             inf_request_release(r, 1);
             got->count--;
@@ -444,7 +444,7 @@ run_payload(place_t *p, inf_payload_t *got, const opinion_t *o)
         take(p, item);
     }
     check(n == got->count, "count");
-    dress(got);
+    add_controls(got);
     while (inf_list_pop_front(&got->requests) != NULL) {
         continue;
     }

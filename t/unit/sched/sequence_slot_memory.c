@@ -180,20 +180,20 @@ static uint32_t
 release_all(inf_policy_t *p, inf_link_t *list)
 {
     inf_link_t gone, *link;
-    uint32_t fillers = 0;
+    uint32_t paddings = 0;
 
     inf_link_init(&gone);
     while ((link = inf_list_pop_front(list)) != NULL) {
         inf_request_t *r = inf_link_entry(link, inf_request_t, link);
-        if (r->filler) {
+        if (r->padding) {
             inf_request_release(r, 1);
-            fillers++;
+            paddings++;
         } else {
             p->ops->released(p, r, 2, &gone);
             inf_request_move(r, INF_REQUEST_RELEASED);
         }
     }
-    return fillers;
+    return paddings;
 }
 
 /* Slots 1 and 2 have a request, slot 0 has none any more. */
@@ -239,12 +239,12 @@ dress_once(const inf_sequence_batcher_options_t *options,
     two_of_three(p, &payload);
     inf_link_init(&failed);
     countdown = at;
-    inf_err_t *err = p->ops->dress(p, &payload, &failed);
+    inf_err_t *err = p->ops->add_controls(p, &payload, &failed);
     bool reached = at > 0 && countdown == 0;
     countdown = 0;
 
     for (inf_link_t *l = failed.next; l != &failed; l = l->next) {
-        assert_false(inf_link_entry(l, inf_request_t, link)->filler);
+        assert_false(inf_link_entry(l, inf_request_t, link)->padding);
         left++;
     }
     assert_true((err != NULL) == (left > 0));

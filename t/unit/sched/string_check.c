@@ -51,7 +51,7 @@ execute(inf_instance_t *on, inf_request_t **requests, uint32_t count)
     }
     for (uint32_t i = 0; i < count; i++) {
         inf_request_t *r = requests[i];
-        if (r->filler) {
+        if (r->padding) {
             note(rows, sizeof(rows), "-");
             job_answer(r);
             inf_request_release(r, 1);

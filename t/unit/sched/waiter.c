@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "core/base/clock.h"
-#include "core/channel/sockets.h"
 #include "core/sched/waiter.h"
+#include "core/wire/sockets.h"
 
 #define SECOND UINT64_C(1000000000)
 

@@ -13,7 +13,7 @@
 #ifndef INF_T_SERVICE_CORE_PROGRAM_H
 #define INF_T_SERVICE_CORE_PROGRAM_H
 
-#include "repository/temp_tree.h"
+#include "temp_tree.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -22,10 +22,10 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "core/channel/sockets.h"
 #include "core/proto/message.h"
 #include "core/proto/text_format.h"
 #include "core/service/core_main.h"
+#include "core/wire/sockets.h"
 #include "core_config.pb-c.h"
 
 #define PATIENCE_MS 60000

@@ -16,7 +16,7 @@
 
 #include <sys/mman.h>
 
-#include "core/channel/ring.h"
+#include "core/wire/ring.h"
 
 #define EVIL_ARENA (4 * MIB)
 #define EVIL_SLOTS 16u

@@ -18,8 +18,8 @@
 #include <stdatomic.h>
 
 #include "core/base/clock.h"
-#include "core/channel/client.h"
-#include "core/proto/infer_record.h"
+#include "core/wire/client.h"
+#include "core/wire/request_record.h"
 
 #define MIB    (UINT64_C(1) << 20)
 #define FLOATS 64

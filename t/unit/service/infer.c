@@ -15,12 +15,14 @@
 #include <cmocka.h>
 
 #include "core/base/clock.h"
-#include "core/channel/client.h"
-#include "core/channel/sockets.h"
-#include "core/proto/infer_record.h"
 #include "core/proto/infer_response.h"
 #include "core/proto/message.h"
 #include "core/service/intake.h"
+#include "core/wire/client.h"
+#include "core/wire/request_record.h"
+#include "core/wire/response_record.h"
+#include "core/wire/sockets.h"
+#include "core_config_of.h"
 #include "grpc_service.pb-c.h"
 
 #define FLOATS    16
@@ -28,9 +30,6 @@
 
 typedef struct {
     char                        repository[64];
-    NginxInference__CoreConfig  config;
-    char                       *repositories[1];
-    char                       *backends[1];
     char                        backend_dir[512];
     inf_intake_t               *intake;
     inf_server_t               *server;
@@ -143,13 +142,8 @@ setup(void **state)
         "input { name: 'A' data_type: TYPE_FP32 dims: 1 }\n"
         "output { name: 'B' data_type: TYPE_FP32 dims: 1 }\n");
 
-    nginx_inference__core_config__init(&world.config);
-    world.repositories[0] = world.repository;
-    world.backends[0] = world.backend_dir;
-    world.config.repositories = world.repositories;
-    world.config.n_repositories = 1;
-    world.config.backend_directories = world.backends;
-    world.config.n_backend_directories = 1;
+    inf_core_config_t *config = core_config_of("repositories: '%s'"
+        " backend_directories: '%s'", world.repository, world.backend_dir);
 
     assert_null(inf_socket_pair(world.registration));
     assert_null(inf_socket_pair(world.configure));
@@ -160,8 +154,9 @@ setup(void **state)
         .response_bound = RESPONSES
     };
     assert_null(inf_intake_new(&options, &world.intake));
-    assert_null(inf_server_start(&world.config, &inf_intake_host, world.intake,
-        NULL, &world.server));
+    assert_null(inf_server_start(config, &inf_intake_host, world.intake, NULL,
+        &world.server));
+    inf_core_config_unref(config);
     assert_null(inf_intake_attach(world.intake, world.server));
     inf_lifecycle_wait(world.server->lifecycle);
     assert_int_equal(pthread_create(&world.thread, NULL, intake_main,

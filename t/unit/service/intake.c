@@ -17,11 +17,12 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/channel/client.h"
-#include "core/channel/sockets.h"
-#include "core/service/calls.h"
+#include "core/service/control.h"
 #include "core/service/infer.h"
 #include "core/service/intake.h"
+#include "core/wire/client.h"
+#include "core/wire/sockets.h"
+#include "core_config_of.h"
 
 /* An intake over a server without models, run by a thread. */
 typedef struct {
@@ -29,7 +30,6 @@ typedef struct {
     int                        configure[2];
     int                        listen_fd;
     struct sockaddr_un         address;
-    NginxInference__CoreConfig config;
     inf_server_t              *server;
     inf_intake_t              *intake;
     pthread_t                  thread;
@@ -77,7 +77,6 @@ open_world(void)
 {
     memset(&w, 0, sizeof(w));
     w.fds = open_fds();
-    nginx_inference__core_config__init(&w.config);
     assert_null(inf_socket_pair(w.registration));
     assert_null(inf_socket_pair(w.configure));
 
@@ -99,8 +98,10 @@ open_world(void)
         .configure = configure
     };
     assert_null(inf_intake_new(&options, &w.intake));
-    assert_null(inf_server_start(&w.config, &inf_intake_host, w.intake,
-        NULL, &w.server));
+    inf_core_config_t *config = core_config_of("%s", "");
+    assert_null(inf_server_start(config, &inf_intake_host, w.intake, NULL,
+        &w.server));
+    inf_core_config_unref(config);
     assert_null(inf_intake_attach(w.intake, w.server));
 }
 

@@ -1,4 +1,4 @@
-#include "channel/link.h"
+#include "wire/link.h"
 
 #include <pthread.h>
 

@@ -109,14 +109,14 @@ what_was_answered_and_released_needs_nothing(void **state)
 
 /* It ends like the others, but nobody waited for its answer. */
 static void
-a_filler_is_settled_and_not_counted(void **state)
+a_padding_request_is_settled_and_not_counted(void **state)
 {
     (void) state;
     inf_ledger_t *ledger = inf_ledger_new();
     shot_t s;
 
     shoot(&s, ledger);
-    s.factory.filler = true;
+    s.factory.padding = true;
     assert_int_equal(inf_ledger_settle(ledger, "gone"), 0);
     assert_int_equal(s.finals, 1);
     assert_int_equal(s.released, 1);
@@ -229,7 +229,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_answered_and_released_needs_nothing),
-        cmocka_unit_test(a_filler_is_settled_and_not_counted),
+        cmocka_unit_test(a_padding_request_is_settled_and_not_counted),
         cmocka_unit_test(a_handle_that_nobody_gives_back_is_dropped),
         cmocka_unit_test(a_stream_without_an_end_gets_one),
         cmocka_unit_test(a_request_that_was_kept_is_released),

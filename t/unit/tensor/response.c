@@ -364,7 +364,7 @@ a_factory_that_starts_again_remembers_nothing(void **state)
 
     start(&f, &s);
     f.rejected = true;
-    f.filler = true;
+    f.padding = true;
     f.start_ns = 7;
     f.cancelled = true;
     assert_null(inf_response_new(&f, &a));
@@ -373,7 +373,7 @@ a_factory_that_starts_again_remembers_nothing(void **state)
 
     inf_factory_start(&f, NULL, "other", &sink_ops, &s);
     assert_false(f.rejected);
-    assert_false(f.filler);
+    assert_false(f.padding);
     assert_false(f.cancelled);
     assert_false(f.final);
     assert_int_equal(f.start_ns, 0);

@@ -1,0 +1,97 @@
+/*
+ * api.h - the objects behind the in-process C API.
+ *
+ * Owner    The client owns options, allocators, requests and the responses it
+ *          was given.  A run is shared by its request, which may cancel it,
+ *          and its factory, which ends with the last response.
+ * Thread   as the ABI says: one object, one thread at a time, but for cancel.
+ * Units    the ABI's.
+ * Errors   the ABI's.
+ * Route    client -> api_request -> runtime -> backend -> [run's sink] ->
+ *          client's callbacks
+ */
+
+#ifndef INF_ABI_API_H
+#define INF_ABI_API_H
+
+#include "core/abi/objects.h"
+#include "core/abi/trace.h"
+#include "core/base/buf.h"
+#include "core/server/server.h"
+
+INF_ABI_OBJECT(TRITONSERVER_Server, inf_server_t, as_server)
+INF_ABI_OBJECT(TRITONSERVER_InferenceResponse, inf_response_t,
+    as_client_response)
+
+struct TRITONSERVER_ServerOptions {
+    inf_core_config_t *config;      /* its own: no server has it             */
+    double             min_compute;
+    bool               has_min_compute;
+    bool               exit_on_error;
+};
+
+struct TRITONSERVER_ResponseAllocator {
+    TRITONSERVER_ResponseAllocatorAllocFn_t            alloc;
+    TRITONSERVER_ResponseAllocatorReleaseFn_t          release;
+    TRITONSERVER_ResponseAllocatorStartFn_t            start;
+    TRITONSERVER_ResponseAllocatorBufferAttributesFn_t attributes;
+    TRITONSERVER_ResponseAllocatorQueryFn_t            query;
+};
+
+/* What a client said about where responses go; a run keeps a copy. */
+typedef struct {
+    TRITONSERVER_ResponseAllocator             *allocator;
+    void                                       *allocator_userp;
+    TRITONSERVER_InferenceResponseCompleteFn_t  complete;
+    void                                       *userp;
+} inf_api_target_t;
+
+typedef struct inf_api_run_s inf_api_run_t;
+
+/* The last run often ends just after its request was submitted again. */
+#define INF_API_SPARE_RUNS 4
+
+/* Runs to use again; shared by a request and its runs. */
+typedef struct {
+    _Atomic uint32_t         refs;
+    _Atomic(inf_api_run_t *) spare[INF_API_SPARE_RUNS];
+} inf_api_pool_t;
+
+/* What outlives the request of one submit: its responses come from here. */
+struct inf_api_run_s {
+    inf_factory_t     factory;
+    _Atomic uint32_t  refs;         /* the factory's life, the request's     */
+    inf_trace_t      *trace;        /* a reference, for the factory's life   */
+    bool              submitted;    /* the client waits for FINAL            */
+    inf_api_target_t  target;
+    inf_buf_t         id;
+    inf_api_pool_t   *pool;         /* a reference while not spare           */
+};
+
+/* NULL: out of memory. */
+inf_api_pool_t *inf_api_pool_new(void);
+void inf_api_pool_unref(inf_api_pool_t *pool);
+
+/*
+ * A run with a reference for the caller and a factory with another one, for a
+ * request of model (which gets a reference).  NULL: out of memory.
+ */
+inf_api_run_t *inf_api_run_take(inf_api_pool_t *pool, inf_model_t *model,
+    const char *id, const inf_api_target_t *target);
+void inf_api_run_unref(inf_api_run_t *run);
+
+/* What a request's trace is told at its submit and of a response; what is told
+   of the steps of an ensemble. */
+void inf_api_trace_submit(inf_trace_t *trace, const inf_request_t *r);
+void inf_api_trace_outputs(inf_trace_t *trace, const inf_response_t *response);
+extern const inf_trace_ops_t inf_api_trace_ops;
+
+/* A READY model, with a reference for the caller; version -1: by policy. */
+INF_CHECK inf_err_t *inf_api_find_model(inf_server_t *server,
+    const char *name, int64_t version, inf_model_t **out);
+
+/* What a server reads that is made with options; a reference. */
+INF_CHECK inf_err_t *inf_api_options_config(
+    const TRITONSERVER_ServerOptions *options, inf_core_config_t **out);
+
+#endif /* INF_ABI_API_H */

@@ -1,0 +1,72 @@
+/*
+ * cache_ops.h - how a cache is opened, and what the response cache asks of it;
+ *               abi fills both in.
+ *
+ * Owner    The table is static; the cache belongs to whoever opened it and
+ *          outlives every model that uses it.
+ * Thread   lookup, insert, counts: any, many at once, no lock held.
+ * Units    ns, bytes.
+ * Errors   insert: ALREADY_EXISTS says that the key is there.  Anything else
+ *          is the cache's trouble.
+ * Route    response cache -> [cache operations] -> abi -> plug-in
+ */
+
+#ifndef INF_CACHE_CACHE_OPS_H
+#define INF_CACHE_CACHE_OPS_H
+
+#include "core/tensor/response.h"
+
+/* Counters of the built-in cache; an insertion that failed is not counted. */
+typedef struct {
+    uint64_t limit;             /* bytes                                     */
+    uint64_t used;
+    uint64_t entries;
+    uint64_t hits;
+    uint64_t misses;
+    uint64_t evictions;
+    uint64_t lookup_ns;
+    uint64_t insertion_ns;
+} inf_cache_counts_t;
+
+/* The caller sets start_ns, the operation end_ns: the clock is read once. */
+typedef struct {
+    uint64_t start_ns;
+    uint64_t end_ns;
+} inf_cache_span_t;
+
+typedef struct {
+    /* A hit makes *out, a response of factory, filled but not sent; a miss
+       makes it NULL and is no error. */
+    inf_err_t *(*lookup)(void *cache, const char *key, inf_factory_t *factory,
+        inf_response_t **out, inf_cache_span_t *span);
+
+    inf_err_t *(*insert)(void *cache, const char *key,
+        const inf_response_t *response, inf_cache_span_t *span);
+
+    /* false: this cache does not say. */
+    bool (*counts)(void *cache, inf_cache_counts_t *out);
+} inf_cache_ops_t;
+
+/* A cache that was opened: a library, or the built-in one. */
+typedef struct inf_cache_plugin_s inf_cache_plugin_t;
+
+typedef struct {
+    const char        *name;
+    const char        *config;          /* JSON, handed over unread          */
+    const char *const *dirs;
+    size_t             dir_count;
+} inf_cache_spec_t;
+
+typedef struct {
+    inf_err_t *(*open)(const inf_cache_spec_t *spec, inf_cache_plugin_t **out);
+
+    /* plugin may be NULL. */
+    void (*close)(inf_cache_plugin_t *plugin);
+
+    /* The built-in one: looks up in memory and never waits. */
+    bool (*is_builtin)(const inf_cache_plugin_t *plugin);
+
+    const inf_cache_ops_t *ops;         /* their first argument: the plug-in */
+} inf_cache_opener_t;
+
+#endif /* INF_CACHE_CACHE_OPS_H */

@@ -1,0 +1,73 @@
+/*
+ * cache_run.h - a miss that runs: it is its factory's sink and decides with
+ *               the first response what becomes of those who wait for it.
+ *
+ * Owner    The gate owns runs that are spare.  One that has begun belongs to
+ *          its factory, whose end gives it back.
+ * Thread   _locked: the gate's lock is held.  All else: any, no lock held.
+ * Units    ns, bytes.
+ * Errors   begin: the runner's.
+ * Route    response cache -> [run] -> entrance; backend -> [run] -> the
+ *          cache, those who waited, the submitter's sink
+ */
+
+#ifndef INF_CACHE_CACHE_RUN_H
+#define INF_CACHE_CACHE_RUN_H
+
+#include "core/cache/response_cache_parts.h"
+
+struct inf_cache_run_s {
+    inf_cache_flight_t      flight;     /* gate's lock                       */
+    inf_cache_run_t        *next;       /* on a list of spare ones           */
+    inf_cached_model_t     *gate;
+    const inf_sink_ops_t   *sink;       /* the submitter's                   */
+    void                   *userp;
+    inf_factory_t          *factory;
+    inf_cache_key_t         key;
+    uint64_t                lookup_ns;
+    _Atomic bool            settled;    /* the first response has gone       */
+};
+
+/* A run that is listed nowhere, key to be set; NULL: out of
+   memory. */
+inf_cache_run_t *inf_cache_run_take(inf_cached_model_t *gate);
+
+/* The same without a wait: NULL, none is spare. */
+static inline inf_cache_run_t *inf_cache_run_pop_locked(
+    inf_cached_model_t *gate) INF_NEEDS(gate->lock);
+
+/* Makes one spare that has not begun. */
+static inline void inf_cache_run_keep_locked(inf_cached_model_t *gate,
+    inf_cache_run_t *run) INF_NEEDS(gate->lock);
+
+/* req, whose flight is the run's, goes to the runner.  Takes run; on error the
+   caller owns req, and those who waited for it run by themselves. */
+INF_CHECK inf_err_t *inf_cache_run_begin(inf_cache_run_t *run,
+    inf_request_t *req);
+
+/* All that are spare; none has begun. */
+void inf_cache_runs_free(inf_cached_model_t *gate);
+
+static inline inf_cache_run_t *
+inf_cache_run_pop_locked(inf_cached_model_t *gate)
+{
+    inf_cache_run_t *run = gate->spare;
+    if (run == NULL) {
+        run = atomic_exchange_explicit(&gate->returned, NULL,
+            memory_order_acquire);
+    }
+    if (run != NULL) {
+        gate->spare = run->next;
+        run->next = NULL;
+    }
+    return run;
+}
+
+static inline void
+inf_cache_run_keep_locked(inf_cached_model_t *gate, inf_cache_run_t *run)
+{
+    run->next = gate->spare;
+    gate->spare = run;
+}
+
+#endif /* INF_CACHE_CACHE_RUN_H */

@@ -1,0 +1,71 @@
+/*
+ * response_cache.h - answers requests that were answered before: the gate
+ *                    between a submit and the runner of a model that asked
+ *                    for it.
+ *
+ * Owner    The server owns the cache, which outlives its models.  A model
+ *          owns its cached model, which owns requests that wait at the gate.
+ * Thread   submit, cancel: any, no lock held.  A response is stored by the
+ *          thread that sends it, before it goes on.
+ * Units    ns, bytes.
+ * Errors   submit: the runner's.  A cache's own errors are logged, at most one
+ *          line a second, and the request is served without it.
+ * Route    service -> [response cache] -> runner -> backend -> [response
+ *          cache, as the factory's sink] -> sink
+ *
+ * Thread of a lookup: hashing and copying are O(bytes) and a plug-in may wait
+ * for a network, so a nonblocking submitter (the intake) only does it for
+ * little data in the built-in cache; all else is handed to threads of the
+ * cache's own.  A program's own thread does it itself, as it always did with
+ * this interface.
+ *
+ * A hit is answered at once, past queue, priority and order.  A miss runs; the
+ * same request meanwhile waits for its response instead of running too.  If
+ * the first is cancelled or times out in the queue, the next one runs and the
+ * others wait on; if it fails, each runs by itself.  Only successes are
+ * stored.  A request that waits here, for a lookup or another request, times
+ * out as in the model's queue, and keeps its age when it goes there.
+ */
+
+#ifndef INF_CACHE_RESPONSE_CACHE_H
+#define INF_CACHE_RESPONSE_CACHE_H
+
+#include "core/cache/cache_key.h"
+#include "core/cache/cache_ops.h"
+#include "core/sched/gate.h"
+#include "core/sched/timekeeper.h"
+#include "core/tensor/request.h"
+
+typedef struct inf_response_cache_s inf_response_cache_t;
+
+typedef struct {
+    const inf_cache_ops_t *ops;
+    void                  *cache;
+    bool                   quick;   /* looks up in memory, never waits       */
+    const void            *secret;  /* of the keys, the same for each server
+                                       that shares the cache; NULL: a random
+                                       one                                   */
+    size_t                 secret_len;
+} inf_response_cache_options_t;
+
+INF_CHECK inf_err_t *inf_response_cache_new(
+    const inf_response_cache_options_t *options, inf_response_cache_t **out);
+
+/* No model uses it any more; may be NULL. */
+void inf_response_cache_free(inf_response_cache_t *cache);
+
+/* false: the cache does not say. */
+bool inf_response_cache_counts(const inf_response_cache_t *cache,
+    inf_cache_counts_t *out);
+
+/* The gate of a model that is being loaded and has its runner: requests wait
+   there for a lookup, or for the same request to be answered.  timekeeper
+   NULL: requests do not time out here. */
+INF_CHECK inf_err_t *inf_cached_model_new(inf_response_cache_t *cache,
+    inf_model_t *model, inf_timekeeper_t *timekeeper, inf_gate_t **out);
+
+/* A gate that inf_cached_model_new has made and no request waits at, or
+   NULL. */
+void inf_cached_model_free(inf_gate_t *gate);
+
+#endif /* INF_CACHE_RESPONSE_CACHE_H */

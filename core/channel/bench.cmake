@@ -1,6 +1,0 @@
-# bench_channel: CPU per side and request, printed for several depths.
-add_executable(bench_channel EXCLUDE_FROM_ALL
-    ${CMAKE_SOURCE_DIR}/t/bench/channel.c)
-target_link_libraries(bench_channel PRIVATE $<TARGET_OBJECTS:inf_base>
-    $<TARGET_OBJECTS:inf_channel> Threads::Threads)
-add_dependencies(bench_channel inf_base inf_channel)

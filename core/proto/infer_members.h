@@ -1,0 +1,154 @@
+/*
+ * infer_members.h - the members of an inference request: a table of each
+ *                   object's names, what may stand there, and who takes it.
+ *
+ * Owner    Texts and shapes are copied into the arena; nothing keeps the JSON.
+ * Thread   one at a time; the tables are constant.
+ * Units    Offsets are bytes from the JSON's first byte.
+ * Errors   INVALID_ARG, UNSUPPORTED, naming the member and the tensor.
+ * Route    request reader -> [members] -> tables of the request.
+ *
+ * The reader notes each value where it stands.  Once an object has ended, its
+ * members are taken in the order of the table, which so is the order in which
+ * errors are found.  Parameters of the request are taken as they come.
+ */
+
+#ifndef INF_PROTO_INFER_MEMBERS_H
+#define INF_PROTO_INFER_MEMBERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/proto/infer_request.h"
+#include "core/proto/json_scan.h"
+
+#define INF_MEMBERS_MAX 10u     /* of a tensor, its parameters included      */
+
+typedef struct inf_member_s inf_member_t;
+typedef struct inf_object_s inf_object_t;
+typedef struct inf_description_s inf_description_t;
+
+/* What stands behind a member's name. */
+typedef enum {
+    INF_MEMBER_SCALAR,
+    INF_MEMBER_SHAPE,           /* an array of integers                      */
+    INF_MEMBER_OBJECT,          /* with members of its own                   */
+    INF_MEMBER_LIST,            /* an array of such objects                  */
+    INF_MEMBER_DATA             /* is skipped, its leaves are counted        */
+} inf_member_kind_t;
+
+/* A value where it stands in the JSON, quotes included. */
+typedef struct {
+    uint64_t offset;
+    uint64_t length;
+    uint8_t  kind;              /* inf_json_event_t; BEGIN: a container      */
+    bool     escaped;
+} inf_member_value_t;
+
+struct inf_member_s {
+    const char         *name;
+    size_t              len;
+    inf_member_kind_t   kind;
+    bool                needed;
+    bool                real;   /* NaN and Infinity may stand there          */
+    bool                in_region;  /* counts beside a shm region only       */
+    uint8_t             slot;   /* of its value in the description           */
+    size_t              field;  /* of the target, for take                   */
+
+    /* Turns the value into the target's field; NULL: the reader does. */
+    inf_err_t        *(*take)(inf_description_t *d, const inf_member_t *m,
+                              const inf_member_value_t *v);
+    const inf_object_t *object; /* OBJECT, LIST: what it consists of         */
+};
+
+struct inf_object_s {
+    const char         *what;   /* "input", "output", NULL: the request      */
+    const char         *whole;  /* for an error about all of it              */
+    const inf_member_t *members;
+    size_t              count;
+    bool                parameters;     /* any name may stand there, once    */
+    bool                at_once;        /* members are taken as they come    */
+};
+
+/* The root of the grammar, and an input of it. */
+extern const inf_object_t inf_object_request;
+extern const inf_object_t inf_object_input;
+
+typedef enum {
+    INF_SHAPE_GOOD,
+    INF_SHAPE_WRONG,            /* a dimension is no integer from 0 on       */
+    INF_SHAPE_WIDE              /* a dimension exceeds int64                 */
+} inf_shape_state_t;
+
+/* The shape as it is being read. */
+typedef struct {
+    uint32_t          count;    /* of dimensions, also those too many        */
+    inf_shape_state_t state;    /* by the first dimension that is not good   */
+    int64_t           dims[INF_MAX_DIMS];
+} inf_shape_t;
+
+/* The target of an input's or output's members. */
+typedef struct {
+    inf_slice_t name;
+    uint32_t    datatype;
+    uint64_t    element_count;
+    uint64_t    binary_size;
+    bool        binary;         /* binary_data                               */
+    uint64_t    classification;
+    inf_slice_t shm_region;
+    uint64_t    shm_offset;
+    uint64_t    shm_byte_size;
+} inf_tensor_t;
+
+/* An object that is being read, with its parameters. */
+struct inf_description_s {
+    const inf_object_t    *object;
+    inf_arena_t           *arena;
+    const char            *json;        /* set anew before each call         */
+    void                  *target;      /* inf_tensor_t, inf_infer_request_t */
+    inf_slice_t            name;        /* the tensor's, once it is known    */
+    uint32_t               index;       /* of the input or output            */
+    uint64_t               max_bytes;   /* of a decoded tensor               */
+    uint64_t               described;   /* bytes so far, data not counted    */
+    const char            *fault;       /* of a name, text or number; or NULL */
+    uint64_t               fault_at;
+    uint32_t               seen;        /* bit per value that there is       */
+    inf_member_value_t     values[INF_MEMBERS_MAX];
+    inf_shape_t            shape;
+    inf_json_tally_t       leaves;      /* of data                           */
+};
+
+static inline bool
+inf_description_has(const inf_description_t *d, uint8_t slot)
+{
+    return (d->seen >> slot & 1) != 0;
+}
+
+/* The row of that name, or NULL. */
+const inf_member_t *inf_object_find(const inf_object_t *object,
+    inf_slice_t name);
+
+/* Takes all members that d has; its target has their fields then. */
+INF_CHECK inf_err_t *inf_description_take(inf_description_t *d);
+
+/* A parameter of the request that no row knows; name is the arena's. */
+INF_CHECK inf_err_t *inf_description_custom(inf_description_t *d,
+    inf_slice_t name, const inf_member_value_t *v,
+    inf_infer_parameter_t *out);
+
+/* A NUL-terminated copy of what a string between its quotes means. */
+INF_CHECK inf_err_t *inf_description_text(const inf_description_t *d,
+    const inf_member_value_t *v, inf_slice_t *out);
+
+/* The next element of a shape. */
+void inf_description_add_dim(inf_description_t *d,
+    const inf_member_value_t *v);
+
+/* The rows of tensors whose members have been taken. */
+INF_CHECK inf_err_t *inf_description_input(const inf_description_t *d,
+    inf_infer_input_t *out);
+INF_CHECK inf_err_t *inf_description_output(const inf_description_t *d,
+    inf_infer_output_t *out);
+
+#endif /* INF_PROTO_INFER_MEMBERS_H */

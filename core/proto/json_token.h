@@ -1,0 +1,99 @@
+/*
+ * json_token.h - the JSON tokenizer, which can stop at any byte and go on.
+ *
+ * Owner    the caller's memory: {0} is one that has read nothing.
+ * Thread   one at a time.
+ * Units    Offsets are bytes from the text's first byte.
+ * Errors   BAD: fault says what is wrong; pos stands where it was found.
+ * Route    text -> [tokenizer] -> json_scan.h (the inference request), the
+ *          JSON form of messages.
+ *
+ * Tokens are those of RFC 8259; a string's UTF-8 is not validated, escapes of
+ * surrogates must pair, numbers have at most INF_NUMBER_MAX_INPUT characters.
+ * A word is any run of letters, digits, '_' and '$' that begins with no digit,
+ * with a minus before it or without: which words there are is the reader's
+ * matter.  Lenient tokens are also strings in single quotes and numbers like
+ * 1.e5; a lenient number ends where no word goes on.
+ */
+
+#ifndef INF_PROTO_JSON_TOKEN_H
+#define INF_PROTO_JSON_TOKEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum {
+    INF_JSON_TOKEN_END,         /* of the text                               */
+    INF_JSON_TOKEN_AGAIN,       /* the token goes on behind the bytes given  */
+    INF_JSON_TOKEN_BAD,
+    INF_JSON_TOKEN_STRING,      /* with its quotes                           */
+    INF_JSON_TOKEN_NUMBER,
+    INF_JSON_TOKEN_WORD,
+    INF_JSON_TOKEN_SYMBOL       /* one of {}[]:,                             */
+} inf_json_token_t;
+
+typedef enum {
+    INF_JSON_FAULT_BYTE,        /* no token begins so                        */
+    INF_JSON_FAULT_QUOTE,       /* a string has no end                       */
+    INF_JSON_FAULT_CONTROL,     /* a control character in a string           */
+    INF_JSON_FAULT_ESCAPE,
+    INF_JSON_FAULT_HEX,         /* a digit of \uXXXX                         */
+    INF_JSON_FAULT_SURROGATE,   /* half of a pair                            */
+    INF_JSON_FAULT_NUMBER,
+    INF_JSON_FAULT_FRACTION,
+    INF_JSON_FAULT_EXPONENT,
+    INF_JSON_FAULT_LENGTH       /* of a number                               */
+} inf_json_fault_t;
+
+typedef struct {
+    uint64_t          pos;      /* next byte to look at                      */
+    uint64_t          start;    /* first byte of the last token              */
+    uint64_t          escape;   /* '\' of the last escape, of a pair's first */
+    uint64_t          decoded;  /* length of the last string unescaped       */
+    bool              escaped;  /* the last string has escapes               */
+    bool              lenient;  /* set by the caller                         */
+    bool              ended;    /* BAD: the text ended inside the token      */
+    inf_json_fault_t  fault;
+
+    /* the tokenizer's own */
+    uint8_t           lex;      /* how far the open token is; 0: none is     */
+    char              quote;
+    uint8_t           hex_count;
+    uint16_t          hex;
+    uint16_t          surrogate;    /* a high one that waits for its low
+                                       one; also of use with BAD              */
+} inf_json_tokens_t;
+
+/* The next byte that is no white space, which stays; -1 at end. */
+static inline int
+inf_json_tokens_peek(inf_json_tokens_t *t, const char *text, const char *end)
+{
+    const char *p = text + t->pos;
+
+    if (p != end && (unsigned char) *p > ' ') {
+        return (unsigned char) *p;
+    }
+
+    while (p != end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) {
+        p++;
+    }
+
+    t->pos = (uint64_t) (p - text);
+    return p != end ? (unsigned char) *p : -1;
+}
+
+/* Whether the last call stopped inside a token. */
+static inline bool
+inf_json_tokens_open(const inf_json_tokens_t *t)
+{
+    return t->lex != 0;
+}
+
+/*
+ * The next token, text[t->start .. t->pos).  text is the first byte, end is
+ * where this call must stop, final: nothing comes behind it.
+ */
+inf_json_token_t inf_json_tokens_next(inf_json_tokens_t *t, const char *text,
+    const char *end, bool final);
+
+#endif /* INF_PROTO_JSON_TOKEN_H */

@@ -1,0 +1,291 @@
+/* lifecycle_build.c - builds the versions of a load, and swaps them with those
+   that serve. */
+
+#include "core/repository/lifecycle_parts.h"
+
+#include <stdlib.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/repository/instance_change.h"
+#include "core/repository/model_load.h"
+#include "core/sched/entrance.h"
+
+typedef inf_load_t load_t;
+typedef inf_load_version_t load_version_t;
+
+static bool build_all(load_t *l);
+static inf_err_t *build(load_t *l, int64_t version, inf_model_t **out);
+static inf_err_t *change(load_t *l, load_version_t *v);
+static inf_err_t *build_watched(const inf_model_load_t *what,
+    inf_model_t **out);
+static inf_err_t *watch_begin(const inf_model_load_t *what, void **mark);
+static void watch_end(const inf_model_load_t *what, void *mark);
+static inf_err_t *commit(load_t *l, bool whole);
+static void end_changes(load_t *l, bool whole);
+static void tell_agents(load_t *l, bool whole);
+static inf_err_t *failure(const load_t *l);
+static void log_outcome(const load_t *l, bool whole);
+
+inf_err_t *
+inf_lifecycle_build(inf_load_t *l, inf_loading_place_t *place)
+{
+    bool whole = build_all(l);
+
+    inf_loading_place_leave(place);         /* before it serves              */
+    return commit(l, whole);
+}
+
+/* false: some version can't be built; the others were tried all the same. */
+static bool
+build_all(load_t *l)
+{
+    bool whole = true;
+
+    for (size_t i = 0; i < l->count; i++) {
+        load_version_t *v = &l->versions[i];
+        uint32_t tries = 1 + l->core_config->values->load_retries;
+        uint64_t start = inf_clock_ns();
+
+        tries = v->err != NULL ? 0 : tries;     /* its members don't fit     */
+        while (!v->keep && v->model == NULL && tries-- > 0) {
+            inf_err_free(v->err);       /* of the try before                 */
+            v->err = build(l, v->version, &v->model);
+        }
+        while (v->stays != NULL && v->change == NULL && tries-- > 0) {
+            inf_err_free(v->err);
+            v->err = change(l, v);
+        }
+        v->took_ns = inf_clock_ns() - start;
+        if (v->err != NULL) {
+            free(v->reason);
+            v->reason = inf_reason_text(v->err);
+            whole = false;
+        }
+    }
+
+    return whole;
+}
+
+static inf_err_t *
+build(load_t *l, int64_t version, inf_model_t **out)
+{
+    inf_loaded_t *loaded = calloc(1, sizeof(*loaded));
+    if (loaded == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_err_t *err = inf_destroyer_new(&loaded->destroyer);
+    if (err != NULL) {
+        free(loaded);
+        return err;
+    }
+
+    loaded->lc = l->lc;
+    loaded->record = l->record;
+    loaded->home = inf_model_home_ref(l->home);
+    inf_link_init(&loaded->gone);
+    loaded->core_config = inf_core_config_ref(l->core_config);
+
+    const inf_model_load_t what = {
+        .options = &l->lc->options,
+        .core_config = l->core_config,
+        .backends = l->lc->backends,
+        .timekeeper = &l->lc->timekeeper,
+        .storage = l->home->load_storage,
+        .name = l->record->name,
+        .space = l->record->space,
+        .title = l->record->title,
+        .dir = l->home->load_dir,
+        .config = l->home->config,
+        .overridden = l->home->overridden,
+        .bounded = l->home->overridden && !l->core_config->values->code_upload,
+        .version = version,
+        .members = l->members,
+        .member_count = l->member_count,
+        .ops = &inf_lifecycle_model_ops,
+        .owner = loaded
+    };
+
+    err = build_watched(&what, out);
+    if (err != NULL) {
+        *out = NULL;
+        inf_model_home_unref(loaded->home);
+        inf_core_config_unref(loaded->core_config);
+        inf_destroyer_free(loaded->destroyer);
+        free(loaded);
+        return err;
+    }
+
+    inf_lock(&l->lc->lock);
+    l->lc->alive++;
+    inf_unlock(&l->lc->lock);
+    return NULL;
+}
+
+/* The files are those that the version was made from. */
+static inf_err_t *
+change(load_t *l, load_version_t *v)
+{
+    const inf_loaded_t *loaded = v->stays->owner;
+    const inf_model_load_t what = {
+        .options = &l->lc->options,
+        .core_config = loaded->core_config,
+        .timekeeper = &l->lc->timekeeper,
+        .storage = loaded->home->load_storage,
+        .name = l->record->name,
+        .space = l->record->space,
+        .title = l->record->title,
+        .dir = loaded->home->load_dir,
+        .config = l->home->config,
+        .bounded = l->home->overridden && !l->core_config->values->code_upload,
+        .version = v->version
+    };
+    void *mark;
+
+    inf_err_t *err = watch_begin(&what, &mark);
+    if (err == NULL) {
+        err = inf_instance_change_prepare(&what, v->stays, &v->change);
+        watch_end(&what, mark);
+    }
+    return err;
+}
+
+static inf_err_t *
+build_watched(const inf_model_load_t *what, inf_model_t **out)
+{
+    void *mark;
+
+    inf_err_t *err = watch_begin(what, &mark);
+    if (err == NULL) {
+        err = inf_model_load(what, out);
+        watch_end(what, mark);
+    }
+    return err;
+}
+
+static inf_err_t *
+watch_begin(const inf_model_load_t *what, void **mark)
+{
+    const inf_lifecycle_options_t *o = what->options;
+
+    *mark = NULL;
+    return o->watch == NULL ? NULL : o->watch->begin(o->watch_userp,
+        what->title, what->version, mark);
+}
+
+static void
+watch_end(const inf_model_load_t *what, void *mark)
+{
+    const inf_lifecycle_options_t *o = what->options;
+
+    if (o->watch != NULL) {
+        o->watch->end(o->watch_userp, mark);
+    }
+}
+
+/* All new versions come into service at once, or none of them does. */
+static inf_err_t *
+commit(load_t *l, bool whole)
+{
+    inf_lifecycle_t *lc = l->lc;
+    inf_graph_plan_t *plan;
+    inf_link_t gone;
+    inf_link_init(&gone);
+
+    inf_lock(&lc->publish_lock);
+    inf_lock(&lc->lock);
+    whole = inf_model_set_swap(&lc->set, l, whole, &gone, &plan);
+    inf_unlock(&lc->lock);
+
+    inf_lifecycle_publish_unlock(lc);
+    inf_err_t *err = whole ? NULL : failure(l);
+    free(plan);
+    log_outcome(l, whole);
+    tell_agents(l, whole);
+    inf_model_home_leave(l->left);
+    l->left = NULL;
+    inf_lifecycle_let_go(&gone);
+    for (size_t i = 0; i < l->count; i++) {
+        if (l->versions[i].serves != NULL) {
+            inf_children_arm(lc->options.children, l->versions[i].serves);
+            inf_model_unref(l->versions[i].serves);
+        }
+    }
+    for (size_t i = 0; i < l->released_count; i++) {
+        inf_entrance_drop_user(l->released[i]);
+        inf_model_unref(l->released[i]);
+    }
+    end_changes(l, whole);
+    return err;
+}
+
+static void
+end_changes(load_t *l, bool whole)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        load_version_t *v = &l->versions[i];
+        if (v->change != NULL && whole) {
+            inf_instance_change_commit(v->change);
+        } else {
+            inf_instance_change_abort(v->change);
+        }
+    }
+}
+
+/* Before what was released is unreferenced, so that UNLOAD comes first. */
+static void
+tell_agents(load_t *l, bool whole)
+{
+    if (!whole || l->in_place) {
+        inf_model_home_fail(l->home);
+        return;
+    }
+
+    inf_model_home_complete(l->record->home);
+    if (l->home != l->record->home) {
+        inf_model_home_leave(l->home);      /* which it was until now        */
+        l->home = NULL;
+    }
+}
+
+static inf_err_t *
+failure(const load_t *l)
+{
+    inf_buf_t text;
+    inf_buf_init(&text);
+
+    for (size_t i = 0; i < l->count; i++) {
+        const inf_err_t *err = l->versions[i].err;
+        if (err != NULL) {
+            inf_buf_printf(&text, "version %lld is at %s state: %s: %s;",
+                (long long) l->versions[i].version,
+                l->versions[i].keep ? "READY" : "UNAVAILABLE",
+                inf_err_code_string(inf_err_code(err)), inf_err_msg(err));
+        }
+    }
+
+    inf_err_t *err = inf_err_new(INF_ERR_INVALID_ARG,
+        "load failed for model '%s': %s\n", l->record->name,
+        text.data != NULL ? text.data : "");
+    inf_buf_fini(&text);
+    return err;
+}
+
+static void
+log_outcome(const load_t *l, bool whole)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        const load_version_t *v = &l->versions[i];
+        if (v->err != NULL) {
+            inf_log(INF_LOG_ERROR, "model=%s version=%lld %s: %s",
+                l->record->title, (long long) v->version, v->keep
+                ? "serves on with the instances it has" : "failed to load",
+                inf_err_msg(v->err));
+        } else if (!v->keep && whole) {
+            inf_log(INF_LOG_INFO, "model=%s version=%lld is ready after %llu"
+                " ms", l->record->title, (long long) v->version,
+                (unsigned long long) (v->took_ns / 1000000));
+        }
+    }
+}

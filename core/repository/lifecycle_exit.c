@@ -1,0 +1,269 @@
+/* lifecycle_exit.c - a version whose process has exited: out of service at
+   once, unloaded by force on a thread of its own, rebuilt by a loader. */
+
+#include "core/repository/lifecycle_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/repository/forced_unload.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+/* A forced unload. */
+typedef struct {
+    inf_link_t       link;          /* in lc->exits                          */
+    inf_lifecycle_t *lc;
+    char            *title;         /* for the log                           */
+    char            *why;
+    inf_model_t     *model;         /* a reference until it is unloaded; then
+                                       only compared                         */
+    pthread_t        thread;
+    bool             done;          /* under lc->lock                        */
+} exit_t;
+
+/* What an exit needs, got before the lock. */
+typedef struct {
+    exit_t     *exit;
+    inf_edit_t *rebuild;
+    char       *reason;
+    char       *lost;
+} means_t;
+
+static inf_err_t *means_get(means_t *m, const char *title, const char *why);
+static void means_free(means_t *m);
+static void start_unload(exit_t *x);
+static void *unload_main(void *arg);
+static void exit_free(exit_t *x);
+static uint64_t count_stranded_locked(inf_lifecycle_t *lc,
+    inf_leftovers_t **left) INF_NEEDS(lc->lock);
+static bool is_stranded(inf_lifecycle_t *lc, const inf_model_t *model,
+    inf_leftovers_t **left);
+
+void
+inf_lifecycle_child_died(void *userp, inf_model_t *model, const char *why)
+{
+    inf_lifecycle_t *lc = userp;
+    const inf_loaded_t *loaded = model->owner;
+    inf_model_record_t *r = loaded->record;
+    char *old = NULL;
+    char when[24];
+    inf_link_t gone;
+    means_t m;
+
+    inf_lifecycle_reap_exits(lc, false);
+    inf_err_t *err = means_get(&m, r->title, why);
+    if (err != NULL) {
+        inf_err_log(inf_err_add(err, "model=%s: %s", model->name, why));
+        return;
+    }
+
+    inf_link_init(&gone);
+    inf_lock(&lc->lock);
+    const inf_record_version_t *v = inf_model_set_exit(&lc->set, r, model,
+        m.rebuild, m.reason, m.lost, inf_clock_ns(), &old);
+    uint64_t delay_ns = v != NULL ? v->due_ns - v->exit_ns : 0;
+    int64_t version = v != NULL ? v->version : 0;
+    if (v != NULL) {
+        inf_model_set_drain(&lc->set, r, &gone);
+        m.exit->lc = lc;
+        m.exit->model = model;
+        inf_list_push_back(&lc->exits, &m.exit->link);
+    }
+    inf_unlock(&lc->lock);
+
+    if (v == NULL) {                    /* it is leaving already             */
+        means_free(&m);
+        return;
+    }
+
+    free(old);
+    inf_lifecycle_put_delay(delay_ns, when, sizeof(when));
+    inf_log(INF_LOG_ERROR, "model=%s version=%lld: %s; it is loaded again %s",
+        r->title, (long long) version, why, when);
+    inf_lifecycle_publish(lc);
+    inf_lifecycle_let_go(&gone);
+    inf_runner_close(model->runner);
+    inf_lifecycle_refresh(lc, r, NULL);
+    start_unload(m.exit);
+    inf_cond_signal(&lc->reap);         /* which queues the rebuild          */
+}
+
+void
+inf_lifecycle_put_delay(uint64_t delay_ns, char *text, size_t cap)
+{
+    if (delay_ns == 0) {
+        snprintf(text, cap, "now");
+    } else {
+        snprintf(text, cap, "in %llu s",
+            (unsigned long long) (delay_ns / SECOND_NS));
+    }
+}
+
+static inf_err_t *
+means_get(means_t *m, const char *title, const char *why)
+{
+    *m = (means_t) {
+        .exit = calloc(1, sizeof(*m->exit)),
+        .reason = strdup(why),
+        .lost = strdup(why)
+    };
+    inf_err_t *err = inf_edit_new(INF_EDIT_REBUILD, &m->rebuild);
+    if (m->exit != NULL) {
+        inf_link_init(&m->exit->link);
+        m->exit->title = strdup(title);
+        m->exit->why = strdup(why);
+    }
+    if (m->rebuild != NULL) {
+        m->rebuild->why = strdup(why);
+    }
+    if (err == NULL && (m->exit == NULL || m->exit->title == NULL
+            || m->exit->why == NULL || m->rebuild->why == NULL
+            || m->reason == NULL || m->lost == NULL))
+    {
+        err = inf_err_nomem();
+    }
+    if (err != NULL) {
+        means_free(m);
+    }
+    return err;
+}
+
+static void
+means_free(means_t *m)
+{
+    exit_free(m->exit);
+    inf_edit_free(m->rebuild);
+    free(m->reason);
+    free(m->lost);
+}
+
+static void
+start_unload(exit_t *x)
+{
+    inf_lifecycle_t *lc = x->lc;
+
+    int rc = pthread_create(&x->thread, NULL, unload_main, x);
+    if (rc != 0) {
+        inf_err_log(inf_err_os(rc, "model \"%s\" stays in memory: cannot start"
+            " a thread to unload it", x->title));
+        inf_lock(&lc->lock);
+        inf_link_remove(&x->link);          /* never joined, never freed     */
+        inf_unlock(&lc->lock);
+    }
+}
+
+static void *
+unload_main(void *arg)
+{
+    exit_t *x = arg;
+    inf_lifecycle_t *lc = x->lc;
+
+    pthread_setname_np(pthread_self(), "forced unload");
+    inf_model_force_unload(x->model, lc->options.plugins, lc->options.children,
+        x->why);
+    inf_model_unref(x->model);
+
+    inf_lock(&lc->lock);
+    x->done = true;
+    inf_unlock(&lc->lock);
+    inf_cond_broadcast(&lc->idle);
+    return NULL;
+}
+
+void
+inf_lifecycle_reap_exits(inf_lifecycle_t *lc, bool all)
+{
+    inf_link_t finished;
+    inf_link_t *link;
+    inf_link_init(&finished);
+
+    inf_lock(&lc->lock);
+    for (inf_link_t *l = lc->exits.next; l != &lc->exits; ) {
+        exit_t *x = inf_link_entry(l, exit_t, link);
+        l = l->next;
+        if (all || x->done) {
+            inf_link_remove(&x->link);
+            inf_list_push_back(&finished, &x->link);
+        }
+    }
+    inf_unlock(&lc->lock);
+
+    while ((link = inf_list_pop_front(&finished)) != NULL) {
+        exit_t *x = inf_link_entry(link, exit_t, link);
+        pthread_join(x->thread, NULL);
+        exit_free(x);
+    }
+}
+
+/* x may be NULL. */
+static void
+exit_free(exit_t *x)
+{
+    if (x != NULL) {
+        free(x->title);
+        free(x->why);
+        free(x);
+    }
+}
+
+bool
+inf_lifecycle_stranded(inf_lifecycle_t *lc)
+{
+    return count_stranded_locked(lc, NULL) == lc->alive;
+}
+
+void
+inf_lifecycle_forget_stranded(inf_lifecycle_t *lc)
+{
+    inf_leftovers_t *left = NULL;
+
+    inf_lock(&lc->lock);
+    uint64_t stranded = count_stranded_locked(lc, &left);
+    inf_unlock(&lc->lock);
+
+    if (stranded > 0) {
+        inf_log(INF_LOG_WARN, "%llu models are left behind: their finalizers"
+            " wait for processes that have died",
+            (unsigned long long) stranded);
+    }
+    inf_leftovers_remove(left, true);
+}
+
+/* left not NULL: they are forgotten, and leave this. */
+static uint64_t
+count_stranded_locked(inf_lifecycle_t *lc, inf_leftovers_t **left)
+{
+    const inf_link_t *at = NULL;
+    const inf_model_t *model;
+    uint64_t count = 0;
+
+    while ((model = inf_lifecycle_next_leaving_locked(lc, &at)) != NULL) {
+        count += is_stranded(lc, model, left);
+    }
+    for (inf_link_t *l = lc->exits.next; l != &lc->exits; l = l->next) {
+        const exit_t *x = inf_link_entry(l, exit_t, link);
+        count += !x->done && is_stranded(lc, x->model, left);
+    }
+
+    return count;
+}
+
+static bool
+is_stranded(inf_lifecycle_t *lc, const inf_model_t *model,
+    inf_leftovers_t **left)
+{
+    inf_children_t *children = lc->options.children;
+    if (!inf_children_stranded(children, model)) {
+        return false;
+    }
+
+    if (left != NULL) {
+        *left = inf_leftovers_join(*left, inf_children_forget(children,
+            model));
+    }
+    return true;
+}

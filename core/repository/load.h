@@ -1,0 +1,67 @@
+/*
+ * load.h - one load of a model, from reading its configuration to the swap.
+ *
+ * Owner    The edit that it carries out owns it; while the edit waits in its
+ *          record nobody touches it.
+ * Thread   the one that carries the edit out.
+ * Units    ns.
+ * Errors   Each version has its own.
+ * Route    model set -> loader thread: [load] -> model set
+ */
+
+#ifndef INF_REPOSITORY_LOAD_H
+#define INF_REPOSITORY_LOAD_H
+
+#include "core/repository/model_edit.h"
+#include "core/repository/model_record.h"
+
+/* One version that is wanted. */
+typedef struct {
+    int64_t      version;
+    bool         keep;          /* READY, and would be the same again        */
+    bool         waited;        /* for one of its composing models           */
+    inf_model_t *stays;         /* the one that is kept and may have other
+                                   instances; a reference, or NULL           */
+    struct inf_instance_change_s *change;   /* of it                         */
+    inf_model_t *model;         /* built by this load; a reference           */
+    inf_model_t *serves;        /* the same once it has come into service    */
+    inf_err_t   *err;
+    char        *reason;        /* err as text; NULL: none, or no memory     */
+    uint64_t     took_ns;
+} inf_load_version_t;
+
+struct inf_load_s {
+    struct inf_lifecycle_s       *lc;
+    inf_edit_t                   *edit;
+    inf_model_record_t           *record;
+    inf_core_config_t            *core_config;  /* a reference               */
+    inf_model_home_t    *home;          /* a reference                       */
+    bool                 in_place;      /* it only lends its settings to the
+                                           record's, which stays             */
+    bool                 ensemble;
+    bool                 waits;         /* for the listing of a repository;
+                                           then it begins anew               */
+    inf_load_version_t  *versions;      /* ascending                         */
+    size_t               count;
+    inf_model_t        **released;      /* what the swap takes out of service;
+                                           room for all                      */
+    size_t               released_count;
+    inf_model_home_t    *left;          /* the record's until the swap       */
+    inf_model_t        **members;       /* composing models by step;
+                                           references                        */
+    size_t               member_count;
+    char                *lack;          /* why it can't be made of them; NULL:
+                                           it can                            */
+};
+
+/* Whether the load brings another home than that of the record. */
+static inline bool
+inf_load_is_fresh(const inf_load_t *l)
+{
+    return l->home != l->record->home;
+}
+
+/* Each version fails for l's lack. */
+void inf_load_fail_all(inf_load_t *l);
+
+#endif /* INF_REPOSITORY_LOAD_H */

@@ -1,0 +1,489 @@
+#include "core/repository/model_set.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const void *serves(const inf_graph_model_t *m, int64_t version);
+static void move(inf_model_record_t *r, inf_model_state_t to);
+static void queue(inf_model_set_t *set, inf_model_record_t *r);
+static void decide(inf_model_set_t *set, inf_edit_t *edit);
+static void decide_listed(inf_model_set_t *set, inf_edit_t *edit);
+static void wake_dependents(inf_model_set_t *set,
+    const inf_model_record_t *r);
+static bool retry_later(inf_model_set_t *set, inf_edit_t *edit,
+    uint64_t now_ns);
+static void share(inf_edit_t *parent, inf_edit_t *child);
+
+static const inf_graph_ops_t graph_ops = {
+    .serves = serves
+};
+
+/* May follow each other; an edit that is put back is QUEUED at once when
+   nothing is to be waited for. */
+#define BIT(state) (1u << (state))
+static const uint32_t may_become[] = {
+    [INF_MODEL_IDLE] = BIT(INF_MODEL_QUEUED),
+    [INF_MODEL_QUEUED] = BIT(INF_MODEL_RUNNING) | BIT(INF_MODEL_IDLE),
+    [INF_MODEL_RUNNING] = BIT(INF_MODEL_IDLE) | BIT(INF_MODEL_QUEUED)
+        | BIT(INF_MODEL_LISTING) | BIT(INF_MODEL_MEMBERS),
+    [INF_MODEL_LISTING] = BIT(INF_MODEL_QUEUED) | BIT(INF_MODEL_IDLE),
+    [INF_MODEL_MEMBERS] = BIT(INF_MODEL_QUEUED) | BIT(INF_MODEL_IDLE)
+};
+
+static inline inf_model_record_t *
+record_of(const inf_graph_model_t *m)
+{
+    return inf_link_entry((inf_graph_model_t *) (uintptr_t) m,
+        inf_model_record_t, graph);
+}
+
+static inline inf_edit_t *
+first_edit(const inf_model_record_t *r)
+{
+    return inf_link_entry(r->edits.next, inf_edit_t, link);
+}
+
+void
+inf_model_set_init(inf_model_set_t *set, const inf_model_set_ops_t *ops,
+    void *userp)
+{
+    *set = (inf_model_set_t) { .ops = ops, .userp = userp };
+    inf_link_init(&set->models);
+    inf_link_init(&set->loads);
+    inf_link_init(&set->unloads);
+    inf_ensemble_graph_init(&set->graph, &graph_ops);
+}
+
+void
+inf_model_set_fini(inf_model_set_t *set)
+{
+    inf_link_t *link;
+
+    while ((link = inf_list_pop_front(&set->models)) != NULL) {
+        inf_model_record_free(inf_link_entry(link, inf_model_record_t, link));
+    }
+}
+
+inf_model_record_t *
+inf_model_set_find(const inf_model_set_t *set, const inf_model_id_t *id)
+{
+    inf_graph_model_t *m = NULL;
+
+    while ((m = inf_graph_next_named(&set->graph, id->name, m)) != NULL) {
+        if (inf_model_id_equal(&m->id, id)) {
+            return record_of(m);
+        }
+    }
+
+    return NULL;
+}
+
+inf_model_record_t *
+inf_model_set_next(const inf_model_set_t *set, const inf_model_record_t *r)
+{
+    const inf_link_t *l = r != NULL ? r->link.next : set->models.next;
+
+    return l == &set->models ? NULL
+        : inf_link_entry((inf_link_t *) (uintptr_t) l, inf_model_record_t,
+            link);
+}
+
+void
+inf_model_set_insert(inf_model_set_t *set, inf_model_record_t *r)
+{
+    const inf_model_id_t id = inf_model_record_id(r);
+
+    /* listings are sorted: the place is nearly always the end */
+    inf_link_t *at = set->models.prev;
+    while (at != &set->models) {
+        const inf_model_id_t before = inf_model_record_id(
+            inf_link_entry(at, inf_model_record_t, link));
+        if (inf_model_id_compare(&before, &id) < 0) {
+            break;
+        }
+        at = at->prev;
+    }
+
+    inf_link_insert(at->next, &r->link);
+    inf_graph_add(&set->graph, &r->graph, &id);
+    set->model_count++;
+}
+
+/* The only function that writes r->state. */
+static void
+move(inf_model_record_t *r, inf_model_state_t to)
+{
+    assert((may_become[r->state] & BIT(to)) != 0);
+    if (r->state == INF_MODEL_QUEUED) {
+        inf_link_remove(&r->turn);
+    }
+    r->state = to;
+}
+
+static void
+queue(inf_model_set_t *set, inf_model_record_t *r)
+{
+    const inf_edit_t *edit = first_edit(r);
+
+    move(r, INF_MODEL_QUEUED);
+    r->graph.turn = edit->turn;
+    r->graph.until = 0;
+    inf_list_push_back(inf_edit_unloads(edit) ? &set->unloads : &set->loads,
+        &r->turn);
+}
+
+void
+inf_model_set_submit(inf_model_set_t *set, inf_model_record_t *r,
+    inf_edit_t *edit)
+{
+    assert(!set->stopping);
+    edit->record = r;
+    edit->turn = ++set->turns;
+    r->last_kind = edit->kind;
+    if (edit->at_start) {               /* before its turn it is missing     */
+        r->who |= edit->who & INF_WANTED_BY_REQUEST;
+    }
+    r->who |= edit->who & INF_WANTED_AT_START;
+    inf_list_push_back(&r->edits, &edit->link);
+    set->busy++;
+    set->starting += edit->at_start;
+    if (r->state == INF_MODEL_IDLE) {
+        queue(set, r);
+    }
+}
+
+bool
+inf_model_set_rebuilds(const inf_model_record_t *r, int64_t version)
+{
+    for (const inf_link_t *l = r->edits.next; l != &r->edits; l = l->next) {
+        const inf_edit_t *edit = inf_link_entry((inf_link_t *) (uintptr_t) l,
+            inf_edit_t, link);
+        if (edit->kind == INF_EDIT_REBUILD
+            && (edit->version == -1 || edit->version == version))
+        {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+inf_edit_t *
+inf_model_set_take(inf_model_set_t *set, bool unloads)
+{
+    const inf_link_t *head = unloads ? &set->unloads : &set->loads;
+    if (set->holds > 0 || inf_list_empty(head)) {
+        return NULL;
+    }
+
+    inf_model_record_t *r = inf_link_entry(head->next, inf_model_record_t,
+        turn);
+    inf_edit_t *edit = first_edit(r);
+    move(r, INF_MODEL_RUNNING);
+    inf_link_remove(&edit->link);
+    decide(set, edit);
+    return edit;
+}
+
+/* Whether it is still to be done. */
+static void
+decide(inf_model_set_t *set, inf_edit_t *edit)
+{
+    if (edit->kind == INF_EDIT_LISTED) {
+        decide_listed(set, edit);
+    } else if (edit->kind == INF_EDIT_UNLOAD
+        && ((edit->cause == INF_UNLOAD_MISSING
+                && !set->ops->is_current(set->userp, edit->list))
+            || (edit->cause == INF_UNLOAD_ORPHAN
+                && !inf_reconcile_is_orphan(&set->graph, edit->record))))
+    {
+        edit->kind = INF_EDIT_NOTHING;
+    }
+}
+
+static void
+decide_listed(inf_model_set_t *set, inf_edit_t *edit)
+{
+    inf_model_record_t *r = edit->record;
+    const inf_inventory_t *l = edit->inventory;
+    const inf_model_id_t id = inf_model_record_id(r);
+    const inf_repository_name_t *n = inf_inventory_find(l, &id);
+    const inf_step_t step = inf_reconcile_listed(l, r, n,
+        set->ops->is_current(set->userp, l->list), false);
+
+    if (inf_reconcile_wants(l, r, n, &step, r->name)) {
+        r->who |= INF_WANTED_AT_START;
+    }
+    switch (step.kind) {
+    case INF_STEP_BUILD:
+        edit->kind = INF_EDIT_LOAD;
+        edit->who = INF_WANTED_ITSELF;
+        return;
+    case INF_STEP_UNLOAD:
+        edit->kind = INF_EDIT_UNLOAD;
+        edit->cause = step.cause;
+        edit->place = step.place;
+        return;
+    case INF_STEP_ADOPT:
+        edit->kind = INF_EDIT_ADOPT;
+        r->who = (r->who | INF_WANTED_BY_REQUEST) & ~INF_WANTED_AT_START;
+        return;
+    case INF_STEP_NONE:
+    case INF_STEP_WAIT:
+    case INF_STEP_DRAIN:
+    case INF_STEP_RESOLVE:
+        edit->kind = INF_EDIT_NOTHING;
+        return;
+    }
+}
+
+void
+inf_model_set_put_back(inf_model_set_t *set, inf_edit_t *edit,
+    inf_model_state_t state)
+{
+    inf_model_record_t *r = edit->record;
+
+    edit->waited = edit->waited || state == INF_MODEL_LISTING;
+    inf_list_push_front(&r->edits, &edit->link);
+    move(r, state == INF_MODEL_QUEUED ? INF_MODEL_IDLE : state);
+    if (inf_reconcile(&set->graph, r, 0).kind != INF_STEP_WAIT) {
+        queue(set, r);
+    }
+}
+
+void
+inf_model_set_listed(inf_model_set_t *set)
+{
+    inf_model_record_t *r = NULL;
+
+    while ((r = inf_model_set_next(set, r)) != NULL) {
+        if (r->state == INF_MODEL_LISTING) {
+            queue(set, r);
+        }
+    }
+}
+
+bool
+inf_model_set_end(inf_model_set_t *set, inf_edit_t *edit, inf_err_t *err,
+    uint64_t now_ns, inf_caller_t **caller, inf_model_record_t **gone)
+{
+    inf_model_record_t *r = edit->record;
+
+    *gone = NULL;
+    *caller = inf_edit_leave_caller(edit, err);
+    set->busy--;
+    set->starting -= edit->at_start;
+    bool kept = retry_later(set, edit, now_ns);
+    r->stage = INF_LOAD_READS;
+    move(r, INF_MODEL_IDLE);
+    r->graph.turn = 0;
+    if (!inf_list_empty(&r->edits)) {
+        queue(set, r);
+    }
+    wake_dependents(set, r);
+
+    if (!set->stopping && inf_model_record_is_empty(r)) {
+        inf_link_remove(&r->link);
+        inf_graph_remove(&r->graph);
+        set->model_count--;
+        *gone = r;
+    }
+    return kept;
+}
+
+/* A turn of r has ended: loads that waited for it go on. */
+static void
+wake_dependents(inf_model_set_t *set, const inf_model_record_t *r)
+{
+    const inf_graph_step_t *at = NULL;
+    inf_graph_model_t *m;
+
+    while ((m = inf_graph_next_ensemble(&set->graph, &r->graph, &at)) != NULL) {
+        inf_model_record_t *e = record_of(m);
+        if (e->state == INF_MODEL_MEMBERS
+            && inf_reconcile(&set->graph, e, 0).kind != INF_STEP_WAIT)
+        {
+            queue(set, e);
+        }
+    }
+}
+
+/* A version whose process has exited is rebuilt until it serves, or somebody
+   loads or unloads it. */
+static bool
+retry_later(inf_model_set_t *set, inf_edit_t *edit, uint64_t now_ns)
+{
+    inf_record_version_t *v = edit->kind != INF_EDIT_REBUILD ? NULL
+        : inf_model_record_find(edit->record, edit->version);
+
+    if (set->stopping || v == NULL || v->lost == NULL || v->rebuild != NULL) {
+        return false;
+    }
+
+    v->exits++;
+    v->exit_ns = now_ns;
+    v->due_ns = now_ns + inf_reconcile_delay_ns(v->exits);
+    v->rebuild = edit;
+    edit->at_start = false;
+    return true;
+}
+
+void
+inf_model_set_stop(inf_model_set_t *set, inf_link_t *dropped)
+{
+    inf_model_record_t *r = NULL;
+    inf_link_t *link;
+
+    set->stopping = true;
+    while ((r = inf_model_set_next(set, r)) != NULL) {
+        while ((link = inf_list_pop_front(&r->edits)) != NULL) {
+            inf_list_push_back(dropped, link);
+        }
+        if (r->state != INF_MODEL_RUNNING && r->state != INF_MODEL_IDLE) {
+            move(r, INF_MODEL_IDLE);
+        }
+    }
+}
+
+inf_caller_t *
+inf_model_set_end_dropped(inf_model_set_t *set, inf_edit_t *edit,
+    inf_err_t *err)
+{
+    set->busy--;
+    set->starting -= edit->at_start;
+    return inf_edit_leave_caller(edit, err);
+}
+
+uint64_t
+inf_model_set_tick(inf_model_set_t *set, uint64_t now_ns)
+{
+    inf_model_record_t *r = NULL;
+    uint64_t next_ns = UINT64_MAX;
+
+    while (!set->stopping && set->exits > 0
+        && (r = inf_model_set_next(set, r)) != NULL)
+    {
+        for (size_t i = 0; i < r->version_count; i++) {
+            inf_record_version_t *v = &r->versions[i];
+            if (v->rebuild == NULL) {
+                continue;
+            }
+            if (v->due_ns > now_ns) {
+                next_ns = v->due_ns < next_ns ? v->due_ns : next_ns;
+                continue;
+            }
+
+            inf_edit_t *edit = v->rebuild;
+            v->rebuild = NULL;
+            inf_model_set_submit(set, r, edit);
+        }
+    }
+
+    return next_ns;
+}
+
+uint64_t
+inf_model_set_round(inf_model_set_t *set)
+{
+    return ++set->rounds;
+}
+
+inf_model_record_t *
+inf_model_set_stale(inf_model_set_t *set, const inf_model_record_t *r,
+    const inf_edit_t *edit, uint64_t round)
+{
+    const inf_graph_step_t *at = NULL;
+    bool caller = edit != NULL && edit->caller != NULL
+        && !edit->caller->inside;
+    inf_graph_model_t *m;
+
+    while (!set->stopping && (m = inf_graph_next_ensemble(&set->graph,
+            &r->graph, &at)) != NULL)
+    {
+        inf_model_record_t *e = record_of(m);
+        if (e != r && e->refreshed != round
+            && inf_reconcile_is_stale(&set->graph, e, caller))
+        {
+            return e;
+        }
+    }
+
+    return NULL;
+}
+
+void
+inf_model_set_refresh(inf_model_set_t *set, inf_model_record_t *e,
+    inf_edit_t *edit, inf_edit_t *refresh, uint64_t round)
+{
+    e->refreshed = round;
+    share(edit, refresh);
+    inf_model_set_submit(set, e, refresh);
+}
+
+bool
+inf_model_set_unload_orphan(inf_model_set_t *set, inf_edit_t *edit, size_t i,
+    inf_edit_t *unload)
+{
+    inf_graph_model_t *m;
+
+    inf_graph_find(&set->graph, &edit->record->graph, &edit->plan->steps[i],
+        &m);
+    if (m == NULL || set->stopping
+        || !inf_reconcile_is_orphan(&set->graph, record_of(m)))
+    {
+        return false;
+    }
+
+    unload->cause = INF_UNLOAD_ORPHAN;
+    unload->dependents = true;
+    share(edit, unload);
+    inf_model_set_submit(set, record_of(m), unload);
+    return true;
+}
+
+/* What a load waits for must not wait for the load. */
+static void
+share(inf_edit_t *parent, inf_edit_t *child)
+{
+    if (parent == NULL
+        || (parent->caller != NULL && parent->caller->inside))
+    {
+        return;
+    }
+
+    child->at_start = parent->at_start;
+    inf_edit_share_caller(parent, child, INF_EDIT_UNHEARD);
+}
+
+bool
+inf_model_set_await(inf_model_set_t *set, inf_model_record_t *own,
+    const char *name)
+{
+    bool endless = false;
+
+    own->graph.awaits = name;
+    for (inf_graph_model_t *m = NULL; !endless
+        && (m = inf_graph_next_named(&set->graph, name, m)) != NULL; )
+    {
+        endless = m->turn != 0
+            && inf_graph_leads(&set->graph, m, &own->graph);
+    }
+    if (endless) {
+        own->graph.awaits = NULL;
+    }
+    return endless;
+}
+
+void
+inf_model_set_awaited(inf_model_record_t *own)
+{
+    own->graph.awaits = NULL;
+}
+
+static const void *
+serves(const inf_graph_model_t *m, int64_t version)
+{
+    return inf_model_record_serves(record_of(m), version);
+}

@@ -1,0 +1,202 @@
+/*
+ * model_set.h - all models: what is desired of each, and what threads have to
+ *               do about it next.
+ *
+ * Owner    The caller owns the set; the set owns records and the edits that
+ *          wait in them.
+ * Thread   the caller's lock.  A passive object: events and `now` in, edits to
+ *          be carried out, callers to be answered and models that leave
+ *          service out; no clock, thread, lock or I/O inside.
+ * Units    ns on the monotonic clock.  Turns count edits in the order they
+ *          were queued, from 1.
+ * Errors   What can fail is allocated by the caller before.
+ * Route    lifecycle's events -> [model set] -> loader threads
+ *
+ * An edit is submitted, taken by a thread, and then ended, or made to wait for
+ * a listing or for composing models: in between, its record is RUNNING and
+ * belongs to that thread as far as its home goes.
+ */
+
+#ifndef INF_REPOSITORY_MODEL_SET_H
+#define INF_REPOSITORY_MODEL_SET_H
+
+#include "core/repository/ensemble_graph.h"
+#include "core/repository/load.h"
+#include "core/repository/model_record.h"
+#include "core/repository/reconcile.h"
+
+typedef struct {
+    /* model, of which the set gives a reference up, leaves service; why (may
+       be NULL) is taken. */
+    void (*leaves)(inf_model_t *model, char *why, inf_link_t *gone);
+
+    /* Whether list is what there is. */
+    bool (*is_current)(void *userp, const inf_repository_list_t *list);
+} inf_model_set_ops_t;
+
+typedef struct {
+    const inf_model_set_ops_t *ops;
+    void                      *userp;
+    inf_link_t                 models;      /* records, by id                */
+    size_t                     model_count;
+    inf_ensemble_graph_t       graph;       /* of all records                */
+    inf_link_t                 loads;       /* records that are QUEUED       */
+    inf_link_t                 unloads;
+    uint32_t                   busy;        /* edits that haven't ended      */
+    uint32_t                   starting;    /* of them, those of the start   */
+    uint32_t                   holds;       /* no edit begins meanwhile      */
+    uint64_t                   exits;       /* processes that have exited    */
+    uint64_t                   turns;
+    uint64_t                   rounds;      /* searches for what is stale    */
+    bool                       stopping;
+} inf_model_set_t;
+
+void inf_model_set_init(inf_model_set_t *set, const inf_model_set_ops_t *ops,
+    void *userp);
+
+/* No edit waits or runs; frees the records. */
+void inf_model_set_fini(inf_model_set_t *set);
+
+/* NULL: nothing is known of it. */
+inf_model_record_t *inf_model_set_find(const inf_model_set_t *set,
+    const inf_model_id_t *id);
+
+/* One after another, by id; r NULL: the first. */
+inf_model_record_t *inf_model_set_next(const inf_model_set_t *set,
+    const inf_model_record_t *r);
+
+/* r is the set's from now on. */
+void inf_model_set_insert(inf_model_set_t *set, inf_model_record_t *r);
+
+/* ---- edits -------------------------------------------------------------- */
+
+/* edit is the set's until it is taken.  Not while the set is stopping. */
+void inf_model_set_submit(inf_model_set_t *set, inf_model_record_t *r,
+    inf_edit_t *edit);
+
+/* Whether a rebuild of that version (-1: all) waits already. */
+bool inf_model_set_rebuilds(const inf_model_record_t *r, int64_t version);
+
+/*
+ * The next edit to be carried out, or NULL.  unloads: of the unloads, else of
+ * the others.  Its kind may be another now, NOTHING too: what follows from a
+ * listing, and whether what was decided earlier still holds, is decided here.
+ */
+inf_edit_t *inf_model_set_take(inf_model_set_t *set, bool unloads);
+
+/* The edit that was taken goes back to the front of its record and waits:
+   QUEUED, for a thread; LISTING; MEMBERS, as far as inf_model_set_waits has
+   said how long.  It is taken again when that has come.  Not while the set is
+   stopping. */
+void inf_model_set_put_back(inf_model_set_t *set, inf_edit_t *edit,
+    inf_model_state_t state);
+
+/* A listing has come, or failed: what waits for one goes on. */
+void inf_model_set_listed(inf_model_set_t *set);
+
+/*
+ * The edit that was taken has ended; takes err.  *caller: to be answered, or
+ * NULL.  *gone: a record that nothing needs any more, to be freed, or NULL.
+ * true: edit is the set's again (a rebuild that failed, and is tried later),
+ * else it is the caller's to free.
+ */
+bool inf_model_set_end(inf_model_set_t *set, inf_edit_t *edit, inf_err_t *err,
+    uint64_t now_ns, inf_caller_t **caller, inf_model_record_t **gone);
+
+/* All edits that wait, for the caller to end; none is submitted any more, and
+   their records stay. */
+void inf_model_set_stop(inf_model_set_t *set, inf_link_t *dropped);
+
+/* An edit of inf_model_set_stop has ended; as above, the edit is the
+   caller's to free. */
+inf_caller_t *inf_model_set_end_dropped(inf_model_set_t *set,
+    inf_edit_t *edit, inf_err_t *err);
+
+/* Queues rebuilds that are due by now; when the next one is, UINT64_MAX: none
+   waits. */
+uint64_t inf_model_set_tick(inf_model_set_t *set, uint64_t now_ns);
+
+/* ---- what follows from an edit ------------------------------------------ */
+
+/* A search begins for ensembles that are not made of what r serves now. */
+uint64_t inf_model_set_round(inf_model_set_t *set);
+
+/* The next of them, or NULL; edit (or NULL) is what has made them stale. */
+inf_model_record_t *inf_model_set_stale(inf_model_set_t *set,
+    const inf_model_record_t *r, const inf_edit_t *edit, uint64_t round);
+
+/* refresh, a REFRESH, is submitted to such an ensemble; the caller of edit
+   (which may be NULL) waits for it, too. */
+void inf_model_set_refresh(inf_model_set_t *set, inf_model_record_t *e,
+    inf_edit_t *edit, inf_edit_t *refresh, uint64_t round);
+
+/* unload, of cause ORPHAN, is submitted to the model of step i of what edit
+   has unloaded.  false: that is needed, or gone. */
+bool inf_model_set_unload_orphan(inf_model_set_t *set, inf_edit_t *edit,
+    size_t i, inf_edit_t *unload);
+
+/* ---- moves of what serves ----------------------------------------------- */
+
+/* A load begins: what of its versions doesn't serve is LOADING.  merged has
+   room for these and the record's own, and is taken.  true: something that
+   the registry tells has changed. */
+bool inf_model_set_begin(inf_model_set_t *set, inf_load_t *l,
+    inf_record_version_t *merged);
+
+/* The load can't even begin: what serves goes on.  why is the model's reason
+   if nothing of it serves, reason that of READY versions.  known: there is, or
+   was, such a model.  Returns a text to be freed. */
+char *inf_model_set_reject(inf_edit_t *edit, bool known, const char *why,
+    const char *reason);
+
+/* What the ensemble of l is to be made of is known; takes plan. */
+void inf_model_set_ask(inf_model_set_t *set, inf_load_t *l,
+    inf_graph_plan_t *plan, bool *circular);
+
+/* Whether l has to wait for edits of its composing models that were queued
+   before. */
+bool inf_model_set_waits(inf_model_set_t *set, inf_load_t *l);
+
+/* l takes the composing models that serve now; l->members has room.  false:
+   it can't be made of them, l->lack says why.  *same: it is made of them
+   already. */
+bool inf_model_set_gather(inf_model_set_t *set, inf_load_t *l, bool *same);
+
+/*
+ * The load has built its versions: all of them come into service at once, or,
+ * unless whole, none.  Not whole either, with l->lack, when a composing model
+ * has gone meanwhile; that is returned.  *plan is to be freed.
+ */
+bool inf_model_set_swap(inf_model_set_t *set, inf_load_t *l, bool whole,
+    inf_link_t *gone, inf_graph_plan_t **plan);
+
+/* All versions of edit's model leave service.  *why is to be freed.  Returns
+   the model's home: it has none any more. */
+inf_model_home_t *inf_model_set_unload(inf_model_set_t *set,
+    inf_edit_t *edit, inf_link_t *gone, char **why);
+
+/* Something of r has gone out of service or failed: so do ensembles that can't
+   be without it. */
+void inf_model_set_drain(inf_model_set_t *set, const inf_model_record_t *r,
+    inf_link_t *gone);
+
+/*
+ * A process that model needs has exited: the version is out of service and is
+ * rebuilt after a delay.  rebuild and the texts are taken if a version served
+ * by it.  *old is to be freed.  NULL: none did.
+ */
+inf_record_version_t *inf_model_set_exit(inf_model_set_t *set,
+    inf_model_record_t *r, const inf_model_t *model, inf_edit_t *rebuild,
+    char *reason, char *lost, uint64_t now_ns, char **old);
+
+/* Why e can't be made of plan; malloc'ed, or NULL. */
+char *inf_model_set_lack(inf_model_set_t *set, inf_model_record_t *e,
+    const inf_graph_plan_t *plan);
+
+/* Whether waiting for an edit of name from within own's load would never end.
+   false: until inf_model_set_awaited, it counts as waiting. */
+bool inf_model_set_await(inf_model_set_t *set, inf_model_record_t *own,
+    const char *name);
+void inf_model_set_awaited(inf_model_record_t *own);
+
+#endif /* INF_REPOSITORY_MODEL_SET_H */

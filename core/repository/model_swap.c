@@ -1,0 +1,529 @@
+/* model_swap.c - the moves of what a model serves: a load begins and ends, an
+   unload, a process exit, and what follows for ensembles. */
+
+#include "core/repository/model_set.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REASON_MAX 4096u        /* bytes of others' reasons, about           */
+
+/* In the words of a load that is rejected. */
+#define AMBIGUOUS "model appears in two or more repositories"
+
+static void merge_versions(inf_load_t *l, inf_record_version_t *merged);
+static bool take_all(inf_model_set_t *set, inf_load_t *l);
+static bool members_left(inf_model_set_t *set, inf_load_t *l);
+static void take_over(inf_load_t *l);
+static void give_up(inf_load_t *l);
+static void release(inf_load_t *l, inf_model_t *model);
+static inf_graph_plan_t *settle_plan(inf_load_t *l, bool whole);
+static void withdraw(inf_model_set_t *set, inf_model_record_t *e,
+    inf_link_t *gone);
+static void explain_lack(inf_record_version_t *v, const char *lack,
+    bool waits);
+static void add_failure(inf_buf_t *text, const inf_model_record_t *r);
+
+static inline inf_model_record_t *
+record_of(const inf_graph_model_t *m)
+{
+    return inf_link_entry((inf_graph_model_t *) (uintptr_t) m,
+        inf_model_record_t, graph);
+}
+
+bool
+inf_model_set_begin(inf_model_set_t *set, inf_load_t *l,
+    inf_record_version_t *merged)
+{
+    inf_model_record_t *r = l->record;
+    bool shown = false;
+
+    (void) set;
+    merge_versions(l, merged);
+    for (size_t i = 0; i < l->count; i++) {
+        inf_record_version_t *v = inf_model_record_find(r,
+            l->versions[i].version);
+        if (v->state != INF_VERSION_READY) {
+            v->state = INF_VERSION_LOADING;
+            l->versions[i].waited = v->missing != NULL;
+            if (l->edit->kind != INF_EDIT_REBUILD) {
+                inf_record_version_settle(v);
+            }
+            v->leaving = NULL;
+            free(v->reason);
+            v->reason = NULL;
+            shown = true;
+        }
+    }
+    r->rejected = false;
+    r->unloaded = false;
+    free(r->reason);
+    r->reason = NULL;
+    return shown;
+}
+
+static void
+merge_versions(inf_load_t *l, inf_record_version_t *merged)
+{
+    inf_model_record_t *r = l->record;
+    size_t n = 0;
+    size_t i = 0;
+    size_t k = 0;
+
+    while (i < r->version_count || k < l->count) {
+        if (k == l->count || (i < r->version_count
+            && r->versions[i].version <= l->versions[k].version))
+        {
+            k += k < l->count
+                && r->versions[i].version == l->versions[k].version;
+            merged[n++] = r->versions[i++];
+            continue;
+        }
+        merged[n].version = l->versions[k++].version;
+        merged[n++].state = INF_VERSION_LOADING;
+    }
+
+    free(r->versions);
+    r->versions = merged;
+    r->version_count = n;
+}
+
+char *
+inf_model_set_reject(inf_edit_t *edit, bool known, const char *why,
+    const char *reason)
+{
+    inf_model_record_t *r = edit->record;
+    char *before = NULL;
+
+    if (known || r->version_count > 0 || (r->who & INF_WANTED_AT_START) != 0) {
+        r->rejected = !inf_model_record_any_ready(r);
+        before = inf_model_record_explain(r, why, reason);
+    }
+    if (edit->kind == INF_EDIT_REFRESH && r->override == NULL) {
+        r->override = edit->override;       /* it is tried again with that   */
+        edit->override = NULL;
+    }
+    return before;
+}
+
+void
+inf_model_set_ask(inf_model_set_t *set, inf_load_t *l, inf_graph_plan_t *plan,
+    bool *circular)
+{
+    inf_graph_ask(&set->graph, &l->record->graph, plan);
+    l->record->stage = INF_LOAD_TAKES;
+    *circular = inf_graph_circular(&set->graph, &l->record->graph);
+}
+
+bool
+inf_model_set_waits(inf_model_set_t *set, inf_load_t *l)
+{
+    inf_graph_model_t *m = &l->record->graph;
+
+    m->until = set->turns;
+    bool waits = !set->stopping && inf_graph_waits(&set->graph, m)
+        && !inf_graph_circular(&set->graph, m);
+    m->until = waits ? m->until : 0;
+    return waits;
+}
+
+bool
+inf_model_set_gather(inf_model_set_t *set, inf_load_t *l, bool *same)
+{
+    inf_graph_model_t *m = &l->record->graph;
+
+    bool taken = take_all(set, l) && !inf_graph_closes(&set->graph, m);
+    if (!taken) {
+        l->lack = inf_model_set_lack(set, l->record, m->asked);
+    }
+    *same = taken && m->made != NULL
+        && inf_graph_verdict(&set->graph, m) == INF_GRAPH_FINE;
+    return taken;
+}
+
+/* false: one is missing. */
+static bool
+take_all(inf_model_set_t *set, inf_load_t *l)
+{
+    const inf_graph_model_t *m = &l->record->graph;
+
+    for (size_t i = 0; i < m->asked->count; i++) {
+        const inf_graph_step_t *step = &m->asked->steps[i];
+        inf_graph_model_t *target;
+        if (inf_graph_find(&set->graph, m, step, &target)
+            != INF_GRAPH_SERVES)
+        {
+            return false;
+        }
+
+        inf_model_t *model = inf_model_record_serves(record_of(target),
+            step->version);
+        l->members[l->member_count++] = model;
+        inf_model_ref(model);
+    }
+
+    return true;
+}
+
+bool
+inf_model_set_swap(inf_model_set_t *set, inf_load_t *l, bool whole,
+    inf_link_t *gone, inf_graph_plan_t **plan)
+{
+    if (whole && members_left(set, l)) {
+        inf_load_fail_all(l);
+        whole = false;
+    }
+    if (whole) {
+        take_over(l);
+    } else {
+        give_up(l);
+    }
+
+    *plan = settle_plan(l, whole);
+    inf_model_set_drain(set, l->record, gone);
+    return whole;
+}
+
+/* Whether something that l was made of has stopped serving meanwhile, or is
+   made of it now. */
+static bool
+members_left(inf_model_set_t *set, inf_load_t *l)
+{
+    inf_graph_model_t *m = &l->record->graph;
+
+    if (!l->ensemble || (!inf_graph_closes(&set->graph, m)
+        && inf_graph_compare(&set->graph, m, m->asked,
+            (const void *const *) l->members) != INF_GRAPH_LOST))
+    {
+        return false;
+    }
+
+    l->lack = inf_model_set_lack(set, l->record, m->asked);
+    return true;
+}
+
+static void
+take_over(inf_load_t *l)
+{
+    inf_model_record_t *r = l->record;
+
+    for (size_t i = 0, k = 0; i < r->version_count; i++) {
+        inf_record_version_t *now = &r->versions[i];
+        inf_load_version_t *v = k < l->count
+            && l->versions[k].version == now->version ? &l->versions[k++]
+            : NULL;
+
+        if (v == NULL) {                /* not wanted any more               */
+            release(l, inf_record_version_withdraw(now));
+            if (now->lost != NULL && inf_load_is_fresh(l)) {
+                inf_record_version_settle(now);
+                inf_record_version_forget(now);
+            }
+            continue;
+        }
+        if (v->keep && now->model == NULL) {
+            continue;                   /* its process has exited meanwhile  */
+        }
+
+        free(now->reason);
+        now->reason = NULL;
+        if (!v->keep) {
+            release(l, now->model);
+            now->model = v->model;
+            now->state = INF_VERSION_READY;
+            inf_record_version_settle(now);
+            v->serves = v->model;
+            inf_model_ref(v->serves);
+            v->model = NULL;
+        }
+    }
+
+    if (l->in_place) {
+        inf_model_home_swap_settings(r->home, l->home);
+        return;
+    }
+
+    inf_model_home_t *old = r->home;
+    r->home = l->home;
+    l->home = old;
+}
+
+/* Versions that served go on, and say what was wrong with their successors. */
+static void
+give_up(inf_load_t *l)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        inf_load_version_t *v = &l->versions[i];
+        inf_record_version_t *now = inf_model_record_find(l->record,
+            v->version);
+
+        if (v->err != NULL) {
+            free(now->reason);
+            now->reason = v->reason;
+            v->reason = NULL;
+            if (now->state != INF_VERSION_READY) {
+                now->state = INF_VERSION_UNAVAILABLE;
+                free(now->missing);
+                now->missing = v->waited && l->lack != NULL ? strdup(l->lack)
+                    : NULL;
+            }
+        }
+        if (v->model != NULL) {
+            if (now->state != INF_VERSION_READY && v->err == NULL) {
+                now->state = INF_VERSION_UNLOADING;
+                now->leaving = v->model->owner;
+            }
+            release(l, v->model);
+            v->model = NULL;
+        }
+    }
+}
+
+/* There is room for it; model may be NULL. */
+static void
+release(inf_load_t *l, inf_model_t *model)
+{
+    if (model != NULL) {
+        l->released[l->released_count++] = model;
+    }
+}
+
+/* The graph learns how the load has ended.  A plan to be freed, or NULL. */
+static inf_graph_plan_t *
+settle_plan(inf_load_t *l, bool whole)
+{
+    inf_model_record_t *r = l->record;
+    inf_graph_model_t *m = &r->graph;
+    bool fresh = inf_load_is_fresh(l);
+
+    if (!l->ensemble) {
+        return whole && fresh ? inf_graph_drop_made(m) : NULL;
+    }
+    if (!whole && inf_model_record_any_ready(r)) {
+        return inf_graph_drop_asked(m);
+    }
+
+    inf_graph_plan_t *before = inf_graph_settle(m, whole
+        ? (const void *const *) l->members : NULL);
+    for (size_t i = 0; whole && i < l->count; i++) {
+        if (inf_model_record_find(r, l->versions[i].version)->model == NULL) {
+            inf_graph_unmake(m);
+        }
+    }
+
+    if (fresh) {                        /* how it is tried again             */
+        inf_override_free(r->override);
+        r->override = whole ? NULL : l->edit->override;
+        l->edit->override = whole ? l->edit->override : NULL;
+        r->retry = !whole;
+        l->left = whole ? NULL : r->home;
+        r->home = whole ? r->home : NULL;
+    }
+    return before;
+}
+
+inf_model_home_t *
+inf_model_set_unload(inf_model_set_t *set, inf_edit_t *edit, inf_link_t *gone,
+    char **why)
+{
+    inf_model_record_t *r = edit->record;
+    inf_model_home_t *home = r->home;
+    bool ambiguous = edit->cause == INF_UNLOAD_AMBIGUOUS;
+    bool forget = inf_model_record_never_made(r)
+        || edit->cause == INF_UNLOAD_MOVED
+        || edit->cause == INF_UNLOAD_REMOVED
+        || edit->cause == INF_UNLOAD_DROPPED || ambiguous;
+
+    *why = r->reason;
+    r->reason = ambiguous ? strdup(AMBIGUOUS) : NULL;
+    r->rejected = ambiguous;
+    r->retry = false;
+    r->unloaded = true;
+    r->home = NULL;
+    edit->who = home != NULL && (r->who & INF_WANTED_ITSELF) == 0 ? 0
+        : INF_WANTED_ITSELF;
+    r->who = ambiguous ? r->who & INF_WANTED_AT_START : 0;
+    for (size_t i = 0; i < r->version_count; i++) {
+        inf_record_version_t *v = &r->versions[i];
+        inf_model_t *model = inf_record_version_withdraw(v);
+        if (model != NULL) {
+            set->ops->leaves(model, NULL, gone);
+        }
+        if (forget || v->missing != NULL) {
+            inf_record_version_forget(v);
+        }
+        inf_record_version_settle(v);
+    }
+    edit->plan = inf_graph_drop_made(&r->graph);
+    inf_model_set_drain(set, r, gone);
+    return home;
+}
+
+void
+inf_model_set_drain(inf_model_set_t *set, const inf_model_record_t *r,
+    inf_link_t *gone)
+{
+    const inf_graph_step_t *at = NULL;
+    inf_graph_model_t *m;
+
+    while ((m = inf_graph_next_ensemble(&set->graph, &r->graph, &at)) != NULL) {
+        if (inf_graph_verdict(&set->graph, m) == INF_GRAPH_LOST) {
+            withdraw(set, record_of(m), gone);
+        }
+    }
+}
+
+/* And what is made of it. */
+static void
+withdraw(inf_model_set_t *set, inf_model_record_t *e, inf_link_t *gone)
+{
+    char *lack = inf_model_set_lack(set, e, e->graph.made);
+    bool any = false;
+
+    for (size_t i = 0; i < e->version_count; i++) {
+        inf_record_version_t *v = &e->versions[i];
+        inf_model_t *model = v->model;
+
+        if (model == NULL && v->state == INF_VERSION_UNAVAILABLE
+            && (v->missing != NULL || e->retry))
+        {
+            explain_lack(v, lack, v->missing != NULL);
+        }
+        if (model == NULL) {
+            continue;
+        }
+
+        v->model = NULL;
+        v->state = INF_VERSION_UNAVAILABLE;
+        explain_lack(v, lack, true);
+        set->ops->leaves(model, lack != NULL ? strdup(lack) : NULL, gone);
+        any = true;
+    }
+    free(lack);
+
+    if (any) {
+        inf_graph_unmake(&e->graph);
+        inf_model_set_drain(set, e, gone);
+    }
+}
+
+/* waits: it is the only reason. */
+static void
+explain_lack(inf_record_version_t *v, const char *lack, bool waits)
+{
+    char *reason;
+
+    if (lack == NULL || asprintf(&reason, "%s: %s",
+            inf_err_code_string(INF_ERR_INVALID_ARG), lack) < 0)
+    {
+        return;
+    }
+
+    free(v->reason);
+    v->reason = reason;
+    if (waits) {
+        free(v->missing);
+        v->missing = strdup(lack);
+    }
+}
+
+inf_record_version_t *
+inf_model_set_exit(inf_model_set_t *set, inf_model_record_t *r,
+    const inf_model_t *model, inf_edit_t *rebuild, char *reason, char *lost,
+    uint64_t now_ns, char **old)
+{
+    for (size_t i = 0; !set->stopping && i < r->version_count; i++) {
+        inf_record_version_t *v = &r->versions[i];
+        if (v->model != model) {
+            continue;
+        }
+
+        set->exits++;
+        v->exits = inf_reconcile_exits(v, now_ns);
+        v->exit_ns = now_ns;
+        v->due_ns = now_ns + inf_reconcile_delay_ns(v->exits);
+        v->model = NULL;
+        v->state = INF_VERSION_UNAVAILABLE;
+        *old = v->reason;
+        v->reason = reason;
+        v->lost = lost;
+        rebuild->version = v->version;
+        v->rebuild = rebuild;
+        return v;
+    }
+
+    return NULL;
+}
+
+void
+inf_load_fail_all(inf_load_t *l)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        inf_load_version_t *v = &l->versions[i];
+        v->keep = false;
+        inf_err_free(v->err);
+        v->err = inf_err_new(INF_ERR_INVALID_ARG, "%s", l->lack != NULL
+            ? l->lack : "out of memory");
+        free(v->reason);
+        v->reason = inf_reason_text(v->err);
+    }
+}
+
+char *
+inf_model_set_lack(inf_model_set_t *set, inf_model_record_t *e,
+    const inf_graph_plan_t *plan)
+{
+    inf_ensemble_graph_t *g = &set->graph;
+    inf_graph_model_t *target;
+    inf_buf_t text;
+    size_t at;
+
+    if (inf_graph_circular(g, &e->graph) || inf_graph_closes(g, &e->graph)) {
+        return inf_graph_circle_text(&e->graph);
+    }
+
+    inf_buf_init(&text);
+    if (inf_graph_lack(g, &e->graph, plan, &text, &at) == INF_GRAPH_NONE) {
+        inf_graph_find(g, &e->graph, &plan->steps[at], &target);
+        const inf_model_record_t *r = record_of(target);
+        inf_buf_printf(&text, "ensemble '%s' depends on '%s' which %s.",
+            e->name, plan->steps[at].name, r->graph.made != NULL
+            ? "is not valid" : "has no loaded version");
+        add_failure(&text, r);
+    }
+
+    if (text.failed || text.len == 0) {
+        inf_buf_fini(&text);
+        return NULL;
+    }
+    return inf_buf_give(&text, NULL);
+}
+
+/* What went wrong with a model that isn't just unloaded. */
+static void
+add_failure(inf_buf_t *text, const inf_model_record_t *r)
+{
+    const char *begin = r->graph.made != NULL ? "failed" : "loading failed";
+
+    if (r->version_count == 0 && r->reason != NULL) {
+        inf_buf_printf(text, " Model '%s' %s with error: %s", r->name, begin,
+            r->reason);
+    }
+    for (size_t i = 0; i < r->version_count; i++) {
+        const inf_record_version_t *v = &r->versions[i];
+        if (v->state != INF_VERSION_UNAVAILABLE || v->reason == NULL
+            || inf_record_version_is_unloaded(v))
+        {
+            continue;
+        }
+        if (text->len > REASON_MAX) {
+            inf_buf_puts(text, " ...");
+            return;
+        }
+        inf_buf_printf(text, " Model '%s' %s with error: version %lld is at"
+            " UNAVAILABLE state: %s;", r->name, begin,
+            (long long) v->version, v->reason);
+    }
+}

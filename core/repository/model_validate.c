@@ -1,0 +1,170 @@
+#include "core/repository/model_validate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/model/private_inputs.h"
+#include "core/proto/message.h"
+#include "core/repository/strategy_search.h"
+#include "core/sched/sequence_inputs.h"
+
+typedef inf_err_t *(*table_fn)(const inf_model_load_t *what,
+    inf_model_t *model);
+
+static inf_err_t *copy_config(const inf_model_config_t *config,
+    inf_model_config_t **out);
+static inf_err_t *make_tensors(const inf_model_load_t *what,
+    inf_model_t *model);
+static inf_err_t *make_labels(const inf_model_load_t *what,
+    inf_model_t *model);
+static inf_err_t *make_sequence_inputs(const inf_model_load_t *what,
+    inf_model_t *model);
+static inf_err_t *set_private_inputs(const inf_model_load_t *what,
+    inf_model_t *model);
+
+/* The first is needed by the others. */
+static const table_fn tables[] = {
+    make_tensors, make_labels, make_sequence_inputs, set_private_inputs
+};
+
+inf_err_t *
+inf_model_draft(const inf_model_load_t *what, inf_model_t **out)
+{
+    inf_model_t *model = inf_model_new(what->name, what->version, what->dir);
+    if (model == NULL) {
+        return inf_err_nomem();
+    }
+
+    model->ops = what->ops;
+    model->owner = what->owner;
+    model->server = what->options->server;
+    model->host_policies = &what->core_config->host_policies;
+    model->auto_complete = what->core_config->values->auto_complete;
+
+    inf_err_t *err = NULL;
+    if (what->space != NULL && what->space[0] != '\0') {
+        model->space = strdup(what->space);
+        err = model->space != NULL ? NULL : inf_err_nomem();
+    }
+    if (err == NULL) {
+        err = copy_config(what->config, &model->config);
+    }
+    if (err != NULL) {
+        inf_model_free(model);
+        return err;
+    }
+
+    *out = model;
+    return NULL;
+}
+
+inf_err_t *
+inf_model_find_backend(const inf_model_load_t *what, const inf_model_t *model,
+    inf_backend_location_t *out)
+{
+    const NginxInference__CoreConfig *config = what->core_config->values;
+    const inf_backend_query_t query = {
+        .model_name = model->name,
+        .model_dir = model->dir,
+        .version = model->version,
+        .backend = model->config->msg->backend,
+        .runtime = model->config->msg->runtime,
+        .global_dirs = (const char *const *) config->backend_directories,
+        .global_count = config->n_backend_directories
+    };
+
+    return inf_backend_search(&query, out);
+}
+
+inf_err_t *
+inf_model_fix_config(inf_model_t *model)
+{
+    ProtobufCMessage *built;
+
+    inf_err_t *err = inf_message_clone(&model->config->msg->base, &built);
+    if (err != NULL) {
+        return err;
+    }
+
+    model->built = (Inference__ModelConfig *) (void *) built;
+    model->decoupled = model->built->model_transaction_policy != NULL
+        && model->built->model_transaction_policy->decoupled;
+    model->sequential = model->built->scheduling_choice_case
+        == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING;
+    return NULL;
+}
+
+inf_err_t *
+inf_model_make_tables(const inf_model_load_t *what, inf_model_t *model,
+    inf_model_problem_fn fn, void *userp)
+{
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        inf_err_t *err = tables[i](what, model);
+        if (err != NULL && (fn == NULL || i == 0)) {
+            return err;
+        }
+        if (err != NULL) {
+            fn(userp, err);
+        }
+    }
+
+    return NULL;
+}
+
+inf_err_t *
+inf_model_find_strategy(const inf_model_load_t *what, const inf_model_t *model,
+    char **library)
+{
+    const NginxInference__CoreConfig *config = what->core_config->values;
+
+    return inf_strategy_search(model,
+        (const char *const *) config->backend_directories,
+        config->n_backend_directories, library);
+}
+
+/* Each version completes a copy of its own. */
+static inf_err_t *
+copy_config(const inf_model_config_t *config, inf_model_config_t **out)
+{
+    ProtobufCMessage *copy;
+
+    inf_err_t *err = inf_message_clone(&config->msg->base, &copy);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = inf_model_config_new((Inference__ModelConfig *) (void *) copy,
+        config->file, config->origin, out);
+    if (err != NULL) {
+        inf_message_free(copy);
+    }
+    return err;
+}
+
+static inf_err_t *
+make_tensors(const inf_model_load_t *what, inf_model_t *model)
+{
+    (void) what;
+    return inf_config_tensors_new(model->built, &model->tensors);
+}
+
+static inf_err_t *
+make_labels(const inf_model_load_t *what, inf_model_t *model)
+{
+    return inf_labels_load(what->storage, what->dir, model->built,
+        &model->labels);
+}
+
+static inf_err_t *
+make_sequence_inputs(const inf_model_load_t *what, inf_model_t *model)
+{
+    return inf_sequence_inputs_new(what->storage, what->dir, model,
+        &model->sequence_inputs);
+}
+
+static inf_err_t *
+set_private_inputs(const inf_model_load_t *what, inf_model_t *model)
+{
+    (void) what;
+    return inf_private_inputs_wanted(model->built, &model->private_inputs);
+}

@@ -1,0 +1,271 @@
+#include "core/repository/reconcile.h"
+
+#include <string.h>
+
+#define SECOND_NS   UINT64_C(1000000000)
+#define DELAY_MAX   (60 * SECOND_NS)
+#define CALM_NS     (2 * DELAY_MAX)     /* after that the count begins anew  */
+
+static inf_step_t wait_for(inf_wait_t reason, uint64_t until_ns);
+static inf_step_t step_of(const inf_edit_t *edit);
+static inf_step_t rebuild_when_due(const inf_model_record_t *r,
+    uint64_t now_ns);
+static inf_step_t listed_all(const inf_inventory_t *l,
+    const inf_model_record_t *r, const inf_repository_name_t *n,
+    bool current);
+static inf_step_t listed_by_name(const inf_inventory_t *l,
+    const inf_model_record_t *r, const inf_repository_name_t *n,
+    bool current, bool barred);
+static inf_step_t unload(inf_unload_cause_t cause,
+    const inf_repository_name_t *n);
+static bool is_pending(const inf_inventory_t *l, const inf_model_record_t *r,
+    const inf_repository_name_t *n);
+static bool stays(const inf_inventory_t *l, const inf_model_record_t *r);
+
+static const inf_step_t nothing = { .kind = INF_STEP_NONE };
+static const inf_step_t build = { .kind = INF_STEP_BUILD };
+
+inf_step_t
+inf_reconcile(inf_ensemble_graph_t *g, inf_model_record_t *r, uint64_t now_ns)
+{
+    if (inf_model_record_any_ready(r)
+        && inf_graph_verdict(g, &r->graph) == INF_GRAPH_LOST)
+    {
+        return (inf_step_t) { .kind = INF_STEP_DRAIN };
+    }
+
+    switch (r->state) {
+    case INF_MODEL_RUNNING:
+        return wait_for(INF_WAIT_THREAD, UINT64_MAX);
+    case INF_MODEL_LISTING:
+        return wait_for(INF_WAIT_LISTING, UINT64_MAX);
+    case INF_MODEL_MEMBERS:
+        if (inf_graph_waits(g, &r->graph)
+            && !inf_graph_circular(g, &r->graph))
+        {
+            return wait_for(INF_WAIT_MEMBERS, UINT64_MAX);
+        }
+        break;
+    case INF_MODEL_IDLE:
+    case INF_MODEL_QUEUED:
+        break;
+    }
+
+    return inf_list_empty(&r->edits) ? rebuild_when_due(r, now_ns)
+        : step_of(inf_link_entry(r->edits.next, inf_edit_t, link));
+}
+
+inf_step_t
+inf_reconcile_listed(const inf_inventory_t *l, const inf_model_record_t *r,
+    const inf_repository_name_t *n, bool current, bool barred)
+{
+    if (l->want.arrival && r != NULL && r->home == NULL && n == NULL) {
+        return nothing;                 /* its load says so itself           */
+    }
+
+    return l->want.all ? listed_all(l, r, n, current)
+        : listed_by_name(l, r, n, current, barred);
+}
+
+bool
+inf_reconcile_wants(const inf_inventory_t *l, const inf_model_record_t *r,
+    const inf_repository_name_t *n, const inf_step_t *step, const char *name)
+{
+    bool loaded = r != NULL && r->home != NULL;
+    bool named = l->want.all || inf_inventory_wants(l, name);
+
+    if (!named || (n != NULL ? n->duplicate : loaded)) {
+        return false;
+    }
+    return step->kind == INF_STEP_BUILD
+        || (step->kind == INF_STEP_NONE && loaded && !l->want.all);
+}
+
+bool
+inf_reconcile_is_stale(inf_ensemble_graph_t *g, const inf_model_record_t *e,
+    bool caller)
+{
+    if (e->graph.asked == NULL) {
+        return inf_graph_verdict(g, &e->graph) == INF_GRAPH_STALE;
+    }
+
+    /* the load under way takes what serves when it goes on; who waits for
+       the ensemble doesn't wait for a listing on its behalf */
+    return e->stage == INF_LOAD_TAKES
+        && (caller || e->state == INF_MODEL_RUNNING);
+}
+
+bool
+inf_reconcile_is_orphan(const inf_ensemble_graph_t *g,
+    const inf_model_record_t *r)
+{
+    return (r->who & INF_WANTED_ITSELF) == 0 && inf_model_record_is_held(r)
+        && !inf_graph_needed(g, &r->graph);
+}
+
+uint64_t
+inf_reconcile_delay_ns(uint32_t exits)
+{
+    if (exits <= 1) {
+        return 0;
+    }
+
+    uint64_t delay = exits < 8 ? SECOND_NS << (exits - 2) : DELAY_MAX;
+    return delay < DELAY_MAX ? delay : DELAY_MAX;
+}
+
+uint32_t
+inf_reconcile_exits(const inf_record_version_t *v, uint64_t now_ns)
+{
+    return now_ns - v->exit_ns > CALM_NS ? 1 : v->exits + 1;
+}
+
+static inf_step_t
+wait_for(inf_wait_t reason, uint64_t until_ns)
+{
+    return (inf_step_t) {
+        .kind = INF_STEP_WAIT, .reason = reason, .until_ns = until_ns
+    };
+}
+
+static inf_step_t
+step_of(const inf_edit_t *edit)
+{
+    switch (edit->kind) {
+    case INF_EDIT_LOAD:
+    case INF_EDIT_REFRESH:
+    case INF_EDIT_REBUILD:
+    case INF_EDIT_LISTED:
+        return build;
+    case INF_EDIT_UNLOAD:
+        return (inf_step_t) {
+            .kind = INF_STEP_UNLOAD, .cause = edit->cause,
+            .place = edit->place
+        };
+    case INF_EDIT_ADOPT:
+        return (inf_step_t) { .kind = INF_STEP_ADOPT };
+    case INF_EDIT_LOAD_NAME:
+    case INF_EDIT_UNLOAD_NAME:
+        return (inf_step_t) { .kind = INF_STEP_RESOLVE };
+    case INF_EDIT_NOTHING:
+        return nothing;
+    }
+
+    return nothing;
+}
+
+static inf_step_t
+rebuild_when_due(const inf_model_record_t *r, uint64_t now_ns)
+{
+    uint64_t due_ns = UINT64_MAX;
+    bool any = false;
+
+    for (size_t i = 0; i < r->version_count; i++) {
+        const inf_record_version_t *v = &r->versions[i];
+        any = any || v->rebuild != NULL;
+        if (v->rebuild != NULL && v->due_ns < due_ns) {
+            due_ns = v->due_ns;
+        }
+    }
+
+    return !any ? nothing : due_ns <= now_ns ? build
+        : wait_for(INF_WAIT_DELAY, due_ns);
+}
+
+/* Whatever lies there is wanted. */
+static inf_step_t
+listed_all(const inf_inventory_t *l, const inf_model_record_t *r,
+    const inf_repository_name_t *n, bool current)
+{
+    bool loaded = r != NULL && r->home != NULL;
+    bool known = r != NULL && (loaded || r->version_count > 0 || n != NULL
+        || (r->who & INF_WANTED_AT_START) != 0);
+
+    if (loaded && r->home->private_dir != NULL) {
+        return nothing;
+    }
+    if (n == NULL && stays(l, r)) {
+        return nothing;                 /* its directory may come again      */
+    }
+    if (n == NULL && loaded && is_pending(l, r, n)) {
+        return build;                   /* it serves on while its load waits */
+    }
+    if (n == NULL || n->duplicate) {
+        return known && current ? unload(INF_UNLOAD_MOVED, n) : nothing;
+    }
+    return stays(l, r) && l->list->items[n->repository] == r->home->repository
+        ? nothing : build;
+}
+
+/* What was unloaded by request stays away, though it is named. */
+static inf_step_t
+listed_by_name(const inf_inventory_t *l, const inf_model_record_t *r,
+    const inf_repository_name_t *n, bool current, bool barred)
+{
+    const char *name = r != NULL ? r->name : n->id.name;
+    bool named = inf_inventory_wants(l, name);
+    bool fresh = named && !inf_inventory_wanted_before(l, name);
+    bool found = n != NULL && !n->duplicate;
+
+    if (r == NULL) {
+        return (l->want.at_start ? named && !barred : fresh) && found ? build
+            : nothing;
+    }
+
+    bool loaded = r->home != NULL;
+    bool wanted = (r->who & INF_WANTED_AT_START) != 0;
+    bool alone = !named && (r->who & INF_WANTED_BY_REQUEST) == 0;
+    bool adopt = alone && l->want.adopt && loaded && stays(l, r);
+    bool drop = alone && !adopt && (l->want.adopt || wanted);
+
+    if (l->want.at_start && n != NULL && n->duplicate && loaded
+        && r->home->private_dir == NULL)
+    {
+        return current ? unload(INF_UNLOAD_AMBIGUOUS, n) : nothing;
+    }
+    if (adopt) {
+        return (inf_step_t) { .kind = INF_STEP_ADOPT };
+    }
+    if (loaded && !stays(l, r)) {
+        return named && (found || is_pending(l, r, n)) ? build
+            : drop ? unload(INF_UNLOAD_DROPPED, NULL)
+            : current ? unload(INF_UNLOAD_REMOVED, n) : nothing;
+    }
+    if (drop) {
+        return unload(INF_UNLOAD_DROPPED, NULL);
+    }
+    if (named && !loaded && (fresh || wanted)) {
+        return build;
+    }
+    return !loaded && n == NULL && !wanted && current
+        ? unload(INF_UNLOAD_REMOVED, n) : nothing;
+}
+
+static inf_step_t
+unload(inf_unload_cause_t cause, const inf_repository_name_t *n)
+{
+    return (inf_step_t) {
+        .kind = INF_STEP_UNLOAD,
+        .cause = cause,
+        .place = cause == INF_UNLOAD_DROPPED ? NULL
+            : n == NULL ? "no repository"
+            : n->duplicate ? "two repositories" : "another repository"
+    };
+}
+
+/* Whether it may lie in a repository that is still to be listed. */
+static bool
+is_pending(const inf_inventory_t *l, const inf_model_record_t *r,
+    const inf_repository_name_t *n)
+{
+    return n == NULL && inf_repository_list_any(l->list,
+        INF_REPOSITORY_PENDING, r->space);
+}
+
+/* Whether what it was loaded from is there. */
+static bool
+stays(const inf_inventory_t *l, const inf_model_record_t *r)
+{
+    return r != NULL && r->home != NULL && (r->home->private_dir != NULL
+        || inf_repository_list_has(l->list, r->home->repository));
+}

@@ -1,0 +1,297 @@
+#include "core/repository/repository.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REPOSITORY_RANK 63
+
+static void move_locked(inf_repository_t *r, inf_repository_state_t to,
+    char **reason) INF_NEEDS(r->lock);
+static uint32_t may_become(inf_repository_state_t from);
+static inf_lock_t *lock_of(const inf_repository_t *r);
+static size_t address_len(const char *address);
+
+inf_err_t *
+inf_repository_open(const char *address, inf_storage_open_fn open,
+    inf_repository_t **out)
+{
+    inf_repository_t *r = calloc(1, sizeof(*r));
+    if (r == NULL) {
+        return inf_err_nomem();
+    }
+
+    atomic_init(&r->refs, 1);
+    inf_lock_init(&r->lock, REPOSITORY_RANK);
+    r->address = strndup(address, address_len(address));
+    inf_err_t *err = r->address != NULL
+        ? open(address, &r->storage, &r->root) : inf_err_nomem();
+    if (err != NULL) {
+        r->storage = NULL;
+        r->root = NULL;
+        inf_repository_unref(r);
+        return err;
+    }
+
+    r->state = inf_repository_is_remote(r) ? INF_REPOSITORY_PENDING
+        : INF_REPOSITORY_LISTED;
+    *out = r;
+    return NULL;
+}
+
+inf_repository_t *
+inf_repository_ref(inf_repository_t *r)
+{
+    atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
+    return r;
+}
+
+void
+inf_repository_unref(inf_repository_t *r)
+{
+    if (r == NULL || atomic_fetch_sub_explicit(&r->refs, 1,
+            memory_order_acq_rel) != 1)
+    {
+        return;
+    }
+
+    for (size_t i = 0; i < r->alias_count; i++) {
+        free((char *) (uintptr_t) r->aliases[i].dir);
+        free((char *) (uintptr_t) r->aliases[i].name);
+    }
+    free(r->aliases);
+    free(r->reason);
+    inf_listing_unref(r->listing);
+    inf_lock_fini(&r->lock);
+    inf_storage_close(r->storage);
+    free(r->root);
+    free(r->address);
+    free(r);
+}
+
+inf_err_t *
+inf_repository_set_aliases(inf_repository_t *r,
+    const inf_scan_alias_t *aliases, size_t count)
+{
+    r->aliases = calloc(count + 1, sizeof(*r->aliases));
+    if (r->aliases == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        const char *dir = aliases[i].dir;
+        const char *name = aliases[i].name;
+        const char *why = inf_model_name_problem(dir, strlen(dir));
+        if (why == NULL) {
+            why = inf_model_name_problem(name, strlen(name));
+        }
+        if (why != NULL) {
+            return inf_err_new(INF_ERR_INVALID_ARG,
+                "mapping of '%s' to '%s': %s", dir, name, why);
+        }
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(aliases[k].dir, dir) == 0
+                || strcmp(aliases[k].name, name) == 0)
+            {
+                return inf_err_new(INF_ERR_ALREADY_EXISTS,
+                    "'%s' or '%s' is mapped twice", dir, name);
+            }
+        }
+
+        inf_scan_alias_t *a = &r->aliases[r->alias_count++];
+        a->dir = strdup(dir);
+        a->name = strdup(name);
+        if (a->dir == NULL || a->name == NULL) {
+            return inf_err_nomem();
+        }
+    }
+
+    return NULL;
+}
+
+bool
+inf_repository_is_remote(const inf_repository_t *r)
+{
+    return inf_storage_is_remote(r->storage);
+}
+
+bool
+inf_repository_is_at(const inf_repository_t *r, const char *address)
+{
+    size_t len = address_len(address);
+    return strncmp(r->address, address, len) == 0 && r->address[len] == '\0';
+}
+
+bool
+inf_repository_is_in(const inf_repository_t *r, uint32_t states)
+{
+    inf_lock(lock_of(r));
+    bool in = (r->state & states) != 0;
+    inf_unlock(lock_of(r));
+    return in;
+}
+
+inf_err_t *
+inf_repository_failure(const inf_repository_t *r)
+{
+    inf_lock(lock_of(r));
+    char *reason = r->reason != NULL ? strdup(r->reason) : NULL;
+    inf_unlock(lock_of(r));
+
+    inf_err_t *err = reason == NULL ? inf_err_nomem()
+        : inf_err_new(INF_ERR_INTERNAL,
+            "model repository '%s' can't be listed: %s", r->root, reason);
+    free(reason);
+    return err;
+}
+
+void
+inf_repository_retry(inf_repository_t *r)
+{
+    char *reason = NULL;
+
+    inf_lock(&r->lock);
+    if (r->state == INF_REPOSITORY_FAILED) {
+        move_locked(r, INF_REPOSITORY_PENDING, &reason);
+    }
+    inf_unlock(&r->lock);
+    free(reason);
+}
+
+inf_err_t *
+inf_repository_poll(inf_repository_t *r)
+{
+    inf_listing_t *listing;
+
+    inf_err_t *err = inf_repository_fetch(r, &listing);
+    inf_repository_settle(r, listing, err);
+    return err;
+}
+
+/* A storage of objects has no directories: before an empty listing can say
+   that a repository is empty, the repository has to be there. */
+inf_err_t *
+inf_repository_fetch(const inf_repository_t *r, inf_listing_t **out)
+{
+    bool first = inf_repository_is_in(r, INF_REPOSITORY_NEVER_LISTED);
+    inf_listing_t *listing = calloc(1, sizeof(*listing));
+    inf_entry_t self;
+
+    *out = NULL;
+    if (listing == NULL) {
+        return inf_err_nomem();
+    }
+
+    atomic_init(&listing->refs, 1);
+    inf_err_t *err = inf_storage_list(r->storage, r->root,
+        &listing->entries);
+    if (err == NULL && first && listing->entries.count == 0) {
+        inf_entries_fini(&listing->entries);
+        err = inf_storage_stat(r->storage, r->root, &self);
+        if (err == NULL) {              /* something may have come just now  */
+            err = inf_storage_list(r->storage, r->root, &listing->entries);
+        }
+    }
+    if (err != NULL) {
+        free(listing);
+        return err;
+    }
+
+    *out = listing;
+    return NULL;
+}
+
+void
+inf_repository_settle(inf_repository_t *r, inf_listing_t *listing,
+    const inf_err_t *err)
+{
+    char *reason = err != NULL ? strdup(inf_err_msg(err)) : NULL;
+
+    inf_lock(&r->lock);
+    if (err == NULL) {
+        inf_listing_t *old = r->listing;
+        r->listing = listing;
+        listing = old;
+        move_locked(r, INF_REPOSITORY_LISTED, &reason);
+    } else if ((r->state & INF_REPOSITORY_WAS_LISTED) != 0) {
+        move_locked(r, INF_REPOSITORY_STALE, &reason);
+    } else {
+        move_locked(r, INF_REPOSITORY_FAILED, &reason);
+    }
+    inf_unlock(&r->lock);
+
+    inf_listing_unref(listing);
+    free(reason);
+}
+
+/* The only function that writes state and reason; *reason becomes the old
+   one. */
+static void
+move_locked(inf_repository_t *r, inf_repository_state_t to, char **reason)
+{
+    char *old = r->reason;
+
+    assert(may_become(r->state) & to);
+    r->state = to;
+    r->reason = *reason;
+    *reason = old;
+}
+
+static uint32_t
+may_become(inf_repository_state_t from)
+{
+    switch (from) {
+    case INF_REPOSITORY_PENDING:
+        return (uint32_t) INF_REPOSITORY_LISTED | INF_REPOSITORY_FAILED;
+    case INF_REPOSITORY_LISTED:
+    case INF_REPOSITORY_STALE:
+        return INF_REPOSITORY_WAS_LISTED;
+    case INF_REPOSITORY_FAILED:
+        return INF_REPOSITORY_PENDING;
+    }
+
+    return 0;
+}
+
+inf_listing_t *
+inf_repository_listing(const inf_repository_t *r,
+    inf_repository_state_t *state)
+{
+    inf_lock(lock_of(r));
+    inf_listing_t *listing = r->listing;
+    if (listing != NULL) {
+        atomic_fetch_add(&listing->refs, 1);
+    }
+    if (state != NULL) {
+        *state = r->state;
+    }
+    inf_unlock(lock_of(r));
+    return listing;
+}
+
+void
+inf_listing_unref(inf_listing_t *listing)
+{
+    if (listing != NULL && atomic_fetch_sub(&listing->refs, 1) == 1) {
+        inf_entries_fini(&listing->entries);
+        free(listing);
+    }
+}
+
+static inf_lock_t *
+lock_of(const inf_repository_t *r)
+{
+    return (inf_lock_t *) (uintptr_t) &r->lock;
+}
+
+/* Without trailing slashes. */
+static size_t
+address_len(const char *address)
+{
+    size_t len = strlen(address);
+    while (len > 1 && address[len - 1] == '/') {
+        len--;
+    }
+
+    return len;
+}

@@ -1,0 +1,765 @@
+#include "core/server/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/hash.h"
+#include "core/base/log.h"
+#include "core/include/channel.h"
+#include "core/proto/message.h"
+#include "core/server/model_control.h"
+#include "grpc_service.pb-c.h"
+
+#define JOURNAL_MAGIC UINT64_C(0x314c4e524a464e49)      /* "INFJRNL1" */
+#define JOURNAL_RANK  3
+#define JOURNAL_DATA  4096u     /* two headers in front                      */
+#define JOURNAL_KEY   8192u     /* bytes of a key at most                    */
+
+/* A record that takes back the ones before it. */
+#define METHOD_FORGET 0u
+
+/* The newer valid one of two counts. */
+typedef struct {
+    uint64_t magic;
+    uint64_t sequence;
+    uint64_t start;             /* of the records                            */
+    uint64_t used;
+    uint64_t check;             /* of the fields before                      */
+} journal_header_t;
+
+typedef struct {
+    uint16_t method;            /* LOAD, UNLOAD or FORGET                    */
+    uint16_t implicit;          /* LOAD: because an ensemble needed it;
+                                   UNLOAD: it would need it again            */
+    uint32_t key_len;
+    uint64_t len;               /* of the message                            */
+    uint64_t check;             /* of it                                     */
+} journal_record_t;
+
+/* A model's last record. */
+typedef struct {
+    char    *key;               /* its name; with namespacing a line feed
+                                   and the namespace follow                  */
+    uint16_t method;
+    bool     implicit;
+    uint64_t offset;            /* of the record                             */
+    uint64_t copy;              /* of its copy in the other half             */
+    uint64_t size;              /* of all of it                              */
+} journal_entry_t;
+
+struct inf_journal_s {
+    int               fd;
+
+    inf_lock_t        lock;     /* rank 3; guards the rest                   */
+    bool              start_all;
+    char            **start_names;
+    size_t            start_count;
+    uint64_t          half;     /* of the data                               */
+    journal_header_t  header;
+    journal_entry_t  *entries;
+    size_t            count;
+};
+
+static void read_header(inf_journal_t *j);
+static void read_entries(inf_journal_t *j);
+static bool read_record(const inf_journal_t *j, uint64_t at, uint64_t end,
+    journal_record_t *r, char **key);
+static inf_err_t *put_entry(inf_journal_t *j, const char *key,
+    const journal_record_t *r, uint64_t offset);
+static void drop_entry(inf_journal_t *j, const char *key);
+static void free_names(char **names, size_t count);
+static bool starts_by_itself(const inf_journal_t *j, const char *key);
+static inf_model_id_t split_key(char *key);
+static void note_loaded(void *userp, const inf_model_id_t *id,
+    const inf_override_t *override, bool implicit);
+static void note_unloaded(void *userp, const inf_model_id_t *id,
+    bool implicit);
+static bool is_kept_away(const inf_journal_t *j, const char *key);
+static void note_forgotten(void *userp, const inf_model_id_t *id);
+static char *make_key(const inf_model_id_t *id);
+static inf_err_t *pack_load(const char *name, const inf_override_t *override,
+    inf_buf_t *out);
+static inf_err_t *append(inf_journal_t *j, uint16_t method, bool implicit,
+    const char *key, inf_slice_t message);
+static inf_err_t *copy_entries(inf_journal_t *j, uint64_t *start,
+    uint64_t *used);
+static inf_err_t *move_header(inf_journal_t *j, uint64_t start,
+    uint64_t used);
+static inf_err_t *write_header(inf_journal_t *j, uint64_t start,
+    uint64_t used);
+static inf_err_t *write_at(int fd, const void *data, size_t len,
+    uint64_t offset);
+static bool read_at(int fd, void *data, size_t len, uint64_t offset);
+static bool record_fits(const journal_record_t *r, uint64_t size);
+static inf_err_t *restore_load(inf_journal_t *j, const journal_entry_t *e,
+    const inf_model_id_t *id, inf_lifecycle_t *lc);
+
+const inf_load_note_ops_t inf_journal_notes = {
+    .loaded = note_loaded,
+    .unloaded = note_unloaded,
+    .forgotten = note_forgotten
+};
+
+inf_err_t *
+inf_journal_open(int fd, bool start_all, char *const *start_names,
+    size_t start_count, inf_journal_t **out)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0) {
+        return inf_err_os(errno, "journal");
+    }
+    if (st.st_size < (off_t) (4 * JOURNAL_DATA)) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "journal: %lld bytes are too"
+            " few", (long long) st.st_size);
+    }
+
+    inf_journal_t *j = calloc(1, sizeof(*j));
+    if (j == NULL) {
+        return inf_err_nomem();
+    }
+
+    j->fd = fd;
+    j->half = ((uint64_t) st.st_size - JOURNAL_DATA) / 2;
+    inf_lock_init(&j->lock, JOURNAL_RANK);
+    inf_err_t *err = inf_journal_start(j, start_all, start_names,
+        start_count);
+    if (err != NULL) {
+        inf_journal_close(j);
+        return err;
+    }
+    read_header(j);
+    read_entries(j);
+    *out = j;
+    return NULL;
+}
+
+inf_err_t *
+inf_journal_start(inf_journal_t *j, bool all, char *const *names,
+    size_t count)
+{
+    if (j == NULL) {
+        return NULL;
+    }
+
+    char **copy = calloc(count + 1, sizeof(*copy));
+    for (size_t i = 0; copy != NULL && i < count; i++) {
+        copy[i] = strdup(names[i]);
+        if (copy[i] == NULL) {
+            free_names(copy, i);
+            copy = NULL;
+        }
+    }
+    if (copy == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_lock(&j->lock);
+    char **old = j->start_names;
+    size_t old_count = j->start_count;
+    j->start_all = all || (count == 1 && strcmp(names[0], "*") == 0);
+    j->start_names = copy;
+    j->start_count = count;
+    inf_unlock(&j->lock);
+    free_names(old, old_count);
+    return NULL;
+}
+
+static void
+free_names(char **names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(names[i]);
+    }
+    free(names);
+}
+
+void
+inf_journal_close(inf_journal_t *j)
+{
+    if (j == NULL) {
+        return;
+    }
+
+    for (size_t i = 0; i < j->count; i++) {
+        free(j->entries[i].key);
+    }
+    free(j->entries);
+    free_names(j->start_names, j->start_count);
+    inf_lock_fini(&j->lock);
+    free(j);
+}
+
+inf_err_t *
+inf_journal_restore(inf_journal_t *j, inf_lifecycle_t *lc, bool all)
+{
+    inf_model_id_t *ids = calloc(j->count + 1, sizeof(*ids));
+    inf_model_id_t *known = calloc(j->count + 1, sizeof(*known));
+    char **keys = calloc(j->count + 1, sizeof(*keys));
+    inf_err_t *err = ids == NULL || known == NULL || keys == NULL
+        ? inf_err_nomem() : NULL;
+    size_t count = 0;
+
+    for (size_t i = 0; err == NULL && i < j->count; i++) {
+        keys[i] = strdup(j->entries[i].key);
+        if (keys[i] == NULL) {
+            err = inf_err_nomem();
+        } else {
+            ids[i] = split_key(keys[i]);
+        }
+        if (!all || j->entries[i].method == INF_METHOD_REPOSITORY_MODEL_LOAD)
+        {
+            known[count++] = ids[i];
+        }
+    }
+    inf_lifecycle_hold(lc);
+    if (err == NULL) {
+        err = inf_lifecycle_start(lc, j->start_all, j->start_names,
+            j->start_count, known, count);
+    }
+    for (size_t i = 0; err == NULL && i < j->count; i++) {
+        if (j->entries[i].method == INF_METHOD_REPOSITORY_MODEL_LOAD) {
+            inf_err_t *lost = restore_load(j, &j->entries[i], &ids[i], lc);
+            inf_err_log(inf_err_add(lost, "model \"%s\" can't be loaded as it"
+                " was before", ids[i].name));
+        }
+    }
+    inf_lifecycle_release(lc);
+
+    for (size_t i = 0; keys != NULL && i < j->count; i++) {
+        free(keys[i]);
+    }
+    free(keys);
+    free(known);
+    free(ids);
+    return err;
+}
+
+/* Neither is valid: the journal is new. */
+static void
+read_header(inf_journal_t *j)
+{
+    j->header = (journal_header_t) { JOURNAL_MAGIC, 0, JOURNAL_DATA, 0, 0 };
+    for (uint64_t i = 0; i < 2; i++) {
+        journal_header_t h;
+        if (read_at(j->fd, &h, sizeof(h), i * sizeof(h))
+            && h.magic == JOURNAL_MAGIC
+            && h.check == inf_hash(&h, offsetof(journal_header_t, check))
+            && (h.start == JOURNAL_DATA || h.start == JOURNAL_DATA + j->half)
+            && h.used <= j->half && h.sequence > j->header.sequence)
+        {
+            j->header = h;
+        }
+    }
+}
+
+/* A broken record and what follows it are lost.  The half counts as full then:
+   behind them the next record would be lost, too. */
+static void
+read_entries(inf_journal_t *j)
+{
+    uint64_t at = j->header.start;
+    uint64_t end = at + j->header.used;
+    journal_record_t r;
+    char *key;
+
+    while (at < end && read_record(j, at, end, &r, &key)) {
+        uint64_t size = sizeof(r) + r.key_len + r.len;
+        inf_err_t *err = NULL;
+        if (r.method == METHOD_FORGET) {
+            drop_entry(j, key);
+        } else {
+            err = put_entry(j, key, &r, at);
+        }
+        free(key);
+        if (err != NULL) {
+            inf_err_log(inf_err_add(err, "journal"));
+            return;
+        }
+        at += size;
+    }
+
+    if (at < end) {
+        inf_log(INF_LOG_ERROR, "journal: %llu bytes of it are not what was"
+            " written", (unsigned long long) (end - at));
+        j->header.used = j->half;
+    }
+}
+
+static bool
+read_record(const inf_journal_t *j, uint64_t at, uint64_t end,
+    journal_record_t *r, char **key)
+{
+    if (end - at < sizeof(*r) || !read_at(j->fd, r, sizeof(*r), at)
+        || r->key_len > JOURNAL_KEY
+        || r->len > end - at - sizeof(*r)
+        || r->key_len > end - at - sizeof(*r) - r->len)
+    {
+        return false;
+    }
+
+    *key = calloc(1, (size_t) r->key_len + 1);
+    if (*key == NULL) {
+        return false;
+    }
+    if (!read_at(j->fd, *key, r->key_len, at + sizeof(*r))) {
+        free(*key);
+        return false;
+    }
+
+    return true;
+}
+
+static inf_err_t *
+put_entry(inf_journal_t *j, const char *key, const journal_record_t *r,
+    uint64_t offset)
+{
+    drop_entry(j, key);
+
+    journal_entry_t *wider = realloc(j->entries,
+        (j->count + 1) * sizeof(*wider));
+    if (wider == NULL) {
+        return inf_err_nomem();
+    }
+    j->entries = wider;
+
+    char *copy = strdup(key);
+    if (copy == NULL) {
+        return inf_err_nomem();
+    }
+    j->entries[j->count++] = (journal_entry_t) {
+        .key = copy,
+        .method = r->method,
+        .implicit = r->implicit != 0,
+        .offset = offset,
+        .size = sizeof(*r) + r->key_len + r->len
+    };
+    return NULL;
+}
+
+static void
+drop_entry(inf_journal_t *j, const char *key)
+{
+    for (size_t i = 0; i < j->count; i++) {
+        if (strcmp(j->entries[i].key, key) == 0) {
+            free(j->entries[i].key);
+            memmove(&j->entries[i], &j->entries[i + 1],
+                (j->count - i - 1) * sizeof(*j->entries));
+            j->count--;
+            return;
+        }
+    }
+}
+
+static bool
+starts_by_itself(const inf_journal_t *j, const char *key)
+{
+    size_t len = strcspn(key, "\n");
+
+    for (size_t i = 0; i < j->start_count; i++) {
+        if (strlen(j->start_names[i]) == len
+            && memcmp(j->start_names[i], key, len) == 0)
+        {
+            return true;
+        }
+    }
+
+    return j->start_all;
+}
+
+/* Ends the name within key. */
+static inf_model_id_t
+split_key(char *key)
+{
+    char *end = strchr(key, '\n');
+    inf_model_id_t id = inf_model_id(key);
+
+    if (end != NULL) {
+        *end = '\0';
+        id.space = end + 1;
+    }
+    return id;
+}
+
+static void
+note_loaded(void *userp, const inf_model_id_t *id,
+    const inf_override_t *override, bool implicit)
+{
+    inf_journal_t *j = userp;
+    char *key = make_key(id);
+    inf_buf_t message;
+
+    inf_buf_init(&message);
+    inf_err_t *err = key != NULL ? pack_load(id->name, override, &message)
+        : inf_err_nomem();
+    if (err == NULL) {
+        inf_lock(&j->lock);
+        err = append(j, INF_METHOD_REPOSITORY_MODEL_LOAD, implicit, key,
+            inf_buf_slice(&message));
+        inf_unlock(&j->lock);
+    }
+    inf_err_log(inf_err_add(err, "model \"%s\" will not come back as it is"
+        " should the core die", id->name));
+    inf_buf_fini(&message);
+    free(key);
+}
+
+static void
+note_unloaded(void *userp, const inf_model_id_t *id, bool implicit)
+{
+    inf_journal_t *j = userp;
+    char *key = make_key(id);
+    inf_err_t *err = key != NULL ? NULL : inf_err_nomem();
+
+    if (err == NULL && id->space[0] == '\0' && strchr(key, '\n') != NULL) {
+        free(key);                      /* no model has such a name          */
+        return;
+    }
+    if (err == NULL) {
+        inf_lock(&j->lock);
+        err = append(j, INF_METHOD_REPOSITORY_MODEL_UNLOAD,
+            implicit || is_kept_away(j, key), key, inf_slice("", 0));
+        inf_unlock(&j->lock);
+    }
+    inf_err_log(inf_err_add(err, "model \"%s\" will come back should the core"
+        " die", id->name));
+    free(key);
+}
+
+/* It was unloaded before, and would have come with an ensemble. */
+static bool
+is_kept_away(const inf_journal_t *j, const char *key)
+{
+    for (size_t i = 0; i < j->count; i++) {
+        const journal_entry_t *e = &j->entries[i];
+        if (strcmp(e->key, key) == 0) {
+            return e->method == INF_METHOD_REPOSITORY_MODEL_UNLOAD
+                && e->implicit;
+        }
+    }
+
+    return false;
+}
+
+/* NULL: out of memory. */
+static char *
+make_key(const inf_model_id_t *id)
+{
+    inf_buf_t key;
+
+    inf_buf_init(&key);
+    inf_buf_puts(&key, id->name);
+    if (id->space[0] != '\0') {
+        inf_buf_putc(&key, '\n');
+        inf_buf_puts(&key, id->space);
+    }
+
+    char *text = key.failed ? NULL : inf_buf_give(&key, NULL);
+    inf_buf_fini(&key);
+    return text;
+}
+
+/* A model without a record needs none to be forgotten. */
+static void
+note_forgotten(void *userp, const inf_model_id_t *id)
+{
+    inf_journal_t *j = userp;
+    char *key = make_key(id);
+    inf_err_t *err = key == NULL ? inf_err_nomem() : NULL;
+    bool known = false;
+
+    inf_lock(&j->lock);
+    for (size_t i = 0; err == NULL && !known && i < j->count; i++) {
+        known = strcmp(j->entries[i].key, key) == 0;
+    }
+    if (known) {
+        err = append(j, METHOD_FORGET, false, key, inf_slice("", 0));
+    }
+    inf_unlock(&j->lock);
+    inf_err_log(inf_err_add(err, "model \"%s\" may not be as it is should the"
+        " core die", id->name));
+    free(key);
+}
+
+typedef Inference__RepositoryModelLoadRequest__ParametersEntry load_entry_t;
+typedef Inference__ModelRepositoryParameter parameter_t;
+
+/* As the request that it came with. */
+static inf_err_t *
+pack_load(const char *name, const inf_override_t *override, inf_buf_t *out)
+{
+    Inference__RepositoryModelLoadRequest q =
+        INFERENCE__REPOSITORY_MODEL_LOAD_REQUEST__INIT;
+    size_t most = override != NULL ? override->file_count + 1 : 0;
+    load_entry_t *entries = calloc(most + 1, sizeof(*entries));
+    parameter_t *values = calloc(most + 1, sizeof(*values));
+    load_entry_t **list = calloc(most + 1, sizeof(load_entry_t *));
+    char **keys = calloc(most + 1, sizeof(*keys));
+    inf_err_t *err = NULL;
+
+    if (entries == NULL || values == NULL || list == NULL || keys == NULL) {
+        err = inf_err_nomem();
+    }
+    for (size_t i = 0; err == NULL && i < most; i++) {
+        inference__repository_model_load_request__parameters_entry__init(
+            &entries[i]);
+        inference__model_repository_parameter__init(&values[i]);
+        bool config = i == override->file_count;
+        if (config && override->config == NULL) {
+            break;
+        }
+        if (!inf_model_control_parameter(override, i, &values[i], &keys[i])) {
+            err = inf_err_nomem();
+        }
+        entries[i].key = keys[i];
+        entries[i].value = &values[i];
+        list[i] = &entries[i];
+        q.n_parameters = i + 1;
+    }
+
+    q.model_name = (char *) (uintptr_t) name;
+    q.parameters = list;
+    if (err == NULL) {
+        err = inf_message_pack(&q.base, out);
+    }
+    for (size_t i = 0; keys != NULL && i < most; i++) {
+        free(keys[i]);
+    }
+    free(keys);
+    free(list);
+    free(values);
+    free(entries);
+    return err;
+}
+
+static inf_err_t *
+append(inf_journal_t *j, uint16_t method, bool implicit, const char *key,
+    inf_slice_t message)
+{
+    const journal_record_t r = {
+        .method = method,
+        .implicit = implicit,
+        .key_len = (uint32_t) strlen(key),
+        .len = message.len,
+        .check = inf_hash(message.data, message.len)
+    };
+    uint64_t size = sizeof(r) + r.key_len + r.len;
+
+    if (r.key_len > JOURNAL_KEY) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "journal: the names of the"
+            " model and its repository are too long");
+    }
+    if (size > j->half) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "journal: %llu bytes are more"
+            " than it holds", (unsigned long long) size);
+    }
+
+    uint64_t start = j->header.start;
+    uint64_t used = j->header.used;
+    if (size > j->half - used) {
+        /* what this record replaces need not be copied */
+        drop_entry(j, key);
+        inf_err_t *err = copy_entries(j, &start, &used);
+        if (err != NULL) {
+            return err;
+        }
+        if (size > j->half - used) {
+            err = move_header(j, start, used);
+            return err != NULL ? err : inf_err_new(INF_ERR_UNAVAILABLE,
+                "journal: it is full");
+        }
+    }
+
+    uint64_t at = start + used;
+    inf_err_t *err = write_at(j->fd, &r, sizeof(r), at);
+    if (err == NULL) {
+        err = write_at(j->fd, key, r.key_len, at + sizeof(r));
+    }
+    if (err == NULL) {
+        err = write_at(j->fd, message.data, message.len,
+            at + sizeof(r) + r.key_len);
+    }
+    if (err == NULL) {
+        err = move_header(j, start, used + size);
+    }
+    if (err == NULL && method == METHOD_FORGET) {
+        drop_entry(j, key);
+        return NULL;
+    }
+    return err != NULL ? err : put_entry(j, key, &r, at);
+}
+
+/* The valid records, into the other half; the header still names this one. */
+static inf_err_t *
+copy_entries(inf_journal_t *j, uint64_t *start, uint64_t *used)
+{
+    char piece[65536];
+
+    *start = j->header.start == JOURNAL_DATA ? JOURNAL_DATA + j->half
+        : JOURNAL_DATA;
+    *used = 0;
+
+    for (size_t i = j->count; i-- > 0; ) {
+        journal_entry_t *e = &j->entries[i];
+        if (e->method == INF_METHOD_REPOSITORY_MODEL_UNLOAD && !e->implicit
+            && !starts_by_itself(j, e->key))
+        {
+            drop_entry(j, e->key);
+        }
+    }
+
+    for (size_t i = 0; i < j->count; i++) {
+        journal_entry_t *e = &j->entries[i];
+        e->copy = *start + *used;
+        for (uint64_t done = 0; done < e->size; ) {
+            size_t n = e->size - done < sizeof(piece)
+                ? (size_t) (e->size - done) : sizeof(piece);
+            if (!read_at(j->fd, piece, n, e->offset + done)) {
+                return inf_err_new(INF_ERR_INTERNAL, "journal: cannot read");
+            }
+            inf_err_t *err = write_at(j->fd, piece, n, e->copy + done);
+            if (err != NULL) {
+                return err;
+            }
+            done += n;
+        }
+        *used += e->size;
+    }
+
+    return NULL;
+}
+
+/* One write takes the journal from what was to what is. */
+static inf_err_t *
+move_header(inf_journal_t *j, uint64_t start, uint64_t used)
+{
+    uint64_t old = j->header.start;
+
+    inf_err_t *err = write_header(j, start, used);
+    if (err != NULL || start == old) {
+        return err;
+    }
+
+    for (size_t i = 0; i < j->count; i++) {
+        j->entries[i].offset = j->entries[i].copy;
+    }
+    if (fallocate(j->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+            (off_t) old, (off_t) j->half) != 0)
+    {
+        inf_log(INF_LOG_WARN, "journal: cannot give memory back: %s",
+            strerror(errno));
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+write_header(inf_journal_t *j, uint64_t start, uint64_t used)
+{
+    journal_header_t h = {
+        .magic = JOURNAL_MAGIC,
+        .sequence = j->header.sequence + 1,
+        .start = start,
+        .used = used
+    };
+    h.check = inf_hash(&h, offsetof(journal_header_t, check));
+
+    inf_err_t *err = write_at(j->fd, &h, sizeof(h),
+        h.sequence % 2 * sizeof(h));
+    if (err == NULL) {
+        j->header = h;
+    }
+    return err;
+}
+
+static inf_err_t *
+write_at(int fd, const void *data, size_t len, uint64_t offset)
+{
+    const char *p = data;
+
+    while (len > 0) {
+        ssize_t n = pwrite(fd, p, len, (off_t) offset);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return inf_err_os(n < 0 ? errno : ENOSPC, "journal: cannot write");
+        }
+        p += n;
+        len -= (size_t) n;
+        offset += (uint64_t) n;
+    }
+
+    return NULL;
+}
+
+static bool
+read_at(int fd, void *data, size_t len, uint64_t offset)
+{
+    char *p = data;
+
+    while (len > 0) {
+        ssize_t n = pread(fd, p, len, (off_t) offset);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return false;
+        }
+        p += n;
+        len -= (size_t) n;
+        offset += (uint64_t) n;
+    }
+
+    return true;
+}
+
+/* The record is read again, and may have been changed since. */
+static bool
+record_fits(const journal_record_t *r, uint64_t size)
+{
+    return r->key_len <= JOURNAL_KEY && r->len <= size
+        && size - r->len == sizeof(*r) + r->key_len;
+}
+
+static inf_err_t *
+restore_load(inf_journal_t *j, const journal_entry_t *e,
+    const inf_model_id_t *id, inf_lifecycle_t *lc)
+{
+    journal_record_t r;
+    inf_override_t *override = NULL;
+    ProtobufCMessage *m = NULL;
+    char *bytes = malloc((size_t) e->size + 1);
+    inf_err_t *err = bytes == NULL ? inf_err_nomem() : NULL;
+
+    if (err == NULL && !read_at(j->fd, bytes, (size_t) e->size, e->offset)) {
+        err = inf_err_new(INF_ERR_INTERNAL, "journal: cannot read");
+    }
+    if (err == NULL) {
+        memcpy(&r, bytes, sizeof(r));
+        if (!record_fits(&r, e->size)
+            || inf_hash(bytes + e->size - r.len, (size_t) r.len) != r.check)
+        {
+            err = inf_err_new(INF_ERR_INTERNAL,
+                "journal: a record is broken");
+        }
+    }
+    if (err == NULL) {
+        err = inf_message_unpack(
+            &inference__repository_model_load_request__descriptor,
+            inf_slice(bytes + e->size - r.len, (size_t) r.len), &m);
+    }
+    if (err == NULL) {
+        err = inf_model_control_override((const void *) m, &override);
+    }
+    if (err == NULL) {
+        err = inf_lifecycle_restore(lc, id, override, e->implicit);
+    }
+
+    inf_message_free(m);
+    free(bytes);
+    return err;
+}

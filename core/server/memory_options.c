@@ -1,0 +1,67 @@
+#include "core/server/memory_options.h"
+
+#include <stdlib.h>
+
+#include "core/proto/core_config.h"
+#include "core/tensor/memory.h"
+
+static void copy_sizes(inf_memory_pool_size_t *to,
+    NginxInference__CudaPool *const *from, size_t count);
+static inf_err_t *min_capability(const NginxInference__CoreConfig *config,
+    double *out);
+
+inf_err_t *
+inf_memory_share_configured(const NginxInference__CoreConfig *config)
+{
+    size_t pools = config->n_cuda_pools;
+    size_t ranges = config->n_cuda_virtual_sizes;
+    inf_memory_options_t options = {
+        .pinned_bytes = config->pinned_pool_bytes,
+        .cuda_count = pools,
+        .virtual_count = ranges,
+        .peer_access = config->peer_access
+    };
+
+    inf_err_t *err = min_capability(config, &options.min_capability);
+    if (err != NULL) {
+        return err;
+    }
+
+    inf_memory_pool_size_t *sizes = calloc(pools + ranges + 1,
+        sizeof(*sizes));
+    if (sizes == NULL) {
+        return inf_err_nomem();
+    }
+    copy_sizes(sizes, config->cuda_pools, pools);
+    copy_sizes(sizes + pools, config->cuda_virtual_sizes, ranges);
+
+    options.cuda = sizes;
+    options.virtual = sizes + pools;
+    err = inf_memory_share(&options);
+    free(sizes);
+    return err;
+}
+
+static void
+copy_sizes(inf_memory_pool_size_t *to, NginxInference__CudaPool *const *from,
+    size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        to[i].device = from[i]->device;
+        to[i].bytes = from[i]->bytes;
+    }
+}
+
+static inf_err_t *
+min_capability(const NginxInference__CoreConfig *config, double *out)
+{
+    const char *set = inf_core_config_setting(config, "",
+        INF_MIN_CAPABILITY_KEY);
+    const char *text = set != NULL ? set : INF_MEMORY_CAPABILITY_TEXT;
+    char *end;
+
+    *out = strtod(text, &end);
+    return end != text && *end == '\0' && *out >= 0.0 && *out <= 1000.0 ? NULL
+        : inf_err_new(INF_ERR_INVALID_ARG, "backend setting %s: \"%s\" is no"
+            " compute capability", INF_MIN_CAPABILITY_KEY, text);
+}

@@ -1,0 +1,221 @@
+#include "core/server/model_control.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/include/channel.h"
+#include "core/proto/message.h"
+#include "core/server/rest_request.h"
+
+#define FILE_PREFIX "file:"
+
+#define IS(kind)                                                             \
+    INFERENCE__MODEL_REPOSITORY_PARAMETER__PARAMETER_CHOICE_##kind##_PARAM
+
+typedef Inference__ModelRepositoryParameter parameter_t;
+typedef Inference__RepositoryModelLoadRequest__ParametersEntry load_entry_t;
+typedef Inference__RepositoryModelUnloadRequest__ParametersEntry
+    unload_entry_t;
+
+static inf_err_t *start_load(inf_server_t *server, const ProtobufCMessage *m,
+    inf_lifecycle_done_fn done, void *userp);
+static inf_err_t *start_unload(inf_server_t *server,
+    const ProtobufCMessage *m, inf_lifecycle_done_fn done, void *userp);
+static inf_err_t *check_repository(const char *name);
+static inf_err_t *add_parameter(inf_override_t *o, const char *key,
+    const parameter_t *value);
+static inf_err_t *wrong_type(const char *key, const char *expected);
+
+inf_err_t *
+inf_model_control_allowed(const inf_server_t *server)
+{
+    return atomic_load(&server->control)
+        == NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT ? NULL
+        : inf_err_new(INF_ERR_UNAVAILABLE, "explicit model load / unload is"
+            " not allowed if polling is enabled");
+}
+
+inf_err_t *
+inf_model_control_name(const char *name)
+{
+    if (name[strspn(name, " \t\r\n\v\f")] == '\0') {
+        return inf_err_new(INF_ERR_INVALID_ARG, "Model name cannot be empty."
+            " Please enter a valid name to deploy.");
+    }
+    if (strcmp(name, "..") == 0 || strchr(name, '/') != NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "invalid model name '%s', model"
+            " name must not contain path traversal characters", name);
+    }
+
+    return NULL;
+}
+
+inf_err_t *
+inf_model_control_override(const Inference__RepositoryModelLoadRequest *q,
+    inf_override_t **out)
+{
+    inf_override_t *o;
+
+    *out = NULL;
+    if (q->n_parameters == 0) {
+        return NULL;
+    }
+
+    inf_err_t *err = inf_override_new(&o);
+    for (size_t i = 0; err == NULL && i < q->n_parameters; i++) {
+        const load_entry_t *e = q->parameters[i];
+        err = add_parameter(o, e->key, e->value);
+    }
+    if (err != NULL) {
+        inf_override_free(o);
+        return err;
+    }
+
+    *out = o;
+    return NULL;
+}
+
+bool
+inf_model_control_parameter(const inf_override_t *override, size_t i,
+    parameter_t *value, char **key)
+{
+    if (i == override->file_count) {
+        *key = strdup("config");
+        value->parameter_choice_case = IS(STRING);
+        value->string_param = override->config;
+        return *key != NULL;
+    }
+
+    const inf_override_file_t *f = &override->files[i];
+    value->parameter_choice_case = IS(BYTES);
+    value->bytes_param.data = (uint8_t *) f->data;
+    value->bytes_param.len = f->len;
+    if (asprintf(key, FILE_PREFIX "%s", f->path) < 0) {
+        *key = NULL;
+    }
+    return *key != NULL;
+}
+
+bool
+inf_model_control_is_call(uint16_t method)
+{
+    return method == INF_METHOD_REPOSITORY_MODEL_LOAD
+        || method == INF_METHOD_REPOSITORY_MODEL_UNLOAD;
+}
+
+void
+inf_model_control_call(inf_server_t *server, uint16_t method, bool rest,
+    inf_slice_t request, inf_lifecycle_done_fn done, void *userp)
+{
+    bool load = method == INF_METHOD_REPOSITORY_MODEL_LOAD;
+    ProtobufCMessage *m;
+
+    inf_err_t *err = rest ? inf_rest_request(method, request, &m)
+        : inf_message_unpack(load
+        ? &inference__repository_model_load_request__descriptor
+        : &inference__repository_model_unload_request__descriptor, request,
+        &m);
+    if (err != NULL) {
+        done(userp, rest ? err : inf_err_add(err, load
+            ? "RepositoryModelLoad" : "RepositoryModelUnload"));
+        return;
+    }
+
+    err = load ? start_load(server, m, done, userp)
+        : start_unload(server, m, done, userp);
+    inf_message_free(m);
+    if (err != NULL) {
+        done(userp, err);
+    }
+}
+
+/* NULL: done will be, or was, called. */
+static inf_err_t *
+start_load(inf_server_t *server, const ProtobufCMessage *m,
+    inf_lifecycle_done_fn done, void *userp)
+{
+    const Inference__RepositoryModelLoadRequest *q = (const void *) m;
+    inf_override_t *override = NULL;
+
+    inf_err_t *err = check_repository(q->repository_name);
+    if (err == NULL) {
+        err = inf_model_control_allowed(server);
+    }
+    if (err == NULL) {
+        err = inf_model_control_name(q->model_name);
+    }
+    if (err == NULL) {
+        err = inf_model_control_override(q, &override);
+    }
+    if (err == NULL) {
+        inf_lifecycle_load_async(server->lifecycle, q->model_name, override,
+            done, userp);
+    }
+    return err;
+}
+
+static inf_err_t *
+start_unload(inf_server_t *server, const ProtobufCMessage *m,
+    inf_lifecycle_done_fn done, void *userp)
+{
+    const Inference__RepositoryModelUnloadRequest *q = (const void *) m;
+    bool dependents = false;
+
+    inf_err_t *err = check_repository(q->repository_name);
+    if (err == NULL) {
+        err = inf_model_control_allowed(server);
+    }
+    for (size_t i = 0; err == NULL && i < q->n_parameters; i++) {
+        const unload_entry_t *e = q->parameters[i];
+        if (strcmp(e->key, "unload_dependents") != 0) {
+            continue;
+        }
+        if (e->value == NULL
+            || e->value->parameter_choice_case != IS(BOOL))
+        {
+            return wrong_type(e->key, "bool_param");
+        }
+        dependents = e->value->bool_param;
+    }
+    if (err == NULL) {
+        inf_lifecycle_unload_async(server->lifecycle, q->model_name,
+            dependents, done, userp);
+    }
+    return err;
+}
+
+static inf_err_t *
+check_repository(const char *name)
+{
+    return name[0] == '\0' ? NULL : inf_err_new(INF_ERR_UNSUPPORTED,
+        "'repository_name' specification is not supported");
+}
+
+static inf_err_t *
+add_parameter(inf_override_t *o, const char *key, const parameter_t *value)
+{
+    int type = value != NULL ? (int) value->parameter_choice_case : 0;
+
+    if (strcmp(key, "config") == 0) {
+        return type == IS(STRING)
+            ? inf_override_set_config(o, inf_slice_str(value->string_param))
+            : wrong_type(key, "string_param");
+    }
+    if (strncmp(key, FILE_PREFIX, sizeof(FILE_PREFIX) - 1) == 0) {
+        return type == IS(BYTES)
+            ? inf_override_add_file(o, key + sizeof(FILE_PREFIX) - 1,
+                inf_slice((const char *) value->bytes_param.data,
+                    value->bytes_param.len))
+            : wrong_type(key, "bytes_param");
+    }
+
+    return inf_err_new(INF_ERR_INVALID_ARG, "unrecognized load parameter"
+        " '%s'.", key);
+}
+
+static inf_err_t *
+wrong_type(const char *key, const char *expected)
+{
+    return inf_err_new(INF_ERR_INVALID_ARG, "invalid value type for '%s'"
+        " parameter, expected %s.", key, expected);
+}

@@ -1,0 +1,44 @@
+/*
+ * model_control.h - loads and unloads that somebody asks for: whether they
+ *                   are allowed, and what they bring.
+ *
+ * Owner    The caller owns the request; bytes of it are copied.
+ * Thread   any.
+ * Units    bytes.
+ * Errors   UNAVAILABLE: the control mode forbids it.  INVALID_ARG: name or
+ *          parameter.  Else what the lifecycle says.
+ * Route    control, api_server -> [model control] -> lifecycle
+ */
+
+#ifndef INF_SERVER_MODEL_CONTROL_H
+#define INF_SERVER_MODEL_CONTROL_H
+
+#include "core/server/server.h"
+#include "grpc_service.pb-c.h"
+
+/* Whether models may be loaded and unloaded by request. */
+INF_CHECK inf_err_t *inf_model_control_allowed(const inf_server_t *server);
+
+/* Whether a model of that name may be asked for. */
+INF_CHECK inf_err_t *inf_model_control_name(const char *name);
+
+/* What a request to load brings; NULL: nothing. */
+INF_CHECK inf_err_t *inf_model_control_override(
+    const Inference__RepositoryModelLoadRequest *q,
+    inf_override_t **out);
+
+/* And back: parameter i, files first, then the configuration.  value borrows,
+   *key is malloc'ed; false: out of memory. */
+bool inf_model_control_parameter(const inf_override_t *override, size_t i,
+    Inference__ModelRepositoryParameter *value, char **key);
+
+/* Whether the method of a call (channel.h) is one that takes time and is
+   answered by inf_model_control_call. */
+bool inf_model_control_is_call(uint16_t method);
+
+/* A packed message of the gRPC service, or with rest the REST form of it; done
+   is called in any case. */
+void inf_model_control_call(inf_server_t *server, uint16_t method, bool rest,
+    inf_slice_t request, inf_lifecycle_done_fn done, void *userp);
+
+#endif /* INF_SERVER_MODEL_CONTROL_H */

@@ -1,0 +1,28 @@
+/*
+ * ready_calls.h - the calls ServerReady and ModelReady, which ask backends and
+ *                 are answered by the thread that gets the last result.
+ *
+ * Owner    The caller owns the request.
+ * Thread   call: a control thread; done is called once, perhaps before it
+ *          returns, by any thread.
+ * Units    bytes.
+ * Errors   done's; it takes err.
+ * Route    control -> [ready calls] -> readiness -> channel
+ */
+
+#ifndef INF_SERVER_READY_CALLS_H
+#define INF_SERVER_READY_CALLS_H
+
+#include "core/server/server.h"
+
+/* answer: packed or as REST body, until it returns. */
+typedef void (*inf_ready_call_fn)(void *userp, inf_err_t *err,
+    inf_slice_t answer);
+
+bool inf_ready_calls_have(uint16_t method);
+
+void inf_ready_call(inf_server_t *server, inf_registry_reader_t *models,
+    uint16_t method, inf_slice_t request, bool rest, inf_ready_call_fn done,
+    void *userp);
+
+#endif /* INF_SERVER_READY_CALLS_H */

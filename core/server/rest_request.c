@@ -1,0 +1,311 @@
+#include "core/server/rest_request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/include/channel.h"
+#include "core/proto/base64.h"
+#include "core/proto/json_doc.h"
+#include "core/proto/message_utf8.h"
+#include "grpc_service.pb-c.h"
+
+#define FILE_PREFIX "file:"
+
+#define IS(kind)                                                             \
+    INFERENCE__MODEL_REPOSITORY_PARAMETER__PARAMETER_CHOICE_##kind##_PARAM
+
+typedef Inference__ModelRepositoryParameter parameter_t;
+typedef Inference__RepositoryModelLoadRequest__ParametersEntry load_entry_t;
+typedef Inference__RepositoryModelUnloadRequest__ParametersEntry
+    unload_entry_t;
+
+static inf_err_t *split(inf_slice_t record, inf_slice_t *body,
+    inf_slice_t *name);
+static inf_err_t *parse(inf_slice_t body, inf_json_doc_t *doc);
+static inf_err_t *make_message(uint16_t method, ProtobufCMessage **out);
+static inf_err_t *fill(uint16_t method, const json_t *root, inf_slice_t name,
+    ProtobufCMessage *m);
+static inf_err_t *fill_index(Inference__RepositoryIndexRequest *q,
+    const json_t *root);
+static inf_err_t *fill_load(Inference__RepositoryModelLoadRequest *q,
+    const json_t *parameters);
+static inf_err_t *fill_unload(Inference__RepositoryModelUnloadRequest *q,
+    const json_t *parameters);
+static inf_err_t *new_parameter(const char *key, char **key_copy,
+    parameter_t **out);
+static inf_err_t *set_parameter(parameter_t *p, const char *key,
+    const json_t *value);
+static inf_err_t *put_name(char **field, inf_slice_t name);
+
+inf_err_t *
+inf_rest_request(uint16_t method, inf_slice_t record, ProtobufCMessage **out)
+{
+    inf_json_doc_t doc = { .root = NULL };
+    inf_slice_t body, name;
+    ProtobufCMessage *m = NULL;
+
+    inf_err_t *err = split(record, &body, &name);
+    if (err == NULL) {
+        err = parse(body, &doc);
+    }
+    if (err == NULL) {
+        err = make_message(method, &m);
+    }
+    if (err == NULL) {
+        err = fill(method, doc.root, name, m);
+    }
+
+    inf_json_doc_fini(&doc);
+    if (err != NULL) {
+        inf_message_free(m);
+        return err;
+    }
+
+    *out = m;
+    return NULL;
+}
+
+/* The worker may be broken: nothing of the record is taken on trust. */
+static inf_err_t *
+split(inf_slice_t record, inf_slice_t *body, inf_slice_t *name)
+{
+    uint32_t len;
+
+    if (record.len >= sizeof(len)) {
+        memcpy(&len, record.data + record.len - sizeof(len), sizeof(len));
+        if (len <= record.len - sizeof(len)) {
+            size_t text = record.len - sizeof(len) - len;
+            *body = inf_slice(record.data, text);
+            *name = inf_slice(record.data + text, len);
+            return NULL;
+        }
+    }
+
+    return inf_err_new(INF_ERR_INVALID_ARG, "a REST call's record is broken");
+}
+
+/* An empty body is an empty object: then doc->root stays NULL. */
+static inf_err_t *
+parse(inf_slice_t body, inf_json_doc_t *doc)
+{
+    if (body.len == 0) {
+        return NULL;
+    }
+
+    inf_err_t *err = inf_json_doc_parse(doc, body,
+        INF_JSON_DOC_NO_DUPLICATES);
+    if (err != NULL) {
+        return inf_err_add(err, "failed to parse the request JSON buffer");
+    }
+
+    return json_is_object(doc->root) ? NULL : inf_err_new(INF_ERR_INVALID_ARG,
+        "the request's JSON must be an object");
+}
+
+static inf_err_t *
+make_message(uint16_t method, ProtobufCMessage **out)
+{
+    switch (method) {
+    case INF_METHOD_REPOSITORY_INDEX:
+        return inf_message_new(
+            &inference__repository_index_request__descriptor, out);
+    case INF_METHOD_REPOSITORY_MODEL_LOAD:
+        return inf_message_new(
+            &inference__repository_model_load_request__descriptor, out);
+    case INF_METHOD_REPOSITORY_MODEL_UNLOAD:
+        return inf_message_new(
+            &inference__repository_model_unload_request__descriptor, out);
+    default:
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "method %u has no REST body", method);
+    }
+}
+
+static inf_err_t *
+fill(uint16_t method, const json_t *root, inf_slice_t name,
+    ProtobufCMessage *m)
+{
+    if (method == INF_METHOD_REPOSITORY_INDEX) {
+        return fill_index((void *) m, root);
+    }
+
+    const json_t *parameters = root != NULL
+        ? json_object_get(root, "parameters") : NULL;
+    if (parameters != NULL && !json_is_object(parameters)) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "'parameters' must be an object");
+    }
+
+    if (method == INF_METHOD_REPOSITORY_MODEL_LOAD) {
+        Inference__RepositoryModelLoadRequest *q = (void *) m;
+        inf_err_t *err = put_name(&q->model_name, name);
+        return err != NULL ? err : fill_load(q, parameters);
+    }
+
+    Inference__RepositoryModelUnloadRequest *q = (void *) m;
+    inf_err_t *err = put_name(&q->model_name, name);
+    return err != NULL ? err : fill_unload(q, parameters);
+}
+
+static inf_err_t *
+fill_index(Inference__RepositoryIndexRequest *q, const json_t *root)
+{
+    const json_t *ready = root != NULL ? json_object_get(root, "ready") : NULL;
+    if (ready != NULL && !json_is_boolean(ready)) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "Invalid value for 'ready': expected a boolean");
+    }
+
+    q->ready = ready != NULL && json_is_true(ready);
+    return NULL;
+}
+
+static inf_err_t *
+fill_load(Inference__RepositoryModelLoadRequest *q, const json_t *parameters)
+{
+    size_t count = json_object_size(parameters);
+    const char *key;
+    json_t *value;
+
+    q->parameters = calloc(count + 1, sizeof(load_entry_t *));
+    if (q->parameters == NULL) {
+        return inf_err_nomem();
+    }
+
+    json_object_foreach((json_t *) (uintptr_t) parameters, key, value) {
+        ProtobufCMessage *m;
+        inf_err_t *err = inf_message_new(
+    &inference__repository_model_load_request__parameters_entry__descriptor,
+            &m);
+        if (err != NULL) {
+            return err;
+        }
+
+        load_entry_t *entry = (void *) m;
+        q->parameters[q->n_parameters++] = entry;
+        err = new_parameter(key, &entry->key, &entry->value);
+        if (err == NULL) {
+            err = set_parameter(entry->value, key, value);
+        }
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+fill_unload(Inference__RepositoryModelUnloadRequest *q,
+    const json_t *parameters)
+{
+    static const char key[] = "unload_dependents";
+    ProtobufCMessage *m;
+
+    const json_t *value = json_object_get(parameters, key);
+    if (value == NULL) {
+        return NULL;
+    }
+    if (!json_is_boolean(value)) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "'%s' must be a boolean", key);
+    }
+
+    q->parameters = calloc(1, sizeof(unload_entry_t *));
+    inf_err_t *err = q->parameters == NULL ? inf_err_nomem()
+        : inf_message_new(
+    &inference__repository_model_unload_request__parameters_entry__descriptor,
+            &m);
+    if (err != NULL) {
+        return err;
+    }
+
+    unload_entry_t *entry = (void *) m;
+    q->parameters[q->n_parameters++] = entry;
+    err = new_parameter(key, &entry->key, &entry->value);
+    if (err == NULL) {
+        entry->value->parameter_choice_case = IS(BOOL);
+        entry->value->bool_param = json_is_true(value);
+    }
+    return err;
+}
+
+static inf_err_t *
+new_parameter(const char *key, char **key_copy, parameter_t **out)
+{
+    ProtobufCMessage *m;
+    char *copy = strdup(key);
+    if (copy == NULL) {
+        return inf_err_nomem();
+    }
+
+    *key_copy = copy;
+    inf_err_t *err = inf_message_new(
+        &inference__model_repository_parameter__descriptor, &m);
+    if (err == NULL) {
+        *out = (void *) m;
+    }
+    return err;
+}
+
+/* "config" and what nobody knows is text, "file:PATH" base64. */
+static inf_err_t *
+set_parameter(parameter_t *p, const char *key, const json_t *value)
+{
+    inf_slice_t text;
+
+    if (!inf_json_doc_string(value, &text)) {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "load parameter '%s' must be a string", key);
+    }
+
+    if (strncmp(key, FILE_PREFIX, sizeof(FILE_PREFIX) - 1) != 0) {
+        if (memchr(text.data, '\0', text.len) != NULL) {
+            return inf_err_new(INF_ERR_INVALID_ARG,
+                "load parameter '%s' holds a NUL character", key);
+        }
+        char *copy = strndup(text.data, text.len);
+        if (copy == NULL) {
+            return inf_err_nomem();
+        }
+        p->parameter_choice_case = IS(STRING);
+        p->string_param = copy;
+        return NULL;
+    }
+
+    uint8_t *bytes = malloc(inf_base64_room(text.len));
+    size_t len;
+    if (bytes == NULL) {
+        return inf_err_nomem();
+    }
+    if (!inf_base64_decode(text, bytes, &len)) {
+        free(bytes);
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "load parameter '%s' is not base64", key);
+    }
+
+    p->parameter_choice_case = IS(BYTES);
+    p->bytes_param.data = bytes;
+    p->bytes_param.len = len;
+    return NULL;
+}
+
+static inf_err_t *
+put_name(char **field, inf_slice_t name)
+{
+    if (memchr(name.data, '\0', name.len) != NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "a model's name holds a NUL"
+            " character");
+    }
+    if (!inf_utf8_valid(name)) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "a model's name is not valid"
+            " UTF-8");
+    }
+
+    char *copy = strndup(name.data, name.len);
+    if (copy == NULL) {
+        return inf_err_nomem();
+    }
+
+    *field = copy;
+    return NULL;
+}

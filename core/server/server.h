@@ -1,0 +1,110 @@
+/*
+ * server.h - the models of one core and what may be asked about them.
+ *
+ * Owner    main, or the program that embeds us, owns the server; sessions,
+ *          models and requests refer to it.  It is the ABI's
+ *          TRITONSERVER_Server too.
+ * Thread   any, once started.
+ * Units    ns, ms where the configuration says so.
+ * Errors   start: a repository that can't be opened is logged, not fatal.
+ * Route    core_main, api_server -> [server] -> lifecycle, registry
+ */
+
+#ifndef INF_SERVER_SERVER_H
+#define INF_SERVER_SERVER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "core/cache/cache_ops.h"
+#include "core/proto/core_config.h"
+#include "core/repository/agent_ops.h"
+#include "core/repository/lifecycle.h"
+#include "core/repository/plugin_ops.h"
+#include "core/repository/polling.h"
+#include "core/repository/registry.h"
+#include "core/repository/repository_change.h"
+#include "core/server/canceller.h"
+#include "core/server/cpu_metrics.h"
+#include "core/server/gpu_metrics.h"
+#include "core/server/readiness.h"
+#include "core/server/server_cache.h"
+
+typedef struct inf_server_s inf_server_t;
+
+struct inf_server_s {
+    inf_core_config_t                *config;   /* of the start; a reference */
+    inf_registry_t                    registry;
+    inf_lifecycle_t                  *lifecycle;
+    inf_pollers_t                    *pollers;  /* of remote repositories    */
+    inf_poll_t                       *poll;     /* polls in that mode only   */
+    _Atomic uint32_t                  control;  /* the mode: a ModelControl  */
+    struct inf_journal_s             *journal;  /* NULL: none                */
+    bool                              polls;    /* by itself, in that mode   */
+    inf_repositories_t                repositories;
+    inf_repository_change_t          *change;   /* of them                   */
+    _Atomic bool                      strict_readiness;
+    inf_rate_gate_t                  *rate_gate;    /* NULL: no limits       */
+    _Atomic bool                      scanned;  /* all loads are queued      */
+    _Atomic bool                      stopping;
+    _Atomic uint64_t                  exit_timeout_ns;  /* for the C API     */
+    inf_lock_t                        drain_lock;   /* rank 1: one drain at
+                                                       a time                */
+    inf_canceller_t                   canceller;
+    inf_readiness_t                  *readiness;
+    inf_cpu_metrics_t                 cpu_metrics;
+    bool                              has_memory;   /* shares the process's  */
+    inf_gpu_metrics_t                *gpu_metrics;  /* NULL: there are none  */
+    inf_server_cache_t                cache;
+};
+
+/* How plug-ins are opened and called; abi fills it in (core/abi/plugins.h). */
+typedef struct {
+    const inf_plugin_ops_t   *backends;
+    const inf_agent_ops_t    *agents;
+    const inf_cache_opener_t *caches;
+} inf_server_plugins_t;
+
+/* The program around the server: what it provides and is told; the table is
+   static. */
+typedef struct {
+    const inf_server_plugins_t *plugins;
+    void           (*changed)(void *userp);     /* models came or went       */
+    const inf_idle_ops_t *idle;                 /* NULL: none                */
+    bool             cache_required;            /* else serve without it     */
+    bool             polls;     /* in poll mode by itself; else when asked   */
+    int              journal_fd;    /* 0: none                               */
+} inf_server_host_t;
+
+struct inf_crash_page_s;
+
+/* Queues the load of every model, with explicit control of those that
+   load_models names; returns before they are ready.  page may be NULL. */
+INF_CHECK inf_err_t *inf_server_start(inf_core_config_t *config,
+    const inf_server_host_t *host, void *userp,
+    struct inf_crash_page_s *page, inf_server_t **out);
+
+/*
+ * Takes over what can change in a running server: its repositories, who loads
+ * what of them, what loads go by, and strict readiness.  before: what was in
+ * force until now.  Returns at once.
+ */
+INF_CHECK inf_err_t *inf_server_reconfigure(inf_server_t *server,
+    const inf_core_config_t *before, inf_core_config_t *now);
+
+/* Unloads everything, at most drain_ns; then frees.  false: some model is
+   still busy, nothing was freed.  server may be NULL. */
+bool inf_server_stop(inf_server_t *server, uint64_t drain_ns);
+
+/* It is stopping: new sequences are rejected, those under way may end until
+   then.  For a server whose clients can still ask. */
+void inf_server_end_sequences(inf_server_t *server, uint64_t until_ns);
+
+/* The two halves of it: unload (again, if it was in vain), and free. */
+bool inf_server_drain(inf_server_t *server, uint64_t drain_ns);
+void inf_server_free(inf_server_t *server);
+
+/* As far as the server itself knows; its models' backends are not asked. */
+bool inf_server_ready(inf_server_t *server);
+
+#endif /* INF_SERVER_SERVER_H */

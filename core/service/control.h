@@ -1,0 +1,31 @@
+/*
+ * control.h - the threads that run the calls of workers.
+ *
+ * Owner    The control object owns its threads and the queued calls.  A load
+ *          on its way is the lifecycle's.
+ * Thread   submit: the intake role.  Calls run on the control threads; loads
+ *          and unloads are answered by loader threads.
+ * Units    bytes.
+ * Errors   answered on the channel: status and text.
+ * Route    intake -> [control] -> calls -> channel
+ */
+
+#ifndef INF_SERVICE_CONTROL_H
+#define INF_SERVICE_CONTROL_H
+
+#include "core/server/server.h"
+#include "core/service/session.h"
+
+typedef struct inf_control_s inf_control_t;
+
+INF_CHECK inf_err_t *inf_control_new(inf_server_t *server,
+    inf_control_t **out);
+
+/* Answers or drops what is queued, ends the threads; loads go on. */
+void inf_control_free(inf_control_t *control);
+
+/* Queues the call; large ones stay in the arena until their turn. */
+void inf_control_submit(inf_control_t *control, inf_session_t *session,
+    const inf_submission_t *submission);
+
+#endif /* INF_SERVICE_CONTROL_H */

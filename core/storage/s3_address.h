@@ -1,0 +1,38 @@
+/*
+ * s3_address.h - what an s3:// address says: service, bucket, prefix.
+ *
+ * Owner    The caller frees with fini.
+ * Thread   any.
+ * Units    none.
+ * Errors   INVALID_ARG names the address and what is missing in it.
+ * Route    storage -> [address] -> S3 client
+ *
+ * Forms: s3://bucket/path, s3://host:port/bucket/path,
+ * s3://http://host:port/bucket/path, s3://https://host:port/bucket/path.
+ * Slashes at the end, and several in a row, count as in a file's path.
+ */
+
+#ifndef INF_STORAGE_S3_ADDRESS_H
+#define INF_STORAGE_S3_ADDRESS_H
+
+#include "core/base/error.h"
+
+#define INF_S3_SCHEME "s3://"
+
+typedef struct {
+    char *endpoint;         /* "http://host:port"; NULL: the provider's own */
+    char *bucket;
+    char *prefix;           /* "" or "a/b": no slash at either end          */
+} inf_s3_address_t;
+
+INF_CHECK inf_err_t *inf_s3_address_parse(const char *address,
+    inf_s3_address_t *out);
+void inf_s3_address_fini(inf_s3_address_t *a);
+
+/*
+ * The address without doubled and final slashes: what a path of this storage
+ * begins with.  malloc'ed; NULL: out of memory.
+ */
+char *inf_s3_address_root(const char *address);
+
+#endif /* INF_STORAGE_S3_ADDRESS_H */

@@ -1,0 +1,477 @@
+#include "core/storage/s3_cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/buf.h"
+#include "core/base/lock.h"
+#include "core/base/os/private_dir.h"
+
+#define CACHE_RANK      59
+#define CACHE_MAX_BYTES (UINT64_C(8) << 30)     /* not used by any model     */
+
+struct inf_s3_cache_s {
+    inf_lock_t         lock;    /* rank 59; guards what follows              */
+    char              *objects; /* folder; NULL: not opened yet              */
+    inf_private_dir_t *run;     /* this process's folders are in it          */
+};
+
+/* One object on its way from the service to the model's folder. */
+typedef struct {
+    const inf_s3_object_t *object;
+    const char            *relative;
+    char                  *cached;      /* where it is or will be            */
+    char                  *partial;     /* being fetched into; NULL: is there */
+    int                    fd;
+} item_t;
+
+typedef struct {
+    char     *path;
+    uint64_t  size;
+    time_t    used;
+} unused_t;
+
+static inf_err_t *open_cache(inf_s3_cache_t *cache);
+static inf_err_t *private_folder(const char *path);
+static inf_err_t *check_keys(const inf_s3_listing_t *listing, size_t skip);
+static bool relative_is_good(const char *relative);
+static inf_err_t *prepare_items(inf_s3_cache_t *cache,
+    inf_s3_client_t *client, item_t *items, size_t count);
+static inf_err_t *prepare_item(inf_s3_cache_t *cache,
+    inf_s3_client_t *client, item_t *item);
+static inf_err_t *fetch_items(inf_s3_client_t *client, item_t *items,
+    size_t count);
+static inf_err_t *finish_item(item_t *item);
+static void items_fini(item_t *items, size_t count);
+static inf_err_t *make_folder(inf_s3_cache_t *cache, const item_t *items,
+    size_t count, char **folder);
+static inf_err_t *link_item(const char *folder, const item_t *item);
+static inf_err_t *make_parents(char *path, size_t from);
+static void hash_text(uint64_t hash[2], const char *text);
+static void trim_cache(const char *objects);
+static int by_use(const void *a, const void *b);
+static char *text_of(const char *fmt, ...) INF_PRINTF(1, 2);
+
+inf_err_t *
+inf_s3_cache_new(inf_s3_cache_t **out)
+{
+    inf_s3_cache_t *cache = calloc(1, sizeof(*cache));
+    if (cache == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_lock_init(&cache->lock, CACHE_RANK);
+    *out = cache;
+    return NULL;
+}
+
+void
+inf_s3_cache_free(inf_s3_cache_t *cache)
+{
+    inf_private_dir_free(cache->run);
+    inf_lock_fini(&cache->lock);
+    free(cache->objects);
+    free(cache);
+}
+
+inf_err_t *
+inf_s3_cache_folder(inf_s3_cache_t *cache, inf_s3_client_t *client,
+    const inf_s3_listing_t *listing, size_t skip, char **folder)
+{
+    size_t count = 0;
+    item_t *items = calloc(listing->count + 1, sizeof(*items));
+    if (items == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (size_t i = 0; i < listing->count; i++) {
+        const inf_s3_object_t *o = &listing->items[i];
+        size_t len = strlen(o->key);
+        if (len <= skip || o->key[len - 1] == '/') {
+            continue;           /* marks a folder, has no content            */
+        }
+        items[count++] = (item_t) { o, o->key + skip, NULL, NULL, -1 };
+    }
+
+    inf_lock(&cache->lock);
+    inf_err_t *err = open_cache(cache);
+    inf_unlock(&cache->lock);
+
+    if (err == NULL) {
+        err = check_keys(listing, skip);
+    }
+    if (err == NULL) {
+        err = prepare_items(cache, client, items, count);
+    }
+    if (err == NULL) {
+        err = fetch_items(client, items, count);
+    }
+    if (err == NULL) {
+        err = make_folder(cache, items, count, folder);
+    }
+    items_fini(items, count);
+    return err;
+}
+
+void
+inf_s3_cache_release(inf_s3_cache_t *cache, char *folder)
+{
+    inf_private_dir_remove_tree(folder);
+    free(folder);
+    trim_cache(cache->objects);
+}
+
+/* With the lock held; done once. */
+static inf_err_t *
+open_cache(inf_s3_cache_t *cache)
+{
+    if (cache->objects != NULL) {
+        return NULL;
+    }
+
+    const char *mount = getenv("TRITON_AWS_MOUNT_DIRECTORY");
+    char *base = text_of("%s/inference-s3-%u",
+        mount == NULL || mount[0] == '\0' ? "/tmp" : mount,
+        (unsigned) geteuid());
+    char *objects = base == NULL ? NULL : text_of("%s/objects", base);
+    inf_err_t *err = objects == NULL ? inf_err_nomem() : private_folder(base);
+
+    if (err == NULL) {
+        err = private_folder(objects);
+    }
+    if (err == NULL) {
+        inf_private_dir_sweep(base);
+        err = inf_private_dir_new(base, &cache->run);
+    }
+    if (err == NULL) {
+        cache->objects = objects;
+        objects = NULL;
+    }
+    free(objects);
+    free(base);
+    return err;
+}
+
+/* Made if it is not there; somebody else's is not used. */
+static inf_err_t *
+private_folder(const char *path)
+{
+    struct stat st;
+
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        return inf_err_os(errno, "Failed to create local temp folder: %s",
+            path);
+    }
+    if (lstat(path, &st) != 0) {
+        return inf_err_os(errno, "%s", path);
+    }
+    if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()
+        || (st.st_mode & 077) != 0)
+    {
+        return inf_err_new(INF_ERR_INTERNAL, "%s is not a folder that belongs"
+            " to this user alone", path);
+    }
+    return NULL;
+}
+
+/* A key is a path of somebody else's making. */
+static inf_err_t *
+check_keys(const inf_s3_listing_t *listing, size_t skip)
+{
+    for (size_t i = 0; i < listing->count; i++) {
+        const char *key = listing->items[i].key;
+        size_t len = strlen(key);
+
+        if (len > skip && key[len - 1] != '/'
+            && !relative_is_good(key + skip))
+        {
+            return inf_err_new(INF_ERR_INVALID_ARG, "the key '%s' makes no "
+                "file name: a part of it is empty, \".\", \"..\", longer than"
+                " 255 bytes or holds a control character", key);
+        }
+    }
+    return NULL;
+}
+
+static bool
+relative_is_good(const char *relative)
+{
+    for (const char *p = relative; ; p++) {
+        size_t len = strcspn(p, "/");
+
+        if (len == 0 || len > 255 || (len == 1 && p[0] == '.')
+            || (len == 2 && p[0] == '.' && p[1] == '.'))
+        {
+            return false;
+        }
+        for (size_t i = 0; i < len; i++) {
+            if ((unsigned char) p[i] < ' ' || p[i] == 0x7f) {
+                return false;
+            }
+        }
+        p += len;
+        if (*p == '\0') {
+            return true;
+        }
+    }
+}
+
+static inf_err_t *
+prepare_items(inf_s3_cache_t *cache, inf_s3_client_t *client, item_t *items,
+    size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        inf_err_t *err = prepare_item(cache, client, &items[i]);
+        if (err != NULL) {
+            return err;
+        }
+    }
+    return NULL;
+}
+
+/* Its place in the cache; where that is empty, a file to fetch into. */
+static inf_err_t *
+prepare_item(inf_s3_cache_t *cache, inf_s3_client_t *client, item_t *item)
+{
+    const inf_s3_address_t *a = inf_s3_client_address(client);
+    uint64_t hash[2] = { UINT64_C(0xcbf29ce484222325),
+        UINT64_C(0x9e3779b97f4a7c15) };
+    struct stat st;
+
+    hash_text(hash, a->endpoint != NULL ? a->endpoint : "");
+    hash_text(hash, a->bucket);
+    hash_text(hash, item->object->key);
+    hash_text(hash, item->object->etag);
+    item->cached = text_of("%s/%016llx%016llx-%llu", cache->objects,
+        (unsigned long long) hash[0], (unsigned long long) hash[1],
+        (unsigned long long) item->object->size);
+    if (item->cached == NULL) {
+        return inf_err_nomem();
+    }
+    if (lstat(item->cached, &st) == 0 && S_ISREG(st.st_mode)
+        && (uint64_t) st.st_size == item->object->size)
+    {
+        return NULL;
+    }
+
+    item->partial = text_of("%s/fetch-XXXXXX", cache->run->path);
+    if (item->partial == NULL) {
+        return inf_err_nomem();
+    }
+    item->fd = mkostemp(item->partial, O_CLOEXEC);
+    if (item->fd < 0) {
+        inf_err_t *err = inf_err_os(errno, "cannot make %s", item->partial);
+        free(item->partial);
+        item->partial = NULL;
+        return err;
+    }
+    return NULL;
+}
+
+static inf_err_t *
+fetch_items(inf_s3_client_t *client, item_t *items, size_t count)
+{
+    size_t n = 0;
+    inf_s3_fetch_t *files = calloc(count + 1, sizeof(*files));
+    if (files == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        if (items[i].partial != NULL) {
+            files[n++] = (inf_s3_fetch_t) { items[i].object, items[i].fd };
+        }
+    }
+
+    inf_err_t *err = inf_s3_client_fetch(client, files, n);
+    free(files);
+    for (size_t i = 0; err == NULL && i < count; i++) {
+        if (items[i].partial != NULL) {
+            err = finish_item(&items[i]);
+        }
+    }
+    return err;
+}
+
+/* Complete: gets its name in the cache.  Write errors that come late are seen
+   at close. */
+static inf_err_t *
+finish_item(item_t *item)
+{
+    int fd = item->fd;
+
+    item->fd = -1;
+    if (fchmod(fd, 0444) != 0) {
+        int errnum = errno;
+        close(fd);
+        return inf_err_os(errnum, "%s", item->partial);
+    }
+    if (close(fd) != 0 || rename(item->partial, item->cached) != 0) {
+        return inf_err_os(errno, "cannot keep %s", item->cached);
+    }
+    free(item->partial);
+    item->partial = NULL;
+    return NULL;
+}
+
+static void
+items_fini(item_t *items, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (items[i].fd >= 0) {
+            close(items[i].fd);
+        }
+        if (items[i].partial != NULL) {
+            unlink(items[i].partial);
+        }
+        free(items[i].partial);
+        free(items[i].cached);
+    }
+    free(items);
+}
+
+static inf_err_t *
+make_folder(inf_s3_cache_t *cache, const item_t *items, size_t count,
+    char **folder)
+{
+    char *path = text_of("%s/folderXXXXXX", cache->run->path);
+    if (path == NULL) {
+        return inf_err_nomem();
+    }
+    if (mkdtemp(path) == NULL) {
+        inf_err_t *err = inf_err_os(errno, "Failed to create local temp "
+            "folder: %s", path);
+        free(path);
+        return err;
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        inf_err_t *err = link_item(path, &items[i]);
+        if (err != NULL) {
+            inf_private_dir_remove_tree(path);
+            free(path);
+            return err;
+        }
+    }
+    *folder = path;
+    return NULL;
+}
+
+static inf_err_t *
+link_item(const char *folder, const item_t *item)
+{
+    char *path = text_of("%s/%s", folder, item->relative);
+    if (path == NULL) {
+        return inf_err_nomem();
+    }
+
+    inf_err_t *err = make_parents(path, strlen(folder) + 1);
+    if (err == NULL && link(item->cached, path) != 0) {
+        err = inf_err_os(errno, "cannot make %s", path);
+    }
+    free(path);
+    return err;
+}
+
+/* The folders of path behind its first from bytes. */
+static inf_err_t *
+make_parents(char *path, size_t from)
+{
+    for (char *p = path + from; (p = strchr(p, '/')) != NULL; p++) {
+        *p = '\0';
+        int rc = mkdir(path, 0755);
+        int errnum = errno;
+        *p = '/';
+        if (rc != 0 && errnum != EEXIST) {
+            return inf_err_os(errnum, "cannot make the folders of %s", path);
+        }
+    }
+    return NULL;
+}
+
+/* FNV-1a twice with different starts; the zero that ends a text counts. */
+static void
+hash_text(uint64_t hash[2], const char *text)
+{
+    const char *p = text;
+
+    do {
+        for (int i = 0; i < 2; i++) {
+            hash[i] ^= (unsigned char) *p;
+            hash[i] *= UINT64_C(0x100000001b3);
+            hash[i] ^= hash[i] >> 29;
+        }
+    } while (*p++ != '\0');
+}
+
+/* Files that no model uses have one name only. */
+static void
+trim_cache(const char *objects)
+{
+    unused_t *files = NULL;
+    size_t count = 0;
+    uint64_t total = 0;
+    const struct dirent *entry;
+    struct stat st;
+
+    DIR *d = opendir(objects);
+    if (d == NULL) {
+        return;
+    }
+    while ((entry = readdir(d)) != NULL) {
+        if (fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0
+            || !S_ISREG(st.st_mode) || st.st_nlink != 1)
+        {
+            continue;
+        }
+        unused_t *more = realloc(files, (count + 1) * sizeof(*files));
+        char *path = more == NULL ? NULL
+            : text_of("%s/%s", objects, entry->d_name);
+        files = more != NULL ? more : files;
+        if (path == NULL) {
+            break;
+        }
+        files[count++] = (unused_t) { path, (uint64_t) st.st_size,
+            st.st_ctime };
+        total += (uint64_t) st.st_size;
+    }
+    closedir(d);
+
+    if (count > 1) {
+        qsort(files, count, sizeof(*files), by_use);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (total > CACHE_MAX_BYTES && unlink(files[i].path) == 0) {
+            total -= files[i].size;
+        }
+        free(files[i].path);
+    }
+    free(files);
+}
+
+/* Links made and removed change a file's ctime. */
+static int
+by_use(const void *a, const void *b)
+{
+    const unused_t *x = a;
+    const unused_t *y = b;
+    return (x->used > y->used) - (x->used < y->used);
+}
+
+static char *
+text_of(const char *fmt, ...)
+{
+    char *text;
+    va_list args;
+
+    va_start(args, fmt);
+    int len = vasprintf(&text, fmt, args);
+    va_end(args);
+    return len < 0 ? NULL : text;
+}

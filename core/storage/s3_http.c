@@ -1,0 +1,376 @@
+#include "core/storage/s3_http.h"
+
+#include <curl/curl.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define CONNECT_MS     10000L
+#define SLOW_BYTES     1024L    /* a second, for SLOW_SECONDS: no answer     */
+#define SLOW_SECONDS   30L
+#define COMPLAINT_MAX  4096u
+
+/* What is used of libcurl.  It is opened late: its many libraries would
+   otherwise be in every core and in every program that embeds one. */
+typedef struct {
+    CURLcode     (*global_init)(long flags);
+    CURL        *(*easy_init)(void);
+    void         (*easy_cleanup)(CURL *handle);
+    void         (*easy_reset)(CURL *handle);
+    CURLcode     (*easy_setopt)(CURL *handle, CURLoption option, ...);
+    CURLcode     (*easy_getinfo)(CURL *handle, CURLINFO info, ...);
+    CURLcode     (*easy_perform)(CURL *handle);
+    const char  *(*easy_strerror)(CURLcode code);
+    struct curl_slist *(*slist_append)(struct curl_slist *list,
+        const char *text);
+    void         (*slist_free_all)(struct curl_slist *list);
+} curl_t;
+
+struct inf_s3_http_s {
+    CURL               *easy;
+    const inf_s3_get_t *what;
+    inf_s3_answer_t    *answer;
+    bool                stopped;            /* take said so                  */
+    size_t              complaint_len;
+    char                complaint[COMPLAINT_MAX + 1];
+    char                reason[CURL_ERROR_SIZE];
+};
+
+static curl_t          curl;
+static pthread_once_t  curl_once = PTHREAD_ONCE_INIT;
+static char            curl_problem[256];   /* "": none                      */
+
+static void curl_open(void);
+static bool curl_bind(void *library);
+static inf_err_t *set_up(inf_s3_http_t *h, struct curl_slist **headers);
+static inf_err_t *sign(inf_s3_http_t *h, struct curl_slist **headers);
+static inf_err_t *add_header(struct curl_slist **headers, const char *name,
+    const char *value);
+static size_t on_header(char *data, size_t size, size_t count, void *userp);
+static size_t on_body(char *data, size_t size, size_t count, void *userp);
+static int on_progress(void *userp, curl_off_t down_all, curl_off_t down,
+    curl_off_t up_all, curl_off_t up);
+static inf_err_t *judge(inf_s3_http_t *h, CURLcode code);
+static void find_element(const char *text, const char *name, char *out,
+    size_t cap);
+
+inf_err_t *
+inf_s3_http_open(inf_s3_http_t **out)
+{
+    pthread_once(&curl_once, curl_open);
+    if (curl_problem[0] != '\0') {
+        return inf_err_new(INF_ERR_UNSUPPORTED, "s3:// repositories need "
+            "libcurl: %s", curl_problem);
+    }
+
+    inf_s3_http_t *h = calloc(1, sizeof(*h));
+    if (h == NULL) {
+        return inf_err_nomem();
+    }
+    h->easy = curl.easy_init();
+    if (h->easy == NULL) {
+        free(h);
+        return inf_err_nomem();
+    }
+    *out = h;
+    return NULL;
+}
+
+void
+inf_s3_http_close(inf_s3_http_t *h)
+{
+    if (h != NULL) {
+        curl.easy_cleanup(h->easy);
+        free(h);
+    }
+}
+
+inf_err_t *
+inf_s3_http_get(inf_s3_http_t *h, const inf_s3_get_t *what,
+    inf_s3_answer_t *out)
+{
+    struct curl_slist *headers = NULL;
+
+    *out = (inf_s3_answer_t) { 0, "" };
+    h->what = what;
+    h->answer = out;
+    h->stopped = false;
+    h->complaint_len = 0;
+    h->complaint[0] = '\0';
+    h->reason[0] = '\0';
+
+    inf_err_t *err = set_up(h, &headers);
+    if (err == NULL) {
+        CURLcode code = curl.easy_perform(h->easy);
+        long status = 0;
+        curl.easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &status);
+        out->status = (unsigned) status;
+        err = judge(h, code);
+    }
+
+    curl.slist_free_all(headers);
+    curl.easy_reset(h->easy);           /* secrets go, the connection stays  */
+    return err;
+}
+
+static void
+curl_open(void)
+{
+    void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+
+    if (library == NULL) {
+        library = dlopen("libcurl-gnutls.so.4", RTLD_NOW | RTLD_LOCAL);
+    }
+    if (library == NULL) {
+        snprintf(curl_problem, sizeof(curl_problem), "%s", dlerror());
+        return;
+    }
+    if (!curl_bind(library)) {
+        snprintf(curl_problem, sizeof(curl_problem), "this one lacks a "
+            "function that is needed");
+        return;
+    }
+    if (curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        snprintf(curl_problem, sizeof(curl_problem), "it can't start");
+    }
+}
+
+static bool
+curl_bind(void *library)
+{
+    const struct {
+        const char  *name;
+        void        *to;
+    } rows[] = {
+        { "curl_global_init", &curl.global_init },
+        { "curl_easy_init", &curl.easy_init },
+        { "curl_easy_cleanup", &curl.easy_cleanup },
+        { "curl_easy_reset", &curl.easy_reset },
+        { "curl_easy_setopt", &curl.easy_setopt },
+        { "curl_easy_getinfo", &curl.easy_getinfo },
+        { "curl_easy_perform", &curl.easy_perform },
+        { "curl_easy_strerror", &curl.easy_strerror },
+        { "curl_slist_append", &curl.slist_append },
+        { "curl_slist_free_all", &curl.slist_free_all },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        void *symbol = dlsym(library, rows[i].name);
+        if (symbol == NULL) {
+            return false;
+        }
+        memcpy(rows[i].to, &symbol, sizeof(symbol));
+    }
+    return true;
+}
+
+static inf_err_t *
+set_up(inf_s3_http_t *h, struct curl_slist **headers)
+{
+    const inf_s3_get_t *what = h->what;
+    char range[64];
+    CURLcode rc = CURLE_OK;
+    CURL *e = h->easy;
+
+    rc |= curl.easy_setopt(e, CURLOPT_URL, what->url);
+    rc |= curl.easy_setopt(e, CURLOPT_PATH_AS_IS, 1L);
+    rc |= curl.easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+    rc |= curl.easy_setopt(e, CURLOPT_HTTP_VERSION,
+        (long) CURL_HTTP_VERSION_1_1);
+    rc |= curl.easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+    rc |= curl.easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+    rc |= curl.easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES);
+    rc |= curl.easy_setopt(e, CURLOPT_LOW_SPEED_TIME, SLOW_SECONDS);
+    rc |= curl.easy_setopt(e, CURLOPT_ERRORBUFFER, h->reason);
+    rc |= curl.easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);
+    rc |= curl.easy_setopt(e, CURLOPT_HEADERDATA, h);
+    rc |= curl.easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
+    rc |= curl.easy_setopt(e, CURLOPT_WRITEDATA, h);
+    rc |= curl.easy_setopt(e, CURLOPT_NOPROGRESS, 0L);
+    rc |= curl.easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress);
+    rc |= curl.easy_setopt(e, CURLOPT_XFERINFODATA, h);
+    if (what->ranged) {
+        snprintf(range, sizeof(range), "%llu-%llu",
+            (unsigned long long) what->first, (unsigned long long) what->last);
+        rc |= curl.easy_setopt(e, CURLOPT_RANGE, range);
+    }
+    if (rc != CURLE_OK) {
+        return inf_err_new(INF_ERR_UNSUPPORTED, "s3:// repositories need a "
+            "newer libcurl, or memory ran out");
+    }
+
+    inf_err_t *err = NULL;
+    if (what->etag != NULL) {
+        char quoted[INF_S3_ETAG_MAX + 2];
+        snprintf(quoted, sizeof(quoted), "\"%s\"", what->etag);
+        err = add_header(headers, "If-Match", quoted);
+    }
+    if (err == NULL && what->who->key_id != NULL) {
+        err = sign(h, headers);
+    }
+    if (err == NULL && *headers != NULL
+        && curl.easy_setopt(e, CURLOPT_HTTPHEADER, *headers) != CURLE_OK)
+    {
+        err = inf_err_nomem();
+    }
+    return err;
+}
+
+static inf_err_t *
+sign(inf_s3_http_t *h, struct curl_slist **headers)
+{
+    const inf_s3_credentials_t *who = h->what->who;
+    char scope[128];
+
+    snprintf(scope, sizeof(scope), "aws:amz:%s:s3", who->region);
+    inf_err_t *err = add_header(headers, "x-amz-content-sha256",
+        "UNSIGNED-PAYLOAD");
+    if (err == NULL && who->session_token != NULL) {
+        err = add_header(headers, "x-amz-security-token", who->session_token);
+    }
+    if (err != NULL) {
+        return err;
+    }
+
+    if (curl.easy_setopt(h->easy, CURLOPT_AWS_SIGV4, scope) != CURLE_OK
+        || curl.easy_setopt(h->easy, CURLOPT_USERNAME, who->key_id)
+            != CURLE_OK
+        || curl.easy_setopt(h->easy, CURLOPT_PASSWORD, who->secret_key)
+            != CURLE_OK)
+    {
+        return inf_err_new(INF_ERR_UNSUPPORTED, "s3:// repositories need a "
+            "libcurl that signs (AWS Signature Version 4)");
+    }
+    return NULL;
+}
+
+static inf_err_t *
+add_header(struct curl_slist **headers, const char *name, const char *value)
+{
+    size_t len = strlen(name) + strlen(value) + 3;
+    char *text = malloc(len);
+
+    if (text == NULL) {
+        return inf_err_nomem();
+    }
+    snprintf(text, len, "%s: %s", name, value);
+    struct curl_slist *list = curl.slist_append(*headers, text);
+    explicit_bzero(text, len);
+    free(text);
+    if (list == NULL) {
+        return inf_err_nomem();
+    }
+    *headers = list;
+    return NULL;
+}
+
+/* Called for each line, of a 100 before the answer too. */
+static size_t
+on_header(char *data, size_t size, size_t count, void *userp)
+{
+    inf_s3_http_t *h = userp;
+    size_t len = size * count;
+    char *etag = h->answer->etag;
+
+    if (len > 5 && strncasecmp(data, "etag:", 5) == 0) {
+        size_t n = 0;
+        for (size_t i = 5; i < len && n + 1 < INF_S3_ETAG_MAX; i++) {
+            if (data[i] > ' ' && data[i] != '"') {
+                etag[n++] = data[i];
+            }
+        }
+        etag[n] = '\0';
+    }
+    return len;
+}
+
+static size_t
+on_body(char *data, size_t size, size_t count, void *userp)
+{
+    inf_s3_http_t *h = userp;
+    size_t len = size * count;
+    long status = 0;
+
+    curl.easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (status == (h->what->ranged ? 206 : 200)) {
+        h->stopped = !h->what->take(h->what->userp, data, len);
+        return h->stopped ? 0 : len;
+    }
+
+    size_t room = COMPLAINT_MAX - h->complaint_len;
+    size_t n = len < room ? len : room;
+    memcpy(h->complaint + h->complaint_len, data, n);
+    h->complaint_len += n;
+    h->complaint[h->complaint_len] = '\0';
+    return len;
+}
+
+/* Called again and again, also while nothing comes; not 0: it ends. */
+static int
+on_progress(void *userp, curl_off_t down_all, curl_off_t down,
+    curl_off_t up_all, curl_off_t up)
+{
+    const inf_s3_http_t *h = userp;
+    (void) down_all;
+    (void) down;
+    (void) up_all;
+    (void) up;
+    return atomic_load(h->what->cancelled);
+}
+
+static inf_err_t *
+judge(inf_s3_http_t *h, CURLcode code)
+{
+    unsigned status = h->answer->status;
+    char name[64];
+    char text[256];
+
+    if (h->stopped) {
+        return inf_err_new(INF_ERR_INTERNAL, "the answer is not taken");
+    }
+    if (code == CURLE_OK && status == (h->what->ranged ? 206u : 200u)) {
+        return NULL;
+    }
+    if (code != CURLE_OK) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "%s", h->reason[0] != '\0'
+            ? h->reason : curl.easy_strerror(code));
+    }
+
+    find_element(h->complaint, "Code", name, sizeof(name));
+    find_element(h->complaint, "Message", text, sizeof(text));
+    inf_err_code_t kind = status >= 500 || status == 429 || status == 408
+        ? INF_ERR_UNAVAILABLE
+        : status == 404 ? INF_ERR_NOT_FOUND
+        : status == 412 || status == 416 ? INF_ERR_INVALID_ARG
+        : INF_ERR_INTERNAL;
+    return inf_err_new(kind, "HTTP status %u%s%s%s%s", status,
+        name[0] != '\0' ? ", " : "", name, text[0] != '\0' ? ": " : "", text);
+}
+
+/* The first <name>text</name> of an S3 error document; "" when there is
+   none.  Only shown to people. */
+static void
+find_element(const char *text, const char *name, char *out, size_t cap)
+{
+    char tag[32];
+
+    out[0] = '\0';
+    snprintf(tag, sizeof(tag), "<%s>", name);
+    const char *from = strstr(text, tag);
+    if (from == NULL) {
+        return;
+    }
+
+    from += strlen(tag);
+    size_t len = strcspn(from, "<");
+    if (len >= cap) {
+        len = cap - 1;
+    }
+    for (size_t i = 0; i < len; i++) {
+        out[i] = (unsigned char) from[i] < ' ' ? ' ' : from[i];
+    }
+    out[len] = '\0';
+}

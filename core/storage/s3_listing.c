@@ -1,0 +1,343 @@
+#include "core/storage/s3_listing.h"
+
+#include <expat.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define DEPTH_MAX 16
+#define TEXT_MAX  4096u             /* of one element                        */
+
+typedef enum {
+    ELEMENT_OTHER,
+    ELEMENT_ROOT,
+    ELEMENT_CONTENTS,
+    ELEMENT_PREFIXES,
+    ELEMENT_KEY,
+    ELEMENT_ETAG,
+    ELEMENT_SIZE,
+    ELEMENT_MODIFIED,
+    ELEMENT_PREFIX,
+    ELEMENT_NEXT
+} element_t;
+
+typedef struct {
+    XML_Parser        parser;
+    inf_s3_listing_t *listing;
+    inf_s3_object_t   object;       /* the one being read                    */
+    element_t         at[DEPTH_MAX];
+    int               depth;
+    bool              root;         /* the right one was there               */
+    const char       *problem;      /* a literal; NULL: none                 */
+    bool              nomem;
+    size_t            len;
+    char              text[TEXT_MAX + 1];
+} reader_t;
+
+static void XMLCALL on_doctype(void *userp, const XML_Char *name,
+    const XML_Char *system_id, const XML_Char *public_id, int internal);
+static void XMLCALL on_start(void *userp, const XML_Char *name,
+    const XML_Char **attributes);
+static void XMLCALL on_end(void *userp, const XML_Char *name);
+static void XMLCALL on_text(void *userp, const XML_Char *data, int len);
+static element_t name_element(const char *name, element_t parent, int depth);
+static void take_value(reader_t *r, element_t e);
+static void take_text(reader_t *r, char **to);
+static void take_object(reader_t *r, bool prefix);
+static void stop(reader_t *r, const char *problem);
+static void object_fini(inf_s3_object_t *o);
+static inf_err_t *parse_failed(reader_t *r);
+
+void
+inf_s3_listing_init(inf_s3_listing_t *l)
+{
+    *l = (inf_s3_listing_t) { NULL, 0, 0, NULL };
+}
+
+void
+inf_s3_listing_fini(inf_s3_listing_t *l)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        object_fini(&l->items[i]);
+    }
+    free(l->items);
+    free(l->next);
+    inf_s3_listing_init(l);
+}
+
+inf_err_t *
+inf_s3_listing_parse(inf_s3_listing_t *l, const char *xml, size_t len)
+{
+    if (len > INT32_MAX) {
+        return inf_err_new(INF_ERR_INTERNAL,
+            "a page of the listing is too large");
+    }
+
+    reader_t *r = calloc(1, sizeof(*r));
+    XML_Parser parser = r == NULL ? NULL : XML_ParserCreate("UTF-8");
+    if (parser == NULL) {
+        free(r);
+        return inf_err_nomem();
+    }
+
+    free(l->next);
+    l->next = NULL;
+    r->parser = parser;
+    r->listing = l;
+    XML_SetUserData(parser, r);
+    XML_SetStartDoctypeDeclHandler(parser, on_doctype);
+    XML_SetElementHandler(parser, on_start, on_end);
+    XML_SetCharacterDataHandler(parser, on_text);
+
+    inf_err_t *err = NULL;
+    if (XML_Parse(parser, xml, (int) len, 1) != XML_STATUS_OK || !r->root) {
+        err = parse_failed(r);
+    }
+
+    XML_ParserFree(parser);
+    object_fini(&r->object);
+    free(r);
+    return err;
+}
+
+int64_t
+inf_s3_time_ns(const char *text)
+{
+    struct tm tm = { 0 };
+    double fraction = 0;
+    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+
+    if (end == NULL) {
+        return -1;
+    }
+    if (*end == '.') {
+        char *after;
+        fraction = strtod(end, &after);
+        end = after;
+    }
+    if (strcmp(end, "Z") != 0 || fraction < 0 || fraction >= 1) {
+        return -1;
+    }
+
+    time_t seconds = timegm(&tm);
+    return seconds < 0 || seconds >= INT64_MAX / 1000000000 ? -1
+        : (int64_t) seconds * 1000000000 + (int64_t) (fraction * 1e9);
+}
+
+/* A listing has none: no entity is declared, none is expanded. */
+static void XMLCALL
+on_doctype(void *userp, const XML_Char *name, const XML_Char *system_id,
+    const XML_Char *public_id, int internal)
+{
+    (void) name;
+    (void) system_id;
+    (void) public_id;
+    (void) internal;
+
+    stop(userp, "a document type is declared");
+}
+
+static void XMLCALL
+on_start(void *userp, const XML_Char *name, const XML_Char **attributes)
+{
+    reader_t *r = userp;
+    (void) attributes;
+
+    if (r->depth == DEPTH_MAX) {
+        stop(r, "elements are nested too deep");
+        return;
+    }
+
+    element_t parent = r->depth > 0 ? r->at[r->depth - 1] : ELEMENT_OTHER;
+    element_t e = name_element(name, parent, r->depth);
+    r->root |= e == ELEMENT_ROOT;
+    r->at[r->depth++] = e;
+    r->len = 0;
+}
+
+static element_t
+name_element(const char *name, element_t parent, int depth)
+{
+    static const struct {
+        element_t    parent;
+        const char  *name;
+        element_t    element;
+    } rows[] = {
+        { ELEMENT_ROOT, "Contents", ELEMENT_CONTENTS },
+        { ELEMENT_ROOT, "CommonPrefixes", ELEMENT_PREFIXES },
+        { ELEMENT_ROOT, "NextContinuationToken", ELEMENT_NEXT },
+        { ELEMENT_CONTENTS, "Key", ELEMENT_KEY },
+        { ELEMENT_CONTENTS, "ETag", ELEMENT_ETAG },
+        { ELEMENT_CONTENTS, "Size", ELEMENT_SIZE },
+        { ELEMENT_CONTENTS, "LastModified", ELEMENT_MODIFIED },
+        { ELEMENT_PREFIXES, "Prefix", ELEMENT_PREFIX },
+    };
+
+    if (depth == 0) {
+        return strcmp(name, "ListBucketResult") == 0 ? ELEMENT_ROOT
+            : ELEMENT_OTHER;
+    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].parent == parent && strcmp(rows[i].name, name) == 0) {
+            return rows[i].element;
+        }
+    }
+    return ELEMENT_OTHER;
+}
+
+static void XMLCALL
+on_text(void *userp, const XML_Char *data, int len)
+{
+    reader_t *r = userp;
+    size_t n = (size_t) len;
+
+    if (r->depth == 0 || r->at[r->depth - 1] < ELEMENT_KEY) {
+        return;                     /* white space between elements          */
+    }
+    if (n > TEXT_MAX - r->len) {
+        stop(r, "the text of an element is too long");
+        return;
+    }
+    memcpy(r->text + r->len, data, n);
+    r->len += n;
+}
+
+static void XMLCALL
+on_end(void *userp, const XML_Char *name)
+{
+    reader_t *r = userp;
+    (void) name;
+
+    element_t e = r->at[--r->depth];
+    r->text[r->len] = '\0';
+    take_value(r, e);
+    r->len = 0;
+}
+
+static void
+take_value(reader_t *r, element_t e)
+{
+    char *end;
+
+    switch (e) {
+    case ELEMENT_KEY:
+    case ELEMENT_PREFIX:
+        take_text(r, &r->object.key);
+        break;
+    case ELEMENT_ETAG:
+        take_text(r, &r->object.etag);
+        break;
+    case ELEMENT_SIZE:
+        r->object.size = strtoull(r->text, &end, 10);
+        if (end == r->text || *end != '\0' || r->text[0] == '-') {
+            stop(r, "a size is no number");
+        }
+        break;
+    case ELEMENT_MODIFIED:
+        r->object.modified_ns = inf_s3_time_ns(r->text);
+        if (r->object.modified_ns < 0) {
+            stop(r, "a time is not of the form 2026-11-21T15:24:46.000Z");
+        }
+        break;
+    case ELEMENT_NEXT:
+        take_text(r, &r->listing->next);
+        break;
+    case ELEMENT_CONTENTS:
+    case ELEMENT_PREFIXES:
+        take_object(r, e == ELEMENT_PREFIXES);
+        break;
+    case ELEMENT_OTHER:
+    case ELEMENT_ROOT:
+        break;
+    }
+}
+
+/* Without the quotes that an ETag has. */
+static void
+take_text(reader_t *r, char **to)
+{
+    const char *text = r->text;
+    size_t len = r->len;
+
+    if (to == &r->object.etag) {
+        while (len > 0 && text[0] == '"') {
+            text++;
+            len--;
+        }
+        while (len > 0 && text[len - 1] == '"') {
+            len--;
+        }
+    }
+
+    free(*to);
+    *to = strndup(text, len);
+    if (*to == NULL) {
+        r->nomem = true;
+        stop(r, "out of memory");
+    }
+}
+
+static void
+take_object(reader_t *r, bool prefix)
+{
+    inf_s3_listing_t *l = r->listing;
+
+    if (r->object.key == NULL || r->object.key[0] == '\0'
+        || strlen(r->object.key) > INF_S3_KEY_MAX
+        || (!prefix && r->object.etag == NULL))
+    {
+        stop(r, "an entry has no key, no ETag, or a key of more than 1024 "
+            "bytes");
+        return;
+    }
+
+    if (l->count == l->capacity) {
+        size_t capacity = l->capacity == 0 ? 64 : l->capacity * 2;
+        inf_s3_object_t *items = realloc(l->items, capacity * sizeof(*items));
+        if (items == NULL) {
+            r->nomem = true;
+            stop(r, "out of memory");
+            return;
+        }
+        l->items = items;
+        l->capacity = capacity;
+    }
+
+    l->items[l->count++] = r->object;
+    r->object = (inf_s3_object_t) { NULL, NULL, 0, 0 };
+}
+
+static void
+stop(reader_t *r, const char *problem)
+{
+    if (r->problem == NULL) {
+        r->problem = problem;
+        XML_StopParser(r->parser, XML_FALSE);
+    }
+}
+
+static void
+object_fini(inf_s3_object_t *o)
+{
+    free(o->key);
+    free(o->etag);
+    *o = (inf_s3_object_t) { NULL, NULL, 0, 0 };
+}
+
+static inf_err_t *
+parse_failed(reader_t *r)
+{
+    enum XML_Error code = XML_GetErrorCode(r->parser);
+
+    if (r->nomem || code == XML_ERROR_NO_MEMORY) {
+        return inf_err_nomem();
+    }
+    return inf_err_new(INF_ERR_INTERNAL, "the listing, line %lu, column %lu:"
+        " %s", (unsigned long) XML_GetCurrentLineNumber(r->parser),
+        (unsigned long) XML_GetCurrentColumnNumber(r->parser),
+        r->problem != NULL ? r->problem
+        : code != XML_ERROR_NONE ? XML_ErrorString(code)
+        : "it is no ListBucketResult");
+}

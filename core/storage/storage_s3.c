@@ -1,0 +1,335 @@
+#include "core/storage/storage_s3.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/buf.h"
+#include "core/base/path.h"
+#include "core/storage/s3_cache.h"
+#include "core/storage/s3_client.h"
+
+#define LOCALIZE_TRIES 3u       /* objects may be replaced meanwhile         */
+
+typedef struct {
+    inf_storage_t    base;
+    char            *root;
+    inf_s3_client_t *client;
+    inf_s3_cache_t  *cache;
+} s3_t;
+
+static void s3_close(inf_storage_t *st);
+static inf_err_t *s3_list(const inf_storage_t *st, const char *dir,
+    inf_entries_t *out);
+static inf_err_t *s3_add(inf_entries_t *out, const inf_s3_object_t *o,
+    size_t skip);
+static inf_err_t *s3_stat(const inf_storage_t *st, const char *path,
+    inf_entry_t *out);
+static inf_err_t *stat_object(const s3_t *s, const char *path,
+    inf_entry_t *out, bool *found);
+static inf_err_t *s3_read(const inf_storage_t *st, const char *path,
+    size_t limit, char **data, size_t *len);
+static inf_err_t *s3_contain(const inf_storage_t *st, const char *dir,
+    const char *path);
+static inf_err_t *s3_localize(inf_storage_t *st, const char *dir,
+    char **local);
+static void s3_release(inf_storage_t *st, char *local);
+static void s3_cancel(inf_storage_t *st);
+static inf_err_t *key_of(const s3_t *s, const char *path, const char *tail,
+    char **out);
+static inf_err_t *first_with(const s3_t *s, const char *prefix,
+    inf_s3_listing_t *out);
+
+static const inf_storage_ops_t s3_ops = {
+    .close    = s3_close,
+    .list     = s3_list,
+    .stat     = s3_stat,
+    .read     = s3_read,
+    .contain  = s3_contain,
+    .localize = s3_localize,
+    .release  = s3_release,
+    .remote   = true,
+    .cancel   = s3_cancel,
+};
+
+inf_err_t *
+inf_storage_s3_open(const char *address, inf_storage_t **out, char **root)
+{
+    s3_t *s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        return inf_err_nomem();
+    }
+
+    s->base.ops = &s3_ops;
+    s->root = inf_s3_address_root(address);
+    *root = s->root == NULL ? NULL : strdup(s->root);
+    inf_err_t *err = *root == NULL ? inf_err_nomem()
+        : inf_s3_client_new(address, &s->client);
+    if (err == NULL) {
+        err = inf_s3_cache_new(&s->cache);
+    }
+    if (err != NULL) {
+        free(*root);
+        s3_close(&s->base);
+        return err;
+    }
+
+    *out = &s->base;
+    return NULL;
+}
+
+static void
+s3_close(inf_storage_t *st)
+{
+    s3_t *s = (s3_t *) st;
+
+    if (s->cache != NULL) {
+        inf_s3_cache_free(s->cache);
+    }
+    inf_s3_client_free(s->client);
+    free(s->root);
+    free(s);
+}
+
+static inf_err_t *
+s3_list(const inf_storage_t *st, const char *dir, inf_entries_t *out)
+{
+    const s3_t *s = (const s3_t *) st;
+    inf_s3_listing_t listing;
+    char *prefix;
+
+    *out = (inf_entries_t) { NULL, 0 };
+    inf_err_t *err = key_of(s, dir, "/", &prefix);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = inf_s3_client_list(s->client, prefix, false, 0, &listing);
+    if (err == NULL) {
+        for (size_t i = 0; err == NULL && i < listing.count; i++) {
+            err = s3_add(out, &listing.items[i], strlen(prefix));
+        }
+        if (err == NULL && listing.count == 0 && strcmp(dir, s->root) != 0) {
+            err = inf_err_new(INF_ERR_NOT_FOUND, "failed to open directory "
+                "'%s': no object's key begins with it", dir);
+        }
+        inf_s3_listing_fini(&listing);
+    }
+    free(prefix);
+
+    if (err != NULL) {
+        inf_entries_fini(out);
+        return err;
+    }
+    inf_entries_sort(out);
+    return NULL;
+}
+
+static inf_err_t *
+s3_add(inf_entries_t *out, const inf_s3_object_t *o, size_t skip)
+{
+    char name[INF_S3_KEY_MAX + 1];
+    size_t len = strlen(o->key);
+    bool dir = len > 0 && o->key[len - 1] == '/';
+
+    if (dir) {
+        len--;
+    }
+    if (len <= skip || len - skip >= sizeof(name)) {
+        return NULL;            /* the mark of the folder itself             */
+    }
+    memcpy(name, o->key + skip, len - skip);
+    name[len - skip] = '\0';
+
+    const inf_entry_t entry = {
+        .kind = dir ? INF_ENTRY_DIR : INF_ENTRY_FILE,
+        .size = o->size,
+        .changed_ns = o->modified_ns
+    };
+    return inf_entries_add(out, &entry, name) ? NULL : inf_err_nomem();
+}
+
+/* The bucket itself is there, whatever it holds. */
+static inf_err_t *
+s3_stat(const inf_storage_t *st, const char *path, inf_entry_t *out)
+{
+    const s3_t *s = (const s3_t *) st;
+    bool top = strcmp(path, s->root) == 0;
+    inf_s3_listing_t listing;
+    char *key;
+    bool found = false;
+
+    *out = (inf_entry_t) { .kind = INF_ENTRY_DIR };
+    if (top && inf_s3_client_address(s->client)->prefix[0] == '\0') {
+        return NULL;
+    }
+
+    inf_err_t *err = top ? NULL : stat_object(s, path, out, &found);
+    if (err != NULL || found) {
+        return err;
+    }
+
+    err = key_of(s, path, "/", &key);
+    if (err == NULL) {
+        err = first_with(s, key, &listing);
+        free(key);
+    }
+    if (err == NULL) {
+        found = listing.count > 0;
+        inf_s3_listing_fini(&listing);
+    }
+    return err != NULL || found ? err : inf_err_new(INF_ERR_NOT_FOUND,
+        "'%s' is not there", path);
+}
+
+/* One of that key is the first of all that begin with it. */
+static inf_err_t *
+stat_object(const s3_t *s, const char *path, inf_entry_t *out, bool *found)
+{
+    inf_s3_listing_t listing;
+    char *key;
+
+    inf_err_t *err = key_of(s, path, "", &key);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = first_with(s, key, &listing);
+    if (err == NULL) {
+        *found = listing.count > 0
+            && strcmp(listing.items[0].key, key) == 0;
+        if (*found) {
+            out->kind = INF_ENTRY_FILE;
+            out->size = listing.items[0].size;
+            out->changed_ns = listing.items[0].modified_ns;
+        }
+        inf_s3_listing_fini(&listing);
+    }
+    free(key);
+    return err;
+}
+
+static inf_err_t *
+s3_read(const inf_storage_t *st, const char *path, size_t limit, char **data,
+    size_t *len)
+{
+    const s3_t *s = (const s3_t *) st;
+    char *key;
+
+    inf_err_t *err = key_of(s, path, "", &key);
+    if (err == NULL) {
+        err = inf_s3_client_read(s->client, key, limit, data, len);
+        free(key);
+    }
+    return err;
+}
+
+/* There are no links: the words decide. */
+static inf_err_t *
+s3_contain(const inf_storage_t *st, const char *dir, const char *path)
+{
+    size_t len = strlen(dir);
+    (void) st;
+
+    if (strncmp(path, dir, len) == 0 && (path[len] == '\0'
+        || (path[len] == '/' && inf_path_is_inner(path + len + 1))))
+    {
+        return NULL;
+    }
+    return inf_err_new(INF_ERR_UNSUPPORTED, "path '%s' is outside directory "
+        "'%s'", path, dir);
+}
+
+static inf_err_t *
+s3_localize(inf_storage_t *st, const char *dir, char **local)
+{
+    s3_t *s = (s3_t *) st;
+    inf_s3_listing_t listing;
+    inf_err_t *err = NULL;
+    char *prefix;
+
+    err = key_of(s, dir, "/", &prefix);
+    for (unsigned i = 0; err == NULL && i < LOCALIZE_TRIES; i++) {
+        err = inf_s3_client_list(s->client, prefix, true, 0, &listing);
+        if (err != NULL) {
+            break;
+        }
+
+        err = listing.count == 0 ? inf_err_new(INF_ERR_NOT_FOUND,
+                "'%s': no object's key begins with it", dir)
+            : inf_s3_cache_folder(s->cache, s->client, &listing,
+                strlen(prefix), local);
+        inf_s3_listing_fini(&listing);
+        if (err == NULL) {
+            break;
+        }
+        if (inf_err_code(err) == INF_ERR_INVALID_ARG
+            && i + 1 < LOCALIZE_TRIES)
+        {
+            inf_err_free(err);          /* replaced while it was fetched     */
+            err = NULL;
+            continue;
+        }
+    }
+    free(prefix);
+    return err == NULL ? NULL : inf_err_add(err, "cannot fetch '%s'", dir);
+}
+
+static void
+s3_release(inf_storage_t *st, char *local)
+{
+    s3_t *s = (s3_t *) st;
+    inf_s3_cache_release(s->cache, local);
+}
+
+static void
+s3_cancel(inf_storage_t *st)
+{
+    const s3_t *s = (const s3_t *) st;
+    inf_s3_client_cancel(s->client);
+}
+
+/* The key that a path stands for, with tail unless it would be "/" alone. */
+static inf_err_t *
+key_of(const s3_t *s, const char *path, const char *tail, char **out)
+{
+    const char *prefix = inf_s3_client_address(s->client)->prefix;
+    size_t len = strlen(s->root);
+    inf_buf_t key;
+
+    *out = NULL;
+    if (strncmp(path, s->root, len) != 0
+        || (path[len] != '\0' && path[len] != '/'))
+    {
+        return inf_err_new(INF_ERR_INTERNAL, "'%s' is not in '%s'", path,
+            s->root);
+    }
+    path += len;
+    while (*path == '/') {
+        path++;
+    }
+
+    inf_buf_init(&key);
+    inf_buf_puts(&key, prefix);
+    if (prefix[0] != '\0' && path[0] != '\0') {
+        inf_buf_putc(&key, '/');
+    }
+    inf_buf_puts(&key, path);
+    if (inf_buf_slice(&key).len > 0) {
+        inf_buf_puts(&key, tail);
+    }
+    inf_buf_putc(&key, '\0');
+
+    inf_err_t *err = inf_buf_status(&key);
+    if (err != NULL) {
+        inf_buf_fini(&key);
+        return err;
+    }
+    *out = inf_buf_give(&key, NULL);
+    return *out == NULL ? inf_err_nomem() : NULL;
+}
+
+static inf_err_t *
+first_with(const s3_t *s, const char *prefix, inf_s3_listing_t *out)
+{
+    return inf_s3_client_list(s->client, prefix, true, 1, out);
+}

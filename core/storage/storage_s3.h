@@ -1,0 +1,24 @@
+/*
+ * storage_s3.h - repositories in S3-compatible object storage.
+ *
+ * Owner    The storage is opened and closed like any other.
+ * Thread   any.
+ * Units    bytes, ns since 1970 (whole seconds from most services).
+ * Errors   as in core/model/config_storage.h; text names address and key.
+ * Route    storage -> [s3] -> client, cache
+ *
+ * Objects are files, what stands before a slash in a key are folders, and
+ * objects whose key ends in a slash are ignored.
+ */
+
+#ifndef INF_STORAGE_STORAGE_S3_H
+#define INF_STORAGE_STORAGE_S3_H
+
+#include "core/base/error.h"
+#include "core/model/config_storage.h"
+
+/* No request is made yet; root as in inf_storage_open. */
+INF_CHECK inf_err_t *inf_storage_s3_open(const char *address,
+    inf_storage_t **out, char **root);
+
+#endif /* INF_STORAGE_STORAGE_S3_H */

@@ -1,0 +1,340 @@
+#include "core/storage/watch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/log.h"
+#include "core/base/path.h"
+
+/* As deep as a model's stamp looks, and the repository above it. */
+#define WATCH_DEPTH 9u
+
+/* A file that is being written says so when it is closed. */
+#define WATCH_CHANGES (IN_CLOSE_WRITE | IN_ATTRIB | IN_CREATE | IN_DELETE    \
+    | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF)
+
+/* After these there may be other folders than before; a new name may be a
+   link to one. */
+#define WATCH_FOLDERS (IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF              \
+    | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT | IN_Q_OVERFLOW)
+
+#define WATCH_READ 65536u
+
+/* Folders that wait for their turn, nearest to the root first. */
+typedef struct {
+    char    *path;
+    unsigned depth;
+} folder_t;
+
+typedef struct {
+    folder_t *items;
+    size_t    count;
+    size_t    capacity;
+    size_t    next;
+} folders_t;
+
+struct inf_watch_s {
+    size_t   max;
+    int      fd;            /* -1: nothing is watched                        */
+    size_t   count;
+    int      last;          /* number the kernel gave out                    */
+    char   **roots;         /* paths of those that are watched               */
+    size_t   root_count;
+    bool     stale;         /* folders came or went                          */
+    bool     told;          /* that not everything is watched                */
+};
+
+static void drain(inf_watch_t *w);
+static bool watches(const inf_watch_t *w, const inf_watch_root_t *roots,
+    size_t count);
+static bool keep_roots(inf_watch_t *w, const inf_watch_root_t *roots,
+    size_t count);
+static void forget_roots(inf_watch_t *w);
+static void watch_all(inf_watch_t *w);
+static bool watch_folder(inf_watch_t *w, const char *path, bool *fresh);
+static void add_inner(folders_t *f, const folder_t *outer);
+static bool is_folder(const char *path, const struct dirent *entry);
+static bool push(folders_t *f, char *path, unsigned depth);
+static void tell(inf_watch_t *w, int error, const char *path);
+
+inf_err_t *
+inf_watch_new(size_t max, inf_watch_t **out)
+{
+    inf_watch_t *w = calloc(1, sizeof(*w));
+    if (w == NULL) {
+        return inf_err_nomem();
+    }
+
+    w->max = max;
+    w->fd = -1;
+    *out = w;
+    return NULL;
+}
+
+void
+inf_watch_free(inf_watch_t *w)
+{
+    if (w == NULL) {
+        return;
+    }
+
+    inf_watch_stop(w);
+    free(w);
+}
+
+int
+inf_watch_fd(const inf_watch_t *w)
+{
+    return w->fd;
+}
+
+size_t
+inf_watch_count(const inf_watch_t *w)
+{
+    return w->count;
+}
+
+void
+inf_watch_renew(inf_watch_t *w, const inf_watch_root_t *roots, size_t count)
+{
+    drain(w);
+    if (w->fd >= 0 && !w->stale && watches(w, roots, count)) {
+        return;
+    }
+
+    if (!keep_roots(w, roots, count)) {
+        inf_watch_stop(w);
+        tell(w, ENOMEM, NULL);
+        return;
+    }
+    watch_all(w);
+}
+
+void
+inf_watch_stop(inf_watch_t *w)
+{
+    if (w->fd >= 0) {
+        close(w->fd);
+    }
+    forget_roots(w);
+    w->fd = -1;
+    w->count = 0;
+    w->told = false;
+}
+
+static void
+drain(inf_watch_t *w)
+{
+    _Alignas(struct inotify_event) char buffer[WATCH_READ];
+    ssize_t n;
+
+    while (w->fd >= 0 && (n = read(w->fd, buffer, sizeof(buffer))) > 0) {
+        for (ssize_t at = 0; at < n; ) {
+            struct inotify_event e;
+            memcpy(&e, buffer + at, sizeof(e));
+            w->stale |= (e.mask & WATCH_FOLDERS) != 0
+                || ((e.mask & IN_MOVED_FROM) != 0 && (e.mask & IN_ISDIR) != 0);
+            at += (ssize_t) (sizeof(e) + e.len);
+        }
+    }
+}
+
+static bool
+watches(const inf_watch_t *w, const inf_watch_root_t *roots, size_t count)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (inf_storage_is_remote(roots[i].storage)) {
+            continue;
+        }
+        if (at == w->root_count || strcmp(w->roots[at], roots[i].path) != 0) {
+            return false;
+        }
+        at++;
+    }
+    return at == w->root_count;
+}
+
+/* The kernel knows no folders of another machine.  false: out of memory, and
+   the old ones may be gone. */
+static bool
+keep_roots(inf_watch_t *w, const inf_watch_root_t *roots, size_t count)
+{
+    forget_roots(w);
+    w->roots = calloc(count + 1, sizeof(*w->roots));
+    if (w->roots == NULL) {
+        return false;
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        if (inf_storage_is_remote(roots[i].storage)) {
+            continue;
+        }
+        char *path = strdup(roots[i].path);
+        if (path == NULL) {
+            return false;
+        }
+        w->roots[w->root_count++] = path;
+    }
+    return true;
+}
+
+static void
+forget_roots(inf_watch_t *w)
+{
+    for (size_t i = 0; i < w->root_count; i++) {
+        free(w->roots[i]);
+    }
+    free(w->roots);
+    w->roots = NULL;
+    w->root_count = 0;
+}
+
+/*
+ * From the beginning: what went leaves no watch behind.  A folder is watched
+ * before it is listed, so that none comes unseen; whoever looks after that
+ * sees what happened before.
+ */
+static void
+watch_all(inf_watch_t *w)
+{
+    folders_t f = { .count = 0 };
+    bool whole = true;
+
+    if (w->fd >= 0) {
+        close(w->fd);
+    }
+    w->count = 0;
+    w->last = 0;
+    w->stale = false;
+    w->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (w->fd < 0) {
+        tell(w, errno, NULL);
+        return;
+    }
+
+    for (size_t i = 0; whole && i < w->root_count; i++) {
+        whole = push(&f, strdup(w->roots[i]), 0);
+    }
+    while (whole && f.next < f.count) {
+        const folder_t at = f.items[f.next++];
+        bool fresh = false;
+        whole = watch_folder(w, at.path, &fresh);
+        if (fresh && at.depth < WATCH_DEPTH) {
+            add_inner(&f, &at);
+        }
+    }
+
+    for (size_t i = 0; i < f.count; i++) {
+        free(f.items[i].path);
+    }
+    free(f.items);
+}
+
+/* false: there is no use in going on.  *fresh: it wasn't watched yet; a link
+   may lead to where another path has led, even back up. */
+static bool
+watch_folder(inf_watch_t *w, const char *path, bool *fresh)
+{
+    if (w->count >= w->max) {
+        tell(w, ENOSPC, path);
+        return false;
+    }
+    int number = inotify_add_watch(w->fd, path, WATCH_CHANGES | IN_ONLYDIR
+        | IN_EXCL_UNLINK);
+    if (number >= 0) {                      /* they only rise                */
+        *fresh = number > w->last;
+        w->last = *fresh ? number : w->last;
+        w->count += *fresh;
+        return true;
+    }
+
+    int error = errno;
+    if (error == ENOENT || error == ENOTDIR || error == ELOOP) {
+        return true;                        /* it went meanwhile             */
+    }
+    tell(w, error, path);
+    return error != ENOSPC && error != ENOMEM;
+}
+
+static void
+add_inner(folders_t *f, const folder_t *outer)
+{
+    DIR *dir = opendir(outer->path);
+    const struct dirent *entry;
+    if (dir == NULL) {
+        return;
+    }
+
+    while ((entry = readdir(dir)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0
+            || strcmp(entry->d_name, "..") == 0)
+        {
+            continue;
+        }
+
+        char *path = inf_path_join(outer->path, entry->d_name);
+        if (path == NULL || !is_folder(path, entry)) {
+            free(path);
+            continue;
+        }
+        if (!push(f, path, outer->depth + 1)) {
+            break;
+        }
+    }
+    closedir(dir);
+}
+
+static bool
+is_folder(const char *path, const struct dirent *entry)
+{
+    struct stat st;
+
+    if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN) {
+        return entry->d_type == DT_DIR;
+    }
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Takes path, which may be NULL.  false: out of memory. */
+static bool
+push(folders_t *f, char *path, unsigned depth)
+{
+    if (f->count == f->capacity) {
+        size_t capacity = f->capacity == 0 ? 64 : f->capacity * 2;
+        folder_t *wider = realloc(f->items, capacity * sizeof(*wider));
+        if (wider == NULL) {
+            free(path);
+            return false;
+        }
+        f->items = wider;
+        f->capacity = capacity;
+    }
+    if (path == NULL) {
+        return false;
+    }
+
+    f->items[f->count++] = (folder_t) { path, depth };
+    return true;
+}
+
+static void
+tell(inf_watch_t *w, int error, const char *path)
+{
+    if (w->told) {
+        return;
+    }
+
+    w->told = true;
+    inf_log(INF_LOG_INFO, "%s%s can't be watched (%s): changes that nothing"
+        " tells of are seen when the interval has passed", path != NULL
+        ? "folder " : "repositories", path != NULL ? path : "",
+        strerror(error));
+}

@@ -1,0 +1,6 @@
+# bench_channel: CPU per side and request, printed for several depths.
+add_executable(bench_channel EXCLUDE_FROM_ALL
+    ${CMAKE_SOURCE_DIR}/t/bench/channel.c)
+target_link_libraries(bench_channel PRIVATE $<TARGET_OBJECTS:inf_base>
+    $<TARGET_OBJECTS:inf_proto> $<TARGET_OBJECTS:inf_wire> ${INF_LIBS})
+add_dependencies(bench_channel inf_base inf_proto inf_wire)

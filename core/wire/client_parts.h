@@ -1,0 +1,100 @@
+/*
+ * client_parts.h - what the files of the worker's side of a channel share:
+ *                  client_open (making and registering it) and client (slots,
+ *                  arena, requests).
+ *
+ * Owner    As client.h says.
+ * Thread   The worker's event loop only.
+ * Units    bytes.
+ * Errors   As client.h.
+ * Route    new -> [parts] -> free
+ */
+
+#ifndef INF_WIRE_CLIENT_PARTS_H
+#define INF_WIRE_CLIENT_PARTS_H
+
+#include "core/wire/client.h"
+#include "core/wire/ring.h"
+
+#define INF_CLIENT_NO_SLOT UINT32_MAX
+
+typedef enum {
+    INF_CLIENT_SLOT_FREE,
+    INF_CLIENT_SLOT_TAKEN,      /* not submitted                           */
+    INF_CLIENT_SLOT_SUBMITTED,
+    INF_CLIENT_SLOT_ABANDONED   /* submitted, and nobody waits             */
+} inf_client_slot_state_t;
+
+typedef struct {
+    void                    *userp;
+    inf_region_t            *region;    /* ABANDONED: to be freed          */
+    uint32_t                 generation;
+    uint32_t                 next_free;
+    inf_client_slot_state_t  state;
+    uint8_t                  seen;      /* of FINAL and RELEASED           */
+    bool                     cancelled;
+} inf_client_slot_t;
+
+/* CANCELs and RELEASEs that found the ring full; a circular buffer. */
+typedef struct {
+    inf_submission_t *entries;
+    uint32_t          first;
+    uint32_t          count;
+    uint32_t          cap;
+} inf_client_pending_t;
+
+struct inf_client_s {
+    int                  rings_fd;
+    int                  arena_fd;
+    int                  submit_bell;
+    int                  complete_bell;
+    int                  control;
+    int                  core_control;  /* the core's end, until sent      */
+    int                  core_fd;
+
+    void                *rings;
+    uint64_t             rings_size;
+    unsigned char       *arena;
+    unsigned char       *slot_states;
+    const unsigned char *responses;
+    uint64_t             responses_size;
+
+    uint32_t             core_pid;
+    uint64_t             core_generation;
+    uint32_t             ring_entries;
+
+    inf_ring_producer_t  submissions;
+    inf_ring_consumer_t  completions;
+    bool                 broken;
+    bool                 bell_due;      /* the core may hold more          */
+    bool                 defer;
+    bool                 unrung_releases;
+    uint32_t             unrung;        /* pushed since the core was woken */
+
+    inf_client_slot_t   *slots;
+    uint32_t             slot_count;
+    uint32_t             slots_taken;
+    uint32_t             free_slot;     /* taken last, given first         */
+
+    uint32_t             held;          /* response regions not released   */
+    inf_client_pending_t pending;
+    inf_regions_t        regions;
+    inf_client_stats_t   stats;
+};
+
+/* Makes room for so many entries; false: out of memory. */
+bool inf_client_pending_grow(inf_client_t *c, uint64_t need);
+
+/*
+ * Room for all that may have to wait: one CANCEL for each slot, one RELEASE
+ * for each response held, and for the one about to be read.
+ */
+static inline bool
+inf_client_pending_room(inf_client_t *c)
+{
+    uint64_t need = (uint64_t) c->pending.count + c->held + c->slot_count + 1;
+
+    return need <= c->pending.cap || inf_client_pending_grow(c, need);
+}
+
+#endif /* INF_WIRE_CLIENT_PARTS_H */

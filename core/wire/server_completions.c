@@ -1,0 +1,255 @@
+#include "core/wire/server.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "core/wire/server_parts.h"
+#include "core/wire/sockets.h"
+
+#define CHANNEL_SPILL_CHUNK 63u
+#define CHANNEL_SPILL_MAX   (UINT64_C(1) << 20)     /* 64 MiB of them      */
+
+#define CHANNEL_FLAGS (INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL           \
+    | INF_COMPLETE_RELEASED)
+
+/* Completions that found the ring full. */
+struct inf_channel_spill_s {
+    inf_channel_spill_t    *next;
+    uint32_t                first;
+    uint32_t                end;
+    inf_completion_t        entries[CHANNEL_SPILL_CHUNK];
+};
+
+static void channel_push(inf_channel_t *ch, const inf_completion_t *cpl);
+static inf_ring_result_t channel_push_locked(inf_channel_t *ch,
+    const inf_completion_t *cpl) INF_NEEDS(ch->ring_lock);
+static inf_ring_result_t channel_ring_push(inf_channel_t *ch,
+    const inf_completion_t *cpl) INF_NEEDS(ch->ring_lock);
+static bool channel_spill_locked(inf_channel_t *ch,
+    const inf_completion_t *cpl, inf_channel_spill_t **fresh)
+    INF_NEEDS(ch->ring_lock);
+static void channel_flush_locked(inf_channel_t *ch)
+    INF_NEEDS(ch->ring_lock);
+static void channel_wake(inf_channel_t *ch);
+
+void
+inf_channel_complete(inf_channel_t *ch, const inf_completion_t *cpl,
+    inf_channel_region_t *region, uint64_t length)
+{
+    inf_completion_t entry = *cpl;
+
+    assert((cpl->flags & ~CHANNEL_FLAGS) == 0 && cpl->slot < ch->slots);
+    assert(region == NULL || (region->channel == ch
+        && length <= region->size));
+
+    if (region != NULL) {
+        entry.flags |= INF_COMPLETE_RESPONSE;
+    }
+    if (region != NULL && length == 0) {
+        inf_channel_region_unref(region);
+        region = NULL;
+    }
+
+    entry.offset = region != NULL ? region->offset : 0;
+    entry.length = region != NULL ? length : 0;
+
+    if (region != NULL && !inf_channel_publish(ch, region)) {
+        inf_channel_region_unref(region);
+        return;
+    }
+
+    channel_push(ch, &entry);
+}
+
+void
+inf_channel_flush(inf_channel_t *ch)
+{
+    inf_lock(&ch->ring_lock);
+    uint64_t before = ch->spill_count;
+    channel_flush_locked(ch);
+    bool moved = ch->spill_count != before;
+    bool broken = ch->completions.broken;
+    inf_unlock(&ch->ring_lock);
+
+    if (moved) {
+        channel_wake(ch);
+    }
+    if (broken) {
+        inf_channel_dead(ch);
+    }
+}
+
+bool
+inf_channel_end_completions(inf_channel_t *ch)
+{
+    inf_lock(&ch->ring_lock);
+    bool again = ch->ring_dead;
+    inf_channel_spill_t *spill = ch->spill_first;
+    ch->ring_dead = true;
+    ch->spill_first = ch->spill_last = NULL;
+    ch->spill_count = 0;
+    atomic_store_explicit(&ch->spilling, false, memory_order_relaxed);
+    inf_unlock(&ch->ring_lock);
+
+    while (spill != NULL) {
+        inf_channel_spill_t *next = spill->next;
+        free(spill);
+        spill = next;
+    }
+    return !again;
+}
+
+static void
+channel_push(inf_channel_t *ch, const inf_completion_t *cpl)
+{
+    inf_channel_spill_t *fresh = NULL;
+    inf_ring_result_t rc;
+    bool kept = false;
+    bool overrun = false;
+
+    do {
+        inf_lock(&ch->ring_lock);
+        channel_flush_locked(ch);
+        rc = channel_push_locked(ch, cpl);
+        if (rc == INF_RING_WAIT) {
+            overrun = ch->spill_count >= CHANNEL_SPILL_MAX;
+            kept = !overrun && channel_spill_locked(ch, cpl, &fresh);
+        }
+        bool dead = ch->ring_dead;
+        inf_unlock(&ch->ring_lock);
+
+        if (dead || overrun) {
+            break;
+        }
+
+        /* Not under the lock; and then the ring may have room again. */
+        if (rc == INF_RING_WAIT && !kept) {
+            fresh = calloc(1, sizeof(*fresh));
+        }
+    } while (rc == INF_RING_WAIT && !kept && fresh != NULL);
+
+    /* Even a kept one: the flush before it may have moved others. */
+    channel_wake(ch);
+
+    if (overrun) {
+        atomic_store_explicit(&ch->overrun, true, memory_order_relaxed);
+    }
+
+    /* A lost completion would hang its request; the channel's end does not. */
+    if (rc == INF_RING_BROKEN || (rc == INF_RING_WAIT && !kept)) {
+        inf_channel_dead(ch);
+    }
+
+    free(fresh);
+}
+
+static inf_ring_result_t
+channel_push_locked(inf_channel_t *ch, const inf_completion_t *cpl)
+{
+    if (ch->ring_dead) {
+        return INF_RING_BROKEN;
+    }
+
+    return ch->spill_count > 0 ? INF_RING_WAIT : channel_ring_push(ch, cpl);
+}
+
+static inf_ring_result_t
+channel_ring_push(inf_channel_t *ch, const inf_completion_t *cpl)
+{
+    bool last;
+    inf_ring_result_t rc = inf_ring_room(&ch->completions, &last);
+
+    if (rc == INF_RING_WAIT
+        && !atomic_load_explicit(&ch->spilling, memory_order_relaxed))
+    {
+        /*
+         * First tell the intake that something will wait, then look again:
+         * either we see the worker's last pop, or the intake, woken after
+         * it, sees this.
+         */
+        atomic_store_explicit(&ch->spilling, true, memory_order_relaxed);
+        inf_ring_fence();
+        rc = inf_ring_room(&ch->completions, &last);
+    }
+
+    if (rc != INF_RING_DONE) {
+        return rc;
+    }
+
+    inf_completion_t entry = *cpl;
+    if (last) {
+        entry.flags |= INF_COMPLETE_LAST;
+    }
+
+    inf_channel_count(&ch->completed);
+    return inf_ring_push(&ch->completions, &entry);
+}
+
+/* false: a chunk is needed and *fresh is none. */
+static bool
+channel_spill_locked(inf_channel_t *ch, const inf_completion_t *cpl,
+    inf_channel_spill_t **fresh)
+{
+    inf_channel_spill_t *last = ch->spill_last;
+
+    if (last == NULL || last->end == CHANNEL_SPILL_CHUNK) {
+        if (*fresh == NULL) {
+            return false;
+        }
+
+        if (last == NULL) {
+            ch->spill_first = *fresh;
+        } else {
+            last->next = *fresh;
+        }
+        last = ch->spill_last = *fresh;
+        *fresh = NULL;
+    }
+
+    last->entries[last->end++] = *cpl;
+    ch->spill_count++;
+    inf_channel_count(&ch->spilled);
+    return true;
+}
+
+static void
+channel_flush_locked(inf_channel_t *ch)
+{
+    if (!atomic_load_explicit(&ch->spilling, memory_order_relaxed)) {
+        return;
+    }
+
+    while (ch->spill_count > 0) {
+        inf_channel_spill_t *first = ch->spill_first;
+
+        if (first->first == first->end) {
+            ch->spill_first = first->next;
+            free(first);
+            continue;
+        }
+
+        if (channel_ring_push(ch, &first->entries[first->first])
+            != INF_RING_DONE)
+        {
+            return;
+        }
+
+        first->first++;
+        ch->spill_count--;
+    }
+
+    /* One used-up chunk is left. */
+    free(ch->spill_first);
+    ch->spill_first = ch->spill_last = NULL;
+    atomic_store_explicit(&ch->spilling, false, memory_order_relaxed);
+}
+
+/* Without the lock: only the sleeping word is touched. */
+static void
+channel_wake(inf_channel_t *ch)
+{
+    if (inf_ring_wake(&ch->completions)) {
+        inf_bell_ring(ch->complete_bell);
+        inf_channel_count(&ch->bells);
+    }
+}

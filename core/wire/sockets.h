@@ -1,0 +1,99 @@
+/*
+ * sockets.h - descriptors between processes: sending and receiving them,
+ *             sealed memfds, doorbells, pidfds.
+ *
+ * Owner    Whoever receives a descriptor owns it.  On any error the ones that
+ *          came with the message are closed already.
+ * Thread   any.
+ * Units    bytes.
+ * Errors   inf_err_t for what is wrong; "not now" and "closed" are results.
+ * Route    registration socket and the private control socket.
+ *
+ * Nothing here blocks, and every descriptor made or received is CLOEXEC.
+ */
+
+#ifndef INF_WIRE_SOCKETS_H
+#define INF_WIRE_SOCKETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/error.h"
+
+#define INF_SOCKET_MAX_FDS 8
+
+typedef enum {
+    INF_SOCKET_DONE,
+    INF_SOCKET_AGAIN,
+    INF_SOCKET_CLOSED       /* the other side is gone                      */
+} inf_socket_result_t;
+
+/* Two ends of a SEQPACKET pair, nonblocking. */
+INF_CHECK inf_err_t *inf_socket_pair(int fds[2]);
+
+/* The descriptors stay the caller's. */
+INF_CHECK inf_err_t *inf_socket_send(int fd, const void *data, size_t len,
+    const int *fds, size_t fd_count, inf_socket_result_t *result);
+
+/*
+ * One message of at most cap bytes with at most max_fds (<=
+ * INF_SOCKET_MAX_FDS) descriptors; more of either is an error.
+ */
+INF_CHECK inf_err_t *inf_socket_recv(int fd, void *data, size_t cap,
+    size_t *len, int *fds, size_t max_fds, size_t *fd_count,
+    inf_socket_result_t *result);
+
+/* From now on the kernel says of each message to fd who sent it. */
+INF_CHECK inf_err_t *inf_socket_name_senders(int fd);
+
+/* The same, with the process that sent it; 0: unknown. */
+INF_CHECK inf_err_t *inf_socket_recv_from(int fd, void *data, size_t cap,
+    size_t *len, int *fds, size_t max_fds, size_t *fd_count, uint32_t *pid,
+    inf_socket_result_t *result);
+
+/* An error unless fd is a UNIX SEQPACKET socket. */
+INF_CHECK inf_err_t *inf_socket_check(int fd);
+
+/* Closes each that is not -1 and sets it to -1. */
+void inf_fds_close(int *fds, size_t count);
+
+/* A memfd of size bytes, sealed against shrinking, growing and unsealing. */
+INF_CHECK inf_err_t *inf_memfd_new(const char *name, uint64_t size, int *fd);
+
+/* A memfd with a copy of these bytes, sealed against every change. */
+INF_CHECK inf_err_t *inf_memfd_sealed(const char *name, const void *data,
+    size_t len, int *fd);
+
+/* An error unless fd is a memfd of which neither size nor bytes can change. */
+INF_CHECK inf_err_t *inf_memfd_check_sealed(int fd);
+
+/*
+ * An error unless fd is a memfd of ordinary pages, exactly size bytes long,
+ * that cannot shrink: reading a mapping of it then never faults.
+ */
+INF_CHECK inf_err_t *inf_memfd_check(int fd, uint64_t size);
+
+/* A doorbell: an eventfd. */
+INF_CHECK inf_err_t *inf_bell_new(int *fd);
+
+/* An error unless fd is an eventfd; makes it nonblocking. */
+INF_CHECK inf_err_t *inf_bell_check(int fd);
+
+/*
+ * An eventfd that only its owner can write: the process that gets watch (an
+ * epoll descriptor over it) is notified, but can neither write to it nor make
+ * it blocking.
+ */
+INF_CHECK inf_err_t *inf_bell_new_watched(int *fd, int *watch);
+
+void inf_bell_ring(int fd);
+
+/* For level-triggered pollers: makes it quiet again. */
+void inf_bell_clear(int fd);
+void inf_bell_watch_clear(int watch);
+
+/* Readable when the process has ended. */
+INF_CHECK inf_err_t *inf_pidfd_open(int pid, int *fd);
+
+#endif /* INF_WIRE_SOCKETS_H */

@@ -1,0 +1,250 @@
+/*
+ * ngx_http_inference_context.c - the life of a request's context, and the
+ *                                states that it may go through.
+ */
+
+#include "ngx_module/ngx_http_inference_request.h"
+
+
+static void ngx_http_inference_quiet(ngx_http_inference_ctx_t *ctx);
+static void ngx_http_inference_leave(void *data);
+static void ngx_http_inference_cleanup(void *data);
+
+
+/* What follows a state, by what its phase returns.  What fails is rejected, and
+   what waits may be left by its client. */
+
+#define ngx_http_inference_then(next, other)                                  \
+    { NGX_HTTP_INFERENCE_##next, NGX_HTTP_INFERENCE_##other }
+
+static const struct {
+    ngx_http_inference_state_e  next;           /* NGX_OK                    */
+    ngx_http_inference_state_e  other;          /* NGX_DECLINED              */
+
+} ngx_http_inference_moves[] = {
+
+    /* CHECKING */    ngx_http_inference_then(CONNECTING, DONE),
+    /* CONNECTING */  ngx_http_inference_then(OPENING, SUBMITTING),
+    /* OPENING */     ngx_http_inference_then(RECEIVING, BORROWING),
+    /* BORROWING */   ngx_http_inference_then(OPENING, DONE),
+    /* RECEIVING */   ngx_http_inference_then(READING, SWALLOWING),
+    /* SWALLOWING */  ngx_http_inference_then(REJECTING, REJECTING),
+    /* READING */     ngx_http_inference_then(DECODING, SUBMITTING),
+    /* DECODING */    ngx_http_inference_then(SUBMITTING, REJECTING),
+    /* SUBMITTING */  ngx_http_inference_then(WAITING, REJECTING),
+    /* WAITING */     ngx_http_inference_then(PREPARING, RESPONDING),
+    /* PREPARING */   ngx_http_inference_then(RESPONDING, REJECTING),
+    /* RESPONDING */  ngx_http_inference_then(DONE, SENDING),
+    /* SENDING */     ngx_http_inference_then(DONE, DONE),
+    /* REJECTING */   ngx_http_inference_then(DONE, DONE),
+    /* DONE */        ngx_http_inference_then(DONE, DONE),
+    /* LEFT */        ngx_http_inference_then(LEFT, LEFT)
+};
+
+
+ngx_http_inference_ctx_t *
+ngx_http_inference_create_ctx(ngx_http_request_t *r)
+{
+    ngx_http_cleanup_t        *leave;
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_inference_ctx_t  *ctx;
+
+    ctx = ngx_pcalloc(r->pool, sizeof(ngx_http_inference_ctx_t));
+    cln = ngx_pool_cleanup_add(r->pool, 0);
+    leave = ngx_http_cleanup_add(r, 0);
+
+    if (ctx == NULL || cln == NULL || leave == NULL) {
+        return NULL;
+    }
+
+    ctx->request = r;
+    ctx->version = -1;
+    ctx->json_len = -1;
+
+    ctx->timer.data = r->connection;
+    ctx->timer.log = r->connection->log;
+
+    ctx->turn.data = r->connection;
+    ctx->turn.log = r->connection->log;
+
+    ctx->ticket.data = ctx;
+
+    inf_arena_init(&ctx->arena);
+
+    cln->handler = ngx_http_inference_cleanup;
+    cln->data = ctx;
+
+    leave->handler = ngx_http_inference_leave;
+    leave->data = ctx;
+
+    ngx_http_set_ctx(r, ctx, ngx_http_inference_module);
+
+    return ctx;
+}
+
+
+void
+ngx_http_inference_move(ngx_http_inference_ctx_t *ctx, ngx_int_t rc)
+{
+    switch (rc) {
+
+    case NGX_OK:
+        ctx->state = ngx_http_inference_moves[ctx->state].next;
+        break;
+
+    case NGX_DECLINED:
+        ctx->state = ngx_http_inference_moves[ctx->state].other;
+        break;
+
+    default: /* NGX_ERROR */
+        ctx->state = NGX_HTTP_INFERENCE_REJECTING;
+        break;
+    }
+}
+
+
+void
+ngx_http_inference_over(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_quiet(ctx);
+
+    ctx->state = NGX_HTTP_INFERENCE_DONE;
+}
+
+
+/* Neither timer nor turn of it will come. */
+
+static void
+ngx_http_inference_quiet(ngx_http_inference_ctx_t *ctx)
+{
+    if (ctx->timer.timer_set) {
+        ngx_del_timer(&ctx->timer);
+    }
+
+    if (ctx->turn.posted) {
+        ngx_delete_posted_event(&ctx->turn);
+    }
+}
+
+
+/* A redirect forgets the context, the pool doesn't. */
+
+ngx_http_inference_ctx_t *
+ngx_http_inference_ctx(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_inference_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_inference_module);
+
+    if (ctx) {
+        return ctx;
+    }
+
+    if (!r->internal && !r->filter_finalize) {
+        return NULL;
+    }
+
+    for (cln = r->pool->cleanup; cln; cln = cln->next) {
+
+        if (cln->handler == ngx_http_inference_cleanup) {
+            ctx = cln->data;
+
+            if (ctx->request == r) {
+                return ctx;
+            }
+        }
+    }
+
+    return NULL;
+}
+
+
+/*
+ * nginx may redirect a request while events of its context are still to come:
+ * by an error of the body's reading or a post_action.  Then it is another
+ * handler's, and what is left of the context is given up.
+ */
+
+ngx_uint_t
+ngx_http_inference_disowned(ngx_http_inference_ctx_t *ctx)
+{
+    if (ngx_http_get_module_ctx(ctx->request, ngx_http_inference_module)
+        == ctx)
+    {
+        return 0;
+    }
+
+    if (!ngx_http_inference_is_over(ctx)) {
+        ngx_http_inference_leave(ctx);
+    }
+
+    return 1;
+}
+
+
+ngx_http_inference_ctx_t *
+ngx_http_inference_borrower(ngx_http_request_t *mr)
+{
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_inference_ctx_t  *ctx;
+
+    for (cln = mr->pool->cleanup; cln; cln = cln->next) {
+
+        if (cln->handler == ngx_http_inference_cleanup) {
+            ctx = cln->data;
+
+            if (ctx->request->main == mr
+                && ctx->state == NGX_HTTP_INFERENCE_BORROWING)
+            {
+                return ctx;
+            }
+        }
+    }
+
+    return NULL;
+}
+
+
+/* The request ends: an answer of the core is not wanted any more. */
+
+static void
+ngx_http_inference_leave(void *data)
+{
+    ngx_http_inference_ctx_t *ctx = data;
+
+    ngx_http_inference_quiet(ctx);
+
+    if (ngx_http_inference_unanswered(&ctx->ticket)) {
+        ngx_http_inference_abandon(&ctx->ticket);
+    }
+
+    if (!ngx_http_inference_is_over(ctx)) {
+        ctx->state = (ctx->state == NGX_HTTP_INFERENCE_SENDING)
+                     ? NGX_HTTP_INFERENCE_DONE : NGX_HTTP_INFERENCE_LEFT;
+    }
+}
+
+
+/* Nothing reads the arenas for it any more, not even an h2 frame. */
+
+static void
+ngx_http_inference_cleanup(void *data)
+{
+    ngx_http_inference_ctx_t *ctx = data;
+
+    ngx_http_inference_abandon(&ctx->ticket);
+
+    if (ctx->reply.held) {
+        ngx_http_inference_release(ctx->reply.epoch, ctx->reply.offset);
+    }
+
+    if (ctx->record) {
+        inf_client_free_region(ctx->client, ctx->record);
+    }
+
+    ngx_http_inference_stores_free(ctx);
+
+    inf_infer_reader_free(ctx->reader);
+    inf_arena_fini(&ctx->arena);
+}

@@ -1,0 +1,477 @@
+/*
+ * ngx_http_inference_driver.c - runs a request: calls the phase of its state
+ *                               until one waits or the request is over.
+ */
+
+#include "ngx_module/ngx_http_inference_request.h"
+
+
+static ngx_int_t ngx_http_inference_phase(ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_check_time(ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_run_checking(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_run_connecting(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_wait_channel(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_run_borrowing(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_run_receiving(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_run_submitting(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_run_waiting(ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_run_responding(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_run_rejecting(
+    ngx_http_inference_ctx_t *ctx);
+static void ngx_http_inference_watch(ngx_http_inference_ctx_t *ctx);
+static void ngx_http_inference_finalize(ngx_http_inference_ctx_t *ctx,
+    ngx_int_t rc);
+
+
+void
+ngx_http_inference_run(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    for ( ;; ) {
+
+        rc = ngx_http_inference_phase(ctx);
+
+        if (rc == NGX_DONE) {
+            /* the context may be gone */
+            return;
+        }
+
+        if (rc == NGX_AGAIN) {
+            (void) ngx_atomic_fetch_add(
+                                  &ngx_http_inference_counters()->slices, 1);
+            ngx_post_event(&ctx->turn, &ngx_posted_next_events);
+            return;
+        }
+
+        ngx_http_inference_move(ctx, rc);
+
+        ctx->event = NGX_HTTP_INFERENCE_NO_EVENT;
+
+        if (ctx->state == NGX_HTTP_INFERENCE_DONE) {
+            ngx_http_inference_finalize(ctx, ctx->rc);
+            return;
+        }
+    }
+}
+
+
+static ngx_int_t
+ngx_http_inference_phase(ngx_http_inference_ctx_t *ctx)
+{
+    if (ctx->event == NGX_HTTP_INFERENCE_TIMER
+        && ngx_http_inference_check_time(ctx) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    switch (ctx->state) {
+
+    case NGX_HTTP_INFERENCE_CHECKING:
+        return ngx_http_inference_run_checking(ctx);
+
+    case NGX_HTTP_INFERENCE_CONNECTING:
+        return ngx_http_inference_run_connecting(ctx);
+
+    case NGX_HTTP_INFERENCE_OPENING:
+        return ngx_http_inference_body_open(ctx);
+
+    case NGX_HTTP_INFERENCE_BORROWING:
+        return ngx_http_inference_run_borrowing(ctx);
+
+    case NGX_HTTP_INFERENCE_RECEIVING:
+        return ngx_http_inference_run_receiving(ctx);
+
+    case NGX_HTTP_INFERENCE_SWALLOWING:
+        return ngx_http_inference_body_swallow(ctx);
+
+    case NGX_HTTP_INFERENCE_READING:
+        return ngx_http_inference_body_read(ctx);
+
+    case NGX_HTTP_INFERENCE_DECODING:
+        return ngx_http_inference_infer_decode(ctx);
+
+    case NGX_HTTP_INFERENCE_SUBMITTING:
+        return ngx_http_inference_run_submitting(ctx);
+
+    case NGX_HTTP_INFERENCE_WAITING:
+        return ngx_http_inference_run_waiting(ctx);
+
+    case NGX_HTTP_INFERENCE_PREPARING:
+        return ngx_http_inference_prepare(ctx);
+
+    case NGX_HTTP_INFERENCE_RESPONDING:
+        return ngx_http_inference_run_responding(ctx);
+
+    case NGX_HTTP_INFERENCE_SENDING:
+        return ngx_http_inference_respond_more(ctx);
+
+    case NGX_HTTP_INFERENCE_REJECTING:
+        return ngx_http_inference_run_rejecting(ctx);
+
+    case NGX_HTTP_INFERENCE_DONE:
+    case NGX_HTTP_INFERENCE_LEFT:
+        break;
+    }
+
+    return NGX_DONE;
+}
+
+
+/* Where the timer is not a state's own it is that of inference_timeout. */
+
+static ngx_int_t
+ngx_http_inference_check_time(ngx_http_inference_ctx_t *ctx)
+{
+    switch (ctx->state) {
+
+    case NGX_HTTP_INFERENCE_BORROWING:
+        return NGX_OK;
+
+    case NGX_HTTP_INFERENCE_RECEIVING:
+    case NGX_HTTP_INFERENCE_SWALLOWING:
+        return ngx_http_inference_check_rate(ctx);
+
+    case NGX_HTTP_INFERENCE_CONNECTING:
+
+        if (ctx->endpoint->call == INF_METHOD_SERVER_READY) {
+            return ngx_http_inference_fail_no_core(ctx);
+        }
+
+        break;
+
+    default:
+        break;
+    }
+
+    return ngx_http_inference_check_timer(ctx);
+}
+
+
+/*
+ * A worker that answers is live, however busy it is and whatever the core
+ * does: restarting it would not help.  NGX_DECLINED: it has answered.
+ */
+
+static ngx_int_t
+ngx_http_inference_run_checking(ngx_http_inference_ctx_t *ctx)
+{
+    static ngx_str_t  plain = ngx_string("text/plain");
+
+    if (ngx_http_inference_find_endpoint(ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    switch (ctx->endpoint->verb) {
+
+    case NGX_HTTP_INFERENCE_LIVE:
+        ngx_http_inference_body_stop(ctx);
+
+        ctx->rc = ngx_http_inference_send_chain(ctx->request, NGX_HTTP_OK,
+                                                &plain, NULL);
+        return NGX_DECLINED;
+
+    case NGX_HTTP_INFERENCE_MODEL_INFER:
+    case NGX_HTTP_INFERENCE_CALL_BODY:
+        return ngx_http_inference_headers_check(ctx);
+
+    case NGX_HTTP_INFERENCE_CALL:
+        return NGX_OK;
+
+    case NGX_HTTP_INFERENCE_NAMED:
+        return ngx_http_inference_fail(ctx, INF_ERR_UNSUPPORTED,
+                                       "'repository_name' specification is "
+                                       "not supported");
+
+    case NGX_HTTP_INFERENCE_NOT_BUILT:
+        break;
+    }
+
+    return ngx_http_inference_fail(ctx, INF_ERR_UNSUPPORTED,
+                                   "the %V endpoint is not available in this "
+                                   "version of the server",
+                                   &ctx->endpoint->name);
+}
+
+
+/* NGX_DECLINED: a call without a body. */
+
+static ngx_int_t
+ngx_http_inference_run_connecting(ngx_http_inference_ctx_t *ctx)
+{
+    ctx->client = ngx_http_inference_channel(&ctx->epoch);
+
+    if (ctx->client == NULL) {
+
+        if (ctx->event == NGX_HTTP_INFERENCE_CHANNEL) {
+            return ngx_http_inference_fail_no_core(ctx);
+        }
+
+        return ngx_http_inference_wait_channel(ctx);
+    }
+
+    if (ctx->timer.timer_set) {
+        ngx_del_timer(&ctx->timer);
+    }
+
+    if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_CALL) {
+        ngx_http_inference_start_timer(ctx);
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_wait_channel(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_msec_t  grace;
+
+    if (ctx->endpoint->call == INF_METHOD_SERVER_READY) {
+        /*
+         * the question is about now, and about the server and not about a
+         * worker that has only just come
+         */
+
+        grace = ngx_http_inference_grace();
+
+        if (grace == 0) {
+            return ngx_http_inference_fail_no_core(ctx);
+        }
+
+        ngx_add_timer(&ctx->timer, grace);
+
+    } else {
+        ngx_http_inference_start_timer(ctx);
+    }
+
+    if (ngx_http_inference_wait_ready(&ctx->ticket) != NGX_AGAIN) {
+        return ngx_http_inference_fail_no_core(ctx);
+    }
+
+    ngx_http_inference_watch(ctx);
+
+    return NGX_DONE;
+}
+
+
+/*
+ * nginx calls the filter and the body's handler from inside of its first
+ * reading for what it has of the body already, and they run the driver: the
+ * request may be over then.
+ */
+
+static ngx_int_t
+ngx_http_inference_run_receiving(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t            rc;
+    ngx_http_request_t  *r;
+
+    if (ctx->event != NGX_HTTP_INFERENCE_NO_EVENT) {
+        return ngx_http_inference_body_receive(ctx);
+    }
+
+    r = ctx->request;
+
+    rc = ngx_http_read_client_request_body(r, ctx->handlers->body_ready);
+
+    if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+        ngx_http_inference_finalize(ctx, rc);
+        return NGX_DONE;
+    }
+
+    if (ctx->state == NGX_HTTP_INFERENCE_RECEIVING
+        || ctx->state == NGX_HTTP_INFERENCE_SWALLOWING)
+    {
+        ngx_http_inference_start_rate(ctx);
+    }
+
+    /* the count that reading has taken */
+    ngx_http_finalize_request(r, NGX_DONE);
+
+    return NGX_DONE;
+}
+
+
+/* The same with main's body. */
+
+static ngx_int_t
+ngx_http_inference_run_borrowing(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t            rc;
+    ngx_http_request_t  *r, *mr;
+
+    if (ctx->event != NGX_HTTP_INFERENCE_NO_EVENT) {
+        return ngx_http_inference_borrow(ctx);
+    }
+
+    r = ctx->request;
+    mr = r->main;
+
+    ngx_http_inference_borrow_begin(ctx);
+
+    rc = ngx_http_read_client_request_body(mr, ctx->handlers->main_ready);
+
+    if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+        ngx_http_finalize_request(mr, rc);
+        ngx_http_inference_finalize(ctx, NGX_OK);
+        return NGX_DONE;
+    }
+
+    if (!ctx->turn.posted) {
+        /* the connection's events come to the active request */
+        r->read_event_handler = ctx->handlers->main_read;
+
+        ngx_http_inference_borrow_begun(ctx);
+    }
+
+    ngx_http_finalize_request(r, NGX_DONE);
+
+    return NGX_DONE;
+}
+
+
+static ngx_int_t
+ngx_http_inference_run_submitting(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_inference_is_infer(ctx)
+         ? ngx_http_inference_infer_submit(ctx)
+         : ngx_http_inference_control_submit(ctx);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (ctx->body.stage == NGX_HTTP_INFERENCE_BODY_UNREAD) {
+        ngx_http_inference_body_stop(ctx);
+    }
+
+    if (!ctx->request->discard_body) {
+        ngx_http_inference_watch(ctx);
+    }
+
+    return NGX_OK;
+}
+
+
+/* NGX_DECLINED: it is a call's answer. */
+
+static ngx_int_t
+ngx_http_inference_run_waiting(ngx_http_inference_ctx_t *ctx)
+{
+    if (ctx->event != NGX_HTTP_INFERENCE_REPLY) {
+        return NGX_DONE;
+    }
+
+    if (ctx->status) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_inference_is_infer(ctx)
+           ? ngx_http_inference_open_reply(ctx) : NGX_DECLINED;
+}
+
+
+/* NGX_DECLINED: the rest follows as the socket drains. */
+
+static ngx_int_t
+ngx_http_inference_run_responding(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    if (ctx->timer.timer_set) {
+        ngx_del_timer(&ctx->timer);
+    }
+
+    if (!ngx_http_inference_is_infer(ctx)) {
+        return ngx_http_inference_control_respond(ctx);
+    }
+
+    rc = ngx_http_inference_respond(ctx);
+
+    if (rc == NGX_DECLINED) {
+        ctx->request->write_event_handler = ctx->handlers->writable;
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_inference_run_rejecting(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t            rc;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->failed, 1);
+
+    if (r == r->main && !r->discard_body) {
+        r->read_event_handler = ngx_http_block_reading;
+    }
+
+    if (ngx_http_inference_intercepted(ctx)) {
+
+        rc = ngx_http_inference_hand_on(ctx);
+
+        if (rc != NGX_DECLINED) {
+            ctx->rc = (rc == NGX_OK) ? (ngx_int_t) ctx->status
+                                     : NGX_HTTP_INTERNAL_SERVER_ERROR;
+            return NGX_OK;
+        }
+    }
+
+    if (ngx_http_inference_unanswered(&ctx->ticket)) {
+        ngx_http_inference_abandon(&ctx->ticket);
+    }
+
+    ngx_http_inference_body_stop(ctx);
+
+    ctx->rc = ngx_http_inference_send_error(ctx);
+
+    return NGX_OK;
+}
+
+
+/* Waits for the client to leave, while the request waits for something. */
+
+static void
+ngx_http_inference_watch(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+    c = r->connection;
+
+    if (r != r->main) {
+        return;
+    }
+
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    if (c->read->ready) {
+        /* an end that came with the request makes no event of its own */
+        ngx_post_event(c->read, &ngx_posted_events);
+    }
+}
+
+
+static void
+ngx_http_inference_finalize(ngx_http_inference_ctx_t *ctx, ngx_int_t rc)
+{
+    ngx_http_inference_over(ctx);
+    ngx_http_finalize_request(ctx->request, rc);
+}

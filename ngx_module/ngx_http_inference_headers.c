@@ -1,0 +1,307 @@
+/*
+ * ngx_http_inference_headers.c - what a request's headers say of its body,
+ *                                before anything is received.
+ */
+
+#include "ngx_module/ngx_http_inference_request.h"
+
+
+static ngx_uint_t ngx_http_inference_headers_of_main(ngx_http_request_t *r);
+static ngx_int_t ngx_http_inference_headers_length(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_headers_foreign_length(
+    ngx_http_inference_ctx_t *ctx, ngx_http_request_body_t *rb);
+static ngx_http_request_body_t *ngx_http_inference_headers_foreign(
+    ngx_http_request_t *r);
+static ngx_int_t ngx_http_inference_headers_find(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *header_len);
+static ngx_int_t ngx_http_inference_headers_encoding(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_headers_json_len(
+    ngx_http_inference_ctx_t *ctx, ngx_str_t *value);
+static ngx_int_t ngx_http_inference_headers_limits(
+    ngx_http_inference_ctx_t *ctx);
+
+
+ngx_int_t
+ngx_http_inference_headers_check(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_str_t                   header_len;
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
+
+    body->header_len = -1;
+    body->declared = 0;
+
+    if (ngx_http_inference_headers_of_main(ctx->request)) {
+        body->origin = NGX_HTTP_INFERENCE_BODY_MAIN;
+        return NGX_OK;
+    }
+
+    body->origin = NGX_HTTP_INFERENCE_BODY_OWN;
+
+    ngx_str_null(&header_len);
+
+    if (ngx_http_inference_headers_length(ctx) != NGX_OK
+        || ngx_http_inference_headers_find(ctx, &header_len) != NGX_OK
+        || ngx_http_inference_headers_encoding(ctx) != NGX_OK
+        || ngx_http_inference_headers_json_len(ctx, &header_len) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_inference_headers_limits(ctx);
+}
+
+
+/* A subrequest whose main has a body that no handler has read. */
+
+static ngx_uint_t
+ngx_http_inference_headers_of_main(ngx_http_request_t *r)
+{
+    ngx_http_request_t  *mr;
+
+    mr = r->main;
+
+    return r != mr && mr->request_body == NULL && !mr->discard_body
+           && (mr->headers_in.content_length_n > 0 || mr->headers_in.chunked);
+}
+
+
+/* How long the body is, or that its length is not known. */
+
+static ngx_int_t
+ngx_http_inference_headers_length(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_request_t       *r;
+    ngx_http_request_body_t  *rb;
+
+    r = ctx->request;
+    rb = ngx_http_inference_headers_foreign(r);
+
+    if (rb || r != r->main || r->discard_body) {
+        return ngx_http_inference_headers_foreign_length(ctx, rb);
+    }
+
+    if (r->headers_in.content_length_n >= 0) {
+        ctx->body.declared = r->headers_in.content_length_n;
+
+    } else if (r->headers_in.chunked) {
+        ctx->body.declared = -1;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Another handler has received it: rb, or NULL if there is none. */
+
+static ngx_int_t
+ngx_http_inference_headers_foreign_length(ngx_http_inference_ctx_t *ctx,
+    ngx_http_request_body_t *rb)
+{
+    ngx_chain_t                *cl;
+    ngx_http_request_t         *r;
+    ngx_http_inference_body_t  *body;
+
+    r = ctx->request;
+    body = &ctx->body;
+
+    body->origin = NGX_HTTP_INFERENCE_BODY_FOREIGN;
+
+    if (rb && rb->rest > 0) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                       "the body of this request is still "
+                                       "being received by another handler");
+    }
+
+    body->in = rb ? rb->bufs : NULL;
+
+    for (cl = body->in; cl; cl = cl->next) {
+        body->declared += ngx_buf_size(cl->buf);
+    }
+
+    if (body->declared == 0 && r != r->main
+        && !ngx_http_inference_call_has_body(ctx))
+    {
+        /* nothing to judge is no consent, where this is an auth_request */
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                       "an inference needs a body and "
+                                       "this subrequest has none");
+    }
+
+    return NGX_OK;
+}
+
+
+/* The body that is there already; a subrequest may look at its main's. */
+
+static ngx_http_request_body_t *
+ngx_http_inference_headers_foreign(ngx_http_request_t *r)
+{
+    if (r != r->main
+        && (r->request_body == NULL || r->request_body->bufs == NULL))
+    {
+        return r->main->request_body;
+    }
+
+    return r->request_body;
+}
+
+
+static ngx_int_t
+ngx_http_inference_headers_find(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *header_len)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    static const ngx_str_t  encoding = ngx_string("Content-Encoding");
+    static const ngx_str_t  length =
+                                ngx_string("Inference-Header-Content-Length");
+
+    part = &ctx->request->headers_in.headers.part;
+    h = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+
+            if (part->next == NULL) {
+                break;
+            }
+
+            part = part->next;
+            h = part->elts;
+            i = 0;
+        }
+
+        if (h[i].key.len == encoding.len
+            && ngx_strncasecmp(h[i].key.data, encoding.data, encoding.len)
+               == 0)
+        {
+            ctx->body.encoding = h[i].value;
+
+        } else if (h[i].key.len == length.len
+                   && ngx_strncasecmp(h[i].key.data, length.data, length.len)
+                      == 0)
+        {
+            *header_len = h[i].value;
+
+            if (h[i].value.len == 0) {
+                return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                    "Unable to parse Inference-Header-Content-Length, got: ");
+            }
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_headers_encoding(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_str_t                  *value;
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
+    value = &body->encoding;
+
+#define ngx_http_inference_is(v, s)                                           \
+    ((v)->len == sizeof(s) - 1                                                \
+     && ngx_strncmp((v)->data, s, sizeof(s) - 1) == 0)
+
+    if (value->len == 0 || ngx_http_inference_is(value, "identity")) {
+        return NGX_OK;
+    }
+
+    if (!ngx_http_inference_is(value, "gzip")
+        && !ngx_http_inference_is(value, "deflate"))
+    {
+        ctx->hint = NGX_HTTP_INFERENCE_ACCEPT_ENCODING;
+
+        return ngx_http_inference_fail(ctx, INF_ERR_UNSUPPORTED,
+                                       "Unsupported compression type");
+    }
+
+    if (body->declared == 0) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                       "the body is empty but its "
+                                       "Content-Encoding is %V", value);
+    }
+
+    body->inflate = ngx_http_inference_inflate_new(ctx->request->pool);
+    if (body->inflate == NULL) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_headers_json_len(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *value)
+{
+    off_t                       n;
+    ngx_uint_t                  minus;
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
+
+    if (value->len == 0 || ngx_http_inference_call_has_body(ctx)) {
+        return NGX_OK;
+    }
+
+    minus = (value->len > 1 && value->data[0] == '-');
+
+    n = ngx_atoof(value->data + minus, value->len - minus);
+
+    if (n == NGX_ERROR) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+            "Unable to parse Inference-Header-Content-Length, got: %V", value);
+    }
+
+    body->header_len = n;
+
+    if (minus
+        || (body->declared >= 0 && body->inflate == NULL
+            && n > body->declared))
+    {
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                       "inference header size should be in "
+                                       "range (0, %O), got: %V",
+                                       ngx_max(body->declared, 0), value);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_headers_limits(ngx_http_inference_ctx_t *ctx)
+{
+    off_t                       text;
+    ngx_http_inference_body_t  *body;
+
+    body = &ctx->body;
+
+    if (body->declared > ngx_http_inference_max_body(ctx)) {
+        return ngx_http_inference_body_long(ctx, "request body is");
+    }
+
+    text = body->header_len;
+
+    if (text < 0 && body->inflate == NULL) {
+        text = body->declared;
+    }
+
+    if (text > (off_t) ngx_http_inference_max_text(ctx)) {
+        return ngx_http_inference_text_long(ctx);
+    }
+
+    return NGX_OK;
+}

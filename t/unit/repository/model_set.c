@@ -1,0 +1,95 @@
+/* The model set where the simulation does not look: an edit that ends between a
+   stop and the end of the edits that the stop has dropped. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "core/repository/model_set.h"
+
+static inf_model_set_t set;
+
+static int
+setup(void **state)
+{
+    (void) state;
+    inf_model_set_init(&set, NULL, NULL);
+    return 0;
+}
+
+static int
+teardown(void **state)
+{
+    (void) state;
+    inf_model_set_fini(&set);
+    return 0;
+}
+
+static inf_model_record_t *
+add_record(const char *name)
+{
+    const inf_model_id_t id = inf_model_id(name);
+    inf_model_record_t *r;
+
+    assert_null(inf_model_record_new(&id, &r));
+    inf_model_set_insert(&set, r);
+    return r;
+}
+
+static void
+submit_load(inf_model_record_t *r)
+{
+    inf_edit_t *edit;
+
+    assert_null(inf_edit_new(INF_EDIT_LOAD, &edit));
+    inf_model_set_submit(&set, r, edit);
+}
+
+static void
+end(inf_edit_t *edit, inf_model_record_t **gone)
+{
+    inf_caller_t *caller;
+
+    assert_false(inf_model_set_end(&set, edit, NULL, 0, &caller, gone));
+    assert_null(caller);
+    inf_edit_free(edit);
+}
+
+/* Their errors name it. */
+static void
+a_record_outlives_the_edits_that_a_stop_has_dropped(void **state)
+{
+    (void) state;
+    inf_model_record_t *r = add_record("m");
+    inf_model_record_t *gone;
+    inf_link_t dropped;
+
+    submit_load(r);
+    submit_load(r);
+    inf_edit_t *running = inf_model_set_take(&set, false);
+    inf_link_init(&dropped);
+    inf_model_set_stop(&set, &dropped);
+    end(running, &gone);
+    assert_null(gone);
+
+    inf_edit_t *edit = inf_link_entry(inf_list_pop_front(&dropped),
+        inf_edit_t, link);
+    assert_ptr_equal(edit->record, r);
+    assert_null(inf_model_set_end_dropped(&set, edit, NULL));
+    inf_edit_free(edit);
+    assert_int_equal(set.busy, 0);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            a_record_outlives_the_edits_that_a_stop_has_dropped, setup,
+            teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

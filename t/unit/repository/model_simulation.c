@@ -1,0 +1,1460 @@
+/*
+ * model_simulation.c - the model set under random repositories, ensembles,
+ * listings that come late or fail, requests, overrides, process exits, changes
+ * of the configuration and stops, with a virtual clock and loaders that take
+ * their time.
+ *
+ *     unit_repository_model_simulation               a short run of every kind
+ *     unit_repository_model_simulation EVENTS [SEED] a long one
+ *
+ * A failure names the seed of its round; the same seed fails again.
+ */
+
+#include "sched/simulated.h"
+
+#include <string.h>
+
+#include "core/repository/inventory.h"
+#include "core/repository/model_set.h"
+
+#define REPOS    3              /* the last one is remote                    */
+#define PLAIN    6
+#define MODELS   9              /* the rest are ensembles                    */
+#define STEPS    2
+#define VERSIONS 3
+#define LOADERS  4              /* the last one takes unloads                */
+#define POOL     4096           /* of lists and homes of a round             */
+#define ROUND    400            /* events                                    */
+#define MS       UINT64_C(1000000)
+#define SECOND   (1000 * MS)
+
+/* What lies in one repository under one name. */
+typedef struct {
+    bool     present;
+    bool     bad;               /* its builds fail                           */
+    uint64_t generation;
+    uint32_t versions;          /* bit n: version n + 1                      */
+    uint32_t steps[STEPS];      /* of an ensemble: models                    */
+    int64_t  step_versions[STEPS];
+} dir_t;
+
+typedef struct {
+    inf_model_home_t home;      /* first                                     */
+    dir_t            dir;       /* as it was                                 */
+} home_t;
+
+typedef struct {
+    home_t *home;
+    bool    left;               /* it is out of service                      */
+} fake_t;
+
+/* A load or unload by request. */
+typedef struct {
+    uint32_t model;
+    bool     unloads;
+    uint32_t answers;
+    uint64_t turn;
+} call_t;
+
+/* Of one version, in a row. */
+typedef struct {
+    uint32_t          count;
+    uint64_t          at;       /* the last one                              */
+    const inf_edit_t *rebuild;  /* that follows                              */
+} exits_t;
+
+/* How the last load of a model has ended. */
+typedef enum { GOOD, REJECTED, BROKEN, LACKED } end_t;
+
+typedef enum { IDLE, LOOKS, BUILDS, UNLOADS } stage_t;
+
+typedef struct {
+    stage_t     stage;
+    uint64_t    at;             /* when the stage is over                    */
+    inf_edit_t *edit;
+    uint64_t    listings;       /* when it was taken                         */
+    const inf_repository_list_t *list;
+} loader_t;
+
+static struct {
+    uint64_t seed;
+    uint64_t now;
+
+    inf_model_set_t set;
+    dir_t    dirs[REPOS][MODELS];
+    inf_repository_t *repos[REPOS];
+    bool     in_set[REPOS];
+    bool     all;
+    bool     wanted[MODELS];    /* unless all                                */
+    bool     load_members;
+    inf_repository_list_t *lists[POOL];
+    uint32_t list_count;
+    home_t  *homes[POOL];
+    uint32_t home_count;
+    loader_t loaders[LOADERS];
+    uint64_t listing_at;        /* the remote one is heard of; 0: it isn't   */
+    uint64_t listings;
+    uint64_t generation;
+    uint64_t turns[MODELS];     /* of the last edit that ended               */
+    end_t    ends[MODELS];      /* of the last load, refresh or rebuild      */
+    bool     stuck[MODELS];     /* the last load has failed: what served
+                                   before goes on                            */
+    exits_t  exits[MODELS][VERSIONS];
+    call_t   calls[ROUND];
+    uint32_t call_count;
+    uint32_t alive;             /* fake models                               */
+    uint64_t events, loads, failures, drained, waits;
+} sim;
+
+static const char *const names[MODELS] = {
+    "a", "b", "c", "d", "e", "f", "p", "q", "r"
+};
+
+static void finish(loader_t *l, inf_err_t *err);
+static void free_load(inf_load_t *l);
+
+/* ---- what serves --------------------------------------------------------- */
+
+static void
+last_unref(inf_model_t *model)
+{
+    const fake_t *f = model->owner;
+
+    check(f->left, "%s %lld is destroyed while it serves", model->name,
+        (long long) model->version);
+    sim.alive--;
+    free(model->owner);
+    free(model);
+}
+
+static const inf_model_ops_t model_ops = { .last_unref = last_unref };
+
+static void
+leaves(inf_model_t *model, char *why, inf_link_t *gone)
+{
+    fake_t *f = model->owner;
+
+    (void) gone;
+    check(!f->left, "%s %lld leaves service twice", model->name,
+        (long long) model->version);
+    f->left = true;
+    sim.drained++;
+    free(why);
+    inf_model_unref(model);
+}
+
+static bool
+is_current(void *userp, const inf_repository_list_t *list)
+{
+    (void) userp;
+    return list == sim.lists[sim.list_count - 1];
+}
+
+static const inf_model_set_ops_t set_ops = {
+    .leaves = leaves, .is_current = is_current
+};
+
+static inf_model_t *
+build(const char *name, int64_t version, home_t *home)
+{
+    inf_model_t *model = calloc(1, sizeof(*model));
+    fake_t *f = calloc(1, sizeof(*f));
+
+    f->home = home;
+    atomic_init(&model->refs, 1);
+    model->ops = &model_ops;
+    model->owner = f;
+    model->name = (char *) (uintptr_t) name;
+    model->version = version;
+    sim.alive++;
+    return model;
+}
+
+/* ---- repositories -------------------------------------------------------- */
+
+static inf_repository_list_t *
+new_list(void)
+{
+    inf_repository_list_t *list = calloc(1, sizeof(*list));
+
+    check(sim.list_count < POOL, "too many lists");
+    atomic_init(&list->refs, 1u << 30);
+    list->items = calloc(REPOS, sizeof(*list->items));
+    for (uint32_t i = 0; i < REPOS; i++) {      /* the remote one is the last */
+        if (sim.in_set[i]) {
+            list->items[list->total++] = sim.repos[i];
+            list->count += sim.repos[i]->state == INF_REPOSITORY_LISTED;
+        }
+    }
+    sim.lists[sim.list_count++] = list;
+    return list;
+}
+
+static uint32_t
+repo_index(const inf_repository_t *repo)
+{
+    uint32_t i = 0;
+    while (sim.repos[i] != repo) {
+        i++;
+    }
+    return i;
+}
+
+/* How many repositories of list have it, the first of them. */
+static uint32_t
+find_dir(const inf_repository_list_t *list, uint32_t model, size_t *at)
+{
+    uint32_t found = 0;
+
+    for (size_t i = list->count; i-- > 0; ) {
+        if (sim.dirs[repo_index(list->items[i])][model].present) {
+            *at = i;
+            found++;
+        }
+    }
+    return found;
+}
+
+static inf_inventory_t *
+new_listing(const inf_follow_t *want)
+{
+    inf_inventory_t *l = calloc(1, sizeof(*l));
+
+    atomic_init(&l->refs, 1);
+    inf_arena_init(&l->arena);
+    l->list = sim.lists[sim.list_count - 1];
+    atomic_fetch_add(&l->list->refs, 1);
+    l->want = *want;
+    l->names = inf_arena_calloc(&l->arena, MODELS, sizeof(*l->names));
+    for (uint32_t m = 0; m < MODELS; m++) {
+        size_t at = 0;
+        uint32_t found = find_dir(l->list, m, &at);
+        if (found > 0) {
+            l->names[l->count++] = (inf_repository_name_t) {
+                .id = inf_model_id(names[m]),
+                .repository = at,
+                .duplicate = found > 1
+            };
+        }
+    }
+    l->failed = calloc(REPOS, sizeof(bool));
+    return l;
+}
+
+static inf_model_record_t *
+get_record(uint32_t model)
+{
+    const inf_model_id_t id = inf_model_id(names[model]);
+    inf_model_record_t *r = inf_model_set_find(&sim.set, &id);
+
+    if (r == NULL) {
+        assert_null(inf_model_record_new(&id, &r));
+        inf_model_set_insert(&sim.set, r);
+    }
+    return r;
+}
+
+static uint32_t
+model_index(const inf_model_record_t *r)
+{
+    uint32_t m = 0;
+    while (strcmp(names[m], r->name) != 0) {
+        m++;
+    }
+    return m;
+}
+
+static inf_edit_t *
+new_edit(inf_edit_kind_t kind)
+{
+    inf_edit_t *edit;
+
+    assert_null(inf_edit_new(kind, &edit));
+    return edit;
+}
+
+/* What the lifecycle does with a listing, but for every model. */
+static void
+apply_listing(bool arrival, bool adopt, const bool *before)
+{
+    char *now_names[MODELS];
+    char *before_names[MODELS];
+    inf_follow_t want = {
+        .all = sim.all, .adopt = adopt, .arrival = arrival, .at_start = false
+    };
+
+    for (uint32_t m = 0; m < MODELS; m++) {
+        if (sim.wanted[m]) {
+            now_names[want.count++] = (char *) (uintptr_t) names[m];
+        }
+        if (before[m]) {
+            before_names[want.before_count++] = (char *) (uintptr_t) names[m];
+        }
+    }
+
+    inf_inventory_t *l = new_listing(&want);
+    l->want.names = inf_arena_alloc(&l->arena, sizeof(now_names));
+    memcpy((void *) (uintptr_t) l->want.names, now_names, sizeof(now_names));
+    l->want.before = inf_arena_alloc(&l->arena, sizeof(before_names));
+    memcpy((void *) (uintptr_t) l->want.before, before_names,
+        sizeof(before_names));
+    for (uint32_t m = 0; m < MODELS; m++) {
+        const inf_model_id_t id = inf_model_id(names[m]);
+        inf_model_record_t *r = inf_model_set_find(&sim.set, &id);
+        const inf_repository_name_t *n = inf_inventory_find(l, &id);
+        bool fresh = sim.wanted[m] && !before[m] && !sim.all;
+        if (r == NULL && n == NULL && !fresh) {
+            continue;
+        }
+
+        bool idle = r == NULL || r->state == INF_MODEL_IDLE;
+        const inf_step_t step = r == NULL && n == NULL
+            ? (inf_step_t) { .kind = INF_STEP_BUILD }
+            : inf_reconcile_listed(l, r, n, true, false);
+        if (r != NULL && idle
+            && inf_reconcile_wants(l, r, n, &step, names[m]))
+        {
+            r->who |= INF_WANTED_AT_START;
+        }
+        if (idle && step.kind == INF_STEP_NONE) {
+            continue;
+        }
+
+        inf_edit_t *edit = new_edit(INF_EDIT_LISTED);
+        edit->inventory = inf_inventory_ref(l);
+        bool coming = n != NULL ? !n->duplicate : r == NULL;
+        edit->who = coming && (sim.all || sim.wanted[m])
+            ? INF_WANTED_AT_START : 0;
+        inf_model_set_submit(&sim.set, get_record(m), edit);
+    }
+    inf_inventory_unref(l);
+}
+
+/* The remote repository has been heard of, or others are in the set. */
+static void
+tell_listed(void)
+{
+    sim.listings++;
+    inf_model_set_listed(&sim.set);
+}
+
+static void
+listing_comes(void)
+{
+    inf_repository_t *remote = sim.repos[REPOS - 1];
+    bool fails = one_in(3);
+
+    sim.listing_at = 0;
+    remote->state = fails ? INF_REPOSITORY_FAILED : INF_REPOSITORY_LISTED;
+    new_list();
+    tell_listed();
+    apply_listing(true, false, sim.wanted);
+}
+
+static void
+ask_again(void)
+{
+    inf_repository_t *remote = sim.repos[REPOS - 1];
+
+    if (sim.in_set[REPOS - 1] && !sim.set.stopping
+        && remote->state == INF_REPOSITORY_FAILED)
+    {
+        remote->state = INF_REPOSITORY_PENDING;
+        sim.listing_at = sim.now + 1 + chance(2 * SECOND);
+    }
+}
+
+/* ---- loaders ------------------------------------------------------------- */
+
+static home_t *
+new_home(inf_repository_t *repo, const dir_t *dir)
+{
+    home_t *h = calloc(1, sizeof(*h));
+
+    check(sim.home_count < POOL, "too many homes");
+    atomic_init(&h->home.refs, 1u << 30);
+    h->home.repository = repo;
+    h->home.private_dir = repo == NULL ? (void *) h : NULL;
+    h->dir = *dir;
+    sim.homes[sim.home_count++] = h;
+    return h;
+}
+
+static bool
+is_ensemble(uint32_t model)
+{
+    return model >= PLAIN;
+}
+
+static void
+wait_again(loader_t *l, inf_model_state_t state)
+{
+    inf_edit_t *edit = l->edit;
+
+    if (sim.set.stopping) {
+        if (edit->load != NULL) {
+            free(inf_graph_drop_asked(&edit->record->graph));
+            free_load(edit->load);
+            edit->load = NULL;
+        }
+        finish(l, inf_err_new(INF_ERR_UNAVAILABLE, "stopping"));
+        return;
+    }
+
+    l->stage = IDLE;
+    l->edit = NULL;
+    sim.waits++;
+    inf_model_set_put_back(&sim.set, edit, state);
+}
+
+static void
+free_load(inf_load_t *l)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        inf_err_free(l->versions[i].err);
+        free(l->versions[i].reason);
+    }
+    for (size_t i = 0; i < l->member_count; i++) {
+        inf_model_unref(l->members[i]);
+    }
+    free(l->members);
+    free(l->lack);
+    free(l->versions);
+    free(l->released);
+    free(l);
+}
+
+static void
+reject(loader_t *l, const char *why)
+{
+    bool known = strcmp(why, "nowhere") != 0;
+
+    free(inf_model_set_reject(l->edit, known, why, why));
+    sim.ends[model_index(l->edit->record)] = REJECTED;
+    sim.stuck[model_index(l->edit->record)] |= l->edit->kind == INF_EDIT_LOAD;
+    finish(l, inf_err_new(INF_ERR_INTERNAL, "%s", why));
+}
+
+static bool
+is_pending(const loader_t *l)
+{
+    const inf_edit_t *edit = l->edit;
+    bool asked = (edit->who & INF_WANTED_BY_REQUEST) != 0
+        || (edit->who & INF_WANTED_ITSELF) == 0;
+
+    if (asked && !edit->waited) {
+        ask_again();
+    }
+    return inf_repository_list_any(l->list, INF_REPOSITORY_PENDING, "")
+        || !is_current(NULL, l->list);
+}
+
+/* The load's home; NULL: it has ended, or waits. */
+static home_t *
+look(loader_t *l)
+{
+    inf_edit_t *edit = l->edit;
+    inf_model_record_t *r = edit->record;
+    uint32_t m = model_index(r);
+    size_t at = 0;
+
+    if (edit->kind == INF_EDIT_REBUILD
+        || (edit->kind == INF_EDIT_REFRESH && r->home != NULL))
+    {
+        home_t *home = (home_t *) (void *) r->home;
+        if (home == NULL) {
+            finish(l, NULL);
+        }
+        return home;
+    }
+    if (edit->override != NULL) {
+        const dir_t dir = {
+            .present = true, .bad = one_in(5), .versions = 1,
+            .generation = ++sim.generation
+        };
+        return new_home(NULL, &dir);
+    }
+
+    uint32_t found = find_dir(l->list, m, &at);
+    if (found == 0 && edit->kind == INF_EDIT_LOAD && is_pending(l)) {
+        wait_again(l, l->listings == sim.listings ? INF_MODEL_LISTING
+            : INF_MODEL_QUEUED);
+        return NULL;
+    }
+    if (found != 1) {
+        reject(l, found == 0 ? "nowhere" : "ambiguous");
+        return NULL;
+    }
+    return new_home(l->list->items[at],
+        &sim.dirs[repo_index(l->list->items[at])][m]);
+}
+
+static bool
+is_same(const inf_model_record_t *r, const home_t *home)
+{
+    const home_t *now = (const home_t *) (const void *) r->home;
+    bool same = now != NULL && now->home.private_dir == NULL
+        && now->home.repository == home->home.repository
+        && now->dir.generation == home->dir.generation
+        && inf_model_record_any_ready(r);
+
+    for (size_t i = 0; same && i < r->version_count; i++) {
+        const inf_record_version_t *v = &r->versions[i];
+        same = v->state == INF_VERSION_READY
+            || v->state == INF_VERSION_UNLOADING
+            || inf_record_version_is_unloaded(v);
+    }
+    return same;
+}
+
+static void
+choose(inf_load_t *load, const home_t *home)
+{
+    const inf_model_record_t *r = load->record;
+
+    load->versions = calloc(VERSIONS + r->version_count + 1,
+        sizeof(*load->versions));
+    if (load->edit->kind != INF_EDIT_REBUILD || load->ensemble) {
+        for (uint32_t v = 0; v < VERSIONS; v++) {
+            if ((home->dir.versions & (1u << v)) != 0) {
+                load->versions[load->count++].version = v + 1;
+            }
+        }
+        return;
+    }
+
+    for (size_t i = 0; i < r->version_count; i++) {
+        const inf_record_version_t *v = &r->versions[i];
+        bool meant = load->edit->version == -1
+            || load->edit->version == v->version;
+        if (v->state == INF_VERSION_READY || (v->lost != NULL && meant)) {
+            load->versions[load->count].version = v->version;
+            load->versions[load->count++].keep = !meant;
+        }
+    }
+}
+
+static void
+submit_member(uint32_t m)
+{
+    const inf_model_id_t id = inf_model_id(names[m]);
+    const inf_model_record_t *r = inf_model_set_find(&sim.set, &id);
+
+    if (sim.set.stopping || (r != NULL && r->state != INF_MODEL_IDLE
+        && r->last_kind == INF_EDIT_LOAD))
+    {
+        return;
+    }
+    inf_model_set_submit(&sim.set, get_record(m), new_edit(INF_EDIT_LOAD));
+}
+
+/* false: it waits. */
+static bool
+gather(loader_t *l, inf_load_t *load, const home_t *home)
+{
+    bool circular = false;
+
+    if (load->record->stage == INF_LOAD_READS) {
+        inf_graph_plan_t *plan;
+        assert_null(inf_graph_plan_new(STEPS, STEPS, &plan));
+        for (uint32_t i = 0; i < STEPS; i++) {
+            inf_graph_plan_add(plan, names[home->dir.steps[i]],
+                home->dir.step_versions[i]);
+        }
+        inf_model_set_ask(&sim.set, load, plan, &circular);
+    }
+    if (!circular && sim.load_members && l->edit->kind == INF_EDIT_LOAD) {
+        load->record->stage = INF_LOAD_GATHERS;
+        for (uint32_t i = 0; i < STEPS; i++) {
+            submit_member(home->dir.steps[i]);
+        }
+        load->record->stage = INF_LOAD_TAKES;
+    }
+    if (!inf_model_set_waits(&sim.set, load)) {
+        return true;
+    }
+
+    wait_again(l, INF_MODEL_MEMBERS);
+    return false;
+}
+
+static void
+begin_build(loader_t *l, inf_load_t *load)
+{
+    bool same = false;
+
+    if (load->ensemble) {
+        load->members = calloc(STEPS + 1, sizeof(*load->members));
+        if (!inf_model_set_gather(&sim.set, load, &same)) {
+            inf_load_fail_all(load);
+        }
+        if (same && !inf_load_is_fresh(load)) {
+            free(inf_graph_drop_asked(&load->record->graph));
+            l->edit->load = NULL;
+            free_load(load);
+            finish(l, NULL);
+            return;
+        }
+    }
+
+    l->edit->load = load;
+    l->stage = BUILDS;
+    l->at = sim.now + 1 + chance(SECOND);
+}
+
+static void
+end_look(loader_t *l)
+{
+    inf_edit_t *edit = l->edit;
+    inf_model_record_t *r = edit->record;
+    inf_load_t *load = edit->load;
+
+    if (load != NULL) {                 /* its composing models have ended   */
+        begin_build(l, load);
+        return;
+    }
+    if (edit->kind == INF_EDIT_REFRESH) {
+        if (inf_graph_verdict(&sim.set.graph, &r->graph) != INF_GRAPH_STALE
+            || (r->home == NULL && !r->retry))
+        {
+            finish(l, NULL);
+            return;
+        }
+        if (r->home == NULL) {
+            edit->override = r->override;
+            r->override = NULL;
+            edit->who = r->who & INF_WANTED_ITSELF;
+        }
+    }
+
+    home_t *home = look(l);
+    if (home == NULL) {
+        return;
+    }
+    bool ensemble = is_ensemble(model_index(r))
+        && home->home.private_dir == NULL;
+    if (edit->kind == INF_EDIT_LOAD && edit->override == NULL && !ensemble
+        && is_same(r, home))
+    {
+        free(inf_model_record_explain(r, NULL, NULL));
+        finish(l, NULL);
+        return;
+    }
+
+    load = calloc(1, sizeof(*load));
+    *load = (inf_load_t) {
+        .edit = edit, .record = r, .home = &home->home, .ensemble = ensemble
+    };
+    if (inf_load_is_fresh(load)) {
+        if ((edit->who & INF_WANTED_ITSELF) != 0) {
+            r->who |= INF_WANTED_ITSELF;
+        } else if (!inf_model_record_is_held(r)) {
+            r->who &= ~INF_WANTED_ITSELF;
+        }
+    }
+    choose(load, home);
+    if (load->count == 0) {
+        free_load(load);
+        finish(l, NULL);
+        return;
+    }
+
+    size_t most = r->version_count + load->count + 1;
+    load->released = calloc(most, sizeof(*load->released));
+    inf_model_set_begin(&sim.set, load,
+        calloc(most, sizeof(inf_record_version_t)));
+    edit->load = load;
+    if (!ensemble || gather(l, load, home)) {
+        begin_build(l, load);
+    }
+}
+
+/* All versions that serve come from one load, but for those rebuilt. */
+static void
+check_whole(const inf_model_record_t *r)
+{
+    for (size_t i = 0; i < r->version_count; i++) {
+        const inf_record_version_t *v = &r->versions[i];
+        if (v->model == NULL) {
+            check(v->state != INF_VERSION_READY, "%s %lld is READY by nothing",
+                r->name, (long long) v->version);
+            continue;
+        }
+
+        const fake_t *f = v->model->owner;
+        check(v->state == INF_VERSION_READY && !f->left,
+            "%s %lld serves and doesn't", r->name, (long long) v->version);
+        check(&f->home->home == r->home, "%s %lld is half swapped", r->name,
+            (long long) v->version);
+        check((f->home->dir.versions & (1u << (v->version - 1))) != 0,
+            "%s %lld serves though its last load chose others", r->name,
+            (long long) v->version);
+    }
+}
+
+static void
+end_build(loader_t *l)
+{
+    inf_edit_t *edit = l->edit;
+    inf_model_record_t *r = edit->record;
+    inf_load_t *load = edit->load;
+    home_t *home = (home_t *) (void *) load->home;
+    inf_model_t *before[VERSIONS];
+    inf_graph_plan_t *plan;
+    inf_link_t gone;
+    bool whole = true;
+
+    inf_link_init(&gone);
+    for (int64_t v = 1; v <= VERSIONS; v++) {
+        const inf_record_version_t *now = inf_model_record_find(r, v);
+        before[v - 1] = now != NULL ? now->model : NULL;
+    }
+    for (size_t i = 0; i < load->count; i++) {
+        inf_load_version_t *v = &load->versions[i];
+        if (v->err == NULL && !v->keep && (home->dir.bad || one_in(12))) {
+            v->err = inf_err_new(INF_ERR_INTERNAL, "the build fails");
+            v->reason = inf_reason_text(v->err);
+        }
+        whole = whole && v->err == NULL;
+        if (v->err == NULL && !v->keep) {
+            v->model = build(r->name, v->version, home);
+        }
+    }
+
+    whole = inf_model_set_swap(&sim.set, load, whole, &gone, &plan);
+    sim.ends[model_index(r)] = whole ? GOOD : load->lack != NULL ? LACKED
+        : BROKEN;
+    if (edit->kind == INF_EDIT_LOAD) {
+        sim.stuck[model_index(r)] = !whole;
+    }
+    check_whole(r);
+    for (int64_t v = 1; !whole && v <= VERSIONS; v++) {
+        const inf_record_version_t *now = inf_model_record_find(r, v);
+        check(before[v - 1] == (now != NULL ? now->model : NULL),
+            "a failed load of %s changes what serves", r->name);
+    }
+    for (size_t i = 0; i < load->count; i++) {
+        if (load->versions[i].serves != NULL) {
+            inf_model_unref(load->versions[i].serves);
+        }
+    }
+    for (size_t i = 0; i < load->released_count; i++) {
+        fake_t *f = load->released[i]->owner;
+        check(!f->left, "%s is released twice", r->name);
+        f->left = true;
+        inf_model_unref(load->released[i]);
+    }
+    free(plan);
+    edit->load = NULL;
+    free_load(load);
+    sim.loads++;
+    sim.failures += !whole;
+    if (whole && edit->kind == INF_EDIT_LOAD) {
+        r->who |= edit->who & INF_WANTED_BY_REQUEST;
+    }
+    finish(l, whole ? NULL : inf_err_new(INF_ERR_INTERNAL, "it fails"));
+}
+
+static void
+end_unload(loader_t *l)
+{
+    inf_model_record_t *r = l->edit->record;
+    inf_link_t gone;
+    char *why;
+
+    inf_link_init(&gone);
+    inf_model_set_unload(&sim.set, l->edit, &gone, &why);
+    free(why);
+    sim.ends[model_index(r)] = GOOD;
+    sim.stuck[model_index(r)] = false;
+    check(!inf_model_record_any_ready(r), "%s serves after its unload",
+        r->name);
+    finish(l, NULL);
+}
+
+static void
+refresh_all(const inf_model_record_t *r, inf_edit_t *edit)
+{
+    uint64_t round = inf_model_set_round(&sim.set);
+    inf_model_record_t *e;
+
+    while ((e = inf_model_set_stale(&sim.set, r, edit, round)) != NULL) {
+        inf_model_set_refresh(&sim.set, e, edit, new_edit(INF_EDIT_REFRESH),
+            round);
+    }
+}
+
+static void
+finish(loader_t *l, inf_err_t *err)
+{
+    inf_edit_t *edit = l->edit;
+    inf_model_record_t *r = edit->record;
+    inf_model_record_t *gone;
+    inf_caller_t *caller;
+    uint32_t m = model_index(r);
+
+    l->stage = IDLE;
+    l->edit = NULL;
+    refresh_all(r, edit);
+    for (size_t i = 0; edit->dependents && edit->plan != NULL
+        && i < edit->plan->count; i++)
+    {
+        inf_edit_t *unload = new_edit(INF_EDIT_UNLOAD);
+        if (!inf_model_set_unload_orphan(&sim.set, edit, i, unload)) {
+            inf_edit_free(unload);
+        }
+    }
+    check(edit->turn > sim.turns[m], "%s: edits in another order", names[m]);
+    sim.turns[m] = edit->turn;
+    exits_t *x = edit->kind == INF_EDIT_REBUILD && edit->version > 0
+        ? &sim.exits[m][edit->version - 1] : NULL;
+    if (!inf_model_set_end(&sim.set, edit, err, sim.now, &caller, &gone)) {
+        if (x != NULL && x->rebuild == edit) {
+            x->rebuild = NULL;
+        }
+        inf_edit_free(edit);
+    } else {
+        x->count++;
+        x->at = sim.now;
+        x->rebuild = edit;
+    }
+    inf_caller_answer(caller);
+    inf_model_record_free(gone);
+}
+
+/* One second after the second exit in a row, then twice as long each time. */
+static void
+check_delay(const inf_edit_t *edit)
+{
+    if (edit->kind != INF_EDIT_REBUILD || edit->why == NULL) {
+        return;                         /* no exit is behind it              */
+    }
+
+    const exits_t *x = &sim.exits[model_index(edit->record)]
+        [edit->version - 1];
+    uint64_t delay = x->count < 2 ? 0
+        : x->count > 7 ? 60 * SECOND : SECOND << (x->count - 2);
+    check(x->rebuild != edit || sim.now >= x->at + delay,
+        "%s is rebuilt too soon", edit->record->name);
+}
+
+/* What it was decided on is still so. */
+static void
+check_unload(const inf_edit_t *edit)
+{
+    const inf_graph_step_t *at = NULL;
+
+    if (edit->kind != INF_EDIT_UNLOAD) {
+        return;
+    }
+    check(edit->cause != INF_UNLOAD_MISSING || is_current(NULL, edit->list),
+        "%s was missing elsewhere", edit->record->name);
+    check(edit->cause != INF_UNLOAD_ORPHAN
+        || inf_graph_next_ensemble(&sim.set.graph, &edit->record->graph, &at)
+            == NULL, "%s is no orphan", edit->record->name);
+}
+
+/* false: there is none, or no loader. */
+static bool
+take_edit(void)
+{
+    for (uint32_t i = 0; i < LOADERS; i++) {
+        loader_t *l = &sim.loaders[i];
+        if (l->stage != IDLE) {
+            continue;
+        }
+        l->edit = inf_model_set_take(&sim.set, i == LOADERS - 1);
+        if (l->edit == NULL) {
+            continue;
+        }
+
+        for (uint32_t k = 0; k < LOADERS; k++) {
+            check(k == i || sim.loaders[k].stage == IDLE
+                || sim.loaders[k].edit->record != l->edit->record,
+                "two loaders have %s", l->edit->record->name);
+        }
+        l->listings = sim.listings;
+        l->list = sim.lists[sim.list_count - 1];
+        l->at = sim.now + 1 + chance(one_in(4) ? SECOND : 50 * MS);
+        l->stage = l->edit->kind == INF_EDIT_UNLOAD ? UNLOADS : LOOKS;
+        check_delay(l->edit);
+        check_unload(l->edit);
+        if (l->edit->kind == INF_EDIT_ADOPT
+            || l->edit->kind == INF_EDIT_NOTHING)
+        {
+            finish(l, NULL);
+        }
+        return true;
+    }
+
+    return false;
+}
+
+static void
+end_stage(loader_t *l)
+{
+    switch (l->stage) {
+    case LOOKS:
+        end_look(l);
+        return;
+    case BUILDS:
+        end_build(l);
+        return;
+    case UNLOADS:
+        end_unload(l);
+        return;
+    case IDLE:
+        return;
+    }
+}
+
+/* ---- what happens -------------------------------------------------------- */
+
+static void
+answered(void *userp, inf_err_t *err)
+{
+    call_t *c = userp;
+    const inf_model_id_t id = inf_model_id(names[c->model]);
+    const inf_model_record_t *r = inf_model_set_find(&sim.set, &id);
+    const inf_graph_step_t *at = NULL;
+    inf_graph_model_t *m;
+
+    check(++c->answers == 1, "a caller is answered twice");
+    bool idle = (r == NULL || r->state == INF_MODEL_IDLE)
+        && sim.turns[c->model] == c->turn;      /* nothing came after it     */
+    bool serves = r != NULL && inf_model_record_any_ready(r);
+    check(err != NULL || !c->unloads || !idle || !serves,
+        "%s serves after its unload was answered", names[c->model]);
+    while (idle && r != NULL && err == NULL && !sim.set.stopping
+        && (m = inf_graph_next_ensemble(&sim.set.graph, &r->graph, &at))
+            != NULL)
+    {
+        const inf_model_record_t *e = inf_link_entry(m, inf_model_record_t,
+            graph);
+        check(e->graph.asked != NULL        /* it takes what serves later    */
+            || sim.turns[model_index(e)] > c->turn      /* it has failed     */
+            || inf_graph_verdict(&sim.set.graph, m) != INF_GRAPH_STALE
+            || at->held == inf_model_record_serves(r, at->version)
+            || !inf_model_record_any_ready(e),
+            "%s is answered before %s is refreshed", names[c->model],
+            e->name);
+    }
+    inf_err_free(err);
+}
+
+static void
+request(void)
+{
+    call_t *c = &sim.calls[sim.call_count++];
+    *c = (call_t) {
+        .model = (uint32_t) chance(MODELS), .unloads = one_in(3)
+    };
+
+    inf_edit_t *edit = new_edit(c->unloads ? INF_EDIT_UNLOAD
+        : INF_EDIT_LOAD);
+    assert_null(inf_edit_call(edit, answered, c));
+    edit->dependents = c->unloads && one_in(2);
+    if (!c->unloads) {
+        edit->who = INF_WANTED_BY_REQUEST | INF_WANTED_ITSELF;
+        if (one_in(6) && !is_ensemble(c->model)) {
+            assert_null(inf_override_new(&edit->override));
+        }
+    }
+    inf_model_set_submit(&sim.set, get_record(c->model), edit);
+    c->turn = edit->turn;
+}
+
+static void
+change_dir(void)
+{
+    uint64_t m = chance(MODELS);
+    dir_t *d = &sim.dirs[chance(REPOS)][m];
+    dir_t *other = &sim.dirs[chance(REPOS)][m];
+
+    if (d->present && one_in(3)) {
+        d->present = false;
+        return;
+    }
+    if (d->present && one_in(3)) {      /* it is moved                       */
+        dir_t moved = *d;
+        d->present = false;
+        *other = moved;
+        return;
+    }
+    d->present = true;
+    d->bad = one_in(10);
+    d->generation = ++sim.generation;
+    d->versions = 1 + (uint32_t) chance((1u << VERSIONS) - 1);
+    for (uint32_t i = 0; i < STEPS; i++) {
+        d->steps[i] = (uint32_t) chance(one_in(8) ? MODELS : PLAIN);
+        d->step_versions[i] = one_in(3) ? 1 + (int64_t) chance(VERSIONS) : -1;
+    }
+}
+
+/* Directories change places, and nobody is told. */
+static void
+rearrange(void)
+{
+    for (uint32_t m = 0; m < MODELS; m++) {
+        dir_t *from = &sim.dirs[chance(REPOS)][m];
+        dir_t *to = &sim.dirs[chance(REPOS)][m];
+        if (from != to && from->present) {
+            *to = *from;
+            from->present = false;
+        }
+    }
+}
+
+/* As a poll does. */
+static void
+poll(void)
+{
+    inf_repository_list_t *list = sim.lists[sim.list_count - 1];
+
+    for (uint32_t m = 0; m < MODELS; m++) {
+        const inf_model_id_t id = inf_model_id(names[m]);
+        const inf_model_record_t *r = inf_model_set_find(&sim.set, &id);
+        size_t at = 0;
+        uint32_t found = find_dir(list, m, &at);
+        if (found == 1) {
+            inf_edit_t *edit = new_edit(INF_EDIT_LOAD);
+            edit->who = INF_WANTED_ITSELF;
+            inf_model_set_submit(&sim.set, get_record(m), edit);
+        } else if (r != NULL && inf_model_record_is_held(r)
+            && list->total == list->count)
+        {
+            inf_edit_t *edit = new_edit(INF_EDIT_UNLOAD);
+            edit->cause = INF_UNLOAD_MISSING;
+            edit->list = list;
+            atomic_fetch_add(&list->refs, 1);
+            inf_model_set_submit(&sim.set, get_record(m), edit);
+        }
+    }
+}
+
+/* A process of some model that serves. */
+static void
+process_exit(void)
+{
+    inf_model_record_t *r = NULL;
+    uint64_t which = chance(MODELS);
+    inf_link_t gone;
+    char *old = NULL;
+
+    while ((r = inf_model_set_next(&sim.set, r)) != NULL) {
+        if (which-- == 0) {
+            break;
+        }
+    }
+    if (r == NULL || r->version_count == 0 || r->graph.made != NULL) {
+        return;
+    }
+    inf_record_version_t *v = &r->versions[chance(r->version_count)];
+    if (v->model == NULL) {
+        return;
+    }
+
+    inf_model_t *model = v->model;
+    fake_t *f = model->owner;
+    exits_t *x = &sim.exits[model_index(r)][v->version - 1];
+    x->count = sim.now - x->at > 120 * SECOND ? 1 : x->count + 1;
+    x->at = sim.now;
+    inf_edit_t *rebuild = new_edit(INF_EDIT_REBUILD);
+    rebuild->why = strdup("exit");
+    x->rebuild = rebuild;
+    check(inf_model_set_exit(&sim.set, r, model, rebuild, strdup("exit"),
+        strdup("exit"), sim.now, &old) == v, "the exit of %s is not heard of",
+        r->name);
+    free(old);
+    f->left = true;
+    inf_model_unref(model);
+    inf_link_init(&gone);
+    inf_model_set_drain(&sim.set, r, &gone);
+    refresh_all(r, NULL);
+}
+
+static void
+rebuild(void)
+{
+    inf_model_record_t *r = get_record((uint32_t) chance(MODELS));
+
+    if (inf_model_record_any_ready(r)
+        && !inf_model_set_rebuilds(r, -1))
+    {
+        inf_edit_t *edit = new_edit(INF_EDIT_REBUILD);
+        edit->version = -1;
+        inf_model_set_submit(&sim.set, r, edit);
+    } else if (inf_model_record_is_empty(r)
+        && r->state == INF_MODEL_IDLE)
+    {
+        inf_edit_t *edit = new_edit(INF_EDIT_UNLOAD);
+        inf_model_set_submit(&sim.set, r, edit);    /* it goes again         */
+    }
+}
+
+/* Other repositories, other lists. */
+static void
+reconfigure(void)
+{
+    bool was_all = sim.all;
+    bool before[MODELS];
+
+    memcpy(before, sim.wanted, sizeof(before));
+    if (one_in(2)) {
+        uint64_t i = chance(REPOS);
+        sim.in_set[i] = !sim.in_set[i];
+        if (i == REPOS - 1 && sim.in_set[i]) {
+            sim.repos[i]->state = INF_REPOSITORY_PENDING;
+            sim.listing_at = sim.now + 1 + chance(2 * SECOND);
+        } else if (i == REPOS - 1) {
+            sim.listing_at = 0;
+        }
+    }
+    if (one_in(3)) {
+        sim.all = !sim.all;
+    }
+    for (uint32_t m = 0; m < MODELS; m++) {
+        sim.wanted[m] = !sim.all && (one_in(4) ? one_in(2) : sim.wanted[m]);
+    }
+    new_list();
+    tell_listed();
+    apply_listing(false, was_all && !sim.all, before);
+}
+
+static void
+happen(void)
+{
+    switch (chance(16)) {
+    case 0: case 1: case 2: case 3: case 4: case 5:
+        request();
+        return;
+    case 6: case 7: case 8: case 9:
+        change_dir();
+        return;
+    case 10: case 11:
+        process_exit();
+        return;
+    case 12:
+        poll();
+        return;
+    case 13:
+        rebuild();
+        return;
+    default:
+        reconfigure();
+        return;
+    }
+}
+
+/* ---- a round ------------------------------------------------------------- */
+
+/* Whatever just happened. */
+static void
+check_always(void)
+{
+    const inf_model_record_t *r = NULL;
+
+    while ((r = inf_model_set_next(&sim.set, r)) != NULL) {
+        check_whole(r);
+        check(!inf_model_record_any_ready(r)
+            || inf_graph_verdict(&sim.set.graph, &r->graph)
+                != INF_GRAPH_LOST, "%s serves without its models", r->name);
+        if (r->state == INF_MODEL_LISTING) {
+            check(sim.listing_at != 0, "%s waits for no listing", r->name);
+        }
+    }
+}
+
+static uint64_t
+next_time(uint64_t tick)
+{
+    uint64_t next = tick;
+
+    for (uint32_t i = 0; i < LOADERS; i++) {
+        if (sim.loaders[i].stage != IDLE) {
+            next = least(next, sim.loaders[i].at);
+        }
+    }
+    return sim.listing_at != 0 ? least(next, sim.listing_at) : next;
+}
+
+/* Everything that is due up to until.  false: nothing is to come after. */
+static bool
+run_until(uint64_t until)
+{
+    for (;;) {
+        uint64_t tick = inf_model_set_tick(&sim.set, sim.now);
+        while (take_edit()) {
+            continue;
+        }
+        check_always();
+        uint64_t next = next_time(tick);
+        if (next > until) {
+            sim.now = until == UINT64_MAX ? sim.now : until;
+            return next != UINT64_MAX;
+        }
+
+        sim.now = next > sim.now ? next : sim.now;
+        for (uint32_t i = 0; i < LOADERS; i++) {
+            loader_t *l = &sim.loaders[i];
+            if (l->stage != IDLE && l->at <= sim.now) {
+                end_stage(l);
+            }
+        }
+        if (sim.listing_at != 0 && sim.listing_at <= sim.now) {
+            listing_comes();
+        }
+    }
+}
+
+/* Builds succeed from now on. */
+static void
+run_to_quiet(void)
+{
+    uint64_t end = sim.now + 100000 * SECOND;
+
+    while (sim.set.busy > 0 || sim.listing_at != 0) {
+        check(sim.now < end, "%u edits never end", sim.set.busy);
+        if (!run_until(sim.now + 100 * SECOND) && sim.set.busy > 0
+            && next_time(UINT64_MAX) == UINT64_MAX)
+        {
+            check(false, "%u edits wait for ever", sim.set.busy);
+        }
+    }
+}
+
+/* An ensemble serves just when it can, of what serves. */
+static void
+check_ensembles(void)
+{
+    const inf_model_record_t *r = NULL;
+
+    while ((r = inf_model_set_next(&sim.set, r)) != NULL) {
+        bool serves = inf_model_record_any_ready(r);
+        check(r->graph.made == NULL
+            || inf_graph_verdict(&sim.set.graph, &r->graph)
+                == (serves ? INF_GRAPH_FINE : INF_GRAPH_LOST)
+            || sim.ends[model_index(r)] == REJECTED
+            || sim.ends[model_index(r)] == BROKEN,
+            "%s is not made of what serves", r->name);
+    }
+}
+
+/* Actual is what is desired. */
+static void
+check_quiet(void)
+{
+    const inf_repository_list_t *list = sim.lists[sim.list_count - 1];
+    const inf_model_record_t *r = NULL;
+
+    check(sim.set.starting == 0, "%u of the start", sim.set.starting);
+    while ((r = inf_model_set_next(&sim.set, r)) != NULL) {
+        size_t at = 0;
+
+        check(r->state == INF_MODEL_IDLE && inf_list_empty(&r->edits),
+            "%s is not idle", r->name);
+        check(r->graph.asked == NULL && r->stage == INF_LOAD_READS,
+            "a load of %s is half done", r->name);
+        check(!inf_model_record_is_empty(r), "%s is kept for nothing",
+            r->name);
+        for (size_t i = 0; i < r->version_count; i++) {
+            check(r->versions[i].lost == NULL
+                || r->versions[i].rebuild != NULL,
+                "%s is never rebuilt", r->name);
+        }
+        check(r->home == NULL || r->home->private_dir != NULL
+            || inf_repository_list_has(list, r->home->repository)
+            || sim.stuck[model_index(r)],
+            "%s serves from a repository that has gone", r->name);
+        if (sim.all && r->home != NULL && r->home->private_dir == NULL
+            && find_dir(list, model_index(r), &at) == 1)
+        {
+            check(list->items[at] == r->home->repository || sim.stuck[model_index(r)],
+                "%s serves from elsewhere", r->name);
+        }
+        bool named = sim.all || sim.wanted[model_index(r)];
+        check(named || (r->who & INF_WANTED_AT_START) == 0
+            || (r->who & INF_WANTED_BY_REQUEST) != 0,
+            "%s is wanted by nobody", r->name);
+    }
+    for (uint32_t m = 0; sim.all && m < MODELS; m++) {
+        const inf_model_id_t id = inf_model_id(names[m]);
+        size_t at = 0;
+        check(find_dir(list, m, &at) != 1
+            || inf_model_set_find(&sim.set, &id) != NULL,
+            "%s was never loaded", names[m]);
+    }
+    for (uint32_t i = 0; i < sim.call_count; i++) {
+        check(sim.calls[i].answers == 1, "%s: a caller has no answer",
+            names[sim.calls[i].model]);
+    }
+}
+
+static void
+stop(void)
+{
+    inf_link_t dropped;
+    inf_link_t *link;
+
+    inf_link_init(&dropped);
+    inf_model_set_stop(&sim.set, &dropped);
+    while ((link = inf_list_pop_front(&dropped)) != NULL) {
+        inf_edit_t *edit = inf_link_entry(link, inf_edit_t, link);
+        inf_caller_t *caller = inf_model_set_end_dropped(&sim.set, edit,
+            inf_err_new(INF_ERR_UNAVAILABLE, "stopping"));
+        if (edit->load != NULL) {
+            free(inf_graph_drop_asked(&edit->record->graph));
+            free_load(edit->load);
+        }
+        edit->load = NULL;
+        inf_edit_free(edit);
+        inf_caller_answer(caller);
+    }
+}
+
+static void
+end_round(void)
+{
+    inf_model_record_t *r = NULL;
+
+    while ((r = inf_model_set_next(&sim.set, r)) != NULL) {
+        for (size_t i = 0; i < r->version_count; i++) {
+            inf_model_t *model = inf_record_version_withdraw(&r->versions[i]);
+            if (model != NULL) {
+                fake_t *f = model->owner;
+                f->left = true;
+                inf_model_unref(model);
+            }
+        }
+    }
+    inf_model_set_fini(&sim.set);
+    check(sim.alive == 0, "%u models are left", sim.alive);
+    for (uint32_t i = 0; i < sim.list_count; i++) {
+        free(sim.lists[i]->items);
+        free(sim.lists[i]);
+    }
+    for (uint32_t i = 0; i < sim.home_count; i++) {
+        free(sim.homes[i]);
+    }
+    for (uint32_t i = 0; i < REPOS; i++) {
+        free(sim.repos[i]);
+    }
+}
+
+static void
+begin_round(uint64_t seed)
+{
+    bool none[MODELS] = { false };
+
+    memset(&sim, 0, sizeof(sim));
+    sim.seed = seed;
+    chance_state = seed;
+    sim.now = SECOND;
+    inf_model_set_init(&sim.set, &set_ops, NULL);
+    for (uint32_t i = 0; i < REPOS; i++) {
+        sim.repos[i] = calloc(1, sizeof(*sim.repos[i]));
+        sim.in_set[i] = !one_in(4);
+        atomic_init(&sim.repos[i]->refs, 1u << 30);
+        inf_lock_init(&sim.repos[i]->lock, 63);
+        sim.repos[i]->state = INF_REPOSITORY_LISTED;
+    }
+    if (sim.in_set[REPOS - 1]) {
+        sim.repos[REPOS - 1]->state = INF_REPOSITORY_PENDING;
+        sim.listing_at = sim.now + 1 + chance(2 * SECOND);
+    }
+    sim.load_members = one_in(2);
+    sim.all = one_in(2);
+    for (uint32_t m = 0; m < MODELS; m++) {
+        sim.wanted[m] = !sim.all && one_in(2);
+    }
+    for (int i = 0; i < 12; i++) {
+        change_dir();
+    }
+    new_list();
+    apply_listing(false, false, none);
+}
+
+static void
+run_round(uint64_t seed, uint64_t events)
+{
+    begin_round(seed);
+    uint64_t gap = 1 + chance(one_in(2) ? SECOND : 50 * MS);
+    bool stops = one_in(4);
+
+    for (uint64_t i = 0; i < events; i++) {
+        happen();
+        sim.events++;
+        run_until(sim.now + chance(2 * gap));
+    }
+    if (stops) {
+        stop();
+        sim.listing_at = 0;
+    } else {
+        /* the last configuration has its say about what came meanwhile */
+        run_to_quiet();
+        check_ensembles();
+        rearrange();
+        apply_listing(false, false, sim.wanted);
+    }
+    run_to_quiet();
+    if (stops) {
+        for (uint32_t i = 0; i < sim.call_count; i++) {
+            check(sim.calls[i].answers == 1, "%s: a caller has no answer"
+                " after the stop", names[sim.calls[i].model]);
+        }
+    } else {
+        check_ensembles();
+        check_quiet();
+    }
+    end_round();
+}
+
+static void
+rounds_of_every_kind_end_as_desired(void **state)
+{
+    (void) state;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        run_round(seed, ROUND / 4);
+    }
+}
+
+static void
+run_long(uint64_t events, uint64_t seed)
+{
+    uint64_t done = 0, loads = 0, failures = 0, waits = 0, drained = 0;
+
+    while (done < events) {
+        run_round(seed++, ROUND - 1);
+        done += ROUND - 1;
+        loads += sim.loads;
+        failures += sim.failures;
+        waits += sim.waits;
+        drained += sim.drained;
+    }
+    printf("%llu events: %llu builds, %llu of them failed, %llu waits, %llu"
+        " versions drained or unloaded\n", (unsigned long long) done,
+        (unsigned long long) loads, (unsigned long long) failures,
+        (unsigned long long) waits, (unsigned long long) drained);
+}
+
+static int
+nothing(void **state)
+{
+    (void) state;
+    return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rounds_of_every_kind_end_as_desired),
+    };
+    const simulation_t simulation = {
+        .setup = nothing, .teardown = nothing,
+        .tests = tests, .test_count = 1,
+        .run_long = run_long
+    };
+
+    return simulation_main(&simulation, argc, argv);
+}

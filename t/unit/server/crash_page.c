@@ -1,0 +1,244 @@
+/* Cores one after another over one page: who is loaded alone, and who no more,
+   after a core has died in the midst of loading. */
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "core/base/log.h"
+#include "core/server/crash_page.h"
+
+#define SIZE (1u << 20)
+
+static struct {
+    int               fd;
+    inf_crash_page_t *page;     /* of the core that runs                     */
+} w;
+
+static void
+core_starts(void)
+{
+    assert_null(inf_crash_page_open(w.fd, &w.page));
+}
+
+static void
+core_ends(void)
+{
+    inf_crash_page_close(w.page);
+}
+
+/* A core that does this and dies of that signal; 0: it is killed from
+   outside. */
+static void
+core_dies(void (*work)(void), int signo)
+{
+    int status;
+
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(30);
+        core_starts();
+        work();
+        if (signo != 0) {
+            inf_crash_page_note_signal(w.page, signo);
+        }
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static int
+setup(void **state)
+{
+    (void) state;
+    w.fd = memfd_create("crash page", MFD_CLOEXEC);
+    assert_true(w.fd >= 0);
+    assert_int_equal(ftruncate(w.fd, SIZE), 0);
+    return 0;
+}
+
+static int
+teardown(void **state)
+{
+    (void) state;
+    close(w.fd);
+    return 0;
+}
+
+/* The mark of a load that has begun. */
+static void *
+load_begins(const char *name, int64_t version)
+{
+    void *mark;
+
+    assert_null(inf_crash_page_watch.begin(w.page, name, version, &mark));
+    return mark;
+}
+
+static void
+load_ends(void *mark)
+{
+    inf_crash_page_watch.end(w.page, mark);
+}
+
+static void
+is_quarantined(const char *name, int64_t version)
+{
+    void *mark;
+
+    inf_err_t *err = inf_crash_page_watch.begin(w.page, name, version, &mark);
+    assert_non_null(err);
+    assert_int_equal(inf_err_code(err), INF_ERR_UNAVAILABLE);
+    assert_non_null(strstr(inf_err_msg(err), "the core died 2 times while this"
+        " model was loading"));
+    inf_err_free(err);
+}
+
+static void
+begin_bad(void)
+{
+    load_begins("bad", 1);
+}
+
+static void
+who_kills_two_cores_is_loaded_no_more(void **state)
+{
+    (void) state;
+    core_dies(begin_bad, SIGSEGV);
+    core_dies(begin_bad, SIGABRT);
+    for (int i = 0; i < 2; i++) {       /* nor by the cores after that       */
+        core_starts();
+        is_quarantined("bad", 1);
+        load_ends(load_begins("bad", 2));
+        load_ends(load_begins("good", 1));
+        core_ends();
+    }
+}
+
+static void
+load_bad(void)
+{
+    load_ends(load_begins("bad", 1));
+}
+
+static void
+a_load_that_has_ended_is_no_suspect(void **state)
+{
+    (void) state;
+    core_dies(load_bad, SIGSEGV);
+    core_dies(load_bad, SIGSEGV);
+    core_dies(begin_bad, SIGSEGV);
+    core_dies(load_bad, SIGSEGV);       /* cleared: it starts anew           */
+    core_dies(begin_bad, SIGSEGV);
+    core_starts();
+    load_bad();
+    core_ends();
+}
+
+static void
+a_kill_from_outside_counts_against_nobody(void **state)
+{
+    (void) state;
+    for (int i = 0; i < 5; i++) {
+        core_dies(begin_bad, 0);
+    }
+    core_starts();
+    load_bad();
+    core_ends();
+}
+
+static void
+begin_both(void)
+{
+    load_begins("bad", 1);
+    load_begins("good", 1);
+}
+
+static void
+load_good_and_begin_bad(void)
+{
+    load_ends(load_begins("good", 1));
+    load_begins("bad", 1);
+}
+
+static void
+the_innocent_of_two_is_cleared(void **state)
+{
+    (void) state;
+    core_dies(begin_both, SIGSEGV);
+    core_dies(load_good_and_begin_bad, SIGSEGV);
+    core_starts();
+    is_quarantined("bad", 1);
+    load_ends(load_begins("good", 1));
+    core_ends();
+}
+
+static void
+begin_too_many(void)
+{
+    static char name[4096];
+
+    memset(name, 'x', sizeof(name) - 1);
+    load_begins(name, 1);
+    for (int i = 0; i < 2000; i++) {
+        snprintf(name, sizeof(name), "m%d", i);
+        load_begins(name, 1);
+    }
+}
+
+/* It loads, though nothing can be noted of it. */
+static void
+a_full_page_and_a_long_name_hold_up_nobody(void **state)
+{
+    (void) state;
+    core_dies(begin_too_many, SIGSEGV);
+    core_starts();
+    load_ends(load_begins("m0", 1));
+    load_ends(load_begins("m1999", 1));
+    core_ends();
+}
+
+static void
+a_page_that_is_too_small_is_none(void **state)
+{
+    (void) state;
+    inf_crash_page_t *page;
+    int fd = memfd_create("crash page", MFD_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, 4096), 0);
+    inf_err_t *err = inf_crash_page_open(fd, &page);
+    assert_non_null(err);
+    assert_int_equal(inf_err_code(err), INF_ERR_INVALID_ARG);
+    inf_err_free(err);
+    close(fd);
+    inf_crash_page_note_signal(NULL, SIGSEGV);
+    inf_crash_page_close(NULL);
+}
+
+int
+main(void)
+{
+    alarm(60);
+    inf_log_set_levels(false, false, false, 0);
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(who_kills_two_cores_is_loaded_no_more),
+        T(a_load_that_has_ended_is_no_suspect),
+        T(a_kill_from_outside_counts_against_nobody),
+        T(the_innocent_of_two_is_cleared),
+        T(a_full_page_and_a_long_name_hold_up_nobody),
+        T(a_page_that_is_too_small_is_none)
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,155 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "core/include/channel.h"
+#include "core/server/rest_request.h"
+#include "grpc_service.pb-c.h"
+
+#define PARAMETER(kind)                                                      \
+    INFERENCE__MODEL_REPOSITORY_PARAMETER__PARAMETER_CHOICE_##kind##_PARAM
+
+/* The record that a worker would make of body and name. */
+static inf_err_t *
+request(uint16_t method, const char *body, const char *name, size_t name_len,
+    void *out)
+{
+    size_t len = strlen(body);
+    uint32_t n = (uint32_t) name_len;
+    char *record = malloc(len + name_len + sizeof(n));
+
+    memcpy(record, body, len);
+    memcpy(record + len, name, name_len);
+    memcpy(record + len + name_len, &n, sizeof(n));
+    ProtobufCMessage *m = NULL;
+    inf_err_t *err = inf_rest_request(method, inf_slice(record,
+        len + name_len + sizeof(n)), &m);
+    free(record);
+    *(ProtobufCMessage **) out = m;
+    return err;
+}
+
+static void
+refused(uint16_t method, const char *body, const char *why)
+{
+    void *m;
+    inf_err_t *err = request(method, body, "m", 1, &m);
+
+    assert_non_null(err);
+    assert_null(m);
+    assert_int_equal(inf_err_code(err), INF_ERR_INVALID_ARG);
+    if (strstr(inf_err_msg(err), why) == NULL) {
+        fail_msg("%s is not in %s", why, inf_err_msg(err));
+    }
+    inf_err_free(err);
+}
+
+static void
+bodies_become_messages(void **state)
+{
+    (void) state;
+    Inference__RepositoryIndexRequest *index;
+    Inference__RepositoryModelLoadRequest *load;
+    Inference__RepositoryModelUnloadRequest *unload;
+
+    assert_null(request(INF_METHOD_REPOSITORY_INDEX, "{\"ready\":true}", "",
+        0, &index));
+    assert_true(index->ready);
+    inf_message_free(&index->base);
+    assert_null(request(INF_METHOD_REPOSITORY_INDEX, "", "ignored", 7,
+        &index));
+    assert_false(index->ready);
+    inf_message_free(&index->base);
+
+    assert_null(request(INF_METHOD_REPOSITORY_MODEL_LOAD, "{\"parameters\":{"
+        "\"config\":\"{}\",\"file:1/a\":\"AAH/\",\"other\":\"x\"}}", "some",
+        4, &load));
+    assert_string_equal(load->model_name, "some");
+    assert_int_equal(load->n_parameters, 3);
+    for (size_t i = 0; i < 3; i++) {
+        const Inference__ModelRepositoryParameter *p =
+            load->parameters[i]->value;
+        if (strcmp(load->parameters[i]->key, "file:1/a") == 0) {
+            assert_int_equal(p->parameter_choice_case, PARAMETER(BYTES));
+            assert_int_equal(p->bytes_param.len, 3);
+            assert_memory_equal(p->bytes_param.data, "\0\1\377", 3);
+        } else {
+            assert_int_equal(p->parameter_choice_case, PARAMETER(STRING));
+            assert_string_equal(p->string_param,
+                strcmp(load->parameters[i]->key, "config") == 0 ? "{}" : "x");
+        }
+    }
+    inf_message_free(&load->base);
+    assert_null(request(INF_METHOD_REPOSITORY_MODEL_LOAD, "{}", "m", 1,
+        &load));
+    assert_int_equal(load->n_parameters, 0);
+    inf_message_free(&load->base);
+
+    assert_null(request(INF_METHOD_REPOSITORY_MODEL_UNLOAD, "{\"parameters\":"
+        "{\"unload_dependents\":true}}", "m", 1, &unload));
+    assert_int_equal(unload->n_parameters, 1);
+    assert_true(unload->parameters[0]->value->bool_param);
+    inf_message_free(&unload->base);
+}
+
+static void
+wrong_bodies_say_what_is_wrong(void **state)
+{
+    (void) state;
+    uint16_t load = INF_METHOD_REPOSITORY_MODEL_LOAD;
+
+    refused(load, "{", "failed to parse the request JSON buffer");
+    refused(load, "5", "must be an object");
+    refused(load, "{\"parameters\":5}", "'parameters' must be an object");
+    refused(load, "{\"parameters\":{},\"parameters\":{}}", "duplicate");
+    refused(INF_METHOD_REPOSITORY_INDEX, "{\"ready\":true,\"ready\":true}",
+        "duplicate");
+    refused(load, "{\"parameters\":{\"config\":{}}}", "must be a string");
+    refused(load, "{\"parameters\":{\"config\":\"a\\u0000b\"}}", "NUL");
+    refused(load, "{\"parameters\":{\"file:a\":\"*\"}}", "is not base64");
+    refused(INF_METHOD_REPOSITORY_MODEL_UNLOAD,
+        "{\"parameters\":{\"unload_dependents\":1}}", "must be a boolean");
+    refused(INF_METHOD_REPOSITORY_INDEX, "{\"ready\":\"yes\"}",
+        "expected a boolean");
+    refused(INF_METHOD_SERVER_LIVE, "{}", "has no REST body");
+}
+
+/* A worker may be broken. */
+static void
+broken_records_are_refused(void **state)
+{
+    (void) state;
+    static const char *const records[] = {
+        "", "abc", "\xff\xff\xff\xff", "\x01\x00\x00\x00",
+        "\x00\x01\x00\x00\x00", "\xff\x01\x00\x00\x00"
+    };
+    static const size_t lens[] = { 0, 3, 4, 4, 5, 5 };
+    ProtobufCMessage *m;
+
+    for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+        inf_err_t *err = inf_rest_request(INF_METHOD_REPOSITORY_MODEL_LOAD,
+            inf_slice(records[i], lens[i]), &m);
+        assert_non_null(err);
+        inf_err_free(err);
+    }
+
+    inf_err_t *err = request(INF_METHOD_REPOSITORY_MODEL_LOAD, "", "a\0b", 3,
+        &m);
+    assert_non_null(err);
+    inf_err_free(err);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bodies_become_messages),
+        cmocka_unit_test(wrong_bodies_say_what_is_wrong),
+        cmocka_unit_test(broken_records_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

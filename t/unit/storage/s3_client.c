@@ -1,0 +1,320 @@
+/* What a client of S3 storage makes of answers, of a service in this process
+   that says what it is told to. */
+
+#include "temp_tree.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "core/storage/s3_client.h"
+
+#define ANSWERS_MAX 3
+
+#define OK(body)    "HTTP/1.1 200 OK\r\nETag: \"e\"\r\n" body
+#define TROUBLE     "HTTP/1.1 503 Slow Down\r\n"
+#define FORBIDDEN   "HTTP/1.1 403 Forbidden\r\n"
+#define MISSING     "HTTP/1.1 404 Not Found\r\n"
+
+/* One request a connection; the last answer is given again and again. */
+typedef struct {
+    int             fd;
+    pthread_t       thread;
+    pthread_mutex_t lock;                   /* guards what follows           */
+    const char     *answers[ANSWERS_MAX];   /* status, headers, then a body  */
+    unsigned        asked;
+    char            last[4096];             /* request                       */
+} service_t;
+
+static service_t service = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static inf_s3_client_t *client;
+
+static size_t
+next_answer(const char *request, char *text, size_t cap)
+{
+    pthread_mutex_lock(&service.lock);
+    snprintf(service.last, sizeof(service.last), "%s", request);
+    unsigned i = service.asked++;
+    while (i > 0 && (i >= ANSWERS_MAX || service.answers[i] == NULL)) {
+        i--;
+    }
+    const char *head = service.answers[i];
+    pthread_mutex_unlock(&service.lock);
+
+    const char *body = strrchr(head, '\r') + 2;
+    return (size_t) snprintf(text, cap, "%.*sContent-Length: %zu\r\n"
+        "Connection: close\r\n\r\n%s", (int) (body - head), head,
+        strlen(body), body);
+}
+
+static void
+answer(int fd)
+{
+    char request[sizeof(service.last)] = "";
+    char text[1024];
+    size_t len = 0;
+    ssize_t n = 1;
+
+    while (n > 0 && strstr(request, "\r\n\r\n") == NULL) {
+        n = read(fd, request + len, sizeof(request) - 1 - len);
+        len += n > 0 ? (size_t) n : 0;
+        request[len] = '\0';
+    }
+    if (n > 0) {
+        size_t size = next_answer(request, text, sizeof(text));
+        assert_int_equal(write(fd, text, size), size);
+    }
+}
+
+static void *
+serve(void *arg)
+{
+    int fd;
+
+    (void) arg;
+    while ((fd = accept(service.fd, NULL, NULL)) >= 0) {
+        answer(fd);
+        close(fd);
+    }
+    return NULL;
+}
+
+static int
+setup(void **state)
+{
+    (void) state;
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) }
+    };
+    socklen_t len = sizeof(at);
+    char address[64];
+
+    setenv("no_proxy", "*", 1);
+    setenv("AWS_ACCESS_KEY_ID", "first", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
+    unsetenv("AWS_SESSION_TOKEN");
+    unsetenv("TRITON_CLOUD_CREDENTIAL_PATH");
+    service.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(service.fd, (struct sockaddr *) &at, len), 0);
+    assert_int_equal(listen(service.fd, 16), 0);
+    assert_int_equal(getsockname(service.fd, (struct sockaddr *) &at, &len),
+        0);
+    assert_int_equal(pthread_create(&service.thread, NULL, serve, NULL), 0);
+    snprintf(address, sizeof(address), "s3://127.0.0.1:%u/bucket",
+        (unsigned) ntohs(at.sin_port));
+    assert_ok(inf_s3_client_new(address, &client));
+    return 0;
+}
+
+static int
+teardown(void **state)
+{
+    (void) state;
+    inf_s3_client_free(client);
+    shutdown(service.fd, SHUT_RDWR);
+    pthread_join(service.thread, NULL);
+    close(service.fd);
+    return 0;
+}
+
+/* It gives these from now on, in this order; NULL: the one before again. */
+static void
+tell(const char *first, const char *second, const char *third)
+{
+    pthread_mutex_lock(&service.lock);
+    service.answers[0] = first;
+    service.answers[1] = second;
+    service.answers[2] = third;
+    service.asked = 0;
+    pthread_mutex_unlock(&service.lock);
+}
+
+static unsigned
+asked(void)
+{
+    pthread_mutex_lock(&service.lock);
+    unsigned n = service.asked;
+    pthread_mutex_unlock(&service.lock);
+    return n;
+}
+
+static bool
+last_request_has(const char *text)
+{
+    pthread_mutex_lock(&service.lock);
+    bool has = strstr(service.last, text) != NULL;
+    pthread_mutex_unlock(&service.lock);
+    return has;
+}
+
+static inf_err_t *
+read_one(size_t limit, char **data)
+{
+    size_t len;
+
+    *data = NULL;
+    inf_err_t *err = inf_s3_client_read(client, "a b/c", limit, data, &len);
+    if (err == NULL) {
+        assert_int_equal(len, strlen(*data));
+    }
+    return err;
+}
+
+static void
+expect_failure(size_t limit, inf_err_code_t code, const char *text,
+    unsigned times)
+{
+    char *data;
+
+    assert_error(read_one(limit, &data), code, text);
+    assert_int_equal(asked(), times);
+}
+
+static inf_err_t *
+fetch_into(int fd)
+{
+    char key[] = "k", etag[] = "e";
+    const inf_s3_object_t object = { .key = key, .etag = etag, .size = 5 };
+    const inf_s3_fetch_t file = { .object = &object, .fd = fd };
+
+    return inf_s3_client_fetch(client, &file, 1);
+}
+
+static void
+an_object_is_asked_for_once_with_a_signature(void **state)
+{
+    (void) state;
+    char *data;
+
+    tell(OK("bytes"), NULL, NULL);
+    assert_ok(read_one(5, &data));
+    assert_string_equal(data, "bytes");
+    free(data);
+    assert_int_equal(asked(), 1);
+    assert_true(last_request_has("GET /bucket/a%20b/c HTTP/1.1"));
+    assert_true(last_request_has("Credential=first/"));
+}
+
+static void
+trouble_that_passes_is_not_noticed(void **state)
+{
+    (void) state;
+    char *data;
+
+    tell(TROUBLE, OK("bytes"), NULL);
+    assert_ok(read_one(5, &data));
+    assert_string_equal(data, "bytes");
+    free(data);
+    assert_int_equal(asked(), 2);
+}
+
+static void
+what_another_try_cannot_mend_is_not_tried_again(void **state)
+{
+    (void) state;
+    tell(MISSING, NULL, NULL);
+    expect_failure(5, INF_ERR_NOT_FOUND, "cannot read 'a b/c': HTTP status"
+        " 404", 1);
+}
+
+static void
+an_object_beyond_the_limit_is_told_at_once(void **state)
+{
+    (void) state;
+    tell(OK("bytes"), NULL, NULL);
+    expect_failure(4, INF_ERR_INVALID_ARG, "cannot read 'a b/c': more than 4"
+        " bytes", 1);
+}
+
+/* /dev/full is a disk without room. */
+static void
+a_full_disk_is_told_at_once(void **state)
+{
+    (void) state;
+    int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    tell(OK("bytes"), NULL, NULL);
+    assert_error(fetch_into(fd), INF_ERR_INTERNAL,
+        "cannot fetch 'k': cannot write it to disk: No space left on device");
+    assert_int_equal(asked(), 1);
+    close(fd);
+}
+
+static void
+an_object_that_was_replaced_is_told_at_once(void **state)
+{
+    (void) state;
+    char *tree = tree_new();
+    tree_file(tree, "file", "");
+    int fd = open(tree_path(tree, "file"), O_RDWR | O_CLOEXEC);
+
+    tell("HTTP/1.1 200 OK\r\nETag: \"other\"\r\nbytes", NULL, NULL);
+    assert_error(fetch_into(fd), INF_ERR_INVALID_ARG,
+        "the object changed while it was fetched: ETag \"other\", not \"e\"");
+    assert_int_equal(asked(), 1);
+
+    tell(OK("byte"), NULL, NULL);           /* one is missing                */
+    assert_error(fetch_into(fd), INF_ERR_INVALID_ARG, "4 bytes came, not 5");
+    tell(OK("bytes"), NULL, NULL);
+    assert_ok(fetch_into(fd));
+    close(fd);
+    tree_free(tree);
+}
+
+/* Once, and only what can be renewed. */
+static void
+keys_that_were_renewed_are_read_anew(void **state)
+{
+    (void) state;
+    char *data;
+
+    tell(OK("bytes"), FORBIDDEN, OK("other"));
+    assert_ok(read_one(5, &data));
+    free(data);
+    setenv("AWS_ACCESS_KEY_ID", "second", 1);
+    assert_ok(read_one(5, &data));
+    assert_string_equal(data, "other");
+    free(data);
+    assert_int_equal(asked(), 3);
+    assert_true(last_request_has("Credential=second/"));
+}
+
+static void
+keys_that_are_wrong_are_tried_twice(void **state)
+{
+    (void) state;
+    tell(FORBIDDEN, NULL, NULL);
+    expect_failure(5, INF_ERR_INTERNAL, "HTTP status 403", 2);
+}
+
+static void
+who_was_told_to_stop_asks_nothing(void **state)
+{
+    (void) state;
+    tell(OK("bytes"), NULL, NULL);
+    inf_s3_client_cancel(client);
+    expect_failure(5, INF_ERR_UNAVAILABLE, "it is not asked any more", 0);
+}
+
+int
+main(void)
+{
+    alarm(540);
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(an_object_is_asked_for_once_with_a_signature),
+        T(trouble_that_passes_is_not_noticed),
+        T(what_another_try_cannot_mend_is_not_tried_again),
+        T(an_object_beyond_the_limit_is_told_at_once),
+        T(a_full_disk_is_told_at_once),
+        T(an_object_that_was_replaced_is_told_at_once),
+        T(keys_that_were_renewed_are_read_anew),
+        T(keys_that_are_wrong_are_tried_twice),
+        T(who_was_told_to_stop_asks_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,643 @@
+#include "wire/link.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+static uint32_t seed = 7;
+
+static uint32_t
+next_random(void)
+{
+    seed = seed * 1664525u + 1013904223u;
+    return seed >> 4;
+}
+
+/* A registration as the core receives it, for the test to damage. */
+typedef struct {
+    inf_client_t *client;
+    inf_hello_t   hello;
+    int           fds[INF_SOCKET_MAX_FDS];
+    size_t        len;
+    size_t        fd_count;
+} offer_t;
+
+static const inf_channel_conf_t core_conf = { .response_bound = MIB,
+    .response_size = 4 * MIB };
+
+static void
+offer_open(offer_t *o)
+{
+    const inf_client_conf_t conf = { .arena_bound = MIB, .slots = 8,
+        .arena_size = 4 * MIB, .ring_entries = 16 };
+    int pair[2];
+    bool again;
+    inf_socket_result_t result;
+
+    link_assert_ok(inf_client_new(&conf, &o->client));
+    link_assert_ok(inf_socket_pair(pair));
+    link_assert_ok(inf_client_hello(o->client, pair[0], &again));
+    link_assert_ok(inf_socket_recv(pair[1], &o->hello, sizeof(o->hello),
+        &o->len, o->fds, INF_SOCKET_MAX_FDS, &o->fd_count, &result));
+    assert_int_equal(o->fd_count, INF_HELLO_WORKER_FDS);
+    inf_fds_close(pair, 2);
+}
+
+/* Refused, with nothing left open; the worker reads why where it can. */
+static void
+offer_refused(offer_t *o, const char *part, bool told)
+{
+    inf_channel_t *ch = (void *) o;
+    bool again;
+
+    inf_err_t *err = inf_channel_accept(&o->hello, o->len, o->fds,
+        o->fd_count, &core_conf, &ch);
+    assert_non_null(err);
+    assert_null(ch);
+    if (strstr(inf_err_msg(err), part) == NULL) {
+        print_error("\"%s\" lacks \"%s\"\n", inf_err_msg(err), part);
+    }
+    assert_non_null(strstr(inf_err_msg(err), part));
+    inf_err_free(err);
+
+    for (size_t i = 0; i < o->fd_count; i++) {
+        assert_int_equal(o->fds[i], -1);
+    }
+
+    err = inf_client_welcome(o->client, &again);
+    assert_non_null(err);
+    assert_false(again);
+    assert_int_equal(strstr(inf_err_msg(err), part) != NULL, told);
+    inf_err_free(err);
+    assert_false(inf_client_connected(o->client));
+    inf_client_free(o->client);
+}
+
+static void
+registration_with_a_wrong_field_is_refused_with_a_reason(void **state)
+{
+    (void) state;
+    int before = link_open_fds();
+    offer_t o;
+
+#define REFUSED(part, told, change)                                           \
+    do {                                                                      \
+        offer_open(&o);                                                       \
+        change;                                                               \
+        offer_refused(&o, part, told);                                        \
+    } while (0)
+
+    REFUSED("too short", true, o.len = sizeof(o.hello) - 1);
+    REFUSED("too short", true, o.len = 0);
+    REFUSED("format", true, o.hello.magic++);
+    REFUSED("format", true, o.hello.size = 8);
+    REFUSED("restart nginx", true, o.hello.version = 0);
+    REFUSED("restart nginx", true, o.hello.min_version = 99);
+    REFUSED("restart nginx", true,
+        o.hello.version = o.hello.min_version = 1);
+    REFUSED("restart nginx", true,
+        o.hello.version = o.hello.min_version = 3);
+    REFUSED("kind", true, o.hello.kind = INF_HELLO_CONFIG);
+    REFUSED("layout", true, o.hello.ring_entries = 32);
+    REFUSED("layout", true, o.hello.ring_entries = 0);
+    REFUSED("layout", true, o.hello.entry_size = 32);
+    REFUSED("layout", true, o.hello.slots = 9);
+    REFUSED("rings", true, o.hello.rings_size -= 4096);
+    REFUSED("rings", true, o.hello.rings_size = UINT64_MAX);
+    REFUSED("request arena", true, o.hello.request_arena_size = 0);
+    REFUSED("request arena", true, o.hello.request_arena_size *= 2);
+    assert_int_equal(link_open_fds(), before);
+}
+
+static void
+replace(offer_t *o, int which, int fd)
+{
+    close(o->fds[which]);
+    o->fds[which] = fd;
+}
+
+static int
+memfd(uint64_t size, int seals)
+{
+    int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, (off_t) size), 0);
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+    return fd;
+}
+
+static void
+registration_with_wrong_descriptors_is_refused(void **state)
+{
+    (void) state;
+    int before = link_open_fds();
+    offer_t o;
+    int pipes[2];
+
+    REFUSED("descriptors", false, inf_fds_close(&o.fds[3], 1);
+        o.fd_count = 3);
+    REFUSED("descriptors", false, o.fds[4] = dup(o.fds[0]);
+        o.fd_count = 5);
+    REFUSED("descriptors", false, inf_fds_close(o.fds, INF_HELLO_WORKER_FDS);
+        o.fd_count = 0);
+    REFUSED("shrink", true, replace(&o, INF_FD_RINGS,
+        memfd(o.hello.rings_size, F_SEAL_GROW)));
+    REFUSED("shrink", true, replace(&o, INF_FD_REQUEST_ARENA,
+        memfd(o.hello.request_arena_size, 0)));
+    REFUSED("announced", true, replace(&o, INF_FD_REQUEST_ARENA,
+        memfd(4096, F_SEAL_SHRINK)));
+    REFUSED("not a memfd", true, replace(&o, INF_FD_REQUEST_ARENA,
+        open("/dev/zero", O_RDWR)));
+    REFUSED("not a memfd", true, replace(&o, INF_FD_RINGS,
+        dup(o.fds[INF_FD_SUBMIT_BELL])));
+    REFUSED("layout", true, replace(&o, INF_FD_RINGS,
+        memfd(o.hello.rings_size, F_SEAL_SHRINK)));
+    REFUSED("not an eventfd", true, assert_int_equal(pipe(pipes), 0);
+        close(pipes[0]); replace(&o, INF_FD_SUBMIT_BELL, pipes[1]));
+    REFUSED("not an eventfd", true, replace(&o, INF_FD_SUBMIT_BELL,
+        dup(o.fds[INF_FD_RINGS])));
+    REFUSED("not a socket", false, replace(&o, INF_FD_CONTROL,
+        dup(o.fds[INF_FD_RINGS])));
+    REFUSED("seqpacket", false, assert_int_equal(socketpair(AF_UNIX,
+        SOCK_STREAM, 0, pipes), 0); close(pipes[0]);
+        replace(&o, INF_FD_CONTROL, pipes[1]));
+    assert_int_equal(link_open_fds(), before);
+}
+
+static void
+newer_worker_that_still_speaks_our_version_is_accepted(void **state)
+{
+    (void) state;
+    offer_t o;
+    inf_channel_t *ch;
+    bool again;
+
+    offer_open(&o);
+    o.hello.version = 7;
+    link_assert_ok(inf_channel_accept(&o.hello, o.len, o.fds, o.fd_count,
+        &core_conf, &ch));
+    link_assert_ok(inf_client_welcome(o.client, &again));
+    assert_true(inf_client_connected(o.client));
+    inf_channel_unref(ch);
+    inf_client_free(o.client);
+}
+
+static void
+put_raw(link_t_ *l, const inf_submission_t *s)
+{
+    inf_rings_header_t *h = link_rings(l);
+    uint32_t tail = h->submit_tail.value;
+
+    memcpy(l->rings + h->submit_offset
+        + (tail % h->ring_entries) * INF_RING_ENTRY_SIZE, s, sizeof(*s));
+    __atomic_store_n(&h->submit_tail.value, tail + 1, __ATOMIC_RELEASE);
+}
+
+static void
+malformed_entries_are_counted_and_answered_where_possible(void **state)
+{
+    (void) state;
+    link_t_ l;
+    link_open(&l, 32, 8, MIB);
+
+    const struct {
+        inf_submission_t s;
+        bool             answered;
+    } cases[] = {
+        { { .op = 0 }, false },
+        { { .op = 5 }, false },
+        { { .op = 255 }, false },
+        { { .op = INF_SUBMIT_INFER, .slot = 8 }, false },
+        { { .op = INF_SUBMIT_CANCEL, .slot = UINT32_MAX }, false },
+        { { .op = INF_SUBMIT_INFER, .offset = 4 * MIB, .length = 200 },
+          true },
+        { { .op = INF_SUBMIT_INFER, .offset = UINT64_MAX, .length = 200 },
+          true },
+        { { .op = INF_SUBMIT_INFER, .length = UINT64_MAX }, true },
+        { { .op = INF_SUBMIT_INFER, .length = 3 }, true },
+        { { .op = INF_SUBMIT_CALL, .method = 0 }, true },
+        { { .op = INF_SUBMIT_CALL, .method = 999 }, true },
+        { { .op = INF_SUBMIT_CALL, .method = 1, .offset = 1,
+            .length = 4 * MIB }, true }
+    };
+    uint64_t answered = 0;
+    inf_channel_stats_t stats;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        inf_submission_t s;
+        put_raw(&l, &cases[i].s);
+        assert_int_equal(inf_channel_pop(l.channel, &s),
+            INF_CHANNEL_SKIPPED);
+        assert_int_equal(inf_channel_pop(l.channel, &s), INF_CHANNEL_EMPTY);
+        answered += cases[i].answered;
+        inf_channel_stats(l.channel, &stats);
+        assert_int_equal(stats.invalid, i + 1);
+        assert_int_equal(stats.completions, answered);
+    }
+    link_close(&l);
+}
+
+static void
+hostile_indices_end_the_channel_and_nothing_else(void **state)
+{
+    (void) state;
+
+    for (int round = 0; round < 300; round++) {
+        link_t_ l;
+        link_open(&l, 16, 8, MIB);
+        inf_rings_header_t *h = link_rings(&l);
+        bool broken = false;
+
+        for (int step = 0; step < 200 && !broken; step++) {
+            unsigned char *e = l.rings + h->submit_offset
+                + next_random() % 16 * INF_RING_ENTRY_SIZE;
+            for (uint32_t k = 0; k < INF_RING_ENTRY_SIZE; k++) {
+                e[k] = (unsigned char) (next_random()
+                    & (k == 0 ? 3 : k >= 16 && k % 8 > 1 ? 0 : 7));
+            }
+            uint32_t jump = next_random() % 64 == 0 ? next_random()
+                : next_random() % 9;
+            h->submit_tail.value += jump;
+            h->submit_sleeping.value = next_random();
+            h->complete_sleeping.value = next_random();
+            if (next_random() % 8 == 0) {
+                h->complete_head.value = next_random() % 2 ? next_random()
+                    : h->complete_tail.value;
+            }
+            h->magic = h->submit_offset = next_random();
+            h->submit_offset = 4096;
+
+            inf_submission_t s;
+            inf_channel_result_t rc = INF_CHANNEL_SKIPPED;
+            for (int n = 0; rc != INF_CHANNEL_EMPTY && !broken; n++) {
+                assert_true(n <= 64);
+                rc = inf_channel_pop(l.channel, &s);
+                broken = rc == INF_CHANNEL_BROKEN;
+                if (rc == INF_CHANNEL_ENTRY) {
+                    assert_true(s.slot < 8);
+                    inf_channel_region_t *g = inf_channel_alloc(l.channel,
+                        next_random() % 1000);
+                    inf_channel_complete(l.channel, &(inf_completion_t) {
+                        .flags = INF_COMPLETE_FINAL, .slot = s.slot }, g,
+                        g != NULL ? 1 : 0);
+                }
+            }
+            (void) inf_channel_sleep(l.channel);
+        }
+        link_close(&l);
+    }
+}
+
+static void
+release_of_what_was_not_published_is_only_counted(void **state)
+{
+    (void) state;
+    link_t_ l;
+    link_open(&l, 16, 8, MIB);
+    inf_channel_stats_t stats;
+    inf_submission_t s;
+
+    inf_channel_region_t *kept = inf_channel_alloc(l.channel, 100);
+    inf_channel_region_t *sent = inf_channel_alloc(l.channel, 100);
+    uint64_t offset = inf_channel_region_offset(sent);
+    inf_channel_complete(l.channel, &(inf_completion_t) { .slot = 1 },
+        inf_channel_region_ref(sent), 100);
+
+    const uint64_t offsets[] = { inf_channel_region_offset(kept), offset + 1,
+        offset, offset, UINT64_MAX, 0, 64 };
+    for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+        put_raw(&l, &(inf_submission_t) { .op = INF_SUBMIT_RELEASE,
+            .offset = offsets[i], .slot = UINT32_MAX });
+        assert_int_equal(inf_channel_pop(l.channel, &s),
+            INF_CHANNEL_SKIPPED);
+    }
+    inf_channel_stats(l.channel, &stats);
+    assert_int_equal(stats.bad_releases, 6);
+
+    inf_regions_stats_t arena;
+    inf_channel_arena_stats(l.channel, &arena);
+    assert_int_equal(arena.regions, 2);
+    memset(inf_channel_region_data(sent), 1, 100);
+    inf_channel_region_unref(sent);
+    inf_channel_region_unref(kept);
+    inf_channel_arena_stats(l.channel, &arena);
+    assert_int_equal(arena.regions, 0);
+    link_close(&l);
+}
+
+static void
+ignore(const inf_completion_t *cpl, void *userp)
+{
+    (void) cpl;
+    (void) userp;
+}
+
+/* Zero under a sanitizer, whose allocator is another. */
+static size_t
+memory_in_use(void)
+{
+    struct mallinfo2 m = mallinfo2();
+    return m.uordblks + m.hblkhd;
+}
+
+static void
+record_keeps_its_parts_until_it_is_released(void **state)
+{
+    (void) state;
+    link_t_ l;
+    link_open(&l, 16, 8, MIB);
+    inf_submission_t s;
+    inf_regions_stats_t arena;
+    inf_channel_region_t *parts[3];
+
+    for (int i = 0; i < 3; i++) {
+        parts[i] = inf_channel_alloc(l.channel, 5000);
+    }
+    inf_channel_region_t *record = inf_channel_alloc(l.channel, 300);
+    link_assert_ok(inf_channel_region_attach(record, parts, 3));
+    uint64_t offset = inf_channel_region_offset(record);
+    inf_channel_complete(l.channel, &(inf_completion_t) { .slot = 1 },
+        record, 300);
+    inf_channel_region_unref(parts[0]);
+    inf_channel_region_unref(parts[1]);
+    inf_channel_arena_stats(l.channel, &arena);
+    assert_int_equal(arena.regions, 4);
+
+    put_raw(&l, &(inf_submission_t) { .op = INF_SUBMIT_RELEASE,
+        .offset = offset });
+    assert_int_equal(inf_channel_pop(l.channel, &s), INF_CHANNEL_SKIPPED);
+    inf_channel_arena_stats(l.channel, &arena);
+    assert_int_equal(arena.regions, 1);
+    inf_channel_region_unref(parts[2]);
+    inf_channel_arena_stats(l.channel, &arena);
+    assert_int_equal(arena.in_use, 0);
+    link_close(&l);
+}
+
+/* A core runs for months: what comes and goes must not grow anything. */
+static void
+responses_that_were_released_leave_nothing_behind(void **state)
+{
+    (void) state;
+    link_t_ l;
+    link_open(&l, 16, 8, MIB);
+    inf_submission_t s;
+    size_t before = 0;
+
+    for (int i = 0; i < 40000; i++) {
+        inf_channel_region_t *region = inf_channel_alloc(l.channel, 64);
+        assert_non_null(region);
+        inf_channel_complete(l.channel, &(inf_completion_t) { .slot = 1 },
+            region, 64);
+        assert_int_not_equal(inf_client_drain(l.client, 4, ignore),
+            INF_CLIENT_BROKEN);
+        inf_client_ring(l.client);
+        while (inf_channel_pop(l.channel, &s) != INF_CHANNEL_EMPTY) {
+            continue;
+        }
+        if (i == 100) {
+            before = memory_in_use();
+        }
+    }
+    assert_in_range(memory_in_use(), 0, before + 65536);
+    link_close(&l);
+}
+
+static void
+bound_and_shrink_of_responses(void **state)
+{
+    (void) state;
+    link_t_ l;
+    link_open(&l, 16, 8, MIB);
+
+    inf_channel_region_t *g = inf_channel_alloc(l.channel, MIB);
+    assert_non_null(g);
+    assert_null(inf_channel_alloc(l.channel, 1));
+    inf_channel_region_shrink(g, 1000);
+    assert_true(inf_channel_region_size(g) >= 1000);
+    inf_channel_region_t *h = inf_channel_alloc(l.channel, MIB / 2);
+    assert_non_null(h);
+    inf_channel_region_unref(h);
+    inf_channel_region_unref(g);
+    inf_channel_region_unref(NULL);
+    link_close(&l);
+}
+
+/* Outputs never take the room of calls' answers, nor do these without end. */
+static void
+a_full_arena_takes_the_answers_of_calls(void **state)
+{
+    (void) state;
+    link_t_ l;
+    link_open(&l, 16, 8, 16 * MIB);
+
+    inf_channel_region_t *full = inf_channel_alloc(l.channel, 16 * MIB);
+    inf_channel_region_t *answers[INF_CHANNEL_ANSWER_ROOM / INF_CALL_COPIED];
+    size_t count = sizeof(answers) / sizeof(answers[0]);
+
+    /* a long one is held by its reader: it has no room of its own */
+    assert_null(inf_channel_alloc_answer(l.channel, INF_CALL_COPIED + 1));
+    for (size_t i = 0; i < count; i++) {
+        answers[i] = inf_channel_alloc_answer(l.channel, INF_CALL_COPIED);
+        assert_non_null(answers[i]);
+    }
+    assert_null(inf_channel_alloc_answer(l.channel, 1));
+    inf_channel_region_unref(full);
+    assert_null(inf_channel_alloc(l.channel, 16 * MIB));
+    for (size_t i = 0; i < count; i++) {
+        inf_channel_region_unref(answers[i]);
+    }
+    full = inf_channel_alloc(l.channel, 16 * MIB);
+    assert_non_null(full);
+    assert_null(inf_channel_alloc(l.channel, 1));
+    inf_channel_region_unref(full);
+    link_close(&l);
+}
+
+static void
+dead_channel_lives_until_the_last_reference(void **state)
+{
+    (void) state;
+    int before = link_open_fds();
+    link_t_ l;
+    link_open(&l, 2, 8, MIB);
+    inf_submission_t s;
+    inf_regions_stats_t arena;
+
+    for (int i = 0; i < 600; i++) {
+        /* Two in the ring, the others spilled; all published. */
+        inf_channel_complete(l.channel, &(inf_completion_t) { .slot = 1 },
+            inf_channel_alloc(l.channel, 64), 64);
+    }
+    inf_channel_region_t *held = inf_channel_alloc(l.channel, 4096);
+    const unsigned char *input = inf_channel_request(l.channel, 0, 4096);
+    inf_client_free(l.client);
+    l.client = NULL;
+    assert_true(link_ringing(inf_channel_control_fd(l.channel)));
+
+    inf_channel_dead(l.channel);
+    inf_channel_dead(l.channel);
+    assert_true(inf_channel_is_dead(l.channel));
+    assert_int_equal(inf_channel_pop(l.channel, &s), INF_CHANNEL_BROKEN);
+    assert_null(inf_channel_alloc(l.channel, 64));
+    inf_channel_arena_stats(l.channel, &arena);
+    assert_int_equal(arena.regions, 1);
+
+    /* A backend still works with both arenas. */
+    inf_channel_t *ch = l.channel;
+    inf_channel_unref(ch);
+    assert_int_equal(input[4095], 0);
+    memset(inf_channel_region_data(held), 1, 4096);
+    assert_ptr_equal(inf_channel_region_channel(held), ch);
+    inf_channel_complete(ch, &(inf_completion_t) { .slot = 1 }, held, 4096);
+    munmap(l.rings, l.rings_size);
+    assert_int_equal(link_open_fds(), before);
+}
+
+static void
+writable_channel_gives_writable_inputs(void **state)
+{
+    (void) state;
+    offer_t o;
+    inf_channel_t *ch;
+    inf_channel_conf_t conf = core_conf;
+    conf.writable = true;
+
+    offer_open(&o);
+    link_assert_ok(inf_channel_accept(&o.hello, o.len, o.fds, o.fd_count,
+        &conf, &ch));
+    unsigned char *p = inf_channel_request_writable(ch, 64, 64);
+    assert_non_null(p);
+    p[0] = 1;
+    assert_null(inf_channel_request_writable(ch, 4 * MIB - 1, 2));
+    assert_null(inf_channel_request(ch, UINT64_MAX, 2));
+    assert_non_null(inf_channel_request(ch, 4 * MIB, 0));
+    inf_channel_unref(ch);
+    inf_client_free(o.client);
+}
+
+static struct {
+    bool     possible;
+    void    *base;
+    uint64_t size;
+    int      pinned;            /* now                                     */
+} pins;
+
+static bool
+pin(void *base, uint64_t size)
+{
+    pins.base = base;
+    pins.size = size;
+    pins.pinned += pins.possible;
+    return pins.possible;
+}
+
+/* The memory is still there. */
+static void
+unpin(void *base)
+{
+    assert_ptr_equal(base, pins.base);
+    memset(base, 0, pins.size);
+    pins.pinned--;
+}
+
+static void
+the_begin_of_the_responses_may_be_pinned(void **state)
+{
+    (void) state;
+    static const inf_channel_pin_ops_t ops = { pin, unpin };
+    offer_t o;
+    inf_channel_t *ch;
+    inf_channel_region_t *low, *across, *high;
+    inf_channel_conf_t conf = core_conf;
+
+    conf.response_bound = 3 * MIB;
+    conf.response_size = 4 * MIB;
+    conf.response_pinned = MIB + 5;             /* whole pages of it       */
+    conf.pin = &ops;
+    pins.possible = true;
+    offer_open(&o);
+    link_assert_ok(inf_channel_accept(&o.hello, o.len, o.fds, o.fd_count,
+        &conf, &ch));
+    assert_int_equal(pins.size, MIB);
+    assert_int_equal(pins.pinned, 1);
+
+    low = inf_channel_alloc(ch, MIB / 2);
+    across = inf_channel_alloc(ch, MIB);
+    high = inf_channel_alloc(ch, MIB);
+    assert_ptr_equal(inf_channel_region_data(low), pins.base);
+    assert_true(inf_channel_region_pinned(low));
+    assert_false(inf_channel_region_pinned(across));
+    assert_false(inf_channel_region_pinned(high));
+    memset(inf_channel_region_data(low), 1, MIB / 2);
+    memset(inf_channel_region_data(across), 2, MIB);
+    memset(inf_channel_region_data(high), 3, MIB);
+    inf_channel_region_unref(low);
+    inf_channel_region_unref(across);
+    inf_channel_region_unref(high);
+
+    /* a minute later all that is not pinned has gone back, and no more */
+    const unsigned char *bytes = pins.base;
+    for (uint64_t s = 1; s < 60; s++) {
+        inf_channel_trim(ch, s * 1000000000u);
+    }
+    assert_int_equal(bytes[0], 1);
+    assert_int_equal(bytes[MIB / 2 - 1], 1);
+    assert_int_equal(bytes[MIB - 1], 2);
+    for (uint64_t i = MIB; i < 4 * MIB; i++) {
+        assert_int_equal(bytes[i], 0);
+    }
+
+    inf_channel_unref(ch);
+    assert_int_equal(pins.pinned, 0);
+    inf_client_free(o.client);
+}
+
+static void
+what_can_not_be_pinned_is_used_as_it_is(void **state)
+{
+    (void) state;
+    static const inf_channel_pin_ops_t ops = { pin, unpin };
+    inf_channel_conf_t conf = core_conf;
+    offer_t o;
+    inf_channel_t *ch;
+
+    conf.response_pinned = MIB;
+    conf.pin = &ops;
+    pins.possible = false;
+    offer_open(&o);
+    link_assert_ok(inf_channel_accept(&o.hello, o.len, o.fds, o.fd_count,
+        &conf, &ch));
+    inf_channel_region_t *r = inf_channel_alloc(ch, 64);
+    assert_false(inf_channel_region_pinned(r));
+    inf_channel_region_unref(r);
+    inf_channel_unref(ch);
+    assert_int_equal(pins.pinned, 0);
+    inf_client_free(o.client);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            registration_with_a_wrong_field_is_refused_with_a_reason),
+        cmocka_unit_test(registration_with_wrong_descriptors_is_refused),
+        cmocka_unit_test(
+            newer_worker_that_still_speaks_our_version_is_accepted),
+        cmocka_unit_test(
+            malformed_entries_are_counted_and_answered_where_possible),
+        cmocka_unit_test(hostile_indices_end_the_channel_and_nothing_else),
+        cmocka_unit_test(release_of_what_was_not_published_is_only_counted),
+        cmocka_unit_test(record_keeps_its_parts_until_it_is_released),
+        cmocka_unit_test(responses_that_were_released_leave_nothing_behind),
+        cmocka_unit_test(bound_and_shrink_of_responses),
+        cmocka_unit_test(a_full_arena_takes_the_answers_of_calls),
+        cmocka_unit_test(dead_channel_lives_until_the_last_reference),
+        cmocka_unit_test(writable_channel_gives_writable_inputs),
+        cmocka_unit_test(the_begin_of_the_responses_may_be_pinned),
+        cmocka_unit_test(what_can_not_be_pinned_is_used_as_it_is),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
