@@ -459,10 +459,10 @@ MUTANTS = [
      " INF_MODEL_IDLE;\n        queue(set, r);"),
     ("a listing wakes nobody", SET,
      "if (r->state == INF_MODEL_LISTING) {",
-     "if (r->state == INF_MODEL_LISTING && r->home != NULL) {"),
+     "if (r->state == INF_MODEL_LISTING && r->source != NULL) {"),
     ("composing models wake nobody", SET,
      "if (e->state == INF_MODEL_MEMBERS\n            &&",
-     "if (e->state == INF_MODEL_MEMBERS && e->home != NULL\n            &&"),
+     "if (e->state == INF_MODEL_MEMBERS && e->source != NULL\n            &&"),
     ("an edit behind the first is forgotten", SET,
      "if (!inf_list_empty(&r->edits)) {\n        queue(set, r);\n    }\n"
      "    wake", "wake"),
@@ -528,7 +528,7 @@ MUTANTS = [
      "    return false;"),
     ("a model stays in a repository that was left", RECONCILE,
      "    return stays(l, r) && l->list->items[n->repository]"
-     " == r->home->repository\n        ? nothing : build;",
+     " == r->source->repository\n        ? nothing : build;",
      "    return stays(l, r) ? nothing : build;"),
     ("a model stays that nobody names", RECONCILE,
      "    bool drop = alone && !adopt && (l->want.adopt || wanted);",

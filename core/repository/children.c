@@ -519,7 +519,7 @@ find_locked(inf_children_t *c, uint64_t id)
 }
 
 /*
- * How it ended, looked at without reaping it: that is its backend's to do, and
+ * How it ended, read without reaping it: that is its backend's to do, and
  * may have been done.  false: it had finished its work, nothing is amiss.  A
  * process that shares memory with us works with us as long as it lives.
  */

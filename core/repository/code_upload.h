@@ -2,7 +2,7 @@
  * code_upload.h - whether what comes with a load request is code, or names
  *                 it, or asks for more threads than the machine can bear.
  *
- * Owner    nobody: it looks at what others own.
+ * Owner    nobody: it reads what others own.
  * Thread   any.
  * Units    bytes.
  * Errors   INVALID_ARG: a file is code, or may be run by the backend that

@@ -170,10 +170,10 @@ inf_lifecycle_differs(inf_lifecycle_t *lc, const inf_model_id_t *id,
 {
     inf_lock(&lc->lock);
     const inf_model_record_t *r = inf_model_set_find(&lc->set, id);
-    bool differs = r == NULL || (r->state == INF_MODEL_IDLE && (r->home == NULL
-        || r->home->repository != repository
-        || strcmp(r->home->dir, dir) != 0
-        || !inf_model_stamp_equal(&r->home->stamp, stamp)));
+    bool differs = r == NULL || (r->state == INF_MODEL_IDLE
+        && (r->source == NULL || r->source->repository != repository
+        || strcmp(r->source->dir, dir) != 0
+        || !inf_model_stamp_equal(&r->source->stamp, stamp)));
     inf_unlock(&lc->lock);
     return differs;
 }
@@ -184,8 +184,8 @@ inf_lifecycle_comes_from(inf_lifecycle_t *lc, const inf_model_id_t *id,
 {
     inf_lock(&lc->lock);
     const inf_model_record_t *r = inf_model_set_find(&lc->set, id);
-    bool from = r == NULL || r->home == NULL ? !sure
-        : r->home->repository == repository;
+    bool from = r == NULL || r->source == NULL ? !sure
+        : r->source->repository == repository;
     inf_unlock(&lc->lock);
     return from;
 }
@@ -334,10 +334,10 @@ inf_lifecycle_stop(inf_lifecycle_t *lc, uint64_t timeout_ns)
     inf_model_record_t *r = NULL;
     inf_lock(&lc->lock);
     while ((r = inf_model_set_next(&lc->set, r)) != NULL) {
-        inf_model_home_t *home = r->home;
-        r->home = NULL;
+        inf_model_source_t *source = r->source;
+        r->source = NULL;
         inf_unlock(&lc->lock);
-        inf_model_home_leave(home);
+        inf_model_source_leave(source);
         inf_lock(&lc->lock);
         for (size_t i = 0; i < r->version_count; i++) {
             inf_model_t *model = inf_record_version_withdraw(
@@ -374,8 +374,8 @@ wait_for_the_end(inf_lifecycle_t *lc, uint64_t until)
             break;
         }
 
-        uint64_t look = now + CHECK_NS;
-        inf_cond_wait_until(&lc->idle, &lc->lock, look < until ? look : until);
+        uint64_t next = now + CHECK_NS;
+        inf_cond_wait_until(&lc->idle, &lc->lock, next < until ? next : until);
     }
     bool done = lc->alive == 0;
     inf_unlock(&lc->lock);

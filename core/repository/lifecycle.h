@@ -11,7 +11,7 @@
  * Errors   A load's failure becomes the version's state and reason and the
  *          operation's error, in the words of the C API.
  *          UNAVAILABLE: it is stopping.
- * Route    service -> [lifecycle] -> model home, plug-in operations ->
+ * Route    service -> [lifecycle] -> model source, plug-in operations ->
  *          registry
  */
 
@@ -135,7 +135,7 @@ void inf_lifecycle_release(inf_lifecycle_t *lc);
 typedef void (*inf_lifecycle_done_fn)(void *userp, inf_err_t *err);
 
 /*
- * Loads a model, or loads it again: its directory is looked at anew, versions
+ * Loads a model, or loads it again: its directory is read anew, versions
  * that changed are built beside the old ones, which serve until all new ones
  * are ready.  If one fails, the old ones stay.  Without any change nothing
  * happens.  Takes override, which may be NULL.  With namespacing all models

@@ -83,7 +83,7 @@ build(load_t *l, int64_t version, inf_model_t **out)
 
     loaded->lc = l->lc;
     loaded->record = l->record;
-    loaded->home = inf_model_home_ref(l->home);
+    loaded->source = inf_model_source_ref(l->source);
     inf_link_init(&loaded->gone);
     loaded->core_config = inf_core_config_ref(l->core_config);
 
@@ -92,14 +92,15 @@ build(load_t *l, int64_t version, inf_model_t **out)
         .core_config = l->core_config,
         .backends = l->lc->backends,
         .timekeeper = &l->lc->timekeeper,
-        .storage = l->home->load_storage,
+        .storage = l->source->load_storage,
         .name = l->record->name,
         .space = l->record->space,
         .title = l->record->title,
-        .dir = l->home->load_dir,
-        .config = l->home->config,
-        .overridden = l->home->overridden,
-        .bounded = l->home->overridden && !l->core_config->values->code_upload,
+        .dir = l->source->load_dir,
+        .config = l->source->config,
+        .overridden = l->source->overridden,
+        .bounded = l->source->overridden
+            && !l->core_config->values->code_upload,
         .version = version,
         .members = l->members,
         .member_count = l->member_count,
@@ -110,7 +111,7 @@ build(load_t *l, int64_t version, inf_model_t **out)
     err = build_watched(&what, out);
     if (err != NULL) {
         *out = NULL;
-        inf_model_home_unref(loaded->home);
+        inf_model_source_unref(loaded->source);
         inf_core_config_unref(loaded->core_config);
         inf_destroyer_free(loaded->destroyer);
         free(loaded);
@@ -132,13 +133,14 @@ change(load_t *l, load_version_t *v)
         .options = &l->lc->options,
         .core_config = loaded->core_config,
         .timekeeper = &l->lc->timekeeper,
-        .storage = loaded->home->load_storage,
+        .storage = loaded->source->load_storage,
         .name = l->record->name,
         .space = l->record->space,
         .title = l->record->title,
-        .dir = loaded->home->load_dir,
-        .config = l->home->config,
-        .bounded = l->home->overridden && !l->core_config->values->code_upload,
+        .dir = loaded->source->load_dir,
+        .config = l->source->config,
+        .bounded = l->source->overridden
+            && !l->core_config->values->code_upload,
         .version = v->version
     };
     void *mark;
@@ -203,7 +205,7 @@ commit(load_t *l, bool whole)
     free(plan);
     log_outcome(l, whole);
     tell_agents(l, whole);
-    inf_model_home_leave(l->left);
+    inf_model_source_leave(l->left);
     l->left = NULL;
     inf_lifecycle_let_go(&gone);
     for (size_t i = 0; i < l->count; i++) {
@@ -238,14 +240,14 @@ static void
 tell_agents(load_t *l, bool whole)
 {
     if (!whole || l->in_place) {
-        inf_model_home_fail(l->home);
+        inf_model_source_fail(l->source);
         return;
     }
 
-    inf_model_home_complete(l->record->home);
-    if (l->home != l->record->home) {
-        inf_model_home_leave(l->home);      /* which it was until now        */
-        l->home = NULL;
+    inf_model_source_complete(l->record->source);
+    if (l->source != l->record->source) {
+        inf_model_source_leave(l->source);  /* which it was until now        */
+        l->source = NULL;
     }
 }
 

@@ -14,7 +14,7 @@
 
 #define AGAIN_NS UINT64_C(1000000000)   /* when there was no thread, or no
                                            memory, to be had                */
-#define LOOK_NS  UINT64_C(20000000)     /* while sequences end               */
+#define CHECK_NS UINT64_C(20000000)     /* while sequences end               */
 
 typedef enum {
     DESTROYER_WAITS,
@@ -153,8 +153,8 @@ inf_lifecycle_end_sequences(inf_lifecycle_t *lc, uint64_t timeout_ns)
 
     inf_lock(&lc->lock);
     while (sequences_locked(lc) > 0 && (now = inf_clock_ns()) < until) {
-        uint64_t look = now + LOOK_NS;
-        inf_cond_wait_until(&lc->idle, &lc->lock, look < until ? look : until);
+        uint64_t next = now + CHECK_NS;
+        inf_cond_wait_until(&lc->idle, &lc->lock, next < until ? next : until);
     }
     inf_unlock(&lc->lock);
 }
@@ -333,7 +333,7 @@ next_check_locked(inf_lifecycle_t *lc)
 }
 
 /* A loader busy with one load for so long while others wait is replaced, one
-   at a time.  When to look again. */
+   at a time.  When to check again. */
 static uint64_t
 replace_stuck_locked(inf_lifecycle_t *lc)
 {
@@ -439,7 +439,7 @@ destroy_main(void *arg)
         loaded->record->title, (long long) model->version);
     inf_model_unload(model, loaded->lc->options.plugins,
         loaded->lc->options.children);
-    inf_model_home_unref(loaded->home);
+    inf_model_source_unref(loaded->source);
     inf_core_config_unref(loaded->core_config);
     inf_loading_place_leave(&place);
     note_unloaded(loaded, d);

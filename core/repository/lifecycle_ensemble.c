@@ -156,7 +156,7 @@ static inf_err_t *
 make_plan(const inf_load_t *l, inf_graph_plan_t **out)
 {
     const Inference__ModelEnsembling *e =
-        l->home->config->msg->ensemble_scheduling;
+        l->source->config->msg->ensemble_scheduling;
     size_t len = 0;
 
     for (size_t i = 0; i < e->n_step; i++) {

@@ -217,7 +217,7 @@ sort_one(const inf_lifecycle_t *lc, const inf_inventory_t *l,
 {
     bool barred = n != NULL && inf_lifecycle_is_barred(lc, &n->id);
 
-    if (l->want.arrival && r != NULL && r->home == NULL && n == NULL) {
+    if (l->want.arrival && r != NULL && r->source == NULL && n == NULL) {
         return false;                   /* its load says so itself           */
     }
     if (r != NULL && r->state != INF_MODEL_IDLE) {

@@ -2,7 +2,7 @@
  * lifecycle_load.c - a load up to the build of its versions, and an unload.
  *
  * An unload begins where versions are withdrawn (model_swap.c) and ends with
- * the last reference of the home (model_home.h).
+ * the last reference of the source (model_source.h).
  */
 
 #include "core/repository/lifecycle_parts.h"
@@ -31,13 +31,13 @@ static inf_err_t *check_sent(load_t *l, const Inference__ModelConfig *sent);
 static inf_err_t *parse_own(load_t *l, Inference__ModelConfig **out);
 static inf_err_t *finish(load_t *l, inf_loading_place_t *place,
     inf_run_t *run);
-static inf_err_t *open_home(load_t *l);
-static inf_err_t *look(load_t *l);
+static inf_err_t *open_source(load_t *l);
+static inf_err_t *find_source(load_t *l);
 static inf_err_t *name_failure(inf_err_t *err,
     const inf_repository_list_t *list, const char *space);
-static bool is_composed(const inf_model_home_t *home);
+static bool is_composed(const inf_model_source_t *source);
 static bool is_stale(load_t *l);
-static inf_err_t *read_watched(load_t *l, const inf_home_query_t *q);
+static inf_err_t *read_watched(load_t *l, const inf_source_query_t *q);
 static bool nothing_to_do(load_t *l);
 static inf_err_t *choose(load_t *l);
 static inf_err_t *choose_again(load_t *l);
@@ -112,7 +112,7 @@ begin(load_t *l)
         return no_version(l, err);
     }
 
-    err = open_home(l);
+    err = open_source(l);
     if (l->waits) {
         return err;
     }
@@ -121,12 +121,12 @@ begin(load_t *l)
     }
 
     bool same = nothing_to_do(l);
-    if (same && (l->home == NULL || !is_composed(l->record->home))) {
+    if (same && (l->source == NULL || !is_composed(l->record->source))) {
         return NULL;
     }
     if (same) {                         /* what it is made of may not be     */
-        inf_model_home_unref(l->home);
-        l->home = inf_model_home_ref(l->record->home);
+        inf_model_source_unref(l->source);
+        l->source = inf_model_source_ref(l->record->source);
     }
 
     if (inf_load_is_fresh(l)) {
@@ -143,8 +143,9 @@ begin(load_t *l)
         }
     }
 
-    l->ensemble = is_composed(l->home);
-    err = inf_load_is_fresh(l) ? NULL : l->ensemble ? choose(l) : choose_again(l);
+    l->ensemble = is_composed(l->source);
+    err = inf_load_is_fresh(l) ? NULL
+        : l->ensemble ? choose(l) : choose_again(l);
     if (err == NULL) {
         decide_what_to_keep(l);
         err = mark_loading(l);
@@ -221,7 +222,7 @@ find_own(load_t *l, inf_repository_list_t **list, inf_scan_t *scan,
 static inf_err_t *
 choose_read(load_t *l)
 {
-    const inf_home_query_t q = {
+    const inf_source_query_t q = {
         .name = l->record->name,
         .space = l->record->space,
         .override = l->edit->override,
@@ -254,7 +255,7 @@ choose_read(load_t *l)
 
     err = l->core_config->values->code_upload ? NULL
         : inf_code_upload_check_backend(l->edit->override,
-            l->home->config->msg->backend);
+            l->source->config->msg->backend);
     if (err == NULL) {
         err = choose(l);
     }
@@ -269,7 +270,7 @@ static inf_err_t *
 parse_sent(load_t *l, Inference__ModelConfig **out)
 {
     *out = NULL;
-    if (l->core_config->values->code_upload || !l->home->overridden) {
+    if (l->core_config->values->code_upload || !l->source->overridden) {
         return NULL;
     }
 
@@ -285,9 +286,9 @@ check_sent(load_t *l, const Inference__ModelConfig *sent)
 {
     Inference__ModelConfig *own;
 
-    inf_err_t *err = inf_model_home_check_sent(l->home,
+    inf_err_t *err = inf_model_source_check_sent(l->source,
         l->core_config->values->model_config_name, sent);
-    if (err == NULL || l->home->private_dir == NULL) {
+    if (err == NULL || l->source->private_dir == NULL) {
         return err;
     }
 
@@ -354,12 +355,12 @@ finish(load_t *l, inf_loading_place_t *place, inf_run_t *run)
     return inf_lifecycle_build(l, place);
 }
 
-/* home may be NULL. */
+/* source may be NULL. */
 static bool
-is_composed(const inf_model_home_t *home)
+is_composed(const inf_model_source_t *source)
 {
-    return home != NULL && inf_config_is_ensemble(home->config->msg)
-        && home->config->msg->scheduling_choice_case
+    return source != NULL && inf_config_is_ensemble(source->config->msg)
+        && source->config->msg->scheduling_choice_case
         == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_ENSEMBLE_SCHEDULING;
 }
 
@@ -373,7 +374,7 @@ is_stale(load_t *l)
     inf_lock(&l->lc->lock);
     bool needed = inf_graph_verdict(&l->lc->set.graph, &r->graph)
         == INF_GRAPH_STALE;
-    if (needed && r->home == NULL) {
+    if (needed && r->source == NULL) {
         needed = r->retry;
         l->edit->override = r->override;
         r->override = NULL;
@@ -392,46 +393,46 @@ inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_edit_t *edit)
     inf_link_init(&gone);
 
     inf_lock(&lc->lock);
-    inf_model_home_t *home = inf_model_set_unload(&lc->set, edit, &gone,
+    inf_model_source_t *source = inf_model_set_unload(&lc->set, edit, &gone,
         &why);
     inf_unlock(&lc->lock);
 
-    if (home != NULL && edit->cause == INF_UNLOAD_DROPPED) {
+    if (source != NULL && edit->cause == INF_UNLOAD_DROPPED) {
         inf_log(INF_LOG_INFO, "model=%s is not among those to be loaded any"
             " more: it is unloaded", r->title);
-    } else if (home != NULL && edit->place != NULL) {
+    } else if (source != NULL && edit->place != NULL) {
         inf_log(INF_LOG_INFO, "model=%s is in %s now: it is unloaded",
             r->title, edit->place);
     }
     inf_lifecycle_publish(lc);
-    inf_model_home_leave(home);
+    inf_model_source_leave(source);
     inf_lifecycle_let_go(&gone);
     free(why);
 }
 
 static inf_err_t *
-open_home(load_t *l)
+open_source(load_t *l)
 {
     inf_model_record_t *r = l->record;
 
     if (l->edit->kind == INF_EDIT_REBUILD
-        || (l->edit->kind == INF_EDIT_REFRESH && r->home != NULL))
+        || (l->edit->kind == INF_EDIT_REFRESH && r->source != NULL))
     {
-        l->home = r->home != NULL ? inf_model_home_ref(r->home) : NULL;
+        l->source = r->source != NULL ? inf_model_source_ref(r->source) : NULL;
         return NULL;
     }
 
-    return look(l);
+    return find_source(l);
 }
 
 /* Or l->waits: it lies nowhere, but a repository is still to be listed. */
 static inf_err_t *
-look(load_t *l)
+find_source(load_t *l)
 {
     inf_model_record_t *r = l->record;
     inf_repository_list_t *list = inf_repositories_take(
         l->lc->options.repositories);
-    const inf_home_query_t q = {
+    const inf_source_query_t q = {
         .list = list,
         .name = r->name,
         .space = r->space,
@@ -441,7 +442,7 @@ look(load_t *l)
     };
     bool absent;
 
-    inf_err_t *err = inf_model_home_open(&q, &l->home, &absent);
+    inf_err_t *err = inf_model_source_open(&q, &l->source, &absent);
     absent = absent && err != NULL;
     l->waits = absent && l->edit->kind == INF_EDIT_LOAD
         && inf_lifecycle_is_pending(l->lc, l->edit, list, r->space);
@@ -474,19 +475,19 @@ name_failure(inf_err_t *err, const inf_repository_list_t *list,
 
 /* Agents run here, before there is any version. */
 static inf_err_t *
-read_watched(load_t *l, const inf_home_query_t *q)
+read_watched(load_t *l, const inf_source_query_t *q)
 {
     const inf_lifecycle_options_t *o = &l->lc->options;
     void *mark = NULL;
 
     if (o->watch == NULL) {
-        return inf_model_home_read(l->home, q);
+        return inf_model_source_read(l->source, q);
     }
 
     inf_err_t *err = o->watch->begin(o->watch_userp, l->record->title, -1,
         &mark);
     if (err == NULL) {
-        err = inf_model_home_read(l->home, q);
+        err = inf_model_source_read(l->source, q);
         o->watch->end(o->watch_userp, mark);
     }
 
@@ -501,16 +502,16 @@ nothing_to_do(load_t *l)
     bool same = true;
 
     if (l->edit->kind == INF_EDIT_REBUILD) {
-        return l->home == NULL;         /* unloaded meanwhile                */
+        return l->source == NULL;       /* unloaded meanwhile                */
     }
     if (l->edit->kind == INF_EDIT_REFRESH) {
         return false;
     }
-    if (l->edit->override != NULL || r->home == NULL
-        || r->home->private_dir != NULL
-        || r->home->repository != l->home->repository
-        || strcmp(r->home->dir, l->home->dir) != 0
-        || !inf_model_stamp_equal(&r->home->stamp, &l->home->stamp))
+    if (l->edit->override != NULL || r->source == NULL
+        || r->source->private_dir != NULL
+        || r->source->repository != l->source->repository
+        || strcmp(r->source->dir, l->source->dir) != 0
+        || !inf_model_stamp_equal(&r->source->stamp, &l->source->stamp))
     {
         return false;
     }
@@ -537,7 +538,7 @@ choose(load_t *l)
     int64_t *versions;
     size_t count;
 
-    inf_err_t *err = inf_model_home_choose(l->home, l->record->name,
+    inf_err_t *err = inf_model_source_choose(l->source, l->record->name,
         &versions, &count);
     if (err != NULL) {
         return err;
@@ -591,16 +592,16 @@ choose_again(load_t *l)
 static inf_err_t *
 recognize(load_t *l)
 {
-    const inf_model_home_t *now = l->record->home;
+    const inf_model_source_t *now = l->record->source;
 
     if (l->edit->kind == INF_EDIT_REBUILD || now == NULL
-        || inf_model_home_says(l->home, now->config->msg)
+        || inf_model_source_says(l->source, now->config->msg)
         || inf_config_is_ensemble(now->config->msg) || !is_what_they_say(l))
     {
         return NULL;
     }
 
-    return inf_model_home_adopt(l->home, now);
+    return inf_model_source_adopt(l->source, now);
 }
 
 static bool
@@ -617,7 +618,7 @@ is_what_they_say(load_t *l)
 
         any = true;
         inf_lock(&model->config_lock);
-        same = inf_model_home_says(l->home, model->config->msg);
+        same = inf_model_source_says(l->source, model->config->msg);
         inf_unlock(&model->config_lock);
         inf_model_unref(model);
     }
@@ -645,16 +646,16 @@ static void
 decide_what_to_keep(load_t *l)
 {
     const inf_model_record_t *r = l->record;
-    if (l->edit->kind == INF_EDIT_REBUILD || r->home == NULL) {
+    if (l->edit->kind == INF_EDIT_REBUILD || r->source == NULL) {
         return;
     }
 
-    bool same = inf_model_home_same_config(r->home, l->home);
+    bool same = inf_model_source_same_config(r->source, l->source);
     for (size_t i = 0; i < l->count; i++) {     /* any change of an ensemble
                                                    makes it anew             */
         load_version_t *v = &l->versions[i];
         v->keep = l->ensemble ? !inf_load_is_fresh(l)
-            : inf_model_home_same_version(r->home, l->home, v->version);
+            : inf_model_source_same_version(r->source, l->source, v->version);
     }
 
     inf_lock(&l->lc->lock);
@@ -664,7 +665,7 @@ decide_what_to_keep(load_t *l)
         v->keep = v->keep && now != NULL && now->state == INF_VERSION_READY;
     }
     if (!l->ensemble
-        && (l->home->agents != NULL || r->home->agents != NULL))
+        && (l->source->agents != NULL || r->source->agents != NULL))
     {
         keep_none_or_all(l, same);
     }
@@ -694,7 +695,7 @@ keep_none_or_all(load_t *l, bool same)
     l->in_place = all;
 }
 
-/* The model can't even be looked at: what serves goes on.  Takes err. */
+/* The model can't even be read: what serves goes on.  Takes err. */
 static inf_err_t *
 rejected(load_t *l, inf_err_t *err)
 {
@@ -769,14 +770,14 @@ load_fini(load_t *l)
     free(l->lack);
     free(l->versions);
     free(l->released);
-    inf_model_home_unref(l->home);
+    inf_model_source_unref(l->source);
     l->members = NULL;
     l->member_count = 0;
     l->lack = NULL;
     inf_core_config_unref(l->core_config);
     l->versions = NULL;
     l->released = NULL;
-    l->home = NULL;
+    l->source = NULL;
     l->core_config = NULL;
     l->count = 0;
 }
@@ -796,7 +797,7 @@ inf_lifecycle_load_drop(load_t *l)
     }
 
     if (inf_load_is_fresh(l)) {
-        inf_model_home_fail(l->home);
+        inf_model_source_fail(l->source);
     }
     load_free(l);
 }

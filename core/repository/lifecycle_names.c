@@ -138,7 +138,7 @@ add_records(inf_lifecycle_t *lc, parts_t *p, const char *name,
             continue;
         }
 
-        bool bare = r->space[0] == '\0' && r->home == NULL
+        bool bare = r->space[0] == '\0' && r->source == NULL
             && r->version_count == 0 && !r->rejected
             && (r->who & INF_WANTED_AT_START) == 0;
         if (!bare && (list == NULL || is_moved(r, list, unknown))) {

@@ -100,7 +100,7 @@ struct inf_lifecycle_s {
 typedef struct {
     inf_lifecycle_t    *lc;
     inf_model_record_t *record;
-    inf_model_home_t   *home;           /* a reference                       */
+    inf_model_source_t   *source;       /* a reference                       */
     inf_link_t          gone;           /* while it is taken out of service  */
     inf_model_t        *model;          /* then                              */
     char               *why;            /* then; may be NULL                 */
@@ -163,7 +163,7 @@ bool inf_lifecycle_is_pending(inf_lifecycle_t *lc, const inf_edit_t *edit,
 /* What a load goes by that begins now; a reference. */
 inf_core_config_t *inf_lifecycle_core_config(inf_lifecycle_t *lc);
 
-/* ---- lifecycle_load.c: the error is for who asked ------------------------- */
+/* ---- lifecycle_load.c: the error is for who asked ------------------------ */
 
 /* LISTING, MEMBERS: edit is carried on later, by any thread.  place is left
    before something new serves. */

@@ -35,7 +35,7 @@ struct inf_load_s {
     inf_edit_t                   *edit;
     inf_model_record_t           *record;
     inf_core_config_t            *core_config;  /* a reference               */
-    inf_model_home_t    *home;          /* a reference                       */
+    inf_model_source_t  *source;        /* a reference                       */
     bool                 in_place;      /* it only lends its settings to the
                                            record's, which stays             */
     bool                 ensemble;
@@ -46,7 +46,7 @@ struct inf_load_s {
     inf_model_t        **released;      /* what the swap takes out of service;
                                            room for all                      */
     size_t               released_count;
-    inf_model_home_t    *left;          /* the record's until the swap       */
+    inf_model_source_t  *left;          /* the record's until the swap       */
     inf_model_t        **members;       /* composing models by step;
                                            references                        */
     size_t               member_count;
@@ -54,11 +54,11 @@ struct inf_load_s {
                                            it can                            */
 };
 
-/* Whether the load brings another home than that of the record. */
+/* Whether the load brings another source than that of the record. */
 static inline bool
 inf_load_is_fresh(const inf_load_t *l)
 {
-    return l->home != l->record->home;
+    return l->source != l->record->source;
 }
 
 /* Each version fails for l's lack. */

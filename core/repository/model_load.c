@@ -160,7 +160,8 @@ open_backend(const inf_model_load_t *what, inf_model_t *model)
     }
 
     err = inf_backend_table_get(what->backends,
-        what->core_config->values, model->config->msg->backend, &where, &model->backend);
+        what->core_config->values, model->config->msg->backend, &where,
+        &model->backend);
     if (err == NULL && where.python_based) {
         err = describe_python(model, where.environment);
     }

@@ -46,7 +46,7 @@ inf_model_record_free(inf_model_record_t *r)
         inf_record_version_settle(&r->versions[i]);
         inf_model_unref(r->versions[i].model);
     }
-    inf_model_home_unref(r->home);
+    inf_model_source_unref(r->source);
     free(r->versions);
     free(r->found);
     free(r->reason);

@@ -20,8 +20,8 @@
 #include "core/repository/ensemble_graph.h"
 #include "core/repository/lifecycle.h"
 #include "core/repository/model_edit.h"
-#include "core/repository/model_home.h"
 #include "core/repository/model_id.h"
+#include "core/repository/model_source.h"
 
 #define INF_REASON_UNLOADED "unloaded"
 
@@ -88,7 +88,7 @@ struct inf_model_record_s {
     size_t                found_count;
     inf_record_version_t *versions; /* ascending                             */
     size_t                version_count;
-    inf_model_home_t     *home;     /* of the last good load; NULL: none.
+    inf_model_source_t   *source;   /* of the last good load; NULL: none.
                                        The running edit reads it without the
                                        lock: only it writes                  */
     inf_graph_model_t     graph;    /* what it is made of, who is made of it */

@@ -14,7 +14,7 @@
  *
  * An edit is submitted, taken by a thread, and then ended, or made to wait for
  * a listing or for composing models: in between, its record is RUNNING and
- * belongs to that thread as far as its home goes.
+ * belongs to that thread as far as its source goes.
  */
 
 #ifndef INF_REPOSITORY_MODEL_SET_H
@@ -171,8 +171,8 @@ bool inf_model_set_swap(inf_model_set_t *set, inf_load_t *l, bool whole,
     inf_link_t *gone, inf_graph_plan_t **plan);
 
 /* All versions of edit's model leave service.  *why is to be freed.  Returns
-   the model's home: it has none any more. */
-inf_model_home_t *inf_model_set_unload(inf_model_set_t *set,
+   the model's source: it has none any more. */
+inf_model_source_t *inf_model_set_unload(inf_model_set_t *set,
     inf_edit_t *edit, inf_link_t *gone, char **why);
 
 /* Something of r has gone out of service or failed: so do ensembles that can't

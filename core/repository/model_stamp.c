@@ -7,13 +7,13 @@
 #include "core/base/path.h"
 #include "core/model/versions.h"
 
-/* Deeper than this nothing is looked at, nor after so many entries: a link
+/* Deeper than this nothing is read, nor after so many entries: a link
    may lead anywhere. */
 #define STAMP_DEPTH   8
 #define STAMP_ENTRIES 100000u
 
 /* The way through one child of the model's directory.  However many links
-   lead to a directory, it is looked into once. */
+   lead to a directory, it is read once. */
 typedef struct {
     const inf_storage_t *storage;
     uint32_t            *entries;   /* left for the whole model              */

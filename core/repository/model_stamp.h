@@ -1,12 +1,12 @@
 /*
  * model_stamp.h - tells whether a model's directory has changed since it was
- *                 looked at last, and which part of it.
+ *                 read last, and which part of it.
  *
  * Owner    The caller owns a stamp (fini); comparing changes nothing.
  * Thread   any.
  * Units    none.
  * Errors   The directory can't be listed; out of memory.
- * Route    model home -> [stamp] -> lifecycle, poll
+ * Route    model source -> [stamp] -> lifecycle, poll
  *
  * Names, kinds, sizes and times count, all the way down, so that what was
  * removed or replaced by something older is a change as well.

@@ -241,13 +241,13 @@ take_over(inf_load_t *l)
     }
 
     if (l->in_place) {
-        inf_model_home_swap_settings(r->home, l->home);
+        inf_model_source_swap_settings(r->source, l->source);
         return;
     }
 
-    inf_model_home_t *old = r->home;
-    r->home = l->home;
-    l->home = old;
+    inf_model_source_t *old = r->source;
+    r->source = l->source;
+    l->source = old;
 }
 
 /* Versions that served go on, and say what was wrong with their successors. */
@@ -318,18 +318,18 @@ settle_plan(inf_load_t *l, bool whole)
         r->override = whole ? NULL : l->edit->override;
         l->edit->override = whole ? l->edit->override : NULL;
         r->retry = !whole;
-        l->left = whole ? NULL : r->home;
-        r->home = whole ? r->home : NULL;
+        l->left = whole ? NULL : r->source;
+        r->source = whole ? r->source : NULL;
     }
     return before;
 }
 
-inf_model_home_t *
+inf_model_source_t *
 inf_model_set_unload(inf_model_set_t *set, inf_edit_t *edit, inf_link_t *gone,
     char **why)
 {
     inf_model_record_t *r = edit->record;
-    inf_model_home_t *home = r->home;
+    inf_model_source_t *source = r->source;
     bool ambiguous = edit->cause == INF_UNLOAD_AMBIGUOUS;
     bool forget = inf_model_record_never_made(r)
         || edit->cause == INF_UNLOAD_MOVED
@@ -341,8 +341,8 @@ inf_model_set_unload(inf_model_set_t *set, inf_edit_t *edit, inf_link_t *gone,
     r->rejected = ambiguous;
     r->retry = false;
     r->unloaded = true;
-    r->home = NULL;
-    edit->who = home != NULL && (r->who & INF_WANTED_ITSELF) == 0 ? 0
+    r->source = NULL;
+    edit->who = source != NULL && (r->who & INF_WANTED_ITSELF) == 0 ? 0
         : INF_WANTED_ITSELF;
     r->who = ambiguous ? r->who & INF_WANTED_AT_START : 0;
     for (size_t i = 0; i < r->version_count; i++) {
@@ -358,7 +358,7 @@ inf_model_set_unload(inf_model_set_t *set, inf_edit_t *edit, inf_link_t *gone,
     }
     edit->plan = inf_graph_drop_made(&r->graph);
     inf_model_set_drain(set, r, gone);
-    return home;
+    return source;
 }
 
 void

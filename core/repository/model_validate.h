@@ -7,7 +7,7 @@
  * Thread   a loader's, or the check's.
  * Units    none.
  * Errors   why the version can't serve.
- * Route    model home, check -> [model validate] -> model load -> plug-ins
+ * Route    model source, check -> [model validate] -> model load -> plug-ins
  *
  * A draft is a version of which nothing is initialized; inf_model_unload ends
  * one that is not loaded, too.

@@ -7,7 +7,7 @@
  * Units    bytes.
  * Errors   INVALID_ARG: a file without a configuration, a path that leaves
  *          the model's directory, a file where a directory has to be.
- * Route    C API, calls -> [override] -> model home
+ * Route    C API, calls -> [override] -> model source
  */
 
 #ifndef INF_REPOSITORY_OVERRIDE_H

@@ -59,7 +59,7 @@ inf_step_t
 inf_reconcile_listed(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, bool current, bool barred)
 {
-    if (l->want.arrival && r != NULL && r->home == NULL && n == NULL) {
+    if (l->want.arrival && r != NULL && r->source == NULL && n == NULL) {
         return nothing;                 /* its load says so itself           */
     }
 
@@ -71,7 +71,7 @@ bool
 inf_reconcile_wants(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, const inf_step_t *step, const char *name)
 {
-    bool loaded = r != NULL && r->home != NULL;
+    bool loaded = r != NULL && r->source != NULL;
     bool named = l->want.all || inf_inventory_wants(l, name);
 
     if (!named || (n != NULL ? n->duplicate : loaded)) {
@@ -177,11 +177,11 @@ static inf_step_t
 listed_all(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, bool current)
 {
-    bool loaded = r != NULL && r->home != NULL;
+    bool loaded = r != NULL && r->source != NULL;
     bool known = r != NULL && (loaded || r->version_count > 0 || n != NULL
         || (r->who & INF_WANTED_AT_START) != 0);
 
-    if (loaded && r->home->private_dir != NULL) {
+    if (loaded && r->source->private_dir != NULL) {
         return nothing;
     }
     if (n == NULL && stays(l, r)) {
@@ -193,7 +193,7 @@ listed_all(const inf_inventory_t *l, const inf_model_record_t *r,
     if (n == NULL || n->duplicate) {
         return known && current ? unload(INF_UNLOAD_MOVED, n) : nothing;
     }
-    return stays(l, r) && l->list->items[n->repository] == r->home->repository
+    return stays(l, r) && l->list->items[n->repository] == r->source->repository
         ? nothing : build;
 }
 
@@ -212,14 +212,14 @@ listed_by_name(const inf_inventory_t *l, const inf_model_record_t *r,
             : nothing;
     }
 
-    bool loaded = r->home != NULL;
+    bool loaded = r->source != NULL;
     bool wanted = (r->who & INF_WANTED_AT_START) != 0;
     bool alone = !named && (r->who & INF_WANTED_BY_REQUEST) == 0;
     bool adopt = alone && l->want.adopt && loaded && stays(l, r);
     bool drop = alone && !adopt && (l->want.adopt || wanted);
 
     if (l->want.at_start && n != NULL && n->duplicate && loaded
-        && r->home->private_dir == NULL)
+        && r->source->private_dir == NULL)
     {
         return current ? unload(INF_UNLOAD_AMBIGUOUS, n) : nothing;
     }
@@ -266,6 +266,6 @@ is_pending(const inf_inventory_t *l, const inf_model_record_t *r,
 static bool
 stays(const inf_inventory_t *l, const inf_model_record_t *r)
 {
-    return r != NULL && r->home != NULL && (r->home->private_dir != NULL
-        || inf_repository_list_has(l->list, r->home->repository));
+    return r != NULL && r->source != NULL && (r->source->private_dir != NULL
+        || inf_repository_list_has(l->list, r->source->repository));
 }

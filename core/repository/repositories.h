@@ -7,7 +7,7 @@
  * Thread   any.
  * Units    none.
  * Errors   A repository that can't be opened is logged and left out.
- * Route    settings -> [repositories] -> scan, model home, index
+ * Route    settings -> [repositories] -> scan, model source, index
  *
  * Each change of the set, and each repository that has been listed for the
  * first time, puts a new list in the place of the one before.

@@ -8,7 +8,7 @@
  * Units    none.
  * Errors   A listing that fails is returned, and kept as the reason of the
  *          state.
- * Route    repositories -> [repository] -> scan, model home, index
+ * Route    repositories -> [repository] -> scan, model source, index
  */
 
 #ifndef INF_REPOSITORY_REPOSITORY_H

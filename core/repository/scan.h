@@ -33,7 +33,7 @@ typedef struct {
     const char *name;
 } inf_scan_alias_t;
 
-/* One repository to look into. */
+/* One repository to be scanned. */
 typedef struct {
     const inf_storage_t    *storage;
     const char             *root;       /* as inf_storage_open gave it       */
@@ -83,7 +83,7 @@ typedef struct {
     inf_arena_t         arena;      /* everything above                    */
 } inf_scan_t;
 
-/* A root named twice is looked into once. */
+/* A root named twice is scanned once. */
 INF_CHECK inf_err_t *inf_scan(const inf_scan_root_t *roots, size_t count,
     inf_scan_t *out);
 

@@ -12,7 +12,7 @@
 #include "core/base/log.h"
 #include "core/base/path.h"
 
-/* As deep as a model's stamp looks, and the repository above it. */
+/* As deep as a model's stamp reads, and the repository above it. */
 #define WATCH_DEPTH 9u
 
 /* A file that is being written says so when it is closed. */
@@ -199,7 +199,7 @@ forget_roots(inf_watch_t *w)
 
 /*
  * From the beginning: what went leaves no watch behind.  A folder is watched
- * before it is listed, so that none comes unseen; whoever looks after that
+ * before it is listed, so that none comes unseen; a listing after that
  * sees what happened before.
  */
 static void

@@ -6,11 +6,11 @@
  * Thread   one at a time.
  * Units    none.
  * Errors   None: a folder that can't be watched, for whatever reason, is
- *          looked at when its time comes.  The log says so once.
+ *          polled when its time comes.  The log says so once.
  * Route    kernel -> [watch] -> poll
  *
  * Network file systems send no events, object storage has no folders: a watch
- * only tells that a look is worth while, never that it isn't.
+ * only tells that a poll is worth while, never that it isn't.
  */
 
 #ifndef INF_STORAGE_WATCH_H

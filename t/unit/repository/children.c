@@ -161,7 +161,7 @@ a_death_before_the_model_serves_is_told_when_it_does(void **state)
     close_world(&w, pid);
 }
 
-/* The second death is only there to know that the first was looked at. */
+/* The second death is only there to know that the first was handled. */
 static void
 look_past(world_t *w, bool reaped)
 {

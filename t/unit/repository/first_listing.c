@@ -772,7 +772,7 @@ a_local_model_is_loaded_without_asking_a_remote_repository(void **state)
     wait_told(&away);
     assert_ok(away.err);
 
-    /* what both are known to have is looked for in both */
+    /* what both are known to have is searched in both */
     add_model(0, "away");
     assert_error(inf_lifecycle_load(w.lc, "away", NULL), INF_ERR_INTERNAL,
         "failed to poll");

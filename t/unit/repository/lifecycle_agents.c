@@ -369,7 +369,7 @@ an_agent_that_fails_is_the_model_s_reason(void **state)
     expect_row("m/1 READY");
 }
 
-/* What was refused must not look as if it were still loading. */
+/* What was rejected must not be shown as still loading. */
 static void
 a_model_that_was_refused_at_the_start_is_not_loading(void **state)
 {
@@ -481,8 +481,8 @@ a_change_of_one_version_rebuilds_all(void **state)
 }
 
 /* The files are the same: agents are not asked for them again. */
-/* reference, edge case 27: the chain that was loaded stays, the one that looked
-   hears LOAD_FAIL */
+/* reference, edge case 27: the chain that was loaded stays, the one that was
+   tried hears LOAD_FAIL */
 static void
 other_instances_leave_the_chain_alone(void **state)
 {

@@ -1103,7 +1103,7 @@ a_name_that_appears_twice_is_unloaded_until_one_goes(void **state)
     inf_poll_stop(poll);
 }
 
-/* A disk on which somebody writes whenever m/1 is looked at. */
+/* A disk on which somebody writes whenever m/1 is read. */
 static bool writing;
 static int  written;
 

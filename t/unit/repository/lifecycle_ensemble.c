@@ -509,7 +509,7 @@ nothing_is_made_anew_without_a_reason(void **state)
     assert_ptr_equal(serving("e"), e);
     fake.fail = NULL;
 
-    assert_ok(inf_lifecycle_load(w.lc, "e", NULL)); /* looks at m, too       */
+    assert_ok(inf_lifecycle_load(w.lc, "e", NULL)); /* compares m, too       */
     assert_ptr_not_equal(serving("m"), m);
     assert_ptr_not_equal(serving("e"), e);
     world_close();
@@ -658,7 +658,7 @@ a_lost_process_takes_its_ensembles_along(void **state)
 /* ---- repositories that change -------------------------------------------- */
 
 static void
-look(void)
+poll_now(void)
 {
     assert_ok(inf_poll_once(w.poll, true));
     inf_lifecycle_wait(w.lc);
@@ -672,32 +672,32 @@ poll_follows_members_and_ensembles(void **state)
     assert_ok(inf_poll_new(w.lc, w.pollers, SETTLE_NS, &w.poll));
     start_all();
     add_ensemble("e", "m");
-    look();
+    poll_now();
     assert_row("e/1 UNAVAILABLE Invalid argument: ensemble e contains models"
         " that are not available or ambiguous: m\n");
     add_model("m");
-    look();
+    poll_now();
     assert_string_equal(rows(), "e/1 READY \nm/1 READY \n");
 
     remove_model("m");
-    look();
+    poll_now();
     assert_row("e/1 UNAVAILABLE Invalid argument: ensemble 'e' depends on 'm'"
         " which has no loaded version.\n");
     wait_for_row("m/1 UNAVAILABLE unloaded");
     const char *before = strdup(rows());
-    look();
+    poll_now();
     assert_string_equal(rows(), before);
     free((char *) (uintptr_t) before);
     add_model("m");
-    look();
+    poll_now();
     assert_row("e/1 READY");
 
     remove_model("m");                  /* and what waits for it, too        */
-    look();
+    poll_now();
     remove_model("e");
-    look();
+    poll_now();
     add_model("m");
-    look();
+    poll_now();
     assert_row("e/1 UNAVAILABLE unloaded");
     world_close();
 }
@@ -806,13 +806,13 @@ a_better_match_is_taken_when_it_comes_and_left_when_it_goes(void **state)
     start_all();
     assert_ptr_equal(member_at(0, "e"), serving_at(1, "m"));
     add_model_at(0, "m", "backend: 'x' " TENSORS);
-    look();
+    poll_now();
     assert_ptr_equal(member_at(0, "e"), serving_at(0, "m"));
     remove_model_at(0, "m");
-    look();
+    poll_now();
     assert_ptr_equal(member_at(0, "e"), serving_at(1, "m"));
     remove_model_at(1, "m");
-    look();
+    poll_now();
     assert_null(serving_at(0, "e"));
     world_close();
 }

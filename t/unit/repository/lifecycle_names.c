@@ -77,7 +77,7 @@ change_to(int first, int count, bool all)
 }
 
 static void
-look(void)
+poll_now(void)
 {
     if (w.poll == NULL) {
         assert_ok(inf_poll_new(w.lc, w.pollers, SETTLE_NS, &w.poll));
@@ -394,7 +394,7 @@ a_load_finds_a_model_that_was_moved(void **state)
     assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
     expect_from(0);
     move("r0/m", "r1/m");
-    expect_from(0);                             /* nobody has looked         */
+    expect_from(0);                             /* nobody has polled         */
     assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
     expect_from(1);
     assert_string_equal(spaces(), "1");
@@ -416,23 +416,23 @@ a_look_loads_and_unloads_each_of_them_alone(void **state)
     start_all();
     const inf_model_t *first = expect_from(0);
     add_model(1, "m");
-    look();
+    poll_now();
     assert_string_equal(spaces(), "01");
     expect_ambiguous();
     move("r1/m", "away");
-    look();
+    poll_now();
     assert_ptr_equal(expect_from(0), first);
     assert_int_equal(fake_count("init m/1"), 2);
 
     move("r0/m", "r1/m");
-    look();
+    poll_now();
     expect_from(1);
     assert_string_equal(spaces(), "1");
     index_rows_wait(&w.index, w.lc,
         "m/1 UNAVAILABLE unloaded\nm/1 READY \n");
     assert_true(inf_lifecycle_all_ready(w.lc));
     tree_file(w.tree, "r1/m/1/data", "other bytes");
-    look();
+    poll_now();
     assert_int_equal(fake_count("init m/1"), 4);
 }
 
@@ -446,11 +446,11 @@ a_repository_that_cannot_be_listed_keeps_its_models_alone(void **state)
     start_all();
     move("r0", "away");
     move("r1/m", "m");
-    look();
+    poll_now();
     assert_string_equal(spaces(), "01");        /* r0's m, and b             */
     expect_from(0);
     move("away", "r0");
-    look();
+    poll_now();
     assert_string_equal(spaces(), "01");
     assert_int_equal(fake_count("init m/1"), 2);
 }
@@ -525,7 +525,7 @@ a_broken_instance_costs_its_own_model(void **state)
     assert_int_equal(fake_count("init m/1"), 3);
     assert_string_equal(spaces(), "01");
     move("r0/m", "away");
-    look();
+    poll_now();
     expect_from(1);
 }
 
@@ -554,7 +554,7 @@ requests_main(void *arg)
     return NULL;
 }
 
-/* Requests by name, looks and changes of the repositories at once: in the end
+/* Requests by name, polls and changes of the repositories at once: in the end
    what lies there is what serves. */
 static void
 nothing_is_lost_where_everybody_changes_models(void **state)
@@ -577,7 +577,7 @@ nothing_is_lost_where_everybody_changes_models(void **state)
         assert_ok(inf_repositories_replace(&w.repositories, w.places,
             1 + (size_t) i % PLACES, &other));
         assert_ok(inf_lifecycle_follow(w.lc, &(inf_follow_t) { .all = true }));
-        look();
+        poll_now();
     }
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     for (int i = 0; i < 2; i++) {
@@ -589,7 +589,7 @@ nothing_is_lost_where_everybody_changes_models(void **state)
     assert_ok(inf_lifecycle_unload(w.lc, "b", false));
     assert_string_equal(spaces(), "");
     change_to(0, 3, true);
-    look();
+    poll_now();
     assert_string_equal(spaces(), "001122");
     assert_ok(inf_lifecycle_load(w.lc, "m", override(true)));
     assert_string_equal(spaces(), "-001122");

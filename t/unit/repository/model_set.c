@@ -1,4 +1,4 @@
-/* The model set where the simulation does not look: an edit that ends between a
+/* The model set beyond the simulation: an edit that ends between a
    stop and the end of the edits that the stop has dropped. */
 
 #include <setjmp.h>

@@ -23,7 +23,7 @@
 #define STEPS    2
 #define VERSIONS 3
 #define LOADERS  4              /* the last one takes unloads                */
-#define POOL     4096           /* of lists and homes of a round             */
+#define POOL     4096           /* of lists and sources of a round           */
 #define ROUND    400            /* events                                    */
 #define MS       UINT64_C(1000000)
 #define SECOND   (1000 * MS)
@@ -39,12 +39,12 @@ typedef struct {
 } dir_t;
 
 typedef struct {
-    inf_model_home_t home;      /* first                                     */
+    inf_model_source_t source;  /* first                                     */
     dir_t            dir;       /* as it was                                 */
-} home_t;
+} source_t;
 
 typedef struct {
-    home_t *home;
+    source_t *source;
     bool    left;               /* it is out of service                      */
 } fake_t;
 
@@ -66,7 +66,7 @@ typedef struct {
 /* How the last load of a model has ended. */
 typedef enum { GOOD, REJECTED, BROKEN, LACKED } end_t;
 
-typedef enum { IDLE, LOOKS, BUILDS, UNLOADS } stage_t;
+typedef enum { IDLE, READS, BUILDS, UNLOADS } stage_t;
 
 typedef struct {
     stage_t     stage;
@@ -89,8 +89,8 @@ static struct {
     bool     load_members;
     inf_repository_list_t *lists[POOL];
     uint32_t list_count;
-    home_t  *homes[POOL];
-    uint32_t home_count;
+    source_t  *sources[POOL];
+    uint32_t source_count;
     loader_t loaders[LOADERS];
     uint64_t listing_at;        /* the remote one is heard of; 0: it isn't   */
     uint64_t listings;
@@ -155,12 +155,12 @@ static const inf_model_set_ops_t set_ops = {
 };
 
 static inf_model_t *
-build(const char *name, int64_t version, home_t *home)
+build(const char *name, int64_t version, source_t *source)
 {
     inf_model_t *model = calloc(1, sizeof(*model));
     fake_t *f = calloc(1, sizeof(*f));
 
-    f->home = home;
+    f->source = source;
     atomic_init(&model->refs, 1);
     model->ops = &model_ops;
     model->owner = f;
@@ -366,17 +366,17 @@ ask_again(void)
 
 /* ---- loaders ------------------------------------------------------------- */
 
-static home_t *
-new_home(inf_repository_t *repo, const dir_t *dir)
+static source_t *
+new_source(inf_repository_t *repo, const dir_t *dir)
 {
-    home_t *h = calloc(1, sizeof(*h));
+    source_t *h = calloc(1, sizeof(*h));
 
-    check(sim.home_count < POOL, "too many homes");
-    atomic_init(&h->home.refs, 1u << 30);
-    h->home.repository = repo;
-    h->home.private_dir = repo == NULL ? (void *) h : NULL;
+    check(sim.source_count < POOL, "too many sources");
+    atomic_init(&h->source.refs, 1u << 30);
+    h->source.repository = repo;
+    h->source.private_dir = repo == NULL ? (void *) h : NULL;
     h->dir = *dir;
-    sim.homes[sim.home_count++] = h;
+    sim.sources[sim.source_count++] = h;
     return h;
 }
 
@@ -449,9 +449,9 @@ is_pending(const loader_t *l)
         || !is_current(NULL, l->list);
 }
 
-/* The load's home; NULL: it has ended, or waits. */
-static home_t *
-look(loader_t *l)
+/* The load's source; NULL: it has ended, or waits. */
+static source_t *
+find_source(loader_t *l)
 {
     inf_edit_t *edit = l->edit;
     inf_model_record_t *r = edit->record;
@@ -459,20 +459,20 @@ look(loader_t *l)
     size_t at = 0;
 
     if (edit->kind == INF_EDIT_REBUILD
-        || (edit->kind == INF_EDIT_REFRESH && r->home != NULL))
+        || (edit->kind == INF_EDIT_REFRESH && r->source != NULL))
     {
-        home_t *home = (home_t *) (void *) r->home;
-        if (home == NULL) {
+        source_t *source = (source_t *) (void *) r->source;
+        if (source == NULL) {
             finish(l, NULL);
         }
-        return home;
+        return source;
     }
     if (edit->override != NULL) {
         const dir_t dir = {
             .present = true, .bad = one_in(5), .versions = 1,
             .generation = ++sim.generation
         };
-        return new_home(NULL, &dir);
+        return new_source(NULL, &dir);
     }
 
     uint32_t found = find_dir(l->list, m, &at);
@@ -485,17 +485,17 @@ look(loader_t *l)
         reject(l, found == 0 ? "nowhere" : "ambiguous");
         return NULL;
     }
-    return new_home(l->list->items[at],
+    return new_source(l->list->items[at],
         &sim.dirs[repo_index(l->list->items[at])][m]);
 }
 
 static bool
-is_same(const inf_model_record_t *r, const home_t *home)
+is_same(const inf_model_record_t *r, const source_t *source)
 {
-    const home_t *now = (const home_t *) (const void *) r->home;
-    bool same = now != NULL && now->home.private_dir == NULL
-        && now->home.repository == home->home.repository
-        && now->dir.generation == home->dir.generation
+    const source_t *now = (const source_t *) (const void *) r->source;
+    bool same = now != NULL && now->source.private_dir == NULL
+        && now->source.repository == source->source.repository
+        && now->dir.generation == source->dir.generation
         && inf_model_record_any_ready(r);
 
     for (size_t i = 0; same && i < r->version_count; i++) {
@@ -508,7 +508,7 @@ is_same(const inf_model_record_t *r, const home_t *home)
 }
 
 static void
-choose(inf_load_t *load, const home_t *home)
+choose(inf_load_t *load, const source_t *source)
 {
     const inf_model_record_t *r = load->record;
 
@@ -516,7 +516,7 @@ choose(inf_load_t *load, const home_t *home)
         sizeof(*load->versions));
     if (load->edit->kind != INF_EDIT_REBUILD || load->ensemble) {
         for (uint32_t v = 0; v < VERSIONS; v++) {
-            if ((home->dir.versions & (1u << v)) != 0) {
+            if ((source->dir.versions & (1u << v)) != 0) {
                 load->versions[load->count++].version = v + 1;
             }
         }
@@ -550,7 +550,7 @@ submit_member(uint32_t m)
 
 /* false: it waits. */
 static bool
-gather(loader_t *l, inf_load_t *load, const home_t *home)
+gather(loader_t *l, inf_load_t *load, const source_t *source)
 {
     bool circular = false;
 
@@ -558,15 +558,15 @@ gather(loader_t *l, inf_load_t *load, const home_t *home)
         inf_graph_plan_t *plan;
         assert_null(inf_graph_plan_new(STEPS, STEPS, &plan));
         for (uint32_t i = 0; i < STEPS; i++) {
-            inf_graph_plan_add(plan, names[home->dir.steps[i]],
-                home->dir.step_versions[i]);
+            inf_graph_plan_add(plan, names[source->dir.steps[i]],
+                source->dir.step_versions[i]);
         }
         inf_model_set_ask(&sim.set, load, plan, &circular);
     }
     if (!circular && sim.load_members && l->edit->kind == INF_EDIT_LOAD) {
         load->record->stage = INF_LOAD_GATHERS;
         for (uint32_t i = 0; i < STEPS; i++) {
-            submit_member(home->dir.steps[i]);
+            submit_member(source->dir.steps[i]);
         }
         load->record->stage = INF_LOAD_TAKES;
     }
@@ -603,7 +603,7 @@ begin_build(loader_t *l, inf_load_t *load)
 }
 
 static void
-end_look(loader_t *l)
+end_read(loader_t *l)
 {
     inf_edit_t *edit = l->edit;
     inf_model_record_t *r = edit->record;
@@ -615,26 +615,26 @@ end_look(loader_t *l)
     }
     if (edit->kind == INF_EDIT_REFRESH) {
         if (inf_graph_verdict(&sim.set.graph, &r->graph) != INF_GRAPH_STALE
-            || (r->home == NULL && !r->retry))
+            || (r->source == NULL && !r->retry))
         {
             finish(l, NULL);
             return;
         }
-        if (r->home == NULL) {
+        if (r->source == NULL) {
             edit->override = r->override;
             r->override = NULL;
             edit->who = r->who & INF_WANTED_ITSELF;
         }
     }
 
-    home_t *home = look(l);
-    if (home == NULL) {
+    source_t *source = find_source(l);
+    if (source == NULL) {
         return;
     }
     bool ensemble = is_ensemble(model_index(r))
-        && home->home.private_dir == NULL;
+        && source->source.private_dir == NULL;
     if (edit->kind == INF_EDIT_LOAD && edit->override == NULL && !ensemble
-        && is_same(r, home))
+        && is_same(r, source))
     {
         free(inf_model_record_explain(r, NULL, NULL));
         finish(l, NULL);
@@ -643,7 +643,8 @@ end_look(loader_t *l)
 
     load = calloc(1, sizeof(*load));
     *load = (inf_load_t) {
-        .edit = edit, .record = r, .home = &home->home, .ensemble = ensemble
+        .edit = edit, .record = r, .source = &source->source,
+        .ensemble = ensemble
     };
     if (inf_load_is_fresh(load)) {
         if ((edit->who & INF_WANTED_ITSELF) != 0) {
@@ -652,7 +653,7 @@ end_look(loader_t *l)
             r->who &= ~INF_WANTED_ITSELF;
         }
     }
-    choose(load, home);
+    choose(load, source);
     if (load->count == 0) {
         free_load(load);
         finish(l, NULL);
@@ -664,7 +665,7 @@ end_look(loader_t *l)
     inf_model_set_begin(&sim.set, load,
         calloc(most, sizeof(inf_record_version_t)));
     edit->load = load;
-    if (!ensemble || gather(l, load, home)) {
+    if (!ensemble || gather(l, load, source)) {
         begin_build(l, load);
     }
 }
@@ -684,9 +685,9 @@ check_whole(const inf_model_record_t *r)
         const fake_t *f = v->model->owner;
         check(v->state == INF_VERSION_READY && !f->left,
             "%s %lld serves and doesn't", r->name, (long long) v->version);
-        check(&f->home->home == r->home, "%s %lld is half swapped", r->name,
-            (long long) v->version);
-        check((f->home->dir.versions & (1u << (v->version - 1))) != 0,
+        check(&f->source->source == r->source, "%s %lld is half swapped",
+            r->name, (long long) v->version);
+        check((f->source->dir.versions & (1u << (v->version - 1))) != 0,
             "%s %lld serves though its last load chose others", r->name,
             (long long) v->version);
     }
@@ -698,7 +699,7 @@ end_build(loader_t *l)
     inf_edit_t *edit = l->edit;
     inf_model_record_t *r = edit->record;
     inf_load_t *load = edit->load;
-    home_t *home = (home_t *) (void *) load->home;
+    source_t *source = (source_t *) (void *) load->source;
     inf_model_t *before[VERSIONS];
     inf_graph_plan_t *plan;
     inf_link_t gone;
@@ -711,13 +712,13 @@ end_build(loader_t *l)
     }
     for (size_t i = 0; i < load->count; i++) {
         inf_load_version_t *v = &load->versions[i];
-        if (v->err == NULL && !v->keep && (home->dir.bad || one_in(12))) {
+        if (v->err == NULL && !v->keep && (source->dir.bad || one_in(12))) {
             v->err = inf_err_new(INF_ERR_INTERNAL, "the build fails");
             v->reason = inf_reason_text(v->err);
         }
         whole = whole && v->err == NULL;
         if (v->err == NULL && !v->keep) {
-            v->model = build(r->name, v->version, home);
+            v->model = build(r->name, v->version, source);
         }
     }
 
@@ -876,7 +877,7 @@ take_edit(void)
         l->listings = sim.listings;
         l->list = sim.lists[sim.list_count - 1];
         l->at = sim.now + 1 + chance(one_in(4) ? SECOND : 50 * MS);
-        l->stage = l->edit->kind == INF_EDIT_UNLOAD ? UNLOADS : LOOKS;
+        l->stage = l->edit->kind == INF_EDIT_UNLOAD ? UNLOADS : READS;
         check_delay(l->edit);
         check_unload(l->edit);
         if (l->edit->kind == INF_EDIT_ADOPT
@@ -894,8 +895,8 @@ static void
 end_stage(loader_t *l)
 {
     switch (l->stage) {
-    case LOOKS:
-        end_look(l);
+    case READS:
+        end_read(l);
         return;
     case BUILDS:
         end_build(l);
@@ -1262,14 +1263,15 @@ check_quiet(void)
                 || r->versions[i].rebuild != NULL,
                 "%s is never rebuilt", r->name);
         }
-        check(r->home == NULL || r->home->private_dir != NULL
-            || inf_repository_list_has(list, r->home->repository)
+        check(r->source == NULL || r->source->private_dir != NULL
+            || inf_repository_list_has(list, r->source->repository)
             || sim.stuck[model_index(r)],
             "%s serves from a repository that has gone", r->name);
-        if (sim.all && r->home != NULL && r->home->private_dir == NULL
+        if (sim.all && r->source != NULL && r->source->private_dir == NULL
             && find_dir(list, model_index(r), &at) == 1)
         {
-            check(list->items[at] == r->home->repository || sim.stuck[model_index(r)],
+            check(list->items[at] == r->source->repository
+                || sim.stuck[model_index(r)],
                 "%s serves from elsewhere", r->name);
         }
         bool named = sim.all || sim.wanted[model_index(r)];
@@ -1333,8 +1335,8 @@ end_round(void)
         free(sim.lists[i]->items);
         free(sim.lists[i]);
     }
-    for (uint32_t i = 0; i < sim.home_count; i++) {
-        free(sim.homes[i]);
+    for (uint32_t i = 0; i < sim.source_count; i++) {
+        free(sim.sources[i]);
     }
     for (uint32_t i = 0; i < REPOS; i++) {
         free(sim.repos[i]);

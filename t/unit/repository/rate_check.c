@@ -1,4 +1,4 @@
-/* What the rate limiter would refuse, named before anything is loaded. */
+/* What the rate limiter would reject, named before anything is loaded. */
 
 #include "model/config_text.h"
 

@@ -77,7 +77,7 @@ finds(const char *want)
 }
 
 static void
-refuses(const char *more, inf_err_code_t code, const char *text)
+rejects(const char *more, inf_err_code_t code, const char *text)
 {
     char *path = (char *) 1;
     open_world(more);
@@ -134,20 +134,20 @@ static void
 a_named_library_stays_in_the_models_directory(void **state)
 {
     (void) state;
-    refuses(NAMED("../x.so"), INF_ERR_INVALID_ARG, "is outside of the model");
-    refuses(NAMED("/lib/x.so"), INF_ERR_INVALID_ARG, "is outside of the");
-    refuses(NAMED("link.so"), INF_ERR_INVALID_ARG, "is outside of the model");
-    refuses(NAMED(""), INF_ERR_INVALID_ARG, "is outside of the model");
-    refuses(NAMED("nothing.so"), INF_ERR_NOT_FOUND,
+    rejects(NAMED("../x.so"), INF_ERR_INVALID_ARG, "is outside of the model");
+    rejects(NAMED("/lib/x.so"), INF_ERR_INVALID_ARG, "is outside of the");
+    rejects(NAMED("link.so"), INF_ERR_INVALID_ARG, "is outside of the model");
+    rejects(NAMED(""), INF_ERR_INVALID_ARG, "is outside of the model");
+    rejects(NAMED("nothing.so"), INF_ERR_NOT_FOUND,
         "there is no batch strategy library");
-    refuses(NAMED("1"), INF_ERR_NOT_FOUND, "there is no batch strategy");
+    rejects(NAMED("1"), INF_ERR_NOT_FOUND, "there is no batch strategy");
 }
 
 static void
 sequences_have_no_strategy(void **state)
 {
     (void) state;
-    refuses(NAMED("mine.so") " sequence_batching { }", INF_ERR_INVALID_ARG,
+    rejects(NAMED("mine.so") " sequence_batching { }", INF_ERR_INVALID_ARG,
         "cannot be used with sequence_batching");
 }
 

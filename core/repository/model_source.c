@@ -1,4 +1,4 @@
-#include "core/repository/model_home.h"
+#include "core/repository/model_source.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,92 +13,95 @@
 #include "core/repository/code_upload.h"
 #include "core/storage/storage_local.h"
 
-static inf_err_t *open_repository(inf_model_home_t *home,
-    const inf_home_query_t *q, bool *absent);
-static inf_err_t *open_private(inf_model_home_t *home,
-    const inf_home_query_t *q);
-static inf_err_t *take_scan(inf_model_home_t *home, const inf_home_query_t *q,
-    const inf_scan_t *scan, const inf_repository_list_t *list);
+static inf_err_t *open_repository(inf_model_source_t *source,
+    const inf_source_query_t *q, bool *absent);
+static inf_err_t *open_private(inf_model_source_t *source,
+    const inf_source_query_t *q);
+static inf_err_t *take_scan(inf_model_source_t *source,
+    const inf_source_query_t *q, const inf_scan_t *scan,
+    const inf_repository_list_t *list);
 static inf_err_t *nowhere(const inf_scan_t *scan);
 static const char *first_problem(const inf_scan_t *scan);
-static inf_err_t *take_versions(inf_model_home_t *home,
+static inf_err_t *take_versions(inf_model_source_t *source,
     const inf_scan_model_t *m);
-static inf_err_t *let_agents_load(inf_model_home_t *home,
-    const inf_home_query_t *q, const inf_config_options_t *opt);
+static inf_err_t *let_agents_load(inf_model_source_t *source,
+    const inf_source_query_t *q, const inf_config_options_t *opt);
 static bool is_named(const char *file, const char *dir);
-static inf_err_t *write_config(const inf_model_home_t *home);
-static inf_err_t *bring_here(inf_model_home_t *home);
+static inf_err_t *write_config(const inf_model_source_t *source);
+static inf_err_t *bring_here(inf_model_source_t *source);
 static bool same_config(const Inference__ModelConfig *a,
     const Inference__ModelConfig *b, bool but_instances);
 
 inf_err_t *
-inf_model_home_open(const inf_home_query_t *q, inf_model_home_t **out,
+inf_model_source_open(const inf_source_query_t *q, inf_model_source_t **out,
     bool *absent)
 {
-    inf_model_home_t *home = calloc(1, sizeof(*home));
-    if (home == NULL) {
+    inf_model_source_t *source = calloc(1, sizeof(*source));
+    if (source == NULL) {
         return inf_err_nomem();
     }
 
     *absent = false;
-    atomic_init(&home->refs, 1);
-    home->overridden = q->override != NULL && q->override->config != NULL;
+    atomic_init(&source->refs, 1);
+    source->overridden = q->override != NULL && q->override->config != NULL;
 
     inf_err_t *err = q->override != NULL && q->override->file_count > 0
-        ? open_private(home, q) : open_repository(home, q, absent);
+        ? open_private(source, q) : open_repository(source, q, absent);
     if (err == NULL) {
-        err = inf_model_stamp_take(home->storage, home->dir, &home->stamp);
+        err = inf_model_stamp_take(source->storage, source->dir,
+            &source->stamp);
     }
     if (err != NULL) {
-        inf_model_home_unref(home);
+        inf_model_source_unref(source);
         return err;
     }
 
-    *out = home;
+    *out = source;
     return NULL;
 }
 
 inf_err_t *
-inf_model_home_read(inf_model_home_t *home, const inf_home_query_t *q)
+inf_model_source_read(inf_model_source_t *source, const inf_source_query_t *q)
 {
     inf_config_options_t opt = {
         .auto_complete = q->auto_complete,
         .config_name = q->config_name
     };
-    if (home->overridden) {
+    if (source->overridden) {
         opt.override_json = inf_slice_str(q->override->config);
     }
 
-    inf_err_t *err = let_agents_load(home, q, &opt);
+    inf_err_t *err = let_agents_load(source, q, &opt);
     if (err != NULL) {
         return err;
     }
-    if (home->load_dir != home->dir) {
-        opt.fallback = home->storage;
-        opt.fallback_dir = home->dir;
+    if (source->load_dir != source->dir) {
+        opt.fallback = source->storage;
+        opt.fallback_dir = source->dir;
     }
 
-    err = inf_model_config_read(home->load_storage, home->load_dir, q->name,
-        &opt, &home->config);
+    err = inf_model_config_read(source->load_storage, source->load_dir, q->name,
+        &opt, &source->config);
     if (err == NULL) {
-        home->named = is_named(home->config->file, home->load_dir)
-            || is_named(home->config->file, home->dir);
+        source->named = is_named(source->config->file, source->load_dir)
+            || is_named(source->config->file, source->dir);
     }
-    if (err == NULL && home->private_dir != NULL) {
-        err = write_config(home);
+    if (err == NULL && source->private_dir != NULL) {
+        err = write_config(source);
     }
-    return err != NULL ? err : bring_here(home);
+    return err != NULL ? err : bring_here(source);
 }
 
 inf_err_t *
-inf_model_home_check_sent(const inf_model_home_t *home,
+inf_model_source_check_sent(const inf_model_source_t *source,
     const char *config_name, const Inference__ModelConfig *sent)
 {
     const inf_config_options_t opt = { .config_name = config_name };
     Inference__ModelConfig *own = NULL;
 
-    inf_err_t *unread = home->private_dir != NULL ? NULL
-        : inf_model_config_parse(home->storage, home->dir, &opt, NULL, &own);
+    inf_err_t *unread = source->private_dir != NULL ? NULL
+        : inf_model_config_parse(source->storage, source->dir, &opt, NULL,
+            &own);
     inf_err_t *err = own == NULL ? NULL
         : inf_code_upload_check_inputs(sent, own);
     if (err == NULL) {
@@ -117,16 +120,16 @@ inf_model_home_check_sent(const inf_model_home_t *home,
 }
 
 inf_err_t *
-inf_model_home_choose(const inf_model_home_t *home, const char *name,
+inf_model_source_choose(const inf_model_source_t *source, const char *name,
     int64_t **versions, size_t *count)
 {
-    return inf_versions_select(home->config->msg->version_policy, name,
-        home->versions, home->version_count, versions, count);
+    return inf_versions_select(source->config->msg->version_policy, name,
+        source->versions, source->version_count, versions, count);
 }
 
 bool
-inf_model_home_same_version(const inf_model_home_t *a,
-    const inf_model_home_t *b, int64_t version)
+inf_model_source_same_version(const inf_model_source_t *a,
+    const inf_model_source_t *b, int64_t version)
 {
     return a->private_dir == NULL && b->private_dir == NULL
         && a->repository == b->repository && strcmp(a->dir, b->dir) == 0
@@ -137,29 +140,30 @@ inf_model_home_same_version(const inf_model_home_t *a,
 }
 
 bool
-inf_model_home_same_config(const inf_model_home_t *a,
-    const inf_model_home_t *b)
+inf_model_source_same_config(const inf_model_source_t *a,
+    const inf_model_source_t *b)
 {
     return same_config(a->config->msg, b->config->msg, false);
 }
 
 bool
-inf_model_home_says(const inf_model_home_t *home,
+inf_model_source_says(const inf_model_source_t *source,
     const Inference__ModelConfig *msg)
 {
-    return same_config(home->config->msg, msg, true);
+    return same_config(source->config->msg, msg, true);
 }
 
 inf_err_t *
-inf_model_home_adopt(inf_model_home_t *home, const inf_model_home_t *other)
+inf_model_source_adopt(inf_model_source_t *source,
+    const inf_model_source_t *other)
 {
     ProtobufCMessage *copy;
     inf_model_config_t *config;
 
     Inference__ModelConfig mixed = *other->config->msg;
-    mixed.version_policy = home->config->msg->version_policy;
-    mixed.n_instance_group = home->config->msg->n_instance_group;
-    mixed.instance_group = home->config->msg->instance_group;
+    mixed.version_policy = source->config->msg->version_policy;
+    mixed.n_instance_group = source->config->msg->n_instance_group;
+    mixed.instance_group = source->config->msg->instance_group;
 
     inf_err_t *err = inf_message_clone(&mixed.base, &copy);
     if (err != NULL) {
@@ -167,21 +171,21 @@ inf_model_home_adopt(inf_model_home_t *home, const inf_model_home_t *other)
     }
 
     err = inf_model_config_new((Inference__ModelConfig *) (void *) copy,
-        home->config->file, home->config->origin, &config);
+        source->config->file, source->config->origin, &config);
     if (err != NULL) {
         inf_message_free(copy);
         return err;
     }
 
-    inf_model_config_unref(home->config);
-    home->config = config;
+    inf_model_config_unref(source->config);
+    source->config = config;
     return NULL;
 }
 
 void
-inf_model_home_swap_settings(inf_model_home_t *a, inf_model_home_t *b)
+inf_model_source_swap_settings(inf_model_source_t *a, inf_model_source_t *b)
 {
-    const inf_model_home_t old = *a;
+    const inf_model_source_t old = *a;
 
     a->overridden = b->overridden;
     a->config = b->config;
@@ -197,64 +201,64 @@ inf_model_home_swap_settings(inf_model_home_t *a, inf_model_home_t *b)
 }
 
 void
-inf_model_home_complete(inf_model_home_t *home)
+inf_model_source_complete(inf_model_source_t *source)
 {
-    if (home->agents != NULL) {
-        inf_agents_complete(home->agents);
+    if (source->agents != NULL) {
+        inf_agents_complete(source->agents);
     }
 }
 
 void
-inf_model_home_fail(inf_model_home_t *home)
+inf_model_source_fail(inf_model_source_t *source)
 {
-    if (home->agents != NULL) {
-        inf_agents_fail(home->agents);
+    if (source->agents != NULL) {
+        inf_agents_fail(source->agents);
     }
 }
 
 void
-inf_model_home_leave(inf_model_home_t *home)
+inf_model_source_leave(inf_model_source_t *source)
 {
-    if (home != NULL && home->agents != NULL) {
-        inf_agents_unload(home->agents);
+    if (source != NULL && source->agents != NULL) {
+        inf_agents_unload(source->agents);
     }
 
-    inf_model_home_unref(home);
+    inf_model_source_unref(source);
 }
 
-inf_model_home_t *
-inf_model_home_ref(inf_model_home_t *home)
+inf_model_source_t *
+inf_model_source_ref(inf_model_source_t *source)
 {
-    atomic_fetch_add_explicit(&home->refs, 1, memory_order_relaxed);
-    return home;
+    atomic_fetch_add_explicit(&source->refs, 1, memory_order_relaxed);
+    return source;
 }
 
 void
-inf_model_home_unref(inf_model_home_t *home)
+inf_model_source_unref(inf_model_source_t *source)
 {
-    if (home == NULL || atomic_fetch_sub_explicit(&home->refs, 1,
+    if (source == NULL || atomic_fetch_sub_explicit(&source->refs, 1,
             memory_order_acq_rel) != 1)
     {
         return;
     }
 
-    if (home->fetched != NULL) {
-        inf_storage_release(home->fetched_from, home->fetched);
+    if (source->fetched != NULL) {
+        inf_storage_release(source->fetched_from, source->fetched);
     }
-    inf_storage_close(home->disk);
-    inf_agents_unref(home->agents);
-    inf_private_dir_free(home->private_dir);
-    inf_storage_close(home->private_storage);
-    inf_repository_unref(home->repository);
-    inf_model_stamp_fini(&home->stamp);
-    inf_model_config_unref(home->config);
-    free(home->versions);
-    free(home->dir);
-    free(home);
+    inf_storage_close(source->disk);
+    inf_agents_unref(source->agents);
+    inf_private_dir_free(source->private_dir);
+    inf_storage_close(source->private_storage);
+    inf_repository_unref(source->repository);
+    inf_model_stamp_fini(&source->stamp);
+    inf_model_config_unref(source->config);
+    free(source->versions);
+    free(source->dir);
+    free(source);
 }
 
 static inf_err_t *
-open_repository(inf_model_home_t *home, const inf_home_query_t *q,
+open_repository(inf_model_source_t *source, const inf_source_query_t *q,
     bool *absent)
 {
     inf_scan_t scan;
@@ -263,7 +267,7 @@ open_repository(inf_model_home_t *home, const inf_home_query_t *q,
     inf_err_t *err = inf_repository_list_scan(q->list, &id, &scan);
     if (err == NULL) {
         *absent = inf_scan_find(&scan, q->name) == NULL;
-        err = take_scan(home, q, &scan, q->list);
+        err = take_scan(source, q, &scan, q->list);
         inf_scan_fini(&scan);
     }
     return err;
@@ -271,11 +275,11 @@ open_repository(inf_model_home_t *home, const inf_home_query_t *q,
 
 /* A repository of its own with that one model. */
 static inf_err_t *
-open_private(inf_model_home_t *home, const inf_home_query_t *q)
+open_private(inf_model_source_t *source, const inf_source_query_t *q)
 {
     inf_scan_t scan;
 
-    if (!home->overridden) {
+    if (!source->overridden) {
         return inf_err_new(INF_ERR_INVALID_ARG, "Load parameter 'config' must"
             " be specified for model file override");
     }
@@ -285,12 +289,12 @@ open_private(inf_model_home_t *home, const inf_home_query_t *q)
         return inf_err_new(INF_ERR_INVALID_ARG, "invalid model name: %s", why);
     }
 
-    inf_err_t *err = inf_private_dir_new(NULL, &home->private_dir);
+    inf_err_t *err = inf_private_dir_new(NULL, &source->private_dir);
     if (err != NULL) {
         return err;
     }
 
-    char *dir = inf_path_join(home->private_dir->path, q->name);
+    char *dir = inf_path_join(source->private_dir->path, q->name);
     if (dir == NULL) {
         return inf_err_nomem();
     }
@@ -302,18 +306,18 @@ open_private(inf_model_home_t *home, const inf_home_query_t *q)
     }
     free(dir);
     if (err == NULL) {
-        err = inf_storage_local_open(&home->private_storage);
+        err = inf_storage_local_open(&source->private_storage);
     }
     if (err != NULL) {
         return err;
     }
 
     const inf_scan_root_t place = {
-        .storage = home->private_storage, .root = home->private_dir->path
+        .storage = source->private_storage, .root = source->private_dir->path
     };
     err = inf_scan_one(&place, 1, q->name, &scan);
     if (err == NULL) {
-        err = take_scan(home, q, &scan, NULL);
+        err = take_scan(source, q, &scan, NULL);
         inf_scan_fini(&scan);
     }
     return err;
@@ -321,7 +325,7 @@ open_private(inf_model_home_t *home, const inf_home_query_t *q)
 
 /* list NULL: it is the private directory. */
 static inf_err_t *
-take_scan(inf_model_home_t *home, const inf_home_query_t *q,
+take_scan(inf_model_source_t *source, const inf_source_query_t *q,
     const inf_scan_t *scan, const inf_repository_list_t *list)
 {
     for (size_t i = 0; !q->quiet && i < scan->problem_count; i++) {
@@ -342,19 +346,19 @@ take_scan(inf_model_home_t *home, const inf_home_query_t *q,
     }
 
     if (list != NULL) {
-        home->repository = inf_repository_ref(list->items[m->repository]);
-        home->storage = home->repository->storage;
+        source->repository = inf_repository_ref(list->items[m->repository]);
+        source->storage = source->repository->storage;
     } else {
-        home->storage = home->private_storage;
+        source->storage = source->private_storage;
     }
-    home->dir = strdup(m->dir);
-    if (home->dir == NULL) {
+    source->dir = strdup(m->dir);
+    if (source->dir == NULL) {
         return inf_err_nomem();
     }
 
-    home->load_storage = home->storage;
-    home->load_dir = home->dir;
-    return take_versions(home, m);
+    source->load_storage = source->storage;
+    source->load_dir = source->dir;
+    return take_versions(source, m);
 }
 
 static inf_err_t *
@@ -367,7 +371,7 @@ nowhere(const inf_scan_t *scan)
 }
 
 static inf_err_t *
-take_versions(inf_model_home_t *home, const inf_scan_model_t *m)
+take_versions(inf_model_source_t *source, const inf_scan_model_t *m)
 {
     int64_t *versions = calloc(m->version_count + 1, sizeof(*versions));
     if (versions == NULL) {
@@ -377,35 +381,35 @@ take_versions(inf_model_home_t *home, const inf_scan_model_t *m)
     if (m->version_count > 0) {
         memcpy(versions, m->versions, m->version_count * sizeof(*versions));
     }
-    free(home->versions);
-    home->versions = versions;
-    home->version_count = m->version_count;
+    free(source->versions);
+    source->versions = versions;
+    source->version_count = m->version_count;
     return NULL;
 }
 
 /* Where they leave it there may be other versions than there were, too, even
    where the model stays in its place. */
 static inf_err_t *
-let_agents_load(inf_model_home_t *home, const inf_home_query_t *q,
+let_agents_load(inf_model_source_t *source, const inf_source_query_t *q,
     const inf_config_options_t *opt)
 {
     const inf_agents_model_t model = {
-        .storage = home->storage, .dir = home->dir, .name = q->name,
+        .storage = source->storage, .dir = source->dir, .name = q->name,
         .config = opt
     };
     inf_scan_t scan;
 
-    inf_err_t *err = inf_agents_load(q->agents, &model, &home->agents);
-    if (err != NULL || home->agents == NULL) {
+    inf_err_t *err = inf_agents_load(q->agents, &model, &source->agents);
+    if (err != NULL || source->agents == NULL) {
         return err;
     }
 
-    const char *dir = inf_agents_dir(home->agents);
-    home->load_storage = inf_agents_storage(home->agents);
-    home->load_dir = strcmp(dir, home->dir) == 0 ? home->dir : dir;
+    const char *dir = inf_agents_dir(source->agents);
+    source->load_storage = inf_agents_storage(source->agents);
+    source->load_dir = strcmp(dir, source->dir) == 0 ? source->dir : dir;
 
     const inf_scan_root_t place = {
-        .storage = home->load_storage, .root = home->load_dir
+        .storage = source->load_storage, .root = source->load_dir
     };
     err = inf_scan_model_dir(&place, q->name, &scan);
     if (err != NULL) {
@@ -416,35 +420,35 @@ let_agents_load(inf_model_home_t *home, const inf_home_query_t *q,
         inf_log(scan.problems[i].level, "%s", scan.problems[i].text);
     }
     err = scan.models[0].unreadable ? inf_err_new(INF_ERR_INTERNAL,
-        "'%s' can't be read", home->load_dir)
-        : take_versions(home, &scan.models[0]);
+        "'%s' can't be read", source->load_dir)
+        : take_versions(source, &scan.models[0]);
     inf_scan_fini(&scan);
     return err;
 }
 
 /* Backends want files on a disk. */
 static inf_err_t *
-bring_here(inf_model_home_t *home)
+bring_here(inf_model_source_t *source)
 {
     char *local;
 
-    inf_err_t *err = inf_storage_localize(home->load_storage, home->load_dir,
-        &local);
+    inf_err_t *err = inf_storage_localize(source->load_storage,
+        source->load_dir, &local);
     if (err != NULL) {
         return err;
     }
 
-    if (strcmp(local, home->load_dir) == 0) {
-        inf_storage_release(home->load_storage, local);
+    if (strcmp(local, source->load_dir) == 0) {
+        inf_storage_release(source->load_storage, local);
         return NULL;
     }
 
-    home->fetched_from = home->load_storage;
-    home->fetched = local;
-    err = inf_storage_local_open(&home->disk);
+    source->fetched_from = source->load_storage;
+    source->fetched = local;
+    err = inf_storage_local_open(&source->disk);
     if (err == NULL) {
-        home->load_storage = home->disk;
-        home->load_dir = local;
+        source->load_storage = source->disk;
+        source->load_dir = local;
     }
     return err;
 }
@@ -472,12 +476,12 @@ is_named(const char *file, const char *dir)
 
 /* Backends may look for it beside the files. */
 static inf_err_t *
-write_config(const inf_model_home_t *home)
+write_config(const inf_model_source_t *source)
 {
     inf_buf_t text;
     inf_buf_init(&text);
 
-    inf_err_t *err = inf_text_print(&home->config->msg->base, &text);
+    inf_err_t *err = inf_text_print(&source->config->msg->base, &text);
     if (err == NULL) {
         err = inf_buf_status(&text);
     }
@@ -486,7 +490,7 @@ write_config(const inf_model_home_t *home)
             "config.pbtxt", text.data != NULL ? text.data : "", text.len
         };
         const inf_override_t one = { .files = &file, .file_count = 1 };
-        err = inf_override_write(&one, home->dir);
+        err = inf_override_write(&one, source->dir);
     }
 
     inf_buf_fini(&text);

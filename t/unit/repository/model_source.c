@@ -4,7 +4,7 @@
 
 #include "core/proto/config_json.h"
 #include "core/proto/message.h"
-#include "core/repository/model_home.h"
+#include "core/repository/model_source.h"
 #include "core/storage/storage_local.h"
 
 #define NAMES(value) "{\"parameters\":{\"p\":{\"string_value\":\"" value "\"}}}"
@@ -51,13 +51,13 @@ check_sent(const char *json, const char *own, bool in_repository)
     }
     assert_ok(inf_model_config_from_json(inf_slice_str(json), &sent));
 
-    const inf_model_home_t home = {
+    const inf_model_source_t source = {
         .storage = &counting,
         .dir = (char *) (uintptr_t) tree_path(tree, "m"),
         .private_dir = in_repository ? NULL : &private_dir
     };
     read_count = 0;
-    inf_err_t *err = inf_model_home_check_sent(&home, "", sent);
+    inf_err_t *err = inf_model_source_check_sent(&source, "", sent);
 
     inf_message_free(&sent->base);
     tree_free(tree);

@@ -1,6 +1,6 @@
 /*
- * model_home.h - where the files of one load of a model are, what its
- *                configuration says and which versions it wants.
+ * model_source.h - where the files of one load of a model are, what its
+ *                  configuration says and which versions it wants.
  *
  * Owner    Shared by reference: the model's record keeps that of the last
  *          good load, each version made from it keeps it too.  The last
@@ -9,14 +9,14 @@
  * Units    none.
  * Errors   NOT_FOUND: no repository has it.  INVALID_ARG, INTERNAL: why it
  *          can't be read.
- * Route    lifecycle -> [model home] -> scan, configuration -> model load
+ * Route    lifecycle -> [model source] -> scan, configuration -> model load
  *
- * inf_model_home_open settles the model's directory, inf_model_home_read lets
- * its repository agents have it before the configuration is read.
+ * inf_model_source_open settles the model's directory, inf_model_source_read
+ * lets its repository agents have it before the configuration is read.
  */
 
-#ifndef INF_REPOSITORY_MODEL_HOME_H
-#define INF_REPOSITORY_MODEL_HOME_H
+#ifndef INF_REPOSITORY_MODEL_SOURCE_H
+#define INF_REPOSITORY_MODEL_SOURCE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -50,10 +50,10 @@ typedef struct {
     int64_t            *versions;       /* there are, ascending              */
     size_t              version_count;
     inf_model_stamp_t   stamp;          /* when it was read                  */
-} inf_model_home_t;
+} inf_model_source_t;
 
 typedef struct {
-    inf_repository_list_t    *list;     /* where to look; for open           */
+    inf_repository_list_t    *list;     /* of repositories; for open         */
     const char               *name;
     const char               *space;    /* its namespace; "": none           */
     const inf_override_t     *override; /* NULL: as the repository has it    */
@@ -61,17 +61,17 @@ typedef struct {
     bool                      auto_complete;
     const char               *config_name;  /* of its configuration          */
     bool                      quiet;    /* what is odd was logged before     */
-} inf_home_query_t;
+} inf_source_query_t;
 
 /*
- * Looks the model up, or writes its files, and takes the stamp.  The
+ * Finds the model, or writes its files, and takes the stamp.  The
  * configuration is not read yet: that may be spared.  *absent, set with an
  * error: it lies nowhere.
  */
-INF_CHECK inf_err_t *inf_model_home_open(const inf_home_query_t *q,
-    inf_model_home_t **out, bool *absent);
-INF_CHECK inf_err_t *inf_model_home_read(inf_model_home_t *home,
-    const inf_home_query_t *q);
+INF_CHECK inf_err_t *inf_model_source_open(const inf_source_query_t *q,
+    inf_model_source_t **out, bool *absent);
+INF_CHECK inf_err_t *inf_model_source_read(inf_model_source_t *source,
+    const inf_source_query_t *q);
 
 /*
  * Whether a request may bring the configuration sent without code upload
@@ -79,11 +79,12 @@ INF_CHECK inf_err_t *inf_model_home_read(inf_model_home_t *home,
  * private directory nothing is read: the model has no configuration of its
  * own there.  One that can't be read is an error only where it decides.
  */
-INF_CHECK inf_err_t *inf_model_home_check_sent(const inf_model_home_t *home,
-    const char *config_name, const Inference__ModelConfig *sent);
+INF_CHECK inf_err_t *inf_model_source_check_sent(
+    const inf_model_source_t *source, const char *config_name,
+    const Inference__ModelConfig *sent);
 
 /* What the version policy selects of the versions; malloc'ed. */
-INF_CHECK inf_err_t *inf_model_home_choose(const inf_model_home_t *home,
+INF_CHECK inf_err_t *inf_model_source_choose(const inf_model_source_t *source,
     const char *name, int64_t **versions, size_t *count);
 
 /*
@@ -91,35 +92,36 @@ INF_CHECK inf_err_t *inf_model_home_choose(const inf_model_home_t *home,
  * what all versions share, nor the configuration differ, but for instance
  * groups and version policy.  What agents have read nobody knows.
  */
-bool inf_model_home_same_version(const inf_model_home_t *a,
-    const inf_model_home_t *b, int64_t version);
+bool inf_model_source_same_version(const inf_model_source_t *a,
+    const inf_model_source_t *b, int64_t version);
 
-/* Whether their configurations are the same altogether; and whether home's is
+/* Whether their configurations are the same altogether; and whether source's is
    msg but for instance groups and version policy. */
-bool inf_model_home_same_config(const inf_model_home_t *a,
-    const inf_model_home_t *b);
-bool inf_model_home_says(const inf_model_home_t *home,
+bool inf_model_source_same_config(const inf_model_source_t *a,
+    const inf_model_source_t *b);
+bool inf_model_source_says(const inf_model_source_t *source,
     const Inference__ModelConfig *msg);
 
-/* Replaces home's configuration by that of other, but for instance groups and
+/* Replaces source's configuration by that of other, but for instance groups and
    version policy. */
-INF_CHECK inf_err_t *inf_model_home_adopt(inf_model_home_t *home,
-    const inf_model_home_t *other);
+INF_CHECK inf_err_t *inf_model_source_adopt(inf_model_source_t *source,
+    const inf_model_source_t *other);
 
 /* Each gets what the other has read; places and agents stay. */
-void inf_model_home_swap_settings(inf_model_home_t *a, inf_model_home_t *b);
+void inf_model_source_swap_settings(inf_model_source_t *a,
+    inf_model_source_t *b);
 
 /* What its agents hear: the load has ended well, or badly; its versions go
    out of service.  Each does nothing without agents or when it was called. */
-void inf_model_home_complete(inf_model_home_t *home);
-void inf_model_home_fail(inf_model_home_t *home);
+void inf_model_source_complete(inf_model_source_t *source);
+void inf_model_source_fail(inf_model_source_t *source);
 
-/* Gives the reference up, too; home may be NULL. */
-void inf_model_home_leave(inf_model_home_t *home);
+/* Gives the reference up, too; source may be NULL. */
+void inf_model_source_leave(inf_model_source_t *source);
 
-inf_model_home_t *inf_model_home_ref(inf_model_home_t *home);
+inf_model_source_t *inf_model_source_ref(inf_model_source_t *source);
 
-/* home may be NULL. */
-void inf_model_home_unref(inf_model_home_t *home);
+/* source may be NULL. */
+void inf_model_source_unref(inf_model_source_t *source);
 
-#endif /* INF_REPOSITORY_MODEL_HOME_H */
+#endif /* INF_REPOSITORY_MODEL_SOURCE_H */
