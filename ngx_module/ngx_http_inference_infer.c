@@ -406,6 +406,8 @@ ngx_http_inference_infer_absolute(ngx_http_inference_ctx_t *ctx)
             break;
 
         case INF_SOURCE_SHM:
+        case INF_SOURCE_RAW:            /* no HTTP request has the latter */
+        case INF_SOURCE_CONTENTS:
             break;
         }
     }

@@ -57,7 +57,12 @@ typedef struct {
 typedef enum {
     INF_SOURCE_JSON,            /* decode json_offset, json_length           */
     INF_SOURCE_BINARY,          /* byte_size bytes at binary_offset          */
-    INF_SOURCE_SHM              /* byte_size bytes in shm_region             */
+    INF_SOURCE_SHM,             /* byte_size bytes in shm_region             */
+    INF_SOURCE_RAW,             /* byte_size bytes, the raw_entry'th of the
+                                   message's raw_input_contents              */
+    INF_SOURCE_CONTENTS         /* decode the contents in the description
+                                   at json_offset, json_length of the text
+                                   (infer_contents.h)                        */
 } inf_infer_source_t;
 
 typedef struct {
@@ -70,6 +75,7 @@ typedef struct {
     uint64_t           byte_size;       /* of the tensor: what JSON decodes
                                            to, what follows as binary, what
                                            lies in shared memory             */
+    uint32_t           raw_entry;
     uint64_t           json_offset;     /* of '[' in the JSON                */
     uint64_t           json_length;     /* up to and with ']'; 0: no data,
                                            nothing to decode                 */
