@@ -162,18 +162,18 @@ ngx_int_t ngx_http_inference_add_zone(ngx_conf_t *cf,
 
 /* ---- client: this worker's channel to the core --------------------------- */
 
-typedef struct ngx_http_inference_ticket_s  ngx_http_inference_ticket_t;
+typedef struct ngx_http_inference_submission_s  ngx_http_inference_submission_t;
 
 /*
  * c is NULL when the core died before it answered; there is no further call
- * then.  The ticket is not touched after the call: it may go in it.
+ * then.  The submission is not touched after the call: it may go in it.
  */
 typedef void (*ngx_http_inference_answer_pt)(
-    ngx_http_inference_ticket_t *ticket, const inf_completion_t *c);
+    ngx_http_inference_submission_t *submission, const inf_completion_t *c);
 
 /* the channel is up (rc NGX_OK), or it can't come up (NGX_ERROR) */
 typedef void (*ngx_http_inference_ready_pt)(
-    ngx_http_inference_ticket_t *ticket, ngx_int_t rc);
+    ngx_http_inference_submission_t *submission, ngx_int_t rc);
 
 #define NGX_HTTP_INFERENCE_REGIONS  4
 
@@ -181,33 +181,34 @@ typedef void (*ngx_http_inference_ready_pt)(
 /* RELEASED: the core reads its regions no more.  FINAL: it was answered. */
 
 typedef enum {
-    NGX_HTTP_INFERENCE_TICKET_FREE = 0,     /* not used, or all has come     */
-    NGX_HTTP_INFERENCE_TICKET_QUEUED,       /* waits for a channel, or for
+    NGX_HTTP_INFERENCE_SUBMISSION_FREE = 0, /* not used, or all has come     */
+    NGX_HTTP_INFERENCE_SUBMISSION_QUEUED,   /* waits for a channel, or for
                                                the news that its own died    */
-    NGX_HTTP_INFERENCE_TICKET_SUBMITTED,
-    NGX_HTTP_INFERENCE_TICKET_RELEASED,     /* FINAL is still to come        */
-    NGX_HTTP_INFERENCE_TICKET_FINAL         /* RELEASED is still to come     */
-} ngx_http_inference_ticket_state_e;
+    NGX_HTTP_INFERENCE_SUBMISSION_SUBMITTED,
+    NGX_HTTP_INFERENCE_SUBMISSION_RELEASED, /* FINAL is still to come        */
+    NGX_HTTP_INFERENCE_SUBMISSION_FINAL     /* RELEASED is still to come     */
+} ngx_http_inference_submission_state_e;
 
 
 /*
  * One submission, embedded in the request's context and zeroed at first.
- * After a ticket was submitted its slot is busy until FINAL and RELEASED have
- * come; ngx_http_inference_abandon() detaches the request from it at any time:
- * the client then cancels, waits for RELEASED and frees the regions by itself.
+ * After a submission was submitted its slot is busy until FINAL and RELEASED
+ * have come; ngx_http_inference_abandon() detaches the request from it at any
+ * time: the client then cancels, waits for RELEASED and frees the regions by
+ * itself.
  *
  * With `keep` set before submit the regions outlive RELEASED and the core, and
  * are freed by abandon(), which the request's cleanup calls then in any case:
  * for a body that may be handed on to another handler.
  */
-struct ngx_http_inference_ticket_s {
+struct ngx_http_inference_submission_s {
     ngx_queue_t                   queue;        /* while it is QUEUED        */
-    ngx_http_inference_ticket_state_e  state;
+    ngx_http_inference_submission_state_e  state;
     void                         *data;         /* the request's context     */
     ngx_http_inference_answer_pt  answer;
     ngx_http_inference_ready_pt   ready;
 
-    uint32_t                      slot;         /* flight.c only             */
+    uint32_t                      slot;         /* in_flight.c only          */
     uint32_t                      generation;
     uint64_t                      epoch;        /* of the channel            */
     inf_region_t                 *regions[NGX_HTTP_INFERENCE_REGIONS];
@@ -220,13 +221,14 @@ struct ngx_http_inference_ticket_s {
 };
 
 /* in a queue, or the core has not answered it */
-#define ngx_http_inference_unanswered(ticket)                                 \
-    ((ticket)->state != NGX_HTTP_INFERENCE_TICKET_FREE                        \
-     && (ticket)->state != NGX_HTTP_INFERENCE_TICKET_FINAL)
+#define ngx_http_inference_unanswered(submission)                             \
+    ((submission)->state != NGX_HTTP_INFERENCE_SUBMISSION_FREE                \
+     && (submission)->state != NGX_HTTP_INFERENCE_SUBMISSION_FINAL)
 
-/* NGX_OK: channel is up.  NGX_AGAIN: not yet; ticket->ready will be called.
+/* NGX_OK: channel is up.  NGX_AGAIN: not yet; submission->ready will be called.
    NGX_ERROR: no core is configured, or it was out of reach for too long. */
-ngx_int_t ngx_http_inference_wait_ready(ngx_http_inference_ticket_t *ticket);
+ngx_int_t ngx_http_inference_wait_ready(
+    ngx_http_inference_submission_t *submission);
 
 /* How long a worker that is so new that it has had no channel yet may still be
    given for its first, ms; 0: it is not new any more. */
@@ -249,13 +251,13 @@ inf_client_t *ngx_http_inference_channel(uint64_t *epoch);
  * NGX_OK; NGX_BUSY: no slot or ring full; NGX_ERROR: that channel is down (a
  * newer one may be up).
  */
-ngx_int_t ngx_http_inference_submit(ngx_http_inference_ticket_t *ticket,
+ngx_int_t ngx_http_inference_submit(ngx_http_inference_submission_t *submission,
     uint64_t epoch, inf_submission_t *s, inf_region_t *const *regions,
     ngx_uint_t count);
 
-/* The request is going away: cancel what is queued, forget the ticket.  May
-   be called for a ticket that was never used or is done. */
-void ngx_http_inference_abandon(ngx_http_inference_ticket_t *ticket);
+/* The request is going away: cancel what is queued, forget the submission.  May
+   be called for a submission that was never used or is done. */
+void ngx_http_inference_abandon(ngx_http_inference_submission_t *submission);
 
 /* A response region was sent to the socket (or isn't wanted any more). */
 void ngx_http_inference_release(uint64_t epoch, uint64_t offset);

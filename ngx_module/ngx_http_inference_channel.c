@@ -20,7 +20,7 @@ static void ngx_http_inference_channel_unwatch(ngx_connection_t **c);
 static void ngx_http_inference_channel_control(ngx_event_t *ev);
 static void ngx_http_inference_channel_welcome(
     ngx_http_inference_channel_t *ch);
-static void ngx_http_inference_channel_bell(ngx_event_t *ev);
+static void ngx_http_inference_channel_notified(ngx_event_t *ev);
 static void ngx_http_inference_channel_drain(ngx_event_t *ev);
 static void ngx_http_inference_channel_core_exit(ngx_event_t *ev);
 
@@ -48,10 +48,10 @@ ngx_http_inference_channel_new(ngx_http_inference_main_conf_t *imcf,
     ch->drain.data = ch;
     ch->drain.log = log;
 
-    ch->flights = ngx_calloc(INF_MAX_SLOTS
-                             * sizeof(ngx_http_inference_flight_t),
-                             log);
-    if (ch->flights == NULL) {
+    ch->in_flight = ngx_calloc(INF_MAX_SLOTS
+                               * sizeof(ngx_http_inference_in_flight_t),
+                               log);
+    if (ch->in_flight == NULL) {
         goto failed;
     }
 
@@ -99,8 +99,8 @@ ngx_http_inference_channel_free(ngx_http_inference_channel_t *ch)
         (void) ngx_close_socket(ch->socket);
     }
 
-    if (ch->flights != NULL) {
-        ngx_free(ch->flights);
+    if (ch->in_flight != NULL) {
+        ngx_free(ch->in_flight);
     }
 
     ngx_free(ch);
@@ -284,16 +284,16 @@ ngx_http_inference_channel_welcome(ngx_http_inference_channel_t *ch)
         return;
     }
 
-    ch->bell = ngx_http_inference_channel_watch(ch,
-                                    inf_client_bell_fd(ch->client),
-                                    ngx_http_inference_channel_bell,
+    ch->eventfd = ngx_http_inference_channel_watch(ch,
+                                    inf_client_event_fd(ch->client),
+                                    ngx_http_inference_channel_notified,
                                     NGX_CLEAR_EVENT);
     ch->core = ngx_http_inference_channel_watch(ch,
                                     inf_client_core_fd(ch->client),
                                     ngx_http_inference_channel_core_exit,
                                     NGX_LEVEL_EVENT);
 
-    if (ch->bell == NULL || ch->core == NULL) {
+    if (ch->eventfd == NULL || ch->core == NULL) {
         ch->handlers->useless(ch, "no connections left for the channel");
         return;
     }
@@ -313,7 +313,7 @@ ngx_http_inference_channel_welcome(ngx_http_inference_channel_t *ch)
 /* At the end of the turn, when the sockets have brought what they had. */
 
 static void
-ngx_http_inference_channel_bell(ngx_event_t *ev)
+ngx_http_inference_channel_notified(ngx_event_t *ev)
 {
     ngx_connection_t              *c;
     ngx_http_inference_channel_t  *ch;
@@ -384,7 +384,7 @@ void
 ngx_http_inference_channel_unlink(ngx_http_inference_channel_t *ch)
 {
     ngx_http_inference_channel_unwatch(&ch->control);
-    ngx_http_inference_channel_unwatch(&ch->bell);
+    ngx_http_inference_channel_unwatch(&ch->eventfd);
     ngx_http_inference_channel_unwatch(&ch->core);
 
     if (ch->drain.posted) {

@@ -27,7 +27,7 @@ typedef struct {
     ngx_queue_t                          dead;
     uint64_t                             epoch;
 
-    ngx_queue_t                          waiting;   /* tickets               */
+    ngx_queue_t                          waiting;   /* submissions           */
     ngx_msec_t                           down;      /* since when            */
     ngx_msec_t                           pause;     /* before the next try   */
     ngx_uint_t                           failures;  /* of tries in a row     */
@@ -68,7 +68,7 @@ static const ngx_http_inference_channel_handlers_t
     ngx_http_inference_client_later,
     ngx_http_inference_client_death,
     ngx_http_inference_client_level,
-    ngx_http_inference_flight_completion
+    ngx_http_inference_in_flight_completion
 };
 
 
@@ -153,7 +153,7 @@ ngx_http_inference_client_exit(ngx_cycle_t *cycle)
 
 
 ngx_int_t
-ngx_http_inference_wait_ready(ngx_http_inference_ticket_t *ticket)
+ngx_http_inference_wait_ready(ngx_http_inference_submission_t *submission)
 {
     ngx_msec_t                    waited;
     ngx_http_inference_client_t  *client;
@@ -174,9 +174,9 @@ ngx_http_inference_wait_ready(ngx_http_inference_ticket_t *ticket)
         return NGX_ERROR;
     }
 
-    if (ticket->state != NGX_HTTP_INFERENCE_TICKET_QUEUED) {
-        ngx_queue_insert_tail(&client->waiting, &ticket->queue);
-        ticket->state = NGX_HTTP_INFERENCE_TICKET_QUEUED;
+    if (submission->state != NGX_HTTP_INFERENCE_SUBMISSION_QUEUED) {
+        ngx_queue_insert_tail(&client->waiting, &submission->queue);
+        submission->state = NGX_HTTP_INFERENCE_SUBMISSION_QUEUED;
     }
 
     if (!client->patience.timer_set) {
@@ -226,7 +226,7 @@ ngx_http_inference_channel(uint64_t *epoch)
 
 
 ngx_int_t
-ngx_http_inference_submit(ngx_http_inference_ticket_t *ticket,
+ngx_http_inference_submit(ngx_http_inference_submission_t *submission,
     uint64_t epoch, inf_submission_t *s, inf_region_t *const *regions,
     ngx_uint_t count)
 {
@@ -239,7 +239,7 @@ ngx_http_inference_submit(ngx_http_inference_ticket_t *ticket,
         return NGX_ERROR;
     }
 
-    rc = ngx_http_inference_flight_submit(ch, ticket, s, regions, count);
+    rc = ngx_http_inference_in_flight_submit(ch, submission, s, regions, count);
 
     if (rc == NGX_OK) {
         ngx_http_inference_client_plan_sweep();
@@ -250,31 +250,31 @@ ngx_http_inference_submit(ngx_http_inference_ticket_t *ticket,
 
 
 void
-ngx_http_inference_abandon(ngx_http_inference_ticket_t *ticket)
+ngx_http_inference_abandon(ngx_http_inference_submission_t *submission)
 {
     ngx_http_inference_channel_t  *ch;
 
-    if (ticket->state == NGX_HTTP_INFERENCE_TICKET_QUEUED) {
-        ngx_queue_remove(&ticket->queue);
-        ticket->state = NGX_HTTP_INFERENCE_TICKET_FREE;
+    if (submission->state == NGX_HTTP_INFERENCE_SUBMISSION_QUEUED) {
+        ngx_queue_remove(&submission->queue);
+        submission->state = NGX_HTTP_INFERENCE_SUBMISSION_FREE;
     }
 
-    if (ticket->state == NGX_HTTP_INFERENCE_TICKET_FREE
-        && ticket->nregions == 0)
+    if (submission->state == NGX_HTTP_INFERENCE_SUBMISSION_FREE
+        && submission->nregions == 0)
     {
         return;
     }
 
-    ch = ngx_http_inference_client_find(ticket->epoch);
+    ch = ngx_http_inference_client_find(submission->epoch);
 
     if (ch == NULL) {
         /* the worker is leaving, its memory has gone */
-        ticket->state = NGX_HTTP_INFERENCE_TICKET_FREE;
-        ticket->nregions = 0;
+        submission->state = NGX_HTTP_INFERENCE_SUBMISSION_FREE;
+        submission->nregions = 0;
         return;
     }
 
-    ngx_http_inference_flight_abandon(ch, ticket);
+    ngx_http_inference_in_flight_abandon(ch, submission);
     ngx_http_inference_client_plan_sweep();
 }
 
@@ -424,11 +424,11 @@ static void
 ngx_http_inference_client_death(ngx_http_inference_channel_t *ch,
     const char *why)
 {
-    uint32_t                      pid;
-    ngx_uint_t                    n;
-    ngx_queue_t                   lost, *q;
-    ngx_http_inference_client_t  *client;
-    ngx_http_inference_ticket_t  *ticket;
+    uint32_t                          pid;
+    ngx_uint_t                        n;
+    ngx_queue_t                       lost, *q;
+    ngx_http_inference_client_t      *client;
+    ngx_http_inference_submission_t  *submission;
 
     client = &ngx_http_inference_client;
     pid = inf_client_core_pid(ch->client);
@@ -441,7 +441,7 @@ ngx_http_inference_client_death(ngx_http_inference_channel_t *ch,
     ngx_queue_insert_tail(&client->dead, &ch->queue);
 
     ngx_queue_init(&lost);
-    n = ngx_http_inference_flights_detach(ch, &lost);
+    n = ngx_http_inference_in_flight_detach(ch, &lost);
 
     ngx_log_error(NGX_LOG_WARN, client->log, 0,
                   "inference: core %uD is gone (%s), %ui requests were with it",
@@ -456,9 +456,9 @@ ngx_http_inference_client_death(ngx_http_inference_channel_t *ch,
         q = ngx_queue_head(&lost);
         ngx_queue_remove(q);
 
-        ticket = ngx_queue_data(q, ngx_http_inference_ticket_t, queue);
-        ticket->state = NGX_HTTP_INFERENCE_TICKET_FREE;
-        ticket->answer(ticket, NULL);
+        submission = ngx_queue_data(q, ngx_http_inference_submission_t, queue);
+        submission->state = NGX_HTTP_INFERENCE_SUBMISSION_FREE;
+        submission->answer(submission, NULL);
     }
 }
 
@@ -498,9 +498,9 @@ ngx_http_inference_client_find(uint64_t epoch)
 static void
 ngx_http_inference_wake_waiting(ngx_int_t rc)
 {
-    ngx_queue_t                   woken, *q;
-    ngx_http_inference_client_t  *client;
-    ngx_http_inference_ticket_t  *ticket;
+    ngx_queue_t                       woken, *q;
+    ngx_http_inference_client_t      *client;
+    ngx_http_inference_submission_t  *submission;
 
     client = &ngx_http_inference_client;
 
@@ -508,7 +508,7 @@ ngx_http_inference_wake_waiting(ngx_int_t rc)
         return;
     }
 
-    /* a ticket that has to wait again does not come into this round */
+    /* a submission that has to wait again does not come into this round */
 
     ngx_queue_init(&woken);
     ngx_queue_add(&woken, &client->waiting);
@@ -518,9 +518,9 @@ ngx_http_inference_wake_waiting(ngx_int_t rc)
         q = ngx_queue_head(&woken);
         ngx_queue_remove(q);
 
-        ticket = ngx_queue_data(q, ngx_http_inference_ticket_t, queue);
-        ticket->state = NGX_HTTP_INFERENCE_TICKET_FREE;
-        ticket->ready(ticket, rc);
+        submission = ngx_queue_data(q, ngx_http_inference_submission_t, queue);
+        submission->state = NGX_HTTP_INFERENCE_SUBMISSION_FREE;
+        submission->ready(submission, rc);
     }
 }
 

@@ -1,16 +1,17 @@
 /*
  * ngx_http_inference_client.h - what the files of a worker's channel share:
- *                               client (which one is there, which requests
- *                               wait for one), flight (requests on their way)
- *                               and channel (one of them in the event loop).
+ *                               client.c (which channel is there, which
+ *                               requests wait for one), in_flight.c (requests
+ *                               on their way) and channel.c (one channel in
+ *                               the event loop).
  *
  * Owner    The client owns the living channel and dead ones that are in use; a
- *          channel owns its flights.
+ *          channel owns its in-flight requests.
  * Thread   The worker's event loop.
  * Units    ms.
  * Errors   As ngx_http_inference.h.
- * Route    infer|control -> [client -> flight] -> core
- *          -> [channel's drain -> flight] -> answer
+ * Route    infer|control -> [client -> in-flight request]
+ *          -> core -> [channel's drain -> in-flight request] -> answer
  */
 
 #ifndef NGX_HTTP_INFERENCE_CLIENT_H
@@ -57,14 +58,14 @@ typedef struct {
 /* The client's own note about a slot in use. */
 
 typedef struct {
-    ngx_http_inference_channel_t        *channel;
-    ngx_http_inference_ticket_t         *ticket;    /* NULL: abandoned       */
-    inf_ticket_t                         name;
-    inf_region_t                        *regions[NGX_HTTP_INFERENCE_REGIONS];
-    ngx_uint_t                           nregions;  /* of an abandoned one   */
-    ngx_http_inference_ticket_state_e    state;     /* never QUEUED          */
-    unsigned                             begun:1;   /* an execution          */
-} ngx_http_inference_flight_t;
+    ngx_http_inference_channel_t          *channel;
+    ngx_http_inference_submission_t       *submission; /* NULL: abandoned    */
+    inf_slot_id_t                          name;
+    inf_region_t                          *regions[NGX_HTTP_INFERENCE_REGIONS];
+    ngx_uint_t                             nregions; /* of an abandoned one  */
+    ngx_http_inference_submission_state_e  state;   /* never QUEUED          */
+    unsigned                               begun:1; /* an execution          */
+} ngx_http_inference_in_flight_t;
 
 
 struct ngx_http_inference_channel_s {
@@ -77,11 +78,11 @@ struct ngx_http_inference_channel_s {
     ngx_socket_t                         socket;    /* to an external core   */
 
     ngx_connection_t                    *control;
-    ngx_connection_t                    *bell;
+    ngx_connection_t                    *eventfd;
     ngx_connection_t                    *core;
     ngx_event_t                          drain;
 
-    ngx_http_inference_flight_t         *flights;   /* by slot               */
+    ngx_http_inference_in_flight_t      *in_flight; /* by slot               */
     ngx_uint_t                           held;      /* responses at the
                                                        request side          */
     unsigned                             answered:1;
@@ -109,23 +110,23 @@ void ngx_http_inference_channel_unlink(ngx_http_inference_channel_t *ch);
 ngx_uint_t ngx_http_inference_channel_idle(ngx_http_inference_channel_t *ch);
 
 
-/* ---- flight.c ------------------------------------------------------------ */
+/* ---- in_flight.c --------------------------------------------------------- */
 
 /* As ngx_http_inference_submit() and ngx_http_inference_abandon(), of a channel
-   that is up, or of one that the ticket was submitted to. */
-ngx_int_t ngx_http_inference_flight_submit(ngx_http_inference_channel_t *ch,
-    ngx_http_inference_ticket_t *ticket, inf_submission_t *s,
+   that is up, or of one that the submission was submitted to. */
+ngx_int_t ngx_http_inference_in_flight_submit(ngx_http_inference_channel_t *ch,
+    ngx_http_inference_submission_t *submission, inf_submission_t *s,
     inf_region_t *const *regions, ngx_uint_t count);
-void ngx_http_inference_flight_abandon(ngx_http_inference_channel_t *ch,
-    ngx_http_inference_ticket_t *ticket);
+void ngx_http_inference_in_flight_abandon(ngx_http_inference_channel_t *ch,
+    ngx_http_inference_submission_t *submission);
 
-/* userp: the flight. */
-void ngx_http_inference_flight_completion(const inf_completion_t *c,
+/* userp: the in-flight request. */
+void ngx_http_inference_in_flight_completion(const inf_completion_t *c,
     void *userp);
 
-/* The core is dead and reads the requests' bytes no more.  Moves tickets
+/* The core is dead and reads the requests' bytes no more.  Moves submissions
    without an answer to lost and returns how many they are. */
-ngx_uint_t ngx_http_inference_flights_detach(ngx_http_inference_channel_t *ch,
+ngx_uint_t ngx_http_inference_in_flight_detach(ngx_http_inference_channel_t *ch,
     ngx_queue_t *lost);
 
 

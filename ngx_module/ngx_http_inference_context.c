@@ -67,7 +67,7 @@ ngx_http_inference_create_ctx(ngx_http_request_t *r)
     ctx->turn.data = r->connection;
     ctx->turn.log = r->connection->log;
 
-    ctx->ticket.data = ctx;
+    ctx->submission.data = ctx;
 
     inf_arena_init(&ctx->arena);
 
@@ -215,8 +215,8 @@ ngx_http_inference_leave(void *data)
 
     ngx_http_inference_quiet(ctx);
 
-    if (ngx_http_inference_unanswered(&ctx->ticket)) {
-        ngx_http_inference_abandon(&ctx->ticket);
+    if (ngx_http_inference_unanswered(&ctx->submission)) {
+        ngx_http_inference_abandon(&ctx->submission);
     }
 
     if (!ngx_http_inference_is_over(ctx)) {
@@ -233,7 +233,7 @@ ngx_http_inference_cleanup(void *data)
 {
     ngx_http_inference_ctx_t *ctx = data;
 
-    ngx_http_inference_abandon(&ctx->ticket);
+    ngx_http_inference_abandon(&ctx->submission);
 
     if (ctx->reply.held) {
         ngx_http_inference_release(ctx->reply.epoch, ctx->reply.offset);

@@ -185,7 +185,7 @@ ngx_http_inference_control_send(ngx_http_inference_ctx_t *ctx,
 
     s->offset = (*region)->offset;
 
-    rc = ngx_http_inference_submit(&ctx->ticket, ctx->epoch, s,
+    rc = ngx_http_inference_submit(&ctx->submission, ctx->epoch, s,
                                    region, 1);
 
     if (rc == NGX_OK) {

@@ -253,7 +253,7 @@ ngx_http_inference_wait_channel(ngx_http_inference_ctx_t *ctx)
         ngx_http_inference_start_timer(ctx);
     }
 
-    if (ngx_http_inference_wait_ready(&ctx->ticket) != NGX_AGAIN) {
+    if (ngx_http_inference_wait_ready(&ctx->submission) != NGX_AGAIN) {
         return ngx_http_inference_fail_no_core(ctx);
     }
 
@@ -432,8 +432,8 @@ ngx_http_inference_run_rejecting(ngx_http_inference_ctx_t *ctx)
         }
     }
 
-    if (ngx_http_inference_unanswered(&ctx->ticket)) {
-        ngx_http_inference_abandon(&ctx->ticket);
+    if (ngx_http_inference_unanswered(&ctx->submission)) {
+        ngx_http_inference_abandon(&ctx->submission);
     }
 
     ngx_http_inference_body_stop(ctx);

@@ -9,16 +9,16 @@
 
 static void ngx_http_inference_happened(ngx_http_inference_ctx_t *ctx,
     ngx_http_inference_event_e event);
-static void ngx_http_inference_ready(ngx_http_inference_ticket_t *ticket,
-    ngx_int_t rc);
+static void ngx_http_inference_ready(
+    ngx_http_inference_submission_t *submission, ngx_int_t rc);
 static ngx_int_t ngx_http_inference_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
 static ngx_int_t ngx_http_inference_body_of_others(ngx_http_request_t *r);
 static void ngx_http_inference_body_ready(ngx_http_request_t *r);
 static void ngx_http_inference_main_read(ngx_http_request_t *r);
 static void ngx_http_inference_main_ready(ngx_http_request_t *mr);
-static void ngx_http_inference_completed(ngx_http_inference_ticket_t *ticket,
-    const inf_completion_t *c);
+static void ngx_http_inference_completed(
+    ngx_http_inference_submission_t *submission, const inf_completion_t *c);
 static void ngx_http_inference_turn(ngx_event_t *ev);
 static void ngx_http_inference_timer(ngx_event_t *ev);
 static void ngx_http_inference_writable(ngx_http_request_t *r);
@@ -70,8 +70,8 @@ ngx_http_inference_handler(ngx_http_request_t *r)
 
     ctx->timer.handler = ngx_http_inference_timer;
     ctx->turn.handler = ngx_http_inference_turn;
-    ctx->ticket.ready = ngx_http_inference_ready;
-    ctx->ticket.answer = ngx_http_inference_completed;
+    ctx->submission.ready = ngx_http_inference_ready;
+    ctx->submission.answer = ngx_http_inference_completed;
     ctx->handlers = &ngx_http_inference_handlers;
 
     r->main->count++;
@@ -106,12 +106,13 @@ ngx_http_inference_happened(ngx_http_inference_ctx_t *ctx,
 
 
 static void
-ngx_http_inference_ready(ngx_http_inference_ticket_t *ticket, ngx_int_t rc)
+ngx_http_inference_ready(ngx_http_inference_submission_t *submission,
+    ngx_int_t rc)
 {
     ngx_connection_t          *c;
     ngx_http_inference_ctx_t  *ctx;
 
-    ctx = ticket->data;
+    ctx = submission->data;
     c = ctx->request->connection;
 
     if (ctx->state != NGX_HTTP_INFERENCE_CONNECTING
@@ -253,13 +254,13 @@ ngx_http_inference_main_ready(ngx_http_request_t *mr)
 
 
 static void
-ngx_http_inference_completed(ngx_http_inference_ticket_t *ticket,
+ngx_http_inference_completed(ngx_http_inference_submission_t *submission,
     const inf_completion_t *c)
 {
     ngx_connection_t          *conn;
     ngx_http_inference_ctx_t  *ctx;
 
-    ctx = ticket->data;
+    ctx = submission->data;
     conn = ctx->request->connection;
 
     if (ctx->state != NGX_HTTP_INFERENCE_WAITING
@@ -268,13 +269,13 @@ ngx_http_inference_completed(ngx_http_inference_ticket_t *ticket,
         /* answered already: what comes now is late */
 
         if (c && (c->flags & INF_COMPLETE_RESPONSE) && c->length) {
-            ngx_http_inference_release(ticket->epoch, c->offset);
+            ngx_http_inference_release(submission->epoch, c->offset);
         }
 
         return;
     }
 
-    if (ngx_http_inference_take_reply(ctx, ticket, c) == NGX_AGAIN) {
+    if (ngx_http_inference_take_reply(ctx, submission, c) == NGX_AGAIN) {
         return;
     }
 

@@ -298,9 +298,10 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
 
     n = ngx_http_inference_infer_regions(ctx, regions);
 
-    ctx->ticket.keep = ngx_http_inference_hand_on_wanted(ctx);
+    ctx->submission.keep = ngx_http_inference_hand_on_wanted(ctx);
 
-    rc = ngx_http_inference_submit(&ctx->ticket, ctx->epoch, &s, regions, n);
+    rc = ngx_http_inference_submit(&ctx->submission, ctx->epoch, &s, regions,
+                                   n);
 
     if (rc == NGX_OK) {
         /* the bytes stay, but the client frees them */

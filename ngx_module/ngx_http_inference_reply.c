@@ -17,13 +17,13 @@ static ngx_int_t ngx_http_inference_measure(ngx_http_inference_ctx_t *ctx);
 
 ngx_int_t
 ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
-    ngx_http_inference_ticket_t *ticket, const inf_completion_t *c)
+    ngx_http_inference_submission_t *submission, const inf_completion_t *c)
 {
     ngx_http_inference_reply_t  *reply;
 
     reply = &ctx->reply;
 
-    if (c == NULL && ticket->sequence) {
+    if (c == NULL && submission->sequence) {
         (void) ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                        "the inference core ended: sequence "
                                        "lost, start again");
@@ -43,7 +43,7 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
         ctx->replies++;
 
         if (ctx->replies == 1) {
-            reply->epoch = ticket->epoch;
+            reply->epoch = submission->epoch;
             reply->offset = c->offset;
             reply->len = c->length;
             reply->status = c->status;
@@ -55,7 +55,7 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
             ctx->cause = c->cause;
 
         } else if (c->length) {
-            ngx_http_inference_release(ticket->epoch, c->offset);
+            ngx_http_inference_release(submission->epoch, c->offset);
         }
     }
 

@@ -246,7 +246,7 @@ struct ngx_http_inference_ctx_s {
     uint64_t                     received_ns;
     uint64_t                     deadline_ns;   /* 0: none                   */
 
-    ngx_http_inference_ticket_t  ticket;
+    ngx_http_inference_submission_t  submission;
     inf_client_t                *client;        /* valid while it has regions
                                                    of ours                   */
     uint64_t                     epoch;
@@ -466,12 +466,12 @@ ngx_int_t ngx_http_inference_control_respond(ngx_http_inference_ctx_t *ctx);
 /* ---- reply.c ------------------------------------------------------------ */
 
 /*
- * Takes the core's completion of a ticket: the first response is held, others
- * are counted and released.  NGX_AGAIN: more will come; NGX_OK: that was the
- * last, or the request failed.
+ * Takes the core's completion of a submission: the first response is held,
+ * others are counted and released.  NGX_AGAIN: more will come; NGX_OK: that was
+ * the last, or the request failed.
  */
 ngx_int_t ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
-    ngx_http_inference_ticket_t *ticket, const inf_completion_t *c);
+    ngx_http_inference_submission_t *submission, const inf_completion_t *c);
 
 /* The held reply, copied and checked. */
 ngx_int_t ngx_http_inference_open_reply(ngx_http_inference_ctx_t *ctx);

@@ -228,7 +228,7 @@ ngx_http_inference_variable_value(ngx_http_inference_ctx_t *ctx,
 
         if (ngx_http_inference_was_sent(ctx)) {
             return ngx_http_inference_variable_number(pool,
-                                                      ctx->ticket.begun,
+                                                      ctx->submission.begun,
                                                       value);
         }
 
@@ -315,7 +315,7 @@ static ngx_uint_t
 ngx_http_inference_was_sent(ngx_http_inference_ctx_t *ctx)
 {
     return ctx->endpoint && ngx_http_inference_is_infer(ctx)
-           && ctx->ticket.epoch != 0;
+           && ctx->submission.epoch != 0;
 }
 
 

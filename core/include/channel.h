@@ -2,8 +2,8 @@
  * channel.h - what crosses the wall between an nginx worker and the core.
  *
  * Owner    The worker makes and owns the rings, the request arena and the
- *          submission doorbell; the core makes and owns the response arena and
- *          the completion doorbell.  Each arena
+ *          submission eventfd; the core makes and owns the response arena and
+ *          the completion eventfd.  Each arena
  *          has one allocating side: a region is freed only by the side that
  *          allocated it, when the other side has released it.
  * Thread   Submission ring: one producer (the worker's event loop), one
@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define INF_CHANNEL_MAGIC       UINT64_C(0x314e4843464e49)   /* "INFCHN1"  */
-/* 1, without a completion doorbell of the core's, was never released. */
+/* 1, without a completion eventfd of the core's, was never released. */
 #define INF_CHANNEL_VERSION     2u
 #define INF_CHANNEL_MIN_VERSION 2u
 
@@ -40,7 +40,7 @@
 
 /*
  * WORKER: sent by a worker over the registration socket, with 4 descriptors
- * (rings, request arena, submission doorbell, core's end of the private
+ * (rings, request arena, submission eventfd, core's end of the private
  * control socket).  CONFIG: sent by the supervisor over the
  * configuration socket, which no worker holds, with 1 (a sealed memfd, a
  * serialised CoreConfig).
@@ -56,7 +56,7 @@ typedef enum {
 enum {                          /* index into the WORKER descriptors         */
     INF_FD_RINGS = 0,
     INF_FD_REQUEST_ARENA,
-    INF_FD_SUBMIT_BELL,
+    INF_FD_SUBMIT_EVENTFD,
     INF_FD_CONTROL
 };
 
@@ -78,7 +78,7 @@ typedef struct {
 
 /*
  * The core's answer, on the private control socket, with 3 descriptors when
- * status is INF_OK and none otherwise.  The completion doorbell is an epoll
+ * status is INF_OK and none otherwise.  The completion eventfd is an epoll
  * descriptor over an eventfd that only the core has: were it shared, a worker
  * could fill its counter and make it blocking, and the core would hang in it.
  */
@@ -87,7 +87,7 @@ typedef struct {
 enum {                          /* index into the welcome's descriptors      */
     INF_WELCOME_FD_RESPONSES = 0,
     INF_WELCOME_FD_CORE,        /* a pidfd                                   */
-    INF_WELCOME_FD_BELL
+    INF_WELCOME_FD_EVENTFD
 };
 
 typedef struct {
@@ -177,8 +177,8 @@ typedef struct {
 #define INF_COMPLETE_FINAL    0x02      /* no more responses                 */
 #define INF_COMPLETE_RELEASED 0x04      /* nobody reads the request's bytes  */
 #define INF_COMPLETE_LAST     0x80      /* took the ring's last place: more may
-                                           wait in the core, so ring the
-                                           submission bell once it is popped;
+                                           wait in the core, so notify the
+                                           submission eventfd after the pop;
                                            core/wire's own, callers never
                                            see it                            */
 

@@ -55,10 +55,10 @@ inf_waiter_wait_for(inf_waiter_t *w, uint64_t timeout_ns)
 }
 
 bool
-inf_waiter_poll_begin(inf_waiter_t *w, int bell)
+inf_waiter_poll_begin(inf_waiter_t *w, int eventfd)
 {
     uint32_t expected = WAITER_RUNNING;
-    atomic_store_explicit(&w->bell, bell, memory_order_relaxed);
+    atomic_store_explicit(&w->eventfd, eventfd, memory_order_relaxed);
     return atomic_compare_exchange_strong(&w->word, &expected,
         WAITER_POLLING);
 }
@@ -92,7 +92,8 @@ inf_waiter_wake(inf_waiter_t *w)
         syscall(SYS_futex, &w->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
         break;
     case WAITER_POLLING:
-        inf_bell_ring(atomic_load_explicit(&w->bell, memory_order_relaxed));
+        inf_eventfd_notify(
+            atomic_load_explicit(&w->eventfd, memory_order_relaxed));
         break;
     }
 }

@@ -1,6 +1,6 @@
 /*
  * waiter.h - one thread's place to sleep: a futex word that others set, or an
- *            epoll set whose bell they ring.
+ *            epoll set with an eventfd that they notify.
  *
  * Owner    the thread that waits; others only wake it.
  * Thread   wait: the owner alone; wake: any.
@@ -18,9 +18,9 @@
 
 typedef struct {
     _Atomic uint32_t word;      /* running, sleeping, polling or woken       */
-    _Atomic int      bell;      /* relaxed: rung instead while polling; who
-                                   has woken it may still be reading when
-                                   the owner polls again                     */
+    _Atomic int      eventfd;   /* relaxed: notified instead while polling; a
+                                   thread that woke the owner may still read
+                                   this when the owner polls again           */
 } inf_waiter_t;
 
 void inf_waiter_init(inf_waiter_t *w);
@@ -33,11 +33,11 @@ void inf_waiter_wait(inf_waiter_t *w, uint64_t spin_ns);
 void inf_waiter_wait_for(inf_waiter_t *w, uint64_t timeout_ns);
 
 /*
- * Around a wait in epoll instead: between the two a wake rings bell (an
- * eventfd in that epoll set).  begin false: it was woken already.  end true:
- * it was woken meanwhile.
+ * Around a wait in epoll instead: between the two a wake notifies eventfd,
+ * which is in that epoll set.  begin false: the thread was woken already.
+ * end true: the thread was woken meanwhile.
  */
-bool inf_waiter_poll_begin(inf_waiter_t *w, int bell);
+bool inf_waiter_poll_begin(inf_waiter_t *w, int eventfd);
 bool inf_waiter_poll_end(inf_waiter_t *w);
 
 /* Whether it was woken since it last waited; the owner asks. */

@@ -29,14 +29,14 @@ typedef enum {
     INTAKE_WAKE,
     INTAKE_ADMISSION,
     INTAKE_CONFIGURE,
-    INTAKE_BELL,
+    INTAKE_EVENTFD,
     INTAKE_CONTROL
 } intake_source_t;
 
 typedef struct {
     inf_peer_t      peer;           /* in->sessions, later in->ended         */
     inf_session_t  *session;        /* a reference                           */
-    intake_source_t bell;
+    intake_source_t eventfd;
     intake_source_t control;
 } intake_session_t;
 
@@ -125,7 +125,7 @@ inf_intake_new(const inf_intake_options_t *options, inf_intake_t **out)
         : inf_err_os(errno, "epoll_create1");
 
     if (err == NULL) {
-        err = inf_bell_new(&in->wake_fd);
+        err = inf_eventfd_new(&in->wake_fd);
     }
     if (err == NULL) {
         in->wake = INTAKE_WAKE;
@@ -221,14 +221,14 @@ inf_intake_run(inf_intake_t *in)
 void
 inf_intake_wake(inf_intake_t *in)
 {
-    inf_bell_ring(in->wake_fd);
+    inf_eventfd_notify(in->wake_fd);
 }
 
 void
 inf_intake_stop(inf_intake_t *in)
 {
     atomic_store(&in->stopping, true);
-    inf_bell_ring(in->wake_fd);
+    inf_eventfd_notify(in->wake_fd);
     inf_waiter_wake(&in->standby);
 }
 
@@ -609,7 +609,7 @@ on_event(inf_intake_t *in, intake_source_t *source, uint32_t events)
 {
     switch (*source) {
     case INTAKE_WAKE:
-        inf_bell_clear(in->wake_fd);
+        inf_eventfd_clear(in->wake_fd);
         if (in->server != NULL) {
             inf_registry_refresh(&in->models);
         }
@@ -620,7 +620,7 @@ on_event(inf_intake_t *in, intake_source_t *source, uint32_t events)
     case INTAKE_CONFIGURE:
         on_configure(in);
         break;
-    case INTAKE_BELL:
+    case INTAKE_EVENTFD:
         break;                  /* edge-triggered; the next poll drains      */
     case INTAKE_CONTROL:
         if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
@@ -709,10 +709,10 @@ add_session(void *userp, inf_channel_t *channel, uint32_t pid)
     inf_link_init(&is->peer.link);
     is->peer.pid = pid;
     is->session = session;
-    is->bell = INTAKE_BELL;
+    is->eventfd = INTAKE_EVENTFD;
     is->control = INTAKE_CONTROL;
-    err = watch(in, inf_channel_bell_fd(channel), EPOLLIN | EPOLLET,
-        &is->bell);
+    err = watch(in, inf_channel_event_fd(channel), EPOLLIN | EPOLLET,
+        &is->eventfd);
     if (err == NULL) {
         err = watch(in, inf_channel_control_fd(channel), EPOLLIN,
             &is->control);
@@ -755,7 +755,7 @@ end_session(inf_intake_t *in, intake_session_t *is, const char *why)
     }
 
     session->closed = true;
-    epoll_ctl(in->epoll_fd, EPOLL_CTL_DEL, inf_channel_bell_fd(channel), NULL);
+    epoll_ctl(in->epoll_fd, EPOLL_CTL_DEL, inf_channel_event_fd(channel), NULL);
     epoll_ctl(in->epoll_fd, EPOLL_CTL_DEL, inf_channel_control_fd(channel),
         NULL);
 

@@ -3,10 +3,10 @@
  *
  * Owner    core_main owns the intake; the intake owns its sessions.
  * Thread   run: the main thread.  The intake role (poll the rings, sleep on
- *          their bells) is held by one thread at a time: an idle instance
+ *          their eventfds) is held by one thread at a time: an idle instance
  *          thread if there is one (inf_intake_host's idle operations), else
- *          the main thread, which also looks every ms whether the rings are
- *          left alone for too long.  wake and stop: any thread and signal
+ *          the main thread, which also checks every ms whether the rings
+ *          were left alone for too long.  wake and stop: any thread and signal
  *          handlers.
  * Units    ns.
  * Errors   A worker's nonsense ends that worker's session alone.

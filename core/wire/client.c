@@ -14,7 +14,7 @@
     | INF_COMPLETE_RELEASED | INF_COMPLETE_LAST)
 
 static bool client_take(inf_client_t *c, uint32_t leave, void *userp,
-    inf_ticket_t *out);
+    inf_slot_id_t *out);
 static inf_client_slot_t *client_slot(const inf_client_t *c, uint32_t slot,
     uint32_t generation);
 static void client_give_slot(inf_client_t *c, inf_client_slot_t *s);
@@ -31,22 +31,22 @@ static void client_dispatch(inf_client_t *c, const inf_completion_t *cpl,
     inf_client_handler_fn handler);
 
 bool
-inf_client_take(inf_client_t *c, void *userp, inf_ticket_t *out)
+inf_client_take(inf_client_t *c, void *userp, inf_slot_id_t *out)
 {
     return client_take(c, c->slot_count / INF_CLIENT_CALL_SLOTS, userp, out);
 }
 
 bool
-inf_client_take_call(inf_client_t *c, void *userp, inf_ticket_t *out)
+inf_client_take_call(inf_client_t *c, void *userp, inf_slot_id_t *out)
 {
     return client_take(c, 0, userp, out);
 }
 
 static bool
-client_take(inf_client_t *c, uint32_t leave, void *userp, inf_ticket_t *out)
+client_take(inf_client_t *c, uint32_t leave, void *userp, inf_slot_id_t *out)
 {
     if (c->slots_taken + leave >= c->slot_count) {
-        *out = (inf_ticket_t) { 0, 0 };
+        *out = (inf_slot_id_t) { 0, 0 };
         return false;
     }
 
@@ -64,14 +64,14 @@ client_take(inf_client_t *c, uint32_t leave, void *userp, inf_ticket_t *out)
     __atomic_store_n(&c->slot_states[i], (unsigned char) INF_SLOT_FREE,
         __ATOMIC_RELAXED);
 
-    *out = (inf_ticket_t) { i, s->generation };
+    *out = (inf_slot_id_t) { i, s->generation };
     return true;
 }
 
 void
-inf_client_give(inf_client_t *c, inf_ticket_t ticket)
+inf_client_give(inf_client_t *c, inf_slot_id_t id)
 {
-    inf_client_slot_t *s = client_slot(c, ticket.slot, ticket.generation);
+    inf_client_slot_t *s = client_slot(c, id.slot, id.generation);
 
     if (s != NULL && s->state != INF_CLIENT_SLOT_ABANDONED) {
         client_give_slot(c, s);
@@ -79,17 +79,17 @@ inf_client_give(inf_client_t *c, inf_ticket_t ticket)
 }
 
 void *
-inf_client_find(const inf_client_t *c, inf_ticket_t ticket)
+inf_client_find(const inf_client_t *c, inf_slot_id_t id)
 {
-    const inf_client_slot_t *s = client_slot(c, ticket.slot, ticket.generation);
+    const inf_client_slot_t *s = client_slot(c, id.slot, id.generation);
 
     return s != NULL ? s->userp : NULL;
 }
 
 void
-inf_client_set_userp(inf_client_t *c, inf_ticket_t ticket, void *userp)
+inf_client_set_userp(inf_client_t *c, inf_slot_id_t id, void *userp)
 {
-    inf_client_slot_t *s = client_slot(c, ticket.slot, ticket.generation);
+    inf_client_slot_t *s = client_slot(c, id.slot, id.generation);
 
     if (s != NULL && s->state != INF_CLIENT_SLOT_ABANDONED) {
         s->userp = userp;
@@ -97,18 +97,18 @@ inf_client_set_userp(inf_client_t *c, inf_ticket_t ticket, void *userp)
 }
 
 void
-inf_client_abandon(inf_client_t *c, inf_ticket_t ticket, inf_region_t *region)
+inf_client_abandon(inf_client_t *c, inf_slot_id_t id, inf_region_t *region)
 {
-    inf_client_slot_t *s = client_slot(c, ticket.slot, ticket.generation);
+    inf_client_slot_t *s = client_slot(c, id.slot, id.generation);
 
     if (s == NULL || s->state != INF_CLIENT_SLOT_SUBMITTED) {
         inf_regions_free(&c->regions, region);
-        inf_client_give(c, ticket);
+        inf_client_give(c, id);
         return;
     }
 
     if (!(s->seen & INF_COMPLETE_FINAL)) {
-        inf_client_cancel(c, ticket);
+        inf_client_cancel(c, id);
     }
 
     s->state = INF_CLIENT_SLOT_ABANDONED;
@@ -118,13 +118,13 @@ inf_client_abandon(inf_client_t *c, inf_ticket_t ticket, inf_region_t *region)
 }
 
 uint8_t
-inf_client_slot_state(const inf_client_t *c, inf_ticket_t ticket)
+inf_client_slot_state(const inf_client_t *c, inf_slot_id_t id)
 {
-    if (client_slot(c, ticket.slot, ticket.generation) == NULL) {
+    if (client_slot(c, id.slot, id.generation) == NULL) {
         return INF_SLOT_FREE;
     }
 
-    return __atomic_load_n(&c->slot_states[ticket.slot], __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&c->slot_states[id.slot], __ATOMIC_ACQUIRE);
 }
 
 uint32_t
@@ -244,9 +244,9 @@ inf_client_submit(inf_client_t *c, const inf_submission_t *submission)
 }
 
 void
-inf_client_cancel(inf_client_t *c, inf_ticket_t ticket)
+inf_client_cancel(inf_client_t *c, inf_slot_id_t id)
 {
-    inf_client_slot_t *s = client_slot(c, ticket.slot, ticket.generation);
+    inf_client_slot_t *s = client_slot(c, id.slot, id.generation);
 
     if (s == NULL || s->state != INF_CLIENT_SLOT_SUBMITTED || s->cancelled) {
         return;
@@ -255,8 +255,8 @@ inf_client_cancel(inf_client_t *c, inf_ticket_t ticket)
     s->cancelled = true;
     client_push_or_keep(c, &(inf_submission_t) {
         .op = INF_SUBMIT_CANCEL,
-        .slot = ticket.slot,
-        .generation = ticket.generation
+        .slot = id.slot,
+        .generation = id.generation
     });
 }
 
@@ -331,16 +331,16 @@ inf_client_drain(inf_client_t *c, uint32_t budget,
         }
 
         if (cpl.flags & INF_COMPLETE_LAST) {
-            c->bell_due = true;
+            c->notify_due = true;
             cpl.flags &= (uint8_t) ~INF_COMPLETE_LAST;
         }
 
         client_dispatch(c, &cpl, handler);
     }
 
-    if (c->bell_due) {
-        c->bell_due = false;
-        inf_bell_ring(c->submit_bell);
+    if (c->notify_due) {
+        c->notify_due = false;
+        inf_eventfd_notify(c->submit_eventfd);
     }
 
     return c->broken ? INF_CLIENT_BROKEN : result;
@@ -449,8 +449,8 @@ client_wake(inf_client_t *c)
     c->unrung_releases = false;
 
     if (inf_ring_wake(&c->submissions)) {
-        inf_bell_ring(c->submit_bell);
-        c->stats.bells++;
+        inf_eventfd_notify(c->submit_eventfd);
+        c->stats.notifications++;
     }
 }
 

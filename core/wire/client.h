@@ -2,7 +2,7 @@
  * client.h - the worker's side of one channel.
  *
  * Owner    The worker owns the client; the client owns rings, request arena,
- *          bell and its end of the control socket.  A region is the caller's
+ *          eventfd and its end of the control socket.  A region is the caller's
  *          until freed or abandoned; a response's bytes are the core's and
  *          borrowed until inf_client_release.
  * Thread   the worker's event loop only; nothing blocks.
@@ -59,13 +59,13 @@ typedef enum {
 typedef struct {
     uint32_t slot;
     uint32_t generation;
-} inf_ticket_t;
+} inf_slot_id_t;
 
 typedef struct {
     uint64_t submitted;
     uint64_t completed;         /* handed to a handler                     */
     uint64_t late;              /* for a slot no longer taken: dropped     */
-    uint64_t bells;             /* times the core was woken                */
+    uint64_t notifications;     /* times the core was woken                */
     uint64_t busy;              /* submissions rejected, ring full         */
 } inf_client_stats_t;
 
@@ -101,43 +101,43 @@ bool inf_client_connected(const inf_client_t *c);
 uint32_t inf_client_core_pid(const inf_client_t *c);
 uint64_t inf_client_core_generation(const inf_client_t *c);
 
-/* For the event loop; all stay the client's.  The bell may be watched edge-
+/* For the event loop; all stay the client's.  The eventfd may be watched edge-
    triggered and never be cleared.  It and core_fd are -1 before the
    welcome. */
 int inf_client_control_fd(const inf_client_t *c);   /* EOF: core died      */
-int inf_client_bell_fd(const inf_client_t *c);      /* readable: drain     */
+int inf_client_event_fd(const inf_client_t *c);     /* readable: drain     */
 int inf_client_core_fd(const inf_client_t *c);      /* readable: core died */
 
-/* For level-triggered pollers: makes the bell quiet again. */
-void inf_client_bell_clear(const inf_client_t *c);
+/* For level-triggered pollers: makes the eventfd unreadable again. */
+void inf_client_event_clear(const inf_client_t *c);
 
 
 /* ---- slots --------------------------------------------------------------- */
 
 /* false: all slots are taken, but for those that calls may have.  Clears the
    slot's state byte. */
-bool inf_client_take(inf_client_t *c, void *userp, inf_ticket_t *out);
+bool inf_client_take(inf_client_t *c, void *userp, inf_slot_id_t *out);
 
 /* The same for a call: inferences in flight must not silence health. */
-bool inf_client_take_call(inf_client_t *c, void *userp, inf_ticket_t *out);
+bool inf_client_take_call(inf_client_t *c, void *userp, inf_slot_id_t *out);
 
-/* A ticket no longer valid is ignored. */
-void inf_client_give(inf_client_t *c, inf_ticket_t ticket);
+/* A slot id no longer valid is ignored. */
+void inf_client_give(inf_client_t *c, inf_slot_id_t id);
 
-/* NULL when the ticket is no longer valid or was abandoned. */
-void *inf_client_find(const inf_client_t *c, inf_ticket_t ticket);
-void inf_client_set_userp(inf_client_t *c, inf_ticket_t ticket, void *userp);
+/* NULL when the slot id is no longer valid or was abandoned. */
+void *inf_client_find(const inf_client_t *c, inf_slot_id_t id);
+void inf_client_set_userp(inf_client_t *c, inf_slot_id_t id, void *userp);
 
 /*
  * The request's owner leaves.  Sends CANCEL, drops and releases whatever still
  * comes, frees region (may be NULL) on RELEASED and gives the slot after FINAL
  * and RELEASED; what the handler has already seen is remembered.
  */
-void inf_client_abandon(inf_client_t *c, inf_ticket_t ticket,
+void inf_client_abandon(inf_client_t *c, inf_slot_id_t id,
     inf_region_t *region);
 
 /* INF_SLOT_* and INF_SLOT_RETRYABLE as last stored by the core. */
-uint8_t inf_client_slot_state(const inf_client_t *c, inf_ticket_t ticket);
+uint8_t inf_client_slot_state(const inf_client_t *c, inf_slot_id_t id);
 
 uint32_t inf_client_slots_taken(const inf_client_t *c);
 
@@ -180,7 +180,7 @@ inf_client_result_t inf_client_submit(inf_client_t *c,
     const inf_submission_t *submission);
 
 /* CANCEL and RELEASE never fail: what does not fit now goes later. */
-void inf_client_cancel(inf_client_t *c, inf_ticket_t ticket);
+void inf_client_cancel(inf_client_t *c, inf_slot_id_t id);
 void inf_client_release(inf_client_t *c, uint64_t response_offset);
 
 /*

@@ -33,7 +33,7 @@ inf_client_new(const inf_client_conf_t *conf, inf_client_t **out)
         return inf_err_nomem();
     }
 
-    c->rings_fd = c->arena_fd = c->submit_bell = c->complete_bell = -1;
+    c->rings_fd = c->arena_fd = c->submit_eventfd = c->complete_eventfd = -1;
     c->control = c->core_control = c->core_fd = -1;
     inf_regions_init(&c->regions, -1, 0, 0, 0);
 
@@ -64,8 +64,10 @@ inf_client_free(inf_client_t *c)
         munmap((void *) (uintptr_t) c->responses, c->responses_size);
     }
 
-    int fds[] = { c->rings_fd, c->arena_fd, c->submit_bell, c->complete_bell,
-        c->control, c->core_control, c->core_fd };
+    int fds[] = {
+        c->rings_fd, c->arena_fd, c->submit_eventfd, c->complete_eventfd,
+        c->control, c->core_control, c->core_fd
+    };
     inf_fds_close(fds, sizeof(fds) / sizeof(fds[0]));
 
     inf_regions_fini(&c->regions);
@@ -97,7 +99,7 @@ inf_client_hello(inf_client_t *c, int registration_fd, bool *again)
     const int fds[INF_HELLO_WORKER_FDS] = {
         [INF_FD_RINGS] = c->rings_fd,
         [INF_FD_REQUEST_ARENA] = c->arena_fd,
-        [INF_FD_SUBMIT_BELL] = c->submit_bell,
+        [INF_FD_SUBMIT_EVENTFD] = c->submit_eventfd,
         [INF_FD_CONTROL] = c->core_control
     };
 
@@ -193,15 +195,15 @@ inf_client_control_fd(const inf_client_t *c)
 }
 
 int
-inf_client_bell_fd(const inf_client_t *c)
+inf_client_event_fd(const inf_client_t *c)
 {
-    return c->complete_bell;
+    return c->complete_eventfd;
 }
 
 void
-inf_client_bell_clear(const inf_client_t *c)
+inf_client_event_clear(const inf_client_t *c)
 {
-    inf_bell_watch_clear(c->complete_bell);
+    inf_eventfd_watch_clear(c->complete_eventfd);
 }
 
 int
@@ -230,7 +232,7 @@ client_open(inf_client_t *c, const inf_client_conf_t *conf)
         err = client_map_arena(c, size, conf->arena_bound);
     }
     if (err == NULL) {
-        err = inf_bell_new(&c->submit_bell);
+        err = inf_eventfd_new(&c->submit_eventfd);
     }
     if (err == NULL) {
         int pair[2];
@@ -390,7 +392,7 @@ client_take_responses(inf_client_t *c, const inf_welcome_t *w, int *fds)
     c->core_pid = w->pid;
     c->core_generation = w->generation;
     c->core_fd = fds[INF_WELCOME_FD_CORE];
-    c->complete_bell = fds[INF_WELCOME_FD_BELL];
-    fds[INF_WELCOME_FD_CORE] = fds[INF_WELCOME_FD_BELL] = -1;
+    c->complete_eventfd = fds[INF_WELCOME_FD_EVENTFD];
+    fds[INF_WELCOME_FD_CORE] = fds[INF_WELCOME_FD_EVENTFD] = -1;
     return NULL;
 }

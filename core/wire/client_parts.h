@@ -46,8 +46,8 @@ typedef struct {
 struct inf_client_s {
     int                  rings_fd;
     int                  arena_fd;
-    int                  submit_bell;
-    int                  complete_bell;
+    int                  submit_eventfd;
+    int                  complete_eventfd;
     int                  control;
     int                  core_control;  /* the core's end, until sent      */
     int                  core_fd;
@@ -66,7 +66,7 @@ struct inf_client_s {
     inf_ring_producer_t  submissions;
     inf_ring_consumer_t  completions;
     bool                 broken;
-    bool                 bell_due;      /* the core may hold more          */
+    bool                 notify_due;    /* the core may hold more          */
     bool                 defer;
     bool                 unrung_releases;
     uint32_t             unrung;        /* pushed since the core was woken */

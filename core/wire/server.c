@@ -67,9 +67,9 @@ inf_channel_slots(const inf_channel_t *ch)
 }
 
 int
-inf_channel_bell_fd(const inf_channel_t *ch)
+inf_channel_event_fd(const inf_channel_t *ch)
 {
-    return ch->fds[INF_FD_SUBMIT_BELL];
+    return ch->fds[INF_FD_SUBMIT_EVENTFD];
 }
 
 int
@@ -184,7 +184,8 @@ inf_channel_stats(inf_channel_t *ch, inf_channel_stats_t *out)
         .completions = atomic_load_explicit(&ch->completed,
             memory_order_relaxed),
         .spilled = atomic_load_explicit(&ch->spilled, memory_order_relaxed),
-        .bells = atomic_load_explicit(&ch->bells, memory_order_relaxed),
+        .notifications = atomic_load_explicit(&ch->notifications,
+            memory_order_relaxed),
         .invalid = atomic_load_explicit(&ch->invalid, memory_order_relaxed),
         .bad_releases = atomic_load_explicit(&ch->bad_releases,
             memory_order_relaxed),
@@ -212,7 +213,7 @@ inf_channel_free(inf_channel_t *ch)
 
     inf_fds_close(ch->fds, INF_HELLO_WORKER_FDS);
     inf_fds_close(&ch->responses_fd, 1);
-    inf_fds_close(&ch->complete_bell, 1);
+    inf_fds_close(&ch->complete_eventfd, 1);
     inf_regions_fini(&ch->regions);
     free(ch->buckets);
     inf_lock_fini(&ch->ring_lock);

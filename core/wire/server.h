@@ -65,7 +65,7 @@ typedef struct {
     uint64_t submissions;       /* entries popped                          */
     uint64_t completions;       /* pushed to the ring                      */
     uint64_t spilled;           /* of those, went over the spill list      */
-    uint64_t bells;             /* times the worker was woken              */
+    uint64_t notifications;     /* times the worker was woken              */
     uint64_t invalid;           /* malformed entries                       */
     uint64_t bad_releases;      /* of what was not published               */
     uint64_t waiting;           /* completions on the spill list now       */
@@ -102,7 +102,7 @@ uint32_t inf_channel_pid(const inf_channel_t *ch);
 uint32_t inf_channel_slots(const inf_channel_t *ch);
 
 /* For the intake's epoll; open until the last reference goes. */
-int inf_channel_bell_fd(const inf_channel_t *ch);      /* readable: pop    */
+int inf_channel_event_fd(const inf_channel_t *ch);     /* readable: pop    */
 int inf_channel_control_fd(const inf_channel_t *ch);   /* EOF: worker left */
 
 
@@ -112,7 +112,7 @@ int inf_channel_control_fd(const inf_channel_t *ch);   /* EOF: worker left */
 inf_channel_result_t inf_channel_pop(inf_channel_t *ch,
     inf_submission_t *out);
 
-/* Before waiting on the bell; false: pop again first. */
+/* Before waiting on the eventfd; false: pop again first. */
 bool inf_channel_sleep(inf_channel_t *ch);
 
 /* NULL unless [offset, offset + len) lies in the request arena. */

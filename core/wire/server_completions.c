@@ -249,7 +249,7 @@ static void
 channel_wake(inf_channel_t *ch)
 {
     if (inf_ring_wake(&ch->completions)) {
-        inf_bell_ring(ch->complete_bell);
-        inf_channel_count(&ch->bells);
+        inf_eventfd_notify(ch->complete_eventfd);
+        inf_channel_count(&ch->notifications);
     }
 }

@@ -57,7 +57,7 @@ inf_channel_accept(const void *hello, size_t len, int *fds, size_t fd_count,
     inf_lock_init(&ch->arena_lock, INF_RANK_CHANNEL_ARENA);
     inf_regions_init(&ch->regions, -1, 0, 0, 0);
     ch->responses_fd = -1;
-    ch->complete_bell = -1;
+    ch->complete_eventfd = -1;
     for (int i = 0; i < INF_HELLO_WORKER_FDS; i++) {
         ch->fds[i] = -1;
     }
@@ -95,7 +95,7 @@ channel_open(inf_channel_t *ch, const inf_hello_t *hello,
     inf_err_t *err = inf_socket_check(ch->fds[INF_FD_CONTROL]);
 
     if (err == NULL) {
-        err = inf_bell_check(ch->fds[INF_FD_SUBMIT_BELL]);
+        err = inf_eventfd_check(ch->fds[INF_FD_SUBMIT_EVENTFD]);
     }
     if (err == NULL) {
         err = channel_map_rings(ch, hello);
@@ -309,13 +309,13 @@ channel_welcome(inf_channel_t *ch, uint64_t generation)
     int fds[INF_WELCOME_FDS] = {
         [INF_WELCOME_FD_RESPONSES] = ch->responses_fd,
         [INF_WELCOME_FD_CORE] = -1,
-        [INF_WELCOME_FD_BELL] = -1
+        [INF_WELCOME_FD_EVENTFD] = -1
     };
 
     inf_err_t *err = inf_pidfd_open(getpid(), &fds[INF_WELCOME_FD_CORE]);
     if (err == NULL) {
-        err = inf_bell_new_watched(&ch->complete_bell,
-            &fds[INF_WELCOME_FD_BELL]);
+        err = inf_eventfd_new_watched(&ch->complete_eventfd,
+            &fds[INF_WELCOME_FD_EVENTFD]);
     }
     if (err == NULL) {
         inf_welcome_t w = {
@@ -328,7 +328,7 @@ channel_welcome(inf_channel_t *ch, uint64_t generation)
     }
 
     inf_fds_close(&fds[INF_WELCOME_FD_CORE], 1);
-    inf_fds_close(&fds[INF_WELCOME_FD_BELL], 1);
+    inf_fds_close(&fds[INF_WELCOME_FD_EVENTFD], 1);
     return err;
 }
 

@@ -41,7 +41,7 @@ struct inf_channel_s {
 
     int                   fds[INF_HELLO_WORKER_FDS];   /* set in accept    */
     int                   responses_fd;
-    int                   complete_bell;
+    int                   complete_eventfd;
     uint32_t              pid;
     uint32_t              version;
     uint32_t              slots;
@@ -79,7 +79,7 @@ struct inf_channel_s {
     _Atomic uint64_t      submitted;        /* relaxed: statistics         */
     _Atomic uint64_t      completed;
     _Atomic uint64_t      spilled;
-    _Atomic uint64_t      bells;
+    _Atomic uint64_t      notifications;
     _Atomic uint64_t      invalid;
     _Atomic uint64_t      bad_releases;
 };

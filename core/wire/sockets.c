@@ -330,7 +330,7 @@ inf_memfd_check(int fd, uint64_t size)
 }
 
 inf_err_t *
-inf_bell_new(int *fd)
+inf_eventfd_new(int *fd)
 {
     *fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (*fd < 0) {
@@ -341,7 +341,7 @@ inf_bell_new(int *fd)
 }
 
 inf_err_t *
-inf_bell_check(int fd)
+inf_eventfd_check(int fd)
 {
     static const char expected[] = "anon_inode:[eventfd]";
     char path[64];
@@ -369,12 +369,12 @@ inf_bell_check(int fd)
 }
 
 inf_err_t *
-inf_bell_new_watched(int *fd, int *watch)
+inf_eventfd_new_watched(int *fd, int *watch)
 {
     struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
 
     *watch = -1;
-    inf_err_t *err = inf_bell_new(fd);
+    inf_err_t *err = inf_eventfd_new(fd);
     if (err != NULL) {
         return err;
     }
@@ -390,19 +390,19 @@ inf_bell_new_watched(int *fd, int *watch)
 }
 
 void
-inf_bell_ring(int fd)
+inf_eventfd_notify(int fd)
 {
     uint64_t one = 1;
     ssize_t n;
 
-    /* EAGAIN: the counter is at its top, so the bell is ringing anyway. */
+    /* EAGAIN: the counter is at its top, so the reader is woken anyway. */
     do {
         n = write(fd, &one, sizeof(one));
     } while (n < 0 && errno == EINTR);
 }
 
 void
-inf_bell_clear(int fd)
+inf_eventfd_clear(int fd)
 {
     uint64_t count;
     ssize_t n;
@@ -413,7 +413,7 @@ inf_bell_clear(int fd)
 }
 
 void
-inf_bell_watch_clear(int watch)
+inf_eventfd_watch_clear(int watch)
 {
     struct epoll_event ev;
 

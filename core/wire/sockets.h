@@ -1,6 +1,6 @@
 /*
  * sockets.h - descriptors between processes: sending and receiving them,
- *             sealed memfds, doorbells, pidfds.
+ *             sealed memfds, eventfds, pidfds.
  *
  * Owner    Whoever receives a descriptor owns it.  On any error the ones that
  *          came with the message are closed already.
@@ -74,24 +74,24 @@ INF_CHECK inf_err_t *inf_memfd_check_sealed(int fd);
  */
 INF_CHECK inf_err_t *inf_memfd_check(int fd, uint64_t size);
 
-/* A doorbell: an eventfd. */
-INF_CHECK inf_err_t *inf_bell_new(int *fd);
+/* Nonblocking and closed on exec. */
+INF_CHECK inf_err_t *inf_eventfd_new(int *fd);
 
 /* An error unless fd is an eventfd; makes it nonblocking. */
-INF_CHECK inf_err_t *inf_bell_check(int fd);
+INF_CHECK inf_err_t *inf_eventfd_check(int fd);
 
 /*
  * An eventfd that only its owner can write: the process that gets watch (an
  * epoll descriptor over it) is notified, but can neither write to it nor make
  * it blocking.
  */
-INF_CHECK inf_err_t *inf_bell_new_watched(int *fd, int *watch);
+INF_CHECK inf_err_t *inf_eventfd_new_watched(int *fd, int *watch);
 
-void inf_bell_ring(int fd);
+void inf_eventfd_notify(int fd);
 
 /* For level-triggered pollers: makes it quiet again. */
-void inf_bell_clear(int fd);
-void inf_bell_watch_clear(int watch);
+void inf_eventfd_clear(int fd);
+void inf_eventfd_watch_clear(int watch);
 
 /* Readable when the process has ended. */
 INF_CHECK inf_err_t *inf_pidfd_open(int pid, int *fd);

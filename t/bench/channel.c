@@ -25,7 +25,7 @@
 #define REQUEST_SIZE 64
 
 typedef struct {
-    inf_ticket_t  ticket;
+    inf_slot_id_t id;
     inf_region_t *region;
     bool          done;
 } request_t;
@@ -125,7 +125,7 @@ static void
 core_serve(inf_channel_t *ch)
 {
     struct pollfd p[] = {
-        { .fd = inf_channel_bell_fd(ch), .events = POLLIN },
+        { .fd = inf_channel_event_fd(ch), .events = POLLIN },
         { .fd = inf_channel_control_fd(ch), .events = POLLIN }
     };
 
@@ -142,7 +142,7 @@ core_serve(inf_channel_t *ch)
             if (p[1].revents != 0) {
                 return;
             }
-            inf_bell_clear(p[0].fd);
+            inf_eventfd_clear(p[0].fd);
         }
 
         if (rc != INF_CHANNEL_ENTRY) {
@@ -181,7 +181,7 @@ static sample_t
 measure(clockid_t core_clock, uint32_t depth, uint64_t count)
 {
     static request_t requests[MAX_IN_FLIGHT];
-    struct pollfd p = { .fd = inf_client_bell_fd(client), .events = POLLIN };
+    struct pollfd p = { .fd = inf_client_event_fd(client), .events = POLLIN };
     uint64_t left = count, flying = 0;
 
     uint64_t start = inf_clock_ns();
@@ -215,7 +215,7 @@ measure(clockid_t core_clock, uint32_t depth, uint64_t count)
 
         if (rc == INF_CLIENT_OK && flying > 0 && inf_client_arm(client)) {
             (void) poll(&p, 1, -1);
-            inf_client_bell_clear(client);
+            inf_client_event_clear(client);
         }
     }
 
@@ -232,15 +232,15 @@ static void
 submit(request_t *q)
 {
     q->region = inf_client_alloc(client, REQUEST_SIZE);
-    if (q->region == NULL || !inf_client_take(client, q, &q->ticket)) {
+    if (q->region == NULL || !inf_client_take(client, q, &q->id)) {
         fprintf(stderr, "out of arena or slots\n");
         exit(1);
     }
 
     memset(inf_client_data(client, q->region), 1, REQUEST_SIZE);
     const inf_submission_t s = { .op = INF_SUBMIT_CALL,
-        .method = INF_METHOD_SERVER_LIVE, .slot = q->ticket.slot,
-        .generation = q->ticket.generation, .offset = q->region->offset,
+        .method = INF_METHOD_SERVER_LIVE, .slot = q->id.slot,
+        .generation = q->id.generation, .offset = q->region->offset,
         .length = REQUEST_SIZE };
     if (inf_client_submit(client, &s) != INF_CLIENT_OK) {
         fprintf(stderr, "the ring is full\n");
@@ -257,7 +257,7 @@ on_completion(const inf_completion_t *cpl, void *userp)
         inf_client_release(client, cpl->offset);
     }
     inf_client_free_region(client, q->region);
-    inf_client_give(client, q->ticket);
+    inf_client_give(client, q->id);
     q->done = true;
 }
 

@@ -34,7 +34,7 @@ typedef enum {
 
 typedef struct {
     struct world_s  *world;
-    inf_ticket_t     ticket;
+    inf_slot_id_t    id;
     inf_region_t    *region;
     request_state_t  state;
     uint8_t          seen;
@@ -98,8 +98,8 @@ core_open(world_t *w, const inf_hello_t *hello, int *fds)
 
     ok(inf_memfd_new("responses", RESPONSES,
         &mine[INF_WELCOME_FD_RESPONSES]));
-    ok(inf_bell_new(&mine[INF_WELCOME_FD_CORE]));
-    ok(inf_bell_new(&mine[INF_WELCOME_FD_BELL]));
+    ok(inf_eventfd_new(&mine[INF_WELCOME_FD_CORE]));
+    ok(inf_eventfd_new(&mine[INF_WELCOME_FD_EVENTFD]));
     ok(inf_socket_send(fds[INF_FD_CONTROL], &welcome, sizeof(welcome), mine,
         INF_WELCOME_FDS, &result));
     check(result == INF_SOCKET_DONE);
@@ -149,7 +149,7 @@ worker_finish(request_t *r)
     }
 
     if (r->seen == (INF_COMPLETE_FINAL | INF_COMPLETE_RELEASED)) {
-        inf_client_give(c, r->ticket);
+        inf_client_give(c, r->id);
         r->state = REQUEST_NONE;
     }
 }
@@ -161,8 +161,8 @@ on_completion(const inf_completion_t *cpl, void *userp)
     world_t *w = r->world;
 
     check(r->state == REQUEST_SUBMITTED);
-    check(cpl->slot == r->ticket.slot);
-    check(cpl->generation == r->ticket.generation);
+    check(cpl->slot == r->id.slot);
+    check(cpl->generation == r->id.generation);
     check(cpl->cause <= INF_CAUSE_LAST);
     check((cpl->flags & ~(INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL
         | INF_COMPLETE_RELEASED)) == 0);
@@ -192,12 +192,12 @@ worker_take(world_t *w, uint8_t argument)
     request_t *r = &w->requests[argument % SLOTS];
 
     if (r->state != REQUEST_NONE
-        || !inf_client_take(w->client, r, &r->ticket))
+        || !inf_client_take(w->client, r, &r->id))
     {
         return;
     }
 
-    check(inf_client_find(w->client, r->ticket) == r);
+    check(inf_client_find(w->client, r->id) == r);
     r->seen = 0;
     r->state = REQUEST_TAKEN;
     r->region = argument & 0x80 ? NULL
@@ -216,8 +216,8 @@ worker_submit(world_t *w, uint8_t argument)
     inf_client_result_t rc = inf_client_submit(w->client,
         &(inf_submission_t) {
             .op = argument & 0x80 ? INF_SUBMIT_CALL : INF_SUBMIT_INFER,
-            .slot = r->ticket.slot,
-            .generation = r->ticket.generation,
+            .slot = r->id.slot,
+            .generation = r->id.generation,
             .offset = r->region != NULL ? r->region->offset : 0
         });
     if (rc == INF_CLIENT_OK) {
@@ -234,8 +234,8 @@ worker_leave(world_t *w, uint8_t argument)
         return;
     }
 
-    inf_client_abandon(w->client, r->ticket, r->region);
-    inf_client_abandon(w->client, r->ticket, NULL);     /* no longer valid */
+    inf_client_abandon(w->client, r->id, r->region);
+    inf_client_abandon(w->client, r->id, NULL);         /* no longer valid */
     r->region = NULL;
     r->state = REQUEST_NONE;
 }
@@ -285,8 +285,8 @@ core_answer(world_t *w)
     core_complete(w, &(inf_completion_t) {
         .flags = (uint8_t) (how & (INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL
             | INF_COMPLETE_RELEASED | INF_COMPLETE_LAST)),
-        .slot = r->ticket.slot,
-        .generation = r->ticket.generation - (how >> 3 & 1),
+        .slot = r->id.slot,
+        .generation = r->id.generation - (how >> 3 & 1),
         .offset = input_next(&w->in, 2),
         .length = how & 0x10 ? input_next(&w->in, 2) : 8
     });
@@ -403,7 +403,7 @@ step(world_t *w)
         break;
 
     case 4:
-        inf_client_cancel(w->client, w->requests[argument % SLOTS].ticket);
+        inf_client_cancel(w->client, w->requests[argument % SLOTS].id);
         break;
 
     case 5:

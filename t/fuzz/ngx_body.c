@@ -168,7 +168,7 @@ put_ref(inf_buf_t *out, const inf_infer_record_t *r, inf_ref_t ref)
 static void
 take_record(result_t *result)
 {
-    const inf_region_t *region = fake.ticket->regions[0];
+    const inf_region_t *region = fake.submission->regions[0];
     const uint8_t *arena = (uint8_t *) inf_client_data(fake.client, region)
         - region->offset;
     const inf_infer_record_t *r;
@@ -176,7 +176,7 @@ take_record(result_t *result)
 
     inf_arena_init(&pool);
     inf_err_t *err = inf_infer_record_copy_check(arena, ARENA_SIZE,
-        fake.submission.offset, fake.submission.length, &pool, &r);
+        fake.record.offset, fake.record.length, &pool, &r);
     check(err == NULL);
 
     put_ref(&result->record, r, r->model_name);

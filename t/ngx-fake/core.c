@@ -131,7 +131,7 @@ main(int argc, char **argv)
                 .fd = inf_channel_control_fd(core.workers[i]),
                 .events = POLLIN };
             fds[n++] = (struct pollfd) {
-                .fd = inf_channel_bell_fd(core.workers[i]),
+                .fd = inf_channel_event_fd(core.workers[i]),
                 .events = POLLIN };
             if (!inf_channel_sleep(core.workers[i])) {
                 timeout = 0;
@@ -145,7 +145,7 @@ main(int argc, char **argv)
         size_t count = core.worker_count;
         for (size_t i = count; i-- > 0; ) {
             if (fds[3 + 2 * i].revents != 0) {
-                inf_bell_clear(inf_channel_bell_fd(core.workers[i]));
+                inf_eventfd_clear(inf_channel_event_fd(core.workers[i]));
             }
             serve(&core, core.workers[i]);
             if (fds[2 + 2 * i].revents != 0) {

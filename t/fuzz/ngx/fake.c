@@ -517,9 +517,9 @@ ngx_http_inference_channel(uint64_t *epoch)
 }
 
 ngx_int_t
-ngx_http_inference_wait_ready(ngx_http_inference_ticket_t *ticket)
+ngx_http_inference_wait_ready(ngx_http_inference_submission_t *submission)
 {
-    (void) ticket;
+    (void) submission;
     return NGX_ERROR;
 }
 
@@ -535,63 +535,63 @@ ngx_http_inference_client_plan_sweep(void)
 }
 
 static void
-free_regions(ngx_http_inference_ticket_t *ticket)
+free_regions(ngx_http_inference_submission_t *submission)
 {
-    while (ticket->nregions > 0) {
+    while (submission->nregions > 0) {
         inf_client_free_region(fake.client,
-            ticket->regions[--ticket->nregions]);
+            submission->regions[--submission->nregions]);
     }
 }
 
 ngx_int_t
-ngx_http_inference_submit(ngx_http_inference_ticket_t *ticket,
+ngx_http_inference_submit(ngx_http_inference_submission_t *submission,
     uint64_t epoch, inf_submission_t *s, inf_region_t *const *regions,
     ngx_uint_t count)
 {
     check(epoch == 1 && count <= NGX_HTTP_INFERENCE_REGIONS);
     check(!fake.submitted);
     for (ngx_uint_t i = 0; i < count; i++) {
-        ticket->regions[i] = regions[i];
+        submission->regions[i] = regions[i];
     }
-    ticket->nregions = count;
-    ticket->state = NGX_HTTP_INFERENCE_TICKET_SUBMITTED;
-    fake.submission = *s;
-    fake.ticket = ticket;
+    submission->nregions = count;
+    submission->state = NGX_HTTP_INFERENCE_SUBMISSION_SUBMITTED;
+    fake.record = *s;
+    fake.submission = submission;
     fake.submitted = 1;
     return NGX_OK;
 }
 
 /* Its memory is freed once, whoever does so. */
 void
-ngx_http_inference_abandon(ngx_http_inference_ticket_t *ticket)
+ngx_http_inference_abandon(ngx_http_inference_submission_t *submission)
 {
-    free_regions(ticket);
-    ticket->state = NGX_HTTP_INFERENCE_TICKET_FREE;
+    free_regions(submission);
+    submission->state = NGX_HTTP_INFERENCE_SUBMISSION_FREE;
 }
 
 void
 fake_core_dies(void)
 {
-    ngx_http_inference_ticket_t  *ticket = fake.ticket;
+    ngx_http_inference_submission_t  *submission = fake.submission;
 
-    if (ticket == NULL || fake.finalized
-        || ticket->state != NGX_HTTP_INFERENCE_TICKET_SUBMITTED)
+    if (submission == NULL || fake.finalized
+        || submission->state != NGX_HTTP_INFERENCE_SUBMISSION_SUBMITTED)
     {
         return;
     }
 
-    ticket->state = NGX_HTTP_INFERENCE_TICKET_FREE;
-    if (!ticket->keep) {
-        free_regions(ticket);
+    submission->state = NGX_HTTP_INFERENCE_SUBMISSION_FREE;
+    if (!submission->keep) {
+        free_regions(submission);
     }
-    ticket->answer(ticket, NULL);
+    submission->answer(submission, NULL);
 }
 
 ngx_int_t
 ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
-    ngx_http_inference_ticket_t *ticket, const inf_completion_t *c)
+    ngx_http_inference_submission_t *submission, const inf_completion_t *c)
 {
-    check(c == NULL && ticket == fake.ticket);
+    check(c == NULL && submission == fake.submission);
     (void) ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE, "the core ended");
     return NGX_OK;
 }

@@ -35,10 +35,10 @@ typedef struct {
     void                           *ctx[2];
     ngx_table_elt_t                 headers[2];
 
-    inf_client_t                   *client;
-    ngx_http_inference_ticket_t    *ticket;     /* what the core has         */
-    inf_submission_t                submission;
-    input_t                        *clock;      /* NULL: it stands           */
+    inf_client_t                     *client;
+    ngx_http_inference_submission_t  *submission; /* NULL: none came yet     */
+    inf_submission_t                  record;   /* the ring entry            */
+    input_t                          *clock;    /* NULL: it stands           */
 
     ngx_http_client_body_handler_pt  post;      /* once the body is here     */
     unsigned                        submitted:1;

@@ -562,7 +562,7 @@ long_executions_are_not_called_quick(void **state)
 
 /* ---- leaders ------------------------------------------------------------- */
 
-/* The role, with a bell-less poll: the leader sleeps on its own waiter. */
+/* The role; its poll has no eventfd: the leader sleeps on its own waiter. */
 typedef struct {
     _Atomic bool     taken;
     _Atomic uint32_t leads, rejected, leaves, given_back;

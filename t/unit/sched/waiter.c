@@ -15,9 +15,9 @@
 #define SECOND UINT64_C(1000000000)
 
 static bool
-rings(int bell)
+notified(int eventfd)
 {
-    struct pollfd p = { .fd = bell, .events = POLLIN };
+    struct pollfd p = { .fd = eventfd, .events = POLLIN };
     return poll(&p, 1, 0) == 1;
 }
 
@@ -79,37 +79,37 @@ a_cleared_wake_is_forgotten(void **state)
 }
 
 static void
-a_wake_while_polling_rings_the_bell(void **state)
+a_wake_while_polling_notifies_the_eventfd(void **state)
 {
     (void) state;
     inf_waiter_t w;
-    int bell;
+    int eventfd;
 
-    assert_null(inf_bell_new(&bell));
+    assert_null(inf_eventfd_new(&eventfd));
     inf_waiter_init(&w);
 
-    assert_true(inf_waiter_poll_begin(&w, bell));
-    assert_false(rings(bell));
+    assert_true(inf_waiter_poll_begin(&w, eventfd));
+    assert_false(notified(eventfd));
     inf_waiter_wake(&w);
-    assert_true(rings(bell));
+    assert_true(notified(eventfd));
     assert_true(inf_waiter_poll_end(&w));
     assert_true(inf_waiter_woken(&w));
     inf_waiter_clear(&w);
-    inf_bell_clear(bell);
+    inf_eventfd_clear(eventfd);
 
-    assert_true(inf_waiter_poll_begin(&w, bell));
+    assert_true(inf_waiter_poll_begin(&w, eventfd));
     assert_false(inf_waiter_poll_end(&w));
     assert_false(inf_waiter_woken(&w));
-    assert_false(rings(bell));
+    assert_false(notified(eventfd));
 
-    inf_waiter_wake(&w);                /* after: no bell, no poll           */
-    assert_false(rings(bell));
-    assert_false(inf_waiter_poll_begin(&w, bell));
+    inf_waiter_wake(&w);                /* after: no eventfd, no poll        */
+    assert_false(notified(eventfd));
+    assert_false(inf_waiter_poll_begin(&w, eventfd));
     assert_true(inf_waiter_woken(&w));
     inf_waiter_wait(&w, 0);
-    assert_true(inf_waiter_poll_begin(&w, bell));
+    assert_true(inf_waiter_poll_begin(&w, eventfd));
     assert_false(inf_waiter_poll_end(&w));
-    close(bell);
+    close(eventfd);
 }
 
 /* ---- two threads pass a ball; a lost wake-up would hang ------------------ */
@@ -117,7 +117,7 @@ a_wake_while_polling_rings_the_bell(void **state)
 typedef struct {
     inf_waiter_t     me, you;
     _Atomic uint64_t ball;          /* odd: yours                            */
-    int              bell;
+    int              eventfd;
     int              mode;          /* how the player waits                  */
 } game_t;
 
@@ -137,10 +137,10 @@ wait_some_way(game_t *g, uint64_t round)
         inf_waiter_wait_for(&g->you, SECOND);
         return;
     default:
-        if (inf_waiter_poll_begin(&g->you, g->bell)) {
-            struct pollfd p = { .fd = g->bell, .events = POLLIN };
+        if (inf_waiter_poll_begin(&g->you, g->eventfd)) {
+            struct pollfd p = { .fd = g->eventfd, .events = POLLIN };
             poll(&p, 1, -1);
-            inf_bell_clear(g->bell);
+            inf_eventfd_clear(g->eventfd);
             inf_waiter_poll_end(&g->you);
         }
         inf_waiter_clear(&g->you);
@@ -173,7 +173,7 @@ no_wake_is_lost_between_two_threads(void **state)
         inf_waiter_init(&g.me);
         inf_waiter_init(&g.you);
         atomic_store(&g.ball, 0);
-        assert_null(inf_bell_new(&g.bell));
+        assert_null(inf_eventfd_new(&g.eventfd));
         assert_int_equal(pthread_create(&thread, NULL, player, &g), 0);
         for (uint64_t round = 0; round < ROUNDS; round++) {
             atomic_store(&g.ball, 2 * round + 1);
@@ -183,7 +183,7 @@ no_wake_is_lost_between_two_threads(void **state)
             }
         }
         pthread_join(thread, NULL);
-        close(g.bell);
+        close(g.eventfd);
     }
 }
 
@@ -195,7 +195,7 @@ main(void)
         cmocka_unit_test(a_wake_before_the_wait_is_kept),
         cmocka_unit_test(a_timeout_ends_the_wait_and_leaves_no_wake),
         cmocka_unit_test(a_cleared_wake_is_forgotten),
-        cmocka_unit_test(a_wake_while_polling_rings_the_bell),
+        cmocka_unit_test(a_wake_while_polling_notifies_the_eventfd),
         cmocka_unit_test(no_wake_is_lost_between_two_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

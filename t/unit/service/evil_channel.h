@@ -52,7 +52,7 @@ evil_make(evil_t *e)
     assert_done(inf_memfd_new("rings", size, &e->fds[INF_FD_RINGS]));
     assert_done(inf_memfd_new("arena", EVIL_ARENA,
         &e->fds[INF_FD_REQUEST_ARENA]));
-    assert_done(inf_bell_new(&e->fds[INF_FD_SUBMIT_BELL]));
+    assert_done(inf_eventfd_new(&e->fds[INF_FD_SUBMIT_EVENTFD]));
     assert_done(inf_socket_pair(pair));
     e->control = pair[0];
     e->fds[INF_FD_CONTROL] = pair[1];
@@ -146,7 +146,7 @@ evil_join(evil_t *e)
 static inline void
 evil_notify(const evil_t *e)
 {
-    inf_bell_ring(e->fds[INF_FD_SUBMIT_BELL]);
+    inf_eventfd_notify(e->fds[INF_FD_SUBMIT_EVENTFD]);
 }
 
 /* Waits for room; false: the core has closed the channel. */

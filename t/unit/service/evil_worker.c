@@ -133,17 +133,17 @@ descriptors_of_other_kinds_are_rejected(void **state)
     LIE("not a memfd", replace(&e, INF_FD_REQUEST_ARENA,
         open("/dev/zero", O_RDWR | O_CLOEXEC)));
     LIE("not a memfd", replace(&e, INF_FD_RINGS,
-        dup(e.fds[INF_FD_SUBMIT_BELL])));
-    LIE("not an eventfd", replace(&e, INF_FD_SUBMIT_BELL,
+        dup(e.fds[INF_FD_SUBMIT_EVENTFD])));
+    LIE("not an eventfd", replace(&e, INF_FD_SUBMIT_EVENTFD,
         dup(e.control)));
-    LIE("not an eventfd", replace(&e, INF_FD_SUBMIT_BELL,
+    LIE("not an eventfd", replace(&e, INF_FD_SUBMIT_EVENTFD,
         open("/dev/null", O_RDWR | O_CLOEXEC)));
 
     /* these leave nobody to tell */
     for (int i = 0; i < 3; i++) {
         evil_make(&e);
         replace(&e, INF_FD_CONTROL, i == 0 ? memfd(4096, 0) : i == 1
-            ? dup(e.fds[INF_FD_SUBMIT_BELL])
+            ? dup(e.fds[INF_FD_SUBMIT_EVENTFD])
             : socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
         evil_register(&e);
         evil_free(&e);
@@ -628,9 +628,9 @@ eventfds_that_block_hold_up_nobody(void **state)
 
     for (int round = 0; round < 20; round++) {
         evil_join(&e);
-        int fds[] = { e.fds[INF_FD_SUBMIT_BELL],
+        int fds[] = { e.fds[INF_FD_SUBMIT_EVENTFD],
             e.welcome_fds[INF_WELCOME_FD_CORE],
-            e.welcome_fds[INF_WELCOME_FD_BELL] };
+            e.welcome_fds[INF_WELCOME_FD_EVENTFD] };
         for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
             ssize_t n = write(fds[i], &full, sizeof(full));
             assert_int_equal(n == sizeof(full), i == 0);
@@ -661,13 +661,13 @@ calls_without_end_leave_room_for_others(void **state)
     (void) state;
     evil_t e;
     inf_client_t *c;
-    inf_ticket_t ticket;
+    inf_slot_id_t id;
     answer_t a = { 0 };
 
     evil_join(&e);
     assert_true(join_core(&c));
     a.client = c;
-    assert_true(inf_client_take(c, &a, &ticket));
+    assert_true(inf_client_take(c, &a, &id));
     for (uint32_t i = 0; i < 20000; i++) {
         assert_true(evil_put(&e, &(inf_submission_t) {
             .op = INF_SUBMIT_CALL, .method = INF_METHOD_METRICS,
@@ -675,7 +675,7 @@ calls_without_end_leave_room_for_others(void **state)
     }
     const inf_submission_t s = {
         .op = INF_SUBMIT_CALL, .method = INF_METHOD_SERVER_READY,
-        .slot = ticket.slot, .generation = ticket.generation
+        .slot = id.slot, .generation = id.generation
     };
     assert_int_equal(inf_client_submit(c, &s), INF_CLIENT_OK);
     for (int ms = 0; (a.flags & ALL) != ALL && ms < PATIENCE_MS; ms += 10) {

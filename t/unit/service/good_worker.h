@@ -138,10 +138,10 @@ static inline bool
 good_request(inf_client_t *c, uint32_t seed)
 {
     answer_t a = { .client = c };
-    inf_ticket_t ticket;
+    inf_slot_id_t id;
     inf_region_t *region = inf_client_alloc(c, 4096);
 
-    if (region == NULL || !inf_client_take(c, &a, &ticket)) {
+    if (region == NULL || !inf_client_take(c, &a, &id)) {
         return false;
     }
 
@@ -155,8 +155,8 @@ good_request(inf_client_t *c, uint32_t seed)
         sizeof(sent), floats + FLOATS);
 
     const inf_submission_t s = {
-        .op = INF_SUBMIT_INFER, .slot = ticket.slot,
-        .generation = ticket.generation,
+        .op = INF_SUBMIT_INFER, .slot = id.slot,
+        .generation = id.generation,
         .offset = region->offset + sizeof(sent), .length = size
     };
     if (inf_client_submit(c, &s) != INF_CLIENT_OK) {
@@ -169,10 +169,10 @@ good_request(inf_client_t *c, uint32_t seed)
             return false;
         }
         if ((a.flags & ALL) != ALL && inf_client_arm(c)) {
-            struct pollfd p = { .fd = inf_client_bell_fd(c),
+            struct pollfd p = { .fd = inf_client_event_fd(c),
                 .events = POLLIN };
             poll(&p, 1, 100);
-            inf_client_bell_clear(c);
+            inf_client_event_clear(c);
         }
     }
     if ((a.flags & ALL) != ALL) {
@@ -184,7 +184,7 @@ good_request(inf_client_t *c, uint32_t seed)
         inf_client_release(c, a.offset);
     }
     inf_client_free_region(c, region);
-    inf_client_give(c, ticket);
+    inf_client_give(c, id);
     return right;
 }
 

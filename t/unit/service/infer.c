@@ -41,7 +41,7 @@ typedef struct {
 
 /* One request in flight, as a worker keeps it. */
 typedef struct {
-    inf_ticket_t      ticket;
+    inf_slot_id_t     id;
     inf_region_t     *region;
     uint8_t           flags;        /* of all completions seen               */
     inf_status_t      status;
@@ -201,7 +201,7 @@ on_completion(const inf_completion_t *cpl, void *userp)
     {
         inf_client_free_region(world.client, shot->region);
         shot->region = NULL;
-        inf_client_give(world.client, shot->ticket);
+        inf_client_give(world.client, shot->id);
     }
 }
 
@@ -219,10 +219,10 @@ wait_for(const shot_t *shot, uint8_t wanted)
         }
         if (inf_client_arm(world.client)) {
             struct pollfd p = {
-                .fd = inf_client_bell_fd(world.client), .events = POLLIN
+                .fd = inf_client_event_fd(world.client), .events = POLLIN
             };
             poll(&p, 1, 100);
-            inf_client_bell_clear(world.client);
+            inf_client_event_clear(world.client);
         }
     }
 }
@@ -239,7 +239,7 @@ submit_request(shot_t *shot, const char *model, const inf_infer_request_t *req)
     size_t size;
 
     *shot = (shot_t) { 0 };
-    assert_true(inf_client_take(world.client, shot, &shot->ticket));
+    assert_true(inf_client_take(world.client, shot, &shot->id));
     assert_null(inf_infer_record_size(req, &target, &size));
     shot->region = inf_client_alloc(world.client, 64 + size);
     assert_non_null(shot->region);
@@ -257,8 +257,8 @@ submit_request(shot_t *shot, const char *model, const inf_infer_request_t *req)
 
     const inf_submission_t s = {
         .op = INF_SUBMIT_INFER,
-        .slot = shot->ticket.slot,
-        .generation = shot->ticket.generation,
+        .slot = shot->id.slot,
+        .generation = shot->id.generation,
         .offset = shot->region->offset + 64,
         .length = size
     };
@@ -533,7 +533,7 @@ a_queued_request_is_cancelled_at_once(void **state)
     submit(&running, "slow", false, FLOATS);
     submit(&queued, "slow", false, FLOATS);
     usleep(20000);
-    inf_client_cancel(world.client, queued.ticket);
+    inf_client_cancel(world.client, queued.id);
     wait_for(&queued, ALL);
     assert_int_equal(queued.status, INF_STATUS(INF_ERR_CANCELLED));
     assert_int_equal(running.flags & INF_COMPLETE_FINAL, 0);
@@ -551,12 +551,12 @@ calls_answer_in_protobuf(void **state)
     shot_t shot = { 0 };
     ProtobufCMessage *m;
 
-    assert_true(inf_client_take(world.client, &shot, &shot.ticket));
+    assert_true(inf_client_take(world.client, &shot, &shot.id));
     const inf_submission_t s = {
         .op = INF_SUBMIT_CALL,
         .method = INF_METHOD_SERVER_METADATA,
-        .slot = shot.ticket.slot,
-        .generation = shot.ticket.generation
+        .slot = shot.id.slot,
+        .generation = shot.id.generation
     };
     assert_int_equal(inf_client_submit(world.client, &s), INF_CLIENT_OK);
     wait_for(&shot, ALL);
@@ -578,12 +578,12 @@ submit_call(shot_t *shot, inf_method_t method, const inf_region_t *region,
     size_t len)
 {
     *shot = (shot_t) { 0 };
-    assert_true(inf_client_take(world.client, shot, &shot->ticket));
+    assert_true(inf_client_take(world.client, shot, &shot->id));
     const inf_submission_t s = {
         .op = INF_SUBMIT_CALL,
         .method = (uint16_t) method,
-        .slot = shot->ticket.slot,
-        .generation = shot->ticket.generation,
+        .slot = shot->id.slot,
+        .generation = shot->id.generation,
         .offset = region != NULL ? region->offset : 0,
         .length = len
     };

@@ -458,18 +458,18 @@ nonsense_is_refused_and_harms_nobody_else(void **state)
     inf_client_free(after);
     assert_int_equal(w.configured, 0);
 
-    inf_ticket_t ticket;                    /* the good one is still served  */
-    assert_true(inf_client_take(good, NULL, &ticket));
+    inf_slot_id_t id;                       /* the good one is still served  */
+    assert_true(inf_client_take(good, NULL, &id));
     const inf_submission_t s = {
         .op = INF_SUBMIT_CALL, .method = INF_METHOD_SERVER_LIVE,
-        .slot = ticket.slot, .generation = ticket.generation
+        .slot = id.slot, .generation = id.generation
     };
     assert_int_equal(inf_client_submit(good, &s), INF_CLIENT_OK);
-    struct pollfd p = { .fd = inf_client_bell_fd(good), .events = POLLIN };
+    struct pollfd p = { .fd = inf_client_event_fd(good), .events = POLLIN };
     if (inf_client_arm(good)) {
         assert_int_equal(poll(&p, 1, 60000), 1);
     }
-    inf_client_abandon(good, ticket, NULL);
+    inf_client_abandon(good, id, NULL);
     inf_client_free(good);
     close(outside);
 }
@@ -604,15 +604,15 @@ __wrap_inf_control_submit(inf_control_t *control, inf_session_t *session,
 static void
 submit(inf_client_t *client, int count, uint64_t length, uint8_t op)
 {
-    inf_ticket_t ticket;
+    inf_slot_id_t id;
 
     for (int i = 0; i < count; i++) {
-        assert_true(inf_client_take(client, NULL, &ticket));
+        assert_true(inf_client_take(client, NULL, &id));
         const inf_region_t *region = inf_client_alloc(client, length);
         assert_non_null(region);
         const inf_submission_t s = {
             .op = op, .method = INF_METHOD_SERVER_LIVE,
-            .slot = ticket.slot, .generation = ticket.generation,
+            .slot = id.slot, .generation = id.generation,
             .offset = region->offset, .length = length
         };
         assert_int_equal(inf_client_submit(client, &s), INF_CLIENT_OK);

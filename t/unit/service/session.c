@@ -80,7 +80,7 @@ find_knows_slot_generation_and_life(void **state)
     inf_flight_part_done(a);
     assert_null(inf_session_find(s, 0, 1));
 
-    /* used again by another slot: the old ticket finds it no more */
+    /* used again by another slot: the old slot id finds it no more */
     assert_ptr_equal(inf_session_take(s, 5, 2), a);
     assert_null(inf_session_find(s, 0, 1));
     assert_null(inf_session_find(s, 0, 2));

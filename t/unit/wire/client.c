@@ -1,7 +1,7 @@
 #include "wire/link.h"
 
 typedef struct {
-    inf_ticket_t     ticket;
+    inf_slot_id_t    id;
     inf_client_t    *client;
     inf_completion_t last;
     uint32_t         calls;
@@ -26,12 +26,12 @@ static void
 submit(link_t_ *l, waiter_t *w, inf_region_t *g)
 {
     w->client = l->client;
-    assert_true(inf_client_take(l->client, w, &w->ticket));
+    assert_true(inf_client_take(l->client, w, &w->id));
     assert_int_equal(inf_client_submit(l->client, &(inf_submission_t) {
         .op = INF_SUBMIT_CALL,
         .method = INF_METHOD_SERVER_LIVE,
-        .slot = w->ticket.slot,
-        .generation = w->ticket.generation,
+        .slot = w->id.slot,
+        .generation = w->id.generation,
         .offset = g != NULL ? g->offset : 0,
         .length = g != NULL ? g->charged : 0
     }), INF_CLIENT_OK);
@@ -107,7 +107,7 @@ request_goes_there_and_its_answer_comes_back(void **state)
 
     waiter_t w = { .calls = 0 };
     submit(&l, &w, g);
-    assert_ptr_equal(inf_client_find(l.client, w.ticket), &w);
+    assert_ptr_equal(inf_client_find(l.client, w.id), &w);
 
     inf_submission_t s = pop_entry(&l);
     assert_memory_equal(inf_channel_request(l.channel, s.offset, 8),
@@ -115,7 +115,7 @@ request_goes_there_and_its_answer_comes_back(void **state)
     assert_null(inf_channel_request_writable(l.channel, s.offset, 8));
     inf_channel_set_slot(l.channel, s.slot,
         INF_SLOT_EXECUTING | INF_SLOT_RETRYABLE);
-    assert_int_equal(inf_client_slot_state(l.client, w.ticket),
+    assert_int_equal(inf_client_slot_state(l.client, w.id),
         INF_SLOT_EXECUTING | INF_SLOT_RETRYABLE);
 
     answer(&l, s, INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL
@@ -131,8 +131,8 @@ request_goes_there_and_its_answer_comes_back(void **state)
     assert_int_equal(responses_in_use(&l), 0);
 
     inf_client_free_region(l.client, g);
-    inf_client_give(l.client, w.ticket);
-    assert_null(inf_client_find(l.client, w.ticket));
+    inf_client_give(l.client, w.id);
+    assert_null(inf_client_find(l.client, w.id));
     assert_int_equal(inf_client_slots_taken(l.client), 0);
     link_close(&l);
     assert_int_equal(link_open_fds(), before);
@@ -145,25 +145,25 @@ sides_ring_only_a_sleeping_peer(void **state)
     link_t_ l;
     waiter_t w = { .calls = 0 };
     link_open(&l, 16, 8, MIB);
-    int core_bell = inf_channel_bell_fd(l.channel);
-    int bell = inf_client_bell_fd(l.client);
+    int core_eventfd = inf_channel_event_fd(l.channel);
+    int eventfd = inf_client_event_fd(l.client);
 
     submit(&l, &w, NULL);
-    assert_false(link_ringing(core_bell));
+    assert_false(link_notified(core_eventfd));
     assert_false(inf_channel_sleep(l.channel));
     inf_submission_t s = pop_entry(&l);
     assert_true(inf_channel_sleep(l.channel));
     submit(&l, &w, NULL);
-    assert_true(link_ringing(core_bell));
+    assert_true(link_notified(core_eventfd));
 
     answer(&l, s, INF_COMPLETE_FINAL, NULL);
-    assert_false(link_ringing(bell));
+    assert_false(link_notified(eventfd));
     assert_false(inf_client_arm(l.client));
     assert_int_equal(inf_client_drain(l.client, 10, on_completion),
         INF_CLIENT_OK);
     assert_true(inf_client_arm(l.client));
     answer(&l, s, INF_COMPLETE_RELEASED, NULL);
-    assert_true(link_ringing(bell));
+    assert_true(link_notified(eventfd));
     link_close(&l);
 }
 
@@ -173,7 +173,7 @@ slots_run_out_and_come_back_with_a_new_generation(void **state)
     (void) state;
     link_t_ l;
     link_open(&l, 16, 4, MIB);
-    inf_ticket_t t[5];
+    inf_slot_id_t t[5];
     int x;
 
     for (int i = 0; i < 4; i++) {
@@ -188,7 +188,7 @@ slots_run_out_and_come_back_with_a_new_generation(void **state)
     assert_int_equal(t[4].slot, t[2].slot);
     assert_int_not_equal(t[4].generation, t[2].generation);
     assert_null(inf_client_find(l.client, t[2]));
-    assert_null(inf_client_find(l.client, (inf_ticket_t) { 4, 1 }));
+    assert_null(inf_client_find(l.client, (inf_slot_id_t) { 4, 1 }));
     assert_int_equal(inf_client_slot_state(l.client, t[2]), INF_SLOT_FREE);
     link_close(&l);
 }
@@ -199,7 +199,7 @@ calls_have_slots_and_room_that_inferences_leave(void **state)
     (void) state;
     link_t_ l;
     link_open(&l, 256, 128, 2 * MIB);
-    inf_ticket_t t;
+    inf_slot_id_t t;
 
     for (int i = 0; i < 126; i++) {
         assert_true(inf_client_take(l.client, &t, &t));
@@ -207,7 +207,7 @@ calls_have_slots_and_room_that_inferences_leave(void **state)
     assert_false(inf_client_take(l.client, &t, &t));
     assert_true(inf_client_take_call(l.client, &t, &t));
     assert_false(inf_client_take(l.client, &t, &t));
-    inf_ticket_t last;
+    inf_slot_id_t last;
     assert_true(inf_client_take_call(l.client, &t, &last));
     assert_false(inf_client_take_call(l.client, &t, &t));
     inf_client_give(l.client, last);
@@ -238,7 +238,7 @@ late_completion_is_dropped_but_its_response_released(void **state)
 
     submit(&l, &w, NULL);
     inf_submission_t s = pop_entry(&l);
-    inf_client_give(l.client, w.ticket);
+    inf_client_give(l.client, w.id);
     answer(&l, s, INF_COMPLETE_RESPONSE, "late");
     assert_int_equal(inf_client_drain(l.client, 10, on_completion),
         INF_CLIENT_OK);
@@ -281,9 +281,9 @@ abandoned_request_is_cancelled_and_cleaned_up_later(void **state)
             (void) inf_client_drain(l.client, 10, on_completion);
             assert_int_equal(w.calls, 1);
         }
-        inf_client_abandon(l.client, w.ticket, g);
-        assert_null(inf_client_find(l.client, w.ticket));
-        inf_client_give(l.client, w.ticket);
+        inf_client_abandon(l.client, w.id, g);
+        assert_null(inf_client_find(l.client, w.id));
+        inf_client_give(l.client, w.id);
         assert_int_equal(inf_client_slots_taken(l.client), 1);
         if (order != 3) {
             inf_submission_t cancel = pop_entry(&l);
@@ -317,8 +317,8 @@ abandoned_request_is_cancelled_and_cleaned_up_later(void **state)
 
     /* Never submitted: gone at once. */
     inf_region_t *g = inf_client_alloc(l.client, 1000);
-    assert_true(inf_client_take(l.client, &w, &w.ticket));
-    inf_client_abandon(l.client, w.ticket, g);
+    assert_true(inf_client_take(l.client, &w, &w.id));
+    inf_client_abandon(l.client, w.id, g);
     assert_int_equal(inf_client_slots_taken(l.client), 0);
     assert_int_equal(inf_client_arena_stats(l.client)->in_use, 0);
     expect_empty(&l);
@@ -355,13 +355,13 @@ full_ring_refuses_requests_and_keeps_releases(void **state)
         }
     }
     for (int i = 0; i < 4; i++) {
-        inf_client_abandon(l.client, w[i].ticket, NULL);
-        inf_client_abandon(l.client, w[i].ticket, NULL);
+        inf_client_abandon(l.client, w[i].id, NULL);
+        inf_client_abandon(l.client, w[i].id, NULL);
     }
     assert_int_equal(inf_client_pending(l.client), 16);
 
     /* A request does not overtake them. */
-    inf_ticket_t t;
+    inf_slot_id_t t;
     assert_false(inf_client_take(l.client, w, &t));
     int seen[5] = { 0 };
     for (int i = 0; i < 40; i++) {
@@ -393,9 +393,9 @@ submit_into_a_full_ring_is_refused_and_may_be_tried_again(void **state)
 
     submit(&l, &w, NULL);
     submit(&l, &w, NULL);
-    assert_true(inf_client_take(l.client, &w, &w.ticket));
-    inf_submission_t s = { .op = INF_SUBMIT_CALL, .slot = w.ticket.slot,
-        .generation = w.ticket.generation, .method = 1 };
+    assert_true(inf_client_take(l.client, &w, &w.id));
+    inf_submission_t s = { .op = INF_SUBMIT_CALL, .slot = w.id.slot,
+        .generation = w.id.generation, .method = 1 };
     assert_int_equal(inf_client_submit(l.client, &s), INF_CLIENT_AGAIN);
     assert_int_equal(inf_client_stats(l.client)->busy, 1);
     (void) pop_entry(&l);
@@ -424,7 +424,7 @@ more_completions_than_the_ring_holds_arrive_in_order(void **state)
     assert_int_equal(stats.waiting, N - 8);
     assert_true(inf_channel_sleep(l.channel));
 
-    /* No more traffic: only the bell can keep it going. */
+    /* No more traffic: only the eventfd can keep it going. */
     for (uint32_t rounds = 0; w.calls < N; rounds++) {
         assert_true(rounds < N);
         uint32_t had = w.calls;
@@ -435,8 +435,8 @@ more_completions_than_the_ring_holds_arrive_in_order(void **state)
             assert_int_equal(w.last.batch_size, w.calls - 1);
             assert_int_equal(w.last.flags, INF_COMPLETE_RESPONSE);
         }
-        if (link_ringing(inf_channel_bell_fd(l.channel))) {
-            inf_bell_clear(inf_channel_bell_fd(l.channel));
+        if (link_notified(inf_channel_event_fd(l.channel))) {
+            inf_eventfd_clear(inf_channel_event_fd(l.channel));
             expect_empty(&l);
             (void) inf_channel_sleep(l.channel);
         }

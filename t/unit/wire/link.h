@@ -101,7 +101,7 @@ link_rings(link_t_ *l)
 }
 
 static inline bool
-link_ringing(int fd)
+link_notified(int fd)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
     return poll(&p, 1, 0) == 1;

@@ -149,12 +149,12 @@ registration_with_wrong_descriptors_is_refused(void **state)
     REFUSED("not a memfd", true, replace(&o, INF_FD_REQUEST_ARENA,
         open("/dev/zero", O_RDWR)));
     REFUSED("not a memfd", true, replace(&o, INF_FD_RINGS,
-        dup(o.fds[INF_FD_SUBMIT_BELL])));
+        dup(o.fds[INF_FD_SUBMIT_EVENTFD])));
     REFUSED("layout", true, replace(&o, INF_FD_RINGS,
         memfd(o.hello.rings_size, F_SEAL_SHRINK)));
     REFUSED("not an eventfd", true, assert_int_equal(pipe(pipes), 0);
-        close(pipes[0]); replace(&o, INF_FD_SUBMIT_BELL, pipes[1]));
-    REFUSED("not an eventfd", true, replace(&o, INF_FD_SUBMIT_BELL,
+        close(pipes[0]); replace(&o, INF_FD_SUBMIT_EVENTFD, pipes[1]));
+    REFUSED("not an eventfd", true, replace(&o, INF_FD_SUBMIT_EVENTFD,
         dup(o.fds[INF_FD_RINGS])));
     REFUSED("not a socket", false, replace(&o, INF_FD_CONTROL,
         dup(o.fds[INF_FD_RINGS])));
@@ -473,7 +473,7 @@ dead_channel_lives_until_the_last_reference(void **state)
     const unsigned char *input = inf_channel_request(l.channel, 0, 4096);
     inf_client_free(l.client);
     l.client = NULL;
-    assert_true(link_ringing(inf_channel_control_fd(l.channel)));
+    assert_true(link_notified(inf_channel_control_fd(l.channel)));
 
     inf_channel_dead(l.channel);
     inf_channel_dead(l.channel);

@@ -40,15 +40,15 @@ descriptors_arrive_with_close_on_exec(void **state)
 {
     (void) state;
     int before = open_fds();
-    int pair[2], bell, got[3];
+    int pair[2], eventfd, got[3];
     size_t len, count;
     char text[16];
     inf_socket_result_t result;
 
     assert_null(inf_socket_pair(pair));
     assert_null(inf_socket_check(pair[0]));
-    assert_null(inf_bell_new(&bell));
-    int fds[] = { bell, bell };
+    assert_null(inf_eventfd_new(&eventfd));
+    int fds[] = { eventfd, eventfd };
     assert_null(inf_socket_send(pair[0], "hello", 5, fds, 2, &result));
     assert_int_equal(result, INF_SOCKET_DONE);
 
@@ -59,7 +59,7 @@ descriptors_arrive_with_close_on_exec(void **state)
     assert_int_equal(count, 2);
     assert_int_equal(got[2], -1);
     assert_true(fcntl(got[0], F_GETFD) & FD_CLOEXEC);
-    assert_null(inf_bell_check(got[1]));
+    assert_null(inf_eventfd_check(got[1]));
 
     assert_null(inf_socket_recv(pair[1], text, sizeof(text), &len, got + 2, 1,
         &count, &result));
@@ -74,7 +74,7 @@ descriptors_arrive_with_close_on_exec(void **state)
 
     inf_fds_close(got, 2);
     close(pair[1]);
-    close(bell);
+    close(eventfd);
     assert_int_equal(open_fds(), before);
 }
 
@@ -83,14 +83,16 @@ cut_or_crowded_or_empty_message_leaves_no_descriptor(void **state)
 {
     (void) state;
     int before = open_fds();
-    int pair[2], bell, got[8];
+    int pair[2], eventfd, got[8];
     size_t len, count;
     char text[4];
     inf_socket_result_t result;
 
     assert_null(inf_socket_pair(pair));
-    assert_null(inf_bell_new(&bell));
-    int fds[8] = { bell, bell, bell, bell, bell, bell, bell, bell };
+    assert_null(inf_eventfd_new(&eventfd));
+    int fds[8] = {
+        eventfd, eventfd, eventfd, eventfd, eventfd, eventfd, eventfd, eventfd
+    };
 
     /* Too long. */
     assert_null(inf_socket_send(pair[0], "hello", 5, fds, 2, &result));
@@ -114,7 +116,7 @@ cut_or_crowded_or_empty_message_leaves_no_descriptor(void **state)
     CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
     CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(sizeof(int) * 40);
     for (int i = 0; i < 40; i++) {
-        memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)) + i * 4, &bell, 4);
+        memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)) + i * 4, &eventfd, 4);
     }
     assert_int_equal(sendmsg(pair[0], &msg, 0), 1);
     expect_error(inf_socket_recv(pair[1], text, sizeof(text), &len, got, 8,
@@ -130,7 +132,7 @@ cut_or_crowded_or_empty_message_leaves_no_descriptor(void **state)
 
     close(pair[0]);
     close(pair[1]);
-    close(bell);
+    close(eventfd);
     assert_int_equal(open_fds(), before);
 }
 
@@ -177,7 +179,7 @@ memfd_is_checked_for_seal_size_and_kind(void **state)
 
     fd = open("/dev/null", O_RDWR);
     expect_error(inf_memfd_check(fd, 0), "not a memfd");
-    expect_error(inf_bell_check(fd), "not an eventfd");
+    expect_error(inf_eventfd_check(fd), "not an eventfd");
     expect_error(inf_socket_check(fd), "not a socket");
     close(fd);
 
@@ -193,28 +195,28 @@ memfd_is_checked_for_seal_size_and_kind(void **state)
 }
 
 static void
-who_watches_a_bell_can_only_hear_it(void **state)
+a_watched_eventfd_can_only_be_polled(void **state)
 {
     (void) state;
     const uint64_t full = UINT64_MAX - 1;
     int before = open_fds();
-    int bell, watch;
+    int eventfd, watch;
 
-    assert_null(inf_bell_new_watched(&bell, &watch));
+    assert_null(inf_eventfd_new_watched(&eventfd, &watch));
     struct pollfd p = { .fd = watch, .events = POLLIN };
     assert_int_equal(poll(&p, 1, 0), 0);
     for (int i = 0; i < 3; i++) {       /* each time anew, nobody reads it   */
-        inf_bell_ring(bell);
+        inf_eventfd_notify(eventfd);
         assert_int_equal(poll(&p, 1, 0), 1);
-        inf_bell_watch_clear(watch);
+        inf_eventfd_watch_clear(watch);
         assert_int_equal(poll(&p, 1, 0), 0);
     }
 
     assert_int_equal(write(watch, &full, sizeof(full)), -1);
     fcntl(watch, F_SETFL, 0);
-    assert_true(fcntl(bell, F_GETFL) & O_NONBLOCK);
+    assert_true(fcntl(eventfd, F_GETFL) & O_NONBLOCK);
     assert_int_equal(epoll_ctl(watch, EPOLL_CTL_DEL, watch, NULL), -1);
-    close(bell);
+    close(eventfd);
     close(watch);
     assert_int_equal(open_fds(), before);
 }
@@ -258,34 +260,34 @@ a_message_says_which_process_sent_it(void **state)
 }
 
 static void
-bell_check_refuses_other_kinds_and_makes_it_nonblocking(void **state)
+eventfd_check_rejects_other_kinds_and_makes_it_nonblocking(void **state)
 {
     (void) state;
-    int pair[2], pipes[2], bell;
+    int pair[2], pipes[2], eventfd;
 
     assert_int_equal(pipe(pipes), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-    expect_error(inf_bell_check(pipes[1]), "not an eventfd");
-    expect_error(inf_bell_check(pair[0]), "not an eventfd");
+    expect_error(inf_eventfd_check(pipes[1]), "not an eventfd");
+    expect_error(inf_eventfd_check(pair[0]), "not an eventfd");
     expect_error(inf_socket_check(pair[0]), "seqpacket");
     inf_fds_close(pair, 2);
     inf_fds_close(pipes, 2);
-    expect_error(inf_bell_check(-1), "examine");
+    expect_error(inf_eventfd_check(-1), "examine");
 
-    assert_null(inf_bell_new(&bell));
-    assert_int_equal(fcntl(bell, F_SETFL, 0), 0);
-    assert_null(inf_bell_check(bell));
-    assert_true(fcntl(bell, F_GETFL) & O_NONBLOCK);
+    assert_null(inf_eventfd_new(&eventfd));
+    assert_int_equal(fcntl(eventfd, F_SETFL, 0), 0);
+    assert_null(inf_eventfd_check(eventfd));
+    assert_true(fcntl(eventfd, F_GETFL) & O_NONBLOCK);
 
-    struct pollfd p = { .fd = bell, .events = POLLIN };
+    struct pollfd p = { .fd = eventfd, .events = POLLIN };
     assert_int_equal(poll(&p, 1, 0), 0);
-    inf_bell_ring(bell);
-    inf_bell_ring(bell);
+    inf_eventfd_notify(eventfd);
+    inf_eventfd_notify(eventfd);
     assert_int_equal(poll(&p, 1, 0), 1);
-    inf_bell_clear(bell);
-    inf_bell_clear(bell);
+    inf_eventfd_clear(eventfd);
+    inf_eventfd_clear(eventfd);
     assert_int_equal(poll(&p, 1, 0), 0);
-    close(bell);
+    close(eventfd);
 }
 
 static void
@@ -316,10 +318,10 @@ main(void)
         cmocka_unit_test(cut_or_crowded_or_empty_message_leaves_no_descriptor),
         cmocka_unit_test(full_socket_says_again),
         cmocka_unit_test(memfd_is_checked_for_seal_size_and_kind),
-        cmocka_unit_test(who_watches_a_bell_can_only_hear_it),
+        cmocka_unit_test(a_watched_eventfd_can_only_be_polled),
         cmocka_unit_test(a_message_says_which_process_sent_it),
         cmocka_unit_test(
-            bell_check_refuses_other_kinds_and_makes_it_nonblocking),
+            eventfd_check_rejects_other_kinds_and_makes_it_nonblocking),
         cmocka_unit_test(pidfd_tells_of_a_death),
     };
 

@@ -92,12 +92,12 @@ core_step(core_t *core, uint32_t *seed)
         : inf_channel_pop(core->channel, &s);
     if (rc == INF_CHANNEL_EMPTY && inf_channel_sleep(core->channel)) {
         struct pollfd p[] = {
-            { .fd = inf_channel_bell_fd(core->channel), .events = POLLIN },
+            { .fd = inf_channel_event_fd(core->channel), .events = POLLIN },
             { .fd = inf_channel_control_fd(core->channel),
               .events = POLLIN }
         };
         (void) poll(p, 2, 30000);
-        inf_bell_clear(inf_channel_bell_fd(core->channel));
+        inf_eventfd_clear(inf_channel_event_fd(core->channel));
         if (p[1].revents != 0) {
             inf_channel_dead(core->channel);
         }
@@ -131,7 +131,7 @@ typedef struct worker_s worker_t;
 
 typedef struct {
     worker_t     *worker;
-    inf_ticket_t  ticket;
+    inf_slot_id_t id;
     inf_region_t *region;
     uint64_t      seq;
     uint8_t       seen;
@@ -155,7 +155,7 @@ static void
 request_done(request_t *q)
 {
     inf_client_free_region(q->worker->client, q->region);
-    inf_client_give(q->worker->client, q->ticket);
+    inf_client_give(q->worker->client, q->id);
     q->busy = false;
     q->worker->done++;
 }
@@ -185,7 +185,7 @@ on_completion(const inf_completion_t *cpl, void *userp)
     if ((q->seen & INF_COMPLETE_FINAL) && (q->seen & INF_COMPLETE_RELEASED)) {
         request_done(q);
     } else if (mix(&w->seed) % 8 == 0) {
-        inf_client_abandon(w->client, q->ticket, q->region);
+        inf_client_abandon(w->client, q->id, q->region);
         q->busy = false;
         w->abandoned++;
     }
@@ -198,7 +198,7 @@ worker_start(worker_t *w, request_t *q)
     uint64_t size = 8 + mix(&w->seed) % 20000;
 
     q->region = inf_client_alloc(c, size);
-    if (q->region == NULL || !inf_client_take(c, q, &q->ticket)) {
+    if (q->region == NULL || !inf_client_take(c, q, &q->id)) {
         inf_client_free_region(c, q->region);
         return;
     }
@@ -209,11 +209,11 @@ worker_start(worker_t *w, request_t *q)
     memcpy(inf_client_data(c, q->region), &q->seq, sizeof(q->seq));
 
     const inf_submission_t s = { .op = INF_SUBMIT_CALL,
-        .method = INF_METHOD_SERVER_LIVE, .slot = q->ticket.slot,
-        .generation = q->ticket.generation, .offset = q->region->offset,
+        .method = INF_METHOD_SERVER_LIVE, .slot = q->id.slot,
+        .generation = q->id.generation, .offset = q->region->offset,
         .length = size };
     if (inf_client_submit(c, &s) != INF_CLIENT_OK) {
-        inf_client_abandon(c, q->ticket, q->region);
+        inf_client_abandon(c, q->id, q->region);
         return;
     }
 
@@ -224,7 +224,7 @@ static bool
 worker_wait(worker_t *w)
 {
     struct pollfd p[] = {
-        { .fd = inf_client_bell_fd(w->client), .events = POLLIN },
+        { .fd = inf_client_event_fd(w->client), .events = POLLIN },
         { .fd = inf_client_control_fd(w->client), .events = POLLIN },
         { .fd = inf_client_core_fd(w->client), .events = POLLIN }
     };
@@ -238,7 +238,7 @@ worker_wait(worker_t *w)
         return false;
     }
 
-    inf_client_bell_clear(w->client);
+    inf_client_event_clear(w->client);
     return p[1].revents == 0 && p[2].revents == 0;
 }
 
@@ -304,7 +304,7 @@ threads_of_a_core_serve_all_and_leave_nothing(void **state)
 
     worker_run(&w, 30000);
     core.stop = true;
-    inf_bell_ring(inf_channel_bell_fd(l.channel));
+    inf_eventfd_notify(inf_channel_event_fd(l.channel));
     for (int i = 0; i < 3; i++) {
         pthread_join(threads[i], NULL);
     }
@@ -334,9 +334,10 @@ threads_of_a_core_serve_all_and_leave_nothing(void **state)
     assert_int_equal(stats.bad_releases, 0);
     assert_int_equal(stats.invalid, 0);
     assert_true(stats.spilled > 0);
-    print_message("%lu completions, %lu spilled, %lu + %lu bells, %lu busy,"
-        " %lu refused\n", stats.completions, stats.spilled, stats.bells,
-        inf_client_stats(l.client)->bells, inf_client_stats(l.client)->busy,
+    print_message("%lu completions, %lu spilled, %lu + %lu notifications,"
+        " %lu busy, %lu refused\n", stats.completions, stats.spilled,
+        stats.notifications, inf_client_stats(l.client)->notifications,
+        inf_client_stats(l.client)->busy,
         core.refused);
 
     link_close(&l);
@@ -498,7 +499,7 @@ killed_core_is_noticed_and_another_one_serves(void **state)
         for (int i = 0; i < SLOTS; i++) {
             if (w->requests[i].busy) {
                 uint8_t s = inf_client_slot_state(w->client,
-                    w->requests[i].ticket);
+                    w->requests[i].id);
                 assert_true((s & INF_SLOT_STATE_MASK) <= INF_SLOT_ANSWERED);
             }
         }
