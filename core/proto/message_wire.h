@@ -79,6 +79,7 @@ inf_wire_head(const char *p, size_t n, inf_wire_head_t *head,
     head->field = (uint32_t) (tag >> 3);
     head->type = (inf_wire_type_t) (tag & 7);
     head->len = used;
+    head->value = 0;
     head->body = 0;
 
     if (tag > UINT32_MAX || head->field == 0) {

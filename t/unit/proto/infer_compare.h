@@ -85,6 +85,7 @@ compare_inputs(const inf_infer_input_t *a, const inf_infer_input_t *b)
            && a->element_count == b->element_count
            && a->source == b->source
            && a->byte_size == b->byte_size
+           && a->raw_entry == b->raw_entry
            && a->json_offset == b->json_offset
            && a->json_length == b->json_length
            && a->binary_offset == b->binary_offset
