@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "core/proto/infer_classify.h"
 #include "core/proto/infer_names.h"
 #include "core/proto/infer_response.h"
 #include "core/proto/infer_values.h"
@@ -69,7 +68,6 @@ static inf_err_t *plan_output(inf_response_writer_t *w, plan_t *plan,
     const inf_infer_output_t *asked, const inf_response_options_t *options);
 static inf_err_t *plan_classification(inf_response_writer_t *w, plan_t *plan,
     uint32_t k);
-static inf_err_t *check_parameters(const inf_response_writer_t *w);
 static inf_codec_t prepare_output(inf_response_writer_t *w, size_t *budget,
     inf_err_t **err);
 static inf_codec_t check_bytes(inf_response_writer_t *w, const plan_t *plan,
@@ -140,7 +138,7 @@ inf_response_writer_new(inf_response_writer_t **out,
         return inf_err_nomem();
     }
 
-    inf_err_t *err = check_parameters(w);
+    inf_err_t *err = inf_response_check_parameters(rec);
     if (err != NULL) {
         return err;
     }
@@ -154,15 +152,14 @@ inf_response_writer_new(inf_response_writer_t **out,
     return NULL;
 }
 
-static inf_err_t *
-check_parameters(const inf_response_writer_t *w)
+inf_err_t *
+inf_response_check_parameters(const inf_response_record_t *rec)
 {
-    const inf_record_parameter_t *p = record_at(w->rec,
-                                                w->rec->parameter_offset);
+    const inf_record_parameter_t *p = record_at(rec, rec->parameter_offset);
 
-    for (uint32_t i = 0; i < w->rec->parameter_count; i++) {
+    for (uint32_t i = 0; i < rec->parameter_count; i++) {
         if (p[i].type == INF_PARAMETER_BYTES) {
-            inf_slice_t name = inf_response_text(w->rec, p[i].name);
+            inf_slice_t name = inf_response_text(rec, p[i].name);
             return inf_err_new(INF_ERR_UNSUPPORTED,
                                "response parameter '%.*s' of type BYTES is "
                                "not supported", (int) name.len, name.data);
@@ -242,34 +239,10 @@ plan_output(inf_response_writer_t *w, plan_t *plan,
 static inf_err_t *
 plan_classification(inf_response_writer_t *w, plan_t *plan, uint32_t k)
 {
-    const inf_response_output_t *row = plan->record;
-    const inf_ref_t *refs = record_at(w->rec, row->label_offset);
-    inf_slice_t *labels = inf_arena_alloc(w->pool, sizeof(*labels)
-                                          * ((size_t) row->label_count + 1));
+    inf_err_t *err = inf_response_classifier(&plan->classifier, w->rec,
+                                             plan->record, w->arena, k,
+                                             w->pool);
 
-    if (labels == NULL) {
-        return inf_err_nomem();
-    }
-
-    for (uint32_t i = 0; i < row->label_count; i++) {
-        labels[i] = inf_response_text(w->rec, refs[i]);
-    }
-
-    inf_classify_source_t src = {
-        .name = plan_name(w, plan),
-        .datatype = row->datatype,
-        .dim_count = row->dim_count,
-        .shape = plan->shape,
-        .batched = w->rec->batch_dim != 0,
-        .data = plan->data,
-        .data_len = plan->data_len,
-        .k = k,
-        .labels = labels,
-        .label_count = row->label_count,
-        .ranked = w->rec->ranked != 0
-    };
-
-    inf_err_t *err = inf_classifier_new(&plan->classifier, &src, w->pool);
     if (err != NULL) {
         return err;
     }
@@ -277,6 +250,41 @@ plan_classification(inf_response_writer_t *w, plan_t *plan, uint32_t k)
     plan->datatype = INF_TYPE_BYTES;
     plan->dim_count = inf_classifier_shape(plan->classifier, &plan->shape);
     return NULL;
+}
+
+inf_err_t *
+inf_response_classifier(inf_classifier_t **out,
+    const inf_response_record_t *rec, const inf_response_output_t *output,
+    const void *arena_base, uint32_t k, inf_arena_t *pool)
+{
+    const inf_ref_t *refs = record_at(rec, output->label_offset);
+    inf_slice_t *labels = inf_arena_alloc(pool, sizeof(*labels)
+                                          * ((size_t) output->label_count
+                                             + 1));
+
+    if (labels == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (uint32_t i = 0; i < output->label_count; i++) {
+        labels[i] = inf_response_text(rec, refs[i]);
+    }
+
+    inf_classify_source_t src = {
+        .name = inf_response_text(rec, output->name),
+        .datatype = output->datatype,
+        .dim_count = output->dim_count,
+        .shape = record_at(rec, output->shape_offset),
+        .batched = rec->batch_dim != 0,
+        .data = (const char *) arena_base + output->data_offset,
+        .data_len = output->data_length,
+        .k = k,
+        .labels = labels,
+        .label_count = output->label_count,
+        .ranked = rec->ranked != 0
+    };
+
+    return inf_classifier_new(out, &src, pool);
 }
 
 inf_codec_t

@@ -27,11 +27,21 @@
 #include "core/base/arena.h"
 #include "core/base/error.h"
 #include "core/include/channel.h"
+#include "core/proto/infer_classify.h"
 #include "core/proto/infer_codec.h"
 #include "core/proto/infer_request.h"
 
 /* A text of a checked record (core/wire/response_record.h). */
 inf_slice_t inf_response_text(const inf_response_record_t *rec, inf_ref_t ref);
+
+/* UNSUPPORTED where one is of type BYTES, which no protocol carries. */
+INF_CHECK inf_err_t *inf_response_check_parameters(
+    const inf_response_record_t *rec);
+
+/* A classifier of one of the record's outputs, which lies in the arena. */
+INF_CHECK inf_err_t *inf_response_classifier(inf_classifier_t **out,
+    const inf_response_record_t *rec, const inf_response_output_t *output,
+    const void *arena_base, uint32_t k, inf_arena_t *pool);
 
 /* What the client asked for; from the request. */
 typedef struct {

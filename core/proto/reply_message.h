@@ -30,6 +30,9 @@
 #include "core/proto/infer_codec.h"
 #include "core/proto/infer_request.h"
 
+/* Tensors up to this length are copied into the pool. */
+#define INF_REPLY_COPIED 512u
+
 typedef struct {
     const inf_infer_output_t *outputs;      /* the listed ones               */
     uint32_t                  output_count;
@@ -54,8 +57,9 @@ INF_CHECK inf_codec_t inf_reply_prepare(inf_reply_t *r, size_t budget,
 /* Of all pieces; the message is INF_GRPC_PREFIX (grpc.h) bytes shorter. */
 uint64_t inf_reply_size(const inf_reply_t *r);
 
-/* The pieces in their order; none is empty.  The first begins with the
-   prefix of an uncompressed message, the whole prefix is in it. */
+/* The pieces in their order; none is empty.  The first begins with the whole
+   prefix, of an uncompressed message.  Where there is only one, no byte of
+   record and arena is needed any more. */
 uint32_t inf_reply_piece_count(const inf_reply_t *r);
 inf_slice_t inf_reply_piece(const inf_reply_t *r, uint32_t i);
 
