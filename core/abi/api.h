@@ -84,7 +84,7 @@ void inf_api_run_unref(inf_api_run_t *run);
    of the steps of an ensemble. */
 void inf_api_trace_submit(inf_trace_t *trace, const inf_request_t *r);
 void inf_api_trace_outputs(inf_trace_t *trace, const inf_response_t *response);
-extern const inf_trace_ops_t inf_api_trace_ops;
+extern const struct inf_trace_ops_s inf_api_trace_ops;
 
 /* A READY model, with a reference for the caller; version -1: by policy. */
 INF_CHECK inf_err_t *inf_api_find_model(inf_server_t *server,

@@ -145,8 +145,8 @@ submit(inf_api_request_t *q, inf_trace_t *trace)
 
         q->run->trace = trace;
         inf_trace_ref(trace);
-        r->trace = trace;
-        r->trace_ops = &inf_api_trace_ops;
+        r->abi.trace = trace;
+        r->abi.trace_ops = &inf_api_trace_ops;
         inf_api_trace_submit(trace, r);
     }
 
@@ -156,7 +156,7 @@ submit(inf_api_request_t *q, inf_trace_t *trace)
         &queued);
     if (err != NULL) {
         q->run->submitted = false;
-        r->trace = NULL;
+        r->abi.trace = NULL;
         inf_trace_unref(trace);
     }
     return err;
@@ -245,10 +245,10 @@ static void
 request_released(void *userp, inf_request_t *r, uint32_t flags)
 {
     inf_api_request_t *q = userp;
-    inf_trace_t *trace = r->trace;
+    inf_trace_t *trace = r->abi.trace;
 
     if (trace != NULL) {
-        r->trace = NULL;
+        r->abi.trace = NULL;
         inf_trace_report(trace, TRITONSERVER_TRACE_REQUEST_END,
             inf_clock_ns());
         inf_trace_unref(trace);

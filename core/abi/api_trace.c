@@ -5,12 +5,13 @@
 #include "core/abi/api.h"
 
 #include "core/base/clock.h"
+#include "core/sched/ensemble.h"
 
 static void trace_input(inf_trace_t *trace, const inf_input_t *in);
-static void *trace_part(void *trace, const inf_request_t *part);
-static void trace_answer(void *trace, const inf_response_t *response);
-static void trace_end(void *trace);
-static void trace_free(void *trace);
+static inf_trace_t *trace_part(inf_trace_t *trace, const inf_request_t *part);
+static void trace_answer(inf_trace_t *trace, const inf_response_t *response);
+static void trace_end(inf_trace_t *trace);
+static void trace_free(inf_trace_t *trace);
 
 const inf_trace_ops_t inf_api_trace_ops = {
     .part = trace_part,
@@ -71,8 +72,8 @@ inf_api_trace_outputs(inf_trace_t *trace, const inf_response_t *response)
     }
 }
 
-static void *
-trace_part(void *trace, const inf_request_t *part)
+static inf_trace_t *
+trace_part(inf_trace_t *trace, const inf_request_t *part)
 {
     inf_trace_t *child;
 
@@ -96,19 +97,19 @@ trace_part(void *trace, const inf_request_t *part)
 }
 
 static void
-trace_answer(void *trace, const inf_response_t *response)
+trace_answer(inf_trace_t *trace, const inf_response_t *response)
 {
     inf_api_trace_outputs(trace, response);
 }
 
 static void
-trace_end(void *trace)
+trace_end(inf_trace_t *trace)
 {
     inf_trace_report(trace, TRITONSERVER_TRACE_REQUEST_END, inf_clock_ns());
 }
 
 static void
-trace_free(void *trace)
+trace_free(inf_trace_t *trace)
 {
     inf_trace_unref(trace);
 }

@@ -47,23 +47,23 @@ TRITONBACKEND_OutputBufferAttributes(TRITONBACKEND_Output *output,
 {
     inf_output_t *out = inf_as_output(output);
 
-    if (out->attributes == NULL) {
-        out->attributes = inf_arena_calloc(&out->response->arena, 1,
+    if (out->abi.attributes == NULL) {
+        out->abi.attributes = inf_arena_calloc(&out->response->arena, 1,
             sizeof(inf_buffer_attributes_t));
-        if (out->attributes == NULL) {
+        if (out->abi.attributes == NULL) {
             return inf_err_nomem();
         }
     }
 
     inf_output_attributes_fill(out);
-    *buffer_attributes = inf_abi_as_attributes(out->attributes);
+    *buffer_attributes = inf_abi_as_attributes(out->abi.attributes);
     return NULL;
 }
 
 void
 inf_output_attributes_fill(inf_output_t *out)
 {
-    attributes_set(out->attributes, &(inf_buffer_t) {
+    attributes_set(out->abi.attributes, &(inf_buffer_t) {
         .size = out->byte_size,
         .memory_type = out->memory_type,
         .memory_id = out->memory_id,
@@ -75,29 +75,30 @@ inf_output_attributes_fill(inf_output_t *out)
 static inf_buffer_attributes_t *
 input_attributes_locked(inf_input_t *in, uint32_t index)
 {
-    if (in->attribute_count < in->buffer_count) {
-        void **all = inf_arena_calloc(in->arena, in->buffer_count,
-            sizeof(*all));
+    if (in->abi.attribute_count < in->buffer_count) {
+        inf_buffer_attributes_t **all = inf_arena_calloc(in->arena,
+            in->buffer_count, sizeof(*all));
         if (all == NULL) {
             return NULL;
         }
-        if (in->attribute_count > 0) {
-            memcpy(all, in->attributes, in->attribute_count * sizeof(*all));
+        if (in->abi.attribute_count > 0) {
+            memcpy(all, in->abi.attributes,
+                in->abi.attribute_count * sizeof(*all));
         }
-        in->attributes = all;
-        in->attribute_count = in->buffer_count;
+        in->abi.attributes = all;
+        in->abi.attribute_count = in->buffer_count;
     }
 
-    if (in->attributes[index] == NULL) {
+    if (in->abi.attributes[index] == NULL) {
         inf_buffer_attributes_t *a = inf_arena_calloc(in->arena, 1,
             sizeof(*a));
         if (a == NULL) {
             return NULL;
         }
         attributes_set(a, &in->buffers[index]);
-        in->attributes[index] = a;
+        in->abi.attributes[index] = a;
     }
-    return in->attributes[index];
+    return in->abi.attributes[index];
 }
 
 static void

@@ -15,7 +15,7 @@
 
 #include "core/abi/objects.h"
 
-/* Brings out->attributes (not NULL) up to date with the output's buffer. */
+/* Brings out->abi.attributes (not NULL) up to date with the output's buffer. */
 void inf_output_attributes_fill(inf_output_t *out);
 
 #endif /* INF_ABI_BACKEND_ATTRIBUTES_H */

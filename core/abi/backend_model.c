@@ -32,7 +32,8 @@ TRITONSERVER_Error *
 TRITONBACKEND_BackendConfig(TRITONBACKEND_Backend *backend,
     TRITONSERVER_Message **backend_config)
 {
-    *backend_config = inf_as_backend(backend)->config_message;
+    *backend_config = inf_abi_as_message(
+        inf_as_backend(backend)->abi.config);
     return NULL;
 }
 
@@ -257,7 +258,8 @@ TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceHostPolicy(TRITONBACKEND_ModelInstance *instance,
     TRITONSERVER_Message **host_policy)
 {
-    *host_policy = inf_as_instance(instance)->host_policy;
+    *host_policy = inf_abi_as_message(
+        inf_as_instance(instance)->abi.host_policy);
     return NULL;
 }
 
@@ -362,8 +364,8 @@ TRITONBACKEND_ModelInstanceReportStatistics(
     r->backend_ns[2] = compute_end_ns;
     r->backend_ns[3] = exec_end_ns;
     r->reported = true;
-    if (r->trace != NULL) {
-        inf_trace_report_compute(r->trace, r->backend_ns);
+    if (r->abi.trace != NULL) {
+        inf_trace_report_compute(r->abi.trace, r->backend_ns);
     }
 
     uint64_t now = inf_clock_ns();

@@ -215,7 +215,7 @@ TRITONSERVER_Error *
 TRITONBACKEND_RequestTrace(TRITONBACKEND_Request *request,
     TRITONSERVER_InferenceTrace **trace)
 {
-    *trace = inf_as_request(request)->trace;
+    *trace = inf_as_request(request)->abi.trace;
     return NULL;
 }
 

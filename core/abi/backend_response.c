@@ -250,7 +250,7 @@ TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output *output, void **buffer,
 
     out->byte_size = buffer_byte_size;
     out->allocated = out->base != NULL;
-    if (out->attributes != NULL) {
+    if (out->abi.attributes != NULL) {
         inf_output_attributes_fill(out);
     }
     *buffer = out->base;

@@ -64,15 +64,15 @@ TRITONBACKEND_StateBufferAttributes(TRITONBACKEND_State *state,
 {
     inf_state_t *s = inf_as_state(state);
 
-    if (s->attributes == NULL) {
-        s->attributes = calloc(1, sizeof(inf_buffer_attributes_t));
-        if (s->attributes == NULL) {
+    if (s->abi.attributes == NULL) {
+        s->abi.attributes = calloc(1, sizeof(inf_buffer_attributes_t));
+        if (s->abi.attributes == NULL) {
             return inf_err_nomem();
         }
     }
 
     const inf_state_buffer_t *b = s->same_buffer ? &s->input : &s->output;
-    inf_buffer_attributes_t *a = s->attributes;
+    inf_buffer_attributes_t *a = s->abi.attributes;
     a->byte_size = b->size;
     a->memory_type = (TRITONSERVER_MemoryType) b->memory_type;
     a->memory_id = b->memory_id;

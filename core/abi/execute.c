@@ -12,7 +12,7 @@
 
 /* What an instance executes: the backend may write into the array that it is
    given, so the core keeps its own. */
-typedef struct {
+typedef struct inf_execution_s {
     inf_instance_t *instance;
     uint32_t        count;
     uint32_t        cap;
@@ -46,7 +46,7 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         requests[i]->payload_rows = rows;
         requests[i]->instance = instance->spec->name;
-        requests[i]->runs_on = instance;
+        requests[i]->abi.runs_on = instance;
     }
 
     execution_t *e = execution_start(instance, requests, count);
@@ -76,7 +76,7 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
 }
 
 void
-inf_execution_free(void *execution)
+inf_execution_free(execution_t *execution)
 {
     free(execution);
 }
@@ -85,19 +85,20 @@ void
 inf_execution_release(const inf_request_t *request)
 {
     await_answers(request);
-    give_back(request, request->runs_on);
+    give_back(request, request->abi.runs_on);
 }
 
 /* Its answers are awaited when it is released for good. */
 inf_err_t *
 inf_execution_reschedule(inf_request_t *request)
 {
-    inf_instance_t *ran_on = request->runs_on;
+    inf_instance_t *ran_on = request->abi.runs_on;
     inf_factory_t *f = request->factory;
 
     inf_request_t *held = atomic_exchange_explicit(&f->request, NULL,
         memory_order_relaxed);
-    inf_err_t *err = inf_runner_reschedule(request->model->runner, request);
+    inf_err_t *err = inf_runner_reschedule(request->model->sched.runner,
+        request);
     if (err != NULL) {
         atomic_store_explicit(&f->request, held, memory_order_relaxed);
         return err;
@@ -137,15 +138,15 @@ await_answers(const inf_request_t *request)
 {
     inf_factory_t *f = request->factory;
 
-    if (request->runs_on == NULL || f == NULL || f->awaited != NULL
+    if (request->abi.runs_on == NULL || f == NULL || f->awaited != NULL
         || (atomic_load_explicit(&f->final, memory_order_relaxed)
             && atomic_load_explicit(&f->handles, memory_order_relaxed) == 0))
     {
         return;
     }
 
-    atomic_fetch_add(&request->runs_on->kept, 1);
-    f->awaited = &request->runs_on->returned;
+    atomic_fetch_add(&request->abi.runs_on->kept, 1);
+    f->awaited = &request->abi.runs_on->returned;
 }
 
 inf_err_t *
@@ -164,7 +165,7 @@ static execution_t *
 execution_start(inf_instance_t *instance, inf_request_t **requests,
     uint32_t count)
 {
-    execution_t *e = instance->execution;
+    execution_t *e = instance->abi.execution;
 
     if (e == NULL || e->cap < count) {
         e = realloc(e, sizeof(*e) + count * sizeof(e->requests[0]));
@@ -172,7 +173,7 @@ execution_start(inf_instance_t *instance, inf_request_t **requests,
             return NULL;
         }
         e->cap = count;
-        instance->execution = e;
+        instance->abi.execution = e;
     }
 
     e->instance = instance;

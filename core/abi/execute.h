@@ -16,7 +16,7 @@
 extern const inf_executor_t inf_backend_executor;
 
 /* The memory of an instance for what Execute is given; free(NULL) is fine. */
-void inf_execution_free(void *execution);
+void inf_execution_free(struct inf_execution_s *execution);
 
 /* A request is released: by the thread that executes it, perhaps. */
 void inf_execution_release(const inf_request_t *request);

@@ -21,7 +21,7 @@
 #include "triton/core/tritonserver.h"
 
 /* A JSON text; what TRITONSERVER_Message is. */
-typedef struct {
+typedef struct inf_json_text_s {
     char   *json;           /* NUL-terminated                                */
     size_t  len;
 } inf_json_text_t;
@@ -30,7 +30,7 @@ typedef struct {
 inf_json_text_t *inf_json_text_new(const char *json, size_t len);
 void inf_json_text_free(inf_json_text_t *message);
 
-typedef struct {
+typedef struct inf_buffer_attributes_s {
     size_t                byte_size;
     TRITONSERVER_MemoryType memory_type;
     int64_t               memory_id;

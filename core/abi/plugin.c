@@ -27,7 +27,7 @@
 
 #define WHO(backend, entry) ((inf_guard_who_t) { (backend)->name, entry })
 
-typedef struct {
+typedef struct inf_plugin_s {
     void                   *handle;
     inf_guard_backend_fn    initialize;
     inf_guard_backend_fn    finalize;
@@ -88,7 +88,6 @@ plugin_open(const char *name, const char *library, const char *dir,
         return inf_err_nomem();
     }
 
-    inf_link_init(&backend->link);
     inf_json_text_t *config = NULL;
     inf_err_t *err = NULL;
 
@@ -106,7 +105,7 @@ plugin_open(const char *name, const char *library, const char *dir,
     if (err != NULL) {
         goto fail;
     }
-    backend->config_message = config;
+    backend->abi.config = config;
 
     pthread_mutex_lock(&open_lock);
     err = plugin_start(backend);
@@ -115,7 +114,7 @@ plugin_open(const char *name, const char *library, const char *dir,
         goto fail;
     }
 
-    const inf_plugin_t *plugin = backend->plugin;
+    const inf_plugin_t *plugin = backend->abi.plugin;
     if (plugin->attribute != NULL) {
         inf_err_free(inf_guard_attribute(WHO(backend, ATTRIBUTE),
             plugin->attribute, inf_abi_as_backend(backend),
@@ -142,7 +141,7 @@ plugin_start(inf_backend_t *backend)
         return err;
     }
 
-    backend->plugin = plugin;
+    backend->abi.plugin = plugin;
     if (plugin->initialize == NULL) {
         return NULL;
     }
@@ -160,7 +159,7 @@ plugin_start(inf_backend_t *backend)
 static void
 plugin_close(inf_backend_t *backend)
 {
-    inf_plugin_t *plugin = backend->plugin;
+    inf_plugin_t *plugin = backend->abi.plugin;
     if (plugin->finalize != NULL) {
         log_finalizer(inf_guard_backend(WHO(backend, FINALIZE),
             plugin->finalize, inf_abi_as_backend(backend)), "backend",
@@ -173,7 +172,7 @@ plugin_close(inf_backend_t *backend)
 static inf_err_t *
 plugin_model_init(inf_model_t *model)
 {
-    const inf_plugin_t *plugin = model->backend->plugin;
+    const inf_plugin_t *plugin = model->backend->abi.plugin;
     if (plugin->model_initialize == NULL) {
         return NULL;
     }
@@ -190,7 +189,7 @@ plugin_model_init(inf_model_t *model)
 static void
 plugin_model_fini(inf_model_t *model)
 {
-    const inf_plugin_t *plugin = model->backend->plugin;
+    const inf_plugin_t *plugin = model->backend->abi.plugin;
     if (plugin->model_finalize != NULL) {
         log_finalizer(inf_guard_model(WHO(model->backend, MODEL_FINALIZE),
             plugin->model_finalize, inf_abi_as_model(model)), "model",
@@ -201,15 +200,15 @@ plugin_model_fini(inf_model_t *model)
 static inf_err_t *
 plugin_instance_init(inf_instance_t *instance)
 {
-    const inf_plugin_t *plugin = instance->model->backend->plugin;
+    const inf_plugin_t *plugin = instance->model->backend->abi.plugin;
 
     inf_json_text_t *message;
     inf_err_t *err = host_policy_message(instance, &message);
     if (err != NULL) {
         return err;
     }
-    instance->host_policy = message;
-    instance->initialized = true;
+    instance->abi.host_policy = message;
+    instance->abi.initialized = true;
 
     if (plugin->instance_initialize == NULL) {
         return NULL;
@@ -228,28 +227,28 @@ plugin_instance_init(inf_instance_t *instance)
 static void
 plugin_instance_fini(inf_instance_t *instance)
 {
-    if (!instance->initialized) {
+    if (!instance->abi.initialized) {
         return;
     }
 
-    instance->initialized = false;
-    const inf_plugin_t *plugin = instance->model->backend->plugin;
+    instance->abi.initialized = false;
+    const inf_plugin_t *plugin = instance->model->backend->abi.plugin;
     if (plugin->instance_finalize != NULL) {
         log_finalizer(inf_guard_instance(WHO(instance->model->backend,
             INSTANCE_FINALIZE), plugin->instance_finalize,
             inf_abi_as_instance(instance)), "instance", instance->spec->name);
     }
 
-    inf_json_text_free(instance->host_policy);
-    instance->host_policy = NULL;
-    inf_execution_free(instance->execution);
-    instance->execution = NULL;
+    inf_json_text_free(instance->abi.host_policy);
+    instance->abi.host_policy = NULL;
+    inf_execution_free(instance->abi.execution);
+    instance->abi.execution = NULL;
 }
 
 static inf_err_t *
 plugin_instance_ready(inf_instance_t *instance)
 {
-    const inf_plugin_t *plugin = instance->model->backend->plugin;
+    const inf_plugin_t *plugin = instance->model->backend->abi.plugin;
     return plugin->instance_ready != NULL
         ? inf_guard_instance(WHO(instance->model->backend, INSTANCE_READY),
             plugin->instance_ready, inf_abi_as_instance(instance)) : NULL;
@@ -259,7 +258,7 @@ static bool
 plugin_has_ready_check(const inf_model_t *model)
 {
     const inf_plugin_t *plugin = model->backend != NULL
-        ? model->backend->plugin : NULL;
+        ? model->backend->abi.plugin : NULL;
     return plugin != NULL && plugin->instance_ready != NULL;
 }
 
@@ -267,7 +266,7 @@ inf_err_t *
 inf_plugin_execute(inf_instance_t *instance, inf_request_t **requests,
     uint32_t count)
 {
-    const inf_plugin_t *plugin = instance->model->backend->plugin;
+    const inf_plugin_t *plugin = instance->model->backend->abi.plugin;
     return inf_guard_execute(WHO(instance->model->backend, INSTANCE_EXECUTE),
         plugin->execute, inf_abi_as_instance(instance),
         (TRITONBACKEND_Request **) (void *) requests, count);
@@ -368,8 +367,8 @@ backend_free(inf_backend_t *backend)
     }
 
     free(backend->preferred);
-    inf_json_text_free(backend->config_message);
-    free(backend->plugin);
+    inf_json_text_free(backend->abi.config);
+    free(backend->abi.plugin);
     free(backend->name);
     free(backend->library);
     free(backend->dir);

@@ -93,7 +93,7 @@ execute(inf_cache_run_t *run, inf_request_t *req)
     run->factory = f;
     run->sink = f->sink;
     run->userp = f->userp;
-    run->lookup_ns = req->lookup_ns;
+    run->lookup_ns = req->cache.lookup_ns;
     atomic_store_explicit(&run->settled, false, memory_order_relaxed);
     f->sink = run->sink->query != NULL ? &run_sink_query : &run_sink;
     f->userp = run;
@@ -257,7 +257,7 @@ share(inf_cache_run_t *run, const inf_response_t *response)
         }
         if (err == NULL) {
             inf_cached_answer(req, copy, start,
-                req->lookup_ns + inf_clock_ns() - start);
+                req->cache.lookup_ns + inf_clock_ns() - start);
             continue;
         }
 

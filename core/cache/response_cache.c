@@ -358,7 +358,7 @@ watch_locked(inf_cached_model_t *gate, inf_request_t *req, uint64_t at_ns)
         return false;
     }
 
-    inf_heap_push(&gate->timeouts, &req->queued.timeout, at_ns);
+    inf_heap_push(&gate->timeouts, &req->timeout, at_ns);
     if (at_ns >= gate->armed_ns) {
         return false;
     }
@@ -378,9 +378,7 @@ gate_tick(void *userp)
 
     inf_lock(&gate->lock);
     while ((node = gate->timeouts.top) != NULL && node->key <= now) {
-        inf_request_queued_t *queued = inf_heap_entry(node,
-            inf_request_queued_t, timeout);
-        inf_request_t *req = inf_link_entry(queued, inf_request_t, queued);
+        inf_request_t *req = inf_heap_entry(node, inf_request_t, timeout);
         inf_cached_unwatch_locked(gate, req);
         inf_link_remove(&req->link);
         inf_request_move(req, INF_REQUEST_EXECUTING);
@@ -400,8 +398,10 @@ gate_tick(void *userp)
 static uint64_t
 rejects_at(const inf_cached_model_t *gate, const inf_request_t *req)
 {
-    return gate->timekeeper == NULL || gate->model->runner == NULL ? INF_NEVER
-        : inf_runner_rejects_at(gate->model->runner, req, req->queue_ns);
+    const inf_runner_t *runner = gate->model->sched.runner;
+
+    return gate->timekeeper == NULL || runner == NULL ? INF_NEVER
+        : inf_runner_rejects_at(runner, req, req->queue_ns);
 }
 
 /* On error the caller still owns req. */
@@ -423,11 +423,11 @@ look_up(inf_cached_model_t *gate, inf_request_t *req, uint64_t now_ns,
     inf_cache_key_write(&key, text);
     inf_err_t *err = cache->ops->lookup(cache->cache, text, req->factory,
         &response, &span);
-    req->lookup_ns = span.end_ns - span.start_ns;
+    req->cache.lookup_ns = span.end_ns - span.start_ns;
 
     if (err == NULL && response != NULL) {
         *queued = false;
-        inf_cached_answer(req, response, span.start_ns, req->lookup_ns);
+        inf_cached_answer(req, response, span.start_ns, req->cache.lookup_ns);
         return NULL;
     }
     if (err != NULL) {

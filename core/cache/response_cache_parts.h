@@ -73,7 +73,7 @@ static inline void
 inf_cached_unwatch_locked(inf_cached_model_t *gate, inf_request_t *req)
 {
     gate->waiting--;
-    inf_heap_remove(&gate->timeouts, &req->queued.timeout);
+    inf_heap_remove(&gate->timeouts, &req->timeout);
 }
 
 /* A hit; start and took are the lookup's, or the copy's of a response that

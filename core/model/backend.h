@@ -22,22 +22,30 @@
 /* TRITONBACKEND_EXECUTION_DEVICE_BLOCKING */
 #define INF_BACKEND_DEVICE_BLOCKING 1u
 
+struct inf_json_text_s;
+struct inf_plugin_s;
+
 typedef struct inf_backend_s {
-    inf_link_t  link;               /* in the backend table                  */
     char       *name;
     char       *library;            /* full path                             */
     char       *dir;                /* of the library: its artifacts         */
-    void       *config_message;     /* abi's: {"cmdline":{...}}              */
-    uint64_t    opened_with;        /* the table's: hash of its settings,    */
-    bool        opened_as_python;   /* which are the Python backend's        */
-    void       *state;
+    void       *state;              /* its own                               */
     uint32_t    execution_policy;   /* TRITONBACKEND_ExecutionPolicy         */
     bool        parallel_loading;
 
     inf_preferred_group_t *preferred;   /* GetBackendAttribute's             */
     uint32_t               preferred_count;
 
-    void       *plugin;             /* abi's: handle and entry points        */
+    struct {                        /* of its table of backends              */
+        inf_link_t  link;
+        uint64_t    opened_with;        /* hash of its settings,             */
+        bool        opened_as_python;   /* which are the Python backend's    */
+    } repository;
+
+    struct {
+        struct inf_plugin_s    *plugin; /* handle and entry points           */
+        struct inf_json_text_s *config; /* {"cmdline":{...}}                 */
+    } abi;
 } inf_backend_t;
 
 #endif /* INF_MODEL_BACKEND_H */

@@ -42,7 +42,7 @@ inf_instance_new(inf_model_t *model, inf_instance_spec_t *spec,
     *spec = (inf_instance_spec_t) { .name = NULL };
     own->instance.model = model;
     own->instance.spec = &own->spec;
-    own->instance.peer = &own->instance;
+    own->instance.sched.peer = &own->instance;
     own->instance.number = ++model->last_number;
     *out = &own->instance;
     return NULL;

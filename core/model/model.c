@@ -20,7 +20,7 @@ inf_model_new(const char *name, int64_t version, const char *dir)
     }
 
     atomic_init(&model->refs, 1);
-    atomic_init(&model->users, 1);
+    atomic_init(&model->sched.users, 1);
     inf_lock_init(&model->config_lock, MODEL_CONFIG_RANK);
     inf_lock_init(&model->usage_lock, MODEL_USAGE_RANK);
     model->name = strdup(name);

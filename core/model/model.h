@@ -34,7 +34,10 @@
 struct inf_batch_strategy_s;
 struct inf_ensemble_s;
 struct inf_entrance_ops_s;
+struct inf_execution_s;
 struct inf_gate_s;
+struct inf_instance_thread_s;
+struct inf_json_text_s;
 struct inf_ledger_s;
 struct inf_runner_s;
 struct inf_sequence_inputs_s;
@@ -46,15 +49,8 @@ typedef struct inf_instance_s {
     inf_model_t               *model;
     const inf_instance_spec_t *spec;        /* name, kind, device, ...       */
     void                      *state;       /* the backend's                 */
-    void                      *host_policy; /* abi's message                 */
-    void                      *execution;   /* abi's: what Execute was given */
-    bool                       initialized; /* ModelInstanceInitialize ran   */
     inf_statistics_t           statistics;
     inf_memory_usage_t         memory;      /* the model's usage_lock        */
-    struct inf_instance_s     *peer;        /* next on its thread: a ring of
-                                               one, or of a device's; the
-                                               runner's                      */
-    void                      *thread;      /* the runner's; NULL: passive   */
     uint64_t                   number;      /* ascending in its model        */
     uint32_t                   visits;      /* the model's usage_lock        */
     bool                       leaving;     /* no more visits; likewise      */
@@ -63,6 +59,18 @@ typedef struct inf_instance_s {
        their request was; those that came later */
     _Atomic uint64_t           kept;
     _Atomic uint64_t           returned;
+
+    struct {
+        struct inf_instance_thread_s *thread;   /* NULL: passive             */
+        struct inf_instance_s *peer;        /* next on that thread: a ring of
+                                               one, or of a device's         */
+    } sched;
+
+    struct {
+        bool                   initialized; /* ModelInstanceInitialize ran   */
+        struct inf_json_text_s *host_policy;
+        struct inf_execution_s *execution;  /* what Execute was given        */
+    } abi;
 } inf_instance_t;
 
 typedef struct {
@@ -73,8 +81,8 @@ typedef struct {
 struct inf_model_s {
     _Atomic uint64_t         refs;
     const inf_model_ops_t   *ops;
-    void                    *owner;         /* the lifecycle                 */
-    struct inf_server_s     *server;
+    void                    *owner;         /* for ops: the lifecycle's part */
+    struct inf_server_s     *server;        /* abi gives it to backends      */
     const inf_host_policies_t *host_policies;   /* the lifecycle's, or NULL  */
 
     char                    *name;
@@ -112,18 +120,21 @@ struct inf_model_s {
                                                makes more; like names        */
     struct inf_instance_name_s *names;      /* of all instances ever         */
 
-    struct inf_batch_strategy_s *strategy;  /* a plug-in's, or NULL         */
-    struct inf_sequence_inputs_s *sequence_inputs;  /* NULL: no sequences    */
-    struct inf_runner_s     *runner;
-    struct inf_gate_s       *gate;          /* the response cache's, or NULL */
-    struct inf_ensemble_s   *ensemble;      /* NULL: a backend executes it   */
-    const struct inf_entrance_ops_s *entrance;  /* an ensemble's, or NULL    */
     _Atomic(struct inf_ledger_s *) ledger;  /* NULL: no account is kept      */
 
     _Atomic bool             unloaded;       /* its backend is done with it,
                                                though references are left    */
     _Atomic uint32_t         visitors;      /* calls of inf_model_enter      */
-    _Atomic uint32_t         users;         /* the entrance's (sched)        */
+
+    struct {
+        struct inf_runner_s *runner;        /* NULL: an ensemble             */
+        struct inf_ensemble_s *ensemble;    /* NULL: a backend executes it   */
+        const struct inf_entrance_ops_s *entrance;  /* the ensemble's        */
+        struct inf_gate_s   *gate;          /* the response cache's, or NULL */
+        struct inf_batch_strategy_s *strategy;  /* a plug-in's, or NULL      */
+        struct inf_sequence_inputs_s *sequence_inputs;  /* or NULL           */
+        _Atomic uint32_t     users;         /* inf_entrance_add_user         */
+    } sched;
 };
 
 /* A zeroed model with one reference. */

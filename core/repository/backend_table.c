@@ -58,7 +58,7 @@ inf_backend_table_free(inf_backend_table_t *t)
 
     inf_link_t *link;
     while ((link = inf_list_pop_front(&t->backends)) != NULL) {
-        t->plugins->close(inf_link_entry(link, inf_backend_t, link));
+        t->plugins->close(inf_link_entry(link, inf_backend_t, repository.link));
     }
 
     inf_lock_fini(&t->lock);
@@ -89,9 +89,9 @@ inf_backend_table_get(inf_backend_table_t *t,
                 settings, count, out);
         }
         if (err == NULL) {
-            (*out)->opened_with = hash_of(settings, count);
-            (*out)->opened_as_python = where->python_based;
-            inf_list_push_back(&t->backends, &(*out)->link);
+            (*out)->repository.opened_with = hash_of(settings, count);
+            (*out)->repository.opened_as_python = where->python_based;
+            inf_list_push_back(&t->backends, &(*out)->repository.link);
         }
     }
 
@@ -110,7 +110,8 @@ inf_backend_table_compare(inf_backend_table_t *t,
     inf_buf_init(&names);
     inf_lock(&t->lock);
     for (inf_link_t *l = t->backends.next; l != &t->backends; l = l->next) {
-        const inf_backend_t *b = inf_link_entry(l, inf_backend_t, link);
+        const inf_backend_t *b = inf_link_entry(l, inf_backend_t,
+            repository.link);
         if (!stays_locked(b, config)) {
             inf_buf_printf(&names, "%s%s", names.len > 0 ? ", " : "", b->name);
         }
@@ -129,7 +130,7 @@ static inf_backend_t *
 find_locked(inf_backend_table_t *t, const char *name, const char *library)
 {
     for (inf_link_t *l = t->backends.next; l != &t->backends; l = l->next) {
-        inf_backend_t *b = inf_link_entry(l, inf_backend_t, link);
+        inf_backend_t *b = inf_link_entry(l, inf_backend_t, repository.link);
         if (strcmp(b->library, library) == 0 && strcmp(b->name, name) == 0) {
             return b;
         }
@@ -235,10 +236,11 @@ stays_locked(const inf_backend_t *b, const NginxInference__CoreConfig *config)
 
     inf_err_t *err = folder_of(config, b->library, &folder);
     if (err == NULL) {
-        err = settings_of(config, b->opened_as_python ? "python" : b->name,
-            folder, &settings, &count);
+        err = settings_of(config, b->repository.opened_as_python ? "python"
+            : b->name, folder, &settings, &count);
     }
-    bool stays = err != NULL || hash_of(settings, count) == b->opened_with;
+    bool stays = err != NULL
+        || hash_of(settings, count) == b->repository.opened_with;
     inf_err_free(err);
     free(settings);
     free(folder);

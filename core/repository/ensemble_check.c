@@ -242,7 +242,8 @@ check_fit(inf_ensemble_check_t *check, candidate_t *c, inf_findings_t *f)
     }
 
     inf_err_t *err = !find_models(check, c, models) ? NULL
-        : inf_ensemble_new(c->draft, models, count, &at, &c->draft->ensemble);
+        : inf_ensemble_new(c->draft, models, count, &at,
+            &c->draft->sched.ensemble);
     free(models);
     if (err == NULL || inf_err_code(err) != INF_ERR_INVALID_ARG) {
         return err;

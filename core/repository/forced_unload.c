@@ -11,10 +11,10 @@ void
 inf_model_force_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
     inf_children_t *children, const char *why)
 {
-    inf_runner_close(model->runner);
+    inf_runner_close(model->sched.runner);
     answer_queued(model, why);
     inf_model_close(model);             /* nobody changes its instances now  */
-    inf_runner_stop(model->runner);
+    inf_runner_stop(model->sched.runner);
     inf_children_let_go(children, model);
 
     for (uint32_t i = 0; i < model->instance_count; i++) {
@@ -38,7 +38,7 @@ answer_queued(inf_model_t *model, const char *why)
 {
     inf_request_t *req;
 
-    while ((req = inf_runner_take_queued(model->runner)) != NULL) {
+    while ((req = inf_runner_take_queued(model->sched.runner)) != NULL) {
         inf_statistics_failure(&model->statistics, req->start_ns,
             inf_clock_ns());
         inf_factory_send_error(req->factory, inf_err_new(INF_ERR_UNAVAILABLE,

@@ -104,8 +104,8 @@ inf_instance_change_abort(inf_instance_change_t *c)
     }
 
     if (inf_model_enter(c->model)) {
-        inf_runner_dismiss(c->model->runner, c->comes, c->come_count);
-        inf_runner_collect(c->model->runner, c->comes, c->come_count);
+        inf_runner_dismiss(c->model->sched.runner, c->comes, c->come_count);
+        inf_runner_collect(c->model->sched.runner, c->comes, c->come_count);
         inf_model_drop_instances(c->options, c->model, c->comes,
             c->come_count);
         inf_model_leave(c->model);
@@ -329,7 +329,7 @@ may_stay(const inf_instance_change_t *c, const inf_instance_spec_t *spec)
 static void
 serve(inf_instance_change_t *c)
 {
-    inf_runner_t *runner = c->model->runner;
+    inf_runner_t *runner = c->model->sched.runner;
 
     for (uint32_t i = 0; i < c->go_count; i++) {
         inf_instance_leave(c->goes[i]);
@@ -386,7 +386,7 @@ end_main(void *arg)
 {
     inf_instance_change_t *c = arg;
 
-    inf_runner_collect(c->model->runner, c->goes, c->go_count);
+    inf_runner_collect(c->model->sched.runner, c->goes, c->go_count);
     inf_model_drop_instances(c->options, c->model, c->goes, c->go_count);
     inf_model_leave(c->model);
     change_free(c);

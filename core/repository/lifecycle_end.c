@@ -172,11 +172,11 @@ sequences_locked(inf_lifecycle_t *lc)
             if (model == NULL) {
                 continue;
             }
-            if (model->ensemble != NULL && model->sequential) {
-                inf_ensemble_end_sequences(model->ensemble);
-            } else if (model->sequence_inputs != NULL) {
+            if (model->sched.ensemble != NULL && model->sequential) {
+                inf_ensemble_end_sequences(model->sched.ensemble);
+            } else if (model->sched.sequence_inputs != NULL) {
                 inf_entrance_close(model);
-                n += inf_runner_sequences(model->runner);
+                n += inf_runner_sequences(model->sched.runner);
             }
         }
     }

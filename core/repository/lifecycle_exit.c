@@ -86,7 +86,7 @@ inf_lifecycle_child_died(void *userp, inf_model_t *model, const char *why)
         r->title, (long long) version, why, when);
     inf_lifecycle_publish(lc);
     inf_lifecycle_let_go(&gone);
-    inf_runner_close(model->runner);
+    inf_runner_close(model->sched.runner);
     inf_lifecycle_refresh(lc, r, NULL);
     start_unload(m.exit);
     inf_cond_signal(&lc->reap);         /* which queues the rebuild          */

@@ -125,7 +125,7 @@ inf_model_add_instances(const inf_model_load_t *what, inf_model_t *model,
         err = make_options(what, model, &prepare, &options);
     }
     if (err == NULL) {
-        err = inf_runner_add(model->runner, instances, count, &options);
+        err = inf_runner_add(model->sched.runner, instances, count, &options);
         inf_warmup_free(prepare.warmup);
     }
     if (err == NULL) {
@@ -133,8 +133,8 @@ inf_model_add_instances(const inf_model_load_t *what, inf_model_t *model,
         if (err == NULL) {
             return NULL;
         }
-        inf_runner_dismiss(model->runner, instances, count);
-        inf_runner_collect(model->runner, instances, count);
+        inf_runner_dismiss(model->sched.runner, instances, count);
+        inf_runner_collect(model->sched.runner, instances, count);
     }
 
     for (uint32_t i = 0; i < count; i++) {
@@ -157,7 +157,7 @@ inf_model_drop_instances(const inf_lifecycle_options_t *options,
 
     while (count > 0) {
         uint32_t left = drop_idle(options, instances, count);
-        if (left > 0 && inf_runner_is_closed(model->runner)) {
+        if (left > 0 && inf_runner_is_closed(model->sched.runner)) {
             return;
         }
         pause_us = left < count ? 500 : pause_us < 50000 ? pause_us * 2

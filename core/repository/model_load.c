@@ -98,7 +98,7 @@ load_ensemble(const inf_model_load_t *what, inf_model_t *model,
     inf_err_t *err = build_tables(what, model);
     if (err == NULL) {
         err = inf_ensemble_new(model, what->members, what->member_count,
-            NULL, &model->ensemble);
+            NULL, &model->sched.ensemble);
     }
     if (err == NULL) {
         err = describe_ensemble(what, model);
@@ -124,17 +124,17 @@ void
 inf_model_unload(inf_model_t *model, const inf_plugin_ops_t *plugins,
     inf_children_t *children)
 {
-    inf_runner_free(model->runner);
-    model->runner = NULL;
-    inf_sequence_inputs_free(model->sequence_inputs);
-    model->sequence_inputs = NULL;
-    inf_cached_model_free(model->gate);
-    model->gate = NULL;
-    inf_ensemble_free(model->ensemble);
-    model->ensemble = NULL;
-    if (model->strategy != NULL) {
-        plugins->strategy_close(model->strategy);
-        model->strategy = NULL;
+    inf_runner_free(model->sched.runner);
+    model->sched.runner = NULL;
+    inf_sequence_inputs_free(model->sched.sequence_inputs);
+    model->sched.sequence_inputs = NULL;
+    inf_cached_model_free(model->sched.gate);
+    model->sched.gate = NULL;
+    inf_ensemble_free(model->sched.ensemble);
+    model->sched.ensemble = NULL;
+    if (model->sched.strategy != NULL) {
+        plugins->strategy_close(model->sched.strategy);
+        model->sched.strategy = NULL;
     }
 
     if (!atomic_load(&model->unloaded) && model->backend != NULL) {
@@ -314,7 +314,7 @@ open_strategy(const inf_model_load_t *what, inf_model_t *model)
     inf_err_t *err = inf_model_find_strategy(what, model, &library);
     if (err == NULL && library != NULL) {
         err = what->options->plugins->strategy_open(model, library,
-            &model->strategy);
+            &model->sched.strategy);
         free(library);
     }
     return err;
@@ -376,5 +376,5 @@ put_cache(const inf_model_load_t *what, inf_model_t *model)
     }
 
     return inf_cached_model_new(what->options->cache, model, what->timekeeper,
-        &model->gate);
+        &model->sched.gate);
 }

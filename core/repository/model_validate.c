@@ -159,7 +159,7 @@ static inf_err_t *
 make_sequence_inputs(const inf_model_load_t *what, inf_model_t *model)
 {
     return inf_sequence_inputs_new(what->storage, what->dir, model,
-        &model->sequence_inputs);
+        &model->sched.sequence_inputs);
 }
 
 static inf_err_t *

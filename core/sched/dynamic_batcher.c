@@ -171,7 +171,7 @@ inf_dynamic_batcher_of(inf_model_t *model, inf_policy_t **out)
         .limit = inf_config_tensors_max_batch_size(model->tensors),
         .delay_us = msg->max_queue_delay_microseconds,
         .tensors = model->tensors,
-        .strategy = model->strategy,
+        .strategy = model->sched.strategy,
         .hold = hold != NULL ? (uint32_t) strtoul(hold, NULL, 10) : 0
     };
 
@@ -315,7 +315,7 @@ batcher_cancel(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
         return false;
     }
     if (question_pins(b, req)) {
-        req->queued.withdrawn = true;
+        req->sched.queued.withdrawn = true;
         b->question.withdrawals = true;
         return false;
     }
@@ -352,13 +352,13 @@ batcher_expire(inf_policy_t *p, uint64_t now_ns, inf_link_t *gone)
     }
 
     while ((req = inf_queue_expire(&b->queue, now_ns)) != NULL) {
-        if (req->queued.delayed) {
+        if (req->sched.queued.delayed) {
             if (look_has(b, req)) {
                 look_again(b);
             }
 
         } else if (question_pins(b, req)) {
-            req->queued.withdrawn = true;
+            req->sched.queued.withdrawn = true;
             b->question.withdrawals = true;
 
         } else {
@@ -429,7 +429,7 @@ look_take_in(batcher_t *b, inf_request_t *req)
         look->oldest_ns = req->queue_ns;
     }
 
-    req->queued.look = look->number;
+    req->sched.queued.look = look->number;
     look->last = req;
     look->count++;
     look->rows += request_rows(req);
@@ -453,7 +453,7 @@ look_again(batcher_t *b)
 static bool
 look_has(const batcher_t *b, const inf_request_t *req)
 {
-    return req->queued.look == b->look.number;
+    return req->sched.queued.look == b->look.number;
 }
 
 /* Pure: what the look makes of it at now_ns. */
@@ -581,7 +581,7 @@ question_withdrawals(batcher_t *b, inf_link_t *gone)
 
     while (req != NULL) {
         inf_request_t *next = inf_queue_after(&b->queue, req);
-        if (req->queued.withdrawn) {
+        if (req->sched.queued.withdrawn) {
             drop(b, req);
             inf_list_push_back(gone, &req->link);
         }
@@ -598,7 +598,7 @@ question_pins(const batcher_t *b, const inf_request_t *req)
 {
     const batcher_question_t *q = &b->question;
 
-    return q->busy && (req == q->about || req->queued.look == q->look);
+    return q->busy && (req == q->about || req->sched.queued.look == q->look);
 }
 
 static void

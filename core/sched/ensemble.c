@@ -76,7 +76,7 @@ inf_ensemble_new(inf_model_t *model, inf_model_t *const *members,
         return err;
     }
 
-    model->entrance = &ensemble_entrance;
+    model->sched.entrance = &ensemble_entrance;
     *out = e;
     return NULL;
 }
@@ -113,7 +113,8 @@ inf_ensemble_end_sequences(inf_ensemble_t *e)
 uint32_t
 inf_ensemble_height(const inf_model_t *model)
 {
-    return model->ensemble != NULL ? model->ensemble->plan->height : 0;
+    const inf_ensemble_t *e = model->sched.ensemble;
+    return e != NULL ? e->plan->height : 0;
 }
 
 inf_model_t *
@@ -125,7 +126,7 @@ inf_ensemble_member(const inf_ensemble_t *e, uint32_t step)
 static inf_err_t *
 ensemble_submit(inf_model_t *model, inf_request_t *req, uint64_t now_ns)
 {
-    inf_ensemble_t *e = model->ensemble;
+    inf_ensemble_t *e = model->sched.ensemble;
     inf_ensemble_run_t *run;
 
     if (req->whole == NULL
@@ -170,10 +171,10 @@ static void
 ensemble_cancel(inf_model_t *model, inf_request_t *req,
     const inf_rejecter_t *rejecter)
 {
-    inf_ensemble_t *e = model->ensemble;
+    inf_ensemble_t *e = model->sched.ensemble;
 
     inf_lock(&e->lock);
-    inf_ensemble_run_t *run = req->run;
+    inf_ensemble_run_t *run = req->sched.run;
     if (run != NULL) {
         inf_run_ref(run);
     }
@@ -194,7 +195,7 @@ ensemble_cancel(inf_model_t *model, inf_request_t *req,
 static void
 ensemble_close(inf_model_t *model)
 {
-    atomic_store_explicit(&model->ensemble->closed, true,
+    atomic_store_explicit(&model->sched.ensemble->closed, true,
         memory_order_relaxed);
 }
 
@@ -213,7 +214,7 @@ check_cache(const inf_model_t *model)
 static inf_err_t *
 run_take(inf_model_t *model, inf_ensemble_run_t **out)
 {
-    inf_ensemble_t *e = model->ensemble;
+    inf_ensemble_t *e = model->sched.ensemble;
 
     inf_lock(&e->lock);
     inf_ensemble_run_t *run = e->spare;
@@ -358,7 +359,7 @@ run_begin(inf_ensemble_run_t *run, inf_request_t *req, uint64_t now_ns)
     }
     atomic_fetch_add_explicit(&e->pending, 1, memory_order_relaxed);
     inf_lock(&e->lock);
-    req->run = run;
+    req->sched.run = run;
     inf_unlock(&e->lock);
     return NULL;
 }
@@ -507,7 +508,7 @@ release(inf_ensemble_run_t *run)
     inf_run_leave(run);
 
     inf_lock(&e->lock);
-    req->run = NULL;
+    req->sched.run = NULL;
     inf_unlock(&e->lock);
     atomic_fetch_sub_explicit(&e->pending, 1, memory_order_relaxed);
 

@@ -30,10 +30,26 @@
 
 typedef struct inf_ensemble_s inf_ensemble_t;
 
+/* Callbacks of a trace on the requests that an ensemble makes of one.  abi
+   fills them in, and the request brings them (inf_request_t.abi). */
+typedef struct inf_trace_ops_s {
+    /* A trace for part, which is about to be submitted; NULL: none. */
+    struct TRITONSERVER_InferenceTrace *(*part)(
+        struct TRITONSERVER_InferenceTrace *trace, const inf_request_t *part);
+    void (*answer)(struct TRITONSERVER_InferenceTrace *trace,
+        const inf_response_t *response);
+
+    /* The request is released. */
+    void (*end)(struct TRITONSERVER_InferenceTrace *trace);
+
+    /* Nothing more is told. */
+    void (*free)(struct TRITONSERVER_InferenceTrace *trace);
+} inf_trace_ops_t;
+
 /*
  * model: config, built and tensors are set.  members[i] is the loaded model
  * of step i.  Sets model->decoupled, sequential and entrance; the caller sets
- * model->ensemble.  at: as inf_plan_new has it.
+ * model->sched.ensemble.  at: as inf_plan_new has it.
  */
 INF_CHECK inf_err_t *inf_ensemble_new(inf_model_t *model,
     inf_model_t *const *members, size_t count, uint32_t *at,

@@ -290,7 +290,7 @@ hand_over(inf_ensemble_run_t *run, inf_output_t *to, inf_run_value_t *value,
     inf_output_t *from = value->output;
 
     if (from->base == NULL
-        || from->sink_offset == (uint64_t) (uintptr_t) value->source->member)
+        || from->sched.member == value->source->member)
     {
         return false;
     }
@@ -305,7 +305,7 @@ hand_over(inf_ensemble_run_t *run, inf_output_t *to, inf_run_value_t *value,
     to->memory_type = from->memory_type;
     to->memory_id = from->memory_id;
     to->sink_userp = from->sink_userp;
-    to->sink_offset = from->sink_offset;
+    to->sched.member = from->sched.member;
     to->has_ipc_handle = from->has_ipc_handle;
     memcpy(to->ipc_handle, from->ipc_handle, sizeof(to->ipc_handle));
     to->allocated = true;

@@ -362,11 +362,11 @@ begin_trace(inf_run_member_t *m)
 {
     const inf_request_t *whole = m->run->request;
 
-    if (whole->trace != NULL) {
-        m->trace_ops = whole->trace_ops;
-        m->trace = m->trace_ops->part(whole->trace, &m->request);
-        m->request.trace = m->trace;
-        m->request.trace_ops = m->trace_ops;
+    if (whole->abi.trace != NULL) {
+        m->trace_ops = whole->abi.trace_ops;
+        m->trace = m->trace_ops->part(whole->abi.trace, &m->request);
+        m->request.abi.trace = m->trace;
+        m->request.abi.trace_ops = m->trace_ops;
     }
 }
 
@@ -421,7 +421,7 @@ alloc_granted(inf_run_member_t *m, inf_output_t *out, size_t size,
     out->memory_type = asked.memory_type;
     out->memory_id = asked.memory_id;
     out->sink_userp = asked.sink_userp;
-    out->sink_offset = asked.sink_offset;
+    out->sched.member = asked.sched.member;
     out->has_ipc_handle = asked.has_ipc_handle;
     memcpy(out->ipc_handle, asked.ipc_handle, sizeof(out->ipc_handle));
     return NULL;
@@ -435,7 +435,7 @@ alloc_own(inf_run_member_t *m, inf_output_t *out, size_t size)
     inf_err_t *err = NULL;
 
     out->base = NULL;
-    out->sink_offset = (uint64_t) (uintptr_t) m;
+    out->sched.member = m;
     if (size == 0) {
         out->memory_type = INF_MEMORY_CPU;
         out->memory_id = 0;
@@ -470,7 +470,7 @@ member_release(void *userp, inf_output_t *out)
 {
     inf_run_member_t *m = userp;
 
-    if (out->sink_offset != (uint64_t) (uintptr_t) m) {
+    if (out->sched.member != m) {
         m->client->sink->release(m->client->userp, out);
         return;
     }

@@ -216,10 +216,10 @@ static bool
 add_need(inf_pause_t *pause, const inf_model_t *model)
 {
     const inf_model_t *member;
-    if (model->ensemble != NULL) {
+    if (model->sched.ensemble != NULL) {
         bool ok = true;
         for (uint32_t i = 0; ok && (member = inf_ensemble_member(
-                model->ensemble, i)) != NULL; i++)
+                model->sched.ensemble, i)) != NULL; i++)
         {
             ok = add_need(pause, member);
         }
@@ -249,7 +249,8 @@ add_need(inf_pause_t *pause, const inf_model_t *model)
 static bool
 is_limited(const inf_model_t *model)
 {
-    return model->runner != NULL && inf_runner_is_limited(model->runner);
+    return model->sched.runner != NULL
+        && inf_runner_is_limited(model->sched.runner);
 }
 
 /* false: whoever it waits for waits for it, as things are now. */

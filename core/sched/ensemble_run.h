@@ -20,6 +20,7 @@
 #define INF_SCHED_ENSEMBLE_RUN_H
 
 #include "core/base/lock.h"
+#include "core/sched/ensemble.h"
 #include "core/sched/ensemble_flow.h"
 #include "core/sched/entrance.h"
 #include "core/tensor/request.h"
@@ -59,8 +60,8 @@ typedef struct inf_run_member_s {
     inf_factory_t           *client;    /* likewise: the run's request's     */
     _Atomic uint32_t         parts;     /* request and factory: 2, 1, 0      */
     inf_run_sequence_t       sequence;  /* as asked                          */
-    void                    *trace;     /* of its own, or NULL; set before
-                                           it is submitted                   */
+    struct TRITONSERVER_InferenceTrace *trace;  /* of its own, or NULL; set
+                                           before it is submitted            */
     const inf_trace_ops_t   *trace_ops;
     inf_request_t            request;
     inf_factory_t            factory;

@@ -224,7 +224,7 @@ payload_take_locked(inf_runner_t *runner, inf_payload_t *payload)
         inf_request_t *req = inf_link_entry(l, inf_request_t, link);
         inf_request_move(req, INF_REQUEST_EXECUTING);
         if (runner->policy->ops->released != NULL) {
-            req->leaves = request_leaves;
+            req->sched.leaves = request_leaves;
         }
         if (runner->order != NULL) {
             inf_response_order_enter(runner->order, req->factory);
@@ -258,7 +258,7 @@ instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
             start_ns));
     } while (!inf_list_empty(&payload->requests));
 
-    t->instance = t->instance->peer;
+    t->instance = t->instance->sched.peer;
 }
 
 /* The bytes of its requests are copied where the model wants that, and strings
@@ -307,7 +307,7 @@ add_controls(inf_instance_thread_t *t, inf_payload_t *payload)
 static void
 request_leaves(inf_request_t *req)
 {
-    inf_runner_t *runner = req->model->runner;
+    inf_runner_t *runner = req->model->sched.runner;
     inf_policy_t *policy = runner->policy;
     inf_link_t gone;
     inf_link_init(&gone);

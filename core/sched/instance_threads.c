@@ -107,7 +107,7 @@ inf_runner_dismiss(inf_runner_t *runner, inf_instance_t *const *instances,
 
     inf_lock(&runner->lock);
     for (uint32_t i = 0; i < count; i++) {
-        inf_instance_thread_t *t = instances[i]->thread;
+        inf_instance_thread_t *t = instances[i]->sched.thread;
         if (t != NULL) {
             t->state = INF_THREAD_LEAVES;
             inf_link_remove(&t->idle);
@@ -118,7 +118,7 @@ inf_runner_dismiss(inf_runner_t *runner, inf_instance_t *const *instances,
 
     inf_cond_broadcast(&runner->moved);
     for (uint32_t i = 0; i < count; i++) {
-        inf_instance_thread_t *t = instances[i]->thread;
+        inf_instance_thread_t *t = instances[i]->sched.thread;
         if (t != NULL) {
             inf_waiter_wake(&t->waiter);
         }
@@ -130,7 +130,7 @@ inf_runner_collect(inf_runner_t *runner, inf_instance_t *const *instances,
     uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        inf_instance_thread_t *t = instances[i]->thread;
+        inf_instance_thread_t *t = instances[i]->sched.thread;
         if (t == NULL) {                /* passive, or went with its peers   */
             continue;
         }
@@ -216,8 +216,8 @@ seat_instances(inf_runner_t *runner, threads_t *fresh,
 {
     for (uint32_t i = 0; i < count; i++) {
         inf_instance_t *instance = instances[i];
-        instance->peer = instance;
-        instance->thread = NULL;
+        instance->sched.peer = instance;
+        instance->sched.thread = NULL;
         if (instance->spec->passive) {
             continue;
         }
@@ -234,7 +234,7 @@ seat_instances(inf_runner_t *runner, threads_t *fresh,
             return inf_err_nomem();
         }
         t->instance = instance;
-        instance->thread = t;
+        instance->sched.thread = t;
         inf_list_push_back(&fresh->threads, &t->link);
     }
 
@@ -269,12 +269,12 @@ join_ring(inf_instance_thread_t *t, inf_instance_t *instance)
 {
     inf_instance_t *last = t->instance;
 
-    while (last->peer != t->instance) {
-        last = last->peer;
+    while (last->sched.peer != t->instance) {
+        last = last->sched.peer;
     }
-    instance->peer = last->peer;
-    last->peer = instance;
-    instance->thread = t;
+    instance->sched.peer = last->sched.peer;
+    last->sched.peer = instance;
+    instance->sched.thread = t;
 }
 
 static inf_instance_thread_t *
@@ -485,7 +485,7 @@ prepare_all(inf_instance_thread_t *t)
         } else {
             inf_err_free(err);
         }
-        instance = instance->peer;
+        instance = instance->sched.peer;
     } while (instance != t->instance);
 
     return first;
@@ -501,10 +501,10 @@ thread_end(inf_runner_t *runner, inf_instance_thread_t *t)
 
     inf_rate_seat_close(&t->seat);
     leave_kin(runner, t);
-    for (inf_instance_t *i = t->instance; i != NULL && i->thread != NULL;
-        i = i->peer)
+    for (inf_instance_t *i = t->instance; i != NULL && i->sched.thread != NULL;
+        i = i->sched.peer)
     {
-        i->thread = NULL;
+        i->sched.thread = NULL;
     }
     t->instance = NULL;
 

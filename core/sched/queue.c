@@ -80,14 +80,14 @@ inf_queue_push(inf_queue_t *q, inf_request_t *req, uint64_t now_ns)
     inf_request_move(req, INF_REQUEST_PENDING);
     req->priority = number;
     req->queue_ns = now_ns;
-    req->queued = (inf_request_queued_t) { .level = level };
+    req->sched.queued = (inf_request_queued_t) { .level = level };
     inf_list_push_back(&level->live, &req->link);
     level->count++;
     q->queued++;
 
     uint64_t at = timeout_at(policy, req, now_ns);
     if (at != UINT64_MAX) {
-        inf_heap_push(&q->timeouts, &req->queued.timeout, at);
+        inf_heap_push(&q->timeouts, &req->timeout, at);
     }
     return NULL;
 }
@@ -95,11 +95,11 @@ inf_queue_push(inf_queue_t *q, inf_request_t *req, uint64_t now_ns)
 void
 inf_queue_remove(inf_queue_t *q, inf_request_t *req)
 {
-    inf_level_t *level = req->queued.level;
+    inf_level_t *level = req->sched.queued.level;
 
     inf_link_remove(&req->link);
-    inf_heap_remove(&q->timeouts, &req->queued.timeout);
-    req->queued.level = NULL;
+    inf_heap_remove(&q->timeouts, &req->timeout);
+    req->sched.queued.level = NULL;
     q->queued--;
     if (--level->count == 0) {
         level_drop(q, level);
@@ -127,10 +127,10 @@ inf_queue_expire(inf_queue_t *q, uint64_t now_ns)
         return NULL;
     }
 
-    inf_request_queued_t *queued = inf_heap_entry(q->timeouts.top,
-        inf_request_queued_t, timeout);
-    inf_request_t *req = inf_link_entry(queued, inf_request_t, queued);
-    inf_heap_remove(&q->timeouts, &queued->timeout);
+    inf_request_t *req = inf_heap_entry(q->timeouts.top, inf_request_t,
+        timeout);
+    inf_request_queued_t *queued = &req->sched.queued;
+    inf_heap_remove(&q->timeouts, &req->timeout);
 
     if (queued->level->policy->delays) {
         inf_link_remove(&req->link);
@@ -147,7 +147,7 @@ inf_queue_after(const inf_queue_t *q, const inf_request_t *at)
         return q->used_count > 0 ? level_first(q->used[0]) : NULL;
     }
 
-    inf_level_t *level = at->queued.level;
+    inf_level_t *level = at->sched.queued.level;
     inf_link_t *next = at->link.next;
 
     if (next == &level->live) {
@@ -164,11 +164,11 @@ inf_queue_after(const inf_queue_t *q, const inf_request_t *at)
 bool
 inf_queue_before(const inf_request_t *a, const inf_request_t *b)
 {
-    if (a->queued.level != b->queued.level) {
-        return a->queued.level->number < b->queued.level->number;
+    if (a->sched.queued.level != b->sched.queued.level) {
+        return a->sched.queued.level->number < b->sched.queued.level->number;
     }
 
-    return !a->queued.delayed && b->queued.delayed;
+    return !a->sched.queued.delayed && b->sched.queued.delayed;
 }
 
 static inf_err_t *

@@ -151,7 +151,7 @@ inf_rate_seat_open(inf_rate_seat_t *seat, inf_rate_gate_t *gate,
 
     do {
         count++;
-        instance = instance->peer;
+        instance = instance->sched.peer;
     } while (instance != first);
 
     seat->entries = calloc(count, sizeof(*seat->entries));
@@ -167,7 +167,7 @@ inf_rate_seat_open(inf_rate_seat_t *seat, inf_rate_gate_t *gate,
         seat->entries[i].instance = instance;
         err = entry_add_locked(gate, &seat->entries[i]);
         seat->count += err == NULL;
-        instance = instance->peer;
+        instance = instance->sched.peer;
     }
     settle_locked(gate, NULL);
     inf_unlock(&gate->lock);

@@ -71,13 +71,13 @@ inf_reject_gone(inf_link_t *gone)
 
         if (atomic_load_explicit(&req->factory->cancelled,
                 memory_order_relaxed)
-            || req->queued.gone == INF_GONE_WITH_SEQUENCE)
+            || req->sched.queued.gone == INF_GONE_WITH_SEQUENCE)
         {
             inf_reject_cancelled(req);
-        } else if (req->queued.gone == INF_GONE_WITH_START) {
+        } else if (req->sched.queued.gone == INF_GONE_WITH_START) {
             inf_reject_malformed(req, inf_rejection_no_start(req,
                 req->model->name));
-        } else if (req->queued.gone == INF_GONE_SEQUENCE_TIMED_OUT) {
+        } else if (req->sched.queued.gone == INF_GONE_SEQUENCE_TIMED_OUT) {
             inf_reject_sequence_timed_out(req);
         } else {
             inf_reject_timed_out(req);

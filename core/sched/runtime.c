@@ -72,7 +72,7 @@ inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
     }
 
     inf_runner_admit(runner);
-    model->runner = runner;
+    model->sched.runner = runner;
     return NULL;
 }
 
@@ -123,11 +123,11 @@ inf_runner_reschedule(inf_runner_t *runner, inf_request_t *req)
     inf_link_init(&gone);
 
     inf_lock(&runner->lock);
-    void (*leaves)(inf_request_t *) = req->leaves;
-    req->leaves = NULL;
+    void (*leaves)(inf_request_t *) = req->sched.leaves;
+    req->sched.leaves = NULL;
     inf_err_t *err = policy->ops->again(policy, req, now);
     if (err != NULL) {
-        req->leaves = leaves;       /* it is released in another way then    */
+        req->sched.leaves = leaves;     /* it is released in another way     */
     } else if (atomic_load_explicit(&req->factory->cancelled,
             memory_order_relaxed)   /* while it ran: nobody says so again    */
         && policy->ops->cancel(policy, req, now, &gone))

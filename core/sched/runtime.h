@@ -67,7 +67,7 @@ typedef struct {
 } inf_runner_options_t;
 
 /* Starts the threads of instances that aren't passive and waits until they
-   are prepared; the first failure is returned.  model->runner is set. */
+   are prepared; the first failure is returned.  model->sched.runner is set. */
 INF_CHECK inf_err_t *inf_runner_start(inf_model_t *model,
     const inf_runner_options_t *options);
 

@@ -35,7 +35,7 @@ typedef struct {
 
 struct inf_new_threads_s;
 
-typedef struct {
+typedef struct inf_instance_thread_s {
     inf_link_t         link;    /* in runner->threads, spares or a change's
                                    own list                                  */
     inf_link_t         idle;    /* in runner->idle while it has no work      */

@@ -127,7 +127,7 @@ inf_sequence_batcher_of(inf_model_t *model, inf_policy_t **out)
         .idle_us = msg->max_sequence_idle_microseconds,
         .iterative = msg->iterative_sequence,
         .tensors = model->tensors,
-        .inputs = model->sequence_inputs
+        .inputs = model->sched.sequence_inputs
     };
     inf_err_t *err = inf_sequence_batcher_new(&options, out);
     free(preferred);
@@ -356,7 +356,7 @@ enqueue(batcher_t *b, slot_t *s, inf_request_t *req)
 {
     bool first = inf_list_empty(&s->queue);
 
-    req->queued = (inf_request_queued_t) { .slot = s };
+    req->sched.queued = (inf_request_queued_t) { .slot = s };
     inf_list_push_back(&s->queue, &req->link);
     s->place->queued++;
     b->base.queued++;
@@ -379,7 +379,7 @@ wait_on(batcher_t *b, sequence_t *q, inf_request_t *req)
 {
     uint64_t late_ns = late_at(req);
 
-    req->queued = (inf_request_queued_t) { .sequence = q };
+    req->sched.queued = (inf_request_queued_t) { .sequence = q };
     inf_list_push_back(&q->queue, &req->link);
     b->base.queued++;
 
@@ -399,7 +399,7 @@ batcher_released(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
     inf_link_t *gone)
 {
     batcher_t *b = (batcher_t *) p;
-    slot_t *s = req->queued.slot;
+    slot_t *s = req->sched.queued.slot;
     place_t *place = s->place;
 
     s->running--;
@@ -413,7 +413,7 @@ batcher_released(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
     }
 
     if ((req->flags & INF_FLAG_START) && req->rejected
-        && s->turn == req->queued.turn)
+        && s->turn == req->sched.queued.turn)
     {
         lose_start(b, s, gone);
 
@@ -448,7 +448,7 @@ lose_start(batcher_t *b, slot_t *s, inf_link_t *gone)
             return;
         }
         withdraw(b, req);
-        req->queued.gone = INF_GONE_WITH_START;
+        req->sched.queued.gone = INF_GONE_WITH_START;
         inf_list_push_back(gone, &req->link);
     }
 
@@ -460,7 +460,7 @@ static inf_err_t *
 batcher_again(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
 {
     batcher_t *b = (batcher_t *) p;
-    slot_t *s = req->queued.slot;
+    slot_t *s = req->sched.queued.slot;
 
     if (!goes_on(req)) {
         return inf_rejection_no_start(req, b->options.model);
@@ -469,7 +469,7 @@ batcher_again(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
     s->running--;
     s->place->running--;
     req->flags = 0;
-    req->again = true;
+    req->sched.again = true;
     b->base.again++;
     req->queue_ns = now_ns;
     inf_request_move(req, INF_REQUEST_PENDING);
@@ -486,9 +486,9 @@ batcher_again(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
 static bool
 goes_on(const inf_request_t *req)
 {
-    const slot_t *s = req->queued.slot;
+    const slot_t *s = req->sched.queued.slot;
 
-    return s->sequence != NULL && s->turn == req->queued.turn;
+    return s->sequence != NULL && s->turn == req->sched.queued.turn;
 }
 
 static bool
@@ -510,8 +510,8 @@ static bool
 remove_request(batcher_t *b, inf_request_t *req, uint64_t now_ns,
     inf_link_t *gone)
 {
-    slot_t *s = req->queued.slot;
-    sequence_t *q = s != NULL ? s->sequence : req->queued.sequence;
+    slot_t *s = req->sched.queued.slot;
+    sequence_t *q = s != NULL ? s->sequence : req->sched.queued.sequence;
     inf_link_t *queue = s != NULL ? &s->queue : &q->queue;
     inf_link_t *behind = s != NULL && s->issued == req ? queue->next
         : req->link.next;
@@ -552,7 +552,7 @@ withdraw_behind(batcher_t *b, inf_link_t *queue, inf_link_t *from,
         inf_request_t *req = inf_link_entry(from, inf_request_t, link);
         from = from->next;
         withdraw(b, req);
-        req->queued.gone = why;
+        req->sched.queued.gone = why;
         inf_list_push_back(gone, &req->link);
     }
 }
@@ -562,8 +562,8 @@ static void
 withdraw(batcher_t *b, inf_request_t *req)
 {
     inf_link_remove(&req->link);
-    if (req->queued.slot != NULL) {
-        inf_slot_lose(b, req->queued.slot, req);
+    if (req->sched.queued.slot != NULL) {
+        inf_slot_lose(b, req->sched.queued.slot, req);
     } else {
         b->base.queued--;
     }

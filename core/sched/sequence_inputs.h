@@ -3,7 +3,7 @@
  *                     their clients sent: control tensors and the sequence's
  *                     states; and requests that fill empty slots.
  *
- * Owner    The model owns its inputs (model->sequence_inputs); who opens a
+ * Owner    The model owns its inputs (sched.sequence_inputs); who opens a
  *          seat, one per slot of an instance, owns it.  A seat outlives its
  *          owner's close until the backend has given up what was filled; so
  *          long that holds a reference to the model.

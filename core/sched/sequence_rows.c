@@ -161,8 +161,8 @@ direct_take(batcher_t *b, place_t *place, const look_t *l, uint64_t now_ns,
     /* what takes a freed slot runs in the next payload */
     for (inf_link_t *k = out->requests.next; k != &out->requests; k = k->next)
     {
-        inf_slot_settle(b, inf_link_entry(k, inf_request_t, link)->queued.slot,
-            now_ns);
+        const inf_request_t *req = inf_link_entry(k, inf_request_t, link);
+        inf_slot_settle(b, req->sched.queued.slot, now_ns);
     }
 }
 
@@ -172,7 +172,7 @@ oldest_taken(batcher_t *b, inf_payload_t *out, uint64_t now_ns)
     for (inf_link_t *k = out->requests.next; k != &out->requests; k = k->next)
     {
         inf_request_t *req = inf_link_entry(k, inf_request_t, link);
-        slot_t *s = req->queued.slot;
+        slot_t *s = req->sched.queued.slot;
         s->issued = NULL;
         taken(b, s, req);
         inf_slot_settle(b, s, now_ns);
@@ -182,7 +182,7 @@ oldest_taken(batcher_t *b, inf_payload_t *out, uint64_t now_ns)
 static void
 taken(batcher_t *b, slot_t *s, inf_request_t *req)
 {
-    req->queued.turn = s->turn;
+    req->sched.queued.turn = s->turn;
     s->running++;
     s->place->running++;
     inf_slot_lose(b, s, req);
@@ -204,7 +204,7 @@ inf_sequence_batcher_add_controls(inf_policy_t *p, inf_payload_t *out,
         inf_request_t *req = inf_link_entry(l, inf_request_t, link);
         l = l->next;
         inf_err_t *err = inf_sequence_seat_add_controls(
-            req->queued.slot->seat, req,
+            req->sched.queued.slot->seat, req,
             (req->flags & INF_FLAG_START) != 0,
             (req->flags & INF_FLAG_END) != 0);
         if (err != NULL) {
@@ -236,12 +236,12 @@ fill(inf_payload_t *out)
     }
 
     const inf_request_t *like = inf_link_entry(at, inf_request_t, link);
-    const place_t *place = like->queued.slot->place;
+    const place_t *place = like->sched.queued.slot->place;
     for (uint32_t i = 0; i < out->slots; i++) {
         inf_request_t *padding;
 
         if (at != &out->requests && inf_link_entry(at, inf_request_t,
-                link)->queued.slot->number == i)
+                link)->sched.queued.slot->number == i)
         {
             at = at->next;
             continue;

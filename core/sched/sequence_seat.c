@@ -370,7 +370,7 @@ put_input(inf_request_t *req, const char *name, inf_datatype_t datatype,
     in->buffer_cap = 1;
     in->buffer_count = 0;
     in->byte_size = 0;
-    in->attribute_count = 0;
+    in->abi.attribute_count = 0;
     in->host_data = NULL;
     return inf_request_add_data(req, in, data);
 }

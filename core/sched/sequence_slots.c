@@ -45,7 +45,7 @@ inf_slot_issue(batcher_t *b, slot_t *s)
     }
 
     req->priority = priority;
-    req->queued.slot = s;
+    req->sched.queued.slot = s;
     s->issued = req;
     inf_place_touch(b, place);
 }
@@ -100,7 +100,7 @@ inf_slot_offer(batcher_t *b, slot_t *s)
     inf_slot_give(b, s, q);
     while ((link = inf_list_pop_front(&q->queue)) != NULL) {
         inf_request_t *req = inf_link_entry(link, inf_request_t, link);
-        req->queued = (inf_request_queued_t) { .slot = s };
+        req->sched.queued = (inf_request_queued_t) { .slot = s };
         inf_list_push_back(&s->queue, link);
         place->queued++;
     }
@@ -145,8 +145,8 @@ inf_slot_lose(batcher_t *b, slot_t *s, inf_request_t *req)
 {
     s->place->queued--;
     b->base.queued--;
-    b->base.again -= req->again;
-    req->again = false;
+    b->base.again -= req->sched.again;
+    req->sched.again = false;
 }
 
 /* Its sequence isn't silent any more. */

@@ -212,13 +212,13 @@ count_requests(inf_metrics_row_t *row)
 {
     inf_model_t *model = row->model;
 
-    if (model->runner != NULL) {
-        uint64_t all = inf_runner_pending(model->runner);
-        row->waiting = inf_runner_queued(model->runner);
+    if (model->sched.runner != NULL) {
+        uint64_t all = inf_runner_pending(model->sched.runner);
+        row->waiting = inf_runner_queued(model->sched.runner);
         row->executing = all > row->waiting ? all - row->waiting : 0;
     }
-    if (model->gate != NULL) {
-        row->waiting += inf_gate_waiting(model->gate);
+    if (model->sched.gate != NULL) {
+        row->waiting += inf_gate_waiting(model->sched.gate);
     }
 }
 

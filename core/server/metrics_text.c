@@ -394,7 +394,7 @@ has_row(const text_t *t, const family_t *family, const inf_metrics_row_t *m)
     case ROW_LATENCY:
         return t->settings->counters;
     case ROW_CACHED:
-        return t->settings->counters && m->model->gate != NULL;
+        return t->settings->counters && m->model->sched.gate != NULL;
     }
 
     return true;

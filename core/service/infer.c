@@ -102,7 +102,7 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
             : INF_SLOT_RETRYABLE;
         inf_channel_set_slot(session->channel, flight->slot,
             (uint8_t) (INF_SLOT_QUEUED | flight->retry));
-        inf_runner_t *runner = req->model->runner;
+        inf_runner_t *runner = req->model->sched.runner;
         bool queued;
         fed.quick = runner != NULL && inf_runner_is_quick(runner);
         err = inf_entrance_submit(req->model, req, now_ns, true, &queued);

@@ -191,9 +191,9 @@ inf_request_name_error(const inf_request_t *r, inf_err_t *err)
 void
 inf_request_release(inf_request_t *r, uint32_t flags)
 {
-    if (r->leaves != NULL) {
-        void (*leaves)(inf_request_t *) = r->leaves;
-        r->leaves = NULL;
+    if (r->sched.leaves != NULL) {
+        void (*leaves)(inf_request_t *) = r->sched.leaves;
+        r->sched.leaves = NULL;
         leaves(r);
     }
     inf_request_move(r, INF_REQUEST_RELEASED);

@@ -24,9 +24,13 @@
 #include "core/tensor/parameter.h"
 #include "core/tensor/sink.h"
 
+struct inf_buffer_attributes_s;
 struct inf_ensemble_run_s;
+struct inf_instance_s;
 struct inf_model_s;
 struct inf_states_s;
+struct inf_trace_ops_s;
+struct TRITONSERVER_InferenceTrace;
 
 typedef struct {
     const void        *base;
@@ -59,9 +63,12 @@ typedef struct {
     uint32_t        buffer_cap;
     inf_buffer_t    one;                /* the usual single buffer           */
     inf_arena_t    *arena;              /* the request's                     */
-    void          **attributes;         /* abi's, one a buffer, when asked   */
-    uint32_t        attribute_count;    /* 0 again when data is removed      */
     const inf_host_data_t *host_data;   /* C API only                        */
+
+    struct {                            /* what backends have asked for      */
+        struct inf_buffer_attributes_s **attributes;    /* one a buffer      */
+        uint32_t    attribute_count;    /* 0 again when data is removed      */
+    } abi;
 } inf_input_t;
 
 typedef enum {
@@ -82,15 +89,6 @@ typedef struct {
     void (*executing)(void *userp, inf_request_t *request);
 } inf_request_ops_t;
 
-/* Callbacks of a trace on the requests that an ensemble makes of one. */
-typedef struct inf_trace_ops_s {
-    /* A trace for part, which is about to be submitted; NULL: none. */
-    void *(*part)(void *trace, const inf_request_t *part);
-    void (*answer)(void *trace, const inf_response_t *response);
-    void (*end)(void *trace);           /* the request is released           */
-    void (*free)(void *trace);          /* nothing more is told              */
-} inf_trace_ops_t;
-
 /* Why a request leaves its queue without having run. */
 typedef enum {
     INF_GONE_TIMED_OUT,                 /* or it was cancelled itself        */
@@ -103,7 +101,6 @@ typedef enum {
 /* A policy's notes on a request while it is queued; model's lock. */
 typedef struct {
     struct inf_level_s *level;          /* its priority's                    */
-    inf_heap_node_t     timeout;        /* in the queue's heap, or nowhere   */
     uint32_t            look;           /* the look at the queue that took
                                            it in; 0: none                    */
     bool                delayed;        /* timed out, and waits on           */
@@ -116,14 +113,13 @@ typedef struct {
 } inf_request_queued_t;
 
 struct inf_request_s {
-    inf_link_t               link;      /* scheduler queue; model's lock     */
-    inf_request_queued_t     queued;
+    inf_link_t               link;      /* in a list of the room that has it
+                                           (sched, cache, server); its lock  */
+    inf_heap_node_t          timeout;   /* likewise in a heap, or nowhere    */
     _Atomic(inf_request_state_t) state; /* moved by inf_request_move alone   */
     bool                     suspect;   /* execute it alone                  */
     bool                     padding;    /* fills an empty slot: no client
                                            waits, nothing is counted         */
-    bool                     again;     /* queued for one more step of an
-                                           iterative sequence; model's lock  */
 
     struct inf_model_s      *model;     /* a reference                       */
     inf_factory_t           *factory;   /* a reference, from prepare on      */
@@ -163,21 +159,35 @@ struct inf_request_s {
                                                compute end, exec end         */
     uint32_t                 payload_rows;  /* of the payload that ran it    */
     const char              *instance;      /* its name; NULL: has not run   */
-    struct inf_instance_s   *runs_on;       /* abi's, until it is released   */
     bool                     reported;      /* statistics were reported      */
     bool                     rejected;      /* it was taken and did not run  */
-    uint64_t                 lookup_ns;     /* what the response cache took  */
 
-    struct inf_ensemble_run_s *run;     /* an ensemble's request; its lock   */
     const struct inf_request_s *whole;  /* an ensemble's, which made this one
                                            and is released later: it goes on
                                            where new ones are rejected; NULL */
-    void                    *trace;     /* abi's inf_trace_t, or NULL        */
-    const struct inf_trace_ops_s *trace_ops;    /* with trace                */
     struct inf_states_s     *states;    /* the sequence's, or NULL           */
 
-    /* Called first when it is released, then NULL; NULL: nobody. */
-    void                   (*leaves)(struct inf_request_s *request);
+    struct {
+        inf_request_queued_t       queued;
+        bool                       again;   /* queued for one more step of an
+                                               iterative sequence; model's
+                                               lock                          */
+        struct inf_ensemble_run_s *run;     /* an ensemble's request; its
+                                               lock                          */
+
+        /* Called first when it is released, then NULL; NULL: nobody. */
+        void                     (*leaves)(struct inf_request_s *request);
+    } sched;
+
+    struct {
+        uint64_t                   lookup_ns;   /* how long the lookup took  */
+    } cache;
+
+    struct {
+        struct inf_instance_s     *runs_on; /* until it is released          */
+        struct TRITONSERVER_InferenceTrace *trace;  /* or NULL               */
+        const struct inf_trace_ops_s *trace_ops;    /* with trace            */
+    } abi;
 };
 
 /* The caller's memory; fini frees the arena. */

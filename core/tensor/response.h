@@ -25,8 +25,10 @@
 #include "core/tensor/response_order.h"
 #include "core/tensor/sink.h"
 
+struct inf_buffer_attributes_s;
 struct inf_ledger_s;
 struct inf_model_s;
+struct inf_run_member_s;
 
 struct inf_output_s {
     inf_output_t      *next;
@@ -42,9 +44,16 @@ struct inf_output_s {
     bool               has_ipc_handle;
     bool               allocated;       /* OutputBuffer gave non-NULL        */
     void              *sink_userp;      /* the sink's mark for the buffer    */
-    uint64_t           sink_offset;     /* likewise                          */
-    void              *attributes;      /* abi's, when the backend asked     */
     inf_response_t    *response;
+
+    struct {
+        struct inf_run_member_s *member;    /* an ensemble's step that made
+                                               the buffer, or NULL           */
+    } sched;
+
+    struct {
+        struct inf_buffer_attributes_s *attributes; /* NULL: not asked for   */
+    } abi;
 };
 
 struct inf_response_s {

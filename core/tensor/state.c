@@ -236,7 +236,7 @@ state_free(inf_state_t *state)
     buffer_free(&state->input);
     buffer_free(&state->output);
     buffer_free(&state->kept);
-    free(state->attributes);
+    free(state->abi.attributes);
     free(state);
 }
 

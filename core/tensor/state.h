@@ -22,6 +22,8 @@
 #include "core/include/datatype.h"
 #include "core/tensor/growable.h"
 
+struct inf_buffer_attributes_s;
+
 typedef struct {
     void              *base;            /* memory_type may be GPU            */
     size_t             size;
@@ -45,7 +47,10 @@ typedef struct inf_state_s {
     const void         *read;           /* committed when the request began  */
     inf_state_buffer_t  kept;           /* those bytes, when the state has no
                                            use for them any more             */
-    void               *attributes;     /* abi's, malloc'ed; freed with it   */
+
+    struct {                            /* malloc'ed; freed with the state   */
+        struct inf_buffer_attributes_s *attributes;
+    } abi;
 } inf_state_t;
 
 typedef struct inf_states_s {

@@ -398,7 +398,7 @@ static int
 teardown(void **state)
 {
     (void) state;
-    inf_execution_free(instance.execution);
+    inf_execution_free(instance.abi.execution);
     inf_statistics_fini(&instance.statistics);
     inf_model_free(model);
     return 0;

@@ -347,7 +347,7 @@ a_request_carries_its_trace(void **state)
     inf_request_init(&request);
     assert_null(TRITONBACKEND_RequestTrace(r, &got));
     assert_null(got);
-    request.trace = t;
+    request.abi.trace = t;
     assert_null(TRITONBACKEND_RequestTrace(r, &got));
     assert_ptr_equal(got, t);
     assert_null(TRITONBACKEND_ModelInstanceReportStatistics(

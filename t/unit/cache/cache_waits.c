@@ -106,7 +106,7 @@ a_timeout_that_only_delays_rejects_nobody_here(void **state)
     submit(&shots[0], 1, true);
     wait_inside(1);
     assert_false(submit(&shots[1], 1, true));
-    assert_false(shots[1].request.queued.timeout.queued);
+    assert_false(shots[1].request.timeout.queued);
     all_got(2);
     assert_int_equal(w.executed, 1);
 }
@@ -119,7 +119,7 @@ without_a_queue_policy_nobody_times_out(void **state)
     submit(&shots[0], 1, true);
     wait_inside(1);
     assert_false(submit_for(&shots[1], 1, true, 1));
-    assert_false(shots[1].request.queued.timeout.queued);
+    assert_false(shots[1].request.timeout.queued);
     all_got(2);
 }
 
@@ -176,7 +176,7 @@ one_that_goes_to_the_queue_keeps_its_age(void **state)
     failed(&shots[10], INF_ERR_CANCELLED);
     assert_int_equal(shots[11].request.state, INF_REQUEST_PENDING);
     assert_int_equal(shots[11].request.queue_ns, arrived);
-    assert_int_equal(shots[11].request.queued.timeout.key,
+    assert_int_equal(shots[11].request.timeout.key,
         arrived + hour_us * 1000);
     all_got(4);
     got(&shots[11]);
@@ -191,7 +191,7 @@ a_closed_runner_answers_those_who_wait(void **state)
     submit(&shots[4], 1, true);
     submit(&shots[5], 1, true);
     submit(&shots[6], 100, true);           /* waits for a running one       */
-    inf_runner_close(model.runner);
+    inf_runner_close(model.sched.runner);
     all_got(7);
     assert_int_equal(w.executed, 5);
 }

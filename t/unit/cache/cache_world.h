@@ -323,7 +323,7 @@ submit_for(shot_t *s, uint32_t value, bool haste, uint64_t timeout_us)
     bool queued;
     load(s, value);
     s->request.timeout_us = timeout_us;
-    assert_null(inf_gate_submit(model.gate, &s->request, inf_clock_ns(),
+    assert_null(inf_gate_submit(model.sched.gate, &s->request, inf_clock_ns(),
         haste, &queued));
     return queued;
 }
@@ -433,7 +433,7 @@ start(bool quick, const char *scheduling)
     }
     assert_ok(inf_runner_start(&model, &runner));
     assert_ok(inf_cached_model_new(cache, &model, &timekeeper,
-        &model.gate));
+        &model.sched.gate));
     for (int i = 0; i < SHOTS; i++) {
         inf_request_init(&shots[i].request);
         inf_factory_init(&shots[i].factory);
@@ -462,9 +462,9 @@ end(void **state)
     while (atomic_load(&model.refs) > 1) {
         usleep(100);
     }
-    inf_runner_free(model.runner);
+    inf_runner_free(model.sched.runner);
     instances_unlisted(&model);
-    inf_cached_model_free(model.gate);
+    inf_cached_model_free(model.sched.gate);
     inf_response_cache_free(cache);
     inf_timekeeper_fini(&timekeeper);
     if (model.built != NULL) {
@@ -489,8 +489,8 @@ cancel(shot_t *s)
         return;
     }
     atomic_store(&s->factory.cancelled, true);
-    if (inf_gate_cancel(model.gate, &s->request)
-        || inf_runner_cancel(model.runner, &s->request))
+    if (inf_gate_cancel(model.sched.gate, &s->request)
+        || inf_runner_cancel(model.sched.runner, &s->request))
     {
         inf_factory_send_error(&s->factory,
             inf_err_new(INF_ERR_CANCELLED, "%s", ""));

@@ -83,9 +83,9 @@ one_that_waits_is_cancelled_alone(void **state)
     submit(&shots[1], 1, true);
     submit(&shots[2], 1, true);
     atomic_store(&shots[1].factory.cancelled, true);
-    assert_true(inf_gate_cancel(model.gate, &shots[1].request));
-    assert_false(inf_gate_cancel(model.gate, &shots[1].request));
-    assert_false(inf_gate_cancel(model.gate, &shots[0].request));
+    assert_true(inf_gate_cancel(model.sched.gate, &shots[1].request));
+    assert_false(inf_gate_cancel(model.sched.gate, &shots[1].request));
+    assert_false(inf_gate_cancel(model.sched.gate, &shots[0].request));
     inf_factory_send_error(&shots[1].factory,
         inf_err_new(INF_ERR_CANCELLED, "%s", ""));
     inf_request_release(&shots[1].request, 1);
@@ -127,7 +127,7 @@ when_a_queued_first_is_cancelled_the_next_one_runs(void **state)
     submit(&shots[10], 1, true);
     submit(&shots[11], 1, true);
     submit(&shots[12], 1, true);
-    assert_true(inf_runner_cancel(model.runner, &shots[10].request));
+    assert_true(inf_runner_cancel(model.sched.runner, &shots[10].request));
     inf_factory_send_error(&shots[10].factory,
         inf_err_new(INF_ERR_CANCELLED, "%s", ""));
     inf_request_release(&shots[10].request, 1);
@@ -227,7 +227,7 @@ a_runner_that_is_closed_rejects_all_who_wait(void **state)
     wait_inside(1);
     submit(&shots[1], 1, true);
     submit(&shots[2], 1, true);
-    inf_runner_close(model.runner);
+    inf_runner_close(model.sched.runner);
     set_hold(false);
     failed(&shots[0], INF_ERR_INTERNAL);
     failed(&shots[1], INF_ERR_UNAVAILABLE);
@@ -235,7 +235,7 @@ a_runner_that_is_closed_rejects_all_who_wait(void **state)
 
     /* a submit that is rejected leaves the request with its submitter */
     load(&shots[3], 9);
-    inf_err_t *err = inf_gate_submit(model.gate, &shots[3].request,
+    inf_err_t *err = inf_gate_submit(model.sched.gate, &shots[3].request,
         inf_clock_ns(), true, &queued);
     assert_int_equal(inf_err_code(err), INF_ERR_UNAVAILABLE);
     inf_err_free(err);
@@ -255,7 +255,7 @@ a_hasty_submitter_leaves_slow_lookups_to_threads(void **state)
         assert_false(submit(&shots[i], i % 5, true));
     }
     /* one that no thread has yet can be taken back */
-    assert_true(inf_gate_cancel(model.gate, &shots[19].request));
+    assert_true(inf_gate_cancel(model.sched.gate, &shots[19].request));
     inf_factory_send_error(&shots[19].factory,
         inf_err_new(INF_ERR_CANCELLED, "%s", ""));
     inf_request_release(&shots[19].request, 1);
@@ -283,7 +283,7 @@ one_cancelled_during_its_lookup_does_not_run(void **state)
     }
     pthread_mutex_unlock(&w.lock);
     atomic_store(&shots[0].factory.cancelled, true);
-    assert_false(inf_gate_cancel(model.gate, &shots[0].request));
+    assert_false(inf_gate_cancel(model.sched.gate, &shots[0].request));
     hold_lookups(false);
     failed(&shots[0], INF_ERR_CANCELLED);
     assert_int_equal(w.executed, 0);
@@ -301,7 +301,7 @@ what_cannot_be_read_goes_straight_to_the_runner(void **state)
     for (int i = 0; i < 2; i++) {
         load(&shots[i], 3);
         shots[i].request.inputs[0].host_data = &host;
-        assert_null(inf_gate_submit(model.gate, &shots[i].request,
+        assert_null(inf_gate_submit(model.sched.gate, &shots[i].request,
             inf_clock_ns(), true, &queued));
         assert_true(queued);
         got(&shots[i]);

@@ -465,7 +465,7 @@ arm(server_model_t *m)
 static void
 check_calm(const item_t *item)
 {
-    if (!sim.calm || item->model->model->gate == NULL) {
+    if (!sim.calm || item->model->model->sched.gate == NULL) {
         return;
     }
     for (uint32_t i = 0; i < POOL; i++) {
@@ -817,9 +817,9 @@ cancel(item_t *item)
     atomic_store(&item->factory.cancelled, true);
     item->cancelled = true;
     bool waited = item->place != RUNNING;
-    if ((m->model->gate != NULL
-            && inf_gate_cancel(m->model->gate, &item->req))
-        || __wrap_inf_runner_cancel(m->model->runner, &item->req))
+    if ((m->model->sched.gate != NULL
+            && inf_gate_cancel(m->model->sched.gate, &item->req))
+        || __wrap_inf_runner_cancel(m->model->sched.runner, &item->req))
     {
         core(inf_reject_cancelled(&item->req));
         check(item->place == ANSWERED || item->place == FREE, "no answer");
@@ -843,10 +843,10 @@ send_one(void)
     item_t *item = item_new(m);
     waits_for(item);
     sim.sent++;
-    core(err = m->model->gate != NULL
-        ? inf_gate_submit(m->model->gate, &item->req, sim.now, true,
+    core(err = m->model->sched.gate != NULL
+        ? inf_gate_submit(m->model->sched.gate, &item->req, sim.now, true,
             &queued)
-        : inf_runner_submit(m->model->runner, &item->req, sim.now));
+        : inf_runner_submit(m->model->sched.runner, &item->req, sim.now));
     if (err != NULL) {                      /* it is ours still              */
         check(item->place == SENT && !item->released, "it is gone");
         check(item->factory.sink == &sink_ops, "its sink is not its own");
@@ -990,10 +990,10 @@ configure(server_model_t *m)
     assert_ok(inf_config_tensors_new(m->model->built, &m->model->tensors));
     assert_ok(inf_policy_new(m->model, &m->policy));
     m->order = m->keeps_order ? inf_response_order_new() : NULL;
-    m->model->runner = (inf_runner_t *) (void *) m;
+    m->model->sched.runner = (inf_runner_t *) (void *) m;
     if (one_in(2)) {
         assert_ok(inf_cached_model_new(sim.cache, m->model, &timekeeper,
-            &m->model->gate));
+            &m->model->sched.gate));
     }
 }
 
@@ -1085,9 +1085,9 @@ close_world(void)
             inf_rate_limiter_remove(sim.limiter, &m->instances[i].limited);
         }
         m->policy->ops->free(m->policy);
-        inf_cached_model_free(m->model->gate);
-        m->model->gate = NULL;
-        m->model->runner = NULL;
+        inf_cached_model_free(m->model->sched.gate);
+        m->model->sched.gate = NULL;
+        m->model->sched.runner = NULL;
         inf_response_order_unref(m->order);
         inf_model_free(m->model);
     }

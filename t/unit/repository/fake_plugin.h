@@ -151,7 +151,7 @@ fake_open(const char *name, const char *library, const char *dir,
     }
 
     inf_backend_t *b = calloc(1, sizeof(*b));
-    inf_link_init(&b->link);
+    inf_link_init(&b->repository.link);
     b->name = strdup(name);
     b->library = strdup(library);
     b->dir = strdup(dir);
@@ -210,8 +210,8 @@ fake_model_fini(inf_model_t *m)
 static inline void
 fake_instance_fini(inf_instance_t *i)
 {
-    if (i->initialized) {
-        i->initialized = false;
+    if (i->abi.initialized) {
+        i->abi.initialized = false;
         fake_instance_call("ifini", i);
     }
 }
@@ -219,7 +219,7 @@ fake_instance_fini(inf_instance_t *i)
 static inline inf_err_t *
 fake_instance_init(inf_instance_t *i)
 {
-    i->initialized = true;
+    i->abi.initialized = true;
     if (fake_instance_call("iinit", i)) {
         fake_instance_fini(i);
         return inf_err_new(INF_ERR_UNAVAILABLE, "no room");

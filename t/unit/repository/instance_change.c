@@ -205,10 +205,10 @@ instances_that_block_their_device_are_made_anew(void **state)
     assert_string_equal(instances_of(1), "m_1_0:0 m_0_0:0 m_0_1:0");
 
     inf_model_t *model = find(1);           /* a thread for both             */
-    assert_ptr_equal(model->instances[1]->thread,
-        model->instances[2]->thread);
-    assert_ptr_not_equal(model->instances[0]->thread,
-        model->instances[1]->thread);
+    assert_ptr_equal(model->instances[1]->sched.thread,
+        model->instances[2]->sched.thread);
+    assert_ptr_not_equal(model->instances[0]->sched.thread,
+        model->instances[1]->sched.thread);
     inf_model_unref(model);
 }
 
@@ -375,11 +375,11 @@ run_one(void)
     inf_request_init(&r);
     r.ops = &ops;
     r.userp = &released;
-    assert_ok(inf_runner_submit(model->runner, &r, inf_clock_ns()));
+    assert_ok(inf_runner_submit(model->sched.runner, &r, inf_clock_ns()));
     while (!atomic_load(&released)) {
         usleep(100);
     }
-    while (inf_runner_pending(model->runner) > 0) {
+    while (inf_runner_pending(model->sched.runner) > 0) {
         usleep(100);
     }
     inf_request_fini(&r);

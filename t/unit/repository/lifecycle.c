@@ -128,7 +128,7 @@ a_model_is_loaded_served_and_taken_apart_in_order(void **state)
     assert_int_equal(m->version, 7);
     assert_int_equal(m->instance_count, 2);
     assert_string_equal(m->backend->name, "x");
-    assert_non_null(m->runner);
+    assert_non_null(m->sched.runner);
     inf_model_unref(m);
 
     assert_true(inf_lifecycle_stop(w.lc, 60 * SECOND));
@@ -503,7 +503,7 @@ stop_waits_for_references_held_elsewhere(void **state)
     assert_string_equal(rows(), "m/1 UNLOADING \n");
     inf_request_t r;                        /* the reference serves no more  */
     inf_request_init(&r);
-    inf_err_t *err = inf_runner_submit(m->runner, &r, 0);
+    inf_err_t *err = inf_runner_submit(m->sched.runner, &r, 0);
     assert_error(err, INF_ERR_UNAVAILABLE, "Server is stopping");
     inf_request_fini(&r);
 

@@ -193,7 +193,7 @@ members_come_first_with_one_loader(void **state)
     assert_string_equal(rows(), "a/1 READY \nb/1 READY \nm/1 READY \n"
         "n/1 READY \n");
     assert_true(inf_lifecycle_all_ready(w.lc));
-    assert_non_null(serving("a")->ensemble);
+    assert_non_null(serving("a")->sched.ensemble);
     assert_int_equal(fake_count("init a/1"), 0);
     assert_int_equal(fake_count("init m/1"), 1);
     world_close();
@@ -443,7 +443,7 @@ hammer_main(void *arg)
             inf_err_free(err);
             continue;
         }
-        h->failures += model->ensemble == NULL;
+        h->failures += model->sched.ensemble == NULL;
         inf_model_unref(model);
     }
     inf_registry_reader_fini(&reader);
@@ -625,7 +625,7 @@ a_configuration_that_names_others_counts_from_then_on(void **state)
     add_model("e");                     /* no ensemble any more              */
     assert_ok(inf_lifecycle_load(w.lc, "e", NULL));
     assert_ok(inf_lifecycle_unload(w.lc, "n", false));
-    assert_null(serving("e")->ensemble);
+    assert_null(serving("e")->sched.ensemble);
     world_close();
 }
 
@@ -760,7 +760,7 @@ member_at(int place, const char *name)
 {
     const inf_model_t *e = serving_at(place, name);
     assert_non_null(e);
-    return inf_ensemble_member(e->ensemble, 0);
+    return inf_ensemble_member(e->sched.ensemble, 0);
 }
 
 static void

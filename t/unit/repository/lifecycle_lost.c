@@ -71,7 +71,7 @@ forking_fini(inf_instance_t *i)
 {
     pid_t pid = (pid_t) (intptr_t) i->state;
 
-    if (i->initialized && pid > 0) {
+    if (i->abi.initialized && pid > 0) {
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
     }

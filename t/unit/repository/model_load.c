@@ -182,11 +182,11 @@ a_sequence_model_has_its_initial_states_or_fails_its_load(void **state)
 
     tree_file(w.tree, "m/initial_state/first", "12345678");
     assert_ok(load("backend: 'x' " A B STATE, &m));
-    assert_non_null(m->sequence_inputs);
+    assert_non_null(m->sched.sequence_inputs);
     inf_model_unload(m, &fake_ops, NULL);
 
     assert_ok(load("backend: 'x' " A B, &m));
-    assert_null(m->sequence_inputs);
+    assert_null(m->sched.sequence_inputs);
     inf_model_unload(m, &fake_ops, NULL);
 }
 
@@ -199,7 +199,7 @@ dynamic_batching_is_loaded_and_runs_requests_one_by_one(void **state)
 
     assert_ok(load("backend: 'x' max_batch_size: 4 " A B
         "dynamic_batching { preferred_batch_size: 2 } ", &m));
-    assert_non_null(m->runner);
+    assert_non_null(m->sched.runner);
     inf_model_unload(m, &fake_ops, NULL);
 }
 

@@ -46,7 +46,7 @@ world_open_strategy(world_t *w, int max_batch, const char *inputs,
     w->model = inf_model_new("m", 1, "/models/m");
     assert_non_null(w->model);
     w->model->built = config_parse_normal(text);
-    w->model->strategy = strategy;
+    w->model->sched.strategy = strategy;
     assert_ok(inf_config_tensors_new(w->model->built, &w->model->tensors));
     assert_ok(inf_policy_new(w->model, &w->policy));
     for (int i = 0; i < WORLD_REQUESTS; i++) {

@@ -477,7 +477,7 @@ a_producer_waits_for_its_consumer_and_no_longer(void **state)
     while (inf_pause_count() == 0 || atomic_load(&world.sleeps) == 0) {
         usleep(100);
     }
-    assert_int_equal(inf_runner_queued(gate->runner), 1);
+    assert_int_equal(inf_runner_queued(gate->sched.runner), 1);
     assert_int_equal(atomic_load(&world.sleeps), 1);
     open_gate(true);
     job_wait(job);
@@ -497,7 +497,7 @@ a_producer_waits_for_its_consumer_and_no_longer(void **state)
     while (inf_pause_count() > 0) {
         usleep(100);
     }
-    while (inf_runner_pending(repeat->runner) > 0) {
+    while (inf_runner_pending(repeat->sched.runner) > 0) {
         usleep(100);                /* it saw the flag and has ended         */
     }
     open_gate(true);
@@ -513,7 +513,7 @@ a_producer_waits_for_its_consumer_and_no_longer(void **state)
     job->request.timeout_us = 20000;
     assert_null(job_submit(job));
     wait_at_gate(1);
-    while (inf_runner_pending(repeat->runner) > 0) {
+    while (inf_runner_pending(repeat->sched.runner) > 0) {
         usleep(100);
     }
     open_gate(true);
@@ -856,7 +856,7 @@ a_stop_begins_no_sequence(void **state)
     world_job_t job;
     job_init(&job);
 
-    inf_ensemble_end_sequences(inner->ensemble);
+    inf_ensemble_end_sequences(inner->sched.ensemble);
     for (int i = 0; i < 4; i++) {
         job_begin(&job, e);
         job_input(&job, "X", 2);
@@ -866,7 +866,7 @@ a_stop_begins_no_sequence(void **state)
         if (i != 2) {
             run_ok(&job);
             assert_int_equal(job.values[0][0], 16);
-            inf_ensemble_end_sequences(e->ensemble);
+            inf_ensemble_end_sequences(e->sched.ensemble);
             continue;
         }
         inf_err_t *err = job_submit(&job);

@@ -121,7 +121,8 @@ serve(void)
     do {
         any = false;
         for (int i = 0; i < 3; i++) {
-            while ((r = inf_runner_take_queued(members[i]->runner)) != NULL) {
+            inf_runner_t *runner = members[i]->sched.runner;
+            while ((r = inf_runner_take_queued(runner)) != NULL) {
                 answer(r, i == 1 ? 3 : 1);
                 inf_request_release(r, 1);
                 any = true;
@@ -172,7 +173,7 @@ one_turn(inf_model_t *model, long at)
     inf_err_t *err = inf_ensemble_new(model, (inf_model_t *[]) { members[0],
         members[1], members[2] }, 3, NULL, &e);
     if (err == NULL) {
-        model->ensemble = e;
+        model->sched.ensemble = e;
         err = ask(model);
         if (err == NULL) {
             serve();
@@ -189,7 +190,7 @@ one_turn(inf_model_t *model, long at)
         }
         assert_int_equal(inf_ensemble_pending(e), 0);
         inf_ensemble_free(e);
-        model->ensemble = NULL;
+        model->sched.ensemble = NULL;
     }
     failed |= err != NULL;
     countdown = 0;
@@ -217,7 +218,7 @@ every_allocation_may_fail(void **state)
         inf_err_t *err = inf_runner_start(members[i],
             &(inf_runner_options_t) { .executor = &none });
         assert_null(err);
-        inf_runner_close_to_clients(members[i]->runner);
+        inf_runner_close_to_clients(members[i]->sched.runner);
     }
     inf_model_t *model = test_model("e", "platform: \"ensemble\""
         " input { name: \"X\" data_type: TYPE_INT32 dims: [ -1 ] }"
@@ -250,7 +251,7 @@ every_allocation_may_fail(void **state)
     inf_factory_fini(&factory);
     inf_model_free(model);
     for (int i = 0; i < 3; i++) {
-        inf_runner_free(members[i]->runner);
+        inf_runner_free(members[i]->sched.runner);
         inf_model_free(members[i]);
     }
 }

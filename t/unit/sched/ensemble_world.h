@@ -441,7 +441,7 @@ world_try(const char *ends, const char *steps, inf_model_t *const *members,
         inf_model_free(model);
         return err;
     }
-    model->ensemble = e;
+    model->sched.ensemble = e;
     *out = model;
     return NULL;
 }
@@ -473,12 +473,12 @@ world_ensemble_of(const char *ends, const char *steps,
 static void
 world_free_ensemble(inf_model_t *model)
 {
-    while (inf_ensemble_pending(model->ensemble) > 0
+    while (inf_ensemble_pending(model->sched.ensemble) > 0
         || atomic_load(&model->refs) > 1)
     {
         usleep(100);
     }
-    inf_ensemble_free(model->ensemble);
+    inf_ensemble_free(model->sched.ensemble);
     inf_model_free(model);
 }
 
@@ -508,7 +508,7 @@ world_end(void **state)
             }
             usleep(100);
         }
-        inf_runner_free(model->runner);
+        inf_runner_free(model->sched.runner);
         for (uint32_t k = 0; k < model->instance_count; k++) {
             inf_statistics_fini(&model->instances[k]->statistics);
         }

@@ -84,7 +84,7 @@ job_submit(sender_t *s, job_t *job)
     job->number = s->sent++;
     r->batch_size = 1 + (uint32_t) rand_r(&s->seed) % 3;
     r->priority = (uint64_t) rand_r(&s->seed) % 4;
-    must(inf_runner_submit(model->runner, r, inf_clock_ns()) == NULL);
+    must(inf_runner_submit(model->sched.runner, r, inf_clock_ns()) == NULL);
 }
 
 /* No lock is held: the plug-in may ask, submit and cancel itself.  Not for
@@ -100,12 +100,12 @@ call_back(bool includes)
     if (!calls_back) {
         return;
     }
-    (void) inf_runner_pending(model->runner);
-    (void) inf_runner_queued(model->runner);
+    (void) inf_runner_pending(model->sched.runner);
+    (void) inf_runner_queued(model->sched.runner);
     if (within.sent > 0 && !job_done(job)) {
-        job_cancel(model->runner, job);
+        job_cancel(model->sched.runner, job);
     } else if (within.sent < WITHIN
-        && inf_runner_queued(model->runner) > 1)
+        && inf_runner_queued(model->sched.runner) > 1)
     {
         job_submit(&within, job);
     }
@@ -122,7 +122,7 @@ sender_main(void *arg)
         for (uint32_t i = 0; i < window; i++) {
             job_submit(s, &s->jobs[i]);
             if (cancels && rand_r(&s->seed) % 8 == 0) {
-                job_cancel(model->runner,
+                job_cancel(model->sched.runner,
                     &s->jobs[(uint32_t) rand_r(&s->seed) % (i + 1)]);
             }
         }
@@ -199,7 +199,7 @@ open_model(const char *batching, bool leads, inf_batch_strategy_t *strategy)
     model = inf_model_new("m", 1, "/m");
     assert_non_null(model);
     model->built = config_parse_normal(text);
-    model->strategy = strategy;
+    model->sched.strategy = strategy;
     assert_ok(inf_config_tensors_new(model->built, &model->tensors));
     memset(instances, 0, sizeof(instances));
     instances_listed(model, instances, INSTANCES);
@@ -217,8 +217,8 @@ open_model(const char *batching, bool leads, inf_batch_strategy_t *strategy)
 static void
 close_model(void)
 {
-    inf_runner_free(model->runner);
-    model->runner = NULL;
+    inf_runner_free(model->sched.runner);
+    model->sched.runner = NULL;
     inf_timekeeper_fini(&timekeeper);
     instances_unlisted(model);
     inf_model_free(model);
@@ -332,12 +332,12 @@ a_closed_batcher_answers_what_it_has(void **state)
         }
         job_submit(s, &s->jobs[0]);
         if (how == 0) {                     /* by itself it would wait       */
-            inf_runner_close(model->runner);
+            inf_runner_close(model->sched.runner);
             while (atomic_load(&s->jobs[0].released) == 0) {
                 sched_yield();
             }
             inf_request_reset(&s->jobs[1].request);
-            assert_error(inf_runner_submit(model->runner,
+            assert_error(inf_runner_submit(model->sched.runner,
                 &s->jobs[1].request, 1), INF_ERR_UNAVAILABLE,
                 "has stopped accepting new inference requests");
         }

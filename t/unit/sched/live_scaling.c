@@ -102,7 +102,7 @@ job_submit(sender_t *s, job_t *job)
 
     job->number = s->sent++;
     r->batch_size = 1 + (uint32_t) rand_r(&s->seed) % 3;
-    must(inf_runner_submit(model->runner, r, inf_clock_ns()) == NULL);
+    must(inf_runner_submit(model->sched.runner, r, inf_clock_ns()) == NULL);
 }
 
 static void *
@@ -116,7 +116,7 @@ sender_main(void *arg)
         for (uint32_t i = 0; i < window; i++) {
             job_submit(s, &s->jobs[i]);
             if (!how.order && rand_r(&s->seed) % 8 == 0) {
-                job_cancel(model->runner,
+                job_cancel(model->sched.runner,
                     &s->jobs[(uint32_t) rand_r(&s->seed) % (i + 1)]);
             }
         }
@@ -141,8 +141,8 @@ yield_inside(bool includes)
 static void
 remove_instances(inf_instance_t *const *list, uint32_t count)
 {
-    inf_runner_dismiss(model->runner, list, count);
-    inf_runner_collect(model->runner, list, count);
+    inf_runner_dismiss(model->sched.runner, list, count);
+    inf_runner_collect(model->sched.runner, list, count);
 }
 
 static inf_err_t *
@@ -178,7 +178,7 @@ static void
 members_free(member_t **gone, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        must(!gone[i]->busy && gone[i]->instance.thread == NULL);
+        must(!gone[i]->busy && gone[i]->instance.sched.thread == NULL);
         free(gone[i]);
     }
 }
@@ -211,7 +211,7 @@ change(unsigned *seed)
 
     bool bad = how.prepares && rand_r(seed) % 4 == 0;
     atomic_store(&fails, bad ? 1 : 0);
-    inf_err_t *err = inf_runner_add(model->runner, in, come, &options);
+    inf_err_t *err = inf_runner_add(model->sched.runner, in, come, &options);
     must(err == NULL || bad);
     if (err != NULL || rand_r(seed) % 8 == 0) {     /* or another failed     */
         inf_err_free(err);
@@ -225,9 +225,9 @@ change(unsigned *seed)
     set_stage(goes, go, GOES);
     if (how.blocking) {
         remove_instances(out, go);
-        inf_runner_admit(model->runner);
+        inf_runner_admit(model->sched.runner);
     } else {
-        inf_runner_admit(model->runner);
+        inf_runner_admit(model->sched.runner);
         remove_instances(out, go);
     }
     members_free(goes, go);
@@ -255,7 +255,7 @@ open_model(void)
     model = inf_model_new("m", 1, "/m");
     assert_non_null(model);
     model->built = config_parse_normal(text);
-    model->strategy = how.strategy ? &plug_in : NULL;
+    model->sched.strategy = how.strategy ? &plug_in : NULL;
     assert_ok(inf_config_tensors_new(model->built, &model->tensors));
     for (int i = 0; i < 3; i++) {
         needs[i] = model->built->instance_group[i];
@@ -288,8 +288,8 @@ open_model(void)
 static void
 close_model(void)
 {
-    inf_runner_free(model->runner);
-    model->runner = NULL;
+    inf_runner_free(model->sched.runner);
+    model->sched.runner = NULL;
     inf_timekeeper_fini(&timekeeper);
     members_free(members, member_count);
     instances_unlisted(model);
@@ -325,7 +325,7 @@ storm(storm_t kind)
         pthread_join(senders[i].thread, NULL);
         sent += senders[i].sent;
     }
-    while (inf_runner_pending(model->runner) > 0) {
+    while (inf_runner_pending(model->sched.runner) > 0) {
         sched_yield();
     }
 
@@ -447,19 +447,19 @@ a_call_to_a_thread_that_goes_reaches_another(void **state)
     while (!atomic_load(&leads)) {
         sched_yield();
     }
-    assert_ok(inf_runner_add(model->runner, &in, 1, &options));
+    assert_ok(inf_runner_add(model->sched.runner, &in, 1, &options));
     set_stage(&stays, 1, SERVES);
-    inf_runner_admit(model->runner);
+    inf_runner_admit(model->sched.runner);
     while (atomic_load(&others) == 0) {     /* it is idle, behind the leader */
         sched_yield();
     }
 
     job_init(job);
     job_submit(&senders[0], job);           /* calls the leader              */
-    inf_runner_dismiss(model->runner, &out, 1);
+    inf_runner_dismiss(model->sched.runner, &out, 1);
     atomic_store(&let_go, true);
     job_wait(job);
-    inf_runner_collect(model->runner, &out, 1);
+    inf_runner_collect(model->sched.runner, &out, 1);
     assert_int_equal(executed, 1);
     members_free(&goes, 1);
     members[0] = stays;

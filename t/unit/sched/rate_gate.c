@@ -131,8 +131,8 @@ start(side_t *s, const char *config)
 static void
 stop(side_t *s)
 {
-    inf_runner_free(s->model->runner);
-    s->model->runner = NULL;
+    inf_runner_free(s->model->sched.runner);
+    s->model->sched.runner = NULL;
     for (int i = 0; i < JOBS; i++) {
         job_fini(&s->jobs[i]);
     }
@@ -146,13 +146,13 @@ submit(side_t *s, int i)
     inf_request_t *r = job_reset(&s->jobs[i], s->model);
 
     r->batch_size = 1;
-    must(inf_runner_submit(s->model->runner, r, inf_clock_ns()) == NULL);
+    must(inf_runner_submit(s->model->sched.runner, r, inf_clock_ns()) == NULL);
 }
 
 static void
 cancel(side_t *s, int i)
 {
-    must(inf_runner_cancel(s->model->runner, &s->jobs[i].request));
+    must(inf_runner_cancel(s->model->sched.runner, &s->jobs[i].request));
     inf_factory_send_error(&s->jobs[i].factory,
         inf_err_new(INF_ERR_CANCELLED, "%s", ""));
     inf_request_release(&s->jobs[i].request, 1);
@@ -164,7 +164,7 @@ wait_released(side_t *s, int from, int to)
     for (int i = from; i < to; i++) {
         wait_until(atomic_load(&s->jobs[i].released) == 1);
     }
-    wait_until(inf_runner_pending(s->model->runner) == 0);
+    wait_until(inf_runner_pending(s->model->sched.runner) == 0);
 }
 
 static int
@@ -290,7 +290,7 @@ a_request_cancelled_while_it_waits_for_leave_never_runs(void **state)
     submit(&b, 0);
     usleep(20000);
     cancel(&b, 0);
-    assert_int_equal(inf_runner_pending(b.model->runner), 0);
+    assert_int_equal(inf_runner_pending(b.model->sched.runner), 0);
     submit(&a, 1);
     atomic_store(&a.closed, false);
     wait_released(&a, 0, 2);
@@ -433,8 +433,8 @@ a_stop_does_not_wait_for_leave_that_is_not_needed(void **state)
     submit(&b, 0);
     submit(&b, 1);
     usleep(20000);                      /* b's threads have asked            */
-    inf_runner_close(b.model->runner);
-    while ((req = inf_runner_take_queued(b.model->runner)) != NULL) {
+    inf_runner_close(b.model->sched.runner);
+    while ((req = inf_runner_take_queued(b.model->sched.runner)) != NULL) {
         inf_factory_send_error(req->factory,
             inf_err_new(INF_ERR_UNAVAILABLE, "%s", ""));
         inf_request_release(req, 1);
@@ -462,7 +462,7 @@ a_model_that_needs_too_much_does_not_start(void **state)
         "Resource count for \"R\" is limited to 1 which will prevent"
         " scheduling of one or more model instances, the minimum required"
         " count is 2");
-    assert_null(b.model->runner);
+    assert_null(b.model->sched.runner);
     stop(&b);
 
     start(&a, GROUP(R1));

@@ -135,8 +135,8 @@ start_with(uint32_t instances, bool gate, const inf_runner_options_t *options)
         b->instances[i].spec = &b->specs[i];
     }
     assert_null(inf_runner_start(&b->model, options));
-    assert_non_null(b->model.runner);
-    return b->model.runner;
+    assert_non_null(b->model.sched.runner);
+    return b->model.sched.runner;
 }
 
 static inf_runner_t *
@@ -149,7 +149,7 @@ start(uint32_t instances, bool gate)
 static void
 stop(void)
 {
-    inf_runner_free(b->model.runner);
+    inf_runner_free(b->model.sched.runner);
     instances_unlisted(&b->model);
     assert_false(b->overlap);
     assert_int_equal(b->inside, 0);
@@ -433,7 +433,7 @@ an_instance_that_is_not_prepared_fails_the_start(void **state)
     assert_string_equal(inf_err_msg(err), "instance 'i_1': cold");
     inf_err_free(err);
     assert_int_equal(prep.count, INSTANCES);    /* the others all the same   */
-    assert_null(b->model.runner);
+    assert_null(b->model.sched.runner);
     instances_unlisted(&b->model);
     free(b);
 }
@@ -490,8 +490,8 @@ a_closed_runner_rejects_and_finishes_what_it_has(void **state)
     assert_int_equal(jobs[4].released, 0);
 
     open_gate();
-    inf_runner_free(b->model.runner);       /* waits for the queue           */
-    b->model.runner = NULL;
+    inf_runner_free(b->model.sched.runner); /* waits for the queue           */
+    b->model.sched.runner = NULL;
     for (uint32_t i = 0; i < 4; i++) {
         assert_int_equal(jobs[i].released, 1);
     }

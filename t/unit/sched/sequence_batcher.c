@@ -101,7 +101,7 @@ start_for_a_live_id_goes_on_in_its_slot(void **state)           /* (8)       */
     push(&w, 0, 1, "S", 0);
     push(&w, 1, 2, "S", 0);
     assert_string_equal(next_of(&w, 1, 0), "0 1/2");
-    void *slot = w.requests[1].queued.slot;
+    void *slot = w.requests[1].sched.queued.slot;
     assert_non_null(slot);
     release(&w, 0, 0);
     release(&w, 1, 0);
@@ -116,7 +116,7 @@ start_for_a_live_id_goes_on_in_its_slot(void **state)           /* (8)       */
     assert_string_equal(w.told, "1");
     assert_string_equal(next_of(&w, 1, 2), "3/2");
     assert_int_equal(w.requests[3].flags, INF_REQUEST_SEQUENCE_START);
-    assert_ptr_equal(w.requests[3].queued.slot, slot);
+    assert_ptr_equal(w.requests[3].sched.queued.slot, slot);
     release(&w, 3, 3);
     assert_string_equal(next_of(&w, 1, 3), "4/2");
     assert_int_equal(w.requests[4].flags, INF_REQUEST_SEQUENCE_START

@@ -387,10 +387,10 @@ a_later_step_sets_what_an_earlier_one_added(void **state)
     const void *id = input_of(&r, "ID")->buffers[0].base;
     size_t used = r.arena.used;
     for (int step = 0; step < 1000; step++) {
-        r.inputs[1].attribute_count = 1;        /* a backend asked for them  */
+        r.inputs[1].abi.attribute_count = 1;    /* a backend asked for them  */
         assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false,
             step == 999));
-        assert_int_equal(r.inputs[1].attribute_count, 0);
+        assert_int_equal(r.inputs[1].abi.attribute_count, 0);
     }
     assert_int_equal(r.input_count, 6);
     assert_int_equal(r.inputs_added, 5);
@@ -773,7 +773,7 @@ assert_is_padding(const inf_request_t *padding)
     assert_int_equal(padding->batch_size, 1);
     assert_int_equal(padding->flags, 0);
     assert_string_equal(padding->id, "");
-    assert_null(padding->trace);
+    assert_null(padding->abi.trace);
     assert_true(padding->factory->padding);
     assert_int_equal(padding->factory->start_ns, 0);
     assert_ptr_equal(padding->model, w.model);

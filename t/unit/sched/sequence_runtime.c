@@ -176,7 +176,7 @@ step_submit(step_t *step, line_t *line, uint32_t number)
     must(in != NULL && inf_request_add_data(r, in, &(inf_buffer_t) {
         .base = &data, .size = sizeof(data) }) == NULL);
 
-    inf_err_t *err = inf_runner_submit(model->runner, r, inf_clock_ns());
+    inf_err_t *err = inf_runner_submit(model->sched.runner, r, inf_clock_ns());
     step->sent = err == NULL;
     if (err != NULL) {              /* it was cancelled, or was idle         */
         must(number > 0 && inf_err_code(err) == INF_ERR_INVALID_ARG);
@@ -189,7 +189,7 @@ static void
 step_cancel(step_t *step)
 {
     if (step->sent) {
-        job_cancel(model->runner, &step->job);
+        job_cancel(model->sched.runner, &step->job);
     }
 }
 
@@ -269,10 +269,10 @@ change(void)
     member_t *goes = members[0];
     inf_instance_t *out = &goes->instance;
 
-    must(inf_runner_add(model->runner, &in, 1, &options) == NULL);
-    inf_runner_admit(model->runner);
-    inf_runner_dismiss(model->runner, &out, 1);
-    inf_runner_collect(model->runner, &out, 1);
+    must(inf_runner_add(model->sched.runner, &in, 1, &options) == NULL);
+    inf_runner_admit(model->sched.runner);
+    inf_runner_dismiss(model->sched.runner, &out, 1);
+    inf_runner_collect(model->sched.runner, &out, 1);
     must(!goes->busy);
     free(goes);
     memmove(members, members + 1, (member_count - 1) * sizeof(members[0]));
@@ -306,7 +306,7 @@ open_model(void)
     model->built = config_parse_normal(text);
     assert_ok(inf_config_tensors_new(model->built, &model->tensors));
     assert_ok(inf_sequence_inputs_new(NULL, "/m", model,
-        &model->sequence_inputs));
+        &model->sched.sequence_inputs));
 
     gate = NULL;
     if (how.limits) {
@@ -333,15 +333,15 @@ open_model(void)
 static void
 close_model(void)
 {
-    inf_runner_free(model->runner);
-    model->runner = NULL;
+    inf_runner_free(model->sched.runner);
+    model->sched.runner = NULL;
     inf_timekeeper_fini(&timekeeper);
     for (uint32_t i = 0; i < member_count; i++) {
         free(members[i]);
     }
     instances_unlisted(model);
-    inf_sequence_inputs_free(model->sequence_inputs);
-    model->sequence_inputs = NULL;
+    inf_sequence_inputs_free(model->sched.sequence_inputs);
+    model->sched.sequence_inputs = NULL;
     must(model->refs == 1);             /* no padding is out                 */
     inf_model_free(model);
     inf_rate_gate_free(gate);
@@ -378,12 +378,12 @@ storm(storm_t kind)
         ran += senders[i].ran;
         rejected += senders[i].rejected;
     }
-    while (inf_runner_sequences(model->runner) > 0) {   /* idle ones end     */
+    while (inf_runner_sequences(model->sched.runner) > 0) {     /* idle end  */
         usleep(1000);
     }
     atomic_store(&late_ends, true);
     pthread_join(late, NULL);
-    assert_int_equal(inf_runner_pending(model->runner), 0);
+    assert_int_equal(inf_runner_pending(model->sched.runner), 0);
 
     close_model();
     assert_true(ran > 0 && rejected > 0);

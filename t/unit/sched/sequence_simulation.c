@@ -184,7 +184,7 @@ cancel(item_t *item)
         item_t *next = inf_link_entry(item->link.next, item_t, link);
         link = inf_list_pop_front(&gone);
         check(link != NULL && item_of(link) == next, "it stays behind");
-        check(next->req.queued.gone == INF_GONE_WITH_SEQUENCE, "why");
+        check(next->req.sched.queued.gone == INF_GONE_WITH_SEQUENCE, "why");
         dequeue(next);
         item_gone(next, INF_REQUEST_REJECTED);
         sim.cancelled++;
@@ -244,7 +244,8 @@ expire(void)
     for (; (link = inf_list_pop_front(&gone)) != NULL; count--) {
         item_t *item = item_of(link);
         check(item->expired, "its time is not over");
-        check(item->req.queued.gone == INF_GONE_SEQUENCE_TIMED_OUT, "why");
+        check(item->req.sched.queued.gone == INF_GONE_SEQUENCE_TIMED_OUT,
+            "why");
         dequeue(item);
         item_gone(item, INF_REQUEST_REJECTED);
         sim.timed_out++;
@@ -333,12 +334,13 @@ take(place_t *p, item_t *item)
     check(!sim.options.oldest || s->running == 0, "two of one sequence run");
     if (s->proof == NULL) {
         for (uint32_t i = 0; i < sim.options.slots; i++) {
-            check(p->slots[i].proof != (void *) item->req.queued.slot,
+            check(p->slots[i].proof != (void *) item->req.sched.queued.slot,
                 "two slots are one");
         }
-        s->proof = item->req.queued.slot;
+        s->proof = item->req.sched.queued.slot;
     }
-    check(s->proof == (void *) item->req.queued.slot, "it changed its slot");
+    check(s->proof == (void *) item->req.sched.queued.slot,
+        "it changed its slot");
     dequeue(item);
     q->ran = item->order;
     item->stage = RUNNING;

@@ -355,7 +355,7 @@ put_gone(sequences_t *w, inf_link_t *gone, inf_gone_t why)
     while ((link = inf_list_pop_front(gone)) != NULL) {
         inf_request_t *r = inf_link_entry(link, inf_request_t, link);
         assert_int_equal(r->state, INF_REQUEST_REJECTED);
-        assert_int_equal(r->queued.gone, why);
+        assert_int_equal(r->sched.queued.gone, why);
         inf_request_move(r, INF_REQUEST_RELEASED);
         put_number(w, r);
     }

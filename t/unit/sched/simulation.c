@@ -391,7 +391,7 @@ agree_on_ties(void)
         if (d->count < 2) {
             continue;
         }
-        const inf_level_t *level = d->items[0]->req.queued.level;
+        const inf_level_t *level = d->items[0]->req.sched.queued.level;
         uint32_t i = 0;
         for (inf_link_t *k = level->delayed.next; k != &level->delayed;
             k = k->next, i++)

@@ -92,14 +92,14 @@ open_model(const char *scheduling)
     model->built = config_parse_normal(text);
     assert_ok(inf_config_tensors_new(model->built, &model->tensors));
     assert_ok(inf_sequence_inputs_new(NULL, "/m", model,
-        &model->sequence_inputs));
+        &model->sched.sequence_inputs));
     memset(&instance, 0, sizeof(instance));
     instances_listed(model, &instance, 1);
     spec.name = "m";
     spec.settings = model->built->instance_group[0];
     instance.spec = &spec;
     inf_timekeeper_init(&timekeeper);
-    model->strategy = plug_in;
+    model->sched.strategy = plug_in;
     model->private_inputs = plug_in != NULL;
     rows[0] = errors[0] = shown[0] = '\0';
     atomic_store(&inside, false);
@@ -113,13 +113,13 @@ open_model(const char *scheduling)
 static void
 close_model(void)
 {
-    inf_runner_free(model->runner);
-    model->runner = NULL;
+    inf_runner_free(model->sched.runner);
+    model->sched.runner = NULL;
     inf_timekeeper_fini(&timekeeper);
     instances_unlisted(model);
-    inf_sequence_inputs_free(model->sequence_inputs);
-    model->sequence_inputs = NULL;
-    model->strategy = NULL;
+    inf_sequence_inputs_free(model->sched.sequence_inputs);
+    model->sched.sequence_inputs = NULL;
+    model->sched.strategy = NULL;
     inf_model_free(model);
     for (int i = 0; i < JOBS; i++) {
         job_fini(&jobs[i]);
@@ -147,7 +147,7 @@ static void
 send_job(uint32_t number, bool good, uint64_t sequence, uint32_t flags)
 {
     inf_request_t *r = make(number, good, sequence, flags);
-    must(inf_runner_submit(model->runner, r, inf_clock_ns()) == NULL);
+    must(inf_runner_submit(model->sched.runner, r, inf_clock_ns()) == NULL);
 }
 
 static void
@@ -156,7 +156,7 @@ wait_for(uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         job_wait(&jobs[i]);
     }
-    while (inf_runner_pending(model->runner) > 0) {
+    while (inf_runner_pending(model->sched.runner) > 0) {
         sched_yield();
     }
 }
@@ -275,11 +275,11 @@ a_malformed_start_begins_no_sequence(void **state)
         assert_string_equal(errors, MALFORMED NO_START NO_START);
 
         inf_request_t *late = make(4, true, 7, 0);
-        inf_err_t *err = inf_runner_submit(model->runner, late,
+        inf_err_t *err = inf_runner_submit(model->sched.runner, late,
             inf_clock_ns());
         assert_error(err, INF_ERR_INVALID_ARG, "must specify the START flag");
         inf_factory_unref(&jobs[4].factory);
-        assert_int_equal(inf_runner_sequences(model->runner), 1);
+        assert_int_equal(inf_runner_sequences(model->sched.runner), 1);
         close_model();
     }
 }
@@ -301,10 +301,10 @@ a_malformed_start_ends_a_living_sequence(void **state)
         wait_for(5);
         assert_string_equal(rows, i == 0 ? "0|-1|2|" : "0|1|2|");
         assert_string_equal(errors, MALFORMED NO_START);
-        assert_int_equal(inf_runner_sequences(model->runner), 1);
+        assert_int_equal(inf_runner_sequences(model->sched.runner), 1);
 
         inf_request_t *late = make(5, true, 7, 0);
-        inf_err_t *err = inf_runner_submit(model->runner, late,
+        inf_err_t *err = inf_runner_submit(model->sched.runner, late,
             inf_clock_ns());
         assert_error(err, INF_ERR_INVALID_ARG, "must specify the START flag");
         inf_factory_unref(&jobs[5].factory);
@@ -312,7 +312,7 @@ a_malformed_start_ends_a_living_sequence(void **state)
         send_job(0, true, 7, INF_REQUEST_SEQUENCE_START);
         wait_for(1);
         assert_string_equal(rows, i == 0 ? "0|-1|2|0|" : "0|1|2|0|");
-        assert_int_equal(inf_runner_sequences(model->runner), 2);
+        assert_int_equal(inf_runner_sequences(model->sched.runner), 2);
         close_model();
     }
 }
@@ -333,7 +333,7 @@ another_start_behind_it_begins_one(void **state)
         assert_string_equal(errors, MALFORMED NO_START);
         send_job(5, true, 7, INF_REQUEST_SEQUENCE_END);
         wait_for(6);
-        assert_int_equal(inf_runner_sequences(model->runner), 1);
+        assert_int_equal(inf_runner_sequences(model->sched.runner), 1);
         close_model();
     }
 }
