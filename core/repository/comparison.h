@@ -1,17 +1,14 @@
 /*
- * comparison.h - compares what lies in repositories with what is loaded: loads
- *                what is new or has changed, unloads what has gone.
+ * comparison.h - a poll: compares the files of models with what is loaded, has
+ *                those loaded that are new or have changed, and unloaded those
+ *                that have gone.
  *
  * Owner    The caller's memory; it borrows the lifecycle.
  * Thread   one at a time.
  * Units    none.
  * Errors   out of memory.  A repository that can't be listed now says nothing
  *          about its models: they stay.
- * Route    poll -> [comparison] -> repository names, lifecycle
- *
- * Each is of the local repositories, or of one remote one.  A model that is
- * found both locally and remotely is decided by the remote poll, which has
- * seen both listings.
+ * Route    poll -> [comparison] -> inventory, lifecycle
  */
 
 #ifndef INF_REPOSITORY_COMPARISON_H
@@ -19,7 +16,6 @@
 
 #include "core/repository/last_attempts.h"
 #include "core/repository/lifecycle.h"
-#include "core/repository/repository_names.h"
 
 typedef struct inf_difference_s inf_difference_t;
 
@@ -34,22 +30,16 @@ typedef struct {
     void                  *done_userp;
 
     size_t                 queued;      /* operations                        */
-    inf_repository_list_t *list;        /* a reference                       */
-    inf_arena_t            arena;
-    bool                  *failed;      /* by repository                     */
-    inf_repository_name_t *names;
-    size_t                 name_count;
+    inf_inventory_t       *inventory;
     inf_difference_t      *differences; /* models to be loaded               */
     size_t                 count;
 } inf_comparison_t;
 
-/* The caller's fields are set, the others zero. */
-void inf_comparison_init(inf_comparison_t *c,
+/* Lists local repositories and finds the models that differ.  The caller's
+   fields are set, the others zero. */
+INF_CHECK inf_err_t *inf_comparison_find(inf_comparison_t *c,
     const inf_repositories_t *repositories);
 void inf_comparison_fini(inf_comparison_t *c);
-
-/* Lists local repositories and finds the models that differ. */
-INF_CHECK inf_err_t *inf_comparison_find(inf_comparison_t *c);
 
 /* Unloads models that lie nowhere any more, or in two repositories. */
 INF_CHECK inf_err_t *inf_comparison_unload(inf_comparison_t *c);

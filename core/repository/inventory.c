@@ -3,14 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static inf_err_t *copy_names(inf_inventory_t *l, char *const *names,
-    size_t count, char *const **out);
-static size_t lower_bound(const inf_inventory_t *l, const inf_model_id_t *id);
-static bool is_named(char *const *names, size_t count, const char *name);
+static inf_err_t *copy_names(inf_inventory_t *l, const inf_desired_t *d,
+    char *const **out);
+static int by_id(const void *key, const void *name);
 
 inf_err_t *
 inf_inventory_new(const inf_repositories_t *repositories,
-    const inf_follow_t *want, inf_inventory_t **out)
+    const inf_inventory_query_t *q, inf_inventory_t **out)
 {
     inf_inventory_t *l = calloc(1, sizeof(*l));
     if (l == NULL) {
@@ -20,20 +19,16 @@ inf_inventory_new(const inf_repositories_t *repositories,
     atomic_init(&l->refs, 1);
     inf_arena_init(&l->arena);
     l->list = inf_repositories_take(repositories);
-    l->want = *want;
+    l->q = *q;
     l->failed = calloc(l->list->count + 1, sizeof(*l->failed));
     inf_err_t *err = l->failed != NULL
-        ? copy_names(l, want->names, want->count, &l->want.names)
-        : inf_err_nomem();
+        ? copy_names(l, &q->desired, &l->q.desired.names) : inf_err_nomem();
     if (err == NULL) {
-        err = copy_names(l, want->before, want->before_count,
-            &l->want.before);
+        err = copy_names(l, &q->before, &l->q.before.names);
     }
     if (err == NULL) {
-        err = want->near ? inf_repositories_names_seen(l->list, NULL,
-                &l->arena, l->failed, &l->names, &l->count)
-            : inf_repositories_names(l->list, &l->arena, l->failed, &l->names,
-                &l->count);
+        err = inf_repositories_names_seen(l->list, q->polled, &l->arena,
+            l->failed, &l->names, &l->count);
     }
     if (err != NULL) {
         inf_inventory_unref(l);
@@ -69,10 +64,8 @@ inf_inventory_unref(inf_inventory_t *l)
 const inf_repository_name_t *
 inf_inventory_find(const inf_inventory_t *l, const inf_model_id_t *id)
 {
-    size_t at = lower_bound(l, id);
-
-    return at < l->count && inf_model_id_equal(&l->names[at].id, id)
-        && l->names[at].problem == NULL ? &l->names[at] : NULL;
+    return l->count == 0 ? NULL
+        : bsearch(id, l->names, l->count, sizeof(*l->names), by_id);
 }
 
 bool
@@ -88,26 +81,37 @@ inf_inventory_has(const inf_inventory_t *l, const char *name)
 }
 
 bool
-inf_inventory_wants(const inf_inventory_t *l, const char *name)
+inf_desired_has(const inf_desired_t *d, const char *name)
 {
-    return is_named(l->want.names, l->want.count, name);
+    return d->all || inf_desired_names(d, name);
 }
 
 bool
-inf_inventory_wanted_before(const inf_inventory_t *l, const char *name)
+inf_desired_names(const inf_desired_t *d, const char *name)
 {
-    return is_named(l->want.before, l->want.before_count, name);
+    bool named = d->count == 1 && strcmp(d->names[0], "*") == 0;
+
+    for (size_t i = 0; !named && i < d->count; i++) {
+        named = strcmp(d->names[i], name) == 0;
+    }
+    return named;
+}
+
+bool
+inf_desired_is_all(const inf_desired_t *d)
+{
+    return d->all || (d->count == 1 && strcmp(d->names[0], "*") == 0);
 }
 
 static inf_err_t *
-copy_names(inf_inventory_t *l, char *const *names, size_t count,
-    char *const **out)
+copy_names(inf_inventory_t *l, const inf_desired_t *d, char *const **out)
 {
-    char **copy = inf_arena_alloc(&l->arena, (count + 1) * sizeof(*copy));
+    char **copy = inf_arena_alloc(&l->arena, (d->count + 1) * sizeof(*copy));
 
     *out = copy;
-    for (size_t i = 0; copy != NULL && i < count; i++) {
-        copy[i] = inf_arena_strdup(&l->arena, names[i], strlen(names[i]));
+    for (size_t i = 0; copy != NULL && i < d->count; i++) {
+        copy[i] = inf_arena_strdup(&l->arena, d->names[i],
+            strlen(d->names[i]));
         if (copy[i] == NULL) {
             return inf_err_nomem();
         }
@@ -115,34 +119,9 @@ copy_names(inf_inventory_t *l, char *const *names, size_t count,
     return copy != NULL ? NULL : inf_err_nomem();
 }
 
-static size_t
-lower_bound(const inf_inventory_t *l, const inf_model_id_t *id)
+static int
+by_id(const void *key, const void *name)
 {
-    size_t low = 0;
-    size_t high = l->count;
-
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (inf_model_id_compare(&l->names[mid].id, id) < 0) {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
-    }
-
-    return low;
-}
-
-static bool
-is_named(char *const *names, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(names[i], name) == 0
-            || (count == 1 && strcmp(names[i], "*") == 0))
-        {
-            return true;
-        }
-    }
-
-    return false;
+    return inf_model_id_compare(key,
+        &((const inf_repository_name_t *) name)->id);
 }

@@ -178,18 +178,6 @@ inf_lifecycle_differs(inf_lifecycle_t *lc, const inf_model_id_t *id,
     return differs;
 }
 
-bool
-inf_lifecycle_comes_from(inf_lifecycle_t *lc, const inf_model_id_t *id,
-    const inf_repository_t *repository, bool sure)
-{
-    inf_lock(&lc->lock);
-    const inf_model_record_t *r = inf_model_set_find(&lc->set, id);
-    bool from = r == NULL || r->source == NULL ? !sure
-        : r->source->repository == repository;
-    inf_unlock(&lc->lock);
-    return from;
-}
-
 void
 inf_lifecycle_wait(inf_lifecycle_t *lc)
 {
@@ -226,22 +214,6 @@ inf_lifecycle_all_ready(inf_lifecycle_t *lc)
 }
 
 void
-inf_lifecycle_known(inf_lifecycle_t *lc,
-    void (*fn)(void *userp, const inf_model_id_t *id), void *userp)
-{
-    const inf_model_record_t *r = NULL;
-
-    inf_lock(&lc->lock);
-    while ((r = inf_model_set_next(&lc->set, r)) != NULL) {
-        const inf_model_id_t id = inf_model_record_id(r);
-        if (inf_model_record_is_held(r)) {
-            fn(userp, &id);
-        }
-    }
-    inf_unlock(&lc->lock);
-}
-
-void
 inf_lifecycle_index(inf_lifecycle_t *lc, inf_lifecycle_row_fn fn, void *userp)
 {
     const inf_model_record_t *r = NULL;
@@ -274,7 +246,7 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
             err = inf_err_recode(err, INF_ERR_INTERNAL);    /* not the call  */
         }
     } else {
-        inf_lifecycle_ask_again(lc);
+        inf_lifecycle_relist(lc);
     }
     inf_repository_list_unref(list);
 

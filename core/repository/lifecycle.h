@@ -26,6 +26,7 @@
 #include "core/model/config_storage.h"
 #include "core/proto/core_config.h"
 #include "core/repository/agent_ops.h"
+#include "core/repository/inventory.h"
 #include "core/repository/model_id.h"
 #include "core/repository/model_stamp.h"
 #include "core/repository/override.h"
@@ -109,10 +110,10 @@ INF_CHECK inf_err_t *inf_lifecycle_reconfigure(inf_lifecycle_t *lc,
     inf_core_config_t *core_config);
 
 /*
- * Looks through the repositories and queues what is to be loaded at the
- * start: all models, or those named ("*" alone means all), but for those in
- * except.  A name that no repository has is a model that failed; while one is
- * awaited it waits for that.  Once.
+ * Queues what is to be loaded at the start: all models that lie in the
+ * repositories, or those named ("*" alone means all), but for those in except.
+ * A name that no repository has is a model that failed; while a listing is
+ * pending it waits for that.  Once.
  */
 INF_CHECK inf_err_t *inf_lifecycle_start(inf_lifecycle_t *lc, bool all,
     char *const *names, size_t count, const inf_model_id_t *except,
@@ -151,7 +152,7 @@ INF_CHECK inf_err_t *inf_lifecycle_load(inf_lifecycle_t *lc, const char *name,
 void inf_lifecycle_load_async(inf_lifecycle_t *lc, const char *name,
     inf_override_t *override, inf_lifecycle_done_fn done, void *userp);
 
-/* One of them, by nobody's request: something there has changed. */
+/* One of them, by nobody's request: its files have changed. */
 void inf_lifecycle_load_id_async(inf_lifecycle_t *lc,
     const inf_model_id_t *id, inf_lifecycle_done_fn done, void *userp);
 
@@ -176,77 +177,48 @@ void inf_lifecycle_reload(inf_lifecycle_t *lc, const inf_model_id_t *id,
     int64_t version, const char *reason);
 
 /*
- * Unloads what list has not, or has twice.  Does nothing when the repositories
- * are not those of list any more by then.
+ * The repositories, the desired models or load options are others, or a listing
+ * has come: has models of repositories that have gone unloaded; with all those
+ * loaded that lie there now and aren't, or come from elsewhere, else those that
+ * are newly named or have failed; what isn't named any more is unloaded unless
+ * a request loaded it.  A model loaded from where it lies is not touched.
+ * FIRST at_start: also those come that the start would have loaded, and a name
+ * that is in two repositories is served by neither.
  */
-void inf_lifecycle_unload_missing(inf_lifecycle_t *lc,
-    const inf_model_id_t *id,
-    inf_repository_list_t *list, inf_lifecycle_done_fn done, void *userp);
+INF_CHECK inf_err_t *inf_lifecycle_reconcile(inf_lifecycle_t *lc,
+    const inf_inventory_query_t *q);
 
-/* The models that are loaded without a request, now and before. */
-typedef struct {
-    bool         all;           /* whatever lies in the repositories         */
-    char *const *names;         /* else these; "*" alone: as above           */
-    size_t       count;
-    char *const *before;
-    size_t       before_count;
-    bool         adopt;         /* it was all until now: what is loaded stays
-                                   as if it had been asked for               */
-    bool         near;          /* other machines are as they were seen last */
-    bool         arrival;       /* nothing but that one may be looked into
-                                   from now on, or has failed                */
-    bool         at_start;      /* the start has waited for it               */
-} inf_follow_t;
+/* Whether the poll of l has to compare the files of n, one of its models. */
+bool inf_lifecycle_comes(inf_lifecycle_t *lc, const inf_inventory_t *l,
+    const inf_repository_name_t *n);
+
+/* Has unloaded what the poll of l finds nowhere, or in two repositories; done
+   is called count times. */
+INF_CHECK inf_err_t *inf_lifecycle_unload_missing(inf_lifecycle_t *lc,
+    inf_inventory_t *l, inf_lifecycle_done_fn done, void *userp,
+    size_t *count);
 
 /*
- * The repositories have been replaced, or what is loaded of them, or how:
- * queues what follows from that for their models.  Those of repositories that
- * have gone are unloaded; with all those are loaded that lie there now and
- * aren't, or come from elsewhere, else those that are newly named or have
- * failed; what isn't named any more is unloaded unless a request loaded it.
- * A model loaded from where it lies is not touched.  at_start: also those come
- * that the start would have loaded, and a name that is in two repositories is
- * served by neither.
- */
-INF_CHECK inf_err_t *inf_lifecycle_follow(inf_lifecycle_t *lc,
-    const inf_follow_t *f);
-
-/*
- * Whether dir, which has that stamp now, is not what the model was last loaded
+ * Whether dir, which has that stamp now, isn't what the model was last loaded
  * from; false while an operation on it is under way.
  */
 bool inf_lifecycle_differs(inf_lifecycle_t *lc, const inf_model_id_t *id,
     const inf_repository_t *repository, const char *dir,
     const inf_model_stamp_t *stamp);
 
-/* Whether the model was last loaded from there; or, unless it must be sure,
-   nobody knows. */
-bool inf_lifecycle_comes_from(inf_lifecycle_t *lc, const inf_model_id_t *id,
-    const inf_repository_t *repository, bool sure);
-
 /*
- * A load finds its model nowhere while a repository is awaited: it waits, no
- * thread does, until arrived is called, and tries again.  again (or NULL) is
- * called, on any thread, when somebody asks for a model that nobody has and a
- * repository has failed: it may be awaited once more.
+ * A load that finds its model nowhere while a listing is pending waits, without
+ * a thread.  resume: a listing has come or failed, pending loads go on.
+ * relist (or NULL) is called, on any thread, when a model is missed that may
+ * lie in a repository that has failed: it is to be listed again.
  */
-void inf_lifecycle_on_absence(inf_lifecycle_t *lc,
-    void (*again)(void *userp), void *userp);
-void inf_lifecycle_arrived(inf_lifecycle_t *lc);
-
-/* Somebody misses what a repository that has failed may have. */
-void inf_lifecycle_ask_again(inf_lifecycle_t *lc);
+void inf_lifecycle_resume_pending(inf_lifecycle_t *lc);
+void inf_lifecycle_on_relist(inf_lifecycle_t *lc,
+    void (*relist)(void *userp), void *userp);
+void inf_lifecycle_relist(inf_lifecycle_t *lc);
 
 /* Waits until nothing is queued or loading. */
 void inf_lifecycle_wait(inf_lifecycle_t *lc);
-
-/*
- * Whether each of the repositories could be listed (failed: which could not)
- * when all their models were looked for: what nobody could see is not ready,
- * what is awaited keeps the start from being over.
- */
-void inf_lifecycle_listed(inf_lifecycle_t *lc,
-    const inf_repository_list_t *list, const bool *failed);
 
 /* Whether all that was to be loaded at the start has been tried; and whether
    every version that is wanted is READY. */
@@ -256,11 +228,6 @@ bool inf_lifecycle_all_ready(inf_lifecycle_t *lc);
 /* One row for the index; version -1: the model has none. */
 typedef void (*inf_lifecycle_row_fn)(void *userp, const char *name,
     int64_t version, inf_version_state_t state, const char *reason);
-
-/* Models that serve or will again by themselves, or wait or have failed
-   without any version; in order, under the lifecycle's lock. */
-void inf_lifecycle_known(inf_lifecycle_t *lc,
-    void (*fn)(void *userp, const inf_model_id_t *id), void *userp);
 
 /* All models that were ever loaded, by id, versions ascending; fn runs under
    the lifecycle's lock. */

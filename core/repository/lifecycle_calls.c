@@ -84,24 +84,6 @@ inf_lifecycle_unload_async(inf_lifecycle_t *lc, const char *name,
 }
 
 void
-inf_lifecycle_unload_missing(inf_lifecycle_t *lc, const inf_model_id_t *id,
-    inf_repository_list_t *list, inf_lifecycle_done_fn done, void *userp)
-{
-    inf_edit_t *edit;
-
-    inf_err_t *err = new_edit(lc, INF_EDIT_UNLOAD, INF_EDIT_UNLOAD, done,
-        userp, &edit);
-    if (err != NULL) {
-        inf_lifecycle_tell(done, userp, err);
-        return;
-    }
-
-    edit->cause = INF_UNLOAD_MISSING;
-    edit->list = inf_repository_list_ref(list);
-    inf_lifecycle_submit(lc, id, edit);
-}
-
-void
 inf_lifecycle_reload(inf_lifecycle_t *lc, const inf_model_id_t *id,
     int64_t version, const char *reason)
 {

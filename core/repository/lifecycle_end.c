@@ -32,6 +32,7 @@ typedef struct inf_destroyer_s {
 
 static void leaves(inf_model_t *model, char *why, inf_link_t *gone);
 static bool is_current(void *userp, const inf_repository_list_t *list);
+static bool is_barred(void *userp, const inf_model_id_t *id);
 static inf_err_t *snapshot_entries(inf_lifecycle_t *lc,
     inf_registry_entry_t **out, uint32_t *count);
 static uint64_t sequences_locked(inf_lifecycle_t *lc) INF_NEEDS(lc->lock);
@@ -50,7 +51,8 @@ static void note_unloaded(inf_loaded_t *loaded, destroyer_t *d);
 
 const inf_model_set_ops_t inf_lifecycle_set_ops = {
     .leaves = leaves,
-    .is_current = is_current
+    .is_current = is_current,
+    .is_barred = is_barred
 };
 
 const inf_model_ops_t inf_lifecycle_model_ops = {
@@ -104,6 +106,12 @@ is_current(void *userp, const inf_repository_list_t *list)
 {
     const inf_lifecycle_t *lc = userp;
     return inf_repositories_are(lc->options.repositories, list);
+}
+
+static bool
+is_barred(void *userp, const inf_model_id_t *id)
+{
+    return inf_lifecycle_is_barred(userp, id);
 }
 
 static inf_err_t *

@@ -437,8 +437,7 @@ find_source(load_t *l)
         .name = r->name,
         .space = r->space,
         .override = l->edit->override,
-        .auto_complete = l->core_config->values->auto_complete,
-        .quiet = l->edit->at_start && !l->edit->waited
+        .auto_complete = l->core_config->values->auto_complete
     };
     bool absent;
 

@@ -82,12 +82,10 @@ become_single(inf_lifecycle_t *lc, inf_edit_t *edit)
 {
     edit->kind = edit->kind == INF_EDIT_UNLOAD_NAME ? INF_EDIT_UNLOAD
         : INF_EDIT_LOAD;
-    if (edit->at_start) {
-        inf_lock(&lc->lock);
-        edit->record->who |= INF_WANTED_AT_START
-            | (edit->who & INF_WANTED_BY_REQUEST);
-        inf_unlock(&lc->lock);
-    }
+    inf_lock(&lc->lock);
+    edit->record->who |= edit->who & (INF_WANTED_AT_START
+        | (edit->at_start ? INF_WANTED_BY_REQUEST : 0));
+    inf_unlock(&lc->lock);
 }
 
 static inf_err_t *
@@ -213,8 +211,7 @@ submit_part(inf_lifecycle_t *lc, inf_edit_t *edit, const part_t *part,
     one->at_start = edit->at_start;
     one->cause = edit->cause;
     one->dependents = edit->dependents;
-    one->who = !loads ? 0
-        : edit->at_start ? edit->who | INF_WANTED_AT_START : edit->who;
+    one->who = loads ? edit->who : 0;
     inf_lock(&lc->lock);
     inf_edit_share_caller(edit, one, order);
     inf_unlock(&lc->lock);

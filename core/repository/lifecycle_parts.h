@@ -2,10 +2,10 @@
  * lifecycle_parts.h - what the files of the lifecycle share: lifecycle.c (the
  *                     object, what it tells), lifecycle_loaders.c (its
  *                     threads, which carry edits out), lifecycle_calls.c
- *                     (loads and unloads by request), lifecycle_start.c,
- *                     lifecycle_listed.c (when listings or the lists of what
- *                     is wanted change), lifecycle_names.c (which models a
- *                     name means), lifecycle_load.c (a load),
+ *                     (loads and unloads by request),
+ *                     lifecycle_desired.c (what is desired without one),
+ *                     lifecycle_names.c (which models a name means),
+ *                     lifecycle_load.c (a load),
  *                     lifecycle_ensemble.c (models made of others),
  *                     lifecycle_end.c (publishing, finalizing),
  *                     lifecycle_exit.c (when a process of a model exits).
@@ -69,10 +69,10 @@ struct inf_lifecycle_s {
     uint64_t                 listings;  /* that have come, or failed, or
                                            changed place                     */
     bool                     unseen;    /* a repository of which all models
-                                           are wanted was never listed       */
-    bool                     unlisted;  /* its listing is awaited            */
-    void                   (*again)(void *userp);   /* NULL: nobody          */
-    void                    *again_userp;
+                                           are desired was never listed      */
+    bool                     unlisted;  /* its listing is pending            */
+    void                   (*relist)(void *userp);  /* NULL: nobody          */
+    void                    *relist_userp;
     uint64_t                 alive;     /* model objects not yet destroyed   */
     inf_model_id_t          *barred;    /* what the start left out; constant
                                            while edits are carried out       */
@@ -144,14 +144,12 @@ void inf_lifecycle_reject(inf_lifecycle_t *lc, inf_edit_t *edit,
 void inf_lifecycle_tell(inf_lifecycle_done_fn done, void *userp,
     inf_err_t *err);
 
-/* ---- lifecycle_start.c --------------------------------------------------- */
+/* ---- lifecycle_desired.c ------------------------------------------------- */
 
 /* Whether the start left that model to somebody else. */
 bool inf_lifecycle_is_barred(const inf_lifecycle_t *lc,
     const inf_model_id_t *id);
 void inf_lifecycle_unbar(inf_lifecycle_t *lc);
-
-/* ---- lifecycle_listed.c -------------------------------------------------- */
 
 /* Whether edit, which needs a model of that namespace ("": any) that is in
    none of the repositories of list, may find it when another is listed. */

@@ -3,8 +3,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "core/repository/inventory.h"
-
 inf_err_t *
 inf_edit_new(inf_edit_kind_t kind, inf_edit_t **out)
 {
@@ -28,7 +26,6 @@ inf_edit_free(inf_edit_t *edit)
 
     assert(edit->caller == NULL && inf_list_empty(&edit->link));
     inf_override_free(edit->override);
-    inf_repository_list_unref(edit->list);
     inf_inventory_unref(edit->inventory);
     free(edit->plan);
     free(edit->why);

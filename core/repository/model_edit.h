@@ -21,8 +21,8 @@
 #include "core/base/error.h"
 #include "core/base/queue.h"
 #include "core/repository/ensemble_graph.h"
+#include "core/repository/inventory.h"
 #include "core/repository/override.h"
-#include "core/repository/repositories.h"
 
 /* Its error is told to nobody. */
 #define INF_EDIT_UNHEARD SIZE_MAX
@@ -58,7 +58,6 @@ typedef enum {
 #define INF_WANTED_ITSELF 0x4u      /* not only by an ensemble               */
 
 typedef struct inf_model_record_s inf_model_record_t;
-typedef struct inf_inventory_s inf_inventory_t;
 typedef struct inf_load_s inf_load_t;
 
 typedef struct {
@@ -88,7 +87,6 @@ typedef struct {
                                            model is now; NULL: unsaid        */
     char                  *why;         /* of REBUILD, for the log           */
     inf_override_t        *override;    /* of LOAD                           */
-    inf_repository_list_t *list;        /* of MISSING: void for any other    */
     inf_inventory_t       *inventory;   /* of LISTED; a reference            */
     inf_graph_plan_t      *plan;        /* of UNLOAD: what it was made of    */
     inf_load_t            *load;        /* as far as it got                  */

@@ -48,7 +48,6 @@ inf_model_record_free(inf_model_record_t *r)
     }
     inf_model_source_unref(r->source);
     free(r->versions);
-    free(r->found);
     free(r->reason);
     free(r->title);
     free(r->name);
@@ -255,31 +254,22 @@ inf_model_record_rows(const inf_model_record_t *r, bool ready_only,
     }
 }
 
-/* Versions seen at the start count as not ready until they are chosen. */
 bool
 inf_model_record_entry(const inf_model_record_t *r, inf_registry_entry_t *e)
 {
-    bool waiting = r->version_count == 0;
-    size_t count = waiting ? r->found_count : r->version_count;
-
-    e->loading = waiting;
+    e->loading = r->version_count == 0;
     e->gone = r->unloaded && (r->who & INF_WANTED_AT_START) == 0;
     e->name = strdup(r->name);
     e->space = r->space[0] != '\0' ? strdup(r->space) : NULL;
-    e->versions = calloc(count + 1, sizeof(*e->versions));
+    e->versions = calloc(r->version_count + 1, sizeof(*e->versions));
     if (e->name == NULL || e->versions == NULL
         || (r->space[0] != '\0' && e->space == NULL))
     {
         return false;
     }
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < r->version_count; i++) {
         inf_registry_version_t *v = &e->versions[e->version_count++];
-        if (waiting) {
-            v->version = r->found[i];
-            continue;
-        }
-
         v->version = r->versions[i].version;
         v->model = r->versions[i].model;
         e->loading |= r->versions[i].state == INF_VERSION_LOADING;

@@ -84,8 +84,6 @@ struct inf_model_record_s {
     bool                  retry;    /* an ensemble that could not be made:
                                        it is loaded when its models change   */
     char                 *reason;   /* why; NULL: out of memory              */
-    int64_t              *found;    /* versions seen at the start            */
-    size_t                found_count;
     inf_record_version_t *versions; /* ascending                             */
     size_t                version_count;
     inf_model_source_t   *source;   /* of the last good load; NULL: none.

@@ -10,10 +10,14 @@ static void move(inf_model_record_t *r, inf_model_state_t to);
 static void queue(inf_model_set_t *set, inf_model_record_t *r);
 static void decide(inf_model_set_t *set, inf_edit_t *edit);
 static void decide_listed(inf_model_set_t *set, inf_edit_t *edit);
+static bool needs_edit(const inf_inventory_t *l, inf_model_record_t *r,
+    const inf_repository_name_t *n);
 static void wake_dependents(inf_model_set_t *set,
     const inf_model_record_t *r);
 static bool retry_later(inf_model_set_t *set, inf_edit_t *edit,
     uint64_t now_ns);
+static bool serves_stale(inf_model_set_t *set, inf_model_record_t *r,
+    uint64_t round);
 static void share(inf_edit_t *parent, inf_edit_t *child);
 
 static const inf_graph_ops_t graph_ops = {
@@ -145,13 +149,67 @@ inf_model_set_submit(inf_model_set_t *set, inf_model_record_t *r,
     if (edit->at_start) {               /* before its turn it is missing     */
         r->who |= edit->who & INF_WANTED_BY_REQUEST;
     }
-    r->who |= edit->who & INF_WANTED_AT_START;
+    if (edit->kind != INF_EDIT_LOAD_NAME) {     /* nor is that a model       */
+        r->who |= edit->who & INF_WANTED_AT_START;
+    }
     inf_list_push_back(&r->edits, &edit->link);
     set->busy++;
     set->starting += edit->at_start;
     if (r->state == INF_MODEL_IDLE) {
         queue(set, r);
     }
+}
+
+bool
+inf_model_set_comes(inf_model_set_t *set, const inf_inventory_t *l,
+    const inf_repository_name_t *n)
+{
+    bool starts = l->q.occasion == INF_INVENTORY_START;
+    inf_model_record_t *r = inf_model_set_find(set, &n->id);
+
+    if (n->problem != NULL || (n->duplicate && !starts)) {
+        return false;
+    }
+    if (r != NULL) {
+        return needs_edit(l, r, n);
+    }
+    return inf_reconcile_listed(l, NULL, n, true,
+        set->ops->is_barred(set->userp, &n->id)).kind == INF_STEP_BUILD;
+}
+
+inf_model_record_t *
+inf_model_set_next_leaving(inf_model_set_t *set, const inf_inventory_t *l,
+    inf_model_record_t *r)
+{
+    while ((r = inf_model_set_next(set, r)) != NULL) {
+        const inf_model_id_t id = inf_model_record_id(r);
+        const inf_repository_name_t *n = inf_inventory_find(l, &id);
+        bool lies = n != NULL && n->problem == NULL && !n->duplicate;
+        if (!lies && needs_edit(l, r, n)) {
+            return r;
+        }
+    }
+
+    return NULL;
+}
+
+/* For a model with edits under way that is decided when its turn comes. */
+static bool
+needs_edit(const inf_inventory_t *l, inf_model_record_t *r,
+    const inf_repository_name_t *n)
+{
+    const inf_step_t step = inf_reconcile_listed(l, r, n, true, false);
+    bool changes = l->q.occasion == INF_INVENTORY_CHANGE
+        || l->q.occasion == INF_INVENTORY_FIRST;
+
+    if (changes && r->state != INF_MODEL_IDLE) {
+        return l->q.occasion == INF_INVENTORY_CHANGE || r->source != NULL
+            || (n != NULL && n->problem == NULL);
+    }
+    if (inf_reconcile_wants(l, r, n, &step, r->name)) {
+        r->who |= INF_WANTED_AT_START;
+    }
+    return step.kind != INF_STEP_NONE;
 }
 
 bool
@@ -194,10 +252,8 @@ decide(inf_model_set_t *set, inf_edit_t *edit)
     if (edit->kind == INF_EDIT_LISTED) {
         decide_listed(set, edit);
     } else if (edit->kind == INF_EDIT_UNLOAD
-        && ((edit->cause == INF_UNLOAD_MISSING
-                && !set->ops->is_current(set->userp, edit->list))
-            || (edit->cause == INF_UNLOAD_ORPHAN
-                && !inf_reconcile_is_orphan(&set->graph, edit->record))))
+        && edit->cause == INF_UNLOAD_ORPHAN
+        && !inf_reconcile_is_orphan(&set->graph, edit->record))
     {
         edit->kind = INF_EDIT_NOTHING;
     }
@@ -399,6 +455,11 @@ inf_model_set_stale(inf_model_set_t *set, const inf_model_record_t *r,
         && !edit->caller->inside;
     inf_graph_model_t *m;
 
+    if (!set->stopping && edit != NULL && edit->kind == INF_EDIT_LOAD
+        && serves_stale(set, edit->record, round))
+    {
+        return edit->record;
+    }
     while (!set->stopping && (m = inf_graph_next_ensemble(&set->graph,
             &r->graph, &at)) != NULL)
     {
@@ -411,6 +472,16 @@ inf_model_set_stale(inf_model_set_t *set, const inf_model_record_t *r,
     }
 
     return NULL;
+}
+
+/* Its load has failed, and composing models have changed while it waited for
+   them. */
+static bool
+serves_stale(inf_model_set_t *set, inf_model_record_t *r, uint64_t round)
+{
+    return r->refreshed != round && inf_model_record_any_ready(r)
+        && r->graph.asked == NULL
+        && inf_graph_verdict(&set->graph, &r->graph) == INF_GRAPH_STALE;
 }
 
 void

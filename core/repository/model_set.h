@@ -32,6 +32,9 @@ typedef struct {
 
     /* Whether list is what there is. */
     bool (*is_current)(void *userp, const inf_repository_list_t *list);
+
+    /* Whether the start left that model to somebody else. */
+    bool (*is_barred)(void *userp, const inf_model_id_t *id);
 } inf_model_set_ops_t;
 
 typedef struct {
@@ -73,6 +76,19 @@ void inf_model_set_insert(inf_model_set_t *set, inf_model_record_t *r);
 /* edit is the set's until it is taken.  Not while the set is stopping. */
 void inf_model_set_submit(inf_model_set_t *set, inf_model_record_t *r,
     inf_edit_t *edit);
+
+/*
+ * What follows from an inventory, one model after another; none may go
+ * meanwhile.  comes: whether an edit has to be submitted to the model of n,
+ * which lies there: a poll compares its files first, a start loads it, else
+ * LISTED decides when its turn comes.  next_leaving: the next record after r
+ * (NULL: the first), of a model that lies nowhere or in two repositories, to
+ * which LISTED has to be submitted; NULL: no other.
+ */
+bool inf_model_set_comes(inf_model_set_t *set, const inf_inventory_t *l,
+    const inf_repository_name_t *n);
+inf_model_record_t *inf_model_set_next_leaving(inf_model_set_t *set,
+    const inf_inventory_t *l, inf_model_record_t *r);
 
 /* Whether a rebuild of that version (-1: all) waits already. */
 bool inf_model_set_rebuilds(const inf_model_record_t *r, int64_t version);

@@ -328,7 +328,7 @@ static inf_err_t *
 take_scan(inf_model_source_t *source, const inf_source_query_t *q,
     const inf_scan_t *scan, const inf_repository_list_t *list)
 {
-    for (size_t i = 0; !q->quiet && i < scan->problem_count; i++) {
+    for (size_t i = 0; i < scan->problem_count; i++) {
         inf_log(scan->problems[i].level, "%s", scan->problems[i].text);
     }
 

@@ -60,7 +60,6 @@ typedef struct {
     inf_agent_table_t        *agents;   /* for read                          */
     bool                      auto_complete;
     const char               *config_name;  /* of its configuration          */
-    bool                      quiet;    /* what is odd was logged before     */
 } inf_source_query_t;
 
 /*

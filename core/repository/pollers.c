@@ -43,7 +43,7 @@ static poller_t *find_locked(const inf_pollers_t *p,
 static void *poller_main(void *arg);
 static bool take_wanted(poller_t *w);
 static void report(poller_t *w, bool listed);
-static bool follows_locked(const inf_pollers_t *p, bool first)
+static bool reconciles_locked(const inf_pollers_t *p, bool first)
     INF_NEEDS(p->lock);
 static void join_ended(inf_pollers_t *p, bool all);
 static void poller_free(poller_t *w);
@@ -121,7 +121,7 @@ begin_one(inf_pollers_t *p, inf_repository_t *item, inf_listed_use_t use)
     }
     if (!p->stopping && w == NULL) {
         err = start_locked(p, item, use);
-    } else if (w != NULL && use == INF_LISTED_FOLLOW && !pending) {
+    } else if (w != NULL && use == INF_LISTED_RECONCILE && !pending) {
         w->wanted |= USE(use);
     }
     if (err != NULL) {
@@ -132,7 +132,7 @@ begin_one(inf_pollers_t *p, inf_repository_t *item, inf_listed_use_t use)
     if (err != NULL) {
         inf_err_log(inf_err_add(err, "model repository '%s' can't be listed",
             item->root));
-        if (use == INF_LISTED_FOLLOW) {
+        if (use == INF_LISTED_RECONCILE) {
             p->listed[use](p->userp[use], item, first);
         }
     }
@@ -217,7 +217,7 @@ report(poller_t *w, bool listed)
 
     for (inf_listed_use_t use = 0; use < INF_LISTED_USES; use++) {
         if ((w->serves & USE(use)) != 0
-            && (listed || use == INF_LISTED_FOLLOW))
+            && (listed || use == INF_LISTED_RECONCILE))
         {
             p->listed[use](p->userp[use], w->item, w->first);
         }
@@ -233,7 +233,7 @@ bool
 inf_pollers_pending(inf_pollers_t *p)
 {
     inf_lock(&p->lock);
-    bool pending = follows_locked(p, false);
+    bool pending = reconciles_locked(p, false);
     inf_unlock(&p->lock);
     return pending;
 }
@@ -242,7 +242,7 @@ void
 inf_pollers_wait(inf_pollers_t *p)
 {
     inf_lock(&p->lock);
-    while (follows_locked(p, true)) {
+    while (reconciles_locked(p, true)) {
         inf_cond_wait(&p->changed, &p->lock);
     }
     inf_unlock(&p->lock);
@@ -250,11 +250,11 @@ inf_pollers_wait(inf_pollers_t *p)
 
 /* first: the first listings count, too. */
 static bool
-follows_locked(const inf_pollers_t *p, bool first)
+reconciles_locked(const inf_pollers_t *p, bool first)
 {
     for (inf_link_t *l = p->active.next; l != &p->active; l = l->next) {
         const poller_t *w = inf_link_entry(l, poller_t, link);
-        if (((w->wanted | w->serves) & USE(INF_LISTED_FOLLOW)) != 0
+        if (((w->wanted | w->serves) & USE(INF_LISTED_RECONCILE)) != 0
             && (first || inf_repository_is_in(w->item,
                     INF_REPOSITORY_WAS_LISTED)))
         {

@@ -18,7 +18,7 @@ typedef struct inf_pollers_s inf_pollers_t;
 
 /* The use of a listing. */
 typedef enum {
-    INF_LISTED_FOLLOW,          /* models follow a change, or a first listing */
+    INF_LISTED_RECONCILE,       /* after a change, or for the first time     */
     INF_LISTED_COMPARE,         /* poll mode: what differs is loaded         */
     INF_LISTED_USES
 } inf_listed_use_t;
@@ -48,10 +48,11 @@ inf_repositories_t *inf_pollers_repositories(const inf_pollers_t *p);
 void inf_pollers_begin(inf_pollers_t *p, uint32_t states,
     inf_listed_use_t use);
 
-/* Whether models have still to follow a listing, the first ones aside. */
+/* Whether listings to be reconciled with are under way, the first ones
+   aside. */
 bool inf_pollers_pending(inf_pollers_t *p);
 
-/* Until models have nothing to follow any more. */
+/* Until none is, the first ones included. */
 void inf_pollers_wait(inf_pollers_t *p);
 
 /* No other listing begins, and those under way are cut short. */

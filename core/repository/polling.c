@@ -328,7 +328,7 @@ poll_own(inf_poll_t *poll, own_t *own, const inf_poll_decision_t *d)
 
     if (d->remote) {
         inf_pollers_begin(poll->pollers, INF_REPOSITORY_FAILED,
-            INF_LISTED_FOLLOW);
+            INF_LISTED_RECONCILE);
         inf_pollers_begin(poll->pollers, INF_REPOSITORY_WAS_LISTED,
             INF_LISTED_COMPARE);
     }
@@ -384,8 +384,8 @@ poll_now(inf_poll_t *poll, inf_repository_t *remote, bool own, bool wait)
 static inf_err_t *
 run(inf_poll_t *poll, inf_poll_schedule_t *s, inf_comparison_t *c, bool own)
 {
-    inf_comparison_init(c, inf_pollers_repositories(poll->pollers));
-    inf_err_t *err = inf_comparison_find(c);
+    inf_err_t *err = inf_comparison_find(c, inf_pollers_repositories(
+        poll->pollers));
     if (err == NULL && pause_until(poll, 0, own)) {
         err = inf_comparison_unload(c);
     }

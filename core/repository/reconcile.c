@@ -10,12 +10,23 @@ static inf_step_t wait_for(inf_wait_t reason, uint64_t until_ns);
 static inf_step_t step_of(const inf_edit_t *edit);
 static inf_step_t rebuild_when_due(const inf_model_record_t *r,
     uint64_t now_ns);
+static inf_step_t listed_at_start(const inf_inventory_t *l,
+    const inf_model_record_t *r, const inf_repository_name_t *n, bool barred);
 static inf_step_t listed_all(const inf_inventory_t *l,
     const inf_model_record_t *r, const inf_repository_name_t *n,
     bool current);
 static inf_step_t listed_by_name(const inf_inventory_t *l,
     const inf_model_record_t *r, const inf_repository_name_t *n,
     bool current, bool barred);
+static inf_step_t polled(const inf_inventory_t *l,
+    const inf_model_record_t *r, const inf_repository_name_t *n,
+    bool current);
+static bool is_polled(const inf_inventory_t *l, const inf_model_record_t *r,
+    const inf_repository_name_t *n);
+static bool may_lie_unseen(const inf_inventory_t *l,
+    const inf_model_record_t *r, const char *space, bool missing);
+static bool comes_from(const inf_model_record_t *r,
+    const inf_repository_t *item, bool unknown);
 static inf_step_t unload(inf_unload_cause_t cause,
     const inf_repository_name_t *n);
 static bool is_pending(const inf_inventory_t *l, const inf_model_record_t *r,
@@ -59,12 +70,21 @@ inf_step_t
 inf_reconcile_listed(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, bool current, bool barred)
 {
-    if (l->want.arrival && r != NULL && r->source == NULL && n == NULL) {
+    bool lies = n != NULL && n->problem == NULL;
+    if (l->q.occasion == INF_INVENTORY_POLL) {
+        return polled(l, r, n, current);
+    }
+    if (l->q.occasion == INF_INVENTORY_START) {
+        return listed_at_start(l, r, lies ? n : NULL, barred);
+    }
+    if (l->q.occasion == INF_INVENTORY_FIRST && r != NULL
+        && r->source == NULL && !lies)
+    {
         return nothing;                 /* its load says so itself           */
     }
 
-    return l->want.all ? listed_all(l, r, n, current)
-        : listed_by_name(l, r, n, current, barred);
+    return l->q.desired.all ? listed_all(l, r, lies ? n : NULL, current)
+        : listed_by_name(l, r, lies ? n : NULL, current, barred);
 }
 
 bool
@@ -72,13 +92,14 @@ inf_reconcile_wants(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, const inf_step_t *step, const char *name)
 {
     bool loaded = r != NULL && r->source != NULL;
-    bool named = l->want.all || inf_inventory_wants(l, name);
 
-    if (!named || (n != NULL ? n->duplicate : loaded)) {
+    if (!inf_desired_has(&l->q.desired, name)
+        || (n != NULL && n->problem == NULL ? n->duplicate : loaded))
+    {
         return false;
     }
     return step->kind == INF_STEP_BUILD
-        || (step->kind == INF_STEP_NONE && loaded && !l->want.all);
+        || (step->kind == INF_STEP_NONE && loaded && !l->q.desired.all);
 }
 
 bool
@@ -172,7 +193,16 @@ rebuild_when_due(const inf_model_record_t *r, uint64_t now_ns)
         : wait_for(INF_WAIT_DELAY, due_ns);
 }
 
-/* Whatever lies there is wanted. */
+/* What is in two repositories fails, and says so. */
+static inf_step_t
+listed_at_start(const inf_inventory_t *l, const inf_model_record_t *r,
+    const inf_repository_name_t *n, bool barred)
+{
+    return r == NULL && n != NULL && !barred
+        && inf_desired_has(&l->q.desired, n->id.name) ? build : nothing;
+}
+
+/* Whatever lies there is desired. */
 static inf_step_t
 listed_all(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, bool current)
@@ -203,22 +233,23 @@ listed_by_name(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, bool current, bool barred)
 {
     const char *name = r != NULL ? r->name : n->id.name;
-    bool named = inf_inventory_wants(l, name);
-    bool fresh = named && !inf_inventory_wanted_before(l, name);
+    bool named = inf_desired_has(&l->q.desired, name);
+    bool fresh = named && !inf_desired_names(&l->q.before, name);
+    bool narrowed = l->q.before.all;
     bool found = n != NULL && !n->duplicate;
 
     if (r == NULL) {
-        return (l->want.at_start ? named && !barred : fresh) && found ? build
+        return (l->q.at_start ? named && !barred : fresh) && found ? build
             : nothing;
     }
 
     bool loaded = r->source != NULL;
     bool wanted = (r->who & INF_WANTED_AT_START) != 0;
     bool alone = !named && (r->who & INF_WANTED_BY_REQUEST) == 0;
-    bool adopt = alone && l->want.adopt && loaded && stays(l, r);
-    bool drop = alone && !adopt && (l->want.adopt || wanted);
+    bool adopt = alone && narrowed && loaded && stays(l, r);
+    bool drop = alone && !adopt && (narrowed || wanted);
 
-    if (l->want.at_start && n != NULL && n->duplicate && loaded
+    if (l->q.at_start && n != NULL && n->duplicate && loaded
         && r->source->private_dir == NULL)
     {
         return current ? unload(INF_UNLOAD_AMBIGUOUS, n) : nothing;
@@ -239,6 +270,83 @@ listed_by_name(const inf_inventory_t *l, const inf_model_record_t *r,
     }
     return !loaded && n == NULL && !wanted && current
         ? unload(INF_UNLOAD_REMOVED, n) : nothing;
+}
+
+/* A model that lies nowhere, or in two repositories, is unloaded by the poll
+   that it concerns.  One that may well be there in a while stays. */
+static inf_step_t
+polled(const inf_inventory_t *l, const inf_model_record_t *r,
+    const inf_repository_name_t *n, bool current)
+{
+    if (n != NULL && n->problem == NULL && !n->duplicate) {
+        return is_polled(l, r, n) && !may_lie_unseen(l, r, n->id.space, false)
+            ? build : nothing;
+    }
+    if (r == NULL || !inf_model_record_is_held(r) || !current
+        || (n != NULL && n->problem != NULL && n->unsure)
+        || !is_polled(l, r, n) || may_lie_unseen(l, r, r->space, true))
+    {
+        return nothing;
+    }
+    if (comes_from(r, NULL, true) && inf_repository_list_any(l->list,
+            INF_REPOSITORY_NEVER_LISTED, r->space))
+    {
+        return nothing;
+    }
+    return unload(INF_UNLOAD_MISSING, n);
+}
+
+/* Whether this poll decides the model: one found both locally and remotely is
+   the remote poll's, which has seen both listings; one that lies nowhere is
+   decided where it came from. */
+static bool
+is_polled(const inf_inventory_t *l, const inf_model_record_t *r,
+    const inf_repository_name_t *n)
+{
+    if (n != NULL && n->problem == NULL) {
+        return l->q.polled != NULL ? n->polled : !n->remote;
+    }
+    if (l->q.polled != NULL) {
+        return comes_from(r, l->q.polled, false);
+    }
+
+    for (size_t i = 0; i < l->list->count; i++) {
+        if (inf_repository_is_remote(l->list->items[i])
+            && comes_from(r, l->list->items[i], false))
+        {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* In a repository that can't be listed now.  A model that is new is not held up
+   by a remote one. */
+static bool
+may_lie_unseen(const inf_inventory_t *l, const inf_model_record_t *r,
+    const char *space, bool missing)
+{
+    for (size_t i = 0; i < l->list->count; i++) {
+        const inf_repository_t *item = l->list->items[i];
+        const char *own = l->list->roots[i].space;
+        if (l->failed[i] && (own != NULL ? strcmp(own, space) == 0
+            : comes_from(r, item, missing
+                || !inf_repository_is_remote(item))))
+        {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+/* item NULL: a request.  unknown: the answer for what isn't loaded. */
+static bool
+comes_from(const inf_model_record_t *r, const inf_repository_t *item,
+    bool unknown)
+{
+    return r == NULL || r->source == NULL ? unknown
+        : r->source->repository == item;
 }
 
 static inf_step_t

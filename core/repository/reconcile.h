@@ -49,13 +49,14 @@ inf_step_t inf_reconcile(inf_ensemble_graph_t *g, inf_model_record_t *r,
  * What follows from an inventory for a model: r NULL: nothing is known of it;
  * n NULL: it lies nowhere.  current: no other repositories have taken the place
  * of the inventory's; if they have, a later one decides what was removed.
- * barred: the start left the model to somebody else.
+ * barred: the start left the model to somebody else.  BUILD of a poll: if its
+ * files differ.
  */
 inf_step_t inf_reconcile_listed(const inf_inventory_t *l,
     const inf_model_record_t *r, const inf_repository_name_t *n,
     bool current, bool barred);
 
-/* Whether l wants the model from now on, so that the server isn't ready
+/* Whether the model is desired from now on, so that the server isn't ready
    without it; step is what inf_reconcile_listed said. */
 bool inf_reconcile_wants(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, const inf_step_t *step, const char *name);

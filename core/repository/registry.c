@@ -22,6 +22,8 @@ static inf_err_t *name_error(const inf_registry_t *r, inf_slice_t name,
 static uint32_t slot_of(const inf_registry_snapshot_t *s,
     const inf_registry_entry_t *e);
 static void put_entry(inf_registry_snapshot_t *s, uint32_t i);
+static inf_err_t *not_ready(const inf_registry_entry_t *entry,
+    int64_t version);
 static inf_err_t *snapshot_new(inf_registry_entry_t *entries, uint32_t count,
     inf_registry_snapshot_t **out);
 static const inf_registry_entry_t *snapshot_find(
@@ -219,9 +221,7 @@ entry_find(const inf_registry_entry_t *entry, int64_t version,
 
         if (version == -1 ? v->model != NULL : v->version == version) {
             if (v->model == NULL) {
-                return inf_err_new(INF_ERR_UNAVAILABLE, "Request for unknown"
-                    " model: '%s' version %lld is not at ready state",
-                    entry->name, (long long) version);
+                return not_ready(entry, version);
             }
 
             inf_model_ref(v->model);
@@ -246,8 +246,20 @@ entry_find(const inf_registry_entry_t *entry, int64_t version,
             " has no available versions", entry->name);
     }
 
+    if (entry->loading && entry->version_count == 0) {
+        return not_ready(entry, version);
+    }
+
     return inf_err_new(INF_ERR_NOT_FOUND, "Request for unknown model: '%s'"
         " version %lld is not found", entry->name, (long long) version);
+}
+
+static inf_err_t *
+not_ready(const inf_registry_entry_t *entry, int64_t version)
+{
+    return inf_err_new(INF_ERR_UNAVAILABLE, "Request for unknown model: '%s'"
+        " version %lld is not at ready state", entry->name,
+        (long long) version);
 }
 
 static inf_err_t *

@@ -36,7 +36,9 @@ typedef struct {
     uint64_t                hash;
     inf_registry_version_t *versions;   /* ascending                         */
     uint32_t                version_count;
-    bool                    loading;    /* some version is on its way        */
+    bool                    loading;    /* some version is on its way; of one
+                                           without any it isn't known which
+                                           there are                         */
     bool                    gone;       /* all of it was unloaded: with
                                             namespacing as if it wasn't there */
     uint32_t                namesakes;  /* not gone, this one too; set by

@@ -7,7 +7,7 @@
 
 #define CHANGE_RANK 61
 
-/* Listings that models have not followed yet; bits. */
+/* Listings that models have still to be reconciled with; bits. */
 #define FIRST    1u
 #define AT_START 2u             /* FIRST, of a repository that the start has */
 #define LATER    4u
@@ -49,10 +49,11 @@ static void *change_main(void *arg);
 static void update_pending_locked(inf_repository_change_t *c)
     INF_NEEDS(c->lock);
 static void listed(void *userp, inf_repository_t *item, bool first);
-static void retry(void *userp);
+static void relist(void *userp);
 static inf_err_t *apply(inf_repository_change_t *c, desired_t *d);
-static inf_err_t *follow_listings(inf_repository_change_t *c,
+static inf_err_t *reconcile_listings(inf_repository_change_t *c,
     uint32_t listings);
+static inf_desired_t models_of(const inf_repository_desired_t *d);
 
 inf_err_t *
 inf_repository_change_new(inf_lifecycle_t *lc, inf_pollers_t *pollers,
@@ -74,8 +75,8 @@ inf_repository_change_new(inf_lifecycle_t *lc, inf_pollers_t *pollers,
     atomic_init(&c->pending, false);
     inf_lock_init(&c->lock, CHANGE_RANK);
     inf_cond_init(&c->wake);
-    inf_pollers_on_listed(pollers, INF_LISTED_FOLLOW, listed, c);
-    inf_lifecycle_on_absence(lc, retry, c);
+    inf_pollers_on_listed(pollers, INF_LISTED_RECONCILE, listed, c);
+    inf_lifecycle_on_relist(lc, relist, c);
     *out = c;
     return NULL;
 }
@@ -84,7 +85,7 @@ void
 inf_repository_change_begin(inf_repository_change_t *c)
 {
     inf_pollers_begin(c->pollers, INF_REPOSITORY_PENDING,
-        INF_LISTED_FOLLOW);
+        INF_LISTED_RECONCILE);
 }
 
 void
@@ -95,7 +96,7 @@ inf_repository_change_free(inf_repository_change_t *c)
     }
 
     inf_repository_change_stop(c);
-    inf_lifecycle_on_absence(c->lifecycle, NULL, NULL);
+    inf_lifecycle_on_relist(c->lifecycle, NULL, NULL);
     desired_free(c->desired);
     desired_free(c->actual);
     inf_cond_fini(&c->wake);
@@ -309,12 +310,12 @@ change_main(void *arg)
         c->listings = d != NULL ? listings : 0;
         inf_unlock(&c->lock);
         if (d != NULL) {
-            inf_err_log(inf_err_add(apply(c, d), "models don't follow the"
-                " change of the configuration"));
+            inf_err_log(inf_err_add(apply(c, d), "the change of the"
+                " configuration has no effect on models"));
             desired_free(c->actual);
             c->actual = d;
         } else {
-            inf_err_log(inf_err_add(follow_listings(c, listings),
+            inf_err_log(inf_err_add(reconcile_listings(c, listings),
                 "models of a repository are not loaded"));
         }
         inf_lock(&c->lock);
@@ -350,34 +351,30 @@ listed(void *userp, inf_repository_t *item, bool first)
 
     inf_cond_broadcast(&c->wake);
     if (first) {
-        inf_lifecycle_arrived(c->lifecycle);
+        inf_lifecycle_resume_pending(c->lifecycle);
     }
     inf_err_log(inf_err_add(err, "models of a repository are not loaded"));
 }
 
 /* A model is missed that may lie in a repository that has failed. */
 static void
-retry(void *userp)
+relist(void *userp)
 {
     inf_repository_change_t *c = userp;
     inf_pollers_begin(c->pollers, INF_REPOSITORY_NEVER_LISTED,
-        INF_LISTED_FOLLOW);
+        INF_LISTED_RECONCILE);
 }
 
-/* What lies in local repositories is followed at once; remote ones are listed
-   again, and models follow when they have been. */
+/* Models of local repositories are reconciled at once; remote ones are listed
+   again, and come when they have been. */
 static inf_err_t *
 apply(inf_repository_change_t *c, desired_t *d)
 {
     const inf_repository_desired_t *before = &c->actual->it;
-    const inf_follow_t follow = {
-        .near = true,
-        .all = d->it.all,
-        .names = d->it.names,
-        .count = d->it.name_count,
-        .before = before->names,
-        .before_count = before->name_count,
-        .adopt = before->all && !d->it.all
+    const inf_inventory_query_t q = {
+        .occasion = INF_INVENTORY_CHANGE,
+        .desired = models_of(&d->it),
+        .before = models_of(before)
     };
     bool other = d->it.core_config != NULL || !same_models(before, &d->it);
     bool changed = false;
@@ -395,9 +392,9 @@ apply(inf_repository_change_t *c, desired_t *d)
     if (err == NULL && changed) {
         inf_log(INF_LOG_INFO, "the repositories have changed");
     }
-    retry(c);
+    relist(c);
     if (changed) {                      /* what is waited for may be gone    */
-        inf_lifecycle_arrived(c->lifecycle);
+        inf_lifecycle_resume_pending(c->lifecycle);
     }
     if (err != NULL || (!changed && !other
             && !any_in(c, INF_REPOSITORY_STALE)))
@@ -405,33 +402,37 @@ apply(inf_repository_change_t *c, desired_t *d)
         return err;
     }
 
-    err = inf_lifecycle_follow(c->lifecycle, &follow);
+    err = inf_lifecycle_reconcile(c->lifecycle, &q);
     if (err == NULL) {
         inf_pollers_begin(c->pollers, INF_REPOSITORY_WAS_LISTED,
-            INF_LISTED_FOLLOW);
+            INF_LISTED_RECONCILE);
     }
     return err;
 }
 
 static inf_err_t *
-follow_listings(inf_repository_change_t *c, uint32_t listings)
+reconcile_listings(inf_repository_change_t *c, uint32_t listings)
 {
-    const inf_repository_desired_t *now = &c->actual->it;
-    inf_follow_t follow = {
-        .near = true,
-        .all = now->all,
-        .names = now->names,
-        .count = now->name_count,
-        .before = now->names,
-        .before_count = now->name_count
+    inf_inventory_query_t q = {
+        .occasion = INF_INVENTORY_CHANGE,
+        .desired = models_of(&c->actual->it),
+        .before = models_of(&c->actual->it)
     };
 
     inf_err_t *err = (listings & LATER) == 0 ? NULL
-        : inf_lifecycle_follow(c->lifecycle, &follow);
+        : inf_lifecycle_reconcile(c->lifecycle, &q);
     if (err == NULL && (listings & FIRST) != 0) {
-        follow.arrival = true;
-        follow.at_start = (listings & AT_START) != 0;
-        err = inf_lifecycle_follow(c->lifecycle, &follow);
+        q.occasion = INF_INVENTORY_FIRST;
+        q.at_start = (listings & AT_START) != 0;
+        err = inf_lifecycle_reconcile(c->lifecycle, &q);
     }
     return err;
+}
+
+static inf_desired_t
+models_of(const inf_repository_desired_t *d)
+{
+    return (inf_desired_t) {
+        .all = d->all, .names = d->names, .count = d->name_count
+    };
 }

@@ -1,8 +1,8 @@
 /*
  * repository_change.h - puts other repositories, other models to be loaded of
  *                       them, or other options for loads into effect in a
- *                       running server, and lets models follow that and what
- *                       remote listings find.
+ *                       running server, and has models reconciled with that
+ *                       and with what remote listings find.
  *
  * Owner    The server owns it; it borrows the lifecycle and the pollers.
  * Thread   any, ask: one at a time; what takes time runs on a thread of its

@@ -5,7 +5,7 @@
  * Thread   any.
  * Units    none.
  * Errors   Out of memory, or a repository that can't be listed.
- * Route    repositories -> [names] -> follow, comparison, index
+ * Route    repositories -> [names] -> inventory, index
  */
 
 #ifndef INF_REPOSITORY_REPOSITORY_NAMES_H

@@ -848,6 +848,27 @@ namespaces_come_back_too(void **state)
     wait_ready();
 }
 
+/* Which namespace it belongs to is known when the listing has come. */
+static void
+a_newly_named_model_of_a_namespace_waits_for_the_listing(void **state)
+{
+    (void) state;
+    char m[] = "m", away[] = "away", nowhere[] = "nowhere";
+    char *names[] = { m, away, nowhere };
+
+    add_model(0, "m");
+    add_model(1, "away");
+    remote_set("remote1", NULL);
+    start(false, names, 1, NULL, 0);
+    wait_for_row("m/1 READY");
+    desired.name_count = 3;
+    ask_for(2);
+    let_come();
+    wait_for_row("nowhere/-1 UNAVAILABLE model not found");
+    assert_true(serves("away"));
+    assert_false(inf_lifecycle_all_ready(w.lc));
+}
+
 /* ---- changes meanwhile --------------------------------------------------- */
 
 static void
@@ -1005,7 +1026,7 @@ repositories_come_and_go_under_loads(void **state)
         ask_for(1 + (i / 3) % 3);
         inf_lifecycle_load_async(w.lc, names[i % 4], NULL, NULL, NULL);
         if (i % 5 == 0) {
-            inf_lifecycle_ask_again(w.lc);
+            inf_lifecycle_relist(w.lc);
         }
         usleep(i % 7 * 500);
     }
@@ -1076,7 +1097,7 @@ the_end_is_heard_by_a_load_that_would_begin_to_wait(void **state)
         inf_repository_list_unref(list);
     }
     sem_init(&missed, 0, 0);
-    inf_lifecycle_on_absence(w.lc, until_the_end, NULL);
+    inf_lifecycle_on_relist(w.lc, until_the_end, NULL);
     inf_lifecycle_load_async(w.lc, "away", NULL, load_done, &away);
     sem_wait(&missed);
     inf_repository_change_stop(change);
@@ -1213,6 +1234,7 @@ main(void)
         T(a_local_model_is_loaded_without_asking_a_remote_repository),
         T(what_was_loaded_before_comes_back_as_it_was),
         TN(namespaces_come_back_too),
+        TN(a_newly_named_model_of_a_namespace_waits_for_the_listing),
         T(a_repository_that_is_taken_out_is_not_waited_for),
         T(what_is_added_meanwhile_is_not_held_up),
         T2(one_of_two_that_are_awaited_gives_way_to_another),

@@ -71,8 +71,10 @@ change_to(int first, int count, bool all)
     assert_ok(inf_repositories_replace(&w.repositories, w.places + first,
         (size_t) count, &other));
     assert_true(other);
-    const inf_follow_t f = { .all = all };
-    assert_ok(inf_lifecycle_follow(w.lc, &f));
+    const inf_inventory_query_t q = {
+        .occasion = INF_INVENTORY_CHANGE, .desired = { .all = all }
+    };
+    assert_ok(inf_lifecycle_reconcile(w.lc, &q));
     inf_lifecycle_wait(w.lc);
 }
 
@@ -576,7 +578,9 @@ nothing_is_lost_where_everybody_changes_models(void **state)
         bool other;
         assert_ok(inf_repositories_replace(&w.repositories, w.places,
             1 + (size_t) i % PLACES, &other));
-        assert_ok(inf_lifecycle_follow(w.lc, &(inf_follow_t) { .all = true }));
+        assert_ok(inf_lifecycle_reconcile(w.lc, &(inf_inventory_query_t) {
+            .occasion = INF_INVENTORY_CHANGE, .desired = { .all = true }
+        }));
         poll_now();
     }
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);

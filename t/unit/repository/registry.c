@@ -41,6 +41,7 @@ publish_but(inf_registry_t *r, const row_t *rows, uint32_t count,
     for (uint32_t i = 0; i < count; i++) {
         entries[i].name = strdup(rows[i].name);
         entries[i].gone = (gone_rows & (1u << (i % 32))) != 0;
+        entries[i].loading = rows[i].count == 0;
         entries[i].version_count = rows[i].count;
         entries[i].versions = calloc(rows[i].count + 1,
             sizeof(*entries[i].versions));
@@ -97,6 +98,7 @@ each_lookup_failure_has_its_text_and_code(void **state)
         { "m", { 1, -2, 5, -7 }, 4 },
         { "failed", { -1, -3 }, 2 },
         { "", { 1 }, 1 },
+        { "queued", { 0 }, 0 },
     };
     inf_registry_t r;
     inf_registry_reader_t reader;
@@ -107,7 +109,7 @@ each_lookup_failure_has_its_text_and_code(void **state)
     not_found(&reader, "m", -1, INF_ERR_NOT_FOUND,
         "Request for unknown model: 'm' is not found");
 
-    publish(&r, rows, 3);
+    publish(&r, rows, 4);
     found(&reader, "m", -1, 5);             /* the highest that is READY     */
     found(&reader, "m", 1, 1);
     found(&reader, "m", 5, 5);
@@ -131,6 +133,10 @@ each_lookup_failure_has_its_text_and_code(void **state)
         "Request for unknown model: 'm' version 2 is not at ready state");
     not_found(&reader, "failed", 3, INF_ERR_UNAVAILABLE,
         "Request for unknown model: 'failed' version 3 is not at ready state");
+    not_found(&reader, "queued", 3, INF_ERR_UNAVAILABLE,
+        "Request for unknown model: 'queued' version 3 is not at ready state");
+    not_found(&reader, "queued", -1, INF_ERR_UNAVAILABLE, "Request for unknown"
+        " model: 'queued' is not at ready state: it is loading");
 
     inf_registry_reader_fini(&reader);
     inf_registry_fini(&r);

@@ -492,13 +492,14 @@ what_was_loaded_without_namespacing_comes_back_in_all(void **state)
 static void
 take_over(bool all, char *const *names, size_t count)
 {
-    const inf_follow_t f = {
-        .all = all, .names = names, .count = count, .before = w.names,
-        .before_count = w.all ? 0 : 1, .adopt = w.all && !all
+    const inf_inventory_query_t q = {
+        .occasion = INF_INVENTORY_CHANGE,
+        .desired = { .all = all, .names = names, .count = count },
+        .before = { .all = w.all, .names = w.names, .count = w.all ? 0 : 1 }
     };
 
     assert_ok(inf_journal_start(w.journal, all, names, count));
-    assert_ok(inf_lifecycle_follow(w.lc, &f));
+    assert_ok(inf_lifecycle_reconcile(w.lc, &q));
     inf_lifecycle_wait(w.lc);
     w.all = all;
 }

@@ -70,16 +70,18 @@ replace(unsigned mask)
 }
 
 static void
-queue_follow(bool all)
+queue_reconcile(bool all)
 {
-    const inf_follow_t f = { .all = all };
-    assert_ok(inf_lifecycle_follow(w.lc, &f));
+    const inf_inventory_query_t q = {
+        .occasion = INF_INVENTORY_CHANGE, .desired = { .all = all }
+    };
+    assert_ok(inf_lifecycle_reconcile(w.lc, &q));
 }
 
 static void
-follow(bool all)
+reconcile(bool all)
 {
-    queue_follow(all);
+    queue_reconcile(all);
     inf_lifecycle_wait(w.lc);
 }
 
@@ -87,7 +89,7 @@ static void
 change_to(unsigned mask, bool all)
 {
     replace(mask);
-    follow(all);
+    reconcile(all);
 }
 
 static const char *
@@ -263,7 +265,7 @@ a_model_moves_without_a_gap(void **state)
     fake.hold = "init m/1";
 
     replace(2);
-    queue_follow(true);
+    queue_reconcile(true);
     fake_wait_held(1);
     assert_ptr_equal(model("m"), old);          /* it serves meanwhile       */
     fake_release();
@@ -360,7 +362,7 @@ the_server_is_not_ready_while_what_was_added_is_loaded(void **state)
     start_all();
     fake.hold = "init late/1";
     replace(3);
-    queue_follow(true);
+    queue_reconcile(true);
     assert_false(inf_lifecycle_all_ready(w.lc));
     assert_true(inf_lifecycle_settled(w.lc));
     assert_non_null(model("m"));
@@ -384,7 +386,7 @@ a_load_under_way_ends_before_its_repository_counts_as_gone(void **state)
         inf_lifecycle_load_async(w.lc, "late", NULL, NULL, NULL);
         fake_wait_held(1);
         replace(1);
-        queue_follow(all[i]);
+        queue_reconcile(all[i]);
         assert_non_null(strstr(rows(), "late/1 LOADING "));
         fake_release();
         inf_lifecycle_wait(w.lc);
@@ -404,7 +406,7 @@ a_load_under_way_stays_where_its_repository_stays(void **state)
     inf_lifecycle_load_async(w.lc, "late", NULL, NULL, NULL);
     fake_wait_held(1);
     replace(3);
-    queue_follow(true);
+    queue_reconcile(true);
     fake_release();
     inf_lifecycle_wait(w.lc);
     assert_non_null(model("late"));
@@ -477,25 +479,32 @@ a_repository_that_cannot_be_listed_keeps_its_models(void **state)
     assert_null(model("n"));
 }
 
+/* An unload that a poll has queued; other repositories come before its turn,
+   or none. */
+static void
+poll_before(unsigned mask)
+{
+    inf_lifecycle_hold(w.lc);
+    assert_ok(inf_poll_once(w.poll, false));
+    replace(mask);
+    inf_lifecycle_release(w.lc);
+    inf_lifecycle_wait(w.lc);
+}
+
 /* What was seen in other repositories is no reason to unload. */
 static void
-a_look_at_what_was_before_unloads_nothing(void **state)
+a_poll_of_what_was_before_unloads_nothing(void **state)
 {
     (void) state;
-    const inf_model_id_t m_id = inf_model_id("m");
-    inf_repository_list_t *old = inf_repositories_take(&w.repositories);
-
-    add_model(1, "m");
-    change_to(3, true);
-    inf_lifecycle_unload_missing(w.lc, &m_id, old, NULL, NULL);
-    inf_lifecycle_wait(w.lc);
+    assert_ok(inf_poll_new(w.lc, w.pollers, 1000000, &w.poll));
+    add_model(0, "m");
+    change_to(1, true);
+    assert_int_equal(rename(tree_path(w.tree, "r0/m"),
+        tree_path(w.tree, "away")), 0);
+    poll_before(3);
     assert_non_null(model("m"));
-    inf_repository_list_unref(old);
-    old = inf_repositories_take(&w.repositories);
-    inf_lifecycle_unload_missing(w.lc, &m_id, old, NULL, NULL);
-    inf_lifecycle_wait(w.lc);
+    poll_before(3);
     assert_null(model("m"));
-    inf_repository_list_unref(old);
 }
 
 /* ---- lists of names ----------------------------------------------------- */
@@ -592,15 +601,16 @@ queue_list(const char *before, const char *now, bool adopt)
 
     list_of(before, &b);
     list_of(now, &n);
-    const inf_follow_t f = {
-        .names = n.names, .count = n.count, .before = b.names,
-        .before_count = b.count, .adopt = adopt
+    const inf_inventory_query_t q = {
+        .occasion = INF_INVENTORY_CHANGE,
+        .desired = { .names = n.names, .count = n.count },
+        .before = { .all = adopt, .names = b.names, .count = b.count }
     };
-    assert_ok(inf_lifecycle_follow(w.lc, &f));
+    assert_ok(inf_lifecycle_reconcile(w.lc, &q));
 }
 
 static void
-follow_list(const char *before, const char *now, bool adopt)
+reconcile_list(const char *before, const char *now, bool adopt)
 {
     queue_list(before, now, adopt);
     inf_lifecycle_wait(w.lc);
@@ -617,7 +627,7 @@ what_is_newly_named_comes_and_what_is_dropped_goes(void **state)
     start_list("a b");
     const inf_model_t *b = model("b");
 
-    follow_list("a b", "b c", false);
+    reconcile_list("a b", "b c", false);
     assert_null(model("a"));
     assert_ptr_equal(model("b"), b);
     assert_non_null(model("c"));
@@ -625,9 +635,9 @@ what_is_newly_named_comes_and_what_is_dropped_goes(void **state)
     assert_true(inf_lifecycle_all_ready(w.lc));
     assert_int_equal(fake_count("init b/1"), 1);
 
-    follow_list("b c", "*", false);
+    reconcile_list("b c", "*", false);
     assert_non_null(model("a"));
-    follow_list("*", "", false);
+    reconcile_list("*", "", false);
     wait_for_row("a/1 UNAVAILABLE unloaded\n");
     wait_for_row("b/1 UNAVAILABLE unloaded\n");
     wait_for_row("c/1 UNAVAILABLE unloaded\n");
@@ -653,10 +663,10 @@ what_a_request_loaded_stays_when_it_is_dropped(void **state)
     assert_notes("");
     const inf_model_t *a = model("a");
 
-    follow_list("a", "", false);
+    reconcile_list("a", "", false);
     assert_ptr_equal(model("a"), a);
-    follow_list("", "b", false);
-    follow_list("b", "", false);
+    reconcile_list("", "b", false);
+    reconcile_list("b", "", false);
     assert_non_null(model("b"));
     assert_notes("");
 }
@@ -671,12 +681,12 @@ what_a_request_unloaded_stays_away_while_the_list_is_the_same(void **state)
     start_list("a");
     assert_ok(inf_lifecycle_unload(w.lc, "a", false));
     assert_notes("-a ");
-    follow_list("a", "a b", false);
+    reconcile_list("a", "a b", false);
     assert_null(model("a"));
     assert_non_null(model("b"));
     assert_notes("~b ");
-    follow_list("a b", "b", false);
-    follow_list("b", "b a", false);             /* named anew: it comes      */
+    reconcile_list("a b", "b", false);
+    reconcile_list("b", "b a", false);          /* named anew: it comes      */
     assert_non_null(model("a"));
     assert_notes("~a ");
 }
@@ -687,23 +697,23 @@ a_name_that_lies_nowhere_is_a_failure_until_it_is_dropped(void **state)
     (void) state;
     add_model(0, "a");
     start_list("a");
-    follow_list("a", "a gone", false);
+    reconcile_list("a", "a gone", false);
     assert_false(inf_lifecycle_all_ready(w.lc));
     assert_non_null(strstr(listed(), "gone/-1 UNAVAILABLE model not found"));
-    follow_list("a gone", "a gone", false);
+    reconcile_list("a gone", "a gone", false);
     assert_false(inf_lifecycle_all_ready(w.lc));
 
     add_model(1, "gone");                       /* with a repository it comes */
     replace(3);
-    follow_list("a gone", "a gone", false);
+    reconcile_list("a gone", "a gone", false);
     assert_non_null(model("gone"));
     assert_true(inf_lifecycle_all_ready(w.lc));
     replace(1);
-    follow_list("a gone", "a", false);
+    reconcile_list("a gone", "a", false);
     wait_for_row("gone/1 UNAVAILABLE unloaded\n");
-    follow_list("a", "a gone", false);
+    reconcile_list("a", "a gone", false);
     assert_false(inf_lifecycle_all_ready(w.lc));
-    follow_list("a gone", "a", false);
+    reconcile_list("a gone", "a", false);
     assert_true(inf_lifecycle_all_ready(w.lc));
 }
 
@@ -716,7 +726,7 @@ what_is_named_moves_with_its_repository(void **state)
     start_list("a");
     const inf_model_t *old = model("a");
     replace(2);
-    follow_list("a", "a", false);
+    reconcile_list("a", "a", false);
     assert_non_null(model("a"));
     assert_int_equal(fake_count("init a/1"), 2);
     assert_ptr_not_equal(model("a"), old);
@@ -734,13 +744,13 @@ what_is_loaded_stays_when_requests_take_over(void **state)
     assert_false(inf_lifecycle_all_ready(w.lc));
     const inf_model_t *b = model("b");
 
-    follow_list("", "a", true);
+    reconcile_list("", "a", true);
     assert_non_null(strstr(notes, "+b "));
     assert_null(strstr(notes, "a "));           /* it comes by itself        */
     notes[0] = '\0';
     assert_ptr_equal(model("b"), b);
     assert_true(inf_lifecycle_all_ready(w.lc)); /* bad is over               */
-    follow_list("a", "", false);
+    reconcile_list("a", "", false);
     assert_ptr_equal(model("b"), b);
     assert_null(model("a"));
     assert_notes("~a ");
@@ -748,7 +758,7 @@ what_is_loaded_stays_when_requests_take_over(void **state)
     assert_notes("-b ");
     wait_for_row("b/1 UNAVAILABLE unloaded\n");
 
-    follow(true);                               /* and back                  */
+    reconcile(true);                            /* and back                  */
     assert_non_null(model("a"));
     assert_non_null(model("b"));
     assert_false(inf_lifecycle_all_ready(w.lc));
@@ -806,7 +816,7 @@ loads_go_by_the_options_that_are_in_force(void **state)
     inf_core_config_t *both = directories(tree_path(w.tree, "more"));
     inf_core_config_t *one = directories(NULL);
     assert_ok(inf_lifecycle_reconfigure(w.lc, both));
-    follow(true);                               /* what failed is tried again */
+    reconcile(true);                            /* what failed is tried again */
     assert_ptr_equal(model("m"), m);
     assert_non_null(model("n"));
     assert_non_null(strstr(fake.settings, "color=red"));
@@ -1030,7 +1040,7 @@ repositories_change_under_loads_and_looks(void **state)
     assert_ok(ask_for(3));
     inf_repository_change_wait(repository_change);
     inf_lifecycle_wait(w.lc);
-    queue_follow(true);
+    queue_reconcile(true);
     inf_lifecycle_wait(w.lc);
     for (int i = 0; i < 8; i++) {
         snprintf(name, sizeof(name), "m%d", i);
@@ -1068,7 +1078,7 @@ main(void)
         T(explicit_control_only_unloads),
         T(files_of_a_request_belong_to_no_repository),
         T(a_repository_that_cannot_be_listed_keeps_its_models),
-        T(a_look_at_what_was_before_unloads_nothing),
+        T(a_poll_of_what_was_before_unloads_nothing),
         T(what_is_newly_named_comes_and_what_is_dropped_goes),
         T(what_a_request_loaded_stays_when_it_is_dropped),
         T(what_a_request_unloaded_stays_away_while_the_list_is_the_same),
