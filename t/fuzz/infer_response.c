@@ -5,8 +5,9 @@
  * in place, in small steps.  Between the steps the input changes any byte of
  * the arena; if it asks for that, a thread does so during them, too.
  *
- * Whatever happens, no byte outside is read and the JSON ends.  Nothing at all
- * may be wrong where nothing changes: the length measured is the one filled.
+ * Whatever happens, no byte outside is read, and JSON and gRPC message end.
+ * Nothing at all may be wrong where nothing changes: the length measured is
+ * the one filled.
  */
 
 #include <pthread.h>
@@ -18,6 +19,7 @@
 #include "core/base/arena.h"
 #include "core/include/datatype.h"
 #include "core/proto/infer_response.h"
+#include "core/proto/reply_message.h"
 #include "core/wire/response_record.h"
 #include "t/fuzz/check.h"
 #include "t/fuzz/input.h"
@@ -382,6 +384,48 @@ reader_send(reader_t *r)
     check(sum == inf_response_binary_size(r->writer));
 }
 
+/* The same as a gRPC message: no more and no less than its size says. */
+static void
+reader_reply(reader_t *r, const inf_response_record_t *record,
+    const inf_response_options_t *options, inf_arena_t *pool)
+{
+    const inf_reply_options_t asked = {
+        .outputs = options->outputs, .output_count = options->output_count,
+        .stream = options->raw
+    };
+    inf_reply_t *reply;
+    inf_codec_t rc;
+    uint32_t steps = 0;
+    uint64_t sum = 0;
+    inf_err_t *err = inf_reply_new(&reply, record, r->memory.bytes, &asked,
+        pool);
+
+    if (err != NULL) {
+        inf_err_free(err);
+        return;
+    }
+
+    while (!ended(rc = inf_reply_prepare(reply, r->budget, &err), err)) {
+        reader_pause(r, &steps);
+    }
+
+    if (rc == INF_CODEC_ERROR) {
+        return;
+    }
+
+    for (uint32_t i = 0; i < inf_reply_piece_count(reply); i++) {
+        inf_slice_t piece = inf_reply_piece(reply, i);
+
+        check(piece.len != 0);
+        for (size_t k = 0; k < piece.len; k++) {
+            r->touched += (unsigned char) piece.data[k];
+        }
+        sum += piece.len;
+    }
+
+    check(sum == inf_reply_size(reply));
+}
+
 static void
 reader_run(reader_t *r, const inf_response_record_t *record,
     const inf_response_options_t *options, inf_arena_t *pool)
@@ -399,6 +443,8 @@ reader_run(reader_t *r, const inf_response_record_t *record,
         reader_fill(r);
         reader_send(r);
     }
+
+    reader_reply(r, record, options, pool);
 }
 
 /* The texts that go to logs and variables. */
