@@ -38,16 +38,18 @@ typedef enum {
 #define INF_TYPE_COUNT 15
 #define INF_MAX_DIMS   64       /* more dimensions than any runtime takes   */
 
+/* The wire names, padded with zeros: one word each to compare. */
+static const char inf_datatype_names[INF_TYPE_COUNT][8] = {
+    "", "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16",
+    "INT32", "INT64", "FP16", "FP32", "FP64", "BYTES", "BF16"
+};
+
 /* Wire name ("FP32"); "<invalid>" for numbers out of range. */
 static inline const char *
 inf_datatype_name(uint32_t t)
 {
-    static const char *const names[INF_TYPE_COUNT] = {
-        "<invalid>", "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8",
-        "INT16", "INT32", "INT64", "FP16", "FP32", "FP64", "BYTES", "BF16"
-    };
-
-    return t < INF_TYPE_COUNT ? names[t] : names[0];
+    return t != INF_TYPE_INVALID && t < INF_TYPE_COUNT ? inf_datatype_names[t]
+                                                       : "<invalid>";
 }
 
 static inline uint32_t
@@ -64,9 +66,16 @@ inf_datatype_size(uint32_t t)
 static inline inf_datatype_t
 inf_datatype_parse(const char *name, size_t len)
 {
+    char text[sizeof(inf_datatype_names[0])] = "";
+
+    if (len == 0 || len >= sizeof(text)) {
+        return INF_TYPE_INVALID;
+    }
+
+    memcpy(text, name, len);
     for (uint32_t t = 1; t < INF_TYPE_COUNT; t++) {
-        const char *n = inf_datatype_name(t);
-        if (strlen(n) == len && memcmp(n, name, len) == 0) {
+        const char *n = inf_datatype_names[t];
+        if (memcmp(n, text, sizeof(text)) == 0 && n[len - 1] != '\0') {
             return (inf_datatype_t) t;
         }
     }

@@ -168,6 +168,25 @@ decode_head(inf_contents_decoder_t *d, const char *text, uint64_t end,
     return err;
 }
 
+static inline void
+put_low_bytes(char *out, uint64_t v, uint32_t size)
+{
+    switch (size) {
+    case 1:
+        memcpy(out, &v, 1);
+        break;
+    case 2:
+        memcpy(out, &v, 2);
+        break;
+    case 4:
+        memcpy(out, &v, 4);
+        break;
+    default:
+        memcpy(out, &v, 8);
+        break;
+    }
+}
+
 /* A packed list, up to its end or that of the budget. */
 static inf_err_t *
 decode_varints(inf_contents_decoder_t *d, const char *text, char *dst,
@@ -175,53 +194,40 @@ decode_varints(inf_contents_decoder_t *d, const char *text, char *dst,
 {
     uint32_t size = inf_datatype_size(d->input->datatype);
     bool boolean = d->list == LIST_BOOL;
-    uint64_t start = d->pos;
+    uint64_t left = d->list_end - d->pos;
+    const char *p = text + d->pos;
+    const char *end = p + left;
+    const char *stop = p + (left < *budget ? left : *budget);
+    char *out = dst + d->out;
+    uint64_t room = (d->input->byte_size - d->out) / size;
+    size_t used = 1;
 
-    while (d->pos < d->list_end && d->pos - start < *budget) {
-        uint64_t v = (unsigned char) text[d->pos];
-        size_t used = 1;
+    for ( ; p < stop && used != 0 && room != 0; p += used, room--) {
+        uint64_t v;
 
-        if (v >= 0x80) {
-            used = inf_wire_varint(text + d->pos,
-                                   (size_t) (d->list_end - d->pos), &v);
+        used = inf_wire_varint(p, (size_t) (end - p), &v);
+        if (used != 0) {
+            v = boolean ? v != 0 : v;
+            put_low_bytes(out, v, size);
+            out += size;
         }
-
-        if (used == 0) {
-            return inf_err_new(INF_ERR_INTERNAL,
-                               "Unable to parse request: contents of input "
-                               "'%.*s': a varint of more than 10 bytes, at "
-                               "%llu", (int) d->input->name.len,
-                               d->input->name.data,
-                               (unsigned long long) d->pos);
-        }
-
-        if (d->input->byte_size - d->out < size) {
-            return changed(d);
-        }
-
-        v = boolean ? v != 0 : v;
-        switch (size) {
-        case 1:
-            dst[d->out] = (char) v;
-            break;
-        case 2:
-            memcpy(dst + d->out, &v, 2);
-            break;
-        case 4:
-            memcpy(dst + d->out, &v, 4);
-            break;
-        default:
-            memcpy(dst + d->out, &v, 8);
-            break;
-        }
-
-        d->out += size;
-        d->pos += used;
     }
 
-    uint64_t cost = d->pos - start;
+    uint64_t cost = (uint64_t) (p - (text + d->pos));
+
+    d->pos += cost;
+    d->out = (uint64_t) (out - dst);
     *budget -= cost < *budget ? (size_t) cost : *budget;
-    return NULL;
+
+    if (used == 0) {
+        return inf_err_new(INF_ERR_INTERNAL,
+                           "Unable to parse request: contents of input "
+                           "'%.*s': a varint of more than 10 bytes, at %llu",
+                           (int) d->input->name.len, d->input->name.data,
+                           (unsigned long long) d->pos);
+    }
+
+    return p < stop ? changed(d) : NULL;
 }
 
 /* A packed list of floats, or a string: as they are. */

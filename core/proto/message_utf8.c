@@ -21,6 +21,11 @@ inf_utf8_valid_prefix(inf_slice_t s)
             }
         }
 
+        if (p[i] < 0x80) {
+            i++;
+            continue;
+        }
+
         size_t n = utf8_char(p + i, s.len - i);
         if (n == 0) {
             break;

@@ -48,6 +48,11 @@ inf_wire_varint(const char *p, size_t n, uint64_t *value)
 {
     uint64_t v = 0;
 
+    if (n != 0 && (unsigned char) *p < 0x80) {
+        *value = (unsigned char) *p;
+        return 1;
+    }
+
     n = n < INF_WIRE_VARINT_MAX ? n : INF_WIRE_VARINT_MAX;
     for (size_t i = 0; i < n; i++) {
         uint64_t byte = (unsigned char) p[i];
