@@ -184,7 +184,6 @@ what_tritonclient_packs_is_read(void **state)
     call_read_t c;
 
     (void) state;
-    inf_buf_init(&bytes);
     assert_true(read_file("t/fuzz/corpus/infer_message/all_raw", &bytes));
     read_bytes(&c, bytes.data + 2, bytes.len - 2, NULL);
     must(c.err);
@@ -214,7 +213,7 @@ what_tritonclient_packs_is_read(void **state)
     assert_int_equal(q->outputs[1].shm_offset, 8);
     call_read_fini(&c);
 
-    inf_buf_reset(&bytes);
+    inf_buf_fini(&bytes);
     assert_true(read_file("t/fuzz/corpus/infer_message/contents_all",
                           &bytes));
     read_bytes(&c, bytes.data + 2, bytes.len - 2, NULL);
