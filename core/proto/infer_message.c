@@ -626,10 +626,19 @@ read_tensor_parameter(inf_infer_message_t *m, inf_infer_row_t *row,
 
     uint32_t i = find_parameter(tensor_parameters, INF_TENSOR_PARAMETERS, m,
                                 key);
-    if (i != INF_TENSOR_PARAMETERS) {
-        row->parameters[i] = value;
+    if (i == INF_TENSOR_PARAMETERS) {
+        return NULL;
     }
 
+    if (row->parameters == NULL) {
+        row->parameters = inf_arena_calloc(m->arena, INF_TENSOR_PARAMETERS,
+                                           sizeof(*row->parameters));
+        if (row->parameters == NULL) {
+            return inf_err_nomem();
+        }
+    }
+
+    row->parameters[i] = value;
     return NULL;
 }
 

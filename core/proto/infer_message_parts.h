@@ -73,7 +73,7 @@ typedef struct {
     uint32_t          lists;    /* bit of each list's field with elements    */
     uint64_t          count;    /* elements, where one list has them         */
     uint64_t          string_bytes;
-    inf_infer_value_t parameters[INF_TENSOR_PARAMETERS];
+    inf_infer_value_t *parameters;      /* by their enum; NULL: none         */
 } inf_infer_row_t;
 
 typedef struct {

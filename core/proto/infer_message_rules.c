@@ -567,12 +567,21 @@ take_options(inf_infer_message_t *m, const inf_infer_row_t *row,
     return err;
 }
 
+static const inf_infer_value_t *
+parameter_of(const inf_infer_row_t *row, inf_infer_tensor_parameter_t i)
+{
+    static const inf_infer_value_t absent;
+
+    return row->parameters != NULL ? &row->parameters[i] : &absent;
+}
+
 /* region stays as it is where none is named. */
 static inf_err_t *
 take_region(inf_infer_message_t *m, const inf_infer_row_t *row,
     inf_slice_t *region, uint64_t *offset, uint64_t *byte_size)
 {
-    const inf_infer_value_t *value = &row->parameters[INF_TENSOR_REGION];
+    const inf_infer_value_t *value = parameter_of(row, INF_TENSOR_REGION);
+    const inf_infer_value_t *size = parameter_of(row, INF_TENSOR_BYTE_SIZE);
     inf_err_t *err = NULL;
     bool named = value->choice != INF_CHOICE_ABSENT;
 
@@ -605,9 +614,7 @@ take_region(inf_infer_message_t *m, const inf_infer_row_t *row,
                         named, byte_size);
     }
 
-    if (err == NULL && named
-        && row->parameters[INF_TENSOR_BYTE_SIZE].choice == INF_CHOICE_ABSENT)
-    {
+    if (err == NULL && named && size->choice == INF_CHOICE_ABSENT) {
         err = inf_err_new(INF_ERR_INVALID_ARG,
                           "'shared_memory_byte_size' must be specified along "
                           "with 'shared_memory_region' parameter for tensor "
@@ -621,7 +628,7 @@ static inf_err_t *
 take_size(const inf_infer_row_t *row, inf_infer_tensor_parameter_t i,
     const char *name, bool region, uint64_t *out)
 {
-    const inf_infer_value_t *value = &row->parameters[i];
+    const inf_infer_value_t *value = parameter_of(row, i);
 
     if (value->choice == INF_CHOICE_ABSENT) {
         return NULL;
@@ -656,8 +663,8 @@ take_size(const inf_infer_row_t *row, inf_infer_tensor_parameter_t i,
 static inf_err_t *
 take_classification(const inf_infer_row_t *row, uint32_t *out)
 {
-    const inf_infer_value_t *value =
-        &row->parameters[INF_TENSOR_CLASSIFICATION];
+    const inf_infer_value_t *value = parameter_of(row,
+                                                  INF_TENSOR_CLASSIFICATION);
 
     if (value->choice == INF_CHOICE_ABSENT) {
         return NULL;
