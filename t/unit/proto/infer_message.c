@@ -445,7 +445,7 @@ raw_entries_are_for_inputs_without_shared_memory(void **state)
     read_good(&c, "{inputs: [{" A ", parameters: {" SHM "}},"
               " {name: 'B', datatype: 'INT8', shape: [1]},"
               " {name: 'S', datatype: 'INT8', shape: [1], parameters: {"
-              SHM "}}, {name: 'C', datatype: 'INT8', shape: [1]}],"
+              " other: {bool_param: true}, " SHM "}}, {name: 'C', datatype: 'INT8', shape: [1]}],"
               " raw_input_contents: ['AQ==', 'AgI=', 'AwMD']}");
     const inf_infer_input_t *in = c.call->infer.inputs;
 
@@ -619,9 +619,119 @@ contents_may_be_written_in_any_way(void **state)
     assert_memory_equal(c.data[0], "abcdefgh", 8);
     call_read_fini(&c);
 
+    inf_buf_reset(&contents);
+    inf_buf_reset(&input);
+    inf_buf_reset(&bytes);
+    inf_buf_put(&contents, "\x39" "abcdefgh" "\x35" "1234", 9);
+    put_bytes(&input, 5, contents.data, contents.len);
+    put_bytes(&input, 2, "FP64", 4);
+    put_number(&input, 3, 1);
+    put_bytes(&input, 3, "\x01\x80\x01", 3);
+    put_number(&input, 3, UINT64_MAX);
+    put_bytes(&bytes, 5, input.data, input.len);
+    read_bytes(&c, bytes.data, bytes.len, NULL);
+    must(c.err);
+    const inf_infer_input_t *in = c.call->infer.inputs;
+    assert_int_equal(in->byte_size, 8);
+    assert_memory_equal(c.data[0], "abcdefgh", 8);
+    assert_int_equal(in->dim_count, 4);
+    assert_int_equal(in->shape[0], 1);
+    assert_int_equal(in->shape[1], 1);
+    assert_int_equal(in->shape[2], 128);
+    assert_int_equal(in->shape[3], -1);
+    call_read_fini(&c);
+
     inf_buf_fini(&contents);
     inf_buf_fini(&input);
     inf_buf_fini(&bytes);
+}
+
+/* The text lies where the core may write: whatever it becomes, nothing is
+   written behind the tensor, and a size that is not reached is told. */
+static void
+contents_that_change_stay_in_their_tensor(void **state)
+{
+    static const char *const contents[] = {
+        "datatype: 'INT16', contents: {int_contents: [1, 300, -1]}",
+        "datatype: 'FP32', contents: {fp32_contents: [1, 2]}",
+        "datatype: 'BYTES', contents: {bytes_contents: ['YWI=', '', 'Yw==']}",
+        "datatype: 'BOOL', contents: {bool_contents: [true, false]}"
+    };
+    static const unsigned char values[] = {
+        0, 1, 2, 7, 0x0f, 0x10, 0x12, 0x2a, 0x32, 0x42, 0x7f, 0x80, 0xff
+    };
+    unsigned errors = 0;
+    char json[200];
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(contents) / sizeof(contents[0]); i++) {
+        call_read_t c;
+
+        snprintf(json, sizeof(json), "{inputs: [{%s}]}", contents[i]);
+        read_good(&c, json);
+        const inf_infer_input_t *in = c.call->infer.inputs;
+
+        for (size_t at = 0; at < c.text_len; at++) {
+            for (size_t k = 0; k < sizeof(values); k++) {
+                char *dst = call_alloc((size_t) in->byte_size + 1);
+                char was = c.text[at];
+                inf_contents_decoder_t d;
+                inf_err_t *err = NULL;
+                inf_codec_t rc;
+
+                dst[in->byte_size] = 'x';
+                c.text[at] = (char) values[k];
+                inf_contents_decoder_init(&d, in);
+                do {
+                    rc = inf_contents_decoder_run(&d, c.text, dst, 1, &err);
+                } while (rc == INF_CODEC_AGAIN);
+
+                assert_int_equal(dst[in->byte_size], 'x');
+                errors += rc == INF_CODEC_ERROR;
+                inf_err_free(err);
+                c.text[at] = was;
+                free(dst);
+            }
+        }
+
+        call_read_fini(&c);
+    }
+
+    assert_in_range(errors, 100, 10000);
+}
+
+/* The reader does not rely on the splitter. */
+static void
+a_text_that_ends_early_is_told(void **state)
+{
+    static const struct {
+        inf_slice_t bytes;
+        const char *text;
+    } cases[] = {
+        { INF_SLICE("\x0a"), "a message ends inside a field's head, at 0" },
+        { INF_SLICE("\x1a\x00\x0a\x02" "a"), "a field is longer than its "
+          "message, at 2" }
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        inf_infer_message_t *m;
+        inf_err_t *err = NULL;
+        inf_arena_t arena;
+        char text[100];
+
+        inf_arena_init(&arena);
+        must(inf_infer_message_new(&m, &arena, NULL));
+        assert_int_equal(inf_infer_message_read(m, cases[i].bytes.data,
+                                                cases[i].bytes.len, NULL, 0,
+                                                SIZE_MAX, &err),
+                         INF_CODEC_ERROR);
+        snprintf(text, sizeof(text), "Unable to parse request: %s",
+                 cases[i].text);
+        assert_string_equal(inf_err_msg(err), text);
+        inf_err_free(err);
+        inf_arena_fini(&arena);
+    }
 }
 
 static void
@@ -857,6 +967,8 @@ main(void)
         T(contents_are_decoded_by_datatype),
         T(contents_of_another_kind_are_rejected),
         T(contents_may_be_written_in_any_way),
+        T(contents_that_change_stay_in_their_tensor),
+        T(a_text_that_ends_early_is_told),
         T(the_last_of_several_values_counts),
         T(what_is_no_request_is_told_with_its_place),
         T(fields_of_another_wire_type_are_unknown),
