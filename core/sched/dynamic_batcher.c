@@ -155,8 +155,6 @@ inf_dynamic_batcher_of(inf_model_t *model, inf_policy_t **out)
         preferred[i] = (uint32_t) msg->preferred_batch_size[i];
     }
 
-    /* as the original: tests fill a queue before the first batch forms */
-    const char *hold = getenv("TRITONSERVER_DELAY_SCHEDULER");
     const inf_dynamic_batcher_options_t options = {
         .queue = {
             .levels = msg->priority_levels,
@@ -172,7 +170,8 @@ inf_dynamic_batcher_of(inf_model_t *model, inf_policy_t **out)
         .delay_us = msg->max_queue_delay_microseconds,
         .tensors = model->tensors,
         .strategy = model->sched.strategy,
-        .hold = hold != NULL ? (uint32_t) strtoul(hold, NULL, 10) : 0
+        /* tests fill a queue before the first batch forms */
+        .hold = inf_policy_hold("TRITONSERVER_DELAY_SCHEDULER")
     };
 
     err = inf_dynamic_batcher_new(&options, out);

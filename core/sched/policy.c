@@ -1,5 +1,7 @@
 #include "core/sched/policy.h"
 
+#include <stdlib.h>
+
 #include "core/model/queue_limit.h"
 #include "core/sched/default_scheduler.h"
 #include "core/sched/dynamic_batcher.h"
@@ -67,6 +69,14 @@ inf_policy_occupied_none(const inf_policy_t *p, uint32_t number)
     (void) p;
     (void) number;
     return false;
+}
+
+uint32_t
+inf_policy_hold(const char *variable)
+{
+    const char *text = getenv(variable);
+
+    return text != NULL ? (uint32_t) strtoul(text, NULL, 10) : 0;
 }
 
 void

@@ -204,6 +204,9 @@ inf_err_t *inf_policy_attach_any(inf_policy_t *p, uint32_t number,
 void inf_policy_instance_any(inf_policy_t *p, uint32_t number);
 bool inf_policy_occupied_none(const inf_policy_t *p, uint32_t number);
 
+/* The number in that environment variable; 0: none. */
+uint32_t inf_policy_hold(const char *variable);
+
 /* For leave: what is queued goes at once. */
 void inf_policy_close(inf_policy_t *p);
 

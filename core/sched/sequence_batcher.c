@@ -127,7 +127,10 @@ inf_sequence_batcher_of(inf_model_t *model, inf_policy_t **out)
         .idle_us = msg->max_sequence_idle_microseconds,
         .iterative = msg->iterative_sequence,
         .tensors = model->tensors,
-        .inputs = model->sched.sequence_inputs
+        .inputs = model->sched.sequence_inputs,
+        .hold = inf_policy_hold("TRITONSERVER_DELAY_SCHEDULER"),
+        .backlog_hold = inf_policy_hold(
+            "TRITONSERVER_BACKLOG_DELAY_SCHEDULER")
     };
     inf_err_t *err = inf_sequence_batcher_new(&options, out);
     free(preferred);
@@ -161,6 +164,7 @@ batcher_init(batcher_t *b, const inf_sequence_batcher_options_t *options)
     }
     b->delay_ns = inf_us_to_ns(options->delay_us);
     b->idle_ns = inf_us_to_ns(options->idle_us);
+    b->held = options->hold > 0 || options->backlog_hold > 0;
     inf_link_init(&b->backlog);
     inf_link_init(&b->silent);
     inf_link_init(&b->touched);
@@ -239,7 +243,9 @@ batcher_push(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
 
     sequence_t *q = inf_sequence_find(b, req);
     if (q == NULL) {
-        return begin(b, req, now_ns);
+        err = begin(b, req, now_ns);
+        (void) inf_sequence_batcher_holds(b);
+        return err;
     }
 
     inf_request_move(req, INF_REQUEST_PENDING);
@@ -250,6 +256,7 @@ batcher_push(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
     } else {
         wait_on(b, q, req);
     }
+    (void) inf_sequence_batcher_holds(b);
     return NULL;
 }
 

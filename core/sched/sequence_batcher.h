@@ -41,6 +41,10 @@ typedef struct {
     const inf_config_tensors_t *tensors;    /* NULL: nothing is compared     */
     const struct inf_sequence_inputs_s *inputs;     /* NULL: requests run as
                                                they came, nothing is filled  */
+    uint32_t                    hold;       /* no payload before so many
+                                               requests are queued in slots  */
+    uint32_t                    backlog_hold;   /* nor before so many are in
+                                               the backlog; both once        */
 } inf_sequence_batcher_options_t;
 
 INF_CHECK inf_err_t *inf_sequence_batcher_new(

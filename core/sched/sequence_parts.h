@@ -79,6 +79,7 @@ typedef struct {
     uint32_t              *preferred;
     uint64_t               delay_ns;
     uint64_t               idle_ns;
+    bool                   held;        /* options.hold isn't reached yet    */
     const inf_request_t   *restart;     /* the last pushed, if it starts a
                                            sequence that lives               */
     uint64_t               notice_ns;   /* the next may be told of then      */
@@ -202,6 +203,10 @@ inf_next_t inf_sequence_batcher_ready(inf_policy_t *p, uint32_t number,
     uint64_t now_ns, uint64_t *until_ns);
 inf_err_t *inf_sequence_batcher_add_controls(inf_policy_t *p,
     inf_payload_t *out, inf_link_t *failed);
+
+/* Whether no payload is formed yet (options.hold); all instances are told when
+   that is over. */
+bool inf_sequence_batcher_holds(inf_sequence_batcher_t *b);
 
 /* ---- sequence_batcher.c -------------------------------------------------- */
 

@@ -34,6 +34,9 @@ inf_sequence_batcher_next(inf_policy_t *p, uint32_t number, uint64_t now_ns,
     look_t l;
 
     inf_sequence_batcher_expire(p, now_ns, gone);
+    if (inf_sequence_batcher_holds(b)) {
+        return INF_NEXT_NOTHING;
+    }
     if (place->batcher != NULL) {
         place->batcher->closing = p->closing || b->leaving;
         if (place->stuck) {
@@ -62,10 +65,13 @@ inf_next_t
 inf_sequence_batcher_ready(inf_policy_t *p, uint32_t number, uint64_t now_ns,
     uint64_t *until_ns)
 {
-    const batcher_t *b = (const batcher_t *) p;
+    batcher_t *b = (batcher_t *) p;
     place_t *place = inf_place_find(b, number);
     look_t l;
 
+    if (inf_sequence_batcher_holds(b)) {
+        return INF_NEXT_NOTHING;
+    }
     if (place->batcher != NULL) {
         place->batcher->closing = p->closing || b->leaving;
         return place->batcher->ops->ready(place->batcher, 0, now_ns,
@@ -74,6 +80,32 @@ inf_sequence_batcher_ready(inf_policy_t *p, uint32_t number, uint64_t now_ns,
 
     look(b, place, &l);
     return direct_decide(b, &l, now_ns, until_ns);
+}
+
+bool
+inf_sequence_batcher_holds(batcher_t *b)
+{
+    uint32_t queued = 0;
+
+    if (!b->held) {
+        return false;
+    }
+
+    for (uint32_t i = 0; i < b->place_count; i++) {
+        queued += b->places[i]->queued;
+    }
+    if ((queued < b->options.hold
+            || b->base.queued - queued < b->options.backlog_hold)
+        && !b->base.closing && !b->leaving)
+    {
+        return true;
+    }
+
+    b->held = false;
+    for (uint32_t i = 0; i < b->place_count; i++) {
+        inf_place_touch(b, b->places[i]);
+    }
+    return false;
 }
 
 static void

@@ -812,7 +812,105 @@ a_step_longer_than_the_idle_limit_goes_on(void **state)
     }
 }
 
+/* ---- held back for tests -------------------------------------------------- */
+
+static void
+a_batcher_can_be_held_until_enough_are_queued(void **state)
+{
+    (void) state;
+
+    for (int strategy = 0; strategy < 2; strategy++) {
+        inf_sequence_batcher_options_t options = either(strategy == 1, 2);
+        sequences_t w;
+
+        options.hold = 4;
+        sequences_open(&w, options, 2);
+        push(&w, 0, 1, "S", 0);
+        push(&w, 1, 2, "S", 0);
+        push(&w, 2, 3, "S", 0);
+        assert_string_equal(next_of(&w, 1, 100), "nothing");
+        assert_string_equal(next_of(&w, 2, 100), "nothing");
+        push(&w, 3, 1, "E", 100);
+        assert_string_equal(w.told, "1 2");     /* whoever had been asked    */
+        assert_string_equal(run(&w, 1, 100), strategy ? "0 2" : "0 2/2");
+        assert_string_equal(run(&w, 2, 100), strategy ? "1" : "1/1");
+        assert_string_equal(run(&w, 1, 100), strategy ? "3" : "3/1");
+        push(&w, 4, 2, "E", 101);               /* once                      */
+        assert_string_equal(run(&w, 2, 101), strategy ? "4" : "4/1");
+        sequences_close(&w);
+    }
+}
+
+static void
+a_batcher_can_be_held_until_enough_wait_in_the_backlog(void **state)
+{
+    (void) state;
+    inf_sequence_batcher_options_t options = direct(1);
+    sequences_t w;
+
+    options.backlog_hold = 2;
+    sequences_open(&w, options, 1);
+    push(&w, 0, 1, "SE", 0);
+    push(&w, 1, 2, "S", 0);
+    assert_string_equal(next_of(&w, 1, 100), "nothing");
+    push(&w, 2, 2, "E", 100);
+    assert_string_equal(w.told, "1");
+    assert_string_equal(run(&w, 1, 100), "0/1");
+    assert_string_equal(run(&w, 1, 100), "1/1");    /* nobody waits, and yet */
+    assert_string_equal(run(&w, 1, 100), "2/1");
+    sequences_close(&w);
+
+    options.hold = 3;                               /* both                  */
+    sequences_open(&w, options, 1);
+    push(&w, 0, 1, "S", 0);
+    push(&w, 1, 2, "S", 0);
+    push(&w, 2, 2, "E", 0);
+    push(&w, 3, 1, "", 0);
+    assert_string_equal(next_of(&w, 1, 100), "nothing");
+    push(&w, 4, 1, "E", 0);
+    assert_string_equal(run(&w, 1, 100), "0/1");
+    sequences_close(&w);
+}
+
+static void
+a_model_that_leaves_is_not_held(void **state)
+{
+    (void) state;
+    inf_sequence_batcher_options_t options = direct(1);
+    sequences_t w;
+
+    options.hold = 2;
+    sequences_open(&w, options, 1);
+    push(&w, 0, 1, "SE", 0);
+    assert_string_equal(next_of(&w, 1, 100), "nothing");
+    leave(&w);
+    assert_string_equal(run(&w, 1, 100), "0/1");
+    sequences_close(&w);
+}
+
 /* ---- a model's configuration --------------------------------------------- */
+
+/* With one instance. */
+static inf_model_t *
+open_configured(sequences_t *w, int max_batch, const char *batching)
+{
+    char text[512];
+    inf_model_t *model = inf_model_new("m", 1, "/models/m");
+
+    snprintf(text, sizeof(text), "name: 'm' backend: 'x' max_batch_size:"
+        " %d input { name: 'IN' data_type: TYPE_INT32 dims: 4 } output {"
+        " name: 'OUT' data_type: TYPE_INT32 dims: 4 } sequence_batching {"
+        " max_sequence_idle_microseconds: 2000000 %s }", max_batch, batching);
+    model->built = config_parse_normal(text);
+    assert_ok(inf_config_tensors_new(model->built, &model->tensors));
+    memset(w, 0, sizeof(*w));
+    for (int i = 0; i < WORLD_REQUESTS; i++) {
+        inf_request_init(&w->requests[i]);
+    }
+    assert_ok(inf_sequence_batcher_of(model, &w->policy));
+    add(w, 1);
+    return model;
+}
 
 static void
 a_configuration_says_how(void **state)
@@ -835,23 +933,10 @@ a_configuration_says_how(void **state)
     };
 
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
-        char text[512];
         sequences_t w;
-        inf_model_t *model = inf_model_new("m", 1, "/models/m");
+        inf_model_t *model = open_configured(&w, cases[k].max_batch,
+            cases[k].batching);
 
-        snprintf(text, sizeof(text), "name: 'm' backend: 'x' max_batch_size:"
-            " %d input { name: 'IN' data_type: TYPE_INT32 dims: 4 } output {"
-            " name: 'OUT' data_type: TYPE_INT32 dims: 4 } sequence_batching {"
-            " max_sequence_idle_microseconds: 2000000 %s }",
-            cases[k].max_batch, cases[k].batching);
-        model->built = config_parse_normal(text);
-        assert_ok(inf_config_tensors_new(model->built, &model->tensors));
-        memset(&w, 0, sizeof(w));
-        for (int i = 0; i < WORLD_REQUESTS; i++) {
-            inf_request_init(&w.requests[i]);
-        }
-        assert_ok(inf_sequence_batcher_of(model, &w.policy));
-        add(&w, 1);
         push(&w, 0, 1, "S", 0);
         assert_string_equal(counts(&w), cases[k].counts);
         assert_string_equal(next_of(&w, 1, 0), cases[k].next);
@@ -864,6 +949,28 @@ a_configuration_says_how(void **state)
         sequences_close(&w);
         inf_model_free(model);
     }
+}
+
+static void
+the_environment_says_how_long_to_hold(void **state)
+{
+    (void) state;
+    sequences_t w;
+
+    setenv("TRITONSERVER_DELAY_SCHEDULER", "2", 1);
+    setenv("TRITONSERVER_BACKLOG_DELAY_SCHEDULER", "1", 1);
+    inf_model_t *model = open_configured(&w, 0, "");
+    unsetenv("TRITONSERVER_DELAY_SCHEDULER");
+    unsetenv("TRITONSERVER_BACKLOG_DELAY_SCHEDULER");
+    push(&w, 0, 1, "S", 0);
+    push(&w, 1, 2, "SE", 0);
+    assert_string_equal(next_of(&w, 1, 0), "nothing");
+    push(&w, 2, 1, "E", 0);
+    assert_string_equal(run(&w, 1, 0), "0/1");
+    assert_string_equal(run(&w, 1, 0), "2/1");
+    assert_string_equal(run(&w, 1, 0), "1/1");
+    sequences_close(&w);
+    inf_model_free(model);
 }
 
 int
@@ -899,7 +1006,12 @@ main(void)
         cmocka_unit_test(an_iterative_request_goes_on_while_the_model_stops),
         cmocka_unit_test(a_cancelled_iterative_request_frees_its_slot),
         cmocka_unit_test(a_step_longer_than_the_idle_limit_goes_on),
+        cmocka_unit_test(a_batcher_can_be_held_until_enough_are_queued),
+        cmocka_unit_test(
+            a_batcher_can_be_held_until_enough_wait_in_the_backlog),
+        cmocka_unit_test(a_model_that_leaves_is_not_held),
         cmocka_unit_test(a_configuration_says_how),
+        cmocka_unit_test(the_environment_says_how_long_to_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
