@@ -12,8 +12,10 @@ static ngx_int_t ngx_http_inference_core_option(ngx_conf_t *cf,
     ngx_command_t *cmd, ngx_http_inference_main_conf_t *imcf,
     ngx_str_t *arg);
 static void ngx_http_inference_env_forget(ngx_conf_t *cf, ngx_str_t *var);
-static ngx_int_t ngx_http_inference_cuda_pool(ngx_conf_t *cf,
-    ngx_http_inference_main_conf_t *imcf, ngx_str_t *value);
+static ngx_int_t ngx_http_inference_device_option(ngx_conf_t *cf,
+    NginxInference__CoreConfig *config, ngx_str_t *arg);
+static ngx_int_t ngx_http_inference_device_size(ngx_conf_t *cf,
+    NginxInference__CudaPool ***list, size_t *n, ngx_str_t *value);
 
 
 char *
@@ -297,7 +299,7 @@ ngx_http_inference_memory(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_inference_main_conf_t *imcf = conf;
 
-    ngx_str_t   *value, size;
+    ngx_str_t   *value;
     ngx_uint_t   i;
 
     if (imcf->arena != NGX_CONF_UNSET) {
@@ -319,16 +321,17 @@ ngx_http_inference_memory(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         if (ngx_http_inference_parameter(imcf, &cmd->name, &value[i])
             == NGX_OK
-            || (ngx_http_inference_option(&value[i], "cuda=", &size) == NGX_OK
-                && ngx_http_inference_cuda_pool(cf, imcf, &size) == NGX_OK))
+            || ngx_http_inference_device_option(cf, &imcf->config, &value[i])
+               == NGX_OK)
         {
             continue;
         }
 
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid or duplicate parameter \"%V\" of "
-                           "\"inference_memory\": it takes pinned=SIZE and "
-                           "cuda=DEVICE:SIZE", &value[i]);
+                           "\"inference_memory\": it takes pinned=SIZE, "
+                           "cuda=DEVICE:SIZE and cuda_virtual=DEVICE:SIZE",
+                           &value[i]);
         return NGX_CONF_ERROR;
     }
 
@@ -336,21 +339,40 @@ ngx_http_inference_memory(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* "device:size" */
+static ngx_int_t
+ngx_http_inference_device_option(ngx_conf_t *cf,
+    NginxInference__CoreConfig *config, ngx_str_t *arg)
+{
+    ngx_str_t  size;
+
+    if (ngx_http_inference_option(arg, "cuda=", &size) == NGX_OK) {
+        return ngx_http_inference_device_size(cf, &config->cuda_pools,
+                                              &config->n_cuda_pools, &size);
+    }
+
+    if (ngx_http_inference_option(arg, "cuda_virtual=", &size) == NGX_OK) {
+        return ngx_http_inference_device_size(cf, &config->cuda_virtual_sizes,
+                                              &config->n_cuda_virtual_sizes,
+                                              &size);
+    }
+
+    return NGX_ERROR;
+}
+
+
+/* "device:size", of one device once */
 
 static ngx_int_t
-ngx_http_inference_cuda_pool(ngx_conf_t *cf,
-    ngx_http_inference_main_conf_t *imcf, ngx_str_t *value)
+ngx_http_inference_device_size(ngx_conf_t *cf,
+    NginxInference__CudaPool ***list, size_t *n, ngx_str_t *value)
 {
-    off_t                        bytes;
-    u_char                      *colon, *last;
-    size_t                       i;
-    ngx_int_t                    device;
-    ngx_str_t                    size;
-    NginxInference__CudaPool    *pool;
-    NginxInference__CoreConfig  *config;
+    off_t                      bytes;
+    u_char                    *colon, *last;
+    size_t                     i;
+    ngx_int_t                  device;
+    ngx_str_t                  size;
+    NginxInference__CudaPool  *pool;
 
-    config = &imcf->config;
     last = value->data + value->len;
     colon = ngx_strlchr(value->data, last, ':');
 
@@ -370,8 +392,8 @@ ngx_http_inference_cuda_pool(ngx_conf_t *cf,
         return NGX_ERROR;
     }
 
-    for (i = 0; i < config->n_cuda_pools; i++) {
-        if (config->cuda_pools[i]->device == device) {
+    for (i = 0; i < *n; i++) {
+        if ((*list)[i]->device == device) {
             return NGX_ERROR;
         }
     }
@@ -386,8 +408,7 @@ ngx_http_inference_cuda_pool(ngx_conf_t *cf,
     pool->device = (int32_t) device;
     pool->bytes = (uint64_t) bytes;
 
-    return ngx_http_inference_append(cf->pool, &config->cuda_pools,
-                                     &config->n_cuda_pools, pool);
+    return ngx_http_inference_append(cf->pool, list, n, pool);
 }
 
 

@@ -386,6 +386,10 @@ ngx_http_inference_is_text(const inf_core_option_t *option, ngx_str_t *value)
                == NULL ? NGX_OK : NGX_ERROR;
     }
 
+    if (option->kind == INF_OPTION_TEXT) {
+        return value->len > 0 ? NGX_OK : NGX_ERROR;
+    }
+
     return value->len > 0
            && strspn((char *) value->data, "0123456789.:,") == value->len
            ? NGX_OK : NGX_ERROR;

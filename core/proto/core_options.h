@@ -28,6 +28,7 @@ typedef enum {
     INF_OPTION_TIME,
     INF_OPTION_MICROSECONDS,    /* "5us"                                     */
     INF_OPTION_SIZE,
+    INF_OPTION_TEXT,            /* not empty                                 */
     INF_OPTION_QUANTILES,       /* "0.5:0.05,0.9:0.01"                       */
     INF_OPTION_CONFIG_NAME,     /* a file's name without ".pbtxt"            */
     INF_OPTION_DIRECTORY,       /* one more of a list                        */
@@ -69,6 +70,9 @@ typedef struct {
         .kind = INF_OPTION_DIRECTORY, .reload = INF_RELOAD_LOADS)             \
     VALUE("inference_agents", .field = "agent_directories",                   \
         .kind = INF_OPTION_DIRECTORY, .reload = INF_RELOAD_LOADS)             \
+    VALUE("inference_server_id", .field = "server_id",                        \
+        .kind = INF_OPTION_TEXT, .reload = INF_RELOAD_CORE, .option = "id",   \
+        .help = "name in the server's metadata")                              \
     OPTION("inference_env", .field = "environment",                           \
         .reload = INF_RELOAD_CORE)                                            \
     OPTION("inference_backend_config", .field = "backend_settings",           \
