@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define REJECTED                                                              \
+    "this client may not control the server: inference-server was started "   \
+    "with --control-from=%s"
+
 static bool next_part(const char **list, char part[CONTROL_FROM_PART_MAX]);
 static bool is_network(const char *text);
 
@@ -50,7 +54,7 @@ control_from_write(FILE *f, const char *list)
     /* a browser sends Origin with a page's request */
     fputs("            deny all;\n"
           "            if ($http_origin) { return 403; }\n"
-          "            error_page 403 @control;\n", f);
+          "            error_page 403 = @control;\n", f);
 }
 
 void
@@ -63,9 +67,24 @@ control_from_write_answer(FILE *f, const char *list)
     fprintf(f,
             "        location @control {\n"
             "            default_type application/json;\n"
-            "            return 403 '{\"error\":\"this client may not control"
-            " the server: inference-server was started with"
-            " --control-from=%s\"}';\n"
+            "            return 403 '{\"error\":\"" REJECTED "\"}';\n"
+            "        }\n", list);
+}
+
+/* Its status is in headers of an answer without a body: PERMISSION_DENIED. */
+void
+control_from_write_grpc_answer(FILE *f, const char *list)
+{
+    if (strcmp(list, "all") == 0) {
+        return;
+    }
+
+    fprintf(f,
+            "        location @control {\n"
+            "            default_type application/grpc;\n"
+            "            add_header grpc-status 7 always;\n"
+            "            add_header grpc-message \"" REJECTED "\" always;\n"
+            "            return 200;\n"
             "        }\n", list);
 }
 

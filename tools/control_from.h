@@ -24,7 +24,9 @@ int control_from_check(const char *list, char part[CONTROL_FROM_PART_MAX]);
 /* The allow and deny lines of a location; the list has been checked. */
 void control_from_write(FILE *f, const char *list);
 
-/* The server's location that answers the clients that those lines reject. */
+/* The server's location that answers the clients that those lines reject, over
+   HTTP or gRPC. */
 void control_from_write_answer(FILE *f, const char *list);
+void control_from_write_grpc_answer(FILE *f, const char *list);
 
 #endif /* TOOLS_CONTROL_FROM_H */

@@ -20,7 +20,9 @@ typedef enum {
 } first_load_t;
 
 /* Asks the server behind that Unix-domain socket; takes at most some seconds.
-   far: a repository is on another machine, whose models come later. */
-first_load_t first_load_ask(const char *path, bool far);
+   remote: a repository is on another machine, whose models come later.
+   *index: the answer with the repository index, to be freed; NULL while the
+   loads are pending. */
+first_load_t first_load_ask(const char *path, bool remote, char **index);
 
 #endif /* TOOLS_FIRST_LOAD_H */

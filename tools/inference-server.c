@@ -2,10 +2,11 @@
  * inference-server.c - takes tritonserver's command line and runs nginx.
  *
  * It writes the nginx.conf that the options mean into a directory of its own
- * (options.c, places.c, nginx_conf.c), runs nginx in the foreground and ends
- * with nginx's status.  SIGTERM and SIGINT become a graceful stop, a second
- * one an immediate stop; SIGHUP and SIGUSR1 are handed on.  nginx ends when
- * this program is killed.
+ * (options.c, places.c, nginx_conf.c), runs nginx in the foreground, logs the
+ * tables of models and options when the models are loaded (start_log.c), and
+ * ends with nginx's status, or with 1 where Triton does.  SIGTERM and SIGINT
+ * become a graceful stop, a second one an immediate stop; SIGHUP and SIGUSR1
+ * are handed on.  nginx ends when this program is killed.
  */
 
 #define _GNU_SOURCE
@@ -16,6 +17,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -26,21 +28,42 @@
 #include "first_load.h"
 #include "nginx_conf.h"
 #include "options.h"
+#include "own_socket.h"
 #include "pieces.h"
 #include "places.h"
 #include "run_as.h"
+#include "services.h"
+#include "start_log.h"
 
 #define GRACE_SECS 5        /* on top of exit-timeout-secs, then SIGTERM */
 #define LOOK_NS 200000000   /* between two looks at the first loads */
 
-static void check_socket(options_t *o, const places_t *places);
+/* What the launcher knows while nginx runs. */
+typedef struct {
+    options_t  *options;
+    FILE       *log;                /* of lines at the start                 */
+    char        path[PATH_MAX + sizeof("/" OWN_SOCKET)];    /* its socket    */
+    bool        asking;             /* the loads at the start go on          */
+    bool        stopping;
+    long        stopped_ms;         /* then, on the monotonic clock          */
+    bool        failed;             /* the end is one of Triton's with 1     */
+} watch_t;
+
+static void print_config(const options_t *o, const pieces_t *p,
+    const run_as_t *who);
+static void write_config(const places_t *places, const options_t *o,
+    const pieces_t *p, const run_as_t *who);
+static FILE *open_log(const options_t *o);
+static void check_socket(watch_t *w, const places_t *places);
 static void block_signals(sigset_t *signals, sigset_t *old);
 static pid_t spawn_nginx(const char *dir, const pieces_t *p,
     const sigset_t *old);
-static int wait_for_nginx(pid_t nginx, const sigset_t *signals,
-    const options_t *o, const places_t *places);
-static int next_signal(const sigset_t *signals, bool stopping, bool looking,
-    const options_t *o);
+static int wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals);
+static int next_signal(const watch_t *w, const sigset_t *signals);
+static void ask(watch_t *w, pid_t nginx);
+static void stop(watch_t *w, pid_t nginx, int sig);
+static int exit_status(const watch_t *w, int status);
+static long monotonic_ms(void);
 static bool any_remote(const options_t *o);
 
 int
@@ -52,6 +75,7 @@ main(int argc, char **argv)
     run_as_t  who;
     sigset_t  signals, old;
     char      why[512];
+    watch_t   watch = { .options = &options };
 
     options_take(&options, argc, argv);
     pieces_find(&pieces);
@@ -60,29 +84,75 @@ main(int argc, char **argv)
     {
         die("%s", why);
     }
+    if (options.print_config) {
+        print_config(&options, &pieces, &who);
+        return 0;
+    }
 
+    services_try(&options);
+    watch.log = open_log(&options);
     places_make(&places, &who);
-    check_socket(&options, &places);
-    nginx_conf_write(&places, &options, &pieces, &who);
+    check_socket(&watch, &places);
+    write_config(&places, &options, &pieces, &who);
 
     block_signals(&signals, &old);
     pid_t nginx = spawn_nginx(places.own, &pieces, &old);
-    int   status = wait_for_nginx(nginx, &signals, &options, &places);
+    int   status = wait_for_nginx(&watch, nginx, &signals);
 
     places_remove(&places, &who);
     return status;
 }
 
+/* As it would be written, but for the names of directories that are made at a
+   start. */
+static void
+print_config(const options_t *o, const pieces_t *p, const run_as_t *who)
+{
+    places_t places;
+
+    places_name(&places);
+    nginx_conf_write(stdout, &places, o, p, who);
+}
+
+static void
+write_config(const places_t *places, const options_t *o, const pieces_t *p,
+    const run_as_t *who)
+{
+    char path[PATH_MAX + 16];
+
+    snprintf(path, sizeof(path), "%s/nginx.conf", places->own);
+
+    FILE *f = fopen(path, "we");
+
+    if (f == NULL) {
+        die("cannot write %s: %s", path, strerror(errno));
+    }
+    nginx_conf_write(f, places, o, p, who);
+    fclose(f);
+}
+
+/* Where nginx writes its lines. */
+static FILE *
+open_log(const options_t *o)
+{
+    FILE *f = o->log_file == NULL ? stderr : fopen(o->log_file, "ae");
+
+    if (f == NULL) {
+        die("cannot open --log-file=%s: %s", o->log_file, strerror(errno));
+    }
+    return f;
+}
+
 /* nginx is asked over it how the loads at the start ended. */
 static void
-check_socket(options_t *o, const places_t *places)
+check_socket(watch_t *w, const places_t *places)
 {
-    char path[PATH_MAX + sizeof("/" OWN_SOCKET)];
-
-    if (o->exit_on_error && socket_path(path, sizeof(path), places) != 0) {
-        fprintf(stderr, "inference-server: --exit-on-error has no effect: "
-                "the path of TMPDIR is too long for a socket\n");
-        o->exit_on_error = false;
+    w->asking = socket_path(w->path, sizeof(w->path), places) == 0;
+    if (!w->asking) {
+        fprintf(stderr, "inference-server: %sno table of models is logged: "
+                "the path of TMPDIR is too long for a socket\n",
+                w->options->exit_on_error
+                ? "--exit-on-error has no effect, and " : "");
     }
 }
 
@@ -138,31 +208,14 @@ spawn_nginx(const char *dir, const pieces_t *p, const sigset_t *old)
 }
 
 static int
-wait_for_nginx(pid_t nginx, const sigset_t *signals, const options_t *o,
-    const places_t *places)
+wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals)
 {
-    bool stopping = false;
-    bool failed = false;
-    bool looking = o->exit_on_error;
-    char path[PATH_MAX + sizeof("/" OWN_SOCKET)];
-
-    (void) socket_path(path, sizeof(path), places);
-
     for (;;) {
         int status;
-        int sig = next_signal(signals, stopping, looking, o);
+        int sig = next_signal(w, signals);
 
-        if (sig < 0 && errno == EAGAIN && looking && !stopping) {
-            first_load_t verdict = first_load_ask(path, any_remote(o));
-
-            looking = verdict == FIRST_LOAD_PENDING;
-            if (verdict == FIRST_LOAD_FAILED) {
-                fprintf(stderr, "inference-server: failed to load all models, "
-                        "and --exit-on-error is true\n");
-                kill(nginx, SIGQUIT);
-                stopping = true;
-                failed = true;
-            }
+        if (sig < 0 && errno == EAGAIN && !w->stopping) {
+            ask(w, nginx);
             continue;
         }
         if (sig < 0 && errno == EAGAIN) {
@@ -176,8 +229,7 @@ wait_for_nginx(pid_t nginx, const sigset_t *signals, const options_t *o,
 
         case SIGTERM:
         case SIGINT:
-            kill(nginx, stopping ? SIGTERM : SIGQUIT);
-            stopping = true;
+            stop(w, nginx, w->stopping ? SIGTERM : SIGQUIT);
             break;
 
         case SIGHUP:
@@ -190,24 +242,92 @@ wait_for_nginx(pid_t nginx, const sigset_t *signals, const options_t *o,
         }
 
         if (waitpid(nginx, &status, WNOHANG) == nginx) {
-            return WIFSIGNALED(status) ? 128 + WTERMSIG(status)
-                   : failed ? 1 : WEXITSTATUS(status);
+            return exit_status(w, status);
         }
     }
 }
 
 /* -1 with EAGAIN: none came while there was patience. */
 static int
-next_signal(const sigset_t *signals, bool stopping, bool looking,
-    const options_t *o)
+next_signal(const watch_t *w, const sigset_t *signals)
 {
     struct timespec patience = {
-        .tv_sec = stopping ? o->exit_timeout_secs + GRACE_SECS : 0,
-        .tv_nsec = stopping ? 0 : LOOK_NS
+        .tv_sec = w->stopping ? w->options->exit_timeout_secs + GRACE_SECS : 0,
+        .tv_nsec = w->stopping ? 0 : LOOK_NS
     };
 
-    return stopping || looking ? sigtimedwait(signals, NULL, &patience)
-                               : sigwaitinfo(signals, NULL);
+    return w->stopping || w->asking ? sigtimedwait(signals, NULL, &patience)
+                                    : sigwaitinfo(signals, NULL);
+}
+
+/* How the loads at the start ended, once they have. */
+static void
+ask(watch_t *w, pid_t nginx)
+{
+    const options_t *o = w->options;
+    char            *index;
+    first_load_t     verdict = first_load_ask(w->path, any_remote(o), &index);
+
+    if (verdict == FIRST_LOAD_PENDING) {
+        return;
+    }
+    w->asking = false;
+
+    char *metadata = own_ask(w->path, "GET /v2 HTTP/1.0\r\n"
+                             "Host: localhost\r\n\r\n");
+
+    start_log_models(w->log, o, index, verdict == FIRST_LOAD_FAILED);
+    start_log_options(w->log, o, metadata);
+    free(metadata);
+    free(index);
+
+    if (verdict == FIRST_LOAD_FAILED && o->exit_on_error) {
+        fputs("error: creating server: Internal - failed to load all models\n",
+              stderr);
+        w->failed = true;
+        stop(w, nginx, SIGQUIT);
+
+    } else {
+        start_log_services(w->log, o);
+    }
+    fflush(w->log);
+}
+
+static void
+stop(watch_t *w, pid_t nginx, int sig)
+{
+    kill(nginx, sig);
+    if (!w->stopping) {
+        w->stopping = true;
+        w->stopped_ms = monotonic_ms();
+    }
+}
+
+/* 1, as Triton's, where models failed or work in flight was cut off: workers
+   do that by themselves (worker_shutdown_timeout). */
+static int
+exit_status(const watch_t *w, int status)
+{
+    long patience_ms = w->options->exit_timeout_secs * 1000;
+
+    if (WIFSIGNALED(status)) {
+        return 128 + WTERMSIG(status);
+    }
+    if (w->failed || (w->stopping && patience_ms > 0
+                      && monotonic_ms() - w->stopped_ms >= patience_ms))
+    {
+        return 1;
+    }
+    return WEXITSTATUS(status);
+}
+
+static long
+monotonic_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 static bool

@@ -8,10 +8,11 @@
 #include <strings.h>
 #include <sys/resource.h>
 
-#include "control_from.h"
 #include "core/proto/core_options.h"
 #include "die.h"
 #include "option_check.h"
+#include "quoted.h"
+#include "servers.h"
 
 #define MAX_CONNECTIONS 8192ul      /* of one nginx worker */
 
@@ -19,38 +20,27 @@ static void write_main(FILE *f, const options_t *o, const pieces_t *p,
     const run_as_t *who, const char *dir);
 static void write_http(FILE *f, const places_t *places);
 static void write_core(FILE *f, const options_t *o, const pieces_t *p);
+static long workers(const options_t *o);
+static bool given_before(const list_t *list, size_t at);
 static unsigned long connections(void);
 static const char *log_level(const options_t *o);
 static void write_model_control(FILE *f, const options_t *o);
-static void write_quoted(FILE *f, const char *text);
-static void write_quoted_word(FILE *f, const char *text);
 static void write_backend_config(FILE *f, const char *text);
 static void write_core_options(FILE *f, const options_t *o);
 static bool write_parameters(FILE *f, const options_t *o,
     const char *directive, const char *begin);
 static void write_memory(FILE *f, const options_t *o);
+static void write_sizes(FILE *f, const char *parameter, const list_t *list);
 static void write_cache(FILE *f, const options_t *o);
 static void write_host_policies(FILE *f, const list_t *list);
 static void write_rate_limit(FILE *f, const options_t *o);
 static void write_metrics(FILE *f, const options_t *o);
-static void write_server(FILE *f, const options_t *o);
-static void write_control(FILE *f, const options_t *o);
-static void write_own_server(FILE *f, const char *dir);
-static void write_listen(FILE *f, const char *address, long port, bool reuse);
 
 void
-nginx_conf_write(const places_t *places, const options_t *o,
+nginx_conf_write(FILE *f, const places_t *places, const options_t *o,
     const pieces_t *p, const run_as_t *who)
 {
-    char path[PATH_MAX + 16];
-
-    snprintf(path, sizeof(path), "%s/nginx.conf", places->own);
-
-    FILE *f = fopen(path, "we");
-
-    if (f == NULL) {
-        die("cannot write %s: %s", path, strerror(errno));
-    }
+    char socket[PATH_MAX + sizeof("/" OWN_SOCKET)];
 
     write_main(f, o, p, who, places->own);
     fputs("http {\n", f);
@@ -65,14 +55,12 @@ nginx_conf_write(const places_t *places, const options_t *o,
     write_host_policies(f, &o->host_policies);
     write_rate_limit(f, o);
     write_metrics(f, o);
-    write_server(f, o);
-    if (o->exit_on_error) {
-        write_own_server(f, places->own);
-    }
+    servers_write(f, o, socket_path(socket, sizeof(socket), places) == 0
+                  ? places->own : NULL);
     fputs("}\n", f);
 
-    if (ferror(f) || fclose(f) != 0) {
-        die("cannot write %s: %s", path, strerror(errno));
+    if (fflush(f) != 0 || ferror(f)) {
+        die("cannot write nginx.conf: %s", strerror(errno));
     }
 }
 
@@ -82,20 +70,26 @@ write_main(FILE *f, const options_t *o, const pieces_t *p,
     const run_as_t *who, const char *dir)
 {
     fputs("load_module ", f);
-    write_quoted(f, p->module);
+    write_path(f, p->module);
     fprintf(f, ";\ndaemon off;\npid %s/nginx.pid;\n", dir);
-    fprintf(f, "error_log stderr %s;\n",
+    fputs("error_log ", f);
+    if (o->log_file != NULL) {
+        write_path(f, o->log_file);
+    } else {
+        fputs("stderr", f);
+    }
+    fprintf(f, " %s;\n",
             !o->error ? "crit" : o->info ? "notice" : log_level(o));
 
     if (who->user != NULL) {
         fputs("user ", f);
-        write_quoted_word(f, who->user);
+        write_word(f, who->user);
         fputc(' ', f);
-        write_quoted_word(f, who->group);
+        write_word(f, who->group);
         fputs(";\n", f);
     }
-    if (o->workers != 0) {
-        fprintf(f, "worker_processes %ld;\n", o->workers);
+    if (workers(o) != 0) {
+        fprintf(f, "worker_processes %ld;\n", workers(o));
 
     } else {
         fputs("worker_processes auto;\n", f);
@@ -103,6 +97,18 @@ write_main(FILE *f, const options_t *o, const pieces_t *p,
     fprintf(f, "worker_shutdown_timeout %lds;\n",
             o->exit_timeout_secs > 0 ? o->exit_timeout_secs : 1);
     fprintf(f, "events { worker_connections %lu; }\n", connections());
+}
+
+/* All services have the same workers; 0: nobody said how many. */
+static long
+workers(const options_t *o)
+{
+    long most = 0;
+
+    for (size_t i = 0; i < SERVICES; i++) {
+        most = o->service[i].threads > most ? o->service[i].threads : most;
+    }
+    return most;
 }
 
 static const char *
@@ -154,24 +160,37 @@ static void
 write_core(FILE *f, const options_t *o, const pieces_t *p)
 {
     fputs("    inference_core ", f);
-    write_quoted(f, p->core);
+    write_path(f, p->core);
     fprintf(f, " drain=%lds;\n", o->exit_timeout_secs);
     for (size_t i = 0; i < o->repositories.n; i++) {
-        fputs("    inference_repository ", f);
-        write_quoted(f, o->repositories.value[i]);
-        fputs(";\n", f);
+        if (!given_before(&o->repositories, i)) {
+            fputs("    inference_repository ", f);
+            write_path(f, o->repositories.value[i]);
+            fputs(";\n", f);
+        }
     }
     fputs("    inference_backends ", f);
-    write_quoted(f, o->backends != NULL ? o->backends : p->backends);
+    write_path(f, o->backends != NULL ? o->backends : p->backends);
     fputs(";\n", f);
     if (o->agents != NULL) {
         fputs("    inference_agents ", f);
-        write_quoted(f, o->agents);
+        write_path(f, o->agents);
         fputs(";\n", f);
     }
     for (size_t i = 0; i < o->backend_configs.n; i++) {
         write_backend_config(f, o->backend_configs.value[i]);
     }
+}
+
+static bool
+given_before(const list_t *list, size_t at)
+{
+    for (size_t i = 0; i < at; i++) {
+        if (strcmp(list->value[i], list->value[at]) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void
@@ -199,15 +218,9 @@ write_model_control(FILE *f, const options_t *o)
         fputs(";\n", f);
     }
     for (size_t i = 0; i < o->load_models.n; i++) {
-        const char *name = o->load_models.value[i];
-        bool        again = false;
-
-        for (size_t k = 0; k < i; k++) {
-            again |= strcmp(o->load_models.value[k], name) == 0;
-        }
-        if (!again) {
+        if (!given_before(&o->load_models, i)) {
             fputs("    inference_load_model ", f);
-            write_quoted_word(f, name);
+            write_word(f, o->load_models.value[i]);
             fputs(";\n", f);
         }
     }
@@ -234,7 +247,7 @@ write_core_options(FILE *f, const options_t *o)
             }
         } else if (row->parameter == NULL && o->core[i] != NULL) {
             fprintf(f, "    %s ", row->directive);
-            write_quoted_word(f, o->core[i]);
+            write_word(f, o->core[i]);
             fputs(";\n", f);
         }
     }
@@ -266,14 +279,8 @@ write_memory(FILE *f, const options_t *o)
 {
     fprintf(f, "    inference_memory %s", o->request_memory);
     write_parameters(f, o, "inference_memory", "");
-    for (size_t i = 0; i < o->cuda_pools.n; i++) {
-        if (!later_for_gpu(&o->cuda_pools, i)) {
-            long        gpu;
-            const char *bytes = after_gpu("", o->cuda_pools.value[i], &gpu);
-
-            fprintf(f, " cuda=%ld:%s", gpu, bytes);
-        }
-    }
+    write_sizes(f, "cuda", &o->cuda_pools);
+    write_sizes(f, "cuda_virtual", &o->cuda_ranges);
     fputs(";\n", f);
 
     if (o->min_capability != NULL) {
@@ -292,11 +299,24 @@ write_memory(FILE *f, const options_t *o)
 }
 
 static void
+write_sizes(FILE *f, const char *parameter, const list_t *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (!later_for_gpu(list, i)) {
+            long        gpu;
+            const char *bytes = after_gpu("", list->value[i], &gpu);
+
+            fprintf(f, " %s=%ld:%s", parameter, gpu, bytes);
+        }
+    }
+}
+
+static void
 write_cache(FILE *f, const options_t *o)
 {
     if (o->cache_directory != NULL) {
         fputs("    inference_cache_directory ", f);
-        write_quoted(f, o->cache_directory);
+        write_path(f, o->cache_directory);
         fputs(";\n", f);
     }
     if (o->cache_bytes != 0) {
@@ -350,7 +370,7 @@ write_metrics(FILE *f, const options_t *o)
 {
     const list_t *list = &o->metrics_configs;
 
-    if (!o->metrics) {
+    if (!o->service[SERVICE_METRICS].on) {
         return;
     }
 
@@ -374,84 +394,4 @@ write_metrics(FILE *f, const options_t *o)
     if (any) {
         fputs(";\n", f);
     }
-
-    fputs("    server {\n", f);
-    write_listen(f, o->metrics_address != NULL ? o->metrics_address
-                 : o->http_address, o->metrics_port, false);
-    fputs("        location / {\n"
-          "            inference metrics;\n"
-          "        }\n"
-          "    }\n", f);
-}
-
-static void
-write_server(FILE *f, const options_t *o)
-{
-    fputs("    server {\n", f);
-    write_listen(f, o->http_address, o->http_port, o->reuse_http_port);
-    fputs("        location / {\n"
-          "            inference all;\n"
-          "        }\n", f);
-    write_control(f, o);
-    fputs("    }\n", f);
-}
-
-/* Endpoints that change the server for others: one location, so that all of
-   them, later also trace and log settings, have the same clients. */
-static void
-write_control(FILE *f, const options_t *o)
-{
-    fputs("        location ~ \"^/v2/(repository/|logging$"
-          "|(models/.+/)?trace/setting$)\" {\n"
-          "            inference repository;\n", f);
-    control_from_write(f, o->control_from);
-    fputs("        }\n", f);
-    control_from_write_answer(f, o->control_from);
-}
-
-/* For the launcher's own questions, whatever the others are. */
-static void
-write_own_server(FILE *f, const char *dir)
-{
-    fprintf(f, "    server {\n"
-            "        listen \"unix:%s/" OWN_SOCKET "\";\n"
-            "        location / { inference repository health; }\n"
-            "    }\n", dir);
-}
-
-static void
-write_listen(FILE *f, const char *address, long port, bool reuse)
-{
-    bool v6 = strchr(address, ':') != NULL && address[0] != '[';
-
-    fprintf(f, "        listen %s%s%s:%ld%s;\n", v6 ? "[" : "", address,
-            v6 ? "]" : "", port, reuse ? " reuseport" : "");
-}
-
-static void
-write_quoted(FILE *f, const char *text)
-{
-    char full[PATH_MAX];
-
-    /* nginx would read a relative path from its own prefix */
-    if (text[0] != '/' && strstr(text, "://") == NULL
-        && realpath(text, full) != NULL)
-    {
-        text = full;
-    }
-
-    write_quoted_word(f, text);
-}
-
-static void
-write_quoted_word(FILE *f, const char *text)
-{
-    fputc('"', f);
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\') {
-            fputc('\\', f);
-        }
-        fputc(*text, f);
-    }
-    fputc('"', f);
 }

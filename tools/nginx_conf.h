@@ -11,13 +11,14 @@
 #ifndef TOOLS_NGINX_CONF_H
 #define TOOLS_NGINX_CONF_H
 
+#include <stdio.h>
+
 #include "options.h"
 #include "pieces.h"
 #include "places.h"
 #include "run_as.h"
 
-/* Into places->own. */
-void nginx_conf_write(const places_t *places, const options_t *o,
+void nginx_conf_write(FILE *f, const places_t *places, const options_t *o,
     const pieces_t *p, const run_as_t *who);
 
 #endif /* TOOLS_NGINX_CONF_H */

@@ -1,29 +1,26 @@
 #include "option_check.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "control_from.h"
 #include "die.h"
+#include "restricted.h"
+#include "services.h"
 
-static void check_each(const list_t *list, void (*check)(const char *text));
 static void check_repositories(const options_t *o);
 static void check_auto_complete(const options_t *o);
 static void check_model_control(const options_t *o);
-static void check_addresses(const options_t *o);
-static void check_address(const char *name, const char *text);
-static void check_host_policy(const char *text);
-static void check_metrics_config(const char *text);
-static void check_backend_config(const char *text);
 static void check_cache_config(const options_t *o);
-static void check_cuda_pool(const char *text);
-static void check_gpu_limit(const char *text);
-static void check_capability(const char *text);
-static void check_rate_resource(const char *text);
-static void check_size(const char *name, const char *text);
-static void check_control_from(const char *list);
+static void check_tls(const options_t *o);
+static void check_limits(const options_t *o);
+static void check_without_effect(const options_t *o);
+
+#define HTTP_MAX_INPUT 67108864L    /* the module's own for JSON */
 
 void
 options_check(const options_t *o)
@@ -31,30 +28,24 @@ options_check(const options_t *o)
     check_repositories(o);
     check_auto_complete(o);
     check_model_control(o);
-    check_addresses(o);
-    check_each(&o->host_policies, check_host_policy);
-    check_each(&o->metrics_configs, check_metrics_config);
-    check_each(&o->backend_configs, check_backend_config);
     check_cache_config(o);
-    check_each(&o->cuda_pools, check_cuda_pool);
-    check_each(&o->gpu_limits, check_gpu_limit);
-    check_each(&o->rate_resources, check_rate_resource);
-    if (o->min_capability != NULL) {
-        check_capability(o->min_capability);
-    }
-    check_size("request-memory", o->request_memory);
-    check_control_from(o->control_from);
-    if (o->client_shm) {
-        fputs("inference-server: --allow-client-shm: shared memory is not "
-              "served yet\n", stderr);
-    }
+    check_tls(o);
+    check_limits(o);
+    check_without_effect(o);
+    services_check(o);
+    restricted_check("http-restricted-api", &o->http_restricted);
+    restricted_check("grpc-restricted-protocol", &o->grpc_restricted);
 }
 
-static void
-check_each(const list_t *list, void (*check)(const char *text))
+void
+check_repository(const char *name, const char *value)
 {
-    for (size_t i = 0; i < list->n; i++) {
-        check(list->value[i]);
+    const char *scheme = strstr(value, "://");
+
+    if (scheme != NULL && strncmp(value, "s3://", 5) != 0) {
+        die("--%s=%s: repositories are local directories and s3://...; use a "
+            "copy, a mount of it, or an S3 endpoint of that storage", name,
+            value);
     }
 }
 
@@ -71,37 +62,22 @@ check_repositories(const options_t *o)
         die("--model-config-name is the name of a file in configs/ without "
             ".pbtxt, not \"%s\"", name);
     }
-    if (o->agents != NULL && o->agents[0] == '\0') {
-        die("--repoagent-directory must not be empty");
-    }
 }
 
 static void
 check_auto_complete(const options_t *o)
 {
-    if (o->strict_model_config != NULL) {
-        fputs("inference-server: '--strict-model-config' has been deprecated!"
-              " Please use '--disable-auto-complete-config' instead.\n",
-              stderr);
-        if (!option_bool("strict-model-config", o->strict_model_config)
-            && o->strict_config)
-        {
-            fputs("inference-server: --strict-model-config=false does nothing"
-                  " beside --disable-auto-complete-config\n", stderr);
-        }
+    if (options_given(o, "strict-model-config") && !o->strict_model_config
+        && o->strict_config)
+    {
+        fputs("inference-server: --strict-model-config=false does nothing"
+              " beside --disable-auto-complete-config\n", stderr);
     }
 }
 
 static void
 check_model_control(const options_t *o)
 {
-    if (strcasecmp(o->control_mode, "none") != 0
-        && strcasecmp(o->control_mode, "explicit") != 0
-        && strcasecmp(o->control_mode, "poll") != 0)
-    {
-        die("--model-control-mode is none, explicit or poll, not \"%s\"",
-            o->control_mode);
-    }
     if (o->load_models.n != 0 && strcasecmp(o->control_mode, "explicit") != 0)
     {
         die("use of --load-model requires setting "
@@ -115,29 +91,9 @@ check_model_control(const options_t *o)
     }
 }
 
-static void
-check_addresses(const options_t *o)
-{
-    check_address("http-address", o->http_address);
-    if (o->metrics_address != NULL) {
-        check_address("metrics-address", o->metrics_address);
-    }
-    if (o->metrics && o->metrics_port == o->http_port) {
-        die("--metrics-port and --http-port are both %ld", o->http_port);
-    }
-}
-
-static void
-check_address(const char *name, const char *text)
-{
-    if (strpbrk(text, "\"\\ \t;{}'/") != NULL) {
-        die("--%s is an address, not \"%s\"", name, text);
-    }
-}
-
 /* "policy,setting=value"; nginx looks at the value. */
-static void
-check_host_policy(const char *text)
+void
+check_host_policy(const char *name, const char *text)
 {
     const char *comma = strchr(text, ',');
     const char *equals = comma != NULL ? strchr(comma, '=') : NULL;
@@ -146,15 +102,16 @@ check_host_policy(const char *text)
         || equals[1] == '\0' || strpbrk(text, "\"\\ \t;{}'$") != NULL
         || memchr(text, '=', (size_t) (comma - text)) != NULL)
     {
-        die("--host-policy is policy,setting=value, not \"%s\"", text);
+        die("--%s is policy,setting=value, not \"%s\"", name, text);
     }
 }
 
-static void
-check_metrics_config(const char *text)
+void
+check_metrics_config(const char *name, const char *text)
 {
     const char *value;
 
+    (void) name;
     metrics_setting(text, &value);
 }
 
@@ -194,22 +151,138 @@ metrics_setting(const char *text, const char **value)
         "histogram_latencies, summary_latencies and summary_quantiles", text);
 }
 
+/* "[mode,]setting=value" */
+void
+check_trace_config(const char *name, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    const char *comma = strchr(text, ',');
+    const char *key = comma != NULL && comma < equals ? comma + 1 : text;
+    size_t      mode = key > text ? (size_t) (comma - text) : 0;
+
+    if (equals == NULL || equals == key || equals[1] == '\0'
+        || (mode != 0 && strncmp(text, "triton,", mode + 1) != 0
+            && strncmp(text, "opentelemetry,", mode + 1) != 0))
+    {
+        die("--%s is [triton,|opentelemetry,]setting=value, not \"%s\"", name,
+            text);
+    }
+    if (strncmp(key, "level=", 6) == 0) {
+        check_trace_level(name, equals + 1);
+    }
+}
+
+void
+check_trace_level(const char *name, const char *level)
+{
+    if (strcasecmp(level, "OFF") != 0) {
+        die("--%s: the level \"%s\" is not served yet, OFF is; times of "
+            "requests are in the metrics (--metrics-config="
+            "histogram_latencies=true) and the statistics", name, level);
+    }
+}
+
+/* Models would miss the parameters. */
+void
+check_forward(const char *name, const char *pattern)
+{
+    if (pattern[0] != '\0') {
+        die("--%s: headers are not forwarded to models yet; clients can send "
+            "what a model needs as \"parameters\" of the request", name);
+    }
+}
+
+void
+check_restricted(const char *name, const char *value)
+{
+    restricted_t rule;
+
+    restricted_parse(&rule, name, value);
+}
+
 /* "backend,setting=value", or "setting=value" for all backends */
-static void
-check_backend_config(const char *text)
+void
+check_backend_config(const char *name, const char *text)
 {
     const char *comma = strchr(text, ',');
     const char *equals = strchr(text, '=');
 
     if (equals == NULL) {
-        die("--backend-config is [backend,]setting=value, not \"%s\"", text);
+        die("--%s is [backend,]setting=value, not \"%s\"", name, text);
     }
     if (equals == text || comma == text || equals == comma + 1) {
-        die("--backend-config=%s: a name is missing", text);
+        die("--%s=%s: a name is missing", name, text);
     }
     if (strpbrk(text, "\"\\ \t;{}'") != NULL) {
-        die("--backend-config=%s: quotes, blanks and braces are not "
-            "supported", text);
+        die("--%s=%s: quotes, blanks and braces are not supported", name,
+            text);
+    }
+}
+
+/* The files must be there: nginx says so, too, but names its own file. */
+static void
+check_tls(const options_t *o)
+{
+    const char *const files[] = { o->ssl_cert, o->ssl_key, o->ssl_root };
+    const char *const names[] = { "cert", "key" };
+
+    if (!options_tls(o)) {
+        if (files[0] != NULL || files[1] != NULL || files[2] != NULL) {
+            fputs("inference-server: --grpc-server-cert, --grpc-server-key "
+                  "and --grpc-root-cert have no effect without "
+                  "--grpc-use-ssl=true\n", stderr);
+        }
+        return;
+    }
+
+    for (size_t i = 0; i < 2; i++) {
+        if (files[i] == NULL) {
+            die("--grpc-use-ssl needs --grpc-server-%s", names[i]);
+        }
+    }
+    if (o->ssl_mutual && o->ssl_root == NULL) {
+        die("--grpc-use-ssl-mutual=true needs --grpc-root-cert");
+    }
+    for (size_t i = 0; i < 3; i++) {
+        if (files[i] != NULL && access(files[i], R_OK) != 0) {
+            die("cannot read %s: %s", files[i], strerror(errno));
+        }
+    }
+}
+
+bool
+options_tls(const options_t *o)
+{
+    return o->ssl || options_given(o, "grpc-use-ssl-mutual");
+}
+
+static void
+check_limits(const options_t *o)
+{
+    if (o->http_max_input != HTTP_MAX_INPUT) {
+        fprintf(stderr, "inference-server: --http-max-input-size=%ld is the "
+                "limit of load requests; the JSON of an inference may have "
+                "%ld bytes in any case, and --request-memory bounds whole "
+                "bodies\n", o->http_max_input, HTTP_MAX_INPUT);
+    }
+}
+
+static void
+check_without_effect(const options_t *o)
+{
+    if (o->client_shm) {
+        fputs("inference-server: --allow-client-shm: shared memory is not "
+              "served yet\n", stderr);
+    }
+    if (strcasecmp(o->log_format, "default") != 0) {
+        fputs("inference-server: --log-format: the tables at the start have "
+              "this format, all other lines nginx's own\n", stderr);
+    }
+    if (options_given(o, "grpc-keepalive-timeout")
+        && !options_given(o, "grpc-keepalive-time"))
+    {
+        fputs("inference-server: --grpc-keepalive-timeout has no effect "
+              "without --grpc-keepalive-time\n", stderr);
     }
 }
 
@@ -244,32 +317,30 @@ check_cache_config(const options_t *o)
     }
 }
 
-static void
-check_cuda_pool(const char *text)
+void
+check_gpu_bytes(const char *name, const char *text)
 {
-    const char *bytes = after_gpu("cuda-memory-pool-byte-size", text,
-                                  NULL);
+    const char *bytes = after_gpu(name, text, NULL);
 
     if (bytes[0] == '\0' || strlen(bytes) > 18
         || strspn(bytes, "0123456789") != strlen(bytes))
     {
-        die("--cuda-memory-pool-byte-size is gpu:bytes, not \"%s\"",
-            text);
+        die("--%s is gpu:bytes, not \"%s\"", name, text);
     }
 }
 
-static void
-check_gpu_limit(const char *text)
+void
+check_gpu_limit(const char *name, const char *text)
 {
-    const char *fraction = after_gpu("model-load-gpu-limit", text, NULL);
+    const char *fraction = after_gpu(name, text, NULL);
     char       *end;
     double      value = strtod(fraction, &end);
 
     if (strspn(fraction, "0123456789.") != strlen(fraction)
         || end == fraction || *end != '\0' || value < 0 || value > 1)
     {
-        die("--model-load-gpu-limit expects limit fraction to be in "
-            "range [0.0, 1.0], got \"%s\"", text);
+        die("--%s expects limit fraction to be in range [0.0, 1.0], got "
+            "\"%s\"", name, text);
     }
 }
 
@@ -304,34 +375,33 @@ later_for_gpu(const list_t *list, size_t at)
 }
 
 /* "name:count" or "name:count:device" */
-static void
-check_rate_resource(const char *text)
+void
+check_rate_resource(const char *name, const char *text)
 {
-    size_t name = strcspn(text, ":");
-    const char *count = text + name + (text[name] == ':');
+    size_t len = strcspn(text, ":");
+    const char *count = text + len + (text[len] == ':');
     size_t digits = strspn(count, "0123456789");
     const char *device = count + digits + (count[digits] == ':');
     size_t device_digits = strspn(device, "0123456789");
 
-    if (name == 0 || digits == 0 || digits > 18 || device_digits > 9
+    if (len == 0 || digits == 0 || digits > 18 || device_digits > 9
         || device[device_digits] != '\0'
         || (count[digits] == ':' && device_digits == 0))
     {
-        die("--rate-limit-resource=%s: --rate-limit-resource option format is "
-            "'<resource_name>:<count>:<device>' or '<resource_name>:<count>'",
-            text);
+        die("--%s=%s: --%s option format is '<resource_name>:<count>:"
+            "<device>' or '<resource_name>:<count>'", name, text, name);
     }
     if (strtoll(count, NULL, 10) == 0) {
-        die("--rate-limit-resource=%s: the count is at least 1", text);
+        die("--%s=%s: the count is at least 1", name, text);
     }
     if (strpbrk(text, "\"\\") != NULL) {
-        die("--rate-limit-resource=%s: quotes and backslashes are not "
-            "supported", text);
+        die("--%s=%s: quotes and backslashes are not supported", name,
+            text);
     }
 }
 
-static void
-check_capability(const char *text)
+void
+check_capability(const char *name, const char *text)
 {
     char *end;
 
@@ -339,13 +409,12 @@ check_capability(const char *text)
     if (strspn(text, "0123456789.") != strlen(text) || end == text
         || *end != '\0' || strlen(text) > 6)
     {
-        die("--min-supported-compute-capability is a number such as 7.5, not "
-            "\"%s\"", text);
+        die("--%s is a number such as 7.5, not \"%s\"", name, text);
     }
 }
 
 /* As nginx writes sizes; it looks at the least one. */
-static void
+void
 check_size(const char *name, const char *text)
 {
     size_t digits = strspn(text, "0123456789");
@@ -357,14 +426,14 @@ check_size(const char *name, const char *text)
     }
 }
 
-static void
-check_control_from(const char *list)
+void
+check_control_from(const char *name, const char *list)
 {
     char part[CONTROL_FROM_PART_MAX];
 
     if (control_from_check(list, part) != 0) {
-        die("--control-from is all, none, or a list of loopback, addresses "
-            "and address/bits; \"%s\" in \"%s\" is none of these", part,
-            list);
+        die("--%s is all, none, or a list of loopback, addresses "
+            "and address/bits; \"%s\" in \"%s\" is none of these", name,
+            part, list);
     }
 }

@@ -16,8 +16,24 @@
 
 #include "options.h"
 
-/* Ends the program where a value is wrong. */
+/* Ends the program where options do not go together. */
 void options_check(const options_t *o);
+
+/* Of one value, as option_table has them; name is the option's. */
+void check_repository(const char *name, const char *value);
+void check_host_policy(const char *name, const char *value);
+void check_metrics_config(const char *name, const char *value);
+void check_trace_config(const char *name, const char *value);
+void check_trace_level(const char *name, const char *value);
+void check_forward(const char *name, const char *value);
+void check_restricted(const char *name, const char *value);
+void check_backend_config(const char *name, const char *value);
+void check_gpu_bytes(const char *name, const char *value);
+void check_gpu_limit(const char *name, const char *value);
+void check_capability(const char *name, const char *value);
+void check_rate_resource(const char *name, const char *value);
+void check_size(const char *name, const char *value);
+void check_control_from(const char *name, const char *value);
 
 /* The part of text behind its GPU's number. */
 const char *after_gpu(const char *name, const char *text, long *gpu);

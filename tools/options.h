@@ -21,58 +21,94 @@ typedef struct {
     size_t      n;
 } list_t;
 
+/* A service that has an address and a port. */
+typedef struct {
+    bool        on;
+    const char *address;
+    long        port;
+    bool        reuse;              /* share the port with other processes   */
+    long        threads;            /* 0: not given                          */
+    const char *name;               /* as Triton's log says it               */
+    const char *option;             /* that sets the port                    */
+} service_t;
+
+typedef enum {
+    SERVICE_HTTP,
+    SERVICE_GRPC,
+    SERVICE_METRICS,
+    SERVICE_SAGEMAKER,
+    SERVICE_VERTEX,
+    SERVICES
+} service_id_t;
+
 typedef struct {
     char      **core;               /* by row of the table of the core's
                                        options, as nginx.conf has them; NULL:
                                        not given */
+    bool       *given;              /* by row of option_table                */
+    service_t   service[SERVICES];
     list_t      repositories;
-    list_t      backend_configs;
+    const char *control_mode;
     list_t      load_models;
-    list_t      host_policies;
+    bool        exit_on_error;
+    bool        strict_config;
+    bool        strict_model_config;    /* deprecated                        */
+    list_t      http_restricted;
+    list_t      grpc_restricted;
+    long        http_max_input;     /* bytes */
+    bool        ssl;
+    bool        ssl_mutual;
+    const char *ssl_cert;
+    const char *ssl_key;
+    const char *ssl_root;
+    const char *compression;
+    long        keepalive_ms;
+    long        keepalive_timeout_ms;
+    long        connection_age_ms;  /* 0: any */
+    const char *sagemaker_range;
+    const char *vertex_model;
     list_t      metrics_configs;
-    list_t      cuda_pools;
-    list_t      gpu_limits;
-    list_t      rate_resources;
-    const char *min_capability;
+    list_t      backend_configs;
+    const char *backends;           /* NULL: ours */
+    const char *agents;             /* NULL: ours */
     list_t      cache_configs;
     const char *cache_directory;
-    long        cache_bytes;        /* deprecated option; 0: not given */
-    const char *backends;
-    const char *agents;             /* NULL: ours */
-    const char *http_address;
-    long        http_port;
-    bool        reuse_http_port;
-    bool        strict_config;
-    bool        metrics;
-    const char *metrics_address;    /* NULL: the REST service's */
-    long        metrics_port;
-    long        workers;            /* 0: one per CPU */
-    const char *control_mode;
-    bool        exit_on_error;
-    const char *strict_model_config;    /* deprecated; NULL: not given */
+    long        cache_bytes;        /* deprecated; 0: not given */
+    list_t      rate_resources;
+    list_t      cuda_pools;
+    list_t      cuda_ranges;
+    list_t      gpu_limits;
+    list_t      host_policies;
+    const char *min_capability;
+    bool        client_shm;
     long        verbose;
     bool        info;
     bool        warning;
     bool        error;
+    const char *log_format;
+    const char *log_file;           /* NULL: stderr                          */
     long        exit_timeout_secs;
     const char *user;               /* NULL: the repository's owner          */
     const char *control_from;
     const char *request_memory;     /* in nginx's units                      */
-    bool        client_shm;
+    bool        print_config;
 } options_t;
 
-/* Ends the program where an option is wrong. */
+/* Ends the program where an option is wrong, or asks for help. */
 void options_take(options_t *o, int argc, char **argv);
+
+/* Whether the option was on the command line. */
+bool options_given(const options_t *o, const char *name);
 
 /* The value of an option of the core: of a directive, or of its parameter.
    NULL: not given. */
 const char *options_core(const options_t *o, const char *directive,
     const char *parameter);
 
+/* gRPC is spoken over TLS. */
+bool options_tls(const options_t *o);
+
 /* Backends complete no configuration. */
 bool options_strict(const options_t *o);
-
-/* The value of that option, which is a boolean. */
-bool option_bool(const char *name, const char *value);
 
 #endif /* TOOLS_OPTIONS_H */

@@ -17,7 +17,8 @@ const char *const temps[TEMPS] = {
     "client_body", "proxy", "fastcgi", "uwsgi", "scgi"
 };
 
-static void place_make(char *path, const char *tmp, const char *suffix);
+static void place_name(char *path, const char *tmp, const char *suffix);
+static void place_make(char *path);
 static void place_remove(const char *path);
 static int remove_entry(const char *path, const struct stat *st, int type,
     struct FTW *ftw);
@@ -25,27 +26,43 @@ static int remove_entry(const char *path, const struct stat *st, int type,
 void
 places_make(places_t *places, const run_as_t *who)
 {
-    const char *tmp = getenv("TMPDIR");
-
-    if (tmp == NULL || tmp[0] == '\0') {
-        tmp = "/tmp";
-    }
-
-    place_make(places->own, tmp, "");
-    place_make(places->temp, tmp, "temp-");
+    places_name(places);
+    place_make(places->own);
+    place_make(places->temp);
     if (who->changes && chmod(places->temp, 0711) != 0) {
         die("cannot open %s to user %s: %s", places->temp, who->user,
             strerror(errno));
     }
 }
 
+void
+places_name(places_t *places)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    if (tmp == NULL || tmp[0] == '\0') {
+        tmp = "/tmp";
+    }
+
+    place_name(places->own, tmp, "");
+    place_name(places->temp, tmp, "temp-");
+}
+
 static void
-place_make(char *path, const char *tmp, const char *suffix)
+place_name(char *path, const char *tmp, const char *suffix)
 {
     int n = snprintf(path, PATH_MAX, "%s/inference-server-%sXXXXXX", tmp,
                      suffix);
 
-    if (n >= PATH_MAX || mkdtemp(path) == NULL) {
+    if (n >= PATH_MAX) {
+        die("the path of TMPDIR is too long");
+    }
+}
+
+static void
+place_make(char *path)
+{
+    if (mkdtemp(path) == NULL) {
         die("cannot make a directory %s: %s", path, strerror(errno));
     }
 }

@@ -31,6 +31,10 @@ typedef struct {
 extern const char *const temps[TEMPS];
 
 void places_make(places_t *places, const run_as_t *who);
+
+/* Their names with XXXXXX for what a start chooses; nothing is made. */
+void places_name(places_t *places);
+
 void places_remove(const places_t *places, const run_as_t *who);
 
 /* Of that temporary directory; path holds PATH_MAX. */

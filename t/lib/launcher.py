@@ -22,6 +22,7 @@ def launcher_env(**more):
 class Launcher:
     def __init__(self, tmp_path, *arguments, env=None):
         self.port = free_port()
+        self.grpc_port = free_port()
         self.metrics_port = free_port()
         self.tmp = tmp_path / "tmp"
         self.tmp.mkdir(exist_ok=True)
@@ -30,6 +31,7 @@ class Launcher:
                                       **(env or {})})
         self.process = subprocess.Popen(
             [PROGRAM, *arguments, f"--http-port={self.port}",
+             f"--grpc-port={self.grpc_port}",
              f"--metrics-port={self.metrics_port}",
              "--http-address", "127.0.0.1"], env=environment,
             stdout=subprocess.DEVNULL, stderr=open(self.log, "wb"),
@@ -46,6 +48,15 @@ class Launcher:
             lambda: self.status("/v2/health/ready") == 200
             or self.process.poll() is not None, 30 * SLOW)
         assert self.process.poll() is None, self.log.read_text()
+
+    def wait_log(self, text):
+        """The log, once that text is in it."""
+        assert process.wait_until(
+            lambda: text in self.log.read_text(errors="replace")
+            or self.process.poll() is not None, 30 * SLOW)
+        log = self.log.read_text(errors="replace")
+        assert text in log, log
+        return log
 
     def ask(self, model="one"):
         return wire.fetch(self.port, "POST", f"/v2/models/{model}/infer",

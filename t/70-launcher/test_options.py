@@ -1,0 +1,279 @@
+"""Every option of tritonserver's: what it becomes in nginx.conf, what is only
+warned of, and what ends the launcher."""
+
+import re
+import subprocess
+
+import pytest
+
+from lib.launcher import PROGRAM, launcher_env
+
+# option: what (value, what it says), each in a run of its own:
+#   conf   is in nginx.conf, without a warning
+#   warn   is taken, and one line about the option says that
+#   end    ends the launcher, and says that
+OPTIONS = {
+    "help": [("end", None, "Usage: inference-server")],
+    # ---- server
+    "id": [("conf", "here", 'inference_server_id "here";'),
+           ("end", "", "empty")],
+    "exit-timeout-secs": [("conf", "7", "drain=7s;"),
+                          ("conf", "7", "worker_shutdown_timeout 7s;"),
+                          ("end", "x", "is a number from 0 to 86400")],
+    # ---- model repository
+    "model-repository": [("conf", "/other", 'inference_repository "/other";'),
+                         ("conf", "s3://b/p",
+                          'inference_repository "s3://b/p";'),
+                         ("end", "gs://b/p", "local directories and s3://"),
+                         ("end", "as://a/b", "local directories and s3://")],
+    "model-store": [("conf", "/other", 'inference_repository "/other";'),
+                    ("end", "gs://b/p", "local directories and s3://")],
+    "exit-on-error": [("conf", "false", "inference_repository"),
+                      ("end", "maybe", "is true or false")],
+    "disable-auto-complete-config": [("conf", None,
+                                      "inference_auto_complete off;"),
+                                     ("end", "=true", "takes no value")],
+    "strict-readiness": [("conf", "false",
+                          'inference_strict_readiness "off";')],
+    "model-control-mode": [
+        ("conf", "explicit", "inference_model_control explicit;"),
+        ("conf", "POLL", "inference_model_control poll;"),
+        ("end", "often", "is none, explicit or poll")],
+    "repository-poll-secs": [("conf", "3", None), ("end", "-1", "0 to")],
+    "load-model": [("end", "m", "--model-control-mode=explicit")],
+    "model-config-name": [("conf", "wide",
+                           'inference_model_config_name "wide";'),
+                          ("end", "", "empty"), ("end", "a/b", "a/b")],
+    "model-load-thread-count": [("conf", "2",
+                                 "inference_model_load threads=2;"),
+                                ("end", "0", "1 to 128")],
+    "model-load-retry-count": [("conf", "2",
+                                "inference_model_load retries=2;")],
+    "model-namespacing": [("conf", "true",
+                           'inference_model_namespacing "on";')],
+    "enable-peer-access": [("conf", "false", 'inference_peer_access "off";')],
+    # ---- HTTP
+    "allow-http": [("conf", "false", "listen 0.0.0.0:8001"),
+                   ("gone", "false", "0.0.0.0:8000")],
+    "http-address": [("conf", "::1", "listen [::1]:8000;"),
+                     ("conf", "::1", "listen [::1]:8002;"),
+                     ("end", "a;b", "a;b")],
+    "http-port": [("conf", "123", "listen 0.0.0.0:123;"),
+                  ("end", "0", "1 to 65535"), ("end", "65536", "1 to 65535"),
+                  ("end", "8001", "--grpc-port and --http-port are both")],
+    "reuse-http-port": [("conf", "1", "listen 0.0.0.0:8000 reuseport;")],
+    "http-header-forward-pattern": [("conf", "", "inference all;"),
+                                    ("end", ".*", "not forwarded")],
+    "http-thread-count": [("conf", "5", "worker_processes 5;"),
+                          ("end", "0", "1 to 1024")],
+    "http-max-input-size": [
+        ("warn", "99", "limit of load requests"),
+        ("conf", "67108864", "inference_max_body 67108864;"),
+        ("end", "0", "from 1")],
+    "http-restricted-api": [
+        ("conf", "health,statistics:x-key=v",
+         'set $inference_given "$inference_rule:$http_x_key";'),
+        ("conf", "inference:k=v w$\"", '"^1:v\\x20w\\x24\\x22$"'),
+        ("end", "health", "group,...:header=value"),
+        ("end", "health:=v", "group,...:header=value"),
+        ("end", "health:k=", "group,...:header=value"),
+        ("end", "heal:k=v", '"heal" is none of'),
+        ("end", "health,health:k=v", "twice"),
+        ("end", "health:k y=v", "name of a header")],
+    # ---- gRPC
+    "allow-grpc": [("gone", "false", "http2"), ("conf", "1", "http2;")],
+    "grpc-address": [("conf", "127.0.0.1",
+                      "listen 127.0.0.1:8001 http2;")],
+    "grpc-port": [("conf", "124", "listen 0.0.0.0:124 http2;"),
+                  ("end", "8002", "--metrics-port and --grpc-port are both")],
+    "reuse-grpc-port": [("conf", "on",
+                         "listen 0.0.0.0:8001 reuseport http2;")],
+    "grpc-header-forward-pattern": [("conf", "", "inference all;"),
+                                    ("end", "x.*", "not forwarded")],
+    "grpc-infer-thread-count": [("conf", "9", "worker_processes 9;"),
+                                ("end", "1", "2 to 128")],
+    "grpc-infer-allocation-pool-size": [("warn", "5", "no effect"),
+                                        ("end", "x", "number")],
+    "grpc-max-response-pool-size": [("warn", "5", "no effect"),
+                                    ("end", "0", "from 1")],
+    "grpc-use-ssl": [("conf", "false", "8001 http2;"),
+                     ("end", "true", "needs --grpc-server-cert")],
+    "grpc-use-ssl-mutual": [("end", "false", "needs --grpc-server-cert")],
+    "grpc-server-cert": [("warn", "/x", "--grpc-use-ssl=true")],
+    "grpc-server-key": [("warn", "/x", "--grpc-use-ssl=true")],
+    "grpc-root-cert": [("warn", "/x", "--grpc-use-ssl=true")],
+    "grpc-infer-response-compression-level": [
+        ("conf", "none", "http2;"),
+        ("conf", "high", "inference_grpc_compression high;"),
+        ("end", "best", "none, low, medium or high")],
+    "grpc-keepalive-time": [
+        ("conf", "90500", "http2 so_keepalive=91s:20s:1;")],
+    "grpc-keepalive-timeout": [("warn", "5", "no effect without")],
+    "grpc-keepalive-permit-without-calls": [("warn", "true", "no effect"),
+                                            ("end", "x", "true or false")],
+    "grpc-http2-max-pings-without-data": [("warn", "0", "no effect")],
+    "grpc-http2-min-recv-ping-interval-without-data": [
+        ("warn", "10", "no effect")],
+    "grpc-http2-max-ping-strikes": [("warn", "0", "no effect")],
+    "grpc-max-connection-age": [("conf", "60000",
+                                 "keepalive_time 60000ms;")],
+    "grpc-max-connection-age-grace": [("warn", "1",
+                                       "worker_shutdown_timeout")],
+    "grpc-restricted-protocol": [
+        ("conf", "inference:key=v",
+         '"$inference_rule:$http_triton_grpc_protocol_key"'),
+        ("end", "nothing:key=v", '"nothing" is none of')],
+    # ---- logging
+    "log-verbose": [("conf", "3", "verbose=3;"), ("conf", "true", "verbose=1"),
+                    ("end", "-1", "from 0")],
+    "log-info": [("conf", "false", "inference_log warn"),
+                 ("end", "perhaps", "perhaps")],
+    "log-warning": [("conf", "false", "inference_log info")],
+    "log-error": [("conf", "false", "error_log stderr crit;")],
+    "log-format": [("conf", "default", "inference_log"),
+                   ("warn", "ISO8601", "nginx's own"),
+                   ("end", "json", "default or ISO8601")],
+    "log-file": [("conf", "/var/a b", 'error_log "/var/a b" notice;')],
+    # ---- SageMaker, Vertex AI
+    "allow-sagemaker": [
+        ("conf", "true", "listen 0.0.0.0:8080;"),
+        ("conf", "true", 'if ($uri = "/ping") { rewrite ^ '
+         '"/v2/health/ready"; }')],
+    "sagemaker-port": [("gone", "81", ":81;")],
+    "sagemaker-safe-port-range": [("conf", "1-9", "inference all;")],
+    "sagemaker-thread-count": [("conf", "6", "worker_processes 6;")],
+    "allow-vertex-ai": [("end", "true", "AIP_PREDICT_ROUTE"),
+                        ("gone", "false", "8080")],
+    "vertex-ai-port": [("gone", "81", ":81;")],
+    "vertex-ai-thread-count": [("conf", "4", "worker_processes 4;")],
+    "vertex-ai-default-model": [("gone", "m", '"m"')],
+    # ---- metrics
+    "allow-metrics": [("gone", "false", "inference metrics;")],
+    "allow-gpu-metrics": [("conf", "false", "inference_metrics gpu=off;")],
+    "allow-cpu-metrics": [("conf", "false", "inference_metrics cpu=off;")],
+    "metrics-address": [("conf", "127.0.0.1", "listen 127.0.0.1:8002;"),
+                        ("end", "a;b", "a;b")],
+    "metrics-port": [("conf", "125", "listen 0.0.0.0:125;"),
+                     ("end", "8000",
+                      "--metrics-port and --http-port are both 8000")],
+    "metrics-interval-ms": [("conf", "50",
+                             "inference_metrics interval=50ms;")],
+    "metrics-config": [
+        ("conf", "summary_latencies=true", "inference_metrics summaries=on;"),
+        ("end", "colour=red", "colour=red")],
+    # ---- trace
+    "trace-config": [
+        ("conf", "level=OFF", "inference all;"),
+        ("conf", "triton,file=/tmp/t", "inference all;"),
+        ("conf", "opentelemetry,url=localhost/v1", "inference all;"),
+        ("conf", "rate=100", "inference all;"),
+        ("end", "level=TIMESTAMPS", "not served yet"),
+        ("end", "triton,level=TENSORS", "not served yet"),
+        ("end", "zipkin,url=x", "[triton,|opentelemetry,]setting=value"),
+        ("end", "level", "[triton,|opentelemetry,]setting=value")],
+    # ---- backend, agent, cache, rate limit
+    "backend-directory": [("conf", "/b", 'inference_backends "/b";')],
+    "backend-config": [
+        ("conf", "x,a=b", "inference_backend_config x a=b;"),
+        ("conf", "a=b", "inference_backend_config * a=b;"),
+        ("end", "x", "[backend,]setting=value")],
+    "repoagent-directory": [("conf", "/a", 'inference_agents "/a";'),
+                            ("end", "", "empty")],
+    "cache-config": [("conf", "local,size=9999",
+                      "inference_response_cache local size=9999;"),
+                     ("end", "local", "cache,setting=value")],
+    "cache-directory": [("conf", "/c", 'inference_cache_directory "/c";')],
+    "rate-limit": [("conf", "execution_count",
+                    'inference_rate_limit "execution_count";'),
+                   ("end", "on", "off or execution_count")],
+    "rate-limit-resource": [
+        ("conf", "R 1:4:0", 'inference_rate_limit_resource "R 1" 4 0;'),
+        ("end", "R", "<resource_name>:<count>")],
+    # ---- memory, device, shared memory
+    "pinned-memory-pool-byte-size": [("conf", "5",
+                                      "inference_memory 1g pinned=5;")],
+    "cuda-memory-pool-byte-size": [("conf", "1:5",
+                                    "inference_memory 1g cuda=1:5;"),
+                                   ("end", "5", "GPU's number")],
+    "cuda-virtual-address-size": [
+        ("conf", "1:5", "inference_memory 1g cuda_virtual=1:5;"),
+        ("end", "5", "GPU's number"), ("end", "1:", "gpu:bytes")],
+    "min-supported-compute-capability": [
+        ("conf", "7.5", "min-compute-capability=7.5;"),
+        ("end", "new", "number such as 7.5")],
+    "buffer-manager-thread-count": [("warn", "4", "no effect")],
+    "host-policy": [("conf", "cpu,cpu-cores=0-1",
+                     "inference_host_policy cpu cpu-cores=0-1;"),
+                    ("end", "cpu", "policy,setting=value")],
+    "model-load-gpu-limit": [
+        ("conf", "1:0.5", "model-load-gpu-limit-device-1=0.5;"),
+        ("end", "1:2", "[0.0, 1.0]")],
+    "allow-client-shm": [("conf", "false", "inference all;"),
+                         ("warn", "true", "not served yet")],
+    # ---- deprecated
+    "strict-model-config": [
+        ("warn", "true", "deprecated! Please use "
+         "'--disable-auto-complete-config' instead.")],
+    "response-cache-byte-size": [
+        ("warn", "5000", "deprecated! Please use '--cache-config' instead."),
+        ("end", "-1", "from 1")],
+    "trace-file": [("warn", "/tmp/t", "use '--trace-config'")],
+    "trace-level": [("warn", "OFF", "use '--trace-config'"),
+                    ("end", "TIMESTAMPS", "not served yet")],
+    "trace-rate": [("warn", "5", "use '--trace-config'")],
+    "trace-count": [("warn", "-1", "use '--trace-config'"),
+                    ("end", "-2", "from -1")],
+    "trace-log-frequency": [("warn", "5", "use '--trace-config'")],
+}
+OURS = {"allow-code-upload", "control-from", "print-config",
+        "request-memory", "user"}
+CASES = [(name, *case) for name, cases in OPTIONS.items() for case in cases]
+
+
+def config(*arguments, repository=True, env=None):
+    """--print-config with these options, on a machine without Vertex AI."""
+    base = {name: value for name, value in launcher_env().items()
+            if not name.startswith(("AIP_", "SAGEMAKER_", "TRITON"))}
+    return subprocess.run(
+        [PROGRAM, *(["--model-repository=/tmp"] if repository else []),
+         "--user=root", *arguments, "--print-config"], env=base | (env or {}),
+        capture_output=True, text=True, timeout=30, check=False)
+
+
+def spelled(name, value):
+    if value is None or value.startswith("="):
+        return [f"--{name}{value or ''}"]
+    return [f"--{name}={value}"]
+
+
+@pytest.mark.parametrize("name,outcome,value,text", CASES)
+def test_option(name, outcome, value, text):
+    done = config(*spelled(name, value) * (2 if outcome == "warn" else 1),
+                  repository=name not in ("model-repository", "model-store"))
+    about = [line for line in done.stderr.splitlines() if f"--{name}" in line]
+    if outcome == "end":
+        assert done.returncode == 1 and done.stdout == ""
+        assert text in done.stderr, done.stderr
+    elif outcome == "warn":
+        assert done.returncode == 0, done.stderr
+        assert len(about) == 1 and text in about[0], done.stderr
+    else:
+        assert done.returncode == 0 and about == [], done.stderr
+        assert text is None or (text in done.stdout) == (outcome == "conf"), \
+            done.stdout
+
+
+def test_no_option_is_missing():
+    done = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 1 and done.stdout == ""
+    listed = re.findall(r"^  --([a-z0-9-]+)", done.stderr, re.M)
+    assert len(listed) == len(set(listed))
+    assert set(listed) == set(OPTIONS) | OURS
+    assert len(OPTIONS) == 91           # with --help
+    groups = re.findall(r"^([A-Z].*):$", done.stderr, re.M)
+    assert groups == [
+        "Server", "Logging", "Model Repository", "HTTP", "GRPC", "Sagemaker",
+        "Vertex", "Metrics", "Tracing", "Backend", "Repository Agent",
+        "Response Cache", "Rate Limiter", "Memory/Device Management",
+        "DEPRECATED", "Not in tritonserver"]

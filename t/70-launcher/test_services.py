@@ -1,0 +1,393 @@
+"""What inference-server listens on, what its log says at the start, and how it
+ends: with ports, files and exit codes of Triton's command line."""
+
+import re
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from lib import certificate, models, process, wire
+from lib.launcher import PROGRAM, Launcher, launcher_env, refused
+from lib.server import SLOW, free_port
+
+BODY = (b'{"inputs":[{"name":"IN","datatype":"FP32","shape":[1],'
+        b'"data":[2.5]}]}')
+INFER = "/v2/models/one/infer"
+
+
+def post(launcher, path, headers=None, body=BODY, port=None):
+    return wire.fetch(port or launcher.port, "POST", path, body, headers)
+
+
+def curl(*arguments):
+    """Status and headers of an answer over HTTP/2."""
+    done = subprocess.run(
+        ["curl", "-sS", "-i", "-k", "--max-time", str(20 * SLOW), "-X",
+         "POST", *map(str, arguments)], capture_output=True, text=True,
+        check=False)
+    if done.returncode != 0:
+        return None, done.stderr
+    head = done.stdout.replace("\r", "").partition("\n\n")[0].splitlines()
+    return int(head[0].split()[1]), dict(
+        line.lower().split(": ", 1) for line in head[1:] if ": " in line)
+
+
+def call(launcher, method, *headers, scheme="http", how=()):
+    given = ["content-type: application/grpc", "te: trailers", *headers]
+    return curl("--http2" if scheme == "https" else "--http2-prior-knowledge",
+                *[part for h in given for part in ("-H", h)],
+                "-d", "", *how, f"{scheme}://127.0.0.1:{launcher.grpc_port}"
+                f"/inference.GRPCInferenceService/{method}")
+
+
+# ---- the log at the start
+
+def table_after(text, head):
+    """The rows of the table whose first column is called that."""
+    lines = text.splitlines()
+    at = next(i for i, line in enumerate(lines)
+              if line.startswith(f"| {head} "))
+    assert re.fullmatch(r"I\d{4} \d\d:\d\d:\d\d\.\d{6} \d+ \S+:\d+\] ",
+                        lines[at - 2])
+    rule = lines[at - 1]
+    assert re.fullmatch(r"(\+-+)+\+", rule) and lines[at + 1] == rule
+    end = lines.index(rule, at + 2)
+    assert all(len(line) == len(rule) for line in lines[at:end])
+    return [tuple(cell.strip() for cell in line.strip("|").split("|"))
+            for line in lines[at + 2:end]]
+
+
+def test_tables_of_models_and_options(launch, repository):
+    launcher = launch("--id=mine", "--rate-limit=execution_count",
+                      "--cuda-memory-pool-byte-size=0:5",
+                      "--strict-readiness=false")
+    log = launcher.wait_log("Started Metrics Service")
+    assert table_after(log, "Model") == [("one", "1", "READY"),
+                                         ("slow", "1", "READY")]
+    options = dict(table_after(log, "Option"))
+    assert options["server_id"] == "mine"
+    assert options["model_repository_path[0]"] == str(repository)
+    assert options["model_control_mode"] == "MODE_NONE"
+    assert options["rate_limit"] == "EXEC_COUNT"
+    assert options["strict_readiness"] == "0"
+    assert options["cuda_memory_pool_byte_size{0}"] == "5"
+    assert options["exit_timeout"] == "30"
+    metadata = wire.fetch(launcher.port, "GET", "/v2").json()
+    assert metadata["name"] == "mine"
+    assert options["server_version"] == metadata["version"]
+    assert options["server_extensions"].split() == metadata["extensions"]
+    for name, port in (("HTTPService", launcher.port),
+                       ("GRPCInferenceService", launcher.grpc_port),
+                       ("Metrics Service", launcher.metrics_port)):
+        assert f'"Started {name} at 127.0.0.1:{port}"' in log.replace(
+            "0.0.0.0", "127.0.0.1")
+
+
+def test_models_that_failed_are_in_the_table(tmp_path, repository):
+    models.write_model(repository, "homeless", models.identity_config(
+        "homeless", [("IN", "FP32", [-1])], backend="nowhere"), (1,))
+    server = Launcher(tmp_path, f"--model-repository={repository}")
+    assert server.process.wait(30 * SLOW) == 1
+    log = server.log.read_text()
+    rows = {row[0]: row for row in table_after(log, "Model")}
+    assert rows["one"] == ("one", "1", "READY")
+    assert rows["homeless"][1] == "1"
+    assert rows["homeless"][2].startswith("UNAVAILABLE: ")
+    assert "failed to load model homeless, version 1: " in log
+    assert log.count("error: creating server: Internal - failed to load all"
+                     " models\n") == 1
+    assert "Started" not in log
+
+    server = Launcher(tmp_path, f"--model-repository={repository}",
+                      "--exit-on-error=false", "--strict-readiness=false")
+    server.wait_ready()
+    assert "UNAVAILABLE" in server.wait_log("Started HTTPService")
+    server.stop()
+
+
+def test_log_file_has_all_lines(launch, tmp_path):
+    log = tmp_path / "all.log"
+    log.write_text("before\n")
+    launcher = launch(f"--log-file={log}", "--log-format=ISO8601")
+    assert process.wait_until(lambda: "Started HTTP" in log.read_text(),
+                              10 * SLOW)
+    text = log.read_text()
+    assert text.startswith("before\n")
+    assert "inference: core" in text and "| READY" in text
+    assert re.search(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ I \d+ ", text, re.M)
+    assert "READY" not in launcher.log.read_text()
+    assert launcher.stop() == 0
+
+
+def test_no_table_without_informational_lines(launch):
+    launcher = launch("--log-info=false")
+    process.wait_until(lambda: False, 1)
+    text = launcher.log.read_text()
+    assert "+---" not in text and "Started" not in text
+
+
+# ---- exit codes
+
+def test_what_is_cut_off_is_a_failure(launch, repository):
+    models.identity(repository, "slower", [("IN", "FP32", [-1])],
+                    parameters={"execute_delay_ms": "5000"})
+    launcher = launch("--exit-timeout-secs=1")
+    with wire.Wire(launcher.port, 20 * SLOW) as connection:
+        connection.send(wire.request_bytes(
+            "POST", "/v2/models/slower/infer", BODY))
+        process.wait_until(lambda: False, 0.3)
+        launcher.process.send_signal(signal.SIGTERM)
+        assert launcher.process.wait(60 * SLOW) == 1
+
+
+# ---- addresses and ports
+
+@pytest.mark.parametrize("option", ["http-port", "grpc-port", "metrics-port"])
+def test_a_port_that_is_taken_is_named(repository, option):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        ports = {name: free_port() for name in ("http-port", "grpc-port",
+                                                "metrics-port")}
+        ports[option] = port
+        text = refused(f"--model-repository={repository}",
+                       "--http-address=127.0.0.1", "--grpc-address=127.0.0.1",
+                       *[f"--{name}={p}" for name, p in ports.items()])
+        assert f"cannot listen on 127.0.0.1:{port} (--{option}): " in text
+
+
+@pytest.mark.parametrize("address", ["no.such.host.invalid", "1.2.3.4.5",
+                                     "::zz"])
+def test_an_address_that_is_none_is_named(repository, address):
+    text = refused(f"--model-repository={repository}",
+                   f"--http-address={address}")
+    assert f'the address of --http-port is "{address}"' in text
+
+
+def test_sagemaker_ports_lie_in_their_range():
+    text = refused("--model-repository=/tmp", "--allow-sagemaker=true",
+                   "--sagemaker-safe-port-range=8000-8001")
+    assert "--metrics-port=8002 is not in" in text
+    text = refused("--model-repository=/tmp", "--allow-sagemaker=true",
+                   "--sagemaker-safe-port-range=9-8")
+    assert "first-last" in text
+
+
+def test_without_http_there_is_metrics_still(tmp_path, repository):
+    server = Launcher(tmp_path, f"--model-repository={repository}",
+                      "--allow-http=false", "--allow-grpc=false")
+    server.wait_log("Started Metrics Service")
+    assert wire.fetch(server.metrics_port, "GET", "/metrics").status == 200
+    assert server.status("/v2/health/live") == 0
+    server.stop()
+
+
+# ---- restrictions
+
+def test_restricted_groups_of_http(tmp_path, repository):
+    launcher = Launcher(tmp_path, f"--model-repository={repository}",
+                        "--http-restricted-api=inference,health:X-Ops=s$ \"x",
+                        "--http-restricted-api=model-repository:x-ops=two")
+    launcher.wait_log("Started HTTPService")
+    for path in (INFER, "/v2/models/one/versions/1/infer"):
+        answer = post(launcher, path, {"x-ops": "s$ \"X"})
+        assert answer.status == 403
+        assert answer.error == "This API is restricted, expecting header" \
+            " 'X-Ops'"
+        assert post(launcher, path).status == 403
+        assert post(launcher, path, {"x-ops": "two"}).status == 403
+        assert post(launcher, path, {"x-ops": "s$ \"x"}).status == 200
+    assert launcher.status("/v2/health/live") == 403
+    assert launcher.status("/v2/models/one/ready") == 403
+    for path in ("/v2", "/v2/models/one", "/v2/models/one/config",
+                 "/v2/models/stats", "/v2/models/one/stats"):
+        assert launcher.status(path) == 200, path
+    index = "/v2/repository/index"
+    assert post(launcher, index, body=b"").status == 403
+    assert post(launcher, index, {"x-ops": "s$ \"x"}, b"").status == 403
+    assert post(launcher, index, {"x-ops": "two"}, b"").status == 200
+    assert launcher.stop() == 0
+
+
+@pytest.mark.parametrize("path", [
+    "/v2/models/one/%69nfer", "//v2/models/one/infer", "/v2//models/one/infer",
+    "/v2/models/one/./infer", "/v2/models/x/../one/infer",
+    "/v2/models/one%2Finfer", "/v2/models/%6Fne/infer", "/v2/models/one/infer/",
+    "/v2/models/one/infer;x", "/v2/models/one/infer%0A"])
+def test_no_spelling_gets_by_a_restriction(launch, path):
+    launcher = launch("--http-restricted-api=inference:k=v")
+    assert post(launcher, path).status in (403, 404)
+
+
+@pytest.mark.parametrize("group,path,method", [
+    ("metadata", "/v2", "GET"),
+    ("metadata", "/v2/models/one/versions/1", "GET"),
+    ("inference", "/v2/models/one/generate_stream", "POST"),
+    ("shared-memory", "/v2/systemsharedmemory/status", "GET"),
+    ("shared-memory", "/v2/cudasharedmemory/region/a/register", "POST"),
+    ("model-config", "/v2/models/one/versions/1/config", "GET"),
+    ("model-repository", "/v2/repository/models/one/load", "POST"),
+    ("statistics", "/v2/models/stats", "GET"),
+    ("statistics", "/v2/models/one/versions/1/stats", "GET"),
+    ("trace", "/v2/models/one/trace/setting", "GET"),
+    ("logging", "/v2/logging", "POST")])
+def test_each_group_has_its_paths(launch, group, path, method):
+    launcher = launch(f"--http-restricted-api={group}:k=v",
+                      "--model-control-mode=explicit", "--load-model=one")
+    assert wire.fetch(launcher.port, method, path, b"").status == 403
+    assert wire.fetch(launcher.port, method, path, b"",
+                      {"K": "v"}).status not in (0, 403)
+
+
+def test_restricted_groups_of_grpc(launch):
+    launcher = launch("--grpc-restricted-protocol=model-config,trace:key=v")
+    for method in ("ModelConfig", "TraceSetting"):
+        status, headers = call(launcher, method)
+        assert status == 200 and headers["grpc-status"] == "14"
+        assert headers["content-type"] == "application/grpc"
+        assert headers["grpc-message"] == "this protocol is restricted," \
+            " expecting header 'triton-grpc-protocol-key'"
+        assert call(launcher, method, "triton-grpc-protocol-key: V")[1][
+            "grpc-status"] == "14"
+        assert call(launcher, method, "triton-grpc-protocol-key: v")[1].get(
+            "grpc-status") != "14"
+    assert call(launcher, "ServerLive")[1].get("grpc-status") != "14"
+
+
+def test_grpc_is_all_that_its_port_has(launch):
+    launcher = launch()
+    status, _ = curl("--http2-prior-knowledge", "-d", "",
+                     f"http://127.0.0.1:{launcher.grpc_port}{INFER}")
+    assert status == 415
+
+
+def test_who_may_not_control_may_not_by_grpc(launch):
+    launcher = launch("--control-from=none")
+    for method in ("RepositoryIndex", "RepositoryModelLoad", "LogSettings"):
+        status, headers = call(launcher, method)
+        assert status == 200 and headers["grpc-status"] == "7", method
+        assert "--control-from=none" in headers["grpc-message"]
+
+
+# ---- TLS
+
+def test_grpc_over_tls(launch, tmp_path):
+    cert, key = certificate.make(tmp_path)
+    launcher = launch("--grpc-use-ssl=true", f"--grpc-server-cert={cert}",
+                      f"--grpc-server-key={key}",
+                      "--grpc-restricted-protocol=health:key=v")
+    status, headers = call(launcher, "ServerLive", scheme="https")
+    assert status == 200 and headers["grpc-status"] == "14"
+    assert call(launcher, "ServerLive")[0] is None      # not in the clear
+
+
+def test_clients_with_certificates_alone(launch, tmp_path):
+    cert, key = certificate.make(tmp_path)
+    launcher = launch("--grpc-use-ssl-mutual=true",
+                      f"--grpc-server-cert={cert}", f"--grpc-server-key={key}",
+                      f"--grpc-root-cert={cert}",
+                      "--grpc-restricted-protocol=health:key=v")
+    assert call(launcher, "ServerLive", scheme="https")[0] == 400
+    status, headers = call(launcher, "ServerLive", scheme="https",
+                           how=("--cert", cert, "--key", key))
+    assert status == 200 and headers["grpc-status"] == "14"
+
+
+def test_tls_needs_its_files(tmp_path):
+    cert, key = certificate.make(tmp_path)
+    given = ["--model-repository=/tmp", f"--grpc-server-cert={cert}"]
+    assert "--grpc-server-key" in refused(*given, "--grpc-use-ssl=1")
+    given.append(f"--grpc-server-key={key}")
+    assert "--grpc-root-cert" in refused(*given, "--grpc-use-ssl-mutual=1")
+    assert "/nowhere" in refused(*given, "--grpc-root-cert=/nowhere",
+                                 "--grpc-use-ssl-mutual=1")
+
+
+# ---- SageMaker, Vertex AI
+
+def test_sagemaker(launch):
+    port = free_port()
+    launcher = launch(
+        "--allow-sagemaker=true", f"--sagemaker-port={port}",
+        "--http-restricted-api=inference:k=v",
+        env={"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "one"})
+    assert wire.fetch(port, "GET", "/ping").status == 200
+    for path in ("/invocations", "/models/one/invoke"):
+        assert post(launcher, path, port=port).status == 403
+        answer = post(launcher, path, {"k": "v"}, port=port)
+        assert answer.status == 200, answer
+        assert answer.json()["outputs"][0]["data"] == [2.5]
+    assert post(launcher, "/models/two/invoke", {"k": "v"},
+                port=port).status == 404
+    for path in ("/", "/models", INFER):    # REST has its own port
+        assert wire.fetch(port, "POST", path, BODY,
+                          {"k": "v"}).status in (400, 404)
+
+
+VERTEX = {"AIP_PREDICT_ROUTE": "/predict", "AIP_HEALTH_ROUTE": "/health"}
+
+
+def test_vertex_ai(launch):
+    port = free_port()
+    launcher = launch(
+        "--allow-vertex-ai=true", f"--vertex-ai-port={port}",
+        "--vertex-ai-default-model=one", env=VERTEX)
+    assert wire.fetch(port, "GET", "/health").status == 200
+    answer = post(launcher, "/predict", port=port)
+    assert answer.status == 200, answer
+    assert answer.json()["outputs"][0]["data"] == [2.5]
+    to = "X-Vertex-Ai-Triton-Redirect"
+    for path in ("v2/models/one/stats", "/v2/models/one/stats"):
+        answer = wire.fetch(port, "GET", "/predict", b"", {to: path})
+        assert answer.status == 200 and "model_stats" in answer.json()
+    for path in ("v2/repository/index", "v2/../v2/repository/index"):
+        assert post(launcher, "/predict", {to: path}, b"",
+                    port=port).status in (403, 404)
+    for path in ("/", INFER, "/predict/x"):
+        assert post(launcher, path, port=port).status in (400, 404)
+
+
+def test_vertex_ai_by_its_environment(tmp_path, repository):
+    port = free_port()
+    server = Launcher(
+        tmp_path, "--model-control-mode=explicit", "--load-model=one",
+        env=dict(VERTEX, AIP_MODE="PREDICTION", AIP_HTTP_PORT=str(port),
+                 AIP_STORAGE_URI=str(repository)))
+    log = server.wait_log("Started Metrics")
+    assert "HTTPService at" in log and f":{port}" in log
+    assert "GRPCInferenceService" not in log
+    assert server.status("/v2/health/live") == 0
+    assert post(server, "/predict", port=port).status == 200
+    server.stop()
+
+
+# ---- the file itself
+
+def test_the_config_is_one_that_nginx_takes(tmp_path, repository):
+    """As it is printed, but for the directories that only a start makes."""
+    cert, key = certificate.make(tmp_path)
+    done = subprocess.run(
+        [PROGRAM, f"--model-repository={repository}", "--user=root",
+         "--http-restricted-api=health:k=v", "--allow-sagemaker=1",
+         "--grpc-use-ssl=1", f"--grpc-server-cert={cert}",
+         f"--grpc-server-key={key}", "--grpc-keepalive-time=1000",
+         "--grpc-max-connection-age=5000", "--metrics-config="
+         "histogram_latencies=true", "--cuda-virtual-address-size=0:1048576",
+         "--print-config"], env=launcher_env(), capture_output=True,
+        text=True, check=False)
+    assert done.returncode == 0
+    own = tmp_path / "own"
+    own.mkdir()
+    text = re.sub(r"/\S*inference-server-(temp-)?XXXXXX", str(own),
+                  done.stdout)
+    for port in ("8000", "8001", "8002", "8080"):
+        text = text.replace(f"0.0.0.0:{port}", f"127.0.0.1:{free_port()}")
+    (own / "nginx.conf").write_text(text)
+    tested = subprocess.run(
+        [launcher_env()["INFERENCE_NGINX"], "-t", "-p", own, "-c",
+         own / "nginx.conf", "-e", "stderr"], capture_output=True, text=True,
+        check=False)
+    assert tested.returncode == 0, tested.stderr

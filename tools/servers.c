@@ -1,0 +1,225 @@
+#include "servers.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "control_from.h"
+#include "places.h"
+#include "quoted.h"
+#include "restricted.h"
+#include "services.h"
+
+static void write_http(FILE *f, const options_t *o);
+static void write_control(FILE *f, const options_t *o);
+static void write_grpc(FILE *f, const options_t *o);
+static void write_tls(FILE *f, const options_t *o);
+static void write_metrics(FILE *f, const options_t *o);
+static void write_sagemaker(FILE *f, const options_t *o);
+static void write_vertex(FILE *f, const options_t *o);
+static void write_rewrite(FILE *f, const char *path, const char *to, ...)
+    __attribute__((format(printf, 3, 4)));
+static void write_platform(FILE *f, const options_t *o);
+static void write_own(FILE *f, const char *dir);
+static void write_listen(FILE *f, const options_t *o, service_id_t id);
+static const char *environment(const char *name, const char *otherwise);
+
+void
+servers_write(FILE *f, const options_t *o, const char *dir)
+{
+    static void (*const write[SERVICES])(FILE *f, const options_t *o) = {
+        [SERVICE_HTTP] = write_http,
+        [SERVICE_GRPC] = write_grpc,
+        [SERVICE_METRICS] = write_metrics,
+        [SERVICE_SAGEMAKER] = write_sagemaker,
+        [SERVICE_VERTEX] = write_vertex
+    };
+
+    restricted_write_map(f, o);
+    for (size_t i = 0; i < SERVICES; i++) {
+        if (o->service[i].on) {
+            fputs("    server {\n", f);
+            write_listen(f, o, (service_id_t) i);
+            write[i](f, o);
+            fputs("    }\n", f);
+        }
+    }
+    if (dir != NULL) {
+        write_own(f, dir);
+    }
+}
+
+static void
+write_listen(FILE *f, const options_t *o, service_id_t id)
+{
+    const service_t *s = &o->service[id];
+    bool             v6 = strchr(s->address, ':') != NULL
+        && s->address[0] != '[';
+
+    fprintf(f, "        listen %s%s%s:%ld%s", v6 ? "[" : "", s->address,
+            v6 ? "]" : "", s->port, s->reuse ? " reuseport" : "");
+    if (id == SERVICE_GRPC) {
+        fprintf(f, "%s http2", options_tls(o) ? " ssl" : "");
+    }
+    if (id == SERVICE_GRPC && options_given(o, "grpc-keepalive-time")) {
+        fprintf(f, " so_keepalive=%lds:%lds:1", (o->keepalive_ms + 999) / 1000,
+                (o->keepalive_timeout_ms + 999) / 1000);
+    }
+    fputs(";\n", f);
+}
+
+static void
+write_http(FILE *f, const options_t *o)
+{
+    restricted_write_http(f, &o->http_restricted);
+    fputs("        location / {\n"
+          "            inference all;\n"
+          "        }\n", f);
+    write_control(f, o);
+}
+
+/* Endpoints that change the server for others: one location, so that all of
+   them, later also trace and log settings, have the same clients. */
+static void
+write_control(FILE *f, const options_t *o)
+{
+    fprintf(f, "        location ~ \"^/v2/(repository/|logging$"
+            "|(models/.+/)?trace/setting$)\" {\n"
+            "            inference repository;\n");
+    if (options_given(o, "http-max-input-size")) {
+        fprintf(f, "            inference_max_body %ld;\n", o->http_max_input);
+    }
+    control_from_write(f, o->control_from);
+    fputs("        }\n", f);
+    control_from_write_answer(f, o->control_from);
+}
+
+/* Streams, pings and connections of clients live long. */
+static void
+write_grpc(FILE *f, const options_t *o)
+{
+    if (options_tls(o)) {
+        write_tls(f, o);
+    }
+    fputs("        http2_max_concurrent_streams 65536;\n", f);
+    if (o->connection_age_ms != 0) {
+        fprintf(f, "        keepalive_time %ldms;\n", o->connection_age_ms);
+    }
+    if (strcasecmp(o->compression, "none") != 0) {
+        fprintf(f, "        inference_grpc_compression %s;\n",
+                o->compression);
+    }
+
+    /* REST has its own port, or is off */
+    fputs("        if ($content_type !~* \"^application/grpc\") {"
+          " return 415; }\n", f);
+    restricted_write_grpc(f, &o->grpc_restricted);
+    fputs("        location / {\n"
+          "            inference all;\n"
+          "        }\n"
+          "        location ~ \"/(Repository|TraceSetting|LogSettings)\" {\n"
+          "            inference repository;\n", f);
+    control_from_write(f, o->control_from);
+    fputs("        }\n", f);
+    control_from_write_grpc_answer(f, o->control_from);
+}
+
+static void
+write_tls(FILE *f, const options_t *o)
+{
+    fputs("        ssl_certificate ", f);
+    write_path(f, o->ssl_cert);
+    fputs(";\n        ssl_certificate_key ", f);
+    write_path(f, o->ssl_key);
+    fputs(";\n        ssl_protocols TLSv1.2 TLSv1.3;\n", f);
+    if (o->ssl_mutual) {
+        fputs("        ssl_verify_client on;\n"
+              "        ssl_client_certificate ", f);
+        write_path(f, o->ssl_root);
+        fputs(";\n", f);
+    }
+}
+
+static void
+write_metrics(FILE *f, const options_t *o)
+{
+    (void) o;
+    fputs("        location / {\n"
+          "            inference metrics;\n"
+          "        }\n", f);
+}
+
+/* Paths of a platform become those of REST, before rules and locations see
+   them; no other path is there. */
+static void
+write_sagemaker(FILE *f, const options_t *o)
+{
+    const char *ping = environment("SAGEMAKER_TRITON_PING_MODE", "ready");
+    const char *kind = environment("SAGEMAKER_TRITON_INFERENCE_TYPE", "infer");
+    const char *model = environment("SAGEMAKER_TRITON_DEFAULT_MODEL_NAME",
+                          "unspecified_SAGEMAKER_TRITON_DEFAULT_MODEL_NAME");
+
+    write_rewrite(f, "/ping", "/v2/health/%s", ping);
+    write_rewrite(f, "/invocations", "/v2/models/%s/%s", model, kind);
+    fputs("        rewrite \"^/models/([^/]+)/invoke$\" "
+          "/v2/models/$1/infer;\n", f);
+    write_platform(f, o);
+}
+
+/* The header names another endpoint than the default model's. */
+static void
+write_vertex(FILE *f, const options_t *o)
+{
+    const char *predict = environment("AIP_PREDICT_ROUTE", "/");
+
+    fprintf(f, "        set $inference_to \"\";\n"
+            "        if ($uri = \"%s\") {"
+            " set $inference_to $http_x_vertex_ai_triton_redirect; }\n"
+            "        if ($inference_to ~ \"^/?(?<inference_path>v2/.+)\") {"
+            " rewrite ^ /$inference_path; }\n", predict);
+    write_rewrite(f, predict, "/v2/models/%s/infer", services_vertex_model(o));
+    write_rewrite(f, environment("AIP_HEALTH_ROUTE", "/"), "/v2/health/ready");
+    write_platform(f, o);
+}
+
+static void
+write_rewrite(FILE *f, const char *path, const char *to, ...)
+{
+    va_list args;
+
+    fprintf(f, "        if ($uri = \"%s\") { rewrite ^ \"", path);
+    va_start(args, to);
+    vfprintf(f, to, args);
+    va_end(args);
+    fputs("\"; }\n", f);
+}
+
+static void
+write_platform(FILE *f, const options_t *o)
+{
+    restricted_write_http(f, &o->http_restricted);
+    fputs("        location / { return 400; }\n"
+          "        location /v2/ {\n"
+          "            internal;\n"
+          "            inference all;\n"
+          "        }\n", f);
+}
+
+static const char *
+environment(const char *name, const char *otherwise)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && value[0] != '\0' ? value : otherwise;
+}
+
+/* For the launcher's own questions, whatever the others are. */
+static void
+write_own(FILE *f, const char *dir)
+{
+    fprintf(f, "    server {\n"
+            "        listen \"unix:%s/" OWN_SOCKET "\";\n"
+            "        location / { inference health metadata repository; }\n"
+            "    }\n", dir);
+}

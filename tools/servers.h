@@ -1,0 +1,22 @@
+/*
+ * servers.h - the server{} blocks of nginx.conf: one of each service, and one
+ *             for the launcher's own questions.
+ *
+ * Owner    none.
+ * Thread   one.
+ * Units    none.
+ * Errors   the stream's.
+ * Route    options, services -> [servers] -> nginx.conf
+ */
+
+#ifndef TOOLS_SERVERS_H
+#define TOOLS_SERVERS_H
+
+#include <stdio.h>
+
+#include "options.h"
+
+/* dir: where the launcher's own socket is; NULL: none. */
+void servers_write(FILE *f, const options_t *o, const char *dir);
+
+#endif /* TOOLS_SERVERS_H */

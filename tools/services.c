@@ -1,0 +1,162 @@
+#include "services.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "die.h"
+
+static void check_ports(const options_t *o);
+static void check_range(const options_t *o);
+static void check_routes(const options_t *o);
+static void try_one(const service_t *s);
+
+void
+services_check(const options_t *o)
+{
+    for (size_t i = 0; i < SERVICES; i++) {
+        if (strpbrk(o->service[i].address, "\"\\ \t;{}'/") != NULL) {
+            die("the address of --%s is \"%s\", which is none",
+                o->service[i].option, o->service[i].address);
+        }
+    }
+
+    check_ports(o);
+    check_range(o);
+    check_routes(o);
+}
+
+static void
+check_ports(const options_t *o)
+{
+    for (size_t i = 0; i < SERVICES; i++) {
+        for (size_t k = 0; k < i; k++) {
+            const service_t *a = &o->service[i], *b = &o->service[k];
+
+            if (a->on && b->on && a->port == b->port
+                && strcmp(a->address, b->address) == 0)
+            {
+                die("--%s and --%s are both %ld", a->option, b->option,
+                    a->port);
+            }
+        }
+    }
+}
+
+/* "first-last": the other ports that SageMaker lets a container have */
+static void
+check_range(const options_t *o)
+{
+    const char *text = o->sagemaker_range;
+    long        first, last;
+    char        more;
+
+    if (text == NULL || !o->service[SERVICE_SAGEMAKER].on) {
+        return;
+    }
+    if (sscanf(text, "%ld-%ld%c", &first, &last, &more) != 2 || first < 1
+        || first > last || last > 65535)
+    {
+        die("--sagemaker-safe-port-range is first-last, not \"%s\"", text);
+    }
+    for (size_t i = 0; i < SERVICES; i++) {
+        const service_t *s = &o->service[i];
+
+        if (s->on && i != SERVICE_SAGEMAKER
+            && (s->port < first || s->port > last))
+        {
+            die("--%s=%ld is not in --sagemaker-safe-port-range=%s",
+                s->option, s->port, text);
+        }
+    }
+}
+
+/* Paths that nginx reads as they are. */
+static void
+check_routes(const options_t *o)
+{
+    static const char *const routes[] = {
+        "AIP_PREDICT_ROUTE", "AIP_HEALTH_ROUTE"
+    };
+
+    if (!o->service[SERVICE_VERTEX].on) {
+        return;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        const char *route = getenv(routes[i]);
+
+        if (route == NULL || route[0] != '/'
+            || strpbrk(route, "\"\\ \t;{}'$") != NULL)
+        {
+            die("--allow-vertex-ai needs a path in the environment variable "
+                "%s", routes[i]);
+        }
+    }
+    if (services_vertex_model(o) == NULL) {
+        die("--allow-vertex-ai needs --vertex-ai-default-model, or one "
+            "--load-model");
+    }
+}
+
+const char *
+services_vertex_model(const options_t *o)
+{
+    if (o->vertex_model == NULL && o->load_models.n == 1
+        && strcmp(o->load_models.value[0], "*") != 0)
+    {
+        return o->load_models.value[0];
+    }
+    return o->vertex_model;
+}
+
+void
+services_try(const options_t *o)
+{
+    for (size_t i = 0; i < SERVICES; i++) {
+        if (o->service[i].on) {
+            try_one(&o->service[i]);
+        }
+    }
+}
+
+static void
+try_one(const service_t *s)
+{
+    struct addrinfo  hints = { .ai_socktype = SOCK_STREAM,
+                               .ai_flags = AI_PASSIVE };
+    struct addrinfo *found;
+    char             address[256], port[8];
+    const int        on = 1;
+    size_t           len = strlen(s->address);
+    bool             bracketed = s->address[0] == '[' && len > 2;
+
+    snprintf(address, sizeof(address), "%.*s",
+             (int) (bracketed ? len - 2 : len), s->address + bracketed);
+    snprintf(port, sizeof(port), "%ld", s->port);
+
+    int why = getaddrinfo(address, port, &hints, &found);
+
+    if (why != 0) {
+        die("the address of --%s is \"%s\": %s", s->option, s->address,
+            gai_strerror(why));
+    }
+
+    int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0) {
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+        if (s->reuse) {
+            setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+        }
+    }
+    if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0) {
+        die("cannot listen on %s:%ld (--%s): %s", s->address, s->port,
+            s->option, strerror(errno));
+    }
+    close(fd);
+    freeaddrinfo(found);
+}

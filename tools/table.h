@@ -1,0 +1,33 @@
+/*
+ * table.h - a table of text as Triton logs it.
+ *
+ * Owner    The table copies its cells.
+ * Thread   one.
+ * Units    bytes of a cell's line.
+ * Errors   die, out of memory.
+ * Route    start log -> [table] -> stream
+ */
+
+#ifndef TOOLS_TABLE_H
+#define TOOLS_TABLE_H
+
+#include <stdio.h>
+
+#define TABLE_COLUMNS_MAX 3
+
+typedef struct {
+    size_t   columns;
+    size_t   width[TABLE_COLUMNS_MAX];
+    char   **cells;             /* by row                                    */
+    size_t   n;
+} table_t;
+
+/* As many texts as the table has columns. */
+void table_add(table_t *t, ...);
+
+/* The first row is the head. */
+void table_print(FILE *f, const table_t *t);
+
+void table_free(table_t *t);
+
+#endif /* TOOLS_TABLE_H */
