@@ -12,7 +12,9 @@
 
 static void check_ports(const options_t *o);
 static void check_range(const options_t *o);
-static void check_routes(const options_t *o);
+static void check_vertex(const options_t *o);
+static void check_sagemaker(void);
+static void check_path(const char *what, const char *text);
 static void try_one(const service_t *s);
 
 void
@@ -27,7 +29,12 @@ services_check(const options_t *o)
 
     check_ports(o);
     check_range(o);
-    check_routes(o);
+    if (o->service[SERVICE_VERTEX].on) {
+        check_vertex(o);
+    }
+    if (o->service[SERVICE_SAGEMAKER].on) {
+        check_sagemaker();
+    }
 }
 
 static void
@@ -75,30 +82,56 @@ check_range(const options_t *o)
     }
 }
 
-/* Paths that nginx reads as they are. */
 static void
-check_routes(const options_t *o)
+check_vertex(const options_t *o)
 {
     static const char *const routes[] = {
         "AIP_PREDICT_ROUTE", "AIP_HEALTH_ROUTE"
     };
 
-    if (!o->service[SERVICE_VERTEX].on) {
-        return;
-    }
     for (size_t i = 0; i < 2; i++) {
         const char *route = getenv(routes[i]);
 
-        if (route == NULL || route[0] != '/'
-            || strpbrk(route, "\"\\ \t;{}'$") != NULL)
-        {
+        if (route == NULL || route[0] != '/') {
             die("--allow-vertex-ai needs a path in the environment variable "
                 "%s", routes[i]);
         }
+        check_path(routes[i], route);
     }
     if (services_vertex_model(o) == NULL) {
         die("--allow-vertex-ai needs --vertex-ai-default-model, or one "
             "--load-model");
+    }
+    check_path("the model of --allow-vertex-ai", services_vertex_model(o));
+}
+
+static void
+check_sagemaker(void)
+{
+    const char *model = getenv("SAGEMAKER_TRITON_DEFAULT_MODEL_NAME");
+    const char *kind = getenv("SAGEMAKER_TRITON_INFERENCE_TYPE");
+
+    if (model != NULL) {
+        check_path("SAGEMAKER_TRITON_DEFAULT_MODEL_NAME", model);
+    }
+    if (kind != NULL && kind[0] != '\0' && strcmp(kind, "infer") != 0
+        && strcmp(kind, "generate") != 0
+        && strcmp(kind, "generate_stream") != 0)
+    {
+        die("SAGEMAKER_TRITON_INFERENCE_TYPE is infer, generate or "
+            "generate_stream, not \"%s\"", kind);
+    }
+}
+
+/* It becomes a part of a path in nginx.conf as it is. */
+static void
+check_path(const char *what, const char *text)
+{
+    for (const char *c = text; *c != '\0'; c++) {
+        if ((unsigned char) *c <= ' ' || strchr("\"\\;{}'$?#%\x7f", *c)) {
+            die("%s is \"%s\", which has a character that is none of a path",
+                what, text);
+        }
     }
 }
 

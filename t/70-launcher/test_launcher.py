@@ -101,6 +101,25 @@ def test_host_policy(launch):
     assert seen["loader"] == os.sched_getaffinity(0)
 
 
+def test_tests_may_hold_the_first_batch(launch, repository):
+    """Triton's own tests set this in the server's environment."""
+    models.identity(repository, "batched", [("IN", "FP32", [1])],
+                    max_batch=8, extra="dynamic_batching { }\n")
+    body = (b'{"inputs":[{"name":"IN","datatype":"FP32","shape":[1,1],'
+            b'"data":[2.5]}]}')
+    launcher = launch(env={"TRITONSERVER_DELAY_SCHEDULER": "2"})
+    with wire.Wire(launcher.port, 20 * SLOW) as connection:
+        connection.send(wire.request_bytes(
+            "POST", "/v2/models/batched/infer", body))
+        assert not process.wait_until(
+            lambda: b'nv_inference_exec_count{model="batched",version="1"} 1'
+            in wire.fetch(launcher.metrics_port, "GET", "/metrics").body, 1)
+        assert wire.fetch(launcher.port, "POST", "/v2/models/batched/infer",
+                          body).status == 200
+        assert connection.read().status == 200
+    assert launcher.stop() == 0
+
+
 def test_rate_limit(launch, repository):
     config = repository / "one" / "config.pbtxt"
     text = config.read_text()

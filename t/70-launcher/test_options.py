@@ -277,3 +277,45 @@ def test_no_option_is_missing():
         "Vertex", "Metrics", "Tracing", "Backend", "Repository Agent",
         "Response Cache", "Rate Limiter", "Memory/Device Management",
         "DEPRECATED", "Not in tritonserver"]
+
+
+@pytest.mark.parametrize("env,options,text", [
+    ({"AIP_PREDICT_ROUTE": "/p;", "AIP_HEALTH_ROUTE": "/h"},
+     ["--allow-vertex-ai=1"], 'AIP_PREDICT_ROUTE is "/p;"'),
+    ({"AIP_PREDICT_ROUTE": "/p"}, ["--allow-vertex-ai=1"],
+     "AIP_HEALTH_ROUTE"),
+    ({"AIP_PREDICT_ROUTE": "/p", "AIP_HEALTH_ROUTE": "/h"},
+     ["--allow-vertex-ai=1"], "--vertex-ai-default-model"),
+    ({"AIP_PREDICT_ROUTE": "/p", "AIP_HEALTH_ROUTE": "/h"},
+     ["--allow-vertex-ai=1", "--vertex-ai-default-model=a$b"], "a$b"),
+    ({"AIP_HTTP_PORT": "x"}, [], "AIP_HTTP_PORT"),
+    ({"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": 'a"b'},
+     ["--allow-sagemaker=1"], 'a"b'),
+    ({"SAGEMAKER_TRITON_INFERENCE_TYPE": "guess"},
+     ["--allow-sagemaker=1"], "infer, generate or generate_stream"),
+    ({"AIP_STORAGE_URI": "gs://bucket/models"}, [], "gs://bucket/models"),
+])
+def test_wrong_environment(env, options, text):
+    done = config(*options, repository="AIP_STORAGE_URI" not in env, env=env)
+    assert done.returncode == 1 and text in done.stderr, done.stderr
+
+
+def test_environment():
+    done = config(env={"TRITON_SERVER_CPU_ONLY": "1"})
+    assert "inference_metrics gpu=off;" in done.stdout
+    done = config("--allow-sagemaker=1", env={
+        "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "m",
+        "SAGEMAKER_TRITON_INFERENCE_TYPE": "generate",
+        "SAGEMAKER_TRITON_PING_MODE": "live"})
+    assert '"/v2/models/m/generate"' in done.stdout
+    assert '"/v2/health/live"' in done.stdout
+    done = config("--load-model=m", "--model-control-mode=explicit", env={
+        "AIP_MODE": "PREDICTION", "AIP_HTTP_PORT": "99",
+        "AIP_PREDICT_ROUTE": "/p", "AIP_HEALTH_ROUTE": "/h"})
+    assert "listen 0.0.0.0:99;" in done.stdout
+    assert "listen 0.0.0.0:8000" not in done.stdout
+    assert "http2" not in done.stdout
+    done = config("--allow-http=1", "--allow-vertex-ai=0",
+                  env={"AIP_MODE": "PREDICTION"})
+    assert "listen 0.0.0.0:8000" in done.stdout
+    assert "listen 0.0.0.0:8080" not in done.stdout
