@@ -486,6 +486,11 @@ MUTANTS = [
     ("what was decided on other repositories holds", SET,
      "        set->ops->is_current(set->userp, l->list), false);",
      "        true, false);"),
+    ("a rebuild that waits in the queue comes before the next delay", SET,
+     "v->lost != NULL && v->rebuild == NULL;", "v->lost != NULL;"),
+    ("a version that serves is rebuilt", SET,
+     "return v != NULL && v->lost != NULL && v->rebuild", "return v != NULL"
+     " && v->rebuild"),
     ("an orphan goes though an ensemble needs it", SET,
      "&& !inf_reconcile_is_orphan(&set->graph, edit->record)", "&& false"),
     ("a stop forgets edits behind the first", SET,

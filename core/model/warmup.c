@@ -167,7 +167,7 @@ inf_warmup_free(inf_warmup_t *w)
 
 inf_err_t *
 inf_warmup_run(const inf_warmup_t *w, inf_instance_t *instance,
-    inf_warmup_execute_fn execute)
+    inf_warmup_execute_fn execute, const _Atomic bool *stopping)
 {
     for (size_t i = 0; i < w->count; i++) {
         const warmup_sample_t *sample = &w->samples[i];
@@ -177,6 +177,10 @@ inf_warmup_run(const inf_warmup_t *w, inf_instance_t *instance,
             sample->name);
 
         for (uint32_t run = 0; run < sample->runs; run++) {
+            if (stopping != NULL && atomic_load(stopping)) {
+                return inf_err_new(INF_ERR_UNAVAILABLE, "warmup sample '%s' is"
+                    " given up: the server is stopping", sample->name);
+            }
             inf_err_t *err = sample_run(sample, instance, execute);
             if (err == NULL) {
                 continue;

@@ -6,7 +6,7 @@
  *          instances at once.
  * Units    bytes.
  * Errors   INVALID_ARG, naming the sample: its data can't be made, or the
- *          backend answered with an error.
+ *          backend answered with an error.  UNAVAILABLE: it is stopping.
  * Route    configuration, storage -> [warm-up] -> executor -> backend
  *
  * Samples bypass scheduler and normalisation: what the configuration says of
@@ -32,8 +32,9 @@ INF_CHECK inf_err_t *inf_warmup_new(const inf_storage_t *st,
 void inf_warmup_free(inf_warmup_t *w);
 
 /* Runs every sample on the instance and waits for its answers; the first
-   failing one ends it. */
+   failing one ends it.  stopping (or NULL) ends it between two runs. */
 INF_CHECK inf_err_t *inf_warmup_run(const inf_warmup_t *w,
-    inf_instance_t *instance, inf_warmup_execute_fn execute);
+    inf_instance_t *instance, inf_warmup_execute_fn execute,
+    const _Atomic bool *stopping);
 
 #endif /* INF_MODEL_WARMUP_H */

@@ -168,15 +168,6 @@ void inf_lifecycle_unload_async(inf_lifecycle_t *lc, const char *name,
     bool dependents, inf_lifecycle_done_fn done, void *userp);
 
 /*
- * A loaded version (-1: all of them) is broken: builds it again from the same
- * files and configuration and puts the new one in its place.  Returns at
- * once; may be called from any thread, under no lock.  Does nothing when the
- * model isn't loaded or such a reload is queued already.
- */
-void inf_lifecycle_reload(inf_lifecycle_t *lc, const inf_model_id_t *id,
-    int64_t version, const char *reason);
-
-/*
  * The repositories, the desired models or load options are others, or a listing
  * has come: has models of repositories that have gone unloaded; with all those
  * loaded that lie there now and aren't, or come from elsewhere, else those that

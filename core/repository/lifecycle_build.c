@@ -15,6 +15,7 @@ typedef inf_load_t load_t;
 typedef inf_load_version_t load_version_t;
 
 static bool build_all(load_t *l);
+static bool gives_up(const load_t *l, const load_version_t *v);
 static inf_err_t *build(load_t *l, int64_t version, inf_model_t **out);
 static inf_err_t *change(load_t *l, load_version_t *v);
 static inf_err_t *build_watched(const inf_model_load_t *what,
@@ -48,11 +49,15 @@ build_all(load_t *l)
         uint64_t start = inf_clock_ns();
 
         tries = v->err != NULL ? 0 : tries;     /* its members don't fit     */
-        while (!v->keep && v->model == NULL && tries-- > 0) {
+        while (!v->keep && v->model == NULL && tries-- > 0
+            && !gives_up(l, v))
+        {
             inf_err_free(v->err);       /* of the try before                 */
             v->err = build(l, v->version, &v->model);
         }
-        while (v->stays != NULL && v->change == NULL && tries-- > 0) {
+        while (v->stays != NULL && v->change == NULL && tries-- > 0
+            && !gives_up(l, v))
+        {
             inf_err_free(v->err);
             v->err = change(l, v);
         }
@@ -65,6 +70,12 @@ build_all(load_t *l)
     }
 
     return whole;
+}
+
+static bool
+gives_up(const load_t *l, const load_version_t *v)
+{
+    return v->err != NULL && atomic_load(&l->lc->stopping);
 }
 
 static inf_err_t *
@@ -105,7 +116,8 @@ build(load_t *l, int64_t version, inf_model_t **out)
         .members = l->members,
         .member_count = l->member_count,
         .ops = &inf_lifecycle_model_ops,
-        .owner = loaded
+        .owner = loaded,
+        .stopping = &l->lc->stopping
     };
 
     err = build_watched(&what, out);
@@ -141,7 +153,8 @@ change(load_t *l, load_version_t *v)
         .config = l->source->config,
         .bounded = l->source->overridden
             && !l->core_config->values->code_upload,
-        .version = v->version
+        .version = v->version,
+        .stopping = &l->lc->stopping
     };
     void *mark;
 

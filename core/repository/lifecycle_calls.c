@@ -83,38 +83,6 @@ inf_lifecycle_unload_async(inf_lifecycle_t *lc, const char *name,
     inf_lifecycle_submit(lc, &id, edit);
 }
 
-void
-inf_lifecycle_reload(inf_lifecycle_t *lc, const inf_model_id_t *id,
-    int64_t version, const char *reason)
-{
-    inf_edit_t *edit;
-
-    inf_err_t *err = new_edit(lc, INF_EDIT_REBUILD, INF_EDIT_REBUILD, NULL,
-        NULL, &edit);
-    if (err != NULL) {
-        inf_err_log(inf_err_add(err, "model \"%s\" is not loaded again",
-            id->name));
-        return;
-    }
-
-    edit->version = version;
-    edit->why = strdup(reason);
-    inf_lock(&lc->lock);
-    inf_model_record_t *r = inf_model_set_find(&lc->set, id);
-    bool needed = r != NULL && !lc->set.stopping
-        && (inf_model_record_any_ready(r) || inf_model_record_any_lost(r))
-        && !inf_model_set_rebuilds(r, version);
-    if (needed) {
-        inf_model_set_submit(&lc->set, r, edit);
-    }
-    inf_unlock(&lc->lock);
-
-    inf_cond_broadcast(&lc->work);
-    if (!needed) {
-        inf_edit_free(edit);
-    }
-}
-
 inf_err_t *
 inf_lifecycle_load(inf_lifecycle_t *lc, const char *name,
     inf_override_t *override)

@@ -557,13 +557,11 @@ choose(load_t *l)
     return NULL;
 }
 
-/* READY versions stay chosen; one that is to be built again is not kept.  One
-   that has lost a process waits for just this. */
+/* READY versions are kept, the one whose process has exited is rebuilt. */
 static inf_err_t *
 choose_again(load_t *l)
 {
     const inf_model_record_t *r = l->record;
-    int64_t version = l->edit->version;
 
     l->versions = calloc(r->version_count + 1, sizeof(*l->versions));
     if (l->versions == NULL) {
@@ -572,13 +570,11 @@ choose_again(load_t *l)
 
     inf_lock(&l->lc->lock);
     for (size_t i = 0; i < r->version_count; i++) {
-        bool meant = version == -1 || version == r->versions[i].version;
-        if (r->versions[i].state == INF_VERSION_READY
-            || (r->versions[i].lost != NULL && meant))
-        {
+        const inf_record_version_t *v = &r->versions[i];
+        bool ready = v->state == INF_VERSION_READY;
+        if (ready || v->version == l->edit->version) {
             l->versions[l->count++] = (load_version_t) {
-                .version = r->versions[i].version,
-                .keep = !meant
+                .version = v->version, .keep = ready
             };
         }
     }

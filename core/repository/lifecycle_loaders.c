@@ -88,6 +88,7 @@ inf_lifecycle_stop_loaders(inf_lifecycle_t *lc, uint64_t until)
 
     inf_lock(&lc->lock);
     inf_model_set_stop(&lc->set, &dropped);
+    atomic_store(&lc->stopping, true);
     inf_unlock(&lc->lock);
     while ((link = inf_list_pop_front(&dropped)) != NULL) {
         inf_edit_t *edit = inf_link_entry(link, inf_edit_t, link);

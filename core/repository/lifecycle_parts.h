@@ -94,6 +94,7 @@ struct inf_lifecycle_s {
     inf_loader_t             loaders[INF_LOADERS_MAX];
     uint32_t                 running;   /* loaders that take loads           */
     uint32_t                 enough;    /* of them; more than that end       */
+    _Atomic bool             stopping;  /* as set.stopping, for loads        */
 };
 
 /* The lifecycle's part of a loaded version: model->owner. */

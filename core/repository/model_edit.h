@@ -31,7 +31,8 @@ typedef enum {
     INF_EDIT_LOAD,              /* compare the files with what is loaded     */
     INF_EDIT_REFRESH,           /* compare an ensemble with its composing
                                    models, which have changed                */
-    INF_EDIT_REBUILD,           /* from the same files: it is broken         */
+    INF_EDIT_REBUILD,           /* from the same files: the process of a
+                                   version has exited                        */
     INF_EDIT_UNLOAD,
     INF_EDIT_LISTED,            /* what is desired follows from a listing    */
     INF_EDIT_ADOPT,             /* from now on as if a request had loaded it */
@@ -79,7 +80,7 @@ typedef struct {
     bool                   at_start;    /* the start is over after it        */
     bool                   waited;      /* for a listing                     */
     bool                   dependents;  /* of UNLOAD: what came only with it */
-    int64_t                version;     /* of REBUILD; -1: all               */
+    int64_t                version;     /* of REBUILD                        */
     uint64_t               turn;        /* when it was queued: 1, 2, ...     */
     uint64_t               listings;    /* the lifecycle's count, when it was
                                            taken                             */

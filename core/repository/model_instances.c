@@ -24,6 +24,7 @@ typedef struct {
 typedef struct {
     const inf_executor_t *executor;
     inf_warmup_t         *warmup;       /* NULL: none                        */
+    const _Atomic bool   *stopping;
 } instance_prepare_t;
 
 static inf_err_t *check_rates(inf_rate_gate_t *gate,
@@ -371,6 +372,7 @@ make_options(const inf_model_load_t *what, const inf_model_t *model,
     instance_prepare_t *prepare, inf_runner_options_t *out)
 {
     prepare->executor = what->options->plugins->executor;
+    prepare->stopping = what->stopping;
     inf_err_t *err = inf_warmup_new(what->storage, what->dir, model,
         &prepare->warmup);
     if (err != NULL) {
@@ -402,7 +404,8 @@ prepare_instance(void *userp, inf_instance_t *instance)
     inf_err_t *err = inf_host_policy_apply(instance->model->host_policies,
         instance->spec->host_policy);
     if (err == NULL && p->warmup != NULL) {
-        err = inf_warmup_run(p->warmup, instance, p->executor->execute);
+        err = inf_warmup_run(p->warmup, instance, p->executor->execute,
+            p->stopping);
     }
     return err;
 }

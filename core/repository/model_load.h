@@ -33,6 +33,8 @@ typedef struct {
     size_t                         member_count;
     const inf_model_ops_t         *ops;
     void                          *owner;
+    const _Atomic bool            *stopping;    /* gives warmup up; NULL:
+                                                   never                     */
 } inf_model_load_t;
 
 INF_CHECK inf_err_t *inf_model_load(const inf_model_load_t *what,

@@ -85,18 +85,6 @@ inf_model_record_any_ready(const inf_model_record_t *r)
     return false;
 }
 
-bool
-inf_model_record_any_lost(const inf_model_record_t *r)
-{
-    for (size_t i = 0; i < r->version_count; i++) {
-        if (r->versions[i].lost != NULL) {
-            return true;
-        }
-    }
-
-    return false;
-}
-
 inf_model_t *
 inf_model_record_serves(const inf_model_record_t *r, int64_t version)
 {

@@ -108,7 +108,6 @@ inf_model_t *inf_model_record_serves(const inf_model_record_t *r,
     int64_t version);
 
 bool inf_model_record_any_ready(const inf_model_record_t *r);
-bool inf_model_record_any_lost(const inf_model_record_t *r);
 
 bool inf_record_version_is_unloaded(const inf_record_version_t *v);
 

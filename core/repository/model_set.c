@@ -9,6 +9,7 @@ static const void *serves(const inf_graph_model_t *m, int64_t version);
 static void move(inf_model_record_t *r, inf_model_state_t to);
 static void queue(inf_model_set_t *set, inf_model_record_t *r);
 static void decide(inf_model_set_t *set, inf_edit_t *edit);
+static bool is_lacking(const inf_edit_t *rebuild);
 static void decide_listed(inf_model_set_t *set, inf_edit_t *edit);
 static bool needs_edit(const inf_inventory_t *l, inf_model_record_t *r,
     const inf_repository_name_t *n);
@@ -212,22 +213,6 @@ needs_edit(const inf_inventory_t *l, inf_model_record_t *r,
     return step.kind != INF_STEP_NONE;
 }
 
-bool
-inf_model_set_rebuilds(const inf_model_record_t *r, int64_t version)
-{
-    for (const inf_link_t *l = r->edits.next; l != &r->edits; l = l->next) {
-        const inf_edit_t *edit = inf_link_entry((inf_link_t *) (uintptr_t) l,
-            inf_edit_t, link);
-        if (edit->kind == INF_EDIT_REBUILD
-            && (edit->version == -1 || edit->version == version))
-        {
-            return true;
-        }
-    }
-
-    return false;
-}
-
 inf_edit_t *
 inf_model_set_take(inf_model_set_t *set, bool unloads)
 {
@@ -251,12 +236,24 @@ decide(inf_model_set_t *set, inf_edit_t *edit)
 {
     if (edit->kind == INF_EDIT_LISTED) {
         decide_listed(set, edit);
-    } else if (edit->kind == INF_EDIT_UNLOAD
-        && edit->cause == INF_UNLOAD_ORPHAN
-        && !inf_reconcile_is_orphan(&set->graph, edit->record))
+    } else if ((edit->kind == INF_EDIT_UNLOAD
+            && edit->cause == INF_UNLOAD_ORPHAN
+            && !inf_reconcile_is_orphan(&set->graph, edit->record))
+        || (edit->kind == INF_EDIT_REBUILD && !is_lacking(edit)))
     {
         edit->kind = INF_EDIT_NOTHING;
     }
+}
+
+/* false: the version was loaded since, or its process has exited once more and
+   another rebuild waits for the delay. */
+static bool
+is_lacking(const inf_edit_t *rebuild)
+{
+    const inf_record_version_t *v = inf_model_record_find(rebuild->record,
+        rebuild->version);
+
+    return v != NULL && v->lost != NULL && v->rebuild == NULL;
 }
 
 static void

@@ -90,9 +90,6 @@ bool inf_model_set_comes(inf_model_set_t *set, const inf_inventory_t *l,
 inf_model_record_t *inf_model_set_next_leaving(inf_model_set_t *set,
     const inf_inventory_t *l, inf_model_record_t *r);
 
-/* Whether a rebuild of that version (-1: all) waits already. */
-bool inf_model_set_rebuilds(const inf_model_record_t *r, int64_t version);
-
 /*
  * The next edit to be carried out, or NULL.  unloads: of the unloads, else of
  * the others.  Its kind may be another now, NOTHING too: what follows from a

@@ -78,7 +78,7 @@ use_warmup(void)
 
     inf_err_t *err = inf_warmup_new(&st.base, "m", &model, &warmup);
     if (err == NULL) {
-        err = inf_warmup_run(warmup, &instance, execute);
+        err = inf_warmup_run(warmup, &instance, execute, NULL);
     }
     inf_warmup_free(warmup);
     return err;

@@ -169,7 +169,7 @@ assert_runs(const char *config, const char *seen)
     backend.executions = 0;
     assert_ok(open_world(config));
     assert_non_null(w.warmup);
-    assert_ok(inf_warmup_run(w.warmup, &w.instance, execute));
+    assert_ok(inf_warmup_run(w.warmup, &w.instance, execute, NULL));
     assert_string_equal(backend.text, seen);
     close_world();
 }
@@ -277,13 +277,13 @@ an_error_response_ends_the_warmup(void **state)
         INPUT("A", "UINT8", "dims: [ 1, 2 ] zero_data: true"))
         "model_warmup { name: 'next' batch_size: 1 }"));
 
-    assert_error(inf_warmup_run(w.warmup, &w.instance, execute),
+    assert_error(inf_warmup_run(w.warmup, &w.instance, execute, NULL),
         INF_ERR_INVALID_ARG, "failed to run warmup sample 's': too cold");
     assert_int_equal(backend.executions, 2);
 
     backend.silent = true;
     backend.fail = NULL;
-    assert_error(inf_warmup_run(w.warmup, &w.instance, execute),
+    assert_error(inf_warmup_run(w.warmup, &w.instance, execute, NULL),
         INF_ERR_INVALID_ARG, "without a final response");
     close_world();
 }
@@ -294,6 +294,30 @@ a_model_without_samples_has_no_warmup(void **state)
     (void) state;
     assert_ok(open_world(MODEL("8")));
     assert_null(w.warmup);
+    close_world();
+}
+
+static _Atomic bool stopping;
+
+static void
+execute_until_the_third(inf_instance_t *instance, inf_request_t **requests,
+    uint32_t count)
+{
+    execute(instance, requests, count);
+    stopping = backend.executions == 3;
+}
+
+/* The last count that a configuration can say. */
+static void
+a_stop_ends_it_between_two_runs(void **state)
+{
+    (void) state;
+    assert_ok(open_world(MODEL("4") SAMPLE("batch_size: 1 count: 4294967295 ",
+        INPUT("A", "UINT8", "dims: [ 1, 2 ] zero_data: true"))));
+    assert_error(inf_warmup_run(w.warmup, &w.instance, execute_until_the_third,
+        &stopping), INF_ERR_UNAVAILABLE, "warmup sample 's' is given up: the"
+        " server is stopping");
+    assert_int_equal(backend.executions, 3);
     close_world();
 }
 
@@ -308,6 +332,7 @@ main(void)
         T(answers_may_come_later),
         T(data_that_cannot_be_made_is_an_error_with_the_samples_name),
         T(an_error_response_ends_the_warmup),
+        T(a_stop_ends_it_between_two_runs),
         T(a_model_without_samples_has_no_warmup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

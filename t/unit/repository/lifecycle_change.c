@@ -857,14 +857,14 @@ a_broken_instance_has_its_model_built_again(void **state)
     inf_model_t *before, *kept, *after;
 
     add_model("m", ALL, 2);
-    inf_lifecycle_reload(w.lc, &m_id, -1, "nobody loaded it");
     assert_ok(inf_lifecycle_load(w.lc, "m", override(JSON ",\"version_policy\""
         ":{\"all\":{}},\"max_batch_size\":3}")));
     assert_ok(find("m", 1, &before));
     assert_ok(find("m", 2, &kept));
     inf_model_unref(before);
     inf_model_unref(kept);
-    inf_lifecycle_reload(w.lc, &m_id, 1, "its process died");
+    process_exit_of(w.lc, &m_id, 1);
+    wait_for_count("init m/1", 2);
     inf_lifecycle_wait(w.lc);
     assert_int_equal(fake_count("init m/1"), 2);
     assert_int_equal(fake_count("init m/2"), 1);
@@ -875,9 +875,10 @@ a_broken_instance_has_its_model_built_again(void **state)
     assert_ptr_equal(after, kept);
     inf_model_unref(after);
 
-    inf_lifecycle_reload(w.lc, &m_id, -1, "all of it");
+    process_exit_of(w.lc, &m_id, 2);
+    wait_for_count("init m/2", 2);
     inf_lifecycle_wait(w.lc);
-    assert_int_equal(fake_count("init m/2"), 2);
+    assert_int_equal(fake_count("init m/1"), 2);
     assert_string_equal(rows(), "m/1 READY \nm/2 READY \n");
 }
 

@@ -522,7 +522,10 @@ a_broken_instance_costs_its_own_model(void **state)
     add_model(0, "m");
     add_model(1, "m");
     start_all();
-    inf_lifecycle_reload(w.lc, &id, -1, "its process died");
+    process_exit_of(w.lc, &id, -1);
+    while (fake_count("init m/1") < 3) {
+        usleep(1000);
+    }
     inf_lifecycle_wait(w.lc);
     assert_int_equal(fake_count("init m/1"), 3);
     assert_string_equal(spaces(), "01");

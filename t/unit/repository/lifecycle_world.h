@@ -17,6 +17,7 @@
 #include "core_config_of.h"
 #include "repository/fake_plugin.h"
 #include "repository/index_rows.h"
+#include "repository/process_exit.h"
 #include "temp_tree.h"
 
 #include "core/repository/lifecycle.h"

@@ -590,11 +590,11 @@ choose(inf_load_t *load, const source_t *source)
 
     for (size_t i = 0; i < r->version_count; i++) {
         const inf_record_version_t *v = &r->versions[i];
-        bool meant = load->edit->version == -1
-            || load->edit->version == v->version;
-        if (v->state == INF_VERSION_READY || (v->lost != NULL && meant)) {
-            load->versions[load->count].version = v->version;
-            load->versions[load->count++].keep = !meant;
+        bool ready = v->state == INF_VERSION_READY;
+        if (ready || v->version == load->edit->version) {
+            load->versions[load->count++] = (inf_load_version_t) {
+                .version = v->version, .keep = ready
+            };
         }
     }
 }
@@ -892,16 +892,18 @@ finish(loader_t *l, inf_err_t *err)
 static void
 check_delay(const inf_edit_t *edit)
 {
-    if (edit->kind != INF_EDIT_REBUILD || edit->why == NULL) {
-        return;                         /* no exit is behind it              */
+    if (edit->kind != INF_EDIT_REBUILD) {
+        return;
     }
 
     const exits_t *x = &sim.exits[model_index(edit->record)]
         [edit->version - 1];
     uint64_t delay = x->count < 2 ? 0
         : x->count > 7 ? 60 * SECOND : SECOND << (x->count - 2);
-    check(x->rebuild != edit || sim.now >= x->at + delay,
-        "%s is rebuilt too soon", edit->record->name);
+    check(sim.now >= x->at + delay, "%s is rebuilt too soon",
+        edit->record->name);
+    check(inf_model_record_find(edit->record, edit->version)->model == NULL,
+        "%s is rebuilt though it serves", edit->record->name);
 }
 
 /* It lies nowhere or in two repositories, as far as this poll can tell. */
@@ -1153,13 +1155,7 @@ rebuild(void)
 {
     inf_model_record_t *r = get_record((uint32_t) chance(MODELS));
 
-    if (inf_model_record_any_ready(r)
-        && !inf_model_set_rebuilds(r, -1))
-    {
-        inf_edit_t *edit = new_edit(INF_EDIT_REBUILD);
-        edit->version = -1;
-        inf_model_set_submit(&sim.set, r, edit);
-    } else if (inf_model_record_is_empty(r)
+    if (inf_model_record_is_empty(r)
         && r->state == INF_MODEL_IDLE)
     {
         inf_edit_t *edit = new_edit(INF_EDIT_UNLOAD);
