@@ -176,6 +176,10 @@ typedef struct {
 #define INF_COMPLETE_RESPONSE 0x01      /* offset, length: a response record */
 #define INF_COMPLETE_FINAL    0x02      /* no more responses                 */
 #define INF_COMPLETE_RELEASED 0x04      /* nobody reads the request's bytes  */
+#define INF_COMPLETE_DECOUPLED 0x08     /* the first of a request with
+                                           INF_REQUEST_STREAM: its model is
+                                           decoupled; comes before the
+                                           completions of later requests     */
 #define INF_COMPLETE_LAST     0x80      /* took the ring's last place: more may
                                            wait in the core, so notify the
                                            submission eventfd after the pop;
@@ -273,6 +277,7 @@ typedef enum {
 #define INF_REQUEST_SEQUENCE_START  0x01    /* TRITONSERVER_REQUEST_FLAG_*   */
 #define INF_REQUEST_SEQUENCE_END    0x02
 #define INF_REQUEST_CORRELATION_STR 0x10    /* the id is a text              */
+#define INF_REQUEST_STREAM          0x40    /* takes any number of responses */
 #define INF_REQUEST_RAW_INPUT       0x20    /* one input, bytes only: name,
                                                datatype and shape come from
                                                the model                     */

@@ -69,6 +69,13 @@ inf_split_done(const inf_split_t *s)
     return s->pos == s->size;
 }
 
+/* No field is cut: where the message's size was not known, it may end here. */
+static inline bool
+inf_split_at_field(const inf_split_t *s)
+{
+    return s->body == 0 && s->head_len == 0;
+}
+
 /* Raw entries so far. */
 static inline uint32_t
 inf_split_count(const inf_split_t *s)

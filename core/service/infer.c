@@ -104,6 +104,13 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
             (uint8_t) (INF_SLOT_QUEUED | flight->retry));
         inf_runner_t *runner = req->model->sched.runner;
         bool queued;
+        if (inf_model_is_decoupled(req->model)) {
+            inf_channel_complete(session->channel, &(inf_completion_t) {
+                .flags = INF_COMPLETE_DECOUPLED,
+                .slot = submission->slot,
+                .generation = submission->generation
+            }, NULL, 0);
+        }
         fed.quick = runner != NULL && inf_runner_is_quick(runner);
         err = inf_entrance_submit(req->model, req, now_ns, true, &queued);
         fed.runner = queued ? runner : NULL;
@@ -195,7 +202,9 @@ flight_fill(inf_flight_t *flight, inf_registry_reader_t *models,
     req->timeout_us = rec->timeout_us;
     req->suspect = submission->flags & INF_SUBMIT_FLAG_SUSPECT;
 
-    if (inf_model_is_decoupled(model)) {
+    if (inf_model_is_decoupled(model)
+        && !(rec->flags & INF_REQUEST_STREAM))
+    {
         return inf_err_new(INF_ERR_UNSUPPORTED, rec->protocol
             == INF_PROTOCOL_GRPC ? "ModelInfer RPC doesn't support models with"
             " decoupled transaction policy" : "HTTP end point doesn't support"

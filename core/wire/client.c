@@ -11,7 +11,7 @@
 #define CLIENT_UNRUNG_MAX 8u                    /* then the core is woken   */
 
 #define CLIENT_FLAGS (INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL            \
-    | INF_COMPLETE_RELEASED | INF_COMPLETE_LAST)
+    | INF_COMPLETE_RELEASED | INF_COMPLETE_DECOUPLED | INF_COMPLETE_LAST)
 
 static bool client_take(inf_client_t *c, uint32_t leave, void *userp,
     inf_slot_id_t *out);

@@ -9,7 +9,8 @@
 #define RECORD_ALIGN 8u
 
 #define RECORD_FLAGS (INF_REQUEST_SEQUENCE_START | INF_REQUEST_SEQUENCE_END \
-    | INF_REQUEST_CORRELATION_STR | INF_REQUEST_RAW_INPUT)
+    | INF_REQUEST_CORRELATION_STR | INF_REQUEST_RAW_INPUT                   \
+    | INF_REQUEST_STREAM)
 
 static inf_err_t *record_check(const inf_infer_record_t *r,
     uint64_t length, uint64_t arena_size);

@@ -10,7 +10,7 @@
 #define CHANNEL_SPILL_MAX   (UINT64_C(1) << 20)     /* 64 MiB of them      */
 
 #define CHANNEL_FLAGS (INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL           \
-    | INF_COMPLETE_RELEASED)
+    | INF_COMPLETE_RELEASED | INF_COMPLETE_DECOUPLED)
 
 /* Completions that found the ring full. */
 struct inf_channel_spill_s {

@@ -452,7 +452,7 @@ nonsense_from_the_core_breaks_the_client(void **state)
 {
     (void) state;
     const inf_completion_t bad[] = {
-        { .flags = 0x08 },
+        { .flags = 0x10 },
         { .flags = INF_COMPLETE_FINAL, .slot = 8 },
         { .flags = INF_COMPLETE_FINAL, .slot = UINT32_MAX },
         { .flags = INF_COMPLETE_FINAL, .cause = INF_CAUSE_LAST + 1 },

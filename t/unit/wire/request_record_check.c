@@ -187,7 +187,7 @@ each_field_out_of_range_is_refused_by_name(void **state)
     BAD("model name", r->head.size = offsetof(request_t, shape));
     BAD("protocol", r->head.protocol = 0);
     BAD("protocol", r->head.protocol = 3);
-    BAD("flags", r->head.flags = 0x40);
+    BAD("flags", r->head.flags = 0x80);
     BAD("model name", r->head.model_name.len = 0);
     BAD("model name", r->head.model_name.len = UINT32_MAX);
     BAD("model name", r->head.model_name.offset = UINT32_MAX);
