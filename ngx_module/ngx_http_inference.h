@@ -107,6 +107,7 @@ typedef struct {
     off_t                       max_body;       /* 0: unlimited; unset: half
                                                    of the arena              */
     ngx_http_inference_rate_t   min_rate;
+    ngx_uint_t                  grpc_compression;   /* inf_grpc_level_t      */
 } ngx_http_inference_loc_conf_t;
 
 

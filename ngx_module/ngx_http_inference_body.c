@@ -6,7 +6,7 @@
  * body that another handler has read is taken from memory or from its file.
  */
 
-#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
 
 
 static ngx_int_t ngx_http_inference_body_room(ngx_http_inference_ctx_t *ctx);
@@ -240,6 +240,10 @@ ngx_http_inference_body_read(ngx_http_inference_ctx_t *ctx)
 
     rc = ngx_http_inference_body_source(ctx);
 
+    if (rc == NGX_OK && ctx->grpc) {
+        rc = ngx_http_inference_grpc_unpack(ctx);
+    }
+
     if (rc != NGX_OK) {
         return rc;
     }
@@ -257,7 +261,7 @@ ngx_http_inference_body_read(ngx_http_inference_ctx_t *ctx)
 
     rc = ngx_http_inference_infer_read(ctx);
 
-    if (rc != NGX_OK) {
+    if (rc != NGX_OK || ctx->grpc) {
         return rc;
     }
 

@@ -3,7 +3,7 @@
  *                                states that it may go through.
  */
 
-#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
 
 
 static void ngx_http_inference_quiet(ngx_http_inference_ctx_t *ctx);
@@ -35,7 +35,7 @@ static const struct {
     /* WAITING */     ngx_http_inference_then(PREPARING, RESPONDING),
     /* PREPARING */   ngx_http_inference_then(RESPONDING, REJECTING),
     /* RESPONDING */  ngx_http_inference_then(DONE, SENDING),
-    /* SENDING */     ngx_http_inference_then(DONE, DONE),
+    /* SENDING */     ngx_http_inference_then(DONE, PREPARING),
     /* REJECTING */   ngx_http_inference_then(DONE, DONE),
     /* DONE */        ngx_http_inference_then(DONE, DONE),
     /* LEFT */        ngx_http_inference_then(LEFT, LEFT)
@@ -57,7 +57,27 @@ ngx_http_inference_create_ctx(ngx_http_request_t *r)
         return NULL;
     }
 
+    ngx_http_inference_init_ctx(ctx, r, NGX_HTTP_INFERENCE_CHECKING);
+
+    cln->handler = ngx_http_inference_cleanup;
+    cln->data = ctx;
+
+    leave->handler = ngx_http_inference_leave;
+    leave->data = ctx;
+
+    ngx_http_set_ctx(r, ctx, ngx_http_inference_module);
+
+    return ctx;
+}
+
+
+void
+ngx_http_inference_init_ctx(ngx_http_inference_ctx_t *ctx,
+    ngx_http_request_t *r, ngx_http_inference_state_e state)
+{
     ctx->request = r;
+    ctx->owner = ctx;
+    ctx->state = state;
     ctx->version = -1;
     ctx->json_len = -1;
 
@@ -70,16 +90,6 @@ ngx_http_inference_create_ctx(ngx_http_request_t *r)
     ctx->submission.data = ctx;
 
     inf_arena_init(&ctx->arena);
-
-    cln->handler = ngx_http_inference_cleanup;
-    cln->data = ctx;
-
-    leave->handler = ngx_http_inference_leave;
-    leave->data = ctx;
-
-    ngx_http_set_ctx(r, ctx, ngx_http_inference_module);
-
-    return ctx;
 }
 
 
@@ -170,7 +180,7 @@ ngx_uint_t
 ngx_http_inference_disowned(ngx_http_inference_ctx_t *ctx)
 {
     if (ngx_http_get_module_ctx(ctx->request, ngx_http_inference_module)
-        == ctx)
+        == ctx->owner)
     {
         return 0;
     }
@@ -211,8 +221,13 @@ ngx_http_inference_borrower(ngx_http_request_t *mr)
 static void
 ngx_http_inference_leave(void *data)
 {
-    ngx_http_inference_ctx_t *ctx = data;
+    ngx_http_inference_leave_ctx(data);
+}
 
+
+void
+ngx_http_inference_leave_ctx(ngx_http_inference_ctx_t *ctx)
+{
     ngx_http_inference_quiet(ctx);
 
     if (ngx_http_inference_unanswered(&ctx->submission)) {
@@ -231,8 +246,13 @@ ngx_http_inference_leave(void *data)
 static void
 ngx_http_inference_cleanup(void *data)
 {
-    ngx_http_inference_ctx_t *ctx = data;
+    ngx_http_inference_free_ctx(data);
+}
 
+
+void
+ngx_http_inference_free_ctx(ngx_http_inference_ctx_t *ctx)
+{
     ngx_http_inference_abandon(&ctx->submission);
 
     if (ctx->reply.held) {
@@ -244,6 +264,10 @@ ngx_http_inference_cleanup(void *data)
     }
 
     ngx_http_inference_stores_free(ctx);
+
+    if (ctx->grpc) {
+        ngx_http_inference_grpc_free(ctx->grpc);
+    }
 
     inf_infer_reader_free(ctx->reader);
     inf_arena_fini(&ctx->arena);

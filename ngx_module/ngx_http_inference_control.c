@@ -6,7 +6,7 @@
  *                                REST body that answers it comes back.
  */
 
-#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
 
 #include "core/proto/message.h"
 
@@ -18,6 +18,8 @@
 
 
 static ngx_int_t ngx_http_inference_control_body(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_control_own_message(
     ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_control_message(
     ngx_http_inference_ctx_t *ctx);
@@ -61,7 +63,7 @@ ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx)
 
     s.op = INF_SUBMIT_CALL;
     s.method = ctx->endpoint->call;
-    s.flags = INF_SUBMIT_FLAG_REST_ANSWER;
+    s.flags = ctx->grpc ? 0 : INF_SUBMIT_FLAG_REST_ANSWER;
     s.received_ns = ctx->received_ns;
     s.deadline_ns = ctx->deadline_ns;
 
@@ -70,9 +72,14 @@ ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx)
     }
 
     if (ngx_http_inference_call_has_body(ctx)) {
-        s.flags |= INF_SUBMIT_FLAG_REST;
 
-        rc = ngx_http_inference_control_body(ctx);
+        if (ctx->grpc) {
+            rc = ngx_http_inference_control_own_message(ctx);
+
+        } else {
+            s.flags |= INF_SUBMIT_FLAG_REST;
+            rc = ngx_http_inference_control_body(ctx);
+        }
 
         s.length = ctx->body.text.len;
 
@@ -116,6 +123,19 @@ ngx_http_inference_control_body(ngx_http_inference_ctx_t *ctx)
     }
 
     return ngx_http_inference_store_put(ctx, text, &len, sizeof(len));
+}
+
+
+/* A call of gRPC brings the message; an empty one has had no place yet. */
+
+static ngx_int_t
+ngx_http_inference_control_own_message(ngx_http_inference_ctx_t *ctx)
+{
+    if (ctx->body.text.region) {
+        return NGX_OK;
+    }
+
+    return ngx_http_inference_store_open(ctx, &ctx->body.text, 1);
 }
 
 
@@ -252,7 +272,8 @@ ngx_http_inference_control_respond(ngx_http_inference_ctx_t *ctx)
         ngx_http_inference_release(ctx->reply.epoch, ctx->reply.offset);
     }
 
-    ctx->rc = ngx_http_inference_control_output(ctx, &body);
+    ctx->rc = ctx->grpc ? ngx_http_inference_grpc_answer(ctx, &body)
+                        : ngx_http_inference_control_output(ctx, &body);
 
     return NGX_OK;
 }

@@ -3,7 +3,7 @@
  *                               until one waits or the request is over.
  */
 
-#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
 
 
 static ngx_int_t ngx_http_inference_phase(ngx_http_inference_ctx_t *ctx);
@@ -23,6 +23,7 @@ static ngx_int_t ngx_http_inference_run_submitting(
 static ngx_int_t ngx_http_inference_run_waiting(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_run_responding(
     ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_run_sending(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_run_rejecting(
     ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_watch(ngx_http_inference_ctx_t *ctx);
@@ -105,13 +106,14 @@ ngx_http_inference_phase(ngx_http_inference_ctx_t *ctx)
         return ngx_http_inference_run_waiting(ctx);
 
     case NGX_HTTP_INFERENCE_PREPARING:
-        return ngx_http_inference_prepare(ctx);
+        return ctx->grpc ? ngx_http_inference_grpc_prepare(ctx)
+                         : ngx_http_inference_prepare(ctx);
 
     case NGX_HTTP_INFERENCE_RESPONDING:
         return ngx_http_inference_run_responding(ctx);
 
     case NGX_HTTP_INFERENCE_SENDING:
-        return ngx_http_inference_respond_more(ctx);
+        return ngx_http_inference_run_sending(ctx);
 
     case NGX_HTTP_INFERENCE_REJECTING:
         return ngx_http_inference_run_rejecting(ctx);
@@ -163,9 +165,16 @@ ngx_http_inference_check_time(ngx_http_inference_ctx_t *ctx)
 static ngx_int_t
 ngx_http_inference_run_checking(ngx_http_inference_ctx_t *ctx)
 {
-    static ngx_str_t  plain = ngx_string("text/plain");
+    ngx_int_t  rc;
 
-    if (ngx_http_inference_find_endpoint(ctx) != NGX_OK) {
+    static ngx_str_t  plain = ngx_string("text/plain");
+    static ngx_str_t  live = ngx_string("\x08\x01");   /* live: true         */
+
+    rc = ngx_http_inference_is_grpc(ctx->request)
+         ? ngx_http_inference_grpc_find_method(ctx)
+         : ngx_http_inference_find_endpoint(ctx);
+
+    if (rc != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -174,12 +183,16 @@ ngx_http_inference_run_checking(ngx_http_inference_ctx_t *ctx)
     case NGX_HTTP_INFERENCE_LIVE:
         ngx_http_inference_body_stop(ctx);
 
-        ctx->rc = ngx_http_inference_send_chain(ctx->request, NGX_HTTP_OK,
-                                                &plain, NULL);
+        ctx->rc = ctx->grpc
+                  ? ngx_http_inference_grpc_answer(ctx, &live)
+                  : ngx_http_inference_send_chain(ctx->request, NGX_HTTP_OK,
+                                                  &plain, NULL);
         return NGX_DECLINED;
 
     case NGX_HTTP_INFERENCE_MODEL_INFER:
+    case NGX_HTTP_INFERENCE_STREAM_INFER:
     case NGX_HTTP_INFERENCE_CALL_BODY:
+    case NGX_HTTP_INFERENCE_HEALTH_CHECK:
         return ngx_http_inference_headers_check(ctx);
 
     case NGX_HTTP_INFERENCE_CALL:
@@ -201,7 +214,7 @@ ngx_http_inference_run_checking(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* NGX_DECLINED: a call without a body. */
+/* NGX_DECLINED: a call without a body, or a stream. */
 
 static ngx_int_t
 ngx_http_inference_run_connecting(ngx_http_inference_ctx_t *ctx)
@@ -223,6 +236,10 @@ ngx_http_inference_run_connecting(ngx_http_inference_ctx_t *ctx)
 
     if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_CALL) {
         ngx_http_inference_start_timer(ctx);
+        return NGX_DECLINED;
+    }
+
+    if (ngx_http_inference_is_stream(ctx)) {
         return NGX_DECLINED;
     }
 
@@ -344,6 +361,10 @@ ngx_http_inference_run_submitting(ngx_http_inference_ctx_t *ctx)
 {
     ngx_int_t  rc;
 
+    if (ngx_http_inference_is_stream(ctx)) {
+        return ngx_http_inference_stream_open(ctx);
+    }
+
     rc = ngx_http_inference_is_infer(ctx)
          ? ngx_http_inference_infer_submit(ctx)
          : ngx_http_inference_control_submit(ctx);
@@ -356,7 +377,7 @@ ngx_http_inference_run_submitting(ngx_http_inference_ctx_t *ctx)
         ngx_http_inference_body_stop(ctx);
     }
 
-    if (!ctx->request->discard_body) {
+    if (!ctx->request->discard_body && ctx->message == NULL) {
         ngx_http_inference_watch(ctx);
     }
 
@@ -364,11 +385,19 @@ ngx_http_inference_run_submitting(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* NGX_DECLINED: it is a call's answer. */
+/* NGX_DECLINED: it is a call's answer, or there is none any more. */
 
 static ngx_int_t
 ngx_http_inference_run_waiting(ngx_http_inference_ctx_t *ctx)
 {
+    if (ctx->stream) {
+        return ngx_http_inference_stream(ctx);
+    }
+
+    if (ctx->message) {
+        return ngx_http_inference_stream_next(ctx);
+    }
+
     if (ctx->event != NGX_HTTP_INFERENCE_REPLY) {
         return NGX_DONE;
     }
@@ -393,8 +422,20 @@ ngx_http_inference_run_responding(ngx_http_inference_ctx_t *ctx)
         ngx_del_timer(&ctx->timer);
     }
 
+    if (ctx->stream) {
+        return ngx_http_inference_stream_close(ctx);
+    }
+
+    if (ctx->message) {
+        return ngx_http_inference_stream_respond(ctx);
+    }
+
     if (!ngx_http_inference_is_infer(ctx)) {
         return ngx_http_inference_control_respond(ctx);
+    }
+
+    if (ctx->grpc) {
+        return ngx_http_inference_grpc_respond(ctx);
     }
 
     rc = ngx_http_inference_respond(ctx);
@@ -407,13 +448,46 @@ ngx_http_inference_run_responding(ngx_http_inference_ctx_t *ctx)
 }
 
 
+/* NGX_DECLINED: the next response of a message of a stream. */
+
+static ngx_int_t
+ngx_http_inference_run_sending(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    if (ctx->message == NULL) {
+        return ngx_http_inference_respond_more(ctx);
+    }
+
+    rc = ngx_http_inference_stream_next(ctx);
+
+    switch (rc) {
+
+    case NGX_OK:
+        return NGX_DECLINED;
+
+    case NGX_DECLINED:
+        return NGX_OK;
+
+    default:
+        return rc;
+    }
+}
+
+
 static ngx_int_t
 ngx_http_inference_run_rejecting(ngx_http_inference_ctx_t *ctx)
 {
     ngx_int_t            rc;
     ngx_http_request_t  *r;
 
+    if (ctx->message) {
+        return ngx_http_inference_stream_reject(ctx);
+    }
+
     r = ctx->request;
+
+    ngx_http_inference_stream_abandon(ctx);
 
     (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->failed, 1);
 
@@ -438,7 +512,8 @@ ngx_http_inference_run_rejecting(ngx_http_inference_ctx_t *ctx)
 
     ngx_http_inference_body_stop(ctx);
 
-    ctx->rc = ngx_http_inference_send_error(ctx);
+    ctx->rc = ctx->grpc ? ngx_http_inference_grpc_send_error(ctx)
+                        : ngx_http_inference_send_error(ctx);
 
     return NGX_OK;
 }
@@ -473,5 +548,11 @@ static void
 ngx_http_inference_finalize(ngx_http_inference_ctx_t *ctx, ngx_int_t rc)
 {
     ngx_http_inference_over(ctx);
+
+    if (ctx->message) {
+        ngx_http_inference_stream_over(ctx);
+        return;
+    }
+
     ngx_http_finalize_request(ctx->request, rc);
 }

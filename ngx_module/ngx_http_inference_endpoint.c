@@ -20,8 +20,6 @@ static ngx_int_t ngx_http_inference_path(ngx_http_request_t *r,
     ngx_str_t *path);
 static ngx_uint_t ngx_http_inference_name_is_seen(
     ngx_http_inference_ctx_t *ctx);
-static ngx_int_t ngx_http_inference_model_location(
-    ngx_http_inference_ctx_t *ctx, ngx_http_inference_loc_conf_t *ilcf);
 static ngx_int_t ngx_http_inference_parse_version(
     ngx_http_inference_ctx_t *ctx);
 
@@ -138,7 +136,8 @@ ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
     ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
 
     if (ilcf->model) {
-        return ngx_http_inference_model_location(ctx, ilcf);
+        ctx->endpoint = &ngx_http_inference_endpoints[0];
+        return ngx_http_inference_model_of_location(ctx);
     }
 
     if (ngx_http_inference_path(r, &path) != NGX_OK) {
@@ -417,15 +416,14 @@ ngx_http_inference_match_version(u_char *p, u_char *last, ngx_str_t *version)
 
 /* "inference_model": the location is one model's endpoint, at any URI */
 
-static ngx_int_t
-ngx_http_inference_model_location(ngx_http_inference_ctx_t *ctx,
-    ngx_http_inference_loc_conf_t *ilcf)
+ngx_int_t
+ngx_http_inference_model_of_location(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_http_request_t  *r;
+    ngx_http_request_t             *r;
+    ngx_http_inference_loc_conf_t  *ilcf;
 
     r = ctx->request;
-
-    ctx->endpoint = &ngx_http_inference_endpoints[0];
+    ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
 
     if (ngx_http_complex_value(r, ilcf->model, &ctx->model) != NGX_OK
         || (ilcf->version

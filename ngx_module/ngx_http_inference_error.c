@@ -3,7 +3,7 @@
  *                              told; short answers in general.
  */
 
-#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
 
 #include "core/proto/message_utf8.h"
 
@@ -106,7 +106,7 @@ ngx_http_inference_fail_with(ngx_http_inference_ctx_t *ctx, ngx_uint_t status,
     ctx->status = status;
     ctx->code = code;
 
-    ctx->error.data = ngx_pnalloc(ctx->request->pool, len + 1);
+    ctx->error.data = inf_arena_alloc(&ctx->arena, len + 1);
 
     if (ctx->error.data) {
         ngx_memcpy(ctx->error.data, text, len);
@@ -168,6 +168,15 @@ ngx_http_inference_fail_timeout(ngx_http_inference_ctx_t *ctx)
 
     ctx->cause = INF_CAUSE_TIMED_OUT;
 
+    if (ctx->grpc) {
+        ctx->grpc->status = INF_GRPC_DEADLINE_EXCEEDED;
+    }
+
+    if (ctx->deadline_ns && ctx->deadline_ns == ctx->client_deadline_ns) {
+        return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
+                                       "Deadline Exceeded");
+    }
+
     return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                    "Request timeout expired: no answer "
                                    "within inference_timeout of %M ms",
@@ -225,7 +234,7 @@ ngx_http_inference_intercepted(ngx_http_inference_ctx_t *ctx)
     r = ctx->request;
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
 
-    if (clcf->error_pages == NULL || r->error_page || r->uri_changes == 0) {
+    if (ctx->grpc || clcf->error_pages == NULL || r->error_page || r->uri_changes == 0) {
         return 0;
     }
 
@@ -390,19 +399,9 @@ ngx_http_inference_one_line(ngx_pool_t *pool, ngx_str_t *value)
     u_char  *p;
     size_t   i, len, controls;
 
+    ngx_http_inference_cut(value, NGX_HTTP_INFERENCE_LINE_MAX);
+
     len = value->len;
-
-    if (len > NGX_HTTP_INFERENCE_LINE_MAX) {
-        len = NGX_HTTP_INFERENCE_LINE_MAX;
-
-        /* not in the midst of a character */
-
-        while (len > 0 && (value->data[len] & 0xc0) == 0x80) {
-            len--;
-        }
-    }
-
-    value->len = len;
     controls = 0;
 
     for (i = 0; i < len; i++) {
@@ -432,6 +431,21 @@ ngx_http_inference_one_line(ngx_pool_t *pool, ngx_str_t *value)
     value->data = p - value->len;
 
     return NGX_OK;
+}
+
+
+void
+ngx_http_inference_cut(ngx_str_t *value, size_t len)
+{
+    if (value->len <= len) {
+        return;
+    }
+
+    while (len > 0 && (value->data[len] & 0xc0) == 0x80) {
+        len--;
+    }
+
+    value->len = len;
 }
 
 

@@ -30,7 +30,7 @@ ngx_http_inference_hand_on_wanted(ngx_http_inference_ctx_t *ctx)
 
     r = ctx->request;
 
-    if (ctx->body.origin == NGX_HTTP_INFERENCE_BODY_FOREIGN
+    if (ctx->grpc || ctx->body.origin == NGX_HTTP_INFERENCE_BODY_FOREIGN
         || r->error_page || r->uri_changes == 0)
     {
         return 0;

@@ -4,7 +4,7 @@
  *                                called.
  */
 
-#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
 
 
 static void ngx_http_inference_happened(ngx_http_inference_ctx_t *ctx,
@@ -22,6 +22,7 @@ static void ngx_http_inference_completed(
 static void ngx_http_inference_turn(ngx_event_t *ev);
 static void ngx_http_inference_timer(ngx_event_t *ev);
 static void ngx_http_inference_writable(ngx_http_request_t *r);
+static void ngx_http_inference_stream_read(ngx_http_request_t *r);
 
 
 #define ngx_http_inference_event_ctx(ev, field)                               \
@@ -35,7 +36,8 @@ static const ngx_http_inference_handlers_t  ngx_http_inference_handlers = {
     ngx_http_inference_body_ready,
     ngx_http_inference_main_read,
     ngx_http_inference_main_ready,
-    ngx_http_inference_writable
+    ngx_http_inference_writable,
+    ngx_http_inference_stream_read
 };
 
 
@@ -44,6 +46,8 @@ ngx_http_inference_install_filters(ngx_conf_t *cf)
 {
     ngx_http_inference_next_body_filter = ngx_http_top_request_body_filter;
     ngx_http_top_request_body_filter = ngx_http_inference_body_filter;
+
+    ngx_http_inference_grpc_install_filter();
 
     return NGX_OK;
 }
@@ -141,7 +145,8 @@ ngx_http_inference_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     if (ctx == NULL
         || ctx->body.origin != NGX_HTTP_INFERENCE_BODY_OWN
         || (ctx->state != NGX_HTTP_INFERENCE_RECEIVING
-            && ctx->state != NGX_HTTP_INFERENCE_SWALLOWING))
+            && ctx->state != NGX_HTTP_INFERENCE_SWALLOWING
+            && !ngx_http_inference_is_streaming(ctx)))
     {
         return ngx_http_inference_next_body_filter(r, in);
     }
@@ -211,6 +216,15 @@ ngx_http_inference_body_ready(ngx_http_request_t *r)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_inference_module);
 
+    if (ctx && ngx_http_inference_is_streaming(ctx)) {
+
+        if (!r->reading_body) {
+            ngx_http_inference_happened(ctx, NGX_HTTP_INFERENCE_BODY_END);
+        }
+
+        return;
+    }
+
     if (ctx == NULL
         || (ctx->state != NGX_HTTP_INFERENCE_RECEIVING
             && ctx->state != NGX_HTTP_INFERENCE_SWALLOWING))
@@ -263,15 +277,16 @@ ngx_http_inference_completed(ngx_http_inference_submission_t *submission,
     ctx = submission->data;
     conn = ctx->request->connection;
 
-    if (ctx->state != NGX_HTTP_INFERENCE_WAITING
-        || ngx_http_inference_disowned(ctx))
+    if (ngx_http_inference_is_over(ctx) || ngx_http_inference_disowned(ctx)
+        || (ctx->state != NGX_HTTP_INFERENCE_WAITING && ctx->message == NULL))
     {
         /* answered already: what comes now is late */
+        ngx_http_inference_drop_response(submission, c);
+        return;
+    }
 
-        if (c && (c->flags & INF_COMPLETE_RESPONSE) && c->length) {
-            ngx_http_inference_release(submission->epoch, c->offset);
-        }
-
+    if (ctx->message) {
+        ngx_http_inference_stream_completed(ctx, c);
         return;
     }
 
@@ -328,4 +343,19 @@ ngx_http_inference_writable(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_inference_module);
 
     ngx_http_inference_happened(ctx, NGX_HTTP_INFERENCE_WRITABLE);
+}
+
+
+/* A stream's bytes have come, or its client has left. */
+
+static void
+ngx_http_inference_stream_read(ngx_http_request_t *r)
+{
+    ngx_http_inference_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_inference_module);
+
+    if (ctx && ngx_http_inference_is_streaming(ctx)) {
+        ngx_http_inference_happened(ctx, NGX_HTTP_INFERENCE_READ);
+    }
 }

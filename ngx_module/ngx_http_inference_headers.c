@@ -43,8 +43,15 @@ ngx_http_inference_headers_check(ngx_http_inference_ctx_t *ctx)
 
     ngx_str_null(&header_len);
 
-    if (ngx_http_inference_headers_length(ctx) != NGX_OK
-        || ngx_http_inference_headers_find(ctx, &header_len) != NGX_OK
+    if (ngx_http_inference_headers_length(ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (ctx->grpc) {
+        return ngx_http_inference_headers_limits(ctx);
+    }
+
+    if (ngx_http_inference_headers_find(ctx, &header_len) != NGX_OK
         || ngx_http_inference_headers_encoding(ctx) != NGX_OK
         || ngx_http_inference_headers_json_len(ctx, &header_len) != NGX_OK)
     {

@@ -3,11 +3,13 @@
  *                              record, and to the core.
  */
 
-#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
 
 
 static ngx_int_t ngx_http_inference_infer_record(
     ngx_http_inference_ctx_t *ctx);
+static ngx_uint_t ngx_http_inference_infer_is_decoded(
+    const inf_infer_input_t *input);
 static void ngx_http_inference_infer_target(ngx_http_inference_ctx_t *ctx,
     inf_infer_target_t *target);
 static ngx_int_t ngx_http_inference_infer_input(
@@ -27,6 +29,11 @@ ngx_int_t
 ngx_http_inference_infer_init(ngx_http_inference_ctx_t *ctx)
 {
     inf_err_t  *err;
+
+    if (ctx->grpc) {
+        /* its reader comes with its message */
+        return NGX_OK;
+    }
 
     if (ctx->body.header_len == 0
         || (ctx->body.declared == 0 && ctx->body.header_len < 0))
@@ -57,6 +64,10 @@ ngx_http_inference_infer_read(ngx_http_inference_ctx_t *ctx)
 
     if (ctx->read) {
         return NGX_OK;
+    }
+
+    if (ctx->grpc) {
+        return ngx_http_inference_grpc_read(ctx);
     }
 
     if (ctx->raw) {
@@ -133,7 +144,7 @@ ngx_http_inference_infer_record(ngx_http_inference_ctx_t *ctx)
 
         input = &ctx->infer.inputs[i];
 
-        if (input->source != INF_SOURCE_JSON) {
+        if (!ngx_http_inference_infer_is_decoded(input)) {
             continue;
         }
 
@@ -170,7 +181,17 @@ ngx_http_inference_infer_record(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* The next input with numbers in JSON, from i on, is to be decoded. */
+/* Its bytes are made here, from a text. */
+
+static ngx_uint_t
+ngx_http_inference_infer_is_decoded(const inf_infer_input_t *input)
+{
+    return input->source == INF_SOURCE_JSON
+           || input->source == INF_SOURCE_CONTENTS;
+}
+
+
+/* The next input with numbers in a text, from i on, is to be decoded. */
 
 static void
 ngx_http_inference_infer_next(ngx_http_inference_ctx_t *ctx, ngx_uint_t i)
@@ -182,7 +203,12 @@ ngx_http_inference_infer_next(ngx_http_inference_ctx_t *ctx, ngx_uint_t i)
         input = &ctx->infer.inputs[i];
 
         if (input->source == INF_SOURCE_JSON && input->json_length) {
-            inf_data_decoder_init(&ctx->decoder, input);
+            inf_data_decoder_init(&ctx->decoder.json, input);
+            break;
+        }
+
+        if (input->source == INF_SOURCE_CONTENTS && input->byte_size) {
+            inf_contents_decoder_init(&ctx->decoder.contents, input);
             break;
         }
     }
@@ -197,7 +223,7 @@ ngx_http_inference_infer_target(ngx_http_inference_ctx_t *ctx,
 {
     target->model_name = inf_slice((char *) ctx->model.data, ctx->model.len);
     target->model_version = ctx->version;
-    target->protocol = INF_PROTOCOL_HTTP;
+    target->protocol = ctx->grpc ? INF_PROTOCOL_GRPC : INF_PROTOCOL_HTTP;
     target->data_offsets = NULL;
 }
 
@@ -235,17 +261,22 @@ ngx_http_inference_infer_decode(ngx_http_inference_ctx_t *ctx)
 static ngx_int_t
 ngx_http_inference_infer_input(ngx_http_inference_ctx_t *ctx)
 {
+    char         *text;
     u_char       *dst;
     inf_err_t    *err;
     inf_codec_t   rc;
+
+    text = (char *) ctx->body.text.data;
 
     dst = inf_client_data(ctx->client, ctx->record);
     dst += ctx->offsets[ctx->input];
 
     for ( ;; ) {
-        rc = inf_data_decoder_run(&ctx->decoder,
-                                  (char *) ctx->body.text.data, dst,
-                                  INF_CODEC_BUDGET, &err);
+        rc = ctx->grpc
+             ? inf_contents_decoder_run(&ctx->decoder.contents, text, dst,
+                                        INF_CODEC_BUDGET, &err)
+             : inf_data_decoder_run(&ctx->decoder.json, text, dst,
+                                    INF_CODEC_BUDGET, &err);
 
         switch (rc) {
 
@@ -349,11 +380,11 @@ ngx_http_inference_infer_clear_gaps(ngx_http_inference_ctx_t *ctx)
 
         input = &ctx->infer.inputs[i];
 
-        if (input->source == INF_SOURCE_JSON) {
+        if (ngx_http_inference_infer_is_decoded(input)) {
             ngx_http_inference_infer_clear(record + ctx->offsets[i],
                                            input->byte_size);
 
-        } else if (input->source == INF_SOURCE_BINARY
+        } else if (input->source != INF_SOURCE_SHM
                    && !ngx_http_inference_is_flat(body)
                    && input->byte_size)
         {
@@ -399,16 +430,16 @@ ngx_http_inference_infer_absolute(ngx_http_inference_ctx_t *ctx)
         switch (input->source) {
 
         case INF_SOURCE_JSON:
+        case INF_SOURCE_CONTENTS:
             offsets[i] = ctx->offsets[i] + ctx->record->offset;
             break;
 
         case INF_SOURCE_BINARY:
+        case INF_SOURCE_RAW:
             offsets[i] = ctx->offsets[i] + ctx->body.data.region->offset;
             break;
 
         case INF_SOURCE_SHM:
-        case INF_SOURCE_RAW:            /* no HTTP request has the latter */
-        case INF_SOURCE_CONTENTS:
             break;
         }
     }

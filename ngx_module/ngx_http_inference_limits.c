@@ -9,6 +9,7 @@
 
 static ngx_http_inference_loc_conf_t *ngx_http_inference_limits(
     ngx_http_request_t *r);
+static ngx_msec_t ngx_http_inference_time_left(ngx_http_inference_ctx_t *ctx);
 
 
 off_t
@@ -215,12 +216,19 @@ ngx_http_inference_check_rate(ngx_http_inference_ctx_t *ctx)
 void
 ngx_http_inference_set_deadline(ngx_http_inference_ctx_t *ctx)
 {
+    uint64_t                        own;
     ngx_http_inference_loc_conf_t  *ilcf;
 
     ilcf = ngx_http_inference_limits(ctx->request);
 
+    ctx->deadline_ns = ctx->client_deadline_ns;
+
     if (ilcf->timeout) {
-        ctx->deadline_ns = ctx->turn_ns + (uint64_t) ilcf->timeout * 1000000;
+        own = ctx->turn_ns + (uint64_t) ilcf->timeout * 1000000;
+
+        if (ctx->deadline_ns == 0 || own < ctx->deadline_ns) {
+            ctx->deadline_ns = own;
+        }
     }
 }
 
@@ -228,33 +236,55 @@ ngx_http_inference_set_deadline(ngx_http_inference_ctx_t *ctx)
 void
 ngx_http_inference_start_timer(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_http_inference_loc_conf_t  *ilcf;
-
-    ilcf = ngx_http_inference_limits(ctx->request);
-
     ngx_http_inference_set_deadline(ctx);
+    ngx_http_inference_arm_timer(ctx);
+}
 
+
+void
+ngx_http_inference_arm_timer(ngx_http_inference_ctx_t *ctx)
+{
     if (ctx->timer.timer_set) {
         ngx_del_timer(&ctx->timer);
     }
 
-    ngx_add_timer(&ctx->timer, ilcf->timeout ? ilcf->timeout
-                                             : NGX_HTTP_INFERENCE_NO_TIMEOUT);
+    ngx_add_timer(&ctx->timer, ngx_http_inference_time_left(ctx));
+}
+
+
+/* To the deadline, and not before it: ms. */
+
+static ngx_msec_t
+ngx_http_inference_time_left(ngx_http_inference_ctx_t *ctx)
+{
+    uint64_t  ms;
+
+    if (ctx->deadline_ns == 0) {
+        return NGX_HTTP_INFERENCE_NO_TIMEOUT;
+    }
+
+    if (ctx->deadline_ns <= ctx->turn_ns) {
+        return 0;
+    }
+
+    ms = (ctx->deadline_ns - ctx->turn_ns - 1) / 1000000 + 1;
+
+    return (ngx_msec_t) ngx_min(ms, NGX_HTTP_INFERENCE_NO_TIMEOUT);
 }
 
 
 ngx_int_t
 ngx_http_inference_check_timer(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_http_inference_loc_conf_t  *ilcf;
+    ngx_msec_t  left;
 
-    ilcf = ngx_http_inference_limits(ctx->request);
+    left = ngx_http_inference_time_left(ctx);
 
-    if (ilcf->timeout) {
+    if (left == 0) {
         return ngx_http_inference_fail_timeout(ctx);
     }
 
-    ngx_add_timer(&ctx->timer, NGX_HTTP_INFERENCE_NO_TIMEOUT);
+    ngx_add_timer(&ctx->timer, left);
 
     return NGX_OK;
 }

@@ -4,6 +4,8 @@
 
 #include "ngx_module/ngx_http_inference_directives.h"
 
+#include "core/proto/grpc.h"
+
 
 typedef enum {
     ngx_http_inference_part_served,
@@ -455,6 +457,7 @@ ngx_http_inference_create_loc_conf(ngx_conf_t *cf)
     ilcf->timeout = NGX_CONF_UNSET_MSEC;
     ilcf->tries = NGX_CONF_UNSET_UINT;
     ilcf->errors = NGX_CONF_UNSET_UINT;
+    ilcf->grpc_compression = NGX_CONF_UNSET_UINT;
     ilcf->max_body = NGX_CONF_UNSET;
     ilcf->min_rate.size = NGX_CONF_UNSET_SIZE;
     ilcf->min_rate.over = NGX_CONF_UNSET_MSEC;
@@ -473,6 +476,8 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_conf_merge_msec_value(conf->timeout, prev->timeout, 0);
     ngx_conf_merge_uint_value(conf->tries, prev->tries, 3);
+    ngx_conf_merge_uint_value(conf->grpc_compression, prev->grpc_compression,
+                              INF_GRPC_LEVEL_NONE);
     ngx_conf_merge_uint_value(conf->errors, prev->errors,
                               NGX_HTTP_INFERENCE_ERRORS_TRITON);
     ngx_conf_merge_off_value(conf->max_body, prev->max_body, NGX_CONF_UNSET);

@@ -6,6 +6,8 @@
 #include "ngx_module/ngx_http_inference_directives.h"
 #include "ngx_module/ngx_http_inference_supervisor.h"
 
+#include "core/proto/grpc.h"
+
 #include <dlfcn.h>
 
 
@@ -65,6 +67,15 @@ static ngx_conf_enum_t  ngx_http_inference_checks[] = {
 static ngx_conf_enum_t  ngx_http_inference_errors[] = {
     { ngx_string("triton"), NGX_HTTP_INFERENCE_ERRORS_TRITON },
     { ngx_string("precise"), NGX_HTTP_INFERENCE_ERRORS_PRECISE },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_conf_enum_t  ngx_http_inference_grpc_levels[] = {
+    { ngx_string("none"), INF_GRPC_LEVEL_NONE },
+    { ngx_string("low"), INF_GRPC_LEVEL_LOW },
+    { ngx_string("medium"), INF_GRPC_LEVEL_MEDIUM },
+    { ngx_string("high"), INF_GRPC_LEVEL_HIGH },
     { ngx_null_string, 0 }
 };
 
@@ -185,6 +196,13 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_inference_loc_conf_t, errors),
       &ngx_http_inference_errors },
+
+    { ngx_string("inference_grpc_compression"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_inference_loc_conf_t, grpc_compression),
+      &ngx_http_inference_grpc_levels },
 
     { ngx_string("inference_max_body"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,

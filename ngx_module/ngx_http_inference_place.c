@@ -4,7 +4,7 @@
  *                              aligned offset in another.
  */
 
-#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
 
 
 static uint64_t ngx_http_inference_place_text_size(
@@ -23,6 +23,10 @@ ngx_http_inference_place(ngx_http_inference_ctx_t *ctx, const u_char *p,
 {
     size_t   room;
     u_char  *dst;
+
+    if (ctx->grpc) {
+        return ngx_http_inference_grpc_place(ctx, p, n);
+    }
 
     while (n) {
         if (ngx_http_inference_place_window(ctx, n, &dst, &room) != NGX_OK) {
@@ -419,6 +423,10 @@ ngx_http_inference_place_end(ngx_http_inference_ctx_t *ctx)
 
     body = &ctx->body;
     body->stage = NGX_HTTP_INFERENCE_BODY_PLAIN;
+
+    if (ctx->grpc) {
+        return ngx_http_inference_grpc_end(ctx);
+    }
 
     if (body->place == NGX_HTTP_INFERENCE_TEXT && body->header_len > 0) {
         return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,

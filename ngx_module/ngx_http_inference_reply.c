@@ -2,12 +2,9 @@
  * ngx_http_inference_reply.c - the core's replies, taken, copied and checked.
  */
 
-#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
 
 
-static ngx_int_t ngx_http_inference_fail_bare(ngx_http_inference_ctx_t *ctx,
-    uint32_t status);
-static ngx_int_t ngx_http_inference_fail_count(ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_log_names(ngx_http_inference_ctx_t *ctx,
     const inf_response_record_t *record);
 static void ngx_http_inference_log_name(const inf_response_record_t *record,
@@ -74,7 +71,7 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
 
 /* A status came without a text: the core had no memory for one. */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_inference_fail_bare(ngx_http_inference_ctx_t *ctx, uint32_t status)
 {
     inf_err_code_t  code;
@@ -86,7 +83,7 @@ ngx_http_inference_fail_bare(ngx_http_inference_ctx_t *ctx, uint32_t status)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_inference_fail_count(ngx_http_inference_ctx_t *ctx)
 {
     return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
@@ -98,49 +95,24 @@ ngx_http_inference_fail_count(ngx_http_inference_ctx_t *ctx)
 ngx_int_t
 ngx_http_inference_open_reply(ngx_http_inference_ctx_t *ctx)
 {
-    void                         *copy;
-    size_t                        len;
-    uint64_t                      size;
     inf_err_t                    *err;
-    const void                   *shared;
+    const void                   *arena;
     inf_slice_t                   text;
     inf_response_record_t        *record;
     inf_response_options_t        options;
     ngx_http_inference_reply_t   *reply;
 
     reply = &ctx->reply;
-    len = (size_t) reply->len;
 
     if (ctx->replies == 0) {
         return ngx_http_inference_fail_count(ctx);
     }
 
-    if (len == 0 && reply->status != INF_OK) {
-        return ngx_http_inference_fail_bare(ctx, reply->status);
+    if (ngx_http_inference_copy_reply(ctx, reply, &ctx->arena, &record)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
     }
-
-    size = inf_client_response_size(ctx->client);
-
-    shared = ngx_http_inference_response(reply->epoch, reply->offset, len);
-
-    if (len > INF_RECORD_MAX || len == 0 || shared == NULL) {
-        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
-                                       "the core's answer has no record");
-    }
-
-    copy = inf_arena_alloc(&ctx->arena, len);
-    if (copy == NULL) {
-        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
-    }
-
-    ngx_memcpy(copy, shared, len);
-
-    err = inf_response_record_check(copy, len, size);
-    if (err) {
-        return ngx_http_inference_fail_err(ctx, err);
-    }
-
-    record = copy;
 
     ngx_http_inference_log_names(ctx, record);
 
@@ -155,20 +127,78 @@ ngx_http_inference_open_reply(ngx_http_inference_ctx_t *ctx)
                                             text.data, text.len);
     }
 
+    arena = ngx_http_inference_response(reply->epoch, 0,
+                                        inf_client_response_size(ctx->client));
+
+    if (ctx->grpc) {
+        return ngx_http_inference_grpc_open_reply(ctx, record, arena);
+    }
+
     options.outputs = ctx->infer.outputs;
     options.output_count = ctx->infer.output_count;
     options.binary_data_output = ctx->infer.binary_data_output;
     options.raw = ctx->raw;
 
-    err = inf_response_writer_new(&ctx->writer, record,
-                             ngx_http_inference_response(reply->epoch, 0,
-                                                         size),
-                             &options, &ctx->arena);
+    err = inf_response_writer_new(&ctx->writer, record, arena, &options,
+                                  &ctx->arena);
     if (err) {
         return ngx_http_inference_fail_err(ctx, err);
     }
 
     return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_inference_copy_reply(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_reply_t *reply, inf_arena_t *arena,
+    inf_response_record_t **record)
+{
+    void        *copy;
+    size_t       len;
+    inf_err_t   *err;
+    const void  *shared;
+
+    len = (size_t) reply->len;
+
+    if (len == 0 && reply->status != INF_OK) {
+        return ngx_http_inference_fail_bare(ctx, reply->status);
+    }
+
+    shared = ngx_http_inference_response(reply->epoch, reply->offset, len);
+
+    if (len > INF_RECORD_MAX || len == 0 || shared == NULL) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
+                                       "the core's answer has no record");
+    }
+
+    copy = inf_arena_alloc(arena, len);
+    if (copy == NULL) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
+    }
+
+    ngx_memcpy(copy, shared, len);
+
+    err = inf_response_record_check(copy, len,
+                                    inf_client_response_size(ctx->client));
+    if (err) {
+        return ngx_http_inference_fail_err(ctx, err);
+    }
+
+    *record = copy;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_inference_drop_response(
+    const ngx_http_inference_submission_t *submission,
+    const inf_completion_t *c)
+{
+    if (c && (c->flags & INF_COMPLETE_RESPONSE) && c->length) {
+        ngx_http_inference_release(submission->epoch, c->offset);
+    }
 }
 
 

@@ -33,6 +33,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/slice.h"
+#include "core/proto/infer_contents.h"
 #include "core/proto/infer_data.h"
 #include "core/proto/infer_request.h"
 #include "core/proto/infer_response.h"
@@ -73,8 +74,11 @@
 typedef enum {
     NGX_HTTP_INFERENCE_LIVE = 1,        /* by the worker                     */
     NGX_HTTP_INFERENCE_MODEL_INFER,
+    NGX_HTTP_INFERENCE_STREAM_INFER,    /* ModelStreamInfer of gRPC          */
     NGX_HTTP_INFERENCE_CALL,            /* of the core, without a body       */
     NGX_HTTP_INFERENCE_CALL_BODY,       /* of the core, which reads the body */
+    NGX_HTTP_INFERENCE_HEALTH_CHECK,    /* the same, in words of
+                                           grpc.health.v1                    */
     NGX_HTTP_INFERENCE_NAMED,           /* never supported                   */
     NGX_HTTP_INFERENCE_NOT_BUILT        /* known, but not served yet         */
 } ngx_http_inference_verb_e;
@@ -118,7 +122,8 @@ typedef enum {
     NGX_HTTP_INFERENCE_CHANNEL,         /* it is up, or it can't come up     */
     NGX_HTTP_INFERENCE_BODY_BYTES,      /* in body.arrived                   */
     NGX_HTTP_INFERENCE_BODY_END,
-    NGX_HTTP_INFERENCE_READ,            /* main has read some of its body    */
+    NGX_HTTP_INFERENCE_READ,            /* main has read some of its body, a
+                                           stream can be read                */
     NGX_HTTP_INFERENCE_TURN,
     NGX_HTTP_INFERENCE_TIMER,
     NGX_HTTP_INFERENCE_REPLY,
@@ -163,7 +168,8 @@ typedef enum {
 typedef enum {
     NGX_HTTP_INFERENCE_NO_HINT = 0,
     NGX_HTTP_INFERENCE_RETRY_AFTER,
-    NGX_HTTP_INFERENCE_ACCEPT_ENCODING
+    NGX_HTTP_INFERENCE_ACCEPT_ENCODING,
+    NGX_HTTP_INFERENCE_GRPC_ENCODINGS
 } ngx_http_inference_hint_e;
 
 
@@ -223,9 +229,13 @@ typedef struct {
     ngx_http_event_handler_pt    main_read;     /* while borrowing           */
     ngx_http_client_body_handler_pt  main_ready;
     ngx_http_event_handler_pt    writable;
+    ngx_http_event_handler_pt    stream_read;
 } ngx_http_inference_handlers_t;
 
 
+typedef struct ngx_http_inference_grpc_s  ngx_http_inference_grpc_t;
+typedef struct ngx_http_inference_stream_s  ngx_http_inference_stream_t;
+typedef struct ngx_http_inference_message_s  ngx_http_inference_message_t;
 typedef struct ngx_http_inference_ctx_s  ngx_http_inference_ctx_t;
 
 struct ngx_http_inference_ctx_s {
@@ -234,6 +244,10 @@ struct ngx_http_inference_ctx_s {
     ngx_http_inference_event_e   event;
     const ngx_http_inference_handlers_t  *handlers;
     const ngx_http_inference_endpoint_t  *endpoint;
+    ngx_http_inference_grpc_t   *grpc;          /* NULL: a request of REST   */
+    ngx_http_inference_stream_t *stream;        /* of a call of many messages */
+    ngx_http_inference_message_t  *message;     /* it is one of these, and ...*/
+    ngx_http_inference_ctx_t    *owner;         /* ... this is the call's    */
 
     ngx_str_t                    model;
     ngx_str_t                    version_text;
@@ -245,6 +259,7 @@ struct ngx_http_inference_ctx_s {
     ngx_uint_t                   steps;         /* done in it                */
     uint64_t                     received_ns;
     uint64_t                     deadline_ns;   /* 0: none                   */
+    uint64_t                     client_deadline_ns;    /* 0: none           */
 
     ngx_http_inference_submission_t  submission;
     inf_client_t                *client;        /* valid while it has regions
@@ -258,7 +273,10 @@ struct ngx_http_inference_ctx_s {
     inf_arena_t                  arena;         /* tables and texts          */
     inf_infer_reader_t          *reader;
     inf_infer_request_t          infer;
-    inf_data_decoder_t           decoder;       /* of ctx->input             */
+    union {
+        inf_data_decoder_t       json;
+        inf_contents_decoder_t   contents;
+    } decoder;                                  /* of ctx->input             */
     inf_region_t                *record;        /* and the decoded tensors   */
     size_t                       record_size;   /* without those             */
     uint64_t                    *offsets;       /* of each input's data, in
@@ -297,7 +315,8 @@ struct ngx_http_inference_ctx_s {
 
 /* a call of the core that comes with a body */
 #define ngx_http_inference_call_has_body(ctx)                                 \
-    ((ctx)->endpoint->verb == NGX_HTTP_INFERENCE_CALL_BODY)
+    ((ctx)->endpoint->verb == NGX_HTTP_INFERENCE_CALL_BODY                    \
+     || (ctx)->endpoint->verb == NGX_HTTP_INFERENCE_HEALTH_CHECK)
 
 /* the tensors behind the JSON are in one piece, as they came */
 #define ngx_http_inference_is_flat(body)                                      \
@@ -318,6 +337,14 @@ void ngx_http_inference_run(ngx_http_inference_ctx_t *ctx);
 
 /* Hangs it off r, which may be NULL: out of memory. */
 ngx_http_inference_ctx_t *ngx_http_inference_create_ctx(ngx_http_request_t *r);
+
+/* Of a request that is a part of r: zeroed memory, in this state. */
+void ngx_http_inference_init_ctx(ngx_http_inference_ctx_t *ctx,
+    ngx_http_request_t *r, ngx_http_inference_state_e state);
+
+/* Its answer is not wanted any more; and: nothing uses what it holds. */
+void ngx_http_inference_leave_ctx(ngx_http_inference_ctx_t *ctx);
+void ngx_http_inference_free_ctx(ngx_http_inference_ctx_t *ctx);
 
 /* To the state that follows, by what the phase has returned: NGX_OK,
    NGX_DECLINED or NGX_ERROR. */
@@ -341,6 +368,9 @@ ngx_http_inference_ctx_t *ngx_http_inference_borrower(ngx_http_request_t *mr);
 
 /* Sets endpoint, model and version; NGX_ERROR: failed. */
 ngx_int_t ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx);
+
+/* In a location of one model: sets model and version. */
+ngx_int_t ngx_http_inference_model_of_location(ngx_http_inference_ctx_t *ctx);
 
 
 /* ---- borrow.c ----------------------------------------------------------- */
@@ -473,8 +503,23 @@ ngx_int_t ngx_http_inference_control_respond(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
     ngx_http_inference_submission_t *submission, const inf_completion_t *c);
 
-/* The held reply, copied and checked. */
+/* The held reply, copied and checked, as what is to be written. */
 ngx_int_t ngx_http_inference_open_reply(ngx_http_inference_ctx_t *ctx);
+
+/* The record of a reply, copied to arena and checked. */
+ngx_int_t ngx_http_inference_copy_reply(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_reply_t *reply, inf_arena_t *arena,
+    inf_response_record_t **record);
+
+/* Fails by a status without a text; for it has not had one response. */
+ngx_int_t ngx_http_inference_fail_bare(ngx_http_inference_ctx_t *ctx,
+    uint32_t status);
+ngx_int_t ngx_http_inference_fail_count(ngx_http_inference_ctx_t *ctx);
+
+/* Releases what a completion has brought and nobody wants. */
+void ngx_http_inference_drop_response(
+    const ngx_http_inference_submission_t *submission,
+    const inf_completion_t *c);
 
 /* Classification and lengths; NGX_OK: sending may begin. */
 ngx_int_t ngx_http_inference_prepare(ngx_http_inference_ctx_t *ctx);
@@ -568,6 +613,9 @@ ngx_int_t ngx_http_inference_check_share(ngx_http_inference_ctx_t *ctx,
 void ngx_http_inference_start_rate(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_check_rate(ngx_http_inference_ctx_t *ctx);
 
+/* The timer of ctx->deadline_ns; a request in flight has one in any case. */
+void ngx_http_inference_arm_timer(ngx_http_inference_ctx_t *ctx);
+
 /* inference_timeout counts from this turn on: for the core, and as a timer. */
 void ngx_http_inference_set_deadline(ngx_http_inference_ctx_t *ctx);
 void ngx_http_inference_start_timer(ngx_http_inference_ctx_t *ctx);
@@ -595,7 +643,7 @@ ngx_int_t ngx_http_inference_fail_text(ngx_http_inference_ctx_t *ctx,
 ngx_int_t ngx_http_inference_fail_err(ngx_http_inference_ctx_t *ctx,
     inf_err_t *err);
 
-/* inference_timeout is over. */
+/* inference_timeout is over, or the client's own. */
 ngx_int_t ngx_http_inference_fail_timeout(ngx_http_inference_ctx_t *ctx);
 
 /* No core can be reached: 503. */
@@ -623,6 +671,9 @@ ngx_int_t ngx_http_inference_add_header(ngx_http_request_t *r, char *key,
  * characters become \xHH, and its end is cut off beyond a bound.
  */
 ngx_int_t ngx_http_inference_one_line(ngx_pool_t *pool, ngx_str_t *value);
+
+/* Shortens a text of UTF-8 to len bytes, not in the midst of a character. */
+void ngx_http_inference_cut(ngx_str_t *value, size_t len);
 
 
 #endif /* NGX_HTTP_INFERENCE_REQUEST_H */

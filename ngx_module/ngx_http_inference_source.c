@@ -4,7 +4,7 @@
  *                               They are placed in slices.
  */
 
-#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
 
 
 #define NGX_HTTP_INFERENCE_PIECE        ((size_t) 64 * 1024)

@@ -596,6 +596,94 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
     return NGX_OK;
 }
 
+void
+ngx_http_inference_drop_response(
+    const ngx_http_inference_submission_t *submission,
+    const inf_completion_t *c)
+{
+    check(submission == fake.submission && c == NULL);
+}
+
+/* No request of these fuzzers is one of gRPC. */
+ngx_pool_t *
+ngx_create_pool(size_t size, ngx_log_t *log)
+{
+    check(size == 0 && log == NULL);
+    return NULL;
+}
+
+void
+ngx_destroy_pool(ngx_pool_t *pool)
+{
+    check(pool == NULL);
+}
+
+void
+ngx_http_inference_grpc_install_filter(void)
+{
+}
+
+ngx_int_t
+ngx_http_inference_stream_open(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
+    return NGX_ERROR;
+}
+
+ngx_int_t
+ngx_http_inference_stream(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
+    return NGX_ERROR;
+}
+
+ngx_int_t
+ngx_http_inference_stream_close(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
+    return NGX_ERROR;
+}
+
+void
+ngx_http_inference_stream_abandon(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx->stream == NULL);
+}
+
+ngx_int_t
+ngx_http_inference_stream_next(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
+    return NGX_ERROR;
+}
+
+ngx_int_t
+ngx_http_inference_stream_respond(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
+    return NGX_ERROR;
+}
+
+ngx_int_t
+ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
+    return NGX_ERROR;
+}
+
+void
+ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
+}
+
+void
+ngx_http_inference_stream_completed(ngx_http_inference_ctx_t *ctx,
+    const inf_completion_t *c)
+{
+    check(ctx == NULL && c == NULL);
+}
+
 ngx_int_t
 ngx_http_inference_open_reply(ngx_http_inference_ctx_t *ctx)
 {

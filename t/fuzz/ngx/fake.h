@@ -14,7 +14,7 @@
 #ifndef T_FUZZ_NGX_FAKE_H
 #define T_FUZZ_NGX_FAKE_H
 
-#include "ngx_module/ngx_http_inference_request.h"
+#include "ngx_module/ngx_http_inference_grpc.h"
 
 #include "t/fuzz/check.h"
 #include "t/fuzz/input.h"

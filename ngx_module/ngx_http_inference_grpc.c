@@ -1,0 +1,337 @@
+/*
+ * ngx_http_inference_grpc.c - which call of gRPC a request is, and what its
+ *                             metadata ask for.
+ */
+
+#include "ngx_module/ngx_http_inference_grpc.h"
+
+
+static ngx_int_t ngx_http_inference_grpc_method(ngx_http_inference_ctx_t *ctx);
+static ngx_uint_t ngx_http_inference_grpc_names(ngx_str_t *path,
+    const ngx_str_t *method, ngx_str_t *prefix);
+static ngx_int_t ngx_http_inference_grpc_metadata(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_grpc_encoding(
+    ngx_http_inference_ctx_t *ctx, ngx_str_t *value);
+static ngx_int_t ngx_http_inference_grpc_timeout(
+    ngx_http_inference_ctx_t *ctx, ngx_str_t *value);
+
+
+#define ngx_http_inference_method(service, name, part, verb, call, variable)  \
+    { ngx_string(service name), NGX_HTTP_POST, NGX_HTTP_INFERENCE_##part,     \
+      NGX_HTTP_INFERENCE_##verb, call, ngx_string(variable) }
+
+#define ngx_http_inference_kserve(name, part, verb, call, variable)           \
+    ngx_http_inference_method("/inference.GRPCInferenceService/", name, part, \
+                              verb, call, variable)
+
+static const ngx_http_inference_endpoint_t  ngx_http_inference_methods[] = {
+
+    ngx_http_inference_kserve("ModelInfer", INFER, MODEL_INFER, 0, "infer"),
+    ngx_http_inference_kserve("ModelStreamInfer", INFER, STREAM_INFER, 0,
+                              "stream_infer"),
+
+    ngx_http_inference_kserve("ServerLive", HEALTH, LIVE, 0, "live"),
+    ngx_http_inference_kserve("ServerReady", HEALTH, CALL_BODY,
+                              INF_METHOD_SERVER_READY, "ready"),
+    ngx_http_inference_kserve("ModelReady", HEALTH, CALL_BODY,
+                              INF_METHOD_MODEL_READY, "model_ready"),
+    ngx_http_inference_method("/grpc.health.v1.Health/", "Check", HEALTH,
+                              HEALTH_CHECK, INF_METHOD_SERVER_READY,
+                              "health_check"),
+
+    ngx_http_inference_kserve("ServerMetadata", METADATA, CALL_BODY,
+                              INF_METHOD_SERVER_METADATA, "metadata"),
+    ngx_http_inference_kserve("ModelMetadata", METADATA, CALL_BODY,
+                              INF_METHOD_MODEL_METADATA, "model_metadata"),
+    ngx_http_inference_kserve("ModelConfig", CONFIG, CALL_BODY,
+                              INF_METHOD_MODEL_CONFIG, "config"),
+    ngx_http_inference_kserve("ModelStatistics", STATISTICS, CALL_BODY,
+                              INF_METHOD_MODEL_STATISTICS, "statistics"),
+
+    ngx_http_inference_kserve("RepositoryIndex", REPOSITORY, CALL_BODY,
+                              INF_METHOD_REPOSITORY_INDEX, "index"),
+    ngx_http_inference_kserve("RepositoryModelLoad", REPOSITORY, CALL_BODY,
+                              INF_METHOD_REPOSITORY_MODEL_LOAD, "load"),
+    ngx_http_inference_kserve("RepositoryModelUnload", REPOSITORY, CALL_BODY,
+                              INF_METHOD_REPOSITORY_MODEL_UNLOAD, "unload"),
+
+    ngx_http_inference_kserve("SystemSharedMemoryStatus", SHARED_MEMORY,
+                              NOT_BUILT, 0, "system_shm"),
+    ngx_http_inference_kserve("SystemSharedMemoryRegister", SHARED_MEMORY,
+                              NOT_BUILT, 0, "system_shm"),
+    ngx_http_inference_kserve("SystemSharedMemoryUnregister", SHARED_MEMORY,
+                              NOT_BUILT, 0, "system_shm"),
+    ngx_http_inference_kserve("CudaSharedMemoryStatus", SHARED_MEMORY,
+                              NOT_BUILT, 0, "cuda_shm"),
+    ngx_http_inference_kserve("CudaSharedMemoryRegister", SHARED_MEMORY,
+                              NOT_BUILT, 0, "cuda_shm"),
+    ngx_http_inference_kserve("CudaSharedMemoryUnregister", SHARED_MEMORY,
+                              NOT_BUILT, 0, "cuda_shm"),
+    ngx_http_inference_kserve("TraceSetting", TRACE, NOT_BUILT, 0, "trace"),
+    ngx_http_inference_kserve("LogSettings", LOGGING, NOT_BUILT, 0, "logging"),
+
+    { ngx_null_string, 0, 0, 0, 0, ngx_null_string }
+};
+
+
+/*
+ * Over HTTP/1 there are no trailers, and a subrequest is another module's
+ * question, which is answered by a status of HTTP: both are REST's.
+ */
+
+ngx_uint_t
+ngx_http_inference_is_grpc(ngx_http_request_t *r)
+{
+    u_char           *p;
+    size_t            len;
+    ngx_table_elt_t  *type;
+
+    static const ngx_str_t  grpc = ngx_string("application/grpc");
+
+    type = r->headers_in.content_type;
+
+    if (type == NULL || r != r->main || r->http_version < NGX_HTTP_VERSION_20) {
+        return 0;
+    }
+
+    p = type->value.data;
+    len = type->value.len;
+
+    return len >= grpc.len
+           && ngx_strncasecmp(p, grpc.data, grpc.len) == 0
+           && (len == grpc.len || p[grpc.len] == '+' || p[grpc.len] == ';');
+}
+
+
+const ngx_http_inference_endpoint_t *
+ngx_http_inference_grpc_infer_method(void)
+{
+    return &ngx_http_inference_methods[0];
+}
+
+
+ngx_int_t
+ngx_http_inference_grpc_find_method(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_request_t             *r;
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    r = ctx->request;
+
+    ctx->grpc = ngx_pcalloc(r->pool, sizeof(ngx_http_inference_grpc_t));
+    if (ctx->grpc == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (!(r->method & NGX_HTTP_POST)) {
+        return ngx_http_inference_grpc_fail(ctx, INF_GRPC_UNKNOWN,
+                                            "Bad method header");
+    }
+
+    if (ngx_http_inference_grpc_method(ctx) != NGX_OK
+        || ngx_http_inference_grpc_metadata(ctx) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
+
+    if (ilcf->model == NULL) {
+        return NGX_OK;
+    }
+
+    return ngx_http_inference_model_of_location(ctx);
+}
+
+
+/* A location of one model has only its inferences. */
+
+static ngx_int_t
+ngx_http_inference_grpc_method(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_uint_t                            parts;
+    ngx_http_inference_loc_conf_t        *ilcf;
+    const ngx_http_inference_endpoint_t  *method;
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    parts = ilcf->model ? NGX_HTTP_INFERENCE_INFER
+                        : ilcf->parts | NGX_HTTP_INFERENCE_LATER;
+
+    for (method = ngx_http_inference_methods; method->pattern.len; method++) {
+
+        if ((method->part & parts)
+            && ngx_http_inference_grpc_names(&ctx->request->uri,
+                                             &method->pattern, &ilcf->prefix))
+        {
+            ctx->endpoint = method;
+            return NGX_OK;
+        }
+    }
+
+    return ngx_http_inference_grpc_fail(ctx, INF_GRPC_UNIMPLEMENTED, "");
+}
+
+
+/* Whether the path is the method's, as it is or behind the prefix. */
+
+static ngx_uint_t
+ngx_http_inference_grpc_names(ngx_str_t *path, const ngx_str_t *method,
+    ngx_str_t *prefix)
+{
+    size_t  skip;
+
+    if (path->len == method->len) {
+        skip = 0;
+
+    } else if (path->len == prefix->len + method->len
+               && ngx_strncmp(path->data, prefix->data, prefix->len) == 0)
+    {
+        skip = prefix->len;
+
+    } else {
+        return 0;
+    }
+
+    return ngx_strncmp(path->data + skip, method->data, method->len) == 0;
+}
+
+
+static ngx_int_t
+ngx_http_inference_grpc_metadata(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_str_t                  *value, accept, te;
+    ngx_uint_t                  i;
+    ngx_list_part_t            *part;
+    ngx_table_elt_t            *h;
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+#define ngx_http_inference_grpc_is(h, name)                                   \
+    ((h)->key.len == sizeof(name) - 1                                         \
+     && ngx_strncmp((h)->lowcase_key, name, sizeof(name) - 1) == 0)
+
+    ngx_str_null(&accept);
+    ngx_str_null(&te);
+
+    part = &ctx->request->headers_in.headers.part;
+    h = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+
+            if (part->next == NULL) {
+                break;
+            }
+
+            part = part->next;
+            h = part->elts;
+            i = 0;
+        }
+
+        value = &h[i].value;
+
+        if (ngx_http_inference_grpc_is(&h[i], "te")) {
+            te = *value;
+
+        } else if (ngx_http_inference_grpc_is(&h[i], "grpc-accept-encoding")) {
+            accept = *value;
+
+        } else if (ngx_http_inference_grpc_is(&h[i], "grpc-encoding")) {
+
+            if (ngx_http_inference_grpc_encoding(ctx, value) != NGX_OK) {
+                return NGX_ERROR;
+            }
+
+        } else if (ngx_http_inference_grpc_is(&h[i], "triton_grpc_error")) {
+            ctx->grpc->stream_errors = (value->len == sizeof("true") - 1
+                                        && ngx_strncmp(value->data, "true",
+                                                       value->len) == 0);
+
+        } else if (ngx_http_inference_grpc_is(&h[i], "grpc-timeout")
+                   && ngx_http_inference_grpc_timeout(ctx, value) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    if (te.len != sizeof("trailers") - 1
+        || ngx_strncasecmp(te.data, (u_char *) "trailers", te.len) != 0)
+    {
+        return ngx_http_inference_grpc_fail(ctx, INF_GRPC_UNKNOWN,
+                                            "Missing :te header");
+    }
+
+    if (ctx->endpoint->part != NGX_HTTP_INFERENCE_INFER) {
+        return NGX_OK;
+    }
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    ctx->grpc->out = inf_grpc_reply_encoding(
+                         inf_slice((char *) accept.data, accept.len),
+                         (inf_grpc_level_t) ilcf->grpc_compression);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_grpc_encoding(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *value)
+{
+    if (inf_grpc_encoding(inf_slice((char *) value->data, value->len),
+                          &ctx->grpc->in))
+    {
+        return NGX_OK;
+    }
+
+    ctx->hint = NGX_HTTP_INFERENCE_GRPC_ENCODINGS;
+
+    return ngx_http_inference_grpc_fail(ctx, INF_GRPC_UNIMPLEMENTED,
+                                        "Compression algorithm '%V' is not "
+                                        "supported", value);
+}
+
+
+static ngx_int_t
+ngx_http_inference_grpc_timeout(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *value)
+{
+    uint64_t  ns;
+
+    if (!inf_grpc_timeout(inf_slice((char *) value->data, value->len), &ns)) {
+        return ngx_http_inference_grpc_fail(ctx, INF_GRPC_INTERNAL,
+                                            "invalid grpc-timeout '%V'",
+                                            value);
+    }
+
+    ctx->client_deadline_ns = (ns > UINT64_MAX - ctx->received_ns)
+                              ? UINT64_MAX : ctx->received_ns + ns;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_inference_grpc_fail(ngx_http_inference_ctx_t *ctx,
+    inf_grpc_status_t status, const char *fmt, ...)
+{
+    u_char   *last;
+    va_list   args;
+    u_char    text[NGX_MAX_ERROR_STR];
+
+    va_start(args, fmt);
+    last = ngx_vslprintf(text, text + sizeof(text), fmt, args);
+    va_end(args);
+
+    if (ctx->status == 0) {
+        ctx->grpc->status = status;
+    }
+
+    return ngx_http_inference_fail_text(ctx, INF_ERR_INTERNAL, text,
+                                        last - text);
+}

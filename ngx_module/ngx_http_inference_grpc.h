@@ -1,0 +1,200 @@
+/*
+ * ngx_http_inference_grpc.h - a call of gRPC: what is gRPC's of a request.
+ *
+ * Owner    The call lives in the context's pool; its pieces are freed with the
+ *          context.
+ * Thread   the worker's event loop.
+ * Units    bytes; ns for deadlines.
+ * Errors   As ngx_http_inference_request.h; the status of gRPC follows from
+ *          what ngx_http_inference_fail*() has recorded.
+ * Route    endpoint -> [method, metadata] -> body -> [frames, message] ->
+ *          infer|control -> core -> reply -> [messages, trailers].
+ *
+ * Sources: "gRPC over HTTP2" of the gRPC project for framing, metadata,
+ * deadlines and statuses; KServe v2 for the methods.
+ */
+
+#ifndef NGX_HTTP_INFERENCE_GRPC_H
+#define NGX_HTTP_INFERENCE_GRPC_H
+
+#include "ngx_module/ngx_http_inference_request.h"
+
+#include "core/proto/grpc.h"
+#include "core/proto/infer_contents.h"
+#include "core/proto/infer_message.h"
+#include "core/proto/infer_split.h"
+#include "core/proto/reply_message.h"
+
+
+typedef struct ngx_http_inference_deflate_s  ngx_http_inference_deflate_t;
+
+struct ngx_http_inference_grpc_s {
+    inf_grpc_encoding_t          in;            /* of compressed messages    */
+    inf_grpc_encoding_t          out;           /* of inference responses    */
+
+    u_char                       prefix[INF_GRPC_PREFIX];
+    ngx_uint_t                   prefix_len;    /* received of it            */
+    uint64_t                     left;          /* of the message, to come   */
+    ngx_uint_t                   messages;      /* that have begun           */
+    ngx_http_inference_inflate_t  *inflate;     /* of a compressed message   */
+    ngx_pool_t                  *pool;          /* of that                   */
+
+    inf_split_t                  split;         /* an inference's message    */
+    inf_infer_message_t         *message;
+    uint64_t                    *places;        /* in body.data and ...      */
+    uint64_t                    *sizes;         /* ... of each raw tensor    */
+    uint32_t                     places_max;
+
+    inf_reply_t                 *reply;
+    inf_arena_t                 *arena;         /* of reply and deflate      */
+    ngx_http_inference_deflate_t  *deflate;     /* of it, or NULL            */
+
+    inf_grpc_status_t            status;        /* of a failure that has no
+                                                   internal code; OK: none   */
+    unsigned                     compressed:1;  /* the message               */
+    unsigned                     empty_final:1; /* the client waits for it   */
+    unsigned                     stream_errors:1;   /* an error of a model
+                                                   ends the stream           */
+};
+
+
+#define ngx_http_inference_is_stream(ctx)                                     \
+    ((ctx)->endpoint->verb == NGX_HTTP_INFERENCE_STREAM_INFER)
+
+/* messages of it may come and go */
+#define ngx_http_inference_is_streaming(ctx)                                  \
+    ((ctx)->stream && (ctx)->state == NGX_HTTP_INFERENCE_WAITING)
+
+
+/* ---- grpc.c -------------------------------------------------------------- */
+
+/* Whether the request is a call of gRPC, by its content type. */
+ngx_uint_t ngx_http_inference_is_grpc(ngx_http_request_t *r);
+
+/* Sets method and call, and what the metadata ask for; NGX_ERROR: failed. */
+ngx_int_t ngx_http_inference_grpc_find_method(ngx_http_inference_ctx_t *ctx);
+
+/* Of each message of a stream. */
+const ngx_http_inference_endpoint_t *ngx_http_inference_grpc_infer_method(
+    void);
+
+/* Fails with a status of gRPC's own; returns NGX_ERROR. */
+ngx_int_t ngx_http_inference_grpc_fail(ngx_http_inference_ctx_t *ctx,
+    inf_grpc_status_t status, const char *fmt, ...);
+
+
+/* ---- grpc_body.c --------------------------------------------------------- */
+
+/* Receives n bytes of frames. */
+ngx_int_t ngx_http_inference_grpc_place(ngx_http_inference_ctx_t *ctx,
+    const u_char *p, size_t n);
+
+/* The request's bytes have ended: whether its message is whole. */
+ngx_int_t ngx_http_inference_grpc_end(ngx_http_inference_ctx_t *ctx);
+
+/* Inflates a compressed message; NGX_AGAIN: the slice is over. */
+ngx_int_t ngx_http_inference_grpc_unpack(ngx_http_inference_ctx_t *ctx);
+
+/* The message of an inference becomes ctx->infer and ctx->offsets; NGX_AGAIN:
+   the slice is over. */
+ngx_int_t ngx_http_inference_grpc_read(ngx_http_inference_ctx_t *ctx);
+
+
+/* ---- grpc_reply.c -------------------------------------------------------- */
+
+/* The checked record becomes ctx->grpc->reply. */
+ngx_int_t ngx_http_inference_grpc_open_reply(ngx_http_inference_ctx_t *ctx,
+    const inf_response_record_t *record, const void *arena);
+
+/* Classification and lengths; NGX_OK: sending may begin. */
+ngx_int_t ngx_http_inference_grpc_prepare(ngx_http_inference_ctx_t *ctx);
+
+/* The prepared reply, compressed or not. */
+uint32_t ngx_http_inference_grpc_piece_count(
+    const ngx_http_inference_grpc_t *grpc);
+inf_slice_t ngx_http_inference_grpc_piece(
+    const ngx_http_inference_grpc_t *grpc, uint32_t i);
+
+/* Frees what the call holds outside of arenas. */
+void ngx_http_inference_grpc_free(ngx_http_inference_grpc_t *grpc);
+
+/* Sends it, or a call's answer; ctx->rc. */
+ngx_int_t ngx_http_inference_grpc_respond(ngx_http_inference_ctx_t *ctx);
+ngx_int_t ngx_http_inference_grpc_answer(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *message);
+
+/* Why the call has failed, as trailers or instead of a response; what the
+   request is to be finalized with. */
+ngx_int_t ngx_http_inference_grpc_send_error(ngx_http_inference_ctx_t *ctx);
+
+/* What makes a response one of gRPC; it is not sent yet. */
+ngx_int_t ngx_http_inference_grpc_head(ngx_http_inference_ctx_t *ctx);
+
+/* The end of a response; text may be NULL.  What the request is to be finalized
+   with. */
+ngx_int_t ngx_http_inference_grpc_send_trailers(ngx_http_inference_ctx_t *ctx,
+    inf_grpc_status_t status, const ngx_str_t *text);
+
+/* Makes the head of r one that says status and text and has no body. */
+ngx_int_t ngx_http_inference_grpc_trailers_only(ngx_http_request_t *r,
+    inf_grpc_status_t status, const ngx_str_t *text);
+
+
+/* ---- grpc_stream.c ------------------------------------------------------- */
+
+/* Prepares the call; its messages come and go while it waits. */
+ngx_int_t ngx_http_inference_stream_open(ngx_http_inference_ctx_t *ctx);
+
+/* The phase of the call; NGX_DECLINED: it has ended. */
+ngx_int_t ngx_http_inference_stream(ngx_http_inference_ctx_t *ctx);
+
+/* The last trailers, unless nothing can be sent; ctx->rc. */
+ngx_int_t ngx_http_inference_stream_close(ngx_http_inference_ctx_t *ctx);
+
+/* The call fails: its messages are given up. */
+void ngx_http_inference_stream_abandon(ngx_http_inference_ctx_t *ctx);
+
+/* The phases of a message: waits for a response and opens it; sends it, NGX_OK:
+   it was the last; fails in its turn. */
+ngx_int_t ngx_http_inference_stream_next(ngx_http_inference_ctx_t *ctx);
+ngx_int_t ngx_http_inference_stream_respond(ngx_http_inference_ctx_t *ctx);
+ngx_int_t ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx);
+
+/* It is done; it may be another message afterwards. */
+void ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx);
+
+/* The core's completion of it; c NULL: the core has ended. */
+void ngx_http_inference_stream_completed(ngx_http_inference_ctx_t *ctx,
+    const inf_completion_t *c);
+
+
+/* ---- grpc_deflate.c ------------------------------------------------------ */
+
+/* Compresses a prepared reply, which stays the caller's; pieces are arena's.
+   NULL: out of memory. */
+ngx_http_inference_deflate_t *ngx_http_inference_deflate_new(
+    inf_reply_t *reply, inf_grpc_encoding_t encoding, inf_arena_t *arena);
+
+/* Frees what is not arena's; d may be NULL. */
+void ngx_http_inference_deflate_free(ngx_http_inference_deflate_t *d);
+
+/* NGX_OK: all is compressed; NGX_AGAIN: the slice is over. */
+ngx_int_t ngx_http_inference_deflate(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_deflate_t *d);
+
+/* As inf_reply_size(), inf_reply_piece_count() and inf_reply_piece(). */
+uint64_t ngx_http_inference_deflate_size(
+    const ngx_http_inference_deflate_t *d);
+uint32_t ngx_http_inference_deflate_count(
+    const ngx_http_inference_deflate_t *d);
+inf_slice_t ngx_http_inference_deflate_get(
+    const ngx_http_inference_deflate_t *d, uint32_t i);
+
+
+/* ---- grpc_filter.c ------------------------------------------------------- */
+
+/* After the filters of nginx: it has the first word on each head. */
+void ngx_http_inference_grpc_install_filter(void);
+
+
+#endif /* NGX_HTTP_INFERENCE_GRPC_H */

@@ -1,0 +1,108 @@
+/*
+ * ngx_http_inference_grpc_filter.c - what nginx or another module answers a
+ *                                    call of gRPC (limit_req, auth_request,
+ *                                    413 ...) becomes a status of gRPC.
+ */
+
+#include "ngx_module/ngx_http_inference_grpc.h"
+
+
+static ngx_int_t ngx_http_inference_grpc_header_filter(ngx_http_request_t *r);
+static inf_grpc_status_t ngx_http_inference_grpc_status_of(ngx_uint_t status);
+
+
+static ngx_http_output_header_filter_pt  ngx_http_inference_next_header_filter;
+
+
+void
+ngx_http_inference_grpc_install_filter(void)
+{
+    ngx_http_inference_next_header_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = ngx_http_inference_grpc_header_filter;
+}
+
+
+/*
+ * A client of gRPC would learn no more than the status of HTTP, and its library
+ * takes 404 for a method that is not there.
+ */
+
+static ngx_int_t
+ngx_http_inference_grpc_header_filter(ngx_http_request_t *r)
+{
+    u_char                         *p;
+    ngx_str_t                       text;
+    ngx_uint_t                      status;
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    status = r->headers_out.status;
+
+    if (status == NGX_HTTP_OK || r != r->main
+        || !ngx_http_inference_is_grpc(r))
+    {
+        return ngx_http_inference_next_header_filter(r);
+    }
+
+    ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
+
+    if (ilcf->parts == 0 && ilcf->model == NULL
+        && ngx_http_inference_ctx(r) == NULL)
+    {
+        return ngx_http_inference_next_header_filter(r);
+    }
+
+    p = ngx_pnalloc(r->pool, sizeof("rejected by nginx with HTTP status 999")
+                             - 1);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    text.data = p;
+    text.len = ngx_sprintf(p, "rejected by nginx with HTTP status %03ui",
+                           status)
+               - p;
+
+    if (ngx_http_inference_grpc_trailers_only(r,
+                            ngx_http_inference_grpc_status_of(status), &text)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_inference_next_header_filter(r);
+}
+
+
+/* "HTTP to gRPC Status Code Mapping" of the gRPC project, and its own status
+   for a message that is too large. */
+
+static inf_grpc_status_t
+ngx_http_inference_grpc_status_of(ngx_uint_t status)
+{
+    switch (status) {
+
+    case NGX_HTTP_BAD_REQUEST:
+        return INF_GRPC_INTERNAL;
+
+    case NGX_HTTP_UNAUTHORIZED:
+        return INF_GRPC_UNAUTHENTICATED;
+
+    case NGX_HTTP_FORBIDDEN:
+        return INF_GRPC_PERMISSION_DENIED;
+
+    case NGX_HTTP_NOT_FOUND:
+        return INF_GRPC_UNIMPLEMENTED;
+
+    case NGX_HTTP_REQUEST_ENTITY_TOO_LARGE:
+        return INF_GRPC_RESOURCE_EXHAUSTED;
+
+    case NGX_HTTP_TOO_MANY_REQUESTS:
+    case NGX_HTTP_BAD_GATEWAY:
+    case NGX_HTTP_SERVICE_UNAVAILABLE:
+    case NGX_HTTP_GATEWAY_TIME_OUT:
+        return INF_GRPC_UNAVAILABLE;
+
+    default:
+        return INF_GRPC_UNKNOWN;
+    }
+}

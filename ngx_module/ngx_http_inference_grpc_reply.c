@@ -1,0 +1,483 @@
+/*
+ * ngx_http_inference_grpc_reply.c - what a call is answered: a head, messages
+ *                                   with tensors straight from the response
+ *                                   arena, and trailers; or a head alone.
+ */
+
+#include "ngx_module/ngx_http_inference_grpc.h"
+
+
+/* bytes of an error's text: clients take 8k of metadata */
+#define NGX_HTTP_INFERENCE_GRPC_TEXT    2048
+
+
+static ngx_int_t ngx_http_inference_grpc_compress(
+    ngx_http_inference_ctx_t *ctx);
+static inf_grpc_status_t ngx_http_inference_grpc_status(
+    ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_grpc_send(ngx_http_inference_ctx_t *ctx,
+    ngx_chain_t *out);
+static ngx_int_t ngx_http_inference_grpc_add_status(ngx_http_request_t *r,
+    ngx_list_t *list, inf_grpc_status_t status, const ngx_str_t *text);
+static ngx_int_t ngx_http_inference_grpc_trailer(ngx_list_t *list,
+    const char *key, const char *value, size_t len);
+static ngx_chain_t *ngx_http_inference_grpc_link(ngx_pool_t *pool,
+    const void *p, size_t n);
+
+
+ngx_int_t
+ngx_http_inference_grpc_open_reply(ngx_http_inference_ctx_t *ctx,
+    const inf_response_record_t *record, const void *arena)
+{
+    inf_err_t            *err;
+    inf_reply_options_t   options;
+
+    options.outputs = ctx->infer.outputs;
+    options.output_count = ctx->infer.output_count;
+    options.stream = 0;
+    options.final = 0;
+
+    ctx->grpc->arena = &ctx->arena;
+
+    err = inf_reply_new(&ctx->grpc->reply, record, arena, &options,
+                        ctx->grpc->arena);
+
+    return err ? ngx_http_inference_fail_err(ctx, err) : NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_inference_grpc_prepare(ngx_http_inference_ctx_t *ctx)
+{
+    inf_err_t    *err;
+    inf_codec_t   rc;
+
+    if (ctx->grpc->reply == NULL) {
+        /* of a stream, and sent already */
+        return NGX_OK;
+    }
+
+    for ( ;; ) {
+        rc = inf_reply_prepare(ctx->grpc->reply, INF_CODEC_BUDGET, &err);
+
+        if (rc == INF_CODEC_ERROR) {
+            return ngx_http_inference_fail_err(ctx, err);
+        }
+
+        if (rc == INF_CODEC_DONE) {
+            return ngx_http_inference_grpc_compress(ctx);
+        }
+
+        if (ngx_http_inference_slice_over(ctx)) {
+            return NGX_AGAIN;
+        }
+    }
+}
+
+
+/* What compression makes no shorter is sent as it is. */
+
+static ngx_int_t
+ngx_http_inference_grpc_compress(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t                   rc;
+    ngx_http_inference_grpc_t  *grpc;
+
+    grpc = ctx->grpc;
+
+    if (grpc->out == INF_GRPC_IDENTITY) {
+        return NGX_OK;
+    }
+
+    if (grpc->deflate == NULL) {
+
+        grpc->deflate = ngx_http_inference_deflate_new(grpc->reply, grpc->out,
+                                                       grpc->arena);
+        if (grpc->deflate == NULL) {
+            return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
+                                           "out of memory");
+        }
+    }
+
+    rc = ngx_http_inference_deflate(ctx, grpc->deflate);
+
+    if (rc == NGX_OK
+        && ngx_http_inference_deflate_size(grpc->deflate)
+           >= inf_reply_size(grpc->reply))
+    {
+        ngx_http_inference_grpc_free(grpc);
+    }
+
+    return rc;
+}
+
+
+uint32_t
+ngx_http_inference_grpc_piece_count(const ngx_http_inference_grpc_t *grpc)
+{
+    return grpc->deflate ? ngx_http_inference_deflate_count(grpc->deflate)
+                         : inf_reply_piece_count(grpc->reply);
+}
+
+
+inf_slice_t
+ngx_http_inference_grpc_piece(const ngx_http_inference_grpc_t *grpc,
+    uint32_t i)
+{
+    return grpc->deflate ? ngx_http_inference_deflate_get(grpc->deflate, i)
+                         : inf_reply_piece(grpc->reply, i);
+}
+
+
+void
+ngx_http_inference_grpc_free(ngx_http_inference_grpc_t *grpc)
+{
+    ngx_http_inference_deflate_free(grpc->deflate);
+    grpc->deflate = NULL;
+
+    if (grpc->pool) {
+        ngx_destroy_pool(grpc->pool);
+        grpc->pool = NULL;
+    }
+}
+
+
+/* The arena's bytes are released with the request's pool. */
+
+ngx_int_t
+ngx_http_inference_grpc_respond(ngx_http_inference_ctx_t *ctx)
+{
+    uint32_t      i, n;
+    inf_slice_t   piece;
+    ngx_chain_t  *out, **ll;
+
+    n = ngx_http_inference_grpc_piece_count(ctx->grpc);
+    ll = &out;
+
+    for (i = 0; i < n; i++) {
+
+        piece = ngx_http_inference_grpc_piece(ctx->grpc, i);
+
+        *ll = ngx_http_inference_grpc_link(ctx->request->pool, piece.data,
+                                           piece.len);
+        if (*ll == NULL) {
+            return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
+                                           "out of memory");
+        }
+
+        ll = &(*ll)->next;
+    }
+
+    ctx->rc = ngx_http_inference_grpc_send(ctx, out);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_inference_grpc_answer(ngx_http_inference_ctx_t *ctx,
+    ngx_str_t *message)
+{
+    u_char              *p;
+    ngx_chain_t         *out;
+    ngx_pool_t          *pool;
+    inf_grpc_prefix_t    prefix;
+
+    static ngx_str_t  not_serving = ngx_string("\x08\x02");
+
+    if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_HEALTH_CHECK
+        && message->len == 0)
+    {
+        /* "ready: true" and "status: SERVING" are the same bytes */
+        message = &not_serving;
+    }
+
+    pool = ctx->request->pool;
+
+    p = ngx_pnalloc(pool, INF_GRPC_PREFIX);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    prefix.compressed = 0;
+    prefix.len = (uint32_t) message->len;
+
+    inf_grpc_put_prefix(p, &prefix);
+
+    out = ngx_http_inference_grpc_link(pool, p, INF_GRPC_PREFIX);
+    if (out == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (message->len) {
+        out->next = ngx_http_inference_grpc_link(pool, message->data,
+                                                 message->len);
+        if (out->next == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    return ngx_http_inference_grpc_send(ctx, out);
+}
+
+
+/* One message and the status that it is all right; what the request is to be
+   finalized with. */
+
+static ngx_int_t
+ngx_http_inference_grpc_send(ngx_http_inference_ctx_t *ctx, ngx_chain_t *out)
+{
+    ngx_int_t            rc;
+    ngx_chain_t         *cl;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    if (ngx_http_inference_grpc_head(ctx) != NGX_OK
+        || ngx_http_inference_grpc_add_status(r, &r->headers_out.trailers,
+                                              INF_GRPC_OK, NULL)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_http_inference_send_header(r);
+
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+        return rc;
+    }
+
+    for (cl = out; cl->next; cl = cl->next) { /* void */ }
+
+    cl->buf->last_buf = (r == r->main) ? 1 : 0;
+    cl->buf->last_in_chain = 1;
+
+    return ngx_http_output_filter(r, out);
+}
+
+
+ngx_int_t
+ngx_http_inference_grpc_head(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    r->headers_out.status = NGX_HTTP_OK;
+
+    ngx_http_clear_content_length(r);
+    ngx_http_clear_accept_ranges(r);
+
+    ngx_str_set(&r->headers_out.content_type, "application/grpc");
+    r->headers_out.content_type_len = r->headers_out.content_type.len;
+    r->headers_out.content_type_lowcase = NULL;
+
+    r->expect_trailers = 1;
+
+#if (NGX_HTTP_GZIP)
+    /* gRPC compresses messages, not what carries them */
+    r->gzip_tested = 1;
+    r->gzip_ok = 0;
+#endif
+
+    if (ctx->grpc->out != INF_GRPC_IDENTITY
+        && ngx_http_inference_add_header(r, "grpc-encoding",
+                            (char *) inf_grpc_encoding_name(ctx->grpc->out))
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_inference_add_header(r, "grpc-accept-encoding",
+                                         "identity, deflate, gzip");
+}
+
+
+static ngx_chain_t *
+ngx_http_inference_grpc_link(ngx_pool_t *pool, const void *p, size_t n)
+{
+    ngx_buf_t    *b;
+    ngx_chain_t  *cl;
+
+    b = ngx_calloc_buf(pool);
+    cl = ngx_alloc_chain_link(pool);
+
+    if (b == NULL || cl == NULL) {
+        return NULL;
+    }
+
+    b->memory = 1;
+    b->start = (u_char *) p;
+    b->pos = b->start;
+    b->last = b->pos + n;
+    b->end = b->last;
+
+    cl->buf = b;
+    cl->next = NULL;
+
+    return cl;
+}
+
+
+/* ---- failures ------------------------------------------------------------ */
+
+ngx_int_t
+ngx_http_inference_grpc_send_error(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t            rc;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    if (r->header_sent) {
+        return ngx_http_inference_grpc_send_trailers(ctx,
+                                  ngx_http_inference_grpc_status(ctx),
+                                  &ctx->error);
+    }
+
+    if (ctx->hint == NGX_HTTP_INFERENCE_GRPC_ENCODINGS
+        && ngx_http_inference_add_header(r, "grpc-accept-encoding",
+                                         "identity, deflate, gzip")
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_http_inference_grpc_trailers_only(r,
+                                  ngx_http_inference_grpc_status(ctx),
+                                  &ctx->error);
+
+    return (rc == NGX_OK) ? ngx_http_inference_send_header(r) : NGX_ERROR;
+}
+
+
+static inf_grpc_status_t
+ngx_http_inference_grpc_status(ngx_http_inference_ctx_t *ctx)
+{
+    if (ctx->grpc->status != INF_GRPC_OK) {
+        return ctx->grpc->status;
+    }
+
+    switch (ctx->status) {
+
+    case NGX_HTTP_REQUEST_ENTITY_TOO_LARGE:
+    case NGX_HTTP_TOO_MANY_REQUESTS:
+        return INF_GRPC_RESOURCE_EXHAUSTED;
+
+    case NGX_HTTP_REQUEST_TIME_OUT:
+    case NGX_HTTP_GATEWAY_TIME_OUT:
+        return INF_GRPC_DEADLINE_EXCEEDED;
+
+    default:
+        return inf_grpc_status(ctx->code);
+    }
+}
+
+
+ngx_int_t
+ngx_http_inference_grpc_send_trailers(ngx_http_inference_ctx_t *ctx,
+    inf_grpc_status_t status, const ngx_str_t *text)
+{
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    if (ngx_http_inference_grpc_add_status(r, &r->headers_out.trailers,
+                                           status, text)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_send_special(r, NGX_HTTP_LAST);
+}
+
+
+ngx_int_t
+ngx_http_inference_grpc_trailers_only(ngx_http_request_t *r,
+    inf_grpc_status_t status, const ngx_str_t *text)
+{
+    r->headers_out.status = NGX_HTTP_OK;
+    r->headers_out.status_line.len = 0;
+
+    ngx_http_clear_content_length(r);
+    ngx_http_clear_accept_ranges(r);
+    ngx_http_clear_last_modified(r);
+
+    ngx_str_set(&r->headers_out.content_type, "application/grpc");
+    r->headers_out.content_type_len = r->headers_out.content_type.len;
+    r->headers_out.content_type_lowcase = NULL;
+
+    r->header_only = 1;
+
+    return ngx_http_inference_grpc_add_status(r, &r->headers_out.headers,
+                                              status, text);
+}
+
+
+static ngx_int_t
+ngx_http_inference_grpc_add_status(ngx_http_request_t *r, ngx_list_t *list,
+    inf_grpc_status_t status, const ngx_str_t *text)
+{
+    u_char       *p;
+    size_t        size;
+    ngx_str_t     line;
+    inf_slice_t   raw;
+
+    p = ngx_pnalloc(r->pool, NGX_INT_T_LEN);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    size = ngx_sprintf(p, "%ui", (ngx_uint_t) status) - p;
+
+    if (ngx_http_inference_grpc_trailer(list, "grpc-status", (char *) p, size)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (text == NULL || text->len == 0) {
+        return NGX_OK;
+    }
+
+    line = *text;
+
+    ngx_http_inference_cut(&line, NGX_HTTP_INFERENCE_GRPC_TEXT);
+
+    raw = inf_slice((char *) line.data, line.len);
+    size = inf_grpc_escaped_size(raw);
+
+    p = ngx_pnalloc(r->pool, size);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    inf_grpc_escape((char *) p, raw);
+
+    return ngx_http_inference_grpc_trailer(list, "grpc-message", (char *) p,
+                                           size);
+}
+
+
+static ngx_int_t
+ngx_http_inference_grpc_trailer(ngx_list_t *list, const char *key,
+    const char *value, size_t len)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(list);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(h, sizeof(ngx_table_elt_t));
+
+    h->hash = 1;
+    h->key.data = (u_char *) key;
+    h->key.len = ngx_strlen(key);
+    h->value.data = (u_char *) value;
+    h->value.len = len;
+
+    return NGX_OK;
+}
