@@ -508,6 +508,12 @@ ngx_http_inference_grpc_read(ngx_http_inference_ctx_t *ctx)
         return ngx_http_inference_fail_err(ctx, err);
     }
 
+    if (ctx->model.len == 0) {
+        return ngx_http_inference_fail(ctx, INF_ERR_NOT_FOUND,
+                                       "Request for unknown model: '' is not "
+                                       "found");
+    }
+
     ctx->infer = call->infer;
     ctx->read = 1;
     grpc->empty_final = call->empty_final;

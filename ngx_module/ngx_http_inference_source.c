@@ -8,6 +8,7 @@
 
 
 #define NGX_HTTP_INFERENCE_PIECE        ((size_t) 64 * 1024)
+#define NGX_HTTP_INFERENCE_SMALL_PIECE  ((size_t) 16 * 1024)
 #define NGX_HTTP_INFERENCE_COPY         ((size_t) 256 * 1024)
 
 
@@ -108,13 +109,19 @@ ngx_http_inference_source_file(ngx_http_inference_ctx_t *ctx, ngx_buf_t *b)
     size_t    room;
     u_char   *dst;
     ssize_t   n;
+    u_char    piece[NGX_HTTP_INFERENCE_SMALL_PIECE];
 
     left = ngx_buf_size(b) - ctx->body.in_pos;
 
-    if (ngx_http_inference_place_window(ctx,
+    if (ctx->grpc) {
+        /* only its frames tell where the bytes belong */
+        dst = piece;
+        room = (size_t) ngx_min(left, (off_t) sizeof(piece));
+
+    } else if (ngx_http_inference_place_window(ctx,
                      (size_t) ngx_min(left, (off_t) NGX_HTTP_INFERENCE_COPY),
                      &dst, &room)
-        != NGX_OK)
+               != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -129,7 +136,8 @@ ngx_http_inference_source_file(ngx_http_inference_ctx_t *ctx, ngx_buf_t *b)
 
     ctx->body.in_pos += n;
 
-    return ngx_http_inference_place_commit(ctx, n);
+    return ctx->grpc ? ngx_http_inference_place(ctx, piece, n)
+                     : ngx_http_inference_place_commit(ctx, n);
 }
 
 
