@@ -220,7 +220,11 @@ ngx_http_inference_body_swallow(ngx_http_inference_ctx_t *ctx)
         body->swallowed += ngx_buf_size(body->arrived->buf);
     }
 
-    if (body->swallowed <= NGX_HTTP_INFERENCE_SWALLOW
+    /* a connection of HTTP/2 goes on in any case, and a client of gRPC may wait
+       for the answer before it ends its message */
+
+    if (ctx->grpc == NULL
+        && body->swallowed <= NGX_HTTP_INFERENCE_SWALLOW
         && (body->declared <= 0
             || body->declared - body->received <= NGX_HTTP_INFERENCE_SWALLOW))
     {

@@ -28,6 +28,7 @@ typedef struct {
     ngx_http_inference_reply_t   reply;
     inf_err_cause_t              cause;
     unsigned                     response:1;    /* not flags alone           */
+    unsigned                     queued:1;      /* it was no check before    */
     unsigned                     final:1;
 } ngx_http_inference_stream_reply_t;
 
@@ -112,7 +113,7 @@ static ngx_http_inference_message_t *ngx_http_inference_stream_message(
 static ngx_uint_t ngx_http_inference_stream_may_send(
     ngx_http_inference_message_t *m);
 static ngx_int_t ngx_http_inference_stream_open_reply(
-    ngx_http_inference_message_t *m);
+    ngx_http_inference_message_t *m, ngx_uint_t queued);
 static ngx_int_t ngx_http_inference_stream_notice(
     ngx_http_inference_message_t *m, ngx_str_t *error, ngx_uint_t answered);
 static ngx_int_t ngx_http_inference_stream_put_out(
@@ -850,6 +851,7 @@ ngx_http_inference_stream_completed(ngx_http_inference_ctx_t *ctx,
     item->response = (c->flags & INF_COMPLETE_RESPONSE) != 0;
     item->final = (c->flags & INF_COMPLETE_FINAL) != 0;
     item->cause = c->cause;
+    item->queued = (c->batch_size != 0 || c->cause == INF_CAUSE_TIMED_OUT);
 
     item->reply.epoch = ctx->submission.epoch;
     item->reply.offset = c->offset;
@@ -915,7 +917,7 @@ ngx_http_inference_stream_next(ngx_http_inference_ctx_t *ctx)
         if (item->response) {
             ctx->replies++;
 
-            return ngx_http_inference_stream_open_reply(m);
+            return ngx_http_inference_stream_open_reply(m, item->queued);
         }
 
         if (item->reply.status != INF_OK) {
@@ -972,10 +974,12 @@ ngx_http_inference_stream_may_send(ngx_http_inference_message_t *m)
 }
 
 
-/* An error of the model is a response, and others may follow it. */
+/* An error of the model is a response, and others may follow it; where a check
+   has failed before the request was queued, its client learns the id alone. */
 
 static ngx_int_t
-ngx_http_inference_stream_open_reply(ngx_http_inference_message_t *m)
+ngx_http_inference_stream_open_reply(ngx_http_inference_message_t *m,
+    ngx_uint_t queued)
 {
     ngx_int_t                            rc;
     ngx_str_t                            error;
@@ -1015,7 +1019,7 @@ ngx_http_inference_stream_open_reply(ngx_http_inference_message_t *m)
 
     text = inf_response_text(record, record->error);
 
-    if (call->grpc->stream_errors) {
+    if (call->grpc->stream_errors && queued) {
         (void) ngx_http_inference_fail_text(call,
                                             INF_STATUS_CODE(record->status),
                                             text.data, text.len);
@@ -1028,7 +1032,7 @@ ngx_http_inference_stream_open_reply(ngx_http_inference_message_t *m)
 
     m->grpc.reply = NULL;
 
-    return ngx_http_inference_stream_notice(m, &error, 1);
+    return ngx_http_inference_stream_notice(m, &error, queued);
 }
 
 
