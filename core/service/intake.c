@@ -12,15 +12,15 @@
 #include "core/base/log.h"
 #include "core/sched/waiter.h"
 #include "core/service/admission.h"
+#include "core/service/configuration_socket.h"
 #include "core/service/infer.h"
+#include "core/service/intake_role.h"
 #include "core/wire/sockets.h"
 
 #define INTAKE_EVENTS     64
 #define INTAKE_BATCH      256       /* entries of one session in a row,      */
 #define INTAKE_BATCH_BYTES (UINT64_C(1) << 20)  /* unless they are large     */
 #define INTAKE_TRIM_NS    UINT64_C(1000000000)
-#define INTAKE_TICK_NS    UINT64_C(1000000)
-#define INTAKE_QUIET_TICKS 16
 #define INTAKE_STRANGE    2         /* then the role goes to the other model */
 
 /* Kinds of epoll events.  An event's data is the address of such a value, in
@@ -61,24 +61,17 @@ struct inf_intake_s {
     bool                  attached;
     bool                  closed;
 
-    _Atomic bool          taken;        /* somebody holds the role: all above
-                                           belongs to that thread            */
-    _Atomic uint64_t      turns;        /* how often it was taken            */
-    _Atomic bool          standby_deep; /* the main thread doesn't look      */
-    inf_waiter_t          standby;      /* the main thread's                 */
-    _Atomic bool          stopping;
+    inf_intake_role_t     role;         /* all above belongs to the thread
+                                           that has it                       */
 };
 
 static inf_err_t *watch(inf_intake_t *in, int fd, uint32_t events,
     intake_source_t *source);
 static inf_err_t *admission_open(inf_intake_t *in);
-static bool role_take(inf_intake_t *in);
-static void role_give(inf_intake_t *in);
 static bool hold(inf_intake_t *in, const inf_runner_t *own,
     inf_waiter_t *waiter, uint64_t until_ns);
 static bool poll_rings(inf_intake_t *in);
 static bool for_others(const inf_intake_t *in, const inf_runner_t *own);
-static void stand_by(inf_intake_t *in);
 static bool idle_lead(void *userp, inf_runner_t *runner,
     inf_waiter_t *waiter, uint64_t until_ns);
 static void idle_leave(void *userp, inf_runner_t *runner);
@@ -117,8 +110,7 @@ inf_intake_new(const inf_intake_options_t *options, inf_intake_t **out)
     in->options = *options;
     inf_link_init(&in->sessions);
     inf_link_init(&in->ended);
-    inf_waiter_init(&in->standby);
-    atomic_init(&in->taken, true);      /* nobody's turn before attach       */
+    inf_intake_role_init(&in->role);
     in->wake_fd = -1;
     in->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     inf_err_t *err = in->epoll_fd >= 0 ? NULL
@@ -156,7 +148,7 @@ inf_intake_attach(inf_intake_t *in, inf_server_t *server)
     inf_err_t *err = inf_control_new(server, &in->control);
     if (err == NULL) {
         in->attached = true;
-        role_give(in);
+        inf_intake_role_give(&in->role);
     }
     return err;
 }
@@ -164,10 +156,9 @@ inf_intake_attach(inf_intake_t *in, inf_server_t *server)
 void
 inf_intake_close(inf_intake_t *in)
 {
-    /* a leader sees stopping and gives the role back, for good */
     inf_intake_stop(in);
-    while (in->attached && !role_take(in)) {
-        inf_waiter_wait_for(&in->standby, INTAKE_TICK_NS);
+    if (in->attached) {
+        inf_intake_role_take_last(&in->role);
     }
 
     while (!inf_list_empty(&in->sessions)) {
@@ -209,12 +200,12 @@ inf_intake_free(inf_intake_t *in)
 void
 inf_intake_run(inf_intake_t *in)
 {
-    while (!atomic_load_explicit(&in->stopping, memory_order_relaxed)) {
-        if (role_take(in)) {
+    while (!inf_intake_role_is_stopping(&in->role)) {
+        if (inf_intake_role_take(&in->role)) {
             hold(in, NULL, NULL, INF_NEVER);
-            role_give(in);
+            inf_intake_role_give(&in->role);
         }
-        stand_by(in);
+        inf_intake_role_stand_by(&in->role);
     }
 }
 
@@ -227,9 +218,8 @@ inf_intake_wake(inf_intake_t *in)
 void
 inf_intake_stop(inf_intake_t *in)
 {
-    atomic_store(&in->stopping, true);
+    inf_intake_role_stop(&in->role);
     inf_eventfd_notify(in->wake_fd);
-    inf_waiter_wake(&in->standby);
 }
 
 static inf_err_t *
@@ -258,30 +248,6 @@ admission_open(inf_intake_t *in)
         &in->registration);
 }
 
-static bool
-role_take(inf_intake_t *in)
-{
-    if (atomic_load_explicit(&in->taken, memory_order_relaxed)
-        || atomic_exchange_explicit(&in->taken, true, memory_order_acquire))
-    {
-        return false;
-    }
-
-    atomic_fetch_add_explicit(&in->turns, 1, memory_order_relaxed);
-    return true;
-}
-
-/* The next holder may have looked a moment too early and sleep now: the main
-   thread must not sleep as well. */
-static void
-role_give(inf_intake_t *in)
-{
-    atomic_store(&in->taken, false);
-    if (atomic_load(&in->standby_deep)) {
-        inf_waiter_wake(&in->standby);
-    }
-}
-
 /*
  * The role's work, until waiter is woken or until_ns has come (true), or
  * somebody else should hold it or the core stops (false).  The main thread
@@ -294,7 +260,7 @@ hold(inf_intake_t *in, const inf_runner_t *own, inf_waiter_t *waiter,
     uint32_t busy = 0;
     uint32_t strange = 0;       /* polls in a row that fed another runner    */
 
-    while (!atomic_load_explicit(&in->stopping, memory_order_relaxed)) {
+    while (!inf_intake_role_is_stopping(&in->role)) {
         bool any = poll_rings(in);
 
         if (waiter != NULL && inf_waiter_woken(waiter)) {
@@ -365,41 +331,6 @@ for_others(const inf_intake_t *in, const inf_runner_t *own)
         && !in->fed_several;
 }
 
-/*
- * The main thread while others hold the role.  It takes the role when nobody
- * has had it for a tick; after a while without any change it sleeps until a
- * thread leaves the rings alone (idle_leave).
- */
-static void
-stand_by(inf_intake_t *in)
-{
-    uint64_t turns = atomic_load(&in->turns);
-    uint32_t quiet = 0;
-
-    while (!atomic_load_explicit(&in->stopping, memory_order_relaxed)) {
-        inf_waiter_wait_for(&in->standby, INTAKE_TICK_NS);
-
-        uint64_t now = atomic_load(&in->turns);
-        bool taken = atomic_load(&in->taken);
-        if (!taken && (now == turns || in->stopping)) {
-            return;
-        }
-
-        quiet = now == turns ? quiet + 1 : 0;
-        turns = now;
-        if (quiet < INTAKE_QUIET_TICKS) {
-            continue;
-        }
-
-        atomic_store(&in->standby_deep, true);
-        if (atomic_load(&in->taken) && !atomic_load(&in->stopping)) {
-            inf_waiter_wait(&in->standby, 0);
-        }
-        atomic_store(&in->standby_deep, false);
-        quiet = 0;
-    }
-}
-
 static const inf_idle_ops_t intake_idle_ops = {
     .lead = idle_lead,
     .leave = idle_leave,
@@ -419,14 +350,14 @@ idle_lead(void *userp, inf_runner_t *runner, inf_waiter_t *waiter,
 {
     inf_intake_t *in = userp;
 
-    if (atomic_load_explicit(&in->stopping, memory_order_relaxed)
-        || !role_take(in))
+    if (inf_intake_role_is_stopping(&in->role)
+        || !inf_intake_role_take(&in->role))
     {
         return false;
     }
 
     bool work = hold(in, runner, waiter, until_ns);
-    role_give(in);
+    inf_intake_role_give(&in->role);
     return work;
 }
 
@@ -436,8 +367,8 @@ idle_leave(void *userp, inf_runner_t *runner)
 {
     inf_intake_t *in = userp;
 
-    if (!atomic_load(&in->taken) && !inf_runner_is_quick(runner)) {
-        inf_waiter_wake(&in->standby);
+    if (!inf_runner_is_quick(runner)) {
+        inf_intake_role_check(&in->role);
     }
 }
 
@@ -446,10 +377,7 @@ static void
 idle_sleeps(void *userp)
 {
     inf_intake_t *in = userp;
-
-    if (!atomic_load(&in->taken)) {
-        inf_waiter_wake(&in->standby);
-    }
+    inf_intake_role_check(&in->role);
 }
 
 static void
@@ -637,44 +565,29 @@ on_event(inf_intake_t *in, intake_source_t *source, uint32_t events)
     }
 }
 
-/* EOF: neither master nor supervisor is left.  The core ends with the last of
+/* Once neither master nor supervisor is left, the core ends with the last of
    the workers, which may outlive them. */
 static void
 on_configure(inf_intake_t *in)
 {
-    inf_hello_t hello;
-    int fds[INF_HELLO_CONFIG_FDS];
-    size_t len = 0;
-    size_t count = 0;
-    inf_socket_result_t result;
+    int fd;
+    uint64_t generation;
 
-    inf_err_t *err = inf_socket_recv(in->options.configure_fd, &hello,
-        sizeof(hello), &len, fds, INF_HELLO_CONFIG_FDS, &count, &result);
-    if (err == NULL && result == INF_SOCKET_AGAIN) {
-        return;
-    }
-    if (err == NULL && result == INF_SOCKET_CLOSED) {
+    switch (inf_configuration_receive(in->options.configure_fd, &fd,
+        &generation))
+    {
+    case INF_CONFIGURATION_NONE:
+        break;
+    case INF_CONFIGURATION_CAME:
+        in->options.configure(in->options.userp, fd, generation);
+        break;
+    case INF_CONFIGURATION_CLOSED:
         epoll_ctl(in->epoll_fd, EPOLL_CTL_DEL, in->options.configure_fd,
             NULL);
         in->orphaned = true;
         stop_if_alone(in);
-        return;
+        break;
     }
-
-    if (err == NULL && (len != sizeof(hello) || count != INF_HELLO_CONFIG_FDS
-        || hello.magic != INF_CHANNEL_MAGIC || hello.kind != INF_HELLO_CONFIG))
-    {
-        err = inf_err_new(INF_ERR_INVALID_ARG,
-            "a message of %zu bytes with %zu descriptors is not a"
-            " configuration", len, count);
-    }
-    if (err != NULL) {
-        inf_fds_close(fds, count);
-        inf_err_log(inf_err_add(err, "new configuration is ignored"));
-        return;
-    }
-
-    in->options.configure(in->options.userp, fds[0], hello.generation);
 }
 
 static void
