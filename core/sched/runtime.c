@@ -15,17 +15,14 @@
 #define RUNNER_QUICK_NS  50000u     /* mean of an execution                  */
 #define NOTICE_MAX       512u       /* bytes; longer ones are cut            */
 
-static void runner_close(inf_runner_t *runner, bool serves);
 static void runner_tick(void *userp);
 static inf_link_t *idle_to_ask_locked(inf_runner_t *runner)
     INF_NEEDS(runner->lock);
-static void call_all_idle(inf_runner_t *runner);
 static inf_instance_thread_t *call_one_locked(inf_runner_t *runner,
     uint64_t now_ns) INF_NEEDS(runner->lock);
 static inf_instance_thread_t *call_touched_locked(inf_runner_t *runner)
     INF_NEEDS(runner->lock);
-static void call_locked(inf_runner_t *runner, inf_instance_thread_t *t)
-    INF_NEEDS(runner->lock);
+
 inf_err_t *
 inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
 {
@@ -211,52 +208,6 @@ inf_runner_queued(inf_runner_t *runner)
     return n;
 }
 
-void
-inf_runner_close(inf_runner_t *runner)
-{
-    runner_close(runner, false);
-}
-
-void
-inf_runner_close_to_clients(inf_runner_t *runner)
-{
-    runner_close(runner, true);
-}
-
-static void
-runner_close(inf_runner_t *runner, bool serves)
-{
-    inf_instance_thread_t *called = NULL;
-
-    inf_lock(&runner->lock);
-    runner->serves = serves && (runner->serves || !runner->closed);
-    runner->closed = true;
-    runner->policy->closing = true;
-    if (runner->policy->queued > 0) {
-        called = inf_runner_call_idle_locked(runner, inf_clock_ns());
-    }
-    inf_unlock(&runner->lock);
-
-    inf_instance_thread_wake(called);
-    call_all_idle(runner);
-}
-
-void
-inf_runner_leave(inf_runner_t *runner)
-{
-    inf_policy_t *policy = runner->policy;
-
-    inf_lock(&runner->lock);
-    policy->ops->leave(policy);
-    inf_instance_thread_t *called = inf_runner_call_idle_locked(runner,
-        inf_clock_ns());
-    inf_unlock(&runner->lock);
-
-    inf_instance_thread_wake(called);
-    inf_runner_call_touched(runner);
-    call_all_idle(runner);
-}
-
 bool
 inf_runner_is_limited(const inf_runner_t *runner)
 {
@@ -272,43 +223,6 @@ inf_runner_is_limited(const inf_runner_t *runner)
         }
     }
     return false;
-}
-
-bool
-inf_runner_is_closed(inf_runner_t *runner)
-{
-    inf_lock(&runner->lock);
-    bool closed = runner->closed;
-    inf_unlock(&runner->lock);
-    return closed;
-}
-
-inf_request_t *
-inf_runner_take_queued(inf_runner_t *runner)
-{
-    inf_lock(&runner->lock);
-    inf_request_t *req = runner->closed
-        ? runner->policy->ops->drop(runner->policy) : NULL;
-    inf_unlock(&runner->lock);
-    return req;
-}
-
-void
-inf_runner_stop(inf_runner_t *runner)
-{
-    inf_lock(&runner->lock);
-    runner->closed = true;
-    runner->serves = false;
-    runner->stopping = true;
-    if (runner->policy != NULL) {
-        runner->policy->closing = true;
-    }
-    while (inf_list_pop_front(&runner->idle) != NULL) {
-        continue;
-    }
-    inf_unlock(&runner->lock);
-
-    inf_runner_end_threads(runner, &runner->threads);   /* nobody else's now */
 }
 
 void
@@ -392,39 +306,15 @@ call_touched_locked(inf_runner_t *runner)
 
     while ((t = policy->ops->touched(policy)) != NULL) {
         if (!inf_list_empty(&t->idle)) {        /* else it looks anyway      */
-            call_locked(runner, t);
+            inf_runner_call_locked(runner, t);
             return t;
         }
     }
     return NULL;
 }
 
-/* Where requests belong to instances: the reason why each of these waits may
-   be over. */
-static void
-call_all_idle(inf_runner_t *runner)
-{
-    inf_instance_thread_t *t;
-
-    if (!runner->policy->ops->binds) {
-        return;
-    }
-
-    do {
-        t = NULL;
-        inf_lock(&runner->lock);
-        if (!inf_list_empty(&runner->idle)) {
-            t = inf_link_entry(runner->idle.prev, inf_instance_thread_t,
-                idle);
-            call_locked(runner, t);
-        }
-        inf_unlock(&runner->lock);
-        inf_instance_thread_wake(t);
-    } while (t != NULL);
-}
-
-static void
-call_locked(inf_runner_t *runner, inf_instance_thread_t *t)
+void
+inf_runner_call_locked(inf_runner_t *runner, inf_instance_thread_t *t)
 {
     inf_link_remove(&t->idle);
     t->called = true;
@@ -482,7 +372,7 @@ inf_runner_call_idle_locked(inf_runner_t *runner, uint64_t now_ns)
 
     inf_instance_thread_t *t = inf_link_entry(link, inf_instance_thread_t,
         idle);
-    call_locked(runner, t);
+    inf_runner_call_locked(runner, t);
     return t;
 }
 

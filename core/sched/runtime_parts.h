@@ -1,7 +1,6 @@
 /*
- * runtime_parts.h - what runtime.c, instance_thread.c and instance_threads.c
- *                   share: a
- *                   runner and its threads.
+ * runtime_parts.h - what runtime.c, runtime_close.c, instance_thread.c and
+ *                   instance_threads.c share: a runner and its threads.
  *
  * Owner    The runner owns its threads.  One that has ended is kept for the
  *          next to come: who called it may still be waking it.
@@ -101,6 +100,10 @@ struct inf_runner_s {
  */
 inf_instance_thread_t *inf_runner_call_idle_locked(inf_runner_t *runner,
     uint64_t now_ns) INF_NEEDS(runner->lock);
+
+/* t, which is idle, is about to be woken. */
+void inf_runner_call_locked(inf_runner_t *runner, inf_instance_thread_t *t)
+    INF_NEEDS(runner->lock);
 
 /* NULL: nobody. */
 void inf_instance_thread_wake(inf_instance_thread_t *t);
