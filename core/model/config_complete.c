@@ -119,36 +119,23 @@ complete_list(ProtobufCMessage *to, const ProtobufCMessage *from,
     return NULL;
 }
 
+/* All scheduling choices are in one oneof. */
 static inf_err_t *
 complete_scheduler(Inference__ModelConfig *msg,
     const Inference__ModelConfig *from)
 {
-    const char *name = NULL;
-
     if (msg->scheduling_choice_case
         != INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE__NOT_SET)
     {
         return NULL;
     }
 
-    switch ((unsigned) from->scheduling_choice_case) {
-    case INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_DYNAMIC_BATCHING:
-        name = "dynamic_batching";
-        break;
-    case INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING:
-        name = "sequence_batching";
-        break;
-    case INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_ENSEMBLE_SCHEDULING:
-        name = "ensemble_scheduling";
-        break;
-    case INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE__NOT_SET:
-        return NULL;
-    }
-
-    const ProtobufCFieldDescriptor *field = inf_field_find(
-        msg->base.descriptor, inf_slice_str(name));
-    return inf_field_put(&msg->base, field,
-        inf_field_get(&from->base, field, 0));
+    const ProtobufCFieldDescriptor *any = inf_field_find(
+        from->base.descriptor, inf_slice_str("dynamic_batching"));
+    const ProtobufCFieldDescriptor *choice = inf_field_oneof_set(&from->base,
+        any);
+    return choice == NULL ? NULL : inf_field_put(&msg->base, choice,
+        inf_field_get(&from->base, choice, 0));
 }
 
 static inf_err_t *
