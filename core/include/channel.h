@@ -245,7 +245,8 @@ typedef enum {
     INF_METHOD_CUDA_SHM_UNREGISTER,
     INF_METHOD_TRACE_SETTING,
     INF_METHOD_LOG_SETTINGS,
-    INF_METHOD_METRICS
+    INF_METHOD_METRICS,
+    INF_METHOD_END              /* no method: behind the last one            */
 } inf_method_t;
 
 /*

@@ -242,6 +242,6 @@ channel_submission_sane(const inf_channel_t *ch, const inf_submission_t *s)
     }
 
     return s->op == INF_SUBMIT_CALL && s->method >= INF_METHOD_SERVER_LIVE
-        && s->method <= INF_METHOD_METRICS;
+        && s->method < INF_METHOD_END;
 }
 
