@@ -6,7 +6,10 @@ import signal
 import socket
 import subprocess
 
+import numpy
 import pytest
+import tritonclient.grpc as grpc
+from tritonclient.utils import InferenceServerException
 
 from lib import certificate, models, process, wire
 from lib.launcher import PROGRAM, Launcher, launcher_env, refused
@@ -272,6 +275,53 @@ def test_who_may_not_control_may_not_by_grpc(launch):
         assert "--control-from=none" in headers["grpc-message"]
 
 
+def client(launcher, **kw):
+    return grpc.InferenceServerClient(f"127.0.0.1:{launcher.grpc_port}", **kw)
+
+
+def ask(connection):
+    tensor = grpc.InferInput("IN", [1], "FP32")
+    tensor.set_data_from_numpy(numpy.array([2.5], numpy.float32))
+    result = connection.infer("one", [tensor], client_timeout=20 * SLOW)
+    return result.as_numpy("OUT").tolist()
+
+
+def refusal(function, *arguments, **kw):
+    with pytest.raises(InferenceServerException) as said:
+        function(*arguments, **kw)
+    return said.value.status(), said.value.message()
+
+
+def test_a_client_of_grpc(launch):
+    """Everybody may infer, this machine alone may load models."""
+    launcher = launch("--model-control-mode=explicit", "--load-model=one",
+                      "--grpc-infer-response-compression-level=high",
+                      "--grpc-keepalive-time=5000",
+                      "--grpc-max-connection-age=60000")
+    with client(launcher) as connection:
+        assert connection.is_server_ready()
+        assert ask(connection) == [2.5]
+        connection.load_model("slow")
+        assert connection.is_model_ready("slow")
+        connection.unload_model("slow")
+    launcher.stop()
+
+    launcher = launch("--model-control-mode=explicit", "--load-model=one",
+                      "--control-from=none",
+                      "--grpc-restricted-protocol=metadata:key=v")
+    with client(launcher) as connection:
+        assert ask(connection) == [2.5]
+        status, text = refusal(connection.load_model, "slow")
+        assert status == "StatusCode.PERMISSION_DENIED"
+        assert "--control-from=none" in text
+        status, text = refusal(connection.get_server_metadata)
+        assert status == "StatusCode.UNAVAILABLE"
+        assert text == "This protocol is restricted, expecting header" \
+            " 'triton-grpc-protocol-key'"
+        assert connection.get_server_metadata(
+            headers={"triton-grpc-protocol-key": "v"}).name == "triton"
+
+
 # ---- TLS
 
 def test_grpc_over_tls(launch, tmp_path):
@@ -282,6 +332,14 @@ def test_grpc_over_tls(launch, tmp_path):
     status, headers = call(launcher, "ServerLive", scheme="https")
     assert status == 200 and headers["grpc-status"] == "14"
     assert call(launcher, "ServerLive")[0] is None      # not in the clear
+    launcher.stop()
+
+    launcher = launch("--grpc-use-ssl=true", f"--grpc-server-cert={cert}",
+                      f"--grpc-server-key={key}")
+    options = [("grpc.ssl_target_name_override", "localhost")]
+    with client(launcher, ssl=True, root_certificates=str(cert),
+                channel_args=options) as connection:
+        assert ask(connection) == [2.5]
 
 
 def test_clients_with_certificates_alone(launch, tmp_path):
