@@ -18,10 +18,6 @@ static bool build_all(load_t *l);
 static bool gives_up(const load_t *l, const load_version_t *v);
 static inf_err_t *build(load_t *l, int64_t version, inf_model_t **out);
 static inf_err_t *change(load_t *l, load_version_t *v);
-static inf_err_t *build_watched(const inf_model_load_t *what,
-    inf_model_t **out);
-static inf_err_t *watch_begin(const inf_model_load_t *what, void **mark);
-static void watch_end(const inf_model_load_t *what, void *mark);
 static inf_err_t *commit(load_t *l, bool whole);
 static void end_changes(load_t *l, bool whole);
 static void tell_agents(load_t *l, bool whole);
@@ -120,7 +116,12 @@ build(load_t *l, int64_t version, inf_model_t **out)
         .stopping = &l->lc->stopping
     };
 
-    err = build_watched(&what, out);
+    void *mark;
+    err = inf_load_watch_begin(l, version, &mark);
+    if (err == NULL) {
+        err = inf_model_load(&what, out);
+        inf_load_watch_end(l, mark);
+    }
     if (err != NULL) {
         *out = NULL;
         inf_model_source_unref(loaded->source);
@@ -158,41 +159,28 @@ change(load_t *l, load_version_t *v)
     };
     void *mark;
 
-    inf_err_t *err = watch_begin(&what, &mark);
+    inf_err_t *err = inf_load_watch_begin(l, v->version, &mark);
     if (err == NULL) {
         err = inf_instance_change_prepare(&what, v->stays, &v->change);
-        watch_end(&what, mark);
+        inf_load_watch_end(l, mark);
     }
     return err;
 }
 
-static inf_err_t *
-build_watched(const inf_model_load_t *what, inf_model_t **out)
+inf_err_t *
+inf_load_watch_begin(const inf_load_t *l, int64_t version, void **mark)
 {
-    void *mark;
-
-    inf_err_t *err = watch_begin(what, &mark);
-    if (err == NULL) {
-        err = inf_model_load(what, out);
-        watch_end(what, mark);
-    }
-    return err;
-}
-
-static inf_err_t *
-watch_begin(const inf_model_load_t *what, void **mark)
-{
-    const inf_lifecycle_options_t *o = what->options;
+    const inf_lifecycle_options_t *o = &l->lc->options;
 
     *mark = NULL;
     return o->watch == NULL ? NULL : o->watch->begin(o->watch_userp,
-        what->title, what->version, mark);
+        l->record->title, version, mark);
 }
 
-static void
-watch_end(const inf_model_load_t *what, void *mark)
+void
+inf_load_watch_end(const inf_load_t *l, void *mark)
 {
-    const inf_lifecycle_options_t *o = what->options;
+    const inf_lifecycle_options_t *o = &l->lc->options;
 
     if (o->watch != NULL) {
         o->watch->end(o->watch_userp, mark);

@@ -20,9 +20,8 @@ typedef struct {
     inf_err_t          *err;
 } waiter_t;
 
-static inf_err_t *new_edit(const inf_lifecycle_t *lc, inf_edit_kind_t kind,
-    inf_edit_kind_t by_name, inf_lifecycle_done_fn done, void *userp,
-    inf_edit_t **out);
+static inf_edit_t *new_edit(const inf_lifecycle_t *lc, inf_edit_kind_t kind,
+    inf_edit_kind_t by_name, inf_lifecycle_done_fn done, void *userp);
 static inf_err_t *begin_waiting(waiter_t *w, const char *name);
 static void waiter_done(void *userp, inf_err_t *err);
 static inf_err_t *wait_for(waiter_t *w);
@@ -32,13 +31,10 @@ inf_lifecycle_load_async(inf_lifecycle_t *lc, const char *name,
     inf_override_t *override, inf_lifecycle_done_fn done, void *userp)
 {
     const inf_model_id_t id = inf_model_id(name);
-    inf_edit_t *edit;
-
-    inf_err_t *err = new_edit(lc, INF_EDIT_LOAD, INF_EDIT_LOAD_NAME, done,
-        userp, &edit);
-    if (err != NULL) {
+    inf_edit_t *edit = new_edit(lc, INF_EDIT_LOAD, INF_EDIT_LOAD_NAME, done,
+        userp);
+    if (edit == NULL) {
         inf_override_free(override);
-        inf_lifecycle_tell(done, userp, err);
         return;
     }
 
@@ -51,17 +47,12 @@ void
 inf_lifecycle_load_id_async(inf_lifecycle_t *lc, const inf_model_id_t *id,
     inf_lifecycle_done_fn done, void *userp)
 {
-    inf_edit_t *edit;
-
-    inf_err_t *err = new_edit(lc, INF_EDIT_LOAD, INF_EDIT_LOAD, done, userp,
-        &edit);
-    if (err != NULL) {
-        inf_lifecycle_tell(done, userp, err);
-        return;
+    inf_edit_t *edit = new_edit(lc, INF_EDIT_LOAD, INF_EDIT_LOAD, done,
+        userp);
+    if (edit != NULL) {
+        edit->who = INF_WANTED_ITSELF;
+        inf_lifecycle_submit(lc, id, edit);
     }
-
-    edit->who = INF_WANTED_ITSELF;
-    inf_lifecycle_submit(lc, id, edit);
 }
 
 void
@@ -69,18 +60,13 @@ inf_lifecycle_unload_async(inf_lifecycle_t *lc, const char *name,
     bool dependents, inf_lifecycle_done_fn done, void *userp)
 {
     const inf_model_id_t id = inf_model_id(name);
-    inf_edit_t *edit;
-
-    inf_err_t *err = new_edit(lc, INF_EDIT_UNLOAD, INF_EDIT_UNLOAD_NAME, done,
-        userp, &edit);
-    if (err != NULL) {
-        inf_lifecycle_tell(done, userp, err);
-        return;
+    inf_edit_t *edit = new_edit(lc, INF_EDIT_UNLOAD, INF_EDIT_UNLOAD_NAME,
+        done, userp);
+    if (edit != NULL) {
+        edit->cause = INF_UNLOAD_REQUEST;
+        edit->dependents = dependents;
+        inf_lifecycle_submit(lc, &id, edit);
     }
-
-    edit->cause = INF_UNLOAD_REQUEST;
-    edit->dependents = dependents;
-    inf_lifecycle_submit(lc, &id, edit);
 }
 
 inf_err_t *
@@ -111,26 +97,33 @@ inf_lifecycle_unload(inf_lifecycle_t *lc, const char *name, bool dependents)
     return wait_for(&w);
 }
 
-/* by_name: the kind with namespaces, where a name may mean several models. */
-static inf_err_t *
+/* by_name: the kind with namespaces, where a name may mean several models.
+   NULL: out of memory, done has been told. */
+static inf_edit_t *
 new_edit(const inf_lifecycle_t *lc, inf_edit_kind_t kind,
-    inf_edit_kind_t by_name, inf_lifecycle_done_fn done, void *userp,
-    inf_edit_t **out)
+    inf_edit_kind_t by_name, inf_lifecycle_done_fn done, void *userp)
 {
+    inf_edit_t *edit;
+
     inf_err_t *err = inf_edit_new(lc->options.repositories->namespacing
-        ? by_name : kind, out);
+        ? by_name : kind, &edit);
     if (err == NULL) {
-        err = inf_edit_call(*out, done, userp);
+        err = inf_edit_call(edit, done, userp);
     }
     if (err != NULL) {
-        inf_edit_free(*out);
-        return err;
+        inf_edit_free(edit);
+        if (done != NULL) {
+            done(userp, err);
+        } else {
+            inf_err_log(err);
+        }
+        return NULL;
     }
 
-    if ((*out)->caller != NULL) {
-        (*out)->caller->inside = inf_lifecycle_own_edit() != NULL;
+    if (edit->caller != NULL) {
+        edit->caller->inside = inf_lifecycle_own_edit() != NULL;
     }
-    return NULL;
+    return edit;
 }
 
 /* A model that waits for itself would wait for ever. */

@@ -37,7 +37,6 @@ static inf_err_t *name_failure(inf_err_t *err,
     const inf_repository_list_t *list, const char *space);
 static bool is_composed(const inf_model_source_t *source);
 static bool is_stale(load_t *l);
-static inf_err_t *read_watched(load_t *l, const inf_source_query_t *q);
 static bool nothing_to_do(load_t *l);
 static inf_err_t *choose(load_t *l);
 static inf_err_t *choose_again(load_t *l);
@@ -49,7 +48,6 @@ static void keep_none_or_all(load_t *l, bool same);
 static inf_err_t *rejected(load_t *l, inf_err_t *err);
 static inf_err_t *no_version(load_t *l, inf_err_t *err);
 static inf_err_t *mark_loading(load_t *l);
-static void load_fini(load_t *l);
 static void load_free(load_t *l);
 
 inf_err_t *
@@ -248,7 +246,12 @@ choose_read(load_t *l)
         return no_version(l, err);
     }
 
-    err = read_watched(l, &q);
+    void *mark;                         /* agents run here                   */
+    err = inf_load_watch_begin(l, -1, &mark);
+    if (err == NULL) {
+        err = inf_model_source_read(l->source, &q);
+        inf_load_watch_end(l, mark);
+    }
     if (err != NULL) {
         return rejected(l, err);
     }
@@ -472,27 +475,6 @@ name_failure(inf_err_t *err, const inf_repository_list_t *list,
     return failure;
 }
 
-/* Agents run here, before there is any version. */
-static inf_err_t *
-read_watched(load_t *l, const inf_source_query_t *q)
-{
-    const inf_lifecycle_options_t *o = &l->lc->options;
-    void *mark = NULL;
-
-    if (o->watch == NULL) {
-        return inf_model_source_read(l->source, q);
-    }
-
-    inf_err_t *err = o->watch->begin(o->watch_userp, l->record->title, -1,
-        &mark);
-    if (err == NULL) {
-        err = inf_model_source_read(l->source, q);
-        o->watch->end(o->watch_userp, mark);
-    }
-
-    return err;
-}
-
 static bool
 nothing_to_do(load_t *l)
 {
@@ -710,7 +692,6 @@ rejected(load_t *l, inf_err_t *err)
     free(reason);
     free(why);
     free(spare);
-    load_fini(l);
     return inf_err_new(INF_ERR_INTERNAL, "failed to load '%s', failed to poll"
         " from model repository", r->name);
 }
@@ -751,7 +732,7 @@ mark_loading(load_t *l)
 }
 
 static void
-load_fini(load_t *l)
+load_free(load_t *l)
 {
     for (size_t i = 0; i < l->count; i++) {
         inf_err_free(l->versions[i].err);
@@ -766,21 +747,7 @@ load_fini(load_t *l)
     free(l->versions);
     free(l->released);
     inf_model_source_unref(l->source);
-    l->members = NULL;
-    l->member_count = 0;
-    l->lack = NULL;
     inf_core_config_unref(l->core_config);
-    l->versions = NULL;
-    l->released = NULL;
-    l->source = NULL;
-    l->core_config = NULL;
-    l->count = 0;
-}
-
-static void
-load_free(load_t *l)
-{
-    load_fini(l);
     free(l);
 }
 

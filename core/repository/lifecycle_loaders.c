@@ -417,16 +417,6 @@ inf_lifecycle_reject(inf_lifecycle_t *lc, inf_edit_t *edit, inf_err_t *err)
     inf_caller_answer(caller);
 }
 
-void
-inf_lifecycle_tell(inf_lifecycle_done_fn done, void *userp, inf_err_t *err)
-{
-    if (done != NULL) {
-        done(userp, err);
-    } else {
-        inf_err_free(err);                  /* logged where it arose         */
-    }
-}
-
 static inf_err_t *
 stopping_error(const char *name)
 {

@@ -141,10 +141,6 @@ void inf_lifecycle_submit(inf_lifecycle_t *lc, const inf_model_id_t *id,
 void inf_lifecycle_reject(inf_lifecycle_t *lc, inf_edit_t *edit,
     inf_err_t *err);
 
-/* Takes err; done may be NULL. */
-void inf_lifecycle_tell(inf_lifecycle_done_fn done, void *userp,
-    inf_err_t *err);
-
 /* ---- lifecycle_desired.c ------------------------------------------------- */
 
 /* Whether the start left that model to somebody else. */
@@ -175,6 +171,11 @@ void inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_edit_t *edit);
 /* Builds l's versions, leaves place and swaps. */
 INF_CHECK inf_err_t *inf_lifecycle_build(inf_load_t *l,
     inf_loading_place_t *place);
+
+/* Who watches loads hears of one of that version; -1: of the model. */
+INF_CHECK inf_err_t *inf_load_watch_begin(const inf_load_t *l,
+    int64_t version, void **mark);
+void inf_load_watch_end(const inf_load_t *l, void *mark);
 
 /* A load that ends while it waits; l may be NULL. */
 void inf_lifecycle_load_drop(inf_load_t *l);
