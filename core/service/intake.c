@@ -3,13 +3,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/abi/plugins.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/os/events_wait.h"
 #include "core/sched/waiter.h"
 #include "core/service/admission.h"
 #include "core/service/configuration_socket.h"
@@ -489,37 +488,20 @@ wait_events(inf_intake_t *in, int timeout_ms)
         timeout_ms));
 }
 
-/* To the ns where the system can, else to the next ms; a second at most, so
-   that idle memory is given back in the meantime. */
+/* A second at most, so that idle memory is given back in the meantime. */
 static void
 wait_events_until(inf_intake_t *in, uint64_t until_ns)
 {
     struct epoll_event events[INTAKE_EVENTS];
     uint64_t now = inf_clock_ns();
     uint64_t left = until_ns > now ? until_ns - now : 0;
-    int n = -1;
 
     if (left > INTAKE_TRIM_NS) {
         left = INTAKE_TRIM_NS;
     }
 
-#ifdef SYS_epoll_pwait2
-    const struct timespec timeout = {
-        .tv_sec = (time_t) (left / 1000000000u),
-        .tv_nsec = (long) (left % 1000000000u)
-    };
-
-    n = (int) syscall(SYS_epoll_pwait2, in->epoll_fd, events, INTAKE_EVENTS,
-        &timeout, NULL, 0);
-    if (n >= 0 || errno == EINTR) {
-        on_events(in, events, n);
-        return;
-    }
-#endif                                  /* old, or not allowed to us         */
-
-    n = epoll_wait(in->epoll_fd, events, INTAKE_EVENTS,
-        (int) ((left + 999999) / 1000000));
-    on_events(in, events, n);
+    on_events(in, events, inf_events_wait(in->epoll_fd, events,
+        INTAKE_EVENTS, left));
 }
 
 static void

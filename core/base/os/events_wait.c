@@ -1,0 +1,29 @@
+#include "core/base/os/events_wait.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int
+inf_events_wait(int epoll_fd, struct epoll_event *events, int max,
+    uint64_t timeout_ns)
+{
+#ifdef SYS_epoll_pwait2
+    const struct timespec timeout = {
+        .tv_sec = (time_t) (timeout_ns / 1000000000u),
+        .tv_nsec = (long) (timeout_ns % 1000000000u)
+    };
+
+    int n = (int) syscall(SYS_epoll_pwait2, epoll_fd, events, max, &timeout,
+        NULL, 0);
+    if (n >= 0 || errno == EINTR) {
+        return n;
+    }
+#endif                                  /* old, or not allowed to us         */
+
+    uint64_t ms = timeout_ns / 1000000u + (timeout_ns % 1000000u != 0);
+    return epoll_wait(epoll_fd, events, max, ms < INT_MAX ? (int) ms
+        : INT_MAX);
+}
