@@ -18,6 +18,7 @@
 
 /* ---- http{}: the core's settings (directives.c) -------------------------- */
 
+/* Handlers of directives, each for the one of its name. */
 char *ngx_http_inference_core(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 ngx_int_t ngx_http_inference_check_core(ngx_conf_t *cf,
@@ -48,6 +49,7 @@ char *ngx_http_inference_init_models(ngx_conf_t *cf,
 ngx_int_t ngx_http_inference_init_options(ngx_pool_t *pool,
     NginxInference__CoreConfig *config);
 
+/* Handlers for options of one value, and of "parameter=value" words. */
 char *ngx_http_inference_value(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_inference_group(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -90,6 +92,7 @@ ngx_int_t ngx_http_inference_absolute(ngx_conf_t *cf, ngx_str_t *directive,
 /* ---- http{}: where instances run (host_policy.c), what limits them
         (rate_limit.c) ------------------------------------------------------ */
 
+/* Handlers of the directives of these names. */
 char *ngx_http_inference_host_policy(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_inference_rate_limit_resource(ngx_conf_t *cf,
@@ -98,6 +101,7 @@ char *ngx_http_inference_rate_limit_resource(ngx_conf_t *cf,
 
 /* ---- locations (location.c) ---------------------------------------------- */
 
+/* Handlers of directives, and nginx's callbacks for a location's values. */
 char *ngx_http_inference_parts(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_inference_model(ngx_conf_t *cf, ngx_command_t *cmd,

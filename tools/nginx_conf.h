@@ -18,6 +18,7 @@
 #include "places.h"
 #include "run_as.h"
 
+/* The whole file; the caller checks f. */
 void nginx_conf_write(FILE *f, const places_t *places, const options_t *o,
     const pieces_t *p, const run_as_t *who);
 

@@ -30,11 +30,13 @@ typedef struct {
 /* The uses of the workers' directories. */
 extern const char *const temps[TEMPS];
 
+/* Ends the process with a message on failure. */
 void places_make(places_t *places, const run_as_t *who);
 
 /* Their names with XXXXXX for what a start chooses; nothing is made. */
 void places_name(places_t *places);
 
+/* Ignores what has gone. */
 void places_remove(const places_t *places, const run_as_t *who);
 
 /* Of that temporary directory; path holds PATH_MAX. */

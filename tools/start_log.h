@@ -24,6 +24,7 @@ void start_log_models(FILE *f, const options_t *o, char *index, bool failed);
 /* metadata: the server's, written over; NULL: no answer. */
 void start_log_options(FILE *f, const options_t *o, char *metadata);
 
+/* A line for each service that is on, if o asks for such lines. */
 void start_log_services(FILE *f, const options_t *o);
 
 #endif /* TOOLS_START_LOG_H */

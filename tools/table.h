@@ -28,6 +28,7 @@ void table_add(table_t *t, ...);
 /* The first row is the head. */
 void table_print(FILE *f, const table_t *t);
 
+/* The cells; t is the caller's. */
 void table_free(table_t *t);
 
 #endif /* TOOLS_TABLE_H */

@@ -60,6 +60,7 @@ BK_CHECK TRITONSERVER_Error *bk_batch_tensors_load(bk_batch_tensors_t *t,
     const bk_json_t *config);
 void bk_batch_tensors_fini(bk_batch_tensors_t *t);
 
+/* By the name of the tensor that it makes, NULL: none does. */
 const bk_batch_input_t *bk_batch_input_find(const bk_batch_tensors_t *t,
     const char *target);
 const bk_batch_output_t *bk_batch_output_find(const bk_batch_tensors_t *t,

@@ -31,6 +31,7 @@ BK_CHECK TRITONSERVER_Error *bk_json_parse(const char *text, size_t len,
     bk_json_t **out);
 void bk_json_free(bk_json_t *v);
 
+/* NULL, or 0, if there is none, or the value is of another type or NULL. */
 bk_json_t *bk_json_member(const bk_json_t *object, const char *key);
 bk_json_t *bk_json_at(const bk_json_t *array, size_t index);
 size_t bk_json_count(const bk_json_t *v);
@@ -38,6 +39,7 @@ size_t bk_json_count(const bk_json_t *v);
 /* Steps to the next member of it->object; false at the end. */
 bool bk_json_next(bk_json_iter_t *it);
 
+/* fallback where v is of another type or NULL. */
 const char *bk_json_string(const bk_json_t *v, const char *fallback);
 int64_t bk_json_int(const bk_json_t *v, int64_t fallback);
 bool bk_json_bool(const bk_json_t *v, bool fallback);

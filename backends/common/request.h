@@ -25,6 +25,7 @@ typedef struct {
     uint32_t               buffer_count;
 } bk_input_t;
 
+/* The monotonic clock. */
 uint64_t bk_now_ns(void);
 
 /* Looks up the request's input called name. */

@@ -40,6 +40,8 @@ struct TRITONCACHE_Allocator {
     bool                  cold;         /* insert: see packed_response.h     */
 };
 
+/* The caller's memory and the other fields; fini frees the list of buffers,
+   not what they point at. */
 void inf_cache_entry_init(TRITONCACHE_CacheEntry *entry);
 void inf_cache_entry_fini(TRITONCACHE_CacheEntry *entry);
 

@@ -21,6 +21,7 @@
 
 #include "core/cache/cache_ops.h"
 
+/* Loads spec's library and initializes a cache with spec's settings. */
 INF_CHECK inf_err_t *inf_cache_plugin_open(const inf_cache_spec_t *spec,
     inf_cache_plugin_t **out);
 

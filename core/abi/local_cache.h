@@ -47,6 +47,7 @@ INF_CHECK inf_err_t *inf_local_cache_insert(TRITONCACHE_Cache *cache,
     const char *key, TRITONCACHE_CacheEntry *entry,
     TRITONCACHE_Allocator *allocator, inf_cache_span_t *span);
 
+/* Adds up all shards; the sums are of slightly different moments. */
 void inf_local_cache_counts(TRITONCACHE_Cache *cache,
     inf_cache_counts_t *out);
 

@@ -50,12 +50,14 @@ INF_CHECK inf_err_t *inf_trace_take(inf_trace_t *trace, const char *model,
 void inf_trace_ref(inf_trace_t *trace);
 void inf_trace_unref(inf_trace_t *trace);
 
+/* Calls the client's function if its level asks for this activity. */
 void inf_trace_report(inf_trace_t *trace,
     TRITONSERVER_InferenceTraceActivity activity, uint64_t timestamp_ns);
 
 /* stamps is exec start, compute start, compute end, exec end. */
 void inf_trace_report_compute(inf_trace_t *trace, const uint64_t stamps[4]);
 
+/* The same for a tensor; the client may read it during the call only. */
 void inf_trace_report_tensor(inf_trace_t *trace,
     TRITONSERVER_InferenceTraceActivity activity,
     const inf_trace_tensor_t *tensor);

@@ -22,12 +22,15 @@ typedef struct {
     size_t             used;        /* in the newest chunk                 */
 } inf_arena_t;
 
+/* No memory is taken before the first allocation; fini frees them all. */
 void inf_arena_init(inf_arena_t *a);
 void inf_arena_fini(inf_arena_t *a);
 
 /* Frees all allocations; keeps one chunk for the next round. */
 void inf_arena_reset(inf_arena_t *a);
 
+/* NULL: out of memory, or count times size overflows; calloc's bytes are
+   zero. */
 void *inf_arena_alloc(inf_arena_t *a, size_t size);
 void *inf_arena_calloc(inf_arena_t *a, size_t count, size_t size);
 

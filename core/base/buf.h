@@ -27,6 +27,7 @@ typedef struct {
     bool    failed;
 } inf_buf_t;
 
+/* No memory is taken before the first append. */
 void inf_buf_init(inf_buf_t *b);
 void inf_buf_fini(inf_buf_t *b);
 
@@ -36,6 +37,7 @@ void inf_buf_reset(inf_buf_t *b);
 /* Makes room for n more bytes; false (and b->failed) when it cannot. */
 bool inf_buf_reserve(inf_buf_t *b, size_t n);
 
+/* Append; without memory b->failed is set and nothing more is appended. */
 void inf_buf_put(inf_buf_t *b, const void *data, size_t len);
 void inf_buf_puts(inf_buf_t *b, const char *s);
 void inf_buf_putc(inf_buf_t *b, char c);

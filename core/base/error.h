@@ -84,6 +84,7 @@ void inf_err_log(inf_err_t *err);
 /* Frees err; err may be NULL or the static object. */
 void inf_err_free(inf_err_t *err);
 
+/* Of an error, which is not NULL; the text lives as long as err. */
 inf_err_code_t inf_err_code(const inf_err_t *err);
 inf_err_cause_t inf_err_cause(const inf_err_t *err);
 const char *inf_err_msg(const inf_err_t *err);

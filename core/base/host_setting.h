@@ -27,6 +27,7 @@
 INF_CHECK inf_err_t *inf_host_setting_check(const char *key,
     const char *value);
 
+/* The number of a NUMA node, below INF_HOST_NODES. */
 INF_CHECK inf_err_t *inf_host_node_parse(const char *text, unsigned *node);
 
 /* "0-3,5": sets the bits of these cores and clears all others. */

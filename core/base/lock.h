@@ -46,12 +46,16 @@ typedef struct {
     pthread_cond_t cond;
 } inf_cond_t;
 
+/* rank: higher than those of all locks that may be held when this one is
+   taken. */
 void inf_lock_init(inf_lock_t *l, uint32_t rank);
 void inf_lock_fini(inf_lock_t *l);
 
+/* lock aborts unless its rank is higher than those of all locks held. */
 void inf_lock(inf_lock_t *l) INF_TAKES(*l);
 void inf_unlock(inf_lock_t *l) INF_GIVES(*l);
 
+/* Waits by the monotonic clock. */
 void inf_cond_init(inf_cond_t *c);
 void inf_cond_fini(inf_cond_t *c);
 void inf_cond_signal(inf_cond_t *c);

@@ -40,6 +40,8 @@ int inf_log_verbose_level(void);
 
 #define inf_log(level, ...) inf_log_at((level), __FILE__, __LINE__, __VA_ARGS__)
 
+/* Behind inf_log(): formats the record, cut at INF_LOG_MAX, as one line for
+   the sink. */
 void inf_log_at(inf_log_level_t level, const char *file, int line_no,
     const char *fmt, ...) INF_PRINTF(4, 5);
 

@@ -29,6 +29,7 @@ typedef enum {
 /* Lines are appended to it; NULL or "": to stderr. */
 INF_CHECK inf_err_t *inf_log_stream_open(const char *path);
 
+/* For the lines that follow. */
 void inf_log_stream_set_format(inf_log_format_t format);
 
 /* The sink. */

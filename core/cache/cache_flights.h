@@ -31,6 +31,7 @@ typedef struct {
     uint32_t            count;              /* flights                       */
 } inf_cache_flights_t;
 
+/* The caller's memory, with nothing listed. */
 void inf_cache_flights_init(inf_cache_flights_t *f);
 
 /* true: req leads, flight is listed for key.  false: it waits (state PARKED)

@@ -36,11 +36,13 @@ INF_CHECK inf_err_t *inf_cache_hash_new(const void *secret, size_t len,
     inf_cache_hash_t **out);
 void inf_cache_hash_free(inf_cache_hash_t *hash);       /* may be NULL       */
 
+/* s stays valid as long as hash; each begin is followed by an end. */
 void inf_cache_sum_begin(inf_cache_sum_t *s, const inf_cache_hash_t *hash);
 
 /* The same for the same bytes, however they are cut. */
 void inf_cache_sum_put(inf_cache_sum_t *s, const void *data, size_t len);
 
+/* Ends s in any case. false: out of memory, out is not set. */
 INF_CHECK bool inf_cache_sum_end(inf_cache_sum_t *s,
     unsigned char out[INF_CACHE_HASH_BYTES]);
 

@@ -47,6 +47,7 @@ typedef struct {
     inf_link_t          by_age;         /* last used first                   */
 } inf_cache_index_t;
 
+/* Has no buckets: they are given before the first put. */
 void inf_cache_index_init(inf_cache_index_t *index);
 
 /* How many buckets are due before the next put; 0: there are enough. */
@@ -65,6 +66,7 @@ void inf_cache_index_look(const inf_cache_index_t *index, uint64_t hash);
 inf_cache_item_t *inf_cache_index_find(const inf_cache_index_t *index,
     uint64_t hash, const char *key);
 
+/* A listed item is the youngest from now on. */
 void inf_cache_index_use(inf_cache_index_t *index, inf_cache_item_t *item,
     uint64_t now_ns);
 
@@ -77,6 +79,7 @@ INF_CHECK bool inf_cache_index_put(inf_cache_index_t *index,
    near. */
 inf_cache_item_t *inf_cache_index_oldest(const inf_cache_index_t *index);
 
+/* item is listed; the caller frees it. */
 void inf_cache_index_remove(inf_cache_index_t *index, inf_cache_item_t *item);
 
 #endif /* INF_CACHE_CACHE_INDEX_H */

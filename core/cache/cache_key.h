@@ -51,6 +51,7 @@ void inf_cache_key_model(const inf_model_t *model, uint64_t load,
 INF_CHECK bool inf_cache_key(const inf_cache_hash_t *hash, inf_slice_t model,
     inf_request_t *req, inf_cache_key_t *key);
 
+/* In hexadecimal digits, NUL-terminated. */
 void inf_cache_key_write(const inf_cache_key_t *key,
     char text[INF_CACHE_KEY_TEXT]);
 

@@ -23,6 +23,8 @@
 
 #include "core/tensor/response.h"
 
+/* The bytes that inf_packed_response_write will fill; an error if the
+   response has data that cannot be stored. */
 INF_CHECK inf_err_t *inf_packed_response_size(const inf_response_t *response,
     uint64_t *size);
 

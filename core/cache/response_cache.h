@@ -48,6 +48,7 @@ typedef struct {
     size_t                 secret_len;
 } inf_response_cache_options_t;
 
+/* The options' cache stays the caller's and outlives the result. */
 INF_CHECK inf_err_t *inf_response_cache_new(
     const inf_response_cache_options_t *options, inf_response_cache_t **out);
 

@@ -84,6 +84,7 @@ void inf_cached_answer(inf_request_t *req, inf_response_t *response,
 /* Takes both. */
 void inf_cached_answer_error(inf_request_t *req, inf_err_t *err);
 
+/* Adds a miss and the time of its lookup to the model's statistics. */
 void inf_cached_count_miss(inf_model_t *model, uint64_t took_ns);
 
 /* Takes err.  A cache in trouble is in trouble with every request. */

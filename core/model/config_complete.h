@@ -19,6 +19,7 @@
 #include "core/base/error.h"
 #include "core/model/config_shared.h"
 
+/* Takes over (see above) from a message that stays the caller's. */
 INF_CHECK inf_err_t *inf_model_config_merge(inf_model_config_t *c,
     const Inference__ModelConfig *from_backend);
 

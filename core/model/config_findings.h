@@ -36,6 +36,7 @@ typedef struct {
     size_t         lost;        /* memory ran out                          */
 } inf_findings_t;
 
+/* The caller's memory; fini frees the texts. */
 void inf_findings_init(inf_findings_t *f);
 void inf_findings_fini(inf_findings_t *f);
 
@@ -60,6 +61,7 @@ INF_CHECK inf_err_t *inf_findings_error(const inf_findings_t *f,
 /* A key with indices, in the caller's memory; returns out. */
 #define INF_KEY_MAX 256
 
+/* printf, cut at INF_KEY_MAX. */
 const char *inf_key(char out[INF_KEY_MAX], const char *fmt, ...)
     INF_PRINTF(2, 3);
 

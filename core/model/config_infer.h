@@ -20,6 +20,8 @@
 #include "core/model/config_storage.h"
 #include "model_config.pb-c.h"
 
+/* Fills backend, platform and file names of msg as far as they are missing
+   and the names of files in model_dir imply them. */
 INF_CHECK inf_err_t *inf_config_infer(Inference__ModelConfig *msg,
     const inf_storage_t *st, const char *model_dir, const char *model_name);
 

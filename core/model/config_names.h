@@ -38,6 +38,7 @@ typedef enum {
     INF_CONFIG_NAMES_NOMEM
 } inf_config_names_result_t;
 
+/* The caller's memory; the names stay their owner's. */
 void inf_config_names_init(inf_config_names_t *n);
 void inf_config_names_fini(inf_config_names_t *n);
 

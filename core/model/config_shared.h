@@ -29,6 +29,7 @@ typedef struct {
 INF_CHECK inf_err_t *inf_model_config_new(Inference__ModelConfig *msg,
     const char *file, const char *origin, inf_model_config_t **out);
 
+/* Returns c. */
 inf_model_config_t *inf_model_config_ref(inf_model_config_t *c);
 
 /* c may be NULL. */

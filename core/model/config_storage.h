@@ -80,6 +80,7 @@ struct inf_storage_s {
     const inf_storage_ops_t *ops;
 };
 
+/* As the operation of the same name. */
 INF_CHECK inf_err_t *inf_storage_list(const inf_storage_t *st,
     const char *dir, inf_entries_t *out);
 INF_CHECK inf_err_t *inf_storage_stat(const inf_storage_t *st,
@@ -94,6 +95,7 @@ INF_CHECK inf_err_t *inf_storage_read_in(const inf_storage_t *st,
     const char *model_dir, const char *folder, const char *file, size_t limit,
     char **data, size_t *len);
 
+/* As the operation: *local is given back with inf_storage_release. */
 INF_CHECK inf_err_t *inf_storage_localize(inf_storage_t *st, const char *dir,
     char **local);
 
@@ -103,6 +105,7 @@ void inf_storage_release(inf_storage_t *st, char *local);
 /* st may be NULL. */
 void inf_storage_close(inf_storage_t *st);
 
+/* Whether the operations go over a network (ops->remote). */
 bool inf_storage_is_remote(const inf_storage_t *st);
 
 /* What is being asked of it, and will be, fails soon: UNAVAILABLE.  Does

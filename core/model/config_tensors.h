@@ -41,6 +41,7 @@ typedef struct {
 
 typedef struct inf_config_tensors_s inf_config_tensors_t;
 
+/* Copies what it needs of msg. */
 INF_CHECK inf_err_t *inf_config_tensors_new(const Inference__ModelConfig *msg,
     inf_config_tensors_t **out);
 
@@ -50,6 +51,7 @@ void inf_config_tensors_free(inf_config_tensors_t *t);
 /* 0: the model does not batch, a request's shape is dims exactly. */
 uint32_t inf_config_tensors_max_batch_size(const inf_config_tensors_t *t);
 
+/* required: inputs that are not optional. */
 uint32_t inf_config_tensors_input_count(const inf_config_tensors_t *t);
 uint32_t inf_config_tensors_required_count(const inf_config_tensors_t *t);
 uint32_t inf_config_tensors_output_count(const inf_config_tensors_t *t);
@@ -64,6 +66,7 @@ const inf_config_tensor_t *inf_config_tensors_output(
 const char *const *inf_config_tensors_output_names(
     const inf_config_tensors_t *t);
 
+/* NULL: the model has none of that name. */
 const inf_config_tensor_t *inf_config_tensors_find_input(
     const inf_config_tensors_t *t, inf_slice_t name);
 const inf_config_tensor_t *inf_config_tensors_find_output(

@@ -42,6 +42,7 @@ inf_histogram_add(inf_histogram_t *h, uint64_t ns)
     atomic_fetch_add_explicit(&h->counts[i], 1, memory_order_relaxed);
 }
 
+/* Adds from's counts to into, as they are at the moment. */
 void inf_histogram_fold(inf_histogram_t *into, const inf_histogram_t *from);
 
 #endif /* INF_MODEL_HISTOGRAM_H */

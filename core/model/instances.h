@@ -60,6 +60,8 @@ bool inf_model_sum_responses(inf_model_t *model, uint32_t index,
    calls nothing but the adding. */
 typedef void (*inf_statistics_fn)(void *userp, const inf_instance_spec_t *spec,
     const inf_statistics_t *s);
+
+/* Calls fn for the model, then for each instance. */
 void inf_model_each_statistics(inf_model_t *model, inf_statistics_fn fn,
     void *userp);
 

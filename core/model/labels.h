@@ -41,6 +41,7 @@ INF_CHECK inf_err_t *inf_labels_load(const inf_storage_t *st,
 INF_CHECK inf_err_t *inf_labels_inherit(inf_labels_t *l, inf_slice_t output,
     inf_labels_t *from, inf_slice_t source);
 
+/* Returns l, which is not NULL. */
 inf_labels_t *inf_labels_ref(inf_labels_t *l);
 
 /* l may be NULL. */

@@ -157,6 +157,7 @@ void inf_model_leave(inf_model_t *model);
 /* No visitor comes in any more; returns when none is there. */
 void inf_model_close(inf_model_t *model);
 
+/* The last unref calls ops->last_unref; unref(NULL) does nothing. */
 void inf_model_ref(inf_model_t *model);
 void inf_model_unref(inf_model_t *model);
 

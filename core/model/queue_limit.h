@@ -20,6 +20,7 @@
 /* The model's parameter that says it. */
 #define INF_QUEUE_LIMIT_KEY "INFERENCE_MAX_QUEUE_SIZE"
 
+/* *limit 0: no limit, or the parameter is not there. */
 INF_CHECK inf_err_t *inf_config_queue_limit(const Inference__ModelConfig *msg,
     uint32_t *limit);
 

@@ -30,6 +30,7 @@ typedef enum {
     INF_VERSION_TOO_LARGE
 } inf_version_verdict_t;
 
+/* Reads a directory's name; *version is set for INF_VERSION_OK only. */
 inf_version_verdict_t inf_version_parse(inf_slice_t name, int64_t *version);
 
 /* "which ...": goes after the directory's name; NULL for OK, RESERVED. */

@@ -24,6 +24,7 @@
 INF_CHECK inf_err_t *inf_model_config_to_json(
     const Inference__ModelConfig *config, inf_buf_t *out);
 
+/* A new message, which the caller frees. */
 INF_CHECK inf_err_t *inf_model_config_from_json(inf_slice_t text,
     Inference__ModelConfig **out);
 

@@ -35,6 +35,7 @@ typedef struct {
 INF_CHECK inf_err_t *inf_core_config_new(NginxInference__CoreConfig *values,
     inf_core_config_t **out);
 
+/* Returns c. */
 inf_core_config_t *inf_core_config_ref(inf_core_config_t *c);
 
 /* c may be NULL. */

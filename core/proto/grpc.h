@@ -42,6 +42,7 @@ typedef enum {
     INF_GRPC_UNAUTHENTICATED     = 16
 } inf_grpc_status_t;
 
+/* The status that a client gets for an error of this code. */
 inf_grpc_status_t inf_grpc_status(inf_err_code_t code);
 
 /* ---- a message's prefix --------------------------------------------------- */

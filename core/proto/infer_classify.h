@@ -48,9 +48,11 @@ typedef struct {
 
 typedef struct inf_classifier_s inf_classifier_t;
 
+/* Copies src, but not its bytes and labels; the rest is pool's memory. */
 INF_CHECK inf_err_t *inf_classifier_new(inf_classifier_t **out,
     const inf_classify_source_t *src, inf_arena_t *pool);
 
+/* Looks at about budget elements at a time. AGAIN: call once more. */
 INF_CHECK inf_codec_t inf_classifier_run(inf_classifier_t *c, size_t budget,
     inf_err_t **err);
 

@@ -36,6 +36,7 @@ typedef struct {
     uint64_t          seed[2];  /* drawn when hashing begins                 */
 } inf_names_t;
 
+/* An empty set, whose table comes from arena. */
 void inf_names_init(inf_names_t *set, inf_arena_t *arena);
 
 /* *fresh: name was not in the set and is now, with value (not

@@ -79,6 +79,7 @@ INF_CHECK inf_codec_t inf_response_measure(inf_response_writer_t *w,
 INF_CHECK inf_codec_t inf_response_fill(inf_response_writer_t *w, void *buf,
     size_t cap, size_t *written, inf_err_t **err);
 
+/* Outputs of the response. */
 uint32_t inf_response_output_count(const inf_response_writer_t *w);
 
 /* How output i is delivered; for BINARY its bytes, to be sent in the order of

@@ -51,6 +51,7 @@ const inf_infer_table_t *inf_tables_of(const inf_infer_tables_t *t,
 INF_CHECK inf_err_t *inf_tables_add(inf_infer_tables_t *t,
     const inf_description_t *d);
 
+/* Adds a copy to the table of parameters. */
 INF_CHECK inf_err_t *inf_tables_add_parameter(inf_infer_tables_t *t,
     const inf_infer_parameter_t *parameter);
 

@@ -27,6 +27,7 @@ typedef struct {
     json_t  *root;              /* object, array or scalar                   */
 } inf_json_doc_t;
 
+/* The text is not kept; doc is finished by the caller. */
 INF_CHECK inf_err_t *inf_json_doc_parse(inf_json_doc_t *doc, inf_slice_t text,
     unsigned flags);
 

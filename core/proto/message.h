@@ -24,15 +24,18 @@
 /* Messages within messages that any codec follows. */
 #define INF_MESSAGE_DEPTH 64
 
+/* A message with all its defaults, which the caller frees. */
 INF_CHECK inf_err_t *inf_message_new(const ProtobufCMessageDescriptor *desc,
     ProtobufCMessage **out);
 
 /* m may be NULL. */
 void inf_message_free(ProtobufCMessage *m);
 
+/* A deep copy, which the caller frees. */
 INF_CHECK inf_err_t *inf_message_clone(const ProtobufCMessage *m,
     ProtobufCMessage **out);
 
+/* The bytes that pack will append. */
 size_t inf_message_packed_len(const ProtobufCMessage *m);
 
 /* Appends to out. */

@@ -31,9 +31,10 @@ void inf_path_pop(inf_path_t *p, size_t mark);
 const char *inf_path_text(const inf_path_t *p);
 const char *inf_path_colon(const inf_path_t *p);
 
+#define INF_PATH_SHOWN 48
+
 /* src as it may stand in an error or log line: at most 40 bytes, printable;
    dst takes at least INF_PATH_SHOWN bytes and is returned. */
-#define INF_PATH_SHOWN 48
 const char *inf_path_show(char *dst, inf_slice_t src);
 
 /* Line and column of an offset in text, both from 1. */

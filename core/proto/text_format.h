@@ -20,6 +20,7 @@
 #include "core/base/slice.h"
 #include "core/proto/message.h"
 
+/* A new message, which the caller frees; file_name is for the error's text. */
 INF_CHECK inf_err_t *inf_text_parse(const ProtobufCMessageDescriptor *desc,
     inf_slice_t text, const char *file_name, ProtobufCMessage **out);
 

@@ -25,6 +25,8 @@
 /* Whether there is anything to compare at all. */
 bool inf_compatibility_matters(const inf_config_tensors_t *tensors);
 
+/* Whether a and b can be in one batch: the same shapes, but for ragged
+   inputs and the batch dimension, and equal shape tensors. */
 bool inf_compatible(const inf_config_tensors_t *tensors,
     const inf_request_t *a, const inf_request_t *b);
 

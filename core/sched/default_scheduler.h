@@ -20,6 +20,7 @@ typedef struct {
     uint32_t     limit;             /* 0: none                               */
 } inf_default_scheduler_t;
 
+/* The caller's memory. limit 0: the queue has none. */
 void inf_default_scheduler_init(inf_default_scheduler_t *s, uint32_t limit);
 
 /* On the heap; NULL: out of memory. */

@@ -34,6 +34,8 @@ typedef struct {
                                                requests are queued; once     */
 } inf_dynamic_batcher_options_t;
 
+/* Copies options and preferred sizes; tensors and strategy outlive the
+   batcher. */
 INF_CHECK inf_err_t *inf_dynamic_batcher_new(
     const inf_dynamic_batcher_options_t *options, inf_policy_t **out);
 

@@ -91,6 +91,7 @@ typedef struct {
     inf_flow_item_t   *root;
 } inf_flow_t;
 
+/* The caller's memory; plan outlives it. */
 INF_CHECK inf_err_t *inf_flow_init(inf_flow_t *f, const inf_plan_t *plan);
 void inf_flow_fini(inf_flow_t *f);
 

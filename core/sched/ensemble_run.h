@@ -96,6 +96,8 @@ struct inf_ensemble_run_s {
 
 /* ensemble.c */
 
+/* A run without a reference and without a request. The last unref keeps it
+   for another request or frees it. */
 INF_CHECK inf_err_t *inf_run_new(struct inf_ensemble_s *e, inf_model_t *model,
     const inf_plan_t *plan, inf_ensemble_run_t **out);
 void inf_run_free(inf_ensemble_run_t *run);
@@ -118,6 +120,7 @@ void inf_run_start(inf_ensemble_run_t *run, const inf_flow_action_t *start);
 void inf_run_cancel_members(inf_ensemble_run_t *run,
     const inf_rejecter_t *rejecter);
 
+/* Of the list of spare ones; none runs. */
 void inf_run_free_members(inf_ensemble_run_t *run);
 
 /* ensemble_answer.c */

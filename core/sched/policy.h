@@ -199,6 +199,7 @@ struct inf_policy_s {
     .occupied = inf_policy_occupied_none,                                     \
     .detach = inf_policy_instance_any
 
+/* They do nothing; no instance is ever occupied by a request that waits. */
 inf_err_t *inf_policy_attach_any(inf_policy_t *p, uint32_t number,
     inf_instance_t *instance, void *owner);
 void inf_policy_instance_any(inf_policy_t *p, uint32_t number);

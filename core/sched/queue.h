@@ -66,6 +66,7 @@ typedef struct {
     inf_heap_t         timeouts;
 } inf_queue_t;
 
+/* Copies the options. */
 INF_CHECK inf_err_t *inf_queue_init(inf_queue_t *q,
     const inf_queue_options_t *options);
 

@@ -39,6 +39,7 @@ typedef struct {
                                                while asking                  */
 } inf_rate_seat_t;
 
+/* Copies the resources, the configured limits. */
 INF_CHECK inf_err_t *inf_rate_gate_new(const inf_rate_resource_t *resources,
     size_t count, inf_rate_gate_t **out);
 

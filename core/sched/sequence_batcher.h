@@ -47,6 +47,7 @@ typedef struct {
                                                the backlog; both once        */
 } inf_sequence_batcher_options_t;
 
+/* Copies options and preferred sizes; the rest outlives the batcher. */
 INF_CHECK inf_err_t *inf_sequence_batcher_new(
     const inf_sequence_batcher_options_t *options, inf_policy_t **out);
 
@@ -62,6 +63,7 @@ typedef struct {
     uint32_t backlog;           /* sequences that wait for a slot            */
 } inf_sequence_counts_t;
 
+/* p is a sequence batcher. */
 void inf_sequence_batcher_count(const inf_policy_t *p,
     inf_sequence_counts_t *out);
 

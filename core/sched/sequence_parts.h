@@ -161,6 +161,7 @@ void inf_slots_give_way(inf_sequence_batcher_t *b);
 /* NULL: none is free. */
 inf_slot_t *inf_slot_take_free(inf_sequence_batcher_t *b);
 
+/* q is in the backlog; its timer is cleared, too. */
 void inf_sequence_leave_backlog(inf_sequence_batcher_t *b, inf_sequence_t *q);
 
 /* The owner will be told. */

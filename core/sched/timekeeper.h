@@ -39,6 +39,7 @@ typedef struct {
     pthread_t    thread;        /* set under lock, joined by fini            */
 } inf_timekeeper_t;
 
+/* The thread is started by the first timer. */
 void inf_timekeeper_init(inf_timekeeper_t *k);
 
 /* No timer is left. */

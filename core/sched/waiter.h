@@ -23,6 +23,7 @@ typedef struct {
                                    this when the owner polls again           */
 } inf_waiter_t;
 
+/* Running: a wake before the first wait is not lost. */
 void inf_waiter_init(inf_waiter_t *w);
 
 /* Sleeps until woken (a wake since the last wait returns at once); spins
@@ -46,6 +47,7 @@ bool inf_waiter_woken(const inf_waiter_t *w);
 /* Forgets a wake without waiting. */
 void inf_waiter_clear(inf_waiter_t *w);
 
+/* Any thread, any number of times: the next wait returns at once. */
 void inf_waiter_wake(inf_waiter_t *w);
 
 #endif /* INF_SCHED_WAITER_H */

@@ -25,6 +25,7 @@ typedef struct {
     pthread_t   thread;     /* set under lock, joined by fini                */
 } inf_canceller_t;
 
+/* The thread is started by the first request. */
 void inf_canceller_init(inf_canceller_t *c);
 
 /* Answers what is queued, ends the thread. */

@@ -15,6 +15,8 @@
 #include "core/base/error.h"
 #include "core_config.pb-c.h"
 
+/* inf_memory_share with the sizes, the peers and the capability that config
+   says. */
 INF_CHECK inf_err_t *inf_memory_share_configured(
     const NginxInference__CoreConfig *config);
 

@@ -41,6 +41,7 @@ typedef struct {
 INF_CHECK inf_err_t *inf_metric_family_get(inf_metric_kind_t kind,
     const char *name, const char *description, inf_metric_family_t **out);
 
+/* As the family was made. */
 inf_metric_kind_t inf_metric_family_kind(const inf_metric_family_t *f);
 const char *inf_metric_family_name(const inf_metric_family_t *f);
 

@@ -49,6 +49,7 @@ typedef struct {
     bool       ready;
 } inf_readiness_answer_t;
 
+/* The caller's memory; wait is called once. */
 void inf_readiness_answer_init(inf_readiness_answer_t *a);
 
 /* The fn; userp is the answer. */

@@ -19,8 +19,11 @@
 typedef void (*inf_ready_call_fn)(void *userp, inf_err_t *err,
     inf_slice_t answer);
 
+/* Whether inf_ready_call serves the method. */
 bool inf_ready_calls_have(uint16_t method);
 
+/* Answers by done, which may be called before this returns or later on
+   another thread. */
 void inf_ready_call(inf_server_t *server, inf_registry_reader_t *models,
     uint16_t method, inf_slice_t request, bool rest, inf_ready_call_fn done,
     void *userp);

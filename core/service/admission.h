@@ -46,6 +46,7 @@ typedef struct {
     void       *userp;
 } inf_admission_options_t;
 
+/* Copies the options; the descriptors stay the caller's. */
 INF_CHECK inf_err_t *inf_admission_new(const inf_admission_options_t *options,
     inf_admission_t **out);
 void inf_admission_free(inf_admission_t *a);

@@ -18,6 +18,7 @@
 
 typedef struct inf_control_s inf_control_t;
 
+/* Starts the threads; server outlives them. */
 INF_CHECK inf_err_t *inf_control_new(inf_server_t *server,
     inf_control_t **out);
 

@@ -23,6 +23,8 @@ typedef struct {
     bool                quick;      /* the runner's executions are short     */
 } inf_infer_fed_t;
 
+/* Takes the submission: the request runs, is queued, or is rejected on the
+   channel. */
 inf_infer_fed_t inf_infer_submit(inf_session_t *session,
     inf_registry_reader_t *models, const inf_submission_t *submission,
     uint64_t now_ns);

@@ -41,6 +41,7 @@ typedef struct {
     void    *userp;
 } inf_intake_options_t;
 
+/* Copies the options; free closes first, if close was not called. */
 INF_CHECK inf_err_t *inf_intake_new(const inf_intake_options_t *options,
     inf_intake_t **out);
 void inf_intake_free(inf_intake_t *intake);

@@ -69,6 +69,7 @@ struct inf_session_s {
 INF_CHECK inf_err_t *inf_session_new(inf_channel_t *channel,
     inf_session_t **out);
 
+/* ref returns s; with the last reference the session is freed. */
 inf_session_t *inf_session_ref(inf_session_t *s);
 void inf_session_unref(inf_session_t *s);
 

@@ -37,11 +37,14 @@ typedef struct {
     } streams[INF_COPIES_STREAMS];
 } inf_copies_t;
 
+/* No stream is taken before the first copy to or from a GPU. */
 void inf_copies_init(inf_copies_t *c, inf_memory_t *memory);
 
 /* Waits for everything queued.  The first error, if there were several. */
 INF_CHECK inf_err_t *inf_copies_finish(inf_copies_t *c);
 
+/* Copies at once in host memory, else queues the copy; both places stay as
+   they are until finish. */
 INF_CHECK inf_err_t *inf_copies_add(inf_copies_t *c, const inf_place_t *to,
     const inf_place_t *from, uint64_t size);
 

@@ -43,6 +43,7 @@ INF_CHECK inf_err_t *inf_cuda_open(const char *library, inf_cuda_t **out);
    threads and backends may use it. */
 void inf_cuda_close(inf_cuda_t *cuda);
 
+/* Devices that the driver has for this process. */
 int inf_cuda_device_count(const inf_cuda_t *cuda);
 
 /* NULL: there is none of that number. */
@@ -61,6 +62,7 @@ INF_CHECK inf_err_t *inf_cuda_reach_peer(inf_cuda_t *cuda, int64_t device,
 INF_CHECK inf_err_t *inf_cuda_memory_info(inf_cuda_t *cuda, int64_t device,
     uint64_t *free_bytes, uint64_t *total_bytes);
 
+/* Memory of a device in use. */
 INF_CHECK inf_err_t *inf_cuda_alloc(inf_cuda_t *cuda, int64_t device,
     uint64_t size, void **out);
 INF_CHECK inf_err_t *inf_cuda_free(inf_cuda_t *cuda, int64_t device,

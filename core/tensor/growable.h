@@ -27,6 +27,7 @@ void inf_growable_free(inf_growable_t *g);
 /* Memory for at least size bytes; what was there stays.  Never less. */
 INF_CHECK inf_err_t *inf_growable_fit(inf_growable_t *g, uint64_t size);
 
+/* The first byte, which never moves. */
 void *inf_growable_base(const inf_growable_t *g);
 int64_t inf_growable_device(const inf_growable_t *g);
 

@@ -115,6 +115,7 @@ void inf_memory_give_stream(inf_memory_t *m, int64_t device, void *stream);
 INF_CHECK inf_err_t *inf_memory_gpu_fill(inf_memory_t *m, int64_t device,
     double *out);
 
+/* Size and use of a pool; zeros for a GPU that is unknown. */
 inf_memory_usage_of_pool_t inf_memory_pinned_usage(inf_memory_t *m);
 inf_memory_usage_of_pool_t inf_memory_gpu_usage(inf_memory_t *m,
     int64_t device);

@@ -36,6 +36,7 @@ typedef enum {
 
 typedef struct inf_nvml_s inf_nvml_t;
 
+/* Loads and initializes the management library. */
 INF_CHECK inf_err_t *inf_nvml_open(const char *library, inf_nvml_t **out);
 
 /* The library stays loaded.  nvml may be NULL. */
@@ -45,6 +46,7 @@ void inf_nvml_close(inf_nvml_t *nvml);
 INF_CHECK inf_err_t *inf_nvml_device(const inf_nvml_t *nvml, const char *uuid,
     void **out);
 
+/* UNSUPPORTED: the device has no such value. */
 INF_CHECK inf_err_t *inf_nvml_read(const inf_nvml_t *nvml, void *device,
     inf_nvml_field_t field, double *out);
 

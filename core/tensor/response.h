@@ -103,6 +103,7 @@ void inf_factory_fini(inf_factory_t *f);
 void inf_factory_start(inf_factory_t *f, struct inf_model_s *model,
     const char *id, const inf_sink_ops_t *sink, void *userp);
 
+/* Ends with inf_factory_unref, from any thread. */
 void inf_factory_ref(inf_factory_t *f);
 
 /* A reference unless the last one is gone already; the memory of f must still

@@ -80,6 +80,7 @@ typedef void (*inf_client_handler_fn)(const inf_completion_t *cpl,
 
 /* ---- life and registration ---------------------------------------------- */
 
+/* Makes rings, arena and descriptors; nothing is sent yet. */
 INF_CHECK inf_err_t *inf_client_new(const inf_client_conf_t *conf,
     inf_client_t **out);
 
@@ -97,6 +98,7 @@ INF_CHECK inf_err_t *inf_client_hello(inf_client_t *c, int registration_fd,
  */
 INF_CHECK inf_err_t *inf_client_welcome(inf_client_t *c, bool *again);
 
+/* Whether the welcome has come; pid and generation are from it. */
 bool inf_client_connected(const inf_client_t *c);
 uint32_t inf_client_core_pid(const inf_client_t *c);
 uint64_t inf_client_core_generation(const inf_client_t *c);
@@ -139,6 +141,7 @@ void inf_client_abandon(inf_client_t *c, inf_slot_id_t id,
 /* INF_SLOT_* and INF_SLOT_RETRYABLE as last stored by the core. */
 uint8_t inf_client_slot_state(const inf_client_t *c, inf_slot_id_t id);
 
+/* Slots that are not free: in use, or abandoned and not released. */
 uint32_t inf_client_slots_taken(const inf_client_t *c);
 
 
@@ -167,6 +170,7 @@ void *inf_client_data(const inf_client_t *c, const inf_region_t *region);
 bool inf_client_offset(const inf_client_t *c, const void *p, uint64_t len,
     uint64_t *offset);
 
+/* Of the request arena; valid as long as the client. */
 const inf_regions_stats_t *inf_client_arena_stats(const inf_client_t *c);
 
 /* Now and then, from a timer; a bounded piece of work. */
@@ -212,6 +216,7 @@ const void *inf_client_response(const inf_client_t *c, uint64_t offset,
     uint64_t len);
 uint64_t inf_client_response_size(const inf_client_t *c);
 
+/* Counted since new; valid as long as the client. */
 const inf_client_stats_t *inf_client_stats(const inf_client_t *c);
 
 #endif /* INF_WIRE_CLIENT_H */

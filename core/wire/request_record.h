@@ -37,6 +37,7 @@ typedef struct {
                                        by inf_infer_record_size              */
 } inf_infer_target_t;
 
+/* size: for inf_infer_record_write; an error if it is over INF_RECORD_MAX. */
 INF_CHECK inf_err_t *inf_infer_record_size(const inf_infer_request_t *req,
     const inf_infer_target_t *target, size_t *size);
 

@@ -83,6 +83,7 @@ INF_CHECK inf_err_t *inf_channel_accept(const void *hello, size_t len,
     int *fds, size_t fd_count, const inf_channel_conf_t *conf,
     inf_channel_t **out);
 
+/* ref returns ch; the last unref frees it, unref(NULL) does nothing. */
 inf_channel_t *inf_channel_ref(inf_channel_t *ch);
 void inf_channel_unref(inf_channel_t *ch);
 
@@ -157,6 +158,7 @@ inf_channel_region_t *inf_channel_alloc_answer(inf_channel_t *ch,
 inf_channel_region_t *inf_channel_region_ref(inf_channel_region_t *region);
 void inf_channel_region_unref(inf_channel_region_t *region);
 
+/* As allocated; offset is what a completion carries. */
 void *inf_channel_region_data(const inf_channel_region_t *region);
 uint64_t inf_channel_region_offset(const inf_channel_region_t *region);
 uint64_t inf_channel_region_size(const inf_channel_region_t *region);
@@ -178,6 +180,7 @@ INF_CHECK inf_err_t *inf_channel_region_attach(inf_channel_region_t *record,
 /* From a timer of the intake; a bounded piece of work. */
 uint64_t inf_channel_trim(inf_channel_t *ch, uint64_t now_ns);
 
+/* Copies counters that go on counting meanwhile. */
 void inf_channel_stats(inf_channel_t *ch, inf_channel_stats_t *out);
 void inf_channel_arena_stats(inf_channel_t *ch, inf_regions_stats_t *out);
 

@@ -87,6 +87,7 @@ INF_CHECK inf_err_t *inf_eventfd_check(int fd);
  */
 INF_CHECK inf_err_t *inf_eventfd_new_watched(int *fd, int *watch);
 
+/* Makes it readable; never blocks. */
 void inf_eventfd_notify(int fd);
 
 /* For level-triggered pollers: makes it quiet again. */

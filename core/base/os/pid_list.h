@@ -22,8 +22,10 @@ typedef struct {
     size_t capacity;
 } inf_pid_list_t;
 
+/* The list begins as zeroed memory. */
 void inf_pid_list_fini(inf_pid_list_t *list);
 
+/* Without memory nothing is added. */
 void inf_pid_list_add(inf_pid_list_t *list, pid_t pid);
 void inf_pid_list_add_threads(inf_pid_list_t *list, pid_t process);
 
@@ -31,6 +33,7 @@ void inf_pid_list_add_threads(inf_pid_list_t *list, pid_t process);
    until they end and leave it to another. */
 void inf_pid_list_add_children(inf_pid_list_t *list, pid_t thread);
 
+/* Searches from the start: for short lists. */
 bool inf_pid_list_has(const inf_pid_list_t *list, pid_t pid);
 
 #endif /* INF_BASE_OS_PID_LIST_H */
