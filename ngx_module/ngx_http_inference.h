@@ -96,8 +96,6 @@ typedef struct {
     ngx_str_t                   prefix;         /* of it, to strip           */
     ngx_http_complex_value_t   *model;          /* "inference_model"         */
     ngx_http_complex_value_t   *version;
-    ngx_uint_t                  verb;           /* parts bit of the model
-                                                   location, INFER           */
     u_char                     *file;           /* where one of the two is
                                                    written; NULL: nowhere    */
     ngx_uint_t                  line;

@@ -245,8 +245,6 @@ ngx_http_inference_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    ilcf->verb = NGX_HTTP_INFERENCE_INFER;
-
     if (nelts > 2) {
         verb = &value[nelts - 1];
 
@@ -449,7 +447,6 @@ ngx_http_inference_create_loc_conf(ngx_conf_t *cf)
      *     ilcf->prefix = { 0, NULL };
      *     ilcf->model = NULL;
      *     ilcf->version = NULL;
-     *     ilcf->verb = 0;
      *     ilcf->file = NULL;
      *     ilcf->line = 0;
      */
@@ -507,7 +504,6 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->prefix = prev->prefix;
         conf->model = prev->model;
         conf->version = prev->version;
-        conf->verb = prev->verb;
 
         if (clcf->lmt_excpt && clcf->handler == NULL
             && (conf->parts != 0 || conf->model != NULL))

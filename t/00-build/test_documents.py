@@ -42,9 +42,8 @@ def test_every_variable_has_one_row():
 # ---- what is parsed is used
 
 # Kept by the configuration and not read yet: how often a request is executed
-# (crashes are not retried yet), and what a model's location asks for (only
-# inference is served there).
-NOT_READ = {"tries", "verb"}
+# (crashes are not retried yet).
+NOT_READ = {"tries"}
 
 WRITTEN = re.compile(r"ngx_conf_(init|merge)_|ngx_array_init|NGX_CONF_UNSET")
 
