@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/log.h"
+#include "core/base/refs.h"
 
 static inf_api_run_t *take_spare(_Atomic(inf_api_run_t *) *place);
 static bool put_spare(_Atomic(inf_api_run_t *) *place, inf_api_run_t *run);
@@ -50,7 +51,7 @@ inf_api_pool_new(void)
 void
 inf_api_pool_unref(inf_api_pool_t *pool)
 {
-    if (atomic_fetch_sub_explicit(&pool->refs, 1, memory_order_acq_rel) != 1) {
+    if (!inf_refs_drop(&pool->refs)) {
         return;
     }
 
@@ -101,7 +102,7 @@ inf_api_run_take(inf_api_pool_t *pool, inf_model_t *model, const char *id,
 void
 inf_api_run_unref(inf_api_run_t *run)
 {
-    if (atomic_fetch_sub_explicit(&run->refs, 1, memory_order_acq_rel) != 1) {
+    if (!inf_refs_drop(&run->refs)) {
         return;
     }
 

@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/base/lock.h"
+#include "core/base/refs.h"
 #include "core/cache/cache_index.h"
 #include "core/cache/cache_key.h"
 #include "core/proto/json_scan.h"
@@ -25,7 +26,8 @@
 
 typedef struct value_s {
     inf_cache_item_t  item;         /* shard's lock; size, key: constant     */
-    _Atomic uint32_t  refs;         /* the shard's, and each lookup's        */
+    _Atomic uint32_t  refs;         /* the shard's, and each lookup's; up
+                                       relaxed, down acq_rel                 */
     uint64_t          byte_size;    /* of data                               */
     char             *data;         /* apart from what the lists touch       */
     struct value_s   *next;         /* of the unused ones                    */
@@ -53,13 +55,13 @@ typedef struct {
 } shard_t;
 
 typedef struct {
-    uint64_t          limit;        /* bytes                                 */
-    _Atomic uint64_t  used;         /* charged; may exceed limit by what
-                                       insertions have asked for             */
+    uint64_t          limit;        /* bytes; set in new()                   */
+    _Atomic uint64_t  used;         /* relaxed: charged; may exceed limit by
+                                       what insertions have asked for        */
     inf_lock_t        slab_lock;    /* rank 51; guards the next two          */
     slab_t           *slabs;        /* until the end                         */
     value_t          *unused;
-    shard_t           shards[SHARDS];
+    shard_t           shards[SHARDS]; /* each has its own lock               */
 } local_cache_t;
 
 INF_ABI_OBJECT(TRITONCACHE_Cache, local_cache_t, as_local_cache)
@@ -588,7 +590,7 @@ free_long_key(value_t *v)
 static bool
 value_drop(value_t *v)
 {
-    return atomic_fetch_sub_explicit(&v->refs, 1, memory_order_acq_rel) == 1;
+    return inf_refs_drop(&v->refs);
 }
 
 /* v may be NULL. */

@@ -7,13 +7,15 @@
 
 #include "core/base/buf.h"
 #include "core/base/lock.h"
+#include "core/base/refs.h"
 #include "core/proto/json_doc.h"
 #include "core/proto/message_json.h"
 
 #define TRACE_RANK 60
 
 struct TRITONSERVER_InferenceTrace {
-    uint64_t         id;                /* set in new(), read by anyone      */
+    uint64_t         id;                /* these are set in new(), read by
+                                           anyone                            */
     uint64_t         parent_id;
     uint32_t         level;             /* TRITONSERVER_TRACE_LEVEL_* bits   */
     TRITONSERVER_InferenceTraceActivityFn_t activity;
@@ -21,10 +23,12 @@ struct TRITONSERVER_InferenceTrace {
     TRITONSERVER_InferenceTraceReleaseFn_t release;
     void            *userp;
 
-    char            *model;             /* set in take(), read by anyone     */
+    char            *model;             /* these are set in take(), read by
+                                           anyone                            */
     int64_t          version;
     char            *request_id;
-    _Atomic uint32_t refs;              /* 0: still its maker's              */
+    _Atomic uint32_t refs;              /* 0: still its maker's; up relaxed,
+                                           down acq_rel                      */
 
     inf_lock_t       lock;              /* rank 60; guards context           */
     char            *context;
@@ -255,9 +259,7 @@ inf_trace_ref(inf_trace_t *trace)
 void
 inf_trace_unref(inf_trace_t *trace)
 {
-    if (trace == NULL || atomic_fetch_sub_explicit(&trace->refs, 1,
-            memory_order_acq_rel) != 1)
-    {
+    if (trace == NULL || !inf_refs_drop(&trace->refs)) {
         return;
     }
 

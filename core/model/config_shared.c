@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/refs.h"
 #include "core/proto/message.h"
 
 inf_err_t *
@@ -39,9 +40,7 @@ inf_model_config_ref(inf_model_config_t *c)
 void
 inf_model_config_unref(inf_model_config_t *c)
 {
-    if (c == NULL
-        || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
-    {
+    if (c == NULL || !inf_refs_drop(&c->refs)) {
         return;
     }
 

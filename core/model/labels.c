@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/path.h"
+#include "core/base/refs.h"
 
 /* One output's labels: slices into its file's bytes. */
 typedef struct {
@@ -16,7 +17,7 @@ typedef struct {
 } label_file_t;
 
 struct inf_labels_s {
-    atomic_uint   refs;
+    atomic_uint   refs;             /* up relaxed, down acq_rel              */
     size_t        count;
     label_file_t  files[];
 };
@@ -83,9 +84,7 @@ inf_labels_ref(inf_labels_t *l)
 void
 inf_labels_unref(inf_labels_t *l)
 {
-    if (l != NULL
-        && atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) == 1)
-    {
+    if (l != NULL && inf_refs_drop(&l->refs)) {
         labels_free(l);
     }
 }

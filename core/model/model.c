@@ -1,5 +1,6 @@
 #include "core/model/model.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -112,7 +113,10 @@ inf_model_unref(inf_model_t *model)
         return;
     }
 
-    if (atomic_fetch_sub_explicit(&model->refs, 1, memory_order_acq_rel) == 1) {
+    uint64_t before = atomic_fetch_sub_explicit(&model->refs, 1,
+        memory_order_acq_rel);
+    assert(before > 0);
+    if (before == 1) {
         model->ops->last_unref(model);
     }
 }

@@ -6,6 +6,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/refs.h"
 #include "core/model/normalize.h"
 #include "core/tensor/response.h"
 
@@ -63,10 +64,10 @@ struct warmup_batch_s {
     inf_lock_t    lock;         /* rank 33; guards the next two              */
     uint32_t      waiting;      /* shots that are not over                   */
     inf_err_t    *err;          /* the first one                             */
-    _Atomic uint32_t refs;      /* living factories, and the runner          */
-    inf_cond_t    over;
-    uint32_t      count;
-    warmup_shot_t shots[];
+    _Atomic uint32_t refs;      /* living factories, and the runner; acq_rel */
+    inf_cond_t    over;         /* nothing waits any more                    */
+    uint32_t      count;        /* set in new()                              */
+    warmup_shot_t shots[];      /* each its own request                      */
 };
 
 static inf_err_t *sample_make(const warmup_source_t *from,
@@ -494,8 +495,7 @@ batch_wait(warmup_batch_t *batch)
 static void
 batch_unref(warmup_batch_t *batch)
 {
-    if (atomic_fetch_sub_explicit(&batch->refs, 1, memory_order_acq_rel) != 1)
-    {
+    if (!inf_refs_drop(&batch->refs)) {
         return;
     }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/refs.h"
 #include "core/proto/message.h"
 
 static inf_err_t *copy(const NginxInference__CoreConfig *values,
@@ -38,7 +39,7 @@ inf_core_config_ref(inf_core_config_t *c)
 void
 inf_core_config_unref(inf_core_config_t *c)
 {
-    if (c == NULL || atomic_fetch_sub(&c->refs, 1) > 1) {
+    if (c == NULL || !inf_refs_drop(&c->refs)) {
         return;
     }
 

@@ -5,6 +5,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/lock.h"
+#include "core/base/refs.h"
 #include "core/sched/ensemble_run.h"
 
 #define ENSEMBLE_RANK 23u
@@ -14,9 +15,9 @@
 
 struct inf_ensemble_s {
     inf_plan_t         *plan;       /* set in new(), then constant           */
-    _Atomic uint32_t    pending;
-    _Atomic bool        closed;
-    _Atomic bool        ends;       /* new sequences are rejected            */
+    _Atomic uint32_t    pending;    /* relaxed: requests queued or running   */
+    _Atomic bool        closed;     /* relaxed: rejects new requests         */
+    _Atomic bool        ends;       /* relaxed: new sequences are rejected   */
 
     inf_lock_t          lock;       /* rank 23; guards the next two, and the
                                        run of each request                   */
@@ -299,7 +300,7 @@ inf_run_ref(inf_ensemble_run_t *run)
 void
 inf_run_unref(inf_ensemble_run_t *run)
 {
-    if (atomic_fetch_sub_explicit(&run->refs, 1, memory_order_acq_rel) == 1) {
+    if (inf_refs_drop(&run->refs)) {
         run_give(run);
     }
 }

@@ -6,6 +6,7 @@
 #include "core/base/clock.h"
 #include "core/base/lock.h"
 #include "core/base/queue.h"
+#include "core/base/refs.h"
 #include "core/sched/ensemble.h"
 #include "core/sched/runtime.h"
 #include "core/sched/waiter.h"
@@ -14,8 +15,9 @@
 #define FIRST_NEEDS 8u
 
 struct inf_pause_s {
-    _Atomic uint32_t    refs;
-    _Atomic uint32_t    left;       /* starts, and 1 until its thread waits  */
+    _Atomic uint32_t    refs;       /* up relaxed, down acq_rel              */
+    _Atomic uint32_t    left;       /* acq_rel: starts, and 1 until its
+                                       thread waits                          */
     inf_waiter_t        waiter;
     struct inf_pause_s *next;       /* on a list of those to wake            */
 
@@ -202,9 +204,7 @@ pause_new(void)
 static void
 pause_unref(inf_pause_t *pause)
 {
-    if (atomic_fetch_sub_explicit(&pause->refs, 1, memory_order_acq_rel)
-        == 1)
-    {
+    if (inf_refs_drop(&pause->refs)) {
         free(pause->needs);
         free(pause);
     }

@@ -1,6 +1,7 @@
 /* sequence_seat.c - a slot's requests get their controls and states, and its
    empty rows a request that has nothing else. */
 
+#include "core/base/refs.h"
 #include "core/sched/sequence_inputs.h"
 
 #include <stdatomic.h>
@@ -25,12 +26,14 @@ typedef struct padding_s {
 
 struct inf_sequence_seat_s {
     _Atomic uint32_t             refs;  /* the owner's, and each padding
-                                           that is out                       */
+                                           that is out; up relaxed, down
+                                           acq_rel                           */
     const inf_sequence_inputs_t *inputs;    /* not used once it is closed    */
     inf_instance_t              *instance;  /* likewise                      */
     inf_states_t                *states;    /* NULL: none yet                */
     padding_t                    *idle;      /* the seat's thread            */
-    _Atomic(padding_t *)          returned;  /* any thread adds              */
+    _Atomic(padding_t *)          returned;  /* any thread adds: release;
+                                                acquire                      */
 };
 
 static inf_err_t *states_begin(inf_sequence_seat_t *seat, bool start);
@@ -633,8 +636,7 @@ padding_free(padding_t *padding)
 static void
 seat_unref(inf_sequence_seat_t *seat)
 {
-    if (atomic_fetch_sub_explicit(&seat->refs, 1, memory_order_acq_rel) != 1)
-    {
+    if (!inf_refs_drop(&seat->refs)) {
         return;
     }
 

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "core/base/refs.h"
+
 static inf_flight_t *flight_new(void);
 static void flight_free(inf_flight_t *flight);
 static void free_list(inf_flight_t *flight);
@@ -41,7 +43,7 @@ inf_session_ref(inf_session_t *s)
 void
 inf_session_unref(inf_session_t *s)
 {
-    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) {
+    if (!inf_refs_drop(&s->refs)) {
         return;
     }
 

@@ -1,5 +1,6 @@
 #include "core/tensor/response.h"
 
+#include "core/base/refs.h"
 #include "core/tensor/ledger.h"
 
 #include <stdlib.h>
@@ -75,7 +76,7 @@ inf_factory_unref(inf_factory_t *f)
         return;
     }
 
-    if (atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) != 1) {
+    if (!inf_refs_drop(&f->refs)) {
         return;
     }
 

@@ -4,12 +4,13 @@
 #include <stdlib.h>
 
 #include "core/base/lock.h"
+#include "core/base/refs.h"
 #include "core/tensor/response.h"
 
 #define ORDER_RANK 40
 
 struct inf_response_order_s {
-    _Atomic uint32_t refs;
+    _Atomic uint32_t refs;              /* up relaxed, down acq_rel          */
     inf_lock_t       lock;              /* rank 40; guards all below         */
     inf_link_t       line;              /* inf_response_place_t              */
     bool             sending;           /* a thread sends what is due        */
@@ -47,9 +48,7 @@ inf_response_order_new(void)
 void
 inf_response_order_unref(inf_response_order_t *order)
 {
-    if (order != NULL && atomic_fetch_sub_explicit(&order->refs, 1,
-            memory_order_acq_rel) == 1)
-    {
+    if (order != NULL && inf_refs_drop(&order->refs)) {
         inf_lock_fini(&order->lock);
         free(order);
     }

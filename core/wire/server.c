@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "core/base/refs.h"
 #include "core/wire/server_parts.h"
 #include "core/wire/sockets.h"
 
@@ -25,7 +26,7 @@ inf_channel_unref(inf_channel_t *ch)
         return;
     }
 
-    if (atomic_fetch_sub_explicit(&ch->refs, 1, memory_order_acq_rel) == 1) {
+    if (inf_refs_drop(&ch->refs)) {
         inf_channel_free(ch);
     }
 }

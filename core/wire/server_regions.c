@@ -1,3 +1,4 @@
+#include "core/base/refs.h"
 #include "core/wire/server.h"
 
 #include <assert.h>
@@ -68,10 +69,7 @@ inf_channel_region_ref(inf_channel_region_t *region)
 void
 inf_channel_region_unref(inf_channel_region_t *region)
 {
-    if (region == NULL
-        || atomic_fetch_sub_explicit(&region->refs, 1, memory_order_acq_rel)
-           != 1)
-    {
+    if (region == NULL || !inf_refs_drop(&region->refs)) {
         return;
     }
 
