@@ -24,8 +24,9 @@ typedef struct {
     bk_model_config_t       config;
     char                   *path;           /* the model file                */
     const char             *format;         /* "ONNX" or "ORT"               */
-    _Atomic(ort_session_t *) spare;         /* made to complete the config-
-                                             * uration; first CPU instance's */
+    _Atomic(ort_session_t *) spare;         /* seq_cst: made to complete the
+                                             * configuration; goes to the
+                                             * first CPU instance            */
 } ort_model_t;
 
 BK_CHECK TRITONSERVER_Error *ort_model_new(ort_model_t **out,

@@ -53,14 +53,16 @@ typedef struct inf_api_run_s inf_api_run_t;
 
 /* Runs to use again; shared by a request and its runs. */
 typedef struct {
-    _Atomic uint32_t         refs;
-    _Atomic(inf_api_run_t *) spare[INF_API_SPARE_RUNS];
+    _Atomic uint32_t         refs;  /* up relaxed, down acq_rel              */
+    _Atomic(inf_api_run_t *) spare[INF_API_SPARE_RUNS]; /* seq_cst: taken by
+                                                           exchange          */
 } inf_api_pool_t;
 
 /* What outlives the request of one submit: its responses come from here. */
 struct inf_api_run_s {
     inf_factory_t     factory;
-    _Atomic uint32_t  refs;         /* the factory's life, the request's     */
+    _Atomic uint32_t  refs;         /* the factory's life, the request's; up
+                                       relaxed, down acq_rel                 */
     inf_trace_t      *trace;        /* a reference, for the factory's life   */
     bool              submitted;    /* the client waits for FINAL            */
     inf_api_target_t  target;

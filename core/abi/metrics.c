@@ -9,7 +9,8 @@
 
 struct TRITONSERVER_MetricFamily {
     inf_metric_family_t *family;
-    _Atomic size_t       metrics;       /* made from this object, alive      */
+    _Atomic size_t       metrics;       /* seq_cst: made from this object,
+                                           alive                             */
 };
 
 struct TRITONSERVER_Metric {

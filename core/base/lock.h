@@ -38,8 +38,8 @@
 #define INF_RANK_CHANNEL_ARENA 95u
 
 typedef struct INF_ANNOTATE(capability("mutex")) inf_lock_s {
-    pthread_mutex_t mutex;
-    uint32_t        rank;
+    pthread_mutex_t mutex;              /* guards what its owner says       */
+    uint32_t        rank;               /* set in init()                    */
 } inf_lock_t;
 
 typedef struct {

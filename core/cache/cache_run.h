@@ -25,7 +25,8 @@ struct inf_cache_run_s {
     inf_factory_t          *factory;
     inf_cache_key_t         key;
     uint64_t                lookup_ns;
-    _Atomic bool            settled;    /* the first response has gone       */
+    _Atomic bool            settled;    /* acq_rel: the first response has
+                                           gone                              */
 };
 
 /* A run that is listed nowhere, key to be set; NULL: out of

@@ -29,16 +29,17 @@ struct inf_response_cache_s {
     bool                   quick;
     inf_cache_hash_t      *hash;        /* keyed with the secret             */
     bool                   shared;      /* others know the secret            */
-    _Atomic uint64_t       loads;       /* cached models made so far         */
+    _Atomic uint64_t       loads;       /* seq_cst: cached models made so
+                                           far                               */
     _Atomic uint64_t       log_next_ns; /* relaxed: when errors are logged   */
     _Atomic uint64_t       unlogged;    /* relaxed: errors since             */
 
     inf_lock_t             lock;        /* rank 27; guards the next two      */
     inf_link_t             models;      /* with requests to look up          */
     bool                   stopping;
-    inf_cond_t             work;
+    inf_cond_t             work;        /* models, stopping                  */
     pthread_t              threads[INF_CACHE_SLOW_THREADS]; /* new, free     */
-    uint32_t               thread_count;
+    uint32_t               thread_count;                    /* set in new()  */
 };
 
 struct inf_cached_model_s {
@@ -51,7 +52,7 @@ struct inf_cached_model_s {
     inf_link_t             link;        /* in cache->models; cache's lock    */
 
     inf_timekeeper_t      *timekeeper;  /* NULL: nobody times out            */
-    inf_timer_t            timer;
+    inf_timer_t            timer;       /* the timekeeper's lock             */
 
     inf_lock_t             lock;        /* rank 26; guards the next seven    */
     inf_cache_flights_t    flights;
@@ -62,7 +63,7 @@ struct inf_cached_model_s {
     bool                   scheduled;   /* in cache->models or in a thread's
                                            hands, with a model's reference   */
     inf_cache_run_t       *spare;
-    _Atomic(inf_cache_run_t *) returned;    /* pushed by any thread          */
+    _Atomic(inf_cache_run_t *) returned;    /* release push, acquire take    */
 };
 
 /* req doesn't wait here any more. */

@@ -22,7 +22,7 @@ typedef struct {
     char                   *file;       /* where it was read; NULL: no file */
     char                   *origin;     /* for texts: the file, or a word
                                            such as "config override"       */
-    atomic_uint             refs;
+    atomic_uint             refs;       /* up relaxed, down acq_rel         */
 } inf_model_config_t;
 
 /* Takes msg on success; file may be NULL; both texts are copied. */

@@ -18,7 +18,7 @@
 
 /* A bucket each, and one for what lies beyond them. */
 typedef struct {
-    _Atomic uint64_t counts[INF_HISTOGRAM_BOUNDS + 1];
+    _Atomic uint64_t counts[INF_HISTOGRAM_BOUNDS + 1]; /* relaxed: statistics */
 } inf_histogram_t;
 
 /* Where to begin to look for a time, by its number of bits. */

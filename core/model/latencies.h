@@ -37,15 +37,17 @@ typedef enum {
 } inf_latency_t;
 
 typedef struct inf_latencies_s {
-    _Atomic(struct inf_latencies_s *) next; /* of the next GPU               */
+    _Atomic(struct inf_latencies_s *) next; /* of the next GPU; acquire,
+                                               added by acq_rel              */
     int32_t           device_id;        /* of this GPU; the first: -1        */
     bool              cached;           /* the model has a response cache    */
     inf_summary_t    *summary;          /* NULL: not asked for               */
     bool              histogram;        /* the rest is used, of the first    */
     double           *bounds;           /* rising                            */
     size_t            bound_count;
-    _Atomic uint64_t *counts;           /* one a bound, then beyond them     */
-    _Atomic uint64_t  sum_ms;
+    _Atomic uint64_t *counts;           /* relaxed: one a bound, then beyond
+                                           them                              */
+    _Atomic uint64_t  sum_ms;           /* relaxed                           */
 } inf_latencies_t;
 
 typedef struct {

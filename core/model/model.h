@@ -55,8 +55,8 @@ typedef struct inf_instance_s {
     uint32_t                   visits;      /* the model's usage_lock        */
     bool                       leaving;     /* no more visits; likewise      */
 
-    /* requests that Execute did not give back and answers that were open when
-       their request was; those that came later */
+    /* seq_cst: requests that Execute did not give back and answers that were
+       open when their request was; those that came later */
     _Atomic uint64_t           kept;
     _Atomic uint64_t           returned;
 
@@ -79,13 +79,15 @@ typedef struct {
 } inf_model_ops_t;
 
 struct inf_model_s {
-    _Atomic uint64_t         refs;
-    const inf_model_ops_t   *ops;
+    _Atomic uint64_t         refs;          /* up relaxed, down acq_rel      */
+    const inf_model_ops_t   *ops;           /* set in new()                  */
     void                    *owner;         /* for ops: the lifecycle's part */
     struct inf_server_s     *server;        /* abi gives it to backends      */
     const inf_host_policies_t *host_policies;   /* the lifecycle's, or NULL  */
 
-    char                    *name;
+    char                    *name;              /* these are set in new() or
+                                                   by the load, then
+                                                   constant                  */
     char                    *space;         /* its namespace; NULL: none     */
     int64_t                  version;
     char                    *dir;           /* of the model, no slash        */
@@ -100,11 +102,12 @@ struct inf_model_s {
     Inference__ModelConfig  *built;         /* as loaded: what the tables
                                                were made from; constant      */
     inf_config_tensors_t    *tensors;       /* request path's table          */
-    bool                     decoupled;
+    bool                     decoupled;     /* set by the load, then
+                                               constant                      */
     bool                     private_inputs;    /* its requests get copies   */
     bool                     sequential;    /* its requests, or those of a
                                                member, may be of a sequence  */
-    inf_labels_t            *labels;
+    inf_labels_t            *labels;        /* a reference; constant         */
     inf_statistics_t         statistics;    /* what met no instance, or one
                                                that is gone                  */
     inf_latencies_t         *latencies;     /* NULL: not asked for           */
@@ -115,16 +118,19 @@ struct inf_model_s {
     inf_memory_usage_t       memory;
     inf_instance_t         **instances;     /* by number                     */
     uint32_t                 instance_count;
-    _Atomic bool             making;        /* inf_instances_begin           */
+    _Atomic bool             making;        /* seq_cst: inf_instances_begin  */
     uint64_t                 last_number;   /* only one operation at a time
                                                makes more; like names        */
     struct inf_instance_name_s *names;      /* of all instances ever         */
 
-    _Atomic(struct inf_ledger_s *) ledger;  /* NULL: no account is kept      */
+    _Atomic(struct inf_ledger_s *) ledger;  /* release, acquire; NULL: no
+                                               account is kept               */
 
-    _Atomic bool             unloaded;       /* its backend is done with it,
-                                               though references are left    */
-    _Atomic uint32_t         visitors;      /* calls of inf_model_enter      */
+    _Atomic bool             unloaded;       /* seq_cst: its backend is done
+                                                with it, though references
+                                                are left                     */
+    _Atomic uint32_t         visitors;      /* seq_cst: calls of
+                                               inf_model_enter               */
 
     struct {
         struct inf_runner_s *runner;        /* NULL: an ensemble             */
@@ -133,7 +139,8 @@ struct inf_model_s {
         struct inf_gate_s   *gate;          /* the response cache's, or NULL */
         struct inf_batch_strategy_s *strategy;  /* a plug-in's, or NULL      */
         struct inf_sequence_inputs_s *sequence_inputs;  /* or NULL           */
-        _Atomic uint32_t     users;         /* inf_entrance_add_user         */
+        _Atomic uint32_t     users;         /* inf_entrance_add_user; up
+                                               relaxed, down acq_rel         */
     } sched;
 };
 

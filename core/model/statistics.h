@@ -30,12 +30,13 @@
 #define INF_STAT_RESPONSES      (64u * ((1u << INF_STAT_RESPONSE_PAGES) - 1))
 
 typedef struct {
-    _Atomic uint64_t count;
-    _Atomic uint64_t ns;
+    _Atomic uint64_t count;         /* relaxed, like ns: a sum may miss a
+                                       part                                  */
+    _Atomic uint64_t ns;            /* relaxed                               */
 } inf_duration_t;
 
 typedef struct {
-    _Atomic uint64_t batch_size;    /* 0: slot is free                       */
+    _Atomic uint64_t batch_size;    /* relaxed; 0: slot is free              */
     inf_duration_t   compute_input;
     inf_duration_t   compute_infer;
     inf_duration_t   compute_output;
@@ -45,7 +46,7 @@ typedef struct {
    was counted there before: models of up to 64 rows have one page. */
 typedef struct inf_batch_page_s {
     inf_batch_stat_t                   slots[INF_STAT_BATCH_SLOTS];
-    _Atomic(struct inf_batch_page_s *) next;
+    _Atomic(struct inf_batch_page_s *) next; /* acquire; added by acq_rel     */
 } inf_batch_page_t;
 
 /* The responses of one index, over all requests. */
@@ -90,13 +91,16 @@ typedef struct {
     inf_duration_t    compute_output;
     inf_duration_t    cache_hit;
     inf_duration_t    cache_miss;
-    _Atomic uint64_t  inference_count;
-    _Atomic uint64_t  execution_count;
-    _Atomic uint64_t  last_inference_ms;
-    _Atomic uint64_t  failures[INF_FAILURE_COUNT];  /* of fail.count         */
+    _Atomic uint64_t  inference_count;              /* relaxed statistics,
+                                                       these four            */
+    _Atomic uint64_t  execution_count;              /* relaxed               */
+    _Atomic uint64_t  last_inference_ms;            /* relaxed               */
+    _Atomic uint64_t  failures[INF_FAILURE_COUNT];  /* relaxed; of
+                                                       fail.count            */
     inf_histogram_t   histograms[INF_HISTOGRAM_COUNT];
     inf_batch_page_t  batches;
-    _Atomic uint32_t  response_count;   /* indexes seen, from 0 on           */
+    _Atomic uint32_t  response_count;   /* relaxed: indexes seen             */
+    /* acquire; each page is added once, by acq_rel */
     _Atomic(inf_response_stat_t *) responses[INF_STAT_RESPONSE_PAGES];
 } inf_statistics_t;
 

@@ -32,7 +32,8 @@
 
 /* One cache line. */
 typedef struct {
-    _Alignas(64) _Atomic uint64_t epoch;    /* which window of all time      */
+    _Alignas(64) _Atomic uint64_t epoch;    /* relaxed: which window of all
+                                               time                          */
     _Atomic uint32_t used[INF_SUMMARY_KINDS];   /* a bit for each block      */
 } inf_summary_window_t;
 

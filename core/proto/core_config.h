@@ -28,7 +28,8 @@ typedef struct {
     NginxInference__CoreConfig *values;     /* messages in it are not NULL   */
     inf_host_policies_t         host_policies;      /* its own               */
     inf_host_setting_t         *host_settings;
-    _Atomic uint32_t            refs;
+    _Atomic uint32_t            refs;               /* up seq_cst, down
+                                                       acq_rel               */
 } inf_core_config_t;
 
 /* Copies values, but for what is the default: their has_ flags are set. */

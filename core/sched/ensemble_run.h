@@ -58,7 +58,8 @@ typedef struct inf_run_member_s {
     struct inf_run_member_s *next;      /* on run->spare; run's lock         */
     inf_ensemble_run_t      *run;       /* a reference while in use          */
     inf_factory_t           *client;    /* likewise: the run's request's     */
-    _Atomic uint32_t         parts;     /* request and factory: 2, 1, 0      */
+    _Atomic uint32_t         parts;     /* request and factory: 2, 1, 0;
+                                           acq_rel                           */
     inf_run_sequence_t       sequence;  /* as asked                          */
     struct TRITONSERVER_InferenceTrace *trace;  /* of its own, or NULL; set
                                            before it is submitted            */
@@ -71,10 +72,10 @@ struct inf_ensemble_run_s {
     inf_ensemble_run_t    *next;        /* on the ensemble's spare list      */
     struct inf_ensemble_s *ensemble;    /* set in new(), then constant       */
     inf_model_t           *model;       /* the ensemble's                    */
-    const inf_plan_t      *plan;
-    _Atomic uint32_t       refs;
-    _Atomic bool           cancelled;
-    _Atomic bool           executes;    /* a member has been taken           */
+    const inf_plan_t      *plan;        /* the ensemble's                    */
+    _Atomic uint32_t       refs;        /* up relaxed, down acq_rel          */
+    _Atomic bool           cancelled;   /* seq_cst: each member asks         */
+    _Atomic bool           executes;    /* seq_cst: a member has been taken  */
 
     inf_lock_t             lock;        /* rank 24; guards the rest          */
     inf_flow_t             flow;
@@ -90,7 +91,7 @@ struct inf_ensemble_run_s {
     inf_request_t         *request;     /* until its release, which is the
                                            drain's                           */
     inf_factory_t         *factory;     /* the request's                     */
-    _Atomic bool           start_told;  /* to the client's sink              */
+    _Atomic bool           start_told;  /* seq_cst: to the client's sink     */
     bool                   failed;      /* drain                             */
 };
 

@@ -88,7 +88,7 @@ struct inf_runner_s {
     inf_rate_gate_t         *rate_gate;     /* or NULL: nothing is limited   */
     inf_response_order_t    *order;         /* or NULL: as they come         */
     inf_timekeeper_t        *timekeeper;    /* or NULL                       */
-    inf_timer_t              timer;
+    inf_timer_t              timer;         /* the timekeeper's              */
     _Atomic uint64_t         mean_ns;   /* relaxed: of an execution; a hint  */
 };
 

@@ -47,7 +47,7 @@ bool inf_sequence_inputs_keep(const inf_sequence_inputs_t *inputs);
 INF_CHECK inf_err_t *inf_sequence_inputs_check(
     const inf_sequence_inputs_t *inputs, const inf_request_t *req);
 
-/* Of a slot of instance; both outlive it. */
+/* Of a slot of instance; inputs and instance are not used after close. */
 INF_CHECK inf_err_t *inf_sequence_seat_open(
     const inf_sequence_inputs_t *inputs, inf_instance_t *instance,
     inf_sequence_seat_t **out);

@@ -17,7 +17,8 @@
 #include <stdint.h>
 
 typedef struct {
-    _Atomic uint32_t word;      /* running, sleeping, polling or woken       */
+    _Atomic uint32_t word;      /* seq_cst: running, sleeping, polling or
+                                   woken                                     */
     _Atomic int      eventfd;   /* relaxed: notified instead while polling; a
                                    thread that woke the owner may still read
                                    this when the owner polls again           */

@@ -23,7 +23,7 @@ typedef enum {
 } page_state_t;
 
 typedef struct {
-    _Atomic uint32_t state;
+    _Atomic uint32_t state;             /* seq_cst: a page_state_t            */
     uint32_t         crashes;
     int64_t          version;
     char             name[PAGE_NAME];
@@ -32,18 +32,19 @@ typedef struct {
 
 typedef struct {
     uint64_t         magic;
-    _Atomic int32_t  signal;        /* the core is dying of                  */
+    _Atomic int32_t  signal;        /* seq_cst: the core is dying of         */
     uint32_t         starts;
     uint8_t          pad[48];
     page_record_t    records[PAGE_RECORDS];
 } page_memory_t;
 
 struct inf_crash_page_s {
-    page_memory_t    *memory;
+    page_memory_t    *memory;       /* these are set in new()                */
     size_t            size;
     int               last_signal;
     pthread_mutex_t   lock;         /* guards taking of records              */
-    pthread_rwlock_t  loading;      /* suspects write: they load alone       */
+    pthread_rwlock_t  loading;      /* guards loads of suspects, which
+                                       write: they load alone                */
 };
 
 static void judge(inf_crash_page_t *page);

@@ -25,7 +25,7 @@ typedef struct {
 } gpu_t;
 
 struct inf_gpu_metrics_s {
-    inf_nvml_t *nvml;               /* set in new(), likewise the next two   */
+    inf_nvml_t *nvml;               /* these are set in new()                */
     uint64_t    keep_ns;
     size_t      count;
 

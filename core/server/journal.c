@@ -52,7 +52,7 @@ typedef struct {
 } journal_entry_t;
 
 struct inf_journal_s {
-    int               fd;
+    int               fd;       /* set in new()                              */
 
     inf_lock_t        lock;     /* rank 3; guards the rest                   */
     bool              start_all;

@@ -39,7 +39,8 @@ typedef struct {
 } asker_t;
 
 struct inf_readiness_s {
-    const inf_plugin_ops_t *plugins;
+    const inf_plugin_ops_t *plugins; /* these are set in new(); the timer is
+                                        the timekeeper's                     */
     uint64_t                limit_ns;
     inf_timekeeper_t        timekeeper;
     inf_timer_t             timer;

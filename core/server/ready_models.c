@@ -7,8 +7,8 @@
 typedef struct {
     inf_readiness_fn fn;
     void            *userp;
-    _Atomic size_t   open;          /* answers to come                       */
-    _Atomic bool     ready;         /* as far as they have                   */
+    _Atomic size_t   open;          /* seq_cst: answers to come              */
+    _Atomic bool     ready;         /* seq_cst: as far as they have          */
 } all_t;
 
 static void on_answer(void *userp, bool ready);

@@ -33,24 +33,32 @@
 typedef struct inf_server_s inf_server_t;
 
 struct inf_server_s {
-    inf_core_config_t                *config;   /* of the start; a reference */
+    inf_core_config_t                *config;   /* these are set in new(),
+                                                   or have locks of their
+                                                   own; config: of the
+                                                   start, a reference        */
     inf_registry_t                    registry;
     inf_lifecycle_t                  *lifecycle;
     inf_pollers_t                    *pollers;  /* of remote repositories    */
     inf_poll_t                       *poll;     /* polls in that mode only   */
-    _Atomic uint32_t                  control;  /* the mode: a ModelControl  */
+    _Atomic uint32_t                  control;  /* seq_cst; a ModelControl   */
     struct inf_journal_s             *journal;  /* NULL: none                */
     bool                              polls;    /* by itself, in that mode   */
     inf_repositories_t                repositories;
     inf_repository_change_t          *change;   /* of them                   */
-    _Atomic bool                      strict_readiness;
+    _Atomic bool                      strict_readiness; /* seq_cst           */
     inf_rate_gate_t                  *rate_gate;    /* NULL: no limits       */
-    _Atomic bool                      scanned;  /* all loads are queued      */
-    _Atomic bool                      stopping;
-    _Atomic uint64_t                  exit_timeout_ns;  /* for the C API     */
-    inf_lock_t                        drain_lock;   /* rank 1: one drain at
+    _Atomic bool                      scanned;  /* seq_cst: all loads are
+                                                   queued                    */
+    _Atomic bool                      stopping; /* seq_cst                   */
+    _Atomic uint64_t                  exit_timeout_ns;  /* seq_cst: for the
+                                                           C API             */
+    inf_lock_t                        drain_lock;   /* rank 1; guards
+                                                       nothing: one drain at
                                                        a time                */
-    inf_canceller_t                   canceller;
+    inf_canceller_t                   canceller;    /* these are set in
+                                                       new(), or have locks
+                                                       of their own          */
     inf_readiness_t                  *readiness;
     inf_cpu_metrics_t                 cpu_metrics;
     bool                              has_memory;   /* shares the process's  */

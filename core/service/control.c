@@ -40,7 +40,7 @@ typedef struct {
 
 /* A thread and what waits for it. */
 typedef struct {
-    inf_control_t        *control;
+    inf_control_t        *control; /* these are set in new()                 */
     inf_registry_reader_t models;       /* the thread's                      */
     pthread_t             thread;
 

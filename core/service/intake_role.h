@@ -23,11 +23,12 @@
 #include "core/sched/waiter.h"
 
 typedef struct {
-    _Atomic bool     taken;         /* a thread has the role                 */
-    _Atomic uint64_t turns;         /* how often it was taken                */
-    _Atomic bool     standby_deep;  /* the main thread sleeps                */
+    _Atomic bool     taken;         /* acquire, seq_cst: a thread has the
+                                       role                                  */
+    _Atomic uint64_t turns;         /* relaxed: how often it was taken       */
+    _Atomic bool     standby_deep;  /* seq_cst: the main thread sleeps       */
     inf_waiter_t     standby;       /* the main thread's                     */
-    _Atomic bool     stopping;
+    _Atomic bool     stopping;      /* seq_cst                               */
 } inf_intake_role_t;
 
 /* Taken by the caller: it is nobody's turn before the first give. */

@@ -32,9 +32,11 @@ struct inf_flight_s {
     inf_session_t            *session;      /* a reference while in use      */
     uint32_t                  slot;
     uint32_t                  generation;
-    _Atomic uint32_t          parts;        /* request and factory: 2, 1, 0  */
-    _Atomic bool              answered;     /* FINAL was sent, or soon is    */
-    _Atomic bool              released;     /* so was RELEASED               */
+    _Atomic uint32_t          parts;        /* request and factory: 2, 1, 0;
+                                               acq_rel                       */
+    _Atomic bool              answered;     /* release: FINAL was sent, or
+                                               soon is                       */
+    _Atomic bool              released;     /* release: so was RELEASED      */
     uint8_t                   retry;        /* INF_SLOT_RETRYABLE or
                                                INF_SLOT_SEQUENCE             */
     const inf_infer_record_t *record;       /* in the request's arena        */
@@ -52,15 +54,16 @@ typedef struct {
 } inf_session_calls_t;
 
 struct inf_session_s {
-    _Atomic uint32_t         refs;
+    _Atomic uint32_t         refs;          /* up relaxed, down acq_rel      */
     inf_channel_t           *channel;       /* a reference                   */
     inf_flight_t           **by_slot;       /* last flight of each slot      */
     uint32_t                 slots;
     inf_flight_t            *free;          /* the intake's own              */
-    _Atomic(inf_flight_t *)  returned;      /* pushed by any thread          */
-    _Atomic uint32_t         flights;       /* ever made                     */
-    _Atomic uint32_t         calls;         /* under way; relaxed            */
-    _Atomic uint32_t         ready_calls;   /* the same, for readiness       */
+    _Atomic(inf_flight_t *)  returned;      /* release push, acquire take    */
+    _Atomic uint32_t         flights;       /* relaxed: ever made            */
+    _Atomic uint32_t         calls;         /* relaxed: under way            */
+    _Atomic uint32_t         ready_calls;   /* relaxed: the same, for
+                                               readiness                     */
     inf_session_calls_t      queues[INF_SESSION_CALL_QUEUES];
     bool                     closed;
 };

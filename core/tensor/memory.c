@@ -22,7 +22,7 @@ typedef struct {
 } range_t;
 
 typedef struct {
-    range_t     range;
+    range_t     range;          /* has a lock of its own                     */
     uint64_t    virtual;        /* set in new()                              */
     inf_lock_t  lock;           /* rank 81; guards idle, idle_count          */
     void       *idle[STREAMS_MAX];

@@ -46,7 +46,7 @@ void inf_nvml_close(inf_nvml_t *nvml);
 INF_CHECK inf_err_t *inf_nvml_device(const inf_nvml_t *nvml, const char *uuid,
     void **out);
 
-/* UNSUPPORTED: the device has no such value. */
+/* INTERNAL: the device does not say; the text has the library's reason. */
 INF_CHECK inf_err_t *inf_nvml_read(const inf_nvml_t *nvml, void *device,
     inf_nvml_field_t field, double *out);
 

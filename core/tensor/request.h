@@ -116,7 +116,8 @@ struct inf_request_s {
     inf_link_t               link;      /* in a list of the room that has it
                                            (sched, cache, server); its lock  */
     inf_heap_node_t          timeout;   /* likewise in a heap, or nowhere    */
-    _Atomic(inf_request_state_t) state; /* moved by inf_request_move alone   */
+    _Atomic(inf_request_state_t) state; /* relaxed; moved by
+                                           inf_request_move alone            */
     bool                     suspect;   /* execute it alone                  */
     bool                     padding;    /* fills an empty slot: no client
                                            waits, nothing is counted         */

@@ -73,22 +73,25 @@ struct inf_response_s {
 };
 
 struct inf_factory_s {
-    _Atomic uint32_t      refs;
-    _Atomic bool          cancelled;
-    _Atomic bool          embedded_busy;
-    _Atomic bool          final;        /* FINAL was sent                    */
+    _Atomic uint32_t      refs;         /* up relaxed, down acq_rel          */
+    _Atomic bool          cancelled;    /* relaxed: nothing else is read by
+                                           it                                */
+    _Atomic bool          embedded_busy; /* acquire, release                 */
+    _Atomic bool          final;        /* relaxed: FINAL was sent           */
     bool                  rejected;     /* as the request, which may be gone */
     bool                  padding;       /* its request's: nothing is counted */
-    _Atomic uint32_t      responses;    /* made so far                       */
-    _Atomic uint32_t      reported;     /* response statistics so far        */
+    _Atomic uint32_t      responses;    /* relaxed: made so far              */
+    _Atomic uint32_t      reported;     /* relaxed: response statistics so
+                                           far                               */
     uint64_t              start_ns;     /* of the request; 0: not counted    */
     _Atomic bool          first_sent;   /* relaxed: a statistic              */
     struct inf_ledger_s  *ledger;       /* NULL: nobody keeps account        */
     inf_link_t            in_ledger;    /* the ledger's lock                 */
     _Atomic(inf_request_t *) request;   /* with a ledger: until released     */
-    _Atomic uint32_t      handles;      /* the backend's                     */
-    _Atomic uint64_t     *awaited;      /* counts it when it ends; set while
-                                           its request has it, or NULL       */
+    _Atomic uint32_t      handles;      /* relaxed: the backend's            */
+    _Atomic uint64_t     *awaited;      /* seq_cst: counts it when it ends;
+                                           set while its request has it, or
+                                           NULL                              */
     struct inf_model_s   *model;        /* the sink's factory_free drops it  */
     const char           *id;           /* lives as long as the factory      */
     const inf_sink_ops_t *sink;

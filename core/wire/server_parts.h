@@ -26,7 +26,7 @@ struct inf_channel_region_s {
     inf_region_t           *region;     /* inside: under arena_lock        */
     uint64_t                offset;     /* set in alloc, read by anyone    */
     uint64_t                size;       /* the owner's until published     */
-    _Atomic uint32_t        refs;
+    _Atomic uint32_t        refs;       /* up relaxed, down acq_rel        */
     uint32_t                published;  /* under arena_lock: of refs, how
                                            many are the worker's           */
     inf_channel_region_t   *next;       /* under arena_lock: in its bucket */
@@ -35,11 +35,12 @@ struct inf_channel_region_s {
 };
 
 struct inf_channel_s {
-    _Atomic uint32_t      refs;
-    _Atomic bool          dead;
+    _Atomic uint32_t      refs;             /* up relaxed, down acq_rel    */
+    _Atomic bool          dead;             /* release, acquire            */
     _Atomic bool          overrun;          /* relaxed: for the log        */
 
-    int                   fds[INF_HELLO_WORKER_FDS];   /* set in accept    */
+    /* set in accept() */
+    int                   fds[INF_HELLO_WORKER_FDS];
     int                   responses_fd;
     int                   complete_eventfd;
     uint32_t              pid;
@@ -59,7 +60,7 @@ struct inf_channel_s {
 
     inf_ring_consumer_t   submissions;      /* the intake's                */
 
-    inf_lock_t            ring_lock;        /* guards the next five        */
+    inf_lock_t            ring_lock;    /* rank 90; guards the next five   */
     inf_ring_producer_t   completions;
     inf_channel_spill_t  *spill_first;
     inf_channel_spill_t  *spill_last;
@@ -69,7 +70,7 @@ struct inf_channel_s {
     _Atomic bool          spilling;         /* stored under ring_lock; the
                                                intake looks without it     */
 
-    inf_lock_t            arena_lock;       /* guards the next five        */
+    inf_lock_t            arena_lock;   /* rank 95; guards the next five   */
     inf_regions_t         regions;
     inf_channel_region_t **buckets;         /* published, by offset        */
     uint32_t              bucket_count;

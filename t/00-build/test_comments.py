@@ -1,6 +1,12 @@
-"""Every prototype of a header has a comment, or shares its group's."""
+"""Headers and structs explain themselves.
+
+Every prototype of a header has a comment, or shares its group's.  Every lock
+says what it guards; in a struct with a lock each field that it does not guard
+has a comment, and each atomic field everywhere says its memory order.
+"""
 
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -8,9 +14,16 @@ from lib import c_source  # noqa: E402
 from lib.server import ROOT  # noqa: E402
 
 HEADERS = ["core", "ngx_module", "backends/common", "tools"]
+SOURCES = ["core", "ngx_module", "backends", "tools"]
 
 # Their comments come with the work that is under way in these rooms.
 UNDER_WAY = ("core/repository/", "core/storage/")
+
+LOCK = re.compile(r"(?:inf_lock_t|pthread_(?:mutex|rwlock|spinlock)_t) \w+$")
+COUNTS = dict(zip("two three four five six seven eight".split(), range(2, 9)))
+
+# How an atomic field is read and written: an order of C11's, or a lock.
+ORDER = re.compile(r"relaxed|acquire|release|acq_rel|seq_cst|lock")
 
 
 def files(folders, suffixes):
@@ -22,6 +35,28 @@ def files(folders, suffixes):
                 yield name, path.read_text()
 
 
+def structs():
+    for file, text in files(SOURCES, (".c", ".h")):
+        for name, fields in c_source.structs(text):
+            yield file, name, fields
+
+
+def guarded(fields, lock):
+    """How many fields after the lock its comment speaks for."""
+    comment = lock.comment
+    left = fields[fields.index(lock) + 1:]
+    if re.search(r"guards (the rest|what follows|all below)", comment):
+        return len(left)
+    if match := re.search(r"guards the next (\w+)", comment):
+        assert len(left) >= COUNTS[match[1]], f"{lock.name}: {comment}"
+        return COUNTS[match[1]]
+    if match := re.search(r"guards .*?(\w+)[^\w]*\*/$", comment):
+        names = [field.name for field in left]
+        if match[1] in names:
+            return names.index(match[1]) + 1
+    return 0
+
+
 def test_prototypes():
     found = [(file, line, name, told)
              for file, text in files(HEADERS, (".h",))
@@ -29,3 +64,64 @@ def test_prototypes():
     assert len(found) > 1000
     assert [f"{file}:{line}: {name}" for file, line, name, told in found
             if not told] == []
+
+
+def test_locks():
+    locks = [(file, field) for file, _, fields in structs()
+             for field in fields if LOCK.match(field.code)]
+    assert len(locks) > 20
+    assert [f"{file}:{field.line}: {field.code}" for file, field in locks
+            if not re.search(r"rank|guards", field.comment)] == []
+
+
+def test_fields_beside_a_lock():
+    silent = []
+    for file, name, fields in structs():
+        covered = 0
+        locks = [field for field in fields if LOCK.match(field.code)]
+        for field in fields if locks else []:
+            covered -= 1
+            if field in locks:
+                covered = guarded(fields, field) + 1
+            elif covered <= 0 and not (field.comment or field.above):
+                silent.append(f"{file}:{field.line}: {name}.{field.name}")
+    assert silent == []
+
+
+def test_atomic_fields():
+    atomic = [(file, name, field) for file, name, fields in structs()
+              for field in fields
+              if re.match(r"(const )?(_Alignas\(\d+\) )?(_Atomic|atomic_)",
+                          field.code)]
+    assert len(atomic) > 60
+    assert [f"{file}:{field.line}: {name}.{field.name}"
+            for file, name, field in atomic
+            if not ORDER.search(field.comment or field.above)] == []
+
+
+# ---- states are enums
+
+# Structs with more than three booleans that may change; an atomic one is for
+# another thread, and those that are set once are no states.
+FLAGS = {
+    "inf_config_tensor_t": "what the configuration says of a tensor",
+    "inf_model_s": "written by the load alone, each by another step",
+    "batcher_question_t": "a question and its answer",
+    "inf_flow_t": "ends that come in any order",
+    "inf_ensemble_run_s": "each guards one call to the client",
+    "inf_instance_thread_t": "reasons to wake the thread, in any order",
+    "inf_sequence_place_s": "an instance's, and what its slots wait for",
+    "inf_intake_s": "the role's notes of one poll, and start and end",
+    "inf_request_s": "properties of a request, found one by one",
+    "inf_client_s": "wakes that are due, in any order",
+}
+
+
+def test_states():
+    crowded = {name for file, name, fields in structs()
+               if file.startswith(("core/", "ngx_module/"))
+               and sum(bool(re.match(r"bool \w+$", field.code)
+                            or re.search(r":\s*1$", field.code))
+                       and not c_source.GROUP.search(field.above)
+                       for field in fields) > 3}
+    assert crowded == set(FLAGS)

@@ -11,6 +11,8 @@ TOKEN = re.compile(r"""/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'""",
 STRUCT = re.compile(r"\b(?:struct|union)\b[^;{}()]*\{")
 PROTOTYPE = re.compile(r"^(?!typedef|extern|struct|enum|union|#|_Static)"
                        r"[A-Za-z_][\w \t\n*()]*?\b(\w+)\([^;{}]*;", re.M)
+# A field's comment that speaks for those below it, up to an empty line.
+GROUP = re.compile(r"/\* (these are|set in \w+\(\)|relaxed)|\ball these\b")
 ATTRIBUTE = re.compile(r"__attribute__\(\(.*?\)\)")
 
 
@@ -20,7 +22,8 @@ class Field:
     code: str       # the declaration
     line: int
     comment: str    # on its own lines
-    above: str      # the comment that its group of lines begins with
+    above: str      # the comment that its group of lines begins with: on
+                    # lines above, or an earlier field's
 
 
 def without_comments(text):
@@ -54,10 +57,8 @@ def fields(text, code, at, end):
         before, declaration = text[at:stop], code[at:stop]
         start = at + len(declaration) - len(declaration.lstrip())
         gap = text[at:start]
-        if found and not gap.split("\n")[0].isspace():
-            # up to there it was the comment of the field before
-            gap = "\n" + gap.partition("*/")[2] if "/*" in gap.split("\n")[0] \
-                else gap
+        if found and "/*" in gap.split("\n")[0]:   # the field before's
+            gap = gap.partition("*/")[2]
         if "/*" in gap:
             above = " ".join(gap[gap.rindex("/*"):].split())
         elif re.search(r"\n\s*\n", gap):
@@ -67,10 +68,11 @@ def fields(text, code, at, end):
             if "{" not in before else ""
         names = re.findall(r"\w+", re.sub(r"\[.*?\]|:\s*\d+|\)\(.*", "",
                                           code[start:stop]))
+        comment = " ".join(((own[1] if own else "") + inner).split())
+        if GROUP.search(comment):
+            above = comment
         found.append(Field(names[-1], " ".join(code[start:stop].split()),
-                           text.count("\n", 0, start) + 1,
-                           " ".join(((own[1] if own else "") + inner).split()),
-                           above))
+                           text.count("\n", 0, start) + 1, comment, above))
         at = stop + 1
     return found
 
