@@ -128,6 +128,19 @@ inf_message_unpack(const ProtobufCMessageDescriptor *desc, inf_slice_t bytes,
 }
 
 inf_err_t *
+inf_message_unpack_request(const ProtobufCMessageDescriptor *desc,
+    inf_slice_t bytes, ProtobufCMessage **out)
+{
+    inf_err_t *err = inf_message_unpack(desc, bytes, out);
+    if (err == NULL || inf_err_code(err) != INF_ERR_INVALID_ARG) {
+        return err;
+    }
+
+    return inf_err_add(inf_err_recode(err, INF_ERR_INTERNAL),
+        "Unable to parse request");
+}
+
+inf_err_t *
 inf_message_repair(const ProtobufCMessageDescriptor *desc, char *bytes,
     size_t len)
 {

@@ -53,4 +53,10 @@ INF_CHECK inf_err_t *inf_message_repair(
 INF_CHECK inf_err_t *inf_message_unpack(const ProtobufCMessageDescriptor *desc,
     inf_slice_t bytes, ProtobufCMessage **out);
 
+/* A client's request: bytes that are no such message are INTERNAL, as gRPC's
+   libraries have it. */
+INF_CHECK inf_err_t *inf_message_unpack_request(
+    const ProtobufCMessageDescriptor *desc, inf_slice_t bytes,
+    ProtobufCMessage **out);
+
 #endif /* INF_PROTO_MESSAGE_H */

@@ -8,6 +8,7 @@
 #include "core/include/build_id.h"
 #include "core/proto/message.h"
 #include "core/server/metrics_text.h"
+#include "core/server/model_control.h"
 #include "core/server/ready_models.h"
 #include "core/server/rest_answer.h"
 #include "core/server/statistics_message.h"
@@ -25,7 +26,6 @@ typedef struct {
 typedef inf_err_t *(*call_fn)(const call_t *c, const ProtobufCMessage *m);
 
 typedef struct {
-    const char                       *name;
     const ProtobufCMessageDescriptor *request;
     call_fn                           run;
 } call_entry_t;
@@ -43,20 +43,20 @@ static inf_err_t *pack(const call_t *c, const void *message);
 
 static const call_entry_t calls[] = {
     /* for gRPC; over HTTP the worker itself answers that it is live */
-    [INF_METHOD_SERVER_LIVE] = { "ServerLive",
-        &inference__server_live_request__descriptor, server_live },
-    [INF_METHOD_SERVER_METADATA] = { "ServerMetadata",
-        &inference__server_metadata_request__descriptor, server_metadata },
-    [INF_METHOD_MODEL_METADATA] = { "ModelMetadata",
-        &inference__model_metadata_request__descriptor, model_metadata },
-    [INF_METHOD_MODEL_CONFIG] = { "ModelConfig",
-        &inference__model_config_request__descriptor, model_config },
-    [INF_METHOD_REPOSITORY_INDEX] = { "RepositoryIndex",
-        &inference__repository_index_request__descriptor, repository_index },
-    [INF_METHOD_MODEL_STATISTICS] = { "ModelStatistics",
-        &inference__model_statistics_request__descriptor, model_statistics },
-    [INF_METHOD_METRICS] = { "Metrics",
-        &nginx_inference__metrics_request__descriptor, metrics },
+    [INF_METHOD_SERVER_LIVE] =
+        { &inference__server_live_request__descriptor, server_live },
+    [INF_METHOD_SERVER_METADATA] =
+        { &inference__server_metadata_request__descriptor, server_metadata },
+    [INF_METHOD_MODEL_METADATA] =
+        { &inference__model_metadata_request__descriptor, model_metadata },
+    [INF_METHOD_MODEL_CONFIG] =
+        { &inference__model_config_request__descriptor, model_config },
+    [INF_METHOD_REPOSITORY_INDEX] =
+        { &inference__repository_index_request__descriptor, repository_index },
+    [INF_METHOD_MODEL_STATISTICS] =
+        { &inference__model_statistics_request__descriptor, model_statistics },
+    [INF_METHOD_METRICS] =
+        { &nginx_inference__metrics_request__descriptor, metrics },
 };
 
 inf_err_t *
@@ -71,9 +71,10 @@ inf_call(inf_server_t *server, inf_registry_reader_t *models, uint16_t method,
     }
 
     ProtobufCMessage *message;
-    inf_err_t *err = inf_message_unpack(entry->request, request, &message);
+    inf_err_t *err = inf_message_unpack_request(entry->request, request,
+        &message);
     if (err != NULL) {
-        return inf_err_add(err, "%s", entry->name);
+        return err;
     }
 
     const call_t call = { server, models, method, rest, answer };
@@ -330,8 +331,13 @@ repository_index(const call_t *c, const ProtobufCMessage *m)
         INFERENCE__REPOSITORY_INDEX_RESPONSE__INIT;
     index_rows_t rows = { .rows = NULL };
 
+    inf_err_t *err = inf_model_control_repository(q->repository_name);
+    if (err != NULL) {
+        return err;
+    }
+
     inf_arena_init(&rows.arena);
-    inf_err_t *err = inf_lifecycle_repository_index(c->server->lifecycle,
+    err = inf_lifecycle_repository_index(c->server->lifecycle,
         q->ready, index_row, &rows);
 
     r.models = rows.rows;

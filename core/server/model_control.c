@@ -21,7 +21,6 @@ static inf_err_t *start_load(inf_server_t *server, const ProtobufCMessage *m,
     inf_lifecycle_done_fn done, void *userp);
 static inf_err_t *start_unload(inf_server_t *server,
     const ProtobufCMessage *m, inf_lifecycle_done_fn done, void *userp);
-static inf_err_t *check_repository(const char *name);
 static inf_err_t *add_parameter(inf_override_t *o, const char *key,
     const parameter_t *value);
 static inf_err_t *wrong_type(const char *key, const char *expected);
@@ -96,6 +95,13 @@ inf_model_control_parameter(const inf_override_t *override, size_t i,
     return *key != NULL;
 }
 
+inf_err_t *
+inf_model_control_repository(const char *name)
+{
+    return name[0] == '\0' ? NULL : inf_err_new(INF_ERR_UNSUPPORTED,
+        "'repository_name' specification is not supported");
+}
+
 bool
 inf_model_control_is_call(uint16_t method)
 {
@@ -111,13 +117,12 @@ inf_model_control_call(inf_server_t *server, uint16_t method, bool rest,
     ProtobufCMessage *m;
 
     inf_err_t *err = rest ? inf_rest_request(method, request, &m)
-        : inf_message_unpack(load
+        : inf_message_unpack_request(load
         ? &inference__repository_model_load_request__descriptor
         : &inference__repository_model_unload_request__descriptor, request,
         &m);
     if (err != NULL) {
-        done(userp, rest ? err : inf_err_add(err, load
-            ? "RepositoryModelLoad" : "RepositoryModelUnload"));
+        done(userp, err);
         return;
     }
 
@@ -137,7 +142,7 @@ start_load(inf_server_t *server, const ProtobufCMessage *m,
     const Inference__RepositoryModelLoadRequest *q = (const void *) m;
     inf_override_t *override = NULL;
 
-    inf_err_t *err = check_repository(q->repository_name);
+    inf_err_t *err = inf_model_control_repository(q->repository_name);
     if (err == NULL) {
         err = inf_model_control_allowed(server);
     }
@@ -161,7 +166,7 @@ start_unload(inf_server_t *server, const ProtobufCMessage *m,
     const Inference__RepositoryModelUnloadRequest *q = (const void *) m;
     bool dependents = false;
 
-    inf_err_t *err = check_repository(q->repository_name);
+    inf_err_t *err = inf_model_control_repository(q->repository_name);
     if (err == NULL) {
         err = inf_model_control_allowed(server);
     }
@@ -182,13 +187,6 @@ start_unload(inf_server_t *server, const ProtobufCMessage *m,
             dependents, done, userp);
     }
     return err;
-}
-
-static inf_err_t *
-check_repository(const char *name)
-{
-    return name[0] == '\0' ? NULL : inf_err_new(INF_ERR_UNSUPPORTED,
-        "'repository_name' specification is not supported");
 }
 
 static inf_err_t *

@@ -19,6 +19,9 @@
 /* Whether models may be loaded and unloaded by request. */
 INF_CHECK inf_err_t *inf_model_control_allowed(const inf_server_t *server);
 
+/* Whether a request may name that repository: only "", all of them. */
+INF_CHECK inf_err_t *inf_model_control_repository(const char *name);
+
 /* Whether a model of that name may be asked for. */
 INF_CHECK inf_err_t *inf_model_control_name(const char *name);
 

@@ -45,10 +45,9 @@ inf_ready_call(inf_server_t *server, inf_registry_reader_t *models,
     }
 
     *call = (call_t) { method, rest, done, userp };
-    inf_err_t *err = inf_err_add(inf_message_unpack(of_server
+    inf_err_t *err = inf_message_unpack_request(of_server
         ? &inference__server_ready_request__descriptor
-        : &inference__model_ready_request__descriptor, request, &m),
-        of_server ? "ServerReady" : "ModelReady");
+        : &inference__model_ready_request__descriptor, request, &m);
     if (err == NULL) {
         err = of_server ? ask_server(server, call)
             : ask_model(server, models, m, call);
