@@ -43,7 +43,11 @@ ngx_http_inference_source(ngx_http_inference_ctx_t *ctx)
         return rc;
     }
 
-    if (body->packed.region && !ngx_http_inference_hand_on_wanted(ctx)) {
+    /* a message of gRPC is inflated from there when all of it is here */
+
+    if (body->inflate && body->packed.region
+        && !ngx_http_inference_hand_on_wanted(ctx))
+    {
         ngx_http_inference_store_free(ctx, &body->packed);
     }
 
