@@ -1,6 +1,7 @@
 """HTTP/2 by hand: windows, resets and pauses no client library would show.
 
-Header blocks are sent as literals; of the answer's only :status is read.
+Header blocks are sent as literals; of the answer's only :status is read, and
+the last one is kept.
 """
 
 import socket
@@ -51,6 +52,7 @@ class Stream:
         self.body = b""
         self.ended = False
         self.reset = None
+        self.block = b""
 
 
 class H2:
@@ -121,6 +123,8 @@ class H2:
         stream = self.streams.get(number)
         if stream is None:
             return
+        if kind == HEADERS:
+            stream.block = payload
         if kind == HEADERS and stream.status is None:
             stream.status = status_of(payload)
         elif kind == DATA:
