@@ -330,6 +330,11 @@ ngx_http_inference_stream(ngx_http_inference_ctx_t *ctx)
         rc = ngx_http_inference_stream_go_on(stream);
     }
 
+    if (ctx->status && !stream->broken) {
+        /* what was answered before the call failed */
+        (void) ngx_http_inference_stream_flush(stream);
+    }
+
     if (stream->broken) {
         return NGX_DECLINED;
     }
