@@ -214,7 +214,8 @@ class Stream:
 def number(answer):
     """The first number of a streamed response."""
     assert answer.error_message == "", answer
-    return struct.unpack("<i", answer.infer_response.raw_output_contents[0])[0]
+    raw = answer.infer_response.raw_output_contents[0]
+    return struct.unpack_from("<i", raw)[0]
 
 
 def is_final(answer):

@@ -77,13 +77,13 @@ class H2:
     def give(self, stream, size):
         self.frame(WINDOW_UPDATE, 0, stream, struct.pack(">I", size))
 
-    def post(self, path, headers=None, body=None):
+    def post(self, path, headers=None, body=None, method="POST"):
         """A new stream; body None: DATA follows by data()."""
         self.number += 2
         stream = self.number
         self.streams[stream] = Stream()
         self.frame(HEADERS, END_HEADERS, stream, block([
-            (":method", "POST"), (":scheme", "http"), (":path", path),
+            (":method", method), (":scheme", "http"), (":path", path),
             (":authority", "localhost"), *(headers or {}).items()]))
         if body is not None:
             self.data(stream, body, True)

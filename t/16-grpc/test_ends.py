@@ -1,0 +1,263 @@
+"""Calls that end before their time: by clients, deadlines, broken bytes, a
+core that is killed, reloads."""
+
+import os
+import queue
+import signal
+
+import grpc
+import pytest
+from tritonclient.grpc import service_pb2 as pb
+
+from lib import models, process
+from lib.grpc_client import (SERVICE, Client, Failure, frame, frames, infer,
+                             number, numbers, status_in, tensor)
+from lib.h2 import H2
+from lib.server import SLOW, nap
+
+Code = grpc.StatusCode
+HELPER_KILLED = r"process \d+ exited on signal 9"
+HEADERS = {"content-type": "application/grpc", "te": "trailers"}
+STREAM = SERVICE + "ModelStreamInfer"
+INFER = SERVICE + "ModelInfer"
+
+
+def executions(client, model="slow"):
+    return client.call("ModelStatistics", pb.ModelStatisticsRequest(
+        name=model)).model_stats[0].execution_count
+
+
+def test_deadline_of_an_executing_request(client):
+    with pytest.raises(Failure) as e:
+        client.call("ModelInfer", numbers("slow", [1]), timeout=0.1)
+    assert e.value.code == Code.DEADLINE_EXCEEDED
+    assert client.numbers("slow", [2]) == [2]
+
+
+def test_deadline_that_the_server_tells(server):
+    """A client whose clock is slower than the server's."""
+    with H2(server.port2) as c:
+        reply = c.read(c.post(INFER, {**HEADERS, "grpc-timeout": "50m"},
+                              frame(numbers("slow", [1]))))
+        assert (reply.status, status_in(reply.block), reply.body) == \
+            (200, 4, b"")
+
+
+@pytest.mark.parametrize("value", ["", "5", "m", "5x", "123456789m", "-1S"])
+def test_timeouts_that_are_none(server, value):
+    with H2(server.port2) as c:
+        reply = c.read(c.post(INFER, {**HEADERS, "grpc-timeout": value},
+                              frame(numbers("id_int32", [1]))))
+        assert status_in(reply.block) == 13
+
+
+def test_deadline_of_queued_requests(start):
+    server = start()
+    with Client(server.port2) as client:
+        calls = [client.channel.unary_unary(
+            INFER, request_serializer=pb.ModelInferRequest.SerializeToString)
+                 .future(numbers("slow", [i]), timeout=0.2)
+                 for i in range(20)]
+        assert {c.code() for c in calls} == {Code.DEADLINE_EXCEEDED}
+        assert client.numbers("slow", [7]) == [7]
+        assert executions(client) < 20      # queued ones never ran
+
+
+def test_cancelled_calls_do_not_execute(start):
+    server = start()
+    with Client(server.port2) as client:
+        calls = [client.channel.unary_unary(
+            INFER, request_serializer=pb.ModelInferRequest.SerializeToString)
+                 .future(numbers("slow", [i]), timeout=60 * SLOW)
+                 for i in range(20)]
+        assert process.wait_until(lambda: server.get(
+            "/v2/models/slow/stats").status == 200, 10 * SLOW)
+        for call in calls:
+            call.cancel()
+        assert client.numbers("slow", [7]) == [7]
+        assert executions(client) < 20
+
+
+def test_a_cancelled_stream_takes_its_requests_along(start):
+    server = start()
+    with Client(server.port2) as client:
+        with client.stream() as stream:
+            stream.send(*(numbers("slow", [i]) for i in range(30)))
+            assert number(stream.read()) == 0
+        assert client.numbers("slow", [7]) == [7]
+        assert executions(client) < 30
+
+
+def test_deadline_of_a_stream(client):
+    with client.stream(timeout=0.5) as stream:
+        stream.send(numbers("id_int32", [1]),
+                    *(numbers("slow", [i]) for i in range(10)))
+        with pytest.raises(Failure) as e:
+            stream.rest()
+    assert e.value.code == Code.DEADLINE_EXCEEDED
+    assert client.numbers("id_int32", [2]) == [2]
+
+
+# ---- broken bytes
+
+BROKEN = {
+    "flag 2": frame(b"", flag=2),
+    "compressed without saying how": frame(b"abc", flag=1),
+    "longer than any message": frame(b"", size=0xffffffff),
+    "cut short": frame(b"abc", size=100),
+    "half a prefix": b"\0\0\0",
+    "no protobuf": frame(b"\x0a\xff\xff\xff\xff\x0fx"),
+    "a wire type that is none": frame(b"\x0f"),
+    "random bytes": frame(bytes(range(1, 200)))}
+
+
+@pytest.mark.parametrize("before", [0, 1])
+@pytest.mark.parametrize("what", BROKEN)
+def test_broken_bytes_end_a_stream(server, client, what, before):
+    good = frame(numbers("id_int32", [1]))
+    with client.stream() as other, H2(server.port2) as c:
+        other.send(numbers("id_int32", [4]))
+        assert number(other.read()) == 4
+        stream = c.post(STREAM, HEADERS)
+        if before:
+            c.data(stream, good)
+            while not c.streams[stream].body:
+                c.step()
+        c.data(stream, BROKEN[what], end=True)
+        reply = c.read(stream)
+        assert status_in(reply.block) in (3, 8, 13), status_in(reply.block)
+        assert len(frames(reply.body)) == before
+        again = c.read(c.post(INFER, HEADERS, good))
+        assert status_in(again.block) == 0
+        other.send(numbers("id_int32", [5]))
+        assert number(other.read()) == 5
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_broken_bytes_end_a_call(server, what):
+    with H2(server.port2) as c:
+        reply = c.read(c.post(INFER, HEADERS, BROKEN[what]))
+        assert (reply.status, reply.body) == (200, b"")
+        assert status_in(reply.block) in (3, 8, 13), status_in(reply.block)
+
+
+def test_no_message_and_two_messages(server):
+    good = frame(numbers("id_int32", [1]))
+    with H2(server.port2) as c:
+        assert status_in(c.read(c.post(INFER, HEADERS, b"")).block) == 13
+        assert status_in(c.read(c.post(INFER, HEADERS,
+                                       good + good)).block) == 12
+
+
+def test_clients_that_leave_within_a_message(server, client):
+    """Resets at every byte of a small one; nothing of it stays."""
+    data = frame(numbers("id_int32", [1]))
+    for size in range(0, len(data), 3):
+        with H2(server.port2) as c:
+            for path in (INFER, STREAM):
+                stream = c.post(path, HEADERS)
+                c.data(stream, data[:size])
+                c.sync()
+                c.reset(stream)
+            c.sync()
+    assert client.numbers("id_int32", [3]) == [3]
+
+
+# ---- a client that does not read
+
+def test_a_client_that_does_not_read(start):
+    """It is not read either, and goes on when it reads."""
+    server = start()
+    count, size = 64, 1 << 20
+    data = os.urandom(size)
+    taken = queue.SimpleQueue()
+
+    def requests():
+        for _ in range(count):
+            taken.put(1)
+            yield infer("id_uint8", tensor("IN", "UINT8", [size], data))
+
+    with Client(server.port2) as client:
+        call = client.channel.stream_stream(
+            STREAM, request_serializer=pb.ModelInferRequest.SerializeToString,
+            response_deserializer=pb.ModelStreamInferResponse.FromString)(
+                requests(), timeout=120 * SLOW)
+        seen = -1
+        while seen != taken.qsize():
+            seen = taken.qsize()
+            nap(0.7 * SLOW)
+        assert seen < count
+        assert client.numbers("id_int32", [3]) == [3]
+        for _ in range(count):
+            assert next(call).infer_response.raw_output_contents[0] == data
+        assert list(call) == []
+        assert call.code() == Code.OK
+
+
+# ---- what happens to the server
+
+def kill_core(server):
+    core = server.core()
+    os.kill(core, signal.SIGKILL)
+    assert process.wait_until(
+        lambda: server.cores() and core not in server.cores(), 10 * SLOW)
+
+
+def patient(repository):
+    models.standard_repository(repository)
+    models.identity(repository, "held", [("IN", "INT32", [-1])],
+                    parameters={"execute_delay_ms": "60000"})
+
+
+def test_killed_core(start):
+    server = start(patient, allow_alarms=[HELPER_KILLED])
+    with Client(server.port2) as client, client.stream() as stream:
+        call = client.channel.unary_unary(
+            INFER, request_serializer=pb.ModelInferRequest.SerializeToString
+        ).future(numbers("held", [1]), timeout=60 * SLOW)
+        stream.send(numbers("id_int32", [1]), numbers("held", [2], id="h"))
+        assert number(stream.read()) == 1
+        nap(0.2)                        # the call is likely executing
+        kill_core(server)
+        assert call.code() == Code.UNAVAILABLE
+        lost = stream.read()            # the stream itself lives
+        assert lost.error_message
+        assert lost.infer_response.id == "h"
+        assert server.wait_for("/v2/health/ready")
+        assert client.numbers("id_int32", [2]) == [2]
+        stream.send(numbers("id_int32", [3]))
+        assert number(stream.read()) == 3
+        stream.end()
+        assert stream.rest() == []
+
+
+def test_reload_beside_a_stream(start):
+    server = start()
+    before = server.workers()
+    with Client(server.port2) as client, client.stream() as stream:
+        stream.send(numbers("id_int32", [1]))
+        assert number(stream.read()) == 1
+        server.signal("HUP")
+        assert process.wait_until(
+            lambda: set(server.workers()) - set(before), 20 * SLOW)
+        for i in range(20):
+            stream.send(numbers("id_int32", [i]),
+                        numbers("square", [1]))
+            assert sorted(number(a) for a in stream.read(2)) == \
+                sorted([i, 1])
+        stream.end()
+        assert stream.rest() == []
+    assert process.wait_until(
+        lambda: not set(server.workers()) & set(before), 20 * SLOW)
+
+
+def test_quit_waits_for_a_stream(start):
+    server = start()
+    with Client(server.port2) as client, client.stream() as stream:
+        stream.send(numbers("id_int32", [1]))
+        assert number(stream.read()) == 1
+        server.signal("HUP")
+        stream.send(numbers("slow", [5]))
+        assert number(stream.read()) == 5
+        stream.end()
+        assert stream.rest() == []
