@@ -209,6 +209,22 @@ def patient(repository):
                     parameters={"execute_delay_ms": "60000"})
 
 
+def test_inference_timeout(start):
+    """Of a call its status; of a stream, that request's error."""
+    server = start(http="    inference_timeout 100ms;")
+    with Client(server.port2) as client:
+        with pytest.raises(Failure) as e:
+            client.call("ModelInfer", numbers("slow", [1]))
+        assert e.value.code == Code.DEADLINE_EXCEEDED
+        with client.stream() as stream:
+            stream.send(numbers("slow", [1], id="s"))
+            late = stream.read()
+            assert late.error_message
+            assert late.infer_response.id == "s"
+            stream.end()
+            assert stream.rest() == []
+
+
 def test_killed_core(start):
     server = start(patient, allow_alarms=[HELPER_KILLED])
     with Client(server.port2) as client, client.stream() as stream:
@@ -251,7 +267,24 @@ def test_reload_beside_a_stream(start):
         lambda: not set(server.workers()) & set(before), 20 * SLOW)
 
 
-def test_quit_waits_for_a_stream(start):
+def test_reloads_under_load(start):
+    """Not one call of a client that keeps its channel fails."""
+    server = start()
+    with Client(server.port2) as client:
+        for i in range(3):
+            before = set(server.workers())
+            server.signal("HUP")
+            while not set(server.workers()) - before:
+                assert client.numbers("id_int32", [i]) == [i]
+            for _ in range(50):
+                assert client.numbers("id_int32", [i]) == [i]
+                with client.stream() as stream:
+                    stream.send(numbers("id_int32", [i]))
+                    stream.end()
+                    assert [number(a) for a in stream.rest()] == [i]
+
+
+def test_a_leaving_worker_answers_requests(start):
     server = start()
     with Client(server.port2) as client, client.stream() as stream:
         stream.send(numbers("id_int32", [1]))

@@ -252,3 +252,12 @@ def test_bytes_changed_anywhere(client):
             except Failure as e:
                 assert e.code in codes, (at, other, e)
     assert struct.pack("<i", client.numbers("id_int32", [3])[0])
+
+
+def test_words_of_any_language_and_length(client):
+    """A status's text is percent-encoded, and cut where it gets long."""
+    name = "modèle 100% ☃\n"
+    assert name in fails(client, infer(name, ONE), Code.NOT_FOUND)
+    text = fails(client, infer("é" * 5000, ONE), Code.NOT_FOUND)
+    assert "é" * 50 in text
+    assert len(text.encode()) <= 2048

@@ -330,3 +330,13 @@ def test_tritonclient_streams(server):
     results = [r for r, e in seen if e is None]
     assert [r.as_numpy("OUT")[0] for r in results] == [3, 3, 3]
     assert len([e for _, e in seen if e is not None]) == 1
+
+
+def test_more_requests_than_a_call_may_have_at_once(client):
+    count = 600
+    with client.stream() as stream:
+        stream.send(*(repeat([i], 50, id=str(i)) for i in range(count)))
+        stream.end()
+        answers = stream.rest()
+    assert sorted(number(a) for a in answers) == list(range(count))
+    assert all(a.infer_response.id == str(number(a)) for a in answers)

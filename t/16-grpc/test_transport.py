@@ -8,9 +8,11 @@ import grpc
 import pytest
 from tritonclient.grpc import service_pb2 as pb
 
+from lib import certificate
 from lib.grpc_client import (SERVICE, Client, Failure, frame, frames, infer,
                              number, numbers, status_in, tensor)
 from lib.h2 import H2
+from lib.server import free_port
 from lib.wire import request_bytes
 
 Code = grpc.StatusCode
@@ -276,6 +278,22 @@ def test_parts_that_are_not_listed(start):
         for call in (one, in_stream, lambda c: c.call("ServerMetadata"),
                      lambda c: c.call("RepositoryIndex")):
             fails(c, call, Code.UNIMPLEMENTED)
+
+
+def test_tls(start, tmp_path):
+    cert, key = certificate.make(tmp_path)
+    port = free_port()
+    start(server=f"""
+        listen 127.0.0.1:{port} ssl http2;
+        ssl_certificate {cert};
+        ssl_certificate_key {key};
+""")
+    with grpc.secure_channel(
+            f"localhost:{port}", grpc.ssl_channel_credentials(
+                cert.read_bytes())) as channel:
+        raw = channel.unary_unary(INFER)(
+            numbers("id_int32", [5]).SerializeToString(), timeout=60)
+    assert inferred(raw) == b"\5\0\0\0"
 
 
 # ---- other modules
