@@ -255,6 +255,13 @@ ngx_http_inference_path(ngx_http_request_t *r, ngx_str_t *path)
 
     *path = r->unparsed_uri;
 
+    if (path->len == r->uri.len
+        && ngx_memcmp(path->data, r->uri.data, path->len) == 0)
+    {
+        /* no arguments, and nothing to resolve, merge or decode */
+        return NGX_OK;
+    }
+
     p = ngx_strlchr(path->data, path->data + path->len, '?');
 
     if (p) {

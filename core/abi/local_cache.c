@@ -290,7 +290,6 @@ static inf_err_t *
 read_size(const char *config, uint64_t *size)
 {
     inf_slice_t text = inf_slice_str(config != NULL ? config : "");
-    size_t budget = SIZE_MAX;
     bool is_size = false;
     bool valid = false;
     inf_json_scan_t scan;
@@ -298,7 +297,8 @@ read_size(const char *config, uint64_t *size)
 
     inf_json_scan_init(&scan, INF_JSON_MAX_DEPTH);
     do {
-        event = inf_json_scan_next(&scan, text.data, text.len, true, &budget);
+        event = inf_json_scan_next(&scan, text.data, text.data + text.len,
+            true);
         inf_slice_t token = inf_slice(text.data + scan.tokens.start,
             (size_t) (scan.tokens.pos - scan.tokens.start));
 

@@ -150,19 +150,6 @@ const inf_object_t inf_object_request = {
     OBJECT(request_rows), .whole = "the request"
 };
 
-const inf_member_t *
-inf_object_find(const inf_object_t *object, inf_slice_t name)
-{
-    for (size_t i = 0; i < object->count; i++) {
-        const inf_member_t *m = &object->members[i];
-        if (m->len == name.len && memcmp(m->name, name.data, name.len) == 0) {
-            return m;
-        }
-    }
-
-    return NULL;
-}
-
 /* ---- members ---- */
 
 inf_err_t *
@@ -241,11 +228,13 @@ take_datatype(inf_description_t *d, const inf_member_t *m,
     const inf_member_value_t *v)
 {
     inf_tensor_t *tensor = d->target;
-    inf_slice_t text;
-    inf_err_t *err = read_text(d, m->name, v, &text);
+    inf_slice_t text = inf_slice(d->json + v->offset + 1, v->length - 2);
 
-    if (err != NULL) {
-        return err;
+    if (v->kind != INF_JSON_STRING || v->escaped) {
+        inf_err_t *err = read_text(d, m->name, v, &text);
+        if (err != NULL) {
+            return err;
+        }
     }
 
     tensor->datatype = inf_datatype_parse(text.data, text.len);
@@ -268,11 +257,11 @@ take_shape(inf_description_t *d, const inf_member_t *m,
         return not_a(d, m->name, "array");
     }
 
-    if (d->shape.count > INF_MAX_DIMS) {
+    if (d->shape->count > INF_MAX_DIMS) {
         return complain(d, m->name, "more than 64 dimensions");
     }
 
-    switch (d->shape.state) {
+    switch (d->shape->state) {
     case INF_SHAPE_WRONG:
         return not_in_range(d, m->name, INT64_MAX);
     case INF_SHAPE_WIDE:
@@ -281,7 +270,7 @@ take_shape(inf_description_t *d, const inf_member_t *m,
         break;
     }
 
-    if (!count_elements(tensor->datatype, &d->shape, &tensor->element_count)) {
+    if (!count_elements(tensor->datatype, d->shape, &tensor->element_count)) {
         return complain(d, m->name, "the number of elements overflows");
     }
 
@@ -291,7 +280,7 @@ take_shape(inf_description_t *d, const inf_member_t *m,
 void
 inf_description_add_dim(inf_description_t *d, const inf_member_value_t *v)
 {
-    inf_shape_t *shape = &d->shape;
+    inf_shape_t *shape = d->shape;
     uint64_t dim;
 
     if (shape->state == INF_SHAPE_GOOD && shape->count < INF_MAX_DIMS) {
@@ -506,7 +495,12 @@ static bool
 read_uint(const inf_description_t *d, const inf_member_value_t *v,
     uint64_t *out)
 {
+    inf_slice_t text = inf_slice(d->json + v->offset, v->length);
     inf_number_t n;
+
+    if (v->kind == INF_JSON_NUMBER && inf_number_parse_short(text, out)) {
+        return true;
+    }
 
     return read_number(d, v, &n) && inf_number_uint64(&n, out);
 }
@@ -553,7 +547,7 @@ inf_err_t *
 inf_description_input(const inf_description_t *d, inf_infer_input_t *out)
 {
     const inf_tensor_t *tensor = d->target;
-    size_t shape_size = d->shape.count * sizeof(*d->shape.dims);
+    size_t shape_size = d->shape->count * sizeof(*d->shape->dims);
     bool binary = inf_description_has(d, SLOT_BINARY_SIZE);
     bool shm = inf_description_has(d, SLOT_REGION);
     int sources = inf_description_has(d, SLOT_DATA) + binary + shm;
@@ -570,11 +564,11 @@ inf_description_input(const inf_description_t *d, inf_infer_input_t *out)
         return inf_err_nomem();
     }
 
-    memcpy(dims, d->shape.dims, shape_size);
+    memcpy(dims, d->shape->dims, shape_size);
     *out = (inf_infer_input_t) {
         .name = tensor->name,
         .datatype = tensor->datatype,
-        .dim_count = d->shape.count,
+        .dim_count = d->shape->count,
         .shape = dims,
         .element_count = tensor->element_count
     };

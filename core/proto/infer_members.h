@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "core/proto/infer_request.h"
 #include "core/proto/json_scan.h"
@@ -115,7 +116,7 @@ struct inf_description_s {
     uint64_t               fault_at;
     uint32_t               seen;        /* bit per value that there is       */
     inf_member_value_t     values[INF_MEMBERS_MAX];
-    inf_shape_t            shape;
+    inf_shape_t           *shape;       /* an input's                        */
     inf_json_tally_t       leaves;      /* of data                           */
 };
 
@@ -125,9 +126,46 @@ inf_description_has(const inf_description_t *d, uint8_t slot)
     return (d->seen >> slot & 1) != 0;
 }
 
+/* As memcmp() == 0, for names: without a call. */
+static inline bool
+inf_member_is(const char *name, const char *text, size_t len)
+{
+    uint64_t a, b;
+
+    for (; len > sizeof(a); len -= sizeof(a)) {
+        memcpy(&a, name, sizeof(a));
+        memcpy(&b, text, sizeof(b));
+        if (a != b) {
+            return false;
+        }
+
+        name += sizeof(a);
+        text += sizeof(b);
+    }
+
+    while (len != 0 && *name == *text) {
+        name++;
+        text++;
+        len--;
+    }
+
+    return len == 0;
+}
+
 /* The row of that name, or NULL. */
-const inf_member_t *inf_object_find(const inf_object_t *object,
-    inf_slice_t name);
+static inline const inf_member_t *
+inf_object_find(const inf_object_t *object, inf_slice_t name)
+{
+    const inf_member_t *end = object->members + object->count;
+
+    for (const inf_member_t *m = object->members; m != end; m++) {
+        if (m->len == name.len && inf_member_is(m->name, name.data, m->len)) {
+            return m;
+        }
+    }
+
+    return NULL;
+}
 
 /* Takes all members that d has; its target has their fields then. */
 INF_CHECK inf_err_t *inf_description_take(inf_description_t *d);

@@ -1,8 +1,8 @@
 /*
  * infer_names.c - see infer_names.h.
  *
- * Up to LINEAR names stand in a row; beyond it they are hashed with a secret
- * key, open addressing, at most half full.
+ * Up to LINEAR names stand in a row, without a hash; beyond it they are hashed
+ * with a secret key, open addressing, at most half full.
  */
 
 #include <string.h>
@@ -11,14 +11,18 @@
 #include "core/base/clock.h"
 #include "core/proto/infer_names.h"
 
+#define FIRST  4u
 #define LINEAR 16u
 
 __extension__ typedef unsigned __int128 u128_t;
 
-static inf_names_slot_t *find_slot(const inf_names_t *set, inf_slice_t name,
+static const inf_names_slot_t *find_in_row(const inf_names_t *set,
+    inf_slice_t name);
+static inf_names_slot_t *find_hashed(const inf_names_t *set, inf_slice_t name,
     uint32_t hash);
 static uint32_t hash_name(const inf_names_t *set, inf_slice_t name);
 static inf_err_t *grow(inf_names_t *set);
+static void fill(inf_names_t *set, const inf_names_t *from);
 static void draw_seed(inf_names_t *set);
 
 void
@@ -28,11 +32,17 @@ inf_names_init(inf_names_t *set, inf_arena_t *arena)
     set->arena = arena;
 }
 
+static bool
+is_row(const inf_names_t *set)
+{
+    return set->capacity <= LINEAR;
+}
+
 inf_err_t *
 inf_names_add(inf_names_t *set, inf_slice_t name, uint32_t value, bool *fresh)
 {
-    bool full = set->capacity <= LINEAR ? set->count == set->capacity
-                                        : set->count >= set->capacity / 2;
+    bool full = is_row(set) ? set->count == set->capacity
+                            : set->count >= set->capacity / 2;
 
     if (full) {
         inf_err_t *err = grow(set);
@@ -41,8 +51,17 @@ inf_names_add(inf_names_t *set, inf_slice_t name, uint32_t value, bool *fresh)
         }
     }
 
+    if (is_row(set)) {
+        *fresh = find_in_row(set, name) == NULL;
+        if (*fresh) {
+            set->slots[set->count++] = (inf_names_slot_t) { name, 0, value };
+        }
+
+        return NULL;
+    }
+
     uint32_t hash = hash_name(set, name);
-    inf_names_slot_t *slot = find_slot(set, name, hash);
+    inf_names_slot_t *slot = find_hashed(set, name, hash);
 
     *fresh = slot->value == INF_NAMES_NONE;
     if (*fresh) {
@@ -56,44 +75,46 @@ inf_names_add(inf_names_t *set, inf_slice_t name, uint32_t value, bool *fresh)
 uint32_t
 inf_names_find(const inf_names_t *set, inf_slice_t name)
 {
-    if (set->count == 0) {
-        return INF_NAMES_NONE;
+    if (is_row(set)) {
+        const inf_names_slot_t *slot = find_in_row(set, name);
+        return slot != NULL ? slot->value : INF_NAMES_NONE;
     }
 
-    const inf_names_slot_t *slot = find_slot(set, name, hash_name(set, name));
-    return slot != NULL ? slot->value : INF_NAMES_NONE;
+    return find_hashed(set, name, hash_name(set, name))->value;
 }
 
-/* The name's slot, or the empty one where it belongs; NULL: there is neither
-   (only in a full row). */
-static inf_names_slot_t *
-find_slot(const inf_names_t *set, inf_slice_t name, uint32_t hash)
+/* NULL: the name is not there. */
+static const inf_names_slot_t *
+find_in_row(const inf_names_t *set, inf_slice_t name)
 {
-    bool linear = set->capacity <= LINEAR;
-    uint32_t i = linear ? 0 : hash & (set->capacity - 1);
-
-    for (uint32_t tried = 0; tried < set->capacity; tried++) {
-        inf_names_slot_t *slot = &set->slots[i];
-        if (slot->value == INF_NAMES_NONE
-            || (slot->hash == hash && inf_slice_eq(slot->name, name)))
-        {
-            return slot;
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (inf_slice_eq(set->slots[i].name, name)) {
+            return &set->slots[i];
         }
-
-        i = (i + 1) & (set->capacity - 1);
     }
 
     return NULL;
 }
 
-/* Rows need no hash. */
+/* The name's slot, or the empty one where it belongs. */
+static inf_names_slot_t *
+find_hashed(const inf_names_t *set, inf_slice_t name, uint32_t hash)
+{
+    uint32_t i = hash & (set->capacity - 1);
+
+    while (set->slots[i].value != INF_NAMES_NONE
+           && (set->slots[i].hash != hash
+               || !inf_slice_eq(set->slots[i].name, name)))
+    {
+        i = (i + 1) & (set->capacity - 1);
+    }
+
+    return &set->slots[i];
+}
+
 static uint32_t
 hash_name(const inf_names_t *set, inf_slice_t name)
 {
-    if (set->capacity <= LINEAR) {
-        return (uint32_t) name.len;
-    }
-
     uint64_t h = set->seed[0] ^ name.len;
     const char *p = name.data;
 
@@ -118,31 +139,44 @@ grow(inf_names_t *set)
 {
     inf_names_t bigger = *set;
 
-    bigger.capacity = set->capacity == 0 ? LINEAR : set->capacity * 4;
+    bigger.capacity = set->capacity == 0 ? FIRST : set->capacity * 4;
     bigger.slots = inf_arena_alloc(set->arena,
                                    bigger.capacity * sizeof(*bigger.slots));
     if (bigger.slots == NULL) {
         return inf_err_nomem();
     }
 
-    if (set->capacity == LINEAR) {
-        draw_seed(&bigger);
-    }
-
-    for (uint32_t i = 0; i < bigger.capacity; i++) {
-        bigger.slots[i].value = INF_NAMES_NONE;
-    }
-
-    for (uint32_t i = 0; i < set->capacity; i++) {
-        inf_names_slot_t old = set->slots[i];
-        if (old.value != INF_NAMES_NONE) {
-            old.hash = hash_name(&bigger, old.name);
-            *find_slot(&bigger, old.name, old.hash) = old;
-        }
+    if (!is_row(&bigger)) {
+        fill(&bigger, set);
+    } else if (set->count != 0) {
+        memcpy(bigger.slots, set->slots, set->count * sizeof(*set->slots));
     }
 
     *set = bigger;
     return NULL;
+}
+
+/* A row has no empty slots before its end. */
+static void
+fill(inf_names_t *set, const inf_names_t *from)
+{
+    uint32_t slots = is_row(from) ? from->count : from->capacity;
+
+    if (is_row(from)) {
+        draw_seed(set);
+    }
+
+    for (uint32_t i = 0; i < set->capacity; i++) {
+        set->slots[i].value = INF_NAMES_NONE;
+    }
+
+    for (uint32_t i = 0; i < slots; i++) {
+        inf_names_slot_t old = from->slots[i];
+        if (old.value != INF_NAMES_NONE) {
+            old.hash = hash_name(set, old.name);
+            *find_hashed(set, old.name, old.hash) = old;
+        }
+    }
 }
 
 static void

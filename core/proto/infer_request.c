@@ -60,32 +60,38 @@ struct inf_infer_reader_s {
     inf_description_t   request;        /* from here on set when it is open  */
     inf_description_t   description;
     inf_tensor_t        tensor;         /* what it describes                 */
+    inf_shape_t         shape;
 };
 
+static const char *spend(inf_infer_reader_t *r, const char *json,
+    const char *end, size_t *spare);
+static inf_json_event_t next_event(inf_infer_reader_t *r, const char *json,
+    const char *end, bool final);
 static inf_err_t *on_event(inf_infer_reader_t *r, inf_json_event_t event);
 static inf_err_t *on_root(inf_infer_reader_t *r, inf_json_event_t event);
 static inf_err_t *on_list(inf_infer_reader_t *r, inf_json_event_t event);
 static inf_err_t *on_members(inf_infer_reader_t *r, inf_json_event_t event);
 static inf_err_t *on_key(inf_infer_reader_t *r);
 static inf_err_t *on_value(inf_infer_reader_t *r, inf_json_event_t event);
-static inf_err_t *on_parameter(inf_infer_reader_t *r,
-    inf_member_value_t *value);
+static inf_err_t *on_parameter(inf_infer_reader_t *r, inf_json_event_t event);
 static inf_err_t *on_dimension(inf_infer_reader_t *r, inf_json_event_t event);
 static inf_err_t *on_end(inf_infer_reader_t *r);
 static void open_description(inf_infer_reader_t *r, inf_description_t *d,
     const inf_object_t *object, void *target);
-static const inf_member_t *find_member(const inf_infer_reader_t *r,
-    const inf_member_value_t *key);
-static inf_err_t *add_key(inf_infer_reader_t *r,
-    const inf_member_value_t *key);
+static const inf_member_t *find_member(const inf_infer_reader_t *r);
+static const inf_member_t *find_escaped(const inf_object_t *object,
+    const char *p, const char *end);
+static inf_err_t *add_key(inf_infer_reader_t *r);
 static inf_err_t *take_parameter(inf_infer_reader_t *r,
-    const inf_member_value_t *value);
+    inf_json_event_t event);
 static inf_err_t *finish_tensor(inf_infer_reader_t *r);
 static inf_err_t *finish_request(inf_infer_reader_t *r);
 static inf_err_t *count_event(inf_infer_reader_t *r);
-static void check_scalar(inf_infer_reader_t *r,
-    const inf_member_value_t *value);
+static void check_scalar(inf_infer_reader_t *r, inf_json_event_t event);
+static void look_into(inf_infer_reader_t *r, inf_json_event_t event);
+static bool is_infinite(const char *p, size_t len);
 static inf_err_t *describe(inf_infer_reader_t *r, uint64_t end);
+static inf_err_t *too_long(const inf_infer_reader_t *r);
 static inf_err_t *syntax_error(const inf_infer_reader_t *r,
     const char *reason);
 static void note_fault(inf_infer_reader_t *r, const char *reason);
@@ -166,33 +172,58 @@ inf_infer_reader_feed(inf_infer_reader_t *r, const char *json, size_t avail,
     r->request.json = json;
     r->description.json = json;
 
-    while (r->state != STATE_DONE) {
-        inf_json_event_t event;
+    size_t left = avail - inf_infer_reader_offset(r);
+    size_t spare = budget > left ? budget - left : 0;
+    const char *end = json + avail - (budget < left ? left - budget : 0);
+    bool final = last && end == json + avail;
 
-        if (r->state == STATE_DATA || r->state == STATE_SKIP) {
-            inf_json_tally_t *tally = r->state == STATE_DATA
-                                      ? &r->open->leaves : &r->ignored;
-            event = inf_json_scan_skip(&r->scan, json, avail, last, &budget,
-                                       r->depth, tally);
-        } else {
-            event = inf_json_scan_next(&r->scan, json, avail, last, &budget);
-        }
+    while (r->state != STATE_DONE) {
+        inf_json_event_t event = next_event(r, json, end, final);
 
         if (event == INF_JSON_AGAIN) {
             return INF_CODEC_AGAIN;
         }
 
-        *err = event == INF_JSON_ERROR ? syntax_error(r, r->scan.reason)
-                                       : on_event(r, event);
-        if (*err != NULL) {
+        inf_err_t *e = event == INF_JSON_ERROR
+                       ? syntax_error(r, r->scan.reason) : on_event(r, event);
+        if (e != NULL) {
+            *err = e;
             return INF_CODEC_ERROR;
         }
 
-        budget -= r->cost < budget ? r->cost : budget;
-        r->cost = 0;
+        if (r->cost != 0) {
+            end = spend(r, json, end, &spare);
+            final = last && end == json + avail;
+        }
     }
 
     return INF_CODEC_DONE;
+}
+
+/* Where reading must stop now that the last event's cost is spent, too. */
+static const char *
+spend(inf_infer_reader_t *r, const char *json, const char *end, size_t *spare)
+{
+    size_t left = (size_t) (end - json) - inf_infer_reader_offset(r);
+    size_t beyond = r->cost < *spare ? r->cost : *spare;
+    size_t cost = r->cost - beyond;
+
+    r->cost = 0;
+    *spare -= beyond;
+    return end - (cost < left ? cost : left);
+}
+
+static inf_json_event_t
+next_event(inf_infer_reader_t *r, const char *json, const char *end,
+    bool final)
+{
+    if (r->state != STATE_DATA && r->state != STATE_SKIP) {
+        return inf_json_scan_next(&r->scan, json, end, final);
+    }
+
+    return inf_json_scan_skip(&r->scan, json, end, final, r->depth,
+                              r->state == STATE_DATA ? &r->open->leaves
+                                                     : &r->ignored);
 }
 
 static inf_err_t *
@@ -251,6 +282,7 @@ open_description(inf_infer_reader_t *r, inf_description_t *d,
     d->object = object;
     d->target = target;
     d->arena = r->tables.arena;
+    d->shape = &r->shape;
     d->name = inf_slice(NULL, 0);
     d->max_bytes = r->limits.max_json_bytes;
     d->described = 0;
@@ -356,32 +388,30 @@ finish_request(inf_infer_reader_t *r)
 
 /* ---- names ---- */
 
-static inf_member_value_t
-last_value(const inf_infer_reader_t *r, inf_json_event_t event)
+static void
+last_value(const inf_infer_reader_t *r, inf_json_event_t event,
+    inf_member_value_t *out)
 {
     const inf_json_tokens_t *t = &r->scan.tokens;
 
-    return (inf_member_value_t) {
-        .offset = t->start,
-        .length = t->pos - t->start,
-        .kind = (uint8_t) event,
-        .escaped = t->escaped
-    };
+    out->offset = t->start;
+    out->length = t->pos - t->start;
+    out->kind = (uint8_t) event;
+    out->escaped = t->escaped;
 }
 
 static inf_err_t *
 on_key(inf_infer_reader_t *r)
 {
     const inf_object_t *object = r->object;
-    inf_member_value_t key = last_value(r, INF_JSON_KEY);
-    const inf_member_t *m = find_member(r, &key);
+    const inf_member_t *m = find_member(r);
 
     r->member = m;
     r->state = STATE_VALUE;
     r->scan.nonfinite = m == NULL || m->real || object->parameters;
 
     if (object->parameters) {
-        return add_key(r, &key);
+        return add_key(r);
     }
 
     if (m == NULL) {
@@ -392,7 +422,7 @@ on_key(inf_infer_reader_t *r)
         return inf_err_new(INF_ERR_INVALID_ARG,
                            "Unable to parse '%s': the member appears twice "
                            "in one object, at %llu", m->name,
-                           (unsigned long long) key.offset);
+                           (unsigned long long) r->scan.tokens.start);
     }
 
     if (m->kind != INF_MEMBER_LIST && m->kind != INF_MEMBER_DATA) {
@@ -402,30 +432,38 @@ on_key(inf_infer_reader_t *r)
     return NULL;
 }
 
+/* The row of the key that has just been read. */
 static const inf_member_t *
-find_member(const inf_infer_reader_t *r, const inf_member_value_t *key)
+find_member(const inf_infer_reader_t *r)
 {
-    const char *p = r->open->json + key->offset + 1;
-    const char *end = p + key->length - 2;
-    char text[MAX_KEY];
-    char *out = text;
+    const inf_json_tokens_t *t = &r->scan.tokens;
+    const char *p = r->open->json + t->start + 1;
+    const char *end = r->open->json + t->pos - 1;
 
-    if (r->scan.tokens.decoded > MAX_KEY) {
+    if (t->decoded > MAX_KEY) {
         return NULL;
     }
 
-    if (!key->escaped) {
-        return inf_object_find(r->object, inf_slice(p, (size_t) (end - p)));
-    }
+    return t->escaped ? find_escaped(r->object, p, end)
+                      : inf_object_find(r->object,
+                                        inf_slice(p, (size_t) (end - p)));
+}
+
+static const inf_member_t *
+find_escaped(const inf_object_t *object, const char *p, const char *end)
+{
+    char text[MAX_KEY];
+    char *out = text;
 
     (void) inf_json_unescape(&p, end, end, &out, text + MAX_KEY);
-    return inf_object_find(r->object, inf_slice(text, (size_t) (out - text)));
+    return inf_object_find(object, inf_slice(text, (size_t) (out - text)));
 }
 
 /* A parameter's name stands once, whether it is known or not. */
 static inf_err_t *
-add_key(inf_infer_reader_t *r, const inf_member_value_t *key)
+add_key(inf_infer_reader_t *r)
 {
+    inf_member_value_t key;
     bool fresh;
     inf_err_t *err = describe(r, r->scan.tokens.pos);
 
@@ -433,13 +471,14 @@ add_key(inf_infer_reader_t *r, const inf_member_value_t *key)
         return err;
     }
 
-    check_scalar(r, key);
+    check_scalar(r, INF_JSON_KEY);
 
     if (r->member != NULL) {
         fresh = !inf_description_has(r->open, r->member->slot);
 
     } else {
-        err = inf_description_text(r->open, key, &r->key);
+        last_value(r, INF_JSON_KEY, &key);
+        err = inf_description_text(r->open, &key, &r->key);
         if (err == NULL) {
             err = inf_names_add(&r->keys, r->key, 0, &fresh);
         }
@@ -463,10 +502,12 @@ add_key(inf_infer_reader_t *r, const inf_member_value_t *key)
 /* ---- values ---- */
 
 static void
-note_value(inf_infer_reader_t *r, const inf_member_value_t *value)
+note_value(inf_infer_reader_t *r, inf_json_event_t event)
 {
-    r->open->values[r->member->slot] = *value;
-    r->open->seen |= 1u << r->member->slot;
+    uint8_t slot = r->member->slot;
+
+    last_value(r, event, &r->open->values[slot]);
+    r->open->seen |= 1u << slot;
 }
 
 /* The first event of a member's value. */
@@ -474,7 +515,6 @@ static inf_err_t *
 on_value(inf_infer_reader_t *r, inf_json_event_t event)
 {
     const inf_member_t *m = r->member;
-    inf_member_value_t value = last_value(r, event);
     bool array = event == INF_JSON_ARRAY_BEGIN;
     bool object = event == INF_JSON_OBJECT_BEGIN;
 
@@ -482,15 +522,15 @@ on_value(inf_infer_reader_t *r, inf_json_event_t event)
     r->state = array || object ? STATE_SKIP : STATE_MEMBERS;
 
     if (r->object->parameters) {
-        return on_parameter(r, &value);
+        return on_parameter(r, event);
     }
 
     if (m == NULL) {
         return NULL;
     }
 
-    note_value(r, &value);
-    r->mark = value.offset;
+    note_value(r, event);
+    r->mark = r->scan.tokens.start;
 
     switch (m->kind) {
 
@@ -521,8 +561,8 @@ on_value(inf_infer_reader_t *r, inf_json_event_t event)
 
     case INF_MEMBER_SHAPE:
         if (array) {
-            r->open->shape.count = 0;
-            r->open->shape.state = INF_SHAPE_GOOD;
+            r->shape.count = 0;
+            r->shape.state = INF_SHAPE_GOOD;
             r->events = 0;
             r->state = STATE_SHAPE;
             return NULL;
@@ -536,14 +576,14 @@ on_value(inf_infer_reader_t *r, inf_json_event_t event)
 
     inf_err_t *err = describe(r, r->scan.tokens.pos);
     if (err == NULL) {
-        check_scalar(r, &value);
+        check_scalar(r, event);
     }
 
     return err;
 }
 
 static inf_err_t *
-on_parameter(inf_infer_reader_t *r, inf_member_value_t *value)
+on_parameter(inf_infer_reader_t *r, inf_json_event_t event)
 {
     inf_err_t *err;
 
@@ -554,8 +594,8 @@ on_parameter(inf_infer_reader_t *r, inf_member_value_t *value)
         }
 
         /* a tensor's parameters may hold what nobody knows */
-        value->kind = INF_JSON_NULL;
-        err = describe(r, value->offset);
+        event = INF_JSON_NULL;
+        err = describe(r, r->scan.tokens.start);
     } else {
         err = count_event(r);
         if (err == NULL) {
@@ -567,37 +607,39 @@ on_parameter(inf_infer_reader_t *r, inf_member_value_t *value)
         return err;
     }
 
-    check_scalar(r, value);
+    check_scalar(r, event);
 
     if (r->member != NULL) {
-        note_value(r, value);
+        note_value(r, event);
     }
 
     if (r->object->at_once && r->late == NULL) {
-        r->late = take_parameter(r, value);
+        r->late = take_parameter(r, event);
     }
 
     return NULL;
 }
 
 static inf_err_t *
-take_parameter(inf_infer_reader_t *r, const inf_member_value_t *value)
+take_parameter(inf_infer_reader_t *r, inf_json_event_t event)
 {
+    inf_member_value_t value;
     inf_infer_parameter_t custom;
 
+    last_value(r, event, &value);
     r->cost = TAKE_COST;
     if (r->member != NULL) {
-        return r->member->take(r->open, r->member, value);
+        return r->member->take(r->open, r->member, &value);
     }
 
-    inf_err_t *err = inf_description_custom(r->open, r->key, value, &custom);
+    inf_err_t *err = inf_description_custom(r->open, r->key, &value, &custom);
     return err != NULL ? err : inf_tables_add_parameter(&r->tables, &custom);
 }
 
 static inf_err_t *
 on_dimension(inf_infer_reader_t *r, inf_json_event_t event)
 {
-    inf_member_value_t value = last_value(r, event);
+    inf_member_value_t value;
 
     if (r->scan.depth > r->depth) {
         return member_error(r->member->name, "attempt to access JSON "
@@ -614,6 +656,7 @@ on_dimension(inf_infer_reader_t *r, inf_json_event_t event)
         return describe(r, r->scan.tokens.pos);
     }
 
+    last_value(r, event, &value);
     inf_description_add_dim(r->open, &value);
     return NULL;
 }
@@ -637,25 +680,43 @@ count_event(inf_infer_reader_t *r)
     return NULL;
 }
 
-/* What a text or number must be, whoever takes it. */
+/* What a text or number must be, whoever takes it; it is the last token.
+   Integers and ASCII are good. */
 static void
-check_scalar(inf_infer_reader_t *r, const inf_member_value_t *value)
+check_scalar(inf_infer_reader_t *r, inf_json_event_t event)
 {
-    const char *p = r->open->json + value->offset;
-    inf_number_t n;
+    const inf_json_tokens_t *t = &r->scan.tokens;
 
-    if (value->kind == INF_JSON_NUMBER
-        && inf_number_read(p, p + value->length, &n) != 0 && !n.integer
-        && isinf(inf_number_double(&n)))
-    {
+    if (event == INF_JSON_NUMBER ? !t->integer : !t->ascii) {
+        look_into(r, event);
+    }
+}
+
+static void
+look_into(inf_infer_reader_t *r, inf_json_event_t event)
+{
+    const inf_json_tokens_t *t = &r->scan.tokens;
+    const char *p = r->open->json + t->start;
+    size_t len = (size_t) (t->pos - t->start);
+
+    if (event == INF_JSON_NUMBER && is_infinite(p, len)) {
         note_fault(r, "The number is out of range.");
     }
 
-    if ((value->kind == INF_JSON_STRING || value->kind == INF_JSON_KEY)
-        && !inf_utf8_valid(inf_slice(p, (size_t) value->length)))
+    if ((event == INF_JSON_STRING || event == INF_JSON_KEY)
+        && !inf_utf8_valid(inf_slice(p, len)))
     {
         note_fault(r, "Invalid UTF-8 in string.");
     }
+}
+
+static bool
+is_infinite(const char *p, size_t len)
+{
+    inf_number_t n;
+
+    return inf_number_read(p, p + len, &n) != 0
+           && isinf(inf_number_double(&n));
 }
 
 /* The limit is on what is looked at again, so data and skipped values do not
@@ -667,13 +728,15 @@ describe(inf_infer_reader_t *r, uint64_t end)
 
     d->described += end - r->mark;
     r->mark = end;
-    if (d->described <= r->limits.max_piece_bytes) {
-        return NULL;
-    }
+    return d->described <= r->limits.max_piece_bytes ? NULL : too_long(r);
+}
 
+static inf_err_t *
+too_long(const inf_infer_reader_t *r)
+{
     return inf_err_new(INF_ERR_INVALID_ARG,
                        "Unable to parse '%s': %s is described in more than "
-                       "%u bytes", described_name(r), d->object->whole,
+                       "%u bytes", described_name(r), r->open->object->whole,
                        r->limits.max_piece_bytes);
 }
 

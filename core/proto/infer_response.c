@@ -82,7 +82,8 @@ static void put_string(sink_t *s, inf_slice_t text);
 static inf_codec_t run(const inf_response_writer_t *w, cursor_t *c, char *buf,
     size_t cap, size_t *written, inf_err_t **err);
 
-static void
+/* Inline, so that the lengths of literals are constants. */
+__attribute__((always_inline)) static inline void
 put(sink_t *s, const char *text, size_t len)
 {
     if (len != 0 && s->len < s->cap && len <= s->cap - s->len) {
@@ -92,7 +93,6 @@ put(sink_t *s, const char *text, size_t len)
     s->len += len;
 }
 
-/* Inline, so that the lengths of literals are constants. */
 __attribute__((always_inline)) static inline void
 put_literal(sink_t *s, const char *text)
 {

@@ -6,7 +6,7 @@
 
 #include "core/proto/infer_tables.h"
 
-#define FIRST_TABLE     8u
+#define FIRST_TABLE     4u
 
 static inf_err_t *add_input(inf_infer_tables_t *t, inf_infer_input_t *in);
 static inf_err_t *add_output(inf_infer_tables_t *t,

@@ -68,11 +68,11 @@ is_sound(inf_slice_t text)
 {
     inf_json_scan_t scan;
     inf_json_event_t event;
-    size_t budget = SIZE_MAX;
 
     inf_json_scan_init(&scan, INF_JSON_MAX_DEPTH);
     do {
-        event = inf_json_scan_next(&scan, text.data, text.len, true, &budget);
+        event = inf_json_scan_next(&scan, text.data, text.data + text.len,
+                                   true);
     } while (event != INF_JSON_END && event != INF_JSON_ERROR
         && event != INF_JSON_AGAIN);
 

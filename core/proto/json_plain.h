@@ -45,4 +45,35 @@ inf_json_plain_run(const char *p, const char *end)
     return p;
 }
 
+typedef signed char inf_json_bytes_t __attribute__((vector_size(16)));
+
+/* The end of the plain ASCII bytes that [p, end) begins with. */
+static inline const char *
+inf_json_ascii_run(const char *p, const char *end)
+{
+    for (; end - p >= 16; p += 16) {
+        inf_json_bytes_t v;
+        memcpy(&v, p, sizeof(v));
+
+        /* as signed numbers, bytes above 0x7f are below ' ', too */
+        inf_json_bytes_t stops = (v == '"') | (v == '\\') | (v < ' ');
+        uint64_t half[2];
+        memcpy(half, &stops, sizeof(half));
+
+        if (half[0] != 0) {
+            return p + (__builtin_ctzll(half[0]) >> 3);
+        }
+
+        if (half[1] != 0) {
+            return p + 8 + (__builtin_ctzll(half[1]) >> 3);
+        }
+    }
+
+    while (p != end && *p != '"' && *p != '\\' && (signed char) *p >= ' ') {
+        p++;
+    }
+
+    return p;
+}
+
 #endif /* INF_PROTO_JSON_PLAIN_H */

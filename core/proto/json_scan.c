@@ -35,11 +35,11 @@ static const word_t words[] = {
     { "Infinity", INF_JSON_NONFINITE }
 };
 
-static bool in_object(const inf_json_scan_t *s);
-static inf_json_event_t step(inf_json_scan_t *s, const char *text,
-    const char *end, bool final);
+static inf_json_event_t no_event(inf_json_scan_t *s, int c, bool final);
+static bool take_separator(inf_json_scan_t *s, int c);
 static inf_json_event_t open_container(inf_json_scan_t *s, bool object);
-static inf_json_event_t close_container(inf_json_scan_t *s, bool object);
+static inf_json_event_t close_container(inf_json_scan_t *s);
+static inf_json_event_t string_event(inf_json_scan_t *s);
 static inf_json_event_t read_token(inf_json_scan_t *s, const char *text,
     const char *end, bool final);
 static inf_json_event_t read_word(inf_json_scan_t *s, const char *text);
@@ -59,50 +59,22 @@ inf_json_scan_init(inf_json_scan_t *s, uint32_t max_depth)
                                                   : INF_JSON_MAX_DEPTH;
 }
 
-/* Where this call must stop; *final: nothing can come after that. */
-static const char *
-horizon(const inf_json_scan_t *s, const char *text, size_t avail, bool last,
-    size_t budget, bool *final)
-{
-    size_t room = avail - (size_t) s->tokens.pos;
-
-    *final = last && room <= budget;
-    return text + s->tokens.pos + (room < budget ? room : budget);
-}
-
 inf_json_event_t
-inf_json_scan_next(inf_json_scan_t *s, const char *text, size_t avail,
-    bool last, size_t *budget)
+inf_json_scan_skip(inf_json_scan_t *s, const char *text, const char *end,
+    bool final, uint32_t depth, inf_json_tally_t *tally)
 {
-    bool final;
-    const char *end = horizon(s, text, avail, last, *budget, &final);
-    uint64_t from = s->tokens.pos;
-    inf_json_event_t event = step(s, text, end, final);
-
-    *budget -= (size_t) (s->tokens.pos - from);
-    return event;
-}
-
-inf_json_event_t
-inf_json_scan_skip(inf_json_scan_t *s, const char *text, size_t avail,
-    bool last, size_t *budget, uint32_t depth, inf_json_tally_t *tally)
-{
-    bool final;
-    const char *end = horizon(s, text, avail, last, *budget, &final);
-    uint64_t from = s->tokens.pos;
     inf_json_event_t event;
 
     do {
-        if (!inf_json_tokens_open(&s->tokens) && !in_object(s)) {
+        if (!inf_json_tokens_open(&s->tokens) && s->closing == ']') {
             skip_numbers(s, text, end, tally);
         }
 
-        event = step(s, text, end, final);
+        event = inf_json_scan_next(s, text, end, final);
         count_event(tally, s, event);
 
     } while (event > INF_JSON_ERROR && s->depth >= depth);
 
-    *budget -= (size_t) (s->tokens.pos - from);
     return event;
 }
 
@@ -113,30 +85,25 @@ fail(inf_json_scan_t *s, const char *reason)
     return INF_JSON_ERROR;
 }
 
-static bool
-in_object(const inf_json_scan_t *s)
-{
-    uint32_t level = s->depth - 1;
-
-    return (s->objects[level / 64] >> (level % 64) & 1) != 0;
-}
-
 static void
 after_value(inf_json_scan_t *s)
 {
     s->expect = s->depth != 0 ? EXPECT_NEXT : EXPECT_NOTHING;
 }
 
+/* The text does not go on (c < 0), or with c, which may not stand there. */
 static inf_json_event_t
-text_ends(inf_json_scan_t *s, bool final)
+no_event(inf_json_scan_t *s, int c, bool final)
 {
-    if (!final) {
+    if (c < 0 && !final) {
         return INF_JSON_AGAIN;
     }
 
     switch ((expect_t) s->expect) {
     case EXPECT_NOTHING:
-        return INF_JSON_END;
+        return c < 0 ? INF_JSON_END
+                     : fail(s, "The document root must not be followed by "
+                            "other values.");
 
     case EXPECT_VALUE:
         return fail(s, s->depth == 0 ? "The document is empty."
@@ -156,85 +123,72 @@ text_ends(inf_json_scan_t *s, bool final)
         break;
     }
 
-    return fail(s, in_object(s)
+    return fail(s, s->closing == '}'
                 ? "Missing a comma or } after an object member."
                 : "Missing a comma or ] after an array element.");
 }
 
-/* Up to the next event. */
-static inf_json_event_t
-step(inf_json_scan_t *s, const char *text, const char *end, bool final)
+inf_json_event_t
+inf_json_scan_next(inf_json_scan_t *s, const char *text, const char *end,
+    bool final)
 {
     if (inf_json_tokens_open(&s->tokens)) {
         return read_token(s, text, end, final);
     }
 
-    for ( ;; ) {
-        int c = inf_json_tokens_peek(&s->tokens, text, end);
-        if (c < 0) {
-            return text_ends(s, final);
+    int c = inf_json_tokens_peek(&s->tokens, text, end);
+
+    if (s->expect >= EXPECT_COLON) {
+        if (s->expect == EXPECT_NEXT && c == s->closing) {
+            return close_container(s);
         }
 
-        s->tokens.start = s->tokens.pos;
-
-        switch ((expect_t) s->expect) {
-
-        case EXPECT_NEXT:
-            if (c == (in_object(s) ? '}' : ']')) {
-                return close_container(s, c == '}');
-            }
-
-            if (c != ',') {
-                return text_ends(s, true);
-            }
-
-            s->expect = in_object(s) ? EXPECT_KEY : EXPECT_VALUE;
-            s->tokens.pos++;
-            continue;
-
-        case EXPECT_COLON:
-            if (c != ':') {
-                return text_ends(s, true);
-            }
-
-            s->expect = EXPECT_VALUE;
-            s->tokens.pos++;
-            continue;
-
-        case EXPECT_FIRST_KEY:
-            if (c == '}') {
-                return close_container(s, true);
-            }
-
-            /* fall through */
-
-        case EXPECT_KEY:
-            if (c != '"') {
-                return text_ends(s, true);
-            }
-
-            s->expect = EXPECT_KEY;
-            return read_token(s, text, end, final);
-
-        case EXPECT_FIRST_ELEMENT:
-            if (c == ']') {
-                return close_container(s, false);
-            }
-
-            /* fall through */
-
-        case EXPECT_VALUE:
-            if (c == '[' || c == '{') {
-                return open_container(s, c == '{');
-            }
-
-            return read_token(s, text, end, final);
-
-        case EXPECT_NOTHING:
-            return fail(s, "The document root must not be followed by other "
-                        "values.");
+        if (!take_separator(s, c)) {
+            return no_event(s, c, final);
         }
+
+        c = inf_json_tokens_peek(&s->tokens, text, end);
     }
+
+    bool first = s->expect == EXPECT_FIRST_KEY
+                 || s->expect == EXPECT_FIRST_ELEMENT;
+
+    if (first && c == s->closing) {
+        return close_container(s);
+    }
+
+    if (s->expect >= EXPECT_FIRST_KEY) {
+        if (c != '"') {
+            return no_event(s, c, final);
+        }
+
+        s->expect = EXPECT_KEY;
+    }
+
+    if (c == '"' && inf_json_tokens_plain(&s->tokens, text, end)) {
+        return string_event(s);
+    }
+
+    if (c == '[' || c == '{') {
+        return open_container(s, c == '{');
+    }
+
+    return c < 0 ? no_event(s, c, final) : read_token(s, text, end, final);
+}
+
+/* False: c is none that may stand there. */
+static bool
+take_separator(inf_json_scan_t *s, int c)
+{
+    bool colon = s->expect == EXPECT_COLON;
+
+    if (s->expect == EXPECT_NOTHING || c != (colon ? ':' : ',')) {
+        return false;
+    }
+
+    s->expect = !colon && s->closing == '}' ? EXPECT_KEY : EXPECT_VALUE;
+    s->tokens.pos++;
+    return true;
 }
 
 static inf_json_event_t
@@ -248,6 +202,8 @@ open_container(inf_json_scan_t *s, bool object)
     uint64_t *word = &s->objects[s->depth / 64];
 
     *word = object ? *word | bit : *word & ~bit;
+    s->closing = object ? '}' : ']';
+    s->tokens.start = s->tokens.pos;
     s->depth++;
     s->tokens.pos++;
     s->expect = object ? EXPECT_FIRST_KEY : EXPECT_FIRST_ELEMENT;
@@ -255,16 +211,38 @@ open_container(inf_json_scan_t *s, bool object)
 }
 
 static inf_json_event_t
-close_container(inf_json_scan_t *s, bool object)
+close_container(inf_json_scan_t *s)
 {
+    bool object = s->closing == '}';
+
+    s->tokens.start = s->tokens.pos;
     s->depth--;
     s->tokens.pos++;
+    if (s->depth != 0) {
+        uint32_t level = s->depth - 1;
+        bool outer = (s->objects[level / 64] >> (level % 64) & 1) != 0;
+        s->closing = outer ? '}' : ']';
+    }
+
     after_value(s);
     return object ? INF_JSON_OBJECT_END : INF_JSON_ARRAY_END;
 }
 
-/* A key or a scalar. */
 static inf_json_event_t
+string_event(inf_json_scan_t *s)
+{
+    if (s->expect == EXPECT_KEY) {
+        s->expect = EXPECT_COLON;
+        return INF_JSON_KEY;
+    }
+
+    after_value(s);
+    return INF_JSON_STRING;
+}
+
+/* A key or a scalar.  Stands apart so that inf_json_scan_next, which seldom
+   comes here, has few registers to save. */
+__attribute__((noinline)) static inf_json_event_t
 read_token(inf_json_scan_t *s, const char *text, const char *end, bool final)
 {
     switch (inf_json_tokens_next(&s->tokens, text, end, final)) {
@@ -273,13 +251,7 @@ read_token(inf_json_scan_t *s, const char *text, const char *end, bool final)
         return INF_JSON_AGAIN;
 
     case INF_JSON_TOKEN_STRING:
-        if (s->expect == EXPECT_KEY) {
-            s->expect = EXPECT_COLON;
-            return INF_JSON_KEY;
-        }
-
-        after_value(s);
-        return INF_JSON_STRING;
+        return string_event(s);
 
     case INF_JSON_TOKEN_NUMBER:
         after_value(s);
@@ -376,7 +348,7 @@ fault_reason(const inf_json_tokens_t *t)
 }
 
 /* The hot loop, inside an array: numbers and commas, whole numbers only;
-   anything else, and what may go on behind end, is left to step(). */
+   anything else, and what may go on behind end, is left to the next event. */
 static void
 skip_numbers(inf_json_scan_t *s, const char *text, const char *end,
     inf_json_tally_t *tally)

@@ -24,7 +24,7 @@
 #define INF_JSON_MAX_DEPTH 128u
 
 typedef enum {
-    INF_JSON_AGAIN,             /* budget or bytes are used up               */
+    INF_JSON_AGAIN,             /* more comes behind the bytes given         */
     INF_JSON_ERROR,
     INF_JSON_OBJECT_BEGIN,
     INF_JSON_OBJECT_END,
@@ -61,6 +61,7 @@ typedef struct {
 
     /* the scanner's own */
     uint8_t           expect;
+    char              closing;      /* of the open container: } or ]         */
     uint32_t          depth;
     uint32_t          max_depth;
     uint64_t          objects[2];   /* bit per level: an object, no array    */
@@ -70,11 +71,11 @@ typedef struct {
 void inf_json_scan_init(inf_json_scan_t *s, uint32_t max_depth);
 
 /*
- * The next event.  text is the first byte, avail how many are there, last:
- * there will be no more.  *budget counts down the bytes looked at.
+ * The next event.  text is the first byte, end is where this call must stop,
+ * final: nothing comes behind it.
  */
 inf_json_event_t inf_json_scan_next(inf_json_scan_t *s, const char *text,
-    size_t avail, bool last, size_t *budget);
+    const char *end, bool final);
 
 /*
  * Right after an INF_JSON_ARRAY_BEGIN or OBJECT_BEGIN: reads up to its end and
@@ -82,7 +83,6 @@ inf_json_event_t inf_json_scan_next(inf_json_scan_t *s, const char *text,
  * the begin.  tally counts on over calls; the caller zeroes it first.
  */
 inf_json_event_t inf_json_scan_skip(inf_json_scan_t *s, const char *text,
-    size_t avail, bool last, size_t *budget, uint32_t depth,
-    inf_json_tally_t *tally);
+    const char *end, bool final, uint32_t depth, inf_json_tally_t *tally);
 
 #endif /* INF_PROTO_JSON_SCAN_H */

@@ -29,6 +29,8 @@ typedef enum {
 } lex_t;
 
 static inf_json_token_t open_token(inf_json_tokens_t *t, char c);
+static bool read_plain(inf_json_tokens_t *t, const char *text,
+    const char *end);
 static inf_json_token_t read_string(inf_json_tokens_t *t, const char *text,
     const char *end, bool final);
 static inf_json_token_t read_string_byte(inf_json_tokens_t *t, char c);
@@ -98,10 +100,11 @@ open_token(inf_json_tokens_t *t, char c)
 {
     if (c == '"' || (c == '\'' && t->lenient)) {
         t->pos++;
-        t->lex = LEX_STRING;
         t->quote = c;
         t->decoded = 0;
         t->escaped = false;
+        t->ascii = true;
+        t->lex = LEX_STRING;
         return INF_JSON_TOKEN_AGAIN;
     }
 
@@ -125,30 +128,45 @@ open_token(inf_json_tokens_t *t, char c)
     return INF_JSON_TOKEN_SYMBOL;
 }
 
+/* What stands for itself up to the next quote or escape; true: the string has
+   ended with it. */
+static bool
+read_plain(inf_json_tokens_t *t, const char *text, const char *end)
+{
+    const char *p = text + t->pos;
+    const char *q = inf_json_ascii_run(p, end);
+
+    if (q != end && (unsigned char) *q > 0x7f) {
+        t->ascii = false;
+        q = inf_json_plain_run(q, end);
+    }
+
+    bool whole = q != end && *q == '"';
+
+    t->decoded += (uint64_t) (q - p);
+    t->pos = (uint64_t) (q - text) + whole;
+    return whole;
+}
+
 static inf_json_token_t
 read_string(inf_json_tokens_t *t, const char *text, const char *end,
     bool final)
 {
     inf_json_token_t token = INF_JSON_TOKEN_AGAIN;
-    const char *p = text + t->pos;
 
     while (token == INF_JSON_TOKEN_AGAIN) {
-        if (t->lex == LEX_STRING && t->quote == '"') {
-            const char *q = inf_json_plain_run(p, end);
-            t->decoded += (uint64_t) (q - p);
-            p = q;
+        if (t->lex == LEX_STRING && t->quote == '"'
+            && read_plain(t, text, end))
+        {
+            return close_token(t, INF_JSON_TOKEN_STRING);
         }
 
-        t->pos = (uint64_t) (p - text);
-        if (p == end) {
+        if (text + t->pos == end) {
             break;
         }
 
-        token = read_string_byte(t, *p++);
-    }
-
-    if (token == INF_JSON_TOKEN_STRING) {
-        t->pos++;
+        token = read_string_byte(t, text[t->pos]);
+        t->pos += token != INF_JSON_TOKEN_BAD;
     }
 
     if (token == INF_JSON_TOKEN_AGAIN && final) {
@@ -183,6 +201,7 @@ read_string_byte(inf_json_tokens_t *t, char c)
             t->escaped = true;
         } else {
             t->decoded++;
+            t->ascii &= (unsigned char) c < 0x80;
         }
 
         return INF_JSON_TOKEN_AGAIN;
@@ -273,6 +292,12 @@ read_number(inf_json_tokens_t *t, const char *text, const char *end,
     {
         lex = next;
         p++;
+
+        if (lex == LEX_INTEGER || lex == LEX_FRACTION || lex == LEX_EXPONENT) {
+            while (p != end && is_digit(*p)) {
+                p++;
+            }
+        }
     }
 
     t->lex = (uint8_t) lex;
@@ -295,6 +320,7 @@ read_number(inf_json_tokens_t *t, const char *text, const char *end,
             return bad(t, INF_JSON_FAULT_NUMBER);
         }
 
+        t->integer = lex == LEX_ZERO || lex == LEX_INTEGER;
         return close_token(t, INF_JSON_TOKEN_NUMBER);
 
     case LEX_MINUS:

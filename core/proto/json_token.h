@@ -22,6 +22,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/proto/json_plain.h"
+
 typedef enum {
     INF_JSON_TOKEN_END,         /* of the text                               */
     INF_JSON_TOKEN_AGAIN,       /* the token goes on behind the bytes given  */
@@ -51,6 +53,8 @@ typedef struct {
     uint64_t          escape;   /* '\' of the last escape, of a pair's first */
     uint64_t          decoded;  /* length of the last string unescaped       */
     bool              escaped;  /* the last string has escapes               */
+    bool              ascii;    /* its bytes are, escapes aside              */
+    bool              integer;  /* the last number: no '.', no exponent      */
     bool              lenient;  /* set by the caller                         */
     bool              ended;    /* BAD: the text ended inside the token      */
     inf_json_fault_t  fault;
@@ -95,5 +99,25 @@ inf_json_tokens_open(const inf_json_tokens_t *t)
  */
 inf_json_token_t inf_json_tokens_next(inf_json_tokens_t *t, const char *text,
     const char *end, bool final);
+
+/* The string at pos, if it is there as a whole, in ASCII and without escapes,
+   as most are; else false, and nothing is read.  No token is open. */
+static inline bool
+inf_json_tokens_plain(inf_json_tokens_t *t, const char *text, const char *end)
+{
+    const char *p = text + t->pos + 1;
+    const char *q = inf_json_ascii_run(p, end);
+
+    if (q == end || *q != '"') {
+        return false;
+    }
+
+    t->start = t->pos;
+    t->pos = (uint64_t) (q + 1 - text);
+    t->decoded = (uint64_t) (q - p);
+    t->escaped = false;
+    t->ascii = true;
+    return true;
+}
 
 #endif /* INF_PROTO_JSON_TOKEN_H */

@@ -47,6 +47,30 @@ bool inf_number_parse_double(inf_slice_t s, double *out);
 /* Digits of base 8, 10 or 16 only; false when empty or above UINT64_MAX. */
 bool inf_number_parse_digits(inf_slice_t s, unsigned base, uint64_t *out);
 
+/* The short way for what is most often read: 1 to 19 digits and nothing else.
+   False says no more than that the text is none. */
+static inline bool
+inf_number_parse_short(inf_slice_t s, uint64_t *out)
+{
+    uint64_t v = 0;
+
+    if (s.len - 1 >= 19) {
+        return false;
+    }
+
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned digit = (unsigned char) s.data[i] - '0';
+        if (digit > 9) {
+            return false;
+        }
+
+        v = v * 10 + digit;
+    }
+
+    *out = v;
+    return true;
+}
+
 /* Correctly rounded (to even), overflowing to infinity. */
 double inf_number_double(const inf_number_t *n);
 float inf_number_float(const inf_number_t *n);

@@ -17,13 +17,25 @@ typedef struct {
 static uint64_t lay_out(const inf_infer_request_t *req,
     const inf_infer_target_t *target, char *dst);
 static uint64_t take_table(layout_t *l, uint64_t count, size_t item_size);
-static inf_ref_t put_text(layout_t *l, inf_slice_t text);
 static void put_inputs(layout_t *l, const inf_infer_request_t *req,
     const inf_infer_target_t *target, uint64_t table, uint64_t shapes);
 static void put_outputs(layout_t *l, const inf_infer_request_t *req,
     uint64_t table);
 static void put_parameters(layout_t *l, const inf_infer_request_t *req,
     uint64_t table);
+
+__attribute__((always_inline)) static inline inf_ref_t
+put_text(layout_t *l, inf_slice_t text)
+{
+    inf_ref_t ref = { (uint32_t) l->used, (uint32_t) text.len };
+
+    if (l->dst != NULL && text.len != 0) {
+        memcpy(l->dst + l->used, text.data, text.len);
+    }
+
+    l->used += text.len;
+    return ref;
+}
 
 inf_err_t *
 inf_infer_record_size(const inf_infer_request_t *req,
@@ -108,19 +120,6 @@ take_table(layout_t *l, uint64_t count, size_t item_size)
 
     l->used += count * item_size;
     return at;
-}
-
-static inf_ref_t
-put_text(layout_t *l, inf_slice_t text)
-{
-    inf_ref_t ref = { (uint32_t) l->used, (uint32_t) text.len };
-
-    if (l->dst != NULL && text.len != 0) {
-        memcpy(l->dst + l->used, text.data, text.len);
-    }
-
-    l->used += text.len;
-    return ref;
 }
 
 static void

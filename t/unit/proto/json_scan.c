@@ -16,6 +16,16 @@
 
 #define TRACE 8192
 
+/* Where a call must stop that may look at budget bytes of avail. */
+static const char *
+stop_at(const inf_json_scan_t *s, const char *text, size_t avail,
+    size_t budget)
+{
+    size_t left = avail - (size_t) s->tokens.pos;
+
+    return text + avail - (budget < left ? left - budget : 0);
+}
+
 /* Events as letters: { } [ ] k s n t f 0 x, then . or !reason@pos. */
 static void
 trace_text(const char *text, size_t len, size_t slice, size_t budget_each,
@@ -30,9 +40,9 @@ trace_text(const char *text, size_t len, size_t slice, size_t budget_each,
     s.nonfinite = nonfinite;
 
     for ( ;; ) {
-        size_t budget = budget_each;
-        inf_json_event_t e = inf_json_scan_next(&s, text, avail, avail == len,
-                                                &budget);
+        const char *end = stop_at(&s, text, avail, budget_each);
+        inf_json_event_t e = inf_json_scan_next(&s, text, end,
+                                                end == text + len);
 
         if (e == INF_JSON_AGAIN) {
             if (s.tokens.pos == avail) {
@@ -44,20 +54,29 @@ trace_text(const char *text, size_t len, size_t slice, size_t budget_each,
         }
 
         if (e == INF_JSON_ERROR) {
-            snprintf(out + n, TRACE - n, "!%s@%d", s.reason, (int) s.tokens.pos);
+            snprintf(out + n, TRACE - n, "!%s@%d", s.reason,
+                     (int) s.tokens.pos);
             return;
         }
 
         assert_true(n < TRACE - 128);
         out[n++] = letters[e];
         if (e == INF_JSON_KEY || e == INF_JSON_STRING) {
-            n += (size_t) snprintf(out + n, TRACE - n, "%d%s",
-                                   (int) s.tokens.decoded, s.tokens.escaped ? "e" : "");
+            n += (size_t) snprintf(out + n, TRACE - n, "%d%s%s",
+                                   (int) s.tokens.decoded,
+                                   s.tokens.escaped ? "e" : "",
+                                   s.tokens.ascii ? "" : "u");
         }
 
         if (e == INF_JSON_NUMBER) {
-            n += (size_t) snprintf(out + n, TRACE - n, "%.*s",
-                                   (int) (s.tokens.pos - s.tokens.start), text + s.tokens.start);
+            const char *number = text + s.tokens.start;
+            size_t digits = (size_t) (s.tokens.pos - s.tokens.start);
+            assert_int_equal(s.tokens.integer,
+                             memchr(number, '.', digits) == NULL
+                             && memchr(number, 'e', digits) == NULL
+                             && memchr(number, 'E', digits) == NULL);
+            n += (size_t) snprintf(out + n, TRACE - n, "%.*s", (int) digits,
+                                   number);
         }
 
         if (e == INF_JSON_END) {
@@ -94,8 +113,10 @@ well_formed_texts_give_their_events(void **state)
     check("42", false, "n42.");
     check("\"x\"", false, "s1.");
     check("[\"\\u0041\\u00e9\\u20ac\\ud83d\\ude00\\n\"]", false, "[s11e].");
-    check("[\"\\u0000\",\"h\xc3\xa9\"]", false, "[s1es3].");
+    check("[\"\\u0000\",\"h\xc3\xa9\"]", false, "[s1es3u].");
     check("[[[[[[[[]]]]]]]]", false, "[[[[[[[[]]]]]]]].");
+    check("[\"sixteen bytes + \xc3\xa9\",\"sixteen bytes and \\n\"]", false,
+          "[s18us19e].");
     check("\t{\r\n\"k\" : {\"l\" : \"longer than eight\"} }", false,
           "{k1{k1s17}}.");
 }
@@ -190,21 +211,20 @@ skip_all(const char *text, size_t slice, size_t budget_each,
 {
     size_t len = strlen(text);
     size_t avail = len < slice ? len : slice;
-    size_t budget = len;
 
     inf_json_scan_init(s, 8);
     s->nonfinite = true;
     memset(tally, 0, sizeof(*tally));
-    (void) inf_json_scan_next(s, text, len, true, &budget);
+    (void) inf_json_scan_next(s, text, text + len, true);
 
     if (avail < s->tokens.pos) {
         avail = (size_t) s->tokens.pos;
     }
 
     for ( ;; ) {
-        budget = budget_each;
-        inf_json_event_t e = inf_json_scan_skip(s, text, avail, avail == len,
-                                                &budget, 1, tally);
+        const char *end = stop_at(s, text, avail, budget_each);
+        inf_json_event_t e = inf_json_scan_skip(s, text, end,
+                                                end == text + len, 1, tally);
         if (e != INF_JSON_AGAIN) {
             return e;
         }
