@@ -7,18 +7,22 @@
 
 #define LOCK_MAX_HELD 16
 
-static void lock_push_rank(uint32_t rank);
-static void lock_pop_rank(uint32_t rank);
-static void lock_die(const char *what, int rc);
-static void lock_check(const char *what, int rc);
-
 /* Ranks this thread holds, in the order taken. */
 typedef struct {
     uint32_t count;
     uint32_t rank[LOCK_MAX_HELD];
 } lock_held_t;
 
+/* A few bytes of the static TLS block, which every loader keeps some room in:
+   found without a call, also from a shared library. */
+__attribute__((tls_model("initial-exec")))
 static _Thread_local lock_held_t lock_held;
+
+static void lock_push_rank(uint32_t rank);
+static void lock_pop_rank(uint32_t rank);
+static void lock_drop_rank(lock_held_t *held, uint32_t rank);
+static void lock_die(const char *what, int rc);
+static void lock_check(const char *what, int rc);
 
 void
 inf_lock_init(inf_lock_t *l, uint32_t rank)
@@ -105,7 +109,7 @@ inf_cond_wait_until(inf_cond_t *c, inf_lock_t *l, uint64_t deadline_ns)
 static void
 lock_push_rank(uint32_t rank)
 {
-    lock_held_t *held = &lock_held;     /* looked up by a call, so once */
+    lock_held_t *held = &lock_held;
     uint32_t n = held->count;
 
     if (n == LOCK_MAX_HELD || (n > 0 && held->rank[n - 1] >= rank)) {
@@ -122,6 +126,19 @@ static void
 lock_pop_rank(uint32_t rank)
 {
     lock_held_t *held = &lock_held;
+    uint32_t n = held->count;
+
+    if (n != 0 && held->rank[n - 1] == rank) {
+        held->count = n - 1;
+    } else {
+        lock_drop_rank(held, rank);
+    }
+}
+
+/* A lock that is not the last one taken. */
+static void
+lock_drop_rank(lock_held_t *held, uint32_t rank)
+{
     uint32_t i = held->count;
 
     while (i != 0 && held->rank[i - 1] != rank) {
