@@ -11,6 +11,10 @@ static void ngx_http_inference_leave(void *data);
 static void ngx_http_inference_cleanup(void *data);
 
 
+/* of requests that are over: most take no new memory */
+static inf_arena_spares_t  ngx_http_inference_spares;
+
+
 /* What follows a state, by what its phase returns.  What fails is rejected, and
    what waits may be left by its client. */
 
@@ -89,7 +93,7 @@ ngx_http_inference_init_ctx(ngx_http_inference_ctx_t *ctx,
 
     ctx->submission.data = ctx;
 
-    inf_arena_init(&ctx->arena);
+    inf_arena_take(&ctx->arena, &ngx_http_inference_spares);
 }
 
 
@@ -270,5 +274,5 @@ ngx_http_inference_free_ctx(ngx_http_inference_ctx_t *ctx)
     }
 
     inf_infer_reader_free(ctx->reader);
-    inf_arena_fini(&ctx->arena);
+    inf_arena_give(&ctx->arena, &ngx_http_inference_spares);
 }

@@ -35,6 +35,42 @@ inf_arena_fini(inf_arena_t *a)
 }
 
 void
+inf_arena_take(inf_arena_t *a, inf_arena_spares_t *from)
+{
+    inf_arena_init(a);
+
+    if (from->count != 0) {
+        a->chunks = from->chunks;
+        from->chunks = a->chunks->next;
+        from->count--;
+        a->chunks->next = NULL;
+    }
+}
+
+void
+inf_arena_give(inf_arena_t *a, inf_arena_spares_t *to)
+{
+#ifndef INF_NOPOOL
+    inf_arena_chunk_t **at = &a->chunks;
+
+    while (*at != NULL) {
+        inf_arena_chunk_t *chunk = *at;
+        if (chunk->size != ARENA_CHUNK || to->count == INF_ARENA_SPARES) {
+            at = &chunk->next;
+            continue;
+        }
+
+        *at = chunk->next;
+        chunk->next = to->chunks;
+        to->chunks = chunk;
+        to->count++;
+    }
+#endif
+
+    inf_arena_fini(a);
+}
+
+void
 inf_arena_reset(inf_arena_t *a)
 {
 #ifdef INF_NOPOOL

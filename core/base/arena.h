@@ -22,9 +22,21 @@ typedef struct {
     size_t             used;        /* in the newest chunk                 */
 } inf_arena_t;
 
+/* Memory of arenas that have ended, for the next ones; {0} has none. */
+typedef struct {
+    inf_arena_chunk_t *chunks;
+    unsigned           count;       /* at most INF_ARENA_SPARES            */
+} inf_arena_spares_t;
+
+#define INF_ARENA_SPARES 32u
+
 /* No memory is taken before the first allocation; fini frees them all. */
 void inf_arena_init(inf_arena_t *a);
 void inf_arena_fini(inf_arena_t *a);
+
+/* As init and fini, with memory from the spares and back to them. */
+void inf_arena_take(inf_arena_t *a, inf_arena_spares_t *from);
+void inf_arena_give(inf_arena_t *a, inf_arena_spares_t *to);
 
 /* Frees all allocations; keeps one chunk for the next round. */
 void inf_arena_reset(inf_arena_t *a);
