@@ -150,7 +150,11 @@ ngx_http_inference_body_put(ngx_http_inference_ctx_t *ctx, u_char *p,
     body = &ctx->body;
     body->received += n;
 
-    if (body->received > ngx_http_inference_max_body(ctx)) {
+    /* of gRPC the limit is each message's */
+
+    if (ctx->grpc == NULL
+        && body->received > ngx_http_inference_max_body(ctx))
+    {
         return ngx_http_inference_body_long(ctx, "request body is");
     }
 

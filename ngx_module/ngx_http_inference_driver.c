@@ -139,7 +139,8 @@ ngx_http_inference_check_time(ngx_http_inference_ctx_t *ctx)
 
     case NGX_HTTP_INFERENCE_RECEIVING:
     case NGX_HTTP_INFERENCE_SWALLOWING:
-        return ngx_http_inference_check_rate(ctx);
+        return ctx->message ? ngx_http_inference_stream_check_rate(ctx)
+                            : ngx_http_inference_check_rate(ctx);
 
     case NGX_HTTP_INFERENCE_CONNECTING:
 

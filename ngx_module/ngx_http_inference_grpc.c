@@ -121,7 +121,7 @@ ngx_http_inference_grpc_find_method(ngx_http_inference_ctx_t *ctx)
 
     ctx->grpc = ngx_pcalloc(r->pool, sizeof(ngx_http_inference_grpc_t));
     if (ctx->grpc == NULL) {
-        return NGX_ERROR;
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
     }
 
     if (!(r->method & NGX_HTTP_POST)) {

@@ -160,6 +160,9 @@ ngx_int_t ngx_http_inference_stream_next(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_stream_respond(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx);
 
+/* A message is being received and its time is over: the timer of the rate. */
+ngx_int_t ngx_http_inference_stream_check_rate(ngx_http_inference_ctx_t *ctx);
+
 /* It is done; it may be another message afterwards. */
 void ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx);
 

@@ -260,7 +260,10 @@ ngx_http_inference_grpc_tensor(ngx_http_inference_ctx_t *ctx,
     }
 
     data = &ctx->body.data;
-    size = ctx->grpc->compressed ? piece->size : ctx->grpc->split.size;
+    size = ctx->grpc->compressed
+           ? ngx_min(piece->size,
+                     (uint64_t) ngx_http_inference_max_inflated(ctx))
+           : ctx->grpc->split.size;
 
     if (data->region == NULL
         && ngx_http_inference_store_open(ctx, data, size + INF_ARENA_ALIGN)
@@ -393,7 +396,10 @@ ngx_http_inference_grpc_unpack(ngx_http_inference_ctx_t *ctx)
     } while (rc == NGX_OK);
 
     ngx_http_inference_store_free(ctx, &ctx->body.packed);
+    ngx_destroy_pool(grpc->pool);
 
+    grpc->pool = NULL;
+    grpc->inflate = NULL;
     grpc->compressed = 0;
 
     if (ngx_http_inference_is_infer(ctx)
@@ -440,7 +446,10 @@ ngx_http_inference_grpc_inflate(ngx_http_inference_ctx_t *ctx)
 
     body->in_pos = body->packed.len - in;
 
-    if (body->plain + (out - piece) > ngx_http_inference_max_inflated(ctx)) {
+    if (body->plain + (out - piece)
+        > ngx_min(ngx_http_inference_max_inflated(ctx),
+                  (off_t) INF_GRPC_MAX_MESSAGE))
+    {
         return ngx_http_inference_grpc_long(ctx,
                                             body->plain + (out - piece));
     }

@@ -14,6 +14,12 @@
 /* what a client that does not read may hold, beyond one response */
 #define NGX_HTTP_INFERENCE_STREAM_HELD  ((uint64_t) 8 * 1024 * 1024)
 
+/* of that, what a response takes beside its bytes: an arena and buffers */
+#define NGX_HTTP_INFERENCE_STREAM_COST  ((uint64_t) 5 * 1024)
+
+/* responses of one call that wait for it */
+#define NGX_HTTP_INFERENCE_STREAM_QUEUED  65536
+
 /* requests of one call at a time; more of them are not received yet */
 #define NGX_HTTP_INFERENCE_STREAM_OPEN  256
 
@@ -49,6 +55,11 @@ struct ngx_http_inference_stream_s {
     ngx_queue_t                  messages;      /* in the order of arrival   */
     ngx_uint_t                   open;          /* so many                   */
     ngx_http_inference_message_t  *receiving;   /* not whole, or NULL        */
+    ngx_buf_t                   *rest;          /* of the call's bytes, which
+                                                   came while it was full    */
+    ngx_uint_t                   queued;        /* replies of all messages   */
+    off_t                        sent;          /* when the timer of sending
+                                                   was started               */
 
     ngx_queue_t                  outputs;       /* not drained, in order     */
     uint64_t                     held;          /* bytes of them             */
@@ -91,8 +102,12 @@ static ngx_uint_t ngx_http_inference_stream_is_full(
     ngx_http_inference_stream_t *stream);
 static void ngx_http_inference_stream_take(
     ngx_http_inference_stream_t *stream);
-static ngx_int_t ngx_http_inference_stream_put(
+static ngx_int_t ngx_http_inference_stream_keep(
     ngx_http_inference_stream_t *stream, const u_char *p, size_t n);
+static ngx_int_t ngx_http_inference_stream_resume(
+    ngx_http_inference_stream_t *stream);
+static ngx_int_t ngx_http_inference_stream_put(
+    ngx_http_inference_stream_t *stream, u_char **p, u_char *last);
 static ngx_int_t ngx_http_inference_stream_failed(
     ngx_http_inference_message_t *m);
 static void ngx_http_inference_stream_complete(
@@ -122,12 +137,20 @@ static ngx_int_t ngx_http_inference_stream_link(
     ngx_http_inference_stream_t *stream, inf_slice_t piece, ngx_buf_t **b);
 static ngx_http_inference_stream_output_t *ngx_http_inference_stream_output(
     ngx_http_inference_message_t *m);
+static void ngx_http_inference_stream_drop_replies(
+    ngx_http_inference_message_t *m);
 static void ngx_http_inference_stream_wake(ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_stream_wake_all(
     ngx_http_inference_stream_t *stream);
 static void ngx_http_inference_stream_release(
     ngx_http_inference_reply_t *reply);
 
+
+/* bytes that came while the call was full */
+#define NGX_HTTP_INFERENCE_STREAM_REST  ((size_t) 64 * 1024)
+
+#define ngx_http_inference_stream_has_rest(stream)                            \
+    ((stream)->rest && (stream)->rest->pos != (stream)->rest->last)
 
 #define ngx_http_inference_stream_of(q)                                       \
     (ngx_queue_data(q, ngx_http_inference_message_t, queue))
@@ -208,6 +231,10 @@ ngx_http_inference_stream_leave(void *data)
     {
         ngx_http_inference_leave_ctx(&ngx_http_inference_stream_of(q)->ctx);
     }
+
+    if (stream->receiving) {
+        ngx_http_inference_stores_free(&stream->receiving->ctx);
+    }
 }
 
 
@@ -275,6 +302,8 @@ ngx_http_inference_stream_release(ngx_http_inference_reply_t *reply)
         reply->held = 0;
         ngx_http_inference_release(reply->epoch, reply->offset);
     }
+
+    reply->len = 0;
 }
 
 
@@ -307,6 +336,7 @@ ngx_http_inference_stream(ngx_http_inference_ctx_t *ctx)
 
     case NGX_HTTP_INFERENCE_BODY_END:
         stream->ended = 1;
+        r->read_event_handler = ctx->handlers->stream_read;
         ngx_http_inference_stream_wake(ctx);
         return NGX_DONE;
 
@@ -326,7 +356,7 @@ ngx_http_inference_stream(ngx_http_inference_ctx_t *ctx)
         break;
     }
 
-    if (rc == NGX_OK && !ctx->status) {
+    if (rc == NGX_OK && !ctx->status && !stream->broken) {
         rc = ngx_http_inference_stream_go_on(stream);
     }
 
@@ -343,7 +373,9 @@ ngx_http_inference_stream(ngx_http_inference_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    return (stream->ended && stream->open == 0) ? NGX_DECLINED : NGX_DONE;
+    return (stream->ended && stream->open == 0
+            && !ngx_http_inference_stream_has_rest(stream)) ? NGX_DECLINED
+                                                            : NGX_DONE;
 }
 
 
@@ -403,13 +435,13 @@ ngx_http_inference_stream_go_on(ngx_http_inference_stream_t *stream)
                                             NGX_HTTP_CLIENT_CLOSED_REQUEST);
     }
 
-    if (ctx->request->reading_body
-        && ngx_http_inference_stream_receive(stream) != NGX_OK)
-    {
+    if (ngx_http_inference_stream_receive(stream) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    if (stream->ended && stream->receiving) {
+    if (stream->ended && stream->receiving
+        && !ngx_http_inference_stream_has_rest(stream))
+    {
         return ngx_http_inference_grpc_fail(ctx, INF_GRPC_INTERNAL,
                                             "the last request message is cut "
                                             "short");
@@ -437,7 +469,14 @@ ngx_http_inference_stream_receive(ngx_http_inference_stream_t *stream)
     r = ctx->request;
     c = r->connection;
 
-    while (!ngx_http_inference_stream_is_full(stream)) {
+    if (ngx_http_inference_stream_resume(stream) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    while (r->reading_body
+           && !ngx_http_inference_stream_has_rest(stream)
+           && !ngx_http_inference_stream_is_full(stream))
+    {
 
         received = ctx->body.received;
 
@@ -483,7 +522,8 @@ ngx_http_inference_stream_is_full(ngx_http_inference_stream_t *stream)
 static void
 ngx_http_inference_stream_take(ngx_http_inference_stream_t *stream)
 {
-    size_t                     n;
+    u_char                    *p;
+    ngx_int_t                  rc;
     ngx_buf_t                 *b;
     ngx_chain_t               *cl;
     ngx_http_inference_ctx_t  *ctx;
@@ -493,11 +533,19 @@ ngx_http_inference_stream_take(ngx_http_inference_stream_t *stream)
     for (cl = ctx->body.arrived; cl && !ctx->status; cl = cl->next) {
 
         b = cl->buf;
-        n = b->last - b->pos;
+        p = b->pos;
 
-        ctx->body.received += n;
+        ctx->body.received += b->last - p;
 
-        if (ngx_http_inference_stream_put(stream, b->pos, n) != NGX_OK) {
+        rc = ngx_http_inference_stream_has_rest(stream)
+             ? NGX_AGAIN
+             : ngx_http_inference_stream_put(stream, &p, b->last);
+
+        if (rc == NGX_AGAIN) {
+            rc = ngx_http_inference_stream_keep(stream, p, b->last - p);
+        }
+
+        if (rc != NGX_OK) {
             break;
         }
     }
@@ -506,19 +554,92 @@ ngx_http_inference_stream_take(ngx_http_inference_stream_t *stream)
 }
 
 
+/* For later: the call has as much as it may. */
+
 static ngx_int_t
-ngx_http_inference_stream_put(ngx_http_inference_stream_t *stream,
+ngx_http_inference_stream_keep(ngx_http_inference_stream_t *stream,
     const u_char *p, size_t n)
 {
-    size_t                         size;
+    size_t      left;
+    ngx_buf_t  *b, *rest;
+
+    b = stream->rest;
+    left = b ? b->last - b->pos : 0;
+
+    if (b == NULL || (size_t) (b->end - b->last) < n) {
+
+        rest = ngx_create_temp_buf(stream->call->request->pool,
+                                   ngx_max(left + n,
+                                           NGX_HTTP_INFERENCE_STREAM_REST));
+        if (rest == NULL) {
+            return ngx_http_inference_fail(stream->call, INF_ERR_INTERNAL,
+                                           "out of memory");
+        }
+
+        if (left) {
+            rest->last = ngx_cpymem(rest->pos, b->pos, left);
+        }
+
+        if (b) {
+            ngx_pfree(stream->call->request->pool, b->start);
+        }
+
+        stream->rest = rest;
+        b = rest;
+    }
+
+    b->last = ngx_cpymem(b->last, p, n);
+
+    return NGX_OK;
+}
+
+
+/* Goes on with what was kept. */
+
+static ngx_int_t
+ngx_http_inference_stream_resume(ngx_http_inference_stream_t *stream)
+{
+    ngx_int_t   rc;
+    ngx_buf_t  *b;
+
+    if (!ngx_http_inference_stream_has_rest(stream)) {
+        return NGX_OK;
+    }
+
+    b = stream->rest;
+
+    rc = ngx_http_inference_stream_put(stream, &b->pos, b->last);
+
+    if (rc == NGX_OK) {
+        b->pos = b->start;
+        b->last = b->start;
+    }
+
+    return (rc == NGX_ERROR) ? NGX_ERROR : NGX_OK;
+}
+
+
+/* NGX_AGAIN: the call has as much as it may. */
+
+static ngx_int_t
+ngx_http_inference_stream_put(ngx_http_inference_stream_t *stream,
+    u_char **p, u_char *last)
+{
+    size_t                         n, size;
     ngx_http_inference_grpc_t     *grpc;
     ngx_http_inference_message_t  *m;
 
-    while (n) {
+    while (*p < last) {
 
+        n = last - *p;
         m = stream->receiving;
 
         if (m == NULL) {
+
+            if (ngx_http_inference_stream_is_full(stream)) {
+                return NGX_AGAIN;
+            }
+
             m = ngx_http_inference_stream_message(stream);
 
             if (m == NULL) {
@@ -536,14 +657,17 @@ ngx_http_inference_stream_put(ngx_http_inference_stream_t *stream,
         if (m->skipped) {
             grpc->left -= size;
 
-        } else if (ngx_http_inference_grpc_place(&m->ctx, p, size) != NGX_OK
-                   && ngx_http_inference_stream_failed(m) != NGX_OK)
-        {
-            return NGX_ERROR;
+        } else if (ngx_http_inference_grpc_place(&m->ctx, *p, size) != NGX_OK) {
+
+            if (ngx_http_inference_stream_failed(m) != NGX_OK) {
+                return NGX_ERROR;
+            }
+
+            /* it has failed before it counted them */
+            grpc->left -= size;
         }
 
-        p += size;
-        n -= size;
+        *p += size;
 
         if (grpc->prefix_len == INF_GRPC_PREFIX && grpc->left == 0) {
             ngx_http_inference_stream_complete(m);
@@ -602,6 +726,34 @@ ngx_http_inference_stream_complete(ngx_http_inference_message_t *m)
 }
 
 
+/* The time has come to judge how fast it comes; where it is too slow, the call
+   fails. */
+
+ngx_int_t
+ngx_http_inference_stream_check_rate(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_ctx_t     *call;
+    ngx_http_inference_stream_t  *stream;
+
+    stream = ctx->message->stream;
+    call = stream->call;
+
+    if (ngx_http_inference_stream_is_full(stream)) {
+        /* it is the worker that does not read */
+        ngx_http_inference_start_rate(ctx);
+
+    } else if (ngx_http_inference_check_rate(ctx) != NGX_OK) {
+
+        call->grpc->status = INF_GRPC_DEADLINE_EXCEEDED;
+        (void) ngx_http_inference_fail_text(call, ctx->code, ctx->error.data,
+                                            ctx->error.len);
+        ngx_http_inference_stream_wake(call);
+    }
+
+    return NGX_OK;
+}
+
+
 /* ---- output -------------------------------------------------------------- */
 
 static ngx_int_t
@@ -650,7 +802,11 @@ ngx_http_inference_stream_flush(ngx_http_inference_stream_t *stream)
 
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
 
-    if (!wev->delayed) {
+    if (!wev->delayed
+        && (!wev->timer_set || r->connection->sent != stream->sent))
+    {
+        /* a client that only sends doesn't put it off */
+        stream->sent = r->connection->sent;
         ngx_add_timer(wev, clcf->send_timeout);
     }
 
@@ -727,6 +883,7 @@ ngx_http_inference_stream_close(ngx_http_inference_ctx_t *ctx)
     stream = ctx->stream;
 
     if (stream->broken) {
+        ngx_http_inference_stream_leave(stream);
         return NGX_OK;
     }
 
@@ -798,6 +955,9 @@ ngx_http_inference_stream_message(ngx_http_inference_stream_t *stream)
     ctx->submission.ready = call->submission.ready;
     ctx->submission.answer = call->submission.answer;
 
+    /* a message comes at inference_min_body_rate, a call may be idle */
+    ngx_http_inference_start_rate(ctx);
+
     ngx_queue_insert_tail(&stream->messages, &m->queue);
     stream->open++;
     stream->receiving = m;
@@ -835,6 +995,19 @@ ngx_http_inference_stream_completed(ngx_http_inference_ctx_t *ctx,
         return;
     }
 
+    if (stream->queued >= NGX_HTTP_INFERENCE_STREAM_QUEUED) {
+
+        ngx_http_inference_drop_response(&ctx->submission, c);
+
+        ctx->cause = INF_CAUSE_FULL;
+        (void) ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
+                                       "the client does not take its "
+                                       "responses: %ui of them wait",
+                                       stream->queued);
+        ngx_http_inference_stream_wake(ctx);
+        return;
+    }
+
     if (ngx_queue_empty(&stream->spare_replies)) {
 
         item = ngx_palloc(stream->call->request->pool,
@@ -869,6 +1042,7 @@ ngx_http_inference_stream_completed(ngx_http_inference_ctx_t *ctx,
     ctx->batch_size = c->batch_size;
 
     ngx_queue_insert_tail(&m->replies, &item->queue);
+    stream->queued++;
     ngx_http_inference_stream_wake(ctx);
 }
 
@@ -904,6 +1078,10 @@ ngx_http_inference_stream_next(ngx_http_inference_ctx_t *ctx)
             return NGX_DONE;
         }
 
+        if (ngx_http_inference_slice_over(ctx)) {
+            return NGX_AGAIN;
+        }
+
         if (ngx_http_inference_stream_output(m) == NULL) {
             return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
                                            "out of memory");
@@ -912,6 +1090,7 @@ ngx_http_inference_stream_next(ngx_http_inference_ctx_t *ctx)
         q = ngx_queue_head(&m->replies);
         ngx_queue_remove(q);
         ngx_queue_insert_head(&m->stream->spare_replies, q);
+        m->stream->queued--;
 
         item = ngx_queue_data(q, ngx_http_inference_stream_reply_t, queue);
 
@@ -1069,12 +1248,14 @@ ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx)
 
     m = ctx->message;
 
-    if (!ngx_http_inference_stream_may_send(m)) {
-        return NGX_DONE;
-    }
-
     if (ngx_http_inference_unanswered(&ctx->submission)) {
         ngx_http_inference_abandon(&ctx->submission);
+    }
+
+    ngx_http_inference_stream_drop_replies(m);
+
+    if (!ngx_http_inference_stream_may_send(m)) {
+        return NGX_DONE;
     }
 
     (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->failed, 1);
@@ -1094,28 +1275,39 @@ ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* The driver is done with it. */
+/* Nobody is going to send them. */
 
-void
-ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx)
+static void
+ngx_http_inference_stream_drop_replies(ngx_http_inference_message_t *m)
 {
     ngx_queue_t                        *q;
-    ngx_http_inference_stream_t        *stream;
-    ngx_http_inference_message_t       *m;
     ngx_http_inference_stream_reply_t  *item;
-
-    m = ctx->message;
-    stream = m->stream;
 
     while (!ngx_queue_empty(&m->replies)) {
 
         q = ngx_queue_head(&m->replies);
         ngx_queue_remove(q);
-        ngx_queue_insert_head(&stream->spare_replies, q);
+        ngx_queue_insert_head(&m->stream->spare_replies, q);
+        m->stream->queued--;
 
         item = ngx_queue_data(q, ngx_http_inference_stream_reply_t, queue);
         ngx_http_inference_stream_release(&item->reply);
     }
+}
+
+
+/* The driver is done with it. */
+
+void
+ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_stream_t   *stream;
+    ngx_http_inference_message_t  *m;
+
+    m = ctx->message;
+    stream = m->stream;
+
+    ngx_http_inference_stream_drop_replies(m);
 
     if (m->output) {
         ngx_http_inference_grpc_free(&m->grpc);
@@ -1237,7 +1429,7 @@ ngx_http_inference_stream_put_out(ngx_http_inference_message_t *m,
     b = NULL;
     n = text ? 1 : ngx_http_inference_grpc_piece_count(&m->grpc);
 
-    out->size = 0;
+    out->size = NGX_HTTP_INFERENCE_STREAM_COST + out->reply.len;
 
     for (i = 0; i < n; i++) {
 

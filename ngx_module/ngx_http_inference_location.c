@@ -142,7 +142,15 @@ ngx_http_inference_parts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 static void
 ngx_http_inference_set_prefix(ngx_http_inference_loc_conf_t *ilcf)
 {
-    u_char  *p, *last, *next;
+    u_char      *p, *last, *next;
+    ngx_uint_t   i;
+
+    static const ngx_str_t  own[] = {
+        ngx_string("/v2"),
+        ngx_string("/metrics"),
+        ngx_string("/inference.GRPCInferenceService"),
+        ngx_string("/grpc.health.v1.Health")
+    };
 
     ilcf->prefix = ilcf->name;
 
@@ -156,13 +164,14 @@ ngx_http_inference_set_prefix(ngx_http_inference_loc_conf_t *ilcf)
             next = last;
         }
 
-        if ((next - p == sizeof("/v2") - 1
-             && ngx_strncmp(p, "/v2", sizeof("/v2") - 1) == 0)
-            || (next - p == sizeof("/metrics") - 1
-                && ngx_strncmp(p, "/metrics", sizeof("/metrics") - 1) == 0))
-        {
-            ilcf->prefix.len = p - ilcf->name.data;
-            return;
+        for (i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+
+            if ((size_t) (next - p) == own[i].len
+                && ngx_strncmp(p, own[i].data, own[i].len) == 0)
+            {
+                ilcf->prefix.len = p - ilcf->name.data;
+                return;
+            }
         }
     }
 }

@@ -15,7 +15,6 @@
 #include "t/fuzz/ngx/fake.h"
 
 #include "core/base/buf.h"
-#include "core/wire/request_record.h"
 
 #include <zlib.h>
 
@@ -154,66 +153,6 @@ make_wire(const scene_t *s, inf_buf_t *wire)
 }
 
 /* ---- what comes out ------------------------------------------------------ */
-
-static void
-put_ref(inf_buf_t *out, const inf_infer_record_t *r, inf_ref_t ref)
-{
-    inf_slice_t s = inf_infer_record_text(r, ref);
-
-    inf_buf_put(out, &ref.len, sizeof(ref.len));
-    inf_buf_put(out, s.data, s.len);
-}
-
-/* As the core reads it, without the places of things. */
-static void
-take_record(result_t *result)
-{
-    const inf_region_t *region = fake.submission->regions[0];
-    const uint8_t *arena = (uint8_t *) inf_client_data(fake.client, region)
-        - region->offset;
-    const inf_infer_record_t *r;
-    inf_arena_t pool;
-
-    inf_arena_init(&pool);
-    inf_err_t *err = inf_infer_record_copy_check(arena, ARENA_SIZE,
-        fake.record.offset, fake.record.length, &pool, &r);
-    check(err == NULL);
-
-    put_ref(&result->record, r, r->model_name);
-    put_ref(&result->record, r, r->id);
-    inf_buf_put(&result->record, &r->flags, sizeof(r->flags));
-
-    const inf_record_input_t *in = inf_infer_record_inputs(r);
-    for (uint32_t i = 0; i < r->input_count; i++) {
-        put_ref(&result->record, r, in[i].name);
-        inf_buf_put(&result->record, &in[i].datatype, sizeof(in[i].datatype));
-        inf_buf_put(&result->record, inf_infer_record_shape(r, &in[i]),
-            in[i].dim_count * sizeof(int64_t));
-        inf_buf_put(&result->record, &in[i].data_length,
-            sizeof(in[i].data_length));
-        if (in[i].data_kind == INF_DATA_ARENA) {
-            inf_buf_put(&result->record, arena + in[i].data_offset,
-                in[i].data_length);
-        }
-    }
-
-    const inf_record_output_t *out = inf_infer_record_outputs(r);
-    for (uint32_t i = 0; i < r->output_count; i++) {
-        put_ref(&result->record, r, out[i].name);
-        inf_buf_put(&result->record, &out[i].classification,
-            sizeof(out[i].classification));
-    }
-
-    const inf_record_parameter_t *p = inf_infer_record_parameters(r);
-    for (uint32_t i = 0; i < r->parameter_count; i++) {
-        put_ref(&result->record, r, p[i].name);
-        put_ref(&result->record, r, p[i].text);
-        inf_buf_put(&result->record, &p[i].number, sizeof(p[i].number));
-    }
-
-    check(!result->record.failed);
-    inf_arena_fini(&pool);
-}
 
 /* Whatever is free is somebody else's now. */
 static void
@@ -374,6 +313,7 @@ run(scene_t *s, inf_client_t *client, result_t *result)
     }
 
     fake_open("/v2/models/m/infer", client);
+    fake.arena_size = ARENA_SIZE;
     set_up(s, wire.len);
     if (s->how & HOW_FOREIGN) {
         set_foreign(s, wire);
@@ -391,7 +331,7 @@ run(scene_t *s, inf_client_t *client, result_t *result)
 
     if (fake.submitted) {
         result->accepted = true;
-        take_record(result);
+        fake_record(&result->record);
         if (s->how & HOW_CORE_DIES) {
             fake_core_dies();
         }

@@ -604,20 +604,21 @@ ngx_http_inference_drop_response(
     check(submission == fake.submission && c == NULL);
 }
 
-/* No request of these fuzzers is one of gRPC. */
+/* What it has is the request's, and goes with that. */
 ngx_pool_t *
 ngx_create_pool(size_t size, ngx_log_t *log)
 {
-    check(size == 0 && log == NULL);
-    return NULL;
+    check(size > 0 && log == &fake.log);
+    return &pool;
 }
 
 void
-ngx_destroy_pool(ngx_pool_t *pool)
+ngx_destroy_pool(ngx_pool_t *p)
 {
-    check(pool == NULL);
+    check(p == &pool);
 }
 
+/* No request of these fuzzers is a stream. */
 void
 ngx_http_inference_grpc_install_filter(void)
 {
@@ -666,6 +667,13 @@ ngx_http_inference_stream_respond(ngx_http_inference_ctx_t *ctx)
 
 ngx_int_t
 ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
+    return NGX_ERROR;
+}
+
+ngx_int_t
+ngx_http_inference_stream_check_rate(ngx_http_inference_ctx_t *ctx)
 {
     check(ctx == NULL);
     return NGX_ERROR;
@@ -820,6 +828,11 @@ fake_header(const char *key, const void *value, size_t len)
     h->value.data = ngx_palloc(&pool, len);
     h->value.len = len;
     memcpy(h->value.data, value, len);
+
+    h->lowcase_key = ngx_palloc(&pool, h->key.len);
+    for (size_t i = 0; i < h->key.len; i++) {
+        h->lowcase_key[i] = ngx_tolower(h->key.data[i]);
+    }
 }
 
 void

@@ -16,6 +16,7 @@
 
 #include "ngx_module/ngx_http_inference_grpc.h"
 
+#include "core/base/buf.h"
 #include "t/fuzz/check.h"
 #include "t/fuzz/input.h"
 
@@ -33,8 +34,9 @@ typedef struct {
     void                           *confs[2];
     void                           *main_confs[2];
     void                           *ctx[2];
-    ngx_table_elt_t                 headers[2];
+    ngx_table_elt_t                 headers[4];
 
+    uint64_t                        arena_size; /* of the client             */
     inf_client_t                     *client;
     ngx_http_inference_submission_t  *submission; /* NULL: none came yet     */
     inf_submission_t                  record;   /* the ring entry            */
@@ -66,6 +68,10 @@ void fake_turn(void);
 
 /* Whether there is anything to run. */
 bool fake_posted(void);
+
+/* The submitted record as the core reads it, without the places of things, with
+   the tensors' bytes. */
+void fake_record(inf_buf_t *out);
 
 /* The core's end, as far as the request has been given to one. */
 void fake_core_dies(void);
