@@ -114,6 +114,7 @@ FLAGS = {
     "inf_intake_s": "the role's notes of one poll, and start and end",
     "inf_request_s": "properties of a request, found one by one",
     "inf_client_s": "wakes that are due, in any order",
+    "inf_json_tokens_t": "what is known of the last token",
 }
 
 
