@@ -194,6 +194,23 @@ def test_a_client_that_does_not_read(start):
         assert call.code() == Code.OK
 
 
+def test_many_responses_for_a_client_that_does_not_read(start):
+    """The worker takes from the core what it may hold, and no more."""
+    server = start()
+    worker, = server.workers()
+    with H2(server.port2, window=0) as c:
+        before, seen = process.pss_bytes(worker), -1
+        stream = c.post(STREAM, HEADERS, frame(numbers("square", [40_000])))
+        while seen != process.pss_bytes(worker):
+            seen = process.pss_bytes(worker)
+            nap(0.5 * SLOW)
+        assert seen < before + SLOW * (32 << 20)
+        c.give(stream, 1 << 30)
+        reply = c.read(stream)
+    assert status_in(reply.block) == 0
+    assert len(frames(reply.body)) == 40_000
+
+
 # ---- what happens to the server
 
 def kill_core(server):

@@ -363,3 +363,28 @@ def test_a_message_of_a_stream_that_is_too_large(start):
             stream.read()
     assert e.value.code == Code.RESOURCE_EXHAUSTED
     assert "Received message larger than max" in e.value.text
+
+
+def test_subrequests_and_pages_of_errors(start):
+    server = start(server="""
+        location = /yes { internal; return 204; }
+        location = /no { internal; return 401; }
+        location = /page { return 200 page; }
+        location /asked/ { auth_request /yes; inference infer; }
+        location /rejected/ { auth_request /no; inference infer; }
+        location /mirrored/ { mirror /yes; inference infer; }
+        location /paged/ { error_page 400 404 503 /page; inference infer; }
+        location /packed/ { gzip on; gzip_min_length 1; inference infer; }
+""")
+    for prefix in ("/asked", "/paged", "/packed"):
+        with Client(server.port2, prefix) as c:
+            assert one(c) == in_stream(c) == [5]
+            fails(c, lambda c: c.call("ModelInfer", infer("absent")),
+                  Code.NOT_FOUND)
+    with Client(server.port2, "/rejected") as c:
+        fails(c, one, Code.UNAUTHENTICATED)
+        fails(c, in_stream, Code.UNAUTHENTICATED)
+    with Client(server.port2, "/mirrored") as c:
+        assert one(c) == [5]
+        text = fails(c, in_stream, Code.UNIMPLEMENTED)
+        assert "another handler has read this stream" in text

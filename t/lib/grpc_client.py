@@ -78,12 +78,12 @@ def frame(message, flag=0, size=None):
 
 def frames(data):
     """[(flag, message)] of a body."""
-    found = []
-    while data:
-        flag, size = struct.unpack(">BI", data[:5])
-        assert len(data) >= 5 + size, "half a message"
-        found.append((flag, data[5:5 + size]))
-        data = data[5 + size:]
+    found, at = [], 0
+    while at < len(data):
+        flag, size = struct.unpack_from(">BI", data, at)
+        at += 5 + size
+        assert at <= len(data), "half a message"
+        found.append((flag, data[at - size:at]))
     return found
 
 
