@@ -8,7 +8,7 @@
 
 static ngx_int_t ngx_http_inference_grpc_method(ngx_http_inference_ctx_t *ctx);
 static ngx_uint_t ngx_http_inference_grpc_names(ngx_str_t *path,
-    const ngx_str_t *method, ngx_str_t *prefix);
+    const ngx_str_t *method, ngx_http_inference_loc_conf_t *ilcf);
 static ngx_int_t ngx_http_inference_grpc_metadata(
     ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_grpc_encoding(
@@ -164,7 +164,7 @@ ngx_http_inference_grpc_method(ngx_http_inference_ctx_t *ctx)
 
         if ((method->part & parts)
             && ngx_http_inference_grpc_names(&ctx->request->uri,
-                                             &method->pattern, &ilcf->prefix))
+                                             &method->pattern, ilcf))
         {
             ctx->endpoint = method;
             return NGX_OK;
@@ -175,16 +175,23 @@ ngx_http_inference_grpc_method(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* Whether the path is the method's, as it is or behind the prefix. */
+/* Whether the path is the method's, as it is or behind the prefix; where the
+   location is one model's, behind anything: it is so at any path. */
 
 static ngx_uint_t
 ngx_http_inference_grpc_names(ngx_str_t *path, const ngx_str_t *method,
-    ngx_str_t *prefix)
+    ngx_http_inference_loc_conf_t *ilcf)
 {
-    size_t  skip;
+    size_t      skip;
+    ngx_str_t  *prefix;
+
+    prefix = &ilcf->prefix;
 
     if (path->len == method->len) {
         skip = 0;
+
+    } else if (ilcf->model && path->len > method->len) {
+        skip = path->len - method->len;
 
     } else if (path->len == prefix->len + method->len
                && ngx_strncmp(path->data, prefix->data, prefix->len) == 0)

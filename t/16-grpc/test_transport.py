@@ -260,7 +260,11 @@ def test_a_location_of_a_model(start):
     """It has inferences only, and of that model whatever they name."""
     server = start(server="""
         location /inference.GRPCInferenceService { inference_model id_int32; }
+        location /model/ { inference_model id_int32; }
 """)
+    with Client(server.port2, "/model") as c:
+        assert one(c) == in_stream(c) == [5]
+        fails(c, lambda c: c.call("ServerMetadata"), Code.UNIMPLEMENTED)
     with Client(server.port2) as c:
         assert one(c) == in_stream(c) == [5]
         for name in ("id_fp32", "absent", ""):
