@@ -7,10 +7,13 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/model/normalize.h"
-#include "core/proto/infer_classify.h"
 #include "core/sched/entrance.h"
 #include "core/sched/runtime.h"
 #include "core/service/response_check.h"
+#include "core/service/response_labels.h"
+
+/* A client that takes nothing for so long loses its request. */
+#define FLOW_PATIENCE_NS UINT64_C(1000000000)
 
 static inf_err_t *flight_fill(inf_flight_t *flight,
     inf_registry_reader_t *models, const inf_submission_t *submission);
@@ -30,6 +33,10 @@ static void sink_release(void *userp, inf_output_t *out);
 static bool sink_share(void *userp, inf_output_t *out);
 static void sink_complete(void *userp, inf_response_t *response,
     uint32_t flags);
+static inf_response_t *flow_admit(inf_flight_t *flight,
+    inf_response_t *response, uint32_t flags);
+static void flow_take(inf_flight_t *flight, const inf_response_t *response,
+    inf_channel_region_t *region, uint64_t size);
 static void sink_factory_free(void *userp, inf_factory_t *factory);
 static void answer_for_backend(inf_flight_t *flight);
 static void request_released(void *userp, inf_request_t *req, uint32_t flags);
@@ -40,13 +47,8 @@ static inf_channel_region_t *write_record(inf_flight_t *flight,
 static void describe_outputs(inf_flight_t *flight,
     inf_response_t *response, inf_response_output_desc_t *outputs,
     inf_channel_region_t **parts, uint32_t *part_count);
-static void describe_labels(inf_response_t *response,
-    const inf_output_t *out, uint32_t k, bool batched,
-    const inf_label_list_t *labels, inf_response_output_desc_t *d);
 static void describe_parameters(const inf_response_t *response,
     inf_response_parameter_desc_t *list);
-static const inf_record_output_t *classified(const inf_flight_t *flight,
-    const char *name);
 
 static const inf_sink_ops_t flight_sink = {
     .alloc = sink_alloc,
@@ -96,6 +98,10 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
 
     inf_infer_fed_t fed = { 0 };
     inf_err_t *err = flight_fill(flight, models, submission);
+    if (err == NULL && inf_model_is_decoupled(req->model)) {
+        flight->flow = inf_response_flow_new();
+        err = flight->flow == NULL ? inf_err_nomem() : NULL;
+    }
     if (err == NULL) {
         flight->retry = is_of_sequence(req) ? INF_SLOT_SEQUENCE
             : INF_SLOT_RETRYABLE;
@@ -103,7 +109,7 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
             (uint8_t) (INF_SLOT_QUEUED | flight->retry));
         inf_runner_t *runner = req->model->sched.runner;
         bool queued;
-        if (inf_model_is_decoupled(req->model)) {
+        if (flight->flow != NULL) {
             inf_channel_complete(session->channel, &(inf_completion_t) {
                 .flags = INF_COMPLETE_DECOUPLED,
                 .slot = submission->slot,
@@ -397,6 +403,11 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
     inf_channel_region_t *region = NULL;
     uint64_t size = 0;
 
+    response = flow_admit(flight, response, flags);
+    if (response == NULL && !(flags & INF_SEND_FINAL)) {
+        return;
+    }
+
     if (flags & INF_SEND_FINAL) {
         c.flags |= INF_COMPLETE_FINAL;
         atomic_store_explicit(&flight->answered, true, memory_order_release);
@@ -426,8 +437,68 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
 
     inf_channel_set_slot(channel, flight->slot,
         (uint8_t) (INF_SLOT_ANSWERED | (flight->retry & INF_SLOT_SEQUENCE)));
+    flow_take(flight, response, region, size);
     inf_channel_complete(channel, &c, region, size);
     inf_response_free(response);
+}
+
+/*
+ * A client that reads slower than the backend computes delays the backend; one
+ * that does not read at all ends its request: the first response that had no
+ * room becomes the error, those after it are dropped.
+ */
+static inf_response_t *
+flow_admit(inf_flight_t *flight, inf_response_t *response, uint32_t flags)
+{
+    if (response == NULL || flight->flow == NULL) {
+        return response;
+    }
+
+    if (atomic_load_explicit(&flight->stalled, memory_order_relaxed)) {
+        inf_response_free(response);
+        return NULL;
+    }
+
+    if ((flags & INF_SEND_FINAL)
+        || inf_response_flow_wait(flight->flow, FLOW_PATIENCE_NS))
+    {
+        return response;
+    }
+
+    if (atomic_exchange_explicit(&flight->stalled, true,
+        memory_order_relaxed))
+    {
+        inf_response_free(response);
+        return NULL;
+    }
+
+    atomic_store_explicit(&flight->factory.cancelled, true,
+        memory_order_relaxed);
+    inf_err_free(response->err);
+    response->err = inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE, "the"
+        " client has not taken its responses for %u ms: the request is"
+        " cancelled", (unsigned) (FLOW_PATIENCE_NS / 1000000)),
+        INF_CAUSE_FULL);
+    return response;
+}
+
+static void
+flow_take(inf_flight_t *flight, const inf_response_t *response,
+    inf_channel_region_t *region, uint64_t size)
+{
+    if (flight->flow == NULL || region == NULL) {
+        return;
+    }
+
+    for (const inf_output_t *out = response->err == NULL ? response->first
+         : NULL; out != NULL; out = out->next)
+    {
+        size += out->byte_size;
+    }
+
+    inf_response_flow_take(flight->flow, size);
+    inf_channel_region_on_free(region, inf_response_flow_give, flight->flow,
+        size);
 }
 
 static void
@@ -612,64 +683,8 @@ describe_outputs(inf_flight_t *flight, inf_response_t *response,
             parts[(*part_count)++] = region;
         }
 
-        const inf_record_output_t *asked = classified(flight, out->name);
-        const inf_label_list_t *labels = asked == NULL ? NULL
-            : inf_labels_find(model->labels, d->name);
-        if (labels != NULL && labels->count <= UINT32_MAX
-            && out->base != NULL)
-        {
-            describe_labels(response, out, asked->classification,
-                inf_config_tensors_max_batch_size(model->tensors) > 0, labels,
-                d);
-        }
+        inf_response_labels(model, flight->record, response, out, d);
     }
-}
-
-/* Of the best k alone, in their order; all by index where these are many. */
-static void
-describe_labels(inf_response_t *response, const inf_output_t *out, uint32_t k,
-    bool batched, const inf_label_list_t *labels,
-    inf_response_output_desc_t *d)
-{
-    const inf_classify_source_t src = {
-        .name = d->name,
-        .datatype = d->datatype,
-        .dim_count = d->dim_count,
-        .shape = d->shape,
-        .batched = batched,
-        .data = out->base,
-        .data_len = out->byte_size,
-        .k = k
-    };
-    inf_classifier_t *c;
-
-    inf_err_t *err = inf_classifier_new(&c, &src, &response->arena);
-    if (err != NULL) {
-        inf_err_free(err);              /* the worker says the same          */
-        return;
-    }
-
-    uint32_t places = inf_classifier_places(c);
-    if (places > INF_CLASSIFY_RANKED_MAX || places > labels->count) {
-        d->labels = labels->names;
-        d->label_count = (uint32_t) labels->count;
-        return;
-    }
-
-    inf_slice_t *names = inf_arena_alloc(&response->arena,
-        (places + 1) * sizeof(*names));
-    if (names == NULL) {
-        return;
-    }
-
-    const uint32_t *chosen = inf_classifier_select(c);
-    for (uint32_t i = 0; i < places; i++) {
-        names[i] = chosen[i] < labels->count ? labels->names[chosen[i]]
-            : inf_slice("", 0);
-    }
-
-    d->labels = names;
-    d->label_count = places;
 }
 
 static void
@@ -686,26 +701,4 @@ describe_parameters(const inf_response_t *response,
             .d = p->d
         };
     }
-}
-
-/* The client's entry for an output it wants classified; NULL: it doesn't. */
-static const inf_record_output_t *
-classified(const inf_flight_t *flight, const char *name)
-{
-    const inf_infer_record_t *rec = flight->record;
-    if (rec == NULL) {
-        return NULL;
-    }
-
-    const inf_record_output_t *outputs = inf_infer_record_outputs(rec);
-    for (uint32_t i = 0; i < rec->output_count; i++) {
-        if (outputs[i].classification > 0
-            && inf_slice_eq(inf_infer_record_text(rec, outputs[i].name),
-                inf_slice_str(name)))
-        {
-            return &outputs[i];
-        }
-    }
-
-    return NULL;
 }

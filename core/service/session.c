@@ -91,8 +91,10 @@ inf_session_take(inf_session_t *s, uint32_t slot, uint32_t generation)
     flight->generation = generation;
     flight->retry = 0;
     flight->record = NULL;
+    flight->flow = NULL;
     atomic_store_explicit(&flight->answered, false, memory_order_relaxed);
     atomic_store_explicit(&flight->released, false, memory_order_relaxed);
+    atomic_store_explicit(&flight->stalled, false, memory_order_relaxed);
     atomic_store_explicit(&flight->parts, 2, memory_order_relaxed);
     s->by_slot[slot] = flight;
     return flight;
@@ -117,6 +119,9 @@ inf_flight_part_done(inf_flight_t *flight)
     {
         return;
     }
+
+    inf_response_flow_unref(flight->flow);
+    flight->flow = NULL;
 
     inf_session_t *s = flight->session;
     flight->next = atomic_load_explicit(&s->returned, memory_order_relaxed);

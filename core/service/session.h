@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "core/base/queue.h"
+#include "core/service/response_flow.h"
 #include "core/tensor/request.h"
 #include "core/tensor/response.h"
 #include "core/wire/request_record.h"
@@ -37,9 +38,13 @@ struct inf_flight_s {
     _Atomic bool              answered;     /* release: FINAL was sent, or
                                                soon is                       */
     _Atomic bool              released;     /* release: so was RELEASED      */
+    _Atomic bool              stalled;      /* relaxed: no response is sent
+                                               any more                      */
     uint8_t                   retry;        /* INF_SLOT_RETRYABLE or
                                                INF_SLOT_SEQUENCE             */
     const inf_infer_record_t *record;       /* in the request's arena        */
+    inf_response_flow_t      *flow;         /* a reference; set with the
+                                               request; NULL: one response   */
     inf_request_t             request;
     inf_factory_t             factory;
 };

@@ -177,6 +177,11 @@ void inf_channel_region_shrink(inf_channel_region_t *region, uint64_t len);
 INF_CHECK inf_err_t *inf_channel_region_attach(inf_channel_region_t *record,
     inf_channel_region_t *const *parts, uint32_t count);
 
+/* Calls fn once, when the region is free again, on whatever thread lets go of
+   it; once per region, before publishing it. */
+void inf_channel_region_on_free(inf_channel_region_t *region,
+    void (*fn)(void *userp, uint64_t bytes), void *userp, uint64_t bytes);
+
 /* From a timer of the intake; a bounded piece of work. */
 uint64_t inf_channel_trim(inf_channel_t *ch, uint64_t now_ns);
 

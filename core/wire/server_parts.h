@@ -32,6 +32,10 @@ struct inf_channel_region_s {
     inf_channel_region_t   *next;       /* under arena_lock: in its bucket */
     uint32_t                part_count; /* set once, before publishing     */
     inf_channel_region_t  **parts;
+    void                  (*on_free)(void *userp, uint64_t bytes);
+                                        /* the same, with what follows     */
+    void                   *on_free_userp;
+    uint64_t                on_free_bytes;
 };
 
 struct inf_channel_s {

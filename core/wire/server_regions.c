@@ -82,9 +82,23 @@ inf_channel_region_unref(inf_channel_region_t *region)
         inf_channel_region_unref(region->parts[i]);
     }
 
+    if (region->on_free != NULL) {
+        region->on_free(region->on_free_userp, region->on_free_bytes);
+    }
+
     free(region->parts);
     free(region);
     inf_channel_unref(ch);
+}
+
+void
+inf_channel_region_on_free(inf_channel_region_t *region,
+    void (*fn)(void *userp, uint64_t bytes), void *userp, uint64_t bytes)
+{
+    assert(region->on_free == NULL);
+    region->on_free = fn;
+    region->on_free_userp = userp;
+    region->on_free_bytes = bytes;
 }
 
 void *

@@ -195,20 +195,40 @@ def test_a_client_that_does_not_read(start):
 
 
 def test_many_responses_for_a_client_that_does_not_read(start):
-    """The worker takes from the core what it may hold, and no more."""
+    """Its backend waits for a second, then the request is cancelled: its
+    client learns that, and meanwhile others have their answers."""
     server = start()
     worker, = server.workers()
     with H2(server.port2, window=0) as c:
         before, seen = process.pss_bytes(worker), -1
-        stream = c.post(STREAM, HEADERS, frame(numbers("square", [40_000])))
+        stream = c.post(STREAM, HEADERS, frame(numbers("square", [400_000])))
+        with Client(server.port2) as other:
+            assert other.numbers("id_int32", [3]) == [3]
         while seen != process.pss_bytes(worker):
             seen = process.pss_bytes(worker)
-            nap(0.5 * SLOW)
-        assert seen < before + SLOW * (32 << 20)
+            nap(1.5 * SLOW)
+        assert seen < before + SLOW * (48 << 20)
+        with Client(server.port2) as other, other.stream() as squares:
+            squares.send(numbers("square", [2]))
+            squares.end()
+            assert len(squares.rest()) == 2
         c.give(stream, 1 << 30)
         reply = c.read(stream)
     assert status_in(reply.block) == 0
-    assert len(frames(reply.body)) == 40_000
+    answers = [pb.ModelStreamInferResponse.FromString(f)
+               for _, f in frames(reply.body)]
+    assert 1000 < len(answers) < 100_000
+    assert "has not taken its responses" in answers[-1].error_message
+    assert not any(a.error_message for a in answers[:-1])
+
+
+def test_a_backend_that_is_faster_than_its_client(start):
+    """It waits: nothing is lost, nothing is cancelled."""
+    server = start()
+    with Client(server.port2) as client, client.stream() as stream:
+        stream.send(numbers("square", [30_000]))
+        stream.end()
+        assert len(stream.rest()) == 30_000
 
 
 # ---- what happens to the server

@@ -1,0 +1,45 @@
+/*
+ * response_flow.h - how much of one request's responses its worker holds: a
+ *                   backend that is faster than the client waits here.
+ *
+ * Owner    A reference each: the in-flight request, and each response that the
+ *          worker has not released.
+ * Thread   any.  wait may be called by several threads that send responses of
+ *          the request; never by the thread with the intake role, which takes
+ *          the releases.
+ * Units    bytes, ns.
+ * Errors   false: the worker has released nothing for too long.
+ * Route    backend -> infer's sink -> [response_flow] -> channel -> worker ->
+ *          release -> [response_flow]
+ */
+
+#ifndef INF_SERVICE_RESPONSE_FLOW_H
+#define INF_SERVICE_RESPONSE_FLOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What a worker may hold before a backend waits, and what each response counts
+   at least. */
+#define INF_RESPONSE_FLOW_MAX   (UINT64_C(8) << 20)
+#define INF_RESPONSE_FLOW_LEAST UINT64_C(1024)
+
+typedef struct inf_response_flow_s inf_response_flow_t;
+
+/* One reference; NULL: out of memory. */
+inf_response_flow_t *inf_response_flow_new(void);
+
+/* flow may be NULL. */
+void inf_response_flow_unref(inf_response_flow_t *flow);
+
+/* Waits until the worker holds less than the maximum.  false: it released
+   nothing for patience_ns; then and in each later call, without waiting. */
+bool inf_response_flow_wait(inf_response_flow_t *flow, uint64_t patience_ns);
+
+/* A response of so many bytes is on its way; a reference is taken with it. */
+void inf_response_flow_take(inf_response_flow_t *flow, uint64_t bytes);
+
+/* It is free again; the reference goes.  flow is the inf_response_flow_t. */
+void inf_response_flow_give(void *flow, uint64_t bytes);
+
+#endif /* INF_SERVICE_RESPONSE_FLOW_H */

@@ -1,0 +1,86 @@
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/service/response_flow.h"
+
+#define HALF (INF_RESPONSE_FLOW_MAX / 2)
+#define LONG (UINT64_C(60) * 1000000000)
+
+static void *
+releases(void *userp)
+{
+    inf_response_flow_give(userp, HALF);
+    return NULL;
+}
+
+static void
+a_backend_waits_until_its_worker_has_released(void **state)
+{
+    (void) state;
+    inf_response_flow_t *flow = inf_response_flow_new();
+    pthread_t thread;
+
+    assert_non_null(flow);
+    assert_true(inf_response_flow_wait(flow, 0));
+    inf_response_flow_take(flow, HALF);
+    assert_true(inf_response_flow_wait(flow, 0));
+    inf_response_flow_take(flow, HALF);
+
+    assert_int_equal(pthread_create(&thread, NULL, releases, flow), 0);
+    assert_true(inf_response_flow_wait(flow, LONG));
+    pthread_join(thread, NULL);
+
+    inf_response_flow_unref(flow);
+    inf_response_flow_give(flow, HALF);     /* the last reference            */
+}
+
+static void
+a_worker_that_releases_nothing_stalls_the_request(void **state)
+{
+    (void) state;
+    inf_response_flow_t *flow = inf_response_flow_new();
+
+    inf_response_flow_take(flow, INF_RESPONSE_FLOW_MAX);
+    assert_false(inf_response_flow_wait(flow, 1000));
+
+    /* what comes later is too late */
+    inf_response_flow_give(flow, INF_RESPONSE_FLOW_MAX);
+    assert_false(inf_response_flow_wait(flow, LONG));
+    inf_response_flow_unref(flow);
+}
+
+static void
+small_responses_count_for_what_they_cost(void **state)
+{
+    (void) state;
+    inf_response_flow_t *flow = inf_response_flow_new();
+    uint64_t most = INF_RESPONSE_FLOW_MAX / INF_RESPONSE_FLOW_LEAST;
+
+    for (uint64_t i = 0; i < most; i++) {
+        assert_true(inf_response_flow_wait(flow, 0));
+        inf_response_flow_take(flow, 1);
+    }
+    assert_false(inf_response_flow_wait(flow, 1000));
+
+    for (uint64_t i = 0; i < most; i++) {
+        inf_response_flow_give(flow, 1);
+    }
+    inf_response_flow_unref(flow);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_backend_waits_until_its_worker_has_released),
+        cmocka_unit_test(a_worker_that_releases_nothing_stalls_the_request),
+        cmocka_unit_test(small_responses_count_for_what_they_cost)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
