@@ -110,6 +110,9 @@ find(const uint8_t *uri, size_t uri_len, const uint8_t *raw, size_t raw_len,
     found->endpoint = ctx->endpoint;
     found->version = ctx->version;
     found->model = ctx->model;
+
+    /* the error's text */
+    inf_arena_fini(&ctx->arena);
 }
 
 static bool

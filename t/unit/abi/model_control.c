@@ -251,9 +251,9 @@ what_cannot_be_done_says_why(void **state)
         INFERENCE__MODEL_REPOSITORY_PARAMETER__PARAMETER_CHOICE_INT64_PARAM;
     number.int64_param = 1;
     assert_error(call(LOAD, false, inf_slice("\xff\xff", 2)),
-        INF_ERR_INVALID_ARG, "RepositoryModelLoad");
+        INF_ERR_INTERNAL, "RepositoryModelLoad");
     assert_error(call(UNLOAD, false, inf_slice("\xff\xff", 2)),
-        INF_ERR_INVALID_ARG, "RepositoryModelUnload");
+        INF_ERR_INTERNAL, "RepositoryModelUnload");
     assert_error(call_rest(LOAD, "echo", "{"), INF_ERR_INVALID_ARG, "");
     assert_error(load(" \t", NULL, NULL), INF_ERR_INVALID_ARG,
         "cannot be empty");
