@@ -374,9 +374,18 @@ ngx_http_inference_send_header(ngx_http_request_t *r)
 ngx_int_t
 ngx_http_inference_add_header(ngx_http_request_t *r, char *key, char *value)
 {
+    return ngx_http_inference_add_field(&r->headers_out.headers, key,
+                                        (u_char *) value, ngx_strlen(value));
+}
+
+
+ngx_int_t
+ngx_http_inference_add_field(ngx_list_t *list, const char *key,
+    const u_char *value, size_t len)
+{
     ngx_table_elt_t  *h;
 
-    h = ngx_list_push(&r->headers_out.headers);
+    h = ngx_list_push(list);
     if (h == NULL) {
         return NGX_ERROR;
     }
@@ -387,9 +396,37 @@ ngx_http_inference_add_header(ngx_http_request_t *r, char *key, char *value)
     h->key.data = (u_char *) key;
     h->key.len = ngx_strlen(key);
     h->value.data = (u_char *) value;
-    h->value.len = ngx_strlen(value);
+    h->value.len = len;
 
     return NGX_OK;
+}
+
+
+ngx_chain_t *
+ngx_http_inference_link(ngx_pool_t *pool, const void *p, size_t n)
+{
+    ngx_buf_t    *b;
+    ngx_chain_t  *cl;
+
+    b = ngx_calloc_buf(pool);
+    cl = ngx_alloc_chain_link(pool);
+
+    if (b == NULL || cl == NULL) {
+        return NULL;
+    }
+
+    if (n) {
+        b->memory = 1;
+        b->start = (u_char *) p;
+        b->pos = b->start;
+        b->last = b->pos + n;
+        b->end = b->last;
+    }
+
+    cl->buf = b;
+    cl->next = NULL;
+
+    return cl;
 }
 
 

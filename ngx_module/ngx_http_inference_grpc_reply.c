@@ -19,10 +19,8 @@ static ngx_int_t ngx_http_inference_grpc_send(ngx_http_inference_ctx_t *ctx,
     ngx_chain_t *out);
 static ngx_int_t ngx_http_inference_grpc_add_status(ngx_http_request_t *r,
     ngx_list_t *list, inf_grpc_status_t status, const ngx_str_t *text);
-static ngx_int_t ngx_http_inference_grpc_trailer(ngx_list_t *list,
-    const char *key, const char *value, size_t len);
-static ngx_chain_t *ngx_http_inference_grpc_link(ngx_pool_t *pool,
-    const void *p, size_t n);
+static void ngx_http_inference_grpc_type(ngx_http_request_t *r);
+static ngx_int_t ngx_http_inference_grpc_add_encodings(ngx_http_request_t *r);
 
 
 ngx_int_t
@@ -158,8 +156,8 @@ ngx_http_inference_grpc_respond(ngx_http_inference_ctx_t *ctx)
 
         piece = ngx_http_inference_grpc_piece(ctx->grpc, i);
 
-        *ll = ngx_http_inference_grpc_link(ctx->request->pool, piece.data,
-                                           piece.len);
+        *ll = ngx_http_inference_link(ctx->request->pool, piece.data,
+                                      piece.len);
         if (*ll == NULL) {
             return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
                                            "out of memory");
@@ -204,14 +202,14 @@ ngx_http_inference_grpc_answer(ngx_http_inference_ctx_t *ctx,
 
     inf_grpc_put_prefix(p, &prefix);
 
-    out = ngx_http_inference_grpc_link(pool, p, INF_GRPC_PREFIX);
+    out = ngx_http_inference_link(pool, p, INF_GRPC_PREFIX);
     if (out == NULL) {
         return NGX_ERROR;
     }
 
     if (message->len) {
-        out->next = ngx_http_inference_grpc_link(pool, message->data,
-                                                 message->len);
+        out->next = ngx_http_inference_link(pool, message->data,
+                                            message->len);
         if (out->next == NULL) {
             return NGX_ERROR;
         }
@@ -263,14 +261,7 @@ ngx_http_inference_grpc_head(ngx_http_inference_ctx_t *ctx)
 
     r = ctx->request;
 
-    r->headers_out.status = NGX_HTTP_OK;
-
-    ngx_http_clear_content_length(r);
-    ngx_http_clear_accept_ranges(r);
-
-    ngx_str_set(&r->headers_out.content_type, "application/grpc");
-    r->headers_out.content_type_len = r->headers_out.content_type.len;
-    r->headers_out.content_type_lowcase = NULL;
+    ngx_http_inference_grpc_type(r);
 
     r->expect_trailers = 1;
 
@@ -288,34 +279,33 @@ ngx_http_inference_grpc_head(ngx_http_inference_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    return ngx_http_inference_add_header(r, "grpc-accept-encoding",
-                                         "identity, deflate, gzip");
+    return ngx_http_inference_grpc_add_encodings(r);
 }
 
 
-static ngx_chain_t *
-ngx_http_inference_grpc_link(ngx_pool_t *pool, const void *p, size_t n)
+/* Every answer of gRPC is 200, also one that says that the call has failed. */
+
+static void
+ngx_http_inference_grpc_type(ngx_http_request_t *r)
 {
-    ngx_buf_t    *b;
-    ngx_chain_t  *cl;
+    r->headers_out.status = NGX_HTTP_OK;
 
-    b = ngx_calloc_buf(pool);
-    cl = ngx_alloc_chain_link(pool);
+    ngx_http_clear_content_length(r);
+    ngx_http_clear_accept_ranges(r);
 
-    if (b == NULL || cl == NULL) {
-        return NULL;
-    }
+    ngx_str_set(&r->headers_out.content_type, "application/grpc");
+    r->headers_out.content_type_len = r->headers_out.content_type.len;
+    r->headers_out.content_type_lowcase = NULL;
+}
 
-    b->memory = 1;
-    b->start = (u_char *) p;
-    b->pos = b->start;
-    b->last = b->pos + n;
-    b->end = b->last;
 
-    cl->buf = b;
-    cl->next = NULL;
+/* Of request messages. */
 
-    return cl;
+static ngx_int_t
+ngx_http_inference_grpc_add_encodings(ngx_http_request_t *r)
+{
+    return ngx_http_inference_add_header(r, "grpc-accept-encoding",
+                                         "identity, deflate, gzip");
 }
 
 
@@ -336,9 +326,7 @@ ngx_http_inference_grpc_send_error(ngx_http_inference_ctx_t *ctx)
     }
 
     if (ctx->hint == NGX_HTTP_INFERENCE_GRPC_ENCODINGS
-        && ngx_http_inference_add_header(r, "grpc-accept-encoding",
-                                         "identity, deflate, gzip")
-           != NGX_OK)
+        && ngx_http_inference_grpc_add_encodings(r) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -397,17 +385,10 @@ ngx_int_t
 ngx_http_inference_grpc_trailers_only(ngx_http_request_t *r,
     inf_grpc_status_t status, const ngx_str_t *text)
 {
-    r->headers_out.status = NGX_HTTP_OK;
-    r->headers_out.status_line.len = 0;
-
-    ngx_http_clear_content_length(r);
-    ngx_http_clear_accept_ranges(r);
+    ngx_http_inference_grpc_type(r);
     ngx_http_clear_last_modified(r);
 
-    ngx_str_set(&r->headers_out.content_type, "application/grpc");
-    r->headers_out.content_type_len = r->headers_out.content_type.len;
-    r->headers_out.content_type_lowcase = NULL;
-
+    r->headers_out.status_line.len = 0;
     r->header_only = 1;
 
     return ngx_http_inference_grpc_add_status(r, &r->headers_out.headers,
@@ -431,9 +412,7 @@ ngx_http_inference_grpc_add_status(ngx_http_request_t *r, ngx_list_t *list,
 
     size = ngx_sprintf(p, "%ui", (ngx_uint_t) status) - p;
 
-    if (ngx_http_inference_grpc_trailer(list, "grpc-status", (char *) p, size)
-        != NGX_OK)
-    {
+    if (ngx_http_inference_add_field(list, "grpc-status", p, size) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -455,29 +434,5 @@ ngx_http_inference_grpc_add_status(ngx_http_request_t *r, ngx_list_t *list,
 
     inf_grpc_escape((char *) p, raw);
 
-    return ngx_http_inference_grpc_trailer(list, "grpc-message", (char *) p,
-                                           size);
-}
-
-
-static ngx_int_t
-ngx_http_inference_grpc_trailer(ngx_list_t *list, const char *key,
-    const char *value, size_t len)
-{
-    ngx_table_elt_t  *h;
-
-    h = ngx_list_push(list);
-    if (h == NULL) {
-        return NGX_ERROR;
-    }
-
-    ngx_memzero(h, sizeof(ngx_table_elt_t));
-
-    h->hash = 1;
-    h->key.data = (u_char *) key;
-    h->key.len = ngx_strlen(key);
-    h->value.data = (u_char *) value;
-    h->value.len = len;
-
-    return NGX_OK;
+    return ngx_http_inference_add_field(list, "grpc-message", p, size);
 }

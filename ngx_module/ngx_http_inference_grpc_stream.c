@@ -256,7 +256,6 @@ ngx_http_inference_stream_cleanup(void *data)
 
     ngx_queue_t                         *q;
     ngx_http_inference_message_t        *m;
-    ngx_http_inference_stream_reply_t   *item;
     ngx_http_inference_stream_output_t  *out;
 
     while (!ngx_queue_empty(&stream->messages)) {
@@ -264,14 +263,7 @@ ngx_http_inference_stream_cleanup(void *data)
         m = ngx_http_inference_stream_of(ngx_queue_head(&stream->messages));
         ngx_queue_remove(&m->queue);
 
-        while (!ngx_queue_empty(&m->replies)) {
-
-            q = ngx_queue_head(&m->replies);
-            ngx_queue_remove(q);
-
-            item = ngx_queue_data(q, ngx_http_inference_stream_reply_t, queue);
-            ngx_http_inference_stream_release(&item->reply);
-        }
+        ngx_http_inference_stream_drop_replies(m);
 
         if (m->output) {
             ngx_queue_insert_tail(&stream->outputs, &m->output->queue);

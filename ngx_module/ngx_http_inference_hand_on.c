@@ -172,7 +172,6 @@ static ngx_int_t
 ngx_http_inference_hand_on_piece(ngx_http_inference_pieces_t *pieces,
     u_char *p, uint64_t n)
 {
-    ngx_buf_t    *b;
     ngx_chain_t  *cl;
 
     if (n == 0) {
@@ -183,21 +182,10 @@ ngx_http_inference_hand_on_piece(ngx_http_inference_pieces_t *pieces,
         return NGX_DECLINED;
     }
 
-    b = ngx_calloc_buf(pieces->pool);
-    cl = ngx_alloc_chain_link(pieces->pool);
-
-    if (b == NULL || cl == NULL) {
+    cl = ngx_http_inference_link(pieces->pool, p, (size_t) n);
+    if (cl == NULL) {
         return NGX_ERROR;
     }
-
-    b->memory = 1;
-    b->start = p;
-    b->pos = p;
-    b->last = p + n;
-    b->end = b->last;
-
-    cl->buf = b;
-    cl->next = NULL;
 
     *pieces->last = cl;
     pieces->last = &cl->next;

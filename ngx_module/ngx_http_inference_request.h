@@ -662,9 +662,16 @@ ngx_int_t ngx_http_inference_send_chain(ngx_http_request_t *r,
 /* Every head goes through here. */
 ngx_int_t ngx_http_inference_send_header(ngx_http_request_t *r);
 
-/* Both texts are borrowed. */
+/* Both texts are borrowed; list is that of headers or of trailers. */
 ngx_int_t ngx_http_inference_add_header(ngx_http_request_t *r, char *key,
     char *value);
+ngx_int_t ngx_http_inference_add_field(ngx_list_t *list, const char *key,
+    const u_char *value, size_t len);
+
+/* A buffer over n bytes that stay the caller's, and its link; n 0: a buffer
+   without bytes, for a mark.  NULL: out of memory. */
+ngx_chain_t *ngx_http_inference_link(ngx_pool_t *pool, const void *p,
+    size_t n);
 
 /*
  * Makes a text that a client has chosen fit for headers and logs: control

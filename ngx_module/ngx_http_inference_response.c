@@ -235,50 +235,38 @@ ngx_http_inference_tensors(ngx_http_inference_ctx_t *ctx, ngx_chain_t **ll)
     uint32_t             i, n;
     uint64_t             len;
     ngx_buf_t           *b;
-    ngx_chain_t         *cl;
     const void          *data;
     ngx_http_request_t  *r;
 
     r = ctx->request;
     n = inf_response_output_count(ctx->writer);
 
-    for (i = 0; i <= n; i++) {
+    for (i = 0; i < n; i++) {
 
-        if (i < n) {
-            if (inf_response_output(ctx->writer, i, &data, &len)
-                != INF_DELIVER_BINARY
-                || len == 0)
-            {
-                continue;
-            }
+        if (inf_response_output(ctx->writer, i, &data, &len)
+            != INF_DELIVER_BINARY
+            || len == 0)
+        {
+            continue;
         }
 
-        b = ngx_calloc_buf(r->pool);
-        cl = ngx_alloc_chain_link(r->pool);
-
-        if (b == NULL || cl == NULL) {
+        *ll = ngx_http_inference_link(r->pool, data, (size_t) len);
+        if (*ll == NULL) {
             return NGX_ERROR;
         }
 
-        if (i < n) {
-            b->memory = 1;
-            b->start = (u_char *) data;
-            b->pos = b->start;
-            b->last = b->pos + len;
-            b->end = b->last;
-
-        } else {
-            b->last_buf = (r == r->main) ? 1 : 0;
-            b->sync = !b->last_buf;
-            b->last_in_chain = 1;
-        }
-
-        cl->buf = b;
-        cl->next = NULL;
-
-        *ll = cl;
-        ll = &cl->next;
+        ll = &(*ll)->next;
     }
+
+    *ll = ngx_http_inference_link(r->pool, NULL, 0);
+    if (*ll == NULL) {
+        return NGX_ERROR;
+    }
+
+    b = (*ll)->buf;
+    b->last_buf = (r == r->main) ? 1 : 0;
+    b->sync = !b->last_buf;
+    b->last_in_chain = 1;
 
     return NGX_OK;
 }
