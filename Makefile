@@ -47,6 +47,7 @@ bench: build
 	    || { cat $(BUILD)/bench.log; exit 1; }
 	@$(BUILD)/bench_abi
 	@build/venv/bin/python t/bench/run.py
+	@build/venv/bin/python t/bench/grpc_calls.py
 	@build/venv/bin/python t/bench/batching.py
 	@build/venv/bin/python -m pytest -q -s t/90-stress
 endif

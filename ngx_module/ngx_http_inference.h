@@ -48,11 +48,9 @@
      |NGX_HTTP_INFERENCE_CONFIG|NGX_HTTP_INFERENCE_INFER                      \
      |NGX_HTTP_INFERENCE_GENERATE|NGX_HTTP_INFERENCE_STATISTICS)
 
-/* known to clients, but nothing can list them yet */
+/* known to clients: locations that do not list them say so, not "Not Found" */
 
-#define NGX_HTTP_INFERENCE_LATER                                              \
-    (NGX_HTTP_INFERENCE_TRACE|NGX_HTTP_INFERENCE_LOGGING                      \
-     |NGX_HTTP_INFERENCE_SHARED_MEMORY)
+#define NGX_HTTP_INFERENCE_TOLD  NGX_HTTP_INFERENCE_SHARED_MEMORY
 
 
 typedef struct {
@@ -69,6 +67,8 @@ typedef struct {
     ngx_uint_t                  load_line;
     ngx_uint_t                  check;          /* what nginx -t does        */
     ngx_shm_zone_t             *shm_zone;       /* counters, survive reloads */
+    ngx_array_t                 servers;        /* ngx_http_core_loc_conf_t *
+                                                   of those with inference   */
     unsigned                    used:1;         /* some location needs it    */
     unsigned                    configured:1;   /* inference_core was seen   */
 } ngx_http_inference_main_conf_t;
@@ -88,6 +88,8 @@ typedef struct {
 } ngx_http_inference_rate_t;
 
 
+typedef struct ngx_http_inference_endpoint_s  ngx_http_inference_endpoint_t;
+
 typedef struct {
     ngx_uint_t                  parts;          /* 0: no "inference" here    */
     ngx_str_t                   name;           /* of the location, without
@@ -96,6 +98,7 @@ typedef struct {
     ngx_str_t                   prefix;         /* of it, to strip           */
     ngx_http_complex_value_t   *model;          /* "inference_model"         */
     ngx_http_complex_value_t   *version;
+    const ngx_http_inference_endpoint_t  *endpoint;     /* that model's      */
     u_char                     *file;           /* where one of the two is
                                                    written; NULL: nowhere    */
     ngx_uint_t                  line;
@@ -106,6 +109,10 @@ typedef struct {
                                                    of the arena              */
     ngx_http_inference_rate_t   min_rate;
     ngx_uint_t                  grpc_compression;   /* inf_grpc_level_t      */
+    ngx_flag_t                  deflate;        /* answers of REST           */
+    ngx_array_t                *forward;        /* names of headers, by
+                                                   ngx_regex_elt_t; NULL:
+                                                   none is forwarded         */
 } ngx_http_inference_loc_conf_t;
 
 
@@ -123,6 +130,7 @@ typedef struct {
     ngx_atomic_t                requests;
     ngx_atomic_t                failed;
     ngx_atomic_t                cancelled;
+    ngx_atomic_t                retried;
     ngx_atomic_t                arena_full;
     ngx_atomic_t                ring_full;
     ngx_atomic_t                core_starts;
@@ -157,6 +165,28 @@ void ngx_http_inference_counters_text(inf_buf_t *out);
 /* The counters' zone, of this configuration. */
 ngx_int_t ngx_http_inference_add_zone(ngx_conf_t *cf,
     ngx_http_inference_main_conf_t *imcf);
+
+
+/* ---- leaving.c ----------------------------------------------------------- */
+
+/* Of a call that may be idle as long as it likes; zeroed at first. */
+typedef struct {
+    ngx_queue_t                 queue;
+    ngx_event_t                *turn;           /* NULL: not listed          */
+} ngx_http_inference_leaver_t;
+
+/* turn is posted when the worker begins to leave, at once if it has. */
+void ngx_http_inference_leaver_add(ngx_http_inference_leaver_t *leaver,
+    ngx_event_t *turn);
+
+/* Does nothing where it is not listed. */
+void ngx_http_inference_leaver_remove(ngx_http_inference_leaver_t *leaver);
+
+/* The worker is new. */
+void ngx_http_inference_leaving_init(void);
+
+/* It has begun to leave. */
+void ngx_http_inference_leaving(void);
 
 
 /* ---- client: this worker's channel to the core --------------------------- */
@@ -197,8 +227,9 @@ typedef enum {
  * itself.
  *
  * With `keep` set before submit the regions outlive RELEASED and the core, and
- * are freed by abandon(), which the request's cleanup calls then in any case:
- * for a body that may be handed on to another handler.
+ * are freed by forget() or by abandon(), which the request's cleanup calls then
+ * in any case: for a request that another core may get, or a body that may be
+ * handed on to another handler.
  */
 struct ngx_http_inference_submission_s {
     ngx_queue_t                   queue;        /* while it is QUEUED        */
@@ -214,9 +245,11 @@ struct ngx_http_inference_submission_s {
     ngx_uint_t                    nregions;     /* still to be freed         */
     ngx_uint_t                    begun;        /* executions of it, as far as
                                                    is known                  */
+    ngx_uint_t                    deaths;       /* of cores that had it      */
     unsigned                      keep:1;       /* set by the request        */
     unsigned                      sequence:1;   /* the core that had it is
                                                    gone, and its sequence    */
+    unsigned                      taken:1;      /* that core had taken it    */
 };
 
 /* in a queue, or the core has not answered it */
@@ -258,6 +291,9 @@ ngx_int_t ngx_http_inference_submit(ngx_http_inference_submission_t *submission,
    be called for a submission that was never used or is done. */
 void ngx_http_inference_abandon(ngx_http_inference_submission_t *submission);
 
+/* The bytes of one with `keep` are not wanted any more. */
+void ngx_http_inference_forget(ngx_http_inference_submission_t *submission);
+
 /* A response region was sent to the socket (or isn't wanted any more). */
 void ngx_http_inference_release(uint64_t epoch, uint64_t offset);
 
@@ -287,6 +323,10 @@ ngx_socket_t ngx_http_inference_registration(void);
 
 /* installed by "inference" and "inference_model" as clcf->handler */
 ngx_int_t ngx_http_inference_handler(ngx_http_request_t *r);
+
+/* what "inference_model" calls infer, generate, generate_stream; NULL: none */
+const ngx_http_inference_endpoint_t *ngx_http_inference_model_endpoint(
+    ngx_str_t *name);
 
 /* before and after configuration, by the request side: variables, filters */
 ngx_int_t ngx_http_inference_add_variables(ngx_conf_t *cf);

@@ -175,7 +175,7 @@ ngx_http_inference_body_put(ngx_http_inference_ctx_t *ctx, u_char *p,
 }
 
 
-/* What has come of a long text is read; more will come. */
+/* Reads the part of a long text that has come; more will come. */
 
 static ngx_int_t
 ngx_http_inference_body_text(ngx_http_inference_ctx_t *ctx)
@@ -281,7 +281,7 @@ ngx_http_inference_body_read(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* What the source reads is settled before, what it has written after. */
+/* The input of the source is settled before, its output after. */
 
 static ngx_int_t
 ngx_http_inference_body_source(ngx_http_inference_ctx_t *ctx)

@@ -80,6 +80,9 @@ ngx_http_inference_channel_new(ngx_http_inference_main_conf_t *imcf,
         goto failed;
     }
 
+    /* nginx calls its handler when the worker begins to leave */
+    ch->control->idle = 1;
+
     return ch;
 
 failed:
@@ -242,6 +245,12 @@ ngx_http_inference_channel_control(ngx_event_t *ev)
     c = ev->data;
     ch = c->data;
 
+    if (c->close) {
+        c->close = 0;
+        ngx_http_inference_leaving();
+        return;
+    }
+
     if (ch->state == ngx_http_inference_channel_waiting) {
         ngx_http_inference_channel_welcome(ch);
         return;
@@ -369,6 +378,27 @@ ngx_http_inference_channel_core_exit(ngx_event_t *ev)
     ch = c->data;
 
     ch->handlers->dead(ch, "it has ended");
+}
+
+
+void
+ngx_http_inference_channel_drain_last(ngx_http_inference_channel_t *ch)
+{
+    ngx_uint_t  n;
+
+    /* as often as a full ring takes; a core that lives on may write more */
+
+    for (n = 0;
+         n < INF_MAX_SLOTS && ch->state == ngx_http_inference_channel_up;
+         n++)
+    {
+        if (inf_client_drain(ch->client, NGX_HTTP_INFERENCE_BUDGET,
+                             ch->handlers->completion)
+            != INF_CLIENT_AGAIN)
+        {
+            return;
+        }
+    }
 }
 
 

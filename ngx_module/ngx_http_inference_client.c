@@ -84,6 +84,7 @@ ngx_http_inference_client_init(ngx_cycle_t *cycle)
     client->dummy.fd = (ngx_socket_t) -1;
     ngx_queue_init(&client->dead);
     ngx_queue_init(&client->waiting);
+    ngx_http_inference_leaving_init();
 
     ngx_http_inference_client_event(&client->retry,
                                     ngx_http_inference_client_retry);
@@ -168,7 +169,11 @@ ngx_http_inference_wait_ready(ngx_http_inference_submission_t *submission)
         return NGX_OK;
     }
 
-    waited = ngx_current_msec - client->down;
+    /* the end of one that was found broken is counted a little later */
+
+    waited = client->channel != NULL
+             && client->channel->state == ngx_http_inference_channel_broken
+             ? 0 : ngx_current_msec - client->down;
 
     if (waited >= NGX_HTTP_INFERENCE_PATIENCE) {
         return NGX_ERROR;
@@ -280,6 +285,24 @@ ngx_http_inference_abandon(ngx_http_inference_submission_t *submission)
 
 
 void
+ngx_http_inference_forget(ngx_http_inference_submission_t *submission)
+{
+    ngx_http_inference_channel_t  *ch;
+
+    if (submission->nregions == 0) {
+        submission->keep = 0;
+        return;
+    }
+
+    ch = ngx_http_inference_client_find(submission->epoch);
+
+    if (ch) {
+        ngx_http_inference_in_flight_forget(ch, submission);
+    }
+}
+
+
+void
 ngx_http_inference_release(uint64_t epoch, uint64_t offset)
 {
     ngx_http_inference_channel_t  *ch;
@@ -342,6 +365,11 @@ ngx_http_inference_client_retry(ngx_event_t *ev)
     ngx_http_inference_client_t  *client;
 
     client = &ngx_http_inference_client;
+
+    if (ngx_exiting) {
+        /* no channel was there to tell */
+        ngx_http_inference_leaving();
+    }
 
     if (client->channel == NULL) {
         client->channel = ngx_http_inference_channel_new(client->imcf,
@@ -433,6 +461,7 @@ ngx_http_inference_client_death(ngx_http_inference_channel_t *ch,
     client = &ngx_http_inference_client;
     pid = inf_client_core_pid(ch->client);
 
+    ngx_http_inference_channel_drain_last(ch);
     ngx_http_inference_channel_unlink(ch);
 
     ch->state = ngx_http_inference_channel_dead;
@@ -547,7 +576,8 @@ ngx_http_inference_client_patience(ngx_event_t *ev)
 }
 
 
-/* What is not urgent: memory given back, old channels, postponed entries. */
+/* Work that is not urgent: memory given back, old channels, postponed
+   entries. */
 
 static void
 ngx_http_inference_client_sweep(ngx_event_t *ev)

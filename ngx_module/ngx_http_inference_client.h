@@ -103,6 +103,9 @@ void ngx_http_inference_channel_hello(ngx_http_inference_channel_t *ch);
 /* Found broken in the middle of something: ended at the end of the turn. */
 void ngx_http_inference_channel_break(ngx_http_inference_channel_t *ch);
 
+/* Its core is gone: takes what it has answered. */
+void ngx_http_inference_channel_drain_last(ngx_http_inference_channel_t *ch);
+
 /* Out of the event loop. */
 void ngx_http_inference_channel_unlink(ngx_http_inference_channel_t *ch);
 
@@ -118,6 +121,10 @@ ngx_int_t ngx_http_inference_in_flight_submit(ngx_http_inference_channel_t *ch,
     ngx_http_inference_submission_t *submission, inf_submission_t *s,
     inf_region_t *const *regions, ngx_uint_t count);
 void ngx_http_inference_in_flight_abandon(ngx_http_inference_channel_t *ch,
+    ngx_http_inference_submission_t *submission);
+
+/* As ngx_http_inference_forget(). */
+void ngx_http_inference_in_flight_forget(ngx_http_inference_channel_t *ch,
     ngx_http_inference_submission_t *submission);
 
 /* userp: the in-flight request. */

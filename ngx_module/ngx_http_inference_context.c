@@ -15,8 +15,8 @@ static void ngx_http_inference_cleanup(void *data);
 static inf_arena_spares_t  ngx_http_inference_spares;
 
 
-/* What follows a state, by what its phase returns.  What fails is rejected, and
-   what waits may be left by its client. */
+/* The state that follows, by the result of the phase.  A phase that fails
+   rejects the request; the client of one that waits may leave. */
 
 #define ngx_http_inference_then(next, other)                                  \
     { NGX_HTTP_INFERENCE_##next, NGX_HTTP_INFERENCE_##other }
@@ -35,8 +35,9 @@ static const struct {
     /* SWALLOWING */  ngx_http_inference_then(REJECTING, REJECTING),
     /* READING */     ngx_http_inference_then(DECODING, SUBMITTING),
     /* DECODING */    ngx_http_inference_then(SUBMITTING, REJECTING),
-    /* SUBMITTING */  ngx_http_inference_then(WAITING, REJECTING),
+    /* SUBMITTING */  ngx_http_inference_then(WAITING, RETRYING),
     /* WAITING */     ngx_http_inference_then(PREPARING, RESPONDING),
+    /* RETRYING */    ngx_http_inference_then(SUBMITTING, REJECTING),
     /* PREPARING */   ngx_http_inference_then(RESPONDING, REJECTING),
     /* RESPONDING */  ngx_http_inference_then(DONE, SENDING),
     /* SENDING */     ngx_http_inference_then(DONE, PREPARING),
@@ -114,6 +115,13 @@ ngx_http_inference_move(ngx_http_inference_ctx_t *ctx, ngx_int_t rc)
         ctx->state = NGX_HTTP_INFERENCE_REJECTING;
         break;
     }
+}
+
+
+void
+ngx_http_inference_lose_core(ngx_http_inference_ctx_t *ctx)
+{
+    ctx->state = NGX_HTTP_INFERENCE_RETRYING;
 }
 
 
@@ -263,6 +271,10 @@ ngx_http_inference_free_ctx(ngx_http_inference_ctx_t *ctx)
         ngx_http_inference_release(ctx->reply.epoch, ctx->reply.offset);
     }
 
+    if (ctx->retry) {
+        ngx_http_inference_retry_free(ctx);
+    }
+
     if (ctx->record) {
         inf_client_free_region(ctx->client, ctx->record);
     }
@@ -273,6 +285,11 @@ ngx_http_inference_free_ctx(ngx_http_inference_ctx_t *ctx)
         ngx_http_inference_grpc_free(ctx->grpc);
     }
 
+    if (ctx->events) {
+        ngx_http_inference_events_free(ctx->events);
+    }
+
+    ngx_http_inference_pack_close(ctx->packer);
     inf_infer_reader_free(ctx->reader);
     inf_arena_give(&ctx->arena, &ngx_http_inference_spares);
 }

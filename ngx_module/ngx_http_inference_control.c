@@ -140,22 +140,31 @@ ngx_http_inference_control_own_message(ngx_http_inference_ctx_t *ctx)
 
 
 /*
- * What has no body names a model and a version at most.  All messages of such
- * calls have these as their fields 1 and 2, or nothing: one stands for all.
+ * A call without a body names a model and a version at most.  All messages of
+ * such calls have these as their fields 1 and 2, or nothing: one stands for
+ * all but that of trace settings.
  */
 
 static ngx_int_t
 ngx_http_inference_control_message(ngx_http_inference_ctx_t *ctx)
 {
-    inf_buf_t                      packed;
-    inf_err_t                     *err;
-    Inference__ModelReadyRequest   m;
+    inf_buf_t                        packed;
+    inf_err_t                       *err;
+    Inference__ModelReadyRequest     m;
+    Inference__TraceSettingRequest   trace;
 
     inf_buf_init(&packed);
 
     err = NULL;
 
-    if (ctx->model.len) {
+    if (ctx->model.len && ctx->endpoint->call == INF_METHOD_TRACE_SETTING) {
+        inference__trace_setting_request__init(&trace);
+
+        trace.model_name = ngx_http_inference_control_text(ctx, &ctx->model);
+
+        err = inf_message_pack(&trace.base, &packed);
+
+    } else if (ctx->model.len) {
         inference__model_ready_request__init(&m);
 
         m.name = ngx_http_inference_control_text(ctx, &ctx->model);

@@ -122,7 +122,7 @@ ngx_http_inference_core_config_same(u_char *data, size_t len, ngx_log_t *log)
 }
 
 
-/* What is the default is left out, whether it is given or not. */
+/* A default is left out, whether it is given or not. */
 
 static u_char *
 ngx_http_inference_core_config_pack(ngx_http_inference_main_conf_t *imcf,

@@ -1,7 +1,7 @@
 /*
- * What the core says, on its way into nginx's error_log: records with a level
- * from its log, and lines from its stdout and stderr, where backends and their
- * runtimes write.  More than a bound per second is counted and dropped.
+ * Messages of the core on their way into nginx's error_log: records with a
+ * level from its log, and lines from its stdout and stderr, where backends and
+ * their runtimes write.  More than a bound per second is counted and dropped.
  */
 
 #include "ngx_module/ngx_http_inference_supervisor.h"

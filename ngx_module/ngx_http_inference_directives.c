@@ -454,14 +454,16 @@ ngx_http_inference_log(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     log->has_warn = 1;
     log->warn = level < 2;
 
-    if (cf->args->nelts == 3
-        && ngx_http_inference_parameter(imcf, &cmd->name, &value[2])
-           != NGX_OK)
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid parameter \"%V\" of \"inference_log\": it "
-                           "takes verbose=NUMBER", &value[2]);
-        return NGX_CONF_ERROR;
+    for (i = 2; i < cf->args->nelts; i++) {
+        if (ngx_http_inference_parameter(imcf, &cmd->name, &value[i])
+            != NGX_OK)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\" of "
+                               "\"inference_log\": it takes verbose=NUMBER and "
+                               "format=default|ISO8601, once each", &value[i]);
+            return NGX_CONF_ERROR;
+        }
     }
 
     return NGX_CONF_OK;

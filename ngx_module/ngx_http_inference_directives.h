@@ -90,16 +90,18 @@ ngx_int_t ngx_http_inference_absolute(ngx_conf_t *cf, ngx_str_t *directive,
 
 
 /* ---- http{}: where instances run (host_policy.c), what limits them
-        (rate_limit.c) ------------------------------------------------------ */
+        (rate_limit.c), where traces go (trace.c) --------------------------- */
 
 /* Handlers of the directives of these names. */
 char *ngx_http_inference_host_policy(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_inference_rate_limit_resource(ngx_conf_t *cf,
     ngx_command_t *cmd, void *conf);
+char *ngx_http_inference_trace(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 
 
-/* ---- locations (location.c) ---------------------------------------------- */
+/* ---- locations (location.c, forward.c) ----------------------------------- */
 
 /* Handlers of directives, and nginx's callbacks for a location's values. */
 char *ngx_http_inference_parts(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -109,9 +111,15 @@ char *ngx_http_inference_model(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_inference_tries(ngx_conf_t *cf, void *post, void *data);
 char *ngx_http_inference_min_body_rate(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+char *ngx_http_inference_forward_directive(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 void *ngx_http_inference_create_loc_conf(ngx_conf_t *cf);
 char *ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
+
+/* After all are merged: nginx's defaults of connections, where a server has
+   locations with inference. */
+void ngx_http_inference_override_connections(ngx_conf_t *cf);
 
 
 #endif /* NGX_HTTP_INFERENCE_DIRECTIVES_H */

@@ -105,6 +105,9 @@ ngx_http_inference_phase(ngx_http_inference_ctx_t *ctx)
     case NGX_HTTP_INFERENCE_WAITING:
         return ngx_http_inference_run_waiting(ctx);
 
+    case NGX_HTTP_INFERENCE_RETRYING:
+        return ngx_http_inference_retry(ctx);
+
     case NGX_HTTP_INFERENCE_PREPARING:
         return ctx->grpc ? ngx_http_inference_grpc_prepare(ctx)
                          : ngx_http_inference_prepare(ctx);
@@ -150,6 +153,14 @@ ngx_http_inference_check_time(ngx_http_inference_ctx_t *ctx)
 
         break;
 
+    case NGX_HTTP_INFERENCE_WAITING:
+
+        if (ctx->stream) {
+            return ngx_http_inference_stream_check_time(ctx);
+        }
+
+        break;
+
     default:
         break;
     }
@@ -179,6 +190,12 @@ ngx_http_inference_run_checking(ngx_http_inference_ctx_t *ctx)
         return NGX_ERROR;
     }
 
+    if (ctx->endpoint->part == NGX_HTTP_INFERENCE_SHARED_MEMORY
+        && ngx_http_inference_regions_allowed(ctx) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
     switch (ctx->endpoint->verb) {
 
     case NGX_HTTP_INFERENCE_LIVE:
@@ -191,27 +208,24 @@ ngx_http_inference_run_checking(ngx_http_inference_ctx_t *ctx)
         return NGX_DECLINED;
 
     case NGX_HTTP_INFERENCE_MODEL_INFER:
+    case NGX_HTTP_INFERENCE_GENERATE_ONE:
+    case NGX_HTTP_INFERENCE_GENERATE_ALL:
     case NGX_HTTP_INFERENCE_STREAM_INFER:
     case NGX_HTTP_INFERENCE_CALL_BODY:
     case NGX_HTTP_INFERENCE_HEALTH_CHECK:
+    case NGX_HTTP_INFERENCE_HEALTH_WATCH:
         return ngx_http_inference_headers_check(ctx);
 
     case NGX_HTTP_INFERENCE_CALL:
         return NGX_OK;
 
     case NGX_HTTP_INFERENCE_NAMED:
-        return ngx_http_inference_fail(ctx, INF_ERR_UNSUPPORTED,
-                                       "'repository_name' specification is "
-                                       "not supported");
-
-    case NGX_HTTP_INFERENCE_NOT_BUILT:
         break;
     }
 
     return ngx_http_inference_fail(ctx, INF_ERR_UNSUPPORTED,
-                                   "the %V endpoint is not available in this "
-                                   "version of the server",
-                                   &ctx->endpoint->name);
+                                   "'repository_name' specification is not "
+                                   "supported");
 }
 
 
@@ -357,6 +371,8 @@ ngx_http_inference_run_borrowing(ngx_http_inference_ctx_t *ctx)
 }
 
 
+/* NGX_DECLINED: that core has ended. */
+
 static ngx_int_t
 ngx_http_inference_run_submitting(ngx_http_inference_ctx_t *ctx)
 {
@@ -366,9 +382,27 @@ ngx_http_inference_run_submitting(ngx_http_inference_ctx_t *ctx)
         return ngx_http_inference_stream_open(ctx);
     }
 
+    if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_HEALTH_WATCH) {
+        ngx_http_inference_watch(ctx);
+        return ngx_http_inference_watcher_open(ctx);
+    }
+
+    if (ctx->endpoint->verb == NGX_HTTP_INFERENCE_GENERATE_ALL
+        && ctx->events == NULL
+        && ngx_http_inference_events_open(ctx) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
     rc = ngx_http_inference_is_infer(ctx)
          ? ngx_http_inference_infer_submit(ctx)
          : ngx_http_inference_control_submit(ctx);
+
+    if (rc == NGX_DECLINED
+        && ngx_http_inference_retry_begin(ctx, NULL) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
 
     if (rc != NGX_OK) {
         return rc;
@@ -395,8 +429,16 @@ ngx_http_inference_run_waiting(ngx_http_inference_ctx_t *ctx)
         return ngx_http_inference_stream(ctx);
     }
 
+    if (ctx->watch) {
+        return ngx_http_inference_watcher(ctx);
+    }
+
     if (ctx->message) {
         return ngx_http_inference_stream_next(ctx);
+    }
+
+    if (ctx->events) {
+        return ngx_http_inference_events_next(ctx);
     }
 
     if (ctx->event != NGX_HTTP_INFERENCE_REPLY) {
@@ -419,12 +461,30 @@ ngx_http_inference_run_responding(ngx_http_inference_ctx_t *ctx)
 {
     ngx_int_t  rc;
 
-    if (ctx->timer.timer_set) {
+    if (ctx->events) {
+        /* the time of the request goes on */
+
+        rc = ngx_http_inference_events_respond(ctx);
+
+        if (rc == NGX_DECLINED) {
+            ctx->request->write_event_handler = ctx->handlers->writable;
+        }
+
+        return rc;
+    }
+
+    if (ctx->timer.timer_set && ctx->message == NULL) {
+        /* a message may have more responses */
         ngx_del_timer(&ctx->timer);
     }
 
     if (ctx->stream) {
         return ngx_http_inference_stream_close(ctx);
+    }
+
+    if (ctx->watch) {
+        /* nothing can be sent */
+        return NGX_OK;
     }
 
     if (ctx->message) {
@@ -449,12 +509,17 @@ ngx_http_inference_run_responding(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* NGX_DECLINED: the next response of a message of a stream. */
+/* NGX_DECLINED: the next response of a message of a stream, or of
+   generate_stream. */
 
 static ngx_int_t
 ngx_http_inference_run_sending(ngx_http_inference_ctx_t *ctx)
 {
     ngx_int_t  rc;
+
+    if (ctx->events) {
+        return ngx_http_inference_events_send(ctx);
+    }
 
     if (ctx->message == NULL) {
         return ngx_http_inference_respond_more(ctx);
@@ -494,6 +559,11 @@ ngx_http_inference_run_rejecting(ngx_http_inference_ctx_t *ctx)
 
     if (r == r->main && !r->discard_body) {
         r->read_event_handler = ngx_http_block_reading;
+    }
+
+    if (ctx->events && r->header_sent) {
+        ngx_http_inference_events_reject(ctx);
+        return NGX_OK;
     }
 
     if (ngx_http_inference_intercepted(ctx)) {

@@ -26,8 +26,9 @@ static ngx_int_t ngx_http_inference_parse_version(
 
 /*
  * A pattern matches the whole path: '*' is one segment (the last of them names
- * the model), '~' an optional "/versions/NUMBER".  The first row that matches
- * and whose part is served wins.
+ * the model, or a region of shared memory), '~' an optional "/versions/NUMBER".
+ * Of the rows that match and whose part is served the first that has the
+ * method wins, else the first.
  */
 
 #define ngx_http_inference_row(pattern, methods, part, verb, name)            \
@@ -38,10 +39,17 @@ static ngx_int_t ngx_http_inference_parse_version(
     { ngx_string(pattern), methods, NGX_HTTP_INFERENCE_##part,                \
       NGX_HTTP_INFERENCE_##verb, INF_METHOD_##call, ngx_string(name) }
 
+/* the first rows */
+#define NGX_HTTP_INFERENCE_MODEL_ENDPOINTS  3
+
 static const ngx_http_inference_endpoint_t  ngx_http_inference_endpoints[] = {
 
     ngx_http_inference_row("/v2/models/*~/infer", NGX_HTTP_POST,
                            INFER, MODEL_INFER, "infer"),
+    ngx_http_inference_row("/v2/models/*~/generate", NGX_HTTP_POST,
+                           GENERATE, GENERATE_ONE, "generate"),
+    ngx_http_inference_row("/v2/models/*~/generate_stream", NGX_HTTP_POST,
+                           GENERATE, GENERATE_ALL, "generate_stream"),
 
     ngx_http_inference_row("/v2/health/live", NGX_HTTP_GET,
                            HEALTH, LIVE, "live"),
@@ -56,23 +64,24 @@ static const ngx_http_inference_endpoint_t  ngx_http_inference_endpoints[] = {
                             STATISTICS, CALL, MODEL_STATISTICS, "statistics"),
     ngx_http_inference_call("/v2/models/*~/config", NGX_HTTP_GET,
                             CONFIG, CALL, MODEL_CONFIG, "config"),
-    ngx_http_inference_row("/v2/models/*~/generate", NGX_HTTP_POST,
-                           GENERATE, NOT_BUILT, "generate"),
-    ngx_http_inference_row("/v2/models/*~/generate_stream", NGX_HTTP_POST,
-                           GENERATE, NOT_BUILT, "generate_stream"),
 
     ngx_http_inference_call("/v2", NGX_HTTP_GET,
                             METADATA, CALL, SERVER_METADATA, "metadata"),
     ngx_http_inference_call("/v2/models/*~", NGX_HTTP_GET,
                             METADATA, CALL, MODEL_METADATA, "model_metadata"),
 
-    ngx_http_inference_row("/v2/logging", NGX_HTTP_GET|NGX_HTTP_POST,
-                           LOGGING, NOT_BUILT, "logging"),
-    ngx_http_inference_row("/v2/trace/setting", NGX_HTTP_GET|NGX_HTTP_POST,
-                           TRACE, NOT_BUILT, "trace"),
-    ngx_http_inference_row("/v2/models/*/trace/setting",
-                           NGX_HTTP_GET|NGX_HTTP_POST,
-                           TRACE, NOT_BUILT, "trace"),
+    ngx_http_inference_call("/v2/logging", NGX_HTTP_GET,
+                            LOGGING, CALL, LOG_SETTINGS, "logging"),
+    ngx_http_inference_call("/v2/logging", NGX_HTTP_POST,
+                            LOGGING, CALL_BODY, LOG_SETTINGS, "logging"),
+    ngx_http_inference_call("/v2/trace/setting", NGX_HTTP_GET,
+                            TRACE, CALL, TRACE_SETTING, "trace"),
+    ngx_http_inference_call("/v2/trace/setting", NGX_HTTP_POST,
+                            TRACE, CALL_BODY, TRACE_SETTING, "trace"),
+    ngx_http_inference_call("/v2/models/*/trace/setting", NGX_HTTP_GET,
+                            TRACE, CALL, TRACE_SETTING, "trace"),
+    ngx_http_inference_call("/v2/models/*/trace/setting", NGX_HTTP_POST,
+                            TRACE, CALL_BODY, TRACE_SETTING, "trace"),
 
     ngx_http_inference_call("/v2/repository/index", NGX_HTTP_POST,
                             REPOSITORY, CALL_BODY, REPOSITORY_INDEX, "index"),
@@ -89,31 +98,42 @@ static const ngx_http_inference_endpoint_t  ngx_http_inference_endpoints[] = {
     ngx_http_inference_row("/v2/repository/*/models/*/unload", NGX_HTTP_POST,
                            REPOSITORY, NAMED, "unload"),
 
-    ngx_http_inference_row("/v2/systemsharedmemory/status", NGX_HTTP_GET,
-                           SHARED_MEMORY, NOT_BUILT, "system_shm"),
-    ngx_http_inference_row("/v2/systemsharedmemory/region/*/status",
-                           NGX_HTTP_GET,
-                           SHARED_MEMORY, NOT_BUILT, "system_shm"),
-    ngx_http_inference_row("/v2/systemsharedmemory/region/*/register",
-                           NGX_HTTP_POST,
-                           SHARED_MEMORY, NOT_BUILT, "system_shm"),
-    ngx_http_inference_row("/v2/systemsharedmemory/unregister", NGX_HTTP_POST,
-                           SHARED_MEMORY, NOT_BUILT, "system_shm"),
-    ngx_http_inference_row("/v2/systemsharedmemory/region/*/unregister",
-                           NGX_HTTP_POST,
-                           SHARED_MEMORY, NOT_BUILT, "system_shm"),
-    ngx_http_inference_row("/v2/cudasharedmemory/status", NGX_HTTP_GET,
-                           SHARED_MEMORY, NOT_BUILT, "cuda_shm"),
-    ngx_http_inference_row("/v2/cudasharedmemory/region/*/status", NGX_HTTP_GET,
-                           SHARED_MEMORY, NOT_BUILT, "cuda_shm"),
-    ngx_http_inference_row("/v2/cudasharedmemory/region/*/register",
-                           NGX_HTTP_POST,
-                           SHARED_MEMORY, NOT_BUILT, "cuda_shm"),
-    ngx_http_inference_row("/v2/cudasharedmemory/unregister", NGX_HTTP_POST,
-                           SHARED_MEMORY, NOT_BUILT, "cuda_shm"),
-    ngx_http_inference_row("/v2/cudasharedmemory/region/*/unregister",
-                           NGX_HTTP_POST,
-                           SHARED_MEMORY, NOT_BUILT, "cuda_shm"),
+    ngx_http_inference_call("/v2/systemsharedmemory/status",
+                            NGX_HTTP_GET, SHARED_MEMORY, CALL,
+                            SYSTEM_SHM_STATUS, "system_shm"),
+    ngx_http_inference_call("/v2/systemsharedmemory/region/*/status",
+                            NGX_HTTP_GET, SHARED_MEMORY, CALL,
+                            SYSTEM_SHM_STATUS, "system_shm"),
+    ngx_http_inference_call("/v2/systemsharedmemory/register",
+                            NGX_HTTP_POST, SHARED_MEMORY, CALL_BODY,
+                            SYSTEM_SHM_REGISTER, "system_shm"),
+    ngx_http_inference_call("/v2/systemsharedmemory/region/*/register",
+                            NGX_HTTP_POST, SHARED_MEMORY, CALL_BODY,
+                            SYSTEM_SHM_REGISTER, "system_shm"),
+    ngx_http_inference_call("/v2/systemsharedmemory/unregister",
+                            NGX_HTTP_POST, SHARED_MEMORY, CALL_BODY,
+                            SYSTEM_SHM_UNREGISTER, "system_shm"),
+    ngx_http_inference_call("/v2/systemsharedmemory/region/*/unregister",
+                            NGX_HTTP_POST, SHARED_MEMORY, CALL_BODY,
+                            SYSTEM_SHM_UNREGISTER, "system_shm"),
+    ngx_http_inference_call("/v2/cudasharedmemory/status",
+                            NGX_HTTP_GET, SHARED_MEMORY, CALL,
+                            CUDA_SHM_STATUS, "cuda_shm"),
+    ngx_http_inference_call("/v2/cudasharedmemory/region/*/status",
+                            NGX_HTTP_GET, SHARED_MEMORY, CALL,
+                            CUDA_SHM_STATUS, "cuda_shm"),
+    ngx_http_inference_call("/v2/cudasharedmemory/register",
+                            NGX_HTTP_POST, SHARED_MEMORY, CALL_BODY,
+                            CUDA_SHM_REGISTER, "cuda_shm"),
+    ngx_http_inference_call("/v2/cudasharedmemory/region/*/register",
+                            NGX_HTTP_POST, SHARED_MEMORY, CALL_BODY,
+                            CUDA_SHM_REGISTER, "cuda_shm"),
+    ngx_http_inference_call("/v2/cudasharedmemory/unregister",
+                            NGX_HTTP_POST, SHARED_MEMORY, CALL_BODY,
+                            CUDA_SHM_UNREGISTER, "cuda_shm"),
+    ngx_http_inference_call("/v2/cudasharedmemory/region/*/unregister",
+                            NGX_HTTP_POST, SHARED_MEMORY, CALL_BODY,
+                            CUDA_SHM_UNREGISTER, "cuda_shm"),
 
     ngx_http_inference_call("/metrics", NGX_HTTP_GET,
                             METRICS, CALL, METRICS, "metrics"),
@@ -136,7 +156,7 @@ ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
     ilcf = ngx_http_get_module_loc_conf(r, ngx_http_inference_module);
 
     if (ilcf->model) {
-        ctx->endpoint = &ngx_http_inference_endpoints[0];
+        ctx->endpoint = ilcf->endpoint;
         return ngx_http_inference_model_of_location(ctx);
     }
 
@@ -161,8 +181,12 @@ ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx)
 
     if (!ngx_http_inference_name_is_seen(ctx)) {
         return ngx_http_inference_fail(ctx, INF_ERR_NOT_FOUND,
-                                       "Request for unknown model: '%V' is "
-                                       "not found", &ctx->model);
+                                       (ep->part
+                                        == NGX_HTTP_INFERENCE_SHARED_MEMORY)
+                                       ? "Unable to find shared memory "
+                                         "region: '%V'"
+                                       : "Request for unknown model: '%V' is "
+                                         "not found", &ctx->model);
     }
 
     return ngx_http_inference_parse_version(ctx);
@@ -183,7 +207,7 @@ ngx_http_inference_match_location(ngx_http_inference_ctx_t *ctx,
 
     if (parts != NGX_HTTP_INFERENCE_METRICS) {
         /* requests for these anywhere else learn that they aren't there */
-        parts |= NGX_HTTP_INFERENCE_LATER;
+        parts |= NGX_HTTP_INFERENCE_TOLD;
     }
 
     ep = ngx_http_inference_match(ctx, path, parts);
@@ -319,11 +343,15 @@ ngx_http_inference_match(ngx_http_inference_ctx_t *ctx, ngx_str_t *path,
     ngx_uint_t parts)
 {
     ngx_str_t                             model, version, pattern;
-    const ngx_http_inference_endpoint_t  *ep;
+    const ngx_http_inference_endpoint_t  *ep, *first;
+
+    first = NULL;
 
     for (ep = ngx_http_inference_endpoints; ep->pattern.len; ep++) {
 
-        if (!(ep->part & parts)) {
+        if (!(ep->part & parts)
+            || (first && !(ctx->request->method & ep->methods)))
+        {
             continue;
         }
 
@@ -337,11 +365,18 @@ ngx_http_inference_match(ngx_http_inference_ctx_t *ctx, ngx_str_t *path,
         {
             ctx->model = model;
             ctx->version_text = version;
-            return ep;
+
+            if (ctx->request->method & ep->methods) {
+                return ep;
+            }
+
+            if (first == NULL) {
+                first = ep;
+            }
         }
     }
 
-    return NULL;
+    return first;
 }
 
 
@@ -418,6 +453,27 @@ ngx_http_inference_match_version(u_char *p, u_char *last, ngx_str_t *version)
     version->len = end - start;
 
     return end;
+}
+
+
+const ngx_http_inference_endpoint_t *
+ngx_http_inference_model_endpoint(ngx_str_t *name)
+{
+    ngx_uint_t                            i;
+    const ngx_http_inference_endpoint_t  *ep;
+
+    for (i = 0; i < NGX_HTTP_INFERENCE_MODEL_ENDPOINTS; i++) {
+
+        ep = &ngx_http_inference_endpoints[i];
+
+        if (ep->name.len == name->len
+            && ngx_strncmp(ep->name.data, name->data, name->len) == 0)
+        {
+            return ep;
+        }
+    }
+
+    return NULL;
 }
 
 

@@ -88,6 +88,7 @@ ngx_http_inference_precise(inf_err_code_t code, inf_err_cause_t cause)
     case INF_CAUSE_NONE:
     case INF_CAUSE_STRINGS:
     case INF_CAUSE_NOT_READY:
+    case INF_CAUSE_STARTING:
         break;
     }
 
@@ -399,6 +400,26 @@ ngx_http_inference_add_field(ngx_list_t *list, const char *key,
     h->value.len = len;
 
     return NGX_OK;
+}
+
+
+ngx_table_elt_t *
+ngx_http_inference_next_field(ngx_list_part_t **part, ngx_uint_t *i)
+{
+    ngx_table_elt_t  *fields;
+
+    while (*part && *i >= (*part)->nelts) {
+        *part = (*part)->next;
+        *i = 0;
+    }
+
+    if (*part == NULL) {
+        return NULL;
+    }
+
+    fields = (*part)->elts;
+
+    return &fields[(*i)++];
 }
 
 

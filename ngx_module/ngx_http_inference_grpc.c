@@ -39,6 +39,9 @@ static const ngx_http_inference_endpoint_t  ngx_http_inference_methods[] = {
     ngx_http_inference_method("/grpc.health.v1.Health/", "Check", HEALTH,
                               HEALTH_CHECK, INF_METHOD_SERVER_READY,
                               "health_check"),
+    ngx_http_inference_method("/grpc.health.v1.Health/", "Watch", HEALTH,
+                              HEALTH_WATCH, INF_METHOD_SERVER_READY,
+                              "health_watch"),
 
     ngx_http_inference_kserve("ServerMetadata", METADATA, CALL_BODY,
                               INF_METHOD_SERVER_METADATA, "metadata"),
@@ -57,19 +60,27 @@ static const ngx_http_inference_endpoint_t  ngx_http_inference_methods[] = {
                               INF_METHOD_REPOSITORY_MODEL_UNLOAD, "unload"),
 
     ngx_http_inference_kserve("SystemSharedMemoryStatus", SHARED_MEMORY,
-                              NOT_BUILT, 0, "system_shm"),
+                              CALL_BODY, INF_METHOD_SYSTEM_SHM_STATUS,
+                              "system_shm"),
     ngx_http_inference_kserve("SystemSharedMemoryRegister", SHARED_MEMORY,
-                              NOT_BUILT, 0, "system_shm"),
+                              CALL_BODY, INF_METHOD_SYSTEM_SHM_REGISTER,
+                              "system_shm"),
     ngx_http_inference_kserve("SystemSharedMemoryUnregister", SHARED_MEMORY,
-                              NOT_BUILT, 0, "system_shm"),
+                              CALL_BODY, INF_METHOD_SYSTEM_SHM_UNREGISTER,
+                              "system_shm"),
     ngx_http_inference_kserve("CudaSharedMemoryStatus", SHARED_MEMORY,
-                              NOT_BUILT, 0, "cuda_shm"),
+                              CALL_BODY, INF_METHOD_CUDA_SHM_STATUS,
+                              "cuda_shm"),
     ngx_http_inference_kserve("CudaSharedMemoryRegister", SHARED_MEMORY,
-                              NOT_BUILT, 0, "cuda_shm"),
+                              CALL_BODY, INF_METHOD_CUDA_SHM_REGISTER,
+                              "cuda_shm"),
     ngx_http_inference_kserve("CudaSharedMemoryUnregister", SHARED_MEMORY,
-                              NOT_BUILT, 0, "cuda_shm"),
-    ngx_http_inference_kserve("TraceSetting", TRACE, NOT_BUILT, 0, "trace"),
-    ngx_http_inference_kserve("LogSettings", LOGGING, NOT_BUILT, 0, "logging"),
+                              CALL_BODY, INF_METHOD_CUDA_SHM_UNREGISTER,
+                              "cuda_shm"),
+    ngx_http_inference_kserve("TraceSetting", TRACE, CALL_BODY,
+                              INF_METHOD_TRACE_SETTING, "trace"),
+    ngx_http_inference_kserve("LogSettings", LOGGING, CALL_BODY,
+                              INF_METHOD_LOG_SETTINGS, "logging"),
 
     { ngx_null_string, 0, 0, 0, 0, ngx_null_string }
 };
@@ -158,7 +169,7 @@ ngx_http_inference_grpc_method(ngx_http_inference_ctx_t *ctx)
                                         ngx_http_inference_module);
 
     parts = ilcf->model ? NGX_HTTP_INFERENCE_INFER
-                        : ilcf->parts | NGX_HTTP_INFERENCE_LATER;
+                        : ilcf->parts | NGX_HTTP_INFERENCE_TOLD;
 
     for (method = ngx_http_inference_methods; method->pattern.len; method++) {
 
@@ -209,10 +220,10 @@ ngx_http_inference_grpc_names(ngx_str_t *path, const ngx_str_t *method,
 static ngx_int_t
 ngx_http_inference_grpc_metadata(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_str_t                  *value, accept, te;
-    ngx_uint_t                  i;
-    ngx_list_part_t            *part;
-    ngx_table_elt_t            *h;
+    ngx_str_t                      *value, accept, te;
+    ngx_uint_t                      i;
+    ngx_list_part_t                *part;
+    ngx_table_elt_t                *h;
     ngx_http_inference_loc_conf_t  *ilcf;
 
 #define ngx_http_inference_grpc_is(h, name)                                   \
@@ -223,41 +234,30 @@ ngx_http_inference_grpc_metadata(ngx_http_inference_ctx_t *ctx)
     ngx_str_null(&te);
 
     part = &ctx->request->headers_in.headers.part;
-    h = part->elts;
+    i = 0;
 
-    for (i = 0; /* void */ ; i++) {
+    while ((h = ngx_http_inference_next_field(&part, &i)) != NULL) {
 
-        if (i >= part->nelts) {
+        value = &h->value;
 
-            if (part->next == NULL) {
-                break;
-            }
-
-            part = part->next;
-            h = part->elts;
-            i = 0;
-        }
-
-        value = &h[i].value;
-
-        if (ngx_http_inference_grpc_is(&h[i], "te")) {
+        if (ngx_http_inference_grpc_is(h, "te")) {
             te = *value;
 
-        } else if (ngx_http_inference_grpc_is(&h[i], "grpc-accept-encoding")) {
+        } else if (ngx_http_inference_grpc_is(h, "grpc-accept-encoding")) {
             accept = *value;
 
-        } else if (ngx_http_inference_grpc_is(&h[i], "grpc-encoding")) {
+        } else if (ngx_http_inference_grpc_is(h, "grpc-encoding")) {
 
             if (ngx_http_inference_grpc_encoding(ctx, value) != NGX_OK) {
                 return NGX_ERROR;
             }
 
-        } else if (ngx_http_inference_grpc_is(&h[i], "triton_grpc_error")) {
+        } else if (ngx_http_inference_grpc_is(h, "triton_grpc_error")) {
             ctx->grpc->stream_errors = (value->len == sizeof("true") - 1
                                         && ngx_strncmp(value->data, "true",
                                                        value->len) == 0);
 
-        } else if (ngx_http_inference_grpc_is(&h[i], "grpc-timeout")
+        } else if (ngx_http_inference_grpc_is(h, "grpc-timeout")
                    && ngx_http_inference_grpc_timeout(ctx, value) != NGX_OK)
         {
             return NGX_ERROR;

@@ -127,11 +127,11 @@ ngx_int_t ngx_http_inference_grpc_answer(ngx_http_inference_ctx_t *ctx,
    request is to be finalized with. */
 ngx_int_t ngx_http_inference_grpc_send_error(ngx_http_inference_ctx_t *ctx);
 
-/* What makes a response one of gRPC; it is not sent yet. */
+/* Adds the headers of a gRPC response; it is not sent yet. */
 ngx_int_t ngx_http_inference_grpc_head(ngx_http_inference_ctx_t *ctx);
 
-/* The end of a response; text may be NULL.  What the request is to be finalized
-   with. */
+/* The end of a response; text may be NULL.  The code that the request is to be
+   finalized with. */
 ngx_int_t ngx_http_inference_grpc_send_trailers(ngx_http_inference_ctx_t *ctx,
     inf_grpc_status_t status, const ngx_str_t *text);
 
@@ -154,14 +154,21 @@ ngx_int_t ngx_http_inference_stream_close(ngx_http_inference_ctx_t *ctx);
 /* The call fails: its messages are given up. */
 void ngx_http_inference_stream_abandon(ngx_http_inference_ctx_t *ctx);
 
+/* The call's time is over, or it has been idle since its worker began to
+   leave. */
+ngx_int_t ngx_http_inference_stream_check_time(ngx_http_inference_ctx_t *ctx);
+
+/* A message is being received and its time is over: the timer of the rate. */
+ngx_int_t ngx_http_inference_stream_check_rate(ngx_http_inference_ctx_t *ctx);
+
+
+/* ---- grpc_message.c ------------------------------------------------------ */
+
 /* The phases of a message: waits for a response and opens it; sends it, NGX_OK:
    it was the last; fails in its turn. */
 ngx_int_t ngx_http_inference_stream_next(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_stream_respond(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx);
-
-/* A message is being received and its time is over: the timer of the rate. */
-ngx_int_t ngx_http_inference_stream_check_rate(ngx_http_inference_ctx_t *ctx);
 
 /* It is done; it may be another message afterwards. */
 void ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx);
@@ -169,6 +176,15 @@ void ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx);
 /* The core's completion of it; c NULL: the core has ended. */
 void ngx_http_inference_stream_completed(ngx_http_inference_ctx_t *ctx,
     const inf_completion_t *c);
+
+
+/* ---- grpc_watch.c -------------------------------------------------------- */
+
+/* Reads which service the call asks for; it is a watcher from now on. */
+ngx_int_t ngx_http_inference_watcher_open(ngx_http_inference_ctx_t *ctx);
+
+/* The phase of a watcher; NGX_DECLINED: nothing can be sent, ctx->rc. */
+ngx_int_t ngx_http_inference_watcher(ngx_http_inference_ctx_t *ctx);
 
 
 /* ---- grpc_deflate.c ------------------------------------------------------ */

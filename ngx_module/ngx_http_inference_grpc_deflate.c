@@ -5,23 +5,12 @@
 
 #include "ngx_module/ngx_http_inference_grpc.h"
 
-#include <zlib.h>
-
-
 /* of the compressed message, allocated at a time */
 #define NGX_HTTP_INFERENCE_DEFLATE_PIECE  ((size_t) 32 * 1024)
 
-/* bytes of the message in one step */
-#define NGX_HTTP_INFERENCE_DEFLATE_STEP   ((size_t) 16 * 1024)
-
-/* of zlib: its own default of both, and a header of gzip's */
-#define NGX_HTTP_INFERENCE_DEFLATE_WBITS  15
-#define NGX_HTTP_INFERENCE_DEFLATE_GZIP   16
-#define NGX_HTTP_INFERENCE_DEFLATE_MEM    8
-
 
 struct ngx_http_inference_deflate_s {
-    z_stream                     zlib;
+    ngx_http_inference_deflater_t  *deflater;
     inf_arena_t                 *arena;         /* of the pieces             */
     inf_reply_t                 *reply;
     uint32_t                     from;          /* piece of the reply that   */
@@ -43,7 +32,6 @@ ngx_http_inference_deflate_t *
 ngx_http_inference_deflate_new(inf_reply_t *reply, inf_grpc_encoding_t encoding,
     inf_arena_t *arena)
 {
-    int                            wbits;
     ngx_http_inference_deflate_t  *d;
 
     d = inf_arena_calloc(arena, 1, sizeof(ngx_http_inference_deflate_t));
@@ -51,16 +39,9 @@ ngx_http_inference_deflate_new(inf_reply_t *reply, inf_grpc_encoding_t encoding,
         return NULL;
     }
 
-    wbits = NGX_HTTP_INFERENCE_DEFLATE_WBITS;
-
-    if (encoding == INF_GRPC_GZIP) {
-        wbits += NGX_HTTP_INFERENCE_DEFLATE_GZIP;
-    }
-
-    if (deflateInit2(&d->zlib, Z_DEFAULT_COMPRESSION, Z_DEFLATED, wbits,
-                     NGX_HTTP_INFERENCE_DEFLATE_MEM, Z_DEFAULT_STRATEGY)
-        != Z_OK)
-    {
+    d->deflater = ngx_http_inference_deflater_new(arena,
+                                                  encoding == INF_GRPC_GZIP);
+    if (d->deflater == NULL) {
         return NULL;
     }
 
@@ -76,7 +57,7 @@ void
 ngx_http_inference_deflate_free(ngx_http_inference_deflate_t *d)
 {
     if (d) {
-        (void) deflateEnd(&d->zlib);
+        ngx_http_inference_deflater_free(d->deflater);
     }
 }
 
@@ -119,49 +100,40 @@ ngx_http_inference_deflate(ngx_http_inference_ctx_t *ctx,
 static ngx_int_t
 ngx_http_inference_deflate_step(ngx_http_inference_deflate_t *d)
 {
-    int           rc, last;
-    size_t        n;
-    inf_slice_t   in, *out;
+    u_char       *p;
+    ngx_int_t     rc;
+    inf_slice_t   in, rest, *out;
 
-    if ((d->count == 0 || d->zlib.avail_out == 0)
-        && ngx_http_inference_deflate_piece(d) != NGX_OK)
-    {
-        return NGX_ERROR;
+    out = (d->count == 0) ? NULL : &d->pieces[d->count - 1];
+
+    if (out == NULL || out->len == NGX_HTTP_INFERENCE_DEFLATE_PIECE) {
+
+        if (ngx_http_inference_deflate_piece(d) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        out = &d->pieces[d->count - 1];
     }
 
-    out = &d->pieces[d->count - 1];
     in = inf_reply_piece(d->reply, d->from);
+    rest = inf_slice(in.data + d->pos, in.len - d->pos);
 
-    n = ngx_min(in.len - d->pos, NGX_HTTP_INFERENCE_DEFLATE_STEP);
-    last = (d->from + 1 == inf_reply_piece_count(d->reply)
-            && d->pos + n == in.len);
+    p = (u_char *) out->data + out->len;
 
-    d->zlib.next_in = (Bytef *) in.data + d->pos;
-    d->zlib.avail_in = (uInt) n;
+    rc = ngx_http_inference_deflater_run(d->deflater, &rest, &p,
+                    NGX_HTTP_INFERENCE_DEFLATE_PIECE - out->len,
+                    d->from + 1 == inf_reply_piece_count(d->reply));
 
-    d->size += d->zlib.avail_out;
+    d->size += (size_t) ((char *) p - out->data) - out->len;
+    out->len = (size_t) ((char *) p - out->data);
+    d->pos = in.len - rest.len;
 
-    rc = deflate(&d->zlib, last ? Z_FINISH : Z_NO_FLUSH);
-
-    d->size -= d->zlib.avail_out;
-
-    if (rc == Z_STREAM_ERROR) {
-        return NGX_ERROR;
-    }
-
-    out->len = (char *) d->zlib.next_out - out->data;
-    d->pos += n - d->zlib.avail_in;
-
-    if (rc == Z_STREAM_END) {
-        return NGX_DONE;
-    }
-
-    if (d->pos == in.len && !last) {
+    if (rest.len == 0 && d->from + 1 < inf_reply_piece_count(d->reply)) {
         d->from++;
         d->pos = 0;
     }
 
-    return NGX_OK;
+    return rc;
 }
 
 
@@ -200,9 +172,6 @@ ngx_http_inference_deflate_piece(ngx_http_inference_deflate_t *d)
     prefix = (d->count == 0) ? INF_GRPC_PREFIX : 0;
 
     d->pieces[d->count++] = inf_slice(p, prefix);
-
-    d->zlib.next_out = (Bytef *) p + prefix;
-    d->zlib.avail_out = (uInt) (NGX_HTTP_INFERENCE_DEFLATE_PIECE - prefix);
 
     return NGX_OK;
 }

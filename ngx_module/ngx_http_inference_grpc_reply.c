@@ -73,7 +73,7 @@ ngx_http_inference_grpc_prepare(ngx_http_inference_ctx_t *ctx)
 }
 
 
-/* What compression makes no shorter is sent as it is. */
+/* A message that compression makes no shorter is sent as it is. */
 
 static ngx_int_t
 ngx_http_inference_grpc_compress(ngx_http_inference_ctx_t *ctx)

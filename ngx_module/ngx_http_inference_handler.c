@@ -119,7 +119,8 @@ ngx_http_inference_ready(ngx_http_inference_submission_t *submission,
     ctx = submission->data;
     c = ctx->request->connection;
 
-    if (ctx->state != NGX_HTTP_INFERENCE_CONNECTING
+    if ((ctx->state != NGX_HTTP_INFERENCE_CONNECTING
+         && ctx->state != NGX_HTTP_INFERENCE_RETRYING)
         || ngx_http_inference_disowned(ctx))
     {
         return;
@@ -278,7 +279,8 @@ ngx_http_inference_completed(ngx_http_inference_submission_t *submission,
     conn = ctx->request->connection;
 
     if (ngx_http_inference_is_over(ctx) || ngx_http_inference_disowned(ctx)
-        || (ctx->state != NGX_HTTP_INFERENCE_WAITING && ctx->message == NULL))
+        || (ctx->state != NGX_HTTP_INFERENCE_WAITING && ctx->message == NULL
+            && ctx->events == NULL))
     {
         /* answered already: what comes now is late */
         ngx_http_inference_drop_response(submission, c);
@@ -290,8 +292,28 @@ ngx_http_inference_completed(ngx_http_inference_submission_t *submission,
         return;
     }
 
+    if (ngx_http_inference_retry_wanted(ctx, c)) {
+        ngx_http_inference_drop_response(submission, c);
+
+        (void) ngx_http_inference_retry_begin(ctx, c);
+        ngx_http_inference_lose_core(ctx);
+
+        ngx_http_inference_happened(ctx, NGX_HTTP_INFERENCE_NO_EVENT);
+        ngx_http_run_posted_requests(conn);
+        return;
+    }
+
+    if (ctx->events) {
+        ngx_http_inference_events_completed(ctx, c);
+        return;
+    }
+
     if (ngx_http_inference_take_reply(ctx, submission, c) == NGX_AGAIN) {
         return;
+    }
+
+    if (!ngx_http_inference_hand_on_wanted(ctx)) {
+        ngx_http_inference_forget(submission);
     }
 
     ngx_http_inference_happened(ctx, NGX_HTTP_INFERENCE_REPLY);

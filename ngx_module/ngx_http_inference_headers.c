@@ -170,34 +170,23 @@ ngx_http_inference_headers_find(ngx_http_inference_ctx_t *ctx,
                                 ngx_string("Inference-Header-Content-Length");
 
     part = &ctx->request->headers_in.headers.part;
-    h = part->elts;
+    i = 0;
 
-    for (i = 0; /* void */ ; i++) {
+    while ((h = ngx_http_inference_next_field(&part, &i)) != NULL) {
 
-        if (i >= part->nelts) {
-
-            if (part->next == NULL) {
-                break;
-            }
-
-            part = part->next;
-            h = part->elts;
-            i = 0;
-        }
-
-        if (h[i].key.len == encoding.len
-            && ngx_strncasecmp(h[i].key.data, encoding.data, encoding.len)
+        if (h->key.len == encoding.len
+            && ngx_strncasecmp(h->key.data, encoding.data, encoding.len)
                == 0)
         {
-            ctx->body.encoding = h[i].value;
+            ctx->body.encoding = h->value;
 
-        } else if (h[i].key.len == length.len
-                   && ngx_strncasecmp(h[i].key.data, length.data, length.len)
+        } else if (h->key.len == length.len
+                   && ngx_strncasecmp(h->key.data, length.data, length.len)
                       == 0)
         {
-            *header_len = h[i].value;
+            *header_len = h->value;
 
-            if (h[i].value.len == 0) {
+            if (h->value.len == 0 && !ngx_http_inference_is_generate(ctx)) {
                 return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
                     "Unable to parse Inference-Header-Content-Length, got: ");
             }
@@ -259,7 +248,9 @@ ngx_http_inference_headers_json_len(ngx_http_inference_ctx_t *ctx,
 
     body = &ctx->body;
 
-    if (value->len == 0 || ngx_http_inference_call_has_body(ctx)) {
+    if (value->len == 0 || ngx_http_inference_call_has_body(ctx)
+        || ngx_http_inference_is_generate(ctx))
+    {
         return NGX_OK;
     }
 

@@ -10,8 +10,9 @@ static ngx_http_inference_submission_state_e ngx_http_inference_in_flight_after(
     ngx_http_inference_in_flight_t *in_flight, uint32_t flags);
 static void ngx_http_inference_in_flight_begun(
     ngx_http_inference_in_flight_t *in_flight, ngx_uint_t begun);
-static ngx_uint_t ngx_http_inference_in_flight_of_sequence(
-    ngx_http_inference_in_flight_t *in_flight);
+static void ngx_http_inference_in_flight_lost(
+    ngx_http_inference_in_flight_t *in_flight,
+    ngx_http_inference_submission_t *submission);
 static void ngx_http_inference_free_regions(ngx_http_inference_channel_t *ch,
     inf_region_t **regions, ngx_uint_t *n);
 
@@ -96,12 +97,7 @@ ngx_http_inference_in_flight_abandon(ngx_http_inference_channel_t *ch,
     ngx_uint_t                       i;
     ngx_http_inference_in_flight_t  *in_flight;
 
-    if (submission->state == NGX_HTTP_INFERENCE_SUBMISSION_FREE
-        || submission->state == NGX_HTTP_INFERENCE_SUBMISSION_RELEASED)
-    {
-        ngx_http_inference_free_regions(ch, submission->regions,
-                                        &submission->nregions);
-    }
+    ngx_http_inference_in_flight_forget(ch, submission);
 
     if (submission->state == NGX_HTTP_INFERENCE_SUBMISSION_FREE) {
         return;
@@ -125,6 +121,21 @@ ngx_http_inference_in_flight_abandon(ngx_http_inference_channel_t *ch,
         ngx_post_event(&ch->drain, &ngx_posted_events);
         (void) ngx_atomic_fetch_add(
                    &ngx_http_inference_counters()->cancelled, 1);
+    }
+}
+
+
+void
+ngx_http_inference_in_flight_forget(ngx_http_inference_channel_t *ch,
+    ngx_http_inference_submission_t *submission)
+{
+    submission->keep = 0;
+
+    if (submission->state == NGX_HTTP_INFERENCE_SUBMISSION_FREE
+        || submission->state == NGX_HTTP_INFERENCE_SUBMISSION_RELEASED)
+    {
+        ngx_http_inference_free_regions(ch, submission->regions,
+                                        &submission->nregions);
     }
 }
 
@@ -252,8 +263,7 @@ ngx_http_inference_in_flight_detach(ngx_http_inference_channel_t *ch,
             continue;
         }
 
-        submission->sequence =
-            ngx_http_inference_in_flight_of_sequence(in_flight);
+        ngx_http_inference_in_flight_lost(in_flight, submission);
         ngx_queue_insert_tail(lost, &submission->queue);
         submission->state = NGX_HTTP_INFERENCE_SUBMISSION_QUEUED;
         n++;
@@ -291,15 +301,27 @@ ngx_http_inference_in_flight_begun(ngx_http_inference_in_flight_t *in_flight,
 }
 
 
-static ngx_uint_t
-ngx_http_inference_in_flight_of_sequence(
-    ngx_http_inference_in_flight_t *in_flight)
+/* Its slot tells how far it came, now that the core is gone. */
+
+static void
+ngx_http_inference_in_flight_lost(ngx_http_inference_in_flight_t *in_flight,
+    ngx_http_inference_submission_t *submission)
 {
     uint8_t  state;
 
     state = inf_client_slot_state(in_flight->channel->client, in_flight->name);
 
-    return (state & INF_SLOT_SEQUENCE) != 0;
+    if ((state & INF_SLOT_STATE_MASK) == INF_SLOT_ANSWERED
+        && !in_flight->begun)
+    {
+        /* the answer was never seen */
+        in_flight->begun = 1;
+        submission->begun++;
+    }
+
+    submission->deaths++;
+    submission->taken = (state & INF_SLOT_STATE_MASK) != INF_SLOT_FREE;
+    submission->sequence = (state & INF_SLOT_SEQUENCE) != 0;
 }
 
 

@@ -5,9 +5,17 @@
 
 #include "ngx_module/ngx_http_inference_grpc.h"
 
+#include "core/proto/trace_context.h"
 
+
+static ngx_uint_t ngx_http_inference_infer_names_regions(
+    ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_infer_record(
     ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_infer_headers(
+    ngx_http_inference_ctx_t *ctx);
+static void ngx_http_inference_infer_header(inf_infer_parameter_t *p,
+    const char *name, inf_slice_t value);
 static ngx_uint_t ngx_http_inference_infer_is_decoded(
     const inf_infer_input_t *input);
 static void ngx_http_inference_infer_target(ngx_http_inference_ctx_t *ctx,
@@ -35,7 +43,8 @@ ngx_http_inference_infer_init(ngx_http_inference_ctx_t *ctx)
         return NGX_OK;
     }
 
-    if (ctx->body.header_len == 0
+    if (ngx_http_inference_is_generate(ctx)
+        || ctx->body.header_len == 0
         || (ctx->body.declared == 0 && ctx->body.header_len < 0))
     {
         ctx->raw = 1;
@@ -74,6 +83,17 @@ ngx_http_inference_infer_read(ngx_http_inference_ctx_t *ctx)
         ctx->read = 1;
 
         err = inf_infer_request_raw(&ctx->infer, &ctx->arena, body->plain);
+
+        if (ngx_http_inference_is_generate(ctx)) {
+            /* the core knows what of it is an input */
+            ctx->infer.flags |= INF_REQUEST_GENERATE|INF_REQUEST_STREAM;
+
+            ngx_http_inference_load_asked(ctx);
+
+            if (ctx->load.format) {
+                ctx->infer.flags |= INF_REQUEST_LOAD_REPORT;
+            }
+        }
 
         return err ? ngx_http_inference_fail_err(ctx, err) : NGX_OK;
     }
@@ -114,6 +134,46 @@ ngx_http_inference_infer_read(ngx_http_inference_ctx_t *ctx)
 }
 
 
+ngx_int_t
+ngx_http_inference_regions_allowed(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    if (ilcf->parts & NGX_HTTP_INFERENCE_SHARED_MEMORY) {
+        return NGX_OK;
+    }
+
+    return ngx_http_inference_fail(ctx, INF_ERR_UNSUPPORTED,
+                                   "Client shared memory is disabled. List "
+                                   "'shared_memory' in this location's "
+                                   "'inference' to enable it.");
+}
+
+
+static ngx_uint_t
+ngx_http_inference_infer_names_regions(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < ctx->infer.input_count; i++) {
+        if (ctx->infer.inputs[i].source == INF_SOURCE_SHM) {
+            return 1;
+        }
+    }
+
+    for (i = 0; i < ctx->infer.output_count; i++) {
+        if (ctx->infer.outputs[i].shm_region.len) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 /*
  * One region holds the record and, behind it, the tensors that were numbers
  * in JSON.
@@ -128,6 +188,18 @@ ngx_http_inference_infer_record(ngx_http_inference_ctx_t *ctx)
     inf_err_t                *err;
     inf_infer_target_t        target;
     const inf_infer_input_t  *input;
+
+    if (ngx_http_inference_infer_names_regions(ctx)
+        && ngx_http_inference_regions_allowed(ctx) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_inference_forward(ctx) != NGX_OK
+        || ngx_http_inference_infer_headers(ctx) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
 
     ngx_http_inference_infer_target(ctx, &target);
 
@@ -178,6 +250,93 @@ ngx_http_inference_infer_record(ngx_http_inference_ctx_t *ctx)
     ngx_http_inference_infer_next(ctx, 0);
 
     return NGX_OK;
+}
+
+
+/* Where traces go to a collector, the client's context goes with the request,
+   as parameters that the core takes out again. */
+
+static ngx_int_t
+ngx_http_inference_infer_headers(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_uint_t                       i, n;
+    inf_slice_t                      parent, state;
+    ngx_list_part_t                 *part;
+    ngx_table_elt_t                 *h;
+    inf_trace_context_t              context;
+    inf_infer_parameter_t           *list;
+    ngx_http_inference_main_conf_t  *imcf;
+
+    imcf = ngx_http_get_module_main_conf(ctx->request,
+                                         ngx_http_inference_module);
+
+    if (imcf->config.trace->url[0] == '\0') {
+        return NGX_OK;
+    }
+
+    parent = inf_slice(NULL, 0);
+    state = inf_slice(NULL, 0);
+
+    part = &ctx->request->headers_in.headers.part;
+    i = 0;
+
+    while ((h = ngx_http_inference_next_field(&part, &i)) != NULL) {
+
+        if (h->key.len == sizeof("traceparent") - 1
+            && ngx_strncasecmp(h->key.data, (u_char *) "traceparent",
+                               h->key.len)
+               == 0)
+        {
+            parent = inf_slice((char *) h->value.data, h->value.len);
+
+        } else if (h->key.len == sizeof("tracestate") - 1
+                   && ngx_strncasecmp(h->key.data, (u_char *) "tracestate",
+                                      h->key.len)
+                      == 0)
+        {
+            state = inf_slice((char *) h->value.data, h->value.len);
+        }
+    }
+
+    if (!inf_trace_context_read(parent, &context)) {
+        return NGX_OK;
+    }
+
+    n = ctx->infer.parameter_count;
+
+    list = inf_arena_calloc(&ctx->arena, n + 2, sizeof(*list));
+    if (list == NULL) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
+    }
+
+    if (n) {
+        ngx_memcpy(list, ctx->infer.parameters, n * sizeof(*list));
+    }
+
+    parent.len = INF_TRACEPARENT_LEN;
+
+    ngx_http_inference_infer_header(&list[n++], INF_TRACEPARENT_PARAMETER,
+                                    parent);
+
+    if (inf_trace_state_valid(state)) {
+        ngx_http_inference_infer_header(&list[n++], INF_TRACESTATE_PARAMETER,
+                                        state);
+    }
+
+    ctx->infer.parameters = list;
+    ctx->infer.parameter_count = n;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_inference_infer_header(inf_infer_parameter_t *p, const char *name,
+    inf_slice_t value)
+{
+    p->name = inf_slice_str(name);
+    p->type = INF_PARAMETER_STRING;
+    p->text = value;
 }
 
 
@@ -327,9 +486,15 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
     s.deadline_ns = ctx->deadline_ns;
     s.received_ns = ctx->received_ns;
 
+    if (ctx->submission.begun || ctx->submission.deaths > 1) {
+        s.flags |= INF_SUBMIT_FLAG_SUSPECT;
+    }
+
     n = ngx_http_inference_infer_regions(ctx, regions);
 
-    ctx->submission.keep = ngx_http_inference_hand_on_wanted(ctx);
+    /* another core may need the bytes, or another handler */
+
+    ctx->submission.keep = (ctx->message == NULL);
 
     rc = ngx_http_inference_submit(&ctx->submission, ctx->epoch, &s, regions,
                                    n);
@@ -348,9 +513,36 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
                                        "too many requests are in flight");
     }
 
+    if (ctx->message == NULL) {
+        return NGX_DECLINED;
+    }
+
     return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                    "the inference core ended while the "
                                    "request was being received");
+}
+
+
+/* The core that had the regions is gone, or has released them. */
+
+void
+ngx_http_inference_infer_take_back(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_submission_t  *submission;
+
+    submission = &ctx->submission;
+
+    if (submission->nregions == 0) {
+        return;
+    }
+
+    ctx->record = submission->regions[0];
+
+    if (submission->nregions > 1) {
+        ctx->body.data.region = submission->regions[1];
+    }
+
+    submission->nregions = 0;
 }
 
 
@@ -413,11 +605,16 @@ ngx_http_inference_infer_absolute(ngx_http_inference_ctx_t *ctx)
     ngx_uint_t                i;
     const inf_infer_input_t  *input;
 
-    offsets = inf_arena_calloc(&ctx->arena, ctx->infer.input_count + 1,
-                               sizeof(uint64_t));
-    if (offsets == NULL) {
-        return NULL;
+    if (ctx->absolute == NULL) {
+        ctx->absolute = inf_arena_calloc(&ctx->arena,
+                                         ctx->infer.input_count + 1,
+                                         sizeof(uint64_t));
+        if (ctx->absolute == NULL) {
+            return NULL;
+        }
     }
+
+    offsets = ctx->absolute;
 
     for (i = 0; i < ctx->infer.input_count; i++) {
 

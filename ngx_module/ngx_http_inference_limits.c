@@ -9,6 +9,8 @@
 
 static ngx_http_inference_loc_conf_t *ngx_http_inference_limits(
     ngx_http_request_t *r);
+static void ngx_http_inference_plan_rate(ngx_http_inference_ctx_t *ctx,
+    ngx_msec_t waited);
 static ngx_msec_t ngx_http_inference_time_left(ngx_http_inference_ctx_t *ctx);
 
 
@@ -176,13 +178,33 @@ ngx_http_inference_limits(ngx_http_request_t *r)
 void
 ngx_http_inference_start_rate(ngx_http_inference_ctx_t *ctx)
 {
+    ctx->body.rated = ctx->request->request_length;
+    ctx->body.rated_since = ngx_current_msec;
+
+    ngx_http_inference_plan_rate(ctx, 0);
+}
+
+
+/* The next time to judge it, or the end of the client's patience. */
+
+static void
+ngx_http_inference_plan_rate(ngx_http_inference_ctx_t *ctx, ngx_msec_t waited)
+{
+    ngx_msec_t                      next;
     ngx_http_inference_loc_conf_t  *ilcf;
 
     ilcf = ngx_http_inference_limits(ctx->request);
 
-    if (ilcf->min_rate.size) {
-        ctx->body.rated = ctx->request->request_length;
-        ngx_add_timer(&ctx->timer, ilcf->min_rate.over);
+    next = ilcf->min_rate.size ? ilcf->min_rate.over - waited
+                               : NGX_HTTP_INFERENCE_NO_TIMEOUT;
+
+    if (ctx->client_deadline_ns) {
+        ctx->deadline_ns = ctx->client_deadline_ns;
+        next = ngx_min(next, ngx_http_inference_time_left(ctx));
+    }
+
+    if (next < NGX_HTTP_INFERENCE_NO_TIMEOUT) {
+        ngx_add_timer(&ctx->timer, next);
     }
 }
 
@@ -191,9 +213,21 @@ ngx_int_t
 ngx_http_inference_check_rate(ngx_http_inference_ctx_t *ctx)
 {
     off_t                           n;
+    ngx_msec_t                      waited;
     ngx_http_inference_loc_conf_t  *ilcf;
 
     ilcf = ngx_http_inference_limits(ctx->request);
+
+    if (ctx->client_deadline_ns && ngx_http_inference_time_left(ctx) == 0) {
+        return ngx_http_inference_fail_timeout(ctx);
+    }
+
+    waited = ngx_current_msec - ctx->body.rated_since;
+
+    if (ilcf->min_rate.size == 0 || waited < ilcf->min_rate.over) {
+        ngx_http_inference_plan_rate(ctx, waited);
+        return NGX_OK;
+    }
 
     n = ctx->request->request_length - ctx->body.rated;
 
@@ -244,11 +278,23 @@ ngx_http_inference_start_timer(ngx_http_inference_ctx_t *ctx)
 void
 ngx_http_inference_arm_timer(ngx_http_inference_ctx_t *ctx)
 {
+    ngx_http_inference_arm_timer_within(ctx, NGX_HTTP_INFERENCE_NO_TIMEOUT);
+}
+
+
+void
+ngx_http_inference_arm_timer_within(ngx_http_inference_ctx_t *ctx,
+    ngx_msec_t within)
+{
+    ngx_msec_t  left;
+
+    left = ngx_http_inference_time_left(ctx);
+
     if (ctx->timer.timer_set) {
         ngx_del_timer(&ctx->timer);
     }
 
-    ngx_add_timer(&ctx->timer, ngx_http_inference_time_left(ctx));
+    ngx_add_timer(&ctx->timer, ngx_min(left, within));
 }
 
 

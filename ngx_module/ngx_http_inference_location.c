@@ -9,7 +9,6 @@
 
 typedef enum {
     ngx_http_inference_part_served,
-    ngx_http_inference_part_answers_501,
     ngx_http_inference_part_rejected
 } ngx_http_inference_part_state_e;
 
@@ -36,7 +35,10 @@ static ngx_http_complex_value_t *ngx_http_inference_complex_value(
     ngx_conf_t *cf, ngx_str_t *value);
 static char *ngx_http_inference_install(ngx_conf_t *cf,
     ngx_http_inference_loc_conf_t *ilcf, ngx_command_t *cmd);
+static ngx_int_t ngx_http_inference_note_server(ngx_conf_t *cf);
 static void ngx_http_inference_override_defaults(
+    ngx_http_core_loc_conf_t *clcf);
+static void ngx_http_inference_override_connection(
     ngx_http_core_loc_conf_t *clcf);
 
 
@@ -55,7 +57,7 @@ static ngx_http_inference_part_t  ngx_http_inference_part_names[] = {
       ngx_http_inference_part_served },
 
     { ngx_string("generate"), NGX_HTTP_INFERENCE_GENERATE,
-      ngx_http_inference_part_answers_501 },
+      ngx_http_inference_part_served },
 
     { ngx_string("statistics"), NGX_HTTP_INFERENCE_STATISTICS,
       ngx_http_inference_part_served },
@@ -64,13 +66,13 @@ static ngx_http_inference_part_t  ngx_http_inference_part_names[] = {
       ngx_http_inference_part_served },
 
     { ngx_string("trace"), NGX_HTTP_INFERENCE_TRACE,
-      ngx_http_inference_part_rejected },
+      ngx_http_inference_part_served },
 
     { ngx_string("logging"), NGX_HTTP_INFERENCE_LOGGING,
-      ngx_http_inference_part_rejected },
+      ngx_http_inference_part_served },
 
     { ngx_string("shared_memory"), NGX_HTTP_INFERENCE_SHARED_MEMORY,
-      ngx_http_inference_part_rejected },
+      ngx_http_inference_part_served },
 
     { ngx_string("metrics"), NGX_HTTP_INFERENCE_METRICS,
       ngx_http_inference_part_served },
@@ -93,9 +95,10 @@ ngx_http_inference_parts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_inference_loc_conf_t *ilcf = conf;
 
-    ngx_str_t                 *value;
-    ngx_uint_t                 i;
-    ngx_http_core_loc_conf_t  *clcf;
+    ngx_str_t                       *value;
+    ngx_uint_t                       i;
+    ngx_http_core_loc_conf_t        *clcf;
+    ngx_http_inference_main_conf_t  *imcf;
 
     if (ilcf->parts != 0) {
         return "is duplicate";
@@ -109,6 +112,13 @@ ngx_http_inference_parts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         {
             return NGX_CONF_ERROR;
         }
+    }
+
+    if (ilcf->parts & NGX_HTTP_INFERENCE_SHARED_MEMORY) {
+        /* where no location lists it, the core knows no regions at all */
+        imcf = ngx_http_conf_get_module_main_conf(cf,
+                                                  ngx_http_inference_module);
+        imcf->config.client_shared_memory = 1;
     }
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
@@ -200,12 +210,6 @@ ngx_http_inference_add_part(ngx_conf_t *cf, ngx_str_t *name,
                                "version", name);
             return NGX_ERROR;
 
-        case ngx_http_inference_part_answers_501:
-            ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                               "\"inference %V\" is not supported by this "
-                               "version and answers 501", name);
-            break;
-
         case ngx_http_inference_part_served:
             break;
         }
@@ -238,8 +242,9 @@ ngx_http_inference_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_inference_loc_conf_t *ilcf = conf;
 
-    ngx_str_t   *value, *verb;
-    ngx_uint_t   nelts;
+    ngx_str_t                            *value, *verb, infer;
+    ngx_uint_t                            nelts;
+    const ngx_http_inference_endpoint_t  *endpoint;
 
     if (ilcf->model != NULL) {
         return "is duplicate";
@@ -254,24 +259,23 @@ ngx_http_inference_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
+    ngx_str_set(&infer, "infer");
+
+    ilcf->endpoint = ngx_http_inference_model_endpoint(&infer);
+
     if (nelts > 2) {
         verb = &value[nelts - 1];
+        endpoint = ngx_http_inference_model_endpoint(verb);
 
-        if (ngx_strcmp(verb->data, "infer") == 0) {
+        if (endpoint) {
+            ilcf->endpoint = endpoint;
             nelts--;
-
-        } else if (ngx_strcmp(verb->data, "generate") == 0
-                   || ngx_strcmp(verb->data, "generate_stream") == 0)
-        {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "\"%V\" in \"inference_model\" is not "
-                               "supported by this version", verb);
-            return NGX_CONF_ERROR;
 
         } else if (nelts == 4) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "unknown \"%V\" in \"inference_model\": after "
-                               "NAME and VERSION it takes infer", verb);
+                               "NAME and VERSION it takes infer, generate or "
+                               "generate_stream", verb);
             return NGX_CONF_ERROR;
         }
     }
@@ -464,6 +468,8 @@ ngx_http_inference_create_loc_conf(ngx_conf_t *cf)
     ilcf->tries = NGX_CONF_UNSET_UINT;
     ilcf->errors = NGX_CONF_UNSET_UINT;
     ilcf->grpc_compression = NGX_CONF_UNSET_UINT;
+    ilcf->forward = NGX_CONF_UNSET_PTR;
+    ilcf->deflate = NGX_CONF_UNSET;
     ilcf->max_body = NGX_CONF_UNSET;
     ilcf->min_rate.size = NGX_CONF_UNSET_SIZE;
     ilcf->min_rate.over = NGX_CONF_UNSET_MSEC;
@@ -486,6 +492,8 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                               INF_GRPC_LEVEL_NONE);
     ngx_conf_merge_uint_value(conf->errors, prev->errors,
                               NGX_HTTP_INFERENCE_ERRORS_TRITON);
+    ngx_conf_merge_value(conf->deflate, prev->deflate, 0);
+    ngx_conf_merge_ptr_value(conf->forward, prev->forward, NULL);
     ngx_conf_merge_off_value(conf->max_body, prev->max_body, NGX_CONF_UNSET);
     ngx_conf_merge_size_value(conf->min_rate.size, prev->min_rate.size,
                               NGX_HTTP_INFERENCE_MIN_RATE);
@@ -513,6 +521,7 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->prefix = prev->prefix;
         conf->model = prev->model;
         conf->version = prev->version;
+        conf->endpoint = prev->endpoint;
 
         if (clcf->lmt_excpt && clcf->handler == NULL
             && (conf->parts != 0 || conf->model != NULL))
@@ -523,9 +532,62 @@ ngx_http_inference_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     if (conf->parts != 0 || conf->model != NULL) {
         ngx_http_inference_override_defaults(clcf);
+
+        if (ngx_http_inference_note_server(cf) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
     }
 
     return NGX_CONF_OK;
+}
+
+
+/* Its locations may still inherit from it. */
+
+static ngx_int_t
+ngx_http_inference_note_server(ngx_conf_t *cf)
+{
+    ngx_http_core_loc_conf_t        *server, **last;
+    ngx_http_core_srv_conf_t        *cscf;
+    ngx_http_inference_main_conf_t  *imcf;
+
+    imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_inference_module);
+    cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
+
+    server = cscf->ctx->loc_conf[ngx_http_core_module.ctx_index];
+    last = imcf->servers.elts;
+
+    if (imcf->servers.nelts && last[imcf->servers.nelts - 1] == server) {
+        return NGX_OK;
+    }
+
+    last = ngx_array_push(&imcf->servers);
+    if (last == NULL) {
+        return NGX_ERROR;
+    }
+
+    *last = server;
+
+    return NGX_OK;
+}
+
+
+/* A connection of HTTP/2 goes by its server's values, whatever the locations of
+   its requests have. */
+
+void
+ngx_http_inference_override_connections(ngx_conf_t *cf)
+{
+    ngx_uint_t                       i;
+    ngx_http_core_loc_conf_t       **servers;
+    ngx_http_inference_main_conf_t  *imcf;
+
+    imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_inference_module);
+    servers = imcf->servers.elts;
+
+    for (i = 0; i < imcf->servers.nelts; i++) {
+        ngx_http_inference_override_connection(servers[i]);
+    }
 }
 
 
@@ -545,6 +607,13 @@ ngx_http_inference_override_defaults(ngx_http_core_loc_conf_t *clcf)
         clcf->client_body_timeout = 300000;
     }
 
+    ngx_http_inference_override_connection(clcf);
+}
+
+
+static void
+ngx_http_inference_override_connection(ngx_http_core_loc_conf_t *clcf)
+{
     if (clcf->send_timeout == 60000) {
         clcf->send_timeout = 300000;
     }

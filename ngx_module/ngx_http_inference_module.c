@@ -135,8 +135,15 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       NULL },
 
     { ngx_string("inference_log"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE12,
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE123,
       ngx_http_inference_log,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("inference_trace"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
+      ngx_http_inference_trace,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
       NULL },
@@ -204,6 +211,20 @@ static ngx_command_t  ngx_http_inference_commands[] = {
       offsetof(ngx_http_inference_loc_conf_t, grpc_compression),
       &ngx_http_inference_grpc_levels },
 
+    { ngx_string("inference_deflate"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_inference_loc_conf_t, deflate),
+      NULL },
+
+    { ngx_string("inference_forward_header"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_inference_forward_directive,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("inference_max_body"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
       ngx_conf_set_off_slot,
@@ -263,6 +284,8 @@ ngx_http_inference_preconfiguration(ngx_conf_t *cf)
 static ngx_int_t
 ngx_http_inference_postconfiguration(ngx_conf_t *cf)
 {
+    ngx_http_inference_override_connections(cf);
+
     return ngx_http_inference_install_filters(cf);
 }
 
@@ -292,6 +315,9 @@ ngx_http_inference_create_main_conf(ngx_conf_t *cf)
 
     if (ngx_http_inference_init_options(cf->pool, &imcf->config) != NGX_OK
         || ngx_array_init(&imcf->env, cf->pool, 4, sizeof(ngx_str_t))
+           != NGX_OK
+        || ngx_array_init(&imcf->servers, cf->pool, 4,
+                          sizeof(ngx_http_core_loc_conf_t *))
            != NGX_OK)
     {
         return NULL;
@@ -377,7 +403,7 @@ ngx_http_inference_beside(ngx_conf_t *cf, const char *name, ngx_str_t *path)
 
     if (file == NULL || realpath(file, real) == NULL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           "cannot find the folder of this module; set "
+                           "cannot find the directory of this module; set "
                            "\"inference_core\" and \"inference_backends\"");
         return NGX_ERROR;
     }

@@ -42,12 +42,17 @@ ngx_http_inference_init_options(ngx_pool_t *pool,
     config->metrics = ngx_palloc(pool,
                                  sizeof(NginxInference__MetricsSettings));
 
-    if (config->log == NULL || config->metrics == NULL) {
+    config->trace = ngx_palloc(pool, sizeof(NginxInference__TraceSettings));
+
+    if (config->log == NULL || config->metrics == NULL
+        || config->trace == NULL)
+    {
         return NGX_ERROR;
     }
 
     nginx_inference__log_settings__init(config->log);
     nginx_inference__metrics_settings__init(config->metrics);
+    nginx_inference__trace_settings__init(config->trace);
 
     return NGX_OK;
 }
@@ -415,7 +420,7 @@ ngx_http_inference_directory(ngx_conf_t *cf, ngx_command_t *cmd,
 
     if (!remote && ngx_strnstr(value->data, "://", value->len) != NULL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V %V\": a local folder%s is wanted",
+                           "\"%V %V\": a local directory%s is wanted",
                            &cmd->name, value,
                            option->kind == INF_OPTION_REPOSITORY
                            ? " or s3://bucket/path" : "");
@@ -467,7 +472,7 @@ ngx_http_inference_check_directory(ngx_conf_t *cf, ngx_str_t *directive,
 
     if (!ngx_is_dir(&fi)) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "\"%V %V\" is not a folder", directive, path);
+                           "\"%V %V\" is not a directory", directive, path);
     }
 }
 

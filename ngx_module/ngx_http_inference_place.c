@@ -179,6 +179,13 @@ ngx_http_inference_place_commit(ngx_http_inference_ctx_t *ctx, size_t n)
     case NGX_HTTP_INFERENCE_FLAT:
 
         body->data.len += n;
+
+        if (ngx_http_inference_is_generate(ctx)
+            && body->data.len > ngx_http_inference_max_text(ctx))
+        {
+            return ngx_http_inference_text_long(ctx);
+        }
+
         break;
 
     case NGX_HTTP_INFERENCE_TENSOR_END:

@@ -5,8 +5,6 @@
 #include "ngx_module/ngx_http_inference_grpc.h"
 
 
-static void ngx_http_inference_log_names(ngx_http_inference_ctx_t *ctx,
-    const inf_response_record_t *record);
 static void ngx_http_inference_log_name(const inf_response_record_t *record,
     inf_ref_t ref, ngx_str_t *name);
 static ngx_int_t ngx_http_inference_measure(ngx_http_inference_ctx_t *ctx);
@@ -83,24 +81,43 @@ ngx_http_inference_fail_bare(ngx_http_inference_ctx_t *ctx, uint32_t status)
 }
 
 
+/*
+ * One that generate can't answer by: Triton sends status 200 with the error
+ * where the first response, if there was one, was none.
+ */
+
 ngx_int_t
 ngx_http_inference_fail_count(ngx_http_inference_ctx_t *ctx)
 {
-    return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
-                                   "expected a single response, got %ui",
-                                   ctx->replies);
+    ngx_http_inference_loc_conf_t  *ilcf;
+
+    static const char  one[] = "generate expects model to produce exactly 1 "
+                               "response, use generate stream for model that "
+                               "generates various number of responses";
+
+    if (!ngx_http_inference_is_generate(ctx)) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
+                                       "expected a single response, got %ui",
+                                       ctx->replies);
+    }
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    return (ilcf->errors == NGX_HTTP_INFERENCE_ERRORS_PRECISE)
+           ? ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "%s", one)
+           : ngx_http_inference_fail_status(ctx, NGX_HTTP_OK, "%s", one);
 }
 
 
 ngx_int_t
 ngx_http_inference_open_reply(ngx_http_inference_ctx_t *ctx)
 {
-    inf_err_t                    *err;
-    const void                   *arena;
-    inf_slice_t                   text;
-    inf_response_record_t        *record;
-    inf_response_options_t        options;
-    ngx_http_inference_reply_t   *reply;
+    ngx_uint_t                   failed;
+    inf_slice_t                  text;
+    inf_response_form_t          form;
+    inf_response_record_t       *record;
+    ngx_http_inference_reply_t  *reply;
 
     reply = &ctx->reply;
 
@@ -114,38 +131,61 @@ ngx_http_inference_open_reply(ngx_http_inference_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    ngx_http_inference_log_names(ctx, record);
+    ngx_http_inference_note_record(ctx, record);
 
-    if (ctx->replies > 1) {
+    failed = (record->status != INF_OK);
+
+    if (ctx->replies > 1 && !(failed && ngx_http_inference_is_generate(ctx))) {
         return ngx_http_inference_fail_count(ctx);
     }
 
-    if (record->status != INF_OK) {
+    if (failed) {
         text = inf_response_text(record, record->error);
         return ngx_http_inference_fail_text(ctx,
                                             INF_STATUS_CODE(record->status),
                                             text.data, text.len);
     }
 
-    arena = ngx_http_inference_response(reply->epoch, 0,
-                                        inf_client_response_size(ctx->client));
-
     if (ctx->grpc) {
-        return ngx_http_inference_grpc_open_reply(ctx, record, arena);
+        return ngx_http_inference_grpc_open_reply(ctx, record,
+                     ngx_http_inference_response(reply->epoch, 0,
+                                     inf_client_response_size(ctx->client)));
     }
 
-    options.outputs = ctx->infer.outputs;
-    options.output_count = ctx->infer.output_count;
-    options.binary_data_output = ctx->infer.binary_data_output;
-    options.raw = ctx->raw;
+    form = ngx_http_inference_is_generate(ctx) ? INF_RESPONSE_GENERATE
+                                               : INF_RESPONSE_INFER;
 
-    err = inf_response_writer_new(&ctx->writer, record, arena, &options,
-                                  &ctx->arena);
-    if (err) {
-        return ngx_http_inference_fail_err(ctx, err);
+    return ngx_http_inference_open_record(ctx, record, form, &ctx->arena);
+}
+
+
+ngx_int_t
+ngx_http_inference_open_record(ngx_http_inference_ctx_t *ctx,
+    const inf_response_record_t *record, inf_response_form_t form,
+    inf_arena_t *arena)
+{
+    inf_err_t               *err;
+    const void              *base;
+    inf_response_options_t   options;
+
+    base = ngx_http_inference_response(ctx->reply.epoch, 0,
+                                       inf_client_response_size(ctx->client));
+
+    ngx_memzero(&options, sizeof(inf_response_options_t));
+
+    options.form = form;
+
+    if (form == INF_RESPONSE_INFER) {
+        options.outputs = ctx->infer.outputs;
+        options.output_count = ctx->infer.output_count;
+        options.binary_data_output = ctx->infer.binary_data_output;
+        options.raw = ctx->raw;
     }
 
-    return NGX_OK;
+    err = inf_response_writer_new(&ctx->writer, record, base, &options,
+                                  arena);
+
+    return err ? ngx_http_inference_fail_err(ctx, err) : NGX_OK;
 }
 
 
@@ -202,10 +242,8 @@ ngx_http_inference_drop_response(
 }
 
 
-/* For logs. */
-
-static void
-ngx_http_inference_log_names(ngx_http_inference_ctx_t *ctx,
+void
+ngx_http_inference_note_record(ngx_http_inference_ctx_t *ctx,
     const inf_response_record_t *record)
 {
     ngx_http_inference_log_name(record, record->backend, &ctx->backend);
@@ -213,6 +251,12 @@ ngx_http_inference_log_names(ngx_http_inference_ctx_t *ctx,
 
     if (record->model_version > 0) {
         ctx->version = record->model_version;
+    }
+
+    if (record->kv_reported && ctx->load.format) {
+        ctx->load.utilization = record->kv_utilization;
+        ctx->load.max_tokens = record->kv_max_tokens;
+        ctx->load.reported = 1;
     }
 }
 
@@ -250,6 +294,10 @@ ngx_http_inference_prepare(ngx_http_inference_ctx_t *ctx)
         }
 
     } while (rc == INF_CODEC_AGAIN);
+
+    if (ctx->events) {
+        return NGX_OK;
+    }
 
     if (inf_response_binary_size(ctx->writer) == 0
         && inf_response_has_json_data(ctx->writer))

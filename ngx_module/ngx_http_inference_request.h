@@ -58,6 +58,9 @@
 /* what is reserved where a length is not known */
 #define NGX_HTTP_INFERENCE_STORE_SIZE   ((uint64_t) 64 * 1024)
 
+/* bytes that are compressed in one step */
+#define NGX_HTTP_INFERENCE_DEFLATE_STEP ((size_t) 16 * 1024)
+
 /* what is charged at a time */
 #define NGX_HTTP_INFERENCE_STORE_STEP   ((uint64_t) 4096)
 
@@ -74,25 +77,27 @@
 typedef enum {
     NGX_HTTP_INFERENCE_LIVE = 1,        /* by the worker                     */
     NGX_HTTP_INFERENCE_MODEL_INFER,
+    NGX_HTTP_INFERENCE_GENERATE_ONE,    /* generate                          */
+    NGX_HTTP_INFERENCE_GENERATE_ALL,    /* generate_stream                   */
     NGX_HTTP_INFERENCE_STREAM_INFER,    /* ModelStreamInfer of gRPC          */
     NGX_HTTP_INFERENCE_CALL,            /* of the core, without a body       */
     NGX_HTTP_INFERENCE_CALL_BODY,       /* of the core, which reads the body */
     NGX_HTTP_INFERENCE_HEALTH_CHECK,    /* the same, in words of
                                            grpc.health.v1                    */
-    NGX_HTTP_INFERENCE_NAMED,           /* never supported                   */
-    NGX_HTTP_INFERENCE_NOT_BUILT        /* known, but not served yet         */
+    NGX_HTTP_INFERENCE_HEALTH_WATCH,    /* and as often as it changes        */
+    NGX_HTTP_INFERENCE_NAMED            /* never supported                   */
 } ngx_http_inference_verb_e;
 
 
 /* a row of the endpoint table */
-typedef struct {
+struct ngx_http_inference_endpoint_s {
     ngx_str_t                    pattern;
     ngx_uint_t                   methods;       /* NGX_HTTP_GET|...          */
     ngx_uint_t                   part;
     ngx_http_inference_verb_e    verb;
     uint16_t                     call;          /* INF_METHOD_*              */
     ngx_str_t                    name;          /* $inference_verb           */
-} ngx_http_inference_endpoint_t;
+};
 
 
 typedef enum {
@@ -106,6 +111,8 @@ typedef enum {
     NGX_HTTP_INFERENCE_DECODING,        /* JSON numbers become typed bytes   */
     NGX_HTTP_INFERENCE_SUBMITTING,
     NGX_HTTP_INFERENCE_WAITING,         /* for the core's answer             */
+    NGX_HTTP_INFERENCE_RETRYING,        /* its core has ended: goes to the
+                                           next one                          */
     NGX_HTTP_INFERENCE_PREPARING,       /* classification, lengths           */
     NGX_HTTP_INFERENCE_RESPONDING,      /* the head and what fits with it    */
     NGX_HTTP_INFERENCE_SENDING,         /* JSON is made as the socket drains */
@@ -186,6 +193,8 @@ typedef struct {
 
 
 typedef struct ngx_http_inference_inflate_s  ngx_http_inference_inflate_t;
+typedef struct ngx_http_inference_deflater_s  ngx_http_inference_deflater_t;
+typedef struct ngx_http_inference_packer_s  ngx_http_inference_packer_t;
 
 typedef struct {
     ngx_http_inference_origin_e  origin;
@@ -203,6 +212,7 @@ typedef struct {
     off_t                        swallowed;
     off_t                        rated;         /* request_length when the
                                                    time began that is judged */
+    ngx_msec_t                   rated_since;   /* which was then            */
     ngx_str_t                    encoding;
     ngx_http_inference_inflate_t  *inflate;     /* NULL: not compressed      */
     ngx_http_inference_store_t   packed;        /* compressed, as received   */
@@ -223,6 +233,41 @@ typedef struct {
 } ngx_http_inference_reply_t;
 
 
+/* the load report that a client of generate has asked for */
+
+typedef enum {
+    NGX_HTTP_INFERENCE_LOAD_NONE = 0,
+    NGX_HTTP_INFERENCE_LOAD_JSON,
+    NGX_HTTP_INFERENCE_LOAD_TEXT_FORMAT
+} ngx_http_inference_load_format_e;
+
+typedef struct {
+    ngx_http_inference_load_format_e  format;
+    double                       utilization;   /* of the KV cache           */
+    uint64_t                     max_tokens;
+    unsigned                     reported:1;    /* both are known            */
+} ngx_http_inference_load_t;
+
+
+/* one that waits until those before it were sent */
+typedef struct {
+    ngx_queue_t                  queue;
+    ngx_http_inference_reply_t   reply;
+    inf_err_cause_t              cause;
+    unsigned                     response:1;    /* not flags alone           */
+    unsigned                     queued:1;      /* it was no check before    */
+    unsigned                     final:1;
+} ngx_http_inference_queued_reply_t;
+
+
+/* of one request or one call, in any number of queues */
+typedef struct {
+    ngx_pool_t                  *pool;
+    ngx_queue_t                  spare;
+    ngx_uint_t                   count;         /* in the queues             */
+} ngx_http_inference_replies_t;
+
+
 /* the events that a phase asks nginx for */
 typedef struct {
     ngx_http_client_body_handler_pt  body_ready;
@@ -233,9 +278,12 @@ typedef struct {
 } ngx_http_inference_handlers_t;
 
 
+typedef struct ngx_http_inference_retry_s  ngx_http_inference_retry_t;
 typedef struct ngx_http_inference_grpc_s  ngx_http_inference_grpc_t;
 typedef struct ngx_http_inference_stream_s  ngx_http_inference_stream_t;
 typedef struct ngx_http_inference_message_s  ngx_http_inference_message_t;
+typedef struct ngx_http_inference_watch_s  ngx_http_inference_watch_t;
+typedef struct ngx_http_inference_events_s  ngx_http_inference_events_t;
 typedef struct ngx_http_inference_ctx_s  ngx_http_inference_ctx_t;
 
 struct ngx_http_inference_ctx_s {
@@ -248,6 +296,8 @@ struct ngx_http_inference_ctx_s {
     ngx_http_inference_stream_t *stream;        /* of a call of many messages */
     ngx_http_inference_message_t  *message;     /* it is one of these, and ...*/
     ngx_http_inference_ctx_t    *owner;         /* ... this is the call's    */
+    ngx_http_inference_watch_t  *watch;         /* of a call of Watch        */
+    ngx_http_inference_events_t *events;        /* of generate_stream        */
 
     ngx_str_t                    model;
     ngx_str_t                    version_text;
@@ -282,13 +332,18 @@ struct ngx_http_inference_ctx_s {
     uint64_t                    *offsets;       /* of each input's data, in
                                                    its region; NULL: tensors
                                                    have no places yet        */
+    uint64_t                    *absolute;      /* the same, in the arena, for
+                                                   the record                */
     ngx_uint_t                   input;         /* being decoded             */
 
+    ngx_http_inference_retry_t  *retry;         /* NULL: it had one core     */
+    ngx_http_inference_load_t    load;
     ngx_http_inference_reply_t   reply;
     ngx_uint_t                   replies;
     inf_response_writer_t       *writer;
     off_t                        json_len;      /* of the answer, -1: it was
                                                    not measured              */
+    ngx_http_inference_packer_t *packer;        /* compresses it, or NULL    */
     ngx_chain_t                 *free;
     ngx_chain_t                 *busy;
     uint64_t                     queue_ns;
@@ -306,17 +361,25 @@ struct ngx_http_inference_ctx_s {
 
     unsigned                     raw:1;         /* raw binary mode           */
     unsigned                     read:1;        /* the JSON was read         */
-    unsigned                     text_done:1;   /* JSON of the answer made   */
+    unsigned                     text_done:1;   /* JSON of the answer made,
+                                                   by a packer all of it     */
 };
 
 
+#define ngx_http_inference_is_generate(ctx)                                   \
+    ((ctx)->endpoint->verb == NGX_HTTP_INFERENCE_GENERATE_ONE                 \
+     || (ctx)->endpoint->verb == NGX_HTTP_INFERENCE_GENERATE_ALL)
+
+/* a request to a model, in whatever form */
 #define ngx_http_inference_is_infer(ctx)                                      \
-    ((ctx)->endpoint->verb == NGX_HTTP_INFERENCE_MODEL_INFER)
+    ((ctx)->endpoint->verb == NGX_HTTP_INFERENCE_MODEL_INFER                  \
+     || ngx_http_inference_is_generate(ctx))
 
 /* a call of the core that comes with a body */
 #define ngx_http_inference_call_has_body(ctx)                                 \
     ((ctx)->endpoint->verb == NGX_HTTP_INFERENCE_CALL_BODY                    \
-     || (ctx)->endpoint->verb == NGX_HTTP_INFERENCE_HEALTH_CHECK)
+     || (ctx)->endpoint->verb == NGX_HTTP_INFERENCE_HEALTH_CHECK              \
+     || (ctx)->endpoint->verb == NGX_HTTP_INFERENCE_HEALTH_WATCH)
 
 /* the tensors behind the JSON are in one piece, as they came */
 #define ngx_http_inference_is_flat(body)                                      \
@@ -352,6 +415,9 @@ void ngx_http_inference_move(ngx_http_inference_ctx_t *ctx, ngx_int_t rc);
 
 /* It is going to be finalized, in whatever state it is: no event follows. */
 void ngx_http_inference_over(ngx_http_inference_ctx_t *ctx);
+
+/* While it waited: RETRYING is its state now. */
+void ngx_http_inference_lose_core(ngx_http_inference_ctx_t *ctx);
 
 /* The request's context, also after an internal redirect; NULL: none. */
 ngx_http_inference_ctx_t *ngx_http_inference_ctx(ngx_http_request_t *r);
@@ -465,6 +531,49 @@ ngx_uint_t ngx_http_inference_inflate_ended(
     ngx_http_inference_inflate_t *inflate);
 
 
+/* ---- deflate.c ---------------------------------------------------------- */
+
+/* Of zlib's format, or gzip's; the arena's, but for what free frees.  NULL: out
+   of memory. */
+ngx_http_inference_deflater_t *ngx_http_inference_deflater_new(
+    inf_arena_t *arena, ngx_uint_t gzip);
+
+/* May be NULL. */
+void ngx_http_inference_deflater_free(ngx_http_inference_deflater_t *deflater);
+
+/*
+ * One step: takes bytes off in, puts some to *out, which moves on by at most
+ * out_len.  last: nothing follows in.  NGX_OK: go on, with more room if there
+ * is none; NGX_DONE: that was all; NGX_ERROR: out of memory.
+ */
+ngx_int_t ngx_http_inference_deflater_run(
+    ngx_http_inference_deflater_t *deflater, inf_slice_t *in, u_char **out,
+    size_t out_len, ngx_uint_t last);
+
+
+/* ---- pack.c ------------------------------------------------------------- */
+
+/* Sets ctx->packer if client and location want deflate; NGX_ERROR: failed. */
+ngx_int_t ngx_http_inference_pack_open(ngx_http_inference_ctx_t *ctx);
+
+/* Says in the head that the answer is compressed. */
+ngx_int_t ngx_http_inference_pack_header(ngx_http_request_t *r);
+
+/* One step of compressing ctx->writer's JSON and tensors to *p; NGX_DONE: that
+   was all. */
+ngx_int_t ngx_http_inference_pack(ngx_http_inference_ctx_t *ctx, u_char **p,
+    size_t len);
+
+/* packer may be NULL. */
+void ngx_http_inference_pack_close(ngx_http_inference_packer_t *packer);
+
+
+/* ---- forward.c ---------------------------------------------------------- */
+
+/* Headers that are to be forwarded become parameters of ctx->infer. */
+ngx_int_t ngx_http_inference_forward(ngx_http_inference_ctx_t *ctx);
+
+
 /* ---- infer.c ------------------------------------------------------------ */
 
 /* Prepares the reader (or raw mode). */
@@ -474,11 +583,39 @@ ngx_int_t ngx_http_inference_infer_init(ngx_http_inference_ctx_t *ctx);
    bytes needed. */
 ngx_int_t ngx_http_inference_infer_read(ngx_http_inference_ctx_t *ctx);
 
+/* NGX_OK, or the error: the location does not list "shared_memory". */
+ngx_int_t ngx_http_inference_regions_allowed(ngx_http_inference_ctx_t *ctx);
+
 /* Numbers in JSON become tensors. */
 ngx_int_t ngx_http_inference_infer_decode(ngx_http_inference_ctx_t *ctx);
 
-/* The core gets it. */
+/* The core gets it; NGX_DECLINED: that core has ended, another may get it. */
 ngx_int_t ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx);
+
+/* The regions that it was submitted with are the request's again. */
+void ngx_http_inference_infer_take_back(ngx_http_inference_ctx_t *ctx);
+
+
+/* ---- retry.c ------------------------------------------------------------ */
+
+/*
+ * Whether it goes to the next core: its own has ended (c is NULL) before
+ * anything was sent to its client, no sequence has been lost with it, and it
+ * has been executed less often than inference_tries; or that next core does
+ * not have its model yet.
+ */
+ngx_uint_t ngx_http_inference_retry_wanted(ngx_http_inference_ctx_t *ctx,
+    const inf_completion_t *c);
+
+/* It does; NGX_ERROR: out of memory. */
+ngx_int_t ngx_http_inference_retry_begin(ngx_http_inference_ctx_t *ctx,
+    const inf_completion_t *c);
+
+/* Waits for that core, and copies the bytes into its channel's arena. */
+ngx_int_t ngx_http_inference_retry(ngx_http_inference_ctx_t *ctx);
+
+/* Copies that were not finished. */
+void ngx_http_inference_retry_free(ngx_http_inference_ctx_t *ctx);
 
 
 /* ---- control.c ---------------------------------------------------------- */
@@ -493,6 +630,39 @@ ngx_int_t ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_control_respond(ngx_http_inference_ctx_t *ctx);
 
 
+/* ---- load_report.c ------------------------------------------------------ */
+
+/* Whether the client asks for one, and how it is to be written. */
+void ngx_http_inference_load_asked(ngx_http_inference_ctx_t *ctx);
+
+/* Adds it to the head, if there is one. */
+ngx_int_t ngx_http_inference_load_header(ngx_http_inference_ctx_t *ctx);
+
+
+/* ---- replies.c ---------------------------------------------------------- */
+
+/* No queue has any; memory is pool's. */
+void ngx_http_inference_replies_init(ngx_http_inference_replies_t *replies,
+    ngx_pool_t *pool);
+
+/* Puts what a completion of ctx brings at the end of a queue; NGX_ERROR: ctx
+   has failed, there are too many or no memory. */
+ngx_int_t ngx_http_inference_replies_push(
+    ngx_http_inference_replies_t *replies, ngx_queue_t *to,
+    ngx_http_inference_ctx_t *ctx, const inf_completion_t *c);
+
+/* The first of a queue that is not empty; valid until the next push. */
+ngx_http_inference_queued_reply_t *ngx_http_inference_replies_pop(
+    ngx_http_inference_replies_t *replies, ngx_queue_t *from);
+
+/* Nobody is going to send them. */
+void ngx_http_inference_replies_drop(ngx_http_inference_replies_t *replies,
+    ngx_queue_t *from);
+
+/* The core gets its memory back. */
+void ngx_http_inference_reply_release(ngx_http_inference_reply_t *reply);
+
+
 /* ---- reply.c ------------------------------------------------------------ */
 
 /*
@@ -505,6 +675,16 @@ ngx_int_t ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
 
 /* The held reply, copied and checked, as what is to be written. */
 ngx_int_t ngx_http_inference_open_reply(ngx_http_inference_ctx_t *ctx);
+
+/* A writer of the JSON of ctx->reply's record, in ctx->writer. */
+ngx_int_t ngx_http_inference_open_record(ngx_http_inference_ctx_t *ctx,
+    const inf_response_record_t *record, inf_response_form_t form,
+    inf_arena_t *arena);
+
+/* Notes what the first record says beside the response: who ran it, as views
+   into the record, which stays, and how large the load is. */
+void ngx_http_inference_note_record(ngx_http_inference_ctx_t *ctx,
+    const inf_response_record_t *record);
 
 /* The record of a reply, copied to arena and checked. */
 ngx_int_t ngx_http_inference_copy_reply(ngx_http_inference_ctx_t *ctx,
@@ -533,6 +713,56 @@ ngx_int_t ngx_http_inference_respond(ngx_http_inference_ctx_t *ctx);
 
 /* Goes on with it; NGX_OK: that is all, ctx->rc. */
 ngx_int_t ngx_http_inference_respond_more(ngx_http_inference_ctx_t *ctx);
+
+/* Gives out to nginx, with ctx->free and ctx->busy; NGX_ERROR: so is ctx->rc. */
+ngx_int_t ngx_http_inference_output(ngx_http_inference_ctx_t *ctx,
+    ngx_chain_t *out);
+
+/* The socket may be ready for more: NGX_DECLINED: it is.  Else as a phase. */
+ngx_int_t ngx_http_inference_drained(ngx_http_inference_ctx_t *ctx);
+
+/* What was given to nginx has not left yet. */
+ngx_uint_t ngx_http_inference_is_blocked(ngx_http_inference_ctx_t *ctx);
+
+/* Waits for the socket; NGX_OK: that is not possible, ctx->rc. */
+ngx_int_t ngx_http_inference_wait_writable(ngx_http_inference_ctx_t *ctx);
+
+/* The mark behind all bytes of a response; NULL: out of memory. */
+ngx_chain_t *ngx_http_inference_end_link(ngx_http_request_t *r);
+
+/* The JSON could not be written to its end. */
+void ngx_http_inference_log_cut(ngx_http_inference_ctx_t *ctx);
+
+
+/* ---- events.c ----------------------------------------------------------- */
+
+/* Responses of generate_stream as server-sent events; before the request is
+   submitted. */
+ngx_int_t ngx_http_inference_events_open(ngx_http_inference_ctx_t *ctx);
+
+/* Gives back what it holds. */
+void ngx_http_inference_events_free(ngx_http_inference_events_t *events);
+
+/* Whether a response has come, or has been sent. */
+ngx_uint_t ngx_http_inference_events_begun(ngx_http_inference_ctx_t *ctx);
+
+/* A completion of the core, or NULL: the core has ended. */
+void ngx_http_inference_events_completed(ngx_http_inference_ctx_t *ctx,
+    const inf_completion_t *c);
+
+/* The next response; NGX_OK: it is to be prepared; NGX_DECLINED: there is none
+   any more. */
+ngx_int_t ngx_http_inference_events_next(ngx_http_inference_ctx_t *ctx);
+
+/* The head, once; NGX_DECLINED: events follow. */
+ngx_int_t ngx_http_inference_events_respond(ngx_http_inference_ctx_t *ctx);
+
+/* NGX_OK: that is all, ctx->rc; NGX_DECLINED: another response is to be
+   prepared. */
+ngx_int_t ngx_http_inference_events_send(ngx_http_inference_ctx_t *ctx);
+
+/* It has failed with its head sent: the last event says so. */
+void ngx_http_inference_events_reject(ngx_http_inference_ctx_t *ctx);
 
 
 /* ---- hand_on.c ---------------------------------------------------------- */
@@ -608,13 +838,18 @@ ngx_int_t ngx_http_inference_text_long(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_check_share(ngx_http_inference_ctx_t *ctx,
     uint64_t decoded);
 
-/* While the body is received the timer is that of inference_min_body_rate;
-   when it fires, NGX_OK: the body goes on; NGX_ERROR: it is too slow. */
+/* While the body is received the timer is that of inference_min_body_rate, or
+   of the client's deadline; when it fires, NGX_OK: the body goes on; NGX_ERROR:
+   it is too slow. */
 void ngx_http_inference_start_rate(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_check_rate(ngx_http_inference_ctx_t *ctx);
 
 /* The timer of ctx->deadline_ns; a request in flight has one in any case. */
 void ngx_http_inference_arm_timer(ngx_http_inference_ctx_t *ctx);
+
+/* The same, or earlier: after `within` ms. */
+void ngx_http_inference_arm_timer_within(ngx_http_inference_ctx_t *ctx,
+    ngx_msec_t within);
 
 /* inference_timeout counts from this turn on: for the core, and as a timer. */
 void ngx_http_inference_set_deadline(ngx_http_inference_ctx_t *ctx);
@@ -667,6 +902,11 @@ ngx_int_t ngx_http_inference_add_header(ngx_http_request_t *r, char *key,
     char *value);
 ngx_int_t ngx_http_inference_add_field(ngx_list_t *list, const char *key,
     const u_char *value, size_t len);
+
+/* The next field of a list of headers, NULL: there is none; part is the list's
+   first part and i 0 before the first. */
+ngx_table_elt_t *ngx_http_inference_next_field(ngx_list_part_t **part,
+    ngx_uint_t *i);
 
 /* A buffer over n bytes that stay the caller's, and its link; n 0: a buffer
    without bytes, for a mark.  NULL: out of memory. */

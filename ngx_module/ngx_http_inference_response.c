@@ -15,18 +15,16 @@ static ngx_int_t ngx_http_inference_first_text(ngx_http_inference_ctx_t *ctx,
     ngx_chain_t **out);
 static ngx_int_t ngx_http_inference_fill(ngx_http_inference_ctx_t *ctx,
     size_t size, ngx_chain_t **cl);
+static ngx_int_t ngx_http_inference_fill_text(ngx_http_inference_ctx_t *ctx,
+    ngx_buf_t *b);
+static ngx_int_t ngx_http_inference_fill_packed(ngx_http_inference_ctx_t *ctx,
+    ngx_buf_t *b);
 static ngx_int_t ngx_http_inference_send_head(ngx_http_inference_ctx_t *ctx,
     ngx_chain_t *text);
 static ngx_int_t ngx_http_inference_last(ngx_http_inference_ctx_t *ctx,
     ngx_chain_t *out);
 static ngx_int_t ngx_http_inference_tensors(ngx_http_inference_ctx_t *ctx,
     ngx_chain_t **ll);
-static ngx_int_t ngx_http_inference_drained(ngx_http_inference_ctx_t *ctx);
-static void ngx_http_inference_log_cut(ngx_http_inference_ctx_t *ctx);
-static ngx_int_t ngx_http_inference_output(ngx_http_inference_ctx_t *ctx,
-    ngx_chain_t *out);
-static ngx_int_t ngx_http_inference_wait_writable(
-    ngx_http_inference_ctx_t *ctx);
 
 
 ngx_int_t
@@ -36,8 +34,15 @@ ngx_http_inference_respond(ngx_http_inference_ctx_t *ctx)
     ngx_http_request_t  *r;
 
     r = ctx->request;
+    out = NULL;
 
-    if (ngx_http_inference_first_text(ctx, &out) != NGX_OK) {
+    if (ngx_http_inference_pack_open(ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (ctx->packer == NULL
+        && ngx_http_inference_first_text(ctx, &out) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -45,6 +50,10 @@ ngx_http_inference_respond(ngx_http_inference_ctx_t *ctx)
 
     if (ctx->rc == NGX_ERROR || ctx->rc > NGX_OK || r->header_only) {
         return NGX_OK;
+    }
+
+    if (ctx->packer) {
+        return NGX_DECLINED;
     }
 
     if (ctx->text_done) {
@@ -84,16 +93,14 @@ ngx_http_inference_first_text(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* A new or drained buffer with the next JSON bytes; *cl may become NULL. */
+/* A new or drained buffer with the next bytes; *cl may become NULL. */
 
 static ngx_int_t
 ngx_http_inference_fill(ngx_http_inference_ctx_t *ctx, size_t size,
     ngx_chain_t **cl)
 {
-    size_t        written;
+    ngx_int_t     rc;
     ngx_buf_t    *b;
-    inf_err_t    *err;
-    inf_codec_t   rc;
     ngx_chain_t  *link;
 
     link = ngx_chain_get_free_buf(ctx->request->pool, &ctx->free);
@@ -120,6 +127,33 @@ ngx_http_inference_fill(ngx_http_inference_ctx_t *ctx, size_t size,
     b->recycled = 0;
     b->tag = (ngx_buf_tag_t) &ngx_http_inference_module;
 
+    rc = ctx->packer ? ngx_http_inference_fill_packed(ctx, b)
+                     : ngx_http_inference_fill_text(ctx, b);
+
+    if (rc != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (b->last == b->pos) {
+        link->next = ctx->free;
+        ctx->free = link;
+        *cl = NULL;
+        return NGX_OK;
+    }
+
+    *cl = link;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_fill_text(ngx_http_inference_ctx_t *ctx, ngx_buf_t *b)
+{
+    size_t        written;
+    inf_err_t    *err;
+    inf_codec_t   rc;
+
     for ( ;; ) {
         written = 0;
 
@@ -133,22 +167,36 @@ ngx_http_inference_fill(ngx_http_inference_ctx_t *ctx, size_t size,
 
         if (rc == INF_CODEC_DONE) {
             ctx->text_done = 1;
-            break;
+            return NGX_OK;
         }
 
         if (b->last == b->end || written == 0) {
-            break;
+            return NGX_OK;
         }
     }
+}
 
-    if (b->last == b->pos) {
-        link->next = ctx->free;
-        ctx->free = link;
-        *cl = NULL;
-        return NGX_OK;
-    }
 
-    *cl = link;
+/* Until the buffer is full or the slice is over. */
+
+static ngx_int_t
+ngx_http_inference_fill_packed(ngx_http_inference_ctx_t *ctx, ngx_buf_t *b)
+{
+    ngx_int_t  rc;
+
+    do {
+        rc = ngx_http_inference_pack(ctx, &b->last, b->end - b->last);
+
+        if (rc == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+
+        if (rc == NGX_DONE) {
+            ctx->text_done = 1;
+            return NGX_OK;
+        }
+
+    } while (b->last < b->end && !ngx_http_inference_slice_over(ctx));
 
     return NGX_OK;
 }
@@ -169,7 +217,13 @@ ngx_http_inference_send_head(ngx_http_inference_ctx_t *ctx, ngx_chain_t *text)
     r->headers_out.status = NGX_HTTP_OK;
     r->headers_out.content_length_n = -1;
 
-    if (ctx->json_len >= 0) {
+    if (ctx->packer) {
+
+        if (ngx_http_inference_pack_header(r) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+    } else if (ctx->json_len >= 0) {
         r->headers_out.content_length_n = ctx->json_len + binary;
 
     } else if (ctx->text_done) {
@@ -204,11 +258,15 @@ ngx_http_inference_send_head(ngx_http_inference_ctx_t *ctx, ngx_chain_t *text)
     r->headers_out.content_type_len = r->headers_out.content_type.len;
     r->headers_out.content_type_lowcase = NULL;
 
+    if (ngx_http_inference_load_header(ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     return ngx_http_inference_send_header(r);
 }
 
 
-/* The rest of the JSON, and the tensors. */
+/* The rest of the JSON, and the tensors that are not compressed. */
 
 static ngx_int_t
 ngx_http_inference_last(ngx_http_inference_ctx_t *ctx, ngx_chain_t *out)
@@ -234,12 +292,11 @@ ngx_http_inference_tensors(ngx_http_inference_ctx_t *ctx, ngx_chain_t **ll)
 {
     uint32_t             i, n;
     uint64_t             len;
-    ngx_buf_t           *b;
     const void          *data;
     ngx_http_request_t  *r;
 
     r = ctx->request;
-    n = inf_response_output_count(ctx->writer);
+    n = ctx->packer ? 0 : inf_response_output_count(ctx->writer);
 
     for (i = 0; i < n; i++) {
 
@@ -258,17 +315,28 @@ ngx_http_inference_tensors(ngx_http_inference_ctx_t *ctx, ngx_chain_t **ll)
         ll = &(*ll)->next;
     }
 
-    *ll = ngx_http_inference_link(r->pool, NULL, 0);
-    if (*ll == NULL) {
-        return NGX_ERROR;
+    *ll = ngx_http_inference_end_link(r);
+
+    return *ll ? NGX_OK : NGX_ERROR;
+}
+
+
+ngx_chain_t *
+ngx_http_inference_end_link(ngx_http_request_t *r)
+{
+    ngx_buf_t    *b;
+    ngx_chain_t  *cl;
+
+    cl = ngx_http_inference_link(r->pool, NULL, 0);
+
+    if (cl) {
+        b = cl->buf;
+        b->last_buf = (r == r->main) ? 1 : 0;
+        b->sync = !b->last_buf;
+        b->last_in_chain = 1;
     }
 
-    b = (*ll)->buf;
-    b->last_buf = (r == r->main) ? 1 : 0;
-    b->sync = !b->last_buf;
-    b->last_in_chain = 1;
-
-    return NGX_OK;
+    return cl;
 }
 
 
@@ -277,11 +345,8 @@ ngx_http_inference_tensors(ngx_http_inference_ctx_t *ctx, ngx_chain_t **ll)
 ngx_int_t
 ngx_http_inference_respond_more(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_int_t            rc;
-    ngx_chain_t         *out;
-    ngx_http_request_t  *r;
-
-    r = ctx->request;
+    ngx_int_t     rc;
+    ngx_chain_t  *out;
 
     if (ctx->event == NGX_HTTP_INFERENCE_WRITABLE) {
 
@@ -298,9 +363,7 @@ ngx_http_inference_respond_more(ngx_http_inference_ctx_t *ctx)
             return NGX_AGAIN;
         }
 
-        if (ctx->busy && (r->buffered || r->connection->buffered
-                          || r != r->connection->data))
-        {
+        if (ngx_http_inference_is_blocked(ctx)) {
             return ngx_http_inference_wait_writable(ctx);
         }
 
@@ -323,9 +386,21 @@ ngx_http_inference_respond_more(ngx_http_inference_ctx_t *ctx)
 }
 
 
+ngx_uint_t
+ngx_http_inference_is_blocked(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    return ctx->busy && (r->buffered || r->connection->buffered
+                         || r != r->connection->data);
+}
+
+
 /* NGX_DECLINED: more can be sent. */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_inference_drained(ngx_http_inference_ctx_t *ctx)
 {
     ngx_event_t         *wev;
@@ -351,7 +426,7 @@ ngx_http_inference_drained(ngx_http_inference_ctx_t *ctx)
 }
 
 
-static void
+void
 ngx_http_inference_log_cut(ngx_http_inference_ctx_t *ctx)
 {
     ngx_str_t            model, why;
@@ -373,7 +448,7 @@ ngx_http_inference_log_cut(ngx_http_inference_ctx_t *ctx)
 
 /* NGX_ERROR: that is ctx->rc. */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_inference_output(ngx_http_inference_ctx_t *ctx, ngx_chain_t *out)
 {
     ngx_int_t            rc;
@@ -394,7 +469,7 @@ ngx_http_inference_output(ngx_http_inference_ctx_t *ctx, ngx_chain_t *out)
 
 /* NGX_OK: there is nothing to wait for, ctx->rc. */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_inference_wait_writable(ngx_http_inference_ctx_t *ctx)
 {
     ngx_event_t               *wev;

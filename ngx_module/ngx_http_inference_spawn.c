@@ -86,7 +86,7 @@ ngx_http_inference_spawn(ngx_str_t *program, ngx_log_t *log)
 
 
 void
-ngx_http_inference_bury(ngx_pid_t pid, int pidfd, ngx_log_t *log)
+ngx_http_inference_clean_up(ngx_pid_t pid, int pidfd, ngx_log_t *log)
 {
     if (pidfd == -1 && ngx_http_inference_is_alive(pid)) {
         return;

@@ -63,7 +63,7 @@ static void ngx_http_inference_supervisor_unwatch(
     ngx_http_inference_supervisor_t *s);
 static void ngx_http_inference_supervisor_tell(ngx_event_t *ev);
 static void ngx_http_inference_supervisor_death(ngx_event_t *ev);
-static void ngx_http_inference_supervisor_bury(
+static void ngx_http_inference_supervisor_clean_up(
     ngx_http_inference_supervisor_t *s, int pidfd);
 static void ngx_http_inference_supervisor_report(
     ngx_http_inference_supervisor_t *s);
@@ -235,7 +235,7 @@ ngx_http_inference_supervisor_program(ngx_str_t *program, ngx_log_t *log)
 
 
 /*
- * Added behind nginx's own paths after they were made: no folder is created
+ * Added behind nginx's own paths after they were made: no directory is created
  * for it, but its manager gets a process.
  */
 
@@ -364,7 +364,7 @@ ngx_http_inference_supervisor_find(ngx_event_t *ev)
         ngx_add_timer(&s->find, NGX_HTTP_INFERENCE_MAX_PAUSE);
 
     } else if (pid == 0) {
-        ngx_http_inference_supervisor_bury(s, -1);
+        ngx_http_inference_supervisor_clean_up(s, -1);
         ngx_http_inference_supervisor_spawn(s);
 
     } else {
@@ -562,7 +562,7 @@ ngx_http_inference_supervisor_death(ngx_event_t *ev)
 
     /* before a child is waited for its number is nobody else's */
 
-    ngx_http_inference_supervisor_bury(s, s->pidfd);
+    ngx_http_inference_supervisor_clean_up(s, s->pidfd);
     (void) close(s->pidfd);
 
     ngx_http_inference_core_log_flush();
@@ -593,7 +593,7 @@ ngx_http_inference_supervisor_death(ngx_event_t *ev)
 /* -1: the last one's supervisor died with it, as the lease's file tells. */
 
 static void
-ngx_http_inference_supervisor_bury(ngx_http_inference_supervisor_t *s,
+ngx_http_inference_supervisor_clean_up(ngx_http_inference_supervisor_t *s,
     int pidfd)
 {
     ngx_pid_t  pid, last;
@@ -602,7 +602,7 @@ ngx_http_inference_supervisor_bury(ngx_http_inference_supervisor_t *s,
     pid = pidfd != -1 ? s->pid : last;
 
     if (pid > 0) {
-        ngx_http_inference_bury(pid, pidfd, s->log);
+        ngx_http_inference_clean_up(pid, pidfd, s->log);
     }
 
     if (last == pid) {

@@ -87,7 +87,7 @@ void ngx_http_inference_keep_only(ngx_uint_t mask);
 /* -1: there is none. */
 ngx_fd_t ngx_http_inference_kept(ngx_http_inference_kept_e what);
 
-/* The core that was last started or adopted; 0: it is buried. */
+/* The core that was last started or adopted; 0: cleaned up. */
 void ngx_http_inference_keep_core(ngx_pid_t pid, ngx_log_t *log);
 ngx_pid_t ngx_http_inference_kept_core(ngx_log_t *log);
 
@@ -158,7 +158,7 @@ ngx_int_t ngx_http_inference_close_from(int first);
  * pidfd -1: nobody saw it die; if the number is another process's by now,
  * nothing is done.
  */
-void ngx_http_inference_bury(ngx_pid_t pid, int pidfd, ngx_log_t *log);
+void ngx_http_inference_clean_up(ngx_pid_t pid, int pidfd, ngx_log_t *log);
 
 
 /* ---- core_log ------------------------------------------------------------ */

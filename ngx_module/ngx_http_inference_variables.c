@@ -23,6 +23,8 @@ typedef enum {
 
 static ngx_int_t ngx_http_inference_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_inference_variable_grpc_status(
+    ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_http_inference_ctx_t *ngx_http_inference_variable_early(
     ngx_http_request_t *r, ngx_http_inference_ctx_t *early);
 static ngx_int_t ngx_http_inference_variable_value(
@@ -60,6 +62,9 @@ static ngx_http_variable_t  ngx_http_inference_vars[] = {
     { ngx_string("inference_status"), NULL, ngx_http_inference_variable,
       NGX_HTTP_INFERENCE_VAR_STATUS, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
+    { ngx_string("inference_grpc_status"), NULL,
+      ngx_http_inference_variable_grpc_status, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
     { ngx_string("inference_tries"), NULL, ngx_http_inference_variable,
       NGX_HTTP_INFERENCE_VAR_TRIES, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
@@ -96,6 +101,49 @@ ngx_http_inference_add_variables(ngx_conf_t *cf)
 
         var->get_handler = v->get_handler;
         var->data = v->data;
+    }
+
+    return NGX_OK;
+}
+
+
+/* As the client was told: by trailers, or by the head where that is all. */
+
+static ngx_int_t
+ngx_http_inference_variable_grpc_status(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_uint_t        i, k;
+    ngx_list_t       *lists[2];
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    static const ngx_str_t  name = ngx_string("grpc-status");
+
+    lists[0] = &r->headers_out.trailers;
+    lists[1] = &r->headers_out.headers;
+
+    v->not_found = 1;
+
+    for (k = 0; k < 2; k++) {
+
+        part = &lists[k]->part;
+        i = 0;
+
+        while ((h = ngx_http_inference_next_field(&part, &i)) != NULL) {
+
+            if (h->hash && h->key.len == name.len
+                && ngx_strncmp(h->key.data, name.data, name.len) == 0)
+            {
+                v->data = h->value.data;
+                v->len = h->value.len;
+                v->valid = 1;
+                v->no_cacheable = 1;
+                v->not_found = 0;
+
+                return NGX_OK;
+            }
+        }
     }
 
     return NGX_OK;
@@ -184,7 +232,13 @@ ngx_http_inference_variable_value(ngx_http_inference_ctx_t *ctx,
     switch (which) {
 
     case NGX_HTTP_INFERENCE_VAR_MODEL:
-        *value = ctx->model;
+
+        if (ctx->endpoint == NULL
+            || ctx->endpoint->part != NGX_HTTP_INFERENCE_SHARED_MEMORY)
+        {
+            *value = ctx->model;
+        }
+
         break;
 
     case NGX_HTTP_INFERENCE_VAR_VERSION:

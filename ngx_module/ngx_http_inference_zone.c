@@ -36,6 +36,9 @@ static ngx_http_inference_counter_family_t
     { "cancelled", "requests that workers gave up before they were answered",
       offsetof(ngx_http_inference_counters_t, cancelled) },
 
+    { "retried", "inferences that went to the next core when theirs had ended",
+      offsetof(ngx_http_inference_counters_t, retried) },
+
     { "arena_full", "requests rejected because the request arena was full",
       offsetof(ngx_http_inference_counters_t, arena_full) },
 

@@ -25,7 +25,8 @@ ROOMS = ["base", "proto", "wire", "tensor", "model", "sched", "cache",
          "storage", "repository", "server", "abi", "service"]
 NGX_MODULE = ["include", "wire", "proto", "base"]
 
-# Who may include a foreign library's header (paths relative to the root).
+# Files that may include a foreign library's header (paths relative to the
+# root).
 WRAPPED = {
     r"jansson\.h": ["core/proto", "backends/common", "ngx_module"],
     r"protobuf-c/.*|.*\.pb-c\.h": ["core", "ngx_module"],
@@ -43,7 +44,7 @@ SOURCE = re.compile(r"`([\w./-]+\.(?:cc?|h|py|sh|proto|cmake|map|lua))`")
 
 # A function of a file in nginx's layout that others may call.
 DEFINED = re.compile(r"^(?!static)\w[^\n]*\n(\w+)\(", re.M)
-# What is no code; a string may hold the signs of a comment.
+# Text that is no code; a string may hold the signs of a comment.
 COMMENT = re.compile(
     r"""/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'""", re.S)
 WORD = re.compile(r"\w+")

@@ -1,7 +1,7 @@
 #!/bin/sh
 # fuzz.sh - builds the fuzzers of t/fuzz with clang and runs each for
-# INF_FUZZ_SECONDS (60), as many at a time as there are processors.  What a
-# fuzzer finds lies in build-fuzz/found.
+# INF_FUZZ_SECONDS (60), as many at a time as there are processors.  Findings
+# of a fuzzer lie in build-fuzz/found.
 #
 #   sh t/fuzz.sh [NOUN...]
 #

@@ -34,7 +34,7 @@ def sources(build):
 
 
 def analyse(path, directory, options):
-    """What the analysis has to say, as text; "": nothing."""
+    """The output of the analysis, as text; "": nothing."""
     done = subprocess.run(
         ["clang", "-fsyntax-only", "-Wno-everything", "-Wthread-safety",
          "-Werror", *options, str(path)], cwd=directory, capture_output=True,

@@ -28,14 +28,14 @@ COMPATIBILITY = "core/sched/compatibility.c"
 LIMITER = "core/sched/rate_limiter.c"
 FLOW = "core/sched/ensemble_flow.c"
 THREAD = "core/sched/instance_thread.c"
-CREW = "core/sched/instance_threads.c"
+THREADS = "core/sched/instance_threads.c"
 CACHE = "core/cache/response_cache.c"
 RUN = "core/cache/cache_run.c"
-FLIGHTS = "core/cache/cache_flights.c"
+EXECUTIONS = "core/cache/cache_executions.c"
 TIMEKEEPER = "core/sched/timekeeper.c"
 SEQUENCES = "core/sched/sequence_batcher.c"
 IDS = "core/sched/sequence_ids.c"
-SEATS = "core/sched/sequence_slots.c"
+SLOTS = "core/sched/sequence_slots.c"
 ROWS = "core/sched/sequence_rows.c"
 SCHEDULE = "core/repository/poll_schedule.c"
 SET = "core/repository/model_set.c"
@@ -45,12 +45,12 @@ RECONCILE = "core/repository/reconcile.c"
 # the program that must find a bug (of sched, unless it says); others: the
 # simulation
 JUDGES = {LIMITER: "rate_limiter", FLOW: "ensemble_flow",
-          THREAD: "live_scaling", CREW: "live_scaling",
+          THREAD: "live_scaling", THREADS: "live_scaling",
           CACHE: "cache/server_simulation", RUN: "cache/server_simulation",
-          FLIGHTS: "cache/server_simulation",
+          EXECUTIONS: "cache/server_simulation",
           TIMEKEEPER: "cache/server_simulation",
           SEQUENCES: "sequence_simulation", IDS: "sequence_simulation",
-          SEATS: "sequence_simulation", ROWS: "sequence_simulation",
+          SLOTS: "sequence_simulation", ROWS: "sequence_simulation",
           SCHEDULE: "repository/poll_schedule",
           SET: "repository/model_simulation",
           SWAP: "repository/model_simulation",
@@ -70,31 +70,31 @@ MUTANTS = [
      "return rows <= b->limit && !req->suspect",
      "return rows < b->limit && !req->suspect"),
     ("what jumps over a preferred size is not noticed", BATCHER,
-     "look->best = look->count;\n    }\n\n    return rows",
-     "look->best = 0;\n    }\n\n    return rows"),
+     "scan->best = scan->count;\n    }\n\n    return rows",
+     "scan->best = 0;\n    }\n\n    return rows"),
     ("a suspect gets company", BATCHER,
-     "look->closed = req->suspect;", "look->closed = false;"),
+     "scan->closed = req->suspect;", "scan->closed = false;"),
     ("shapes are not compared", COMPATIBILITY,
      "return a->dim_count == b->dim_count && (",
      "return a->dim_count == b->dim_count || ("),
     ("the delay ends a tick late", BATCHER,
      "now_ns >= due_ns", "now_ns > due_ns"),
     ("the delay counts from the last request", BATCHER,
-     "if (req->queue_ns < look->oldest_ns) {",
-     "if (req->queue_ns > look->oldest_ns) {"),
+     "if (req->queue_ns < scan->oldest_ns) {",
+     "if (req->queue_ns > scan->oldest_ns) {"),
     ("a lost wake-up: nobody is told of a delay", BATCHER,
      "    *until_ns = due_ns;\n    return INF_NEXT_WAIT;",
      "    *until_ns = INF_NEVER;\n    return INF_NEXT_NOTHING;"),
     ("a lost wake-up: a better level comes and the look goes on", BATCHER,
-     "if (b->look.last != NULL && inf_queue_before(req, b->look.last)) {",
-     "if (b->look.last != NULL && b->look.count == 0) {"),
+     "if (b->scan.last != NULL && inf_queue_before(req, b->scan.last)) {",
+     "if (b->scan.last != NULL && b->scan.count == 0) {"),
     ("a cancelled request stays in the look", BATCHER,
-     "    if (look_has(b, req)) {\n        look_again(b);\n    }\n"
+     "    if (scan_has(b, req)) {\n        scan_again(b);\n    }\n"
      "    inf_queue_remove",
      "    inf_queue_remove"),
     ("a request under the plug-in's eyes is taken away", BATCHER,
-     "return q->busy && (req == q->about || req->sched.queued.look == q->look);",
-     "return q->busy && req->sched.queued.look == q->look;"),
+     "return q->busy && (req == q->about || req->sched.queued.scan == q->scan);",
+     "return q->busy && req->sched.queued.scan == q->scan;"),
     ("a withdrawn request is released twice", BATCHER,
      "            drop(b, req);\n            inf_list_push_back(gone, "
      "&req->link);\n        }\n        req = next;",
@@ -104,14 +104,14 @@ MUTANTS = [
      "if (b->question.instance != instance) {",
      "if (b->question.instance == instance + 2) {"),
     ("the plug-in's record is lost on a late join", BATCHER,
-     "q->begins = b->look.count == 0;", "q->begins = true;"),
+     "q->begins = b->scan.count == 0;", "q->begins = true;"),
     ("the plug-in's batch ends after it was sent", BATCHER,
      "if (b->question.open && (b->stale || next == INF_NEXT_PAYLOAD)) {",
      "if (b->question.open && b->stale) {"),
     ("a stale answer of the plug-in counts", BATCHER,
-     "    if (q->look != b->look.number\n        || inf_queue_after("
-     "&b->queue, b->look.last) != about)\n    {",
-     "    if (b->look.count > UINT32_MAX - 1) {"),
+     "    if (q->scan != b->scan.number\n        || inf_queue_after("
+     "&b->queue, b->scan.last) != about)\n    {",
+     "    if (b->scan.count > UINT32_MAX - 1) {"),
     ("a queue takes one more than its limit", QUEUE,
      "level->count >= policy->limit", "level->count > policy->limit"),
     ("what was delayed goes first", QUEUE,
@@ -236,9 +236,9 @@ MUTANTS = [
      "            drop_value(f, values[i]);\n        }\n"
      "        return legal;",
      "        }\n        return legal;"),
-    ("a thread that is held takes requests", CREW,
+    ("a thread that is held takes requests", THREADS,
      "t->state = INF_THREAD_HELD;", "t->state = INF_THREAD_SERVES;"),
-    ("an instance goes while it executes", CREW,
+    ("an instance goes while it executes", THREADS,
      "pthread_join(t->thread, NULL);", "pthread_detach(t->thread);"),
     ("a thread goes and the plug-in waits for it", THREAD,
      "leaves && !asked ? INF_NEXT_NOTHING", "leaves ? INF_NEXT_NOTHING"),
@@ -272,16 +272,16 @@ MUTANTS = [
     ("the first answer settles nothing", RUN,
      "if (response != NULL || (flags & INF_SEND_FINAL)) {",
      "if (response == NULL) {"),
-    ("a flight that is over is still found", FLIGHTS,
-     "    unlist(f, flight);\n    inf_link_t *link;\n    while",
-     "    flight->listed = false;\n    inf_link_t *link;\n    while"),
-    ("the heir has no followers", FLIGHTS,
+    ("an execution that is over is still found", EXECUTIONS,
+     "    unlist(f, e);\n    inf_link_t *link;\n    while",
+     "    e->listed = false;\n    inf_link_t *link;\n    while"),
+    ("the heir has no followers", EXECUTIONS,
      "        inf_list_push_back(&heir->followers, next);",
      "        (void) next;"),
-    ("keys of one bucket are taken for the same", FLIGHTS,
+    ("keys of one bucket are taken for the same", EXECUTIONS,
      "while (*at != NULL && !inf_cache_key_eq(&(*at)->key, &key)) {",
-     "while (*at != NULL && (*at)->key.words[0] % INF_CACHE_FLIGHT_BUCKETS\n"
-     "        != key.words[0] % INF_CACHE_FLIGHT_BUCKETS) {"),
+     "while (*at != NULL && (*at)->key.words[0] % INF_CACHE_EXECUTION_BUCKETS\n"
+     "        != key.words[0] % INF_CACHE_EXECUTION_BUCKETS) {"),
     ("an earlier alarm is not heard", TIMEKEEPER,
      "at_ns < timer->node.key;", "at_ns > timer->node.key;"),
     ("a sequence begins without START", SEQUENCES,
@@ -321,7 +321,7 @@ MUTANTS = [
      "    req->flags = 0;\n", ""),
     ("who has a step left is pending", SEQUENCES,
      "    b->base.again++;\n", ""),
-    ("a step that runs counts as one left", SEATS,
+    ("a step that runs counts as one left", SLOTS,
      "    b->base.again -= req->sched.again;\n", ""),
     ("an iterative request's sequence stays", SEQUENCES,
      "if (b->options.iterative && goes_on(req)) {",
@@ -350,42 +350,42 @@ MUTANTS = [
      "    inf_heap_remove(&b->timers, &q->timer);\n"
      "    if (at_ns == INF_NEVER) {\n        return;\n    }\n"
      "    if (at_ns != INF_NEVER) {\n"),
-    ("two of one sequence are under way", SEATS,
+    ("two of one sequence are under way", SLOTS,
      "s->issued != NULL || s->running > 0\n", "s->issued != NULL\n"),
-    ("a slot is free while requests are queued in it", SEATS,
+    ("a slot is free while requests are queued in it", SLOTS,
      "if (s->over && !slot_has_work(s)) {", "if (s->over) {"),
-    ("a sequence is idle while one of it runs", SEATS,
+    ("a sequence is idle while one of it runs", SLOTS,
      "s->sequence != NULL && s->running == 0 && !slot_has_work(s)",
      "s->sequence != NULL && !slot_has_work(s)"),
-    ("a model that leaves waits for the silent", SEATS,
+    ("a model that leaves waits for the silent", SLOTS,
      "    b->leaving = true;\n", ""),
-    ("who falls silent keeps its slot while others wait", SEATS,
+    ("who falls silent keeps its slot while others wait", SLOTS,
      "&s->sequence->link);\n        inf_slots_give_way(b);\n",
      "&s->sequence->link);\n"),
-    ("the silent make room for nobody", SEATS,
+    ("the silent make room for nobody", SLOTS,
      "b->leaving && !inf_list_empty(&b->backlog)", "b->leaving"),
-    ("a slot that is nobody's any more is given up", SEATS,
+    ("a slot that is nobody's any more is given up", SLOTS,
      "if (!s->place->retired) {", "if (s->place != NULL) {"),
-    ("who was silent last gives way first", SEATS,
+    ("who was silent last gives way first", SLOTS,
      "inf_list_push_back(&b->silent,", "inf_list_push_front(&b->silent,"),
-    ("a retired instance gets new sequences", SEATS,
+    ("a retired instance gets new sequences", SLOTS,
      "if (!place->open || place->retired) {", "if (!place->open) {"),
-    ("a retired instance's free slots are given away", SEATS,
+    ("a retired instance's free slots are given away", SLOTS,
      "if (s->vacancy.queued) {", "if (s->vacancy.queued && i > 0) {"),
-    ("a slot is free and the backlog waits", SEATS,
+    ("a slot is free and the backlog waits", SLOTS,
      "    if (inf_list_empty(&b->backlog)) {\n        vacancy_push",
      "    if (inf_list_empty(&b->backlog) || s->number > 0) {\n"
      "        vacancy_push"),
-    ("the backlog's last goes first", SEATS,
+    ("the backlog's last goes first", SLOTS,
      "inf_link_entry(b->backlog.next, sequence_t, link)",
      "inf_link_entry(b->backlog.prev, sequence_t, link)"),
-    ("who left the backlog times out", SEATS,
+    ("who left the backlog times out", SLOTS,
      "    b->waiting--;\n    inf_sequence_timer_clear(b, q);",
      "    b->waiting--;"),
-    ("instances are filled one by one", SEATS,
+    ("instances are filled one by one", SLOTS,
      "(uint64_t) s->number << 32 | s->place->number",
      "(uint64_t) s->place->number << 32 | s->number"),
-    ("a lost wake-up: a sequence leaves the backlog", SEATS,
+    ("a lost wake-up: a sequence leaves the backlog", SLOTS,
      "    inf_slot_issue(b, s);\n    inf_slot_touch(b, s);\n",
      "    inf_slot_issue(b, s);\n"),
     ("a sequence begins while the one before runs", ROWS,
@@ -462,8 +462,9 @@ MUTANTS = [
      "if (r->state == INF_MODEL_LISTING) {",
      "if (r->state == INF_MODEL_LISTING && r->source != NULL) {"),
     ("composing models wake nobody", SET,
-     "if (e->state == INF_MODEL_MEMBERS\n            &&",
-     "if (e->state == INF_MODEL_MEMBERS && e->source != NULL\n            &&"),
+     "if (e->state == INF_MODEL_COMPOSING\n            &&",
+     "if (e->state == INF_MODEL_COMPOSING && e->source != NULL\n"
+     "            &&"),
     ("an edit behind the first is forgotten", SET,
      "if (!inf_list_empty(&r->edits)) {\n        queue(set, r);\n    }\n"
      "    wake", "wake"),
@@ -507,7 +508,7 @@ MUTANTS = [
     ("a version that is not chosen is rebuilt after its exit", SWAP,
      "if (now->lost != NULL && inf_load_is_fresh(l)) {", "if (false) {"),
     ("a composing model that left is not noticed", SWAP,
-     "if (whole && members_left(set, l)) {", "if (false) {"),
+     "if (whole && composing_left(set, l)) {", "if (false) {"),
     ("ensembles serve on without their models", SWAP,
      "    *plan = settle_plan(l, whole);\n    inf_model_set_drain(",
      "    *plan = settle_plan(l, whole);\n    if (!whole) inf_model_set_drain("),
@@ -574,7 +575,7 @@ def judge_of(file):
 
 
 def objects(build, file):
-    """What its judge is linked from, without file's own object."""
+    """The objects of its judge, without file's own."""
     room, judge = judge_of(file)
     found = [build / f"CMakeFiles/unit_{room}_{judge}.dir"
              / f"t/unit/{room}/{judge}.c.o"]

@@ -223,7 +223,7 @@ def build_tree():
 # ---- mutants
 
 def key(*words):
-    """What decides the order of mutants: the same for the same words."""
+    """The key that orders mutants: the same for the same words."""
     return hashlib.sha256("\0".join(map(str, words)).encode()).hexdigest()
 
 
@@ -391,7 +391,7 @@ class Judges:
         return "", took
 
     def learn(self, folder):
-        """What the directory needs without a mutant, and what fails then."""
+        """The run without a mutant, and its failures."""
         fails = []
         while True:
             failed, took = self.pytest(folder, fails, 1200)

@@ -1,10 +1,10 @@
 #!/bin/sh
-# build.sh - builds everything into one folder: core, backends and unit tests
-# by cmake, the module by nginx's configure, the launcher by cc.
+# build.sh - builds everything into one directory: core, backends and unit
+# tests by cmake, the module by nginx's configure, the launcher by cc.
 #
 #   sh tools/build.sh [BUILD]
 #
-# The folder's name chooses the sanitizers: build (none), build-asan,
+# The directory's name chooses the sanitizers: build (none), build-asan,
 # build-tsan.  A sanitized core is tested under an nginx that is the stock
 # program: with ASan the module is instrumented too (its runtime is preloaded),
 # with TSan the module is plain.

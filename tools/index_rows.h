@@ -5,7 +5,7 @@
  * Owner    A row's texts point into the index, which is decoded in place.
  * Thread   one.
  * Units    none.
- * Errors   What is not written so ends the rows.
+ * Errors   Any other line ends the rows.
  * Route    own socket -> [index rows] -> start log
  */
 

@@ -4,9 +4,9 @@
  * It writes the nginx.conf that the options mean into a directory of its own
  * (options.c, places.c, nginx_conf.c), runs nginx in the foreground, logs the
  * tables of models and options when the models are loaded (start_log.c), and
- * ends with nginx's status, or with 1 where Triton does.  SIGTERM and SIGINT
- * become a graceful stop, a second one an immediate stop; SIGHUP and SIGUSR1
- * are handed on.  nginx ends when this program is killed.
+ * ends with nginx's status, or with 1 where Triton does.  SIGTERM, SIGINT and
+ * SIGQUIT become a graceful stop, a second one an immediate stop; SIGHUP and
+ * SIGUSR1 are handed on.  nginx ends when this program is killed.
  */
 
 #define _GNU_SOURCE
@@ -38,7 +38,7 @@
 #define GRACE_SECS 5        /* on top of exit-timeout-secs, then SIGTERM */
 #define LOOK_NS 200000000   /* between two looks at the first loads */
 
-/* What the launcher knows while nginx runs. */
+/* The state of the launcher while nginx runs. */
 typedef struct {
     options_t  *options;
     FILE       *log;                /* of lines at the start                 */
@@ -49,15 +49,13 @@ typedef struct {
     bool        failed;             /* the end is one of Triton's with 1     */
 } watch_t;
 
-static void print_config(const options_t *o, const pieces_t *p,
-    const run_as_t *who);
-static void write_config(const places_t *places, const options_t *o,
-    const pieces_t *p, const run_as_t *who);
+static void print_config(const options_t *o, const pieces_t *p);
+static void write_config(const options_t *o, const pieces_t *p);
 static FILE *open_log(const options_t *o);
-static void check_socket(watch_t *w, const places_t *places);
-static void block_signals(sigset_t *signals, sigset_t *old);
-static pid_t spawn_nginx(const char *dir, const pieces_t *p,
-    const sigset_t *old);
+static void check_socket(watch_t *w);
+static void block_signals(sigset_t *signals);
+static void clean_up(void);
+static pid_t spawn_nginx(const char *dir, const pieces_t *p);
 static int wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals);
 static int next_signal(const watch_t *w, const sigset_t *signals);
 static void ask(watch_t *w, pid_t nginx);
@@ -66,16 +64,21 @@ static int exit_status(const watch_t *w, int status);
 static long monotonic_ms(void);
 static bool any_remote(const options_t *o);
 
+/* These are removed however the program ends. */
+static places_t places;
+static run_as_t who;
+
 int
 main(int argc, char **argv)
 {
     options_t options;
     pieces_t  pieces;
-    places_t  places;
-    run_as_t  who;
-    sigset_t  signals, old;
+    sigset_t  signals;
     char      why[512];
     watch_t   watch = { .options = &options };
+
+    /* a log that nobody reads any more is no reason to end */
+    signal(SIGPIPE, SIG_IGN);
 
     options_take(&options, argc, argv);
     pieces_find(&pieces);
@@ -85,49 +88,51 @@ main(int argc, char **argv)
         die("%s", why);
     }
     if (options.print_config) {
-        print_config(&options, &pieces, &who);
+        print_config(&options, &pieces);
         return 0;
     }
 
     services_try(&options);
     watch.log = open_log(&options);
+    block_signals(&signals);
+    atexit(clean_up);
     places_make(&places, &who);
-    check_socket(&watch, &places);
-    write_config(&places, &options, &pieces, &who);
+    check_socket(&watch);
+    write_config(&options, &pieces);
 
-    block_signals(&signals, &old);
-    pid_t nginx = spawn_nginx(places.own, &pieces, &old);
-    int   status = wait_for_nginx(&watch, nginx, &signals);
+    pid_t nginx = spawn_nginx(places.own, &pieces);
 
+    return wait_for_nginx(&watch, nginx, &signals);
+}
+
+static void
+clean_up(void)
+{
     places_remove(&places, &who);
-    return status;
 }
 
 /* As it would be written, but for the names of directories that are made at a
    start. */
 static void
-print_config(const options_t *o, const pieces_t *p, const run_as_t *who)
+print_config(const options_t *o, const pieces_t *p)
 {
-    places_t places;
-
     places_name(&places);
-    nginx_conf_write(stdout, &places, o, p, who);
+    nginx_conf_write(stdout, &places, o, p, &who);
 }
 
 static void
-write_config(const places_t *places, const options_t *o, const pieces_t *p,
-    const run_as_t *who)
+write_config(const options_t *o, const pieces_t *p)
 {
     char path[PATH_MAX + 16];
 
-    snprintf(path, sizeof(path), "%s/nginx.conf", places->own);
+    snprintf(path, sizeof(path), "%s/nginx.conf", places.own);
 
     FILE *f = fopen(path, "we");
 
     if (f == NULL) {
         die("cannot write %s: %s", path, strerror(errno));
     }
-    nginx_conf_write(f, places, o, p, who);
+    nginx_conf_write(f, &places, o, p, &who);
     fclose(f);
 }
 
@@ -145,9 +150,9 @@ open_log(const options_t *o)
 
 /* nginx is asked over it how the loads at the start ended. */
 static void
-check_socket(watch_t *w, const places_t *places)
+check_socket(watch_t *w)
 {
-    w->asking = socket_path(w->path, sizeof(w->path), places) == 0;
+    w->asking = socket_path(w->path, sizeof(w->path), &places) == 0;
     if (!w->asking) {
         fprintf(stderr, "inference-server: %sno table of models is logged: "
                 "the path of TMPDIR is too long for a socket\n",
@@ -156,21 +161,23 @@ check_socket(watch_t *w, const places_t *places)
     }
 }
 
-/* They are taken one by one (next_signal). */
+/* They are taken one by one (next_signal).  nginx begins with them blocked as
+   well, and takes those that come while it starts when it can. */
 static void
-block_signals(sigset_t *signals, sigset_t *old)
+block_signals(sigset_t *signals)
 {
     sigemptyset(signals);
     sigaddset(signals, SIGTERM);
     sigaddset(signals, SIGINT);
+    sigaddset(signals, SIGQUIT);
     sigaddset(signals, SIGHUP);
     sigaddset(signals, SIGUSR1);
     sigaddset(signals, SIGCHLD);
-    sigprocmask(SIG_BLOCK, signals, old);
+    sigprocmask(SIG_BLOCK, signals, NULL);
 }
 
 static pid_t
-spawn_nginx(const char *dir, const pieces_t *p, const sigset_t *old)
+spawn_nginx(const char *dir, const pieces_t *p)
 {
     char  conf[PATH_MAX + 16];
     char *argv[] = { (char *) p->nginx, "-p", (char *) dir, "-c", conf,
@@ -200,7 +207,6 @@ spawn_nginx(const char *dir, const pieces_t *p, const sigset_t *old)
     if (null >= 0) {
         dup2(null, STDIN_FILENO);
     }
-    sigprocmask(SIG_SETMASK, old, NULL);
     execv(p->nginx, argv);
     fprintf(stderr, "inference-server: cannot run %s: %s\n", p->nginx,
             strerror(errno));
@@ -211,8 +217,9 @@ static int
 wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals)
 {
     for (;;) {
-        int status;
-        int sig = next_signal(w, signals);
+        int   status;
+        pid_t pid;
+        int   sig = next_signal(w, signals);
 
         if (sig < 0 && errno == EAGAIN && !w->stopping) {
             ask(w, nginx);
@@ -229,6 +236,7 @@ wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals)
 
         case SIGTERM:
         case SIGINT:
+        case SIGQUIT:
             stop(w, nginx, w->stopping ? SIGTERM : SIGQUIT);
             break;
 
@@ -241,8 +249,11 @@ wait_for_nginx(watch_t *w, pid_t nginx, const sigset_t *signals)
             break;
         }
 
-        if (waitpid(nginx, &status, WNOHANG) == nginx) {
-            return exit_status(w, status);
+        /* as a container's first process it has those of others, too */
+        while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+            if (pid == nginx) {
+                return exit_status(w, status);
+            }
         }
     }
 }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# nginx-configure.bash - runs nginx's configure in the current folder with
+# nginx-configure.bash - runs nginx's configure in the current directory with
 # the flags of Debian's own build where its conf_flags file is present (the
 # module's binary signature must match), else with the usual set.
 #

@@ -13,6 +13,7 @@
 #include "option_check.h"
 #include "quoted.h"
 #include "servers.h"
+#include "trace_options.h"
 
 #define MAX_CONNECTIONS 8192ul      /* of one nginx worker */
 
@@ -25,14 +26,15 @@ static bool given_before(const list_t *list, size_t at);
 static unsigned long connections(void);
 static const char *log_level(const options_t *o);
 static void write_model_control(FILE *f, const options_t *o);
-static void write_backend_config(FILE *f, const char *text);
+static void write_settings(FILE *f, const char *directive,
+    const list_t *list);
+static bool set_later(const list_t *list, size_t at);
 static void write_core_options(FILE *f, const options_t *o);
 static bool write_parameters(FILE *f, const options_t *o,
     const char *directive, const char *begin);
 static void write_memory(FILE *f, const options_t *o);
 static void write_sizes(FILE *f, const char *parameter, const list_t *list);
 static void write_cache(FILE *f, const options_t *o);
-static void write_host_policies(FILE *f, const list_t *list);
 static void write_rate_limit(FILE *f, const options_t *o);
 static void write_metrics(FILE *f, const options_t *o);
 
@@ -50,9 +52,11 @@ nginx_conf_write(FILE *f, const places_t *places, const options_t *o,
     write_core_options(f, o);
     write_memory(f, o);
     write_cache(f, o);
-    fprintf(f, "    inference_log %s verbose=%ld;\n", log_level(o),
-            o->verbose);
-    write_host_policies(f, &o->host_policies);
+    fprintf(f, "    inference_log %s verbose=%ld%s;\n", log_level(o),
+            o->verbose, strcasecmp(o->log_format, "ISO8601") == 0
+            ? " format=ISO8601" : "");
+    trace_options_write(f, o);
+    write_settings(f, "inference_host_policy", &o->host_policies);
     write_rate_limit(f, o);
     write_metrics(f, o);
     servers_write(f, o, socket_path(socket, sizeof(socket), places) == 0
@@ -69,17 +73,22 @@ static void
 write_main(FILE *f, const options_t *o, const pieces_t *p,
     const run_as_t *who, const char *dir)
 {
+    char pid[PATH_MAX + sizeof("/nginx.pid")];
+
     fputs("load_module ", f);
     write_path(f, p->module);
-    fprintf(f, ";\ndaemon off;\npid %s/nginx.pid;\n", dir);
-    fputs("error_log ", f);
+    fputs(";\ndaemon off;\npid ", f);
+    snprintf(pid, sizeof(pid), "%s/nginx.pid", dir);
+    write_word(f, pid);
+    fputs(";\nerror_log ", f);
     if (o->log_file != NULL) {
         write_path(f, o->log_file);
     } else {
         fputs("stderr", f);
     }
     fprintf(f, " %s;\n",
-            !o->error ? "crit" : o->info ? "notice" : log_level(o));
+            o->info ? "notice" : o->warning || o->error ? log_level(o)
+            : "crit");
 
     if (who->user != NULL) {
         fputs("user ", f);
@@ -143,6 +152,10 @@ write_http(FILE *f, const places_t *places)
           "    merge_slashes off;\n"
           "    underscores_in_headers on;\n"
           "    client_max_body_size 0;\n"
+          "    gzip_types application/json application/octet-stream;\n"
+          "    gzip_proxied any;\n"
+          "    gzip_min_length 0;\n"
+          "    gzip_http_version 1.0;\n"
           "    client_header_timeout 60s;\n"
           "    keepalive_timeout 1h;\n"
           "    keepalive_time 1d;\n"
@@ -151,7 +164,9 @@ write_http(FILE *f, const places_t *places)
 
     for (size_t i = 0; i < TEMPS; i++) {
         temp_path(path, places, i);
-        fprintf(f, "    %s_temp_path \"%s\";\n", temps[i], path);
+        fprintf(f, "    %s_temp_path ", temps[i]);
+        write_word(f, path);
+        fputs(";\n", f);
     }
 }
 
@@ -177,9 +192,7 @@ write_core(FILE *f, const options_t *o, const pieces_t *p)
         write_path(f, o->agents);
         fputs(";\n", f);
     }
-    for (size_t i = 0; i < o->backend_configs.n; i++) {
-        write_backend_config(f, o->backend_configs.value[i]);
-    }
+    write_settings(f, "inference_backend_config", &o->backend_configs);
 }
 
 static bool
@@ -193,17 +206,43 @@ given_before(const list_t *list, size_t at)
     return false;
 }
 
+/* "[who,]setting=value" each; without who it is all of them. */
 static void
-write_backend_config(FILE *f, const char *text)
+write_settings(FILE *f, const char *directive, const list_t *list)
 {
-    const char *comma = strchr(text, ',');
+    for (size_t i = 0; i < list->n; i++) {
+        const char *text = list->value[i];
+        const char *comma = strchr(text, ',');
+        bool        named = comma != NULL && comma < strchr(text, '=');
+        const char *setting = named ? comma + 1 : text;
 
-    if (comma == NULL || comma > strchr(text, '=')) {
-        fprintf(f, "    inference_backend_config * %s;\n", text);
-        return;
+        if (set_later(list, i)) {
+            continue;
+        }
+        fprintf(f, "    %s ", directive);
+        if (named) {
+            write_part(f, text, (size_t) (comma - text));
+        } else {
+            fputc('*', f);
+        }
+        fputc(' ', f);
+        write_part(f, setting, strlen(setting));
+        fputs(";\n", f);
     }
-    fprintf(f, "    inference_backend_config %.*s %s;\n",
-            (int) (comma - text), text, comma + 1);
+}
+
+/* The last value of a setting counts. */
+static bool
+set_later(const list_t *list, size_t at)
+{
+    size_t len = strcspn(list->value[at], "=") + 1;
+
+    for (size_t i = at + 1; i < list->n; i++) {
+        if (strncmp(list->value[i], list->value[at], len) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void
@@ -282,20 +321,6 @@ write_memory(FILE *f, const options_t *o)
     write_sizes(f, "cuda", &o->cuda_pools);
     write_sizes(f, "cuda_virtual", &o->cuda_ranges);
     fputs(";\n", f);
-
-    if (o->min_capability != NULL) {
-        fprintf(f, "    inference_backend_config * "
-                "min-compute-capability=%s;\n", o->min_capability);
-    }
-    for (size_t i = 0; i < o->gpu_limits.n; i++) {
-        if (!later_for_gpu(&o->gpu_limits, i)) {
-            long        gpu;
-            const char *part = after_gpu("", o->gpu_limits.value[i], &gpu);
-
-            fprintf(f, "    inference_backend_config * "
-                    "model-load-gpu-limit-device-%ld=%s;\n", gpu, part);
-        }
-    }
 }
 
 static void
@@ -328,24 +353,16 @@ write_cache(FILE *f, const options_t *o)
         const char *comma = strchr(text, ',');
 
         if (i == 0) {
-            fprintf(f, "    inference_response_cache %.*s",
-                    (int) (comma - text), text);
+            fputs("    inference_response_cache ", f);
+            write_part(f, text, (size_t) (comma - text));
         }
-        fprintf(f, " %s%s", comma + 1,
-                i + 1 < o->cache_configs.n ? "" : ";\n");
-    }
-}
-
-/* "policy,setting=value" */
-static void
-write_host_policies(FILE *f, const list_t *list)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        const char *text = list->value[i];
-        const char *comma = strchr(text, ',');
-
-        fprintf(f, "    inference_host_policy %.*s %s;\n",
-                (int) (comma - text), text, comma + 1);
+        if (!set_later(&o->cache_configs, i)) {
+            fputc(' ', f);
+            write_part(f, comma + 1, strlen(comma + 1));
+        }
+        if (i + 1 == o->cache_configs.n) {
+            fputs(";\n", f);
+        }
     }
 }
 
@@ -358,13 +375,13 @@ write_rate_limit(FILE *f, const options_t *o)
         const char *count = text + name + 1;
         size_t      digits = strcspn(count, ":");
 
-        fprintf(f, "    inference_rate_limit_resource \"%.*s\" %.*s %s;\n",
-                (int) name, text, (int) digits, count,
+        fputs("    inference_rate_limit_resource ", f);
+        write_part(f, text, name);
+        fprintf(f, " %.*s %s;\n", (int) digits, count,
                 count[digits] == ':' ? count + digits + 1 : "");
     }
 }
 
-/* Of a setting given twice the last value counts. */
 static void
 write_metrics(FILE *f, const options_t *o)
 {
@@ -378,15 +395,10 @@ write_metrics(FILE *f, const options_t *o)
     bool        any = write_parameters(f, o, "inference_metrics", begin);
 
     for (size_t i = 0; i < list->n; i++) {
-        const char *value, *other;
+        const char *value;
         const char *name = metrics_setting(list->value[i], &value);
-        bool        last = true;
 
-        for (size_t k = i + 1; k < list->n; k++) {
-            last = last && strcmp(metrics_setting(list->value[k], &other),
-                                  name) != 0;
-        }
-        if (last) {
+        if (!set_later(list, i)) {
             fprintf(f, "%s %s=%s", any ? "" : begin, name, value);
             any = true;
         }

@@ -10,6 +10,7 @@
 #include "control_from.h"
 #include "die.h"
 #include "restricted.h"
+#include "trace_options.h"
 #include "services.h"
 
 static void check_repositories(const options_t *o);
@@ -19,6 +20,7 @@ static void check_cache_config(const options_t *o);
 static void check_tls(const options_t *o);
 static void check_limits(const options_t *o);
 static void check_without_effect(const options_t *o);
+static void check_log_levels(const options_t *o);
 
 #define HTTP_MAX_INPUT 67108864L    /* the module's own for JSON */
 
@@ -31,7 +33,9 @@ options_check(const options_t *o)
     check_cache_config(o);
     check_tls(o);
     check_limits(o);
+    trace_options_check(o);
     check_without_effect(o);
+    check_log_levels(o);
     services_check(o);
     restricted_check("http-restricted-api", &o->http_restricted);
     restricted_check("grpc-restricted-protocol", &o->grpc_restricted);
@@ -99,7 +103,7 @@ check_host_policy(const char *name, const char *text)
     const char *equals = comma != NULL ? strchr(comma, '=') : NULL;
 
     if (equals == NULL || comma == text || equals == comma + 1
-        || equals[1] == '\0' || strpbrk(text, "\"\\ \t;{}'$") != NULL
+        || equals[1] == '\0'
         || memchr(text, '=', (size_t) (comma - text)) != NULL)
     {
         die("--%s is policy,setting=value, not \"%s\"", name, text);
@@ -151,47 +155,6 @@ metrics_setting(const char *text, const char **value)
         "histogram_latencies, summary_latencies and summary_quantiles", text);
 }
 
-/* "[mode,]setting=value" */
-void
-check_trace_config(const char *name, const char *text)
-{
-    const char *equals = strchr(text, '=');
-    const char *comma = strchr(text, ',');
-    const char *key = comma != NULL && comma < equals ? comma + 1 : text;
-    size_t      mode = key > text ? (size_t) (comma - text) : 0;
-
-    if (equals == NULL || equals == key || equals[1] == '\0'
-        || (mode != 0 && strncmp(text, "triton,", mode + 1) != 0
-            && strncmp(text, "opentelemetry,", mode + 1) != 0))
-    {
-        die("--%s is [triton,|opentelemetry,]setting=value, not \"%s\"", name,
-            text);
-    }
-    if (strncmp(key, "level=", 6) == 0) {
-        check_trace_level(name, equals + 1);
-    }
-}
-
-void
-check_trace_level(const char *name, const char *level)
-{
-    if (strcasecmp(level, "OFF") != 0) {
-        die("--%s: the level \"%s\" is not served yet, OFF is; times of "
-            "requests are in the metrics (--metrics-config="
-            "histogram_latencies=true) and the statistics", name, level);
-    }
-}
-
-/* Models would miss the parameters. */
-void
-check_forward(const char *name, const char *pattern)
-{
-    if (pattern[0] != '\0') {
-        die("--%s: headers are not forwarded to models yet; clients can send "
-            "what a model needs as \"parameters\" of the request", name);
-    }
-}
-
 void
 check_restricted(const char *name, const char *value)
 {
@@ -210,12 +173,13 @@ check_backend_config(const char *name, const char *text)
     if (equals == NULL) {
         die("--%s is [backend,]setting=value, not \"%s\"", name, text);
     }
-    if (equals == text || comma == text || equals == comma + 1) {
+    if (equals == text || comma == text
+        || (comma != NULL && equals == comma + 1))
+    {
         die("--%s=%s: a name is missing", name, text);
     }
-    if (strpbrk(text, "\"\\ \t;{}'") != NULL) {
-        die("--%s=%s: quotes, blanks and braces are not supported", name,
-            text);
+    if (equals[1] == '\0') {
+        die("--%s=%s: the value is missing", name, text);
     }
 }
 
@@ -244,6 +208,10 @@ check_tls(const options_t *o)
         die("--grpc-use-ssl-mutual=true needs --grpc-root-cert");
     }
     for (size_t i = 0; i < 3; i++) {
+        if (files[i] != NULL && strchr(files[i], '$') != NULL) {
+            die("%s: nginx takes $ in the name of such a file for a variable",
+                files[i]);
+        }
         if (files[i] != NULL && access(files[i], R_OK) != 0) {
             die("cannot read %s: %s", files[i], strerror(errno));
         }
@@ -270,13 +238,10 @@ check_limits(const options_t *o)
 static void
 check_without_effect(const options_t *o)
 {
-    if (o->client_shm) {
-        fputs("inference-server: --allow-client-shm: shared memory is not "
-              "served yet\n", stderr);
-    }
     if (strcasecmp(o->log_format, "default") != 0) {
         fputs("inference-server: --log-format: the tables at the start have "
-              "this format, all other lines nginx's own\n", stderr);
+              "this format; of other lines the core's have it behind nginx's "
+              "own time\n", stderr);
     }
     if (options_given(o, "grpc-keepalive-timeout")
         && !options_given(o, "grpc-keepalive-time"))
@@ -286,25 +251,36 @@ check_without_effect(const options_t *o)
     }
 }
 
+/* A level of nginx has the more severe lines, too. */
+static void
+check_log_levels(const options_t *o)
+{
+    const char *less = o->info ? "info" : "warning";
+
+    if (!o->warning && o->info) {
+        fputs("inference-server: --log-warning=false has no effect beside "
+              "--log-info=true\n", stderr);
+    }
+    if (!o->error && (o->info || o->warning)) {
+        fprintf(stderr, "inference-server: --log-error=false has no effect "
+                "beside --log-%s=true\n", less);
+    }
+}
+
 /* "cache,setting=value", all of one cache */
 static void
 check_cache_config(const options_t *o)
 {
-    const char *first = o->cache_configs.value[0];
-
     for (size_t i = 0; i < o->cache_configs.n; i++) {
+        const char *first = o->cache_configs.value[0];
         const char *text = o->cache_configs.value[i];
         const char *comma = strchr(text, ',');
         const char *equals = strchr(text, '=');
 
         if (comma == NULL || equals == NULL || comma == text
-            || equals <= comma + 1)
+            || equals <= comma + 1 || equals[1] == '\0')
         {
             die("--cache-config is cache,setting=value, not \"%s\"", text);
-        }
-        if (strpbrk(text, "\"\\ \t;{}'$") != NULL) {
-            die("--cache-config=%s: quotes, blanks, braces and $ are not "
-                "supported", text);
         }
         if (strncmp(text, first, (size_t) (comma - text) + 1) != 0) {
             die("--cache-config=%s: a server has one cache, and \"%s\" is "
@@ -393,10 +369,6 @@ check_rate_resource(const char *name, const char *text)
     }
     if (strtoll(count, NULL, 10) == 0) {
         die("--%s=%s: the count is at least 1", name, text);
-    }
-    if (strpbrk(text, "\"\\") != NULL) {
-        die("--%s=%s: quotes and backslashes are not supported", name,
-            text);
     }
 }
 

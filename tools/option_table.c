@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "option_check.h"
+#include "trace_options.h"
 #include "options.h"
 
 #define AT(field) offsetof(options_t, field)
@@ -40,7 +41,7 @@ const option_t option_table[] = {
     { "exit-timeout-secs", GROUP_SERVER, KIND_NUMBER, AT(exit_timeout_secs),
       .standard = "30",
       .help = "seconds that work in flight may take at the end",
-      .max = 86400 },
+      .max = INT_MAX / 1000 },
 
     { "log-verbose", GROUP_LOGGING, KIND_VERBOSE, AT(verbose), .standard = "0",
       .help = "level of verbose lines, 0: none", .max = INT_MAX },
@@ -52,8 +53,8 @@ const option_t option_table[] = {
       .help = "log errors" },
     { "log-format", GROUP_LOGGING, KIND_CHOICE, AT(log_format),
       .standard = "default",
-      .help = "default or ISO8601: of the tables and lines at the start; all "
-      "others have nginx's format", .words = "default ISO8601" },
+      .help = "default or ISO8601: of the tables and lines at the start; others "
+      "have nginx's time in front", .words = "default ISO8601" },
     { "log-file", GROUP_LOGGING, KIND_TEXT, AT(log_file),
       .help = "file that the log is appended to (stderr)" },
 
@@ -92,8 +93,8 @@ const option_t option_table[] = {
       AT(service[SERVICE_HTTP].reuse), .standard = "false",
       .help = "share the port with other processes" },
     { "http-header-forward-pattern", GROUP_HTTP, KIND_PATTERN,
-      .help = "headers that become parameters of a request: not served yet",
-      .check = check_forward },
+      AT(http_forward), .help = "a regular expression: inferences get headers "
+      "whose names match it as parameters" },
     { "http-thread-count", GROUP_HTTP, KIND_NUMBER,
       AT(service[SERVICE_HTTP].threads),
       .help = "nginx worker processes, of all services: the largest of these "
@@ -116,8 +117,7 @@ const option_t option_table[] = {
       AT(service[SERVICE_GRPC].reuse), .standard = "false",
       .help = "share the port with other processes" },
     { "grpc-header-forward-pattern", GROUP_GRPC, KIND_PATTERN,
-      .help = "metadata that become parameters of a request: not served yet",
-      .check = check_forward },
+      AT(grpc_forward), .help = "the same of metadata" },
     { "grpc-infer-thread-count", GROUP_GRPC, KIND_NUMBER,
       AT(service[SERVICE_GRPC].threads), .help = "as --http-thread-count",
       .min = 2, .max = 128 },
@@ -217,9 +217,11 @@ const option_t option_table[] = {
       "summary_latencies=true|false or summary_quantiles=Q:ERROR,... "
       "(repeatable)", .check = check_metrics_config },
 
-    { "trace-config", GROUP_TRACING, KIND_LIST,
-      .help = "[mode,]setting=value: level=OFF; other levels are not served "
-      "yet (repeatable)", .check = check_trace_config },
+    { "trace-config", GROUP_TRACING, KIND_LIST, AT(trace_configs),
+      .help = "[mode,]setting=value: mode=triton|opentelemetry, "
+      "level=OFF|TIMESTAMPS|TENSORS, rate=, count=, triton,file=, "
+      "triton,log-frequency=, opentelemetry,url=, opentelemetry,resource=K=V, "
+      "opentelemetry,bsp_...= (repeatable)", .check = check_trace_config },
 
     { "backend-directory", GROUP_BACKEND, KIND_TEXT, AT(backends),
       .help = "directory of backends (ours)" },
@@ -259,7 +261,8 @@ const option_t option_table[] = {
       .help = "gpu:fraction of its memory that models may fill (repeatable)",
       .check = check_gpu_limit },
     { "allow-client-shm", GROUP_MEMORY, KIND_BOOL, AT(client_shm),
-      .standard = "false", .help = "taken; shared memory is not served yet" },
+      .standard = "false",
+      .help = "clients may register shared memory and use it (false)" },
 
     { "strict-model-config", GROUP_DEPRECATED, KIND_BOOL,
       AT(strict_model_config),
@@ -268,20 +271,21 @@ const option_t option_table[] = {
     { "response-cache-byte-size", GROUP_DEPRECATED, KIND_NUMBER,
       AT(cache_bytes), .help = "as --cache-config local,size=N", .min = 1,
       .max = LONG_MAX, .deprecated = "cache-config" },
-    { "trace-file", GROUP_DEPRECATED, KIND_TEXT,
+    { "trace-file", GROUP_DEPRECATED, KIND_TEXT, AT(trace_file),
       .help = "as --trace-config triton,file=", .deprecated = "trace-config" },
-    { "trace-level", GROUP_DEPRECATED, KIND_LIST,
+    { "trace-level", GROUP_DEPRECATED, KIND_LIST, AT(trace_levels),
       .help = "as --trace-config level=", .check = check_trace_level,
       .deprecated = "trace-config" },
-    { "trace-rate", GROUP_DEPRECATED, KIND_NUMBER,
-      .help = "as --trace-config rate=", .max = INT_MAX,
+    { "trace-rate", GROUP_DEPRECATED, KIND_TEXT, AT(trace_rate),
+      .help = "as --trace-config rate=", .check = check_trace_rate,
       .deprecated = "trace-config" },
-    { "trace-count", GROUP_DEPRECATED, KIND_NUMBER,
-      .help = "as --trace-config count=", .min = -1, .max = INT_MAX,
+    { "trace-count", GROUP_DEPRECATED, KIND_TEXT, AT(trace_count),
+      .help = "as --trace-config count=", .check = check_trace_count,
       .deprecated = "trace-config" },
-    { "trace-log-frequency", GROUP_DEPRECATED, KIND_NUMBER,
-      .help = "as --trace-config triton,log-frequency=", .max = INT_MAX,
-      .deprecated = "trace-config" },
+    { "trace-log-frequency", GROUP_DEPRECATED, KIND_TEXT,
+      AT(trace_log_frequency),
+      .help = "as --trace-config triton,log-frequency=",
+      .check = check_trace_frequency, .deprecated = "trace-config" },
 
     { "print-config", GROUP_OURS, KIND_FLAG, AT(print_config),
       .help = "write the nginx.conf that the options mean to stdout, and "
@@ -315,4 +319,25 @@ option_find(const char *name, size_t len)
         }
     }
     return NULL;
+}
+
+const option_t *
+option_begins(const char *name, size_t len)
+{
+    const option_t *found = NULL;
+
+    for (size_t i = 0; i < option_table_count; i++) {
+        const option_t *option = &option_table[i];
+
+        if (len == 0 || strncmp(option->name, name, len) != 0
+            || option->group == GROUP_OURS)
+        {
+            continue;
+        }
+        if (found != NULL) {
+            return NULL;
+        }
+        found = option;
+    }
+    return found;
 }

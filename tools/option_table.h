@@ -74,4 +74,8 @@ extern const char *const option_groups[GROUPS];
 /* NULL: none has that name. */
 const option_t *option_find(const char *name, size_t len);
 
+/* The one option of tritonserver's whose name begins so; NULL: none, or
+   several do. */
+const option_t *option_begins(const char *name, size_t len);
+
 #endif /* TOOLS_OPTION_TABLE_H */

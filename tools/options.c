@@ -1,3 +1,5 @@
+#define _GNU_SOURCE
+
 #include "options.h"
 
 #include <errno.h>
@@ -16,7 +18,10 @@
 static void set_defaults(options_t *o);
 static void parse(options_t *o, int argc, char **argv);
 static void take_environment(options_t *o);
+static void take_backend_settings(options_t *o);
+static void list_add(list_t *list, const char *value);
 static void set(options_t *o, const option_t *option, const char *value);
+static const char *without_family(const char *address);
 static void warn_once(options_t *o, const option_t *option);
 static size_t find_core(const char *name);
 static void set_core(options_t *o, size_t at, const char *value);
@@ -34,6 +39,7 @@ options_take(options_t *o, int argc, char **argv)
     set_defaults(o);
     parse(o, argc, argv);
     take_environment(o);
+    take_backend_settings(o);
     options_check(o);
 }
 
@@ -83,6 +89,9 @@ parse(options_t *o, int argc, char **argv)
         size_t          len = equals ? (size_t) (equals - name) : strlen(name);
         const option_t *option = option_find(name, len);
 
+        if (option == NULL) {
+            option = option_begins(name, len);
+        }
         if (option == NULL) {
             die("unknown option \"--%.*s\"; --help lists the options",
                 (int) len, name);
@@ -161,7 +170,7 @@ usage(void)
     exit(1);
 }
 
-/* What Vertex AI sets, and what switches GPUs off. */
+/* The variables of Vertex AI, and the one that switches GPUs off. */
 static void
 take_environment(options_t *o)
 {
@@ -183,16 +192,57 @@ take_environment(options_t *o)
             : parse_number("vertex-ai-port (AIP_HTTP_PORT)", 1, 65535, port);
     }
 
-    service_t *http = &o->service[SERVICE_HTTP];
+    /* their platform asks from outside */
+    vertex->address = o->service[SERVICE_SAGEMAKER].address = "0.0.0.0";
 
-    vertex->address = o->service[SERVICE_SAGEMAKER].address = http->address;
     if (o->service[SERVICE_METRICS].address == NULL) {
-        o->service[SERVICE_METRICS].address = http->address;
+        o->service[SERVICE_METRICS].address =
+            o->service[SERVICE_HTTP].address;
+    }
+    for (size_t i = 0; i < SERVICES; i++) {
+        o->service[i].address = without_family(o->service[i].address);
     }
 
     if (getenv("TRITON_SERVER_CPU_ONLY") != NULL) {
         set_core(o, find_core("allow-gpu-metrics"), "false");
     }
+}
+
+/* Options that are settings of all backends; they count whatever
+   --backend-config says of them. */
+static void
+take_backend_settings(options_t *o)
+{
+    char *text;
+    int   n = 0;
+
+    if (o->min_capability != NULL) {
+        n = asprintf(&text, "min-compute-capability=%s", o->min_capability);
+        if (n >= 0) {
+            list_add(&o->backend_configs, text);
+        }
+    }
+    for (size_t i = 0; n >= 0 && i < o->gpu_limits.n; i++) {
+        long        gpu;
+        const char *part = after_gpu("model-load-gpu-limit",
+                                     o->gpu_limits.value[i], &gpu);
+
+        n = asprintf(&text, "model-load-gpu-limit-device-%ld=%s", gpu, part);
+        if (n >= 0) {
+            list_add(&o->backend_configs, text);
+        }
+    }
+    if (n < 0) {
+        die("out of memory");
+    }
+}
+
+/* Triton's HTTP library takes "ipv6:::1". */
+static const char *
+without_family(const char *address)
+{
+    return strncmp(address, "ipv6:", 5) == 0
+        || strncmp(address, "ipv4:", 5) == 0 ? address + 5 : address;
 }
 
 static void
@@ -229,18 +279,11 @@ set(options_t *o, const option_t *option, const char *value)
         *(const char **) field = value;
         return;
 
-    case KIND_LIST: {
-        list_t *list = field;
-
-        if (option->offset == NOT_KEPT) {
-            return;
+    case KIND_LIST:
+        if (option->offset != NOT_KEPT) {
+            list_add(field, value);
         }
-        if (list->n == MAX_REPEAT) {
-            die("more than %d times \"--%s\"", MAX_REPEAT, name);
-        }
-        list->value[list->n++] = value;
         return;
-    }
 
     case KIND_VERBOSE:
         if (strcasecmp(value, "true") == 0 || strcasecmp(value, "false") == 0)
@@ -270,6 +313,19 @@ set(options_t *o, const option_t *option, const char *value)
     case KIND_HELP:
         return;
     }
+}
+
+static void
+list_add(list_t *list, const char *value)
+{
+    const char **longer = realloc(list->value,
+                                  (list->n + 1) * sizeof(*longer));
+
+    if (longer == NULL) {
+        die("out of memory");
+    }
+    list->value = longer;
+    list->value[list->n++] = value;
 }
 
 /* Its row of the core's table has it. */

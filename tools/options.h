@@ -14,11 +14,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define MAX_REPEAT 64       /* values of one repeatable option */
-
+/* The values of a repeatable option. */
 typedef struct {
-    const char *value[MAX_REPEAT];
-    size_t      n;
+    const char **value;             /* NULL: none                            */
+    size_t       n;
 } list_t;
 
 /* A service that has an address and a port. */
@@ -56,6 +55,8 @@ typedef struct {
     list_t      http_restricted;
     list_t      grpc_restricted;
     long        http_max_input;     /* bytes */
+    const char *http_forward;       /* names of headers; NULL or empty: none */
+    const char *grpc_forward;
     bool        ssl;
     bool        ssl_mutual;
     const char *ssl_cert;
@@ -68,6 +69,13 @@ typedef struct {
     const char *sagemaker_range;
     const char *vertex_model;
     list_t      metrics_configs;
+    list_t      trace_configs;
+    const char *trace_file;         /* deprecated, as those below; NULL: not
+                                       given                                 */
+    list_t      trace_levels;
+    const char *trace_rate;
+    const char *trace_count;
+    const char *trace_log_frequency;
     list_t      backend_configs;
     const char *backends;           /* NULL: ours */
     const char *agents;             /* NULL: ours */

@@ -39,9 +39,13 @@ void
 places_name(places_t *places)
 {
     const char *tmp = getenv("TMPDIR");
+    char        full[PATH_MAX];
 
     if (tmp == NULL || tmp[0] == '\0') {
         tmp = "/tmp";
+    }
+    if (realpath(tmp, full) != NULL) {      /* nginx has another directory   */
+        tmp = full;
     }
 
     place_name(places->own, tmp, "");

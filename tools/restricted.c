@@ -220,6 +220,7 @@ write_regex_text(FILE *f, const char *text)
     for (; *text != '\0'; text++) {
         unsigned char c = (unsigned char) *text;
 
-        fprintf(f, isalnum(c) ? "%c" : "\\x%02x", c);
+        fprintf(f, isalnum(c) || strchr("-_=:/,@%~", c) != NULL ? "%c"
+                : "\\x%02x", c);
     }
 }

@@ -12,8 +12,10 @@
 #include "services.h"
 
 static void write_http(FILE *f, const options_t *o);
+static void write_all(FILE *f, const options_t *o);
 static void write_control(FILE *f, const options_t *o);
 static void write_grpc(FILE *f, const options_t *o);
+static void write_forward(FILE *f, const char *pattern);
 static void write_tls(FILE *f, const options_t *o);
 static void write_metrics(FILE *f, const options_t *o);
 static void write_sagemaker(FILE *f, const options_t *o);
@@ -23,6 +25,7 @@ static void write_rewrite(FILE *f, const char *path, const char *to, ...)
 static void write_platform(FILE *f, const options_t *o);
 static void write_own(FILE *f, const char *dir);
 static void write_listen(FILE *f, const options_t *o, service_id_t id);
+static long probe_secs(long ms);
 static const char *environment(const char *name, const char *otherwise);
 
 void
@@ -57,36 +60,67 @@ write_listen(FILE *f, const options_t *o, service_id_t id)
     bool             v6 = strchr(s->address, ':') != NULL
         && s->address[0] != '[';
 
-    fprintf(f, "        listen %s%s%s:%ld%s", v6 ? "[" : "", s->address,
-            v6 ? "]" : "", s->port, s->reuse ? " reuseport" : "");
+    fprintf(f, "        listen %s%s%s:%ld%s%s", v6 ? "[" : "", s->address,
+            v6 ? "]" : "", s->port, s->reuse ? " reuseport" : "",
+            strcmp(s->address, "::") == 0 || strcmp(s->address, "[::]") == 0
+            ? " ipv6only=off" : "");
     if (id == SERVICE_GRPC) {
         fprintf(f, "%s http2", options_tls(o) ? " ssl" : "");
     }
     if (id == SERVICE_GRPC && options_given(o, "grpc-keepalive-time")) {
-        fprintf(f, " so_keepalive=%lds:%lds:1", (o->keepalive_ms + 999) / 1000,
-                (o->keepalive_timeout_ms + 999) / 1000);
+        fprintf(f, " so_keepalive=%lds:%lds:1",
+                probe_secs(o->keepalive_ms),
+                probe_secs(o->keepalive_timeout_ms));
     }
     fputs(";\n", f);
+}
+
+/* The kernel takes so many. */
+static long
+probe_secs(long ms)
+{
+    return ms > 32767000 ? 32767 : (ms + 999) / 1000;
 }
 
 static void
 write_http(FILE *f, const options_t *o)
 {
     restricted_write_http(f, &o->http_restricted);
-    fputs("        location / {\n"
-          "            inference all;\n"
-          "        }\n", f);
+    write_forward(f, o->http_forward);
+    fputs("        gzip on;\n"
+          "        inference_deflate on;\n", f);
+    write_all(f, o);
     write_control(f, o);
 }
 
+static void
+write_forward(FILE *f, const char *pattern)
+{
+    if (pattern != NULL && pattern[0] != '\0') {
+        fputs("        inference_forward_header ", f);
+        write_word(f, pattern);
+        fputs(";\n", f);
+    }
+}
+
+/* Inferences name regions of shared memory where the part is listed. */
+static void
+write_all(FILE *f, const options_t *o)
+{
+    fprintf(f, "        location / {\n"
+            "            inference all%s;\n"
+            "        }\n", o->client_shm ? " shared_memory" : "");
+}
+
 /* Endpoints that change the server for others: one location, so that all of
-   them, later also trace and log settings, have the same clients. */
+   them, also trace and log settings, have the same clients. */
 static void
 write_control(FILE *f, const options_t *o)
 {
     fprintf(f, "        location ~ \"^/v2/(repository/|logging$"
-            "|(models/.+/)?trace/setting$)\" {\n"
-            "            inference repository;\n");
+            "|(models/.+/)?trace/setting$|(system|cuda)sharedmemory/)\" {\n"
+            "            inference repository trace logging%s;\n",
+            o->client_shm ? " shared_memory" : "");
     if (options_given(o, "http-max-input-size")) {
         fprintf(f, "            inference_max_body %ld;\n", o->http_max_input);
     }
@@ -110,16 +144,17 @@ write_grpc(FILE *f, const options_t *o)
         fprintf(f, "        inference_grpc_compression %s;\n",
                 o->compression);
     }
+    write_forward(f, o->grpc_forward);
 
     /* REST has its own port, or is off */
     fputs("        if ($content_type !~* \"^application/grpc\") {"
           " return 415; }\n", f);
     restricted_write_grpc(f, &o->grpc_restricted);
-    fputs("        location / {\n"
-          "            inference all;\n"
-          "        }\n"
-          "        location ~ \"/(Repository|TraceSetting|LogSettings)\" {\n"
-          "            inference repository;\n", f);
+    write_all(f, o);
+    fprintf(f, "        location ~ \"/(Repository|TraceSetting|LogSettings"
+            "|(System|Cuda)SharedMemory)\" {\n"
+            "            inference repository trace logging%s;\n",
+            o->client_shm ? " shared_memory" : "");
     control_from_write(f, o->control_from);
     fputs("        }\n", f);
     control_from_write_grpc_answer(f, o->control_from);
@@ -218,8 +253,12 @@ environment(const char *name, const char *otherwise)
 static void
 write_own(FILE *f, const char *dir)
 {
-    fprintf(f, "    server {\n"
-            "        listen \"unix:%s/" OWN_SOCKET "\";\n"
-            "        location / { inference health metadata repository; }\n"
-            "    }\n", dir);
+    char address[PATH_MAX + sizeof("unix:/" OWN_SOCKET)];
+
+    snprintf(address, sizeof(address), "unix:%s/" OWN_SOCKET, dir);
+    fputs("    server {\n        listen ", f);
+    write_word(f, address);
+    fputs(";\n"
+          "        location / { inference health metadata repository; }\n"
+          "    }\n", f);
 }

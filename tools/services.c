@@ -111,8 +111,15 @@ check_sagemaker(void)
     const char *model = getenv("SAGEMAKER_TRITON_DEFAULT_MODEL_NAME");
     const char *kind = getenv("SAGEMAKER_TRITON_INFERENCE_TYPE");
 
+    const char *ping = getenv("SAGEMAKER_TRITON_PING_MODE");
+
     if (model != NULL) {
         check_path("SAGEMAKER_TRITON_DEFAULT_MODEL_NAME", model);
+    }
+    if (ping != NULL && ping[0] != '\0' && strcmp(ping, "ready") != 0
+        && strcmp(ping, "live") != 0)
+    {
+        die("SAGEMAKER_TRITON_PING_MODE is ready or live, not \"%s\"", ping);
     }
     if (kind != NULL && kind[0] != '\0' && strcmp(kind, "infer") != 0
         && strcmp(kind, "generate") != 0

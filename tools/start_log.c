@@ -58,7 +58,7 @@ void
 start_log_options(FILE *f, const options_t *o, char *metadata)
 {
     table_t t = { .columns = 2 };
-    char    number[32];
+    char    number[64];
 
     if (!o->info) {
         return;
@@ -70,7 +70,10 @@ start_log_options(FILE *f, const options_t *o, char *metadata)
     }
     add_list(&t, "model_repository_path", &o->repositories);
     table_add(&t, "model_control_mode", mode(o));
-    add_list(&t, "startup_models", &o->load_models);
+    for (size_t i = 0; i < o->load_models.n; i++) {
+        snprintf(number, sizeof(number), "startup_models_%zu", i);
+        table_add(&t, number, o->load_models.value[i]);
+    }
     table_add(&t, "strict_model_config", as_number(options_strict(o)));
     add_core(&t, "model_config_name", o, "inference_model_config_name", NULL,
              "");

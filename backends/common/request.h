@@ -2,7 +2,7 @@
  * request.h - one request as a backend sees it: inputs in, outputs out.
  *
  * Owner    The request belongs to the backend from Execute until released.
- *          What bk_input_t points to lives until then.
+ *          The memory that bk_input_t points to lives until then.
  * Thread   one request, one thread.
  * Units    sizes in bytes, timestamps in ns on the monotonic clock.
  * Errors   INVALID_ARG: a tensor is missing or does not fit.  UNSUPPORTED:

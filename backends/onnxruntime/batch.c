@@ -497,7 +497,7 @@ outputs_unbind(ort_batch_t *b)
 }
 
 /*
- * A model may break its word on an output's shape.  Then the library refuses
+ * A model may break its word on an output's shape.  Then the library rejects
  * the buffer; the run is tried once more without, and if that works outputs
  * are copied from then on.
  */

@@ -136,7 +136,7 @@ model_find_runtime(ort_model_t *m, TRITONBACKEND_Model *handle)
     return err;
 }
 
-/* <model>/<version>/<filename>, or model.onnx in it if that is a folder */
+/* <model>/<version>/<filename>, or model.onnx in it if that is a directory */
 static TRITONSERVER_Error *
 model_find_file(ort_model_t *m, TRITONBACKEND_Model *handle)
 {

@@ -4,8 +4,8 @@
  * Owner    the session options stay the caller's.
  * Thread   one session options object, one thread.
  * Units    none.
- * Errors   INVALID_ARG: a name that is no accelerator.  What the library says
- *          when a provider is not part of it.
+ * Errors   INVALID_ARG: a name that is no accelerator.  The library's own
+ *          error: the provider is not part of it.
  * Route    options -> [providers] -> session
  */
 

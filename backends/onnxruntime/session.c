@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an input or output is called differs by what it is. */
+/* The field for the name of an input or output differs by its kind. */
 typedef struct {
     OrtStatus *(ORT_API_CALL *count)(const OrtSession *s, size_t *n);
     OrtStatus *(ORT_API_CALL *name)(const OrtSession *s, size_t i,

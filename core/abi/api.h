@@ -38,7 +38,7 @@ struct TRITONSERVER_ResponseAllocator {
     TRITONSERVER_ResponseAllocatorQueryFn_t            query;
 };
 
-/* What a client said about where responses go; a run keeps a copy. */
+/* The client's response callbacks and allocator; a run keeps a copy. */
 typedef struct {
     TRITONSERVER_ResponseAllocator             *allocator;
     void                                       *allocator_userp;
@@ -58,7 +58,8 @@ typedef struct {
                                                            exchange          */
 } inf_api_pool_t;
 
-/* What outlives the request of one submit: its responses come from here. */
+/* The part of a submit that outlives its request: its responses come from
+   here. */
 struct inf_api_run_s {
     inf_factory_t     factory;
     _Atomic uint32_t  refs;         /* the factory's life, the request's; up
@@ -82,9 +83,10 @@ inf_api_run_t *inf_api_run_take(inf_api_pool_t *pool, inf_model_t *model,
     const char *id, const inf_api_target_t *target);
 void inf_api_run_unref(inf_api_run_t *run);
 
-/* What a request's trace is told at its submit and of a response; what is told
-   of the steps of an ensemble. */
+/* Reports to a request's trace: at its submit, of a response, and of the steps
+   of an ensemble. */
 void inf_api_trace_submit(inf_trace_t *trace, const inf_request_t *r);
+void inf_api_trace_inputs(inf_trace_t *trace, const inf_request_t *r);
 void inf_api_trace_outputs(inf_trace_t *trace, const inf_response_t *response);
 extern const struct inf_trace_ops_s inf_api_trace_ops;
 
@@ -92,7 +94,7 @@ extern const struct inf_trace_ops_s inf_api_trace_ops;
 INF_CHECK inf_err_t *inf_api_find_model(inf_server_t *server,
     const char *name, int64_t version, inf_model_t **out);
 
-/* What a server reads that is made with options; a reference. */
+/* The configuration of a server made with options; a reference. */
 INF_CHECK inf_err_t *inf_api_options_config(
     const TRITONSERVER_ServerOptions *options, inf_core_config_t **out);
 

@@ -1,6 +1,7 @@
 /*
- * api_request.h - a request as a client fills it.  What it sets is kept beside
- *                 the request proper, which each submit makes anew.
+ * api_request.h - a request as a client fills it.  The fields that it sets are
+ *                 kept beside the request proper, which each submit makes
+ *                 anew.
  *
  * Owner    The client, from its making to its deletion; in flight the request
  *          proper is the core's.

@@ -25,7 +25,12 @@ inf_api_trace_submit(inf_trace_t *trace, const inf_request_t *r)
 {
     inf_trace_report(trace, TRITONSERVER_TRACE_REQUEST_START, r->start_ns);
     inf_trace_report(trace, TRITONSERVER_TRACE_QUEUE_START, r->start_ns);
+    inf_api_trace_inputs(trace, r);
+}
 
+void
+inf_api_trace_inputs(inf_trace_t *trace, const inf_request_t *r)
+{
     for (uint32_t i = 0; i < r->input_count; i++) {
         trace_input(trace, &r->inputs[i]);
     }

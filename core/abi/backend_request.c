@@ -8,6 +8,7 @@
 static inf_err_t *reschedule(inf_request_t *r);
 static const inf_host_data_t *host_data(const inf_input_t *in,
     const char *policy);
+static inf_err_t *is_released(const inf_request_t *r);
 static void describe_buffer(const inf_buffer_t *b, const void **buffer,
     uint64_t *size, TRITONSERVER_MemoryType *memory_type, int64_t *memory_id);
 
@@ -22,8 +23,12 @@ TRITONSERVER_Error *
 TRITONBACKEND_RequestIsCancelled(TRITONBACKEND_Request *request,
     bool *is_cancelled)
 {
-    *is_cancelled = atomic_load_explicit(
-        &inf_as_request(request)->factory->cancelled, memory_order_relaxed);
+    const inf_factory_t *f = inf_as_request(request)->factory;
+    if (f == NULL) {
+        return is_released(inf_as_request(request));
+    }
+
+    *is_cancelled = atomic_load_explicit(&f->cancelled, memory_order_relaxed);
     return NULL;
 }
 
@@ -177,6 +182,9 @@ TRITONBACKEND_RequestOutputBufferProperties(TRITONBACKEND_Request *request,
     int64_t *memory_type_id)
 {
     inf_factory_t *f = inf_as_request(request)->factory;
+    if (f == NULL) {
+        return is_released(inf_as_request(request));
+    }
     if (f->sink->query == NULL) {
         return inf_err_new(INF_ERR_UNAVAILABLE,
             "Output properties are not available");
@@ -196,6 +204,10 @@ TRITONBACKEND_RequestRelease(TRITONBACKEND_Request *request,
     uint32_t release_flags)
 {
     inf_request_t *r = inf_as_request(request);
+
+    if (r->factory == NULL) {
+        return is_released(r);
+    }
 
     switch (release_flags) {
     case TRITONSERVER_REQUEST_RELEASE_ALL:
@@ -299,6 +311,14 @@ TRITONBACKEND_InputBufferForHostPolicy(TRITONBACKEND_Input *input,
     describe_buffer(index < data->buffer_count ? &data->buffers[index] : NULL,
         buffer, buffer_byte_size, memory_type, memory_type_id);
     return NULL;
+}
+
+/* Told as far as the request's memory is still there. */
+static inf_err_t *
+is_released(const inf_request_t *r)
+{
+    return inf_err_new(INF_ERR_INVALID_ARG, "request '%s' has been released",
+        r->id);
 }
 
 /* On error the backend keeps it, and is to answer it. */

@@ -11,6 +11,8 @@
 #include "core/model/normalize.h"
 #include "core/sched/ensemble_pause.h"
 
+static TRITONSERVER_Error *factory_of(TRITONBACKEND_Request *request,
+    inf_factory_t **factory);
 static void note_first(inf_response_t *response);
 static bool after_final(inf_factory_t *f, uint32_t send_flags);
 static TRITONSERVER_Error *set_parameter(TRITONBACKEND_Response *response,
@@ -20,9 +22,29 @@ TRITONSERVER_Error *
 TRITONBACKEND_ResponseFactoryNew(TRITONBACKEND_ResponseFactory **factory,
     TRITONBACKEND_Request *request)
 {
-    inf_factory_t *f = inf_as_request(request)->factory;
+    inf_factory_t *f = NULL;
+    TRITONSERVER_Error *err = factory_of(request, &f);
+    if (err != NULL) {
+        return err;
+    }
+
     inf_factory_ref_handle(f);
     *factory = inf_abi_as_factory(f);
+    return NULL;
+}
+
+/* A request has none before it is submitted and once it is released, as far as
+   its memory is still there. */
+static TRITONSERVER_Error *
+factory_of(TRITONBACKEND_Request *request, inf_factory_t **factory)
+{
+    const inf_request_t *r = inf_as_request(request);
+    if (r->factory == NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "request '%s' has been"
+            " released: it can have no response any more", r->id);
+    }
+
+    *factory = r->factory;
     return NULL;
 }
 
@@ -58,8 +80,12 @@ TRITONSERVER_Error *
 TRITONBACKEND_ResponseNew(TRITONBACKEND_Response **response,
     TRITONBACKEND_Request *request)
 {
-    inf_response_t *made;
-    inf_err_t *err = inf_response_new(inf_as_request(request)->factory, &made);
+    inf_response_t *made = NULL;
+    inf_factory_t *f = NULL;
+    TRITONSERVER_Error *err = factory_of(request, &f);
+    if (err == NULL) {
+        err = inf_response_new(f, &made);
+    }
     *response = inf_abi_as_response(made);
     return err;
 }
@@ -318,8 +344,8 @@ note_first(inf_response_t *response)
     }
 }
 
-/* Whoever got FINAL may be gone: what comes after it is dropped.  A backend
-   that sends it from two threads at once is not found out. */
+/* The receiver of FINAL may be gone: responses after it are dropped.  A
+   backend that sends it from two threads at once is not found out. */
 static bool
 after_final(inf_factory_t *f, uint32_t send_flags)
 {

@@ -4,7 +4,7 @@
  * Owner    nothing is kept.
  * Thread   any.
  * Units    bytes of the file.
- * Errors   NOT_FOUND, as for a library that dlopen refuses: the path and what
+ * Errors   NOT_FOUND, as for a library that dlopen rejects: the path and what
  *          is wrong with it.
  * Route    plugin -> [elf_check] -> dlopen
  *

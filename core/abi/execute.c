@@ -10,8 +10,8 @@
 #include "core/tensor/ledger.h"
 #include "core/tensor/response.h"
 
-/* What an instance executes: the backend may write into the array that it is
-   given, so the core keeps its own. */
+/* The payload that an instance executes: the backend may write into the array
+   that it is given, so the core keeps its own. */
 typedef struct inf_execution_s {
     inf_instance_t *instance;
     uint32_t        count;

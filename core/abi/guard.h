@@ -60,7 +60,8 @@ typedef TRITONSERVER_Error *(*inf_guard_batch_include_fn)(
     TRITONBACKEND_Request *, void *, bool *);
 typedef TRITONSERVER_Error *(*inf_guard_batch_fini_fn)(void *);
 
-/* Whose entry point it is: both go into the text of what it throws. */
+/* The entry point and its owner: both go into the text of an exception's
+   error. */
 typedef struct {
     const char *plugin;
     const char *entry;

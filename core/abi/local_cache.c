@@ -138,7 +138,7 @@ inf_local_cache_lookup(TRITONCACHE_Cache *handle, const char *key,
 
     /* the clock is read while the memory comes; a hit reads it once more */
     inf_lock(&shard->lock);
-    inf_cache_index_look(&shard->index, hash);
+    inf_cache_index_prefetch(&shard->index, hash);
     span->end_ns = inf_clock_ns();
     inf_cache_item_t *item = inf_cache_index_find(&shard->index, hash, key);
     if (item != NULL) {

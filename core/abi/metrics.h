@@ -1,7 +1,7 @@
 /*
  * metrics.h - TRITONSERVER_Metrics: a handle whose text is taken when asked.
  *
- * Owner    Whoever made the handle; TRITONSERVER_MetricsDelete frees it.
+ * Owner    The maker of the handle; TRITONSERVER_MetricsDelete frees it.
  * Thread   one at a time a handle.
  * Units    bytes of Prometheus text 0.0.4.
  * Errors   out of memory.

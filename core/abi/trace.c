@@ -22,6 +22,7 @@ struct TRITONSERVER_InferenceTrace {
     TRITONSERVER_InferenceTraceTensorActivityFn_t tensor_activity;
     TRITONSERVER_InferenceTraceReleaseFn_t release;
     void            *userp;
+    const inf_trace_watch_t *watch;     /* NULL: none                        */
 
     char            *model;             /* these are set in take(), read by
                                            anyone                            */
@@ -41,7 +42,6 @@ static uint32_t level_bits(TRITONSERVER_InferenceTraceLevel level);
 static TRITONSERVER_Error *context_with(const char *context,
     uint64_t timestamp, const char *name, char **out);
 static TRITONSERVER_Error *check_object(const char *context);
-static char *context_copy(inf_trace_t *trace);
 static bool context_replace(inf_trace_t *trace, const char *from, char *to);
 
 static _Atomic uint64_t last_id;        /* relaxed: only unique, from 1 on   */
@@ -121,7 +121,7 @@ TRITONSERVER_InferenceTraceReportActivity(TRITONSERVER_InferenceTrace *trace,
     bool done = false;
 
     while (!done) {                     /* again if another thread was first */
-        char *from = context_copy(trace);
+        char *from = inf_trace_context_copy(trace);
         char *to = NULL;
         inf_err_t *err = from == NULL ? inf_err_nomem()
             : context_with(from, timestamp, activity_name, &to);
@@ -194,14 +194,19 @@ TRITONSERVER_InferenceTraceSpawnChildTrace(TRITONSERVER_InferenceTrace *trace,
         return NULL;
     }
 
-    return trace_new(&(inf_trace_t) {
+    inf_err_t *err = trace_new(&(inf_trace_t) {
         .parent_id = trace->id,
         .level = trace->level,
         .activity = trace->activity,
         .tensor_activity = trace->tensor_activity,
         .release = trace->release,
-        .userp = trace->userp
+        .userp = trace->userp,
+        .watch = trace->watch
     }, child_trace);
+    if (err == NULL && trace->watch != NULL) {
+        trace->watch->made(trace->userp);
+    }
+    return err;
 }
 
 TRITONSERVER_Error *
@@ -225,6 +230,12 @@ TRITONSERVER_InferenceTraceContext(TRITONSERVER_InferenceTrace *trace,
     *trace_context = trace->context;
     inf_unlock(&trace->lock);
     return NULL;
+}
+
+void
+inf_trace_set_watch(inf_trace_t *trace, const inf_trace_watch_t *watch)
+{
+    trace->watch = watch;
 }
 
 inf_err_t *
@@ -330,6 +341,7 @@ trace_new(const inf_trace_t *like, inf_trace_t **out)
     trace->tensor_activity = like->tensor_activity;
     trace->release = like->release;
     trace->userp = like->userp;
+    trace->watch = like->watch;
     trace->version = -1;
     trace->context = context;
     inf_lock_init(&trace->lock, TRACE_RANK);
@@ -340,13 +352,18 @@ trace_new(const inf_trace_t *like, inf_trace_t **out)
 static void
 trace_free(inf_trace_t *trace)
 {
-    if (trace != NULL) {
-        inf_lock_fini(&trace->lock);
-        free(trace->model);
-        free(trace->request_id);
-        free(trace->context);
-        free(trace);
+    if (trace == NULL) {
+        return;
     }
+
+    if (trace->watch != NULL) {
+        trace->watch->freed(trace->userp);
+    }
+    inf_lock_fini(&trace->lock);
+    free(trace->model);
+    free(trace->request_id);
+    free(trace->context);
+    free(trace);
 }
 
 /* The older names MIN and MAX mean TIMESTAMPS. */
@@ -412,8 +429,8 @@ check_object(const char *context)
 }
 
 /* No allocation under the lock: measure, allocate, look again. */
-static char *
-context_copy(inf_trace_t *trace)
+char *
+inf_trace_context_copy(inf_trace_t *trace)
 {
     size_t room = 0;
     char *copy = NULL;

@@ -10,12 +10,11 @@
  * Errors   out of memory; INVALID_ARG: a context that is no JSON object.
  * Route    submit -> [trace] -> activity callbacks -> release callback.
  *
- * Who reports what (levels are filtered here):
- *   submit              take, REQUEST_START at start_ns, QUEUE_START at
- *                       queue_ns, TENSOR_QUEUE_INPUT per input
- *   ReportStatistics    the four COMPUTE activities (backend_model.c)
- *   response sent       TENSOR_BACKEND_OUTPUT per output
- *   request released    REQUEST_END, before the client's release callback
+ * The reports and their callers (levels are filtered here): submit
+ * take, REQUEST_START at start_ns, QUEUE_START at queue_ns, TENSOR_QUEUE_INPUT
+ * per input ReportStatistics    the four COMPUTE activities (backend_model.c)
+ * response sent       TENSOR_BACKEND_OUTPUT per output request released
+ * REQUEST_END, before the client's release callback
  */
 
 #ifndef INF_ABI_TRACE_H
@@ -40,6 +39,19 @@ typedef struct {
     TRITONSERVER_MemoryType  memory_type;
     int64_t                  memory_id;
 } inf_trace_tensor_t;
+
+/* Whoever keeps something as long as a trace or any that was spawned of it. */
+typedef struct {
+    void (*made)(void *userp);      /* a child was made                      */
+    void (*freed)(void *userp);     /* one of them is gone                   */
+} inf_trace_watch_t;
+
+/* Of a new trace, and of its children then; userp is that of its
+   callbacks. */
+void inf_trace_set_watch(inf_trace_t *trace, const inf_trace_watch_t *watch);
+
+/* The context as it is now, malloc'ed; NULL: out of memory. */
+char *inf_trace_context_copy(inf_trace_t *trace);
 
 /* Names what is traced (copies) and holds the first reference.  On error the
    trace is still its maker's. */

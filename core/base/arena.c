@@ -50,7 +50,9 @@ inf_arena_take(inf_arena_t *a, inf_arena_spares_t *from)
 void
 inf_arena_give(inf_arena_t *a, inf_arena_spares_t *to)
 {
-#ifndef INF_NOPOOL
+#ifdef INF_NOPOOL
+    (void) to;
+#else
     inf_arena_chunk_t **at = &a->chunks;
 
     while (*at != NULL) {

@@ -1,6 +1,7 @@
 /*
  * config_name.h - which names a named model configuration may have: it is
- *                 configs/NAME.pbtxt in the model's folder, and stays there.
+ *                 configs/NAME.pbtxt in the model's directory, and stays
+ *                 there.
  *
  * Owner    nobody: a text in, an answer out.
  * Thread   any.

@@ -1,7 +1,7 @@
 /*
  * error.h - one error object, returned, never lost.
  *
- * Owner    Whoever receives a non-NULL error owns it and ends it in one of
+ * Owner    The receiver of a non-NULL error owns it and ends it in one of
  *          three ways: returns it (with inf_err_add), turns it into a
  *          response, or logs it with inf_err_log.
  * Thread   any; an error belongs to one thread at a time.
@@ -45,10 +45,12 @@ typedef enum {
     INF_CAUSE_TIMED_OUT = 2,    /* waited for longer than it was allowed to  */
     INF_CAUSE_STRINGS   = 3,    /* inside the core alone: what an ensemble's
                                    client sent is malformed, err tells it so */
-    INF_CAUSE_NOT_READY = 4     /* what was asked whether it is ready is not */
+    INF_CAUSE_NOT_READY = 4,    /* what was asked whether it is ready is not */
+    INF_CAUSE_STARTING  = 5     /* a core that follows one that ended loads
+                                   its models: another try may find it       */
 } inf_err_cause_t;
 
-#define INF_CAUSE_LAST INF_CAUSE_NOT_READY
+#define INF_CAUSE_LAST INF_CAUSE_STARTING
 
 typedef struct TRITONSERVER_Error inf_err_t;
 

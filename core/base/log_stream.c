@@ -53,6 +53,13 @@ inf_log_stream_set_format(inf_log_format_t format)
     atomic_store_explicit(&stream_format, format, memory_order_relaxed);
 }
 
+inf_log_format_t
+inf_log_stream_format(void)
+{
+    return (inf_log_format_t) atomic_load_explicit(&stream_format,
+        memory_order_relaxed);
+}
+
 void
 inf_log_stream_write(void *userp, inf_log_level_t level, const char *file,
     int line_no, const char *line)
@@ -62,8 +69,7 @@ inf_log_stream_write(void *userp, inf_log_level_t level, const char *file,
     (void) userp;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    size_t len = inf_log_stream_line(text, (inf_log_format_t)
-        atomic_load_explicit(&stream_format, memory_order_relaxed),
+    size_t len = inf_log_stream_line(text, inf_log_stream_format(),
         wants_escape(), &now, (int) getpid(), level, file, line_no, line);
 
     size_t done = 0;

@@ -31,6 +31,7 @@ INF_CHECK inf_err_t *inf_log_stream_open(const char *path);
 
 /* For the lines that follow. */
 void inf_log_stream_set_format(inf_log_format_t format);
+inf_log_format_t inf_log_stream_format(void);
 
 /* The sink. */
 void inf_log_stream_write(void *userp, inf_log_level_t level,

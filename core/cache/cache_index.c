@@ -50,7 +50,7 @@ inf_cache_index_give_buckets(inf_cache_index_t *index,
 }
 
 void
-inf_cache_index_look(const inf_cache_index_t *index, uint64_t hash)
+inf_cache_index_prefetch(const inf_cache_index_t *index, uint64_t hash)
 {
     if (index->bucket_count > 0) {
         __builtin_prefetch(&index->marks[place_of(index, hash)]);

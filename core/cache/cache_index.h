@@ -60,7 +60,7 @@ inf_cache_bucket_t *inf_cache_index_give_buckets(inf_cache_index_t *index,
 
 /* An item of that hash is about to be looked for: what find touches first is
    brought near. */
-void inf_cache_index_look(const inf_cache_index_t *index, uint64_t hash);
+void inf_cache_index_prefetch(const inf_cache_index_t *index, uint64_t hash);
 
 /* NULL: not there.  Finding is no use yet. */
 inf_cache_item_t *inf_cache_index_find(const inf_cache_index_t *index,

@@ -17,6 +17,12 @@ inf_cache_key_bytes(const inf_request_t *req, uint64_t *bytes)
 {
     uint64_t sum = 0;
 
+    /* between key and execution, or execution and entry, the client may write
+       other bytes */
+    if (req->uses_regions) {
+        return false;
+    }
+
     for (uint32_t i = 0; i < req->input_count; i++) {
         const inf_input_t *in = &req->inputs[i];
         if (in->host_data != NULL) {

@@ -6,7 +6,7 @@
  * Thread   any, one at a time per request.
  * Units    bytes.
  * Errors   out of memory: there is no key.
- * Route    request -> [cache key] -> cache, flights
+ * Route    request -> [cache key] -> cache, executions
  *
  * It covers the model's name, namespace, version and load, the requested
  * outputs, each input (in the order of their names) with name, datatype, shape

@@ -281,8 +281,8 @@ pass_on(inf_cache_run_t *run)
     heir->key = run->key;
 
     inf_lock(&gate->lock);
-    inf_request_t *req = inf_cache_flights_pass(&gate->flights, &run->flight,
-        &heir->flight);
+    inf_request_t *req = inf_cache_executions_pass(&gate->executions,
+        &run->execution, &heir->execution);
     if (req != NULL) {
         inf_cached_unwatch_locked(gate, req);
     }
@@ -345,7 +345,7 @@ promote(inf_cache_run_t *run, inf_request_t *req)
     inf_cached_answer_error(req, err);  /* last: it may hold the model       */
 }
 
-/* The flight is over: those who waited for it, in order. */
+/* The execution is over: lists the requests that waited for it, in order. */
 static void
 land(inf_cache_run_t *run, inf_link_t *list)
 {
@@ -353,7 +353,7 @@ land(inf_cache_run_t *run, inf_link_t *list)
 
     inf_link_init(list);
     inf_lock(&gate->lock);
-    inf_cache_flights_leave(&gate->flights, &run->flight, list);
+    inf_cache_executions_leave(&gate->executions, &run->execution, list);
     for (inf_link_t *l = list->next; l != list; l = l->next) {
         inf_cached_unwatch_locked(gate,
             inf_link_entry(l, inf_request_t, link));

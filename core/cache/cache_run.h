@@ -17,7 +17,7 @@
 #include "core/cache/response_cache_parts.h"
 
 struct inf_cache_run_s {
-    inf_cache_flight_t      flight;     /* gate's lock                       */
+    inf_cache_execution_t   execution;  /* gate's lock                       */
     inf_cache_run_t        *next;       /* on a list of spare ones           */
     inf_cached_model_t     *gate;
     const inf_sink_ops_t   *sink;       /* the submitter's                   */
@@ -41,8 +41,8 @@ static inline inf_cache_run_t *inf_cache_run_pop_locked(
 static inline void inf_cache_run_keep_locked(inf_cached_model_t *gate,
     inf_cache_run_t *run) INF_NEEDS(gate->lock);
 
-/* req, whose flight is the run's, goes to the runner.  Takes run; on error the
-   caller owns req, and those who waited for it run by themselves. */
+/* req, whose execution is the run's, goes to the runner.  Takes run; on error
+   the caller owns req, and those who waited for it run by themselves. */
 INF_CHECK inf_err_t *inf_cache_run_begin(inf_cache_run_t *run,
     inf_request_t *req);
 

@@ -28,7 +28,7 @@ static inf_cached_model_t *of(inf_gate_t *base);
 static inf_cached_model_t *next_model(inf_response_cache_t *cache);
 static void schedule(inf_cached_model_t *gate);
 static void look_up_one(inf_cached_model_t *gate);
-static bool may_look_up_now(const inf_cached_model_t *gate, uint64_t bytes);
+static bool may_look_up_inline(const inf_cached_model_t *gate, uint64_t bytes);
 static void park(inf_cached_model_t *gate, inf_request_t *req);
 static bool watch_locked(inf_cached_model_t *gate, inf_request_t *req,
     uint64_t at_ns) INF_NEEDS(gate->lock);
@@ -160,7 +160,7 @@ inf_cached_model_new(inf_response_cache_t *cache, inf_model_t *model,
     gate->armed_ns = INF_NEVER;
     inf_link_init(&gate->link);
     inf_lock_init(&gate->lock, GATE_RANK);
-    inf_cache_flights_init(&gate->flights);
+    inf_cache_executions_init(&gate->executions);
     inf_link_init(&gate->lookups);
     *out = &gate->gate;
     return NULL;
@@ -198,7 +198,7 @@ gate_submit(inf_gate_t *base, inf_request_t *req, uint64_t now_ns,
     }
 
     req->queue_ns = now_ns;
-    if (nonblocking && !may_look_up_now(gate, bytes)) {
+    if (nonblocking && !may_look_up_inline(gate, bytes)) {
         *queued = false;
         park(gate, req);
         return NULL;
@@ -316,7 +316,7 @@ look_up_one(inf_cached_model_t *gate)
 }
 
 static bool
-may_look_up_now(const inf_cached_model_t *gate, uint64_t bytes)
+may_look_up_inline(const inf_cached_model_t *gate, uint64_t bytes)
 {
     uint64_t largest = atomic_load_explicit(&gate->largest,
         memory_order_relaxed);
@@ -459,8 +459,8 @@ miss(inf_cached_model_t *gate, inf_request_t *req, inf_cache_key_t key,
         == INF_REQUEST_EXECUTING
         && atomic_load_explicit(&req->factory->cancelled,
             memory_order_relaxed);
-    bool leads = !gone && inf_cache_flights_join(&gate->flights, &run->flight,
-        key, req);
+    bool leads = !gone && inf_cache_executions_join(&gate->executions,
+        &run->execution, key, req);
     bool first = !gone && !leads && watch_locked(gate, req, at_ns);
     if (!leads) {
         inf_cache_run_keep_locked(gate, run);

@@ -15,7 +15,7 @@
 #include <pthread.h>
 
 #include "core/base/lock.h"
-#include "core/cache/cache_flights.h"
+#include "core/cache/cache_executions.h"
 #include "core/cache/response_cache.h"
 
 #define INF_CACHE_SLOW_THREADS 4u   /* lookups that may wait for something   */
@@ -55,7 +55,7 @@ struct inf_cached_model_s {
     inf_timer_t            timer;       /* the timekeeper's lock             */
 
     inf_lock_t             lock;        /* rank 26; guards the next seven    */
-    inf_cache_flights_t    flights;
+    inf_cache_executions_t executions;
     inf_link_t             lookups;     /* requests for the cache's threads  */
     inf_heap_t             timeouts;    /* of requests that wait here        */
     uint64_t               armed_ns;    /* the timekeeper ticks then         */

@@ -21,12 +21,14 @@
 #ifndef INF_CHANNEL_H
 #define INF_CHANNEL_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define INF_CHANNEL_MAGIC       UINT64_C(0x314e4843464e49)   /* "INFCHN1"  */
-/* 1, without a completion eventfd of the core's, was never released. */
-#define INF_CHANNEL_VERSION     2u
-#define INF_CHANNEL_MIN_VERSION 2u
+/* 1, without a completion eventfd of the core's, and 2, with one response a
+   RELEASE, were never released. */
+#define INF_CHANNEL_VERSION     3u
+#define INF_CHANNEL_MIN_VERSION 3u
 
 #define INF_RING_ENTRIES        4096u   /* power of two                      */
 #define INF_RING_ENTRY_SIZE     64u
@@ -145,7 +147,8 @@ typedef enum {
     INF_SUBMIT_CALL    = 2,     /* record: protobuf request of `method`      */
     INF_SUBMIT_CANCEL  = 3,     /* slot, generation                          */
     INF_SUBMIT_RELEASE = 4      /* offset: response region the worker is
-                                   done with                                 */
+                                   done with; flags: how many more offsets
+                                   follow it, up to INF_RELEASE_MORE         */
 } inf_submit_op_t;
 
 typedef struct {
@@ -161,6 +164,13 @@ typedef struct {
     uint64_t received_ns;       /* when the first byte arrived               */
     uint8_t  pad[16];
 } inf_submission_t;
+
+/* Of a RELEASE, in the fields behind offset. */
+#define INF_RELEASE_MORE 5u
+
+_Static_assert(offsetof(inf_submission_t, length)
+               + INF_RELEASE_MORE * sizeof(uint64_t)
+               == sizeof(inf_submission_t), "offsets of a RELEASE");
 
 #define INF_SUBMIT_FLAG_SUSPECT 0x01    /* was executing when a core died:
                                            execute it alone                  */
@@ -282,6 +292,11 @@ typedef enum {
 #define INF_REQUEST_RAW_INPUT       0x20    /* one input, bytes only: name,
                                                datatype and shape come from
                                                the model                     */
+#define INF_REQUEST_GENERATE        0x80    /* with RAW_INPUT: the input is the
+                                               JSON of a generate request; it
+                                               names id, inputs, parameters  */
+#define INF_REQUEST_LOAD_REPORT     0x100   /* the first response says how full
+                                               the server's KV cache is      */
 
 /* Tables are arrays at these offsets, 8-byte aligned, inside the record.  No
    two of the tables and texts share bytes. */
@@ -366,6 +381,10 @@ typedef struct {
     uint32_t  batch_dim;        /* 1: the first dimension is the batch       */
     uint32_t  ranked;           /* 1: labels may be by place, as
                                    inf_classify_source_t says                */
+    double    kv_utilization;   /* of the KV cache, and ...                  */
+    uint64_t  kv_max_tokens;    /* ... what it may hold                      */
+    uint32_t  kv_reported;      /* 1: both are known                         */
+    uint32_t  reserved;
 } inf_response_record_t;
 
 typedef struct {

@@ -23,7 +23,7 @@ typedef enum {
 
 static inf_err_t *infer_content(infer_t *in, const inf_storage_t *st,
     const char *model_dir);
-static inf_err_t *infer_look_inside(infer_t *in, const inf_storage_t *st,
+static inf_err_t *infer_inspect(infer_t *in, const inf_storage_t *st,
     const char *version_dir);
 static const char *infer_first_version(const inf_entries_t *entries);
 static inf_err_t *infer_backend(infer_t *in, const char *model_name);
@@ -35,8 +35,8 @@ static inf_err_t *infer_plain(infer_t *in, const char *backend,
 static inf_err_t *infer_pytorch(infer_t *in, bool *settled);
 static inf_err_t *infer_pytorch_fill(Inference__ModelConfig *msg);
 static inf_err_t *infer_custom(infer_t *in, const char *model_name);
-static bool infer_must_look(const Inference__ModelConfig *msg);
-static bool infer_may_look(const Inference__ModelConfig *msg);
+static bool infer_must_search(const Inference__ModelConfig *msg);
+static bool infer_may_search(const Inference__ModelConfig *msg);
 static bool infer_has(const infer_t *in, const char *name, infer_kind_t kind);
 static bool text_is(const char *a, const char *b);
 static bool text_is_empty(const char *s);
@@ -50,7 +50,7 @@ inf_config_infer(Inference__ModelConfig *msg, const inf_storage_t *st,
     infer_t in = { .msg = msg };
 
     inf_err_t *err = infer_fill(msg, &msg->name, "name", model_name);
-    if (err == NULL && infer_must_look(msg)) {
+    if (err == NULL && infer_must_search(msg)) {
         err = infer_content(&in, st, model_dir);
     }
 
@@ -78,7 +78,7 @@ infer_content(infer_t *in, const inf_storage_t *st, const char *model_dir)
         err = path == NULL ? inf_err_nomem()
                            : inf_storage_list(st, path, &in->content);
         if (err == NULL) {
-            err = infer_look_inside(in, st, path);
+            err = infer_inspect(in, st, path);
         }
         free(path);
     }
@@ -87,9 +87,9 @@ infer_content(infer_t *in, const inf_storage_t *st, const char *model_dir)
     return err;
 }
 
-/* A folder of that name counts when the model is in it. */
+/* A directory of that name counts when the model is in it. */
 static inf_err_t *
-infer_look_inside(infer_t *in, const inf_storage_t *st,
+infer_inspect(infer_t *in, const inf_storage_t *st,
     const char *version_dir)
 {
     if (!infer_has(in, "model.onnx", INFER_DIR)) {
@@ -162,7 +162,7 @@ infer_backend(infer_t *in, const char *model_name)
             &settled);
     }
 
-    if (err == NULL && !settled && infer_may_look(in->msg)
+    if (err == NULL && !settled && infer_may_search(in->msg)
         && text_is_empty(in->msg->backend))
     {
         err = infer_custom(in, model_name);
@@ -240,7 +240,7 @@ infer_plain(infer_t *in, const char *backend, const char *platform,
     if (text_is_empty(msg->backend)) {
         hit = (platform != NULL && text_is(msg->platform, platform))
             || text_is(msg->default_model_filename, filename)
-            || (infer_may_look(msg) && infer_has(in, filename, kind));
+            || (infer_may_search(msg) && infer_has(in, filename, kind));
     }
 
     if (!hit) {
@@ -286,12 +286,12 @@ infer_pytorch(infer_t *in, bool *settled)
         {
             platform = "pytorch_libtorch";
 
-        } else if (infer_may_look(msg)
+        } else if (infer_may_search(msg)
             && infer_has(in, "model.pt", INFER_FILE))
         {
             platform = "pytorch_libtorch";
 
-        } else if (infer_may_look(msg)
+        } else if (infer_may_search(msg)
             && infer_has(in, "model.pt2", INFER_FILE))
         {
             platform = "torch_aoti";
@@ -356,15 +356,15 @@ infer_custom(infer_t *in, const char *model_name)
 }
 
 static bool
-infer_must_look(const Inference__ModelConfig *msg)
+infer_must_search(const Inference__ModelConfig *msg)
 {
-    return infer_may_look(msg) && (text_is_empty(msg->backend)
+    return infer_may_search(msg) && (text_is_empty(msg->backend)
         || text_is(msg->backend, "tensorflow"));
 }
 
 /* Content counts only where the configuration says nothing. */
 static bool
-infer_may_look(const Inference__ModelConfig *msg)
+infer_may_search(const Inference__ModelConfig *msg)
 {
     return text_is_empty(msg->platform)
         && text_is_empty(msg->default_model_filename);

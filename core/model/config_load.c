@@ -5,6 +5,7 @@
 
 #include "core/base/config_name.h"
 #include "core/base/path.h"
+#include "core/model/config_edit.h"
 #include "core/model/config_infer.h"
 #include "core/model/config_normalize.h"
 #include "core/model/config_validate.h"
@@ -12,7 +13,7 @@
 #include "core/proto/message.h"
 #include "core/proto/text_format.h"
 
-/* What a model directory says, on its way to a configuration. */
+/* A model directory on its way to a configuration. */
 typedef struct {
     const inf_storage_t        *st;
     const char                 *model_dir;
@@ -174,7 +175,12 @@ load_make(load_t *l, inf_model_config_t **out)
         return err;
     }
 
-    err = inf_config_infer(l->msg, l->st, l->model_dir, l->model_name);
+    if (l->opt->mapped) {
+        err = inf_config_put_text(&l->msg->base, "name", l->model_name);
+    }
+    if (err == NULL) {
+        err = inf_config_infer(l->msg, l->st, l->model_dir, l->model_name);
+    }
     if (err != NULL) {
         err = load_not_inferred(l, err);
 

@@ -27,6 +27,8 @@ typedef struct {
     bool        auto_complete;  /* false: strict                           */
     const char *config_name;    /* configs/<name>.pbtxt first; NULL: none  */
     inf_slice_t override_json;  /* data NULL: read the file                */
+    bool        mapped;         /* the model's name is what a program called
+                                   it, and not the configuration's         */
 
     /* where the file is looked for when model_dir has none; NULL: nowhere */
     const inf_storage_t *fallback;
@@ -56,10 +58,10 @@ INF_CHECK inf_err_t *inf_model_config_explain(const inf_model_config_t *c,
     const inf_storage_t *st, inf_findings_t *f);
 
 /*
- * What is written, neither completed nor checked; the caller frees it with
- * inf_message_free.  *out is NULL when there is no file.  file may be NULL;
- * *file is the path of what was read, the caller's to free, NULL where no file
- * was.
+ * The configuration as written, neither completed nor checked; the caller
+ * frees it with inf_message_free.  *out is NULL when there is no file.  file
+ * may be NULL; *file is the path of what was read, the caller's to free, NULL
+ * where no file was.
  */
 INF_CHECK inf_err_t *inf_model_config_parse(const inf_storage_t *st,
     const char *model_dir, const inf_config_options_t *opt, char **file,

@@ -8,7 +8,8 @@
  * Route    reader: infer -> [normalise] -> validate; again after a backend
  *          has completed the configuration.
  *
- * Instance groups have their own file: they need the backend's wishes.
+ * Instance groups have their own file: they need the backend's preferred
+ * groups.
  */
 
 #ifndef INF_MODEL_CONFIG_NORMALIZE_H

@@ -9,7 +9,7 @@
 #include "core/model/config_names.h"
 #include "core/proto/message_utf8.h"
 
-/* What an input and an output have in common. */
+/* The fields that inputs and outputs have in common. */
 typedef struct {
     const Inference__ModelConfig        *msg;
     const char                          *side;      /* "input", "output"   */

@@ -2,8 +2,8 @@
  * config_storage.h - files as the model room sees them: a table of functions
  *                    that the repository room fills in, once per storage.
  *
- * Owner    Who opened a storage closes it.  Names, bytes and paths given out
- *          belong to the caller.
+ * Owner    The opener of a storage closes it.  Names, bytes and paths given
+ *          out belong to the caller.
  * Thread   any; an open storage is not changed by its functions.
  * Units    bytes; times are ns since 1970.
  * Errors   NOT_FOUND: nothing there.  INTERNAL: the storage failed (text says
@@ -70,8 +70,8 @@ typedef struct {
     inf_err_t *(*localize)(inf_storage_t *st, const char *dir, char **local);
     void (*release)(inf_storage_t *st, char *local);
 
-    /* Another machine has it: an answer may take minutes.  Whatever is asked
-       for then fails soon once cancel, from any thread, was called. */
+    /* Another machine has it: an answer may take minutes.  Once cancel, from
+       any thread, was called, requests to it fail soon. */
     bool remote;
     void (*cancel)(inf_storage_t *st);
 } inf_storage_ops_t;
@@ -89,8 +89,8 @@ INF_CHECK inf_err_t *inf_storage_read(const inf_storage_t *st,
     const char *path, size_t limit, char **data, size_t *len);
 INF_CHECK inf_err_t *inf_storage_contain(const inf_storage_t *st,
     const char *dir, const char *path);
-/* A file of one of a model's folders: <model_dir>/<folder>/<file>, and nothing
-   that a link or a ".." leads to outside the model. */
+/* A file of one of a model's directories: <model_dir>/<folder>/<file>, and
+   nothing that a link or a ".." leads to outside the model. */
 INF_CHECK inf_err_t *inf_storage_read_in(const inf_storage_t *st,
     const char *model_dir, const char *folder, const char *file, size_t limit,
     char **data, size_t *len);
@@ -108,7 +108,7 @@ void inf_storage_close(inf_storage_t *st);
 /* Whether the operations go over a network (ops->remote). */
 bool inf_storage_is_remote(const inf_storage_t *st);
 
-/* What is being asked of it, and will be, fails soon: UNAVAILABLE.  Does
+/* Requests to it under way, and later ones, fail soon: UNAVAILABLE.  Does
    nothing where no answer is waited for. */
 void inf_storage_cancel(inf_storage_t *st);
 

@@ -149,7 +149,7 @@ backend_is_known(const char *backend)
         || strcmp(backend, "pytorch") == 0;
 }
 
-/* Files that a model names stay in the folder where they are looked for. */
+/* Files that a model names stay in the directory where they are looked for. */
 static void
 find_files(const Inference__ModelConfig *msg, inf_findings_t *f)
 {

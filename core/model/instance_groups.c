@@ -28,7 +28,8 @@ static bool groups_apply(const Inference__ModelConfig *msg);
 static inf_err_t *groups_add_default(Inference__ModelConfig *msg,
     const inf_instance_host_t *host);
 static inf_err_t *default_take(group_t *group,
-    const inf_preferred_group_t *wish, const inf_gpus_t *gpus, bool *taken);
+    const inf_preferred_group_t *preferred, const inf_gpus_t *gpus,
+    bool *taken);
 static inf_err_t *group_normalize(Inference__ModelConfig *msg, size_t index,
     const inf_instance_host_t *host);
 static inf_err_t *group_name(const Inference__ModelConfig *msg,
@@ -40,7 +41,7 @@ static int32_t group_default_count(const group_t *group,
     const char *backend);
 static inf_err_t *group_all_gpus(group_t *group, const inf_gpus_t *gpus);
 static bool gpu_is_supported(const inf_gpus_t *gpus, int64_t id);
-static int32_t count_of(uint64_t wish);
+static int32_t count_of(uint64_t count);
 static inf_instance_kind_t kind_of(const group_t *group);
 static void check_group(const check_t *c);
 static void check_anywhere(const check_t *c);
@@ -202,7 +203,8 @@ groups_apply(const Inference__ModelConfig *msg)
         != INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_ENSEMBLE_SCHEDULING;
 }
 
-/* Named like the model; the first wish that can be met shapes it. */
+/* Named like the model; the first preferred group that can be had shapes
+   it. */
 static inf_err_t *
 groups_add_default(Inference__ModelConfig *msg,
     const inf_instance_host_t *host)
@@ -225,33 +227,33 @@ groups_add_default(Inference__ModelConfig *msg,
 }
 
 static inf_err_t *
-default_take(group_t *group, const inf_preferred_group_t *wish,
+default_take(group_t *group, const inf_preferred_group_t *preferred,
     const inf_gpus_t *gpus, bool *taken)
 {
-    bool gpu = wish->kind == INF_INSTANCE_GPU;
+    bool gpu = preferred->kind == INF_INSTANCE_GPU;
     if (gpu && gpus->count == 0) {
         return NULL;
     }
 
-    for (size_t i = 0; i < wish->gpu_count; i++) {
-        bool listed = wish->gpus[i] <= INT32_MAX && (gpu
-            ? gpu_is_supported(gpus, (int64_t) wish->gpus[i])
-            : wish->kind == INF_INSTANCE_AUTO);
+    for (size_t i = 0; i < preferred->gpu_count; i++) {
+        bool listed = preferred->gpus[i] <= INT32_MAX && (gpu
+            ? gpu_is_supported(gpus, (int64_t) preferred->gpus[i])
+            : preferred->kind == INF_INSTANCE_AUTO);
 
         if (listed) {
             inf_err_t *err = inf_config_put_int(&group->base, "gpus",
-                (int64_t) wish->gpus[i]);
+                (int64_t) preferred->gpus[i]);
             if (err != NULL) {
                 return err;
             }
         }
     }
 
-    if (gpu && wish->gpu_count > 0 && group->n_gpus == 0) {
+    if (gpu && preferred->gpu_count > 0 && group->n_gpus == 0) {
         return NULL;                    /* none of those it wants is here */
     }
 
-    switch (wish->kind) {
+    switch (preferred->kind) {
     case INF_INSTANCE_AUTO:
         group->kind = KIND_AUTO;
         break;
@@ -266,7 +268,7 @@ default_take(group_t *group, const inf_preferred_group_t *wish,
         break;
     }
 
-    group->count = count_of(wish->count);
+    group->count = count_of(preferred->count);
     *taken = true;
     return NULL;
 }
@@ -327,29 +329,30 @@ group_resolve_auto(group_t *group, const inf_gpus_t *gpus)
     }
 }
 
-/* What the configuration left open, from wishes of the same kind. */
+/* Fills fields that the configuration leaves open from preferred groups of the
+   same kind. */
 static inf_err_t *
 group_prefer(group_t *group, const inf_instance_host_t *host)
 {
     for (size_t i = 0; i < host->preferred_count; i++) {
-        const inf_preferred_group_t *wish = &host->preferred[i];
-        if (wish->kind != kind_of(group)) {
+        const inf_preferred_group_t *preferred = &host->preferred[i];
+        if (preferred->kind != kind_of(group)) {
             continue;
         }
 
         if (group->kind == KIND_GPU && group->n_gpus == 0
-            && wish->gpu_count > 0)
+            && preferred->gpu_count > 0)
         {
-            for (size_t k = 0; k < wish->gpu_count; k++) {
-                if (wish->gpus[k] > INT32_MAX
+            for (size_t k = 0; k < preferred->gpu_count; k++) {
+                if (preferred->gpus[k] > INT32_MAX
                     || !gpu_is_supported(&host->gpus,
-                        (int64_t) wish->gpus[k]))
+                        (int64_t) preferred->gpus[k]))
                 {
                     continue;
                 }
 
                 inf_err_t *err = inf_config_put_int(&group->base, "gpus",
-                    (int64_t) wish->gpus[k]);
+                    (int64_t) preferred->gpus[k]);
                 if (err != NULL) {
                     return err;
                 }
@@ -361,7 +364,7 @@ group_prefer(group_t *group, const inf_instance_host_t *host)
         }
 
         if (group->count < 1) {
-            group->count = count_of(wish->count);
+            group->count = count_of(preferred->count);
         }
     }
 
@@ -408,9 +411,9 @@ gpu_is_supported(const inf_gpus_t *gpus, int64_t id)
 }
 
 static int32_t
-count_of(uint64_t wish)
+count_of(uint64_t count)
 {
-    return wish > INT32_MAX ? INT32_MAX : (int32_t) wish;
+    return count > INT32_MAX ? INT32_MAX : (int32_t) count;
 }
 
 /* The ABI and the .proto file number the kinds differently. */
@@ -443,7 +446,7 @@ check_group(const check_t *c)
     check_anywhere(c);
 }
 
-/* What does not depend on the machine's GPUs. */
+/* The checks that do not depend on the machine's GPUs. */
 static void
 check_anywhere(const check_t *c)
 {

@@ -7,7 +7,8 @@
  * Thread   one at a time per configuration.
  * Units    none.
  * Errors   INVALID_ARG: "instance group <g> of model <m> ...".
- * Route    loader: backend's wishes -> [instance groups] -> instances
+ * Route    loader: backend's preferred groups -> [instance groups] ->
+ *          instances
  */
 
 #ifndef INF_MODEL_INSTANCE_GROUPS_H
@@ -45,7 +46,7 @@ typedef struct {
 /* A group as a backend prefers it (TRITONBACKEND_BackendAttribute...). */
 typedef struct {
     inf_instance_kind_t  kind;
-    uint64_t             count;         /* 0: no wish                      */
+    uint64_t             count;         /* 0: no preference                */
     const uint64_t      *gpus;
     size_t               gpu_count;
 } inf_preferred_group_t;

@@ -56,7 +56,7 @@ void inf_model_sum_statistics(inf_model_t *model, inf_statistics_t *sum);
 bool inf_model_sum_responses(inf_model_t *model, uint32_t index,
     inf_response_stat_t *sum);
 
-/* What is added up, one by one, at one moment; spec NULL: no instance's.  fn
+/* Adds up statistics, one by one, at one moment; spec NULL: no instance's.  fn
    calls nothing but the adding. */
 typedef void (*inf_statistics_fn)(void *userp, const inf_instance_spec_t *spec,
     const inf_statistics_t *s);

@@ -1,5 +1,6 @@
 #include "core/model/normalize.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,9 +79,10 @@ inf_request_add_raw(const inf_model_t *model, inf_request_t *req,
     const inf_buffer_t *data)
 {
     if (inf_config_tensors_input_count(model->tensors) != 1) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "request with raw binary data"
-            " needs a model with exactly 1 input, but model '%s' has %u",
-            model->name, inf_config_tensors_input_count(model->tensors));
+        return inf_err_new(INF_ERR_INVALID_ARG, "Raw request must only have 1"
+            " input (found 1) to be deduced but got %u inputs in '%s' model"
+            " configuration", inf_config_tensors_input_count(model->tensors),
+            model->name);
     }
 
     const inf_config_tensor_t *t = inf_config_tensors_input(model->tensors, 0);
@@ -265,11 +267,20 @@ missing_inputs(const inf_model_t *model, const inf_request_t *req,
     }
 
     uint32_t need = inf_config_tensors_required_count(model->tensors);
+    char expected[64];
+    if (need == count) {
+        snprintf(expected, sizeof(expected), "%u", need);
+    } else {
+        snprintf(expected, sizeof(expected), "number of inputs between %u and"
+            " %u", need, count);
+    }
+
     inf_err_t *err = inf_err_new(INF_ERR_INVALID_ARG,
-        "expected %u inputs but got %u inputs for model '%s'. Got input(s)"
+        "expected %s%s but got %u inputs for model '%s'. Got input(s)"
         " [%s], but missing required input(s) [%s]. Please provide all"
-        " required input(s).", need, req->input_count, model->name,
-        inf_buf_slice(&got).data, inf_buf_slice(&missing).data);
+        " required input(s).", expected, need == count ? " inputs" : "",
+        req->input_count, model->name, inf_buf_slice(&got).data,
+        inf_buf_slice(&missing).data);
 
     inf_buf_fini(&got);
     inf_buf_fini(&missing);
@@ -299,6 +310,8 @@ normalize_input(const inf_model_t *model, inf_request_t *req, inf_input_t *in,
     if (err == NULL && !t->non_linear) {
         err = check_size(model, in);
         req->strings_unchecked |= in->datatype == INF_TYPE_BYTES;
+        req->inputs_uncopied |= in->datatype == INF_TYPE_BYTES
+            && in->in_region;
     }
     if (err == NULL && t->has_reshape) {
         err = apply_reshape(req, in, t, batched);

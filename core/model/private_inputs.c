@@ -4,7 +4,11 @@
 
 #include "core/include/channel.h"
 #include "core/model/config_parameter.h"
+#include "core/model/model.h"
+#include "core/tensor/copy.h"
 
+static bool is_wanted(const inf_request_t *req, const inf_input_t *in,
+    const inf_buffer_t *b);
 static inf_err_t *copy_buffer(inf_arena_t *arena, inf_buffer_t *b);
 
 /* These run operators in place on the memory that they are given. */
@@ -42,7 +46,8 @@ inf_private_inputs_make(inf_request_t *req)
         inf_input_t *in = &req->inputs[i];
 
         for (uint32_t b = 0; b < in->buffer_count; b++) {
-            inf_err_t *err = copy_buffer(&req->arena, &in->buffers[b]);
+            inf_err_t *err = is_wanted(req, in, &in->buffers[b])
+                ? copy_buffer(&req->arena, &in->buffers[b]) : NULL;
             if (err != NULL) {
                 return err;
             }
@@ -53,21 +58,40 @@ inf_private_inputs_make(inf_request_t *req)
     return NULL;
 }
 
+/* Strings of a client's memory always are, from wherever: their lengths are
+   checked, and then a backend goes by them. */
+static bool
+is_wanted(const inf_request_t *req, const inf_input_t *in,
+    const inf_buffer_t *b)
+{
+    return (in->in_region && in->datatype == INF_TYPE_BYTES)
+        || (req->model->private_inputs && b->memory_type != INF_MEMORY_GPU);
+}
+
 /* Aligned as in the worker's arena. */
 static inf_err_t *
 copy_buffer(inf_arena_t *arena, inf_buffer_t *b)
 {
-    if (b->memory_type == INF_MEMORY_GPU || b->size == 0) {
+    if (b->size == 0) {
         return NULL;
     }
 
-    char *p = inf_arena_alloc(arena, b->size + INF_ARENA_ALIGN);
+    char *p = b->size <= SIZE_MAX - INF_ARENA_ALIGN
+        ? inf_arena_alloc(arena, b->size + INF_ARENA_ALIGN) : NULL;
     if (p == NULL) {
         return inf_err_nomem();
     }
 
     p += -(uintptr_t) p % INF_ARENA_ALIGN;
-    memcpy(p, b->base, b->size);
+    const inf_place_t to = { p, INF_MEMORY_CPU, 0 };
+    const inf_place_t from = {
+        (void *) (uintptr_t) b->base, b->memory_type, b->memory_id
+    };
+    inf_err_t *err = inf_memory_copy(inf_memory_shared(), &to, &from, b->size);
+    if (err != NULL) {
+        return err;
+    }
+
     *b = (inf_buffer_t) {
         .base = p,
         .size = b->size,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What all windows hold. */
+/* The sum of all windows. */
 typedef struct {
     uint32_t used;
     uint64_t total;

@@ -42,7 +42,7 @@ inf_core_config_t *inf_core_config_ref(inf_core_config_t *c);
 /* c may be NULL. */
 void inf_core_config_unref(inf_core_config_t *c);
 
-/* What is in force once a core that runs by now was told wanted. */
+/* The configuration in force once a running core has received wanted. */
 INF_CHECK inf_err_t *inf_core_config_reload(const inf_core_config_t *now,
     const inf_core_config_t *wanted, inf_core_config_t **out);
 

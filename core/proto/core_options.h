@@ -103,6 +103,8 @@ typedef struct {
     OPTION("inference_core", .parameter = "spin", .field = "spin_us",         \
         .kind = INF_OPTION_MICROSECONDS, .max = INF_SPIN_US_MAX,              \
         .reload = INF_RELOAD_CORE, .logged = "inference_core spin=")          \
+    VALUE("inference_response_wait", .field = "response_wait_ms",             \
+        .kind = INF_OPTION_TIME, .max = INT32_MAX, .reload = INF_RELOAD_CORE) \
     OPTION("inference_core", .parameter = "dump", .field = "dump",            \
         .kind = INF_OPTION_FLAG, .reload = INF_RELOAD_NOW)                    \
     OPTION("inference_core", .field = "external_path",                        \
@@ -115,6 +117,38 @@ typedef struct {
     OPTION("inference_log", .parameter = "verbose", .field = "log.verbose",   \
         .kind = INF_OPTION_NUMBER, .max = INT32_MAX,                          \
         .reload = INF_RELOAD_NOW)                                             \
+    OPTION("inference_log", .parameter = "format", .field = "log.format",     \
+        .kind = INF_OPTION_CHOICE, .words = "default ISO8601",                \
+        .reload = INF_RELOAD_NOW)                                             \
+    OPTION("inference_trace", .field = "trace.timestamps",                    \
+        .reload = INF_RELOAD_CORE)                                            \
+    OPTION("inference_trace", .field = "trace.tensors",                       \
+        .reload = INF_RELOAD_CORE)                                            \
+    OPTION("inference_trace", .parameter = "rate", .field = "trace.rate",     \
+        .kind = INF_OPTION_NUMBER, .max = UINT32_MAX,                         \
+        .reload = INF_RELOAD_CORE)                                            \
+    OPTION("inference_trace", .parameter = "count", .field = "trace.count",   \
+        .kind = INF_OPTION_NUMBER, .max = INT32_MAX,                          \
+        .reload = INF_RELOAD_CORE)                                            \
+    OPTION("inference_trace", .parameter = "log_frequency",                   \
+        .field = "trace.log_frequency", .kind = INF_OPTION_NUMBER,            \
+        .max = UINT32_MAX, .reload = INF_RELOAD_CORE)                         \
+    OPTION("inference_trace", .parameter = "file", .field = "trace.file",     \
+        .kind = INF_OPTION_TEXT, .reload = INF_RELOAD_CORE)                   \
+    OPTION("inference_trace", .parameter = "otlp", .field = "trace.url",      \
+        .kind = INF_OPTION_TEXT, .reload = INF_RELOAD_CORE)                   \
+    OPTION("inference_trace", .field = "trace.resources",                     \
+        .reload = INF_RELOAD_CORE)                                            \
+    OPTION("inference_trace", .parameter = "bsp_max_queue_size",              \
+        .field = "trace.bsp_max_queue_size", .kind = INF_OPTION_NUMBER,       \
+        .min = 1, .max = 1000000, .reload = INF_RELOAD_CORE)                  \
+    OPTION("inference_trace", .parameter = "bsp_schedule_delay",              \
+        .field = "trace.bsp_schedule_delay_ms", .kind = INF_OPTION_TIME,      \
+        .min = 1, .max = INT32_MAX, .reload = INF_RELOAD_CORE)                \
+    OPTION("inference_trace", .parameter = "bsp_max_export_batch_size",       \
+        .field = "trace.bsp_max_export_batch_size",                           \
+        .kind = INF_OPTION_NUMBER, .min = 1, .max = 1000000,                  \
+        .reload = INF_RELOAD_CORE)                                            \
     OPTION("inference_model_control", .field = "model_control",               \
         .kind = INF_OPTION_CHOICE, .words = "none explicit poll",             \
         .reload = INF_RELOAD_NOW)                                             \
@@ -128,6 +162,8 @@ typedef struct {
         .reload = INF_RELOAD_NOW)                                             \
     OPTION("inference_load_model", .field = "load_models",                    \
         .reload = INF_RELOAD_NOW)                                             \
+    OPTION("inference", .field = "client_shared_memory",                      \
+        .reload = INF_RELOAD_NOW, .logged = "inference shared_memory")        \
     VALUE("inference_auto_complete", .field = "auto_complete",                \
         .kind = INF_OPTION_FLAG, .reload = INF_RELOAD_LOADS)                  \
     VALUE("inference_code_upload", .field = "code_upload",                    \

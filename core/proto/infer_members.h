@@ -30,7 +30,7 @@ typedef struct inf_member_s inf_member_t;
 typedef struct inf_object_s inf_object_t;
 typedef struct inf_description_s inf_description_t;
 
-/* What stands behind a member's name. */
+/* The value behind a member's name. */
 typedef enum {
     INF_MEMBER_SCALAR,
     INF_MEMBER_SHAPE,           /* an array of integers                      */

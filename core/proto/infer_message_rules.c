@@ -1,8 +1,8 @@
 /*
  * infer_message_rules.c - see infer_message.h.
  *
- * What the service's rules make of the fields: one step for the request and
- * one for each tensor, in Triton's order and with its texts.
+ * The service's rules for the fields: one step for the request and one for
+ * each tensor, in Triton's order and with its texts.
  */
 
 #include <stdio.h>
@@ -519,7 +519,7 @@ take_contents(const inf_infer_message_t *m, const inf_infer_row_t *row,
     return NULL;
 }
 
-/* What a list's elements are, where wanted is the input's datatype. */
+/* The type of a list's elements, where wanted is the input's datatype. */
 static uint32_t
 list_datatype(uint32_t list, uint32_t wanted)
 {

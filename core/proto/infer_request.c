@@ -88,7 +88,7 @@ static inf_err_t *finish_tensor(inf_infer_reader_t *r);
 static inf_err_t *finish_request(inf_infer_reader_t *r);
 static inf_err_t *count_event(inf_infer_reader_t *r);
 static void check_scalar(inf_infer_reader_t *r, inf_json_event_t event);
-static void look_into(inf_infer_reader_t *r, inf_json_event_t event);
+static void check_value(inf_infer_reader_t *r, inf_json_event_t event);
 static bool is_infinite(const char *p, size_t len);
 static inf_err_t *describe(inf_infer_reader_t *r, uint64_t end);
 static inf_err_t *too_long(const inf_infer_reader_t *r);
@@ -680,7 +680,7 @@ count_event(inf_infer_reader_t *r)
     return NULL;
 }
 
-/* What a text or number must be, whoever takes it; it is the last token.
+/* The checks of a text or number for all its readers; it is the last token.
    Integers and ASCII are good. */
 static void
 check_scalar(inf_infer_reader_t *r, inf_json_event_t event)
@@ -688,12 +688,12 @@ check_scalar(inf_infer_reader_t *r, inf_json_event_t event)
     const inf_json_tokens_t *t = &r->scan.tokens;
 
     if (event == INF_JSON_NUMBER ? !t->integer : !t->ascii) {
-        look_into(r, event);
+        check_value(r, event);
     }
 }
 
 static void
-look_into(inf_infer_reader_t *r, inf_json_event_t event)
+check_value(inf_infer_reader_t *r, inf_json_event_t event)
 {
     const inf_json_tokens_t *t = &r->scan.tokens;
     const char *p = r->open->json + t->start;
@@ -748,7 +748,7 @@ syntax_error(const inf_infer_reader_t *r, const char *reason)
                        (unsigned long long) r->scan.tokens.pos);
 }
 
-/* What the syntax of JSON leaves open is wrong once the object has ended. */
+/* Errors that the syntax of JSON leaves open, once the object has ended. */
 static void
 note_fault(inf_infer_reader_t *r, const char *reason)
 {

@@ -6,6 +6,7 @@
  * values; filling and measuring are the same run with different buffers.
  */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/proto/infer_names.h"
@@ -30,6 +31,21 @@ typedef struct {
     uint64_t                     split;         /* in the frame: values here */
 } plan_t;
 
+/* A member of generate's object.  Equal names: the lower kind stays. */
+typedef enum {
+    ENTRY_ID,
+    ENTRY_MODEL_NAME,
+    ENTRY_MODEL_VERSION,
+    ENTRY_PARAMETER,
+    ENTRY_OUTPUT
+} entry_kind_t;
+
+typedef struct {
+    inf_slice_t  name;
+    entry_kind_t kind;
+    uint32_t     index;         /* of the parameter, of the output           */
+} entry_t;
+
 /* A place in the JSON. */
 typedef struct {
     uint64_t     frame_pos;
@@ -49,7 +65,10 @@ struct inf_response_writer_s {
     const inf_response_record_t *rec;
     const char                  *arena;
     inf_arena_t                 *pool;
-    plan_t                      *plans;
+    plan_t                      *plans;         /* in the order of the JSON  */
+    inf_response_form_t          form;
+    const entry_t               *entries;       /* of generate               */
+    uint32_t                     entry_count;
 
     uint32_t                     prepared;      /* outputs done              */
     uint64_t                     check_pos;     /* in a BYTES tensor         */
@@ -68,15 +87,23 @@ static inf_err_t *plan_output(inf_response_writer_t *w, plan_t *plan,
     const inf_infer_output_t *asked, const inf_response_options_t *options);
 static inf_err_t *plan_classification(inf_response_writer_t *w, plan_t *plan,
     uint32_t k);
+static inf_err_t *plan_object(inf_response_writer_t *w);
+static int compare_entries(const void *a, const void *b);
 static inf_codec_t prepare_output(inf_response_writer_t *w, size_t *budget,
     inf_err_t **err);
 static inf_codec_t check_bytes(inf_response_writer_t *w, const plan_t *plan,
     size_t *budget, inf_err_t **err);
 static inf_err_t *build_frame(inf_response_writer_t *w);
 static void put_frame(inf_response_writer_t *w, sink_t *s);
+static void put_object(const inf_response_writer_t *w, sink_t *s);
+static void put_entry(const inf_response_writer_t *w, const entry_t *entry,
+    uint32_t output, sink_t *s);
 static void put_parameters(const inf_response_writer_t *w, sink_t *s);
+static void put_parameter(const inf_response_writer_t *w, uint32_t i,
+    sink_t *s);
 static void put_output(const inf_response_writer_t *w, plan_t *plan,
     sink_t *s);
+static void put_data(plan_t *plan, sink_t *s);
 static void put_number(sink_t *s, uint64_t v);
 static void put_string(sink_t *s, inf_slice_t text);
 static inf_codec_t run(const inf_response_writer_t *w, cursor_t *c, char *buf,
@@ -143,7 +170,12 @@ inf_response_writer_new(inf_response_writer_t **out,
         return err;
     }
 
-    err = plan_outputs(w, options != NULL ? options : &none);
+    options = options != NULL ? options : &none;
+    w->form = options->form;
+    err = plan_outputs(w, options);
+    if (err == NULL && w->form != INF_RESPONSE_INFER) {
+        err = plan_object(w);
+    }
     if (err != NULL) {
         return err;
     }
@@ -234,6 +266,79 @@ plan_output(inf_response_writer_t *w, plan_t *plan,
     }
 
     return NULL;
+}
+
+/* The members of generate's object, and the outputs in their order; those that
+   are not among them come last. */
+static inf_err_t *
+plan_object(inf_response_writer_t *w)
+{
+    const inf_response_record_t *rec = w->rec;
+    const inf_record_parameter_t *p = record_at(rec, rec->parameter_offset);
+    size_t most = 3 + (size_t) rec->parameter_count + rec->output_count;
+    entry_t *all = inf_arena_alloc(w->pool, most * sizeof(*all));
+    plan_t *plans = inf_arena_calloc(w->pool, (size_t) rec->output_count + 1,
+                                     sizeof(*plans));
+    uint32_t n = 0, kept = 0, first = 0, last = rec->output_count;
+
+    if (all == NULL || plans == NULL) {
+        return inf_err_nomem();
+    }
+
+    if (rec->id.len != 0) {
+        all[n++] = (entry_t) { INF_SLICE("id"), ENTRY_ID, 0 };
+    }
+    all[n++] = (entry_t) { INF_SLICE("model_name"), ENTRY_MODEL_NAME, 0 };
+    all[n++] = (entry_t) { INF_SLICE("model_version"), ENTRY_MODEL_VERSION,
+                           0 };
+    for (uint32_t i = 0; i < rec->parameter_count; i++) {
+        all[n++] = (entry_t) { inf_response_text(rec, p[i].name),
+                               ENTRY_PARAMETER, i };
+    }
+    for (uint32_t i = 0; i < rec->output_count; i++) {
+        all[n++] = (entry_t) { plan_name(w, &w->plans[i]), ENTRY_OUTPUT, i };
+    }
+
+    qsort(all, n, sizeof(*all), compare_entries);
+
+    for (uint32_t i = 0; i < n; i++) {
+        bool hidden = kept != 0 && inf_slice_eq(all[kept - 1].name,
+                                                all[i].name);
+
+        if (all[i].kind == ENTRY_OUTPUT) {
+            plan_t *plan = &plans[hidden ? --last : first++];
+            *plan = w->plans[all[i].index];
+            plan->delivery = hidden ? INF_DELIVER_NONE : plan->delivery;
+        }
+
+        if (!hidden) {
+            all[kept++] = all[i];
+        }
+    }
+
+    w->plans = plans;
+    w->entries = all;
+    w->entry_count = kept;
+    return NULL;
+}
+
+static int
+compare_entries(const void *a, const void *b)
+{
+    const entry_t *x = a;
+    const entry_t *y = b;
+    size_t n = x->name.len < y->name.len ? x->name.len : y->name.len;
+    int order = n != 0 ? memcmp(x->name.data, y->name.data, n) : 0;
+
+    if (order == 0 && x->name.len != y->name.len) {
+        order = x->name.len < y->name.len ? -1 : 1;
+    }
+
+    if (order == 0 && x->kind != y->kind) {
+        order = x->kind < y->kind ? -1 : 1;
+    }
+
+    return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
 }
 
 static inf_err_t *
@@ -414,6 +519,11 @@ put_frame(inf_response_writer_t *w, sink_t *s)
     const inf_response_record_t *rec = w->rec;
     char text[INF_NUMBER_MAX_TEXT];
 
+    if (w->form != INF_RESPONSE_INFER) {
+        put_object(w, s);
+        return;
+    }
+
     put_literal(s, "{");
     if (rec->id.len != 0) {
         put_literal(s, "\"id\":");
@@ -441,35 +551,107 @@ put_frame(inf_response_writer_t *w, sink_t *s)
 }
 
 static void
+put_object(const inf_response_writer_t *w, sink_t *s)
+{
+    uint32_t output = 0;
+
+    put_literal(s, w->form == INF_RESPONSE_EVENT ? "data: {" : "{");
+    for (uint32_t i = 0; i < w->entry_count; i++) {
+        const entry_t *entry = &w->entries[i];
+
+        put_literal(s, i != 0 ? "," : "");
+        put_string(s, entry->name);
+        put_literal(s, ":");
+        put_entry(w, entry, output, s);
+        output += entry->kind == ENTRY_OUTPUT;
+    }
+
+    put_literal(s, w->form == INF_RESPONSE_EVENT ? "}\n\n" : "}");
+}
+
+/* output: whose turn it is among the plans. */
+static void
+put_entry(const inf_response_writer_t *w, const entry_t *entry,
+    uint32_t output, sink_t *s)
+{
+    const inf_response_record_t *rec = w->rec;
+    char text[INF_NUMBER_MAX_TEXT];
+
+    switch (entry->kind) {
+    case ENTRY_ID:
+        put_string(s, inf_response_text(rec, rec->id));
+        break;
+    case ENTRY_MODEL_NAME:
+        put_string(s, inf_response_text(rec, rec->model_name));
+        break;
+    case ENTRY_MODEL_VERSION:
+        put_literal(s, "\"");
+        put(s, text, inf_number_write_int64(text, rec->model_version));
+        put_literal(s, "\"");
+        break;
+    case ENTRY_PARAMETER:
+        put_parameter(w, entry->index, s);
+        break;
+    case ENTRY_OUTPUT:
+        put_data(&w->plans[output], s);
+        break;
+    }
+}
+
+/* One element stands alone, if it is there. */
+static void
+put_data(plan_t *plan, sink_t *s)
+{
+    bool one = plan->datatype == INF_TYPE_BYTES
+               ? plan->data_len != 0
+               : plan->data_len == inf_datatype_size(plan->datatype);
+
+    one = one && inf_values_count(plan->dim_count, plan->shape,
+                                  plan->data_len) == 1;
+
+    put_literal(s, one ? "" : "[");
+    plan->split = s->len;
+    put_literal(s, one ? "" : "]");
+}
+
+static void
 put_parameters(const inf_response_writer_t *w, sink_t *s)
 {
     const inf_record_parameter_t *p = record_at(w->rec,
                                                 w->rec->parameter_offset);
-    char text[INF_NUMBER_MAX_TEXT];
 
     for (uint32_t i = 0; i < w->rec->parameter_count; i++) {
         put_literal(s, i == 0 ? ",\"parameters\":{" : ",");
         put_string(s, inf_response_text(w->rec, p[i].name));
         put_literal(s, ":");
-
-        switch ((inf_parameter_type_t) p[i].type) {
-        case INF_PARAMETER_STRING:
-        case INF_PARAMETER_BYTES:
-            put_string(s, inf_response_text(w->rec, p[i].text));
-            break;
-        case INF_PARAMETER_INT:
-            put(s, text, inf_number_write_int64(text, p[i].number.i));
-            break;
-        case INF_PARAMETER_BOOL:
-            put_literal(s, p[i].number.i != 0 ? "true" : "false");
-            break;
-        case INF_PARAMETER_DOUBLE:
-            put(s, text, inf_number_write_double(text, p[i].number.d));
-            break;
-        }
+        put_parameter(w, i, s);
     }
 
     put_literal(s, "}");
+}
+
+static void
+put_parameter(const inf_response_writer_t *w, uint32_t i, sink_t *s)
+{
+    const inf_record_parameter_t *p = record_at(w->rec,
+                                                w->rec->parameter_offset);
+    char text[INF_NUMBER_MAX_TEXT];
+
+    switch ((inf_parameter_type_t) p[i].type) {
+    case INF_PARAMETER_STRING:
+    case INF_PARAMETER_BYTES:
+        put_string(s, inf_response_text(w->rec, p[i].text));
+        break;
+    case INF_PARAMETER_INT:
+        put(s, text, inf_number_write_int64(text, p[i].number.i));
+        break;
+    case INF_PARAMETER_BOOL:
+        put_literal(s, p[i].number.i != 0 ? "true" : "false");
+        break;
+    case INF_PARAMETER_DOUBLE:
+        put(s, text, inf_number_write_double(text, p[i].number.d));
+        break;
+    }
 }
 
 static void
@@ -500,6 +682,7 @@ put_output(const inf_response_writer_t *w, plan_t *plan, sink_t *s)
         put_literal(s, "}");
         break;
     case INF_DELIVER_SHM:
+    case INF_DELIVER_NONE:
         break;
     }
 

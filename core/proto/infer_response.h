@@ -1,6 +1,7 @@
 /*
  * infer_response.h - a response record written as KServe v2 JSON, with the
- *                    list of the binary tensors that follow it.
+ *                    list of the binary tensors that follow it; or as the JSON
+ *                    of generate.
  *
  * Owner    The caller owns the record's private copy, the mapped arena and
  *          the pool; all must outlive the writer, which lives in the pool.
@@ -43,18 +44,33 @@ INF_CHECK inf_err_t *inf_response_classifier(inf_classifier_t **out,
     const inf_response_record_t *rec, const inf_response_output_t *output,
     const void *arena_base, uint32_t k, inf_arena_t *pool);
 
-/* What the client asked for; from the request. */
+/*
+ * The JSON of generate is one object of outputs and response parameters by
+ * name, model_name, model_version and id, in the order of the names.  Where
+ * two have one name the response's own word goes before a parameter, that
+ * before an output.  An output of one element is that element, any other a
+ * flat array.
+ */
+typedef enum {
+    INF_RESPONSE_INFER,
+    INF_RESPONSE_GENERATE,
+    INF_RESPONSE_EVENT          /* of generate, as a server-sent event       */
+} inf_response_form_t;
+
+/* The outputs that the client asked for; from the request. */
 typedef struct {
     const inf_infer_output_t *outputs;      /* the listed ones               */
     uint32_t                  output_count;
     bool                      binary_data_output;   /* for those not listed  */
     bool                      raw;          /* raw mode: everything binary   */
+    inf_response_form_t       form;         /* of generate: all others are 0 */
 } inf_response_options_t;
 
 typedef enum {
     INF_DELIVER_JSON,
     INF_DELIVER_BINARY,
-    INF_DELIVER_SHM             /* lies in shared memory: nothing to send    */
+    INF_DELIVER_SHM,            /* lies in shared memory: nothing to send    */
+    INF_DELIVER_NONE            /* of generate: its name is another's        */
 } inf_delivery_t;
 
 typedef struct inf_response_writer_s inf_response_writer_t;

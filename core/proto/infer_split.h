@@ -27,7 +27,7 @@ typedef enum {
     INF_SPLIT_TENSOR            /* they are the next ones of raw entry index */
 } inf_split_kind_t;
 
-/* What the next bytes are. */
+/* The kind of the next bytes. */
 typedef struct {
     inf_split_kind_t kind;
     size_t           used;      /* bytes of the input that are dealt with    */
@@ -54,10 +54,10 @@ typedef struct {
 void inf_split_init(inf_split_t *s, uint64_t size);
 
 /*
- * What the next of the n bytes at data are; bytes behind the message's end are
- * not looked at.  Call again with the bytes behind piece->used until the
- * message is done.  A new index comes first in the piece that knows the size,
- * also where this has no byte of the entry yet, or the entry is empty.
+ * Says the kind of the next of the n bytes at data; bytes behind the message's
+ * end are not looked at.  Call again with the bytes behind piece->used until
+ * the message is done.  A new index comes first in the piece that knows the
+ * size, also where this has no byte of the entry yet, or the entry is empty.
  */
 INF_CHECK inf_err_t *inf_split_next(inf_split_t *s, const void *data,
     size_t n, inf_split_piece_t *piece);

@@ -274,7 +274,7 @@ read_token(inf_json_scan_t *s, const char *text, const char *end, bool final)
     return fail(s, "Invalid value.");
 }
 
-/* What goes on behind a whole word is the next token's. */
+/* Text behind a whole word is the next token's. */
 static inf_json_event_t
 read_word(inf_json_scan_t *s, const char *text)
 {
@@ -467,6 +467,10 @@ count_event(inf_json_tally_t *tally, const inf_json_scan_t *s,
 
     case INF_JSON_OBJECT_BEGIN:
         tally->kinds |= INF_JSON_KIND_OBJECT;
+        return;
+
+    case INF_JSON_ARRAY_BEGIN:
+        tally->nested = true;
         return;
 
     default:

@@ -40,7 +40,7 @@ typedef enum {
     INF_JSON_END                /* the text is complete                      */
 } inf_json_event_t;
 
-/* What inf_json_scan_skip saw at the array's leaves. */
+/* The tokens that inf_json_scan_skip saw at the array's leaves. */
 #define INF_JSON_KIND_STRING  0x01u
 #define INF_JSON_KIND_NUMBER  0x02u
 #define INF_JSON_KIND_BOOL    0x04u
@@ -51,6 +51,7 @@ typedef struct {
     uint64_t count;             /* of leaves                                 */
     uint64_t string_bytes;      /* of all strings, unescaped                 */
     uint32_t kinds;             /* INF_JSON_KIND_*                           */
+    bool     nested;            /* an array in it                            */
 } inf_json_tally_t;
 
 typedef struct {

@@ -128,8 +128,8 @@ open_token(inf_json_tokens_t *t, char c)
     return INF_JSON_TOKEN_SYMBOL;
 }
 
-/* What stands for itself up to the next quote or escape; true: the string has
-   ended with it. */
+/* Plain text up to the next quote or escape; true: the string has ended with
+   it. */
 static bool
 read_plain(inf_json_tokens_t *t, const char *text, const char *end)
 {

@@ -1,7 +1,7 @@
 /*
  * message.h - life of a protobuf message: new, pack, unpack, clone, free.
  *
- * Owner    Who gets a message frees it with inf_message_free (or the
+ * Owner    The receiver of a message frees it with inf_message_free (or the
  *          generated __free_unpacked with a NULL allocator).
  * Thread   as the message; descriptors are constant.
  * Units    bytes.

@@ -18,7 +18,7 @@
 #include "core/base/error.h"
 #include "core/base/slice.h"
 
-/* What a field holds.  The member follows from the field's type: i for all
+/* The value of a field.  The member follows from the field's type: i for all
    signed integers, u for all unsigned ones, d for float and double, e for
    enums, s for strings and bytes, m for messages (may be NULL). */
 typedef union {

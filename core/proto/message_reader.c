@@ -5,7 +5,7 @@
 
 #define SEEN_WORDS 4            /* fields of one message: 64 per word        */
 
-/* What a message is being filled with, and which fields it has had. */
+/* The source of a message, and the fields read so far. */
 typedef struct {
     ProtobufCMessage  *m;
     uint64_t           seen[SEEN_WORDS];

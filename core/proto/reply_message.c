@@ -41,7 +41,7 @@ typedef struct {
     uint64_t          len;              /* of its description                */
 } plan_t;
 
-/* What stands in front of the outputs. */
+/* The fields in front of the outputs. */
 typedef struct {
     inf_slice_t                   model_name;
     inf_slice_t                   model_version;

@@ -36,7 +36,7 @@ typedef struct {
 } dirs_t;
 
 struct inf_agent_table_s {
-    const inf_agent_ops_t *ops;
+    const inf_agent_ops_t *ops;         /* set in new()                      */
     inf_lock_t             lock;        /* rank 12; guards the rest          */
     inf_cond_t             changed;     /* an entry is OPEN or gone          */
     dirs_t                *dirs;        /* a reference                       */
@@ -92,7 +92,7 @@ inf_agent_table_free(inf_agent_table_t *t)
 }
 
 inf_err_t *
-inf_agent_table_look_in(inf_agent_table_t *t, const char *const *dirs,
+inf_agent_table_set_dirs(inf_agent_table_t *t, const char *const *dirs,
     size_t dir_count)
 {
     dirs_t *d = dirs_new(dirs, dir_count);
@@ -147,7 +147,7 @@ inf_agent_library_find(const char *const *dirs, size_t dir_count,
         err = inf_err_new(INF_ERR_NOT_FOUND, "unable to find"
             " 'libtritonrepoagent_%s.so' for repo agent '%s', searched: %s",
             name, name, searched.len > 0 ? searched.data : "nowhere (no"
-            " folder of agents is set)");
+            " directory of agents is set)");
     }
     inf_buf_fini(&searched);
     return err;
@@ -233,7 +233,7 @@ inf_agent_table_unref(inf_agent_table_t *t, inf_agent_t *agent)
     entry_free(last);
 }
 
-/* It may not lead out of the folders that are searched. */
+/* It may not lead out of the directories that are searched. */
 static inf_err_t *
 check_name(const char *name)
 {

@@ -3,8 +3,8 @@
  *                 for the first model that names it, closed after the last.
  *
  * Owner    The lifecycle owns the table; a reference keeps an agent open.
- * Thread   any; no plug-in is called under the table's lock.  Who asks for an
- *          agent that is being opened or closed waits for that.
+ * Thread   any; no plug-in is called under the table's lock.  A caller that
+ *          needs an agent that is being opened or closed waits for that.
  * Units    none.
  * Errors   NOT_FOUND: no such library, the text says where it was looked for;
  *          INVALID_ARG: a name that is a path; otherwise what opening said.
@@ -21,12 +21,12 @@
 typedef struct inf_agent_table_s inf_agent_table_t;
 
 /* ops (NULL: agents can't be opened) outlives the table, dirs are copied; the
-   first folder that has <name>/libtritonrepoagent_<name>.so wins. */
+   first directory that has <name>/libtritonrepoagent_<name>.so wins. */
 INF_CHECK inf_err_t *inf_agent_table_new(const inf_agent_ops_t *ops,
     const char *const *dirs, size_t dir_count, inf_agent_table_t **out);
 
-/* From now on agents are looked for in dirs; those that are open stay. */
-INF_CHECK inf_err_t *inf_agent_table_look_in(inf_agent_table_t *t,
+/* From now on agents are searched for in dirs; open agents stay open. */
+INF_CHECK inf_err_t *inf_agent_table_set_dirs(inf_agent_table_t *t,
     const char *const *dirs, size_t dir_count);
 
 /* t may be NULL; nobody has a reference any more. */
@@ -36,6 +36,7 @@ void inf_agent_table_free(inf_agent_table_t *t);
 INF_CHECK inf_err_t *inf_agent_library_find(const char *const *dirs,
     size_t dir_count, const char *name, char **out);
 
+/* The operations given to new: every agent of the table is called by them. */
 const inf_agent_ops_t *inf_agent_table_ops(const inf_agent_table_t *t);
 
 /* unref may call the agent's finalizer and close its library. */

@@ -10,7 +10,7 @@
 #include "core/storage/storage.h"
 #include "core/storage/storage_local.h"
 
-/* What the agents have heard.  chain_move is the only one to write it. */
+/* The last action of the chain.  chain_move is the only one to write it. */
 typedef enum {
     CHAIN_LOADING,
     CHAIN_COMPLETE,
@@ -32,8 +32,8 @@ struct inf_agent_model_s {
 };
 
 struct inf_agents_s {
-    _Atomic uint32_t         refs;
-    _Atomic chain_stage_t    stage;
+    _Atomic uint32_t         refs;      /* up relaxed, down acq_rel          */
+    _Atomic chain_stage_t    stage;     /* seq_cst: each action runs once    */
     inf_agent_table_t       *table;
     const inf_agent_ops_t   *ops;
     char                    *name;      /* of the model                      */
@@ -326,7 +326,7 @@ check_folder(const inf_storage_t *st, const char *dir)
 
     inf_err_t *err = inf_storage_stat(st, dir, &entry);
     if (err == NULL && entry.kind != INF_ENTRY_DIR) {
-        err = inf_err_new(INF_ERR_INVALID_ARG, "that is not a folder");
+        err = inf_err_new(INF_ERR_INVALID_ARG, "that is not a directory");
     }
 
     return err;
@@ -391,7 +391,7 @@ act(inf_agents_t *c, inf_agent_model_t *m, inf_agent_action_t action)
     }
 }
 
-/* What the agents still have to hear. */
+/* Runs the actions that are still due. */
 static void
 chain_end(inf_agents_t *c)
 {
@@ -483,7 +483,7 @@ inf_agent_model_acquire(inf_agent_model_t *m, int artifact,
     const char **location)
 {
     if (artifact != INF_ARTIFACT_FILESYSTEM) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "a folder can only be"
+        return inf_err_new(INF_ERR_INVALID_ARG, "a directory can only be"
             " acquired on the local file system, artifact type %d is not"
             " supported", artifact);
     }

@@ -3,9 +3,9 @@
  *            through, and where it leaves the model.
  *
  * Owner    Shared by reference: the load, and every version that came of it.
- *          The last unref gives the agents what they still have to hear
- *          (LOAD_FAIL, or UNLOAD and UNLOAD_COMPLETE), finalizes their models
- *          and removes their temporary folders.
+ *          The last unref runs the actions that are still due (LOAD_FAIL, or
+ *          UNLOAD and UNLOAD_COMPLETE), finalizes their models and removes
+ *          their temporary directories.
  * Thread   any holder of a reference, no lock held: agents are called.
  * Units    none.
  * Errors   load: what the first agent that failed said.  Errors of later
@@ -26,7 +26,7 @@
 
 typedef struct inf_agents_s inf_agents_t;
 
-/* What is to be loaded; all of it is copied or used during the call only,
+/* The model to be loaded; all of it is copied or used during the call only,
    but for storage, which outlives the chain. */
 typedef struct {
     inf_storage_t              *storage;
@@ -67,7 +67,7 @@ INF_CHECK inf_err_t *inf_agent_model_location(const inf_agent_model_t *m,
 INF_CHECK inf_err_t *inf_agent_model_relocate(inf_agent_model_t *m,
     int artifact, const char *location);
 
-/* The agent's own folder, made at the first call.  INVALID_ARG: not on a
+/* The agent's own directory, made at the first call.  INVALID_ARG: not on a
    local file system. */
 INF_CHECK inf_err_t *inf_agent_model_acquire(inf_agent_model_t *m,
     int artifact, const char **location);

@@ -124,7 +124,7 @@ search_library(search_t *s, const char *library)
     return search_not_found(s, library);
 }
 
-/* A backend that is a model.py in its global folder. */
+/* A backend that is a model.py in its global directory. */
 static inf_err_t *
 search_python(search_t *s)
 {

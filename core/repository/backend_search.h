@@ -9,7 +9,7 @@
  * Route    loader -> [search] -> dlopen
  *
  * Order: <model>/<version>, <model>, then <backends>/<backend> of each global
- * folder; the first hit wins.  If no library is there, a
+ * directory; the first hit wins.  If no library is there, a
  * <backends>/<backend>/model.py makes it a backend written in Python, run by
  * the library of the backend "python".
  */
@@ -36,11 +36,13 @@ typedef struct {
 typedef struct {
     char *library;          /* whole path, for dlopen                      */
     char *dir;              /* where the backend's files are: the library's
-                               folder, or that of model.py                 */
+                               directory, or that of model.py              */
     bool  python_based;     /* runtime is then "model.py"                  */
     char *environment;      /* archive beside model.py, or NULL            */
 } inf_backend_location_t;
 
+/* On success out has texts of its own, for fini; after an error it is empty,
+   and fini does nothing. */
 INF_CHECK inf_err_t *inf_backend_search(const inf_backend_query_t *q,
     inf_backend_location_t *out);
 void inf_backend_location_fini(inf_backend_location_t *l);

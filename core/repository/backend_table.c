@@ -12,7 +12,7 @@
 #define BACKENDS_RANK 4     /* Initialize runs with it held                  */
 
 struct inf_backend_table_s {
-    const inf_plugin_ops_t *plugins;
+    const inf_plugin_ops_t *plugins;    /* set in new()                      */
     inf_lock_t              lock;       /* rank 4; guards backends           */
     inf_link_t              backends;
 };
@@ -140,9 +140,9 @@ find_locked(inf_backend_table_t *t, const char *name, const char *library)
 }
 
 /*
- * The folder of backends that the library is in, or the first one.  Backends
- * compare "<folder>/<name>" with where they are byte for byte, so it goes
- * without the slash that was already there when its name was joined.
+ * The directory of backends that the library is in, or the first one.
+ * Backends compare "<directory>/<name>" with where they are byte for byte, so
+ * it goes without the slash that was already there when its name was joined.
  */
 static inf_err_t *
 folder_of(const NginxInference__CoreConfig *config, const char *library,
@@ -226,7 +226,7 @@ hash_of(const inf_plugin_setting_t *settings, size_t count)
     return all;
 }
 
-/* What can't be told for want of memory is taken for a yes. */
+/* Out of memory counts as a yes. */
 static bool
 stays_locked(const inf_backend_t *b, const NginxInference__CoreConfig *config)
 {

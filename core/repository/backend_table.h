@@ -18,6 +18,7 @@
 
 typedef struct inf_backend_table_s inf_backend_table_t;
 
+/* plugins opens and closes the libraries; it outlives the table. */
 INF_CHECK inf_err_t *inf_backend_table_new(
     const inf_plugin_ops_t *plugins, inf_backend_table_t **out);
 

@@ -30,7 +30,7 @@ typedef struct {
     inf_rate_check_t        *rates;         /* NULL: nothing is limited      */
 } checker_t;
 
-/* What is wrong with the files that a configuration names. */
+/* Reports errors in the files that a configuration names. */
 typedef struct {
     checker_t         *checker;
     const char        *origin;
@@ -278,7 +278,8 @@ check_libraries(checker_t *c, const inf_storage_t *st,
     inf_findings_fini(&f);
 }
 
-/* What a load finds after the backend was asked, as far as it cannot differ. */
+/* The checks that a load makes after the backend has answered, as far as they
+   do not depend on it. */
 static void
 find_later(checker_t *c, const Inference__ModelConfig *msg, inf_findings_t *f)
 {

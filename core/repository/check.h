@@ -27,6 +27,8 @@
 typedef void (*inf_check_fn)(void *userp, inf_log_level_t level,
     const char *text);
 
+/* Checks the repositories that config names; fn is called for each problem,
+   on the calling thread, before this returns. */
 INF_CHECK inf_err_t *inf_repository_check(const inf_core_config_t *config,
     inf_check_fn fn, void *userp);
 

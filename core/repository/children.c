@@ -36,10 +36,12 @@ typedef struct {
 } child_t;
 
 struct inf_children_s {
-    inf_child_died_fn  died;
+    inf_child_died_fn  died;            /* set in new()                      */
     void              *userp;
-    int                epoll;
-    int                stop_fd;
+
+    int                epoll;           /* opened under lock before the thread
+                                           starts, then constant; -1: none   */
+    int                stop_fd;         /* an eventfd, likewise              */
 
     inf_lock_t         lock;            /* rank 14; guards what follows      */
     inf_cond_t         told;            /* telling became NULL               */

@@ -8,8 +8,8 @@
  *          died is called on the watch's own thread, which exists only once a
  *          process is watched.
  * Units    none.
- * Errors   What can't be watched (no /proc, no pidfd) is logged and left
- *          unwatched.
+ * Errors   A process that can't be watched (no /proc, no pidfd) is logged and
+ *          left unwatched.
  * Route    model_load -> [children] -> lifecycle -> model_load
  */
 
@@ -32,6 +32,7 @@ typedef struct inf_leftovers_s inf_leftovers_t;
 typedef void (*inf_child_died_fn)(void *userp, inf_model_t *model,
     const char *why);
 
+/* Watches nothing yet: no thread, no descriptor. */
 INF_CHECK inf_err_t *inf_children_new(inf_child_died_fn died, void *userp,
     inf_children_t **out);
 

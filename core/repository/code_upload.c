@@ -359,7 +359,7 @@ names_file(const char *key, const char *value)
     return strchr(value, '/') != NULL;
 }
 
-/* What is no number is the backend's to reject. */
+/* A value that is no number is the backend's to reject. */
 static inf_err_t *
 check_threads(const Inference__ModelConfig *sent,
     const Inference__ModelConfig *own)

@@ -94,7 +94,8 @@ take_stamp(const inf_comparison_t *c, const inf_repository_name_t *n,
     return taken;
 }
 
-/* What an early poll doesn't try again: it is there, or may well be. */
+/* The models that an early poll doesn't try again: they lie there, or may
+   well. */
 static bool
 is_kept(void *userp, const inf_model_id_t *id)
 {

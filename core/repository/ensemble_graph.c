@@ -28,8 +28,8 @@ static bool is_meant(const inf_ensemble_graph_t *g,
     const inf_graph_model_t *m, const inf_graph_model_t *target);
 static const inf_graph_plan_t *plan_of(const inf_graph_model_t *m);
 static bool search(search_t *s, inf_graph_model_t *from);
-static void look_from(search_t *s, inf_graph_model_t *from);
-static void look_for(search_t *s, inf_graph_model_t *from, const char *name,
+static void search_from(search_t *s, inf_graph_model_t *from);
+static void search_name(search_t *s, inf_graph_model_t *from, const char *name,
     bool all);
 static void meet(search_t *s, inf_graph_model_t *from, inf_graph_model_t *m);
 
@@ -427,28 +427,28 @@ search(search_t *s, inf_graph_model_t *from)
         from->seen = s->number;
     }
     for (inf_graph_model_t *m = from; m != NULL && !s->found; m = m->next) {
-        look_from(s, m);
+        search_from(s, m);
     }
     return s->found;
 }
 
 static void
-look_from(search_t *s, inf_graph_model_t *from)
+search_from(search_t *s, inf_graph_model_t *from)
 {
     const inf_graph_plan_t *plan = s->settled && from != s->to ? from->made
         : plan_of(from);
 
     for (size_t i = 0; plan != NULL && i < plan->count; i++) {
-        look_for(s, from, plan->steps[i].name, false);
+        search_name(s, from, plan->steps[i].name, false);
     }
     if (from->awaits != NULL && !s->settled) {
-        look_for(s, from, from->awaits, true);
+        search_name(s, from, from->awaits, true);
     }
 }
 
 /* all: whichever is meant. */
 static void
-look_for(search_t *s, inf_graph_model_t *from, const char *name, bool all)
+search_name(search_t *s, inf_graph_model_t *from, const char *name, bool all)
 {
     for (inf_graph_model_t *n = NULL;
         (n = inf_graph_next_named(s->g, name, n)) != NULL; )

@@ -56,8 +56,8 @@ struct inf_graph_model_s {
                                    NULL: it is no ensemble, or not wanted    */
     uint64_t           turn;    /* when the operation was queued that runs,
                                    or is the next to; 0: there is none       */
-    uint64_t           until;   /* it waits for members' turns up to this;
-                                   0: it doesn't wait                        */
+    uint64_t           until;   /* it waits for turns of composing models up to
+                                   this; 0: it doesn't wait                  */
     const char        *awaits;  /* a model whose operation its own load waits
                                    for; NULL: none                           */
     uint64_t           seen;    /* the last search that met it               */
@@ -91,6 +91,7 @@ typedef enum {
     INF_GRAPH_NO_VERSION        /* that version isn't loaded                 */
 } inf_graph_found_t;
 
+/* An empty graph; ops outlives it.  There is nothing to be freed. */
 void inf_ensemble_graph_init(inf_ensemble_graph_t *g,
     const inf_graph_ops_t *ops);
 
@@ -107,16 +108,16 @@ void inf_graph_plan_add(inf_graph_plan_t *plan, const char *name,
     int64_t version);
 
 /*
- * An ensemble's configuration was read: what it would be made of.  What was
- * asked before must be settled or dropped.  m takes plan.
+ * The plan of an ensemble whose configuration was read.  The plan asked before
+ * must be settled or dropped.  m takes plan.
  */
 void inf_graph_ask(inf_ensemble_graph_t *g, inf_graph_model_t *m,
     inf_graph_plan_t *plan);
 
 /*
- * What was asked becomes what it is made of.  held: the object of each step;
- * NULL: it can't be made now, but would be.  Returns what it was made of
- * before, to be freed.
+ * The plan asked becomes the plan made.  held: the object of each step; NULL:
+ * it can't be made now, but would be.  Returns the plan made before, to be
+ * freed.
  */
 inf_graph_plan_t *inf_graph_settle(inf_graph_model_t *m,
     const void *const *held);
@@ -128,7 +129,7 @@ void inf_graph_unmake(inf_graph_model_t *m);
 inf_graph_plan_t *inf_graph_drop_asked(inf_graph_model_t *m);
 inf_graph_plan_t *inf_graph_drop_made(inf_graph_model_t *m);
 
-/* What a step means now; *target is NULL unless it is one model. */
+/* Finds the model of a step; *target is NULL unless it is one model. */
 inf_graph_found_t inf_graph_find(const inf_ensemble_graph_t *g,
     const inf_graph_model_t *m, const inf_graph_step_t *step,
     inf_graph_model_t **target);
@@ -151,7 +152,8 @@ inf_graph_verdict_t inf_graph_compare(const inf_ensemble_graph_t *g,
     const inf_graph_model_t *m, const inf_graph_plan_t *plan,
     const void *const *held);
 
-/* Whether a load of m, parked with until, has to wait for a member's turn. */
+/* Whether a load of m, parked with until, has to wait for the turn of a
+   composing model. */
 bool inf_graph_waits(const inf_ensemble_graph_t *g,
     const inf_graph_model_t *m);
 

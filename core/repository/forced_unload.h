@@ -5,7 +5,7 @@
  * Owner    Takes no reference; the caller holds one meanwhile.
  * Thread   a thread of its own: finalizers may block.
  * Units    none.
- * Errors   What can't be removed is logged.
+ * Errors   A name that can't be removed is logged.
  * Route    lifecycle -> [forced unload] -> runner, plug-in operations, ledger
  *
  * A model is normally finalized when its last reference goes.  A backend

@@ -362,8 +362,8 @@ show(inf_instance_change_t *c)
     }
 }
 
-/* What they have in hand may last: nobody else waits for it, unless there is
-   no thread to be had. */
+/* Their requests may last: nothing else waits for them, unless no thread can
+   be started. */
 static void
 end_later(inf_instance_change_t *c)
 {

@@ -11,7 +11,7 @@
  *
  * An instance stays if the new configuration asks for one with the same device
  * and group settings, whatever the group is called and however many there are
- * of it; it keeps its name.  What is missing is made and prepared before
+ * of it; it keeps its name.  Missing instances are made and prepared before
  * anything is touched.
  */
 

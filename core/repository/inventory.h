@@ -48,7 +48,7 @@ typedef struct {
 } inf_inventory_query_t;
 
 struct inf_inventory_s {
-    _Atomic uint32_t       refs;
+    _Atomic uint32_t       refs;        /* up relaxed, down acq_rel          */
     inf_repository_list_t *list;        /* a reference                       */
     inf_inventory_query_t  q;           /* its texts are in arena            */
     inf_arena_t            arena;

@@ -29,8 +29,10 @@ typedef struct {
     size_t         count;
 } inf_last_attempts_t;
 
+/* Frees all attempts; a is empty again. */
 void inf_last_attempts_fini(inf_last_attempts_t *a);
 
+/* Whether the last attempt at the model was at these very files. */
 bool inf_last_attempts_has(const inf_last_attempts_t *a,
     const inf_model_id_t *id, const inf_model_stamp_t *stamp);
 

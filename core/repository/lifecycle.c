@@ -120,7 +120,7 @@ inf_lifecycle_reconfigure(inf_lifecycle_t *lc, inf_core_config_t *core_config)
 {
     const NginxInference__CoreConfig *c = core_config->values;
 
-    inf_err_t *err = inf_agent_table_look_in(lc->agents,
+    inf_err_t *err = inf_agent_table_set_dirs(lc->agents,
         (const char *const *) c->agent_directories, c->n_agent_directories);
     if (err != NULL) {
         return err;

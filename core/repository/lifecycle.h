@@ -46,6 +46,7 @@ typedef enum {
     INF_VERSION_UNAVAILABLE
 } inf_version_state_t;
 
+/* "READY" and so on: a constant of the protocols. */
 const char *inf_version_state_name(inf_version_state_t state);
 
 /* Callbacks around each load of a version; set by the service. */
@@ -81,7 +82,7 @@ typedef struct {
     const inf_agent_ops_t       *agents;            /* NULL: none            */
     inf_core_config_t           *core_config;       /* of the start; it takes
                                                        a reference           */
-    bool                         load_members;      /* of ensembles, with them;
+    bool                         load_composing;    /* of ensembles, with them;
                                                        else they come as all
                                                        models do             */
     inf_gpus_t                   gpus;              /* that models may use   */
@@ -97,6 +98,9 @@ typedef struct {
     struct inf_children_s       *children;          /* the lifecycle's own   */
 } inf_lifecycle_options_t;
 
+/* Copies options, not the objects that it points to: they outlive the
+   lifecycle.  Starts the threads; nothing is loaded before
+   inf_lifecycle_start. */
 INF_CHECK inf_err_t *inf_lifecycle_new(const inf_lifecycle_options_t *options,
     inf_lifecycle_t **out);
 

@@ -44,7 +44,7 @@ build_all(load_t *l)
         uint32_t tries = 1 + l->core_config->values->load_retries;
         uint64_t start = inf_clock_ns();
 
-        tries = v->err != NULL ? 0 : tries;     /* its members don't fit     */
+        tries = v->err != NULL ? 0 : tries;     /* its models don't fit      */
         while (!v->keep && v->model == NULL && tries-- > 0
             && !gives_up(l, v))
         {
@@ -109,8 +109,8 @@ build(load_t *l, int64_t version, inf_model_t **out)
         .bounded = l->source->overridden
             && !l->core_config->values->code_upload,
         .version = version,
-        .members = l->members,
-        .member_count = l->member_count,
+        .composing = l->composing,
+        .composing_count = l->composing_count,
         .ops = &inf_lifecycle_model_ops,
         .owner = loaded,
         .stopping = &l->lc->stopping

@@ -281,8 +281,8 @@ submit_coming(inf_lifecycle_t *lc, inf_inventory_t *l, size_t *count)
     return err;
 }
 
-/* What is newly named and lies nowhere is a model that failed, unless it waits
-   for a listing. */
+/* A model that is newly named and lies nowhere has failed, unless it waits for
+   a listing. */
 static inf_err_t *
 submit_missing(inf_lifecycle_t *lc, const inf_inventory_t *l, size_t *count)
 {
@@ -325,9 +325,9 @@ is_left_out(const inf_lifecycle_t *lc, const char *name)
     return false;
 }
 
-/* What nobody could see is not ready, and what is still to be listed keeps the
-   start from being over; but not where models that nobody named don't count,
-   nor for a listing that fails later. */
+/* A repository that was never listed keeps the server from being ready, and a
+   pending listing keeps the start from being over; but not where models that
+   are not named don't count, nor for a listing that fails later. */
 static void
 note_listings(inf_lifecycle_t *lc, const inf_inventory_t *l)
 {

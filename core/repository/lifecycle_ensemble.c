@@ -2,8 +2,7 @@
  * lifecycle_ensemble.c - models made of others: their loads wait for composing
  *                        models without a thread, and follow their changes.
  *
- * What follows from what is the graph's to say (ensemble_graph.h); here its
- * decisions become edits.
+ * The graph decides (ensemble_graph.h); here its decisions become edits.
  */
 
 #include "core/repository/lifecycle_parts.h"
@@ -16,7 +15,7 @@
 
 static inf_err_t *make_plan(const inf_load_t *l, inf_graph_plan_t **out);
 static bool ask_plan(inf_load_t *l, bool *circular);
-static bool load_members(inf_load_t *l);
+static bool load_composing(inf_load_t *l);
 static bool submit_member(inf_load_t *l, const inf_repository_list_t *list,
     const char *name);
 static bool find_space(const inf_load_t *l, const inf_repository_list_t *list,
@@ -32,11 +31,11 @@ inf_lifecycle_gather(inf_load_t *l)
     if (l->record->stage == INF_LOAD_READS && !ask_plan(l, &circular)) {
         return INF_RUN_UNCHANGED;
     }
-    if (!circular && lc->options.load_members
+    if (!circular && lc->options.load_composing
         && l->edit->kind == INF_EDIT_LOAD)
     {
         set_stage(l, INF_LOAD_GATHERS);     /* before the first can be there */
-        if (load_members(l)) {
+        if (load_composing(l)) {
             return INF_RUN_LISTING;
         }
         set_stage(l, INF_LOAD_TAKES);
@@ -45,19 +44,19 @@ inf_lifecycle_gather(inf_load_t *l)
     inf_lock(&lc->lock);
     bool waits = inf_model_set_waits(&lc->set, l);
     inf_unlock(&lc->lock);
-    return waits ? INF_RUN_MEMBERS : INF_RUN_UNCHANGED;
+    return waits ? INF_RUN_COMPOSING : INF_RUN_UNCHANGED;
 }
 
 void
-inf_lifecycle_take_members(inf_load_t *l)
+inf_lifecycle_take_composing(inf_load_t *l)
 {
     inf_lifecycle_t *lc = l->lc;
     inf_graph_model_t *m = &l->record->graph;
     size_t count = m->asked != NULL ? m->asked->count : 0;
     bool same = false;
 
-    l->members = calloc(count + 1, sizeof(inf_model_t *));
-    if (l->members == NULL || m->asked == NULL) {
+    l->composing = calloc(count + 1, sizeof(inf_model_t *));
+    if (l->composing == NULL || m->asked == NULL) {
         l->lack = strdup("out of memory");
         inf_load_fail_all(l);
         return;
@@ -192,7 +191,7 @@ ask_plan(inf_load_t *l, bool *circular)
 /* Has the composing models loaded.  true: one may lie in a repository that is
    still to be listed. */
 static bool
-load_members(inf_load_t *l)
+load_composing(inf_load_t *l)
 {
     const inf_graph_plan_t *plan = l->record->graph.asked;
     inf_repository_list_t *list = inf_repositories_take(

@@ -25,7 +25,7 @@ typedef struct {
     bool             done;          /* under lc->lock                        */
 } exit_t;
 
-/* What an exit needs, got before the lock. */
+/* The memory that an exit needs, allocated before the lock is taken. */
 typedef struct {
     exit_t     *exit;
     inf_edit_t *rebuild;

@@ -80,7 +80,7 @@ inf_lifecycle_run_load(inf_lifecycle_t *lc, inf_edit_t *edit,
     } else if (l->record->stage == INF_LOAD_GATHERS) {
         *run = inf_lifecycle_gather(l);
     }
-    if (*run == INF_RUN_LISTING || *run == INF_RUN_MEMBERS) {
+    if (*run == INF_RUN_LISTING || *run == INF_RUN_COMPOSING) {
         edit->load = l;
         return NULL;
     }
@@ -339,7 +339,7 @@ static inf_err_t *
 finish(load_t *l, inf_loading_place_t *place, inf_run_t *run)
 {
     if (l->ensemble) {
-        inf_lifecycle_take_members(l);
+        inf_lifecycle_take_composing(l);
         bool same = !inf_load_is_fresh(l);
         for (size_t i = 0; i < l->count; i++) {
             same = same && l->versions[i].keep;
@@ -656,8 +656,8 @@ decide_what_to_keep(load_t *l)
     inf_unlock(&l->lc->lock);
 }
 
-/* Nobody knows what agents read besides the model's folder: only where there
-   is nothing but instances to change the chain that was loaded stays. */
+/* Agents may read files outside of the model's directory: the loaded chain
+   stays only where nothing but instances changes. */
 static void
 keep_none_or_all(load_t *l, bool same)
 {
@@ -739,10 +739,10 @@ load_free(load_t *l)
         free(l->versions[i].reason);
         inf_model_unref(l->versions[i].stays);
     }
-    for (size_t i = 0; i < l->member_count; i++) {
-        inf_model_unref(l->members[i]);
+    for (size_t i = 0; i < l->composing_count; i++) {
+        inf_model_unref(l->composing[i]);
     }
-    free(l->members);
+    free(l->composing);
     free(l->lack);
     free(l->versions);
     free(l->released);

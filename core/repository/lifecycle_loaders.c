@@ -19,7 +19,7 @@ static void note(const inf_lifecycle_t *lc, const inf_edit_t *edit,
     inf_run_t run);
 static inf_err_t *stopping_error(const char *name);
 
-/* What this thread carries out; NULL: it is no loader. */
+/* The edit that this thread carries out; NULL: it is no loader. */
 static _Thread_local const inf_edit_t *own_edit;
 
 const inf_edit_t *
@@ -240,15 +240,15 @@ static bool
 put_back(inf_lifecycle_t *lc, inf_edit_t *edit, inf_run_t run,
     inf_err_t **err)
 {
-    if (run != INF_RUN_LISTING && run != INF_RUN_MEMBERS) {
+    if (run != INF_RUN_LISTING && run != INF_RUN_COMPOSING) {
         return false;
     }
 
     inf_lock(&lc->lock);
     bool stopping = lc->set.stopping;
     if (!stopping) {
-        inf_model_set_put_back(&lc->set, edit, run == INF_RUN_MEMBERS
-            ? INF_MODEL_MEMBERS : edit->listings == lc->listings
+        inf_model_set_put_back(&lc->set, edit, run == INF_RUN_COMPOSING
+            ? INF_MODEL_COMPOSING : edit->listings == lc->listings
             ? INF_MODEL_LISTING : INF_MODEL_QUEUED);
     }
     inf_unlock(&lc->lock);
@@ -317,7 +317,8 @@ take_note_of_request(inf_lifecycle_t *lc, const inf_edit_t *edit)
     return fresh;
 }
 
-/* What only repeats what was, or is so at every start, is not worth a note. */
+/* A change that repeats the last one, or happens at every start, is not
+   logged. */
 static void
 note(const inf_lifecycle_t *lc, const inf_edit_t *edit, inf_run_t run)
 {

@@ -53,7 +53,7 @@ typedef struct {
 } inf_loader_t;
 
 struct inf_lifecycle_s {
-    inf_lifecycle_options_t  options;       /* constant                      */
+    inf_lifecycle_options_t  options;       /* these are set in new()        */
     inf_backend_table_t     *backends;
     inf_agent_table_t       *agents;
     inf_timekeeper_t         timekeeper;    /* of all models                 */
@@ -94,7 +94,8 @@ struct inf_lifecycle_s {
     inf_loader_t             loaders[INF_LOADERS_MAX];
     uint32_t                 running;   /* loaders that take loads           */
     uint32_t                 enough;    /* of them; more than that end       */
-    _Atomic bool             stopping;  /* as set.stopping, for loads        */
+    _Atomic bool             stopping;  /* seq_cst; as set.stopping, read by
+                                           loads without the lock            */
 };
 
 /* The lifecycle's part of a loaded version: model->owner. */
@@ -109,19 +110,22 @@ typedef struct {
     inf_destroyer_t    *destroyer;      /* its own once it is destroyed      */
 } inf_loaded_t;
 
-/* What has become of an edit that a thread has carried out as far as it can
-   be now. */
+/* The state of an edit that a thread has carried out as far as it can be
+   now. */
 typedef enum {
     INF_RUN_UNCHANGED,          /* ended                                     */
     INF_RUN_CHANGED,            /* ended; what serves is other now           */
     INF_RUN_RECOVERED,          /* likewise, an ensemble that had failed     */
     INF_RUN_LISTING,            /* waits for a repository that is still to be
                                    listed                                    */
-    INF_RUN_MEMBERS             /* waits for its composing models            */
+    INF_RUN_COMPOSING           /* waits for its composing models            */
 } inf_run_t;
 
 /* ---- lifecycle_loaders.c ------------------------------------------------- */
 
+/* Loaders for loads, as many as the settings say, and one for unloads; after
+   an error those that were started go on until the lifecycle stops.  add:
+   one more thread; UNAVAILABLE with INF_CAUSE_FULL: there is room for none. */
 INF_CHECK inf_err_t *inf_lifecycle_start_loaders(inf_lifecycle_t *lc);
 INF_CHECK inf_err_t *inf_lifecycle_add_loader_locked(inf_lifecycle_t *lc,
     bool unloads) INF_NEEDS(lc->lock);
@@ -155,7 +159,7 @@ bool inf_lifecycle_is_pending(inf_lifecycle_t *lc, const inf_edit_t *edit,
 
 /* ---- lifecycle.c --------------------------------------------------------- */
 
-/* What a load goes by that begins now; a reference. */
+/* The configuration for a load that begins now; a reference. */
 inf_core_config_t *inf_lifecycle_core_config(inf_lifecycle_t *lc);
 
 /* ---- lifecycle_load.c: the error is for who asked ------------------------ */
@@ -172,7 +176,7 @@ void inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_edit_t *edit);
 INF_CHECK inf_err_t *inf_lifecycle_build(inf_load_t *l,
     inf_loading_place_t *place);
 
-/* Who watches loads hears of one of that version; -1: of the model. */
+/* Tells the load callbacks of a load of that version; -1: of the model. */
 INF_CHECK inf_err_t *inf_load_watch_begin(const inf_load_t *l,
     int64_t version, void **mark);
 void inf_load_watch_end(const inf_load_t *l, void *mark);
@@ -189,7 +193,7 @@ inf_run_t inf_lifecycle_gather(inf_load_t *l);
 
 /* Takes the composing models that serve now.  Versions that can't be made fail
    with a reason, those made of the same models are kept. */
-void inf_lifecycle_take_members(inf_load_t *l);
+void inf_lifecycle_take_composing(inf_load_t *l);
 
 /* Models leave service; after publishing, without the lock. */
 void inf_lifecycle_let_go(inf_link_t *gone);

@@ -47,9 +47,9 @@ struct inf_load_s {
                                            room for all                      */
     size_t               released_count;
     inf_model_source_t  *left;          /* the record's until the swap       */
-    inf_model_t        **members;       /* composing models by step;
+    inf_model_t        **composing;     /* composing models by step;
                                            references                        */
-    size_t               member_count;
+    size_t               composing_count;
     char                *lack;          /* why it can't be made of them; NULL:
                                            it can                            */
 };

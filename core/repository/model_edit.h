@@ -53,7 +53,8 @@ typedef enum {
     INF_UNLOAD_AMBIGUOUS        /* two repositories have it: it failed       */
 } inf_unload_cause_t;
 
-/* Who wants a model: bits of inf_model_record_t.who and inf_edit_t.who. */
+/* Reasons to load a model: bits of inf_model_record_t.who and
+   inf_edit_t.who. */
 #define INF_WANTED_AT_START 0x1u    /* the server isn't ready without it     */
 #define INF_WANTED_BY_REQUEST 0x2u  /* none has unloaded it since            */
 #define INF_WANTED_ITSELF 0x4u      /* not only by an ensemble               */
@@ -95,11 +96,13 @@ typedef struct {
     size_t                 order;       /* of its error                      */
 } inf_edit_t;
 
+/* An edit without caller, in no record; freed with inf_edit_free. */
 INF_CHECK inf_err_t *inf_edit_new(inf_edit_kind_t kind, inf_edit_t **out);
 
 /* It is in no record and has no caller any more; edit may be NULL. */
 void inf_edit_free(inf_edit_t *edit);
 
+/* Whether it takes models out of service, by id or by name. */
 bool inf_edit_unloads(const inf_edit_t *edit);
 
 /* edit gets a caller of its own; nothing without done. */

@@ -20,11 +20,11 @@ typedef struct {
     pthread_t                      thread;
 } instance_init_t;
 
-/* What the threads of instances do before they serve. */
+/* The work of instance threads before they serve. */
 typedef struct {
     const inf_executor_t *executor;
     inf_warmup_t         *warmup;       /* NULL: none                        */
-    const _Atomic bool   *stopping;
+    const _Atomic bool   *stopping;     /* seq_cst                           */
 } instance_prepare_t;
 
 static inf_err_t *check_rates(inf_rate_gate_t *gate,

@@ -16,8 +16,8 @@
 #include "core/model/config_findings.h"
 #include "core/repository/model_load.h"
 
-/* What msg asks for on this machine with that backend; what is wrong with it
-   goes to f. */
+/* The instances of msg on this machine with that backend; errors in msg go to
+   f. */
 INF_CHECK inf_err_t *inf_model_settle_groups(const inf_model_load_t *what,
     const inf_backend_t *backend, Inference__ModelConfig *msg,
     inf_findings_t *f);

@@ -21,7 +21,7 @@ static inf_err_t *load_ensemble(const inf_model_load_t *what,
 static inf_err_t *describe_ensemble(const inf_model_load_t *what,
     inf_model_t *model);
 static inf_err_t *inherit_labels(inf_model_t *model, size_t step,
-    const inf_model_t *member);
+    const inf_model_t *composing);
 static inf_err_t *open_backend(const inf_model_load_t *what,
     inf_model_t *model);
 static inf_err_t *describe_python(inf_model_t *model, const char *environment);
@@ -90,21 +90,21 @@ inf_model_load(const inf_model_load_t *what, inf_model_t **out)
     return err;
 }
 
-/* Nothing but what follows from its configuration and its members. */
+/* Nothing but what follows from its configuration and its composing models. */
 static inf_err_t *
 load_ensemble(const inf_model_load_t *what, inf_model_t *model,
     uint64_t start_ns, inf_model_t **out)
 {
     inf_err_t *err = build_tables(what, model);
     if (err == NULL) {
-        err = inf_ensemble_new(model, what->members, what->member_count,
+        err = inf_ensemble_new(model, what->composing, what->composing_count,
             NULL, &model->sched.ensemble);
     }
     if (err == NULL) {
         err = describe_ensemble(what, model);
     }
-    for (size_t i = 0; err == NULL && i < what->member_count; i++) {
-        err = inherit_labels(model, i, what->members[i]);
+    for (size_t i = 0; err == NULL && i < what->composing_count; i++) {
+        err = inherit_labels(model, i, what->composing[i]);
     }
     if (err == NULL) {
         err = put_cache(what, model);
@@ -255,8 +255,8 @@ describe_ensemble(const inf_model_load_t *what, inf_model_t *model)
     if (err == NULL) {
         msg->model_transaction_policy->decoupled = model->decoupled;
     }
-    for (size_t i = 0; err == NULL && i < what->member_count; i++) {
-        const char *space = what->members[i]->space;
+    for (size_t i = 0; err == NULL && i < what->composing_count; i++) {
+        const char *space = what->composing[i]->space;
         if (space != NULL) {
             err = inf_config_put_text(
                 &msg->ensemble_scheduling->step[i]->base, "model_namespace",
@@ -269,7 +269,7 @@ describe_ensemble(const inf_model_load_t *what, inf_model_t *model)
 
 /* An output without labels of its own has those of the step it comes from. */
 static inf_err_t *
-inherit_labels(inf_model_t *model, size_t step, const inf_model_t *member)
+inherit_labels(inf_model_t *model, size_t step, const inf_model_t *composing)
 {
     const Inference__ModelConfig *msg = model->built;
     const Inference__ModelEnsembling__Step *s =
@@ -280,7 +280,7 @@ inherit_labels(inf_model_t *model, size_t step, const inf_model_t *member)
         for (size_t k = 0; err == NULL && k < msg->n_output; k++) {
             if (strcmp(s->output_map[i]->value, msg->output[k]->name) == 0) {
                 err = inf_labels_inherit(model->labels,
-                    inf_slice_str(msg->output[k]->name), member->labels,
+                    inf_slice_str(msg->output[k]->name), composing->labels,
                     inf_slice_str(s->output_map[i]->key));
             }
         }

@@ -29,14 +29,16 @@ typedef struct {
     bool                           bounded;     /* by code_upload.h: config
                                                    is a request's            */
     int64_t                        version;
-    inf_model_t *const            *members;     /* of an ensemble, by step   */
-    size_t                         member_count;
+    inf_model_t *const            *composing;   /* of an ensemble, by step   */
+    size_t                         composing_count;
     const inf_model_ops_t         *ops;
     void                          *owner;
-    const _Atomic bool            *stopping;    /* gives warmup up; NULL:
-                                                   never                     */
+    const _Atomic bool            *stopping;    /* seq_cst; gives warmup up;
+                                                   NULL: never               */
 } inf_model_load_t;
 
+/* Builds one version, warmed up and ready to serve, which takes minutes: no
+   lock is held.  *out is a reference; after an error nothing is left of it. */
 INF_CHECK inf_err_t *inf_model_load(const inf_model_load_t *what,
     inf_model_t **out);
 

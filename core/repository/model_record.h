@@ -31,7 +31,7 @@ typedef enum {
     INF_MODEL_RUNNING,          /* a thread carries an edit out              */
     INF_MODEL_LISTING,          /* its first edit waits for the listing of a
                                    repository                                */
-    INF_MODEL_MEMBERS           /* its first edit waits for edits of its
+    INF_MODEL_COMPOSING         /* its first edit waits for edits of its
                                    composing models                          */
 } inf_model_state_t;
 
@@ -93,10 +93,13 @@ struct inf_model_record_s {
     uint64_t              refreshed;    /* the last round that saw to it     */
 };
 
+/* id is copied.  free: it is in no set any more; its versions, source and plan
+   are given up with it; r may be NULL. */
 INF_CHECK inf_err_t *inf_model_record_new(const inf_model_id_t *id,
     inf_model_record_t **out);
 void inf_model_record_free(inf_model_record_t *r);
 
+/* Its texts are r's. */
 inf_model_id_t inf_model_record_id(const inf_model_record_t *r);
 
 /* NULL when there is no such version. */
@@ -107,8 +110,10 @@ inf_record_version_t *inf_model_record_find(const inf_model_record_t *r,
 inf_model_t *inf_model_record_serves(const inf_model_record_t *r,
     int64_t version);
 
+/* Whether any version serves. */
 bool inf_model_record_any_ready(const inf_model_record_t *r);
 
+/* Whether it is out of service on purpose, not because something failed. */
 bool inf_record_version_is_unloaded(const inf_record_version_t *v);
 
 /* v needn't be loaded again by itself any more. */
@@ -146,7 +151,7 @@ char *inf_reason_text(const inf_err_t *err);
 void inf_model_record_rows(const inf_model_record_t *r, bool ready_only,
     inf_lifecycle_row_fn fn, void *userp);
 
-/* false: out of memory.  What e got so far is the caller's. */
+/* false: out of memory.  The parts of e set so far are the caller's. */
 bool inf_model_record_entry(const inf_model_record_t *r,
     inf_registry_entry_t *e);
 

@@ -32,9 +32,9 @@ static const uint32_t may_become[] = {
     [INF_MODEL_IDLE] = BIT(INF_MODEL_QUEUED),
     [INF_MODEL_QUEUED] = BIT(INF_MODEL_RUNNING) | BIT(INF_MODEL_IDLE),
     [INF_MODEL_RUNNING] = BIT(INF_MODEL_IDLE) | BIT(INF_MODEL_QUEUED)
-        | BIT(INF_MODEL_LISTING) | BIT(INF_MODEL_MEMBERS),
+        | BIT(INF_MODEL_LISTING) | BIT(INF_MODEL_COMPOSING),
     [INF_MODEL_LISTING] = BIT(INF_MODEL_QUEUED) | BIT(INF_MODEL_IDLE),
-    [INF_MODEL_MEMBERS] = BIT(INF_MODEL_QUEUED) | BIT(INF_MODEL_IDLE)
+    [INF_MODEL_COMPOSING] = BIT(INF_MODEL_QUEUED) | BIT(INF_MODEL_IDLE)
 };
 
 static inline inf_model_record_t *
@@ -355,7 +355,7 @@ wake_dependents(inf_model_set_t *set, const inf_model_record_t *r)
 
     while ((m = inf_graph_next_ensemble(&set->graph, &r->graph, &at)) != NULL) {
         inf_model_record_t *e = record_of(m);
-        if (e->state == INF_MODEL_MEMBERS
+        if (e->state == INF_MODEL_COMPOSING
             && inf_reconcile(&set->graph, e, 0).kind != INF_STEP_WAIT)
         {
             queue(set, e);
@@ -511,7 +511,7 @@ inf_model_set_unload_orphan(inf_model_set_t *set, inf_edit_t *edit, size_t i,
     return true;
 }
 
-/* What a load waits for must not wait for the load. */
+/* An edit that a load waits for must not wait for the load. */
 static void
 share(inf_edit_t *parent, inf_edit_t *child)
 {

@@ -9,7 +9,7 @@
  *          service out; no clock, thread, lock or I/O inside.
  * Units    ns on the monotonic clock.  Turns count edits in the order they
  *          were queued, from 1.
- * Errors   What can fail is allocated by the caller before.
+ * Errors   The caller allocates before the call: nothing here fails.
  * Route    lifecycle's events -> [model set] -> loader threads
  *
  * An edit is submitted, taken by a thread, and then ended, or made to wait for
@@ -54,6 +54,8 @@ typedef struct {
     bool                       stopping;
 } inf_model_set_t;
 
+/* An empty set; ops and userp outlive it.  ops are called with the lock of the
+   caller held. */
 void inf_model_set_init(inf_model_set_t *set, const inf_model_set_ops_t *ops,
     void *userp);
 
@@ -78,7 +80,7 @@ void inf_model_set_submit(inf_model_set_t *set, inf_model_record_t *r,
     inf_edit_t *edit);
 
 /*
- * What follows from an inventory, one model after another; none may go
+ * Consequences of an inventory, one model after another; none may go
  * meanwhile.  comes: whether an edit has to be submitted to the model of n,
  * which lies there: a poll compares its files first, a start loads it, else
  * LISTED decides when its turn comes.  next_leaving: the next record after r
@@ -162,7 +164,7 @@ bool inf_model_set_begin(inf_model_set_t *set, inf_load_t *l,
 char *inf_model_set_reject(inf_edit_t *edit, bool known, const char *why,
     const char *reason);
 
-/* What the ensemble of l is to be made of is known; takes plan. */
+/* The plan of the ensemble of l is known; it is taken. */
 void inf_model_set_ask(inf_model_set_t *set, inf_load_t *l,
     inf_graph_plan_t *plan, bool *circular);
 
@@ -170,7 +172,7 @@ void inf_model_set_ask(inf_model_set_t *set, inf_load_t *l,
    before. */
 bool inf_model_set_waits(inf_model_set_t *set, inf_load_t *l);
 
-/* l takes the composing models that serve now; l->members has room.  false:
+/* l takes the composing models that serve now; l->composing has room.  false:
    it can't be made of them, l->lack says why.  *same: it is made of them
    already. */
 bool inf_model_set_gather(inf_model_set_t *set, inf_load_t *l, bool *same);

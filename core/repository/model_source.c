@@ -65,7 +65,8 @@ inf_model_source_read(inf_model_source_t *source, const inf_source_query_t *q)
 {
     inf_config_options_t opt = {
         .auto_complete = q->auto_complete,
-        .config_name = q->config_name
+        .config_name = q->config_name,
+        .mapped = source->mapped
     };
     if (source->overridden) {
         opt.override_json = inf_slice_str(q->override->config);
@@ -356,6 +357,7 @@ take_scan(inf_model_source_t *source, const inf_source_query_t *q,
         return inf_err_nomem();
     }
 
+    source->mapped = m->mapped;
     source->load_storage = source->storage;
     source->load_dir = source->dir;
     return take_versions(source, m);

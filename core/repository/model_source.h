@@ -30,7 +30,7 @@
 #include "core/repository/repositories.h"
 
 typedef struct {
-    _Atomic uint32_t    refs;
+    _Atomic uint32_t    refs;           /* up relaxed, down acq_rel          */
     inf_repository_t   *repository;     /* a reference; NULL: private_dir    */
     inf_storage_t      *storage;        /* of either                         */
     char               *dir;            /* of the model                      */
@@ -45,6 +45,7 @@ typedef struct {
     char               *fetched;        /* the copy                          */
     inf_storage_t      *disk;           /* for the copy                      */
     bool                overridden;     /* config came with the request      */
+    bool                mapped;         /* its name is a repository's alias  */
     bool                named;          /* config is one of configs/         */
     inf_model_config_t *config;         /* as read; nobody changes it        */
     int64_t            *versions;       /* there are, ascending              */
@@ -82,14 +83,15 @@ INF_CHECK inf_err_t *inf_model_source_check_sent(
     const inf_model_source_t *source, const char *config_name,
     const Inference__ModelConfig *sent);
 
-/* What the version policy selects of the versions; malloc'ed. */
+/* The versions that the version policy selects; malloc'ed. */
 INF_CHECK inf_err_t *inf_model_source_choose(const inf_model_source_t *source,
     const char *name, int64_t **versions, size_t *count);
 
 /*
  * Whether a version made from a can serve for b: neither its own files, nor
  * what all versions share, nor the configuration differ, but for instance
- * groups and version policy.  What agents have read nobody knows.
+ * groups and version policy.  It is false where agents may have read other
+ * files.
  */
 bool inf_model_source_same_version(const inf_model_source_t *a,
     const inf_model_source_t *b, int64_t version);
@@ -110,7 +112,7 @@ INF_CHECK inf_err_t *inf_model_source_adopt(inf_model_source_t *source,
 void inf_model_source_swap_settings(inf_model_source_t *a,
     inf_model_source_t *b);
 
-/* What its agents hear: the load has ended well, or badly; its versions go
+/* Actions of its agents: the load has ended well, or badly; its versions go
    out of service.  Each does nothing without agents or when it was called. */
 void inf_model_source_complete(inf_model_source_t *source);
 void inf_model_source_fail(inf_model_source_t *source);
@@ -118,6 +120,7 @@ void inf_model_source_fail(inf_model_source_t *source);
 /* Gives the reference up, too; source may be NULL. */
 void inf_model_source_leave(inf_model_source_t *source);
 
+/* One more reference; returns source. */
 inf_model_source_t *inf_model_source_ref(inf_model_source_t *source);
 
 /* source may be NULL. */

@@ -181,7 +181,8 @@ stamp_entry(walk_t *w, const char *dir, const inf_entry_t *entry,
     return h;
 }
 
-/* What can't be listed has a stamp as well: being listed changes it. */
+/* A directory that can't be listed has a stamp as well: it changes once it
+   can. */
 static uint64_t
 stamp_below(walk_t *w, const char *dir, unsigned depth)
 {

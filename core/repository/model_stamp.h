@@ -34,10 +34,13 @@ typedef struct {
     size_t               version_count;
 } inf_model_stamp_t;
 
+/* Reads the directory all the way down, names and times but no contents.  On
+   success out is the caller's to fini; after an error it is empty. */
 INF_CHECK inf_err_t *inf_model_stamp_take(const inf_storage_t *storage,
     const char *dir, inf_model_stamp_t *out);
 void inf_model_stamp_fini(inf_model_stamp_t *s);
 
+/* Whether nothing in the directory has changed between the two. */
 bool inf_model_stamp_equal(const inf_model_stamp_t *a,
     const inf_model_stamp_t *b);
 

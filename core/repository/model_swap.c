@@ -15,7 +15,7 @@
 
 static void merge_versions(inf_load_t *l, inf_record_version_t *merged);
 static bool take_all(inf_model_set_t *set, inf_load_t *l);
-static bool members_left(inf_model_set_t *set, inf_load_t *l);
+static bool composing_left(inf_model_set_t *set, inf_load_t *l);
 static void take_over(inf_load_t *l);
 static void give_up(inf_load_t *l);
 static void release(inf_load_t *l, inf_model_t *model);
@@ -160,7 +160,7 @@ take_all(inf_model_set_t *set, inf_load_t *l)
 
         inf_model_t *model = inf_model_record_serves(record_of(target),
             step->version);
-        l->members[l->member_count++] = model;
+        l->composing[l->composing_count++] = model;
         inf_model_ref(model);
     }
 
@@ -171,7 +171,7 @@ bool
 inf_model_set_swap(inf_model_set_t *set, inf_load_t *l, bool whole,
     inf_link_t *gone, inf_graph_plan_t **plan)
 {
-    if (whole && members_left(set, l)) {
+    if (whole && composing_left(set, l)) {
         inf_load_fail_all(l);
         whole = false;
     }
@@ -189,13 +189,13 @@ inf_model_set_swap(inf_model_set_t *set, inf_load_t *l, bool whole,
 /* Whether something that l was made of has stopped serving meanwhile, or is
    made of it now. */
 static bool
-members_left(inf_model_set_t *set, inf_load_t *l)
+composing_left(inf_model_set_t *set, inf_load_t *l)
 {
     inf_graph_model_t *m = &l->record->graph;
 
     if (!l->ensemble || (!inf_graph_closes(&set->graph, m)
         && inf_graph_compare(&set->graph, m, m->asked,
-            (const void *const *) l->members) != INF_GRAPH_LOST))
+            (const void *const *) l->composing) != INF_GRAPH_LOST))
     {
         return false;
     }
@@ -306,7 +306,7 @@ settle_plan(inf_load_t *l, bool whole)
     }
 
     inf_graph_plan_t *before = inf_graph_settle(m, whole
-        ? (const void *const *) l->members : NULL);
+        ? (const void *const *) l->composing : NULL);
     for (size_t i = 0; whole && i < l->count; i++) {
         if (inf_model_record_find(r, l->versions[i].version)->model == NULL) {
             inf_graph_unmake(m);
@@ -501,7 +501,7 @@ inf_model_set_lack(inf_model_set_t *set, inf_model_record_t *e,
     return inf_buf_give(&text, NULL);
 }
 
-/* What went wrong with a model that isn't just unloaded. */
+/* The reason of a model that failed, not of one that was unloaded. */
 static void
 add_failure(inf_buf_t *text, const inf_model_record_t *r)
 {

@@ -2,7 +2,7 @@
  * override.h - what a load request brings instead of the repository's files:
  *              a configuration, and files.
  *
- * Owner    Who made it frees it; a load takes it.
+ * Owner    Its maker frees it, unless a load takes it.
  * Thread   one at a time.
  * Units    bytes.
  * Errors   INVALID_ARG: a file without a configuration, a path that leaves
@@ -30,6 +30,7 @@ typedef struct {
     size_t               file_count;
 } inf_override_t;
 
+/* An empty one; o may be NULL. */
 INF_CHECK inf_err_t *inf_override_new(inf_override_t **out);
 void inf_override_free(inf_override_t *o);
 

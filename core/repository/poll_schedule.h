@@ -74,6 +74,7 @@ typedef struct {
 void inf_poll_schedule_init(inf_poll_schedule_t *s, uint64_t settle_ns,
     uint64_t now_ns);
 
+/* Full polls come this long after each other; 0: none, early ones neither. */
 void inf_poll_schedule_set_interval(inf_poll_schedule_t *s,
     uint64_t interval_ns);
 
@@ -90,6 +91,7 @@ void inf_poll_schedule_compared(inf_poll_schedule_t *s, size_t unsettled,
 /* A poll that is settling ends without another comparison. */
 void inf_poll_schedule_give_up(inf_poll_schedule_t *s, uint64_t now_ns);
 
+/* The action that is due now.  Not between BEGIN or COMPARE and compared. */
 inf_poll_decision_t inf_poll_schedule_next(inf_poll_schedule_t *s,
     uint64_t now_ns);
 

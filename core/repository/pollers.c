@@ -24,7 +24,9 @@ typedef struct {
 } poller_t;
 
 struct inf_pollers_s {
-    inf_repositories_t *repositories;
+    inf_repositories_t *repositories;   /* set in new()                      */
+
+    /* set in on_listed(), before the first listing */
     inf_listed_fn       listed[INF_LISTED_USES];
     void               *userp[INF_LISTED_USES];
 

@@ -28,6 +28,7 @@ typedef enum {
 typedef void (*inf_listed_fn)(void *userp, inf_repository_t *item,
     bool first);
 
+/* No thread yet; repositories outlives the pollers. */
 INF_CHECK inf_err_t *inf_pollers_new(inf_repositories_t *repositories,
     inf_pollers_t **out);
 
@@ -38,6 +39,7 @@ void inf_pollers_free(inf_pollers_t *p);
 void inf_pollers_on_listed(inf_pollers_t *p, inf_listed_use_t use,
     inf_listed_fn fn, void *userp);
 
+/* The set given to new. */
 inf_repositories_t *inf_pollers_repositories(const inf_pollers_t *p);
 
 /*

@@ -23,7 +23,7 @@ typedef struct {
 } settings_t;
 
 struct inf_poll_s {
-    inf_lifecycle_t *lc;
+    inf_lifecycle_t *lc;        /* these are set in new()                    */
     inf_pollers_t   *pollers;
     uint64_t         settle_ns;
     int              notify;    /* an eventfd: the settings have changed     */
@@ -259,7 +259,7 @@ poll_main(void *arg)
     return NULL;
 }
 
-/* What changed before the watch began is found by an early poll. */
+/* An early poll finds changes from before the watch began. */
 static void
 set_watch(inf_poll_t *poll, own_t *own, bool wanted)
 {
@@ -318,7 +318,7 @@ wait_for_event(inf_poll_t *poll, uint64_t until_ns, int fd)
     return ppoll(fds, 2, &ts, NULL) > 0 && fds[1].revents != 0;
 }
 
-/* What changes during the poll makes another one worth while. */
+/* A change during the poll makes another poll worth while. */
 static void
 poll_own(inf_poll_t *poll, own_t *own, const inf_poll_decision_t *d)
 {

@@ -9,10 +9,11 @@
  *          nothing about its models: they stay.
  * Route    poll schedule -> [poll] -> pollers, comparison -> lifecycle
  *
- * What has changed is loaded when two comparisons, some time apart, see the
- * same: files may still be on their way.  A model that failed is tried again
- * by each poll that comes when the interval has passed; an early one, because
- * something there has changed, leaves out what is as it was when it failed.
+ * A changed model is loaded when two comparisons, some time apart, see the
+ * same files: others may still be on their way.  A model that failed is tried
+ * again by each poll that comes when the interval has passed; an early one,
+ * because something there has changed, leaves out a model whose files are as
+ * they were when it failed.
  */
 
 #ifndef INF_REPOSITORY_POLLING_H
@@ -25,6 +26,8 @@
 
 typedef struct inf_poll_s inf_poll_t;
 
+/* No thread until inf_poll_set; models hold still when they are the same
+   settle_ns later.  Takes the pollers' use INF_LISTED_COMPARE. */
 INF_CHECK inf_err_t *inf_poll_new(inf_lifecycle_t *lc,
     inf_pollers_t *pollers, uint64_t settle_ns, inf_poll_t **out);
 

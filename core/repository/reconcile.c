@@ -50,11 +50,11 @@ inf_reconcile(inf_ensemble_graph_t *g, inf_model_record_t *r, uint64_t now_ns)
         return wait_for(INF_WAIT_THREAD, UINT64_MAX);
     case INF_MODEL_LISTING:
         return wait_for(INF_WAIT_LISTING, UINT64_MAX);
-    case INF_MODEL_MEMBERS:
+    case INF_MODEL_COMPOSING:
         if (inf_graph_waits(g, &r->graph)
             && !inf_graph_circular(g, &r->graph))
         {
-            return wait_for(INF_WAIT_MEMBERS, UINT64_MAX);
+            return wait_for(INF_WAIT_COMPOSING, UINT64_MAX);
         }
         break;
     case INF_MODEL_IDLE:
@@ -193,7 +193,7 @@ rebuild_when_due(const inf_model_record_t *r, uint64_t now_ns)
         : wait_for(INF_WAIT_DELAY, due_ns);
 }
 
-/* What is in two repositories fails, and says so. */
+/* A model in two repositories fails, and says so. */
 static inf_step_t
 listed_at_start(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, bool barred)
@@ -202,7 +202,7 @@ listed_at_start(const inf_inventory_t *l, const inf_model_record_t *r,
         && inf_desired_has(&l->q.desired, n->id.name) ? build : nothing;
 }
 
-/* Whatever lies there is desired. */
+/* Every model that lies there is desired. */
 static inf_step_t
 listed_all(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, bool current)
@@ -227,7 +227,7 @@ listed_all(const inf_inventory_t *l, const inf_model_record_t *r,
         ? nothing : build;
 }
 
-/* What was unloaded by request stays away, though it is named. */
+/* A model unloaded by request stays away, though it is named. */
 static inf_step_t
 listed_by_name(const inf_inventory_t *l, const inf_model_record_t *r,
     const inf_repository_name_t *n, bool current, bool barred)

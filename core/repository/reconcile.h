@@ -29,7 +29,7 @@ typedef enum {
 typedef enum {
     INF_WAIT_THREAD,            /* one carries an edit out                   */
     INF_WAIT_LISTING,
-    INF_WAIT_MEMBERS,
+    INF_WAIT_COMPOSING,
     INF_WAIT_DELAY              /* after a process exit, until a time        */
 } inf_wait_t;
 
@@ -41,16 +41,17 @@ typedef struct {
     const char        *place;       /* where it is now; NULL: unsaid         */
 } inf_step_t;
 
-/* What r's first edit, or a version that waits to be rebuilt, needs now. */
+/* The next step of r's first edit, or of a version that waits to be
+   rebuilt. */
 inf_step_t inf_reconcile(inf_ensemble_graph_t *g, inf_model_record_t *r,
     uint64_t now_ns);
 
 /*
- * What follows from an inventory for a model: r NULL: nothing is known of it;
- * n NULL: it lies nowhere.  current: no other repositories have taken the place
- * of the inventory's; if they have, a later one decides what was removed.
- * barred: the start left the model to somebody else.  BUILD of a poll: if its
- * files differ.
+ * The consequence of an inventory for a model.  r NULL: nothing is known of
+ * it; n NULL: it lies nowhere.  current: no other repositories have taken the
+ * place of the inventory's; if they have, a later one decides what was
+ * removed.  barred: the start left the model to somebody else.  BUILD of a
+ * poll: if its files differ.
  */
 inf_step_t inf_reconcile_listed(const inf_inventory_t *l,
     const inf_model_record_t *r, const inf_repository_name_t *n,

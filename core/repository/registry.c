@@ -8,7 +8,7 @@
 #define REGISTRY_RANK 40
 
 struct inf_registry_snapshot_s {
-    _Atomic uint32_t      refs;
+    _Atomic uint32_t      refs;         /* up relaxed, down acq_rel          */
     inf_registry_entry_t *entries;
     uint32_t              entry_count;
     uint32_t              mask;         /* of slots                          */

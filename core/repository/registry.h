@@ -51,11 +51,13 @@ typedef struct inf_registry_snapshot_s inf_registry_snapshot_t;
 
 typedef struct {
     bool                      namespacing;  /* set before anybody reads      */
-    _Atomic bool              incomplete;   /* models may come that aren't
-                                               known by name yet             */
+    _Atomic bool              incomplete;   /* seq_cst: models may come that
+                                               aren't known by name yet      */
     inf_lock_t                lock;     /* rank 40; guards current           */
     inf_registry_snapshot_t  *current;
-    _Atomic uint64_t          generation;
+    _Atomic uint64_t          generation;   /* of current: raised under lock
+                                               with release, read without it
+                                               with acquire                  */
 } inf_registry_t;
 
 typedef struct {
@@ -64,6 +66,7 @@ typedef struct {
     uint64_t                 generation;
 } inf_registry_reader_t;
 
+/* An empty registry; fini: no reader has a snapshot of it any more. */
 void inf_registry_init(inf_registry_t *r);
 void inf_registry_fini(inf_registry_t *r);
 
@@ -75,6 +78,7 @@ void inf_registry_fini(inf_registry_t *r);
 INF_CHECK inf_err_t *inf_registry_publish(inf_registry_t *r,
     inf_registry_entry_t *entries, uint32_t count);
 
+/* No snapshot until the first read; fini gives up the reference. */
 void inf_registry_reader_init(inf_registry_reader_t *reader,
     inf_registry_t *registry);
 void inf_registry_reader_fini(inf_registry_reader_t *reader);

@@ -165,7 +165,8 @@ inf_repositories_add(inf_repositories_t *r, const char *address,
     if (err == NULL) {
         inf_err_t *why = inf_repository_poll(item);
         err = why == NULL ? NULL : inf_err_new(INF_ERR_INVALID_ARG,
-            "repository not found: %s", inf_err_msg(why));
+            "failed to register '%s', repository not found: %s", address,
+            inf_err_msg(why));
         inf_err_free(why);
     }
     if (err == NULL) {
@@ -186,7 +187,7 @@ inf_repositories_add(inf_repositories_t *r, const char *address,
 
     inf_repository_list_unref(list);
     inf_repository_unref(item);
-    return inf_err_add(err, "failed to register '%s'", address);
+    return err;
 }
 
 inf_err_t *
@@ -526,7 +527,8 @@ check_new(const inf_repository_list_t *list, const inf_repository_t *item)
 {
     if (find(list, item->address) != NULL) {
         return inf_err_new(INF_ERR_ALREADY_EXISTS,
-            "it is registered already");
+            "model repository '%s' has already been registered",
+            item->address);
     }
 
     for (size_t i = 0; i < list->count; i++) {
@@ -535,8 +537,7 @@ check_new(const inf_repository_list_t *list, const inf_repository_t *item)
             const char *name = item->aliases[k / other->alias_count].name;
             const char *has = other->aliases[k % other->alias_count].name;
             if (strcmp(name, has) == 0) {
-                return inf_err_new(INF_ERR_ALREADY_EXISTS, "'%s' is mapped"
-                    " already, in '%s'", name, other->address);
+                return inf_repository_mapping_conflict(item, name);
             }
         }
     }

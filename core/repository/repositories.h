@@ -21,7 +21,7 @@
 
 /* The repositories that there were at one time.  Constant but for refs. */
 typedef struct {
-    _Atomic uint32_t    refs;
+    _Atomic uint32_t    refs;       /* up relaxed, down acq_rel              */
     bool                namespacing;    /* each address is the namespace of
                                            the models there                  */
     inf_repository_t  **items;
@@ -34,7 +34,7 @@ typedef struct {
 typedef struct {
     inf_storage_open_fn    open;    /* constant                              */
     bool                   namespacing; /* constant, as in every list        */
-    _Atomic bool           cancelled;
+    _Atomic bool           cancelled;   /* seq_cst                           */
     inf_lock_t             change;  /* rank 57: one change at a time         */
     inf_lock_t             lock;    /* rank 62; guards now                   */
     inf_repository_list_t *now;
@@ -93,9 +93,11 @@ bool inf_repositories_are(const inf_repositories_t *r,
 bool inf_repositories_named(const inf_repositories_t *r,
     char *const *addresses, size_t count);
 
+/* ref returns list; unref accepts NULL. */
 inf_repository_list_t *inf_repository_list_ref(inf_repository_list_t *list);
 void inf_repository_list_unref(inf_repository_list_t *list);
 
+/* Whether just this object is among them, listed or not. */
 bool inf_repository_list_has(const inf_repository_list_t *list,
     const inf_repository_t *repository);
 

@@ -86,15 +86,12 @@ inf_repository_set_aliases(inf_repository_t *r,
             why = inf_model_name_problem(name, strlen(name));
         }
         if (why != NULL) {
-            return inf_err_new(INF_ERR_INVALID_ARG,
-                "mapping of '%s' to '%s': %s", dir, name, why);
+            return inf_err_new(INF_ERR_INVALID_ARG, "failed to register '%s',"
+                " mapping of '%s' to '%s': %s", r->address, dir, name, why);
         }
         for (size_t k = 0; k < i; k++) {
-            if (strcmp(aliases[k].dir, dir) == 0
-                || strcmp(aliases[k].name, name) == 0)
-            {
-                return inf_err_new(INF_ERR_ALREADY_EXISTS,
-                    "'%s' or '%s' is mapped twice", dir, name);
+            if (strcmp(aliases[k].name, name) == 0) {
+                return inf_repository_mapping_conflict(r, name);
             }
         }
 
@@ -107,6 +104,13 @@ inf_repository_set_aliases(inf_repository_t *r,
     }
 
     return NULL;
+}
+
+inf_err_t *
+inf_repository_mapping_conflict(const inf_repository_t *r, const char *name)
+{
+    return inf_err_new(INF_ERR_ALREADY_EXISTS, "failed to register '%s', there"
+        " is a conflicting mapping for '%s'", r->address, name);
 }
 
 bool

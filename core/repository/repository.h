@@ -34,14 +34,14 @@ typedef enum {
 #define INF_REPOSITORY_NEVER_LISTED                                           \
     ((uint32_t) INF_REPOSITORY_PENDING | INF_REPOSITORY_FAILED)
 
-/* What a listing has found; constant but for refs. */
+/* The result of a listing; constant but for refs. */
 typedef struct {
-    _Atomic uint32_t refs;
+    _Atomic uint32_t refs;      /* seq_cst                                   */
     inf_entries_t    entries;
 } inf_listing_t;
 
 typedef struct {
-    _Atomic uint32_t       refs;
+    _Atomic uint32_t       refs;        /* up relaxed, down acq_rel          */
     inf_lock_t             lock;        /* rank 63; guards state to listing  */
     inf_repository_state_t state;
     char                  *reason;      /* of STALE and FAILED; NULL: out of
@@ -61,6 +61,8 @@ typedef struct {
 typedef inf_err_t *(*inf_storage_open_fn)(const char *address,
     inf_storage_t **out, char **root);
 
+/* *out is a reference; nothing was asked of a remote storage yet.  ref returns
+   repository. */
 INF_CHECK inf_err_t *inf_repository_open(const char *address,
     inf_storage_open_fn open, inf_repository_t **out);
 inf_repository_t *inf_repository_ref(inf_repository_t *repository);
@@ -68,11 +70,17 @@ inf_repository_t *inf_repository_ref(inf_repository_t *repository);
 /* repository may be NULL. */
 void inf_repository_unref(inf_repository_t *repository);
 
-/* Some directories hold models of other names (copied).  ALREADY_EXISTS: one
-   is mapped twice.  INVALID_ARG: an alias is no model's name. */
+/* Some directories hold models of other names (copied), one or more of each.
+   ALREADY_EXISTS: two have one name.  INVALID_ARG: an alias is no model's
+   name. */
 INF_CHECK inf_err_t *inf_repository_set_aliases(inf_repository_t *repository,
     const inf_scan_alias_t *aliases, size_t count);
 
+/* That another alias has the name. */
+INF_CHECK inf_err_t *inf_repository_mapping_conflict(
+    const inf_repository_t *repository, const char *name);
+
+/* Whether its storage is remote; constant. */
 bool inf_repository_is_remote(const inf_repository_t *repository);
 
 /* Trailing slashes don't matter. */

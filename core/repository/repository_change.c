@@ -19,9 +19,10 @@ typedef struct {
 } desired_t;
 
 struct inf_repository_change_s {
-    inf_lifecycle_t *lifecycle;
+    inf_lifecycle_t *lifecycle;     /* these are set in new()                */
     inf_pollers_t   *pollers;
-    _Atomic bool     pending;       /* desired or listings, or busy          */
+
+    _Atomic bool     pending;       /* seq_cst; desired or listings, or busy */
 
     inf_lock_t       lock;          /* rank 61; guards what follows          */
     inf_cond_t       wake;

@@ -8,8 +8,8 @@
  * Thread   any, ask: one at a time; what takes time runs on a thread of its
  *          own, which the first event starts.
  * Units    none.
- * Errors   ask: out of memory, no thread; nothing has changed then.  What goes
- *          wrong later is logged.
+ * Errors   ask: out of memory, no thread; nothing has changed then.  Later
+ *          errors are logged.
  * Route    service, pollers -> [repository change] -> repositories, lifecycle
  */
 

@@ -115,9 +115,12 @@ names_of_entries(const inf_repository_list_t *list, size_t root,
             char text[INF_SCAN_PRINTABLE];
             err = names_add(n, list, root, inf_scan_printable(e->name, text),
                 problem, e->errnum != 0 && e->errnum != ENOENT);
-        } else if (err == NULL && !inf_scan_is_hidden(at, e->name)) {
-            err = names_add(n, list, root, inf_scan_name(at, e->name), NULL,
-                false);
+        } else {
+            const char *name = inf_scan_name(at, e->name, 0);
+            for (size_t k = 1; err == NULL && name != NULL; k++) {
+                err = names_add(n, list, root, name, NULL, false);
+                name = inf_scan_name(at, e->name, k);
+            }
         }
         free(problem);
     }

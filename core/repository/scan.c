@@ -19,6 +19,8 @@ typedef struct {
 } scan_t;
 
 static bool scan_root_is_repeat(const inf_scan_root_t *roots, size_t i);
+static const inf_scan_alias_t *find_alias(const inf_scan_root_t *root,
+    const char *name);
 static inf_err_t *scan_begin(scan_t *s, const inf_scan_root_t *roots,
     size_t count, inf_scan_t *out);
 static inf_err_t *scan_root(scan_t *s, uint32_t repository);
@@ -120,34 +122,41 @@ inf_scan_model_dir(const inf_scan_root_t *where, const char *model_name,
 }
 
 const char *
-inf_scan_name(const inf_scan_root_t *root, const char *dir)
+inf_scan_name(const inf_scan_root_t *root, const char *dir, size_t i)
 {
-    for (size_t i = 0; i < root->alias_count; i++) {
-        if (strcmp(root->aliases[i].dir, dir) == 0) {
-            return root->aliases[i].name;
+    size_t found = 0;
+
+    for (size_t k = 0; k < root->alias_count; k++) {
+        if (strcmp(root->aliases[k].dir, dir) == 0 && found++ == i) {
+            return root->aliases[k].name;
         }
     }
 
-    return dir;
-}
-
-bool
-inf_scan_is_hidden(const inf_scan_root_t *root, const char *dir)
-{
-    const char *seen = inf_scan_dir(root, inf_scan_name(root, dir));
-    return seen == NULL || strcmp(seen, dir) != 0;
+    return found == 0 && i == 0 && find_alias(root, dir) == NULL ? dir : NULL;
 }
 
 const char *
 inf_scan_dir(const inf_scan_root_t *root, const char *name)
 {
+    const inf_scan_alias_t *alias = find_alias(root, name);
+    if (alias != NULL) {
+        return alias->dir;
+    }
+
+    return inf_scan_name(root, name, 0) == name ? name : NULL;
+}
+
+/* The one that a model of that name has; NULL: none. */
+static const inf_scan_alias_t *
+find_alias(const inf_scan_root_t *root, const char *name)
+{
     for (size_t i = 0; i < root->alias_count; i++) {
         if (strcmp(root->aliases[i].name, name) == 0) {
-            return root->aliases[i].dir;
+            return &root->aliases[i];
         }
     }
 
-    return inf_scan_name(root, name) == name ? name : NULL;
+    return NULL;
 }
 
 void
@@ -356,9 +365,12 @@ scan_entry(scan_t *s, uint32_t repository, const inf_entry_t *entry)
         return err;
     }
 
-    return inf_scan_is_hidden(at, entry->name) ? NULL
-        : scan_model(s, repository, inf_scan_name(at, entry->name),
-            entry->name);
+    const char *name = inf_scan_name(at, entry->name, 0);
+    for (size_t i = 1; err == NULL && name != NULL; i++) {
+        err = scan_model(s, repository, name, entry->name);
+        name = inf_scan_name(at, entry->name, i);
+    }
+    return err;
 }
 
 static inf_err_t *
@@ -415,6 +427,7 @@ scan_model_at(scan_t *s, uint32_t repository, const char *name,
     inf_arena_t *arena = &s->out->arena;
     inf_scan_model_t model = {
         .repository = repository,
+        .mapped = find_alias(root, name) != NULL,
         .space = root->space != NULL ? root->space : ""
     };
 

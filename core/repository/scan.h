@@ -42,11 +42,10 @@ typedef struct {
     const char             *space;      /* its models' namespace; NULL: none */
 } inf_scan_root_t;
 
-/* The name of the model in that directory. */
-const char *inf_scan_name(const inf_scan_root_t *root, const char *dir);
-
-/* Whether that directory's model is hidden by another's alias. */
-bool inf_scan_is_hidden(const inf_scan_root_t *root, const char *dir);
+/* Name i, from 0, of the model in that directory: its aliases, or what the
+   directory is called unless that is another's alias.  NULL: no more. */
+const char *inf_scan_name(const inf_scan_root_t *root, const char *dir,
+    size_t i);
 
 /* Where a model of that name would be; NULL: the directory that is called so
    is another model's. */
@@ -57,6 +56,7 @@ typedef struct {
     const char    *space;           /* the root's; "": none                */
     const char    *dir;             /* root/name                           */
     uint32_t       repository;      /* index into the roots                */
+    bool           mapped;          /* its name is an alias                */
     bool           duplicate;       /* another repository has it too, in no
                                        namespace of its own: never served  */
     bool           unreadable;      /* its directory can't be listed now:
@@ -95,6 +95,7 @@ INF_CHECK inf_err_t *inf_scan_one(const inf_scan_root_t *roots, size_t count,
 INF_CHECK inf_err_t *inf_scan_model_dir(const inf_scan_root_t *where,
     const char *model_name, inf_scan_t *out);
 
+/* Frees all that the scan has found; its texts go with it. */
 void inf_scan_fini(inf_scan_t *s);
 
 /* The first model of that name (others follow it); NULL when there is none. */

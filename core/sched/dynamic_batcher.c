@@ -7,7 +7,7 @@
 #include "core/model/string_check.h"
 #include "core/sched/compatibility.h"
 
-/* How far along the queue the batcher has looked. */
+/* How far the batcher has scanned the queue. */
 typedef struct {
     uint32_t       number;      /* requests taken in carry it                */
     inf_request_t *first;       /* NULL: none taken in                       */
@@ -17,14 +17,14 @@ typedef struct {
     uint32_t       best;        /* so many of them make a preferred size     */
     uint64_t       oldest_ns;   /* among them                                */
     bool           closed;      /* what follows can't join                   */
-} batcher_look_t;
+} batcher_scan_t;
 
 /* The strategy is asked by one instance's thread, without the lock.  Requests
    that it may read meanwhile stay in the queue. */
 typedef struct {
     bool           busy;
     uint32_t       instance;
-    uint32_t       look;        /* its number when it began                  */
+    uint32_t       scan;        /* its number when it began                  */
     inf_request_t *about;       /* whether this one joins; NULL: no question */
     bool           begins;      /* about would be the first of its batch     */
     bool           ends;        /* the open batch is over                    */
@@ -48,9 +48,9 @@ typedef struct {
     inf_batch_strategy_t       *strategy;   /* or NULL                       */
     uint32_t                    hold;
 
-    batcher_look_t              look;
+    batcher_scan_t              scan;
     bool                        stale;      /* the open batch is not this
-                                               look's                        */
+                                               scan's                        */
     batcher_question_t          question;
 } batcher_t;
 
@@ -73,11 +73,11 @@ static uint64_t batcher_rejects_at(const inf_policy_t *p,
     const inf_request_t *req, uint64_t now_ns);
 static void batcher_free(inf_policy_t *p);
 
-static bool look_on(batcher_t *b, inf_request_t **about);
-static bool look_fits(batcher_t *b, const inf_request_t *req);
-static void look_take_in(batcher_t *b, inf_request_t *req);
-static void look_again(batcher_t *b);
-static bool look_has(const batcher_t *b, const inf_request_t *req);
+static bool scan_more(batcher_t *b, inf_request_t **about);
+static bool scan_fits(batcher_t *b, const inf_request_t *req);
+static void scan_add(batcher_t *b, inf_request_t *req);
+static void scan_again(batcher_t *b);
+static bool scan_has(const batcher_t *b, const inf_request_t *req);
 static inf_next_t decide(const batcher_t *b, uint64_t now_ns,
     uint32_t *count, uint64_t *until_ns);
 static bool holds(batcher_t *b);
@@ -191,7 +191,7 @@ batcher_init(batcher_t *b, const inf_dynamic_batcher_options_t *options)
     b->delay_ns = inf_us_to_ns(options->delay_us);
     b->strategy = options->strategy;
     b->hold = options->hold;
-    b->look.number = 1;
+    b->scan.number = 1;
     if (options->tensors != NULL
         && inf_compatibility_matters(options->tensors))
     {
@@ -242,8 +242,8 @@ batcher_push(inf_policy_t *p, inf_request_t *req, uint64_t now_ns)
         return err;
     }
 
-    if (b->look.last != NULL && inf_queue_before(req, b->look.last)) {
-        look_again(b);
+    if (b->scan.last != NULL && inf_queue_before(req, b->scan.last)) {
+        scan_again(b);
     }
     account(b);
     return NULL;
@@ -268,13 +268,13 @@ batcher_next(inf_policy_t *p, uint32_t instance, uint64_t now_ns,
     if (holds(b)) {
         return INF_NEXT_NOTHING;
     }
-    if (look_on(b, &about)) {
+    if (scan_more(b, &about)) {
         return question_put(b, instance, about, b->question.open && b->stale);
     }
 
     inf_next_t next = decide(b, now_ns, &count, until_ns);
     if (b->question.open && (b->stale || next == INF_NEXT_PAYLOAD)) {
-        b->look.closed |= next == INF_NEXT_PAYLOAD;
+        b->scan.closed |= next == INF_NEXT_PAYLOAD;
         return question_put(b, instance, NULL, true);
     }
     if (next == INF_NEXT_PAYLOAD) {
@@ -296,7 +296,7 @@ batcher_ready(inf_policy_t *p, uint32_t instance, uint64_t now_ns,
         return INF_NEXT_NOTHING;
     }
 
-    return look_on(b, &about) ? INF_NEXT_ASK
+    return scan_more(b, &about) ? INF_NEXT_ASK
         : decide(b, now_ns, &count, until_ns);
 }
 
@@ -352,8 +352,8 @@ batcher_expire(inf_policy_t *p, uint64_t now_ns, inf_link_t *gone)
 
     while ((req = inf_queue_expire(&b->queue, now_ns)) != NULL) {
         if (req->sched.queued.delayed) {
-            if (look_has(b, req)) {
-                look_again(b);
+            if (scan_has(b, req)) {
+                scan_again(b);
             }
 
         } else if (question_pins(b, req)) {
@@ -368,26 +368,26 @@ batcher_expire(inf_policy_t *p, uint64_t now_ns, inf_link_t *gone)
     account(b);
 }
 
-/* ---- the look along the queue -------------------------------------------- */
+/* ---- the scan of the queue ----------------------------------------------- */
 
 /* true: the strategy must say first whether *about joins. */
 static bool
-look_on(batcher_t *b, inf_request_t **about)
+scan_more(batcher_t *b, inf_request_t **about)
 {
-    while (!b->look.closed) {
-        inf_request_t *req = inf_queue_after(&b->queue, b->look.last);
+    while (!b->scan.closed) {
+        inf_request_t *req = inf_queue_after(&b->queue, b->scan.last);
         if (req == NULL) {
             break;
         }
-        if (!look_fits(b, req)) {
-            b->look.closed = true;
+        if (!scan_fits(b, req)) {
+            b->scan.closed = true;
             break;
         }
         if (b->strategy != NULL) {
             *about = req;
             return true;
         }
-        look_take_in(b, req);
+        scan_add(b, req);
     }
 
     return false;
@@ -396,84 +396,84 @@ look_on(batcher_t *b, inf_request_t **about)
 /* Where no preferred size is met, what would jump over the largest one marks
    the place. */
 static bool
-look_fits(batcher_t *b, const inf_request_t *req)
+scan_fits(batcher_t *b, const inf_request_t *req)
 {
-    batcher_look_t *look = &b->look;
-    uint64_t rows = look->rows + request_rows(req);
+    batcher_scan_t *scan = &b->scan;
+    uint64_t rows = scan->rows + request_rows(req);
 
-    if (look->count == 0) {
+    if (scan->count == 0) {
         return true;
     }
 
-    if (rows > b->most && look->best == 0) {
-        look->best = look->count;
+    if (rows > b->most && scan->best == 0) {
+        scan->best = scan->count;
     }
 
     return rows <= b->limit && !req->suspect
-        && (b->tensors == NULL || inf_compatible(b->tensors, look->first,
+        && (b->tensors == NULL || inf_compatible(b->tensors, scan->first,
             req));
 }
 
 static void
-look_take_in(batcher_t *b, inf_request_t *req)
+scan_add(batcher_t *b, inf_request_t *req)
 {
-    batcher_look_t *look = &b->look;
+    batcher_scan_t *scan = &b->scan;
 
-    if (look->count == 0) {
-        look->first = req;
-        look->oldest_ns = req->queue_ns;
-        look->closed = req->suspect;    /* it may crash the backend          */
+    if (scan->count == 0) {
+        scan->first = req;
+        scan->oldest_ns = req->queue_ns;
+        scan->closed = req->suspect;    /* it may crash the backend          */
     }
-    if (req->queue_ns < look->oldest_ns) {
-        look->oldest_ns = req->queue_ns;
+    if (req->queue_ns < scan->oldest_ns) {
+        scan->oldest_ns = req->queue_ns;
     }
 
-    req->sched.queued.look = look->number;
-    look->last = req;
-    look->count++;
-    look->rows += request_rows(req);
+    req->sched.queued.scan = scan->number;
+    scan->last = req;
+    scan->count++;
+    scan->rows += request_rows(req);
 
     for (uint32_t i = 0; i < b->preferred_count; i++) {
-        if (look->rows == b->preferred[i]) {
-            look->best = look->count;
+        if (scan->rows == b->preferred[i]) {
+            scan->best = scan->count;
         }
     }
 }
 
 static void
-look_again(batcher_t *b)
+scan_again(batcher_t *b)
 {
-    uint32_t number = b->look.number + 1;
+    uint32_t number = b->scan.number + 1;
 
-    b->look = (batcher_look_t) { .number = number != 0 ? number : 1 };
+    b->scan = (batcher_scan_t) { .number = number != 0 ? number : 1 };
     b->stale = true;
 }
 
 static bool
-look_has(const batcher_t *b, const inf_request_t *req)
+scan_has(const batcher_t *b, const inf_request_t *req)
 {
-    return req->sched.queued.look == b->look.number;
+    return req->sched.queued.scan == b->scan.number;
 }
 
-/* Pure: what the look makes of it at now_ns. */
+/* Pure: what the scan makes of it at now_ns. */
 static inf_next_t
 decide(const batcher_t *b, uint64_t now_ns, uint32_t *count,
     uint64_t *until_ns)
 {
-    const batcher_look_t *look = &b->look;
-    uint64_t due_ns = inf_later(look->oldest_ns, b->delay_ns);
+    const batcher_scan_t *scan = &b->scan;
+    uint64_t due_ns = inf_later(scan->oldest_ns, b->delay_ns);
 
-    if (look->count == 0) {
+    if (scan->count == 0) {
         return INF_NEXT_NOTHING;
     }
 
     bool late = b->base.closing || (b->delay_ns > 0 && now_ns >= due_ns);
-    if (look->best > 0 && !late) {
-        *count = look->best;
+    if (scan->best > 0 && !late) {
+        *count = scan->best;
         return INF_NEXT_PAYLOAD;
     }
-    if (late || look->closed || look->rows >= b->most || b->delay_ns == 0) {
-        *count = look->count;
+    if (late || scan->closed || scan->rows >= b->most || b->delay_ns == 0) {
+        *count = scan->count;
         return INF_NEXT_PAYLOAD;
     }
 
@@ -502,7 +502,7 @@ take(batcher_t *b, uint32_t count, inf_payload_t *out)
         out->count++;
     }
 
-    look_again(b);
+    scan_again(b);
     account(b);
 }
 
@@ -515,9 +515,9 @@ question_put(batcher_t *b, uint32_t instance, inf_request_t *about, bool ends)
 
     q->busy = true;
     q->instance = instance;
-    q->look = b->look.number;
+    q->scan = b->scan.number;
     q->about = about;
-    q->begins = b->look.count == 0;
+    q->begins = b->scan.count == 0;
     q->ends = ends;
     q->withdrawals = false;
     b->stale = false;
@@ -560,16 +560,16 @@ question_settle(batcher_t *b, inf_link_t *gone)
         return;
     }
 
-    if (q->look != b->look.number
-        || inf_queue_after(&b->queue, b->look.last) != about)
+    if (q->scan != b->scan.number
+        || inf_queue_after(&b->queue, b->scan.last) != about)
     {
-        look_again(b);
+        scan_again(b);
 
-    } else if (q->joins || b->look.count == 0) {
-        look_take_in(b, about);     /* the first is never rejected           */
+    } else if (q->joins || b->scan.count == 0) {
+        scan_add(b, about);         /* the first is never rejected           */
 
     } else {
-        b->look.closed = true;
+        b->scan.closed = true;
     }
 }
 
@@ -587,7 +587,7 @@ question_withdrawals(batcher_t *b, inf_link_t *gone)
         req = next;
     }
 
-    look_again(b);
+    scan_again(b);
     account(b);
 }
 
@@ -597,7 +597,7 @@ question_pins(const batcher_t *b, const inf_request_t *req)
 {
     const batcher_question_t *q = &b->question;
 
-    return q->busy && (req == q->about || req->sched.queued.look == q->look);
+    return q->busy && (req == q->about || req->sched.queued.scan == q->scan);
 }
 
 static void
@@ -663,8 +663,8 @@ strategy_end(batcher_t *b)
 static void
 drop(batcher_t *b, inf_request_t *req)
 {
-    if (look_has(b, req)) {
-        look_again(b);
+    if (scan_has(b, req)) {
+        scan_again(b);
     }
     inf_queue_remove(&b->queue, req);
     inf_request_move(req, INF_REQUEST_REJECTED);

@@ -15,9 +15,9 @@
  *          models -> [ensemble, as their requests' sink] -> sink
  *
  * For the lifecycle: make it when config, built and tensors of the model are
- * there (it has no backend, no instances and no runner), and free it where
- * the runner would be; the last reference to the model is gone then, so no
- * request is left.  A member may be an ensemble.  At the server's stop
+ * there (it has no backend, no instances and no runner), and free it where the
+ * runner would be; the last reference to the model is gone then, so no request
+ * is left.  A composing model may be an ensemble.  At the server's stop
  * inf_entrance_close() rejects what is new, and what runs goes on to its end:
  * models serve the ensembles that hold them until they are destroyed.
  */

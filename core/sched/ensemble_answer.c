@@ -77,8 +77,8 @@ inf_run_tell_start(inf_ensemble_run_t *run)
 }
 
 /*
- * Not where the client may free it while a step still reads it, nor what goes
- * into several responses; a client that counts the starts of its responses is
+ * Not where the client may free it, or write to it, while a step still reads
+ * it, nor what goes into several responses; a client that counts the starts of its responses is
  * told of one, so there must be one.
  */
 bool
@@ -94,7 +94,8 @@ inf_run_may_grant(inf_ensemble_run_t *run, uint32_t tensor)
     {
         return false;
     }
-    return run->flow.uses[tensor] == 1 || sink->share != NULL;
+    return run->flow.uses[tensor] == 1
+        || (sink->share != NULL && !run->request->uses_regions);
 }
 
 void

@@ -242,6 +242,7 @@ build(inf_run_member_t *m)
 
     req->whole = whole;
     req->suspect = whole->suspect;
+    req->uses_regions = whole->uses_regions;
     req->priority = whole->priority;
     req->timeout_us = whole->timeout_us;
     req->parameters = whole->parameters;    /* they live as long             */
@@ -347,6 +348,7 @@ static inf_err_t *
 copy_buffers(inf_request_t *req, inf_input_t *to, const inf_input_t *from)
 {
     to->host_data = from->host_data;
+    to->in_region = from->in_region;
     for (uint32_t i = 0; i < from->buffer_count; i++) {
         inf_err_t *err = inf_request_add_data(req, to, &from->buffers[i]);
         if (err != NULL) {

@@ -18,14 +18,14 @@ typedef struct {
     uint32_t       dim_count;
     const int64_t *dims;            /* without the batch dimension           */
     bool           batched;
-} look_t;
+} signature_t;
 
 /* A plan under way. */
 typedef struct {
     inf_plan_t             *plan;
     const Inference__ModelEnsembling *config;
     inf_config_names_t      names;
-    look_t                 *looks;      /* by tensor                         */
+    signature_t                 *signatures; /* by tensor                    */
     uint32_t               *ready;      /* steps whose inputs are placed     */
     uint32_t                at;         /* the step that is looked at        */
 } making_t;
@@ -41,10 +41,11 @@ static inf_err_t *check_mapped(const making_t *m, uint32_t index);
 static inf_err_t *map_outputs(making_t *m, uint32_t index);
 static inf_err_t *connect_port(making_t *m, const inf_plan_step_t *step,
     const inf_config_tensor_t *t, const char *tensor, inf_plan_port_t *port);
-static inf_err_t *agree(making_t *m, uint32_t tensor, const look_t *look);
-static bool same_dims(const look_t *a, const look_t *b, bool whole);
+static inf_err_t *agree(making_t *m, uint32_t tensor,
+    const signature_t *signature);
+static bool same_dims(const signature_t *a, const signature_t *b, bool whole);
 static const char *config_type(uint32_t datatype);
-static const char *put_shape(inf_buf_t *b, const look_t *look);
+static const char *put_shape(inf_buf_t *b, const signature_t *signature);
 static inf_err_t *place_all(making_t *m);
 static inf_err_t *link_consumers(making_t *m);
 static inf_err_t *place_step(making_t *m, inf_plan_step_t *step);
@@ -80,7 +81,7 @@ inf_plan_new(inf_model_t *model, inf_model_t *const *members, size_t count,
         err = make(&m, members);
     }
     inf_config_names_fini(&m.names);
-    free(m.looks);
+    free(m.signatures);
     free(m.ready);
 
     if (at != NULL) {
@@ -169,7 +170,7 @@ make_room(making_t *m)
             " than can be counted", plan->model->name);
     }
 
-    m->looks = calloc(most + 1, sizeof(*m->looks));
+    m->signatures = calloc(most + 1, sizeof(*m->signatures));
     m->ready = calloc(steps + 1, sizeof(*m->ready));
     plan->steps = inf_arena_calloc(&plan->arena, steps + 1,
         sizeof(*plan->steps));
@@ -177,7 +178,7 @@ make_room(making_t *m)
         sizeof(*plan->tensors));
     plan->domains = inf_arena_calloc(&plan->arena, steps + 1,
         sizeof(*plan->domains));
-    return m->looks != NULL && m->ready != NULL && plan->steps != NULL
+    return m->signatures != NULL && m->ready != NULL && plan->steps != NULL
         && plan->tensors != NULL && plan->domains != NULL ? NULL
         : inf_err_nomem();
 }
@@ -206,7 +207,7 @@ add_ends(making_t *m)
 
         inf_err_t *err = find_tensor(m, t->name.data, tensor);
         if (err == NULL) {
-            err = agree(m, *tensor, &(look_t) {
+            err = agree(m, *tensor, &(signature_t) {
                 .by = plan->model->name,
                 .datatype = t->datatype,
                 .dim_count = t->has_reshape ? t->reshape_count : t->dim_count,
@@ -413,7 +414,7 @@ connect_port(making_t *m, const inf_plan_step_t *step,
     }
 
     port->config = t;
-    return agree(m, port->tensor, &(look_t) {
+    return agree(m, port->tensor, &(signature_t) {
         .by = step->model->name,
         .datatype = t->datatype,
         .dim_count = t->dim_count,
@@ -424,26 +425,28 @@ connect_port(making_t *m, const inf_plan_step_t *step,
 
 /* Sizes that vary are compared when there are some, by each request. */
 static inf_err_t *
-agree(making_t *m, uint32_t tensor, const look_t *look)
+agree(making_t *m, uint32_t tensor, const signature_t *signature)
 {
-    look_t *first = &m->looks[tensor];
+    signature_t *first = &m->signatures[tensor];
 
     if (first->by == NULL) {
-        *first = *look;
-        m->plan->tensors[tensor].datatype = look->datatype;
+        *first = *signature;
+        m->plan->tensors[tensor].datatype = signature->datatype;
         return NULL;
     }
 
-    if (first->datatype != look->datatype) {
+    if (first->datatype != signature->datatype) {
         return inf_err_new(INF_ERR_INVALID_ARG, "in ensemble %s, ensemble"
             " tensor %s: inconsistent data type: TYPE_%s is inferred from"
             " model %s while TYPE_%s is inferred from model %s",
             m->plan->model->name, m->plan->tensors[tensor].name,
             config_type(first->datatype), first->by,
-            config_type(look->datatype), look->by);
+            config_type(signature->datatype), signature->by);
     }
 
-    if (same_dims(first, look, false) || same_dims(first, look, true)) {
+    if (same_dims(first, signature, false)
+        || same_dims(first, signature, true))
+    {
         return NULL;
     }
 
@@ -454,7 +457,7 @@ agree(making_t *m, uint32_t tensor, const look_t *look)
         " ensemble tensor %s: inconsistent shape: %s is inferred from model %s"
         " while %s is inferred from model %s", m->plan->model->name,
         m->plan->tensors[tensor].name, put_shape(&a, first), first->by,
-        put_shape(&b, look), look->by);
+        put_shape(&b, signature), signature->by);
     inf_buf_fini(&a);
     inf_buf_fini(&b);
     return err;
@@ -469,7 +472,7 @@ config_type(uint32_t datatype)
 
 /* whole: with a batch dimension where there is one. */
 static bool
-same_dims(const look_t *a, const look_t *b, bool whole)
+same_dims(const signature_t *a, const signature_t *b, bool whole)
 {
     uint32_t a_skip = whole && a->batched;
     uint32_t b_skip = whole && b->batched;
@@ -490,12 +493,12 @@ same_dims(const look_t *a, const look_t *b, bool whole)
 }
 
 static const char *
-put_shape(inf_buf_t *b, const look_t *look)
+put_shape(inf_buf_t *b, const signature_t *signature)
 {
-    inf_buf_puts(b, look->batched ? "[-1" : "[");
-    for (uint32_t i = 0; i < look->dim_count; i++) {
-        inf_buf_printf(b, "%s%lld", i > 0 || look->batched ? "," : "",
-            (long long) look->dims[i]);
+    inf_buf_puts(b, signature->batched ? "[-1" : "[");
+    for (uint32_t i = 0; i < signature->dim_count; i++) {
+        inf_buf_printf(b, "%s%lld", i > 0 || signature->batched ? "," : "",
+            (long long) signature->dims[i]);
     }
     inf_buf_putc(b, ']');
     return inf_buf_slice(b).data;

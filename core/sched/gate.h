@@ -2,8 +2,8 @@
  * gate.h - what requests of a model pass before its runner or its ensemble: a
  *          table of functions that the response cache fills in.
  *
- * Owner    Who makes the gate frees it, when no request is left.  A gate that
- *          took a request owns it until the request goes on or is answered.
+ * Owner    Its maker frees the gate when no request is left.  A gate that took
+ *          a request owns it until the request goes on or is answered.
  * Thread   any, no lock held.
  * Units    ns.
  * Errors   submit: the runner's; the caller still owns req then.

@@ -15,7 +15,7 @@ static bool instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
     uint64_t *start_ns);
 static uint64_t watch_locked(inf_instance_thread_t *t, inf_next_t next,
     uint64_t until_ns);
-static void looked_locked(inf_runner_t *runner, inf_instance_thread_t *t)
+static void thread_awake_locked(inf_runner_t *runner, inf_instance_thread_t *t)
     INF_NEEDS(runner->lock);
 static void asking_locked(inf_runner_t *runner, inf_instance_thread_t *t)
     INF_NEEDS(runner->lock);
@@ -77,14 +77,14 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
         inf_payload_init(payload);
 
         inf_lock(&runner->lock);
-        looked_locked(runner, t);
+        thread_awake_locked(runner, t);
         if (policy->ops->gathers) {
             now = inf_clock_ns();
         }
 
         bool leaves = t->state == INF_THREAD_LEAVES && (runner->stopping
             || !policy->ops->occupied(policy, t->number));
-        bool may_take = inf_rate_seat_may_take(&t->seat);
+        bool may_take = inf_rate_permit_may_take(&t->permit);
         inf_next_t next = leaves && !asked ? INF_NEXT_NOTHING
             : may_take ? policy->ops->next(policy, t->number, now, payload,
                 &gone, &until_ns)
@@ -125,7 +125,7 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
         }
         if (next == INF_NEXT_PAYLOAD) {
             if (runner->rate_gate != NULL) {
-                t->instance = inf_rate_seat_spend(&t->seat);
+                t->instance = inf_rate_permit_use(&t->permit);
             }
             *start_ns = now != 0 ? now : inf_clock_ns();
             if (runner->idle_ops != NULL) {
@@ -139,7 +139,7 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
             continue;
         }
 
-        inf_rate_seat_rest(&t->seat);
+        inf_rate_permit_return(&t->permit);
         if (ends) {
             if (leaves && runner->idle_ops != NULL) {
                 runner->idle_ops->leave(runner->idle_userp, runner);
@@ -169,9 +169,9 @@ watch_locked(inf_instance_thread_t *t, inf_next_t next, uint64_t until_ns)
     return until_ns;
 }
 
-/* The thread has come to look, called or by itself. */
+/* The thread has woken, called or by itself. */
 static void
-looked_locked(inf_runner_t *runner, inf_instance_thread_t *t)
+thread_awake_locked(inf_runner_t *runner, inf_instance_thread_t *t)
 {
     inf_link_remove(&t->idle);
     if (t->called) {
@@ -197,13 +197,14 @@ asking_locked(inf_runner_t *runner, inf_instance_thread_t *t)
     t->class->asking++;
 }
 
-/* For leave; if that takes time another thread may get it sooner. */
+/* Asks for the rate permit; if that takes time, another thread may get one
+   sooner. */
 static void
 instance_ask(inf_instance_thread_t *t, uint64_t now_ns)
 {
     inf_runner_t *runner = t->runner;
 
-    if (inf_rate_seat_ask(&t->seat)) {
+    if (inf_rate_permit_ask(&t->permit)) {
         return;
     }
 

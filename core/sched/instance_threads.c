@@ -20,16 +20,16 @@ typedef struct inf_new_threads_s {
     inf_err_t   *failure;           /* the first one's                       */
 } threads_t;
 
-static inf_err_t *seat_instances(inf_runner_t *runner, threads_t *fresh,
+static inf_err_t *assign_threads(inf_runner_t *runner, threads_t *fresh,
     inf_instance_t *const *instances, uint32_t count, bool device_blocking);
 static inf_instance_thread_t *thread_of_device(const threads_t *fresh,
     const inf_instance_t *instance);
 static void join_ring(inf_instance_thread_t *t, inf_instance_t *instance);
 static inf_instance_thread_t *thread_new(inf_runner_t *runner);
-static inf_err_t *open_seats(inf_runner_t *runner, const threads_t *fresh);
+static inf_err_t *open_permits(inf_runner_t *runner, const threads_t *fresh);
 static inf_err_t *attach_all(inf_runner_t *runner, const threads_t *fresh);
-static inf_err_t *join_kin(inf_runner_t *runner, inf_instance_thread_t *t);
-static void leave_kin(inf_runner_t *runner, inf_instance_thread_t *t);
+static inf_err_t *join_class(inf_runner_t *runner, inf_instance_thread_t *t);
+static void leave_class(inf_runner_t *runner, inf_instance_thread_t *t);
 static inf_err_t *start_held(inf_runner_t *runner, threads_t *fresh,
     bool parallel);
 static void wait_prepared(inf_runner_t *runner, const threads_t *fresh);
@@ -48,10 +48,10 @@ inf_runner_add(inf_runner_t *runner, inf_instance_t *const *instances,
     };
     inf_link_init(&fresh.threads);
 
-    inf_err_t *err = seat_instances(runner, &fresh, instances, count,
+    inf_err_t *err = assign_threads(runner, &fresh, instances, count,
         options->device_blocking);
     if (err == NULL) {
-        err = open_seats(runner, &fresh);
+        err = open_permits(runner, &fresh);
     }
     if (err == NULL) {
         err = attach_all(runner, &fresh);
@@ -211,7 +211,7 @@ inf_runner_free_threads(inf_runner_t *runner)
 
 /* Gives every instance that isn't passive a thread, which is held. */
 static inf_err_t *
-seat_instances(inf_runner_t *runner, threads_t *fresh,
+assign_threads(inf_runner_t *runner, threads_t *fresh,
     inf_instance_t *const *instances, uint32_t count, bool device_blocking)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -302,13 +302,13 @@ thread_new(inf_runner_t *runner)
     t->runner = runner;
     t->state = INF_THREAD_HELD;
     t->number = ++runner->last_number;
-    t->seat = (inf_rate_seat_t) { .gate = NULL };
+    t->permit = (inf_rate_permit_t) { .gate = NULL };
     return t;
 }
 
 /* Where rates are limited: may what they need be had at all? */
 static inf_err_t *
-open_seats(inf_runner_t *runner, const threads_t *fresh)
+open_permits(inf_runner_t *runner, const threads_t *fresh)
 {
     inf_err_t *err = NULL;
 
@@ -318,10 +318,10 @@ open_seats(inf_runner_t *runner, const threads_t *fresh)
         inf_instance_thread_t *t = inf_link_entry(l, inf_instance_thread_t,
             link);
 
-        err = inf_rate_seat_open(&t->seat, runner->rate_gate, t->instance,
+        err = inf_rate_permit_open(&t->permit, runner->rate_gate, t->instance,
             &t->waiter);
         if (err == NULL) {
-            err = join_kin(runner, t);
+            err = join_class(runner, t);
         }
     }
 
@@ -350,9 +350,9 @@ attach_all(inf_runner_t *runner, const threads_t *fresh)
 }
 
 static inf_err_t *
-join_kin(inf_runner_t *runner, inf_instance_thread_t *t)
+join_class(inf_runner_t *runner, inf_instance_thread_t *t)
 {
-    const void *id = inf_rate_seat_kin(&t->seat);
+    const void *id = inf_rate_permit_class(&t->permit);
     inf_resource_class_t *class = calloc(1, sizeof(*class));
     if (class == NULL) {
         return inf_err_nomem();
@@ -372,7 +372,7 @@ join_kin(inf_runner_t *runner, inf_instance_thread_t *t)
     if (t->class == NULL) {
         t->class = class;
         inf_list_push_back(&runner->classes, &class->link);
-        runner->kin_count++;
+        runner->class_count++;
         class = NULL;
     }
     t->class->threads++;
@@ -383,7 +383,7 @@ join_kin(inf_runner_t *runner, inf_instance_thread_t *t)
 }
 
 static void
-leave_kin(inf_runner_t *runner, inf_instance_thread_t *t)
+leave_class(inf_runner_t *runner, inf_instance_thread_t *t)
 {
     inf_resource_class_t *class = t->class;
     if (class == NULL) {
@@ -395,7 +395,7 @@ leave_kin(inf_runner_t *runner, inf_instance_thread_t *t)
     bool last = --class->threads == 0;
     if (last) {
         inf_link_remove(&class->link);
-        runner->kin_count--;
+        runner->class_count--;
     }
     inf_unlock(&runner->lock);
 
@@ -477,9 +477,9 @@ prepare_all(inf_instance_thread_t *t)
     inf_err_t *first = NULL;
 
     do {
-        inf_rate_seat_wait(&t->seat, instance);
+        inf_rate_permit_wait(&t->permit, instance);
         inf_err_t *err = t->fresh->prepare(t->fresh->userp, instance);
-        inf_rate_seat_rest(&t->seat);
+        inf_rate_permit_return(&t->permit);
         if (err != NULL && first == NULL) {
             first = inf_err_add(err, "instance '%s'", instance->spec->name);
         } else {
@@ -499,8 +499,8 @@ thread_end(inf_runner_t *runner, inf_instance_thread_t *t)
         t->started = false;
     }
 
-    inf_rate_seat_close(&t->seat);
-    leave_kin(runner, t);
+    inf_rate_permit_close(&t->permit);
+    leave_class(runner, t);
     for (inf_instance_t *i = t->instance; i != NULL && i->sched.thread != NULL;
         i = i->sched.peer)
     {

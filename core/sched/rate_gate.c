@@ -8,7 +8,7 @@
 
 struct inf_rate_entry_s {
     inf_rate_instance_t  limited;       /* its userp is the entry            */
-    inf_rate_seat_t     *seat;
+    inf_rate_permit_t     *permit;
     inf_instance_t      *instance;
 };
 
@@ -26,11 +26,11 @@ static inf_err_t *needs_new(const Inference__ModelRateLimiter *msg,
     inf_rate_need_t **out, size_t *count);
 static inf_err_t *entry_add_locked(inf_rate_gate_t *gate,
     inf_rate_entry_t *entry) INF_NEEDS(gate->lock);
-static void give_back_locked(inf_rate_gate_t *gate, inf_rate_seat_t *seat)
+static void give_back_locked(inf_rate_gate_t *gate, inf_rate_permit_t *permit)
     INF_NEEDS(gate->lock);
-static void withdraw_locked(inf_rate_gate_t *gate, inf_rate_seat_t *seat)
+static void withdraw_locked(inf_rate_gate_t *gate, inf_rate_permit_t *permit)
     INF_NEEDS(gate->lock);
-static void settle_locked(inf_rate_gate_t *gate, const inf_rate_seat_t *own)
+static void settle_locked(inf_rate_gate_t *gate, const inf_rate_permit_t *own)
     INF_NEEDS(gate->lock);
 
 inf_err_t *
@@ -138,7 +138,7 @@ inf_rate_gate_remove(inf_rate_gate_t *gate, inf_rate_instance_t *i)
 }
 
 inf_err_t *
-inf_rate_seat_open(inf_rate_seat_t *seat, inf_rate_gate_t *gate,
+inf_rate_permit_open(inf_rate_permit_t *permit, inf_rate_gate_t *gate,
     inf_instance_t *first, inf_waiter_t *waiter)
 {
     inf_instance_t *instance = first;
@@ -154,125 +154,125 @@ inf_rate_seat_open(inf_rate_seat_t *seat, inf_rate_gate_t *gate,
         instance = instance->sched.peer;
     } while (instance != first);
 
-    seat->entries = calloc(count, sizeof(*seat->entries));
-    if (seat->entries == NULL) {
+    permit->entries = calloc(count, sizeof(*permit->entries));
+    if (permit->entries == NULL) {
         return inf_err_nomem();
     }
 
-    seat->gate = gate;
-    seat->waiter = waiter;
+    permit->gate = gate;
+    permit->waiter = waiter;
     inf_lock(&gate->lock);
     for (uint32_t i = 0; err == NULL && i < count; i++) {
-        seat->entries[i].seat = seat;
-        seat->entries[i].instance = instance;
-        err = entry_add_locked(gate, &seat->entries[i]);
-        seat->count += err == NULL;
+        permit->entries[i].permit = permit;
+        permit->entries[i].instance = instance;
+        err = entry_add_locked(gate, &permit->entries[i]);
+        permit->count += err == NULL;
         instance = instance->sched.peer;
     }
     settle_locked(gate, NULL);
     inf_unlock(&gate->lock);
 
     if (err != NULL) {
-        inf_rate_seat_close(seat);
+        inf_rate_permit_close(permit);
     }
     return err;
 }
 
 void
-inf_rate_seat_close(inf_rate_seat_t *seat)
+inf_rate_permit_close(inf_rate_permit_t *permit)
 {
-    inf_rate_gate_t *gate = seat->gate;
+    inf_rate_gate_t *gate = permit->gate;
     if (gate == NULL) {
         return;
     }
 
-    inf_rate_seat_rest(seat);
+    inf_rate_permit_return(permit);
     inf_lock(&gate->lock);
-    for (uint32_t i = 0; i < seat->count; i++) {
-        inf_rate_limiter_remove(gate->limiter, &seat->entries[i].limited);
+    for (uint32_t i = 0; i < permit->count; i++) {
+        inf_rate_limiter_remove(gate->limiter, &permit->entries[i].limited);
     }
     settle_locked(gate, NULL);
     inf_unlock(&gate->lock);
 
-    free(seat->entries);
-    seat->gate = NULL;
+    free(permit->entries);
+    permit->gate = NULL;
 }
 
 const void *
-inf_rate_seat_kin(const inf_rate_seat_t *seat)
+inf_rate_permit_class(const inf_rate_permit_t *permit)
 {
-    return seat->count == 1 ? (const void *) seat->entries[0].limited.cls
-        : seat;
+    return permit->count == 1 ? (const void *) permit->entries[0].limited.cls
+        : permit;
 }
 
 bool
-inf_rate_seat_ask(inf_rate_seat_t *seat)
+inf_rate_permit_ask(inf_rate_permit_t *permit)
 {
-    inf_rate_gate_t *gate = seat->gate;
+    inf_rate_gate_t *gate = permit->gate;
 
-    if (!seat->asking) {
-        bool again = seat->spent;
+    if (!permit->asking) {
+        bool again = permit->used;
 
         inf_lock(&gate->lock);
-        give_back_locked(gate, seat);
-        for (uint32_t i = 0; i < seat->count; i++) {
-            inf_rate_limiter_ask(gate->limiter, &seat->entries[i].limited,
+        give_back_locked(gate, permit);
+        for (uint32_t i = 0; i < permit->count; i++) {
+            inf_rate_limiter_ask(gate->limiter, &permit->entries[i].limited,
                 again);
         }
-        seat->asking = true;
-        settle_locked(gate, seat);
+        permit->asking = true;
+        settle_locked(gate, permit);
         inf_unlock(&gate->lock);
     }
 
-    return inf_rate_seat_may_take(seat);
+    return inf_rate_permit_may_take(permit);
 }
 
 void
-inf_rate_seat_wait(inf_rate_seat_t *seat, const inf_instance_t *instance)
+inf_rate_permit_wait(inf_rate_permit_t *permit, const inf_instance_t *instance)
 {
-    inf_rate_gate_t *gate = seat->gate;
+    inf_rate_gate_t *gate = permit->gate;
     if (gate == NULL) {
         return;
     }
 
     inf_lock(&gate->lock);
-    for (uint32_t i = 0; i < seat->count; i++) {
-        if (seat->entries[i].instance == instance) {
-            inf_rate_limiter_ask(gate->limiter, &seat->entries[i].limited,
+    for (uint32_t i = 0; i < permit->count; i++) {
+        if (permit->entries[i].instance == instance) {
+            inf_rate_limiter_ask(gate->limiter, &permit->entries[i].limited,
                 false);
         }
     }
-    seat->asking = true;
-    settle_locked(gate, seat);
+    permit->asking = true;
+    settle_locked(gate, permit);
     inf_unlock(&gate->lock);
 
-    while (!inf_rate_seat_may_take(seat)) {
-        inf_waiter_wait(seat->waiter, 0);
+    while (!inf_rate_permit_may_take(permit)) {
+        inf_waiter_wait(permit->waiter, 0);
     }
 }
 
 inf_instance_t *
-inf_rate_seat_spend(inf_rate_seat_t *seat)
+inf_rate_permit_use(inf_rate_permit_t *permit)
 {
-    seat->asking = false;
-    seat->spent = true;
-    return atomic_load(&seat->leave)->instance;
+    permit->asking = false;
+    permit->used = true;
+    return atomic_load(&permit->granted)->instance;
 }
 
 void
-inf_rate_seat_rest(inf_rate_seat_t *seat)
+inf_rate_permit_return(inf_rate_permit_t *permit)
 {
-    inf_rate_gate_t *gate = seat->gate;
+    inf_rate_gate_t *gate = permit->gate;
 
-    if (gate == NULL || (!seat->asking && !seat->spent)) {
+    if (gate == NULL || (!permit->asking && !permit->used)) {
         return;
     }
 
     inf_lock(&gate->lock);
-    give_back_locked(gate, seat);
-    withdraw_locked(gate, seat);
-    seat->asking = false;
-    settle_locked(gate, seat);
+    give_back_locked(gate, permit);
+    withdraw_locked(gate, permit);
+    permit->asking = false;
+    settle_locked(gate, permit);
     inf_unlock(&gate->lock);
 }
 
@@ -367,41 +367,41 @@ entry_add_locked(inf_rate_gate_t *gate, inf_rate_entry_t *entry)
 }
 
 static void
-give_back_locked(inf_rate_gate_t *gate, inf_rate_seat_t *seat)
+give_back_locked(inf_rate_gate_t *gate, inf_rate_permit_t *permit)
 {
-    inf_rate_entry_t *entry = atomic_load_explicit(&seat->leave,
+    inf_rate_entry_t *entry = atomic_load_explicit(&permit->granted,
         memory_order_relaxed);
 
     if (entry != NULL) {
-        inf_rate_limiter_release(gate->limiter, &entry->limited, seat->spent);
-        atomic_store_explicit(&seat->leave, NULL, memory_order_relaxed);
+        inf_rate_limiter_release(gate->limiter, &entry->limited, permit->used);
+        atomic_store_explicit(&permit->granted, NULL, memory_order_relaxed);
     }
-    seat->spent = false;
+    permit->used = false;
 }
 
 static void
-withdraw_locked(inf_rate_gate_t *gate, inf_rate_seat_t *seat)
+withdraw_locked(inf_rate_gate_t *gate, inf_rate_permit_t *permit)
 {
-    for (uint32_t i = 0; i < seat->count; i++) {
-        inf_rate_limiter_withdraw(gate->limiter, &seat->entries[i].limited);
+    for (uint32_t i = 0; i < permit->count; i++) {
+        inf_rate_limiter_withdraw(gate->limiter, &permit->entries[i].limited);
     }
 }
 
-/* Wakes under the lock: a seat that has its leave may be closed as soon as
-   the lock is free. */
+/* Wakes under the lock: a permit that is granted may be closed as soon as the
+   lock is free. */
 static void
-settle_locked(inf_rate_gate_t *gate, const inf_rate_seat_t *own)
+settle_locked(inf_rate_gate_t *gate, const inf_rate_permit_t *own)
 {
     inf_rate_instance_t *limited;
 
     while ((limited = inf_rate_limiter_next(gate->limiter)) != NULL) {
         inf_rate_entry_t *entry = limited->userp;
-        inf_rate_seat_t *seat = entry->seat;
+        inf_rate_permit_t *permit = entry->permit;
 
-        withdraw_locked(gate, seat);    /* its peers                         */
-        atomic_store(&seat->leave, entry);
-        if (seat != own) {
-            inf_waiter_wake(seat->waiter);
+        withdraw_locked(gate, permit);  /* its peers                         */
+        atomic_store(&permit->granted, entry);
+        if (permit != own) {
+            inf_waiter_wake(permit->waiter);
         }
     }
 }

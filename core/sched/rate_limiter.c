@@ -619,6 +619,9 @@ goes_before(const inf_rate_class_t *a, const inf_rate_class_t *b)
     if (x->start != y->start) {
         return x->start < y->start;
     }
+    if (a->priority != b->priority) {
+        return a->priority < b->priority;
+    }
     return x->asked < y->asked;
 }
 

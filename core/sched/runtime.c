@@ -396,7 +396,7 @@ idle_to_ask_locked(inf_runner_t *runner)
         return first;
     }
 
-    for (inf_link_t *l = first; runner->kin_count > 1 && l != &runner->idle;
+    for (inf_link_t *l = first; runner->class_count > 1 && l != &runner->idle;
         l = l->next)
     {
         const inf_instance_thread_t *t = inf_link_entry(l,

@@ -10,8 +10,9 @@
  * Errors   INF_ERR_UNAVAILABLE: queue full, or the model is stopping.
  * Route    service -> [runner] -> policy -> instance thread -> executor.
  *
- * Where rates are limited, a thread that sees a payload asks for leave first
- * and takes it afterwards: until then it grows, or goes to another thread.
+ * Where rates are limited, a thread that sees a payload asks for a rate permit
+ * first and takes the payload afterwards; until then the payload grows, or
+ * goes to another thread.
  */
 
 #ifndef INF_SCHED_RUNTIME_H

@@ -41,7 +41,7 @@ typedef struct inf_instance_thread_s {
     inf_thread_state_t state;   /* runner's lock                             */
     bool               called;  /* woken, has not looked yet; runner's lock  */
     bool               watching;    /* looks at watch_ns; runner's lock      */
-    bool               asking;      /* for leave; runner's lock              */
+    bool               asking;      /* for its permit; runner's lock         */
     inf_resource_class_t  *class;        /* NULL: nothing is limited; changes */
     uint32_t           number;      /* what the policy calls it              */
     struct inf_new_threads_s *fresh;    /* it is prepared with; NULL: it need
@@ -49,7 +49,7 @@ typedef struct inf_instance_thread_s {
     inf_runner_t      *runner;
     inf_instance_t    *instance;    /* whose turn it is; the thread's own    */
     inf_waiter_t       waiter;
-    inf_rate_seat_t    seat;        /* the thread's own                      */
+    inf_rate_permit_t  permit;      /* the thread's own                      */
     pthread_t          thread;
     bool               started;     /* changes, then who ends it             */
     _Atomic bool       leading;     /* relaxed: a hint who is woken first    */
@@ -63,7 +63,7 @@ struct inf_runner_s {
     inf_policy_t            *policy;
     inf_link_t               idle;      /* instance threads, last idle first */
     uint32_t                 called;    /* threads woken, not yet looking    */
-    uint32_t                 asking;    /* threads that ask for leave        */
+    uint32_t                 asking;    /* threads that ask for permits      */
     uint64_t                 watch_ns;  /* an idle thread looks then         */
     uint64_t                 armed_ns;  /* the timekeeper ticks then         */
     uint32_t                 running;   /* requests taken, not yet returned  */
@@ -72,7 +72,7 @@ struct inf_runner_s {
     bool                     stopping;  /* idle threads end                  */
     inf_cond_t               moved;     /* a thread is prepared, or one that
                                            is held shall go on               */
-    uint32_t                 kin_count;
+    uint32_t                 class_count;
     inf_link_t               classes;
 
     inf_link_t               threads;

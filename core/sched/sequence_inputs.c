@@ -36,8 +36,6 @@ static bool state_is_known(const inf_sequence_inputs_t *inputs,
     const state_config_t *config);
 static inf_err_t *state_make(const source_t *from,
     const state_config_t *config, inf_sequence_state_t *out);
-static inf_err_t *state_check_growable(const inf_model_t *model,
-    const state_config_t *config);
 static inf_err_t *state_shape(const inf_model_t *model,
     const state_config_t *config, inf_state_buffer_t *out);
 static inf_err_t *state_file(const source_t *from, const char *file,
@@ -277,37 +275,18 @@ state_make(const source_t *from, const state_config_t *config,
             " data_type");
     }
 
-    inf_err_t *err = state_check_growable(from->model, config);
-    if (err == NULL) {
-        err = state_shape(from->model, config, b);
+    if (config->use_growable_memory && !out->same_buffer) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "use_growable_memory requires"
+            " use_same_buffer_for_input_output");
     }
+
+    inf_err_t *err = state_shape(from->model, config, b);
     if (err == NULL && config->n_initial_state > 0
         && config->initial_state[0]->state_data_case == STATE_DATA_FILE)
     {
         err = state_file(from, config->initial_state[0]->data_file, b);
     }
     return err;
-}
-
-static inf_err_t *
-state_check_growable(const inf_model_t *model, const state_config_t *config)
-{
-    const Inference__ModelConfig *msg = model->built;
-    bool gpu = msg->n_instance_group > 0;
-
-    if (!config->use_growable_memory) {
-        return NULL;
-    }
-    if (!config->use_same_buffer_for_input_output) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "use_growable_memory requires"
-            " use_same_buffer_for_input_output");
-    }
-
-    for (size_t i = 0; i < msg->n_instance_group; i++) {
-        gpu = gpu && msg->instance_group[i]->kind == INSTANCE_GPU;
-    }
-    return gpu ? NULL : inf_err_new(INF_ERR_INVALID_ARG, "use_growable_memory"
-        " requires that all instances of the model are KIND_GPU");
 }
 
 /* Of one batch item; what may vary is as long as the initial state says, else

@@ -3,12 +3,12 @@
  *                     their clients sent: control tensors and the sequence's
  *                     states; and requests that fill empty slots.
  *
- * Owner    The model owns its inputs (sched.sequence_inputs); who opens a
- *          seat, one per slot of an instance, owns it.  A seat outlives its
- *          owner's close until the backend has given up what was filled; so
- *          long that holds a reference to the model.
- * Thread   inputs: any.  A seat: one thread at a time (it changes between
- *          payloads); releases of filled requests come on any.
+ * Owner    The model owns its inputs (sched.sequence_inputs).  The sequence
+ *          batcher owns the inputs of each slot of an instance.  They outlive
+ *          close until the backend has given up the padding requests, which
+ *          hold references to the model.
+ * Thread   inputs: any.  A slot's: one thread at a time (it changes between
+ *          payloads); padding requests are released on any.
  * Units    bytes; shapes as the backend sees them: [1], or [1, 1] where the
  *          model batches.
  * Errors   new: INVALID_ARG naming state and file.  open: INVALID_ARG, memory
@@ -28,7 +28,7 @@
 #include "core/tensor/request.h"
 
 typedef struct inf_sequence_inputs_s inf_sequence_inputs_t;
-typedef struct inf_sequence_seat_s   inf_sequence_seat_t;
+typedef struct inf_slot_inputs_s     inf_slot_inputs_t;
 
 /* Of model->built.  *out is NULL if the model has no sequence_batching.  Reads
    <model>/initial_state/<data_file>. */
@@ -36,7 +36,7 @@ INF_CHECK inf_err_t *inf_sequence_inputs_new(const inf_storage_t *st,
     const char *model_dir, const inf_model_t *model,
     inf_sequence_inputs_t **out);
 
-/* No seat is open; inputs may be NULL. */
+/* No slot's inputs are open; inputs may be NULL. */
 void inf_sequence_inputs_free(inf_sequence_inputs_t *inputs);
 
 /* Whether a request leaves something for the next one of its sequence, which
@@ -47,31 +47,33 @@ bool inf_sequence_inputs_keep(const inf_sequence_inputs_t *inputs);
 INF_CHECK inf_err_t *inf_sequence_inputs_check(
     const inf_sequence_inputs_t *inputs, const inf_request_t *req);
 
-/* Of a slot of instance; inputs and instance are not used after close. */
-INF_CHECK inf_err_t *inf_sequence_seat_open(
+/* The inputs of one slot of instance; inputs and instance are not used after
+   close. */
+INF_CHECK inf_err_t *inf_slot_inputs_open(
     const inf_sequence_inputs_t *inputs, inf_instance_t *instance,
-    inf_sequence_seat_t **out);
+    inf_slot_inputs_t **out);
 
-/* seat may be NULL. */
-void inf_sequence_seat_close(inf_sequence_seat_t *seat);
+/* slot may be NULL. */
+void inf_slot_inputs_close(inf_slot_inputs_t *slot);
 
 /*
  * req is about to execute in that slot: adds its controls (or sets those that
  * an earlier step added: iterative sequences) and its states.  With start the
  * states begin anew.  The request that ran in that slot before has been
- * released; req, and the states that it points at, until the seat is closed or
- * dresses again.
+ * released; req, and the states that it points at, are valid until the slot
+ * is closed or its controls are added again.
  */
-INF_CHECK inf_err_t *inf_sequence_seat_add_controls(inf_sequence_seat_t *seat,
+INF_CHECK inf_err_t *inf_slot_inputs_add_controls(inf_slot_inputs_t *slot,
     inf_request_t *req, bool start, bool end);
 
 /*
- * A request for an empty slot (READY false, CORRID 0): inputs as like's, which
- * may have been dressed, with zeros but for shape tensors, whose values are
- * like's; it wants no outputs, counts nowhere (inf_request_t.padding) and ends
- * in nothing.  State IDLE; the seat's again when it is released.
+ * A padding request for an empty slot (READY false, CORRID 0): inputs as
+ * like's, which may have controls already, with zeros but for shape tensors,
+ * whose values are like's; it wants no outputs, counts nowhere
+ * (inf_request_t.padding) and ends in nothing.  State IDLE; the slot's again
+ * when it is released.
  */
-INF_CHECK inf_err_t *inf_sequence_seat_fill(inf_sequence_seat_t *seat,
+INF_CHECK inf_err_t *inf_slot_inputs_fill(inf_slot_inputs_t *slot,
     const inf_request_t *like, inf_request_t **out);
 
 #endif /* INF_SCHED_SEQUENCE_INPUTS_H */

@@ -53,7 +53,7 @@ struct inf_slot_s {
     inf_link_t            queue;
     inf_request_t        *issued;   /* oldest: in the place's batcher        */
     uint32_t              running;  /* requests taken, not released          */
-    inf_sequence_seat_t  *seat;
+    inf_slot_inputs_t    *inputs;
 };
 
 /* An instance. */

@@ -8,17 +8,17 @@ typedef inf_sequence_batcher_t batcher_t;
 typedef inf_sequence_place_t   place_t;
 typedef inf_slot_t             slot_t;
 
-/* The findings of a look at a place's slots (direct). */
+/* The result of a scan of a place's slots (direct). */
 typedef struct {
     const inf_request_t *oldest;    /* NULL: nothing can run                 */
     uint32_t             ready;
     uint32_t             slots;     /* one more than the last with a request */
-} look_t;
+} scan_t;
 
-static void look(const batcher_t *b, const place_t *place, look_t *out);
-static inf_next_t direct_decide(const batcher_t *b, const look_t *l,
+static void scan(const batcher_t *b, const place_t *place, scan_t *out);
+static inf_next_t direct_decide(const batcher_t *b, const scan_t *l,
     uint64_t now_ns, uint64_t *until_ns);
-static void direct_take(batcher_t *b, place_t *place, const look_t *l,
+static void direct_take(batcher_t *b, place_t *place, const scan_t *l,
     uint64_t now_ns, inf_payload_t *out);
 static void oldest_taken(batcher_t *b, inf_payload_t *out, uint64_t now_ns);
 static void taken(batcher_t *b, slot_t *s, inf_request_t *req);
@@ -31,7 +31,7 @@ inf_sequence_batcher_next(inf_policy_t *p, uint32_t number, uint64_t now_ns,
 {
     batcher_t *b = (batcher_t *) p;
     place_t *place = inf_place_find(b, number);
-    look_t l;
+    scan_t l;
 
     inf_sequence_batcher_expire(p, now_ns, gone);
     if (inf_sequence_batcher_holds(b)) {
@@ -53,7 +53,7 @@ inf_sequence_batcher_next(inf_policy_t *p, uint32_t number, uint64_t now_ns,
         return next;
     }
 
-    look(b, place, &l);
+    scan(b, place, &l);
     inf_next_t next = direct_decide(b, &l, now_ns, until_ns);
     if (next == INF_NEXT_PAYLOAD) {
         direct_take(b, place, &l, now_ns, out);
@@ -67,7 +67,7 @@ inf_sequence_batcher_ready(inf_policy_t *p, uint32_t number, uint64_t now_ns,
 {
     batcher_t *b = (batcher_t *) p;
     place_t *place = inf_place_find(b, number);
-    look_t l;
+    scan_t l;
 
     if (inf_sequence_batcher_holds(b)) {
         return INF_NEXT_NOTHING;
@@ -78,7 +78,7 @@ inf_sequence_batcher_ready(inf_policy_t *p, uint32_t number, uint64_t now_ns,
             until_ns);
     }
 
-    look(b, place, &l);
+    scan(b, place, &l);
     return direct_decide(b, &l, now_ns, until_ns);
 }
 
@@ -109,9 +109,9 @@ inf_sequence_batcher_holds(batcher_t *b)
 }
 
 static void
-look(const batcher_t *b, const place_t *place, look_t *out)
+scan(const batcher_t *b, const place_t *place, scan_t *out)
 {
-    *out = (look_t) { .oldest = NULL };
+    *out = (scan_t) { .oldest = NULL };
     for (uint32_t i = 0; place->queued > 0 && i < b->options.slots; i++) {
         const slot_t *s = &place->slots[i];
         if (!inf_slot_can_run(s)) {
@@ -143,7 +143,7 @@ inf_slot_can_run(const slot_t *s)
 }
 
 static inf_next_t
-direct_decide(const batcher_t *b, const look_t *l, uint64_t now_ns,
+direct_decide(const batcher_t *b, const scan_t *l, uint64_t now_ns,
     uint64_t *until_ns)
 {
     if (l->oldest == NULL) {
@@ -164,7 +164,7 @@ direct_decide(const batcher_t *b, const look_t *l, uint64_t now_ns,
 }
 
 static void
-direct_take(batcher_t *b, place_t *place, const look_t *l, uint64_t now_ns,
+direct_take(batcher_t *b, place_t *place, const scan_t *l, uint64_t now_ns,
     inf_payload_t *out)
 {
     const inf_request_t *like = l->oldest;
@@ -235,8 +235,8 @@ inf_sequence_batcher_add_controls(inf_policy_t *p, inf_payload_t *out,
     for (inf_link_t *l = first; l != &out->requests; ) {
         inf_request_t *req = inf_link_entry(l, inf_request_t, link);
         l = l->next;
-        inf_err_t *err = inf_sequence_seat_add_controls(
-            req->sched.queued.slot->seat, req,
+        inf_err_t *err = inf_slot_inputs_add_controls(
+            req->sched.queued.slot->inputs, req,
             (req->flags & INF_FLAG_START) != 0,
             (req->flags & INF_FLAG_END) != 0);
         if (err != NULL) {
@@ -279,7 +279,7 @@ fill(inf_payload_t *out)
             continue;
         }
 
-        inf_err_t *err = inf_sequence_seat_fill(place->slots[i].seat, like,
+        inf_err_t *err = inf_slot_inputs_fill(place->slots[i].inputs, like,
             &padding);
         if (err != NULL) {
             return err;

@@ -420,8 +420,8 @@ place_new(const batcher_t *b, uint32_t number, inf_instance_t *instance,
     for (uint32_t i = 0; err == NULL && o->inputs != NULL && i < o->slots;
         i++)
     {
-        err = inf_sequence_seat_open(o->inputs, instance,
-            &place->slots[i].seat);
+        err = inf_slot_inputs_open(o->inputs, instance,
+            &place->slots[i].inputs);
     }
     if (err != NULL) {
         inf_place_free(b, place);
@@ -436,7 +436,7 @@ void
 inf_place_free(const batcher_t *b, place_t *place)
 {
     for (uint32_t i = 0; i < b->options.slots; i++) {
-        inf_sequence_seat_close(place->slots[i].seat);
+        inf_slot_inputs_close(place->slots[i].inputs);
     }
     if (place->batcher != NULL) {
         place->batcher->ops->free(place->batcher);

@@ -1,12 +1,12 @@
 /*
  * sequence_tables.h - what a sequence model's configuration says of controls
- *                     and states, as sequence_seat.c reads it.
+ *                     and states, as sequence_slot_inputs.c reads it.
  *
  * Owner    inf_sequence_inputs_t; names are those of model->built.
  * Thread   any: nothing changes after inf_sequence_inputs_new.
  * Units    bytes.
  * Errors   none.
- * Route    sequence_inputs.c -> [tables] -> sequence_seat.c
+ * Route    sequence_inputs.c -> [tables] -> sequence_slot_inputs.c
  */
 
 #ifndef INF_SCHED_SEQUENCE_TABLES_H

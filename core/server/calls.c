@@ -7,11 +7,14 @@
 
 #include "core/include/build_id.h"
 #include "core/proto/message.h"
+#include "core/server/log_message.h"
 #include "core/server/metrics_text.h"
 #include "core/server/model_control.h"
 #include "core/server/ready_models.h"
 #include "core/server/rest_answer.h"
+#include "core/server/shm_calls.h"
 #include "core/server/statistics_message.h"
+#include "core/server/trace_message.h"
 #include "core_calls.pb-c.h"
 #include "grpc_service.pb-c.h"
 
@@ -38,6 +41,14 @@ static inf_err_t *repository_index(const call_t *c, const ProtobufCMessage *m);
 
 static inf_err_t *model_statistics(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *metrics(const call_t *c, const ProtobufCMessage *m);
+static inf_err_t *trace_setting(const call_t *c, const ProtobufCMessage *m);
+static inf_err_t *find_any_version(const call_t *c, const char *name);
+static inf_err_t *log_settings(const call_t *c, const ProtobufCMessage *m);
+static inf_err_t *system_status(const call_t *c, const ProtobufCMessage *m);
+static inf_err_t *cuda_status(const call_t *c, const ProtobufCMessage *m);
+static inf_err_t *region_status(const call_t *c, inf_shm_kind_t kind,
+    const char *name);
+static inf_err_t *change_regions(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *read_version(const char *text, int64_t *version);
 static inf_err_t *pack(const call_t *c, const void *message);
 
@@ -57,6 +68,28 @@ static const call_entry_t calls[] = {
         { &inference__model_statistics_request__descriptor, model_statistics },
     [INF_METHOD_METRICS] =
         { &nginx_inference__metrics_request__descriptor, metrics },
+    [INF_METHOD_TRACE_SETTING] =
+        { &inference__trace_setting_request__descriptor, trace_setting },
+    [INF_METHOD_LOG_SETTINGS] =
+        { &inference__log_settings_request__descriptor, log_settings },
+    [INF_METHOD_SYSTEM_SHM_STATUS] =
+        { &inference__system_shared_memory_status_request__descriptor,
+          system_status },
+    [INF_METHOD_SYSTEM_SHM_REGISTER] =
+        { &inference__system_shared_memory_register_request__descriptor,
+          change_regions },
+    [INF_METHOD_SYSTEM_SHM_UNREGISTER] =
+        { &inference__system_shared_memory_unregister_request__descriptor,
+          change_regions },
+    [INF_METHOD_CUDA_SHM_STATUS] =
+        { &inference__cuda_shared_memory_status_request__descriptor,
+          cuda_status },
+    [INF_METHOD_CUDA_SHM_REGISTER] =
+        { &inference__cuda_shared_memory_register_request__descriptor,
+          change_regions },
+    [INF_METHOD_CUDA_SHM_UNREGISTER] =
+        { &inference__cuda_shared_memory_unregister_request__descriptor,
+          change_regions },
 };
 
 inf_err_t *
@@ -107,10 +140,13 @@ static inf_err_t *
 server_metadata(const call_t *c, const ProtobufCMessage *m)
 {
     (void) m;
+    /* the last two where clients may have shared memory */
     static const char *const extensions[] = {
         "classification", "sequence", "model_repository",
-        "model_repository(unload_dependents)", "model_configuration",
-        "binary_tensor_data", "parameters", "statistics"
+        "model_repository(unload_dependents)", "schedule_policy",
+        "model_configuration", "binary_tensor_data", "parameters",
+        "statistics", "trace", "logging", "system_shared_memory",
+        "cuda_shared_memory"
     };
     Inference__ServerMetadataResponse r =
         INFERENCE__SERVER_METADATA_RESPONSE__INIT;
@@ -119,7 +155,8 @@ server_metadata(const call_t *c, const ProtobufCMessage *m)
     r.name = (char *) (id[0] != '\0' ? id : "triton");
     r.version = (char *) INF_VERSION;
     r.extensions = (char **) (void *) extensions;
-    r.n_extensions = sizeof(extensions) / sizeof(extensions[0]);
+    r.n_extensions = sizeof(extensions) / sizeof(extensions[0])
+        - (inf_shm_regions_are_on(c->server->regions) ? 0 : 2);
     return pack(c, &r);
 }
 
@@ -398,6 +435,106 @@ metrics(const call_t *c, const ProtobufCMessage *m)
 
     inf_buf_fini(&text);
     return err;
+}
+
+static inf_err_t *
+trace_setting(const call_t *c, const ProtobufCMessage *m)
+{
+    const Inference__TraceSettingRequest *q = (const void *) m;
+    Inference__TraceSettingResponse r;
+    inf_arena_t arena;
+
+    inf_err_t *err = q->model_name[0] != '\0'
+        ? find_any_version(c, q->model_name) : NULL;
+    if (err != NULL) {
+        return err;
+    }
+
+    inf_arena_init(&arena);
+    err = inf_trace_message(inf_tracer_settings(c->server->tracer), q, &arena,
+        &r);
+    if (err == NULL) {
+        err = pack(c, &r);
+    }
+    inf_arena_fini(&arena);
+    return err;
+}
+
+static inf_err_t *
+find_any_version(const call_t *c, const char *name)
+{
+    inf_model_t *model;
+
+    inf_err_t *err = inf_call_find_model(c->models, name, "", &model);
+    if (err == NULL) {
+        inf_model_unref(model);
+    }
+    return err;
+}
+
+static inf_err_t *
+log_settings(const call_t *c, const ProtobufCMessage *m)
+{
+    Inference__LogSettingsResponse r;
+    inf_arena_t arena;
+
+    inf_arena_init(&arena);
+    inf_err_t *err = inf_log_message((const void *) m, &arena, &r);
+    if (err == NULL) {
+        err = pack(c, &r);
+    }
+    inf_arena_fini(&arena);
+    return err;
+}
+
+static inf_err_t *
+system_status(const call_t *c, const ProtobufCMessage *m)
+{
+    const Inference__SystemSharedMemoryStatusRequest *q = (const void *) m;
+    return region_status(c, INF_SHM_SYSTEM, q->name);
+}
+
+static inf_err_t *
+cuda_status(const call_t *c, const ProtobufCMessage *m)
+{
+    const Inference__CudaSharedMemoryStatusRequest *q = (const void *) m;
+    return region_status(c, INF_SHM_CUDA, q->name);
+}
+
+static inf_err_t *
+region_status(const call_t *c, inf_shm_kind_t kind, const char *name)
+{
+    union {
+        Inference__SystemSharedMemoryStatusResponse system;
+        Inference__CudaSharedMemoryStatusResponse   cuda;
+    } r;
+    inf_shm_region_t **list;
+    inf_arena_t arena;
+    size_t count;
+
+    inf_err_t *err = inf_shm_regions_list(c->server->regions, kind, name,
+        &list, &count);
+    if (err != NULL) {
+        return err;
+    }
+
+    inf_arena_init(&arena);
+    err = kind == INF_SHM_SYSTEM
+        ? inf_shm_system_status(list, count, &arena, &r.system)
+        : inf_shm_cuda_status(list, count, &arena, &r.cuda);
+    if (err == NULL) {
+        err = pack(c, &r);
+    }
+    inf_arena_fini(&arena);
+    inf_shm_regions_list_free(list, count);
+    return err;
+}
+
+/* The answer has no fields, and over REST no body. */
+static inf_err_t *
+change_regions(const call_t *c, const ProtobufCMessage *m)
+{
+    return inf_shm_call(c->server->regions, c->method, m);
 }
 
 /* "": -1, the newest. */

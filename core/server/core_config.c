@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/log.h"
+#include "core/base/log_stream.h"
 #include "core/proto/message.h"
 #include "core/proto/text_format.h"
 #include "core/wire/sockets.h"
@@ -74,6 +74,19 @@ inf_core_config_apply_log(const inf_core_config_t *config)
     const NginxInference__LogSettings *log = config->values->log;
 
     inf_log_set_levels(log->info, log->warn, log->error, log->verbose);
+    inf_log_stream_set_format((inf_log_format_t) log->format);
+}
+
+bool
+inf_core_config_log_differs(const inf_core_config_t *a,
+    const inf_core_config_t *b)
+{
+    const NginxInference__LogSettings *one = a->values->log;
+    const NginxInference__LogSettings *other = b->values->log;
+
+    return one->info != other->info || one->warn != other->warn
+        || one->error != other->error || one->verbose != other->verbose
+        || one->format != other->format;
 }
 
 /* Takes the message. */

@@ -22,7 +22,11 @@ INF_CHECK inf_err_t *inf_core_config_from_fd(int fd, inf_core_config_t **out);
 INF_CHECK inf_err_t *inf_core_config_from_file(const char *path,
     inf_core_config_t **out);
 
-/* Applies the levels of the log, to the process. */
+/* Applies the levels and the format of the log, to the process. */
 void inf_core_config_apply_log(const inf_core_config_t *config);
+
+/* Whether the two differ in what apply_log applies. */
+bool inf_core_config_log_differs(const inf_core_config_t *a,
+    const inf_core_config_t *b);
 
 #endif /* INF_SERVER_CORE_CONFIG_H */

@@ -109,6 +109,12 @@ inf_crash_page_close(inf_crash_page_t *page)
     free(page);
 }
 
+bool
+inf_crash_page_restarted(const inf_crash_page_t *page)
+{
+    return page != NULL && page->memory->starts > 1;
+}
+
 void
 inf_crash_page_note_signal(inf_crash_page_t *page, int signo)
 {
@@ -117,7 +123,7 @@ inf_crash_page_note_signal(inf_crash_page_t *page, int signo)
     }
 }
 
-/* What was loading when the last core died, and of what. */
+/* The loads under way when the last core died, and its signal. */
 static void
 judge(inf_crash_page_t *page)
 {

@@ -17,6 +17,7 @@
 #ifndef INF_SERVER_CRASH_PAGE_H
 #define INF_SERVER_CRASH_PAGE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/repository/lifecycle.h"
@@ -26,6 +27,9 @@ typedef struct inf_crash_page_s inf_crash_page_t;
 /* Maps fd (size bytes or more) and judges what the last core left there. */
 INF_CHECK inf_err_t *inf_crash_page_open(int fd, inf_crash_page_t **out);
 void inf_crash_page_close(inf_crash_page_t *page);
+
+/* Whether another core was there before this one. */
+bool inf_crash_page_restarted(const inf_crash_page_t *page);
 
 /* For lifecycle's options, with the page as userp. */
 extern const inf_load_watch_ops_t inf_crash_page_watch;

@@ -6,8 +6,8 @@
  * Thread   loaded, unloaded, forgotten: loaders, any number.  start: any.
  *          open, restore: the start.
  * Units    bytes.
- * Errors   open: a file that is too small.  What can't be noted is logged: it
- *          will not come back.
+ * Errors   open: a file that is too small.  A load that can't be noted is
+ *          logged: it will not come back.
  * Route    lifecycle -> [journal] -> next core's lifecycle
  *
  * Records are messages of the gRPC service; the last one of a model counts.  A
@@ -28,7 +28,7 @@ typedef struct inf_journal_s inf_journal_t;
 INF_CHECK inf_err_t *inf_journal_open(int fd, bool start_all,
     char *const *start_names, size_t start_count, inf_journal_t **out);
 
-/* What would be loaded at the start has changed.  journal may be NULL. */
+/* The models to be loaded at the start have changed.  journal may be NULL. */
 INF_CHECK inf_err_t *inf_journal_start(inf_journal_t *journal, bool all,
     char *const *names, size_t count);
 

@@ -14,6 +14,7 @@
 #define METRICS_RANK    70
 #define METRIC_WHOLE_MAX 1e15   /* below that "%.16g" has neither point nor
                                    exponent for whole numbers                */
+#define LABEL_TEXT_MAX 128      /* of a label that is looked for             */
 #define METRIC_TEXT_MAX 48      /* "%.16g" of any double, and to spare       */
 
 struct inf_metric_series_s {
@@ -65,6 +66,7 @@ static inf_err_t *labels_render(const inf_metric_family_t *f,
 static inf_err_t *labels_check(const inf_metric_family_t *f,
     const inf_metric_label_t *labels, size_t count);
 static void labels_sort(const inf_metric_label_t **sorted, size_t count);
+static bool has_label(const char *labels, const char *label);
 static bool name_is_valid(const char *name, bool colon);
 static bool bounds_rise(const double *bounds, size_t count);
 static void put_escaped(inf_buf_t *out, const char *text, bool quotes);
@@ -205,6 +207,49 @@ double
 inf_metric_value(const inf_metric_series_t *series)
 {
     return atomic_load_explicit(&series->value, memory_order_relaxed);
+}
+
+bool
+inf_metric_find_gauge(const char *family, const inf_metric_label_t *label,
+    double *value)
+{
+    const inf_metric_series_t *found = NULL;
+    char text[LABEL_TEXT_MAX];
+    int n = snprintf(text, sizeof(text), "%s=\"%s\"", label->name,
+        label->value);
+
+    if (n < 0 || (size_t) n >= sizeof(text)) {
+        return false;
+    }
+
+    inf_lock(&registry_lock);
+    const inf_metric_family_t *f = family_find_locked(family);
+    for (const inf_metric_series_t *s = f != NULL
+         && f->kind == INF_METRIC_GAUGE ? f->first : NULL; s != NULL;
+         s = s->next)
+    {
+        found = s->users > 0 && has_label(s->labels, text) ? s : found;
+    }
+    if (found != NULL) {
+        *value = inf_metric_value(found);
+    }
+    inf_unlock(&registry_lock);
+    return found != NULL;
+}
+
+/* A label begins the text or follows a comma; quotes in values are escaped. */
+static bool
+has_label(const char *labels, const char *label)
+{
+    const char *at = labels;
+
+    while ((at = strstr(at, label)) != NULL) {
+        if (at == labels || at[-1] == ',') {
+            return true;
+        }
+        at++;
+    }
+    return false;
 }
 
 void

@@ -16,6 +16,7 @@
 #ifndef INF_SERVER_METRIC_REGISTRY_H
 #define INF_SERVER_METRIC_REGISTRY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -59,6 +60,11 @@ void inf_metric_series_drop(inf_metric_series_t *series);
 void inf_metric_add(inf_metric_series_t *series, double value);
 void inf_metric_set(inf_metric_series_t *series, double value);
 double inf_metric_value(const inf_metric_series_t *series);
+
+/* The value of a series of that gauge which has the label; with several, of
+   the one made last.  false: there is none. */
+bool inf_metric_find_gauge(const char *family, const inf_metric_label_t *label,
+    double *value);
 
 /* Histogram. */
 void inf_metric_observe(inf_metric_series_t *series, double value);

@@ -102,7 +102,8 @@ put_start(const inf_metrics_row_t *row, const char *name, const char *suffix,
     inf_buf_putc(out, ',');
 }
 
-/* What met no instance is in the model's row, with those on no GPU. */
+/* Requests that met no instance are in the model's row, with those on no
+   GPU. */
 static inf_err_t *
 add_model(inf_metrics_rows_t *rows, inf_model_t *model, bool by_gpu)
 {
@@ -296,7 +297,7 @@ compare_label_names(const char *a, const char *b)
     return label_char(*a) - label_char(*b);
 }
 
-/* What Prometheus does not allow in a name becomes "_". */
+/* A character that Prometheus does not allow in a name becomes "_". */
 static char
 label_char(char c)
 {

@@ -442,7 +442,7 @@ put_first_responses(const text_t *t)
     }
 }
 
-/* What is counted meanwhile is left for the next time. */
+/* Counts that come meanwhile are left for the next time. */
 static void
 put_first_response(const text_t *t, const inf_metrics_row_t *m)
 {

@@ -25,7 +25,7 @@ INF_CHECK inf_err_t *inf_model_control_repository(const char *name);
 /* Whether a model of that name may be asked for. */
 INF_CHECK inf_err_t *inf_model_control_name(const char *name);
 
-/* What a request to load brings; NULL: nothing. */
+/* The parameters of a load request; NULL: nothing. */
 INF_CHECK inf_err_t *inf_model_control_override(
     const Inference__RepositoryModelLoadRequest *q,
     inf_override_t **out);

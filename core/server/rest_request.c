@@ -7,6 +7,7 @@
 #include "core/proto/base64.h"
 #include "core/proto/json_doc.h"
 #include "core/proto/message_utf8.h"
+#include "core/server/rest_settings.h"
 #include "grpc_service.pb-c.h"
 
 #define FILE_PREFIX "file:"
@@ -25,12 +26,22 @@ static inf_err_t *parse(inf_slice_t body, inf_json_doc_t *doc);
 static inf_err_t *make_message(uint16_t method, ProtobufCMessage **out);
 static inf_err_t *fill(uint16_t method, const json_t *root, inf_slice_t name,
     ProtobufCMessage *m);
+static inf_err_t *fill_settings(uint16_t method, const json_t *root,
+    inf_slice_t name, ProtobufCMessage *m);
 static inf_err_t *fill_index(Inference__RepositoryIndexRequest *q,
     const json_t *root);
 static inf_err_t *fill_load(Inference__RepositoryModelLoadRequest *q,
     const json_t *parameters);
 static inf_err_t *fill_unload(Inference__RepositoryModelUnloadRequest *q,
     const json_t *parameters);
+static inf_err_t *fill_system(
+    Inference__SystemSharedMemoryRegisterRequest *q, const json_t *root,
+    inf_slice_t name);
+static inf_err_t *fill_cuda(Inference__CudaSharedMemoryRegisterRequest *q,
+    const json_t *root, inf_slice_t name);
+static inf_err_t *set_handle(ProtobufCBinaryData *handle, const json_t *root);
+static inf_err_t *set_uint64(uint64_t *field, const json_t *root,
+    const char *key, bool required);
 static inf_err_t *new_parameter(const char *key, char **key_copy,
     parameter_t **out);
 static inf_err_t *set_parameter(parameter_t *p, const char *key,
@@ -41,7 +52,7 @@ inf_err_t *
 inf_rest_request(uint16_t method, inf_slice_t record, ProtobufCMessage **out)
 {
     inf_json_doc_t doc = { .root = NULL };
-    inf_slice_t body, name;
+    inf_slice_t body = { 0 }, name = { 0 };
     ProtobufCMessage *m = NULL;
 
     inf_err_t *err = split(record, &body, &name);
@@ -115,6 +126,27 @@ make_message(uint16_t method, ProtobufCMessage **out)
     case INF_METHOD_REPOSITORY_MODEL_UNLOAD:
         return inf_message_new(
             &inference__repository_model_unload_request__descriptor, out);
+    case INF_METHOD_TRACE_SETTING:
+        return inf_message_new(&inference__trace_setting_request__descriptor,
+            out);
+    case INF_METHOD_LOG_SETTINGS:
+        return inf_message_new(&inference__log_settings_request__descriptor,
+            out);
+    case INF_METHOD_SYSTEM_SHM_REGISTER:
+        return inf_message_new(
+            &inference__system_shared_memory_register_request__descriptor,
+            out);
+    case INF_METHOD_SYSTEM_SHM_UNREGISTER:
+        return inf_message_new(
+            &inference__system_shared_memory_unregister_request__descriptor,
+            out);
+    case INF_METHOD_CUDA_SHM_REGISTER:
+        return inf_message_new(
+            &inference__cuda_shared_memory_register_request__descriptor, out);
+    case INF_METHOD_CUDA_SHM_UNREGISTER:
+        return inf_message_new(
+            &inference__cuda_shared_memory_unregister_request__descriptor,
+            out);
     default:
         return inf_err_new(INF_ERR_INVALID_ARG,
             "method %u has no REST body", method);
@@ -125,8 +157,26 @@ static inf_err_t *
 fill(uint16_t method, const json_t *root, inf_slice_t name,
     ProtobufCMessage *m)
 {
-    if (method == INF_METHOD_REPOSITORY_INDEX) {
+    switch (method) {
+    case INF_METHOD_REPOSITORY_INDEX:
         return fill_index((void *) m, root);
+    case INF_METHOD_SYSTEM_SHM_REGISTER:
+        return fill_system((void *) m, root, name);
+    case INF_METHOD_CUDA_SHM_REGISTER:
+        return fill_cuda((void *) m, root, name);
+    case INF_METHOD_SYSTEM_SHM_UNREGISTER:
+        return put_name(&((Inference__SystemSharedMemoryUnregisterRequest *)
+            (void *) m)->name, name);
+    case INF_METHOD_CUDA_SHM_UNREGISTER:
+        return put_name(&((Inference__CudaSharedMemoryUnregisterRequest *)
+            (void *) m)->name, name);
+    default:
+        break;
+    }
+    if (method == INF_METHOD_TRACE_SETTING
+        || method == INF_METHOD_LOG_SETTINGS)
+    {
+        return fill_settings(method, root, name, m);
     }
 
     const json_t *parameters = root != NULL
@@ -145,6 +195,25 @@ fill(uint16_t method, const json_t *root, inf_slice_t name,
     Inference__RepositoryModelUnloadRequest *q = (void *) m;
     inf_err_t *err = put_name(&q->model_name, name);
     return err != NULL ? err : fill_unload(q, parameters);
+}
+
+/* A body that changes nothing asks for something else: unlike an empty object
+   an empty one is an error. */
+static inf_err_t *
+fill_settings(uint16_t method, const json_t *root, inf_slice_t name,
+    ProtobufCMessage *m)
+{
+    if (root == NULL) {
+        return inf_err_new(INF_ERR_INTERNAL, "failed to parse the request JSON"
+            " buffer: The document is empty. at 0");
+    }
+    if (method == INF_METHOD_LOG_SETTINGS) {
+        return inf_rest_log((void *) m, root);
+    }
+
+    Inference__TraceSettingRequest *q = (void *) m;
+    inf_err_t *err = put_name(&q->model_name, name);
+    return err != NULL ? err : inf_rest_trace(q, root);
 }
 
 static inf_err_t *
@@ -230,6 +299,92 @@ fill_unload(Inference__RepositoryModelUnloadRequest *q,
 }
 
 static inf_err_t *
+fill_system(Inference__SystemSharedMemoryRegisterRequest *q,
+    const json_t *root, inf_slice_t name)
+{
+    const json_t *key = json_object_get(root, "key");
+    inf_slice_t text;
+
+    inf_err_t *err = put_name(&q->name, name);
+    if (err == NULL && key == NULL) {
+        err = inf_err_new(INF_ERR_INVALID_ARG, "Shared memory register request"
+            " has no 'key' field");
+    }
+    if (err == NULL && (!inf_json_doc_string(key, &text)
+        || memchr(text.data, '\0', text.len) != NULL))
+    {
+        err = inf_err_new(INF_ERR_INVALID_ARG, "'key' must be a string without"
+            " a NUL character");
+    }
+    if (err == NULL) {
+        q->key = strndup(text.data, text.len);
+        err = q->key != NULL ? NULL : inf_err_nomem();
+    }
+    if (err == NULL) {
+        err = set_uint64(&q->offset, root, "offset", false);
+    }
+    return err != NULL ? err : set_uint64(&q->byte_size, root, "byte_size",
+        true);
+}
+
+static inf_err_t *
+fill_cuda(Inference__CudaSharedMemoryRegisterRequest *q, const json_t *root,
+    inf_slice_t name)
+{
+    uint64_t device = 0;
+
+    inf_err_t *err = put_name(&q->name, name);
+    if (err == NULL) {
+        err = set_handle(&q->raw_handle, root);
+    }
+    if (err == NULL) {
+        err = set_uint64(&device, root, "device_id", true);
+        q->device_id = (int64_t) device;
+    }
+    return err != NULL ? err : set_uint64(&q->byte_size, root, "byte_size",
+        true);
+}
+
+static inf_err_t *
+set_handle(ProtobufCBinaryData *handle, const json_t *root)
+{
+    const json_t *raw = json_object_get(root, "raw_handle");
+    inf_slice_t text;
+
+    if (raw == NULL) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "Shared memory register"
+            " request has no 'raw_handle' field");
+    }
+    if (!inf_json_doc_string(json_object_get(raw, "b64"), &text)) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "'raw_handle' must be an"
+            " object with a string 'b64'");
+    }
+
+    handle->data = malloc(inf_base64_room(text.len) + 1);
+    if (handle->data == NULL) {
+        return inf_err_nomem();
+    }
+    return inf_base64_decode(text, handle->data, &handle->len) ? NULL
+        : inf_err_new(INF_ERR_INVALID_ARG, "'b64' of 'raw_handle' is not"
+            " base64");
+}
+
+static inf_err_t *
+set_uint64(uint64_t *field, const json_t *root, const char *key,
+    bool required)
+{
+    const json_t *value = json_object_get(root, key);
+
+    if (value == NULL) {
+        return !required ? NULL : inf_err_new(INF_ERR_INVALID_ARG, "Shared"
+            " memory register request has no '%s' field", key);
+    }
+    return inf_json_doc_uint64(value, field) ? NULL
+        : inf_err_new(INF_ERR_INVALID_ARG, "'%s' must be an integer that is"
+            " not negative", key);
+}
+
+static inf_err_t *
 new_parameter(const char *key, char **key_copy, parameter_t **out)
 {
     ProtobufCMessage *m;
@@ -293,11 +448,11 @@ static inf_err_t *
 put_name(char **field, inf_slice_t name)
 {
     if (memchr(name.data, '\0', name.len) != NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "a model's name holds a NUL"
+        return inf_err_new(INF_ERR_INVALID_ARG, "a name holds a NUL"
             " character");
     }
     if (!inf_utf8_valid(name)) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "a model's name is not valid"
+        return inf_err_new(INF_ERR_INVALID_ARG, "a name is not valid"
             " UTF-8");
     }
 

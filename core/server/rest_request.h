@@ -1,12 +1,13 @@
 /*
  * rest_request.h - the message of the gRPC service that a REST body of the
- *                  repository API stands for.
+ *                  control API stands for.
  *
  * Owner    The caller frees the message with inf_message_free.
  * Thread   the control threads: a body with files takes its time, which a
  *          worker doesn't have.
  * Units    bytes.
- * Errors   INVALID_ARG, what is wrong with the body.
+ * Errors   INVALID_ARG, what is wrong with the body; of settings those that
+ *          rest_settings.h names.
  * Route    control -> [REST request] -> model control, calls
  */
 

@@ -42,6 +42,7 @@ inf_server_start(inf_core_config_t *shared, const inf_server_host_t *host,
     atomic_init(&server->exit_timeout_ns, config->drain_ms * 1000000);
     atomic_init(&server->strict_readiness, config->strict_readiness);
     atomic_init(&server->control, (uint32_t) config->model_control);
+    atomic_init(&server->restoring, inf_crash_page_restarted(page));
     inf_lock_init(&server->drain_lock, DRAIN_RANK);
     inf_registry_init(&server->registry);
     inf_canceller_init(&server->canceller);
@@ -49,12 +50,19 @@ inf_server_start(inf_core_config_t *shared, const inf_server_host_t *host,
 
     inf_private_dir_sweep(NULL);
     open_journal(server, host);
-    inf_err_t *err = inf_readiness_new(host->plugins->backends,
-        INF_READINESS_LIMIT_NS, &server->readiness);
+    inf_err_t *err = inf_tracer_new(config->trace, &server->tracer);
+    if (err == NULL) {
+        err = inf_readiness_new(host->plugins->backends,
+            INF_READINESS_LIMIT_NS, &server->readiness);
+    }
     if (err == NULL) {
         err = open_memory(server);
     }
     if (err == NULL) {
+        err = inf_shm_regions_new(&server->regions);
+    }
+    if (err == NULL) {
+        inf_shm_regions_switch(server->regions, config->client_shared_memory);
         err = open_cache(server, host);
     }
     if (err == NULL) {
@@ -119,6 +127,7 @@ inf_server_reconfigure(inf_server_t *server, const inf_core_config_t *before,
     }
     atomic_store(&server->strict_readiness, wanted->strict_readiness != 0);
     atomic_store(&server->control, (uint32_t) wanted->model_control);
+    inf_shm_regions_switch(server->regions, wanted->client_shared_memory);
     err = inf_repository_change_ask(server->change, &desired);
     if (err == NULL && server->polls) {
         err = set_poll(server, wanted);
@@ -202,10 +211,12 @@ inf_server_free(inf_server_t *server)
     inf_server_cache_close(&server->cache);
     inf_rate_gate_free(server->rate_gate);
     inf_gpu_metrics_free(server->gpu_metrics);
+    inf_shm_regions_free(server->regions);
     if (server->has_memory) {
         inf_memory_unshare();
     }
     inf_readiness_free(server->readiness);
+    inf_tracer_stop(server->tracer);
     inf_canceller_fini(&server->canceller);
     inf_cpu_metrics_fini(&server->cpu_metrics);
     inf_lock_fini(&server->drain_lock);
@@ -225,6 +236,22 @@ inf_server_ready(inf_server_t *server)
         && (!atomic_load(&server->strict_readiness)
             || (!inf_repository_change_pending(server->change)
                 && inf_lifecycle_all_ready(server->lifecycle)));
+}
+
+bool
+inf_server_restoring(inf_server_t *server)
+{
+    if (!atomic_load_explicit(&server->restoring, memory_order_relaxed)) {
+        return false;
+    }
+
+    bool done = atomic_load(&server->scanned)
+        && inf_lifecycle_settled(server->lifecycle);
+    if (done) {
+        atomic_store_explicit(&server->restoring, false,
+            memory_order_relaxed);
+    }
+    return !done;
 }
 
 /* Only what requests have changed needs to be remembered; they may some day,
@@ -332,7 +359,7 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         .userp = userp,
         .core_config = server->config,
         .agents = host->plugins->agents,
-        .load_members = config->model_control
+        .load_composing = config->model_control
             == NGINX_INFERENCE__MODEL_CONTROL__EXPLICIT,
         .idle = host->idle,
         .idle_userp = userp,

@@ -29,6 +29,8 @@
 #include "core/server/gpu_metrics.h"
 #include "core/server/readiness.h"
 #include "core/server/server_cache.h"
+#include "core/server/tracer.h"
+#include "core/tensor/shm_region.h"
 
 typedef struct inf_server_s inf_server_t;
 
@@ -47,6 +49,9 @@ struct inf_server_s {
     inf_repositories_t                repositories;
     inf_repository_change_t          *change;   /* of them                   */
     _Atomic bool                      strict_readiness; /* seq_cst           */
+    _Atomic bool                      restoring;    /* relaxed: as
+                                                       inf_server_restoring
+                                                       says                  */
     inf_rate_gate_t                  *rate_gate;    /* NULL: no limits       */
     _Atomic bool                      scanned;  /* seq_cst: all loads are
                                                    queued                    */
@@ -64,6 +69,8 @@ struct inf_server_s {
     bool                              has_memory;   /* shares the process's  */
     inf_gpu_metrics_t                *gpu_metrics;  /* NULL: there are none  */
     inf_server_cache_t                cache;
+    inf_tracer_t                     *tracer;
+    inf_shm_regions_t                *regions;      /* of clients            */
 };
 
 /* How plug-ins are opened and called; abi fills it in (core/abi/plugins.h). */
@@ -114,5 +121,12 @@ void inf_server_free(inf_server_t *server);
 
 /* As far as the server itself knows; its models' backends are not asked. */
 bool inf_server_ready(inf_server_t *server);
+
+/*
+ * Another core was there before, and the models that it may have had are not
+ * all loaded yet.  Ask before a model is looked up: once this is false, what is
+ * not found was not there.
+ */
+bool inf_server_restoring(inf_server_t *server);
 
 #endif /* INF_SERVER_SERVER_H */

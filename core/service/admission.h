@@ -6,7 +6,7 @@
  *          connections are its own until they close or stay silent.
  * Thread   the intake role.
  * Units    ns.
- * Errors   Who is rejected sees the end of its socket; the log says why, a
+ * Errors   A rejected process sees the end of its socket; the log says why, a
  *          bounded number of times a second.
  * Route    registration socket, external socket -> [admission] -> intake
  */

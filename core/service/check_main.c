@@ -36,7 +36,7 @@ inf_check_main(const char *file)
     return fflush(stdout) != 0 ? 2 : errors > 0;
 }
 
-/* What a load would log: it fails no check. */
+/* A message that a load would log: it fails no check. */
 static void
 print_record(void *userp, inf_log_level_t level, const char *file, int line_no,
     const char *text)

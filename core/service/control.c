@@ -1,7 +1,7 @@
 /* control.c - the control threads: one runs calls one after another, one takes
    those that ask for readiness, one takes loads and unloads apart and hands
    them to the loaders, one lists the repositories, which may be on machines
-   that are slow to answer. */
+   that are slow to answer, and one reads long requests of generate. */
 
 #include "core/service/control.h"
 
@@ -15,6 +15,7 @@
 #include "core/server/model_control.h"
 #include "core/server/ready_calls.h"
 #include "core/server/rest_request.h"
+#include "core/service/infer.h"
 
 #define CONTROL_RANK  8
 #define CONTROL_LIMIT 16384u    /* queued calls; then UNAVAILABLE            */
@@ -31,6 +32,7 @@ typedef struct {
     uint32_t       slot;
     uint32_t       generation;
     uint16_t       method;
+    inf_in_flight_t *in_flight; /* a request to be read; NULL: a call        */
     bool           rest;        /* the request is a REST body                */
     bool           rest_answer; /* so is the answer                          */
     const void    *shared;      /* still in the request arena; NULL: here    */
@@ -56,10 +58,11 @@ typedef enum {
     CONTROL_QUICK,              /* reads what there is                       */
     CONTROL_READY,              /* asked by machines that don't wait long    */
     CONTROL_MODELS,             /* loads, unloads: large, answered later     */
-    CONTROL_LISTS               /* the index: may take long                  */
+    CONTROL_LISTS,              /* the index: may take long                  */
+    CONTROL_GENERATE            /* JSON of generate                          */
 } control_kind_t;
 
-static_assert(CONTROL_LISTS + 1 == INF_SESSION_CALL_QUEUES,
+static_assert(CONTROL_GENERATE + 1 == INF_SESSION_CALL_QUEUES,
     "each thread has a queue in each session");
 
 struct inf_control_s {
@@ -80,6 +83,7 @@ static inf_session_calls_t *calls_of(const control_lane_t *lane,
 static _Atomic uint32_t *unanswered(const control_call_t *call);
 static inf_err_t *new_call(const inf_submission_t *submission,
     const void *bytes, control_call_t **out);
+static void call_queue(control_lane_t *lane, control_call_t *call);
 static void run_call(control_lane_t *lane, control_call_t *call);
 static inf_err_t *from_rest(const control_call_t *call, inf_buf_t *copy,
     inf_slice_t *request);
@@ -110,6 +114,9 @@ inf_control_new(inf_server_t *server, inf_control_t **out)
     }
     if (err == NULL) {
         err = lane_start(control, "control lists");
+    }
+    if (err == NULL) {
+        err = lane_start(control, "control read");
     }
     if (err != NULL) {
         inf_control_free(control);
@@ -167,8 +174,33 @@ inf_control_submit(inf_control_t *control, inf_session_t *session,
     }
 
     call->session = inf_session_ref(session);
-    bool full = atomic_fetch_add_explicit(unanswered(call), 1,
-        memory_order_relaxed) >= CONTROL_SHARE;
+    call_queue(lane, call);
+}
+
+void
+inf_control_read(inf_control_t *control, inf_in_flight_t *in_flight)
+{
+    control_call_t *call = calloc(1, sizeof(*call));
+    if (call == NULL) {
+        inf_infer_read(in_flight, inf_err_nomem());
+        return;
+    }
+
+    inf_link_init(&call->link);
+    call->in_flight = in_flight;
+    call->session = inf_session_ref(in_flight->session);
+    call_queue(&control->lanes[CONTROL_GENERATE], call);
+}
+
+/* Takes the call: one too many is answered at once.  Requests are bounded by
+   their channel's slots. */
+static void
+call_queue(control_lane_t *lane, control_call_t *call)
+{
+    bool full = call->in_flight == NULL
+        && atomic_fetch_add_explicit(unanswered(call), 1,
+            memory_order_relaxed) >= CONTROL_SHARE;
+
     inf_lock(&lane->lock);
     full |= lane->queued >= CONTROL_LIMIT;
     if (!full) {
@@ -289,7 +321,9 @@ lane_main(void *arg)
         }
 
         inf_unlock(&lane->lock);
-        if (inf_model_control_is_call(call->method)
+        if (call->in_flight != NULL) {
+            call_done(call, NULL);
+        } else if (inf_model_control_is_call(call->method)
             || inf_ready_calls_have(call->method))
         {
             hand_over(lane, call);
@@ -319,6 +353,7 @@ new_call(const inf_submission_t *submission, const void *bytes,
     call->slot = submission->slot;
     call->generation = submission->generation;
     call->method = submission->method;
+    call->in_flight = NULL;
     call->rest = (submission->flags & INF_SUBMIT_FLAG_REST) != 0;
     call->rest_answer = (submission->flags & INF_SUBMIT_FLAG_REST_ANSWER)
         != 0;
@@ -425,11 +460,18 @@ own_bytes(const control_call_t *call, inf_buf_t *copy, inf_slice_t *bytes)
     return inf_buf_status(copy);
 }
 
-/* A call without anything to say but how it went; may come from a loader. */
+/* A call without anything to say but how it went; may come from a loader.  Or
+   a request, which is read or has failed. */
 static void
 call_done(void *userp, inf_err_t *err)
 {
     control_call_t *call = userp;
+
+    if (call->in_flight != NULL) {
+        inf_infer_read(call->in_flight, err);
+        call_free(call);
+        return;
+    }
 
     answer(call->session, call->slot, call->generation, err,
         inf_slice(NULL, 0));
@@ -440,7 +482,9 @@ call_done(void *userp, inf_err_t *err)
 static void
 call_free(control_call_t *call)
 {
-    atomic_fetch_sub_explicit(unanswered(call), 1, memory_order_relaxed);
+    if (call->in_flight == NULL) {
+        atomic_fetch_sub_explicit(unanswered(call), 1, memory_order_relaxed);
+    }
     inf_session_unref(call->session);
     free(call);
 }

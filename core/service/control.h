@@ -1,5 +1,6 @@
 /*
- * control.h - the threads that run the calls of workers.
+ * control.h - the threads that run the calls of workers, and read requests of
+ *             generate that are long.
  *
  * Owner    The control object owns its threads and the queued calls.  A load
  *          on its way is the lifecycle's.
@@ -8,6 +9,7 @@
  * Units    bytes.
  * Errors   answered on the channel: status and text.
  * Route    intake -> [control] -> calls -> channel
+ *          intake -> [control] -> infer
  */
 
 #ifndef INF_SERVICE_CONTROL_H
@@ -28,5 +30,8 @@ void inf_control_free(inf_control_t *control);
 /* Queues the call; large ones stay in the arena until their turn. */
 void inf_control_submit(inf_control_t *control, inf_session_t *session,
     const inf_submission_t *submission);
+
+/* Queues a request whose JSON is to be read: inf_infer_read. */
+void inf_control_read(inf_control_t *control, inf_in_flight_t *in_flight);
 
 #endif /* INF_SERVICE_CONTROL_H */

@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "core/base/log.h"
+#include "core/base/log_stream.h"
 #include "core/include/build_id.h"
 #include "core/include/channel.h"
 #include "core/server/core_config.h"
@@ -319,14 +319,28 @@ on_signal(int signo)
     errno = saved;
 }
 
-/* One record: a letter for the level, then the text; never waits. */
+/*
+ * One record: a letter for the level, then the text; never waits.  nginx puts
+ * its own time in front, and the format with a time of its own is added to
+ * that for who asks for it.
+ */
 static void
 log_to_socket(void *userp, inf_log_level_t level, const char *file,
     int line_no, const char *line)
 {
     static _Atomic uint32_t dropped;
-    char record[INF_LOG_MAX + 64];
+    char record[INF_LOG_MAX + 320];
+    char text[INF_LOG_STREAM_MAX];
     int fd = (int) (intptr_t) userp;
+
+    if (inf_log_stream_format() == INF_LOG_ISO8601) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        size_t n = inf_log_stream_line(text, INF_LOG_ISO8601, false, &now,
+            (int) getpid(), level, file, line_no, line);
+        text[n - 1] = '\0';             /* instead of the newline            */
+        line = text;
+    }
 
     uint32_t lost = atomic_exchange_explicit(&dropped, 0,
         memory_order_relaxed);
@@ -334,8 +348,6 @@ log_to_socket(void *userp, inf_log_level_t level, const char *file,
         ? snprintf(record, sizeof(record), "%c%s", "IWEV"[level], line)
         : snprintf(record, sizeof(record), "%c%s (%u records before this one"
             " were lost)", "IWEV"[level], line, lost);
-    (void) file;
-    (void) line_no;
 
     size_t len = n < (int) sizeof(record) ? (size_t) n : sizeof(record) - 1;
     if (send(fd, record, len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
@@ -362,6 +374,7 @@ run(core_t *core, bool supervised, int listen_fd)
         .user_count = config->n_external_users,
         .response_bound = bound != 0 ? bound : RESPONSE_BOUND_DEFAULT,
         .spin_ns = config->spin_us * 1000,
+        .response_wait_ns = config->response_wait_ms * 1000000,
         .generation = core->generation,
         .configure = configure,
         .userp = core
@@ -440,7 +453,10 @@ take_over(core_t *core, const inf_core_config_t *wanted)
     }
 
     set_dump(core->now->values->dump);
-    inf_core_config_apply_log(core->now);
+    if (inf_core_config_log_differs(before, core->now)) {
+        inf_core_config_apply_log(core->now);   /* else requests' settings
+                                                   stay                      */
+    }
     inf_err_log(inf_err_add(core->server == NULL ? NULL
         : inf_server_reconfigure(core->server, before, core->now),
         "models and their repositories stay as they were"));

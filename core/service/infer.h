@@ -1,12 +1,14 @@
 /*
  * infer.h - from a flat record to a running request, and back.
  *
- * Owner    A submission becomes a flight of its session; it ends by
+ * Owner    A submission becomes a request in flight of its session; it ends by
  *          completions on the channel, whatever happens.
- * Thread   submit, cancel: the intake role; responses: any thread.
+ * Thread   submit, cancel: the intake role; read: a control thread; responses:
+ *          any thread.
  * Units    ns.
  * Errors   answered on the channel as a response with a status.
  * Route    intake -> [infer] -> runtime ... sink -> [infer] -> channel
+ *          A long JSON of generate: intake -> control -> [infer] -> runtime
  */
 
 #ifndef INF_SERVICE_INFER_H
@@ -21,13 +23,19 @@ typedef struct {
     const inf_runner_t *runner;     /* NULL: nowhere, it was rejected, is the
                                        response cache's or an ensemble's     */
     bool                quick;      /* the runner's executions are short     */
+    inf_in_flight_t    *unread;     /* not NULL: its JSON is long, and a
+                                       control thread reads it               */
 } inf_infer_fed_t;
 
 /* Takes the submission: the request runs, is queued, or is rejected on the
-   channel. */
+   channel.  restoring: inf_server_restoring, asked before. */
 inf_infer_fed_t inf_infer_submit(inf_session_t *session,
     inf_registry_reader_t *models, const inf_submission_t *submission,
-    uint64_t now_ns);
+    bool restoring, uint64_t now_ns);
+
+/* Reads the JSON of a request of generate and submits it; or, with an error,
+   which is taken, rejects the request. */
+void inf_infer_read(inf_in_flight_t *in_flight, inf_err_t *err);
 
 /* Unlinks the request if it is queued, else tells the backend. */
 void inf_infer_cancel(inf_session_t *session, uint32_t slot,

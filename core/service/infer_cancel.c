@@ -7,16 +7,17 @@
 void
 inf_infer_cancel(inf_session_t *session, uint32_t slot, uint32_t generation)
 {
-    inf_flight_t *flight = inf_session_find(session, slot, generation);
-    if (flight == NULL || !inf_factory_try_ref(&flight->factory)) {
+    inf_in_flight_t *in_flight = inf_session_find(session, slot, generation);
+    if (in_flight == NULL || !inf_factory_try_ref(&in_flight->factory)) {
         return;
     }
 
-    inf_factory_t *factory = &flight->factory;
-    atomic_store_explicit(&factory->cancelled, true, memory_order_relaxed);
+    inf_factory_t *factory = &in_flight->factory;
+    atomic_store(&factory->cancelled, true);
 
-    inf_request_t *req = &flight->request;
+    inf_request_t *req = &in_flight->request;
     if (factory->model != NULL
+        && !atomic_load(&in_flight->reading) /* else its reader looks        */
         && inf_entrance_cancel(factory->model, req, NULL))
     {
         inf_reject_cancelled(req);
@@ -29,9 +30,9 @@ void
 inf_infer_cancel_all(inf_session_t *session)
 {
     for (uint32_t slot = 0; slot < session->slots; slot++) {
-        inf_flight_t *flight = session->by_slot[slot];
-        if (flight != NULL) {
-            inf_infer_cancel(session, flight->slot, flight->generation);
+        inf_in_flight_t *in_flight = session->by_slot[slot];
+        if (in_flight != NULL) {
+            inf_infer_cancel(session, in_flight->slot, in_flight->generation);
         }
     }
 }

@@ -77,7 +77,8 @@ static void idle_leave(void *userp, inf_runner_t *runner);
 static void idle_sleeps(void *userp);
 static void host_changed(void *userp);
 static bool drain_session(inf_intake_t *in, intake_session_t *is);
-static void note_fed(inf_intake_t *in, inf_infer_fed_t fed);
+static void take_infer(inf_intake_t *in, inf_session_t *session,
+    const inf_submission_t *s, uint64_t now_ns);
 static void dispatch(inf_intake_t *in, inf_session_t *session,
     const inf_submission_t *s);
 static bool all_asleep(inf_intake_t *in);
@@ -418,8 +419,7 @@ drain_session(inf_intake_t *in, intake_session_t *is)
             }
             bytes += s.op != INF_SUBMIT_CANCEL ? s.length : 0;
             if (s.op == INF_SUBMIT_INFER) {
-                note_fed(in, inf_infer_submit(is->session, &in->models, &s,
-                    now));
+                take_infer(in, is->session, &s, now);
             } else {
                 dispatch(in, is->session, &s);
             }
@@ -431,8 +431,16 @@ drain_session(inf_intake_t *in, intake_session_t *is)
 }
 
 static void
-note_fed(inf_intake_t *in, inf_infer_fed_t fed)
+take_infer(inf_intake_t *in, inf_session_t *session, const inf_submission_t *s,
+    uint64_t now_ns)
 {
+    inf_infer_fed_t fed = inf_infer_submit(session, &in->models, s,
+        inf_server_restoring(in->server), now_ns);
+
+    if (fed.unread != NULL) {
+        inf_control_read(in->control, fed.unread);
+        return;
+    }
     if (fed.runner == NULL) {
         return;
     }
@@ -588,13 +596,16 @@ add_session(void *userp, inf_channel_t *channel, uint32_t pid)
     inf_intake_t *in = userp;
     inf_session_t *session;
 
-    inf_err_t *err = inf_session_new(channel, &session);
+    inf_err_t *err = inf_session_new(channel, in->options.response_wait_ns,
+        &session);
     if (err != NULL) {
         inf_channel_dead(channel);
         inf_channel_unref(channel);
         return err;
     }
 
+    session->tracer = in->server->tracer;
+    session->regions = in->server->regions;
     intake_session_t *is = calloc(1, sizeof(*is));
     if (is == NULL) {
         err = inf_err_nomem();

@@ -34,6 +34,7 @@ typedef struct {
     size_t   user_count;
     uint64_t response_bound;    /* bytes per worker                          */
     uint64_t spin_ns;
+    uint64_t response_wait_ns;  /* for a client that takes no responses      */
     uint64_t generation;        /* of the configuration in force             */
 
     /* A configuration came over configure_fd; takes the fd. */

@@ -19,8 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a worker may hold before a backend waits, and what each response counts
-   at least. */
+/* The bytes that a worker may hold before a backend waits, and the least that
+   each response counts. */
 #define INF_RESPONSE_FLOW_MAX   (UINT64_C(8) << 20)
 #define INF_RESPONSE_FLOW_LEAST UINT64_C(1024)
 

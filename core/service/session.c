@@ -2,18 +2,20 @@
 
 #include <stdlib.h>
 
+#include "core/abi/trace.h"
 #include "core/base/refs.h"
 
-static inf_flight_t *flight_new(void);
-static void flight_free(inf_flight_t *flight);
-static void free_list(inf_flight_t *flight);
+static inf_in_flight_t *in_flight_new(void);
+static void in_flight_free(inf_in_flight_t *in_flight);
+static void free_list(inf_in_flight_t *in_flight);
 
 inf_err_t *
-inf_session_new(inf_channel_t *channel, inf_session_t **out)
+inf_session_new(inf_channel_t *channel, uint64_t response_wait_ns,
+    inf_session_t **out)
 {
     uint32_t slots = inf_channel_slots(channel);
     inf_session_t *s = calloc(1, sizeof(*s));
-    inf_flight_t **by_slot = calloc(slots, sizeof(*by_slot));
+    inf_in_flight_t **by_slot = calloc(slots, sizeof(*by_slot));
     if (s == NULL || by_slot == NULL) {
         free(s);
         free(by_slot);
@@ -29,6 +31,7 @@ inf_session_new(inf_channel_t *channel, inf_session_t **out)
     s->channel = channel;
     s->by_slot = by_slot;
     s->slots = slots;
+    s->response_wait_ns = response_wait_ns;
     *out = s;
     return NULL;
 }
@@ -57,15 +60,15 @@ inf_session_unref(inf_session_t *s)
 bool
 inf_session_slot_taken(const inf_session_t *s, uint32_t slot)
 {
-    const inf_flight_t *flight = s->by_slot[slot];
+    const inf_in_flight_t *in_flight = s->by_slot[slot];
 
-    return flight != NULL && flight->slot == slot
-        && (!atomic_load_explicit(&flight->answered, memory_order_acquire)
-            || !atomic_load_explicit(&flight->released,
+    return in_flight != NULL && in_flight->slot == slot
+        && (!atomic_load_explicit(&in_flight->answered, memory_order_acquire)
+            || !atomic_load_explicit(&in_flight->released,
                 memory_order_acquire));
 }
 
-inf_flight_t *
+inf_in_flight_t *
 inf_session_take(inf_session_t *s, uint32_t slot, uint32_t generation)
 {
     if (s->free == NULL) {
@@ -73,60 +76,73 @@ inf_session_take(inf_session_t *s, uint32_t slot, uint32_t generation)
             memory_order_acquire);
     }
 
-    inf_flight_t *flight = s->free;
-    if (flight != NULL) {
-        s->free = flight->next;
-        inf_request_reset(&flight->request);
+    inf_in_flight_t *in_flight = s->free;
+    if (in_flight != NULL) {
+        s->free = in_flight->next;
+        inf_request_reset(&in_flight->request);
     } else {
-        flight = flight_new();
-        if (flight == NULL) {
+        in_flight = in_flight_new();
+        if (in_flight == NULL) {
             return NULL;
         }
-        atomic_fetch_add_explicit(&s->flights, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&s->made, 1, memory_order_relaxed);
     }
 
-    flight->next = NULL;
-    flight->session = inf_session_ref(s);
-    flight->slot = slot;
-    flight->generation = generation;
-    flight->retry = 0;
-    flight->record = NULL;
-    flight->flow = NULL;
-    atomic_store_explicit(&flight->answered, false, memory_order_relaxed);
-    atomic_store_explicit(&flight->released, false, memory_order_relaxed);
-    atomic_store_explicit(&flight->stalled, false, memory_order_relaxed);
-    atomic_store_explicit(&flight->parts, 2, memory_order_relaxed);
-    s->by_slot[slot] = flight;
-    return flight;
+    in_flight->next = NULL;
+    in_flight->session = inf_session_ref(s);
+    in_flight->slot = slot;
+    in_flight->generation = generation;
+    in_flight->retry = 0;
+    in_flight->record = NULL;
+    in_flight->flow = NULL;
+    in_flight->trace = NULL;
+    in_flight->regions = NULL;
+    in_flight->region_count = 0;
+    in_flight->place_count = 0;
+    atomic_store_explicit(&in_flight->answered, false, memory_order_relaxed);
+    atomic_store_explicit(&in_flight->released, false, memory_order_relaxed);
+    atomic_store_explicit(&in_flight->stalled, false, memory_order_relaxed);
+    atomic_store_explicit(&in_flight->reading, false, memory_order_relaxed);
+    atomic_store_explicit(&in_flight->reported, false, memory_order_relaxed);
+    atomic_store_explicit(&in_flight->parts, 2, memory_order_relaxed);
+    s->by_slot[slot] = in_flight;
+    return in_flight;
 }
 
-inf_flight_t *
+inf_in_flight_t *
 inf_session_find(inf_session_t *s, uint32_t slot, uint32_t generation)
 {
-    inf_flight_t *flight = slot < s->slots ? s->by_slot[slot] : NULL;
+    inf_in_flight_t *in_flight = slot < s->slots ? s->by_slot[slot] : NULL;
 
-    return flight != NULL && flight->slot == slot
-        && flight->generation == generation
-        && atomic_load_explicit(&flight->parts, memory_order_acquire) > 0
-        ? flight : NULL;
+    return in_flight != NULL && in_flight->slot == slot
+        && in_flight->generation == generation
+        && atomic_load_explicit(&in_flight->parts, memory_order_acquire) > 0
+        ? in_flight : NULL;
 }
 
 void
-inf_flight_part_done(inf_flight_t *flight)
+inf_in_flight_part_done(inf_in_flight_t *in_flight)
 {
-    if (atomic_fetch_sub_explicit(&flight->parts, 1, memory_order_acq_rel)
+    if (atomic_fetch_sub_explicit(&in_flight->parts, 1, memory_order_acq_rel)
         != 1)
     {
         return;
     }
 
-    inf_response_flow_unref(flight->flow);
-    flight->flow = NULL;
+    inf_response_flow_unref(in_flight->flow);
+    in_flight->flow = NULL;
+    inf_trace_unref(in_flight->trace);
+    in_flight->trace = NULL;
+    for (uint32_t i = 0; i < in_flight->region_count; i++) {
+        inf_shm_region_unref(in_flight->regions[i]);
+    }
+    in_flight->region_count = 0;
 
-    inf_session_t *s = flight->session;
-    flight->next = atomic_load_explicit(&s->returned, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&s->returned, &flight->next,
-        flight, memory_order_release, memory_order_relaxed))
+    inf_session_t *s = in_flight->session;
+    in_flight->next = atomic_load_explicit(&s->returned, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&s->returned,
+        &in_flight->next, in_flight, memory_order_release,
+        memory_order_relaxed))
     {
         continue;
     }
@@ -134,32 +150,32 @@ inf_flight_part_done(inf_flight_t *flight)
     inf_session_unref(s);
 }
 
-static inf_flight_t *
-flight_new(void)
+static inf_in_flight_t *
+in_flight_new(void)
 {
-    inf_flight_t *flight = calloc(1, sizeof(*flight));
-    if (flight != NULL) {
-        inf_request_init(&flight->request);
-        inf_factory_init(&flight->factory);
+    inf_in_flight_t *in_flight = calloc(1, sizeof(*in_flight));
+    if (in_flight != NULL) {
+        inf_request_init(&in_flight->request);
+        inf_factory_init(&in_flight->factory);
     }
 
-    return flight;
+    return in_flight;
 }
 
 static void
-flight_free(inf_flight_t *flight)
+in_flight_free(inf_in_flight_t *in_flight)
 {
-    inf_request_fini(&flight->request);
-    inf_factory_fini(&flight->factory);
-    free(flight);
+    inf_request_fini(&in_flight->request);
+    inf_factory_fini(&in_flight->factory);
+    free(in_flight);
 }
 
 static void
-free_list(inf_flight_t *flight)
+free_list(inf_in_flight_t *in_flight)
 {
-    while (flight != NULL) {
-        inf_flight_t *next = flight->next;
-        flight_free(flight);
-        flight = next;
+    while (in_flight != NULL) {
+        inf_in_flight_t *next = in_flight->next;
+        in_flight_free(in_flight);
+        in_flight = next;
     }
 }

@@ -2,7 +2,7 @@
  * session.h - one nginx worker as the core sees it: its channel and what is
  *             in flight on it.
  *
- * Owner    The intake holds a reference; every flight in use holds one.
+ * Owner    The intake holds a reference; every request in flight holds one.
  * Thread   take, by_slot: the intake role.  Flights end on any thread.
  * Units    none.
  * Errors   none.
@@ -19,17 +19,26 @@
 #include "core/service/response_flow.h"
 #include "core/tensor/request.h"
 #include "core/tensor/response.h"
+#include "core/tensor/shm_region.h"
 #include "core/wire/request_record.h"
 #include "core/wire/response_record.h"
 #include "core/wire/server.h"
 
 typedef struct inf_session_s inf_session_t;
-typedef struct inf_flight_s  inf_flight_t;
+typedef struct inf_in_flight_s  inf_in_flight_t;
+
+/* Where an output of a request is to be written: in the region that stands at
+   the same index of the request's. */
+typedef struct {
+    const char *name;                       /* of the output                 */
+    uint64_t    offset;
+    uint64_t    size;
+} inf_in_flight_place_t;
 
 /* One inference on its way.  Taken and set up by the intake; used again when
    its request was released and its last response and factory are gone. */
-struct inf_flight_s {
-    inf_flight_t             *next;         /* on a free list                */
+struct inf_in_flight_s {
+    inf_in_flight_t          *next;         /* on a free list                */
     inf_session_t            *session;      /* a reference while in use      */
     uint32_t                  slot;
     uint32_t                  generation;
@@ -40,16 +49,29 @@ struct inf_flight_s {
     _Atomic bool              released;     /* release: so was RELEASED      */
     _Atomic bool              stalled;      /* relaxed: no response is sent
                                                any more                      */
+    _Atomic bool              reading;      /* seq_cst, as the factory's
+                                               cancelled beside it: a control
+                                               thread is to submit it        */
+    _Atomic bool              reported;     /* relaxed: so was the load      */
     uint8_t                   retry;        /* INF_SLOT_RETRYABLE or
                                                INF_SLOT_SEQUENCE             */
     const inf_infer_record_t *record;       /* in the request's arena        */
     inf_response_flow_t      *flow;         /* a reference; set with the
                                                request; NULL: one response   */
+    struct TRITONSERVER_InferenceTrace *trace;  /* a reference, or NULL; set
+                                               with the request              */
+    struct inf_trace_record_s *traced;      /* the trace's                   */
+    inf_shm_region_t        **regions;      /* references: of places, then of
+                                               inputs; in the request's
+                                               arena, NULL: none             */
+    inf_in_flight_place_t    *places;       /* likewise                      */
+    uint32_t                  region_count;
+    uint32_t                  place_count;
     inf_request_t             request;
     inf_factory_t             factory;
 };
 
-#define INF_SESSION_CALL_QUEUES 4u      /* one for each control thread       */
+#define INF_SESSION_CALL_QUEUES 5u      /* one for each control thread       */
 
 /* Calls that wait for one control thread; under its lock.  Each call has a
    reference of the session. */
@@ -61,11 +83,16 @@ typedef struct {
 struct inf_session_s {
     _Atomic uint32_t         refs;          /* up relaxed, down acq_rel      */
     inf_channel_t           *channel;       /* a reference                   */
-    inf_flight_t           **by_slot;       /* last flight of each slot      */
+    struct inf_tracer_s     *tracer;        /* of the server; set before the
+                                               first request, NULL: none     */
+    inf_shm_regions_t       *regions;       /* the server's; set at once     */
+    inf_in_flight_t        **by_slot;       /* the last one of each slot     */
     uint32_t                 slots;
-    inf_flight_t            *free;          /* the intake's own              */
-    _Atomic(inf_flight_t *)  returned;      /* release push, acquire take    */
-    _Atomic uint32_t         flights;       /* relaxed: ever made            */
+    uint64_t                 response_wait_ns;  /* of a backend, for a client
+                                               that takes no responses       */
+    inf_in_flight_t         *free;          /* the intake's own              */
+    _Atomic(inf_in_flight_t *) returned;    /* release push, acquire take    */
+    _Atomic uint32_t         made;          /* relaxed: objects ever         */
     _Atomic uint32_t         calls;         /* relaxed: under way            */
     _Atomic uint32_t         ready_calls;   /* relaxed: the same, for
                                                readiness                     */
@@ -75,7 +102,7 @@ struct inf_session_s {
 
 /* Takes the reference of channel. */
 INF_CHECK inf_err_t *inf_session_new(inf_channel_t *channel,
-    inf_session_t **out);
+    uint64_t response_wait_ns, inf_session_t **out);
 
 /* ref returns s; with the last reference the session is freed. */
 inf_session_t *inf_session_ref(inf_session_t *s);
@@ -85,15 +112,15 @@ void inf_session_unref(inf_session_t *s);
    may not use the slot for another request. */
 bool inf_session_slot_taken(const inf_session_t *s, uint32_t slot);
 
-/* A flight for a submission; NULL: out of memory. */
-inf_flight_t *inf_session_take(inf_session_t *s, uint32_t slot,
+/* An object for the submitted request; NULL: out of memory. */
+inf_in_flight_t *inf_session_take(inf_session_t *s, uint32_t slot,
     uint32_t generation);
 
-/* The flight of slot and generation if it may still be under way. */
-inf_flight_t *inf_session_find(inf_session_t *s, uint32_t slot,
+/* The request of slot and generation if it may still be under way. */
+inf_in_flight_t *inf_session_find(inf_session_t *s, uint32_t slot,
     uint32_t generation);
 
-/* One of the flight's two parts has ended. */
-void inf_flight_part_done(inf_flight_t *flight);
+/* One of the two parts of the request has ended. */
+void inf_in_flight_part_done(inf_in_flight_t *in_flight);
 
 #endif /* INF_SERVICE_SESSION_H */

@@ -25,6 +25,7 @@ typedef struct {
     char *prefix;           /* "" or "a/b": no slash at either end          */
 } inf_s3_address_t;
 
+/* On success out has texts of its own, for fini. */
 INF_CHECK inf_err_t *inf_s3_address_parse(const char *address,
     inf_s3_address_t *out);
 void inf_s3_address_fini(inf_s3_address_t *a);

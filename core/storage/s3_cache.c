@@ -18,11 +18,11 @@
 
 struct inf_s3_cache_s {
     inf_lock_t         lock;    /* rank 59; guards what follows              */
-    char              *objects; /* folder; NULL: not opened yet              */
-    inf_private_dir_t *run;     /* this process's folders are in it          */
+    char              *objects; /* directory; NULL: not opened yet           */
+    inf_private_dir_t *run;     /* this process's directories are in it      */
 };
 
-/* One object on its way from the service to the model's folder. */
+/* One object on its way from the service to the model's directory. */
 typedef struct {
     const inf_s3_object_t *object;
     const char            *relative;
@@ -94,7 +94,7 @@ inf_s3_cache_folder(inf_s3_cache_t *cache, inf_s3_client_t *client,
         const inf_s3_object_t *o = &listing->items[i];
         size_t len = strlen(o->key);
         if (len <= skip || o->key[len - 1] == '/') {
-            continue;           /* marks a folder, has no content            */
+            continue;           /* marks a directory, has no content         */
         }
         items[count++] = (item_t) { o, o->key + skip, NULL, NULL, -1 };
     }
@@ -174,8 +174,8 @@ private_folder(const char *path)
     if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()
         || (st.st_mode & 077) != 0)
     {
-        return inf_err_new(INF_ERR_INTERNAL, "%s is not a folder that belongs"
-            " to this user alone", path);
+        return inf_err_new(INF_ERR_INTERNAL, "%s is not a directory that"
+            " belongs to this user alone", path);
     }
     return NULL;
 }
@@ -379,7 +379,7 @@ link_item(const char *folder, const item_t *item)
     return err;
 }
 
-/* The folders of path behind its first from bytes. */
+/* The directories of path behind its first from bytes. */
 static inf_err_t *
 make_parents(char *path, size_t from)
 {
@@ -389,7 +389,8 @@ make_parents(char *path, size_t from)
         int errnum = errno;
         *p = '/';
         if (rc != 0 && errnum != EEXIST) {
-            return inf_err_os(errnum, "cannot make the folders of %s", path);
+            return inf_err_os(errnum, "cannot make the directories of"
+                " %s", path);
         }
     }
     return NULL;

@@ -1,18 +1,18 @@
 /*
  * s3_cache.h - fetched objects on disk: one file each, hard links in the
- *              folders that models are loaded from.
+ *              directories that models are loaded from.
  *
- * Owner    The storage owns the cache; a folder belongs to its holder until
+ * Owner    The storage owns the cache; a directory belongs to its holder until
  *          release.
  * Thread   any.
  * Units    bytes.
  * Errors   INTERNAL names the path and what the system said.
  * Route    S3 storage -> [cache] -> S3 client
  *
- * It lies in TRITON_AWS_MOUNT_DIRECTORY or /tmp, in a folder that only this
+ * It lies in TRITON_AWS_MOUNT_DIRECTORY or /tmp, in a directory that only this
  * user may enter.  An object is fetched once per ETag, also over restarts of
- * the core; what no model uses goes, oldest first, beyond 8 GiB.  Folders of a
- * process that died go when the next one opens the cache.
+ * the core; what no model uses goes, oldest first, beyond 8 GiB.  Directories
+ * of a process that died go when the next one opens the cache.
  */
 
 #ifndef INF_STORAGE_S3_CACHE_H
@@ -28,14 +28,14 @@ INF_CHECK inf_err_t *inf_s3_cache_new(inf_s3_cache_t **out);
 void inf_s3_cache_free(inf_s3_cache_t *cache);
 
 /*
- * A new folder with the objects of listing, each under its key without the
+ * A new directory with the objects of listing, each under its key without the
  * first skip bytes, fetched where the cache lacks them.
  */
 INF_CHECK inf_err_t *inf_s3_cache_folder(inf_s3_cache_t *cache,
     inf_s3_client_t *client, const inf_s3_listing_t *listing, size_t skip,
     char **folder);
 
-/* Removes the folder and frees its name. */
+/* Removes the directory and frees its name. */
 void inf_s3_cache_release(inf_s3_cache_t *cache, char *folder);
 
 #endif /* INF_STORAGE_S3_CACHE_H */

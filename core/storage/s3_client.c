@@ -25,8 +25,8 @@
 
 struct inf_s3_client_s {
     char                 *text;             /* the address as given          */
-    inf_s3_address_t      address;
-    _Atomic bool          cancelled;        /* for good                      */
+    inf_s3_address_t      address;          /* set in new()                  */
+    _Atomic bool          cancelled;        /* seq_cst; for good             */
     inf_lock_t            lock;             /* rank 60; guards what follows  */
     inf_cond_t            wake;             /* cancelled                     */
     inf_s3_credentials_t  who;
@@ -53,12 +53,14 @@ typedef struct {
 } part_t;
 
 typedef struct {
-    inf_s3_client_t      *client;
+    inf_s3_client_t      *client;           /* these are set before threads
+                                               start                         */
     const inf_s3_fetch_t *files;
     part_t               *parts;
     size_t                part_count;
-    atomic_size_t         next;
-    atomic_bool           stop;
+
+    atomic_size_t         next;             /* seq_cst: the part to be taken */
+    atomic_bool           stop;             /* seq_cst: err is set           */
     inf_lock_t            lock;             /* rank 61; guards err           */
     inf_err_t            *err;              /* the first                     */
 } fetch_t;

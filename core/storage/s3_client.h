@@ -4,9 +4,9 @@
  * Owner    The storage owns it; listings and bytes belong to the caller.
  * Thread   any; each request borrows a connection of the client's.
  * Units    bytes.
- * Errors   Text names bucket and key.  What may pass (no connection, cut off,
- *          5xx, 429) is tried again a few times first.  INVALID_ARG: the
- *          object was replaced meanwhile.
+ * Errors   Text names bucket and key.  Errors that may pass (no connection,
+ *          cut off, 5xx, 429) are tried again a few times first.  INVALID_ARG:
+ *          the object was replaced meanwhile.
  * Route    storage -> [client] -> s3_http
  */
 
@@ -29,12 +29,13 @@ void inf_s3_client_free(inf_s3_client_t *c);
 /* Requests under way end, others are not made any more: UNAVAILABLE. */
 void inf_s3_client_cancel(inf_s3_client_t *c);
 
+/* The parts of the address given to new; c's. */
 const inf_s3_address_t *inf_s3_client_address(const inf_s3_client_t *c);
 
 /*
  * Objects whose key begins with prefix, at most limit of them (0: all).  Not
  * recursive: keys with a slash behind the prefix come as one entry per
- * folder, which ends in the slash.
+ * directory, which ends in the slash.
  */
 INF_CHECK inf_err_t *inf_s3_client_list(inf_s3_client_t *c,
     const char *prefix, bool recursive, size_t limit, inf_s3_listing_t *out);

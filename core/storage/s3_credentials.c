@@ -260,7 +260,7 @@ from_profile(const char *profile, inf_s3_credentials_t *out)
     return err;
 }
 
-/* What is set already stands. */
+/* A value that is set already stands. */
 static inf_err_t *
 read_profile(const char *path, const char *section, inf_s3_credentials_t *out)
 {

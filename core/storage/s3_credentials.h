@@ -29,6 +29,7 @@ typedef struct {
     char *region;           /* never NULL after find                         */
 } inf_s3_credentials_t;
 
+/* On success out has texts of its own, for fini; after an error it is empty. */
 INF_CHECK inf_err_t *inf_s3_credentials_find(const char *address,
     inf_s3_credentials_t *out);
 void inf_s3_credentials_fini(inf_s3_credentials_t *c);

@@ -1,35 +1,19 @@
 #include "core/storage/s3_http.h"
 
-#include <curl/curl.h>
-#include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include "core/storage/curl_library.h"
 
 #define CONNECT_MS     10000L
 #define SLOW_BYTES     1024L    /* a second, for SLOW_SECONDS: no answer     */
 #define SLOW_SECONDS   30L
 #define COMPLAINT_MAX  4096u
 
-/* What is used of libcurl.  It is opened late: its many libraries would
-   otherwise be in every core and in every program that embeds one. */
-typedef struct {
-    CURLcode     (*global_init)(long flags);
-    CURL        *(*easy_init)(void);
-    void         (*easy_cleanup)(CURL *handle);
-    void         (*easy_reset)(CURL *handle);
-    CURLcode     (*easy_setopt)(CURL *handle, CURLoption option, ...);
-    CURLcode     (*easy_getinfo)(CURL *handle, CURLINFO info, ...);
-    CURLcode     (*easy_perform)(CURL *handle);
-    const char  *(*easy_strerror)(CURLcode code);
-    struct curl_slist *(*slist_append)(struct curl_slist *list,
-        const char *text);
-    void         (*slist_free_all)(struct curl_slist *list);
-} curl_t;
-
 struct inf_s3_http_s {
+    const inf_curl_t   *curl;
     CURL               *easy;
     const inf_s3_get_t *what;
     inf_s3_answer_t    *answer;
@@ -39,16 +23,10 @@ struct inf_s3_http_s {
     char                reason[CURL_ERROR_SIZE];
 };
 
-static curl_t          curl;
-static pthread_once_t  curl_once = PTHREAD_ONCE_INIT;
-static char            curl_problem[256];   /* "": none                      */
-
-static void curl_open(void);
-static bool curl_bind(void *library);
 static inf_err_t *set_up(inf_s3_http_t *h, struct curl_slist **headers);
 static inf_err_t *sign(inf_s3_http_t *h, struct curl_slist **headers);
-static inf_err_t *add_header(struct curl_slist **headers, const char *name,
-    const char *value);
+static inf_err_t *add_header(const inf_curl_t *curl,
+    struct curl_slist **headers, const char *name, const char *value);
 static size_t on_header(char *data, size_t size, size_t count, void *userp);
 static size_t on_body(char *data, size_t size, size_t count, void *userp);
 static int on_progress(void *userp, curl_off_t down_all, curl_off_t down,
@@ -60,17 +38,18 @@ static void find_element(const char *text, const char *name, char *out,
 inf_err_t *
 inf_s3_http_open(inf_s3_http_t **out)
 {
-    pthread_once(&curl_once, curl_open);
-    if (curl_problem[0] != '\0') {
-        return inf_err_new(INF_ERR_UNSUPPORTED, "s3:// repositories need "
-            "libcurl: %s", curl_problem);
+    const inf_curl_t *curl;
+    inf_err_t *err = inf_curl_open(&curl);
+    if (err != NULL) {
+        return inf_err_add(err, "s3:// repositories need libcurl");
     }
 
     inf_s3_http_t *h = calloc(1, sizeof(*h));
     if (h == NULL) {
         return inf_err_nomem();
     }
-    h->easy = curl.easy_init();
+    h->curl = curl;
+    h->easy = curl->easy_init();
     if (h->easy == NULL) {
         free(h);
         return inf_err_nomem();
@@ -83,7 +62,7 @@ void
 inf_s3_http_close(inf_s3_http_t *h)
 {
     if (h != NULL) {
-        curl.easy_cleanup(h->easy);
+        h->curl->easy_cleanup(h->easy);
         free(h);
     }
 }
@@ -104,67 +83,16 @@ inf_s3_http_get(inf_s3_http_t *h, const inf_s3_get_t *what,
 
     inf_err_t *err = set_up(h, &headers);
     if (err == NULL) {
-        CURLcode code = curl.easy_perform(h->easy);
+        CURLcode code = h->curl->easy_perform(h->easy);
         long status = 0;
-        curl.easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &status);
+        h->curl->easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &status);
         out->status = (unsigned) status;
         err = judge(h, code);
     }
 
-    curl.slist_free_all(headers);
-    curl.easy_reset(h->easy);           /* secrets go, the connection stays  */
+    h->curl->slist_free_all(headers);
+    h->curl->easy_reset(h->easy);         /* secrets go, the connection stays  */
     return err;
-}
-
-static void
-curl_open(void)
-{
-    void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
-
-    if (library == NULL) {
-        library = dlopen("libcurl-gnutls.so.4", RTLD_NOW | RTLD_LOCAL);
-    }
-    if (library == NULL) {
-        snprintf(curl_problem, sizeof(curl_problem), "%s", dlerror());
-        return;
-    }
-    if (!curl_bind(library)) {
-        snprintf(curl_problem, sizeof(curl_problem), "this one lacks a "
-            "function that is needed");
-        return;
-    }
-    if (curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-        snprintf(curl_problem, sizeof(curl_problem), "it can't start");
-    }
-}
-
-static bool
-curl_bind(void *library)
-{
-    const struct {
-        const char  *name;
-        void        *to;
-    } rows[] = {
-        { "curl_global_init", &curl.global_init },
-        { "curl_easy_init", &curl.easy_init },
-        { "curl_easy_cleanup", &curl.easy_cleanup },
-        { "curl_easy_reset", &curl.easy_reset },
-        { "curl_easy_setopt", &curl.easy_setopt },
-        { "curl_easy_getinfo", &curl.easy_getinfo },
-        { "curl_easy_perform", &curl.easy_perform },
-        { "curl_easy_strerror", &curl.easy_strerror },
-        { "curl_slist_append", &curl.slist_append },
-        { "curl_slist_free_all", &curl.slist_free_all },
-    };
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        void *symbol = dlsym(library, rows[i].name);
-        if (symbol == NULL) {
-            return false;
-        }
-        memcpy(rows[i].to, &symbol, sizeof(symbol));
-    }
-    return true;
 }
 
 static inf_err_t *
@@ -172,30 +100,31 @@ set_up(inf_s3_http_t *h, struct curl_slist **headers)
 {
     const inf_s3_get_t *what = h->what;
     char range[64];
+    const inf_curl_t *curl = h->curl;
     CURLcode rc = CURLE_OK;
     CURL *e = h->easy;
 
-    rc |= curl.easy_setopt(e, CURLOPT_URL, what->url);
-    rc |= curl.easy_setopt(e, CURLOPT_PATH_AS_IS, 1L);
-    rc |= curl.easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
-    rc |= curl.easy_setopt(e, CURLOPT_HTTP_VERSION,
+    rc |= curl->easy_setopt(e, CURLOPT_URL, what->url);
+    rc |= curl->easy_setopt(e, CURLOPT_PATH_AS_IS, 1L);
+    rc |= curl->easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+    rc |= curl->easy_setopt(e, CURLOPT_HTTP_VERSION,
         (long) CURL_HTTP_VERSION_1_1);
-    rc |= curl.easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
-    rc |= curl.easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
-    rc |= curl.easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES);
-    rc |= curl.easy_setopt(e, CURLOPT_LOW_SPEED_TIME, SLOW_SECONDS);
-    rc |= curl.easy_setopt(e, CURLOPT_ERRORBUFFER, h->reason);
-    rc |= curl.easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);
-    rc |= curl.easy_setopt(e, CURLOPT_HEADERDATA, h);
-    rc |= curl.easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
-    rc |= curl.easy_setopt(e, CURLOPT_WRITEDATA, h);
-    rc |= curl.easy_setopt(e, CURLOPT_NOPROGRESS, 0L);
-    rc |= curl.easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress);
-    rc |= curl.easy_setopt(e, CURLOPT_XFERINFODATA, h);
+    rc |= curl->easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+    rc |= curl->easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+    rc |= curl->easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES);
+    rc |= curl->easy_setopt(e, CURLOPT_LOW_SPEED_TIME, SLOW_SECONDS);
+    rc |= curl->easy_setopt(e, CURLOPT_ERRORBUFFER, h->reason);
+    rc |= curl->easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);
+    rc |= curl->easy_setopt(e, CURLOPT_HEADERDATA, h);
+    rc |= curl->easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
+    rc |= curl->easy_setopt(e, CURLOPT_WRITEDATA, h);
+    rc |= curl->easy_setopt(e, CURLOPT_NOPROGRESS, 0L);
+    rc |= curl->easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress);
+    rc |= curl->easy_setopt(e, CURLOPT_XFERINFODATA, h);
     if (what->ranged) {
         snprintf(range, sizeof(range), "%llu-%llu",
             (unsigned long long) what->first, (unsigned long long) what->last);
-        rc |= curl.easy_setopt(e, CURLOPT_RANGE, range);
+        rc |= curl->easy_setopt(e, CURLOPT_RANGE, range);
     }
     if (rc != CURLE_OK) {
         return inf_err_new(INF_ERR_UNSUPPORTED, "s3:// repositories need a "
@@ -206,13 +135,13 @@ set_up(inf_s3_http_t *h, struct curl_slist **headers)
     if (what->etag != NULL) {
         char quoted[INF_S3_ETAG_MAX + 2];
         snprintf(quoted, sizeof(quoted), "\"%s\"", what->etag);
-        err = add_header(headers, "If-Match", quoted);
+        err = add_header(curl, headers, "If-Match", quoted);
     }
     if (err == NULL && what->who->key_id != NULL) {
         err = sign(h, headers);
     }
     if (err == NULL && *headers != NULL
-        && curl.easy_setopt(e, CURLOPT_HTTPHEADER, *headers) != CURLE_OK)
+        && curl->easy_setopt(e, CURLOPT_HTTPHEADER, *headers) != CURLE_OK)
     {
         err = inf_err_nomem();
     }
@@ -226,19 +155,19 @@ sign(inf_s3_http_t *h, struct curl_slist **headers)
     char scope[128];
 
     snprintf(scope, sizeof(scope), "aws:amz:%s:s3", who->region);
-    inf_err_t *err = add_header(headers, "x-amz-content-sha256",
+    inf_err_t *err = add_header(h->curl, headers, "x-amz-content-sha256",
         "UNSIGNED-PAYLOAD");
     if (err == NULL && who->session_token != NULL) {
-        err = add_header(headers, "x-amz-security-token", who->session_token);
+        err = add_header(h->curl, headers, "x-amz-security-token", who->session_token);
     }
     if (err != NULL) {
         return err;
     }
 
-    if (curl.easy_setopt(h->easy, CURLOPT_AWS_SIGV4, scope) != CURLE_OK
-        || curl.easy_setopt(h->easy, CURLOPT_USERNAME, who->key_id)
+    if (h->curl->easy_setopt(h->easy, CURLOPT_AWS_SIGV4, scope) != CURLE_OK
+        || h->curl->easy_setopt(h->easy, CURLOPT_USERNAME, who->key_id)
             != CURLE_OK
-        || curl.easy_setopt(h->easy, CURLOPT_PASSWORD, who->secret_key)
+        || h->curl->easy_setopt(h->easy, CURLOPT_PASSWORD, who->secret_key)
             != CURLE_OK)
     {
         return inf_err_new(INF_ERR_UNSUPPORTED, "s3:// repositories need a "
@@ -248,7 +177,8 @@ sign(inf_s3_http_t *h, struct curl_slist **headers)
 }
 
 static inf_err_t *
-add_header(struct curl_slist **headers, const char *name, const char *value)
+add_header(const inf_curl_t *curl, struct curl_slist **headers,
+    const char *name, const char *value)
 {
     size_t len = strlen(name) + strlen(value) + 3;
     char *text = malloc(len);
@@ -257,7 +187,7 @@ add_header(struct curl_slist **headers, const char *name, const char *value)
         return inf_err_nomem();
     }
     snprintf(text, len, "%s: %s", name, value);
-    struct curl_slist *list = curl.slist_append(*headers, text);
+    struct curl_slist *list = curl->slist_append(*headers, text);
     explicit_bzero(text, len);
     free(text);
     if (list == NULL) {
@@ -294,7 +224,7 @@ on_body(char *data, size_t size, size_t count, void *userp)
     size_t len = size * count;
     long status = 0;
 
-    curl.easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &status);
+    h->curl->easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &status);
     if (status == (h->what->ranged ? 206 : 200)) {
         h->stopped = !h->what->take(h->what->userp, data, len);
         return h->stopped ? 0 : len;
@@ -336,7 +266,7 @@ judge(inf_s3_http_t *h, CURLcode code)
     }
     if (code != CURLE_OK) {
         return inf_err_new(INF_ERR_UNAVAILABLE, "%s", h->reason[0] != '\0'
-            ? h->reason : curl.easy_strerror(code));
+            ? h->reason : h->curl->easy_strerror(code));
     }
 
     find_element(h->complaint, "Code", name, sizeof(name));

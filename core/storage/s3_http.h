@@ -33,8 +33,9 @@ typedef struct {
     const inf_s3_credentials_t *who;
     const char                 *etag;   /* answer only if it is this one;
                                            NULL: any                         */
-    const _Atomic bool         *cancelled;  /* once it is, it ends within a
-                                               second: UNAVAILABLE           */
+    const _Atomic bool         *cancelled;  /* seq_cst; once it is, the request
+                                               ends within a second:
+                                               UNAVAILABLE                   */
     bool                        ranged;
     uint64_t                    first;  /* bytes, both included              */
     uint64_t                    last;

@@ -34,6 +34,7 @@ typedef struct {
     char            *next;          /* continuation token; NULL: the end     */
 } inf_s3_listing_t;
 
+/* An empty listing; fini frees what pages have brought and empties it. */
 void inf_s3_listing_init(inf_s3_listing_t *l);
 void inf_s3_listing_fini(inf_s3_listing_t *l);
 

@@ -14,10 +14,11 @@
 #include "core/base/error.h"
 #include "core/model/config_storage.h"
 
+/* Fails only without memory: paths are opened when they are read. */
 INF_CHECK inf_err_t *inf_storage_local_open(inf_storage_t **out);
 
 /*
- * Whether path, with links resolved, is dir or below it.  What does not
+ * Whether path, with links resolved, is dir or below it.  A path that does not
  * exist yet counts by its words; a dangling link is outside.
  */
 INF_CHECK inf_err_t *inf_local_contain(const char *dir, const char *path);

@@ -135,7 +135,7 @@ s3_add(inf_entries_t *out, const inf_s3_object_t *o, size_t skip)
         len--;
     }
     if (len <= skip || len - skip >= sizeof(name)) {
-        return NULL;            /* the mark of the folder itself             */
+        return NULL;            /* the mark of the directory itself          */
     }
     memcpy(name, o->key + skip, len - skip);
     name[len - skip] = '\0';

@@ -7,7 +7,7 @@
  * Errors   as in core/model/config_storage.h; text names address and key.
  * Route    storage -> [s3] -> client, cache
  *
- * Objects are files, what stands before a slash in a key are folders, and
+ * Objects are files, what stands before a slash in a key are directories, and
  * objects whose key ends in a slash are ignored.
  */
 

@@ -19,14 +19,14 @@
 #define WATCH_CHANGES (IN_CLOSE_WRITE | IN_ATTRIB | IN_CREATE | IN_DELETE    \
     | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF)
 
-/* After these there may be other folders than before; a new name may be a
+/* After these there may be other directories than before; a new name may be a
    link to one. */
 #define WATCH_FOLDERS (IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF              \
     | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT | IN_Q_OVERFLOW)
 
 #define WATCH_READ 65536u
 
-/* Folders that wait for their turn, nearest to the root first. */
+/* Directories that wait for their turn, nearest to the root first. */
 typedef struct {
     char    *path;
     unsigned depth;
@@ -46,7 +46,7 @@ struct inf_watch_s {
     int      last;          /* number the kernel gave out                    */
     char   **roots;         /* paths of those that are watched               */
     size_t   root_count;
-    bool     stale;         /* folders came or went                          */
+    bool     stale;         /* directories came or went                      */
     bool     told;          /* that not everything is watched                */
 };
 
@@ -162,8 +162,8 @@ watches(const inf_watch_t *w, const inf_watch_root_t *roots, size_t count)
     return at == w->root_count;
 }
 
-/* The kernel knows no folders of another machine.  false: out of memory, and
-   the old ones may be gone. */
+/* The kernel knows no directories of another machine.  false: out of memory,
+   and the old ones may be gone. */
 static bool
 keep_roots(inf_watch_t *w, const inf_watch_root_t *roots, size_t count)
 {
@@ -198,8 +198,8 @@ forget_roots(inf_watch_t *w)
 }
 
 /*
- * From the beginning: what went leaves no watch behind.  A folder is watched
- * before it is listed, so that none comes unseen; a listing after that
+ * From the beginning: what went leaves no watch behind.  A directory is
+ * watched before it is listed, so that none comes unseen; a listing after that
  * sees what happened before.
  */
 static void
@@ -335,6 +335,6 @@ tell(inf_watch_t *w, int error, const char *path)
     w->told = true;
     inf_log(INF_LOG_INFO, "%s%s can't be watched (%s): changes that nothing"
         " tells of are seen when the interval has passed", path != NULL
-        ? "folder " : "repositories", path != NULL ? path : "",
+        ? "directory " : "repositories", path != NULL ? path : "",
         strerror(error));
 }

@@ -119,7 +119,7 @@ inf_memory_copy(inf_memory_t *memory, const inf_place_t *to,
     return late;
 }
 
-/* What no device can be must not pass for the host. */
+/* An id that no device can have must not pass for the host. */
 static int64_t
 device_of(const inf_place_t *place)
 {

@@ -1,8 +1,8 @@
 /*
  * copy.h - moves tensor bytes between kinds of memory, several at a time.
  *
- * Owner    The caller's memory: init, copies, finish.  What is copied from
- *          and to stays the caller's until finish has returned.
+ * Owner    The caller's memory: init, copies, finish.  Source and destination
+ *          stay the caller's until finish has returned.
  * Thread   one.
  * Units    bytes.
  * Errors   UNAVAILABLE: a GPU that is not in use; else what the driver says.

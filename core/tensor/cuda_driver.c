@@ -21,7 +21,7 @@ struct inf_cuda_s {
 };
 
 static inf_err_t *load(inf_cuda_t *cuda, const char *library);
-static inf_err_t *look_at(inf_cuda_t *cuda, int ordinal);
+static inf_err_t *read_device(inf_cuda_t *cuda, int ordinal);
 static void write_uuid(char *out, size_t cap, const inf_cu_uuid_t *uuid);
 static device_t *device_in_use(inf_cuda_t *cuda, int64_t device);
 static inf_cu_allocation_t allocation_on(const inf_cuda_t *cuda,
@@ -72,7 +72,7 @@ inf_cuda_open(const char *library, inf_cuda_t **out)
     for (int i = 0; err == NULL && i < count
         && i < (int) INF_CUDA_DEVICES_MAX; i++)
     {
-        err = look_at(cuda, i);
+        err = read_device(cuda, i);
     }
     if (err != NULL) {
         free(cuda);
@@ -456,6 +456,27 @@ inf_cuda_ipc_open(inf_cuda_t *cuda, int64_t device,
 }
 
 inf_err_t *
+inf_cuda_range(inf_cuda_t *cuda, int64_t device, const void *at,
+    uint64_t *size)
+{
+    inf_cu_ptr_t base = 0;
+    size_t whole = 0;
+    *size = 0;
+
+    inf_err_t *err = enter(cuda, device);
+    if (err != NULL) {
+        return err;
+    }
+
+    err = leave(cuda, cuda->f.address_range(&base, &whole, address(at)),
+        device, "cannot tell the size of an allocation");
+    if (err == NULL) {
+        *size = whole - (address(at) - base);
+    }
+    return err;
+}
+
+inf_err_t *
 inf_cuda_ipc_close(inf_cuda_t *cuda, int64_t device, void *base)
 {
     inf_err_t *err = enter(cuda, device);
@@ -497,7 +518,7 @@ load(inf_cuda_t *cuda, const char *library)
 }
 
 static inf_err_t *
-look_at(inf_cuda_t *cuda, int ordinal)
+read_device(inf_cuda_t *cuda, int ordinal)
 {
     const inf_cu_functions_t *f = &cuda->f;
     device_t *d = &cuda->devices[ordinal];

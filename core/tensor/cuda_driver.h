@@ -2,8 +2,8 @@
  * cuda_driver.h - the few functions of the CUDA driver that the core needs,
  *                 from a library found when the program runs.
  *
- * Owner    The memory manager opens one driver.  What it gives (contexts,
- *          memory, streams) is given back before close.
+ * Owner    The memory manager opens one driver.  Contexts, memory and streams
+ *          that it gives are given back before close.
  * Thread   open, use, close: one; the rest: any, each call on its own.
  * Units    bytes; devices by the number the driver counts them by.
  * Errors   NOT_FOUND: no such library.  UNAVAILABLE: a device out of memory,
@@ -58,7 +58,7 @@ INF_CHECK inf_err_t *inf_cuda_use(inf_cuda_t *cuda, int64_t device);
 INF_CHECK inf_err_t *inf_cuda_reach_peer(inf_cuda_t *cuda, int64_t device,
     int64_t peer);
 
-/* What is free and what there is at all. */
+/* Free memory and all memory. */
 INF_CHECK inf_err_t *inf_cuda_memory_info(inf_cuda_t *cuda, int64_t device,
     uint64_t *free_bytes, uint64_t *total_bytes);
 
@@ -120,5 +120,9 @@ INF_CHECK inf_err_t *inf_cuda_ipc_open(inf_cuda_t *cuda, int64_t device,
     const uint8_t handle[INF_CUDA_IPC_SIZE], void **out);
 INF_CHECK inf_err_t *inf_cuda_ipc_close(inf_cuda_t *cuda, int64_t device,
     void *base);
+
+/* How many bytes of its allocation there are from at on. */
+INF_CHECK inf_err_t *inf_cuda_range(inf_cuda_t *cuda, int64_t device,
+    const void *at, uint64_t *size);
 
 #endif /* INF_TENSOR_CUDA_DRIVER_H */

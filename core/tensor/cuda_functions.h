@@ -124,6 +124,8 @@ enum {
     ROW(ipc_open, cuIpcOpenMemHandle_v2, (inf_cu_ptr_t *base,                \
         inf_cu_ipc_t handle, unsigned flags))                                \
     ROW(ipc_close, cuIpcCloseMemHandle, (inf_cu_ptr_t base))                 \
+    ROW(address_range, cuMemGetAddressRange_v2, (inf_cu_ptr_t *base,         \
+        size_t *size, inf_cu_ptr_t at))                                      \
     ROW(granularity, cuMemGetAllocationGranularity, (size_t *granularity,    \
         const inf_cu_allocation_t *what, int option))                        \
     ROW(address_reserve, cuMemAddressReserve, (inf_cu_ptr_t *base,           \

@@ -1,11 +1,23 @@
 #include "core/tensor/growable.h"
 
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include "core/base/log.h"
 
+#define HOST_GRANULE (1u << 20)     /* whole pages on every machine          */
+
+static inf_err_t *reserve(inf_growable_t *g);
+static inf_err_t *back(inf_growable_t *g);
+static void unback(inf_growable_t *g, uint64_t at);
+static void unreserve(inf_growable_t *g);
+
 struct inf_growable_s {
-    inf_cuda_t *cuda;
+    inf_cuda_t *cuda;           /* NULL: memory of the host                  */
     int64_t     device;
     char       *base;
     uint64_t    range;          /* whole granules, like the next             */
@@ -22,11 +34,10 @@ round_up(uint64_t size, uint64_t granule)
 inf_err_t *
 inf_growable_new(inf_memory_t *memory, int64_t device, inf_growable_t **out)
 {
-    uint64_t range = inf_memory_virtual_bytes(memory, device);
-    void *base = NULL;
-    *out = NULL;
+    bool host = device == INF_GROWABLE_HOST;
 
-    if (inf_memory_driver(memory) == NULL) {
+    *out = NULL;
+    if (!host && inf_memory_driver(memory) == NULL) {
         return inf_err_new(INF_ERR_UNSUPPORTED, "there is no memory that"
             " grows: there is no CUDA driver");
     }
@@ -35,32 +46,56 @@ inf_growable_new(inf_memory_t *memory, int64_t device, inf_growable_t **out)
     if (g == NULL) {
         return inf_err_nomem();
     }
-    g->cuda = inf_memory_driver(memory);
+    g->cuda = host ? NULL : inf_memory_driver(memory);
     g->device = device;
+    g->granule = HOST_GRANULE;
+    g->range = host ? INF_GROWABLE_HOST_RANGE
+        : inf_memory_virtual_bytes(memory, device);
 
-    inf_err_t *err = inf_cuda_granule(g->cuda, device, &g->granule);
-    if (err == NULL && (g->granule == 0 || range == 0
-        || range > UINT64_MAX - g->granule))
+    inf_err_t *err = host ? NULL
+        : inf_cuda_granule(g->cuda, device, &g->granule);
+    if (err == NULL && (g->granule == 0 || g->range == 0
+        || g->range > UINT64_MAX - g->granule))
     {
         err = inf_err_new(INF_ERR_UNAVAILABLE, "GPU %lld has no addresses for"
             " memory that grows", (long long) device);
     }
     if (err == NULL) {
-        g->range = round_up(range, g->granule);
-        err = inf_cuda_reserve(g->cuda, device, g->range, &base);
+        g->range = round_up(g->range, g->granule);
+        err = reserve(g);
     }
     if (err != NULL) {
         free(g);
         return err;
     }
 
-    g->base = base;
     *out = g;
     return NULL;
 }
 
-/* What was put there piece by piece is taken away so: a driver unmaps no part
-   of several. */
+static inf_err_t *
+reserve(inf_growable_t *g)
+{
+    void *base = NULL;
+
+    if (g->cuda != NULL) {
+        inf_err_t *err = inf_cuda_reserve(g->cuda, g->device, g->range, &base);
+        g->base = base;
+        return err;
+    }
+
+    base = mmap(NULL, g->range, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS
+        | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "no addresses for memory that"
+            " grows: %s", strerror(errno));
+    }
+    g->base = base;
+    return NULL;
+}
+
+/* Pieces mapped one by one are unmapped one by one: a driver unmaps no part of
+   several. */
 void
 inf_growable_free(inf_growable_t *g)
 {
@@ -69,26 +104,51 @@ inf_growable_free(inf_growable_t *g)
     }
 
     for (uint64_t at = 0; at < g->backed; at += g->granule) {
+        unback(g, at);
+    }
+    unreserve(g);
+    free(g);
+}
+
+/* The host's goes with its addresses. */
+static void
+unback(inf_growable_t *g, uint64_t at)
+{
+    if (g->cuda != NULL) {
         inf_err_log(inf_cuda_unback(g->cuda, g->device, g->base + at,
             g->granule));
     }
-    inf_err_log(inf_cuda_unreserve(g->cuda, g->device, g->base, g->range));
-    free(g);
+}
+
+static void
+unreserve(inf_growable_t *g)
+{
+    if (g->cuda != NULL) {
+        inf_err_log(inf_cuda_unreserve(g->cuda, g->device, g->base,
+            g->range));
+
+    } else {
+        munmap(g->base, g->range);
+    }
 }
 
 inf_err_t *
 inf_growable_fit(inf_growable_t *g, uint64_t size)
 {
     if (size > g->range) {
+        char where[32] = "";
+
+        if (g->cuda != NULL) {
+            snprintf(where, sizeof(where), " on GPU %lld",
+                (long long) g->device);
+        }
         return inf_err_new(INF_ERR_UNAVAILABLE, "%llu bytes are more than the"
-            " %llu that memory on GPU %lld may grow to",
-            (unsigned long long) size, (unsigned long long) g->range,
-            (long long) g->device);
+            " %llu that memory%s may grow to", (unsigned long long) size,
+            (unsigned long long) g->range, where);
     }
 
     while (g->backed < size) {
-        inf_err_t *err = inf_cuda_back(g->cuda, g->device,
-            g->base + g->backed, g->granule);
+        inf_err_t *err = back(g);
         if (err != NULL) {
             return err;         /* what is there already serves next time    */
         }
@@ -97,14 +157,33 @@ inf_growable_fit(inf_growable_t *g, uint64_t size)
     return NULL;
 }
 
+/* One granule more. */
+static inf_err_t *
+back(inf_growable_t *g)
+{
+    char *at = g->base + g->backed;
+
+    if (g->cuda != NULL) {
+        return inf_cuda_back(g->cuda, g->device, at, g->granule);
+    }
+    return mprotect(at, g->granule, PROT_READ | PROT_WRITE) == 0 ? NULL
+        : inf_err_nomem();
+}
+
 void *
 inf_growable_base(const inf_growable_t *g)
 {
     return g->base;
 }
 
-int64_t
-inf_growable_device(const inf_growable_t *g)
+inf_memory_type_t
+inf_growable_type(const inf_growable_t *g)
 {
-    return g->device;
+    return g->cuda != NULL ? INF_MEMORY_GPU : INF_MEMORY_CPU;
+}
+
+int64_t
+inf_growable_id(const inf_growable_t *g)
+{
+    return g->cuda != NULL ? g->device : 0;
 }

@@ -32,9 +32,9 @@ void inf_ledger_add(inf_ledger_t *ledger, inf_request_t *request);
 void inf_ledger_remove(inf_factory_t *f);
 
 /*
- * The backend will do nothing any more.  What has no final response gets why,
- * UNAVAILABLE; requests are released and the backend's handles on factories
- * dropped.  Returns how many requests had to be answered.
+ * The backend will do nothing any more.  A request without a final response
+ * gets why, UNAVAILABLE; requests are released and the backend's handles on
+ * factories dropped.  Returns how many requests had to be answered.
  */
 uint32_t inf_ledger_settle(inf_ledger_t *ledger, const char *why);
 

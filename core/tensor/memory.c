@@ -59,7 +59,7 @@ static inf_err_t *no_driver(const inf_memory_t *m, inf_memory_type_t type);
 static gpu_t *gpu_of(inf_memory_t *m, int64_t device);
 static inf_err_t *no_gpu(const inf_memory_t *m, int64_t device);
 
-/* What is there without a server: CPU memory. */
+/* The memory there is without a server: CPU memory. */
 static inf_memory_t memory_none = { .min_capability = INF_MEMORY_CAPABILITY };
 
 static _Atomic(inf_memory_t *) memory_shared = &memory_none;

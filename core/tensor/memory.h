@@ -3,8 +3,8 @@
  *
  * Owner    One manager serves the process: servers share it, the first one's
  *          options count, and the pools go with the last one (or, while
- *          something is still allocated, stay for the next).  What it hands
- *          out belongs to the caller.
+ *          something is still allocated, stay for the next).  Memory that it
+ *          hands out belongs to the caller.
  * Thread   share, unshare: any, they wait for each other.  The rest: any.  A
  *          pool has one lock; CPU memory takes none.
  * Units    bytes; GPUs by the number the driver counts them by.

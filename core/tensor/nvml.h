@@ -23,7 +23,7 @@
 /* Which library to open instead; set and empty: none. */
 #define INF_NVML_ENV "INFERENCE_NVML"
 
-/* What is read, in this order. */
+/* The values read, in this order. */
 typedef enum {
     INF_NVML_UTILIZATION,       /* 0 to 1: share of time with work           */
     INF_NVML_MEMORY_TOTAL,      /* bytes                                     */

@@ -8,8 +8,8 @@
 #define STEP_BITS  3
 #define SIZE_LIMIT (UINT64_C(1) << 52)
 
-/* What is known of a granule.  A stretch is described by its first one; a
-   free stretch is found from behind by its last one's foot. */
+/* The state of a granule.  A stretch is described by its first one; a free
+   stretch is found from behind by its last one's foot. */
 struct inf_pool_block_s {
     uint32_t size;      /* granules; 0: no stretch begins here               */
     uint32_t foot;      /* granules of the free stretch that ends here; 0    */

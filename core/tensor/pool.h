@@ -2,7 +2,7 @@
  * pool.h - hands out stretches of a range of memory that it never touches.
  *
  * Owner    The caller owns the memory, which may be a GPU's: a pool knows
- *          offsets only.  What it notes of them is in memory of its own.
+ *          offsets only.  Its notes on them are in memory of its own.
  * Thread   one at a time; the caller's lock.  Nothing here allocates but init.
  * Units    bytes from the start of the range.  Offsets and sizes are
  *          multiples of the granule, at least INF_POOL_GRANULE.
@@ -50,7 +50,7 @@ bool inf_pool_alloc(inf_pool_t *pool, uint64_t size, uint64_t *offset);
 /* Takes back what begins at offset; false: nothing handed out does. */
 bool inf_pool_free(inf_pool_t *pool, uint64_t offset);
 
-/* What may be handed out altogether. */
+/* The bytes that may be handed out altogether. */
 static inline uint64_t
 inf_pool_size(const inf_pool_t *pool)
 {

@@ -64,6 +64,8 @@ typedef struct {
     inf_buffer_t    one;                /* the usual single buffer           */
     inf_arena_t    *arena;              /* the request's                     */
     const inf_host_data_t *host_data;   /* C API only                        */
+    bool            in_region;          /* a client maps the bytes, and may
+                                           write to them at any time         */
 
     struct {                            /* what backends have asked for      */
         struct inf_buffer_attributes_s **attributes;    /* one a buffer      */
@@ -101,7 +103,7 @@ typedef enum {
 /* A policy's notes on a request while it is queued; model's lock. */
 typedef struct {
     struct inf_level_s *level;          /* its priority's                    */
-    uint32_t            look;           /* the look at the queue that took
+    uint32_t            scan;           /* the scan of the queue that took
                                            it in; 0: none                    */
     bool                delayed;        /* timed out, and waits on           */
     inf_gone_t          gone;           /* why it went, if nothing else says */
@@ -147,6 +149,8 @@ struct inf_request_s {
     bool                     outputs_default;   /* filled by normalise       */
     bool                     inputs_uncopied;   /* others may write to them:
                                                    model/private_inputs.h    */
+    bool                     uses_regions;  /* clients map inputs or outputs,
+                                               its own or its whole's        */
     bool                     strings_unchecked; /* of BYTES inputs: see
                                                    model/string_check.h      */
 

@@ -16,7 +16,7 @@ struct inf_response_order_s {
     bool             sending;           /* a thread sends what is due        */
 };
 
-/* What the first in line has to send next. */
+/* The responses that the first in line has to send next. */
 typedef struct {
     inf_factory_t  *factory;
     inf_response_t *response;
@@ -93,8 +93,8 @@ inf_response_order_abandon(inf_factory_t *factory)
     send_due(order);
 }
 
-/* What waits holds a reference of the factory, as every response does.  Flags
-   that say nothing need no place in line. */
+/* A waiting response holds a reference of the factory, as every response does.
+   Flags that say nothing need no place in line. */
 static void
 place_add_locked(inf_response_place_t *place, inf_response_t *response,
     uint32_t flags)

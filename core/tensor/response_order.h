@@ -8,9 +8,10 @@
  * Errors   none.
  * Route    factory -> [response order] -> sink.
  *
- * A request stands in line from enter until its FINAL has left (or its
- * factory is gone without one).  Who comes too early leaves its responses
- * here; who stands first sends them all, one thread at a time, no lock held.
+ * A request stands in line from enter until its FINAL has left (or its factory
+ * is gone without one).  A thread that comes too early leaves its responses
+ * here; that of the first in line sends them all, one thread at a time, no
+ * lock held.
  */
 
 #ifndef INF_TENSOR_RESPONSE_ORDER_H

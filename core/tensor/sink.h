@@ -52,7 +52,8 @@ typedef struct {
        error, owned by the response. */
     void (*complete)(void *userp, inf_response_t *response, uint32_t flags);
 
-    /* What the client would like for an output; may be NULL (unknown). */
+    /* The memory that the client prefers for an output; may be NULL
+       (unknown). */
     inf_err_t *(*query)(void *userp, const char *name, size_t *size,
         inf_memory_type_t *memory_type, int64_t *memory_id);
 

@@ -141,7 +141,7 @@ inf_state_make_growable(inf_state_t *state, int64_t device)
     }
     if (err == NULL) {
         const inf_place_t place = {
-            inf_growable_base(g), INF_MEMORY_GPU, device
+            inf_growable_base(g), inf_growable_type(g), inf_growable_id(g)
         };
         err = buffer_fill(b, &place, b->size, true);
         if (err == NULL) {
@@ -287,7 +287,7 @@ buffer_fit(inf_state_t *state, inf_state_buffer_t *b, size_t size,
     return NULL;
 }
 
-/* What b held is given back. */
+/* The memory of b is given back. */
 static void
 buffer_move(inf_state_t *state, inf_state_buffer_t *b,
     const inf_place_t *place, size_t size)
@@ -299,7 +299,7 @@ buffer_move(inf_state_t *state, inf_state_buffer_t *b,
     b->memory_id = place->id;
 }
 
-/* What the running request reads goes when the next one begins. */
+/* The buffer that the running request reads goes when the next one begins. */
 static void
 buffer_give(inf_state_t *state, const inf_state_buffer_t *b)
 {
@@ -319,7 +319,7 @@ buffer_grow(inf_state_buffer_t *b, size_t size, inf_growable_t *g)
 {
     if (size > b->size) {
         const inf_place_t more = {
-            (char *) b->base + b->size, INF_MEMORY_GPU, b->memory_id
+            (char *) b->base + b->size, b->memory_type, b->memory_id
         };
         inf_copies_t c;
 

@@ -79,8 +79,9 @@ INF_CHECK inf_err_t *inf_state_renew(inf_state_t *state,
    stays where it is, whatever the backend commits meanwhile. */
 void inf_state_begin(inf_state_t *state);
 
-/* use_growable_memory: from now on the state lies on that GPU and grows there
-   without moving.  INVALID_ARG: it has two buffers. */
+/* use_growable_memory: from now on the state lies on that GPU, or for
+   INF_GROWABLE_HOST in the host's memory, and grows there without moving.
+   INVALID_ARG: it has two buffers. */
 INF_CHECK inf_err_t *inf_state_make_growable(inf_state_t *state,
     int64_t device);
 

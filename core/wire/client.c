@@ -9,6 +9,9 @@
 
 #define CLIENT_TRIM_BYTES (UINT64_C(4) << 20)   /* about 1 ms               */
 #define CLIENT_UNRUNG_MAX 8u                    /* then the core is woken   */
+#define CLIENT_REQUESTS   4u    /* of the ring, that part releases leave free:
+                                   a backend that answers fast must not make
+                                   others' requests wait                    */
 
 #define CLIENT_FLAGS (INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL            \
     | INF_COMPLETE_RELEASED | INF_COMPLETE_DECOUPLED | INF_COMPLETE_LAST)
@@ -25,6 +28,7 @@ static void client_push_pending(inf_client_t *c);
 static void client_wake(inf_client_t *c);
 static void client_push_or_keep(inf_client_t *c,
     const inf_submission_t *entry);
+static bool client_join_release(inf_client_t *c, uint64_t offset);
 static bool client_completion_sane(const inf_client_t *c,
     const inf_completion_t *cpl);
 static void client_dispatch(inf_client_t *c, const inf_completion_t *cpl,
@@ -225,16 +229,10 @@ inf_client_submit(inf_client_t *c, const inf_submission_t *submission)
     assert(submission->op == INF_SUBMIT_INFER
         || submission->op == INF_SUBMIT_CALL);
 
+    /* Pending entries go first, but for releases that leave room. */
     client_push_pending(c);
-    if (c->broken) {
-        return INF_CLIENT_BROKEN;
-    }
-
-    /* Pending submissions go first, or a busy ring would starve them. */
-    if (c->pending.count > 0
-        || client_push(c, submission) != INF_RING_DONE)
-    {
-        c->stats.busy++;
+    if (c->broken || client_push(c, submission) != INF_RING_DONE) {
+        c->stats.busy += !c->broken;
         return c->broken ? INF_CLIENT_BROKEN : INF_CLIENT_AGAIN;
     }
 
@@ -415,14 +413,18 @@ client_finish_abandoned(inf_client_t *c, inf_client_slot_t *s)
 static inf_ring_result_t
 client_push(inf_client_t *c, const inf_submission_t *entry)
 {
-    inf_ring_result_t rc = inf_ring_push(&c->submissions, entry);
+    bool room = entry->op != INF_SUBMIT_RELEASE
+        || inf_ring_has_more(&c->submissions,
+            c->submissions.count / CLIENT_REQUESTS);
+    inf_ring_result_t rc = room ? inf_ring_push(&c->submissions, entry)
+        : c->submissions.broken ? INF_RING_BROKEN : INF_RING_WAIT;
 
     if (rc == INF_RING_BROKEN) {
         c->broken = true;
     }
 
     if (rc == INF_RING_WAIT) {
-        client_wake(c);             /* it is full: the core must drain it  */
+        client_wake(c);             /* the core must drain it              */
     }
 
     if (rc != INF_RING_DONE) {
@@ -459,10 +461,13 @@ static void
 client_push_or_keep(inf_client_t *c, const inf_submission_t *entry)
 {
     inf_client_pending_t *p = &c->pending;
+    bool release = entry->op == INF_SUBMIT_RELEASE;
 
     client_push_pending(c);
     if (c->broken
-        || (p->count == 0 && client_push(c, entry) == INF_RING_DONE))
+        || ((p->count == 0 || !release)
+            && client_push(c, entry) == INF_RING_DONE)
+        || (release && client_join_release(c, entry->offset)))
     {
         return;
     }
@@ -471,6 +476,29 @@ client_push_or_keep(inf_client_t *c, const inf_submission_t *entry)
     uint32_t at = p->first + p->count;
     p->entries[at < p->cap ? at : at - p->cap] = *entry;
     p->count++;
+}
+
+/* The last one that waits may be a release with places for more. */
+static bool
+client_join_release(inf_client_t *c, uint64_t offset)
+{
+    inf_client_pending_t *p = &c->pending;
+
+    if (p->count == 0) {
+        return false;
+    }
+
+    uint32_t at = p->first + p->count - 1;
+    inf_submission_t *last = &p->entries[at < p->cap ? at : at - p->cap];
+
+    if (last->op != INF_SUBMIT_RELEASE || last->flags == INF_RELEASE_MORE) {
+        return false;
+    }
+
+    memcpy((char *) &last->length + last->flags * sizeof(offset), &offset,
+        sizeof(offset));
+    last->flags++;
+    return true;
 }
 
 bool

@@ -10,7 +10,8 @@
 
 #define RECORD_FLAGS (INF_REQUEST_SEQUENCE_START | INF_REQUEST_SEQUENCE_END \
     | INF_REQUEST_CORRELATION_STR | INF_REQUEST_RAW_INPUT                   \
-    | INF_REQUEST_STREAM)
+    | INF_REQUEST_STREAM | INF_REQUEST_GENERATE                             \
+    | INF_REQUEST_LOAD_REPORT)
 
 static inf_err_t *record_check(const inf_infer_record_t *r,
     uint64_t length, uint64_t arena_size);
@@ -139,6 +140,13 @@ record_check_head(const inf_infer_record_t *r, uint64_t *left)
             r->flags);
     }
 
+    if ((r->flags & INF_REQUEST_GENERATE)
+        && !(r->flags & INF_REQUEST_RAW_INPUT))
+    {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+            "a generate request is not raw");
+    }
+
     if ((r->flags & INF_REQUEST_RAW_INPUT) && r->input_count != 1) {
         return inf_err_new(INF_ERR_INVALID_ARG,
             "a raw request has %u inputs, expected 1", r->input_count);
@@ -225,11 +233,10 @@ record_check_input(const inf_infer_record_t *r, uint64_t *left,
         return NULL;
 
     case INF_DATA_SHM_REGION:
-        if (input->shm_region.len == 0
-            || input->data_offset > UINT64_MAX - input->data_length)
-        {
+        /* the range is looked at where the region is found */
+        if (raw || input->shm_region.len == 0) {
             return inf_err_new(INF_ERR_INVALID_ARG,
-                "the shared-memory region has no name or no possible range");
+                "the shared-memory region has no name, or the input none");
         }
 
         return record_check_name(r, left, "shared-memory region",
@@ -261,8 +268,7 @@ record_check_outputs(const inf_infer_record_t *r, uint64_t *left)
 
         if (o->data_kind > INF_DATA_SHM_REGION
             || (o->data_kind == INF_DATA_SHM_REGION
-                && (o->shm_region.len == 0
-                    || o->shm_offset > UINT64_MAX - o->shm_length)))
+                && (o->shm_region.len == 0 || o->classification != 0)))
         {
             return inf_err_new(INF_ERR_INVALID_ARG,
                 "output %u: no place to write to (kind %u)", i,

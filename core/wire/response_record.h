@@ -14,6 +14,7 @@
 #ifndef INF_WIRE_RESPONSE_RECORD_H
 #define INF_WIRE_RESPONSE_RECORD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -54,6 +55,9 @@ typedef struct {
     inf_slice_t  instance;
     uint32_t     batch_dim;
     uint32_t     ranked;
+    bool         kv_reported;
+    double       kv_utilization;
+    uint64_t     kv_max_tokens;
     uint32_t     output_count;
     uint32_t     parameter_count;
     const inf_response_output_desc_t    *outputs;

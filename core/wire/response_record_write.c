@@ -64,7 +64,10 @@ inf_response_builder_write(const inf_response_builder_t *b, void *dst,
         .parameter_offset = writer_table(&w,
             b->parameter_count * sizeof(inf_record_parameter_t)),
         .batch_dim = b->batch_dim,
-        .ranked = b->ranked
+        .ranked = b->ranked,
+        .kv_utilization = b->kv_utilization,
+        .kv_max_tokens = b->kv_max_tokens,
+        .kv_reported = b->kv_reported
     };
 
     inf_response_output_t *outputs = (void *) (w.base + r->output_offset);

@@ -116,6 +116,16 @@ inf_ring_room(inf_ring_producer_t *p, bool *last)
 }
 
 bool
+inf_ring_has_more(inf_ring_producer_t *p, uint32_t places)
+{
+    if (p->count - (p->tail - p->head) <= places) {
+        (void) producer_look(p);
+    }
+
+    return p->count - (p->tail - p->head) > places;
+}
+
+bool
 inf_ring_wake(inf_ring_producer_t *p)
 {
     /* Our tail before their flag; they do it the other way round. */

@@ -74,6 +74,9 @@ inf_ring_result_t inf_ring_push(inf_ring_producer_t *p, const void *entry);
 /* INF_RING_DONE: there is room; *last: for one entry only. */
 inf_ring_result_t inf_ring_room(inf_ring_producer_t *p, bool *last);
 
+/* Are more than so many places free? */
+bool inf_ring_has_more(inf_ring_producer_t *p, uint32_t places);
+
 /* After pushing: is the consumer to be woken?  True once per sleep. */
 bool inf_ring_wake(inf_ring_producer_t *p);
 

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
@@ -9,6 +10,7 @@
 #include "core/wire/server_parts.h"
 #include "core/wire/sockets.h"
 
+static void channel_release(inf_channel_t *ch, const inf_submission_t *s);
 static bool channel_submission_sane(const inf_channel_t *ch,
     const inf_submission_t *s);
 
@@ -98,7 +100,7 @@ inf_channel_pop(inf_channel_t *ch, inf_submission_t *out)
     inf_channel_count(&ch->submitted);
 
     if (out->op == INF_SUBMIT_RELEASE) {
-        inf_channel_release(ch, out->offset);
+        channel_release(ch, out);
         return INF_CHANNEL_SKIPPED;
     }
 
@@ -108,6 +110,25 @@ inf_channel_pop(inf_channel_t *ch, inf_submission_t *out)
     }
 
     return INF_CHANNEL_ENTRY;
+}
+
+/* More than there are places for is nonsense. */
+static void
+channel_release(inf_channel_t *ch, const inf_submission_t *s)
+{
+    uint64_t offset;
+
+    if (s->flags > INF_RELEASE_MORE) {
+        inf_channel_count(&ch->invalid);
+        return;
+    }
+
+    inf_channel_release(ch, s->offset);
+    for (uint32_t i = 0; i < s->flags; i++) {
+        memcpy(&offset, (const char *) &s->length + i * sizeof(offset),
+            sizeof(offset));
+        inf_channel_release(ch, offset);
+    }
 }
 
 void

@@ -2,7 +2,7 @@
  * sockets.h - descriptors between processes: sending and receiving them,
  *             sealed memfds, eventfds, pidfds.
  *
- * Owner    Whoever receives a descriptor owns it.  On any error the ones that
+ * Owner    The receiver of a descriptor owns it.  On any error the ones that
  *          came with the message are closed already.
  * Thread   any.
  * Units    bytes.

@@ -1,7 +1,7 @@
 /*
  * double.c - a backend to start from: every output is twice its input.
  *
- * Copy this folder, rename the library, put your own work where the numbers
+ * Copy this directory, rename the library, put your own work where the numbers
  * are doubled. Only the two headers of core/include/triton/core are needed:
  * the functions called here are found in the server that loads the library.
  *

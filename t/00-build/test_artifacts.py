@@ -1,4 +1,4 @@
-"""What a build leaves, by the names people's scripts rely on."""
+"""The files of a build, by the names that scripts rely on."""
 
 import re
 import subprocess

@@ -49,6 +49,28 @@ BAD_HTTP = [
     ("inference_log info verbose=x;", ["verbose=x"]),
     ("inference_log info 3;", ["3"]),
     ("inference_log info; inference_log info;", ["duplicate"]),
+    ("inference_log info format=plain;", ["format=plain"]),
+    ("inference_log info format=default format=default;", ["format="]),
+    ("inference_trace;", ["inference_trace"]),
+    ("inference_trace on;", ["on", "file=PATH"]),
+    ("inference_trace off rate=1;", ["rate=1"]),
+    ("inference_trace rate=1;", ["either file=PATH or otlp=URL"]),
+    ("inference_trace file=/t otlp=http://h/;", ["not both"]),
+    ("inference_trace file=t;", ["inference_trace", "t"]),
+    ("inference_trace file=;", ["file="]),
+    ("inference_trace file=/t rate=0;", ["rate=0"]),
+    ("inference_trace file=/t rate=x;", ["rate=x"]),
+    ("inference_trace file=/t rate=4294967296;", ["rate=4294967296"]),
+    ("inference_trace file=/t count=-1;", ["count=-1"]),
+    ("inference_trace file=/t level=loud;", ["level=loud"]),
+    ("inference_trace file=/t level=off level=off;", ["level=off"]),
+    ("inference_trace otlp=ftp://h/;", ["ftp://h/"]),
+    ("inference_trace otlp=http://h/ resource=x;", ["resource=x"]),
+    ("inference_trace otlp=http://h/ bsp_schedule_delay=soon;",
+     ["bsp_schedule_delay=soon"]),
+    ("inference_trace otlp=http://h/ bsp_max_queue_size=0;",
+     ["bsp_max_queue_size=0"]),
+    ("inference_trace off; inference_trace off;", ["duplicate"]),
     ("inference_auto_complete maybe;", ["maybe"]),
     ("inference_code_upload maybe;", ["maybe"]),
     ("inference_strict_readiness maybe;", ["maybe"]),
@@ -105,6 +127,12 @@ BAD_HTTP = [
     ("inference_min_body_rate 1k over=1s 2s;", ["inference_min_body_rate"]),
     ("inference_min_body_rate 1k; inference_min_body_rate 2k;",
      ["duplicate"]),
+    ('inference_forward_header "x(";', ["x(", "inference_forward_header"]),
+    ('inference_forward_header x; inference_forward_header "";',
+     ["inference_forward_header"]),
+    ('inference_forward_header ""; inference_forward_header x;',
+     ["inference_forward_header"]),
+    ("inference_deflate maybe;", ["maybe", "inference_deflate"]),
     ("inference_unheard_of on;", ["inference_unheard_of"]),
 ]
 
@@ -118,7 +146,7 @@ BAD_LOCATION = [
     ("inference_model m 0;", ["0"]),
     ("inference_model m -1;", ["-1"]),
     ("inference_model m 1 explain;", ["explain"]),
-    ("inference_model m generate;", ["generate"]),
+    ("inference_model m 1 generate_all;", ["generate_all"]),
     ("inference_model a; inference_model b;", ["duplicate"]),
     ("inference_timeout -5;", ["inference_timeout"]),
     ("inference all; proxy_pass http://127.0.0.1:1;", ['"inference"']),
@@ -129,7 +157,7 @@ BAD_LOCATION = [
 ]
 
 
-def check_refused(server, directive, words):
+def check_rejected(server, directive, words):
     status, output = server.check_config()
     assert status != 0, f"accepted: {directive}\n{output}"
     text = server.conf.read_text(encoding="utf-8")
@@ -141,20 +169,20 @@ def check_refused(server, directive, words):
 
 @pytest.mark.parametrize("directive,words", BAD_HTTP,
                          ids=[b[0] for b in BAD_HTTP])
-def test_bad_http_directive_is_refused(make_server, directive, words):
+def test_bad_http_directive_is_rejected(make_server, directive, words):
     server = make_server(http="    " + directive, start=False)
-    check_refused(server, directive, words)
+    check_rejected(server, directive, words)
 
 
 @pytest.mark.parametrize("directive,words", BAD_LOCATION,
                          ids=[b[0] for b in BAD_LOCATION])
-def test_bad_location_directive_is_refused(make_server, directive, words):
+def test_bad_location_directive_is_rejected(make_server, directive, words):
     server = make_server(server=f"location /x {{ {directive} }}",
                          start=False)
-    check_refused(server, directive, words)
+    check_rejected(server, directive, words)
 
 
-def test_unknown_variable_is_refused(make_server):
+def test_unknown_variable_is_rejected(make_server):
     """nginx itself looks variables up, when the whole file has been read."""
     server = make_server(
         server="location /x { inference_model $undefined_variable; }",
@@ -171,11 +199,11 @@ def test_unknown_variable_is_refused(make_server):
     ("{core} spin=99999us", ["spin=99999us"]),
     ("{core} colour=red", ["colour=red"]),
 ])
-def test_bad_core_is_refused(make_server, value, words):
+def test_bad_core_is_rejected(make_server, value, words):
     server = make_server(start=False)
     directive = "inference_core " + value.format(core=server.fields["core"])
     server.write_config(CONFIG.replace("inference_core {core}", directive))
-    check_refused(server, directive, words)
+    check_rejected(server, directive, words)
 
 
 @pytest.mark.parametrize("directive", [
@@ -188,7 +216,7 @@ def test_bad_core_is_refused(make_server, value, words):
 def test_main_directive_is_not_allowed_in_a_location(make_server, directive):
     server = make_server(server=f"location /x {{ {directive}; }}",
                          start=False)
-    check_refused(server, directive, ["not allowed here"])
+    check_rejected(server, directive, ["not allowed here"])
 
 
 GOOD = """
@@ -212,6 +240,9 @@ GOOD = """
     inference_rate_limit_resource "R 2" 5 0;
     inference_timeout 5s;
     inference_tries 5;
+    inference_deflate on;
+    inference_forward_header ^x-;
+    inference_forward_header "^y{1,2}$";
     inference_max_body 0;
     inference_min_body_rate 10k over=5s;
 """

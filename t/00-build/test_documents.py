@@ -21,7 +21,7 @@ def table(source, name):
 
 
 def rows(pattern):
-    """What it finds in the first cells of the page's tables."""
+    """The names in the first cells of the page's tables."""
     return [found for line in PAGE.splitlines() if line.startswith("| `")
             for found in re.findall(pattern, line.split(" | ")[0])]
 
@@ -40,10 +40,6 @@ def test_every_variable_has_one_row():
 
 
 # ---- what is parsed is used
-
-# Kept by the configuration and not read yet: how often a request is executed
-# (crashes are not retried yet).
-NOT_READ = {"tries"}
 
 WRITTEN = re.compile(r"ngx_conf_(init|merge)_|ngx_array_init|NGX_CONF_UNSET")
 
@@ -66,7 +62,7 @@ def test_every_setting_is_read():
     assert len(settings) > 20
     unread = {field for field in settings if not re.search(
         rf"\b(imcf|ilcf|conf)->{field}\b(?!\s*=[^=])", source)}
-    assert unread == NOT_READ
+    assert unread == set()
 
 
 def test_every_option_of_the_core_is_read():

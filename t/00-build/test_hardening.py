@@ -1,4 +1,4 @@
-"""What the compiler and the linker were told, read off what they made.
+"""Flags of the compiler and the linker, read off their output.
 
 Sanitized builds have checks of their own and are left out.
 """
@@ -22,7 +22,7 @@ EXAMPLES = ["backend-skeleton", "backends/repeat", "in-process"]
 RUNPATHS = {"inference-core": "$ORIGIN", "in-process": None,
             "libtriton_onnxruntime.so": "$ORIGIN"}
 
-# What the compiler writes down of its command line; -D isn't among it.
+# The part of its command line that the compiler records; -D isn't in it.
 COMPILER_FLAGS = ["-fstack-protector-strong", "-fstack-clash-protection", "-O"]
 
 if SANITIZER:

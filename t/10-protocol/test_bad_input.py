@@ -1,4 +1,4 @@
-"""Whatever is wrong with a request: a clear error, and all else works."""
+"""Each bad request gets a clear error, and all else works."""
 
 import json
 import struct
@@ -331,7 +331,7 @@ def test_bad_json(server, name):
     assert time.monotonic() - began < 20
 
 
-def test_unknown_member_may_be_deeply_nested_or_is_refused(server):
+def test_unknown_member_may_be_deeply_nested_or_is_rejected(server):
     deep = b"[" * 100_000 + b"]" * 100_000
     body = json.dumps(good()).encode()[:-1] + b',"extra":' + deep + b"}"
     with server.wire() as connection:

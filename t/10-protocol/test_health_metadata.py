@@ -7,7 +7,13 @@ import pytest
 from lib import models, wire
 from lib.server import Server
 
+ALL_EXTENSIONS = {      # that Triton has
+    "classification", "sequence", "model_repository",
+    "model_repository(unload_dependents)", "schedule_policy",
+    "model_configuration", "system_shared_memory", "cuda_shared_memory",
+    "binary_tensor_data", "parameters", "statistics", "trace", "logging"}
 EXTENSIONS = {"classification", "binary_tensor_data", "parameters",
+              "schedule_policy", "sequence", "statistics",
               "model_configuration"}
 
 
@@ -37,6 +43,8 @@ def test_server_metadata(server):
     assert data["name"] == "triton"
     assert data["version"]
     assert EXTENSIONS <= set(data["extensions"])
+    assert len(set(data["extensions"])) == len(data["extensions"])
+    assert set(data["extensions"]) <= ALL_EXTENSIONS
 
 
 def test_model_metadata(server):
@@ -174,24 +182,18 @@ def test_parts_not_listed_are_not_served(make_server):
     assert server.post("/v2/models/echo/infer", b"{}").status == 404
 
 
-@pytest.mark.parametrize("method,path,name", [
-    ("GET", "/v2/logging", "logging"), ("POST", "/v2/logging", "logging"),
-    ("GET", "/v2/trace/setting", "trace"),
-    ("POST", "/v2/models/echo/trace/setting", "trace"),
-    ("GET", "/v2/systemsharedmemory/status", "system_shm"),
-    ("POST", "/v2/systemsharedmemory/region/r/register", "system_shm"),
-    ("POST", "/v2/cudasharedmemory/unregister", "cuda_shm"),
-    ("POST", "/v2/models/echo/generate", "generate"),
-    ("POST", "/v2/models/echo/generate_stream", "generate_stream")])
-def test_what_is_not_there_yet_says_so(whole, method, path, name):
+@pytest.mark.parametrize("method,path", [
+    ("GET", "/v2/systemsharedmemory/status"),
+    ("POST", "/v2/systemsharedmemory/region/r/register"),
+    ("POST", "/v2/cudasharedmemory/unregister")])
+def test_shared_memory_is_never_implied(whole, method, path):
     body = b"{}" if method == "POST" else None
     with whole.wire() as connection:
         for prefix in ("", "/api"):
             answer = connection.request(method, prefix + path, body)
             assert answer.status == 501, answer
-            assert answer.error == f"the {name} endpoint is not available in" \
-                " this version of the server"
-        assert connection.request("PUT", path, b"").status == 405
+            assert answer.error == "Client shared memory is disabled. List" \
+                " 'shared_memory' in this location's 'inference' to enable it."
         assert connection.request(method, "/scrape" + path,
                                   body).status == 404
 

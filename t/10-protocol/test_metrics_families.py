@@ -161,7 +161,7 @@ def test_every_family_is_there_and_nothing_else(world):
     wanted |= {f"nginx_inference_{x}_duration_seconds": "histogram"
                for x in ("request", "queue", "compute")}
     wanted |= {f"nginx_inference_{x}_total": "counter" for x in (
-        "requests", "failed", "cancelled", "arena_full", "ring_full",
+        "requests", "failed", "cancelled", "retried", "arena_full", "ring_full",
         "core_starts", "core_deaths", "log_dropped", "slices")}
     wanted["nv_cpu_utilization"] = kinds.setdefault(
         "nv_cpu_utilization", "gauge")      # from the second reading on
@@ -354,7 +354,7 @@ def test_failures_by_reason(world):
     assert s["queue"]["count"] == 1         # what failed has no parts
 
 
-def test_what_is_refused_at_once_is_no_failure(world):
+def test_what_is_rejected_at_once_is_no_failure(world):
     gate = world.gates["full"]
     gate.close()
     first = world.pool.submit(ask, world, "full", 1, 1)

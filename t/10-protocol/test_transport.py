@@ -225,7 +225,7 @@ def test_broken_compression_is_400(server, encoding, data):
         assert values_of(connection.post(PATH, body_of(1))) == [1]
 
 
-def test_zip_bomb_is_refused(server):
+def test_zip_bomb_is_rejected(server):
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     parts = [packer.compress(bytes(1 << 20)) for _ in range(2048)]
     bomb = b"".join(parts) + packer.flush()         # 2 GiB in 2 MiB
@@ -307,7 +307,7 @@ def test_default_limit_of_nginx_does_not_apply(server):
     assert len(values_of(server.post(PATH, body_of(*values)))) == 700_000
 
 
-def test_full_arena_is_refused_with_retry_after(make_server):
+def test_full_arena_is_rejected_with_retry_after(make_server):
     server = make_server(models.standard_repository,
                          http="    inference_memory 4m;")
     head, tail = binary_request(8 << 20)

@@ -93,7 +93,7 @@ def test_error_page_proxies_the_same_body(make_server, upstream, model, size,
                                          body_of(1))) == [1]
 
 
-def test_body_beyond_the_arena_is_handed_on_or_refused(make_server,
+def test_body_beyond_the_arena_is_handed_on_or_rejected(make_server,
                                                        upstream):
     server = make_server(fill, http="    inference_memory 4m;",
                          server=fallback(upstream))
@@ -315,7 +315,7 @@ def test_auth_request_with_the_body(make_server):
             mirror /nothing; auth_request /ask;
             proxy_pass http://127.0.0.1:{port}/v2/models/id_int32/infer;
         }
-        location = /refused {
+        location = /rejected {
             mirror /nothing; auth_request /ask-broken;
             proxy_pass http://127.0.0.1:{port}/v2/models/id_int32/infer;
         }
@@ -328,7 +328,7 @@ def test_auth_request_with_the_body(make_server):
     with server.wire() as connection:
         answer = connection.post("/guarded", body_of(1, 2))
         assert values_of(answer) == [1, 2]
-        assert connection.post("/refused", body_of(1)).status == 500
+        assert connection.post("/rejected", body_of(1)).status == 500
         assert values_of(connection.post("/v2/models/id_int32/infer",
                                          body_of(3))) == [3]
 

@@ -104,7 +104,7 @@ def test_line_of_compressed_and_binary_requests(server):
     ("/v2/models/id_int32/infer", b"{", 400, "INVALID_ARGUMENT", "id_int32"),
     ("/v2/models/id_int32/infer", body(outputs=[{"name": "no"}]), 400,
      "INVALID_ARGUMENT", "id_int32")])
-def test_line_of_a_refused_request(server, path, data, status, code, model):
+def test_line_of_a_rejected_request(server, path, data, status, code, model):
     line = logged(server, path, lambda: server.post(path, data))
     assert line["status"] == status
     assert line["code"].upper().replace(" ", "_") == code

@@ -91,7 +91,7 @@ def test_raw_body_is_judged_and_handed_on(server, size):
     passed(server, body)
 
 
-def test_request_without_a_body_is_refused(server):
+def test_request_without_a_body_is_rejected(server):
     with server.wire() as connection:
         assert connection.get("/guarded").status == 500
         assert connection.next().post("/guarded", b"").status == 500

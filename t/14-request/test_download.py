@@ -90,7 +90,7 @@ def test_slow_reader_of_a_binary_tensor(server):
 
 
 def test_reader_that_pauses_while_others_fill_and_free_the_arenas(server):
-    """What it has not yet read is not given to somebody else."""
+    """Bytes that it has not yet read are not given to another client."""
     body = bytes(range(256)) * (8 << 12)            # 8 MiB
     with slow_wire(server) as connection:
         connection.send(b"POST " + UINT8.encode() + b" HTTP/1.1\r\nHost: x"

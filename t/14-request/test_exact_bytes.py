@@ -1,4 +1,4 @@
-"""What error_page hands on is what was received: issue 14.
+"""error_page hands on the bytes received: issue 14.
 
 Each body goes to a location whose error_page names one status.  Either an
 upstream that records every byte gets exactly what was sent, or it gets nothing

@@ -128,7 +128,7 @@ def test_body_of_which_a_part_was_dropped_goes_nowhere(server, size):
 
 
 def test_expect_reaches_the_fallback(server):
-    """Refused before the body came: the fallback asks for it."""
+    """Rejected before the body came: the fallback asks for it."""
     body = b"e" * 5000
     with server.wire() as connection:
         connection.send(request_bytes(

@@ -1,4 +1,4 @@
-"""inference_memory is in use: who is refused, how, and until when."""
+"""inference_memory is in use: who is rejected, how, and until when."""
 
 import threading
 
@@ -70,7 +70,7 @@ def test_body_that_does_not_fit_now_is_503_with_retry_after(server):
 
 
 def test_arena_that_fills_up_while_a_body_comes(server):
-    """Its length is not known: the refusal comes in the midst of it."""
+    """Its length is not known: the rejection comes in the midst of it."""
     with holder(server, 40), server.wire(30) as connection:
         held(server, 40)
         connection.send(request_bytes("POST", UINT8, headers={
@@ -101,7 +101,7 @@ def test_endless_chunks_are_413_or_503(server):
     arena.assert_empty(server, ARENA)
 
 
-def test_refused_body_can_go_elsewhere(server):
+def test_rejected_body_can_go_elsewhere(server):
     with holder(server, 40):
         held(server, 40)
         with server.wire() as connection:
@@ -135,7 +135,7 @@ def test_more_than_fits_at_once_is_answered_or_told_to_come_again(server):
             try:
                 answer = server.post(UINT8, body, RAW)
             except OSError:
-                continue        # refused while the body was on its way
+                continue        # rejected while the body was on its way
             assert answer.status != 200 or answer.split()[1] == body
             with lock:
                 statuses.append(answer.status)

@@ -60,7 +60,7 @@ def test_body_comes_back(server, tmp_path, size, length):
     ("/v2/models/ghost/infer", RAW, 404), (UINT8, {}, 400),
     ("/v2/models/id_uint8/nothing", RAW, 404), ("/v2", {}, 405)])
 @pytest.mark.parametrize("size", [10, 64_000])
-def test_refusals(connection, path, headers, status, size):
+def test_rejections(connection, path, headers, status, size):
     stream = connection.read(connection.post(path, headers, b"x" * size))
     assert stream.status == status
     assert set(json.loads(stream.body)) == {"error"}
@@ -69,7 +69,7 @@ def test_refusals(connection, path, headers, status, size):
     assert good.body.endswith(b"next")
 
 
-def test_refusal_comes_before_the_end_of_the_body(connection):
+def test_rejection_comes_before_the_end_of_the_body(connection):
     number = connection.post(UINT8, {"content-length": "5000000"})
     connection.data(number, b"{]" + b"x" * 30_000)
     stream = connection.streams[number]

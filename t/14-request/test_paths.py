@@ -1,4 +1,5 @@
-"""What a location denies is out of reach, however its path is written."""
+"""An endpoint that a location denies is out of reach, however its path is
+written."""
 
 import json
 import random
@@ -10,7 +11,8 @@ from lib import models, process
 from lib.server import SLOW, Server, free_port
 from lib.wire import Wire, request_bytes
 
-PARTS = "health metadata config infer statistics repository metrics"
+PARTS = ("health metadata config infer statistics repository trace logging "
+         "metrics")
 
 # two servers that differ in merge_slashes, with the same locations
 SERVER = """
@@ -118,7 +120,7 @@ def server():
 
 
 def ask(server, merge, written):
-    """What the log says of each path, asked for by GET and by POST."""
+    """The log line of each path, by GET and by POST."""
     log = server.prefix / f"{merge}.log"
 
     def text():
@@ -139,7 +141,7 @@ def ask(server, merge, written):
 
 
 def wrong(line):
-    """What is wrong with it: an endpoint that its location does not show."""
+    """The fault: an endpoint that its location does not show."""
     if line["status"] == 403 or not line["verb"]:
         return None
     if any(d.match(line["seen"]) for d in DENIED):

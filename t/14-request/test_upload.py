@@ -208,7 +208,7 @@ def test_bad_header_length_of_a_chunked_body(server, value):
 @pytest.mark.parametrize("path,start,status", [
     (UINT8, b"{]", 400), ("/v2/models/id_uint8/versions/9x/infer", b"{", 404),
     ("/v2/nothing", b"{", 404), ("/v2/models/id_uint8", b"{", 405)])
-def test_refusal_does_not_wait_for_a_large_body(server, path, start, status):
+def test_rejection_does_not_wait_for_a_large_body(server, path, start, status):
     with server.wire() as connection:
         connection.send(request_bytes("POST", path, headers={
             "Content-Length": "50000000"}) + start + b" " * 100_000)
@@ -218,7 +218,7 @@ def test_refusal_does_not_wait_for_a_large_body(server, path, start, status):
     arena.assert_empty(server, ARENA)
 
 
-def test_refusal_does_not_wait_for_the_end_of_chunks(server):
+def test_rejection_does_not_wait_for_the_end_of_chunks(server):
     with server.wire() as connection:
         connection.send(request_bytes("POST", UINT8, headers={
             "Transfer-Encoding": "chunked"}) + b"2000000\r\n{]")
@@ -229,7 +229,7 @@ def test_refusal_does_not_wait_for_the_end_of_chunks(server):
 
 @pytest.mark.parametrize("path,status", [
     ("/v2/models/id_uint8/nothing", 404), ("/v2/health/live", 405)])
-def test_expect_of_a_refused_request_is_not_told_to_continue(server, path,
+def test_expect_of_a_rejected_request_is_not_told_to_continue(server, path,
                                                              status):
     with server.wire() as connection:
         connection.send(request_bytes("POST", path, headers={

@@ -1,4 +1,4 @@
-"""What a client has chosen goes into headers by our variables."""
+"""A client's values go into headers by our variables."""
 
 import json
 

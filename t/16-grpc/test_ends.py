@@ -3,7 +3,10 @@ core that is killed, reloads."""
 
 import os
 import queue
+import re
 import signal
+import struct
+import threading
 
 import grpc
 import pytest
@@ -39,6 +42,18 @@ def test_deadline_that_the_server_tells(server):
     with H2(server.port2) as c:
         reply = c.read(c.post(INFER, {**HEADERS, "grpc-timeout": "50m"},
                               frame(numbers("slow", [1]))))
+        assert (reply.status, status_in(reply.block), reply.body) == \
+            (200, 4, b"")
+
+
+@pytest.mark.parametrize("path", [INFER, STREAM])
+@pytest.mark.parametrize("sent", [0, 3, 20])
+def test_deadline_while_the_request_is_sent(server, path, sent):
+    """A client that stops within its message."""
+    with H2(server.port2) as c:
+        stream = c.post(path, {**HEADERS, "grpc-timeout": "300m"})
+        c.data(stream, frame(numbers("id_int32", [1]))[:sent])
+        reply = c.read(stream)
         assert (reply.status, status_in(reply.block), reply.body) == \
             (200, 4, b"")
 
@@ -222,6 +237,18 @@ def test_many_responses_for_a_client_that_does_not_read(start):
     assert not any(a.error_message for a in answers[:-1])
 
 
+def test_how_long_a_backend_waits_for_its_client(start):
+    """As the directive says: nothing is lost in that time."""
+    server = start(http="    inference_response_wait 8s;")
+    with H2(server.port2, window=0, timeout=60 * SLOW) as c:
+        stream = c.post(STREAM, HEADERS, frame(numbers("square", [20_000])))
+        nap(2.5)                        # longer than without it
+        c.give(stream, 1 << 30)
+        reply = c.read(stream)
+    assert status_in(reply.block) == 0
+    assert len(frames(reply.body)) == 20_000
+
+
 def test_a_backend_that_is_faster_than_its_client(start):
     """It waits: nothing is lost, nothing is cancelled."""
     server = start()
@@ -229,6 +256,25 @@ def test_a_backend_that_is_faster_than_its_client(start):
         stream.send(numbers("square", [30_000]))
         stream.end()
         assert len(stream.rest()) == 30_000
+
+
+def test_requests_beside_a_backend_that_is_fast(start):
+    """What is given back of its responses leaves room for them."""
+    server = start(parts="health infer metrics statistics")
+    with Client(server.port2) as client, Client(server.port2) as other:
+        with client.stream() as stream:
+            stream.send(*(numbers("square", [20_000]) for _ in range(4)))
+            stream.end()
+            reader = threading.Thread(target=stream.rest)
+            reader.start()
+            answered = 0
+            while reader.is_alive() or not answered:
+                assert other.numbers("id_int32", [answered]) == [answered]
+                answered += 1
+            reader.join()
+        text = server.get("/metrics").body.decode()
+        full, = re.findall(r"^\w*ring_full\w* (\d+)$", text, re.M)
+        assert full == "0"
 
 
 # ---- what happens to the server
@@ -262,8 +308,26 @@ def test_inference_timeout(start):
             assert stream.rest() == []
 
 
+def test_inference_timeout_of_a_decoupled_model(start):
+    """To the last response: those before it are there."""
+    server = start(http="    inference_timeout 1s;")
+    with Client(server.port2) as client, client.stream() as stream:
+        n = 100
+        stream.send(infer(
+            "repeat", tensor("IN", "INT32", [n], bytes(4 * n)),
+            tensor("DELAY", "UINT32", [n], struct.pack("<I", 100) * n),
+            tensor("WAIT", "UINT32", [1], bytes(4)), id="r"))
+        stream.end()
+        *some, late = stream.rest()
+        assert 0 < len(some) < 40
+        assert "inference_timeout" in late.error_message
+        assert late.infer_response.id == "r"
+
+
 def test_killed_core(start):
-    server = start(patient, allow_alarms=[HELPER_KILLED])
+    server = start(patient, allow_alarms=[HELPER_KILLED],
+                   http="    underscores_in_headers on;"
+                        "    inference_tries 1;")
     with Client(server.port2) as client, client.stream() as stream:
         call = client.channel.unary_unary(
             INFER, request_serializer=pb.ModelInferRequest.SerializeToString
@@ -302,6 +366,39 @@ def test_reload_beside_a_stream(start):
         assert stream.rest() == []
     assert process.wait_until(
         lambda: not set(server.workers()) & set(before), 20 * SLOW)
+
+
+def test_idle_streams_do_not_hold_a_leaving_worker(start):
+    """One in a dialogue goes on; one that does nothing ends after a while,
+    and what it asks before that is answered."""
+    server = start()
+    before = set(server.workers())
+    with Client(server.port2) as client, client.stream() as stream, \
+            client.stream() as idle, client.stream() as used:
+        for s in (stream, used):
+            s.send(numbers("id_int32", [1]))
+            assert number(s.read()) == 1
+        server.signal("HUP")
+        assert process.wait_until(
+            lambda: set(server.workers()) - before, 20 * SLOW)
+        for i in range(14):
+            stream.send(numbers("id_int32", [i]))
+            assert number(stream.read()) == i
+            if i == 2:
+                used.send(numbers("id_int32", [5]))
+                assert number(used.read()) == 5
+            nap(0.5)
+        for s in (idle, used):
+            with pytest.raises(Failure) as e:
+                s.rest()
+            assert e.value.code == Code.UNAVAILABLE
+            assert "leaving" in e.value.text
+        assert set(server.workers()) & before
+        stream.end()
+        assert stream.rest() == []
+        assert process.wait_until(
+            lambda: not set(server.workers()) & before, 20 * SLOW)
+        assert client.numbers("id_int32", [7]) == [7]
 
 
 def test_reloads_under_load(start):

@@ -2,15 +2,16 @@
 and processes are as before."""
 
 import random
+import socket
 import struct
 
 import pytest
 
-from lib import arena, models
+from lib import arena, models, process
 from lib.grpc_client import (SERVICE, Client, frame, infer, number, numbers,
                              tensor)
 from lib.h2 import H2
-from lib.server import Server, nap
+from lib.server import SLOW, Server, free_port, nap
 from lib.unharmed import descriptors, unharmed
 
 ARENA = 48 << 20
@@ -62,6 +63,36 @@ def test_clients_that_leave_while_they_are_answered(server, path, window):
                 c.reset(stream)
             c.sync()
     arena.assert_empty(server, ARENA)
+
+
+TCP_REPAIR = 19
+
+
+def test_clients_that_vanish_silently():
+    """As when a machine loses its power: TCP's probes find that out, and what
+    was under way is cancelled."""
+    port = free_port()
+    with Server(fill, http2=True, server=f"""
+        listen 127.0.0.1:{port} http2 so_keepalive=1s:1s:1;
+""") as server:
+        clients = [H2(port) for _ in range(3)]
+        try:
+            clients[0].socket.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 1)
+        except PermissionError:
+            pytest.skip("needs CAP_NET_ADMIN")
+        clients[0].socket.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 0)
+        before = descriptors(server) - len(clients)
+        for c in clients:
+            for path in (INFER, STREAM):
+                c.data(c.post(path, HEADERS), LARGE[:20_000])
+            c.sync()            # nothing is left to be sent to the client
+            # the socket goes without a word
+            c.socket.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 1)
+            c.close()
+        assert process.wait_until(lambda: descriptors(server) <= before,
+                                  30 * SLOW)
+        with Client(server.port2) as client:
+            assert client.numbers("id_int32", [3]) == [3]
 
 
 def test_cancelled_streams(server):

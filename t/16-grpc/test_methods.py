@@ -15,10 +15,9 @@ from lib.grpc_client import (NOT_SERVING, SERVICE, SERVING, Client, Failure,
 
 Code = grpc.StatusCode
 
-NOT_BUILT = ["SystemSharedMemoryStatus", "SystemSharedMemoryRegister",
-             "SystemSharedMemoryUnregister", "CudaSharedMemoryStatus",
-             "CudaSharedMemoryRegister", "CudaSharedMemoryUnregister",
-             "TraceSetting", "LogSettings"]
+NOT_LISTED = ["SystemSharedMemoryStatus", "SystemSharedMemoryRegister",
+              "SystemSharedMemoryUnregister", "CudaSharedMemoryStatus",
+              "CudaSharedMemoryRegister", "CudaSharedMemoryUnregister"]
 
 
 def test_live_and_ready(client):
@@ -193,17 +192,18 @@ def test_not_ready_server(start):
         assert c.check() == NOT_SERVING
 
 
-@pytest.mark.parametrize("method", NOT_BUILT)
-def test_methods_not_built_are_unimplemented(client, method):
+@pytest.mark.parametrize("method", NOT_LISTED)
+def test_methods_that_the_location_does_not_list(client, method):
     with pytest.raises(Failure) as e:
         client.call(method)
     assert e.value.code == Code.UNIMPLEMENTED
+    assert "Client shared memory is disabled." in e.value.text
 
 
 @pytest.mark.parametrize("path", [
     SERVICE + "Absent", SERVICE, "/inference.GRPCInferenceService",
     "/other.Service/ModelInfer", SERVICE + "ModelInfer/", SERVICE +
-    "modelinfer", "/grpc.health.v1.Health/Watch"])
+    "modelinfer", "/grpc.health.v1.Health/List"])
 def test_unknown_methods(client, path):
     with pytest.raises(Failure) as e:
         client.unary(path, b"", None)

@@ -214,6 +214,22 @@ def test_other_methods_of_http(server, method):
     assert (reply.status, status_in(reply.block)) == (200, 2)
 
 
+# ---- connections
+
+def test_connections_of_many_calls(server):
+    """nginx's 1000 requests are not for a location with inference."""
+    with H2(server.port2) as c:
+        for _ in range(1200):
+            assert c.read(c.post(LIVE, HEADERS, frame(b""))).status == 200
+
+
+def test_connections_end_where_the_server_says_so(start):
+    server = start(server="        keepalive_requests 5;\n")
+    with H2(server.port2) as c, pytest.raises(ConnectionError):
+        for _ in range(10):
+            assert c.read(c.post(LIVE, HEADERS, frame(b""))).status == 200
+
+
 # ---- locations
 
 def fails(client, call, code):
@@ -298,6 +314,36 @@ def test_tls(start, tmp_path):
         raw = channel.unary_unary(INFER)(
             numbers("id_int32", [5]).SerializeToString(), timeout=60)
     assert inferred(raw) == b"\5\0\0\0"
+
+
+# ---- logs
+
+def test_the_status_that_logs_know(start, tmp_path):
+    log = tmp_path / "access.log"
+    tmp_path.chmod(0o755)
+    server = start(
+        http="    log_format status '$inference_verb $inference_grpc_status';",
+        server=f"        access_log {log} status;\n" + """
+        location /closed/ { deny all; inference infer; }
+""")
+    with Client(server.port2) as c:
+        assert one(c) == in_stream(c) == [5]
+        fails(c, lambda c: c.call("ModelInfer", infer("absent")),
+              Code.NOT_FOUND)
+        assert live(c)
+    with Client(server.port2, "/closed") as c:
+        fails(c, one, Code.PERMISSION_DENIED)
+    assert server.get("/v2/health/live").status == 200
+    with H2(server.port2) as c:
+        stream = c.post(INFER, HEADERS)
+        c.sync()
+        c.reset(stream)
+        c.sync()
+    server.stop()
+    told = [line for line in log.read_text().splitlines()
+            if not line.startswith(("ready", "live -"))]
+    assert told == ["infer 0", "stream_infer 0", "infer 5", "live 0",
+                    "- 7", "infer -"], told
 
 
 # ---- other modules

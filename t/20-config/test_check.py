@@ -152,7 +152,7 @@ def test_start_never_fails_because_of_a_model(make_server):
     assert server.wait_for("/v2/models/good/ready")
 
 
-def test_a_word_it_does_not_know_is_refused(make):
+def test_a_word_it_does_not_know_is_rejected(make):
     server = make(http="inference_check loud;")
     status, output = server.check_config()
     assert status != 0

@@ -249,7 +249,7 @@ def with_failing(word, count=1):
 
 
 @pytest.mark.parametrize("word", ["initialize-error", "instance-error"])
-def test_backend_that_refuses_its_model(make_server, word):
+def test_backend_that_rejects_its_model(make_server, word):
     fill, http = with_failing(word)
     server = make_server(fill, wait="live", http=http)
     server.wait_log("failing on purpose: see parameters")

@@ -1,8 +1,8 @@
 """Every configuration snippet of the project's first documents loads.
 
-What a snippet leaves out (a name, a backend, tensors) is added; the backends
-are one that takes any model, under the names that the snippets call for, and
-a fake driver has the GPUs.
+Parts that a snippet leaves out (a name, a backend, tensors) are added; the
+backends are one that takes any model, under the names that the snippets call
+for, and a fake driver has the GPUs.
 """
 
 import json

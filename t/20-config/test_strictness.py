@@ -1,4 +1,4 @@
-"""What may be missing or broken, and who minds."""
+"""Parts that may be missing or broken, and the errors."""
 
 from lib import models, process
 from lib.server import SLOW

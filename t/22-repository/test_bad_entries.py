@@ -1,4 +1,4 @@
-"""What may lie in a repository: each bad entry has its row, the rest serves."""
+"""Entries of a repository: each bad one has its row, the rest serves."""
 
 import os
 

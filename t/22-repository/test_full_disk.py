@@ -36,7 +36,7 @@ def row(server, model):
 
 
 def private(disk):
-    """What lies on the disk of models that came with a request."""
+    """The files on the disk of models that came with a request."""
     return sorted(n for n in os.listdir(disk.folder)
                   if n.startswith("inference-"))
 
@@ -134,7 +134,7 @@ def test_fetched_models_that_find_no_room(make_server, disk, room):
 
 
 def test_an_agents_folder_that_finds_no_room(make_server, disk):
-    """What an agent would fill it with is of no use then."""
+    """The files of an agent are of no use then."""
     agent = ('model_repository_agents { agents { name: "xor" parameters {'
              ' key: "key" value: "90" } } }\n')
 

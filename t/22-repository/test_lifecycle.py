@@ -219,7 +219,8 @@ def test_calls_meet_a_load_that_is_under_way(serve):
 
 
 def test_files_that_are_replaced_during_the_load(serve):
-    """What was there when it began is loaded, and the next look sees it."""
+    """Models that were there when it began are loaded, and the next poll sees
+    the others."""
     def fill(folder):
         good(folder)
         held(folder, "m", "initialize-hold", max_batch=2)
@@ -455,7 +456,7 @@ def test_the_index_asked_in_every_way(serve):
 
 
 def test_a_repository_that_comes_later(serve, tmp_path):
-    """Nobody knows what it holds: until then the server is not ready."""
+    """Its models are unknown: until then the server is not ready."""
     tmp_path.chmod(0o755)
     late = tmp_path / "late"
     server = serve(good, wait="live", http=POLL

@@ -110,7 +110,7 @@ def alive(scaled):
 
 
 def there_are(scaled, *names):
-    """What goes ends by itself, with what it has in hand."""
+    """An instance that goes ends by itself, after its requests."""
     return process.wait_until(lambda: alive(scaled) == list(names),
                               20 * SLOW)
 
@@ -254,7 +254,7 @@ def test_an_override_is_kept_until_a_file_is_newer(scaled):
     assert scaled.seen("load") == ["m"]
 
 
-def refused(server, answer, reason):
+def rejected(server, answer, reason):
     """The load fails, the model serves as before and says what was wrong."""
     assert answer.status == 400, answer
     assert error(answer).startswith(
@@ -272,7 +272,7 @@ def test_an_impossible_gpu(scaled):
     server = scaled(EXPLICIT, count=2)
     config = config_of(server)
     answer = load_groups(server, {"kind": "KIND_GPU", "gpus": [77]})
-    refused(server, answer, "KIND_GPU")
+    rejected(server, answer, "KIND_GPU")
     assert config_of(server) == config
     assert there_are(scaled, "m_0_0", "m_0_1")
 
@@ -285,7 +285,7 @@ def test_an_impossible_gpu(scaled):
 
 def test_too_many_instances(scaled):
     server = scaled(EXPLICIT)
-    refused(server, load_groups(server, {"count": 100000}),
+    rejected(server, load_groups(server, {"count": 100000}),
             "config override: instance_group[0].count: instance groups of"
             " model m ask for 100000 instances, the limit for a load request"
             " is 1024")
@@ -294,7 +294,7 @@ def test_too_many_instances(scaled):
 
 def test_the_limit_of_requests_is_not_the_repository_s(scaled):
     server = scaled(EXPLICIT)
-    refused(server, load_groups(server, {"count": 1000}, {"count": 25}),
+    rejected(server, load_groups(server, {"count": 1000}, {"count": 25}),
             "instance_group[0].count")
     scaled.write(1025)
     assert load(server).status == 200
@@ -314,7 +314,7 @@ def test_an_instance_that_cannot_be_made(scaled):
     with Load(server.port, once) as clients:
         for _ in range(5):
             answer = load_groups(server, {"count": 5})
-            refused(server, answer, "instance 'm_0_3': no room")
+            rejected(server, answer, "instance 'm_0_3': no room")
             assert counts(server) == [1]
             assert there_are(scaled, "m_0_0")
         clients.wait_for_more(20, 30 * SLOW)
@@ -345,7 +345,7 @@ def test_resources_that_cannot_be_had(scaled):
         return {"count": count, "rate_limiter": {"resources": [
             {"name": "R1", "count": copies}]}}
 
-    refused(server, load_groups(server, needs(2, 4)),
+    rejected(server, load_groups(server, needs(2, 4)),
             'Resource count for "R1" is limited to 2')
     assert there_are(scaled, "m_0_0")
     assert load_groups(server, needs(2, 2)).status == 200

@@ -79,7 +79,7 @@ def infer(client, name):
     return client.infer(name, [x])
 
 
-def refused(call, *arguments):
+def rejected(call, *arguments):
     with pytest.raises(InferenceServerException) as e:
         call(*arguments)
     return e.value
@@ -106,7 +106,7 @@ def test_without_it_neither_of_two_is_served(two):
             "model appears in two or more repositories"} in index(server)
 
 
-def test_both_are_loaded_and_a_bare_name_is_refused(two):
+def test_both_are_loaded_and_a_bare_name_is_rejected(two):
     server = two(ON)
     assert count(server, READY) == 2
     assert len(index(server, ready=True)) == 4
@@ -116,14 +116,14 @@ def test_both_are_loaded_and_a_bare_name_is_refused(two):
     with triton.InferenceServerClient(server.url) as c:
         infer(c, "first")
         infer(c, "second")
-        e = refused(infer, c, "m")
+        e = rejected(infer, c, "m")
         assert e.status() == "400" and AMBIGUOUS in e.message()
         for call in (c.get_model_metadata, c.get_model_config,
                      c.get_inference_statistics):
-            e = refused(call, "m")
+            e = rejected(call, "m")
             assert e.status() == "400" and AMBIGUOUS in e.message()
         assert not c.is_model_ready("m")
-        e = refused(infer, c, "nobody")
+        e = rejected(infer, c, "nobody")
         assert e.status() == "400"
         assert e.message() \
             == "Request for unknown model: 'nobody' is not found"
@@ -160,21 +160,21 @@ def test_loads_and_unloads_are_for_both(two):
     with triton.InferenceServerClient(server.url) as c:
         c.load_model("m")
         assert count(server, READY) == 2
-        assert AMBIGUOUS in refused(infer, c, "m").message()
+        assert AMBIGUOUS in rejected(infer, c, "m").message()
         c.load_model("m", config=json.dumps(dict(CONFIG, max_batch_size=2)))
         assert count(server, READY) == 2
         c.unload_model("m")
         assert process.wait_until(lambda: count(server, {
             "name": "m", "version": "1", "state": "UNAVAILABLE",
             "reason": "unloaded"}) == 2, 20 * SLOW)
-        assert refused(infer, c, "m").message() \
+        assert rejected(infer, c, "m").message() \
             == "Request for unknown model: 'm' is not found"
 
         shutil.rmtree(server.more / "m")        # now it is one
         c.load_model("m")
         assert c.get_model_config("m")["max_batch_size"] == 4
         infer(c, "m")
-        e = refused(c.load_model, "nobody")
+        e = rejected(c.load_model, "nobody")
         assert "failed to load 'nobody', failed to poll" in e.message()
         c.unload_model("nobody")
 
@@ -186,7 +186,7 @@ def test_files_of_a_request_are_one_more(two):
         c.load_model("m")
         c.load_model("m", config=json.dumps(dict(CONFIG, max_batch_size=2)),
                      files={"file:1/data": b"x"})
-        assert AMBIGUOUS in refused(infer, c, "m").message()
+        assert AMBIGUOUS in rejected(infer, c, "m").message()
         text = server.get("/metrics").body.decode()
         assert 'nv_inference_count{model="m",version="1"}' in text
         c.load_model("m")                       # the repository's again

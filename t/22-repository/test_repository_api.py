@@ -228,7 +228,7 @@ def test_not_served_where_it_is_not_listed(make_server):
     assert server.get("/admin/v2/models/one/ready").status == 404
 
 
-def test_none_mode_refuses_to_load(make_server):
+def test_none_mode_rejects_loads(make_server):
     def fill(folder):
         models.identity(folder, "one", [("IN", "FP32", [-1])])
 

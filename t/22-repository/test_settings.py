@@ -1,5 +1,5 @@
-"""What a reload of nginx (HUP) changes in a living core, directive by
-directive: each is applied, or named in the log."""
+"""Changes by a reload of nginx (HUP) in a living core, directive by directive:
+each is applied, or named in the log."""
 
 import json
 import os

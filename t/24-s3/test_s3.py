@@ -305,7 +305,7 @@ def test_an_empty_bucket_holds_no_models(service, bucket, serve):
 
 
 def test_keys_with_odd_characters(service, serve):
-    """What the original takes for the end of an address, and folders' marks."""
+    """Ends of addresses as Triton reads them, and marks of directories."""
     bucket = service.bucket("b.with.dots-" + os.urandom(4).hex())
     service.put(bucket, "a b/+plus/")                   # marks of folders
     service.put(bucket, "a b/+plus/m/1/")

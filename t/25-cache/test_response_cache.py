@@ -217,7 +217,7 @@ def test_without_a_cache_models_are_served(make_server):
      "Response Cache does not currently support model bad with 'decoupled'"),
     ("sequence_batching { }",
      "Response Cache does not currently support model bad with sequence")])
-def test_models_that_cannot_be_cached_are_refused(make_server, more, text):
+def test_models_that_cannot_be_cached_are_rejected(make_server, more, text):
     """scheduling.md 7.10"""
     def fill(folder):
         repository(folder)

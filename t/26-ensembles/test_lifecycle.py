@@ -62,7 +62,7 @@ def index(server, **body):
 
 
 def rows(server):
-    """What is READY, and why the rest isn't."""
+    """The READY models, and why the rest isn't."""
     return {r["name"]: "READY" if r.get("state") == "READY"
             else r.get("reason", "") for r in index(server)}
 

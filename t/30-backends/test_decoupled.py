@@ -31,7 +31,7 @@ def inputs():
                        tensor("WAIT", "UINT32", [1], [0])]}
 
 
-def test_infer_is_refused(server):
+def test_infer_is_rejected(server):
     for model, body in [("repeat", inputs()), ("square", {"inputs": [
             tensor("IN", "INT32", [1], [3])]})]:
         answer = server.infer(model, body)
@@ -40,7 +40,7 @@ def test_infer_is_refused(server):
             f"[request id: <id_unknown>] {TEXT}"
 
 
-def test_the_refusal_comes_before_the_inputs_are_looked_at(server):
+def test_the_rejection_comes_before_the_inputs_are_looked_at(server):
     """As the original: the model is asked first, then the tensors."""
     for body in ({"inputs": []},
                  {"inputs": [tensor("NONE", "FP32", [1], [1])]}):
@@ -58,7 +58,7 @@ def test_it_is_an_ordinary_model_otherwise(server):
     assert [t["name"] for t in metadata["outputs"]] == ["OUT", "IDX"]
 
 
-def test_a_model_location_refuses_too(make_server):
+def test_a_model_location_rejects_too(make_server):
     server = make_server(
         fill, server="        location = /ask { inference_model repeat; }")
     answer = server.post("/ask", json.dumps(inputs()).encode())

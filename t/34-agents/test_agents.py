@@ -123,7 +123,7 @@ def test_wrong_checksum_keeps_one_model_away(make_server):
     ("1/weights.bin", "failed to parse key: 1/weights.bin"),
     ("CRC32:1/weights.bin", "Unsupported checksum algorithm: CRC32"),
     ("MD5:1/gone", "failed to open file 1/gone: No such file"),
-    ("MD5:../good/config.pbtxt", "is outside the model's folder"),
+    ("MD5:../good/config.pbtxt", "is outside the model's directory"),
 ])
 def test_bad_checksum_parameter(make_server, key, words):
     def fill(repository):
@@ -383,7 +383,7 @@ def index(server, name):
     return [row for row in rows if row["name"] == name]
 
 
-def test_load_by_request_is_refused_until_the_file_is_right(make_server):
+def test_load_by_request_is_rejected_until_the_file_is_right(make_server):
     server = explicit(make_server,
                       lambda r: with_file(r, "m", md5(b"weights")))
     file = server.models / "m/1/weights.bin"
@@ -469,7 +469,7 @@ BAD = {
     "garbage": ([agent("record", goto="\\001\\377 /no/where")],
                 "left the model at"),
     "relative": ([agent("record", goto="no/where")], "left the model at"),
-    "file": ([agent("record", goto="/etc/passwd")], "that is not a folder"),
+    "file": ([agent("record", goto="/etc/passwd")], "that is not a directory"),
     "remote": ([agent("record", remote="gs://bucket/m")],
                "left the model at 'gs://bucket/m'"),
     "empty folder": ([agent("record", goto="/proc/self/net")], "version"),
@@ -532,7 +532,8 @@ def test_agent_that_crashes_is_tried_twice(make_server, temp):
 # ---- nginx -t
 
 def test_check_leaves_a_model_to_its_agents(make_server):
-    """What they will bring can't be missed yet; what can't be read can."""
+    """Files that they will bring can't be missed yet; a file that can't be
+    read can."""
     server = make_server(encrypted, start=False,
                          http="    inference_check strict;\n" + HTTP)
     status, output = server.check_config()

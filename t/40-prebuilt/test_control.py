@@ -242,7 +242,7 @@ def test_a_model_loads_another(server, client):
 def test_unload_while_it_streams(server, client):
     """scheduling.md 1.7
 
-    What was accepted is answered; then the model goes."""
+    Accepted requests are answered; then the model goes."""
     client.load_model("repeat")
     with server.stream() as stream:
         stream.send("repeat", repeat_inputs([1, 2, 3, 4, 5], 100))

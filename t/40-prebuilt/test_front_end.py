@@ -68,7 +68,7 @@ def test_infers_over_grpc(ports):
     assert numpy.array_equal(answer.as_numpy("OUT"), value)
 
 
-def test_an_absent_model_is_refused(ports):
+def test_an_absent_model_is_rejected(ports):
     answer = wire.fetch(ports[0], "POST", "/v2/models/absent/infer",
                         b'{"inputs":[]}')
     assert answer.status == 404

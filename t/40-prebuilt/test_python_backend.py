@@ -72,7 +72,7 @@ class TritonPythonModel:
         raise ValueError("this model never works")
 """
 
-REFUSER = """\
+REJECTER = """\
 import triton_python_backend_utils as pb
 
 class TritonPythonModel:
@@ -132,7 +132,7 @@ def fill(repository):
     for name, config, source in [
             ("add_sub", PAIR, ADD_SUB), ("sync", PAIR, SYNC_CALLER),
             ("async", PAIR, ASYNC_CALLER), ("lost", PAIR, LOST_CALLER),
-            ("raiser", TEXT, RAISER), ("refuser", TEXT, REFUSER),
+            ("raiser", TEXT, RAISER), ("rejecter", TEXT, REJECTER),
             ("teller", TEXT, TELLER),
             ("decoupled", TEXT
              + "model_transaction_policy { decoupled: true }\n", DECOUPLED)]:
@@ -209,7 +209,7 @@ def test_an_exception_is_the_answer(python):
 
 
 def test_an_error_keeps_its_code(python):
-    answer = python.infer("refuser", text())
+    answer = python.infer("rejecter", text())
     assert answer.status == 503
     assert "not this one" in answer.error
 
@@ -222,7 +222,7 @@ def test_parameters_and_id_arrive(python):
                     "version": "1", "kind": "CPU"}
 
 
-def test_decoupled_model_is_refused_over_http(python):
+def test_decoupled_model_is_rejected_over_http(python):
     answer = python.infer("decoupled", text())
     assert answer.status == 501
     assert "decoupled" in answer.error

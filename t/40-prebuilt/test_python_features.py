@@ -1,6 +1,6 @@
-"""What else a model in Python may use: metrics, logs, parameters, codes,
-calls of decoupled models, its own life; through nginx and through the
-prebuilt front end."""
+"""Other features of a model in Python: metrics, logs, parameters, codes, calls
+of decoupled models, its own life; through nginx and through the prebuilt front
+end."""
 
 import json
 import re

@@ -220,7 +220,7 @@ def test_a_stop_lets_sequences_end():
                           sequence_start=True)) == 1
         server.process.terminate()
 
-        def refused():
+        def rejected():
             try:
                 ask("state", one(1), sequence_id=6, sequence_start=True,
                     sequence_end=True)
@@ -229,7 +229,7 @@ def test_a_stop_lets_sequences_end():
                 return True
             return False
 
-        assert process.wait_until(refused, 20 * SLOW)
+        assert process.wait_until(rejected, 20 * SLOW)
         assert number(ask("state", one(10), sequence_id=5)) == 11
         assert server.process.poll() is None
         assert number(ask("state", one(100), sequence_id=5,

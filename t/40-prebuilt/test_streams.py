@@ -279,7 +279,7 @@ def test_a_plain_model_streams_too(server):
 
 
 @pytest.mark.parametrize("model", ["repeat", "streamer"])
-def test_one_answer_calls_are_refused(server, model):
+def test_one_answer_calls_are_rejected(server, model):
     inputs = repeat_inputs([1]) if model == "repeat" \
         else [tensor("IN", [1, 0, -1], "INT32")]
     with pytest.raises(InferenceServerException,

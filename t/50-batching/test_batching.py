@@ -80,9 +80,9 @@ def test_a_full_queue_answers_at_once(batching):
     futures = batching.ask_all(range(10))
     assert process.wait_until(
         lambda: sum(f.done() for f in futures) == 2, 10 * SLOW)
-    refused = [f.result() for f in futures if f.done()]
+    rejected = [f.result() for f in futures if f.done()]
     batching.gate.open()
-    for answer in refused:
+    for answer in rejected:
         assert answer.status == 503
         assert answer.error.endswith("Exceeds maximum queue size")
     assert told(first)["rows"] == 8
@@ -90,7 +90,7 @@ def test_a_full_queue_answers_at_once(batching):
 
 
 def test_a_model_without_batching_may_limit_its_queue(batching):
-    """What runs does not count; a client that goes makes room."""
+    """Running requests do not count; a client that goes makes room."""
     server = batching.start(
         None, max_batch=0, inputs=[("IN", "INT32", [1, 1])],
         parameters={"INFERENCE_MAX_QUEUE_SIZE": 2})

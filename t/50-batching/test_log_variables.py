@@ -1,4 +1,4 @@
-"""What nginx's variables say of requests that end in different ways."""
+"""nginx's variables for requests that end in different ways."""
 
 import json
 import os
@@ -108,8 +108,8 @@ def test_a_full_queue(held, batching):
     server, log = held("default_queue_policy { max_queue_size: 1 }")
     waiting = batching.ask(1)
     batching.wait_queued(1)
-    assert server.post(PATH, body(2, id="refused")).status == 503
-    line = log.line(id="refused")
+    assert server.post(PATH, body(2, id="rejected")).status == 503
+    line = log.line(id="rejected")
     assert line["code"] == "Queue full"
     assert UNEXECUTED.items() <= line.items()
     assert (line["queue"], line["version"]) == ("", "1")

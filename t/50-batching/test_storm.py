@@ -67,7 +67,7 @@ class Client(threading.Thread):
         self.port, self.until = port, until
         self.random = random.Random(seed)
         self.good = dict.fromkeys(MODELS, 0)
-        self.refused, self.wrong = 0, []
+        self.rejected, self.wrong = 0, []
 
     def run(self):
         while time.monotonic() < self.until and not self.wrong:
@@ -100,7 +100,7 @@ class Client(threading.Thread):
         elif answer.status == 503 and model in ("levels", "cached") and (
                 answer.error.endswith("Request timeout expired")
                 or answer.error.endswith("Exceeds maximum queue size")):
-            self.refused += 1
+            self.rejected += 1
         else:
             self.wrong.append((model, values, answer))
 

@@ -206,3 +206,31 @@ def test_the_requests_of_a_sequence_run_in_order(sequences):
         assert values(executions, id) == [[v] for v in given]
     assert process.wait_until(lambda: sequences.queued() == 0, 5 * SLOW)
     assert int(sequences.statistics()["inference_count"]) == 12 * 6 + 1
+
+
+@pytest.mark.parametrize("oldest", [False, True])
+def test_the_first_batch_can_be_held(sequences, oldest):
+    """By the variable that Triton's own tests set."""
+    sequences.start(LONG + ALL + ("oldest { max_candidate_sequences: 4 }\n"
+                                  if oldest else ""),
+                    inference_env=["TRITONSERVER_DELAY_SCHEDULER=3"])
+    sent = [sequences.queue(id, id, start=True) for id in (1, 2)]
+    assert not process.wait_until(sequences.executions, 0.5)
+    sent.append(sequences.send(3, 3, start=True))
+    for one in sent:
+        one.told()
+    assert len(sequences.executions()) == 1
+    sequences.ask(1, 1, end=True).told()            # once
+    assert len(sequences.executions()) == 2
+
+
+def test_the_first_batch_can_be_held_for_the_backlog(sequences):
+    sequences.start(LONG + ALL, max_batch=1, inference_env=[
+        "TRITONSERVER_BACKLOG_DELAY_SCHEDULER=2"])
+    sent = [sequences.queue(1, 1, start=True, end=True),
+            sequences.queue(2, 2, start=True, end=True)]
+    assert not process.wait_until(sequences.executions, 0.5)
+    sent.append(sequences.send(3, 3, start=True, end=True))
+    for one in sent:
+        one.told()
+    assert len(sequences.executions()) == 3

@@ -21,7 +21,7 @@ def idle(ms):
 
 
 def check_is_gone(sequences, id, **kw):
-    status, text = sequences.ask(id, **kw).refused()
+    status, text = sequences.ask(id, **kw).rejected()
     assert status == 400
     assert f"inference request for sequence {id} to model 'm' must specify" \
         " the START flag on the first request of the sequence" in text
@@ -73,7 +73,7 @@ def test_a_timeout_in_the_backlog(sequences):
     late = [sequences.queue(2, 5, start=True),
             sequences.queue(2, 6, parameters=timeout)]
     for sent in late:
-        status, text = sent.refused()
+        status, text = sent.rejected()
         assert status == 503
         assert text.endswith(
             "timeout of the corresponding sequence has been expired")
@@ -93,7 +93,7 @@ def test_precise_statuses(sequences):
                     server="inference_errors precise;\n")
     assert sequences.ask(1, 1, start=True).data() == [1]
     late = sequences.queue(2, 1, start=True, parameters={"timeout": 100000})
-    status, text = late.refused()
+    status, text = late.rejected()
     assert status == 504
     assert text.endswith("sequence has been expired")
     gone = sequences.queue(3, 1, start=True)
@@ -142,7 +142,7 @@ def test_a_client_behind_a_running_request_goes(sequences):
 
 
 def test_the_last_of_a_queue_goes(sequences):
-    """What is before it runs, the sequence is over all the same."""
+    """Requests before it run, the sequence is over all the same."""
     sequences.start(LONG + ALL, max_batch=1)
     sequences.gates["m"].close()
     first = sequences.send(1, 1, start=True)
@@ -197,7 +197,7 @@ def kill_core(server):
 
 
 def test_a_killed_core_loses_its_sequences(sequences):
-    """Whoever waits is told so; nothing is sent again by itself."""
+    """A waiting client gets the error; nothing is sent again by itself."""
     server = sequences.start(LONG + ALL + state(), max_batch=1, does="sum",
                              workers=2, allow_alarms=[HELPER_KILLED])
     assert sequences.ask(1, 1, start=True).data() == [1]
@@ -209,7 +209,7 @@ def test_a_killed_core_loses_its_sequences(sequences):
     kill_core(server)
     sequences.open_all()
     for sent in (runs, *waiting):
-        status, text = sent.refused()
+        status, text = sent.rejected()
         assert status == 503
         assert "sequence lost, start again" in text
         assert "retry-after" not in sent.answer().headers
@@ -277,7 +277,7 @@ def test_other_requests_are_told_something_else(sequences):
     sequences.gates["plain"].wait_entered()
     kill_core(server)
     sequences.open_all()
-    status, text = sent.refused()
+    status, text = sent.rejected()
     assert status == 503
     assert "sequence" not in text
 
@@ -290,7 +290,7 @@ def test_an_ensemble_s_sequence_is_lost_too(sequences):
     sequences.gates["m"].wait_entered()
     kill_core(server)
     sequences.open_all()
-    status, text = sent.refused()
+    status, text = sent.rejected()
     assert status == 503
     assert "sequence lost, start again" in text
 
@@ -477,8 +477,8 @@ def test_an_instance_with_a_sequence_that_is_silent(sequences):
 @pytest.mark.parametrize("batching", ["", "oldest {"
                                           " max_candidate_sequences: 2 }"])
 def test_nginx_ends(sequences, batching):
-    """What was sent is answered; a live sequence that nobody can go on with
-    holds nobody up."""
+    """Requests already sent are answered; a live sequence without a client
+    delays nothing."""
     server = sequences.start(LONG + ALL + batching, max_batch=2)
     assert sequences.ask(5, 1, start=True).data() == [1]
     sequences.gates["m"].close(1)

@@ -1,5 +1,5 @@
-"""What the backend is given beside the client's inputs: controls and states.
-Numbers are those of the scheduling reference's section 4."""
+"""Inputs of the backend beside the client's: controls and states.  Numbers are
+those of the scheduling reference's section 4."""
 
 import pytest
 
@@ -156,6 +156,32 @@ def test_one_buffer_for_both(sequences):
     assert sequences.ask(1, 3, end=True).data() == [6]
 
 
+GROWS = "use_same_buffer_for_input_output: true use_growable_memory: true"
+
+
+def test_memory_that_grows_needs_no_gpu(sequences):
+    sequences.start(LONG + ALL + state("-1", GROWS), does="append")
+    assert sequences.ask(2, 5, start=True).data() == [0, 5]
+    for i in range(1, 40):
+        assert sequences.ask(1, i, start=i == 1).data() == \
+            [0, *range(1, i + 1)]
+    assert sequences.ask(2, 6).data() == [0, 5, 6]
+    assert sequences.ask(1, 7, start=True).data() == [0, 7]
+
+
+def test_memory_that_grows_is_one_buffer(sequences):
+    server = sequences.start(
+        LONG + ALL + state("-1", "use_growable_memory: true"), wait="live",
+        does="append")
+
+    def reason():
+        (row,) = server.post("/v2/repository/index", b"").json()
+        return row.get("state") == "UNAVAILABLE" and row["reason"]
+
+    assert "use_growable_memory requires use_same_buffer_for_input_output" \
+        in process.wait_until(reason, 20 * SLOW)
+
+
 def test_a_state_that_begins_with_a_file(sequences):
     """Its values and its shape."""
     def also(repository):
@@ -220,7 +246,7 @@ def test_a_model_that_asks_for_no_state(sequences):
     """The backend is told that there is none of that name."""
     sequences.start(LONG + ALL + state().replace("STATE_OUT", "OTHER"),
                     does="sum")
-    status, text = sequences.ask(1, 1, start=True).refused()
+    status, text = sequences.ask(1, 1, start=True).rejected()
     assert status == 400
     assert "STATE_OUT" in text
 

@@ -1,5 +1,5 @@
-"""What a request of a sequence must say, and what it is told else.  Numbers
-are those of the scheduling reference's section 4."""
+"""Rules for a request of a sequence, and their errors.  Numbers are those of
+the scheduling reference's section 4."""
 
 import json
 
@@ -16,7 +16,7 @@ WITH_TEXT = controls(START, END, READY, corrid("STRING"))
 
 
 def text_of(sent, status=400):
-    found, text = sent.refused()
+    found, text = sent.rejected()
     assert found == status
     return text
 
@@ -55,7 +55,7 @@ def test_a_request_is_one_row(sequences):
     assert "START flag" in text_of(sequences.ask(7, 1))
 
 
-def test_a_refused_request_is_no_failure(sequences):
+def test_a_rejected_request_is_no_failure(sequences):
     """1.1: it was never taken"""
     sequences.start(LONG + ALL)
     sequences.ask(7)
@@ -96,7 +96,7 @@ def test_a_text_has_its_limit(sequences):
     longest = "ä" * 64                          # 128 bytes
     assert sequences.ask(longest, start=True, end=True).data() == [1]
     assert ids(sequences.executions()[0]) == [longest]
-    status, text = sequences.ask(longest + "x", start=True).refused()
+    status, text = sequences.ask(longest + "x", start=True).rejected()
     assert status == 501
     assert "128" in text
 

@@ -4,7 +4,7 @@ t/unit/abi/sequences.c."""
 
 import pytest
 
-from lib import process
+from lib import events, process
 from lib.sequences import ALL, LONG, READY, START, controls, ids
 from lib.server import SLOW
 
@@ -26,6 +26,21 @@ def test_a_request_needs_no_id(sequences):
     assert found[0] != found[1] and found[1:] == [found[1]] * 3
 
 
+def test_generate(sequences):
+    """Its requests name no sequence: they are given one here alone."""
+    sequences.start(LONG + ALL + ITERATIVE, does="steps",
+                    parts="health metadata generate")
+    port = sequences.server.port
+    for verb in ("generate", "generate_stream"):
+        answer = events.post(port, events.path("m", verb), {
+            "IN": 3, "parameters": {"sequence_id": 7}})
+        assert answer.status == 200, answer
+        body = answer.events()[0] if verb != "generate" else answer.json()
+        assert body["OUT"] == 3
+    rows = [r for e in sequences.executions() for r in e["rows"]]
+    assert [r["flags"] for r in rows] == [1, 0, 0] * 2
+
+
 @pytest.mark.parametrize("batching", [
     "", "oldest { max_candidate_sequences: 1 }"])
 def test_four_on_one_slot(sequences, batching):
@@ -45,7 +60,7 @@ def test_four_on_one_slot(sequences, batching):
     "", "oldest { max_candidate_sequences: 4 }",
     "oldest { max_candidate_sequences: 4 preserve_ordering: true }"])
 def test_steps_share_executions(sequences, batching):
-    """What comes later joins those that are under way."""
+    """Later requests join those that are under way."""
     sequences.start(LONG + ALL + ITERATIVE + batching, does="steps",
                     delay_ms=5)
     sequences.gates["m"].close()
@@ -63,10 +78,10 @@ def test_steps_share_executions(sequences, batching):
 def test_a_sequence_with_an_id(sequences):
     """The usual rule of START; each of its requests has steps."""
     sequences.start(LONG + ALL + ITERATIVE, does="steps")
-    status, text = sequences.ask(7, 2).refused()
+    status, text = sequences.ask(7, 2).rejected()
     assert status == 400 and "START flag" in text
     assert sequences.ask(7, 2, start=True).data() == [2]
-    status, text = sequences.ask(7, 2).refused()    # it ended with its steps
+    status, text = sequences.ask(7, 2).rejected()    # it ended with its steps
     assert status == 400 and "START flag" in text
     assert sequences.ask("seven", 3, start=True).answer().status == 400
     assert sequences.ask(7, 3, start=True).data() == [3]
@@ -149,9 +164,9 @@ def test_steps_under_a_rate_limit(sequences, batching):
 
 
 def test_a_model_without_iterative_sequences(sequences):
-    """1.8: the backend's release is refused, and it answers with that"""
+    """1.8: the backend's release is rejected, and it answers with that"""
     sequences.start(LONG + ALL, does="steps")
-    status, text = sequences.ask(7, 3, start=True).refused()
+    status, text = sequences.ask(7, 3, start=True).rejected()
     assert status == 400
     assert "TRITONSERVER_REQUEST_RELEASE_RESCHEDULE" in text
     assert sequences.ask(7, 1, end=True).data() == [2]  # as it counts

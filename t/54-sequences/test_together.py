@@ -42,7 +42,7 @@ def test_an_ensemble_with_a_sequence_step(sequences):
     assert [ids(e) for e in sequences.executions()] == [[7]] * 3
     assert [r["flags"] for e in sequences.executions()
             for r in e["rows"]] == [1, 0, 2]
-    status, text = sequences.ask(7, 4, model="whole").refused()
+    status, text = sequences.ask(7, 4, model="whole").rejected()
     assert status == 400
     assert "to model 'm' must specify the START flag" in text
     assert sequences.ask("seven", 4, start=True, model="whole").answer() \
@@ -171,7 +171,7 @@ def test_failed_executions(sequences):
     sequences.start(LONG + ALL + state().replace("STATE_OUT", "OTHER"),
                     does="sum", max_batch=2)
     for id in (1, 2):
-        status, _ = sequences.ask(id, 1, start=True).refused()
+        status, _ = sequences.ask(id, 1, start=True).rejected()
         assert status == 400
     assert sequences.ask(2, 1).answer().status == 400   # it lives on
     for reason in ("BACKEND", "REJECTED", "CANCELED", "OTHER"):

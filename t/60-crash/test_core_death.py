@@ -70,7 +70,7 @@ def test_killed_core_under_load(make_server, once, name):
         load.wait_for_more(50, 30 * SLOW)
     assert load.results["hung"] == 0, load.results
     assert load.results["lost"] == 0, load.results
-    assert set(load.results) <= {200, 404, 503}, load.results
+    assert set(load.results) == {200}, load.results
     assert load.results[200] > 50
     assert server.infer("id_int32", SMALL).status == 200
 
@@ -101,14 +101,14 @@ def test_arena_is_empty_again_after_deaths(make_server):
             assert whole(connection) == 200
 
 
-def test_in_flight_requests_get_503_at_once(make_server):
+def test_executing_request_gets_503_at_once_with_one_try(make_server):
     def one_slow(repository):
         models.identity(repository, "slow", [("IN", "INT32", [-1])],
                         parameters={"execute_delay_ms": "20000"})
 
     server = make_server(one_slow, allow_alarms=[HELPER_KILLED],
                          http="    inference_tries 1;")
-    connections = [server.wire() for _ in range(5)]
+    connections = [server.wire()]
     for connection in connections:
         body = json.dumps(SMALL).encode()
         connection.send(b"POST /v2/models/slow/infer HTTP/1.1\r\nHost: x\r\n"
@@ -182,7 +182,7 @@ def test_killed_workers(make_server):
 
 
 def test_a_worker_that_has_just_come_is_not_taken_for_a_lost_core(make_server):
-    """Who asks for readiness meets it before it has met the core."""
+    """A readiness request meets it before it has met the core."""
     server = make_server(fill, allow_alarms=[WORKER_KILLED])
     for _ in range(5):
         os.kill(server.workers()[0], signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Who may look into the core: nobody of its user, unless "dump=on" says so.
+"""Processes of its user may not read the core, unless "dump=on" says so.
 
 Workers, supervisor and core run as the user nobody, as does the one who looks
 here: what he may read a worker that somebody took over may read.

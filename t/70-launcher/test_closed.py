@@ -1,4 +1,4 @@
-"""What inference-server keeps from clients and from the machine's users."""
+"""Secrets of inference-server before clients and the machine's users."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ import subprocess
 import pytest
 
 from lib import process, wire
-from lib.launcher import PROGRAM, launcher_env, refused
+from lib.launcher import PROGRAM, launcher_env, rejected
 from lib.server import BACKENDS, SLOW
 from lib.wire import request_bytes
 
@@ -23,9 +23,9 @@ CONTROL = [("POST", "/v2/repository/index", 200),
            ("POST", "/v2/repository/models/one/load", 200),
            ("POST", "/v2/repository/models/one/unload", 200),
            ("POST", "/v2/repository/here/index", 200),
-           ("GET", "/v2/trace/setting", 501),
-           ("POST", "/v2/models/one/trace/setting", 501),
-           ("GET", "/v2/logging", 501)]
+           ("GET", "/v2/trace/setting", 200),
+           ("POST", "/v2/models/one/trace/setting", 500),   # without a body
+           ("GET", "/v2/logging", 200)]
 
 
 def ask(launcher, method, path, body=b"", source="127.0.0.1", headers=None):
@@ -128,7 +128,7 @@ def test_no_spelling_of_a_path_gets_by(launch, path):
     "all,10.0.0.1", "loopback,none", "10.0.0.1;deny", "10.0.0.1/8/8",
     "10.0.0.1,,::1", "1" * 300])
 def test_lists_that_mean_nothing(value):
-    said = refused("--model-repository=/tmp", f"--control-from={value}")
+    said = rejected("--model-repository=/tmp", f"--control-from={value}")
     assert "control-from" in said
 
 
@@ -182,14 +182,22 @@ def test_code_comes_by_request_only_where_it_may(launch, option, status):
     assert answer.status == status, answer
 
 
-def test_shared_memory_is_not_served_whatever_is_allowed(launch):
-    for options in ([], ["--allow-client-shm=true"]):
-        launcher = launch(*options)
-        answer = ask(launcher, "POST",
-                     "/v2/systemsharedmemory/region/r/register", b"{}")
-        assert answer.status == 501 and answer.error
-        launcher.stop()
-    assert "shared memory is not served yet" in launcher.log.read_text()
+@pytest.mark.parametrize("option,status", [
+    ([], 501), (["--allow-client-shm=false"], 501),
+    (["--allow-client-shm=true"], 500),
+    (["--allow-client-shm=true", "--control-from=none"], 403)])
+def test_shared_memory(launch, option, status):
+    """Off unless it is allowed, and then for those who may control."""
+    launcher = launch(*option)
+    answer = ask(launcher, "POST",
+                 "/v2/systemsharedmemory/region/r/register",
+                 b'{"key":"/inf-t-nobody","byte_size":8}')
+    assert answer.status == status and answer.error
+    answer = ask(launcher, "POST", "/v2/models/one/infer", json.dumps({
+        "inputs": [{"name": "IN", "datatype": "FP32", "shape": [1],
+                    "parameters": {"shared_memory_region": "r",
+                                   "shared_memory_byte_size": 4}}]}).encode())
+    assert answer.status == (501 if status == 501 else 404)
 
 
 def test_memory_of_requests(launch):
@@ -205,14 +213,14 @@ def test_memory_of_requests(launch):
 
 @pytest.mark.parametrize("value", ["", "much", "1x", "1gg", "-1", "1.5g", "g"])
 def test_sizes_that_are_none(value):
-    said = refused("--model-repository=/tmp", f"--request-memory={value}")
+    said = rejected("--model-repository=/tmp", f"--request-memory={value}")
     assert "request-memory" in said
 
 
 # ---- other users of the machine
 
 def as_user(uid, code, *arguments):
-    """What Python code prints as that user."""
+    """The output of Python code as that user."""
     done = subprocess.run(
         ["/usr/bin/python3", "-c", code, *map(str, arguments)], user=uid,
         group=uid, extra_groups=[], capture_output=True, text=True,
@@ -274,8 +282,8 @@ def test_workers_are_the_repository_s_owner(launch, owned):
     ids = uids(launcher)
     assert ids == {"nginx: master": {0}, "nginx: worker": {user.pw_uid},
                    "inference-serv": {0}, "inference-core": {user.pw_uid}}
-    own, = launcher.tmp.glob("inference-server-[!t]*")
     temp, = launcher.tmp.glob("inference-server-temp-*")
+    own, = set(launcher.tmp.glob("inference-server-*")) - {temp}
     for folder, mode in ((own, 0o700), (temp, 0o711)):
         assert folder.stat().st_uid == 0        # a worker can't change it
         assert stat.S_IMODE(folder.stat().st_mode) == mode
@@ -337,7 +345,7 @@ def test_a_repository_of_root_s_is_a_warning(launch):
 
 def test_users_that_cannot_be(repository, tmp_path):
     option = f"--model-repository={repository}"
-    assert "no such user" in refused(option, "--user=nobody-of-this-name")
+    assert "no such user" in rejected(option, "--user=nobody-of-this-name")
     done = subprocess.run(
         [PROGRAM, option, "--user=root"], user=65534, group=65534,
         extra_groups=[], env=launcher_env(), capture_output=True, text=True,

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from lib import backends, models, process, wire
-from lib.launcher import PROGRAM, Launcher, launcher_env, refused
+from lib.launcher import PROGRAM, Launcher, launcher_env, rejected
 from lib.s3 import KEY_ID, REGION, SECRET, Service, upload
 from lib.server import BACKENDS, BUILD, SLOW, free_port
 from lib.wire import tensor
@@ -31,8 +31,9 @@ def test_serves_what_load_generators_ask_for(launch):
         assert row["inference_count"] == 1
     rows = wire.fetch(launcher.port, "GET", "/v2/models/stats").json()
     assert len(rows["model_stats"]) == 2
-    assert wire.fetch(launcher.port, "POST", "/v2/models/one/generate",
-                      b"{}").status == 501
+    answer = wire.fetch(launcher.port, "POST", "/v2/models/one/generate",
+                        b'{"IN": 2.5}')
+    assert answer.json()["OUT"] == 2.5
 
 
 def test_clients_may_be_idle(launch):
@@ -409,7 +410,9 @@ def test_poll_control(tmp_path, repository):
     ([], ["--model-repository"]),
     (["--help"], ["Usage", "--model-repository", "--http-port"]),
     (["--no-such-option=1"], ["--no-such-option"]),
-    (["--model-repositor=/x"], ["--model-repositor"]),
+    (["--model-=/x"], ["--model-"]),
+    (["--=/x"], ["--"]),
+    (["--contro=all"], ["--contro"]),       # ours have no short names
     (["models"], ["models"]),
     (["--model-repository=/x", "--repoagent-directory="],
      ["--repoagent-directory", "empty"]),
@@ -447,7 +450,7 @@ def test_poll_control(tmp_path, repository):
     (["--model-repository=/x", "--cache-config=local"], ["local"]),
     (["--model-repository=/x", "--cache-config=local,=5"], ["local,=5"]),
     (["--model-repository=/x", "--cache-config=,a=5"], [",a=5"]),
-    (["--model-repository=/x", "--cache-config=local,size=1;x"], ["size=1;x"]),
+    (["--model-repository=/x", "--cache-config=local,size="], ["local,size="]),
     (["--model-repository=/x", "--cache-config=local,size=5000",
       "--cache-config=redis,host=x"], ["one cache", "redis"]),
     (["--model-repository=/x", "--cache-config=local,size=5000",
@@ -458,7 +461,6 @@ def test_poll_control(tmp_path, repository):
     (["--model-repository=/x", "--host-policy=cpu"], ["--host-policy"]),
     (["--model-repository=/x", "--host-policy=cpu-cores=1"],
      ["--host-policy"]),
-    (["--model-repository=/x", "--host-policy=a b,cpu-cores=1"], ["a b"]),
     (["--model-repository=/x", "--metrics-config=colour=red"],
      ["colour=red"]),
     (["--model-repository=/x", "--metrics-config=summary_latencies=1"],
@@ -476,7 +478,7 @@ def test_poll_control(tmp_path, repository):
     (["--model-repository=/x\ny"], ["control character"]),
 ])
 def test_wrong_command_line(arguments, words):
-    text = refused(*arguments)
+    text = rejected(*arguments)
     for word in words:
         assert word in text, text
 
@@ -563,4 +565,4 @@ def test_memory_options_reach_the_core(launch, tmp_path, options, scratch):
     ("--model-load-gpu-limit=0", "a GPU's number and a colon"),
 ])
 def test_memory_options_are_checked(option, word):
-    assert word in refused("--model-repository=/tmp", option)
+    assert word in rejected("--model-repository=/tmp", option)

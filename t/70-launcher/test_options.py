@@ -1,6 +1,7 @@
 """Every option of tritonserver's: what it becomes in nginx.conf, what is only
 warned of, and what ends the launcher."""
 
+import os
 import re
 import subprocess
 
@@ -19,7 +20,7 @@ OPTIONS = {
            ("end", "", "empty")],
     "exit-timeout-secs": [("conf", "7", "drain=7s;"),
                           ("conf", "7", "worker_shutdown_timeout 7s;"),
-                          ("end", "x", "is a number from 0 to 86400")],
+                          ("end", "x", "is a number from 0 to 2147483")],
     # ---- model repository
     "model-repository": [("conf", "/other", 'inference_repository "/other";'),
                          ("conf", "s3://b/p",
@@ -57,13 +58,17 @@ OPTIONS = {
                    ("gone", "false", "0.0.0.0:8000")],
     "http-address": [("conf", "::1", "listen [::1]:8000;"),
                      ("conf", "::1", "listen [::1]:8002;"),
+                     ("conf", "ipv6:::1", "listen [::1]:8000;"),
+                     ("conf", "ipv4:127.0.0.1", "listen 127.0.0.1:8002;"),
+                     ("conf", "::", "listen [::]:8000 ipv6only=off;"),
                      ("end", "a;b", "a;b")],
     "http-port": [("conf", "123", "listen 0.0.0.0:123;"),
                   ("end", "0", "1 to 65535"), ("end", "65536", "1 to 65535"),
                   ("end", "8001", "--grpc-port and --http-port are both")],
     "reuse-http-port": [("conf", "1", "listen 0.0.0.0:8000 reuseport;")],
-    "http-header-forward-pattern": [("conf", "", "inference all;"),
-                                    ("end", ".*", "not forwarded")],
+    "http-header-forward-pattern": [
+        ("gone", "", "inference_forward_header"),
+        ("conf", 'x-\\w+"', 'inference_forward_header "x-\\\\w+\\"";')],
     "http-thread-count": [("conf", "5", "worker_processes 5;"),
                           ("end", "0", "1 to 1024")],
     "http-max-input-size": [
@@ -83,13 +88,15 @@ OPTIONS = {
     # ---- gRPC
     "allow-grpc": [("gone", "false", "http2"), ("conf", "1", "http2;")],
     "grpc-address": [("conf", "127.0.0.1",
-                      "listen 127.0.0.1:8001 http2;")],
+                      "listen 127.0.0.1:8001 http2;"),
+                     ("conf", "[::]", "listen [::]:8001 ipv6only=off http2;")],
     "grpc-port": [("conf", "124", "listen 0.0.0.0:124 http2;"),
                   ("end", "8002", "--metrics-port and --grpc-port are both")],
     "reuse-grpc-port": [("conf", "on",
                          "listen 0.0.0.0:8001 reuseport http2;")],
-    "grpc-header-forward-pattern": [("conf", "", "inference all;"),
-                                    ("end", "x.*", "not forwarded")],
+    "grpc-header-forward-pattern": [
+        ("gone", "", "inference_forward_header"),
+        ("conf", "x.*", 'inference_forward_header "x.*";')],
     "grpc-infer-thread-count": [("conf", "9", "worker_processes 9;"),
                                 ("end", "1", "2 to 128")],
     "grpc-infer-allocation-pool-size": [("warn", "5", "no effect"),
@@ -107,7 +114,8 @@ OPTIONS = {
         ("conf", "high", "inference_grpc_compression high;"),
         ("end", "best", "none, low, medium or high")],
     "grpc-keepalive-time": [
-        ("conf", "90500", "http2 so_keepalive=91s:20s:1;")],
+        ("conf", "90500", "http2 so_keepalive=91s:20s:1;"),
+        ("conf", "2147483647", "http2 so_keepalive=32767s:20s:1;")],
     "grpc-keepalive-timeout": [("warn", "5", "no effect without")],
     "grpc-keepalive-permit-without-calls": [("warn", "true", "no effect"),
                                             ("end", "x", "true or false")],
@@ -128,8 +136,8 @@ OPTIONS = {
                     ("end", "-1", "from 0")],
     "log-info": [("conf", "false", "inference_log warn"),
                  ("end", "perhaps", "perhaps")],
-    "log-warning": [("conf", "false", "inference_log info")],
-    "log-error": [("conf", "false", "error_log stderr crit;")],
+    "log-warning": [("warn", "false", "no effect beside --log-info=true")],
+    "log-error": [("warn", "false", "no effect beside --log-info=true")],
     "log-format": [("conf", "default", "inference_log"),
                    ("warn", "ISO8601", "nginx's own"),
                    ("end", "json", "default or ISO8601")],
@@ -163,12 +171,20 @@ OPTIONS = {
         ("end", "colour=red", "colour=red")],
     # ---- trace
     "trace-config": [
-        ("conf", "level=OFF", "inference all;"),
-        ("conf", "triton,file=/tmp/t", "inference all;"),
-        ("conf", "opentelemetry,url=localhost/v1", "inference all;"),
-        ("conf", "rate=100", "inference all;"),
-        ("end", "level=TIMESTAMPS", "not served yet"),
-        ("end", "triton,level=TENSORS", "not served yet"),
+        ("gone", "level=OFF", "inference_trace"),
+        ("conf", "triton,file=/tmp/t",
+         'inference_trace "file=/tmp/t" level=off;'),
+        ("conf", "mode=opentelemetry", "inference_trace "
+         '"otlp=http://localhost:4318/v1/traces" level=off;'),
+        ("gone", "opentelemetry,url=localhost/v1", "inference_trace"),
+        ("gone", "rate=100", "inference_trace"),
+        ("end", "rate=many", "from 0"), ("end", "count=-2", "from -1"),
+        ("end", "level=TIMESTAMPS", "traces need a file, triton,file=PATH"),
+        ("end", "level=LOUD", "OFF, TIMESTAMPS or TENSORS"),
+        ("end", "triton,level=TENSORS", 'no setting "level" of mode triton'),
+        ("end", "mode=zipkin", "triton or opentelemetry"),
+        ("end", "opentelemetry,resource=x", "KEY=VALUE"),
+        ("end", "opentelemetry,bsp_max_queue_size=0", "from 1"),
         ("end", "zipkin,url=x", "[triton,|opentelemetry,]setting=value"),
         ("end", "level", "[triton,|opentelemetry,]setting=value")],
     # ---- backend, agent, cache, rate limit
@@ -176,11 +192,18 @@ OPTIONS = {
     "backend-config": [
         ("conf", "x,a=b", "inference_backend_config x a=b;"),
         ("conf", "a=b", "inference_backend_config * a=b;"),
+        ("conf", 'x y,a={"b": 1};\\',
+         'inference_backend_config "x y" "a={\\"b\\": 1};\\\\";'),
+        ("conf", "#,a=b", 'inference_backend_config "#" a=b;'),
+        ("end", "x,a=", "value is missing"),
+        ("end", ",a=b", "name is missing"),
         ("end", "x", "[backend,]setting=value")],
     "repoagent-directory": [("conf", "/a", 'inference_agents "/a";'),
                             ("end", "", "empty")],
     "cache-config": [("conf", "local,size=9999",
                       "inference_response_cache local size=9999;"),
+                     ("conf", "redis,password=a ;$\"",
+                      'inference_response_cache redis "password=a ;$\\"";'),
                      ("end", "local", "cache,setting=value")],
     "cache-directory": [("conf", "/c", 'inference_cache_directory "/c";')],
     "rate-limit": [("conf", "execution_count",
@@ -188,6 +211,7 @@ OPTIONS = {
                    ("end", "on", "off or execution_count")],
     "rate-limit-resource": [
         ("conf", "R 1:4:0", 'inference_rate_limit_resource "R 1" 4 0;'),
+        ("conf", 'R"\\:4', 'inference_rate_limit_resource "R\\"\\\\" 4 ;'),
         ("end", "R", "<resource_name>:<count>")],
     # ---- memory, device, shared memory
     "pinned-memory-pool-byte-size": [("conf", "5",
@@ -204,12 +228,16 @@ OPTIONS = {
     "buffer-manager-thread-count": [("warn", "4", "no effect")],
     "host-policy": [("conf", "cpu,cpu-cores=0-1",
                      "inference_host_policy cpu cpu-cores=0-1;"),
+                    ("conf", "a b,cpu-cores=1",
+                     'inference_host_policy "a b" cpu-cores=1;'),
                     ("end", "cpu", "policy,setting=value")],
     "model-load-gpu-limit": [
         ("conf", "1:0.5", "model-load-gpu-limit-device-1=0.5;"),
         ("end", "1:2", "[0.0, 1.0]")],
     "allow-client-shm": [("conf", "false", "inference all;"),
-                         ("warn", "true", "not served yet")],
+                         ("conf", "true", "inference all shared_memory;"),
+                         ("conf", "true",
+                          "repository trace logging shared_memory;")],
     # ---- deprecated
     "strict-model-config": [
         ("warn", "true", "deprecated! Please use "
@@ -219,7 +247,8 @@ OPTIONS = {
         ("end", "-1", "from 1")],
     "trace-file": [("warn", "/tmp/t", "use '--trace-config'")],
     "trace-level": [("warn", "OFF", "use '--trace-config'"),
-                    ("end", "TIMESTAMPS", "not served yet")],
+                    ("end", "TIMESTAMPS", "traces need a file"),
+                    ("end", "LOUD", "OFF, TIMESTAMPS or TENSORS")],
     "trace-rate": [("warn", "5", "use '--trace-config'")],
     "trace-count": [("warn", "-1", "use '--trace-config'"),
                     ("end", "-2", "from -1")],
@@ -279,6 +308,48 @@ def test_no_option_is_missing():
         "DEPRECATED", "Not in tritonserver"]
 
 
+@pytest.mark.parametrize("options,line", [
+    (["triton,file=/tmp/a b", "level=TIMESTAMPS", "level=TENSORS", "rate=5",
+      "count=7", "triton,log-frequency=3"],
+     'inference_trace "file=/tmp/a b" log_frequency=3 '
+     "level=timestamps,tensors rate=5 count=7;"),
+    (["triton,file=/t", "level=TENSORS", "level=OFF", "level=TIMESTAMPS",
+      "count=-1", "rate=1", "rate=2"],
+     'inference_trace "file=/t" level=timestamps rate=2;'),
+    (["mode=opentelemetry", "opentelemetry,url=localhost:1/v1/traces",
+      "level=TIMESTAMPS", "rate=0", "triton,file=/t",
+      "opentelemetry,resource=service.name=a b",
+      "opentelemetry,resource=k=v", "opentelemetry,bsp_schedule_delay=50",
+      "opentelemetry,bsp_max_queue_size=9"],
+     'inference_trace "otlp=http://localhost:1/v1/traces" '
+     '"resource=service.name=a b" "resource=k=v" bsp_max_queue_size=9 '
+     "bsp_schedule_delay=50ms level=timestamps rate=0;")])
+def test_trace_configs(options, line):
+    done = config(*(f"--trace-config={o}" for o in options))
+    assert done.returncode == 0, done.stderr
+    assert f"    {line}\n" in done.stdout
+
+
+def test_older_trace_options():
+    done = config("--trace-file=t", "--trace-level=TIMESTAMPS",
+                  "--trace-rate=4", "--trace-count=-1",
+                  "--trace-log-frequency=2", "--trace-config=rate=8")
+    assert f'    inference_trace "file={os.getcwd()}/t" log_frequency=2 ' \
+        "level=timestamps rate=8;\n" in done.stdout, done.stderr
+
+
+def test_rate_0_without_a_collector():
+    done = config("--trace-config=triton,file=/t",
+                  "--trace-config=level=TIMESTAMPS", "--trace-config=rate=0")
+    assert done.returncode == 1
+    assert "rate=0 needs mode=opentelemetry" in done.stderr
+
+
+def test_log_format_of_the_core():
+    done = config("--log-format=ISO8601")
+    assert "inference_log info verbose=0 format=ISO8601;" in done.stdout
+
+
 @pytest.mark.parametrize("env,options,text", [
     ({"AIP_PREDICT_ROUTE": "/p;", "AIP_HEALTH_ROUTE": "/h"},
      ["--allow-vertex-ai=1"], 'AIP_PREDICT_ROUTE is "/p;"'),
@@ -291,6 +362,8 @@ def test_no_option_is_missing():
     ({"AIP_HTTP_PORT": "x"}, [], "AIP_HTTP_PORT"),
     ({"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": 'a"b'},
      ["--allow-sagemaker=1"], 'a"b'),
+    ({"SAGEMAKER_TRITON_PING_MODE": 'live"; } evil on; {'},
+     ["--allow-sagemaker=1"], "SAGEMAKER_TRITON_PING_MODE is ready or live"),
     ({"SAGEMAKER_TRITON_INFERENCE_TYPE": "guess"},
      ["--allow-sagemaker=1"], "infer, generate or generate_stream"),
     ({"AIP_STORAGE_URI": "gs://bucket/models"}, [], "gs://bucket/models"),
@@ -319,3 +392,66 @@ def test_environment():
                   env={"AIP_MODE": "PREDICTION"})
     assert "listen 0.0.0.0:8000" in done.stdout
     assert "listen 0.0.0.0:8080" not in done.stdout
+
+
+@pytest.mark.parametrize("option,values,line", [
+    ("backend-config", ["x,a=1", "x,ab=2", "y,a=3", "x,a=4"], [
+        "inference_backend_config x ab=2;", "inference_backend_config y a=3;",
+        "inference_backend_config x a=4;"]),
+    ("cache-config", ["local,size=5000", "local,a=b", "local,size=6000"],
+     ["inference_response_cache local a=b size=6000;"]),
+    ("host-policy", ["p,numa-node=0", "p,numa-node=1"],
+     ["inference_host_policy p numa-node=1;"]),
+    ("metrics-config", ["summary_latencies=true", "summary_latencies=false"],
+     ["inference_metrics summaries=off;"])])
+def test_the_last_value_of_a_setting_counts(option, values, line):
+    done = config(*[f"--{option}={value}" for value in values])
+    directive = line[0].split()[0]
+    assert [text.strip() for text in done.stdout.splitlines()
+            if text.strip().startswith(directive)] == line, done.stderr
+
+
+def test_options_that_are_settings_of_backends():
+    done = config("--min-supported-compute-capability=7.5",
+                  "--model-load-gpu-limit=0:0.5", "--model-load-gpu-limit=1:1",
+                  "--model-load-gpu-limit=0:0.25",
+                  "--backend-config=min-compute-capability=6.0",
+                  "--backend-config=model-load-gpu-limit-device-1=0.1")
+    assert re.findall(r"inference_backend_config (.*);", done.stdout) == [
+        "* min-compute-capability=7.5", "* model-load-gpu-limit-device-1=1",
+        "* model-load-gpu-limit-device-0=0.25"]
+
+
+def test_an_option_may_be_repeated_often():
+    models = [f"m{i}" for i in range(500)]
+    done = config("--model-control-mode=explicit",
+                  *[f"--load-model={name}" for name in models])
+    assert re.findall(r'inference_load_model "(.*)";', done.stdout) == models
+
+
+@pytest.mark.parametrize("short,text", [
+    ("--model-control=explicit", "inference_model_control explicit;"),
+    ("--disable-auto", "inference_auto_complete off;"),
+    ("--log-v=2", "verbose=2;"),
+    ("--exit-t=9", "drain=9s;")])
+def test_names_may_be_cut_short(short, text):
+    """As getopt_long takes them, as long as one name alone begins so."""
+    done = config(short)
+    assert done.returncode == 0 and text in done.stdout, done.stderr
+
+
+def test_platforms_ask_from_outside():
+    done = config("--http-address=127.0.0.1", "--allow-sagemaker=1")
+    assert "listen 127.0.0.1:8000;" in done.stdout
+    assert "listen 0.0.0.0:8080;" in done.stdout
+
+
+def test_levels_of_the_log():
+    for options, level in [
+            ([], "notice"), (["--log-info=0"], "warn"),
+            (["--log-info=0", "--log-warning=0"], "error"),
+            (["--log-info=0", "--log-warning=0", "--log-error=0"], "crit"),
+            (["--log-error=0"], "notice"),
+            (["--log-info=0", "--log-error=0"], "warn")]:
+        done = config(*options)
+        assert f"error_log stderr {level};" in done.stdout, options

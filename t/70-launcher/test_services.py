@@ -1,6 +1,7 @@
-"""What inference-server listens on, what its log says at the start, and how it
-ends: with ports, files and exit codes of Triton's command line."""
+"""inference-server's listeners, its log at the start, and its end: with ports,
+files and exit codes of Triton's command line."""
 
+import json
 import re
 import signal
 import socket
@@ -12,7 +13,7 @@ import tritonclient.grpc as grpc
 from tritonclient.utils import InferenceServerException
 
 from lib import certificate, models, process, wire
-from lib.launcher import PROGRAM, Launcher, launcher_env, refused
+from lib.launcher import PROGRAM, Launcher, launcher_env, rejected
 from lib.server import SLOW, free_port
 
 BODY = (b'{"inputs":[{"name":"IN","datatype":"FP32","shape":[1],'
@@ -124,6 +125,15 @@ def test_log_file_has_all_lines(launch, tmp_path):
     assert launcher.stop() == 0
 
 
+def test_models_of_the_start_are_in_the_table(launch):
+    launcher = launch("--model-control-mode=explicit", "--load-model=slow",
+                      "--load-model=one")
+    log = launcher.wait_log("Started Metrics Service")
+    options = dict(table_after(log, "Option"))
+    assert options["startup_models_0"] == "slow"
+    assert options["startup_models_1"] == "one"
+
+
 def test_no_table_without_informational_lines(launch):
     launcher = launch("--log-info=false")
     process.wait_until(lambda: False, 1)
@@ -156,7 +166,7 @@ def test_a_port_that_is_taken_is_named(repository, option):
         ports = {name: free_port() for name in ("http-port", "grpc-port",
                                                 "metrics-port")}
         ports[option] = port
-        text = refused(f"--model-repository={repository}",
+        text = rejected(f"--model-repository={repository}",
                        "--http-address=127.0.0.1", "--grpc-address=127.0.0.1",
                        *[f"--{name}={p}" for name, p in ports.items()])
         assert f"cannot listen on 127.0.0.1:{port} (--{option}): " in text
@@ -165,16 +175,16 @@ def test_a_port_that_is_taken_is_named(repository, option):
 @pytest.mark.parametrize("address", ["no.such.host.invalid", "1.2.3.4.5",
                                      "::zz"])
 def test_an_address_that_is_none_is_named(repository, address):
-    text = refused(f"--model-repository={repository}",
+    text = rejected(f"--model-repository={repository}",
                    f"--http-address={address}")
     assert f'the address of --http-port is "{address}"' in text
 
 
 def test_sagemaker_ports_lie_in_their_range():
-    text = refused("--model-repository=/tmp", "--allow-sagemaker=true",
+    text = rejected("--model-repository=/tmp", "--allow-sagemaker=true",
                    "--sagemaker-safe-port-range=8000-8001")
     assert "--metrics-port=8002 is not in" in text
-    text = refused("--model-repository=/tmp", "--allow-sagemaker=true",
+    text = rejected("--model-repository=/tmp", "--allow-sagemaker=true",
                    "--sagemaker-safe-port-range=9-8")
     assert "first-last" in text
 
@@ -286,7 +296,7 @@ def ask(connection):
     return result.as_numpy("OUT").tolist()
 
 
-def refusal(function, *arguments, **kw):
+def rejection(function, *arguments, **kw):
     with pytest.raises(InferenceServerException) as said:
         function(*arguments, **kw)
     return said.value.status(), said.value.message()
@@ -311,10 +321,10 @@ def test_a_client_of_grpc(launch):
                       "--grpc-restricted-protocol=metadata:key=v")
     with client(launcher) as connection:
         assert ask(connection) == [2.5]
-        status, text = refusal(connection.load_model, "slow")
+        status, text = rejection(connection.load_model, "slow")
         assert status == "StatusCode.PERMISSION_DENIED"
         assert "--control-from=none" in text
-        status, text = refusal(connection.get_server_metadata)
+        status, text = rejection(connection.get_server_metadata)
         assert status == "StatusCode.UNAVAILABLE"
         assert text == "This protocol is restricted, expecting header" \
             " 'triton-grpc-protocol-key'"
@@ -357,10 +367,13 @@ def test_clients_with_certificates_alone(launch, tmp_path):
 def test_tls_needs_its_files(tmp_path):
     cert, key = certificate.make(tmp_path)
     given = ["--model-repository=/tmp", f"--grpc-server-cert={cert}"]
-    assert "--grpc-server-key" in refused(*given, "--grpc-use-ssl=1")
+    assert "--grpc-server-key" in rejected(*given, "--grpc-use-ssl=1")
+    (tmp_path / "a$b").write_text("")
+    assert "a$b" in rejected(*given, "--grpc-use-ssl=1",
+                             f"--grpc-server-key={tmp_path}/a$b")
     given.append(f"--grpc-server-key={key}")
-    assert "--grpc-root-cert" in refused(*given, "--grpc-use-ssl-mutual=1")
-    assert "/nowhere" in refused(*given, "--grpc-root-cert=/nowhere",
+    assert "--grpc-root-cert" in rejected(*given, "--grpc-use-ssl-mutual=1")
+    assert "/nowhere" in rejected(*given, "--grpc-root-cert=/nowhere",
                                  "--grpc-use-ssl-mutual=1")
 
 
@@ -383,6 +396,20 @@ def test_sagemaker(launch):
     for path in ("/", "/models", INFER):    # REST has its own port
         assert wire.fetch(port, "POST", path, BODY,
                           {"k": "v"}).status in (400, 404)
+
+
+@pytest.mark.parametrize("kind", ["generate", "generate_stream"])
+def test_sagemaker_generates(launch, kind):
+    port = free_port()
+    launcher = launch(
+        "--allow-sagemaker=true", f"--sagemaker-port={port}",
+        env={"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "one",
+             "SAGEMAKER_TRITON_INFERENCE_TYPE": kind})
+    want = b'{"OUT":2.5,"model_name":"one","model_version":"1"}'
+    if kind == "generate_stream":
+        want = b"data: " + want + b"\n\n"
+    answer = post(launcher, "/invocations", body=b'{"IN": 2.5}', port=port)
+    assert (answer.status, answer.body) == (200, want)
 
 
 VERTEX = {"AIP_PREDICT_ROUTE": "/predict", "AIP_HEALTH_ROUTE": "/health"}
@@ -434,6 +461,13 @@ def test_the_config_is_one_that_nginx_takes(tmp_path, repository):
          f"--grpc-server-key={key}", "--grpc-keepalive-time=1000",
          "--grpc-max-connection-age=5000", "--metrics-config="
          "histogram_latencies=true", "--cuda-virtual-address-size=0:1048576",
+         '--backend-config=py "x,a={"b": \'#\'};$x \\',
+         "--backend-config=#,a=b",
+         "--backend-config=py,a=1", "--backend-config=py,a=2",
+         '--cache-config=local,size=5000', '--cache-config=local,x="} $y;#\\',
+         '--host-policy={ p;,cpu-cores=0', '--rate-limit-resource="R;}\\:1',
+         "--http-restricted-api=inference:k=" + "Az09-_.~+/=" * 200,
+         "--exit-timeout-secs=2147483", "--id=a\\\"b;} $c",
          "--print-config"], env=launcher_env(), capture_output=True,
         text=True, check=False)
     assert done.returncode == 0
@@ -449,3 +483,19 @@ def test_the_config_is_one_that_nginx_takes(tmp_path, repository):
          own / "nginx.conf", "-e", "stderr"], capture_output=True, text=True,
         check=False)
     assert tested.returncode == 0, tested.stderr
+
+
+def test_traces(launch, tmp_path):
+    path = tmp_path / "traces"
+    launcher = launch(f"--trace-config=triton,file={path}",
+                      "--trace-config=level=TIMESTAMPS",
+                      "--trace-config=rate=1")
+    assert post(launcher, INFER).status == 200
+    assert process.wait_until(
+        lambda: path.exists() and "HTTP_SEND_END" in path.read_text(),
+        10 * SLOW)
+    names = [e["timestamps"][0]["name"] for e in json.loads(path.read_text())
+             if "timestamps" in e]
+    assert {"REQUEST_START", "COMPUTE_START", "REQUEST_END"} <= set(names)
+    settings = wire.fetch(launcher.port, "GET", "/v2/trace/setting").json()
+    assert settings["trace_file"] == str(path)

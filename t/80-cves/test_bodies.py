@@ -20,7 +20,7 @@ BYTES = "/v2/models/id_uint8/infer"
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(models.standard_repository, parts="all repository",
+    with Server(models.standard_repository, parts="all repository trace logging",
                 http=f"    inference_memory {ARENA};\n"
                 "    inference_model_control explicit;\n"
                 "    inference_load_model *;\n",
@@ -267,7 +267,7 @@ def test_cve_2024_0103(server, form):
     """A resource that was not initialised after a network error disclosed
     what it had held.
 
-    What a broken request leaves behind is in no answer to another one."""
+    Leftovers of a broken request are in no answer to another one."""
     secret = b"SECRET-of-another-client" * 50_000
     for _ in range(5):
         with server.wire() as connection:

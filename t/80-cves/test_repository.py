@@ -283,7 +283,7 @@ FORGED = "2026/01/01 00:00:00 [warn] 1#1: FORGED"
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\x0b", "\x85", "\x1b["])
 def test_cve_2024_0095(server, end):
-    """What a client sent was logged as it stood, line breaks included."""
+    """A client's text was logged as it stood, line breaks included."""
     text = "x" + end + FORGED
     spelled = "".join(f"%{b:02x}" for b in text.encode())
     escaped = json.dumps(text)[1:-1]

@@ -369,7 +369,7 @@ def test_cve_2026_16497(server, what):
 def test_cve_2026_47476(server):
     """Requests consumed resources without bound; how was not published.
 
-    What each of a thousand broken requests takes, it gives back."""
+    Each of a thousand broken requests gives back all that it took."""
     broken(server)
     grown(server, lambda: broken(server))
 
@@ -431,7 +431,7 @@ def test_cve_2026_47480(server, value):
     b"\\ud800", b"\\u0000", b"\\x41", b"%s%n", b"../../etc/passwd",
     b"${jndi:ldap://localhost/a}", b"'; rm -rf /", b"\xe2\x80\xae"])
 def test_cve_2026_47629(server, text):
-    """What a client wrote was used without having been checked."""
+    """A client's values were used without having been checked."""
     with unharmed(server):
         for body in (
                 b'{"inputs":[{"name":"%s","datatype":"INT32","shape":[1],'

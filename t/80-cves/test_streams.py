@@ -92,7 +92,7 @@ def test_cve_2026_24266(server):
 def test_cve_2026_47479(server):
     """Resources were consumed without bound by clients that did not go on.
 
-    What four hundred of them hold is gone when they are."""
+    The memory of four hundred of them is gone when they are."""
     before, connections = descriptors(server), []
     with unharmed(server):
         for i in range(400):

@@ -6,7 +6,8 @@
  * Thread   one.
  * Units    sizes in bytes.
  * Errors   Loading and executing give the backend's own error to the caller.
- *          What a backend must never do fails the test at once, by name.
+ *          A call that a backend must never make fails the test at once, by
+ *          name.
  * Route    test -> [fakecore] -> backend's entry points -> [fakecore]
  */
 

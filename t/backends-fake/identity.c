@@ -35,7 +35,7 @@ load(fake_model_t *m, const char *config)
 }
 
 static void
-refuse(const char *config, const char *words)
+reject(const char *config, const char *words)
 {
     fake_model_t m;
 
@@ -161,7 +161,7 @@ identity_pairs_by_position_when_names_are_free(void **state)
 }
 
 static void
-identity_refuses_gpu_memory_for_an_output(void **state)
+identity_rejects_gpu_memory_for_an_output(void **state)
 {
     const char *config = CONFIG("0", TENSOR("in", "TYPE_UINT8", "[1]"),
         TENSOR("GPU_out", "TYPE_UINT8", "[1]"), "");
@@ -181,7 +181,7 @@ identity_refuses_gpu_memory_for_an_output(void **state)
 }
 
 static void
-identity_refuses_an_input_in_gpu_memory(void **state)
+identity_rejects_an_input_in_gpu_memory(void **state)
 {
     const int64_t shape[] = { 1 };
     fake_model_t m;
@@ -247,7 +247,7 @@ identity_fails_when_told_to(void **state)
     fake_request_free(r);
     fake_model_unload(&m);
 
-    refuse(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
+    reject(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
         TENSOR("OUTPUT0", "TYPE_UINT8", "[1]"),
         PARAMETER("fail_initialize", "not today")), "not today");
 }
@@ -359,31 +359,31 @@ identity_passes_on_why_there_is_no_output(void **state)
 #define ONES "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
 
 static void
-identity_refuses_configurations_that_do_not_fit(void **state)
+identity_rejects_configurations_that_do_not_fit(void **state)
 {
     (void) state;
-    refuse("{\"name\":\"fake\"}", "0 outputs and 0 inputs");
-    refuse("", "0 outputs and 0 inputs");
-    refuse("{\"name\":", "line 1");
-    refuse(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
+    reject("{\"name\":\"fake\"}", "0 outputs and 0 inputs");
+    reject("", "0 outputs and 0 inputs");
+    reject("{\"name\":", "line 1");
+    reject(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
         TENSOR("OUTPUT0", "TYPE_INT8", "[1]"), ""), "TYPE_INT8");
-    refuse(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
+    reject(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
         TENSOR("OUTPUT0", "TYPE_UINT8", "[1,1]"), ""), "2 dimensions");
-    refuse(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[3]"),
+    reject(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[3]"),
         TENSOR("OUTPUT0", "TYPE_UINT8", "[4]"), ""), "is 4");
-    refuse(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[3]"),
+    reject(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[3]"),
         TENSOR("OUTPUT0", "TYPE_WRONG", "[3]"), ""), "TYPE_WRONG");
-    refuse(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
+    reject(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
         TENSOR("OUTPUT0", "TYPE_UINT8", "[1]"),
         PARAMETER("execute_delay_ms", "-1")), "execute_delay_ms");
-    refuse(CONFIG("0", "{\"name\":\"INPUT0\",\"data_type\":\"TYPE_UINT8\","
+    reject(CONFIG("0", "{\"name\":\"INPUT0\",\"data_type\":\"TYPE_UINT8\","
         "\"dims\":[" ONES ONES ONES ONES "1],\"reshape\":{\"shape\":[1]}}",
         TENSOR("OUTPUT0", "TYPE_UINT8", "[1]"), ""), "\"INPUT0\" has 65"
         " dimensions");
-    refuse(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
+    reject(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
         TENSOR("OUTPUT0", "TYPE_UINT8", "[1]"),
         PARAMETER("row_delay_us", "1000001")), "row_delay_us");
-    refuse(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
+    reject(CONFIG("0", TENSOR("INPUT0", "TYPE_UINT8", "[1]"),
         TENSOR("OUTPUT0", "TYPE_UINT8", "[1]"),
         PARAMETER("echo_parameters", "maybe")), "echo_parameters");
 }
@@ -433,8 +433,8 @@ main(int argc, char **argv)
         cmocka_unit_test(
             identity_answers_requested_outputs_only_and_counts_rows),
         cmocka_unit_test(identity_pairs_by_position_when_names_are_free),
-        cmocka_unit_test(identity_refuses_gpu_memory_for_an_output),
-        cmocka_unit_test(identity_refuses_an_input_in_gpu_memory),
+        cmocka_unit_test(identity_rejects_gpu_memory_for_an_output),
+        cmocka_unit_test(identity_rejects_an_input_in_gpu_memory),
         cmocka_unit_test(identity_echoes_parameters_of_every_type),
         cmocka_unit_test(identity_fails_when_told_to),
         cmocka_unit_test(identity_waits_as_long_as_configured),
@@ -442,7 +442,7 @@ main(int argc, char **argv)
         cmocka_unit_test(identity_answers_a_cancelled_request_so),
         cmocka_unit_test(identity_reads_integers_beyond_int64),
         cmocka_unit_test(identity_passes_on_why_there_is_no_output),
-        cmocka_unit_test(identity_refuses_configurations_that_do_not_fit),
+        cmocka_unit_test(identity_rejects_configurations_that_do_not_fit),
         cmocka_unit_test(identity_leaves_out_an_optional_input),
         cmocka_unit_test(identity_leaves_nothing_behind)
     };

@@ -54,7 +54,7 @@ load(fake_model_t *m, const char *name, const char *config, bool complete)
 }
 
 static void
-refuse(const char *name, const char *config, bool complete,
+reject(const char *name, const char *config, bool complete,
     TRITONSERVER_InstanceGroupKind kind, const char *words)
 {
     fake_model_t m;
@@ -350,7 +350,7 @@ onnx_carries_every_datatype(void **state)
 }
 
 static void
-onnx_refuses_strings_that_do_not_add_up(void **state)
+onnx_rejects_strings_that_do_not_add_up(void **state)
 {
     static const struct {
         const char *data;
@@ -391,10 +391,10 @@ onnx_refuses_strings_that_do_not_add_up(void **state)
     fake_model_unload(&m);
 }
 
-/* What the core would not let through: modulo 2^64 the first have 0, 4 and 2
-   elements, the last 0 bytes. */
+/* Shapes that the core would not let through: modulo 2^64 the first have 0, 4
+   and 2 elements, the last 0 bytes. */
 static void
-onnx_refuses_shapes_that_overflow(void **state)
+onnx_rejects_shapes_that_overflow(void **state)
 {
     static const struct {
         int64_t     dims[2];
@@ -561,7 +561,7 @@ onnx_notices_a_lost_batch_dimension(void **state)
     fake_request_free(r);
     fake_model_unload(&m);
 
-    refuse("collapse", CONFIG("4", TENSOR("X", "TYPE_FP32", "[2]"),
+    reject("collapse", CONFIG("4", TENSOR("X", "TYPE_FP32", "[2]"),
         TENSOR("Y", "TYPE_FP32", "[2]"), ""), false, CPU, "not open for");
 }
 
@@ -593,7 +593,7 @@ onnx_leaves_an_input_with_a_default_out(void **state)
     }
     fake_model_unload(&m);
 
-    refuse("add", CONFIG("8", TENSOR("A", "TYPE_FP32", "[4]")
+    reject("add", CONFIG("8", TENSOR("A", "TYPE_FP32", "[4]")
         ",{\"name\":\"B\",\"data_type\":\"TYPE_FP32\",\"dims\":[4],"
         "\"optional\":true}", ADD_OUTPUTS, ""), false, CPU, "'optional'");
 }
@@ -707,36 +707,36 @@ onnx_completes_a_configuration(void **state)
     has(&m, "\"SUM\"");
     fake_model_unload(&m);
 
-    refuse("scalar", "{\"name\":\"fake\",\"max_batch_size\":2}", true, CPU,
+    reject("scalar", "{\"name\":\"fake\",\"max_batch_size\":2}", true, CPU,
         "autofill failed for model 'fake': model does not support batching");
 }
 
 static void
-onnx_refuses_configurations_that_do_not_fit(void **state)
+onnx_rejects_configurations_that_do_not_fit(void **state)
 {
     (void) state;
-    refuse("add", "{\"name\":\"fake\"}", false, CPU, "\"A\" of the model is "
+    reject("add", "{\"name\":\"fake\"}", false, CPU, "\"A\" of the model is "
         "not in the configuration");
-    refuse("add", CONFIG("8", ADD_INPUTS "," TENSOR("C", "TYPE_FP32", "[4]"),
+    reject("add", CONFIG("8", ADD_INPUTS "," TENSOR("C", "TYPE_FP32", "[4]"),
         ADD_OUTPUTS, ""), false, CPU, "\"C\" of the configuration is not in "
         "the model, which has \"A\", \"B\"");
-    refuse("add", CONFIG("8", ADD_INPUTS, TENSOR("sum", "TYPE_FP32", "[4]"),
+    reject("add", CONFIG("8", ADD_INPUTS, TENSOR("sum", "TYPE_FP32", "[4]"),
         ""), false, CPU, "output \"sum\"");
-    refuse("add", CONFIG("8", TENSOR("A", "TYPE_FP64", "[4]"), ADD_OUTPUTS,
+    reject("add", CONFIG("8", TENSOR("A", "TYPE_FP64", "[4]"), ADD_OUTPUTS,
         ""), false, CPU, "TYPE_FP64, the model has TYPE_FP32");
-    refuse("add", CONFIG("8", TENSOR("A", "TYPE_FP32", "[5]"), ADD_OUTPUTS,
+    reject("add", CONFIG("8", TENSOR("A", "TYPE_FP32", "[5]"), ADD_OUTPUTS,
         ""), false, CPU, "dims [5] after the batch dimension, the model has "
         "shape [-1,4]");
-    refuse("add", CONFIG("0", TENSOR("A", "TYPE_FP32", "[4]"), ADD_OUTPUTS,
+    reject("add", CONFIG("0", TENSOR("A", "TYPE_FP32", "[4]"), ADD_OUTPUTS,
         ""), false, CPU, "dims [4], the model has shape [-1,4]");
-    refuse("scalar", CONFIG("1", TENSOR("X", "TYPE_FP32", "[1]"),
+    reject("scalar", CONFIG("1", TENSOR("X", "TYPE_FP32", "[1]"),
         TENSOR("Y", "TYPE_FP32", "[1]"), ""), false, CPU, "not open");
-    refuse("add", CONFIG("8", ADD_INPUTS, ADD_OUTPUTS, ",\"batch_input\":"
+    reject("add", CONFIG("8", ADD_INPUTS, ADD_OUTPUTS, ",\"batch_input\":"
         "[{\"kind\":\"BATCH_ELEMENT_COUNT\"}]"), false, CPU, "batch_input");
-    refuse("add", CONFIG("8", ADD_INPUTS, ADD_OUTPUTS,
+    reject("add", CONFIG("8", ADD_INPUTS, ADD_OUTPUTS,
         ",\"sequence_batching\":{\"state\":[{\"input_name\":\"A\"}]}"), false,
         CPU, "sequence_batching.state");
-    refuse("add", CONFIG("8", "{\"name\":\"A\",\"data_type\":\"TYPE_FP32\","
+    reject("add", CONFIG("8", "{\"name\":\"A\",\"data_type\":\"TYPE_FP32\","
         "\"dims\":[4],\"allow_ragged_batch\":true}", ADD_OUTPUTS, ""), false,
         CPU, "allow_ragged_batch");
 }
@@ -753,11 +753,11 @@ onnx_finds_model_files(void **state)
         "\"model.onnx\"}", true);
     fake_model_unload(&m);
 
-    refuse("add", "{\"name\":\"fake\",\"default_model_filename\":"
+    reject("add", "{\"name\":\"fake\",\"default_model_filename\":"
         "\"other.onnx\"}", true, CPU, "/add/1/other.onnx\"");
-    refuse("missing", "{\"name\":\"fake\"}", true, CPU, "/missing/1/model");
-    refuse("broken", "{\"name\":\"fake\"}", true, CPU, "/broken/1/model");
-    refuse("sequence", "{\"name\":\"fake\"}", true, CPU, "input \"X\"");
+    reject("missing", "{\"name\":\"fake\"}", true, CPU, "/missing/1/model");
+    reject("broken", "{\"name\":\"fake\"}", true, CPU, "/broken/1/model");
+    reject("sequence", "{\"name\":\"fake\"}", true, CPU, "input \"X\"");
 }
 
 static void
@@ -778,8 +778,8 @@ onnx_serves_the_tensors_of_a_model_with_other_outputs(void **state)
     fake_request_free(r);
     fake_model_unload(&m);
 
-    refuse("two", "{\"name\":\"fake\"}", true, CPU, "\"LIST\" of the model");
-    refuse("two", CONFIG("0", TENSOR("X", "TYPE_FP32", "[1]"),
+    reject("two", "{\"name\":\"fake\"}", true, CPU, "\"LIST\" of the model");
+    reject("two", CONFIG("0", TENSOR("X", "TYPE_FP32", "[1]"),
         TENSOR("LIST", "TYPE_FP32", "[1]"), ""), true, CPU,
         "\"LIST\" of the model is not a tensor");
 }
@@ -827,7 +827,7 @@ onnx_takes_parameters(void **state)
         snprintf(config, sizeof(config), "{\"name\":\"fake\","
             "\"max_batch_size\":8,\"input\":[%s],\"output\":[%s]%s}",
             ADD_INPUTS, ADD_OUTPUTS, bad[i].more);
-        refuse("add", config, false, CPU, bad[i].words);
+        reject("add", config, false, CPU, bad[i].words);
     }
 }
 
@@ -836,17 +836,17 @@ static void
 onnx_says_that_a_provider_is_missing(void **state)
 {
     (void) state;
-    refuse("add", ADD, false, GPU, "CUDA");
-    refuse("add", CONFIG("8", ADD_INPUTS, ADD_OUTPUTS,
+    reject("add", ADD, false, GPU, "CUDA");
+    reject("add", CONFIG("8", ADD_INPUTS, ADD_OUTPUTS,
         ",\"optimization\":{\"execution_accelerators\":{"
         "\"gpu_execution_accelerator\":[{\"name\":\"tensorrt\",\"parameters\":"
         "{\"precision_mode\":\"FP16\",\"max_workspace_size_bytes\":\"1024\"}}]"
         "}}"), false, GPU, "TensorRT");
-    refuse("add", CONFIG("8", ADD_INPUTS, ADD_OUTPUTS,
+    reject("add", CONFIG("8", ADD_INPUTS, ADD_OUTPUTS,
         ",\"optimization\":{\"execution_accelerators\":{"
         "\"gpu_execution_accelerator\":[{\"name\":\"tensorrt\",\"parameters\":"
         "{\"precision_mode\":\"FP8\"}}]}}"), false, GPU, "precision_mode");
-    refuse("add", CONFIG("8", ADD_INPUTS, ADD_OUTPUTS,
+    reject("add", CONFIG("8", ADD_INPUTS, ADD_OUTPUTS,
         ",\"optimization\":{\"execution_accelerators\":{"
         "\"gpu_execution_accelerator\":[{\"name\":\"abacus\"}]}}"), false,
         GPU, "known are tensorrt and cuda");
@@ -895,8 +895,8 @@ main(int argc, char **argv)
         cmocka_unit_test(onnx_takes_several_buffers_at_odd_places),
         cmocka_unit_test(onnx_runs_without_wanted_outputs),
         cmocka_unit_test(onnx_carries_every_datatype),
-        cmocka_unit_test(onnx_refuses_strings_that_do_not_add_up),
-        cmocka_unit_test(onnx_refuses_shapes_that_overflow),
+        cmocka_unit_test(onnx_rejects_strings_that_do_not_add_up),
+        cmocka_unit_test(onnx_rejects_shapes_that_overflow),
         cmocka_unit_test(onnx_answers_shapes_that_depend_on_the_data),
         cmocka_unit_test(onnx_serves_a_model_that_lies_about_its_output),
         cmocka_unit_test(onnx_takes_tensors_without_dimensions),
@@ -905,7 +905,7 @@ main(int argc, char **argv)
         cmocka_unit_test(onnx_joins_no_request_with_and_one_without_an_input),
         cmocka_unit_test(onnx_answers_an_execution_that_fails),
         cmocka_unit_test(onnx_completes_a_configuration),
-        cmocka_unit_test(onnx_refuses_configurations_that_do_not_fit),
+        cmocka_unit_test(onnx_rejects_configurations_that_do_not_fit),
         cmocka_unit_test(onnx_finds_model_files),
         cmocka_unit_test(
             onnx_serves_the_tensors_of_a_model_with_other_outputs),

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What the response cache costs when it never hits, and saves when it does.
+"""The cost of the response cache when it never hits, and its gain when it
+does.
 
 One server, one backend (identity), the same model with and without a cache,
 in interleaved rounds; medians of requests per second and of the server's CPU

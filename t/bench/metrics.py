@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What metrics cost: everything on and scraped every second, against off.
+"""The cost of metrics: everything on and scraped every second, against off.
 
 Two servers, one backend (identity), the same load in interleaved rounds;
 medians of requests per second and of the server's CPU per request, and of

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What models cost that come and go, and many of them.
+"""The cost of models that come and go, and of many of them.
 
 neighbour  Latency of model A, asked at a steady rate, while model B (200 MB
            of files, which its backend reads) is loaded and unloaded in a loop

@@ -65,19 +65,23 @@ def install_python():
 class Peer:
     """A running tritonserver with the same models and backends."""
 
-    def __init__(self, models, folder, session=True, step=0.1):
-        """session: as Server's; step: s between two looks for readiness."""
+    def __init__(self, models, folder, session=True, step=0.1, grpc=False):
+        """session: as Server's; step: s between two looks for readiness; grpc:
+        it listens on port2, too."""
         backends = folder / "peer-backends"
         (backends / "identity").mkdir(parents=True)
         shutil.copy(BACKENDS / "identity/libtriton_identity.so",
                     backends / "identity")
         self.port = free_port()
+        self.port2 = free_port() if grpc else None
+        listen = ["--grpc-address", "127.0.0.1", "--grpc-port",
+                  str(self.port2)] if grpc else ["--allow-grpc", "false"]
         self.log = folder / "peer.log"
         self.process = subprocess.Popen(
             [str(install()), "--model-repository", str(models),
              "--backend-directory", str(backends),
              "--http-address", "127.0.0.1", "--http-port", str(self.port),
-             "--allow-grpc", "false", "--allow-metrics", "false"],
+             *listen, "--allow-metrics", "false"],
             stdout=open(self.log, "wb"), stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL, start_new_session=session,
             process_group=None if session else 0)

@@ -658,6 +658,22 @@ cuIpcOpenMemHandle_v2(inf_cu_ptr_t *base, inf_cu_ipc_t handle, unsigned flags)
 }
 
 result_t
+cuMemGetAddressRange_v2(inf_cu_ptr_t *base, size_t *size, inf_cu_ptr_t at)
+{
+    BEGIN();
+    const block_t *b = find_locked((uintptr_t) at, 1);
+
+    if (rc == INF_CU_SUCCESS && (b == NULL || b->device < 0)) {
+        rc = INF_CU_INVALID_VALUE;
+    }
+    if (rc == INF_CU_SUCCESS) {
+        *base = (inf_cu_ptr_t) b->base;
+        *size = b->size;
+    }
+    return end(rc);
+}
+
+result_t
 cuIpcCloseMemHandle(inf_cu_ptr_t base)
 {
     BEGIN();

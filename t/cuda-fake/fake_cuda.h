@@ -23,8 +23,8 @@
 #define FAKE_CUDA_MEMORY  (UINT64_C(1) << 30)   /* of each GPU               */
 #define FAKE_CUDA_GRANULE 65536u                /* of memory that is mapped  */
 
-/* Back to the beginning: devices, counters, orders to fail.  What is still
-   allocated stays so. */
+/* Back to the beginning: devices, counters, orders to fail.  Allocations
+   stay. */
 void fake_cuda_reset(void);
 
 /* How many GPUs there are; 0: the driver says that there is no device. */

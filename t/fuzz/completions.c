@@ -2,8 +2,8 @@
  * Completions as a worker reads them.  The input is a row of steps: those of a
  * worker that keeps the rules of client.h, and those of a core that keeps
  * none: entries with any flags, slots, generations and places, indices that
- * jump.  What the handler is told must fit what the worker has done, every
- * response is released once, and no region or slot is lost.
+ * jump.  The calls of the handler must fit those of the worker, every response
+ * is released once, and no region or slot is lost.
  */
 
 #include <stddef.h>
@@ -137,7 +137,7 @@ world_open(world_t *w)
 
 /* ---- the worker, which keeps the rules ---- */
 
-/* What is done is given back, as flights do it. */
+/* A finished request is given back, as the service does. */
 static void
 worker_finish(request_t *r)
 {
@@ -351,7 +351,7 @@ core_jump(world_t *w)
     }
 }
 
-/* What the worker says to a core that still listens. */
+/* Messages of the worker to a core that still listens. */
 static void
 core_listen(world_t *w)
 {
@@ -361,8 +361,15 @@ core_listen(world_t *w)
         switch (s.op) {
 
         case INF_SUBMIT_RELEASE:
-            w->returned++;
+            check(s.flags <= INF_RELEASE_MORE);
+            w->returned += 1u + s.flags;
             w->returned_offsets += s.offset;
+            for (uint32_t i = 0; i < s.flags; i++) {
+                uint64_t offset;
+                memcpy(&offset, (char *) &s.length + i * sizeof(offset),
+                    sizeof(offset));
+                w->returned_offsets += offset;
+            }
             break;
 
         case INF_SUBMIT_INFER:

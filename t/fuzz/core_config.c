@@ -1,8 +1,8 @@
 /*
  * The core's configuration: as the supervisor sends it (first byte even: the
- * packed message) and as a text file.  Whatever is read differs in nothing from
- * itself, reads back the same from the other form, and is fit for all that is
- * asked of it before a server is made of it.
+ * packed message) and as a text file.  A configuration that is read equals
+ * itself, reads back the same from the other form, and passes all checks
+ * before a server is made of it.
  */
 
 #include <fcntl.h>

@@ -5,7 +5,7 @@
  * in place, in small steps.  Between the steps the input changes any byte of
  * the arena; if it asks for that, a thread does so during them, too.
  *
- * Whatever happens, no byte outside is read, and JSON and gRPC message end.
+ * In every case no byte outside is read, and JSON and gRPC message end.
  * Nothing at all may be wrong where nothing changes: the length measured is
  * the one filled.
  */
@@ -511,6 +511,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     memory_fill(&r.memory, &in);
     uint64_t patches = input_next(&in, 1);
+    if (patches >> 5 & 3) {
+        options = (inf_response_options_t) {
+            .form = patches >> 5 & 1 ? INF_RESPONSE_GENERATE
+                : INF_RESPONSE_EVENT
+        };
+    }
     for (uint64_t i = 0; i < (patches & 3); i++) {
         memory_lie(&r.memory, &in);
     }

@@ -1,4 +1,4 @@
-/* Any bytes as a message: once repaired it is refused for nothing that has to
+/* Any bytes as a message: once repaired it is rejected for nothing that has to
    do with UTF-8, and repairing it again changes nothing. */
 #include <stdint.h>
 #include <stdlib.h>

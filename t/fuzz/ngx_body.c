@@ -6,8 +6,8 @@
  * somebody before, cut short, with turns of the event loop between and slices
  * that end anywhere; and what comes after: a core that dies, an error_page.
  *
- * However it comes, the answer is that of the same body in one piece: rejected,
- * or the same record with the same tensors.  What error_page hands on are the
+ * However it comes, the answer is that of the same body in one piece:
+ * rejected, or the same record with the same tensors.  error_page hands on the
  * bytes received and no others, also when the arena is full of other requests
  * meanwhile.  No region is left when the request is gone.
  */
@@ -154,7 +154,7 @@ make_wire(const scene_t *s, inf_buf_t *wire)
 
 /* ---- what comes out ------------------------------------------------------ */
 
-/* Whatever is free is somebody else's now. */
+/* Free memory is another request's now. */
 static void
 fill_arena(void)
 {

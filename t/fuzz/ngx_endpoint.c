@@ -3,9 +3,9 @@
  * First byte: the location's parts and prefix, merge_slashes, the method; the
  * rest is the path as a client writes it.  nginx would decode it, resolve its
  * dots and merge its slashes, choose a location by that and ask the module; a
- * reading of our own does the same here.  What is reached must be what the
- * location's path names word for word, so that no rule for a location is got
- * around, and never a model whose name the location did not see.
+ * reading of our own does the same here.  The endpoint reached must be the one
+ * that the location's path names word for word, so that no rule for a location
+ * is got around, and never a model whose name the location did not see.
  */
 
 #include "t/fuzz/ngx/fake.h"
@@ -121,7 +121,7 @@ begins(const uint8_t *path, size_t len, const char *with)
     return len >= strlen(with) && memcmp(path, with, strlen(with)) == 0;
 }
 
-/* What is guarded lies below what guards it. */
+/* A guarded path lies below its guard. */
 static void
 check_guarded(const found_t *f, const uint8_t *uri, size_t len, uint8_t how)
 {

@@ -35,7 +35,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint16_t methods[] = {
         INF_METHOD_REPOSITORY_INDEX, INF_METHOD_REPOSITORY_MODEL_LOAD,
-        INF_METHOD_REPOSITORY_MODEL_UNLOAD
+        INF_METHOD_REPOSITORY_MODEL_UNLOAD, INF_METHOD_TRACE_SETTING,
+        INF_METHOD_LOG_SETTINGS, INF_METHOD_SYSTEM_SHM_REGISTER,
+        INF_METHOD_SYSTEM_SHM_UNREGISTER, INF_METHOD_CUDA_SHM_REGISTER,
+        INF_METHOD_CUDA_SHM_UNREGISTER
     };
 
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {

@@ -1,4 +1,4 @@
-"""What a worker's request arena holds, as a client can find out."""
+"""The contents of a worker's request arena, as a client can find out."""
 
 from lib import process
 from lib.server import SLOW

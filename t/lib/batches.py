@@ -20,7 +20,7 @@ class Gate:
         pathlib.Path(f"{self.path}.{execution}").unlink()
 
     def open_all(self):
-        """Whatever is closed still."""
+        """The gates still closed."""
         for file in self.path.parent.glob(self.path.name + ".[0-9]*"):
             file.unlink()
 

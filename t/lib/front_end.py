@@ -4,7 +4,8 @@ core, for what our own front end does not speak yet.
     with FrontEnd(fill, backends=prebuilt.folder()) as server:
         server.grpc.infer(...)
 
-What it must leave behind is checked at the end, as lib/server.py does.
+The state that it must leave behind is checked at the end, as lib/server.py
+does.
 """
 
 import contextlib

@@ -12,7 +12,7 @@ PROGRAM = BUILD / "inference-server"
 
 
 def launcher_env(**more):
-    env = dict(os.environ, INFERENCE_NGINX=NGINX, **more)
+    env = {**os.environ, "INFERENCE_NGINX": NGINX, **more}
     if SANITIZER == "asan":
         env["LD_PRELOAD"] = sanitizer_runtime("asan")
         env["ASAN_OPTIONS"] = "detect_leaks=0"
@@ -20,7 +20,7 @@ def launcher_env(**more):
 
 
 class Launcher:
-    def __init__(self, tmp_path, *arguments, env=None):
+    def __init__(self, tmp_path, *arguments, env=None, **popen):
         self.port = free_port()
         self.grpc_port = free_port()
         self.metrics_port = free_port()
@@ -34,8 +34,8 @@ class Launcher:
              f"--grpc-port={self.grpc_port}",
              f"--metrics-port={self.metrics_port}",
              "--http-address", "127.0.0.1"], env=environment,
-            stdout=subprocess.DEVNULL, stderr=open(self.log, "wb"),
-            stdin=subprocess.DEVNULL)
+            stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+            **{"stderr": open(self.log, "wb"), **popen})
 
     def status(self, path):
         try:
@@ -84,7 +84,7 @@ class Launcher:
         return status
 
 
-def refused(*arguments):
+def rejected(*arguments):
     """Exit status 1 and the message of a command line that is wrong."""
     done = subprocess.run([PROGRAM, *arguments], capture_output=True,
                           text=True, timeout=30, check=False)

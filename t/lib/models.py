@@ -74,7 +74,7 @@ def identity(repository, name, inputs, versions=(1,), **kw):
 
 
 def standard_repository(repository):
-    """What most protocol tests talk to."""
+    """The models of most protocol tests."""
     for datatype in ALL_DATATYPES:
         identity(repository, "id_" + datatype.lower(),
                  [("IN", datatype, [-1])])

@@ -31,7 +31,7 @@ def snippets():
 
 
 def _blocks(lines):
-    """What is fenced, and what begins a paragraph and ends its brackets."""
+    """Fenced text, and text that begins a paragraph and ends its brackets."""
     at = 0
     while at < len(lines):
         if lines[at].strip().startswith("```"):

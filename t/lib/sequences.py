@@ -62,7 +62,7 @@ class Sent:
         assert answer.status == 200, answer
         return answer.json()["outputs"][0]["data"]
 
-    def refused(self):
+    def rejected(self):
         """(status, text) of an answer that is an error."""
         answer = self.answer()
         assert answer.status != 200, answer
@@ -195,7 +195,7 @@ class Sequences:
     # ---- what came of it
 
     def executions(self, model="m"):
-        """What the backend was given, an execution after the other."""
+        """The inputs of the backend, an execution after the other."""
         file = self.folder / model / "record"
         lines = file.read_text().splitlines() if file.exists() else []
         return sorted((json.loads(line) for line in lines),
@@ -249,6 +249,6 @@ def places(executions):
 
 
 def values(executions, id):
-    """What the backend was given of that sequence, in order."""
+    """The inputs of the backend for that sequence, in order."""
     return [row["inputs"]["IN"]["data"] for e in executions
             for row, name in zip(e["rows"], ids(e)) if name == id]

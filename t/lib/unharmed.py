@@ -42,7 +42,7 @@ def rejected(answer, *statuses):
 
 
 def memory(server):
-    """What workers and core hold together, arenas counted once."""
+    """The memory of workers and core together, arenas counted once."""
     return sum(process.pss_bytes(p)
                for p in server.workers() + server.cores())
 

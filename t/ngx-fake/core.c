@@ -232,7 +232,7 @@ read_config(int fd)
     return generation;
 }
 
-/* What only the supervisor can clear up after a kill. */
+/* Leftovers of a kill that only the supervisor can clear up. */
 static void
 leave_traces(void)
 {
@@ -323,7 +323,7 @@ welcome(core_t *core, const inf_hello_t *hello, size_t len, int *fds,
     inf_err_t *err = inf_channel_accept(&other, len, fds, fd_count, &conf,
         &ch);
     if (err != NULL) {
-        record('E', "worker refused: %s", inf_err_msg(err));
+        record('E', "worker rejected: %s", inf_err_msg(err));
         inf_err_free(err);
         return;
     }

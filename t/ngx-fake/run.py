@@ -920,7 +920,7 @@ def only_the_supervisor_configures_the_core(s):
 
     for worker in s.workers():
         send_by(worker)
-    s.wait_text("worker refused")           # it was read, and by whom
+    s.wait_text("worker rejected")           # it was read, and by whom
     s.reload()
     s.expect_ready()
     assert "told of configuration 999" not in s.text()

@@ -2,7 +2,7 @@
  * volume.c - limits a batch by the elements of its requests' first inputs.
  *
  * The model's parameter MAX_BATCH_VOLUME_BYTES says how many bytes one batch
- * may carry.  What is called is counted; the balance is checked at the end.
+ * may carry.  Calls are counted; the balance is checked at the end.
  */
 
 #include <stdio.h>

@@ -9,8 +9,8 @@
  *          OWN_MALLOC is 0 and nothing fails.
  * Route    unit tests only
  *
- * Who defines SHRINKING_SUCCEEDS first has a realloc that fails only where a
- * block grows: libc shrinks what it has printed and goes on if it can't.
+ * With SHRINKING_SUCCEEDS defined, realloc fails only where a block grows:
+ * libc shrinks what it has printed and goes on if it can't.
  */
 
 #ifndef INF_T_SCARCE_MEMORY_H

@@ -49,7 +49,7 @@ const char *inf_host_policy_find(const inf_host_policies_t *policies,
 INF_CHECK inf_err_t *inf_host_policy_apply(
     const inf_host_policies_t *policies, const char *policy);
 
-/* What apply of that policy would change, and back. */
+/* Saves the settings that apply of that policy changes; puts them back. */
 void inf_host_place_save(inf_host_place_t *place,
     const inf_host_policies_t *policies, const char *policy);
 void inf_host_place_restore(const inf_host_place_t *place);

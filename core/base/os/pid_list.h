@@ -5,7 +5,8 @@
  * Owner    The caller's memory: all zero, or fini.
  * Thread   one at a time.
  * Units    none.
- * Errors   What can't be read, or kept for lack of memory, is not in the list.
+ * Errors   A process that can't be read, or kept for lack of memory, is not in
+ *          the list.
  * Route    kernel -> [pid list] -> children, loading place
  */
 

@@ -21,6 +21,7 @@ typedef struct {
     const char *path;           /* in the line it was read from              */
 } mapping_t;
 
+
 /* true: that was enough. */
 typedef bool (*mapping_fn)(void *userp, const mapping_t *mapping);
 
@@ -60,6 +61,14 @@ inf_shared_names_unlink(const inf_shared_names_t *names, bool ours)
     for (size_t i = 0; i < names->count; i++) {
         unlink_name(&names->items[i], ours);
     }
+}
+
+bool
+inf_shared_memory_is_mapped(dev_t device, ino_t inode)
+{
+    inf_shared_name_t memory = { .device = device, .inode = inode };
+
+    return walk("self", is_same, &memory);
 }
 
 /* Calls fn for what process maps of /dev/shm; true: fn said enough. */

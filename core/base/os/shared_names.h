@@ -5,9 +5,9 @@
  * Owner    the caller's memory: read, use, fini.
  * Thread   one at a time.
  * Units    none.
- * Errors   What can't be read counts as not mapped; a name that can't be
- *          removed is logged.
- * Route    children -> [shared names]
+ * Errors   A process that can't be read counts as not mapping it; a name that
+ *          can't be removed is logged.
+ * Route    children, shm_object -> [shared names]
  */
 
 #ifndef INF_BASE_OS_SHARED_NAMES_H
@@ -35,5 +35,8 @@ void inf_shared_names_fini(inf_shared_names_t *names);
 /* Removes each name that still means the same memory, if no process has that
    mapped; ours: this process doesn't count. */
 void inf_shared_names_unlink(const inf_shared_names_t *names, bool ours);
+
+/* Whether this process maps that memory of /dev/shm, by whichever name. */
+bool inf_shared_memory_is_mapped(dev_t device, ino_t inode);
 
 #endif /* INF_BASE_OS_SHARED_NAMES_H */

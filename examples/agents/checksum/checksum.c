@@ -3,7 +3,7 @@
  *              are those that its configuration says.
  *
  * One parameter per file: the name is "<algorithm>:<path in the model's
- * folder>", the value its digest in hexadecimal.
+ * directory>", the value its digest in hexadecimal.
  */
 
 #include <errno.h>
@@ -129,7 +129,7 @@ check_file(const char *folder, const char *key, const char *expected)
             text);
 }
 
-/* A regular file that is below folder with all links followed. */
+/* A regular file that is below directory with all links followed. */
 static TRITONSERVER_Error *
 open_inside(const char *folder, const char *path, int *fd)
 {
@@ -142,8 +142,8 @@ open_inside(const char *folder, const char *path, int *fd)
             " long", path);
     }
     if (realpath(folder, root) == NULL) {
-        return error(TRITONSERVER_ERROR_NOT_FOUND, "failed to open folder %s:"
-            " %s", folder, strerror(errno));
+        return error(TRITONSERVER_ERROR_NOT_FOUND, "failed to open directory"
+            " %s: %s", folder, strerror(errno));
     }
     if (realpath(whole, real) == NULL) {
         return error(TRITONSERVER_ERROR_NOT_FOUND, "failed to open file %s:"
@@ -153,7 +153,7 @@ open_inside(const char *folder, const char *path, int *fd)
     size_t root_len = strlen(root);
     if (strncmp(real, root, root_len) != 0 || real[root_len] != '/') {
         return error(TRITONSERVER_ERROR_INVALID_ARG, "file %s is outside the"
-            " model's folder", path);
+            " model's directory", path);
     }
 
     /* O_NONBLOCK: a fifo must not hold up the load */

@@ -36,10 +36,10 @@ typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t  idle;
     unsigned        running;
-} crew_t;
+} threads_t;
 
 typedef struct {
-    crew_t                        *crew;
+    threads_t                     *threads;
     TRITONBACKEND_ModelInstance   *instance;
     TRITONBACKEND_ResponseFactory *factory;
     uint32_t                       count;
@@ -47,10 +47,10 @@ typedef struct {
     uint32_t                      *delays;
 } job_t;
 
-static TRITONSERVER_Error *refuse(const char *text);
+static TRITONSERVER_Error *reject(const char *text);
 static uint64_t now_ns(void);
 static void sleep_ms(uint32_t ms);
-static void begin(TRITONBACKEND_ModelInstance *instance, crew_t *crew,
+static void begin(TRITONBACKEND_ModelInstance *instance, threads_t *threads,
     TRITONBACKEND_Request *request);
 static TRITONSERVER_Error *start_job(job_t *job);
 static TRITONSERVER_Error *read_inputs(TRITONBACKEND_Request *request,
@@ -75,14 +75,14 @@ static void finish(TRITONSERVER_Error *err);
 TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *instance)
 {
-    crew_t *crew = calloc(1, sizeof(*crew));
-    if (crew == NULL) {
-        return refuse("out of memory");
+    threads_t *threads = calloc(1, sizeof(*threads));
+    if (threads == NULL) {
+        return reject("out of memory");
     }
 
-    pthread_mutex_init(&crew->lock, NULL);
-    pthread_cond_init(&crew->idle, NULL);
-    return TRITONBACKEND_ModelInstanceSetState(instance, crew);
+    pthread_mutex_init(&threads->lock, NULL);
+    pthread_cond_init(&threads->idle, NULL);
+    return TRITONBACKEND_ModelInstanceSetState(instance, threads);
 }
 
 /* A finalizer may block: it runs on no thread that answers requests. */
@@ -92,20 +92,20 @@ TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance *instance)
     void *state = NULL;
     TRITONSERVER_Error *err = TRITONBACKEND_ModelInstanceState(instance,
         &state);
-    crew_t *crew = state;
-    if (err != NULL || crew == NULL) {
+    threads_t *threads = state;
+    if (err != NULL || threads == NULL) {
         return err;
     }
 
-    pthread_mutex_lock(&crew->lock);
-    while (crew->running > 0) {
-        pthread_cond_wait(&crew->idle, &crew->lock);
+    pthread_mutex_lock(&threads->lock);
+    while (threads->running > 0) {
+        pthread_cond_wait(&threads->idle, &threads->lock);
     }
-    pthread_mutex_unlock(&crew->lock);
+    pthread_mutex_unlock(&threads->lock);
 
-    pthread_cond_destroy(&crew->idle);
-    pthread_mutex_destroy(&crew->lock);
-    free(crew);
+    pthread_cond_destroy(&threads->idle);
+    pthread_mutex_destroy(&threads->lock);
+    free(threads);
     return NULL;
 }
 
@@ -128,7 +128,7 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
 }
 
 static TRITONSERVER_Error *
-refuse(const char *text)
+reject(const char *text)
 {
     return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, text);
 }
@@ -158,7 +158,7 @@ sleep_ms(uint32_t ms)
 /* Takes the request: answered at once if its inputs are wrong, else by a
    thread. */
 static void
-begin(TRITONBACKEND_ModelInstance *instance, crew_t *crew,
+begin(TRITONBACKEND_ModelInstance *instance, threads_t *threads,
     TRITONBACKEND_Request *request)
 {
     uint64_t start_ns = now_ns();
@@ -167,9 +167,9 @@ begin(TRITONBACKEND_ModelInstance *instance, crew_t *crew,
 
     job_t *job = calloc(1, sizeof(*job));
     if (job == NULL) {
-        err = refuse("out of memory");
+        err = reject("out of memory");
     } else {
-        job->crew = crew;
+        job->threads = threads;
         job->instance = instance;
         err = read_inputs(request, job, &wait_ms);
     }
@@ -202,21 +202,21 @@ begin(TRITONBACKEND_ModelInstance *instance, crew_t *crew,
 static TRITONSERVER_Error *
 start_job(job_t *job)
 {
-    crew_t *crew = job->crew;
+    threads_t *threads = job->threads;
     pthread_t thread;
 
-    pthread_mutex_lock(&crew->lock);
-    crew->running++;
-    pthread_mutex_unlock(&crew->lock);
+    pthread_mutex_lock(&threads->lock);
+    threads->running++;
+    pthread_mutex_unlock(&threads->lock);
 
     if (pthread_create(&thread, NULL, job_main, job) == 0) {
         pthread_detach(thread);
         return NULL;
     }
 
-    pthread_mutex_lock(&crew->lock);
-    crew->running--;
-    pthread_mutex_unlock(&crew->lock);
+    pthread_mutex_lock(&threads->lock);
+    threads->running--;
+    pthread_mutex_unlock(&threads->lock);
     return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE,
         "no thread can be started to answer");
 }
@@ -241,10 +241,10 @@ read_inputs(TRITONBACKEND_Request *request, job_t *job, uint32_t *wait_ms)
             &wait_count);
     }
     if (err == NULL && delay_count != job->count) {
-        err = refuse("DELAY needs as many numbers as IN");
+        err = reject("DELAY needs as many numbers as IN");
     }
     if (err == NULL && wait_count != 1) {
-        err = refuse("WAIT is one number");
+        err = reject("WAIT is one number");
     }
 
     job->numbers = numbers;
@@ -276,10 +276,10 @@ read_input(TRITONBACKEND_Request *request, const char *name,
         return err;
     }
     if (actual != datatype) {
-        return refuse("IN is INT32, DELAY and WAIT are UINT32");
+        return reject("IN is INT32, DELAY and WAIT are UINT32");
     }
     if (size > UINT32_MAX) {
-        return refuse("an input of over 4 GiB");
+        return reject("an input of over 4 GiB");
     }
 
     char *copy = malloc(size + 1);
@@ -333,7 +333,7 @@ static void *
 job_main(void *arg)
 {
     job_t *job = arg;
-    crew_t *crew = job->crew;
+    threads_t *threads = job->threads;
     TRITONSERVER_Error *err = NULL;
     uint32_t sent = 0;
 
@@ -356,13 +356,13 @@ job_main(void *arg)
             TRITONSERVER_RESPONSE_COMPLETE_FINAL));
     }
 
-    /* the factory before the crew: it keeps the model, the crew does not     */
+    /* the factory first: it keeps the model, and with it threads */
     job_free(job);
-    pthread_mutex_lock(&crew->lock);
-    if (--crew->running == 0) {
-        pthread_cond_signal(&crew->idle);
+    pthread_mutex_lock(&threads->lock);
+    if (--threads->running == 0) {
+        pthread_cond_signal(&threads->idle);
     }
-    pthread_mutex_unlock(&crew->lock);
+    pthread_mutex_unlock(&threads->lock);
     return NULL;
 }
 
@@ -507,7 +507,7 @@ job_free(job_t *job)
     free(job);
 }
 
-/* What can only be logged. */
+/* An error that can only be logged. */
 static void
 finish(TRITONSERVER_Error *err)
 {

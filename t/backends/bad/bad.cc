@@ -2,9 +2,9 @@
  * bad.cc - a backend that breaks the rules where it is told to.
  *
  * The word after `bad` in the backend's settings or in the model's parameters
- * says how; t/34-bad-plugins has one test for each.  What must be wrong with
- * the library itself is a macro: BAD_NO_EXECUTE, BAD_CONSTRUCTOR,
- * BAD_UNDEFINED, BAD_MAJOR and BAD_MINOR (what it was compiled for).
+ * says how; t/34-bad-plugins has one test for each.  A fault of the library
+ * itself is a macro: BAD_NO_EXECUTE, BAD_CONSTRUCTOR, BAD_UNDEFINED, BAD_MAJOR
+ * and BAD_MINOR (what it was compiled for).
  */
 
 #include <climits>
@@ -121,7 +121,7 @@ put(TRITONBACKEND_Response *response, const char *name,
     return err;
 }
 
-/* What is wrong with the answer. */
+/* The fault of the answer. */
 TRITONSERVER_Error *
 fill(TRITONBACKEND_Model *model, TRITONBACKEND_Response *response)
 {
@@ -210,7 +210,7 @@ answer(TRITONBACKEND_Model *model, TRITONBACKEND_Request *request)
         TRITONSERVER_Error *err = TRITONBACKEND_ResponseSend(response, FINAL,
             nullptr);
         TRITONSERVER_LogMessage(TRITONSERVER_LOG_WARN, __FILE__, __LINE__,
-            err != nullptr ? "refused" : "taken twice");
+            err != nullptr ? "rejected" : "taken twice");
         TRITONSERVER_ErrorDelete(err);
     }
 }
@@ -223,7 +223,7 @@ release(TRITONBACKEND_Model *model, TRITONBACKEND_Request *request)
         TRITONSERVER_Error *too = TRITONBACKEND_RequestRelease(request, 64);
 
         TRITONSERVER_LogMessage(TRITONSERVER_LOG_WARN, __FILE__, __LINE__,
-            err != nullptr && too != nullptr ? "refused" : "taken");
+            err != nullptr && too != nullptr ? "rejected" : "taken");
         TRITONSERVER_ErrorDelete(err);
         TRITONSERVER_ErrorDelete(too);
     }

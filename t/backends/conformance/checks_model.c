@@ -80,7 +80,7 @@ check_repository(cf_report_t *r, const cf_model_t *m)
     const char *last = where != NULL ? strrchr(where, '/') : NULL;
 
     cf_check(r, last != NULL && strcmp(last + 1, m->name) == 0,
-        "18: ModelRepository is the model's folder, without a slash");
+        "18: ModelRepository is the model's directory, without a slash");
 }
 
 /* Compact, in the order of the fields, complete. */
@@ -170,7 +170,7 @@ check_set_config(cf_report_t *r, const cf_model_t *m)
         "18: a configuration is an object");
     cf_fails(r, set_config(m, "{\"max_batch_size\":\"many\"}"),
         TRITONSERVER_ERROR_INVALID_ARG, "18: a number must be a number");
-    check_same(r, m, "18: a refused configuration changes nothing");
+    check_same(r, m, "18: a rejected configuration changes nothing");
 
     if (m->config == NULL) {
         return;
@@ -190,7 +190,7 @@ check_set_config(cf_report_t *r, const cf_model_t *m)
             "{\"max_batch_size\":4,\"sequence_batching\":{}}"),
             TRITONSERVER_ERROR_INTERNAL,
             "18: another scheduling choice is INTERNAL");
-        check_same(r, m, "18: a refused configuration changes nothing");
+        check_same(r, m, "18: a rejected configuration changes nothing");
     }
 }
 

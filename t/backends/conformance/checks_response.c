@@ -235,14 +235,14 @@ cf_statistics_report(cf_report_t *r, TRITONBACKEND_ModelInstance *i,
         "27: batch statistics are reported");
 }
 
-/* error == r: the stamps are out of order, which is refused. */
+/* error == r: the stamps are out of order, which is rejected. */
 static void
 report_response(cf_report_t *r, TRITONBACKEND_ModelInstance *i,
     TRITONBACKEND_ResponseFactory *factory, const uint64_t stamps[3],
     TRITONSERVER_Error *error)
 {
     TRITONBACKEND_ModelInstanceResponseStatistics *s = NULL;
-    bool refused = error == (void *) r;
+    bool rejected = error == (void *) r;
 
     cf_succeeds(r, TRITONBACKEND_ModelInstanceResponseStatisticsNew(&s),
         "27: response statistics can be made");
@@ -265,9 +265,9 @@ report_response(cf_report_t *r, TRITONBACKEND_ModelInstance *i,
         TRITONBACKEND_ModelInstanceResponseStatisticsSetResponseEnd(s,
         stamps[2]), "27: setters only store");
     cf_succeeds(r,
-        TRITONBACKEND_ModelInstanceResponseStatisticsSetError(s, refused
+        TRITONBACKEND_ModelInstanceResponseStatisticsSetError(s, rejected
         ? NULL : error), "27: setters only store");
-    if (refused) {
+    if (rejected) {
         cf_fails(r, TRITONBACKEND_ModelInstanceReportResponseStatistics(s),
             TRITONSERVER_ERROR_INVALID_ARG,
             "27: timestamps out of order are INVALID_ARG");

@@ -22,7 +22,7 @@
 
 #define RESPONSES 3
 
-/* What a thread of ours answers after the request is gone. */
+/* Responses of a thread of ours after the request is gone. */
 typedef struct {
     cf_report_t                    report;
     TRITONBACKEND_ResponseFactory *factory;
@@ -270,7 +270,7 @@ set_config(const cf_instance_t *i, TRITONBACKEND_Request *q)
     TRITONSERVER_ErrorDelete(TRITONSERVER_MessageNewFromSerializedJson(
         &message, late, sizeof(late) - 1));
     cf_succeeds(&r, TRITONBACKEND_ModelSetConfig(model, 1, message),
-        "18: ModelSetConfig after ModelInitialize is not refused");
+        "18: ModelSetConfig after ModelInitialize is not rejected");
     TRITONSERVER_ErrorDelete(TRITONSERVER_MessageDelete(message));
 
     char *config = cf_model_config(model);

@@ -597,6 +597,15 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
 }
 
 void
+ngx_http_inference_forget(ngx_http_inference_submission_t *submission)
+{
+    submission->keep = 0;
+    if (submission->state == NGX_HTTP_INFERENCE_SUBMISSION_FREE) {
+        free_regions(submission);
+    }
+}
+
+void
 ngx_http_inference_drop_response(
     const ngx_http_inference_submission_t *submission,
     const inf_completion_t *c)
@@ -604,7 +613,7 @@ ngx_http_inference_drop_response(
     check(submission == fake.submission && c == NULL);
 }
 
-/* What it has is the request's, and goes with that. */
+/* Its memory is the request's, and goes with that. */
 ngx_pool_t *
 ngx_create_pool(size_t size, ngx_log_t *log)
 {
@@ -679,6 +688,27 @@ ngx_http_inference_stream_check_rate(ngx_http_inference_ctx_t *ctx)
     return NGX_ERROR;
 }
 
+ngx_int_t
+ngx_http_inference_stream_check_time(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
+    return NGX_ERROR;
+}
+
+ngx_int_t
+ngx_http_inference_watcher_open(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
+    return NGX_ERROR;
+}
+
+ngx_int_t
+ngx_http_inference_watcher(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
+    return NGX_ERROR;
+}
+
 void
 ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx)
 {
@@ -690,6 +720,82 @@ ngx_http_inference_stream_completed(ngx_http_inference_ctx_t *ctx,
     const inf_completion_t *c)
 {
     check(ctx == NULL && c == NULL);
+}
+
+/* Nor do their locations forward headers. */
+ngx_int_t
+ngx_http_inference_forward(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx != NULL);
+    return NGX_OK;
+}
+
+/* Nor do they ask for load reports. */
+void
+ngx_http_inference_load_asked(ngx_http_inference_ctx_t *ctx)
+{
+    check(ngx_http_inference_is_generate(ctx));
+}
+
+/* generate_stream is none of their endpoints. */
+ngx_uint_t
+ngx_http_inference_events_begun(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx->events == NULL);
+    return 0;
+}
+
+void
+ngx_http_inference_events_completed(ngx_http_inference_ctx_t *ctx,
+    const inf_completion_t *c)
+{
+    check(ctx == NULL && c == NULL);
+}
+
+void
+ngx_http_inference_events_free(ngx_http_inference_events_t *events)
+{
+    check(events == NULL);
+}
+
+void
+ngx_http_inference_events_reject(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
+}
+
+ngx_int_t
+ngx_http_inference_events_open(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
+    return NGX_ERROR;
+}
+
+ngx_int_t
+ngx_http_inference_events_next(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
+    return NGX_ERROR;
+}
+
+ngx_int_t
+ngx_http_inference_events_respond(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
+    return NGX_ERROR;
+}
+
+ngx_int_t
+ngx_http_inference_events_send(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
+    return NGX_ERROR;
+}
+
+void
+ngx_http_inference_pack_close(ngx_http_inference_packer_t *packer)
+{
+    check(packer == NULL);
 }
 
 ngx_int_t
@@ -797,6 +903,8 @@ fake_open(const char *path, inf_client_t *client)
 
     fake.confs[0] = &fake.core_conf;
     fake.confs[1] = &fake.loc_conf;
+    nginx_inference__trace_settings__init(&fake.trace);
+    fake.main_conf.config.trace = &fake.trace;
     fake.main_confs[1] = &fake.main_conf;
     fake.loc_conf.parts = NGX_HTTP_INFERENCE_ALL
         | NGX_HTTP_INFERENCE_REPOSITORY;

@@ -28,6 +28,7 @@ typedef struct {
     ngx_log_t                       log;
     ngx_http_core_loc_conf_t        core_conf;
     ngx_http_inference_main_conf_t  main_conf;
+    NginxInference__TraceSettings   trace;      /* of main_conf              */
     ngx_http_inference_loc_conf_t   loc_conf;
     ngx_array_t                     error_pages;
     ngx_http_err_page_t             pages[8];

@@ -37,7 +37,7 @@ typedef struct {
     int                             responses;
     int                             released;
     char                            outputs[64];    /* as the backend saw    */
-    bool                            refuse_alloc;
+    bool                            fail_alloc;
     void                          (*during)(void *userp);   /* on alloc      */
     const void                     *buffer;         /* for during's use      */
     uint64_t                        size;
@@ -116,7 +116,7 @@ on_alloc(TRITONSERVER_ResponseAllocator *allocator, const char *name,
         shot->during(shot);                 /* the backend has the request   */
     }
 
-    if (shot->refuse_alloc) {
+    if (shot->fail_alloc) {
         return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNAVAILABLE,
             "the client has no room");
     }
@@ -602,7 +602,7 @@ requested_outputs_are_a_sorted_set(void **state)
 
 /* scheduling.md 1.1 */
 static void
-a_refused_submit_calls_nobody(void **state)
+a_rejected_submit_calls_nobody(void **state)
 {
     (void) state;
     const int64_t shape[2] = { 1, FLOATS };
@@ -673,14 +673,14 @@ a_refused_submit_calls_nobody(void **state)
 }
 
 static void
-a_clients_allocator_may_refuse(void **state)
+a_clients_allocator_may_reject(void **state)
 {
     (void) state;
     shot_t shot;
     uint32_t count = 0;
 
     make(&shot, "echo", true);
-    shot.refuse_alloc = true;
+    shot.fail_alloc = true;
     submit(&shot);
     wait_for(&shot);
     /* each call gives an error of its own */
@@ -1156,7 +1156,7 @@ starts_fail_as_the_options_say(void **state)
 }
 
 static void
-options_refuse_what_cannot_be(void **state)
+options_reject_what_cannot_be(void **state)
 {
     (void) state;
     TRITONSERVER_ServerOptions *o = new_options(
@@ -1391,7 +1391,7 @@ load_slow(const char *config)
     TRITONSERVER_ParameterDelete(p);
 }
 
-/* What runs, what has been counted and the model itself stay. */
+/* Running requests, statistics and the model itself stay. */
 static void
 instances_change_while_a_request_runs(void **state)
 {
@@ -1491,8 +1491,8 @@ main(void)
         cmocka_unit_test(many_in_flight_are_used_again_and_again),
         cmocka_unit_test(ended_runs_are_used_again),
         cmocka_unit_test(requested_outputs_are_a_sorted_set),
-        cmocka_unit_test(a_refused_submit_calls_nobody),
-        cmocka_unit_test(a_clients_allocator_may_refuse),
+        cmocka_unit_test(a_rejected_submit_calls_nobody),
+        cmocka_unit_test(a_clients_allocator_may_reject),
         cmocka_unit_test(
             attributes_are_asked_for_and_a_failure_gives_the_buffer_back),
         cmocka_unit_test(an_output_query_goes_to_the_client),
@@ -1505,7 +1505,7 @@ main(void)
         cmocka_unit_test(a_trace_ends_with_the_last_response),
         cmocka_unit_test(a_server_is_not_deleted_under_a_response),
         cmocka_unit_test(starts_fail_as_the_options_say),
-        cmocka_unit_test(options_refuse_what_cannot_be),
+        cmocka_unit_test(options_reject_what_cannot_be),
         cmocka_unit_test(each_control_mode_has_its_errors),
         cmocka_unit_test(models_come_and_go_while_the_server_runs),
         cmocka_unit_test(a_load_may_bring_configuration_and_files),

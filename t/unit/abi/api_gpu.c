@@ -21,7 +21,7 @@
 
 #define SIZE 48u
 
-/* What a request wants, and what came back. */
+/* The preferences of a request, and its result. */
 typedef struct {
     TRITONSERVER_MemoryType         place;      /* where alloc puts DATA     */
     int64_t                         place_id;
@@ -473,7 +473,7 @@ the_least_capability_is_an_option(void **state)
 }
 
 static void
-a_capability_that_is_no_number_is_refused(void **state)
+a_capability_that_is_no_number_is_rejected(void **state)
 {
     (void) state;
     static const char *const values[] = { "high", "", "7.5x", "-1", "nan" };
@@ -745,8 +745,8 @@ without_a_driver_everything_is_on_the_cpu(void **state)
     free(text);
 }
 
-/* What one step prefers for its output is where the next one reads it; the
-   last one's lies where the client puts it. */
+/* The memory that one step prefers for its output is where the next one reads
+   it; the last one's lies where the client puts it. */
 static void
 tensors_between_steps_lie_where_the_backend_wants_them(void **state)
 {
@@ -810,7 +810,7 @@ main(void)
         T(options_size_the_pools),
         T(peer_access_is_an_option),
         T(the_least_capability_is_an_option),
-        T(a_capability_that_is_no_number_is_refused),
+        T(a_capability_that_is_no_number_is_rejected),
         T(a_full_gpu_takes_no_more_models),
         T(two_servers_have_one_memory),
         T(metrics_show_pools_and_gpus),

@@ -1,4 +1,4 @@
-/* What a program may set, and what the server makes of it. */
+/* Options that a program may set, and their effect on the server. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,7 +107,7 @@ teardown(void **state)
     return system(command);
 }
 
-/* What a server made with the options would read; until the next call. */
+/* The configuration of a server made with the options; until the next call. */
 static const NginxInference__CoreConfig *
 config(void)
 {
@@ -333,7 +333,7 @@ index_has(TRITONSERVER_Server *s, uint32_t flags, const char *text)
 #define ROW "{\"name\":\"m\",\"version\":\"1\",\"state\":\"READY\"}"
 
 static void
-with_namespacing_a_name_of_two_models_is_refused(void **state)
+with_namespacing_a_name_of_two_models_is_rejected(void **state)
 {
     (void) state;
     TRITONSERVER_Server *s;
@@ -496,7 +496,7 @@ main(void)
         T(a_rate_limit_is_kept_and_the_server_starts_with_it),
         T(a_model_that_asks_for_too_much_is_not_loaded),
         T(the_named_configuration_is_read_where_there_is_one),
-        T(with_namespacing_a_name_of_two_models_is_refused),
+        T(with_namespacing_a_name_of_two_models_is_rejected),
         T(a_broken_model_is_fatal_or_makes_the_server_unready),
         T(metrics_may_be_off),
         T(log_file_and_format_are_in_force_at_once),

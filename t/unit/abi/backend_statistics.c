@@ -100,7 +100,7 @@ at(uint32_t index)
         index);
 }
 
-/* What fills an empty slot of a sequence model, however it ends. */
+/* A padding request of a sequence model, however it ends. */
 static void
 a_padding_request_counts_nowhere(void **state)
 {
@@ -186,7 +186,7 @@ a_failed_response_may_have_outputs(void **state)
 }
 
 static void
-what_is_missing_or_disordered_is_refused(void **state)
+what_is_missing_or_disordered_is_rejected(void **state)
 {
     (void) state;
     static const uint64_t bad[][3] = {
@@ -387,7 +387,7 @@ main(void)
         T(a_padding_request_counts_nowhere),
         T(responses_are_counted_by_index_and_end),
         T(a_failed_response_may_have_outputs),
-        T(what_is_missing_or_disordered_is_refused),
+        T(what_is_missing_or_disordered_is_rejected),
         T(a_stream_is_counted_as_far_as_memory_is_bounded),
         T(several_streams_are_counted_at_once),
         T(memory_is_summed_over_model_and_instances),

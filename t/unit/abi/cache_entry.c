@@ -150,7 +150,7 @@ set_buffer_replaces_memory_and_perhaps_attributes(void **state)
 }
 
 static void
-impossible_buffers_are_refused(void **state)
+impossible_buffers_are_rejected(void **state)
 {
     (void) state;
     char byte;
@@ -261,7 +261,7 @@ main(void)
         cmocka_unit_test_setup_teardown(
             set_buffer_replaces_memory_and_perhaps_attributes, setup,
             teardown),
-        cmocka_unit_test_setup_teardown(impossible_buffers_are_refused, setup,
+        cmocka_unit_test_setup_teardown(impossible_buffers_are_rejected, setup,
             teardown),
         cmocka_unit_test_setup_teardown(copy_goes_both_ways, setup, teardown),
         cmocka_unit_test_setup_teardown(copy_needs_one_buffer, setup,

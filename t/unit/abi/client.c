@@ -409,7 +409,7 @@ a_release_callback_may_delete_or_submit_again(void **state)
 }
 
 static void
-refused(shot_t *shot, const char *text)
+rejected(shot_t *shot, const char *text)
 {
     fails(TRITONSERVER_ServerInferAsync(world.server, shot->request, NULL),
         TRITONSERVER_ERROR_INVALID_ARG, text);
@@ -439,30 +439,30 @@ shapes_and_batches_are_checked_at_submit(void **state)
 
     make_shot(&shot, "pair", "INPUT0", true);
     TRITONSERVER_InferenceRequest *r = shot.request;
-    refused(&shot, "missing required input(s) ['INPUT1']");
+    rejected(&shot, "missing required input(s) ['INPUT1']");
     add(&shot, "INPUT1", TRITONSERVER_TYPE_FP32, wild, 3, data, 16);
-    refused(&shot, "unexpected shape for input 'INPUT1'");
+    rejected(&shot, "unexpected shape for input 'INPUT1'");
     succeeds(TRITONSERVER_InferenceRequestRemoveInput(r, "INPUT1"));
     add(&shot, "INPUT1", TRITONSERVER_TYPE_FP32, wrong, 3, data, 24);
-    refused(&shot, "unexpected shape for input 'INPUT1'");
+    rejected(&shot, "unexpected shape for input 'INPUT1'");
     succeeds(TRITONSERVER_InferenceRequestRemoveInput(r, "INPUT1"));
     add(&shot, "INPUT1", TRITONSERVER_TYPE_FP32, pair, 3, data, 12);
-    refused(&shot, "byte size mismatch");
+    rejected(&shot, "byte size mismatch");
     succeeds(TRITONSERVER_InferenceRequestRemoveInput(r, "INPUT1"));
     add(&shot, "INPUT1", TRITONSERVER_TYPE_FP32, pair, 3, data, 16);
     add(&shot, "INPUT2", TRITONSERVER_TYPE_FP32, pair, 3, data, 16);
-    refused(&shot, "INPUT2");
+    rejected(&shot, "INPUT2");
     succeeds(TRITONSERVER_InferenceRequestRemoveInput(r, "INPUT2"));
 
     succeeds(TRITONSERVER_InferenceRequestRemoveInput(r, "INPUT0"));
     add(&shot, "INPUT0", TRITONSERVER_TYPE_FP32, two, 2, data, 32);
-    refused(&shot, "batch size does not match");
+    rejected(&shot, "batch size does not match");
     succeeds(TRITONSERVER_InferenceRequestRemoveInput(r, "INPUT0"));
     add(&shot, "INPUT0", TRITONSERVER_TYPE_FP32, zero, 2, data, 0);
-    refused(&shot, "batch-size must be <= 4");
+    rejected(&shot, "batch-size must be <= 4");
     succeeds(TRITONSERVER_InferenceRequestRemoveInput(r, "INPUT0"));
     add(&shot, "INPUT0", TRITONSERVER_TYPE_FP32, one, 0, data, 0);
-    refused(&shot, "has no shape");
+    rejected(&shot, "has no shape");
     succeeds(TRITONSERVER_InferenceRequestRemoveInput(r, "INPUT0"));
     add(&shot, "INPUT0", TRITONSERVER_TYPE_FP32, one, 2, data, 16);
 
@@ -487,23 +487,23 @@ strings_are_counted_at_submit(void **state)
     shot_t shot;
 
     make_shot(&shot, "words", "INPUT0", false);
-    refused(&shot, "data-type is 'FP32'");
+    rejected(&shot, "data-type is 'FP32'");
     TRITONSERVER_InferenceRequest *r = shot.request;
     succeeds(TRITONSERVER_InferenceRequestRemoveAllInputs(r));
     add(&shot, "INPUT0", TRITONSERVER_TYPE_BYTES, two, 1, good, 7);
-    refused(&shot, "expected 2 string elements");
+    rejected(&shot, "expected 2 string elements");
     succeeds(TRITONSERVER_InferenceRequestRemoveAllInputData(r, "INPUT0"));
     succeeds(TRITONSERVER_InferenceRequestAppendInputData(r, "INPUT0", cut,
         6, TRITONSERVER_MEMORY_CPU, 0));
-    refused(&shot, "incomplete string data");
+    rejected(&shot, "incomplete string data");
 
-    /* a length in two buffers is refused, a text in two is not */
+    /* a length in two buffers is rejected, a text in two is not */
     succeeds(TRITONSERVER_InferenceRequestRemoveAllInputData(r, "INPUT0"));
     succeeds(TRITONSERVER_InferenceRequestAppendInputData(r, "INPUT0", good,
         9, TRITONSERVER_MEMORY_CPU, 0));
     succeeds(TRITONSERVER_InferenceRequestAppendInputData(r, "INPUT0",
         good + 9, 2, TRITONSERVER_MEMORY_CPU, 0));
-    refused(&shot, "incomplete string length");
+    rejected(&shot, "incomplete string length");
     succeeds(TRITONSERVER_InferenceRequestRemoveAllInputData(r, "INPUT0"));
     succeeds(TRITONSERVER_InferenceRequestAppendInputData(r, "INPUT0", good,
         5, TRITONSERVER_MEMORY_CPU, 0));
@@ -563,12 +563,12 @@ a_raw_input_needs_a_model_with_one(void **state)
     make_shot(&shot, "square", "INPUT0", false);
     succeeds(TRITONSERVER_InferenceRequestRemoveAllInputs(shot.request));
     succeeds(TRITONSERVER_InferenceRequestAddRawInput(shot.request, "raw"));
-    refused(&shot, "more than one variable-sized dimension");
+    rejected(&shot, "more than one variable-sized dimension");
     succeeds(TRITONSERVER_InferenceRequestDelete(shot.request));
     make_shot(&shot, "pair", "INPUT0", true);
     succeeds(TRITONSERVER_InferenceRequestRemoveAllInputs(shot.request));
     succeeds(TRITONSERVER_InferenceRequestAddRawInput(shot.request, "raw"));
-    refused(&shot, "exactly 1 input");
+    rejected(&shot, "Raw request must only have 1 input");
     succeeds(TRITONSERVER_InferenceRequestDelete(shot.request));
 }
 

@@ -22,7 +22,7 @@
 
 static char events[128];
 
-/* What the backend said since the last call, freed by the caller. */
+/* The log of the backend since the last call, freed by the caller. */
 static char *
 said(void)
 {

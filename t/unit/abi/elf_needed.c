@@ -132,7 +132,7 @@ a_file_that_is_not_there_is_named(void **state)
 
 /* Cut anywhere: an error and no name, never a read outside. */
 static void
-every_cut_is_refused(void **state)
+every_cut_is_rejected(void **state)
 {
     (void) state;
     file_t file = small_library();
@@ -147,7 +147,7 @@ every_cut_is_refused(void **state)
     }
 }
 
-/* Whatever byte is wrong: names or an error. */
+/* Any byte may be wrong: the result is names or an error. */
 static void
 every_wrong_byte_is_survived(void **state)
 {
@@ -167,7 +167,7 @@ every_wrong_byte_is_survived(void **state)
 }
 
 static void
-other_files_are_refused(void **state)
+other_files_are_rejected(void **state)
 {
     (void) state;
     file_t file = small_library();
@@ -190,7 +190,7 @@ other_files_are_refused(void **state)
 }
 
 static void
-tables_outside_the_file_are_refused(void **state)
+tables_outside_the_file_are_rejected(void **state)
 {
     (void) state;
     file_t file = small_library();
@@ -219,7 +219,7 @@ tables_outside_the_file_are_refused(void **state)
 }
 
 static void
-names_outside_the_strings_are_refused(void **state)
+names_outside_the_strings_are_rejected(void **state)
 {
     (void) state;
     file_t file = small_library();
@@ -242,11 +242,11 @@ main(void)
         cmocka_unit_test(names_and_machine_are_read),
         cmocka_unit_test(this_program_needs_the_c_library),
         cmocka_unit_test(a_file_that_is_not_there_is_named),
-        cmocka_unit_test(every_cut_is_refused),
+        cmocka_unit_test(every_cut_is_rejected),
         cmocka_unit_test(every_wrong_byte_is_survived),
-        cmocka_unit_test(other_files_are_refused),
-        cmocka_unit_test(tables_outside_the_file_are_refused),
-        cmocka_unit_test(names_outside_the_strings_are_refused),
+        cmocka_unit_test(other_files_are_rejected),
+        cmocka_unit_test(tables_outside_the_file_are_rejected),
+        cmocka_unit_test(names_outside_the_strings_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

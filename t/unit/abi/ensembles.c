@@ -367,7 +367,7 @@ a_cancel_ends_a_stream_at_once_and_from_elsewhere(void **state)
     assert_int_equal(inf_pause_count(), 0);
 }
 
-/* What traces say, by id: whose they are and how far they came. */
+/* Traces by id: their models and how far they came. */
 static struct {
     uint64_t id, parent;
     char     model[32];

@@ -1,5 +1,5 @@
-/* What becomes of requests that a backend gives back: __wrap_inf_plugin_execute
-   is its Execute, __wrap_inf_runner_reschedule the runner. */
+/* Requests that a backend gives back: __wrap_inf_plugin_execute is its
+   Execute, __wrap_inf_runner_reschedule the runner. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -251,6 +251,39 @@ a_request_may_be_rescheduled_after_execute(void **state)
 }
 
 static void
+a_released_request_is_an_error(void **state)
+{
+    (void) state;
+    shot_t s;
+    TRITONBACKEND_Request *request = inf_abi_as_request(&s.request);
+    TRITONBACKEND_Response *response;
+    TRITONBACKEND_ResponseFactory *factory;
+    bool cancelled;
+
+    shoot(&s, false);
+    execute_one(&s, keep);
+    answer_and_release(&s.request);
+
+    inf_err_t *const errors[] = {
+        TRITONBACKEND_ResponseNew(&response, request),
+        TRITONBACKEND_ResponseFactoryNew(&factory, request),
+        TRITONBACKEND_RequestIsCancelled(request, &cancelled),
+        release(&s.request, TRITONSERVER_REQUEST_RELEASE_ALL)
+    };
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        assert_non_null(errors[i]);
+        assert_int_equal(inf_err_code(errors[i]), INF_ERR_INVALID_ARG);
+        assert_non_null(strstr(inf_err_msg(errors[i]),
+            "has been released"));
+        inf_err_free(errors[i]);
+    }
+    assert_null(response);
+    assert_int_equal(s.released, 1);
+    assert_int_equal(s.finals, 1);
+    shot_end(&s);
+}
+
+static void
 who_cannot_run_once_more_is_still_the_backend_s(void **state)
 {
     (void) state;
@@ -413,6 +446,7 @@ main(void)
         T(requests_given_back_fail_and_padding_requests_do_not_count),
         T(a_request_that_runs_once_more_is_not_kept),
         T(a_request_may_be_rescheduled_after_execute),
+        T(a_released_request_is_an_error),
         T(who_cannot_run_once_more_is_still_the_backend_s),
         T(a_failed_execution_leaves_those_that_run_once_more_alone),
         T(release_flags_are_one_or_the_other),

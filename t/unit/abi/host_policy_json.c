@@ -1,4 +1,4 @@
-/* What a backend is told of a host policy. */
+/* The host policy as a backend sees it. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -205,7 +205,7 @@ the_longest_unused_is_given_up(void **state)
 
 /* scheduling.md 7.6 */
 static void
-one_larger_than_the_cache_is_refused(void **state)
+one_larger_than_the_cache_is_rejected(void **state)
 {
     (void) state;
     open_cache("{\"size\":\"5000\"}");
@@ -292,7 +292,7 @@ a_name_without_a_library_is_not_found(void **state)
     inf_cache_spec_t spec = { .name = "redis", .config = "{}" };
 
     code_is(inf_cache_plugin_open(&spec, &cache), INF_ERR_NOT_FOUND,
-        "redis/libtritoncache_redis.so in any folder: none is configured");
+        "redis/libtritoncache_redis.so in any directory: none is configured");
     spec.dirs = dirs;
     spec.dir_count = 2;
     code_is(inf_cache_plugin_open(&spec, &cache), INF_ERR_NOT_FOUND,
@@ -318,7 +318,7 @@ main(void)
         cmocka_unit_test(a_configuration_needs_a_size),
         cmocka_unit_test(what_was_inserted_is_found),
         cmocka_unit_test(the_longest_unused_is_given_up),
-        cmocka_unit_test(one_larger_than_the_cache_is_refused),
+        cmocka_unit_test(one_larger_than_the_cache_is_rejected),
         cmocka_unit_test(the_bound_holds_however_much_comes),
         cmocka_unit_test(a_crowd_finds_what_it_inserted),
         cmocka_unit_test(a_name_without_a_library_is_not_found)

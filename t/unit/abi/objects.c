@@ -23,7 +23,7 @@ typedef struct {
     uint32_t             flags;
     inf_err_code_t       code;
     char                 text[128];
-    bool                 refuse_alloc;
+    bool                 fail_alloc;
     int                  buffers;       /* allocated, not yet released       */
 } world_t;
 
@@ -42,7 +42,7 @@ static inf_err_t *
 sink_alloc(void *userp, inf_output_t *out, size_t size)
 {
     (void) userp;
-    if (w.refuse_alloc) {
+    if (w.fail_alloc) {
         out->base = (void *) 1;
         return inf_err_new(INF_ERR_UNAVAILABLE, "arena is full");
     }
@@ -336,7 +336,7 @@ parameters_of_a_request_have_their_types(void **state)
 
 /* scheduling.md 1.8 */
 static void
-a_reschedule_is_refused_and_the_backend_keeps_the_request(void **state)
+a_reschedule_is_rejected_and_the_backend_keeps_the_request(void **state)
 {
     (void) state;
     fails(TRITONBACKEND_RequestRelease(request(),
@@ -372,7 +372,7 @@ response(void)
 }
 
 static void
-null_responses_are_refused_or_ignored(void **state)
+null_responses_are_rejected_or_ignored(void **state)
 {
     (void) state;
     TRITONBACKEND_Output *out;
@@ -450,11 +450,11 @@ an_outputs_buffer_is_given_once(void **state)
 
     assert_null(TRITONBACKEND_ResponseOutput(r, &out, "O",
         TRITONSERVER_TYPE_FP32, dims, 2));
-    w.refuse_alloc = true;
+    w.fail_alloc = true;
     fails(TRITONBACKEND_OutputBuffer(out, &buffer, 16, &type, &id),
         TRITONSERVER_ERROR_UNAVAILABLE, "arena is full");
     assert_null(buffer);
-    w.refuse_alloc = false;
+    w.fail_alloc = false;
     assert_null(TRITONBACKEND_OutputBuffer(out, &buffer, 16, &type, &id));
     assert_null(TRITONBACKEND_ResponseDelete(r));
     assert_int_equal(w.buffers, 0);
@@ -712,7 +712,7 @@ reported_statistics_are_counted(void **state)
 }
 
 static void
-cpu_memory_comes_and_other_kinds_are_refused(void **state)
+cpu_memory_comes_and_other_kinds_are_rejected(void **state)
 {
     (void) state;
     void *p;
@@ -883,9 +883,9 @@ main(void)
         T(unknown_names_and_indexes_are_invalid),
         T(identity_and_correlation_of_a_request),
         T(parameters_of_a_request_have_their_types),
-        T(a_reschedule_is_refused_and_the_backend_keeps_the_request),
+        T(a_reschedule_is_rejected_and_the_backend_keeps_the_request),
         T(output_properties_are_unknown_without_a_client_that_knows),
-        T(null_responses_are_refused_or_ignored),
+        T(null_responses_are_rejected_or_ignored),
         T(only_the_models_outputs_can_be_made),
         T(an_outputs_buffer_is_given_once),
         T(the_client_reads_dims_not_reshape),
@@ -897,7 +897,7 @@ main(void)
         T(a_backend_completes_the_configuration),
         T(instances_answer_within_their_lists),
         T(reported_statistics_are_counted),
-        T(cpu_memory_comes_and_other_kinds_are_refused),
+        T(cpu_memory_comes_and_other_kinds_are_rejected),
         cmocka_unit_test(messages_keep_any_bytes),
         cmocka_unit_test(parameters_copy_all_but_bytes),
         cmocka_unit_test(buffer_attributes_start_empty_and_keep_what_is_set),

@@ -36,7 +36,7 @@ a_library_that_is_not_there_is_named(void **state)
 }
 
 static void
-a_file_that_is_no_library_is_refused(void **state)
+a_file_that_is_no_library_is_rejected(void **state)
 {
     (void) state;
     char path[] = "/tmp/inf-plugin-XXXXXX";
@@ -49,7 +49,7 @@ a_file_that_is_no_library_is_refused(void **state)
 }
 
 static void
-a_library_without_execute_is_refused(void **state)
+a_library_without_execute_is_rejected(void **state)
 {
     (void) state;
     open_fails("libm.so.6", "unable to find required entrypoint"
@@ -61,8 +61,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_library_that_is_not_there_is_named),
-        cmocka_unit_test(a_file_that_is_no_library_is_refused),
-        cmocka_unit_test(a_library_without_execute_is_refused),
+        cmocka_unit_test(a_file_that_is_no_library_is_rejected),
+        cmocka_unit_test(a_library_without_execute_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -167,6 +167,62 @@ a_directory_may_hold_a_model_of_another_name(void **state)
     succeeds(TRITONSERVER_ServerLoadModel(w.server, "own"));
 }
 
+/* As multi-model endpoints do: the directory's own configuration has another
+   name than each of the program's. */
+static void
+a_directory_may_hold_models_of_several_names(void **state)
+{
+    (void) state;
+    const char *const names[3] = { "one", "box", "two" };
+    TRITONSERVER_Parameter *p[3];
+    const TRITONSERVER_Parameter *list[3];
+    TRITONSERVER_Message *m;
+    const char *base;
+    size_t size;
+
+    tree_file(w.tree, "second/box/config.pbtxt", "name: 'box' " FORM);
+    for (int i = 0; i < 3; i++) {
+        p[i] = TRITONSERVER_ParameterNew("box", TRITONSERVER_PARAMETER_STRING,
+            names[i]);
+        list[i] = p[i];
+    }
+    succeeds(TRITONSERVER_ServerRegisterModelRepository(w.server, w.second,
+        list, 3));
+    expect_index("[{\"name\":\"box\"},{\"name\":\"one\"},"
+        "{\"name\":\"own\"},{\"name\":\"plain\"},{\"name\":\"two\"}]");
+    for (int i = 0; i < 3; i++) {
+        char name[32];
+
+        succeeds(TRITONSERVER_ServerLoadModel(w.server, names[i]));
+        assert_true(is_ready(names[i]));
+        succeeds(TRITONSERVER_ServerModelConfig(w.server, names[i], -1, 1,
+            &m));
+        succeeds(TRITONSERVER_MessageSerializeToJson(m, &base, &size));
+        snprintf(name, sizeof(name), "\"name\":\"%s\"", names[i]);
+        assert_non_null(strstr(base, name));
+        succeeds(TRITONSERVER_MessageDelete(m));
+        TRITONSERVER_ParameterDelete(p[i]);
+    }
+    succeeds(TRITONSERVER_ServerUnloadModel(w.server, "one"));
+    assert_false(is_ready("one"));
+    assert_true(is_ready("two"));
+
+    /* a name that no mapping gave must be the directory's */
+    tree_file(w.tree, "second/plain/config.pbtxt", "name: 'other' " FORM);
+    assert_error(TRITONSERVER_ServerLoadModel(w.server, "plain"),
+        INF_ERR_INTERNAL, "failed to load 'plain'");
+}
+
+/* The format has the place of one path. */
+static const char *
+text(const char *format, const char *path)
+{
+    static char line[8192];
+
+    snprintf(line, sizeof(line), format, path);
+    return line;
+}
+
 static void
 what_cannot_be_registered_says_why(void **state)
 {
@@ -184,9 +240,10 @@ what_cannot_be_registered_says_why(void **state)
     const TRITONSERVER_Parameter *wrong[1] = { b };
 
     snprintf(again, sizeof(again), "%s/", w.first);
-    assert_error(add(again, NULL), INF_ERR_ALREADY_EXISTS, "already");
+    assert_error(add(again, NULL), INF_ERR_ALREADY_EXISTS,
+        text("model repository '%s' has already been registered", w.first));
     assert_error(add("/nowhere/at/all", NULL), INF_ERR_INVALID_ARG,
-        "repository not found");
+        "failed to register '/nowhere/at/all', repository not found");
     assert_error(TRITONSERVER_ServerUnregisterModelRepository(w.server,
         w.second), INF_ERR_INVALID_ARG, "repository not found");
     assert_error(add(w.second, "a/b"), INF_ERR_INVALID_ARG,
@@ -194,13 +251,16 @@ what_cannot_be_registered_says_why(void **state)
     assert_error(TRITONSERVER_ServerRegisterModelRepository(w.server,
         w.second, wrong, 1), INF_ERR_INVALID_ARG, "must be a string");
     assert_error(TRITONSERVER_ServerRegisterModelRepository(w.server,
-        w.second, twice, 2), INF_ERR_ALREADY_EXISTS, "mapped twice");
+        w.second, twice, 2), INF_ERR_ALREADY_EXISTS, text("failed to register"
+        " '%s', there is a conflicting mapping for 'x'", w.second));
     expect_index("[{\"name\":\"own\"}]");
 
     succeeds(add(w.second, "gift"));
     snprintf(copy, sizeof(copy), "%s/../second", w.first);
-    assert_error(add(copy, "gift"), INF_ERR_ALREADY_EXISTS,
-        "'gift' is mapped already");
+    assert_error(add(copy, "gift"), INF_ERR_ALREADY_EXISTS, text("failed to"
+        " register '%s', there is a conflicting mapping for 'gift'", copy));
+    assert_error(add(w.second, "gift"), INF_ERR_ALREADY_EXISTS, text("model"
+        " repository '%s' has already been registered", w.second));
     TRITONSERVER_ParameterDelete(p);
     TRITONSERVER_ParameterDelete(q);
     TRITONSERVER_ParameterDelete(b);
@@ -267,6 +327,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         T(models_of_a_registered_repository_can_be_loaded),
         T(a_directory_may_hold_a_model_of_another_name),
+        T(a_directory_may_hold_models_of_several_names),
         T(what_cannot_be_registered_says_why),
         T(other_modes_have_no_registration),
         T(registrations_from_many_threads_lose_nothing),

@@ -222,7 +222,7 @@ every_function_does_so_in_later_actions_too(void **state)
 }
 
 static void
-a_library_that_cannot_be_used_is_refused(void **state)
+a_library_that_cannot_be_used_is_rejected(void **state)
 {
     (void) state;
 
@@ -254,7 +254,7 @@ what_an_agent_throws_is_an_error(void **state)
 }
 
 static void
-a_library_that_was_cut_short_is_refused(void **state)
+a_library_that_was_cut_short_is_rejected(void **state)
 {
     (void) state;
     char *data;
@@ -271,25 +271,25 @@ a_library_that_was_cut_short_is_refused(void **state)
     fclose(f);
     free(data);
     w.agent_dirs[1] = w.tree;
-    assert_ok(inf_agent_table_look_in(w.table, w.agent_dirs, 2));
+    assert_ok(inf_agent_table_set_dirs(w.table, w.agent_dirs, 2));
     load_fails("{ name: 'short' }", INF_ERR_NOT_FOUND,
         "libtritonrepoagent_short.so");
 }
 
 static void
-a_file_that_is_no_library_is_refused(void **state)
+a_file_that_is_no_library_is_rejected(void **state)
 {
     (void) state;
 
     tree_file(w.tree, "junk/libtritonrepoagent_junk.so", "\177ELF junk");
     w.agent_dirs[1] = w.tree;
-    assert_ok(inf_agent_table_look_in(w.table, w.agent_dirs, 2));
+    assert_ok(inf_agent_table_set_dirs(w.table, w.agent_dirs, 2));
     load_fails("{ name: 'junk' }", INF_ERR_NOT_FOUND,
         "unable to load shared library: ");
 }
 
 static void
-a_late_update_is_refused_and_changes_nothing(void **state)
+a_late_update_is_rejected_and_changes_nothing(void **state)
 {
     (void) state;
     inf_agents_t *c;
@@ -402,7 +402,7 @@ a_wrong_checksum_names_file_and_both(void **state)
 }
 
 static void
-a_key_that_is_no_checksum_is_refused(void **state)
+a_key_that_is_no_checksum_is_rejected(void **state)
 {
     (void) state;
     tree_file(w.tree, "m/1/model", "abc");
@@ -416,7 +416,7 @@ a_key_that_is_no_checksum_is_refused(void **state)
         "failed to open file 1/gone: No such file");
     load_fails(CHECK("MD5:1", MD5_ABC), INF_ERR_INVALID_ARG,
         "1 is not a regular file");
-    load_fails(CHECK("MD5:", MD5_ABC), INF_ERR_INVALID_ARG, "folder");
+    load_fails(CHECK("MD5:", MD5_ABC), INF_ERR_INVALID_ARG, "directory");
 }
 
 static void
@@ -429,11 +429,11 @@ a_checked_file_stays_in_the_model(void **state)
     tree_link(w.tree, "../../secret", "m/1/link");
     tree_link(w.tree, "../real", "m/1/inner");
     load_fails(CHECK("MD5:../secret", MD5_ABC), INF_ERR_INVALID_ARG,
-        "file ../secret is outside the model's folder");
+        "file ../secret is outside the model's directory");
     load_fails(CHECK("MD5:../model2/file", MD5_ABC), INF_ERR_INVALID_ARG,
-        "outside the model's folder");
+        "outside the model's directory");
     load_fails(CHECK("MD5:1/link", MD5_ABC), INF_ERR_INVALID_ARG,
-        "outside the model's folder");
+        "outside the model's directory");
     passes(CHECK("MD5:1/inner", MD5_ABC));
 }
 
@@ -499,16 +499,16 @@ main(void)
         T(a_failing_call_of_a_library_fails_the_load),
         T(every_function_answers_as_the_reference_says),
         T(every_function_does_so_in_later_actions_too),
-        T(a_library_that_cannot_be_used_is_refused),
+        T(a_library_that_cannot_be_used_is_rejected),
         T(what_an_agent_throws_is_an_error),
-        T(a_library_that_was_cut_short_is_refused),
-        T(a_file_that_is_no_library_is_refused),
-        T(a_late_update_is_refused_and_changes_nothing),
+        T(a_library_that_was_cut_short_is_rejected),
+        T(a_file_that_is_no_library_is_rejected),
+        T(a_late_update_is_rejected_and_changes_nothing),
         T(two_agents_move_the_model_one_after_the_other),
         T(a_model_is_decrypted_in_a_folder_that_goes_with_it),
         T(a_right_checksum_passes),
         T(a_wrong_checksum_names_file_and_both),
-        T(a_key_that_is_no_checksum_is_refused),
+        T(a_key_that_is_no_checksum_is_rejected),
         T(a_checked_file_stays_in_the_model),
         T(a_remote_model_has_no_checksums),
         T(digests_are_those_of_the_standards),

@@ -143,7 +143,7 @@ a_load_through_an_agent_serves_and_unloads(void **state)
 }
 
 static void
-a_load_that_an_agent_refuses_says_why_in_the_index(void **state)
+a_load_that_an_agent_rejects_says_why_in_the_index(void **state)
 {
     (void) state;
     write_model("{ name: 'record' parameters { key: 'fail' value: 'LOAD' } }");
@@ -230,7 +230,7 @@ main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(a_load_through_an_agent_serves_and_unloads),
-        T(a_load_that_an_agent_refuses_says_why_in_the_index),
+        T(a_load_that_an_agent_rejects_says_why_in_the_index),
         T(an_override_goes_through_its_own_agents),
         T(many_loads_leave_neither_folder_nor_descriptor),
     };

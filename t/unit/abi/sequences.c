@@ -319,7 +319,7 @@ clients_side_by_side_keep_their_sums(void **state)
 
 /* scheduling.md 1.1 */
 static void
-a_refused_request_is_the_callers_still(void **state)
+a_rejected_request_is_the_callers_still(void **state)
 {
     (void) state;
     ask_t a;
@@ -412,7 +412,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_step_has_its_response),
         cmocka_unit_test(a_cancel_ends_the_steps),
-        cmocka_unit_test(a_refused_request_is_the_callers_still),
+        cmocka_unit_test(a_rejected_request_is_the_callers_still),
         cmocka_unit_test(clients_side_by_side_keep_their_sums),
         cmocka_unit_test(a_stopping_server_lets_sequences_end)
     };

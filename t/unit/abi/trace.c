@@ -11,7 +11,7 @@
 #include "core/abi/objects.h"
 #include "core/abi/trace.h"
 
-/* What the callbacks saw. */
+/* The records of the callbacks. */
 typedef struct {
     TRITONSERVER_InferenceTraceActivity activities[16];
     uint64_t  stamps[16];

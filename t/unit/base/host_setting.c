@@ -28,7 +28,7 @@ count(void)
 }
 
 static void
-assert_refused(inf_err_t *err, inf_err_code_t code, const char *text)
+assert_rejected(inf_err_t *err, inf_err_code_t code, const char *text)
 {
     assert_non_null(err);
     assert_int_equal(inf_err_code(err), code);
@@ -59,7 +59,7 @@ cores_are_ranges_and_single_numbers(void **state)
 }
 
 static void
-malformed_cores_are_refused_and_shown(void **state)
+malformed_cores_are_rejected_and_shown(void **state)
 {
     (void) state;
     static const char *const bad[] = {
@@ -70,7 +70,7 @@ malformed_cores_are_refused_and_shown(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         char shown[64];
         snprintf(shown, sizeof(shown), "Got '%s'", bad[i]);
-        assert_refused(inf_host_cores_parse(bad[i], cores),
+        assert_rejected(inf_host_cores_parse(bad[i], cores),
             INF_ERR_INVALID_ARG, shown);
     }
 }
@@ -88,7 +88,7 @@ a_node_is_a_number(void **state)
 
     static const char *const bad[] = { "", "1024", "-1", "a", "1 ", "1.0" };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        assert_refused(inf_host_node_parse(bad[i], &node),
+        assert_rejected(inf_host_node_parse(bad[i], &node),
             INF_ERR_INVALID_ARG, "numa-node");
     }
 }
@@ -100,14 +100,14 @@ only_two_settings_are_known(void **state)
 
     assert_null(inf_host_setting_check("numa-node", "0"));
     assert_null(inf_host_setting_check("cpu-cores", "0-1"));
-    assert_refused(inf_host_setting_check("cpu-cores", "0_1"),
+    assert_rejected(inf_host_setting_check("cpu-cores", "0_1"),
         INF_ERR_INVALID_ARG, "cpu-cores");
-    assert_refused(inf_host_setting_check("numa-node", "x"),
+    assert_rejected(inf_host_setting_check("numa-node", "x"),
         INF_ERR_INVALID_ARG, "numa-node");
-    assert_refused(inf_host_setting_check("cores", "0"), INF_ERR_UNSUPPORTED,
+    assert_rejected(inf_host_setting_check("cores", "0"), INF_ERR_UNSUPPORTED,
         "Unsupported host policy setting 'cores' is specified, supported"
         " settings are 'numa-node', 'cpu-cores'");
-    assert_refused(inf_host_setting_check("", "0"), INF_ERR_UNSUPPORTED,
+    assert_rejected(inf_host_setting_check("", "0"), INF_ERR_UNSUPPORTED,
         "''");
 }
 
@@ -116,7 +116,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cores_are_ranges_and_single_numbers),
-        cmocka_unit_test(malformed_cores_are_refused_and_shown),
+        cmocka_unit_test(malformed_cores_are_rejected_and_shown),
         cmocka_unit_test(a_node_is_a_number),
         cmocka_unit_test(only_two_settings_are_known),
     };

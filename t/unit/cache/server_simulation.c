@@ -877,7 +877,7 @@ fire_timers(void)
     }
 }
 
-/* Who was promoted by an answer is queued without anybody's knowing. */
+/* A request promoted by an answer is queued without a call. */
 static void
 settle_all(void)
 {
@@ -1204,7 +1204,7 @@ cost_of(uint64_t seed, uint32_t devices, uint64_t requests)
     return (double) totals.steps / (double) totals.sent;
 }
 
-/* What is counted is the same on every machine. */
+/* The counts are the same on every machine. */
 static bool
 run_costs(void)
 {

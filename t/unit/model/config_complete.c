@@ -115,7 +115,7 @@ decoupled_is_taken_when_the_message_is_there(void **state)
 }
 
 static void
-what_is_not_a_configuration_is_refused(void **state)
+what_is_not_a_configuration_is_rejected(void **state)
 {
     (void) state;
     inf_model_config_t *c = make("name: \"m\" backend: \"b\" "
@@ -155,7 +155,7 @@ main(void)
         cmocka_unit_test(a_scheduler_is_added_and_normalised),
         cmocka_unit_test(a_configured_scheduler_must_come_back),
         cmocka_unit_test(decoupled_is_taken_when_the_message_is_there),
-        cmocka_unit_test(what_is_not_a_configuration_is_refused),
+        cmocka_unit_test(what_is_not_a_configuration_is_rejected),
         cmocka_unit_test(what_only_the_file_says_survives),
     };
 

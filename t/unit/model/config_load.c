@@ -347,7 +347,7 @@ a_check_lists_all_findings(void **state)
     inf_findings_fini(&f);
 }
 
-/* What a directory tells: version files, the configuration, what comes out. */
+/* A directory: version files, the configuration, and the result. */
 typedef struct {
     const char *file;           /* "1/model.onnx"; "1/dir/" a directory    */
     const char *second;         /* another, or NULL                        */

@@ -1,7 +1,7 @@
 /*
  * config_text.h - configurations for tests, written as text.
  *
- * Owner    Who parses frees with inf_message_free.
+ * Owner    The parser frees with inf_message_free.
  * Thread   one.
  * Units    none.
  * Errors   a test fails at once.

@@ -552,7 +552,7 @@ tensor_rules(void **state)
 }
 
 static void
-more_than_63_dimensions_are_refused(void **state)
+more_than_63_dimensions_are_rejected(void **state)
 {
     (void) state;
     inf_buf_t text;
@@ -722,7 +722,7 @@ main(void)
         cmocka_unit_test(ensemble_rules),
         cmocka_unit_test(a_long_chain_of_steps_is_checked_in_linear_time),
         cmocka_unit_test(tensor_rules),
-        cmocka_unit_test(more_than_63_dimensions_are_refused),
+        cmocka_unit_test(more_than_63_dimensions_are_rejected),
         cmocka_unit_test(a_reshape_has_at_most_63_dimensions),
         cmocka_unit_test(
             the_first_wrong_dimension_of_an_initial_state_is_enough),

@@ -34,27 +34,27 @@ describe(const Inference__ModelConfig *msg)
     return text;
 }
 
-static const uint64_t wish_gpu_1[] = { 1, 7 };
-static const uint64_t wish_gpu_7[] = { 7 };
+static const uint64_t prefer_gpu_1[] = { 1, 7 };
+static const uint64_t prefer_gpu_7[] = { 7 };
 
-static const inf_preferred_group_t wish_cpu[] = {
+static const inf_preferred_group_t prefer_cpu[] = {
     { INF_INSTANCE_CPU, 3, NULL, 0 }
 };
-static const inf_preferred_group_t wish_gpu[] = {
+static const inf_preferred_group_t prefer_gpu[] = {
     { INF_INSTANCE_GPU, 0, NULL, 0 }
 };
-static const inf_preferred_group_t wish_gpu_then_cpu[] = {
-    { INF_INSTANCE_GPU, 2, wish_gpu_7, 1 },
-    { INF_INSTANCE_GPU, 5, wish_gpu_1, 2 },
+static const inf_preferred_group_t prefer_gpu_then_cpu[] = {
+    { INF_INSTANCE_GPU, 2, prefer_gpu_7, 1 },
+    { INF_INSTANCE_GPU, 5, prefer_gpu_1, 2 },
     { INF_INSTANCE_CPU, 4, NULL, 0 },
 };
-static const inf_preferred_group_t wish_auto[] = {
-    { INF_INSTANCE_AUTO, 2, wish_gpu_1, 1 }
+static const inf_preferred_group_t prefer_auto[] = {
+    { INF_INSTANCE_AUTO, 2, prefer_gpu_1, 1 }
 };
-static const inf_preferred_group_t wish_model[] = {
+static const inf_preferred_group_t prefer_model[] = {
     { INF_INSTANCE_MODEL, 0, NULL, 0 }
 };
-static const inf_preferred_group_t wish_huge[] = {
+static const inf_preferred_group_t prefer_huge[] = {
     { INF_INSTANCE_CPU, UINT64_MAX, NULL, 0 }
 };
 
@@ -68,8 +68,8 @@ groups_are_completed(void **state)
     static const struct {
         const char                  *config;
         const inf_gpus_t            *gpus;
-        const inf_preferred_group_t *wish;
-        size_t                       wishes;
+        const inf_preferred_group_t *preferred;
+        size_t                       preferred_count;
         const char                  *expected;
     } rows[] = {
         { M, &no_gpus, NULL, 0, "m:CPU:1[]" },
@@ -78,14 +78,14 @@ groups_are_completed(void **state)
           "m:CPU:2[]" },
         { M, &two_gpus, NULL, 0, "m:GPU:1[0,1]" },
         { ORT, &two_gpus, NULL, 0, "m:GPU:1[0,1]" },
-        { M, &two_gpus, wish_cpu, 1, "m:CPU:3[]" },
-        { M, &no_gpus, wish_gpu, 1, "m:CPU:1[]" },
-        { M, &two_gpus, wish_gpu, 1, "m:GPU:1[0,1]" },
-        { M, &two_gpus, wish_gpu_then_cpu, 3, "m:GPU:5[1]" },
-        { M, &no_gpus, wish_gpu_then_cpu, 3, "m:CPU:4[]" },
-        { M, &two_gpus, wish_auto, 1, "m:GPU:2[1]" },
-        { M, &two_gpus, wish_model, 1, "m:MODEL:1[]" },
-        { M, &no_gpus, wish_huge, 1, "m:CPU:2147483647[]" },
+        { M, &two_gpus, prefer_cpu, 1, "m:CPU:3[]" },
+        { M, &no_gpus, prefer_gpu, 1, "m:CPU:1[]" },
+        { M, &two_gpus, prefer_gpu, 1, "m:GPU:1[0,1]" },
+        { M, &two_gpus, prefer_gpu_then_cpu, 3, "m:GPU:5[1]" },
+        { M, &no_gpus, prefer_gpu_then_cpu, 3, "m:CPU:4[]" },
+        { M, &two_gpus, prefer_auto, 1, "m:GPU:2[1]" },
+        { M, &two_gpus, prefer_model, 1, "m:MODEL:1[]" },
+        { M, &no_gpus, prefer_huge, 1, "m:CPU:2147483647[]" },
         { M "instance_group { }", &no_gpus, NULL, 0, "m_0:CPU:1[]" },
         { M "instance_group { count: 0 }", &no_gpus, NULL, 0,
           "m_0:CPU:1[]" },
@@ -93,14 +93,14 @@ groups_are_completed(void **state)
           "m_0:CPU:2[]" },
         { ORT "instance_group { kind: KIND_MODEL }", &no_gpus, NULL, 0,
           "m_0:MODEL:1[]" },
-        { M "instance_group { kind: KIND_CPU }", &no_gpus, wish_cpu, 1,
+        { M "instance_group { kind: KIND_CPU }", &no_gpus, prefer_cpu, 1,
           "m_0:CPU:3[]" },
-        { M "instance_group { kind: KIND_CPU count: 2 }", &no_gpus, wish_cpu,
+        { M "instance_group { kind: KIND_CPU count: 2 }", &no_gpus, prefer_cpu,
           1, "m_0:CPU:2[]" },
         { M "instance_group { kind: KIND_GPU }", &two_gpus,
-          wish_gpu_then_cpu, 3, "m_0:GPU:5[1]" },
+          prefer_gpu_then_cpu, 3, "m_0:GPU:5[1]" },
         { M "instance_group { kind: KIND_GPU gpus: 0 }", &two_gpus,
-          wish_gpu_then_cpu, 3, "m_0:GPU:2[0]" },
+          prefer_gpu_then_cpu, 3, "m_0:GPU:2[0]" },
         { M "instance_group { name: \"g\" count: 2 } instance_group { } ",
           &no_gpus, NULL, 0, "g:CPU:2[] m_1:CPU:1[]" },
         { M "instance_group { gpus: 1 }", &two_gpus, NULL, 0,
@@ -112,12 +112,12 @@ groups_are_completed(void **state)
         { M "instance_group { kind: KIND_GPU }", &no_gpus, NULL, 0,
           "m_0:GPU:1[]" },
         { "name: \"m\" platform: \"ensemble\" ensemble_scheduling { }",
-          &two_gpus, wish_cpu, 1, "" },
+          &two_gpus, prefer_cpu, 1, "" },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         Inference__ModelConfig *msg = config_parse(rows[i].config);
-        inf_instance_host_t host = { rows[i].wish, rows[i].wishes,
+        inf_instance_host_t host = { rows[i].preferred, rows[i].preferred_count,
             *rows[i].gpus };
 
         assert_ok(inf_instance_groups_normalize(msg, &host));

@@ -61,7 +61,8 @@ an_optional_input_may_come_or_stay_away(void **state)
     again(&w);                          /* it does not stand in for another  */
     add_data(&w, add(&w, "A", INF_TYPE_INT32, SHAPE(1, 4)), zeroes, 16);
     add_data(&w, add(&w, "C", INF_TYPE_INT8, SHAPE(1, 7)), zeroes, 7);
-    refused(&w, "expected 2 inputs but got 2 inputs for model 'm'. Got"
+    rejected(&w, "expected number of inputs between 2 and 3 but got 2"
+        " inputs for model 'm'. Got"
         " input(s) ['A','C'], but missing required input(s) ['B']. Please"
         " provide all required input(s).");
     world_close(&w);
@@ -74,26 +75,28 @@ missing_unknown_and_repeated_inputs_are_named(void **state)
     world_t w;
 
     world_open(&w, two_inputs);
-    refused(&w, "expected 2 inputs but got 0 inputs for model 'm'. Got"
+    rejected(&w, "expected number of inputs between 2 and 3 but got 0"
+        " inputs for model 'm'. Got"
         " input(s) [], but missing required input(s) ['A','B']. Please provide"
         " all required input(s).");
     add_data(&w, add(&w, "A", INF_TYPE_INT32, SHAPE(1, 4)), zeroes, 16);
-    refused(&w, "expected 2 inputs but got 1 inputs for model 'm'. Got"
+    rejected(&w, "expected number of inputs between 2 and 3 but got 1"
+        " inputs for model 'm'. Got"
         " input(s) ['A'], but missing required input(s) ['B'].");
     add_good(&w);
     add(&w, "D", INF_TYPE_INT32, SHAPE(1));
-    refused(&w, "unexpected inference input 'D' for model 'm'");
+    rejected(&w, "unexpected inference input 'D' for model 'm'");
 
     add_data(&w, add(&w, "A", INF_TYPE_INT32, SHAPE(1, 4)), zeroes, 16);
     add_data(&w, add(&w, "A", INF_TYPE_INT32, SHAPE(1, 4)), zeroes, 16);
-    refused(&w, "input 'A' already exists in request");
+    rejected(&w, "input 'A' already exists in request");
     add_good(&w);
     add_data(&w, add(&w, "B", INF_TYPE_FP32, SHAPE(3, 5, 2)), zeroes, 120);
-    refused(&w, "input 'B' already exists in request");
+    rejected(&w, "input 'B' already exists in request");
 
     add_good(&w);
     assert_ok(inf_request_add_output(&w.req, "X", 1));
-    refused(&w, "unexpected inference output 'X' for model 'm'");
+    rejected(&w, "unexpected inference output 'X' for model 'm'");
     world_close(&w);
 }
 
@@ -106,25 +109,25 @@ datatype_and_shape_must_be_the_models(void **state)
     world_open(&w, two_inputs);
     add_data(&w, add(&w, "B", INF_TYPE_FP32, SHAPE(1, 1, 2)), zeroes, 8);
     add_data(&w, add(&w, "A", INF_TYPE_FP32, SHAPE(1, 4)), zeroes, 16);
-    refused(&w, "inference input 'A' data-type is 'FP32', but model 'm'"
+    rejected(&w, "inference input 'A' data-type is 'FP32', but model 'm'"
         " expects 'INT32'");
     add_data(&w, add(&w, "B", INF_TYPE_FP32, SHAPE(1, 1, 2)), zeroes, 8);
     add_data(&w, add(&w, "A", (inf_datatype_t) 99, SHAPE(1, 4)), zeroes, 16);
-    refused(&w, "data-type is '<invalid>'");
+    rejected(&w, "data-type is '<invalid>'");
 
     add_data(&w, add(&w, "A", INF_TYPE_INT32, SHAPE(1, 5)), zeroes, 20);
     add_data(&w, add(&w, "B", INF_TYPE_FP32, SHAPE(1, 1, 2)), zeroes, 8);
-    refused(&w, "unexpected shape for input 'A' for model 'm'. Expected"
+    rejected(&w, "unexpected shape for input 'A' for model 'm'. Expected"
         " [-1,4], got [1,5]. " NOTE);
     add_data(&w, add(&w, "A", INF_TYPE_INT32, SHAPE(4)), zeroes, 16);
     add_data(&w, add(&w, "B", INF_TYPE_FP32, SHAPE(4, 1, 2)), zeroes, 32);
-    refused(&w, "Expected [-1,4], got [4]. " NOTE);
+    rejected(&w, "Expected [-1,4], got [4]. " NOTE);
     add_data(&w, add(&w, "A", INF_TYPE_INT32, SHAPE(1, 4, 1)), zeroes, 16);
     add_data(&w, add(&w, "B", INF_TYPE_FP32, SHAPE(1, 1, 2)), zeroes, 8);
-    refused(&w, "Expected [-1,4], got [1,4,1]. ");
+    rejected(&w, "Expected [-1,4], got [1,4,1]. ");
     add_data(&w, add(&w, "A", INF_TYPE_INT32, SHAPE(1, 4)), zeroes, 16);
     add_data(&w, add(&w, "B", INF_TYPE_FP32, SHAPE(1, -1, 2)), zeroes, 8);
-    refused(&w, "unexpected shape for input 'B' for model 'm'. Expected"
+    rejected(&w, "unexpected shape for input 'B' for model 'm'. Expected"
         " [-1,-1,2], got [1,-1,2]");
     world_close(&w);
 }
@@ -142,7 +145,7 @@ the_batch_is_checked(void **state)
             16);
         add_data(&w, add(&w, "B", INF_TYPE_FP32, SHAPE(bad[i], 1, 2)), zeroes,
             8);
-        refused(&w, "inference request batch-size must be <= 8 for 'm'");
+        rejected(&w, "inference request batch-size must be <= 8 for 'm'");
     }
 
     add_data(&w, add(&w, "A", INF_TYPE_INT32, SHAPE(8, 4)), zeroes, 128);
@@ -153,11 +156,11 @@ the_batch_is_checked(void **state)
 
     add_data(&w, add(&w, "A", INF_TYPE_INT32, SHAPE(2, 4)), zeroes, 32);
     add_data(&w, add(&w, "B", INF_TYPE_FP32, SHAPE(3, 1, 2)), zeroes, 24);
-    refused(&w, "input 'B' batch size does not match other inputs for 'm'");
+    rejected(&w, "input 'B' batch size does not match other inputs for 'm'");
 
     add(&w, "A", INF_TYPE_INT32, 0, NULL);
     add_data(&w, add(&w, "B", INF_TYPE_FP32, SHAPE(3, 1, 2)), zeroes, 24);
-    refused(&w, "input 'A' has no shape but model requires batch dimension"
+    rejected(&w, "input 'A' has no shape but model requires batch dimension"
         " for 'm'");
     world_close(&w);
 }
@@ -171,11 +174,11 @@ byte_sizes_must_match_the_shape(void **state)
     world_open(&w, two_inputs);
     add_data(&w, add(&w, "A", INF_TYPE_INT32, SHAPE(1, 4)), zeroes, 12);
     add_data(&w, add(&w, "B", INF_TYPE_FP32, SHAPE(1, 1, 2)), zeroes, 8);
-    refused(&w, "input byte size mismatch for input 'A' for model 'm'."
+    rejected(&w, "input byte size mismatch for input 'A' for model 'm'."
         " Expected 16, got 12");
     add(&w, "A", INF_TYPE_INT32, SHAPE(1, 4));
     add_data(&w, add(&w, "B", INF_TYPE_FP32, SHAPE(1, 1, 2)), zeroes, 8);
-    refused(&w, "Expected 16, got 0");
+    rejected(&w, "Expected 16, got 0");
 
     /* several buffers count together */
     inf_input_t *in = add(&w, "A", INF_TYPE_INT32, SHAPE(1, 4));
@@ -187,7 +190,7 @@ byte_sizes_must_match_the_shape(void **state)
 }
 
 static void
-shapes_that_overflow_are_refused(void **state)
+shapes_that_overflow_are_rejected(void **state)
 {
     (void) state;
     world_t w;
@@ -197,16 +200,16 @@ shapes_that_overflow_are_refused(void **state)
         " dims: [ -1, -1, -1 ] } output { name: 'O' data_type: TYPE_BOOL"
         " dims: 1 }");
     add(&w, "A", INF_TYPE_FP64, SHAPE(big, 2, 1));
-    refused(&w, "more elements than can be counted");
+    rejected(&w, "more elements than can be counted");
     add(&w, "A", INF_TYPE_FP64, SHAPE(big, 1, 1));      /* bytes wrap to 0   */
-    refused(&w, "more bytes than can be counted");
+    rejected(&w, "more bytes than can be counted");
     add(&w, "A", INF_TYPE_FP64, SHAPE(INT64_MAX, INT64_MAX, INT64_MAX));
-    refused(&w, "more elements than can be counted");
+    rejected(&w, "more elements than can be counted");
     add(&w, "A", INF_TYPE_FP64, SHAPE(1, 1, -3));
-    refused(&w, "unexpected shape");
+    rejected(&w, "unexpected shape");
     add_data(&w, add(&w, "A", INF_TYPE_FP64, SHAPE(INT64_C(1) << 32,
         INT64_C(1) << 32, 1)), zeroes, 8);
-    refused(&w, "more elements than can be counted");
+    rejected(&w, "more elements than can be counted");
     world_close(&w);
 }
 
@@ -226,11 +229,11 @@ a_zero_dimension_makes_an_empty_tensor(void **state)
     again(&w);
     /* backends multiply from the left: no zero hides an overflow */
     add(&w, "A", INF_TYPE_FP64, SHAPE(INT64_MAX, 3, 0));
-    refused(&w, "more elements than can be counted");
+    rejected(&w, "more elements than can be counted");
     add_data(&w, add(&w, "A", INF_TYPE_FP64, SHAPE(0, 3, 5)), zeroes, 1);
-    refused(&w, "Expected 0, got 1");
+    rejected(&w, "Expected 0, got 1");
     add(&w, "A", INF_TYPE_FP64, SHAPE(1, 0, 5));
-    refused(&w, "unexpected shape for input 'A' for model 'm'. Expected"
+    rejected(&w, "unexpected shape for input 'A' for model 'm'. Expected"
         " [-1,3,-1], got [1,0,5].");
     world_close(&w);
 }
@@ -330,7 +333,7 @@ the_first_unknown_output_ends_the_search(void **state)
     add_good(&w);
     add_outputs(&w.req, "X%05d");
     lookups = 0;
-    refused(&w, "unexpected inference output 'X16384' for model 'm'");
+    rejected(&w, "unexpected inference output 'X16384' for model 'm'");
     assert_int_equal(lookups, 1);
 
     add_good(&w);                       /* as does the first repeated one    */
@@ -338,7 +341,7 @@ the_first_unknown_output_ends_the_search(void **state)
         assert_ok(inf_request_add_output(&w.req, i % 2 ? "O" : "P", 1));
     }
     lookups = 0;
-    refused(&w, "output 'P' already requested");
+    rejected(&w, "output 'P' already requested");
     assert_int_equal(lookups, 3);
     world_close(&w);
 }
@@ -426,8 +429,10 @@ a_raw_body_takes_its_shape_from_the_model(void **state)
         " more than one variable-sized dimension", 0, NULL);
     raw("input [ { name: 'A' data_type: TYPE_FP32 dims: 1 },"
         " { name: 'B' data_type: TYPE_FP32 dims: 1 } ]", 4,
-        "exactly 1 input, but model 'm' has 2", 0, NULL);
-    raw("", 4, "exactly 1 input, but model 'm' has 0", 0, NULL);
+        "Raw request must only have 1 input (found 1) to be deduced but got 2"
+        " inputs in 'm' model configuration", 0, NULL);
+    raw("", 4, "(found 1) to be deduced but got 0 inputs in 'm' model"
+        " configuration", 0, NULL);
 }
 
 static void
@@ -505,7 +510,7 @@ main(void)
         cmocka_unit_test(datatype_and_shape_must_be_the_models),
         cmocka_unit_test(the_batch_is_checked),
         cmocka_unit_test(byte_sizes_must_match_the_shape),
-        cmocka_unit_test(shapes_that_overflow_are_refused),
+        cmocka_unit_test(shapes_that_overflow_are_rejected),
         cmocka_unit_test(a_zero_dimension_makes_an_empty_tensor),
         cmocka_unit_test(reshape_fills_variable_dimensions_from_left_to_right),
         cmocka_unit_test(an_empty_reshape_leaves_the_batch),

@@ -122,7 +122,7 @@ use_groups(void)
     return err;
 }
 
-/* What of platform, backend and file name is left open follows. */
+/* Fields left open among platform, backend and file name follow. */
 static inf_err_t *
 use_inference(void)
 {

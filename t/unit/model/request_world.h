@@ -83,7 +83,7 @@ check(world_t *w)
 }
 
 static inline void
-refused(world_t *w, const char *text)
+rejected(world_t *w, const char *text)
 {
     assert_error(check(w), INF_ERR_INVALID_ARG, text);
     again(w);

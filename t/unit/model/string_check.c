@@ -29,7 +29,7 @@ strings_may_be_cut_anywhere_but_in_a_prefix(void **state)
             assert_ok(check(&w));
             again(&w);
         } else {
-            refused(&w, "incomplete string length indicator for inference"
+            rejected(&w, "incomplete string length indicator for inference"
                 " input 'S' for model 'm', expecting 4 bytes but only");
         }
     }
@@ -52,16 +52,16 @@ the_number_of_strings_is_the_shapes(void **state)
 
     world_open(&w, strings_config);
     add_data(&w, add(&w, "S", INF_TYPE_BYTES, SHAPE(3)), strings, STRINGS);
-    refused(&w, "expected 3 string elements for inference input 'S' for model"
+    rejected(&w, "expected 3 string elements for inference input 'S' for model"
         " 'm', got 4");
     add_data(&w, add(&w, "S", INF_TYPE_BYTES, SHAPE(5)), strings, STRINGS);
-    refused(&w, "expected 5 string elements for inference input 'S' for model"
+    rejected(&w, "expected 5 string elements for inference input 'S' for model"
         " 'm', got 4");
     add_data(&w, add(&w, "S", INF_TYPE_BYTES, SHAPE(INT64_MAX)), strings,
         STRINGS);
-    refused(&w, "string elements for inference input 'S'");
+    rejected(&w, "string elements for inference input 'S'");
     add(&w, "S", INF_TYPE_BYTES, SHAPE(1));
-    refused(&w, "expected 1 string elements for inference input 'S' for model"
+    rejected(&w, "expected 1 string elements for inference input 'S' for model"
         " 'm', got 0");
     add(&w, "S", INF_TYPE_BYTES, SHAPE(0));
     assert_ok(check(&w));
@@ -69,7 +69,7 @@ the_number_of_strings_is_the_shapes(void **state)
 }
 
 static void
-a_string_longer_than_its_bytes_is_refused(void **state)
+a_string_longer_than_its_bytes_is_rejected(void **state)
 {
     (void) state;
     world_t w;
@@ -79,13 +79,13 @@ a_string_longer_than_its_bytes_is_refused(void **state)
         char *exact = malloc(len);          /* a read behind it is seen      */
         memcpy(exact, strings, len);
         add_data(&w, add(&w, "S", INF_TYPE_BYTES, SHAPE(4)), exact, len);
-        refused(&w, "inference input 'S' for model 'm'");
+        rejected(&w, "inference input 'S' for model 'm'");
         free(exact);
     }
 
     add_data(&w, add(&w, "S", INF_TYPE_BYTES, SHAPE(1)),
         "\xff\xff\xff\xff" "abc", 7);
-    refused(&w, "incomplete string data for inference input 'S' for model 'm',"
+    rejected(&w, "incomplete string data for inference input 'S' for model 'm',"
         " 4294967292 more bytes expected");
     world_close(&w);
 }
@@ -196,7 +196,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strings_may_be_cut_anywhere_but_in_a_prefix),
         cmocka_unit_test(the_number_of_strings_is_the_shapes),
-        cmocka_unit_test(a_string_longer_than_its_bytes_is_refused),
+        cmocka_unit_test(a_string_longer_than_its_bytes_is_rejected),
         cmocka_unit_test(device_memory_is_not_read),
         cmocka_unit_test(normalising_reads_no_string),
         cmocka_unit_test(an_error_carries_the_requests_id),

@@ -28,7 +28,7 @@ static const memory_file_t files[] = {
     { NULL, NULL },
 };
 
-/* What the backend saw and does. */
+/* The calls of the backend, and its behaviour. */
 static struct {
     char         text[4096];
     unsigned     executions;

@@ -38,7 +38,7 @@ what_is_base64_is_decoded(void **state)
 }
 
 static void
-what_is_not_is_refused(void **state)
+what_is_not_is_rejected(void **state)
 {
     (void) state;
     static const char *const bad[] = {
@@ -57,7 +57,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_base64_is_decoded),
-        cmocka_unit_test(what_is_not_is_refused),
+        cmocka_unit_test(what_is_not_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

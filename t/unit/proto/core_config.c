@@ -125,7 +125,8 @@ a_short_buffer_cuts_the_list_safely(void **state)
 
 /* ---- the table ----------------------------------------------------------- */
 
-/* What is no option: who the server is, and which of its configurations. */
+/* Fields that are no option: the identity of the server, and of its
+   configuration. */
 static bool
 is_identity(const ProtobufCFieldDescriptor *f)
 {

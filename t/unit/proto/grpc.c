@@ -1,4 +1,4 @@
-/* What gRPC adds around messages. */
+/* The frames of gRPC around messages. */
 
 #include <setjmp.h>
 #include <stdarg.h>

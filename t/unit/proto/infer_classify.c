@@ -272,7 +272,7 @@ many_elements_agree_with_a_sort(void **state)
 }
 
 static void
-what_has_no_order_is_refused(void **state)
+what_has_no_order_is_rejected(void **state)
 {
     static const uint32_t types[] = {
         INF_TYPE_BOOL, INF_TYPE_BYTES, INF_TYPE_FP16, INF_TYPE_BF16
@@ -366,7 +366,7 @@ main(void)
         cmocka_unit_test(every_width_of_integer_is_ordered),
         cmocka_unit_test(the_widest_double_fits),
         cmocka_unit_test(many_elements_agree_with_a_sort),
-        cmocka_unit_test(what_has_no_order_is_refused),
+        cmocka_unit_test(what_has_no_order_is_rejected),
         cmocka_unit_test(shapes_that_overflow_have_no_classes),
         cmocka_unit_test(empty_tensors_have_no_classes),
     };

@@ -160,7 +160,7 @@ compare_requests(const inf_infer_request_t *a, const inf_infer_request_t *b)
     return NULL;
 }
 
-/* What differs; NULL: nothing. */
+/* The difference; NULL: nothing. */
 static inline const char *
 compare_results(const compare_t *a, const compare_t *b)
 {

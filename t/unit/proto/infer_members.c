@@ -242,7 +242,8 @@ put_parameter(maker_t *m)
     PUT_VALUE(m, values);
 }
 
-/* What fits the place, so that whole requests are good often enough. */
+/* A value that fits the position, so that whole requests are good often
+   enough. */
 static void
 put_fitting_parameter(maker_t *m, kind_t kind, uint32_t i)
 {

@@ -488,7 +488,7 @@ empty_tensors_need_no_data(void **state)
 }
 
 static void
-broken_json_is_refused_with_reason_and_place(void **state)
+broken_json_is_rejected_with_reason_and_place(void **state)
 {
     (void) state;
     check_error("{\"inputs\":[", "failed to parse the request JSON buffer: "
@@ -966,7 +966,7 @@ limits_are_kept(void **state)
 /* A million outputs, distinct or all the same, cost no more than their text;
    one turn stays short whatever comes. */
 static void
-a_million_outputs_are_refused_quickly(void **state)
+a_million_outputs_are_rejected_quickly(void **state)
 {
     enum { COUNT = 1000000 };
     size_t cap = 32 * (size_t) COUNT;
@@ -1032,7 +1032,7 @@ main(void)
         cmocka_unit_test(members_may_come_in_any_order_and_unknown_ones_too),
         cmocka_unit_test(shared_memory_is_taken_from_parameters),
         cmocka_unit_test(empty_tensors_need_no_data),
-        cmocka_unit_test(broken_json_is_refused_with_reason_and_place),
+        cmocka_unit_test(broken_json_is_rejected_with_reason_and_place),
         cmocka_unit_test(top_level_members_are_checked),
         cmocka_unit_test(input_members_are_checked),
         cmocka_unit_test(input_sources_are_checked),
@@ -1043,7 +1043,7 @@ main(void)
         cmocka_unit_test(escapes_in_strings_are_resolved),
         cmocka_unit_test(nesting_ends_at_a_hundred),
         cmocka_unit_test(limits_are_kept),
-        cmocka_unit_test(a_million_outputs_are_refused_quickly),
+        cmocka_unit_test(a_million_outputs_are_rejected_quickly),
         cmocka_unit_test(raw_mode_has_one_nameless_input),
     };
 

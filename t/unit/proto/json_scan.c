@@ -1,5 +1,5 @@
 /*
- * json_scan.c - the tokenizer: what it accepts, what it refuses and where,
+ * json_scan.c - the tokenizer: what it accepts, what it rejects and where,
  *               and that it does not care how the text arrives.
  */
 
@@ -137,7 +137,7 @@ bare_words_are_numbers_where_allowed(void **state)
 }
 
 static void
-malformed_texts_are_refused_with_the_place(void **state)
+malformed_texts_are_rejected_with_the_place(void **state)
 {
     (void) state;
     check("", false, "!The document is empty.@0");
@@ -280,7 +280,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(well_formed_texts_give_their_events),
         cmocka_unit_test(bare_words_are_numbers_where_allowed),
-        cmocka_unit_test(malformed_texts_are_refused_with_the_place),
+        cmocka_unit_test(malformed_texts_are_rejected_with_the_place),
         cmocka_unit_test(a_number_may_not_be_endless),
         cmocka_unit_test(skipping_counts_the_leaves),
     };

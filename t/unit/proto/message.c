@@ -48,7 +48,7 @@ wrong_bytes_of_strings_become_question_marks(void **state)
 }
 
 static void
-a_string_that_is_not_utf8_is_refused_by_name(void **state)
+a_string_that_is_not_utf8_is_rejected_by_name(void **state)
 {
     (void) state;
     ProtobufCMessage *m;
@@ -104,7 +104,7 @@ all_of_utf8_and_nothing_else_passes(void **state)
 }
 
 static void
-bytes_that_are_no_message_are_refused(void **state)
+bytes_that_are_no_message_are_rejected(void **state)
 {
     (void) state;
     static const struct {
@@ -160,7 +160,7 @@ duplicate_map_keys_fold_to_the_last(void **state)
 }
 
 static void
-a_message_given_twice_is_refused_and_not_merged_wrongly(void **state)
+a_message_given_twice_is_rejected_and_not_merged_wrongly(void **state)
 {
     (void) state;
     ProtobufCMessage *m;
@@ -257,13 +257,13 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pack_and_unpack_are_inverse),
         cmocka_unit_test(wrong_bytes_of_strings_become_question_marks),
-        cmocka_unit_test(a_string_that_is_not_utf8_is_refused_by_name),
+        cmocka_unit_test(a_string_that_is_not_utf8_is_rejected_by_name),
         cmocka_unit_test(all_of_utf8_and_nothing_else_passes),
-        cmocka_unit_test(bytes_that_are_no_message_are_refused),
+        cmocka_unit_test(bytes_that_are_no_message_are_rejected),
         cmocka_unit_test(an_empty_message_is_no_bytes),
         cmocka_unit_test(duplicate_map_keys_fold_to_the_last),
         cmocka_unit_test(
-            a_message_given_twice_is_refused_and_not_merged_wrongly),
+            a_message_given_twice_is_rejected_and_not_merged_wrongly),
         cmocka_unit_test(a_clone_is_equal_and_apart),
         cmocka_unit_test(fields_are_put_replaced_and_cleared),
         cmocka_unit_test(unpacked_arrays_can_grow),

@@ -1,4 +1,4 @@
-/* What the codec tests share: fixtures and errors that must be none. */
+/* Shared parts of the codec tests: fixtures and errors that must be none. */
 
 #ifndef T_UNIT_PROTO_MESSAGE_FIXTURE_H
 #define T_UNIT_PROTO_MESSAGE_FIXTURE_H

@@ -286,7 +286,7 @@ what_is_wrong_is_named_with_path_and_offset(void **state)
 }
 
 static void
-floats_beyond_their_range_are_refused(void **state)
+floats_beyond_their_range_are_rejected(void **state)
 {
     (void) state;
     const ProtobufCMessageDescriptor *desc =
@@ -350,7 +350,7 @@ main(void)
         cmocka_unit_test(a_repeated_bytes_value_is_base64_both_ways),
         cmocka_unit_test(the_leniencies_of_proto3_json_are_granted),
         cmocka_unit_test(what_is_wrong_is_named_with_path_and_offset),
-        cmocka_unit_test(floats_beyond_their_range_are_refused),
+        cmocka_unit_test(floats_beyond_their_range_are_rejected),
         cmocka_unit_test(optional_fields_of_proto2_keep_their_presence),
         cmocka_unit_test(every_prefix_of_a_document_is_an_error),
     };

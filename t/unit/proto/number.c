@@ -438,7 +438,7 @@ integers_keep_every_bit(void **state)
 }
 
 static void
-integers_out_of_range_are_refused(void **state)
+integers_out_of_range_are_rejected(void **state)
 {
     int64_t s;
     uint64_t u;
@@ -613,7 +613,7 @@ main(void)
         cmocka_unit_test(texts_look_like_json),
         cmocka_unit_test(what_is_no_number_has_length_zero),
         cmocka_unit_test(integers_keep_every_bit),
-        cmocka_unit_test(integers_out_of_range_are_refused),
+        cmocka_unit_test(integers_out_of_range_are_rejected),
         cmocka_unit_test(put_reals_look_as_printf_has_them),
         cmocka_unit_test(whole_texts_are_parsed_or_rejected),
         cmocka_unit_test(digits_of_each_base_are_parsed),

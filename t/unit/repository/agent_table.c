@@ -144,7 +144,7 @@ without_folders_or_functions_the_error_says_so(void **state)
 
     assert_ok(inf_agent_table_new(&fake_ops, NULL, 0, &none));
     assert_error(inf_agent_table_ref(none, "a", &x), INF_ERR_NOT_FOUND,
-        "no folder of agents is set");
+        "no directory of agents is set");
     inf_agent_table_free(none);
 
     assert_ok(inf_agent_table_new(NULL, w.dirs, 2, &none));

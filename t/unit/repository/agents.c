@@ -10,7 +10,7 @@
 
 #define TRACE_SIZE 8192
 
-/* What happened, "open a;init a;LOAD a;...", and what has to go wrong. */
+/* The calls so far, "open a;init a;LOAD a;...", and the faults to inject. */
 static struct {
     char        trace[TRACE_SIZE];
     const char *fail;                   /* "LOAD b"                          */
@@ -458,7 +458,7 @@ a_location_that_is_no_folder_fails_the_load(void **state)
     assert_string_equal(fake.trace, BEGUN "LOAD_FAIL b;LOAD_FAIL a;" ENDED);
 
     fake.then = go_to_file;
-    assert_error(load(AB, &c), INF_ERR_INVALID_ARG, "that is not a folder");
+    assert_error(load(AB, &c), INF_ERR_INVALID_ARG, "that is not a directory");
     fake.then = go_to_moon;
     assert_error(load(AB, &c), INF_ERR_UNSUPPORTED, "gs://");
     assert_null(c);
@@ -651,7 +651,7 @@ parameters_are_in_the_order_of_the_map(void **state)
 static const char *config_backend;      /* NULL: no configuration            */
 
 static void
-look_at_config(inf_agent_model_t *m)
+check_config(inf_agent_model_t *m)
 {
     const Inference__ModelConfig *config = inf_agent_model_config(m);
 
@@ -671,7 +671,7 @@ the_first_agent_sees_the_configuration_as_written(void **state)
 
     config_backend = "first";
     fake.when = "init a";
-    fake.then = look_at_config;
+    fake.then = check_config;
     assert_ok(load("backend: 'first' " AB, &c));
     inf_agents_unref(c);
 }
@@ -689,7 +689,7 @@ the_next_agent_sees_the_configuration_of_the_new_place(void **state)
     fake.when = "LOAD a";
     fake.then = go_to_other;
     fake.when_too = "LOAD b";
-    fake.then_too = look_at_config;
+    fake.then_too = check_config;
     tree_dir(w.tree, "other");
     for (size_t i = 0; i < 3; i++) {
         if (texts[i] != NULL) {
@@ -723,7 +723,7 @@ an_agent_may_write_the_configuration_in_place(void **state)
     fake.when = "LOAD a";
     fake.then = write_config_in_place;
     fake.when_too = "LOAD b";
-    fake.then_too = look_at_config;
+    fake.then_too = check_config;
     assert_ok(load("backend: 'first' " AB, &c));
     inf_agents_unref(c);
 }
@@ -745,7 +745,7 @@ a_configuration_that_came_with_the_request_names_the_agents(void **state)
     tree_file(w.tree, "m/config.pbtxt", AB);
     config_backend = "override";
     fake.when = "LOAD c";
-    fake.then = look_at_config;
+    fake.then = check_config;
     assert_ok(inf_agents_load(w.table, &model, &c));
     inf_agents_unref(c);
     assert_string_equal(fake.trace, "open c;init c;LOAD c;LOAD_FAIL c;fini c;"

@@ -163,7 +163,7 @@ a_death_before_the_model_serves_is_told_when_it_does(void **state)
 
 /* The second death is only there to know that the first was handled. */
 static void
-look_past(world_t *w, bool reaped)
+exit_is_ignored(world_t *w, bool reaped)
 {
     siginfo_t info;
     pid_t good = watched(w, 0);
@@ -189,7 +189,7 @@ a_child_that_has_done_its_work_is_no_loss(void **state)
     world_t w;
 
     open_world(&w);
-    look_past(&w, false);
+    exit_is_ignored(&w, false);
 }
 
 static void
@@ -199,7 +199,7 @@ one_that_its_backend_has_reaped_is_no_loss(void **state)
     world_t w;
 
     open_world(&w);
-    look_past(&w, true);
+    exit_is_ignored(&w, true);
 }
 
 static void

@@ -322,7 +322,7 @@ what_was_asked_counts_only_once_it_is_settled(void **state)
 
 /* ---- against a simple model ---------------------------------------------- */
 
-/* What each of MODELS is, by number. */
+/* The kind of each of MODELS, by number. */
 typedef struct {
     bool wanted;                        /* loaded and not unloaded           */
     int  steps[3];                      /* of an ensemble; -1: no step       */
@@ -344,7 +344,7 @@ is_ensemble(int i)
     return rules[i].steps[0] >= 0;
 }
 
-/* What is made of what: edges of edges until nothing is added. */
+/* The transitive closure: edges of edges until nothing is added. */
 static void
 rule_reach(bool reach[MODELS][MODELS])
 {

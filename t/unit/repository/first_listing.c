@@ -23,7 +23,7 @@ open_world(size_t count, bool namespacing)
 {
     remote_reset();
     lifecycle_world_begin(&w, places);
-    w.options.load_members = true;
+    w.options.load_composing = true;
     assert_ok(inf_repositories_open_with(w.places, count, namespacing,
         remote_open, &w.repositories));
     assert_ok(inf_lifecycle_new(&w.options, &w.lc));
@@ -247,7 +247,7 @@ wait_waiting(const char *name)
         while ((r = inf_model_set_next(&w.lc->set, r)) != NULL) {
             waits |= strcmp(r->name, name) == 0
                 && (r->state == INF_MODEL_LISTING
-                    || r->state == INF_MODEL_MEMBERS);
+                    || r->state == INF_MODEL_COMPOSING);
         }
         inf_unlock(&w.lc->lock);
     }
@@ -1009,7 +1009,8 @@ what_has_nowhere_to_move_to_goes(void **state)
     wait_ready();
 }
 
-/* Whatever was silent, failed, went and came: in the end all is there. */
+/* Repositories are silent, fail, go and come: in the end all models are
+   there. */
 static void
 repositories_come_and_go_under_loads(void **state)
 {

@@ -158,7 +158,7 @@ instances_go_where_the_gpus_are(void **state)
 }
 
 static void
-gpus_that_are_not_there_are_refused(void **state)
+gpus_that_are_not_there_are_rejected(void **state)
 {
     (void) state;
     char text[512];
@@ -244,7 +244,7 @@ main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(instances_go_where_the_gpus_are),
-        T(gpus_that_are_not_there_are_refused),
+        T(gpus_that_are_not_there_are_rejected),
         T(a_gpu_that_is_too_full_gets_no_more),
         T(a_limit_is_a_fraction)
     };

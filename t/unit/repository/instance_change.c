@@ -101,7 +101,7 @@ forget_calls(void)
     pthread_mutex_unlock(&fake.lock);
 }
 
-/* What goes is ended by a thread of its own. */
+/* An instance that goes is ended by a thread of its own. */
 static void
 expect_calls(const char *calls)
 {
@@ -431,7 +431,7 @@ requests_go_on_while_an_instance_is_made_and_ended(void **state)
     assert_int_equal(fake_count("ifini m_0_2/1"), 1);
 }
 
-/* What the backend has kept of an instance's requests comes back first. */
+/* The requests of an instance that the backend has kept come back first. */
 static void
 an_instance_stays_until_its_requests_are_back(void **state)
 {

@@ -1,4 +1,4 @@
-/* What agents hear of a running lifecycle, between the calls of backends. */
+/* Actions of agents in a running lifecycle, between the calls of backends. */
 
 #include "repository/index_rows.h"
 #include "repository/process_exit.h"
@@ -384,9 +384,9 @@ an_agent_that_fails_is_the_model_s_reason(void **state)
     expect_row("m/1 READY");
 }
 
-/* What was rejected must not be shown as still loading. */
+/* A rejected model must not be shown as still loading. */
 static void
-a_model_that_was_refused_at_the_start_is_not_loading(void **state)
+a_model_that_was_rejected_at_the_start_is_not_loading(void **state)
 {
     (void) state;
     inf_registry_reader_t reader;
@@ -573,7 +573,7 @@ what_is_wrong_in_the_new_place_is_all_told(void **state)
 }
 
 static void
-a_new_place_without_versions_is_refused(void **state)
+a_new_place_without_versions_is_rejected(void **state)
 {
     (void) state;
     char config[5000];
@@ -644,7 +644,7 @@ main(void)
         T(a_version_that_fails_fails_the_load_for_the_agents),
         T(one_of_two_versions_is_enough_to_fail),
         T(an_agent_that_fails_is_the_model_s_reason),
-        T(a_model_that_was_refused_at_the_start_is_not_loading),
+        T(a_model_that_was_rejected_at_the_start_is_not_loading),
         T(a_configuration_that_is_wrong_ends_the_chain),
         T(a_reload_runs_a_chain_of_its_own),
         T(a_failed_reload_keeps_the_old_chain),
@@ -654,7 +654,7 @@ main(void)
         T(a_broken_instance_is_none_of_the_agents_business),
         T(versions_are_those_of_the_new_place),
         T(what_is_wrong_in_the_new_place_is_all_told),
-        T(a_new_place_without_versions_is_refused),
+        T(a_new_place_without_versions_is_rejected),
         T(the_configuration_of_the_new_place_goes_first),
         T(files_of_a_request_go_through_its_agents),
     };

@@ -708,7 +708,7 @@ a_plain_load_returns_to_the_repositorys_files(void **state)
 }
 
 static void
-files_that_leave_the_model_are_refused(void **state)
+files_that_leave_the_model_are_rejected(void **state)
 {
     (void) state;
     static const char *const paths[] = {
@@ -1299,7 +1299,7 @@ main(void)
         T(files_of_a_request_without_a_place_to_lie_fail_the_load),
         T(files_of_a_request_have_a_name_without_odd_characters),
         T(a_plain_load_returns_to_the_repositorys_files),
-        T(files_that_leave_the_model_are_refused),
+        T(files_that_leave_the_model_are_rejected),
         T(operations_on_one_model_run_one_after_another),
         T(a_stop_gives_up_on_a_load_that_does_not_end),
         T(a_reload_is_ready_all_the_time),

@@ -491,7 +491,7 @@ poll_before(unsigned mask)
     inf_lifecycle_wait(w.lc);
 }
 
-/* What was seen in other repositories is no reason to unload. */
+/* Models seen in other repositories are no reason to unload. */
 static void
 a_poll_of_what_was_before_unloads_nothing(void **state)
 {
@@ -509,7 +509,7 @@ a_poll_of_what_was_before_unloads_nothing(void **state)
 
 /* ---- lists of names ----------------------------------------------------- */
 
-/* What notes were taken, "+m -m ~m" for loaded, unloaded, forgotten. */
+/* The calls of notes, "+m -m ~m" for loaded, unloaded, forgotten. */
 static char notes[1024];
 static pthread_mutex_t notes_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -567,7 +567,7 @@ take_notes(void)
     lifecycle_world_restart(&w);
 }
 
-/* What is named in one string, "a b", into at most four. */
+/* The names in one string, "a b", at most four. */
 typedef struct {
     char   text[64];
     char  *names[4];
@@ -957,7 +957,7 @@ typedef struct {
     const inf_model_t *model;
 } traffic_t;
 
-/* Whoever asks finds the same model, always. */
+/* Every request finds the same model, always. */
 static void *
 traffic_main(void *arg)
 {

@@ -17,7 +17,7 @@ static inf_plugin_ops_t backend_ops;
 
 static void
 world_open_at(size_t places, bool namespacing, uint32_t threads,
-    bool load_members)
+    bool load_composing)
 {
     static const char *const names[] = { "r0", "r1", NULL };
 
@@ -27,15 +27,15 @@ world_open_at(size_t places, bool namespacing, uint32_t threads,
         : inf_repositories_open(w.places, places, &w.repositories));
     backend_ops = fake_ops;
     w.options.plugins = &backend_ops;
-    w.options.load_members = load_members;
+    w.options.load_composing = load_composing;
     w.core_config->values->load_threads = threads;
     assert_ok(inf_lifecycle_new(&w.options, &w.lc));
 }
 
 static void
-world_open(uint32_t threads, bool load_members)
+world_open(uint32_t threads, bool load_composing)
 {
-    world_open_at(1, false, threads, load_members);
+    world_open_at(1, false, threads, load_composing);
 }
 
 static void
@@ -739,7 +739,8 @@ members_in_a_repository_that_comes_and_goes(void **state)
 
 /* ---- namespaces ---------------------------------------------------------- */
 
-/* What serves as that model of that place; only to be compared. */
+/* The object that serves as that model of that repository; only to be
+   compared. */
 static const inf_model_t *
 serving_at(int place, const char *name)
 {
@@ -857,12 +858,12 @@ asking_init(inf_model_t *m)
 {
     inf_err_t *err = fake_model_init(m);
     if (err == NULL && strcmp(m->name, "asks") == 0) {
-        inf_err_t *refused = inf_lifecycle_load(w.lc, "e", NULL);
-        fake_model_call(refused != NULL ? "refused" : "loaded", m);
-        inf_err_free(refused);
-        refused = inf_lifecycle_load(w.lc, "free", NULL);
-        fake_model_call(refused != NULL ? "refused" : "got", m);
-        inf_err_free(refused);
+        inf_err_t *rejected = inf_lifecycle_load(w.lc, "e", NULL);
+        fake_model_call(rejected != NULL ? "rejected" : "loaded", m);
+        inf_err_free(rejected);
+        rejected = inf_lifecycle_load(w.lc, "free", NULL);
+        fake_model_call(rejected != NULL ? "rejected" : "got", m);
+        inf_err_free(rejected);
     }
     return err;
 }
@@ -885,7 +886,7 @@ a_member_that_loads_its_ensemble_while_it_is_loaded(void **state)
         inf_lifecycle_wait(w.lc);
         assert_row("asks/1 READY");
         assert_row("free/1 READY");
-        assert_int_equal(fake_count("refused asks/1"), 1);
+        assert_int_equal(fake_count("rejected asks/1"), 1);
         assert_int_equal(fake_count("got asks/1"), 1);
         wait_for_row("e/1 READY");
         world_close();

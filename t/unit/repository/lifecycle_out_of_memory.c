@@ -109,7 +109,7 @@ fail_each_in_turn(void)
     unload();
 }
 
-/* What is made once and kept is there after the first time; a block that one
+/* An object made once and kept is there after the first time; a block that one
    failure leaves behind is there twice after two more.  One more or less is
    the threads' own. */
 static void

@@ -165,7 +165,7 @@ a_backend_in_python_gives_runtime_and_environment(void **state)
     " data_type: TYPE_INT32 dims: -1 initial_state { name: 'i'"               \
     " data_type: TYPE_INT32 dims: 2 data_file: 'first' } } } "
 
-/* What sequences begin with is read before there are instances. */
+/* Initial states of sequences are read before there are instances. */
 static void
 a_sequence_model_has_its_initial_states_or_fails_its_load(void **state)
 {

@@ -28,7 +28,7 @@
 #define MS       UINT64_C(1000000)
 #define SECOND   (1000 * MS)
 
-/* What lies in one repository under one name. */
+/* The directory in one repository under one name. */
 typedef struct {
     bool     present;
     bool     bad;               /* its builds fail                           */
@@ -86,7 +86,7 @@ static struct {
     bool     in_set[REPOS];
     bool     all;
     bool     wanted[MODELS];    /* unless all                                */
-    bool     load_members;
+    bool     load_composing;
     inf_repository_list_t *lists[POOL];
     uint32_t list_count;
     source_t  *sources[POOL];
@@ -479,10 +479,10 @@ free_load(inf_load_t *l)
         inf_err_free(l->versions[i].err);
         free(l->versions[i].reason);
     }
-    for (size_t i = 0; i < l->member_count; i++) {
-        inf_model_unref(l->members[i]);
+    for (size_t i = 0; i < l->composing_count; i++) {
+        inf_model_unref(l->composing[i]);
     }
-    free(l->members);
+    free(l->composing);
     free(l->lack);
     free(l->versions);
     free(l->released);
@@ -628,7 +628,7 @@ gather(loader_t *l, inf_load_t *load, const source_t *source)
         }
         inf_model_set_ask(&sim.set, load, plan, &circular);
     }
-    if (!circular && sim.load_members && l->edit->kind == INF_EDIT_LOAD) {
+    if (!circular && sim.load_composing && l->edit->kind == INF_EDIT_LOAD) {
         load->record->stage = INF_LOAD_GATHERS;
         for (uint32_t i = 0; i < STEPS; i++) {
             submit_member(source->dir.steps[i]);
@@ -639,7 +639,7 @@ gather(loader_t *l, inf_load_t *load, const source_t *source)
         return true;
     }
 
-    wait_again(l, INF_MODEL_MEMBERS);
+    wait_again(l, INF_MODEL_COMPOSING);
     return false;
 }
 
@@ -649,7 +649,7 @@ begin_build(loader_t *l, inf_load_t *load)
     bool same = false;
 
     if (load->ensemble) {
-        load->members = calloc(STEPS + 1, sizeof(*load->members));
+        load->composing = calloc(STEPS + 1, sizeof(*load->composing));
         if (!inf_model_set_gather(&sim.set, load, &same)) {
             inf_load_fail_all(load);
         }
@@ -930,7 +930,7 @@ check_missing(const inf_inventory_t *l, const inf_model_record_t *r)
         "%s is missed by another poll", r->name);
 }
 
-/* What it was decided on is still so. */
+/* The reasons for the decision still hold. */
 static void
 check_unload(const inf_edit_t *edit)
 {
@@ -1219,7 +1219,7 @@ happen(void)
 
 /* ---- a round ------------------------------------------------------------- */
 
-/* Whatever just happened. */
+/* The invariants after any event. */
 static void
 check_always(void)
 {
@@ -1436,7 +1436,7 @@ begin_round(uint64_t seed)
         sim.repos[REPOS - 1]->state = INF_REPOSITORY_PENDING;
         sim.listing_at = sim.now + 1 + chance(2 * SECOND);
     }
-    sim.load_members = one_in(2);
+    sim.load_composing = one_in(2);
     sim.all = one_in(2);
     for (uint32_t m = 0; m < MODELS; m++) {
         sim.wanted[m] = !sim.all && one_in(2);

@@ -1,4 +1,4 @@
-/* What a load request's configuration is judged by. */
+/* The configurations that a load request's is compared with. */
 
 #include "temp_tree.h"
 

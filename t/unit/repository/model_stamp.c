@@ -1,4 +1,4 @@
-/* What a model's folder looks like, however its links lead. */
+/* A model's directory, with links of all kinds. */
 
 #include "temp_tree.h"
 

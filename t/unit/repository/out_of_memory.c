@@ -192,7 +192,7 @@ use_agents(inf_storage_t *st, const char *tree)
         return err;
     }
 
-    err = inf_agent_table_look_in(table, &tree, 1);
+    err = inf_agent_table_set_dirs(table, &tree, 1);
     if (err == NULL) {
         err = inf_agents_load(table, &model, &c);
     }
@@ -272,7 +272,8 @@ scan_set(const inf_repository_list_t *list, const char *space)
     return err;
 }
 
-/* What can't be opened is left out: that is no error, but told of here. */
+/* A repository that can't be opened is left out: that is no error, but
+   reported here. */
 static inf_err_t *
 use_set(char *tree, char *other, bool namespacing)
 {

@@ -1,4 +1,5 @@
-/* What the rate limiter would reject, named before anything is loaded. */
+/* Models that the rate limiter would reject, named before anything is
+   loaded. */
 
 #include "model/config_text.h"
 

@@ -194,7 +194,7 @@ one_that_is_taken_out_before_it_was_listed_does_not_come_back(void **state)
     inf_repositories_close(&set);
 }
 
-/* What waits for it is told of the end, not of a failure. */
+/* A caller that waits for it sees the end, not a failure. */
 static void
 a_listing_that_is_cancelled_is_no_failure(void **state)
 {

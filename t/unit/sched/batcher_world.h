@@ -106,7 +106,7 @@ put_ids(world_t *w, inf_link_t *list, const char *before)
 }
 
 /*
- * What an idle instance is told: "0 2" (their payload), "wait 30" (ms),
+ * The answer to an idle instance: "0 2" (their payload), "wait 30" (ms),
  * "nothing", "ask"; and behind it "-5" for those that must be rejected.
  */
 static inline const char *

@@ -47,7 +47,7 @@ flat(double few, double many)
 #define RUN_COSTS NULL
 #endif
 
-/* What core does from here on is counted; the simulation's own work is not. */
+/* The work of core from here on is counted; the simulation's own is not. */
 #define core(call) (counting = true, (call), counting = false)
 
 #endif /* INF_T_SCHED_COUNTED_H */

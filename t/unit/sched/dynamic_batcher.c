@@ -276,7 +276,8 @@ a_request_may_name_a_timeout_where_the_model_has_none(void **state)
     world_close(&w);
 }
 
-/* Who is delayed lets others pass: not where responses keep their order. */
+/* A delayed request lets others pass, but not where responses keep their
+   order. */
 static void
 a_request_names_no_timeout_that_would_break_the_order(void **state)
 {

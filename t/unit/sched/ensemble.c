@@ -919,7 +919,7 @@ a_stop_lets_what_runs_go_on_to_its_end(void **state)
     world_free_ensemble(inner);
 }
 
-/* What is an output alone is made where the client wants it. */
+/* A tensor that is only an output is made where the client wants it. */
 static void
 outputs_are_made_in_the_clients_memory(void **state)
 {

@@ -213,7 +213,7 @@ open_model(const char *batching, bool leads, inf_batch_strategy_t *strategy)
     assert_ok(inf_runner_start(model, &options));
 }
 
-/* What is queued runs first. */
+/* Queued requests run first. */
 static void
 close_model(void)
 {

@@ -364,7 +364,7 @@ instances_on_one_thread_ask_together(void **state)
     stop(&b);
 }
 
-/* What is prepared holds what it needs, and that is no turn. */
+/* An instance that is prepared holds its resources, and that is no turn. */
 static void
 instances_are_prepared_with_leave(void **state)
 {

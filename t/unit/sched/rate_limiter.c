@@ -229,6 +229,26 @@ priority_two_gets_half_the_turns_of_priority_one(void **state)
     close_limiter(i, 2);
 }
 
+/* Of two that have used the same share the higher priority is first. */
+static void
+a_tie_goes_to_the_higher_priority(void **state)
+{
+    (void) state;
+    inf_rate_instance_t i[2];
+
+    for (size_t high = 0; high < 2; high++) {
+        open_limiter(NULL, 0);
+        add(&i[high], 0, 1, "R1 1");
+        add(&i[1 - high], 0, 2, "R1 1");
+        ask(&i[0]);
+        ask(&i[1]);
+        assert_ptr_equal(inf_rate_limiter_next(l), &i[high]);
+        inf_rate_limiter_release(l, &i[high], false);
+        inf_rate_limiter_withdraw(l, &i[1 - high]);
+        close_limiter(i, 2);
+    }
+}
+
 static void
 turns_go_by_priority_whatever_the_order_of_asking(void **state)
 {
@@ -747,7 +767,7 @@ world_share(const world_instance_t *x, const world_instance_t *y)
     return false;
 }
 
-/* What w needs would be missed by another who asks. */
+/* The resources of w would be missed by another that asks. */
 static bool
 world_delays(world_instance_t *w)
 {
@@ -915,6 +935,7 @@ main(void)
         cmocka_unit_test(
             of_repeated_limits_the_least_counts_and_of_devices_the_most),
         cmocka_unit_test(priority_two_gets_half_the_turns_of_priority_one),
+        cmocka_unit_test(a_tie_goes_to_the_higher_priority),
         cmocka_unit_test(turns_go_by_priority_whatever_the_order_of_asking),
         cmocka_unit_test(with_plenty_of_resources_nobody_waits),
         cmocka_unit_test(who_needs_more_than_there_is_is_rejected),

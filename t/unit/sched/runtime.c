@@ -323,7 +323,7 @@ blocked_gpu_instances_take_turns_on_the_thread_of_their_device(void **state)
     stop();
 }
 
-/* Who was prepared where, and what one of them says. */
+/* The instances prepared on each thread, and the result of one of them. */
 typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t  changed;

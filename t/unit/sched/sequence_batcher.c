@@ -720,7 +720,7 @@ an_iterative_request_has_an_id_of_its_own(void **state)
     sequences_close(&w);
 }
 
-/* What is left of the first one does not end the second. */
+/* The rest of the first one does not end the second. */
 static void
 a_late_release_ends_no_other_sequence(void **state)
 {

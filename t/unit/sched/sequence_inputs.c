@@ -20,7 +20,7 @@ typedef struct {
     inf_instance_t         instance;
     inf_instance_spec_t    spec;
     inf_sequence_inputs_t *inputs;
-    inf_sequence_seat_t   *seat;
+    inf_slot_inputs_t   *slot;
 } world_t;
 
 static world_t w;
@@ -64,7 +64,7 @@ read_file(const inf_storage_t *st, const char *path, size_t limit,
 static void
 close_world(void)
 {
-    inf_sequence_seat_close(w.seat);
+    inf_slot_inputs_close(w.slot);
     inf_sequence_inputs_free(w.inputs);
     if (w.model != NULL) {
         assert_int_equal(w.model->refs, 1);
@@ -103,7 +103,7 @@ open_world(const char *config)
 {
     assert_ok(make_inputs(config));
     assert_non_null(w.inputs);
-    assert_ok(inf_sequence_seat_open(w.inputs, &w.instance, &w.seat));
+    assert_ok(inf_slot_inputs_open(w.inputs, &w.instance, &w.slot));
 }
 
 static int
@@ -213,7 +213,7 @@ flags_follow_the_table(inf_datatype_t datatype, const void *no,
         inf_request_t r;
 
         make_request(&r, 7, NULL);
-        assert_ok(inf_sequence_seat_add_controls(w.seat, &r, start, end));
+        assert_ok(inf_slot_inputs_add_controls(w.slot, &r, start, end));
         assert_int_equal(r.input_count, 4);
         assert_int_equal(r.inputs_added, 3);
         assert_input(&r, "START", datatype, start ? yes : no, size);
@@ -221,7 +221,7 @@ flags_follow_the_table(inf_datatype_t datatype, const void *no,
         assert_input(&r, "READY", datatype, yes, size);
 
         inf_request_t *padding;
-        assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));
+        assert_ok(inf_slot_inputs_fill(w.slot, &r, &padding));
         assert_input(padding, "START", datatype, no, size);
         assert_input(padding, "END", datatype, no, size);
         assert_input(padding, "READY", datatype, no, size);
@@ -257,7 +257,7 @@ a_control_has_one_element_and_a_batch_dimension_where_there_is_one(
     open_world(MODEL("0", FLAGS("int32_false_true: [ 0, 1 ]")
         CORRID("UINT64") STATE("I", "O", "INT32", "[ 3 ]", "")));
     make_request(&r, 7, NULL);
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &r, true, false));
     assert_shape(&r, "START", SHAPE(1));
     assert_shape(&r, "ID", SHAPE(1));
     assert_shape(&r, "I", SHAPE(3));
@@ -266,7 +266,7 @@ a_control_has_one_element_and_a_batch_dimension_where_there_is_one(
     open_world(MODEL("1", FLAGS("int32_false_true: [ 0, 1 ]")
         CORRID("UINT64") STATE("I", "O", "INT32", "[ 3 ]", "")));
     make_request(&r, 7, NULL);
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &r, true, false));
     assert_shape(&r, "START", SHAPE(1, 1));
     assert_shape(&r, "END", SHAPE(1, 1));
     assert_shape(&r, "READY", SHAPE(1, 1));
@@ -285,10 +285,10 @@ assert_id(const char *config, inf_datatype_t datatype, uint64_t id,
     open_world(config);
     make_request(&r, id, text);
     assert_ok(inf_sequence_inputs_check(w.inputs, &r));
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &r, true, false));
     assert_input(&r, "ID", datatype, bytes, size);
 
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));
+    assert_ok(inf_slot_inputs_fill(w.slot, &r, &padding));
     assert_input(padding, "ID", datatype, "\0\0\0\0\0\0\0\0",
         text != NULL ? 4 : size);
     assert_int_equal(padding->correlation_id, 0);
@@ -324,7 +324,7 @@ assert_rejected(const char *config, uint64_t id, const char *text,
     make_request(&r, id, text);
     assert_error(inf_sequence_inputs_check(w.inputs, &r), INF_ERR_INVALID_ARG,
         message);
-    assert_error(inf_sequence_seat_add_controls(w.seat, &r, true, false),
+    assert_error(inf_slot_inputs_add_controls(w.slot, &r, true, false),
         INF_ERR_INVALID_ARG, message);
     inf_request_fini(&r);
 }
@@ -357,8 +357,8 @@ requests_share_the_values_of_their_flags(void **state)
     open_world(MODEL("4", FLAGS("int32_false_true: [ 0, 1 ]")));
     make_request(&a, 1, NULL);
     make_request(&b, 2, NULL);
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &a, true, false));
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &b, true, true));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &a, true, false));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &b, true, true));
     assert_ptr_equal(input_of(&a, "START")->buffers[0].base,
         input_of(&b, "START")->buffers[0].base);
     assert_ptr_not_equal(input_of(&a, "END")->buffers[0].base,
@@ -379,7 +379,7 @@ a_later_step_sets_what_an_earlier_one_added(void **state)
         STATE("I", "O", "INT32", "[ -1 ]", "")));
     make_request(&r, 5, NULL);
     make_request(&other, 6, NULL);
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &r, true, false));
     assert_int_equal(r.input_count, 6);
     assert_input(&r, "START", INF_TYPE_INT32, &yes, 4);
     assert_true(inf_compatible(w.model->tensors, &r, &other));
@@ -388,7 +388,7 @@ a_later_step_sets_what_an_earlier_one_added(void **state)
     size_t used = r.arena.used;
     for (int step = 0; step < 1000; step++) {
         r.inputs[1].abi.attribute_count = 1;    /* a backend asked for them  */
-        assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false,
+        assert_ok(inf_slot_inputs_add_controls(w.slot, &r, false,
             step == 999));
         assert_int_equal(r.inputs[1].abi.attribute_count, 0);
     }
@@ -425,7 +425,7 @@ what_a_client_sent_under_a_controls_name_is_replaced(void **state)
     in->buffers = buffers;                      /* an array of its own       */
 
     for (int step = 0; step < 2; step++) {
-        assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false, false));
+        assert_ok(inf_slot_inputs_add_controls(w.slot, &r, false, false));
         assert_int_equal(r.input_count, 2);
         assert_int_equal(r.inputs_added, 0);
         assert_input(&r, "ID", INF_TYPE_UINT64, "\5\0\0\0\0\0\0\0", 8);
@@ -436,7 +436,7 @@ what_a_client_sent_under_a_controls_name_is_replaced(void **state)
     inf_request_fini(&r);
 }
 
-/* What a backend does: StateNew, StateBuffer, StateUpdate. */
+/* The work of a backend: StateNew, StateBuffer, StateUpdate. */
 static void
 write_state(const inf_request_t *r, const char *output, int64_t elements,
     int32_t first, bool update)
@@ -469,29 +469,29 @@ a_state_is_what_the_last_update_left_17(void **state)
 
     open_world(MODEL("4", STATE("I", "O", "INT32", "[ -1 ]", "")));
     make_request(&r, 7, NULL);
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &r, true, false));
     assert_input(&r, "I", INF_TYPE_INT32, "\0\0\0\0", 4);
     assert_shape(&r, "I", SHAPE(1, 1));
     inf_request_fini(&r);
 
     for (int i = 0; i < 10; i++) {              /* nothing is committed      */
         make_request(&r, 7, NULL);
-        assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false, false));
+        assert_ok(inf_slot_inputs_add_controls(w.slot, &r, false, false));
         assert_input(&r, "I", INF_TYPE_INT32, "\0\0\0\0", 4);
         write_state(&r, "O", 1, 99, false);
         inf_request_fini(&r);
     }
 
     make_request(&r, 7, NULL);
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false, false));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &r, false, false));
     write_state(&r, "O", 2, 5, true);
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false, false));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &r, false, false));
     assert_input(&r, "I", INF_TYPE_INT32, five, 8);
     assert_shape(&r, "I", SHAPE(1, 2));
     inf_request_fini(&r);
 
     make_request(&r, 8, NULL);                  /* the next sequence         */
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &r, true, false));
     assert_input(&r, "I", INF_TYPE_INT32, "\0\0\0\0", 4);
     assert_shape(&r, "I", SHAPE(1, 1));
     const inf_state_t *s = inf_states_find(r.states, "O");
@@ -506,19 +506,19 @@ each_slot_has_states_of_its_own(void **state)
 {
     (void) state;
     inf_request_t r;
-    inf_sequence_seat_t *second;
+    inf_slot_inputs_t *second;
 
     open_world(MODEL("4", STATE("I", "O", "INT32", "[ 1 ]", "")));
-    assert_ok(inf_sequence_seat_open(w.inputs, &w.instance, &second));
+    assert_ok(inf_slot_inputs_open(w.inputs, &w.instance, &second));
     make_request(&r, 7, NULL);
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &r, true, false));
     write_state(&r, "O", 1, 5, true);
-    assert_ok(inf_sequence_seat_add_controls(second, &r, false, false));
+    assert_ok(inf_slot_inputs_add_controls(second, &r, false, false));
     assert_input(&r, "I", INF_TYPE_INT32, "\0\0\0\0", 4);
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false, false));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &r, false, false));
     assert_input(&r, "I", INF_TYPE_INT32, "\5\0\0\0", 4);
     inf_request_fini(&r);
-    inf_sequence_seat_close(second);
+    inf_slot_inputs_close(second);
 }
 
 /* By entry, whatever the names' order is. */
@@ -532,10 +532,10 @@ an_output_state_is_the_input_of_its_own_entry(void **state)
         STATE("Z_IN", "A_OUT", "INT32", "[ 1 ]",
         "use_same_buffer_for_input_output: true")));
     make_request(&r, 7, NULL);
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &r, true, false));
     write_state(&r, "Z_OUT", 1, 1, true);
     write_state(&r, "A_OUT", 1, 2, false);      /* in place                  */
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false, false));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &r, false, false));
     assert_input(&r, "A_IN", INF_TYPE_INT32, "\1\0\0\0", 4);
     assert_input(&r, "Z_IN", INF_TYPE_INT32, "\2\0\0\0", 4);
     inf_request_fini(&r);
@@ -557,7 +557,7 @@ an_initial_state_has_its_own_dims_and_data(void **state)
         STATE("L", "R", "STRING", "[ -1, 3 ]", "")));
     make_request(&r, 7, NULL);
     for (int i = 0; i < 2; i++) {
-        assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
+        assert_ok(inf_slot_inputs_add_controls(w.slot, &r, true, false));
         assert_input(&r, "I", INF_TYPE_INT32, "abcdefgh", 8);
         assert_shape(&r, "I", SHAPE(1, 2));
         assert_input(&r, "J", INF_TYPE_INT16, (char[12]) { 0 }, 12);
@@ -622,27 +622,65 @@ a_state_that_cannot_be_fails_the_load(void **state)
 }
 
 static void
-memory_grows_in_one_buffer_on_a_gpu_or_the_load_fails(void **state)
+memory_grows_in_one_buffer_or_the_load_fails(void **state)
 {
     (void) state;
 #define GROWS "use_growable_memory: true "
 #define SAME  "use_same_buffer_for_input_output: true "
 
-    assert_no_inputs(MODEL("4", STATE("I", "O", "INT32", "[ 1 ]", GROWS))
-        "instance_group { kind: KIND_GPU }", "state 'I': use_growable_memory"
-        " requires use_same_buffer_for_input_output");
-    assert_no_inputs(MODEL("4", STATE("I", "O", "INT32", "[ 1 ]", GROWS SAME)),
-        "requires that all instances of the model are KIND_GPU");
-    assert_no_inputs(MODEL("4", STATE("I", "O", "INT32", "[ 1 ]", GROWS SAME))
-        "instance_group [ { kind: KIND_GPU }, { kind: KIND_CPU } ]",
-        "requires that all instances of the model are KIND_GPU");
+    assert_no_inputs(MODEL("4", STATE("I", "O", "INT32", "[ 1 ]", GROWS)),
+        "state 'I': use_growable_memory requires"
+        " use_same_buffer_for_input_output");
+}
 
-    /* an instance that came later */
-    assert_ok(make_inputs(MODEL("4", STATE("I", "O", "INT32", "[ 1 ]", GROWS
-        SAME)) "instance_group { kind: KIND_GPU }"));
-    assert_error(inf_sequence_seat_open(w.inputs, &w.instance, &w.seat),
-        INF_ERR_INVALID_ARG, "state 'I': use_growable_memory");
-    assert_null(w.seat);
+static void
+memory_grows_beside_an_instance_without_a_gpu(void **state)
+{
+    (void) state;
+    static const inf_instance_kind_t kinds[] = {
+        INF_INSTANCE_CPU, INF_INSTANCE_MODEL
+    };
+    inf_request_t r;
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        void *first = NULL;
+
+        assert_ok(make_inputs(MODEL("4", STATE("I", "O", "INT32", "[ -1 ]",
+            GROWS SAME))
+            "instance_group [ { kind: KIND_GPU }, { kind: KIND_CPU } ]"));
+        w.spec.kind = kinds[i];
+        assert_ok(inf_slot_inputs_open(w.inputs, &w.instance, &w.slot));
+        make_request(&r, 7, NULL);
+
+        for (int32_t n = 0; n < 1000; n++) {
+            assert_ok(inf_slot_inputs_add_controls(w.slot, &r, n == 0,
+                false));
+
+            const inf_buffer_t *b = &input_of(&r, "I")->buffers[0];
+            inf_state_t *s = inf_states_find(r.states, "O");
+            inf_memory_type_t type = INF_MEMORY_GPU;
+            size_t size = (size_t) (n + 1) * 4096;
+            int64_t id = 0;
+            void *base;
+
+            first = n == 0 ? (void *) b->base : first;
+            assert_int_equal(b->memory_type, INF_MEMORY_CPU);
+            assert_ptr_equal(b->base, first);
+            assert_ok(inf_state_describe(s, INF_TYPE_INT32,
+                (int64_t[]) { 1, (n + 1) * 1024 }, 2));
+            assert_ok(inf_state_reserve(s, size, &type, &id, &base));
+            assert_ptr_equal(base, first);
+            assert_int_equal(type, INF_MEMORY_CPU);
+            for (int32_t k = 0; k < n; k += 97) {
+                assert_int_equal(((int32_t *) base)[k * 1024], k + 1);
+            }
+            assert_int_equal(((int32_t *) base)[n * 1024], 0);
+            ((int32_t *) base)[n * 1024] = n + 1;
+            assert_ok(inf_state_commit(s));
+        }
+        inf_request_fini(&r);
+        close_world();
+    }
 }
 
 static void
@@ -658,11 +696,11 @@ memory_that_grows_lies_on_the_instances_gpu(void **state)
         SAME)) "instance_group { kind: KIND_GPU }"));
     w.spec.kind = INF_INSTANCE_GPU;
     w.spec.device_id = 1;
-    assert_ok(inf_sequence_seat_open(w.inputs, &w.instance, &w.seat));
+    assert_ok(inf_slot_inputs_open(w.inputs, &w.instance, &w.slot));
 
     make_request(&r, 7, NULL);
     for (int i = 0; i < 2; i++) {
-        assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
+        assert_ok(inf_slot_inputs_add_controls(w.slot, &r, true, false));
         const inf_buffer_t *b = &input_of(&r, "I")->buffers[0];
         assert_int_equal(b->memory_type, INF_MEMORY_GPU);
         assert_int_equal(b->memory_id, 1);
@@ -681,9 +719,9 @@ memory_that_grows_lies_on_the_instances_gpu(void **state)
         assert_ok(inf_state_commit(s));
     }
 
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false, false));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &r, false, false));
     assert_int_equal(input_of(&r, "I")->byte_size, 8);
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));
+    assert_ok(inf_slot_inputs_fill(w.slot, &r, &padding));
     assert_int_equal(input_of(padding, "I")->buffers[0].memory_type,
         INF_MEMORY_CPU_PINNED);
     assert_memory_equal(input_of(padding, "I")->buffers[0].base,
@@ -706,7 +744,7 @@ a_state_that_is_there_already_is_ignored(void **state)
         STATE("J", "O", "INT64", "[ 2 ]", "")
         STATE("K", "Q", "INT64", "[ 1 ]", "")));
     make_request(&r, 7, NULL);
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &r, true, false));
     assert_int_equal(r.input_count, 3);
     assert_input(&r, "I", INF_TYPE_INT32, "\0\0\0\0", 4);
     assert_input(&r, "K", INF_TYPE_INT64, "\0\0\0\0\0\0\0\0", 8);
@@ -725,7 +763,7 @@ a_model_without_sequences_has_no_inputs_of_its_own(void **state)
 
     open_world(MODEL("4", ""));                 /* nothing to add            */
     make_request(&r, 7, NULL);
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, true));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &r, true, true));
     assert_int_equal(r.input_count, 1);
     assert_null(r.states);
     inf_request_fini(&r);
@@ -808,19 +846,19 @@ a_padding_request_looks_like_the_request_and_is_zeros_14(void **state)
 
     open_world(PADDED);
     make_like(&r);
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));     /* plain    */
+    assert_ok(inf_slot_inputs_fill(w.slot, &r, &padding));       /* plain    */
     assert_is_padding(padding);
     assert_input(padding, "I", INF_TYPE_INT32, "\0\0\0\0", 4);
     assert_input(padding, "J", INF_TYPE_BYTES, "\0\0\0\0", 4);
     inf_request_release(padding, 1);
 
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, true, false));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &r, true, false));
     write_state(&r, "O", 3, 5, true);
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false, true));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &r, false, true));
     assert_input(&r, "I", INF_TYPE_INT32, "\5\0\0\0\6\0\0\0\7\0\0\0", 12);
 
     for (int i = 0; i < 3; i++) {       /* its states are not r's            */
-        assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));
+        assert_ok(inf_slot_inputs_fill(w.slot, &r, &padding));
         assert_is_padding(padding);
         assert_input(padding, "I", INF_TYPE_INT32, (char[12]) { 0 }, 12);
         assert_shape(padding, "I", SHAPE(1, 3));
@@ -828,7 +866,7 @@ a_padding_request_looks_like_the_request_and_is_zeros_14(void **state)
         write_state(padding, "O", 3, 77, i != 1);
         inf_request_release(padding, 1);
     }
-    assert_ok(inf_sequence_seat_add_controls(w.seat, &r, false, true));
+    assert_ok(inf_slot_inputs_add_controls(w.slot, &r, false, true));
     assert_input(&r, "I", INF_TYPE_INT32, "\5\0\0\0\6\0\0\0\7\0\0\0", 12);
     inf_request_fini(&r);
 }
@@ -842,8 +880,8 @@ a_padding_request_is_used_again_when_it_is_back(void **state)
 
     open_world(PADDED);
     make_like(&r);
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &a));
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &b));  /* a is still out    */
+    assert_ok(inf_slot_inputs_fill(w.slot, &r, &a));
+    assert_ok(inf_slot_inputs_fill(w.slot, &r, &b));    /* a is still out    */
     assert_ptr_not_equal(a, b);
     assert_is_padding(a);
     assert_is_padding(b);
@@ -851,7 +889,7 @@ a_padding_request_is_used_again_when_it_is_back(void **state)
 
     inf_request_move(a, INF_REQUEST_EXECUTING);
     inf_request_release(a, 1);
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &c));
+    assert_ok(inf_slot_inputs_fill(w.slot, &r, &c));
     assert_ptr_equal(c, a);
     assert_is_padding(c);
     inf_request_release(b, 1);
@@ -869,11 +907,11 @@ a_padding_request_is_back_when_nothing_of_it_is_the_backends(void **state)
 
     open_world(PADDED);
     make_like(&r);
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &a));
+    assert_ok(inf_slot_inputs_fill(w.slot, &r, &a));
     inf_factory_t *f = a->factory;
     inf_factory_ref_handle(f);
     inf_request_release(a, 1);
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &b));
+    assert_ok(inf_slot_inputs_fill(w.slot, &r, &b));
     assert_ptr_not_equal(a, b);
     inf_request_release(b, 1);
 
@@ -894,7 +932,7 @@ what_is_answered_to_a_padding_request_is_thrown_away(void **state)
     open_world(PADDED);
     make_like(&r);
     for (int i = 0; i < 2; i++) {
-        assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));
+        assert_ok(inf_slot_inputs_fill(w.slot, &r, &padding));
         inf_factory_t *f = padding->factory;
         assert_false(inf_request_wants_output(padding, "B"));
         assert_ok(inf_response_new(f, &response));
@@ -907,7 +945,7 @@ what_is_answered_to_a_padding_request_is_thrown_away(void **state)
         inf_request_release(padding, 1);
     }
 
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));
+    assert_ok(inf_slot_inputs_fill(w.slot, &r, &padding));
     inf_factory_send_error(padding->factory, inf_err_new(INF_ERR_INTERNAL,
         "no"));
     inf_request_release(padding, 1);
@@ -923,16 +961,16 @@ a_padding_request_that_is_rejected_counts_nowhere(void **state)
 
     open_world(PADDED);
     make_like(&r);
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));
+    assert_ok(inf_slot_inputs_fill(w.slot, &r, &padding));
     inf_reject_cancelled(padding);
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));
+    assert_ok(inf_slot_inputs_fill(w.slot, &r, &padding));
     inf_reject_timed_out(padding);
     assert_int_equal(w.model->statistics.fail.count, 0);
     inf_request_fini(&r);
 }
 
 static void
-a_seat_that_is_closed_waits_for_its_padding_requests(void **state)
+a_slot_that_is_closed_waits_for_its_padding_requests(void **state)
 {
     (void) state;
     inf_request_t r;
@@ -940,12 +978,12 @@ a_seat_that_is_closed_waits_for_its_padding_requests(void **state)
 
     open_world(PADDED);
     make_like(&r);
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &a));
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &b));
-    assert_ok(inf_sequence_seat_fill(w.seat, &r, &c));
+    assert_ok(inf_slot_inputs_fill(w.slot, &r, &a));
+    assert_ok(inf_slot_inputs_fill(w.slot, &r, &b));
+    assert_ok(inf_slot_inputs_fill(w.slot, &r, &c));
     inf_request_release(b, 1);
-    inf_sequence_seat_close(w.seat);
-    w.seat = NULL;
+    inf_slot_inputs_close(w.slot);
+    w.slot = NULL;
 
     assert_is_padding(a);
     assert_int_equal(w.model->refs, 3);
@@ -976,14 +1014,14 @@ padding_requests_come_back_from_any_thread(void **state)
     for (int round = 0; round < 50; round++) {
         for (int i = 0; i < 4; i++) {
             inf_request_t *padding;
-            assert_ok(inf_sequence_seat_fill(w.seat, &r, &padding));
+            assert_ok(inf_slot_inputs_fill(w.slot, &r, &padding));
             assert_is_padding(padding);
             assert_int_equal(pthread_create(&threads[i], NULL, release_later,
                 padding), 0);
         }
         if (round == 49) {
-            inf_sequence_seat_close(w.seat);
-            w.seat = NULL;
+            inf_slot_inputs_close(w.slot);
+            w.slot = NULL;
         }
         for (int i = 0; i < 4; i++) {
             pthread_join(threads[i], NULL);
@@ -1011,7 +1049,8 @@ main(void)
         T(an_initial_state_has_its_own_dims_and_data),
         T(data_that_cannot_be_had_fails_the_load),
         T(a_state_that_cannot_be_fails_the_load),
-        T(memory_grows_in_one_buffer_on_a_gpu_or_the_load_fails),
+        T(memory_grows_in_one_buffer_or_the_load_fails),
+        T(memory_grows_beside_an_instance_without_a_gpu),
         T(memory_that_grows_lies_on_the_instances_gpu),
         T(a_state_that_is_there_already_is_ignored),
         T(a_model_without_sequences_has_no_inputs_of_its_own),
@@ -1020,7 +1059,7 @@ main(void)
         T(a_padding_request_is_back_when_nothing_of_it_is_the_backends),
         T(what_is_answered_to_a_padding_request_is_thrown_away),
         T(a_padding_request_that_is_rejected_counts_nowhere),
-        T(a_seat_that_is_closed_waits_for_its_padding_requests),
+        T(a_slot_that_is_closed_waits_for_its_padding_requests),
         T(padding_requests_come_back_from_any_thread)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

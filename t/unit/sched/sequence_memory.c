@@ -114,78 +114,78 @@ write_states(const inf_request_t *r)
 /* A sequence of two requests, the start of a next one, and a padding
    request. */
 static inf_err_t *
-run(inf_sequence_seat_t *seat, inf_request_t *r)
+run(inf_slot_inputs_t *slot, inf_request_t *r)
 {
     inf_request_t *padding;
 
-    inf_err_t *err = inf_sequence_seat_add_controls(seat, r, true, false);
+    inf_err_t *err = inf_slot_inputs_add_controls(slot, r, true, false);
     if (err == NULL) {
         err = write_states(r);
     }
     if (err == NULL) {
-        err = inf_sequence_seat_add_controls(seat, r, false, true);
+        err = inf_slot_inputs_add_controls(slot, r, false, true);
     }
     if (err == NULL) {
-        err = inf_sequence_seat_fill(seat, r, &padding);
+        err = inf_slot_inputs_fill(slot, r, &padding);
         if (err == NULL) {
             inf_request_release(padding, 1);
         }
     }
     return err != NULL ? err
-        : inf_sequence_seat_add_controls(seat, r, true, false);
+        : inf_slot_inputs_add_controls(slot, r, true, false);
 }
 
 static inf_err_t *
 live_once(void)
 {
     inf_sequence_inputs_t *inputs = NULL;
-    inf_sequence_seat_t *seat = NULL;
+    inf_slot_inputs_t *slot = NULL;
     inf_request_t r[2];
 
     inf_err_t *err = inf_sequence_inputs_new(&storage, "m", model, &inputs);
     if (err == NULL) {
-        err = inf_sequence_seat_open(inputs, &instance, &seat);
+        err = inf_slot_inputs_open(inputs, &instance, &slot);
     }
     for (int i = 0; err == NULL && i < 2; i++) {
         err = make_request(&r[i], i == 0 ? 10 : 9000);
         if (err == NULL) {
-            err = run(seat, &r[i]);
+            err = run(slot, &r[i]);
         }
         inf_request_fini(&r[i]);
     }
 
-    inf_sequence_seat_close(seat);
+    inf_slot_inputs_close(slot);
     inf_sequence_inputs_free(inputs);
     assert_int_equal(model->refs, 1);
     return err;
 }
 
-/* What fails is tried again, in the same seat. */
+/* A request that fails is tried again, in the same slot. */
 static inf_err_t *
 run_again(void)
 {
     inf_sequence_inputs_t *inputs;
-    inf_sequence_seat_t *seat;
+    inf_slot_inputs_t *slot;
     inf_request_t r, again;
     long at = countdown;
 
     countdown = 0;
     assert_ok(inf_sequence_inputs_new(&storage, "m", model, &inputs));
-    assert_ok(inf_sequence_seat_open(inputs, &instance, &seat));
+    assert_ok(inf_slot_inputs_open(inputs, &instance, &slot));
     assert_ok(make_request(&r, 100));
     countdown = at;
-    inf_err_t *err = run(seat, &r);
+    inf_err_t *err = run(slot, &r);
     bool reached = at > 0 && countdown == 0;
 
     at = countdown;
     countdown = 0;
     inf_request_fini(&r);
     assert_ok(make_request(&again, 100));
-    assert_ok(run(seat, &again));
+    assert_ok(run(slot, &again));
     assert_int_equal(again.inputs[4].byte_size, 3);
     assert_memory_equal(again.inputs[4].buffers[0].base, "abc", 3);
     inf_request_fini(&again);
-    inf_sequence_seat_close(seat);
+    inf_slot_inputs_close(slot);
     inf_sequence_inputs_free(inputs);
     countdown = reached ? 0 : at;
     return err;
@@ -220,7 +220,7 @@ a_life_does_without_memory(void **state)
 }
 
 static void
-a_seat_serves_on_when_there_is_memory_again(void **state)
+a_slot_serves_on_when_there_is_memory_again(void **state)
 {
     (void) state;
     fail_each(run_again, 20);
@@ -231,7 +231,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_life_does_without_memory),
-        cmocka_unit_test(a_seat_serves_on_when_there_is_memory_again)
+        cmocka_unit_test(a_slot_serves_on_when_there_is_memory_again)
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -501,7 +501,7 @@ look(place_t *p)
     hear();
 }
 
-/* Who was told and sleeps looks, in any order; some wake late. */
+/* Threads that were notified and sleep poll, in any order; some wake late. */
 static void
 wake(bool all)
 {
@@ -645,7 +645,7 @@ check_rest(void)
 
 /* The runner calls them. */
 static void
-look_all(void)
+check_all(void)
 {
     for (uint32_t i = 0; i < sim.place_count; i++) {
         if (sim.places[i].attached && !sim.places[i].runs) {
@@ -682,7 +682,7 @@ arrive(uint64_t *arrival, uint64_t requests)
     if (sim.closes && sim.pushed > requests - requests / 4) {
         sim.policy->closing = true;
         sim.closes = false;
-        look_all();
+        check_all();
     }
     if (sim.leaves && sim.pushed > requests / 2) {
         core(sim.policy->ops->leave(sim.policy));
@@ -690,7 +690,7 @@ arrive(uint64_t *arrival, uint64_t requests)
         sim.leaving = true;
         give_way();
         hear();
-        look_all();
+        check_all();
     }
     *arrival = sim.pushed >= requests ? UINT64_MAX
         : sim.now + chance(sim.gap);
@@ -1081,7 +1081,7 @@ run_long(uint64_t requests, uint64_t seed)
 }
 
 #ifdef SIM_COSTS
-/* What a request costs of so many that are queued in one slot, or each in a
+/* The cost of a request of so many that are queued in one slot, or each in a
    sequence of its own in the backlog. */
 static double
 cost_of_depth(uint32_t depth, bool backlog)
@@ -1138,7 +1138,7 @@ depths_are_flat(void)
     return true;
 }
 
-/* What is counted is the same on every machine. */
+/* The counts are the same on every machine. */
 static bool
 run_costs(void)
 {

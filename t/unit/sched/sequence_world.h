@@ -76,7 +76,7 @@ add(sequences_t *w, uint32_t count)
     }
 }
 
-/* With instances from 1 on.  What a test does not say: direct, an idle limit of
+/* With instances from 1 on.  The defaults of a test: direct, an idle limit of
    a second. */
 static inline void
 sequences_open(sequences_t *w, inf_sequence_batcher_options_t options,
@@ -138,7 +138,7 @@ detach(sequences_t *w, uint32_t number)
     hear(w);
 }
 
-/* What there is to log of the last push; "": nothing. */
+/* The message to be logged of the last push; "": nothing. */
 static inline const char *
 notice(sequences_t *w)
 {
@@ -241,8 +241,9 @@ put_number(sequences_t *w, const inf_request_t *r)
 }
 
 /*
- * What an idle instance is told: "0 2/3" (direct: requests 0 and 2 and three
- * rows), "0 2" (oldest), "wait 30", "nothing".  What it takes executes.
+ * The answer to an idle instance: "0 2/3" (direct: requests 0 and 2 and three
+ * rows), "0 2" (oldest), "wait 30", "nothing".  The payload that it takes
+ * executes.
  */
 static inline const char *
 next_of(sequences_t *w, uint32_t number, uint64_t at_ms)

@@ -333,8 +333,8 @@ push_one(void)
     list_add(&sim.live[item->level], item);
 }
 
-/* What the policy rejects was cancelled under the plug-in's eyes, or its time
-   is over, to the tick. */
+/* A request that the policy rejects was cancelled during the plug-in's call,
+   or its time is over, to the tick. */
 static void
 take_gone(inf_link_t *gone)
 {
@@ -650,7 +650,7 @@ go_away(uint32_t instance)
     call_idle();
 }
 
-/* What an instance's thread does between two payloads. */
+/* The work of an instance's thread between two payloads. */
 static void
 look(uint32_t instance)
 {

@@ -284,7 +284,7 @@ a_malformed_start_begins_no_sequence(void **state)
     }
 }
 
-/* What was sent before it runs still; what comes after it needs a START. */
+/* A request sent before it still runs; one after it needs a START. */
 static void
 a_malformed_start_ends_a_living_sequence(void **state)
 {

@@ -148,7 +148,7 @@ a_serialised_configuration_comes_back(void **state)
     close(fd);
 }
 
-/* Whoever keeps a copy of the descriptor could change what was checked. */
+/* The owner of a copy of the descriptor could change the checked bytes. */
 static void
 a_configuration_that_could_still_change_is_not_read(void **state)
 {

@@ -57,6 +57,19 @@ core_dies(void (*work)(void), int signo)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+static void
+core_before(void **state)
+{
+    (void) state;
+    core_starts();
+    assert_false(inf_crash_page_restarted(w.page));
+    core_ends();
+    core_starts();
+    assert_true(inf_crash_page_restarted(w.page));
+    core_ends();
+    assert_false(inf_crash_page_restarted(NULL));
+}
+
 static int
 setup(void **state)
 {
@@ -233,6 +246,7 @@ main(void)
     inf_log_set_levels(false, false, false, 0);
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
+        T(core_before),
         T(who_kills_two_cores_is_loaded_no_more),
         T(a_load_that_has_ended_is_no_suspect),
         T(a_kill_from_outside_counts_against_nobody),

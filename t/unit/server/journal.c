@@ -69,7 +69,7 @@ begin(void)
         .repositories = &w.repositories,
         .changed = changed,
         .core_config = w.core_config,
-        .load_members = true,
+        .load_composing = true,
         .notes = &inf_journal_notes,
         .notes_userp = w.journal
     };
@@ -329,7 +329,7 @@ a_member_that_was_unloaded_stays_away_however_much_follows(void **state)
     assert_string_equal(ready(), "a first sent ");
 }
 
-/* What doesn't fit loads all the same; what was there before stays. */
+/* A record that doesn't fit loads all the same; earlier ones stay. */
 static void
 what_is_too_large_is_not_remembered(void **state)
 {
@@ -467,7 +467,7 @@ models_of_two_namespaces_come_back(void **state)
     assert_string_equal(ready(), "sent a ");
 }
 
-/* Whose records say nothing of namespaces. */
+/* Its records say nothing of namespaces. */
 static void
 what_was_loaded_without_namespacing_comes_back_in_all(void **state)
 {

@@ -34,7 +34,7 @@ request(uint16_t method, const char *body, const char *name, size_t name_len,
 }
 
 static void
-refused(uint16_t method, const char *body, const char *why)
+rejected(uint16_t method, const char *body, const char *why)
 {
     void *m;
     inf_err_t *err = request(method, body, "m", 1, &m);
@@ -97,30 +97,95 @@ bodies_become_messages(void **state)
 }
 
 static void
+settings_become_messages(void **state)
+{
+    (void) state;
+    Inference__TraceSettingRequest *trace;
+    Inference__LogSettingsRequest *log;
+
+    assert_null(request(INF_METHOD_TRACE_SETTING, "{\"trace_level\":"
+        "[\"TIMESTAMPS\",\"TENSORS\"],\"trace_rate\":\"7\",\"trace_count\":"
+        "null,\"other\":1}", "some", 4, &trace));
+    assert_string_equal(trace->model_name, "some");
+    assert_int_equal(trace->n_settings, 3);
+    assert_string_equal(trace->settings[0]->key, "trace_level");
+    assert_int_equal(trace->settings[0]->value->n_value, 2);
+    assert_string_equal(trace->settings[0]->value->value[1], "TENSORS");
+    assert_string_equal(trace->settings[1]->value->value[0], "7");
+    assert_int_equal(trace->settings[2]->value->n_value, 0);
+    inf_message_free(&trace->base);
+
+    assert_null(request(INF_METHOD_LOG_SETTINGS, "{\"log_file\":null,"
+        "\"log_info\":false,\"log_warning\":null,\"log_verbose_level\":3,"
+        "\"log_format\":\"ISO8601\"}", "", 0, &log));
+    assert_int_equal(log->n_settings, 3);
+    assert_string_equal(log->settings[0]->key, "log_info");
+    assert_false(log->settings[0]->value->bool_param);
+    assert_int_equal(log->settings[1]->value->uint32_param, 3);
+    assert_string_equal(log->settings[2]->value->string_param, "ISO8601");
+    inf_message_free(&log->base);
+}
+
+static void
+wrong_settings_are_told_by_code(void **state)
+{
+    (void) state;
+    static const struct {
+        uint16_t       method;
+        const char    *body;
+        inf_err_code_t code;
+    } cases[] = {
+        { INF_METHOD_TRACE_SETTING, "", INF_ERR_INTERNAL },
+        { INF_METHOD_TRACE_SETTING, "{\"trace_file\":null}",
+          INF_ERR_UNSUPPORTED },
+        { INF_METHOD_TRACE_SETTING, "{\"trace_rate\":1}", INF_ERR_INTERNAL },
+        { INF_METHOD_TRACE_SETTING, "{\"trace_level\":[1]}",
+          INF_ERR_INTERNAL },
+        { INF_METHOD_TRACE_SETTING, "{\"trace_rate\":\"\\u0000\"}",
+          INF_ERR_INVALID_ARG },
+        { INF_METHOD_LOG_SETTINGS, "", INF_ERR_INTERNAL },
+        { INF_METHOD_LOG_SETTINGS, "{\"log_file\":\"\"}",
+          INF_ERR_UNSUPPORTED },
+        { INF_METHOD_LOG_SETTINGS, "{\"log_verbose_level\":-1}",
+          INF_ERR_INTERNAL },
+        { INF_METHOD_LOG_SETTINGS, "{\"log_format\":\"x\"}",
+          INF_ERR_UNAVAILABLE }
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        void *m;
+        inf_err_t *err = request(cases[i].method, cases[i].body, "", 0, &m);
+        assert_non_null(err);
+        assert_int_equal(inf_err_code(err), cases[i].code);
+        inf_err_free(err);
+    }
+}
+
+static void
 wrong_bodies_say_what_is_wrong(void **state)
 {
     (void) state;
     uint16_t load = INF_METHOD_REPOSITORY_MODEL_LOAD;
 
-    refused(load, "{", "failed to parse the request JSON buffer");
-    refused(load, "5", "must be an object");
-    refused(load, "{\"parameters\":5}", "'parameters' must be an object");
-    refused(load, "{\"parameters\":{},\"parameters\":{}}", "duplicate");
-    refused(INF_METHOD_REPOSITORY_INDEX, "{\"ready\":true,\"ready\":true}",
+    rejected(load, "{", "failed to parse the request JSON buffer");
+    rejected(load, "5", "must be an object");
+    rejected(load, "{\"parameters\":5}", "'parameters' must be an object");
+    rejected(load, "{\"parameters\":{},\"parameters\":{}}", "duplicate");
+    rejected(INF_METHOD_REPOSITORY_INDEX, "{\"ready\":true,\"ready\":true}",
         "duplicate");
-    refused(load, "{\"parameters\":{\"config\":{}}}", "must be a string");
-    refused(load, "{\"parameters\":{\"config\":\"a\\u0000b\"}}", "NUL");
-    refused(load, "{\"parameters\":{\"file:a\":\"*\"}}", "is not base64");
-    refused(INF_METHOD_REPOSITORY_MODEL_UNLOAD,
+    rejected(load, "{\"parameters\":{\"config\":{}}}", "must be a string");
+    rejected(load, "{\"parameters\":{\"config\":\"a\\u0000b\"}}", "NUL");
+    rejected(load, "{\"parameters\":{\"file:a\":\"*\"}}", "is not base64");
+    rejected(INF_METHOD_REPOSITORY_MODEL_UNLOAD,
         "{\"parameters\":{\"unload_dependents\":1}}", "must be a boolean");
-    refused(INF_METHOD_REPOSITORY_INDEX, "{\"ready\":\"yes\"}",
+    rejected(INF_METHOD_REPOSITORY_INDEX, "{\"ready\":\"yes\"}",
         "expected a boolean");
-    refused(INF_METHOD_SERVER_LIVE, "{}", "has no REST body");
+    rejected(INF_METHOD_SERVER_LIVE, "{}", "has no REST body");
 }
 
 /* A worker may be broken. */
 static void
-broken_records_are_refused(void **state)
+broken_records_are_rejected(void **state)
 {
     (void) state;
     static const char *const records[] = {
@@ -148,8 +213,10 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bodies_become_messages),
+        cmocka_unit_test(settings_become_messages),
+        cmocka_unit_test(wrong_settings_are_told_by_code),
         cmocka_unit_test(wrong_bodies_say_what_is_wrong),
-        cmocka_unit_test(broken_records_are_refused),
+        cmocka_unit_test(broken_records_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@
 #define EVIL_ARENA (4 * MIB)
 #define EVIL_SLOTS 16u
 
-/* What a worker makes and shares, all of it open to damage. */
+/* The shared memory of a worker, all of it open to damage. */
 typedef struct {
     inf_hello_t         hello;
     int                 fds[INF_SOCKET_MAX_FDS];

@@ -414,7 +414,7 @@ a_model_that_failed_to_load_is_unavailable(void **state)
 }
 
 static void
-a_shape_that_does_not_fit_its_bytes_is_refused(void **state)
+a_shape_that_does_not_fit_its_bytes_is_rejected(void **state)
 {
     (void) state;
     expect_error("echo", true, FLOATS + 1, INF_ERR_INVALID_ARG,
@@ -806,7 +806,7 @@ main(void)
         cmocka_unit_test(a_response_has_its_parameters_in_their_order),
         cmocka_unit_test(an_unknown_model_is_not_found),
         cmocka_unit_test(a_model_that_failed_to_load_is_unavailable),
-        cmocka_unit_test(a_shape_that_does_not_fit_its_bytes_is_refused),
+        cmocka_unit_test(a_shape_that_does_not_fit_its_bytes_is_rejected),
         cmocka_unit_test(a_missing_batch_dimension_is_named),
         cmocka_unit_test(names_that_a_model_lacks_cost_nothing),
         cmocka_unit_test(a_queued_request_is_cancelled_at_once),

@@ -421,7 +421,7 @@ an_open_connection_ends_with_the_intake(void **state)
 }
 
 static void
-nonsense_is_refused_and_harms_nobody_else(void **state)
+nonsense_is_rejected_and_harms_nobody_else(void **state)
 {
     (void) state;
     static const uint32_t kinds[] = { 0, INF_HELLO_WORKER, INF_HELLO_CONFIG,
@@ -564,10 +564,10 @@ static _Atomic bool held;           /* the first waits to be taken           */
 
 inf_infer_fed_t __real_inf_infer_submit(inf_session_t *session,
     inf_registry_reader_t *models, const inf_submission_t *submission,
-    uint64_t now_ns);
+    bool restoring, uint64_t now_ns);
 inf_infer_fed_t __wrap_inf_infer_submit(inf_session_t *session,
     inf_registry_reader_t *models, const inf_submission_t *submission,
-    uint64_t now_ns);
+    bool restoring, uint64_t now_ns);
 void __real_inf_control_submit(inf_control_t *control, inf_session_t *session,
     const inf_submission_t *submission);
 void __wrap_inf_control_submit(inf_control_t *control, inf_session_t *session,
@@ -586,10 +586,12 @@ note(char what)
 
 inf_infer_fed_t
 __wrap_inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
-    const inf_submission_t *submission, uint64_t now_ns)
+    const inf_submission_t *submission, bool restoring,
+    uint64_t now_ns)
 {
     note('R');
-    return __real_inf_infer_submit(session, models, submission, now_ns);
+    return __real_inf_infer_submit(session, models, submission, restoring,
+        now_ns);
 }
 
 void
@@ -627,7 +629,7 @@ wait_taken(uint32_t count)
     }
 }
 
-/* What two workers submit while the first entry of one is being taken. */
+/* Two workers submit while the first entry of one is being taken. */
 static void
 takes(int count, uint64_t length, const char *order)
 {
@@ -676,7 +678,7 @@ main(void)
         T(one_process_has_few_channels_and_connections),
         cmocka_unit_test(connections_leave_descriptors_for_models),
         T(an_open_connection_ends_with_the_intake),
-        T(nonsense_is_refused_and_harms_nobody_else),
+        T(nonsense_is_rejected_and_harms_nobody_else),
         T(a_configuration_comes_over_the_supervisors_socket_alone),
         T(what_is_no_configuration_is_ignored_on_that_socket),
         T(workers_come_and_go),

@@ -4,12 +4,12 @@
 
 #include "core/service/session.h"
 
-/* A flight ends when its request is released and its factory is free. */
+/* One ends when its request is released and its factory is free. */
 static void
-finish(inf_flight_t *flight)
+finish(inf_in_flight_t *in_flight)
 {
-    inf_flight_part_done(flight);
-    inf_flight_part_done(flight);
+    inf_in_flight_part_done(in_flight);
+    inf_in_flight_part_done(in_flight);
 }
 
 static inf_session_t *
@@ -18,40 +18,40 @@ session_of(link_t_ *l)
     inf_session_t *s;
 
     link_open(l, 64, 8, MIB);
-    assert_null(inf_session_new(inf_channel_ref(l->channel), &s));
+    assert_null(inf_session_new(inf_channel_ref(l->channel), 1, &s));
     assert_int_equal(s->slots, 8);
     return s;
 }
 
 static void
-a_flight_is_used_again_after_both_parts_ended(void **state)
+one_is_used_again_after_both_parts_ended(void **state)
 {
     (void) state;
     link_t_ l;
     inf_session_t *s = session_of(&l);
 
-    inf_flight_t *a = inf_session_take(s, 0, 1);
-    inf_flight_t *b = inf_session_take(s, 1, 1);
+    inf_in_flight_t *a = inf_session_take(s, 0, 1);
+    inf_in_flight_t *b = inf_session_take(s, 1, 1);
     assert_ptr_not_equal(a, b);
-    assert_int_equal(s->flights, 2);
+    assert_int_equal(s->made, 2);
     assert_int_equal(s->refs, 3);
 
-    inf_flight_part_done(a);
+    inf_in_flight_part_done(a);
     assert_int_equal(s->refs, 3);           /* one part is still out         */
-    inf_flight_t *c = inf_session_take(s, 2, 1);
+    inf_in_flight_t *c = inf_session_take(s, 2, 1);
     assert_ptr_not_equal(c, a);
-    inf_flight_part_done(a);
+    inf_in_flight_part_done(a);
     assert_int_equal(s->refs, 3);
     assert_non_null(inf_request_add_input(&a->request, "x", 1, INF_TYPE_BOOL,
         NULL, 0));
-    inf_flight_t *d = inf_session_take(s, 3, 9);
+    inf_in_flight_t *d = inf_session_take(s, 3, 9);
     assert_ptr_equal(d, a);
     assert_int_equal(d->slot, 3);
     assert_int_equal(d->generation, 9);
     assert_null(d->record);
     assert_int_equal(d->request.input_count, 0);
     assert_int_equal(d->request.state, INF_REQUEST_IDLE);
-    assert_int_equal(s->flights, 3);
+    assert_int_equal(s->made, 3);
 
     finish(b);
     finish(c);
@@ -69,15 +69,15 @@ find_knows_slot_generation_and_life(void **state)
     inf_session_t *s = session_of(&l);
 
     assert_null(inf_session_find(s, 0, 1));
-    inf_flight_t *a = inf_session_take(s, 0, 1);
+    inf_in_flight_t *a = inf_session_take(s, 0, 1);
     assert_ptr_equal(inf_session_find(s, 0, 1), a);
     assert_null(inf_session_find(s, 0, 2));
     assert_null(inf_session_find(s, 1, 1));
     assert_null(inf_session_find(s, 8, 1));         /* outside the table     */
     assert_null(inf_session_find(s, UINT32_MAX, 1));
-    inf_flight_part_done(a);
+    inf_in_flight_part_done(a);
     assert_ptr_equal(inf_session_find(s, 0, 1), a); /* may be under way      */
-    inf_flight_part_done(a);
+    inf_in_flight_part_done(a);
     assert_null(inf_session_find(s, 0, 1));
 
     /* used again by another slot: the old slot id finds it no more */
@@ -91,24 +91,24 @@ find_knows_slot_generation_and_life(void **state)
 }
 
 static void
-a_flight_keeps_its_session(void **state)
+one_keeps_its_session(void **state)
 {
     (void) state;
     link_t_ l;
     inf_session_t *s = session_of(&l);
 
-    inf_flight_t *a = inf_session_take(s, 0, 1);
+    inf_in_flight_t *a = inf_session_take(s, 0, 1);
     inf_session_unref(s);                   /* the intake has let go         */
     assert_int_equal(s->refs, 1);
     finish(a);                              /* the last one frees everything */
     link_close(&l);
 }
 
-/* ---- flights end on other threads ---------------------------------------- */
+/* ---- requests end on other threads --------------------------------------- */
 
 enum { FLIGHTS = 8, TURNS = 20000 };
 
-static _Atomic(inf_flight_t *) board[FLIGHTS];
+static _Atomic(inf_in_flight_t *) board[FLIGHTS];
 static _Atomic bool            over;
 
 static void *
@@ -117,7 +117,7 @@ finisher(void *arg)
     (void) arg;
     while (!atomic_load(&over)) {
         for (int i = 0; i < FLIGHTS; i++) {
-            inf_flight_t *f = atomic_exchange(&board[i], NULL);
+            inf_in_flight_t *f = atomic_exchange(&board[i], NULL);
             if (f != NULL) {
                 finish(f);
             }
@@ -127,7 +127,7 @@ finisher(void *arg)
 }
 
 static void
-flights_come_back_from_any_thread(void **state)
+requests_come_back_from_any_thread(void **state)
 {
     (void) state;
     link_t_ l;
@@ -145,7 +145,7 @@ flights_come_back_from_any_thread(void **state)
         if (atomic_load(&board[slot]) != NULL) {
             continue;
         }
-        inf_flight_t *f = inf_session_take(s, slot, ++generation);
+        inf_in_flight_t *f = inf_session_take(s, slot, ++generation);
         assert_int_equal(f->parts, 2);
         assert_ptr_equal(inf_session_find(s, slot, generation), f);
         atomic_store(&board[slot], f);
@@ -160,7 +160,7 @@ flights_come_back_from_any_thread(void **state)
         }
     }
     assert_int_equal(s->refs, 1);
-    assert_true(s->flights <= FLIGHTS + 2);     /* two more in a finisher's
+    assert_true(s->made <= FLIGHTS + 2);   /* two more in a finisher's
                                                    hands                     */
     inf_session_unref(s);
     link_close(&l);
@@ -170,10 +170,10 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_flight_is_used_again_after_both_parts_ended),
+        cmocka_unit_test(one_is_used_again_after_both_parts_ended),
         cmocka_unit_test(find_knows_slot_generation_and_life),
-        cmocka_unit_test(a_flight_keeps_its_session),
-        cmocka_unit_test(flights_come_back_from_any_thread),
+        cmocka_unit_test(one_keeps_its_session),
+        cmocka_unit_test(requests_come_back_from_any_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Whose directory the cache of S3 storage lies in. */
+/* The owner of the directory that the cache of S3 storage lies in. */
 
 #include "temp_tree.h"
 
@@ -146,7 +146,7 @@ one_of_another_user_is_not_used(void **state)
     assert_ok(use_cache());
 }
 
-/* Whoever made the link decides where files would be written. */
+/* The maker of the link decides where files would be written. */
 static void
 one_behind_a_link_is_not_used(void **state)
 {

@@ -1,5 +1,4 @@
-/* What a client of S3 storage makes of answers, of a service in this process
-   that says what it is told to. */
+/* The S3 client and the answers of a service in this process. */
 
 #include "temp_tree.h"
 

@@ -1,4 +1,4 @@
-/* What the kernel tells of repositories, and what it doesn't. */
+/* Events of the kernel on repositories, and changes without one. */
 
 #include "temp_tree.h"
 

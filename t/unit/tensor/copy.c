@@ -219,7 +219,7 @@ without_a_driver_gpu_copies_fail(void **state)
     fails(inf_memory_copy(m, &a, &gpu, 8), INF_ERR_UNSUPPORTED, "GPU");
 }
 
-/* Whatever call fails, finish waits for what was queued: the bytes may be
+/* If any call fails, finish waits for the queued copies: the bytes may be
    freed afterwards. */
 static void
 every_call_may_fail(void **state)

@@ -44,7 +44,8 @@ memory_grows_in_place_on_its_own_gpu(void **state)
     inf_growable_t *g;
 
     succeeds(inf_growable_new(m, 1, &g));
-    assert_int_equal(inf_growable_device(g), 1);
+    assert_int_equal(inf_growable_type(g), INF_MEMORY_GPU);
+    assert_int_equal(inf_growable_id(g), 1);
     assert_int_equal(bytes_used(m, 1), 0);
     void *base = inf_growable_base(g);
 
@@ -100,6 +101,39 @@ a_gpu_without_a_range_has_no_memory_that_grows(void **state)
     inf_growable_free(NULL);
 }
 
+/* With a driver and without one. */
+static void
+memory_of_the_host_grows_in_place(void **state)
+{
+    (void) state;
+    static const char *const drivers[] = { FAKE_CUDA_LIBRARY, "" };
+    static const size_t sizes[] = { 1, 4096, 1 << 20, (1 << 20) + 1, 5 << 20 };
+
+    for (int i = 0; i < 2; i++) {
+        inf_memory_t *m;
+        inf_growable_t *g;
+
+        succeeds(inf_memory_new(&(inf_memory_options_t) {
+            .driver = drivers[i] }, &m));
+        succeeds(inf_growable_new(m, INF_GROWABLE_HOST, &g));
+        assert_int_equal(inf_growable_type(g), INF_MEMORY_CPU);
+        assert_int_equal(inf_growable_id(g), 0);
+        char *base = inf_growable_base(g);
+
+        for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+            succeeds(inf_growable_fit(g, sizes[k]));
+            assert_ptr_equal(inf_growable_base(g), base);
+            memset(base + sizes[k] - 1, (int) k + 1, 1);
+            assert_int_equal(base[0], 1);
+        }
+        fails(inf_growable_fit(g, INF_GROWABLE_HOST_RANGE + 1),
+            INF_ERR_UNAVAILABLE, "17179869185 bytes are more than the"
+            " 17179869184 that memory may grow to");
+        inf_growable_free(g);
+        inf_memory_free(m);
+    }
+}
+
 static void
 what_a_full_gpu_gave_is_kept(void **state)
 {
@@ -127,6 +161,7 @@ main(void)
         T(memory_grows_in_place_on_its_own_gpu),
         T(the_range_is_the_limit),
         T(a_gpu_without_a_range_has_no_memory_that_grows),
+        T(memory_of_the_host_grows_in_place),
         T(what_a_full_gpu_gave_is_kept)
     };
 

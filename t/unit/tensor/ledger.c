@@ -1,4 +1,4 @@
-/* What a dead backend still has of a model's requests is settled. */
+/* Requests that a dead backend still has are settled. */
 
 #include <setjmp.h>
 #include <stdarg.h>

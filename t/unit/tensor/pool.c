@@ -171,8 +171,8 @@ an_exact_fit_is_never_missed(void **state)
     inf_pool_fini(&pool);
 }
 
-/* What random use hands out never overlaps, is where it should be, and all
-   comes back as one; on memory that must not be touched. */
+/* Random allocations never overlap, are where they should be, and all come
+   back as one; on memory that must not be touched. */
 static void
 random_use_keeps_stretches_apart(void **state)
 {

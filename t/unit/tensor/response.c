@@ -10,7 +10,7 @@
 #include "core/tensor/request.h"
 #include "core/tensor/response.h"
 
-/* What the sink was told; counters are atomic for the test with threads. */
+/* The calls of the sink; counters are atomic for the test with threads. */
 typedef struct {
     _Atomic int     started;
     _Atomic int     released;

@@ -326,7 +326,7 @@ abandoned_request_is_cancelled_and_cleaned_up_later(void **state)
 }
 
 static void
-full_ring_refuses_requests_and_keeps_releases(void **state)
+full_ring_rejects_requests_and_keeps_releases(void **state)
 {
     (void) state;
     link_t_ l;
@@ -358,9 +358,9 @@ full_ring_refuses_requests_and_keeps_releases(void **state)
         inf_client_abandon(l.client, w[i].id, NULL);
         inf_client_abandon(l.client, w[i].id, NULL);
     }
-    assert_int_equal(inf_client_pending(l.client), 16);
+    /* 12 releases as 2 entries, and 4 cancels */
+    assert_int_equal(inf_client_pending(l.client), 6);
 
-    /* A request does not overtake them. */
     inf_slot_id_t t;
     assert_false(inf_client_take(l.client, w, &t));
     int seen[5] = { 0 };
@@ -379,12 +379,56 @@ full_ring_refuses_requests_and_keeps_releases(void **state)
     inf_channel_stats_t stats;
     inf_channel_stats(l.channel, &stats);
     assert_int_equal(stats.bad_releases, 0);
-    assert_int_equal(stats.submissions, 4 + 4 + 4 + 12);
+    assert_int_equal(stats.submissions, 4 + 4 + 4 + 2);
+    link_close(&l);
+}
+
+/* A backend that answers fast must not make others' requests wait. */
+static void
+releases_leave_room_for_requests(void **state)
+{
+    (void) state;
+    link_t_ l;
+    waiter_t w[8];
+    uint64_t released = 0;
+    link_open(&l, 16, 8, MIB);
+
+    memset(w, 0, sizeof(w));
+    submit(&l, &w[0], NULL);
+    inf_submission_t s = pop_entry(&l);
+    w[0].release = true;
+    for (int i = 0; i < 100; i++) {
+        answer(&l, s, INF_COMPLETE_RESPONSE, "stream");
+        (void) inf_client_drain(l.client, 10, on_completion);
+        inf_channel_flush(l.channel);
+    }
+
+    /* 12 in the ring; the others together, 6 an entry */
+    assert_int_equal(inf_client_pending(l.client), (100 - 12 + 5) / 6);
+    for (int i = 1; i < 5; i++) {
+        submit(&l, &w[i], NULL);
+    }
+
+    while (inf_client_pending(l.client) > 0) {
+        inf_submission_t e;
+        released += inf_channel_pop(l.channel, &e) == INF_CHANNEL_SKIPPED;
+        inf_client_flush(l.client);
+    }
+    assert_true(released > 0);
+    while (responses_in_use(&l) != 0) {
+        inf_submission_t e;
+        (void) inf_channel_pop(l.channel, &e);
+    }
+
+    inf_channel_stats_t stats;
+    inf_channel_stats(l.channel, &stats);
+    assert_int_equal(stats.bad_releases, 0);
+    assert_int_equal(stats.invalid, 0);
     link_close(&l);
 }
 
 static void
-submit_into_a_full_ring_is_refused_and_may_be_tried_again(void **state)
+submit_into_a_full_ring_is_rejected_and_may_be_tried_again(void **state)
 {
     (void) state;
     link_t_ l;
@@ -544,7 +588,7 @@ body_of_unknown_length_grows_and_keeps_its_bytes(void **state)
 }
 
 static void
-core_that_hangs_up_or_refuses_is_reported(void **state)
+core_that_hangs_up_or_rejects_is_reported(void **state)
 {
     (void) state;
     const inf_client_conf_t conf = { .arena_bound = MIB };
@@ -601,13 +645,14 @@ main(void)
         cmocka_unit_test(calls_have_slots_and_room_that_inferences_leave),
         cmocka_unit_test(late_completion_is_dropped_but_its_response_released),
         cmocka_unit_test(abandoned_request_is_cancelled_and_cleaned_up_later),
-        cmocka_unit_test(full_ring_refuses_requests_and_keeps_releases),
+        cmocka_unit_test(full_ring_rejects_requests_and_keeps_releases),
+        cmocka_unit_test(releases_leave_room_for_requests),
         cmocka_unit_test(
-            submit_into_a_full_ring_is_refused_and_may_be_tried_again),
+            submit_into_a_full_ring_is_rejected_and_may_be_tried_again),
         cmocka_unit_test(more_completions_than_the_ring_holds_arrive_in_order),
         cmocka_unit_test(nonsense_from_the_core_breaks_the_client),
         cmocka_unit_test(body_of_unknown_length_grows_and_keeps_its_bytes),
-        cmocka_unit_test(core_that_hangs_up_or_refuses_is_reported),
+        cmocka_unit_test(core_that_hangs_up_or_rejects_is_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,7 +116,7 @@ what_was_freed_last_is_handed_out_first(void **state)
 }
 
 static void
-bound_refuses_and_counts_but_nothing_leaks(void **state)
+bound_rejects_and_counts_but_nothing_leaks(void **state)
 {
     (void) state;
     inf_regions_t r;
@@ -561,7 +561,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_freed_last_is_handed_out_first),
-        cmocka_unit_test(bound_refuses_and_counts_but_nothing_leaks),
+        cmocka_unit_test(bound_rejects_and_counts_but_nothing_leaks),
         cmocka_unit_test(reservations_leave_their_part_of_the_space_to_charges),
         cmocka_unit_test(reservation_that_fails_leaves_what_others_have_cached),
         cmocka_unit_test(reserved_bytes_are_charged_as_they_arrive),

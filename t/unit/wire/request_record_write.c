@@ -17,7 +17,7 @@ text_at(const char *record, inf_ref_t ref)
     return text;
 }
 
-/* What the worker has written passes the core's check. */
+/* The worker's record passes the core's check. */
 static void
 check_accepts(const char *record, size_t size)
 {

@@ -248,7 +248,7 @@ binary_response_of_the_reference(void **state)
     static const int64_t shape[] = { 1, 2 };
     static const int32_t sum[] = { 7, 0 };
     inf_infer_output_t asked = { .name = INF_SLICE("SUM"), .binary = true };
-    inf_response_options_t options = { &asked, 1, false, false };
+    inf_response_options_t options = { .outputs = &asked, .output_count = 1 };
     maker_t m;
 
     (void) state;
@@ -326,7 +326,7 @@ classification_of_the_reference(void **state)
     inf_infer_output_t asked = {
         .name = INF_SLICE("SCORES"), .classification = 2
     };
-    inf_response_options_t options = { &asked, 1, false, false };
+    inf_response_options_t options = { .outputs = &asked, .output_count = 1 };
     maker_t m;
 
     (void) state;
@@ -408,7 +408,7 @@ mixed_outputs_keep_the_backends_order(void **state)
         { .name = INF_SLICE("b"), .binary = true },
         { .name = INF_SLICE("a") }
     };
-    inf_response_options_t options = { asked, 4, false, false };
+    inf_response_options_t options = { .outputs = asked, .output_count = 4 };
     maker_t m;
 
     (void) state;
@@ -479,7 +479,7 @@ what_cannot_be_sent_is_an_error_beforehand(void **state)
     static const int64_t one[] = { 1 };
     static const int64_t two[] = { 2 };
     inf_infer_output_t asked = { .name = INF_SLICE("o"), .classification = 1 };
-    inf_response_options_t options = { &asked, 1, false, false };
+    inf_response_options_t options = { .outputs = &asked, .output_count = 1 };
     maker_t m;
 
     (void) state;
@@ -507,8 +507,8 @@ what_cannot_be_sent_is_an_error_beforehand(void **state)
     check_error(&m, NULL, INF_ERR_INTERNAL, "output 'o': string 0 of 1");
 }
 
-/* What the check saw may be something else by the time it is written: a
-   length is believed where it is used alone. */
+/* The checked bytes may have changed by the time they are written: a length is
+   believed where it is used alone. */
 static void
 a_prefix_that_changes_after_the_check_leads_nowhere(void **state)
 {
@@ -557,7 +557,7 @@ a_prefix_that_changes_after_the_check_leads_nowhere(void **state)
 
 /* Each field broken in turn. */
 static void
-broken_records_are_refused(void **state)
+broken_records_are_rejected(void **state)
 {
     static const int64_t shape[] = { 1, 2 };
     static const int32_t sum[] = { 7, 0 };
@@ -662,6 +662,94 @@ large_tensors_are_written_piece_by_piece(void **state)
     check_body(&m, NULL, want, n, n);
 }
 
+static inf_record_parameter_t *
+parameter(maker_t *m, uint32_t i, const char *name, uint32_t type)
+{
+    inf_record_parameter_t *p = (void *) (m->record
+                                          + head(m)->parameter_offset);
+
+    p[i].name = text(m, name);
+    p[i].type = type;
+    return &p[i];
+}
+
+/* Outputs and parameters by name, whatever their order was. */
+static void
+begin_generated(maker_t *m, const char *id)
+{
+    static const int64_t three[] = { 3 }, one[] = { 1, 1 }, none[] = { 0 };
+    static const int32_t numbers[] = { 3, -2, 1 };
+    static const float real = 0.5f;
+
+    begin(m, id, "chat", 2, 4, 2);
+    output(m, 0, "text", INF_TYPE_BYTES, one, 2, "\3\0\0\0a\"b", 7);
+    output(m, 1, "Real", INF_TYPE_FP32, one, 2, &real, sizeof(real));
+    output(m, 2, "numbers", INF_TYPE_INT32, three, 1, numbers,
+           sizeof(numbers));
+    output(m, 3, "none", INF_TYPE_INT32, none, 1, "", 0);
+    parameter(m, 0, "tex", INF_PARAMETER_INT)->number.i = -5;
+    parameter(m, 1, "texts", INF_PARAMETER_BOOL)->number.i = 1;
+}
+
+static void
+generate_has_all_by_name(void **state)
+{
+    static const char want[] = "{\"Real\":0.5,\"id\":\"7\",\"model_name\":"
+        "\"chat\",\"model_version\":\"2\",\"none\":[],\"numbers\":[3,-2,1],"
+        "\"tex\":-5,\"text\":\"a\\\"b\",\"texts\":true}";
+    inf_response_options_t options = { .form = INF_RESPONSE_GENERATE };
+    char event[256];
+    maker_t m;
+
+    (void) state;
+    begin_generated(&m, "7");
+    check_body(&m, &options, want, sizeof(want) - 1, sizeof(want) - 1);
+
+    options.form = INF_RESPONSE_EVENT;
+    int n = snprintf(event, sizeof(event), "data: %s\n\n", want);
+    check_body(&m, &options, event, (size_t) n, (size_t) n);
+}
+
+static void
+in_generate_a_name_stands_once(void **state)
+{
+    static const int64_t one[] = { 1 };
+    static const int32_t numbers[] = { 1, 2, 3, 4 };
+    static const char want[] = "{\"A\":4,\"P\":7,\"id\":8,\"model_name\":"
+        "\"chat\",\"model_version\":\"1\"}";
+    inf_response_options_t options = { .form = INF_RESPONSE_GENERATE };
+    maker_t m;
+
+    (void) state;
+    begin(&m, "", "chat", 1, 4, 3);
+    output(&m, 0, "model_name", INF_TYPE_INT32, one, 1, &numbers[0], 4);
+    output(&m, 1, "P", INF_TYPE_INT32, one, 1, &numbers[1], 4);
+    output(&m, 2, "A", INF_TYPE_INT32, one, 1, &numbers[3], 4);
+    output(&m, 3, "A", INF_TYPE_INT32, one, 1, &numbers[2], 4);
+    parameter(&m, 0, "P", INF_PARAMETER_INT)->number.i = 7;
+    parameter(&m, 1, "model_version", INF_PARAMETER_INT)->number.i = 9;
+    parameter(&m, 2, "id", INF_PARAMETER_INT)->number.i = 8;
+    check_body(&m, &options, want, sizeof(want) - 1, sizeof(want) - 1);
+}
+
+static void
+generate_never_prints_half_a_value(void **state)
+{
+    static const int64_t one[] = { 1 };
+    static const int16_t number = 1;
+    inf_response_options_t options = { .form = INF_RESPONSE_EVENT };
+    maker_t m;
+
+    (void) state;
+    begin(&m, "", "m", 1, 1, 0);
+    output(&m, 0, "H", INF_TYPE_FP16, one, 1, &number, 2);
+    check_error(&m, &options, INF_ERR_INVALID_ARG, "sending FP16 data via"
+                " JSON is not supported");
+    begin(&m, "", "m", 1, 1, 0);
+    output(&m, 0, "S", INF_TYPE_BYTES, one, 1, "\5\0\0\0ab", 6);
+    check_error(&m, &options, INF_ERR_INTERNAL, "output 'S': string 0 of 1");
+}
+
 int
 main(void)
 {
@@ -677,8 +765,11 @@ main(void)
         cmocka_unit_test(strings_are_escaped_and_passed_through),
         cmocka_unit_test(what_cannot_be_sent_is_an_error_beforehand),
         cmocka_unit_test(a_prefix_that_changes_after_the_check_leads_nowhere),
-        cmocka_unit_test(broken_records_are_refused),
+        cmocka_unit_test(broken_records_are_rejected),
         cmocka_unit_test(large_tensors_are_written_piece_by_piece),
+        cmocka_unit_test(generate_has_all_by_name),
+        cmocka_unit_test(in_generate_a_name_stands_once),
+        cmocka_unit_test(generate_never_prints_half_a_value),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

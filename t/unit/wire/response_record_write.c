@@ -83,7 +83,7 @@ response_is_written_as_described(void **state)
 }
 
 static void
-response_beyond_the_limit_is_refused(void **state)
+response_beyond_the_limit_is_rejected(void **state)
 {
     (void) state;
     const inf_response_builder_t b = {
@@ -101,7 +101,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(response_is_written_as_described),
-        cmocka_unit_test(response_beyond_the_limit_is_refused),
+        cmocka_unit_test(response_beyond_the_limit_is_rejected),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -209,7 +209,7 @@ two_threads_see_every_entry_once(void **state)
 }
 
 static void
-layout_of_other_sizes_is_refused(void **state)
+layout_of_other_sizes_is_rejected(void **state)
 {
     (void) state;
     inf_rings_header_t h;
@@ -253,7 +253,7 @@ main(void)
         cmocka_unit_test(
             random_foreign_index_never_yields_more_than_the_ring_holds),
         cmocka_unit_test(two_threads_see_every_entry_once),
-        cmocka_unit_test(layout_of_other_sizes_is_refused),
+        cmocka_unit_test(layout_of_other_sizes_is_rejected),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

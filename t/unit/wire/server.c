@@ -43,9 +43,9 @@ offer_open(offer_t *o)
     inf_fds_close(pair, 2);
 }
 
-/* Refused, with nothing left open; the worker reads why where it can. */
+/* Rejected, with nothing left open; the worker reads why where it can. */
 static void
-offer_refused(offer_t *o, const char *part, bool told)
+offer_rejected(offer_t *o, const char *part, bool told)
 {
     inf_channel_t *ch = (void *) o;
     bool again;
@@ -74,38 +74,38 @@ offer_refused(offer_t *o, const char *part, bool told)
 }
 
 static void
-registration_with_a_wrong_field_is_refused_with_a_reason(void **state)
+registration_with_a_wrong_field_is_rejected_with_a_reason(void **state)
 {
     (void) state;
     int before = link_open_fds();
     offer_t o;
 
-#define REFUSED(part, told, change)                                           \
+#define REJECTED(part, told, change)                                           \
     do {                                                                      \
         offer_open(&o);                                                       \
         change;                                                               \
-        offer_refused(&o, part, told);                                        \
+        offer_rejected(&o, part, told);                                        \
     } while (0)
 
-    REFUSED("too short", true, o.len = sizeof(o.hello) - 1);
-    REFUSED("too short", true, o.len = 0);
-    REFUSED("format", true, o.hello.magic++);
-    REFUSED("format", true, o.hello.size = 8);
-    REFUSED("restart nginx", true, o.hello.version = 0);
-    REFUSED("restart nginx", true, o.hello.min_version = 99);
-    REFUSED("restart nginx", true,
-        o.hello.version = o.hello.min_version = 1);
-    REFUSED("restart nginx", true,
-        o.hello.version = o.hello.min_version = 3);
-    REFUSED("kind", true, o.hello.kind = INF_HELLO_CONFIG);
-    REFUSED("layout", true, o.hello.ring_entries = 32);
-    REFUSED("layout", true, o.hello.ring_entries = 0);
-    REFUSED("layout", true, o.hello.entry_size = 32);
-    REFUSED("layout", true, o.hello.slots = 9);
-    REFUSED("rings", true, o.hello.rings_size -= 4096);
-    REFUSED("rings", true, o.hello.rings_size = UINT64_MAX);
-    REFUSED("request arena", true, o.hello.request_arena_size = 0);
-    REFUSED("request arena", true, o.hello.request_arena_size *= 2);
+    REJECTED("too short", true, o.len = sizeof(o.hello) - 1);
+    REJECTED("too short", true, o.len = 0);
+    REJECTED("format", true, o.hello.magic++);
+    REJECTED("format", true, o.hello.size = 8);
+    REJECTED("restart nginx", true, o.hello.version = 0);
+    REJECTED("restart nginx", true, o.hello.min_version = 99);
+    REJECTED("restart nginx", true,
+        o.hello.version = o.hello.min_version = INF_CHANNEL_VERSION - 1);
+    REJECTED("restart nginx", true,
+        o.hello.version = o.hello.min_version = INF_CHANNEL_VERSION + 1);
+    REJECTED("kind", true, o.hello.kind = INF_HELLO_CONFIG);
+    REJECTED("layout", true, o.hello.ring_entries = 32);
+    REJECTED("layout", true, o.hello.ring_entries = 0);
+    REJECTED("layout", true, o.hello.entry_size = 32);
+    REJECTED("layout", true, o.hello.slots = 9);
+    REJECTED("rings", true, o.hello.rings_size -= 4096);
+    REJECTED("rings", true, o.hello.rings_size = UINT64_MAX);
+    REJECTED("request arena", true, o.hello.request_arena_size = 0);
+    REJECTED("request arena", true, o.hello.request_arena_size *= 2);
     assert_int_equal(link_open_fds(), before);
 }
 
@@ -127,38 +127,38 @@ memfd(uint64_t size, int seals)
 }
 
 static void
-registration_with_wrong_descriptors_is_refused(void **state)
+registration_with_wrong_descriptors_is_rejected(void **state)
 {
     (void) state;
     int before = link_open_fds();
     offer_t o;
     int pipes[2];
 
-    REFUSED("descriptors", false, inf_fds_close(&o.fds[3], 1);
+    REJECTED("descriptors", false, inf_fds_close(&o.fds[3], 1);
         o.fd_count = 3);
-    REFUSED("descriptors", false, o.fds[4] = dup(o.fds[0]);
+    REJECTED("descriptors", false, o.fds[4] = dup(o.fds[0]);
         o.fd_count = 5);
-    REFUSED("descriptors", false, inf_fds_close(o.fds, INF_HELLO_WORKER_FDS);
+    REJECTED("descriptors", false, inf_fds_close(o.fds, INF_HELLO_WORKER_FDS);
         o.fd_count = 0);
-    REFUSED("shrink", true, replace(&o, INF_FD_RINGS,
+    REJECTED("shrink", true, replace(&o, INF_FD_RINGS,
         memfd(o.hello.rings_size, F_SEAL_GROW)));
-    REFUSED("shrink", true, replace(&o, INF_FD_REQUEST_ARENA,
+    REJECTED("shrink", true, replace(&o, INF_FD_REQUEST_ARENA,
         memfd(o.hello.request_arena_size, 0)));
-    REFUSED("announced", true, replace(&o, INF_FD_REQUEST_ARENA,
+    REJECTED("announced", true, replace(&o, INF_FD_REQUEST_ARENA,
         memfd(4096, F_SEAL_SHRINK)));
-    REFUSED("not a memfd", true, replace(&o, INF_FD_REQUEST_ARENA,
+    REJECTED("not a memfd", true, replace(&o, INF_FD_REQUEST_ARENA,
         open("/dev/zero", O_RDWR)));
-    REFUSED("not a memfd", true, replace(&o, INF_FD_RINGS,
+    REJECTED("not a memfd", true, replace(&o, INF_FD_RINGS,
         dup(o.fds[INF_FD_SUBMIT_EVENTFD])));
-    REFUSED("layout", true, replace(&o, INF_FD_RINGS,
+    REJECTED("layout", true, replace(&o, INF_FD_RINGS,
         memfd(o.hello.rings_size, F_SEAL_SHRINK)));
-    REFUSED("not an eventfd", true, assert_int_equal(pipe(pipes), 0);
+    REJECTED("not an eventfd", true, assert_int_equal(pipe(pipes), 0);
         close(pipes[0]); replace(&o, INF_FD_SUBMIT_EVENTFD, pipes[1]));
-    REFUSED("not an eventfd", true, replace(&o, INF_FD_SUBMIT_EVENTFD,
+    REJECTED("not an eventfd", true, replace(&o, INF_FD_SUBMIT_EVENTFD,
         dup(o.fds[INF_FD_RINGS])));
-    REFUSED("not a socket", false, replace(&o, INF_FD_CONTROL,
+    REJECTED("not a socket", false, replace(&o, INF_FD_CONTROL,
         dup(o.fds[INF_FD_RINGS])));
-    REFUSED("seqpacket", false, assert_int_equal(socketpair(AF_UNIX,
+    REJECTED("seqpacket", false, assert_int_equal(socketpair(AF_UNIX,
         SOCK_STREAM, 0, pipes), 0); close(pipes[0]);
         replace(&o, INF_FD_CONTROL, pipes[1]));
     assert_int_equal(link_open_fds(), before);
@@ -313,6 +313,19 @@ release_of_what_was_not_published_is_only_counted(void **state)
     }
     inf_channel_stats(l.channel, &stats);
     assert_int_equal(stats.bad_releases, 6);
+
+    /* six in one, and one that says it has more than that */
+    for (unsigned more = INF_RELEASE_MORE; more < INF_RELEASE_MORE + 2; more++)
+    {
+        put_raw(&l, &(inf_submission_t) { .op = INF_SUBMIT_RELEASE,
+            .flags = (uint8_t) more, .offset = offset, .length = UINT64_MAX,
+            .deadline_ns = 64 });
+        assert_int_equal(inf_channel_pop(l.channel, &s),
+            INF_CHANNEL_SKIPPED);
+    }
+    inf_channel_stats(l.channel, &stats);
+    assert_int_equal(stats.bad_releases, 12);
+    assert_int_equal(stats.invalid, 1);
 
     inf_regions_stats_t arena;
     inf_channel_arena_stats(l.channel, &arena);
@@ -621,8 +634,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
-            registration_with_a_wrong_field_is_refused_with_a_reason),
-        cmocka_unit_test(registration_with_wrong_descriptors_is_refused),
+            registration_with_a_wrong_field_is_rejected_with_a_reason),
+        cmocka_unit_test(registration_with_wrong_descriptors_is_rejected),
         cmocka_unit_test(
             newer_worker_that_still_speaks_our_version_is_accepted),
         cmocka_unit_test(

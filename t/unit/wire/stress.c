@@ -22,7 +22,7 @@ typedef struct {
     inf_channel_t   *channel;
     pthread_mutex_t  intake;
     _Atomic bool     stop;
-    _Atomic uint64_t refused;
+    _Atomic uint64_t rejected;
 } core_t;
 
 static uint32_t
@@ -46,7 +46,7 @@ respond(core_t *core, const inf_submission_t *s, uint8_t flags, uint64_t seq,
             /* Over the bound: said without bytes. */
             cpl.flags &= (uint8_t) ~INF_COMPLETE_RESPONSE;
             cpl.status = INF_STATUS(INF_ERR_UNAVAILABLE);
-            core->refused++;
+            core->rejected++;
         } else {
             unsigned char *p = inf_channel_region_data(g);
             memcpy(p, &seq, sizeof(seq));
@@ -335,10 +335,10 @@ threads_of_a_core_serve_all_and_leave_nothing(void **state)
     assert_int_equal(stats.invalid, 0);
     assert_true(stats.spilled > 0);
     print_message("%lu completions, %lu spilled, %lu + %lu notifications,"
-        " %lu busy, %lu refused\n", stats.completions, stats.spilled,
+        " %lu busy, %lu rejected\n", stats.completions, stats.spilled,
         stats.notifications, inf_client_stats(l.client)->notifications,
         inf_client_stats(l.client)->busy,
-        core.refused);
+        core.rejected);
 
     link_close(&l);
     pthread_mutex_destroy(&core.intake);

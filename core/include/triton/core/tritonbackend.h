@@ -9,10 +9,9 @@
  *          less, the function or its heading says so.
  * Units    sizes in bytes, timestamps in ns on the monotonic clock, timeouts
  *          in us.
- * Errors   TRITONSERVER_Error_Code; out of memory is UNAVAILABLE.  What an
- *          out-parameter holds after an error is unspecified unless said.
- *          Handles are not checked: NULL only where it is said to be
- *          accepted.
+ * Errors   TRITONSERVER_Error_Code; out of memory is UNAVAILABLE.  The value
+ *          of an out-parameter after an error is unspecified unless said.
+ *          Handles are not checked: NULL only where it is said to be accepted.
  * Route    binary compatible with the interface of the same name that
  *          prebuilt Triton plugins were compiled against.
  */
@@ -30,7 +29,7 @@ extern "C" {
 #define TRITONBACKEND_DECLSPEC TRITONSERVER_DECLSPEC
 #define TRITONBACKEND_ISPEC __attribute__((visibility("default")))
 
-/* What this header describes. */
+/* The version of the API in this header. */
 #define TRITONBACKEND_API_VERSION_MAJOR 1
 #define TRITONBACKEND_API_VERSION_MINOR 19
 
@@ -216,7 +215,7 @@ TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_RequestOutputName(
     TRITONBACKEND_Request *request, const uint32_t index,
     const char **output_name);
 
-/* What memory the client would give; type and id are in and out, name and
+/* The memory that the client prefers; type and id are in and out, name and
    byte_size may be NULL. UNAVAILABLE: unknown, take CPU. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_RequestOutputBufferProperties(
@@ -313,8 +312,8 @@ TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_StateNew(
     const char *name, const TRITONSERVER_DataType datatype,
     const int64_t *shape, const uint32_t dims_count);
 
-/* What was written is the input of the sequence's next request. Without it the
-   old state stays; twice in one request cancels out. */
+/* The bytes written are the input of the sequence's next request. Without it
+   the old state stays; twice in one request cancels out. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_StateUpdate(
     TRITONBACKEND_State *state);
 
@@ -352,7 +351,7 @@ TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_BackendSetExecutionPolicy(
     TRITONBACKEND_Backend *backend, TRITONBACKEND_ExecutionPolicy policy);
 
-/* The folder the library was found in, without a slash at its end; lives as
+/* The directory the library was found in, without a slash at its end; lives as
    long as the backend. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_BackendArtifacts(
     TRITONBACKEND_Backend *backend, TRITONBACKEND_ArtifactType *artifact_type,
@@ -376,11 +375,11 @@ TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_BackendSetState(
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ModelName(
     TRITONBACKEND_Model *model, const char **name);
 
-/* The number of its folder. */
+/* The number of its directory. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ModelVersion(
     TRITONBACKEND_Model *model, uint64_t *version);
 
-/* The model's folder, not the version's; lives as long as the model. */
+/* The model's directory, not the version's; lives as long as the model. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *TRITONBACKEND_ModelRepository(
     TRITONBACKEND_Model *model, TRITONBACKEND_ArtifactType *artifact_type,
     const char **location);
@@ -573,8 +572,8 @@ TRITONBACKEND_ModelInstanceReportBatchStatistics(
 
 /* ---- Backend attributes: valid inside GetBackendAttribute only */
 
-/* What groups without a kind, count or devices become; the first usable one
-   counts. count 0: the default. The ids are copied. */
+/* The group that stands in for groups without a kind, count or devices; the
+   first usable one counts. count 0: the default. The ids are copied. */
 TRITONBACKEND_DECLSPEC TRITONSERVER_Error *
 TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
     TRITONBACKEND_BackendAttribute *backend_attributes,

@@ -9,10 +9,9 @@
  *          less, the function or its heading says so.
  * Units    sizes in bytes, timestamps in ns on the monotonic clock, timeouts
  *          in us.
- * Errors   TRITONSERVER_Error_Code; out of memory is UNAVAILABLE.  What an
- *          out-parameter holds after an error is unspecified unless said.
- *          Handles are not checked: NULL only where it is said to be
- *          accepted.
+ * Errors   TRITONSERVER_Error_Code; out of memory is UNAVAILABLE.  The value
+ *          of an out-parameter after an error is unspecified unless said.
+ *          Handles are not checked: NULL only where it is said to be accepted.
  * Route    binary compatible with the interface of the same name that
  *          prebuilt Triton plugins were compiled against.
  */
@@ -30,7 +29,7 @@ extern "C" {
 #define TRITONCACHE_DECLSPEC TRITONSERVER_DECLSPEC
 #define TRITONCACHE_ISPEC __attribute__((visibility("default")))
 
-/* What this header describes. */
+/* The version of the API in this header. */
 #define TRITONCACHE_API_VERSION_MAJOR 0
 #define TRITONCACHE_API_VERSION_MINOR 1
 

@@ -9,10 +9,9 @@
  *          less, the function or its heading says so.
  * Units    sizes in bytes, timestamps in ns on the monotonic clock, timeouts
  *          in us.
- * Errors   TRITONSERVER_Error_Code; out of memory is UNAVAILABLE.  What an
- *          out-parameter holds after an error is unspecified unless said.
- *          Handles are not checked: NULL only where it is said to be
- *          accepted.
+ * Errors   TRITONSERVER_Error_Code; out of memory is UNAVAILABLE.  The value
+ *          of an out-parameter after an error is unspecified unless said.
+ *          Handles are not checked: NULL only where it is said to be accepted.
  * Route    binary compatible with the interface of the same name that
  *          prebuilt Triton plugins were compiled against.
  */
@@ -30,7 +29,7 @@ extern "C" {
 #define TRITONREPOAGENT_DECLSPEC TRITONSERVER_DECLSPEC
 #define TRITONREPOAGENT_ISPEC __attribute__((visibility("default")))
 
-/* What this header describes. */
+/* The version of the API in this header. */
 #define TRITONREPOAGENT_API_VERSION_MAJOR 0
 #define TRITONREPOAGENT_API_VERSION_MINOR 1
 
@@ -73,16 +72,17 @@ TRITONREPOAGENT_ModelRepositoryLocation(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
     TRITONREPOAGENT_ArtifactType *artifact_type, const char **location);
 
-/* A folder of its own that the agent may fill, readable by the server's user
-   alone and empty at first; the same one again for the same model, and removed
-   with it, after ModelFinalize. It lies in $TMPDIR, or /tmp. The text belongs
-   to the model. INVALID_ARG: not FILESYSTEM. INTERNAL: the system refused. */
+/* A directory of its own that the agent may fill, readable by the server's
+   user alone and empty at first; the same one again for the same model, and
+   removed with it, after ModelFinalize. It lies in $TMPDIR, or /tmp. The text
+   belongs to the model. INVALID_ARG: not FILESYSTEM. INTERNAL: it can not be
+   made. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *
 TRITONREPOAGENT_ModelRepositoryLocationAcquire(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,
     const TRITONREPOAGENT_ArtifactType artifact_type, const char **location);
 
-/* Removes that folder early, with all in it; location is not looked at. Not
+/* Removes that directory early, with all in it; location is not looked at. Not
    while the model is loaded from there. UNAVAILABLE: there is none. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *
 TRITONREPOAGENT_ModelRepositoryLocationRelease(
@@ -90,9 +90,9 @@ TRITONREPOAGENT_ModelRepositoryLocationRelease(
     const char *location);
 
 /* Where the model is from now on; the text is copied. The next agent gets it
-   as it is; the last one has to leave a folder that can be read, else the load
-   fails. INVALID_ARG: outside of the LOAD action, an unknown type, an empty
-   text. */
+   as it is; the last one has to leave a directory that can be read, else the
+   load fails. INVALID_ARG: outside of the LOAD action, an unknown type, an
+   empty text. */
 TRITONREPOAGENT_DECLSPEC TRITONSERVER_Error *
 TRITONREPOAGENT_ModelRepositoryUpdate(
     TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model,

@@ -11,10 +11,9 @@
  *          less, the function or its heading says so.
  * Units    sizes in bytes, timestamps in ns on the monotonic clock, timeouts
  *          in us.
- * Errors   TRITONSERVER_Error_Code; out of memory is UNAVAILABLE.  What an
- *          out-parameter holds after an error is unspecified unless said.
- *          Handles are not checked: NULL only where it is said to be
- *          accepted.
+ * Errors   TRITONSERVER_Error_Code; out of memory is UNAVAILABLE.  The value
+ *          of an out-parameter after an error is unspecified unless said.
+ *          Handles are not checked: NULL only where it is said to be accepted.
  * Route    binary compatible with the interface of the same name that
  *          prebuilt Triton plugins were compiled against.
  */
@@ -37,7 +36,7 @@ extern "C" {
 #define TRITONSERVER_DECLSPEC
 #endif
 
-/* What this header describes. */
+/* The version of the API in this header. */
 #define TRITONSERVER_API_VERSION_MAJOR 1
 #define TRITONSERVER_API_VERSION_MINOR 34
 
@@ -837,7 +836,7 @@ TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelRepositoryPath(
     TRITONSERVER_ServerOptions *options, const char *model_repository_path);
 
-/* Who decides what is loaded; POLL by default. INVALID_ARG: unknown mode. */
+/* The model control mode; POLL by default. INVALID_ARG: unknown mode. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetModelControlMode(
     TRITONSERVER_ServerOptions *options, TRITONSERVER_ModelControlMode mode);
@@ -896,7 +895,7 @@ TRITONSERVER_ServerOptionsSetCacheConfig(
     TRITONSERVER_ServerOptions *options, const char *cache_name,
     const char *config_json);
 
-/* Where cache libraries are, each in a folder of its name. */
+/* Where cache libraries are, each in a directory of its name. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetCacheDirectory(
     TRITONSERVER_ServerOptions *options, const char *cache_dir);
@@ -996,12 +995,12 @@ TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetMetricsInterval(
     TRITONSERVER_ServerOptions *options, uint64_t metrics_interval_ms);
 
-/* Where backends are, each in a folder of its name. */
+/* Where backends are, each in a directory of its name. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetBackendDirectory(
     TRITONSERVER_ServerOptions *options, const char *backend_dir);
 
-/* Where repository agents are, each in a folder of its name. */
+/* Where repository agents are, each in a directory of its name. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetRepoAgentDirectory(
     TRITONSERVER_ServerOptions *options, const char *repoagent_dir);
@@ -1046,7 +1045,7 @@ TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerNew(
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerDelete(
     TRITONSERVER_Server *server);
 
-/* Refuses new requests, waits for those in flight and unloads all models.
+/* Rejects new requests, waits for those in flight and unloads all models.
    INTERNAL: the exit timeout has passed. Success without effect if the server
    is not ready. NULL is accepted. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerStop(
@@ -1056,10 +1055,10 @@ TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerStop(
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerSetExitTimeout(
     TRITONSERVER_Server *server, unsigned int timeout);
 
-/* Adds a repository, in EXPLICIT mode only; the mapping gives folders (a
+/* Adds a repository, in EXPLICIT mode only; the mapping gives directories (a
    parameter's name) other model names (its string). Names and parameters stay
-   the caller's. UNSUPPORTED: another mode. ALREADY_EXISTS: the repository, or a
-   mapping to that name. INVALID_ARG: it can't be listed. */
+   the caller's. UNSUPPORTED: another mode. ALREADY_EXISTS: the repository, or
+   a mapping to that name. INVALID_ARG: it can't be listed. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerRegisterModelRepository(
     TRITONSERVER_Server *server, const char *repository_path,
@@ -1141,7 +1140,7 @@ TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_ServerLoadModel(
     TRITONSERVER_Server *server, const char *model_name);
 
 /* With "config" (STRING, a JSON configuration) and then "file:<path>" (BYTES,
-   a file of the model's folder) in place of what the repository says.
+   a file of the model's directory) in place of what the repository says.
    INVALID_ARG: other parameters. Errors as ServerLoadModel. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *
 TRITONSERVER_ServerLoadModelWithParameters(
@@ -1194,8 +1193,8 @@ TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricFamilyDelete(
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_GetMetricFamilyKind(
     TRITONSERVER_MetricFamily *family, TRITONSERVER_MetricKind *kind);
 
-/* What a metric needs beyond labels; the caller deletes it, also right after
-   the metric was made. */
+/* The arguments of a metric beside its labels; the caller deletes it, also
+   right after the metric was made. */
 TRITONSERVER_DECLSPEC TRITONSERVER_Error *TRITONSERVER_MetricArgsNew(
     TRITONSERVER_MetricArgs **args);
 

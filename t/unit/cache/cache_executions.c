@@ -6,26 +6,26 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/cache/cache_flights.h"
+#include "core/cache/cache_executions.h"
 
 #define N 6
 
-static inf_cache_flights_t flights;
-static inf_cache_flight_t flight[N];
+static inf_cache_executions_t executions;
+static inf_cache_execution_t execution[N];
 static inf_request_t request[N];
 static inf_link_t list;
 
 static const inf_cache_key_t a = { { 2, 1 } };
-static const inf_cache_key_t b = { { 2 + INF_CACHE_FLIGHT_BUCKETS, 1 } };
+static const inf_cache_key_t b = { { 2 + INF_CACHE_EXECUTION_BUCKETS, 1 } };
 
 static int
 fresh(void **state)
 {
     (void) state;
-    inf_cache_flights_init(&flights);
+    inf_cache_executions_init(&executions);
     inf_link_init(&list);
     for (int i = 0; i < N; i++) {
-        flight[i] = (inf_cache_flight_t) { .listed = false };
+        execution[i] = (inf_cache_execution_t) { .listed = false };
         inf_request_init(&request[i]);
     }
     return 0;
@@ -34,7 +34,8 @@ fresh(void **state)
 static bool
 join(int i, inf_cache_key_t key)
 {
-    return inf_cache_flights_join(&flights, &flight[i], key, &request[i]);
+    return inf_cache_executions_join(&executions, &execution[i], key,
+        &request[i]);
 }
 
 static int
@@ -54,14 +55,14 @@ the_first_leads_and_the_others_wait(void **state)
     assert_false(join(2, a));
     assert_int_equal(request[0].state, INF_REQUEST_IDLE);
     assert_int_equal(request[1].state, INF_REQUEST_PARKED);
-    assert_int_equal(flights.count, 1);
+    assert_int_equal(executions.count, 1);
 
-    inf_cache_flights_leave(&flights, &flight[0], &list);
+    inf_cache_executions_leave(&executions, &execution[0], &list);
     assert_int_equal(popped(), 1);
     assert_int_equal(popped(), 2);
     assert_int_equal(popped(), -1);
     assert_int_equal(request[2].state, INF_REQUEST_EXECUTING);
-    assert_int_equal(flights.count, 0);
+    assert_int_equal(executions.count, 0);
     assert_true(join(3, a));
 }
 
@@ -73,15 +74,15 @@ keys_of_one_bucket_are_told_apart(void **state)
     assert_true(join(1, b));
     assert_false(join(2, a));
     assert_false(join(3, b));
-    inf_cache_flights_leave(&flights, &flight[0], &list);
+    inf_cache_executions_leave(&executions, &execution[0], &list);
     assert_int_equal(popped(), 2);
     assert_int_equal(popped(), -1);
-    inf_cache_flights_leave(&flights, &flight[1], &list);
+    inf_cache_executions_leave(&executions, &execution[1], &list);
     assert_int_equal(popped(), 3);
 }
 
 static void
-a_flight_passes_to_the_first_that_waited(void **state)
+an_execution_passes_to_the_first_that_waited(void **state)
 {
     (void) state;
     assert_true(join(0, a));
@@ -89,15 +90,15 @@ a_flight_passes_to_the_first_that_waited(void **state)
     assert_false(join(2, a));
     assert_false(join(3, a));
 
-    inf_request_t *next = inf_cache_flights_pass(&flights, &flight[0],
-        &flight[5]);
+    inf_request_t *next = inf_cache_executions_pass(&executions, &execution[0],
+        &execution[5]);
     assert_ptr_equal(next, &request[1]);
     assert_int_equal(next->state, INF_REQUEST_EXECUTING);
-    assert_false(flight[0].listed);
-    assert_true(flight[5].listed);
+    assert_false(execution[0].listed);
+    assert_true(execution[5].listed);
     assert_false(join(4, a));           /* comes behind those who waited     */
 
-    inf_cache_flights_leave(&flights, &flight[5], &list);
+    inf_cache_executions_leave(&executions, &execution[5], &list);
     assert_int_equal(popped(), 2);
     assert_int_equal(popped(), 3);
     assert_int_equal(popped(), 4);
@@ -105,15 +106,17 @@ a_flight_passes_to_the_first_that_waited(void **state)
 }
 
 static void
-a_flight_nobody_waits_for_ends(void **state)
+an_execution_nobody_waits_for_ends(void **state)
 {
     (void) state;
     assert_true(join(0, a));
-    assert_null(inf_cache_flights_pass(&flights, &flight[0], &flight[1]));
-    assert_int_equal(flights.count, 0);
-    assert_false(flight[1].listed);
-    inf_cache_flights_leave(&flights, &flight[0], &list);       /* again     */
-    assert_null(inf_cache_flights_pass(&flights, &flight[0], &flight[1]));
+    assert_null(inf_cache_executions_pass(&executions, &execution[0],
+        &execution[1]));
+    assert_int_equal(executions.count, 0);
+    assert_false(execution[1].listed);
+    inf_cache_executions_leave(&executions, &execution[0], &list); /* again  */
+    assert_null(inf_cache_executions_pass(&executions, &execution[0],
+        &execution[1]));
     assert_int_equal(popped(), -1);
 }
 
@@ -125,7 +128,7 @@ one_that_waits_can_be_taken_out(void **state)
     assert_false(join(1, a));
     assert_false(join(2, a));
     inf_link_remove(&request[1].link);
-    inf_cache_flights_leave(&flights, &flight[0], &list);
+    inf_cache_executions_leave(&executions, &execution[0], &list);
     assert_int_equal(popped(), 2);
     assert_int_equal(popped(), -1);
 }
@@ -138,7 +141,7 @@ nobody_is_lost_and_nobody_comes_twice(void **state)
     (void) state;
     enum { REQUESTS = 2000, KEYS = 5 };
     static inf_request_t r[REQUESTS];
-    static inf_cache_flight_t f[REQUESTS];
+    static inf_cache_execution_t f[REQUESTS];
     static int ended[REQUESTS];
     int leader[KEYS], made = 0;
     uint32_t seed = 12345;
@@ -152,19 +155,19 @@ nobody_is_lost_and_nobody_comes_twice(void **state)
         seed = seed * 1664525u + 1013904223u;
         int k = (int) (seed >> 16) % KEYS;
         inf_cache_key_t key = {
-            { (uint64_t) k * INF_CACHE_FLIGHT_BUCKETS, 7 }
+            { (uint64_t) k * INF_CACHE_EXECUTION_BUCKETS, 7 }
         };
         uint32_t what = seed >> 28;
 
         if (what < 10) {
             inf_request_init(&r[made]);
-            bool leads = inf_cache_flights_join(&flights, &f[made], key,
+            bool leads = inf_cache_executions_join(&executions, &f[made], key,
                 &r[made]);
             assert_int_equal(leads, leader[k] < 0);
             leader[k] = leads ? made : leader[k];
             made++;
         } else if (leader[k] >= 0 && what < 12) {
-            inf_cache_flights_leave(&flights, &f[leader[k]], &list);
+            inf_cache_executions_leave(&executions, &f[leader[k]], &list);
             ended[leader[k]]++;
             leader[k] = -1;
             inf_link_t *link;
@@ -172,20 +175,20 @@ nobody_is_lost_and_nobody_comes_twice(void **state)
                 ended[inf_link_entry(link, inf_request_t, link) - r]++;
             }
         } else if (leader[k] >= 0 && what < 14) {
-            static inf_cache_flight_t heir;
-            heir = (inf_cache_flight_t) { .listed = false };
-            inf_request_t *next = inf_cache_flights_pass(&flights,
+            static inf_cache_execution_t heir;
+            heir = (inf_cache_execution_t) { .listed = false };
+            inf_request_t *next = inf_cache_executions_pass(&executions,
                 &f[leader[k]], &heir);
             ended[leader[k]]++;
             leader[k] = -1;
             if (next != NULL) {
-                /* its own flight takes over, so that the heir is free */
-                inf_request_t *rest = inf_cache_flights_pass(&flights, &heir,
-                    &f[next - r]);
+                /* its own execution takes over, so that the heir is free */
+                inf_request_t *rest = inf_cache_executions_pass(&executions,
+                    &heir, &f[next - r]);
                 ended[next - r]++;
                 if (rest != NULL) {
                     leader[k] = (int) (next - r);
-                    /* rest leads with that flight */
+                    /* rest leads with that execution */
                     ended[next - r]--;
                     ended[rest - r]++;
                 }
@@ -203,14 +206,14 @@ nobody_is_lost_and_nobody_comes_twice(void **state)
     for (int k = 0; k < KEYS; k++) {
         if (leader[k] >= 0) {
             ended[leader[k]]++;
-            inf_cache_flights_leave(&flights, &f[leader[k]], &list);
+            inf_cache_executions_leave(&executions, &f[leader[k]], &list);
         }
     }
     inf_link_t *link;
     while ((link = inf_list_pop_front(&list)) != NULL) {
         ended[inf_link_entry(link, inf_request_t, link) - r]++;
     }
-    assert_int_equal(flights.count, 0);
+    assert_int_equal(executions.count, 0);
     for (int i = 0; i < made; i++) {
         assert_int_equal(ended[i], 1);
     }
@@ -222,9 +225,9 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_first_leads_and_the_others_wait, fresh),
         cmocka_unit_test_setup(keys_of_one_bucket_are_told_apart, fresh),
-        cmocka_unit_test_setup(a_flight_passes_to_the_first_that_waited,
+        cmocka_unit_test_setup(an_execution_passes_to_the_first_that_waited,
             fresh),
-        cmocka_unit_test_setup(a_flight_nobody_waits_for_ends, fresh),
+        cmocka_unit_test_setup(an_execution_nobody_waits_for_ends, fresh),
         cmocka_unit_test_setup(one_that_waits_can_be_taken_out, fresh),
         cmocka_unit_test_setup(nobody_is_lost_and_nobody_comes_twice, fresh)
     };

@@ -1,5 +1,5 @@
-/* sequence_seat.c - a slot's requests get their controls and states, and its
-   empty rows a request that has nothing else. */
+/* sequence_slot_inputs.c - adds controls and states to the requests of a slot,
+   and makes padding requests for its empty rows. */
 
 #include "core/base/refs.h"
 #include "core/sched/sequence_inputs.h"
@@ -15,8 +15,8 @@
 /* A request that fills the slot; it is out from fill until its factory has
    ended, and its memory is used again. */
 typedef struct padding_s {
-    struct padding_s     *next;          /* in returned or idle              */
-    inf_sequence_seat_t *seat;
+    struct padding_s    *next;          /* in returned or idle               */
+    inf_slot_inputs_t   *slot;
     inf_request_t        request;
     inf_factory_t        factory;
     inf_states_t        *states;        /* nobody's; NULL: none were wanted  */
@@ -24,20 +24,20 @@ typedef struct padding_s {
     size_t               zero_count;
 } padding_t;
 
-struct inf_sequence_seat_s {
+struct inf_slot_inputs_s {
     _Atomic uint32_t             refs;  /* the owner's, and each padding
                                            that is out; up relaxed, down
                                            acq_rel                           */
     const inf_sequence_inputs_t *inputs;    /* not used once it is closed    */
     inf_instance_t              *instance;  /* likewise                      */
     inf_states_t                *states;    /* NULL: none yet                */
-    padding_t                    *idle;      /* the seat's thread            */
-    _Atomic(padding_t *)          returned;  /* any thread adds: release;
-                                                acquire                      */
+    padding_t                   *idle;  /* the slot's thread                 */
+    _Atomic(padding_t *)         returned;  /* any thread adds: release;
+                                               acquire                       */
 };
 
-static inf_err_t *states_begin(inf_sequence_seat_t *seat, bool start);
-static inf_err_t *states_make(const inf_sequence_seat_t *seat,
+static inf_err_t *states_begin(inf_slot_inputs_t *slot, bool start);
+static inf_err_t *states_make(const inf_slot_inputs_t *slot,
     inf_states_t **out);
 static inf_err_t *put_controls(const inf_sequence_inputs_t *inputs,
     inf_request_t *req, bool start, bool end, bool ready);
@@ -54,7 +54,7 @@ static inf_err_t *put_input(inf_request_t *req, const char *name,
 static inf_input_t *find_added(const inf_request_t *req, const char *name);
 static inf_err_t *put_shape(inf_request_t *req, inf_input_t *in,
     const int64_t *shape, uint32_t dim_count);
-static padding_t *padding_take(inf_sequence_seat_t *seat);
+static padding_t *padding_take(inf_slot_inputs_t *slot);
 static inf_err_t *padding_add_controls(padding_t *padding,
     const inf_request_t *like);
 static bool is_added(const inf_sequence_inputs_t *inputs, const char *name);
@@ -66,7 +66,7 @@ static inf_err_t *padding_values(padding_t *padding, const inf_input_t *like,
     inf_buffer_t *out);
 static inf_err_t *padding_states(padding_t *padding, const inf_states_t *like);
 static void padding_free(padding_t *padding);
-static void seat_unref(inf_sequence_seat_t *seat);
+static void slot_unref(inf_slot_inputs_t *slot);
 static void padding_released(void *userp, inf_request_t *request,
     uint32_t flags);
 static inf_err_t *sink_alloc(void *userp, inf_output_t *out, size_t size);
@@ -85,71 +85,60 @@ static const inf_sink_ops_t padding_sink = {
 static const inf_request_ops_t padding_ops = { .released = padding_released };
 
 inf_err_t *
-inf_sequence_seat_open(const inf_sequence_inputs_t *inputs,
-    inf_instance_t *instance, inf_sequence_seat_t **out)
+inf_slot_inputs_open(const inf_sequence_inputs_t *inputs,
+    inf_instance_t *instance, inf_slot_inputs_t **out)
 {
-    *out = NULL;
-    for (uint32_t i = 0; i < inputs->state_count; i++) {
-        const inf_sequence_state_t *s = &inputs->states[i];
-        if (s->growable && instance->spec->kind != INF_INSTANCE_GPU) {
-            return inf_err_new(INF_ERR_INVALID_ARG, "state '%s':"
-                " use_growable_memory requires that all instances of the"
-                " model are KIND_GPU, '%s' is not", s->input_name,
-                instance->spec->name);
-        }
-    }
-
-    inf_sequence_seat_t *seat = calloc(1, sizeof(*seat));
-    if (seat == NULL) {
+    inf_slot_inputs_t *slot = calloc(1, sizeof(*slot));
+    if (slot == NULL) {
         return inf_err_nomem();
     }
 
-    seat->refs = 1;
-    seat->inputs = inputs;
-    seat->instance = instance;
-    *out = seat;
+    slot->refs = 1;
+    slot->inputs = inputs;
+    slot->instance = instance;
+    *out = slot;
     return NULL;
 }
 
 void
-inf_sequence_seat_close(inf_sequence_seat_t *seat)
+inf_slot_inputs_close(inf_slot_inputs_t *slot)
 {
-    if (seat == NULL) {
+    if (slot == NULL) {
         return;
     }
 
-    inf_states_free(seat->states);
-    seat->states = NULL;
-    seat_unref(seat);
+    inf_states_free(slot->states);
+    slot->states = NULL;
+    slot_unref(slot);
 }
 
 inf_err_t *
-inf_sequence_seat_add_controls(inf_sequence_seat_t *seat, inf_request_t *req,
+inf_slot_inputs_add_controls(inf_slot_inputs_t *slot, inf_request_t *req,
     bool start, bool end)
 {
-    const inf_sequence_inputs_t *inputs = seat->inputs;
+    const inf_sequence_inputs_t *inputs = slot->inputs;
 
     inf_err_t *err = inf_sequence_inputs_check(inputs, req);
     if (err == NULL) {
         err = put_controls(inputs, req, start, end, true);
     }
     if (err == NULL && inputs->state_count > 0) {
-        err = states_begin(seat, start);
+        err = states_begin(slot, start);
         if (err == NULL) {
-            err = put_states(req, seat->states);
+            err = put_states(req, slot->states);
         }
     }
     return err;
 }
 
 inf_err_t *
-inf_sequence_seat_fill(inf_sequence_seat_t *seat, const inf_request_t *like,
+inf_slot_inputs_fill(inf_slot_inputs_t *slot, const inf_request_t *like,
     inf_request_t **out)
 {
-    inf_model_t *model = seat->instance->model;
+    inf_model_t *model = slot->instance->model;
 
     *out = NULL;
-    padding_t *padding = padding_take(seat);
+    padding_t *padding = padding_take(slot);
     if (padding == NULL) {
         return inf_err_nomem();
     }
@@ -167,12 +156,12 @@ inf_sequence_seat_fill(inf_sequence_seat_t *seat, const inf_request_t *like,
 
     inf_err_t *err = padding_add_controls(padding, like);
     if (err != NULL) {
-        padding->next = seat->idle;
-        seat->idle = padding;
+        padding->next = slot->idle;
+        slot->idle = padding;
         return err;
     }
 
-    atomic_fetch_add_explicit(&seat->refs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&slot->refs, 1, memory_order_relaxed);
     inf_model_ref(model);
     *out = r;
     return NULL;
@@ -180,32 +169,35 @@ inf_sequence_seat_fill(inf_sequence_seat_t *seat, const inf_request_t *like,
 
 /* The sequence's, as its last request left them, or fresh ones. */
 static inf_err_t *
-states_begin(inf_sequence_seat_t *seat, bool start)
+states_begin(inf_slot_inputs_t *slot, bool start)
 {
     inf_err_t *err = NULL;
 
-    if (seat->states == NULL) {
-        return states_make(seat, &seat->states);
+    if (slot->states == NULL) {
+        return states_make(slot, &slot->states);
     }
     if (!start) {
         return NULL;
     }
 
-    inf_state_t *s = seat->states->first;
+    inf_state_t *s = slot->states->first;
     for (uint32_t i = 0; err == NULL && s != NULL; i++, s = s->next) {
-        err = inf_state_renew(s, &seat->inputs->states[i].initial);
+        err = inf_state_renew(s, &slot->inputs->states[i].initial);
     }
     if (err != NULL) {
-        inf_states_free(seat->states);
-        seat->states = NULL;
+        inf_states_free(slot->states);
+        slot->states = NULL;
     }
     return err;
 }
 
 static inf_err_t *
-states_make(const inf_sequence_seat_t *seat, inf_states_t **out)
+states_make(const inf_slot_inputs_t *slot, inf_states_t **out)
 {
-    const inf_sequence_inputs_t *inputs = seat->inputs;
+    const inf_sequence_inputs_t *inputs = slot->inputs;
+    const inf_instance_spec_t *spec = slot->instance->spec;
+    int64_t gpu = spec->kind == INF_INSTANCE_GPU ? spec->device_id
+        : INF_GROWABLE_HOST;
     inf_err_t *err = NULL;
 
     inf_states_t *states = inf_states_new();
@@ -218,8 +210,7 @@ states_make(const inf_sequence_seat_t *seat, inf_states_t **out)
         err = inf_states_add(states, s->output_name, s->input_name,
             s->same_buffer, &s->initial);
         if (err == NULL && s->growable) {
-            err = inf_state_make_growable(states->last,
-                seat->instance->spec->device_id);
+            err = inf_state_make_growable(states->last, gpu);
         }
     }
     if (err != NULL) {
@@ -411,22 +402,22 @@ put_shape(inf_request_t *req, inf_input_t *in, const int64_t *shape,
 
 /* One that is back, else a new one; NULL: out of memory. */
 static padding_t *
-padding_take(inf_sequence_seat_t *seat)
+padding_take(inf_slot_inputs_t *slot)
 {
-    if (seat->idle == NULL) {
-        seat->idle = atomic_exchange_explicit(&seat->returned, NULL,
+    if (slot->idle == NULL) {
+        slot->idle = atomic_exchange_explicit(&slot->returned, NULL,
             memory_order_acquire);
     }
 
-    padding_t *padding = seat->idle;
+    padding_t *padding = slot->idle;
     if (padding != NULL) {
-        seat->idle = padding->next;
+        slot->idle = padding->next;
         return padding;
     }
 
     padding = calloc(1, sizeof(*padding));
     if (padding != NULL) {
-        padding->seat = seat;
+        padding->slot = slot;
         inf_request_init(&padding->request);
         inf_factory_init(&padding->factory);
     }
@@ -436,7 +427,7 @@ padding_take(inf_sequence_seat_t *seat)
 static inf_err_t *
 padding_add_controls(padding_t *padding, const inf_request_t *like)
 {
-    const inf_sequence_inputs_t *inputs = padding->seat->inputs;
+    const inf_sequence_inputs_t *inputs = padding->slot->inputs;
 
     inf_err_t *err = padding_reserve(padding, like);
     for (uint32_t i = 0; err == NULL && i < like->input_count; i++) {
@@ -483,7 +474,7 @@ padding_reserve(padding_t *padding, const inf_request_t *like)
     for (uint32_t i = 0; i < like->input_count; i++) {
         const inf_input_t *in = &like->inputs[i];
         uint64_t size = padding_size(in);
-        if (size > most && !is_added(padding->seat->inputs, in->name)) {
+        if (size > most && !is_added(padding->slot->inputs, in->name)) {
             most = size;
         }
     }
@@ -582,7 +573,7 @@ padding_values(padding_t *padding, const inf_input_t *like, inf_buffer_t *out)
 static inf_err_t *
 padding_states(padding_t *padding, const inf_states_t *like)
 {
-    const inf_sequence_inputs_t *inputs = padding->seat->inputs;
+    const inf_sequence_inputs_t *inputs = padding->slot->inputs;
     const inf_state_t *model = like != NULL ? like->first : NULL;
     bool made = padding->states != NULL;
     inf_err_t *err = NULL;
@@ -634,15 +625,15 @@ padding_free(padding_t *padding)
 }
 
 static void
-seat_unref(inf_sequence_seat_t *seat)
+slot_unref(inf_slot_inputs_t *slot)
 {
-    if (!inf_refs_drop(&seat->refs)) {
+    if (!inf_refs_drop(&slot->refs)) {
         return;
     }
 
-    padding_free(seat->idle);
-    padding_free(atomic_load_explicit(&seat->returned, memory_order_acquire));
-    free(seat);
+    padding_free(slot->idle);
+    padding_free(atomic_load_explicit(&slot->returned, memory_order_acquire));
+    free(slot);
 }
 
 /* Its factory may still be the backend's. */
@@ -679,21 +670,21 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
     inf_response_free(response);
 }
 
-/* Released and given up: the seat's again, which may be closed. */
+/* Released and given up: it is the slot's again, which may be closed. */
 static void
 sink_factory_free(void *userp, inf_factory_t *factory)
 {
     padding_t *padding = userp;
-    inf_sequence_seat_t *seat = padding->seat;
+    inf_slot_inputs_t *slot = padding->slot;
     inf_model_t *model = factory->model;
 
-    padding_t *first = atomic_load_explicit(&seat->returned,
+    padding_t *first = atomic_load_explicit(&slot->returned,
         memory_order_relaxed);
     do {
         padding->next = first;
-    } while (!atomic_compare_exchange_weak_explicit(&seat->returned, &first,
+    } while (!atomic_compare_exchange_weak_explicit(&slot->returned, &first,
         padding, memory_order_release, memory_order_relaxed));
 
-    seat_unref(seat);
+    slot_unref(slot);
     inf_model_unref(model);
 }

@@ -1,0 +1,26 @@
+/*
+ * accept_encoding.h - which encoding a client wants an answer in.
+ *
+ * Owner    the caller's memory.
+ * Thread   any.
+ * Units    none.
+ * Errors   none: what cannot be read is not accepted.
+ * Route    Accept-Encoding -> response.
+ */
+
+#ifndef INF_PROTO_ACCEPT_ENCODING_H
+#define INF_PROTO_ACCEPT_ENCODING_H
+
+#include "core/base/slice.h"
+
+typedef enum {
+    INF_ENCODING_IDENTITY,
+    INF_ENCODING_DEFLATE,       /* zlib's format                             */
+    INF_ENCODING_GZIP
+} inf_encoding_t;
+
+/* Of these three the one of the highest weight, the first of equal ones;
+   identity if none is named.  "*" names none. */
+inf_encoding_t inf_accept_encoding(inf_slice_t value);
+
+#endif /* INF_PROTO_ACCEPT_ENCODING_H */

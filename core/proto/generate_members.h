@@ -1,0 +1,57 @@
+/*
+ * generate_members.h - the JSON of a generate request as a list of its
+ *                      members, each with the place of its value.
+ *
+ * Owner    The caller's JSON and arena; names are unescaped into the arena.
+ * Thread   any.
+ * Units    Offsets and lengths are bytes from the JSON's first byte.
+ * Errors   INVALID_ARG: no JSON, no object, a member that is there twice, too
+ *          many of them; with the place.
+ * Route    request arena -> copy -> [members] -> model's inputs, parameters.
+ *
+ * What a member is for only the model knows (core/model/generate_request.h).
+ */
+
+#ifndef INF_PROTO_GENERATE_MEMBERS_H
+#define INF_PROTO_GENERATE_MEMBERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/arena.h"
+#include "core/base/error.h"
+#include "core/base/slice.h"
+#include "core/proto/json_scan.h"
+
+#define INF_GENERATE_MAX_MEMBERS 16384u
+
+/* The member whose members are the request's, too. */
+#define INF_GENERATE_PARAMETERS "parameters"
+
+typedef struct {
+    inf_slice_t      name;
+    inf_json_event_t kind;      /* the value's first event                   */
+    uint64_t         offset;    /* of the value                              */
+    uint64_t         length;
+    inf_json_tally_t tally;     /* of the value itself, or the array's       */
+} inf_generate_member_t;
+
+typedef struct {
+    inf_slice_t                  json;
+    const inf_generate_member_t *id;        /* NULL: there is none           */
+    bool                         has_parameters;
+    const inf_generate_member_t *members;   /* in the order of the text; with
+                                               those of the parameters       */
+    uint32_t                     count;
+} inf_generate_members_t;
+
+/* Reads all of it; json stays for as long as *out. */
+INF_CHECK inf_err_t *inf_generate_members_read(inf_generate_members_t *out,
+    inf_slice_t json, inf_arena_t *arena);
+
+/* The text of a member that is a string: UTF-8, with a NUL behind it. */
+INF_CHECK inf_err_t *inf_generate_member_text(
+    const inf_generate_members_t *list, const inf_generate_member_t *member,
+    inf_arena_t *arena, inf_slice_t *out);
+
+#endif /* INF_PROTO_GENERATE_MEMBERS_H */

@@ -1,0 +1,27 @@
+/*
+ * rest_settings.h - REST bodies of the trace and logging extensions as the
+ *                   messages that they stand for.
+ *
+ * Owner    The message owns what is put into it; the caller frees it, also
+ *          after an error.
+ * Thread   any.
+ * Units    none.
+ * Errors   Those that Triton answers where REST and gRPC differ: INTERNAL, a
+ *          value of the wrong kind; UNAVAILABLE, an unknown log format;
+ *          UNSUPPORTED, a path.
+ * Route    REST request -> [REST settings] -> trace message, log message
+ */
+
+#ifndef INF_SERVER_REST_SETTINGS_H
+#define INF_SERVER_REST_SETTINGS_H
+
+#include "core/proto/json_doc.h"
+#include "grpc_service.pb-c.h"
+
+/* root is an object. */
+INF_CHECK inf_err_t *inf_rest_trace(Inference__TraceSettingRequest *q,
+    const json_t *root);
+INF_CHECK inf_err_t *inf_rest_log(Inference__LogSettingsRequest *q,
+    const json_t *root);
+
+#endif /* INF_SERVER_REST_SETTINGS_H */

@@ -1,0 +1,97 @@
+/*
+ * trace_record.h - what was noted of one traced request and of the requests
+ *                  that were made of it: who they are, what happened when,
+ *                  which tensors.
+ *
+ * Owner    References: one for each trace that notes in it, one for each part
+ *          of the answer that is being sent.  The last one gives it to the
+ *          tracer.
+ * Thread   any: events are pushed without a lock.
+ * Units    ns on the monotonic clock, bytes.
+ * Errors   A record that lacks memory or has too much of it is incomplete,
+ *          and dropped when it ends.
+ * Route    request trace -> [trace record] -> tracer -> file, collector
+ */
+
+#ifndef INF_SERVER_TRACE_RECORD_H
+#define INF_SERVER_TRACE_RECORD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/queue.h"
+#include "core/proto/trace_context.h"
+#include "core/server/trace_settings.h"
+
+struct inf_tracer_s;
+
+typedef enum {
+    INF_TRACE_WHO,              /* a trace begins                            */
+    INF_TRACE_TIME,             /* something happened to it                  */
+    INF_TRACE_FRONT,            /* likewise, in the worker or on the way from
+                                   and to it                                 */
+    INF_TRACE_TENSOR
+} inf_trace_kind_t;
+
+/* Texts and arrays lie behind it, in the same memory. */
+typedef struct inf_trace_event_s {
+    struct inf_trace_event_s *next;
+    inf_trace_kind_t  kind;
+    uint64_t          id;           /* the trace's                           */
+    uint64_t          parent_id;    /* WHO: 0, of nobody                     */
+    int64_t           version;      /* WHO: of the model                     */
+    uint64_t          ns;           /* TIME, FRONT                           */
+    const char       *name;         /* WHO: the model; else the activity     */
+    const char       *request_id;   /* WHO: "" without one                   */
+    const char       *tensor;       /* TENSOR: its name                      */
+    int               datatype;     /* TENSOR: an inf_datatype_t             */
+    uint64_t          dim_count;
+    const int64_t    *shape;
+    const void       *data;
+    size_t            size;
+} inf_trace_event_t;
+
+typedef struct inf_trace_record_s {
+    inf_link_t            link;         /* in the tracer's queue             */
+    struct inf_tracer_s  *tracer;       /* a reference                       */
+    inf_trace_setting_t  *setting;      /* likewise                          */
+    _Atomic uint32_t      refs;         /* up relaxed, down acq_rel          */
+    _Atomic(inf_trace_event_t *) events;    /* newest first; release push    */
+    _Atomic uint64_t      bytes;        /* relaxed: of events                */
+    _Atomic bool          incomplete;   /* relaxed                           */
+    uint64_t              id;           /* of the whole request's trace      */
+    bool                  tensors;      /* these are set in new(): by what
+                                           level                             */
+    bool                  timestamps;
+    uint64_t              wall_ns;      /* realtime minus monotonic clock    */
+    bool                  has_parent;   /* the client's span is known        */
+    inf_trace_context_t   context;      /* the trace's id in any case        */
+    uint64_t              spans;        /* of which ids of spans are made    */
+    char                 *state;        /* the client's tracestate, or NULL  */
+} inf_trace_record_t;
+
+/* Takes setting, on success.  parent and state (len 0: none) may be NULL. */
+INF_CHECK inf_err_t *inf_trace_record_new(struct inf_tracer_s *tracer,
+    inf_trace_setting_t *setting, const inf_trace_context_t *parent,
+    inf_slice_t state, inf_trace_record_t **out);
+
+/* One more, for whoever notes, or one less; r may be NULL there. */
+void inf_trace_record_ref(inf_trace_record_t *r);
+void inf_trace_record_unref(inf_trace_record_t *r);
+
+/* For the tracer, which got it from unref. */
+void inf_trace_record_free(inf_trace_record_t *r);
+
+/* Copies what event refers to but for its name, unless copy_name says so. */
+void inf_trace_record_note(inf_trace_record_t *r,
+    const inf_trace_event_t *event, bool copy_name);
+
+/* All events, oldest first.  Once, when nobody notes any more. */
+inf_trace_event_t *inf_trace_record_events(inf_trace_record_t *r);
+
+/* The id of the span number n of the record; 0 is the whole request's. */
+void inf_trace_record_span(const inf_trace_record_t *r, uint32_t n,
+    uint8_t id[INF_SPAN_ID]);
+
+#endif /* INF_SERVER_TRACE_RECORD_H */

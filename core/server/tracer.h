@@ -1,0 +1,54 @@
+/*
+ * tracer.h - decides which requests are traced, and brings what was noted of
+ *            them to a file or a collector, on a thread of its own.
+ *
+ * Owner    References: the server's and one for each record.  Records that
+ *          end after stop are dropped.
+ * Thread   any; files and sockets are the thread's own affair, and nobody
+ *          waits for it.
+ * Units    bytes, traces.
+ * Errors   What can't be written is dropped, counted, and summed up in the
+ *          log.
+ * Route    trace record -> [tracer] -> trace file, trace collector
+ */
+
+#ifndef INF_SERVER_TRACER_H
+#define INF_SERVER_TRACER_H
+
+#include "core/server/trace_record.h"
+#include "core/server/trace_settings.h"
+
+typedef struct inf_tracer_s inf_tracer_t;
+
+/* config lives until stop.  The thread starts where there is a file or a
+   collector to trace to. */
+INF_CHECK inf_err_t *inf_tracer_new(
+    const NginxInference__TraceSettings *config, inf_tracer_t **out);
+
+/* Brings away what is queued and ends the thread; tracer may be NULL.  The
+   server's reference goes. */
+void inf_tracer_stop(inf_tracer_t *tracer);
+
+/* ref returns tracer; with the last reference it is freed. */
+inf_tracer_t *inf_tracer_ref(inf_tracer_t *tracer);
+void inf_tracer_unref(inf_tracer_t *tracer);
+
+/* Its settings, which live as long. */
+inf_trace_settings_t *inf_tracer_settings(inf_tracer_t *tracer);
+
+/* Whether any request may be traced: the one question that is asked for each
+   request. */
+bool inf_tracer_is_on(const inf_tracer_t *tracer);
+
+/* A record that has ended: it is queued, or dropped. */
+void inf_tracer_push(inf_trace_record_t *record);
+
+/* Memory for a record's events; false: there is too much under way.  What was
+   taken, or not, is given back all the same. */
+bool inf_tracer_take(inf_tracer_t *tracer, size_t bytes);
+void inf_tracer_give(inf_tracer_t *tracer, uint64_t bytes);
+
+/* Traces that were dropped so far. */
+uint64_t inf_tracer_dropped(const inf_tracer_t *tracer);
+
+#endif /* INF_SERVER_TRACER_H */

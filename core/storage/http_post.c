@@ -1,0 +1,102 @@
+#include "core/storage/http_post.h"
+
+#include <stdlib.h>
+
+#include "core/storage/curl_library.h"
+
+struct inf_http_post_s {
+    const inf_curl_t  *curl;
+    CURL              *easy;
+    struct curl_slist *headers;
+    char               reason[CURL_ERROR_SIZE];
+};
+
+static size_t ignore(char *data, size_t size, size_t count, void *userp);
+
+inf_err_t *
+inf_http_post_open(const char *url, long timeout_ms, inf_http_post_t **out)
+{
+    const inf_curl_t *curl;
+
+    inf_err_t *err = inf_curl_open(&curl);
+    if (err != NULL) {
+        return inf_err_add(err, "%s: libcurl", url);
+    }
+
+    inf_http_post_t *p = calloc(1, sizeof(*p));
+    if (p == NULL) {
+        return inf_err_nomem();
+    }
+
+    p->curl = curl;
+    p->easy = curl->easy_init();
+    p->headers = curl->slist_append(NULL, "Content-Type: application/json");
+    if (p->easy == NULL || p->headers == NULL) {
+        inf_http_post_close(p);
+        return inf_err_nomem();
+    }
+
+    CURLcode rc = curl->easy_setopt(p->easy, CURLOPT_URL, url);
+    rc |= curl->easy_setopt(p->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    rc |= curl->easy_setopt(p->easy, CURLOPT_HTTP_VERSION,
+        (long) CURL_HTTP_VERSION_1_1);
+    rc |= curl->easy_setopt(p->easy, CURLOPT_NOSIGNAL, 1L);
+    rc |= curl->easy_setopt(p->easy, CURLOPT_TIMEOUT_MS, timeout_ms);
+    rc |= curl->easy_setopt(p->easy, CURLOPT_ERRORBUFFER, p->reason);
+    rc |= curl->easy_setopt(p->easy, CURLOPT_HTTPHEADER, p->headers);
+    rc |= curl->easy_setopt(p->easy, CURLOPT_WRITEFUNCTION, ignore);
+    rc |= curl->easy_setopt(p->easy, CURLOPT_POST, 1L);
+    if (rc != CURLE_OK) {
+        inf_http_post_close(p);
+        return inf_err_new(INF_ERR_UNSUPPORTED, "%s needs a newer libcurl, or"
+            " memory ran out", url);
+    }
+
+    *out = p;
+    return NULL;
+}
+
+void
+inf_http_post_close(inf_http_post_t *p)
+{
+    if (p == NULL) {
+        return;
+    }
+
+    if (p->easy != NULL) {
+        p->curl->easy_cleanup(p->easy);
+    }
+    p->curl->slist_free_all(p->headers);
+    free(p);
+}
+
+inf_err_t *
+inf_http_post_send(inf_http_post_t *p, inf_slice_t json)
+{
+    long status = 0;
+
+    p->reason[0] = '\0';
+    CURLcode rc = p->curl->easy_setopt(p->easy, CURLOPT_POSTFIELDS,
+        json.data);
+    rc |= p->curl->easy_setopt(p->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+        (curl_off_t) json.len);
+    if (rc == CURLE_OK) {
+        rc = p->curl->easy_perform(p->easy);
+    }
+    if (rc != CURLE_OK) {
+        return inf_err_new(INF_ERR_UNAVAILABLE, "%s", p->reason[0] != '\0'
+            ? p->reason : p->curl->easy_strerror(rc));
+    }
+
+    p->curl->easy_getinfo(p->easy, CURLINFO_RESPONSE_CODE, &status);
+    return status >= 200 && status < 300 ? NULL
+        : inf_err_new(INF_ERR_UNAVAILABLE, "HTTP status %ld", status);
+}
+
+static size_t
+ignore(char *data, size_t size, size_t count, void *userp)
+{
+    (void) data;
+    (void) userp;
+    return size * count;
+}

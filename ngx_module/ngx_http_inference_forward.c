@@ -1,0 +1,282 @@
+/*
+ * ngx_http_inference_forward.c - headers of a request that its model gets as
+ *                                parameters ("inference_forward_header").
+ */
+
+#include "ngx_module/ngx_http_inference_directives.h"
+#include "ngx_module/ngx_http_inference_request.h"
+
+
+/* of one request: headers, and bytes of their names and values */
+#define NGX_HTTP_INFERENCE_FORWARD_HEADERS  128
+#define NGX_HTTP_INFERENCE_FORWARD_SIZE     (64 * 1024)
+
+
+typedef struct {
+    inf_infer_parameter_t       *next;          /* in the request's table;
+                                                   NULL: not made yet        */
+    ngx_uint_t                   count;
+    size_t                       size;
+} ngx_http_inference_forwarded_t;
+
+
+static ngx_uint_t ngx_http_inference_forward_is_grpcs(ngx_str_t *name);
+static ngx_int_t ngx_http_inference_forward_header(
+    ngx_http_inference_ctx_t *ctx, ngx_http_inference_forwarded_t *forwarded,
+    ngx_table_elt_t *h);
+static ngx_uint_t ngx_http_inference_forward_is_reserved(ngx_str_t *name);
+static ngx_int_t ngx_http_inference_forward_table(
+    ngx_http_inference_ctx_t *ctx, ngx_http_inference_forwarded_t *forwarded);
+
+
+char *
+ngx_http_inference_forward_directive(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
+{
+    ngx_http_inference_loc_conf_t *ilcf = conf;
+
+#if (NGX_PCRE)
+    u_char                error[NGX_MAX_CONF_ERRSTR];
+    ngx_str_t            *value;
+    ngx_regex_elt_t      *regex;
+    ngx_regex_compile_t   rc;
+
+    value = cf->args->elts;
+
+    if (ilcf->forward == NULL) {
+        return "\"\" stands with others";
+    }
+
+    if (value[1].len == 0) {
+
+        if (ilcf->forward != NGX_CONF_UNSET_PTR) {
+            return "\"\" stands with others";
+        }
+
+        ilcf->forward = NULL;
+        return NGX_CONF_OK;
+    }
+
+    if (ilcf->forward == NGX_CONF_UNSET_PTR) {
+        ilcf->forward = ngx_array_create(cf->pool, 2, sizeof(ngx_regex_elt_t));
+        if (ilcf->forward == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    ngx_memzero(&rc, sizeof(ngx_regex_compile_t));
+
+    rc.pattern = value[1];
+    rc.pool = cf->pool;
+    rc.options = NGX_REGEX_CASELESS;
+    rc.err.len = NGX_MAX_CONF_ERRSTR;
+    rc.err.data = error;
+
+    if (ngx_regex_compile(&rc) != NGX_OK) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "%V in \"inference_forward_header\"", &rc.err);
+        return NGX_CONF_ERROR;
+    }
+
+    regex = ngx_array_push(ilcf->forward);
+    if (regex == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    regex->regex = rc.regex;
+    regex->name = value[1].data;
+
+    return NGX_CONF_OK;
+#else
+    return "needs an nginx with the PCRE library";
+#endif
+}
+
+
+ngx_int_t
+ngx_http_inference_forward(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t                       rc;
+    ngx_uint_t                      i;
+    ngx_list_part_t                *part;
+    ngx_table_elt_t                *h;
+    ngx_http_inference_loc_conf_t  *ilcf;
+    ngx_http_inference_forwarded_t  forwarded;
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    if (ilcf->forward == NULL
+        || ctx->endpoint->verb != NGX_HTTP_INFERENCE_MODEL_INFER)
+    {
+        return NGX_OK;
+    }
+
+    ngx_memzero(&forwarded, sizeof(ngx_http_inference_forwarded_t));
+
+    part = &ctx->request->headers_in.headers.part;
+    i = 0;
+
+    while ((h = ngx_http_inference_next_field(&part, &i)) != NULL) {
+
+#if (NGX_PCRE)
+        rc = ngx_regex_exec_array(ilcf->forward, &h->key,
+                                  ctx->request->connection->log);
+#else
+        rc = NGX_DECLINED;
+#endif
+
+        if (rc == NGX_ERROR) {
+            return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
+                                           "the headers to forward cannot be "
+                                           "told");
+        }
+
+        if (rc == NGX_DECLINED
+            || (ctx->grpc && ngx_http_inference_forward_is_grpcs(&h->key)))
+        {
+            continue;
+        }
+
+        if (ngx_http_inference_forward_header(ctx, &forwarded, h) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* The names of gRPC itself are no metadata, and Host stands for :authority. */
+
+static ngx_uint_t
+ngx_http_inference_forward_is_grpcs(ngx_str_t *name)
+{
+    ngx_uint_t  i;
+
+    static const ngx_str_t  own[] = {
+        ngx_string("te"),
+        ngx_string("host"),
+        ngx_string("content-type"),
+        ngx_string("content-length")
+    };
+
+    for (i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+
+        if (name->len == own[i].len
+            && ngx_strncmp(name->data, own[i].data, name->len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return name->len >= sizeof("grpc-") - 1
+           && ngx_strncmp(name->data, "grpc-", sizeof("grpc-") - 1) == 0;
+}
+
+
+/* One more parameter; its texts stay where the header's are. */
+
+static ngx_int_t
+ngx_http_inference_forward_header(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_forwarded_t *forwarded, ngx_table_elt_t *h)
+{
+    inf_infer_parameter_t  *p;
+
+    if (ngx_http_inference_forward_is_reserved(&h->key)) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                       "Header '%V' is reserved for Triton "
+                                       "usage and cannot be forwarded.",
+                                       &h->key);
+    }
+
+    forwarded->count++;
+    forwarded->size += h->key.len + h->value.len;
+
+    if (forwarded->count > NGX_HTTP_INFERENCE_FORWARD_HEADERS
+        || forwarded->size > NGX_HTTP_INFERENCE_FORWARD_SIZE)
+    {
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                       "headers to forward are more than %d "
+                                       "or longer than %d bytes",
+                                       NGX_HTTP_INFERENCE_FORWARD_HEADERS,
+                                       NGX_HTTP_INFERENCE_FORWARD_SIZE);
+    }
+
+    if (forwarded->next == NULL
+        && ngx_http_inference_forward_table(ctx, forwarded) != NGX_OK)
+    {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
+    }
+
+    p = forwarded->next++;
+
+    p->name = inf_slice((char *) h->key.data, h->key.len);
+    p->type = INF_PARAMETER_STRING;
+    p->text = inf_slice((char *) h->value.data, h->value.len);
+
+    ctx->infer.parameter_count++;
+
+    return NGX_OK;
+}
+
+
+/* The request's own parameters move to a table with room behind them. */
+
+static ngx_int_t
+ngx_http_inference_forward_table(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_forwarded_t *forwarded)
+{
+    size_t                  n;
+    inf_infer_parameter_t  *table;
+
+    n = ctx->infer.parameter_count;
+
+    table = inf_arena_calloc(&ctx->arena,
+                             n + NGX_HTTP_INFERENCE_FORWARD_HEADERS,
+                             sizeof(inf_infer_parameter_t));
+    if (table == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (n) {
+        ngx_memcpy(table, ctx->infer.parameters,
+                   n * sizeof(inf_infer_parameter_t));
+    }
+
+    ctx->infer.parameters = table;
+    forwarded->next = &table[n];
+
+    return NGX_OK;
+}
+
+
+/* As it is spelled. */
+
+static ngx_uint_t
+ngx_http_inference_forward_is_reserved(ngx_str_t *name)
+{
+    ngx_uint_t  i;
+
+    static const ngx_str_t  reserved[] = {
+        ngx_string("sequence_id"),
+        ngx_string("sequence_start"),
+        ngx_string("sequence_end"),
+        ngx_string("priority"),
+        ngx_string("timeout"),
+        ngx_string("headers"),
+        ngx_string("binary_data_output")
+    };
+
+    for (i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
+
+        if (name->len == reserved[i].len
+            && ngx_strncmp(name->data, reserved[i].data, name->len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return name->len >= sizeof("triton_") - 1
+           && ngx_strncmp(name->data, "triton_", sizeof("triton_") - 1) == 0;
+}

@@ -1,0 +1,599 @@
+/*
+ * ngx_http_inference_grpc_message.c - a message of ModelStreamInfer: one
+ *                                     inference, and its responses.
+ *
+ * The driver runs its context as it runs a unary call's, from READING on; where
+ * it has responses they go to the call's output in turn.
+ */
+
+#include "ngx_module/ngx_http_inference_grpc_stream.h"
+
+
+/* what a response takes beside its bytes: an arena and buffers */
+#define NGX_HTTP_INFERENCE_STREAM_COST  ((uint64_t) 5 * 1024)
+
+
+static ngx_uint_t ngx_http_inference_stream_may_send(
+    ngx_http_inference_message_t *m);
+static ngx_int_t ngx_http_inference_stream_open_reply(
+    ngx_http_inference_message_t *m, ngx_uint_t queued);
+static ngx_http_inference_stream_output_t *ngx_http_inference_stream_output(
+    ngx_http_inference_message_t *m);
+static ngx_int_t ngx_http_inference_stream_notice(
+    ngx_http_inference_message_t *m, ngx_str_t *error, ngx_uint_t answered);
+static ngx_int_t ngx_http_inference_stream_put_out(
+    ngx_http_inference_message_t *m, const inf_slice_t *text);
+static ngx_int_t ngx_http_inference_stream_link(
+    ngx_http_inference_stream_t *stream, inf_slice_t piece, ngx_buf_t **b);
+
+
+ngx_http_inference_message_t *
+ngx_http_inference_stream_message(ngx_http_inference_stream_t *stream)
+{
+    ngx_queue_t                   *q;
+    ngx_http_inference_ctx_t      *ctx, *call;
+    ngx_http_inference_message_t  *m;
+
+    call = stream->call;
+
+    if (ngx_queue_empty(&stream->spare_messages)) {
+
+        m = ngx_palloc(call->request->pool,
+                       sizeof(ngx_http_inference_message_t));
+        if (m == NULL) {
+            return NULL;
+        }
+
+    } else {
+        q = ngx_queue_head(&stream->spare_messages);
+        ngx_queue_remove(q);
+        m = ngx_http_inference_stream_of(q);
+    }
+
+    ngx_memzero(m, sizeof(ngx_http_inference_message_t));
+
+    m->stream = stream;
+    m->grpc.in = call->grpc->in;
+    m->grpc.out = call->grpc->out;
+
+    ngx_queue_init(&m->replies);
+
+    ctx = &m->ctx;
+
+    ngx_http_inference_init_ctx(ctx, call->request,
+                                NGX_HTTP_INFERENCE_RECEIVING);
+
+    ctx->owner = call;
+    ctx->grpc = &m->grpc;
+    ctx->message = m;
+    ctx->endpoint = ngx_http_inference_grpc_infer_method();
+    ctx->handlers = call->handlers;
+    ctx->model = call->model;
+    ctx->version = call->version;
+    ctx->received_ns = call->turn_ns;
+    ctx->turn_ns = call->turn_ns;
+    ctx->client_deadline_ns = call->client_deadline_ns;
+    ctx->timer.handler = call->timer.handler;
+    ctx->turn.handler = call->turn.handler;
+    ctx->submission.ready = call->submission.ready;
+    ctx->submission.answer = call->submission.answer;
+
+    /* a message comes at inference_min_body_rate, a call may be idle */
+    ngx_http_inference_start_rate(ctx);
+
+    ngx_queue_insert_tail(&stream->messages, &m->queue);
+    stream->open++;
+    stream->receiving = m;
+
+    return m;
+}
+
+
+void
+ngx_http_inference_stream_complete(ngx_http_inference_message_t *m)
+{
+    ngx_http_inference_ctx_t  *ctx, *call;
+
+    ctx = &m->ctx;
+    call = m->stream->call;
+
+    m->stream->receiving = NULL;
+
+    ctx->body.stage = NGX_HTTP_INFERENCE_BODY_COMPLETE;
+    ctx->turn_ns = call->turn_ns;
+
+    ngx_http_inference_start_timer(ctx);
+    ngx_http_inference_move(ctx, ctx->status ? NGX_ERROR : NGX_OK);
+    ngx_http_inference_stream_wake(ctx);
+}
+
+
+/* A completion of the core for it, or NULL: the core has ended. */
+
+void
+ngx_http_inference_stream_completed(ngx_http_inference_ctx_t *ctx,
+    const inf_completion_t *c)
+{
+    ngx_http_inference_stream_t   *stream;
+    ngx_http_inference_message_t  *m;
+
+    m = ctx->message;
+    stream = m->stream;
+
+    if (c == NULL) {
+        (void) ngx_http_inference_take_reply(ctx, &ctx->submission, NULL);
+        ngx_http_inference_stream_wake(ctx);
+        return;
+    }
+
+    if (c->flags & INF_COMPLETE_DECOUPLED) {
+        m->decoupled = 1;
+        ngx_http_inference_stream_wake_all(stream);
+    }
+
+    if (!(c->flags & (INF_COMPLETE_RESPONSE|INF_COMPLETE_FINAL))) {
+        return;
+    }
+
+    if ((c->flags & INF_COMPLETE_FINAL) && ctx->timer.timer_set) {
+        /* what is left is its turn, and the client's to take */
+        ngx_del_timer(&ctx->timer);
+    }
+
+    (void) ngx_http_inference_replies_push(&stream->replies, &m->replies, ctx,
+                                           c);
+    ngx_http_inference_stream_wake(ctx);
+}
+
+
+/*
+ * The next response: NGX_OK: it is to be prepared; NGX_DECLINED: there is none
+ * any more; NGX_DONE: it is not its turn, or there is none yet.
+ */
+
+ngx_int_t
+ngx_http_inference_stream_next(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_str_t                           none;
+    ngx_http_inference_message_t       *m;
+    ngx_http_inference_queued_reply_t  *item;
+
+    m = ctx->message;
+
+    if (ctx->status) {
+        return NGX_ERROR;
+    }
+
+    for ( ;; ) {
+
+        if (m->final) {
+            return NGX_DECLINED;
+        }
+
+        if (ngx_queue_empty(&m->replies)
+            || !ngx_http_inference_stream_may_send(m))
+        {
+            return NGX_DONE;
+        }
+
+        if (ngx_http_inference_slice_over(ctx)) {
+            return NGX_AGAIN;
+        }
+
+        if (ngx_http_inference_stream_output(m) == NULL) {
+            return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
+                                           "out of memory");
+        }
+
+        item = ngx_http_inference_replies_pop(&m->stream->replies,
+                                              &m->replies);
+
+        m->output->reply = item->reply;
+        m->final = item->final;
+        ctx->cause = item->cause;
+
+        if (item->response) {
+            ctx->replies++;
+
+            return ngx_http_inference_stream_open_reply(m, item->queued);
+        }
+
+        if (item->reply.status != INF_OK) {
+            return ngx_http_inference_fail_bare(ctx, item->reply.status);
+        }
+
+        if (!m->decoupled && ctx->replies == 0) {
+            return ngx_http_inference_fail_count(ctx);
+        }
+
+        ngx_str_null(&none);
+
+        if (m->decoupled && m->grpc.empty_final
+            && ngx_http_inference_stream_notice(m, &none, 1) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+}
+
+
+/* Responses of models that are not decoupled leave in the order in which the
+   requests came; those of the others as they come. */
+
+static ngx_uint_t
+ngx_http_inference_stream_may_send(ngx_http_inference_message_t *m)
+{
+    ngx_queue_t                   *q;
+    ngx_http_inference_stream_t   *stream;
+    ngx_http_inference_message_t  *other;
+
+    stream = m->stream;
+
+    if (stream->held > NGX_HTTP_INFERENCE_STREAM_HELD) {
+        return 0;
+    }
+
+    if (m->decoupled) {
+        return 1;
+    }
+
+    for (q = ngx_queue_head(&stream->messages);
+         q != &m->queue;
+         q = ngx_queue_next(q))
+    {
+        other = ngx_http_inference_stream_of(q);
+
+        if (!other->decoupled) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/* An error of the model is a response, and others may follow it; where a check
+   has failed before the request was queued, its client learns the id alone. */
+
+static ngx_int_t
+ngx_http_inference_stream_open_reply(ngx_http_inference_message_t *m,
+    ngx_uint_t queued)
+{
+    ngx_int_t                            rc;
+    ngx_str_t                            error;
+    inf_err_t                           *err;
+    inf_slice_t                          text;
+    inf_reply_options_t                  options;
+    inf_response_record_t               *record;
+    ngx_http_inference_ctx_t            *ctx, *call;
+    ngx_http_inference_stream_output_t  *out;
+
+    ctx = &m->ctx;
+    out = m->output;
+    call = m->stream->call;
+
+    rc = ngx_http_inference_copy_reply(ctx, &out->reply, &out->arena, &record);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (record->status == INF_OK) {
+
+        options.outputs = ctx->infer.outputs;
+        options.output_count = ctx->infer.output_count;
+        options.stream = 1;
+        options.final = m->final;
+
+        m->grpc.arena = &out->arena;
+
+        err = inf_reply_new(&m->grpc.reply, record,
+                            ngx_http_inference_response(out->reply.epoch, 0,
+                                      inf_client_response_size(ctx->client)),
+                            &options, &out->arena);
+
+        return err ? ngx_http_inference_fail_err(ctx, err) : NGX_OK;
+    }
+
+    text = inf_response_text(record, record->error);
+
+    if (call->grpc->stream_errors && queued) {
+        (void) ngx_http_inference_fail_text(call,
+                                            INF_STATUS_CODE(record->status),
+                                            text.data, text.len);
+        ngx_http_inference_stream_wake(call);
+        return NGX_DONE;
+    }
+
+    error.data = (u_char *) text.data;
+    error.len = text.len;
+
+    m->grpc.reply = NULL;
+
+    return ngx_http_inference_stream_notice(m, &error, queued);
+}
+
+
+/* NGX_OK: that was the last one; NGX_DECLINED: others may follow. */
+
+ngx_int_t
+ngx_http_inference_stream_respond(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_message_t  *m;
+
+    m = ctx->message;
+
+    if (m->output && m->grpc.reply
+        && ngx_http_inference_stream_put_out(m, NULL) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return m->final ? NGX_OK : NGX_DECLINED;
+}
+
+
+/* It has failed, and its client is told in turn. */
+
+ngx_int_t
+ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_message_t  *m;
+
+    m = ctx->message;
+
+    if (ngx_http_inference_unanswered(&ctx->submission)) {
+        ngx_http_inference_abandon(&ctx->submission);
+    }
+
+    ngx_http_inference_replies_drop(&m->stream->replies, &m->replies);
+
+    if (!ngx_http_inference_stream_may_send(m)) {
+        return NGX_DONE;
+    }
+
+    (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->failed, 1);
+
+    m->final = 1;
+
+    if (ngx_http_inference_stream_output(m) == NULL
+        || ngx_http_inference_stream_notice(m, &ctx->error,
+                                            ctx->replies != 0)
+           != NGX_OK)
+    {
+        m->stream->broken = 1;
+        m->stream->call->rc = NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/* The driver is done with it. */
+
+void
+ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_stream_t   *stream;
+    ngx_http_inference_message_t  *m;
+
+    m = ctx->message;
+    stream = m->stream;
+
+    ngx_http_inference_replies_drop(&m->stream->replies, &m->replies);
+
+    if (m->output) {
+        ngx_http_inference_grpc_free(&m->grpc);
+        ngx_http_inference_reply_release(&m->output->reply);
+        inf_arena_reset(&m->output->arena);
+        ngx_queue_insert_head(&stream->spare_outputs, &m->output->queue);
+        m->output = NULL;
+    }
+
+    ngx_http_inference_free_ctx(ctx);
+
+    ngx_queue_remove(&m->queue);
+    ngx_queue_insert_head(&stream->spare_messages, &m->queue);
+    stream->open--;
+
+    ngx_http_inference_stream_wake_all(stream);
+    ngx_http_inference_stream_wake(stream->call);
+}
+
+
+/* ---- responses ----------------------------------------------------------- */
+
+/* The one that is prepared; NULL: out of memory. */
+
+static ngx_http_inference_stream_output_t *
+ngx_http_inference_stream_output(ngx_http_inference_message_t *m)
+{
+    ngx_queue_t                         *q;
+    ngx_http_inference_stream_t         *stream;
+    ngx_http_inference_stream_output_t  *out;
+
+    stream = m->stream;
+
+    if (m->output) {
+        ngx_http_inference_grpc_free(&m->grpc);
+        ngx_http_inference_reply_release(&m->output->reply);
+        inf_arena_reset(&m->output->arena);
+        return m->output;
+    }
+
+    if (!ngx_queue_empty(&stream->spare_outputs)) {
+
+        q = ngx_queue_head(&stream->spare_outputs);
+        ngx_queue_remove(q);
+
+        out = ngx_queue_data(q, ngx_http_inference_stream_output_t, queue);
+
+    } else {
+        out = ngx_pcalloc(stream->call->request->pool,
+                          sizeof(ngx_http_inference_stream_output_t));
+        if (out == NULL) {
+            return NULL;
+        }
+
+        inf_arena_init(&out->arena);
+    }
+
+    m->output = out;
+
+    return out;
+}
+
+
+/* A reply without tensors: an error, or that no more will come. */
+
+static ngx_int_t
+ngx_http_inference_stream_notice(ngx_http_inference_message_t *m,
+    ngx_str_t *error, ngx_uint_t answered)
+{
+    inf_err_t                 *err;
+    inf_slice_t                text;
+    inf_reply_notice_t         notice;
+    ngx_http_inference_ctx_t  *ctx;
+    const inf_infer_call_t    *call;
+
+    ctx = &m->ctx;
+
+    ngx_memzero(&notice, sizeof(inf_reply_notice_t));
+
+    notice.error = inf_slice((char *) error->data, error->len);
+    notice.answered = answered;
+    notice.final = m->final;
+
+    if (m->grpc.message) {
+        call = inf_infer_message_call(m->grpc.message);
+
+        notice.id = call->infer.id;
+        notice.model_name = answered ? call->model_name : inf_slice("", 0);
+        notice.model_version = answered ? call->version_text
+                                        : inf_slice("", 0);
+    }
+
+    err = inf_reply_notice(&text, &notice, &m->output->arena);
+
+    if (err) {
+        inf_err_free(err);
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
+    }
+
+    return ngx_http_inference_stream_put_out(m, &text);
+}
+
+
+/* The message's output goes to the call's; text NULL: the prepared one. */
+
+static ngx_int_t
+ngx_http_inference_stream_put_out(ngx_http_inference_message_t *m,
+    const inf_slice_t *text)
+{
+    ngx_int_t                            rc;
+    ngx_buf_t                           *b;
+    uint32_t                             i, n;
+    inf_slice_t                          piece;
+    ngx_http_inference_stream_t         *stream;
+    ngx_http_inference_stream_output_t  *out;
+
+    stream = m->stream;
+    out = m->output;
+    b = NULL;
+    n = text ? 1 : ngx_http_inference_grpc_piece_count(&m->grpc);
+
+    out->size = NGX_HTTP_INFERENCE_STREAM_COST + out->reply.len;
+
+    for (i = 0; i < n; i++) {
+
+        piece = text ? *text : ngx_http_inference_grpc_piece(&m->grpc, i);
+
+        rc = ngx_http_inference_stream_link(stream, piece, &b);
+
+        if (rc != NGX_OK) {
+            /* half a message is as bad as none */
+            stream->broken = 1;
+            stream->call->rc = NGX_ERROR;
+            ngx_http_inference_stream_wake(stream->call);
+            return ngx_http_inference_fail(&m->ctx, INF_ERR_INTERNAL,
+                                           "out of memory");
+        }
+
+        out->size += piece.len;
+    }
+
+    b->flush = 1;
+
+    out->last = b;
+    stream->held += out->size;
+
+    m->output = NULL;
+    m->grpc.reply = NULL;
+    ngx_http_inference_grpc_free(&m->grpc);
+
+    ngx_queue_insert_tail(&stream->outputs, &out->queue);
+    ngx_http_inference_stream_wake(stream->call);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_stream_link(ngx_http_inference_stream_t *stream,
+    inf_slice_t piece, ngx_buf_t **b)
+{
+    ngx_chain_t  *cl;
+
+    cl = ngx_chain_get_free_buf(stream->call->request->pool, &stream->free);
+    if (cl == NULL) {
+        return NGX_ERROR;
+    }
+
+    *b = cl->buf;
+
+    ngx_memzero(*b, sizeof(ngx_buf_t));
+
+    (*b)->memory = 1;
+    (*b)->start = (u_char *) piece.data;
+    (*b)->pos = (*b)->start;
+    (*b)->last = (*b)->pos + piece.len;
+    (*b)->end = (*b)->last;
+    (*b)->tag = (ngx_buf_tag_t) &ngx_http_inference_module;
+
+    cl->next = NULL;
+
+    *stream->last = cl;
+    stream->last = &cl->next;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_inference_stream_wake(ngx_http_inference_ctx_t *ctx)
+{
+    if (!ctx->turn.posted) {
+        ngx_post_event(&ctx->turn, &ngx_posted_events);
+    }
+}
+
+
+void
+ngx_http_inference_stream_wake_all(ngx_http_inference_stream_t *stream)
+{
+    ngx_queue_t                   *q;
+    ngx_http_inference_message_t  *m;
+
+    for (q = ngx_queue_head(&stream->messages);
+         q != ngx_queue_sentinel(&stream->messages);
+         q = ngx_queue_next(q))
+    {
+        m = ngx_http_inference_stream_of(q);
+
+        if (!ngx_queue_empty(&m->replies)
+            || m->ctx.state == NGX_HTTP_INFERENCE_REJECTING)
+        {
+            ngx_http_inference_stream_wake(&m->ctx);
+        }
+    }
+}

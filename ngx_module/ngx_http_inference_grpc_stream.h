@@ -1,0 +1,99 @@
+/*
+ * ngx_http_inference_grpc_stream.h - a call of ModelStreamInfer and its
+ *                                    messages: what the two know of each other.
+ *
+ * Owner    The call owns its messages, their outputs and the replies that wait;
+ *          each is used again for another one until the call ends.
+ * Thread   the worker's event loop.
+ * Units    bytes.
+ * Errors   As ngx_http_inference_request.h: of a message, or of the call.
+ * Route    body -> [call -> message] -> core -> [message -> call] -> socket.
+ *
+ * The call calls its messages; a message wakes its call, which is posted then.
+ */
+
+#ifndef NGX_HTTP_INFERENCE_GRPC_STREAM_H
+#define NGX_HTTP_INFERENCE_GRPC_STREAM_H
+
+#include "ngx_module/ngx_http_inference_grpc.h"
+
+
+/* what a client that does not read may hold, beyond one response */
+#define NGX_HTTP_INFERENCE_STREAM_HELD  ((uint64_t) 8 * 1024 * 1024)
+
+
+/* a message on its way to the socket */
+
+typedef struct {
+    ngx_queue_t                  queue;
+    inf_arena_t                  arena;         /* of all but the tensors    */
+    ngx_http_inference_reply_t   reply;         /* held: has the tensors     */
+    ngx_buf_t                   *last;          /* sent: so is the message   */
+    uint64_t                     size;
+} ngx_http_inference_stream_output_t;
+
+
+struct ngx_http_inference_stream_s {
+    ngx_http_inference_ctx_t    *call;
+    ngx_http_inference_leaver_t  leaver;
+    ngx_queue_t                  messages;      /* in the order of arrival   */
+    ngx_uint_t                   open;          /* so many                   */
+    ngx_http_inference_message_t  *receiving;   /* not whole, or NULL        */
+    ngx_buf_t                   *rest;          /* of the call's bytes, which
+                                                   came while it was full    */
+    ngx_http_inference_replies_t  replies;      /* of all messages           */
+    off_t                        sent;          /* when the timer of sending
+                                                   was started               */
+
+    ngx_queue_t                  outputs;       /* not drained, in order     */
+    uint64_t                     held;          /* bytes of them             */
+    ngx_chain_t                 *pending;       /* to be given to nginx      */
+    ngx_chain_t                **last;
+    ngx_chain_t                 *free;
+    ngx_chain_t                 *busy;
+
+    ngx_queue_t                  spare_messages;
+    ngx_queue_t                  spare_outputs;
+
+    unsigned                     lingering:1;   /* idle, its worker leaves   */
+    unsigned                     ended:1;       /* by the client: no more    */
+    unsigned                     broken:1;      /* nothing can be sent       */
+};
+
+
+/* one request on the call, in the end with the last of its responses */
+
+struct ngx_http_inference_message_s {
+    ngx_http_inference_ctx_t     ctx;           /* the first member          */
+    ngx_http_inference_grpc_t    grpc;
+    ngx_http_inference_stream_t *stream;
+    ngx_queue_t                  queue;         /* of messages, or spare     */
+    ngx_queue_t                  replies;       /* not sent yet              */
+    ngx_http_inference_stream_output_t  *output;    /* being prepared        */
+    unsigned                     decoupled:1;   /* its model                 */
+    unsigned                     skipped:1;     /* failed while received     */
+    unsigned                     final:1;       /* output is the last        */
+};
+
+
+#define ngx_http_inference_stream_of(q)                                       \
+    (ngx_queue_data(q, ngx_http_inference_message_t, queue))
+
+
+/* ---- grpc_message.c ------------------------------------------------------ */
+
+/* A new one, at the end of the line, which is being received; NULL: out of
+   memory. */
+ngx_http_inference_message_t *ngx_http_inference_stream_message(
+    ngx_http_inference_stream_t *stream);
+
+/* All of it is here. */
+void ngx_http_inference_stream_complete(ngx_http_inference_message_t *m);
+
+/* It, or each message with something to send, goes on in a turn of its own,
+   soon. */
+void ngx_http_inference_stream_wake(ngx_http_inference_ctx_t *ctx);
+void ngx_http_inference_stream_wake_all(ngx_http_inference_stream_t *stream);
+
+
+#endif /* NGX_HTTP_INFERENCE_GRPC_STREAM_H */

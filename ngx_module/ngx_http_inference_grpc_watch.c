@@ -1,0 +1,448 @@
+/*
+ * ngx_http_inference_grpc_watch.c - grpc.health.v1.Health/Watch: calls that
+ *                                   are told whether the server is ready, at
+ *                                   once and whenever that changes.
+ *
+ * All watchers of a worker share one question to the core, which a timer asks
+ * again while there are watchers.
+ */
+
+#include "ngx_module/ngx_http_inference_grpc.h"
+
+#include "core/proto/message.h"
+
+#include "health.pb-c.h"
+
+
+/* between two questions */
+#define NGX_HTTP_INFERENCE_WATCH_PAUSE  1000
+
+/* pauses without an answer; the core itself waits 5 s for a model */
+#define NGX_HTTP_INFERENCE_WATCH_HUNG   6
+
+/* a HealthCheckResponse: its field 1, and the status */
+#define NGX_HTTP_INFERENCE_WATCH_SIZE   2
+
+/* the client knows none */
+#define NGX_HTTP_INFERENCE_WATCH_NONE                                         \
+    GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__UNKNOWN
+
+#define NGX_HTTP_INFERENCE_WATCH_SERVING                                      \
+    GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING
+
+#define NGX_HTTP_INFERENCE_WATCH_NOT_SERVING                                  \
+    GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING
+
+#define NGX_HTTP_INFERENCE_WATCH_NO_SERVICE                                   \
+    GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVICE_UNKNOWN
+
+
+struct ngx_http_inference_watch_s {
+    ngx_queue_t                  queue;         /* of the worker's watchers  */
+    ngx_http_inference_leaver_t  leaver;
+    ngx_http_inference_ctx_t    *ctx;
+    ngx_uint_t                   sent;          /* status                    */
+    ngx_chain_t                 *free;
+    ngx_chain_t                 *busy;
+    u_char                       frame[INF_GRPC_PREFIX
+                                       + NGX_HTTP_INFERENCE_WATCH_SIZE];
+    unsigned                     known:1;       /* there is such a service   */
+};
+
+
+/* what all watchers of this worker are told */
+
+typedef struct {
+    ngx_queue_t                  watchers;
+    ngx_uint_t                   status;        /* NONE: not asked yet       */
+    ngx_uint_t                   pauses;        /* since it was asked        */
+    ngx_event_t                  timer;
+    ngx_connection_t             dummy;
+    ngx_http_inference_submission_t  submission;
+} ngx_http_inference_health_t;
+
+
+static ngx_int_t ngx_http_inference_watch_service(
+    ngx_http_inference_ctx_t *ctx, ngx_http_inference_watch_t *watch);
+static void ngx_http_inference_watch_leave(void *data);
+static ngx_uint_t ngx_http_inference_watch_status(
+    ngx_http_inference_watch_t *watch);
+static ngx_int_t ngx_http_inference_watch_send(
+    ngx_http_inference_watch_t *watch, ngx_uint_t status);
+static ngx_int_t ngx_http_inference_watch_flush(
+    ngx_http_inference_watch_t *watch, ngx_chain_t *out);
+static void ngx_http_inference_health_ask(ngx_event_t *ev);
+static ngx_int_t ngx_http_inference_health_submit(void);
+static void ngx_http_inference_health_answer(
+    ngx_http_inference_submission_t *submission, const inf_completion_t *c);
+static void ngx_http_inference_health_set(ngx_uint_t status);
+
+
+static ngx_http_inference_health_t  ngx_http_inference_health;
+
+
+/* ---- a call -------------------------------------------------------------- */
+
+ngx_int_t
+ngx_http_inference_watcher_open(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_cleanup_t           *cln;
+    ngx_http_request_t           *r;
+    ngx_http_inference_watch_t   *watch;
+    ngx_http_inference_health_t  *health;
+
+    r = ctx->request;
+    health = &ngx_http_inference_health;
+
+    watch = ngx_pcalloc(r->pool, sizeof(ngx_http_inference_watch_t));
+    cln = ngx_http_cleanup_add(r, 0);
+
+    if (watch == NULL || cln == NULL) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
+    }
+
+    if (ngx_http_inference_watch_service(ctx, watch) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_inference_stores_free(ctx);
+
+    watch->ctx = ctx;
+    watch->sent = NGX_HTTP_INFERENCE_WATCH_NONE;
+    ctx->watch = watch;
+
+    cln->handler = ngx_http_inference_watch_leave;
+    cln->data = watch;
+
+    if (health->watchers.next == NULL) {
+        ngx_queue_init(&health->watchers);
+        health->dummy.fd = (ngx_socket_t) -1;
+        health->timer.handler = ngx_http_inference_health_ask;
+        health->timer.data = &health->dummy;
+        health->timer.log = ngx_cycle->log;
+        health->timer.cancelable = 1;
+        health->submission.answer = ngx_http_inference_health_answer;
+    }
+
+    ngx_queue_insert_tail(&health->watchers, &watch->queue);
+    ngx_http_inference_leaver_add(&watch->leaver, &ctx->turn);
+
+    if (!health->timer.timer_set) {
+        /* the first one */
+        ngx_http_inference_health_ask(&health->timer);
+    }
+
+    /* it may wait as long as its client does */
+
+    ctx->deadline_ns = ctx->client_deadline_ns;
+    ngx_http_inference_arm_timer(ctx);
+
+    r->write_event_handler = ctx->handlers->writable;
+
+    return NGX_OK;
+}
+
+
+/* Which one it asks for: the server as a whole, or one of its services. */
+
+static ngx_int_t
+ngx_http_inference_watch_service(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_watch_t *watch)
+{
+    size_t                                 i;
+    inf_err_t                             *err;
+    ProtobufCMessage                      *m;
+    Grpc__Health__V1__HealthCheckRequest  *request;
+
+    static const char *const  services[] = {
+        "", "inference.GRPCInferenceService", "grpc.health.v1.Health"
+    };
+
+    err = inf_message_unpack_request(
+                     &grpc__health__v1__health_check_request__descriptor,
+                     inf_slice((char *) ctx->body.text.data,
+                               (size_t) ctx->body.text.len), &m);
+    if (err) {
+        return ngx_http_inference_fail_err(ctx, err);
+    }
+
+    request = (Grpc__Health__V1__HealthCheckRequest *) m;
+
+    for (i = 0; i < sizeof(services) / sizeof(services[0]); i++) {
+
+        if (ngx_strcmp(request->service, services[i]) == 0) {
+            watch->known = 1;
+        }
+    }
+
+    inf_message_free(m);
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_inference_watch_leave(void *data)
+{
+    ngx_http_inference_watch_t *watch = data;
+
+    ngx_http_inference_health_t  *health;
+
+    health = &ngx_http_inference_health;
+
+    ngx_http_inference_leaver_remove(&watch->leaver);
+    ngx_queue_remove(&watch->queue);
+
+    if (ngx_queue_empty(&health->watchers)) {
+
+        health->status = NGX_HTTP_INFERENCE_WATCH_NONE;
+        health->pauses = 0;
+
+        if (health->timer.timer_set) {
+            ngx_del_timer(&health->timer);
+        }
+    }
+}
+
+
+ngx_int_t
+ngx_http_inference_watcher(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_uint_t                   status;
+    ngx_http_inference_watch_t  *watch;
+
+    watch = ctx->watch;
+
+    if (ngx_exiting) {
+        return ngx_http_inference_grpc_fail(ctx, INF_GRPC_UNAVAILABLE,
+                                            "the worker of this call is "
+                                            "leaving");
+    }
+
+    if (watch->busy && ngx_http_inference_watch_flush(watch, NULL) != NGX_OK) {
+        ctx->rc = NGX_ERROR;
+        return NGX_DECLINED;
+    }
+
+    status = ngx_http_inference_watch_status(watch);
+
+    /* a client that does not read learns the last one when it does */
+
+    if (status != watch->sent && watch->busy == NULL
+        && status != NGX_HTTP_INFERENCE_WATCH_NONE
+        && ngx_http_inference_watch_send(watch, status) != NGX_OK)
+    {
+        ctx->rc = NGX_ERROR;
+        return NGX_DECLINED;
+    }
+
+    return NGX_DONE;
+}
+
+
+static ngx_uint_t
+ngx_http_inference_watch_status(ngx_http_inference_watch_t *watch)
+{
+    return watch->known ? ngx_http_inference_health.status
+                        : NGX_HTTP_INFERENCE_WATCH_NO_SERVICE;
+}
+
+
+static ngx_int_t
+ngx_http_inference_watch_send(ngx_http_inference_watch_t *watch,
+    ngx_uint_t status)
+{
+    ngx_int_t            rc;
+    ngx_buf_t           *b;
+    ngx_chain_t         *out;
+    ngx_http_request_t  *r;
+    inf_grpc_prefix_t    prefix;
+
+    r = watch->ctx->request;
+
+    if (!r->header_sent) {
+
+        if (ngx_http_inference_grpc_head(watch->ctx) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        rc = ngx_http_inference_send_header(r);
+
+        if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+            return NGX_ERROR;
+        }
+    }
+
+    out = ngx_chain_get_free_buf(r->pool, &watch->free);
+    if (out == NULL) {
+        return NGX_ERROR;
+    }
+
+    prefix.compressed = 0;
+    prefix.len = NGX_HTTP_INFERENCE_WATCH_SIZE;
+
+    inf_grpc_put_prefix(watch->frame, &prefix);
+
+    watch->frame[INF_GRPC_PREFIX] = 0x08;       /* field 1, a varint         */
+    watch->frame[INF_GRPC_PREFIX + 1] = (u_char) status;
+
+    b = out->buf;
+
+    ngx_memzero(b, sizeof(ngx_buf_t));
+
+    b->memory = 1;
+    b->flush = 1;
+    b->start = watch->frame;
+    b->pos = b->start;
+    b->last = b->pos + sizeof(watch->frame);
+    b->end = b->last;
+    b->tag = (ngx_buf_tag_t) &ngx_http_inference_module;
+
+    watch->sent = status;
+
+    return ngx_http_inference_watch_flush(watch, out);
+}
+
+
+static ngx_int_t
+ngx_http_inference_watch_flush(ngx_http_inference_watch_t *watch,
+    ngx_chain_t *out)
+{
+    ngx_int_t            rc;
+    ngx_http_request_t  *r;
+
+    r = watch->ctx->request;
+
+    rc = ngx_http_output_filter(r, out);
+
+    ngx_chain_update_chains(r->pool, &watch->free, &watch->busy, &out,
+                            (ngx_buf_tag_t) &ngx_http_inference_module);
+
+    return (rc == NGX_ERROR) ? NGX_ERROR : NGX_OK;
+}
+
+
+/* ---- what is told -------------------------------------------------------- */
+
+static void
+ngx_http_inference_health_ask(ngx_event_t *ev)
+{
+    ngx_http_inference_health_t  *health;
+
+    health = &ngx_http_inference_health;
+
+    if (ngx_http_inference_unanswered(&health->submission)) {
+        health->pauses++;
+
+    } else {
+        health->pauses = 0;
+
+        if (ngx_http_inference_health_submit() == NGX_DECLINED) {
+            health->pauses = NGX_HTTP_INFERENCE_WATCH_HUNG;
+        }
+    }
+
+    if (health->pauses >= NGX_HTTP_INFERENCE_WATCH_HUNG) {
+        ngx_http_inference_health_set(NGX_HTTP_INFERENCE_WATCH_NOT_SERVING);
+    }
+
+    ngx_add_timer(&health->timer, NGX_HTTP_INFERENCE_WATCH_PAUSE);
+}
+
+
+/* NGX_DECLINED: there is no core; NGX_BUSY: it is asked the next time. */
+
+static ngx_int_t
+ngx_http_inference_health_submit(void)
+{
+    uint64_t                      epoch;
+    ngx_int_t                     rc;
+    inf_client_t                 *client;
+    inf_region_t                 *region;
+    inf_submission_t              s;
+    ngx_http_inference_health_t  *health;
+
+    health = &ngx_http_inference_health;
+    client = ngx_http_inference_channel(&epoch);
+
+    if (client == NULL) {
+        return NGX_DECLINED;
+    }
+
+    if (health->submission.state != NGX_HTTP_INFERENCE_SUBMISSION_FREE) {
+        /* the core may still read the last one */
+        return NGX_BUSY;
+    }
+
+    region = inf_client_alloc_call(client, 0);
+    if (region == NULL) {
+        return NGX_BUSY;
+    }
+
+    ngx_memzero(&s, sizeof(inf_submission_t));
+
+    s.op = INF_SUBMIT_CALL;
+    s.method = INF_METHOD_SERVER_READY;
+    s.offset = region->offset;
+    s.received_ns = inf_clock_ns();
+
+    rc = ngx_http_inference_submit(&health->submission, epoch, &s, &region, 1);
+
+    if (rc != NGX_OK) {
+        inf_client_free_region(client, region);
+    }
+
+    return (rc == NGX_ERROR) ? NGX_DECLINED : rc;
+}
+
+
+/* "ready: true" has bytes, "ready: false" has none. */
+
+static void
+ngx_http_inference_health_answer(ngx_http_inference_submission_t *submission,
+    const inf_completion_t *c)
+{
+    ngx_uint_t  ready;
+
+    ready = 0;
+
+    if (c && (c->flags & INF_COMPLETE_RESPONSE) && c->length) {
+        ready = (c->status == INF_OK);
+        ngx_http_inference_release(submission->epoch, c->offset);
+    }
+
+    if (c == NULL || (c->flags & INF_COMPLETE_FINAL)) {
+        ngx_http_inference_health_set(
+                                ready ? NGX_HTTP_INFERENCE_WATCH_SERVING
+                                      : NGX_HTTP_INFERENCE_WATCH_NOT_SERVING);
+    }
+}
+
+
+static void
+ngx_http_inference_health_set(ngx_uint_t status)
+{
+    ngx_queue_t                  *q;
+    ngx_http_inference_watch_t   *watch;
+    ngx_http_inference_health_t  *health;
+
+    health = &ngx_http_inference_health;
+
+    if (ngx_queue_empty(&health->watchers)) {
+        return;
+    }
+
+    health->status = status;
+
+    for (q = ngx_queue_head(&health->watchers);
+         q != ngx_queue_sentinel(&health->watchers);
+         q = ngx_queue_next(q))
+    {
+        watch = ngx_queue_data(q, ngx_http_inference_watch_t, queue);
+
+        if (watch->known && watch->sent != status && !watch->ctx->turn.posted)
+        {
+            ngx_post_event(&watch->ctx->turn, &ngx_posted_events);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+/*
+ * ngx_http_inference_leaving.c - calls that may be idle as long as they like
+ *                                learn that their worker begins to leave.
+ */
+
+#include "ngx_module/ngx_http_inference_client.h"
+
+
+static ngx_queue_t  ngx_http_inference_leavers;
+
+
+void
+ngx_http_inference_leaving_init(void)
+{
+    ngx_queue_init(&ngx_http_inference_leavers);
+}
+
+
+void
+ngx_http_inference_leaver_add(ngx_http_inference_leaver_t *leaver,
+    ngx_event_t *turn)
+{
+    leaver->turn = turn;
+    ngx_queue_insert_tail(&ngx_http_inference_leavers, &leaver->queue);
+
+    if (ngx_exiting && !turn->posted) {
+        ngx_post_event(turn, &ngx_posted_events);
+    }
+}
+
+
+void
+ngx_http_inference_leaver_remove(ngx_http_inference_leaver_t *leaver)
+{
+    if (leaver->turn) {
+        ngx_queue_remove(&leaver->queue);
+        leaver->turn = NULL;
+    }
+}
+
+
+void
+ngx_http_inference_leaving(void)
+{
+    ngx_queue_t                  *q;
+    ngx_http_inference_leaver_t  *leaver;
+
+    for (q = ngx_queue_head(&ngx_http_inference_leavers);
+         q != ngx_queue_sentinel(&ngx_http_inference_leavers);
+         q = ngx_queue_next(q))
+    {
+        leaver = ngx_queue_data(q, ngx_http_inference_leaver_t, queue);
+
+        if (!leaver->turn->posted) {
+            ngx_post_event(leaver->turn, &ngx_posted_events);
+        }
+    }
+}

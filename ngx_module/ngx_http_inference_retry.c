@@ -1,0 +1,327 @@
+/*
+ * ngx_http_inference_retry.c - an inference whose core has ended goes to the
+ *                              next one, with the bytes that it came with.
+ */
+
+#include "ngx_module/ngx_http_inference_request.h"
+
+
+/* until models are loaded again the next core is asked after this time, then
+   after twice as long, and so on up to the other one: ms */
+#define NGX_HTTP_INFERENCE_RETRY_PAUSE      20
+#define NGX_HTTP_INFERENCE_RETRY_MAX_PAUSE  1000
+
+/* so many cores may end while they have it, whether they execute it or not */
+#define NGX_HTTP_INFERENCE_RETRY_DEATHS     10
+
+
+/* Where the bytes go: those of a dead core's channel are never submitted. */
+
+struct ngx_http_inference_retry_s {
+    inf_client_t                *client;        /* NULL: not known yet       */
+    uint64_t                     epoch;
+    inf_region_t                *to[4];         /* of the record, the data,
+                                                   the text, and as packed   */
+    ngx_uint_t                   i;             /* being copied              */
+    uint64_t                     copied;        /* of it                     */
+    ngx_msec_t                   next;          /* pause                     */
+    unsigned                     pause:1;       /* its model is being loaded */
+};
+
+
+static ngx_int_t ngx_http_inference_retry_open(ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_retry_copy(ngx_http_inference_ctx_t *ctx);
+static void ngx_http_inference_retry_swap(ngx_http_inference_ctx_t *ctx);
+static ngx_int_t ngx_http_inference_retry_pause(
+    ngx_http_inference_ctx_t *ctx);
+static void ngx_http_inference_retry_from(ngx_http_inference_ctx_t *ctx,
+    inf_region_t **from[]);
+
+
+ngx_uint_t
+ngx_http_inference_retry_wanted(ngx_http_inference_ctx_t *ctx,
+    const inf_completion_t *c)
+{
+    ngx_http_inference_loc_conf_t    *ilcf;
+    ngx_http_inference_submission_t  *submission;
+
+    submission = &ctx->submission;
+
+    if (!ngx_http_inference_is_infer(ctx) || ctx->message || ctx->replies
+        || ctx->status || ngx_http_inference_events_begun(ctx))
+    {
+        return 0;
+    }
+
+    if (c) {
+        return c->cause == INF_CAUSE_STARTING
+               && (c->flags & INF_COMPLETE_FINAL);
+    }
+
+    if (!submission->taken
+        && (ctx->infer.correlation_id || ctx->infer.correlation_text.len))
+    {
+        /* whether its model has sequences was never known */
+        submission->sequence = 1;
+    }
+
+    ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                        ngx_http_inference_module);
+
+    return !submission->sequence && submission->begun < ilcf->tries
+           && submission->deaths < NGX_HTTP_INFERENCE_RETRY_DEATHS;
+}
+
+
+ngx_int_t
+ngx_http_inference_retry_begin(ngx_http_inference_ctx_t *ctx,
+    const inf_completion_t *c)
+{
+    if (ctx->retry == NULL) {
+        ctx->retry = ngx_pcalloc(ctx->request->pool,
+                                 sizeof(ngx_http_inference_retry_t));
+        if (ctx->retry == NULL) {
+            return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL,
+                                           "out of memory");
+        }
+    }
+
+    ctx->retry->pause = (c != NULL);
+
+    if (c == NULL || ctx->retry->next == 0) {
+        ctx->retry->next = NGX_HTTP_INFERENCE_RETRY_PAUSE;
+    }
+
+    if (c == NULL) {
+        (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->retried, 1);
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_inference_retry(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_int_t                    rc;
+    ngx_http_inference_retry_t  *retry;
+
+    retry = ctx->retry;
+
+    if (ctx->status) {
+        return NGX_ERROR;
+    }
+
+    if (retry->pause) {
+
+        if (ctx->event != NGX_HTTP_INFERENCE_TIMER
+            || ctx->submission.state != NGX_HTTP_INFERENCE_SUBMISSION_FREE)
+        {
+            return ngx_http_inference_retry_pause(ctx);
+        }
+
+        retry->pause = 0;
+        retry->next = ngx_min(retry->next * 2,
+                              NGX_HTTP_INFERENCE_RETRY_MAX_PAUSE);
+    }
+
+    ngx_http_inference_infer_take_back(ctx);
+
+    if (retry->client == NULL) {
+
+        rc = ngx_http_inference_retry_open(ctx);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    if (retry->client != ctx->client) {
+
+        if (ngx_http_inference_retry_copy(ctx) != NGX_OK) {
+            return NGX_AGAIN;
+        }
+
+        ngx_http_inference_retry_swap(ctx);
+    }
+
+    retry->client = NULL;
+
+    ngx_http_inference_arm_timer(ctx);
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_inference_retry_free(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_uint_t                   i;
+    ngx_http_inference_retry_t  *retry;
+
+    retry = ctx->retry;
+
+    for (i = 0; i < 4; i++) {
+
+        if (retry->to[i]) {
+            inf_client_free_region(retry->client, retry->to[i]);
+            retry->to[i] = NULL;
+        }
+    }
+}
+
+
+/* Of the core that is there now; none: waits for one. */
+
+static ngx_int_t
+ngx_http_inference_retry_open(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_uint_t                    i;
+    inf_region_t                **from[4];
+    ngx_http_inference_retry_t   *retry;
+
+    retry = ctx->retry;
+
+    retry->client = ngx_http_inference_channel(&retry->epoch);
+
+    if (retry->client == NULL) {
+
+        if (ngx_http_inference_wait_ready(&ctx->submission) != NGX_AGAIN) {
+            return ngx_http_inference_fail_no_core(ctx);
+        }
+
+        ngx_http_inference_arm_timer(ctx);
+
+        return NGX_DONE;
+    }
+
+    if (retry->epoch == ctx->epoch) {
+        return NGX_OK;
+    }
+
+    ngx_http_inference_retry_from(ctx, from);
+
+    retry->i = 0;
+    retry->copied = 0;
+
+    for (i = 0; i < 4; i++) {
+
+        if (*from[i] == NULL) {
+            continue;
+        }
+
+        retry->to[i] = inf_client_alloc(retry->client,
+                                        ngx_max((*from[i])->charged, 1));
+        if (retry->to[i] == NULL) {
+            return ngx_http_inference_arena_full(ctx, (*from[i])->charged);
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_retry_copy(ngx_http_inference_ctx_t *ctx)
+{
+    u_char                       *dst, *src;
+    uint64_t                      n;
+    inf_region_t                **from[4];
+    ngx_http_inference_retry_t   *retry;
+
+    retry = ctx->retry;
+
+    ngx_http_inference_retry_from(ctx, from);
+
+    while (retry->i < 4) {
+
+        n = retry->to[retry->i] ? (*from[retry->i])->charged - retry->copied
+                                : 0;
+
+        if (n == 0) {
+            retry->i++;
+            retry->copied = 0;
+            continue;
+        }
+
+        if (ngx_http_inference_slice_over(ctx)) {
+            return NGX_AGAIN;
+        }
+
+        n = ngx_min(n, INF_CODEC_BUDGET);
+
+        dst = inf_client_data(retry->client, retry->to[retry->i]);
+        src = inf_client_data(ctx->client, *from[retry->i]);
+
+        ngx_memcpy(dst + retry->copied, src + retry->copied, (size_t) n);
+
+        retry->copied += n;
+    }
+
+    return NGX_OK;
+}
+
+
+/* The copies are the request's now. */
+
+static void
+ngx_http_inference_retry_swap(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_uint_t                    i;
+    inf_region_t                **from[4];
+    ngx_http_inference_body_t    *body;
+    ngx_http_inference_retry_t   *retry;
+
+    body = &ctx->body;
+    retry = ctx->retry;
+
+    ngx_http_inference_retry_from(ctx, from);
+
+    for (i = 0; i < 4; i++) {
+
+        if (retry->to[i]) {
+            inf_client_free_region(ctx->client, *from[i]);
+            *from[i] = retry->to[i];
+            retry->to[i] = NULL;
+        }
+    }
+
+    ctx->client = retry->client;
+    ctx->epoch = retry->epoch;
+
+    body->data.data = body->data.region
+                      ? inf_client_data(ctx->client, body->data.region) : NULL;
+    body->text.data = body->text.region
+                      ? inf_client_data(ctx->client, body->text.region) : NULL;
+    body->packed.data = body->packed.region
+                        ? inf_client_data(ctx->client, body->packed.region)
+                        : NULL;
+
+    ngx_http_inference_client_plan_sweep();
+}
+
+
+/* The core that is there loads models: it is asked again a little later. */
+
+static ngx_int_t
+ngx_http_inference_retry_pause(ngx_http_inference_ctx_t *ctx)
+{
+    if (ctx->event == NGX_HTTP_INFERENCE_NO_EVENT
+        || ctx->event == NGX_HTTP_INFERENCE_TIMER)
+    {
+        ngx_http_inference_arm_timer_within(ctx, ctx->retry->next);
+    }
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_inference_retry_from(ngx_http_inference_ctx_t *ctx,
+    inf_region_t **from[])
+{
+    from[0] = &ctx->record;
+    from[1] = &ctx->body.data.region;
+    from[2] = &ctx->body.text.region;
+    from[3] = &ctx->body.packed.region;
+}

@@ -1,0 +1,185 @@
+"""Traces that go to an OpenTelemetry collector, and clients' contexts."""
+
+import numpy
+import pytest
+import tritonclient.grpc
+
+from lib import models, process
+from lib.collector import Collector
+from lib.server import SLOW
+from lib.wire import tensor
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+SPAN = "b7ad6b7169203331"
+PARENT = f"00-{TRACE}-{SPAN}-01"
+SERVER, INTERNAL = 2, 1
+
+
+def step(model, inputs, outputs):
+    def maps(kind, pairs):
+        return "".join(f' {kind} {{ key: "{k}" value: "{v}" }}'
+                       for k, v in pairs.items())
+    return (f'step {{ model_name: "{model}" model_version: -1'
+            + maps("input_map", inputs) + maps("output_map", outputs) + " }")
+
+
+def fill(repository):
+    models.identity(repository, "one", [("IN", "INT32", [-1])])
+    models.write_model(
+        repository, "chain", 'platform: "ensemble"\n'
+        + models.io_block("input", [("IN", "INT32", [-1])])
+        + models.io_block("output", [("OUT", "INT32", [-1])])
+        + "ensemble_scheduling {\n  "
+        + step("one", {"IN": "IN"}, {"OUT": "m"}) + "\n  "
+        + step("one", {"IN": "m"}, {"OUT": "OUT"}) + "\n}\n")
+
+
+@pytest.fixture
+def collector():
+    c = Collector()
+    yield c
+    c.close()
+
+
+@pytest.fixture
+def traced(start, collector):
+    def make(options="rate=1", **kw):
+        return start(fill, http=f"    inference_trace otlp={collector.url}"
+                     f" bsp_schedule_delay=100ms {options};", **kw)
+    return make
+
+
+def infer(server, model="one", headers=None, request_id=None):
+    header = {"inputs": [tensor("IN", "INT32", [2], [1, 2])]}
+    if request_id:
+        header["id"] = request_id
+    answer = server.infer(model, header, headers=headers)
+    assert answer.status == 200
+    assert "triton_trace" not in str(answer.split()[0])
+
+
+def test_the_spans_of_a_request(traced, collector):
+    server = traced()
+    infer(server, request_id="mine")
+    spans = collector.wait(1)
+    assert sorted(s.name for s in spans) == ["InferRequest", "compute", "one"]
+    request, model, compute = (collector.named(n)[0] for n in
+                               ("InferRequest", "one", "compute"))
+    assert len({s.trace for s in spans}) == 1
+    assert len({s.id for s in spans}) == 3
+    assert request.kind == SERVER and request.parent is None
+    assert model.kind == INTERNAL and model.parent == request.id
+    assert compute.parent == model.id
+    assert list(request.events) == [
+        "HTTP_RECV_START", "HTTP_RECV_END", "INFER_RESPONSE_COMPLETE",
+        "HTTP_SEND_START", "HTTP_SEND_END"]
+    assert set(model.events) == {"REQUEST_START", "QUEUE_START",
+                                 "REQUEST_END"}
+    assert set(compute.events) == {
+        "COMPUTE_START", "COMPUTE_INPUT_END", "COMPUTE_OUTPUT_START",
+        "COMPUTE_END"}
+    assert model.attributes == {
+        "triton.model_name": "one", "triton.model_version": "1",
+        "triton.trace_id": "1", "triton.trace_parent_id": "0",
+        "triton.request_id": "mine"}
+    assert request.start <= model.start <= compute.start
+    assert collector.resources == [
+        {"service.name": "triton-inference-server"}]
+    assert server.get("/v2/trace/setting").json() == {
+        "trace_level": ["TIMESTAMPS"], "trace_rate": "1",
+        "trace_count": "-1", "trace_mode": "opentelemetry",
+        "url": collector.url, "bsp_schedule_delay": "100"}
+
+
+def test_an_ensemble_nests(traced, collector):
+    server = traced("resource=service.name=mine resource=place=here rate=1")
+    infer(server, "chain")
+    collector.wait(1)
+    (chain,) = collector.named("chain")
+    steps = collector.named("one")
+    assert [s.parent for s in steps] == [chain.id, chain.id]
+    assert {c.parent for c in collector.named("compute")} >= {
+        s.id for s in steps}
+    assert len({s.id for s in collector.spans}) == len(collector.spans)
+    assert {s.attributes["triton.trace_parent_id"] for s in steps} == {
+        chain.attributes["triton.trace_id"]}
+    assert collector.resources == [
+        {"service.name": "mine", "place": "here"}]
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_a_client_s_context_forces_a_trace(traced, collector, protocol):
+    server = traced("rate=0")
+    headers = {"traceparent": PARENT, "tracestate": "v=1,w=2"}
+    if protocol == "http":
+        infer(server)
+        infer(server, headers=headers)
+        infer(server)
+    else:
+        client = tritonclient.grpc.InferenceServerClient(
+            f"127.0.0.1:{server.port2}")
+        data = tritonclient.grpc.InferInput("IN", [2], "INT32")
+        data.set_data_from_numpy(numpy.array([5, 6], numpy.int32))
+        for h in ({}, headers, {}):
+            client.infer("one", [data], headers=h)
+        client.close()
+    spans = collector.wait(1)
+    (request,) = collector.named("InferRequest")
+    assert request.parent == SPAN
+    assert {s.trace for s in spans} == {TRACE}
+    assert {s.raw["traceState"] for s in spans} == {"v=1,w=2"}
+
+
+@pytest.mark.parametrize("header", [
+    "", "00", PARENT[:-1], PARENT + "-x", "ff" + PARENT[2:],
+    PARENT.upper(), PARENT.replace(TRACE, "0" * 32),
+    PARENT.replace(SPAN, "0" * 16), PARENT.replace("-", "_")])
+def test_a_context_that_is_none_forces_nothing(traced, collector, header):
+    server = traced("rate=0")
+    infer(server, headers={"traceparent": header, "tracestate": "v=1"})
+    infer(server, headers={"traceparent": PARENT, "tracestate": "x" * 600})
+    (request,) = [s for s in collector.wait(1) if s.name == "InferRequest"]
+    assert request.trace == TRACE
+    assert "traceState" not in request.raw
+
+
+def test_a_context_of_a_later_version(traced, collector):
+    server = traced("rate=0")
+    infer(server, headers={"traceparent": "01" + PARENT[2:] + "-more"})
+    assert collector.wait(1)[0].trace == TRACE
+
+
+def test_a_collector_that_fails_costs_no_request(traced, collector):
+    server = traced("rate=1 bsp_max_queue_size=8")
+    collector.status = 503
+    for _ in range(40):
+        infer(server)
+    server.wait_log("traces are lost: HTTP status 503")
+    server.wait_log(r"\d+ traces were dropped")
+    collector.status = 200
+
+    def arrives():                      # the queue may still be full
+        infer(server, request_id="last")
+        return [s for s in collector.named("one")
+                if s.attributes.get("triton.request_id") == "last"]
+
+    assert process.wait_until(arrives, 20 * SLOW)
+
+
+def test_no_collector_at_all(start):
+    server = start(fill, http="    inference_trace "
+                   "otlp=http://127.0.0.1:9/v1/traces "
+                   "bsp_schedule_delay=10ms rate=1;")
+    for _ in range(20):
+        infer(server)
+    server.wait_log("traces are lost: ")
+
+
+def test_the_end_brings_away_what_is_queued(start, collector):
+    server = start(fill, http="    inference_trace "
+                   f"otlp={collector.url} bsp_schedule_delay=1h rate=1;")
+    for _ in range(7):
+        infer(server)
+    server.stop()
+    assert len(collector.named("InferRequest")) == 7
+    assert len(collector.posts) == 1

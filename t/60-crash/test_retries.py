@@ -1,0 +1,241 @@
+"""The core dies: inferences go to the next one, and clients see them late."""
+
+import gzip
+import hashlib
+import json
+import os
+import signal
+
+import numpy
+import pytest
+import tritonclient.grpc as grpc_client
+
+from lib import backends, models, process
+from lib.access_log import FORMAT, WRITTEN, AccessLog
+from lib.load import Load
+from lib.server import SLOW, nap
+from lib.upstream import Upstream
+from lib.wire import infer_path, request_bytes, tensor
+
+KILLED = r"exited on signal"
+VALUES = list(range(64))
+BODY = json.dumps({"inputs": [tensor("IN", "INT32", [64], VALUES)]}).encode()
+BLOB = numpy.arange(400_000, dtype=numpy.int32).tobytes()
+HEAD = json.dumps({
+    "inputs": [tensor("IN", "INT32", [400_000], binary_data_size=len(BLOB))],
+    "parameters": {"binary_data_output": True}}).encode()
+
+
+def fill(repository):
+    models.standard_repository(repository)
+    models.identity(repository, "held", [("IN", "INT32", [-1])], instances=8,
+                    parameters={"execute_delay_ms": "1500"})
+    models.identity(repository, "brief", [("IN", "INT32", [-1])], instances=4,
+                    parameters={"execute_delay_ms": "5"})
+
+
+def kill_core(server):
+    core = server.core()
+    os.kill(core, signal.SIGKILL)
+    assert process.wait_until(
+        lambda: server.cores() and core not in server.cores(), 10 * SLOW)
+
+
+def send(server, body, tail=b"", model="held", headers=None):
+    """A request under way, on a connection of its own."""
+    headers = dict(headers or {})
+    if tail:
+        headers["Inference-Header-Content-Length"] = str(len(body))
+    connection = server.wire(20)
+    connection.send(request_bytes("POST", infer_path(model), body + tail,
+                                  headers))
+    return connection
+
+
+def let_execute():
+    """Executions of `held` have begun then, and are not over."""
+    nap(0.5)
+
+
+def read(connection):
+    answer = connection.read()
+    connection.close()
+    return answer
+
+
+@pytest.mark.parametrize("body,tail,headers,check", [
+    (BODY, b"", {}, lambda a: a.json()["outputs"][0]["data"] == VALUES),
+    (HEAD, BLOB, {}, lambda a: a.split()[1] == BLOB),
+    (gzip.compress(BODY), b"", {"Content-Encoding": "gzip"},
+     lambda a: a.json()["outputs"][0]["data"] == VALUES),
+    (BLOB, b"", {"Inference-Header-Content-Length": "0"},
+     lambda a: a.split()[1] == BLOB)],
+    ids=["json", "binary", "gzip", "raw"])
+def test_executing_and_queued_requests_are_answered(make_server, body, tail,
+                                                    headers, check):
+    """8 execute, 8 wait: all come to the next core with all their bytes."""
+    server = make_server(fill, allow_alarms=[KILLED])
+    sent = [send(server, body, tail, headers=headers) for _ in range(16)]
+    let_execute()
+    kill_core(server)
+    for connection in sent:
+        answer = read(connection)
+        assert answer.status == 200, answer
+        assert check(answer)
+
+
+def test_a_grpc_call_is_answered(make_server):
+    server = make_server(fill, http2=True, allow_alarms=[KILLED])
+    data = numpy.arange(100_000, dtype=numpy.int32)
+    with grpc_client.InferenceServerClient(
+            f"127.0.0.1:{server.port2}") as client:
+        tensor_in = grpc_client.InferInput("IN", [100_000], "INT32")
+        tensor_in.set_data_from_numpy(data)
+        answers = []
+        for _ in range(3):
+            client.async_infer("held", [tensor_in],
+                               lambda result, error: answers.append(
+                                   (result, error)))
+        let_execute()
+        kill_core(server)
+        assert process.wait_until(lambda: len(answers) == 3, 20 * SLOW)
+    for result, error in answers:
+        assert error is None, error
+        assert (result.as_numpy("OUT") == data).all()
+
+
+@pytest.mark.parametrize("verb", ["generate", "generate_stream"])
+def test_a_generate_request_is_answered(make_server, verb):
+    server = make_server(fill, allow_alarms=[KILLED],
+                         parts="health metadata config infer generate")
+    connection = server.wire(20)
+    connection.send(request_bytes("POST", f"/v2/models/held/{verb}",
+                                  json.dumps({"IN": VALUES}).encode()))
+    let_execute()
+    kill_core(server)
+    answer = read(connection)
+    assert answer.status == 200, answer
+    text = answer.body.decode().removeprefix("data: ")
+    assert json.loads(text)["OUT"] == VALUES
+
+
+def test_no_request_fails_however_often_the_core_dies(make_server):
+    """Executions are short, so none is in the midst of three deaths."""
+    server = make_server(fill, workers=2, allow_alarms=[KILLED])
+
+    def once(connection):
+        answer = connection.infer("brief", BODY)
+        if answer.status == 200:
+            assert answer.json()["outputs"][0]["data"] == VALUES
+        return answer.status
+
+    with Load(server.port, once, count=40, patience=30.0 * SLOW) as load:
+        for _ in range(6):
+            load.wait_for_more(200, 30 * SLOW)
+            kill_core(server)
+        load.wait_for_more(200, 30 * SLOW)
+    assert set(load.results) == {200}, load.results
+
+
+def test_tries_are_counted_and_end(make_server):
+    """A request that kills its core fails alone; others wait, and are
+    answered.  They may execute beside it each time, so they have more tries."""
+    folder = backends.build("failing")
+
+    def with_crash(repository):
+        fill(repository)
+        models.identity(repository, "bad", [("IN", "INT32", [-1])],
+                        backend="failing",
+                        parameters={"fail": "execute-crash"})
+
+    server = make_server(with_crash, allow_alarms=[KILLED],
+                         http=FORMAT + f"inference_backends {folder};"
+                              "inference_tries 9;",
+                         server=WRITTEN + "location /v2/models/bad/ "
+                                "{ inference infer; inference_tries 3; }")
+    log = AccessLog(server)
+    good = [send(server, BODY, model="brief") for _ in range(4)]
+    bad = send(server, BODY, model="bad")
+    good += [send(server, BODY, model="brief") for _ in range(4)]
+    answer = read(bad)
+    assert answer.status == 503
+    assert "the inference core ended before it answered" in answer.error
+    assert [read(c).status for c in good] == [200] * 8
+    (line,) = log.lines(1, uri=infer_path("bad"))
+    assert line["tries"] == "3"
+
+
+def test_a_deadline_ends_the_waiting(make_server):
+    server = make_server(fill, allow_alarms=[KILLED],
+                         http="    inference_timeout 2s;")
+    sent = send(server, BODY)
+    let_execute()
+    kill_core(server)
+    nap(0.2)
+    os.kill(server.core(), signal.SIGSTOP)
+    try:
+        answer = read(sent)
+    finally:
+        os.kill(server.core(), signal.SIGCONT)
+    assert answer.status in (503, 504), answer
+
+
+def test_a_body_that_is_still_coming_goes_to_the_next_core(make_server):
+    server = make_server(fill, allow_alarms=[KILLED])
+    whole = request_bytes("POST", infer_path("brief"), HEAD + BLOB,
+                          {"Inference-Header-Content-Length": str(len(HEAD))})
+    connection = server.wire(20)
+    connection.send(whole[:len(whole) // 2])
+    nap(0.3)
+    kill_core(server)
+    connection.send(whole[len(whole) // 2:])
+    answer = read(connection)
+    assert answer.status == 200, answer
+    assert answer.split()[1] == BLOB
+
+
+def test_a_client_that_leaves_in_between_leaves_nothing(make_server):
+    server = make_server(fill, allow_alarms=[KILLED])
+    sent = [send(server, HEAD, BLOB) for _ in range(16)]
+    let_execute()
+    kill_core(server)
+    for connection in sent:
+        connection.close()
+    sent = [send(server, HEAD, BLOB) for _ in range(4)]
+    assert [read(c).status for c in sent] == [200] * 4
+
+
+def test_the_body_is_still_handed_on(make_server):
+    """Tries used up, error_page sends the same bytes elsewhere."""
+    with Upstream() as upstream:
+        server = make_server(
+            fill, allow_alarms=[KILLED], http="    inference_tries 1;",
+            server="error_page 503 = @other;\n"
+                   f"location @other {{ proxy_pass "
+                   f"http://127.0.0.1:{upstream.port}; }}")
+        sent = send(server, HEAD, BLOB)
+        let_execute()
+        kill_core(server)
+        assert read(sent).status == 200
+        assert upstream.requests[-1]["size"] == len(HEAD + BLOB)
+        assert upstream.requests[-1]["sha256"] == hashlib.sha256(
+            HEAD + BLOB).hexdigest()
+
+
+def test_a_sequence_is_not_given_to_another_core(make_server):
+    def with_sequences(repository):
+        models.identity(
+            repository, "s", [("IN", "INT32", [-1])], max_batch=0,
+            parameters={"execute_delay_ms": "2000"},
+            extra="sequence_batching { }\n")
+
+    server = make_server(with_sequences, allow_alarms=[KILLED])
+    body = json.dumps({
+        "inputs": [tensor("IN", "INT32", [64], VALUES)],
+        "parameters": {"sequence_id": 7, "sequence_start": True}}).encode()
+    sent = send(server, body, model="s")
+    nap(0.5)
+    kill_core(server)
+    answer = read(sent)
+    assert answer.status == 503
+    assert "sequence lost, start again" in answer.error

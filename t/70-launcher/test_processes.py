@@ -1,0 +1,122 @@
+"""inference-server as a process: its signals, its children, its files."""
+
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from lib import process, wire
+from lib.launcher import Launcher
+from lib.server import NGINX, SLOW
+
+
+@pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT,
+                                  signal.SIGQUIT])
+def test_signals_that_stop(launch, name):
+    assert launch().stop(name) == 0
+
+
+@pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_while_it_starts(tmp_path, repository, name):
+    """nginx has its handlers only later: SIGTERM is a graceful stop even
+    then, and SIGHUP no end."""
+    slow = tmp_path / "nginx"
+    slow.write_text("#!/usr/bin/python3\nimport os, sys, time\n"
+                    "time.sleep(1)\n"
+                    f"os.execv('{NGINX}', ['{NGINX}', *sys.argv[1:]])\n")
+    slow.chmod(0o755)
+    server = Launcher(tmp_path, f"--model-repository={repository}",
+                      env={"INFERENCE_NGINX": str(slow)})
+    assert process.wait_until(
+        lambda: process.descendants(server.process.pid), 10 * SLOW)
+    server.process.send_signal(name)
+    if name == signal.SIGHUP:
+        server.wait_ready()
+        assert server.ask().status == 200
+        assert server.stop() == 0
+        return
+    assert server.process.wait(30 * SLOW) == 0, server.log.read_text()
+    assert list(server.tmp.iterdir()) == []
+
+
+def test_what_cannot_start_leaves_nothing(tmp_path, repository):
+    """nginx does not read a word of 5000 bytes."""
+    server = Launcher(tmp_path, f"--model-repository={repository}",
+                      "--backend-config=x,a=" + "b" * 5000)
+    assert server.process.wait(30 * SLOW) == 1
+    assert "too long" in server.log.read_text()
+    assert list(server.tmp.iterdir()) == []
+
+
+def test_the_first_process_of_a_container_takes_orphans(launch):
+    launcher = launch(preexec_fn=process.become_subreaper)
+    core, = [p for p in launcher.tree()
+             if process.stat(p)[0] == "inference-core"]
+    keeper = process.stat(core)[2]
+    os.kill(keeper, signal.SIGKILL)
+    os.kill(core, signal.SIGKILL)
+
+    def zombies():
+        return [p for p in map(int, filter(str.isdigit, os.listdir("/proc")))
+                if (s := process.stat(p)) and s[1] == "Z"
+                and s[2] == launcher.process.pid]
+
+    assert process.wait_until(lambda: process.stat(core) is None, 10 * SLOW)
+    assert zombies() == []
+    assert process.wait_until(lambda: launcher.ask().status == 200, 30 * SLOW)
+    launcher.process.send_signal(signal.SIGTERM)
+    assert launcher.process.wait(30 * SLOW) == 0
+
+
+def test_a_log_that_nobody_reads_is_no_reason_to_end(tmp_path, repository):
+    server = Launcher(tmp_path, f"--model-repository={repository}",
+                      stderr=subprocess.PIPE)
+    server.process.stderr.close()
+    assert process.wait_until(
+        lambda: server.status("/v2/health/ready") == 200, 30 * SLOW)
+    assert not process.wait_until(
+        lambda: server.process.poll() is not None, 1)
+    assert server.ask().status == 200
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(30 * SLOW) == 0
+
+
+@pytest.mark.parametrize("name", ["a b", "a;}b", "a\"'b", "a\\b", "$a#b{",
+                                  "\u00e4\nb"])
+def test_any_directory_for_temporary_files(tmp_path, repository, name):
+    folder = tmp_path / name
+    folder.mkdir()
+    server = Launcher(tmp_path, f"--model-repository={repository}",
+                      env={"TMPDIR": str(folder)})
+    server.wait_log("Started Metrics Service")
+    assert server.ask().status == 200
+    assert len(list(folder.iterdir())) == 2
+    server.stop()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_relative_directory_for_temporary_files(tmp_path, repository):
+    server = Launcher(tmp_path, f"--model-repository={repository}",
+                      cwd=tmp_path, env={"TMPDIR": "tmp"})
+    server.wait_log("Started Metrics Service")
+    server.stop()
+    assert not pathlib.Path("tmp").exists()
+
+
+def test_all_addresses_of_both_families(tmp_path, repository):
+    try:
+        with socket.socket(socket.AF_INET6) as s:
+            s.bind(("::1", 0))
+    except OSError:
+        pytest.skip("no IPv6 here")
+    server = Launcher(tmp_path, f"--model-repository={repository}",
+                      "--grpc-address=[::]", "--metrics-address=::")
+    server.wait_ready()
+    for host in ("127.0.0.1", "::1"):
+        for port in (server.grpc_port, server.metrics_port):
+            socket.create_connection((host, port), 10 * SLOW).close()
+    assert wire.fetch(server.metrics_port, "GET", "/metrics").status == 200
+    server.stop()

@@ -1,0 +1,335 @@
+#include "trace_options.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "die.h"
+#include "quoted.h"
+
+#define COLLECTOR_URL "http://localhost:4318/v1/traces"
+
+/* A setting of one mode, or of both. */
+typedef struct {
+    const char *mode;           /* "": both                                  */
+    const char *name;
+    bool        number;
+    long        min;
+} setting_t;
+
+static const setting_t settings[] = {
+    { "", "mode", false, 0 },
+    { "", "level", false, 0 },
+    { "", "rate", true, 0 },
+    { "", "count", true, -1 },
+    { "triton", "file", false, 0 },
+    { "triton", "log-frequency", true, 0 },
+    { "opentelemetry", "url", false, 0 },
+    { "opentelemetry", "resource", false, 0 },
+    { "opentelemetry", "bsp_max_queue_size", true, 1 },
+    { "opentelemetry", "bsp_schedule_delay", true, 1 },
+    { "opentelemetry", "bsp_max_export_batch_size", true, 1 }
+};
+
+/* The settings that all options make together. */
+typedef struct {
+    bool        collector;      /* mode opentelemetry                        */
+    bool        timestamps;
+    bool        tensors;
+    const char *file;           /* NULL: not given; so are the others        */
+    const char *url;
+    const char *rate;
+    const char *count;
+    const char *frequency;
+} trace_t;
+
+static const setting_t *split(const char *name, const char *text,
+    const char **value);
+static const setting_t *find(const char *mode, const char *name);
+static bool is(const setting_t *s, const char *name);
+static void check_number(const char *name, const setting_t *s,
+    const char *value);
+static void collect(const options_t *o, trace_t *t);
+static void add_level(trace_t *t, const char *level);
+static const char *last_of(const options_t *o, const char *name);
+static bool is_given(const options_t *o, const trace_t *t);
+static void write_number(FILE *f, const char *name, const char *value);
+static void write_collector(FILE *f, const options_t *o, const trace_t *t);
+
+/* "[mode,]setting=value" */
+void
+check_trace_config(const char *name, const char *text)
+{
+    const char      *value;
+    const setting_t *s = split(name, text, &value);
+
+    if (is(s, "level")) {
+        check_trace_level(name, value);
+    } else if (is(s, "mode")) {
+        if (strcmp(value, "triton") != 0
+            && strcmp(value, "opentelemetry") != 0)
+        {
+            die("--%s: mode is triton or opentelemetry, not \"%s\"", name,
+                value);
+        }
+    } else if (is(s, "resource")) {
+        if (strchr(value, '=') == NULL || value[0] == '=') {
+            die("--%s: resource is KEY=VALUE, not \"%s\"", name, value);
+        }
+    } else if (s->number) {
+        check_number(name, s, value);
+    }
+}
+
+void
+check_trace_level(const char *name, const char *level)
+{
+    if (strcasecmp(level, "OFF") != 0 && strcasecmp(level, "TIMESTAMPS") != 0
+        && strcasecmp(level, "TENSORS") != 0 && strcasecmp(level, "MIN") != 0
+        && strcasecmp(level, "MAX") != 0)
+    {
+        die("--%s: the level is OFF, TIMESTAMPS or TENSORS, not \"%s\"",
+            name, level);
+    }
+}
+
+void
+check_trace_rate(const char *name, const char *value)
+{
+    check_number(name, find("", "rate"), value);
+}
+
+void
+check_trace_count(const char *name, const char *value)
+{
+    check_number(name, find("", "count"), value);
+}
+
+void
+check_trace_frequency(const char *name, const char *value)
+{
+    check_number(name, find("triton", "log-frequency"), value);
+}
+
+void
+trace_options_check(const options_t *o)
+{
+    trace_t t;
+
+    collect(o, &t);
+    if (t.collector || (!t.timestamps && !t.tensors)) {
+        return;
+    }
+    if (t.file == NULL) {
+        die("--trace-config: traces need a file, triton,file=PATH");
+    }
+    if (t.rate != NULL && strtol(t.rate, NULL, 10) == 0) {
+        die("--trace-config: rate=0 needs mode=opentelemetry");
+    }
+}
+
+void
+trace_options_write(FILE *f, const options_t *o)
+{
+    trace_t t;
+
+    collect(o, &t);
+    if (!is_given(o, &t)) {
+        return;
+    }
+
+    fputs("    inference_trace ", f);
+    if (t.collector) {
+        write_collector(f, o, &t);
+    } else {
+        write_path_after(f, "file=", t.file);
+        write_number(f, "log_frequency", t.frequency);
+    }
+    fprintf(f, " level=%s%s%s", t.timestamps ? "timestamps" : "",
+            t.timestamps && t.tensors ? "," : "", t.tensors ? "tensors"
+            : t.timestamps ? "" : "off");
+    write_number(f, "rate", t.rate);
+    if (t.count == NULL || strcmp(t.count, "-1") != 0) {
+        write_number(f, "count", t.count);
+    }
+    fputs(";\n", f);
+}
+
+/* The setting that text is about, and its value. */
+static const setting_t *
+split(const char *name, const char *text, const char **value)
+{
+    const char *equals = strchr(text, '=');
+    const char *comma = strchr(text, ',');
+    const char *key = comma != NULL && comma < equals ? comma + 1 : text;
+    size_t      mode = key > text ? (size_t) (comma - text) : 0;
+
+    if (equals == NULL || equals == key || equals[1] == '\0'
+        || (mode != 0 && strncmp(text, "triton,", mode + 1) != 0
+            && strncmp(text, "opentelemetry,", mode + 1) != 0))
+    {
+        die("--%s is [triton,|opentelemetry,]setting=value, not \"%s\"", name,
+            text);
+    }
+
+    *value = equals + 1;
+
+    char key_text[64], mode_text[16];
+
+    snprintf(key_text, sizeof(key_text), "%.*s", (int) (equals - key), key);
+    snprintf(mode_text, sizeof(mode_text), "%.*s", (int) mode, text);
+
+    const setting_t *s = find(mode_text, key_text);
+
+    if (s == NULL) {
+        die("--%s: there is no setting \"%s\"%s%s", name, key_text,
+            mode != 0 ? " of mode " : " without a mode", mode_text);
+    }
+    return s;
+}
+
+/* NULL: there is none. */
+static const setting_t *
+find(const char *mode, const char *name)
+{
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        if (strcmp(settings[i].mode, mode) == 0
+            && strcmp(settings[i].name, name) == 0)
+        {
+            return &settings[i];
+        }
+    }
+    return NULL;
+}
+
+static bool
+is(const setting_t *s, const char *name)
+{
+    return strcmp(s->name, name) == 0;
+}
+
+static void
+check_number(const char *name, const setting_t *s, const char *value)
+{
+    char *end;
+    long  n = strtol(value, &end, 10);
+
+    if (*end != '\0' || strpbrk(value, "+ ") != NULL || n < s->min
+        || n > INT_MAX)
+    {
+        die("--%s: %s is a number from %ld to %d, not \"%s\"", name, s->name,
+            s->min, INT_MAX, value);
+    }
+}
+
+/* The older options first: of a setting given twice the last value counts. */
+static void
+collect(const options_t *o, trace_t *t)
+{
+    *t = (trace_t) {
+        .file = o->trace_file,
+        .rate = o->trace_rate,
+        .count = o->trace_count,
+        .frequency = o->trace_log_frequency
+    };
+    for (size_t i = 0; i < o->trace_levels.n; i++) {
+        add_level(t, o->trace_levels.value[i]);
+    }
+
+    for (size_t i = 0; i < o->trace_configs.n; i++) {
+        const char      *value;
+        const setting_t *s = split("trace-config", o->trace_configs.value[i],
+            &value);
+
+        if (is(s, "level")) {
+            add_level(t, value);
+        } else if (is(s, "mode")) {
+            t->collector = strcmp(value, "opentelemetry") == 0;
+        } else if (is(s, "rate")) {
+            t->rate = value;
+        } else if (is(s, "count")) {
+            t->count = value;
+        } else if (is(s, "file")) {
+            t->file = value;
+        } else if (is(s, "log-frequency")) {
+            t->frequency = value;
+        } else if (is(s, "url")) {
+            t->url = value;
+        }
+    }
+}
+
+/* Levels add up; OFF takes back those before it. */
+static void
+add_level(trace_t *t, const char *level)
+{
+    if (strcasecmp(level, "OFF") == 0) {
+        t->timestamps = false;
+        t->tensors = false;
+    } else if (strcasecmp(level, "TENSORS") == 0) {
+        t->tensors = true;
+    } else {
+        t->timestamps = true;
+    }
+}
+
+/* NULL: not given. */
+static const char *
+last_of(const options_t *o, const char *name)
+{
+    const char *last = NULL;
+
+    for (size_t i = 0; i < o->trace_configs.n; i++) {
+        const char      *value;
+        const setting_t *s = split("trace-config", o->trace_configs.value[i],
+            &value);
+
+        if (is(s, name)) {
+            last = value;
+        }
+    }
+    return last;
+}
+
+/* Where traces may go, now or when a request turns them on. */
+static bool
+is_given(const options_t *o, const trace_t *t)
+{
+    return t->collector ? last_of(o, "mode") != NULL : t->file != NULL;
+}
+
+static void
+write_number(FILE *f, const char *name, const char *value)
+{
+    if (value != NULL) {
+        fprintf(f, " %s=%s", name, value);
+    }
+}
+
+static void
+write_collector(FILE *f, const options_t *o, const trace_t *t)
+{
+    const char *url = t->url != NULL ? t->url : COLLECTOR_URL;
+    const char *delay = last_of(o, "bsp_schedule_delay");
+
+    write_word_after(f, strstr(url, "://") != NULL ? "otlp=" : "otlp=http://",
+                     url);
+    for (size_t i = 0; i < o->trace_configs.n; i++) {
+        const char      *value;
+        const setting_t *s = split("trace-config", o->trace_configs.value[i],
+            &value);
+
+        if (is(s, "resource")) {
+            fputc(' ', f);
+            write_word_after(f, "resource=", value);
+        }
+    }
+    write_number(f, "bsp_max_queue_size", last_of(o, "bsp_max_queue_size"));
+    write_number(f, "bsp_max_export_batch_size",
+                 last_of(o, "bsp_max_export_batch_size"));
+    if (delay != NULL) {
+        fprintf(f, " bsp_schedule_delay=%sms", delay);
+    }
+}
