@@ -63,18 +63,26 @@ move(const char *from, const char *to)
     free(old);
 }
 
+/* As repository_change.c does it.  The edits that follow are under way. */
 static void
-change_to(int first, int count, bool all)
+begin_change(int first, int count, bool all)
 {
+    const inf_inventory_query_t q = {
+        .occasion = INF_INVENTORY_CHANGE, .desired = { .all = all }
+    };
     bool other;
 
     assert_ok(inf_repositories_replace(&w.repositories, w.places + first,
         (size_t) count, &other));
     assert_true(other);
-    const inf_inventory_query_t q = {
-        .occasion = INF_INVENTORY_CHANGE, .desired = { .all = all }
-    };
+    inf_lifecycle_resume_pending(w.lc); /* loads that saw the change wait    */
     assert_ok(inf_lifecycle_reconcile(w.lc, &q));
+}
+
+static void
+change_to(int first, int count, bool all)
+{
+    begin_change(first, count, all);
     inf_lifecycle_wait(w.lc);
 }
 
@@ -578,12 +586,7 @@ nothing_is_lost_where_everybody_changes_models(void **state)
             &stop), 0);
     }
     for (int i = 0; i < 20; i++) {
-        bool other;
-        assert_ok(inf_repositories_replace(&w.repositories, w.places,
-            1 + (size_t) i % PLACES, &other));
-        assert_ok(inf_lifecycle_reconcile(w.lc, &(inf_inventory_query_t) {
-            .occasion = INF_INVENTORY_CHANGE, .desired = { .all = true }
-        }));
+        begin_change(0, 1 + i % PLACES, true);
         poll_now();
     }
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
