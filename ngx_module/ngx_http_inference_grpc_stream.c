@@ -271,7 +271,7 @@ ngx_http_inference_stream(ngx_http_inference_ctx_t *ctx)
 /*
  * nginx has told the client by GOAWAY to make its next calls elsewhere, but a
  * stream that is there stays.  One that does nothing would hold its worker, so
- * that it ends after a while; whoever is in a dialogue goes on.
+ * that it ends after a while; a dialogue goes on.
  */
 
 static void

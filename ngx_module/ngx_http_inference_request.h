@@ -721,7 +721,7 @@ ngx_int_t ngx_http_inference_output(ngx_http_inference_ctx_t *ctx,
 /* The socket may be ready for more: NGX_DECLINED: it is.  Else as a phase. */
 ngx_int_t ngx_http_inference_drained(ngx_http_inference_ctx_t *ctx);
 
-/* What was given to nginx has not left yet. */
+/* Whether bytes that were given to nginx have not been sent yet. */
 ngx_uint_t ngx_http_inference_is_blocked(ngx_http_inference_ctx_t *ctx);
 
 /* Waits for the socket; NGX_OK: that is not possible, ctx->rc. */

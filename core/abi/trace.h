@@ -40,7 +40,7 @@ typedef struct {
     int64_t                  memory_id;
 } inf_trace_tensor_t;
 
-/* Whoever keeps something as long as a trace or any that was spawned of it. */
+/* For memory that lives as long as a trace and all that were spawned of it. */
 typedef struct {
     void (*made)(void *userp);      /* a child was made                      */
     void (*freed)(void *userp);     /* one of them is gone                   */

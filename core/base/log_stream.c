@@ -40,7 +40,7 @@ inf_log_stream_open(const char *path)
         return NULL;
     }
 
-    /* whoever writes now has a number that stays valid */
+    /* a thread that writes now has a number that stays valid */
     int rc = dup3(fd, now, O_CLOEXEC);
     int error = errno;
     close(fd);

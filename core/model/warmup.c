@@ -93,15 +93,13 @@ static void shot_progress(warmup_shot_t *shot, bool answered, bool released,
     inf_err_t *err);
 static void shot_released(void *userp, inf_request_t *request,
     uint32_t flags);
-static inf_err_t *sink_alloc(void *userp, inf_output_t *out, size_t size);
-static void sink_release(void *userp, inf_output_t *out);
 static void sink_complete(void *userp, inf_response_t *response,
     uint32_t flags);
 static void sink_factory_free(void *userp, inf_factory_t *factory);
 
 static const inf_sink_ops_t warmup_sink = {
-    .alloc = sink_alloc,
-    .release = sink_release,
+    .alloc = inf_output_alloc_heap,
+    .release = inf_output_free_heap,
     .complete = sink_complete,
     .factory_free = sink_factory_free
 };
@@ -539,23 +537,6 @@ shot_released(void *userp, inf_request_t *request, uint32_t flags)
     (void) request;
     (void) flags;
     shot_progress(userp, false, true, NULL);
-}
-
-static inf_err_t *
-sink_alloc(void *userp, inf_output_t *out, size_t size)
-{
-    (void) userp;
-    out->memory_type = INF_MEMORY_CPU;
-    out->memory_id = 0;
-    out->base = malloc(size > 0 ? size : 1);
-    return out->base != NULL ? NULL : inf_err_nomem();
-}
-
-static void
-sink_release(void *userp, inf_output_t *out)
-{
-    (void) userp;
-    free(out->base);
 }
 
 static void

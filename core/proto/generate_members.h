@@ -9,7 +9,7 @@
  *          many of them; with the place.
  * Route    request arena -> copy -> [members] -> model's inputs, parameters.
  *
- * What a member is for only the model knows (core/model/generate_request.h).
+ * The model says what a member is for (core/model/generate_request.h).
  */
 
 #ifndef INF_PROTO_GENERATE_MEMBERS_H

@@ -69,15 +69,13 @@ static void padding_free(padding_t *padding);
 static void slot_unref(inf_slot_inputs_t *slot);
 static void padding_released(void *userp, inf_request_t *request,
     uint32_t flags);
-static inf_err_t *sink_alloc(void *userp, inf_output_t *out, size_t size);
-static void sink_release(void *userp, inf_output_t *out);
 static void sink_complete(void *userp, inf_response_t *response,
     uint32_t flags);
 static void sink_factory_free(void *userp, inf_factory_t *factory);
 
 static const inf_sink_ops_t padding_sink = {
-    .alloc = sink_alloc,
-    .release = sink_release,
+    .alloc = inf_output_alloc_heap,
+    .release = inf_output_free_heap,
     .complete = sink_complete,
     .factory_free = sink_factory_free
 };
@@ -643,23 +641,6 @@ padding_released(void *userp, inf_request_t *request, uint32_t flags)
     (void) userp;
     (void) request;
     (void) flags;
-}
-
-static inf_err_t *
-sink_alloc(void *userp, inf_output_t *out, size_t size)
-{
-    (void) userp;
-    out->memory_type = INF_MEMORY_CPU;
-    out->memory_id = 0;
-    out->base = malloc(size > 0 ? size : 1);
-    return out->base != NULL ? NULL : inf_err_nomem();
-}
-
-static void
-sink_release(void *userp, inf_output_t *out)
-{
-    (void) userp;
-    free(out->base);
 }
 
 static void

@@ -227,7 +227,7 @@ append(const char *path, off_t *end, inf_slice_t text)
     return err;
 }
 
-/* In one piece: whoever reads meanwhile sees the array before or after. */
+/* In one piece: a reader sees the array before or after. */
 static inf_err_t *
 write_all(int fd, off_t at, const char *mark, inf_slice_t text)
 {

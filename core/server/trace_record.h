@@ -76,7 +76,7 @@ INF_CHECK inf_err_t *inf_trace_record_new(struct inf_tracer_s *tracer,
     inf_trace_setting_t *setting, const inf_trace_context_t *parent,
     inf_slice_t state, inf_trace_record_t **out);
 
-/* One more, for whoever notes, or one less; r may be NULL there. */
+/* A reference for each thread that notes events; unref: r may be NULL. */
 void inf_trace_record_ref(inf_trace_record_t *r);
 void inf_trace_record_unref(inf_trace_record_t *r);
 

@@ -159,7 +159,7 @@ inf_infer_read(inf_in_flight_t *in_flight, inf_err_t *err)
         err = in_flight_fill(in_flight);
     }
 
-    /* whoever cancels stores before it loads, too: one of the two sees it */
+    /* a cancel stores before it loads, too: one of the two sees the other */
     atomic_store(&in_flight->reading, false);
     if (err == NULL && atomic_load(&in_flight->factory.cancelled)) {
         inf_reject_cancelled(&in_flight->request);
@@ -806,7 +806,7 @@ sink_factory_free(void *userp, inf_factory_t *factory)
     inf_in_flight_part_done(in_flight);
 }
 
-/* What was read or written of a broken region is not what the client sees. */
+/* The bytes of a broken region are not those that the client sees. */
 static inf_err_t *
 check_regions(const inf_in_flight_t *in_flight)
 {

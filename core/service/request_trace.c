@@ -8,7 +8,7 @@
 #include "core/base/clock.h"
 #include "core/proto/json_doc.h"
 
-/* What of the whole request happens outside of the core, by protocol. */
+/* The events of a request outside of the core, by protocol. */
 typedef struct {
     const char *receive_start;
     const char *receive_end;

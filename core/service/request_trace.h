@@ -4,7 +4,7 @@
  *
  * Owner    The request in flight holds a reference of the trace until its
  *          request and its factory are gone; the trace holds the record.
- * Thread   begin: whoever submits the request.  The rest: as the request.
+ * Thread   begin: the one that submits the request.  The rest: as the request.
  * Units    ns on the monotonic clock.
  * Errors   A trace that can't be made is logged; its request goes on.
  * Route    infer -> [request trace] -> trace record

@@ -243,6 +243,23 @@ inf_factory_send_flags(inf_factory_t *f, uint32_t flags)
     factory_send(f, NULL, flags);
 }
 
+inf_err_t *
+inf_output_alloc_heap(void *userp, inf_output_t *out, size_t size)
+{
+    (void) userp;
+    out->memory_type = INF_MEMORY_CPU;
+    out->memory_id = 0;
+    out->base = malloc(size > 0 ? size : 1);
+    return out->base != NULL ? NULL : inf_err_nomem();
+}
+
+void
+inf_output_free_heap(void *userp, inf_output_t *out)
+{
+    (void) userp;
+    free(out->base);
+}
+
 static void
 factory_send(inf_factory_t *f, inf_response_t *response, uint32_t flags)
 {

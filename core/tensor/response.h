@@ -135,6 +135,12 @@ inf_output_t *inf_response_add_output(inf_response_t *response,
     const char *name, inf_datatype_t datatype, const int64_t *shape,
     uint32_t dim_count);
 
+/* The sink functions alloc and release for responses that stay in this process:
+   outputs in CPU memory of the heap. */
+INF_CHECK inf_err_t *inf_output_alloc_heap(void *userp, inf_output_t *out,
+    size_t size);
+void inf_output_free_heap(void *userp, inf_output_t *out);
+
 /* Takes response; err (may be NULL) is copied into it.  Never fails. */
 void inf_response_send(inf_response_t *response, uint32_t flags,
     const inf_err_t *err);

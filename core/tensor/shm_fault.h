@@ -2,8 +2,8 @@
  * shm_fault.h - mappings of objects that somebody else may make shorter: what
  *               becomes of an access behind the end.
  *
- * Owner    Whoever maps memory enters it before its first access and removes
- *          it before the memory is unmapped.
+ * Owner    The one that maps memory enters it before its first access and
+ *          removes it before the memory is unmapped.
  * Thread   any; the handler runs on the thread that has the fault.
  * Units    bytes; whole pages.
  * Errors   enter: UNAVAILABLE, there are INF_SHM_MAPPINGS_MAX already; the
@@ -13,7 +13,7 @@
  * The kernel sends SIGBUS for a page that the object no longer has, or that
  * its file system has no room for.  In a mapping that was entered here the
  * whole mapping becomes private memory of zeros then, and is marked: the
- * access goes on, and whoever asks learns that the bytes mean nothing.  Every
+ * access goes on, and a call says that the bytes mean nothing.  Every
  * other SIGBUS goes to the action that was there before.  The table is global
  * because a signal handler has nothing else.
  */

@@ -101,9 +101,9 @@ check_key(const char *name, const char *key)
     return NULL;
 }
 
-/* Whatever else lies among the objects (a directory, a pipe, a device, a file
-   on a disk) is none of a client's memory.  One that a client has registered
-   before was looked at then. */
+/* Anything else among the objects (a directory, a pipe, a device, a file on a
+   disk) is no memory of a client.  An object that is registered already was
+   checked then. */
 static inf_err_t *
 check_object(const char *name, const char *key, int fd, const struct stat *st)
 {

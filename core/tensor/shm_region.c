@@ -336,7 +336,7 @@ new_region(inf_shm_kind_t kind, const char *name, uint64_t byte_size,
     return region->name != NULL ? NULL : inf_err_nomem();
 }
 
-/* What the driver says is for the log. */
+/* The text of the driver is for the log. */
 static inf_err_t *
 open_cuda(inf_shm_region_t *region)
 {

@@ -15,23 +15,13 @@ PARENT = f"00-{TRACE}-{SPAN}-01"
 SERVER, INTERNAL = 2, 1
 
 
-def step(model, inputs, outputs):
-    def maps(kind, pairs):
-        return "".join(f' {kind} {{ key: "{k}" value: "{v}" }}'
-                       for k, v in pairs.items())
-    return (f'step {{ model_name: "{model}" model_version: -1'
-            + maps("input_map", inputs) + maps("output_map", outputs) + " }")
-
-
 def fill(repository):
     models.identity(repository, "one", [("IN", "INT32", [-1])])
-    models.write_model(
-        repository, "chain", 'platform: "ensemble"\n'
-        + models.io_block("input", [("IN", "INT32", [-1])])
-        + models.io_block("output", [("OUT", "INT32", [-1])])
-        + "ensemble_scheduling {\n  "
-        + step("one", {"IN": "IN"}, {"OUT": "m"}) + "\n  "
-        + step("one", {"IN": "m"}, {"OUT": "OUT"}) + "\n}\n")
+    models.ensemble(
+        repository, "chain", [("IN", "INT32", [-1])],
+        [("OUT", "INT32", [-1])],
+        models.step("one", {"IN": "IN"}, {"OUT": "m"}),
+        models.step("one", {"IN": "m"}, {"OUT": "OUT"}))
 
 
 @pytest.fixture

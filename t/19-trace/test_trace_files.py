@@ -20,23 +20,13 @@ ORDERED = ["RECV_START", "RECV_END", "REQUEST_START", "QUEUE_START",
            "COMPUTE_END", "SEND_START", "SEND_END"]
 
 
-def step(model, inputs, outputs):
-    def maps(kind, pairs):
-        return "".join(f' {kind} {{ key: "{k}" value: "{v}" }}'
-                       for k, v in pairs.items())
-    return (f'step {{ model_name: "{model}" model_version: -1'
-            + maps("input_map", inputs) + maps("output_map", outputs) + " }")
-
-
 def fill(repository):
     models.standard_repository(repository)
-    models.write_model(
-        repository, "chain", 'platform: "ensemble"\n'
-        + models.io_block("input", [("IN", "INT32", [-1])])
-        + models.io_block("output", [("OUT", "INT32", [-1])])
-        + "ensemble_scheduling {\n  "
-        + step("id_int32", {"IN": "IN"}, {"OUT": "m"}) + "\n  "
-        + step("id_int32", {"IN": "m"}, {"OUT": "OUT"}) + "\n}\n")
+    models.ensemble(
+        repository, "chain", [("IN", "INT32", [-1])],
+        [("OUT", "INT32", [-1])],
+        models.step("id_int32", {"IN": "IN"}, {"OUT": "m"}),
+        models.step("id_int32", {"IN": "m"}, {"OUT": "OUT"}))
     models.identity(repository, "fails", [("IN", "INT32", [-1])],
                     parameters={"fail_execute": "no luck today"})
 

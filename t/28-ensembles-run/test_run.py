@@ -11,27 +11,12 @@ import tritonclient.http as triton
 
 from lib import backends, decoupled, models, process
 from lib.load import Load
+from lib.models import ensemble, step
 from lib.server import SLOW, Server, nap
 from lib.wire import tensor
 
 PARTS = "health metadata config infer statistics repository"
 CACHE = "    inference_response_cache local size=4m;\n"
-
-
-def step(model, inputs, outputs):
-    def maps(kind, pairs):
-        return "".join(f' {kind} {{ key: "{k}" value: "{v}" }}'
-                       for k, v in pairs.items())
-    return (f'step {{ model_name: "{model}" model_version: -1'
-            + maps("input_map", inputs) + maps("output_map", outputs) + " }")
-
-
-def ensemble(folder, name, inputs, outputs, *steps, extra=""):
-    models.write_model(
-        folder, name, 'platform: "ensemble"\n'
-        + models.io_block("input", inputs)
-        + models.io_block("output", outputs) + extra
-        + "ensemble_scheduling {\n  " + "\n  ".join(steps) + "\n}\n")
 
 
 def x(name, *options):

@@ -30,6 +30,7 @@ from lib.grpc_client import (SERVICE, Client, frame, infer,     # noqa: E402
                              tensor)
 from lib.server import ROOT, Server                         # noqa: E402
 from peer import Peer                                       # noqa: E402
+from run import h2load_times, quantiles                     # noqa: E402
 
 QUICK = bool(os.environ.get("QUICK"))
 ROUNDS = 2 if QUICK else 5
@@ -41,12 +42,6 @@ WINDOW = 256                    # messages of a flow that are not answered yet
 def request(size):
     data = random.Random(size).randbytes(size)
     return infer("bytes", tensor("IN", "UINT8", [size], data))
-
-
-def quantiles(times):
-    """p50 and p99 in us."""
-    times = sorted(times)
-    return times[len(times) // 2], times[len(times) * 99 // 100]
 
 
 def verify(answer, size):
@@ -79,14 +74,7 @@ class Unary:
              "--log-file", str(log),
              f"http://127.0.0.1:{port}{SERVICE}ModelInfer"],
             capture_output=True, text=True, check=True).stdout
-        times = []
-        for line in log.read_text().splitlines():
-            _, status, micros = line.split()
-            if status != "200":
-                raise RuntimeError(f"{self.name}: status {status}\n{out}")
-            times.append(int(micros))
-        if not times:
-            raise RuntimeError(f"{self.name}: no answer\n{out}")
+        times = h2load_times(log, self.name, out)
         return (len(times), SECONDS, *quantiles(times))
 
 

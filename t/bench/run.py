@@ -169,6 +169,26 @@ def run_wrk(port, path, scenario, concurrency, body):
             found["p50_us"], found["p99_us"])
 
 
+def quantiles(times):
+    """p50 and p99, in the unit of times."""
+    times = sorted(times)
+    return times[len(times) // 2], times[len(times) * 99 // 100]
+
+
+def h2load_times(log, name, out):
+    """Microseconds of each request in h2load's log, all of them answered 200;
+    out is what h2load printed."""
+    times = []
+    for line in log.read_text().splitlines():
+        _, status, micros = line.split()
+        if status != "200":
+            raise RuntimeError(f"{name}: status {status}\n{out}")
+        times.append(int(micros))
+    if not times:
+        raise RuntimeError(f"{name}: no answer\n{out}")
+    return times
+
+
 def run_h2load(port, path, scenario, concurrency, body):
     """HTTP/1.1 by another load generator: a second opinion."""
     log = body.with_suffix(".log")
@@ -180,15 +200,8 @@ def run_h2load(port, path, scenario, concurrency, body):
          "-d", str(body), *headers, "--log-file", str(log),
          f"http://127.0.0.1:{port}{path}"],
         capture_output=True, text=True, check=True).stdout
-    times = []
-    for line in log.read_text().splitlines():
-        _, status, micros = line.split()
-        if status != "200":
-            raise RuntimeError(f"{scenario.name}: status {status}\n{out}")
-        times.append(int(micros))
-    times.sort()
-    return (len(times), SECONDS, times[len(times) // 2],
-            times[len(times) * 99 // 100])
+    times = h2load_times(log, scenario.name, out)
+    return (len(times), SECONDS, *quantiles(times))
 
 
 def measure(tool, server, path, scenario, concurrency, body):

@@ -49,6 +49,23 @@ def write_model(repository, name, config, versions=(1,), files=None):
     return folder
 
 
+def step(model, inputs, outputs):
+    """A step of an ensemble; both maps as in its configuration."""
+    def maps(kind, pairs):
+        return "".join(f' {kind} {{ key: "{k}" value: "{v}" }}'
+                       for k, v in pairs.items())
+    return (f'step {{ model_name: "{model}" model_version: -1'
+            + maps("input_map", inputs) + maps("output_map", outputs) + " }")
+
+
+def ensemble(repository, name, inputs, outputs, *steps, extra=""):
+    write_model(
+        repository, name, 'platform: "ensemble"\n'
+        + io_block("input", inputs)
+        + io_block("output", outputs) + extra
+        + "ensemble_scheduling {\n  " + "\n  ".join(steps) + "\n}\n")
+
+
 def identity_config(name, inputs, outputs=None, max_batch=0, instances=1,
                     backend="identity", parameters=None, extra=""):
     """outputs default to the inputs, IN... renamed OUT... .
