@@ -21,6 +21,7 @@ static inf_err_t *run_free_buffer(const inf_api_target_t *target,
 static void run_release(void *userp, inf_output_t *out);
 static void run_complete(void *userp, inf_response_t *response,
     uint32_t flags);
+static inf_err_t *place_outputs(inf_response_t *response);
 static inf_err_t *run_query(void *userp, const char *name, size_t *size,
     inf_memory_type_t *memory_type, int64_t *memory_id);
 static void run_factory_free(void *userp, inf_factory_t *factory);
@@ -231,10 +232,32 @@ run_complete(void *userp, inf_response_t *response, uint32_t flags)
     const inf_api_run_t *run = userp;
     const inf_api_target_t *t = &run->target;
 
+    if (response != NULL && response->err == NULL) {
+        response->err = place_outputs(response);
+    }
     if (run->trace != NULL && response != NULL) {
         inf_api_trace_outputs(run->trace, response);
     }
     t->complete(inf_abi_as_client_response(response), flags, t->userp);
+}
+
+/* A client may count the allocations of a response: an output for which the
+   backend asked no buffer, as it is empty, has one as well. */
+static inf_err_t *
+place_outputs(inf_response_t *response)
+{
+    inf_err_t *err = NULL;
+
+    for (inf_output_t *out = response->first; err == NULL && out != NULL;
+        out = out->next)
+    {
+        if (!out->allocated) {
+            out->memory_type = INF_MEMORY_CPU;
+            out->memory_id = 0;
+            err = inf_output_alloc(out, 0);
+        }
+    }
+    return err;
 }
 
 static inf_err_t *

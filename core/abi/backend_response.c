@@ -259,23 +259,19 @@ TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output *output, void **buffer,
     inf_output_t *out = inf_as_output(output);
     *buffer = NULL;
 
-    if (out->allocated) {
+    if (out->base != NULL) {
         return inf_err_new(INF_ERR_ALREADY_EXISTS,
             "allocated buffer for output '%s' already exists", out->name);
     }
 
-    inf_factory_t *f = out->response->factory;
     out->memory_type = (inf_memory_type_t) *memory_type;
     out->memory_id = *memory_type_id;
 
-    inf_err_t *err = f->sink->alloc(f->userp, out, buffer_byte_size);
+    inf_err_t *err = inf_output_alloc(out, buffer_byte_size);
     if (err != NULL) {
-        out->base = NULL;
         return err;
     }
 
-    out->byte_size = buffer_byte_size;
-    out->allocated = out->base != NULL;
     if (out->abi.attributes != NULL) {
         inf_output_attributes_fill(out);
     }

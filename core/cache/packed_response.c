@@ -341,18 +341,10 @@ add_output(inf_response_t *into, const char *name, inf_datatype_t datatype,
         return inf_err_nomem();
     }
 
-    inf_factory_t *f = into->factory;
     out->memory_type = INF_MEMORY_CPU;
-    inf_err_t *err = f->sink->alloc(f->userp, out, size);
-    if (err != NULL) {
-        out->base = NULL;
+    inf_err_t *err = inf_output_alloc(out, size);
+    if (err != NULL || size == 0) {
         return err;
-    }
-
-    out->byte_size = size;
-    out->allocated = out->base != NULL;
-    if (size == 0) {
-        return NULL;
     }
     if (out->base == NULL || out->memory_type == INF_MEMORY_GPU) {
         return inf_err_new(INF_ERR_UNSUPPORTED, "output '%s' can't be copied"

@@ -16,12 +16,10 @@ static inf_err_t *add_output(inf_ensemble_run_t *run,
     inf_run_value_t *value);
 static bool hand_over(inf_ensemble_run_t *run, inf_output_t *to,
     inf_run_value_t *value, bool move);
-static inf_err_t *copy_output(inf_ensemble_run_t *run, inf_output_t *to,
-    const void *base, uint64_t size, inf_memory_type_t type, int64_t id);
-static inf_err_t *copy_input(inf_ensemble_run_t *run, inf_output_t *to,
-    const inf_input_t *from);
-static inf_err_t *make_room(inf_ensemble_run_t *run, inf_output_t *to,
-    uint64_t size);
+static inf_err_t *copy_output(inf_output_t *to, const void *base,
+    uint64_t size, inf_memory_type_t type, int64_t id);
+static inf_err_t *copy_input(inf_output_t *to, const inf_input_t *from);
+static inf_err_t *make_room(inf_output_t *to, uint64_t size);
 static inf_err_t *add_sequence(inf_response_t *response,
     const inf_run_sequence_t *sequence);
 static inf_parameter_t *add_parameter(inf_response_t *response,
@@ -272,17 +270,17 @@ add_output(inf_ensemble_run_t *run, inf_response_t *response,
         return inf_err_nomem();
     }
     if (in != NULL) {
-        return copy_input(run, to, in);
+        return copy_input(to, in);
     }
 
     inf_lock(&run->lock);
     bool move = inf_flow_may_move(&run->flow, item, tensor);
     inf_unlock(&run->lock);
-    return hand_over(run, to, value, move) ? NULL : copy_output(run, to,
-        from->base, from->byte_size, from->memory_type, from->memory_id);
+    return hand_over(run, to, value, move) ? NULL : copy_output(to, from->base,
+        from->byte_size, from->memory_type, from->memory_id);
 }
 
-/* A value made in the client's memory goes to the client. */
+/* A value made in the client's memory goes to the client: of no bytes, too. */
 static bool
 hand_over(inf_ensemble_run_t *run, inf_output_t *to, inf_run_value_t *value,
     bool move)
@@ -290,12 +288,10 @@ hand_over(inf_ensemble_run_t *run, inf_output_t *to, inf_run_value_t *value,
     inf_factory_t *client = run->factory;
     inf_output_t *from = value->output;
 
-    if (from->base == NULL
-        || from->sched.member == value->source->member)
-    {
+    if (!from->allocated || from->sched.member == value->source->member) {
         return false;
     }
-    if (!move && (client->sink->share == NULL
+    if (!move && (from->base == NULL || client->sink->share == NULL
             || !client->sink->share(client->userp, from)))
     {
         return false;
@@ -317,32 +313,23 @@ hand_over(inf_ensemble_run_t *run, inf_output_t *to, inf_run_value_t *value,
 }
 
 static inf_err_t *
-make_room(inf_ensemble_run_t *run, inf_output_t *to, uint64_t size)
+make_room(inf_output_t *to, uint64_t size)
 {
-    inf_factory_t *client = run->factory;
-
-    inf_err_t *err = client->sink->alloc(client->userp, to, size);
-    if (err == NULL) {
-        to->byte_size = size;
-        to->allocated = to->base != NULL;
-        if (to->base == NULL && size > 0) {
-            err = inf_err_new(INF_ERR_INTERNAL, "there is no buffer for the"
-                " %llu bytes of output '%s'", (unsigned long long) size,
-                to->name);
-        }
-    } else {
-        to->base = NULL;
+    inf_err_t *err = inf_output_alloc(to, size);
+    if (err == NULL && to->base == NULL && size > 0) {
+        err = inf_err_new(INF_ERR_INTERNAL, "there is no buffer for the"
+            " %llu bytes of output '%s'", (unsigned long long) size, to->name);
     }
     return err;
 }
 
 static inf_err_t *
-copy_output(inf_ensemble_run_t *run, inf_output_t *to, const void *base,
-    uint64_t size, inf_memory_type_t type, int64_t id)
+copy_output(inf_output_t *to, const void *base, uint64_t size,
+    inf_memory_type_t type, int64_t id)
 {
     to->memory_type = type;
     to->memory_id = id;
-    inf_err_t *err = make_room(run, to, size);
+    inf_err_t *err = make_room(to, size);
     if (err != NULL || size == 0) {
         return err;
     }
@@ -353,12 +340,12 @@ copy_output(inf_ensemble_run_t *run, inf_output_t *to, const void *base,
 
 /* An input of the ensemble that is an output too. */
 static inf_err_t *
-copy_input(inf_ensemble_run_t *run, inf_output_t *to, const inf_input_t *from)
+copy_input(inf_output_t *to, const inf_input_t *from)
 {
     inf_copies_t copies;
 
     to->memory_type = INF_MEMORY_CPU;
-    inf_err_t *err = make_room(run, to, from->byte_size);
+    inf_err_t *err = make_room(to, from->byte_size);
     if (err != NULL || from->byte_size == 0) {
         return err;
     }

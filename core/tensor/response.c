@@ -208,6 +208,22 @@ inf_response_add_output(inf_response_t *response, const char *name,
     return out;
 }
 
+inf_err_t *
+inf_output_alloc(inf_output_t *out, uint64_t size)
+{
+    inf_factory_t *f = out->response->factory;
+
+    inf_err_t *err = f->sink->alloc(f->userp, out, size);
+    out->allocated = err == NULL;
+    if (err != NULL) {
+        out->base = NULL;
+        return err;
+    }
+
+    out->byte_size = size;
+    return NULL;
+}
+
 void
 inf_response_send(inf_response_t *response, uint32_t flags,
     const inf_err_t *err)

@@ -42,7 +42,7 @@ struct inf_output_s {
     int64_t            memory_id;
     uint8_t            ipc_handle[64];
     bool               has_ipc_handle;
-    bool               allocated;       /* OutputBuffer gave non-NULL        */
+    bool               allocated;       /* the sink was asked, and gave      */
     void              *sink_userp;      /* the sink's mark for the buffer    */
     inf_response_t    *response;
 
@@ -134,6 +134,9 @@ void inf_response_free(inf_response_t *response);
 inf_output_t *inf_response_add_output(inf_response_t *response,
     const char *name, inf_datatype_t datatype, const int64_t *shape,
     uint32_t dim_count);
+
+/* Asks the sink for out's buffer; NULL is legal for 0 bytes alone. */
+INF_CHECK inf_err_t *inf_output_alloc(inf_output_t *out, uint64_t size);
 
 /* The sink functions alloc and release for responses that stay in this process:
    outputs in CPU memory of the heap. */

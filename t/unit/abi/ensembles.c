@@ -75,9 +75,43 @@ identity(const char *name, const char *delay, const char *instances)
     put_library(name, "backends", "identity");
 }
 
+/* Tensors of no elements, and who makes them: two models, and ensembles of
+   them whose outputs lie in the client's memory or in the core's at first. */
+static void
+make_empty_models(void)
+{
+    static const char in[] =
+        "input { name: \"IN\" data_type: TYPE_INT32 dims: [ -1 ] }\n";
+    static const char out[] =
+        "output { name: \"OUT\" data_type: TYPE_INT32 dims: [ -1 ] }\n";
+    char config[512];
+
+    for (int i = 0; i < 2; i++) {
+        const char *backend = i == 0 ? "identity" : "unplaced";
+        snprintf(config, sizeof(config), "backend: \"%s\"\n%s%s", backend,
+            in, out);
+        make_model(i == 0 ? "any" : "unplaced", config);
+    }
+    put_library("any", "backends", "identity");
+    put_library("unplaced", "t-backends", "unplaced");
+
+    snprintf(config, sizeof(config), "platform: \"ensemble\"\n%s%s", in, out);
+    make_ensemble("one_step", config,
+        STEP("any", FROM("IN", "IN"), TO("OUT", "OUT")));
+    make_ensemble("one_unplaced", config,
+        STEP("unplaced", FROM("IN", "IN"), TO("OUT", "OUT")));
+    snprintf(config, sizeof(config), "platform: \"ensemble\"\n%s output ["
+        " { name: \"A\" data_type: TYPE_INT32 dims: [ -1 ] },"
+        " { name: \"OUT\" data_type: TYPE_INT32 dims: [ -1 ] } ]\n", in);
+    make_ensemble("two_steps", config,
+        STEP("any", FROM("IN", "IN"), TO("OUT", "A"))
+        STEP("any", FROM("IN", "A"), TO("OUT", "OUT")));
+}
+
 static void
 make_models(void)
 {
+    make_empty_models();
     make_model("repeat", "backend: \"repeat\"\n"
         "model_transaction_policy { decoupled: true }\n"
         "input [ { name: \"IN\" data_type: TYPE_INT32 dims: [ -1 ] },"
@@ -346,6 +380,59 @@ the_allocator_is_told_of_each_response_once(void **state)
     assert_true(s.starts == 5 || s.starts == 6);    /* FINAL may be apart    */
 }
 
+static TRITONSERVER_Error *
+counted_alloc(TRITONSERVER_ResponseAllocator *a, const char *name, size_t size,
+    TRITONSERVER_MemoryType type, int64_t id, void *userp, void **buffer,
+    void **buffer_userp, TRITONSERVER_MemoryType *actual, int64_t *actual_id)
+{
+    shot_t *shot = userp;
+
+    assert_int_equal(size, 0);
+    shot->data[strcmp(name, "OUT") == 0 ? 0 : 1] += 1;
+    return on_alloc(a, name, size, type, id, userp, buffer, buffer_userp,
+        actual, actual_id);
+}
+
+/* Front ends count them: "response output count mismatch". */
+static void
+an_empty_output_is_allocated_once(void **state)
+{
+    (void) state;
+    static const char *const models[] = { "any", "unplaced", "one_step",
+        "one_unplaced", "two_steps" };
+    TRITONSERVER_ResponseAllocator *a;
+    const int64_t none = 0;
+
+    succeeds(TRITONSERVER_ResponseAllocatorNew(&a, counted_alloc,
+        on_release_buffer, NULL));
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        shot_t shot = { 0 };
+        uint32_t outputs;
+
+        succeeds(TRITONSERVER_InferenceRequestNew(&shot.request, world.server,
+            models[i], -1));
+        succeeds(TRITONSERVER_InferenceRequestAddInput(shot.request, "IN",
+            TRITONSERVER_TYPE_INT32, &none, 1));
+        succeeds(TRITONSERVER_InferenceRequestSetReleaseCallback(shot.request,
+            on_release, &shot));
+        succeeds(TRITONSERVER_InferenceRequestSetResponseCallback(
+            shot.request, a, &shot, on_response, &shot));
+        submit(&shot);
+        wait_for(&shot);
+
+        assert_int_equal(shot.responses, 1);
+        succeeds(TRITONSERVER_InferenceResponseError(shot.list[0]));
+        succeeds(TRITONSERVER_InferenceResponseOutputCount(shot.list[0],
+            &outputs));
+        assert_int_equal(outputs, strcmp(models[i], "two_steps") == 0 ? 2 : 1);
+        assert_true(shot.data[0] == 1);
+        assert_true(shot.data[1] == (float) (outputs - 1));
+        succeeds(TRITONSERVER_InferenceResponseDelete(shot.list[0]));
+        succeeds(TRITONSERVER_InferenceRequestDelete(shot.request));
+    }
+    succeeds(TRITONSERVER_ResponseAllocatorDelete(a));
+}
+
 static void
 a_cancel_ends_a_stream_at_once_and_from_elsewhere(void **state)
 {
@@ -505,6 +592,7 @@ main(void)
         cmocka_unit_test(paced_streams_side_by_side),
         cmocka_unit_test(a_stream_of_streams_keeps_both_orders),
         cmocka_unit_test(the_allocator_is_told_of_each_response_once),
+        cmocka_unit_test(an_empty_output_is_allocated_once),
         cmocka_unit_test(a_cancel_ends_a_stream_at_once_and_from_elsewhere),
         cmocka_unit_test(steps_have_traces_below_the_requests),
     };

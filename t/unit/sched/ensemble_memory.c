@@ -101,10 +101,8 @@ answer(inf_request_t *r, uint32_t count)
         }
         out = inf_response_add_output(response, "O", INF_TYPE_INT32, shape,
             1);
-        err = out == NULL ? inf_err_nomem() : f->sink->alloc(f->userp, out,
-            4);
+        err = out == NULL ? inf_err_nomem() : inf_output_alloc(out, 4);
         if (err == NULL) {
-            out->byte_size = 4;
             memset(out->base, 1, 4);
         }
         inf_response_send(response, i + 1 == count ? INF_SEND_FINAL : 0, err);

@@ -119,7 +119,6 @@ static void
 put(inf_response_t *response, const char *name, const int32_t *data,
     uint64_t count, const inf_request_t *like)
 {
-    const inf_factory_t *f = response->factory;
     int64_t shape[8] = { (int64_t) count };
     uint32_t dims = 1;
     if (like != NULL && like->input_count > 0
@@ -132,12 +131,11 @@ put(inf_response_t *response, const char *name, const int32_t *data,
 
     inf_output_t *out = inf_response_add_output(response, name,
         INF_TYPE_INT32, shape, dims);
-    inf_err_t *err = f->sink->alloc(f->userp, out, count * sizeof(*data));
+    inf_err_t *err = inf_output_alloc(out, count * sizeof(*data));
     if (err != NULL) {
         fprintf(stderr, "%s\n", inf_err_msg(err));
         abort();
     }
-    out->byte_size = count * sizeof(*data);
     if (count > 0) {
         memcpy(out->base, data, count * sizeof(*data));
     }
