@@ -176,6 +176,8 @@ MUTANTS = [
     ("whoever goes on loses its place", LIMITER,
      "uint64_t credit = (uint64_t) RATE_CREDIT * c->priority;",
      "uint64_t credit = 0;"),
+    ("a tie goes to the lower priority", LIMITER,
+     "return a->priority < b->priority;", "return a->priority > b->priority;"),
     ("the last to ask goes first", LIMITER,
      "return x->asked < y->asked;", "return x->asked > y->asked;"),
     ("nobody is ever late", LIMITER,

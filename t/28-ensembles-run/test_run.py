@@ -9,7 +9,7 @@ import numpy
 import pytest
 import tritonclient.http as triton
 
-from lib import backends, decoupled, models, process
+from lib import backends, decoupled, exposition, models, process, wire
 from lib.load import Load
 from lib.models import ensemble, step
 from lib.server import SLOW, Server, nap
@@ -65,6 +65,16 @@ def repository(folder):
              extra="max_batch_size: 8\n")
     ensemble(folder, "broken", [x("IN")], [x("OUT")],
              step("id", *line), step("fails", {"IN": "m"}, {"OUT": "OUT"}))
+    for name, policy in (
+            ("hasty", "default_timeout_microseconds: 1000"),
+            ("narrow", "max_queue_size: 1")):
+        models.identity(
+            folder, name, [x("IN")], max_batch=8,
+            extra="dynamic_batching { max_queue_delay_microseconds: 60000000"
+                  f" default_queue_policy {{ {policy} }} }}\n")
+        ensemble(folder, f"{name}_step", [x("IN")], [x("OUT")],
+                 step(name, {"IN": "IN"}, {"OUT": "OUT"}),
+                 extra="max_batch_size: 8\n")
     ensemble(folder, "nested", [x("IN")], [x("OUT")],
              step("fan", {"IN": "IN"}, {"A": "m"}),
              step("id", {"IN": "m"}, {"OUT": "OUT"}))
@@ -200,6 +210,42 @@ def test_an_error_is_told_and_counted_once(server):
     assert not [s for s in text.splitlines() if s.startswith(
         "nv_inference_request_failure{") and 'model="broken"' in s
         and 'reason="OTHER"' not in s and not s.endswith(" 0")]
+
+
+def failures(server, model):
+    text = exposition.scrape(server, "/scrape")
+    return {r: text.value("nv_inference_request_failure", model=model,
+                          version="1", reason=r)
+            for r in ("REJECTED", "CANCELED", "BACKEND", "OTHER")}
+
+
+def test_what_a_step_s_queue_rejects_is_a_failure_of_another_kind(server):
+    answer = ask(server, "hasty_step", [1.0], shape=[1, 1])
+    assert answer.status == 503, answer
+    assert answer.error == "in ensemble 'hasty_step', Request timeout expired"
+    one = {"REJECTED": 0, "CANCELED": 0, "BACKEND": 0, "OTHER": 1}
+    assert process.wait_until(
+        lambda: failures(server, "hasty_step") == one, 5 * SLOW), \
+        failures(server, "hasty_step")
+    assert failures(server, "hasty") == dict(one, REJECTED=1, OTHER=0)
+
+
+def test_a_step_s_full_queue_is_a_failure_of_the_ensemble_alone(server):
+    body = json.dumps({"inputs": [tensor("IN", "FP32", [1, 1], [1.0])]})
+    with wire.Wire(server.port) as first:       # it stays in the queue
+        first.send(wire.request_bytes(
+            "POST", wire.infer_path("narrow_step"), body.encode()))
+        assert process.wait_until(lambda: exposition.scrape(
+            server, "/scrape").value("nv_inference_pending_request_count",
+                                     model="narrow", version="1") == 1,
+            5 * SLOW)
+        answer = ask(server, "narrow_step", [1.0], shape=[1, 1])
+        assert answer.status == 503, answer
+        assert answer.error == \
+            "in ensemble 'narrow_step', Exceeds maximum queue size"
+        assert process.wait_until(
+            lambda: failures(server, "narrow_step")["OTHER"] == 1, 5 * SLOW)
+        assert not any(failures(server, "narrow").values())
 
 
 def test_statistics_are_sums_of_the_steps(server):
