@@ -25,6 +25,8 @@ static ngx_int_t ngx_http_inference_forward_header(
     ngx_http_inference_ctx_t *ctx, ngx_http_inference_forwarded_t *forwarded,
     ngx_table_elt_t *h);
 static ngx_uint_t ngx_http_inference_forward_is_reserved(ngx_str_t *name);
+static ngx_int_t ngx_http_inference_forward_value(
+    ngx_http_inference_ctx_t *ctx, ngx_table_elt_t *h, ngx_str_t *value);
 static ngx_int_t ngx_http_inference_forward_table(
     ngx_http_inference_ctx_t *ctx, ngx_http_inference_forwarded_t *forwarded);
 
@@ -175,12 +177,13 @@ ngx_http_inference_forward_is_grpcs(ngx_str_t *name)
 }
 
 
-/* One more parameter; its texts stay where the header's are. */
+/* One more parameter; its name stays where the header's is. */
 
 static ngx_int_t
 ngx_http_inference_forward_header(ngx_http_inference_ctx_t *ctx,
     ngx_http_inference_forwarded_t *forwarded, ngx_table_elt_t *h)
 {
+    ngx_str_t               value;
     inf_infer_parameter_t  *p;
 
     if (ngx_http_inference_forward_is_reserved(&h->key)) {
@@ -209,13 +212,56 @@ ngx_http_inference_forward_header(ngx_http_inference_ctx_t *ctx,
         return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
     }
 
+    if (ngx_http_inference_forward_value(ctx, h, &value) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     p = forwarded->next++;
 
     p->name = inf_slice((char *) h->key.data, h->key.len);
     p->type = INF_PARAMETER_STRING;
-    p->text = inf_slice((char *) h->value.data, h->value.len);
+    p->text = inf_slice((char *) value.data, value.len);
 
     ctx->infer.parameter_count++;
+
+    return NGX_OK;
+}
+
+
+/* Metadata of a name in -bin is bytes, which gRPC sends as base64. */
+
+static ngx_int_t
+ngx_http_inference_forward_value(ngx_http_inference_ctx_t *ctx,
+    ngx_table_elt_t *h, ngx_str_t *value)
+{
+    *value = h->value;
+
+    if (!ctx->grpc
+        || h->key.len < sizeof("-bin") - 1
+        || ngx_strncmp(h->key.data + h->key.len - (sizeof("-bin") - 1), "-bin",
+                       sizeof("-bin") - 1)
+           != 0)
+    {
+        return NGX_OK;
+    }
+
+    value->data = inf_arena_alloc(&ctx->arena,
+                                  ngx_base64_decoded_length(h->value.len));
+    if (value->data == NULL) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
+    }
+
+    if (ngx_decode_base64(value, &h->value) != NGX_OK) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                       "Header '%V' is no base64 and cannot "
+                                       "be forwarded.", &h->key);
+    }
+
+    if (ngx_strlchr(value->data, value->data + value->len, '\0') != NULL) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                       "Header '%V' holds a NUL and cannot be "
+                                       "forwarded.", &h->key);
+    }
 
     return NGX_OK;
 }

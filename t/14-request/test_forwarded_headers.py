@@ -9,7 +9,9 @@ from tritonclient.grpc import service_pb2 as pb
 
 from lib import models
 from lib.curl import curl, curl_http2
-from lib.grpc_client import Client, Failure, infer, tensor
+from lib.grpc_client import (SERVICE, Client, Failure, frame, frames, infer,
+                             status_in, tensor)
+from lib.h2 import H2
 from lib.server import Server
 from lib.wire import tensor as json_tensor
 
@@ -125,6 +127,43 @@ def test_metadata_of_grpc(server):
                               metadata=[("x-a", "1"), ("other", "2"),
                                         ("my-who", "")])
         assert parameters(answer) == {"x-a": "1", "my-who": ""}
+
+
+@pytest.mark.parametrize("value", [
+    b"", b"a", b"ab", b"abc", "ü~\x7f".encode(), bytes(range(1, 128))])
+def test_binary_metadata_is_what_was_sent(server, value):
+    with Client(server.port2) as client:
+        answer = client.infer("echo", ONE, metadata=[("x-a-bin", value)])
+        assert parameters(answer) == {"x-a-bin": value.decode()}
+
+
+def test_binary_metadata_that_is_no_string(server):
+    with Client(server.port2) as client:
+        with pytest.raises(Failure) as e:
+            client.infer("echo", ONE, metadata=[("x-a-bin", b"a\0b")])
+        assert e.value.code.name == "INVALID_ARGUMENT"
+        assert e.value.text \
+            == "Header 'x-a-bin' holds a NUL and cannot be forwarded."
+        answer = client.infer("echo", ONE, metadata=[("y-bin", b"\0")])
+        assert parameters(answer) == {}, "it does not match"
+
+
+@pytest.mark.parametrize("value,status", [
+    ("YWI=", 0), ("YWI", 0), ("", 0), ("a", 3), ("a*b=", 3)])
+def test_base64_is_padded_or_not_and_nothing_else(server, value, status):
+    with H2(server.port2) as c:
+        reply = c.read(c.post(
+            SERVICE + "ModelInfer",
+            {"content-type": "application/grpc", "te": "trailers",
+             "x-a-bin": value}, frame(infer("echo", ONE))))
+    assert status_in(reply.block) == status
+    if not status:
+        answer = pb.ModelInferResponse.FromString(frames(reply.body)[0][1])
+        assert parameters(answer) == {"x-a-bin": "ab" if value else ""}
+
+
+def test_over_rest_a_name_in_bin_is_a_name(server):
+    assert told(ask(server, {"x-a-bin": "YQ=="})) == {"x-a-bin": "YQ=="}
 
 
 def test_what_grpc_itself_sends_is_no_metadata(server):
