@@ -29,10 +29,12 @@ ENVIRONMENT = {"PATH": f"{prebuilt.PEER}/python/bin:/usr/bin:/bin"}
 
 class FrontEnd:
     def __init__(self, models, *, backends=BACKENDS, mode="none", load=(),
-                 metrics=False, arguments=(), env=None):
+                 metrics=False, arguments=(), env=None, program=None):
         """models: fills a repository; load: with mode="explicit".
 
         backends: one folder; prebuilt.folder() for models in Python.
+
+        program: the server with its own library, beside which it lies.
         """
         self.prefix = pathlib.Path(tempfile.mkdtemp(prefix="inf-t-"))
         self.models = self.prefix / "models"
@@ -44,7 +46,7 @@ class FrontEnd:
         self.http_port, self.grpc_port = free_port(), free_port()
         self.metrics_port = free_port() if metrics else 0
         self.command = [
-            str(prebuilt.front_end()),
+            str(program or prebuilt.front_end()),
             "--model-repository", str(self.models),
             "--backend-directory", str(backends),
             "--backend-config", f"python,shm-region-prefix-name={self.region}",
