@@ -2,7 +2,7 @@
 
 #include "core/sched/entrance.h"
 #include "core/sched/rejection.h"
-#include "core/service/infer.h"
+#include "core/service/infer_parts.h"
 
 void
 inf_infer_cancel(inf_session_t *session, uint32_t slot, uint32_t generation)
@@ -15,15 +15,23 @@ inf_infer_cancel(inf_session_t *session, uint32_t slot, uint32_t generation)
     inf_factory_t *factory = &in_flight->factory;
     atomic_store(&factory->cancelled, true);
 
-    inf_request_t *req = &in_flight->request;
     if (factory->model != NULL
-        && !atomic_load(&in_flight->reading) /* else its reader looks        */
-        && inf_entrance_cancel(factory->model, req, NULL))
+        && !atomic_load(&in_flight->reading)) /* else inf_infer_read does it */
     {
-        inf_reject_cancelled(req);
+        inf_infer_unqueue(in_flight);
     }
 
     inf_factory_unref(factory);
+}
+
+void
+inf_infer_unqueue(inf_in_flight_t *in_flight)
+{
+    inf_request_t *req = &in_flight->request;
+
+    if (inf_entrance_cancel(in_flight->factory.model, req, NULL)) {
+        inf_reject_cancelled(req);
+    }
 }
 
 void

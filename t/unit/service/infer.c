@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "core/base/clock.h"
 #include "core/proto/infer_response.h"
 #include "core/proto/message.h"
+#include "core/sched/entrance.h"
 #include "core/service/intake.h"
 #include "core/wire/client.h"
 #include "core/wire/request_record.h"
@@ -138,6 +140,11 @@ setup(void **state)
         "input { name: 'INPUT0' data_type: TYPE_FP32 dims: -1 }\n"
         "output { name: 'OUTPUT0' data_type: TYPE_FP32 dims: -1 }\n"
         "parameters { key: 'execute_delay_ms' value { string_value: '150' } }\n");
+    make_model("gather", "backend: 'identity' max_batch_size: 8\n"
+        "input { name: 'INPUT0' data_type: TYPE_FP32 dims: 1 }\n"
+        "output { name: 'OUTPUT0' data_type: TYPE_FP32 dims: 1 }\n"
+        "dynamic_batching { preferred_batch_size: 8\n"
+        "  max_queue_delay_microseconds: 20000000 }\n");
     make_model("broken", "backend: 'no_such_backend'\n"
         "input { name: 'A' data_type: TYPE_FP32 dims: 1 }\n"
         "output { name: 'B' data_type: TYPE_FP32 dims: 1 }\n");
@@ -227,10 +234,12 @@ wait_for(const shot_t *shot, uint8_t wanted)
     }
 }
 
-/* With FLOATS floats, where all its inputs lie. */
+/* All its inputs are the len bytes of data. */
 static void
-submit_request(shot_t *shot, const char *model, const inf_infer_request_t *req)
+submit_data(shot_t *shot, const char *model, const inf_infer_request_t *req,
+    const void *data, size_t len)
 {
+    size_t at = (len + 63) / 64 * 64;           /* of the record             */
     uint64_t *offsets = calloc(req->input_count, sizeof(*offsets));
     inf_infer_target_t target = {
         .model_name = inf_slice_str(model), .model_version = -1,
@@ -241,28 +250,37 @@ submit_request(shot_t *shot, const char *model, const inf_infer_request_t *req)
     *shot = (shot_t) { 0 };
     assert_true(inf_client_take(world.client, shot, &shot->id));
     assert_null(inf_infer_record_size(req, &target, &size));
-    shot->region = inf_client_alloc(world.client, 64 + size);
+    shot->region = inf_client_alloc(world.client, at + size);
     assert_non_null(shot->region);
 
     char *base = inf_client_data(world.client, shot->region);
-    float *floats = (float *) (void *) base;
-    for (int i = 0; i < FLOATS; i++) {
-        floats[i] = (float) i + 0.5f;
-    }
+    memcpy(base, data, len);
     for (uint32_t i = 0; i < req->input_count; i++) {
         offsets[i] = shot->region->offset;
     }
-    inf_infer_record_write(req, &target, base + 64, size);
+    inf_infer_record_write(req, &target, base + at, size);
     free(offsets);
 
     const inf_submission_t s = {
         .op = INF_SUBMIT_INFER,
         .slot = shot->id.slot,
         .generation = shot->id.generation,
-        .offset = shot->region->offset + 64,
+        .offset = shot->region->offset + at,
         .length = size
     };
     assert_int_equal(inf_client_submit(world.client, &s), INF_CLIENT_OK);
+}
+
+/* All its inputs are FLOATS floats. */
+static void
+submit_request(shot_t *shot, const char *model, const inf_infer_request_t *req)
+{
+    float floats[FLOATS];
+
+    for (int i = 0; i < FLOATS; i++) {
+        floats[i] = (float) i + 0.5f;
+    }
+    submit_data(shot, model, req, floats, sizeof(floats));
 }
 
 /* Submits FLOATS floats; shape_len is what the shape says. */
@@ -544,6 +562,69 @@ a_queued_request_is_cancelled_at_once(void **state)
     read_response(&running, &error);
 }
 
+static _Atomic bool hold_next;      /* the next request of "gather"          */
+static _Atomic bool held;           /* it has arrived                        */
+
+inf_err_t *__real_inf_entrance_submit(inf_model_t *model, inf_request_t *req,
+    uint64_t now_ns, bool nonblocking, bool *queued);
+inf_err_t *__wrap_inf_entrance_submit(inf_model_t *model, inf_request_t *req,
+    uint64_t now_ns, bool nonblocking, bool *queued);
+
+inf_err_t *
+__wrap_inf_entrance_submit(inf_model_t *model, inf_request_t *req,
+    uint64_t now_ns, bool nonblocking, bool *queued)
+{
+    if (strcmp(model->name, "gather") == 0 && atomic_load(&hold_next)) {
+        atomic_store(&held, true);
+        while (atomic_load(&hold_next)) {
+            usleep(1000);
+        }
+    }
+
+    return __real_inf_entrance_submit(model, req, now_ns, nonblocking, queued);
+}
+
+/* A long JSON of generate: a control thread reads and queues it. */
+static void
+a_cancel_just_before_queueing_is_not_lost(void **state)
+{
+    (void) state;
+    static char json[20000];
+    const inf_infer_input_t input = {
+        .name = INF_SLICE(""), .source = INF_SOURCE_BINARY,
+        .byte_size = sizeof(json)
+    };
+    const inf_infer_request_t req = {
+        .flags = INF_REQUEST_RAW_INPUT | INF_REQUEST_GENERATE
+            | INF_REQUEST_STREAM,
+        .inputs = &input, .input_count = 1
+    };
+    uint64_t until = inf_clock_ns() + UINT64_C(10000000000);
+    shot_t shot, other;
+    const char *error;
+
+    memset(json, ' ', sizeof(json));
+    memcpy(json, "{\"INPUT0\": [1]", 14);
+    json[sizeof(json) - 1] = '}';
+
+    atomic_store(&hold_next, true);
+    submit_data(&shot, "gather", &req, json, sizeof(json));
+    while (!atomic_load(&held)) {
+        assert_true(inf_clock_ns() < until);
+        usleep(1000);
+    }
+
+    inf_client_cancel(world.client, shot.id);
+    submit(&other, "echo", true, FLOATS);
+    wait_for(&other, ALL);              /* so the cancel was taken, too      */
+    read_response(&other, &error);
+    atomic_store(&hold_next, false);
+
+    wait_for(&shot, ALL);
+    assert_int_equal(shot.status, INF_STATUS(INF_ERR_CANCELLED));
+    read_response(&shot, &error);
+}
+
 static void
 calls_answer_in_protobuf(void **state)
 {
@@ -810,6 +891,7 @@ main(void)
         cmocka_unit_test(a_missing_batch_dimension_is_named),
         cmocka_unit_test(names_that_a_model_lacks_cost_nothing),
         cmocka_unit_test(a_queued_request_is_cancelled_at_once),
+        cmocka_unit_test(a_cancel_just_before_queueing_is_not_lost),
         cmocka_unit_test(calls_answer_in_protobuf),
         cmocka_unit_test(readiness_waits_for_no_other_calls),
         cmocka_unit_test(calls_of_workers_are_run_in_turn),

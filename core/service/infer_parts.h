@@ -1,0 +1,31 @@
+/*
+ * infer_parts.h - shared by infer.c, infer_generate.c and infer_cancel.c.
+ *
+ * Owner    see infer.h.
+ * Thread   queue: the intake role or a control thread; the rest: any.
+ * Units    ns.
+ * Errors   of the request; the caller rejects it.
+ * Route    see infer.h.
+ */
+
+#ifndef INF_SERVICE_INFER_PARTS_H
+#define INF_SERVICE_INFER_PARTS_H
+
+#include "core/service/infer.h"
+
+/* The JSON of generate becomes the request's tensors and parameters. */
+INF_CHECK inf_err_t *inf_infer_generate(inf_in_flight_t *in_flight);
+
+/* Gives the complete request to its model: queued, run or rejected there.  On
+   error the request is still the caller's. */
+INF_CHECK inf_err_t *inf_infer_queue(inf_in_flight_t *in_flight,
+    uint64_t now_ns, bool nonblocking, inf_infer_fed_t *fed);
+
+/* Answers a request that no queue has taken, with err, which is taken. */
+void inf_infer_reject(inf_in_flight_t *in_flight, inf_err_t *err);
+
+/* Rejects a cancelled request if it is still queued.  The caller has a
+   reference of the factory. */
+void inf_infer_unqueue(inf_in_flight_t *in_flight);
+
+#endif /* INF_SERVICE_INFER_PARTS_H */

@@ -1,0 +1,42 @@
+/*
+ * request_regions.h - the shared-memory regions that a request names for its
+ *                     inputs and outputs.
+ *
+ * Owner    The request in flight holds a reference of each region; the list is
+ *          in the request's arena.
+ * Thread   places, input: the one that reads the request; the rest: any.
+ * Units    bytes.
+ * Errors   INVALID_ARG: no such region, or the range is outside of it.
+ *          INTERNAL: too small for the output.
+ * Route    infer -> [request regions]; response sink -> [request regions]
+ */
+
+#ifndef INF_SERVICE_REQUEST_REGIONS_H
+#define INF_SERVICE_REQUEST_REGIONS_H
+
+#include "core/service/session.h"
+
+/* Adds the regions of outputs; called before the first input's. */
+INF_CHECK inf_err_t *inf_request_regions_places(inf_in_flight_t *in_flight);
+
+/* Adds the region of an input; *data is the input's part of the region. */
+INF_CHECK inf_err_t *inf_request_regions_input(inf_in_flight_t *in_flight,
+    const inf_record_input_t *in, inf_buffer_t *data);
+
+/* The region's part that is for the output; NULL: the output goes into the
+   response arena. */
+const inf_in_flight_place_t *inf_request_regions_place(
+    const inf_in_flight_t *in_flight, const char *name);
+
+/* The output's memory is place.  sink_userp stays NULL: the request in flight
+   has the reference. */
+INF_CHECK inf_err_t *inf_request_regions_alloc(
+    const inf_in_flight_t *in_flight, const inf_in_flight_place_t *place,
+    inf_output_t *out, size_t size);
+
+/* An error if a region is broken: its bytes are not those that the client
+   sees. */
+INF_CHECK inf_err_t *inf_request_regions_check(
+    const inf_in_flight_t *in_flight);
+
+#endif /* INF_SERVICE_REQUEST_REGIONS_H */

@@ -1,0 +1,268 @@
+#include "core/service/response_sink.h"
+
+#include <stdio.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/model/model.h"
+#include "core/service/request_regions.h"
+#include "core/service/request_trace.h"
+#include "core/service/response_write.h"
+
+static inf_err_t *sink_alloc(void *userp, inf_output_t *out, size_t size);
+static void sink_release(void *userp, inf_output_t *out);
+static bool sink_share(void *userp, inf_output_t *out);
+static void sink_complete(void *userp, inf_response_t *response,
+    uint32_t flags);
+static inf_response_t *flow_admit(inf_in_flight_t *in_flight,
+    inf_response_t *response, uint32_t flags);
+static void flow_take(inf_in_flight_t *in_flight,
+    const inf_response_t *response, inf_channel_region_t *region,
+    uint64_t size);
+static void sink_factory_free(void *userp, inf_factory_t *factory);
+static void answer_for_backend(inf_in_flight_t *in_flight);
+
+const inf_sink_ops_t inf_response_sink = {
+    .alloc = sink_alloc,
+    .release = sink_release,
+    .share = sink_share,
+    .complete = sink_complete,
+    .factory_free = sink_factory_free
+};
+
+static inf_err_t *
+sink_alloc(void *userp, inf_output_t *out, size_t size)
+{
+    inf_in_flight_t *in_flight = userp;
+    inf_memory_type_t preferred = out->memory_type;
+
+    out->memory_type = INF_MEMORY_CPU;
+    out->memory_id = 0;
+    out->base = NULL;
+
+    if (in_flight->place_count > 0) {
+        const inf_in_flight_place_t *place =
+            inf_request_regions_place(in_flight, out->name);
+        if (place != NULL) {
+            return inf_request_regions_alloc(in_flight, place, out, size);
+        }
+    }
+
+    if (size == 0) {
+        return NULL;
+    }
+
+    inf_channel_region_t *region = inf_channel_alloc(
+        in_flight->session->channel, size);
+    if (region == NULL) {
+        return inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE, "no room for"
+            " the %zu bytes of output '%s': the response arena is full", size,
+            out->name), INF_CAUSE_FULL);
+    }
+
+    /* pinned only where the backend asks for more than plain memory */
+    if (preferred != INF_MEMORY_CPU && inf_channel_region_pinned(region)) {
+        out->memory_type = INF_MEMORY_CPU_PINNED;
+    }
+    out->base = inf_channel_region_data(region);
+    out->sink_userp = region;
+    return NULL;
+}
+
+static void
+sink_release(void *userp, inf_output_t *out)
+{
+    (void) userp;
+    if (out->sink_userp != NULL) {
+        inf_channel_region_unref(out->sink_userp);
+        out->sink_userp = NULL;
+    }
+}
+
+static bool
+sink_share(void *userp, inf_output_t *out)
+{
+    (void) userp;
+    if (out->sink_userp != NULL) {
+        inf_channel_region_ref(out->sink_userp);
+    }
+    return true;
+}
+
+static void
+sink_complete(void *userp, inf_response_t *response, uint32_t flags)
+{
+    inf_in_flight_t *in_flight = userp;
+    inf_channel_t *channel = in_flight->session->channel;
+    const inf_request_t *req = &in_flight->request;
+    inf_completion_t c = {
+        .slot = in_flight->slot,
+        .generation = in_flight->generation,
+        .status = INF_OK
+    };
+    inf_channel_region_t *region = NULL;
+    uint64_t size = 0;
+
+    response = flow_admit(in_flight, response, flags);
+    if (response == NULL && !(flags & INF_SEND_FINAL)) {
+        return;
+    }
+
+    if (flags & INF_SEND_FINAL) {
+        c.flags |= INF_COMPLETE_FINAL;
+        atomic_store_explicit(&in_flight->answered, true, memory_order_release);
+    }
+
+    if (response != NULL) {
+        c.flags |= INF_COMPLETE_RESPONSE;
+        if (in_flight->region_count > 0 && response->err == NULL) {
+            response->err = inf_request_regions_check(in_flight);
+        }
+        region = inf_response_write(in_flight, response, &size);
+        if (response->err != NULL) {
+            c.cause = (uint8_t) inf_err_cause(response->err);
+            c.status = INF_STATUS(inf_err_code(response->err));
+        } else if (region == NULL) {
+            c.cause = INF_CAUSE_FULL;
+            c.status = INF_STATUS(INF_ERR_UNAVAILABLE);
+        }
+
+        if (c.cause == INF_CAUSE_TIMED_OUT && req->exec_ns == 0) {
+            c.queue_ns = inf_clock_ns() - req->queue_ns;
+        } else if (req->exec_ns != 0) {
+            c.queue_ns = req->exec_ns - req->queue_ns;
+            uint64_t now = response->sent_ns != 0 ? response->sent_ns
+                : inf_clock_ns();
+            c.compute_ns = now > req->exec_ns ? now - req->exec_ns : 0;
+            c.batch_size = req->payload_rows;
+        }
+    }
+
+    inf_channel_set_slot(channel, in_flight->slot,
+        (uint8_t) (INF_SLOT_ANSWERED | (in_flight->retry & INF_SLOT_SEQUENCE)));
+    flow_take(in_flight, response, region, size);
+    if (in_flight->trace != NULL) {
+        inf_request_trace_answer(in_flight, response, region);
+    }
+    inf_channel_complete(channel, &c, region, size);
+    inf_response_free(response);
+}
+
+/*
+ * A client that reads slower than the backend computes delays the backend; one
+ * that does not read at all ends its request: the first response that had no
+ * room becomes the error, those after it are dropped.
+ */
+static inf_response_t *
+flow_admit(inf_in_flight_t *in_flight, inf_response_t *response, uint32_t flags)
+{
+    uint64_t wait_ns = in_flight->session->response_wait_ns;
+
+    if (response == NULL || in_flight->flow == NULL) {
+        return response;
+    }
+
+    if (atomic_load_explicit(&in_flight->stalled, memory_order_relaxed)) {
+        inf_response_free(response);
+        return NULL;
+    }
+
+    if ((flags & INF_SEND_FINAL)
+        || inf_response_flow_wait(in_flight->flow, wait_ns))
+    {
+        return response;
+    }
+
+    if (atomic_exchange_explicit(&in_flight->stalled, true,
+        memory_order_relaxed))
+    {
+        inf_response_free(response);
+        return NULL;
+    }
+
+    atomic_store_explicit(&in_flight->factory.cancelled, true,
+        memory_order_relaxed);
+    inf_err_free(response->err);
+    response->err = inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE, "the"
+        " client has not taken its responses for %u ms: the request is"
+        " cancelled; inference_response_wait sets another time",
+        (unsigned) (wait_ns / 1000000)), INF_CAUSE_FULL);
+    return response;
+}
+
+static void
+flow_take(inf_in_flight_t *in_flight, const inf_response_t *response,
+    inf_channel_region_t *region, uint64_t size)
+{
+    if (in_flight->flow == NULL || region == NULL) {
+        return;
+    }
+
+    for (const inf_output_t *out = response->err == NULL ? response->first
+         : NULL; out != NULL; out = out->next)
+    {
+        size += out->sink_userp != NULL ? out->byte_size : 0;
+    }
+
+    inf_response_flow_take(in_flight->flow, size);
+    inf_channel_region_on_free(region, inf_response_flow_give, in_flight->flow,
+        size);
+}
+
+static void
+sink_factory_free(void *userp, inf_factory_t *factory)
+{
+    inf_in_flight_t *in_flight = userp;
+    inf_model_t *model = factory->model;
+
+    if (!atomic_load_explicit(&in_flight->answered, memory_order_relaxed)) {
+        answer_for_backend(in_flight);
+    }
+
+    factory->model = NULL;
+    inf_model_unref(model);
+    inf_in_flight_part_done(in_flight);
+}
+
+/* The backend dropped its last handle without a final response. */
+static void
+answer_for_backend(inf_in_flight_t *in_flight)
+{
+    const inf_model_t *model = in_flight->factory.model;
+    inf_channel_t *channel = in_flight->session->channel;
+    char text[512];
+    int n = snprintf(text, sizeof(text), "backend '%s' of model '%s' released"
+        " the request without a final response",
+        inf_model_backend_name(model),
+        model != NULL ? model->name : "");
+    const inf_response_builder_t b = {
+        .status = INF_STATUS(INF_ERR_INTERNAL),
+        .error = inf_slice(text, n < (int) sizeof(text) ? (size_t) n
+            : sizeof(text) - 1),
+        .model_version = -1
+    };
+    inf_completion_t c = {
+        .flags = INF_COMPLETE_RESPONSE | INF_COMPLETE_FINAL,
+        .status = INF_STATUS(INF_ERR_INTERNAL),
+        .slot = in_flight->slot,
+        .generation = in_flight->generation
+    };
+    inf_channel_region_t *region = NULL;
+    uint64_t size = 0;
+
+    inf_err_t *err = inf_response_builder_size(&b, &size);
+    if (err == NULL) {
+        region = inf_channel_alloc(channel, size);
+    }
+    inf_err_free(err);
+    if (region != NULL) {
+        inf_response_builder_write(&b, inf_channel_region_data(region), size);
+    }
+
+    inf_log(INF_LOG_WARN, "model=%s request=%s: %s",
+        model != NULL ? model->name : "", in_flight->factory.id, text);
+    atomic_store_explicit(&in_flight->answered, true, memory_order_release);
+    inf_channel_set_slot(channel, in_flight->slot,
+        (uint8_t) (INF_SLOT_ANSWERED | (in_flight->retry & INF_SLOT_SEQUENCE)));
+    inf_channel_complete(channel, &c, region, size);
+}

@@ -1,0 +1,139 @@
+#include "core/service/response_write.h"
+
+#include "core/server/load_report.h"
+#include "core/service/request_regions.h"
+#include "core/service/response_check.h"
+#include "core/service/response_labels.h"
+
+static void describe_outputs(inf_in_flight_t *in_flight,
+    inf_response_t *response, inf_response_output_desc_t *outputs,
+    inf_channel_region_t **parts, uint32_t *part_count);
+static void describe_parameters(const inf_response_t *response,
+    inf_response_parameter_desc_t *list);
+
+inf_channel_region_t *
+inf_response_write(inf_in_flight_t *in_flight, inf_response_t *response,
+    uint64_t *size)
+{
+    const inf_model_t *model = in_flight->factory.model;
+    const char *instance = in_flight->request.instance;
+    inf_arena_t *arena = &response->arena;
+    inf_channel_region_t *region = NULL;
+    uint32_t n = response->err == NULL ? response->output_count : 0;
+    uint32_t part_count = 0;
+
+    inf_response_output_desc_t *outputs = inf_arena_calloc(arena, n + 1,
+        sizeof(*outputs));
+    inf_response_parameter_desc_t *parameters = inf_arena_calloc(arena,
+        response->parameters.count + 1, sizeof(*parameters));
+    inf_channel_region_t **parts = inf_arena_calloc(arena, n + 1,
+        sizeof(inf_channel_region_t *));
+    if (outputs == NULL || parameters == NULL || parts == NULL) {
+        return NULL;
+    }
+
+    if (response->err == NULL) {
+        response->err = inf_response_check(model, response);
+    }
+    if (response->err == NULL) {
+        describe_outputs(in_flight, response, outputs, parts, &part_count);
+        describe_parameters(response, parameters);
+    } else {
+        n = 0;
+    }
+
+    inf_response_builder_t b = {
+        .status = response->err != NULL
+            ? INF_STATUS(inf_err_code(response->err)) : INF_OK,
+        .error = response->err != NULL ? inf_response_readable(arena,
+            inf_err_msg(response->err)) : inf_slice_str(""),
+        .model_name = inf_slice_str(model != NULL ? model->name : ""),
+        .model_version = model != NULL ? model->version : -1,
+        .id = inf_slice_str(in_flight->factory.id),
+        .backend = inf_slice_str(inf_model_backend_name(model)),
+        .instance = inf_slice_str(instance != NULL ? instance : ""),
+        .batch_dim = model != NULL
+            && inf_config_tensors_max_batch_size(model->tensors) > 0,
+        .ranked = 1,
+        .output_count = n,
+        .outputs = outputs,
+        .parameter_count = response->err == NULL
+            ? response->parameters.count : 0,
+        .parameters = parameters
+    };
+    if (in_flight->record != NULL
+        && (in_flight->record->flags & INF_REQUEST_LOAD_REPORT)
+        && !atomic_exchange_explicit(&in_flight->reported, true,
+            memory_order_relaxed))
+    {
+        b.kv_reported = inf_load_report(&b.kv_utilization, &b.kv_max_tokens);
+    }
+
+    inf_err_t *err = inf_response_builder_size(&b, size);
+    if (err == NULL) {
+        region = inf_channel_alloc(in_flight->session->channel, *size);
+        if (region == NULL) {
+            return NULL;
+        }
+
+        inf_response_builder_write(&b, inf_channel_region_data(region), *size);
+        if (part_count > 0) {
+            err = inf_channel_region_attach(region, parts, part_count);
+        }
+    }
+
+    if (err != NULL) {
+        inf_err_log(inf_err_add(err, "response to request \"%s\" is lost",
+            in_flight->factory.id));
+        if (region != NULL) {
+            inf_channel_region_unref(region);
+        }
+        return NULL;
+    }
+
+    return region;
+}
+
+static void
+describe_outputs(inf_in_flight_t *in_flight, inf_response_t *response,
+    inf_response_output_desc_t *outputs, inf_channel_region_t **parts,
+    uint32_t *part_count)
+{
+    const inf_model_t *model = in_flight->factory.model;
+    uint32_t i = 0;
+
+    for (inf_output_t *out = response->first; out != NULL; out = out->next) {
+        inf_response_output_desc_t *d = &outputs[i++];
+        d->name = inf_slice_str(out->name);
+        d->datatype = out->datatype;
+        d->dim_count = out->dim_count;
+        d->shape = out->shape;
+        d->data_kind = inf_request_regions_place(in_flight, out->name) != NULL
+            ? INF_DATA_SHM_REGION : INF_DATA_ARENA;
+
+        if (out->base != NULL && d->data_kind == INF_DATA_ARENA) {
+            inf_channel_region_t *region = out->sink_userp;
+            d->data_offset = inf_channel_region_offset(region);
+            d->data_length = out->byte_size;
+            parts[(*part_count)++] = region;
+        }
+
+        inf_response_labels(model, in_flight->record, response, out, d);
+    }
+}
+
+static void
+describe_parameters(const inf_response_t *response,
+    inf_response_parameter_desc_t *list)
+{
+    for (uint32_t i = 0; i < response->parameters.count; i++) {
+        const inf_parameter_t *p = response->parameters.items[i];
+        *list++ = (inf_response_parameter_desc_t) {
+            .name = inf_slice_str(p->name),
+            .type = p->type,
+            .text = inf_slice(p->text, p->text_len),
+            .i = p->type == INF_PARAMETER_BOOL ? p->b : p->i,
+            .d = p->d
+        };
+    }
+}

@@ -1,0 +1,21 @@
+/*
+ * response_write.h - from a response to a record in the response arena.
+ *
+ * Owner    The record's region is the caller's; it holds the outputs' regions.
+ * Thread   as the response's.
+ * Units    bytes.
+ * Errors   An error of the response becomes the record's.
+ * Route    response sink -> [response write] -> record
+ */
+
+#ifndef INF_SERVICE_RESPONSE_WRITE_H
+#define INF_SERVICE_RESPONSE_WRITE_H
+
+#include "core/service/session.h"
+
+/* Sets *size to the record's; NULL: the arena is full, or out of memory, and
+   the caller's status says so. */
+inf_channel_region_t *inf_response_write(inf_in_flight_t *in_flight,
+    inf_response_t *response, uint64_t *size);
+
+#endif /* INF_SERVICE_RESPONSE_WRITE_H */
