@@ -153,6 +153,19 @@ inf_arena_strdup(inf_arena_t *a, const char *data, size_t len)
     return p;
 }
 
+char **
+inf_arena_strdup_all(inf_arena_t *a, char *const *texts, size_t count)
+{
+    char **copy = inf_arena_calloc(a, count + 1, sizeof(*copy));
+
+    for (size_t i = 0; copy != NULL && i < count; i++) {
+        copy[i] = inf_arena_strdup(a, texts[i], strlen(texts[i]));
+        copy = copy[i] != NULL ? copy : NULL;
+    }
+
+    return copy;
+}
+
 static inf_arena_chunk_t *
 arena_chunk_new(size_t size)
 {

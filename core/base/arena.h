@@ -46,7 +46,8 @@ void inf_arena_reset(inf_arena_t *a);
 void *inf_arena_alloc(inf_arena_t *a, size_t size);
 void *inf_arena_calloc(inf_arena_t *a, size_t count, size_t size);
 
-/* A NUL-terminated copy. */
+/* A NUL-terminated copy; and copies of several texts.  NULL: out of memory. */
 char *inf_arena_strdup(inf_arena_t *a, const char *data, size_t len);
+char **inf_arena_strdup_all(inf_arena_t *a, char *const *texts, size_t count);
 
 #endif /* INF_BASE_ARENA_H */

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/arena.h"
 #include "core/base/buf.h"
 #include "core/base/lock.h"
 #include "core/base/queue.h"
@@ -27,19 +26,10 @@ typedef struct {
     size_t         refs;
 } entry_t;
 
-/* Constant but for refs. */
-typedef struct {
-    size_t        refs;     /* under t->lock                               */
-    size_t        count;
-    const char  **items;
-    inf_arena_t   arena;
-} dirs_t;
-
 struct inf_agent_table_s {
     const inf_agent_ops_t *ops;         /* set in new()                      */
     inf_lock_t             lock;        /* rank 12; guards the rest          */
     inf_cond_t             changed;     /* an entry is OPEN or gone          */
-    dirs_t                *dirs;        /* a reference                       */
     inf_link_t             entries;
 };
 
@@ -50,15 +40,11 @@ static entry_t *settled_locked(inf_agent_table_t *t, const char *name)
     INF_NEEDS(t->lock);
 static entry_t *entry_new(const char *name);
 static void entry_free(entry_t *e);
-static inf_err_t *open_agent(inf_agent_table_t *t, const char *name,
-    inf_agent_t **out);
-static dirs_t *dirs_new(const char *const *dirs, size_t count);
-static void dirs_unref(inf_agent_table_t *t, dirs_t *d);
-static void dirs_free(dirs_t *d);
+static inf_err_t *open_agent(const inf_agent_table_t *t,
+    const inf_agent_dirs_t *dirs, const char *name, inf_agent_t **out);
 
 inf_err_t *
-inf_agent_table_new(const inf_agent_ops_t *ops, const char *const *dirs,
-    size_t dir_count, inf_agent_table_t **out)
+inf_agent_table_new(const inf_agent_ops_t *ops, inf_agent_table_t **out)
 {
     inf_agent_table_t *t = calloc(1, sizeof(*t));
     if (t == NULL) {
@@ -66,11 +52,6 @@ inf_agent_table_new(const inf_agent_ops_t *ops, const char *const *dirs,
     }
 
     t->ops = ops;
-    t->dirs = dirs_new(dirs, dir_count);
-    if (t->dirs == NULL) {
-        free(t);
-        return inf_err_nomem();
-    }
     inf_lock_init(&t->lock, AGENTS_RANK);
     inf_cond_init(&t->changed);
     inf_link_init(&t->entries);
@@ -85,32 +66,14 @@ inf_agent_table_free(inf_agent_table_t *t)
         return;
     }
 
-    dirs_free(t->dirs);
     inf_cond_fini(&t->changed);
     inf_lock_fini(&t->lock);
     free(t);
 }
 
 inf_err_t *
-inf_agent_table_set_dirs(inf_agent_table_t *t, const char *const *dirs,
-    size_t dir_count)
-{
-    dirs_t *d = dirs_new(dirs, dir_count);
-    if (d == NULL) {
-        return inf_err_nomem();
-    }
-
-    inf_lock(&t->lock);
-    dirs_t *old = t->dirs;
-    t->dirs = d;
-    inf_unlock(&t->lock);
-    dirs_unref(t, old);
-    return NULL;
-}
-
-inf_err_t *
-inf_agent_library_find(const char *const *dirs, size_t dir_count,
-    const char *name, char **out)
+inf_agent_library_find(const inf_agent_dirs_t *dirs, const char *name,
+    char **out)
 {
     inf_buf_t searched;
 
@@ -120,12 +83,12 @@ inf_agent_library_find(const char *const *dirs, size_t dir_count,
     }
     inf_buf_init(&searched);
 
-    for (size_t i = 0; i < dir_count; i++) {
+    for (size_t i = 0; i < dirs->count; i++) {
         struct stat sb;
         char *path;
 
-        if (asprintf(&path, "%s/%s/libtritonrepoagent_%s.so", dirs[i],
-            name, name) < 0)
+        if (asprintf(&path, "%s/%s/libtritonrepoagent_%s.so",
+            dirs->items[i], name, name) < 0)
         {
             inf_buf_fini(&searched);
             return inf_err_nomem();
@@ -138,7 +101,7 @@ inf_agent_library_find(const char *const *dirs, size_t dir_count,
         }
 
         inf_buf_printf(&searched, "%s%s/%s", searched.len > 0 ? ", " : "",
-            dirs[i], name);
+            dirs->items[i], name);
         free(path);
     }
 
@@ -160,7 +123,8 @@ inf_agent_table_ops(const inf_agent_table_t *t)
 }
 
 inf_err_t *
-inf_agent_table_ref(inf_agent_table_t *t, const char *name, inf_agent_t **out)
+inf_agent_table_ref(inf_agent_table_t *t, const inf_agent_dirs_t *dirs,
+    const char *name, inf_agent_t **out)
 {
     entry_t *mine = entry_new(name);
     if (mine == NULL) {
@@ -180,7 +144,7 @@ inf_agent_table_ref(inf_agent_table_t *t, const char *name, inf_agent_t **out)
     inf_unlock(&t->lock);
 
     inf_agent_t *agent = NULL;
-    inf_err_t *err = open_agent(t, name, &agent);
+    inf_err_t *err = open_agent(t, dirs, name, &agent);
 
     inf_lock(&t->lock);
     if (err == NULL) {
@@ -301,7 +265,8 @@ entry_free(entry_t *e)
 }
 
 static inf_err_t *
-open_agent(inf_agent_table_t *t, const char *name, inf_agent_t **out)
+open_agent(const inf_agent_table_t *t, const inf_agent_dirs_t *dirs,
+    const char *name, inf_agent_t **out)
 {
     char *library = NULL;
 
@@ -310,64 +275,11 @@ open_agent(inf_agent_table_t *t, const char *name, inf_agent_t **out)
             " loaded: this server loads no agents", name);
     }
 
-    inf_lock(&t->lock);
-    dirs_t *d = t->dirs;
-    d->refs++;
-    inf_unlock(&t->lock);
-
-    inf_err_t *err = inf_agent_library_find(d->items, d->count, name,
-        &library);
-    dirs_unref(t, d);
+    inf_err_t *err = inf_agent_library_find(dirs, name, &library);
     if (err == NULL) {
         err = t->ops->open(name, library, out);
         free(library);
     }
 
     return err;
-}
-
-/* NULL: out of memory. */
-static dirs_t *
-dirs_new(const char *const *dirs, size_t count)
-{
-    dirs_t *d = calloc(1, sizeof(*d));
-    if (d == NULL) {
-        return NULL;
-    }
-
-    d->refs = 1;
-    inf_arena_init(&d->arena);
-    d->items = inf_arena_calloc(&d->arena, count + 1, sizeof(*d->items));
-    while (d->items != NULL && d->count < count) {
-        const char *dir = dirs[d->count];
-        d->items[d->count] = inf_arena_strdup(&d->arena, dir, strlen(dir));
-        if (d->items[d->count] == NULL) {
-            break;
-        }
-        d->count++;
-    }
-    if (d->items == NULL || d->count < count) {
-        dirs_free(d);
-        return NULL;
-    }
-
-    return d;
-}
-
-static void
-dirs_unref(inf_agent_table_t *t, dirs_t *d)
-{
-    inf_lock(&t->lock);
-    bool last = --d->refs == 0;
-    inf_unlock(&t->lock);
-    if (last) {
-        dirs_free(d);
-    }
-}
-
-static void
-dirs_free(dirs_t *d)
-{
-    inf_arena_fini(&d->arena);
-    free(d);
 }

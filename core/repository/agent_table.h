@@ -20,28 +20,31 @@
 
 typedef struct inf_agent_table_s inf_agent_table_t;
 
-/* ops (NULL: agents can't be opened) outlives the table, dirs are copied; the
-   first directory that has <name>/libtritonrepoagent_<name>.so wins. */
-INF_CHECK inf_err_t *inf_agent_table_new(const inf_agent_ops_t *ops,
-    const char *const *dirs, size_t dir_count, inf_agent_table_t **out);
+/* Where agents are searched for: the first directory that has
+   <name>/libtritonrepoagent_<name>.so wins. */
+typedef struct {
+    char *const *items;
+    size_t       count;
+} inf_agent_dirs_t;
 
-/* From now on agents are searched for in dirs; open agents stay open. */
-INF_CHECK inf_err_t *inf_agent_table_set_dirs(inf_agent_table_t *t,
-    const char *const *dirs, size_t dir_count);
+/* ops (NULL: agents can't be opened) outlives the table. */
+INF_CHECK inf_err_t *inf_agent_table_new(const inf_agent_ops_t *ops,
+    inf_agent_table_t **out);
 
 /* t may be NULL; nobody has a reference any more. */
 void inf_agent_table_free(inf_agent_table_t *t);
 
 /* Which file an agent of that name is; malloc'ed. */
-INF_CHECK inf_err_t *inf_agent_library_find(const char *const *dirs,
-    size_t dir_count, const char *name, char **out);
+INF_CHECK inf_err_t *inf_agent_library_find(const inf_agent_dirs_t *dirs,
+    const char *name, char **out);
 
 /* The operations given to new: every agent of the table is called by them. */
 const inf_agent_ops_t *inf_agent_table_ops(const inf_agent_table_t *t);
 
-/* unref may call the agent's finalizer and close its library. */
+/* dirs: used for an agent that isn't open.  unref may call the agent's
+   finalizer and close its library. */
 INF_CHECK inf_err_t *inf_agent_table_ref(inf_agent_table_t *t,
-    const char *name, inf_agent_t **out);
+    const inf_agent_dirs_t *dirs, const char *name, inf_agent_t **out);
 void inf_agent_table_unref(inf_agent_table_t *t, inf_agent_t *agent);
 
 #endif /* INF_REPOSITORY_AGENT_TABLE_H */

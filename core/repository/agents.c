@@ -252,7 +252,8 @@ chain_begin(inf_agents_t *c, size_t i, const inf_agents_model_t *model)
         m->config = config_at(m->artifact, m->location, model->config);
     }
 
-    inf_err_t *err = inf_agent_table_ref(c->table, m->entry->name, &m->agent);
+    inf_err_t *err = inf_agent_table_ref(c->table, &model->agent_dirs,
+        m->entry->name, &m->agent);
     if (err != NULL) {
         m->agent = NULL;
         inf_message_free(m->config != NULL ? &m->config->base : NULL);

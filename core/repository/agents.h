@@ -33,6 +33,7 @@ typedef struct {
     const char                 *dir;        /* the model's, no last slash    */
     const char                 *name;
     const inf_config_options_t *config;
+    inf_agent_dirs_t            agent_dirs;
 } inf_agents_model_t;
 
 /* Reads which agents the model names and runs LOAD.  *out is NULL when it

@@ -255,14 +255,16 @@ check_libraries(checker_t *c, const inf_storage_t *st,
         config->msg->model_repository_agents;
     char key[INF_KEY_MAX];
     inf_findings_t f;
+    const inf_agent_dirs_t dirs = {
+        .items = core_config->agent_directories,
+        .count = core_config->n_agent_directories
+    };
 
     inf_findings_init(&f);
     for (size_t i = 0; i < agents->n_agents; i++) {
         char *library = NULL;
-        inf_err_t *err = inf_agent_library_find(
-            (const char *const *) core_config->agent_directories,
-            core_config->n_agent_directories, agents->agents[i]->name,
-            &library);
+        inf_err_t *err = inf_agent_library_find(&dirs,
+            agents->agents[i]->name, &library);
         if (err != NULL) {
             inf_findings_add(&f, inf_err_code(err), inf_key(key,
                 "model_repository_agents.agents[%zu].name", i), "%s",

@@ -1,10 +1,17 @@
 #include "core/repository/inventory.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static inf_err_t *copy_names(inf_inventory_t *l, const inf_desired_t *d,
-    char *const **out);
+static inf_err_t *poll_all(const inf_repository_list_t *list, bool index);
+static inf_err_t *collect(inf_inventory_t *l);
+static inf_err_t *add_entries(inf_inventory_t *l, size_t root,
+    const inf_entries_t *entries, size_t *room);
+static inf_err_t *add_name(inf_inventory_t *l, size_t root, const char *name,
+    const char *problem, bool unsure, size_t *room);
+static int by_id_then_problem(const void *a, const void *b);
+static size_t merge(inf_repository_name_t *names, size_t count);
 static int by_id(const void *key, const void *name);
 
 inf_err_t *
@@ -21,14 +28,18 @@ inf_inventory_new(const inf_repositories_t *repositories,
     l->list = inf_repositories_take(repositories);
     l->q = *q;
     l->failed = calloc(l->list->count + 1, sizeof(*l->failed));
-    inf_err_t *err = l->failed != NULL
-        ? copy_names(l, &q->desired, &l->q.desired.names) : inf_err_nomem();
+    l->q.desired.names = inf_arena_strdup_all(&l->arena, q->desired.names,
+        q->desired.count);
+    l->q.before.names = inf_arena_strdup_all(&l->arena, q->before.names,
+        q->before.count);
+
+    inf_err_t *err = l->failed != NULL && l->q.desired.names != NULL
+        && l->q.before.names != NULL ? NULL : inf_err_nomem();
     if (err == NULL) {
-        err = copy_names(l, &q->before, &l->q.before.names);
+        err = poll_all(l->list, q->occasion == INF_INVENTORY_INDEX);
     }
     if (err == NULL) {
-        err = inf_repositories_names_seen(l->list, q->polled, &l->arena,
-            l->failed, &l->names, &l->count);
+        err = collect(l);
     }
     if (err != NULL) {
         inf_inventory_unref(l);
@@ -37,6 +48,148 @@ inf_inventory_new(const inf_repositories_t *repositories,
 
     *out = l;
     return NULL;
+}
+
+/* index: all repositories are listed, and the first that can't be is the
+   error; else a remote one stays as it was listed last. */
+static inf_err_t *
+poll_all(const inf_repository_list_t *list, bool index)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        inf_repository_t *item = list->items[i];
+        if (!index && inf_repository_is_remote(item)) {
+            continue;
+        }
+
+        inf_err_t *err = inf_err_add(inf_repository_poll(item),
+            "model repository '%s' can't be listed", item->root);
+        if (err != NULL && index) {
+            return err;
+        }
+        inf_err_log(err);
+    }
+
+    return NULL;
+}
+
+static inf_err_t *
+collect(inf_inventory_t *l)
+{
+    inf_err_t *err = NULL;
+    size_t room = 0;
+
+    for (size_t i = 0; err == NULL && i < l->list->count; i++) {
+        inf_repository_state_t state;
+        inf_listing_t *listing = inf_repository_listing(l->list->items[i],
+            &state);
+
+        l->failed[i] = state != INF_REPOSITORY_LISTED;
+        if (listing != NULL) {
+            err = add_entries(l, i, &listing->entries, &room);
+        }
+        inf_listing_unref(listing);
+    }
+    if (l->count > 1) {
+        qsort(l->names, l->count, sizeof(*l->names), by_id_then_problem);
+    }
+    l->count = merge(l->names, l->count);
+    return err;
+}
+
+static inf_err_t *
+add_entries(inf_inventory_t *l, size_t root, const inf_entries_t *entries,
+    size_t *room)
+{
+    const inf_scan_root_t *at = &l->list->roots[root];
+    inf_err_t *err = NULL;
+
+    for (size_t i = 0; err == NULL && i < entries->count; i++) {
+        const inf_entry_t *e = &entries->items[i];
+        char *problem = NULL;
+
+        if (e->kind == INF_ENTRY_FILE || e->kind == INF_ENTRY_OTHER) {
+            continue;
+        }
+        err = inf_scan_entry_problem(at->root, e, &problem);
+        if (err == NULL && problem != NULL) {
+            char text[INF_SCAN_PRINTABLE];
+            err = add_name(l, root, inf_scan_printable(e->name, text),
+                problem, e->errnum != 0 && e->errnum != ENOENT, room);
+        } else {
+            const char *name = inf_scan_name(at, e->name, 0);
+            for (size_t k = 1; err == NULL && name != NULL; k++) {
+                err = add_name(l, root, name, NULL, false, room);
+                name = inf_scan_name(at, e->name, k);
+            }
+        }
+        free(problem);
+    }
+
+    return err;
+}
+
+static inf_err_t *
+add_name(inf_inventory_t *l, size_t root, const char *name,
+    const char *problem, bool unsure, size_t *room)
+{
+    const inf_repository_t *item = l->list->items[root];
+    const char *space = l->list->roots[root].space;
+
+    if (l->count == *room) {
+        *room = *room == 0 ? 64 : *room * 2;
+        inf_repository_name_t *wider = inf_arena_alloc(&l->arena,
+            *room * sizeof(*wider));
+        if (wider == NULL) {
+            return inf_err_nomem();
+        }
+        if (l->count > 0) {
+            memcpy(wider, l->names, l->count * sizeof(*wider));
+        }
+        l->names = wider;
+    }
+
+    const char *copy = inf_arena_strdup(&l->arena, name, strlen(name));
+    const char *why = problem == NULL ? NULL
+        : inf_arena_strdup(&l->arena, problem, strlen(problem));
+    if (copy == NULL || (problem != NULL && why == NULL)) {
+        return inf_err_nomem();
+    }
+
+    l->names[l->count++] = (inf_repository_name_t) {
+        .id = { .space = space != NULL ? space : "", .name = copy },
+        .repository = root, .problem = why, .unsure = unsure,
+        .remote = inf_repository_is_remote(item),
+        .polled = item == l->q.polled
+    };
+    return NULL;
+}
+
+static int
+by_id_then_problem(const void *a, const void *b)
+{
+    const inf_repository_name_t *x = a;
+    const inf_repository_name_t *y = b;
+    int order = inf_model_id_compare(&x->id, &y->id);
+    return order != 0 ? order : (x->problem != NULL) - (y->problem != NULL);
+}
+
+/* Equal ids become one that is marked; what is no model counts for none. */
+static size_t
+merge(inf_repository_name_t *names, size_t count)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (n > 0 && inf_model_id_equal(&names[n - 1].id, &names[i].id)) {
+            names[n - 1].duplicate |= names[i].problem == NULL;
+            names[n - 1].remote |= names[i].remote;
+            names[n - 1].polled |= names[i].polled;
+            continue;
+        }
+        names[n++] = names[i];
+    }
+
+    return n;
 }
 
 inf_inventory_t *
@@ -101,22 +254,6 @@ bool
 inf_desired_is_all(const inf_desired_t *d)
 {
     return d->all || (d->count == 1 && strcmp(d->names[0], "*") == 0);
-}
-
-static inf_err_t *
-copy_names(inf_inventory_t *l, const inf_desired_t *d, char *const **out)
-{
-    char **copy = inf_arena_alloc(&l->arena, (d->count + 1) * sizeof(*copy));
-
-    *out = copy;
-    for (size_t i = 0; copy != NULL && i < d->count; i++) {
-        copy[i] = inf_arena_strdup(&l->arena, d->names[i],
-            strlen(d->names[i]));
-        if (copy[i] == NULL) {
-            return inf_err_nomem();
-        }
-    }
-    return copy != NULL ? NULL : inf_err_nomem();
 }
 
 static int

@@ -5,9 +5,10 @@
  * Owner    Shared by reference; whoever makes it has the first.
  * Thread   any: constant but for refs.
  * Units    none.
- * Errors   new: out of memory.  A repository that can't be listed is FAILED or
- *          STALE, its models are those of its last listing.
- * Route    repositories, configuration -> [inventory] -> reconcile
+ * Errors   new: out of memory, or for the index a repository that can't be
+ *          listed.  Else such a one is FAILED or STALE, its models are those of
+ *          its last listing.
+ * Route    repositories, configuration -> [inventory] -> reconcile, index
  */
 
 #ifndef INF_REPOSITORY_INVENTORY_H
@@ -16,7 +17,18 @@
 #include <stdatomic.h>
 
 #include "core/base/arena.h"
-#include "core/repository/repository_names.h"
+#include "core/repository/repositories.h"
+
+typedef struct {
+    inf_model_id_t id;
+    size_t         repository;      /* index into the list                   */
+    bool           duplicate;       /* in two or more of them                */
+    const char    *problem;         /* why it can be no model now; NULL: it
+                                       is one                                */
+    bool           unsure;          /* a problem that may pass               */
+    bool           remote;          /* in a remote repository, too           */
+    bool           polled;          /* in the one that was polled            */
+} inf_repository_name_t;
 
 /* The models that are desired without a request. */
 typedef struct {
@@ -31,8 +43,9 @@ typedef enum {
                                    options, or a listing that it has begun   */
     INF_INVENTORY_FIRST,        /* the first listing of a repository has come
                                    or failed                                 */
-    INF_INVENTORY_POLL          /* what differs is loaded, what is missing
+    INF_INVENTORY_POLL,         /* what differs is loaded, what is missing
                                    unloaded                                  */
+    INF_INVENTORY_INDEX         /* a request: nothing is loaded              */
 } inf_occasion_t;
 
 typedef struct {
@@ -52,7 +65,9 @@ struct inf_inventory_s {
     inf_repository_list_t *list;        /* a reference                       */
     inf_inventory_query_t  q;           /* its texts are in arena            */
     inf_arena_t            arena;
-    inf_repository_name_t *names;       /* sorted                            */
+    inf_repository_name_t *names;       /* sorted; among them, as they can be
+                                           printed, entries that can be no
+                                           model                             */
     size_t                 count;
     bool                  *failed;      /* by repository of list: it couldn't
                                            be listed                         */
@@ -60,7 +75,8 @@ struct inf_inventory_s {
 
 typedef struct inf_inventory_s inf_inventory_t;
 
-/* Lists local repositories; remote ones are as they were listed last. */
+/* Lists local repositories, and for the index remote ones, too; else these are
+   as they were listed last. */
 INF_CHECK inf_err_t *inf_inventory_new(const inf_repositories_t *repositories,
     const inf_inventory_query_t *q, inf_inventory_t **out);
 inf_inventory_t *inf_inventory_ref(inf_inventory_t *l);

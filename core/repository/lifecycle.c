@@ -6,7 +6,6 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/repository/lifecycle_parts.h"
-#include "core/repository/repository_names.h"
 #include "core/sched/entrance.h"
 
 #define LIFECYCLE_RANK 10
@@ -68,10 +67,7 @@ inf_lifecycle_new(const inf_lifecycle_options_t *options,
         err = inf_backend_table_new(options->plugins, &lc->backends);
     }
     if (err == NULL) {
-        const NginxInference__CoreConfig *c = lc->core_config->values;
-        err = inf_agent_table_new(options->agents,
-            (const char *const *) c->agent_directories, c->n_agent_directories,
-            &lc->agents);
+        err = inf_agent_table_new(options->agents, &lc->agents);
     }
     if (err == NULL) {
         err = inf_lifecycle_start_reaper(lc);
@@ -115,17 +111,9 @@ inf_lifecycle_free(inf_lifecycle_t *lc)
     free(lc);
 }
 
-inf_err_t *
+void
 inf_lifecycle_reconfigure(inf_lifecycle_t *lc, inf_core_config_t *core_config)
 {
-    const NginxInference__CoreConfig *c = core_config->values;
-
-    inf_err_t *err = inf_agent_table_set_dirs(lc->agents,
-        (const char *const *) c->agent_directories, c->n_agent_directories);
-    if (err != NULL) {
-        return err;
-    }
-
     inf_core_config_ref(core_config);
     inf_lock(&lc->lock);
     inf_core_config_t *old = lc->core_config;
@@ -133,8 +121,7 @@ inf_lifecycle_reconfigure(inf_lifecycle_t *lc, inf_core_config_t *core_config)
     inf_unlock(&lc->lock);
 
     inf_core_config_unref(old);
-    inf_backend_table_compare(lc->backends, c);
-    return NULL;
+    inf_backend_table_compare(lc->backends, core_config->values);
 }
 
 inf_core_config_t *
@@ -231,17 +218,15 @@ inf_err_t *
 inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
     inf_lifecycle_row_fn fn, void *userp)
 {
-    inf_repository_name_t *names = NULL;
-    inf_arena_t arena;
-    size_t count = 0;
+    const inf_inventory_query_t q = { .occasion = INF_INVENTORY_INDEX };
+    inf_inventory_t *l = NULL;
     size_t i = 0;
 
-    inf_arena_init(&arena);
     inf_repository_list_t *list = inf_repositories_take(
         lc->options.repositories);
     inf_err_t *err = inf_repository_list_failure(list, "");
     if (err == NULL) {
-        err = inf_repositories_names(list, &arena, NULL, &names, &count);
+        err = inf_inventory_new(lc->options.repositories, &q, &l);
         if (err != NULL && inf_err_code(err) == INF_ERR_NOT_FOUND) {
             err = inf_err_recode(err, INF_ERR_INTERNAL);    /* not the call  */
         }
@@ -249,15 +234,19 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
         inf_lifecycle_relist(lc);
     }
     inf_repository_list_unref(list);
+    if (err != NULL) {
+        return err;
+    }
 
     inf_lock(&lc->publish_lock);
     inf_lock(&lc->lock);
     const inf_model_record_t *r = inf_model_set_next(&lc->set, NULL);
-    while (err == NULL && (i < count || r != NULL)) {
+    while (i < l->count || r != NULL) {
+        const inf_repository_name_t *n = i < l->count ? &l->names[i] : NULL;
         const inf_model_id_t id = r != NULL ? inf_model_record_id(r)
             : inf_model_id("");
-        int order = i == count ? 1 : r == NULL ? -1
-            : inf_model_id_compare(&names[i].id, &id);
+        int order = n == NULL ? 1 : r == NULL ? -1
+            : inf_model_id_compare(&n->id, &id);
 
         if (order > 0) {            /* its directory is gone; one that the
                                        start asked for is told of            */
@@ -266,22 +255,22 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
             {
                 inf_model_record_rows(r, ready_only, fn, userp);
             }
-        } else if (names[i].problem != NULL
+        } else if (n->problem != NULL
             && (order != 0 || !inf_model_record_any_ready(r)))
         {
             if (!ready_only) {
-                fn(userp, names[i].id.name, -1, INF_VERSION_UNAVAILABLE,
-                    names[i].problem);
+                fn(userp, n->id.name, -1, INF_VERSION_UNAVAILABLE,
+                    n->problem);
             }
-        } else if (names[i].duplicate) {
-            fn(userp, names[i].id.name, -1, INF_VERSION_UNAVAILABLE,
+        } else if (n->duplicate) {
+            fn(userp, n->id.name, -1, INF_VERSION_UNAVAILABLE,
                 "model appears in two or more repositories");
         } else if (order == 0 && (r->version_count > 0 || r->rejected
             || (r->who & INF_WANTED_AT_START) != 0))
         {
             inf_model_record_rows(r, ready_only, fn, userp);
         } else if (!ready_only) {
-            fn(userp, names[i].id.name, -1, INF_VERSION_UNKNOWN, "");
+            fn(userp, n->id.name, -1, INF_VERSION_UNKNOWN, "");
         }
 
         i += order <= 0;
@@ -290,8 +279,8 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
     inf_unlock(&lc->lock);
     inf_unlock(&lc->publish_lock);
 
-    inf_arena_fini(&arena);
-    return err;
+    inf_inventory_unref(l);
+    return NULL;
 }
 
 bool

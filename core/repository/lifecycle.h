@@ -108,9 +108,8 @@ INF_CHECK inf_err_t *inf_lifecycle_new(const inf_lifecycle_options_t *options,
 void inf_lifecycle_free(inf_lifecycle_t *lc);
 
 /* Loads from now on go by core_config, of which it takes a reference; what is
-   loaded keeps what it was loaded with.  Out of memory: nothing has changed.
-   One at a time. */
-INF_CHECK inf_err_t *inf_lifecycle_reconfigure(inf_lifecycle_t *lc,
+   loaded keeps what it was loaded with.  One at a time. */
+void inf_lifecycle_reconfigure(inf_lifecycle_t *lc,
     inf_core_config_t *core_config);
 
 /*

@@ -43,12 +43,13 @@ inf_lifecycle_restore(inf_lifecycle_t *lc, const inf_model_id_t *id,
     inf_override_t *override, bool implicit)
 {
     bool namespacing = lc->options.repositories->namespacing;
-    bool files = override != NULL && override->file_count > 0;
     const inf_model_id_t bare = inf_model_id(id->name);
     uint32_t who = INF_WANTED_AT_START | INF_WANTED_BY_REQUEST
         | (implicit ? 0 : INF_WANTED_ITSELF);
 
-    if (namespacing && id->space[0] == '\0' && !files) {
+    if (namespacing && id->space[0] == '\0'
+        && !inf_override_has_files(override))
+    {
         /* it was loaded without namespacing */
         return submit(lc, id, INF_EDIT_LOAD_NAME, who, override);
     }

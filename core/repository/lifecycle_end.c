@@ -135,16 +135,7 @@ snapshot_entries(inf_lifecycle_t *lc, inf_registry_entry_t **out,
     inf_unlock(&lc->lock);
 
     if (!ok) {
-        for (uint32_t i = 0; entries != NULL && i < n; i++) {
-            for (uint32_t j = 0; j < entries[i].version_count; j++) {
-                inf_model_unref(entries[i].versions[j].model);
-            }
-            free(entries[i].name);
-            free(entries[i].space);
-            free(entries[i].lost);
-            free(entries[i].versions);
-        }
-        free(entries);
+        inf_registry_entries_free(entries, n);
         return inf_err_nomem();
     }
 

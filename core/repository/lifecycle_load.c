@@ -21,18 +21,25 @@
 typedef inf_load_t load_t;
 typedef inf_load_version_t load_version_t;
 
+/* The model as the repositories have it, scanned once for a load. */
+typedef struct {
+    inf_repository_list_t  *list;   /* a reference; NULL: not scanned yet    */
+    inf_scan_t              scan;
+    const inf_scan_model_t *model;  /* NULL: none has it                     */
+} found_t;
+
 static inf_err_t *begin(load_t *l);
-static inf_err_t *check_name(load_t *l);
-static inf_err_t *find_own(load_t *l, inf_repository_list_t **list,
-    inf_scan_t *scan, const inf_scan_model_t **own);
-static inf_err_t *choose_read(load_t *l);
+static inf_err_t *prepare(load_t *l, found_t *f);
+static inf_err_t *check_name(load_t *l, found_t *f);
+static inf_err_t *find(load_t *l, found_t *f);
+static inf_source_query_t query_of(const load_t *l, const found_t *f);
+static inf_err_t *choose_read(load_t *l, found_t *f);
 static inf_err_t *parse_sent(load_t *l, Inference__ModelConfig **out);
-static inf_err_t *check_sent(load_t *l, const Inference__ModelConfig *sent);
-static inf_err_t *parse_own(load_t *l, Inference__ModelConfig **out);
+static inf_err_t *check_sent(load_t *l, found_t *f,
+    const Inference__ModelConfig *sent);
 static inf_err_t *finish(load_t *l, inf_loading_place_t *place,
     inf_run_t *run);
-static inf_err_t *open_source(load_t *l);
-static inf_err_t *find_source(load_t *l);
+static inf_err_t *open_source(load_t *l, found_t *f);
 static inf_err_t *name_failure(inf_err_t *err,
     const inf_repository_list_t *list, const char *space);
 static bool is_composed(const inf_model_source_t *source);
@@ -95,11 +102,24 @@ inf_lifecycle_run_load(inf_lifecycle_t *lc, inf_edit_t *edit,
 static inf_err_t *
 begin(load_t *l)
 {
+    found_t found = { .list = NULL };
+
+    inf_err_t *err = prepare(l, &found);
+    if (found.list != NULL) {
+        inf_scan_fini(&found.scan);
+        inf_repository_list_unref(found.list);
+    }
+    return err;
+}
+
+static inf_err_t *
+prepare(load_t *l, found_t *f)
+{
     if (l->edit->kind == INF_EDIT_REFRESH && !is_stale(l)) {
         return NULL;
     }
 
-    inf_err_t *err = check_name(l);
+    inf_err_t *err = check_name(l, f);
     if (l->waits) {
         return err;
     }
@@ -110,7 +130,7 @@ begin(load_t *l)
         return no_version(l, err);
     }
 
-    err = open_source(l);
+    err = open_source(l, f);
     if (l->waits) {
         return err;
     }
@@ -135,7 +155,7 @@ begin(load_t *l)
             l->record->who &= ~INF_WANTED_ITSELF;
         }
         inf_unlock(&l->lc->lock);
-        err = choose_read(l);
+        err = choose_read(l, f);
         if (err != NULL || l->waits) {
             return err;
         }
@@ -155,28 +175,16 @@ begin(load_t *l)
    backends put names into commands (CVE-2025-23316: Python's stub).  An odd
    one waits until all repositories are listed that may have it. */
 static inf_err_t *
-check_name(load_t *l)
+check_name(load_t *l, found_t *f)
 {
-    const char *name = l->record->name;
-    const char *odd = inf_model_name_odd(name);
-    const inf_override_t *override = l->edit->override;
-    if (odd == NULL || override == NULL || override->file_count == 0) {
+    const char *odd = inf_model_name_odd(l->record->name);
+    if (odd == NULL || !inf_override_has_files(l->edit->override)) {
         return NULL;
     }
 
-    inf_repository_list_t *list;
-    const inf_scan_model_t *own;
-    inf_scan_t scan;
-    inf_err_t *err = find_own(l, &list, &scan, &own);
-    if (err != NULL || l->waits) {
+    inf_err_t *err = find(l, f);
+    if (err != NULL || l->waits || f->model != NULL) {
         return err;
-    }
-
-    bool known = own != NULL;
-    inf_scan_fini(&scan);
-    inf_repository_list_unref(list);
-    if (known) {
-        return NULL;
     }
 
     char one[8] = { odd[0] };
@@ -191,43 +199,48 @@ check_name(load_t *l)
         inf_scan_printable(one, text));
 }
 
-/* The model as the repositories have it; *own NULL: none has it.  scan and
-   list are the caller's to end, scan first.  l->waits: there is neither, the
-   load waits for a repository that may have it and is still to be listed. */
+/* l->waits: it lies nowhere, but a repository that may have it is still to be
+   listed. */
 static inf_err_t *
-find_own(load_t *l, inf_repository_list_t **list, inf_scan_t *scan,
-    const inf_scan_model_t **own)
+find(load_t *l, found_t *f)
 {
     const inf_model_id_t id = inf_model_record_id(l->record);
+    if (f->list != NULL) {
+        return NULL;
+    }
 
-    *list = inf_repositories_take(l->lc->options.repositories);
-    inf_err_t *err = inf_repository_list_scan(*list, &id, scan);
+    inf_repository_list_t *list = inf_repositories_take(
+        l->lc->options.repositories);
+    inf_err_t *err = inf_repository_list_scan(list, &id, &f->scan);
     if (err != NULL) {
-        inf_repository_list_unref(*list);
+        inf_repository_list_unref(list);
         return err;
     }
 
-    *own = inf_scan_find(scan, l->record->name);
-    l->waits = *own == NULL && l->edit->kind == INF_EDIT_LOAD
-        && inf_lifecycle_is_pending(l->lc, l->edit, *list, id.space);
-    if (l->waits) {
-        inf_scan_fini(scan);
-        inf_repository_list_unref(*list);
-    }
+    f->list = list;
+    f->model = inf_scan_find(&f->scan, id.name);
+    l->waits = f->model == NULL && l->edit->kind == INF_EDIT_LOAD
+        && inf_lifecycle_is_pending(l->lc, l->edit, list, id.space);
     return NULL;
 }
 
-static inf_err_t *
-choose_read(load_t *l)
+static inf_source_query_t
+query_of(const load_t *l, const found_t *f)
 {
-    const inf_source_query_t q = {
+    return (inf_source_query_t) {
+        .list = f->list,
+        .scan = &f->scan,
         .name = l->record->name,
-        .space = l->record->space,
         .override = l->edit->override,
         .agents = l->lc->agents,
-        .auto_complete = l->core_config->values->auto_complete,
-        .config_name = l->core_config->values->model_config_name
+        .core_config = l->core_config->values
     };
+}
+
+static inf_err_t *
+choose_read(load_t *l, found_t *f)
+{
+    const inf_source_query_t q = query_of(l, f);
 
     /* before agents run, which it may name */
     Inference__ModelConfig *sent;
@@ -236,7 +249,7 @@ choose_read(load_t *l)
         return rejected(l, err);
     }
     if (sent != NULL) {
-        err = check_sent(l, sent);
+        err = check_sent(l, f, sent);
         inf_message_free(&sent->base);
     }
     if (l->waits) {
@@ -285,53 +298,36 @@ parse_sent(load_t *l, Inference__ModelConfig **out)
 
 /* A model whose files come with the request may be in a repository, too. */
 static inf_err_t *
-check_sent(load_t *l, const Inference__ModelConfig *sent)
+check_sent(load_t *l, found_t *f, const Inference__ModelConfig *sent)
 {
-    Inference__ModelConfig *own;
+    const inf_config_options_t opt = {
+        .config_name = l->core_config->values->model_config_name
+    };
+    Inference__ModelConfig *own = NULL;
 
-    inf_err_t *err = inf_model_source_check_sent(l->source,
-        l->core_config->values->model_config_name, sent);
+    inf_err_t *err = inf_model_source_check_sent(l->source, opt.config_name,
+        sent);
     if (err == NULL || l->source->private_dir == NULL) {
         return err;
     }
 
     inf_err_free(err);
-    err = parse_own(l, &own);
+    err = find(l, f);
     if (err != NULL || l->waits) {
         return err;
     }
 
-    err = inf_code_upload_check_config(sent, own);
+    if (f->model != NULL && !f->model->duplicate) {
+        err = inf_model_config_parse(
+            f->list->items[f->model->repository]->storage, f->model->dir,
+            &opt, NULL, &own);
+    }
+    if (err == NULL) {
+        err = inf_code_upload_check_config(sent, own);
+    }
     if (own != NULL) {
         inf_message_free(&own->base);
     }
-    return err;
-}
-
-/* As the repository has it; NULL: none has, or more than one, or the load
-   waits for it as in find_own. */
-static inf_err_t *
-parse_own(load_t *l, Inference__ModelConfig **out)
-{
-    const inf_config_options_t opt = {
-        .config_name = l->core_config->values->model_config_name
-    };
-    inf_repository_list_t *list;
-    const inf_scan_model_t *own;
-    inf_scan_t scan;
-
-    *out = NULL;
-    inf_err_t *err = find_own(l, &list, &scan, &own);
-    if (err != NULL || l->waits) {
-        return err;
-    }
-
-    if (own != NULL && !own->duplicate) {
-        err = inf_model_config_parse(list->items[own->repository]->storage,
-            own->dir, &opt, NULL, out);
-    }
-    inf_scan_fini(&scan);
-    inf_repository_list_unref(list);
     return err;
 }
 
@@ -414,7 +410,7 @@ inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_edit_t *edit)
 }
 
 static inf_err_t *
-open_source(load_t *l)
+open_source(load_t *l, found_t *f)
 {
     inf_model_record_t *r = l->record;
 
@@ -425,37 +421,16 @@ open_source(load_t *l)
         return NULL;
     }
 
-    return find_source(l);
-}
-
-/* Or l->waits: it lies nowhere, but a repository is still to be listed. */
-static inf_err_t *
-find_source(load_t *l)
-{
-    inf_model_record_t *r = l->record;
-    inf_repository_list_t *list = inf_repositories_take(
-        l->lc->options.repositories);
-    const inf_source_query_t q = {
-        .list = list,
-        .name = r->name,
-        .space = r->space,
-        .override = l->edit->override,
-        .auto_complete = l->core_config->values->auto_complete
-    };
-    bool absent;
-
-    inf_err_t *err = inf_model_source_open(&q, &l->source, &absent);
-    absent = absent && err != NULL;
-    l->waits = absent && l->edit->kind == INF_EDIT_LOAD
-        && inf_lifecycle_is_pending(l->lc, l->edit, list, r->space);
-    if (l->waits) {
-        inf_err_free(err);
-        err = NULL;
-    } else if (absent) {
-        err = name_failure(err, list, r->space);
+    inf_err_t *err = inf_override_has_files(l->edit->override) ? NULL
+        : find(l, f);
+    if (err != NULL || l->waits) {
+        return err;
     }
-    inf_repository_list_unref(list);
-    return err;
+
+    const inf_source_query_t q = query_of(l, f);
+    err = inf_model_source_open(&q, &l->source);
+    return err == NULL || f->list == NULL || f->model != NULL ? err
+        : name_failure(err, f->list, r->space);
 }
 
 /* Takes err.  A listing that has failed is the reason why the model was found

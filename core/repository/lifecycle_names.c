@@ -45,7 +45,7 @@ inf_lifecycle_run_name(inf_lifecycle_t *lc, inf_edit_t *edit, inf_run_t *run)
 {
     parts_t p = { .count = 0 };
 
-    if (edit->override != NULL && edit->override->file_count > 0) {
+    if (inf_override_has_files(edit->override)) {
         edit->kind = INF_EDIT_LOAD;         /* it is in no repository        */
         return NULL;
     }

@@ -13,8 +13,6 @@
 #include "core/repository/code_upload.h"
 #include "core/storage/storage_local.h"
 
-static inf_err_t *open_repository(inf_model_source_t *source,
-    const inf_source_query_t *q, bool *absent);
 static inf_err_t *open_private(inf_model_source_t *source,
     const inf_source_query_t *q);
 static inf_err_t *take_scan(inf_model_source_t *source,
@@ -33,20 +31,18 @@ static bool same_config(const Inference__ModelConfig *a,
     const Inference__ModelConfig *b, bool but_instances);
 
 inf_err_t *
-inf_model_source_open(const inf_source_query_t *q, inf_model_source_t **out,
-    bool *absent)
+inf_model_source_open(const inf_source_query_t *q, inf_model_source_t **out)
 {
     inf_model_source_t *source = calloc(1, sizeof(*source));
     if (source == NULL) {
         return inf_err_nomem();
     }
 
-    *absent = false;
     atomic_init(&source->refs, 1);
     source->overridden = q->override != NULL && q->override->config != NULL;
 
-    inf_err_t *err = q->override != NULL && q->override->file_count > 0
-        ? open_private(source, q) : open_repository(source, q, absent);
+    inf_err_t *err = inf_override_has_files(q->override)
+        ? open_private(source, q) : take_scan(source, q, q->scan, q->list);
     if (err == NULL) {
         err = inf_model_stamp_take(source->storage, source->dir,
             &source->stamp);
@@ -64,8 +60,8 @@ inf_err_t *
 inf_model_source_read(inf_model_source_t *source, const inf_source_query_t *q)
 {
     inf_config_options_t opt = {
-        .auto_complete = q->auto_complete,
-        .config_name = q->config_name,
+        .auto_complete = q->core_config->auto_complete,
+        .config_name = q->core_config->model_config_name,
         .mapped = source->mapped
     };
     if (source->overridden) {
@@ -258,22 +254,6 @@ inf_model_source_unref(inf_model_source_t *source)
     free(source);
 }
 
-static inf_err_t *
-open_repository(inf_model_source_t *source, const inf_source_query_t *q,
-    bool *absent)
-{
-    inf_scan_t scan;
-
-    const inf_model_id_t id = { .space = q->space, .name = q->name };
-    inf_err_t *err = inf_repository_list_scan(q->list, &id, &scan);
-    if (err == NULL) {
-        *absent = inf_scan_find(&scan, q->name) == NULL;
-        err = take_scan(source, q, &scan, q->list);
-        inf_scan_fini(&scan);
-    }
-    return err;
-}
-
 /* A repository of its own with that one model. */
 static inf_err_t *
 open_private(inf_model_source_t *source, const inf_source_query_t *q)
@@ -397,7 +377,11 @@ let_agents_load(inf_model_source_t *source, const inf_source_query_t *q,
 {
     const inf_agents_model_t model = {
         .storage = source->storage, .dir = source->dir, .name = q->name,
-        .config = opt
+        .config = opt,
+        .agent_dirs = {
+            .items = q->core_config->agent_directories,
+            .count = q->core_config->n_agent_directories
+        }
     };
     inf_scan_t scan;
 

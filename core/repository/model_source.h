@@ -9,7 +9,7 @@
  * Units    none.
  * Errors   NOT_FOUND: no repository has it.  INVALID_ARG, INTERNAL: why it
  *          can't be read.
- * Route    lifecycle -> [model source] -> scan, configuration -> model load
+ * Route    lifecycle, scan -> [model source] -> configuration -> model load
  *
  * inf_model_source_open settles the model's directory, inf_model_source_read
  * lets its repository agents have it before the configuration is read.
@@ -24,6 +24,7 @@
 
 #include "core/base/os/private_dir.h"
 #include "core/model/config_load.h"
+#include "core/proto/core_config.h"
 #include "core/repository/agents.h"
 #include "core/repository/model_stamp.h"
 #include "core/repository/override.h"
@@ -54,22 +55,20 @@ typedef struct {
 } inf_model_source_t;
 
 typedef struct {
-    inf_repository_list_t    *list;     /* of repositories; for open         */
-    const char               *name;
-    const char               *space;    /* its namespace; "": none           */
-    const inf_override_t     *override; /* NULL: as the repository has it    */
-    inf_agent_table_t        *agents;   /* for read                          */
-    bool                      auto_complete;
-    const char               *config_name;  /* of its configuration          */
+    const inf_repository_list_t *list;  /* for open, unless the request brings
+                                           files: what was scanned, and what
+                                           was found there                   */
+    const inf_scan_t            *scan;
+    const char                  *name;
+    const inf_override_t        *override;  /* NULL: as the repository has it */
+    inf_agent_table_t           *agents;    /* for read, like the next       */
+    const NginxInference__CoreConfig *core_config;
 } inf_source_query_t;
 
-/*
- * Finds the model, or writes its files, and takes the stamp.  The
- * configuration is not read yet: that may be spared.  *absent, set with an
- * error: it lies nowhere.
- */
+/* Settles the directory, or writes the files, and takes the stamp.  The
+   configuration is not read yet: that may be spared. */
 INF_CHECK inf_err_t *inf_model_source_open(const inf_source_query_t *q,
-    inf_model_source_t **out, bool *absent);
+    inf_model_source_t **out);
 INF_CHECK inf_err_t *inf_model_source_read(inf_model_source_t *source,
     const inf_source_query_t *q);
 

@@ -34,6 +34,13 @@ typedef struct {
 INF_CHECK inf_err_t *inf_override_new(inf_override_t **out);
 void inf_override_free(inf_override_t *o);
 
+/* Whether the model's files come with the request; o may be NULL. */
+static inline bool
+inf_override_has_files(const inf_override_t *o)
+{
+    return o != NULL && o->file_count > 0;
+}
+
 /* Bytes and texts are copied. */
 INF_CHECK inf_err_t *inf_override_set_config(inf_override_t *o,
     inf_slice_t json);

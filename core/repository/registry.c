@@ -15,7 +15,6 @@ struct inf_registry_snapshot_s {
     uint32_t             *slots;        /* 1 + index of entry; 0: empty      */
 };
 
-static void entries_free(inf_registry_entry_t *entries, uint32_t count);
 static void snapshot_unref(inf_registry_snapshot_t *s);
 static inf_err_t *name_error(const inf_registry_t *r, inf_slice_t name,
     const inf_registry_entry_t *entry);
@@ -56,7 +55,7 @@ inf_registry_publish(inf_registry_t *r, inf_registry_entry_t *entries,
     inf_registry_snapshot_t *s = NULL;
     inf_err_t *err = snapshot_new(entries, count, &s);
     if (err != NULL) {
-        entries_free(entries, count);
+        inf_registry_entries_free(entries, count);
         return err;
     }
 
@@ -368,15 +367,15 @@ snapshot_unref(inf_registry_snapshot_t *s)
         return;
     }
 
-    entries_free(s->entries, s->entry_count);
+    inf_registry_entries_free(s->entries, s->entry_count);
     free(s->slots);
     free(s);
 }
 
-static void
-entries_free(inf_registry_entry_t *entries, uint32_t count)
+void
+inf_registry_entries_free(inf_registry_entry_t *entries, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; entries != NULL && i < count; i++) {
         for (uint32_t j = 0; j < entries[i].version_count; j++) {
             inf_model_unref(entries[i].versions[j].model);
         }

@@ -78,6 +78,9 @@ void inf_registry_fini(inf_registry_t *r);
 INF_CHECK inf_err_t *inf_registry_publish(inf_registry_t *r,
     inf_registry_entry_t *entries, uint32_t count);
 
+/* Of entries that are not published; they may be NULL, like any part. */
+void inf_registry_entries_free(inf_registry_entry_t *entries, uint32_t count);
+
 /* No snapshot until the first read; fini gives up the reference. */
 void inf_registry_reader_init(inf_registry_reader_t *reader,
     inf_registry_t *registry);

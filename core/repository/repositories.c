@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/storage/storage.h"
-
 #define CHANGE_RANK       57
 #define REPOSITORIES_RANK 62
 
@@ -32,24 +30,8 @@ static inf_err_t *scan_some(const inf_repository_list_t *list,
     const uint32_t *at, size_t count, const char *name, inf_scan_t *out);
 
 inf_err_t *
-inf_repositories_open(char *const *addresses, size_t count,
-    inf_repositories_t *out)
-{
-    return inf_repositories_open_with(addresses, count, false,
-        inf_storage_open, out);
-}
-
-inf_err_t *
-inf_repositories_open_namespaced(char *const *addresses, size_t count,
-    inf_repositories_t *out)
-{
-    return inf_repositories_open_with(addresses, count, true,
-        inf_storage_open, out);
-}
-
-inf_err_t *
-inf_repositories_open_with(char *const *addresses, size_t count,
-    bool namespacing, inf_storage_open_fn open, inf_repositories_t *out)
+inf_repositories_open(char *const *addresses, size_t count, bool namespacing,
+    inf_storage_open_fn open, inf_repositories_t *out)
 {
     const inf_repository_list_t none = { .namespacing = namespacing };
 

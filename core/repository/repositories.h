@@ -40,14 +40,9 @@ typedef struct {
     inf_repository_list_t *now;
 } inf_repositories_t;
 
-/* An address that is there twice is opened once. */
+/* An address that is there twice is opened once.  With namespacing equal names
+   in two of them are two models. */
 INF_CHECK inf_err_t *inf_repositories_open(char *const *addresses,
-    size_t count, inf_repositories_t *out);
-
-/* With namespacing: equal names in two of them are two models. */
-INF_CHECK inf_err_t *inf_repositories_open_namespaced(char *const *addresses,
-    size_t count, inf_repositories_t *out);
-INF_CHECK inf_err_t *inf_repositories_open_with(char *const *addresses,
     size_t count, bool namespacing, inf_storage_open_fn open,
     inf_repositories_t *out);
 void inf_repositories_close(inf_repositories_t *r);

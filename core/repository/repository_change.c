@@ -38,12 +38,10 @@ struct inf_repository_change_s {
 
 static bool is_needless(inf_repository_change_t *c,
     const inf_repository_desired_t *d);
-static bool same_models(const inf_repository_desired_t *a,
-    const inf_repository_desired_t *b);
+static bool same_models(const inf_desired_t *a, const inf_desired_t *b);
 static bool any_in(const inf_repository_change_t *c, uint32_t states);
 static inf_err_t *desired_new(const inf_repository_desired_t *from,
     desired_t **out);
-static char **copy_list(inf_arena_t *arena, char *const *list, size_t count);
 static void desired_free(desired_t *d);
 static inf_err_t *start_locked(inf_repository_change_t *c) INF_NEEDS(c->lock);
 static void *change_main(void *arg);
@@ -54,7 +52,6 @@ static void relist(void *userp);
 static inf_err_t *apply(inf_repository_change_t *c, desired_t *d);
 static inf_err_t *reconcile_listings(inf_repository_change_t *c,
     uint32_t listings);
-static inf_desired_t models_of(const inf_repository_desired_t *d);
 
 inf_err_t *
 inf_repository_change_new(inf_lifecycle_t *lc, inf_pollers_t *pollers,
@@ -144,7 +141,7 @@ is_needless(inf_repository_change_t *c, const inf_repository_desired_t *d)
 {
     inf_lock(&c->lock);
     bool same = !c->busy && c->desired == NULL
-        && same_models(&c->actual->it, d);
+        && same_models(&c->actual->it.models, &d->models);
     inf_unlock(&c->lock);
 
     return same && d->core_config == NULL
@@ -154,15 +151,14 @@ is_needless(inf_repository_change_t *c, const inf_repository_desired_t *d)
 }
 
 static bool
-same_models(const inf_repository_desired_t *a,
-    const inf_repository_desired_t *b)
+same_models(const inf_desired_t *a, const inf_desired_t *b)
 {
     if (a->all || b->all) {
         return a->all == b->all;
     }
 
-    bool same = a->name_count == b->name_count;
-    for (size_t i = 0; same && i < a->name_count; i++) {
+    bool same = a->count == b->count;
+    for (size_t i = 0; same && i < a->count; i++) {
         same = strcmp(a->names[i], b->names[i]) == 0;
     }
     return same;
@@ -234,29 +230,17 @@ desired_new(const inf_repository_desired_t *from, desired_t **out)
     if (from->core_config != NULL) {
         inf_core_config_ref(from->core_config);
     }
-    d->it.addresses = copy_list(&d->arena, from->addresses, from->count);
-    d->it.names = copy_list(&d->arena, from->names, from->name_count);
-    if (d->it.addresses == NULL || d->it.names == NULL) {
+    d->it.addresses = inf_arena_strdup_all(&d->arena, from->addresses,
+        from->count);
+    d->it.models.names = inf_arena_strdup_all(&d->arena, from->models.names,
+        from->models.count);
+    if (d->it.addresses == NULL || d->it.models.names == NULL) {
         desired_free(d);
         return inf_err_nomem();
     }
 
     *out = d;
     return NULL;
-}
-
-static char **
-copy_list(inf_arena_t *arena, char *const *list, size_t count)
-{
-    char **copy = inf_arena_calloc(arena, count + 1, sizeof(*copy));
-
-    for (size_t i = 0; copy != NULL && i < count; i++) {
-        copy[i] = inf_arena_strdup(arena, list[i], strlen(list[i]));
-        if (copy[i] == NULL) {
-            return NULL;
-        }
-    }
-    return copy;
 }
 
 static void
@@ -371,25 +355,22 @@ relist(void *userp)
 static inf_err_t *
 apply(inf_repository_change_t *c, desired_t *d)
 {
-    const inf_repository_desired_t *before = &c->actual->it;
     const inf_inventory_query_t q = {
         .occasion = INF_INVENTORY_CHANGE,
-        .desired = models_of(&d->it),
-        .before = models_of(before)
+        .desired = d->it.models,
+        .before = c->actual->it.models
     };
-    bool other = d->it.core_config != NULL || !same_models(before, &d->it);
-    bool changed = false;
+    bool other = d->it.core_config != NULL
+        || !same_models(&q.before, &q.desired);
+    bool changed;
 
-    inf_err_t *err = NULL;
     if (d->it.core_config != NULL) {
-        err = inf_lifecycle_reconfigure(c->lifecycle, d->it.core_config);
+        inf_lifecycle_reconfigure(c->lifecycle, d->it.core_config);
         inf_core_config_unref(d->it.core_config);
         d->it.core_config = NULL;
     }
-    if (err == NULL) {
-        err = inf_repositories_replace(inf_pollers_repositories(c->pollers),
-            d->it.addresses, d->it.count, &changed);
-    }
+    inf_err_t *err = inf_repositories_replace(inf_pollers_repositories(
+        c->pollers), d->it.addresses, d->it.count, &changed);
     if (err == NULL && changed) {
         inf_log(INF_LOG_INFO, "the repositories have changed");
     }
@@ -416,8 +397,8 @@ reconcile_listings(inf_repository_change_t *c, uint32_t listings)
 {
     inf_inventory_query_t q = {
         .occasion = INF_INVENTORY_CHANGE,
-        .desired = models_of(&c->actual->it),
-        .before = models_of(&c->actual->it)
+        .desired = c->actual->it.models,
+        .before = c->actual->it.models
     };
 
     inf_err_t *err = (listings & LATER) == 0 ? NULL
@@ -428,12 +409,4 @@ reconcile_listings(inf_repository_change_t *c, uint32_t listings)
         err = inf_lifecycle_reconcile(c->lifecycle, &q);
     }
     return err;
-}
-
-static inf_desired_t
-models_of(const inf_repository_desired_t *d)
-{
-    return (inf_desired_t) {
-        .all = d->all, .names = d->names, .count = d->name_count
-    };
 }

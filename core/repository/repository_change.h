@@ -25,10 +25,7 @@ typedef struct inf_repository_change_s inf_repository_change_t;
 typedef struct {
     char *const           *addresses;
     size_t                 count;
-    bool                   all;     /* of whatever lies there, each model is
-                                       loaded                                */
-    char *const           *names;   /* else those; "*" alone: as above       */
-    size_t                 name_count;
+    inf_desired_t          models;
     inf_core_config_t     *core_config;     /* for loads; NULL: as it is     */
 } inf_repository_desired_t;
 

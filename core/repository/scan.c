@@ -38,7 +38,7 @@ static inf_err_t *scan_versions(scan_t *s, inf_scan_model_t *model,
     const inf_entries_t *entries);
 static inf_err_t *scan_version(scan_t *s, const inf_scan_model_t *model,
     const inf_entry_t *entry, int64_t *versions, size_t *count);
-static inf_err_t *scan_finish(scan_t *s);
+static inf_err_t *scan_end(scan_t *s, inf_err_t *err);
 static inf_err_t *scan_mark_duplicates(scan_t *s);
 static int scan_model_compare(const void *a, const void *b);
 static inf_err_t *scan_add_model(scan_t *s, const inf_scan_model_t *model);
@@ -59,15 +59,7 @@ inf_scan(const inf_scan_root_t *roots, size_t count, inf_scan_t *out)
         }
     }
 
-    if (err == NULL) {
-        err = scan_finish(&s);
-    }
-
-    if (err != NULL) {
-        inf_scan_fini(out);
-    }
-
-    return err;
+    return scan_end(&s, err);
 }
 
 inf_err_t *
@@ -92,15 +84,7 @@ inf_scan_one(const inf_scan_root_t *roots, size_t count,
         }
     }
 
-    if (err == NULL) {
-        err = scan_finish(&s);
-    }
-
-    if (err != NULL) {
-        inf_scan_fini(out);
-    }
-
-    return err;
+    return scan_end(&s, err);
 }
 
 inf_err_t *
@@ -114,11 +98,7 @@ inf_scan_model_dir(const inf_scan_root_t *where, const char *model_name,
         err = scan_model_at(&s, 0, model_name, where->root);
     }
 
-    if (err != NULL) {
-        inf_scan_fini(out);
-    }
-
-    return err;
+    return scan_end(&s, err);
 }
 
 const char *
@@ -517,16 +497,23 @@ scan_version(scan_t *s, const inf_scan_model_t *model,
         inf_scan_printable(entry->name, text), why);
 }
 
+/* Takes err, of the scan so far, and returns the whole scan's. */
 static inf_err_t *
-scan_finish(scan_t *s)
+scan_end(scan_t *s, inf_err_t *err)
 {
     inf_scan_t *out = s->out;
-    if (out->model_count > 1) {
+
+    if (err == NULL && out->model_count > 1) {
         qsort(out->models, out->model_count, sizeof(*out->models),
             scan_model_compare);
     }
-
-    return scan_mark_duplicates(s);
+    if (err == NULL) {
+        err = scan_mark_duplicates(s);
+    }
+    if (err != NULL) {
+        inf_scan_fini(out);
+    }
+    return err;
 }
 
 static inf_err_t *

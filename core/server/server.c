@@ -9,6 +9,7 @@
 #include "core/server/crash_page.h"
 #include "core/server/journal.h"
 #include "core/server/memory_options.h"
+#include "core/storage/storage.h"
 #include "core/tensor/memory.h"
 
 #define DRAIN_RANK        1
@@ -22,6 +23,8 @@ static inf_err_t *open_cache(inf_server_t *server,
 static inf_err_t *open_change(inf_server_t *server);
 static inf_err_t *open_poll(inf_server_t *server,
     const inf_server_host_t *host);
+static inf_repository_desired_t desired_of(
+    const NginxInference__CoreConfig *config);
 static bool is_all(const NginxInference__CoreConfig *config);
 static inf_err_t *set_poll(inf_server_t *server,
     const NginxInference__CoreConfig *config);
@@ -106,13 +109,7 @@ inf_server_reconfigure(inf_server_t *server, const inf_core_config_t *before,
 {
     const NginxInference__CoreConfig *wanted = now->values;
     char loads[512];
-    inf_repository_desired_t desired = {
-        .addresses = wanted->repositories,
-        .count = wanted->n_repositories,
-        .all = is_all(wanted),
-        .names = wanted->load_models,
-        .name_count = wanted->n_load_models
-    };
+    inf_repository_desired_t desired = desired_of(wanted);
 
     inf_err_t *err = inf_journal_start(server->journal, is_all(wanted),
         wanted->load_models, wanted->n_load_models);
@@ -137,6 +134,20 @@ inf_server_reconfigure(inf_server_t *server, const inf_core_config_t *before,
         inf_poll_hasten(server->poll);      /* in that mode                  */
     }
     return err;
+}
+
+static inf_repository_desired_t
+desired_of(const NginxInference__CoreConfig *config)
+{
+    return (inf_repository_desired_t) {
+        .addresses = config->repositories,
+        .count = config->n_repositories,
+        .models = {
+            .all = is_all(config),
+            .names = config->load_models,
+            .count = config->n_load_models
+        }
+    };
 }
 
 /* Repositories decide what is loaded. */
@@ -303,14 +314,9 @@ open_cache(inf_server_t *server, const inf_server_host_t *host)
 static inf_err_t *
 open_change(inf_server_t *server)
 {
-    const NginxInference__CoreConfig *config = server->config->values;
-    const inf_repository_desired_t desired = {
-        .addresses = config->repositories,
-        .count = config->n_repositories,
-        .all = is_all(config),
-        .names = config->load_models,
-        .name_count = config->n_load_models
-    };
+    const inf_repository_desired_t desired = desired_of(
+        server->config->values);
+
     return inf_repository_change_new(server->lifecycle, server->pollers,
         &desired, &server->change);
 }
@@ -330,11 +336,9 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
     const inf_memory_t *memory = inf_memory_shared();
     const NginxInference__CoreConfig *config = server->config->values;
 
-    inf_err_t *err = config->model_namespacing
-        ? inf_repositories_open_namespaced(config->repositories,
-            config->n_repositories, &server->repositories)
-        : inf_repositories_open(config->repositories, config->n_repositories,
-            &server->repositories);
+    inf_err_t *err = inf_repositories_open(config->repositories,
+        config->n_repositories, config->model_namespacing, inf_storage_open,
+        &server->repositories);
     if (err != NULL) {
         return err;
     }

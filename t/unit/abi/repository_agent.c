@@ -21,7 +21,7 @@
 static struct {
     char              *tree;
     char              *dir;
-    const char        *agent_dirs[2];
+    char              *agent_dirs[2];
     inf_storage_t     *storage;
     inf_agent_table_t *table;
 } w;
@@ -39,7 +39,7 @@ setup(void **state)
     setenv("TMPDIR", tree_path(w.tree, "temp"), 1);
     setenv("INF_T_AGENT_TRACE", tree_path(w.tree, "trace"), 1);
     assert_ok(inf_storage_local_open(&w.storage));
-    assert_ok(inf_agent_table_new(&inf_agent_ops, w.agent_dirs, 2, &w.table));
+    assert_ok(inf_agent_table_new(&inf_agent_ops, &w.table));
     return 0;
 }
 
@@ -94,7 +94,8 @@ load(const char *agents, inf_agents_t **out)
 {
     static const inf_config_options_t opt = { .auto_complete = true };
     const inf_agents_model_t model = {
-        .storage = w.storage, .dir = w.dir, .name = "m", .config = &opt
+        .storage = w.storage, .dir = w.dir, .name = "m", .config = &opt,
+        .agent_dirs = { w.agent_dirs, 2 }
     };
     char config[4096];
 
@@ -271,7 +272,6 @@ a_library_that_was_cut_short_is_rejected(void **state)
     fclose(f);
     free(data);
     w.agent_dirs[1] = w.tree;
-    assert_ok(inf_agent_table_set_dirs(w.table, w.agent_dirs, 2));
     load_fails("{ name: 'short' }", INF_ERR_NOT_FOUND,
         "libtritonrepoagent_short.so");
 }
@@ -283,7 +283,6 @@ a_file_that_is_no_library_is_rejected(void **state)
 
     tree_file(w.tree, "junk/libtritonrepoagent_junk.so", "\177ELF junk");
     w.agent_dirs[1] = w.tree;
-    assert_ok(inf_agent_table_set_dirs(w.table, w.agent_dirs, 2));
     load_fails("{ name: 'junk' }", INF_ERR_NOT_FOUND,
         "unable to load shared library: ");
 }

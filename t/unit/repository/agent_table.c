@@ -16,7 +16,8 @@ struct inf_agent_s {
 
 static struct {
     char              *tree;
-    const char        *dirs[2];
+    char              *dirs[2];
+    inf_agent_dirs_t   all;
     inf_agent_table_t *table;
     struct inf_agent_s agent;
     _Atomic int        opened;
@@ -64,7 +65,8 @@ setup(void **state)
     tree_file(w.tree, "two/a/libtritonrepoagent_a.so", "");
     w.dirs[0] = strdup(tree_path(w.tree, "one"));
     w.dirs[1] = strdup(tree_path(w.tree, "two"));
-    assert_null(inf_agent_table_new(&fake_ops, w.dirs, 2, &w.table));
+    w.all = (inf_agent_dirs_t) { w.dirs, 2 };
+    assert_null(inf_agent_table_new(&fake_ops, &w.table));
     return 0;
 }
 
@@ -73,8 +75,8 @@ teardown(void **state)
 {
     (void) state;
     inf_agent_table_free(w.table);
-    free((void *) w.dirs[0]);
-    free((void *) w.dirs[1]);
+    free(w.dirs[0]);
+    free(w.dirs[1]);
     tree_free(w.tree);
     return 0;
 }
@@ -85,8 +87,8 @@ the_first_opens_and_the_last_closes(void **state)
     (void) state;
     inf_agent_t *x, *y;
 
-    assert_ok(inf_agent_table_ref(w.table, "a", &x));
-    assert_ok(inf_agent_table_ref(w.table, "a", &y));
+    assert_ok(inf_agent_table_ref(w.table, &w.all, "a", &x));
+    assert_ok(inf_agent_table_ref(w.table, &w.all, "a", &y));
     assert_ptr_equal(x, y);
     assert_int_equal(w.opened, 1);
     inf_agent_table_unref(w.table, x);
@@ -94,7 +96,7 @@ the_first_opens_and_the_last_closes(void **state)
     inf_agent_table_unref(w.table, y);
     assert_int_equal(w.closed, 1);
 
-    assert_ok(inf_agent_table_ref(w.table, "a", &x));
+    assert_ok(inf_agent_table_ref(w.table, &w.all, "a", &x));
     assert_int_equal(w.opened, 2);
     inf_agent_table_unref(w.table, x);
 }
@@ -105,13 +107,13 @@ the_first_folder_that_has_it_wins(void **state)
     (void) state;
     inf_agent_t *x;
 
-    assert_ok(inf_agent_table_ref(w.table, "a", &x));
+    assert_ok(inf_agent_table_ref(w.table, &w.all, "a", &x));
     assert_string_equal(w.library, tree_path(w.tree,
         "two/a/libtritonrepoagent_a.so"));
     inf_agent_table_unref(w.table, x);
 
     tree_file(w.tree, "one/a/libtritonrepoagent_a.so", "");
-    assert_ok(inf_agent_table_ref(w.table, "a", &x));
+    assert_ok(inf_agent_table_ref(w.table, &w.all, "a", &x));
     assert_string_equal(w.library, tree_path(w.tree,
         "one/a/libtritonrepoagent_a.so"));
     inf_agent_table_unref(w.table, x);
@@ -126,11 +128,11 @@ what_is_missing_is_named_with_every_folder(void **state)
 
     snprintf(text, sizeof(text), "unable to find 'libtritonrepoagent_b.so'"
         " for repo agent 'b', searched: %s/b, %s/b", w.dirs[0], w.dirs[1]);
-    assert_error(inf_agent_table_ref(w.table, "b", &x), INF_ERR_NOT_FOUND,
+    assert_error(inf_agent_table_ref(w.table, &w.all, "b", &x), INF_ERR_NOT_FOUND,
         text);
 
     tree_dir(w.tree, "two/c/libtritonrepoagent_c.so");
-    assert_error(inf_agent_table_ref(w.table, "c", &x), INF_ERR_NOT_FOUND,
+    assert_error(inf_agent_table_ref(w.table, &w.all, "c", &x), INF_ERR_NOT_FOUND,
         "libtritonrepoagent_c.so");
     assert_int_equal(w.opened, 0);
 }
@@ -139,16 +141,17 @@ static void
 without_folders_or_functions_the_error_says_so(void **state)
 {
     (void) state;
+    const inf_agent_dirs_t nowhere = { NULL, 0 };
     inf_agent_table_t *none;
     inf_agent_t *x;
 
-    assert_ok(inf_agent_table_new(&fake_ops, NULL, 0, &none));
-    assert_error(inf_agent_table_ref(none, "a", &x), INF_ERR_NOT_FOUND,
+    assert_ok(inf_agent_table_new(&fake_ops, &none));
+    assert_error(inf_agent_table_ref(none, &nowhere, "a", &x), INF_ERR_NOT_FOUND,
         "no directory of agents is set");
     inf_agent_table_free(none);
 
-    assert_ok(inf_agent_table_new(NULL, w.dirs, 2, &none));
-    assert_error(inf_agent_table_ref(none, "a", &x), INF_ERR_UNSUPPORTED,
+    assert_ok(inf_agent_table_new(NULL, &none));
+    assert_error(inf_agent_table_ref(none, &w.all, "a", &x), INF_ERR_UNSUPPORTED,
         "loads no agents");
     inf_agent_table_free(none);
 }
@@ -160,10 +163,10 @@ one_that_failed_is_tried_again(void **state)
     inf_agent_t *x;
 
     atomic_store(&w.fails, true);
-    assert_error(inf_agent_table_ref(w.table, "a", &x), INF_ERR_UNAVAILABLE,
+    assert_error(inf_agent_table_ref(w.table, &w.all, "a", &x), INF_ERR_UNAVAILABLE,
         "not today");
     atomic_store(&w.fails, false);
-    assert_ok(inf_agent_table_ref(w.table, "a", &x));
+    assert_ok(inf_agent_table_ref(w.table, &w.all, "a", &x));
     assert_int_equal(w.opened, 2);
     inf_agent_table_unref(w.table, x);
     assert_int_equal(w.closed, 1);
@@ -175,7 +178,7 @@ use_often(void *arg)
     (void) arg;
     for (int i = 0; i < ROUNDS; i++) {
         inf_agent_t *x;
-        assert_null(inf_agent_table_ref(w.table, "a", &x));
+        assert_null(inf_agent_table_ref(w.table, &w.all, "a", &x));
         assert_true(atomic_load(&x->open));
         inf_agent_table_unref(w.table, x);
     }

@@ -25,7 +25,7 @@ static struct {
     char               *tree;
     char               *dir;
     char               *temp;
-    const char         *agent_dirs[1];
+    char               *agent_dirs[1];
     inf_storage_t      *storage;
     inf_agent_table_t  *table;
 } w;
@@ -133,7 +133,7 @@ setup(void **state)
     w.agent_dirs[0] = strdup(tree_path(w.tree, "agents"));
     setenv("TMPDIR", w.temp, 1);
     assert_null(inf_storage_local_open(&w.storage));
-    assert_null(inf_agent_table_new(&fake_ops, w.agent_dirs, 1, &w.table));
+    assert_null(inf_agent_table_new(&fake_ops, &w.table));
     return 0;
 }
 
@@ -146,7 +146,7 @@ teardown(void **state)
     inf_storage_close(w.storage);
     free(w.dir);
     free(w.temp);
-    free((void *) w.agent_dirs[0]);
+    free(w.agent_dirs[0]);
     tree_free(w.tree);
     return 0;
 }
@@ -156,7 +156,8 @@ load(const char *config, inf_agents_t **out)
 {
     static const inf_config_options_t opt = { .auto_complete = true };
     const inf_agents_model_t model = {
-        .storage = w.storage, .dir = w.dir, .name = "m", .config = &opt
+        .storage = w.storage, .dir = w.dir, .name = "m", .config = &opt,
+        .agent_dirs = { w.agent_dirs, 1 }
     };
 
     if (config != NULL) {
@@ -738,7 +739,8 @@ a_configuration_that_came_with_the_request_names_the_agents(void **state)
             "\"model_repository_agents\":{\"agents\":[{\"name\":\"c\"}]}}")
     };
     const inf_agents_model_t model = {
-        .storage = w.storage, .dir = w.dir, .name = "m", .config = &opt
+        .storage = w.storage, .dir = w.dir, .name = "m", .config = &opt,
+        .agent_dirs = { w.agent_dirs, 1 }
     };
     inf_agents_t *c;
 

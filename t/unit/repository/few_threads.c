@@ -40,11 +40,12 @@ setup(void **state)
     (void) state;
     remote_reset();
     lifecycle_world_begin(&w, places);
-    assert_ok(inf_repositories_open_with(w.places, 2, false, remote_open,
+    assert_ok(inf_repositories_open(w.places, 2, false, remote_open,
         &w.repositories));
     assert_ok(inf_lifecycle_new(&w.options, &w.lc));
     desired = (inf_repository_desired_t) {
-        .addresses = w.places, .count = 2, .all = true
+        .addresses = w.places, .count = 2,
+        .models = { .all = true }
     };
     assert_ok(inf_repository_change_new(w.lc, w.pollers, &desired,
         &change));

@@ -24,7 +24,7 @@ open_world(size_t count, bool namespacing)
     remote_reset();
     lifecycle_world_begin(&w, places);
     w.options.load_composing = true;
-    assert_ok(inf_repositories_open_with(w.places, count, namespacing,
+    assert_ok(inf_repositories_open(w.places, count, namespacing,
         remote_open, &w.repositories));
     assert_ok(inf_lifecycle_new(&w.options, &w.lc));
     desired = (inf_repository_desired_t) {
@@ -116,9 +116,9 @@ static void
 start(bool all, char *const *names, size_t count,
     const inf_model_id_t *except, size_t except_count)
 {
-    desired.all = all;
-    desired.names = names;
-    desired.name_count = count;
+    desired.models.all = all;
+    desired.models.names = names;
+    desired.models.count = count;
     assert_ok(inf_repository_change_new(w.lc, w.pollers, &desired,
         &change));
     assert_ok(inf_lifecycle_start(w.lc, all, names, count, except,
@@ -861,7 +861,7 @@ a_newly_named_model_of_a_namespace_waits_for_the_listing(void **state)
     remote_set("remote1", NULL);
     start(false, names, 1, NULL, 0);
     wait_for_row("m/1 READY");
-    desired.name_count = 3;
+    desired.models.count = 3;
     ask_for(2);
     let_come();
     wait_for_row("nowhere/-1 UNAVAILABLE model not found");

@@ -22,7 +22,8 @@ setup(void **state)
 
     (void) state;
     lifecycle_world_begin(&w, places);
-    assert_ok(inf_repositories_open(w.places, 1, &w.repositories));
+    assert_ok(inf_repositories_open(w.places, 1, false, inf_storage_open,
+        &w.repositories));
     w.options.gpus = (inf_gpus_t) {
         .ids = gpu_ids, .count = 2, .min_capability = 6
     };

@@ -26,7 +26,8 @@ world_open(uint32_t threads)
     lifecycle_world_begin(&w, places);
     published = 0;
     tree_file(w.tree, "backends/y/libtriton_y.so", "");
-    assert_ok(inf_repositories_open(w.places, 1, &w.repositories));
+    assert_ok(inf_repositories_open(w.places, 1, false, inf_storage_open,
+        &w.repositories));
     w.options.changed = changed;
     w.core_config->values->load_threads = threads;
 }

@@ -10,6 +10,7 @@
 #include "core/base/log.h"
 #include "core/repository/agents.h"
 #include "core/repository/lifecycle.h"
+#include "core/storage/storage.h"
 #include "core_config_of.h"
 #include "repository/fake_plugin.h"
 
@@ -189,7 +190,8 @@ setup(void **state)
         " agent_directories: '%s/agents' auto_complete: false code_upload:"
         " true load_threads: 2", w.tree, w.tree);
     snprintf(repo, sizeof(repo), "%s/repo", w.tree);
-    assert_ok(inf_repositories_open(addresses, 1, &w.repositories));
+    assert_ok(inf_repositories_open(addresses, 1, false, inf_storage_open,
+        &w.repositories));
     inf_registry_init(&w.registry);
     start();
     return 0;

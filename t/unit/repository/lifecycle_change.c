@@ -19,7 +19,8 @@ setup(void **state)
 
     (void) state;
     lifecycle_world_begin(&w, places);
-    assert_ok(inf_repositories_open(w.places, 2, &w.repositories));
+    assert_ok(inf_repositories_open(w.places, 2, false, inf_storage_open,
+        &w.repositories));
     assert_ok(inf_lifecycle_new(&w.options, &w.lc));
     return 0;
 }

@@ -7,7 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/repository/repository_change.h"
-#include "core/repository/repository_names.h"
+#include "core/repository/inventory.h"
 
 #define SETTLE_NS 1000000u
 
@@ -23,7 +23,8 @@ setup(void **state)
     (void) state;
     repository_change = NULL;
     lifecycle_world_begin(&w, places);
-    assert_ok(inf_repositories_open(w.places, 1, &w.repositories));
+    assert_ok(inf_repositories_open(w.places, 1, false, inf_storage_open,
+        &w.repositories));
     assert_ok(inf_lifecycle_new(&w.options, &w.lc));
     return 0;
 }
@@ -815,20 +816,20 @@ loads_go_by_the_options_that_are_in_force(void **state)
     tree_file(w.tree, "more/y/libtriton_y.so", "");
     inf_core_config_t *both = directories(tree_path(w.tree, "more"));
     inf_core_config_t *one = directories(NULL);
-    assert_ok(inf_lifecycle_reconfigure(w.lc, both));
+    inf_lifecycle_reconfigure(w.lc, both);
     reconcile(true);                            /* what failed is tried again */
     assert_ptr_equal(model("m"), m);
     assert_non_null(model("n"));
     assert_non_null(strstr(fake.settings, "color=red"));
 
-    assert_ok(inf_lifecycle_reconfigure(w.lc, one));
+    inf_lifecycle_reconfigure(w.lc, one);
     assert_false(is_released(both));            /* n goes by the old ones    */
     assert_ok(inf_lifecycle_unload(w.lc, "n", false));
     wait_for_row("n/1 UNAVAILABLE unloaded\n");
     assert_true(is_released(both));
     assert_error(inf_lifecycle_load(w.lc, "n", NULL), INF_ERR_INVALID_ARG,
         "unable to find backend library");
-    assert_ok(inf_lifecycle_reconfigure(w.lc, both));
+    inf_lifecycle_reconfigure(w.lc, both);
     assert_true(is_released(one));
     assert_ok(inf_lifecycle_load(w.lc, "n", NULL));
     inf_core_config_unref(both);
@@ -841,7 +842,8 @@ static void
 new_change(bool all)
 {
     const inf_repository_desired_t desired = {
-        .addresses = w.places, .count = 1, .all = all
+        .addresses = w.places, .count = 1,
+        .models = { .all = all }
     };
     assert_ok(inf_repository_change_new(w.lc, w.pollers, &desired,
         &repository_change));
@@ -854,7 +856,8 @@ a_change_of_the_list_happens_by_itself(void **state)
     char a[] = "a", b[] = "b";
     char *names[] = { a, b };
     inf_repository_desired_t desired = {
-        .addresses = w.places, .count = 1, .names = names, .name_count = 1
+        .addresses = w.places, .count = 1,
+        .models = { .names = names, .count = 1 }
     };
 
     add_model(0, "a");
@@ -865,19 +868,19 @@ a_change_of_the_list_happens_by_itself(void **state)
     assert_ok(inf_repository_change_ask(repository_change, &desired));
     assert_false(inf_repository_change_pending(repository_change));
 
-    desired.name_count = 2;
+    desired.models.count = 2;
     assert_ok(inf_repository_change_ask(repository_change, &desired));
     inf_repository_change_wait(repository_change);
     inf_lifecycle_wait(w.lc);
     assert_non_null(model("b"));
-    desired.all = true;
-    desired.name_count = 0;
+    desired.models.all = true;
+    desired.models.count = 0;
     assert_ok(inf_repository_change_ask(repository_change, &desired));
-    desired.all = false;                        /* perhaps before its turn   */
+    desired.models.all = false;                        /* perhaps before its turn   */
     assert_ok(inf_repository_change_ask(repository_change, &desired));
     inf_repository_change_wait(repository_change);
     inf_lifecycle_wait(w.lc);
-    desired.name_count = 1;
+    desired.models.count = 1;
     assert_ok(inf_repository_change_ask(repository_change, &desired));
     inf_repository_change_wait(repository_change);
     inf_lifecycle_wait(w.lc);
@@ -893,7 +896,8 @@ options_are_handed_on_from_one_desired_to_the_next(void **state)
     inf_core_config_t *given[7];
     inf_core_config_t *late = directories(NULL);
     inf_repository_desired_t desired = {
-        .addresses = w.places, .count = 1, .all = true
+        .addresses = w.places, .count = 1,
+        .models = { .all = true }
     };
 
     new_change(true);
@@ -923,7 +927,8 @@ static inf_err_t *
 ask_for(size_t count)
 {
     const inf_repository_desired_t desired = {
-        .addresses = w.places, .count = count, .all = true
+        .addresses = w.places, .count = count,
+        .models = { .all = true }
     };
     return inf_repository_change_ask(repository_change, &desired);
 }
@@ -986,18 +991,14 @@ static void *
 looks_main(void *arg)
 {
     traffic_t *t = arg;
-    inf_repository_name_t *names;
-    size_t count;
+    const inf_inventory_query_t q = { .occasion = INF_INVENTORY_INDEX };
 
     while (!t->stop) {
+        inf_inventory_t *l = NULL;
+
         inf_err_free(inf_poll_once(w.poll, false));
-        inf_repository_list_t *list = inf_repositories_take(&w.repositories);
-        inf_arena_t arena;
-        inf_arena_init(&arena);
-        inf_err_free(inf_repositories_names(list, &arena, NULL, &names,
-            &count));
-        inf_arena_fini(&arena);
-        inf_repository_list_unref(list);
+        inf_err_free(inf_inventory_new(&w.repositories, &q, &l));
+        inf_inventory_unref(l);
     }
     return NULL;
 }

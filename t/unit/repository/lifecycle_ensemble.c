@@ -22,9 +22,8 @@ world_open_at(size_t places, bool namespacing, uint32_t threads,
     static const char *const names[] = { "r0", "r1", NULL };
 
     lifecycle_world_begin(&w, names);
-    assert_ok(namespacing
-        ? inf_repositories_open_namespaced(w.places, places, &w.repositories)
-        : inf_repositories_open(w.places, places, &w.repositories));
+    assert_ok(inf_repositories_open(w.places, places, namespacing,
+        inf_storage_open, &w.repositories));
     backend_ops = fake_ops;
     w.options.plugins = &backend_ops;
     w.options.load_composing = load_composing;
@@ -710,10 +709,12 @@ members_in_a_repository_that_comes_and_goes(void **state)
 
     world_open(1, false);
     const inf_repository_desired_t both = {
-        .addresses = w.places, .count = 2, .all = true
+        .addresses = w.places, .count = 2,
+        .models = { .all = true }
     };
     const inf_repository_desired_t one = {
-        .addresses = w.places, .count = 1, .all = true
+        .addresses = w.places, .count = 1,
+        .models = { .all = true }
     };
     assert_ok(inf_repository_change_new(w.lc, w.pollers, &one,
         &change));

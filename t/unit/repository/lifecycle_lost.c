@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/repository/lifecycle_parts.h"
+#include "core/storage/storage.h"
 #include "core_config_of.h"
 #include "repository/fake_plugin.h"
 
@@ -97,7 +98,8 @@ setup(void **state)
         " false code_upload: true load_threads: 2",
         tree_path(w.tree, "backends"));
     char *address = strdup(tree_path(w.tree, "repo"));
-    assert_ok(inf_repositories_open(&address, 1, &w.repositories));
+    assert_ok(inf_repositories_open(&address, 1, false, inf_storage_open,
+        &w.repositories));
     free(address);
     inf_registry_init(&w.registry);
     w.ops = fake_ops;

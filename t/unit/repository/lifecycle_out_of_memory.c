@@ -18,7 +18,8 @@ begin(void)
     static const char *const places[] = { "repo", NULL };
 
     lifecycle_world_begin(&w, places);
-    assert_ok(inf_repositories_open(w.places, 1, &w.repositories));
+    assert_ok(inf_repositories_open(w.places, 1, false, inf_storage_open,
+        &w.repositories));
     assert_ok(inf_lifecycle_new(&w.options, &w.lc));
     lifecycle_world_add_model(&w, "repo", "other", "backend: 'x'");
     lifecycle_world_add_model(&w, "repo", "m", "backend: 'x'"

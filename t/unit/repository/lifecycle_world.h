@@ -22,6 +22,7 @@
 
 #include "core/repository/lifecycle.h"
 #include "core/repository/polling.h"
+#include "core/storage/storage.h"
 
 #define SECOND     UINT64_C(1000000000)
 #define PLACES_MAX 4

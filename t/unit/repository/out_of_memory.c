@@ -18,8 +18,7 @@
 #include "core/repository/agents.h"
 #include "core/repository/backend_search.h"
 #include "core/repository/instance_change.h"
-#include "core/repository/repositories.h"
-#include "core/repository/repository_names.h"
+#include "core/repository/inventory.h"
 #include "core/repository/scan.h"
 #include "core/storage/storage.h"
 #include "core/storage/storage_local.h"
@@ -172,6 +171,7 @@ agent_act(inf_agent_t *agent, inf_agent_model_t *m, inf_agent_action_t action)
 static inf_err_t *
 use_agents(inf_storage_t *st, const char *tree)
 {
+    char *dir = (char *) (uintptr_t) tree;
     static const inf_agent_ops_t ops = {
         agent_open, agent_close, agent_model, agent_model, agent_act
     };
@@ -181,21 +181,19 @@ use_agents(inf_storage_t *st, const char *tree)
             "\"b\"}]}}")
     };
     const inf_agents_model_t model = {
-        .storage = st, .dir = tree, .name = "m", .config = &opt
+        .storage = st, .dir = tree, .name = "m", .config = &opt,
+        .agent_dirs = { &dir, 1 }
     };
     inf_agent_table_t *table;
     inf_agents_t *c = NULL;
     inf_scan_t scan;
 
-    inf_err_t *err = inf_agent_table_new(&ops, &tree, 1, &table);
+    inf_err_t *err = inf_agent_table_new(&ops, &table);
     if (err != NULL) {
         return err;
     }
 
-    err = inf_agent_table_set_dirs(table, &tree, 1);
-    if (err == NULL) {
-        err = inf_agents_load(table, &model, &c);
-    }
+    err = inf_agents_load(table, &model, &c);
     if (err == NULL) {
         inf_agents_complete(c);
         const inf_scan_root_t place = {
@@ -280,19 +278,19 @@ use_set(char *tree, char *other, bool namespacing)
     static const inf_scan_alias_t alias = { .dir = "m", .name = "n" };
     char *addresses[] = { tree, other };
     inf_repositories_t set;
-    inf_repository_name_t *names;
-    inf_arena_t arena;
-    size_t count = 0;
+    const inf_inventory_query_t q = {
+        .occasion = INF_INVENTORY_INDEX,
+        .desired = { .names = addresses, .count = 2 }
+    };
+    inf_inventory_t *l;
     bool changed;
 
-    inf_err_t *err = namespacing
-        ? inf_repositories_open_namespaced(addresses, 1, &set)
-        : inf_repositories_open(addresses, 1, &set);
+    inf_err_t *err = inf_repositories_open(addresses, 1, namespacing,
+        inf_storage_open, &set);
     if (err != NULL) {
         return err;
     }
 
-    inf_arena_init(&arena);
     err = inf_repositories_replace(&set, addresses, 2, &changed);
     if (err == NULL) {
         err = inf_repositories_replace(&set, addresses, 1, &changed);
@@ -301,20 +299,17 @@ use_set(char *tree, char *other, bool namespacing)
         err = inf_repositories_add(&set, other, &alias, 1);
     }
     if (err == NULL) {
-        inf_repository_list_t *list = inf_repositories_take(&set);
-        err = inf_repositories_names(list, &arena, NULL, &names, &count);
-        if (err == NULL && list->count != 2) {
-            err = inf_err_new(INF_ERR_UNAVAILABLE, "out of memory");
-        }
-        if (err == NULL) {
-            err = scan_set(list, namespacing ? other : "");
-        }
-        inf_repository_list_unref(list);
+        err = inf_inventory_new(&set, &q, &l);
+    }
+    if (err == NULL) {
+        err = l->list->count != 2
+            ? inf_err_new(INF_ERR_UNAVAILABLE, "out of memory")
+            : scan_set(l->list, namespacing ? other : "");
+        inf_inventory_unref(l);
     }
     if (err == NULL) {
         err = inf_repositories_remove(&set, other);
     }
-    inf_arena_fini(&arena);
     inf_repositories_close(&set);
     return err;
 }

@@ -20,7 +20,8 @@ setup(void **state)
 
     (void) state;
     lifecycle_world_begin(&w, places);
-    assert_ok(inf_repositories_open(w.places, 1, &w.repositories));
+    assert_ok(inf_repositories_open(w.places, 1, false, inf_storage_open,
+        &w.repositories));
     assert_ok(inf_lifecycle_new(&w.options, &w.lc));
     assert_ok(inf_poll_new(w.lc, w.pollers, SETTLE_NS, &w.poll));
     return 0;

@@ -21,7 +21,7 @@ setup(void **state)
     (void) state;
     remote_reset();
     lifecycle_world_begin(&w, places);
-    assert_ok(inf_repositories_open_with(w.places, 3, false, remote_open,
+    assert_ok(inf_repositories_open(w.places, 3, false, remote_open,
         &w.repositories));
     assert_ok(inf_lifecycle_new(&w.options, &w.lc));
     assert_ok(inf_poll_new(w.lc, w.pollers, SETTLE_NS, &w.poll));
@@ -62,7 +62,8 @@ static void
 start(void)
 {
     const inf_repository_desired_t desired = {
-        .addresses = w.places, .count = 3, .all = true
+        .addresses = w.places, .count = 3,
+        .models = { .all = true }
     };
     assert_ok(inf_repository_change_new(w.lc, w.pollers, &desired,
         &change));
@@ -210,7 +211,8 @@ a_repository_that_went_is_not_polled(void **state)
 {
     (void) state;
     const inf_repository_desired_t fewer = {
-        .addresses = w.places, .count = 2, .all = true
+        .addresses = w.places, .count = 2,
+        .models = { .all = true }
     };
 
     add_model(1, "one");

@@ -4,7 +4,7 @@
  *                    back, lets fail and counts.
  *
  * Owner    The test: remote_reset first.  remote_open goes to
- *          inf_repositories_open_with.
+ *          inf_repositories_open.
  * Thread   any: what it does is under a mutex.
  * Units    none.
  * Errors   as told; a test fails when no question comes within a minute.

@@ -149,7 +149,7 @@ a_list_has_the_listed_ones_in_front(void **state)
     char *local = strdup(tree_path(tree, "local"));
     char *addresses[] = { address, local };
 
-    assert_ok(inf_repositories_open_with(addresses, 2, false, remote_open,
+    assert_ok(inf_repositories_open(addresses, 2, false, remote_open,
         &set));
     inf_repository_list_t *before = inf_repositories_take(&set);
     assert_int_equal(before->total, 2);
@@ -179,7 +179,7 @@ one_that_is_taken_out_before_it_was_listed_does_not_come_back(void **state)
     inf_repositories_t set;
     bool changed;
 
-    assert_ok(inf_repositories_open_with(&address, 1, false, remote_open,
+    assert_ok(inf_repositories_open(&address, 1, false, remote_open,
         &set));
     inf_repository_list_t *before = inf_repositories_take(&set);
     assert_ok(inf_repositories_replace(&set, NULL, 0, &changed));
@@ -201,7 +201,7 @@ a_listing_that_is_cancelled_is_no_failure(void **state)
     (void) state;
     inf_repositories_t set;
 
-    assert_ok(inf_repositories_open_with(&address, 1, false, remote_open,
+    assert_ok(inf_repositories_open(&address, 1, false, remote_open,
         &set));
     inf_repository_list_t *list = inf_repositories_take(&set);
     inf_repositories_cancel(&set);

@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/server/journal.h"
+#include "core/storage/storage.h"
 #include "core_config_of.h"
 #include "repository/fake_plugin.h"
 
@@ -132,9 +133,8 @@ open_world(bool namespacing)
     char *addresses[] = {
         strdup(tree_path(w.tree, "repo")), strdup(tree_path(w.tree, "repo2"))
     };
-    assert_ok(namespacing
-        ? inf_repositories_open_namespaced(addresses, 2, &w.repositories)
-        : inf_repositories_open(addresses, 1, &w.repositories));
+    assert_ok(inf_repositories_open(addresses, namespacing ? 2 : 1,
+        namespacing, inf_storage_open, &w.repositories));
     free(addresses[0]);
     free(addresses[1]);
     inf_registry_init(&w.registry);
@@ -480,7 +480,7 @@ what_was_loaded_without_namespacing_comes_back_in_all(void **state)
         strdup(tree_path(w.tree, "repo")), strdup(tree_path(w.tree, "repo2"))
     };
     add_model_in("repo2", "a");
-    assert_ok(inf_repositories_open_namespaced(addresses, 2,
+    assert_ok(inf_repositories_open(addresses, 2, true, inf_storage_open,
         &w.repositories));
     free(addresses[0]);
     free(addresses[1]);
