@@ -1,9 +1,10 @@
 #!/bin/sh
 # setup.sh - installs what building and testing need.  Idempotent: a second
 # run ends at the stamp.  Debian packages come from the machine's own apt
-# sources, Python packages from PyPI into build/venv, ONNX Runtime's C headers
-# from the package of the next Debian (unpacked under build/deps, the system's
-# apt configuration is not touched).
+# sources, Python packages from PyPI into build/venv, NVIDIA's perf_analyzer
+# from the package that has its program into build/deps/perf-analyzer, ONNX
+# Runtime's C headers from the package of the next Debian (unpacked under
+# build/deps, the system's apt configuration is not touched).
 #
 #   sh t/setup.sh            build and test
 #   sh t/setup.sh fuzz       also what clang's fuzzers are linked to
@@ -20,7 +21,7 @@ packages="ca-certificates gcc g++ make cmake ninja-build pkg-config
     nginx nginx-dev
     protobuf-c-compiler libprotobuf-c-dev libjansson-dev zlib1g-dev
     libexpat1-dev libcurl4-openssl-dev libssl-dev
-    libcmocka-dev libjemalloc2 libpython3.11
+    libcmocka-dev libjemalloc2 libpython3.11 libb64-0d
     python3 python3-venv curl wrk nghttp2-client procps clang"
 
 main()
@@ -41,6 +42,7 @@ main()
     mkdir -p "$deps"
     install_packages
     make_venv
+    lay_perf_analyzer
     lay_onnxruntime
     echo "$key" > "$stamp"
 }
@@ -130,6 +132,22 @@ make_venv()
     fi
     "$venv/bin/python" -m pip install --disable-pip-version-check -q \
         -r t/requirements.txt
+}
+
+# ---- perf_analyzer: deps/perf-analyzer/bin, and the library that it needs
+
+# The last tritonclient with the program; the venv has a newer one.
+lay_perf_analyzer()
+{
+    perf=$deps/perf-analyzer
+    if [ ! -d "$perf" ]; then
+        echo "setup: perf_analyzer"
+        rm -rf "$perf.new"
+        "$venv/bin/python" -m pip install --disable-pip-version-check -q \
+            --no-deps --only-binary=:all: --target "$perf.new" \
+            tritonclient==2.41.1 nvidia-cuda-runtime-cu12==12.9.79
+        mv "$perf.new" "$perf"
+    fi
 }
 
 # ---- ONNX Runtime: deps/onnxruntime/{include,lib}
