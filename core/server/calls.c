@@ -7,6 +7,7 @@
 
 #include "core/include/build_id.h"
 #include "core/proto/message.h"
+#include "core/server/client_settings.h"
 #include "core/server/log_message.h"
 #include "core/server/metrics_text.h"
 #include "core/server/model_control.h"
@@ -111,7 +112,16 @@ inf_call(inf_server_t *server, inf_registry_reader_t *models, uint16_t method,
     }
 
     const call_t call = { server, models, method, rest, answer };
-    err = entry->run(&call, message);
+    if (!inf_client_settings_have(method)) {
+        err = entry->run(&call, message);
+    } else {
+        inf_lock(&server->settings_lock);
+        err = entry->run(&call, message);
+        if (err == NULL) {
+            inf_client_settings_note(server, method, message);
+        }
+        inf_unlock(&server->settings_lock);
+    }
     inf_message_free(message);
     return err;
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,6 +19,8 @@
 #define JOURNAL_RANK  3
 #define JOURNAL_DATA  4096u     /* two headers in front                      */
 #define JOURNAL_KEY   8192u     /* bytes of a key at most                    */
+#define JOURNAL_COPY  (1u << 20)    /* bytes of records, before those that
+                                   count no more are left out                */
 
 /* A record that takes back the ones before it. */
 #define METHOD_FORGET 0u
@@ -32,7 +35,7 @@ typedef struct {
 } journal_header_t;
 
 typedef struct {
-    uint16_t method;            /* LOAD, UNLOAD or FORGET                    */
+    uint16_t method;            /* LOAD, UNLOAD, FORGET; else what is kept   */
     uint16_t implicit;          /* LOAD: because an ensemble needed it;
                                    UNLOAD: it would need it again            */
     uint32_t key_len;
@@ -40,10 +43,12 @@ typedef struct {
     uint64_t check;             /* of it                                     */
 } journal_record_t;
 
-/* A model's last record. */
+/* The last record of a model, or of what is kept. */
 typedef struct {
-    char    *key;               /* its name; with namespacing a line feed
-                                   and the namespace follow                  */
+    char    *key;               /* a model's name; with namespacing a line
+                                   feed and the namespace follow.  Of what is
+                                   kept: a line feed, the method, another,
+                                   and the name                              */
     uint16_t method;
     bool     implicit;
     uint64_t offset;            /* of the record                             */
@@ -59,11 +64,17 @@ struct inf_journal_s {
     char            **start_names;
     size_t            start_count;
     uint64_t          half;     /* of the data                               */
+    uint64_t          copy_at;  /* used bytes, or when the half is full      */
     journal_header_t  header;
     journal_entry_t  *entries;
     size_t            count;
 };
 
+static bool is_model(const journal_entry_t *e);
+static char *make_kept_key(uint16_t method, const char *name);
+static const char *kept_name(const char *key);
+static inf_err_t *replay_one(inf_journal_t *j, const journal_entry_t *e,
+    inf_journal_replay_fn fn, void *userp);
 static void read_header(inf_journal_t *j);
 static void read_entries(inf_journal_t *j);
 static bool read_record(const inf_journal_t *j, uint64_t at, uint64_t end,
@@ -97,6 +108,8 @@ static bool read_at(int fd, void *data, size_t len, uint64_t offset);
 static bool record_fits(const journal_record_t *r, uint64_t size);
 static inf_err_t *restore_load(inf_journal_t *j, const journal_entry_t *e,
     const inf_model_id_t *id, inf_lifecycle_t *lc);
+static inf_err_t *read_message(const inf_journal_t *j,
+    const journal_entry_t *e, char **bytes, inf_slice_t *message);
 
 const inf_load_note_ops_t inf_journal_notes = {
     .loaded = note_loaded,
@@ -124,6 +137,7 @@ inf_journal_open(int fd, bool start_all, char *const *start_names,
 
     j->fd = fd;
     j->half = ((uint64_t) st.st_size - JOURNAL_DATA) / 2;
+    j->copy_at = JOURNAL_COPY;
     inf_lock_init(&j->lock, JOURNAL_RANK);
     inf_err_t *err = inf_journal_start(j, start_all, start_names,
         start_count);
@@ -210,7 +224,8 @@ inf_journal_restore(inf_journal_t *j, inf_lifecycle_t *lc, bool all)
         } else {
             ids[i] = split_key(keys[i]);
         }
-        if (!all || j->entries[i].method == INF_METHOD_REPOSITORY_MODEL_LOAD)
+        if (is_model(&j->entries[i]) && (!all || j->entries[i].method
+                == INF_METHOD_REPOSITORY_MODEL_LOAD))
         {
             known[count++] = ids[i];
         }
@@ -235,6 +250,115 @@ inf_journal_restore(inf_journal_t *j, inf_lifecycle_t *lc, bool all)
     free(keys);
     free(known);
     free(ids);
+    return err;
+}
+
+static bool
+is_model(const journal_entry_t *e)
+{
+    return e->method == INF_METHOD_REPOSITORY_MODEL_LOAD
+        || e->method == INF_METHOD_REPOSITORY_MODEL_UNLOAD;
+}
+
+void
+inf_journal_keep(inf_journal_t *j, uint16_t method, const char *name,
+    inf_slice_t message)
+{
+    if (j == NULL) {
+        return;
+    }
+
+    char *key = make_kept_key(method, name);
+    inf_err_t *err = key == NULL ? inf_err_nomem() : NULL;
+    if (err == NULL) {
+        inf_lock(&j->lock);
+        err = append(j, method, false, key, message);
+        inf_unlock(&j->lock);
+    }
+    inf_err_log(inf_err_add(err, "what a request has set is lost should the"
+        " core die"));
+    free(key);
+}
+
+void
+inf_journal_forget(inf_journal_t *j, uint16_t method, const char *name)
+{
+    inf_err_t *err = NULL;
+
+    if (j == NULL) {
+        return;
+    }
+
+    inf_lock(&j->lock);
+    for (size_t i = j->count; err == NULL && i-- > 0; ) {
+        const journal_entry_t *e = &j->entries[i];
+        if (e->method != method
+            || (name != NULL && strcmp(kept_name(e->key), name) != 0))
+        {
+            continue;
+        }
+        char *key = strdup(e->key);     /* the entry goes                    */
+        err = key == NULL ? inf_err_nomem() : append(j, METHOD_FORGET, false,
+            key, inf_slice("", 0));
+        free(key);
+        i = i < j->count ? i : j->count;
+    }
+    inf_unlock(&j->lock);
+    inf_err_log(inf_err_add(err, "what a request has taken back may return"
+        " should the core die"));
+}
+
+void
+inf_journal_replay(inf_journal_t *j, inf_journal_replay_fn fn, void *userp)
+{
+    for (size_t i = 0; i < j->count; ) {
+        const journal_entry_t *e = &j->entries[i];
+        size_t count = j->count;
+        uint16_t method = e->method;
+        inf_err_t *err = is_model(e) ? NULL : replay_one(j, e, fn, userp);
+        if (err != NULL) {
+            char *name = strdup(kept_name(e->key));
+            inf_err_log(inf_err_add(err, "what a request had set of \"%s\" is"
+                " lost with the last core", name != NULL ? name : ""));
+            if (name != NULL) {
+                inf_journal_forget(j, method, name);
+            }
+            free(name);
+        }
+        i += count == j->count;
+    }
+}
+
+/* NULL: out of memory. */
+static char *
+make_kept_key(uint16_t method, const char *name)
+{
+    char *key;
+
+    return asprintf(&key, "\n%u\n%s", method, name) < 0 ? NULL : key;
+}
+
+/* Of a key that somebody else may have written. */
+static const char *
+kept_name(const char *key)
+{
+    const char *name = key[0] == '\n' ? strchr(key + 1, '\n') : NULL;
+
+    return name != NULL ? name + 1 : "";
+}
+
+static inf_err_t *
+replay_one(inf_journal_t *j, const journal_entry_t *e,
+    inf_journal_replay_fn fn, void *userp)
+{
+    inf_slice_t message;
+    char *bytes = NULL;
+
+    inf_err_t *err = read_message(j, e, &bytes, &message);
+    if (err == NULL) {
+        err = fn(userp, e->method, message);
+    }
+    free(bytes);
     return err;
 }
 
@@ -559,13 +683,14 @@ append(inf_journal_t *j, uint16_t method, bool implicit, const char *key,
 
     uint64_t start = j->header.start;
     uint64_t used = j->header.used;
-    if (size > j->half - used) {
+    if (size > j->half - used || used > j->copy_at) {
         /* what this record replaces need not be copied */
         drop_entry(j, key);
         inf_err_t *err = copy_entries(j, &start, &used);
         if (err != NULL) {
             return err;
         }
+        j->copy_at = used > JOURNAL_COPY / 2 ? 2 * used : JOURNAL_COPY;
         if (size > j->half - used) {
             err = move_header(j, start, used);
             return err != NULL ? err : inf_err_new(INF_ERR_UNAVAILABLE,
@@ -729,28 +854,16 @@ static inf_err_t *
 restore_load(inf_journal_t *j, const journal_entry_t *e,
     const inf_model_id_t *id, inf_lifecycle_t *lc)
 {
-    journal_record_t r;
     inf_override_t *override = NULL;
     ProtobufCMessage *m = NULL;
-    char *bytes = malloc((size_t) e->size + 1);
-    inf_err_t *err = bytes == NULL ? inf_err_nomem() : NULL;
+    inf_slice_t message;
+    char *bytes = NULL;
 
-    if (err == NULL && !read_at(j->fd, bytes, (size_t) e->size, e->offset)) {
-        err = inf_err_new(INF_ERR_INTERNAL, "journal: cannot read");
-    }
-    if (err == NULL) {
-        memcpy(&r, bytes, sizeof(r));
-        if (!record_fits(&r, e->size)
-            || inf_hash(bytes + e->size - r.len, (size_t) r.len) != r.check)
-        {
-            err = inf_err_new(INF_ERR_INTERNAL,
-                "journal: a record is broken");
-        }
-    }
+    inf_err_t *err = read_message(j, e, &bytes, &message);
     if (err == NULL) {
         err = inf_message_unpack(
-            &inference__repository_model_load_request__descriptor,
-            inf_slice(bytes + e->size - r.len, (size_t) r.len), &m);
+            &inference__repository_model_load_request__descriptor, message,
+            &m);
     }
     if (err == NULL) {
         err = inf_model_control_override((const void *) m, &override);
@@ -762,4 +875,30 @@ restore_load(inf_journal_t *j, const journal_entry_t *e,
     inf_message_free(m);
     free(bytes);
     return err;
+}
+
+/* The message lies in *bytes, which are malloc'ed, also with an error. */
+static inf_err_t *
+read_message(const inf_journal_t *j, const journal_entry_t *e, char **bytes,
+    inf_slice_t *message)
+{
+    journal_record_t r;
+
+    *bytes = malloc((size_t) e->size + 1);
+    if (*bytes == NULL) {
+        return inf_err_nomem();
+    }
+    if (!read_at(j->fd, *bytes, (size_t) e->size, e->offset)) {
+        return inf_err_new(INF_ERR_INTERNAL, "journal: cannot read");
+    }
+
+    memcpy(&r, *bytes, sizeof(r));
+    if (!record_fits(&r, e->size)
+        || inf_hash(*bytes + e->size - r.len, (size_t) r.len) != r.check)
+    {
+        return inf_err_new(INF_ERR_INTERNAL, "journal: a record is broken");
+    }
+
+    *message = inf_slice(*bytes + e->size - r.len, (size_t) r.len);
+    return NULL;
 }

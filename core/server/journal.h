@@ -1,17 +1,19 @@
 /*
  * journal.h - remembers, across the core's deaths, which models were loaded
- *             and unloaded by request: the next core has them again.
+ *             and unloaded by request, and what else requests have set: the
+ *             next core has it again.
  *
  * Owner    The master keeps the memory (a memfd); this core writes it.
- * Thread   loaded, unloaded, forgotten: loaders, any number.  start: any.
- *          open, restore: the start.
+ * Thread   loaded, unloaded, forgotten: loaders, any number.  start, keep,
+ *          forget: any.  open, restore, replay: the start.
  * Units    bytes.
  * Errors   open: a file that is too small.  A load that can't be noted is
  *          logged: it will not come back.
- * Route    lifecycle -> [journal] -> next core's lifecycle
+ * Route    lifecycle, client settings -> [journal] -> those of the next core
  *
- * Records are messages of the gRPC service; the last one of a model counts.  A
- * record counts once a header names it, so a core may die at any point.
+ * Records are messages of the gRPC service; the last one of a model, or of a
+ * method and name, counts.  A record counts once a header names it, so a core
+ * may die at any point.
  */
 
 #ifndef INF_SERVER_JOURNAL_H
@@ -40,6 +42,25 @@ void inf_journal_close(inf_journal_t *journal);
    were asked for before are over. */
 INF_CHECK inf_err_t *inf_journal_restore(inf_journal_t *journal,
     inf_lifecycle_t *lc, bool all);
+
+/*
+ * The message of a method other than a load or unload that the next core is to
+ * get again, under a name that is unique for the method.  journal may be NULL.
+ */
+void inf_journal_keep(inf_journal_t *journal, uint16_t method,
+    const char *name, inf_slice_t message);
+
+/* That message counts no more; name NULL: none of the method.  journal may be
+   NULL. */
+void inf_journal_forget(inf_journal_t *journal, uint16_t method,
+    const char *name);
+
+/* What is kept, in the order in which it was; one that fails is logged and
+   forgotten. */
+typedef inf_err_t *(*inf_journal_replay_fn)(void *userp, uint16_t method,
+    inf_slice_t message);
+void inf_journal_replay(inf_journal_t *journal, inf_journal_replay_fn fn,
+    void *userp);
 
 /* For the lifecycle's options, with the journal as userp. */
 extern const inf_load_note_ops_t inf_journal_notes;

@@ -24,6 +24,9 @@ typedef struct {
     inf_log_format_t format;
 } settings_t;
 
+static request_value_t *ask(Inference__LogSettingsRequest *out,
+    inf_arena_t *arena, const char *key, int kind);
+static char *format_name(inf_log_format_t format);
 static settings_t current(void);
 static inf_err_t *read_setting(const request_entry_t *e, settings_t *s);
 static inf_err_t *read_bool(const request_entry_t *e, bool *out);
@@ -69,13 +72,81 @@ inf_log_message(const Inference__LogSettingsRequest *q, inf_arena_t *arena,
 
     value_t *verbose = put(out, arena, "log_verbose_level");
     if (verbose == NULL || !put_text(out, arena, "log_format",
-            s.format == INF_LOG_ISO8601 ? "ISO8601" : "default"))
+            format_name(s.format)))
     {
         return inf_err_nomem();
     }
     verbose->parameter_choice_case = GIVEN(UINT32);
     verbose->uint32_param = s.verbose;
     return NULL;
+}
+
+inf_err_t *
+inf_log_message_now(inf_arena_t *arena, Inference__LogSettingsRequest *out)
+{
+    const settings_t s = current();
+    const struct {
+        const char *key;
+        bool        value;
+    } bools[] = {
+        { "log_info", s.info }, { "log_warning", s.warn },
+        { "log_error", s.error }
+    };
+    request_value_t *value;
+
+    inference__log_settings_request__init(out);
+    out->settings = inf_arena_calloc(arena, SETTINGS,
+        sizeof(request_entry_t *));
+    if (out->settings == NULL) {
+        return inf_err_nomem();
+    }
+
+    for (size_t i = 0; i < sizeof(bools) / sizeof(bools[0]); i++) {
+        value = ask(out, arena, bools[i].key, ASKED(BOOL));
+        if (value == NULL) {
+            return inf_err_nomem();
+        }
+        value->bool_param = bools[i].value;
+    }
+
+    value = ask(out, arena, "log_verbose_level", ASKED(UINT32));
+    if (value == NULL) {
+        return inf_err_nomem();
+    }
+    value->uint32_param = s.verbose;
+
+    value = ask(out, arena, "log_format", ASKED(STRING));
+    if (value == NULL) {
+        return inf_err_nomem();
+    }
+    value->string_param = format_name(s.format);
+    return NULL;
+}
+
+/* NULL: out of memory. */
+static request_value_t *
+ask(Inference__LogSettingsRequest *out, inf_arena_t *arena, const char *key,
+    int kind)
+{
+    request_entry_t *entry = inf_arena_alloc(arena, sizeof(*entry));
+    request_value_t *value = inf_arena_alloc(arena, sizeof(*value));
+    if (entry == NULL || value == NULL) {
+        return NULL;
+    }
+
+    inference__log_settings_request__settings_entry__init(entry);
+    inference__log_settings_request__setting_value__init(value);
+    entry->key = (char *) (uintptr_t) key;
+    entry->value = value;
+    value->parameter_choice_case = kind;
+    out->settings[out->n_settings++] = entry;
+    return value;
+}
+
+static char *
+format_name(inf_log_format_t format)
+{
+    return (char *) (format == INF_LOG_ISO8601 ? "ISO8601" : "default");
 }
 
 static settings_t

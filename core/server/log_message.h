@@ -27,4 +27,8 @@
 INF_CHECK inf_err_t *inf_log_message(const Inference__LogSettingsRequest *q,
     inf_arena_t *arena, Inference__LogSettingsResponse *out);
 
+/* A request that sets what is in force now. */
+INF_CHECK inf_err_t *inf_log_message_now(inf_arena_t *arena,
+    Inference__LogSettingsRequest *out);
+
 #endif /* INF_SERVER_LOG_MESSAGE_H */

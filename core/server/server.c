@@ -5,6 +5,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/os/private_dir.h"
+#include "core/server/client_settings.h"
 #include "core/server/core_config.h"
 #include "core/server/crash_page.h"
 #include "core/server/journal.h"
@@ -13,6 +14,7 @@
 #include "core/tensor/memory.h"
 
 #define DRAIN_RANK        1
+#define SETTINGS_RANK     1
 #define POLL_INTERVAL_MAX UINT64_C(31536000000)     /* a year                */
 
 static void open_journal(inf_server_t *server,
@@ -47,6 +49,7 @@ inf_server_start(inf_core_config_t *shared, const inf_server_host_t *host,
     atomic_init(&server->control, (uint32_t) config->model_control);
     atomic_init(&server->restoring, inf_crash_page_restarted(page));
     inf_lock_init(&server->drain_lock, DRAIN_RANK);
+    inf_lock_init(&server->settings_lock, SETTINGS_RANK);
     inf_registry_init(&server->registry);
     inf_canceller_init(&server->canceller);
     inf_cpu_metrics_init(&server->cpu_metrics, inf_clock_ns());
@@ -66,6 +69,7 @@ inf_server_start(inf_core_config_t *shared, const inf_server_host_t *host,
     }
     if (err == NULL) {
         inf_shm_regions_switch(server->regions, config->client_shared_memory);
+        inf_client_settings_restore(server);
         err = open_cache(server, host);
     }
     if (err == NULL) {
@@ -124,7 +128,12 @@ inf_server_reconfigure(inf_server_t *server, const inf_core_config_t *before,
     }
     atomic_store(&server->strict_readiness, wanted->strict_readiness != 0);
     atomic_store(&server->control, (uint32_t) wanted->model_control);
+    inf_lock(&server->settings_lock);
     inf_shm_regions_switch(server->regions, wanted->client_shared_memory);
+    inf_client_settings_configured(server,
+        inf_core_config_log_differs(before, now),
+        wanted->client_shared_memory);
+    inf_unlock(&server->settings_lock);
     err = inf_repository_change_ask(server->change, &desired);
     if (err == NULL && server->polls) {
         err = set_poll(server, wanted);
@@ -230,6 +239,7 @@ inf_server_free(inf_server_t *server)
     inf_tracer_stop(server->tracer);
     inf_canceller_fini(&server->canceller);
     inf_cpu_metrics_fini(&server->cpu_metrics);
+    inf_lock_fini(&server->settings_lock);
     inf_lock_fini(&server->drain_lock);
     inf_registry_fini(&server->registry);
 

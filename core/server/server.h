@@ -61,6 +61,10 @@ struct inf_server_s {
     inf_lock_t                        drain_lock;   /* rank 1; guards
                                                        nothing: one drain at
                                                        a time                */
+    inf_lock_t                        settings_lock;    /* rank 1; guards
+                                                           nothing: one
+                                                           change by clients
+                                                           at a time         */
     inf_canceller_t                   canceller;    /* these are set in
                                                        new(), or have locks
                                                        of their own          */

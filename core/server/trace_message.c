@@ -27,6 +27,9 @@ typedef struct {
     bool                             failed;
 } answer_t;
 
+static bool put_setting(Inference__TraceSettingRequest *q,
+    inf_arena_t *arena, const char *key, const char *one, const char *other);
+static const char *number_text(inf_arena_t *arena, int64_t number);
 static inf_err_t *read_setting(const request_entry_t *e, change_t *c);
 static inf_err_t *read_level(const request_value_t *v, change_t *c);
 static inf_err_t *read_number(const request_entry_t *e, int64_t min,
@@ -82,6 +85,73 @@ inf_trace_message(inf_trace_settings_t *settings,
         put_options(&a, config);
     }
     return a.failed ? inf_err_nomem() : NULL;
+}
+
+inf_err_t *
+inf_trace_message_own(inf_trace_settings_t *settings, const char *model,
+    inf_arena_t *arena, Inference__TraceSettingRequest *q)
+{
+    inf_trace_values_t v;
+    uint32_t own = inf_trace_settings_own(settings, model, &v);
+    const char *time = v.level & INF_TRACE_TIMESTAMPS ? "TIMESTAMPS" : NULL;
+    const char *tensors = v.level & INF_TRACE_TENSORS ? "TENSORS" : NULL;
+
+    inference__trace_setting_request__init(q);
+    q->model_name = inf_arena_strdup(arena, model, strlen(model));
+    q->settings = inf_arena_calloc(arena, 4, sizeof(request_entry_t *));
+    if (q->model_name == NULL || q->settings == NULL
+        || ((own & INF_TRACE_LEVEL) && !put_setting(q, arena, "trace_level",
+            time == NULL && tensors == NULL ? "OFF" : time, tensors))
+        || ((own & INF_TRACE_RATE) && !put_setting(q, arena, "trace_rate",
+            number_text(arena, v.rate), NULL))
+        || ((own & INF_TRACE_COUNT) && !put_setting(q, arena, "trace_count",
+            number_text(arena, v.count), NULL))
+        || ((own & INF_TRACE_FREQUENCY) && !put_setting(q, arena,
+            "log_frequency", number_text(arena, v.log_frequency), NULL)))
+    {
+        return inf_err_nomem();
+    }
+
+    return NULL;
+}
+
+/* A setting of the texts that are not NULL; false: out of memory. */
+static bool
+put_setting(Inference__TraceSettingRequest *q, inf_arena_t *arena,
+    const char *key, const char *one, const char *other)
+{
+    request_entry_t *entry = inf_arena_alloc(arena, sizeof(*entry));
+    request_value_t *value = inf_arena_alloc(arena, sizeof(*value));
+    char **texts = inf_arena_calloc(arena, 2, sizeof(*texts));
+    if (entry == NULL || value == NULL || texts == NULL
+        || (one == NULL && other == NULL))
+    {
+        return false;
+    }
+
+    inference__trace_setting_request__settings_entry__init(entry);
+    inference__trace_setting_request__setting_value__init(value);
+    value->value = texts;
+    if (one != NULL) {
+        texts[value->n_value++] = (char *) (uintptr_t) one;
+    }
+    if (other != NULL) {
+        texts[value->n_value++] = (char *) (uintptr_t) other;
+    }
+    entry->key = (char *) (uintptr_t) key;
+    entry->value = value;
+    q->settings[q->n_settings++] = entry;
+    return true;
+}
+
+/* NULL: out of memory. */
+static const char *
+number_text(inf_arena_t *arena, int64_t number)
+{
+    char text[24];
+    int n = snprintf(text, sizeof(text), "%lld", (long long) number);
+
+    return inf_arena_strdup(arena, text, (size_t) n);
 }
 
 /* Settings that nobody knows are ignored. */
@@ -209,9 +279,7 @@ put_level(answer_t *a, uint32_t level)
 static void
 put_number(answer_t *a, const char *key, int64_t number)
 {
-    char text[24];
-    int n = snprintf(text, sizeof(text), "%lld", (long long) number);
-    char *copy = inf_arena_strdup(a->arena, text, (size_t) n);
+    const char *copy = number_text(a->arena, number);
 
     a->failed |= copy == NULL;
     put(a, key, copy);

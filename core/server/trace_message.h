@@ -29,4 +29,10 @@ INF_CHECK inf_err_t *inf_trace_message(inf_trace_settings_t *settings,
     const Inference__TraceSettingRequest *q, inf_arena_t *arena,
     Inference__TraceSettingResponse *out);
 
+/* A request that sets what the scope of model has of its own (as
+   inf_trace_settings_own); without settings: nothing. */
+INF_CHECK inf_err_t *inf_trace_message_own(inf_trace_settings_t *settings,
+    const char *model, inf_arena_t *arena,
+    Inference__TraceSettingRequest *out);
+
 #endif /* INF_SERVER_TRACE_MESSAGE_H */

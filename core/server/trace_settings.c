@@ -18,6 +18,8 @@ typedef struct {
 static inf_trace_values_t configured(const NginxInference__TraceSettings *c);
 static void merge(inf_trace_values_t *to, uint32_t what,
     const inf_trace_values_t *from);
+static uint32_t differences(const inf_trace_values_t *a,
+    const inf_trace_values_t *b);
 static inf_err_t *setting_new(const inf_trace_values_t *values,
     inf_trace_setting_t **out);
 static const char *invalid(const inf_trace_settings_t *s,
@@ -110,6 +112,23 @@ inf_trace_settings_get(inf_trace_settings_t *s, const char *model,
     inf_unlock(&s->lock);
 }
 
+uint32_t
+inf_trace_settings_own(inf_trace_settings_t *s, const char *model,
+    inf_trace_values_t *values)
+{
+    const inf_trace_values_t config = configured(s->config);
+    bool found;
+
+    inf_lock(&s->lock);
+    size_t i = find(s, model, &found);
+    const inf_trace_scope_t *scope = found ? s->models[i] : &s->global;
+    uint32_t given = found ? scope->given : 0;
+    *values = scope->own;
+    inf_unlock(&s->lock);
+
+    return model[0] == '\0' ? differences(values, &config) : given;
+}
+
 inf_trace_setting_t *
 inf_trace_settings_sample(inf_trace_settings_t *s, const char *model,
     bool forced)
@@ -184,6 +203,15 @@ merge(inf_trace_values_t *to, uint32_t what, const inf_trace_values_t *from)
     if (what & INF_TRACE_FREQUENCY) {
         to->log_frequency = from->log_frequency;
     }
+}
+
+static uint32_t
+differences(const inf_trace_values_t *a, const inf_trace_values_t *b)
+{
+    return (a->level != b->level ? INF_TRACE_LEVEL : 0)
+        | (a->rate != b->rate ? INF_TRACE_RATE : 0)
+        | (a->count != b->count ? INF_TRACE_COUNT : 0)
+        | (a->log_frequency != b->log_frequency ? INF_TRACE_FREQUENCY : 0);
 }
 
 static inf_err_t *

@@ -99,6 +99,11 @@ INF_CHECK inf_err_t *inf_trace_settings_change(inf_trace_settings_t *s,
 void inf_trace_settings_get(inf_trace_settings_t *s, const char *model,
     inf_trace_values_t *values);
 
+/* What a model has of its own, or what of the server's (model "") is not as
+   configured: fields, and their values. */
+uint32_t inf_trace_settings_own(inf_trace_settings_t *s, const char *model,
+    inf_trace_values_t *values);
+
 /*
  * Whether this request of model is traced: a reference of the setting that
  * says so, or NULL.  forced: it comes with a context that asks for it.  Worth

@@ -630,7 +630,7 @@ cuIpcGetMemHandle(inf_cu_ipc_t *handle, inf_cu_ptr_t base)
 }
 
 /* Unlike the real one, also where the handle was made: there is no other
-   process's GPU memory to open. */
+   process's GPU memory to open.  A handle of process 0 is good in any. */
 result_t
 cuIpcOpenMemHandle_v2(inf_cu_ptr_t *base, inf_cu_ipc_t handle, unsigned flags)
 {
@@ -639,7 +639,7 @@ cuIpcOpenMemHandle_v2(inf_cu_ptr_t *base, inf_cu_ipc_t handle, unsigned flags)
 
     memcpy(&h, &handle, sizeof(h));
     if (rc == INF_CU_SUCCESS && (memcmp(h.magic, "fakeipc", 8) != 0
-        || h.pid != (int) getpid() || device_locked(h.device) == NULL
+        || (h.pid != 0 && h.pid != (int) getpid()) || device_locked(h.device) == NULL
         || current() != &fake.devices[h.device]
         || flags != INF_CU_IPC_LAZY_PEER))
     {

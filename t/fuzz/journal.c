@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "core/base/log.h"
+#include "core/include/channel.h"
 #include "core/server/journal.h"
 #include "t/fuzz/check.h"
 #include "t/fuzz/input.h"
@@ -25,6 +26,8 @@
 
 #define FILE_SIZE (20u << 10)
 #define MODELS    6u
+#define KEPT      4u            /* names of what requests set                */
+#define METHOD    INF_METHOD_SYSTEM_SHM_REGISTER
 #define TEXT_MAX  300u          /* of a configuration                        */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -53,6 +56,8 @@ static struct {
 
     model_t        models[MODELS];      /* as they were noted              */
     model_t        found[MODELS];       /* as the start restores them      */
+    uint32_t       kept[KEPT];          /* lengths; 0: nothing             */
+    uint32_t       replayed[KEPT];
     bool           foreign;             /* somebody else has written       */
     bool           dying;
     uint64_t       left;                /* bytes a dying core still writes */
@@ -164,9 +169,26 @@ same(const model_t *a, const model_t *b)
         || (a->implicit == b->implicit && a->text == b->text));
 }
 
-/* i: whose step the last core died in; MODELS: in none. */
+/* A message is a digit, its name, as often as it is long. */
+static inf_err_t *
+replay(void *userp, uint16_t method, inf_slice_t message)
+{
+    check(userp == &world);
+    check(world.foreign || (method == METHOD && message.len > 0));
+
+    uint32_t k = message.len > 0 ? (uint32_t) message.data[0] - '0' : KEPT;
+    check(world.foreign || (k < KEPT && world.replayed[k] == 0));
+    if (method != METHOD || k >= KEPT) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "nobody's");
+    }
+
+    world.replayed[k] = (uint32_t) message.len;
+    return NULL;
+}
+
+/* i, k: whose step the last core died in; MODELS, KEPT: in none. */
 static void
-core_starts(uint32_t i, const model_t *before)
+core_starts(uint32_t i, const model_t *before, uint32_t k, uint32_t length)
 {
     static char three[] = "three";
     char *const names[] = { three };
@@ -175,14 +197,37 @@ core_starts(uint32_t i, const model_t *before)
     inf_err_t *err = inf_journal_open(world.fd, false, names, 1,
         &world.journal);
     check(err == NULL);
+    memset(world.replayed, 0, sizeof(world.replayed));
+    inf_journal_replay(world.journal, replay, &world);
     err = inf_journal_restore(world.journal, NULL, false);
     check(err == NULL);
 
-    for (uint32_t k = 0; k < MODELS && !world.foreign; k++) {
-        check(same(&world.found[k], &world.models[k])
-            || (k == i && same(&world.found[k], before)));
+    for (uint32_t m = 0; m < MODELS && !world.foreign; m++) {
+        check(same(&world.found[m], &world.models[m])
+            || (m == i && same(&world.found[m], before)));
     }
     memcpy(world.models, world.found, sizeof(world.models));
+    for (uint32_t n = 0; n < KEPT && !world.foreign; n++) {
+        check(world.replayed[n] == world.kept[n]
+            || (n == k && world.replayed[n] == length));
+    }
+    memcpy(world.kept, world.replayed, sizeof(world.kept));
+}
+
+/* length 0: it is forgotten. */
+static void
+note_kept(uint32_t k, uint32_t length)
+{
+    char text[TEXT_MAX];
+    const char name[] = { (char) ('0' + k), '\0' };
+
+    memset(text, name[0], sizeof(text));
+    if (length > 0) {
+        inf_journal_keep(world.journal, METHOD, name, inf_slice(text, length));
+    } else {
+        inf_journal_forget(world.journal, METHOD, name);
+    }
+    world.kept[k] = length;
 }
 
 static void
@@ -213,6 +258,8 @@ step(void)
     uint64_t op = input_next(&world.in, 1);
     uint32_t i = (uint32_t) (op >> 5) % MODELS;
     model_t before = world.models[i];
+    uint32_t k = (uint32_t) (op >> 5) % KEPT;
+    uint32_t length = world.kept[k];
 
     world.dying = op & 0x10;
     world.left = world.dying
@@ -236,8 +283,12 @@ step(void)
         break;
 
     case 4:
-        world.dying = true;
-        world.left = 0;
+        if (op & 8) {
+            note_kept(k, (uint32_t) input_next(&world.in, 2) % TEXT_MAX);
+        } else {
+            world.dying = true;
+            world.left = 0;
+        }
         break;
 
     case 5:
@@ -260,7 +311,7 @@ step(void)
     if (world.dying) {
         world.dying = false;
         inf_journal_close(world.journal);
-        core_starts(i, &before);
+        core_starts(i, &before, k, length);
     }
 }
 
@@ -272,14 +323,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     world.in = (input_t) { data, size < 1024 ? size : 1024 };
     world.fd = memfd_create("journal", MFD_CLOEXEC);
     check(world.fd >= 0 && ftruncate(world.fd, FILE_SIZE) == 0);
-    core_starts(MODELS, NULL);
+    core_starts(MODELS, NULL, KEPT, 0);
 
     while (world.in.size > 0) {
         step();
     }
 
     inf_journal_close(world.journal);
-    core_starts(MODELS, NULL);
+    core_starts(MODELS, NULL, KEPT, 0);
     inf_journal_close(world.journal);
     close(world.fd);
     return 0;

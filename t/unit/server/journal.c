@@ -8,6 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/include/channel.h"
 #include "core/server/journal.h"
 #include "core/storage/storage.h"
 #include "core_config_of.h"
@@ -564,6 +565,113 @@ what_the_list_brought_and_took_leaves_no_record(void **state)
     assert_string_equal(ready(), "");
 }
 
+/* What replay gave, one after another. */
+static char replayed[512];
+static const char *failing;
+
+static inf_err_t *
+replay(void *userp, uint16_t method, inf_slice_t message)
+{
+    size_t used = strlen(replayed);
+
+    assert_ptr_equal(userp, &w);
+    snprintf(replayed + used, sizeof(replayed) - used, "%u:%.*s ", method,
+        (int) message.len, message.data);
+    return failing == NULL || memcmp(message.data, failing, strlen(failing))
+        ? NULL : inf_err_new(INF_ERR_INVALID_ARG, "told to fail");
+}
+
+static const char *
+replay_all(void)
+{
+    replayed[0] = '\0';
+    inf_journal_replay(w.journal, replay, &w);
+    return replayed;
+}
+
+static void
+keep(uint16_t method, const char *name, const char *message)
+{
+    inf_journal_keep(w.journal, method, name, inf_slice_str(message));
+}
+
+static void
+what_is_kept_is_replayed_in_its_order(void **state)
+{
+    (void) state;
+    const uint16_t log = INF_METHOD_LOG_SETTINGS;
+    const uint16_t region = INF_METHOD_SYSTEM_SHM_REGISTER;
+    char expected[512];
+
+    keep(region, "a", "first");
+    keep(log, "", "quiet");
+    assert_ok(inf_lifecycle_load(w.lc, "a", NULL));
+    keep(region, "b", "second");
+    keep(log, "", "verbose");               /* in the place of the other     */
+    next();
+    assert_string_equal(ready(), "a first ");
+    snprintf(expected, sizeof(expected), "%u:first %u:second %u:verbose ",
+        region, region, log);
+    assert_string_equal(replay_all(), expected);
+
+    inf_journal_forget(w.journal, region, "a");
+    inf_journal_forget(w.journal, region, "absent");
+    next();
+    snprintf(expected, sizeof(expected), "%u:second %u:verbose ", region, log);
+    assert_string_equal(replay_all(), expected);
+
+    keep(region, "c", "third");
+    inf_journal_forget(w.journal, region, NULL);
+    next();
+    snprintf(expected, sizeof(expected), "%u:verbose ", log);
+    assert_string_equal(replay_all(), expected);
+    assert_string_equal(ready(), "a first ");
+}
+
+static void
+what_fails_when_replayed_is_forgotten(void **state)
+{
+    (void) state;
+    const uint16_t region = INF_METHOD_CUDA_SHM_REGISTER;
+    char expected[512];
+
+    keep(region, "a", "one");
+    keep(region, "b", "bad");
+    keep(region, "c", "two");
+    failing = "bad";
+    snprintf(expected, sizeof(expected), "%u:one %u:bad %u:two ", region,
+        region, region);
+    assert_string_equal(replay_all(), expected);
+    failing = NULL;
+    next();
+    snprintf(expected, sizeof(expected), "%u:one %u:two ", region, region);
+    assert_string_equal(replay_all(), expected);
+    inf_journal_keep(NULL, region, "a", inf_slice_str("x"));
+    inf_journal_forget(NULL, region, NULL);
+}
+
+/* Whatever the size of the file is. */
+static void
+records_that_count_no_more_are_left_out_soon(void **state)
+{
+    (void) state;
+    struct stat st;
+    char text[1000];
+
+    end();
+    assert_int_equal(ftruncate(w.fd, 64 << 20), 0);
+    begin();
+    memset(text, 'x', sizeof(text));
+    for (int i = 0; i < 10000; i++) {
+        inf_journal_keep(w.journal, INF_METHOD_LOG_SETTINGS, "",
+            inf_slice(text, sizeof(text)));
+    }
+    assert_int_equal(fstat(w.fd, &st), 0);
+    assert_true(st.st_blocks * 512 < 3 << 20);
+    next();
+    assert_int_equal(strlen(replay_all()), sizeof(replayed) - 1);
+}
+
 int
 main(void)
 {
@@ -587,6 +695,9 @@ main(void)
         T(modes_follow_each_other_and_cores_do_too),
         T(unloads_do_not_outlive_explicit_control),
         T(what_the_list_brought_and_took_leaves_no_record),
+        T(what_is_kept_is_replayed_in_its_order),
+        T(what_fails_when_replayed_is_forgotten),
+        T(records_that_count_no_more_are_left_out_soon),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
