@@ -185,6 +185,16 @@ inf_lifecycle_settled(inf_lifecycle_t *lc)
 }
 
 bool
+inf_lifecycle_is_starting(inf_lifecycle_t *lc, inf_slice_t name)
+{
+    inf_lock(&lc->lock);
+    bool starting = lc->unlisted || inf_model_set_is_starting(&lc->set, name,
+        lc->options.load_composing);
+    inf_unlock(&lc->lock);
+    return starting;
+}
+
+bool
 inf_lifecycle_all_ready(inf_lifecycle_t *lc)
 {
     inf_lock(&lc->publish_lock);

@@ -211,6 +211,10 @@ void inf_lifecycle_on_relist(inf_lifecycle_t *lc,
     void (*relist)(void *userp), void *userp);
 void inf_lifecycle_relist(inf_lifecycle_t *lc);
 
+/* Whether the start has still to load a model of that name, or one that may
+   turn out to need it.  Once it is false, what it has loaded is published. */
+bool inf_lifecycle_is_starting(inf_lifecycle_t *lc, inf_slice_t name);
+
 /* Waits until nothing is queued or loading. */
 void inf_lifecycle_wait(inf_lifecycle_t *lc);
 

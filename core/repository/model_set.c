@@ -409,6 +409,23 @@ inf_model_set_end_dropped(inf_model_set_t *set, inf_edit_t *edit,
     return inf_edit_leave_caller(edit, err);
 }
 
+bool
+inf_model_set_is_starting(const inf_model_set_t *set, inf_slice_t name,
+    bool composing)
+{
+    const inf_model_record_t *r = NULL;
+    bool starting = false;
+
+    while (set->starting > 0 && !starting
+        && (r = inf_model_set_next(set, r)) != NULL)
+    {
+        starting = r->state != INF_MODEL_IDLE
+            && (inf_slice_eq(inf_slice_str(r->name), name)
+                || (composing && r->version_count == 0 && !r->rejected));
+    }
+    return starting;
+}
+
 uint64_t
 inf_model_set_tick(inf_model_set_t *set, uint64_t now_ns)
 {

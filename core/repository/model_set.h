@@ -122,6 +122,12 @@ bool inf_model_set_end(inf_model_set_t *set, inf_edit_t *edit, inf_err_t *err,
    their records stay. */
 void inf_model_set_stop(inf_model_set_t *set, inf_link_t *dropped);
 
+/* Whether an edit of a model of that name is under way while the start is.
+   composing: ensembles bring what they are made of, so that one whose
+   configuration was not read yet may need any name. */
+bool inf_model_set_is_starting(const inf_model_set_t *set, inf_slice_t name,
+    bool composing);
+
 /* An edit of inf_model_set_stop has ended; as above, the edit is the
    caller's to free. */
 inf_caller_t *inf_model_set_end_dropped(inf_model_set_t *set,

@@ -275,6 +275,13 @@ inf_server_restoring(inf_server_t *server)
     return !done;
 }
 
+bool
+inf_server_restores(inf_server_t *server, inf_slice_t name)
+{
+    return !atomic_load(&server->scanned)
+        || inf_lifecycle_is_starting(server->lifecycle, name);
+}
+
 /* Only what requests have changed needs to be remembered; they may some day,
    whatever the mode is now. */
 static void

@@ -133,4 +133,8 @@ bool inf_server_ready(inf_server_t *server);
  */
 bool inf_server_restoring(inf_server_t *server);
 
+/* Whether one of them may be a model of that name; ask after it was looked up.
+   Once this is false, what it has loaded is found. */
+bool inf_server_restores(inf_server_t *server, inf_slice_t name);
+
 #endif /* INF_SERVER_SERVER_H */

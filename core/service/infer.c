@@ -12,7 +12,11 @@
 #define READ_AT_ONCE UINT64_C(16384)
 
 static inf_err_t *open_request(inf_in_flight_t *in_flight,
-    inf_registry_reader_t *models, const inf_submission_t *submission);
+    inf_registry_reader_t *models, const inf_submission_t *submission,
+    inf_server_t *restoring);
+static inf_err_t *find_model(const inf_in_flight_t *in_flight,
+    inf_registry_reader_t *models, inf_server_t *restoring,
+    inf_model_t **out);
 static inf_err_t *fill_request(inf_in_flight_t *in_flight);
 static inf_err_t *fill_inputs(inf_in_flight_t *in_flight,
     const inf_model_t *model);
@@ -35,7 +39,7 @@ static const inf_request_ops_t in_flight_ops = {
 
 inf_infer_fed_t
 inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
-    const inf_submission_t *submission, bool restoring, uint64_t now_ns)
+    const inf_submission_t *submission, inf_server_t *server, uint64_t now_ns)
 {
     if (inf_session_slot_taken(session, submission->slot)) {
         inf_channel_reject(session->channel, submission);
@@ -68,11 +72,14 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
     in_flight->factory.start_ns = req->start_ns;
 
     inf_infer_fed_t fed = { 0 };
-    bool early = restoring && (submission->flags & INF_SUBMIT_FLAG_SUSPECT);
+    bool restoring = inf_server_restoring(server);
     /* a model whose load it interrupts would be taken for the one that ended
        the core */
-    inf_err_t *err = early ? inf_err_new(INF_ERR_UNAVAILABLE, "models are being"
-        " loaded") : open_request(in_flight, models, submission);
+    inf_err_t *err = restoring && (submission->flags & INF_SUBMIT_FLAG_SUSPECT)
+        ? inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE, "models are being"
+            " loaded"), INF_CAUSE_STARTING)
+        : open_request(in_flight, models, submission,
+            restoring ? server : NULL);
     if (err == NULL && (in_flight->record->flags & INF_REQUEST_GENERATE)
         && inf_infer_record_inputs(in_flight->record)->data_length
             > READ_AT_ONCE)
@@ -88,9 +95,6 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
         err = inf_infer_queue(in_flight, now_ns, true, &fed);
     }
     if (err != NULL) {
-        if (early || (restoring && req->model == NULL)) {
-            err = inf_err_because(err, INF_CAUSE_STARTING);
-        }
         inf_infer_reject(in_flight, err);
         return (inf_infer_fed_t) { 0 };
     }
@@ -98,10 +102,11 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
     return fed;
 }
 
-/* From the record in shared memory to a request of a READY model. */
+/* From the record in shared memory to a request of a READY model.  restoring
+   (or NULL): the server, which still loads what it starts with. */
 static inf_err_t *
 open_request(inf_in_flight_t *in_flight, inf_registry_reader_t *models,
-    const inf_submission_t *submission)
+    const inf_submission_t *submission, inf_server_t *restoring)
 {
     inf_channel_t *channel = in_flight->session->channel;
     inf_request_t *req = &in_flight->request;
@@ -124,8 +129,7 @@ open_request(inf_in_flight_t *in_flight, inf_registry_reader_t *models,
     in_flight->factory.id = id;
 
     inf_model_t *model;
-    err = inf_registry_find(models, inf_infer_record_text(rec,
-        rec->model_name), rec->model_version, &model);
+    err = find_model(in_flight, models, restoring, &model);
     if (err != NULL) {
         return err;
     }
@@ -155,6 +159,27 @@ open_request(inf_in_flight_t *in_flight, inf_registry_reader_t *models,
     }
 
     return NULL;
+}
+
+/* A model that the start has still to load is found by another try; one that it
+   has loaded meanwhile is there. */
+static inf_err_t *
+find_model(const inf_in_flight_t *in_flight, inf_registry_reader_t *models,
+    inf_server_t *restoring, inf_model_t **out)
+{
+    const inf_infer_record_t *rec = in_flight->record;
+    inf_slice_t name = inf_infer_record_text(rec, rec->model_name);
+
+    inf_err_t *err = inf_registry_find(models, name, rec->model_version, out);
+    if (err == NULL || restoring == NULL) {
+        return err;
+    }
+    if (inf_server_restores(restoring, name)) {
+        return inf_err_because(err, INF_CAUSE_STARTING);
+    }
+
+    inf_err_free(err);
+    return inf_registry_find(models, name, rec->model_version, out);
 }
 
 /* The client's inputs, outputs and parameters, checked. */

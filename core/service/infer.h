@@ -16,6 +16,7 @@
 
 #include "core/repository/registry.h"
 #include "core/sched/runtime.h"
+#include "core/server/server.h"
 #include "core/service/session.h"
 
 /* Where a request went; runner is a name to compare, it may be gone. */
@@ -28,10 +29,10 @@ typedef struct {
 } inf_infer_fed_t;
 
 /* Takes the submission: the request runs, is queued, or is rejected on the
-   channel.  restoring: inf_server_restoring, asked before. */
+   channel. */
 inf_infer_fed_t inf_infer_submit(inf_session_t *session,
     inf_registry_reader_t *models, const inf_submission_t *submission,
-    bool restoring, uint64_t now_ns);
+    inf_server_t *server, uint64_t now_ns);
 
 /* Reads the JSON of a request of generate and submits it; or, with an error,
    which is taken, rejects the request. */

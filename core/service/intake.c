@@ -435,7 +435,7 @@ take_infer(inf_intake_t *in, inf_session_t *session, const inf_submission_t *s,
     uint64_t now_ns)
 {
     inf_infer_fed_t fed = inf_infer_submit(session, &in->models, s,
-        inf_server_restoring(in->server), now_ns);
+        in->server, now_ns);
 
     if (fed.unread != NULL) {
         inf_control_read(in->control, fed.unread);

@@ -165,6 +165,39 @@ def test_tries_are_counted_and_end(make_server):
     assert line["tries"] == "3"
 
 
+@pytest.mark.parametrize("control", ["all", "explicit"])
+def test_only_names_that_the_next_core_loads_are_waited_for(make_server,
+                                                            control):
+    """`kept` cannot be loaded before the other was answered."""
+    named = ("inference_model_control explicit;"
+             " inference_load_model kept;")
+
+    def with_hold(repository):
+        path = models.identity(repository, "kept", [("IN", "INT32", [-1])],
+                               backend="failing",
+                               parameters={"fail": "initialize-hold"})
+        path.chmod(0o777)
+
+    server = make_server(
+        with_hold, allow_alarms=[KILLED],
+        http=f"    inference_backends {backends.build('failing')};\n"
+        + (named if control == "explicit" else ""))
+    path = server.models / "kept"
+    (path / "held").unlink(missing_ok=True)
+    (path / "hold").write_text("")
+    try:
+        kill_core(server)
+        assert process.wait_until(lambda: (path / "held").exists(), 20 * SLOW)
+        kept = send(server, BODY, model="kept")
+        answer = read(send(server, BODY, model="unknown"))
+        assert answer.status == 404, answer
+        assert "unknown model: 'unknown' is not found" in answer.error
+    finally:
+        (path / "hold").unlink()
+    answer = read(kept)
+    assert answer.error == "closed for today"       # the model's own answer
+
+
 def test_a_deadline_ends_the_waiting(make_server):
     server = make_server(fill, allow_alarms=[KILLED],
                          http="    inference_timeout 2s;")

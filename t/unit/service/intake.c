@@ -564,10 +564,10 @@ static _Atomic bool held;           /* the first waits to be taken           */
 
 inf_infer_fed_t __real_inf_infer_submit(inf_session_t *session,
     inf_registry_reader_t *models, const inf_submission_t *submission,
-    bool restoring, uint64_t now_ns);
+    inf_server_t *server, uint64_t now_ns);
 inf_infer_fed_t __wrap_inf_infer_submit(inf_session_t *session,
     inf_registry_reader_t *models, const inf_submission_t *submission,
-    bool restoring, uint64_t now_ns);
+    inf_server_t *server, uint64_t now_ns);
 void __real_inf_control_submit(inf_control_t *control, inf_session_t *session,
     const inf_submission_t *submission);
 void __wrap_inf_control_submit(inf_control_t *control, inf_session_t *session,
@@ -586,11 +586,11 @@ note(char what)
 
 inf_infer_fed_t
 __wrap_inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
-    const inf_submission_t *submission, bool restoring,
+    const inf_submission_t *submission, inf_server_t *server,
     uint64_t now_ns)
 {
     note('R');
-    return __real_inf_infer_submit(session, models, submission, restoring,
+    return __real_inf_infer_submit(session, models, submission, server,
         now_ns);
 }
 
