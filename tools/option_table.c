@@ -299,6 +299,8 @@ const option_t option_table[] = {
       "or a list of loopback, addresses and address/bits",
       .check = check_control_from },
     { "allow-code-upload", GROUP_OURS, .kind = KIND_CORE },
+    { "client-shm-byte-size", GROUP_OURS, .kind = KIND_CORE },
+    { "client-shm-copies-byte-size", GROUP_OURS, .kind = KIND_CORE },
     { "request-memory", GROUP_OURS, KIND_PATTERN, AT(request_memory),
       .standard = "1g",
       .help = "memory for requests' bodies, of each worker: bytes, or with k, "

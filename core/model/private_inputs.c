@@ -9,6 +9,7 @@
 
 static bool is_wanted(const inf_request_t *req, const inf_input_t *in,
     const inf_buffer_t *b);
+static inf_err_t *count_copies(inf_request_t *req);
 static inf_err_t *copy_buffer(inf_arena_t *arena, inf_buffer_t *b);
 
 /* These run operators in place on the memory that they are given. */
@@ -42,7 +43,16 @@ inf_private_inputs_wanted(const Inference__ModelConfig *msg, bool *wanted)
 inf_err_t *
 inf_private_inputs_make(inf_request_t *req)
 {
-    for (uint32_t i = 0; req->inputs_uncopied && i < req->input_count; i++) {
+    if (!req->inputs_uncopied) {
+        return NULL;
+    }
+
+    inf_err_t *none = count_copies(req);
+    if (none != NULL) {
+        return none;
+    }
+
+    for (uint32_t i = 0; i < req->input_count; i++) {
         inf_input_t *in = &req->inputs[i];
 
         for (uint32_t b = 0; b < in->buffer_count; b++) {
@@ -66,6 +76,45 @@ is_wanted(const inf_request_t *req, const inf_input_t *in,
 {
     return (in->in_region && in->datatype == INF_TYPE_BYTES)
         || (req->model->private_inputs && b->memory_type != INF_MEMORY_GPU);
+}
+
+/* Before anything is copied, and once. */
+static inf_err_t *
+count_copies(inf_request_t *req)
+{
+    unsigned long long bytes = 0;
+
+    if (req->copies == NULL || req->copied_bytes != 0) {
+        return NULL;
+    }
+
+    for (uint32_t i = 0; i < req->input_count; i++) {
+        const inf_input_t *in = &req->inputs[i];
+        for (uint32_t b = 0; b < in->buffer_count; b++) {
+            if (is_wanted(req, in, &in->buffers[b])) {
+                bytes += in->buffers[b].size;
+            }
+        }
+    }
+
+    unsigned long long bound = inf_budget_bound(req->copies);
+    switch (inf_budget_take(req->copies, bytes)) {
+    case INF_BUDGET_TAKEN:
+        req->copied_bytes = bytes;
+        break;
+    case INF_BUDGET_IN_USE:
+        return inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE, "no room to"
+            " copy the %llu bytes of inputs in shared memory: requests hold"
+            " %llu of at most %llu bytes of copies (inference_shared_memory"
+            " copies=)", bytes, (unsigned long long)
+            inf_budget_used(req->copies), bound), INF_CAUSE_FULL);
+    case INF_BUDGET_TOO_MUCH:
+        return inf_err_new(INF_ERR_INVALID_ARG, "the inputs in shared memory"
+            " that must be copied have %llu bytes, and copies may have %llu"
+            " bytes in all (inference_shared_memory copies=)", bytes, bound);
+    }
+
+    return NULL;
 }
 
 /* Aligned as in the worker's arena. */

@@ -7,7 +7,8 @@
  *          about the request.
  * Units    bytes.
  * Errors   wanted: INVALID_ARG, the parameter's value is none.  make: out of
- *          memory.
+ *          memory; UNAVAILABLE, the copies of other requests leave no room;
+ *          INVALID_ARG, there never is as much.
  * Route    runtime -> [private inputs] -> string check -> executor
  *
  * Backends read inputs where the worker received them.  The core maps that
@@ -32,7 +33,9 @@ INF_CHECK inf_err_t *inf_private_inputs_wanted(
     const Inference__ModelConfig *msg, bool *wanted);
 
 /* Nothing to do unless req->inputs_uncopied, which is off afterwards.
-   Bytes on a GPU stay there. */
+   Bytes on a GPU stay there, unless they are strings.  req->copies bounds
+   them: any number of requests may name one region, while other inputs are no
+   larger than what their requests hold anyway. */
 INF_CHECK inf_err_t *inf_private_inputs_make(inf_request_t *req);
 
 #endif /* INF_MODEL_PRIVATE_INPUTS_H */

@@ -164,6 +164,21 @@ typedef struct {
         .reload = INF_RELOAD_NOW)                                             \
     OPTION("inference", .field = "client_shared_memory",                      \
         .reload = INF_RELOAD_NOW, .logged = "inference shared_memory")        \
+    GROUP("inference_shared_memory",                                          \
+        .usage = "invalid or duplicate parameter \"%V\" of "                  \
+        "\"inference_shared_memory\": it takes regions= and copies=, sizes "  \
+        "from 4k on")                                                         \
+    OPTION("inference_shared_memory", .parameter = "regions",                 \
+        .field = "shared_memory_region_bytes", .kind = INF_OPTION_SIZE,       \
+        .min = 4096, .reload = INF_RELOAD_NOW,                                \
+        .option = "client-shm-byte-size",                                     \
+        .help = "bytes of all system regions of clients (a quarter of the "   \
+        "machine's memory)")                                                  \
+    OPTION("inference_shared_memory", .parameter = "copies",                  \
+        .field = "shared_memory_copy_bytes", .kind = INF_OPTION_SIZE,         \
+        .min = 4096, .reload = INF_RELOAD_NOW,                                \
+        .option = "client-shm-copies-byte-size",                              \
+        .help = "bytes of copies of inputs in regions (1073741824)")          \
     VALUE("inference_auto_complete", .field = "auto_complete",                \
         .kind = INF_OPTION_FLAG, .reload = INF_RELOAD_LOADS)                  \
     VALUE("inference_code_upload", .field = "code_upload",                    \

@@ -162,9 +162,7 @@ member_take(inf_ensemble_run_t *run, const inf_flow_action_t *start)
     }
     inf_unlock(&run->lock);
 
-    if (m != NULL) {
-        inf_request_reset(&m->request);
-    } else {
+    if (m == NULL) {
         m = calloc(1, sizeof(*m));
         if (m == NULL) {
             inf_lock(&run->lock);
@@ -213,6 +211,7 @@ member_part_done(inf_run_member_t *m)
     if (m->trace != NULL) {
         m->trace_ops->free(m->trace);
     }
+    inf_request_reset(&m->request);
     inf_lock(&run->lock);
     bool keep = run->spare_count < run->plan->step_count + MOST_SPARE;
     if (keep) {
@@ -243,6 +242,7 @@ build(inf_run_member_t *m)
     req->whole = whole;
     req->suspect = whole->suspect;
     req->uses_regions = whole->uses_regions;
+    req->copies = whole->copies;
     req->priority = whole->priority;
     req->timeout_us = whole->timeout_us;
     req->parameters = whole->parameters;    /* they live as long             */

@@ -62,6 +62,9 @@ static void put_head(const text_t *t, const char *name, const char *help,
     const char *type);
 static void put_count(const text_t *t, uint64_t n);
 static void put_pinned(const text_t *t);
+static void put_server(const text_t *t, inf_server_t *server);
+static void put_one(const text_t *t, const char *name, const char *help,
+    const char *type, uint64_t value);
 static void put_family(const text_t *t, const family_t *family);
 static bool has_row(const text_t *t, const family_t *family,
     const inf_metrics_row_t *row);
@@ -254,6 +257,7 @@ inf_metrics_text_server(inf_server_t *server, inf_buf_t *out)
             t.settings->interval_ms * 1000000 / 2, out);
     }
     put_pinned(&t);
+    put_server(&t, server);
     inf_gpu_metrics_write(server->gpu_metrics, t.now_ns, out);
 }
 
@@ -352,14 +356,33 @@ put_pinned(const text_t *t)
     inf_memory_usage_of_pool_t usage = inf_memory_pinned_usage(
         inf_memory_shared());
 
-    put_head(t, "nv_pinned_memory_pool_total_bytes", "pinned memory of the"
-        " core", "gauge");
-    inf_buf_puts(t->out, "nv_pinned_memory_pool_total_bytes ");
-    put_count(t, usage.total);
-    put_head(t, "nv_pinned_memory_pool_used_bytes", "pinned memory in use",
-        "gauge");
-    inf_buf_puts(t->out, "nv_pinned_memory_pool_used_bytes ");
-    put_count(t, usage.used);
+    put_one(t, "nv_pinned_memory_pool_total_bytes", "pinned memory of the"
+        " core", "gauge", usage.total);
+    put_one(t, "nv_pinned_memory_pool_used_bytes", "pinned memory in use",
+        "gauge", usage.used);
+}
+
+static void
+put_server(const text_t *t, inf_server_t *server)
+{
+    put_one(t, "nginx_inference_shared_memory_region_bytes", "system shared"
+        " memory that clients have registered", "gauge",
+        inf_shm_regions_bytes(server->regions));
+    put_one(t, "nginx_inference_shared_memory_copy_bytes", "copies of inputs"
+        " in shared memory", "gauge",
+        inf_budget_used(inf_shm_regions_copies(server->regions)));
+    put_one(t, "nginx_inference_traces_dropped_total", "traces that reached"
+        " no file and no collector", "counter",
+        inf_tracer_dropped(server->tracer));
+}
+
+static void
+put_one(const text_t *t, const char *name, const char *help, const char *type,
+    uint64_t value)
+{
+    put_head(t, name, help, type);
+    inf_buf_printf(t->out, "%s ", name);
+    put_count(t, value);
 }
 
 /* Nothing at all without a row. */

@@ -1,6 +1,7 @@
 #include "core/server/server.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -26,6 +27,8 @@ static inf_err_t *open_change(inf_server_t *server);
 static inf_err_t *open_poll(inf_server_t *server,
     const inf_server_host_t *host);
 static inf_repository_desired_t desired_of(
+    const NginxInference__CoreConfig *config);
+static void set_regions(inf_server_t *server,
     const NginxInference__CoreConfig *config);
 static bool is_all(const NginxInference__CoreConfig *config);
 static inf_err_t *set_poll(inf_server_t *server,
@@ -68,7 +71,7 @@ inf_server_start(inf_core_config_t *shared, const inf_server_host_t *host,
         err = inf_shm_regions_new(&server->regions);
     }
     if (err == NULL) {
-        inf_shm_regions_switch(server->regions, config->client_shared_memory);
+        set_regions(server, config);
         inf_client_settings_restore(server);
         err = open_cache(server, host);
     }
@@ -129,7 +132,7 @@ inf_server_reconfigure(inf_server_t *server, const inf_core_config_t *before,
     atomic_store(&server->strict_readiness, wanted->strict_readiness != 0);
     atomic_store(&server->control, (uint32_t) wanted->model_control);
     inf_lock(&server->settings_lock);
-    inf_shm_regions_switch(server->regions, wanted->client_shared_memory);
+    set_regions(server, wanted);
     inf_client_settings_configured(server,
         inf_core_config_log_differs(before, now),
         wanted->client_shared_memory);
@@ -157,6 +160,20 @@ desired_of(const NginxInference__CoreConfig *config)
             .count = config->n_load_models
         }
     };
+}
+
+static void
+set_regions(inf_server_t *server, const NginxInference__CoreConfig *config)
+{
+    uint64_t bytes = config->shared_memory_region_bytes;
+
+    if (bytes == 0) {
+        bytes = (uint64_t) sysconf(_SC_PHYS_PAGES) / 4
+            * (uint64_t) sysconf(_SC_PAGESIZE);
+    }
+    inf_shm_regions_bound(server->regions, bytes,
+        config->shared_memory_copy_bytes);
+    inf_shm_regions_switch(server->regions, config->client_shared_memory);
 }
 
 /* Repositories decide what is loaded. */

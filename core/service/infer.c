@@ -20,8 +20,6 @@ static inf_err_t *find_model(const inf_in_flight_t *in_flight,
 static inf_err_t *fill_request(inf_in_flight_t *in_flight);
 static inf_err_t *fill_inputs(inf_in_flight_t *in_flight,
     const inf_model_t *model);
-static inf_err_t *find_input(inf_in_flight_t *in_flight,
-    const inf_record_input_t *in, inf_buffer_t *data);
 static inf_err_t *fill_parameters(inf_request_t *req,
     const inf_infer_record_t *rec);
 static inf_err_t *fill_outputs(inf_request_t *req,
@@ -194,10 +192,13 @@ fill_request(inf_in_flight_t *in_flight)
         return inf_infer_generate(in_flight);
     }
 
-    inf_err_t *err = inf_request_regions_places(in_flight);
-    if (err == NULL) {
-        err = fill_inputs(in_flight, model);
+    inf_err_t *err = inf_request_regions_find(in_flight);
+    if (err != NULL) {
+        return err;     /* as in Triton without the request's id: what names
+                           it comes later there                              */
     }
+
+    err = fill_inputs(in_flight, model);
     if (err == NULL) {
         err = fill_parameters(req, rec);
     }
@@ -220,21 +221,25 @@ fill_inputs(inf_in_flight_t *in_flight, const inf_model_t *model)
     inf_request_t *req = &in_flight->request;
     const inf_record_input_t *inputs = inf_infer_record_inputs(rec);
     uint32_t most = inf_config_tensors_input_count(model->tensors) + 1;
+    uint32_t regions = 0;
 
     for (uint32_t i = 0; i < rec->input_count && i < most; i++) {
         const inf_record_input_t *in = &inputs[i];
         inf_slice_t name = inf_infer_record_text(rec, in->name);
+        bool in_region = in->data_kind == INF_DATA_SHM_REGION;
+        inf_buffer_t data = in_region
+            ? inf_request_regions_input(in_flight, regions++, in)
+            : (inf_buffer_t) {
+                .base = inf_channel_request(in_flight->session->channel,
+                    in->data_offset, in->data_length),
+                .size = in->data_length
+            };
 
-        inf_buffer_t data;
-        inf_err_t *err = find_input(in_flight, in, &data);
-        if (err != NULL) {
-            return err;
-        }
         if (rec->flags & INF_REQUEST_RAW_INPUT) {
             return inf_request_add_raw(model, req, &data);
         }
 
-        err = inf_model_knows_input(model, name);
+        inf_err_t *err = inf_model_knows_input(model, name);
         if (err != NULL) {
             return err;
         }
@@ -246,29 +251,13 @@ fill_inputs(inf_in_flight_t *in_flight, const inf_model_t *model)
             return inf_err_nomem();
         }
 
-        input->in_region = in->data_kind == INF_DATA_SHM_REGION;
+        input->in_region = in_region;
         err = inf_request_add_data(req, input, &data);
         if (err != NULL) {
             return err;
         }
     }
 
-    return NULL;
-}
-
-static inf_err_t *
-find_input(inf_in_flight_t *in_flight, const inf_record_input_t *in,
-    inf_buffer_t *data)
-{
-    if (in->data_kind == INF_DATA_SHM_REGION) {
-        return inf_request_regions_input(in_flight, in, data);
-    }
-
-    *data = (inf_buffer_t) {
-        .base = inf_channel_request(in_flight->session->channel,
-            in->data_offset, in->data_length),
-        .size = in->data_length
-    };
     return NULL;
 }
 

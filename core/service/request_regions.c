@@ -4,12 +4,35 @@
 
 #include "core/model/model.h"
 
+static inf_err_t *find_places(inf_in_flight_t *in_flight);
 static inf_err_t *add_region(inf_in_flight_t *in_flight, inf_ref_t name,
     uint64_t offset, uint64_t size);
 
-/* As many outputs as fill_outputs in infer.c reads. */
+/* Of as many inputs and outputs as infer.c reads. */
 inf_err_t *
-inf_request_regions_places(inf_in_flight_t *in_flight)
+inf_request_regions_find(inf_in_flight_t *in_flight)
+{
+    const inf_infer_record_t *rec = in_flight->record;
+    const inf_record_input_t *inputs = inf_infer_record_inputs(rec);
+    uint32_t most = inf_config_tensors_input_count(
+        in_flight->request.model->tensors) + 1;
+
+    for (uint32_t i = 0; i < rec->input_count && i < most; i++) {
+        const inf_record_input_t *in = &inputs[i];
+        inf_err_t *err = in->data_kind == INF_DATA_SHM_REGION
+            ? add_region(in_flight, in->shm_region, in->data_offset,
+                in->data_length)
+            : NULL;
+        if (err != NULL) {
+            return err;
+        }
+    }
+
+    return find_places(in_flight);
+}
+
+static inf_err_t *
+find_places(inf_in_flight_t *in_flight)
 {
     const inf_infer_record_t *rec = in_flight->record;
     inf_request_t *req = &in_flight->request;
@@ -41,15 +64,20 @@ inf_request_regions_places(inf_in_flight_t *in_flight)
 
         err = add_region(in_flight, out->shm_region, out->shm_offset,
             out->shm_length);
+        if (err != NULL) {
+            break;
+        }
+
         inf_slice_t name = inf_infer_record_text(rec, out->name);
-        in_flight->places[in_flight->place_count] = (inf_in_flight_place_t) {
+        inf_in_flight_place_t *place =
+            &in_flight->places[in_flight->place_count++];
+        *place = (inf_in_flight_place_t) {
             .name = inf_arena_strdup(&req->arena, name.data, name.len),
+            .region = in_flight->regions[in_flight->region_count - 1],
             .offset = out->shm_offset,
             .size = out->shm_length
         };
-        if (err == NULL
-            && in_flight->places[in_flight->place_count++].name == NULL)
-        {
+        if (place->name == NULL) {
             err = inf_err_nomem();
         }
     }
@@ -57,26 +85,19 @@ inf_request_regions_places(inf_in_flight_t *in_flight)
     return err;
 }
 
-inf_err_t *
-inf_request_regions_input(inf_in_flight_t *in_flight,
-    const inf_record_input_t *in, inf_buffer_t *data)
+inf_buffer_t
+inf_request_regions_input(const inf_in_flight_t *in_flight, uint32_t nth,
+    const inf_record_input_t *in)
 {
-    inf_err_t *err = add_region(in_flight, in->shm_region, in->data_offset,
-        in->data_length);
-    if (err != NULL) {
-        return err;
-    }
+    const inf_shm_region_t *region = in_flight->regions[nth];
 
-    const inf_shm_region_t *region =
-        in_flight->regions[in_flight->region_count - 1];
-    *data = (inf_buffer_t) {
+    return (inf_buffer_t) {
         .base = region->base + in->data_offset,
         .size = in->data_length,
         .memory_type = inf_shm_region_memory(region),
         .memory_id = region->device,
         .ipc_handle = region->kind == INF_SHM_CUDA ? region->handle : NULL
     };
-    return NULL;
 }
 
 /* The first call allocates the list for all regions that the record may
@@ -95,6 +116,7 @@ add_region(inf_in_flight_t *in_flight, inf_ref_t name, uint64_t offset,
             return inf_err_nomem();
         }
         req->uses_regions = true;
+        req->copies = inf_shm_regions_copies(in_flight->session->regions);
     }
 
     inf_err_t *err = inf_shm_region_find(in_flight->session->regions,
@@ -119,11 +141,10 @@ inf_request_regions_place(const inf_in_flight_t *in_flight, const char *name)
 }
 
 inf_err_t *
-inf_request_regions_alloc(const inf_in_flight_t *in_flight,
-    const inf_in_flight_place_t *place, inf_output_t *out, size_t size)
+inf_request_regions_alloc(const inf_in_flight_place_t *place,
+    inf_output_t *out, size_t size)
 {
-    const inf_shm_region_t *region =
-        in_flight->regions[place - in_flight->places];
+    const inf_shm_region_t *region = place->region;
 
     if (size > place->size) {
         return inf_err_new(INF_ERR_INTERNAL, "shared memory size specified"

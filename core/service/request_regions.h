@@ -4,7 +4,7 @@
  *
  * Owner    The request in flight holds a reference of each region; the list is
  *          in the request's arena.
- * Thread   places, input: the one that reads the request; the rest: any.
+ * Thread   find, input: the one that reads the request; the rest: any.
  * Units    bytes.
  * Errors   INVALID_ARG: no such region, or the range is outside of it.
  *          INTERNAL: too small for the output.
@@ -16,12 +16,12 @@
 
 #include "core/service/session.h"
 
-/* Adds the regions of outputs; called before the first input's. */
-INF_CHECK inf_err_t *inf_request_regions_places(inf_in_flight_t *in_flight);
+/* References those of inputs, then those of outputs. */
+INF_CHECK inf_err_t *inf_request_regions_find(inf_in_flight_t *in_flight);
 
-/* Adds the region of an input; *data is the input's part of the region. */
-INF_CHECK inf_err_t *inf_request_regions_input(inf_in_flight_t *in_flight,
-    const inf_record_input_t *in, inf_buffer_t *data);
+/* The bytes of the input whose region is the nth, from 0. */
+inf_buffer_t inf_request_regions_input(const inf_in_flight_t *in_flight,
+    uint32_t nth, const inf_record_input_t *in);
 
 /* The region's part that is for the output; NULL: the output goes into the
    response arena. */
@@ -31,8 +31,7 @@ const inf_in_flight_place_t *inf_request_regions_place(
 /* The output's memory is place.  sink_userp stays NULL: the request in flight
    has the reference. */
 INF_CHECK inf_err_t *inf_request_regions_alloc(
-    const inf_in_flight_t *in_flight, const inf_in_flight_place_t *place,
-    inf_output_t *out, size_t size);
+    const inf_in_flight_place_t *place, inf_output_t *out, size_t size);
 
 /* An error if a region is broken: its bytes are not those that the client
    sees. */

@@ -44,7 +44,7 @@ sink_alloc(void *userp, inf_output_t *out, size_t size)
         const inf_in_flight_place_t *place =
             inf_request_regions_place(in_flight, out->name);
         if (place != NULL) {
-            return inf_request_regions_alloc(in_flight, place, out, size);
+            return inf_request_regions_alloc(place, out, size);
         }
     }
 

@@ -79,7 +79,6 @@ inf_session_take(inf_session_t *s, uint32_t slot, uint32_t generation)
     inf_in_flight_t *in_flight = s->free;
     if (in_flight != NULL) {
         s->free = in_flight->next;
-        inf_request_reset(&in_flight->request);
     } else {
         in_flight = in_flight_new();
         if (in_flight == NULL) {
@@ -137,6 +136,7 @@ inf_in_flight_part_done(inf_in_flight_t *in_flight)
         inf_shm_region_unref(in_flight->regions[i]);
     }
     in_flight->region_count = 0;
+    inf_request_reset(&in_flight->request);
 
     inf_session_t *s = in_flight->session;
     in_flight->next = atomic_load_explicit(&s->returned, memory_order_relaxed);

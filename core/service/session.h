@@ -27,12 +27,13 @@
 typedef struct inf_session_s inf_session_t;
 typedef struct inf_in_flight_s  inf_in_flight_t;
 
-/* Where an output of a request is to be written: in the region that stands at
-   the same index of the request's. */
+/* Where an output of a request is to be written. */
 typedef struct {
-    const char *name;                       /* of the output                 */
-    uint64_t    offset;
-    uint64_t    size;
+    const char             *name;           /* of the output                 */
+    const inf_shm_region_t *region;         /* the request in flight has the
+                                               reference                     */
+    uint64_t                offset;
+    uint64_t                size;
 } inf_in_flight_place_t;
 
 /* One inference on its way.  Taken and set up by the intake; used again when
@@ -61,8 +62,8 @@ struct inf_in_flight_s {
     struct TRITONSERVER_InferenceTrace *trace;  /* a reference, or NULL; set
                                                with the request              */
     struct inf_trace_record_s *traced;      /* the trace's                   */
-    inf_shm_region_t        **regions;      /* references: of places, then of
-                                               inputs; in the request's
+    inf_shm_region_t        **regions;      /* references: of inputs, then of
+                                               places; in the request's
                                                arena, NULL: none             */
     inf_in_flight_place_t    *places;       /* likewise                      */
     uint32_t                  region_count;

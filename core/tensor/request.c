@@ -21,6 +21,7 @@ static const unsigned request_may_become[] = {
     [INF_REQUEST_RELEASED]  = BIT(INF_REQUEST_IDLE)
 };
 
+static void give_copies(inf_request_t *r);
 static void *request_grow(inf_arena_t *arena, const void *old,
     uint32_t count, uint32_t *cap, size_t size);
 
@@ -37,6 +38,7 @@ void
 inf_request_fini(inf_request_t *r)
 {
     inf_arena_fini(&r->arena);
+    give_copies(r);
 }
 
 void
@@ -44,10 +46,20 @@ inf_request_reset(inf_request_t *r)
 {
     inf_arena_t arena = r->arena;
     inf_arena_reset(&arena);
+    give_copies(r);
     *r = (inf_request_t) { 0 };
     inf_link_init(&r->link);
     r->arena = arena;
     r->id = "";
+}
+
+static void
+give_copies(inf_request_t *r)
+{
+    if (r->copied_bytes != 0) {
+        inf_budget_give(r->copies, r->copied_bytes);
+        r->copied_bytes = 0;
+    }
 }
 
 inf_input_t *

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "core/base/arena.h"
+#include "core/base/budget.h"
 #include "core/base/heap.h"
 #include "core/base/queue.h"
 #include "core/include/datatype.h"
@@ -153,6 +154,9 @@ struct inf_request_s {
                                                its own or its whole's        */
     bool                     strings_unchecked; /* of BYTES inputs: see
                                                    model/string_check.h      */
+    inf_budget_t            *copies;    /* bounds those of its inputs; NULL:
+                                           nothing does                      */
+    uint64_t                 copied_bytes;  /* taken from it, until reset    */
 
     inf_parameter_list_t     parameters;
 

@@ -14,6 +14,9 @@ struct inf_shm_regions_s {
     bool              on;
     uint32_t          count;
     inf_shm_region_t *sorted[INF_SHM_REGIONS_MAX];  /* by name; references   */
+
+    inf_budget_t      pages;    /* of system regions                         */
+    inf_budget_t      copies;   /* of inputs that lie in regions             */
 };
 
 /* Of a name that is to be registered. */
@@ -30,6 +33,8 @@ static shm_verdict_t judge_locked(const inf_shm_regions_t *set,
 static inf_err_t *rejection(shm_verdict_t verdict, const char *name);
 static inf_err_t *new_region(inf_shm_kind_t kind, const char *name,
     uint64_t byte_size, inf_shm_region_t **out);
+static inf_err_t *count_pages(inf_shm_regions_t *set,
+    inf_shm_region_t *region);
 static inf_err_t *open_cuda(inf_shm_region_t *region);
 static inf_err_t *check_cuda(const inf_shm_region_t *region,
     inf_cuda_t *cuda);
@@ -51,6 +56,7 @@ inf_shm_regions_new(inf_shm_regions_t **out)
     }
 
     inf_lock_init(&set->lock, SHM_RANK);
+    inf_shm_regions_bound(set, UINT64_MAX, UINT64_MAX);
     *out = set;
     return NULL;
 }
@@ -89,6 +95,26 @@ inf_shm_regions_are_on(inf_shm_regions_t *set)
     return on;
 }
 
+void
+inf_shm_regions_bound(inf_shm_regions_t *set, uint64_t region_bytes,
+    uint64_t copy_bytes)
+{
+    inf_budget_set(&set->pages, region_bytes);
+    inf_budget_set(&set->copies, copy_bytes);
+}
+
+uint64_t
+inf_shm_regions_bytes(const inf_shm_regions_t *set)
+{
+    return inf_budget_used(&set->pages);
+}
+
+inf_budget_t *
+inf_shm_regions_copies(inf_shm_regions_t *set)
+{
+    return &set->copies;
+}
+
 inf_err_t *
 inf_shm_register_system(inf_shm_regions_t *set, const char *name,
     const char *key, uint64_t offset, uint64_t byte_size)
@@ -107,6 +133,9 @@ inf_shm_register_system(inf_shm_regions_t *set, const char *name,
     }
     if (err == NULL) {
         region->base = region->object.base;
+        err = count_pages(set, region);
+    }
+    if (err == NULL) {
         err = publish(set, region);
     }
 
@@ -205,7 +234,11 @@ inf_shm_region_unref(inf_shm_region_t *region)
     }
 
     if (region->object.base != NULL) {
+        uint64_t bytes = region->object.size;
         inf_shm_object_close(&region->object);
+        if (region->budget != NULL) {
+            inf_budget_give(region->budget, bytes);
+        }
     } else if (region->base != NULL) {
         inf_err_log(inf_cuda_ipc_close(inf_memory_driver(inf_memory_shared()),
             region->device, region->base));
@@ -334,6 +367,34 @@ new_region(inf_shm_kind_t kind, const char *name, uint64_t byte_size,
     region->name = strdup(name);
     *out = region;
     return region->name != NULL ? NULL : inf_err_nomem();
+}
+
+/* Nothing of the object has been touched yet: each page of a hole becomes
+   memory when it is. */
+static inf_err_t *
+count_pages(inf_shm_regions_t *set, inf_shm_region_t *region)
+{
+    unsigned long long bytes = region->object.size;
+    unsigned long long bound = inf_budget_bound(&set->pages);
+
+    switch (inf_budget_take(&set->pages, bytes)) {
+    case INF_BUDGET_TAKEN:
+        region->budget = &set->pages;
+        break;
+    case INF_BUDGET_IN_USE:
+        return inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE, "failed to"
+            " register shared memory region '%s' of %llu bytes: registered"
+            " regions have %llu of at most %llu bytes (inference_shared_memory"
+            " regions=)", region->name, bytes, (unsigned long long)
+            inf_budget_used(&set->pages), bound), INF_CAUSE_FULL);
+    case INF_BUDGET_TOO_MUCH:
+        return inf_err_new(INF_ERR_INVALID_ARG, "failed to register shared"
+            " memory region '%s' of %llu bytes: regions may have %llu bytes in"
+            " all (inference_shared_memory regions=)", region->name, bytes,
+            bound);
+    }
+
+    return NULL;
 }
 
 /* The text of the driver is for the log. */

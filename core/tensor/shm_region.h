@@ -9,7 +9,8 @@
  *          for the kernel or a driver, and holds no lock then.
  * Units    bytes.
  * Errors   register: as shm_object.h; ALREADY_EXISTS, the name is taken;
- *          UNSUPPORTED, regions are off; UNAVAILABLE, there are too many.
+ *          UNSUPPORTED, regions are off; UNAVAILABLE, there are too many, or
+ *          too many bytes in them; INVALID_ARG, there never may be as many.
  *          find, list: NOT_FOUND, INVALID_ARG for a range.
  * Route    server's calls -> [regions] <- infer
  *
@@ -25,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/budget.h"
 #include "core/base/error.h"
 #include "core/base/slice.h"
 #include "core/tensor/cuda_driver.h"
@@ -52,6 +54,8 @@ typedef struct {
     uint64_t           byte_size;
     char              *base;            /* of the region's first byte        */
     inf_shm_object_t   object;          /* SYSTEM                            */
+    inf_budget_t      *budget;          /* SYSTEM: of its pages; NULL: they
+                                           are not counted                   */
     uint8_t            handle[INF_CUDA_IPC_SIZE];   /* CUDA                  */
 } inf_shm_region_t;
 
@@ -66,6 +70,17 @@ void inf_shm_regions_free(inf_shm_regions_t *set);
    whatever is to be registered. */
 void inf_shm_regions_switch(inf_shm_regions_t *set, bool on);
 bool inf_shm_regions_are_on(inf_shm_regions_t *set);
+
+/* Of the pages of all system regions until they are unmapped, and of copies of
+   inputs in regions; regions that are there stay.  A new set has no bounds. */
+void inf_shm_regions_bound(inf_shm_regions_t *set, uint64_t region_bytes,
+    uint64_t copy_bytes);
+
+/* Bytes of system regions, for the metrics. */
+uint64_t inf_shm_regions_bytes(const inf_shm_regions_t *set);
+
+/* For inf_request_t. */
+inf_budget_t *inf_shm_regions_copies(inf_shm_regions_t *set);
 
 /* key: of a POSIX shared memory object. */
 INF_CHECK inf_err_t *inf_shm_register_system(inf_shm_regions_t *set,

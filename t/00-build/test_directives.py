@@ -42,6 +42,14 @@ BAD_HTTP = [
     ("inference_memory 64m cuda_virtual=5;", ["cuda_virtual=5"]),
     ("inference_memory 64m cuda_virtual=0:1m cuda=0:1m cuda_virtual=0:2m;",
      ["cuda_virtual=0:2m"]),
+    ("inference_shared_memory;", ["inference_shared_memory"]),
+    ("inference_shared_memory 1g;", ["1g", "regions="]),
+    ("inference_shared_memory regions=lots;", ["regions=lots"]),
+    ("inference_shared_memory regions=4095;", ["regions=4095", "4k"]),
+    ("inference_shared_memory copies=0;", ["copies=0"]),
+    ("inference_shared_memory copies=1m copies=1m;", ["copies=1m"]),
+    ("inference_shared_memory copies=1m; inference_shared_memory regions=1m;",
+     ["duplicate"]),
     ('inference_server_id "";', ["inference_server_id"]),
     ("inference_server_id a; inference_server_id b;", ["duplicate"]),
     ("inference_memory 64m; inference_memory 64m;", ["duplicate"]),
@@ -226,6 +234,7 @@ GOOD = """
     inference_response_cache local size=64m;
     inference_cache_directory /usr/lib/nginx-inference/caches;
     inference_memory 64m pinned=16m cuda=0:64m;
+    inference_shared_memory regions=2g copies=4k;
     inference_log warn verbose=2;
     inference_host_policy cpu numa-node=0 cpu-cores=0-3,5;
     inference_host_policy gpu_0 cpu-cores=0;

@@ -155,6 +155,8 @@ def test_every_family_is_there_and_nothing_else(world):
                "nv_cpu_memory_used_bytes": "gauge",
                "nv_cpu_utilization": "gauge",
                "nginx_inference_executing_requests": "gauge",
+               "nginx_inference_shared_memory_region_bytes": "gauge",
+               "nginx_inference_shared_memory_copy_bytes": "gauge",
                "nginx_inference_longest_turn_us": "gauge",
                "nginx_inference_request_arena_used_bytes": "gauge",
                "nginx_inference_request_arena_reserved_bytes": "gauge"}
@@ -162,7 +164,8 @@ def test_every_family_is_there_and_nothing_else(world):
                for x in ("request", "queue", "compute")}
     wanted |= {f"nginx_inference_{x}_total": "counter" for x in (
         "requests", "failed", "cancelled", "retried", "arena_full", "ring_full",
-        "core_starts", "core_deaths", "log_dropped", "slices")}
+        "core_starts", "core_deaths", "log_dropped", "slices",
+        "traces_dropped")}
     wanted["nv_cpu_utilization"] = kinds.setdefault(
         "nv_cpu_utilization", "gauge")      # from the second reading on
     assert kinds == wanted

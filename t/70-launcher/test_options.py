@@ -254,9 +254,18 @@ OPTIONS = {
                     ("end", "-2", "from -1")],
     "trace-log-frequency": [("warn", "5", "use '--trace-config'")],
 }
-OURS = {"allow-code-upload", "control-from", "print-config",
-        "request-memory", "user"}
-CASES = [(name, *case) for name, cases in OPTIONS.items() for case in cases]
+OURS = {
+    "allow-code-upload": [("conf", "true", 'inference_code_upload "on";')],
+    "client-shm-byte-size": [
+        ("conf", "99999", "inference_shared_memory regions=99999;"),
+        ("end", "4095", "from 4096"), ("end", "1g", "from 4096")],
+    "client-shm-copies-byte-size": [
+        ("conf", "4096", "inference_shared_memory copies=4096;"),
+        ("end", "0", "from 4096")],
+    "control-from": [], "print-config": [], "request-memory": [], "user": []
+}
+CASES = [(name, *case) for name, cases in (OPTIONS | OURS).items()
+         for case in cases]
 
 
 def config(*arguments, repository=True, env=None):
@@ -298,7 +307,7 @@ def test_no_option_is_missing():
     assert done.returncode == 1 and done.stdout == ""
     listed = re.findall(r"^  --([a-z0-9-]+)", done.stderr, re.M)
     assert len(listed) == len(set(listed))
-    assert set(listed) == set(OPTIONS) | OURS
+    assert set(listed) == set(OPTIONS) | set(OURS)
     assert len(OPTIONS) == 91           # with --help
     groups = re.findall(r"^([A-Z].*):$", done.stderr, re.M)
     assert groups == [

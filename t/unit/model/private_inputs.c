@@ -97,6 +97,68 @@ others_read_where_the_bytes_are(void **state)
     world_close(&w);
 }
 
+/* 8 bytes of strings in a region, and 4 others that nobody copies. */
+static void
+add_region_inputs(world_t *w, inf_budget_t *budget)
+{
+    static const char text[8] = { 4, 0, 0, 0, 't', 'e', 'x', 't' };
+
+    w->req.copies = budget;
+    add_data(w, add(w, "A", INF_TYPE_UINT8, SHAPE(4)), zeroes, 4);
+    inf_input_t *b = add(w, "B", INF_TYPE_BYTES, SHAPE(1));
+    add_data(w, b, text, sizeof(text));
+    b->in_region = true;
+    assert_ok(check(w));
+}
+
+static void
+copies_of_regions_are_counted_until_the_request_is_over(void **state)
+{
+    (void) state;
+    world_t w;
+    inf_budget_t budget = { .bound = 10 };
+
+    world_open(&w, config);
+    add_region_inputs(&w, &budget);
+    assert_int_equal(inf_budget_take(&budget, 3), INF_BUDGET_TAKEN);
+    inf_err_t *err = inf_private_inputs_make(&w.req);
+    assert_int_equal(inf_err_cause(err), INF_CAUSE_FULL);
+    assert_error(err, INF_ERR_UNAVAILABLE, "no room to copy the 8 bytes of"
+        " inputs in shared memory: requests hold 3 of at most 10 bytes of"
+        " copies (inference_shared_memory copies=)");
+    assert_int_equal(inf_budget_used(&budget), 3);
+
+    /* nothing was copied, and later there may be room */
+    inf_budget_give(&budget, 1);
+    assert_ok(inf_private_inputs_make(&w.req));
+    assert_int_equal(inf_budget_used(&budget), 10);
+    assert_ok(inf_private_inputs_make(&w.req));
+    assert_int_equal(inf_budget_used(&budget), 10);
+    again(&w);
+    assert_int_equal(inf_budget_used(&budget), 2);
+
+    add_region_inputs(&w, &budget);
+    assert_ok(inf_private_inputs_make(&w.req));
+    world_close(&w);
+    assert_int_equal(inf_budget_used(&budget), 2);
+}
+
+static void
+what_can_never_be_copied_is_the_clients_error(void **state)
+{
+    (void) state;
+    world_t w;
+    inf_budget_t budget = { .bound = 7 };
+
+    world_open(&w, config);
+    add_region_inputs(&w, &budget);
+    assert_error(inf_private_inputs_make(&w.req), INF_ERR_INVALID_ARG,
+        "the inputs in shared memory that must be copied have 8 bytes, and copies may have 7 bytes in all"
+        " (inference_shared_memory copies=)");
+    world_close(&w);
+    assert_int_equal(inf_budget_used(&budget), 0);
+}
+
 int
 main(void)
 {
@@ -104,6 +166,9 @@ main(void)
         cmocka_unit_test(only_models_that_write_get_copies),
         cmocka_unit_test(what_changes_after_the_copy_is_not_seen),
         cmocka_unit_test(others_read_where_the_bytes_are),
+        cmocka_unit_test(
+            copies_of_regions_are_counted_until_the_request_is_over),
+        cmocka_unit_test(what_can_never_be_copied_is_the_clients_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

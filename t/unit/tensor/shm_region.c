@@ -92,6 +92,49 @@ count(inf_shm_kind_t kind, const char *name)
 }
 
 static void
+pages_of_regions_are_bounded_until_they_are_unmapped(void **state)
+{
+    (void) state;
+    char text[256];
+    inf_shm_region_t *r;
+
+    inf_shm_regions_bound(set, 3 * page, 0);
+    succeeds(inf_shm_register_system(set, "a", key, 0, page + 1));
+    assert_int_equal(inf_shm_regions_bytes(set), 2 * page);
+    snprintf(text, sizeof(text), "failed to register shared memory region 'b'"
+        " of %zu bytes: registered regions have %zu of at most %zu bytes"
+        " (inference_shared_memory regions=)", 2 * page, 2 * page, 3 * page);
+    fails(inf_shm_register_system(set, "b", key, 0, 2 * page),
+        INF_ERR_UNAVAILABLE, text);
+    snprintf(text, sizeof(text), "failed to register shared memory region 'b'"
+        " of %zu bytes: regions may have %zu bytes in all"
+        " (inference_shared_memory regions=)", 4 * page, 3 * page);
+    fails(inf_shm_register_system(set, "b", key, 0, 4 * page),
+        INF_ERR_INVALID_ARG, text);
+
+    /* what was rejected, for whatever reason, is not counted */
+    inf_err_free(inf_shm_register_system(set, "a", key, 0, 1));
+    assert_int_equal(inf_shm_regions_bytes(set), 2 * page);
+    succeeds(inf_shm_register_system(set, "b", key, 0, 1));
+    assert_int_equal(inf_shm_regions_bytes(set), 3 * page);
+
+    /* a request has it still */
+    succeeds(find("a", 0, 1, &r));
+    inf_shm_unregister(set, INF_SHM_SYSTEM, "");
+    assert_int_equal(inf_shm_regions_bytes(set), 2 * page);
+    inf_shm_region_unref(r);
+    assert_int_equal(inf_shm_regions_bytes(set), 0);
+
+    /* a smaller bound is for what comes then */
+    succeeds(inf_shm_register_system(set, "a", key, 0, 2 * page));
+    inf_shm_regions_bound(set, page, 0);
+    succeeds(find("a", 0, 1, &r));
+    inf_shm_region_unref(r);
+    fails(inf_shm_register_system(set, "b", key, 0, 1),
+        INF_ERR_UNAVAILABLE, "have");
+}
+
+static void
 a_region_is_the_objects_memory(void **state)
 {
     (void) state;
@@ -463,6 +506,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         T(a_region_is_the_objects_memory),
         T(names_are_found_among_many),
+        T(pages_of_regions_are_bounded_until_they_are_unmapped),
         T(ranges_stay_inside),
         T(a_region_in_use_stays_mapped),
         T(what_the_client_takes_away_breaks_its_region),
