@@ -6,7 +6,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 
 .PHONY: help deps build run test bench bench-models asan tsan rooms locks \
-	fuzz mutants gpu nginx-next install clean
+	fuzz mutants gpu nginx-next test-model-analyzer install clean
 
 help:
 	@echo 'make deps        install what building and testing need (Debian, PyPI)'
@@ -23,6 +23,7 @@ help:
 	@echo 'make mutants ROOM=proto  which of N=30 random mutants of a room its tests catch'
 	@echo 'make gpu         what only a machine with an NVIDIA GPU can show'
 	@echo 'make nginx-next  build for and test with the next Debian'\''s nginx'
+	@echo 'make test-model-analyzer  NVIDIA'\''s Model Analyzer, remote and local (150 MB to fetch)'
 	@echo 'make install     into PREFIX=$(PREFIX) (DESTDIR is honoured)'
 	@echo 'make clean       remove what was built; keeps what deps fetched'
 
@@ -87,6 +88,17 @@ gpu: build
 
 nginx-next:
 	@sh t/nginx-next.sh
+
+test-model-analyzer: build build/model-analyzer/complete
+	@INF_BUILD=$(BUILD) build/venv/bin/python -m pytest -q \
+	    t/model-analyzer/test_model_analyzer.py
+
+build/model-analyzer/complete: t/requirements-model-analyzer.txt
+	@rm -rf build/model-analyzer
+	@build/venv/bin/python -m venv build/model-analyzer
+	@build/model-analyzer/bin/pip install -q --disable-pip-version-check \
+	    --only-binary=:all: -r $<
+	@touch $@
 
 install: build
 	@sh tools/install.sh $(BUILD) '$(PREFIX)' '$(DESTDIR)'
