@@ -106,7 +106,8 @@ struct inf_model_s {
                                                constant                      */
     bool                     private_inputs;    /* its requests get copies   */
     bool                     sequential;    /* its requests, or those of a
-                                               member, may be of a sequence  */
+                                               composing model, may be of a
+                                               sequence                      */
     inf_labels_t            *labels;        /* a reference; constant         */
     inf_statistics_t         statistics;    /* what met no instance, or one
                                                that is gone                  */

@@ -50,7 +50,7 @@ static const inf_entrance_ops_t ensemble_entrance = {
 };
 
 inf_err_t *
-inf_ensemble_new(inf_model_t *model, inf_model_t *const *members,
+inf_ensemble_new(inf_model_t *model, inf_model_t *const *composing,
     size_t count, uint32_t *at, inf_ensemble_t **out)
 {
     inf_ensemble_t *e = calloc(1, sizeof(*e));
@@ -59,7 +59,7 @@ inf_ensemble_new(inf_model_t *model, inf_model_t *const *members,
     }
     inf_lock_init(&e->lock, ENSEMBLE_RANK);
 
-    inf_err_t *err = inf_plan_new(model, members, count, at, &e->plan);
+    inf_err_t *err = inf_plan_new(model, composing, count, at, &e->plan);
     if (err == NULL && e->plan->height > MOST_HEIGHT) {
         err = inf_err_new(INF_ERR_INVALID_ARG, "ensemble %s contains ensembles"
             " %u deep, at most %u are possible", model->name,
@@ -68,7 +68,7 @@ inf_ensemble_new(inf_model_t *model, inf_model_t *const *members,
     if (err == NULL) {
         model->decoupled = e->plan->domain_count > 1;
         for (size_t i = 0; i < count; i++) {
-            model->sequential = model->sequential || members[i]->sequential;
+            model->sequential = model->sequential || composing[i]->sequential;
         }
         err = check_cache(model);
     }
@@ -119,7 +119,7 @@ inf_ensemble_height(const inf_model_t *model)
 }
 
 inf_model_t *
-inf_ensemble_member(const inf_ensemble_t *e, uint32_t step)
+inf_ensemble_composing_model(const inf_ensemble_t *e, uint32_t step)
 {
     return step < e->plan->step_count ? e->plan->steps[step].model : NULL;
 }
@@ -188,7 +188,7 @@ ensemble_cancel(inf_model_t *model, inf_request_t *req,
         inf_lock(&run->lock);
         inf_flow_cancel(&run->flow);
         inf_run_leave(run);
-        inf_run_cancel_members(run, rejecter);
+        inf_run_cancel_requests(run, rejecter);
     }
     inf_run_unref(run);
 }
@@ -283,7 +283,7 @@ inf_run_new(inf_ensemble_t *e, inf_model_t *model, const inf_plan_t *plan,
 void
 inf_run_free(inf_ensemble_run_t *run)
 {
-    inf_run_free_members(run);
+    inf_run_free_requests(run);
     inf_flow_fini(&run->flow);
     inf_lock_fini(&run->lock);
     free(run);

@@ -47,12 +47,12 @@ typedef struct inf_trace_ops_s {
 } inf_trace_ops_t;
 
 /*
- * model: config, built and tensors are set.  members[i] is the loaded model
+ * model: config, built and tensors are set.  composing[i] is the loaded model
  * of step i.  Sets model->decoupled, sequential and entrance; the caller sets
  * model->sched.ensemble.  at: as inf_plan_new has it.
  */
 INF_CHECK inf_err_t *inf_ensemble_new(inf_model_t *model,
-    inf_model_t *const *members, size_t count, uint32_t *at,
+    inf_model_t *const *composing, size_t count, uint32_t *at,
     inf_ensemble_t **out);
 
 /* e may be NULL. */
@@ -68,6 +68,7 @@ void inf_ensemble_end_sequences(inf_ensemble_t *e);
 uint32_t inf_ensemble_height(const inf_model_t *model);
 
 /* The model of that step; NULL: there is no such step. */
-inf_model_t *inf_ensemble_member(const inf_ensemble_t *e, uint32_t step);
+inf_model_t *inf_ensemble_composing_model(const inf_ensemble_t *e,
+    uint32_t step);
 
 #endif /* INF_SCHED_ENSEMBLE_H */

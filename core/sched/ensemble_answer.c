@@ -288,7 +288,9 @@ hand_over(inf_ensemble_run_t *run, inf_output_t *to, inf_run_value_t *value,
     inf_factory_t *client = run->factory;
     inf_output_t *from = value->output;
 
-    if (!from->allocated || from->sched.member == value->source->member) {
+    if (!from->allocated
+        || from->sched.step_request == value->source->request)
+    {
         return false;
     }
     if (!move && (from->base == NULL || client->sink->share == NULL
@@ -302,7 +304,7 @@ hand_over(inf_ensemble_run_t *run, inf_output_t *to, inf_run_value_t *value,
     to->memory_type = from->memory_type;
     to->memory_id = from->memory_id;
     to->sink_userp = from->sink_userp;
-    to->sched.member = from->sched.member;
+    to->sched.step_request = from->sched.step_request;
     to->has_ipc_handle = from->has_ipc_handle;
     memcpy(to->ipc_handle, from->ipc_handle, sizeof(to->ipc_handle));
     to->allocated = true;

@@ -215,13 +215,13 @@ pause_unref(inf_pause_t *pause)
 static bool
 add_need(inf_pause_t *pause, const inf_model_t *model)
 {
-    const inf_model_t *member;
+    const inf_model_t *composing;
     if (model->sched.ensemble != NULL) {
         bool ok = true;
-        for (uint32_t i = 0; ok && (member = inf_ensemble_member(
+        for (uint32_t i = 0; ok && (composing = inf_ensemble_composing_model(
                 model->sched.ensemble, i)) != NULL; i++)
         {
-            ok = add_need(pause, member);
+            ok = add_need(pause, composing);
         }
         return ok;
     }

@@ -30,7 +30,7 @@ typedef struct {
     uint32_t                at;         /* the step that is looked at        */
 } making_t;
 
-static inf_err_t *make(making_t *m, inf_model_t *const *members);
+static inf_err_t *make(making_t *m, inf_model_t *const *composing);
 static inf_err_t *make_room(making_t *m);
 static inf_err_t *add_ends(making_t *m);
 static inf_err_t *find_tensor(making_t *m, const char *name, uint32_t *out);
@@ -55,7 +55,7 @@ static void need_producer(const inf_plan_t *plan, uint32_t tensor,
     uint64_t *set, uint32_t *queue, uint32_t *queued);
 
 inf_err_t *
-inf_plan_new(inf_model_t *model, inf_model_t *const *members, size_t count,
+inf_plan_new(inf_model_t *model, inf_model_t *const *composing, size_t count,
     uint32_t *at, inf_plan_t **out)
 {
     inf_plan_t *plan = calloc(1, sizeof(*plan));
@@ -78,7 +78,7 @@ inf_plan_new(inf_model_t *model, inf_model_t *const *members, size_t count,
 
     inf_config_names_init(&m.names);
     if (err == NULL) {
-        err = make(&m, members);
+        err = make(&m, composing);
     }
     inf_config_names_fini(&m.names);
     free(m.signatures);
@@ -122,7 +122,7 @@ inf_plan_add_needs(const inf_plan_t *plan, uint32_t output,
 }
 
 static inf_err_t *
-make(making_t *m, inf_model_t *const *members)
+make(making_t *m, inf_model_t *const *composing)
 {
     inf_plan_t *plan = m->plan;
 
@@ -132,7 +132,7 @@ make(making_t *m, inf_model_t *const *members)
     }
     for (uint32_t i = 0; err == NULL && i < m->config->n_step; i++) {
         m->at = i;
-        err = add_step(m, i, members[i]);
+        err = add_step(m, i, composing[i]);
     }
     if (err == NULL) {
         err = link_consumers(m);

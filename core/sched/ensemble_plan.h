@@ -9,7 +9,7 @@
  * Units    steps, tensors and domains are indexes.
  * Errors   INF_ERR_INVALID_ARG: the models don't fit together; the text names
  *          the ensemble, the tensor and the models.
- * Route    loader -> [plan] -> flow, members
+ * Route    loader -> [plan] -> flow, step requests
  *
  * A domain is a source of items: domain 0 is the request itself, and every
  * step whose model is decoupled starts one, because each of its responses is
@@ -89,10 +89,10 @@ typedef struct {
     inf_arena_t             arena;
 } inf_plan_t;
 
-/* members[i] is the model of step i.  On error *at is the step that doesn't
+/* composing[i] is the model of step i.  On error *at is the step that doesn't
    fit, or INF_PLAN_NONE; at may be NULL. */
 INF_CHECK inf_err_t *inf_plan_new(inf_model_t *model,
-    inf_model_t *const *members, size_t count, uint32_t *at,
+    inf_model_t *const *composing, size_t count, uint32_t *at,
     inf_plan_t **out);
 
 /* plan may be NULL. */

@@ -1,18 +1,18 @@
 /*
- * ensemble_run.h - one request on its way through an ensemble, and the
- *                  requests to its models that this takes.
+ * ensemble_run.h - one request on its way through an ensemble, and its
+ *                  requests to the composing models.
  *
- * Owner    The ensemble's pool owns runs, a run owns its members; both are
- *          used again.  A run is in use while its request is under way and
- *          while one of its members is: a backend may keep a member's factory
- *          long after.
- * Thread   any.  Events change the flow under the run's lock; what follows
- *          from them is done by one thread at a time, in order: the one that
- *          finds nobody at it (inf_run_drain).  The others leave it to that
- *          one, so a step that ends within its own start goes no deeper.
+ * Owner    The ensemble's pool owns runs, a run owns its step requests;
+ *          both are used again.  A run is in use while its request or one of
+ *          its step requests is under way: a backend may keep the factory of
+ *          a step request long after.
+ * Thread   any.  Events change the flow under the run's lock; the
+ *          actions that follow are carried out in order by one thread at a
+ *          time (inf_run_drain).  Other threads leave their actions to that
+ *          thread, so a step that ends within its own start goes no deeper.
  * Units    ns.
  * Errors   none: a failure is the answer.
- * Route    ensemble -> [run] -> entrance of a member's model; its sink ->
+ * Route    ensemble -> [run] -> entrance of a composing model; its sink ->
  *          [run] -> sink of the request
  */
 
@@ -36,12 +36,13 @@ typedef struct {
     bool        changed;                /* by a step's response              */
 } inf_run_sequence_t;
 
-/* A member's response whose tensors are in use; in the response's arena. */
+/* A response of a composing model whose tensors are in use; in the response's
+   arena. */
 typedef struct {
-    inf_response_t     *response;
-    struct inf_run_member_s *member;
-    uint32_t            values;         /* run's lock                        */
-    inf_run_sequence_t  sequence;
+    inf_response_t            *response;
+    struct inf_step_request_s *request;
+    uint32_t                   values;  /* run's lock                        */
+    inf_run_sequence_t         sequence;
 } inf_run_source_t;
 
 typedef struct {
@@ -52,21 +53,21 @@ typedef struct {
 } inf_run_value_t;
 
 /* A step's request. */
-typedef struct inf_run_member_s {
-    inf_flow_call_t          call;      /* run's lock                        */
-    inf_link_t               live;      /* in run->live; run's lock          */
-    struct inf_run_member_s *next;      /* on run->spare; run's lock         */
-    inf_ensemble_run_t      *run;       /* a reference while in use          */
-    inf_factory_t           *client;    /* likewise: the run's request's     */
-    _Atomic uint32_t         parts;     /* request and factory: 2, 1, 0;
+typedef struct inf_step_request_s {
+    inf_flow_call_t            call;    /* run's lock                        */
+    inf_link_t                 live;    /* in run->live; run's lock          */
+    struct inf_step_request_s *next;    /* on run->spare; run's lock         */
+    inf_ensemble_run_t        *run;     /* a reference while in use          */
+    inf_factory_t             *client;  /* likewise: the run's request's     */
+    _Atomic uint32_t           parts;   /* request and factory: 2, 1, 0;
                                            acq_rel                           */
-    inf_run_sequence_t       sequence;  /* as asked                          */
+    inf_run_sequence_t         sequence;    /* as asked                      */
     struct TRITONSERVER_InferenceTrace *trace;  /* of its own, or NULL; set
                                            before it is submitted            */
-    const inf_trace_ops_t   *trace_ops;
-    inf_request_t            request;
-    inf_factory_t            factory;
-} inf_run_member_t;
+    const inf_trace_ops_t     *trace_ops;
+    inf_request_t              request;
+    inf_factory_t              factory;
+} inf_step_request_t;
 
 struct inf_ensemble_run_s {
     inf_ensemble_run_t    *next;        /* on the ensemble's spare list      */
@@ -74,17 +75,17 @@ struct inf_ensemble_run_s {
     inf_model_t           *model;       /* the ensemble's                    */
     const inf_plan_t      *plan;        /* the ensemble's                    */
     _Atomic uint32_t       refs;        /* up relaxed, down acq_rel          */
-    _Atomic bool           cancelled;   /* seq_cst: each member asks         */
-    _Atomic bool           executes;    /* seq_cst: a member has been taken  */
+    _Atomic bool           cancelled;   /* seq_cst: each step request asks   */
+    _Atomic bool           executes;    /* seq_cst: a step request executes  */
 
     inf_lock_t             lock;        /* rank 24; guards the rest          */
     inf_flow_t             flow;
-    bool                   draining;    /* a thread does what follows        */
+    bool                   draining;    /* a thread carries out actions      */
     bool                   announce;    /* the request executes: tell        */
     bool                   answered;    /* FINAL was sent                    */
-    uint32_t               in_use;      /* members not yet released          */
-    inf_link_t             live;        /* members                           */
-    inf_run_member_t      *spare;
+    uint32_t               in_use;      /* step requests not yet released    */
+    inf_link_t             live;        /* step requests                     */
+    inf_step_request_t    *spare;
     uint32_t               spare_count;
     uint64_t               compute_ns[3];   /* input, infer, output: sums    */
 
@@ -105,24 +106,24 @@ void inf_run_free(inf_ensemble_run_t *run);
 void inf_run_ref(inf_ensemble_run_t *run);
 void inf_run_unref(inf_ensemble_run_t *run);
 
-/* Gives the lock up and lets go of what the flow has dropped. */
+/* Releases the lock and frees the values that the flow has dropped. */
 void inf_run_leave(inf_ensemble_run_t *run) INF_GIVES(run->lock);
 
-/* Does what follows, unless somebody is at it. */
+/* Carries out the actions that follow, unless another thread does. */
 void inf_run_drain(inf_ensemble_run_t *run);
 
-/* ensemble_member.c */
+/* ensemble_request.c */
 
 /* Carries out action START. */
 void inf_run_start(inf_ensemble_run_t *run, const inf_flow_action_t *start);
 
-/* Tells members that run, and gives those that wait to rejecter; NULL: they
-   are rejected here. */
-void inf_run_cancel_members(inf_ensemble_run_t *run,
+/* Tells the composing models that execute requests of the run; queued ones go
+   to rejecter.  NULL: they are rejected here. */
+void inf_run_cancel_requests(inf_ensemble_run_t *run,
     const inf_rejecter_t *rejecter);
 
 /* Of the list of spare ones; none runs. */
-void inf_run_free_members(inf_ensemble_run_t *run);
+void inf_run_free_requests(inf_ensemble_run_t *run);
 
 /* ensemble_answer.c */
 

@@ -28,7 +28,7 @@
 struct inf_buffer_attributes_s;
 struct inf_ledger_s;
 struct inf_model_s;
-struct inf_run_member_s;
+struct inf_step_request_s;
 
 struct inf_output_s {
     inf_output_t      *next;
@@ -47,7 +47,7 @@ struct inf_output_s {
     inf_response_t    *response;
 
     struct {
-        struct inf_run_member_s *member;    /* an ensemble's step that made
+        struct inf_step_request_s *step_request;    /* of an ensemble: made
                                                the buffer, or NULL           */
     } sched;
 

@@ -11,8 +11,8 @@
 
 _Static_assert(sizeof(inf_rings_header_t) <= RINGS_PAGE, "header page");
 
-static inf_ring_result_t producer_look(inf_ring_producer_t *p);
-static inf_ring_result_t consumer_look(inf_ring_consumer_t *c);
+static inf_ring_result_t refresh_head(inf_ring_producer_t *p);
+static inf_ring_result_t refresh_tail(inf_ring_consumer_t *c);
 
 uint64_t
 inf_rings_layout(inf_rings_header_t *h, uint32_t ring_entries, uint32_t slots)
@@ -103,9 +103,9 @@ inf_ring_push(inf_ring_producer_t *p, const void *entry)
 inf_ring_result_t
 inf_ring_room(inf_ring_producer_t *p, bool *last)
 {
-    /* The last place is looked up afresh, so that "last" is the truth. */
+    /* For the last entry the cached head is refreshed, so *last is exact. */
     if (p->broken || p->tail - p->head >= p->count - 1) {
-        inf_ring_result_t rc = producer_look(p);
+        inf_ring_result_t rc = refresh_head(p);
         if (rc != INF_RING_DONE) {
             return rc;
         }
@@ -119,7 +119,7 @@ bool
 inf_ring_has_more(inf_ring_producer_t *p, uint32_t places)
 {
     if (p->count - (p->tail - p->head) <= places) {
-        (void) producer_look(p);
+        (void) refresh_head(p);
     }
 
     return p->count - (p->tail - p->head) > places;
@@ -149,7 +149,7 @@ inf_ring_result_t
 inf_ring_pop(inf_ring_consumer_t *c, void *entry)
 {
     if (c->head == c->tail || c->broken) {
-        inf_ring_result_t rc = consumer_look(c);
+        inf_ring_result_t rc = refresh_tail(c);
         if (rc != INF_RING_DONE) {
             return rc;
         }
@@ -178,11 +178,11 @@ inf_ring_sleep(inf_ring_consumer_t *c)
 }
 
 static inf_ring_result_t
-producer_look(inf_ring_producer_t *p)
+refresh_head(inf_ring_producer_t *p)
 {
     uint32_t head = __atomic_load_n(&p->head_word->value, __ATOMIC_ACQUIRE);
 
-    /* It may lie between what was believed and our tail, nowhere else. */
+    /* A valid head lies between the cached one and our tail. */
     if (p->broken || head - p->head > p->tail - p->head) {
         p->broken = true;
         return INF_RING_BROKEN;
@@ -193,7 +193,7 @@ producer_look(inf_ring_producer_t *p)
 }
 
 static inf_ring_result_t
-consumer_look(inf_ring_consumer_t *c)
+refresh_tail(inf_ring_consumer_t *c)
 {
     uint32_t tail = __atomic_load_n(&c->tail_word->value, __ATOMIC_ACQUIRE);
 

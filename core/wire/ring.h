@@ -35,8 +35,8 @@ typedef struct {
     inf_ring_index_t *head_word;    /* the consumer writes                 */
     inf_ring_index_t *sleeping;
     uint32_t          count;
-    uint32_t          tail;         /* the truth about our own index       */
-    uint32_t          head;         /* last one believed                   */
+    uint32_t          tail;         /* our own index                       */
+    uint32_t          head;         /* cached: the consumer's index        */
     bool              broken;
 } inf_ring_producer_t;
 
@@ -46,8 +46,8 @@ typedef struct {
     inf_ring_index_t *head_word;    /* we write                            */
     inf_ring_index_t *sleeping;
     uint32_t          count;
-    uint32_t          head;         /* the truth about our own index       */
-    uint32_t          tail;         /* last one believed                   */
+    uint32_t          head;         /* our own index                       */
+    uint32_t          tail;         /* cached: the producer's index        */
     bool              broken;
 } inf_ring_consumer_t;
 

@@ -116,7 +116,7 @@ def test_what_lies_elsewhere_may_be_there(check):
     assert status == 0, output
 
 
-def test_members_in_another_repository(check, tmp_path):
+def test_composing_models_in_another_repository(check, tmp_path):
     identity(tmp_path, "m")
     tmp_path.chmod(0o755)
     status, output = check(

@@ -23,13 +23,13 @@ TENSORS = models.io_block("input", [("IN", "FP32", [-1])]) \
     + models.io_block("output", [("OUT", "FP32", [-1])])
 
 
-def ensemble_config(members, extra=""):
-    """One member after the other; "m:3" is version 3 of m, "m" its latest."""
+def ensemble_config(composing, extra=""):
+    """One composing model after the other; "m:3" is version 3, "m" the latest."""
     steps = []
-    for i, member in enumerate(members):
-        name, _, version = member.partition(":")
+    for i, model in enumerate(composing):
+        name, _, version = model.partition(":")
         source = f"t{i}" if i else "IN"
-        target = f"t{i + 1}" if i + 1 < len(members) else "OUT"
+        target = f"t{i + 1}" if i + 1 < len(composing) else "OUT"
         steps.append(
             f'step {{ model_name: "{name}" model_version: {version or -1}'
             f' input_map {{ key: "IN" value: "{source}" }}'
@@ -38,8 +38,8 @@ def ensemble_config(members, extra=""):
         + "ensemble_scheduling {\n  " + "\n  ".join(steps) + "\n}\n"
 
 
-def ensemble(folder, name, *members, versions=(1,), extra=""):
-    return models.write_model(folder, name, ensemble_config(members, extra),
+def ensemble(folder, name, *composing, versions=(1,), extra=""):
+    return models.write_model(folder, name, ensemble_config(composing, extra),
                               versions)
 
 
@@ -166,7 +166,7 @@ def test_what_cannot_be_made_says_why_and_holds_up_nobody(make_server):
 
 # ---- explicit
 
-def test_members_come_with_it_and_stay_unless_asked(explicit, client):
+def test_composing_models_come_with_it_and_stay_unless_asked(explicit, client):
     client.load_model("alone")
     client.load_model("a_line")
     assert ready(explicit) == {"a_line", "z_line", "alone", "m", "n"}
@@ -190,7 +190,7 @@ def test_what_was_loaded_by_request_stays(explicit, client):
     wait_ready(explicit, "m")
 
 
-def test_it_goes_with_its_member_and_returns(explicit, client):
+def test_it_goes_with_its_composing_model_and_returns(explicit, client):
     client.load_model("a_line")
     for name, flag in (("n", False), ("m", True)):
         client.unload_model(name, unload_dependents=flag)
@@ -244,7 +244,7 @@ def test_a_configuration_with_the_request(explicit, client):
     assert [s["model_name"] for s in steps] == ["m"]
 
 
-def test_a_new_version_of_a_member(explicit, client):
+def test_a_new_version_of_a_composing_model(explicit, client):
     ensemble(explicit.models, "first", "m:1")
     client.load_model("alone")
     client.load_model("z_line")
@@ -262,7 +262,7 @@ def test_a_new_version_of_a_member(explicit, client):
 ONE = {"inputs": [tensor("IN", "FP32", [2], [1.5, 2.5])]}
 
 
-def test_no_request_fails_while_members_are_loaded_again(explicit, client):
+def test_no_request_fails_while_composing_models_are_reloaded(explicit, client):
     client.load_model("a_line")
 
     def once(connection):
@@ -280,7 +280,7 @@ def test_no_request_fails_while_members_are_loaded_again(explicit, client):
     assert set(load.results) == {200}, load.results
 
 
-def test_a_running_request_outlives_its_members(make_server):
+def test_a_running_request_outlives_its_composing_models(make_server):
     def fill(folder):
         repository(folder)
         identity(folder, "m", parameters={"execute_delay_ms": "700"})
@@ -310,11 +310,11 @@ def test_labels_are_those_of_the_step(make_server):
             outputs=[("OUT", "FP32", [4], 'label_filename: "labels.txt"')])
         (path / "labels.txt").write_text("dog\ncat\nhen\nowl\n")
         models.identity(folder, "m", [("IN", "FP32", [4])])
-        for name, members in (("inner", ("m", "vision")),
+        for name, composing in (("inner", ("m", "vision")),
                               ("outer", ("m", "inner")),
                               ("none", ("vision", "m"))):
             models.write_model(folder, name, ensemble_config(
-                members).replace("[ -1 ]", "[ 4 ]"))
+                composing).replace("[ -1 ]", "[ 4 ]"))
 
     server = make_server(fill, parts=PARTS)
     body = {"inputs": [tensor("IN", "FP32", [4], [0, 9, -1, 3])],
@@ -370,7 +370,7 @@ def test_poll_mode(make_server):
     wait_ready(server, "line", "m", "n")
 
 
-def test_a_reload_of_nginx_brings_and_takes_members(make_server):
+def test_a_reload_of_nginx_brings_and_takes_composing_models(make_server):
     def fill(folder):
         ensemble(folder, "line", "m")
         identity(folder, "own")
@@ -388,9 +388,9 @@ def test_a_reload_of_nginx_brings_and_takes_members(make_server):
         wait_ready(server, *names)
 
 
-# ---- a process of a member
+# ---- a process of a composing model
 
-def test_a_lost_process_of_a_member(make_server):
+def test_a_lost_process_of_a_composing_model(make_server):
     config = ('backend: "forker"\n'
               + models.io_block("input", [("IN", "INT32", [1])])
               + models.io_block("output", [("PID", "INT32", [1])]))

@@ -283,12 +283,12 @@ def test_a_hit_runs_no_step(make_server):
     def fill(folder):
         counting(folder, "c")
         counting(folder, "kept", cached=True)
-        for name, member, extra in (
+        for name, model, extra in (
                 ("whole", "c", "response_cache { enable: true }\n"),
                 ("part", "kept", "")):
             ensemble(folder, name, [("IN", "FP32", [-1, -1])],
                      [("OUT", "FP32", [-1, -1]), ("N", "INT64", [1])],
-                     step(member, {"IN": "IN"}, {"OUT": "OUT", "COUNT": "N"}),
+                     step(model, {"IN": "IN"}, {"OUT": "OUT", "COUNT": "N"}),
                      extra=extra)
 
     server = make_server(fill, parts=PARTS, http=CACHE,

@@ -762,7 +762,7 @@ member_at(int place, const char *name)
 {
     const inf_model_t *e = serving_at(place, name);
     assert_non_null(e);
-    return inf_ensemble_member(e->sched.ensemble, 0);
+    return inf_ensemble_composing_model(e->sched.ensemble, 0);
 }
 
 static void

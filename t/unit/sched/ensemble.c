@@ -31,8 +31,8 @@ a_step_runs_once_and_both_readers_get_its_response(void **state)
 {
     (void) state;
     inf_model_t *pre = world_model("both", pair_config, "", 1);
-    inf_model_t *a = world_model("square", member_config, "", 1);
-    inf_model_t *b = world_model("slow", member_config, "", 1);
+    inf_model_t *a = world_model("square", composing_config, "", 1);
+    inf_model_t *b = world_model("slow", composing_config, "", 1);
     inf_model_t *e = world_ensemble(IN("X") OUT("OUT0") OUT("OUT1"),
         "both:I0=X>O0=mid square:I0=mid>O0=OUT0 slow:I0=mid>O0=OUT1",
         pre, a, b);
@@ -72,7 +72,7 @@ steps_that_nobody_asked_for_do_not_run(void **state)
     (void) state;
     inf_model_t *a = world_model("add_a", add_config, "", 1);
     inf_model_t *b = world_model("add_b", add_config, "", 1);
-    inf_model_t *c = world_model("square", member_config, "", 1);
+    inf_model_t *c = world_model("square", composing_config, "", 1);
     inf_model_t *e = world_ensemble(IN("X") IN("Y") OUT("OUT0") OUT("OUT1"),
         "add_a:I0=X>O0=OUT0 add_b:I0=Y>O0=m square:I0=m>O0=OUT1", a, b, c);
     world_job_t job;
@@ -101,17 +101,17 @@ steps_that_nobody_asked_for_do_not_run(void **state)
 }
 
 static void
-rejected(const char *ends, const char *steps, inf_model_t *member,
+rejected(const char *ends, const char *steps, inf_model_t *one,
     const char *why)
 {
     inf_model_t *model;
-    inf_model_t *members[4] = { member, member, member, member };
+    inf_model_t *composing[4] = { one, one, one, one };
     size_t count = 1;
     for (const char *s = steps; *s != '\0'; s++) {
         count += *s == ' ';
     }
 
-    inf_err_t *err = world_try(ends, steps, members, count, &model);
+    inf_err_t *err = world_try(ends, steps, composing, count, &model);
     assert_non_null(err);
     assert_int_equal(inf_err_code(err), INF_ERR_INVALID_ARG);
     assert_string_equal(inf_err_msg(err), why);
@@ -124,8 +124,8 @@ static void
 models_that_do_not_fit_are_rejected_with_their_names(void **state)
 {
     (void) state;
-    inf_model_t *plain = world_model("square", member_config, "", 1);
-    inf_model_t *four = world_model("square4", member_config,
+    inf_model_t *plain = world_model("square", composing_config, "", 1);
+    inf_model_t *four = world_model("square4", composing_config,
         "max_batch_size: 4", 1);
     inf_model_t *add = world_model("add", add_config, "", 1);
     inf_model_t *two = world_model("two", IN("I0")
@@ -187,10 +187,10 @@ different_decoupled_sources_can_not_be_combined(void **state)
     inf_model_t *r2 = world_model("repeat2", decoupled_config, "", 1);
     inf_model_t *add = world_model("add", add_config, "", 1);
     inf_model_t *model;
-    inf_model_t *members[] = { r1, r2, add };
+    inf_model_t *composing[] = { r1, r2, add };
 
     inf_err_t *err = world_try(IN("X") OUT("Y"), "repeat1:I0=X>O0=a"
-        " repeat2:I0=X>O0=b add:I0=a,I1=b>O0=Y", members, 3, &model);
+        " repeat2:I0=X>O0=b add:I0=a,I1=b>O0=Y", composing, 3, &model);
     assert_string_equal(inf_err_msg(err), "in ensemble e, step of model 'add'"
         " receives inputs originated from different decoupled models");
     inf_err_free(err);
@@ -283,9 +283,9 @@ static void
 flags_and_what_steps_say_of_their_sequence_travel(void **state)
 {
     (void) state;
-    inf_model_t *a = world_model("square", member_config, "", 1);
-    inf_model_t *b = world_model("label", member_config, "", 1);
-    inf_model_t *c = world_model("slow", member_config, "", 1);
+    inf_model_t *a = world_model("square", composing_config, "", 1);
+    inf_model_t *b = world_model("label", composing_config, "", 1);
+    inf_model_t *c = world_model("slow", composing_config, "", 1);
     inf_model_t *plain = world_ensemble(IN("X") OUT("OUT0"),
         "square:I0=X>O0=OUT0", a);
     inf_model_t *named = world_ensemble(IN("X") OUT("OUT0"),
@@ -365,7 +365,7 @@ a_stream_comes_in_its_producers_order(void **state)
 {
     (void) state;
     inf_model_t *repeat = world_model("repeat", decoupled_config, "", 1);
-    inf_model_t *shuffle = world_model("shuffle", member_config, "", 4);
+    inf_model_t *shuffle = world_model("shuffle", composing_config, "", 4);
     inf_model_t *e = world_ensemble(IN("X") OUT("OUT0"),
         "repeat:I0=X>O0=m shuffle:I0=m>O0=OUT0", repeat, shuffle);
     world_job_t *job = malloc(sizeof(*job));
@@ -392,7 +392,7 @@ a_fan_pairs_the_same_item(void **state)
 {
     (void) state;
     inf_model_t *repeat = world_model("thread", decoupled_config, "", 1);
-    inf_model_t *shuffle = world_model("shuffle", member_config, "", 4);
+    inf_model_t *shuffle = world_model("shuffle", composing_config, "", 4);
     inf_model_t *add = world_model("add", add_config, "", 2);
     inf_model_t *e = world_ensemble(IN("X") OUT("OUT0") OUT("OUT1"),
         "thread:I0=X>O0=OUT1 shuffle:I0=OUT1>O0=m add:I0=OUT1,I1=m>O0=OUT0",
@@ -425,7 +425,7 @@ no_step_has_more_than_its_permits(void **state)
     (void) state;
     static const char *const most[] = { "most=4", "most=1" };
     inf_model_t *repeat = world_model("thread", decoupled_config, "", 4);
-    inf_model_t *slow = world_model("shuffle", member_config, "", 3);
+    inf_model_t *slow = world_model("shuffle", composing_config, "", 3);
     world_job_t *jobs = calloc(MANY, sizeof(*jobs));
 
     for (int m = 0; m < 2; m++) {
@@ -464,7 +464,7 @@ a_producer_waits_for_its_consumer_and_no_longer(void **state)
 {
     (void) state;
     inf_model_t *repeat = world_model("repeat", decoupled_config, "", 1);
-    inf_model_t *gate = world_model("gate", member_config, "", 1);
+    inf_model_t *gate = world_model("gate", composing_config, "", 1);
     inf_model_t *e = world_ensemble(IN("X") OUT("OUT0"),
         "repeat:I0=X>O0=m gate:I0=m>O0=OUT0 most=2", repeat, gate);
     world_job_t *job = malloc(sizeof(*job));
@@ -566,9 +566,10 @@ a_full_queue_ends_a_stream_with_one_error(void **state)
 {
     (void) state;
     inf_model_t *repeat = world_model("repeat", decoupled_config, "", 1);
-    inf_model_t *slow = world_model("slow", member_config, "max_batch_size: 1"
+    inf_model_t *slow = world_model("slow", composing_config,
+        "max_batch_size: 1"
         " dynamic_batching { default_queue_policy { max_queue_size: 4 } }", 1);
-    inf_model_t *other = world_model("shuffle", member_config, "", 2);
+    inf_model_t *other = world_model("shuffle", composing_config, "", 2);
     inf_model_t *e = world_ensemble(IN("X") OUT("OUT0"),
         "repeat:I0=X>O0=m slow:I0=m>O0=OUT0", repeat, slow);
     inf_model_t *fork = world_ensemble(IN("X") OUT("OUT0") OUT("OUT1"),
@@ -604,10 +605,10 @@ static void
 a_cancelled_request_runs_no_further_step(void **state)
 {
     (void) state;
-    inf_model_t *gate = world_model("gate", member_config, "", 1);
-    inf_model_t *next = world_model("square", member_config,
+    inf_model_t *gate = world_model("gate", composing_config, "", 1);
+    inf_model_t *next = world_model("square", composing_config,
         "max_batch_size: 4 dynamic_batching { }", 1);
-    inf_model_t *plain = world_model("square0", member_config, "", 1);
+    inf_model_t *plain = world_model("square0", composing_config, "", 1);
     inf_model_t *e = world_ensemble(IN("X") OUT("OUT0"),
         "gate:I0=X>O0=m square:I0=m>O0=OUT0", gate, next);
     inf_model_t *e0 = world_ensemble(IN("X") OUT("OUT0"),
@@ -685,7 +686,8 @@ static void
 a_step_that_times_out_counts_once_there_and_once_here(void **state)
 {
     (void) state;
-    inf_model_t *gate = world_model("gate", member_config, "max_batch_size: 1"
+    inf_model_t *gate = world_model("gate", composing_config,
+        "max_batch_size: 1"
         " dynamic_batching { default_queue_policy { timeout_action: REJECT"
         " default_timeout_microseconds: 1000 } }", 1);
     inf_model_t *e = world_ensemble(IN("X") OUT("OUT0"),
@@ -725,8 +727,9 @@ static void
 priority_and_timeout_reach_every_step(void **state)
 {
     (void) state;
-    inf_model_t *a = world_model("square", member_config, "", 1);
-    inf_model_t *b = world_model("slow", member_config, "max_batch_size: 1"
+    inf_model_t *a = world_model("square", composing_config, "", 1);
+    inf_model_t *b = world_model("slow", composing_config,
+        "max_batch_size: 1"
         " dynamic_batching { priority_levels: 3 default_priority_level: 3 }",
         1);
     inf_model_t *inner = world_ensemble(IN("X") OUT("Y"),
@@ -756,8 +759,8 @@ ensembles_of_ensembles_stream_and_fail_as_one(void **state)
 {
     (void) state;
     inf_model_t *repeat = world_model("repeat", decoupled_config, "", 1);
-    inf_model_t *shuffle = world_model("shuffle", member_config, "", 4);
-    inf_model_t *fails = world_model("fail", member_config, "", 1);
+    inf_model_t *shuffle = world_model("shuffle", composing_config, "", 4);
+    inf_model_t *fails = world_model("fail", composing_config, "", 1);
     inf_model_t *bad = world_ensemble(IN("X") OUT("Y"), "fail:I0=X>O0=Y",
         fails);
     inf_model_t *inner = world_ensemble(IN("X") OUT("Y"),
@@ -798,7 +801,7 @@ static void
 a_model_that_forgets_its_request_fails_it(void **state)
 {
     (void) state;
-    inf_model_t *mute = world_model("mute", member_config, "", 1);
+    inf_model_t *mute = world_model("mute", composing_config, "", 1);
     inf_model_t *e = world_ensemble(IN("X") OUT("OUT0"), "mute:I0=X>O0=OUT0",
         mute);
     world_job_t job;
@@ -823,7 +826,7 @@ static void
 what_a_step_can_not_take_is_the_requests_error(void **state)
 {
     (void) state;
-    inf_model_t *a = world_model("square", member_config, "", 1);
+    inf_model_t *a = world_model("square", composing_config, "", 1);
     inf_model_t *three = world_model("slow", " input { name: \"I0\" data_type:"
         " TYPE_INT32 dims: [ 3 ] }" OUT("O0"), "", 1);
     inf_model_t *e = world_ensemble(IN("X") OUT("OUT0"),
@@ -848,7 +851,7 @@ static void
 a_stop_begins_no_sequence(void **state)
 {
     (void) state;
-    inf_model_t *a = world_model("square", member_config, "", 1);
+    inf_model_t *a = world_model("square", composing_config, "", 1);
     inf_model_t *inner = world_ensemble(IN("X") OUT("Y"),
         "square:I0=X>O0=Y", a);
     inf_model_t *e = world_ensemble(IN("X") OUT("OUT0"),
@@ -883,8 +886,8 @@ static void
 a_stop_lets_what_runs_go_on_to_its_end(void **state)
 {
     (void) state;
-    inf_model_t *gate = world_model("gate", member_config, "", 1);
-    inf_model_t *a = world_model("square", member_config, "", 1);
+    inf_model_t *gate = world_model("gate", composing_config, "", 1);
+    inf_model_t *a = world_model("square", composing_config, "", 1);
     inf_model_t *inner = world_ensemble(IN("X") OUT("Y"),
         "square:I0=X>O0=Y", a);
     inf_model_t *e = world_ensemble(IN("X") OUT("OUT0"),
@@ -925,7 +928,7 @@ outputs_are_made_in_the_clients_memory(void **state)
 {
     (void) state;
     inf_model_t *both = world_model("both", pair_config, "", 1);
-    inf_model_t *a = world_model("square", member_config, "", 1);
+    inf_model_t *a = world_model("square", composing_config, "", 1);
     inf_model_t *e = world_ensemble(IN("X") OUT("OUT0") OUT("OUT1"),
         "both:I0=X>O0=OUT0,O1=OUT1 square:I0=OUT0>O0=rest both:I0=rest>O0=z"
         , both, a, both);
@@ -996,7 +999,7 @@ threads_cancels_and_streams_go_together(void **state)
     (void) state;
     inf_model_t *repeat = world_model("repeat", decoupled_config, "", 2);
     inf_model_t *thread = world_model("thread", decoupled_config, "", 2);
-    inf_model_t *shuffle = world_model("shuffle", member_config, "", 4);
+    inf_model_t *shuffle = world_model("shuffle", composing_config, "", 4);
     inf_model_t *add = world_model("add", add_config, "max_batch_size: 8"
         " dynamic_batching { }", 2);
     inf_model_t *fan = world_ensemble(IN("X") OUT("OUT0") OUT("OUT1"),

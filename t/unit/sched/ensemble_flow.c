@@ -43,7 +43,7 @@ typedef struct {
 
 typedef struct {
     inf_model_t   *ensemble;
-    inf_model_t   *members[STEPS];
+    inf_model_t   *composing[STEPS];
     inf_plan_t    *plan;
     inf_flow_t     flow;
     sim_value_t   *values;
@@ -77,7 +77,8 @@ any_of(uint32_t n)
 }
 
 static void
-make_member(sim_t *s, uint32_t i, uint32_t ins, uint32_t outs, bool decoupled)
+make_composing(sim_t *s, uint32_t i, uint32_t ins, uint32_t outs,
+    bool decoupled)
 {
     inf_buf_t b;
     char name[16];
@@ -96,7 +97,7 @@ make_member(sim_t *s, uint32_t i, uint32_t ins, uint32_t outs, bool decoupled)
     if (decoupled) {
         inf_buf_puts(&b, " model_transaction_policy { decoupled: true }");
     }
-    s->members[i] = test_model(name, inf_buf_slice(&b).data);
+    s->composing[i] = test_model(name, inf_buf_slice(&b).data);
     inf_buf_fini(&b);
 }
 
@@ -123,7 +124,7 @@ make_graph(sim_t *s)
         bool decoupled = domains < DEPTH - 1 && any_of(3) == 0;
         uint32_t domain = decoupled ? domains++ : domain_of[a];
 
-        make_member(s, i, 1 + two, outs, decoupled);
+        make_composing(s, i, 1 + two, outs, decoupled);
         read[a] = true;
         inf_buf_printf(&list, " step { model_name: \"m%u\" model_version: -1"
             " input_map { key: \"I0\" value: \"T%u\" }", i, a);
@@ -437,7 +438,7 @@ simulate(uint64_t graphs, uint32_t trouble, uint32_t cancel)
     for (uint64_t g = 0; g < graphs; g++) {
         seed = 0x9e3779b97f4a7c15u * (g + 1) + trouble + cancel;
         uint32_t steps = make_graph(s);
-        inf_err_t *err = inf_plan_new(s->ensemble, s->members, steps,
+        inf_err_t *err = inf_plan_new(s->ensemble, s->composing, steps,
             NULL, &s->plan);
         if (err != NULL) {
             fail_msg("graph %llu: %s", (unsigned long long) g,
@@ -450,7 +451,7 @@ simulate(uint64_t graphs, uint32_t trouble, uint32_t cancel)
         inf_flow_fini(&s->flow);
         inf_plan_free(s->plan);
         for (uint32_t i = 0; i < steps; i++) {
-            inf_model_free(s->members[i]);
+            inf_model_free(s->composing[i]);
         }
         inf_model_free(s->ensemble);
     }

@@ -26,7 +26,7 @@
 
 #include "sched/ensemble_models.h"
 
-static inf_model_t *members[3];
+static inf_model_t *composing[3];
 static inf_request_t request;
 static inf_factory_t factory;
 static uint32_t answers, errors, finals, released, freed;
@@ -119,7 +119,7 @@ serve(void)
     do {
         any = false;
         for (int i = 0; i < 3; i++) {
-            inf_runner_t *runner = members[i]->sched.runner;
+            inf_runner_t *runner = composing[i]->sched.runner;
             while ((r = inf_runner_take_queued(runner)) != NULL) {
                 answer(r, i == 1 ? 3 : 1);
                 inf_request_release(r, 1);
@@ -168,8 +168,8 @@ one_turn(inf_model_t *model, long at)
     answers = errors = finals = released = freed = 0;
 
     countdown = at;
-    inf_err_t *err = inf_ensemble_new(model, (inf_model_t *[]) { members[0],
-        members[1], members[2] }, 3, NULL, &e);
+    inf_err_t *err = inf_ensemble_new(model, (inf_model_t *[]) { composing[0],
+        composing[1], composing[2] }, 3, NULL, &e);
     if (err == NULL) {
         model->sched.ensemble = e;
         err = ask(model);
@@ -212,11 +212,11 @@ every_allocation_may_fail(void **state)
     static const inf_executor_t none = { .execute = NULL };
 
     for (int i = 0; i < 3; i++) {
-        members[i] = test_model("m", configs[i]);
-        inf_err_t *err = inf_runner_start(members[i],
+        composing[i] = test_model("m", configs[i]);
+        inf_err_t *err = inf_runner_start(composing[i],
             &(inf_runner_options_t) { .executor = &none });
         assert_null(err);
-        inf_runner_close_to_clients(members[i]->sched.runner);
+        inf_runner_close_to_clients(composing[i]->sched.runner);
     }
     inf_model_t *model = test_model("e", "platform: \"ensemble\""
         " input { name: \"X\" data_type: TYPE_INT32 dims: [ -1 ] }"
@@ -249,8 +249,8 @@ every_allocation_may_fail(void **state)
     inf_factory_fini(&factory);
     inf_model_free(model);
     for (int i = 0; i < 3; i++) {
-        inf_runner_free(members[i]->sched.runner);
-        inf_model_free(members[i]);
+        inf_runner_free(composing[i]->sched.runner);
+        inf_model_free(composing[i]);
     }
 }
 

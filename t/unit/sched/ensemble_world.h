@@ -84,7 +84,7 @@ static struct {
 } world = { .lock = PTHREAD_MUTEX_INITIALIZER,
     .changed = PTHREAD_COND_INITIALIZER };
 
-static const char member_config[] =
+static const char composing_config[] =
     " input { name: \"I0\" data_type: TYPE_INT32 dims: [ -1 ] }"
     " output { name: \"O0\" data_type: TYPE_INT32 dims: [ -1 ] }";
 static const char pair_config[] =
@@ -384,9 +384,9 @@ world_of(const inf_model_t *model)
     return model->state;
 }
 
-/* "member:I0=X,I1=Y>O0=Z" for each step, separated by blanks. */
+/* "model:I0=X,I1=Y>O0=Z" for each step, separated by blanks. */
 static inf_err_t *
-world_try(const char *ends, const char *steps, inf_model_t *const *members,
+world_try(const char *ends, const char *steps, inf_model_t *const *composing,
     size_t count, inf_model_t **out)
 {
     char text[8192];
@@ -428,7 +428,7 @@ world_try(const char *ends, const char *steps, inf_model_t *const *members,
 
     inf_model_t *model = test_model("e", text);
     inf_ensemble_t *e;
-    inf_err_t *err = inf_ensemble_new(model, members, count, NULL, &e);
+    inf_err_t *err = inf_ensemble_new(model, composing, count, NULL, &e);
     if (err != NULL) {
         inf_model_free(model);
         return err;
@@ -451,10 +451,10 @@ world_try(const char *ends, const char *steps, inf_model_t *const *members,
 
 static inf_model_t *
 world_ensemble_of(const char *ends, const char *steps,
-    inf_model_t *const *members, size_t count)
+    inf_model_t *const *composing, size_t count)
 {
     inf_model_t *model;
-    inf_err_t *err = world_try(ends, steps, members, count, &model);
+    inf_err_t *err = world_try(ends, steps, composing, count, &model);
     if (err != NULL) {
         fprintf(stderr, "%s: %s\n", steps, inf_err_msg(err));
         abort();

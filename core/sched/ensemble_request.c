@@ -1,5 +1,5 @@
-/* ensemble_member.c - the requests that a run makes of its models, and what
-   comes back of them. */
+/* ensemble_request.c - a run's requests to its composing models, and their
+   responses. */
 
 #include "core/sched/ensemble_run.h"
 
@@ -13,133 +13,135 @@
 #include "core/sched/rejection.h"
 #include "core/tensor/memory.h"
 
-#define MOST_SPARE 8u       /* members kept, beyond one for each step        */
+#define MOST_SPARE 8u       /* requests kept, beyond one for each step        */
 
-static void cancel_member(inf_run_member_t *m, const inf_rejecter_t *rejecter);
-static inf_run_member_t *member_take(inf_ensemble_run_t *run,
+static void cancel_request(inf_step_request_t *s,
+    const inf_rejecter_t *rejecter);
+static inf_step_request_t *step_take(inf_ensemble_run_t *run,
     const inf_flow_action_t *start);
-static void member_part_done(inf_run_member_t *m);
-static inf_err_t *build(inf_run_member_t *m);
-static inf_err_t *add_input(inf_run_member_t *m, const inf_plan_port_t *port);
+static void step_part_done(inf_step_request_t *s);
+static inf_err_t *build(inf_step_request_t *s);
+static inf_err_t *add_input(inf_step_request_t *s, const inf_plan_port_t *port);
 static inf_err_t *copy_buffers(inf_request_t *req, inf_input_t *to,
     const inf_input_t *from);
-static inf_err_t *choose_sequence(inf_run_member_t *m);
-static void begin_trace(inf_run_member_t *m);
-static void give_up(inf_run_member_t *m, inf_err_t *err);
+static inf_err_t *choose_sequence(inf_step_request_t *s);
+static void begin_trace(inf_step_request_t *s);
+static void give_up(inf_step_request_t *s, inf_err_t *err);
 
-static inf_err_t *member_alloc(void *userp, inf_output_t *out, size_t size);
-static inf_err_t *alloc_granted(inf_run_member_t *m, inf_output_t *out,
+static inf_err_t *step_alloc(void *userp, inf_output_t *out, size_t size);
+static inf_err_t *alloc_granted(inf_step_request_t *s, inf_output_t *out,
     size_t size, uint32_t tensor);
-static inf_err_t *alloc_own(inf_run_member_t *m, inf_output_t *out,
+static inf_err_t *alloc_own(inf_step_request_t *s, inf_output_t *out,
     size_t size);
-static void member_release(void *userp, inf_output_t *out);
-static inf_err_t *member_query(void *userp, const char *name, size_t *size,
+static void step_release(void *userp, inf_output_t *out);
+static inf_err_t *step_query(void *userp, const char *name, size_t *size,
     inf_memory_type_t *memory_type, int64_t *memory_id);
-static void member_complete(void *userp, inf_response_t *response,
+static void step_complete(void *userp, inf_response_t *response,
     uint32_t flags);
-static void respond(inf_run_member_t *m, inf_response_t *response,
+static void respond(inf_step_request_t *s, inf_response_t *response,
     uint32_t flags);
-static inf_flow_value_t **make_values(inf_run_member_t *m,
+static inf_flow_value_t **make_values(inf_step_request_t *s,
     inf_response_t *response, bool *used);
 static bool read_sequence(inf_run_sequence_t *sequence,
     inf_response_t *response);
-static void end_locked(inf_ensemble_run_t *run, inf_run_member_t *m)
+static void end_locked(inf_ensemble_run_t *run, inf_step_request_t *s)
     INF_NEEDS(run->lock);
-static void member_factory_free(void *userp, inf_factory_t *factory);
-static void member_executing(void *userp, inf_request_t *req);
-static void member_released(void *userp, inf_request_t *req, uint32_t flags);
-static uint32_t tensor_of(const inf_run_member_t *m, const char *output);
+static void step_factory_free(void *userp, inf_factory_t *factory);
+static void step_executing(void *userp, inf_request_t *req);
+static void step_released(void *userp, inf_request_t *req, uint32_t flags);
+static uint32_t tensor_of(const inf_step_request_t *s, const char *output);
 
-static const inf_sink_ops_t member_sink = {
-    .alloc = member_alloc,
-    .release = member_release,
-    .complete = member_complete,
-    .query = member_query,
-    .factory_free = member_factory_free
+static const inf_sink_ops_t step_sink = {
+    .alloc = step_alloc,
+    .release = step_release,
+    .complete = step_complete,
+    .query = step_query,
+    .factory_free = step_factory_free
 };
 
-static const inf_request_ops_t member_ops = {
-    .released = member_released,
-    .executing = member_executing
+static const inf_request_ops_t step_ops = {
+    .released = step_released,
+    .executing = step_executing
 };
 
 void
 inf_run_start(inf_ensemble_run_t *run, const inf_flow_action_t *start)
 {
-    inf_run_member_t *m = member_take(run, start);
-    if (m == NULL) {
+    inf_step_request_t *s = step_take(run, start);
+    if (s == NULL) {
         return;
     }
 
-    inf_request_t *req = &m->request;
-    inf_factory_ref(&m->factory);       /* m stays for the look behind       */
+    inf_request_t *req = &s->request;
+    inf_factory_ref(&s->factory);       /* s stays for the cancel below      */
     bool queued;
-    inf_err_t *err = build(m);
+    inf_err_t *err = build(s);
     if (err == NULL) {
-        begin_trace(m);
+        begin_trace(s);
         err = inf_entrance_submit(req->model, req, req->start_ns, true,
             &queued);
     }
 
     if (err != NULL) {
-        give_up(m, err);
+        give_up(s, err);
     } else if (atomic_load(&run->cancelled)) {
-        cancel_member(m, NULL);         /* it came between                   */
+        cancel_request(s, NULL);         /* a cancel came meanwhile           */
     }
-    inf_factory_unref(&m->factory);
+    inf_factory_unref(&s->factory);
 }
 
 void
-inf_run_cancel_members(inf_ensemble_run_t *run,
+inf_run_cancel_requests(inf_ensemble_run_t *run,
     const inf_rejecter_t *rejecter)
 {
-    inf_run_member_t *m;
+    inf_step_request_t *s;
 
     do {
-        m = NULL;
+        s = NULL;
         inf_lock(&run->lock);
-        for (inf_link_t *l = run->live.next; m == NULL && l != &run->live;
+        for (inf_link_t *l = run->live.next; s == NULL && l != &run->live;
             l = l->next)
         {
-            inf_run_member_t *one = inf_link_entry(l, inf_run_member_t, live);
+            inf_step_request_t *one = inf_link_entry(l, inf_step_request_t,
+                live);
             if (!atomic_load_explicit(&one->factory.cancelled,
                     memory_order_relaxed)
                 && inf_factory_try_ref(&one->factory))
             {
-                m = one;
-                atomic_store_explicit(&m->factory.cancelled, true,
+                s = one;
+                atomic_store_explicit(&s->factory.cancelled, true,
                     memory_order_relaxed);
             }
         }
         inf_unlock(&run->lock);
 
-        if (m != NULL) {
-            cancel_member(m, rejecter);
-            inf_factory_unref(&m->factory);
+        if (s != NULL) {
+            cancel_request(s, rejecter);
+            inf_factory_unref(&s->factory);
         }
-    } while (m != NULL);
+    } while (s != NULL);
 }
 
 void
-inf_run_free_members(inf_ensemble_run_t *run)
+inf_run_free_requests(inf_ensemble_run_t *run)
 {
     while (run->spare != NULL) {
-        inf_run_member_t *m = run->spare;
-        run->spare = m->next;
-        inf_request_fini(&m->request);
-        inf_factory_fini(&m->factory);
-        free(m);
+        inf_step_request_t *s = run->spare;
+        run->spare = s->next;
+        inf_request_fini(&s->request);
+        inf_factory_fini(&s->factory);
+        free(s);
     }
     run->spare_count = 0;
 }
 
 /* rejecter NULL: here and now. */
 static void
-cancel_member(inf_run_member_t *m, const inf_rejecter_t *rejecter)
+cancel_request(inf_step_request_t *s, const inf_rejecter_t *rejecter)
 {
-    inf_request_t *req = &m->request;
+    inf_request_t *req = &s->request;
 
-    atomic_store_explicit(&m->factory.cancelled, true, memory_order_relaxed);
+    atomic_store_explicit(&s->factory.cancelled, true, memory_order_relaxed);
     if (!inf_entrance_cancel(req->model, req, rejecter)) {
         return;
     }
@@ -151,92 +153,92 @@ cancel_member(inf_run_member_t *m, const inf_rejecter_t *rejecter)
 }
 
 /* NULL: out of memory, the run has failed. */
-static inf_run_member_t *
-member_take(inf_ensemble_run_t *run, const inf_flow_action_t *start)
+static inf_step_request_t *
+step_take(inf_ensemble_run_t *run, const inf_flow_action_t *start)
 {
     inf_lock(&run->lock);
-    inf_run_member_t *m = run->spare;
-    if (m != NULL) {
-        run->spare = m->next;
+    inf_step_request_t *s = run->spare;
+    if (s != NULL) {
+        run->spare = s->next;
         run->spare_count--;
     }
     inf_unlock(&run->lock);
 
-    if (m == NULL) {
-        m = calloc(1, sizeof(*m));
-        if (m == NULL) {
+    if (s == NULL) {
+        s = calloc(1, sizeof(*s));
+        if (s == NULL) {
             inf_lock(&run->lock);
             inf_flow_fail(&run->flow, inf_err_nomem());
             inf_flow_unbind(&run->flow, start);
             inf_run_leave(run);
             return NULL;
         }
-        inf_request_init(&m->request);
-        inf_factory_init(&m->factory);
-        inf_link_init(&m->live);
+        inf_request_init(&s->request);
+        inf_factory_init(&s->factory);
+        inf_link_init(&s->live);
     }
 
     inf_model_t *model = run->plan->steps[start->step].model;
-    m->run = run;
-    m->client = run->factory;
-    m->next = NULL;
-    m->trace = NULL;
-    atomic_store_explicit(&m->parts, 2, memory_order_relaxed);
+    s->run = run;
+    s->client = run->factory;
+    s->next = NULL;
+    s->trace = NULL;
+    atomic_store_explicit(&s->parts, 2, memory_order_relaxed);
     inf_run_ref(run);
-    inf_factory_ref(m->client);
-    inf_factory_start(&m->factory, model, "", &member_sink, m);
-    m->request.factory = &m->factory;
-    m->request.model = model;
-    m->request.ops = &member_ops;
-    m->request.userp = m;
+    inf_factory_ref(s->client);
+    inf_factory_start(&s->factory, model, "", &step_sink, s);
+    s->request.factory = &s->factory;
+    s->request.model = model;
+    s->request.ops = &step_ops;
+    s->request.userp = s;
 
     inf_lock(&run->lock);
-    inf_flow_bind(&run->flow, &m->call, start);
-    inf_list_push_back(&run->live, &m->live);
+    inf_flow_bind(&run->flow, &s->call, start);
+    inf_list_push_back(&run->live, &s->live);
     run->in_use++;
     inf_unlock(&run->lock);
-    return m;
+    return s;
 }
 
 static void
-member_part_done(inf_run_member_t *m)
+step_part_done(inf_step_request_t *s)
 {
-    if (atomic_fetch_sub_explicit(&m->parts, 1, memory_order_acq_rel) != 1) {
+    if (atomic_fetch_sub_explicit(&s->parts, 1, memory_order_acq_rel) != 1) {
         return;
     }
 
-    inf_ensemble_run_t *run = m->run;
-    inf_factory_t *client = m->client;
+    inf_ensemble_run_t *run = s->run;
+    inf_factory_t *client = s->client;
 
-    if (m->trace != NULL) {
-        m->trace_ops->free(m->trace);
+    if (s->trace != NULL) {
+        s->trace_ops->free(s->trace);
     }
-    inf_request_reset(&m->request);
+    inf_request_reset(&s->request);
     inf_lock(&run->lock);
     bool keep = run->spare_count < run->plan->step_count + MOST_SPARE;
     if (keep) {
-        m->next = run->spare;
-        run->spare = m;
+        s->next = run->spare;
+        run->spare = s;
         run->spare_count++;
     }
     inf_unlock(&run->lock);
 
     if (!keep) {
-        inf_request_fini(&m->request);
-        inf_factory_fini(&m->factory);
-        free(m);
+        inf_request_fini(&s->request);
+        inf_factory_fini(&s->factory);
+        free(s);
     }
     inf_run_unref(run);
     inf_factory_unref(client);      /* last: the model may go with it        */
 }
 
 static inf_err_t *
-build(inf_run_member_t *m)
+build(inf_step_request_t *s)
 {
-    inf_ensemble_run_t *run = m->run;
+    inf_ensemble_run_t *run = s->run;
     const inf_request_t *whole = run->request;
-    const inf_plan_step_t *step = &run->plan->steps[m->call.step];
-    inf_request_t *req = &m->request;
+    const inf_plan_step_t *step = &run->plan->steps[s->call.step];
+    inf_request_t *req = &s->request;
     uint64_t now = inf_clock_ns();
 
     req->whole = whole;
@@ -248,7 +250,7 @@ build(inf_run_member_t *m)
     req->parameters = whole->parameters;    /* they live as long             */
     req->start_ns = now;
     req->queue_ns = now;
-    m->factory.start_ns = now;
+    s->factory.start_ns = now;
 
     if (whole->id[0] != '\0') {
         req->id = inf_arena_strdup(&req->arena, whole->id, strlen(whole->id));
@@ -256,12 +258,12 @@ build(inf_run_member_t *m)
             req->id = "";
             return inf_err_nomem();
         }
-        m->factory.id = req->id;
+        s->factory.id = req->id;
     }
 
-    inf_err_t *err = choose_sequence(m);
+    inf_err_t *err = choose_sequence(s);
     for (uint32_t i = 0; err == NULL && i < step->input_count; i++) {
-        err = add_input(m, &step->inputs[i]);
+        err = add_input(s, &step->inputs[i]);
     }
     for (uint32_t i = 0; err == NULL && i < step->output_count; i++) {
         if (run->flow.uses[step->outputs[i].tensor] > 0) {
@@ -275,42 +277,42 @@ build(inf_run_member_t *m)
 /* That of the first input whose response had one of its own, else the whole
    request's. */
 static inf_err_t *
-choose_sequence(inf_run_member_t *m)
+choose_sequence(inf_step_request_t *s)
 {
-    inf_ensemble_run_t *run = m->run;
-    const inf_plan_step_t *step = &run->plan->steps[m->call.step];
-    inf_request_t *req = &m->request;
+    inf_ensemble_run_t *run = s->run;
+    const inf_plan_step_t *step = &run->plan->steps[s->call.step];
+    inf_request_t *req = &s->request;
 
-    m->sequence = inf_run_sequence(run->request);
-    for (uint32_t i = 0; !m->sequence.changed && i < step->input_count; i++) {
-        const inf_run_value_t *v = inf_run_value(run, m->call.item,
+    s->sequence = inf_run_sequence(run->request);
+    for (uint32_t i = 0; !s->sequence.changed && i < step->input_count; i++) {
+        const inf_run_value_t *v = inf_run_value(run, s->call.item,
             step->inputs[i].tensor);
         if (v != NULL && v->source != NULL && v->source->sequence.changed) {
-            m->sequence = v->source->sequence;
+            s->sequence = v->source->sequence;
         }
     }
 
-    const char *text = m->sequence.correlation_text;
+    const char *text = s->sequence.correlation_text;
     if (text != NULL) {
         text = inf_arena_strdup(&req->arena, text, strlen(text));
-        m->sequence.correlation_text = text;
+        s->sequence.correlation_text = text;
         if (text == NULL) {
             return inf_err_nomem();
         }
     }
-    req->correlation_id = m->sequence.correlation_id;
+    req->correlation_id = s->sequence.correlation_id;
     req->correlation_text = text;
-    req->flags = m->sequence.flags;
+    req->flags = s->sequence.flags;
     return NULL;
 }
 
 static inf_err_t *
-add_input(inf_run_member_t *m, const inf_plan_port_t *port)
+add_input(inf_step_request_t *s, const inf_plan_port_t *port)
 {
-    inf_ensemble_run_t *run = m->run;
-    const inf_plan_step_t *step = &run->plan->steps[m->call.step];
-    const inf_run_value_t *v = inf_run_value(run, m->call.item, port->tensor);
-    inf_request_t *req = &m->request;
+    inf_ensemble_run_t *run = s->run;
+    const inf_plan_step_t *step = &run->plan->steps[s->call.step];
+    const inf_run_value_t *v = inf_run_value(run, s->call.item, port->tensor);
+    inf_request_t *req = &s->request;
     int64_t shape[INF_MAX_DIMS + 1];
     if (v == NULL) {
         return NULL;                /* left out                              */
@@ -360,60 +362,60 @@ copy_buffers(inf_request_t *req, inf_input_t *to, const inf_input_t *from)
 
 /* Where the whole request has one. */
 static void
-begin_trace(inf_run_member_t *m)
+begin_trace(inf_step_request_t *s)
 {
-    const inf_request_t *whole = m->run->request;
+    const inf_request_t *whole = s->run->request;
 
     if (whole->abi.trace != NULL) {
-        m->trace_ops = whole->abi.trace_ops;
-        m->trace = m->trace_ops->part(whole->abi.trace, &m->request);
-        m->request.abi.trace = m->trace;
-        m->request.abi.trace_ops = m->trace_ops;
+        s->trace_ops = whole->abi.trace_ops;
+        s->trace = s->trace_ops->part(whole->abi.trace, &s->request);
+        s->request.abi.trace = s->trace;
+        s->request.abi.trace_ops = s->trace_ops;
     }
 }
 
 /* It never got to its model.  Takes err. */
 static void
-give_up(inf_run_member_t *m, inf_err_t *err)
+give_up(inf_step_request_t *s, inf_err_t *err)
 {
-    inf_ensemble_run_t *run = m->run;
+    inf_ensemble_run_t *run = s->run;
 
     inf_lock(&run->lock);
     inf_flow_fail(&run->flow, err);
-    end_locked(run, m);
-    inf_flow_release(&run->flow, &m->call);
-    inf_link_remove(&m->live);
+    end_locked(run, s);
+    inf_flow_release(&run->flow, &s->call);
+    inf_link_remove(&s->live);
     run->in_use--;
     inf_run_leave(run);
 
-    if (m->trace != NULL) {
-        m->trace_ops->end(m->trace);
+    if (s->trace != NULL) {
+        s->trace_ops->end(s->trace);
     }
-    m->request.factory = NULL;
-    inf_factory_unref(&m->factory);
-    member_part_done(m);
+    s->request.factory = NULL;
+    inf_factory_unref(&s->factory);
+    step_part_done(s);
 }
 
 static inf_err_t *
-member_alloc(void *userp, inf_output_t *out, size_t size)
+step_alloc(void *userp, inf_output_t *out, size_t size)
 {
-    inf_run_member_t *m = userp;
-    uint32_t tensor = tensor_of(m, out->name);
+    inf_step_request_t *s = userp;
+    uint32_t tensor = tensor_of(s, out->name);
 
-    return tensor != INF_PLAN_NONE && inf_run_may_grant(m->run, tensor)
-        ? alloc_granted(m, out, size, tensor) : alloc_own(m, out, size);
+    return tensor != INF_PLAN_NONE && inf_run_may_grant(s->run, tensor)
+        ? alloc_granted(s, out, size, tensor) : alloc_own(s, out, size);
 }
 
 /* As an output of the ensemble, in the client's memory. */
 static inf_err_t *
-alloc_granted(inf_run_member_t *m, inf_output_t *out, size_t size,
+alloc_granted(inf_step_request_t *s, inf_output_t *out, size_t size,
     uint32_t tensor)
 {
-    inf_factory_t *client = m->client;
+    inf_factory_t *client = s->client;
     inf_output_t asked = *out;
-    asked.name = m->run->plan->tensors[tensor].name;
+    asked.name = s->run->plan->tensors[tensor].name;
 
-    inf_run_tell_start(m->run);
+    inf_run_tell_start(s->run);
     inf_err_t *err = client->sink->alloc(client->userp, &asked, size);
     if (err != NULL) {
         return err;
@@ -423,7 +425,7 @@ alloc_granted(inf_run_member_t *m, inf_output_t *out, size_t size,
     out->memory_type = asked.memory_type;
     out->memory_id = asked.memory_id;
     out->sink_userp = asked.sink_userp;
-    out->sched.member = asked.sched.member;
+    out->sched.step_request = asked.sched.step_request;
     out->has_ipc_handle = asked.has_ipc_handle;
     memcpy(out->ipc_handle, asked.ipc_handle, sizeof(out->ipc_handle));
     return NULL;
@@ -431,13 +433,13 @@ alloc_granted(inf_run_member_t *m, inf_output_t *out, size_t size,
 
 /* Between steps: what the backend prefers, or what comes next to it. */
 static inf_err_t *
-alloc_own(inf_run_member_t *m, inf_output_t *out, size_t size)
+alloc_own(inf_step_request_t *s, inf_output_t *out, size_t size)
 {
     inf_memory_t *memory = inf_memory_shared();
     inf_err_t *err = NULL;
 
     out->base = NULL;
-    out->sched.member = m;
+    out->sched.step_request = s;
     if (size == 0) {
         out->memory_type = INF_MEMORY_CPU;
         out->memory_id = 0;
@@ -468,12 +470,12 @@ alloc_own(inf_run_member_t *m, inf_output_t *out, size_t size)
 }
 
 static void
-member_release(void *userp, inf_output_t *out)
+step_release(void *userp, inf_output_t *out)
 {
-    inf_run_member_t *m = userp;
+    inf_step_request_t *s = userp;
 
-    if (out->sched.member != m) {
-        m->client->sink->release(m->client->userp, out);
+    if (out->sched.step_request != s) {
+        s->client->sink->release(s->client->userp, out);
         return;
     }
     inf_err_log(inf_memory_release(inf_memory_shared(), out->base,
@@ -481,51 +483,51 @@ member_release(void *userp, inf_output_t *out)
 }
 
 static inf_err_t *
-member_query(void *userp, const char *name, size_t *size,
+step_query(void *userp, const char *name, size_t *size,
     inf_memory_type_t *memory_type, int64_t *memory_id)
 {
-    inf_run_member_t *m = userp;
-    uint32_t tensor = tensor_of(m, name);
-    const inf_factory_t *client = m->client;
+    inf_step_request_t *s = userp;
+    uint32_t tensor = tensor_of(s, name);
+    const inf_factory_t *client = s->client;
 
     if (tensor == INF_PLAN_NONE || client->sink->query == NULL
-        || !inf_run_may_grant(m->run, tensor))
+        || !inf_run_may_grant(s->run, tensor))
     {
         return inf_err_new(INF_ERR_UNAVAILABLE,
             "Output properties are not available");
     }
     return client->sink->query(client->userp,
-        m->run->plan->tensors[tensor].name, size, memory_type, memory_id);
+        s->run->plan->tensors[tensor].name, size, memory_type, memory_id);
 }
 
 static void
-member_complete(void *userp, inf_response_t *response, uint32_t flags)
+step_complete(void *userp, inf_response_t *response, uint32_t flags)
 {
-    inf_run_member_t *m = userp;
-    inf_ensemble_run_t *run = m->run;
+    inf_step_request_t *s = userp;
+    inf_ensemble_run_t *run = s->run;
     bool sent = response != NULL && response->sent
         && run->plan->max_inflight > 0;
 
-    inf_factory_ref(&m->factory);       /* and with it the run               */
-    if (m->trace != NULL && response != NULL) {
-        m->trace_ops->answer(m->trace, response);
+    inf_factory_ref(&s->factory);       /* and with it the run               */
+    if (s->trace != NULL && response != NULL) {
+        s->trace_ops->answer(s->trace, response);
     }
     if (sent) {
-        inf_pause_enter(m->request.model, inf_run_deadline(run));
+        inf_pause_enter(s->request.model, inf_run_deadline(run));
     }
-    respond(m, response, flags);
+    respond(s, response, flags);
     inf_run_drain(run);
     if (sent) {
         inf_pause_leave();
     }
-    inf_factory_unref(&m->factory);
+    inf_factory_unref(&s->factory);
 }
 
 static void
-respond(inf_run_member_t *m, inf_response_t *response, uint32_t flags)
+respond(inf_step_request_t *s, inf_response_t *response, uint32_t flags)
 {
-    inf_ensemble_run_t *run = m->run;
-    const inf_plan_step_t *step = &run->plan->steps[m->call.step];
+    inf_ensemble_run_t *run = s->run;
+    const inf_plan_step_t *step = &run->plan->steps[s->call.step];
     inf_flow_value_t **values = NULL;
     inf_err_t *err = NULL;
     bool used = false;
@@ -535,32 +537,32 @@ respond(inf_run_member_t *m, inf_response_t *response, uint32_t flags)
         err = response->err;
         response->err = NULL;
     } else if (response != NULL) {
-        values = make_values(m, response, &used);
+        values = make_values(s, response, &used);
         err = values != NULL ? NULL : inf_err_nomem();
     }
 
     inf_lock(&run->lock);
-    if (response != NULL && m->call.ended) {
+    if (response != NULL && s->call.ended) {
         legal = false;
         used = false;
         inf_err_free(err);
     } else if (err != NULL) {
         inf_flow_fail(&run->flow, err);
     } else if (response != NULL) {
-        inf_flow_respond(&run->flow, &m->call, values,
+        inf_flow_respond(&run->flow, &s->call, values,
             inf_pause_get);
     }
     if ((flags & INF_SEND_FINAL) || (response != NULL
             && step->out_domain == step->domain))
     {
-        end_locked(run, m);
+        end_locked(run, s);
     }
     inf_run_leave(run);
 
     if (!legal) {
         inf_log(INF_LOG_WARN, "model=%s request=%s: the model sent a response"
             " more to the ensemble '%s' than it may; it is dropped",
-            step->model->name, m->factory.id, run->model->name);
+            step->model->name, s->factory.id, run->model->name);
     }
     if (!used) {
         inf_response_free(response);
@@ -570,9 +572,9 @@ respond(inf_run_member_t *m, inf_response_t *response, uint32_t flags)
 /* One for each output of the step, NULL: not given.  *used: some are there,
    the response goes with the last of them.  NULL: out of memory. */
 static inf_flow_value_t **
-make_values(inf_run_member_t *m, inf_response_t *response, bool *used)
+make_values(inf_step_request_t *s, inf_response_t *response, bool *used)
 {
-    const inf_plan_step_t *step = &m->run->plan->steps[m->call.step];
+    const inf_plan_step_t *step = &s->run->plan->steps[s->call.step];
     inf_arena_t *arena = &response->arena;
     inf_flow_value_t **list = inf_arena_calloc(arena, step->output_count + 1,
         sizeof(*list));
@@ -584,8 +586,8 @@ make_values(inf_run_member_t *m, inf_response_t *response, bool *used)
     }
 
     source->response = response;
-    source->member = m;
-    source->sequence = m->sequence;
+    source->request = s;
+    source->sequence = s->sequence;
     if (!read_sequence(&source->sequence, response)) {
         return NULL;
     }
@@ -644,41 +646,41 @@ read_sequence(inf_run_sequence_t *sequence, inf_response_t *response)
 }
 
 static void
-end_locked(inf_ensemble_run_t *run, inf_run_member_t *m)
+end_locked(inf_ensemble_run_t *run, inf_step_request_t *s)
 {
-    if (!m->call.ended) {
-        inf_flow_end(&run->flow, &m->call);
+    if (!s->call.ended) {
+        inf_flow_end(&run->flow, &s->call);
     }
 }
 
 static void
-member_factory_free(void *userp, inf_factory_t *factory)
+step_factory_free(void *userp, inf_factory_t *factory)
 {
-    inf_run_member_t *m = userp;
-    inf_ensemble_run_t *run = m->run;
+    inf_step_request_t *s = userp;
+    inf_ensemble_run_t *run = s->run;
 
     inf_lock(&run->lock);
-    bool forgotten = !m->call.ended;
+    bool forgotten = !s->call.ended;
     if (forgotten) {
         inf_flow_fail(&run->flow, inf_err_new(INF_ERR_INTERNAL, "backend '%s'"
             " of model '%s' released the request without a final response",
             inf_model_backend_name(factory->model), factory->model->name));
-        end_locked(run, m);
+        end_locked(run, s);
     }
     inf_run_leave(run);
 
     if (forgotten) {
         inf_run_drain(run);
     }
-    member_part_done(m);
+    step_part_done(s);
 }
 
 /* An instance has it: so the whole is under way. */
 static void
-member_executing(void *userp, inf_request_t *req)
+step_executing(void *userp, inf_request_t *req)
 {
-    inf_run_member_t *m = userp;
-    inf_ensemble_run_t *run = m->run;
+    inf_step_request_t *s = userp;
+    inf_ensemble_run_t *run = s->run;
     (void) req;
 
     if (atomic_load_explicit(&run->executes, memory_order_relaxed)
@@ -693,14 +695,14 @@ member_executing(void *userp, inf_request_t *req)
 }
 
 static void
-member_released(void *userp, inf_request_t *req, uint32_t flags)
+step_released(void *userp, inf_request_t *req, uint32_t flags)
 {
-    inf_run_member_t *m = userp;
-    inf_ensemble_run_t *run = m->run;
+    inf_step_request_t *s = userp;
+    inf_ensemble_run_t *run = s->run;
     (void) flags;
 
-    if (m->trace != NULL) {
-        m->trace_ops->end(m->trace);
+    if (s->trace != NULL) {
+        s->trace_ops->end(s->trace);
     }
     inf_lock(&run->lock);
     for (int i = 0; req->reported && i < 3; i++) {
@@ -708,20 +710,20 @@ member_released(void *userp, inf_request_t *req, uint32_t flags)
             run->compute_ns[i] += req->backend_ns[i + 1] - req->backend_ns[i];
         }
     }
-    inf_flow_release(&run->flow, &m->call);
-    inf_link_remove(&m->live);
+    inf_flow_release(&run->flow, &s->call);
+    inf_link_remove(&s->live);
     run->in_use--;
     inf_run_leave(run);
 
     inf_run_drain(run);
-    member_part_done(m);        /* the factory is held by who releases       */
+    step_part_done(s);        /* the factory is held by who releases       */
 }
 
 /* NONE: the ensemble doesn't map it. */
 static uint32_t
-tensor_of(const inf_run_member_t *m, const char *output)
+tensor_of(const inf_step_request_t *s, const char *output)
 {
-    const inf_plan_step_t *step = &m->run->plan->steps[m->call.step];
+    const inf_plan_step_t *step = &s->run->plan->steps[s->call.step];
 
     for (uint32_t i = 0; i < step->output_count; i++) {
         if (strcmp(step->outputs[i].config->name.data, output) == 0) {
