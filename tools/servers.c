@@ -23,6 +23,7 @@ static void write_vertex(FILE *f, const options_t *o);
 static void write_rewrite(FILE *f, const char *path, const char *to, ...)
     __attribute__((format(printf, 3, 4)));
 static void write_platform(FILE *f, const options_t *o);
+static void write_no_regions(FILE *f);
 static void write_own(FILE *f, const char *dir);
 static void write_listen(FILE *f, const options_t *o, service_id_t id);
 static long probe_secs(long ms);
@@ -216,6 +217,21 @@ write_vertex(FILE *f, const options_t *o)
     write_rewrite(f, predict, "/v2/models/%s/infer", services_vertex_model(o));
     write_rewrite(f, environment("AIP_HEALTH_ROUTE", "/"), "/v2/health/ready");
     write_platform(f, o);
+    write_no_regions(f);
+}
+
+/* Inferences may name regions, where they are allowed; as in Triton nobody
+   registers any over this port. */
+static void
+write_no_regions(FILE *f)
+{
+    fputs("        location ~ "
+          "\"^/v2/(system|cuda)sharedmemory/(.*/)?(un)?register$\" {\n"
+          "            internal;\n"
+          "            default_type application/json;\n"
+          "            return 403 '{\"error\":\"shared memory is not "
+          "registered over this port\"}';\n"
+          "        }\n", f);
 }
 
 static void
@@ -234,11 +250,11 @@ static void
 write_platform(FILE *f, const options_t *o)
 {
     restricted_write_http(f, &o->http_restricted);
-    fputs("        location / { return 400; }\n"
-          "        location /v2/ {\n"
-          "            internal;\n"
-          "            inference all;\n"
-          "        }\n", f);
+    fprintf(f, "        location / { return 400; }\n"
+            "        location /v2/ {\n"
+            "            internal;\n"
+            "            inference all%s;\n"
+            "        }\n", o->client_shm ? " shared_memory" : "");
 }
 
 static const char *

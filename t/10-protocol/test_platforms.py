@@ -54,6 +54,10 @@ def test_vertex_ai(platform):
                  "v2/repository/models/id_uint8/load"):
         assert infer(port, "/predict", {REDIRECT: path}).status == 404
     assert infer(port, "/predict", {REDIRECT: "metrics"}).body == expected.body
+    for call in ("region/r/register", "unregister", "region/r/unregister"):
+        answer = infer(port, "/predict",
+                       {REDIRECT: f"v2/systemsharedmemory/{call}"})
+        assert answer.status == 403 and "over this port" in answer.error
     for path in ("/", "/predict/x", "/v2/models/id_uint8/infer"):
         assert infer(port, path).status in (400, 404), path
         assert infer(port, path, {REDIRECT: "v2"}).status in (400, 404), path

@@ -14,6 +14,7 @@ from tritonclient.utils import InferenceServerException
 
 from lib import certificate, models, process, wire
 from lib.launcher import PROGRAM, Launcher, launcher_env, rejected
+from lib.regions import Object
 from lib.server import SLOW, free_port
 
 BODY = (b'{"inputs":[{"name":"IN","datatype":"FP32","shape":[1],'
@@ -433,6 +434,75 @@ def test_vertex_ai(launch):
                     port=port).status in (403, 404)
     for path in ("/", INFER, "/predict/x"):
         assert post(launcher, path, port=port).status in (400, 404)
+
+
+def on_platforms(launch, *options):
+    """A function for each platform: posts to its route of the model."""
+    port, vertex = free_port(), free_port()
+    launcher = launch(
+        "--allow-sagemaker=true", f"--sagemaker-port={port}",
+        "--allow-vertex-ai=true", f"--vertex-ai-port={vertex}",
+        "--vertex-ai-default-model=one", *options,
+        env={"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "one", **VERTEX})
+    return launcher, (
+        lambda body, headers=None: post(launcher, "/invocations", headers,
+                                        body, port),
+        lambda body, headers=None: post(launcher, "/predict", headers, body,
+                                        vertex))
+
+
+def in_regions(region="r"):
+    def there(offset):
+        return {"shared_memory_region": region, "shared_memory_byte_size": 8,
+                "shared_memory_offset": offset}
+
+    return json.dumps({
+        "inputs": [{"name": "IN", "datatype": "FP32", "shape": [2],
+                    "parameters": there(0)}],
+        "outputs": [{"name": "OUT", "parameters": there(64)}]}).encode()
+
+
+def test_platforms_and_client_shared_memory(launch):
+    """Registered over REST's port, as in Triton; nobody does so over those of
+    the platforms."""
+    launcher, platforms = on_platforms(launch, "--allow-client-shm=true")
+    data = numpy.array([1.5, -2], numpy.float32).tobytes()
+    o = Object(4096, data)
+    try:
+        assert post(launcher, "/v2/systemsharedmemory/region/r/register",
+                    body=json.dumps({"key": o.key, "byte_size": 4096})
+                    .encode()).status == 200
+        for ask in platforms:
+            o[64:72] = bytes(8)
+            answer = ask(in_regions())
+            assert answer.status == 200, answer
+            assert o[64:72] == data
+            answer = ask(in_regions("nobody"))
+            assert answer.status == 404
+            assert answer.error \
+                == "Unable to find shared memory region: 'nobody'"
+        for call in ("region/r/unregister", "unregister", "region/s/register",
+                     "register"):
+            for kind in ("system", "cuda"):
+                answer = platforms[1](b"{}", {
+                    "X-Vertex-Ai-Triton-Redirect":
+                    f"v2/{kind}sharedmemory/{call}"})
+                assert answer.status == 403 and answer.error
+        answer = platforms[1](b"", {"X-Vertex-Ai-Triton-Redirect":
+                                    "v2/systemsharedmemory/region/r/"
+                                    "un%72egister"})
+        assert answer.status in (403, 404)
+        assert platforms[0](in_regions()).status == 200     # it is still there
+    finally:
+        o.close()
+
+
+def test_platforms_without_client_shared_memory(launch):
+    _, platforms = on_platforms(launch)
+    for ask in platforms:
+        answer = ask(in_regions())
+        assert answer.status == 501
+        assert "Client shared memory is disabled." in answer.error
 
 
 def test_vertex_ai_by_its_environment(tmp_path, repository):
