@@ -22,7 +22,6 @@ static void write_main(FILE *f, const options_t *o, const pieces_t *p,
 static void write_http(FILE *f, const places_t *places);
 static void write_core(FILE *f, const options_t *o, const pieces_t *p);
 static long workers(const options_t *o);
-static bool given_before(const list_t *list, size_t at);
 static unsigned long connections(void);
 static const char *log_level(const options_t *o);
 static void write_model_control(FILE *f, const options_t *o);
@@ -178,7 +177,7 @@ write_core(FILE *f, const options_t *o, const pieces_t *p)
     write_path(f, p->core);
     fprintf(f, " drain=%lds;\n", o->exit_timeout_secs);
     for (size_t i = 0; i < o->repositories.n; i++) {
-        if (!given_before(&o->repositories, i)) {
+        if (!options_given_before(&o->repositories, i)) {
             fputs("    inference_repository ", f);
             write_path(f, o->repositories.value[i]);
             fputs(";\n", f);
@@ -193,17 +192,6 @@ write_core(FILE *f, const options_t *o, const pieces_t *p)
         fputs(";\n", f);
     }
     write_settings(f, "inference_backend_config", &o->backend_configs);
-}
-
-static bool
-given_before(const list_t *list, size_t at)
-{
-    for (size_t i = 0; i < at; i++) {
-        if (strcmp(list->value[i], list->value[at]) == 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* "[who,]setting=value" each; without who it is all of them. */
@@ -257,7 +245,7 @@ write_model_control(FILE *f, const options_t *o)
         fputs(";\n", f);
     }
     for (size_t i = 0; i < o->load_models.n; i++) {
-        if (!given_before(&o->load_models, i)) {
+        if (!options_given_before(&o->load_models, i)) {
             fputs("    inference_load_model ", f);
             write_word(f, o->load_models.value[i]);
             fputs(";\n", f);

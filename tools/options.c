@@ -138,6 +138,17 @@ options_given(const options_t *o, const char *name)
     return o->given[option_find(name, strlen(name)) - option_table];
 }
 
+bool
+options_given_before(const list_t *list, size_t at)
+{
+    for (size_t i = 0; i < at; i++) {
+        if (strcmp(list->value[i], list->value[at]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void
 usage(void)
 {

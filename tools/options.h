@@ -108,6 +108,9 @@ void options_take(options_t *o, int argc, char **argv);
 /* Whether the option was on the command line. */
 bool options_given(const options_t *o, const char *name);
 
+/* Whether the same value stands before that place of a list. */
+bool options_given_before(const list_t *list, size_t at);
+
 /* The value of an option of the core: of a directive, or of its parameter.
    NULL: not given. */
 const char *options_core(const options_t *o, const char *directive,

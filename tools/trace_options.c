@@ -55,6 +55,7 @@ static void collect(const options_t *o, trace_t *t);
 static void add_level(trace_t *t, const char *level);
 static const char *last_of(const options_t *o, const char *name);
 static bool is_given(const options_t *o, const trace_t *t);
+static void warn_without_effect(const options_t *o, const trace_t *t);
 static void write_number(FILE *f, const char *name, const char *value);
 static void write_collector(FILE *f, const options_t *o, const trace_t *t);
 
@@ -119,6 +120,7 @@ trace_options_check(const options_t *o)
     trace_t t;
 
     collect(o, &t);
+    warn_without_effect(o, &t);
     if (t.collector || (!t.timestamps && !t.tensors)) {
         return;
     }
@@ -291,6 +293,39 @@ last_of(const options_t *o, const char *name)
         }
     }
     return last;
+}
+
+/* Settings of the mode that does not count, and all of them but "off" where
+   traces have nowhere to go: then no request can turn them on either. */
+static void
+warn_without_effect(const options_t *o, const trace_t *t)
+{
+    const char *mode = t->collector ? "opentelemetry" : "triton";
+
+    for (size_t i = 0; i < o->trace_configs.n; i++) {
+        const char      *text = o->trace_configs.value[i];
+        const char      *value;
+        const setting_t *s = split("trace-config", text, &value);
+
+        if (options_given_before(&o->trace_configs, i)) {
+            continue;
+        }
+        if (s->mode[0] != '\0' && strcmp(s->mode, mode) != 0) {
+            fprintf(stderr, "inference-server: --trace-config=%s has no "
+                    "effect: the mode is %s\n", text, mode);
+        } else if (!is_given(o, t) && !is(s, "mode") && !is(s, "level")) {
+            fprintf(stderr, "inference-server: --trace-config=%s has no "
+                    "effect: traces go nowhere without triton,file=PATH or "
+                    "mode=opentelemetry\n", text);
+        }
+    }
+    if (!is_given(o, t) && (o->trace_rate != NULL || o->trace_count != NULL
+                            || o->trace_log_frequency != NULL))
+    {
+        fputs("inference-server: the options for traces have no effect: they "
+              "go nowhere without --trace-config=triton,file=PATH or "
+              "mode=opentelemetry\n", stderr);
+    }
 }
 
 /* Where traces may go, now or when a request turns them on. */

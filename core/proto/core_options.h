@@ -104,7 +104,10 @@ typedef struct {
         .kind = INF_OPTION_MICROSECONDS, .max = INF_SPIN_US_MAX,              \
         .reload = INF_RELOAD_CORE, .logged = "inference_core spin=")          \
     VALUE("inference_response_wait", .field = "response_wait_ms",             \
-        .kind = INF_OPTION_TIME, .max = INT32_MAX, .reload = INF_RELOAD_CORE) \
+        .kind = INF_OPTION_TIME, .max = INT32_MAX, .reload = INF_RELOAD_CORE, \
+        .option = "response-wait-secs", .unit = "s", .most = 86400,           \
+        .help = "seconds that a decoupled model waits for a client that "     \
+        "takes none of its responses")                                        \
     OPTION("inference_core", .parameter = "dump", .field = "dump",            \
         .kind = INF_OPTION_FLAG, .reload = INF_RELOAD_NOW)                    \
     OPTION("inference_core", .field = "external_path",                        \

@@ -176,8 +176,9 @@ OPTIONS = {
          'inference_trace "file=/tmp/t" level=off;'),
         ("conf", "mode=opentelemetry", "inference_trace "
          '"otlp=http://localhost:4318/v1/traces" level=off;'),
-        ("gone", "opentelemetry,url=localhost/v1", "inference_trace"),
-        ("gone", "rate=100", "inference_trace"),
+        ("warn", "opentelemetry,url=localhost/v1", "the mode is triton"),
+        ("warn", "rate=100", "go nowhere without triton,file=PATH"),
+        ("warn", "triton,log-frequency=5", "go nowhere"),
         ("end", "rate=many", "from 0"), ("end", "count=-2", "from -1"),
         ("end", "level=TIMESTAMPS", "traces need a file, triton,file=PATH"),
         ("end", "level=LOUD", "OFF, TIMESTAMPS or TENSORS"),
@@ -262,6 +263,9 @@ OURS = {
     "client-shm-copies-byte-size": [
         ("conf", "4096", "inference_shared_memory copies=4096;"),
         ("end", "0", "from 4096")],
+    "response-wait-secs": [
+        ("conf", "5", 'inference_response_wait "5s";'),
+        ("end", "-1", "0 to 86400")],
     "control-from": [], "print-config": [], "request-memory": [], "user": []
 }
 CASES = [(name, *case) for name, cases in (OPTIONS | OURS).items()
@@ -352,6 +356,11 @@ def test_rate_0_without_a_collector():
                   "--trace-config=level=TIMESTAMPS", "--trace-config=rate=0")
     assert done.returncode == 1
     assert "rate=0 needs mode=opentelemetry" in done.stderr
+
+
+def test_clients_that_read_slowly():
+    """Triton's backends wait without end; the directive's default is 1s."""
+    assert 'inference_response_wait "60s";' in config().stdout
 
 
 def test_log_format_of_the_core():
