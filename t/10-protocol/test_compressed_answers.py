@@ -60,7 +60,8 @@ def check(answer, values, encoding, binary):
     ("deflate", "deflate"), ("gzip", "gzip"), ("gzip, deflate", "gzip"),
     ("deflate, gzip", "deflate"), ("gzip;q=0.5, deflate", "deflate"),
     ("deflate;q=0", None), ("identity", None), ("br", None), (None, None),
-    ("identity, deflate", None)])
+    ("identity, deflate", None),
+    ("identity, gzip;q=0.5", "gzip")])      # stock nginx: any q above 0
 def test_the_best_encoding_is_chosen(server, accept, encoding, count, binary):
     check(*ask(server, accept, count, binary), encoding, binary)
 

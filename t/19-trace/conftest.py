@@ -6,7 +6,8 @@ import tritonclient.http
 
 from lib import models
 
-PARTS = ("health metadata config infer statistics repository trace logging")
+PARTS = ("health metadata config infer generate statistics repository trace"
+         " logging metrics")
 
 
 def fill(repository):

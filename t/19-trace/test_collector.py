@@ -1,17 +1,21 @@
 """Traces that go to an OpenTelemetry collector, and clients' contexts."""
 
+import json
+
 import numpy
 import pytest
 import tritonclient.grpc
 
-from lib import models, process
+from lib import exposition, grpc_client, models, process
 from lib.collector import Collector
+from lib.grpc_client import Client, Failure
 from lib.server import SLOW
 from lib.wire import tensor
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SPAN = "b7ad6b7169203331"
 PARENT = f"00-{TRACE}-{SPAN}-01"
+OTHER = PARENT.replace("0af", "1af")
 SERVER, INTERNAL = 2, 1
 
 
@@ -46,6 +50,11 @@ def infer(server, model="one", headers=None, request_id=None):
     answer = server.infer(model, header, headers=headers)
     assert answer.status == 200
     assert "triton_trace" not in str(answer.split()[0])
+
+
+def dropped(server):
+    return exposition.scrape(server).value(
+        "nginx_inference_traces_dropped_total")
 
 
 def test_the_spans_of_a_request(traced, collector):
@@ -133,6 +142,43 @@ def test_a_context_that_is_none_forces_nothing(traced, collector, header):
     assert "traceState" not in request.raw
 
 
+NAMES = ["triton_traceparent", "triton_tracestate", "traceparent"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_parameter_is_no_context(traced, collector, name):
+    """Only headers are, whatever a client calls its parameters, and however
+    it writes the name."""
+    server = traced("rate=0", server="        inference_forward_header ^t;\n"
+                    "        underscores_in_headers on;\n")
+    reserved = name.startswith("triton_")
+    spelled = json.dumps({name: PARENT})
+    for text in (spelled, spelled.replace("t", "\\u0074", 1)):
+        answer = server.post("/v2/models/one/infer", json.dumps({
+            "inputs": [tensor("IN", "INT32", [1], [1])],
+            "parameters": "HERE"}).replace('"HERE"', text).encode())
+        assert answer.status == (400 if reserved else 200), answer
+        assert not reserved or "reserved for Triton usage" in answer.error
+        # in generate no key is reserved, as in Triton
+        answer = server.post(
+            "/v2/models/one/generate",
+            ('{"IN": 1, "parameters": ' + text + "}").encode())
+        assert answer.status == 200 and b"trace" not in answer.body
+    with Client(server.port2) as client:
+        given = grpc_client.tensor("IN", "INT32", [1], {"int_contents": [1]})
+        if reserved:
+            with pytest.raises(Failure, match="reserved for Triton usage"):
+                client.infer("one", given, options={name: PARENT})
+        else:
+            client.infer("one", given, options={name: PARENT})
+    if reserved:
+        answer = server.infer("one", {"inputs": [
+            tensor("IN", "INT32", [1], [1])]}, headers={name: PARENT})
+        assert answer.status == 400 and "is reserved for" in answer.error
+    infer(server, headers={"traceparent": OTHER})
+    assert {s.trace for s in collector.wait(1)} == {OTHER.split("-")[1]}
+
+
 def test_a_context_of_a_later_version(traced, collector):
     server = traced("rate=0")
     infer(server, headers={"traceparent": "01" + PARENT[2:] + "-more"})
@@ -146,6 +192,7 @@ def test_a_collector_that_fails_costs_no_request(traced, collector):
         infer(server)
     server.wait_log("traces are lost: HTTP status 503")
     server.wait_log(r"\d+ traces were dropped")
+    assert dropped(server) > 0
     collector.status = 200
 
     def arrives():                      # the queue may still be full
@@ -163,6 +210,7 @@ def test_no_collector_at_all(start):
     for _ in range(20):
         infer(server)
     server.wait_log("traces are lost: ")
+    assert process.wait_until(lambda: dropped(server) == 20, 20 * SLOW)
 
 
 def test_the_end_brings_away_what_is_queued(start, collector):

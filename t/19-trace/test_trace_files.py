@@ -7,7 +7,7 @@ import numpy
 import pytest
 import tritonclient.grpc
 import tritonclient.http
-from lib import models, process
+from lib import exposition, models, process
 from lib.server import SLOW
 from lib.wire import tensor
 
@@ -246,6 +246,8 @@ def test_a_file_that_cannot_be_written_costs_no_request(start, tmp_path):
     infer(server, 50)
     server.wait_log(r"a trace is lost: cannot open trace file .*absent/t")
     server.wait_log(r"\d+ traces were dropped")
+    assert process.wait_until(lambda: exposition.scrape(server).value(
+        "nginx_inference_traces_dropped_total") == 50, 20 * SLOW)
 
 
 def test_settings_show_the_file(traced):
