@@ -21,6 +21,7 @@
 #include "core/sched/executor.h"
 #include "core/sched/policy.h"
 #include "core/sched/rate_gate.h"
+#include "core/sched/suspect_gate.h"
 #include "core/sched/timekeeper.h"
 #include "core/sched/waiter.h"
 #include "core/tensor/request.h"
@@ -65,6 +66,7 @@ typedef struct {
     inf_timekeeper_t     *timekeeper;   /* NULL: requests do not time out
                                            while all instances are busy      */
     inf_rate_gate_t      *rate_gate;    /* NULL: nothing is limited          */
+    inf_suspect_gate_t   *suspect_gate; /* NULL: there are no suspects       */
 } inf_runner_options_t;
 
 /* Starts the threads of instances that aren't passive and waits until they

@@ -86,6 +86,7 @@ struct inf_runner_s {
     const inf_idle_ops_t    *idle_ops;
     void                    *idle_userp;
     inf_rate_gate_t         *rate_gate;     /* or NULL: nothing is limited   */
+    inf_suspect_gate_t      *suspect_gate;  /* or NULL: there are none       */
     inf_response_order_t    *order;         /* or NULL: as they come         */
     inf_timekeeper_t        *timekeeper;    /* or NULL                       */
     inf_timer_t              timer;         /* the timekeeper's              */

@@ -53,6 +53,7 @@ struct inf_server_s {
                                                        inf_server_restoring
                                                        says                  */
     inf_rate_gate_t                  *rate_gate;    /* NULL: no limits       */
+    inf_suspect_gate_t               *suspect_gate; /* NULL: no core before  */
     _Atomic bool                      scanned;  /* seq_cst: all loads are
                                                    queued                    */
     _Atomic bool                      stopping; /* seq_cst                   */

@@ -139,7 +139,7 @@ def test_no_request_fails_however_often_the_core_dies(make_server):
 
 def test_tries_are_counted_and_end(make_server):
     """A request that kills its core fails alone; others wait, and are
-    answered.  They may execute beside it each time, so they have more tries."""
+    answered."""
     folder = backends.build("failing")
 
     def with_crash(repository):
@@ -149,8 +149,7 @@ def test_tries_are_counted_and_end(make_server):
                         parameters={"fail": "execute-crash"})
 
     server = make_server(with_crash, allow_alarms=[KILLED],
-                         http=FORMAT + f"inference_backends {folder};"
-                              "inference_tries 9;",
+                         http=FORMAT + f"inference_backends {folder};",
                          server=WRITTEN + "location /v2/models/bad/ "
                                 "{ inference infer; inference_tries 3; }")
     log = AccessLog(server)
@@ -196,6 +195,38 @@ def test_only_names_that_the_next_core_loads_are_waited_for(make_server,
         (path / "hold").unlink()
     answer = read(kept)
     assert answer.error == "closed for today"       # the model's own answer
+
+
+@pytest.mark.parametrize("company", ["long", "brief"])
+def test_a_request_that_ends_its_core_fails_alone(make_server, company):
+    """Steady load of other models, one try for each but the first beside the
+    request that ends the core: it alone is answered 503."""
+    folder = backends.build("failing")
+
+    def with_crash(repository):
+        fill(repository)
+        models.identity(repository, "long", [("IN", "INT32", [-1])],
+                        instances=4, parameters={"execute_delay_ms": "300"})
+        models.identity(repository, "bad", [("IN", "INT32", [-1])],
+                        backend="failing",
+                        parameters={"fail": "execute-crash"})
+
+    server = make_server(
+        with_crash, workers=2, allow_alarms=[KILLED],
+        http=f"    inference_backends {folder}; inference_tries 2;",
+        server="location /v2/models/bad/ "
+               "{ inference infer; inference_tries 5; }")
+
+    def once(connection):
+        return connection.infer(company, BODY).status
+
+    with Load(server.port, once, count=12, patience=30.0 * SLOW) as load:
+        load.wait_for_more(12, 30 * SLOW)
+        answer = read(send(server, BODY, model="bad"))
+        load.wait_for_more(24, 30 * SLOW)
+    assert answer.status == 503
+    assert set(load.results) == {200}, load.results
+    assert len(server.cores()) == 1
 
 
 def test_a_deadline_ends_the_waiting(make_server):
