@@ -13,6 +13,13 @@ inf_buf_init(inf_buf_t *b)
 }
 
 void
+inf_buf_init_fixed(inf_buf_t *b, char *data, size_t cap)
+{
+    *b = (inf_buf_t) { .data = data, .cap = cap, .fixed = true };
+    data[0] = '\0';
+}
+
+void
 inf_buf_fini(inf_buf_t *b)
 {
     free(b->data);
@@ -40,7 +47,7 @@ inf_buf_reserve(inf_buf_t *b, size_t n)
         return true;
     }
 
-    if (n > SIZE_MAX / 2 - b->len - 1) {
+    if (b->fixed || n > SIZE_MAX / 2 - b->len - 1) {
         b->failed = true;
         return false;
     }

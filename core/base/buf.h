@@ -25,11 +25,15 @@ typedef struct {
     size_t  len;
     size_t  cap;
     bool    failed;
+    bool    fixed;      /* data is the caller's: what has no room fails    */
 } inf_buf_t;
 
 /* No memory is taken before the first append. */
 void inf_buf_init(inf_buf_t *b);
 void inf_buf_fini(inf_buf_t *b);
+
+/* In the caller's memory of cap bytes; there is no fini. */
+void inf_buf_init_fixed(inf_buf_t *b, char *data, size_t cap);
 
 /* Empties b and keeps its memory. */
 void inf_buf_reset(inf_buf_t *b);

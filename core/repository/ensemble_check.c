@@ -121,10 +121,12 @@ inf_ensemble_check_find(inf_ensemble_check_t *check, const inf_model_id_t *id,
 
         *config = c->draft->config;
         if (inf_graph_circular(&check->graph, m)) {
-            char *text = inf_graph_circle_text(m);
+            inf_buf_t text;
+            inf_buf_init(&text);
+            inf_graph_circle_text(m, &text);
             inf_findings_add(f, INF_ERR_INVALID_ARG, "ensemble_scheduling",
-                "%s", text != NULL ? text : "circular dependency");
-            free(text);
+                "%s", text.data != NULL ? text.data : "circular dependency");
+            inf_buf_fini(&text);
             return NULL;
         }
         return find_lack(check, c, f) ? NULL : check_fit(check, c, f);

@@ -274,11 +274,10 @@ inf_graph_leads(inf_ensemble_graph_t *g, inf_graph_model_t *from,
     return search(&s, from);
 }
 
-char *
-inf_graph_circle_text(inf_graph_model_t *m)
+void
+inf_graph_circle_text(inf_graph_model_t *m, inf_buf_t *text)
 {
     inf_graph_model_t *first = m;
-    inf_buf_t text;
     size_t left = CIRCLE_MAX;
 
     for (inf_graph_model_t *n = m->via; n != NULL && n != m; n = n->via) {
@@ -286,22 +285,16 @@ inf_graph_circle_text(inf_graph_model_t *m)
         first = n;
     }
 
-    inf_buf_init(&text);
-    inf_buf_printf(&text, "circular dependency between ensembles: %s",
+    inf_buf_printf(text, "circular dependency between ensembles: %s",
         m->id.name);
     for (const inf_graph_model_t *n = first; n != m; n = n->next) {
         if (left-- == 0) {
-            inf_buf_puts(&text, " -> ...");
+            inf_buf_puts(text, " -> ...");
             break;
         }
-        inf_buf_printf(&text, " -> %s", n->id.name);
+        inf_buf_printf(text, " -> %s", n->id.name);
     }
-    inf_buf_printf(&text, " -> %s", m->id.name);
-    if (text.failed) {
-        inf_buf_fini(&text);
-        return NULL;
-    }
-    return inf_buf_give(&text, NULL);
+    inf_buf_printf(text, " -> %s", m->id.name);
 }
 
 inf_graph_model_t *

@@ -171,9 +171,8 @@ bool inf_graph_leads(inf_ensemble_graph_t *g, inf_graph_model_t *from,
  */
 bool inf_graph_closes(inf_ensemble_graph_t *g, inf_graph_model_t *m);
 
-/* After a search that has found m circular: "...: m -> n -> m"; malloc'ed, or
-   NULL. */
-char *inf_graph_circle_text(inf_graph_model_t *m);
+/* After a search that has found m circular: "...: m -> n -> m". */
+void inf_graph_circle_text(inf_graph_model_t *m, inf_buf_t *text);
 
 /*
  * The ensembles whose steps name m, one after another; *at begins as NULL.

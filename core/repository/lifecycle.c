@@ -274,7 +274,7 @@ inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
             }
         } else if (n->duplicate) {
             fn(userp, n->id.name, -1, INF_VERSION_UNAVAILABLE,
-                "model appears in two or more repositories");
+                inf_reason_ambiguous.text);
         } else if (order == 0 && (r->version_count > 0 || r->rejected
             || (r->who & INF_WANTED_AT_START) != 0))
         {

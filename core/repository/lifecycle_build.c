@@ -59,8 +59,8 @@ build_all(load_t *l)
         }
         v->took_ns = inf_clock_ns() - start;
         if (v->err != NULL) {
-            free(v->reason);
-            v->reason = inf_reason_text(v->err);
+            inf_reason_unref(v->reason);
+            v->reason = inf_reason_of(v->err);
             whole = false;
         }
     }
@@ -192,16 +192,24 @@ static inf_err_t *
 commit(load_t *l, bool whole)
 {
     inf_lifecycle_t *lc = l->lc;
+    inf_reason_room_t room = { .size = 0 };
     inf_graph_plan_t *plan;
     inf_link_t gone;
     inf_link_init(&gone);
 
     inf_lock(&lc->publish_lock);
     inf_lock(&lc->lock);
-    whole = inf_model_set_swap(&lc->set, l, whole, &gone, &plan);
+    while (!inf_model_set_swap(&lc->set, l, &room, &whole, &plan)) {
+        inf_lifecycle_renew_locked(lc, &room);
+    }
+    inf_lifecycle_drain_locked(lc, &gone, &room);
     inf_unlock(&lc->lock);
 
     inf_lifecycle_publish_unlock(lc);
+    inf_reason_room_fini(&room);
+    if (l->lack != NULL) {
+        inf_load_fail_all(l);
+    }
     inf_err_t *err = whole ? NULL : failure(l);
     free(plan);
     log_outcome(l, whole);

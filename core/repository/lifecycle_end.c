@@ -30,7 +30,7 @@ typedef struct inf_destroyer_s {
     destroyer_state_t state;
 } destroyer_t;
 
-static void leaves(inf_model_t *model, char *why, inf_link_t *gone);
+static void leaves(inf_model_t *model, inf_reason_t *why, inf_link_t *gone);
 static bool is_current(void *userp, const inf_repository_list_t *list);
 static bool is_barred(void *userp, const inf_model_id_t *id);
 static inf_err_t *snapshot_entries(inf_lifecycle_t *lc,
@@ -92,7 +92,7 @@ inf_lifecycle_publish_unlock(inf_lifecycle_t *lc)
 }
 
 static void
-leaves(inf_model_t *model, char *why, inf_link_t *gone)
+leaves(inf_model_t *model, inf_reason_t *why, inf_link_t *gone)
 {
     inf_loaded_t *loaded = model->owner;
 
@@ -451,7 +451,6 @@ note_unloaded(inf_loaded_t *loaded, destroyer_t *d)
 {
     inf_lifecycle_t *lc = loaded->lc;
     inf_model_record_t *r = loaded->record;
-    char *reason = strdup(INF_REASON_UNLOADED);
 
     inf_lock(&lc->lock);
     for (size_t i = 0; i < r->version_count; i++) {
@@ -459,16 +458,14 @@ note_unloaded(inf_loaded_t *loaded, destroyer_t *d)
         if (v->leaving == loaded) {
             v->leaving = NULL;
             v->state = INF_VERSION_UNAVAILABLE;
-            v->reason = reason;
-            reason = NULL;
+            v->reason = inf_reason_ref(&inf_reason_unloaded);
         }
     }
-    free(loaded->why);
+    inf_reason_unref(loaded->why);
     free(loaded);
     lc->alive--;
     d->state = DESTROYER_DONE;
     inf_cond_broadcast(&lc->idle);
     inf_cond_signal(&lc->reap);
     inf_unlock(&lc->lock);
-    free(reason);
 }

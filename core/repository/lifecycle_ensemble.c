@@ -53,24 +53,45 @@ inf_lifecycle_take_composing(inf_load_t *l)
     inf_lifecycle_t *lc = l->lc;
     inf_graph_model_t *m = &l->record->graph;
     size_t count = m->asked != NULL ? m->asked->count : 0;
+    inf_reason_room_t room = { .size = 0 };
     bool same = false;
 
     l->composing = calloc(count + 1, sizeof(inf_model_t *));
     if (l->composing == NULL || m->asked == NULL) {
-        l->lack = strdup("out of memory");
+        l->lack = inf_reason_ref(&inf_reason_nomem);
         inf_load_fail_all(l);
         return;
     }
 
     inf_lock(&lc->lock);
-    bool taken = inf_model_set_gather(&lc->set, l, &same);
+    while (!inf_model_set_gather(&lc->set, l, &room, &same)) {
+        inf_lifecycle_renew_locked(lc, &room);
+    }
     inf_unlock(&lc->lock);
 
-    if (!taken) {
+    inf_reason_room_fini(&room);
+    if (l->lack != NULL) {
         inf_load_fail_all(l);
     }
     for (size_t i = 0; !same && i < l->count; i++) {
         l->versions[i].keep = false;
+    }
+}
+
+void
+inf_lifecycle_renew_locked(inf_lifecycle_t *lc, inf_reason_room_t *room)
+{
+    inf_unlock(&lc->lock);
+    inf_reason_room_renew(room);
+    inf_lock(&lc->lock);
+}
+
+void
+inf_lifecycle_drain_locked(inf_lifecycle_t *lc, inf_link_t *gone,
+    inf_reason_room_t *room)
+{
+    while (!inf_model_set_drain(&lc->set, gone, room)) {
+        inf_lifecycle_renew_locked(lc, room);
     }
 }
 
@@ -84,7 +105,7 @@ inf_lifecycle_let_go(inf_link_t *gone)
         inf_log(INF_LOG_INFO, "model=%s version=%lld is being unloaded%s%s",
             loaded->record->title, (long long) loaded->model->version,
             loaded->why != NULL ? ": " : "",
-            loaded->why != NULL ? loaded->why : "");
+            loaded->why != NULL ? loaded->why->msg : "");
         inf_entrance_drop_user(loaded->model);
         inf_model_unref(loaded->model);
     }

@@ -27,10 +27,9 @@ typedef struct {
 
 /* The memory that an exit needs, allocated before the lock is taken. */
 typedef struct {
-    exit_t     *exit;
-    inf_edit_t *rebuild;
-    char       *reason;
-    char       *lost;
+    exit_t       *exit;
+    inf_edit_t   *rebuild;
+    inf_reason_t *reason;       /* a reference                               */
 } means_t;
 
 static inf_err_t *means_get(means_t *m, const char *title, const char *why);
@@ -49,7 +48,7 @@ inf_lifecycle_child_died(void *userp, inf_model_t *model, const char *why)
     inf_lifecycle_t *lc = userp;
     const inf_loaded_t *loaded = model->owner;
     inf_model_record_t *r = loaded->record;
-    char *old = NULL;
+    inf_reason_room_t room = { .size = 0 };
     char when[24];
     inf_link_t gone;
     means_t m;
@@ -62,29 +61,32 @@ inf_lifecycle_child_died(void *userp, inf_model_t *model, const char *why)
     }
 
     inf_link_init(&gone);
+    inf_lock(&lc->publish_lock);
     inf_lock(&lc->lock);
     const inf_record_version_t *v = inf_model_set_exit(&lc->set, r, model,
-        m.rebuild, m.reason, m.lost, inf_clock_ns(), &old);
+        m.rebuild, m.reason, inf_clock_ns());
     uint64_t delay_ns = v != NULL ? v->due_ns - v->exit_ns : 0;
     int64_t version = v != NULL ? v->version : 0;
     if (v != NULL) {
-        inf_model_set_drain(&lc->set, r, &gone);
         m.exit->lc = lc;
         m.exit->model = model;
         inf_list_push_back(&lc->exits, &m.exit->link);
+        inf_lifecycle_drain_locked(lc, &gone, &room);
     }
     inf_unlock(&lc->lock);
 
     if (v == NULL) {                    /* it is leaving already             */
+        inf_unlock(&lc->publish_lock);
         means_free(&m);
         return;
     }
 
-    free(old);
+    inf_lifecycle_publish_unlock(lc);
+    inf_reason_room_fini(&room);
+    inf_reason_unref(m.reason);
     inf_lifecycle_put_delay(delay_ns, when, sizeof(when));
     inf_log(INF_LOG_ERROR, "model=%s version=%lld: %s; it is loaded again %s",
         r->title, (long long) version, why, when);
-    inf_lifecycle_publish(lc);
     inf_lifecycle_let_go(&gone);
     inf_runner_close(model->sched.runner);
     inf_lifecycle_refresh(lc, r, NULL);
@@ -108,8 +110,7 @@ means_get(means_t *m, const char *title, const char *why)
 {
     *m = (means_t) {
         .exit = calloc(1, sizeof(*m->exit)),
-        .reason = strdup(why),
-        .lost = strdup(why)
+        .reason = inf_reason_new(why)
     };
     inf_err_t *err = inf_edit_new(INF_EDIT_REBUILD, &m->rebuild);
     if (m->exit != NULL) {
@@ -121,8 +122,7 @@ means_get(means_t *m, const char *title, const char *why)
         m->rebuild->why = strdup(why);
     }
     if (err == NULL && (m->exit == NULL || m->exit->title == NULL
-            || m->exit->why == NULL || m->rebuild->why == NULL
-            || m->reason == NULL || m->lost == NULL))
+            || m->exit->why == NULL || m->rebuild->why == NULL))
     {
         err = inf_err_nomem();
     }
@@ -137,8 +137,7 @@ means_free(means_t *m)
 {
     exit_free(m->exit);
     inf_edit_free(m->rebuild);
-    free(m->reason);
-    free(m->lost);
+    inf_reason_unref(m->reason);
 }
 
 static void

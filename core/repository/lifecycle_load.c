@@ -387,15 +387,18 @@ void
 inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_edit_t *edit)
 {
     inf_model_record_t *r = edit->record;
+    inf_reason_room_t room = { .size = 0 };
     inf_link_t gone;
-    char *why;
     inf_link_init(&gone);
 
+    inf_lock(&lc->publish_lock);
     inf_lock(&lc->lock);
-    inf_model_source_t *source = inf_model_set_unload(&lc->set, edit, &gone,
-        &why);
+    inf_model_source_t *source = inf_model_set_unload(&lc->set, edit, &gone);
+    inf_lifecycle_drain_locked(lc, &gone, &room);
     inf_unlock(&lc->lock);
+    inf_lifecycle_publish_unlock(lc);
 
+    inf_reason_room_fini(&room);
     if (source != NULL && edit->cause == INF_UNLOAD_DROPPED) {
         inf_log(INF_LOG_INFO, "model=%s is not among those to be loaded any"
             " more: it is unloaded", r->title);
@@ -403,10 +406,8 @@ inf_lifecycle_run_unload(inf_lifecycle_t *lc, inf_edit_t *edit)
         inf_log(INF_LOG_INFO, "model=%s is in %s now: it is unloaded",
             r->title, edit->place);
     }
-    inf_lifecycle_publish(lc);
     inf_model_source_leave(source);
     inf_lifecycle_let_go(&gone);
-    free(why);
 }
 
 static inf_err_t *
@@ -454,7 +455,6 @@ static bool
 nothing_to_do(load_t *l)
 {
     inf_model_record_t *r = l->record;
-    char *spare = NULL;
     bool same = true;
 
     if (l->edit->kind == INF_EDIT_REBUILD) {
@@ -481,10 +481,9 @@ nothing_to_do(load_t *l)
             || inf_record_version_is_unloaded(v);
     }
     if (same) {                         /* what failed before is over        */
-        spare = inf_model_record_explain(r, NULL, NULL);
+        inf_model_record_explain(r, NULL);
     }
     inf_unlock(&l->lc->lock);
-    free(spare);
     return same;
 }
 
@@ -652,21 +651,17 @@ static inf_err_t *
 rejected(load_t *l, inf_err_t *err)
 {
     inf_model_record_t *r = l->record;
-    char *reason = inf_reason_text(err);
-    char *why = strdup(inf_err_msg(err));
-    char *spare = NULL;
+    inf_reason_t *reason = inf_reason_of(err);
     bool known = inf_err_code(err) != INF_ERR_NOT_FOUND
         && inf_model_name_problem(r->name, strlen(r->name)) == NULL;
 
     inf_lock(&l->lc->lock);
-    spare = inf_model_set_reject(l->edit, known, why, reason);
+    inf_model_set_reject(l->edit, known, reason);
     inf_unlock(&l->lc->lock);
 
     inf_lifecycle_publish(l->lc);
     inf_err_log(inf_err_add(err, "model \"%s\" is not loaded", r->title));
-    free(reason);
-    free(why);
-    free(spare);
+    inf_reason_unref(reason);
     return inf_err_new(INF_ERR_INTERNAL, "failed to load '%s', failed to poll"
         " from model repository", r->name);
 }
@@ -711,14 +706,14 @@ load_free(load_t *l)
 {
     for (size_t i = 0; i < l->count; i++) {
         inf_err_free(l->versions[i].err);
-        free(l->versions[i].reason);
+        inf_reason_unref(l->versions[i].reason);
         inf_model_unref(l->versions[i].stays);
     }
     for (size_t i = 0; i < l->composing_count; i++) {
         inf_model_unref(l->composing[i]);
     }
     free(l->composing);
-    free(l->lack);
+    inf_reason_unref(l->lack);
     free(l->versions);
     free(l->released);
     inf_model_source_unref(l->source);

@@ -105,7 +105,7 @@ typedef struct {
     inf_model_source_t   *source;       /* a reference                       */
     inf_link_t          gone;           /* while it is taken out of service  */
     inf_model_t        *model;          /* then                              */
-    char               *why;            /* then; may be NULL                 */
+    inf_reason_t       *why;            /* then; a reference, or NULL        */
     inf_core_config_t  *core_config;    /* likewise                          */
     inf_destroyer_t    *destroyer;      /* its own once it is destroyed      */
 } inf_loaded_t;
@@ -194,6 +194,13 @@ inf_run_t inf_lifecycle_gather(inf_load_t *l);
 /* Takes the composing models that serve now.  Versions that can't be made fail
    with a reason, those made of the same models are kept. */
 void inf_lifecycle_take_composing(inf_load_t *l);
+
+/* Room for a text; the lock is given up meanwhile.  And the drain that is due
+   after a move of what serves, before that is published. */
+void inf_lifecycle_renew_locked(inf_lifecycle_t *lc, inf_reason_room_t *room)
+    INF_NEEDS(lc->lock);
+void inf_lifecycle_drain_locked(inf_lifecycle_t *lc, inf_link_t *gone,
+    inf_reason_room_t *room) INF_NEEDS(lc->lock);
 
 /* Models leave service; after publishing, without the lock. */
 void inf_lifecycle_let_go(inf_link_t *gone);

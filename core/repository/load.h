@@ -26,7 +26,7 @@ typedef struct {
     inf_model_t *model;         /* built by this load; a reference           */
     inf_model_t *serves;        /* the same once it has come into service    */
     inf_err_t   *err;
-    char        *reason;        /* err as text; NULL: none, or no memory     */
+    inf_reason_t *reason;       /* err's; a reference, or NULL               */
     uint64_t     took_ns;
 } inf_load_version_t;
 
@@ -50,8 +50,8 @@ struct inf_load_s {
     inf_model_t        **composing;     /* composing models by step;
                                            references                        */
     size_t               composing_count;
-    char                *lack;          /* why it can't be made of them; NULL:
-                                           it can                            */
+    inf_reason_t        *lack;          /* why it can't be made of them; a
+                                           reference, NULL: it can           */
 };
 
 /* Whether the load brings another source than that of the record. */

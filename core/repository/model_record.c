@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *version_lost(const inf_record_version_t *v);
-
 inf_err_t *
 inf_model_record_new(const inf_model_id_t *id, inf_model_record_t **out)
 {
@@ -16,6 +14,8 @@ inf_model_record_new(const inf_model_id_t *id, inf_model_record_t **out)
 
     inf_link_init(&r->link);
     inf_link_init(&r->turn);
+    inf_link_init(&r->left);
+    inf_link_init(&r->lost);
     inf_link_init(&r->edits);
     inf_link_init(&r->graph.link);
     r->space = strdup(id->space);
@@ -42,13 +42,13 @@ inf_model_record_free(inf_model_record_t *r)
     free(inf_graph_drop_made(&r->graph));
     inf_override_free(r->override);
     for (size_t i = 0; i < r->version_count; i++) {
-        free(r->versions[i].reason);
+        inf_reason_unref(r->versions[i].reason);
         inf_record_version_settle(&r->versions[i]);
         inf_model_unref(r->versions[i].model);
     }
     inf_model_source_unref(r->source);
     free(r->versions);
-    free(r->reason);
+    inf_reason_unref(r->reason);
     free(r->title);
     free(r->name);
     free(r->space);
@@ -101,17 +101,16 @@ inf_model_record_serves(const inf_model_record_t *r, int64_t version)
 bool
 inf_record_version_is_unloaded(const inf_record_version_t *v)
 {
-    return v->state == INF_VERSION_UNAVAILABLE && v->reason != NULL
-        && strcmp(v->reason, INF_REASON_UNLOADED) == 0;
+    return v->state == INF_VERSION_UNAVAILABLE
+        && v->reason == &inf_reason_unloaded;
 }
 
 void
 inf_record_version_settle(inf_record_version_t *v)
 {
-    free(v->lost);
+    inf_reason_unref(v->lost);
     v->lost = NULL;
-    free(v->missing);
-    v->missing = NULL;
+    v->missing = false;
     inf_edit_free(v->rebuild);
     v->rebuild = NULL;
 }
@@ -120,8 +119,8 @@ void
 inf_record_version_forget(inf_record_version_t *v)
 {
     if (v->state == INF_VERSION_UNAVAILABLE) {
-        free(v->reason);
-        v->reason = strdup(INF_REASON_UNLOADED);
+        inf_reason_unref(v->reason);
+        v->reason = inf_reason_ref(&inf_reason_unloaded);
     }
 }
 
@@ -136,26 +135,23 @@ inf_record_version_withdraw(inf_record_version_t *v)
     v->model = NULL;
     v->leaving = model->owner;
     v->state = INF_VERSION_UNLOADING;
-    free(v->reason);
+    inf_reason_unref(v->reason);
     v->reason = NULL;
     return model;
 }
 
-char *
-inf_model_record_explain(inf_model_record_t *r, const char *why,
-    const char *reason)
+void
+inf_model_record_explain(inf_model_record_t *r, inf_reason_t *reason)
 {
-    char *before = r->reason;
-
-    r->reason = why != NULL ? strdup(why) : NULL;
+    inf_reason_unref(r->reason);
+    r->reason = inf_reason_ref(reason);
     for (size_t i = 0; i < r->version_count; i++) {
         inf_record_version_t *v = &r->versions[i];
         if (v->state == INF_VERSION_READY) {
-            free(v->reason);
-            v->reason = reason != NULL ? strdup(reason) : NULL;
+            inf_reason_unref(v->reason);
+            v->reason = inf_reason_ref(reason);
         }
     }
-    return before;
 }
 
 bool
@@ -185,7 +181,7 @@ inf_model_record_content(const inf_model_record_t *r)
     for (size_t i = 0; i < r->version_count; i++) {
         const inf_record_version_t *v = &r->versions[i];
         if (v->state == INF_VERSION_UNAVAILABLE
-            && (v->missing != NULL || inf_model_record_never_made(r)))
+            && (v->missing || inf_model_record_never_made(r)))
         {
             continue;               /* what is missing says so itself        */
         }
@@ -204,21 +200,6 @@ inf_model_record_never_made(const inf_model_record_t *r)
     return r->retry && (r->who & INF_WANTED_AT_START) == 0;
 }
 
-char *
-inf_reason_text(const inf_err_t *err)
-{
-    inf_buf_t text;
-    inf_buf_init(&text);
-    inf_buf_printf(&text, "%s: %s", inf_err_code_string(inf_err_code(err)),
-        inf_err_msg(err));
-    if (text.failed) {
-        inf_buf_fini(&text);
-        return NULL;
-    }
-
-    return inf_buf_give(&text, NULL);
-}
-
 void
 inf_model_record_rows(const inf_model_record_t *r, bool ready_only,
     inf_lifecycle_row_fn fn, void *userp)
@@ -227,7 +208,7 @@ inf_model_record_rows(const inf_model_record_t *r, bool ready_only,
         const inf_record_version_t *v = &r->versions[i];
         if (!ready_only || v->state == INF_VERSION_READY) {
             fn(userp, r->name, v->version, v->state,
-                v->reason != NULL ? v->reason : "");
+                v->reason != NULL ? v->reason->text : "");
         }
     }
 
@@ -236,7 +217,7 @@ inf_model_record_rows(const inf_model_record_t *r, bool ready_only,
     }
     if (r->rejected) {
         fn(userp, r->name, -1, INF_VERSION_UNAVAILABLE,
-            r->reason != NULL ? r->reason : "out of memory");
+            r->reason != NULL ? r->reason->msg : "out of memory");
     } else if ((r->who & INF_WANTED_AT_START) != 0) {
         fn(userp, r->name, -1, INF_VERSION_LOADING, "");
     }
@@ -257,30 +238,19 @@ inf_model_record_entry(const inf_model_record_t *r, inf_registry_entry_t *e)
     }
 
     for (size_t i = 0; i < r->version_count; i++) {
+        const inf_record_version_t *from = &r->versions[i];
         inf_registry_version_t *v = &e->versions[e->version_count++];
-        v->version = r->versions[i].version;
-        v->model = r->versions[i].model;
-        e->loading |= r->versions[i].state == INF_VERSION_LOADING;
+        v->version = from->version;
+        v->model = from->model;
+        e->loading |= from->state == INF_VERSION_LOADING;
         if (v->model != NULL) {
             inf_model_ref(v->model);
         }
-        if (e->lost == NULL) {
-            e->lost = version_lost(&r->versions[i]);
+        if (e->lost == NULL && (from->lost != NULL || from->missing)) {
+            e->rebuilt = from->lost != NULL;
+            e->lost = inf_reason_ref(e->rebuilt ? from->lost : from->reason);
         }
     }
 
     return true;
-}
-
-/* NULL: it isn't, or out of memory. */
-static char *
-version_lost(const inf_record_version_t *v)
-{
-    char *text;
-
-    if (v->lost != NULL) {
-        return asprintf(&text, "it is loaded again, %s", v->lost) >= 0 ? text
-            : NULL;
-    }
-    return v->missing != NULL ? strdup(v->missing) : NULL;
 }

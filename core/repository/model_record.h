@@ -22,8 +22,7 @@
 #include "core/repository/model_edit.h"
 #include "core/repository/model_id.h"
 #include "core/repository/model_source.h"
-
-#define INF_REASON_UNLOADED "unloaded"
+#include "core/repository/reason.h"
 
 typedef enum {
     INF_MODEL_IDLE,             /* no edit waits                             */
@@ -47,25 +46,27 @@ typedef enum {
 typedef struct {
     int64_t              version;
     inf_version_state_t  state;
-    char                *reason;    /* NULL: none                            */
+    inf_reason_t        *reason;    /* a reference; NULL: none               */
     inf_model_t         *model;     /* a reference while READY               */
     const void          *leaving;   /* what is being finalized while
                                        UNLOADING; only compared              */
-    char                *lost;      /* which process of it has exited; it is
-                                       rebuilt.  NULL: none                  */
+    inf_reason_t        *lost;      /* a reference: which process of it has
+                                       exited; it is rebuilt.  NULL: none    */
     inf_edit_t          *rebuild;   /* that will be queued at due_ns; NULL:
                                        it was, or there is none              */
     uint64_t             due_ns;
     uint32_t             exits;     /* that came one soon after another      */
     uint64_t             exit_ns;   /* the last of them                      */
-    char                *missing;   /* an ensemble's: which model it waits
-                                       for before it serves again by itself.
-                                       NULL: it doesn't                      */
+    bool                 missing;   /* an ensemble's: for the model that
+                                       reason names it waits, then it serves
+                                       again by itself                       */
 } inf_record_version_t;
 
 struct inf_model_record_s {
     inf_link_t            link;     /* in the set, by id                     */
     inf_link_t            turn;     /* in a queue while QUEUED               */
+    inf_link_t            left;     /* in the set's lists of these names     */
+    inf_link_t            lost;
     char                 *space;    /* constant, like the next two: its
                                        namespace, "": none                   */
     char                 *name;
@@ -83,7 +84,7 @@ struct inf_model_record_s {
     bool                  unloaded; /* and not loaded since                  */
     bool                  retry;    /* an ensemble that could not be made:
                                        it is loaded when its models change   */
-    char                 *reason;   /* why; NULL: out of memory              */
+    inf_reason_t         *reason;   /* why; a reference, or NULL             */
     inf_record_version_t *versions; /* ascending                             */
     size_t                version_count;
     inf_model_source_t   *source;   /* of the last good load; NULL: none.
@@ -126,10 +127,9 @@ void inf_record_version_forget(inf_record_version_t *v);
    publishing and without the lock.  NULL: it wasn't READY. */
 inf_model_t *inf_record_version_withdraw(inf_record_version_t *v);
 
-/* why (NULL: none) goes to the model, reason to each READY version.  Returns
-   the model's last reason, to be freed. */
-char *inf_model_record_explain(inf_model_record_t *r, const char *why,
-    const char *reason);
+/* reason (NULL: none) is the model's and of each READY version now; they take
+   references. */
+void inf_model_record_explain(inf_model_record_t *r, inf_reason_t *reason);
 
 /* Whether it is, or will be again, what it was last loaded to be. */
 bool inf_model_record_is_held(const inf_model_record_t *r);
@@ -143,9 +143,6 @@ bool inf_model_record_never_made(const inf_model_record_t *r);
 
 /* Whether the server may call itself ready as far as this model goes. */
 bool inf_model_record_content(const inf_model_record_t *r);
-
-/* "Internal: text"; NULL: out of memory. */
-char *inf_reason_text(const inf_err_t *err);
 
 /* One or more rows; nothing for a record without anything to tell. */
 void inf_model_record_rows(const inf_model_record_t *r, bool ready_only,

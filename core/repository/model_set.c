@@ -58,6 +58,8 @@ inf_model_set_init(inf_model_set_t *set, const inf_model_set_ops_t *ops,
     inf_link_init(&set->models);
     inf_link_init(&set->loads);
     inf_link_init(&set->unloads);
+    inf_link_init(&set->left);
+    inf_link_init(&set->lost);
     inf_ensemble_graph_init(&set->graph, &graph_ops);
 }
 
@@ -339,6 +341,8 @@ inf_model_set_end(inf_model_set_t *set, inf_edit_t *edit, inf_err_t *err,
 
     if (!set->stopping && inf_model_record_is_empty(r)) {
         inf_link_remove(&r->link);
+        inf_link_remove(&r->left);
+        inf_link_remove(&r->lost);
         inf_graph_remove(&r->graph);
         set->model_count--;
         *gone = r;

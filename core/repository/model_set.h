@@ -9,7 +9,8 @@
  *          service out; no clock, thread, lock or I/O inside.
  * Units    ns on the monotonic clock.  Turns count edits in the order they
  *          were queued, from 1.
- * Errors   The caller allocates before the call: nothing here fails.
+ * Errors   The caller allocates before the call, texts too (reason.h): nothing
+ *          here fails or allocates, but a call may want more room for a text.
  * Route    lifecycle's events -> [model set] -> loader threads
  *
  * An edit is submitted, taken by a thread, and then ended, or made to wait for
@@ -27,8 +28,8 @@
 
 typedef struct {
     /* model, of which the set gives a reference up, leaves service; why (may
-       be NULL) is taken. */
-    void (*leaves)(inf_model_t *model, char *why, inf_link_t *gone);
+       be NULL) is a reference that is taken. */
+    void (*leaves)(inf_model_t *model, inf_reason_t *why, inf_link_t *gone);
 
     /* Whether list is what there is. */
     bool (*is_current)(void *userp, const inf_repository_list_t *list);
@@ -45,6 +46,10 @@ typedef struct {
     inf_ensemble_graph_t       graph;       /* of all records                */
     inf_link_t                 loads;       /* records that are QUEUED       */
     inf_link_t                 unloads;
+    inf_link_t                 left;        /* records of which something has
+                                               left service; drain is due    */
+    inf_link_t                 lost;        /* of their ensembles, those that
+                                               leave service in turn         */
     uint32_t                   busy;        /* edits that haven't ended      */
     uint32_t                   starting;    /* of them, those of the start   */
     uint32_t                   holds;       /* no edit begins meanwhile      */
@@ -164,11 +169,9 @@ bool inf_model_set_unload_orphan(inf_model_set_t *set, inf_edit_t *edit,
 bool inf_model_set_begin(inf_model_set_t *set, inf_load_t *l,
     inf_record_version_t *merged);
 
-/* The load can't even begin: what serves goes on.  why is the model's reason
-   if nothing of it serves, reason that of READY versions.  known: there is, or
-   was, such a model.  Returns a text to be freed. */
-char *inf_model_set_reject(inf_edit_t *edit, bool known, const char *why,
-    const char *reason);
+/* The load can't even begin: what serves goes on, and says why.  known: there
+   is, or was, such a model. */
+void inf_model_set_reject(inf_edit_t *edit, bool known, inf_reason_t *reason);
 
 /* The plan of the ensemble of l is known; it is taken. */
 void inf_model_set_ask(inf_model_set_t *set, inf_load_t *l,
@@ -178,41 +181,39 @@ void inf_model_set_ask(inf_model_set_t *set, inf_load_t *l,
    before. */
 bool inf_model_set_waits(inf_model_set_t *set, inf_load_t *l);
 
-/* l takes the composing models that serve now; l->composing has room.  false:
-   it can't be made of them, l->lack says why.  *same: it is made of them
-   already. */
-bool inf_model_set_gather(inf_model_set_t *set, inf_load_t *l, bool *same);
+/* l takes the composing models that serve now; l->composing has room.  Or
+   l->lack says why it can't be made of them.  *same: it is made of them
+   already.  false: to be called again with more room. */
+INF_CHECK bool inf_model_set_gather(inf_model_set_t *set, inf_load_t *l,
+    inf_reason_room_t *room, bool *same);
 
 /*
  * The load has built its versions: all of them come into service at once, or,
- * unless whole, none.  Not whole either, with l->lack, when a composing model
- * has gone meanwhile; that is returned.  *plan is to be freed.
+ * unless *whole, none.  *whole becomes false, with l->lack, when a composing
+ * model has gone meanwhile.  *plan is to be freed.  Then drain is due.  false:
+ * nothing has happened, it is to be called again with more room.
  */
-bool inf_model_set_swap(inf_model_set_t *set, inf_load_t *l, bool whole,
-    inf_link_t *gone, inf_graph_plan_t **plan);
+INF_CHECK bool inf_model_set_swap(inf_model_set_t *set, inf_load_t *l,
+    inf_reason_room_t *room, bool *whole, inf_graph_plan_t **plan);
 
-/* All versions of edit's model leave service.  *why is to be freed.  Returns
-   the model's source: it has none any more. */
+/* All versions of edit's model leave service.  Returns the model's source: it
+   has none any more.  Then drain is due. */
 inf_model_source_t *inf_model_set_unload(inf_model_set_t *set,
-    inf_edit_t *edit, inf_link_t *gone, char **why);
+    inf_edit_t *edit, inf_link_t *gone);
 
-/* Something of r has gone out of service or failed: so do ensembles that can't
-   be without it. */
-void inf_model_set_drain(inf_model_set_t *set, const inf_model_record_t *r,
-    inf_link_t *gone);
+/* Ensembles that can't be without what has gone out of service or failed leave
+   service, too.  false: to be called again with more room. */
+INF_CHECK bool inf_model_set_drain(inf_model_set_t *set, inf_link_t *gone,
+    inf_reason_room_t *room);
 
 /*
  * A process that model needs has exited: the version is out of service and is
- * rebuilt after a delay.  rebuild and the texts are taken if a version served
- * by it.  *old is to be freed.  NULL: none did.
+ * rebuilt after a delay.  rebuild is taken, and references of reason, if a
+ * version served by it; then drain is due.  NULL: none did.
  */
 inf_record_version_t *inf_model_set_exit(inf_model_set_t *set,
     inf_model_record_t *r, const inf_model_t *model, inf_edit_t *rebuild,
-    char *reason, char *lost, uint64_t now_ns, char **old);
-
-/* Why e can't be made of plan; malloc'ed, or NULL. */
-char *inf_model_set_lack(inf_model_set_t *set, inf_model_record_t *e,
-    const inf_graph_plan_t *plan);
+    inf_reason_t *reason, uint64_t now_ns);
 
 /* Whether waiting for an edit of name from within own's load would never end.
    false: until inf_model_set_awaited, it counts as waiting. */

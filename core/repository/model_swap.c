@@ -4,26 +4,28 @@
 #include "core/repository/model_set.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define REASON_MAX 4096u        /* bytes of others' reasons, about           */
 
-/* In the words of a load that is rejected. */
-#define AMBIGUOUS "model appears in two or more repositories"
-
 static void merge_versions(inf_load_t *l, inf_record_version_t *merged);
-static bool take_all(inf_model_set_t *set, inf_load_t *l);
-static bool composing_left(inf_model_set_t *set, inf_load_t *l);
+static void take_all(inf_model_set_t *set, inf_load_t *l);
+static bool composing_left(inf_model_set_t *set, const inf_load_t *l);
 static void take_over(inf_load_t *l);
 static void give_up(inf_load_t *l);
 static void release(inf_load_t *l, inf_model_t *model);
 static inf_graph_plan_t *settle_plan(inf_load_t *l, bool whole);
-static void withdraw(inf_model_set_t *set, inf_model_record_t *e,
-    inf_link_t *gone);
-static void explain_lack(inf_record_version_t *v, const char *lack,
+static void leave(inf_model_set_t *set, inf_model_record_t *r);
+static void find_lost(inf_model_set_t *set);
+static bool withdraw(inf_model_set_t *set, inf_model_record_t *e,
+    inf_link_t *gone, inf_reason_room_t *room);
+static void explain_lack(inf_record_version_t *v, inf_reason_t *lack,
     bool waits);
+static bool tell_lack(inf_model_set_t *set, inf_model_record_t *e,
+    const inf_graph_plan_t *plan, inf_reason_room_t *room,
+    inf_reason_t **out);
+static void put_lack(inf_model_set_t *set, inf_model_record_t *e,
+    const inf_graph_plan_t *plan, inf_buf_t *text);
 static void add_failure(inf_buf_t *text, const inf_model_record_t *r);
 
 static inline inf_model_record_t *
@@ -47,19 +49,19 @@ inf_model_set_begin(inf_model_set_t *set, inf_load_t *l,
             l->versions[i].version);
         if (v->state != INF_VERSION_READY) {
             v->state = INF_VERSION_LOADING;
-            l->versions[i].waited = v->missing != NULL;
+            l->versions[i].waited = v->missing;
             if (l->edit->kind != INF_EDIT_REBUILD) {
                 inf_record_version_settle(v);
             }
             v->leaving = NULL;
-            free(v->reason);
+            inf_reason_unref(v->reason);
             v->reason = NULL;
             shown = true;
         }
     }
     r->rejected = false;
     r->unloaded = false;
-    free(r->reason);
+    inf_reason_unref(r->reason);
     r->reason = NULL;
     return shown;
 }
@@ -90,22 +92,19 @@ merge_versions(inf_load_t *l, inf_record_version_t *merged)
     r->version_count = n;
 }
 
-char *
-inf_model_set_reject(inf_edit_t *edit, bool known, const char *why,
-    const char *reason)
+void
+inf_model_set_reject(inf_edit_t *edit, bool known, inf_reason_t *reason)
 {
     inf_model_record_t *r = edit->record;
-    char *before = NULL;
 
     if (known || r->version_count > 0 || (r->who & INF_WANTED_AT_START) != 0) {
         r->rejected = !inf_model_record_any_ready(r);
-        before = inf_model_record_explain(r, why, reason);
+        inf_model_record_explain(r, reason);
     }
     if (edit->kind == INF_EDIT_REFRESH && r->override == NULL) {
         r->override = edit->override;       /* it is tried again with that   */
         edit->override = NULL;
     }
-    return before;
 }
 
 void
@@ -130,21 +129,26 @@ inf_model_set_waits(inf_model_set_t *set, inf_load_t *l)
 }
 
 bool
-inf_model_set_gather(inf_model_set_t *set, inf_load_t *l, bool *same)
+inf_model_set_gather(inf_model_set_t *set, inf_load_t *l,
+    inf_reason_room_t *room, bool *same)
 {
     inf_graph_model_t *m = &l->record->graph;
+    bool serve = inf_graph_compare(&set->graph, m, m->asked, NULL)
+        != INF_GRAPH_LOST && !inf_graph_closes(&set->graph, m);
 
-    bool taken = take_all(set, l) && !inf_graph_closes(&set->graph, m);
-    if (!taken) {
-        l->lack = inf_model_set_lack(set, l->record, m->asked);
+    if (!serve && !tell_lack(set, l->record, m->asked, room, &l->lack)) {
+        return false;
     }
-    *same = taken && m->made != NULL
+    if (serve) {
+        take_all(set, l);
+    }
+    *same = serve && m->made != NULL
         && inf_graph_verdict(&set->graph, m) == INF_GRAPH_FINE;
-    return taken;
+    return true;
 }
 
-/* false: one is missing. */
-static bool
+/* All serve. */
+static void
 take_all(inf_model_set_t *set, inf_load_t *l)
 {
     const inf_graph_model_t *m = &l->record->graph;
@@ -152,56 +156,47 @@ take_all(inf_model_set_t *set, inf_load_t *l)
     for (size_t i = 0; i < m->asked->count; i++) {
         const inf_graph_step_t *step = &m->asked->steps[i];
         inf_graph_model_t *target;
-        if (inf_graph_find(&set->graph, m, step, &target)
-            != INF_GRAPH_SERVES)
-        {
-            return false;
-        }
 
+        inf_graph_find(&set->graph, m, step, &target);
         inf_model_t *model = inf_model_record_serves(record_of(target),
             step->version);
         l->composing[l->composing_count++] = model;
         inf_model_ref(model);
     }
-
-    return true;
 }
 
 bool
-inf_model_set_swap(inf_model_set_t *set, inf_load_t *l, bool whole,
-    inf_link_t *gone, inf_graph_plan_t **plan)
+inf_model_set_swap(inf_model_set_t *set, inf_load_t *l,
+    inf_reason_room_t *room, bool *whole, inf_graph_plan_t **plan)
 {
-    if (whole && composing_left(set, l)) {
-        inf_load_fail_all(l);
-        whole = false;
+    if (*whole && composing_left(set, l)) {
+        if (!tell_lack(set, l->record, l->record->graph.asked, room, &l->lack))
+        {
+            return false;
+        }
+        *whole = false;
     }
-    if (whole) {
+    if (*whole) {
         take_over(l);
     } else {
         give_up(l);
     }
 
-    *plan = settle_plan(l, whole);
-    inf_model_set_drain(set, l->record, gone);
-    return whole;
+    *plan = settle_plan(l, *whole);
+    leave(set, l->record);
+    return true;
 }
 
 /* Whether something that l was made of has stopped serving meanwhile, or is
    made of it now. */
 static bool
-composing_left(inf_model_set_t *set, inf_load_t *l)
+composing_left(inf_model_set_t *set, const inf_load_t *l)
 {
     inf_graph_model_t *m = &l->record->graph;
 
-    if (!l->ensemble || (!inf_graph_closes(&set->graph, m)
-        && inf_graph_compare(&set->graph, m, m->asked,
-            (const void *const *) l->composing) != INF_GRAPH_LOST))
-    {
-        return false;
-    }
-
-    l->lack = inf_model_set_lack(set, l->record, m->asked);
-    return true;
+    return l->ensemble && (inf_graph_closes(&set->graph, m)
+        || inf_graph_compare(&set->graph, m, m->asked,
+            (const void *const *) l->composing) == INF_GRAPH_LOST);
 }
 
 static void
@@ -227,7 +222,7 @@ take_over(inf_load_t *l)
             continue;                   /* its process has exited meanwhile  */
         }
 
-        free(now->reason);
+        inf_reason_unref(now->reason);
         now->reason = NULL;
         if (!v->keep) {
             release(l, now->model);
@@ -250,7 +245,8 @@ take_over(inf_load_t *l)
     l->source = old;
 }
 
-/* Versions that served go on, and say what was wrong with their successors. */
+/* Versions that served go on, and say what was wrong with their successors; all
+   of them are, of what lacks a composing model. */
 static void
 give_up(inf_load_t *l)
 {
@@ -258,20 +254,19 @@ give_up(inf_load_t *l)
         inf_load_version_t *v = &l->versions[i];
         inf_record_version_t *now = inf_model_record_find(l->record,
             v->version);
+        bool failed = l->lack != NULL || v->err != NULL;
 
-        if (v->err != NULL) {
-            free(now->reason);
-            now->reason = v->reason;
-            v->reason = NULL;
+        if (failed) {
+            inf_reason_unref(now->reason);
+            now->reason = inf_reason_ref(l->lack != NULL ? l->lack
+                : v->reason);
             if (now->state != INF_VERSION_READY) {
                 now->state = INF_VERSION_UNAVAILABLE;
-                free(now->missing);
-                now->missing = v->waited && l->lack != NULL ? strdup(l->lack)
-                    : NULL;
+                now->missing = v->waited && l->lack != NULL;
             }
         }
         if (v->model != NULL) {
-            if (now->state != INF_VERSION_READY && v->err == NULL) {
+            if (now->state != INF_VERSION_READY && !failed) {
                 now->state = INF_VERSION_UNLOADING;
                 now->leaving = v->model->owner;
             }
@@ -325,8 +320,7 @@ settle_plan(inf_load_t *l, bool whole)
 }
 
 inf_model_source_t *
-inf_model_set_unload(inf_model_set_t *set, inf_edit_t *edit, inf_link_t *gone,
-    char **why)
+inf_model_set_unload(inf_model_set_t *set, inf_edit_t *edit, inf_link_t *gone)
 {
     inf_model_record_t *r = edit->record;
     inf_model_source_t *source = r->source;
@@ -336,8 +330,8 @@ inf_model_set_unload(inf_model_set_t *set, inf_edit_t *edit, inf_link_t *gone,
         || edit->cause == INF_UNLOAD_REMOVED
         || edit->cause == INF_UNLOAD_DROPPED || ambiguous;
 
-    *why = r->reason;
-    r->reason = ambiguous ? strdup(AMBIGUOUS) : NULL;
+    inf_reason_unref(r->reason);
+    r->reason = ambiguous ? inf_reason_ref(&inf_reason_ambiguous) : NULL;
     r->rejected = ambiguous;
     r->retry = false;
     r->unloaded = true;
@@ -351,45 +345,90 @@ inf_model_set_unload(inf_model_set_t *set, inf_edit_t *edit, inf_link_t *gone,
         if (model != NULL) {
             set->ops->leaves(model, NULL, gone);
         }
-        if (forget || v->missing != NULL) {
+        if (forget || v->missing) {
             inf_record_version_forget(v);
         }
         inf_record_version_settle(v);
     }
     edit->plan = inf_graph_drop_made(&r->graph);
-    inf_model_set_drain(set, r, gone);
+    leave(set, r);
     return source;
 }
 
-void
-inf_model_set_drain(inf_model_set_t *set, const inf_model_record_t *r,
-    inf_link_t *gone)
+/* Something of r may have left service: ensembles are to be drained. */
+static void
+leave(inf_model_set_t *set, inf_model_record_t *r)
 {
-    const inf_graph_step_t *at = NULL;
-    inf_graph_model_t *m;
+    if (inf_list_empty(&r->left)) {
+        inf_list_push_back(&set->left, &r->left);
+    }
+}
 
-    while ((m = inf_graph_next_ensemble(&set->graph, &r->graph, &at)) != NULL) {
-        if (inf_graph_verdict(&set->graph, m) == INF_GRAPH_LOST) {
-            withdraw(set, record_of(m), gone);
+bool
+inf_model_set_drain(inf_model_set_t *set, inf_link_t *gone,
+    inf_reason_room_t *room)
+{
+    for (;;) {
+        find_lost(set);
+        if (inf_list_empty(&set->lost)) {
+            return true;
+        }
+
+        inf_model_record_t *e = inf_link_entry(set->lost.next,
+            inf_model_record_t, lost);
+        if (inf_graph_verdict(&set->graph, &e->graph) == INF_GRAPH_LOST
+            && !withdraw(set, e, gone, room))
+        {
+            return false;
+        }
+        inf_link_remove(&e->lost);
+    }
+}
+
+/* Ensembles of what has left. */
+static void
+find_lost(inf_model_set_t *set)
+{
+    inf_link_t *link;
+
+    while ((link = inf_list_pop_front(&set->left)) != NULL) {
+        const inf_model_record_t *r = inf_link_entry(link,
+            inf_model_record_t, left);
+        const inf_graph_step_t *at = NULL;
+        inf_graph_model_t *m;
+
+        while ((m = inf_graph_next_ensemble(&set->graph, &r->graph, &at))
+            != NULL)
+        {
+            inf_model_record_t *e = record_of(m);
+            if (inf_graph_verdict(&set->graph, m) == INF_GRAPH_LOST
+                && inf_list_empty(&e->lost))
+            {
+                inf_list_push_back(&set->lost, &e->lost);
+            }
         }
     }
 }
 
-/* And what is made of it. */
-static void
-withdraw(inf_model_set_t *set, inf_model_record_t *e, inf_link_t *gone)
+/* false: its reason needs more room. */
+static bool
+withdraw(inf_model_set_t *set, inf_model_record_t *e, inf_link_t *gone,
+    inf_reason_room_t *room)
 {
-    char *lack = inf_model_set_lack(set, e, e->graph.made);
+    inf_reason_t *lack;
     bool any = false;
 
+    if (!tell_lack(set, e, e->graph.made, room, &lack)) {
+        return false;
+    }
     for (size_t i = 0; i < e->version_count; i++) {
         inf_record_version_t *v = &e->versions[i];
         inf_model_t *model = v->model;
 
         if (model == NULL && v->state == INF_VERSION_UNAVAILABLE
-            && (v->missing != NULL || e->retry))
+            && (v->missing || e->retry))
         {
-            explain_lack(v, lack, v->missing != NULL);
+            explain_lack(v, lack, v->missing);
         }
         if (model == NULL) {
             continue;
@@ -398,41 +437,31 @@ withdraw(inf_model_set_t *set, inf_model_record_t *e, inf_link_t *gone)
         v->model = NULL;
         v->state = INF_VERSION_UNAVAILABLE;
         explain_lack(v, lack, true);
-        set->ops->leaves(model, lack != NULL ? strdup(lack) : NULL, gone);
+        set->ops->leaves(model, inf_reason_ref(lack), gone);
         any = true;
     }
-    free(lack);
+    inf_reason_unref(lack);
 
     if (any) {
         inf_graph_unmake(&e->graph);
-        inf_model_set_drain(set, e, gone);
+        leave(set, e);
     }
+    return true;
 }
 
 /* waits: it is the only reason. */
 static void
-explain_lack(inf_record_version_t *v, const char *lack, bool waits)
+explain_lack(inf_record_version_t *v, inf_reason_t *lack, bool waits)
 {
-    char *reason;
-
-    if (lack == NULL || asprintf(&reason, "%s: %s",
-            inf_err_code_string(INF_ERR_INVALID_ARG), lack) < 0)
-    {
-        return;
-    }
-
-    free(v->reason);
-    v->reason = reason;
-    if (waits) {
-        free(v->missing);
-        v->missing = strdup(lack);
-    }
+    inf_reason_unref(v->reason);
+    v->reason = inf_reason_ref(lack);
+    v->missing = v->missing || waits;
 }
 
 inf_record_version_t *
 inf_model_set_exit(inf_model_set_t *set, inf_model_record_t *r,
-    const inf_model_t *model, inf_edit_t *rebuild, char *reason, char *lost,
-    uint64_t now_ns, char **old)
+    const inf_model_t *model, inf_edit_t *rebuild, inf_reason_t *reason,
+    uint64_t now_ns)
 {
     for (size_t i = 0; !set->stopping && i < r->version_count; i++) {
         inf_record_version_t *v = &r->versions[i];
@@ -446,11 +475,12 @@ inf_model_set_exit(inf_model_set_t *set, inf_model_record_t *r,
         v->due_ns = now_ns + inf_reconcile_delay_ns(v->exits);
         v->model = NULL;
         v->state = INF_VERSION_UNAVAILABLE;
-        *old = v->reason;
-        v->reason = reason;
-        v->lost = lost;
+        inf_reason_unref(v->reason);
+        v->reason = inf_reason_ref(reason);
+        v->lost = inf_reason_ref(reason);
         rebuild->version = v->version;
         v->rebuild = rebuild;
+        leave(set, r);
         return v;
     }
 
@@ -464,41 +494,58 @@ inf_load_fail_all(inf_load_t *l)
         inf_load_version_t *v = &l->versions[i];
         v->keep = false;
         inf_err_free(v->err);
-        v->err = inf_err_new(INF_ERR_INVALID_ARG, "%s", l->lack != NULL
-            ? l->lack : "out of memory");
-        free(v->reason);
-        v->reason = inf_reason_text(v->err);
+        v->err = inf_err_new(INF_ERR_INVALID_ARG, "%s", l->lack->msg);
     }
 }
 
-char *
-inf_model_set_lack(inf_model_set_t *set, inf_model_record_t *e,
-    const inf_graph_plan_t *plan)
+/* *out: why e can't be made of plan, a reference.  false: that needs more
+   room. */
+static bool
+tell_lack(inf_model_set_t *set, inf_model_record_t *e,
+    const inf_graph_plan_t *plan, inf_reason_room_t *room, inf_reason_t **out)
+{
+    char *data = inf_reason_room_text(room);
+    size_t code_len = 0;
+    inf_buf_t text;
+
+    if (room->reason == NULL) {
+        return false;
+    }
+    if (data != NULL) {
+        inf_buf_init_fixed(&text, data, room->size);
+        inf_buf_printf(&text, "%s: ", inf_err_code_string(
+            INF_ERR_INVALID_ARG));
+        code_len = text.len;
+        put_lack(set, e, plan, &text);
+        if (text.failed) {
+            return false;
+        }
+    }
+    *out = inf_reason_room_take(room, code_len);
+    return true;
+}
+
+static void
+put_lack(inf_model_set_t *set, inf_model_record_t *e,
+    const inf_graph_plan_t *plan, inf_buf_t *text)
 {
     inf_ensemble_graph_t *g = &set->graph;
     inf_graph_model_t *target;
-    inf_buf_t text;
     size_t at;
 
     if (inf_graph_circular(g, &e->graph) || inf_graph_closes(g, &e->graph)) {
-        return inf_graph_circle_text(&e->graph);
+        inf_graph_circle_text(&e->graph, text);
+        return;
     }
 
-    inf_buf_init(&text);
-    if (inf_graph_lack(g, &e->graph, plan, &text, &at) == INF_GRAPH_NONE) {
+    if (inf_graph_lack(g, &e->graph, plan, text, &at) == INF_GRAPH_NONE) {
         inf_graph_find(g, &e->graph, &plan->steps[at], &target);
         const inf_model_record_t *r = record_of(target);
-        inf_buf_printf(&text, "ensemble '%s' depends on '%s' which %s.",
+        inf_buf_printf(text, "ensemble '%s' depends on '%s' which %s.",
             e->name, plan->steps[at].name, r->graph.made != NULL
             ? "is not valid" : "has no loaded version");
-        add_failure(&text, r);
+        add_failure(text, r);
     }
-
-    if (text.failed || text.len == 0) {
-        inf_buf_fini(&text);
-        return NULL;
-    }
-    return inf_buf_give(&text, NULL);
 }
 
 /* The reason of a model that failed, not of one that was unloaded. */
@@ -509,7 +556,7 @@ add_failure(inf_buf_t *text, const inf_model_record_t *r)
 
     if (r->version_count == 0 && r->reason != NULL) {
         inf_buf_printf(text, " Model '%s' %s with error: %s", r->name, begin,
-            r->reason);
+            r->reason->msg);
     }
     for (size_t i = 0; i < r->version_count; i++) {
         const inf_record_version_t *v = &r->versions[i];
@@ -524,6 +571,6 @@ add_failure(inf_buf_t *text, const inf_model_record_t *r)
         }
         inf_buf_printf(text, " Model '%s' %s with error: version %lld is at"
             " UNAVAILABLE state: %s;", r->name, begin,
-            (long long) v->version, v->reason);
+            (long long) v->version, v->reason->text);
     }
 }

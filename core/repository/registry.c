@@ -231,8 +231,8 @@ entry_find(const inf_registry_entry_t *entry, int64_t version,
 
     if (version == -1 && entry->lost != NULL) {
         return inf_err_new(INF_ERR_UNAVAILABLE, "Request for unknown model:"
-            " '%s' is not at ready state: %s",
-            entry->name, entry->lost);
+            " '%s' is not at ready state: %s%s", entry->name,
+            entry->rebuilt ? "it is loaded again, " : "", entry->lost->msg);
     }
 
     if (version == -1 && entry->loading) {
@@ -380,7 +380,7 @@ inf_registry_entries_free(inf_registry_entry_t *entries, uint32_t count)
             inf_model_unref(entries[i].versions[j].model);
         }
         free(entries[i].versions);
-        free(entries[i].lost);
+        inf_reason_unref(entries[i].lost);
         free(entries[i].space);
         free(entries[i].name);
     }

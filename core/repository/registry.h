@@ -23,6 +23,7 @@
 #include "core/base/lock.h"
 #include "core/base/slice.h"
 #include "core/model/model.h"
+#include "core/repository/reason.h"
 
 typedef struct {
     int64_t      version;
@@ -43,8 +44,11 @@ typedef struct {
                                             namespacing as if it wasn't there */
     uint32_t                namesakes;  /* not gone, this one too; set by
                                             publish, where the name leads     */
-    char                   *lost;       /* why one that served doesn't, and
-                                           will again; NULL: none is so      */
+    inf_reason_t           *lost;       /* why one that served doesn't, and
+                                           will again; a reference, NULL: none
+                                           is so                             */
+    bool                    rebuilt;    /* likewise: a process of it has
+                                           exited                            */
 } inf_registry_entry_t;
 
 typedef struct inf_registry_snapshot_s inf_registry_snapshot_t;

@@ -10,8 +10,10 @@
  * A failure names the seed of its round; the same seed fails again.
  */
 
+#include "scarce_memory.h"
 #include "sched/simulated.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "core/repository/inventory.h"
@@ -118,6 +120,21 @@ static const char *const names[MODELS] = {
 static void finish(loader_t *l, inf_err_t *err);
 static void free_load(inf_load_t *l);
 
+/* Threads hold the lifecycle's lock in between: nothing is allocated. */
+static void
+lock(void)
+{
+    countdown = LONG_MAX;
+}
+
+static void
+unlock(void)
+{
+    check(countdown == LONG_MAX, "%ld allocations under the lock",
+        LONG_MAX - countdown);
+    countdown = 0;
+}
+
 /* ---- what serves --------------------------------------------------------- */
 
 static void
@@ -135,7 +152,7 @@ last_unref(inf_model_t *model)
 static const inf_model_ops_t model_ops = { .last_unref = last_unref };
 
 static void
-leaves(inf_model_t *model, char *why, inf_link_t *gone)
+leaves(inf_model_t *model, inf_reason_t *why, inf_link_t *gone)
 {
     fake_t *f = model->owner;
 
@@ -144,7 +161,9 @@ leaves(inf_model_t *model, char *why, inf_link_t *gone)
         (long long) model->version);
     f->left = true;
     sim.drained++;
-    free(why);
+    check(why == NULL || why->msg[0] != '\0', "%s leaves for no reason",
+        model->name);
+    inf_reason_unref(why);
     inf_model_unref(model);
 }
 
@@ -477,13 +496,13 @@ free_load(inf_load_t *l)
 {
     for (size_t i = 0; i < l->count; i++) {
         inf_err_free(l->versions[i].err);
-        free(l->versions[i].reason);
+        inf_reason_unref(l->versions[i].reason);
     }
     for (size_t i = 0; i < l->composing_count; i++) {
         inf_model_unref(l->composing[i]);
     }
     free(l->composing);
-    free(l->lack);
+    inf_reason_unref(l->lack);
     free(l->versions);
     free(l->released);
     free(l);
@@ -493,8 +512,12 @@ static void
 reject(loader_t *l, const char *why)
 {
     bool known = strcmp(why, "nowhere") != 0;
+    inf_reason_t *reason = inf_reason_new(why);
 
-    free(inf_model_set_reject(l->edit, known, why, why));
+    lock();
+    inf_model_set_reject(l->edit, known, reason);
+    unlock();
+    inf_reason_unref(reason);
     sim.ends[model_index(l->edit->record)] = REJECTED;
     sim.stuck[model_index(l->edit->record)] |= l->edit->kind == INF_EDIT_LOAD;
     finish(l, inf_err_new(INF_ERR_INTERNAL, "%s", why));
@@ -644,13 +667,28 @@ gather(loader_t *l, inf_load_t *load, const source_t *source)
 }
 
 static void
+renew(inf_reason_room_t *room)
+{
+    unlock();
+    inf_reason_room_renew(room);
+    lock();
+}
+
+static void
 begin_build(loader_t *l, inf_load_t *load)
 {
     bool same = false;
 
     if (load->ensemble) {
         load->composing = calloc(STEPS + 1, sizeof(*load->composing));
-        if (!inf_model_set_gather(&sim.set, load, &same)) {
+        inf_reason_room_t room = { .size = 0 };
+        lock();
+        while (!inf_model_set_gather(&sim.set, load, &room, &same)) {
+            renew(&room);
+        }
+        unlock();
+        inf_reason_room_fini(&room);
+        if (load->lack != NULL) {
             inf_load_fail_all(load);
         }
         if (same && !inf_load_is_fresh(load)) {
@@ -701,7 +739,7 @@ end_read(loader_t *l)
     if (edit->kind == INF_EDIT_LOAD && edit->override == NULL && !ensemble
         && is_same(r, source))
     {
-        free(inf_model_record_explain(r, NULL, NULL));
+        inf_model_record_explain(r, NULL);
         finish(l, NULL);
         return;
     }
@@ -758,6 +796,20 @@ check_whole(const inf_model_record_t *r)
     }
 }
 
+/* Each reason gets room of its own, as threads give it. */
+static void
+drain(inf_link_t *gone)
+{
+    inf_reason_room_t room = { .size = 0 };
+
+    lock();
+    while (!inf_model_set_drain(&sim.set, gone, &room)) {
+        renew(&room);
+    }
+    unlock();
+    inf_reason_room_fini(&room);
+}
+
 static void
 end_build(loader_t *l)
 {
@@ -779,7 +831,7 @@ end_build(loader_t *l)
         inf_load_version_t *v = &load->versions[i];
         if (v->err == NULL && !v->keep && (source->dir.bad || one_in(12))) {
             v->err = inf_err_new(INF_ERR_INTERNAL, "the build fails");
-            v->reason = inf_reason_text(v->err);
+            v->reason = inf_reason_of(v->err);
         }
         whole = whole && v->err == NULL;
         if (v->err == NULL && !v->keep) {
@@ -787,7 +839,14 @@ end_build(loader_t *l)
         }
     }
 
-    whole = inf_model_set_swap(&sim.set, load, whole, &gone, &plan);
+    inf_reason_room_t room = { .size = 0 };
+    lock();
+    while (!inf_model_set_swap(&sim.set, load, &room, &whole, &plan)) {
+        renew(&room);
+    }
+    unlock();
+    inf_reason_room_fini(&room);
+    drain(&gone);
     sim.ends[model_index(r)] = whole ? GOOD : load->lack != NULL ? LACKED
         : BROKEN;
     if (edit->kind == INF_EDIT_LOAD) {
@@ -826,11 +885,12 @@ end_unload(loader_t *l)
 {
     inf_model_record_t *r = l->edit->record;
     inf_link_t gone;
-    char *why;
 
     inf_link_init(&gone);
-    inf_model_set_unload(&sim.set, l->edit, &gone, &why);
-    free(why);
+    lock();
+    inf_model_set_unload(&sim.set, l->edit, &gone);
+    unlock();
+    drain(&gone);
     sim.ends[model_index(r)] = GOOD;
     sim.stuck[model_index(r)] = false;
     check(!inf_model_record_any_ready(r), "%s serves after its unload",
@@ -1116,7 +1176,6 @@ process_exit(void)
     inf_model_record_t *r = NULL;
     uint64_t which = chance(MODELS);
     inf_link_t gone;
-    char *old = NULL;
 
     while ((r = inf_model_set_next(&sim.set, r)) != NULL) {
         if (which-- == 0) {
@@ -1139,14 +1198,14 @@ process_exit(void)
     inf_edit_t *rebuild = new_edit(INF_EDIT_REBUILD);
     rebuild->why = strdup("exit");
     x->rebuild = rebuild;
-    check(inf_model_set_exit(&sim.set, r, model, rebuild, strdup("exit"),
-        strdup("exit"), sim.now, &old) == v, "the exit of %s is not heard of",
-        r->name);
-    free(old);
+    inf_reason_t *reason = inf_reason_new("exit");
+    check(inf_model_set_exit(&sim.set, r, model, rebuild, reason, sim.now)
+        == v, "the exit of %s is not heard of", r->name);
+    inf_reason_unref(reason);
     f->left = true;
     inf_model_unref(model);
     inf_link_init(&gone);
-    inf_model_set_drain(&sim.set, r, &gone);
+    drain(&gone);
     refresh_all(r, NULL);
 }
 
