@@ -1,7 +1,8 @@
 #!/bin/sh
 # run.sh - from a bare Debian to an answered request: installs what is
 # missing, builds, serves examples/models on port 8000 (INF_PORT) and asks the
-# model what a handwritten digit is.  The server is left running.
+# model what a handwritten digit is.  The server is left running; its files are
+# in build/run (INF_RUN).
 #
 #   sh examples/run.sh          start and ask
 #   sh examples/run.sh stop     stop the server
@@ -11,7 +12,7 @@ set -eu
 cd "$(dirname "$0")/.."
 root=$(pwd)
 port=${INF_PORT:-8000}
-run=$root/build/run
+run=${INF_RUN:-$root/build/run}
 PATH=$PATH:/usr/sbin:/sbin
 
 main()
@@ -30,7 +31,7 @@ main()
     build/venv/bin/python examples/digits/send.py --url "127.0.0.1:$port"
     cat <<END
 
-The server goes on at http://127.0.0.1:$port/v2 (log: build/run/error.log).
+The server goes on at http://127.0.0.1:$port/v2 (log: ${run#"$root/"}/error.log).
 Stop it with: sh examples/run.sh stop
 END
 }

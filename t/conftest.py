@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from lib import models, prebuilt, process, seeds
-from lib.server import BUILD, SANITIZER, Server
+from lib.server import BUILD, SANITIZER, Server, has_http3
 from lib.upstream import Upstream
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -72,6 +72,7 @@ def _expected_skips():
             build, test, reason = (p.strip() for p in line.split("|"))
             if build in ("any", SANITIZER or "plain") \
                     or build == "no-prebuilt" and prebuilt.missing() \
+                    or build == "no-http3" and not has_http3() \
                     or build == "no-documents" and not seeds.snippets():
                 expected[test] = reason
     return expected

@@ -16,7 +16,11 @@ NGX_CONF_FLAGS=(
     --with-http_ssl_module --with-http_v2_module --with-http_realip_module
     --with-http_auth_request_module
 )
-[ ! -f conf_flags ] || . ./conf_flags
+if [ -f conf_flags ]; then
+    . ./conf_flags
+elif grep -q with-http_v3_module auto/options; then
+    NGX_CONF_FLAGS+=(--with-http_v3_module)
+fi
 
 ./configure "${NGX_CONF_FLAGS[@]}" --with-cc-opt="$cc_opt" \
     --with-ld-opt="$ld_opt" --add-dynamic-module="$module_dir"

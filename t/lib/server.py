@@ -79,6 +79,13 @@ def sanitizer_runtime(name):
     return os.path.realpath(out.stdout.strip())
 
 
+def has_http3():
+    """Whether this nginx serves HTTP/3."""
+    said = subprocess.run([NGINX, "-V"], capture_output=True, text=True,
+                          check=True).stderr
+    return "http_v3_module" in said
+
+
 def shm_names():
     return set(os.listdir("/dev/shm"))
 
