@@ -225,8 +225,9 @@ ngx_http_inference_headers_encoding(ngx_http_inference_ctx_t *ctx)
 
     if (body->declared == 0) {
         return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
-                                       "the body is empty but its "
-                                       "Content-Encoding is %V", value);
+                                       "nothing to be decompressed: the body "
+                                       "is empty but its Content-Encoding is "
+                                       "%V", value);
     }
 
     body->inflate = ngx_http_inference_inflate_new(ctx->request->pool);

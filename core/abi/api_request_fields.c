@@ -120,8 +120,8 @@ TRITONSERVER_InferenceRequestSetCorrelationIdString(
     if (strnlen(correlation_id, CORRELATION_TEXT_MAX + 1)
         > CORRELATION_TEXT_MAX)
     {
-        return inf_err_new(INF_ERR_UNSUPPORTED, "string correlation ID is"
-            " longer than %u characters", CORRELATION_TEXT_MAX);
+        return inf_err_new(INF_ERR_UNSUPPORTED, "string correlation ID cannot"
+            " be longer than %u characters", CORRELATION_TEXT_MAX);
     }
 
     inf_err_t *err = inf_api_set_text(&q->correlation_text, correlation_id);

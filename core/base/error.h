@@ -46,8 +46,10 @@ typedef enum {
     INF_CAUSE_STRINGS   = 3,    /* inside the core alone: what an ensemble's
                                    client sent is malformed, err tells it so */
     INF_CAUSE_NOT_READY = 4,    /* what was asked whether it is ready is not */
-    INF_CAUSE_STARTING  = 5     /* a core that follows one that ended has still
+    INF_CAUSE_STARTING  = 5,    /* a core that follows one that ended has still
                                    to load it: another try may find it       */
+    INF_CAUSE_UNNAMED   = 6     /* inside the core alone: told without the
+                                   request's id, as Triton tells it          */
 } inf_err_cause_t;
 
 #define INF_CAUSE_LAST INF_CAUSE_STARTING

@@ -6,6 +6,7 @@
 #include "core/include/channel.h"
 #include "core/proto/generate_members.h"
 #include "core/proto/infer_data.h"
+#include "core/proto/infer_members.h"
 #include "core/proto/infer_request.h"
 #include "core/proto/number.h"
 
@@ -164,11 +165,9 @@ check_tensor(const inf_generate_member_t *m, const inf_config_tensor_t *t)
     if (m->kind == INF_JSON_OBJECT_BEGIN || m->tally.nested
         || (m->tally.kinds & ~wanted) != 0)
     {
-        return inf_err_new(INF_ERR_INVALID_ARG, "Unable to parse '%s': the"
-            " value of an input of datatype %s is a %s, or an array of them",
-            t->name.data, inf_datatype_name(t->datatype),
-            wanted == INF_JSON_KIND_STRING ? "string"
-            : wanted == INF_JSON_KIND_BOOL ? "boolean" : "number");
+        return inf_err_new(INF_ERR_INVALID_ARG, "%s (input '%s' is one %s or"
+            " an array of them)", inf_data_wrong_kind(t->datatype),
+            t->name.data, inf_datatype_name(t->datatype));
     }
 
     return NULL;
@@ -312,9 +311,8 @@ add_parameter(inf_request_t *req, const inf_generate_members_t *list,
         (void) inf_number_read_nonfinite(text, text + m->length, &real);
         break;
     default:
-        return inf_err_new(INF_ERR_INVALID_ARG, "parameter '%s' has an invalid"
-            " type. It should be a string, an integer, a boolean or a double",
-            m->name.data);
+        return inf_err_new(INF_ERR_INVALID_ARG, INF_PARAMETER_WRONG_KIND,
+            (int) m->name.len, m->name.data);
     }
 
     inf_parameter_t *p = inf_parameter_add(&req->parameters, &req->arena,

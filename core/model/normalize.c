@@ -6,6 +6,12 @@
 
 #include "core/base/buf.h"
 
+#define BATCH_NOTE "NOTE: Setting a non-zero max_batch_size in the model"      \
+    " config requires a batch dimension to be prepended to each input shape."  \
+    " If you want to specify the full shape including the batch dim in your"   \
+    " input dims config, try setting max_batch_size to zero. See the model"    \
+    " configuration docs for more info on max_batch_size."
+
 static inf_err_t *unexpected(const inf_model_t *model, const char *kind,
     inf_slice_t name);
 static inf_err_t *check_input_set(const inf_model_t *model,
@@ -115,16 +121,14 @@ inf_request_add_raw(const inf_model_t *model, inf_request_t *req,
     }
 
     bool bytes = t->datatype == INF_TYPE_BYTES;
-    if (bytes && fixed != 1) {
+    if (bytes && (t->dim_count != 1 || t->dims[0] != 1)) {
         return inf_err_new(INF_ERR_INVALID_ARG, "For BYTE datatype raw input"
             " '%s', the model must have input shape [1]", t->name.data);
     }
 
     if (variable >= 0) {
         uint64_t row = fixed * inf_datatype_size(t->datatype);
-        if (bytes) {
-            shape[variable] = 1;
-        } else if (row == 0 || data->size % row != 0) {
+        if (row == 0 || data->size % row != 0) {
             return inf_err_new(INF_ERR_INVALID_ARG, "The shape of the raw input"
                 " '%s' can not be deduced: %llu bytes are not a multiple of"
                 " %llu", t->name.data, (unsigned long long) data->size,
@@ -207,8 +211,9 @@ inf_output_undo_reshape(const inf_model_t *model, const inf_config_tensor_t *t,
 static inf_err_t *
 unexpected(const inf_model_t *model, const char *kind, inf_slice_t name)
 {
-    return inf_err_new(INF_ERR_INVALID_ARG, "unexpected inference %s '%.*s'"
-        " for model '%s'", kind, (int) name.len, name.data, model->name);
+    return inf_err_because(inf_err_new(INF_ERR_INVALID_ARG, "unexpected"
+        " inference %s '%.*s' for model '%s'", kind, (int) name.len, name.data,
+        model->name), INF_CAUSE_UNNAMED);
 }
 
 static inf_err_t *
@@ -353,13 +358,16 @@ check_shape(const inf_model_t *model, const inf_input_t *in,
     const inf_config_tensor_t *t, uint32_t batched)
 {
     bool ok = in->dim_count == t->dim_count + batched;
+    bool given = true;
 
+    for (uint32_t i = 0; i < in->dim_count; i++) {
+        given = given && in->shape[i] >= 0;
+    }
     for (uint32_t i = 0; ok && i < t->dim_count; i++) {
-        int64_t dim = in->shape[i + batched];
-        ok = dim >= 0 && (t->dims[i] == -1 || t->dims[i] == dim);
+        ok = t->dims[i] == -1 || t->dims[i] == in->shape[i + batched];
     }
 
-    if (ok) {
+    if (ok && given) {
         return NULL;
     }
 
@@ -369,15 +377,14 @@ check_shape(const inf_model_t *model, const inf_input_t *in,
     put_shape(&want, t->dims, t->dim_count, batched);
     put_shape(&got, in->shape, in->dim_count, false);
 
-    inf_err_t *err = inf_err_new(INF_ERR_INVALID_ARG, "unexpected shape for"
-        " input '%s' for model '%s'. Expected %s, got %s.%s", in->name,
-        model->name, inf_buf_slice(&want).data, inf_buf_slice(&got).data,
-        batched ? " NOTE: Setting a non-zero max_batch_size in the model"
-        " config requires a batch dimension to be prepended to each input"
-        " shape. If you want to specify the full shape including the batch"
-        " dim in your input dims config, try setting max_batch_size to zero."
-        " See the model configuration docs for more info on max_batch_size."
-        : "");
+    inf_err_t *err = !given
+        ? inf_err_new(INF_ERR_INVALID_ARG, "All input dimensions should be"
+            " specified for input '%s' for model '%s', got %s", in->name,
+            model->name, inf_buf_slice(&got).data)
+        : inf_err_new(INF_ERR_INVALID_ARG, "unexpected shape for input '%s'"
+            " for model '%s'. Expected %s, got %s. %s", in->name, model->name,
+            inf_buf_slice(&want).data, inf_buf_slice(&got).data,
+            batched ? BATCH_NOTE : "");
 
     inf_buf_fini(&want);
     inf_buf_fini(&got);

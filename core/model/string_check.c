@@ -83,7 +83,9 @@ check_input(const inf_model_t *model, const inf_input_t *in)
             if (left < sizeof(len)) {
                 return inf_err_new(INF_ERR_INVALID_ARG, "incomplete string"
                     " length indicator for inference input '%s' for model"
-                    " '%s', expecting 4 bytes but only %llu bytes available",
+                    " '%s', expecting 4 bytes but only %llu bytes available."
+                    " Please make sure the string length indicator is in one"
+                    " buffer.",
                     in->name, model->name, (unsigned long long) left);
             }
             memcpy(&len, p, sizeof(len));
@@ -100,7 +102,14 @@ check_input(const inf_model_t *model, const inf_input_t *in)
             in->name, model->name, (unsigned long long) skip);
     }
 
-    if (seen != elements) {
+    if (seen > elements) {
+        return inf_err_new(INF_ERR_INVALID_ARG, "unexpected number of string"
+            " elements %llu for inference input '%s' for model '%s', expecting"
+            " %llu", (unsigned long long) seen, in->name, model->name,
+            (unsigned long long) elements);
+    }
+
+    if (seen < elements) {
         return inf_err_new(INF_ERR_INVALID_ARG, "expected %llu string elements"
             " for inference input '%s' for model '%s', got %llu",
             (unsigned long long) elements, in->name, model->name,

@@ -207,8 +207,8 @@ decode_integer(inf_data_decoder_t *d, const char *p, const char *end,
 
     if (!fits) {
         return inf_err_new(INF_ERR_INVALID_ARG,
-                           "Unable to parse 'data': %.*s is out of range of "
-                           "%s (element %llu of input '%.*s')",
+                           "%s: %.*s is out of range of %s (element %llu of "
+                           "input '%.*s')", inf_data_wrong_kind(type),
                            (int) (n.len < 40 ? n.len : 40), n.text,
                            inf_datatype_name(type),
                            (unsigned long long) d->count,
@@ -274,11 +274,41 @@ decode_string(inf_data_decoder_t *d, const char *p, const char *stop,
 static inf_err_t *
 wrong_kind(const inf_data_decoder_t *d)
 {
-    return inf_err_new(INF_ERR_INVALID_ARG,
-                       "Unable to parse 'data': element %llu of input '%.*s' "
-                       "is no %s", (unsigned long long) d->count,
-                       (int) d->input->name.len, d->input->name.data,
-                       inf_datatype_name(d->input->datatype));
+    return inf_err_new(INF_ERR_INVALID_ARG, "%s (element %llu of input '%.*s')",
+                       inf_data_wrong_kind(d->input->datatype),
+                       (unsigned long long) d->count,
+                       (int) d->input->name.len, d->input->name.data);
+}
+
+const char *
+inf_data_wrong_kind(uint32_t datatype)
+{
+    switch ((inf_datatype_t) datatype) {
+
+    case INF_TYPE_BYTES:
+        return "Unable to parse JSON bytes array: attempt to access JSON "
+               "non-string as string";
+
+    case INF_TYPE_BOOL:
+        return "Unable to parse 'data': attempt to access JSON non-boolean as "
+               "boolean";
+
+    case INF_TYPE_FP32:
+    case INF_TYPE_FP64:
+        return "Unable to parse 'data': attempt to access JSON non-number as "
+               "double";
+
+    case INF_TYPE_INT8:
+    case INF_TYPE_INT16:
+    case INF_TYPE_INT32:
+    case INF_TYPE_INT64:
+        return "Unable to parse 'data': attempt to access JSON "
+               "non-signed-integer as signed-integer";
+
+    default:
+        return "Unable to parse 'data': attempt to access JSON "
+               "non-unsigned-integer as unsigned-integer";
+    }
 }
 
 static inf_err_t *

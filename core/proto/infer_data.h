@@ -30,6 +30,9 @@ typedef struct {
     bool     in_string;
 } inf_data_decoder_t;
 
+/* Triton's words for an element that is none of the datatype. */
+const char *inf_data_wrong_kind(uint32_t datatype);
+
 /* For an input whose source is INF_SOURCE_JSON; input must stay. */
 void inf_data_decoder_init(inf_data_decoder_t *d,
     const inf_infer_input_t *input);

@@ -6,21 +6,23 @@
 #include <string.h>
 
 #include "core/proto/infer_members.h"
+#include "core/proto/infer_data.h"
 #include "core/proto/json_string.h"
 #include "core/proto/number.h"
 
 #define RESERVED_PREFIX "triton_"
 
-/* The three ways to give an input's bytes; exactly one is allowed. */
-#define SOURCES "'data', 'binary_data_size' in 'parameters', " \
-                "'shared_memory_region' in 'parameters'"
+/* The three ways to give an input's bytes; what it does goes behind. */
+#define ONE_SOURCE "Input must set only one of the following fields: 'data', " \
+                   "'binary_data_size' in 'parameters', "                      \
+                   "'shared_memory_region' in 'parameters'. But "
 
 typedef inf_err_t *take_fn(inf_description_t *d, const inf_member_t *m,
     const inf_member_value_t *v);
 
 static take_fn take_text, take_name, take_datatype, take_shape, take_uint,
-    take_bool, take_region, take_sequence_id, take_sequence_start,
-    take_sequence_end;
+    take_bool, take_classification, take_region, take_sequence_id,
+    take_sequence_start, take_sequence_end;
 static inf_err_t *take_members(inf_description_t *d,
     const inf_object_t *object);
 static inf_err_t *take_flag(inf_description_t *d, const inf_member_t *m,
@@ -99,7 +101,7 @@ const inf_object_t inf_object_input = {
 static const inf_member_t output_parameter_rows[] = {
     { NAMED("binary_data"), .slot = 2, .take = take_bool,
       INTO(inf_tensor_t, binary) },
-    { NAMED("classification"), .slot = 3, .take = take_uint,
+    { NAMED("classification"), .slot = 3, .take = take_classification,
       INTO(inf_tensor_t, classification) },
     SHM_MEMBERS
 };
@@ -178,7 +180,11 @@ take_members(inf_description_t *d, const inf_object_t *object)
 
         if (m->kind == INF_MEMBER_OBJECT) {
             if (v->kind != INF_JSON_OBJECT_BEGIN) {
-                return not_a(d, m->name, "object");
+                return m->object->at_once
+                       ? inf_err_new(INF_ERR_INVALID_ARG, "failed to get "
+                                     "request params.: attempt to get members "
+                                     "for non-object")
+                       : not_a(d, m->name, "object");
             }
 
             err = m->object->at_once ? NULL : take_members(d, m->object);
@@ -305,6 +311,17 @@ take_uint(inf_description_t *d, const inf_member_t *m,
 }
 
 static inf_err_t *
+take_classification(inf_description_t *d, const inf_member_t *m,
+    const inf_member_value_t *v)
+{
+    return read_uint(d, v, target_of(d, m)) ? NULL
+           : inf_err_new(INF_ERR_INVALID_ARG, "Unable to set 'classification':"
+                         " attempt to access JSON non-unsigned-integer as "
+                         "unsigned-integer (output '%.*s')", (int) d->name.len,
+                         d->name.data);
+}
+
+static inf_err_t *
 take_bool(inf_description_t *d, const inf_member_t *m,
     const inf_member_value_t *v)
 {
@@ -358,8 +375,10 @@ take_sequence_id(inf_description_t *d, const inf_member_t *m,
     inf_infer_request_t *request = d->target;
 
     if (v->kind != INF_JSON_STRING) {
-        return read_uint(d, v, &request->correlation_id)
-               ? NULL : not_in_range(d, m->name, UINT64_MAX);
+        return read_uint(d, v, &request->correlation_id) ? NULL
+               : complain(d, m->name, "attempt to access JSON non-string as "
+                          "string: it is a text or a whole number from 0 to "
+                          "18446744073709551615");
     }
 
     inf_slice_t *text = &request->correlation_text;
@@ -370,9 +389,8 @@ take_sequence_id(inf_description_t *d, const inf_member_t *m,
 
     if (text->len > INF_INFER_MAX_CORRELATION) {
         return inf_err_new(INF_ERR_UNSUPPORTED,
-                           "string correlation ID must not be longer than "
-                           "%u bytes, got %zu", INF_INFER_MAX_CORRELATION,
-                           text->len);
+                           "string correlation ID cannot be longer than %u "
+                           "characters", INF_INFER_MAX_CORRELATION);
     }
 
     if (text->len != 0) {
@@ -433,9 +451,7 @@ inf_description_custom(inf_description_t *d, inf_slice_t name,
     }
 
     return inf_err_new(INF_ERR_INVALID_ARG,
-                       "parameter '%s' has an invalid type. It should be a "
-                       "string, an integer, a boolean or a double",
-                       name.data);
+                       INF_PARAMETER_WRONG_KIND, (int) name.len, name.data);
 }
 
 /* ---- values ---- */
@@ -550,13 +566,15 @@ inf_description_input(const inf_description_t *d, inf_infer_input_t *out)
     size_t shape_size = d->shape->count * sizeof(*d->shape->dims);
     bool binary = inf_description_has(d, SLOT_BINARY_SIZE);
     bool shm = inf_description_has(d, SLOT_REGION);
-    int sources = inf_description_has(d, SLOT_DATA) + binary + shm;
+    bool json = inf_description_has(d, SLOT_DATA);
 
-    if (sources > 1) {
+    if (json + binary + shm > 1) {
         return inf_err_new(INF_ERR_INVALID_ARG,
-                           "Input must set only one of the following fields: "
-                           SOURCES ". But input '%.*s' sets %d of them.",
-                           (int) d->name.len, d->name.data, sources);
+                           ONE_SOURCE "set%s%s%s (input '%.*s')",
+                           json ? " 'data'" : "",
+                           binary ? " 'binary_data_size'" : "",
+                           shm ? " 'shared_memory_region'" : "",
+                           (int) d->name.len, d->name.data);
     }
 
     int64_t *dims = inf_arena_alloc(d->arena, shape_size + sizeof(*dims));
@@ -605,7 +623,9 @@ check_data(const inf_description_t *d, inf_infer_input_t *out)
     }
 
     if (!inf_description_has(d, SLOT_DATA)) {
-        return missing(d, "data");
+        return inf_err_new(INF_ERR_INVALID_ARG,
+                           ONE_SOURCE "no field is set (input '%.*s')",
+                           (int) d->name.len, d->name.data);
     }
 
     if (data->kind != INF_JSON_ARRAY_BEGIN) {
@@ -626,9 +646,9 @@ check_data(const inf_description_t *d, inf_infer_input_t *out)
     }
 
     if ((tally->kinds & ~wanted) != 0) {
-        return not_a(d, "data", wanted == INF_JSON_KIND_STRING ? "string"
-                                : wanted == INF_JSON_KIND_BOOL ? "boolean"
-                                : "number");
+        return inf_err_new(INF_ERR_INVALID_ARG, "%s (input '%.*s')",
+                           inf_data_wrong_kind(out->datatype),
+                           (int) d->name.len, d->name.data);
     }
 
     if (tally->count > out->element_count) {
@@ -679,10 +699,10 @@ inf_description_output(const inf_description_t *d, inf_infer_output_t *out)
         && (out->binary || out->classification != 0))
     {
         return inf_err_new(INF_ERR_INVALID_ARG,
-                           "output '%.*s' cannot set both "
-                           "'shared_memory_region' and '%s'",
-                           (int) out->name.len, out->name.data,
-                           out->binary ? "binary_data" : "classification");
+                           "Output can't set both 'shared_memory_region' and "
+                           "'%s' (output '%.*s')",
+                           out->binary ? "binary_data" : "classification",
+                           (int) out->name.len, out->name.data);
     }
 
     return NULL;

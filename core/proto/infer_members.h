@@ -26,6 +26,10 @@
 
 #define INF_MEMBERS_MAX 10u     /* of a tensor, its parameters included      */
 
+/* Of the key's length and bytes; doubles are taken as well. */
+#define INF_PARAMETER_WRONG_KIND "parameter '%.*s' has invalid type. It" \
+    " should be either 'int', 'bool', or 'string'."
+
 typedef struct inf_member_s inf_member_t;
 typedef struct inf_object_s inf_object_t;
 typedef struct inf_description_s inf_description_t;

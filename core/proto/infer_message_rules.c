@@ -186,6 +186,15 @@ take_version(inf_infer_message_t *m)
         return NULL;
     }
 
+    if (text.len > 1 && text.data[0] == '-' && text.data[1] >= '0'
+        && text.data[1] <= '9')
+    {
+        return inf_err_new(INF_ERR_INVALID_ARG,
+                           "invalid model version specified '%.*s' , version "
+                           "should be an integral value > 0",
+                           (int) text.len, text.data);
+    }
+
     for (size_t i = 0; i < text.len && why == NULL; i++) {
         uint64_t digit = (uint64_t) (unsigned char) text.data[i] - '0';
 
@@ -239,9 +248,8 @@ take_sequence_id(inf_infer_message_t *m)
 
     if (value->text.len > INF_INFER_MAX_CORRELATION) {
         return inf_err_new(INF_ERR_UNSUPPORTED,
-                           "string correlation ID must not be longer than "
-                           "%u bytes, got %llu", INF_INFER_MAX_CORRELATION,
-                           (unsigned long long) value->text.len);
+                           "string correlation ID cannot be longer than %u "
+                           "characters", INF_INFER_MAX_CORRELATION);
     }
 
     if (value->text.len != 0) {

@@ -266,7 +266,8 @@ static inf_err_t *
 on_root(inf_infer_reader_t *r, inf_json_event_t event)
 {
     if (event != INF_JSON_OBJECT_BEGIN) {
-        return member_error("inputs", "the request JSON is no object");
+        return member_error("inputs", "attempt to access non-existing object "
+                            "member 'inputs': the request is no object");
     }
 
     open_description(r, &r->request, &inf_object_request, &r->tables.request);
@@ -589,8 +590,8 @@ on_parameter(inf_infer_reader_t *r, inf_json_event_t event)
 
     if (r->state == STATE_SKIP) {
         if (r->object->at_once) {
-            return member_error("parameters", "no value in it may be an array "
-                                "or an object");
+            return inf_err_new(INF_ERR_INVALID_ARG, INF_PARAMETER_WRONG_KIND,
+                               (int) r->key.len, r->key.data);
         }
 
         /* a tensor's parameters may hold what nobody knows */

@@ -562,8 +562,9 @@ read_version(const char *text, int64_t *version)
     *version = strtoll(text, &end, 10);
     return errno == 0 && *end == '\0' && *version >= 0 ? NULL
         : inf_err_new(INF_ERR_INVALID_ARG, "failed to get model version from"
-            " specified version string '%s', version should be an integral"
-            " value > 0", text);
+            " specified version string '%s' (details: %s), version should be"
+            " an integral value > 0", text, errno == ERANGE ? "out of range"
+            : "not a number");
 }
 
 /* Files may hold any bytes; readers of messages want UTF-8. */

@@ -178,7 +178,8 @@ start_unload(inf_server_t *server, const ProtobufCMessage *m,
         if (e->value == NULL
             || e->value->parameter_choice_case != IS(BOOL))
         {
-            return wrong_type(e->key, "bool_param");
+            return inf_err_new(INF_ERR_INVALID_ARG, "invalid value type for"
+                " '%s' parameter, expected bool_param.", e->key);
         }
         dependents = e->value->bool_param;
     }
@@ -214,6 +215,6 @@ add_parameter(inf_override_t *o, const char *key, const parameter_t *value)
 static inf_err_t *
 wrong_type(const char *key, const char *expected)
 {
-    return inf_err_new(INF_ERR_INVALID_ARG, "invalid value type for '%s'"
-        " parameter, expected %s.", key, expected);
+    return inf_err_new(INF_ERR_INVALID_ARG, "invalid value type for load"
+        " parameter '%s', expected %s.", key, expected);
 }

@@ -306,7 +306,10 @@ fill_system(Inference__SystemSharedMemoryRegisterRequest *q,
     inf_slice_t text;
 
     inf_err_t *err = put_name(&q->name, name);
-    if (err == NULL && key == NULL) {
+    if (err != NULL || name.len == 0) {
+        return err;                 /* the call rejects an empty name        */
+    }
+    if (key == NULL) {
         err = inf_err_new(INF_ERR_INVALID_ARG, "Shared memory register request"
             " has no 'key' field");
     }
@@ -334,9 +337,11 @@ fill_cuda(Inference__CudaSharedMemoryRegisterRequest *q, const json_t *root,
     uint64_t device = 0;
 
     inf_err_t *err = put_name(&q->name, name);
-    if (err == NULL) {
-        err = set_handle(&q->raw_handle, root);
+    if (err != NULL || name.len == 0) {
+        return err;                 /* the call rejects an empty name        */
     }
+
+    err = set_handle(&q->raw_handle, root);
     if (err == NULL) {
         err = set_uint64(&device, root, "device_id", true);
         q->device_id = (int64_t) device;

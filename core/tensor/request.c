@@ -192,6 +192,10 @@ inf_request_wants_output(const inf_request_t *r, const char *name)
 inf_err_t *
 inf_request_name_error(const inf_request_t *r, inf_err_t *err)
 {
+    if (inf_err_cause(err) == INF_CAUSE_UNNAMED) {
+        return inf_err_because(err, INF_CAUSE_NONE);
+    }
+
     inf_err_t *named = inf_err_because(inf_err_new(inf_err_code(err),
         "[request id: %s] %s", r->id[0] != '\0' ? r->id : "<id_unknown>",
         inf_err_msg(err)), inf_err_cause(err));

@@ -205,9 +205,10 @@ inf_shm_region_find(inf_shm_regions_t *set, inf_slice_t name, uint64_t offset,
     inf_unlock(&set->lock);
 
     if (region == NULL) {
-        return inf_err_new(INF_ERR_NOT_FOUND, "Unable to find shared memory"
-            " region: '%.*s'", (int) (name.len < INF_SHM_NAME_MAX ? name.len
-            : INF_SHM_NAME_MAX), name.data);
+        return inf_err_because(inf_err_new(INF_ERR_NOT_FOUND,
+            "Unable to find shared memory region: '%.*s'",
+            (int) (name.len < INF_SHM_NAME_MAX ? name.len : INF_SHM_NAME_MAX),
+            name.data), INF_CAUSE_UNNAMED);
     }
 
     inf_err_t *err = offset >= region->byte_size
@@ -219,7 +220,7 @@ inf_shm_region_find(inf_shm_regions_t *set, inf_slice_t name, uint64_t offset,
         : inf_shm_region_check(region);
     if (err != NULL) {
         inf_shm_region_unref(region);
-        return err;
+        return inf_err_because(err, INF_CAUSE_UNNAMED);
     }
 
     *out = region;

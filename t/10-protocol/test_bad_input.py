@@ -214,7 +214,7 @@ JSON_ERRORS = {
 
     # parameters
     "parameters an array": ("id_int32", with_top(parameters=[]), 400,
-                            ["parameters"]),
+                            ["request params."]),
     "parameter an object": ("id_int32", with_top(parameters={"a": {}}), 400,
                             ["a"]),
     "parameter an array": ("id_int32", with_top(parameters={"a": [1]}), 400,

@@ -254,6 +254,7 @@ def port(request, tmp_path_factory):
         "--metrics-address=127.0.0.1")
     try:
         ours.wait_ready()
+        ours.wait_log("Started HTTPService")  # what fails now ends nothing
         yield ours.port
     finally:
         status = ours.stop()

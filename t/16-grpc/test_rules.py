@@ -73,14 +73,31 @@ def test_a_negative_priority(client):
 
 
 def test_a_long_sequence_id(client):
-    fails(client, infer("id_int32", ONE, options={"sequence_id": "x" * 129}),
-          Code.UNIMPLEMENTED)
+    assert fails(client, infer("id_int32", ONE, options={
+        "sequence_id": "x" * 129}), Code.UNIMPLEMENTED) \
+        == "string correlation ID cannot be longer than 128 characters"
 
 
 @pytest.mark.parametrize("version", ["x", "-1", "1.0", " 1", "9" * 30])
 def test_versions_that_are_no_numbers(client, version):
     text = fails(client, infer("id_int32", ONE, model_version=version))
-    assert f"version string '{version}'" in text
+    assert text.startswith(
+        "failed to get model version from specified version string "
+        f"'{version}' (details: " if version != "-1" else
+        "invalid model version specified '-1' , version should be an "
+        "integral value > 0")
+
+
+@pytest.mark.parametrize("method", ["ModelReady", "ModelMetadata",
+                                    "ModelConfig", "ModelStatistics"])
+def test_versions_of_other_calls(client, method):
+    with pytest.raises(Failure) as e:
+        client.call(method, getattr(pb, method + "Request")(
+            name="id_int32", version="x"))
+    assert e.value.code == Code.INVALID_ARGUMENT
+    assert e.value.text == "failed to get model version from specified " \
+        "version string 'x' (details: not a number), version should be an " \
+        "integral value > 0"
 
 
 def test_unknown_models_and_versions(client):
@@ -102,6 +119,16 @@ def test_no_data(client):
         tensor("IN1", "FP32", [1])))
     assert "unable to find data for input tensor 'IN1' for model 'id_pair' " \
         "in request." in text
+
+
+@pytest.mark.parametrize("tensor_,text", [
+    (tensor("NONE", "INT32", [1], bytes(4)),
+     "unexpected inference input 'NONE' for model 'id_int32'"),
+    (tensor("IN", "INT32", [-1], bytes(4)),
+     "[request id: <id_unknown>] All input dimensions should be specified for "
+     "input 'IN' for model 'id_int32', got [-1]")])
+def test_inputs_that_do_not_fit(client, tensor_, text):
+    assert fails(client, infer("id_int32", tensor_)) == text
 
 
 def test_both_kinds_of_contents(client):

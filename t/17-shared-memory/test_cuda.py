@@ -185,8 +185,8 @@ def test_strings_are_copied_and_checked(gpus, api, one):
         == [b"", b""]
     given = api.InferInput("IN", [3], "BYTES")
     given.set_shared_memory("g", 16)
-    assert "expected 3 string elements" in text_of(api, one.infer, "id_bytes",
-                                                   [given])
+    assert "string elements 4 for inference input 'IN'" in text_of(
+        api, one.infer, "id_bytes", [given])
 
 
 def test_a_backend_that_knows_the_host_alone(gpus, api, one):

@@ -45,7 +45,8 @@ def test_values_that_do_not_fit(ask, datatype, value):
 def test_a_tensor_is_a_flat_array(ask, model, value):
     answer = ask(model, {"IN": value})
     assert answer.status == 400
-    assert answer.error.startswith("Unable to parse 'IN': ")
+    assert answer.error.endswith(
+        f"(input 'IN' is one {model[3:].upper()} or an array of them)")
 
 
 @pytest.mark.parametrize("word,shown", [
@@ -135,8 +136,8 @@ def test_parameters_that_are_none(ask, value):
     for body in ({"IN": 1, "p": value}, {"IN": 1, "parameters": {"p": value}}):
         answer = ask("id_int32", body)
         assert answer.status == 400, answer
-        assert answer.error == "parameter 'p' has an invalid type. It should" \
-            " be a string, an integer, a boolean or a double"
+        assert answer.error == "parameter 'p' has invalid type. It should be" \
+            " either 'int', 'bool', or 'string'."
 
 
 @pytest.mark.parametrize("value", [1, "a", [], None, True])

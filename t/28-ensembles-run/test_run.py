@@ -153,9 +153,10 @@ def test_malformed_strings_are_told_of_the_client_s_own_input(server, model):
              " for model '%s', 1 more bytes expected"),
             (b"\0\0\0\0\0", "incomplete string length indicator for inference"
              " input 'IN' for model '%s', expecting 4 bytes but only 1 bytes"
-             " available"),
-            (b"\0\0\0\0" * 2, "expected 1 string elements for inference input"
-             " 'IN' for model '%s', got 2")):
+             " available. Please make sure the string length indicator is in"
+             " one buffer."),
+            (b"\0\0\0\0" * 2, "unexpected number of string elements 2 for"
+             " inference input 'IN' for model '%s', expecting 1")):
         answer = server.infer(model, {"id": "r1", "inputs": [tensor(
             "IN", "BYTES", [1], binary_data_size=len(tail))]}, tail)
         assert answer.status == 400, answer

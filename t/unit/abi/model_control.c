@@ -262,11 +262,11 @@ what_cannot_be_done_says_why(void **state)
     assert_error(load("a/b", NULL, NULL), INF_ERR_INVALID_ARG,
         "path traversal");
     assert_error(load("echo", "config", &number), INF_ERR_INVALID_ARG,
-        "'config' parameter, expected string_param");
+        "load parameter 'config', expected string_param");
     assert_error(load("echo", "config", NULL), INF_ERR_INVALID_ARG,
-        "'config' parameter, expected string_param");
+        "load parameter 'config', expected string_param");
     assert_error(load("echo", "file:1/data", &word), INF_ERR_INVALID_ARG,
-        "'file:1/data' parameter, expected bytes_param");
+        "load parameter 'file:1/data', expected bytes_param");
     assert_error(load("echo", "wish", &word), INF_ERR_INVALID_ARG,
         "unrecognized load parameter 'wish'");
     assert_error(unload("echo", "unload_dependents", &word),

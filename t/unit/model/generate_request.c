@@ -149,16 +149,16 @@ what_can_not_be_mapped_is_rejected(void **state)
     world_t w;
 
     open_model(&w, "0");
-    fails(&w, "{\"A\": \"x\"}", "Unable to parse 'A'");
-    fails(&w, "{\"A\": [1, \"x\"]}", "Unable to parse 'A'");
-    fails(&w, "{\"A\": [[1]]}", "Unable to parse 'A'");
-    fails(&w, "{\"A\": {}}", "Unable to parse 'A'");
-    fails(&w, "{\"A\": null}", "Unable to parse 'A'");
+    fails(&w, "{\"A\": \"x\"}", "(input 'A' is one INT32 or an array of them)");
+    fails(&w, "{\"A\": [1, \"x\"]}", "(input 'A' is one INT32 or an array of them)");
+    fails(&w, "{\"A\": [[1]]}", "(input 'A' is one INT32 or an array of them)");
+    fails(&w, "{\"A\": {}}", "(input 'A' is one INT32 or an array of them)");
+    fails(&w, "{\"A\": null}", "(input 'A' is one INT32 or an array of them)");
     fails(&w, "{\"A\": 2147483648}", "out of range of INT32");
-    fails(&w, "{\"A\": 1.5}", "is no INT32");
-    fails(&w, "{\"S\": 1}", "Unable to parse 'S'");
-    fails(&w, "{\"p\": [1]}", "parameter 'p' has an invalid type");
-    fails(&w, "{\"p\": null}", "parameter 'p' has an invalid type");
+    fails(&w, "{\"A\": 1.5}", "non-signed-integer as signed-integer");
+    fails(&w, "{\"S\": 1}", "(input 'S' is one BYTES or an array of them)");
+    fails(&w, "{\"p\": [1]}", "parameter 'p' has invalid type");
+    fails(&w, "{\"p\": null}", "parameter 'p' has invalid type");
     fails(&w, "{\"p\": -1e999}", "out of range");
     fails(&w, "{\"id\": 1}", "'id'");
     fails(&w, "{\"id\": \"a\\u0000\"}", "NUL");

@@ -52,8 +52,8 @@ the_number_of_strings_is_the_shapes(void **state)
 
     world_open(&w, strings_config);
     add_data(&w, add(&w, "S", INF_TYPE_BYTES, SHAPE(3)), strings, STRINGS);
-    rejected(&w, "expected 3 string elements for inference input 'S' for model"
-        " 'm', got 4");
+    rejected(&w, "unexpected number of string elements 4 for inference input"
+        " 'S' for model 'm', expecting 3");
     add_data(&w, add(&w, "S", INF_TYPE_BYTES, SHAPE(5)), strings, STRINGS);
     rejected(&w, "expected 5 string elements for inference input 'S' for model"
         " 'm', got 4");
@@ -143,12 +143,13 @@ an_error_carries_the_requests_id(void **state)
     world_open(&w, strings_config);
     w.req.id = "r7";
     add_data(&w, add(&w, "S", INF_TYPE_BYTES, SHAPE(3)), strings, STRINGS);
-    assert_error(check(&w), INF_ERR_INVALID_ARG, "[request id: r7] expected 3"
-        " string elements for inference input 'S' for model 'm', got 4");
+    assert_error(check(&w), INF_ERR_INVALID_ARG, "[request id: r7] unexpected"
+        " number of string elements 4 for inference input 'S' for model 'm',"
+        " expecting 3");
     again(&w);
     add_data(&w, add(&w, "S", INF_TYPE_BYTES, SHAPE(3)), strings, STRINGS);
     assert_error(check(&w), INF_ERR_INVALID_ARG, "[request id: <id_unknown>]"
-        " expected 3 string elements");
+        " unexpected number of string elements 4");
     world_close(&w);
 }
 
@@ -174,16 +175,17 @@ a_request_of_an_ensemble_tells_of_the_clients_inputs(void **state)
     assert_ok(inf_request_normalize(step.model, &step.req));
     inf_err_t *err = inf_request_check_strings(&step.req);
     assert_int_equal(inf_err_cause(err), INF_CAUSE_STRINGS);
-    assert_error(err, INF_ERR_INVALID_ARG, "[request id: o] expected 3 string"
-        " elements for inference input 'S' for model 'm', got 4");
+    assert_error(err, INF_ERR_INVALID_ARG, "[request id: o] unexpected"
+        " number of string elements 4 for inference input 'S' for model 'm',"
+        " expecting 3");
 
     /* what another step made is that step's fault */
     outer.req.strings_unchecked = false;
     step.req.strings_unchecked = true;
     err = inf_request_check_strings(&step.req);
     assert_int_equal(inf_err_cause(err), INF_CAUSE_NONE);
-    assert_string_equal(inf_err_msg(err), "expected 3 string elements for"
-        " inference input 'T' for model 'm', got 4");
+    assert_string_equal(inf_err_msg(err), "unexpected number of string"
+        " elements 4 for inference input 'T' for model 'm', expecting 3");
     inf_err_free(err);
     world_close(&step);
     world_close(&inner);

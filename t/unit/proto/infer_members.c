@@ -82,8 +82,8 @@ parameters_are_judged_last_and_in_their_order(void **state)
                 "\"id\":7}", "Unable to parse 'id': attempt to access JSON "
                 "non-string as string");
     check_error("{\"parameters\":{\"x\":null,\"priority\":-1},\"inputs\":["
-                INPUT "]}", "parameter 'x' has an invalid type. It should be "
-                "a string, an integer, a boolean or a double");
+                INPUT "]}", "parameter 'x' has invalid type. It should be "
+                "either 'int', 'bool', or 'string'.");
 }
 
 static void

@@ -328,7 +328,7 @@ a_correlation_id_has_up_to_128_bytes(void **state)
              " '%0129d'}}}", 1);
     pack(&bytes, json);
     expect_error(bytes.data, bytes.len, INF_ERR_UNSUPPORTED, "string "
-                 "correlation ID must not be longer than 128 bytes, got 129");
+                 "correlation ID cannot be longer than 128 characters");
     inf_buf_fini(&bytes);
 }
 
@@ -339,7 +339,7 @@ a_version_is_a_number(void **state)
         const char *text;
         const char *why;
     } cases[] = {
-        { "latest", "not a number" }, { "-1", "not a number" },
+        { "latest", "not a number" }, { "-x", "not a number" },
         { "1 ", "not a number" }, { "9223372036854775808", "out of range" }
     };
     char json[100], text[300];
@@ -355,6 +355,8 @@ a_version_is_a_number(void **state)
         expect_invalid(json, text);
     }
 
+    expect_invalid("{model_version: '-1'}", "invalid model version specified "
+                   "'-1' , version should be an integral value > 0");
     read_good(&c, "{model_version: '9223372036854775807'}");
     assert_true(c.call->model_version == INT64_MAX);
     call_read_fini(&c);

@@ -495,8 +495,8 @@ broken_json_is_rejected_with_reason_and_place(void **state)
                 "Invalid value. at 11");
     check_error("", "failed to parse the request JSON buffer: The document "
                 "is empty. at 0");
-    check_error("[]", "Unable to parse 'inputs': the request JSON is no ");
-    check_error("7", "Unable to parse 'inputs': the request JSON is no ");
+    check_error("[]", "Unable to parse 'inputs': attempt to access non-existing object member 'inputs'");
+    check_error("7", "Unable to parse 'inputs': attempt to access non-existing object member 'inputs'");
     check_error("{\"inputs\":[" GOOD_INPUT "]}x", "failed to parse the "
                 "request JSON buffer: The document root must not be followed");
     check_error("{\"inputs\":[" GOOD_INPUT "],\"id\":\"\xff\"}",
@@ -588,8 +588,10 @@ input_members_are_checked(void **state)
                       "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],\"data\":[1]",
                       "Unable to parse 'shape': more than 64 dimensions");
     check_input_error(TYPED "\"shape\":[1]",
-                      "Unable to parse 'data': attempt to access "
-                      "non-existing object member 'data'");
+                      "Input must set only one of the following fields: "
+                      "'data', 'binary_data_size' in 'parameters', "
+                      "'shared_memory_region' in 'parameters'. But no field is "
+                      "set (input 'A')");
     check_input_error(TYPED "\"shape\":[1],\"data\":1",
                       "Unable to parse 'data': attempt to access JSON "
                       "non-array as array");
@@ -606,7 +608,7 @@ input_members_are_checked(void **state)
                       "true shape");
     check_input_error(TYPED "\"shape\":[1],\"data\":[\"1\"]",
                       "Unable to parse 'data': attempt to access JSON "
-                      "non-number as number");
+                      "non-number as double");
     check_input_error(TYPED "\"shape\":[1],\"data\":[null]",
                       "Unable to parse 'data': attempt");
     check_input_error(TYPED "\"shape\":[1],\"data\":[{}]",
@@ -619,7 +621,8 @@ input_members_are_checked(void **state)
                       "'binary_data_size': attempt to access JSON "
                       "non-unsigned-integer");
     check_error("{\"inputs\":[" GOOD_INPUT "],\"parameters\":{\"x\":[]}}",
-                "Unable to parse 'parameters': no value in it");
+                "parameter 'x' has invalid type. It should be either 'int', "
+                "'bool', or 'string'.");
     check_input_error("\"name\":\"A\",\"datatype\":\"FP16\",\"shape\":[1],"
                       "\"data\":[1]", "receiving FP16 data via JSON is not "
                       "supported. Please use the binary data format for "
@@ -630,8 +633,8 @@ input_members_are_checked(void **state)
                       "\"data\":[1]", "Unable to parse 'data': attempt to "
                       "access JSON non-boolean as boolean");
     check_input_error("\"name\":\"A\",\"datatype\":\"BYTES\",\"shape\":[1],"
-                      "\"data\":[1]", "Unable to parse 'data': attempt to "
-                      "access JSON non-string as string");
+                      "\"data\":[1]", "Unable to parse JSON bytes array: "
+                      "attempt to access JSON non-string as string");
 }
 
 static void
@@ -687,14 +690,14 @@ output_members_are_checked(void **state)
                        "Unable to parse 'binary_data': attempt to access JSON "
                        "non-boolean as boolean (output 'O')");
     check_output_error("{\"name\":\"O\",\"parameters\":{\"classification\":"
-                       "-1}}", "Unable to parse 'classification'");
+                       "-1}}", "Unable to set 'classification': attempt to");
     check_output_error("{\"name\":\"O\",\"parameters\":{\"binary_data\":true,"
                        "\"shared_memory_region\":\"r\"}}",
-                       "output 'O' cannot set both 'shared_memory_region' "
+                       "Output can't set both 'shared_memory_region' "
                        "and 'binary_data'");
     check_output_error("{\"name\":\"O\",\"parameters\":{\"classification\":1,"
                        "\"shared_memory_region\":\"r\"}}",
-                       "output 'O' cannot set both 'shared_memory_region' "
+                       "Output can't set both 'shared_memory_region' "
                        "and 'classification'");
 }
 
@@ -705,21 +708,22 @@ parameters_are_checked(void **state)
     char id[200];
 
     (void) state;
-    check_parameters_error("7", "Unable to parse 'parameters': attempt");
-    check_parameters_error("{\"x\":null}", "parameter 'x' has an invalid "
+    check_parameters_error("7", "failed to get request params.: attempt to get "
+                           "members for non-object");
+    check_parameters_error("{\"x\":null}", "parameter 'x' has invalid "
                            "type");
-    check_parameters_error("{\"x\":[1]}", "Unable to parse 'parameters'");
+    check_parameters_error("{\"x\":[1]}", "parameter 'x' has invalid type.");
     check_parameters_error("{\"x\":[0],\"y\":18446744073709551615}",
-                           "Unable to parse 'parameters'");
-    check_parameters_error("{\"x\":{}}", "Unable to parse 'parameters'");
+                           "parameter 'x' has invalid type.");
+    check_parameters_error("{\"x\":{}}", "parameter 'x' has invalid type.");
     check_parameters_error("{\"x\":1,\"x\":2}", "failed to parse the request "
                            "JSON buffer: id and parameters: ");
     check_parameters_error("{\"triton_x\":1}", "parameter keys starting with "
                            "'triton_' are reserved for Triton usage and "
                            "should not be specified.");
     check_parameters_error("{\"sequence_id\":-1}", "Unable to parse "
-                           "'sequence_id': attempt to access JSON "
-                           "non-unsigned-integer as unsigned-integer");
+                           "'sequence_id': attempt to access JSON non-string "
+                           "as string: it is a text or a whole number");
     check_parameters_error("{\"sequence_id\":1.5}", "Unable to parse");
     check_parameters_error("{\"priority\":-1}", "Unable to parse 'priority': "
                            "attempt to access JSON non-unsigned-integer as "
@@ -742,7 +746,7 @@ parameters_are_checked(void **state)
     snprintf(text, sizeof(text), "{\"inputs\":[" GOOD_INPUT "],"
              "\"parameters\":{\"sequence_id\":\"%s\"}}", id);
     check_error_sized(text, strlen(text), INF_ERR_UNSUPPORTED,
-                      "string correlation ID must not be longer than 128",
+                      "string correlation ID cannot be longer than 128",
                       NULL);
 
     id[128] = '\0';
@@ -753,6 +757,10 @@ parameters_are_checked(void **state)
     fixture_fini(&f);
 }
 
+#define ACCESS "Unable to parse 'data': attempt to access JSON "
+#define SIGNED ACCESS "non-signed-integer as signed-integer"
+#define UNSIGNED ACCESS "non-unsigned-integer as unsigned-integer"
+
 static void
 data_values_are_checked_by_datatype(void **state)
 {
@@ -762,15 +770,15 @@ data_values_are_checked_by_datatype(void **state)
         const char *want;           /* NULL: fine */
     } rows[] = {
         { "INT8", "127", NULL }, { "INT8", "-128", NULL },
-        { "INT8", "128", "Unable to parse 'data': 128 is out of range of "
-          "INT8 (element 1 of input 'A')" },
-        { "INT8", "-129", "Unable to parse 'data': -129 is out of range" },
-        { "INT8", "1.0", "Unable to parse 'data': element 1 of input 'A' is "
-          "no INT8" },
-        { "INT8", "1e2", "Unable to parse 'data': element 1" },
-        { "INT8", "NaN", "Unable to parse 'data': element 1" },
+        { "INT8", "128", SIGNED ": 128 is out of range of INT8 (element 1 of "
+          "input 'A')" },
+        { "INT8", "-129", SIGNED ": -129 is out of range" },
+        { "INT8", "1.0", SIGNED " (element 1 of input 'A')" },
+        { "INT8", "1e2", SIGNED " (element 1" },
+        { "INT8", "NaN", SIGNED " (element 1" },
         { "UINT8", "255", NULL }, { "UINT8", "256", "Unable to parse" },
-        { "UINT8", "-1", "Unable to parse 'data': -1 is out of range" },
+        { "UINT8", "-1", UNSIGNED ": -1 is out of range" },
+        { "UINT8", "1.5", UNSIGNED " (element 1" },
         { "UINT8", "-0", NULL },
         { "INT16", "32767", NULL }, { "INT16", "32768", "Unable to parse" },
         { "INT16", "-32769", "Unable to parse" },

@@ -522,7 +522,7 @@ names_that_a_model_lacks_cost_nothing(void **state)
             .source = INF_SOURCE_BINARY, .byte_size = FLOATS * sizeof(float)
         };
     }
-    names_fail(&req, 1, 0, "[request id: r1] unexpected inference output"
+    names_fail(&req, 1, 0, "unexpected inference output"
         " 'X16384' for model 'echo'");
     for (int i = 0; i < MANY; i++) {
         outputs[i].name = inf_slice_str("OUTPUT0");
@@ -532,7 +532,7 @@ names_that_a_model_lacks_cost_nothing(void **state)
 
     req.output_count = 0;
     req.input_count = MANY;
-    names_fail(&req, 1, 0, "[request id: r1] unexpected inference input"
+    names_fail(&req, 1, 0, "unexpected inference input"
         " 'X16383' for model 'echo'");
     for (int i = 1; i < MANY; i++) {
         inputs[i].name = inf_slice_str("INPUT0");
