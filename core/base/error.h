@@ -52,7 +52,7 @@ typedef enum {
                                    request's id, as Triton tells it          */
 } inf_err_cause_t;
 
-#define INF_CAUSE_LAST INF_CAUSE_STARTING
+#define INF_CAUSE_LAST INF_CAUSE_UNNAMED
 
 typedef struct TRITONSERVER_Error inf_err_t;
 
