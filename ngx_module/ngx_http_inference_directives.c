@@ -136,7 +136,8 @@ ngx_http_inference_core_option(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                        "invalid or duplicate parameter \"%V\" of "
                        "\"inference_core\": it takes a program, drain=TIME, "
-                       "spin=Nus, dump=on|off and external=PATH", arg);
+                       "hang=TIME, spin=Nus, dump=on|off and external=PATH",
+                       arg);
     return NGX_ERROR;
 }
 

@@ -295,6 +295,27 @@ ngx_http_inference_spawn_lock(void)
 }
 
 
+void
+ngx_http_inference_signal(ngx_pid_t pid, int pidfd, int signo, ngx_log_t *log)
+{
+    int  rc;
+
+#ifdef SYS_pidfd_send_signal
+    rc = pidfd != -1 ? (int) syscall(SYS_pidfd_send_signal, pidfd, signo, NULL,
+                                     0)
+                     : kill(pid, signo);
+#else
+    rc = kill(pid, signo);
+#endif
+
+    if (rc == -1 && ngx_errno != NGX_ESRCH) {
+        ngx_log_error(NGX_LOG_WARN, log, ngx_errno,
+                      "inference: cannot send signal %d to core %P", signo,
+                      pid);
+    }
+}
+
+
 /*
  * The core leads a group, so this reaches the stubs that backends forked.  The
  * pidfd names the group even when the number is another process's by now.

@@ -26,6 +26,7 @@
 typedef struct {
     ngx_log_t         *log;
     ngx_str_t          program;
+    ngx_msec_t         hang;        /* a core may; 0: for ever               */
 
     ngx_pid_t          pid;         /* of the core that is watched           */
     int                pidfd;
@@ -297,6 +298,7 @@ ngx_http_inference_supervisor_start(ngx_cycle_t *cycle)
 
     s->log = cycle->log;
     s->program = imcf->core;
+    s->hang = (ngx_msec_t) imcf->config.hang_ms;
     s->dummy.fd = (ngx_socket_t) -1;
 
     s->find.handler = ngx_http_inference_supervisor_find;
@@ -486,6 +488,8 @@ ngx_http_inference_supervisor_watch(ngx_http_inference_supervisor_t *s,
 
     s->pid = pid;
 
+    ngx_http_inference_heartbeat_start(pid, s->pidfd, s->hang, s->log);
+
     return NGX_OK;
 }
 
@@ -493,6 +497,8 @@ ngx_http_inference_supervisor_watch(ngx_http_inference_supervisor_t *s,
 static void
 ngx_http_inference_supervisor_unwatch(ngx_http_inference_supervisor_t *s)
 {
+    ngx_http_inference_heartbeat_stop();
+
     (void) ngx_del_event(s->watch->read, NGX_READ_EVENT, 0);
 
     ngx_free_connection(s->watch);

@@ -161,6 +161,19 @@ ngx_int_t ngx_http_inference_close_from(int first);
 void ngx_http_inference_clean_up(ngx_pid_t pid, int pidfd, ngx_log_t *log);
 
 
+/* pidfd: of the process that pid was; -1: none is known. */
+void ngx_http_inference_signal(ngx_pid_t pid, int pidfd, int signo,
+    ngx_log_t *log);
+
+
+/* ---- heartbeat ----------------------------------------------------------- */
+
+/* Watches the core; bound 0: does not.  Until stop, or the next start. */
+void ngx_http_inference_heartbeat_start(ngx_pid_t pid, int pidfd,
+    ngx_msec_t bound, ngx_log_t *log);
+void ngx_http_inference_heartbeat_stop(void);
+
+
 /* ---- core_log ------------------------------------------------------------ */
 
 /* In the supervisor: reads the core's records and output from now on. */

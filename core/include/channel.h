@@ -45,15 +45,26 @@
  * (rings, request arena, submission eventfd, core's end of the private
  * control socket).  CONFIG: sent by the supervisor over the
  * configuration socket, which no worker holds, with 1 (a sealed memfd, a
- * serialised CoreConfig).
+ * serialised CoreConfig).  BEAT: the same way, without; the core counts it in
+ * the lease's file.
  */
 typedef enum {
     INF_HELLO_WORKER = 1,
-    INF_HELLO_CONFIG = 2
+    INF_HELLO_CONFIG = 2,
+    INF_HELLO_BEAT = 3
 } inf_hello_kind_t;
 
 #define INF_HELLO_WORKER_FDS 4
 #define INF_HELLO_CONFIG_FDS 1
+
+/* In the lease's file, from this offset on: how often a core has been asked
+   for its heartbeat. */
+#define INF_BEAT_OFFSET      64
+
+typedef struct {
+    uint64_t pid;               /* the core's                                */
+    uint64_t count;
+} inf_beat_t;
 
 enum {                          /* index into the WORKER descriptors         */
     INF_FD_RINGS = 0,

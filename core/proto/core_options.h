@@ -100,6 +100,8 @@ typedef struct {
         .reload = INF_RELOAD_CORE)                                            \
     OPTION("inference_core", .parameter = "drain", .field = "drain_ms",       \
         .kind = INF_OPTION_TIME, .reload = INF_RELOAD_NOW)                    \
+    OPTION("inference_core", .parameter = "hang", .field = "hang_ms",         \
+        .kind = INF_OPTION_TIME, .max = INT32_MAX, .reload = INF_RELOAD_NOW)  \
     OPTION("inference_core", .parameter = "spin", .field = "spin_us",         \
         .kind = INF_OPTION_MICROSECONDS, .max = INF_SPIN_US_MAX,              \
         .reload = INF_RELOAD_CORE, .logged = "inference_core spin=")          \

@@ -24,6 +24,11 @@ inf_configuration_receive(int socket_fd, int *fd, uint64_t *generation)
         return INF_CONFIGURATION_CLOSED;
     }
 
+    if (err == NULL && len == sizeof(hello) && count == 0
+        && hello.magic == INF_CHANNEL_MAGIC && hello.kind == INF_HELLO_BEAT)
+    {
+        return INF_CONFIGURATION_BEAT;
+    }
     if (err == NULL && (len != sizeof(hello) || count != INF_HELLO_CONFIG_FDS
         || hello.magic != INF_CHANNEL_MAGIC || hello.kind != INF_HELLO_CONFIG))
     {

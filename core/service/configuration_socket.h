@@ -17,6 +17,7 @@
 typedef enum {
     INF_CONFIGURATION_NONE,     /* nothing that can be used                  */
     INF_CONFIGURATION_CAME,
+    INF_CONFIGURATION_BEAT,     /* is the core alive?                        */
     INF_CONFIGURATION_CLOSED    /* neither master nor supervisor is left     */
 } inf_configuration_event_t;
 

@@ -29,6 +29,7 @@ typedef struct {
     inf_core_config_t *now;             /* likewise; after a reload another  */
     uint64_t           generation;
     inf_server_t      *server;          /* NULL: not yet, or not now         */
+    uint64_t           beats;           /* counted so far                    */
     bool               busy;            /* threads still use all of it       */
 } core_t;
 
@@ -54,6 +55,7 @@ static void log_to_socket(void *userp, inf_log_level_t level,
     const char *file, int line_no, const char *line);
 static inf_err_t *run(core_t *core, bool supervised, int listen_fd);
 static void configure(void *userp, int fd, uint64_t generation);
+static void beat(void *userp);
 static inf_err_t *take_over(core_t *core, const inf_core_config_t *wanted);
 
 int
@@ -377,6 +379,7 @@ run(core_t *core, bool supervised, int listen_fd)
         .response_wait_ns = config->response_wait_ms * 1000000,
         .generation = core->generation,
         .configure = configure,
+        .beat = beat,
         .userp = core
     };
     inf_intake_t *intake;
@@ -438,6 +441,23 @@ configure(void *userp, int fd, uint64_t generation)
             (unsigned long long) generation);
     }
     inf_core_config_unref(wanted);
+}
+
+/* The supervisor sees the count move. */
+static void
+beat(void *userp)
+{
+    core_t *core = userp;
+    const inf_beat_t now = {
+        .pid = (uint64_t) getpid(),
+        .count = ++core->beats
+    };
+
+    if (pwrite(INF_CORE_FD_LEASE, &now, sizeof(now), INF_BEAT_OFFSET)
+        != sizeof(now))
+    {
+        inf_err_log(inf_err_os(errno, "heartbeat"));
+    }
 }
 
 static inf_err_t *

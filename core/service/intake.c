@@ -568,6 +568,9 @@ on_configure(inf_intake_t *in)
     {
     case INF_CONFIGURATION_NONE:
         break;
+    case INF_CONFIGURATION_BEAT:
+        in->options.beat(in->options.userp);
+        break;
     case INF_CONFIGURATION_CAME:
         in->options.configure(in->options.userp, fd, generation);
         break;

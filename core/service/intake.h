@@ -39,6 +39,9 @@ typedef struct {
 
     /* A configuration came over configure_fd; takes the fd. */
     void   (*configure)(void *userp, int fd, uint64_t generation);
+
+    /* The supervisor asks whether the core is alive. */
+    void   (*beat)(void *userp);
     void    *userp;
 } inf_intake_options_t;
 

@@ -203,6 +203,7 @@ def test_unknown_variable_is_rejected(make_server):
 @pytest.mark.parametrize("value,words", [
     ("/nonexistent/core", ["/nonexistent/core"]),
     ("{core} drain=never", ["drain=never"]),
+    ("{core} hang=never", ["hang=never"]),
     ("{core} spin=5", ["spin=5"]),
     ("{core} spin=99999us", ["spin=99999us"]),
     ("{core} colour=red", ["colour=red"]),

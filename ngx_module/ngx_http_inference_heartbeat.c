@@ -1,0 +1,186 @@
+/*
+ * The heartbeat: a core that takes no message from its supervisor for too long
+ * hangs, and is ended.
+ *
+ * The supervisor asks at each tick, over the configuration socket, and the
+ * thread with the core's intake role counts in the lease's file.  The core is
+ * judged by ticks, not by a clock: a machine that stood still has ticked no
+ * more than its core could answer.  A core that has not yet answered at all
+ * starts, or is of a version that does not count; nothing is said of it.
+ */
+
+#include "ngx_module/ngx_http_inference_supervisor.h"
+
+#include "core/include/build_id.h"
+#include "core/wire/sockets.h"
+
+
+#define NGX_HTTP_INFERENCE_HEARTBEAT_TICKS  4       /* within the bound      */
+#define NGX_HTTP_INFERENCE_HEARTBEAT_GRACE  5000    /* ms: SIGABRT to SIGKILL */
+
+
+typedef struct {
+    ngx_event_t       tick;
+    ngx_connection_t  dummy;
+    ngx_pid_t         pid;
+    int               pidfd;
+    ngx_msec_t        bound;        /* 0: no heartbeat                       */
+    uint64_t          count;        /* of beats, at the last tick            */
+    ngx_uint_t        missed;       /* ticks without a beat                  */
+    unsigned          asked:1;
+    unsigned          beats:1;      /* it has, once                          */
+    unsigned          aborted:1;
+} ngx_http_inference_heartbeat_t;
+
+
+static void ngx_http_inference_heartbeat_tick(ngx_event_t *ev);
+static uint64_t ngx_http_inference_heartbeat_count(
+    ngx_http_inference_heartbeat_t *h);
+static void ngx_http_inference_heartbeat_ask(
+    ngx_http_inference_heartbeat_t *h, ngx_log_t *log);
+
+
+static ngx_http_inference_heartbeat_t  ngx_http_inference_heartbeat;
+
+
+void
+ngx_http_inference_heartbeat_start(ngx_pid_t pid, int pidfd, ngx_msec_t bound,
+    ngx_log_t *log)
+{
+    ngx_http_inference_heartbeat_t  *h;
+
+    h = &ngx_http_inference_heartbeat;
+
+    ngx_http_inference_heartbeat_stop();
+
+    h->pid = pid;
+    h->pidfd = pidfd;
+    h->bound = bound;
+    h->count = ngx_http_inference_heartbeat_count(h);
+    h->missed = 0;
+    h->asked = 0;
+    h->beats = 0;
+    h->aborted = 0;
+
+    if (bound == 0) {
+        return;
+    }
+
+    h->dummy.fd = (ngx_socket_t) -1;
+    h->tick.handler = ngx_http_inference_heartbeat_tick;
+    h->tick.data = &h->dummy;
+    h->tick.log = log;
+    h->tick.cancelable = (ngx_process != NGX_PROCESS_HELPER);
+
+    ngx_add_timer(&h->tick, bound / NGX_HTTP_INFERENCE_HEARTBEAT_TICKS + 1);
+}
+
+
+void
+ngx_http_inference_heartbeat_stop(void)
+{
+    if (ngx_http_inference_heartbeat.tick.timer_set) {
+        ngx_del_timer(&ngx_http_inference_heartbeat.tick);
+    }
+}
+
+
+static void
+ngx_http_inference_heartbeat_tick(ngx_event_t *ev)
+{
+    uint64_t                         count;
+    ngx_http_inference_heartbeat_t  *h;
+
+    h = &ngx_http_inference_heartbeat;
+
+    if (h->aborted) {
+        ngx_log_error(NGX_LOG_ERR, ev->log, 0,
+                      "inference: core %P hangs on, it is killed", h->pid);
+        ngx_http_inference_signal(h->pid, h->pidfd, SIGKILL, ev->log);
+        return;
+    }
+
+    count = ngx_http_inference_heartbeat_count(h);
+
+    if (count != h->count) {
+        h->count = count;
+        h->missed = 0;
+        h->beats = 1;
+        h->asked = 0;
+
+    } else if (h->asked && h->beats) {
+        h->missed++;
+    }
+
+    if (h->missed > NGX_HTTP_INFERENCE_HEARTBEAT_TICKS) {
+        ngx_log_error(NGX_LOG_ERR, ev->log, 0,
+                      "inference: core %P has hung for %M ms, it is ended",
+                      h->pid, h->bound);
+
+        h->aborted = 1;
+        ngx_http_inference_signal(h->pid, h->pidfd, SIGABRT, ev->log);
+        ngx_add_timer(ev, NGX_HTTP_INFERENCE_HEARTBEAT_GRACE);
+        return;
+    }
+
+    if (!h->asked) {
+        ngx_http_inference_heartbeat_ask(h, ev->log);
+    }
+
+    ngx_add_timer(ev, h->bound / NGX_HTTP_INFERENCE_HEARTBEAT_TICKS + 1);
+}
+
+
+/* 0: none of this core's. */
+
+static uint64_t
+ngx_http_inference_heartbeat_count(ngx_http_inference_heartbeat_t *h)
+{
+    inf_beat_t  beat;
+
+    if (pread(ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_LEASE), &beat,
+              sizeof(inf_beat_t), INF_BEAT_OFFSET)
+        != sizeof(inf_beat_t)
+        || beat.pid != (uint64_t) h->pid)
+    {
+        return 0;
+    }
+
+    return beat.count;
+}
+
+
+/* A full socket asks by itself. */
+
+static void
+ngx_http_inference_heartbeat_ask(ngx_http_inference_heartbeat_t *h,
+    ngx_log_t *log)
+{
+    inf_err_t            *err;
+    inf_hello_t           hello;
+    inf_socket_result_t   result;
+
+    ngx_memzero(&hello, sizeof(inf_hello_t));
+
+    hello.magic = INF_CHANNEL_MAGIC;
+    hello.version = INF_CHANNEL_VERSION;
+    hello.min_version = INF_CHANNEL_MIN_VERSION;
+    hello.size = sizeof(inf_hello_t);
+    hello.kind = INF_HELLO_BEAT;
+    hello.pid = (uint32_t) ngx_pid;
+    ngx_memcpy(hello.build, INF_BUILD, sizeof(INF_BUILD));
+
+    err = inf_socket_send(
+              ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_CONFIGURE),
+              &hello, sizeof(inf_hello_t), NULL, 0, &result);
+
+    if (err != NULL) {
+        ngx_log_error(NGX_LOG_ERR, log, 0,
+                      "inference: cannot ask core %P for its heartbeat: %s",
+                      h->pid, inf_err_msg(err));
+        inf_err_free(err);
+        return;
+    }
+
+    h->asked = 1;
+}

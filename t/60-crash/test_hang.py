@@ -1,0 +1,114 @@
+"""The core hangs: its supervisor ends it, and requests go to the next one."""
+
+import json
+import os
+import re
+import signal
+
+import pytest
+
+from lib import models, process
+from lib.load import Load
+from lib.server import CORE, SLOW, nap
+from lib.wire import tensor
+
+ALARMS = [r"has hung for", r"hangs on, it is killed", r"exited on signal"]
+BODY = json.dumps({"inputs": [tensor("IN", "INT32", [3], [1, 2, 3])]}).encode()
+
+
+def fill(repository):
+    models.identity(repository, "brief", [("IN", "INT32", [-1])], instances=4,
+                    parameters={"execute_delay_ms": "5"})
+    models.identity(repository, "long", [("IN", "INT32", [-1])],
+                    parameters={"execute_delay_ms": "4000"})
+
+
+def configure(server, options):
+    """The program with options of its own."""
+    text = server.conf.read_text(encoding="utf-8")
+    changed = re.sub(rf"(inference_core {re.escape(str(CORE))})[^;]*;",
+                     rf"\1 {options} dump=on;", text)
+    assert changed != text
+    server.conf.write_text(changed, encoding="utf-8")
+
+
+@pytest.fixture
+def start(make_server):
+    def make(options, **kw):
+        server = make_server(fill, allow_alarms=ALARMS, **kw)
+        configure(server, options)
+        supervisor = server.supervisors()
+        server.signal("HUP")
+        assert process.wait_until(
+            lambda: server.supervisors()
+            and server.supervisors() != supervisor, 10 * SLOW)
+        return server
+    return make
+
+
+def beats(server):
+    """Until the supervisor has seen the core alive."""
+    nap(1.5)
+
+
+def test_a_stopped_core_fails_no_request(start):
+    server = start("hang=1s", workers=2)
+
+    def once(connection):
+        return connection.infer("brief", BODY).status
+
+    core = server.core()
+    with Load(server.port, once, count=20, patience=60.0 * SLOW) as load:
+        load.wait_for_more(200, 30 * SLOW)
+        beats(server)
+        process.stop(core)
+        assert process.wait_until(
+            lambda: server.cores() and core not in server.cores(), 30 * SLOW)
+        load.wait_for_more(200, 30 * SLOW)
+    assert set(load.results) == {200}, load.results
+    assert f"core {core} has hung for 1000 ms" in server.log_text()
+    assert f"core {core} hangs on, it is killed" in server.log_text()
+
+
+def test_long_executions_and_pauses_are_no_hang(start):
+    """An execution takes longer than the core may hang, and the supervisor
+    stands still."""
+    server = start("hang=1s")
+    core = server.core()
+    beats(server)
+    (supervisor,) = server.supervisors()
+    process.stop(supervisor)
+    answer = server.post("/v2/models/long/infer", BODY)
+    os.kill(supervisor, signal.SIGCONT)
+    assert answer.status == 200
+    assert server.post("/v2/models/long/infer", BODY).status == 200
+    assert server.cores() == [core]
+    assert "has hung" not in server.log_text()
+
+
+def test_without_a_bound_the_core_may_hang(start):
+    server = start("hang=0")
+    core = server.core()
+    beats(server)
+    process.stop(core)
+    nap(3)
+    os.kill(core, signal.SIGCONT)
+    assert server.post("/v2/models/brief/infer", BODY).status == 200
+    assert server.cores() == [core]
+
+
+def test_after_a_reload_the_next_supervisor_watches(start):
+    server = start("hang=1s")
+    core = server.core()
+    configure(server, "hang=2s")
+    supervisor = server.supervisors()
+    server.signal("HUP")
+    assert process.wait_until(
+        lambda: server.supervisors()
+        and server.supervisors() != supervisor, 10 * SLOW)
+    nap(2)
+    process.stop(core)
+    assert process.wait_until(
+        lambda: server.cores() and core not in server.cores(), 30 * SLOW)
+    assert f"core {core} has hung for 2000 ms" in server.log_text()
+    server.wait_for("/v2/models/brief/ready")
