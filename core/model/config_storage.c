@@ -10,7 +10,16 @@ static int entry_compare(const void *a, const void *b);
 inf_err_t *
 inf_storage_list(const inf_storage_t *st, const char *dir, inf_entries_t *out)
 {
-    return st->ops->list(st, dir, out);
+    *out = (inf_entries_t) { NULL, 0 };
+
+    inf_err_t *err = st->ops->list(st, dir, out);
+    if (err != NULL) {
+        inf_entries_fini(out);
+        return err;
+    }
+
+    inf_entries_sort(out);
+    return NULL;
 }
 
 inf_err_t *

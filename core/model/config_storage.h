@@ -51,7 +51,8 @@ typedef struct {
 typedef struct {
     void (*close)(inf_storage_t *st);
 
-    /* One bad entry is an entry of kind BROKEN, never a failed listing. */
+    /* Adds entries to out, in any order, after an error too.  One bad entry is
+       an entry of kind BROKEN, never a failed listing. */
     inf_err_t *(*list)(const inf_storage_t *st, const char *dir,
         inf_entries_t *out);
 

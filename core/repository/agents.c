@@ -32,7 +32,6 @@ struct inf_agent_model_s {
 };
 
 struct inf_agents_s {
-    _Atomic uint32_t         refs;      /* up relaxed, down acq_rel          */
     _Atomic chain_stage_t    stage;     /* seq_cst: each action runs once    */
     inf_agent_table_t       *table;
     const inf_agent_ops_t   *ops;
@@ -108,7 +107,7 @@ inf_agents_load(inf_agent_table_t *table, const inf_agents_model_t *model,
         err = chain_settle(c, model);
     }
     if (err != NULL) {
-        inf_agents_unref(c);
+        inf_agents_free(c);
         return err;
     }
 
@@ -152,22 +151,10 @@ inf_agents_unload(inf_agents_t *c)
     }
 }
 
-inf_agents_t *
-inf_agents_ref(inf_agents_t *c)
-{
-    if (c != NULL) {
-        atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
-    }
-
-    return c;
-}
-
 void
-inf_agents_unref(inf_agents_t *c)
+inf_agents_free(inf_agents_t *c)
 {
-    if (c == NULL || atomic_fetch_sub_explicit(&c->refs, 1,
-            memory_order_acq_rel) > 1)
-    {
+    if (c == NULL) {
         return;
     }
 
@@ -193,7 +180,6 @@ chain_new(inf_agent_table_t *table, const char *name,
         return inf_err_nomem();
     }
 
-    atomic_init(&c->refs, 1);
     atomic_init(&c->stage, CHAIN_LOADING);
     c->table = table;
     c->ops = inf_agent_table_ops(table);

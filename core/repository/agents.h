@@ -2,11 +2,11 @@
  * agents.h - the chain of repository agents that one load of a model goes
  *            through, and where it leaves the model.
  *
- * Owner    Shared by reference: the load, and every version that came of it.
- *          The last unref runs the actions that are still due (LOAD_FAIL, or
+ * Owner    The model source, and with it the load and every version that came
+ *          of it.  free runs the actions that are still due (LOAD_FAIL, or
  *          UNLOAD and UNLOAD_COMPLETE), finalizes their models and removes
  *          their temporary directories.
- * Thread   any holder of a reference, no lock held: agents are called.
+ * Thread   any that holds the source, no lock held: agents are called.
  * Units    none.
  * Errors   load: what the first agent that failed said.  Errors of later
  *          actions are logged.
@@ -53,9 +53,8 @@ void inf_agents_fail(inf_agents_t *c);
 /* UNLOAD, once and only after LOAD_COMPLETE. */
 void inf_agents_unload(inf_agents_t *c);
 
-/* Both accept NULL. */
-inf_agents_t *inf_agents_ref(inf_agents_t *c);
-void inf_agents_unref(inf_agents_t *c);
+/* c may be NULL. */
+void inf_agents_free(inf_agents_t *c);
 
 /* ---- one agent's view of the model, for abi */
 

@@ -210,20 +210,6 @@ inf_lifecycle_all_ready(inf_lifecycle_t *lc)
     return ready;
 }
 
-void
-inf_lifecycle_index(inf_lifecycle_t *lc, inf_lifecycle_row_fn fn, void *userp)
-{
-    const inf_model_record_t *r = NULL;
-
-    inf_lock(&lc->publish_lock);
-    inf_lock(&lc->lock);
-    while ((r = inf_model_set_next(&lc->set, r)) != NULL) {
-        inf_model_record_rows(r, false, fn, userp);
-    }
-    inf_unlock(&lc->lock);
-    inf_unlock(&lc->publish_lock);
-}
-
 inf_err_t *
 inf_lifecycle_repository_index(inf_lifecycle_t *lc, bool ready_only,
     inf_lifecycle_row_fn fn, void *userp)

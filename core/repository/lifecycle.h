@@ -229,15 +229,11 @@ bool inf_lifecycle_all_ready(inf_lifecycle_t *lc);
 typedef void (*inf_lifecycle_row_fn)(void *userp, const char *name,
     int64_t version, inf_version_state_t state, const char *reason);
 
-/* All models that were ever loaded, by id, versions ascending; fn runs under
-   the lifecycle's lock. */
-void inf_lifecycle_index(inf_lifecycle_t *lc, inf_lifecycle_row_fn fn,
-    void *userp);
-
 /*
  * The repository index: what lies in the repositories now and what became of
- * it, likewise.  ready_only: READY versions, and models that are in more than
- * one repository.  An error: a repository can't be listed.
+ * it, by id, versions ascending; fn runs under the lifecycle's lock.
+ * ready_only: READY versions, and models that are in more than one repository.
+ * An error: a repository can't be listed.
  */
 INF_CHECK inf_err_t *inf_lifecycle_repository_index(inf_lifecycle_t *lc,
     bool ready_only, inf_lifecycle_row_fn fn, void *userp);

@@ -243,7 +243,7 @@ inf_model_source_unref(inf_model_source_t *source)
         inf_storage_release(source->fetched_from, source->fetched);
     }
     inf_storage_close(source->disk);
-    inf_agents_unref(source->agents);
+    inf_agents_free(source->agents);
     inf_private_dir_free(source->private_dir);
     inf_storage_close(source->private_storage);
     inf_repository_unref(source->repository);

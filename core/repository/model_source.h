@@ -38,7 +38,7 @@ typedef struct {
     inf_private_dir_t  *private_dir;    /* above dir; NULL: dir is a
                                            repository's                      */
     inf_storage_t      *private_storage;
-    inf_agents_t       *agents;         /* a reference; NULL: it has none    */
+    inf_agents_t       *agents;         /* NULL: it has none                 */
     inf_storage_t      *load_storage;   /* where it is loaded from: the      */
     const char         *load_dir;       /* same, or where agents left it; a
                                            copy on this machine's disk       */

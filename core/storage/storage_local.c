@@ -102,7 +102,6 @@ static inf_err_t *
 local_list(const inf_storage_t *st, const char *dir, inf_entries_t *out)
 {
     (void) st;
-    *out = (inf_entries_t) { NULL, 0 };
 
     /* never blocks on a fifo: O_DIRECTORY rejects it first */
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -119,14 +118,7 @@ local_list(const inf_storage_t *st, const char *dir, inf_entries_t *out)
 
     inf_err_t *err = local_list_open(d, dir, out);
     closedir(d);
-
-    if (err != NULL) {
-        inf_entries_fini(out);
-        return err;
-    }
-
-    inf_entries_sort(out);
-    return NULL;
+    return err;
 }
 
 static inf_err_t *

@@ -97,7 +97,6 @@ s3_list(const inf_storage_t *st, const char *dir, inf_entries_t *out)
     inf_s3_listing_t listing;
     char *prefix;
 
-    *out = (inf_entries_t) { NULL, 0 };
     inf_err_t *err = key_of(s, dir, "/", &prefix);
     if (err != NULL) {
         return err;
@@ -115,13 +114,7 @@ s3_list(const inf_storage_t *st, const char *dir, inf_entries_t *out)
         inf_s3_listing_fini(&listing);
     }
     free(prefix);
-
-    if (err != NULL) {
-        inf_entries_fini(out);
-        return err;
-    }
-    inf_entries_sort(out);
-    return NULL;
+    return err;
 }
 
 static inf_err_t *

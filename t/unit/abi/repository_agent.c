@@ -128,7 +128,7 @@ a_chain_is_heard_from_first_to_last(void **state)
     assert_true(is_loaded("record"));
     inf_agents_complete(c);
     inf_agents_unload(c);
-    inf_agents_unref(c);
+    inf_agents_free(c);
 
     snprintf(expected, sizeof(expected), "Initialize;a ModelInitialize;"
         "a LOAD %1$s;b ModelInitialize;b LOAD %1$s;b LOAD_COMPLETE %1$s;"
@@ -147,9 +147,9 @@ a_library_stays_while_some_model_uses_it(void **state)
 
     assert_ok(load("{ name: 'record' }", &c));
     assert_ok(load("{ name: 'record' }", &d));
-    inf_agents_unref(c);
+    inf_agents_free(c);
     assert_true(is_loaded("record"));
-    inf_agents_unref(d);
+    inf_agents_free(d);
     assert_false(is_loaded("record"));
 
     const char *first = strstr(trace(), "Initialize;Mod");
@@ -189,7 +189,7 @@ every_function_answers_as_the_reference_says(void **state)
         " }, { key: 'two' value: '2' } ] }", &c));
     inf_agents_complete(c);
     inf_agents_unload(c);
-    inf_agents_unref(c);
+    inf_agents_free(c);
     load_fails("{ name: 'functions' }", INF_ERR_INTERNAL,
         "expected: count == 2");
 }
@@ -298,7 +298,7 @@ a_late_update_is_rejected_and_changes_nothing(void **state)
         " }", &c));
     inf_agents_complete(c);
     assert_string_equal(inf_agents_dir(c), w.dir);
-    inf_agents_unref(c);
+    inf_agents_free(c);
     assert_null(strstr(trace(), " /tmp;"));
 }
 
@@ -321,7 +321,7 @@ two_agents_move_the_model_one_after_the_other(void **state)
     snprintf(seen, sizeof(seen), "LOAD %s;ModelInitialize;LOAD %s/first;",
         w.dir, w.tree);
     assert_non_null(strstr(trace(), seen));
-    inf_agents_unref(c);
+    inf_agents_free(c);
 
     load_fails("{ name: 'record' parameters { key: 'goto' value:"
         " '/nonexistent/inf' } }", INF_ERR_NOT_FOUND,
@@ -351,7 +351,7 @@ a_model_is_decrypted_in_a_folder_that_goes_with_it(void **state)
     inf_agents_complete(c);
     inf_agents_unload(c);
     assert_int_equal(access(path, F_OK), 0);
-    inf_agents_unref(c);
+    inf_agents_free(c);
     assert_int_not_equal(access(path, F_OK), 0);
     free(path);
 }
@@ -372,7 +372,7 @@ passes(const char *agents)
     assert_ok(load(agents, &c));
     assert_non_null(c);
     inf_agents_complete(c);
-    inf_agents_unref(c);
+    inf_agents_free(c);
 }
 
 static void

@@ -54,19 +54,16 @@ memory_list(const inf_storage_t *st, const char *dir, inf_entries_t *out)
     size_t len = strlen(dir);
     bool found = false;
 
-    *out = (inf_entries_t) { NULL, 0 };
     for (const memory_file_t *f = m->files; f->path != NULL; f++) {
         if (strncmp(f->path, dir, len) == 0 && f->path[len] == '/') {
             found = true;
             inf_err_t *err = memory_add(out, f->path + len + 1);
             if (err != NULL) {
-                inf_entries_fini(out);
                 return err;
             }
         }
     }
 
-    inf_entries_sort(out);
     return found ? NULL : inf_err_new(INF_ERR_NOT_FOUND, "no %s", dir);
 }
 

@@ -225,7 +225,7 @@ actions_go_in_order_and_back(void **state)
     assert_ptr_equal(inf_agents_storage(c), w.storage);
     inf_agents_complete(c);
     inf_agents_unload(c);
-    inf_agents_unref(c);
+    inf_agents_free(c);
     assert_string_equal(fake.trace, BEGUN "LOAD_COMPLETE b;LOAD_COMPLETE a;"
         "UNLOAD a;UNLOAD b;UNLOAD_COMPLETE b;UNLOAD_COMPLETE a;" ENDED);
 }
@@ -244,7 +244,7 @@ each_step_is_taken_once(void **state)
     inf_agents_unload(c);
     inf_agents_unload(c);
     inf_agents_complete(c);
-    inf_agents_unref(c);
+    inf_agents_free(c);
     assert_string_equal(fake.trace, BEGUN "LOAD_COMPLETE b;LOAD_COMPLETE a;"
         "UNLOAD a;UNLOAD b;UNLOAD_COMPLETE b;UNLOAD_COMPLETE a;" ENDED);
 }
@@ -260,7 +260,7 @@ a_failed_load_is_told_in_reverse(void **state)
     assert_string_equal(fake.trace, BEGUN "LOAD_FAIL b;LOAD_FAIL a;");
     inf_agents_complete(c);
     inf_agents_unload(c);
-    inf_agents_unref(c);
+    inf_agents_free(c);
     assert_string_equal(fake.trace, BEGUN "LOAD_FAIL b;LOAD_FAIL a;" ENDED);
 }
 
@@ -271,32 +271,29 @@ what_is_missing_follows_an_early_end(void **state)
     inf_agents_t *c;
 
     assert_ok(load(AB, &c));
-    inf_agents_unref(c);
+    inf_agents_free(c);
     assert_string_equal(fake.trace, BEGUN "LOAD_FAIL b;LOAD_FAIL a;" ENDED);
 
     fake.trace[0] = '\0';
     assert_ok(load(AB, &c));
     inf_agents_complete(c);
-    inf_agents_unref(c);
+    inf_agents_free(c);
     assert_string_equal(fake.trace, BEGUN "LOAD_COMPLETE b;LOAD_COMPLETE a;"
         "UNLOAD a;UNLOAD b;UNLOAD_COMPLETE b;UNLOAD_COMPLETE a;" ENDED);
 }
 
 static void
-the_last_reference_ends_the_chain(void **state)
+the_end_of_the_source_ends_the_chain(void **state)
 {
     (void) state;
     inf_agents_t *c;
 
     assert_ok(load(AB, &c));
-    assert_ptr_equal(inf_agents_ref(c), c);
-    assert_null(inf_agents_ref(NULL));
     inf_agents_complete(c);
     inf_agents_unload(c);
-    inf_agents_unref(c);
-    inf_agents_unref(NULL);
+    inf_agents_free(NULL);
     assert_null(strstr(fake.trace, "UNLOAD_COMPLETE"));
-    inf_agents_unref(c);
+    inf_agents_free(c);
     assert_non_null(strstr(fake.trace, "UNLOAD_COMPLETE a;fini b;"));
 }
 
@@ -344,7 +341,7 @@ an_error_after_load_is_only_logged(void **state)
         assert_ok(load(AB, &c));
         inf_agents_complete(c);
         inf_agents_unload(c);
-        inf_agents_unref(c);
+        inf_agents_free(c);
         assert_string_equal(fake.trace, BEGUN
             "LOAD_COMPLETE b;LOAD_COMPLETE a;UNLOAD a;UNLOAD b;"
             "UNLOAD_COMPLETE b;UNLOAD_COMPLETE a;" ENDED);
@@ -355,7 +352,7 @@ an_error_after_load_is_only_logged(void **state)
     fake.fail = "LOAD_FAIL b";
     assert_ok(load(AB, &c));
     inf_agents_fail(c);
-    inf_agents_unref(c);
+    inf_agents_free(c);
     assert_string_equal(fake.trace, BEGUN "LOAD_FAIL b;LOAD_FAIL a;" ENDED);
 }
 
@@ -386,7 +383,7 @@ one_agent_twice_in_a_chain_is_one_library(void **state)
     inf_agents_t *c;
 
     assert_ok(load(AGENTS("{ name: 'a' }, { name: 'a' }"), &c));
-    inf_agents_unref(c);
+    inf_agents_free(c);
     assert_string_equal(fake.trace, "open a;init a;LOAD a;init a;LOAD a;"
         "LOAD_FAIL a;LOAD_FAIL a;fini a;fini a;close a;");
 }
@@ -416,7 +413,7 @@ the_next_agent_sees_where_the_last_left_the_model(void **state)
     assert_string_equal(fake.seen, seen);
     assert_string_equal(inf_agents_dir(c), tree_path(w.tree, "other"));
     assert_ptr_not_equal(inf_agents_storage(c), w.storage);
-    inf_agents_unref(c);
+    inf_agents_free(c);
 }
 
 static void
@@ -480,7 +477,7 @@ a_later_agent_may_repair_the_location(void **state)
     assert_ok(load(AB, &c));
     assert_non_null(strstr(fake.seen, "gs://crater/m;"));
     assert_string_equal(inf_agents_dir(c), tree_path(w.tree, "other"));
-    inf_agents_unref(c);
+    inf_agents_free(c);
 }
 
 static void
@@ -510,13 +507,13 @@ the_location_changes_in_load_only(void **state)
         fake.when = calls[i];
         assert_ok(load(AB, &c));
         inf_agents_complete(c);
-        inf_agents_unref(c);
+        inf_agents_free(c);
     }
 
     inf_agents_t *c;
     fake.when = "LOAD_FAIL a";
     assert_ok(load(AB, &c));
-    inf_agents_unref(c);
+    inf_agents_free(c);
 }
 
 /* ---- temporary folders */
@@ -557,7 +554,7 @@ a_folder_lives_as_long_as_the_model(void **state)
     inf_agents_complete(c);
     inf_agents_unload(c);
     assert_int_equal(entries_in(w.temp), 1);
-    inf_agents_unref(c);
+    inf_agents_free(c);
     assert_int_equal(entries_in(w.temp), 0);
     assert_true(entries_in("/etc") > 0);
 
@@ -589,7 +586,7 @@ a_released_folder_is_gone_and_the_next_is_empty(void **state)
     fake.when = "LOAD b";
     fake.then = acquire_and_release;
     assert_ok(load(AB, &c));
-    inf_agents_unref(c);
+    inf_agents_free(c);
     assert_int_equal(entries_in(w.temp), 0);
 }
 
@@ -612,7 +609,7 @@ a_folder_that_cannot_be_made_is_an_error(void **state)
     fake.when = "LOAD a";
     fake.then = acquire_in_vain;
     assert_ok(load(AB, &c));
-    inf_agents_unref(c);
+    inf_agents_free(c);
 }
 
 /* ---- parameters, configuration, state */
@@ -646,7 +643,7 @@ parameters_are_in_the_order_of_the_map(void **state)
     assert_ok(load(AGENTS("{ name: 'a' parameters { key: 'x' } }, { name: 'b'"
         " parameters [ { key: 'z' value: '1' }, { key: 'a' value: 'two' },"
         " { value: 'no name' }, { key: 'empty' } ] }"), &c));
-    inf_agents_unref(c);
+    inf_agents_free(c);
 }
 
 static const char *config_backend;      /* NULL: no configuration            */
@@ -674,7 +671,7 @@ the_first_agent_sees_the_configuration_as_written(void **state)
     fake.when = "init a";
     fake.then = check_config;
     assert_ok(load("backend: 'first' " AB, &c));
-    inf_agents_unref(c);
+    inf_agents_free(c);
 }
 
 /* And none where there is none, or none that can be read; the list of agents
@@ -701,7 +698,7 @@ the_next_agent_sees_the_configuration_of_the_new_place(void **state)
         config_backend = seen[i];
         fake.trace[0] = '\0';
         assert_ok(load("backend: 'first' " AB, &c));
-        inf_agents_unref(c);
+        inf_agents_free(c);
         assert_string_equal(fake.trace, BEGUN "LOAD_FAIL b;LOAD_FAIL a;"
             ENDED);
     }
@@ -726,7 +723,7 @@ an_agent_may_write_the_configuration_in_place(void **state)
     fake.when_too = "LOAD b";
     fake.then_too = check_config;
     assert_ok(load("backend: 'first' " AB, &c));
-    inf_agents_unref(c);
+    inf_agents_free(c);
 }
 
 static void
@@ -749,7 +746,7 @@ a_configuration_that_came_with_the_request_names_the_agents(void **state)
     fake.when = "LOAD c";
     fake.then = check_config;
     assert_ok(inf_agents_load(w.table, &model, &c));
-    inf_agents_unref(c);
+    inf_agents_free(c);
     assert_string_equal(fake.trace, "open c;init c;LOAD c;LOAD_FAIL c;fini c;"
         "close c;");
 }
@@ -780,7 +777,7 @@ a_state_is_kept_for_one_agent_and_model(void **state)
     fake.when_too = "fini a";
     fake.then_too = get_state;
     assert_ok(load(AB, &c));
-    inf_agents_unref(c);
+    inf_agents_free(c);
 }
 
 int
@@ -795,7 +792,7 @@ main(void)
         T(each_step_is_taken_once),
         T(a_failed_load_is_told_in_reverse),
         T(what_is_missing_follows_an_early_end),
-        T(the_last_reference_ends_the_chain),
+        T(the_end_of_the_source_ends_the_chain),
         T(a_failure_at_each_step_undoes_what_was_done),
         T(an_error_after_load_is_only_logged),
         T(an_agent_that_is_not_there_is_named),

@@ -15,7 +15,7 @@
 #include "temp_tree.h"
 
 #include "core/base/clock.h"
-#include "core/repository/lifecycle.h"
+#include "core/repository/lifecycle_parts.h"
 
 #define INDEX_ROWS_MAX 16384u
 
@@ -33,11 +33,26 @@ index_rows_add(void *userp, const char *name, int64_t version,
         name, (long long) version, inf_version_state_name(state), reason);
 }
 
+/* All models that were ever loaded, by id, versions ascending. */
+static inline void
+index_rows_all(inf_lifecycle_t *lc, inf_lifecycle_row_fn fn, void *userp)
+{
+    const inf_model_record_t *r = NULL;
+
+    inf_lock(&lc->publish_lock);
+    inf_lock(&lc->lock);
+    while ((r = inf_model_set_next(&lc->set, r)) != NULL) {
+        inf_model_record_rows(r, false, fn, userp);
+    }
+    inf_unlock(&lc->lock);
+    inf_unlock(&lc->publish_lock);
+}
+
 static inline const char *
 index_rows(index_rows_t *rows, inf_lifecycle_t *lc)
 {
     rows->text[0] = '\0';
-    inf_lifecycle_index(lc, index_rows_add, rows);
+    index_rows_all(lc, index_rows_add, rows);
     return rows->text;
 }
 

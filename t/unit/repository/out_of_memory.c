@@ -206,7 +206,7 @@ use_agents(inf_storage_t *st, const char *tree)
         inf_scan_fini(&scan);
     }
 
-    inf_agents_unref(c);
+    inf_agents_free(c);
     inf_agent_table_free(table);
     return err;
 }

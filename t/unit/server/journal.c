@@ -13,6 +13,7 @@
 #include "core/storage/storage.h"
 #include "core_config_of.h"
 #include "repository/fake_plugin.h"
+#include "repository/index_rows.h"
 
 #define SECOND UINT64_C(1000000000)
 #define SIZE   (64 * 1024)
@@ -193,7 +194,7 @@ static const char *
 ready(void)
 {
     w.index[0] = '\0';
-    inf_lifecycle_index(w.lc, index_row, NULL);
+    index_rows_all(w.lc, index_row, NULL);
     return w.index;
 }
 
