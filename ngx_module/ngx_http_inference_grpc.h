@@ -151,6 +151,10 @@ ngx_int_t ngx_http_inference_stream(ngx_http_inference_ctx_t *ctx);
 /* The last trailers, unless nothing can be sent; ctx->rc. */
 ngx_int_t ngx_http_inference_stream_close(ngx_http_inference_ctx_t *ctx);
 
+/* Whether what was taken of the body stays in nginx's buffer for now. */
+ngx_uint_t ngx_http_inference_stream_holds_window(
+    ngx_http_inference_ctx_t *ctx);
+
 /* The call fails: its messages are given up. */
 void ngx_http_inference_stream_abandon(ngx_http_inference_ctx_t *ctx);
 

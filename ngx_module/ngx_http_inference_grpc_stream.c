@@ -449,6 +449,22 @@ ngx_http_inference_stream_receive(ngx_http_inference_stream_t *stream)
 }
 
 
+/*
+ * nginx grants the client's window again what has left its buffer, by a frame
+ * each time: half of the buffer leaves at once, and not each message alone.
+ */
+
+ngx_uint_t
+ngx_http_inference_stream_holds_window(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_buf_t  *b;
+
+    b = ctx->request->request_body->buf;
+
+    return b && b->last - b->start < (b->end - b->start) / 2;
+}
+
+
 static ngx_uint_t
 ngx_http_inference_stream_is_full(ngx_http_inference_stream_t *stream)
 {

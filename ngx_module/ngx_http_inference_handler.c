@@ -13,6 +13,7 @@ static void ngx_http_inference_ready(
     ngx_http_inference_submission_t *submission, ngx_int_t rc);
 static ngx_int_t ngx_http_inference_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
+static void ngx_http_inference_body_taken(ngx_chain_t *cl);
 static ngx_int_t ngx_http_inference_body_of_others(ngx_http_request_t *r);
 static void ngx_http_inference_body_ready(ngx_http_request_t *r);
 static void ngx_http_inference_main_read(ngx_http_request_t *r);
@@ -134,6 +135,7 @@ ngx_http_inference_ready(ngx_http_inference_submission_t *submission,
 static ngx_int_t
 ngx_http_inference_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
+    ngx_uint_t                 held;
     ngx_chain_t               *cl, last;
     ngx_http_inference_ctx_t  *ctx;
 
@@ -160,15 +162,28 @@ ngx_http_inference_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     ngx_http_inference_happened(ctx, NGX_HTTP_INFERENCE_BODY_BYTES);
 
     for (cl = in; cl; cl = cl->next) {
-
-        cl->buf->pos = cl->buf->last;
-
         if (cl->buf->last_buf) {
             last.buf = cl->buf;
         }
     }
 
+    held = ctx->stream && ngx_http_inference_stream_holds_window(ctx);
+
+    if (last.buf || !held) {
+        ngx_http_inference_body_taken(r->request_body->busy);
+        ngx_http_inference_body_taken(in);
+    }
+
     return ngx_http_inference_next_body_filter(r, last.buf ? &last : NULL);
+}
+
+
+static void
+ngx_http_inference_body_taken(ngx_chain_t *cl)
+{
+    for ( /* void */ ; cl; cl = cl->next) {
+        cl->buf->pos = cl->buf->last;
+    }
 }
 
 

@@ -14,7 +14,7 @@ from lib import arena, models, process
 from lib.grpc_client import (SERVICE, Client, frame, frames, infer, number,
                              numbers, status_in, tensor)
 from lib.h2 import (ACK, DATA, END_HEADERS, END_STREAM, H2, HEADERS, PING,
-                    RST_STREAM, SETTINGS, block, literal)
+                    RST_STREAM, SETTINGS, Stream, block, literal)
 from lib.server import SANITIZER, SLOW, Server
 from lib.unharmed import descriptors, memory, unharmed
 
@@ -88,9 +88,7 @@ def test_streams_one_after_another(server, path):
         for i in range(1000 // SLOW):
             streams = range(number_, number_ + 2 * batch, 2)
             number_ += 2 * batch
-            c.streams.update((s, type("Stream", (), dict(
-                status=None, body=b"", ended=False, reset=None, block=b""))())
-                for s in streams)
+            c.streams.update((s, Stream()) for s in streams)
             c.socket.sendall(b"".join(request(s, path, SMALL)
                                       for s in streams))
             for s in streams:

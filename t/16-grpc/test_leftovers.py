@@ -8,8 +8,8 @@ import struct
 import pytest
 
 from lib import arena, models, process
-from lib.grpc_client import (SERVICE, Client, frame, infer, number, numbers,
-                             tensor)
+from lib.grpc_client import (SERVICE, Client, frame, frames, infer, number,
+                             numbers, tensor)
 from lib.h2 import H2
 from lib.server import SLOW, Server, free_port, nap
 from lib.unharmed import descriptors, unharmed
@@ -123,6 +123,29 @@ def test_a_window_that_opens_bit_by_bit(server):
         found.append(body[5:5 + size])
         body = body[5 + size:]
     assert len(found) == 60
+    arena.assert_empty(server, ARENA)
+
+
+@pytest.mark.parametrize("size", [1, 500, 20_000])
+def test_a_client_that_keeps_to_the_window(server, size):
+    """It is granted what was taken, half of a window or more at a time."""
+    message = frame(infer("id_uint8", tensor("IN", "UINT8", [size],
+                                             bytes(size))))
+    count = max(8, 400_000 // len(message))
+    with H2(server.port2, window=1 << 30) as c:
+        stream = c.post(STREAM, HEADERS)
+        granted = c.streams[stream].grants
+        sent = 0
+        for _ in range(count):
+            while 65535 + sum(granted) < sent + len(message):
+                c.step()
+            c.data(stream, message)
+            sent += len(message)
+        c.data(stream, b"", end=True)
+        c.read(stream)
+        assert len(frames(c.streams[stream].body)) == count
+        assert sum(granted) <= sent
+        assert all(n >= 32767 for n in granted)
     arena.assert_empty(server, ARENA)
 
 

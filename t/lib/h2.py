@@ -53,6 +53,7 @@ class Stream:
         self.ended = False
         self.reset = None
         self.block = b""
+        self.grants = []            # by WINDOW_UPDATE
 
 
 class H2:
@@ -123,6 +124,10 @@ class H2:
         stream = self.streams.get(number)
         if stream is None:
             return
+        assert not stream.ended or kind not in (DATA, HEADERS), \
+            "a frame after the end of its stream"
+        if kind == WINDOW_UPDATE:
+            stream.grants.append(struct.unpack(">I", payload)[0])
         if kind == HEADERS:
             stream.block = payload
         if kind == HEADERS and stream.status is None:

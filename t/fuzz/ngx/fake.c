@@ -660,6 +660,13 @@ ngx_http_inference_stream_abandon(ngx_http_inference_ctx_t *ctx)
     check(ctx->stream == NULL);
 }
 
+ngx_uint_t
+ngx_http_inference_stream_holds_window(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx == NULL);
+    return 0;
+}
+
 ngx_int_t
 ngx_http_inference_stream_next(ngx_http_inference_ctx_t *ctx)
 {
