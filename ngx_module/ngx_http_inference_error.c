@@ -23,6 +23,9 @@ static ngx_int_t ngx_http_inference_fail_with(ngx_http_inference_ctx_t *ctx,
 static ngx_int_t ngx_http_inference_error_body(ngx_http_inference_ctx_t *ctx,
     ngx_buf_t **b);
 static ngx_uint_t ngx_http_inference_is_control(u_char c);
+static ngx_uint_t ngx_http_inference_hold_socket(ngx_http_request_t *r);
+static void ngx_http_inference_let_socket(ngx_http_request_t *r,
+    ngx_uint_t held);
 
 
 /* ---- internal codes and HTTP -------------------------------------------- */
@@ -358,7 +361,7 @@ ngx_http_inference_send_chain(ngx_http_request_t *r, ngx_uint_t status,
     last->last_buf = (r == r->main) ? 1 : 0;
     last->last_in_chain = 1;
 
-    return ngx_http_output_filter(r, out);
+    return ngx_http_inference_send_body(r, out);
 }
 
 
@@ -367,9 +370,90 @@ ngx_http_inference_send_chain(ngx_http_request_t *r, ngx_uint_t status,
 ngx_int_t
 ngx_http_inference_send_header(ngx_http_request_t *r)
 {
+    ngx_int_t   rc;
+    ngx_uint_t  held;
+
     r->disable_not_modified = 1;
 
-    return ngx_http_send_header(r);
+    /* one that ends the stream goes at once */
+
+    held = !r->header_only
+           && (r->headers_out.content_length_n || r->expect_trailers)
+           && ngx_http_inference_hold_socket(r);
+
+    rc = ngx_http_send_header(r);
+
+    ngx_http_inference_let_socket(r, held);
+
+    if (held) {
+        /* the stream's own event: the body may be sent */
+        r->connection->write->active = 0;
+        r->connection->write->ready = 1;
+    }
+
+    return rc;
+}
+
+
+ngx_int_t
+ngx_http_inference_send_body(ngx_http_request_t *r, ngx_chain_t *out)
+{
+    ngx_int_t   rc;
+    ngx_uint_t  held;
+
+    held = ngx_http_inference_hold_socket(r);
+
+    rc = ngx_http_output_filter(r, out);
+
+    ngx_http_inference_let_socket(r, held);
+
+    return rc;
+}
+
+
+/*
+ * nginx writes frames of HTTP/2 to the socket as they are made: a head, a body,
+ * each response by itself.  While the socket is not ready they wait in the
+ * connection's queue; all that a turn of the event loop has made is written at
+ * its end.
+ */
+
+static ngx_uint_t
+ngx_http_inference_hold_socket(ngx_http_request_t *r)
+{
+#if (NGX_HTTP_V2)
+    ngx_event_t  *wev;
+
+    if (r->stream) {
+        wev = r->stream->connection->connection->write;
+
+        if (wev->ready) {
+            wev->ready = 0;
+            return 1;
+        }
+    }
+
+#endif
+
+    return 0;
+}
+
+
+static void
+ngx_http_inference_let_socket(ngx_http_request_t *r, ngx_uint_t held)
+{
+#if (NGX_HTTP_V2)
+    ngx_event_t  *wev;
+
+    if (held) {
+        wev = r->stream->connection->connection->write;
+
+        wev->ready = 1;
+
+        ngx_post_event(wev, &ngx_posted_events);
+    }
+
+#endif
 }
 
 

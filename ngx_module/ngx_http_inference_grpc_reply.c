@@ -250,7 +250,7 @@ ngx_http_inference_grpc_send(ngx_http_inference_ctx_t *ctx, ngx_chain_t *out)
     cl->buf->last_buf = (r == r->main) ? 1 : 0;
     cl->buf->last_in_chain = 1;
 
-    return ngx_http_output_filter(r, out);
+    return ngx_http_inference_send_body(r, out);
 }
 
 

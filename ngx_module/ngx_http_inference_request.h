@@ -894,8 +894,10 @@ ngx_int_t ngx_http_inference_send_error(ngx_http_inference_ctx_t *ctx);
 ngx_int_t ngx_http_inference_send_chain(ngx_http_request_t *r,
     ngx_uint_t status, ngx_str_t *type, ngx_chain_t *out);
 
-/* Every head goes through here. */
+/* Every head goes through here, and each body that is whole. */
 ngx_int_t ngx_http_inference_send_header(ngx_http_request_t *r);
+ngx_int_t ngx_http_inference_send_body(ngx_http_request_t *r,
+    ngx_chain_t *out);
 
 /* Both texts are borrowed; list is that of headers or of trailers. */
 ngx_int_t ngx_http_inference_add_header(ngx_http_request_t *r, char *key,

@@ -278,7 +278,7 @@ ngx_http_inference_last(ngx_http_inference_ctx_t *ctx, ngx_chain_t *out)
     ctx->rc = ngx_http_inference_tensors(ctx, ll);
 
     if (ctx->rc == NGX_OK) {
-        ctx->rc = ngx_http_output_filter(ctx->request, out);
+        ctx->rc = ngx_http_inference_send_body(ctx->request, out);
     }
 
     return NGX_OK;

@@ -89,6 +89,32 @@ def test_empty_last_frame_ends_a_body(connection):
     assert connection.read(number).body.endswith(b"abc" * 5)
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("path", ["/v2/health/ready", "/v2"])
+def test_answers_without_a_body(connection, path, method):
+    numbers = [connection.post(path, method=method, body=b"")
+               for _ in range(10)]
+    for number in numbers:
+        stream = connection.read(number)
+        assert stream.status == (200 if method == "GET" else 405)
+        assert bool(stream.body) == (path == "/v2" and method == "GET")
+    connection.sync()
+
+
+def test_answers_of_one_turn(connection):
+    """Short and long ones, asked for at once."""
+    sizes = [10, 3 << 20, 0, 100_000, 1, 5 << 20, 2000] * 3
+    numbers = []
+    for n in sizes:
+        connection.sync()
+        numbers.append(connection.post("/v2/models/slow/infer", RAW,
+                                       b"z" * n))
+    for number, n in zip(numbers, sizes):
+        stream = connection.read(number)
+        assert stream.status == 200
+        assert stream.body.endswith(b"z" * n)
+
+
 def test_frames_of_many_streams_in_turn(connection):
     numbers = [connection.post(UINT8, RAW) for _ in range(40)]
     for turn in range(20):
