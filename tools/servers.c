@@ -137,7 +137,8 @@ write_grpc(FILE *f, const options_t *o)
     if (options_tls(o)) {
         write_tls(f, o);
     }
-    fputs("        http2_max_concurrent_streams 65536;\n", f);
+    fputs("        http2_max_concurrent_streams 65536;\n"
+          "        http2_chunk_size 16k;\n", f);
     if (o->connection_age_ms != 0) {
         fprintf(f, "        keepalive_time %ldms;\n", o->connection_age_ms);
     }

@@ -52,10 +52,11 @@ def verify(answer, size):
 class Unary:
     """Calls of ModelInfer, so many at a time."""
 
-    def __init__(self, name, size, in_flight):
+    def __init__(self, name, size, in_flight, connections=CONNECTIONS):
         self.name = name
         self.size = size
         self.in_flight = in_flight
+        self.connections = min(connections, in_flight)
 
     def verify(self, port):
         with Client(port) as client:
@@ -65,10 +66,9 @@ class Unary:
         body, log = folder / "message", folder / "h2load.log"
         body.write_bytes(frame(request(self.size)))
         log.unlink(missing_ok=True)
-        connections = min(CONNECTIONS, self.in_flight)
         out = subprocess.run(
-            ["h2load", "-t1", f"-c{connections}",
-             f"-m{self.in_flight // connections}", f"-D{SECONDS}",
+            ["h2load", "-t1", f"-c{self.connections}",
+             f"-m{self.in_flight // self.connections}", f"-D{SECONDS}",
              "-w24", "-W26", "-d", str(body),
              "-H", "content-type: application/grpc", "-H", "te: trailers",
              "--log-file", str(log),
@@ -115,6 +115,7 @@ class Messages:
 
 def rows():
     return [*(Unary("unary 64 B", 64, n) for n in (1, 32, 128)),
+            Unary("unary 64 B, 4 x 8", 64, 32, 4),
             *(Unary("unary 1 MiB", 1 << 20, n) for n in (1, 8)),
             Messages("stream ping-pong 64 B", 64, 1),
             Messages("stream flow 64 B", 64, WINDOW),
@@ -163,7 +164,8 @@ def run(words):
     try:
         servers["ours"] = Server(
             repository, workers=int(os.environ.get("WORKERS", "1")),
-            log_level="warn", http2=True).start()
+            log_level="warn", http2=True,
+            http="    http2_chunk_size 16k;").start()   # as triton.conf
         servers["peer"] = Peer(repository, folder, grpc=True)
         results = []
         print(f"{ROUNDS} interleaved rounds of {SECONDS} s, medians; "
