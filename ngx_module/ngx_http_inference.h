@@ -278,8 +278,8 @@ inf_client_t *ngx_http_inference_channel(uint64_t *epoch);
  * s: op, method, flags, offset, length, deadline and received time are the
  * caller's; slot and generation are filled in.  `regions` (count of them, at
  * most NGX_HTTP_INFERENCE_REGIONS) were allocated on the channel of `epoch`;
- * the client frees them once RELEASED has come, whatever happens to the
- * request; on error they stay the caller's.
+ * the client frees them once RELEASED has come, however the request
+ * ends; on error they stay the caller's.
  * NGX_OK; NGX_BUSY: no slot or ring full; NGX_ERROR: that channel is down (a
  * newer one may be up).
  */

@@ -5,7 +5,7 @@
  *                               finds it in memory or in its file later.
  *
  * Main goes on with a whole body or not at all: where reading ends early, for
- * whatever reason, main is answered with that reason's status and only then
+ * any reason, main is answered with that reason's status and only then
  * does the subrequest end.
  */
 

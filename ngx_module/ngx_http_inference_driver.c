@@ -170,8 +170,8 @@ ngx_http_inference_check_time(ngx_http_inference_ctx_t *ctx)
 
 
 /*
- * A worker that answers is live, however busy it is and whatever the core
- * does: restarting it would not help.  NGX_DECLINED: it has answered.
+ * A worker that answers is live, busy or not, with or without a core:
+ * restarting it would not help.  NGX_DECLINED: it has answered.
  */
 
 static ngx_int_t

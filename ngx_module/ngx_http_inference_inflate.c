@@ -14,7 +14,7 @@ struct ngx_http_inference_inflate_s {
 };
 
 
-/* either wrapper, whatever the label says */
+/* either wrapper; the label does not decide */
 #define NGX_HTTP_INFERENCE_WINDOW_BITS  (MAX_WBITS + 32)
 
 

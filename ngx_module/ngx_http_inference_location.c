@@ -572,8 +572,8 @@ ngx_http_inference_note_server(ngx_conf_t *cf)
 }
 
 
-/* A connection of HTTP/2 goes by its server's values, whatever the locations of
-   its requests have. */
+/* A connection of HTTP/2 goes by its server's values, not by those of its
+   requests' locations. */
 
 void
 ngx_http_inference_override_connections(ngx_conf_t *cf)

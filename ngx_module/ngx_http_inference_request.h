@@ -1,7 +1,7 @@
 /*
  * ngx_http_inference_request.h - the life of one request in the worker.
  *
- * Owner    The context lives in r->pool; its pool cleanup gives back whatever
+ * Owner    The context lives in r->pool; its pool cleanup gives back what
  *          the shared memory still holds for it, its request cleanup cancels
  *          what the core has not answered.
  * Thread   the worker's event loop.
@@ -370,7 +370,7 @@ struct ngx_http_inference_ctx_s {
     ((ctx)->endpoint->verb == NGX_HTTP_INFERENCE_GENERATE_ONE                 \
      || (ctx)->endpoint->verb == NGX_HTTP_INFERENCE_GENERATE_ALL)
 
-/* a request to a model, in whatever form */
+/* a request to a model, in any form */
 #define ngx_http_inference_is_infer(ctx)                                      \
     ((ctx)->endpoint->verb == NGX_HTTP_INFERENCE_MODEL_INFER                  \
      || ngx_http_inference_is_generate(ctx))
@@ -413,7 +413,7 @@ void ngx_http_inference_free_ctx(ngx_http_inference_ctx_t *ctx);
    NGX_DECLINED or NGX_ERROR. */
 void ngx_http_inference_move(ngx_http_inference_ctx_t *ctx, ngx_int_t rc);
 
-/* It is going to be finalized, in whatever state it is: no event follows. */
+/* The request is about to be finalized, in any state: no event follows. */
 void ngx_http_inference_over(ngx_http_inference_ctx_t *ctx);
 
 /* While it waited: RETRYING is its state now. */
@@ -798,7 +798,7 @@ ngx_int_t ngx_http_inference_store_ensure(ngx_http_inference_ctx_t *ctx,
 
 /*
  * A store's bytes may be read once it is settled: NGX_AGAIN: the slice is
- * over.  Or moves whatever is left at once.
+ * over.  Or moves the rest at once.
  */
 ngx_int_t ngx_http_inference_store_settle(ngx_http_inference_ctx_t *ctx,
     ngx_http_inference_store_t *store);

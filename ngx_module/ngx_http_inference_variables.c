@@ -329,7 +329,7 @@ ngx_http_inference_variable_value(ngx_http_inference_ctx_t *ctx,
 }
 
 
-/* In words that a map can tell apart whatever the HTTP status is. */
+/* In words that a map can tell apart under any HTTP status. */
 
 static void
 ngx_http_inference_variable_status(ngx_http_inference_ctx_t *ctx,

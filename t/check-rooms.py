@@ -53,7 +53,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 
 
 def room_of(path):
-    """'core/sched/queue.c' -> ('core', 'sched'); others: (folder, name)."""
+    """'core/sched/queue.c' -> ('core', 'sched'); others: (directory, name)."""
     parts = path.split("/")
     return parts[0], parts[1] if len(parts) > 2 else ""
 
@@ -155,11 +155,11 @@ def circle(graph):
     return []
 
 
-def cycle_of_calls(folder):
-    """Files of folder that call each other in a circle; empty: there is none.
+def cycle_of_calls(directory):
+    """Files of directory that call each other in a circle; empty: none.
     A call through a table of functions is none of the caller's file."""
     texts = {p.name: COMMENT.sub("", p.read_text(encoding="utf-8"))
-             for p in (ROOT / folder).glob("*.c")}
+             for p in (ROOT / directory).glob("*.c")}
     home = {name: file for file, text in texts.items()
             for name in DEFINED.findall(text)}
     calls = {file: {home[word] for word in set(WORD.findall(text))
@@ -171,14 +171,14 @@ def cycle_of_calls(folder):
 def every_file():
     """All paths of the tree but what was built, each with a slash before."""
     found = []
-    for folder, folders, names in os.walk(ROOT):
-        folders[:] = [f for f in folders if not f.startswith(("build", ".git"))]
-        found += [f"{folder[len(str(ROOT)):]}/{name}" for name in names]
+    for directory, inner, names in os.walk(ROOT):
+        inner[:] = [f for f in inner if not f.startswith(("build", ".git"))]
+        found += [f"{directory[len(str(ROOT)):]}/{name}" for name in names]
     return sorted(found)
 
 
 def is_there(name, files):
-    """name is as documents write it: from any folder above the file, and a
+    """name is as documents write it: from any directory above the file, and a
     file of the nginx module by its last word."""
     base = name.removeprefix("..._")
     ends = ("/" + base, "/ngx_module/ngx_http_inference_" + base)

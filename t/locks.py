@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs clang's thread-safety analysis over core: make locks.
 
-    t/locks.py [BUILD]      the build folder (build), for its compiler commands
+    t/locks.py [BUILD]      build directory (build), for its compiler commands
 
 Functions say in their prototypes which lock they need, take or give up
 (core/base/lock.h).  The analysis knows a lock by the expression that names it:

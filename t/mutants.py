@@ -7,7 +7,7 @@ the schedule's virtual time must find each.
     t/mutants.py [BUILD]        BUILD has objects and the unit programs
 
 A mutant is a file of core and one piece of its text that becomes another.  It
-is compiled in a folder of its own; the tree is not touched.  A mutant that
+is compiled in a directory of its own; the tree is not touched.  A mutant that
 lives, or whose text is no longer in the source, fails the run.
 """
 
@@ -173,7 +173,7 @@ MUTANTS = [
     ("who returns brings old claims along", LIMITER,
      "i->start = i->finish > floor ? i->finish : floor;",
      "i->start = i->finish;"),
-    ("whoever goes on loses its place", LIMITER,
+    ("a request that goes on loses its place", LIMITER,
      "uint64_t credit = (uint64_t) RATE_CREDIT * c->priority;",
      "uint64_t credit = 0;"),
     ("a tie goes to the lower priority", LIMITER,

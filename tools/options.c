@@ -219,8 +219,8 @@ take_environment(options_t *o)
     }
 }
 
-/* Options that are settings of all backends; they count whatever
-   --backend-config says of them. */
+/* Options that are settings of all backends; they outrank
+   --backend-config. */
 static void
 take_backend_settings(options_t *o)
 {

@@ -266,7 +266,7 @@ environment(const char *name, const char *otherwise)
     return value != NULL && value[0] != '\0' ? value : otherwise;
 }
 
-/* For the launcher's own questions, whatever the others are. */
+/* For the launcher's own requests. */
 static void
 write_own(FILE *f, const char *dir)
 {

@@ -1,7 +1,7 @@
 /*
  * error.h - errors and log lines of a backend, with printf texts.
  *
- * Owner    An error belongs to whoever received it and ends in one of three
+ * Owner    An error belongs to its receiver and ends in one of three
  *          ways: returned to the core, sent with a response, or logged.
  * Thread   any; an error belongs to one thread at a time.
  * Units    none.

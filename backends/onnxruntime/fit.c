@@ -183,7 +183,7 @@ check_tensor(const bk_model_config_t *config, const bk_tensor_config_t *c,
     }
 
     if (bk_batch_output_find(&config->batch, c->name) != NULL) {
-        return NULL;                    /* cut up, whatever it looks like    */
+        return NULL;                    /* cut up, for any shape             */
     }
 
     if (c->ragged && config->max_batch_size > 0) {

@@ -141,13 +141,13 @@ static TRITONSERVER_Error *
 model_find_file(ort_model_t *m, TRITONBACKEND_Model *handle)
 {
     TRITONBACKEND_ArtifactType type;
-    const char *folder;
+    const char *directory;
     uint64_t version;
     struct stat st;
     char *path = NULL;
 
     TRITONSERVER_Error *err = TRITONBACKEND_ModelRepository(handle, &type,
-        &folder);
+        &directory);
     if (err != NULL) {
         return err;
     }
@@ -168,7 +168,9 @@ model_find_file(ort_model_t *m, TRITONBACKEND_Model *handle)
             " directory", m->config.name, filename);
     }
 
-    if (asprintf(&path, "%s/%" PRIu64 "/%s", folder, version, filename) < 0) {
+    if (asprintf(&path, "%s/%" PRIu64 "/%s", directory, version,
+        filename) < 0)
+    {
         return bk_err_nomem("path of a model");
     }
 
@@ -219,7 +221,7 @@ session_make(ort_model_t *m, TRITONSERVER_InstanceGroupKind kind,
     TRITONSERVER_Error *err = ort_options_new(&options, m->rt, &m->config,
         kind, device_id);
     if (err == NULL) {
-        /* it is read as what it was checked as, whatever its name */
+        /* read as what it was checked as; its name does not count */
         err = ort_err(m->rt, m->rt->api->AddSessionConfigEntry(
             options.session, "session.load_model_format", m->format),
             "session.load_model_format");

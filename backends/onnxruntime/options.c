@@ -10,7 +10,7 @@
 #define MEMORY_PREFIX  "memory."
 
 /* It would move external data away from the model file. */
-#define SESSION_FOLDER "session.model_external_initializers_file_folder_path"
+#define SESSION_DIRECTORY "session.model_external_initializers_file_folder_path"
 
 static TRITONSERVER_Error *set_threads(ort_options_t *o,
     const ort_runtime_t *rt, const bk_model_config_t *config);
@@ -171,7 +171,7 @@ set_entries(ort_options_t *o, const ort_runtime_t *rt,
         const char *value = bk_json_string(bk_json_member(it.value,
             "string_value"), "");
 
-        if (strcmp(it.key, SESSION_FOLDER) == 0) {
+        if (strcmp(it.key, SESSION_DIRECTORY) == 0) {
             err = bk_err_new(TRITONSERVER_ERROR_INVALID_ARG,
                 "parameter \"%s\" is not taken: external data lies beside"
                 " the model file", it.key);

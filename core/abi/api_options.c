@@ -427,7 +427,7 @@ TRITONSERVER_ServerOptionsSetLogVerbose(TRITONSERVER_ServerOptions *options,
     return NULL;
 }
 
-/* Statistics are counted whatever is set; these choose what the metrics text
+/* Statistics are always counted; these options choose what the metrics text
    of the server holds. */
 TRITONSERVER_Error *
 TRITONSERVER_ServerOptionsSetMetrics(TRITONSERVER_ServerOptions *options,

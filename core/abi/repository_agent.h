@@ -4,7 +4,7 @@
  *
  * Owner    The agent table owns agents.
  * Thread   open, close: the table serialises per library; model calls:
- *          whoever drives a model's chain, one call at a time for one model.
+ *          the driver of a model's chain, one call at a time for one model.
  * Units    none.
  * Errors   NOT_FOUND: library or entry point missing, with the loader's text;
  *          otherwise what the agent returned.

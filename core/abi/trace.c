@@ -456,7 +456,7 @@ inf_trace_context_copy(inf_trace_t *trace)
 }
 
 /* Takes to.  False, and to freed: the context is no longer what from says
-   (NULL: whatever it is). */
+   (NULL: any). */
 static bool
 context_replace(inf_trace_t *trace, const char *from, char *to)
 {

@@ -1,7 +1,7 @@
 /*
  * slice.h - bytes by pointer and length; never NUL-terminated by promise.
  *
- * Owner    whoever owns the bytes; a slice is a view.
+ * Owner    the owner of the bytes; a slice is a view.
  * Thread   as the bytes.
  * Units    bytes.
  * Errors   none.

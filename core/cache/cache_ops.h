@@ -2,7 +2,7 @@
  * cache_ops.h - how a cache is opened, and what the response cache asks of it;
  *               abi fills both in.
  *
- * Owner    The table is static; the cache belongs to whoever opened it and
+ * Owner    The table is static; the cache belongs to its opener and
  *          outlives every model that uses it.
  * Thread   lookup, insert, counts: any, many at once, no lock held.
  * Units    ns, bytes.

@@ -11,7 +11,7 @@
 typedef struct {
     Inference__ModelConfig *msg;
     inf_entries_t           content;
-    bool                    onnx_folder;    /* model.onnx/model.onnx        */
+    bool                    onnx_directory; /* model.onnx/model.onnx        */
 } infer_t;
 
 typedef enum {
@@ -104,7 +104,7 @@ infer_inspect(infer_t *in, const inf_storage_t *st,
     inf_entry_t entry;
     inf_err_t *err = inf_storage_stat(st, path, &entry);
     free(path);
-    in->onnx_folder = err == NULL;
+    in->onnx_directory = err == NULL;
     if (err != NULL && inf_err_code(err) == INF_ERR_NOT_FOUND) {
         inf_err_free(err);
         return NULL;
@@ -386,7 +386,7 @@ infer_has(const infer_t *in, const char *name, infer_kind_t kind)
     case INFER_FILE_OR_DIR:
         return entry->kind == INF_ENTRY_FILE || entry->kind == INF_ENTRY_DIR;
     case INFER_FILE_OR_ONNX_FOLDER:
-        return entry->kind == INF_ENTRY_FILE || in->onnx_folder;
+        return entry->kind == INF_ENTRY_FILE || in->onnx_directory;
     }
 
     return false;

@@ -44,10 +44,10 @@ inf_storage_contain(const inf_storage_t *st, const char *dir,
 
 inf_err_t *
 inf_storage_read_in(const inf_storage_t *st, const char *model_dir,
-    const char *folder, const char *file, size_t limit, char **data,
+    const char *directory, const char *file, size_t limit, char **data,
     size_t *len)
 {
-    char *dir = inf_path_join(model_dir, folder);
+    char *dir = inf_path_join(model_dir, directory);
     char *path = dir != NULL ? inf_path_join(dir, file) : NULL;
 
     inf_err_t *err = path == NULL ? inf_err_nomem()

@@ -90,11 +90,11 @@ INF_CHECK inf_err_t *inf_storage_read(const inf_storage_t *st,
     const char *path, size_t limit, char **data, size_t *len);
 INF_CHECK inf_err_t *inf_storage_contain(const inf_storage_t *st,
     const char *dir, const char *path);
-/* A file of one of a model's directories: <model_dir>/<folder>/<file>, and
+/* A file of one of a model's directories: <model_dir>/<directory>/<file>, and
    nothing that a link or a ".." leads to outside the model. */
 INF_CHECK inf_err_t *inf_storage_read_in(const inf_storage_t *st,
-    const char *model_dir, const char *folder, const char *file, size_t limit,
-    char **data, size_t *len);
+    const char *model_dir, const char *directory, const char *file,
+    size_t limit, char **data, size_t *len);
 
 /* As the operation: *local is given back with inf_storage_release. */
 INF_CHECK inf_err_t *inf_storage_localize(inf_storage_t *st, const char *dir,

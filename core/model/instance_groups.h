@@ -93,7 +93,7 @@ INF_CHECK inf_err_t *inf_instance_groups_validate(
 void inf_instance_groups_find(const Inference__ModelConfig *msg,
     const inf_gpus_t *gpus, uint32_t max_instances, inf_findings_t *f);
 
-/* Those that need no normalised group and hold on whatever machine. */
+/* Findings that need no normalised group and hold on any machine. */
 void inf_instance_groups_find_anywhere(const Inference__ModelConfig *msg,
     inf_findings_t *f);
 

@@ -71,7 +71,7 @@ typedef enum {
     INF_FAILURE_REJECTED,           /* its queue's policy rejected it        */
     INF_FAILURE_CANCELED,           /* dropped by the core                   */
     INF_FAILURE_BACKEND,            /* Execute's error, or as it reported    */
-    INF_FAILURE_OTHER,              /* whatever else ended it unexecuted     */
+    INF_FAILURE_OTHER,              /* any other end without an execution    */
     INF_FAILURE_COUNT
 } inf_failure_t;
 

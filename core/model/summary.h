@@ -2,7 +2,7 @@
  * summary.h - quantiles of the values of the last minute, of several kinds
  *             that are observed at the same moments.
  *
- * Owner    whoever made it.
+ * Owner    its maker.
  * Thread   any: relaxed atomics; a value that meets the turn of a window may
  *          be lost to the quantiles.
  * Units    values are whole numbers; below 128 they are kept exactly, above

@@ -515,7 +515,7 @@ value_text(const inf_classifier_t *c, uint64_t at, char *text)
     return inf_number_write_uint64(text, key);
 }
 
-/* "%f" with a point, whatever the locale's is. */
+/* "%f" with a point in every locale. */
 static size_t
 real_text(double v, char *text)
 {

@@ -181,7 +181,7 @@ static const struct {
     [INF_TYPE_INT64]  = { INT64_MIN, INT64_MAX }
 };
 
-/* Little-endian, so the low bytes come first whatever the width. */
+/* Little-endian, so the low bytes come first in every width. */
 static inf_err_t *
 decode_integer(inf_data_decoder_t *d, const char *p, const char *end,
     char *out, const char **next)

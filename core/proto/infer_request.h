@@ -8,7 +8,7 @@
  * Thread   one at a time.
  * Units    Offsets and lengths are bytes; offsets of data spans count from
  *          the JSON's first byte, of binary data from the JSON's end.
- * Errors   INVALID_ARG: whatever is wrong with the text, with the place.
+ * Errors   INVALID_ARG: a fault of the text, with its position.
  *          UNSUPPORTED: a correlation id longer than 128 bytes.
  * Route    body -> [reader] -> data decoder -> record -> channel.
  *

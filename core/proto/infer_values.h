@@ -1,6 +1,6 @@
 /*
  * infer_values.h - a tensor's elements as the inside of a JSON array, written
- *                  into whatever room there is.
+ *                  into the room there is.
  *
  * Owner    the caller's memory.
  * Thread   one at a time.

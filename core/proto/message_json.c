@@ -220,7 +220,7 @@ write_value(const writer_t *w, const ProtobufCMessageDescriptor *desc,
     return NULL;
 }
 
-/* Keys are strings whatever their type. */
+/* Keys of any type are strings. */
 static void
 write_key(const writer_t *w, const ProtobufCFieldDescriptor *f,
     inf_scalar_t v)

@@ -172,7 +172,7 @@ read_scalar(inf_message_reader_t *r, const ProtobufCFieldDescriptor *f,
     return bad != NULL ? inf_reader_bad_value(r, at, bad, text) : NULL;
 }
 
-/* Keys of maps are strings whatever their type. */
+/* Keys of maps are strings, of any type. */
 static inf_err_t *
 read_map_key(inf_message_reader_t *r, const ProtobufCFieldDescriptor *f,
     inf_slice_t name, size_t at, inf_scalar_t *v)

@@ -5,8 +5,8 @@
  * Thread   any.
  * Units    bytes.
  * Errors   none.
- * Route    unpack and the JSON codec look at every string here, and so does
- *          whoever shows a text that anybody may have written.
+ * Route    unpack and the JSON codec look at every string here, and so
+ *          does code that shows a client's or a backend's text.
  */
 
 #ifndef INF_PROTO_MESSAGE_UTF8_H

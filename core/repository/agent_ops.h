@@ -4,8 +4,8 @@
  *
  * Owner    The table of functions is static.  The agent table owns the agents
  *          it opened.
- * Thread   open, close: one at a time for one library; the rest: whoever
- *          drives the chain of a model, one call at a time for one model.
+ * Thread   open, close: one at a time for one library; the rest: the
+ *          driver of a model's chain, one call at a time for one model.
  * Units    none.
  * Errors   what the plug-in returned, or why it could not be called.
  * Route    lifecycle -> agents -> [agent operations] -> abi -> agent

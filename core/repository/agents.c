@@ -27,7 +27,7 @@ struct inf_agent_model_s {
     void                    *state;
     inf_artifact_t           artifact;
     const char              *location;  /* in the chain's arena              */
-    inf_private_dir_t       *folder;    /* NULL: not acquired                */
+    inf_private_dir_t       *directory; /* NULL: not acquired                */
     Inference__ModelConfig  *config;    /* its own; NULL: none               */
 };
 
@@ -55,7 +55,7 @@ static Inference__ModelConfig *config_at(inf_artifact_t artifact,
     const char *location, const inf_config_options_t *opt);
 static inf_err_t *chain_settle(inf_agents_t *c,
     const inf_agents_model_t *model);
-static inf_err_t *check_folder(const inf_storage_t *st, const char *dir);
+static inf_err_t *check_directory(const inf_storage_t *st, const char *dir);
 static inf_err_t *open_location(inf_artifact_t artifact, const char *location,
     inf_storage_t **st, char **root);
 static bool chain_move(inf_agents_t *c, chain_stage_t from, chain_stage_t to);
@@ -294,7 +294,7 @@ chain_settle(inf_agents_t *c, const inf_agents_model_t *model)
         c->dir = inf_arena_strdup(&c->arena, root, strlen(root));
         free(root);
         err = c->dir == NULL ? inf_err_nomem()
-            : check_folder(c->storage, c->dir);
+            : check_directory(c->storage, c->dir);
     }
     if (err != NULL) {
         return inf_err_add(err, "repo agent '%s' left the model at '%s'",
@@ -307,7 +307,7 @@ chain_settle(inf_agents_t *c, const inf_agents_model_t *model)
 }
 
 static inf_err_t *
-check_folder(const inf_storage_t *st, const char *dir)
+check_directory(const inf_storage_t *st, const char *dir)
 {
     inf_entry_t entry;
 
@@ -319,7 +319,7 @@ check_folder(const inf_storage_t *st, const char *dir)
     return err;
 }
 
-/* A path on this machine is one, whatever it looks like. */
+/* An artifact of the local kind is a path, whose text is not examined. */
 static inf_err_t *
 open_location(inf_artifact_t artifact, const char *location,
     inf_storage_t **st, char **root)
@@ -396,7 +396,7 @@ chain_free(inf_agents_t *c)
         inf_agent_model_t *m = &c->models[i - 1];
 
         log_ignored(c, m, "ModelFinalize", c->ops->model_fini(m->agent, m));
-        inf_private_dir_free(m->folder);
+        inf_private_dir_free(m->directory);
         inf_message_free(m->config != NULL ? &m->config->base : NULL);
         inf_agent_table_unref(c->table, m->agent);
     }
@@ -475,28 +475,28 @@ inf_agent_model_acquire(inf_agent_model_t *m, int artifact,
             " supported", artifact);
     }
 
-    if (m->folder == NULL) {
-        inf_err_t *err = inf_private_dir_new(NULL, &m->folder);
+    if (m->directory == NULL) {
+        inf_err_t *err = inf_private_dir_new(NULL, &m->directory);
         if (err != NULL) {
-            m->folder = NULL;
+            m->directory = NULL;
             return err;
         }
     }
 
-    *location = m->folder->path;
+    *location = m->directory->path;
     return NULL;
 }
 
 inf_err_t *
 inf_agent_model_release(inf_agent_model_t *m)
 {
-    if (m->folder == NULL) {
+    if (m->directory == NULL) {
         return inf_err_new(INF_ERR_UNAVAILABLE, "model '%s' has no acquired"
             " location to release", m->chain->name);
     }
 
-    inf_private_dir_free(m->folder);
-    m->folder = NULL;
+    inf_private_dir_free(m->directory);
+    m->directory = NULL;
     return NULL;
 }
 

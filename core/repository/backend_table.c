@@ -19,10 +19,10 @@ struct inf_backend_table_s {
 
 static inf_backend_t *find_locked(inf_backend_table_t *t, const char *name,
     const char *library) INF_NEEDS(t->lock);
-static inf_err_t *folder_of(const NginxInference__CoreConfig *config,
+static inf_err_t *directory_of(const NginxInference__CoreConfig *config,
     const char *library, char **out);
 static inf_err_t *settings_of(const NginxInference__CoreConfig *config,
-    const char *name, const char *folder, inf_plugin_setting_t **out,
+    const char *name, const char *directory, inf_plugin_setting_t **out,
     size_t *count);
 static uint64_t hash_of(const inf_plugin_setting_t *settings, size_t count);
 static bool stays_locked(const inf_backend_t *b,
@@ -72,17 +72,17 @@ inf_backend_table_get(inf_backend_table_t *t,
 {
     inf_plugin_setting_t *settings = NULL;
     size_t count = 0;
-    char *folder = NULL;
+    char *directory = NULL;
     inf_err_t *err = NULL;
 
     inf_lock(&t->lock);
 
     *out = find_locked(t, name, where->library);
     if (*out == NULL) {
-        err = folder_of(config, where->library, &folder);
+        err = directory_of(config, where->library, &directory);
         if (err == NULL) {
             err = settings_of(config, where->python_based ? "python" : name,
-                folder, &settings, &count);
+                directory, &settings, &count);
         }
         if (err == NULL) {
             err = t->plugins->open(name, where->library, where->dir,
@@ -97,7 +97,7 @@ inf_backend_table_get(inf_backend_table_t *t,
 
     inf_unlock(&t->lock);
     free(settings);
-    free(folder);
+    free(directory);
     return err;
 }
 
@@ -145,7 +145,7 @@ find_locked(inf_backend_table_t *t, const char *name, const char *library)
  * it goes without the slash that was already there when its name was joined.
  */
 static inf_err_t *
-folder_of(const NginxInference__CoreConfig *config, const char *library,
+directory_of(const NginxInference__CoreConfig *config, const char *library,
     char **out)
 {
     char *const *dirs = config->backend_directories;
@@ -177,7 +177,7 @@ folder_of(const NginxInference__CoreConfig *config, const char *library,
  */
 static inf_err_t *
 settings_of(const NginxInference__CoreConfig *config, const char *name,
-    const char *folder, inf_plugin_setting_t **out, size_t *count)
+    const char *directory, inf_plugin_setting_t **out, size_t *count)
 {
     inf_plugin_setting_t *list = calloc(config->n_backend_settings + 4,
         sizeof(*list));
@@ -188,7 +188,7 @@ settings_of(const NginxInference__CoreConfig *config, const char *name,
     size_t n = 0;
     put_setting(list, &n, "auto-complete-config",
         config->auto_complete ? "true" : "false");
-    put_setting(list, &n, "backend-directory", folder);
+    put_setting(list, &n, "backend-directory", directory);
     put_setting(list, &n, INF_MIN_CAPABILITY_KEY,
         INF_MEMORY_CAPABILITY_TEXT);
 
@@ -231,19 +231,19 @@ static bool
 stays_locked(const inf_backend_t *b, const NginxInference__CoreConfig *config)
 {
     inf_plugin_setting_t *settings = NULL;
-    char *folder = NULL;
+    char *directory = NULL;
     size_t count = 0;
 
-    inf_err_t *err = folder_of(config, b->library, &folder);
+    inf_err_t *err = directory_of(config, b->library, &directory);
     if (err == NULL) {
         err = settings_of(config, b->repository.opened_as_python ? "python"
-            : b->name, folder, &settings, &count);
+            : b->name, directory, &settings, &count);
     }
     bool stays = err != NULL
         || hash_of(settings, count) == b->repository.opened_with;
     inf_err_free(err);
     free(settings);
-    free(folder);
+    free(directory);
     return stays;
 }
 

@@ -69,7 +69,7 @@ inf_instance_change_prepare(const inf_model_load_t *what, inf_model_t *model,
         err = prepare(c, what);
         inf_model_leave(model);
     } else {
-        err = inf_err_new(INF_ERR_UNAVAILABLE, "it is being taken apart");
+        err = inf_err_new(INF_ERR_UNAVAILABLE, "it is being unloaded");
     }
     if (err != NULL) {
         change_free(c);

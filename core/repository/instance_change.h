@@ -10,8 +10,8 @@
  * Route    lifecycle -> [instance change] -> model instances -> runtime
  *
  * An instance stays if the new configuration asks for one with the same device
- * and group settings, whatever the group is called and however many there are
- * of it; it keeps its name.  Missing instances are made and prepared before
+ * and group settings; the group's name and count do not matter.  The instance
+ * keeps its name.  Missing instances are made and prepared before
  * anything is touched.
  */
 

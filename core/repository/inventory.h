@@ -2,7 +2,7 @@
  * inventory.h - what lay in the repositories at one time, and which models
  *               were desired then without a request.
  *
- * Owner    Shared by reference; whoever makes it has the first.
+ * Owner    Shared by reference; its maker has the first one.
  * Thread   any: constant but for refs.
  * Units    none.
  * Errors   new: out of memory, or for the index a repository that can't be
@@ -32,7 +32,7 @@ typedef struct {
 
 /* The models that are desired without a request. */
 typedef struct {
-    bool         all;           /* whatever lies in the repositories         */
+    bool         all;           /* all models of the repositories            */
     char *const *names;         /* else these; "*" alone: as above           */
     size_t       count;
 } inf_desired_t;
@@ -92,7 +92,7 @@ const inf_repository_name_t *inf_inventory_find(const inf_inventory_t *l,
 bool inf_inventory_has(const inf_inventory_t *l, const char *name);
 
 /* Whether a model of that name, if it lies there, is desired; names: by the
-   list of names; is_all: whatever it is called. */
+   list of names; is_all: any name. */
 bool inf_desired_has(const inf_desired_t *d, const char *name);
 bool inf_desired_names(const inf_desired_t *d, const char *name);
 bool inf_desired_is_all(const inf_desired_t *d);

@@ -131,8 +131,8 @@ INF_CHECK inf_err_t *inf_lifecycle_start(inf_lifecycle_t *lc, bool all,
 INF_CHECK inf_err_t *inf_lifecycle_restore(inf_lifecycle_t *lc,
     const inf_model_id_t *id, inf_override_t *override, bool implicit);
 
-/* No operation begins between the two; whoever queues several that may depend
-   on each other spares them attempts in vain. */
+/* No operation begins between the two: operations that depend on each other
+   are queued together, without attempts in vain. */
 void inf_lifecycle_hold(inf_lifecycle_t *lc);
 void inf_lifecycle_release(inf_lifecycle_t *lc);
 
@@ -149,7 +149,7 @@ typedef void (*inf_lifecycle_done_fn)(void *userp, inf_err_t *err);
  * others do are unloaded.
  *
  * An ensemble is made when the models that it names have been loaded, and
- * made again whenever one of them was; it has ended when that has, too.  One
+ * rebuilt whenever one of them was; it has ended when that has, too.  One
  * that can't be made because of them is made as soon as it can.
  */
 INF_CHECK inf_err_t *inf_lifecycle_load(inf_lifecycle_t *lc, const char *name,

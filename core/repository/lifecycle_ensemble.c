@@ -136,7 +136,7 @@ inf_lifecycle_refresh(inf_lifecycle_t *lc, const inf_model_record_t *r,
             inf_err_t *err = inf_edit_new(INF_EDIT_REFRESH, &refresh);
             if (err != NULL) {
                 inf_err_log(inf_err_add(err, "ensembles of \"%s\" are not"
-                    " made again", r->name));
+                    " rebuilt", r->name));
                 return;
             }
         }

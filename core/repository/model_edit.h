@@ -4,7 +4,7 @@
  *
  * Owner    A record owns the edits that wait in it; a thread owns the one it
  *          carries out.  A caller belongs to its edits together and goes to
- *          whoever ends the last of them.
+ *          the thread that ends the last of them.
  * Thread   one thread, or the model set's lock.
  * Units    order: errors of lower order win.
  * Errors   new: out of memory.

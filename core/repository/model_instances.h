@@ -34,9 +34,8 @@ INF_CHECK inf_err_t *inf_model_start_runner(const inf_model_load_t *what,
 INF_CHECK inf_err_t *inf_model_add_instances(const inf_model_load_t *what,
     inf_model_t *model, inf_instance_t *const *instances, uint32_t count);
 
-/* Takes apart and frees those that have no thread any more, each when its
-   requests have come back.  Those of a model that is taken apart itself are
-   left to that. */
+/* Finalizes and frees instances that have no thread any more, each when its
+   requests have come back.  The unload of a whole model finalizes its own. */
 void inf_model_drop_instances(const inf_lifecycle_options_t *options,
     inf_model_t *model, inf_instance_t **instances, uint32_t count);
 

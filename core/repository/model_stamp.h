@@ -29,7 +29,7 @@ typedef struct {
 typedef struct {
     uint64_t             config;    /* config.pbtxt                          */
     uint64_t             configs;   /* configs/                              */
-    uint64_t             rest;      /* labels, warm-up data, whatever else   */
+    uint64_t             rest;      /* labels, warm-up data, other files     */
     inf_version_stamp_t *versions;  /* ascending                             */
     size_t               version_count;
 } inf_model_stamp_t;

@@ -81,7 +81,7 @@ void inf_poll_schedule_set_interval(inf_poll_schedule_t *s,
 /* The next poll may come early.  remote: remote repositories, too. */
 void inf_poll_schedule_hasten(inf_poll_schedule_t *s, bool remote);
 
-/* A full poll begins now, whatever the interval. */
+/* A full poll begins now; the interval does not count. */
 void inf_poll_schedule_begin(inf_poll_schedule_t *s, uint64_t now_ns);
 
 /* A comparison has ended; so many models differ and don't hold still. */

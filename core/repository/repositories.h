@@ -84,7 +84,7 @@ inf_repository_list_t *inf_repositories_take(const inf_repositories_t *r);
 bool inf_repositories_are(const inf_repositories_t *r,
     const inf_repository_list_t *list);
 
-/* Whether just these are open, in whatever order. */
+/* Whether just these are open, in any order. */
 bool inf_repositories_named(const inf_repositories_t *r,
     char *const *addresses, size_t count);
 

@@ -473,7 +473,7 @@ scan_version(scan_t *s, const inf_scan_model_t *model,
 
     if (entry->kind == INF_ENTRY_BROKEN) {
         if (verdict != INF_VERSION_OK) {
-            return NULL;        /* whoever needs it will say what is wrong */
+            return NULL;        /* a load that needs it reports the fault */
         }
 
         return scan_problem(s, INF_LOG_WARN, model->repository, model->name,

@@ -87,11 +87,11 @@ typedef struct {
 INF_CHECK inf_err_t *inf_scan(const inf_scan_root_t *roots, size_t count,
     inf_scan_t *out);
 
-/* One model's directory, whatever the roots hold besides. */
+/* One model's directory; the roots may hold others. */
 INF_CHECK inf_err_t *inf_scan_one(const inf_scan_root_t *roots, size_t count,
     const char *model_name, inf_scan_t *out);
 
-/* The model whose directory is where->root itself, whatever that is called. */
+/* The model whose directory is where->root itself, of any name. */
 INF_CHECK inf_err_t *inf_scan_model_dir(const inf_scan_root_t *where,
     const char *model_name, inf_scan_t *out);
 

@@ -295,8 +295,8 @@ inf_run_ref(inf_ensemble_run_t *run)
     atomic_fetch_add_explicit(&run->refs, 1, memory_order_relaxed);
 }
 
-/* Its model is alive: whoever holds a run holds the request's factory, or
-   has come by one that does. */
+/* Its model is alive: a holder of a run holds the request's factory, or was
+   called by such a holder. */
 void
 inf_run_unref(inf_ensemble_run_t *run)
 {

@@ -253,7 +253,7 @@ is_limited(const inf_model_t *model)
         && inf_runner_is_limited(model->sched.runner);
 }
 
-/* false: whoever it waits for waits for it, as things are now. */
+/* false: a producer that it waits for waits for it. */
 static bool
 table_enter(inf_pause_t *pause)
 {

@@ -53,9 +53,9 @@ bool inf_entrance_cancel(inf_model_t *model, inf_request_t *req,
 void inf_entrance_close(inf_model_t *model);
 
 /*
- * Doors are where requests come from: whoever has the model served and each
- * ensemble that is made of it.  A model begins with one.  When the last is
- * closed, what is queued waits for no company, and sequences that say nothing
+ * Users are where requests come from: the server that serves the model, and
+ * each ensemble that it composes.  A model begins with one.  When the last is
+ * dropped, what is queued waits for no company, and sequences that say nothing
  * give way to those that wait.
  */
 void inf_entrance_add_user(inf_model_t *model);

@@ -469,7 +469,7 @@ name_thread(const inf_instance_t *instance)
     pthread_setname_np(pthread_self(), name);
 }
 
-/* All instances of the thread, whatever becomes of the first. */
+/* All instances of the thread, also where the first one fails. */
 static inf_err_t *
 prepare_all(inf_instance_thread_t *t)
 {

@@ -13,8 +13,8 @@
  *          request can't run.
  * Route    runner -> [policy] -> payload -> instance thread.
  *
- * Pull: an idle instance asks for the next payload.  Until it does, whatever
- * arrives may still join.  Instances have the numbers that the runner gives
+ * Pull: an idle instance asks for the next payload.  Until it does, requests
+ * that arrive may still join.  Instances have the numbers that the runner gives
  * them.
  */
 

@@ -110,7 +110,7 @@ note_log(inf_server_t *server)
     inf_arena_fini(&arena);
 }
 
-/* What the scope has of its own now; nothing: it is as configured again. */
+/* The scope's own settings; none: it is as configured again. */
 static void
 note_trace(inf_server_t *server, const char *model)
 {

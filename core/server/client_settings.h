@@ -30,7 +30,7 @@ void inf_client_settings_note(inf_server_t *server, uint16_t method,
 void inf_client_settings_configured(inf_server_t *server, bool log,
     bool regions);
 
-/* What the last core had.  A region whose memory is gone is left out. */
+/* The settings of the last core.  A region whose memory is gone is left out. */
 void inf_client_settings_restore(inf_server_t *server);
 
 #endif /* INF_SERVER_CLIENT_SETTINGS_H */

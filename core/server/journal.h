@@ -55,8 +55,7 @@ void inf_journal_keep(inf_journal_t *journal, uint16_t method,
 void inf_journal_forget(inf_journal_t *journal, uint16_t method,
     const char *name);
 
-/* What is kept, in the order in which it was; one that fails is logged and
-   forgotten. */
+/* The kept messages in their order; one that fails is logged and forgotten. */
 typedef inf_err_t *(*inf_journal_replay_fn)(void *userp, uint16_t method,
     inf_slice_t message);
 void inf_journal_replay(inf_journal_t *journal, inf_journal_replay_fn fn,

@@ -7,7 +7,7 @@
  *          Families are never removed.  A series belongs to its users and
  *          goes with the last of them.
  * Thread   any.  Values are relaxed atomics; the lists have one lock.
- * Units    none: whatever the metric counts.
+ * Units    those of the metric.
  * Errors   INVALID_ARG: a name Prometheus does not allow, a family of the
  *          same name and another kind, bounds that do not rise.
  * Route    plug-in -> metrics.c -> [metric registry] -> metrics text.

@@ -300,8 +300,8 @@ inf_server_restores(inf_server_t *server, inf_slice_t name)
         || inf_lifecycle_is_starting(server->lifecycle, name);
 }
 
-/* Only what requests have changed needs to be remembered; they may some day,
-   whatever the mode is now. */
+/* Only changes by requests are recorded.  Every mode needs the journal: a
+   reload may permit such requests later. */
 static void
 open_journal(inf_server_t *server, const inf_server_host_t *host)
 {

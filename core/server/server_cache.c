@@ -72,7 +72,7 @@ make_cache(inf_server_cache_t *c, const NginxInference__CoreConfig *config)
         err = inf_response_cache_new(&options, &c->cache);
     }
 
-    /* "local" lives in one process, whoever built it */
+    /* "local" lives in one process, also where another vendor built it */
     if (err == NULL && path.len == 0
         && strcmp(config->cache_name, "local") != 0)
     {

@@ -99,8 +99,8 @@ INF_CHECK inf_err_t *inf_trace_settings_change(inf_trace_settings_t *s,
 void inf_trace_settings_get(inf_trace_settings_t *s, const char *model,
     inf_trace_values_t *values);
 
-/* What a model has of its own, or what of the server's (model "") is not as
-   configured: fields, and their values. */
+/* The fields that a model has of its own, or those of the server's (model "")
+   that differ from the configuration, and their values. */
 uint32_t inf_trace_settings_own(inf_trace_settings_t *s, const char *model,
     inf_trace_values_t *values);
 

@@ -7,8 +7,8 @@
  * Thread   any; files and sockets are the thread's own affair, and nobody
  *          waits for it.
  * Units    bytes, traces.
- * Errors   What can't be written is dropped, counted, and summed up in the
- *          log.
+ * Errors   Records that can't be written are dropped, counted, and summed
+ *          up in the log.
  * Route    trace record -> [tracer] -> trace file, trace collector
  */
 
@@ -43,8 +43,8 @@ bool inf_tracer_is_on(const inf_tracer_t *tracer);
 /* A record that has ended: it is queued, or dropped. */
 void inf_tracer_push(inf_trace_record_t *record);
 
-/* Memory for a record's events; false: there is too much under way.  What was
-   taken, or not, is given back all the same. */
+/* Counts memory for a record's events; false: too much is under way.  The
+   bytes are given back in both cases. */
 bool inf_tracer_take(inf_tracer_t *tracer, size_t bytes);
 void inf_tracer_give(inf_tracer_t *tracer, uint64_t bytes);
 

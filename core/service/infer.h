@@ -1,8 +1,8 @@
 /*
  * infer.h - from a flat record to a running request, and back.
  *
- * Owner    A submission becomes a request in flight of its session; it ends by
- *          completions on the channel, whatever happens.
+ * Owner    A submission becomes a request in flight of its session; it always
+ *          ends by completions on the channel.
  * Thread   submit, cancel: the intake role; read: a control thread; responses:
  *          any thread.
  * Units    ns.

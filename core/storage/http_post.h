@@ -24,8 +24,7 @@ INF_CHECK inf_err_t *inf_http_post_open(const char *url, long timeout_ms,
 /* p may be NULL. */
 void inf_http_post_close(inf_http_post_t *p);
 
-/* NULL: answered with a status of 2xx.  What else the answer says is not
-   kept. */
+/* NULL: answered with a status of 2xx.  The rest of the answer is not kept. */
 INF_CHECK inf_err_t *inf_http_post_send(inf_http_post_t *p, inf_slice_t json);
 
 #endif /* INF_STORAGE_HTTP_POST_H */

@@ -38,7 +38,7 @@ typedef struct {
 } unused_t;
 
 static inf_err_t *open_cache(inf_s3_cache_t *cache);
-static inf_err_t *private_folder(const char *path);
+static inf_err_t *private_directory(const char *path);
 static inf_err_t *check_keys(const inf_s3_listing_t *listing, size_t skip);
 static bool relative_is_good(const char *relative);
 static inf_err_t *prepare_items(inf_s3_cache_t *cache,
@@ -49,9 +49,9 @@ static inf_err_t *fetch_items(inf_s3_client_t *client, item_t *items,
     size_t count);
 static inf_err_t *finish_item(item_t *item);
 static void items_fini(item_t *items, size_t count);
-static inf_err_t *make_folder(inf_s3_cache_t *cache, const item_t *items,
-    size_t count, char **folder);
-static inf_err_t *link_item(const char *folder, const item_t *item);
+static inf_err_t *make_directory(inf_s3_cache_t *cache, const item_t *items,
+    size_t count, char **directory);
+static inf_err_t *link_item(const char *directory, const item_t *item);
 static inf_err_t *make_parents(char *path, size_t from);
 static void hash_text(uint64_t hash[2], const char *text);
 static void trim_cache(const char *objects);
@@ -81,8 +81,8 @@ inf_s3_cache_free(inf_s3_cache_t *cache)
 }
 
 inf_err_t *
-inf_s3_cache_folder(inf_s3_cache_t *cache, inf_s3_client_t *client,
-    const inf_s3_listing_t *listing, size_t skip, char **folder)
+inf_s3_cache_directory(inf_s3_cache_t *cache, inf_s3_client_t *client,
+    const inf_s3_listing_t *listing, size_t skip, char **directory)
 {
     size_t count = 0;
     item_t *items = calloc(listing->count + 1, sizeof(*items));
@@ -113,17 +113,17 @@ inf_s3_cache_folder(inf_s3_cache_t *cache, inf_s3_client_t *client,
         err = fetch_items(client, items, count);
     }
     if (err == NULL) {
-        err = make_folder(cache, items, count, folder);
+        err = make_directory(cache, items, count, directory);
     }
     items_fini(items, count);
     return err;
 }
 
 void
-inf_s3_cache_release(inf_s3_cache_t *cache, char *folder)
+inf_s3_cache_release(inf_s3_cache_t *cache, char *directory)
 {
-    inf_private_dir_remove_tree(folder);
-    free(folder);
+    inf_private_dir_remove_tree(directory);
+    free(directory);
     trim_cache(cache->objects);
 }
 
@@ -140,10 +140,11 @@ open_cache(inf_s3_cache_t *cache)
         mount == NULL || mount[0] == '\0' ? "/tmp" : mount,
         (unsigned) geteuid());
     char *objects = base == NULL ? NULL : text_of("%s/objects", base);
-    inf_err_t *err = objects == NULL ? inf_err_nomem() : private_folder(base);
+    inf_err_t *err = objects == NULL ? inf_err_nomem()
+        : private_directory(base);
 
     if (err == NULL) {
-        err = private_folder(objects);
+        err = private_directory(objects);
     }
     if (err == NULL) {
         inf_private_dir_sweep(base);
@@ -160,7 +161,7 @@ open_cache(inf_s3_cache_t *cache)
 
 /* Made if it is not there; somebody else's is not used. */
 static inf_err_t *
-private_folder(const char *path)
+private_directory(const char *path)
 {
     struct stat st;
 
@@ -337,8 +338,8 @@ items_fini(item_t *items, size_t count)
 }
 
 static inf_err_t *
-make_folder(inf_s3_cache_t *cache, const item_t *items, size_t count,
-    char **folder)
+make_directory(inf_s3_cache_t *cache, const item_t *items, size_t count,
+    char **directory)
 {
     char *path = text_of("%s/folderXXXXXX", cache->run->path);
     if (path == NULL) {
@@ -359,19 +360,19 @@ make_folder(inf_s3_cache_t *cache, const item_t *items, size_t count,
             return err;
         }
     }
-    *folder = path;
+    *directory = path;
     return NULL;
 }
 
 static inf_err_t *
-link_item(const char *folder, const item_t *item)
+link_item(const char *directory, const item_t *item)
 {
-    char *path = text_of("%s/%s", folder, item->relative);
+    char *path = text_of("%s/%s", directory, item->relative);
     if (path == NULL) {
         return inf_err_nomem();
     }
 
-    inf_err_t *err = make_parents(path, strlen(folder) + 1);
+    inf_err_t *err = make_parents(path, strlen(directory) + 1);
     if (err == NULL && link(item->cached, path) != 0) {
         err = inf_err_os(errno, "cannot make %s", path);
     }

@@ -31,11 +31,11 @@ void inf_s3_cache_free(inf_s3_cache_t *cache);
  * A new directory with the objects of listing, each under its key without the
  * first skip bytes, fetched where the cache lacks them.
  */
-INF_CHECK inf_err_t *inf_s3_cache_folder(inf_s3_cache_t *cache,
+INF_CHECK inf_err_t *inf_s3_cache_directory(inf_s3_cache_t *cache,
     inf_s3_client_t *client, const inf_s3_listing_t *listing, size_t skip,
-    char **folder);
+    char **directory);
 
 /* Removes the directory and frees its name. */
-void inf_s3_cache_release(inf_s3_cache_t *cache, char *folder);
+void inf_s3_cache_release(inf_s3_cache_t *cache, char *directory);
 
 #endif /* INF_STORAGE_S3_CACHE_H */

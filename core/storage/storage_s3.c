@@ -141,7 +141,7 @@ s3_add(inf_entries_t *out, const inf_s3_object_t *o, size_t skip)
     return inf_entries_add(out, &entry, name) ? NULL : inf_err_nomem();
 }
 
-/* The bucket itself is there, whatever it holds. */
+/* The bucket itself exists, empty or not. */
 static inf_err_t *
 s3_stat(const inf_storage_t *st, const char *path, inf_entry_t *out)
 {
@@ -249,7 +249,7 @@ s3_localize(inf_storage_t *st, const char *dir, char **local)
 
         err = listing.count == 0 ? inf_err_new(INF_ERR_NOT_FOUND,
                 "'%s': no object's key begins with it", dir)
-            : inf_s3_cache_folder(s->cache, s->client, &listing,
+            : inf_s3_cache_directory(s->cache, s->client, &listing,
                 strlen(prefix), local);
         inf_s3_listing_fini(&listing);
         if (err == NULL) {

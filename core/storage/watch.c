@@ -30,14 +30,14 @@
 typedef struct {
     char    *path;
     unsigned depth;
-} folder_t;
+} directory_t;
 
 typedef struct {
-    folder_t *items;
-    size_t    count;
-    size_t    capacity;
-    size_t    next;
-} folders_t;
+    directory_t *items;
+    size_t       count;
+    size_t       capacity;
+    size_t       next;
+} directories_t;
 
 struct inf_watch_s {
     size_t   max;
@@ -57,10 +57,10 @@ static bool keep_roots(inf_watch_t *w, const inf_watch_root_t *roots,
     size_t count);
 static void forget_roots(inf_watch_t *w);
 static void watch_all(inf_watch_t *w);
-static bool watch_folder(inf_watch_t *w, const char *path, bool *fresh);
-static void add_inner(folders_t *f, const folder_t *outer);
-static bool is_folder(const char *path, const struct dirent *entry);
-static bool push(folders_t *f, char *path, unsigned depth);
+static bool watch_directory(inf_watch_t *w, const char *path, bool *fresh);
+static void add_inner(directories_t *f, const directory_t *outer);
+static bool is_directory(const char *path, const struct dirent *entry);
+static bool push(directories_t *f, char *path, unsigned depth);
 static void tell(inf_watch_t *w, int error, const char *path);
 
 inf_err_t *
@@ -205,7 +205,7 @@ forget_roots(inf_watch_t *w)
 static void
 watch_all(inf_watch_t *w)
 {
-    folders_t f = { .count = 0 };
+    directories_t f = { .count = 0 };
     bool whole = true;
 
     if (w->fd >= 0) {
@@ -224,9 +224,9 @@ watch_all(inf_watch_t *w)
         whole = push(&f, strdup(w->roots[i]), 0);
     }
     while (whole && f.next < f.count) {
-        const folder_t at = f.items[f.next++];
+        const directory_t at = f.items[f.next++];
         bool fresh = false;
-        whole = watch_folder(w, at.path, &fresh);
+        whole = watch_directory(w, at.path, &fresh);
         if (fresh && at.depth < WATCH_DEPTH) {
             add_inner(&f, &at);
         }
@@ -241,7 +241,7 @@ watch_all(inf_watch_t *w)
 /* false: there is no use in going on.  *fresh: it wasn't watched yet; a link
    may lead to where another path has led, even back up. */
 static bool
-watch_folder(inf_watch_t *w, const char *path, bool *fresh)
+watch_directory(inf_watch_t *w, const char *path, bool *fresh)
 {
     if (w->count >= w->max) {
         tell(w, ENOSPC, path);
@@ -265,7 +265,7 @@ watch_folder(inf_watch_t *w, const char *path, bool *fresh)
 }
 
 static void
-add_inner(folders_t *f, const folder_t *outer)
+add_inner(directories_t *f, const directory_t *outer)
 {
     DIR *dir = opendir(outer->path);
     const struct dirent *entry;
@@ -281,7 +281,7 @@ add_inner(folders_t *f, const folder_t *outer)
         }
 
         char *path = inf_path_join(outer->path, entry->d_name);
-        if (path == NULL || !is_folder(path, entry)) {
+        if (path == NULL || !is_directory(path, entry)) {
             free(path);
             continue;
         }
@@ -293,7 +293,7 @@ add_inner(folders_t *f, const folder_t *outer)
 }
 
 static bool
-is_folder(const char *path, const struct dirent *entry)
+is_directory(const char *path, const struct dirent *entry)
 {
     struct stat st;
 
@@ -305,11 +305,11 @@ is_folder(const char *path, const struct dirent *entry)
 
 /* Takes path, which may be NULL.  false: out of memory. */
 static bool
-push(folders_t *f, char *path, unsigned depth)
+push(directories_t *f, char *path, unsigned depth)
 {
     if (f->count == f->capacity) {
         size_t capacity = f->capacity == 0 ? 64 : f->capacity * 2;
-        folder_t *wider = realloc(f->items, capacity * sizeof(*wider));
+        directory_t *wider = realloc(f->items, capacity * sizeof(*wider));
         if (wider == NULL) {
             free(path);
             return false;
@@ -321,7 +321,7 @@ push(folders_t *f, char *path, unsigned depth)
         return false;
     }
 
-    f->items[f->count++] = (folder_t) { path, depth };
+    f->items[f->count++] = (directory_t) { path, depth };
     return true;
 }
 

@@ -5,7 +5,7 @@
  * Owner    The poll owns it; it has copies of the paths that it watches.
  * Thread   one at a time.
  * Units    none.
- * Errors   None: a directory that can't be watched, for whatever reason, is
+ * Errors   None: a directory that can't be watched, for any reason, is
  *          polled when its time comes.  The log says so once.
  * Route    kernel -> [watch] -> poll
  *

@@ -7,7 +7,7 @@
  * Units    bytes.
  * Errors   UNAVAILABLE: a GPU that is not in use; else what the driver says.
  *          After an error finish still has to be called.
- * Route    states, whatever gathers inputs -> [copies] -> driver
+ * Route    states, gathering of inputs -> [copies] -> driver
  *
  * Between host kinds a copy is done at once; one from or to a GPU is queued
  * and done when finish returns: one wait for each GPU, however many copies.

@@ -1,6 +1,6 @@
 /*
  * response_order.h - responses leave in the order in which their requests
- *                    came, whatever order they are made in.
+ *                    came, not in that of their making.
  *
  * Owner    Shared by reference: the runner and every factory in line.
  * Thread   enter: one at a time, in the order to keep; the rest: any.

@@ -189,7 +189,7 @@ on_fault(int signo, siginfo_t *info, void *context)
         }
     }
 
-    /* the access that failed is made again, under the action of before */
+    /* the access that failed is repeated, under the action of before */
     sigaction(signo, &before, NULL);
     if (info->si_code <= 0) {
         raise(signo);

@@ -10,8 +10,8 @@
  *          UNAVAILABLE: too many are mapped.
  * Route    shm_region -> [shm object] -> kernel
  *
- * Clients are strangers to the server, and its own shared memory has names,
- * too: names that the server's processes use are no keys, and neither is
+ * Clients are not trusted, and the server's own shared memory has names, too:
+ * names that the server's processes use are no keys, and neither is
  * another name of an object that this process has mapped for itself.
  */
 

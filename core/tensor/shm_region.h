@@ -66,8 +66,7 @@ INF_CHECK inf_err_t *inf_shm_regions_new(inf_shm_regions_t **out);
    NULL. */
 void inf_shm_regions_free(inf_shm_regions_t *set);
 
-/* Turned off, it unregisters everything, and then rejects
-   whatever is to be registered. */
+/* Off: unregisters all regions, and rejects registrations from then on. */
 void inf_shm_regions_switch(inf_shm_regions_t *set, bool on);
 bool inf_shm_regions_are_on(inf_shm_regions_t *set);
 

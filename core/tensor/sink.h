@@ -1,5 +1,5 @@
 /*
- * sink.h - where a request's responses go: filled in by whoever submits it.
+ * sink.h - where a request's responses go: filled in by its submitter.
  *
  * Owner    The table is static; userp belongs to the submitter and outlives
  *          the factory.

@@ -76,7 +76,7 @@ INF_CHECK inf_err_t *inf_state_renew(inf_state_t *state,
     const inf_state_buffer_t *initial);
 
 /* A request is about to run, the one before is released: what is committed now
-   stays where it is, whatever the backend commits meanwhile. */
+   stays where it is until the request is released. */
 void inf_state_begin(inf_state_t *state);
 
 /* use_growable_memory: from now on the state lies on that GPU, or for

@@ -131,9 +131,9 @@ void *inf_client_find(const inf_client_t *c, inf_slot_id_t id);
 void inf_client_set_userp(inf_client_t *c, inf_slot_id_t id, void *userp);
 
 /*
- * The request's owner leaves.  Sends CANCEL, drops and releases whatever still
- * comes, frees region (may be NULL) on RELEASED and gives the slot after FINAL
- * and RELEASED; what the handler has already seen is remembered.
+ * The request's owner leaves.  Sends CANCEL, drops and releases responses that
+ * still come, frees region (may be NULL) on RELEASED and gives the slot after
+ * FINAL and RELEASED; what the handler has already seen is remembered.
  */
 void inf_client_abandon(inf_client_t *c, inf_slot_id_t id,
     inf_region_t *region);

@@ -177,8 +177,8 @@ void inf_channel_region_shrink(inf_channel_region_t *region, uint64_t len);
 INF_CHECK inf_err_t *inf_channel_region_attach(inf_channel_region_t *record,
     inf_channel_region_t *const *parts, uint32_t count);
 
-/* Calls fn once, when the region is free again, on whatever thread lets go of
-   it; once per region, before publishing it. */
+/* Calls fn once, when the region is free again, on the thread that drops it;
+   once per region, before publishing it. */
 void inf_channel_region_on_free(inf_channel_region_t *region,
     void (*fn)(void *userp, uint64_t bytes), void *userp, uint64_t bytes);
 

@@ -109,7 +109,7 @@ outputs_make(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response)
     return err;
 }
 
-/* This backend has one input, INPUT0, whatever the output is called. */
+/* This backend has one input, INPUT0; its output may have any name. */
 static TRITONSERVER_Error *
 output_make(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
     uint32_t index)

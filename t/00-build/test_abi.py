@@ -191,6 +191,6 @@ if TABLES.is_dir():
 
 if __name__ == "__main__":
     EXPORTS.write_text(
-        "# What libtritonserver.so exports, checked by test_abi.py, which\n"
+        "# The exports of libtritonserver.so, checked by test_abi.py, which\n"
         "# also writes this list: python3 t/00-build/test_abi.py\n"
         + "".join(f"{name}\n" for name in sorted(exported())))

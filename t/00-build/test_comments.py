@@ -3,11 +3,16 @@
 Every prototype of a header has a comment, or shares its group's.  Every lock
 says what it guards; in a struct with a lock each field that it does not guard
 has a comment, and each atomic field everywhere says its memory order.
+Comments and documents are plain technical English.
 """
 
+import ast
+import io
 import pathlib
 import re
+import subprocess
 import sys
+import tokenize
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from lib import c_source  # noqa: E402
@@ -125,3 +130,71 @@ def test_states():
                        and not c_source.GROUP.search(field.above)
                        for field in fields) > 3}
     assert crowded == set(FLAGS)
+
+
+# ---- words
+
+# A sentence's subject is a noun that names the thing.
+SUBJECT = re.compile(r"(?:^|[.:;!?] +)(?:Who|Whoever|What|Whatever)\b")
+WORDS = re.compile(r"\b(whoever|whatever|refus(?:e|ed|es|ing|al)|folders?"
+                   r"|strangers?|burial|buried|mercy|fillers?|haste|lookers?"
+                   r"|reviver|guests?|kin|taken apart|made again)\b", re.I)
+
+# A name of the code in a comment.
+NAME = re.compile(r"[\w.]+\(\)")
+
+# Our own prose; the ABI's headers are Triton's.
+PROSE = ["*.c", "*.h", "*.py", "*.sh", "*.md",
+         ":!core/include/triton"]
+
+
+def c_comments(text):
+    for found in c_source.TOKEN.finditer(text):
+        if found[0].startswith("/*"):
+            yield re.sub(r"(?m)^[ *]+|[*/ ]+$", "",
+                                        found[0][2:-2])
+
+
+def python_comments(text):
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef)):
+            yield ast.get_docstring(node) or ""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string.strip("# -")
+
+
+def shell_comments(text):
+    return (line.strip("# ") for line in text.splitlines()
+            if line.lstrip().startswith("#"))
+
+
+def document(text):
+    """Its paragraphs, without code."""
+    text = re.sub(r"```.*?```|`[^`]*`|^    .*$", "_", text,
+                  flags=re.S | re.M)
+    return (re.sub(r"^[-#*>| ]+", "", part)
+            for part in re.split(r"\n\s*\n|\n(?=[-#|*])", text))
+
+
+READERS = {".c": c_comments, ".h": c_comments, ".py": python_comments,
+           ".md": document}
+
+
+def test_words():
+    listed = subprocess.run(["git", "ls-files", "--", *PROSE], cwd=ROOT,
+                            capture_output=True, text=True, check=True)
+    names = listed.stdout.split()
+    assert len(names) > 1000
+    found = []
+    for name in names:
+        path = ROOT / name
+        if path == pathlib.Path(__file__) or not path.exists():
+            continue
+        read = READERS.get(path.suffix, shell_comments)
+        for comment in read(path.read_text()):
+            comment = " ".join(NAME.sub("_", comment).split())
+            found += [f"{name}: {match[0]} ({comment[:60]})"
+                      for match in (SUBJECT.search(comment),
+                                    WORDS.search(comment)) if match]
+    assert found == []

@@ -310,7 +310,7 @@ def test_server_metadata(port):
 
 
 def test_bytes_of_answers(port):
-    """What JSON alone does not tell: order of members, spaces, lengths."""
+    """Beyond JSON's values: order of members, spaces, lengths."""
     answer = wire.fetch(port, "POST", "/v2/models/echo/infer", (
         '{"inputs":[{"name":"WORDS","datatype":"BYTES","shape":[2],"data":'
         '["h\u00e9","a\\u0000b"]}],"parameters":{"binary_data_output":true}}'

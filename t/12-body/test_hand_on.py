@@ -1,4 +1,4 @@
-"""The body is taken as it comes and handed on to whoever follows."""
+"""The body is taken as it comes and handed on to the next handler."""
 
 import hashlib
 import json

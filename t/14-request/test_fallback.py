@@ -1,4 +1,4 @@
-"""The body is handed on as it came, whatever had become of it till then."""
+"""The body is handed on as it came, at every stage of its reading."""
 
 import gzip
 import hashlib

@@ -140,7 +140,7 @@ def test_a_flood_of_pings(server):
 
 
 def test_pings_whose_answers_are_not_read(server):
-    """What nginx would have to keep for the client is bounded, too."""
+    """The bytes that nginx keeps for the client are bounded, too."""
     before = memory(server)
     with unharmed(server), H2(server.port2) as c:
         c.socket.settimeout(2 * SLOW)

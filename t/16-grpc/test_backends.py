@@ -1,4 +1,4 @@
-"""What backends say beside tensors, and how they learn of a cancel."""
+"""Backends: answers beside tensors, and how they learn of a cancel."""
 
 import pytest
 

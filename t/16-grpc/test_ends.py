@@ -259,7 +259,7 @@ def test_a_backend_that_is_faster_than_its_client(start):
 
 
 def test_requests_beside_a_backend_that_is_fast(start):
-    """What is given back of its responses leaves room for them."""
+    """Responses that are given back leave room for them."""
     server = start(parts="health infer metrics statistics")
     with Client(server.port2) as client, Client(server.port2) as other:
         with client.stream() as stream:

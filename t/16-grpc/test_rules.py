@@ -1,4 +1,4 @@
-"""What ModelInfer rejects, with which status and which words."""
+"""ModelInfer rejects requests, with which status and which words."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""What carries a call: frames, compression, headers, locations, and what
+"""The carriers of a call: frames, compression, headers, locations, and what
 other modules of nginx answer."""
 
 import gzip
@@ -273,7 +273,7 @@ def test_locations(start):
 
 
 def test_a_location_of_a_model(start):
-    """It has inferences only, and of that model whatever they name."""
+    """It has inferences only, and of that model under any name."""
     server = start(server="""
         location /inference.GRPCInferenceService { inference_model id_int32; }
         location /model/ { inference_model id_int32; }

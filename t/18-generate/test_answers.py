@@ -1,4 +1,4 @@
-"""What generate answers with, by model and by what the model does."""
+"""Answers of generate, by model and by what the model does."""
 
 import pytest
 

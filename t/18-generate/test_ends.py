@@ -135,7 +135,7 @@ def kill_core(server):
 
 
 def test_killed_core(start):
-    """What has begun ends; what has not goes to the next core."""
+    """Begun requests end; the others go to the next core."""
     server = start(allow_alarms=[HELPER_KILLED])
     path = events.path("repeat", STREAM)
     held = {"IN": [1], "DELAY": [2_000], "WAIT": 0}

@@ -1,4 +1,4 @@
-"""What the members of the JSON become."""
+"""Members of the JSON become tensors and parameters."""
 
 import json
 
@@ -110,8 +110,7 @@ def test_nothing_is_no_shape(ask):
 
 
 def test_parameters(ask):
-    """All that is no input is one, wherever it stands, whatever it is
-    called."""
+    """All that is no input is one, anywhere, under any name."""
     asked = {"IN": [1], "text": "t\u00e9", "yes": True, "no": False,
              "number": -2**63, "half": 0.5, "large": 2**63, "sequence_id": 7,
              "priority": 1, "timeout": 5, "triton_enable_empty_final_response":

@@ -32,7 +32,7 @@ def fill(repository):
 
 
 class Trace:
-    """What a file has of one id."""
+    """The events of one id in a file."""
 
     def __init__(self, identity):
         self.who = identity

@@ -181,7 +181,7 @@ def test_text_format_is_complete(make_server, name):
     good_model_works(server, "bad")
 
 
-# ---- folders
+# ---- directories
 
 def test_versions_and_odd_folders(make_server):
     def fill(repository):
@@ -330,7 +330,7 @@ def test_library_that_is_no_backend(make_server, tmp_path):
 
 @pytest.mark.parametrize("where", ["global", "model", "version"])
 def test_backend_library_search_order(make_server, where):
-    """Version folder, then model folder, then the global one."""
+    """Version directory, then model directory, then the global one."""
     def fill(repository):
         folder = models.identity(repository, "own", [("IN", "FP32", [-1])],
                                  backend="mine")

@@ -175,7 +175,7 @@ def test_what_is_extreme_but_right_serves(make_server):
     assert r'{_k="?\n\"",' in server.get("/metrics").body.decode()
 
 
-# ---- entries of the repository and of a model's folder
+# ---- entries of the repository and of a model's directory
 
 LONGEST = "n" * 255
 ODD = ['quo"te', "back\\slash", "a b", "dots...", "...", ".hidden",

@@ -92,7 +92,7 @@ def trusting(make_server):
 @pytest.mark.parametrize("path", [
     "libtriton_mine.so", "1/libtriton_mine.so", "1/x/../libtriton_mine.so"])
 def test_a_backend_that_a_client_brings(server, trusting, path):
-    """It was opened in the core: whoever may load ran what he liked there."""
+    """It was opened in the core: a client that may load ran its own code."""
     files = {path: LIBRARY, "1/data": b"x"}
     says_why(load(server, files, "mine"), path, "code by its name")
     assert server.get("/v2/models/sent/ready").status != 200

@@ -249,7 +249,7 @@ def test_a_folder_that_vanishes_during_the_load(serve):
         (server.models / "m").rename(server.prefix / "away")
         (server.prefix / "away" / "hold").unlink()
         assert loading.read().status == 200
-    assert rows(server, "m") == []              # its folder isn't there
+    assert rows(server, "m") == []              # no directory
     assert server.get("/v2/models/m/ready").status == 200
     assert ask(server, "load", "m").status == 500
     assert server.get("/v2/models/m/ready").status == 200

@@ -308,7 +308,7 @@ def test_who_may_bring_code_may_ask_for_more_instances(scaled):
 
 
 def test_an_instance_that_cannot_be_made(scaled):
-    """All that were made for the change are taken apart again."""
+    """All that were made for the change are finalized again."""
     server = scaled(EXPLICIT, parameters={"fail": "m_0_3"})
 
     with Load(server.port, once) as clients:

@@ -67,7 +67,7 @@ def wait_ready(server, names):
 
 
 def serve(server, names, others=""):
-    """Whether those are served, wherever their folders are, and others not."""
+    """Whether those are served, in any directories, and others not."""
     return all(server.status(f"/v2/models/{n}/ready") == 200 for n in names) \
         and all(server.status(f"/v2/models/{n}/ready") == 404 for n in others)
 

@@ -1,4 +1,4 @@
-"""An S3 service for each file of tests, a bucket and a folder for each test."""
+"""An S3 service for each file of tests, a bucket, a directory for each."""
 
 import re
 import shutil

@@ -307,7 +307,7 @@ def test_an_empty_bucket_holds_no_models(service, bucket, serve):
 def test_keys_with_odd_characters(service, serve):
     """Ends of addresses as Triton reads them, and marks of directories."""
     bucket = service.bucket("b.with.dots-" + os.urandom(4).hex())
-    service.put(bucket, "a b/+plus/")                   # marks of folders
+    service.put(bucket, "a b/+plus/")                   # directory marks
     service.put(bucket, "a b/+plus/m/1/")
     for name in ("m", "\u00fc m+", "100%", "a'b&c=d;e"):
         service.put(bucket, f"a b/+plus/{name}/config.pbtxt",

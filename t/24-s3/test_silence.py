@@ -1,5 +1,5 @@
-"""An object storage that takes requests and does not answer: whatever does
-not lie there starts, serves, comes and goes as if there were none."""
+"""An object storage that takes requests and does not answer: all other
+models start, serves, comes and goes as if there were none."""
 
 import json
 import os
@@ -226,7 +226,7 @@ def kill(server):
 
 
 def test_a_reload_of_nginx_is_not_held_up(start, silence, tmp_path):
-    """One more folder comes, the silent bucket goes."""
+    """One more directory comes, the silent bucket goes."""
     server = start()
     assert is_asked(silence)
     models.identity(tmp_path, "more", IN)

@@ -351,7 +351,7 @@ def test_throwing_under_load(start, bad_folder):
 
 
 def test_private_copy_is_a_backend_of_its_own(make_server, bad_folder):
-    """A bad copy in a model's folder spoils that model alone."""
+    """A bad copy in a model's directory spoils that model alone."""
     def fill(repository):
         models.identity(repository, "good", [("IN", "FP32", [-1])])
         folder = models.identity(repository, "broken",

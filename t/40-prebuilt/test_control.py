@@ -69,7 +69,7 @@ def fill(repository):
     models.identity(repository, "copy", [("IN", "FP32", [-1])],
                     versions=(1, 2), extra="version_policy { all {} }\n")
     models.identity(repository, "late", [("IN", "FP32", [-1])])
-    for name in ("copy", "late"):       # identity isn't in that folder
+    for name in ("copy", "late"):       # identity is not there
         backends.copy_identity(repository / name)
     decoupled.repeat(repository)
     for name, source in [("says", says("one")), ("raiser", RAISER),

@@ -100,7 +100,7 @@ SEEN = {
 @pytest.mark.parametrize("kind", SEEN)
 def test_kinds(make_server, kind, datatype):
     """scheduling.md 3.17: sizes 2, 4, 1, 3, in
-    whatever order they have come"""
+    the order in which they came"""
     server = start(make_server, kind, 4, datatype)
     rows = ask_one_after_the_other(server, [(1, n) for n in SIZES])
     seen = rows[0][0]

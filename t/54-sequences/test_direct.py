@@ -162,7 +162,7 @@ def test_without_batching_there_is_one_slot(sequences):
 
 
 def test_utilization_of_none_waits_for_nobody(sequences):
-    """4.9: whatever the delay says"""
+    """4.9: the delay does not count"""
     sequences.start(LONG + ALL
                     + "direct { max_queue_delay_microseconds: 600000000 }")
     assert sequences.ask(1, 1, start=True).data() == [1]

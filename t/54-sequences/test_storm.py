@@ -1,5 +1,5 @@
 """Many sequences at once, some broken off, while instances come and go and
-nginx is reloaded: whoever is not broken off keeps his sum."""
+nginx is reloaded: a sequence that is not broken off keeps its sum."""
 
 import concurrent.futures
 import random
@@ -16,7 +16,7 @@ EXPLICIT = "    inference_model_control explicit;\n" \
 
 
 def break_off(sequences, id, chance):
-    """A request whose client goes; then, whatever came of it, the end."""
+    """A request whose client goes; then, in every case, the end."""
     sent = [sequences.send(id, 1) for _ in range(chance.randrange(1, 4))]
     for s in sent:
         s.leave()

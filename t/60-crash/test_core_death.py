@@ -236,7 +236,7 @@ def test_child_of_a_backend_does_not_hide_a_death(make_server):
                          http=f"    inference_backends {folder};")
     answer = server.infer("child", SMALL)
     assert answer.status == 200, answer
-    # stdin, stdout, stderr and the folder that the shell lists
+    # stdin, stdout, stderr and the directory that the shell lists
     assert answer.json()["outputs"][0]["data"][0] <= 4
     kill_core(server)
     assert server.wait_for("/v2/health/ready")

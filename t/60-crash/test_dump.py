@@ -20,11 +20,11 @@ def fill(repository):
 
 
 def may_read(pid, what):
-    looker = subprocess.run(
+    reader = subprocess.run(
         ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups",
          "cat", f"/proc/{pid}/{what}"], capture_output=True, check=False)
-    assert looker.returncode == 0 or b"Permission denied" in looker.stderr
-    return looker.returncode == 0
+    assert reader.returncode == 0 or b"Permission denied" in reader.stderr
+    return reader.returncode == 0
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ DAEMON = "daemon daemon"
 
 
 class ExternalCore:
-    """inference-core --config, as the user nobody, in a folder of its own."""
+    """inference-core --config, as the user nobody, in its own directory."""
 
     def __init__(self, users):
         self.folder = tempfile.mkdtemp(prefix="inf-t-external-")

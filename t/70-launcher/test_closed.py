@@ -78,7 +78,7 @@ def test_who_is_listed_may_control(launch, options):
 @pytest.mark.parametrize("origin", ["http://evil.example", "null",
                                     "http://localhost:8000"])
 def test_a_page_in_a_browser_here_may_not_control(launch, origin):
-    """It comes from this machine, sent by whoever wrote the page."""
+    """It comes from this machine, sent by the author of the page."""
     launcher = launch(EXPLICIT)
     for method, path, _ in CONTROL:
         is_rejected(ask(launcher, method, path, b"{}", headers={

@@ -184,7 +184,7 @@ def test_response_cache(launch, repository, options):
 
 
 def test_agent_directory(launch, repository):
-    """The agents there, and no others: ours go with another folder."""
+    """The agents there, and no others: ours go with another one."""
     models.identity(
         repository, "through", [("IN", "FP32", [-1])],
         extra='model_repository_agents { agents { name: "record" } }\n')

@@ -198,8 +198,8 @@ def test_cve_2026_24158(server, encoding, bits):
     b'"datatype":"UINT8","shape":[1],"data":['])
 def test_cve_2026_24264(server, head):
     """Highly compressed data in a request exhausted Triton."""
-    filler = {b'{"id":"': b"a", b"": b" "}.get(head, b"[")
-    body = gzip.compress(head + filler * (100 << 20))
+    padding = {b'{"id":"': b"a", b"": b" "}.get(head, b"[")
+    body = gzip.compress(head + padding * (100 << 20))
     with unharmed(server):
         answer = send(server, "/v2/models/id_uint8/infer", body,
                       {"Content-Encoding": "gzip"})

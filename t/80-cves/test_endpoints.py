@@ -168,7 +168,7 @@ def test_shared_memory_of_the_python_backend(server, key):
 
 
 def test_memory_that_the_core_has_mapped(server):
-    """Whatever it is called: what the core itself has mapped is no client's
+    """Under any name, memory that the core itself has mapped is no client's
     (CVE-2025-23319, -23329, -23334)."""
     names = set()
     for pid in server.cores():

@@ -67,7 +67,7 @@ def tree(folder):
     "../x", "../../x", "1/../../x", "/../x", "1/../../../x", "../sent/../x",
     "./../x", "..", "1/..", "../id_int32/1/x", "..//x", "a/b/../../../x"])
 def test_cve_2023_31036(server, path):
-    """A file that came with a load was written outside the model's folder."""
+    """A file of a load was written outside the model's directory."""
     before = tree(server.prefix / "models"), tree(server.prefix / "outside")
     there = os.path.exists("/tmp/x")
     with unharmed(server):
@@ -84,7 +84,7 @@ def test_cve_2023_31036(server, path):
     "/etc/cron.d/inference-test", "//etc/cron.d/inference-test",
     "/tmp/inference-test-planted", "/dev/shm/inference-test-planted"])
 def test_cve_2026_47606(server, path):
-    """The same by an absolute path.  It counts from the model's folder."""
+    """The same by an absolute path.  It counts from the model's directory."""
     with unharmed(server):
         answer = load(server, "sent", dict(CONFIG, name="sent"), **{
             "file:1/data": b"x", "file:" + path: b"PLANTED"})
@@ -160,9 +160,9 @@ def test_cve_2026_47627(server, backend):
     "../../../outside/model.onnx", "../../digits/1/../../../outside/model.onnx",
     "/OUTSIDE/model.onnx", "../../../outside", "..", "/", "/proc/self/exe"])
 def test_cve_2026_47630(server, name):
-    """An absolute path of whoever may configure models ran code.
+    """An absolute path in a configuration ran code.
 
-    The file of a model's weights is one of its version's folder."""
+    The file of a model's weights is one of its version's directory."""
     name = name.replace("/OUTSIDE", str(server.prefix / "outside"))
     config = {"backend": "onnxruntime", "default_model_filename": name}
     with unharmed(server):

@@ -7,7 +7,7 @@
  *   goto=PATH        LOAD leaves the model there; remote=PATH: as a remote one
  *   late=PATH        LOAD_COMPLETE tries to do that
  *   crash=CALL       that call kills the process
- *   acquire=1        LOAD acquires a folder and leaves a file in it
+ *   acquire=1        LOAD acquires a directory and leaves a file in it
  */
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /*
- * xor.c - copies the model into a folder of its own, decrypting what is
+ * xor.c - copies the model into a directory of its own, decrypting what is
  * called <name>.xor into <name> with the byte that the parameter "key" gives,
  * and has the model loaded from there.
  */

@@ -45,7 +45,7 @@ def main():
          [tensor("A", f32, ["N", 4]), tensor("B", f32, ["N", 4])],
          [tensor("SUM", f32, ["N", 4]), tensor("DIFF", f32, ["N", 4])])
 
-    # the same in a folder of that name
+    # the same in a directory of that name
     save("folder", [helper.make_node("Neg", ["A"], ["Y"])],
          [tensor("A", f32, [2])], [tensor("Y", f32, [2])],
          filename="model.onnx/model.onnx")

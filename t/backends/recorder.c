@@ -17,7 +17,7 @@
  * other: each until so many are inside at once.  `fail` holds the names of
  * instances whose initialiser fails, or "exec": then each request is answered
  * with an error.  ModelInstanceReady fails while a file `unready` lies in the
- * model's folder, and doesn't return while a file `hangs` does.
+ * model's directory, and doesn't return while a file `hangs` does.
  */
 
 #include <fcntl.h>

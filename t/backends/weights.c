@@ -1,5 +1,5 @@
 /*
- * weights.c - a backend that reads every file of its version's folder into
+ * weights.c - a backend that reads all files of its version's directory into
  * memory, as one with weights does, and gives back its first input.
  */
 

@@ -3,8 +3,8 @@
 
     python t/bench/base.py DIR [WORDS]   only scenarios whose name holds a word
 
-DIR is the build folder of another checkout.  Both servers run throughout; per
-scenario they are measured in interleaved rounds, each round begun by the other
+DIR is the build directory of another checkout.  Both servers run throughout;
+per scenario they are measured in interleaved rounds, each round begun by the other
 one.  A ratio is this build's figure by the base's in the same round; printed
 are the medians, and for ratios the quartiles, which show the run's noise.
 
@@ -111,6 +111,6 @@ if __name__ == "__main__":
         sys.exit("usage: base.py DIR [WORDS]")
     other = pathlib.Path(sys.argv[1]).resolve()
     if not (other / "inference-core").is_file():
-        sys.exit(f"base.py: {other} is no build folder: inference-core is "
+        sys.exit(f"base.py: {other} is no build directory: inference-core is "
                  "not there")
     run(other, sys.argv[2:])

@@ -19,7 +19,7 @@ cycles     Resident memory of the core after 100 to 10,000 loads and unloads
            of one model.  Target: flat.
 start      150 small models: seconds from the start of the program until the
            server is ready, beside Triton's with the same models (and another
-           build's: BASE=DIR, its build folder), in interleaved rounds: idle,
+           build's: BASE=DIR, its build directory), in interleaved rounds: idle,
            and with a process that spins for each CPU, all in one session.
            Target: at most 1.2 times Triton's.
 many       1,000 small models: start, index, one look of poll mode (CPU of its
@@ -241,7 +241,7 @@ def cycles():
             call(server, "load", "a")
             call(server, "unload", "a")
             if i in marks:
-                time.sleep(0.5)                 # it is taken apart
+                time.sleep(0.5)                 # it is finalized
                 result[f"{i} cycles MiB"] = round(
                     resident(core) / (1 << 20), 2)
         result["ms per cycle"] = round(
@@ -252,7 +252,7 @@ def cycles():
 # ---- start
 
 def seconds_until_ready(folder, base):
-    """base: a build folder; None: this build's."""
+    """base: a build directory; None: this build's."""
     builds = {} if base is None else {"core": base / "inference-core",
                                       "backends": base / "backends"}
     server = Server(folder, parts=PARTS, log_level="warn", session=False,

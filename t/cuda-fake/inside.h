@@ -6,7 +6,7 @@
  *          gives back.
  * Units    bytes.
  * Errors   wrong_locked counts what a driver would forbid.
- * Route    none outside this folder
+ * Route    none outside this directory
  */
 
 #ifndef INF_T_FAKE_CUDA_INSIDE_H

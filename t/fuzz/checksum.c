@@ -1,5 +1,5 @@
 /* Any name and value of a parameter of the checksum agent: an error or not,
-   nothing outside of the model's folder is read. */
+   nothing outside of the model's directory is read. */
 #include <stdint.h>
 
 #define TRITONREPOAGENT_Initialize  agent_initialize

@@ -1,5 +1,5 @@
 /* Any bytes as the JSON of a generate request: its members are those that
-   jansson finds, and whatever becomes of them is an error or a sound
+   jansson finds, and each of them becomes an error or a sound
    request. */
 #include <stdint.h>
 #include <stdlib.h>

@@ -11,26 +11,26 @@ SOURCES = ROOT / "t" / "backends"
 EXAMPLES = ROOT / "examples" / "backends"
 
 
-def build(name, folder=None):
-    """libtriton_<name>.so in <folder>/<name>/; the folder of backends."""
-    folder = pathlib.Path(folder or BUILD / "t-backends")
+def build(name, directory=None):
+    """libtriton_<name>.so in <directory>/<name>/; the directory of backends."""
+    directory = pathlib.Path(directory or BUILD / "t-backends")
     sources = sorted((SOURCES / name).glob("*.c")) \
         or [SOURCES / f"{name}.c"]
-    _compile(sources, folder / name / f"libtriton_{name}.so")
-    return folder
+    _compile(sources, directory / name / f"libtriton_{name}.so")
+    return directory
 
 
 def stand_ins(*names):
-    """A folder of backends of those names that take any model."""
+    """A directory of backends of those names that take any model."""
     build("failing")
-    folder = BUILD / "t-stand-ins"
+    directory = BUILD / "t-stand-ins"
     for name in names:
-        (folder / name).mkdir(parents=True, exist_ok=True)
-        library = folder / name / f"libtriton_{name}.so"
+        (directory / name).mkdir(parents=True, exist_ok=True)
+        library = directory / name / f"libtriton_{name}.so"
         shutil.copy(BUILD / "t-backends/failing/libtriton_failing.so",
                     f"{library}.new")
         os.replace(f"{library}.new", library)   # it may be mapped
-    return folder
+    return directory
 
 
 def example(name):
@@ -40,9 +40,9 @@ def example(name):
     return library
 
 
-def strategy(name, folder, library="batchstrategy.so"):
-    """The batch strategy t/strategies/<name>.c[c] as folder/library."""
-    path = pathlib.Path(folder) / library
+def strategy(name, directory, library="batchstrategy.so"):
+    """The batch strategy t/strategies/<name>.c[c] as directory/library."""
+    path = pathlib.Path(directory) / library
     _compile([*(ROOT / "t" / "strategies").glob(f"{name}.c*")], path)
     return path
 
@@ -60,18 +60,18 @@ def _compile(sources, library):
          *sources], check=True)
 
 
-def copy_identity(folder, name="identity", library=None):
-    """Our identity backend under another name or in another folder."""
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+def copy_identity(directory, name="identity", library=None):
+    """Our identity backend under another name or in another directory."""
+    directory = pathlib.Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
     shutil.copy(BACKENDS / "identity/libtriton_identity.so",
-                folder / (library or f"libtriton_{name}.so"))
-    return folder
+                directory / (library or f"libtriton_{name}.so"))
+    return directory
 
 
-def build_bad(folder, name="bad", defines=(), compiler="g++"):
-    """t/backends/bad as <folder>/<name>/libtriton_<name>.so; its path."""
-    library = pathlib.Path(folder) / name / f"libtriton_{name}.so"
+def build_bad(directory, name="bad", defines=(), compiler="g++"):
+    """t/backends/bad as <directory>/<name>/libtriton_<name>.so; its path."""
+    library = pathlib.Path(directory) / name / f"libtriton_{name}.so"
     library.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(
         [compiler, "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror",

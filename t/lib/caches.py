@@ -9,9 +9,9 @@ SOURCES = ROOT / "t" / "caches"
 
 
 def build(trouble):
-    """The folder of caches with one called trouble in it."""
-    folder = pathlib.Path(BUILD) / "t-caches"
-    library = folder / trouble / f"libtritoncache_{trouble}.so"
+    """The directory of caches with one called trouble in it."""
+    directory = pathlib.Path(BUILD) / "t-caches"
+    library = directory / trouble / f"libtritoncache_{trouble}.so"
     source = SOURCES / f"{trouble}.cc"
     compiler = ["g++", "-std=gnu++17"]
     if not source.exists():
@@ -19,10 +19,10 @@ def build(trouble):
         compiler = ["gcc", "-std=gnu17", f"-DTROUBLE_{trouble.upper()}"]
     if library.exists() and \
             library.stat().st_mtime > source.stat().st_mtime:
-        return folder
+        return directory
     library.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(
         [*compiler, "-O1", "-g", "-Wall", "-Wextra", "-Werror",
          "-D_GNU_SOURCE", "-shared", "-fPIC", "-I", ROOT / "core/include",
          "-o", library, source], check=True)
-    return folder
+    return directory

@@ -4,9 +4,9 @@ import ssl
 import subprocess
 
 
-def make(folder):
-    """(certificate, key): files in folder."""
-    certificate, key = folder / "localhost.crt", folder / "localhost.key"
+def make(directory):
+    """(certificate, key): files in directory."""
+    certificate, key = directory / "localhost.crt", directory / "localhost.key"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
          "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",

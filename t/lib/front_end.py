@@ -32,7 +32,7 @@ class FrontEnd:
                  metrics=False, arguments=(), env=None, program=None):
         """models: fills a repository; load: with mode="explicit".
 
-        backends: one folder; prebuilt.folder() for models in Python.
+        backends: one directory; prebuilt.folder() for models in Python.
 
         program: the server with its own library, beside which it lies.
         """

@@ -36,17 +36,17 @@ def parameter_block(parameters):
 
 def write_model(repository, name, config, versions=(1,), files=None):
     """config: text of config.pbtxt or None; files: {version: {name: bytes}}."""
-    folder = pathlib.Path(repository) / name
+    directory = pathlib.Path(repository) / name
     for version in versions:
-        (folder / str(version)).mkdir(parents=True, exist_ok=True)
+        (directory / str(version)).mkdir(parents=True, exist_ok=True)
     for version, content in (files or {}).items():
         for file, data in content.items():
-            path = folder / str(version) / file
+            path = directory / str(version) / file
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
     if config is not None:
-        (folder / "config.pbtxt").write_text(config, encoding="utf-8")
-    return folder
+        (directory / "config.pbtxt").write_text(config, encoding="utf-8")
+    return directory
 
 
 def step(model, inputs, outputs):

@@ -25,7 +25,7 @@ def environment():
 
 
 def say(*arguments, more=None):
-    """What the program says in a run that succeeds; more: environment."""
+    """The output of a run that succeeds; more: environment."""
     done = subprocess.run(
         [PROGRAM, *SHORT, *arguments], env={**environment(), **(more or {})},
         capture_output=True, text=True, timeout=120 * SLOW, check=False)
@@ -33,9 +33,9 @@ def say(*arguments, more=None):
     return done.stdout + done.stderr
 
 
-def run(folder, *arguments, **kw):
+def run(directory, *arguments, **kw):
     """(rows of the report, what the program said) of a run that succeeded."""
-    report = folder / f"report-{next(_numbers)}.csv"
+    report = directory / f"report-{next(_numbers)}.csv"
     said = say("-f", report, *arguments, **kw)
     with open(report, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

@@ -38,9 +38,9 @@ def missing():
 
 
 def folder():
-    """A folder of backends with "python" in it.
+    """A directory of backends with "python" in it.
 
-    The library and the stub look for the wheel's libraries four folders up.
+    The library and the stub look for the wheel's libraries four levels up.
     """
     root = BUILD / "t-prebuilt"
     python = root / "pytriton" / "tritonserver" / "backends" / "python"
@@ -55,7 +55,7 @@ def folder():
 
 
 def caches():
-    """A folder of caches with NVIDIA's "local" in it."""
+    """A directory of caches with NVIDIA's "local" in it."""
     root = BUILD / "t-prebuilt"
     local = root / "pytriton" / "tritonserver" / "caches" / "local"
     local.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def environment():
 
 
 def derived(name, source):
-    """A backend that is a model.py; in the folder of backends."""
+    """A backend that is a model.py; in the directory of backends."""
     place = folder() / name
     place.mkdir(exist_ok=True)
     (place / "model.py").write_text(source, encoding="utf-8")

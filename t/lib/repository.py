@@ -76,9 +76,9 @@ def loaded(server, model, counts):
         20 * SLOW)
 
 
-def held(folder, name, where, **kw):
+def held(directory, name, where, **kw):
     """A model that waits there until let_go(); its backend is "failing"."""
-    path = models.identity(folder, name, IN, backend="failing",
+    path = models.identity(directory, name, IN, backend="failing",
                            parameters={"fail": where}, **kw)
     (path / "hold").write_text("")
     path.chmod(0o777)

@@ -28,9 +28,9 @@ IN = [("IN", "FP32", [-1])]         # of the models that works() asks
 
 
 def upload(service, bucket, prefix, fill):
-    with tempfile.TemporaryDirectory() as folder:
-        fill(pathlib.Path(folder))
-        service.upload(bucket, prefix, pathlib.Path(folder))
+    with tempfile.TemporaryDirectory() as directory:
+        fill(pathlib.Path(directory))
+        service.upload(bucket, prefix, pathlib.Path(directory))
 
 
 def works(server, model, value=1.5):
@@ -89,10 +89,10 @@ class Service:
     def remove(self, bucket, key):
         self.client.delete_object(Bucket=bucket, Key=key)
 
-    def upload(self, bucket, prefix, folder):
-        """A repository folder, file by file; empty folders as marks."""
-        for path in sorted(folder.rglob("*")):
-            name = path.relative_to(folder).as_posix()
+    def upload(self, bucket, prefix, directory):
+        """A repository directory, file by file; empty directories as marks."""
+        for path in sorted(directory.rglob("*")):
+            name = path.relative_to(directory).as_posix()
             key = f"{prefix}/{name}" if prefix else name
             if path.is_file():
                 self.put(bucket, key, path.read_bytes())

@@ -1,6 +1,6 @@
 """An nginx of our own with the module, and what it must leave behind.
 
-Server starts it in a folder of its own, waits until the models are ready and,
+Server starts it in its own directory, waits until the models are ready and,
 in stop(), looks for everything that must not be there afterwards: alerts in
 the log, sanitizer reports, living processes, sockets, shared memory.
 """
@@ -99,7 +99,7 @@ class Server:
                  core=CORE, backends=BACKENDS, access_log="off",
                  inference_env=(), allow_alarms=(), config=None,
                  session=True, http2=False):
-        """models: a function that fills a repository folder, or a folder.
+        """models: a function that fills a repository directory, or a directory.
 
         http2: the server listens on port2, too, where it speaks HTTP/2.
 

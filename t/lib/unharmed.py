@@ -1,5 +1,5 @@
-"""That an attack on a server harms nobody: no process ends, and whoever else
-asks meanwhile is answered."""
+"""That an attack on a server harms nobody: no process ends, and other
+clients are answered meanwhile."""
 
 import contextlib
 import time

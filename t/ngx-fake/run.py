@@ -3,7 +3,7 @@
 
     t/ngx-fake/run.py [--module SO] [--core PROGRAM] [--nginx PROGRAM] [NAME...]
 
-Every scenario gets a folder, an nginx and ports of its own.  It passes when
+Every scenario gets a directory, an nginx and ports of its own.  It passes when
 its own checks hold, no alert is in the log, and neither a process nor a name
 in /dev/shm is left.  Without --core the fake core is built first.
 """
@@ -72,7 +72,7 @@ def must_stay_root():
 
 
 class Server:
-    """One nginx with the module, in a folder of its own."""
+    """One nginx with the module, in a directory of its own."""
 
     def __init__(self, options, folder):
         self.options = options
@@ -392,7 +392,7 @@ def core_that_dies_at_start(s):
 
 @scenario
 def core_that_rejects_a_worker(s):
-    """It asks again and again; whoever waits for it is answered."""
+    """It asks again and again; requests that wait for it are answered."""
     s.http += " inference_env INF_FAKE_REJECT=3;"
     s.start(workers=1)
     s.expect_ready()

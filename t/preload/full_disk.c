@@ -1,7 +1,7 @@
 /*
- * full_disk.c - a disk that fills up, for whoever may mount none.
+ * full_disk.c - a disk that fills up, for users that may mount none.
  *
- * FULL_DISK names a folder.  The file FULL_DISK.room, if there is one, says
+ * FULL_DISK names a directory.  The file FULL_DISK.room, if there is one, says
  * how many bytes may still be written below it; after those every call that
  * needs a place there fails with ENOSPC.
  */

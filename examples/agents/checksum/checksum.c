@@ -24,9 +24,9 @@
 
 static TRITONSERVER_Error *check_model(TRITONREPOAGENT_Agent *agent,
     TRITONREPOAGENT_AgentModel *model);
-static TRITONSERVER_Error *check_file(const char *folder, const char *key,
+static TRITONSERVER_Error *check_file(const char *directory, const char *key,
     const char *expected);
-static TRITONSERVER_Error *open_inside(const char *folder, const char *path,
+static TRITONSERVER_Error *open_inside(const char *directory, const char *path,
     int *fd);
 static TRITONSERVER_Error *digest_file(int fd, const char *path, digest_t *d);
 static TRITONSERVER_Error *error(TRITONSERVER_Error_Code code,
@@ -68,11 +68,11 @@ static TRITONSERVER_Error *
 check_model(TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model)
 {
     TRITONREPOAGENT_ArtifactType type;
-    const char *folder;
+    const char *directory;
     uint32_t count;
 
     TRITONSERVER_Error *err = TRITONREPOAGENT_ModelRepositoryLocation(agent,
-        model, &type, &folder);
+        model, &type, &directory);
     if (err == NULL && type != TRITONREPOAGENT_ARTIFACT_FILESYSTEM) {
         err = error(TRITONSERVER_ERROR_UNSUPPORTED,
             "Unsupported filesystem: %d", (int) type);
@@ -86,7 +86,7 @@ check_model(TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model)
 
         err = TRITONREPOAGENT_ModelParameter(agent, model, i, &key, &value);
         if (err == NULL) {
-            err = check_file(folder, key, value);
+            err = check_file(directory, key, value);
         }
     }
 
@@ -94,7 +94,7 @@ check_model(TRITONREPOAGENT_Agent *agent, TRITONREPOAGENT_AgentModel *model)
 }
 
 static TRITONSERVER_Error *
-check_file(const char *folder, const char *key, const char *expected)
+check_file(const char *directory, const char *key, const char *expected)
 {
     char text[DIGEST_TEXT_MAX];
     digest_t d;
@@ -111,7 +111,7 @@ check_file(const char *folder, const char *key, const char *expected)
     }
 
     const char *path = colon + 1;
-    TRITONSERVER_Error *err = open_inside(folder, path, &fd);
+    TRITONSERVER_Error *err = open_inside(directory, path, &fd);
     if (err != NULL) {
         return err;
     }
@@ -131,19 +131,19 @@ check_file(const char *folder, const char *key, const char *expected)
 
 /* A regular file that is below directory with all links followed. */
 static TRITONSERVER_Error *
-open_inside(const char *folder, const char *path, int *fd)
+open_inside(const char *directory, const char *path, int *fd)
 {
     char whole[PATH_MAX], real[PATH_MAX], root[PATH_MAX];
     struct stat sb;
 
-    int len = snprintf(whole, sizeof(whole), "%s/%s", folder, path);
+    int len = snprintf(whole, sizeof(whole), "%s/%s", directory, path);
     if (len < 0 || (size_t) len >= sizeof(whole)) {
         return error(TRITONSERVER_ERROR_INVALID_ARG, "path of file %s is too"
             " long", path);
     }
-    if (realpath(folder, root) == NULL) {
+    if (realpath(directory, root) == NULL) {
         return error(TRITONSERVER_ERROR_NOT_FOUND, "failed to open directory"
-            " %s: %s", folder, strerror(errno));
+            " %s: %s", directory, strerror(errno));
     }
     if (realpath(whole, real) == NULL) {
         return error(TRITONSERVER_ERROR_NOT_FOUND, "failed to open file %s:"

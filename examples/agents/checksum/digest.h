@@ -27,7 +27,7 @@ typedef struct {
     uint8_t              block[64];     /* total % 64 of them, not yet mixed */
 } digest_t;
 
-/* "MD5" or "SHA256" in whatever case; false: neither. */
+/* "MD5" or "SHA256" in any case; false: neither. */
 bool digest_init(digest_t *d, const char *name, size_t name_len);
 
 /* As its standard spells it. */

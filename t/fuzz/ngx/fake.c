@@ -561,7 +561,7 @@ ngx_http_inference_submit(ngx_http_inference_submission_t *submission,
     return NGX_OK;
 }
 
-/* Its memory is freed once, whoever does so. */
+/* Its memory is freed once, by either side. */
 void
 ngx_http_inference_abandon(ngx_http_inference_submission_t *submission)
 {

@@ -236,7 +236,7 @@ run(shot_t *shot, TRITONSERVER_InferenceRequest *r)
     pthread_mutex_unlock(&world.lock);
 }
 
-/* An output's place; its bytes are only for whoever may read them. */
+/* An output's place; its bytes, where they may be read. */
 static const void *
 output(const shot_t *shot, const char *want, size_t *size,
     TRITONSERVER_MemoryType *type, int64_t *id)
@@ -311,7 +311,7 @@ has_line(const char *text, const char *line)
     }
 }
 
-/* Addresses that nobody may touch: whoever does, dies. */
+/* Addresses that nobody may touch: an access ends the process. */
 static void
 inputs_on_a_gpu_reach_the_backend_as_such(void **state)
 {

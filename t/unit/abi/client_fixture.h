@@ -118,7 +118,7 @@ end_world(void)
     assert_int_equal(system(command), 0);
 }
 
-/* folder: of backends, below the build. */
+/* directory: of backends, below the build. */
 static inline TRITONSERVER_ServerOptions *
 new_options(const char *folder, bool strict)
 {

@@ -385,8 +385,8 @@ only_iterative_sequences_run_once_more(void **state)
     assert_int_equal(rescheduled, 0);
 }
 
-/* scheduling.md 1.6.  Fillers are rows of the payload, answered and released
-   as the others. */
+/* scheduling.md 1.6.  Padding requests are rows of the payload, answered and
+   released as the others. */
 static void
 requests_given_back_fail_and_padding_requests_do_not_count(void **state)
 {

@@ -303,7 +303,7 @@ a_name_without_a_library_is_not_found(void **state)
     spec.name = "a/b";
     code_is(inf_cache_plugin_open(&spec, &cache), INF_ERR_INVALID_ARG,
         "no name for a cache");
-    spec.name = "local";                        /* no folder has one         */
+    spec.name = "local";                        /* no directory has one      */
     spec.config = "{\"size\":2000}";
     assert_null(inf_cache_plugin_open(&spec, &cache));
     assert_true(inf_cache_plugin_is_builtin(cache));

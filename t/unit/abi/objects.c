@@ -47,7 +47,7 @@ sink_alloc(void *userp, inf_output_t *out, size_t size)
         return inf_err_new(INF_ERR_UNAVAILABLE, "arena is full");
     }
 
-    out->memory_type = INF_MEMORY_CPU;      /* whatever was preferred        */
+    out->memory_type = INF_MEMORY_CPU;      /* the preference does not count */
     out->memory_id = 0;
     out->base = size > 0 ? malloc(size) : NULL;
     w.buffers += out->base != NULL;

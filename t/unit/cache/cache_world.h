@@ -318,20 +318,20 @@ load(shot_t *s, uint32_t value)
 
 /* timeout_us: the client's; 0: none. */
 static inline bool
-submit_for(shot_t *s, uint32_t value, bool haste, uint64_t timeout_us)
+submit_for(shot_t *s, uint32_t value, bool nonblocking, uint64_t timeout_us)
 {
     bool queued;
     load(s, value);
     s->request.timeout_us = timeout_us;
     assert_null(inf_gate_submit(model.sched.gate, &s->request, inf_clock_ns(),
-        haste, &queued));
+        nonblocking, &queued));
     return queued;
 }
 
 static inline bool
-submit(shot_t *s, uint32_t value, bool haste)
+submit(shot_t *s, uint32_t value, bool nonblocking)
 {
-    return submit_for(s, value, haste, 0);
+    return submit_for(s, value, nonblocking, 0);
 }
 
 static inline void

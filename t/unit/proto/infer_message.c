@@ -648,8 +648,8 @@ contents_may_be_written_in_any_way(void **state)
     inf_buf_fini(&bytes);
 }
 
-/* The text lies where the core may write: whatever it becomes, nothing is
-   written behind the tensor, and a size that is not reached is told. */
+/* The text lies where the core may write: in every case nothing is written
+   behind the tensor, and a size that is not reached is told. */
 static void
 contents_that_change_stay_in_their_tensor(void **state)
 {

@@ -972,7 +972,7 @@ limits_are_kept(void **state)
 }
 
 /* A million outputs, distinct or all the same, cost no more than their text;
-   one turn stays short whatever comes. */
+   one turn stays short in every case. */
 static void
 a_million_outputs_are_rejected_quickly(void **state)
 {

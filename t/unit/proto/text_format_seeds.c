@@ -1,4 +1,4 @@
-/* Reads every configuration snippet in the documents of the seeds folder:
+/* Reads every configuration snippet in the documents of the seeds:
    fenced blocks whose first word is a field of the model configuration. */
 #include "proto/message_fixture.h"
 

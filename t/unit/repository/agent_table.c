@@ -1,4 +1,4 @@
-/* One library for all models that name it, whoever comes when. */
+/* One library for all models that name it, in any order. */
 
 #include <pthread.h>
 #include <stdatomic.h>

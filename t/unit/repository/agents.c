@@ -516,7 +516,7 @@ the_location_changes_in_load_only(void **state)
     inf_agents_free(c);
 }
 
-/* ---- temporary folders */
+/* ---- temporary directories */
 
 static void
 acquire(inf_agent_model_t *m)

@@ -2,7 +2,7 @@
 
 #include "core/repository/backend_search.h"
 
-/* Folders g0, g1 are global, m is the model; the query is of version 2. */
+/* Directories g0, g1 are global, m is the model; the query is of version 2. */
 static inf_err_t *
 search(const char *tree, const char *backend, const char *runtime,
     inf_backend_location_t *out)

@@ -297,7 +297,7 @@ map_name(const char *name)
     return p;
 }
 
-/* It works with us: whatever its end, the instance is broken. */
+/* It works with us: by every end of it the instance is broken. */
 static void
 one_that_shares_memory_is_a_loss_in_any_case(void **state)
 {

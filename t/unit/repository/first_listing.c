@@ -197,7 +197,7 @@ is_ready(void)
         && !inf_repository_change_pending(change);
 }
 
-/* Models are taken apart on threads of their own. */
+/* Models are finalized on threads of their own. */
 static void
 wait_ready(void)
 {

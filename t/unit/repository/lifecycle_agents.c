@@ -221,7 +221,7 @@ teardown(void **state)
     "\"TYPE_FP32\",\"dims\":[1]}],\"model_repository_agents\":{\"agents\":["  \
     "{\"name\":\"b\"}]}}"
 
-/* folder with versions 1 to count and that configuration. */
+/* directory with versions 1 to count and that configuration. */
 static void
 write_model(const char *folder, const char *config, int count)
 {
@@ -282,7 +282,7 @@ expect_heard(const char *expected)
     pthread_mutex_unlock(&fake.lock);
 }
 
-/* In whatever order. */
+/* In any order. */
 static void
 expect_either(const char *one, const char *other)
 {
@@ -357,7 +357,7 @@ a_version_that_fails_fails_the_load_for_the_agents(void **state)
         "END a;");
 }
 
-/* Also the versions that did load are taken apart before the agents end. */
+/* Also the versions that did load are finalized before the agents end. */
 static void
 one_of_two_versions_is_enough_to_fail(void **state)
 {

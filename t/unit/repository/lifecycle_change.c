@@ -1225,7 +1225,7 @@ requests_see_no_gap_while_a_model_is_loaded_again(void **state)
     wait_for_count("fini m/2", fake_count("init m/2"));
 }
 
-/* Many threads, few models: every end exactly once, whatever the order. */
+/* Many threads, few models: every end exactly once, in any order. */
 static void *
 churn_main(void *arg)
 {

@@ -1,4 +1,4 @@
-/* A backend's process dies: its version goes, is taken apart and comes back.
+/* A backend's process dies: its version goes, is finalized and comes back.
    The processes are real, the backend isn't. */
 
 #include "repository/index_rows.h"

@@ -1,5 +1,5 @@
 /*
- * lifecycle_world.h - a lifecycle over folders of a temporary tree, with fake
+ * lifecycle_world.h - a lifecycle over a temporary tree, with fake
  *                     backends.
  *
  * Owner    The test; begin and end come in pairs.  Between begin and

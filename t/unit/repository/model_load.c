@@ -322,7 +322,7 @@ a_host_policy_that_cannot_be_met_fails_the_load(void **state)
     inf_model_unload(m, &fake_ops, NULL);
 }
 
-/* After ModelInitialize whatever fails ends in ModelFinalize. */
+/* After ModelInitialize every failure ends in ModelFinalize. */
 static void
 what_fails_after_init_is_finalized(void **state)
 {

@@ -38,7 +38,7 @@ counted_stat(const inf_storage_t *st, const char *path, inf_entry_t *out)
     return inf_storage_stat(disk, path, out);
 }
 
-/* Folders in folders without an end, of which a storage can't tell whether
+/* Directories in directories without an end: a storage can't tell whether
    they are the same. */
 static inf_err_t *
 endless_list(const inf_storage_t *st, const char *dir, inf_entries_t *out)

@@ -235,7 +235,7 @@ use_repository(const char *tree)
             if (scan.models[i].version_count == 0
                 && strcmp(scan.models[i].name, "ensemble") != 0)
             {
-                continue;       /* folders of agents and their own           */
+                continue;       /* directories of agents and their own       */
             }
             err = use_model(st, tree, &scan.models[i]);
         }

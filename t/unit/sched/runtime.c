@@ -499,7 +499,7 @@ a_closed_runner_rejects_and_finishes_what_it_has(void **state)
     stop();
 }
 
-/* scheduling.md 2.10: an execution ends when execute returns, whatever the
+/* scheduling.md 2.10: an execution ends when execute returns, even if the
    backend has still to answer. */
 static void
 an_instance_goes_on_while_a_stream_is_open(void **state)

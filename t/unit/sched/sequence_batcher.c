@@ -831,7 +831,7 @@ a_batcher_can_be_held_until_enough_are_queued(void **state)
         assert_string_equal(next_of(&w, 1, 100), "nothing");
         assert_string_equal(next_of(&w, 2, 100), "nothing");
         push(&w, 3, 1, "E", 100);
-        assert_string_equal(w.told, "1 2");     /* whoever had been asked    */
+        assert_string_equal(w.told, "1 2");     /* all that had been asked   */
         assert_string_equal(run(&w, 1, 100), strategy ? "0 2" : "0 2/2");
         assert_string_equal(run(&w, 2, 100), strategy ? "1" : "1/1");
         assert_string_equal(run(&w, 1, 100), strategy ? "3" : "3/1");

@@ -521,7 +521,7 @@ each_slot_has_states_of_its_own(void **state)
     inf_slot_inputs_close(second);
 }
 
-/* By entry, whatever the names' order is. */
+/* By entry, in any order of the names. */
 static void
 an_output_state_is_the_input_of_its_own_entry(void **state)
 {

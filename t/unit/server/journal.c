@@ -566,7 +566,7 @@ what_the_list_brought_and_took_leaves_no_record(void **state)
     assert_string_equal(ready(), "");
 }
 
-/* What replay gave, one after another. */
+/* The replayed messages, one after another. */
 static char replayed[512];
 static const char *failing;
 
@@ -651,7 +651,7 @@ what_fails_when_replayed_is_forgotten(void **state)
     inf_journal_forget(NULL, region, NULL);
 }
 
-/* Whatever the size of the file is. */
+/* With a file of any size. */
 static void
 records_that_count_no_more_are_left_out_soon(void **state)
 {

@@ -31,7 +31,7 @@ set(inf_trace_settings_t *s, const char *model, uint32_t what,
 }
 
 static void
-refused(inf_trace_settings_t *s, const char *model, uint32_t what,
+rejected(inf_trace_settings_t *s, const char *model, uint32_t what,
     inf_trace_values_t values, const char *why)
 {
     inf_err_t *err = inf_trace_settings_change(s, model, what, 0, &values);
@@ -137,16 +137,16 @@ only_off_may_be_invalid(void **state)
     assert_null(inf_trace_settings_init(&s, &c));
     assert_false(s.on);
     assert_int_equal(traced(&s, "a", true), 0);
-    refused(&s, "", INF_TRACE_RATE, (inf_trace_values_t) { .rate = 2 },
+    rejected(&s, "", INF_TRACE_RATE, (inf_trace_values_t) { .rate = 2 },
         "trace file name is not given");
-    refused(&s, "m", INF_TRACE_LEVEL, on, "trace file name is not given");
+    rejected(&s, "m", INF_TRACE_LEVEL, on, "trace file name is not given");
     set(&s, "", INF_TRACE_LEVEL, off);
     assert_int_equal(s.count, 0);
     inf_trace_settings_fini(&s);
 
     c.file = (char *) "t";
     assert_null(inf_trace_settings_init(&s, &c));
-    refused(&s, "", INF_TRACE_RATE, (inf_trace_values_t) { .rate = 0 },
+    rejected(&s, "", INF_TRACE_RATE, (inf_trace_values_t) { .rate = 0 },
         "sample rate must be non-zero");
     set(&s, "", INF_TRACE_LEVEL, off);
     assert_false(s.on);

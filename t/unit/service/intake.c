@@ -67,7 +67,7 @@ run(void *arg)
 }
 
 #define FRIEND   65533
-#define STRANGER 65534
+#define OTHER_USER 65534
 
 static const uid_t users[] = { FRIEND };
 
@@ -268,7 +268,7 @@ other_users_are_not_admitted(void **state)
     }
     assert_true(is_admitted(0));
     assert_true(is_admitted(FRIEND));
-    assert_false(is_admitted(STRANGER));
+    assert_false(is_admitted(OTHER_USER));
     assert_false(is_admitted(1));
 }
 

@@ -6,7 +6,7 @@
 
 #include "core/storage/s3_cache.h"
 
-#define STRANGER 65534
+#define OTHER_USER 65534
 
 static char *tree;
 
@@ -38,7 +38,7 @@ base_path(const char *below)
     return tree_path(tree, name);
 }
 
-/* A folder for a model without files: nothing is asked of a service. */
+/* A directory for a model without files: nothing is asked of a service. */
 static inf_err_t *
 use_cache(void)
 {
@@ -47,7 +47,7 @@ use_cache(void)
     char *folder = NULL;
 
     assert_ok(inf_s3_cache_new(&cache));
-    inf_err_t *err = inf_s3_cache_folder(cache, NULL, &nothing, 0, &folder);
+    inf_err_t *err = inf_s3_cache_directory(cache, NULL, &nothing, 0, &folder);
     if (err == NULL) {
         struct stat st;
         assert_int_equal(lstat(folder, &st), 0);
@@ -139,7 +139,7 @@ one_of_another_user_is_not_used(void **state)
     }
     assert_ok(use_cache());
     for (size_t p = 0; p < 2; p++) {
-        assert_int_equal(chown(base_path(parts[p]), STRANGER, STRANGER), 0);
+        assert_int_equal(chown(base_path(parts[p]), OTHER_USER, OTHER_USER), 0);
         rejected_where(base_path(parts[p]));
         assert_int_equal(chown(base_path(parts[p]), 0, 0), 0);
     }

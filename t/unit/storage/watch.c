@@ -143,7 +143,7 @@ new_folders_are_watched_and_old_ones_are_not(void **state)
     assert_false(told());
 }
 
-/* The link itself is in a folder that is watched. */
+/* The link itself is in a directory that is watched. */
 static void
 links_are_followed_and_may_lead_back_up(void **state)
 {
@@ -269,7 +269,7 @@ a_root_more_or_less_is_another_set(void **state)
     free(second);
 }
 
-/* Object storage has no folders that the kernel knows. */
+/* Object storage has no directories that the kernel knows. */
 static void
 only_local_repositories_are_watched(void **state)
 {

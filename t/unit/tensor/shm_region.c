@@ -112,7 +112,7 @@ pages_of_regions_are_bounded_until_they_are_unmapped(void **state)
     fails(inf_shm_register_system(set, "b", key, 0, 4 * page),
         INF_ERR_INVALID_ARG, text);
 
-    /* what was rejected, for whatever reason, is not counted */
+    /* what was rejected, for any reason, is not counted */
     inf_err_free(inf_shm_register_system(set, "a", key, 0, 1));
     assert_int_equal(inf_shm_regions_bytes(set), 2 * page);
     succeeds(inf_shm_register_system(set, "b", key, 0, 1));

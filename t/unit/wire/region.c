@@ -200,7 +200,7 @@ reservations_leave_their_part_of_the_space_to_charges(void **state)
     inf_regions_fini(&r);
 }
 
-/* Or whoever announces much makes all other requests pay for it. */
+/* Or a client that announces much makes all other requests pay for it. */
 static void
 reservation_that_fails_leaves_what_others_have_cached(void **state)
 {

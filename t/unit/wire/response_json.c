@@ -673,7 +673,7 @@ parameter(maker_t *m, uint32_t i, const char *name, uint32_t type)
     return &p[i];
 }
 
-/* Outputs and parameters by name, whatever their order was. */
+/* Outputs and parameters by name, in any order. */
 static void
 begin_generated(maker_t *m, const char *id)
 {

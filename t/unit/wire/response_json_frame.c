@@ -1,6 +1,6 @@
 /*
- * response_json_frame.c - the JSON around the values is whole whatever its
- *                          length, below, at and above the short cut's.
+ * response_json_frame.c - the JSON around the values is whole at any
+ *                          length: below, at and above the short cut's.
  */
 
 #include <setjmp.h>
