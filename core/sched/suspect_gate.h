@@ -29,6 +29,7 @@ typedef struct {
     _Atomic bool    begun;          /* seq_cst; set under the gate's lock    */
 } inf_suspect_turn_t;
 
+/* Without executions; its caller owns it. */
 INF_CHECK inf_err_t *inf_suspect_gate_new(inf_suspect_gate_t **out);
 
 /* Nothing executes.  gate may be NULL. */
@@ -41,6 +42,7 @@ bool inf_suspect_gate_enter(inf_suspect_gate_t *gate,
 void inf_suspect_gate_wait(inf_suspect_gate_t *gate,
     inf_suspect_turn_t *turn);
 
+/* The turn has begun, and its execution is over. */
 void inf_suspect_gate_leave(inf_suspect_gate_t *gate,
     inf_suspect_turn_t *turn);
 

@@ -111,7 +111,7 @@ next_suspect(inf_suspects_t *s, uint64_t now_ns)
     return begin(s, e, INF_EXECUTION_ALONE);
 }
 
-/* What is under way is waited for no more. */
+/* Executions under way are waited for no more. */
 static void
 next_round(inf_suspects_t *s)
 {

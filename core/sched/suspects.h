@@ -58,8 +58,10 @@ typedef struct {
     const void *whole;              /* of the suspect that executes          */
 } inf_suspects_t;
 
+/* Nothing waits or executes. */
 void inf_suspects_init(inf_suspects_t *s);
 
+/* The execution waits, until next() gives it back. */
 void inf_suspects_push(inf_suspects_t *s, inf_execution_t *e,
     uint64_t now_ns);
 

@@ -55,9 +55,11 @@ void inf_journal_keep(inf_journal_t *journal, uint16_t method,
 void inf_journal_forget(inf_journal_t *journal, uint16_t method,
     const char *name);
 
-/* The kept messages in their order; one that fails is logged and forgotten. */
 typedef inf_err_t *(*inf_journal_replay_fn)(void *userp, uint16_t method,
     inf_slice_t message);
+
+/* Gives fn the kept messages in their order; one for which it returns an error
+   is logged and forgotten. */
 void inf_journal_replay(inf_journal_t *journal, inf_journal_replay_fn fn,
     void *userp);
 

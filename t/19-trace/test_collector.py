@@ -147,7 +147,7 @@ NAMES = ["triton_traceparent", "triton_tracestate", "traceparent"]
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_parameter_is_no_context(traced, collector, name):
-    """Only headers are, whatever a client calls its parameters, and however
+    """Only headers are, with any names of a client's parameters, and however
     it writes the name."""
     server = traced("rate=0", server="        inference_forward_header ^t;\n"
                     "        underscores_in_headers on;\n")

@@ -18,7 +18,7 @@ EXAMPLES = ROOT / "examples"
 
 
 def say(*command, **kw):
-    """What the command prints; it succeeds."""
+    """The output of the command; it succeeds."""
     done = subprocess.run(command, capture_output=True, text=True,
                           timeout=600, check=False, **kw)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -67,7 +67,7 @@ def http3(snippet, tmp_path):
 
 
 def run(http3, work):
-    """What work(client) gives, on a connection of its own."""
+    """The result of work(client), on a connection of its own."""
     port, authority = http3
     configuration = QuicConfiguration(
         is_client=True, alpn_protocols=H3_ALPN, server_name="localhost",

@@ -15,9 +15,9 @@ def make(directory):
     return certificate, key
 
 
-def authority(folder, name="authority"):
-    """(certificate, key) of one that signs others: files in folder."""
-    certificate, key = folder / f"{name}.crt", folder / f"{name}.key"
+def authority(directory, name="authority"):
+    """(certificate, key) of one that signs others: files in directory."""
+    certificate, key = directory / f"{name}.crt", directory / f"{name}.key"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
          "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
@@ -26,10 +26,10 @@ def authority(folder, name="authority"):
     return certificate, key
 
 
-def signed(folder, by, name="localhost"):
+def signed(directory, by, name="localhost"):
     """(certificate, key) of a server or client, signed by an authority."""
-    certificate, key = folder / f"{name}.crt", folder / f"{name}.key"
-    request, more = folder / f"{name}.csr", folder / f"{name}.ext"
+    certificate, key = directory / f"{name}.crt", directory / f"{name}.key"
+    request, more = directory / f"{name}.csr", directory / f"{name}.ext"
     more.write_text(f"subjectAltName=DNS:{name},IP:127.0.0.1\n",
                     encoding="utf-8")
     subprocess.run(
