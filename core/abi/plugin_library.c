@@ -6,6 +6,8 @@
 #include "core/abi/elf_check.h"
 #include "core/abi/forwarding.h"
 
+static void show_functions(void);
+
 inf_err_t *
 inf_plugin_library_open(const char *path, void **handle)
 {
@@ -19,9 +21,25 @@ inf_plugin_library_open(const char *path, void **handle)
         return err;
     }
 
+    show_functions();
     *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     return *handle != NULL ? NULL : inf_err_new(INF_ERR_NOT_FOUND,
         "unable to load shared library: %s", dlerror());
+}
+
+/* A program that opens the core as a library, RTLD_LOCAL, keeps its functions
+   from plug-ins that do not name the core among the libraries they need. */
+static void
+show_functions(void)
+{
+    void *core = dlopen("libtritonserver.so",
+        RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL);
+
+    if (core != NULL) {
+        dlclose(core);
+    } else {
+        (void) dlerror();
+    }
 }
 
 inf_err_t *

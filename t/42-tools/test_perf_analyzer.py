@@ -5,7 +5,8 @@ import os
 
 import pytest
 
-from lib import perf_analyzer
+from lib import models, perf_analyzer
+from lib.server import BUILD, SANITIZER
 
 HTTP, GRPC = ["-i", "http"], ["-i", "grpc"]
 STREAM = [*GRPC, "--streaming", "--async"]
@@ -136,3 +137,19 @@ def test_metrics_are_collected(server, measure):
     for column in ("Avg GPU Utilization", "Avg GPU Power Usage",
                    "Max GPU Memory Usage", "Total GPU Memory"):
         assert rows[0][column].startswith("GPU-"), rows
+
+
+@pytest.mark.skipif(bool(SANITIZER), reason="the program has no sanitizer")
+def test_in_process(tmp_path):
+    """It opens the library itself, and keeps the functions from others."""
+    installed, repository = tmp_path / "installed", tmp_path / "models"
+    (installed / "lib").mkdir(parents=True)
+    (installed / "lib/libtritonserver.so").symlink_to(
+        BUILD / "libtritonserver.so")
+    (installed / "backends").symlink_to(BUILD / "backends")
+    models.identity(repository, "plain", [("IN", "FP32", [16])])
+    rows, _ = perf_analyzer.run(
+        tmp_path, "-m", "plain", "--service-kind", "triton_c_api",
+        "--triton-server-directory", installed, "--model-repository",
+        repository)
+    assert len(rows) == 1
