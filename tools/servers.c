@@ -222,12 +222,12 @@ write_vertex(FILE *f, const options_t *o)
 }
 
 /* Inferences may name regions, where they are allowed; as in Triton nobody
-   registers any over this port. */
+   registers or lists any over this port. */
 static void
 write_no_regions(FILE *f)
 {
     fputs("        location ~ "
-          "\"^/v2/(system|cuda)sharedmemory/(.*/)?(un)?register$\" {\n"
+          "\"^/v2/(system|cuda)sharedmemory/\" {\n"
           "            internal;\n"
           "            default_type application/json;\n"
           "            return 403 '{\"error\":\"shared memory is not "

@@ -51,6 +51,9 @@ inf_budget_take(inf_budget_t *b, uint64_t bytes)
     uint64_t bound = inf_budget_bound(b);
     uint64_t used = inf_budget_used(b);
 
+    if (bytes == 0) {
+        return INF_BUDGET_TAKEN;
+    }
     if (bytes > bound) {
         return INF_BUDGET_TOO_MUCH;
     }

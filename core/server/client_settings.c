@@ -9,6 +9,10 @@
 #include "core/server/shm_calls.h"
 #include "core/server/trace_message.h"
 
+static void note_system_region(inf_server_t *server,
+    const Inference__SystemSharedMemoryRegisterRequest *m);
+static void note_cuda_region(inf_server_t *server,
+    const Inference__CudaSharedMemoryRegisterRequest *m);
 static void note_log(inf_server_t *server);
 static void note_trace(inf_server_t *server, const char *model);
 static void keep(inf_server_t *server, uint16_t method, const char *name,
@@ -55,10 +59,10 @@ inf_client_settings_note(inf_server_t *server, uint16_t method,
         }
         return;
     case INF_METHOD_SYSTEM_SHM_REGISTER:
-        keep(server, method, system->name, m);
+        note_system_region(server, system);
         return;
     case INF_METHOD_CUDA_SHM_REGISTER:
-        keep(server, method, cuda->name, m);
+        note_cuda_region(server, cuda);
         return;
     case INF_METHOD_SYSTEM_SHM_UNREGISTER:
         inf_journal_forget(server->journal, INF_METHOD_SYSTEM_SHM_REGISTER,
@@ -93,6 +97,35 @@ inf_client_settings_restore(inf_server_t *server)
     if (server->journal != NULL) {
         inf_journal_replay(server->journal, restore_one, server);
     }
+}
+
+/* Unknown fields of a client's message are not kept. */
+static void
+note_system_region(inf_server_t *server,
+    const Inference__SystemSharedMemoryRegisterRequest *m)
+{
+    Inference__SystemSharedMemoryRegisterRequest q =
+        INFERENCE__SYSTEM_SHARED_MEMORY_REGISTER_REQUEST__INIT;
+
+    q.name = m->name;
+    q.key = m->key;
+    q.offset = m->offset;
+    q.byte_size = m->byte_size;
+    keep(server, INF_METHOD_SYSTEM_SHM_REGISTER, q.name, &q.base);
+}
+
+static void
+note_cuda_region(inf_server_t *server,
+    const Inference__CudaSharedMemoryRegisterRequest *m)
+{
+    Inference__CudaSharedMemoryRegisterRequest q =
+        INFERENCE__CUDA_SHARED_MEMORY_REGISTER_REQUEST__INIT;
+
+    q.name = m->name;
+    q.raw_handle = m->raw_handle;
+    q.device_id = m->device_id;
+    q.byte_size = m->byte_size;
+    keep(server, INF_METHOD_CUDA_SHM_REGISTER, q.name, &q.base);
 }
 
 static void

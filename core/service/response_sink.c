@@ -220,8 +220,8 @@ sink_factory_free(void *userp, inf_factory_t *factory)
     }
 
     factory->model = NULL;
-    inf_model_unref(model);
     inf_in_flight_part_done(in_flight);
+    inf_model_unref(model);     /* without models, a server may end          */
 }
 
 /* The backend dropped its last handle without a final response. */

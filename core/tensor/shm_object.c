@@ -37,7 +37,8 @@ inf_shm_object_open(const char *name, const char *key, uint64_t offset,
         return err;
     }
 
-    int fd = shm_open(key, O_RDWR | O_CLOEXEC, 0);
+    /* not behind the lease of another process */
+    int fd = shm_open(key, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0) {
         int rc = errno;
         inf_log(INF_LOG_VERBOSE, "shared memory region '%s': cannot open"
@@ -83,7 +84,7 @@ check_key(const char *name, const char *key)
 
     if (plain[0] == '\0' || strchr(plain, '/') != NULL
         || strcmp(plain, ".") == 0 || strcmp(plain, "..") == 0
-        || strlen(plain) > NAME_MAX)
+        || strlen(key) > NAME_MAX)
     {
         return inf_err_new(INF_ERR_INVALID_ARG, "cannot register shared memory"
             " region '%s' with key '%.*s': a key is the name of a shared"

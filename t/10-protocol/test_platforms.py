@@ -54,7 +54,8 @@ def test_vertex_ai(platform):
                  "v2/repository/models/id_uint8/load"):
         assert infer(port, "/predict", {REDIRECT: path}).status == 404
     assert infer(port, "/predict", {REDIRECT: "metrics"}).body == expected.body
-    for call in ("region/r/register", "unregister", "region/r/unregister"):
+    for call in ("region/r/register", "unregister", "region/r/unregister",
+                 "status", "region/r/status"):
         answer = infer(port, "/predict",
                        {REDIRECT: f"v2/systemsharedmemory/{call}"})
         assert answer.status == 403 and "over this port" in answer.error

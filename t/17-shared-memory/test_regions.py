@@ -1,5 +1,6 @@
 """Regions: registered, listed, unregistered, and what no region can be."""
 
+import fcntl
 import json
 import os
 import signal
@@ -148,9 +149,26 @@ def test_an_object_that_is_none(api, client):
     assert text == "Unable to open shared memory region: '/inf-t-nobody'"
 
 
+def test_an_object_that_another_process_has_leased(api, client):
+    """The server does not wait for it."""
+    key = f"/inf-t-leased-{os.getpid()}"
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    fd = os.open("/dev/shm" + key, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        os.ftruncate(fd, 16)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        _, text = error_of(api, client.register_system_shared_memory, "r",
+                           key, 16)
+        assert text == f"Unable to open shared memory region: '{key}'"
+    finally:
+        os.close(fd)
+        os.unlink("/dev/shm" + key)
+        signal.signal(signal.SIGIO, before)
+
+
 @pytest.mark.parametrize("key", [
     "", "/", "///", ".", "..", "/..", "/../shm/{0}", "/dev/shm/{0}", "/a/{0}",
-    "x" * 256, "/" * 5000])
+    "x" * 256, "/" * 5000, "/" * 1000 + "{0}"])
 def test_keys_that_are_none(api, client, new_object, key):
     o = new_object()
     status, text = error_of(api, client.register_system_shared_memory, "r",

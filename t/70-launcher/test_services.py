@@ -463,8 +463,8 @@ def in_regions(region="r"):
 
 
 def test_platforms_and_client_shared_memory(launch):
-    """Registered over REST's port, as in Triton; nobody does so over those of
-    the platforms."""
+    """Registered and listed over REST's port, as in Triton, and not over those
+    of the platforms."""
     launcher, platforms = on_platforms(launch, "--allow-client-shm=true")
     data = numpy.array([1.5, -2], numpy.float32).tobytes()
     o = Object(4096, data)
@@ -482,7 +482,7 @@ def test_platforms_and_client_shared_memory(launch):
             assert answer.error \
                 == "Unable to find shared memory region: 'nobody'"
         for call in ("region/r/unregister", "unregister", "region/s/register",
-                     "register"):
+                     "register", "status", "region/r/status"):
             for kind in ("system", "cuda"):
                 answer = platforms[1](b"{}", {
                     "X-Vertex-Ai-Triton-Redirect":

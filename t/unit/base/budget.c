@@ -37,6 +37,7 @@ a_smaller_bound_takes_nothing_away(void **state)
     assert_int_equal(inf_budget_bound(&b), 5);
     assert_int_equal(inf_budget_take(&b, 1), INF_BUDGET_IN_USE);
     assert_int_equal(inf_budget_take(&b, 6), INF_BUDGET_TOO_MUCH);
+    assert_int_equal(inf_budget_take(&b, 0), INF_BUDGET_TAKEN);
     inf_budget_give(&b, 6);
     assert_int_equal(inf_budget_take(&b, 1), INF_BUDGET_TAKEN);
     assert_int_equal(inf_budget_used(&b), 5);
