@@ -77,7 +77,7 @@ static void
 what_another_execution_may_wait_for_begins_at_once(void **state)
 {
     (void) state;
-    inf_execution_t a, suspect, part, other_part, stranger;
+    inf_execution_t a, suspect, part, other_part, unrelated;
 
     push(&a, false);
     assert_ptr_equal(next(), &a);
@@ -93,15 +93,15 @@ what_another_execution_may_wait_for_begins_at_once(void **state)
 
     other_part = (inf_execution_t) { .suspect = true, .exempt = true,
         .whole = &suspect };
-    push(&stranger, true);
+    push(&unrelated, true);
     inf_suspects_push(&s, &other_part, now);
     assert_ptr_equal(next(), &other_part);      /* the suspect waits for it  */
     assert_null(next());
     done(&suspect);
     assert_null(next());
     done(&other_part);
-    assert_ptr_equal(next(), &stranger);
-    done(&stranger);
+    assert_ptr_equal(next(), &unrelated);
+    done(&unrelated);
 }
 
 static void
