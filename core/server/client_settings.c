@@ -186,10 +186,7 @@ restore_one(void *userp, uint16_t method, inf_slice_t bytes)
 {
     inf_server_t *server = userp;
     const ProtobufCMessageDescriptor *desc = kept_message(method);
-    union {
-        Inference__LogSettingsResponse  log;
-        Inference__TraceSettingResponse trace;
-    } answer;
+    Inference__LogSettingsResponse answer;
     ProtobufCMessage *m;
     inf_arena_t arena;
 
@@ -202,11 +199,11 @@ restore_one(void *userp, uint16_t method, inf_slice_t bytes)
     inf_arena_init(&arena);
     switch (method) {
     case INF_METHOD_LOG_SETTINGS:
-        err = inf_log_message((const void *) m, &arena, &answer.log);
+        err = inf_log_message((const void *) m, &arena, &answer);
         break;
     case INF_METHOD_TRACE_SETTING:
-        err = inf_trace_message(inf_tracer_settings(server->tracer),
-            (const void *) m, &arena, &answer.trace);
+        err = inf_trace_message_restore(inf_tracer_settings(server->tracer),
+            (const void *) m);
         break;
     default:
         err = inf_shm_call(server->regions, method, m);

@@ -30,6 +30,8 @@ typedef struct {
 static bool put_setting(Inference__TraceSettingRequest *q,
     inf_arena_t *arena, const char *key, const char *one, const char *other);
 static const char *number_text(inf_arena_t *arena, int64_t number);
+static inf_err_t *read_change(const Inference__TraceSettingRequest *q,
+    change_t *c);
 static inf_err_t *read_setting(const request_entry_t *e, change_t *c);
 static inf_err_t *read_level(const request_value_t *v, change_t *c);
 static inf_err_t *read_number(const request_entry_t *e, int64_t min,
@@ -50,18 +52,13 @@ inf_trace_message(inf_trace_settings_t *settings,
     inf_trace_values_t v;
     change_t c = { 0 };
 
-    for (size_t i = 0; i < q->n_settings; i++) {
-        inf_err_t *err = read_setting(q->settings[i], &c);
-        if (err != NULL) {
-            return err;
-        }
+    inf_err_t *err = read_change(q, &c);
+    if (err == NULL && (c.set | c.clear) != 0) {
+        err = inf_trace_settings_change(settings, q->model_name, c.set,
+            c.clear, &c.values);
     }
-    if ((c.set | c.clear) != 0) {
-        inf_err_t *err = inf_trace_settings_change(settings, q->model_name,
-            c.set, c.clear, &c.values);
-        if (err != NULL) {
-            return err;
-        }
+    if (err != NULL) {
+        return err;
     }
 
     answer_t a = { .arena = arena, .out = out };
@@ -115,6 +112,17 @@ inf_trace_message_own(inf_trace_settings_t *settings, const char *model,
     return NULL;
 }
 
+inf_err_t *
+inf_trace_message_restore(inf_trace_settings_t *settings,
+    const Inference__TraceSettingRequest *q)
+{
+    change_t c = { 0 };
+
+    inf_err_t *err = read_change(q, &c);
+    return err != NULL ? err : inf_trace_settings_restore(settings,
+        q->model_name, c.set, &c.values);
+}
+
 /* A setting of the texts that are not NULL; false: out of memory. */
 static bool
 put_setting(Inference__TraceSettingRequest *q, inf_arena_t *arena,
@@ -152,6 +160,18 @@ number_text(inf_arena_t *arena, int64_t number)
     int n = snprintf(text, sizeof(text), "%lld", (long long) number);
 
     return inf_arena_strdup(arena, text, (size_t) n);
+}
+
+static inf_err_t *
+read_change(const Inference__TraceSettingRequest *q, change_t *c)
+{
+    inf_err_t *err = NULL;
+
+    for (size_t i = 0; i < q->n_settings && err == NULL; i++) {
+        err = read_setting(q->settings[i], c);
+    }
+
+    return err;
 }
 
 /* Settings that nobody knows are ignored. */

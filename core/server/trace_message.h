@@ -29,6 +29,10 @@ INF_CHECK inf_err_t *inf_trace_message(inf_trace_settings_t *settings,
     const Inference__TraceSettingRequest *q, inf_arena_t *arena,
     Inference__TraceSettingResponse *out);
 
+/* Sets what inf_trace_message_own gave, in another core's settings. */
+INF_CHECK inf_err_t *inf_trace_message_restore(inf_trace_settings_t *settings,
+    const Inference__TraceSettingRequest *q);
+
 /* A request that sets what the scope of model has of its own (as
    inf_trace_settings_own); without settings: nothing. */
 INF_CHECK inf_err_t *inf_trace_message_own(inf_trace_settings_t *settings,

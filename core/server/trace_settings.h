@@ -95,6 +95,11 @@ INF_CHECK inf_err_t *inf_trace_settings_change(inf_trace_settings_t *s,
     const char *model, uint32_t set, uint32_t clear,
     const inf_trace_values_t *values);
 
+/* Sets values that were in force in another core, whether or not the other
+   settings that they were valid with are there yet. */
+INF_CHECK inf_err_t *inf_trace_settings_restore(inf_trace_settings_t *s,
+    const char *model, uint32_t set, const inf_trace_values_t *values);
+
 /* The settings in force for a model, or with "" for those without settings. */
 void inf_trace_settings_get(inf_trace_settings_t *s, const char *model,
     inf_trace_values_t *values);

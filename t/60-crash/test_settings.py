@@ -103,6 +103,30 @@ def test_trace_settings(start, tmp_path):
         assert client.get_trace_settings("two")["log_frequency"] == "0"
 
 
+@pytest.mark.parametrize("level,changes", [
+    ("timestamps", [(None, {"trace_level": ["OFF"]}),
+                    ("one", {"trace_rate": "0"}),
+                    (None, {"log_frequency": "7"})]),
+    ("off", [("one", {"trace_level": ["TIMESTAMPS"]}),
+             (None, {"trace_rate": "0"})])], ids=["server-last", "invalid-now"])
+def test_trace_settings_of_a_model_rest_on_the_server_s(start, tmp_path, level,
+                                                        changes):
+    """Neither is rejected for what the other is while they come back."""
+    os.chmod(tmp_path, 0o777)
+    server = start(
+        http=f"    inference_trace file={tmp_path}/t level={level};\n")
+    with rest_of(server) as client:
+        for model, change in changes:
+            client.update_trace_settings(model, change)
+        before = [client.get_trace_settings(name) for name in (None, "one")]
+        assert before[1]["trace_rate"] == "0"
+        for _ in range(2):
+            next_core(server)
+            assert [client.get_trace_settings(name)
+                    for name in (None, "one")] == before
+    assert not re.search(LOST, server.log_text())
+
+
 def test_regions(start, memory):
     server = start()
     with rest_of(server) as client:
