@@ -78,7 +78,7 @@ is_wanted(const inf_request_t *req, const inf_input_t *in,
         || (req->model->private_inputs && b->memory_type != INF_MEMORY_GPU);
 }
 
-/* Before anything is copied, and once. */
+/* Of inputs in regions, before anything is copied, and once. */
 static inf_err_t *
 count_copies(inf_request_t *req)
 {
@@ -91,7 +91,7 @@ count_copies(inf_request_t *req)
     for (uint32_t i = 0; i < req->input_count; i++) {
         const inf_input_t *in = &req->inputs[i];
         for (uint32_t b = 0; b < in->buffer_count; b++) {
-            if (is_wanted(req, in, &in->buffers[b])) {
+            if (in->in_region && is_wanted(req, in, &in->buffers[b])) {
                 bytes += in->buffers[b].size;
             }
         }

@@ -105,6 +105,8 @@ def test_copies_that_never_fit(start, api, new_object):
         ask(api, client, shape=(1025,), place=("r", 4100))
         ask(api, client, "writable", shape=(1025,),
             data=VALUES.repeat(257)[:1025])
+        ask(api, client, "writable", shape=(1025,),
+            data=VALUES.repeat(257)[:1025], out=("r", 4100))
         ask(api, client, "writable", shape=(1024,), place=("r", 4096))
         assert process.wait_until(lambda: gauge(server, COPIES) == 0, 10)
 
