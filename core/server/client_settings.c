@@ -94,8 +94,13 @@ inf_client_settings_configured(inf_server_t *server, bool log, bool regions)
 void
 inf_client_settings_restore(inf_server_t *server)
 {
-    if (server->journal != NULL) {
-        inf_journal_replay(server->journal, restore_one, server);
+    static const uint16_t methods[] = {
+        INF_METHOD_LOG_SETTINGS, INF_METHOD_TRACE_SETTING,
+        INF_METHOD_SYSTEM_SHM_REGISTER, INF_METHOD_CUDA_SHM_REGISTER
+    };
+
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+        inf_journal_replay(server->journal, methods[i], restore_one, server);
     }
 }
 

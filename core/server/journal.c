@@ -12,6 +12,7 @@
 #include "core/base/log.h"
 #include "core/include/channel.h"
 #include "core/proto/message.h"
+#include "core/server/journal_index.h"
 #include "core/server/model_control.h"
 #include "grpc_service.pb-c.h"
 
@@ -22,7 +23,8 @@
 #define JOURNAL_COPY  (1u << 20)    /* bytes of records, before those that
                                    count no more are left out                */
 
-/* A record that takes back the ones before it. */
+/* A record that takes back the ones before it of the key, or of the method
+   where the key is one alone. */
 #define METHOD_FORGET 0u
 
 /* The newer valid one of two counts. */
@@ -43,19 +45,6 @@ typedef struct {
     uint64_t check;             /* of it                                     */
 } journal_record_t;
 
-/* The last record of a model, or of what is kept. */
-typedef struct {
-    char    *key;               /* a model's name; with namespacing a line
-                                   feed and the namespace follow.  Of what is
-                                   kept: a line feed, the method, another,
-                                   and the name                              */
-    uint16_t method;
-    bool     implicit;
-    uint64_t offset;            /* of the record                             */
-    uint64_t copy;              /* of its copy in the other half             */
-    uint64_t size;              /* of all of it                              */
-} journal_entry_t;
-
 struct inf_journal_s {
     int               fd;       /* set in new()                              */
 
@@ -66,22 +55,21 @@ struct inf_journal_s {
     uint64_t          half;     /* of the data                               */
     uint64_t          copy_at;  /* used bytes, or when the half is full      */
     journal_header_t  header;
-    journal_entry_t  *entries;
-    size_t            count;
+    inf_journal_index_t index;  /* of the records that count                 */
 };
 
-static bool is_model(const journal_entry_t *e);
-static char *make_kept_key(uint16_t method, const char *name);
-static const char *kept_name(const char *key);
-static inf_err_t *replay_one(inf_journal_t *j, const journal_entry_t *e,
+static bool is_model(const inf_journal_entry_t *e);
+static inf_err_t *forget(inf_journal_t *j, char *key);
+static inf_err_t *kept_keys(inf_journal_t *j, uint16_t method, char ***out,
+    size_t *count);
+static inf_err_t *replay_one(inf_journal_t *j, const char *key,
     inf_journal_replay_fn fn, void *userp);
 static void read_header(inf_journal_t *j);
 static void read_entries(inf_journal_t *j);
 static bool read_record(const inf_journal_t *j, uint64_t at, uint64_t end,
     journal_record_t *r, char **key);
-static inf_err_t *put_entry(inf_journal_t *j, const char *key,
+static inf_err_t *put_entry(inf_journal_t *j, char *key,
     const journal_record_t *r, uint64_t offset);
-static void drop_entry(inf_journal_t *j, const char *key);
 static void free_names(char **names, size_t count);
 static bool starts_by_itself(const inf_journal_t *j, const char *key);
 static inf_model_id_t split_key(char *key);
@@ -95,9 +83,11 @@ static char *make_key(const inf_model_id_t *id);
 static inf_err_t *pack_load(const char *name, const inf_override_t *override,
     inf_buf_t *out);
 static inf_err_t *append(inf_journal_t *j, uint16_t method, bool implicit,
-    const char *key, inf_slice_t message);
+    char *key, inf_slice_t message);
 static inf_err_t *copy_entries(inf_journal_t *j, uint64_t *start,
     uint64_t *used);
+static inf_err_t *copy_entry(const inf_journal_t *j,
+    const inf_journal_entry_t *e);
 static inf_err_t *move_header(inf_journal_t *j, uint64_t start,
     uint64_t used);
 static inf_err_t *write_header(inf_journal_t *j, uint64_t start,
@@ -106,10 +96,10 @@ static inf_err_t *write_at(int fd, const void *data, size_t len,
     uint64_t offset);
 static bool read_at(int fd, void *data, size_t len, uint64_t offset);
 static bool record_fits(const journal_record_t *r, uint64_t size);
-static inf_err_t *restore_load(inf_journal_t *j, const journal_entry_t *e,
+static inf_err_t *restore_load(inf_journal_t *j, const inf_journal_entry_t *e,
     const inf_model_id_t *id, inf_lifecycle_t *lc);
 static inf_err_t *read_message(const inf_journal_t *j,
-    const journal_entry_t *e, char **bytes, inf_slice_t *message);
+    const inf_journal_entry_t *e, char **bytes, inf_slice_t *message);
 
 const inf_load_note_ops_t inf_journal_notes = {
     .loaded = note_loaded,
@@ -198,10 +188,7 @@ inf_journal_close(inf_journal_t *j)
         return;
     }
 
-    for (size_t i = 0; i < j->count; i++) {
-        free(j->entries[i].key);
-    }
-    free(j->entries);
+    inf_journal_index_fini(&j->index);
     free_names(j->start_names, j->start_count);
     inf_lock_fini(&j->lock);
     free(j);
@@ -210,21 +197,23 @@ inf_journal_close(inf_journal_t *j)
 inf_err_t *
 inf_journal_restore(inf_journal_t *j, inf_lifecycle_t *lc, bool all)
 {
-    inf_model_id_t *ids = calloc(j->count + 1, sizeof(*ids));
-    inf_model_id_t *known = calloc(j->count + 1, sizeof(*known));
-    char **keys = calloc(j->count + 1, sizeof(*keys));
+    const size_t entries = j->index.count;
+    inf_model_id_t *ids = calloc(entries + 1, sizeof(*ids));
+    inf_model_id_t *known = calloc(entries + 1, sizeof(*known));
+    char **keys = calloc(entries + 1, sizeof(*keys));
+    inf_journal_entry_t **list = NULL;
     inf_err_t *err = ids == NULL || known == NULL || keys == NULL
-        ? inf_err_nomem() : NULL;
+        ? inf_err_nomem() : inf_journal_index_in_order(&j->index, &list);
     size_t count = 0;
 
-    for (size_t i = 0; err == NULL && i < j->count; i++) {
-        keys[i] = strdup(j->entries[i].key);
+    for (size_t i = 0; err == NULL && i < entries; i++) {
+        keys[i] = strdup(list[i]->key);
         if (keys[i] == NULL) {
             err = inf_err_nomem();
         } else {
             ids[i] = split_key(keys[i]);
         }
-        if (is_model(&j->entries[i]) && (!all || j->entries[i].method
+        if (is_model(list[i]) && (!all || list[i]->method
                 == INF_METHOD_REPOSITORY_MODEL_LOAD))
         {
             known[count++] = ids[i];
@@ -235,18 +224,19 @@ inf_journal_restore(inf_journal_t *j, inf_lifecycle_t *lc, bool all)
         err = inf_lifecycle_start(lc, j->start_all, j->start_names,
             j->start_count, known, count);
     }
-    for (size_t i = 0; err == NULL && i < j->count; i++) {
-        if (j->entries[i].method == INF_METHOD_REPOSITORY_MODEL_LOAD) {
-            inf_err_t *lost = restore_load(j, &j->entries[i], &ids[i], lc);
+    for (size_t i = 0; err == NULL && i < entries; i++) {
+        if (list[i]->method == INF_METHOD_REPOSITORY_MODEL_LOAD) {
+            inf_err_t *lost = restore_load(j, list[i], &ids[i], lc);
             inf_err_log(inf_err_add(lost, "model \"%s\" can't be loaded as it"
                 " was before", ids[i].name));
         }
     }
     inf_lifecycle_release(lc);
 
-    for (size_t i = 0; keys != NULL && i < j->count; i++) {
+    for (size_t i = 0; keys != NULL && i < entries; i++) {
         free(keys[i]);
     }
+    free(list);
     free(keys);
     free(known);
     free(ids);
@@ -254,7 +244,7 @@ inf_journal_restore(inf_journal_t *j, inf_lifecycle_t *lc, bool all)
 }
 
 static bool
-is_model(const journal_entry_t *e)
+is_model(const inf_journal_entry_t *e)
 {
     return e->method == INF_METHOD_REPOSITORY_MODEL_LOAD
         || e->method == INF_METHOD_REPOSITORY_MODEL_UNLOAD;
@@ -268,7 +258,7 @@ inf_journal_keep(inf_journal_t *j, uint16_t method, const char *name,
         return;
     }
 
-    char *key = make_kept_key(method, name);
+    char *key = inf_journal_kept_key(method, name);
     inf_err_t *err = key == NULL ? inf_err_nomem() : NULL;
     if (err == NULL) {
         inf_lock(&j->lock);
@@ -283,80 +273,116 @@ inf_journal_keep(inf_journal_t *j, uint16_t method, const char *name,
 void
 inf_journal_forget(inf_journal_t *j, uint16_t method, const char *name)
 {
+    if (j == NULL) {
+        return;
+    }
+
+    char *key = inf_journal_kept_key(method, name);
+    inf_err_t *err = key == NULL ? inf_err_nomem() : forget(j, key);
+    inf_err_log(inf_err_add(err, "what a request has taken back may return"
+        " should the core die"));
+    free(key);
+}
+
+/* A key without an entry needs no record. */
+static inf_err_t *
+forget(inf_journal_t *j, char *key)
+{
     inf_err_t *err = NULL;
+
+    inf_lock(&j->lock);
+    if (inf_journal_index_has(&j->index, key)) {
+        err = append(j, METHOD_FORGET, false, key, inf_slice("", 0));
+    }
+    inf_unlock(&j->lock);
+    return err;
+}
+
+void
+inf_journal_replay(inf_journal_t *j, uint16_t method,
+    inf_journal_replay_fn fn, void *userp)
+{
+    char **keys;
+    size_t count;
 
     if (j == NULL) {
         return;
     }
 
+    inf_err_t *err = kept_keys(j, method, &keys, &count);
+    if (err != NULL) {
+        inf_err_log(inf_err_add(err, "what requests had set is lost"));
+        return;
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        const char *name = inf_journal_kept_name(keys[i]);
+        err = replay_one(j, keys[i], fn, userp);
+        if (err != NULL) {
+            inf_err_log(inf_err_add(err, "what a request had set of \"%s\" is"
+                " lost with the last core", name));
+            inf_journal_forget(j, method, name);
+        }
+    }
+    free_names(keys, count);
+}
+
+/* Copies, oldest record first. */
+static inf_err_t *
+kept_keys(inf_journal_t *j, uint16_t method, char ***out, size_t *count)
+{
+    inf_journal_entry_t **list = NULL;
+    char **keys = NULL;
+    size_t n = 0;
+
     inf_lock(&j->lock);
-    for (size_t i = j->count; err == NULL && i-- > 0; ) {
-        const journal_entry_t *e = &j->entries[i];
-        if (e->method != method
-            || (name != NULL && strcmp(kept_name(e->key), name) != 0))
-        {
+    inf_err_t *err = inf_journal_index_in_order(&j->index, &list);
+    if (err == NULL) {
+        keys = calloc(j->index.count + 1, sizeof(*keys));
+        err = keys == NULL ? inf_err_nomem() : NULL;
+    }
+    for (size_t i = 0; err == NULL && i < j->index.count; i++) {
+        if (list[i]->method != method) {
             continue;
         }
-        char *key = strdup(e->key);     /* the entry goes                    */
-        err = key == NULL ? inf_err_nomem() : append(j, METHOD_FORGET, false,
-            key, inf_slice("", 0));
-        free(key);
-        i = i < j->count ? i : j->count;
+        keys[n] = strdup(list[i]->key);
+        if (keys[n] == NULL) {
+            err = inf_err_nomem();
+        } else {
+            n++;
+        }
     }
     inf_unlock(&j->lock);
-    inf_err_log(inf_err_add(err, "what a request has taken back may return"
-        " should the core die"));
-}
 
-void
-inf_journal_replay(inf_journal_t *j, inf_journal_replay_fn fn, void *userp)
-{
-    for (size_t i = 0; i < j->count; ) {
-        const journal_entry_t *e = &j->entries[i];
-        size_t count = j->count;
-        uint16_t method = e->method;
-        inf_err_t *err = is_model(e) ? NULL : replay_one(j, e, fn, userp);
-        if (err != NULL) {
-            char *name = strdup(kept_name(e->key));
-            inf_err_log(inf_err_add(err, "what a request had set of \"%s\" is"
-                " lost with the last core", name != NULL ? name : ""));
-            if (name != NULL) {
-                inf_journal_forget(j, method, name);
-            }
-            free(name);
-        }
-        i += count == j->count;
+    free(list);
+    if (err != NULL) {
+        free_names(keys, n);
+        return err;
     }
-}
-
-/* NULL: out of memory. */
-static char *
-make_kept_key(uint16_t method, const char *name)
-{
-    char *key;
-
-    return asprintf(&key, "\n%u\n%s", method, name) < 0 ? NULL : key;
-}
-
-/* Of a key that somebody else may have written. */
-static const char *
-kept_name(const char *key)
-{
-    const char *name = key[0] == '\n' ? strchr(key + 1, '\n') : NULL;
-
-    return name != NULL ? name + 1 : "";
+    *out = keys;
+    *count = n;
+    return NULL;
 }
 
 static inf_err_t *
-replay_one(inf_journal_t *j, const journal_entry_t *e,
-    inf_journal_replay_fn fn, void *userp)
+replay_one(inf_journal_t *j, const char *key, inf_journal_replay_fn fn,
+    void *userp)
 {
     inf_slice_t message;
+    uint16_t method = 0;
     char *bytes = NULL;
+    inf_err_t *err = NULL;
 
-    inf_err_t *err = read_message(j, e, &bytes, &message);
-    if (err == NULL) {
-        err = fn(userp, e->method, message);
+    inf_lock(&j->lock);
+    const inf_journal_entry_t *e = inf_journal_index_find(&j->index, key);
+    if (e != NULL) {
+        method = e->method;
+        err = read_message(j, e, &bytes, &message);
+    }
+    inf_unlock(&j->lock);
+
+    if (e != NULL && err == NULL) {
+        err = fn(userp, method, message);
     }
     free(bytes);
     return err;
@@ -394,7 +420,7 @@ read_entries(inf_journal_t *j)
         uint64_t size = sizeof(r) + r.key_len + r.len;
         inf_err_t *err = NULL;
         if (r.method == METHOD_FORGET) {
-            drop_entry(j, key);
+            inf_journal_index_drop(&j->index, key);
         } else {
             err = put_entry(j, key, &r, at);
         }
@@ -438,44 +464,16 @@ read_record(const inf_journal_t *j, uint64_t at, uint64_t end,
 }
 
 static inf_err_t *
-put_entry(inf_journal_t *j, const char *key, const journal_record_t *r,
+put_entry(inf_journal_t *j, char *key, const journal_record_t *r,
     uint64_t offset)
 {
-    drop_entry(j, key);
-
-    journal_entry_t *wider = realloc(j->entries,
-        (j->count + 1) * sizeof(*wider));
-    if (wider == NULL) {
-        return inf_err_nomem();
-    }
-    j->entries = wider;
-
-    char *copy = strdup(key);
-    if (copy == NULL) {
-        return inf_err_nomem();
-    }
-    j->entries[j->count++] = (journal_entry_t) {
-        .key = copy,
+    return inf_journal_index_put(&j->index, &(inf_journal_entry_t) {
+        .key = key,
         .method = r->method,
         .implicit = r->implicit != 0,
         .offset = offset,
         .size = sizeof(*r) + r->key_len + r->len
-    };
-    return NULL;
-}
-
-static void
-drop_entry(inf_journal_t *j, const char *key)
-{
-    for (size_t i = 0; i < j->count; i++) {
-        if (strcmp(j->entries[i].key, key) == 0) {
-            free(j->entries[i].key);
-            memmove(&j->entries[i], &j->entries[i + 1],
-                (j->count - i - 1) * sizeof(*j->entries));
-            j->count--;
-            return;
-        }
-    }
+    });
 }
 
 static bool
@@ -557,15 +555,10 @@ note_unloaded(void *userp, const inf_model_id_t *id, bool implicit)
 static bool
 is_kept_away(const inf_journal_t *j, const char *key)
 {
-    for (size_t i = 0; i < j->count; i++) {
-        const journal_entry_t *e = &j->entries[i];
-        if (strcmp(e->key, key) == 0) {
-            return e->method == INF_METHOD_REPOSITORY_MODEL_UNLOAD
-                && e->implicit;
-        }
-    }
+    const inf_journal_entry_t *e = inf_journal_index_find(&j->index, key);
 
-    return false;
+    return e != NULL && e->method == INF_METHOD_REPOSITORY_MODEL_UNLOAD
+        && e->implicit;
 }
 
 /* NULL: out of memory. */
@@ -586,23 +579,13 @@ make_key(const inf_model_id_t *id)
     return text;
 }
 
-/* A model without a record needs none to be forgotten. */
 static void
 note_forgotten(void *userp, const inf_model_id_t *id)
 {
     inf_journal_t *j = userp;
     char *key = make_key(id);
-    inf_err_t *err = key == NULL ? inf_err_nomem() : NULL;
-    bool known = false;
+    inf_err_t *err = key == NULL ? inf_err_nomem() : forget(j, key);
 
-    inf_lock(&j->lock);
-    for (size_t i = 0; err == NULL && !known && i < j->count; i++) {
-        known = strcmp(j->entries[i].key, key) == 0;
-    }
-    if (known) {
-        err = append(j, METHOD_FORGET, false, key, inf_slice("", 0));
-    }
-    inf_unlock(&j->lock);
     inf_err_log(inf_err_add(err, "model \"%s\" may not be as it is should the"
         " core die", id->name));
     free(key);
@@ -660,7 +643,7 @@ pack_load(const char *name, const inf_override_t *override, inf_buf_t *out)
 }
 
 static inf_err_t *
-append(inf_journal_t *j, uint16_t method, bool implicit, const char *key,
+append(inf_journal_t *j, uint16_t method, bool implicit, char *key,
     inf_slice_t message)
 {
     const journal_record_t r = {
@@ -685,7 +668,7 @@ append(inf_journal_t *j, uint16_t method, bool implicit, const char *key,
     uint64_t used = j->header.used;
     if (size > j->half - used || used > j->copy_at) {
         /* what this record replaces need not be copied */
-        drop_entry(j, key);
+        inf_journal_index_drop(&j->index, key);
         inf_err_t *err = copy_entries(j, &start, &used);
         if (err != NULL) {
             return err;
@@ -711,7 +694,7 @@ append(inf_journal_t *j, uint16_t method, bool implicit, const char *key,
         err = move_header(j, start, used + size);
     }
     if (err == NULL && method == METHOD_FORGET) {
-        drop_entry(j, key);
+        inf_journal_index_drop(&j->index, key);
         return NULL;
     }
     return err != NULL ? err : put_entry(j, key, &r, at);
@@ -721,37 +704,50 @@ append(inf_journal_t *j, uint16_t method, bool implicit, const char *key,
 static inf_err_t *
 copy_entries(inf_journal_t *j, uint64_t *start, uint64_t *used)
 {
-    char piece[65536];
+    inf_journal_entry_t **list;
 
     *start = j->header.start == JOURNAL_DATA ? JOURNAL_DATA + j->half
         : JOURNAL_DATA;
     *used = 0;
 
-    for (size_t i = j->count; i-- > 0; ) {
-        journal_entry_t *e = &j->entries[i];
+    for (size_t i = j->index.count; i-- > 0; ) {
+        const inf_journal_entry_t *e = &j->index.sorted[i];
         if (e->method == INF_METHOD_REPOSITORY_MODEL_UNLOAD && !e->implicit
             && !starts_by_itself(j, e->key))
         {
-            drop_entry(j, e->key);
+            inf_journal_index_drop(&j->index, e->key);
         }
     }
 
-    for (size_t i = 0; i < j->count; i++) {
-        journal_entry_t *e = &j->entries[i];
-        e->copy = *start + *used;
-        for (uint64_t done = 0; done < e->size; ) {
-            size_t n = e->size - done < sizeof(piece)
-                ? (size_t) (e->size - done) : sizeof(piece);
-            if (!read_at(j->fd, piece, n, e->offset + done)) {
-                return inf_err_new(INF_ERR_INTERNAL, "journal: cannot read");
-            }
-            inf_err_t *err = write_at(j->fd, piece, n, e->copy + done);
-            if (err != NULL) {
-                return err;
-            }
-            done += n;
+    inf_err_t *err = inf_journal_index_in_order(&j->index, &list);
+    if (err != NULL) {
+        return err;
+    }
+    for (size_t i = 0; i < j->index.count && err == NULL; i++) {
+        list[i]->copy = *start + *used;
+        err = copy_entry(j, list[i]);
+        *used += list[i]->size;
+    }
+    free(list);
+    return err;
+}
+
+static inf_err_t *
+copy_entry(const inf_journal_t *j, const inf_journal_entry_t *e)
+{
+    char piece[65536];
+
+    for (uint64_t done = 0; done < e->size; ) {
+        size_t n = e->size - done < sizeof(piece)
+            ? (size_t) (e->size - done) : sizeof(piece);
+        if (!read_at(j->fd, piece, n, e->offset + done)) {
+            return inf_err_new(INF_ERR_INTERNAL, "journal: cannot read");
         }
-        *used += e->size;
+        inf_err_t *err = write_at(j->fd, piece, n, e->copy + done);
+        if (err != NULL) {
+            return err;
+        }
+        done += n;
     }
 
     return NULL;
@@ -768,8 +764,8 @@ move_header(inf_journal_t *j, uint64_t start, uint64_t used)
         return err;
     }
 
-    for (size_t i = 0; i < j->count; i++) {
-        j->entries[i].offset = j->entries[i].copy;
+    for (size_t i = 0; i < j->index.count; i++) {
+        j->index.sorted[i].offset = j->index.sorted[i].copy;
     }
     if (fallocate(j->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
             (off_t) old, (off_t) j->half) != 0)
@@ -851,7 +847,7 @@ record_fits(const journal_record_t *r, uint64_t size)
 }
 
 static inf_err_t *
-restore_load(inf_journal_t *j, const journal_entry_t *e,
+restore_load(inf_journal_t *j, const inf_journal_entry_t *e,
     const inf_model_id_t *id, inf_lifecycle_t *lc)
 {
     inf_override_t *override = NULL;
@@ -879,7 +875,7 @@ restore_load(inf_journal_t *j, const journal_entry_t *e,
 
 /* The message lies in *bytes, which are malloc'ed, also with an error. */
 static inf_err_t *
-read_message(const inf_journal_t *j, const journal_entry_t *e, char **bytes,
+read_message(const inf_journal_t *j, const inf_journal_entry_t *e, char **bytes,
     inf_slice_t *message)
 {
     journal_record_t r;

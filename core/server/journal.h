@@ -5,7 +5,7 @@
  *
  * Owner    The master keeps the memory (a memfd); this core writes it.
  * Thread   loaded, unloaded, forgotten: loaders, any number.  start, keep,
- *          forget: any.  open, restore, replay: the start.
+ *          forget, replay: any.  open, restore: the start.
  * Units    bytes.
  * Errors   open: a file that is too small.  A load that can't be noted is
  *          logged: it will not come back.
@@ -58,10 +58,11 @@ void inf_journal_forget(inf_journal_t *journal, uint16_t method,
 typedef inf_err_t *(*inf_journal_replay_fn)(void *userp, uint16_t method,
     inf_slice_t message);
 
-/* Gives fn the kept messages in their order; one for which it returns an error
-   is logged and forgotten. */
-void inf_journal_replay(inf_journal_t *journal, inf_journal_replay_fn fn,
-    void *userp);
+/* Gives fn the kept messages of a method in their order, without a lock; one
+   for which it returns an error is logged and forgotten.  journal may be
+   NULL. */
+void inf_journal_replay(inf_journal_t *journal, uint16_t method,
+    inf_journal_replay_fn fn, void *userp);
 
 /* For the lifecycle's options, with the journal as userp. */
 extern const inf_load_note_ops_t inf_journal_notes;

@@ -198,7 +198,7 @@ core_starts(uint32_t i, const model_t *before, uint32_t k, uint32_t length)
         &world.journal);
     check(err == NULL);
     memset(world.replayed, 0, sizeof(world.replayed));
-    inf_journal_replay(world.journal, replay, &world);
+    inf_journal_replay(world.journal, METHOD, replay, &world);
     err = inf_journal_restore(world.journal, NULL, false);
     check(err == NULL);
 

@@ -54,6 +54,16 @@ pread(int fd, void *data, size_t len, off_t offset)
     return syscall(SYS_pread64, fd, data, len, offset);
 }
 
+/* Writes to the journal. */
+static int writes;
+
+ssize_t
+pwrite(int fd, const void *data, size_t len, off_t offset)
+{
+    writes += fd == w.fd;
+    return syscall(SYS_pwrite64, fd, data, len, offset);
+}
+
 static void
 changed(void *userp)
 {
@@ -586,7 +596,9 @@ static const char *
 replay_all(void)
 {
     replayed[0] = '\0';
-    inf_journal_replay(w.journal, replay, &w);
+    inf_journal_replay(w.journal, INF_METHOD_LOG_SETTINGS, replay, &w);
+    inf_journal_replay(w.journal, INF_METHOD_SYSTEM_SHM_REGISTER, replay, &w);
+    inf_journal_replay(w.journal, INF_METHOD_CUDA_SHM_REGISTER, replay, &w);
     return replayed;
 }
 
@@ -609,19 +621,21 @@ what_is_kept_is_replayed_in_its_order(void **state)
     assert_ok(inf_lifecycle_load(w.lc, "a", NULL));
     keep(region, "b", "second");
     keep(log, "", "verbose");               /* in the place of the other     */
+    keep(region, "A", "third");             /* of this method the last       */
     next();
     assert_string_equal(ready(), "a first ");
-    snprintf(expected, sizeof(expected), "%u:first %u:second %u:verbose ",
-        region, region, log);
+    snprintf(expected, sizeof(expected), "%u:verbose %u:first %u:second"
+        " %u:third ", log, region, region, region);
     assert_string_equal(replay_all(), expected);
 
     inf_journal_forget(w.journal, region, "a");
     inf_journal_forget(w.journal, region, "absent");
     next();
-    snprintf(expected, sizeof(expected), "%u:second %u:verbose ", region, log);
+    snprintf(expected, sizeof(expected), "%u:verbose %u:second %u:third ", log,
+        region, region);
     assert_string_equal(replay_all(), expected);
 
-    keep(region, "c", "third");
+    keep(region, "c", "fourth");
     inf_journal_forget(w.journal, region, NULL);
     next();
     snprintf(expected, sizeof(expected), "%u:verbose ", log);
@@ -649,6 +663,49 @@ what_fails_when_replayed_is_forgotten(void **state)
     assert_string_equal(replay_all(), expected);
     inf_journal_keep(NULL, region, "a", inf_slice_str("x"));
     inf_journal_forget(NULL, region, NULL);
+}
+
+static void
+any_number_of_names_is_forgotten_with_one_record(void **state)
+{
+    (void) state;
+    const uint16_t region = INF_METHOD_SYSTEM_SHM_REGISTER;
+    char name[32], expected[64];
+
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof(name), "name-%d", i);
+        keep(region, name, "x");
+        keep(INF_METHOD_CUDA_SHM_REGISTER, name, "y");
+    }
+    keep(INF_METHOD_LOG_SETTINGS, "", "quiet");
+    inf_journal_forget(w.journal, INF_METHOD_CUDA_SHM_REGISTER, "name-7");
+    writes = 0;
+    inf_journal_forget(w.journal, INF_METHOD_CUDA_SHM_REGISTER, NULL);
+    inf_journal_forget(w.journal, region, NULL);
+    assert_in_range(writes, 2, 10);
+    writes = 0;
+    inf_journal_forget(w.journal, region, NULL);    /* there is none         */
+    assert_int_equal(writes, 0);
+
+    keep(region, "name-8", "again");
+    next();
+    snprintf(expected, sizeof(expected), "%u:quiet %u:again ",
+        INF_METHOD_LOG_SETTINGS, region);
+    assert_string_equal(replay_all(), expected);
+    assert_string_equal(ready(), "first ");
+
+    /* also when the half is full by then */
+    for (int i = 0; i < 2 * SIZE / 400; i++) {
+        snprintf(name, sizeof(name), "name-%d", i % 70);
+        keep(region, name, "a message that is not much longer than its name"
+            " and yet fills what the journal has for it within few records,"
+            " as a client does that registers one region after another");
+        inf_journal_forget(w.journal, region, i % 7 == 0 ? NULL : name);
+    }
+    next();
+    snprintf(expected, sizeof(expected), "%u:quiet ",
+        INF_METHOD_LOG_SETTINGS);
+    assert_string_equal(replay_all(), expected);
 }
 
 /* With a file of any size. */
@@ -698,6 +755,7 @@ main(void)
         T(what_the_list_brought_and_took_leaves_no_record),
         T(what_is_kept_is_replayed_in_its_order),
         T(what_fails_when_replayed_is_forgotten),
+        T(any_number_of_names_is_forgotten_with_one_record),
         T(records_that_count_no_more_are_left_out_soon),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
