@@ -6,7 +6,8 @@
  * thread with the core's intake role counts in the lease's file.  The core is
  * judged by ticks, not by a clock: a machine that stood still has ticked no
  * more than its core could answer.  A core that has not yet answered at all
- * starts, or is of a version that does not count; nothing is said of it.
+ * starts, or is of a version that does not count; nothing is said of it.  One
+ * that leaves bounds its time by itself.
  */
 
 #include "ngx_module/ngx_http_inference_supervisor.h"
@@ -108,7 +109,9 @@ ngx_http_inference_heartbeat_tick(ngx_event_t *ev)
         h->beats = 1;
         h->asked = 0;
 
-    } else if (h->asked && h->beats) {
+    } else if (h->asked && h->beats
+               && !ngx_http_inference_kept_core_leaves(h->pid, ev->log))
+    {
         h->missed++;
     }
 

@@ -234,6 +234,26 @@ ngx_http_inference_kept_core(ngx_log_t *log)
 }
 
 
+ngx_uint_t
+ngx_http_inference_kept_core_leaves(ngx_pid_t pid, ngx_log_t *log)
+{
+    ngx_fd_t  lease;
+    uint64_t  leaves;
+
+    lease = ngx_http_inference_kept(NGX_HTTP_INFERENCE_KEEP_LEASE);
+
+    if (pread(lease, &leaves, sizeof(uint64_t), INF_LEAVES_OFFSET)
+        != sizeof(uint64_t))
+    {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
+                      "inference: cannot read whether core %P leaves", pid);
+        return 0;
+    }
+
+    return leaves == (uint64_t) pid;
+}
+
+
 static ngx_int_t
 ngx_http_inference_keep_new(ngx_log_t *log)
 {

@@ -46,6 +46,7 @@ static void ngx_http_inference_supervisor_keep(ngx_cycle_t *cycle,
     ngx_http_inference_main_conf_t *imcf, ngx_uint_t reload);
 static void ngx_http_inference_supervisor_program(ngx_str_t *program,
     ngx_log_t *log);
+static char *ngx_http_inference_supervisor_how(ngx_log_t *log);
 static ngx_int_t ngx_http_inference_supervisor_add_helper(ngx_cycle_t *cycle);
 static void ngx_http_inference_supervisor_hide(
     ngx_http_inference_main_conf_t *imcf, ngx_log_t *log);
@@ -66,7 +67,7 @@ static void ngx_http_inference_supervisor_tell(ngx_event_t *ev);
 static void ngx_http_inference_supervisor_death(ngx_event_t *ev);
 static void ngx_http_inference_supervisor_clean_up(
     ngx_http_inference_supervisor_t *s, int pidfd);
-static void ngx_http_inference_supervisor_report(
+static ngx_uint_t ngx_http_inference_supervisor_report(
     ngx_http_inference_supervisor_t *s);
 static ngx_msec_t ngx_http_inference_supervisor_pause(
     ngx_http_inference_supervisor_t *s);
@@ -205,8 +206,9 @@ ngx_http_inference_supervisor_keep(ngx_cycle_t *cycle,
 
     if (rc == NGX_OK && reload) {
         ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
-                      "inference: the core's environment has changed; a core "
-                      "that runs gets it when it is started again");
+                      "inference: the core's environment has changed, which "
+                      "waits for the next core%s",
+                      ngx_http_inference_supervisor_how(cycle->log));
 
     } else if (rc == NGX_ERROR) {
         ngx_log_error(NGX_LOG_ALERT, cycle->log, 0,
@@ -227,11 +229,31 @@ ngx_http_inference_supervisor_program(ngx_str_t *program, ngx_log_t *log)
     {
         ngx_log_error(NGX_LOG_WARN, log, 0,
                       "inference: the core program has changed from \"%s\" to "
-                      "\"%V\"; a core that runs is replaced by it when it is "
-                      "started again", last, program);
+                      "\"%V\", which waits for the next core%s", last,
+                      program, ngx_http_inference_supervisor_how(log));
     }
 
     (void) ngx_cpystrn((u_char *) last, program->data, sizeof(last));
+}
+
+
+/* The core that runs may be replaced by one command. */
+
+static char *
+ngx_http_inference_supervisor_how(ngx_log_t *log)
+{
+    u_char       *p;
+    ngx_pid_t     pid;
+    static char   how[sizeof(": \"kill -QUIT \" starts it") + NGX_INT64_LEN];
+
+    pid = ngx_http_inference_kept_core(log);
+
+    p = pid > 0 ? ngx_sprintf((u_char *) how,
+                              ": \"kill -QUIT %P\" starts it", pid)
+                : (u_char *) how;
+    *p = '\0';
+
+    return how;
 }
 
 
@@ -587,7 +609,11 @@ ngx_http_inference_supervisor_death(ngx_event_t *ev)
         return;
     }
 
-    ngx_http_inference_supervisor_report(s);
+    if (ngx_http_inference_supervisor_report(s)) {
+        s->early = 0;
+        ngx_add_timer(&s->find, 0);
+        return;
+    }
 
     (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->core_deaths,
                                 1);
@@ -617,7 +643,9 @@ ngx_http_inference_supervisor_clean_up(ngx_http_inference_supervisor_t *s,
 }
 
 
-static void
+/* Returns whether it was told to end and has done so. */
+
+static ngx_uint_t
 ngx_http_inference_supervisor_report(ngx_http_inference_supervisor_t *s)
 {
     int         status;
@@ -625,6 +653,7 @@ ngx_http_inference_supervisor_report(ngx_http_inference_supervisor_t *s)
     ngx_str_t  *words;
 
     words = ngx_http_inference_core_log_last_words();
+    status = 0;
 
     if (!s->child || waitpid(s->pid, &status, WNOHANG) != s->pid) {
         p = ngx_sprintf(how, "ended");
@@ -638,11 +667,21 @@ ngx_http_inference_supervisor_report(ngx_http_inference_supervisor_t *s)
 
     *p = '\0';
 
+    if (status == 0 && ngx_http_inference_kept_core_leaves(s->pid, s->log)) {
+        ngx_log_error(NGX_LOG_NOTICE, s->log, 0,
+                      "inference: core %P has ended as it was told to", s->pid);
+
+        words->len = 0;
+        return 1;
+    }
+
     ngx_log_error(NGX_LOG_ERR, s->log, 0,
                   "inference: core %P %s, its last output was \"%V\"",
                   s->pid, how, words);
 
     words->len = 0;
+
+    return 0;
 }
 
 

@@ -91,6 +91,9 @@ ngx_fd_t ngx_http_inference_kept(ngx_http_inference_kept_e what);
 void ngx_http_inference_keep_core(ngx_pid_t pid, ngx_log_t *log);
 ngx_pid_t ngx_http_inference_kept_core(ngx_log_t *log);
 
+/* Whether this core ends because it was told to, as it says itself. */
+ngx_uint_t ngx_http_inference_kept_core_leaves(ngx_pid_t pid, ngx_log_t *log);
+
 /* A memory file with these bytes, which nobody can change, takes the place of
    what there was. */
 ngx_int_t ngx_http_inference_keep_bytes(ngx_http_inference_kept_e what,

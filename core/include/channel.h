@@ -66,6 +66,9 @@ typedef struct {
     uint64_t count;
 } inf_beat_t;
 
+/* Behind it: the pid, 64 bit, of the core that ends because it was told to. */
+#define INF_LEAVES_OFFSET    128
+
 enum {                          /* index into the WORKER descriptors         */
     INF_FD_RINGS = 0,
     INF_FD_REQUEST_ARENA,

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "core/base/log_stream.h"
 #include "core/include/build_id.h"
 #include "core/include/channel.h"
@@ -30,12 +31,14 @@ typedef struct {
     uint64_t           generation;
     inf_server_t      *server;          /* NULL: not yet, or not now         */
     uint64_t           beats;           /* counted so far                    */
+    uint64_t           left_ns;         /* when it began to leave; 0: not    */
     bool               busy;            /* threads still use all of it       */
 } core_t;
 
 static inf_intake_t     *core_intake;   /* for the signal handlers           */
 static inf_crash_page_t *core_page;
 static int               core_journal_fd;   /* 0: none                       */
+static bool              core_supervised;
 
 static int usage(const char *program);
 static void set_dump(bool on);
@@ -48,21 +51,24 @@ static inf_err_t *find_users(const NginxInference__CoreConfig *config,
     uid_t **out);
 static void close_on_exec(void);
 static void install_signals(void);
-static void on_signal(int signo);
+static void on_leave(int signo);
+static void on_stop(int signo);
+static void note_end(void);
 static void on_pipe(int signo);
 static void on_crash(int signo);
 static void log_to_socket(void *userp, inf_log_level_t level,
     const char *file, int line_no, const char *line);
-static inf_err_t *run(core_t *core, bool supervised, int listen_fd);
+static inf_err_t *run(core_t *core, int listen_fd);
 static void configure(void *userp, int fd, uint64_t generation);
 static void beat(void *userp);
+static uint64_t leaves(void *userp);
+static uint64_t drain_left_ns(const core_t *core);
 static inf_err_t *take_over(core_t *core, const inf_core_config_t *wanted);
 
 int
 inf_core_main(int argc, char *const *argv)
 {
     core_t core = { 0 };
-    bool supervised = false;
     int listen_fd = -1;
     inf_err_t *err;
 
@@ -70,7 +76,7 @@ inf_core_main(int argc, char *const *argv)
     close_on_exec();
 
     if (argc == 2 && strcmp(argv[1], "--supervised") == 0) {
-        supervised = true;
+        core_supervised = true;
         err = start_supervised(&core.start);
     } else if (argc == 3 && strcmp(argv[1], "--config") == 0) {
         err = start_alone(argv[2], &core.start, &listen_fd);
@@ -89,7 +95,7 @@ inf_core_main(int argc, char *const *argv)
         set_dump(core.start->values->dump);
         inf_core_config_apply_log(core.start);
         install_signals();
-        err = run(&core, supervised, listen_fd);
+        err = run(&core, listen_fd);
     }
 
     if (listen_fd >= 0) {
@@ -273,10 +279,12 @@ close_on_exec(void)
 static void
 install_signals(void)
 {
-    struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+    struct sigaction sa = { .sa_handler = on_stop, .sa_flags = SA_RESTART };
     sigemptyset(&sa.sa_mask);
     sigaction(SIGTERM, &sa, NULL);
     sigaction(SIGINT, &sa, NULL);
+
+    sa.sa_handler = on_leave;
     sigaction(SIGQUIT, &sa, NULL);
 
     /* a print after the last nginx process has gone must not end the core;
@@ -310,15 +318,41 @@ on_crash(int signo)
     raise(signo);
 }
 
+/* As in nginx: executions end first. */
 static void
-on_signal(int signo)
+on_leave(int signo)
 {
     (void) signo;
     int saved = errno;
+    note_end();
+    if (core_intake != NULL) {
+        inf_intake_leave(core_intake);
+    }
+    errno = saved;
+}
+
+static void
+on_stop(int signo)
+{
+    (void) signo;
+    int saved = errno;
+    note_end();
     if (core_intake != NULL) {
         inf_intake_stop(core_intake);
     }
     errno = saved;
+}
+
+/* The supervisor takes the end neither for a crash nor for a hang. */
+static void
+note_end(void)
+{
+    const uint64_t pid = (uint64_t) getpid();
+
+    if (core_supervised) {
+        (void) !pwrite(INF_CORE_FD_LEASE, &pid, sizeof(pid),
+            INF_LEAVES_OFFSET);
+    }
 }
 
 /*
@@ -358,7 +392,7 @@ log_to_socket(void *userp, inf_log_level_t level, const char *file,
 }
 
 static inf_err_t *
-run(core_t *core, bool supervised, int listen_fd)
+run(core_t *core, int listen_fd)
 {
     const NginxInference__CoreConfig *config = core->start->values;
     uint64_t bound = config->response_arena_bytes;
@@ -369,8 +403,8 @@ run(core_t *core, bool supervised, int listen_fd)
     }
 
     const inf_intake_options_t options = {
-        .registration_fd = supervised ? INF_CORE_FD_REGISTRATION : -1,
-        .configure_fd = supervised ? INF_CORE_FD_CONFIGURE : -1,
+        .registration_fd = core_supervised ? INF_CORE_FD_REGISTRATION : -1,
+        .configure_fd = core_supervised ? INF_CORE_FD_CONFIGURE : -1,
         .listen_fd = listen_fd,
         .users = users,
         .user_count = config->n_external_users,
@@ -380,6 +414,7 @@ run(core_t *core, bool supervised, int listen_fd)
         .generation = core->generation,
         .configure = configure,
         .beat = beat,
+        .leaves = leaves,
         .userp = core
     };
     inf_intake_t *intake;
@@ -409,8 +444,7 @@ run(core_t *core, bool supervised, int listen_fd)
     core_intake = NULL;
     inf_intake_close(intake);
     free(users);
-    core->busy = !inf_server_stop(server,
-        core->now->values->drain_ms * 1000000);
+    core->busy = !inf_server_stop(server, drain_left_ns(core));
 
     inf_crash_page_t *page = core_page;
     core_page = NULL;
@@ -460,6 +494,25 @@ beat(void *userp)
     }
 }
 
+static uint64_t
+leaves(void *userp)
+{
+    core_t *core = userp;
+
+    core->left_ns = inf_clock_ns();
+    return drain_left_ns(core);
+}
+
+/* The drain time begins when the core begins to end. */
+static uint64_t
+drain_left_ns(const core_t *core)
+{
+    uint64_t drain = core->now->values->drain_ms * 1000000;
+    uint64_t spent = core->left_ns == 0 ? 0 : inf_clock_ns() - core->left_ns;
+
+    return spent < drain ? drain - spent : 0;
+}
+
 static inf_err_t *
 take_over(core_t *core, const inf_core_config_t *wanted)
 {
@@ -489,8 +542,8 @@ take_over(core_t *core, const inf_core_config_t *wanted)
     inf_core_config_differences(core->start, wanted, INF_RELOAD_CORE, text,
         sizeof(text));
     if (text[0] != '\0') {
-        inf_log(INF_LOG_WARN, "changed settings need a restart of nginx to"
-            " reach the core: %s", text);
+        inf_log(INF_LOG_WARN, "changed settings wait for the next core, which"
+            " \"kill -QUIT %d\" starts: %s", (int) getpid(), text);
     }
     inf_core_config_unref(before);
     return NULL;

@@ -45,4 +45,15 @@ void inf_infer_cancel(inf_session_t *session, uint32_t slot,
 /* Cancels everything the session has under way. */
 void inf_infer_cancel_all(inf_session_t *session);
 
+/*
+ * The session is leaving.  Requests that have not begun leave their queues
+ * without an answer, and their slots say so: the worker gives them to the next
+ * core.  Returns how many requests are still under way.
+ */
+uint32_t inf_infer_withdraw(inf_session_t *session);
+
+/* Whether a response is such a request's: it is not sent. */
+bool inf_infer_is_withdrawn(const inf_in_flight_t *in_flight,
+    const inf_response_t *response);
+
 #endif /* INF_SERVICE_INFER_H */

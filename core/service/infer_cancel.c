@@ -4,6 +4,9 @@
 #include "core/sched/rejection.h"
 #include "core/service/infer_parts.h"
 
+static void withdraw(inf_session_t *session, const inf_in_flight_t *last);
+static bool may_be_withdrawn(const inf_in_flight_t *in_flight);
+
 void
 inf_infer_cancel(inf_session_t *session, uint32_t slot, uint32_t generation)
 {
@@ -43,4 +46,65 @@ inf_infer_cancel_all(inf_session_t *session)
             inf_infer_cancel(session, in_flight->slot, in_flight->generation);
         }
     }
+}
+
+uint32_t
+inf_infer_withdraw(inf_session_t *session)
+{
+    uint32_t under_way = 0;
+
+    for (uint32_t slot = 0; slot < session->slots; slot++) {
+        if (!inf_session_slot_taken(session, slot)) {
+            continue;
+        }
+
+        withdraw(session, session->by_slot[slot]);
+        under_way += inf_session_slot_taken(session, slot);
+    }
+
+    return under_way;
+}
+
+static void
+withdraw(inf_session_t *session, const inf_in_flight_t *last)
+{
+    inf_in_flight_t *in_flight = inf_session_find(session, last->slot,
+        last->generation);
+    if (in_flight == NULL || !inf_factory_try_ref(&in_flight->factory)) {
+        return;
+    }
+
+    if (may_be_withdrawn(in_flight)) {
+        inf_infer_unqueue(in_flight);
+    }
+    inf_factory_unref(&in_flight->factory);
+}
+
+/*
+ * Not: what a stream may have brought responses of already; what an ensemble
+ * has begun; and requests of iterative sequences, which are queued again
+ * between their executions.
+ */
+static bool
+may_be_withdrawn(const inf_in_flight_t *in_flight)
+{
+    const inf_model_t *model = in_flight->factory.model;
+
+    return !atomic_load(&in_flight->reading) && model != NULL
+        && model->sched.entrance == NULL
+        && !(in_flight->record->flags & INF_REQUEST_STREAM)
+        && (in_flight->retry == INF_SLOT_SEQUENCE || !model->sequential);
+}
+
+bool
+inf_infer_is_withdrawn(const inf_in_flight_t *in_flight,
+    const inf_response_t *response)
+{
+    return atomic_load_explicit(&in_flight->session->leaving,
+            memory_order_relaxed)
+        && response != NULL && response->err != NULL
+        && inf_err_code(response->err) == INF_ERR_CANCELLED
+        && in_flight->request.exec_ns == 0
+        && !atomic_load_explicit(&in_flight->factory.cancelled,
+            memory_order_relaxed);
 }

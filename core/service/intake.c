@@ -20,6 +20,8 @@
 #define INTAKE_BATCH      256       /* entries of one session in a row,      */
 #define INTAKE_BATCH_BYTES (UINT64_C(1) << 20)  /* unless they are large     */
 #define INTAKE_TRIM_NS    UINT64_C(1000000000)
+#define INTAKE_LEAVE_NS   UINT64_C(10000000)    /* between two looks at what
+                                                   is still under way        */
 #define INTAKE_STRANGE    2         /* then the role goes to the other model */
 
 /* Kinds of epoll events.  An event's data is the address of such a value, in
@@ -53,6 +55,9 @@ struct inf_intake_s {
     inf_link_t            sessions;     /* intake_session_t                  */
     inf_link_t            ended;        /* to be freed after the event round */
     bool                  orphaned;     /* no master, no supervisor          */
+    bool                  leaving;
+    uint64_t              leave_until_ns;
+    uint64_t              leave_look_ns;
     uint64_t              trimmed_ns;
     inf_infer_fed_t       fed;          /* where this poll's requests went   */
     bool                  fed_several;
@@ -62,6 +67,7 @@ struct inf_intake_s {
 
     inf_intake_role_t     role;         /* all above belongs to the thread
                                            that has it                       */
+    _Atomic bool          leave_asked;  /* relaxed: an eventfd follows       */
 };
 
 static inf_err_t *watch(inf_intake_t *in, int fd, uint32_t events,
@@ -83,6 +89,9 @@ static void dispatch(inf_intake_t *in, inf_session_t *session,
     const inf_submission_t *s);
 static bool all_asleep(inf_intake_t *in);
 static bool spin(inf_intake_t *in);
+static void leave_begin(inf_intake_t *in, uint64_t now_ns);
+static void leave_look(inf_intake_t *in);
+static uint64_t longest_sleep_ns(const inf_intake_t *in);
 static void wait_events(inf_intake_t *in, int timeout_ms);
 static void wait_events_until(inf_intake_t *in, uint64_t until_ns);
 static void on_events(inf_intake_t *in, const struct epoll_event *events,
@@ -216,6 +225,13 @@ inf_intake_wake(inf_intake_t *in)
 }
 
 void
+inf_intake_leave(inf_intake_t *in)
+{
+    atomic_store_explicit(&in->leave_asked, true, memory_order_relaxed);
+    inf_eventfd_notify(in->wake_fd);
+}
+
+void
 inf_intake_stop(inf_intake_t *in)
 {
     inf_intake_role_stop(&in->role);
@@ -263,6 +279,9 @@ hold(inf_intake_t *in, const inf_runner_t *own, inf_waiter_t *waiter,
     while (!inf_intake_role_is_stopping(&in->role)) {
         bool any = poll_rings(in);
 
+        if (atomic_load_explicit(&in->leave_asked, memory_order_relaxed)) {
+            leave_look(in);
+        }
         if (waiter != NULL && inf_waiter_woken(waiter)) {
             return true;
         }
@@ -289,8 +308,9 @@ hold(inf_intake_t *in, const inf_runner_t *own, inf_waiter_t *waiter,
 
         trim(in);
         if (until_ns == INF_NEVER) {
-            wait_events(in, inf_list_empty(&in->sessions)
-                && !inf_admission_has_connections(in->admission) ? -1 : 1000);
+            wait_events(in, inf_list_empty(&in->sessions) && !in->leaving
+                && !inf_admission_has_connections(in->admission) ? -1
+                : (int) (longest_sleep_ns(in) / 1000000));
         } else {
             wait_events_until(in, until_ns);
         }
@@ -419,7 +439,9 @@ drain_session(inf_intake_t *in, intake_session_t *is)
             }
             bytes += s.op != INF_SUBMIT_CANCEL ? s.length : 0;
             if (s.op == INF_SUBMIT_INFER) {
-                take_infer(in, is->session, &s, now);
+                if (!in->leaving) {     /* else its slot stays free          */
+                    take_infer(in, is->session, &s, now);
+                }
             } else {
                 dispatch(in, is->session, &s);
             }
@@ -487,6 +509,65 @@ spin(inf_intake_t *in)
     return false;
 }
 
+/* New workers register with the next core: their messages stay where they
+   are. */
+static void
+leave_begin(inf_intake_t *in, uint64_t now_ns)
+{
+    in->leaving = true;
+    in->leave_until_ns = now_ns + in->options.leaves(in->options.userp);
+    epoll_ctl(in->epoll_fd, EPOLL_CTL_DEL, inf_admission_fd(in->admission),
+        NULL);
+
+    for (inf_link_t *l = in->sessions.next; l != &in->sessions; l = l->next) {
+        intake_session_t *is = inf_link_entry(l, intake_session_t,
+            peer.link);
+        atomic_store_explicit(&is->session->leaving, true,
+            memory_order_relaxed);
+    }
+    inf_log(INF_LOG_INFO, "the core leaves: what it has begun ends, what waits"
+        " goes to the next core");
+}
+
+static void
+leave_look(inf_intake_t *in)
+{
+    uint64_t now = inf_clock_ns();
+    uint32_t under_way = 0;
+
+    if (!in->leaving) {
+        leave_begin(in, now);
+    }
+    if (now < in->leave_look_ns) {
+        return;
+    }
+
+    in->leave_look_ns = now + INTAKE_LEAVE_NS;
+    for (inf_link_t *l = in->sessions.next; l != &in->sessions; l = l->next) {
+        inf_session_t *session = inf_link_entry(l, intake_session_t,
+            peer.link)->session;
+        under_way += inf_infer_withdraw(session)
+            + atomic_load_explicit(&session->calls, memory_order_relaxed)
+            + atomic_load_explicit(&session->ready_calls,
+                memory_order_relaxed);
+    }
+
+    if (under_way > 0 && now >= in->leave_until_ns) {
+        inf_log(INF_LOG_WARN, "the core leaves before %u requests have ended:"
+            " its drain time is over", under_way);
+    }
+    if (under_way == 0 || now >= in->leave_until_ns) {
+        inf_intake_stop(in);
+    }
+}
+
+/* Idle memory is given back in the meantime. */
+static uint64_t
+longest_sleep_ns(const inf_intake_t *in)
+{
+    return in->leaving ? INTAKE_LEAVE_NS : INTAKE_TRIM_NS;
+}
+
 static void
 wait_events(inf_intake_t *in, int timeout_ms)
 {
@@ -496,7 +577,6 @@ wait_events(inf_intake_t *in, int timeout_ms)
         timeout_ms));
 }
 
-/* A second at most, so that idle memory is given back in the meantime. */
 static void
 wait_events_until(inf_intake_t *in, uint64_t until_ns)
 {
@@ -504,8 +584,8 @@ wait_events_until(inf_intake_t *in, uint64_t until_ns)
     uint64_t now = inf_clock_ns();
     uint64_t left = until_ns > now ? until_ns - now : 0;
 
-    if (left > INTAKE_TRIM_NS) {
-        left = INTAKE_TRIM_NS;
+    if (left > longest_sleep_ns(in)) {
+        left = longest_sleep_ns(in);
     }
 
     on_events(in, events, inf_events_wait(in->epoll_fd, events,

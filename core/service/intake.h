@@ -6,8 +6,8 @@
  *          their eventfds) is held by one thread at a time: an idle instance
  *          thread if there is one (inf_intake_host's idle operations), else
  *          the main thread, which also checks every ms whether the rings
- *          were left alone for too long.  wake and stop: any thread and signal
- *          handlers.
+ *          were left alone for too long.  wake, leave and stop: any thread and
+ *          signal handlers.
  * Units    ns.
  * Errors   A worker's nonsense ends that worker's session alone.
  * Route    rings, admission -> [intake] -> infer, control
@@ -42,6 +42,9 @@ typedef struct {
 
     /* The supervisor asks whether the core is alive. */
     void   (*beat)(void *userp);
+
+    /* The core leaves; returns how long executions may take from now on, ns. */
+    uint64_t (*leaves)(void *userp);
     void    *userp;
 } inf_intake_options_t;
 
@@ -60,8 +63,15 @@ void inf_intake_run(inf_intake_t *intake);
 /* Ends all sessions and the control thread; after run. */
 void inf_intake_close(inf_intake_t *intake);
 
-/* Looks at changed models soon; async-signal-safe like stop. */
+/* Looks at changed models soon; async-signal-safe like leave and stop. */
 void inf_intake_wake(inf_intake_t *intake);
+
+/*
+ * Another core is to take this one's place: no worker is admitted and no
+ * request begins any more; run returns when those that have begun, and calls,
+ * are answered, or after a bounded time.
+ */
+void inf_intake_leave(inf_intake_t *intake);
 void inf_intake_stop(inf_intake_t *intake);
 
 /* For inf_server_start, with the intake as userp. */

@@ -5,6 +5,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/model/model.h"
+#include "core/service/infer.h"
 #include "core/service/request_regions.h"
 #include "core/service/request_trace.h"
 #include "core/service/response_write.h"
@@ -102,6 +103,13 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
     };
     inf_channel_region_t *region = NULL;
     uint64_t size = 0;
+
+    if (inf_infer_is_withdrawn(in_flight, response)) {
+        atomic_store_explicit(&in_flight->answered, true,
+            memory_order_release);
+        inf_response_free(response);
+        return;
+    }
 
     response = flow_admit(in_flight, response, flags);
     if (response == NULL && !(flags & INF_SEND_FINAL)) {

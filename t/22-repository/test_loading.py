@@ -195,6 +195,6 @@ def test_these_settings_wait_for_the_next_core(make_server):
                         "    inference_peer_access off;\n"
                         "    inference_model_config_name wide;\n")
     server.signal("HUP")
-    server.wait_log("changed settings need a restart of nginx.*"
+    server.wait_log("changed settings wait for the next core.*"
                     "inference_model_config_name, inference_model_load, "
                     "inference_peer_access")

@@ -248,7 +248,7 @@ def test_switching_it_waits_for_the_next_core(two):
     server.write_config(
         http=f"    inference_repository {server.more};\n")
     server.signal("HUP")
-    server.wait_log("changed settings need a restart of nginx.*"
+    server.wait_log("changed settings wait for the next core.*"
                     "inference_model_namespacing")
     assert process.wait_until(
         lambda: not set(old) & set(server.supervisors()), 20 * SLOW)

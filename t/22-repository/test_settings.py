@@ -19,7 +19,8 @@ from lib.wire import request_bytes, tensor
 PARTS = "health metadata config infer repository metrics"
 ONE = {"inputs": [tensor("IN", "FP32", [2], [1, 2])]}
 CORE = min(os.sched_getaffinity(0))
-RESTART = "changed settings need a restart of nginx to reach the core: "
+WAITS = (r"changed settings wait for the next core, which \"kill -QUIT \d+\""
+         " starts: ")
 LATER = "models that are loaded from now on go by the changed "
 OFF = " inotify=off"
 
@@ -180,7 +181,7 @@ def test_the_list_of_models_changes(make_server):
     wait_ready(server, "ac")
     hup(server, control("explicit", '"*"'))
     wait_ready(server, "abc")
-    assert RESTART not in server.log_text()
+    assert not re.search(WAITS, server.log_text())
 
 
 # ---- what loads go by
@@ -314,7 +315,7 @@ def test_what_waits_for_the_next_core(make_server, line, name):
             hup(server, more, core=f"{core} {line}" if on else core)
         else:
             hup(server, (f"    {line}\n" if on else "") + more)
-        return len(re.findall(re.escape(RESTART + name) + "$",
+        return len(re.findall(WAITS + re.escape(name) + "$",
                               server.log_text()[len(before):], re.M))
 
     assert change(True) == 1
@@ -331,7 +332,7 @@ def test_cache_directories_wait_for_the_next_core(make_server, tmp_path):
     http = "    inference_response_cache local size=1m;\n"
     server = make_server(lambda f: model(f, "a"), http=http)
     hup(server, http + f"    inference_cache_directory {tmp_path};\n")
-    server.wait_log(RESTART + "inference_cache_directory\n")
+    server.wait_log(WAITS + "inference_cache_directory\n")
 
 
 def test_the_environment_waits_for_the_next_core(make_server):
@@ -340,8 +341,8 @@ def test_the_environment_waits_for_the_next_core(make_server):
     server.write_config(environment="    inference_env HUP_TEST=1;\n"
                         + server.fields["environment"])
     server.signal("HUP")
-    server.wait_log("the core's environment has changed; a core that runs"
-                    " gets it when it is started again")
+    server.wait_log("the core's environment has changed, which waits for the"
+                    r" next core: \"kill -QUIT \d+\" starts it")
     assert "HUP_TEST" not in process.environ(server.core())
     kill_core(server)
     assert server.wait_for("/v2/models/a/ready")

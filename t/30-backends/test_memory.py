@@ -124,7 +124,7 @@ def test_changed_pools_wait_for_the_next_core(make_server):
 """)
     server.write_config(http="    inference_memory 64m pinned=4m;\n")
     server.signal("HUP")
-    server.wait_log(r"need a restart of nginx to reach the core:"
+    server.wait_log(r"changed settings wait for the next core,.* starts:"
                     r" inference_memory")
     assert report(server).startswith("on GPU 0; scratch CPU CPU_PINNED GPU;")
 

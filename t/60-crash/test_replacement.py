@@ -1,0 +1,194 @@
+"""One command replaces the core: executions end, the rest goes to the next
+core, and no client sees more than a delay."""
+
+import json
+import os
+import shutil
+import signal
+
+import pytest
+
+from lib import models, process
+from lib.access_log import FORMAT, WRITTEN, AccessLog
+from lib.load import Load
+from lib.server import CORE, SLOW, nap
+from lib.wire import infer_path, request_bytes, tensor
+
+VALUES = [1, 2, 3]
+BODY = json.dumps({"inputs": [tensor("IN", "INT32", [3], VALUES)]}).encode()
+SEQUENCE = "sequence lost, start again"
+
+
+def fill(repository):
+    models.identity(repository, "brief", [("IN", "INT32", [-1])], instances=4,
+                    parameters={"execute_delay_ms": "5"})
+    models.identity(repository, "held", [("IN", "INT32", [-1])], instances=2,
+                    parameters={"execute_delay_ms": "1500"})
+    models.identity(repository, "long", [("IN", "INT32", [-1])],
+                    parameters={"execute_delay_ms": "6000"})
+    models.identity(repository, "sequence", [("IN", "INT32", [-1])],
+                    max_batch=0, parameters={"execute_delay_ms": "1500"},
+                    extra="sequence_batching { }\n")
+
+
+def replace_core(server):
+    """The one command; returns when the next core is there."""
+    core = server.core()
+    os.kill(core, signal.SIGQUIT)
+    assert process.wait_until(
+        lambda: server.cores() and core not in server.cores(), 60 * SLOW)
+    return core
+
+
+def send(server, model, body=BODY):
+    connection = server.wire(60)
+    connection.send(request_bytes("POST", infer_path(model), body))
+    return connection
+
+
+def read(connection):
+    answer = connection.read()
+    connection.close()
+    return answer
+
+
+def reload(server, **changes):
+    server.write_config(**changes)
+    supervisors = server.supervisors()
+    server.signal("HUP")
+    assert process.wait_until(
+        lambda: server.supervisors()
+        and not set(server.supervisors()) & set(supervisors), 20 * SLOW)
+
+
+def once(model):
+    def ask(connection):
+        answer = connection.infer(model, BODY)
+        if answer.status == 200:
+            assert answer.json()["outputs"][0]["data"] == VALUES
+        return answer.status
+    return ask
+
+
+def test_nothing_fails_under_load(make_server):
+    server = make_server(fill, workers=2)
+    with Load(server.port, once("brief"), count=20,
+              patience=60.0 * SLOW) as load, \
+            Load(server.port, once("held"), count=8,
+                 patience=60.0 * SLOW) as slow:
+        for _ in range(4):
+            load.wait_for_more(100, 60 * SLOW)
+            core = replace_core(server)
+            server.wait_log(f"core {core} has ended as it was told to")
+        load.wait_for_more(100, 60 * SLOW)
+    assert set(load.results) == {200}, load.results
+    assert set(slow.results) == {200}, slow.results
+    assert "exited" not in server.log_text()
+
+
+def test_what_executes_ends_and_what_waits_goes_on(make_server):
+    """Nothing is executed twice."""
+    server = make_server(fill, http=FORMAT, server=WRITTEN,
+                         parts="health infer metrics")
+    log = AccessLog(server)
+    sent = [send(server, "held") for _ in range(6)]
+    nap(0.5)
+    replace_core(server)
+    assert [read(c).status for c in sent] == [200] * 6
+    lines = log.lines(6, uri=infer_path("held"))
+    assert [line["tries"] for line in lines] == ["1"] * 6
+    text = server.get("/metrics").body.decode()
+    assert "nginx_inference_core_starts_total 2" in text
+    assert "nginx_inference_core_deaths_total 0" in text
+
+
+def test_after_a_reload_the_core_is_replaced_as_well(make_server):
+    """The supervisor did not start it."""
+    server = make_server(fill)
+    reload(server)
+    sent = [send(server, "held") for _ in range(4)]
+    nap(0.5)
+    core = replace_core(server)
+    assert [read(c).status for c in sent] == [200] * 4
+    server.wait_log(f"core {core} has ended as it was told to")
+
+
+def test_a_sequence_gets_its_error(make_server):
+    """The request that executes is answered; those behind it are told."""
+    server = make_server(fill)
+
+    def request(start):
+        return send(server, "sequence", json.dumps({
+            "inputs": [tensor("IN", "INT32", [3], VALUES)],
+            "parameters": {"sequence_id": 7, "sequence_start": start,
+                           "sequence_end": False}}).encode())
+
+    first = request(True)
+    nap(0.3)
+    behind = [request(False), request(False)]
+    nap(0.3)
+    replace_core(server)
+    assert read(first).status == 200
+    for connection in behind:
+        answer = read(connection)
+        assert answer.status == 503
+        assert SEQUENCE in answer.error
+    assert server.wait_for("/v2/models/sequence/ready")
+    assert read(request(True)).status == 200
+
+
+def test_an_execution_longer_than_drain_is_begun_again(make_server):
+    server = make_server(fill, http=FORMAT, server=WRITTEN, start=False)
+    server.write_config(core_options=" drain=1s dump=on")
+    server.start()
+    log = AccessLog(server)
+    sent = send(server, "long")
+    nap(0.5)
+    replace_core(server)
+    server.wait_log("leaves before 1 requests have ended")
+    assert read(sent).status == 200
+    (line,) = log.lines(1, uri=infer_path("long"))
+    assert line["tries"] == "2"
+
+
+def test_a_changed_program_and_settings_reach_the_next_core(make_server,
+                                                            tmp_path):
+    server = make_server(fill)
+    core = server.core()
+    for name in (CORE, CORE.parent / "libtritonserver.so"):
+        shutil.copy(name, tmp_path)
+    program = tmp_path / CORE.name
+    reload(server, core=program, core_options=" spin=5us dump=on",
+           environment="    inference_env INF_TEST_NEW=yes;\n"
+           + server.fields["environment"])
+    for line in (r"the core program has changed from .* waits for the next"
+                 rf" core: \"kill -QUIT {core}\" starts it",
+                 r"the core's environment has changed, which waits for the"
+                 rf" next core: \"kill -QUIT {core}\" starts it",
+                 rf"changed settings wait for the next core, which "
+                 rf"\"kill -QUIT {core}\" starts: inference_core spin="):
+        server.wait_log(line)
+    assert server.core() == core
+    with Load(server.port, once("brief"), patience=60.0 * SLOW) as load:
+        load.wait_for_more(20, 60 * SLOW)
+        replace_core(server)
+        load.wait_for_more(20, 60 * SLOW)
+    assert set(load.results) == {200}, load.results
+    core = server.core()
+    assert os.readlink(f"/proc/{core}/exe") == str(program)
+    assert process.environ(core)["INF_TEST_NEW"] == "yes"
+
+
+@pytest.mark.parametrize("name", ["TERM", "INT"])
+def test_a_core_that_is_stopped_is_followed_by_another(make_server, name):
+    """At once: what executes is begun again."""
+    server = make_server(fill, workers=2)
+    with Load(server.port, once("brief"), count=20,
+              patience=60.0 * SLOW) as load:
+        load.wait_for_more(100, 60 * SLOW)
+        core = server.core()
+        os.kill(core, getattr(signal, f"SIG{name}"))
+        assert process.wait_until(
+            lambda: server.cores() and core not in server.cores(), 60 * SLOW)
+        load.wait_for_more(100, 60 * SLOW)
+    assert set(load.results) == {200}, load.results
