@@ -293,11 +293,6 @@ ngx_http_inference_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
                            value->data, cmd->name.data);
         return NGX_CONF_ERROR;
 
-    case INF_OPTION_CHOICE:
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid value \"%s\"",
-                           value->data);
-        return NGX_CONF_ERROR;
-
     case INF_OPTION_CONFIG_NAME:
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"%V\" in \"%V\" can't be the name of a model "
@@ -307,7 +302,10 @@ ngx_http_inference_invalid(ngx_conf_t *cf, ngx_command_t *cmd,
         return NGX_CONF_ERROR;
 
     default:
-        return "invalid value";
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"%V\" directive",
+                           value, &cmd->name);
+        return NGX_CONF_ERROR;
     }
 }
 

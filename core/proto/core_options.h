@@ -110,6 +110,11 @@ typedef struct {
         .option = "response-wait-secs", .unit = "s", .most = 86400,           \
         .help = "seconds that a decoupled model waits for a client that "     \
         "takes none of its responses")                                        \
+    VALUE("inference_stuck", .field = "stuck_ms", .kind = INF_OPTION_TIME,    \
+        .max = INT32_MAX, .reload = INF_RELOAD_NOW, .option = "stuck-secs",   \
+        .unit = "s", .most = 86400,                                           \
+        .help = "an instance that executes for more seconds is stuck, and a " \
+        "model without any other is not ready; 0: none is (60)")              \
     OPTION("inference_core", .parameter = "dump", .field = "dump",            \
         .kind = INF_OPTION_FLAG, .reload = INF_RELOAD_NOW)                    \
     OPTION("inference_core", .field = "external_path",                        \

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/sched/entrance.h"
+
 inf_err_t *
 inf_model_record_new(const inf_model_id_t *id, inf_model_record_t **out)
 {
@@ -206,9 +208,12 @@ inf_model_record_rows(const inf_model_record_t *r, bool ready_only,
 {
     for (size_t i = 0; i < r->version_count; i++) {
         const inf_record_version_t *v = &r->versions[i];
-        if (!ready_only || v->state == INF_VERSION_READY) {
-            fn(userp, r->name, v->version, v->state,
-                v->reason != NULL ? v->reason->text : "");
+        bool stuck = v->state == INF_VERSION_READY && v->model != NULL
+            && inf_entrance_is_stuck(v->model);
+        const inf_reason_t *reason = stuck ? &inf_reason_stuck : v->reason;
+        if (!ready_only || (v->state == INF_VERSION_READY && !stuck)) {
+            fn(userp, r->name, v->version, stuck ? INF_VERSION_UNAVAILABLE
+                : v->state, reason != NULL ? reason->text : "");
         }
     }
 

@@ -13,6 +13,10 @@ inf_reason_t inf_reason_ambiguous = {
     .refs = 1, .text = "model appears in two or more repositories",
     .msg = "model appears in two or more repositories"
 };
+inf_reason_t inf_reason_stuck = {
+    .refs = 1, .text = "all instances execute for longer than inference_stuck",
+    .msg = "all instances execute for longer than inference_stuck"
+};
 inf_reason_t inf_reason_nomem = {
     .refs = 1, .text = "Unavailable: out of memory", .msg = "out of memory"
 };

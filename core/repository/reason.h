@@ -30,6 +30,8 @@ typedef struct {
 /* These last for ever, as long as references are given back. */
 extern inf_reason_t inf_reason_unloaded;
 extern inf_reason_t inf_reason_ambiguous;   /* of a model in two repositories */
+extern inf_reason_t inf_reason_stuck;       /* the executions of all of its
+                                               instances                     */
 extern inf_reason_t inf_reason_nomem;
 
 /* A reference; out of memory: that reason.  text: it has no code. */

@@ -51,6 +51,17 @@ inf_entrance_close(inf_model_t *model)
     }
 }
 
+bool
+inf_entrance_is_stuck(const inf_model_t *model)
+{
+    if (model->sched.runner == NULL) {
+        return false;
+    }
+
+    const inf_stuck_t count = inf_runner_stuck(model->sched.runner);
+    return inf_stuck_all(&count);
+}
+
 void
 inf_entrance_add_user(inf_model_t *model)
 {

@@ -52,6 +52,9 @@ bool inf_entrance_cancel(inf_model_t *model, inf_request_t *req,
 /* Rejects new requests from now on, but for what ensembles have begun. */
 void inf_entrance_close(inf_model_t *model);
 
+/* Every instance of it that serves is stuck; an ensemble has none. */
+bool inf_entrance_is_stuck(const inf_model_t *model);
+
 /*
  * Users are where requests come from: the server that serves the model, and
  * each ensemble that it composes.  A model begins with one.  When the last is

@@ -263,10 +263,12 @@ instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
         start_ns = enter_gate(t, payload, start_ns, &turn);
     }
 
+    atomic_store_explicit(&t->begun_ns, start_ns, memory_order_relaxed);
     do {
         executor->execute(t->instance, t->requests, requests_take(t, payload,
             start_ns));
     } while (!inf_list_empty(&payload->requests));
+    atomic_store_explicit(&t->begun_ns, 0, memory_order_relaxed);
 
     if (t->runner->suspect_gate != NULL) {
         inf_suspect_gate_leave(t->runner->suspect_gate, &turn);

@@ -234,6 +234,7 @@ assign_threads(inf_runner_t *runner, threads_t *fresh,
             return inf_err_nomem();
         }
         t->instance = instance;
+        t->instances = 1;
         instance->sched.thread = t;
         inf_list_push_back(&fresh->threads, &t->link);
     }
@@ -275,6 +276,7 @@ join_ring(inf_instance_thread_t *t, inf_instance_t *instance)
     instance->sched.peer = last->sched.peer;
     last->sched.peer = instance;
     instance->sched.thread = t;
+    t->instances++;
 }
 
 static inf_instance_thread_t *

@@ -46,6 +46,7 @@ inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
     runner->idle_userp = options->idle_userp;
     runner->rate_gate = options->rate_gate;
     runner->suspect_gate = options->suspect_gate;
+    runner->stuck_limit = options->stuck_limit;
 
     inf_err_t *err = inf_policy_new(model, &runner->policy);
     if (err == NULL && inf_policy_keeps_order(model)) {
@@ -207,6 +208,30 @@ inf_runner_queued(inf_runner_t *runner)
     uint32_t n = runner->policy->queued - runner->policy->again;
     inf_unlock(&runner->lock);
     return n;
+}
+
+inf_stuck_t
+inf_runner_stuck(inf_runner_t *runner)
+{
+    inf_stuck_t count = { .serving = 0 };
+    uint64_t now = inf_clock_ns();
+    uint64_t limit_ns = runner->stuck_limit == NULL ? 0
+        : atomic_load_explicit(&runner->stuck_limit->ns,
+            memory_order_relaxed);
+
+    inf_lock(&runner->lock);
+    for (inf_link_t *l = runner->threads.next; l != &runner->threads;
+        l = l->next)
+    {
+        const inf_instance_thread_t *t = inf_link_entry(l,
+            inf_instance_thread_t, link);
+        if (t->state == INF_THREAD_SERVES) {
+            inf_stuck_count(&count, t->instances, atomic_load_explicit(
+                &t->begun_ns, memory_order_relaxed), now, limit_ns);
+        }
+    }
+    inf_unlock(&runner->lock);
+    return count;
 }
 
 bool

@@ -21,6 +21,7 @@
 #include "core/sched/executor.h"
 #include "core/sched/policy.h"
 #include "core/sched/rate_gate.h"
+#include "core/sched/stuck.h"
 #include "core/sched/suspect_gate.h"
 #include "core/sched/timekeeper.h"
 #include "core/sched/waiter.h"
@@ -67,6 +68,7 @@ typedef struct {
                                            while all instances are busy      */
     inf_rate_gate_t      *rate_gate;    /* NULL: nothing is limited          */
     inf_suspect_gate_t   *suspect_gate; /* NULL: there are no suspects       */
+    const inf_stuck_limit_t *stuck_limit;   /* NULL: none is ever stuck      */
 } inf_runner_options_t;
 
 /* Starts the threads of instances that aren't passive and waits until they
@@ -124,6 +126,10 @@ uint32_t inf_runner_sequences(inf_runner_t *runner);
    has another step to do counts as running). */
 uint32_t inf_runner_pending(inf_runner_t *runner);
 uint32_t inf_runner_queued(inf_runner_t *runner);
+
+/* Which of its instances serve, and which of these have executed for longer
+   than the limit. */
+inf_stuck_t inf_runner_stuck(inf_runner_t *runner);
 
 /* Rejects new requests from now on; what waits for company goes at once. */
 void inf_runner_close(inf_runner_t *runner);

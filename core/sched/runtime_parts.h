@@ -48,6 +48,9 @@ typedef struct inf_instance_thread_s {
                                        not be                                */
     inf_runner_t      *runner;
     inf_instance_t    *instance;    /* whose turn it is; the thread's own    */
+    uint32_t           instances;   /* that share it; changes                */
+    _Atomic uint64_t   begun_ns;    /* when its execution began, 0: it does
+                                       not execute; relaxed                  */
     inf_waiter_t       waiter;
     inf_rate_permit_t  permit;      /* the thread's own                      */
     pthread_t          thread;
@@ -87,6 +90,7 @@ struct inf_runner_s {
     void                    *idle_userp;
     inf_rate_gate_t         *rate_gate;     /* or NULL: nothing is limited   */
     inf_suspect_gate_t      *suspect_gate;  /* or NULL: there are none       */
+    const inf_stuck_limit_t *stuck_limit;   /* or NULL: none is ever stuck   */
     inf_response_order_t    *order;         /* or NULL: as they come         */
     inf_timekeeper_t        *timekeeper;    /* or NULL                       */
     inf_timer_t              timer;         /* the timekeeper's              */

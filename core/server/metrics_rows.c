@@ -217,6 +217,7 @@ count_requests(inf_metrics_row_t *row)
         uint64_t all = inf_runner_pending(model->sched.runner);
         row->waiting = inf_runner_queued(model->sched.runner);
         row->executing = all > row->waiting ? all - row->waiting : 0;
+        row->stuck = inf_runner_stuck(model->sched.runner).stuck;
     }
     if (model->sched.gate != NULL) {
         row->waiting += inf_gate_waiting(model->sched.gate);

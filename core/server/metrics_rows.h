@@ -28,6 +28,7 @@ typedef struct {
     inf_statistics_t       s;
     uint64_t               waiting;     /* requests in queues; of a GPU: 0   */
     uint64_t               executing;   /* likewise                          */
+    uint64_t               stuck;       /* instances; likewise               */
 } inf_metrics_row_t;
 
 typedef struct {

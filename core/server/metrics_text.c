@@ -115,6 +115,12 @@ executing(const inf_metrics_row_t *m)
 }
 
 static double
+stuck(const inf_metrics_row_t *m)
+{
+    return (double) m->stuck;
+}
+
+static double
 request_us(const inf_metrics_row_t *m)
 {
     return (double) (m->s.success.ns / 1000);
@@ -195,6 +201,9 @@ static const family_t families[] = {
         waiting, true, ROW_ALWAYS },
     { "nginx_inference_executing_requests", "requests being executed",
         executing, true, ROW_ALWAYS },
+    { "nginx_inference_stuck_instances",
+        "instances that execute for longer than inference_stuck", stuck, true,
+        ROW_ALWAYS },
     { "nv_model_load_duration_secs", "how long the model's load took",
         load_secs, true, ROW_ALWAYS },
     { "nv_cache_num_hits_per_model", "requests the response cache answered",

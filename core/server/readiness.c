@@ -6,6 +6,7 @@
 #include "core/base/log.h"
 #include "core/base/queue.h"
 #include "core/model/instances.h"
+#include "core/sched/entrance.h"
 #include "core/sched/timekeeper.h"
 
 #define READINESS_RANK 7
@@ -128,6 +129,10 @@ void
 inf_readiness_ask(inf_readiness_t *r, inf_model_t *model, inf_readiness_fn fn,
     void *userp)
 {
+    if (inf_entrance_is_stuck(model)) {
+        fn(userp, false);
+        return;
+    }
     if (!r->plugins->has_ready_check(model)) {
         fn(userp, ask_instances(r, model));
         return;

@@ -49,6 +49,7 @@ inf_server_start(inf_core_config_t *shared, const inf_server_host_t *host,
     server->config = inf_core_config_ref(shared);
     atomic_init(&server->exit_timeout_ns, config->drain_ms * 1000000);
     atomic_init(&server->strict_readiness, config->strict_readiness);
+    atomic_init(&server->stuck_limit.ns, config->stuck_ms * 1000000);
     atomic_init(&server->control, (uint32_t) config->model_control);
     atomic_init(&server->restoring, inf_crash_page_restarted(page));
     inf_lock_init(&server->drain_lock, DRAIN_RANK);
@@ -130,6 +131,8 @@ inf_server_reconfigure(inf_server_t *server, const inf_core_config_t *before,
         desired.core_config = now;
     }
     atomic_store(&server->strict_readiness, wanted->strict_readiness != 0);
+    atomic_store_explicit(&server->stuck_limit.ns, wanted->stuck_ms * 1000000,
+        memory_order_relaxed);
     atomic_store(&server->control, (uint32_t) wanted->model_control);
     inf_lock(&server->settings_lock);
     set_regions(server, wanted);
@@ -413,6 +416,7 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         .watch = page != NULL ? &inf_crash_page_watch : NULL,
         .watch_userp = page,
         .suspect_gate = server->suspect_gate,
+        .stuck_limit = &server->stuck_limit,
         .notes = server->journal != NULL ? &inf_journal_notes : NULL,
         .notes_userp = server->journal
     };

@@ -54,6 +54,7 @@ struct inf_server_s {
                                                        says                  */
     inf_rate_gate_t                  *rate_gate;    /* NULL: no limits       */
     inf_suspect_gate_t               *suspect_gate; /* NULL: no core before  */
+    inf_stuck_limit_t                 stuck_limit;
     _Atomic bool                      scanned;  /* seq_cst: all loads are
                                                    queued                    */
     _Atomic bool                      stopping; /* seq_cst                   */
@@ -106,8 +107,8 @@ INF_CHECK inf_err_t *inf_server_start(inf_core_config_t *config,
 
 /*
  * Takes over what can change in a running server: its repositories, who loads
- * what of them, what loads go by, and strict readiness.  before: what was in
- * force until now.  Returns at once.
+ * what of them, what loads go by, strict readiness, and when instances are
+ * stuck.  before: what was in force until now.  Returns at once.
  */
 INF_CHECK inf_err_t *inf_server_reconfigure(inf_server_t *server,
     const inf_core_config_t *before, inf_core_config_t *now);

@@ -266,6 +266,8 @@ OURS = {
     "response-wait-secs": [
         ("conf", "5", 'inference_response_wait "5s";'),
         ("end", "-1", "0 to 86400")],
+    "stuck-secs": [("conf", "0", 'inference_stuck "0s";'),
+                   ("end", "-1", "0 to 86400")],
     "control-from": [], "print-config": [], "request-memory": [], "user": []
 }
 CASES = [(name, *case) for name, cases in (OPTIONS | OURS).items()

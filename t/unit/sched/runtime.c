@@ -250,6 +250,70 @@ three_instances_run_three_at_once_and_the_fourth_waits(void **state)
     stop();
 }
 
+/* A limit of a nanosecond: what executes is stuck. */
+static void
+executions_beyond_the_limit_are_counted_and_none_without_it(void **state)
+{
+    (void) state;
+    static job_t jobs[INSTANCES + 1];
+    inf_stuck_limit_t limit = { .ns = 1 };
+    const inf_runner_options_t options = {
+        .executor = &executor, .stuck_limit = &limit
+    };
+    inf_runner_t *runner = start_with(INSTANCES, false, &options);
+
+    inf_stuck_t count = inf_runner_stuck(runner);
+    assert_int_equal(count.serving, INSTANCES);
+    assert_int_equal(count.stuck, 0);
+    for (uint32_t i = 0; i < INSTANCES + 1; i++) {
+        job_init(&jobs[i], i);
+        assert_null(inf_runner_submit(runner, &jobs[i].request,
+            inf_clock_ns()));
+        wait_entered(i < INSTANCES ? i + 1 : INSTANCES);
+        count = inf_runner_stuck(runner);
+        assert_int_equal(count.stuck, i < INSTANCES ? i + 1 : INSTANCES);
+        assert_int_equal(inf_stuck_all(&count), i + 1 >= INSTANCES);
+    }
+    atomic_store(&limit.ns, 0);
+    assert_int_equal(inf_runner_stuck(runner).stuck, 0);
+    atomic_store(&limit.ns, 1);
+    open_gate();
+    wait_released(&jobs[INSTANCES]);
+    wait_pending(runner, 0);
+    assert_int_equal(inf_runner_stuck(runner).stuck, 0);
+    stop();
+}
+
+/* Of two devices with a thread each, that of two instances is stuck. */
+static void
+instances_of_a_stuck_thread_are_stuck_with_it(void **state)
+{
+    (void) state;
+    static const int32_t two[INSTANCES] = { 0, 1, 0 };
+    static job_t jobs[2];
+    const inf_stuck_limit_t limit = { .ns = 1 };
+    const inf_runner_options_t options = {
+        .executor = &executor, .device_blocking = true, .stuck_limit = &limit
+    };
+
+    devices = two;
+    inf_runner_t *runner = start_with(INSTANCES, false, &options);
+    devices = NULL;
+    for (uint32_t i = 0; i < 2; i++) {
+        job_init(&jobs[i], i);
+        assert_null(inf_runner_submit(runner, &jobs[i].request, 0));
+        wait_entered(i + 1);
+    }
+    inf_stuck_t count = inf_runner_stuck(runner);
+    assert_int_equal(count.serving, INSTANCES);
+    assert_true(inf_stuck_all(&count));
+    open_gate();
+    wait_released(&jobs[0]);
+    wait_released(&jobs[1]);
+    wait_pending(runner, 0);
+    stop();
+}
+
 static void
 passive_instances_never_execute(void **state)
 {
@@ -731,6 +795,9 @@ main(void)
         cmocka_unit_test(one_instance_runs_requests_one_by_one_in_order),
         cmocka_unit_test(
             three_instances_run_three_at_once_and_the_fourth_waits),
+        cmocka_unit_test(
+            executions_beyond_the_limit_are_counted_and_none_without_it),
+        cmocka_unit_test(instances_of_a_stuck_thread_are_stuck_with_it),
         cmocka_unit_test(passive_instances_never_execute),
         cmocka_unit_test(
             blocked_gpu_instances_take_turns_on_the_thread_of_their_device),
