@@ -17,6 +17,8 @@ static inf_err_t  err_nomem_object = {
     INF_ERR_UNAVAILABLE, INF_CAUSE_NONE, err_nomem_text
 };
 
+static inf_err_t *err_reformat(inf_err_t *err, const char *fmt, va_list args,
+    bool front) INF_PRINTF(2, 0);
 static char *err_vformat(const char *fmt, va_list args) INF_PRINTF(1, 0);
 
 inf_err_t *
@@ -82,26 +84,20 @@ inf_err_nomem(void)
 inf_err_t *
 inf_err_add(inf_err_t *err, const char *fmt, ...)
 {
-    if (err == NULL || err == &err_nomem_object) {
-        return err;
-    }
-
     va_list args;
     va_start(args, fmt);
-    char *head = err_vformat(fmt, args);
+    err = err_reformat(err, fmt, args, true);
     va_end(args);
+    return err;
+}
 
-    if (head == NULL) {
-        return err;
-    }
-
-    char *msg = NULL;
-    if (asprintf(&msg, "%s: %s", head, err->msg) >= 0) {
-        free(err->msg);
-        err->msg = msg;
-    }
-
-    free(head);
+inf_err_t *
+inf_err_note(inf_err_t *err, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    err = err_reformat(err, fmt, args, false);
+    va_end(args);
     return err;
 }
 
@@ -195,6 +191,31 @@ inf_err_code_string(inf_err_code_t code)
     }
 
     return "Unknown";
+}
+
+/* The text in front of the message, or behind it. */
+static inf_err_t *
+err_reformat(inf_err_t *err, const char *fmt, va_list args, bool front)
+{
+    if (err == NULL || err == &err_nomem_object) {
+        return err;
+    }
+
+    char *text = err_vformat(fmt, args);
+    if (text == NULL) {
+        return err;
+    }
+
+    char *msg = NULL;
+    int len = front ? asprintf(&msg, "%s: %s", text, err->msg)
+        : asprintf(&msg, "%s (%s)", err->msg, text);
+    if (len >= 0) {
+        free(err->msg);
+        err->msg = msg;
+    }
+
+    free(text);
+    return err;
 }
 
 static char *

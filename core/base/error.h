@@ -73,6 +73,10 @@ INF_CHECK inf_err_t *inf_err_nomem(void);
 INF_CHECK inf_err_t *inf_err_add(inf_err_t *err, const char *fmt, ...)
     INF_PRINTF(2, 3);
 
+/* Puts " (<text>)" behind err's message; takes err, gives it back. */
+INF_CHECK inf_err_t *inf_err_note(inf_err_t *err, const char *fmt, ...)
+    INF_PRINTF(2, 3);
+
 /* Replaces the code; takes err, gives it back. */
 INF_CHECK inf_err_t *inf_err_recode(inf_err_t *err, inf_err_code_t code);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/buf.h"
 #include "core/proto/text_format.h"
 #include "model_config.pb-c.h"
 
@@ -101,15 +102,21 @@ inf_findings_error(const inf_findings_t *f, const char *origin)
     }
 
     const inf_finding_t *first = &f->items[0];
-    inf_err_t *err = first->key[0] == '\0'
-        ? inf_err_new(first->code, "%s", first->text)
-        : inf_err_new(first->code, "%s: %s", first->key, first->text);
-    if (origin == NULL) {
-        return err;
-    }
+    inf_err_t *err = inf_err_new(first->code, "%s", first->text);
+    inf_buf_t place;
 
-    return first->line == 0 ? inf_err_add(err, "%s", origin)
-        : inf_err_add(err, "%s:%zu:%zu", origin, first->line, first->column);
+    inf_buf_init(&place);
+    inf_buf_puts(&place, origin != NULL ? origin : "");
+    if (origin != NULL && first->line > 0) {
+        inf_buf_printf(&place, ":%zu:%zu", first->line, first->column);
+    }
+    inf_buf_printf(&place, "%s%s", place.len > 0 && first->key[0] != '\0'
+        ? ": " : "", first->key);
+    if (place.len > 0) {
+        err = inf_err_note(err, "%s", place.data);
+    }
+    inf_buf_fini(&place);
+    return err;
 }
 
 const char *

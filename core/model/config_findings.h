@@ -53,7 +53,7 @@ size_t inf_findings_total(const inf_findings_t *f);
 void inf_findings_place(inf_findings_t *f, inf_slice_t text, size_t most);
 
 /* NULL when nothing was found, else the first as
-   "<origin>:<line>:<column>: <key>: <text>", without what is not known;
+   "<text> (<origin>:<line>:<column>: <key>)", without what is not known;
    origin may be NULL. */
 INF_CHECK inf_err_t *inf_findings_error(const inf_findings_t *f,
     const char *origin);

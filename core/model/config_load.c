@@ -361,8 +361,7 @@ load_file(load_t *l)
     inf_err_t *err = inf_storage_read(l->file_st, l->file, INF_CONFIG_FILE_MAX,
         &text, &len);
     if (err != NULL) {
-        return inf_err_recode(inf_err_add(err, "failed to open text file "
-            "for read %s", l->file), INF_ERR_INTERNAL);
+        return inf_err_recode(err, INF_ERR_INTERNAL);
     }
 
     ProtobufCMessage *msg;

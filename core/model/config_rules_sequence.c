@@ -198,8 +198,8 @@ find_correlation(const char *model, const char *key, const control_t *c,
         return;
     default:                            /* any number may stand in a file */
         inf_findings_add(f, INF_ERR_INVALID_ARG, key, "unexpected data type "
-            "for control CONTROL_SEQUENCE_CORRID for %s, allowed types are "
-            "TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 and "
+            "for control CONTROL_SEQUENCE_CORRID for %s. Allowed data types "
+            "are TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 and "
             "TYPE_STRING", model);
     }
 }

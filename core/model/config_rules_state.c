@@ -50,8 +50,8 @@ inf_config_find_state(const Inference__ModelConfig *msg, inf_findings_t *f)
         case INF_CONFIG_NAMES_KNOWN:
             inf_findings_add(f, INF_ERR_INVALID_ARG,
                 inf_key(key, "sequence_batching.state[%zu].input_name", i),
-                "state input name '%s' is specified more than once for %s",
-                state->input_name, msg->name);
+                "State input name '%s' specified more than once.",
+                state->input_name);
             break;
         case INF_CONFIG_NAMES_NOMEM:
             f->lost++;
@@ -73,23 +73,24 @@ find_initial(const Inference__ModelConfig *msg, size_t index,
 
     if (state->n_initial_state > 1) {
         inf_findings_add(f, INF_ERR_INVALID_ARG, key, "initial_state field "
-            "for state input '%s' exceeds the limit of one for %s, got %zu",
-            state->input_name, msg->name, state->n_initial_state);
+            "for state input '%s' must contain exactly one or zero element. "
+            "Found '%zu' elements.", state->input_name,
+            state->n_initial_state);
         return;
     }
 
     const initial_t *initial = state->initial_state[0];
 
     if (initial->data_type != state->data_type) {
-        inf_findings_add(f, INF_ERR_INVALID_ARG, key, "the data type of "
-            "'initial_state' must be that of state '%s' for %s",
-            state->input_name, msg->name);
+        inf_findings_add(f, INF_ERR_INVALID_ARG, key, "The data type used "
+            "for 'initial_state' field of state '%s' does not match the state "
+            "data type.", state->input_name);
     }
 
     if (initial->name[0] == '\0') {
-        inf_findings_add(f, INF_ERR_INVALID_ARG, key, "field 'name' must be "
-            "set when using initial_state for state input '%s' for %s",
-            state->input_name, msg->name);
+        inf_findings_add(f, INF_ERR_INVALID_ARG, key, "Field 'name' must be "
+            "set when using initial_state for state input '%s'.",
+            state->input_name);
     }
 
     find_initial_dims(msg->name, key, state, initial, f);
@@ -101,10 +102,10 @@ find_initial_dims(const char *model, const char *key, const state_t *state,
     const initial_t *initial, inf_findings_t *f)
 {
     if (initial->n_dims != state->n_dims) {
-        inf_findings_add(f, INF_ERR_INVALID_ARG, key, "the number of "
-            "dimensions of 'initial_state' must be that of state '%s' for "
-            "%s: %zu, it is %zu", state->input_name, model, state->n_dims,
-            initial->n_dims);
+        inf_findings_add(f, INF_ERR_INVALID_ARG, key, "Number of "
+            "dimensions in 'initial_state' doesn't match the size of 'state' "
+            "dimensions for state input '%s'. %zu != %zu", state->input_name,
+            initial->n_dims, state->n_dims);
         return;
     }
 
@@ -114,18 +115,18 @@ find_initial_dims(const char *model, const char *key, const state_t *state,
         long long expected = state->dims[i];
 
         if (dim < 1) {
-            inf_findings_add(f, INF_ERR_INVALID_ARG, key, "dims of "
-                "'initial_state' must be integers >= 1 without wildcards for "
-                "state input '%s' for %s, dimension %zu is %lld",
-                state->input_name, model, i, dim);
+            inf_findings_add(f, INF_ERR_INVALID_ARG, key, "'initial_state' "
+                "field for state input name '%s' contains variable "
+                "dimensions. Dimension %zu is %lld", state->input_name, i,
+                dim);
             return;
         }
 
         if (expected != -1 && dim != expected) {
-            inf_findings_add(f, INF_ERR_INVALID_ARG, key, "the dimensions of "
-                "'initial_state' don't match state '%s' for %s: dimension "
-                "%zu must be %lld, it is %lld", state->input_name, model, i,
-                expected, dim);
+            inf_findings_add(f, INF_ERR_INVALID_ARG, key, "'initial_state' "
+                "dim for input name '%s' doesn't match 'state' dim "
+                "description. %lld != %lld", state->input_name, dim,
+                expected);
             return;
         }
 
@@ -157,8 +158,7 @@ find_initial_data(const char *model, const char *key, const state_t *state,
         return;
 
     default:
-        inf_findings_add(f, INF_ERR_INVALID_ARG, key, "initial_state must "
-            "specify either 'zero_data' or 'data_file' for state input '%s' "
-            "for %s", state->input_name, model);
+        inf_findings_add(f, INF_ERR_INVALID_ARG, key, "initial_state setting "
+            "expects state'%s' to have state_data set", state->input_name);
     }
 }

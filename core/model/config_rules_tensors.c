@@ -48,6 +48,8 @@ static size_t wildcards(const int64_t *dims, size_t count);
 static bool elements_overflow(const int64_t *dims, size_t count);
 static void add_io(const io_t *io, const char *field, inf_findings_t *f,
     const char *text);
+static void add_tensorrt_only(const io_t *io, const char *field,
+    inf_findings_t *f, const char *text);
 static void find_batch(const Inference__ModelConfig *msg,
     inf_findings_t *f);
 static void find_batch_inputs(const Inference__ModelConfig *msg,
@@ -159,13 +161,13 @@ find_tensorrt_only(const io_t *io, inf_findings_t *f)
     bool tensorrt = strcmp(io->msg->platform, "tensorrt_plan") == 0;
 
     if (io->shape_tensor && !tensorrt) {
-        add_io(io, "is_shape_tensor", f,
+        add_tensorrt_only(io, "is_shape_tensor", f,
             "shape tensors are only supported for TensorRT platform");
     }
 
     if (io->non_linear && !tensorrt) {
-        add_io(io, "is_non_linear_format_io", f, "Non-linear IO format is "
-            "only supported for the TensorRT platform");
+        add_tensorrt_only(io, "is_non_linear_format_io", f, "Non-linear IO "
+            "format is only supported for the TensorRT platform");
 
     } else if (io->non_linear && io->dim_count != 3) {
         add_io(io, "dims", f, "Non-linear IO format requires 3 dims");
@@ -339,6 +341,18 @@ add_io(const io_t *io, const char *field, inf_findings_t *f,
 
     inf_findings_add(f, INF_ERR_INVALID_ARG, key, "model %s '%s' %s for %s",
         io->side, io->name, text, io->msg->name);
+}
+
+/* "<text> for <model>: input 'INPUT0'" */
+static void
+add_tensorrt_only(const io_t *io, const char *field, inf_findings_t *f,
+    const char *text)
+{
+    char key[INF_KEY_MAX];
+
+    inf_findings_add(f, INF_ERR_INVALID_ARG,
+        inf_key(key, "%s[%zu].%s", io->side, io->index, field),
+        "%s for %s: %s '%s'", text, io->msg->name, io->side, io->name);
 }
 
 static void

@@ -52,6 +52,8 @@ static void check_total(const Inference__ModelConfig *msg,
     uint32_t max_instances, inf_findings_t *f);
 static void check_add(const check_t *c, inf_err_code_t code,
     const char *field, const char *text);
+static void check_add_buf(const check_t *c, const char *field,
+    inf_buf_t *text);
 static bool profile_is_valid(const char *profile);
 static uint64_t group_instances(const group_t *group);
 static inf_err_t *spec_fill(inf_instance_spec_t *spec, const group_t *group,
@@ -482,19 +484,19 @@ check_anywhere(const check_t *c)
 static void
 check_gpus(const check_t *c)
 {
+    if (c->group->n_gpus > 0) {
+        check_gpu_ids(c);
+        return;
+    }
+
     if (c->gpus->count == 0) {
         check_add(c, INF_ERR_INVALID_ARG, "kind",
             "has kind KIND_GPU but no GPUs are available");
         return;
     }
 
-    if (c->group->n_gpus == 0) {
-        check_add(c, INF_ERR_INVALID_ARG, "gpus",
-            "has kind KIND_GPU but specifies no GPUs");
-        return;
-    }
-
-    check_gpu_ids(c);
+    check_add(c, INF_ERR_INVALID_ARG, "gpus",
+        "has kind KIND_GPU but specifies no GPUs");
 }
 
 static void
@@ -511,20 +513,13 @@ check_gpu_ids(const check_t *c)
         inf_buf_init(&text);
         inf_buf_printf(&text, "specifies invalid or unsupported gpu id %d. "
             "GPUs with at least the minimum required CUDA compute "
-            "compatibility of %g are:", id, c->gpus->min_capability);
+            "compatibility of %f are:", id, c->gpus->min_capability);
 
         for (size_t k = 0; k < c->gpus->count; k++) {
             inf_buf_printf(&text, " %d", c->gpus->ids[k]);
         }
 
-        if (text.failed) {
-            c->findings->lost++;
-
-        } else {
-            check_add(c, INF_ERR_INVALID_ARG, "gpus", text.data);
-        }
-
-        inf_buf_fini(&text);
+        check_add_buf(c, "gpus", &text);
     }
 }
 
@@ -536,8 +531,12 @@ check_profiles(const check_t *c)
     }
 
     if (strcmp(c->msg->platform, "tensorrt_plan") != 0) {
-        check_add(c, INF_ERR_INVALID_ARG, "profile", "specifies profile "
-            "field which is only supported when using TensorRT platform");
+        inf_buf_t text;
+
+        inf_buf_init(&text);
+        inf_buf_printf(&text, "and platform %sspecifies profile field which "
+            "is only supported for TensorRT models", c->msg->platform);
+        check_add_buf(c, "profile", &text);
         return;
     }
 
@@ -591,6 +590,20 @@ check_add(const check_t *c, inf_err_code_t code, const char *field,
         "instance group %s of model %s %s",
         c->group->name[0] != '\0' ? c->group->name : name, c->msg->name,
         text);
+}
+
+/* Frees text. */
+static void
+check_add_buf(const check_t *c, const char *field, inf_buf_t *text)
+{
+    if (text->failed) {
+        c->findings->lost++;
+
+    } else {
+        check_add(c, INF_ERR_INVALID_ARG, field, text->data);
+    }
+
+    inf_buf_fini(text);
 }
 
 static bool

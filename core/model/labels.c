@@ -128,14 +128,14 @@ labels_fill(inf_labels_t *l, const inf_storage_t *st, const char *model_dir,
         }
 
         if (inf_labels_find(l, inf_slice_str(output->name)) != NULL) {
-            return inf_err_new(INF_ERR_INTERNAL, "output[%zu].label_filename:"
-                " multiple label files for output '%s' of model '%s'", i,
-                output->name, msg->name);
+            return inf_err_new(INF_ERR_INTERNAL, "multiple label files for"
+                " output '%s' of model '%s' (output[%zu].label_filename)",
+                output->name, msg->name, i);
         }
 
         inf_err_t *err = labels_add(l, st, model_dir, output);
         if (err != NULL) {
-            return inf_err_add(err, "output[%zu].label_filename", i);
+            return inf_err_note(err, "output[%zu].label_filename", i);
         }
     }
 
@@ -185,7 +185,8 @@ labels_read(const inf_storage_t *st, const char *model_dir,
     }
 
     if (err == NULL) {
-        err = inf_storage_read(st, path, INF_LABEL_FILE_MAX, bytes, len);
+        err = inf_err_recode(inf_storage_read(st, path, INF_LABEL_FILE_MAX,
+            bytes, len), INF_ERR_INTERNAL);
     }
 
     free(path);

@@ -192,9 +192,9 @@ versions_specific(const Inference__ModelVersionPolicy__Specific *policy,
             wanted[hit - versions] = true;
 
         } else if (missing++ < VERSIONS_MISSING_LOGGED) {
-            inf_log(INF_LOG_WARN, "model '%s': version %lld is specified by "
-                "the version policy but has no directory; skipped",
-                model_name, (long long) policy->versions[i]);
+            inf_log(INF_LOG_WARN, "version %lld is specified for model '%s', "
+                "but the version directory is not present",
+                (long long) policy->versions[i], model_name);
         }
     }
 

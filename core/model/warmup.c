@@ -136,8 +136,7 @@ inf_warmup_new(const inf_storage_t *st, const char *model_dir,
         inf_err_t *err = sample_make(&from, config, &w->samples[w->count++]);
         if (err != NULL) {
             inf_warmup_free(w);
-            return inf_err_recode(inf_err_add(err, "warmup sample '%s'",
-                config->name), INF_ERR_INVALID_ARG);
+            return inf_err_note(err, "warmup sample '%s'", config->name);
         }
     }
 
@@ -342,13 +341,13 @@ input_file(const warmup_source_t *from, const char *file, uint64_t size,
     inf_err_t *err = inf_storage_read_in(from->st, from->model_dir, "warmup",
         file, WARMUP_FILE_MAX, &out->data, &len);
     if (err != NULL) {
-        return inf_err_add(err, "input '%s'", out->name);
+        return inf_err_recode(err, INF_ERR_INTERNAL);
     }
 
     if (out->datatype != INF_TYPE_BYTES && len < size) {
         return inf_err_new(INF_ERR_INVALID_ARG, "warmup setting expects %llu"
-            " bytes, but the data provided from %s/warmup/%s only has %zu"
-            " bytes", (unsigned long long) size, from->model_dir, file, len);
+            " bytes, but the data provided from %sonly has %zu bytes",
+            (unsigned long long) size, file, len);
     }
 
     out->size = out->datatype == INF_TYPE_BYTES ? len : size;

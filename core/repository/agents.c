@@ -207,7 +207,7 @@ chain_run(inf_agents_t *c, const inf_agents_model_t *model)
             m->loading = false;
         }
         if (err != NULL) {
-            return inf_err_add(err, "repo agent '%s'",
+            return inf_err_note(err, "repo agent '%s'",
                 c->config->model_repository_agents->agents[i]->name);
         }
     }

@@ -285,8 +285,9 @@ inf_graph_circle_text(inf_graph_model_t *m, inf_buf_t *text)
         first = n;
     }
 
-    inf_buf_printf(text, "circular dependency between ensembles: %s",
-        m->id.name);
+    inf_buf_printf(text, "circular dependency between ensembles: %s -> ... ->"
+        " %s -> %s (%s", m->id.name, m->via != NULL ? m->via->id.name
+        : m->id.name, m->id.name, m->id.name);
     for (const inf_graph_model_t *n = first; n != m; n = n->next) {
         if (left-- == 0) {
             inf_buf_puts(text, " -> ...");
@@ -294,7 +295,7 @@ inf_graph_circle_text(inf_graph_model_t *m, inf_buf_t *text)
         }
         inf_buf_printf(text, " -> %s", n->id.name);
     }
-    inf_buf_printf(text, " -> %s", m->id.name);
+    inf_buf_printf(text, " -> %s)", m->id.name);
 }
 
 inf_graph_model_t *

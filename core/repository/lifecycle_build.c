@@ -268,6 +268,10 @@ failure(const load_t *l)
 
     for (size_t i = 0; i < l->count; i++) {
         const inf_err_t *err = l->versions[i].err;
+        if (err != NULL && l->ensemble) {
+            inf_buf_puts(&text, inf_err_msg(err));      /* of all versions   */
+            break;
+        }
         if (err != NULL) {
             inf_buf_printf(&text, "version %lld is at %s state: %s: %s;",
                 (long long) l->versions[i].version,

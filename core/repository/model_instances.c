@@ -278,7 +278,7 @@ first_error(instance_init_t *jobs, uint32_t count)
             continue;
         }
         if (first == NULL) {
-            first = inf_err_add(jobs[i].err, "instance '%s'",
+            first = inf_err_note(jobs[i].err, "instance '%s'",
                 jobs[i].instance->spec->name);
         } else {
             inf_err_free(jobs[i].err);

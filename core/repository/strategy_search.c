@@ -16,6 +16,8 @@
 
 static inf_err_t *search_configured(const inf_model_t *model,
     const char *name, char **path);
+static bool is_of_sequences(const inf_model_t *model);
+static inf_err_t *rejected(const char *path);
 static inf_err_t *escapes(const inf_model_t *model, const char *name);
 static inf_err_t *search_default(const inf_model_t *model,
     const char *const *global_dirs, size_t global_count, char **path);
@@ -27,24 +29,37 @@ inf_strategy_search(const inf_model_t *model, const char *const *global_dirs,
     size_t global_count, char **path)
 {
     const char *name = inf_config_parameter(model->built, PARAMETER);
+
     *path = NULL;
+    if (name != NULL && is_of_sequences(model)) {
+        return rejected(name);
+    }
 
     inf_err_t *err = name != NULL ? search_configured(model, name, path)
         : search_default(model, global_dirs, global_count, path);
 
-    if (err == NULL && *path != NULL
-        && model->built->scheduling_choice_case
-            == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING)
-    {
-        err = inf_err_new(INF_ERR_INVALID_ARG, "model '%s': a batch strategy"
-            " (%s) cannot be used with sequence_batching", model->name,
-            *path);
+    if (err == NULL && *path != NULL && is_of_sequences(model)) {
+        err = rejected(*path);
     }
     if (err != NULL) {
         free(*path);
         *path = NULL;
     }
     return err;
+}
+
+static bool
+is_of_sequences(const inf_model_t *model)
+{
+    return model->built->scheduling_choice_case
+        == INFERENCE__MODEL_CONFIG__SCHEDULING_CHOICE_SEQUENCE_BATCHING;
+}
+
+static inf_err_t *
+rejected(const char *path)
+{
+    return inf_err_new(INF_ERR_INVALID_ARG, PARAMETER " cannot be specified"
+        " with sequence batcher, using default batching strategy (%s)", path);
 }
 
 static inf_err_t *
@@ -65,9 +80,8 @@ search_configured(const inf_model_t *model, const char *name, char **path)
         return inf_err_nomem();
     }
     if (!is_file(*path)) {
-        return inf_err_new(INF_ERR_NOT_FOUND, "model '%s': there is no batch"
-            " strategy library '%s' (parameter " PARAMETER ")", model->name,
-            *path);
+        return inf_err_new(INF_ERR_NOT_FOUND, "Batching library path not"
+            " found: %s", *path);
     }
 
     inf_err_t *err = inf_local_contain(model->dir, *path);

@@ -207,8 +207,9 @@ check_cache(const inf_model_t *model)
 
     return msg->response_cache == NULL || !msg->response_cache->enable
         || !model->decoupled ? NULL : inf_err_new(INF_ERR_INVALID_ARG,
-        "ensemble %s: response cache is not supported for decoupled models,"
-        " and it contains one", model->name);
+        "Response Cache does not currently support model %s with 'decoupled'"
+        " transaction policy. Please disable the response cache.",
+        model->name);
 }
 
 /* A spare one, or a new one; the reference is the request's. */

@@ -483,7 +483,7 @@ prepare_all(inf_instance_thread_t *t)
         inf_err_t *err = t->fresh->prepare(t->fresh->userp, instance);
         inf_rate_permit_return(&t->permit);
         if (err != NULL && first == NULL) {
-            first = inf_err_add(err, "instance '%s'", instance->spec->name);
+            first = inf_err_note(err, "instance '%s'", instance->spec->name);
         } else {
             inf_err_free(err);
         }

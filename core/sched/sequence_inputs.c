@@ -70,7 +70,7 @@ inf_sequence_inputs_new(const inf_storage_t *st, const char *model_dir,
     }
     if (err != NULL) {
         inf_sequence_inputs_free(inputs);
-        return inf_err_recode(err, INF_ERR_INVALID_ARG);
+        return err;
     }
 
     *out = inputs;
@@ -229,7 +229,7 @@ states_make(inf_sequence_inputs_t *inputs, const source_t *from,
         inf_err_t *err = state_make(from, state,
             &inputs->states[inputs->state_count++]);
         if (err != NULL) {
-            return inf_err_add(err, "state '%s'", state->input_name);
+            return inf_err_note(err, "state '%s'", state->input_name);
         }
     }
 
@@ -338,7 +338,7 @@ state_file(const source_t *from, const char *file, inf_state_buffer_t *out)
         STATE_FOLDER, file, STATE_FILE_MAX, &data, &len);
     out->base = data;
     if (err != NULL) {
-        return inf_err_add(err, "initial_state");
+        return inf_err_recode(err, INF_ERR_INTERNAL);
     }
 
     if (out->datatype == INF_TYPE_BYTES) {
@@ -350,8 +350,7 @@ state_file(const source_t *from, const char *file, inf_state_buffer_t *out)
 
     return len >= out->size ? NULL : inf_err_new(INF_ERR_INVALID_ARG,
         "initial_state setting expects %zu bytes, but the data provided from"
-        " %s/%s/%s only has %zu bytes", out->size, from->model_dir,
-        STATE_FOLDER, file, len);
+        " %sonly has %zu bytes.", out->size, file, len);
 }
 
 /* Each string is behind its length. */

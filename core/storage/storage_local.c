@@ -238,7 +238,7 @@ local_read(const inf_storage_t *st, const char *path, size_t limit,
     /* O_NONBLOCK: a fifo must not hold up a load */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
-        return local_os(errno, "failed to open file", path);
+        return local_os(errno, "failed to open text file for read", path);
     }
 
     inf_err_t *err = local_read_fd(fd, path, limit, data, len);

@@ -46,7 +46,7 @@ def test_threads_run_where_their_policy_says(make_server):
     assert process.wait_until(
         lambda: "host policy 'away'" in server.log_text(), 20 * SLOW)
     assert server.status("/v2/health/ready") == 400
-    assert "instance 'far_0_0': host policy 'away': none of the cores 8000" \
+    assert "host policy 'away': none of the cores 8000" \
         in server.log_text()
 
     seen = threads(server.core())

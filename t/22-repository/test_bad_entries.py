@@ -293,7 +293,7 @@ def test_version_folders_of_every_kind(make_server):
                  "'1.bak' which fails to convert", "'-1' which fails",
                  "'99999999999999999999' whose number is above",
                  "'x\\x0ay' which fails", "'4' which can't be followed",
-                 "version 7 is specified by the version policy"):
+                 "version 7 is specified for model"):
         assert process.wait_until(lambda: word in server.log_text(),
                                   20 * SLOW), word
     for version in ("0", "9223372036854775807"):

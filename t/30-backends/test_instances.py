@@ -70,7 +70,7 @@ def test_a_failing_instance_ends_alone_then_all_do(recorded):
     server = recorded(lambda folder, add: add(folder, "m", instances=3,
                                               fail="m_0_1"), wait="live")
     ends(server, "m")
-    assert "instance 'm_0_1': no room" in server.log_text()
+    assert "no room (instance 'm_0_1')" in server.log_text()
     assert [" ".join(line.split()[:2]) for line in recorded.lines()] == [
         "init m_0_0", "init m_0_1", "fini m_0_1", "init m_0_2", "fini m_0_0",
         "fini m_0_2"]

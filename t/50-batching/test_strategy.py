@@ -57,7 +57,7 @@ def test_places(batching, place):
     ("volume", {}, "MAX_BATCH_VOLUME_BYTES is missing"),
     ("failing", {"x": "batcher-error"}, "the strategy fails on purpose"),
     ("volume", {"TRITON_BATCH_STRATEGY_PATH": "missing.so"},
-     "there is no batch strategy library"),
+     "Batching library path not found: "),
     ("volume", {"TRITON_BATCH_STRATEGY_PATH": "../m/../x.so"},
      "is outside of the model's directory"),
     ("volume", {"TRITON_BATCH_STRATEGY_PATH": "/usr/lib/x.so"},

@@ -165,13 +165,14 @@ a_failing_call_of_a_library_fails_the_load(void **state)
 
     load_fails("{ name: 'record' parameters { key: 'fail' value:"
         " 'ModelInitialize' } }", INF_ERR_INVALID_ARG,
-        "repo agent 'record': failing on purpose");
+        "failing on purpose: see parameters (repo agent 'record')");
     assert_string_equal(trace(), "Initialize;ModelInitialize;ModelFinalize;"
         "Finalize;");
 
     unlink(tree_path(w.tree, "trace"));
     load_fails("{ name: 'record' parameters { key: 'fail' value: 'LOAD' } }",
-        INF_ERR_INVALID_ARG, "repo agent 'record': failing on purpose");
+        INF_ERR_INVALID_ARG, "failing on purpose: see parameters (repo agent"
+        " 'record')");
     snprintf(expected, sizeof(expected), "Initialize;ModelInitialize;"
         "LOAD %1$s;LOAD_FAIL %1$s;ModelFinalize;Finalize;", w.dir);
     assert_string_equal(trace(), expected);
@@ -227,16 +228,16 @@ a_library_that_cannot_be_used_is_rejected(void **state)
 {
     (void) state;
 
-    load_fails("{ name: 'no_action' }", INF_ERR_NOT_FOUND, "repo agent"
-        " 'no_action': unable to find required entrypoint"
+    load_fails("{ name: 'no_action' }", INF_ERR_NOT_FOUND, "unable to"
+        " find required entrypoint"
         " 'TRITONREPOAGENT_ModelAction' in shared library " T_AGENTS
-        "/no_action/libtritonrepoagent_no_action.so");
+        "/no_action/libtritonrepoagent_no_action.so (repo agent 'no_action')");
     assert_false(is_loaded("no_action"));
     load_fails("{ name: 'newer' }", INF_ERR_UNSUPPORTED,
         "needs version 0.2, the core has 0.1");
     assert_false(is_loaded("newer"));
     load_fails("{ name: 'no_initialize' }", INF_ERR_UNAVAILABLE,
-        "repo agent 'no_initialize': not today");
+        "not today (repo agent 'no_initialize')");
     assert_string_equal(trace(), "Finalize same;");
     assert_false(is_loaded("no_initialize"));
     load_fails("{ name: 'nobody' }", INF_ERR_NOT_FOUND, "unable to find"

@@ -151,7 +151,8 @@ a_load_that_an_agent_rejects_says_why_in_the_index(void **state)
         INF_ERR_INTERNAL, "failed to load 'm', failed to poll from model"
         " repository");
     assert_true(index_has("\"UNAVAILABLE\""));
-    assert_true(index_has("repo agent 'record': failing on purpose"));
+    assert_true(index_has("failing on purpose: see parameters (repo agent"
+        " 'record')"));
 
     write_model("{ name: 'record' }");
     succeeds(TRITONSERVER_ServerLoadModel(w.server, "m"));

@@ -46,7 +46,12 @@ words_are_added_in_front(void **state)
     err = inf_err_recode(err, INF_ERR_CANCELLED);
     assert_int_equal(inf_err_code(err), INF_ERR_CANCELLED);
     inf_err_free(err);
+    err = inf_err_note(inf_err_new(INF_ERR_INTERNAL, "bad"), "line %d", 3);
+    assert_string_equal(inf_err_msg(err), "bad (line 3)");
+    assert_int_equal(inf_err_code(err), INF_ERR_INTERNAL);
+    inf_err_free(err);
     assert_null(inf_err_add(NULL, "nothing"));
+    assert_null(inf_err_note(NULL, "nothing"));
     assert_null(inf_err_recode(NULL, INF_ERR_INTERNAL));
     inf_err_free(NULL);
 }

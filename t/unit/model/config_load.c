@@ -107,8 +107,8 @@ a_broken_rule_names_file_and_key(void **state)
     };
 
     read_fails(files, &lenient, INF_ERR_INVALID_ARG,
-        "repo/m/config.pbtxt:1:14: max_batch_size: 'max_batch_size' must be "
-        "non-negative value for m");
+        "'max_batch_size' must be non-negative value for m, it is -1 "
+        "(repo/m/config.pbtxt:1:14: max_batch_size)");
 }
 
 static void
@@ -122,7 +122,8 @@ tensor_rules_wait_for_the_backend_unless_strict(void **state)
 
     inf_model_config_unref(read_ok(files, &lenient));
     read_fails(files, &strict, INF_ERR_INVALID_ARG,
-        "input[0].data_type: model input 'I' must specify 'data_type'");
+        "model input 'I' must specify 'data_type' for m (repo/m/config.pbtxt:"
+        "1:14: input[0].data_type)");
 }
 
 static void
@@ -134,9 +135,9 @@ the_name_must_be_that_of_the_directory(void **state)
         { NULL, NULL },
     };
 
-    read_fails(files, &lenient, INF_ERR_INVALID_ARG, "name: unexpected "
+    read_fails(files, &lenient, INF_ERR_INVALID_ARG, "unexpected "
         "directory name 'm' for model 'other', directory name must equal "
-        "model name");
+        "model name (repo/m/config.pbtxt:1:1: name)");
 }
 
 static void
@@ -220,7 +221,7 @@ a_fallback_is_read_where_there_is_no_file(void **state)
     inf_model_config_unref(c);
 
     opt.fallback_dir = "gone";
-    read_fails(without, &opt, INF_ERR_INVALID_ARG, "repo/m: backend: ");
+    read_fails(without, &opt, INF_ERR_INVALID_ARG, "(repo/m: backend)");
 }
 
 static void
@@ -290,7 +291,7 @@ an_override_replaces_the_file(void **state)
           "'n'" },
         { "{\"inputs\":[]}", "Invalid config override: " },
         { "", "Invalid config override: " },
-        { "{\"max_batch_size\":-2}", "config override: max_batch_size: " },
+        { "{\"max_batch_size\":-2}", "(config override: max_batch_size)" },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

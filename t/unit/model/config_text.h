@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "core/base/error.h"
+#include "core/model/config_findings.h"
 #include "core/model/config_normalize.h"
 #include "core/proto/message.h"
 #include "core/proto/text_format.h"
@@ -64,6 +65,21 @@ assert_error(inf_err_t *err, inf_err_code_t code, const char *part)
     }
 
     inf_err_free(err);
+}
+
+/* The first finding has that code, and part in "<key>: <text>"; part NULL:
+   there is none.  Frees the texts. */
+static inline void
+assert_found(inf_findings_t *f, inf_err_code_t code, const char *part)
+{
+    if (part == NULL) {
+        assert_int_equal(inf_findings_total(f), 0);
+    } else {
+        assert_true(f->count > 0);
+        assert_error(inf_err_new(f->items[0].code, "%s: %s", f->items[0].key,
+            f->items[0].text), code, part);
+    }
+    inf_findings_fini(f);
 }
 
 static inline void

@@ -91,10 +91,10 @@ files_that_cannot_be_used_fail_the_load(void **state)
     inf_labels_t *l;
 
     assert_error(load(files, NULL, OUTPUT("A", "gone.txt"), &l),
-        INF_ERR_NOT_FOUND, "output[0].label_filename: ");
+        INF_ERR_INTERNAL, "m/gone.txt (output[0].label_filename)");
     assert_error(load(files, NULL, OUTPUT("B", "a.txt")
         OUTPUT("A", "locked.txt"), &l), INF_ERR_INTERNAL,
-        "output[1].label_filename: ");
+        "m/locked.txt: Permission denied (output[1].label_filename)");
     assert_error(load(files, "m/../../etc/passwd",
         OUTPUT("A", "../../etc/passwd"), &l), INF_ERR_UNSUPPORTED,
         "label file path 'm/../../etc/passwd' is outside model directory "

@@ -101,7 +101,8 @@ memory_read(const inf_storage_t *st, const char *path, size_t limit,
         }
 
         if (f->text == NULL) {
-            return inf_err_os(EACCES, "failed to open file %s", path);
+            return inf_err_os(EACCES, "failed to open text file for read %s",
+                path);
         }
 
         if (strlen(f->text) > limit) {

@@ -130,7 +130,7 @@ count_line(void *userp, inf_log_level_t level, const char *file, int line_no,
     (void) line_no;
     assert_int_equal(level, INF_LOG_WARN);
     seen->lines++;
-    seen->named |= strstr(line, "model 'm': version 1000 is specified")
+    seen->named |= strstr(line, "version 1000 is specified for model 'm'")
         != NULL;
 }
 

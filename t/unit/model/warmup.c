@@ -227,13 +227,13 @@ answers_may_come_later(void **state)
 }
 
 static void
-assert_no_data(const char *inputs, const char *text)
+assert_no_data(const char *inputs, inf_err_code_t code, const char *text)
 {
     char config[1024];
 
     snprintf(config, sizeof(config), "%s model_warmup { name: 's' batch_size:"
         " 1 %s }", MODEL("8"), inputs);
-    assert_error(open_world(config), INF_ERR_INVALID_ARG, text);
+    assert_error(open_world(config), code, text);
     assert_null(w.warmup);
     close_world();
 }
@@ -242,26 +242,36 @@ static void
 data_that_cannot_be_made_is_an_error_with_the_samples_name(void **state)
 {
     (void) state;
+    static const struct {
+        const char     *inputs;
+        inf_err_code_t  code;
+        const char     *text;
+    } rows[] = {
+        { INPUT("A", "UINT8", "dims: [ -1, 2 ] zero_data: true"),
+          INF_ERR_INVALID_ARG, "warmup setting expects all variable-size"
+          " dimensions are specified for input 'A' (warmup sample 's')" },
+        { INPUT("A", "UINT8", "dims: [ 2, 2 ] input_data_file: 'three'"),
+          INF_ERR_INVALID_ARG, "warmup setting expects 4 bytes, but the data"
+          " provided from threeonly has 3 bytes" },
+        { INPUT("A", "UINT8", "dims: [ 2, 2 ]"), INF_ERR_INVALID_ARG,
+          "warmup setting expects input 'A' to have input_data_type set" },
+        { INPUT("A", "UINT8", "input_data_file: 'gone'"), INF_ERR_INTERNAL,
+          "m/warmup/gone" },
+        { INPUT("A", "UINT8", "input_data_file: 'away'"), INF_ERR_INTERNAL,
+          "outside" },
+        { INPUT("A", "UINT8", "input_data_file: 'locked'"), INF_ERR_INTERNAL,
+          "failed to open text file for read" },
+        { "inputs { key: 'A' value { zero_data: true } }",
+          INF_ERR_INVALID_ARG, "data_type for input 'A'" },
+        { INPUT("A", "UINT8", "dims: [ 4294967296, 4294967296, 16 ]"
+          " zero_data: true"), INF_ERR_INVALID_ARG, "make it larger than" },
+        { INPUT("A", "FP64", "dims: [ 1099511627776 ] zero_data: true"),
+          INF_ERR_INVALID_ARG, "make it larger than" },
+    };
 
-    assert_no_data(INPUT("A", "UINT8", "dims: [ -1, 2 ] zero_data: true"),
-        "warmup sample 's': warmup setting expects all variable-size"
-        " dimensions are specified for input 'A'");
-    assert_no_data(INPUT("A", "UINT8", "dims: [ 2, 2 ] input_data_file:"
-        " 'three'"), "warmup setting expects 4 bytes, but the data provided"
-        " from m/warmup/three only has 3 bytes");
-    assert_no_data(INPUT("A", "UINT8", "dims: [ 2, 2 ]"),
-        "warmup setting expects input 'A' to have input_data_type set");
-    assert_no_data(INPUT("A", "UINT8", "input_data_file: 'gone'"),
-        "m/warmup/gone");
-    assert_no_data(INPUT("A", "UINT8", "input_data_file: 'away'"), "outside");
-    assert_no_data(INPUT("A", "UINT8", "input_data_file: 'locked'"),
-        "failed to open file");
-    assert_no_data("inputs { key: 'A' value { zero_data: true } }",
-        "data_type for input 'A'");
-    assert_no_data(INPUT("A", "UINT8", "dims: [ 4294967296, 4294967296, 16 ]"
-        " zero_data: true"), "make it larger than");
-    assert_no_data(INPUT("A", "FP64", "dims: [ 1099511627776 ] zero_data:"
-        " true"), "make it larger than");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_no_data(rows[i].inputs, rows[i].code, rows[i].text);
+    }
     assert_error(open_world(MODEL("8") "model_warmup { name: 's' batch_size:"
         " 65537 }"), INF_ERR_INVALID_ARG, "batch_size 65537");
     close_world();

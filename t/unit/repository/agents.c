@@ -306,7 +306,7 @@ a_failure_at_each_step_undoes_what_was_done(void **state)
 
     fake.fail = "open b";
     assert_error(load(ABC, &c), INF_ERR_INVALID_ARG,
-        "repo agent 'b': told to fail");
+        "told to fail (repo agent 'b')");
     assert_null(c);
     assert_string_equal(fake.trace, "open a;init a;LOAD a;open b;"
         "LOAD_FAIL a;fini a;close a;");
@@ -314,14 +314,14 @@ a_failure_at_each_step_undoes_what_was_done(void **state)
     fake.trace[0] = '\0';
     fake.fail = "init b";
     assert_error(load(ABC, &c), INF_ERR_INVALID_ARG,
-        "repo agent 'b': told to fail");
+        "told to fail (repo agent 'b')");
     assert_string_equal(fake.trace, "open a;init a;LOAD a;open b;init b;"
         "LOAD_FAIL a;" ENDED);
 
     fake.trace[0] = '\0';
     fake.fail = "LOAD b";
     assert_error(load(ABC, &c), INF_ERR_INVALID_ARG,
-        "repo agent 'b': told to fail");
+        "told to fail (repo agent 'b')");
     assert_string_equal(fake.trace, BEGUN "LOAD_FAIL b;LOAD_FAIL a;" ENDED);
 }
 

@@ -167,7 +167,7 @@ gpus_that_are_not_there_are_rejected(void **state)
     assert_error(load("instance_group { kind: KIND_GPU gpus: [0, 1] }", text,
         sizeof(text)), INF_ERR_INVALID_ARG, "specifies invalid or unsupported"
         " gpu id 1. GPUs with at least the minimum required CUDA compute"
-        " compatibility of 6 are: 0");
+        " compatibility of 6.000000 are: 0");
     assert_error(load("instance_group { kind: KIND_AUTO gpus: [1] }", text,
         sizeof(text)), INF_ERR_INVALID_ARG, "KIND_CPU but specifies one or"
         " more GPUs");

@@ -185,7 +185,7 @@ devices_come_and_go(void **state)
     assert_non_null(strstr(rows(), "m/1 READY Invalid argument: "));
     assert_non_null(strstr(rows(), "specifies invalid or unsupported gpu id"
         " 7. GPUs with at least the minimum required CUDA compute"
-        " compatibility of 6 are: 0 1"));
+        " compatibility of 6.000000 are: 0 1"));
     assert_string_equal(instances_of(1), "m_2_0:1");
     assert_ok(load(GPU(1, "1")));
     assert_string_equal(rows(), "m/1 READY \n");
@@ -225,8 +225,8 @@ what_one_version_cannot_have_no_version_gets(void **state)
     forget_calls();
     fake.fail = "iinit m_0_2/2";
     assert_error(load(CPU(3)), INF_ERR_INVALID_ARG, "load failed for model"
-        " 'm': version 2 is at READY state: Unavailable: instance 'm_0_2':"
-        " no room;\n");
+        " 'm': version 2 is at READY state: Unavailable: no room"
+        " (instance 'm_0_2');\n");
     assert_int_equal(fake_count("iinit m_0_1/1"), 1);
     assert_int_equal(fake_count("ifini m_0_1/1"), 1);
     assert_int_equal(fake_count("ifini m_0_2/1"), 1);
@@ -235,7 +235,7 @@ what_one_version_cannot_have_no_version_gets(void **state)
     assert_string_equal(instances_of(1), "m_0_0:0");
     assert_string_equal(instances_of(2), "m_0_0:0");
     assert_string_equal(rows(),
-        "m/1 READY \nm/2 READY Unavailable: instance 'm_0_2': no room\n");
+        "m/1 READY \nm/2 READY Unavailable: no room (instance 'm_0_2')\n");
 
     fake.fail = NULL;
     assert_ok(inf_lifecycle_load(w.lc, "m", NULL));     /* tried again       */

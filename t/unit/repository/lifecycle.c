@@ -293,7 +293,7 @@ failing_instance(bool parallel)
     }
     assert_int_equal(fake_count("fini m/1"), 1);
     assert_string_equal(rows(),
-        "m/1 UNAVAILABLE Unavailable: instance 'm_0_1': no room\n");
+        "m/1 UNAVAILABLE Unavailable: no room (instance 'm_0_1')\n");
     world_close();
 }
 

@@ -379,7 +379,7 @@ an_agent_that_fails_is_the_model_s_reason(void **state)
     assert_error(inf_lifecycle_load(w.lc, "m", NULL), INF_ERR_INTERNAL,
         "failed to load 'm', failed to poll from model repository");
     expect_heard("LOAD a;LOAD b;FAIL b;FAIL a;END b;END a;");
-    expect_row("m/-1 UNAVAILABLE repo agent 'b': told to fail");
+    expect_row("m/-1 UNAVAILABLE told to fail (repo agent 'b')");
 
     fake.fail = NULL;
     assert_ok(inf_lifecycle_load(w.lc, "m", NULL));

@@ -252,11 +252,13 @@ what_is_missing_is_said_and_all_others_serve(void **state)
         " depends on 'failed' which is not valid. Model 'failed' failed with"
         " error: ");
     assert_row("self/1 UNAVAILABLE Invalid argument: circular dependency"
-        " between ensembles: self -> self\n");
+        " between ensembles: self -> ... -> self -> self (self -> self)\n");
     assert_row("two_a/1 UNAVAILABLE Invalid argument: circular dependency"
-        " between ensembles: two_a -> two_b -> two_a\n");
+        " between ensembles: two_a -> ... -> two_b -> two_a (two_a -> two_b ->"
+        " two_a)\n");
     assert_row("two_b/1 UNAVAILABLE Invalid argument: circular dependency"
-        " between ensembles: two_b -> two_a -> two_b\n");
+        " between ensembles: two_b -> ... -> two_a -> two_b (two_b -> two_a ->"
+        " two_b)\n");
     assert_row("fine/1 READY \n");
     assert_row("m/1 READY \n");
     assert_false(inf_lifecycle_all_ready(w.lc));
@@ -273,9 +275,8 @@ it_comes_when_what_was_missing_does(void **state)
     add_ensemble("above", "e");
     add_model("m");
     assert_error(inf_lifecycle_load(w.lc, "above", NULL),
-        INF_ERR_INVALID_ARG, "load failed for model 'above': version 1 is at"
-        " UNAVAILABLE state: Invalid argument: ensemble 'above' depends on"
-        " 'e' which is not valid.");
+        INF_ERR_INVALID_ARG, "load failed for model 'above': ensemble"
+        " 'above' depends on 'e' which is not valid.");
     assert_row("m/1 READY \n");
     add_model("late");
     assert_ok(inf_lifecycle_load(w.lc, "late", NULL));
@@ -318,7 +319,8 @@ a_circle_that_is_broken_serves(void **state)
     add_ensemble("b", "a");
     add_model("m");
     assert_error(inf_lifecycle_load(w.lc, "a", NULL), INF_ERR_INVALID_ARG,
-        "circular dependency between ensembles: a -> b -> a");
+        "circular dependency between ensembles: a -> ... -> b -> a (a -> b ->"
+        " a)");
     add_ensemble("b", "m");
     assert_ok(inf_lifecycle_load(w.lc, "b", NULL));
     assert_string_equal(rows(), "a/1 READY \nb/1 READY \nm/1 READY \n");

@@ -287,7 +287,7 @@ a_failing_warmup_fails_the_load_and_finalizes(void **state)
         " KIND_CPU } model_warmup { name: 'w' batch_size: 1 inputs { key: 'A'"
         " value { data_type: TYPE_FP32 dims: 1 zero_data: true } } }", &m),
         INF_ERR_INVALID_ARG,
-        "instance 'm_0_0': failed to run warmup sample 'w'");
+        "failed to run warmup sample 'w'");
     assert_string_equal(fake.trace, "open x;init m/1;iinit m_0_0/1;"
         "iinit m_0_1/1;exec m_0_0/1;exec m_0_1/1;ifini m_0_0/1;"
         "ifini m_0_1/1;fini m/1;");
@@ -296,7 +296,7 @@ a_failing_warmup_fails_the_load_and_finalizes(void **state)
     assert_error(load("backend: 'x' " A B "model_warmup { name: 'w'"
         " batch_size: 1 inputs { key: 'A' value { data_type: TYPE_FP32"
         " dims: -1 zero_data: true } } }", &m), INF_ERR_INVALID_ARG,
-        "warmup sample 'w': warmup setting expects all variable-size");
+        "warmup setting expects all variable-size");
     assert_string_equal(fake.trace,
         "init m/1;iinit m_0/1;ifini m_0/1;fini m/1;");
 }
@@ -313,7 +313,7 @@ a_host_policy_that_cannot_be_met_fails_the_load(void **state)
         " policy: 'far' key: 'cpu-cores' value: '8191' }", w.backends);
     assert_error(load("backend: 'x' " A B "instance_group { kind: KIND_CPU"
         " host_policy: 'far' }", &m), INF_ERR_INVALID_ARG,
-        "instance 'm_0_0': host policy 'far': none of the cores 8191");
+        "host policy 'far': none of the cores 8191");
     assert_int_equal(fake_count("iinit m_0_0/1"), 0);
     assert_int_equal(fake_count("fini m/1"), 1);
 

@@ -139,8 +139,8 @@ a_named_library_stays_in_the_models_directory(void **state)
     rejects(NAMED("link.so"), INF_ERR_INVALID_ARG, "is outside of the model");
     rejects(NAMED(""), INF_ERR_INVALID_ARG, "is outside of the model");
     rejects(NAMED("nothing.so"), INF_ERR_NOT_FOUND,
-        "there is no batch strategy library");
-    rejects(NAMED("1"), INF_ERR_NOT_FOUND, "there is no batch strategy");
+        "Batching library path not found: ");
+    rejects(NAMED("1"), INF_ERR_NOT_FOUND, "Batching library path not found: ");
 }
 
 static void
@@ -148,7 +148,7 @@ sequences_have_no_strategy(void **state)
 {
     (void) state;
     rejects(NAMED("mine.so") " sequence_batching { }", INF_ERR_INVALID_ARG,
-        "cannot be used with sequence_batching");
+        "TRITON_BATCH_STRATEGY_PATH cannot be specified with sequence batcher");
 }
 
 int

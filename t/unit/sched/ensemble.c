@@ -203,8 +203,9 @@ different_decoupled_sources_can_not_be_combined(void **state)
 
     err = world_try(IN("X") OUT("Y") " response_cache { enable: true }",
         "repeat1:I0=X>O0=Y", some, 1, &model);
-    assert_string_equal(inf_err_msg(err), "ensemble e: response cache is not"
-        " supported for decoupled models, and it contains one");
+    assert_string_equal(inf_err_msg(err), "Response Cache does not currently"
+        " support model e with 'decoupled' transaction policy. Please disable"
+        " the response cache.");
     inf_err_free(err);
 }
 

@@ -494,7 +494,7 @@ an_instance_that_is_not_prepared_fails_the_start(void **state)
     inf_err_t *err = inf_runner_start(&b->model, &options);
     assert_non_null(err);
     assert_int_equal(inf_err_code(err), INF_ERR_INVALID_ARG);
-    assert_string_equal(inf_err_msg(err), "instance 'i_1': cold");
+    assert_string_equal(inf_err_msg(err), "cold (instance 'i_1')");
     inf_err_free(err);
     assert_int_equal(prep.count, INSTANCES);    /* the others all the same   */
     assert_null(b->model.sched.runner);

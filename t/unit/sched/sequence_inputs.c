@@ -587,12 +587,12 @@ data_that_cannot_be_had_fails_the_load(void **state)
     (void) state;
 
     assert_no_inputs(STATE_OF("INT32", "[ 1 ]", "data_file: 'three'"),
-        "state 'I': initial_state setting expects 4 bytes, but the data"
-        " provided from m/initial_state/three only has 3 bytes");
-    assert_no_inputs(STATE_OF("INT32", "[ 1 ]", "data_file: 'gone'"),
-        "m/initial_state/gone");
-    assert_no_inputs(STATE_OF("INT32", "[ 1 ]", "data_file: 'away'"),
-        "outside");
+        "initial_state setting expects 4 bytes, but the data"
+        " provided from threeonly has 3 bytes. (state 'I')");
+    assert_error(make_inputs(STATE_OF("INT32", "[ 1 ]", "data_file: 'gone'")),
+        INF_ERR_INTERNAL, "m/initial_state/gone (state 'I')");
+    assert_error(make_inputs(STATE_OF("INT32", "[ 1 ]", "data_file: 'away'")),
+        INF_ERR_INTERNAL, "outside");
     assert_no_inputs(STATE_OF("STRING", "[ 3 ]", "data_file: 'two'"),
         "m/initial_state/two: expected 3 string elements, got 2");
     assert_no_inputs(STATE_OF("STRING", "[ 1 ]", "data_file: 'two'"),
@@ -629,7 +629,7 @@ memory_grows_in_one_buffer_or_the_load_fails(void **state)
 #define SAME  "use_same_buffer_for_input_output: true "
 
     assert_no_inputs(MODEL("4", STATE("I", "O", "INT32", "[ 1 ]", GROWS)),
-        "state 'I': use_growable_memory requires"
+        "use_growable_memory requires"
         " use_same_buffer_for_input_output");
 }
 

@@ -170,7 +170,7 @@ files_are_read_whole_within_the_limit(void **state)
     assert_error(inf_storage_read(st, tree_path(tree, "fifo"), 9, &data,
         &len), INF_ERR_INVALID_ARG, "is not a regular file");
     assert_error(inf_storage_read(st, tree_path(tree, "gone"), 9, &data,
-        &len), INF_ERR_NOT_FOUND, "failed to open file");
+        &len), INF_ERR_NOT_FOUND, "failed to open text file for read");
 
     inf_storage_close(st);
     tree_free(tree);
