@@ -386,10 +386,18 @@ write_metrics(FILE *f, const options_t *o)
         const char *value;
         const char *name = metrics_setting(list->value[i], &value);
 
-        if (!set_later(list, i)) {
-            fprintf(f, "%s %s=%s", any ? "" : begin, name, value);
-            any = true;
+        if (set_later(list, i)) {
+            continue;
         }
+        if (name == NULL) {
+            fprintf(stderr, "inference-server: --metrics-config=%s has no "
+                    "effect: known are counter_latencies, histogram_latencies "
+                    "and summary_latencies, which are true or false, and "
+                    "summary_quantiles=Q:ERROR,...\n", list->value[i]);
+            continue;
+        }
+        fprintf(f, "%s %s=%s", any ? "" : begin, name, value);
+        any = true;
     }
     if (any) {
         fputs(";\n", f);

@@ -39,7 +39,7 @@ const char *after_gpu(const char *name, const char *text, long *gpu);
 bool later_for_gpu(const list_t *list, size_t at);
 
 /* The parameter of inference_metrics, and its value, that a metrics-config
-   means. */
+   means; NULL: it has no effect. */
 const char *metrics_setting(const char *text, const char **value);
 
 #endif /* TOOLS_OPTION_CHECK_H */

@@ -168,7 +168,11 @@ OPTIONS = {
                              "inference_metrics interval=50ms;")],
     "metrics-config": [
         ("conf", "summary_latencies=true", "inference_metrics summaries=on;"),
-        ("end", "colour=red", "colour=red")],
+        ("warn", "summary_quantiles=median", "has no effect"),
+        ("warn", "colour=red", "has no effect"),
+        ("warn", "summary_latencies=True", "has no effect"),
+        ("end", "colour", "setting=value"), ("end", "a,b=c", "a,b=c"),
+        ("end", "colour=", "colour=")],
     # ---- trace
     "trace-config": [
         ("gone", "level=OFF", "inference_trace"),
