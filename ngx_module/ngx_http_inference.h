@@ -274,6 +274,10 @@ ngx_msec_t ngx_http_inference_grace(void);
  */
 inf_client_t *ngx_http_inference_channel(uint64_t *epoch);
 
+/* The same, or while it is down the last one, whose memory takes what comes in
+   the meantime; NULL: there was none. */
+inf_client_t *ngx_http_inference_last_channel(uint64_t *epoch);
+
 /*
  * s: op, method, flags, offset, length, deadline and received time are the
  * caller's; slot and generation are filled in.  `regions` (count of them, at

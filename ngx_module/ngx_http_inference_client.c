@@ -230,6 +230,33 @@ ngx_http_inference_channel(uint64_t *epoch)
 }
 
 
+inf_client_t *
+ngx_http_inference_last_channel(uint64_t *epoch)
+{
+    ngx_http_inference_client_t   *client;
+    ngx_http_inference_channel_t  *ch;
+
+    client = &ngx_http_inference_client;
+    ch = client->channel;
+
+    if (ch == NULL
+        || (ch->state != ngx_http_inference_channel_up
+            && ch->state != ngx_http_inference_channel_broken))
+    {
+        if (client->imcf == NULL || ngx_queue_empty(&client->dead)) {
+            return NULL;
+        }
+
+        ch = ngx_queue_data(ngx_queue_last(&client->dead),
+                            ngx_http_inference_channel_t, queue);
+    }
+
+    *epoch = ch->epoch;
+
+    return ch->client;
+}
+
+
 ngx_int_t
 ngx_http_inference_submit(ngx_http_inference_submission_t *submission,
     uint64_t epoch, inf_submission_t *s, inf_region_t *const *regions,
@@ -591,12 +618,19 @@ ngx_http_inference_client_sweep(ngx_event_t *ev)
 
     client = &ngx_http_inference_client;
 
+    c = ngx_http_inference_channel(NULL);
+
     for (q = ngx_queue_head(&client->dead);
          q != ngx_queue_sentinel(&client->dead);
          q = next)
     {
         next = ngx_queue_next(q);
         ch = ngx_queue_data(q, ngx_http_inference_channel_t, queue);
+
+        if (c == NULL && next == ngx_queue_sentinel(&client->dead)) {
+            /* takes what comes until another one is up */
+            break;
+        }
 
         if (ngx_http_inference_channel_idle(ch)) {
             ngx_queue_remove(q);
@@ -605,7 +639,6 @@ ngx_http_inference_client_sweep(ngx_event_t *ev)
     }
 
     again = !ngx_queue_empty(&client->dead);
-    c = ngx_http_inference_channel(NULL);
 
     if (c == NULL) {
         ngx_http_inference_arena_gauge(0, 0);

@@ -12,8 +12,9 @@ static void ngx_http_inference_store_move(ngx_http_inference_ctx_t *ctx,
 
 
 /*
- * A dead core's channel goes when nothing of it is held: before a first region
- * is taken it is asked which channel there is.
+ * A dead core's channel goes when nothing of it is held and another one is up:
+ * before a first region is taken it is asked which channel there is.  What a
+ * dead one's memory takes is copied when it is submitted (retry.c).
  */
 
 ngx_int_t
@@ -25,7 +26,7 @@ ngx_http_inference_current(ngx_http_inference_ctx_t *ctx)
         return NGX_OK;
     }
 
-    ctx->client = ngx_http_inference_channel(&ctx->epoch);
+    ctx->client = ngx_http_inference_last_channel(&ctx->epoch);
 
     if (ctx->client) {
         return NGX_OK;

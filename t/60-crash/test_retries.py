@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import os
+import shutil
 import signal
 
 import numpy
@@ -12,8 +13,9 @@ import tritonclient.grpc as grpc_client
 
 from lib import backends, models, process
 from lib.access_log import FORMAT, WRITTEN, AccessLog
+from lib.h2 import H2
 from lib.load import Load
-from lib.server import SLOW, nap
+from lib.server import CORE, SLOW, nap
 from lib.upstream import Upstream
 from lib.wire import infer_path, request_bytes, tensor
 
@@ -256,6 +258,61 @@ def test_a_body_that_is_still_coming_goes_to_the_next_core(make_server):
     answer = read(connection)
     assert answer.status == 200, answer
     assert answer.split()[1] == BLOB
+
+
+@pytest.mark.parametrize("http2", [False, True])
+def test_a_body_that_begins_while_there_is_no_core(make_server, tmp_path,
+                                                   http2):
+    """The head came before; the next core cannot be started before the body
+    is there."""
+    for name in (CORE, CORE.parent / "libtritonserver.so"):
+        shutil.copy(name, tmp_path)
+    program = tmp_path / CORE.name
+    server = make_server(fill, core=program, http2=True, allow_alarms=[KILLED])
+    lengths = {"inference-header-content-length": str(len(HEAD)),
+               "content-length": str(len(HEAD + BLOB))}
+    if http2:
+        connection = H2(server.port2, 1 << 30, 60 * SLOW)
+        stream = connection.post(infer_path("brief"), lengths)
+        connection.sync()
+    else:
+        connection = server.wire(60)
+        connection.send(request_bytes("POST", infer_path("brief"), None,
+                                      lengths))
+        nap(0.3)
+    program.chmod(0o644)
+    os.kill(server.core(), signal.SIGKILL)
+    server.wait_log("is gone")
+    server.wait_log("cannot run .*Permission denied")
+    if http2:
+        connection.data(stream, (HEAD + BLOB)[:30000])
+        connection.sync()
+    else:
+        connection.send((HEAD + BLOB)[:30000])
+        nap(0.3)
+    program.chmod(0o755)
+    if http2:
+        send_rest(connection, stream, (HEAD + BLOB)[30000:])
+        answer = connection.read(stream)
+    else:
+        connection.send((HEAD + BLOB)[30000:])
+        answer = connection.read()
+    connection.close()
+    assert answer.status == 200, answer.body[:300]
+    assert answer.body.endswith(BLOB)
+
+
+def send_rest(connection, number, data):
+    """As the stream's window permits."""
+    stream, window, sent = connection.streams[number], 65535 - 30000, 0
+    while sent < len(data):
+        room = window + sum(stream.grants) - sent
+        if room <= 0:
+            connection.step()
+            continue
+        piece = data[sent:sent + min(room, 16384)]
+        sent += len(piece)
+        connection.data(number, piece, sent == len(data))
 
 
 def test_a_client_that_leaves_in_between_leaves_nothing(make_server):

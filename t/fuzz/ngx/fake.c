@@ -516,6 +516,12 @@ ngx_http_inference_channel(uint64_t *epoch)
     return fake.client;
 }
 
+inf_client_t *
+ngx_http_inference_last_channel(uint64_t *epoch)
+{
+    return ngx_http_inference_channel(epoch);
+}
+
 ngx_int_t
 ngx_http_inference_wait_ready(ngx_http_inference_submission_t *submission)
 {
