@@ -112,15 +112,9 @@ inf_call(inf_server_t *server, inf_registry_reader_t *models, uint16_t method,
     }
 
     const call_t call = { server, models, method, rest, answer };
-    if (!inf_client_settings_have(method)) {
-        err = entry->run(&call, message);
-    } else {
-        inf_lock(&server->settings_lock);
-        err = entry->run(&call, message);
-        if (err == NULL) {
-            inf_client_settings_note(server, method, message);
-        }
-        inf_unlock(&server->settings_lock);
+    err = entry->run(&call, message);
+    if (err == NULL) {
+        inf_client_settings_note(server, method, message);
     }
     inf_message_free(message);
     return err;

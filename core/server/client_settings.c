@@ -1,16 +1,19 @@
 #include "core/server/client_settings.h"
 
-#include <assert.h>
+#include <unistd.h>
 
 #include "core/include/channel.h"
 #include "core/proto/message.h"
+#include "core/server/core_config.h"
 #include "core/server/journal.h"
 #include "core/server/log_message.h"
 #include "core/server/shm_calls.h"
 #include "core/server/trace_message.h"
+#include "core_calls.pb-c.h"
 
-static void note_system_region(inf_server_t *server,
-    const Inference__SystemSharedMemoryRegisterRequest *m);
+static void set_regions(inf_server_t *server,
+    const NginxInference__CoreConfig *config);
+static void note_system_region(inf_server_t *server, const char *name);
 static void note_cuda_region(inf_server_t *server,
     const Inference__CudaSharedMemoryRegisterRequest *m);
 static void note_log(inf_server_t *server);
@@ -19,14 +22,26 @@ static void keep(inf_server_t *server, uint16_t method, const char *name,
     const ProtobufCMessage *m);
 static inf_err_t *restore_one(void *userp, uint16_t method,
     inf_slice_t message);
+static inf_err_t *restore_system_region(inf_server_t *server,
+    const NginxInference__SystemRegion *m);
 static const ProtobufCMessageDescriptor *kept_message(uint16_t method);
 
 bool
 inf_client_settings_have(uint16_t method)
 {
-    return kept_message(method) != NULL
-        || method == INF_METHOD_SYSTEM_SHM_UNREGISTER
-        || method == INF_METHOD_CUDA_SHM_UNREGISTER;
+    switch (method) {
+    case INF_METHOD_LOG_SETTINGS:
+    case INF_METHOD_TRACE_SETTING:
+    case INF_METHOD_SYSTEM_SHM_STATUS:
+    case INF_METHOD_SYSTEM_SHM_REGISTER:
+    case INF_METHOD_SYSTEM_SHM_UNREGISTER:
+    case INF_METHOD_CUDA_SHM_STATUS:
+    case INF_METHOD_CUDA_SHM_REGISTER:
+    case INF_METHOD_CUDA_SHM_UNREGISTER:
+        return true;
+    default:
+        return false;
+    }
 }
 
 void
@@ -59,7 +74,7 @@ inf_client_settings_note(inf_server_t *server, uint16_t method,
         }
         return;
     case INF_METHOD_SYSTEM_SHM_REGISTER:
-        note_system_region(server, system);
+        note_system_region(server, system->name);
         return;
     case INF_METHOD_CUDA_SHM_REGISTER:
         note_cuda_region(server, cuda);
@@ -73,17 +88,42 @@ inf_client_settings_note(inf_server_t *server, uint16_t method,
             cuda_gone->name[0] != '\0' ? cuda_gone->name : NULL);
         return;
     default:
-        assert(!inf_client_settings_have(method));
+        break;                          /* it has changed nothing            */
     }
 }
 
 void
-inf_client_settings_configured(inf_server_t *server, bool log, bool regions)
+inf_client_settings_open(inf_server_t *server)
+{
+    set_regions(server, server->config->values);
+    inf_shm_regions_set_restoring(server->regions, server->journal != NULL);
+    inf_journal_replay(server->journal, INF_METHOD_LOG_SETTINGS, restore_one,
+        server);
+    inf_journal_replay(server->journal, INF_METHOD_TRACE_SETTING, restore_one,
+        server);
+}
+
+void
+inf_client_settings_restore_regions(inf_server_t *server)
+{
+    inf_journal_replay(server->journal, INF_METHOD_SYSTEM_SHM_REGISTER,
+        restore_one, server);
+    inf_journal_replay(server->journal, INF_METHOD_CUDA_SHM_REGISTER,
+        restore_one, server);
+    inf_shm_regions_set_restoring(server->regions, false);
+}
+
+void
+inf_client_settings_configure(inf_server_t *server,
+    const inf_core_config_t *config, bool log)
 {
     if (log) {
+        inf_core_config_apply_log(config);
         inf_journal_forget(server->journal, INF_METHOD_LOG_SETTINGS, NULL);
     }
-    if (!regions) {
+
+    set_regions(server, config->values);
+    if (!config->values->client_shared_memory) {
         inf_journal_forget(server->journal, INF_METHOD_SYSTEM_SHM_REGISTER,
             NULL);
         inf_journal_forget(server->journal, INF_METHOD_CUDA_SHM_REGISTER,
@@ -91,34 +131,47 @@ inf_client_settings_configured(inf_server_t *server, bool log, bool regions)
     }
 }
 
-void
-inf_client_settings_restore(inf_server_t *server)
+static void
+set_regions(inf_server_t *server, const NginxInference__CoreConfig *config)
 {
-    static const uint16_t methods[] = {
-        INF_METHOD_LOG_SETTINGS, INF_METHOD_TRACE_SETTING,
-        INF_METHOD_SYSTEM_SHM_REGISTER, INF_METHOD_CUDA_SHM_REGISTER
-    };
+    uint64_t bytes = config->shared_memory_region_bytes;
 
-    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
-        inf_journal_replay(server->journal, methods[i], restore_one, server);
+    if (bytes == 0) {
+        bytes = (uint64_t) sysconf(_SC_PHYS_PAGES) / 4
+            * (uint64_t) sysconf(_SC_PAGESIZE);
     }
+    inf_shm_regions_bound(server->regions, bytes,
+        config->shared_memory_copy_bytes);
+    inf_shm_regions_switch(server->regions, config->client_shared_memory);
+}
+
+/* With the object that the name stood for. */
+static void
+note_system_region(inf_server_t *server, const char *name)
+{
+    NginxInference__SystemRegion q = NGINX_INFERENCE__SYSTEM_REGION__INIT;
+    inf_shm_region_t *region;
+
+    inf_err_t *err = inf_shm_region_find(server->regions, inf_slice_str(name),
+        0, 0, &region);
+    if (err != NULL) {
+        inf_err_log(inf_err_add(err, "a region will not come back should the"
+            " core die"));
+        return;
+    }
+
+    q.name = region->name;
+    q.key = region->key;
+    q.offset = region->offset;
+    q.byte_size = region->byte_size;
+    q.device = region->object.identity.device;
+    q.inode = region->object.identity.inode;
+    q.owner = region->object.identity.owner;
+    keep(server, INF_METHOD_SYSTEM_SHM_REGISTER, q.name, &q.base);
+    inf_shm_region_unref(region);
 }
 
 /* Unknown fields of a client's message are not kept. */
-static void
-note_system_region(inf_server_t *server,
-    const Inference__SystemSharedMemoryRegisterRequest *m)
-{
-    Inference__SystemSharedMemoryRegisterRequest q =
-        INFERENCE__SYSTEM_SHARED_MEMORY_REGISTER_REQUEST__INIT;
-
-    q.name = m->name;
-    q.key = m->key;
-    q.offset = m->offset;
-    q.byte_size = m->byte_size;
-    keep(server, INF_METHOD_SYSTEM_SHM_REGISTER, q.name, &q.base);
-}
-
 static void
 note_cuda_region(inf_server_t *server,
     const Inference__CudaSharedMemoryRegisterRequest *m)
@@ -210,12 +263,25 @@ restore_one(void *userp, uint16_t method, inf_slice_t bytes)
         err = inf_trace_message_restore(inf_tracer_settings(server->tracer),
             (const void *) m);
         break;
+    case INF_METHOD_SYSTEM_SHM_REGISTER:
+        err = restore_system_region(server, (const void *) m);
+        break;
     default:
         err = inf_shm_call(server->regions, method, m);
     }
     inf_arena_fini(&arena);
     inf_message_free(m);
     return err;
+}
+
+static inf_err_t *
+restore_system_region(inf_server_t *server,
+    const NginxInference__SystemRegion *m)
+{
+    const inf_shm_identity_t identity = { m->device, m->inode, m->owner };
+
+    return inf_shm_restore_system(server->regions, m->name, m->key, m->offset,
+        m->byte_size, &identity);
 }
 
 /* NULL: of this method nothing is kept. */
@@ -228,7 +294,7 @@ kept_message(uint16_t method)
     case INF_METHOD_TRACE_SETTING:
         return &inference__trace_setting_request__descriptor;
     case INF_METHOD_SYSTEM_SHM_REGISTER:
-        return &inference__system_shared_memory_register_request__descriptor;
+        return &nginx_inference__system_region__descriptor;
     case INF_METHOD_CUDA_SHM_REGISTER:
         return &inference__cuda_shared_memory_register_request__descriptor;
     default:

@@ -11,8 +11,8 @@
  *          logged: it will not come back.
  * Route    lifecycle, client settings -> [journal] -> those of the next core
  *
- * Records are messages of the gRPC service; the last one of a model, or of a
- * method and name, counts.  A record counts once a header names it, so a core
+ * Records are messages; the last one of a model, or of a method and name,
+ * counts.  A record counts once a header names it, so a core
  * may die at any point.
  */
 

@@ -1,7 +1,6 @@
 #include "core/server/server.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -15,7 +14,6 @@
 #include "core/tensor/memory.h"
 
 #define DRAIN_RANK        1
-#define SETTINGS_RANK     1
 #define POLL_INTERVAL_MAX UINT64_C(31536000000)     /* a year                */
 
 static void open_journal(inf_server_t *server,
@@ -27,8 +25,6 @@ static inf_err_t *open_change(inf_server_t *server);
 static inf_err_t *open_poll(inf_server_t *server,
     const inf_server_host_t *host);
 static inf_repository_desired_t desired_of(
-    const NginxInference__CoreConfig *config);
-static void set_regions(inf_server_t *server,
     const NginxInference__CoreConfig *config);
 static bool is_all(const NginxInference__CoreConfig *config);
 static inf_err_t *set_poll(inf_server_t *server,
@@ -53,7 +49,6 @@ inf_server_start(inf_core_config_t *shared, const inf_server_host_t *host,
     atomic_init(&server->control, (uint32_t) config->model_control);
     atomic_init(&server->restoring, inf_crash_page_restarted(page));
     inf_lock_init(&server->drain_lock, DRAIN_RANK);
-    inf_lock_init(&server->settings_lock, SETTINGS_RANK);
     inf_registry_init(&server->registry);
     inf_canceller_init(&server->canceller);
     inf_cpu_metrics_init(&server->cpu_metrics, inf_clock_ns());
@@ -72,8 +67,7 @@ inf_server_start(inf_core_config_t *shared, const inf_server_host_t *host,
         err = inf_shm_regions_new(&server->regions);
     }
     if (err == NULL) {
-        set_regions(server, config);
-        inf_client_settings_restore(server);
+        inf_client_settings_open(server);
         err = open_cache(server, host);
     }
     if (err == NULL) {
@@ -134,12 +128,6 @@ inf_server_reconfigure(inf_server_t *server, const inf_core_config_t *before,
     atomic_store_explicit(&server->stuck_limit.ns, wanted->stuck_ms * 1000000,
         memory_order_relaxed);
     atomic_store(&server->control, (uint32_t) wanted->model_control);
-    inf_lock(&server->settings_lock);
-    set_regions(server, wanted);
-    inf_client_settings_configured(server,
-        inf_core_config_log_differs(before, now),
-        wanted->client_shared_memory);
-    inf_unlock(&server->settings_lock);
     err = inf_repository_change_ask(server->change, &desired);
     if (err == NULL && server->polls) {
         err = set_poll(server, wanted);
@@ -163,20 +151,6 @@ desired_of(const NginxInference__CoreConfig *config)
             .count = config->n_load_models
         }
     };
-}
-
-static void
-set_regions(inf_server_t *server, const NginxInference__CoreConfig *config)
-{
-    uint64_t bytes = config->shared_memory_region_bytes;
-
-    if (bytes == 0) {
-        bytes = (uint64_t) sysconf(_SC_PHYS_PAGES) / 4
-            * (uint64_t) sysconf(_SC_PAGESIZE);
-    }
-    inf_shm_regions_bound(server->regions, bytes,
-        config->shared_memory_copy_bytes);
-    inf_shm_regions_switch(server->regions, config->client_shared_memory);
 }
 
 /* Repositories decide what is loaded. */
@@ -260,7 +234,6 @@ inf_server_free(inf_server_t *server)
     inf_tracer_stop(server->tracer);
     inf_canceller_fini(&server->canceller);
     inf_cpu_metrics_fini(&server->cpu_metrics);
-    inf_lock_fini(&server->settings_lock);
     inf_lock_fini(&server->drain_lock);
     inf_registry_fini(&server->registry);
 

@@ -63,10 +63,6 @@ struct inf_server_s {
     inf_lock_t                        drain_lock;   /* rank 1; guards
                                                        nothing: one drain at
                                                        a time                */
-    inf_lock_t                        settings_lock;    /* rank 1; guards
-                                                           nothing: one
-                                                           change by clients
-                                                           at a time         */
     inf_canceller_t                   canceller;    /* these are set in
                                                        new(), or have locks
                                                        of their own          */
@@ -108,7 +104,8 @@ INF_CHECK inf_err_t *inf_server_start(inf_core_config_t *config,
 /*
  * Takes over what can change in a running server: its repositories, who loads
  * what of them, what loads go by, strict readiness, and when instances are
- * stuck.  before: what was in force until now.  Returns at once.
+ * stuck; the rest is inf_client_settings_configure's.  before: what was in
+ * force until now.  Returns at once.
  */
 INF_CHECK inf_err_t *inf_server_reconfigure(inf_server_t *server,
     const inf_core_config_t *before, inf_core_config_t *now);

@@ -1,7 +1,8 @@
 /* control.c - the control threads: one runs calls one after another, one takes
    those that ask for readiness, one takes loads and unloads apart and hands
    them to the loaders, one lists the repositories, which may be on machines
-   that are slow to answer, and one reads long requests of generate. */
+   that are slow to answer, one reads long requests of generate, and one has
+   what clients set: regions, the log and traces. */
 
 #include "core/service/control.h"
 
@@ -12,6 +13,7 @@
 
 #include "core/base/lock.h"
 #include "core/server/calls.h"
+#include "core/server/client_settings.h"
 #include "core/server/model_control.h"
 #include "core/server/ready_calls.h"
 #include "core/server/rest_request.h"
@@ -51,6 +53,10 @@ typedef struct {
     inf_link_t            turns;        /* queues of sessions that have
                                            calls: one call, then the next    */
     uint32_t              queued;       /* calls of all of them              */
+    inf_core_config_t    *configured;   /* SETTINGS: of a reload that is to be
+                                           taken over, a reference; NULL:
+                                           none                              */
+    bool                  log_configured;   /* it has changed the log        */
     bool                  stopping;
 } control_lane_t;
 
@@ -59,10 +65,12 @@ typedef enum {
     CONTROL_READY,              /* asked by machines that don't wait long    */
     CONTROL_MODELS,             /* loads, unloads: large, answered later     */
     CONTROL_LISTS,              /* the index: may take long                  */
-    CONTROL_GENERATE            /* JSON of generate                          */
+    CONTROL_GENERATE,           /* JSON of generate                          */
+    CONTROL_SETTINGS            /* client_settings.h; opens memory of clients
+                                   and of the last core's                    */
 } control_kind_t;
 
-static_assert(CONTROL_GENERATE + 1 == INF_SESSION_CALL_QUEUES,
+static_assert(CONTROL_SETTINGS + 1 == INF_SESSION_CALL_QUEUES,
     "each thread has a queue in each session");
 
 struct inf_control_s {
@@ -74,6 +82,7 @@ struct inf_control_s {
 static inf_err_t *lane_start(inf_control_t *control, const char *name);
 static void lane_stop(control_lane_t *lane);
 static void *lane_main(void *arg);
+static void run(control_lane_t *lane, control_call_t *call);
 static void queue_locked(control_lane_t *lane, control_call_t *call)
     INF_NEEDS(lane->lock);
 static control_call_t *take_locked(control_lane_t *lane)
@@ -118,6 +127,9 @@ inf_control_new(inf_server_t *server, inf_control_t **out)
     if (err == NULL) {
         err = lane_start(control, "control read");
     }
+    if (err == NULL) {
+        err = lane_start(control, "control set");
+    }
     if (err != NULL) {
         inf_control_free(control);
         return err;
@@ -146,10 +158,12 @@ void
 inf_control_submit(inf_control_t *control, inf_session_t *session,
     const inf_submission_t *submission)
 {
-    bool models = inf_model_control_is_call(submission->method)
+    bool settings = inf_client_settings_have(submission->method);
+    bool models = !settings && (inf_model_control_is_call(submission->method)
         || (submission->flags & INF_SUBMIT_FLAG_REST
-            && submission->length > CONTROL_SMALL);
-    control_lane_t *lane = &control->lanes[models ? CONTROL_MODELS
+            && submission->length > CONTROL_SMALL));
+    control_lane_t *lane = &control->lanes[settings ? CONTROL_SETTINGS
+        : models ? CONTROL_MODELS
         : submission->method == INF_METHOD_REPOSITORY_INDEX ? CONTROL_LISTS
         : inf_ready_calls_have(submission->method) ? CONTROL_READY
         : CONTROL_QUICK];
@@ -190,6 +204,21 @@ inf_control_read(inf_control_t *control, inf_in_flight_t *in_flight)
     call->in_flight = in_flight;
     call->session = inf_session_ref(in_flight->session);
     call_queue(&control->lanes[CONTROL_GENERATE], call);
+}
+
+void
+inf_control_configure(inf_control_t *control, inf_core_config_t *config,
+    bool log)
+{
+    control_lane_t *lane = &control->lanes[CONTROL_SETTINGS];
+
+    inf_lock(&lane->lock);
+    inf_core_config_t *before = lane->configured;
+    lane->configured = inf_core_config_ref(config);
+    lane->log_configured |= log;
+    inf_unlock(&lane->lock);
+    inf_cond_signal(&lane->work);
+    inf_core_config_unref(before);
 }
 
 /* Takes the call: one too many is answered at once.  Requests are bounded by
@@ -301,11 +330,21 @@ static void *
 lane_main(void *arg)
 {
     control_lane_t *lane = arg;
+    inf_server_t *server = lane->control->server;
+
+    if (lane == &lane->control->lanes[CONTROL_SETTINGS]) {
+        inf_client_settings_restore_regions(server);
+    }
 
     inf_lock(&lane->lock);
     for (;;) {
-        control_call_t *call = take_locked(lane);
-        if (call == NULL) {
+        inf_core_config_t *configured = lane->configured;
+        bool log = lane->log_configured;
+        control_call_t *call = configured == NULL ? take_locked(lane) : NULL;
+        lane->configured = NULL;
+        lane->log_configured = false;
+
+        if (configured == NULL && call == NULL) {
             if (lane->stopping) {
                 break;
             }
@@ -314,26 +353,40 @@ lane_main(void *arg)
             inf_registry_reader_fini(&lane->models);
             lane->models.generation = 0;
             inf_lock(&lane->lock);
-            if (inf_list_empty(&lane->turns) && !lane->stopping) {
+            if (inf_list_empty(&lane->turns) && lane->configured == NULL
+                && !lane->stopping)
+            {
                 inf_cond_wait(&lane->work, &lane->lock);
             }
             continue;
         }
 
         inf_unlock(&lane->lock);
-        if (call->in_flight != NULL) {
-            call_done(call, NULL);
-        } else if (inf_model_control_is_call(call->method)
-            || inf_ready_calls_have(call->method))
-        {
-            hand_over(lane, call);
+        if (configured != NULL) {
+            inf_client_settings_configure(server, configured, log);
+            inf_core_config_unref(configured);
         } else {
-            run_call(lane, call);
+            run(lane, call);
         }
         inf_lock(&lane->lock);
     }
     inf_unlock(&lane->lock);
     return NULL;
+}
+
+/* Takes the call. */
+static void
+run(control_lane_t *lane, control_call_t *call)
+{
+    if (call->in_flight != NULL) {
+        call_done(call, NULL);
+    } else if (inf_model_control_is_call(call->method)
+        || inf_ready_calls_have(call->method))
+    {
+        hand_over(lane, call);
+    } else {
+        run_call(lane, call);
+    }
 }
 
 /* The intake copies little; the arena keeps the rest until we have

@@ -4,7 +4,7 @@
  *
  * Owner    The control object owns its threads and the queued calls.  A load
  *          on its way is the lifecycle's.
- * Thread   submit: the intake role.  Calls run on the control threads; loads
+ * Thread   submit, configure: the intake role.  Calls run on the control threads; loads
  *          and unloads are answered by loader threads.
  * Units    bytes.
  * Errors   answered on the channel: status and text.
@@ -30,6 +30,12 @@ void inf_control_free(inf_control_t *control);
 /* Queues the call; large ones stay in the arena until their turn. */
 void inf_control_submit(inf_control_t *control, inf_session_t *session,
     const inf_submission_t *submission);
+
+/* A reload's configuration, for the settings that clients may change, too
+   (server/client_settings.h); log: it has changed those of the log.  Returns at
+   once. */
+void inf_control_configure(inf_control_t *control, inf_core_config_t *config,
+    bool log);
 
 /* Queues a request whose JSON is to be read: inf_infer_read. */
 void inf_control_read(inf_control_t *control, inf_in_flight_t *in_flight);

@@ -526,10 +526,8 @@ take_over(core_t *core, const inf_core_config_t *wanted)
     }
 
     set_dump(core->now->values->dump);
-    if (inf_core_config_log_differs(before, core->now)) {
-        inf_core_config_apply_log(core->now);   /* else requests' settings
-                                                   stay                      */
-    }
+    inf_intake_configure(core_intake, core->now,
+        inf_core_config_log_differs(before, core->now));
     inf_err_log(inf_err_add(core->server == NULL ? NULL
         : inf_server_reconfigure(core->server, before, core->now),
         "models and their repositories stay as they were"));

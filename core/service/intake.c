@@ -163,6 +163,12 @@ inf_intake_attach(inf_intake_t *in, inf_server_t *server)
 }
 
 void
+inf_intake_configure(inf_intake_t *in, inf_core_config_t *config, bool log)
+{
+    inf_control_configure(in->control, config, log);
+}
+
+void
 inf_intake_close(inf_intake_t *in)
 {
     inf_intake_stop(in);

@@ -63,6 +63,10 @@ void inf_intake_run(inf_intake_t *intake);
 /* Ends all sessions and the control thread; after run. */
 void inf_intake_close(inf_intake_t *intake);
 
+/* For options->configure: control.h has it. */
+void inf_intake_configure(inf_intake_t *intake, inf_core_config_t *config,
+    bool log);
+
 /* Looks at changed models soon; async-signal-safe like leave and stop. */
 void inf_intake_wake(inf_intake_t *intake);
 

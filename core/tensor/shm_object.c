@@ -22,7 +22,9 @@ static const char *const reserved[] = {
 
 static inf_err_t *check_key(const char *name, const char *key);
 static inf_err_t *check_object(const char *name, const char *key, int fd,
-    const struct stat *st);
+    const struct stat *st, const inf_shm_identity_t *known);
+static bool is_ours(const struct stat *st);
+static inf_shm_identity_t identity_of(const struct stat *st);
 static inf_err_t *check_range(const char *name, const struct stat *st,
     uint64_t offset, uint64_t size);
 static inf_err_t *map_object(const char *name, int fd, const struct stat *st,
@@ -30,7 +32,7 @@ static inf_err_t *map_object(const char *name, int fd, const struct stat *st,
 
 inf_err_t *
 inf_shm_object_open(const char *name, const char *key, uint64_t offset,
-    uint64_t size, inf_shm_object_t *out)
+    uint64_t size, const inf_shm_identity_t *known, inf_shm_object_t *out)
 {
     inf_err_t *err = check_key(name, key);
     if (err != NULL) {
@@ -48,7 +50,8 @@ inf_shm_object_open(const char *name, const char *key, uint64_t offset,
     }
 
     struct stat st;
-    err = fstat(fd, &st) == 0 ? check_object(name, key, fd, &st)
+    err = fstat(fd, &st) == 0
+        ? check_object(name, key, fd, &st, known)
         : inf_err_new(INF_ERR_INTERNAL, "Invalid shared memory region: '%s'",
             key);
     if (err == NULL) {
@@ -103,10 +106,10 @@ check_key(const char *name, const char *key)
 }
 
 /* Anything else among the objects (a directory, a pipe, a device, a file on a
-   disk) is no memory of a client.  An object that is registered already was
-   checked then. */
+   disk) is no memory of a client. */
 static inf_err_t *
-check_object(const char *name, const char *key, int fd, const struct stat *st)
+check_object(const char *name, const char *key, int fd, const struct stat *st,
+    const inf_shm_identity_t *known)
 {
     struct statfs fs;
 
@@ -118,11 +121,33 @@ check_object(const char *name, const char *key, int fd, const struct stat *st)
             name, key);
     }
 
-    return inf_shm_fault_knows(st->st_dev, st->st_ino)
-        || !inf_shared_memory_is_mapped(st->st_dev, st->st_ino) ? NULL
-        : inf_err_new(INF_ERR_INVALID_ARG, "cannot register shared memory"
-            " region '%s' with key '%s': the server uses it itself", name,
-            key);
+    if (known != NULL) {
+        const inf_shm_identity_t id = identity_of(st);
+        return id.device == known->device && id.inode == known->inode
+            && id.owner == known->owner ? NULL
+            : inf_err_new(INF_ERR_INVALID_ARG, "cannot register shared memory"
+                " region '%s' with key '%s': it is another object than before",
+                name, key);
+    }
+
+    return !is_ours(st) ? NULL : inf_err_new(INF_ERR_INVALID_ARG, "cannot"
+        " register shared memory region '%s' with key '%s': the server uses it"
+        " itself", name, key);
+}
+
+/* The search takes as long as this process has mappings; an object that is
+   registered already was checked then. */
+static bool
+is_ours(const struct stat *st)
+{
+    return !inf_shm_fault_knows(st->st_dev, st->st_ino)
+        && inf_shared_memory_is_mapped(st->st_dev, st->st_ino);
+}
+
+static inf_shm_identity_t
+identity_of(const struct stat *st)
+{
+    return (inf_shm_identity_t) { st->st_dev, st->st_ino, st->st_uid };
 }
 
 static inf_err_t *
@@ -162,7 +187,9 @@ map_object(const char *name, int fd, const struct stat *st, uint64_t offset,
     /* children have no use for it */
     (void) madvise(base, pages, MADV_DONTFORK);
 
-    *out = (inf_shm_object_t) { .base = base, .size = pages };
+    *out = (inf_shm_object_t) {
+        .base = base, .size = pages, .identity = identity_of(st)
+    };
     inf_err_t *err = inf_shm_fault_enter(base, pages, st->st_dev,
         st->st_ino, &out->fault);
     if (err != NULL) {

@@ -12,6 +12,7 @@
 struct inf_shm_regions_s {
     inf_lock_t        lock;     /* rank 82; guards all below                 */
     bool              on;
+    bool              restoring;
     uint32_t          count;
     inf_shm_region_t *sorted[INF_SHM_REGIONS_MAX];  /* by name; references   */
 
@@ -27,6 +28,10 @@ typedef enum {
     SHM_FULL
 } shm_verdict_t;
 
+static inf_err_t *register_system(inf_shm_regions_t *set, const char *name,
+    const char *key, uint64_t offset, uint64_t byte_size,
+    const inf_shm_identity_t *known);
+static inf_err_t *not_found(inf_slice_t name, bool restoring);
 static inf_err_t *check_new(inf_shm_regions_t *set, const char *name);
 static shm_verdict_t judge_locked(const inf_shm_regions_t *set,
     const char *name, uint32_t *at) INF_NEEDS(set->lock);
@@ -71,6 +76,14 @@ inf_shm_regions_free(inf_shm_regions_t *set)
     inf_shm_regions_switch(set, false);
     inf_lock_fini(&set->lock);
     free(set);
+}
+
+void
+inf_shm_regions_set_restoring(inf_shm_regions_t *set, bool restoring)
+{
+    inf_lock(&set->lock);
+    set->restoring = restoring;
+    inf_unlock(&set->lock);
 }
 
 void
@@ -119,6 +132,21 @@ inf_err_t *
 inf_shm_register_system(inf_shm_regions_t *set, const char *name,
     const char *key, uint64_t offset, uint64_t byte_size)
 {
+    return register_system(set, name, key, offset, byte_size, NULL);
+}
+
+inf_err_t *
+inf_shm_restore_system(inf_shm_regions_t *set, const char *name,
+    const char *key, uint64_t offset, uint64_t byte_size,
+    const inf_shm_identity_t *identity)
+{
+    return register_system(set, name, key, offset, byte_size, identity);
+}
+
+static inf_err_t *
+register_system(inf_shm_regions_t *set, const char *name, const char *key,
+    uint64_t offset, uint64_t byte_size, const inf_shm_identity_t *known)
+{
     inf_shm_region_t *region = NULL;
 
     inf_err_t *err = check_new(set, name);
@@ -129,7 +157,7 @@ inf_shm_register_system(inf_shm_regions_t *set, const char *name,
         region->offset = offset;
         region->key = strdup(key);
         err = region->key == NULL ? inf_err_nomem() : inf_shm_object_open(name,
-            key, offset, byte_size, &region->object);
+            key, offset, byte_size, known, &region->object);
     }
     if (err == NULL) {
         region->base = region->object.base;
@@ -202,13 +230,11 @@ inf_shm_region_find(inf_shm_regions_t *set, inf_slice_t name, uint64_t offset,
         region = set->sorted[at];
         atomic_fetch_add_explicit(&region->refs, 1, memory_order_relaxed);
     }
+    bool restoring = set->restoring;
     inf_unlock(&set->lock);
 
     if (region == NULL) {
-        return inf_err_because(inf_err_new(INF_ERR_NOT_FOUND,
-            "Unable to find shared memory region: '%.*s'",
-            (int) (name.len < INF_SHM_NAME_MAX ? name.len : INF_SHM_NAME_MAX),
-            name.data), INF_CAUSE_UNNAMED);
+        return not_found(name, restoring);
     }
 
     inf_err_t *err = offset >= region->byte_size
@@ -225,6 +251,21 @@ inf_shm_region_find(inf_shm_regions_t *set, inf_slice_t name, uint64_t offset,
 
     *out = region;
     return NULL;
+}
+
+static inf_err_t *
+not_found(inf_slice_t name, bool restoring)
+{
+    int len = (int) (name.len < INF_SHM_NAME_MAX ? name.len
+        : INF_SHM_NAME_MAX);
+
+    return restoring ? inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE,
+            "shared memory region '%.*s' may still have to be registered again"
+            " after the end of the last core", len, name.data),
+            INF_CAUSE_STARTING)
+        : inf_err_because(inf_err_new(INF_ERR_NOT_FOUND,
+            "Unable to find shared memory region: '%.*s'", len, name.data),
+            INF_CAUSE_UNNAMED);
 }
 
 void

@@ -11,7 +11,8 @@
  * Errors   register: as shm_object.h; ALREADY_EXISTS, the name is taken;
  *          UNSUPPORTED, regions are off; UNAVAILABLE, there are too many, or
  *          too many bytes in them; INVALID_ARG, there never may be as many.
- *          find, list: NOT_FOUND, INVALID_ARG for a range.
+ *          find, list: NOT_FOUND, INVALID_ARG for a range; find:
+ *          UNAVAILABLE, it may still be restored.
  * Route    server's calls -> [regions] <- infer
  *
  * The client may write to a region at any time, also while it is read here:
@@ -66,6 +67,10 @@ INF_CHECK inf_err_t *inf_shm_regions_new(inf_shm_regions_t **out);
    NULL. */
 void inf_shm_regions_free(inf_shm_regions_t *set);
 
+/* Whether regions of another core are still to be restored: requests for one
+   that is not there are told to come again then (INF_CAUSE_STARTING). */
+void inf_shm_regions_set_restoring(inf_shm_regions_t *set, bool restoring);
+
 /* Off: unregisters all regions, and rejects registrations from then on. */
 void inf_shm_regions_switch(inf_shm_regions_t *set, bool on);
 bool inf_shm_regions_are_on(inf_shm_regions_t *set);
@@ -84,6 +89,11 @@ inf_budget_t *inf_shm_regions_copies(inf_shm_regions_t *set);
 /* key: of a POSIX shared memory object. */
 INF_CHECK inf_err_t *inf_shm_register_system(inf_shm_regions_t *set,
     const char *name, const char *key, uint64_t offset, uint64_t byte_size);
+
+/* As it was registered with another core: the object must be the same. */
+INF_CHECK inf_err_t *inf_shm_restore_system(inf_shm_regions_t *set,
+    const char *name, const char *key, uint64_t offset, uint64_t byte_size,
+    const inf_shm_identity_t *identity);
 
 /* handle: of another process's GPU memory, INF_CUDA_IPC_SIZE bytes. */
 INF_CHECK inf_err_t *inf_shm_register_cuda(inf_shm_regions_t *set,

@@ -2,6 +2,8 @@
 it was."""
 
 import base64
+import concurrent.futures
+import json
 import os
 import re
 import signal
@@ -11,9 +13,9 @@ import numpy
 import pytest
 import tritonclient.http
 
-from lib import models, process
-from lib.regions import VALUES, Object, ask, rest_of
-from lib.server import BUILD, SLOW
+from lib import backends, models, process
+from lib.regions import VALUES, Object, ask, error_of, rest_of
+from lib.server import BACKENDS, BUILD, SLOW
 
 PARTS = "health metadata config infer repository trace logging shared_memory"
 KILLED = r"exited on signal"
@@ -181,14 +183,138 @@ def test_regions_that_come_and_go_cost_the_next_core_nothing(start, memory):
                 ] == ["last"]
 
 
+def gpu_handle():
+    """Of a process that any core may be."""
+    raw = struct.pack("<8siiQQ", b"fakeipc", 0, 0, 512 << 20, 65536)
+    return base64.b64encode(raw.ljust(64, b"\0"))
+
+
 def test_regions_of_a_gpu(start):
     server = start(inference_env=[f"INFERENCE_CUDA_DRIVER={DRIVER}"])
-    raw = struct.pack("<8siiQQ", b"fakeipc", 0, 0, 512 << 20,
-                      65536).ljust(64, b"\0")
     with rest_of(server) as client:
-        client.register_cuda_shared_memory("gpu", base64.b64encode(raw), 0,
-                                           65536)
+        client.register_cuda_shared_memory("gpu", gpu_handle(), 0, 65536)
         before = client.get_cuda_shared_memory_status()
         assert [r["name"] for r in before] == ["gpu"]
         next_core(server)
         assert client.get_cuda_shared_memory_status() == before
+
+
+def with_kinds(repository):
+    fill(repository)
+    models.write_model(
+        repository, "kinds", 'name: "kinds"\nbackend: "memory_kinds"\n'
+        + models.io_block("input", [("IN", "UINT8", [-1])])
+        + models.io_block("output", [("DATA", "UINT8", [-1]),
+                                     ("REPORT", "BYTES", [1])])
+        + "instance_group { kind: KIND_GPU }\n")
+
+
+def report_of(server):
+    """Of an input in the GPU's region."""
+    given = tritonclient.http.InferInput("IN", [3], "UINT8")
+    given.set_shared_memory("gpu", 3)
+    with rest_of(server) as client:
+        return client.infer("kinds", [given], outputs=[
+            tritonclient.http.InferRequestedOutput("REPORT")]
+        ).as_numpy("REPORT")[0].decode()
+
+
+def gpu_regions_of(server):
+    with rest_of(server) as client:
+        return client.get_cuda_shared_memory_status()
+
+
+def register(server, name, key):
+    with rest_of(server) as client:
+        client.register_system_shared_memory(name, key, 64)
+
+
+@pytest.fixture
+def gate(make_server, tmp_path):
+    """While this file is there, the driver opens no memory."""
+    os.chmod(tmp_path, 0o777)
+    yield tmp_path / "gate"
+    (tmp_path / "gate").unlink(missing_ok=True)
+
+
+def test_requests_wait_for_regions_and_nothing_else_does(make_server, gate,
+                                                         memory):
+    """A driver takes its time to open the memory that a client had registered
+    with the last core.  Models are loaded, requests answered and a reload is
+    taken over meanwhile; a request that names a region, and calls about them,
+    wait."""
+    settings = {
+        "parts": PARTS, "workers": 2,
+        "server": "        location /brief/ { "
+                  "inference all shared_memory; inference_timeout 300ms; }\n",
+        "inference_env": [f"INFERENCE_CUDA_DRIVER={DRIVER}",
+                          f"FAKE_CUDA_IPC_GATE={gate}"]}
+    backend = f"    inference_backends {BACKENDS};\n"
+    server = make_server(with_kinds, allow_alarms=[KILLED, LOST],
+                         backends=backends.build("memory_kinds"),
+                         http=backend, **settings)
+    with rest_of(server) as client, \
+            concurrent.futures.ThreadPoolExecutor() as threads:
+        client.register_system_shared_memory("in", memory.key, 64)
+        client.register_cuda_shared_memory("gpu", gpu_handle(), 0, 65536)
+        gpu = gpu_regions_of(server)
+        report = report_of(server)
+        gate.touch()
+        next_core(server)
+        server.wait_for("/v2/models/kinds/ready")
+        waiting = [threads.submit(report_of, server) for _ in range(2)]
+        status = threads.submit(gpu_regions_of, server)
+        registered = threads.submit(register, server, "late", memory.key)
+        body = json.dumps({
+            "inputs": [{"name": "IN", "datatype": "UINT8", "shape": [3],
+                        "parameters": {"shared_memory_region": "gpu",
+                                       "shared_memory_byte_size": 3}}]})
+        answer = server.post("/brief/v2/models/kinds/infer", body.encode())
+        assert answer.status == 503, answer
+        values = numpy.arange(16, dtype=numpy.int32)
+        ask(tritonclient.http, client, "one", data=values, shape=(16,))
+        server.write_config(
+            http=backend + "    inference_log warn verbose=1;\n", **settings)
+        server.signal("HUP")
+        server.wait_log("configuration generation 2 is in force", 20 * SLOW)
+        ask(tritonclient.http, client, "one", data=values, shape=(16,))
+        assert not any(f.done() for f in (*waiting, status, registered))
+        gate.unlink()
+        assert [f.result(30 * SLOW) for f in waiting] == [report] * 2
+        assert status.result(30 * SLOW) == gpu
+        registered.result(30 * SLOW)
+        assert [r["name"] for r in client.get_system_shared_memory_status()
+                ] == ["in", "late"]
+        assert client.get_log_settings()["log_verbose_level"] == 1
+        # a region that no core has had
+        status, text = error_of(tritonclient.http, ask, tritonclient.http,
+                                client, "one", place=("nobody", 16))
+        assert status == "404" and "Unable to find" in text
+
+
+def test_a_region_is_not_in_another_object_of_that_name(start, memory):
+    """The next core has no more than a name, and anybody may have made an
+    object of it since."""
+    server = start()
+    other = Object(64, VALUES.tobytes())
+    with rest_of(server) as client:
+        client.register_system_shared_memory("kept", memory.key, 64)
+        client.register_system_shared_memory("other", other.key, 64)
+        os.unlink(other.path)
+        replaced = Object(64, key=other.key)
+        next_core(server)
+        assert [r["name"] for r in client.get_system_shared_memory_status()
+                ] == ["kept"]
+        server.wait_log('had set of "other" is lost with the last core: .*'
+                        "another object")
+        next_core(server)               # the next one has not heard of it
+        assert [r["name"] for r in client.get_system_shared_memory_status()
+                ] == ["kept"]
+        client.register_system_shared_memory("other", replaced.key, 64)
+        next_core(server)
+        assert [r["name"] for r in client.get_system_shared_memory_status()
+                ] == ["kept", "other"]
+    assert len(re.findall('had set of "other" is lost', server.log_text())
+               ) == 1
+    other.close()
+    replaced.close()

@@ -134,6 +134,64 @@ pages_of_regions_are_bounded_until_they_are_unmapped(void **state)
         INF_ERR_UNAVAILABLE, "have");
 }
 
+/* The search for mappings of the process itself, which a new registration
+   makes, would find the object. */
+static void
+an_object_of_the_last_core_is_known_by_what_it_is(void **state)
+{
+    (void) state;
+    inf_shm_region_t *r;
+    inf_shm_identity_t known;
+
+    succeeds(inf_shm_register_system(set, "r", key, 0, 8));
+    succeeds(find("r", 0, 0, &r));
+    known = r->object.identity;
+    inf_shm_region_unref(r);
+    assert_int_equal(known.owner, getuid());
+    inf_shm_unregister(set, INF_SHM_SYSTEM, "");
+
+    int fd = shm_open(key, O_RDWR, 0);
+    object = mmap(NULL, OBJECT_PAGES * page, PROT_READ, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(object, MAP_FAILED);
+    close(fd);
+    fails(inf_shm_register_system(set, "r", key, 0, 8), INF_ERR_INVALID_ARG,
+        "the server uses it itself");
+    succeeds(inf_shm_restore_system(set, "r", key, 0, 8, &known));
+    inf_shm_unregister(set, INF_SHM_SYSTEM, "");
+
+    inf_shm_identity_t others[] = { known, known, known };
+    others[0].device++;
+    others[1].inode++;
+    others[2].owner++;
+    for (size_t i = 0; i < 3; i++) {
+        fails(inf_shm_restore_system(set, "r", key, 0, 8, &others[i]),
+            INF_ERR_INVALID_ARG, "it is another object than before");
+    }
+    fails(inf_shm_restore_system(set, "r", key, 0, OBJECT_PAGES * page + 1,
+        &known), INF_ERR_INVALID_ARG, "invalid args");
+    assert_int_equal(inf_shm_regions_bytes(set), 0);
+}
+
+static void
+a_region_that_is_missing_may_be_restored_yet(void **state)
+{
+    (void) state;
+    inf_shm_region_t *r;
+
+    succeeds(inf_shm_register_system(set, "there", key, 0, 8));
+    inf_shm_regions_set_restoring(set, true);
+    succeeds(find("there", 0, 8, &r));
+    inf_shm_region_unref(r);
+    inf_err_t *err = find("missing", 0, 8, &r);
+    assert_int_equal(inf_err_cause(err), INF_CAUSE_STARTING);
+    fails(err, INF_ERR_UNAVAILABLE, "'missing' may still have to be");
+    inf_shm_regions_set_restoring(set, false);
+    err = find("missing", 0, 8, &r);
+    assert_int_equal(inf_err_cause(err), INF_CAUSE_UNNAMED);
+    fails(err, INF_ERR_NOT_FOUND, "Unable to find shared memory region:"
+        " 'missing'");
+}
+
 static void
 a_region_is_the_objects_memory(void **state)
 {
@@ -505,6 +563,8 @@ main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(a_region_is_the_objects_memory),
+        T(an_object_of_the_last_core_is_known_by_what_it_is),
+        T(a_region_that_is_missing_may_be_restored_yet),
         T(names_are_found_among_many),
         T(pages_of_regions_are_bounded_until_they_are_unmapped),
         T(ranges_stay_inside),
