@@ -77,11 +77,15 @@ def infer(server, n=1, model="id_int32", request_id=None):
 
 
 def wait_for(path, count):
-    """The traces of requests once there are so many."""
+    """The traces of requests once there are so many; a file that was made, or
+    is being written, is no JSON yet."""
     def there():
-        return path.exists() and len(whole := [
-            t for t in read(path) if "parent_id" not in t.who]) >= count \
-            and whole
+        try:
+            traces = read(path)
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
+        whole = [t for t in traces if "parent_id" not in t.who]
+        return whole if len(whole) >= count else None
     found = process.wait_until(there, 10 * SLOW)
     assert found, path.read_text() if path.exists() else "no file"
     assert len(found) == count
