@@ -6,8 +6,10 @@
 #include "ngx_module/ngx_http_inference_directives.h"
 #include "ngx_module/ngx_http_inference_request.h"
 
+#include "core/proto/message_utf8.h"
 
-/* of one request: headers, and bytes of their names and values */
+
+/* of one request: values, and bytes of headers' names and values */
 #define NGX_HTTP_INFERENCE_FORWARD_HEADERS  128
 #define NGX_HTTP_INFERENCE_FORWARD_SIZE     (64 * 1024)
 
@@ -25,8 +27,16 @@ static ngx_int_t ngx_http_inference_forward_header(
     ngx_http_inference_ctx_t *ctx, ngx_http_inference_forwarded_t *forwarded,
     ngx_table_elt_t *h);
 static ngx_uint_t ngx_http_inference_forward_is_reserved(ngx_str_t *name);
-static ngx_int_t ngx_http_inference_forward_value(
+static ngx_int_t ngx_http_inference_forward_binary(
+    ngx_http_inference_ctx_t *ctx, ngx_http_inference_forwarded_t *forwarded,
+    ngx_table_elt_t *h);
+static ngx_int_t ngx_http_inference_forward_decode(
     ngx_http_inference_ctx_t *ctx, ngx_table_elt_t *h, ngx_str_t *value);
+static ngx_int_t ngx_http_inference_forward_value(
+    ngx_http_inference_ctx_t *ctx, ngx_http_inference_forwarded_t *forwarded,
+    ngx_table_elt_t *h, ngx_str_t *value);
+static ngx_int_t ngx_http_inference_forward_too_much(
+    ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_forward_table(
     ngx_http_inference_ctx_t *ctx, ngx_http_inference_forwarded_t *forwarded);
 
@@ -177,15 +187,10 @@ ngx_http_inference_forward_is_grpcs(ngx_str_t *name)
 }
 
 
-/* One more parameter; its name stays where the header's is. */
-
 static ngx_int_t
 ngx_http_inference_forward_header(ngx_http_inference_ctx_t *ctx,
     ngx_http_inference_forwarded_t *forwarded, ngx_table_elt_t *h)
 {
-    ngx_str_t               value;
-    inf_infer_parameter_t  *p;
-
     if (ngx_http_inference_forward_is_reserved(&h->key)) {
         return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
                                        "Header '%V' is reserved for Triton "
@@ -193,17 +198,120 @@ ngx_http_inference_forward_header(ngx_http_inference_ctx_t *ctx,
                                        &h->key);
     }
 
-    forwarded->count++;
     forwarded->size += h->key.len + h->value.len;
 
-    if (forwarded->count > NGX_HTTP_INFERENCE_FORWARD_HEADERS
-        || forwarded->size > NGX_HTTP_INFERENCE_FORWARD_SIZE)
+    if (forwarded->size > NGX_HTTP_INFERENCE_FORWARD_SIZE) {
+        return ngx_http_inference_forward_too_much(ctx);
+    }
+
+    if (ctx->grpc
+        && h->key.len >= sizeof("-bin") - 1
+        && ngx_strncmp(h->key.data + h->key.len - (sizeof("-bin") - 1), "-bin",
+                       sizeof("-bin") - 1)
+           == 0)
+    {
+        return ngx_http_inference_forward_binary(ctx, forwarded, h);
+    }
+
+    return ngx_http_inference_forward_value(ctx, forwarded, h, &h->value);
+}
+
+
+/*
+ * Metadata of a name in -bin is bytes, which gRPC sends as base64.  Lines of
+ * one name may have been joined with commas; each value is one of its own.
+ */
+
+static ngx_int_t
+ngx_http_inference_forward_binary(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_forwarded_t *forwarded, ngx_table_elt_t *h)
+{
+    u_char     *p, *comma, *last;
+    ngx_str_t   value;
+
+    p = h->value.data;
+    last = p + h->value.len;
+
+    do {
+        comma = ngx_strlchr(p, last, ',');
+
+        value.data = p;
+        value.len = (comma ? comma : last) - p;
+
+        if (ngx_http_inference_forward_decode(ctx, h, &value) != NGX_OK
+            || ngx_http_inference_forward_value(ctx, forwarded, h, &value)
+               != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        p = comma + 1;
+
+    } while (comma);
+
+    return NGX_OK;
+}
+
+
+/* Padding is there in full, or not at all. */
+
+static ngx_int_t
+ngx_http_inference_forward_decode(ngx_http_inference_ctx_t *ctx,
+    ngx_table_elt_t *h, ngx_str_t *value)
+{
+    u_char     *p, *last;
+    ngx_str_t   text;
+
+    p = value->data;
+    last = p + value->len;
+
+    while (p < last && (*p == ' ' || *p == '\t')) {
+        p++;
+    }
+
+    while (p < last && (last[-1] == ' ' || last[-1] == '\t')) {
+        last--;
+    }
+
+    if ((last - p) % 4 == 0 && last - p >= 4 && last[-1] == '=') {
+        last -= (last[-2] == '=') ? 2 : 1;
+    }
+
+    text.data = p;
+    text.len = last - p;
+
+    value->data = inf_arena_alloc(&ctx->arena,
+                                  ngx_base64_decoded_length(text.len));
+    if (value->data == NULL) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
+    }
+
+    /* nginx's decoder ends at the first '=' */
+
+    if (ngx_strlchr(p, last, '=') != NULL
+        || ngx_decode_base64(value, &text) != NGX_OK)
     {
         return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
-                                       "headers to forward are more than %d "
-                                       "or longer than %d bytes",
-                                       NGX_HTTP_INFERENCE_FORWARD_HEADERS,
-                                       NGX_HTTP_INFERENCE_FORWARD_SIZE);
+                                       "Header '%V' is no base64 and cannot "
+                                       "be forwarded.", &h->key);
+    }
+
+    return NGX_OK;
+}
+
+
+/* One more parameter; its name stays where the header's is. */
+
+static ngx_int_t
+ngx_http_inference_forward_value(ngx_http_inference_ctx_t *ctx,
+    ngx_http_inference_forwarded_t *forwarded, ngx_table_elt_t *h,
+    ngx_str_t *value)
+{
+    inf_slice_t             name, text;
+    inf_infer_parameter_t  *p;
+
+    if (++forwarded->count > NGX_HTTP_INFERENCE_FORWARD_HEADERS) {
+        return ngx_http_inference_forward_too_much(ctx);
     }
 
     if (forwarded->next == NULL
@@ -212,50 +320,8 @@ ngx_http_inference_forward_header(ngx_http_inference_ctx_t *ctx,
         return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
     }
 
-    if (ngx_http_inference_forward_value(ctx, h, &value) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    p = forwarded->next++;
-
-    p->name = inf_slice((char *) h->key.data, h->key.len);
-    p->type = INF_PARAMETER_STRING;
-    p->text = inf_slice((char *) value.data, value.len);
-
-    ctx->infer.parameter_count++;
-
-    return NGX_OK;
-}
-
-
-/* Metadata of a name in -bin is bytes, which gRPC sends as base64. */
-
-static ngx_int_t
-ngx_http_inference_forward_value(ngx_http_inference_ctx_t *ctx,
-    ngx_table_elt_t *h, ngx_str_t *value)
-{
-    *value = h->value;
-
-    if (!ctx->grpc
-        || h->key.len < sizeof("-bin") - 1
-        || ngx_strncmp(h->key.data + h->key.len - (sizeof("-bin") - 1), "-bin",
-                       sizeof("-bin") - 1)
-           != 0)
-    {
-        return NGX_OK;
-    }
-
-    value->data = inf_arena_alloc(&ctx->arena,
-                                  ngx_base64_decoded_length(h->value.len));
-    if (value->data == NULL) {
-        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
-    }
-
-    if (ngx_decode_base64(value, &h->value) != NGX_OK) {
-        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
-                                       "Header '%V' is no base64 and cannot "
-                                       "be forwarded.", &h->key);
-    }
+    name = inf_slice((char *) h->key.data, h->key.len);
+    text = inf_slice((char *) value->data, value->len);
 
     if (ngx_strlchr(value->data, value->data + value->len, '\0') != NULL) {
         return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
@@ -263,7 +329,32 @@ ngx_http_inference_forward_value(ngx_http_inference_ctx_t *ctx,
                                        "forwarded.", &h->key);
     }
 
+    if (!inf_utf8_valid(name) || !inf_utf8_valid(text)) {
+        return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                       "Header '%V' holds no UTF-8 and cannot "
+                                       "be forwarded.", &h->key);
+    }
+
+    p = forwarded->next++;
+
+    p->name = name;
+    p->type = INF_PARAMETER_STRING;
+    p->text = text;
+
+    ctx->infer.parameter_count++;
+
     return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_inference_forward_too_much(ngx_http_inference_ctx_t *ctx)
+{
+    return ngx_http_inference_fail(ctx, INF_ERR_INVALID_ARG,
+                                   "headers to forward are more than %d or "
+                                   "longer than %d bytes",
+                                   NGX_HTTP_INFERENCE_FORWARD_HEADERS,
+                                   NGX_HTTP_INFERENCE_FORWARD_SIZE);
 }
 
 

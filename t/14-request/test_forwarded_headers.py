@@ -1,6 +1,7 @@
 """Headers that the model of an inference gets as parameters."""
 
 import json
+import socket
 
 import numpy
 import pytest
@@ -148,18 +149,69 @@ def test_binary_metadata_that_is_no_string(server):
         assert parameters(answer) == {}, "it does not match"
 
 
-@pytest.mark.parametrize("value,status", [
-    ("YWI=", 0), ("YWI", 0), ("", 0), ("a", 3), ("a*b=", 3)])
-def test_base64_is_padded_or_not_and_nothing_else(server, value, status):
+def binary(server, *values):
+    """The status of a call with these lines of x-a-bin, and the values that
+    the model has of it."""
     with H2(server.port2) as c:
         reply = c.read(c.post(
             SERVICE + "ModelInfer",
-            {"content-type": "application/grpc", "te": "trailers",
-             "x-a-bin": value}, frame(infer("echo", ONE))))
-    assert status_in(reply.block) == status
-    if not status:
-        answer = pb.ModelInferResponse.FromString(frames(reply.body)[0][1])
-        assert parameters(answer) == {"x-a-bin": "ab" if value else ""}
+            [("content-type", "application/grpc"), ("te", "trailers")]
+            + [("x-a-bin", v) for v in values], frame(infer("echo", ONE))))
+    if status_in(reply.block):
+        return status_in(reply.block), None
+    answer = pb.ModelInferResponse.FromString(frames(reply.body)[0][1])
+    return 0, parameters(answer).get("x-a-bin")
+
+
+@pytest.mark.parametrize("value,told", [
+    ("YWI=", "ab"), ("YWI", "ab"), ("", ""), ("YQ==", "a"), ("YWJj", "abc"),
+    ("w7w", "ü"), ("8J+YgA", "😀")])
+def test_base64_is_padded_or_not(server, value, told):
+    assert binary(server, value) == (0, told)
+
+
+@pytest.mark.parametrize("value", [
+    "a", "a*b=", "YWI=garbage", "YWI=YWI=", "YWI==", "YQ=", "YQ===", "YQ====",
+    "=", "====", "YWJj=", "YWJj====", "YQ,a", "YQ,=", "YWI=x,YQ", "YW I"])
+def test_base64_that_is_none(server, value):
+    assert binary(server, value) == (3, None)
+
+
+@pytest.mark.parametrize("value", [
+    "/w", "gA", "wIA", "7aCA", "9JCAgA", "4oI", "YQ,/w", "AA", "YQ,AA"])
+def test_binary_metadata_of_bytes_that_are_no_text(server, value):
+    """Parts of characters, surrogates, overlong forms, NUL: no string."""
+    assert binary(server, value) == (3, None)
+
+
+@pytest.mark.parametrize("values,last", [
+    (["YQ,YWI=,YWJj"], "abc"), (["YWJj,YQ=="], "a"), (["YWJj , \tYQ==\t "], "a"),
+    (["YQ", "YWI=,YWJj"], "abc"), (["YQ,"], ""), ([",YQ"], "a")])
+def test_values_with_commas_between_are_values_of_their_own(server, values,
+                                                            last):
+    """As a proxy may join the lines of one name; a map has the last one."""
+    assert binary(server, *values) == (0, last)
+
+
+def test_values_with_commas_count(server):
+    assert binary(server, ",".join(["YQ"] * 128)) == (0, "a")
+    assert binary(server, ",".join(["YQ"] * 129)) == (3, None)
+    assert binary(server, "YQ", ",".join(["YQ"] * 128)) == (3, None)
+
+
+@pytest.mark.parametrize("value,status", [
+    ("ü", 200), (b"\xc3", 400), (b"a\xff", 400), (b"\xed\xa0\x80", 400)])
+def test_values_of_text_are_text(server, value, status):
+    value = value if isinstance(value, bytes) else value.encode()
+    head = b"POST /v2/models/echo/infer HTTP/1.1\r\nHost: x\r\nX-A: " \
+        + value + b"\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port)) as s:
+        s.sendall(head % len(json_body()) + json_body())
+        answer = s.makefile("rb").read()
+    assert answer.split()[1] == str(status).encode()
+    if status == 400:
+        assert b"Header 'X-A' holds no UTF-8 and cannot be forwarded." \
+            in answer
 
 
 def test_over_rest_a_name_in_bin_is_a_name(server):

@@ -79,13 +79,16 @@ class H2:
         self.frame(WINDOW_UPDATE, 0, stream, struct.pack(">I", size))
 
     def post(self, path, headers=None, body=None, method="POST"):
-        """A new stream; body None: DATA follows by data()."""
+        """A new stream; body None: DATA follows by data(); headers: a
+        dictionary, or pairs."""
+        if isinstance(headers, dict):
+            headers = headers.items()
         self.number += 2
         stream = self.number
         self.streams[stream] = Stream()
         self.frame(HEADERS, END_HEADERS, stream, block([
             (":method", method), (":scheme", "http"), (":path", path),
-            (":authority", "localhost"), *(headers or {}).items()]))
+            (":authority", "localhost"), *(headers or ())]))
         if body is not None:
             self.data(stream, body, True)
         return stream
