@@ -1,12 +1,15 @@
 """Regions of GPUs, with the fake driver: a handle that its process could have
 given, and a backend that says where its tensors lie and touches none."""
 
+import asyncio
 import base64
 import json
 import struct
 
 import pytest
-import tritonclient.http
+import tritonclient.grpc.aio
+import tritonclient.http.aio
+from tritonclient.utils import InferenceServerException
 
 from lib import backends, models
 from lib.regions import Object, error_of, grpc_of, rest_of, text_of
@@ -168,6 +171,66 @@ def test_tensors_in_place(gpus, api, one):
     assert text_of(api, one.infer, "kinds", [given], outputs=[
         at(api, "g", 65, SIZE - 64)]) \
         == "Invalid offset + byte size for shared memory region: 'g'"
+
+
+@pytest.fixture(params=["http", "grpc"])
+def aio(request, gpus):
+    """The asyncio client of either protocol, and how it is opened."""
+    module = {"http": tritonclient.http.aio,
+              "grpc": tritonclient.grpc.aio}[request.param]
+    place = gpus.url if request.param == "http" \
+        else f"127.0.0.1:{gpus.port2}"
+    return module, lambda: module.InferenceServerClient(place)
+
+
+def test_calls_of_the_asyncio_clients(gpus, aio):
+    module, connect = aio
+    raw = base64.b64encode(handle(gpus)).decode()
+
+    async def names(client, **kw):
+        got = await client.get_cuda_shared_memory_status(**kw)
+        return [row["name"] for row in got] if isinstance(got, list) \
+            else sorted(got.regions)
+
+    async def error(call):
+        with pytest.raises(InferenceServerException) as caught:
+            await call
+        return caught.value.message().split("] ")[-1]
+
+    async def life():
+        async with connect() as client:
+            for name, size in (("g0", SIZE), ("g1", 100), ("g2", 1)):
+                await client.register_cuda_shared_memory(name, raw, 0, size)
+            assert await names(client) == ["g0", "g1", "g2"]
+            assert await names(client, region_name="g1") == ["g1"]
+            assert await error(client.register_cuda_shared_memory(
+                "g1", raw, 0, 8)) \
+                == "shared memory region 'g1' already in manager"
+            assert await error(client.register_cuda_shared_memory(
+                "g3", raw, 0, SIZE + 1)) == "failed to register shared" \
+                " memory region 'g3': invalid args"
+            assert await error(client.get_cuda_shared_memory_status(
+                region_name="g3")) \
+                == "Unable to find cuda shared memory region: 'g3'"
+
+            given = module.InferInput("IN", [3], "UINT8")
+            given.set_shared_memory("g0", 3)
+            data = module.InferRequestedOutput("DATA")
+            data.set_shared_memory("g0", 64, 1024)
+            answer = await client.infer("kinds", [given], outputs=[
+                data, module.InferRequestedOutput("REPORT")])
+            assert answer.as_numpy("REPORT")[0].decode().endswith(
+                " in GPU:0:3:ipc; out GPU:0:ipc;")
+
+            await client.unregister_cuda_shared_memory("g1")
+            await client.unregister_cuda_shared_memory("g1")
+            assert await names(client) == ["g0", "g2"]
+            await client.unregister_cuda_shared_memory()
+            assert await names(client) == []
+            assert await error(client.infer("kinds", [given])) \
+                == "Unable to find shared memory region: 'g0'"
+
+    asyncio.run(life())
 
 
 def at(api, *place):
