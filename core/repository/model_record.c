@@ -180,12 +180,17 @@ inf_model_record_content(const inf_model_record_t *r)
         return false;
     }
 
+    bool serves = inf_model_record_any_ready(r);
     for (size_t i = 0; i < r->version_count; i++) {
         const inf_record_version_t *v = &r->versions[i];
         if (v->state == INF_VERSION_UNAVAILABLE
             && (v->missing || inf_model_record_never_made(r)))
         {
             continue;               /* what is missing says so itself        */
+        }
+        if (serves && v->lost == NULL) {
+            continue;               /* it comes, has failed or goes beside
+                                       what serves                           */
         }
         if (v->state != INF_VERSION_READY
             && !inf_record_version_is_unloaded(v)) {

@@ -141,7 +141,9 @@ bool inf_model_record_is_empty(const inf_model_record_t *r);
    isn't ready without: it counts for as little as one that is unloaded. */
 bool inf_model_record_never_made(const inf_model_record_t *r);
 
-/* Whether the server may call itself ready as far as this model goes. */
+/* Whether the server may call itself ready as far as this model goes.  While
+   any version serves the others count only where their process has exited: a
+   load leaves what serves as it is until it comes into effect. */
 bool inf_model_record_content(const inf_model_record_t *r);
 
 /* One or more rows; nothing for a record without anything to tell. */

@@ -246,11 +246,17 @@ inf_server_free(inf_server_t *server)
 bool
 inf_server_ready(inf_server_t *server)
 {
-    return atomic_load(&server->scanned) && !atomic_load(&server->stopping)
+    bool strict = atomic_load(&server->strict_readiness);
+    bool before = atomic_load_explicit(&server->ready, memory_order_relaxed);
+    bool ready = atomic_load(&server->scanned)
+        && !atomic_load(&server->stopping)
         && inf_lifecycle_settled(server->lifecycle)
-        && (!atomic_load(&server->strict_readiness)
-            || (!inf_repository_change_pending(server->change)
-                && inf_lifecycle_all_ready(server->lifecycle)));
+        && (!strict || ((before
+                || !inf_repository_change_pending(server->change))
+            && inf_lifecycle_all_ready(server->lifecycle)));
+
+    atomic_store_explicit(&server->ready, ready, memory_order_relaxed);
+    return ready;
 }
 
 bool

@@ -52,6 +52,8 @@ struct inf_server_s {
     _Atomic bool                      restoring;    /* relaxed: as
                                                        inf_server_restoring
                                                        says                  */
+    _Atomic bool                      ready;    /* relaxed: the last answer of
+                                                   inf_server_ready          */
     inf_rate_gate_t                  *rate_gate;    /* NULL: no limits       */
     inf_suspect_gate_t               *suspect_gate; /* NULL: no core before  */
     inf_stuck_limit_t                 stuck_limit;
@@ -122,7 +124,9 @@ void inf_server_end_sequences(inf_server_t *server, uint64_t until_ns);
 bool inf_server_drain(inf_server_t *server, uint64_t drain_ns);
 void inf_server_free(inf_server_t *server);
 
-/* As far as the server itself knows; its models' backends are not asked. */
+/* As far as the server itself knows; its models' backends are not asked.  A
+   server that is ready stays so while a change of the configuration has still
+   to be reconciled with its models. */
 bool inf_server_ready(inf_server_t *server);
 
 /*

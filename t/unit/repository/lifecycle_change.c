@@ -832,6 +832,41 @@ a_reload_is_ready_all_the_time(void **state)
     wait_for_count("fini m/1", 1);
 }
 
+/* It comes, serves, and the old one drains; the next one fails. */
+static void
+a_new_version_leaves_the_server_ready(void **state)
+{
+    (void) state;
+    caller_t c;
+    inf_model_t *m;
+
+    add_model("m", "backend: 'x' ", 1);
+    assert_ok(inf_lifecycle_load(w.lc, "m", NULL));
+    assert_ok(find("m", 1, &m));
+    tree_file(w.tree, "repo/m/2/data", "2");
+    fake.hold = "init m/2";
+    start_call(&c, "m", false);
+    fake_wait_held(1);
+    assert_string_equal(rows(), "m/1 READY \nm/2 LOADING \n");
+    assert_true(inf_lifecycle_all_ready(w.lc));
+    fake_release();
+    pthread_join(c.thread, NULL);
+    assert_ok(c.err);
+    assert_string_equal(rows(), "m/1 UNLOADING \nm/2 READY \n");
+    assert_true(inf_lifecycle_all_ready(w.lc));
+    inf_model_unref(m);
+    wait_for_row("m/1 UNAVAILABLE unloaded\n");
+
+    tree_file(w.tree, "repo/m/3/data", "3");
+    fake.fail = "init m/3";
+    inf_err_free(inf_lifecycle_load(w.lc, "m", NULL));
+    assert_non_null(strstr(rows(), "m/2 READY"));
+    assert_non_null(strstr(rows(), "m/3 UNAVAILABLE "));
+    assert_true(inf_lifecycle_all_ready(w.lc));
+    assert_ok(inf_lifecycle_unload(w.lc, "m", false));
+    assert_false(inf_lifecycle_all_ready(w.lc));    /* as with Triton        */
+}
+
 static void
 a_load_starts_while_the_old_version_still_drains(void **state)
 {
@@ -1304,6 +1339,7 @@ main(void)
         T(operations_on_one_model_run_one_after_another),
         T(a_stop_gives_up_on_a_load_that_does_not_end),
         T(a_reload_is_ready_all_the_time),
+        T(a_new_version_leaves_the_server_ready),
         T(a_load_starts_while_the_old_version_still_drains),
         T(a_broken_instance_has_its_model_built_again),
         T(a_failed_version_is_tried_again_as_often_as_told),
