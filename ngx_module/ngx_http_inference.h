@@ -245,6 +245,9 @@ struct ngx_http_inference_submission_s {
     ngx_uint_t                    nregions;     /* still to be freed         */
     ngx_uint_t                    begun;        /* executions of it, as far as
                                                    is known                  */
+    ngx_uint_t                    excused;      /* of them: a suspect was
+                                                   under way beside it when
+                                                   its core ended            */
     ngx_uint_t                    deaths;       /* of cores that had it      */
     unsigned                      keep:1;       /* set by the request        */
     unsigned                      sequence:1;   /* the core that had it is

@@ -319,6 +319,13 @@ ngx_http_inference_in_flight_lost(ngx_http_inference_in_flight_t *in_flight,
         submission->begun++;
     }
 
+    if (in_flight->begun && submission->begun == 1
+        && inf_client_has_suspect(in_flight->channel->client))
+    {
+        /* it was none itself */
+        submission->excused = 1;
+    }
+
     submission->deaths++;
     submission->taken = (state & INF_SLOT_STATE_MASK) != INF_SLOT_FREE;
     submission->sequence = (state & INF_SLOT_SEQUENCE) != 0;

@@ -486,8 +486,11 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
     s.deadline_ns = ctx->deadline_ns;
     s.received_ns = ctx->received_ns;
 
-    if (ctx->submission.begun || ctx->submission.deaths > 1) {
+    if (ctx->submission.begun) {
         s.flags |= INF_SUBMIT_FLAG_SUSPECT;
+
+    } else if (ctx->submission.deaths > 1) {
+        s.flags |= INF_SUBMIT_FLAG_ALONE;
     }
 
     n = ngx_http_inference_infer_regions(ctx, regions);

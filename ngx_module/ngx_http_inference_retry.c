@@ -68,7 +68,8 @@ ngx_http_inference_retry_wanted(ngx_http_inference_ctx_t *ctx,
     ilcf = ngx_http_get_module_loc_conf(ctx->request,
                                         ngx_http_inference_module);
 
-    return !submission->sequence && submission->begun < ilcf->tries
+    return !submission->sequence
+           && submission->begun < ilcf->tries + submission->excused
            && submission->deaths < NGX_HTTP_INFERENCE_RETRY_DEATHS;
 }
 

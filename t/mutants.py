@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Seeds bugs into both batchers, rate limiter, response cache, the ensembles'
-flow, the threads that come and go and the schedule of polls, one by one: the
-simulators, the limiter's random worlds, the storm around changing instances and
-the schedule's virtual time must find each.
+flow, the suspects, the threads that come and go and the schedule of polls, one
+by one: the simulators, the limiter's random worlds, the storm around changing
+instances and the schedule's virtual time must find each.
 
     t/mutants.py [BUILD]        BUILD has objects and the unit programs
 
@@ -27,6 +27,7 @@ HEAP = "core/base/heap.c"
 COMPATIBILITY = "core/sched/compatibility.c"
 LIMITER = "core/sched/rate_limiter.c"
 FLOW = "core/sched/ensemble_flow.c"
+SUSPECTS = "core/sched/suspects.c"
 THREAD = "core/sched/instance_thread.c"
 THREADS = "core/sched/instance_threads.c"
 CACHE = "core/cache/response_cache.c"
@@ -45,6 +46,7 @@ RECONCILE = "core/repository/reconcile.c"
 # the program that must find a bug (of sched, unless it says); others: the
 # simulation
 JUDGES = {LIMITER: "rate_limiter", FLOW: "ensemble_flow",
+          SUSPECTS: "suspects",
           THREAD: "live_scaling", THREADS: "live_scaling",
           CACHE: "cache/server_simulation", RUN: "cache/server_simulation",
           EXECUTIONS: "cache/server_simulation",
@@ -74,6 +76,20 @@ MUTANTS = [
      "scan->best = 0;\n    }\n\n    return rows"),
     ("a suspect gets company", BATCHER,
      "scan->closed = req->suspect;", "scan->closed = false;"),
+    ("two suspects are under way", SUSPECTS,
+     "s->under_way > 0 && now_ns < s->until_ns",
+     "s->under_way > 1 && now_ns < s->until_ns"),
+    ("suspects wait for ever", SUSPECTS,
+     "s->under_way > 0 && now_ns < s->until_ns", "s->under_way > 0"),
+    ("each suspect that waits begins the total anew", SUSPECTS,
+     "s->under_way > 0 && s->until_ns == UINT64_MAX", "s->under_way > 0"),
+    ("the total begins with a suspect that doesn't wait", SUSPECTS,
+     "s->under_way > 0 && s->until_ns == UINT64_MAX",
+     "s->until_ns == UINT64_MAX"),
+    ("the last suspect goes first", SUSPECTS,
+     "inf_list_push_back(&s->waiting", "inf_list_push_front(&s->waiting"),
+    ("a suspect that has gone is not under way", SUSPECTS,
+     "    s->under_way++;\n", ""),
     ("shapes are not compared", COMPATIBILITY,
      "return a->dim_count == b->dim_count && (",
      "return a->dim_count == b->dim_count || ("),

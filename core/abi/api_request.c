@@ -133,7 +133,6 @@ static inf_err_t *
 submit(inf_api_request_t *q, inf_trace_t *trace)
 {
     inf_request_t *r = &q->request;
-    r->nested = true;
     r->start_ns = inf_clock_ns();
     r->factory->start_ns = r->start_ns;
 

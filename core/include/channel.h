@@ -154,6 +154,8 @@ typedef struct {
     inf_ring_index_t complete_tail;     /* core writes                       */
     inf_ring_index_t complete_head;     /* worker writes                     */
     inf_ring_index_t complete_sleeping; /* worker sets 1, core exchanges 0   */
+    inf_ring_index_t suspect;           /* core writes: 1 while a suspect is
+                                           under way, on any channel         */
 } inf_rings_header_t;
 
 typedef enum {
@@ -187,7 +189,8 @@ _Static_assert(offsetof(inf_submission_t, length)
                == sizeof(inf_submission_t), "offsets of a RELEASE");
 
 #define INF_SUBMIT_FLAG_SUSPECT 0x01    /* was executing when a core died:
-                                           execute it alone                  */
+                                           one at a time, each alone in its
+                                           batch                             */
 #define INF_SUBMIT_FLAG_REST    0x02    /* CALL of the repository API: the
                                            record is the REST body, the
                                            model's name and in 4 bytes its
@@ -195,6 +198,8 @@ _Static_assert(offsetof(inf_submission_t, length)
                                            message                           */
 #define INF_SUBMIT_FLAG_REST_ANSWER 0x04    /* CALL: answered by the REST body
                                            that stands for the message       */
+#define INF_SUBMIT_FLAG_ALONE   0x08    /* INFER: several cores have died that
+                                           had it: alone in its batch        */
 
 /* Independent flags; one completion may carry several. */
 #define INF_COMPLETE_RESPONSE 0x01      /* offset, length: a response record */

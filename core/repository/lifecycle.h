@@ -91,9 +91,8 @@ typedef struct {
     inf_response_cache_t        *cache;             /* NULL: none            */
     inf_rate_gate_t             *rate_gate;         /* NULL: no limits; it
                                                        outlives it too       */
-    inf_suspect_gate_t          *suspect_gate;      /* NULL: no suspects; it
-                                                       outlives it too       */
-    const inf_stuck_limit_t     *stuck_limit;       /* NULL: none; likewise  */
+    const inf_stuck_limit_t     *stuck_limit;       /* NULL: none; it outlives
+                                                       it too                 */
     const inf_load_watch_ops_t  *watch;             /* NULL: nobody          */
     void                        *watch_userp;
     const inf_load_note_ops_t   *notes;             /* NULL: nobody          */

@@ -386,7 +386,6 @@ make_options(const inf_model_load_t *what, const inf_model_t *model,
         .idle_userp = what->options->idle_userp,
         .timekeeper = what->timekeeper,
         .rate_gate = what->options->rate_gate,
-        .suspect_gate = what->options->suspect_gate,
         .stuck_limit = what->options->stuck_limit,
         .device_blocking = inf_model_is_device_blocking(model),
         .prepare = prepare->warmup != NULL

@@ -348,7 +348,6 @@ run_begin(inf_ensemble_run_t *run, inf_request_t *req, uint64_t now_ns)
     memset(run->compute_ns, 0, sizeof(run->compute_ns));
     atomic_store_explicit(&run->executes, false, memory_order_relaxed);
     atomic_store_explicit(&run->cancelled, false, memory_order_relaxed);
-    atomic_store_explicit(&req->begun, false, memory_order_relaxed);
     req->queue_ns = now_ns;
     req->exec_ns = now_ns;
     req->payload_rows = req->batch_size > 0 ? req->batch_size : 1;

@@ -243,7 +243,6 @@ build(inf_step_request_t *s)
 
     req->whole = whole;
     req->suspect = whole->suspect;
-    req->nested = whole->nested;
     req->uses_regions = whole->uses_regions;
     req->copies = whole->copies;
     req->priority = whole->priority;

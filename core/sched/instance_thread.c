@@ -25,10 +25,6 @@ static void payload_take_locked(inf_runner_t *runner, inf_payload_t *payload)
 static void request_leaves(inf_request_t *req);
 static void instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
     uint64_t start_ns);
-static uint64_t enter_gate(inf_instance_thread_t *t,
-    const inf_payload_t *payload, uint64_t start_ns,
-    inf_suspect_turn_t *turn);
-static inf_request_t *outermost(inf_request_t *req);
 static void take_inputs(inf_payload_t *payload);
 static void add_controls(inf_instance_thread_t *t, inf_payload_t *payload);
 static uint32_t requests_take(inf_instance_thread_t *t,
@@ -258,11 +254,6 @@ instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
         requests_reserve(t, payload->count);
     }
 
-    inf_suspect_turn_t turn = { .waiter = NULL };
-    if (t->runner->suspect_gate != NULL) {
-        start_ns = enter_gate(t, payload, start_ns, &turn);
-    }
-
     atomic_store_explicit(&t->begun_ns, start_ns, memory_order_relaxed);
     do {
         executor->execute(t->instance, t->requests, requests_take(t, payload,
@@ -270,48 +261,7 @@ instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
     } while (!inf_list_empty(&payload->requests));
     atomic_store_explicit(&t->begun_ns, 0, memory_order_relaxed);
 
-    if (t->runner->suspect_gate != NULL) {
-        inf_suspect_gate_leave(t->runner->suspect_gate, &turn);
-    }
     t->instance = t->instance->sched.peer;
-}
-
-/* When the payload starts; until then none of its requests counts as
-   executing. */
-static uint64_t
-enter_gate(inf_instance_thread_t *t, const inf_payload_t *payload,
-    uint64_t start_ns, inf_suspect_turn_t *turn)
-{
-    inf_suspect_gate_t *gate = t->runner->suspect_gate;
-
-    for (const inf_link_t *l = payload->requests.next;
-        l != &payload->requests; l = l->next)
-    {
-        inf_request_t *req = inf_link_entry(l, inf_request_t, link);
-        const inf_request_t *whole = outermost(req);
-        turn->execution.suspect |= req->suspect;
-        turn->execution.exempt |= req->nested || (whole != req
-            && atomic_load_explicit(&whole->begun, memory_order_relaxed));
-        turn->execution.whole = whole;
-    }
-
-    if (inf_suspect_gate_enter(gate, turn, &t->waiter)) {
-        return start_ns;
-    }
-
-    inf_runner_sleeps();
-    inf_suspect_gate_wait(gate, turn);
-    return inf_clock_ns();
-}
-
-/* Not a whole's part: itself. */
-static inf_request_t *
-outermost(inf_request_t *req)
-{
-    while (req->whole != NULL) {
-        req = (inf_request_t *) (uintptr_t) req->whole;
-    }
-    return req;
 }
 
 /* The bytes of its requests are copied where the model wants that, and strings
@@ -388,10 +338,6 @@ requests_take(inf_instance_thread_t *t, inf_payload_t *payload,
     {
         inf_request_t *req = inf_link_entry(link, inf_request_t, link);
         req->exec_ns = start_ns;
-        if (req->whole != NULL) {
-            atomic_store_explicit(&outermost(req)->begun, true,
-                memory_order_relaxed);
-        }
         if (req->ops->executing != NULL) {
             req->ops->executing(req->userp, req);
         }

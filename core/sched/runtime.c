@@ -45,7 +45,6 @@ inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
     runner->idle_ops = options->idle;
     runner->idle_userp = options->idle_userp;
     runner->rate_gate = options->rate_gate;
-    runner->suspect_gate = options->suspect_gate;
     runner->stuck_limit = options->stuck_limit;
 
     inf_err_t *err = inf_policy_new(model, &runner->policy);

@@ -22,7 +22,6 @@
 #include "core/sched/policy.h"
 #include "core/sched/rate_gate.h"
 #include "core/sched/stuck.h"
-#include "core/sched/suspect_gate.h"
 #include "core/sched/timekeeper.h"
 #include "core/sched/waiter.h"
 #include "core/tensor/request.h"
@@ -67,7 +66,6 @@ typedef struct {
     inf_timekeeper_t     *timekeeper;   /* NULL: requests do not time out
                                            while all instances are busy      */
     inf_rate_gate_t      *rate_gate;    /* NULL: nothing is limited          */
-    inf_suspect_gate_t   *suspect_gate; /* NULL: there are no suspects       */
     const inf_stuck_limit_t *stuck_limit;   /* NULL: none is ever stuck      */
 } inf_runner_options_t;
 

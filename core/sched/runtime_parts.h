@@ -89,7 +89,6 @@ struct inf_runner_s {
     const inf_idle_ops_t    *idle_ops;
     void                    *idle_userp;
     inf_rate_gate_t         *rate_gate;     /* or NULL: nothing is limited   */
-    inf_suspect_gate_t      *suspect_gate;  /* or NULL: there are none       */
     const inf_stuck_limit_t *stuck_limit;   /* or NULL: none is ever stuck   */
     inf_response_order_t    *order;         /* or NULL: as they come         */
     inf_timekeeper_t        *timekeeper;    /* or NULL                       */

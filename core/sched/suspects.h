@@ -1,21 +1,19 @@
 /*
- * suspects.h - which executions of a core may begin: those of suspects,
- *              requests that executed when a core died, have no other beside
- *              them.
+ * suspects.h - when a suspect may go to its model: a request that was
+ *              executing when a core died.
  *
- * Owner    The suspect gate owns the policy; an execution belongs to the
- *          thread that executes it, between push and done.
- * Thread   any, with the gate's lock held.  No clock, thread or lock of its
- *          own: events in, decisions out.
+ * Owner    The service owns the policy; a suspect belongs to it from push
+ *          until next or cancel gives it back.
+ * Thread   one at a time.  No clock, thread or lock of its own: events in,
+ *          decisions out.
  * Units    ns.
  * Errors   none.
- * Route    instance thread -> suspect gate -> [suspects]
+ * Route    intake -> [suspects] -> scheduler
  *
- * A suspect waits until nothing executes, and nothing begins meanwhile; the
- * first that came is the first to go.  Exempt is what another execution may
- * wait for: parts of what has begun.  An execution that takes longer than
- * INF_SUSPECT_WAIT_NS is waited for no more, and others that have waited as
- * long go before the next suspect.
+ * One suspect at a time is under way in the core, in order of arrival, so that
+ * a core that dies names the request that ended it.  Requests that are no
+ * suspects go on beside it.  INF_SUSPECTS_TOTAL_NS after a suspect first had to
+ * wait all suspects go, for as long as the core lives.
  */
 
 #ifndef INF_SCHED_SUSPECTS_H
@@ -26,51 +24,35 @@
 
 #include "core/base/queue.h"
 
-#define INF_SUSPECT_WAIT_NS UINT64_C(10000000000)
+#define INF_SUSPECTS_TOTAL_NS UINT64_C(30000000000)
 
-typedef enum {
-    INF_EXECUTION_WAITS,
-    INF_EXECUTION_BESIDE,       /* others                                    */
-    INF_EXECUTION_ALONE,        /* with what belongs to the same whole       */
-    INF_EXECUTION_DONE
-} inf_execution_state_t;
-
-/* One execution; its caller sets the first three. */
+/* In a request; zeroed or taken back, it does not wait. */
 typedef struct {
-    bool                  suspect;
-    bool                  exempt;   /* begins at once, unless it is suspect  */
-    const void           *whole;    /* what it is a part of                  */
-
-    inf_execution_state_t state;
-    inf_link_t            link;     /* waits                                 */
-    uint32_t              round;    /* in which it began                     */
-    uint64_t              until_ns; /* others wait behind suspects           */
-} inf_execution_t;
+    inf_link_t link;
+    bool       waits;
+} inf_suspect_t;
 
 typedef struct {
-    inf_link_t  exempt;             /* wait for next() alone                 */
-    inf_link_t  suspects;
-    inf_link_t  others;
-    uint32_t    round;              /* of executions that are waited for     */
-    uint64_t    until_ns;           /* they are                              */
-    uint32_t    beside;             /* of this round, under way              */
-    uint32_t    alone;              /* likewise: parts of whole              */
-    const void *whole;              /* of the suspect that executes          */
+    inf_link_t waiting;
+    uint32_t   under_way;
+    uint64_t   until_ns;        /* UINT64_MAX: none has had to wait yet      */
 } inf_suspects_t;
 
-/* Nothing waits or executes. */
+/* None waits or is under way. */
 void inf_suspects_init(inf_suspects_t *s);
 
-/* The execution waits, until next() gives it back. */
-void inf_suspects_push(inf_suspects_t *s, inf_execution_t *e,
+/* Waits from now on. */
+void inf_suspects_push(inf_suspects_t *s, inf_suspect_t *suspect,
     uint64_t now_ns);
 
-/* One that begins now; NULL: none does, before something is pushed or done, or
+/* One that goes now; NULL: none does, before something is pushed or done, or
    time has passed. */
-inf_execution_t *inf_suspects_next(inf_suspects_t *s, uint64_t now_ns);
+inf_suspect_t *inf_suspects_next(inf_suspects_t *s, uint64_t now_ns);
 
-/* Of one that has begun. */
-void inf_suspects_done(inf_suspects_t *s, inf_execution_t *e,
-    uint64_t now_ns);
+/* One that has gone has its response. */
+void inf_suspects_done(inf_suspects_t *s);
+
+/* It goes nowhere; false: it does not wait. */
+bool inf_suspects_cancel(inf_suspect_t *suspect);
 
 #endif /* INF_SCHED_SUSPECTS_H */

@@ -224,7 +224,6 @@ inf_server_free(inf_server_t *server)
     inf_lifecycle_free(server->lifecycle);
     inf_server_cache_close(&server->cache);
     inf_rate_gate_free(server->rate_gate);
-    inf_suspect_gate_free(server->suspect_gate);
     inf_gpu_metrics_free(server->gpu_metrics);
     inf_shm_regions_free(server->regions);
     if (server->has_memory) {
@@ -365,12 +364,6 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
     if (err != NULL) {
         return err;
     }
-    if (inf_crash_page_restarted(page)) {
-        err = inf_suspect_gate_new(&server->suspect_gate);
-        if (err != NULL) {
-            return err;
-        }
-    }
     inf_gpus_t gpus = {
         .min_capability = inf_memory_min_capability(memory)
     };
@@ -394,7 +387,6 @@ open_lifecycle(inf_server_t *server, const inf_server_host_t *host,
         .rate_gate = server->rate_gate,
         .watch = page != NULL ? &inf_crash_page_watch : NULL,
         .watch_userp = page,
-        .suspect_gate = server->suspect_gate,
         .stuck_limit = &server->stuck_limit,
         .notes = server->journal != NULL ? &inf_journal_notes : NULL,
         .notes_userp = server->journal

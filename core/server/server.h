@@ -55,7 +55,6 @@ struct inf_server_s {
     _Atomic bool                      ready;    /* relaxed: the last answer of
                                                    inf_server_ready          */
     inf_rate_gate_t                  *rate_gate;    /* NULL: no limits       */
-    inf_suspect_gate_t               *suspect_gate; /* NULL: no core before  */
     inf_stuck_limit_t                 stuck_limit;
     _Atomic bool                      scanned;  /* seq_cst: all loads are
                                                    queued                    */

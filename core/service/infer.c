@@ -6,6 +6,7 @@
 #include "core/service/request_regions.h"
 #include "core/service/request_trace.h"
 #include "core/service/response_sink.h"
+#include "core/service/suspect_queue.h"
 
 /* JSON of generate that the thread with the intake role reads itself: that is
    done in less time than copying a record may take. */
@@ -69,7 +70,6 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
     req->queue_ns = now_ns;
     in_flight->factory.start_ns = req->start_ns;
 
-    inf_infer_fed_t fed = { 0 };
     bool restoring = inf_server_restoring(server);
     /* a model whose load it interrupts would be taken for the one that ended
        the core */
@@ -78,7 +78,27 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
             " loaded"), INF_CAUSE_STARTING)
         : open_request(in_flight, models, submission,
             restoring ? server : NULL);
-    if (err == NULL && (in_flight->record->flags & INF_REQUEST_GENERATE)
+    if (err != NULL) {
+        inf_infer_reject(in_flight, err);
+        return (inf_infer_fed_t) { 0 };
+    }
+
+    if (submission->flags & INF_SUBMIT_FLAG_SUSPECT) {
+        inf_channel_set_slot(session->channel, in_flight->slot,
+            INF_SLOT_QUEUED | INF_SLOT_RETRYABLE);
+        inf_suspect_queue_push(session->suspects, in_flight, now_ns);
+        return (inf_infer_fed_t) { 0 };
+    }
+
+    return inf_infer_go_on(in_flight, now_ns);
+}
+
+inf_infer_fed_t
+inf_infer_go_on(inf_in_flight_t *in_flight, uint64_t now_ns)
+{
+    inf_infer_fed_t fed = { 0 };
+
+    if ((in_flight->record->flags & INF_REQUEST_GENERATE)
         && inf_infer_record_inputs(in_flight->record)->data_length
             > READ_AT_ONCE)
     {
@@ -86,9 +106,8 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
         fed.unread = in_flight;
         return fed;
     }
-    if (err == NULL) {
-        err = fill_request(in_flight);
-    }
+
+    inf_err_t *err = fill_request(in_flight);
     if (err == NULL) {
         err = inf_infer_queue(in_flight, now_ns, true, &fed);
     }
@@ -145,7 +164,8 @@ open_request(inf_in_flight_t *in_flight, inf_registry_reader_t *models,
     }
     req->priority = rec->priority;
     req->timeout_us = rec->timeout_us;
-    req->suspect = submission->flags & INF_SUBMIT_FLAG_SUSPECT;
+    req->suspect = submission->flags
+        & (INF_SUBMIT_FLAG_SUSPECT | INF_SUBMIT_FLAG_ALONE);
 
     if (inf_model_is_decoupled(model)
         && !(rec->flags & INF_REQUEST_STREAM))

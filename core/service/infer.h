@@ -3,8 +3,8 @@
  *
  * Owner    A submission becomes a request in flight of its session; it always
  *          ends by completions on the channel.
- * Thread   submit, cancel: the intake role; read: a control thread; responses:
- *          any thread.
+ * Thread   submit, go_on, cancel: the intake role; read: a control thread;
+ *          responses: any thread.
  * Units    ns.
  * Errors   answered on the channel as a response with a status.
  * Route    intake -> [infer] -> runtime ... sink -> [infer] -> channel
@@ -22,17 +22,21 @@
 /* Where a request went; runner is a name to compare, it may be gone. */
 typedef struct {
     const inf_runner_t *runner;     /* NULL: nowhere, it was rejected, is the
-                                       response cache's or an ensemble's     */
+                                       response cache's or an ensemble's, or
+                                       a suspect that waits                  */
     bool                quick;      /* the runner's executions are short     */
     inf_in_flight_t    *unread;     /* not NULL: its JSON is long, and a
                                        control thread reads it               */
 } inf_infer_fed_t;
 
-/* Takes the submission: the request runs, is queued, or is rejected on the
-   channel. */
+/* Takes the submission: the request runs, is queued, waits for its turn among
+   suspects, or is rejected on the channel. */
 inf_infer_fed_t inf_infer_submit(inf_session_t *session,
     inf_registry_reader_t *models, const inf_submission_t *submission,
     inf_server_t *server, uint64_t now_ns);
+
+/* The same with a suspect whose turn it is. */
+inf_infer_fed_t inf_infer_go_on(inf_in_flight_t *in_flight, uint64_t now_ns);
 
 /* Reads the JSON of a request of generate and submits it; or, with an error,
    which is taken, rejects the request. */

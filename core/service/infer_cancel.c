@@ -3,6 +3,7 @@
 #include "core/sched/entrance.h"
 #include "core/sched/rejection.h"
 #include "core/service/infer_parts.h"
+#include "core/service/suspect_queue.h"
 
 static void withdraw(inf_session_t *session, const inf_in_flight_t *last);
 static bool may_be_withdrawn(const inf_in_flight_t *in_flight);
@@ -18,7 +19,9 @@ inf_infer_cancel(inf_session_t *session, uint32_t slot, uint32_t generation)
     inf_factory_t *factory = &in_flight->factory;
     atomic_store(&factory->cancelled, true);
 
-    if (factory->model != NULL
+    if (inf_suspect_queue_cancel(in_flight)) {
+        inf_reject_cancelled(&in_flight->request);
+    } else if (factory->model != NULL
         && !atomic_load(&in_flight->reading)) /* else inf_infer_read does it */
     {
         inf_infer_unqueue(in_flight);

@@ -14,6 +14,7 @@
 #include "core/service/configuration_socket.h"
 #include "core/service/infer.h"
 #include "core/service/intake_role.h"
+#include "core/service/suspect_queue.h"
 #include "core/wire/sockets.h"
 
 #define INTAKE_EVENTS     64
@@ -59,6 +60,8 @@ struct inf_intake_s {
     uint64_t              leave_until_ns;
     uint64_t              leave_look_ns;
     uint64_t              trimmed_ns;
+    inf_suspect_queue_t   suspects;
+    bool                  suspect_told; /* to all sessions: one is under way */
     inf_infer_fed_t       fed;          /* where this poll's requests went   */
     bool                  fed_several;
 
@@ -85,6 +88,10 @@ static void host_changed(void *userp);
 static bool drain_session(inf_intake_t *in, intake_session_t *is);
 static void take_infer(inf_intake_t *in, inf_session_t *session,
     const inf_submission_t *s, uint64_t now_ns);
+static void take_suspects(inf_intake_t *in);
+static void tell_suspect(inf_intake_t *in, bool under_way);
+static void note_fed(inf_intake_t *in, inf_infer_fed_t fed);
+static void wake_for_suspects(void *userp);
 static void dispatch(inf_intake_t *in, inf_session_t *session,
     const inf_submission_t *s);
 static bool all_asleep(inf_intake_t *in);
@@ -119,6 +126,7 @@ inf_intake_new(const inf_intake_options_t *options, inf_intake_t **out)
     in->options = *options;
     inf_link_init(&in->sessions);
     inf_link_init(&in->ended);
+    inf_suspect_queue_init(&in->suspects, wake_for_suspects, in);
     inf_intake_role_init(&in->role);
     in->wake_fd = -1;
     in->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -343,6 +351,9 @@ poll_rings(inf_intake_t *in)
         l = l->next;
         any |= drain_session(in, is);
     }
+    if (inf_suspect_queue_pending(&in->suspects)) {
+        take_suspects(in);
+    }
 
     free_ended(in);
     return any;
@@ -462,9 +473,50 @@ static void
 take_infer(inf_intake_t *in, inf_session_t *session, const inf_submission_t *s,
     uint64_t now_ns)
 {
-    inf_infer_fed_t fed = inf_infer_submit(session, &in->models, s,
-        in->server, now_ns);
+    note_fed(in, inf_infer_submit(session, &in->models, s, in->server,
+        now_ns));
+}
 
+/* All workers know of a suspect before it begins. */
+static void
+take_suspects(inf_intake_t *in)
+{
+    inf_suspect_queue_t *q = &in->suspects;
+    uint64_t now = inf_clock_ns();
+    inf_in_flight_t *in_flight;
+
+    while ((in_flight = inf_suspect_queue_next(q, now)) != NULL) {
+        tell_suspect(in, true);
+        note_fed(in, inf_infer_go_on(in_flight, now));
+    }
+
+    tell_suspect(in, q->suspects.under_way > 0);
+}
+
+static void
+tell_suspect(inf_intake_t *in, bool under_way)
+{
+    if (in->suspect_told == under_way) {
+        return;
+    }
+
+    in->suspect_told = under_way;
+    for (inf_link_t *l = in->sessions.next; l != &in->sessions; l = l->next) {
+        intake_session_t *is = inf_link_entry(l, intake_session_t,
+            peer.link);
+        inf_channel_set_suspect(is->session->channel, under_way);
+    }
+}
+
+static void
+wake_for_suspects(void *userp)
+{
+    inf_intake_wake(userp);
+}
+
+static void
+note_fed(inf_intake_t *in, inf_infer_fed_t fed)
+{
     if (fed.unread != NULL) {
         inf_control_read(in->control, fed.unread);
         return;
@@ -695,6 +747,8 @@ add_session(void *userp, inf_channel_t *channel, uint32_t pid)
 
     session->tracer = in->server->tracer;
     session->regions = in->server->regions;
+    session->suspects = &in->suspects;
+    inf_channel_set_suspect(channel, in->suspect_told);
     intake_session_t *is = calloc(1, sizeof(*is));
     if (is == NULL) {
         err = inf_err_nomem();

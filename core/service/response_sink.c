@@ -9,6 +9,7 @@
 #include "core/service/request_regions.h"
 #include "core/service/request_trace.h"
 #include "core/service/response_write.h"
+#include "core/service/suspect_queue.h"
 
 static inf_err_t *sink_alloc(void *userp, inf_output_t *out, size_t size);
 static void sink_release(void *userp, inf_output_t *out);
@@ -153,6 +154,7 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
         inf_request_trace_answer(in_flight, response, region);
     }
     inf_channel_complete(channel, &c, region, size);
+    inf_suspect_queue_answered(in_flight);
     inf_response_free(response);
 }
 
@@ -273,4 +275,5 @@ answer_for_backend(inf_in_flight_t *in_flight)
     inf_channel_set_slot(channel, in_flight->slot,
         (uint8_t) (INF_SLOT_ANSWERED | (in_flight->retry & INF_SLOT_SEQUENCE)));
     inf_channel_complete(channel, &c, region, size);
+    inf_suspect_queue_answered(in_flight);
 }

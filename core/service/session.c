@@ -103,6 +103,8 @@ inf_session_take(inf_session_t *s, uint32_t slot, uint32_t generation)
     atomic_store_explicit(&in_flight->stalled, false, memory_order_relaxed);
     atomic_store_explicit(&in_flight->reading, false, memory_order_relaxed);
     atomic_store_explicit(&in_flight->reported, false, memory_order_relaxed);
+    atomic_store_explicit(&in_flight->suspected, false, memory_order_relaxed);
+    in_flight->suspect.waits = false;
     atomic_store_explicit(&in_flight->parts, 2, memory_order_relaxed);
     s->by_slot[slot] = in_flight;
     return in_flight;

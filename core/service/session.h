@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "core/base/queue.h"
+#include "core/sched/suspects.h"
 #include "core/service/response_flow.h"
 #include "core/tensor/request.h"
 #include "core/tensor/response.h"
@@ -54,6 +55,9 @@ struct inf_in_flight_s {
                                                cancelled beside it: a control
                                                thread is to submit it        */
     _Atomic bool              reported;     /* relaxed: so was the load      */
+    _Atomic bool              suspected;    /* relaxed: a suspect under way,
+                                               without a response            */
+    inf_suspect_t             suspect;      /* the intake role's             */
     uint8_t                   retry;        /* INF_SLOT_RETRYABLE or
                                                INF_SLOT_SEQUENCE             */
     const inf_infer_record_t *record;       /* in the request's arena        */
@@ -87,6 +91,7 @@ struct inf_session_s {
     struct inf_tracer_s     *tracer;        /* of the server; set before the
                                                first request, NULL: none     */
     inf_shm_regions_t       *regions;       /* the server's; set at once     */
+    struct inf_suspect_queue_s *suspects;   /* the intake's; set at once     */
     inf_in_flight_t        **by_slot;       /* the last one of each slot     */
     uint32_t                 slots;
     uint64_t                 response_wait_ns;  /* of a backend, for a client

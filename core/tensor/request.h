@@ -122,10 +122,6 @@ struct inf_request_s {
     _Atomic(inf_request_state_t) state; /* relaxed; moved by
                                            inf_request_move alone            */
     bool                     suspect;   /* execute it alone                  */
-    bool                     nested;    /* made in the core by a plug-in, whose
-                                           execution may wait for it         */
-    _Atomic bool             begun;     /* relaxed; of a whole: a part of it
-                                           has begun to execute              */
     bool                     padding;    /* fills an empty slot: no client
                                            waits, nothing is counted         */
 

@@ -131,6 +131,13 @@ inf_client_slot_state(const inf_client_t *c, inf_slot_id_t id)
     return __atomic_load_n(&c->slot_states[id.slot], __ATOMIC_ACQUIRE);
 }
 
+bool
+inf_client_has_suspect(const inf_client_t *c)
+{
+    const inf_rings_header_t *shared = c->rings;
+    return __atomic_load_n(&shared->suspect.value, __ATOMIC_ACQUIRE) != 0;
+}
+
 uint32_t
 inf_client_slots_taken(const inf_client_t *c)
 {

@@ -141,6 +141,9 @@ void inf_client_abandon(inf_client_t *c, inf_slot_id_t id,
 /* INF_SLOT_* and INF_SLOT_RETRYABLE as last stored by the core. */
 uint8_t inf_client_slot_state(const inf_client_t *c, inf_slot_id_t id);
 
+/* Whether a suspect was under way when the core last said so. */
+bool inf_client_has_suspect(const inf_client_t *c);
+
 /* Slots that are not free: in use, or abandoned and not released. */
 uint32_t inf_client_slots_taken(const inf_client_t *c);
 

@@ -194,6 +194,13 @@ inf_channel_set_slot(inf_channel_t *ch, uint32_t slot, uint8_t state)
 }
 
 void
+inf_channel_set_suspect(inf_channel_t *ch, bool under_way)
+{
+    inf_rings_header_t *shared = ch->rings;
+    __atomic_store_n(&shared->suspect.value, under_way, __ATOMIC_RELEASE);
+}
+
+void
 inf_channel_stats(inf_channel_t *ch, inf_channel_stats_t *out)
 {
     inf_lock(&ch->ring_lock);

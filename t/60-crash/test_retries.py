@@ -199,7 +199,7 @@ def test_only_names_that_the_next_core_loads_are_waited_for(make_server,
     assert answer.error == "closed for today"       # the model's own answer
 
 
-@pytest.mark.parametrize("company", ["long", "brief"])
+@pytest.mark.parametrize("company", ["long", "brief", "chain"])
 def test_a_request_that_ends_its_core_fails_alone(make_server, company):
     """Steady load of other models, one try for each but the first beside the
     request that ends the core: it alone is answered 503."""
@@ -209,6 +209,11 @@ def test_a_request_that_ends_its_core_fails_alone(make_server, company):
         fill(repository)
         models.identity(repository, "long", [("IN", "INT32", [-1])],
                         instances=4, parameters={"execute_delay_ms": "300"})
+        models.ensemble(repository, "chain", [("IN", "INT32", [-1])],
+                        [("OUT", "INT32", [-1])],
+                        models.step("brief", {"IN": "IN"}, {"OUT": "between"}),
+                        models.step("long", {"IN": "between"},
+                                    {"OUT": "OUT"}))
         models.identity(repository, "bad", [("IN", "INT32", [-1])],
                         backend="failing",
                         parameters={"fail": "execute-crash"})

@@ -1,11 +1,10 @@
-/* Which executions begin beside suspects: the rules one by one, and random
-   traffic with a virtual clock. */
+/* When suspects go: the rules one by one, and requests that end core after
+   core, with a virtual clock. */
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -26,142 +25,140 @@ setup(void **state)
     return 0;
 }
 
-static inf_execution_t *
+static inf_suspect_t *
 next(void)
 {
     return inf_suspects_next(&s, now);
 }
 
 static void
-push(inf_execution_t *e, bool suspect)
+push(inf_suspect_t *suspect)
 {
-    *e = (inf_execution_t) { .suspect = suspect, .whole = e };
-    inf_suspects_push(&s, e, now);
+    inf_suspects_push(&s, suspect, now);
 }
 
 static void
-done(inf_execution_t *e)
-{
-    inf_suspects_done(&s, e, now);
-}
-
-static void
-a_suspect_waits_for_what_executes_and_others_for_it(void **state)
+suspects_go_one_at_a_time_in_order_of_arrival(void **state)
 {
     (void) state;
-    inf_execution_t a, b, first, second, c;
+    inf_suspect_t a = { .waits = false }, b = a, c = a;
 
-    push(&a, false);
-    push(&b, false);
+    assert_null(next());
+    push(&a);
     assert_ptr_equal(next(), &a);
+    push(&b);
+    push(&c);
+    assert_null(next());
+    inf_suspects_done(&s);
     assert_ptr_equal(next(), &b);
-    push(&first, true);
-    push(&c, false);
-    push(&second, true);
     assert_null(next());
-    done(&a);
-    assert_null(next());
-    done(&b);
-    assert_ptr_equal(next(), &first);
-    assert_null(next());
-    done(&first);
-    assert_ptr_equal(next(), &second);
-    assert_null(next());
-    done(&second);
+    inf_suspects_done(&s);
     assert_ptr_equal(next(), &c);
-    done(&c);
+    inf_suspects_done(&s);
     assert_null(next());
 }
 
 static void
-what_another_execution_may_wait_for_begins_at_once(void **state)
+a_cancelled_suspect_gives_way_to_the_next(void **state)
 {
     (void) state;
-    inf_execution_t a, suspect, part, other_part, unrelated;
+    inf_suspect_t a = { .waits = false }, b = a, c = a;
 
-    push(&a, false);
+    assert_false(inf_suspects_cancel(&a));
+    push(&a);
     assert_ptr_equal(next(), &a);
-    push(&suspect, true);
+    assert_false(inf_suspects_cancel(&a));
+    push(&b);
+    push(&c);
+    assert_true(inf_suspects_cancel(&b));
+    assert_false(inf_suspects_cancel(&b));
+    inf_suspects_done(&s);
+    assert_ptr_equal(next(), &c);
     assert_null(next());
-    part = (inf_execution_t) { .exempt = true, .whole = &a };
-    inf_suspects_push(&s, &part, now);          /* a waits for it            */
-    assert_ptr_equal(next(), &part);
-    done(&a);
-    assert_null(next());
-    done(&part);
-    assert_ptr_equal(next(), &suspect);
+}
 
-    other_part = (inf_execution_t) { .suspect = true, .exempt = true,
-        .whole = &suspect };
-    push(&unrelated, true);
-    inf_suspects_push(&s, &other_part, now);
-    assert_ptr_equal(next(), &other_part);      /* the suspect waits for it  */
-    assert_null(next());
-    done(&suspect);
-    assert_null(next());
-    done(&other_part);
-    assert_ptr_equal(next(), &unrelated);
-    done(&unrelated);
+/* 32 of 9 s each: the last begins with the total, not after five minutes; and
+   nobody waits in this core again. */
+static void
+all_go_when_some_have_waited_for_the_total(void **state)
+{
+    (void) state;
+    inf_suspect_t many[32];
+    uint64_t first = now;
+    uint32_t gone = 0;
+
+    memset(many, 0, sizeof(many));
+    for (int i = 0; i < 32; i++) {
+        push(&many[i]);
+    }
+    while (next() != NULL) {
+        gone++;
+    }
+    assert_int_equal(gone, 1);
+    push(&(inf_suspect_t) { .waits = false });  /* it waits from now on      */
+
+    while (gone < 33) {
+        now += 9000 * MS;
+        inf_suspects_done(&s);
+        while (next() != NULL) {
+            gone++;
+        }
+        assert_true(now - first < INF_SUSPECTS_TOTAL_NS + 9000 * MS);
+    }
+    assert_int_equal(now - first, 36000 * MS);
+
+    inf_suspect_t late[2] = { { .waits = false } };
+    push(&late[0]);
+    push(&late[1]);
+    assert_ptr_equal(next(), &late[0]);
+    assert_ptr_equal(next(), &late[1]);
 }
 
 static void
-what_never_ends_is_waited_for_once(void **state)
+a_suspect_that_never_ends_holds_up_the_others_once(void **state)
 {
     (void) state;
-    inf_execution_t stuck, suspect, second, c;
+    inf_suspect_t hung = { .waits = false }, a = hung, b = hung;
 
-    push(&stuck, false);
-    assert_ptr_equal(next(), &stuck);
-    push(&suspect, true);
-    now += INF_SUSPECT_WAIT_NS - 1;
+    push(&hung);
+    assert_ptr_equal(next(), &hung);
+    now += 2 * INF_SUSPECTS_TOTAL_NS;           /* nobody has waited so far  */
+    push(&a);
+    assert_null(next());
+    now += INF_SUSPECTS_TOTAL_NS - 1;
+    push(&b);
     assert_null(next());
     now++;
-    assert_ptr_equal(next(), &suspect);
-    push(&second, true);
-    done(&suspect);
-    assert_ptr_equal(next(), &second);
-    done(&stuck);                               /* of a round before         */
-    push(&c, false);
+    assert_ptr_equal(next(), &a);
+    assert_ptr_equal(next(), &b);
     assert_null(next());
-    done(&second);
-    assert_ptr_equal(next(), &c);
-    done(&c);
 }
 
-static void
-a_suspect_that_never_ends_holds_up_nobody_for_ever(void **state)
-{
-    (void) state;
-    inf_execution_t stuck, second, c, d;
+/* ---- cores one after another --------------------------------------------- */
 
-    push(&stuck, true);
-    assert_ptr_equal(next(), &stuck);
-    now += MS;
-    push(&c, false);
-    push(&second, true);
-    now += INF_SUSPECT_WAIT_NS;
-    assert_ptr_equal(next(), &c);               /* it has waited as long     */
-    assert_null(next());
-    push(&d, false);
-    assert_null(next());
-    done(&c);
-    assert_ptr_equal(next(), &second);
-    done(&stuck);
-    done(&second);
-    assert_ptr_equal(next(), &d);
-    done(&d);
-}
+#define COUNT     24
+#define INSTANCES 6
+#define TRIES     3
 
-/* ---- random traffic ------------------------------------------------------ */
+typedef enum {
+    SENT,                       /* on its way to the core                    */
+    WAITS,                      /* among suspects                            */
+    QUEUED,
+    EXECUTES,
+    OVER
+} place_t;
 
-#define COUNT 24
-
+/* A request as its worker keeps it, which judges by what it knows after a
+   death: whether it was executing, and whether a suspect was under way. */
 typedef struct {
-    inf_execution_t e;
-    uint64_t        pushed_ns;
-    uint64_t        begun_ns;
-    uint64_t        takes_ns;
-    bool            used;
+    inf_suspect_t suspect;
+    place_t       place;
+    uint64_t      at_ns;            /* it arrives, or its execution ends     */
+    bool          ends_core;
+    uint32_t      begun;
+    uint32_t      excused;
+    uint32_t      taken[COUNT];     /* tries, by the request that ended its
+                                       core                                  */
 } job_t;
 
 static job_t jobs[COUNT];
@@ -177,68 +174,125 @@ random_below(uint32_t n)
     return (uint32_t) (state % n);
 }
 
-static bool
-executes(const job_t *j)
+static uint32_t
+count_in(place_t place, bool suspects_only)
 {
-    return j->used && (j->e.state == INF_EXECUTION_BESIDE
-        || j->e.state == INF_EXECUTION_ALONE);
+    uint32_t n = 0;
+
+    for (int i = 0; i < COUNT; i++) {
+        n += jobs[i].place == place && (!suspects_only || jobs[i].begun > 0);
+    }
+    return n;
 }
 
-/* Executions are shorter than the longest wait: a suspect has nobody beside it
-   but what is exempt. */
 static void
-check_alone(void)
+core_starts(void)
+{
+    inf_suspects_init(&s);
+    for (int i = 0; i < COUNT; i++) {
+        if (jobs[i].place != OVER) {
+            jobs[i].place = SENT;
+            jobs[i].at_ns = now + random_below(60) * MS;
+            jobs[i].suspect.waits = false;
+        }
+    }
+}
+
+static void
+core_dies(uint32_t culprit)
 {
     for (int i = 0; i < COUNT; i++) {
-        if (!executes(&jobs[i]) || jobs[i].e.state != INF_EXECUTION_ALONE) {
+        job_t *j = &jobs[i];
+        if (j->place != EXECUTES) {
             continue;
         }
-        for (int k = 0; k < COUNT; k++) {
-            assert_true(k == i || !executes(&jobs[k]) || jobs[k].e.exempt);
+        if (j->begun == 0 && s.under_way > 0) {
+            j->excused = 1;
+        } else {
+            j->taken[culprit]++;
+        }
+        j->begun++;
+        if (j->begun == TRIES + j->excused) {
+            j->place = OVER;                    /* 503                       */
         }
     }
+    core_starts();
 }
 
 static void
-nobody_is_lost_and_suspects_are_alone(void **state)
+job_moves(uint32_t i)
+{
+    job_t *j = &jobs[i];
+
+    switch (j->place) {
+    case SENT:
+        if (now >= j->at_ns && j->begun > 0) {
+            j->place = WAITS;
+            push(&j->suspect);
+        } else if (now >= j->at_ns) {
+            j->place = QUEUED;
+        }
+        break;
+    case QUEUED:
+        if (count_in(EXECUTES, false) < INSTANCES) {
+            j->place = EXECUTES;
+            j->at_ns = now + (1 + random_below(40)) * MS;
+            assert_true(count_in(EXECUTES, true) <= 1);
+        }
+        break;
+    case EXECUTES:
+        if (now < j->at_ns) {
+            break;
+        }
+        if (j->ends_core) {
+            core_dies(i);
+            break;
+        }
+        if (j->begun > 0) {
+            inf_suspects_done(&s);
+        }
+        j->place = OVER;
+        break;
+    case WAITS:
+    case OVER:
+        break;
+    }
+
+    for (inf_suspect_t *e; (e = next()) != NULL; ) {
+        inf_link_entry(e, job_t, suspect)->place = QUEUED;
+    }
+}
+
+/* Requests that end their core each time take at most one try of any other
+   each, and are rejected themselves. */
+static void
+a_request_that_ends_cores_takes_one_try_of_the_others(void **state)
 {
     (void) state;
-    uint64_t suspects = 0;
-    uint64_t longest = 0;
+    uint32_t taken = 0;
 
-    memset(jobs, 0, sizeof(jobs));
-    for (uint32_t step = 0; step < 400000; step++) {
-        job_t *j = &jobs[random_below(COUNT)];
-        if (!j->used && step < 399000) {
-            *j = (job_t) { .used = true, .pushed_ns = now,
-                .takes_ns = (1 + random_below(400)) * MS };
-            j->e.suspect = random_below(6) == 0;
-            j->e.exempt = !j->e.suspect && random_below(10) == 0;
-            j->e.whole = j;
-            suspects += j->e.suspect;
-            inf_suspects_push(&s, &j->e, now);
-        } else if (executes(j) && now - j->begun_ns >= j->takes_ns) {
-            inf_suspects_done(&s, &j->e, now);
-            j->used = false;
+    for (int world = 0; world < 3000; world++) {
+        memset(jobs, 0, sizeof(jobs));
+        uint32_t bad = 1 + random_below(2);
+        for (uint32_t i = 0; i < bad; i++) {
+            jobs[random_below(COUNT)].ends_core = true;
         }
-
-        inf_execution_t *e;
-        while ((e = inf_suspects_next(&s, now)) != NULL) {
-            job_t *begun = (job_t *) (void *) e;
-            begun->begun_ns = now;
-            uint64_t waited = now - begun->pushed_ns;
-            longest = waited > longest ? waited : longest;
-            check_alone();
+        core_starts();
+        for (int step = 0; count_in(OVER, false) < COUNT; step++) {
+            assert_true(step < 200000);
+            job_moves(random_below(COUNT));
+            now += random_below(3) * MS / 4;
         }
-        now += random_below(20) * MS;
+        for (int i = 0; i < COUNT; i++) {
+            assert_true(!jobs[i].ends_core || jobs[i].begun >= TRIES);
+            assert_true(jobs[i].ends_core || jobs[i].begun < TRIES);
+            for (int k = 0; k < COUNT; k++) {
+                assert_true(k == i || jobs[i].taken[k] <= 1);
+                taken += k != i && jobs[i].taken[k] > 0;
+            }
+        }
     }
-    for (int i = 0; i < COUNT; i++) {
-        assert_false(jobs[i].used);
-    }
-    assert_true(suspects > 1000);
-    assert_true(longest < 3 * INF_SUSPECT_WAIT_NS);
-    assert_int_equal(s.alone, 0);
-    assert_int_equal(s.beside, 0);
+    assert_true(taken > 3000);
 }
 
 int
@@ -246,11 +300,11 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup(f, setup)
     const struct CMUnitTest tests[] = {
-        T(a_suspect_waits_for_what_executes_and_others_for_it),
-        T(what_another_execution_may_wait_for_begins_at_once),
-        T(what_never_ends_is_waited_for_once),
-        T(a_suspect_that_never_ends_holds_up_nobody_for_ever),
-        T(nobody_is_lost_and_suspects_are_alone),
+        T(suspects_go_one_at_a_time_in_order_of_arrival),
+        T(a_cancelled_suspect_gives_way_to_the_next),
+        T(all_go_when_some_have_waited_for_the_total),
+        T(a_suspect_that_never_ends_holds_up_the_others_once),
+        T(a_request_that_ends_cores_takes_one_try_of_the_others)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,6 +140,10 @@ setup(void **state)
         "input { name: 'INPUT0' data_type: TYPE_FP32 dims: -1 }\n"
         "output { name: 'OUTPUT0' data_type: TYPE_FP32 dims: -1 }\n"
         "parameters { key: 'execute_delay_ms' value { string_value: '150' } }\n");
+    make_model("long", "backend: 'identity'\n"
+        "input { name: 'INPUT0' data_type: TYPE_FP32 dims: -1 }\n"
+        "output { name: 'OUTPUT0' data_type: TYPE_FP32 dims: -1 }\n"
+        "parameters { key: 'execute_delay_ms' value { string_value: '3000' } }\n");
     make_model("gather", "backend: 'identity' max_batch_size: 8\n"
         "input { name: 'INPUT0' data_type: TYPE_FP32 dims: 1 }\n"
         "output { name: 'OUTPUT0' data_type: TYPE_FP32 dims: 1 }\n"
@@ -234,6 +238,8 @@ wait_for(const shot_t *shot, uint8_t wanted)
     }
 }
 
+static uint8_t submit_flags;        /* of submissions to come                */
+
 /* All its inputs are the len bytes of data. */
 static void
 submit_data(shot_t *shot, const char *model, const inf_infer_request_t *req,
@@ -263,6 +269,7 @@ submit_data(shot_t *shot, const char *model, const inf_infer_request_t *req,
 
     const inf_submission_t s = {
         .op = INF_SUBMIT_INFER,
+        .flags = submit_flags,
         .slot = shot->id.slot,
         .generation = shot->id.generation,
         .offset = shot->region->offset + at,
@@ -560,6 +567,66 @@ a_queued_request_is_cancelled_at_once(void **state)
     wait_for(&running, ALL);
     assert_int_equal(running.status, INF_OK);
     read_response(&running, &error);
+}
+
+static void
+submit_suspect(shot_t *shot, const char *model, bool batched)
+{
+    submit_flags = INF_SUBMIT_FLAG_SUSPECT;
+    submit(shot, model, batched, FLOATS);
+    submit_flags = 0;
+}
+
+/* The core has said so. */
+static void
+wait_for_suspect(bool under_way)
+{
+    uint64_t until = inf_clock_ns() + UINT64_C(10000000000);
+
+    while (inf_client_has_suspect(world.client) != under_way) {
+        assert_true(inf_clock_ns() < until);
+        usleep(1000);
+    }
+}
+
+/* Others pass; all workers are told. */
+static void
+suspects_are_under_way_one_at_a_time(void **state)
+{
+    (void) state;
+    shot_t first, cancelled, second, other;
+    const char *error;
+
+    assert_false(inf_client_has_suspect(world.client));
+    submit_suspect(&first, "long", false);
+    wait_for_suspect(true);
+    submit_suspect(&cancelled, "other", true);
+    submit_suspect(&second, "third", true);
+    submit(&other, "third", true, FLOATS);
+    wait_for(&other, ALL);
+    assert_int_equal(other.status, INF_OK);
+    read_response(&other, &error);
+    assert_true(inf_client_has_suspect(world.client));
+    assert_int_equal(first.flags, 0);           /* it executes               */
+    assert_int_equal(second.flags, 0);          /* it waits                  */
+    assert_int_equal(inf_client_slot_state(world.client, second.id),
+        INF_SLOT_QUEUED | INF_SLOT_RETRYABLE);
+
+    inf_client_cancel(world.client, cancelled.id);
+    wait_for(&cancelled, ALL);
+    assert_int_equal(cancelled.status, INF_STATUS(INF_ERR_CANCELLED));
+    read_response(&cancelled, &error);
+    assert_int_equal(first.flags, 0);
+
+    wait_for(&second, ALL);
+    assert_int_equal(second.status, INF_OK);
+    read_response(&second, &error);
+    assert_true(first.flags & INF_COMPLETE_FINAL);
+    wait_for(&first, ALL);
+    assert_int_equal(first.status, INF_OK);
+    read_response(&first, &error);
+
+    wait_for_suspect(false);
 }
 
 static _Atomic bool hold_next;      /* the next request of "gather"          */
@@ -891,6 +958,7 @@ main(void)
         cmocka_unit_test(a_missing_batch_dimension_is_named),
         cmocka_unit_test(names_that_a_model_lacks_cost_nothing),
         cmocka_unit_test(a_queued_request_is_cancelled_at_once),
+        cmocka_unit_test(suspects_are_under_way_one_at_a_time),
         cmocka_unit_test(a_cancel_just_before_queueing_is_not_lost),
         cmocka_unit_test(calls_answer_in_protobuf),
         cmocka_unit_test(readiness_waits_for_no_other_calls),
