@@ -66,6 +66,10 @@ ngx_http_inference_channel_new(ngx_http_inference_main_conf_t *imcf,
         goto failed;
     }
 
+    if (ngx_exiting) {
+        inf_client_leave(ch->client);
+    }
+
     if (imcf->external.len > 0
         && ngx_http_inference_channel_connect(ch, &imcf->external) != NGX_OK)
     {
@@ -247,6 +251,7 @@ ngx_http_inference_channel_control(ngx_event_t *ev)
 
     if (c->close) {
         c->close = 0;
+        inf_client_leave(ch->client);
         ngx_http_inference_leaving();
         return;
     }

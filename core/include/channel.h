@@ -156,6 +156,8 @@ typedef struct {
     inf_ring_index_t complete_sleeping; /* worker sets 1, core exchanges 0   */
     inf_ring_index_t suspect;           /* core writes: 1 while a suspect is
                                            under way, on any channel         */
+    inf_ring_index_t leaving;           /* worker sets 1: it takes no clients
+                                           any more                          */
 } inf_rings_header_t;
 
 typedef enum {

@@ -242,6 +242,9 @@ INF_CHECK inf_err_t *inf_lifecycle_repository_index(inf_lifecycle_t *lc,
    timeout_ns. */
 void inf_lifecycle_end_sequences(inf_lifecycle_t *lc, uint64_t timeout_ns);
 
+/* As inf_runner_attend, for all models. */
+void inf_lifecycle_attend(inf_lifecycle_t *lc, bool attended);
+
 /* Unpublishes everything and waits, at most timeout_ns, until the last model
    is destroyed.  false: some still live. */
 bool inf_lifecycle_stop(inf_lifecycle_t *lc, uint64_t timeout_ns);

@@ -183,6 +183,23 @@ sequences_locked(inf_lifecycle_t *lc)
     return n;
 }
 
+void
+inf_lifecycle_attend(inf_lifecycle_t *lc, bool attended)
+{
+    const inf_model_record_t *r = NULL;
+
+    inf_lock(&lc->lock);
+    while ((r = inf_model_set_next(&lc->set, r)) != NULL) {
+        for (size_t i = 0; i < r->version_count; i++) {
+            const inf_model_t *model = r->versions[i].model;
+            if (model != NULL && model->sched.runner != NULL) {
+                inf_runner_attend(model->sched.runner, attended);
+            }
+        }
+    }
+    inf_unlock(&lc->lock);
+}
+
 /* A name that has, had or will have a version. */
 static bool
 serves_locked(const inf_model_record_t *r)

@@ -20,7 +20,7 @@ static const inf_policy_ops_t default_scheduler_ops = {
     .ready = scheduler_ready,
     .cancel = scheduler_cancel,
     .drop = scheduler_drop,
-    .leave = inf_policy_close,
+    .leave = inf_policy_leave,
     .free = scheduler_free,
     INF_POLICY_ANY_INSTANCE
 };

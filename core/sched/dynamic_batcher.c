@@ -111,7 +111,7 @@ static const inf_policy_ops_t batcher_ops = {
     .drop = batcher_drop,
     .expire = batcher_expire,
     .rejects_at = batcher_rejects_at,
-    .leave = inf_policy_close,
+    .leave = inf_policy_leave,
     .free = batcher_free,
     INF_POLICY_ANY_INSTANCE
 };
@@ -467,7 +467,8 @@ decide(const batcher_t *b, uint64_t now_ns, uint32_t *count,
         return INF_NEXT_NOTHING;
     }
 
-    bool late = b->base.closing || (b->delay_ns > 0 && now_ns >= due_ns);
+    bool late = b->base.closing || b->base.leaving
+        || (b->delay_ns > 0 && now_ns >= due_ns);
     if (scan->best > 0 && !late) {
         *count = scan->best;
         return INF_NEXT_PAYLOAD;
@@ -484,7 +485,7 @@ decide(const batcher_t *b, uint64_t now_ns, uint32_t *count,
 static bool
 holds(batcher_t *b)
 {
-    if (b->queue.queued >= b->hold || b->base.closing) {
+    if (b->queue.queued >= b->hold || b->base.closing || b->base.leaving) {
         b->hold = 0;
     }
 

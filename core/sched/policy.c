@@ -80,9 +80,9 @@ inf_policy_hold(const char *variable)
 }
 
 void
-inf_policy_close(inf_policy_t *p)
+inf_policy_leave(inf_policy_t *p, bool leaves)
 {
-    p->closing = true;
+    p->leaving = leaves;
 }
 
 /* NULL: the model has another scheduler. */

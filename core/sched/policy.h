@@ -145,10 +145,10 @@ typedef struct {
        NULL where released is. */
     inf_err_t *(*again)(inf_policy_t *p, inf_request_t *req, uint64_t now_ns);
 
-    /* Clients find the model no more: what is queued goes at once, and a
-       sequence of which nothing is queued or runs ends when one that waits
-       needs its slot. */
-    void (*leave)(inf_policy_t *p);
+    /* No more requests come, unless it is taken back (leaves is false): what
+       is queued goes at once, and a sequence of which nothing is queued or
+       runs ends when one that waits needs its slot. */
+    void (*leave)(inf_policy_t *p, bool leaves);
 
     /* Nothing is queued any more; no lock is held. */
     void (*free)(inf_policy_t *p);
@@ -182,6 +182,7 @@ typedef struct {
 struct inf_policy_s {
     const inf_policy_ops_t *ops;
     bool                    closing;        /* what is queued goes at once   */
+    bool                    leaving;        /* so it does while leave says   */
     uint32_t                queued;
     uint32_t                again;          /* of these, those that have run
                                                and have one more step to do  */
@@ -208,8 +209,8 @@ bool inf_policy_occupied_none(const inf_policy_t *p, uint32_t number);
 /* The number in that environment variable; 0: none. */
 uint32_t inf_policy_hold(const char *variable);
 
-/* For leave: what is queued goes at once. */
-void inf_policy_close(inf_policy_t *p);
+/* For leave: nothing follows from it but that. */
+void inf_policy_leave(inf_policy_t *p, bool leaves);
 
 /* As model's configuration says. */
 INF_CHECK inf_err_t *inf_policy_new(inf_model_t *model, inf_policy_t **out);

@@ -140,6 +140,10 @@ void inf_runner_close_to_clients(inf_runner_t *runner);
    and sequences that say nothing give way to those that wait. */
 void inf_runner_leave(inf_runner_t *runner);
 
+/* The same while no client can send anything more; nothing of a model that has
+   left is taken back. */
+void inf_runner_attend(inf_runner_t *runner, bool attended);
+
 /* The model whose instance this thread is; NULL: it is none's. */
 const inf_model_t *inf_runner_of_thread(void);
 

@@ -39,10 +39,18 @@ runner_close(inf_runner_t *runner, bool serves)
 void
 inf_runner_leave(inf_runner_t *runner)
 {
+    inf_runner_attend(runner, false);
+}
+
+void
+inf_runner_attend(inf_runner_t *runner, bool attended)
+{
     inf_policy_t *policy = runner->policy;
+    bool left = atomic_load_explicit(&runner->model->sched.users,
+        memory_order_acquire) == 0;
 
     inf_lock(&runner->lock);
-    policy->ops->leave(policy);
+    policy->ops->leave(policy, left || !attended);
     inf_instance_thread_t *called = inf_runner_call_idle_locked(runner,
         inf_clock_ns());
     inf_unlock(&runner->lock);

@@ -98,8 +98,9 @@ typedef struct {
     inf_link_t             backlog;
     uint32_t               waiting;     /* sequences there                   */
     inf_link_t             silent;      /* sequences with a slot and nothing
-                                           queued or running, longest first  */
-    bool                   leaving;     /* those give way to the backlog     */
+                                           queued or running, longest first;
+                                           of a model that leaves these give
+                                           way to the backlog                */
     inf_heap_t             timers;
 
     uint64_t               seed;        /* of the hashes                     */
@@ -189,7 +190,7 @@ inf_err_t *inf_sequence_batcher_attach(inf_policy_t *p, uint32_t number,
     inf_instance_t *instance, void *owner);
 void inf_sequence_batcher_open(inf_policy_t *p, uint32_t number);
 void inf_sequence_batcher_retire(inf_policy_t *p, uint32_t number);
-void inf_sequence_batcher_leave(inf_policy_t *p);
+void inf_sequence_batcher_leave(inf_policy_t *p, bool leaves);
 bool inf_sequence_batcher_occupied(const inf_policy_t *p, uint32_t number);
 void inf_sequence_batcher_detach(inf_policy_t *p, uint32_t number);
 void *inf_sequence_batcher_touched(inf_policy_t *p);

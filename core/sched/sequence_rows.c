@@ -38,7 +38,7 @@ inf_sequence_batcher_next(inf_policy_t *p, uint32_t number, uint64_t now_ns,
         return INF_NEXT_NOTHING;
     }
     if (place->batcher != NULL) {
-        place->batcher->closing = p->closing || b->leaving;
+        place->batcher->closing = p->closing || b->base.leaving;
         if (place->stuck) {
             place->stuck = false;
             for (uint32_t i = 0; i < b->options.slots; i++) {
@@ -73,7 +73,7 @@ inf_sequence_batcher_ready(inf_policy_t *p, uint32_t number, uint64_t now_ns,
         return INF_NEXT_NOTHING;
     }
     if (place->batcher != NULL) {
-        place->batcher->closing = p->closing || b->leaving;
+        place->batcher->closing = p->closing || b->base.leaving;
         return place->batcher->ops->ready(place->batcher, 0, now_ns,
             until_ns);
     }
@@ -96,7 +96,7 @@ inf_sequence_batcher_holds(batcher_t *b)
     }
     if ((queued < b->options.hold
             || b->base.queued - queued < b->options.backlog_hold)
-        && !b->base.closing && !b->leaving)
+        && !b->base.closing && !b->base.leaving)
     {
         return true;
     }
@@ -151,7 +151,7 @@ direct_decide(const batcher_t *b, const scan_t *l, uint64_t now_ns,
     }
 
     uint64_t due_ns = inf_later(l->oldest->queue_ns, b->delay_ns);
-    if (b->base.closing || b->leaving || b->delay_ns == 0
+    if (b->base.closing || b->base.leaving || b->delay_ns == 0
         || b->options.utilization <= 0
         || (double) l->ready >= b->options.utilization * b->options.slots
         || now_ns >= due_ns)

@@ -163,7 +163,9 @@ inf_slots_give_way(batcher_t *b)
 {
     inf_link_t *link = b->silent.next;
 
-    while (b->leaving && !inf_list_empty(&b->backlog) && link != &b->silent) {
+    while (b->base.leaving && !inf_list_empty(&b->backlog)
+        && link != &b->silent)
+    {
         slot_t *s = inf_link_entry(link, sequence_t, link)->slot;
         link = link->next;
         if (!s->place->retired) {
@@ -278,12 +280,10 @@ inf_sequence_batcher_retire(inf_policy_t *p, uint32_t number)
 }
 
 void
-inf_sequence_batcher_leave(inf_policy_t *p)
+inf_sequence_batcher_leave(inf_policy_t *p, bool leaves)
 {
-    batcher_t *b = (batcher_t *) p;
-
-    b->leaving = true;
-    inf_slots_give_way(b);
+    p->leaving = leaves;
+    inf_slots_give_way((batcher_t *) p);
 }
 
 bool

@@ -127,6 +127,7 @@ inf_server_reconfigure(inf_server_t *server, const inf_core_config_t *before,
     atomic_store(&server->strict_readiness, wanted->strict_readiness != 0);
     atomic_store_explicit(&server->stuck_limit.ns, wanted->stuck_ms * 1000000,
         memory_order_relaxed);
+    atomic_store(&server->exit_timeout_ns, wanted->drain_ms * 1000000);
     atomic_store(&server->control, (uint32_t) wanted->model_control);
     err = inf_repository_change_ask(server->change, &desired);
     if (err == NULL && server->polls) {
@@ -213,6 +214,12 @@ inf_server_end_sequences(inf_server_t *server, uint64_t until_ns)
     if (server->lifecycle != NULL && until_ns > now) {
         inf_lifecycle_end_sequences(server->lifecycle, until_ns - now);
     }
+}
+
+void
+inf_server_attend(inf_server_t *server, bool attended)
+{
+    inf_lifecycle_attend(server->lifecycle, attended);
 }
 
 void

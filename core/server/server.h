@@ -59,8 +59,9 @@ struct inf_server_s {
     _Atomic bool                      scanned;  /* seq_cst: all loads are
                                                    queued                    */
     _Atomic bool                      stopping; /* seq_cst                   */
-    _Atomic uint64_t                  exit_timeout_ns;  /* seq_cst: for the
-                                                           C API             */
+    _Atomic uint64_t                  exit_timeout_ns;  /* seq_cst: of the
+                                                           configuration, or
+                                                           the C API's       */
     inf_lock_t                        drain_lock;   /* rank 1; guards
                                                        nothing: one drain at
                                                        a time                */
@@ -118,6 +119,10 @@ bool inf_server_stop(inf_server_t *server, uint64_t drain_ns);
 /* It is stopping: new sequences are rejected, those under way may end until
    then.  For a server whose clients can still ask. */
 void inf_server_end_sequences(inf_server_t *server, uint64_t until_ns);
+
+/* attended is false: no client can send anything more, and what waits for
+   others to come goes on. */
+void inf_server_attend(inf_server_t *server, bool attended);
 
 /* The two halves of it: unload (again, if it was in vain), and free. */
 bool inf_server_drain(inf_server_t *server, uint64_t drain_ns);

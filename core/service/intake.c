@@ -62,6 +62,8 @@ struct inf_intake_s {
     uint64_t              trimmed_ns;
     inf_suspect_queue_t   suspects;
     bool                  suspect_told; /* to all sessions: one is under way */
+    uint64_t              leaving_ns;   /* since when all workers leave; 0:
+                                           some worker stays                 */
     inf_infer_fed_t       fed;          /* where this poll's requests went   */
     bool                  fed_several;
 
@@ -114,6 +116,7 @@ static void end_session(inf_intake_t *in, intake_session_t *is,
     const char *why);
 static void free_ended(inf_intake_t *in);
 static void trim(inf_intake_t *in);
+static void attend(inf_intake_t *in, uint64_t now_ns);
 
 inf_err_t *
 inf_intake_new(const inf_intake_options_t *options, inf_intake_t **out)
@@ -843,4 +846,31 @@ trim(inf_intake_t *in)
     }
 
     inf_admission_trim(in->admission, now);
+    attend(in, now);
+}
+
+/*
+ * Nginx ends: nobody may come any more for whom models wait.  Clients that are
+ * there still, on streams, have half of the drain time for what they do next.
+ */
+static void
+attend(inf_intake_t *in, uint64_t now_ns)
+{
+    uint64_t patience_ns = atomic_load(&in->server->exit_timeout_ns) / 2;
+    bool leaves = !inf_list_empty(&in->sessions);
+
+    for (inf_link_t *l = in->sessions.next; l != &in->sessions; l = l->next) {
+        const intake_session_t *is = inf_link_entry(l, intake_session_t,
+            peer.link);
+        leaves &= inf_channel_is_leaving(is->session->channel);
+    }
+
+    if (!leaves && in->leaving_ns != 0) {
+        in->leaving_ns = 0;
+        inf_server_attend(in->server, true);
+    } else if (leaves && in->leaving_ns == 0) {
+        in->leaving_ns = now_ns;
+    } else if (leaves && now_ns - in->leaving_ns >= patience_ns) {
+        inf_server_attend(in->server, false);
+    }
 }

@@ -84,6 +84,10 @@ typedef void (*inf_client_handler_fn)(const inf_completion_t *cpl,
 INF_CHECK inf_err_t *inf_client_new(const inf_client_conf_t *conf,
     inf_client_t **out);
 
+/* Tells the core, sooner or later, that the worker takes no clients any more;
+   at any time, once more does nothing. */
+void inf_client_leave(inf_client_t *c);
+
 /* NULL does nothing.  All regions and mappings end with it. */
 void inf_client_free(inf_client_t *c);
 

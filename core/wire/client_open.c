@@ -48,6 +48,13 @@ inf_client_new(const inf_client_conf_t *conf, inf_client_t **out)
 }
 
 void
+inf_client_leave(inf_client_t *c)
+{
+    inf_rings_header_t *shared = c->rings;
+    __atomic_store_n(&shared->leaving.value, 1, __ATOMIC_RELAXED);
+}
+
+void
 inf_client_free(inf_client_t *c)
 {
     if (c == NULL) {

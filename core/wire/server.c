@@ -81,6 +81,13 @@ inf_channel_control_fd(const inf_channel_t *ch)
     return ch->fds[INF_FD_CONTROL];
 }
 
+bool
+inf_channel_is_leaving(const inf_channel_t *ch)
+{
+    const inf_rings_header_t *shared = ch->rings;
+    return __atomic_load_n(&shared->leaving.value, __ATOMIC_RELAXED) != 0;
+}
+
 inf_channel_result_t
 inf_channel_pop(inf_channel_t *ch, inf_submission_t *out)
 {

@@ -98,6 +98,9 @@ bool inf_channel_is_dead(const inf_channel_t *ch);
 /* It is dead because the worker left too many completions unread. */
 bool inf_channel_is_overrun(const inf_channel_t *ch);
 
+/* Its worker takes no clients any more, as it says itself. */
+bool inf_channel_is_leaving(const inf_channel_t *ch);
+
 /* From the hello, not verified. */
 uint32_t inf_channel_pid(const inf_channel_t *ch);
 uint32_t inf_channel_slots(const inf_channel_t *ch);

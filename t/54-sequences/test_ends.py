@@ -9,7 +9,7 @@ import pytest
 
 from lib import models, process
 from lib.sequences import ALL, LONG, ids, places, state, values
-from lib.server import SLOW, nap
+from lib.server import CORE, SLOW, nap
 
 HELPER_KILLED = r"process \d+ exited on signal 9"
 EXPLICIT = "    inference_model_control explicit;\n" \
@@ -490,6 +490,51 @@ def test_nginx_ends(sequences, batching):
     sequences.gates["m"].open(1)
     assert [s.data() for s in sent] == [[1], [2], [3]]
     server.stop(seconds=25)
+
+
+def drain(server, time):
+    """The configuration with another drain time."""
+    text = server.conf.read_text(encoding="utf-8")
+    core = f"inference_core {CORE}"
+    assert core in text
+    server.conf.write_text(text.replace(core, f"{core} drain={time}"),
+                           encoding="utf-8")
+    server.signal("HUP")
+    assert server.wait_log("configuration generation 2 is in force",
+                           20 * SLOW)
+
+
+@pytest.mark.parametrize("batching", ["", "oldest {"
+                                          " max_candidate_sequences: 1 }"])
+def test_nginx_ends_with_a_backlog_behind_a_silent_sequence(sequences,
+                                                            batching):
+    """Nobody can go on with that one.  Of those that wait none ends either,
+    so each gives its slot to the next."""
+    server = sequences.start(LONG + ALL + batching, max_batch=1, workers=2)
+    drain(server, "4s")
+    assert sequences.ask(5, 1, start=True).data() == [1]
+    waits = [sequences.queue(id, id, start=True) for id in (6, 7, 8)]
+    nap(0.3)
+    assert sequences.queued() == 3          # while clients may come
+    server.signal("QUIT")
+    assert [s.data() for s in waits] == [[6], [7], [8]]
+    server.stop(seconds=60 * SLOW)          # not 600 s
+
+
+def test_a_reload_ends_no_silent_sequence(sequences):
+    """Old workers leave, new ones are there: its client may come back."""
+    server = sequences.start(LONG + ALL, max_batch=1)
+    drain(server, "100ms")
+    assert sequences.ask(5, 1, start=True).data() == [1]
+    waits = sequences.queue(6, 6, start=True)
+    old = server.workers()
+    server.signal("HUP")                    # the old one waits for its client
+    assert process.wait_until(
+        lambda: set(server.workers()) - set(old), 20 * SLOW)
+    nap(2.5)
+    assert sequences.queued() == 1
+    assert sequences.ask(5, 2, end=True).data() == [2]
+    assert waits.data() == [6]
 
 
 def test_workers_share_sequences(sequences):

@@ -1,5 +1,6 @@
 """build/inference-server: tritonserver's command line, nginx underneath."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -59,6 +60,31 @@ def test_request_in_flight_finishes(launch, name):
         launcher.process.send_signal(name)
         assert connection.read().status == 200
     assert launcher.process.wait(30 * SLOW) == 0
+
+
+def test_a_silent_sequence_holds_up_no_end(launch, repository):
+    """Its client may not come back, so its slot is for those that wait."""
+    models.identity(repository, "steps", [("IN", "FP32", [1])], max_batch=1,
+                    extra="sequence_batching {"
+                    " max_sequence_idle_microseconds: 600000000 }\n")
+    launcher = launch("--exit-timeout-secs=20")
+
+    def begin(connection, sequence):
+        body = {"inputs": [tensor("IN", "FP32", [1, 1], [2.5])],
+                "parameters": {"sequence_id": sequence,
+                               "sequence_start": True}}
+        connection.send(wire.request_bytes(
+            "POST", "/v2/models/steps/infer", json.dumps(body).encode()))
+
+    with wire.Wire(launcher.port, 90 * SLOW) as silent, \
+            wire.Wire(launcher.port, 90 * SLOW) as waits:
+        begin(silent, 1)
+        assert silent.read().status == 200
+        begin(waits, 2)
+        process.wait_until(lambda: False, 0.3)
+        launcher.process.send_signal(signal.SIGTERM)
+        assert waits.read().status == 200
+        assert launcher.process.wait(60 * SLOW) == 0
 
 
 def test_both_spellings_of_a_value(launch, repository):

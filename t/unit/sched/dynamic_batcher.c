@@ -556,6 +556,21 @@ a_closing_batcher_waits_for_nobody(void **state)
     world_close(&w);
 }
 
+/* Likewise while no client is there. */
+static void
+a_batcher_that_leaves_waits_for_nobody_until_it_stays(void **state)
+{
+    (void) state;
+    world_open(&w, 8, NULL, PREFER_2_6);
+    push(&w, 0, 3, 0);
+    w.policy->ops->leave(w.policy, true);
+    assert_string_equal(next_at(&w, 0), "0");
+    w.policy->ops->leave(w.policy, false);
+    push(&w, 1, 3, 0);
+    assert_string_equal(next_at(&w, 0), "wait 10000");
+    world_close(&w);
+}
+
 /* A model that has lost its backend's process answers what is queued. */
 static void
 what_is_queued_can_be_taken_back_one_by_one(void **state)
@@ -631,6 +646,8 @@ main(void)
         cmocka_unit_test(a_cancelled_request_leaves_at_once_and_once),
         cmocka_unit_test(a_delayed_request_can_be_cancelled),
         cmocka_unit_test(a_closing_batcher_waits_for_nobody),
+        cmocka_unit_test(
+            a_batcher_that_leaves_waits_for_nobody_until_it_stays),
         cmocka_unit_test(what_is_queued_can_be_taken_back_one_by_one),
         cmocka_unit_test(a_batcher_can_be_held_until_enough_are_queued),
     };

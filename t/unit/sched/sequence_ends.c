@@ -624,6 +624,27 @@ a_model_that_leaves_ends_who_falls_silent_while_others_wait(void **state)
     sequences_close(&w);
 }
 
+/* New workers came before anybody had to go. */
+static void
+a_model_that_stays_after_all_keeps_who_falls_silent(void **state)
+{
+    (void) state;
+    sequences_t w;
+
+    sequences_open(&w, (inf_sequence_batcher_options_t) { .limit = 1,
+        .idle_us = UINT64_MAX }, 1);
+    push(&w, 0, 1, "S", 0);
+    push(&w, 1, 2, "S", 0);
+    leave(&w);
+    w.policy->ops->leave(w.policy, false);
+    assert_string_equal(run(&w, 1, 1), "0/1");
+    assert_string_equal(counts(&w), "2 1 0 1");
+    push(&w, 2, 1, "E", 2);
+    assert_string_equal(run(&w, 1, 2), "2/1");
+    assert_string_equal(run(&w, 1, 3), "1/1");
+    sequences_close(&w);
+}
+
 /* Its slot would be nobody's. */
 static void
 who_is_silent_on_a_retired_instance_makes_no_room(void **state)
@@ -755,6 +776,8 @@ main(void)
         cmocka_unit_test(who_waits_takes_the_slots_of_the_silent),
         cmocka_unit_test(
             a_model_that_leaves_ends_who_falls_silent_while_others_wait),
+        cmocka_unit_test(
+            a_model_that_stays_after_all_keeps_who_falls_silent),
         cmocka_unit_test(who_is_silent_on_a_retired_instance_makes_no_room),
         cmocka_unit_test(everything_queued_can_be_dropped),
         cmocka_unit_test(only_who_has_something_to_look_at_is_told),

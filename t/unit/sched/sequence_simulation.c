@@ -685,7 +685,7 @@ arrive(uint64_t *arrival, uint64_t requests)
         check_all();
     }
     if (sim.leaves && sim.pushed > requests / 2) {
-        core(sim.policy->ops->leave(sim.policy));
+        core(sim.policy->ops->leave(sim.policy, true));
         sim.leaves = false;
         sim.leaving = true;
         give_way();

@@ -153,7 +153,7 @@ notice(sequences_t *w)
 static inline void
 leave(sequences_t *w)
 {
-    w->policy->ops->leave(w->policy);
+    w->policy->ops->leave(w->policy, true);
     hear(w);
 }
 
