@@ -135,6 +135,9 @@ typedef struct {
     ngx_atomic_t                ring_full;
     ngx_atomic_t                core_starts;
     ngx_atomic_t                core_deaths;
+    ngx_atomic_t                core_failed;    /* 1 + wait status of a core
+                                                   that ended before it had
+                                                   answered; 0: none         */
     ngx_atomic_t                log_dropped;
     ngx_atomic_t                answered;       /* pid of the core that last
                                                    answered a worker         */
@@ -269,6 +272,10 @@ ngx_int_t ngx_http_inference_wait_ready(
    given for its first, ms; 0: it is not new any more. */
 ngx_msec_t ngx_http_inference_grace(void);
 
+/* Why there is no channel, as far as is known, to be appended to a sentence:
+   empty, or a text that begins with a colon.  Until the next call. */
+ngx_str_t *ngx_http_inference_why_no_channel(void);
+
 /*
  * The channel, or NULL while it is down; changes after a core's death.  A
  * channel that died stays valid (mapped, its regions to be freed with
@@ -317,6 +324,9 @@ void ngx_http_inference_client_exit(ngx_cycle_t *cycle);
 
 
 /* ---- supervisor ---------------------------------------------------------- */
+
+/* exit code of a core whose program cannot be run */
+#define NGX_HTTP_INFERENCE_NOT_RUN  127
 
 /* In init_module and in init_process of every kind of process. */
 ngx_int_t ngx_http_inference_supervisor_init(ngx_cycle_t *cycle);

@@ -288,6 +288,7 @@ ngx_http_inference_channel_welcome(ngx_http_inference_channel_t *ch)
     err = inf_client_welcome(ch->client, &again);
 
     if (err != NULL) {
+        ch->handlers->rejected(inf_err_msg(err));
         (void) ngx_http_inference_channel_error(ch, err,
                                                 "no welcome by the core");
         ch->handlers->useless(ch, NULL);

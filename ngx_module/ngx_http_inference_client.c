@@ -8,6 +8,8 @@
 
 #include "ngx_module/ngx_http_inference_client.h"
 
+#include <sys/wait.h>
+
 #include "core/base/clock.h"
 
 
@@ -17,6 +19,7 @@
 #define NGX_HTTP_INFERENCE_MAX_PAUSE   1000
 #define NGX_HTTP_INFERENCE_SWEEP       1000
 #define NGX_HTTP_INFERENCE_FLUSH       10
+#define NGX_HTTP_INFERENCE_WHY         256      /* bytes, with a NUL         */
 
 
 typedef struct {
@@ -32,6 +35,10 @@ typedef struct {
     ngx_msec_t                           pause;     /* before the next try   */
     ngx_uint_t                           failures;  /* of tries in a row     */
     unsigned                             met:1;     /* there was a channel   */
+    u_char                               why[NGX_HTTP_INFERENCE_WHY];
+                                                    /* the core does not
+                                                       welcome us; "": it has
+                                                       not said so           */
 
     ngx_event_t                          retry;
     ngx_event_t                          patience;
@@ -48,6 +55,7 @@ static void ngx_http_inference_client_event(ngx_event_t *ev,
 static void ngx_http_inference_client_retry(ngx_event_t *ev);
 static void ngx_http_inference_client_later(ngx_http_inference_channel_t *ch,
     const char *what);
+static void ngx_http_inference_client_rejected(const char *why);
 static ngx_uint_t ngx_http_inference_client_level(void);
 static void ngx_http_inference_client_again(ngx_http_inference_channel_t *ch);
 static void ngx_http_inference_client_up(ngx_http_inference_channel_t *ch);
@@ -65,6 +73,7 @@ static const ngx_http_inference_channel_handlers_t
 {
     ngx_http_inference_client_up,
     ngx_http_inference_client_again,
+    ngx_http_inference_client_rejected,
     ngx_http_inference_client_later,
     ngx_http_inference_client_death,
     ngx_http_inference_client_level,
@@ -208,6 +217,43 @@ ngx_http_inference_grace(void)
 
     return waited < NGX_HTTP_INFERENCE_GRACE
            ? NGX_HTTP_INFERENCE_GRACE - waited : 0;
+}
+
+
+ngx_str_t *
+ngx_http_inference_why_no_channel(void)
+{
+    int                                  status;
+    u_char                              *p;
+    ngx_http_inference_counters_t       *counters;
+
+    static u_char     buf[NGX_HTTP_INFERENCE_WHY + 2];
+    static ngx_str_t  text = { 0, buf };
+
+    p = buf;
+    counters = ngx_http_inference_counters();
+
+    if (ngx_http_inference_client.why[0] != '\0') {
+        p = ngx_sprintf(p, ": %s", ngx_http_inference_client.why);
+
+    } else if (counters->core_failed > 0) {
+        status = (int) (counters->core_failed - 1);
+
+        if (WIFSIGNALED(status)) {
+            p = ngx_sprintf(p, ": it exited on signal %d", WTERMSIG(status));
+
+        } else if (WEXITSTATUS(status) == NGX_HTTP_INFERENCE_NOT_RUN) {
+            p = ngx_sprintf(p, ": its program cannot be run");
+
+        } else {
+            p = ngx_sprintf(p, ": it exited with code %d",
+                            WEXITSTATUS(status));
+        }
+    }
+
+    text.len = (size_t) (p - buf);
+
+    return &text;
 }
 
 
@@ -440,6 +486,14 @@ ngx_http_inference_client_later(ngx_http_inference_channel_t *ch,
 }
 
 
+static void
+ngx_http_inference_client_rejected(const char *why)
+{
+    (void) ngx_cpystrn(ngx_http_inference_client.why, (u_char *) why,
+                       NGX_HTTP_INFERENCE_WHY);
+}
+
+
 static ngx_uint_t
 ngx_http_inference_client_level(void)
 {
@@ -466,6 +520,9 @@ ngx_http_inference_client_up(ngx_http_inference_channel_t *ch)
     client->pause = NGX_HTTP_INFERENCE_MIN_PAUSE;
     client->failures = 0;
     client->met = 1;
+    client->why[0] = '\0';
+
+    ngx_http_inference_counters()->core_failed = 0;
 
     if (client->patience.timer_set) {
         ngx_del_timer(&client->patience);

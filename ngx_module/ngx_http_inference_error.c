@@ -195,7 +195,8 @@ ngx_http_inference_fail_no_core(ngx_http_inference_ctx_t *ctx)
     ctx->hint = NGX_HTTP_INFERENCE_RETRY_AFTER;
 
     return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
-                                   "the inference core is not running");
+                                   "the inference core is not running%V",
+                                   ngx_http_inference_why_no_channel());
 }
 
 

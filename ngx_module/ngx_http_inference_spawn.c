@@ -187,7 +187,7 @@ ngx_http_inference_spawn_child(char *program, char **env, ngx_fd_t *fds)
                 ngx_min((size_t) n, sizeof(text) - 1),
                 MSG_DONTWAIT|MSG_NOSIGNAL);
 
-    _exit(127);
+    _exit(NGX_HTTP_INFERENCE_NOT_RUN);
 }
 
 

@@ -69,6 +69,8 @@ static void ngx_http_inference_supervisor_clean_up(
     ngx_http_inference_supervisor_t *s, int pidfd);
 static ngx_uint_t ngx_http_inference_supervisor_report(
     ngx_http_inference_supervisor_t *s);
+static ngx_uint_t ngx_http_inference_supervisor_answered(
+    ngx_http_inference_supervisor_t *s);
 static ngx_msec_t ngx_http_inference_supervisor_pause(
     ngx_http_inference_supervisor_t *s);
 
@@ -681,7 +683,20 @@ ngx_http_inference_supervisor_report(ngx_http_inference_supervisor_t *s)
 
     words->len = 0;
 
+    if (s->child && !ngx_http_inference_supervisor_answered(s)) {
+        ngx_http_inference_counters()->core_failed =
+            (ngx_atomic_uint_t) status + 1;
+    }
+
     return 0;
+}
+
+
+static ngx_uint_t
+ngx_http_inference_supervisor_answered(ngx_http_inference_supervisor_t *s)
+{
+    return ngx_http_inference_counters()->answered
+           == (ngx_atomic_uint_t) s->pid;
 }
 
 
@@ -695,8 +710,7 @@ ngx_http_inference_supervisor_pause(ngx_http_inference_supervisor_t *s)
 {
     ngx_msec_t  pause;
 
-    if (ngx_http_inference_counters()->answered == (ngx_atomic_uint_t) s->pid)
-    {
+    if (ngx_http_inference_supervisor_answered(s)) {
         s->early = 0;
         return 0;
     }

@@ -25,10 +25,17 @@
 #include <stdint.h>
 
 #define INF_CHANNEL_MAGIC       UINT64_C(0x314e4843464e49)   /* "INFCHN1"  */
-/* 1, without a completion eventfd of the core's, and 2, with one response a
-   RELEASE, were never released. */
+/*
+ * A module and a core of different builds compare these when they meet: after
+ * a binary upgrade, or when the program has changed under a running nginx.
+ * Version N speaks N and N-1; 1, without a completion eventfd of the core's,
+ * and 2, with one response a RELEASE, were never released.  Tests build other
+ * numbers.
+ */
+#ifndef INF_CHANNEL_VERSION
 #define INF_CHANNEL_VERSION     3u
 #define INF_CHANNEL_MIN_VERSION 3u
+#endif
 
 #define INF_RING_ENTRIES        4096u   /* power of two                      */
 #define INF_RING_ENTRY_SIZE     64u

@@ -119,7 +119,7 @@ class H2:
         kind, flags, number = struct.unpack(">BBI", head[3:])
         payload = self._exactly(size)
         if kind == GOAWAY:
-            raise ConnectionError(f"GOAWAY {payload!r}")
+            self.goaway(payload)
         if kind == SETTINGS and not flags & ACK:
             self.frame(SETTINGS, ACK, 0)
         if kind == PING and flags & ACK:
@@ -142,6 +142,9 @@ class H2:
         if kind == RST_STREAM or kind in (DATA, HEADERS) \
                 and flags & END_STREAM:
             stream.ended = True
+
+    def goaway(self, payload):
+        raise ConnectionError(f"GOAWAY {payload!r}")
 
     def sync(self):
         """Until the server has seen all that was sent."""

@@ -38,7 +38,7 @@ SANITIZER_LINE = re.compile(
 
 CONFIG = """\
 load_module {module};
-daemon off;
+daemon {daemon};
 master_process on;
 worker_processes {workers};
 user {user};
@@ -90,6 +90,39 @@ def shm_names():
     return set(os.listdir("/dev/shm"))
 
 
+class Adopted:
+    """A process that is our child because its parent has ended, as a Popen;
+    until then it is only looked at."""
+
+    def __init__(self, pid):
+        self.pid = pid
+        self.returncode = None
+
+    def poll(self):
+        if self.returncode is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:
+                if process.alive(self.pid):
+                    return None
+                pid, status = self.pid, 0       # its parent has waited
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def wait(self, seconds=20):
+        process.wait_until(lambda: self.poll() is not None, seconds)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(f"process {self.pid}", seconds)
+        return self.returncode
+
+    def send_signal(self, number):
+        os.kill(self.pid, number)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+
 class Server:
     running = []        # every server that was started and not yet stopped
 
@@ -98,10 +131,12 @@ class Server:
                  server="", parts="health metadata config infer", env=None,
                  core=CORE, backends=BACKENDS, access_log="off",
                  inference_env=(), allow_alarms=(), config=None,
-                 session=True, http2=False):
+                 session=True, http2=False, daemon=False):
         """models: a function that fills a repository directory, or a directory.
 
         http2: the server listens on port2, too, where it speaks HTTP/2.
+
+        daemon: nginx detaches itself; nginx takes WINCH from nobody else.
 
         session: of its own.  The kernel may share the CPU out between sessions
         first, so a client on this machine that is to stand for one elsewhere
@@ -136,8 +171,13 @@ class Server:
         self.env = dict(os.environ, INF_TEST_SERVER=self.id, **(env or {}))
         self._sanitize()
         inference_env = list(inference_env) + self.core_env
+        self.daemon = daemon
+        if daemon:              # for the binary that an upgrade starts
+            main += "".join(f"env {name};\n" for name in (
+                "INF_TEST_SERVER", "LD_PRELOAD", "ASAN_OPTIONS",
+                "UBSAN_OPTIONS") if name in self.env)
         self.fields = dict(
-            module=MODULE, workers=workers, user=user, prefix=self.prefix,
+            daemon="on" if daemon else "off", module=MODULE, workers=workers, user=user, prefix=self.prefix,
             log_level=log_level, main=main, connections=connections,
             access_log=access_log, core=core,
             # LeakSanitizer traces the process that it examines, and where
@@ -201,8 +241,10 @@ class Server:
             start_new_session=self.session,
             process_group=None if self.session else 0)
         Server.running.append(self)
-        process.wait_until(lambda: (self.prefix / "nginx.pid").exists()
-                           or self.process.poll() is not None, 20 * SLOW)
+        process.wait_until(lambda: self.pid_file() or not self.daemon
+                           and self.process.poll() is not None, 20 * SLOW)
+        if self.daemon:
+            self.adopt(self.pid_file())
         states = {"ready": (200,), "live": (200, 400), "": ()}[wait]
         if states and not process.wait_until(
                 lambda: self.status("/v2/health/ready") in states
@@ -213,6 +255,17 @@ class Server:
             raise AssertionError(
                 f"server was not {wait} in {seconds * SLOW} s\n{text}")
         return self
+
+    def pid_file(self, suffix=""):
+        """0: there is none yet."""
+        try:
+            return int((self.prefix / f"nginx.pid{suffix}").read_text())
+        except (FileNotFoundError, ValueError):
+            return 0
+
+    def adopt(self, pid):
+        """The master is this process from now on."""
+        self.process = Adopted(pid)
 
     def wait_for(self, path, seconds=30, status=200):
         return process.wait_until(

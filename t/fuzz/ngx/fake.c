@@ -529,6 +529,14 @@ ngx_http_inference_wait_ready(ngx_http_inference_submission_t *submission)
     return NGX_ERROR;
 }
 
+ngx_str_t *
+ngx_http_inference_why_no_channel(void)
+{
+    static ngx_str_t  text = ngx_null_string;
+
+    return &text;
+}
+
 ngx_msec_t
 ngx_http_inference_grace(void)
 {

@@ -1,0 +1,67 @@
+"""nginx is replaced by another binary: the core stays, and nobody notices."""
+
+import os
+import signal
+
+import pytest
+
+from lib import crowd, process, upgrade
+from lib.crowd import Crowd
+from lib.server import SLOW
+
+
+@pytest.fixture
+def server(make_server):
+    return make_server(crowd.fill, daemon=True, workers=2, http2=True,
+                       connections=1000,
+                       http=crowd.HTTP, server=crowd.SERVER,
+                       allow_alarms=["exited on signal 9"],
+                       parts="health metadata config infer generate")
+
+
+def test_an_upgrade_under_load(server):
+    core, first = server.core(), server.process.pid
+    with Crowd(server) as clients:
+        clients.wait_for_more()
+        old, new = upgrade.begin(server)
+        clients.wait_for_more()
+        upgrade.finish(server, old, new)
+        clients.wait_for_more(2)
+    clients.check()
+    assert server.process.pid != first
+    assert server.core() == core
+    os.kill(core, signal.SIGKILL)       # the new supervisor watches
+    assert process.wait_until(
+        lambda: server.cores() and core not in server.cores(), 20 * SLOW)
+    assert server.wait_for("/v2/models/id_uint8/ready")
+
+
+def test_an_upgrade_that_is_taken_back_under_load(server):
+    core, first = server.core(), server.process.pid
+    with Crowd(server) as clients:
+        clients.wait_for_more()
+        old, new = upgrade.begin(server)
+        clients.wait_for_more()
+        upgrade.take_back(server, old, new)
+        clients.wait_for_more(2)
+    clients.check()
+    assert server.process.pid == first
+    assert server.core() == core
+    os.kill(core, signal.SIGKILL)       # the old supervisor watches
+    assert process.wait_until(
+        lambda: server.cores() and core not in server.cores(), 20 * SLOW)
+    assert server.wait_for("/v2/models/id_uint8/ready")
+
+
+def test_a_core_that_dies_amidst_an_upgrade_is_followed_by_one(server):
+    """Two supervisors watch, and one of them starts it."""
+    old, new = upgrade.begin(server)
+    core = server.core()
+    os.kill(core, signal.SIGKILL)
+    assert process.wait_until(
+        lambda: server.cores() and core not in server.cores(), 20 * SLOW)
+    assert server.wait_for("/v2/models/id_uint8/ready")
+    second = server.core()
+    upgrade.finish(server, old, new)
+    assert server.core() == second
+    assert server.log_text().count(" started\n") == 2
