@@ -674,7 +674,6 @@ ngx_http_inference_client_sweep(ngx_event_t *ev)
     ngx_http_inference_channel_t  *ch;
 
     client = &ngx_http_inference_client;
-
     c = ngx_http_inference_channel(NULL);
 
     for (q = ngx_queue_head(&client->dead);

@@ -17,6 +17,8 @@
 #define NGX_HTTP_INFERENCE_CONTROL_ERROR  ((size_t) 64 * 1024)
 
 
+static ngx_int_t ngx_http_inference_control_make(
+    ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_control_body(
     ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_control_own_message(
@@ -56,7 +58,6 @@ ngx_http_inference_control_room(ngx_http_inference_ctx_t *ctx)
 ngx_int_t
 ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx)
 {
-    ngx_int_t         rc;
     inf_submission_t  s;
 
     ngx_memzero(&s, sizeof(inf_submission_t));
@@ -71,30 +72,36 @@ ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    if (ngx_http_inference_call_has_body(ctx)) {
+    /* what another core has had is whole */
 
-        if (ctx->grpc) {
-            rc = ngx_http_inference_control_own_message(ctx);
-
-        } else {
-            s.flags |= INF_SUBMIT_FLAG_REST;
-            rc = ngx_http_inference_control_body(ctx);
-        }
-
-        s.length = ctx->body.text.len;
-
-        return (rc == NGX_OK)
-               ? ngx_http_inference_control_send(ctx, &s,
-                                                 &ctx->body.text.region)
-               : rc;
+    if (ctx->retry == NULL && ngx_http_inference_control_make(ctx) != NGX_OK) {
+        return NGX_ERROR;
     }
 
-    rc = ngx_http_inference_control_message(ctx);
+    if (!ngx_http_inference_call_has_body(ctx)) {
+        s.length = ctx->record_size;
+        return ngx_http_inference_control_send(ctx, &s, &ctx->record);
+    }
 
-    s.length = ctx->record_size;
+    if (ctx->grpc == NULL) {
+        s.flags |= INF_SUBMIT_FLAG_REST;
+    }
 
-    return (rc == NGX_OK)
-           ? ngx_http_inference_control_send(ctx, &s, &ctx->record) : rc;
+    s.length = ctx->body.text.len;
+
+    return ngx_http_inference_control_send(ctx, &s, &ctx->body.text.region);
+}
+
+
+static ngx_int_t
+ngx_http_inference_control_make(ngx_http_inference_ctx_t *ctx)
+{
+    if (!ngx_http_inference_call_has_body(ctx)) {
+        return ngx_http_inference_control_message(ctx);
+    }
+
+    return ctx->grpc ? ngx_http_inference_control_own_message(ctx)
+                     : ngx_http_inference_control_body(ctx);
 }
 
 
@@ -214,6 +221,10 @@ ngx_http_inference_control_send(ngx_http_inference_ctx_t *ctx,
 
     s->offset = (*region)->offset;
 
+    /* another core may need the bytes */
+
+    ctx->submission.keep = 1;
+
     rc = ngx_http_inference_submit(&ctx->submission, ctx->epoch, s,
                                    region, 1);
 
@@ -222,16 +233,15 @@ ngx_http_inference_control_send(ngx_http_inference_ctx_t *ctx,
         return NGX_OK;
     }
 
-    ctx->hint = NGX_HTTP_INFERENCE_RETRY_AFTER;
-
     if (rc == NGX_BUSY) {
+        ctx->hint = NGX_HTTP_INFERENCE_RETRY_AFTER;
         ctx->cause = INF_CAUSE_FULL;
+
+        return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
+                                       "too many requests are in flight");
     }
 
-    return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
-                                   (rc == NGX_BUSY)
-                                   ? "too many requests are in flight"
-                                   : "the inference core is not running");
+    return NGX_DECLINED;
 }
 
 

@@ -177,6 +177,9 @@ ngx_int_t ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx);
 /* It is done; it may be another message afterwards. */
 void ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx);
 
+/* Whether it is a message that a response has come for. */
+ngx_uint_t ngx_http_inference_stream_begun(ngx_http_inference_ctx_t *ctx);
+
 /* The core's completion of it; c NULL: the core has ended. */
 void ngx_http_inference_stream_completed(ngx_http_inference_ctx_t *ctx,
     const inf_completion_t *c);

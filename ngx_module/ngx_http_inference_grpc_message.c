@@ -108,6 +108,15 @@ ngx_http_inference_stream_complete(ngx_http_inference_message_t *m)
 }
 
 
+ngx_uint_t
+ngx_http_inference_stream_begun(ngx_http_inference_ctx_t *ctx)
+{
+    return ctx->message
+           && (ctx->state != NGX_HTTP_INFERENCE_WAITING
+               || !ngx_queue_empty(&ctx->message->replies));
+}
+
+
 /* A completion of the core for it, or NULL: the core has ended. */
 
 void
@@ -134,6 +143,8 @@ ngx_http_inference_stream_completed(ngx_http_inference_ctx_t *ctx,
     if (!(c->flags & (INF_COMPLETE_RESPONSE|INF_COMPLETE_FINAL))) {
         return;
     }
+
+    ngx_http_inference_forget(&ctx->submission);
 
     if ((c->flags & INF_COMPLETE_FINAL) && ctx->timer.timer_set) {
         /* what is left is its turn, and the client's to take */
@@ -338,6 +349,7 @@ ngx_http_inference_stream_respond(ngx_http_inference_ctx_t *ctx)
 ngx_int_t
 ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx)
 {
+    ngx_http_inference_ctx_t      *call;
     ngx_http_inference_message_t  *m;
 
     m = ctx->message;
@@ -349,6 +361,16 @@ ngx_http_inference_stream_reject(ngx_http_inference_ctx_t *ctx)
     ngx_http_inference_replies_drop(&m->stream->replies, &m->replies);
 
     if (!ngx_http_inference_stream_may_send(m)) {
+        return NGX_DONE;
+    }
+
+    call = m->stream->call;
+
+    if (call->grpc->stream_errors && ctx->submission.deaths) {
+        /* as an error of the model */
+        (void) ngx_http_inference_fail_text(call, ctx->code, ctx->error.data,
+                                            ctx->error.len);
+        ngx_http_inference_stream_wake(call);
         return NGX_DONE;
     }
 

@@ -302,12 +302,9 @@ ngx_http_inference_completed(ngx_http_inference_submission_t *submission,
         return;
     }
 
-    if (ctx->message) {
-        ngx_http_inference_stream_completed(ctx, c);
-        return;
-    }
-
-    if (ngx_http_inference_retry_wanted(ctx, c)) {
+    if (!ngx_http_inference_stream_begun(ctx)
+        && ngx_http_inference_retry_wanted(ctx, c))
+    {
         ngx_http_inference_drop_response(submission, c);
 
         (void) ngx_http_inference_retry_begin(ctx, c);
@@ -315,6 +312,11 @@ ngx_http_inference_completed(ngx_http_inference_submission_t *submission,
 
         ngx_http_inference_happened(ctx, NGX_HTTP_INFERENCE_NO_EVENT);
         ngx_http_run_posted_requests(conn);
+        return;
+    }
+
+    if (ctx->message) {
+        ngx_http_inference_stream_completed(ctx, c);
         return;
     }
 

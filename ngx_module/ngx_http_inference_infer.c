@@ -497,7 +497,7 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
 
     /* another core may need the bytes, or another handler */
 
-    ctx->submission.keep = (ctx->message == NULL);
+    ctx->submission.keep = 1;
 
     rc = ngx_http_inference_submit(&ctx->submission, ctx->epoch, &s, regions,
                                    n);
@@ -516,36 +516,7 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
                                        "too many requests are in flight");
     }
 
-    if (ctx->message == NULL) {
-        return NGX_DECLINED;
-    }
-
-    return ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
-                                   "the inference core ended while the "
-                                   "request was being received");
-}
-
-
-/* The core that had the regions is gone, or has released them. */
-
-void
-ngx_http_inference_infer_take_back(ngx_http_inference_ctx_t *ctx)
-{
-    ngx_http_inference_submission_t  *submission;
-
-    submission = &ctx->submission;
-
-    if (submission->nregions == 0) {
-        return;
-    }
-
-    ctx->record = submission->regions[0];
-
-    if (submission->nregions > 1) {
-        ctx->body.data.region = submission->regions[1];
-    }
-
-    submission->nregions = 0;
+    return NGX_DECLINED;
 }
 
 

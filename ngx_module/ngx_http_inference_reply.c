@@ -29,7 +29,10 @@ ngx_http_inference_take_reply(ngx_http_inference_ctx_t *ctx,
         ctx->hint = NGX_HTTP_INFERENCE_RETRY_AFTER;
         (void) ngx_http_inference_fail(ctx, INF_ERR_UNAVAILABLE,
                                        "the inference core ended before it "
-                                       "answered");
+                                       "answered%s",
+                                       ngx_http_inference_is_infer(ctx)
+                                       ? "" : ": the call may have been "
+                                              "carried out");
         return NGX_OK;
     }
 

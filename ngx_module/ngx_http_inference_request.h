@@ -592,17 +592,14 @@ ngx_int_t ngx_http_inference_infer_decode(ngx_http_inference_ctx_t *ctx);
 /* The core gets it; NGX_DECLINED: that core has ended, another may get it. */
 ngx_int_t ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx);
 
-/* The regions that it was submitted with are the request's again. */
-void ngx_http_inference_infer_take_back(ngx_http_inference_ctx_t *ctx);
-
 
 /* ---- retry.c ------------------------------------------------------------ */
 
 /*
- * Whether it goes to the next core: its own has ended (c is NULL) before
- * anything was sent to its client, no sequence has been lost with it, and it
- * has been executed less often than inference_tries; or that next core does
- * not have its model yet.
+ * Whether it goes to the next core: its own has ended (c is NULL) before a
+ * response of it came, no sequence has been lost with it, and it has been
+ * executed less often than inference_tries, or is a call that may be carried
+ * out twice; or that next core does not have its model yet.
  */
 ngx_uint_t ngx_http_inference_retry_wanted(ngx_http_inference_ctx_t *ctx,
     const inf_completion_t *c);
@@ -623,7 +620,7 @@ void ngx_http_inference_retry_free(ngx_http_inference_ctx_t *ctx);
 /* Room behind the body's text for what makes a record of it. */
 ngx_int_t ngx_http_inference_control_room(ngx_http_inference_ctx_t *ctx);
 
-/* The core gets it. */
+/* The core gets it; NGX_DECLINED: that core has ended, another may get it. */
 ngx_int_t ngx_http_inference_control_submit(ngx_http_inference_ctx_t *ctx);
 
 /* Sends what the core has answered; NGX_OK: ctx->rc. */

@@ -1,6 +1,6 @@
 /*
- * ngx_http_inference_retry.c - an inference whose core has ended goes to the
- *                              next one, with the bytes that it came with.
+ * ngx_http_inference_retry.c - a request whose core has ended goes to the next
+ *                              one, with the bytes that it came with.
  */
 
 #include "ngx_module/ngx_http_inference_request.h"
@@ -29,6 +29,8 @@ struct ngx_http_inference_retry_s {
 };
 
 
+static ngx_uint_t ngx_http_inference_retry_call(ngx_http_inference_ctx_t *ctx);
+static void ngx_http_inference_retry_take_back(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_retry_open(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_retry_copy(ngx_http_inference_ctx_t *ctx);
 static void ngx_http_inference_retry_swap(ngx_http_inference_ctx_t *ctx);
@@ -47,15 +49,17 @@ ngx_http_inference_retry_wanted(ngx_http_inference_ctx_t *ctx,
 
     submission = &ctx->submission;
 
-    if (!ngx_http_inference_is_infer(ctx) || ctx->message || ctx->replies
-        || ctx->status || ngx_http_inference_events_begun(ctx))
-    {
+    if (ctx->replies || ctx->status || ngx_http_inference_events_begun(ctx)) {
         return 0;
     }
 
     if (c) {
         return c->cause == INF_CAUSE_STARTING
                && (c->flags & INF_COMPLETE_FINAL);
+    }
+
+    if (!ngx_http_inference_is_infer(ctx)) {
+        return ngx_http_inference_retry_call(ctx);
     }
 
     if (!submission->taken
@@ -71,6 +75,39 @@ ngx_http_inference_retry_wanted(ngx_http_inference_ctx_t *ctx,
     return !submission->sequence
            && submission->begun < ilcf->tries + submission->excused
            && submission->deaths < NGX_HTTP_INFERENCE_RETRY_DEATHS;
+}
+
+
+/*
+ * A call that two cores carry out has done what one does, but for a region
+ * that is there already.  A load may be what has ended the core.
+ */
+
+static ngx_uint_t
+ngx_http_inference_retry_call(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_loc_conf_t    *ilcf;
+    ngx_http_inference_submission_t  *submission;
+
+    submission = &ctx->submission;
+
+    switch (ctx->endpoint->call) {
+
+    case INF_METHOD_SYSTEM_SHM_REGISTER:
+    case INF_METHOD_CUDA_SHM_REGISTER:
+        return !submission->taken
+               && submission->deaths < NGX_HTTP_INFERENCE_RETRY_DEATHS;
+
+    case INF_METHOD_REPOSITORY_MODEL_LOAD:
+
+        ilcf = ngx_http_get_module_loc_conf(ctx->request,
+                                            ngx_http_inference_module);
+
+        return submission->deaths < ilcf->tries;
+
+    default:
+        return submission->deaths < NGX_HTTP_INFERENCE_RETRY_DEATHS;
+    }
 }
 
 
@@ -126,7 +163,7 @@ ngx_http_inference_retry(ngx_http_inference_ctx_t *ctx)
                               NGX_HTTP_INFERENCE_RETRY_MAX_PAUSE);
     }
 
-    ngx_http_inference_infer_take_back(ctx);
+    ngx_http_inference_retry_take_back(ctx);
 
     if (retry->client == NULL) {
 
@@ -172,11 +209,40 @@ ngx_http_inference_retry_free(ngx_http_inference_ctx_t *ctx)
 }
 
 
+/* The core that had the regions is gone, or has released them. */
+
+static void
+ngx_http_inference_retry_take_back(ngx_http_inference_ctx_t *ctx)
+{
+    ngx_http_inference_submission_t  *submission;
+
+    submission = &ctx->submission;
+
+    if (submission->nregions == 0) {
+        return;
+    }
+
+    if (ngx_http_inference_call_has_body(ctx)) {
+        ctx->body.text.region = submission->regions[0];
+
+    } else {
+        ctx->record = submission->regions[0];
+    }
+
+    if (submission->nregions > 1) {
+        ctx->body.data.region = submission->regions[1];
+    }
+
+    submission->nregions = 0;
+}
+
+
 /* Of the core that is there now; none: waits for one. */
 
 static ngx_int_t
 ngx_http_inference_retry_open(ngx_http_inference_ctx_t *ctx)
 {
+    uint64_t                      size;
     ngx_uint_t                    i;
     inf_region_t                **from[4];
     ngx_http_inference_retry_t   *retry;
@@ -211,10 +277,14 @@ ngx_http_inference_retry_open(ngx_http_inference_ctx_t *ctx)
             continue;
         }
 
-        retry->to[i] = inf_client_alloc(retry->client,
-                                        ngx_max((*from[i])->charged, 1));
+        size = ngx_max((*from[i])->charged, 1);
+
+        retry->to[i] = ngx_http_inference_is_infer(ctx)
+                       ? inf_client_alloc(retry->client, size)
+                       : inf_client_alloc_call(retry->client, size);
+
         if (retry->to[i] == NULL) {
-            return ngx_http_inference_arena_full(ctx, (*from[i])->charged);
+            return ngx_http_inference_arena_full(ctx, size);
         }
     }
 

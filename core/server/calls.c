@@ -43,6 +43,9 @@ static inf_err_t *repository_index(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *model_statistics(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *metrics(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *trace_setting(const call_t *c, const ProtobufCMessage *m);
+static inf_err_t *find_model(const call_t *c, const char *name,
+    const char *version, inf_model_t **out);
+static bool is_starting(const call_t *c, const char *name);
 static inf_err_t *find_any_version(const call_t *c, const char *name);
 static inf_err_t *log_settings(const call_t *c, const ProtobufCMessage *m);
 static inf_err_t *system_status(const call_t *c, const ProtobufCMessage *m);
@@ -267,8 +270,7 @@ model_metadata(const call_t *c, const ProtobufCMessage *m)
     inf_model_t *model;
     inf_arena_t arena;
 
-    inf_err_t *err = inf_call_find_model(c->models, q->name, q->version,
-        &model);
+    inf_err_t *err = find_model(c, q->name, q->version, &model);
     if (err != NULL) {
         return err;
     }
@@ -299,8 +301,7 @@ model_config(const call_t *c, const ProtobufCMessage *m)
     Inference__ModelConfigResponse r = INFERENCE__MODEL_CONFIG_RESPONSE__INIT;
     inf_model_t *model;
 
-    inf_err_t *err = inf_call_find_model(c->models, q->name, q->version,
-        &model);
+    inf_err_t *err = find_model(c, q->name, q->version, &model);
     if (err != NULL) {
         return err;
     }
@@ -400,6 +401,7 @@ model_statistics(const call_t *c, const ProtobufCMessage *m)
     inf_ready_models_t ready;
     inf_arena_t arena;
     int64_t version;
+    bool starting = q->name[0] != '\0' && is_starting(c, q->name);
 
     inf_err_t *err = read_version(q->version, &version);
     if (err == NULL) {
@@ -419,7 +421,8 @@ model_statistics(const call_t *c, const ProtobufCMessage *m)
     }
     inf_arena_fini(&arena);
     inf_ready_models_fini(&ready);
-    return err;
+    return err != NULL && starting ? inf_err_because(err, INF_CAUSE_STARTING)
+        : err;
 }
 
 static inf_err_t *
@@ -465,11 +468,31 @@ trace_setting(const call_t *c, const ProtobufCMessage *m)
 }
 
 static inf_err_t *
+find_model(const call_t *c, const char *name, const char *version,
+    inf_model_t **out)
+{
+    bool starting = is_starting(c, name);
+
+    inf_err_t *err = inf_call_find_model(c->models, name, version, out);
+    return err != NULL && starting ? inf_err_because(err, INF_CAUSE_STARTING)
+        : err;
+}
+
+/* Whether the core's start has still to load the model: another try finds it.
+   Asked before the model is looked for. */
+static bool
+is_starting(const call_t *c, const char *name)
+{
+    return inf_server_restoring(c->server)
+        && inf_server_restores(c->server, inf_slice_str(name));
+}
+
+static inf_err_t *
 find_any_version(const call_t *c, const char *name)
 {
     inf_model_t *model;
 
-    inf_err_t *err = inf_call_find_model(c->models, name, "", &model);
+    inf_err_t *err = find_model(c, name, "", &model);
     if (err == NULL) {
         inf_model_unref(model);
     }

@@ -187,6 +187,7 @@ inf_control_submit(inf_control_t *control, inf_session_t *session,
         return;
     }
 
+    inf_channel_set_slot(session->channel, submission->slot, INF_SLOT_QUEUED);
     call->session = inf_session_ref(session);
     call_queue(lane, call);
 }

@@ -288,7 +288,7 @@ def kill_core(server):
 
 def patient(repository):
     models.standard_repository(repository)
-    models.identity(repository, "held", [("IN", "INT32", [-1])],
+    models.identity(repository, "held", [("IN", "INT32", [-1])], instances=2,
                     parameters={"execute_delay_ms": "60000"})
 
 
@@ -334,7 +334,7 @@ def test_killed_core(start):
         ).future(numbers("held", [1]), timeout=60 * SLOW)
         stream.send(numbers("id_int32", [1]), numbers("held", [2], id="h"))
         assert number(stream.read()) == 1
-        nap(0.2)                        # the call is likely executing
+        nap(0.5)                        # both are likely executing
         kill_core(server)
         assert call.code() == Code.UNAVAILABLE
         lost = stream.read()            # the stream itself lives

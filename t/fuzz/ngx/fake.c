@@ -736,6 +736,13 @@ ngx_http_inference_stream_over(ngx_http_inference_ctx_t *ctx)
     check(ctx == NULL);
 }
 
+ngx_uint_t
+ngx_http_inference_stream_begun(ngx_http_inference_ctx_t *ctx)
+{
+    check(ctx->message == NULL);
+    return 0;
+}
+
 void
 ngx_http_inference_stream_completed(ngx_http_inference_ctx_t *ctx,
     const inf_completion_t *c)
