@@ -121,6 +121,7 @@ typedef struct {
 /* of one worker's request arena, bytes; written by that worker alone */
 
 typedef struct {
+    ngx_atomic_t                pid;            /* that worker's             */
     ngx_atomic_t                used;
     ngx_atomic_t                reserved;
 } ngx_http_inference_arena_gauge_t;

@@ -102,7 +102,8 @@ ngx_http_inference_counters_text(inf_buf_t *out)
 }
 
 
-/* Sums of all workers; one that leaves or is replaced leaves nothing. */
+/* Sums of all workers; one that is replaced leaves nothing, and one that was
+   killed while it was leaving is not replaced. */
 
 static void
 ngx_http_inference_arenas_text(inf_buf_t *out)
@@ -117,6 +118,13 @@ ngx_http_inference_arenas_text(inf_buf_t *out)
     reserved = 0;
 
     for (i = 0; i < NGX_MAX_PROCESSES; i++) {
+
+        if (arenas[i].used + arenas[i].reserved == 0
+            || (kill((pid_t) arenas[i].pid, 0) == -1 && ngx_errno == ESRCH))
+        {
+            continue;
+        }
+
         used += arenas[i].used;
         reserved += arenas[i].reserved;
     }
@@ -176,6 +184,7 @@ ngx_http_inference_arena_gauge(uint64_t used, uint64_t reserved)
 
     arena = &ngx_http_inference_counters()->arenas[ngx_process_slot];
 
+    arena->pid = ngx_pid;
     arena->used = used;
     arena->reserved = reserved;
 }
@@ -191,8 +200,11 @@ ngx_http_inference_add_zone(ngx_conf_t *cf,
 
     /* eight pages are the least that nginx's own zones have */
 
-    imcf->shm_zone = ngx_shared_memory_add(cf, &name, 8 * ngx_pagesize,
-                                           &ngx_http_inference_module);
+    imcf->shm_zone = ngx_shared_memory_add(cf, &name,
+                               8 * ngx_pagesize
+                               + ngx_align(sizeof(ngx_http_inference_counters_t),
+                                           ngx_pagesize),
+                               &ngx_http_inference_module);
     if (imcf->shm_zone == NULL) {
         return NGX_ERROR;
     }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from lib import backends, models, process
 from lib.load import Load
 from lib.server import SLOW, nap
-from lib.wire import tensor
+from lib.wire import request_bytes, tensor
 
 WORKER_KILLED = r"worker process \d+ exited on signal 9"
 HELPER_KILLED = r"process \d+ exited on signal 9"
@@ -80,6 +81,34 @@ def test_request_after_a_death_is_answered_without_retrying_long(make_server):
     kill_core(server)
     assert process.wait_until(
         lambda: server.infer("id_int32", SMALL).status == 200, 10 * SLOW)
+
+
+def test_a_leaving_worker_that_is_killed_leaves_no_bytes(make_server):
+    """It is not replaced: no other worker has its place."""
+    server = make_server(
+        lambda repository: models.identity(
+            repository, "slow", [("IN", "UINT8", [-1])],
+            parameters={"execute_delay_ms": "4000"}),
+        allow_alarms=[WORKER_KILLED], parts="health infer metrics")
+    head = json.dumps({"inputs": [tensor(
+        "IN", "UINT8", [100_000], binary_data_size=100_000)]}).encode()
+
+    def used():
+        text = server.get("/metrics").body.decode()
+        return float(re.search(r"^\w*request_arena_used_bytes (\d+)$", text,
+                               re.M)[1])
+
+    with server.wire(60) as connection:
+        connection.send(request_bytes(
+            "POST", "/v2/models/slow/infer", head + bytes(100_000),
+            {"Inference-Header-Content-Length": str(len(head))}))
+        assert process.wait_until(lambda: used() > 100_000, 20 * SLOW)
+        (old,) = server.workers()
+        server.signal("HUP")
+        assert process.wait_until(
+            lambda: set(server.workers()) - {old}, 20 * SLOW)
+        os.kill(old, signal.SIGKILL)
+    assert process.wait_until(lambda: used() == 0, 20 * SLOW)
 
 
 def test_arena_is_empty_again_after_deaths(make_server):

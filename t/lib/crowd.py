@@ -12,7 +12,6 @@ import itertools
 import json
 import os
 import re
-import struct
 import threading
 import time
 
@@ -46,11 +45,6 @@ class Unread(Exception):
 
 class Polite(H2):
     """Ends after a GOAWAY when its streams have ended."""
-
-    last = None
-
-    def goaway(self, payload):
-        self.last = struct.unpack(">I", payload[:4])[0]
 
     def step(self):
         super().step()
@@ -102,7 +96,8 @@ class Rest2(Rest1):
     def ask(self, number):
         head, tail = binary(self.size)
         if self.connection is None:
-            self.connection = Polite(self.server.port2, 1 << 30, 120 * SLOW)
+            self.connection = Polite(self.server.port2, 1 << 30, 120 * SLOW,
+                                     patient=True)
         connection = self.connection
         answer = connection.send(
             {"x-number": str(number), "content-length": str(

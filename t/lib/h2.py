@@ -57,15 +57,18 @@ class Stream:
 
 
 class H2:
-    """One connection; window: what the server may send on each stream."""
+    """One connection; window: what the server may send on each stream.  A
+    patient one goes on with what the server has taken before GOAWAY."""
 
-    def __init__(self, port, window=65535, timeout=20.0):
+    def __init__(self, port, window=65535, timeout=20.0, patient=False):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.streams = {}
         self.number = -1
         self.buffer = b""
         self.pongs = 0
+        self.patient = patient
+        self.last = None            # the last stream that GOAWAY has named
         self.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         self.frame(SETTINGS, 0, 0, struct.pack(">HI", 4, window))
         self.give(0, 1 << 30)
@@ -119,7 +122,9 @@ class H2:
         kind, flags, number = struct.unpack(">BBI", head[3:])
         payload = self._exactly(size)
         if kind == GOAWAY:
-            self.goaway(payload)
+            self.last = struct.unpack(">I", payload[:4])[0]
+        if kind == GOAWAY and not self.patient:
+            raise ConnectionError(f"GOAWAY {payload!r}")
         if kind == SETTINGS and not flags & ACK:
             self.frame(SETTINGS, ACK, 0)
         if kind == PING and flags & ACK:
@@ -143,9 +148,6 @@ class H2:
                 and flags & END_STREAM:
             stream.ended = True
 
-    def goaway(self, payload):
-        raise ConnectionError(f"GOAWAY {payload!r}")
-
     def sync(self):
         """Until the server has seen all that was sent."""
         goal = self.pongs + 1
@@ -158,6 +160,15 @@ class H2:
         while not stream.ended:
             self.step()
         return stream
+
+    def read_if_taken(self, number):
+        """None: GOAWAY came before the server had it."""
+        stream = self.streams[number]
+        while not stream.ended:
+            if self.last is not None and number > self.last:
+                return None
+            self.step()
+        return self.streams.pop(number)
 
     def close(self):
         self.socket.close()
