@@ -10,6 +10,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/os/events.h"
 #include "core/tensor/memory.h"
 #include "core/wire/sockets.h"
 
@@ -48,7 +49,6 @@ static const inf_channel_pin_ops_t response_pin = {
     .unpin = inf_memory_unpin
 };
 
-static inf_err_t *watch(inf_admission_t *a, int fd, admission_source_t *source);
 static uint32_t channel_limit(void);
 static void connection_accept(inf_admission_t *a);
 static bool may_connect(const inf_admission_t *a, uid_t uid);
@@ -83,10 +83,11 @@ inf_admission_new(const inf_admission_options_t *options,
     }
     if (err == NULL && options->registration_fd >= 0) {
         a->pair.fd = options->registration_fd;
-        err = watch(a, a->pair.fd, &a->pair);
+        err = inf_events_add(a->epoll_fd, a->pair.fd, EPOLLIN, &a->pair);
     }
     if (err == NULL && options->listen_fd >= 0) {
-        err = watch(a, options->listen_fd, &a->listening);
+        err = inf_events_add(a->epoll_fd, options->listen_fd, EPOLLIN,
+            &a->listening);
     }
     if (err != NULL) {
         inf_admission_free(a);
@@ -112,15 +113,6 @@ inf_admission_free(inf_admission_t *a)
         close(a->epoll_fd);
     }
     free(a);
-}
-
-static inf_err_t *
-watch(inf_admission_t *a, int fd, admission_source_t *source)
-{
-    struct epoll_event ev = { .events = EPOLLIN, .data = { .ptr = source } };
-
-    return epoll_ctl(a->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0 ? NULL
-        : inf_err_os(errno, "epoll_ctl");
 }
 
 /* Models and their files need descriptors, too. */
@@ -217,7 +209,7 @@ connection_accept(inf_admission_t *a)
     connection->fd = fd;
     connection->peer.pid = (uint32_t) peer.pid;
     connection->silent_ns = inf_clock_ns();
-    err = watch(a, fd, connection);
+    err = inf_events_add(a->epoll_fd, fd, EPOLLIN, connection);
     if (err != NULL) {
         goto fail;
     }

@@ -1,10 +1,19 @@
-#include "core/base/os/events_wait.h"
+#include "core/base/os/events.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+inf_err_t *
+inf_events_add(int epoll_fd, int fd, uint32_t events, void *data)
+{
+    struct epoll_event ev = { .events = events, .data = { .ptr = data } };
+
+    return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0 ? NULL
+        : inf_err_os(errno, "epoll_ctl");
+}
 
 int
 inf_events_wait(int epoll_fd, struct epoll_event *events, int max,
