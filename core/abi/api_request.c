@@ -134,7 +134,8 @@ submit(inf_api_request_t *q, inf_trace_t *trace)
 {
     inf_request_t *r = &q->request;
     r->start_ns = inf_clock_ns();
-    r->factory->start_ns = r->start_ns;
+    atomic_store_explicit(&r->factory->start_ns, r->start_ns,
+        memory_order_relaxed);
 
     if (trace != NULL) {
         inf_err_t *err = inf_trace_take(trace, q->model->name,

@@ -363,7 +363,7 @@ TRITONBACKEND_ModelInstanceReportStatistics(
     r->backend_ns[1] = compute_start_ns;
     r->backend_ns[2] = compute_end_ns;
     r->backend_ns[3] = exec_end_ns;
-    r->reported = true;
+    r->outcome = INF_OUTCOME_REPORTED;
     if (r->abi.trace != NULL) {
         inf_trace_report_compute(r->abi.trace, r->backend_ns);
     }

@@ -323,19 +323,17 @@ TRITONBACKEND_InferenceResponseOutput(TRITONBACKEND_Response *response,
     return NULL;
 }
 
-/* Of each request one response is its first; two threads that send at the same
-   moment may both count. */
+/* Of each request one response is its first. */
 static void
 note_first(inf_response_t *response)
 {
     inf_factory_t *f = response->factory;
 
-    if (f->start_ns != 0 && !atomic_load_explicit(&f->first_sent,
-            memory_order_relaxed))
-    {
-        atomic_store_explicit(&f->first_sent, true, memory_order_relaxed);
+    uint64_t start_ns = inf_factory_take_start(f);
+
+    if (start_ns != 0) {
         response->sent_ns = inf_clock_ns();
-        inf_latencies_first_response(f->model->latencies, f->start_ns,
+        inf_latencies_first_response(f->model->latencies, start_ns,
             response->sent_ns);
     }
 }

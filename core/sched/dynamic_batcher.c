@@ -21,19 +21,29 @@ typedef struct {
 
 /* The strategy is asked by one instance's thread, without the lock.  Requests
    that it may read meanwhile stay in the queue. */
-typedef struct {
-    bool           busy;
-    uint32_t       instance;
-    uint32_t       scan;        /* its number when it began                  */
-    inf_request_t *about;       /* whether this one joins; NULL: no question */
-    bool           begins;      /* about would be the first of its batch     */
-    bool           ends;        /* the open batch is over                    */
-    bool           withdrawals; /* somebody wants to leave                   */
+typedef enum {
+    QUESTION_NONE,
+    QUESTION_ASKED,
+    QUESTION_LEFT               /* and a request that it may be about is to
+                                   leave the queue                           */
+} question_state_t;
 
-    bool           open;        /* the asking thread's while busy: a batch
-                                   has begun                                 */
-    void          *batch;
-    bool           joins;       /* the answer                                */
+typedef enum {
+    BATCH_NONE,
+    BATCH_OPEN,
+    BATCH_ENDS                  /* when the question is asked                */
+} strategy_batch_t;
+
+typedef struct {
+    question_state_t state;
+    uint32_t         instance;
+    uint32_t         scan;      /* its number when it began                  */
+    inf_request_t   *about;     /* whether this one joins; NULL: no question */
+    bool             begins;    /* about would be the first of its batch     */
+
+    strategy_batch_t open;      /* the asking thread's while it asks         */
+    void            *batch;
+    bool             joins;     /* the answer                                */
 } batcher_question_t;
 
 typedef struct {
@@ -258,7 +268,7 @@ batcher_next(inf_policy_t *p, uint32_t instance, uint64_t now_ns,
     uint32_t count = 0;
 
     batcher_expire(p, now_ns, gone);
-    if (b->question.busy) {
+    if (b->question.state != QUESTION_NONE) {
         if (b->question.instance != instance) {
             return INF_NEXT_NOTHING;
         }
@@ -269,11 +279,13 @@ batcher_next(inf_policy_t *p, uint32_t instance, uint64_t now_ns,
         return INF_NEXT_NOTHING;
     }
     if (scan_more(b, &about)) {
-        return question_put(b, instance, about, b->question.open && b->stale);
+        return question_put(b, instance, about, b->stale);
     }
 
     inf_next_t next = decide(b, now_ns, &count, until_ns);
-    if (b->question.open && (b->stale || next == INF_NEXT_PAYLOAD)) {
+    if (b->question.open == BATCH_OPEN
+        && (b->stale || next == INF_NEXT_PAYLOAD))
+    {
         b->scan.closed |= next == INF_NEXT_PAYLOAD;
         return question_put(b, instance, NULL, true);
     }
@@ -292,7 +304,7 @@ batcher_ready(inf_policy_t *p, uint32_t instance, uint64_t now_ns,
     uint32_t count;
     (void) instance;
 
-    if (b->question.busy || holds(b)) {
+    if (b->question.state != QUESTION_NONE || holds(b)) {
         return INF_NEXT_NOTHING;
     }
 
@@ -315,7 +327,7 @@ batcher_cancel(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
     }
     if (question_pins(b, req)) {
         req->sched.queued.withdrawn = true;
-        b->question.withdrawals = true;
+        b->question.state = QUESTION_LEFT;
         return false;
     }
 
@@ -358,7 +370,7 @@ batcher_expire(inf_policy_t *p, uint64_t now_ns, inf_link_t *gone)
 
         } else if (question_pins(b, req)) {
             req->sched.queued.withdrawn = true;
-            b->question.withdrawals = true;
+            b->question.state = QUESTION_LEFT;
 
         } else {
             drop(b, req);
@@ -514,13 +526,14 @@ question_put(batcher_t *b, uint32_t instance, inf_request_t *about, bool ends)
 {
     batcher_question_t *q = &b->question;
 
-    q->busy = true;
+    q->state = QUESTION_ASKED;
     q->instance = instance;
     q->scan = b->scan.number;
     q->about = about;
     q->begins = b->scan.count == 0;
-    q->ends = ends;
-    q->withdrawals = false;
+    if (ends && q->open == BATCH_OPEN) {
+        q->open = BATCH_ENDS;
+    }
     b->stale = false;
     return INF_NEXT_ASK;
 }
@@ -533,7 +546,7 @@ batcher_ask(inf_policy_t *p)
     batcher_t *b = (batcher_t *) p;
     batcher_question_t *q = &b->question;
 
-    if (q->ends) {
+    if (q->open == BATCH_ENDS) {
         strategy_end(b);
     }
     if (q->about != NULL) {
@@ -552,8 +565,10 @@ question_settle(batcher_t *b, inf_link_t *gone)
     batcher_question_t *q = &b->question;
     inf_request_t *about = q->about;
 
-    q->busy = false;
-    if (q->withdrawals) {
+    bool left = q->state == QUESTION_LEFT;
+
+    q->state = QUESTION_NONE;
+    if (left) {
         question_withdrawals(b, gone);
         return;
     }
@@ -598,7 +613,8 @@ question_pins(const batcher_t *b, const inf_request_t *req)
 {
     const batcher_question_t *q = &b->question;
 
-    return q->busy && (req == q->about || req->sched.queued.scan == q->scan);
+    return q->state != QUESTION_NONE
+        && (req == q->about || req->sched.queued.scan == q->scan);
 }
 
 static void
@@ -608,7 +624,7 @@ strategy_begin(batcher_t *b)
     q->batch = NULL;
 
     inf_err_t *err = b->strategy->ops->begin(b->strategy, &q->batch);
-    q->open = err == NULL;
+    q->open = err == NULL ? BATCH_OPEN : BATCH_NONE;
     inf_err_log(err);
 }
 
@@ -620,7 +636,7 @@ strategy_include(batcher_t *b, inf_request_t *req)
     batcher_question_t *q = &b->question;
     bool joins = false;
 
-    if (!q->open || !is_sound(req)) {
+    if (q->open != BATCH_OPEN || !is_sound(req)) {
         return false;
     }
 
@@ -652,8 +668,8 @@ strategy_end(batcher_t *b)
 {
     batcher_question_t *q = &b->question;
 
-    if (q->open) {
-        q->open = false;
+    if (q->open != BATCH_NONE) {
+        q->open = BATCH_NONE;
         inf_err_log(b->strategy->ops->end(b->strategy, q->batch));
         q->batch = NULL;
     }

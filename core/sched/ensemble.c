@@ -184,10 +184,13 @@ ensemble_cancel(inf_model_t *model, inf_request_t *req,
         return;
     }
 
-    if (!atomic_exchange(&run->cancelled, true)) {
-        inf_lock(&run->lock);
+    inf_lock(&run->lock);
+    bool again = run->flow.cancelled;
+    if (!again) {
         inf_flow_cancel(&run->flow);
-        inf_run_leave(run);
+    }
+    inf_run_leave(run);
+    if (!again) {
         inf_run_cancel_requests(run, rejecter);
     }
     inf_run_unref(run);
@@ -340,14 +343,12 @@ run_begin(inf_ensemble_run_t *run, inf_request_t *req, uint64_t now_ns)
     run->request = req;
     run->factory = req->factory;
     run->draining = false;
-    run->announce = false;
-    run->answered = false;
     run->start_told = false;
     run->failed = false;
     run->in_use = 0;
     memset(run->compute_ns, 0, sizeof(run->compute_ns));
-    atomic_store_explicit(&run->executes, false, memory_order_relaxed);
-    atomic_store_explicit(&run->cancelled, false, memory_order_relaxed);
+    atomic_store_explicit(&run->execution, INF_RUN_WAITS,
+        memory_order_relaxed);
     req->queue_ns = now_ns;
     req->exec_ns = now_ns;
     req->payload_rows = req->batch_size > 0 ? req->batch_size : 1;
@@ -445,15 +446,16 @@ static bool
 do_next(inf_ensemble_run_t *run)
 {
     inf_lock(&run->lock);
-    bool tell = run->announce;
-    bool over = run->answered && run->in_use == 0 && run->request != NULL;
+    bool tell = atomic_load(&run->execution) == INF_RUN_BEGUN;
+    bool answered = run->flow.answer == INF_FLOW_ANSWERED;
+    bool over = answered && run->in_use == 0 && run->request != NULL;
     inf_flow_action_t next = { .what = INF_FLOW_NOTHING };
-    if (!tell && !over && !run->answered) {
+    if (tell) {
+        atomic_store(&run->execution, INF_RUN_TOLD);
+    } else if (!answered) {
         next = inf_flow_next(&run->flow);
     }
 
-    run->announce = false;
-    run->answered |= next.what == INF_FLOW_FINISH || next.final;
     if (!tell && !over && next.what == INF_FLOW_NOTHING) {
         run->draining = false;
         inf_run_leave(run);
@@ -527,7 +529,7 @@ report(inf_ensemble_run_t *run)
     inf_statistics_t *s = &model->statistics;
     uint64_t now = inf_clock_ns();
 
-    if (req->rejected) {
+    if (req->outcome == INF_OUTCOME_REJECTED) {
         return;
     }
     if (run->failed) {
@@ -540,7 +542,7 @@ report(inf_ensemble_run_t *run)
     for (int i = 0; i < 3; i++) {
         stamps[i + 1] = stamps[i] + run->compute_ns[i];
     }
-    req->reported = true;
+    req->outcome = INF_OUTCOME_REPORTED;
     inf_statistics_success(s, req->payload_rows, req->start_ns, req->queue_ns,
         stamps, now);
     inf_statistics_batch(s, req->payload_rows, stamps, inf_clock_wall_ms());

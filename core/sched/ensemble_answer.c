@@ -76,8 +76,8 @@ inf_run_tell_start(inf_ensemble_run_t *run)
 
 /*
  * Not where the client may free it, or write to it, while a step still reads
- * it, nor what goes into several responses; a client that counts the starts of its responses is
- * told of one, so there must be one.
+ * it, nor what goes into several responses; a client that counts the starts of
+ * its responses is told of one, so there must be one.
  */
 bool
 inf_run_may_grant(inf_ensemble_run_t *run, uint32_t tensor)
@@ -154,7 +154,8 @@ inf_run_finish(inf_ensemble_run_t *run)
 
     run->failed = true;
     if (inf_err_cause(err) == INF_CAUSE_STRINGS) {
-        run->request->rejected = true;  /* as if its steps had never begun   */
+        /* as if its steps had never begun */
+        run->request->outcome = INF_OUTCOME_REJECTED;
         if (run->request->whole == NULL) {
             err = inf_err_because(err, INF_CAUSE_NONE);
         }
@@ -409,9 +410,7 @@ note_first(inf_ensemble_run_t *run)
 {
     inf_factory_t *f = run->factory;
 
-    if (run->model->latencies != NULL && !atomic_exchange_explicit(
-            &f->first_sent, true, memory_order_relaxed))
-    {
+    if (run->model->latencies != NULL && inf_factory_take_start(f) != 0) {
         inf_latencies_first_response(run->model->latencies,
             run->request->start_ns, inf_clock_ns());
     }

@@ -98,8 +98,7 @@ inf_flow_begin(inf_flow_t *f, const bool *wanted)
     memset(f->uses, 0, plan->tensor_count * sizeof(*f->uses));
     memset(f->needed, 0, plan->step_words * sizeof(*f->needed));
     f->cancelled = false;
-    f->emitted = false;
-    f->finished = false;
+    f->answer = INF_FLOW_UNANSWERED;
     f->failed = false;
 
     for (uint32_t o = 0; o < f->output_count; o++) {
@@ -207,7 +206,7 @@ inf_flow_next(inf_flow_t *f)
         return action;
     }
 
-    if (f->finished) {
+    if (f->answer == INF_FLOW_ANSWERED) {
         return action;
     }
 
@@ -216,20 +215,21 @@ inf_flow_next(inf_flow_t *f)
         action.what = INF_FLOW_EMIT;
         action.item = item;             /* likewise                          */
         inf_link_remove(&item->order);
-        f->emitted = true;
         action.final = f->open == 0 && answerable(f) == NULL
             && inf_list_empty(&f->order);
-        f->finished = action.final;
+        f->answer = action.final ? INF_FLOW_ANSWERED : INF_FLOW_EMITTED;
         return action;
     }
 
     if (f->open == 0) {
-        f->finished = true;
-        if (!f->failed && !f->emitted && f->plan->domain_count == 1) {
+        if (!f->failed && f->answer == INF_FLOW_UNANSWERED
+            && f->plan->domain_count == 1)
+        {
             inf_flow_fail(f, inf_err_new(INF_ERR_INVALID_ARG, "unexpected"
                 " deadlock, at least one output is not set while no more"
                 " ensemble steps can be made"));
         }
+        f->answer = INF_FLOW_ANSWERED;
         action.what = INF_FLOW_FINISH;
     }
     return action;

@@ -54,6 +54,13 @@ typedef enum {
     INF_FLOW_FINISH                     /* an error, or FINAL alone          */
 } inf_flow_what_t;
 
+/* How far the request is answered. */
+typedef enum {
+    INF_FLOW_UNANSWERED,
+    INF_FLOW_EMITTED,                   /* at least one EMIT                 */
+    INF_FLOW_ANSWERED                   /* nothing is answered any more      */
+} inf_flow_answer_t;
+
 typedef struct {
     inf_flow_what_t  what;
     uint32_t         step;
@@ -79,9 +86,8 @@ typedef struct {
     uint32_t           emit_domain;
     uint32_t           open;            /* calls, and starts that wait       */
     uint32_t           items;           /* alive                             */
+    inf_flow_answer_t  answer;
     bool               cancelled;
-    bool               emitted;         /* at least one                      */
-    bool               finished;        /* nothing is answered any more      */
     inf_err_t         *failure;         /* the first; taken by the run       */
     bool               failed;
     inf_flow_value_t  *dropped;

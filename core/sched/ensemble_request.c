@@ -27,6 +27,7 @@ static inf_err_t *copy_buffers(inf_request_t *req, inf_input_t *to,
 static inf_err_t *choose_sequence(inf_step_request_t *s);
 static void begin_trace(inf_step_request_t *s);
 static void give_up(inf_step_request_t *s, inf_err_t *err);
+static bool is_cancelled(inf_ensemble_run_t *run);
 
 static inf_err_t *step_alloc(void *userp, inf_output_t *out, size_t size);
 static inf_err_t *alloc_granted(inf_step_request_t *s, inf_output_t *out,
@@ -84,10 +85,20 @@ inf_run_start(inf_ensemble_run_t *run, const inf_flow_action_t *start)
 
     if (err != NULL) {
         give_up(s, err);
-    } else if (atomic_load(&run->cancelled)) {
+    } else if (is_cancelled(run)) {
         cancel_request(s, NULL);         /* a cancel came meanwhile           */
     }
     inf_factory_unref(&s->factory);
+}
+
+/* s is in the run's list: a cancel finds it there, or is seen here. */
+static bool
+is_cancelled(inf_ensemble_run_t *run)
+{
+    inf_lock(&run->lock);
+    bool cancelled = run->flow.cancelled;
+    inf_unlock(&run->lock);
+    return cancelled;
 }
 
 void
@@ -250,7 +261,7 @@ build(inf_step_request_t *s)
     req->parameters = whole->parameters;    /* they live as long             */
     req->start_ns = now;
     req->queue_ns = now;
-    s->factory.start_ns = now;
+    atomic_store_explicit(&s->factory.start_ns, now, memory_order_relaxed);
 
     if (whole->id[0] != '\0') {
         req->id = inf_arena_strdup(&req->arena, whole->id, strlen(whole->id));
@@ -683,15 +694,13 @@ step_executing(void *userp, inf_request_t *req)
     inf_ensemble_run_t *run = s->run;
     (void) req;
 
-    if (atomic_load_explicit(&run->executes, memory_order_relaxed)
-        || atomic_exchange(&run->executes, true))
+    inf_run_execution_t waits = INF_RUN_WAITS;
+    if (atomic_load_explicit(&run->execution, memory_order_relaxed) == waits
+        && atomic_compare_exchange_strong(&run->execution, &waits,
+            INF_RUN_BEGUN))
     {
-        return;
+        inf_run_drain(run);
     }
-    inf_lock(&run->lock);
-    run->announce = true;
-    inf_run_leave(run);
-    inf_run_drain(run);
 }
 
 static void
@@ -705,7 +714,7 @@ step_released(void *userp, inf_request_t *req, uint32_t flags)
         s->trace_ops->end(s->trace);
     }
     inf_lock(&run->lock);
-    for (int i = 0; req->reported && i < 3; i++) {
+    for (int i = 0; req->outcome == INF_OUTCOME_REPORTED && i < 3; i++) {
         if (req->backend_ns[i + 1] > req->backend_ns[i]) {
             run->compute_ns[i] += req->backend_ns[i + 1] - req->backend_ns[i];
         }

@@ -69,20 +69,24 @@ typedef struct inf_step_request_s {
     inf_factory_t              factory;
 } inf_step_request_t;
 
+/* Whether a step request has begun to execute. */
+typedef enum {
+    INF_RUN_WAITS,
+    INF_RUN_BEGUN,
+    INF_RUN_TOLD                        /* and the request's owner knows     */
+} inf_run_execution_t;
+
 struct inf_ensemble_run_s {
     inf_ensemble_run_t    *next;        /* on the ensemble's spare list      */
     struct inf_ensemble_s *ensemble;    /* set in new(), then constant       */
     inf_model_t           *model;       /* the ensemble's                    */
     const inf_plan_t      *plan;        /* the ensemble's                    */
     _Atomic uint32_t       refs;        /* up relaxed, down acq_rel          */
-    _Atomic bool           cancelled;   /* seq_cst: each step request asks   */
-    _Atomic bool           executes;    /* seq_cst: a step request executes  */
+    _Atomic(inf_run_execution_t) execution; /* seq_cst; to TOLD by the drain */
 
     inf_lock_t             lock;        /* rank 24; guards the rest          */
     inf_flow_t             flow;
     bool                   draining;    /* a thread carries out actions      */
-    bool                   announce;    /* the request executes: tell        */
-    bool                   answered;    /* FINAL was sent                    */
     uint32_t               in_use;      /* step requests not yet released    */
     inf_link_t             live;        /* step requests                     */
     inf_step_request_t    *spare;

@@ -3,6 +3,7 @@
 
 #include "core/sched/runtime_parts.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "core/base/clock.h"
@@ -13,12 +14,8 @@
 
 static bool instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
     uint64_t *start_ns);
-static uint64_t watch_locked(inf_instance_thread_t *t, inf_next_t next,
-    uint64_t until_ns);
-static void thread_awake_locked(inf_runner_t *runner, inf_instance_thread_t *t)
-    INF_NEEDS(runner->lock);
-static void asking_locked(inf_runner_t *runner, inf_instance_thread_t *t)
-    INF_NEEDS(runner->lock);
+static uint64_t watch_locked(inf_runner_t *runner, inf_instance_thread_t *t,
+    inf_next_t next, uint64_t until_ns) INF_NEEDS(runner->lock);
 static void instance_ask(inf_instance_thread_t *t, uint64_t now_ns);
 static void payload_take_locked(inf_runner_t *runner, inf_payload_t *payload)
     INF_NEEDS(runner->lock);
@@ -77,7 +74,8 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
         inf_payload_init(payload);
 
         inf_lock(&runner->lock);
-        thread_awake_locked(runner, t);
+        inf_link_remove(&t->idle);  /* it has woken, called or by itself     */
+        inf_instance_thread_rest_locked(runner, t, INF_THREAD_UNMARKED);
         if (policy->ops->gathers) {
             now = inf_clock_ns();
         }
@@ -97,7 +95,7 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
             called = inf_runner_call_idle_locked(runner, now);  /* instead */
 
         } else if (asks) {
-            asking_locked(runner, t);
+            inf_instance_thread_rest_locked(runner, t, INF_THREAD_ASKS);
 
         } else if (next == INF_NEXT_PAYLOAD) {
             payload_take_locked(runner, payload);
@@ -107,7 +105,7 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
 
         } else if (!work) {
             link_idle_locked(t);
-            until_ns = watch_locked(t, next, until_ns);
+            until_ns = watch_locked(runner, t, next, until_ns);
         }
         uint64_t at_ns = inf_runner_arm_locked(runner);
         inf_unlock(&runner->lock);
@@ -153,10 +151,9 @@ instance_take(inf_instance_thread_t *t, inf_payload_t *payload,
 
 /* Until when the idle thread sleeps: the first that is told so watches. */
 static uint64_t
-watch_locked(inf_instance_thread_t *t, inf_next_t next, uint64_t until_ns)
+watch_locked(inf_runner_t *runner, inf_instance_thread_t *t, inf_next_t next,
+    uint64_t until_ns)
 {
-    inf_runner_t *runner = t->runner;
-
     if (next == INF_NEXT_WAIT && runner->policy->ops->binds) {
         return until_ns;            /* nobody can watch for it               */
     }
@@ -164,37 +161,38 @@ watch_locked(inf_instance_thread_t *t, inf_next_t next, uint64_t until_ns)
         return INF_NEVER;
     }
 
+    inf_instance_thread_rest_locked(runner, t, INF_THREAD_WATCHES);
     runner->watch_ns = until_ns;
-    t->watching = true;
     return until_ns;
 }
 
-/* The thread has woken, called or by itself. */
-static void
-thread_awake_locked(inf_runner_t *runner, inf_instance_thread_t *t)
+void
+inf_instance_thread_rest_locked(inf_runner_t *runner, inf_instance_thread_t *t,
+    inf_thread_rest_t to)
 {
-    inf_link_remove(&t->idle);
-    if (t->called) {
-        t->called = false;
-        runner->called--;
-    }
-    if (t->watching) {
-        t->watching = false;
+    switch (t->rest) {
+    case INF_THREAD_UNMARKED:
+        break;
+    case INF_THREAD_WATCHES:
         runner->watch_ns = INF_NEVER;
-    }
-    if (t->asking) {
-        t->asking = false;
+        break;
+    case INF_THREAD_ASKS:
         runner->asking--;
         t->class->asking--;
+        break;
+    case INF_THREAD_CALLED:
+        runner->called--;
+        break;
     }
-}
 
-static void
-asking_locked(inf_runner_t *runner, inf_instance_thread_t *t)
-{
-    t->asking = true;
-    runner->asking++;
-    t->class->asking++;
+    assert(t->rest == INF_THREAD_UNMARKED || to != INF_THREAD_ASKS);
+    t->rest = to;
+    if (to == INF_THREAD_ASKS) {
+        runner->asking++;
+        t->class->asking++;
+    } else if (to == INF_THREAD_CALLED) {
+        runner->called++;
+    }
 }
 
 /* Asks for the rate permit; if that takes time, another thread may get one

@@ -98,7 +98,7 @@ reject(inf_request_t *req, inf_failure_t why, inf_err_t *err)
 static void
 answer(inf_request_t *req, inf_err_t *err)
 {
-    req->rejected = true;
+    req->outcome = INF_OUTCOME_REJECTED;
     req->factory->rejected = true;
     inf_factory_send_error(req->factory, err);
     inf_request_release(req, 1);

@@ -342,8 +342,7 @@ void
 inf_runner_call_locked(inf_runner_t *runner, inf_instance_thread_t *t)
 {
     inf_link_remove(&t->idle);
-    t->called = true;
-    runner->called++;
+    inf_instance_thread_rest_locked(runner, t, INF_THREAD_CALLED);
 }
 
 /* The thread that a new request is for; NULL: none has to look for it. */

@@ -24,6 +24,15 @@ typedef enum {
     INF_THREAD_LEAVES           /* ends with what it has in hand             */
 } inf_thread_state_t;
 
+/* What the runner counts of its threads. */
+typedef enum {
+    INF_THREAD_UNMARKED,        /* executes, looks for work, or sleeps until
+                                   it is called                              */
+    INF_THREAD_WATCHES,         /* sleeps until the runner's watch_ns        */
+    INF_THREAD_ASKS,            /* for its permit                            */
+    INF_THREAD_CALLED           /* woken, has not looked yet                 */
+} inf_thread_rest_t;
+
 /* Threads whose instances need the same of the rate limiter. */
 typedef struct {
     inf_link_t  link;           /* in runner->classes                        */
@@ -39,9 +48,8 @@ typedef struct inf_instance_thread_s {
                                    own list                                  */
     inf_link_t         idle;    /* in runner->idle while it has no work      */
     inf_thread_state_t state;   /* runner's lock                             */
-    bool               called;  /* woken, has not looked yet; runner's lock  */
-    bool               watching;    /* looks at watch_ns; runner's lock      */
-    bool               asking;      /* for its permit; runner's lock         */
+    inf_thread_rest_t  rest;    /* runner's lock; moved by
+                                   inf_instance_thread_rest_locked alone     */
     inf_resource_class_t  *class;        /* NULL: nothing is limited; changes */
     uint32_t           number;      /* what the policy calls it              */
     struct inf_new_threads_s *fresh;    /* it is prepared with; NULL: it need
@@ -124,6 +132,10 @@ void inf_runner_arm(inf_runner_t *runner, uint64_t at_ns);
 
 /* Takes payloads and executes them until it is to end. */
 void *inf_instance_thread_main(void *thread);
+
+/* The only function that writes t->rest; it keeps the runner's counts. */
+void inf_instance_thread_rest_locked(inf_runner_t *runner,
+    inf_instance_thread_t *t, inf_thread_rest_t to) INF_NEEDS(runner->lock);
 
 /* ---- instance_threads.c -------------------------------------------------- */
 

@@ -419,7 +419,7 @@ batcher_released(inf_policy_t *p, inf_request_t *req, uint64_t now_ns,
         return;
     }
 
-    if ((req->flags & INF_FLAG_START) && req->rejected
+    if ((req->flags & INF_FLAG_START) && req->outcome == INF_OUTCOME_REJECTED
         && s->turn == req->sched.queued.turn)
     {
         lose_start(b, s, gone);

@@ -56,14 +56,19 @@ struct inf_slot_s {
     inf_slot_inputs_t    *inputs;
 };
 
+typedef enum {
+    INF_PLACE_PREPARES,     /* takes no sequence yet                         */
+    INF_PLACE_OPEN,
+    INF_PLACE_RETIRED       /* takes no other sequence                       */
+} inf_place_state_t;
+
 /* An instance. */
 struct inf_sequence_place_s {
     inf_link_t      touch;          /* in batcher->touched                   */
     inf_link_t      link;           /* among the departed                    */
     uint32_t        number;
     void           *owner;
-    bool            open;
-    bool            retired;
+    inf_place_state_t state;        /* moved by place_move alone             */
     uint32_t        taken;          /* slots that are not free               */
     uint32_t        queued;
     uint32_t        running;

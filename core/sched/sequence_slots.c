@@ -2,6 +2,7 @@
 
 #include "core/sched/sequence_parts.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ typedef inf_slot_t             slot_t;
 
 static bool slot_has_work(const slot_t *s);
 static bool place_occupied(const place_t *place);
+static void place_move(place_t *place, inf_place_state_t to);
 static void vacancy_push(batcher_t *b, slot_t *s);
 static inf_err_t *place_new(const batcher_t *b, uint32_t number,
     inf_instance_t *instance, void *owner, place_t **out);
@@ -83,7 +85,7 @@ inf_slot_offer(batcher_t *b, slot_t *s)
         b->taken--;
     }
 
-    if (!place->open || place->retired) {
+    if (place->state != INF_PLACE_OPEN) {
         inf_place_touch_empty(b, place);
         return;
     }
@@ -168,7 +170,7 @@ inf_slots_give_way(batcher_t *b)
     {
         slot_t *s = inf_link_entry(link, sequence_t, link)->slot;
         link = link->next;
-        if (!s->place->retired) {
+        if (s->place->state != INF_PLACE_RETIRED) {
             inf_slot_forget(b, s);
             inf_slot_offer(b, s);
         }
@@ -248,11 +250,11 @@ inf_sequence_batcher_open(inf_policy_t *p, uint32_t number)
     batcher_t *b = (batcher_t *) p;
     place_t *place = inf_place_find(b, number);
 
-    if (place == NULL || place->open) {
+    if (place == NULL || place->state != INF_PLACE_PREPARES) {
         return;
     }
 
-    place->open = true;
+    place_move(place, INF_PLACE_OPEN);
     for (uint32_t i = 0; i < b->options.slots; i++) {
         inf_slot_offer(b, &place->slots[i]);
     }
@@ -264,11 +266,11 @@ inf_sequence_batcher_retire(inf_policy_t *p, uint32_t number)
     batcher_t *b = (batcher_t *) p;
     place_t *place = inf_place_find(b, number);
 
-    if (place == NULL || place->retired) {
+    if (place == NULL || place->state == INF_PLACE_RETIRED) {
         return;
     }
 
-    place->retired = true;
+    place_move(place, INF_PLACE_RETIRED);
     for (uint32_t i = 0; i < b->options.slots; i++) {
         slot_t *s = &place->slots[i];
         if (s->vacancy.queued) {
@@ -278,6 +280,13 @@ inf_sequence_batcher_retire(inf_policy_t *p, uint32_t number)
     }
     inf_place_touch_empty(b, place);
 }
+static void
+place_move(place_t *place, inf_place_state_t to)
+{
+    assert(to > place->state);
+    place->state = to;
+}
+
 
 void
 inf_sequence_batcher_leave(inf_policy_t *p, bool leaves)
@@ -362,7 +371,7 @@ inf_slot_touch(batcher_t *b, slot_t *s)
 void
 inf_place_touch_empty(batcher_t *b, place_t *place)
 {
-    if (place->retired && !place_occupied(place)) {
+    if (place->state == INF_PLACE_RETIRED && !place_occupied(place)) {
         inf_place_touch(b, place);
     }
 }

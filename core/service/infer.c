@@ -68,7 +68,8 @@ inf_infer_submit(inf_session_t *session, inf_registry_reader_t *models,
     req->start_ns = submission->received_ns != 0
         && submission->received_ns < now_ns ? submission->received_ns : now_ns;
     req->queue_ns = now_ns;
-    in_flight->factory.start_ns = req->start_ns;
+    atomic_store_explicit(&in_flight->factory.start_ns, req->start_ns,
+        memory_order_relaxed);
 
     bool restoring = inf_server_restoring(server);
     /* a model whose load it interrupts would be taken for the one that ended
@@ -425,7 +426,7 @@ request_released(void *userp, inf_request_t *req, uint32_t flags)
     if (req->abi.trace != NULL) {
         inf_request_trace_released(in_flight);
     }
-    atomic_store_explicit(&in_flight->released, true, memory_order_release);
+    inf_in_flight_move(in_flight, INF_IN_FLIGHT_RELEASED);
     inf_channel_complete(in_flight->session->channel, &(inf_completion_t) {
         .flags = INF_COMPLETE_RELEASED,
         .slot = in_flight->slot,

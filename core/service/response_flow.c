@@ -10,15 +10,23 @@
 /* Below the channel's; a sender holds no other lock. */
 #define RANK_FLOW 85u
 
+typedef enum {
+    FLOW_RUNS,
+    FLOW_STALLS,                /* nobody waits any more                     */
+    FLOW_STALLED                /* and a response has been told so           */
+} flow_state_t;
+
 struct inf_response_flow_s {
     _Atomic uint32_t refs;      /* up relaxed, down acq_rel                  */
     inf_lock_t       lock;      /* rank 85; guards what follows              */
     inf_cond_t       room;      /* something was released                    */
     uint64_t         held;      /* bytes that the worker has                 */
     uint64_t         releases;  /* so far                                    */
-    bool             stalled;   /* nobody waits any more                     */
+    flow_state_t     state;
 };
 
+static void await_release_locked(inf_response_flow_t *flow,
+    uint64_t patience_ns) INF_NEEDS(flow->lock);
 static uint64_t counted(uint64_t bytes);
 
 inf_response_flow_t *
@@ -47,25 +55,42 @@ inf_response_flow_unref(inf_response_flow_t *flow)
     free(flow);
 }
 
-bool
-inf_response_flow_wait(inf_response_flow_t *flow, uint64_t patience_ns)
+inf_response_admission_t
+inf_response_flow_admit(inf_response_flow_t *flow, uint64_t patience_ns,
+    bool final)
 {
     inf_lock(&flow->lock);
-    while (!flow->stalled && flow->held >= INF_RESPONSE_FLOW_MAX) {
-        uint64_t releases = flow->releases;
-        uint64_t until_ns = inf_clock_ns() + patience_ns;
-
-        while (flow->releases == releases && !flow->stalled) {
-            if (!inf_cond_wait_until(&flow->room, &flow->lock, until_ns)) {
-                flow->stalled = flow->releases == releases;
-                break;
-            }
-        }
+    while (!final && flow->state == FLOW_RUNS
+        && flow->held >= INF_RESPONSE_FLOW_MAX)
+    {
+        await_release_locked(flow, patience_ns);
     }
-    bool admitted = !flow->stalled;
+
+    flow_state_t state = flow->state;
+    if (state == FLOW_STALLS) {
+        flow->state = FLOW_STALLED;
+    }
     inf_unlock(&flow->lock);
 
-    return admitted;
+    return state == FLOW_RUNS ? INF_RESPONSE_ADMITTED
+        : state == FLOW_STALLS ? INF_RESPONSE_STALLED : INF_RESPONSE_DROPPED;
+}
+
+/* Until the worker releases something, or the request stalls. */
+static void
+await_release_locked(inf_response_flow_t *flow, uint64_t patience_ns)
+{
+    uint64_t releases = flow->releases;
+    uint64_t until_ns = inf_clock_ns() + patience_ns;
+
+    while (flow->releases == releases && flow->state == FLOW_RUNS) {
+        if (!inf_cond_wait_until(&flow->room, &flow->lock, until_ns)) {
+            if (flow->releases == releases && flow->state == FLOW_RUNS) {
+                flow->state = FLOW_STALLS;
+            }
+            return;
+        }
+    }
 }
 
 void

@@ -4,11 +4,11 @@
  *
  * Owner    A reference each: the in-flight request, and each response that the
  *          worker has not released.
- * Thread   any.  wait may be called by several threads that send responses of
+ * Thread   any.  admit may be called by several threads that send responses of
  *          the request; never by the thread with the intake role, which takes
  *          the releases.
  * Units    bytes, ns.
- * Errors   false: the worker has released nothing for too long.
+ * Errors   STALLED: the worker has released nothing for too long.
  * Route    backend -> infer's sink -> [response_flow] -> channel -> worker ->
  *          release -> [response_flow]
  */
@@ -26,15 +26,23 @@
 
 typedef struct inf_response_flow_s inf_response_flow_t;
 
+typedef enum {
+    INF_RESPONSE_ADMITTED,
+    INF_RESPONSE_STALLED,       /* the first one that had no room            */
+    INF_RESPONSE_DROPPED        /* one behind that                           */
+} inf_response_admission_t;
+
 /* One reference; NULL: out of memory. */
 inf_response_flow_t *inf_response_flow_new(void);
 
 /* flow may be NULL. */
 void inf_response_flow_unref(inf_response_flow_t *flow);
 
-/* Waits until the worker holds less than the maximum.  false: it released
-   nothing for patience_ns; then and in each later call, without waiting. */
-bool inf_response_flow_wait(inf_response_flow_t *flow, uint64_t patience_ns);
+/* Waits until the worker holds less than the maximum, or has released nothing
+   for patience_ns: then the request is stalled for good, and nobody waits.
+   final: the last response, which does not wait. */
+inf_response_admission_t inf_response_flow_admit(inf_response_flow_t *flow,
+    uint64_t patience_ns, bool final);
 
 /* A response of so many bytes is on its way; a reference is taken with it. */
 void inf_response_flow_take(inf_response_flow_t *flow, uint64_t bytes);

@@ -106,8 +106,7 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
     uint64_t size = 0;
 
     if (inf_infer_is_withdrawn(in_flight, response)) {
-        atomic_store_explicit(&in_flight->answered, true,
-            memory_order_release);
+        inf_in_flight_move(in_flight, INF_IN_FLIGHT_ANSWERED);
         inf_response_free(response);
         return;
     }
@@ -119,7 +118,7 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
 
     if (flags & INF_SEND_FINAL) {
         c.flags |= INF_COMPLETE_FINAL;
-        atomic_store_explicit(&in_flight->answered, true, memory_order_release);
+        inf_in_flight_move(in_flight, INF_IN_FLIGHT_ANSWERED);
     }
 
     if (response != NULL) {
@@ -172,22 +171,16 @@ flow_admit(inf_in_flight_t *in_flight, inf_response_t *response, uint32_t flags)
         return response;
     }
 
-    if (atomic_load_explicit(&in_flight->stalled, memory_order_relaxed)) {
-        inf_response_free(response);
-        return NULL;
-    }
-
-    if ((flags & INF_SEND_FINAL)
-        || inf_response_flow_wait(in_flight->flow, wait_ns))
+    switch (inf_response_flow_admit(in_flight->flow, wait_ns,
+        flags & INF_SEND_FINAL))
     {
+    case INF_RESPONSE_ADMITTED:
         return response;
-    }
-
-    if (atomic_exchange_explicit(&in_flight->stalled, true,
-        memory_order_relaxed))
-    {
+    case INF_RESPONSE_DROPPED:
         inf_response_free(response);
         return NULL;
+    case INF_RESPONSE_STALLED:
+        break;
     }
 
     atomic_store_explicit(&in_flight->factory.cancelled, true,
@@ -225,7 +218,9 @@ sink_factory_free(void *userp, inf_factory_t *factory)
     inf_in_flight_t *in_flight = userp;
     inf_model_t *model = factory->model;
 
-    if (!atomic_load_explicit(&in_flight->answered, memory_order_relaxed)) {
+    if (!(atomic_load_explicit(&in_flight->state, memory_order_relaxed)
+        & INF_IN_FLIGHT_ANSWERED))
+    {
         answer_for_backend(in_flight);
     }
 
@@ -271,7 +266,7 @@ answer_for_backend(inf_in_flight_t *in_flight)
 
     inf_log(INF_LOG_WARN, "model=%s request=%s: %s",
         model != NULL ? model->name : "", in_flight->factory.id, text);
-    atomic_store_explicit(&in_flight->answered, true, memory_order_release);
+    inf_in_flight_move(in_flight, INF_IN_FLIGHT_ANSWERED);
     inf_channel_set_slot(channel, in_flight->slot,
         (uint8_t) (INF_SLOT_ANSWERED | (in_flight->retry & INF_SLOT_SEQUENCE)));
     inf_channel_complete(channel, &c, region, size);

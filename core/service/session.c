@@ -1,5 +1,6 @@
 #include "core/service/session.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "core/abi/trace.h"
@@ -63,9 +64,8 @@ inf_session_slot_taken(const inf_session_t *s, uint32_t slot)
     const inf_in_flight_t *in_flight = s->by_slot[slot];
 
     return in_flight != NULL && in_flight->slot == slot
-        && (!atomic_load_explicit(&in_flight->answered, memory_order_acquire)
-            || !atomic_load_explicit(&in_flight->released,
-                memory_order_acquire));
+        && atomic_load_explicit(&in_flight->state, memory_order_acquire)
+            != INF_IN_FLIGHT_OVER;
 }
 
 inf_in_flight_t *
@@ -98,9 +98,8 @@ inf_session_take(inf_session_t *s, uint32_t slot, uint32_t generation)
     in_flight->regions = NULL;
     in_flight->region_count = 0;
     in_flight->place_count = 0;
-    atomic_store_explicit(&in_flight->answered, false, memory_order_relaxed);
-    atomic_store_explicit(&in_flight->released, false, memory_order_relaxed);
-    atomic_store_explicit(&in_flight->stalled, false, memory_order_relaxed);
+    atomic_store_explicit(&in_flight->state, INF_IN_FLIGHT_OPEN,
+        memory_order_relaxed);
     atomic_store_explicit(&in_flight->reading, false, memory_order_relaxed);
     atomic_store_explicit(&in_flight->reported, false, memory_order_relaxed);
     atomic_store_explicit(&in_flight->suspected, false, memory_order_relaxed);
@@ -119,6 +118,13 @@ inf_session_find(inf_session_t *s, uint32_t slot, uint32_t generation)
         && in_flight->generation == generation
         && atomic_load_explicit(&in_flight->parts, memory_order_acquire) > 0
         ? in_flight : NULL;
+}
+
+void
+inf_in_flight_move(inf_in_flight_t *in_flight, inf_in_flight_state_t by)
+{
+    assert(by == INF_IN_FLIGHT_ANSWERED || by == INF_IN_FLIGHT_RELEASED);
+    atomic_fetch_or_explicit(&in_flight->state, by, memory_order_release);
 }
 
 void

@@ -37,6 +37,15 @@ typedef struct {
     uint64_t                size;
 } inf_in_flight_place_t;
 
+/* What its worker has been told, or soon is.  FINAL and RELEASED come in any
+   order; a value is the sum of both. */
+typedef enum {
+    INF_IN_FLIGHT_OPEN = 0,
+    INF_IN_FLIGHT_ANSWERED = 1,             /* FINAL                         */
+    INF_IN_FLIGHT_RELEASED = 2,             /* RELEASED                      */
+    INF_IN_FLIGHT_OVER = 3                  /* the slot is the worker's      */
+} inf_in_flight_state_t;
+
 /* One inference on its way.  Taken and set up by the intake; used again when
    its request was released and its last response and factory are gone. */
 struct inf_in_flight_s {
@@ -46,11 +55,8 @@ struct inf_in_flight_s {
     uint32_t                  generation;
     _Atomic uint32_t          parts;        /* request and factory: 2, 1, 0;
                                                acq_rel                       */
-    _Atomic bool              answered;     /* release: FINAL was sent, or
-                                               soon is                       */
-    _Atomic bool              released;     /* release: so was RELEASED      */
-    _Atomic bool              stalled;      /* relaxed: no response is sent
-                                               any more                      */
+    _Atomic(inf_in_flight_state_t) state;   /* acquire; moved by
+                                               inf_in_flight_move alone      */
     _Atomic bool              reading;      /* seq_cst, as the factory's
                                                cancelled beside it: a control
                                                thread is to submit it        */
@@ -106,7 +112,6 @@ struct inf_session_s {
     _Atomic bool             leaving;       /* relaxed: the core ends, and
                                                what has not begun is the next
                                                core's                        */
-    bool                     closed;
 };
 
 /* Takes the reference of channel. */
@@ -128,6 +133,9 @@ inf_in_flight_t *inf_session_take(inf_session_t *s, uint32_t slot,
 /* The request of slot and generation if it may still be under way. */
 inf_in_flight_t *inf_session_find(inf_session_t *s, uint32_t slot,
     uint32_t generation);
+
+/* Adds ANSWERED or RELEASED to the state, before the worker is told. */
+void inf_in_flight_move(inf_in_flight_t *in_flight, inf_in_flight_state_t by);
 
 /* One of the two parts of the request has ended. */
 void inf_in_flight_part_done(inf_in_flight_t *in_flight);

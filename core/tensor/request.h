@@ -101,6 +101,13 @@ typedef enum {
     INF_GONE_SEQUENCE_TIMED_OUT         /* before it got a slot              */
 } inf_gone_t;
 
+/* How it is counted. */
+typedef enum {
+    INF_OUTCOME_NONE,
+    INF_OUTCOME_REPORTED,               /* by statistics of its backend      */
+    INF_OUTCOME_REJECTED                /* it was taken and did not run      */
+} inf_outcome_t;
+
 /* A policy's notes on a request while it is queued; model's lock. */
 typedef struct {
     struct inf_level_s *level;          /* its priority's                    */
@@ -168,8 +175,7 @@ struct inf_request_s {
                                                compute end, exec end         */
     uint32_t                 payload_rows;  /* of the payload that ran it    */
     const char              *instance;      /* its name; NULL: has not run   */
-    bool                     reported;      /* statistics were reported      */
-    bool                     rejected;      /* it was taken and did not run  */
+    inf_outcome_t            outcome;       /* of the thread that has it     */
 
     const struct inf_request_s *whole;  /* an ensemble's, which made this one
                                            and is released later: it goes on

@@ -33,12 +33,11 @@ inf_factory_start(inf_factory_t *f, struct inf_model_s *model, const char *id,
     atomic_store_explicit(&f->cancelled, false, memory_order_relaxed);
     f->rejected = false;
     f->padding = false;
-    atomic_store_explicit(&f->embedded_busy, false, memory_order_relaxed);
+    atomic_store_explicit(&f->embedded.busy, false, memory_order_relaxed);
     atomic_store_explicit(&f->final, false, memory_order_relaxed);
     atomic_store_explicit(&f->responses, 0, memory_order_relaxed);
     atomic_store_explicit(&f->reported, 0, memory_order_relaxed);
-    atomic_store_explicit(&f->first_sent, false, memory_order_relaxed);
-    f->start_ns = 0;
+    atomic_store_explicit(&f->start_ns, 0, memory_order_relaxed);
     f->ledger = NULL;
     f->awaited = NULL;
     f->place.order = NULL;
@@ -125,7 +124,7 @@ inf_response_new_started(inf_factory_t *f, inf_response_t **out)
     inf_response_t *response = NULL;
     *out = NULL;
 
-    if (!atomic_exchange_explicit(&f->embedded_busy, true,
+    if (!atomic_exchange_explicit(&f->embedded.busy, true,
             memory_order_acquire))
     {
         response = &f->embedded;
@@ -167,7 +166,7 @@ inf_response_free(inf_response_t *response)
     response->err = NULL;
 
     if (response->embedded) {
-        atomic_store_explicit(&f->embedded_busy, false, memory_order_release);
+        atomic_store_explicit(&response->busy, false, memory_order_release);
     } else {
         inf_arena_fini(&response->arena);
         free(response);

@@ -65,6 +65,8 @@ struct inf_response_s {
     inf_parameter_list_t  parameters;
     inf_err_t            *err;
     bool                  embedded;     /* the factory's own object          */
+    _Atomic bool          busy;         /* acquire, release: that object is in
+                                           use                               */
     bool                  sent;         /* by the backend: it is not its own
                                            any more                          */
     uint64_t              sent_ns;      /* by the backend; 0: nobody looked  */
@@ -76,15 +78,15 @@ struct inf_factory_s {
     _Atomic uint32_t      refs;         /* up relaxed, down acq_rel          */
     _Atomic bool          cancelled;    /* relaxed: nothing else is read by
                                            it                                */
-    _Atomic bool          embedded_busy; /* acquire, release                 */
     _Atomic bool          final;        /* relaxed: FINAL was sent           */
     bool                  rejected;     /* as the request, which may be gone */
     bool                  padding;       /* its request's: nothing is counted */
     _Atomic uint32_t      responses;    /* relaxed: made so far              */
     _Atomic uint32_t      reported;     /* relaxed: response statistics so
                                            far                               */
-    uint64_t              start_ns;     /* of the request; 0: not counted    */
-    _Atomic bool          first_sent;   /* relaxed: a statistic              */
+    _Atomic uint64_t      start_ns;     /* relaxed: of the request; 0: its
+                                           first response is counted, or not
+                                           to be                             */
     struct inf_ledger_s  *ledger;       /* NULL: nobody keeps account        */
     inf_link_t            in_ledger;    /* the ledger's lock                 */
     _Atomic(inf_request_t *) request;   /* with a ledger: until released     */
@@ -119,6 +121,14 @@ void inf_factory_unref(inf_factory_t *f);
 /* The same for a handle that the backend has. */
 void inf_factory_ref_handle(inf_factory_t *f);
 void inf_factory_unref_handle(inf_factory_t *f);
+
+/* When the request began, to the first that asks; 0: it is counted. */
+static inline uint64_t
+inf_factory_take_start(inf_factory_t *f)
+{
+    return atomic_load_explicit(&f->start_ns, memory_order_relaxed) == 0 ? 0
+        : atomic_exchange_explicit(&f->start_ns, 0, memory_order_relaxed);
+}
 
 /* A response with no outputs; calls the sink's start. */
 INF_CHECK inf_err_t *inf_response_new(inf_factory_t *f, inf_response_t **out);

@@ -40,7 +40,6 @@ inf_channel_dead(inf_channel_t *ch)
         return;
     }
 
-    atomic_store_explicit(&ch->dead, true, memory_order_release);
     shutdown(ch->fds[INF_FD_CONTROL], SHUT_RDWR);
     inf_channel_end_regions(ch);
 }

@@ -83,9 +83,9 @@ bool
 inf_channel_end_completions(inf_channel_t *ch)
 {
     inf_lock(&ch->ring_lock);
-    bool again = ch->ring_dead;
+    bool again = atomic_exchange_explicit(&ch->dead, true,
+        memory_order_release);
     inf_channel_spill_t *spill = ch->spill_first;
-    ch->ring_dead = true;
     ch->spill_first = ch->spill_last = NULL;
     ch->spill_count = 0;
     atomic_store_explicit(&ch->spilling, false, memory_order_relaxed);
@@ -115,7 +115,7 @@ channel_push(inf_channel_t *ch, const inf_completion_t *cpl)
             overrun = ch->spill_count >= CHANNEL_SPILL_MAX;
             kept = !overrun && channel_spill_locked(ch, cpl, &fresh);
         }
-        bool dead = ch->ring_dead;
+        bool dead = inf_channel_is_dead(ch);
         inf_unlock(&ch->ring_lock);
 
         if (dead || overrun) {
@@ -146,7 +146,7 @@ channel_push(inf_channel_t *ch, const inf_completion_t *cpl)
 static inf_ring_result_t
 channel_push_locked(inf_channel_t *ch, const inf_completion_t *cpl)
 {
-    if (ch->ring_dead) {
+    if (inf_channel_is_dead(ch)) {
         return INF_RING_BROKEN;
     }
 

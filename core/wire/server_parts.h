@@ -40,7 +40,8 @@ struct inf_channel_region_s {
 
 struct inf_channel_s {
     _Atomic uint32_t      refs;             /* up relaxed, down acq_rel    */
-    _Atomic bool          dead;             /* release, acquire            */
+    _Atomic bool          dead;             /* release, acquire; stored
+                                               under ring_lock             */
     _Atomic bool          overrun;          /* relaxed: for the log        */
 
     /* set in accept() */
@@ -64,22 +65,21 @@ struct inf_channel_s {
 
     inf_ring_consumer_t   submissions;      /* the intake's                */
 
-    inf_lock_t            ring_lock;    /* rank 90; guards the next five   */
+    inf_lock_t            ring_lock;    /* rank 90; guards the next four   */
     inf_ring_producer_t   completions;
     inf_channel_spill_t  *spill_first;
     inf_channel_spill_t  *spill_last;
     uint64_t              spill_count;
-    bool                  ring_dead;
 
     _Atomic bool          spilling;         /* stored under ring_lock; the
                                                intake looks without it     */
 
-    inf_lock_t            arena_lock;   /* rank 95; guards the next five   */
+    inf_lock_t            arena_lock;   /* rank 95; guards the next four   */
     inf_regions_t         regions;
-    inf_channel_region_t **buckets;         /* published, by offset        */
+    inf_channel_region_t **buckets;         /* published, by offset; NULL:
+                                               the channel is dead         */
     uint32_t              bucket_count;
     uint32_t              published_count;
-    bool                  arena_dead;
 
     _Atomic uint64_t      submitted;        /* relaxed: statistics         */
     _Atomic uint64_t      completed;

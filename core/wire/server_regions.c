@@ -42,7 +42,7 @@ channel_alloc(inf_channel_t *ch, uint64_t size, uint64_t room)
     }
 
     inf_lock(&ch->arena_lock);
-    if (!ch->arena_dead) {
+    if (ch->buckets != NULL) {
         region->region = inf_regions_alloc_beyond(&ch->regions, size, room);
     }
     inf_unlock(&ch->arena_lock);
@@ -186,7 +186,7 @@ bool
 inf_channel_publish(inf_channel_t *ch, inf_channel_region_t *region)
 {
     inf_lock(&ch->arena_lock);
-    bool alive = !ch->arena_dead;
+    bool alive = ch->buckets != NULL;
     uint32_t grow = ch->published_count >= ch->bucket_count
         ? ch->bucket_count * 2 : 0;
     if (alive) {
@@ -202,7 +202,7 @@ inf_channel_publish(inf_channel_t *ch, inf_channel_region_t *region)
     inf_channel_region_t **buckets = calloc(grow, sizeof(buckets[0]));
     if (buckets != NULL) {
         inf_lock(&ch->arena_lock);
-        if (!ch->arena_dead && ch->bucket_count < grow) {
+        if (ch->buckets != NULL && ch->bucket_count < grow) {
             inf_channel_region_t **old = ch->buckets;
             channel_rehash_locked(ch, buckets, grow);
             buckets = old;
@@ -299,7 +299,6 @@ inf_channel_end_regions(inf_channel_t *ch)
     inf_lock(&ch->arena_lock);
     inf_channel_region_t **buckets = ch->buckets;
     uint32_t bucket_count = ch->bucket_count;
-    ch->arena_dead = true;
     ch->buckets = NULL;
     ch->bucket_count = 0;
     ch->published_count = 0;

@@ -299,7 +299,7 @@ world_execute(inf_instance_t *instance, inf_request_t **requests,
         r->backend_ns[1] = start + 10;
         r->backend_ns[2] = start + 30;
         r->backend_ns[3] = start + 60;
-        r->reported = true;
+        r->outcome = INF_OUTCOME_REPORTED;
         inf_statistics_success(&instance->statistics,
             r->batch_size > 0 ? r->batch_size : 1, r->start_ns, r->queue_ns,
             r->backend_ns, end);

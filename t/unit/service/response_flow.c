@@ -26,13 +26,16 @@ a_backend_waits_until_its_worker_has_released(void **state)
     pthread_t thread;
 
     assert_non_null(flow);
-    assert_true(inf_response_flow_wait(flow, 0));
+    assert_int_equal(inf_response_flow_admit(flow, 0, false),
+        INF_RESPONSE_ADMITTED);
     inf_response_flow_take(flow, HALF);
-    assert_true(inf_response_flow_wait(flow, 0));
+    assert_int_equal(inf_response_flow_admit(flow, 0, false),
+        INF_RESPONSE_ADMITTED);
     inf_response_flow_take(flow, HALF);
 
     assert_int_equal(pthread_create(&thread, NULL, releases, flow), 0);
-    assert_true(inf_response_flow_wait(flow, LONG));
+    assert_int_equal(inf_response_flow_admit(flow, LONG, false),
+        INF_RESPONSE_ADMITTED);
     pthread_join(thread, NULL);
 
     inf_response_flow_unref(flow);
@@ -46,11 +49,17 @@ a_worker_that_releases_nothing_stalls_the_request(void **state)
     inf_response_flow_t *flow = inf_response_flow_new();
 
     inf_response_flow_take(flow, INF_RESPONSE_FLOW_MAX);
-    assert_false(inf_response_flow_wait(flow, 1000));
+    assert_int_equal(inf_response_flow_admit(flow, 0, true),
+        INF_RESPONSE_ADMITTED);     /* the last one does not wait            */
+    assert_int_equal(inf_response_flow_admit(flow, 1000, false),
+        INF_RESPONSE_STALLED);
 
     /* what comes later is too late */
     inf_response_flow_give(flow, INF_RESPONSE_FLOW_MAX);
-    assert_false(inf_response_flow_wait(flow, LONG));
+    assert_int_equal(inf_response_flow_admit(flow, LONG, false),
+        INF_RESPONSE_DROPPED);
+    assert_int_equal(inf_response_flow_admit(flow, LONG, true),
+        INF_RESPONSE_DROPPED);
     inf_response_flow_unref(flow);
 }
 
@@ -62,10 +71,12 @@ small_responses_count_for_what_they_cost(void **state)
     uint64_t most = INF_RESPONSE_FLOW_MAX / INF_RESPONSE_FLOW_LEAST;
 
     for (uint64_t i = 0; i < most; i++) {
-        assert_true(inf_response_flow_wait(flow, 0));
+        assert_int_equal(inf_response_flow_admit(flow, 0, false),
+            INF_RESPONSE_ADMITTED);
         inf_response_flow_take(flow, 1);
     }
-    assert_false(inf_response_flow_wait(flow, 1000));
+    assert_int_equal(inf_response_flow_admit(flow, 1000, false),
+        INF_RESPONSE_STALLED);
 
     for (uint64_t i = 0; i < most; i++) {
         inf_response_flow_give(flow, 1);
