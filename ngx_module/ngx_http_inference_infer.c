@@ -5,17 +5,11 @@
 
 #include "ngx_module/ngx_http_inference_grpc.h"
 
-#include "core/proto/trace_context.h"
-
 
 static ngx_uint_t ngx_http_inference_infer_names_regions(
     ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_infer_record(
     ngx_http_inference_ctx_t *ctx);
-static ngx_int_t ngx_http_inference_infer_headers(
-    ngx_http_inference_ctx_t *ctx);
-static void ngx_http_inference_infer_header(inf_infer_parameter_t *p,
-    const char *name, inf_slice_t value);
 static ngx_uint_t ngx_http_inference_infer_is_decoded(
     const inf_infer_input_t *input);
 static void ngx_http_inference_infer_target(ngx_http_inference_ctx_t *ctx,
@@ -196,7 +190,7 @@ ngx_http_inference_infer_record(ngx_http_inference_ctx_t *ctx)
     }
 
     if (ngx_http_inference_forward(ctx) != NGX_OK
-        || ngx_http_inference_infer_headers(ctx) != NGX_OK)
+        || ngx_http_inference_trace_headers(ctx) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -250,93 +244,6 @@ ngx_http_inference_infer_record(ngx_http_inference_ctx_t *ctx)
     ngx_http_inference_infer_next(ctx, 0);
 
     return NGX_OK;
-}
-
-
-/* Where traces go to a collector, the client's context goes with the request,
-   as parameters that the core takes out again. */
-
-static ngx_int_t
-ngx_http_inference_infer_headers(ngx_http_inference_ctx_t *ctx)
-{
-    ngx_uint_t                       i, n;
-    inf_slice_t                      parent, state;
-    ngx_list_part_t                 *part;
-    ngx_table_elt_t                 *h;
-    inf_trace_context_t              context;
-    inf_infer_parameter_t           *list;
-    ngx_http_inference_main_conf_t  *imcf;
-
-    imcf = ngx_http_get_module_main_conf(ctx->request,
-                                         ngx_http_inference_module);
-
-    if (imcf->config.trace->url[0] == '\0') {
-        return NGX_OK;
-    }
-
-    parent = inf_slice(NULL, 0);
-    state = inf_slice(NULL, 0);
-
-    part = &ctx->request->headers_in.headers.part;
-    i = 0;
-
-    while ((h = ngx_http_inference_next_field(&part, &i)) != NULL) {
-
-        if (h->key.len == sizeof("traceparent") - 1
-            && ngx_strncasecmp(h->key.data, (u_char *) "traceparent",
-                               h->key.len)
-               == 0)
-        {
-            parent = inf_slice((char *) h->value.data, h->value.len);
-
-        } else if (h->key.len == sizeof("tracestate") - 1
-                   && ngx_strncasecmp(h->key.data, (u_char *) "tracestate",
-                                      h->key.len)
-                      == 0)
-        {
-            state = inf_slice((char *) h->value.data, h->value.len);
-        }
-    }
-
-    if (!inf_trace_context_read(parent, &context)) {
-        return NGX_OK;
-    }
-
-    n = ctx->infer.parameter_count;
-
-    list = inf_arena_calloc(&ctx->arena, n + 2, sizeof(*list));
-    if (list == NULL) {
-        return ngx_http_inference_fail(ctx, INF_ERR_INTERNAL, "out of memory");
-    }
-
-    if (n) {
-        ngx_memcpy(list, ctx->infer.parameters, n * sizeof(*list));
-    }
-
-    parent.len = INF_TRACEPARENT_LEN;
-
-    ngx_http_inference_infer_header(&list[n++], INF_TRACEPARENT_PARAMETER,
-                                    parent);
-
-    if (inf_trace_state_valid(state)) {
-        ngx_http_inference_infer_header(&list[n++], INF_TRACESTATE_PARAMETER,
-                                        state);
-    }
-
-    ctx->infer.parameters = list;
-    ctx->infer.parameter_count = n;
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_http_inference_infer_header(inf_infer_parameter_t *p, const char *name,
-    inf_slice_t value)
-{
-    p->name = inf_slice_str(name);
-    p->type = INF_PARAMETER_STRING;
-    p->text = value;
 }
 
 

@@ -396,6 +396,12 @@ struct ngx_http_inference_ctx_s {
 void ngx_http_inference_run(ngx_http_inference_ctx_t *ctx);
 
 
+/* ---- reject.c ----------------------------------------------------------- */
+
+/* The phase of a request that has failed; NGX_OK: ctx->rc. */
+ngx_int_t ngx_http_inference_reject(ngx_http_inference_ctx_t *ctx);
+
+
 /* ---- context.c ---------------------------------------------------------- */
 
 /* Hangs it off r, which may be NULL: out of memory. */
@@ -437,6 +443,14 @@ ngx_int_t ngx_http_inference_find_endpoint(ngx_http_inference_ctx_t *ctx);
 
 /* In a location of one model: sets model and version. */
 ngx_int_t ngx_http_inference_model_of_location(ngx_http_inference_ctx_t *ctx);
+
+
+/* ---- endpoints.c -------------------------------------------------------- */
+
+/* The row that a path names among the parts, with model and version as texts;
+   NULL: none. */
+const ngx_http_inference_endpoint_t *ngx_http_inference_match_endpoint(
+    ngx_http_inference_ctx_t *ctx, ngx_str_t *path, ngx_uint_t parts);
 
 
 /* ---- borrow.c ----------------------------------------------------------- */
@@ -572,6 +586,13 @@ void ngx_http_inference_pack_close(ngx_http_inference_packer_t *packer);
 
 /* Headers that are to be forwarded become parameters of ctx->infer. */
 ngx_int_t ngx_http_inference_forward(ngx_http_inference_ctx_t *ctx);
+
+
+/* ---- trace_context.c ---------------------------------------------------- */
+
+/* Where traces go to a collector, the client's context goes with the request,
+   as parameters of ctx->infer that the core takes out again. */
+ngx_int_t ngx_http_inference_trace_headers(ngx_http_inference_ctx_t *ctx);
 
 
 /* ---- infer.c ------------------------------------------------------------ */
