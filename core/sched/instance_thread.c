@@ -19,7 +19,6 @@ static uint64_t watch_locked(inf_runner_t *runner, inf_instance_thread_t *t,
 static void instance_ask(inf_instance_thread_t *t, uint64_t now_ns);
 static void payload_take_locked(inf_runner_t *runner, inf_payload_t *payload)
     INF_NEEDS(runner->lock);
-static void request_leaves(inf_request_t *req);
 static void instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
     uint64_t start_ns);
 static void take_inputs(inf_payload_t *payload);
@@ -223,7 +222,7 @@ payload_take_locked(inf_runner_t *runner, inf_payload_t *payload)
         inf_request_t *req = inf_link_entry(l, inf_request_t, link);
         inf_request_move(req, INF_REQUEST_EXECUTING);
         if (runner->policy->ops->released != NULL) {
-            req->sched.leaves = request_leaves;
+            req->sched.leaves = inf_runner_released;
         }
         if (runner->order != NULL) {
             inf_response_order_enter(runner->order, req->factory);
@@ -302,25 +301,6 @@ add_controls(inf_instance_thread_t *t, inf_payload_t *payload)
             inf_err_copy(err));
     }
     inf_err_free(err);
-}
-
-/* The thread that releases it may be any. */
-static void
-request_leaves(inf_request_t *req)
-{
-    inf_runner_t *runner = req->model->sched.runner;
-    inf_policy_t *policy = runner->policy;
-    inf_link_t gone;
-    inf_link_init(&gone);
-
-    inf_lock(&runner->lock);
-    policy->ops->released(policy, req, inf_clock_ns(), &gone);
-    uint64_t at_ns = inf_runner_arm_locked(runner);
-    inf_unlock(&runner->lock);
-
-    inf_runner_arm(runner, at_ns);
-    inf_runner_call_touched(runner);
-    inf_reject_gone(&gone);
 }
 
 /* Off the payload into the array of the thread; they are executing now. */

@@ -1,27 +1,20 @@
 #include "core/sched/runtime.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/sched/rejection.h"
 #include "core/sched/runtime_parts.h"
-#include "core/tensor/response.h"
 
 #define RUNNER_LOCK_RANK 30
 #define RUNNER_QUICK_NS  50000u     /* mean of an execution                  */
 #define NOTICE_MAX       512u       /* bytes; longer ones are cut            */
 
-static void runner_tick(void *userp);
 static inf_link_t *idle_to_ask_locked(inf_runner_t *runner)
     INF_NEEDS(runner->lock);
 static inf_instance_thread_t *call_one_locked(inf_runner_t *runner,
     uint64_t now_ns) INF_NEEDS(runner->lock);
-static inf_instance_thread_t *call_touched_locked(inf_runner_t *runner)
-    INF_NEEDS(runner->lock);
 
 inf_err_t *
 inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
@@ -55,7 +48,7 @@ inf_runner_start(inf_model_t *model, const inf_runner_options_t *options)
     if (err == NULL && options->timekeeper != NULL
         && runner->policy->ops->expire != NULL)
     {
-        runner->timer.fire = runner_tick;
+        runner->timer.fire = inf_runner_tick;
         runner->timer.userp = runner;
         err = inf_timekeeper_add(options->timekeeper, &runner->timer);
         runner->timekeeper = err == NULL ? options->timekeeper : NULL;
@@ -110,68 +103,6 @@ inf_runner_submit(inf_runner_t *runner, inf_request_t *req, uint64_t now_ns)
         inf_log(INF_LOG_WARN, "%s", notice);
     }
     return err;
-}
-
-inf_err_t *
-inf_runner_reschedule(inf_runner_t *runner, inf_request_t *req)
-{
-    inf_policy_t *policy = runner->policy;
-    uint64_t now = inf_clock_ns();
-    inf_link_t gone;
-    inf_link_init(&gone);
-
-    inf_lock(&runner->lock);
-    void (*leaves)(inf_request_t *) = req->sched.leaves;
-    req->sched.leaves = NULL;
-    inf_err_t *err = policy->ops->again(policy, req, now);
-    if (err != NULL) {
-        req->sched.leaves = leaves;     /* it is released in another way     */
-    } else if (atomic_load_explicit(&req->factory->cancelled,
-            memory_order_relaxed)   /* while it ran: nobody says so again    */
-        && policy->ops->cancel(policy, req, now, &gone))
-    {
-        inf_list_push_front(&gone, &req->link);
-    }
-    inf_instance_thread_t *called = err == NULL ? call_touched_locked(runner)
-        : NULL;
-    inf_unlock(&runner->lock);
-
-    inf_instance_thread_wake(called);
-    inf_reject_gone(&gone);
-    return err;
-}
-
-bool
-inf_runner_cancel(inf_runner_t *runner, inf_request_t *req)
-{
-    inf_instance_thread_t *called = NULL;
-    inf_policy_t *policy = runner->policy;
-    uint64_t now = policy->ops->gathers ? inf_clock_ns() : 0;
-    inf_link_t gone;
-    inf_link_init(&gone);
-
-    inf_lock(&runner->lock);
-    bool unlinked = policy->ops->cancel(policy, req, now, &gone);
-    if (unlinked && policy->ops->gathers) {
-        called = inf_runner_call_idle_locked(runner, now);
-    }
-    uint64_t at_ns = inf_runner_arm_locked(runner);
-    inf_unlock(&runner->lock);
-
-    inf_instance_thread_wake(called);
-    inf_runner_arm(runner, at_ns);
-    inf_runner_call_touched(runner);
-    inf_reject_gone(&gone);
-    return unlinked;
-}
-
-uint64_t
-inf_runner_rejects_at(const inf_runner_t *runner, const inf_request_t *req,
-    uint64_t now_ns)
-{
-    const inf_policy_t *policy = runner->policy;
-    return policy->ops->rejects_at != NULL
-        ? policy->ops->rejects_at(policy, req, now_ns) : INF_NEVER;
 }
 
 bool
@@ -271,29 +202,6 @@ inf_runner_free(inf_runner_t *runner)
     free(runner);
 }
 
-/* The timekeeper calls: requests have waited too long. */
-static void
-runner_tick(void *userp)
-{
-    inf_runner_t *runner = userp;
-    inf_link_t gone;
-    inf_link_init(&gone);
-
-    inf_lock(&runner->lock);
-    inf_policy_t *policy = runner->policy;
-    uint64_t now = inf_clock_ns();
-    policy->ops->expire(policy, now, &gone);
-    runner->armed_ns = INF_NEVER;
-    uint64_t at_ns = inf_runner_arm_locked(runner);
-    inf_instance_thread_t *called = inf_runner_call_idle_locked(runner, now);
-    inf_unlock(&runner->lock);
-
-    inf_instance_thread_wake(called);
-    inf_runner_arm(runner, at_ns);
-    inf_runner_call_touched(runner);
-    inf_reject_gone(&gone);
-}
-
 void
 inf_runner_call_touched(inf_runner_t *runner)
 {
@@ -309,7 +217,7 @@ inf_runner_call_touched(inf_runner_t *runner)
         n = 0;
         inf_lock(&runner->lock);
         while (n < sizeof(called) / sizeof(called[0])
-            && (t = call_touched_locked(runner)) != NULL)
+            && (t = inf_runner_call_touched_locked(runner)) != NULL)
         {
             called[n++] = t;
         }
@@ -321,10 +229,8 @@ inf_runner_call_touched(inf_runner_t *runner)
     } while (n == sizeof(called) / sizeof(called[0]));
 }
 
-/* The next that should look, called; NULL: none.  A request touches one at
-   most: who submits needs no second call, for which runner might be gone. */
-static inf_instance_thread_t *
-call_touched_locked(inf_runner_t *runner)
+inf_instance_thread_t *
+inf_runner_call_touched_locked(inf_runner_t *runner)
 {
     inf_policy_t *policy = runner->policy;
     inf_instance_thread_t *t;
@@ -349,7 +255,8 @@ inf_runner_call_locked(inf_runner_t *runner, inf_instance_thread_t *t)
 static inf_instance_thread_t *
 call_one_locked(inf_runner_t *runner, uint64_t now_ns)
 {
-    return runner->policy->ops->binds ? call_touched_locked(runner)
+    return runner->policy->ops->binds
+        ? inf_runner_call_touched_locked(runner)
         : inf_runner_call_idle_locked(runner, now_ns);
 }
 

@@ -1,6 +1,7 @@
 /*
- * runtime_parts.h - what runtime.c, runtime_close.c, instance_thread.c and
- *                   instance_threads.c share: a runner and its threads.
+ * runtime_parts.h - what runtime.c, runtime_leave.c, runtime_close.c,
+ *                   instance_thread.c and instance_threads.c share: a runner
+ *                   and its threads.
  *
  * Owner    The runner owns its threads.  One that has ended is kept for the
  *          next to come: who called it may still be waking it.
@@ -123,10 +124,23 @@ void inf_instance_thread_wake(inf_instance_thread_t *t);
 /* Where requests belong to instances: wakes the threads that should look. */
 void inf_runner_call_touched(inf_runner_t *runner);
 
+/* The next that should look, called; NULL: none.  A request touches one at
+   most: who submits needs no second call, for which runner might be gone. */
+inf_instance_thread_t *inf_runner_call_touched_locked(inf_runner_t *runner)
+    INF_NEEDS(runner->lock);
+
 /* When the timekeeper is to call, if that is news, else INF_NEVER; what
    inf_runner_arm is given then, without the lock. */
 uint64_t inf_runner_arm_locked(inf_runner_t *runner) INF_NEEDS(runner->lock);
 void inf_runner_arm(inf_runner_t *runner, uint64_t at_ns);
+
+/* ---- runtime_leave.c ----------------------------------------------------- */
+
+/* req, which an instance had, is released, by any thread. */
+void inf_runner_released(inf_request_t *req);
+
+/* The timekeeper calls: requests of the runner (userp) have waited too long. */
+void inf_runner_tick(void *userp);
 
 /* ---- instance_thread.c --------------------------------------------------- */
 
