@@ -30,6 +30,8 @@
 #define INF_PARAMETER_WRONG_KIND "parameter '%.*s' has invalid type. It" \
     " should be either 'int', 'bool', or 'string'."
 
+#define INF_INFER_PARSE_FAILED "failed to parse the request JSON buffer: "
+
 typedef struct inf_member_s inf_member_t;
 typedef struct inf_object_s inf_object_t;
 typedef struct inf_description_s inf_description_t;
@@ -170,6 +172,18 @@ inf_object_find(const inf_object_t *object, inf_slice_t name)
 
     return NULL;
 }
+
+/* Notes what is wrong with a text or number, the last token: one that is out
+   of range, or no UTF-8.  Integers and ASCII are good. */
+void inf_description_check(inf_description_t *d, const inf_json_tokens_t *t,
+    inf_json_event_t event);
+
+/* Notes a fault, unless there was one before; reason is a constant. */
+void inf_description_note(inf_description_t *d, const char *reason,
+    uint64_t at);
+
+/* NULL: no fault has been noted. */
+INF_CHECK inf_err_t *inf_description_fault(const inf_description_t *d);
 
 /* Takes all members that d has; its target has their fields then. */
 INF_CHECK inf_err_t *inf_description_take(inf_description_t *d);

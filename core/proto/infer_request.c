@@ -6,20 +6,16 @@
  * itself) notes where its values stand, and is taken when its object ends.
  */
 
-#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "core/proto/infer_members.h"
 #include "core/proto/infer_tables.h"
 #include "core/proto/json_string.h"
-#include "core/proto/message_utf8.h"
-#include "core/proto/number.h"
 
 #define MAX_DEPTH       102u    /* 99 levels of arrays inside data           */
 #define MAX_KEY         32u     /* no known name is longer                   */
 #define MAX_EVENTS      4096u   /* names and values in one object or shape   */
-#define PARSE_FAILED    "failed to parse the request JSON buffer: "
 #define TAKE_COST       64u     /* of a tensor or a parameter, in budget
                                    bytes besides its own                     */
 #define OPENING         4u      /* of a member, beside its name: {"":        */
@@ -88,14 +84,10 @@ static inf_err_t *finish_tensor(inf_infer_reader_t *r);
 static inf_err_t *finish_request(inf_infer_reader_t *r);
 static inf_err_t *count_event(inf_infer_reader_t *r);
 static void check_scalar(inf_infer_reader_t *r, inf_json_event_t event);
-static void check_value(inf_infer_reader_t *r, inf_json_event_t event);
-static bool is_infinite(const char *p, size_t len);
 static inf_err_t *describe(inf_infer_reader_t *r, uint64_t end);
 static inf_err_t *too_long(const inf_infer_reader_t *r);
 static inf_err_t *syntax_error(const inf_infer_reader_t *r,
     const char *reason);
-static void note_fault(inf_infer_reader_t *r, const char *reason);
-static inf_err_t *description_error(const inf_description_t *d);
 static inf_err_t *member_error(const char *name, const char *why);
 
 inf_err_t *
@@ -351,7 +343,7 @@ static inf_err_t *
 finish_tensor(inf_infer_reader_t *r)
 {
     inf_description_t *d = r->open;
-    inf_err_t *err = description_error(d);
+    inf_err_t *err = inf_description_fault(d);
 
     if (err == NULL) {
         err = inf_description_take(d);
@@ -371,7 +363,7 @@ finish_tensor(inf_infer_reader_t *r)
 static inf_err_t *
 finish_request(inf_infer_reader_t *r)
 {
-    inf_err_t *err = description_error(&r->request);
+    inf_err_t *err = inf_description_fault(&r->request);
 
     if (err == NULL) {
         err = inf_description_take(&r->request);
@@ -489,12 +481,14 @@ add_key(inf_infer_reader_t *r)
         }
 
         if (memchr(r->key.data, '\0', r->key.len) != NULL) {
-            note_fault(r, "NUL character in a name.");
+            inf_description_note(r->open, "NUL character in a name.",
+                                 r->scan.tokens.start);
         }
     }
 
     if (!fresh) {
-        note_fault(r, "A parameter appears twice.");
+        inf_description_note(r->open, "A parameter appears twice.",
+                             r->scan.tokens.start);
     }
 
     return NULL;
@@ -689,35 +683,8 @@ check_scalar(inf_infer_reader_t *r, inf_json_event_t event)
     const inf_json_tokens_t *t = &r->scan.tokens;
 
     if (event == INF_JSON_NUMBER ? !t->integer : !t->ascii) {
-        check_value(r, event);
+        inf_description_check(r->open, t, event);
     }
-}
-
-static void
-check_value(inf_infer_reader_t *r, inf_json_event_t event)
-{
-    const inf_json_tokens_t *t = &r->scan.tokens;
-    const char *p = r->open->json + t->start;
-    size_t len = (size_t) (t->pos - t->start);
-
-    if (event == INF_JSON_NUMBER && is_infinite(p, len)) {
-        note_fault(r, "The number is out of range.");
-    }
-
-    if ((event == INF_JSON_STRING || event == INF_JSON_KEY)
-        && !inf_utf8_valid(inf_slice(p, len)))
-    {
-        note_fault(r, "Invalid UTF-8 in string.");
-    }
-}
-
-static bool
-is_infinite(const char *p, size_t len)
-{
-    inf_number_t n;
-
-    return inf_number_read(p, p + len, &n) != 0
-           && isinf(inf_number_double(&n));
 }
 
 /* The limit is on what is looked at again, so data and skipped values do not
@@ -745,38 +712,8 @@ static inf_err_t *
 syntax_error(const inf_infer_reader_t *r, const char *reason)
 {
     return inf_err_new(INF_ERR_INVALID_ARG,
-                       PARSE_FAILED "%s at %llu", reason,
+                       INF_INFER_PARSE_FAILED "%s at %llu", reason,
                        (unsigned long long) r->scan.tokens.pos);
-}
-
-/* Errors that the syntax of JSON leaves open, once the object has ended. */
-static void
-note_fault(inf_infer_reader_t *r, const char *reason)
-{
-    if (r->open->fault == NULL) {
-        r->open->fault = reason;
-        r->open->fault_at = r->scan.tokens.start;
-    }
-}
-
-/* NULL: no fault has been noted. */
-static inf_err_t *
-description_error(const inf_description_t *d)
-{
-    unsigned long long at = d->fault_at;
-
-    if (d->fault == NULL) {
-        return NULL;
-    }
-
-    if (d->object->what == NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-                           PARSE_FAILED "id and parameters: %s at %llu",
-                           d->fault, at);
-    }
-
-    return inf_err_new(INF_ERR_INVALID_ARG, PARSE_FAILED "%s %u: %s at %llu",
-                       d->object->what, d->index, d->fault, at);
 }
 
 static inf_err_t *
@@ -784,59 +721,4 @@ member_error(const char *name, const char *why)
 {
     return inf_err_new(INF_ERR_INVALID_ARG, "Unable to parse '%s': %s", name,
                        why);
-}
-
-inf_err_t *
-inf_infer_request_raw(inf_infer_request_t *out, inf_arena_t *arena,
-    uint64_t body_len)
-{
-    inf_infer_input_t *in = inf_arena_calloc(arena, 1, sizeof(*in));
-
-    if (in == NULL) {
-        return inf_err_nomem();
-    }
-
-    in->name = INF_SLICE("");
-    in->source = INF_SOURCE_BINARY;
-    in->byte_size = body_len;
-
-    memset(out, 0, sizeof(*out));
-    out->flags = INF_REQUEST_RAW_INPUT;
-    out->binary_data_output = true;
-    out->inputs = in;
-    out->input_count = 1;
-    out->binary_size = body_len;
-    return NULL;
-}
-
-inf_err_t *
-inf_infer_request_check_tail(const inf_infer_request_t *req,
-    uint64_t tail_len, inf_slice_t model)
-{
-    for (uint32_t i = 0; i < req->input_count; i++) {
-        const inf_infer_input_t *in = &req->inputs[i];
-
-        if (in->source == INF_SOURCE_BINARY
-            && (in->binary_offset > tail_len
-                || in->byte_size > tail_len - in->binary_offset))
-        {
-            uint64_t there = in->binary_offset < tail_len
-                             ? tail_len - in->binary_offset : 0;
-
-            return inf_err_new(INF_ERR_INVALID_ARG,
-                               "unexpected size for input '%.*s', expecting "
-                               "%llu additional bytes for model '%.*s'",
-                               (int) in->name.len, in->name.data,
-                               (unsigned long long) (in->byte_size - there),
-                               (int) model.len, model.data);
-        }
-    }
-
-    if (tail_len != req->binary_size) {
-        return inf_err_new(INF_ERR_INVALID_ARG,
-                           "unexpected additional input data for model "
-                           "'%.*s'", (int) model.len, model.data);
-    }
-
-    return NULL;
 }
