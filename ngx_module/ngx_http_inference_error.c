@@ -93,6 +93,7 @@ ngx_http_inference_precise(inf_err_code_t code, inf_err_cause_t cause)
     case INF_CAUSE_NOT_READY:
     case INF_CAUSE_STARTING:
     case INF_CAUSE_UNNAMED:
+    case INF_CAUSE_QUARANTINED:
         break;
     }
 

@@ -12,14 +12,22 @@
 
 /* The payload that an instance executes: the backend may write into the array
    that it is given, so the core keeps its own. */
-typedef struct inf_execution_s {
+typedef struct inf_execution_s execution_t;
+typedef _Atomic(execution_t *) place_t;     /* acq_rel; NULL: it is free     */
+
+struct inf_execution_s {
     inf_instance_t *instance;
+    place_t        *place;          /* or NULL                               */
+    _Atomic bool    executing;      /* relaxed: for other threads' crashes   */
     uint32_t        count;
     uint32_t        cap;
     uint32_t        next;           /* the next release is looked for here   */
     uint32_t        released;
+    bool            suspect;        /* of requests that a core died with     */
     inf_request_t  *requests[];     /* NULL: released                        */
-} execution_t;
+};
+
+#define PLACES 4096u
 
 static void execute(inf_instance_t *instance, inf_request_t **requests,
     uint32_t count);
@@ -27,6 +35,9 @@ static execution_t *execution_start(inf_instance_t *instance,
     inf_request_t **requests, uint32_t count);
 static void fail_all(inf_instance_t *instance, inf_request_t *const *requests,
     uint32_t count, inf_err_t *err);
+static void place_take(execution_t *e);
+static void place_give(execution_t *e);
+static bool is_busy(const execution_t *e);
 static void give_back(const inf_request_t *request, inf_instance_t *ran_on);
 static void await_answers(const inf_request_t *request);
 static void complain_released(const execution_t *e);
@@ -35,6 +46,10 @@ const inf_executor_t inf_backend_executor = { .execute = execute };
 
 /* This thread is in a backend's Execute with it; NULL: it is not. */
 static _Thread_local execution_t *running;
+
+/* Those of all instances that have executed, where the handler of a crash finds
+   them without a lock. */
+static place_t places[PLACES];
 
 static void
 execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
@@ -62,7 +77,9 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
     }
 
     running = e;
+    atomic_store_explicit(&e->executing, true, memory_order_relaxed);
     inf_err_t *err = inf_plugin_execute(instance, requests, count);
+    atomic_store_explicit(&e->executing, false, memory_order_relaxed);
     running = NULL;
 
     if (err != NULL) {
@@ -75,9 +92,72 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
     }
 }
 
+/* Without a free one other threads' crashes don't count against e. */
+static void
+place_take(execution_t *e)
+{
+    e->place = NULL;
+    for (uint32_t i = 0; e->place == NULL && i < PLACES; i++) {
+        execution_t *none = NULL;
+        if (atomic_compare_exchange_strong_explicit(&places[i], &none, e,
+            memory_order_acq_rel, memory_order_relaxed))
+        {
+            e->place = &places[i];
+        }
+    }
+}
+
+static void
+place_give(execution_t *e)
+{
+    if (e != NULL && e->place != NULL) {
+        atomic_store_explicit(e->place, NULL, memory_order_release);
+        e->place = NULL;
+    }
+}
+
+/* Its backend executes, or goes on with what it has kept. */
+static bool
+is_busy(const execution_t *e)
+{
+    return atomic_load_explicit(&e->executing, memory_order_relaxed)
+        || atomic_load(&e->instance->returned)
+            < atomic_load(&e->instance->kept);
+}
+
+const inf_model_t *
+inf_execution_culprit(bool *certain)
+{
+    const inf_model_t *one = NULL;
+    bool several = false;
+    bool suspect = false;
+
+    *certain = running != NULL;
+    if (running != NULL) {
+        return running->instance->model;
+    }
+
+    for (uint32_t i = 0; i < PLACES; i++) {
+        const execution_t *e = atomic_load_explicit(&places[i],
+            memory_order_acquire);
+        if (e == NULL || !is_busy(e) || (suspect && !e->suspect)) {
+            continue;
+        }
+        if (e->suspect && !suspect) {
+            suspect = true;
+            several = false;
+            one = NULL;
+        }
+        several |= one != NULL && one != e->instance->model;
+        one = e->instance->model;
+    }
+    return several ? NULL : one;
+}
+
 void
 inf_execution_free(execution_t *execution)
 {
+    place_give(execution);
     free(execution);
 }
 
@@ -168,18 +248,22 @@ execution_start(inf_instance_t *instance, inf_request_t **requests,
     execution_t *e = instance->abi.execution;
 
     if (e == NULL || e->cap < count) {
-        e = realloc(e, sizeof(*e) + count * sizeof(e->requests[0]));
+        e = malloc(sizeof(*e) + count * sizeof(e->requests[0]));
         if (e == NULL) {
             return NULL;
         }
         e->cap = count;
+        e->instance = instance;
+        atomic_init(&e->executing, false);
+        inf_execution_free(instance->abi.execution);
         instance->abi.execution = e;
+        place_take(e);
     }
 
-    e->instance = instance;
     e->count = count;
     e->next = 0;
     e->released = 0;
+    e->suspect = requests[0]->suspect;
     memcpy(e->requests, requests, count * sizeof(e->requests[0]));
     return e;
 }

@@ -15,6 +15,13 @@
 
 extern const inf_executor_t inf_backend_executor;
 
+/*
+ * For the handler of a crash, on the thread that crashes: the model to blame.
+ * certain: this thread executes it; else a suspect executes, or nothing of
+ * another model does.  NULL: it can't be told.
+ */
+const inf_model_t *inf_execution_culprit(bool *certain);
+
 /* The memory of an instance for what Execute is given; free(NULL) is fine. */
 void inf_execution_free(struct inf_execution_s *execution);
 

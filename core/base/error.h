@@ -48,11 +48,13 @@ typedef enum {
     INF_CAUSE_NOT_READY = 4,    /* what was asked whether it is ready is not */
     INF_CAUSE_STARTING  = 5,    /* a core that follows one that ended has still
                                    to load it: another try may find it       */
-    INF_CAUSE_UNNAMED   = 6     /* inside the core alone: told without the
+    INF_CAUSE_UNNAMED   = 6,    /* inside the core alone: told without the
                                    request's id, as Triton tells it          */
+    INF_CAUSE_QUARANTINED = 7   /* inside the core alone: a model ended core
+                                   after core                                */
 } inf_err_cause_t;
 
-#define INF_CAUSE_LAST INF_CAUSE_UNNAMED
+#define INF_CAUSE_LAST INF_CAUSE_QUARANTINED
 
 typedef struct TRITONSERVER_Error inf_err_t;
 

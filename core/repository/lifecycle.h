@@ -49,11 +49,18 @@ typedef enum {
 /* "READY" and so on: a constant of the protocols. */
 const char *inf_version_state_name(inf_version_state_t state);
 
+typedef struct {
+    const char *name;           /* as the log names the model                */
+    int64_t     version;        /* -1: its agents, before its versions are
+                                   known                                     */
+    uint64_t    stamp;          /* of its files, never 0                     */
+    bool        requested;      /* by a client                               */
+} inf_load_attempt_t;
+
 /* Callbacks around each load of a version; set by the service. */
 typedef struct {
-    /* An error: the version must not be loaded.  *mark is for end.  Version
-       -1: the model's agents, before its versions are known. */
-    inf_err_t *(*begin)(void *userp, const char *name, int64_t version,
+    /* An error: the version must not be loaded.  *mark is for end. */
+    inf_err_t *(*begin)(void *userp, const inf_load_attempt_t *load,
         void **mark);
     void (*end)(void *userp, void *mark);
 } inf_load_watch_ops_t;
@@ -105,6 +112,9 @@ typedef struct {
    inf_lifecycle_start. */
 INF_CHECK inf_err_t *inf_lifecycle_new(const inf_lifecycle_options_t *options,
     inf_lifecycle_t **out);
+
+/* The name of a loaded model as the log has it, for a signal handler. */
+const char *inf_lifecycle_title(const inf_model_t *model);
 
 /* After inf_lifecycle_stop; calls the backends' finalizers. */
 void inf_lifecycle_free(inf_lifecycle_t *lc);

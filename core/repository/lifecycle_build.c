@@ -174,7 +174,19 @@ inf_load_watch_begin(const inf_load_t *l, int64_t version, void **mark)
 
     *mark = NULL;
     return o->watch == NULL ? NULL : o->watch->begin(o->watch_userp,
-        l->record->title, version, mark);
+        &(inf_load_attempt_t) {
+            .name = l->record->title,
+            .version = version,
+            .stamp = inf_model_stamp_digest(&l->source->stamp),
+            .requested = l->edit->requested
+        }, mark);
+}
+
+const char *
+inf_lifecycle_title(const inf_model_t *model)
+{
+    const inf_loaded_t *loaded = model->owner;
+    return loaded->record->title;
 }
 
 void

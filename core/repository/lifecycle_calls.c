@@ -40,6 +40,7 @@ inf_lifecycle_load_async(inf_lifecycle_t *lc, const char *name,
 
     edit->override = override;
     edit->who = INF_WANTED_BY_REQUEST | INF_WANTED_ITSELF;
+    edit->requested = true;
     inf_lifecycle_submit(lc, &id, edit);
 }
 

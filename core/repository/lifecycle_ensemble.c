@@ -260,6 +260,7 @@ submit_member(inf_load_t *l, const inf_repository_list_t *list,
         return false;
     }
     edit->at_start = l->edit->at_start;
+    edit->requested = l->edit->requested;
     inf_lifecycle_submit(lc, &id, edit);
     return false;
 }

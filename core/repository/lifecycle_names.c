@@ -212,6 +212,7 @@ submit_part(inf_lifecycle_t *lc, inf_edit_t *edit, const part_t *part,
     one->cause = edit->cause;
     one->dependents = edit->dependents;
     one->who = loads ? edit->who : 0;
+    one->requested = edit->requested;
     inf_lock(&lc->lock);
     inf_edit_share_caller(edit, one, order);
     inf_unlock(&lc->lock);

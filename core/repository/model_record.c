@@ -233,6 +233,12 @@ inf_model_record_rows(const inf_model_record_t *r, bool ready_only,
     }
 }
 
+static bool
+is_quarantined(const inf_record_version_t *v)
+{
+    return v->model == NULL && v->reason != NULL && v->reason->quarantined;
+}
+
 bool
 inf_model_record_entry(const inf_model_record_t *r, inf_registry_entry_t *e)
 {
@@ -256,10 +262,19 @@ inf_model_record_entry(const inf_model_record_t *r, inf_registry_entry_t *e)
         if (v->model != NULL) {
             inf_model_ref(v->model);
         }
-        if (e->lost == NULL && (from->lost != NULL || from->missing)) {
+        if (e->lost == NULL && (from->lost != NULL || from->missing
+                || is_quarantined(from)))
+        {
             e->rebuilt = from->lost != NULL;
             e->lost = inf_reason_ref(e->rebuilt ? from->lost : from->reason);
+            e->lost_version = from->version;
         }
+    }
+    if (e->version_count == 0 && r->rejected && r->reason != NULL
+        && r->reason->quarantined)
+    {
+        e->lost = inf_reason_ref(r->reason);    /* its agents crash          */
+        e->lost_version = -1;
     }
 
     return true;

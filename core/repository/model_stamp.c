@@ -77,6 +77,18 @@ inf_model_stamp_fini(inf_model_stamp_t *s)
     *s = (inf_model_stamp_t) { .config = 0 };
 }
 
+uint64_t
+inf_model_stamp_digest(const inf_model_stamp_t *s)
+{
+    uint64_t hash = mix(mix(s->config, s->configs), s->rest);
+
+    for (size_t i = 0; i < s->version_count; i++) {
+        hash = mix(mix(hash, (uint64_t) s->versions[i].version),
+            s->versions[i].hash);
+    }
+    return hash != 0 ? hash : 1;
+}
+
 bool
 inf_model_stamp_equal(const inf_model_stamp_t *a, const inf_model_stamp_t *b)
 {

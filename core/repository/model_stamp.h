@@ -40,6 +40,9 @@ INF_CHECK inf_err_t *inf_model_stamp_take(const inf_storage_t *storage,
     const char *dir, inf_model_stamp_t *out);
 void inf_model_stamp_fini(inf_model_stamp_t *s);
 
+/* One number of all of it, never 0. */
+uint64_t inf_model_stamp_digest(const inf_model_stamp_t *s);
+
 /* Whether nothing in the directory has changed between the two. */
 bool inf_model_stamp_equal(const inf_model_stamp_t *a,
     const inf_model_stamp_t *b);

@@ -27,7 +27,13 @@ static inf_reason_t *join(const char *code, const char *msg);
 inf_reason_t *
 inf_reason_of(const inf_err_t *err)
 {
-    return join(inf_err_code_string(inf_err_code(err)), inf_err_msg(err));
+    inf_reason_t *r = join(inf_err_code_string(inf_err_code(err)),
+        inf_err_msg(err));
+
+    if (r != &inf_reason_nomem) {
+        r->quarantined = inf_err_cause(err) == INF_CAUSE_QUARANTINED;
+    }
+    return r;
 }
 
 inf_reason_t *

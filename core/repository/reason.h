@@ -25,6 +25,7 @@ typedef struct {
     _Atomic uint32_t refs;      /* up relaxed, down acq_rel                  */
     const char      *text;      /* "Internal: it failed"                     */
     const char      *msg;       /* the same without the code                 */
+    bool             quarantined;   /* requests are told it                  */
 } inf_reason_t;
 
 /* These last for ever, as long as references are given back. */

@@ -256,9 +256,12 @@ entry_find(const inf_registry_entry_t *entry, int64_t version,
 static inf_err_t *
 not_ready(const inf_registry_entry_t *entry, int64_t version)
 {
+    bool told = entry->lost != NULL && entry->lost->quarantined
+        && entry->lost_version == version;
+
     return inf_err_new(INF_ERR_UNAVAILABLE, "Request for unknown model: '%s'"
-        " version %lld is not at ready state", entry->name,
-        (long long) version);
+        " version %lld is not at ready state%s%s", entry->name,
+        (long long) version, told ? ": " : "", told ? entry->lost->msg : "");
 }
 
 static inf_err_t *

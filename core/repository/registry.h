@@ -45,8 +45,9 @@ typedef struct {
     uint32_t                namesakes;  /* not gone, this one too; set by
                                             publish, where the name leads     */
     inf_reason_t           *lost;       /* why one that served doesn't, and
-                                           will again; a reference, NULL: none
-                                           is so                             */
+                                           will again, or one is quarantined;
+                                           a reference, NULL: none is so     */
+    int64_t                 lost_version;
     bool                    rebuilt;    /* likewise: a process of it has
                                            exited                            */
 } inf_registry_entry_t;

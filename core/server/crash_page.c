@@ -8,33 +8,59 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 
-#define PAGE_MAGIC   UINT64_C(0x3148535243464e49)   /* "INFCRSH1" */
+#define PAGE_MAGIC   UINT64_C(0x3248535243464e49)   /* "INFCRSH2" */
 #define PAGE_RECORDS 1024u
-#define PAGE_LIMIT   2u         /* crashes while loading, then quarantine    */
-#define PAGE_NAME    480u
+#define PAGE_NAME    464u
+
+/* Crashes, then quarantine; those of executions each within the time after the
+   one before. */
+#define PAGE_LOADS      2u
+#define PAGE_EXECUTIONS 5u
+#define PAGE_WITHIN_NS  UINT64_C(600000000000)
 
 typedef enum {
     PAGE_FREE = 0,
     PAGE_LOADING,
-    PAGE_SUSPECT,
+    PAGE_SUSPECT,                   /* it has crashes                        */
     PAGE_QUARANTINED
 } page_state_t;
 
+typedef enum {
+    PAGE_LOADS_IT = 0,
+    PAGE_EXECUTES_IT
+} page_phase_t;
+
+typedef enum {
+    PAGE_NOBODY = 0,
+    PAGE_CERTAIN,
+    PAGE_LIKELY                     /* if nothing was loading                */
+} page_blame_t;
+
+/* A version, in one phase. */
 typedef struct {
-    _Atomic uint32_t state;             /* seq_cst: a page_state_t            */
+    _Atomic uint32_t state;         /* seq_cst: a page_state_t               */
     uint32_t         crashes;
     int64_t          version;
+    uint32_t         phase;         /* a page_phase_t                        */
+    uint8_t          pad0[4];
+    uint64_t         crash_ns;      /* of the last, executing                */
     char             name[PAGE_NAME];
-    uint8_t          pad[16];
+    uint8_t          pad1[16];
 } page_record_t;
 
 typedef struct {
     uint64_t         magic;
     _Atomic int32_t  signal;        /* seq_cst: the core is dying of         */
     uint32_t         starts;
-    uint8_t          pad[48];
+    _Atomic uint32_t blame;         /* seq_cst: a page_blame_t; of the version
+                                       that was executing then               */
+    uint8_t          pad0[4];
+    int64_t          version;
+    char             name[PAGE_NAME];
+    uint8_t          pad1[16];
     page_record_t    records[PAGE_RECORDS];
 } page_memory_t;
 
@@ -42,17 +68,25 @@ struct inf_crash_page_s {
     page_memory_t    *memory;       /* these are set in new()                */
     size_t            size;
     int               last_signal;
-    pthread_mutex_t   lock;         /* guards taking of records              */
+    pthread_mutex_t   lock;         /* guards taking of records, and the next
+                                       one                                   */
+    uint64_t          stamps[PAGE_RECORDS];     /* of the files of what is
+                                       quarantined; 0: not seen yet          */
     pthread_rwlock_t  loading;      /* guards loads of suspects, which
                                        write: they load alone                */
 };
 
 static void judge(inf_crash_page_t *page);
+static bool clean(page_record_t *r, uint64_t now_ns);
+static void judge_load(inf_crash_page_t *page, page_record_t *r);
+static void judge_execution(inf_crash_page_t *page, uint64_t now_ns);
+static inf_err_t *reject(inf_crash_page_t *page, const inf_load_attempt_t *load,
+    page_phase_t phase, bool *lifted);
 static page_record_t *find_record(page_memory_t *m, const char *name,
-    int64_t version);
+    int64_t version, page_phase_t phase);
 static page_record_t *take_record(inf_crash_page_t *page, const char *name,
-    int64_t version);
-static inf_err_t *watch_begin(void *userp, const char *name, int64_t version,
+    int64_t version, page_phase_t phase);
+static inf_err_t *watch_begin(void *userp, const inf_load_attempt_t *load,
     void **mark);
 static void watch_end(void *userp, void *mark);
 
@@ -123,50 +157,125 @@ inf_crash_page_note_signal(inf_crash_page_t *page, int signo)
     }
 }
 
-/* The loads under way when the last core died, and its signal. */
+void
+inf_crash_page_note_execution(inf_crash_page_t *page, const char *name,
+    int64_t version, bool certain)
+{
+    if (page == NULL || strlen(name) >= PAGE_NAME) {
+        return;
+    }
+
+    page_memory_t *m = page->memory;
+    m->version = version;
+    memcpy(m->name, name, strlen(name) + 1);
+    atomic_store(&m->blame, certain ? PAGE_CERTAIN : PAGE_LIKELY);
+}
+
+/* The work that was under way when the last core died, and its signal. */
 static void
 judge(inf_crash_page_t *page)
 {
     page_memory_t *m = page->memory;
+    uint64_t now = inf_clock_ns();
+    bool loading = false;
+
     if (m->magic != PAGE_MAGIC) {
         memset(m, 0, sizeof(*m));
         m->magic = PAGE_MAGIC;
     }
 
     m->starts++;
+    m->name[PAGE_NAME - 1] = '\0';
     page->last_signal = atomic_exchange(&m->signal, 0);
+    uint32_t blame = atomic_exchange(&m->blame, PAGE_NOBODY);
 
     for (uint32_t i = 0; i < PAGE_RECORDS; i++) {
+        loading |= clean(&m->records[i], now);
+    }
+
+    bool executing = page->last_signal != 0 && (blame == PAGE_CERTAIN
+        || (blame == PAGE_LIKELY && !loading));
+    for (uint32_t i = 0; i < PAGE_RECORDS; i++) {
         page_record_t *r = &m->records[i];
-        r->name[PAGE_NAME - 1] = '\0';
         if (atomic_load(&r->state) != PAGE_LOADING) {
             continue;
         }
-
-        if (page->last_signal == 0) {
+        if (page->last_signal == 0 || executing) {
             atomic_store(&r->state, PAGE_FREE);
-            continue;
+        } else {
+            judge_load(page, r);
         }
-
-        r->crashes++;
-        atomic_store(&r->state, r->crashes >= PAGE_LIMIT
-            ? PAGE_QUARANTINED : PAGE_SUSPECT);
-        inf_log(INF_LOG_WARN, "the last core died of signal %d (%s) while"
-            " model=%s version=%lld was loading; %s", page->last_signal,
-            strsignal(page->last_signal), r->name, (long long) r->version,
-            r->crashes >= PAGE_LIMIT ? "it is left out now"
-            : "it is loaded alone now");
+    }
+    if (executing) {
+        judge_execution(page, now);
     }
 }
 
-/* The record of a model that is not FREE; NULL when there is none. */
+/* Frees r where it makes no sense, or no difference any more; true: it was
+   being loaded. */
+static bool
+clean(page_record_t *r, uint64_t now_ns)
+{
+    uint32_t state = atomic_load(&r->state);
+    bool sane = state <= PAGE_QUARANTINED
+        && (r->phase == PAGE_LOADS_IT
+            || (r->phase == PAGE_EXECUTES_IT && state != PAGE_LOADING));
+    bool old = r->phase == PAGE_EXECUTES_IT && state == PAGE_SUSPECT
+        && now_ns - r->crash_ns > PAGE_WITHIN_NS;
+
+    r->name[PAGE_NAME - 1] = '\0';
+    if (!sane || old) {
+        atomic_store(&r->state, PAGE_FREE);
+        return false;
+    }
+    return state == PAGE_LOADING;
+}
+
+static void
+judge_load(inf_crash_page_t *page, page_record_t *r)
+{
+    r->crashes++;
+    atomic_store(&r->state, r->crashes >= PAGE_LOADS
+        ? PAGE_QUARANTINED : PAGE_SUSPECT);
+    inf_log(INF_LOG_WARN, "the last core died of signal %d (%s) while"
+        " model=%s version=%lld was loading; %s", page->last_signal,
+        strsignal(page->last_signal), r->name, (long long) r->version,
+        r->crashes >= PAGE_LOADS ? "it is quarantined now"
+        : "it is loaded alone now");
+}
+
+static void
+judge_execution(inf_crash_page_t *page, uint64_t now_ns)
+{
+    page_memory_t *m = page->memory;
+    page_record_t *r = find_record(m, m->name, m->version, PAGE_EXECUTES_IT);
+    if (r == NULL) {
+        r = take_record(page, m->name, m->version, PAGE_EXECUTES_IT);
+    }
+    if (r == NULL) {
+        return;
+    }
+
+    r->crashes++;
+    r->crash_ns = now_ns;
+    atomic_store(&r->state, r->crashes >= PAGE_EXECUTIONS
+        ? PAGE_QUARANTINED : PAGE_SUSPECT);
+    inf_log(INF_LOG_WARN, "the last core died of signal %d (%s) while"
+        " model=%s version=%lld was executing, %u in a row%s",
+        page->last_signal, strsignal(page->last_signal), r->name,
+        (long long) r->version, r->crashes, r->crashes >= PAGE_EXECUTIONS
+        ? "; it is quarantined now" : "");
+}
+
+/* The record of a version that is not FREE; NULL when there is none. */
 static page_record_t *
-find_record(page_memory_t *m, const char *name, int64_t version)
+find_record(page_memory_t *m, const char *name, int64_t version,
+    page_phase_t phase)
 {
     for (uint32_t i = 0; i < PAGE_RECORDS; i++) {
         page_record_t *r = &m->records[i];
-        if (atomic_load(&r->state) != PAGE_FREE && r->version == version
-            && strcmp(r->name, name) == 0)
+        if (atomic_load(&r->state) != PAGE_FREE && r->phase == phase
+            && r->version == version && strncmp(r->name, name, PAGE_NAME) == 0)
         {
             return r;
         }
@@ -177,7 +286,8 @@ find_record(page_memory_t *m, const char *name, int64_t version)
 
 /* NULL: the page is full, or the name too long; then nothing is noted. */
 static page_record_t *
-take_record(inf_crash_page_t *page, const char *name, int64_t version)
+take_record(inf_crash_page_t *page, const char *name, int64_t version,
+    page_phase_t phase)
 {
     if (strlen(name) >= PAGE_NAME) {
         return NULL;
@@ -188,8 +298,11 @@ take_record(inf_crash_page_t *page, const char *name, int64_t version)
         if (atomic_load(&r->state) == PAGE_FREE) {
             r->crashes = 0;
             r->version = version;
+            r->phase = phase;
             strcpy(r->name, name);
-            atomic_store(&r->state, PAGE_LOADING);
+            page->stamps[i] = 0;
+            atomic_store(&r->state, phase == PAGE_LOADS_IT ? PAGE_LOADING
+                : PAGE_SUSPECT);
             return r;
         }
     }
@@ -198,25 +311,35 @@ take_record(inf_crash_page_t *page, const char *name, int64_t version)
 }
 
 static inf_err_t *
-watch_begin(void *userp, const char *name, int64_t version, void **mark)
+watch_begin(void *userp, const inf_load_attempt_t *load, void **mark)
 {
     inf_crash_page_t *page = userp;
+    page_record_t *r = NULL;
     bool alone = false;
+    bool lifted = false;
 
     pthread_mutex_lock(&page->lock);
-    page_record_t *r = find_record(page->memory, name, version);
-    if (r != NULL && atomic_load(&r->state) == PAGE_QUARANTINED) {
-        pthread_mutex_unlock(&page->lock);
-        return inf_err_new(INF_ERR_UNAVAILABLE, "the core died %u times while"
-            " this model was loading: it is not tried again until nginx is"
-            " restarted", r->crashes);
+    inf_err_t *err = reject(page, load, PAGE_LOADS_IT, &lifted);
+    if (err == NULL) {
+        err = reject(page, load, PAGE_EXECUTES_IT, &lifted);
     }
-    if (r == NULL) {
-        r = take_record(page, name, version);
-    } else {
-        alone = true;
+    if (err == NULL) {
+        r = find_record(page->memory, load->name, load->version,
+            PAGE_LOADS_IT);
+        alone = r != NULL;
+        r = alone ? r : take_record(page, load->name, load->version,
+            PAGE_LOADS_IT);
     }
     pthread_mutex_unlock(&page->lock);
+
+    if (err != NULL) {
+        return err;
+    }
+    if (lifted) {
+        inf_log(INF_LOG_INFO, "model=%s version=%lld leaves its quarantine:"
+            " %s", load->name, (long long) load->version, load->requested
+            ? "a request loads it" : "its files have changed");
+    }
 
     if (alone) {
         pthread_rwlock_wrlock(&page->loading);
@@ -227,6 +350,31 @@ watch_begin(void *userp, const char *name, int64_t version, void **mark)
 
     *mark = r;
     return NULL;
+}
+
+/* The files that this core finds first are those that the core died with. */
+static inf_err_t *
+reject(inf_crash_page_t *page, const inf_load_attempt_t *load,
+    page_phase_t phase, bool *lifted)
+{
+    page_record_t *r = find_record(page->memory, load->name, load->version,
+        phase);
+    if (r == NULL || atomic_load(&r->state) != PAGE_QUARANTINED) {
+        return NULL;
+    }
+
+    uint64_t *stamp = &page->stamps[r - page->memory->records];
+    if (load->requested || (*stamp != 0 && *stamp != load->stamp)) {
+        atomic_store(&r->state, PAGE_FREE);
+        *lifted = true;
+        return NULL;
+    }
+
+    *stamp = load->stamp;
+    return inf_err_because(inf_err_new(INF_ERR_UNAVAILABLE, "the core died %u"
+        " times while this model was %s: it is quarantined until a request"
+        " loads it or its files change", r->crashes, phase == PAGE_LOADS_IT
+        ? "loading" : "executing"), INF_CAUSE_QUARANTINED);
 }
 
 static void

@@ -1,17 +1,21 @@
 /*
- * crash_page.h - remembers, across the core's deaths, which models were being
- *                loaded: one that keeps killing the core is left out.
+ * crash_page.h - remembers, across the core's deaths, which versions were being
+ *                loaded or executed: one that ends core after core is
+ *                quarantined.
  *
  * Owner    The master keeps the memory (a memfd); this core maps it.
- * Thread   begin, end: loaders.  note_signal: a signal handler.
+ * Thread   begin, end: loaders.  note_signal, note_execution: a signal
+ *          handler.
  * Units    none.
- * Errors   begin: UNAVAILABLE with the reason when a model is quarantined.
+ * Errors   begin: UNAVAILABLE with the reason when a version is quarantined.
  * Route    lifecycle -> [crash page] -> next core's lifecycle
  *
- * A model that was loading when the core died of a signal of its own doing
- * (SEGV, ABRT, BUS, FPE, ILL) is a suspect: the next core loads it while
- * nothing else loads.  Twice is enough: it is quarantined until nginx is
- * restarted.  A kill from outside counts against nobody.
+ * A crash is a death of a signal of the core's own doing (SEGV, ABRT, BUS, FPE,
+ * ILL); a kill from outside counts against nobody.  A version that was loading
+ * is a suspect: the next core loads it while nothing else loads, and twice is
+ * enough.  Of executions five in a row are, ten minutes apart at most, if it is
+ * clear which version it was.  A version in quarantine isn't loaded until a
+ * request loads it or its files change.
  */
 
 #ifndef INF_SERVER_CRASH_PAGE_H
@@ -36,5 +40,10 @@ extern const inf_load_watch_ops_t inf_crash_page_watch;
 
 /* Async-signal-safe; page may be NULL. */
 void inf_crash_page_note_signal(inf_crash_page_t *page, int signo);
+
+/* Likewise: that version is executing.  certain: in the thread that crashes;
+   else it counts only if nothing is loading. */
+void inf_crash_page_note_execution(inf_crash_page_t *page, const char *name,
+    int64_t version, bool certain);
 
 #endif /* INF_SERVER_CRASH_PAGE_H */

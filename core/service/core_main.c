@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "core/abi/execute.h"
 #include "core/base/clock.h"
 #include "core/base/log_stream.h"
 #include "core/include/build_id.h"
@@ -55,7 +56,7 @@ static void on_leave(int signo);
 static void on_stop(int signo);
 static void note_end(void);
 static void on_pipe(int signo);
-static void on_crash(int signo);
+static void on_crash(int signo, siginfo_t *info, void *context);
 static void log_to_socket(void *userp, inf_log_level_t level,
     const char *file, int line_no, const char *line);
 static inf_err_t *run(core_t *core, int listen_fd);
@@ -298,8 +299,8 @@ install_signals(void)
         SIGSEGV, SIGBUS, SIGFPE, SIGILL
 #endif
     };
-    sa.sa_handler = on_crash;
-    sa.sa_flags = (int) SA_RESETHAND;
+    sa.sa_sigaction = on_crash;
+    sa.sa_flags = (int) (SA_RESETHAND | SA_SIGINFO);
     for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++) {
         sigaction(crashes[i], &sa, NULL);
     }
@@ -311,10 +312,21 @@ on_pipe(int signo)
     (void) signo;
 }
 
+/* Another process that sends such a signal kills from outside. */
 static void
-on_crash(int signo)
+on_crash(int signo, siginfo_t *info, void *context)
 {
-    inf_crash_page_note_signal(core_page, signo);
+    (void) context;
+    bool certain;
+
+    if (info->si_code > 0 || info->si_pid == getpid()) {
+        inf_crash_page_note_signal(core_page, signo);
+        const inf_model_t *model = inf_execution_culprit(&certain);
+        if (model != NULL) {
+            inf_crash_page_note_execution(core_page,
+                inf_lifecycle_title(model), model->version, certain);
+        }
+    }
     raise(signo);
 }
 

@@ -116,6 +116,7 @@ FLAGS = {
     "inf_instance_thread_t": "reasons to wake the thread, in any order",
     "inf_sequence_place_s": "an instance's, and what its slots wait for",
     "inf_intake_s": "the role's notes of one poll, and start and end",
+    "inf_edit_t": "how it came, and how far it goes",
     "inf_request_s": "properties of a request, found one by one",
     "inf_client_s": "wakes that are due, in any order",
     "inf_json_tokens_t": "what is known of the last token",

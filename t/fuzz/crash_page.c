@@ -1,9 +1,11 @@
 /*
  * The crash page as a core finds it and as others may change it meanwhile.
- * The input is a row of steps: cores that start and die of signals, loads that
- * begin and end, and bytes that somebody writes.  Nothing that lies there may
- * do more than have a model left out; as long as nobody else writes, a model
- * is left out when two cores have died while it was loading, and no earlier.
+ * The input is a row of steps: cores that start and die of signals while they
+ * execute or not, loads that begin and end, and bytes that somebody writes.
+ * Nothing that lies there may do more than have a model left out; as long as
+ * nobody else writes, a model is left out when two cores have died while it was
+ * loading, or five while it was executing, and no earlier, until it is loaded
+ * by request or from other files.
  */
 
 #include <signal.h>
@@ -20,6 +22,7 @@
 
 #define PAGE_SIZE_ (1u << 20)
 #define MODELS     4u
+#define FILES      UINT64_C(7)      /* a stamp                               */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,6 +34,9 @@ typedef struct {
     void             *mark[MODELS];
     bool              loading[MODELS];
     uint32_t          deaths[MODELS];       /* while it was loading         */
+    uint32_t          crashes[MODELS];      /* while it was executing       */
+    uint64_t          seen[2][MODELS];      /* by this core, which rejected it:
+                                               stamps, for loads and executions */
     bool              foreign;              /* somebody else has written    */
 } world_t;
 
@@ -56,9 +62,31 @@ load_end(world_t *w, uint32_t i)
     }
 }
 
-static void
-load_begin(world_t *w, uint32_t i)
+/* count is 0 again where a quarantine ends. */
+static bool
+is_rejected(uint32_t *count, uint32_t limit, uint64_t *seen,
+    const inf_load_attempt_t *load)
 {
+    if (*count < limit) {
+        return false;
+    }
+    if (load->requested || (*seen != 0 && *seen != load->stamp)) {
+        *count = 0;
+        *seen = 0;
+        return false;
+    }
+    *seen = load->stamp;
+    return true;
+}
+
+static void
+load_begin(world_t *w, uint32_t i, bool requested, uint64_t stamp)
+{
+    const inf_load_attempt_t load = {
+        .name = names[i], .version = versions[i], .stamp = stamp,
+        .requested = requested
+    };
+
     if (w->loading[i]) {
         return;
     }
@@ -68,24 +96,42 @@ load_begin(world_t *w, uint32_t i)
         load_end(w, k);
     }
 
-    inf_err_t *err = inf_crash_page_watch.begin(w->page, names[i],
-        versions[i], &w->mark[i]);
-    check(w->foreign || (err != NULL) == (w->deaths[i] >= 2));
+    inf_err_t *err = inf_crash_page_watch.begin(w->page, &load, &w->mark[i]);
+    bool out = is_rejected(&w->deaths[i], 2, &w->seen[0][i], &load)
+        || is_rejected(&w->crashes[i], 5, &w->seen[1][i], &load);
+    check(w->foreign || (err != NULL) == out);
     w->loading[i] = err == NULL;
     inf_err_free(err);
 }
 
-/* The core is gone: its loads don't end, the next one judges. */
+/* The core is gone: its loads don't end, the next one judges.  culprit
+   executes; MODELS: nobody does. */
 static void
-core_dies(world_t *w, int signo)
+core_dies(world_t *w, int signo, uint32_t culprit, bool certain)
 {
+    bool loads = false;
+
+    for (uint32_t i = 0; i < MODELS; i++) {
+        loads |= w->loading[i];
+    }
+    bool executes = culprit < MODELS && signo != 0 && (certain || !loads);
+
+    if (culprit < MODELS) {
+        inf_crash_page_note_execution(w->page, names[culprit],
+            versions[culprit], certain);
+    }
     if (signo != 0) {
         inf_crash_page_note_signal(w->page, signo);
     }
+    if (executes) {
+        w->crashes[culprit]++;
+    }
 
     for (uint32_t i = 0; i < MODELS; i++) {
+        w->seen[0][i] = 0;
+        w->seen[1][i] = 0;
         if (w->loading[i]) {
-            w->deaths[i] = signo != 0 ? w->deaths[i] + 1 : 0;
+            w->deaths[i] = signo != 0 && !executes ? w->deaths[i] + 1 : 0;
             w->loading[i] = false;
         }
     }
@@ -116,8 +162,11 @@ step(world_t *w)
     switch (op & 7) {
 
     case 0:
+        load_begin(w, model, op & 8, FILES);
+        break;
+
     case 1:
-        load_begin(w, model);
+        load_begin(w, model, false, op & 8 ? FILES + 1 : FILES);
         break;
 
     case 2:
@@ -125,11 +174,11 @@ step(world_t *w)
         break;
 
     case 3:
-        core_dies(w, op & 0x80 ? SIGSEGV : 0);
+        core_dies(w, op & 0x80 ? SIGSEGV : 0, MODELS, false);
         break;
 
     case 4:
-        core_dies(w, (int) (int8_t) input_next(&w->in, 1));
+        core_dies(w, (int) (int8_t) input_next(&w->in, 1), model, op & 8);
         break;
 
     case 5:                     /* the head and the first records          */
@@ -141,7 +190,7 @@ step(world_t *w)
         break;
 
     default:                    /* a name without an end                   */
-        for (uint64_t at = 64 + 512 * (op >> 3), end = at + 512; at < end;
+        for (uint64_t at = 512 * (op >> 3), end = at + 512; at < end;
              at += 8)
         {
             check(pwrite(w->fd, "nnnnnnnn", 8, (off_t) at) == 8);

@@ -88,13 +88,24 @@ teardown(void **state)
     return 0;
 }
 
+static inf_err_t *
+begin(const char *name, int64_t version, uint64_t stamp, bool requested,
+    void **mark)
+{
+    const inf_load_attempt_t load = {
+        .name = name, .version = version, .stamp = stamp,
+        .requested = requested
+    };
+    return inf_crash_page_watch.begin(w.page, &load, mark);
+}
+
 /* The mark of a load that has begun. */
 static void *
 load_begins(const char *name, int64_t version)
 {
     void *mark;
 
-    assert_null(inf_crash_page_watch.begin(w.page, name, version, &mark));
+    assert_null(begin(name, version, 1, false, &mark));
     return mark;
 }
 
@@ -105,16 +116,23 @@ load_ends(void *mark)
 }
 
 static void
-is_quarantined(const char *name, int64_t version)
+is_rejected(const char *name, int64_t version, const char *what)
 {
     void *mark;
 
-    inf_err_t *err = inf_crash_page_watch.begin(w.page, name, version, &mark);
+    inf_err_t *err = begin(name, version, 1, false, &mark);
     assert_non_null(err);
     assert_int_equal(inf_err_code(err), INF_ERR_UNAVAILABLE);
-    assert_non_null(strstr(inf_err_msg(err), "the core died 2 times while this"
-        " model was loading"));
+    assert_int_equal(inf_err_cause(err), INF_CAUSE_QUARANTINED);
+    assert_non_null(strstr(inf_err_msg(err), what));
     inf_err_free(err);
+}
+
+static void
+is_quarantined(const char *name, int64_t version)
+{
+    is_rejected(name, version, "the core died 2 times while this model was"
+        " loading");
 }
 
 static void
@@ -196,6 +214,128 @@ the_innocent_of_two_is_cleared(void **state)
     core_ends();
 }
 
+/* ---- executions ----------------------------------------------------------- */
+
+static void
+execute_bad(void)
+{
+    inf_crash_page_note_execution(w.page, "bad", 1, true);
+}
+
+static void
+perhaps_execute_bad(void)
+{
+    inf_crash_page_note_execution(w.page, "bad", 1, false);
+}
+
+static void
+execute_bad_and_load_good(void)
+{
+    load_begins("good", 1);
+    execute_bad();
+}
+
+static void
+perhaps_execute_bad_and_load_good(void)
+{
+    load_begins("good", 1);
+    perhaps_execute_bad();
+}
+
+static void
+is_quarantined_for_executing(const char *name)
+{
+    is_rejected(name, 1, "the core died 5 times while this model was"
+        " executing");
+}
+
+static void
+a_version_that_ends_five_cores_is_quarantined(void **state)
+{
+    (void) state;
+    const int signals[] = { SIGSEGV, SIGABRT, SIGBUS, SIGFPE };
+
+    for (int i = 0; i < 4; i++) {
+        core_dies(execute_bad, signals[i]);
+        core_dies(execute_bad, 0);              /* from outside              */
+        core_starts();
+        load_bad();
+        core_ends();
+    }
+    core_dies(execute_bad, SIGILL);
+    for (int i = 0; i < 2; i++) {
+        core_starts();
+        is_quarantined_for_executing("bad");
+        load_ends(load_begins("bad", 2));
+        load_ends(load_begins("good", 1));
+        core_ends();
+    }
+}
+
+/* A version that executes in the thread that crashes is to blame alone; one that
+   may be to blame is not where something loads. */
+static void
+loads_and_executions_share_no_blame(void **state)
+{
+    (void) state;
+    for (int i = 0; i < 5; i++) {
+        core_dies(i % 2 ? execute_bad_and_load_good : perhaps_execute_bad,
+            SIGSEGV);
+    }
+    core_starts();
+    is_quarantined_for_executing("bad");
+    load_ends(load_begins("good", 1));
+    core_ends();
+
+    core_dies(perhaps_execute_bad_and_load_good, SIGSEGV);
+    core_dies(perhaps_execute_bad_and_load_good, SIGSEGV);
+    core_starts();
+    is_quarantined("good", 1);
+    core_ends();
+}
+
+static void
+leaves_with(uint64_t stamp, bool requested)
+{
+    void *mark;
+
+    core_starts();
+    is_rejected("bad", 1, "quarantined");       /* stamp 1                   */
+    is_rejected("bad", 1, "quarantined");
+    assert_null(begin("bad", 1, stamp, requested, &mark));
+    load_ends(mark);
+    load_bad();                                 /* for good                  */
+    core_ends();
+}
+
+static void
+a_request_or_other_files_end_a_quarantine(void **state)
+{
+    (void) state;
+    for (int i = 0; i < 2; i++) {
+        core_dies(begin_bad, SIGSEGV);
+        core_dies(begin_bad, SIGSEGV);
+        leaves_with(i == 0 ? 1 : 2, i == 0);
+        for (int k = 0; k < 5; k++) {
+            core_dies(execute_bad, SIGSEGV);
+        }
+        leaves_with(i == 0 ? 1 : 2, i == 0);
+    }
+
+    /* files that a core finds when it starts are those that it died with */
+    core_dies(begin_bad, SIGSEGV);
+    core_dies(begin_bad, SIGSEGV);
+    core_starts();
+    is_quarantined("bad", 1);
+    core_ends();
+    core_starts();
+    void *mark;
+    inf_err_t *err = begin("bad", 1, 7, false, &mark);
+    assert_non_null(err);
+    inf_err_free(err);
+    core_ends();
+}
+
 static void
 begin_too_many(void)
 {
@@ -251,6 +391,9 @@ main(void)
         T(a_load_that_has_ended_is_no_suspect),
         T(a_kill_from_outside_counts_against_nobody),
         T(the_innocent_of_two_is_cleared),
+        T(a_version_that_ends_five_cores_is_quarantined),
+        T(loads_and_executions_share_no_blame),
+        T(a_request_or_other_files_end_a_quarantine),
         T(a_full_page_and_a_long_name_hold_up_nobody),
         T(a_page_that_is_too_small_is_none)
     };
