@@ -4,14 +4,18 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "index_rows.h"
 #include "own_socket.h"
 
-static first_load_t judge(const char *answer);
+static bool any_remote(const options_t *o);
+static first_load_t judge(const char *answer, const options_t *o);
+static bool any_failed(char *rows, const options_t *o);
 static bool is_ready(const char *path);
 
 first_load_t
-first_load_ask(const char *path, bool remote, char **index)
+first_load_ask(const char *path, const options_t *o, char **index)
 {
     first_load_t verdict = FIRST_LOAD_PENDING;
     char        *answer = own_ask(path, "POST /v2/repository/index HTTP/1.0"
@@ -20,9 +24,9 @@ first_load_ask(const char *path, bool remote, char **index)
 
     *index = NULL;
     if (answer != NULL) {
-        verdict = judge(answer);
+        verdict = judge(answer, o);
     }
-    if (verdict == FIRST_LOAD_GOOD && remote && !is_ready(path)) {
+    if (verdict == FIRST_LOAD_GOOD && any_remote(o) && !is_ready(path)) {
         verdict = FIRST_LOAD_PENDING;
     }
     if (verdict == FIRST_LOAD_PENDING) {
@@ -32,6 +36,33 @@ first_load_ask(const char *path, bool remote, char **index)
 
     *index = answer;
     return verdict;
+}
+
+bool
+first_load_has(const options_t *o, const index_row_t *row)
+{
+    if (strcasecmp(o->control_mode, "explicit") != 0) {
+        return true;
+    }
+    for (size_t i = 0; i < o->load_models.n; i++) {
+        if (strcmp(o->load_models.value[i], "*") == 0
+            || strcmp(o->load_models.value[i], row->name) == 0)
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+any_remote(const options_t *o)
+{
+    for (size_t i = 0; i < o->repositories.n; i++) {
+        if (strncmp(o->repositories.value[i], "s3://", 5) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool
@@ -49,7 +80,7 @@ is_ready(const char *path)
 /* Quotes within a reason are escaped: such a text is a row's own.  Another
    error than that there is no core yet: a repository can't be listed. */
 static first_load_t
-judge(const char *answer)
+judge(const char *answer, const options_t *o)
 {
     const char *body = strstr(answer, "\r\n\r\n");
     const char *status = strchr(answer, ' ');
@@ -65,6 +96,25 @@ judge(const char *answer)
     if (strstr(body, "\"state\":\"LOADING\"") != NULL) {
         return FIRST_LOAD_PENDING;
     }
-    return strstr(body, "\"state\":\"UNAVAILABLE\"") != NULL
-        ? FIRST_LOAD_FAILED : FIRST_LOAD_GOOD;
+
+    char *rows = strdup(body);
+    bool  failed = rows != NULL && any_failed(rows, o);
+
+    free(rows);
+    return rows == NULL ? FIRST_LOAD_PENDING        /* it is asked again     */
+         : failed ? FIRST_LOAD_FAILED : FIRST_LOAD_GOOD;
+}
+
+/* rows: written over. */
+static bool
+any_failed(char *rows, const options_t *o)
+{
+    index_row_t row;
+
+    while (index_row_next(&rows, &row)) {
+        if (strcmp(row.state, "UNAVAILABLE") == 0 && first_load_has(o, &row)) {
+            return true;
+        }
+    }
+    return false;
 }

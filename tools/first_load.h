@@ -13,6 +13,9 @@
 
 #include <stdbool.h>
 
+#include "index_rows.h"
+#include "options.h"
+
 typedef enum {
     FIRST_LOAD_PENDING,     /* or nobody answers yet                         */
     FIRST_LOAD_GOOD,
@@ -20,9 +23,14 @@ typedef enum {
 } first_load_t;
 
 /* Asks the server behind that Unix-domain socket; takes at most some seconds.
-   remote: a repository is on another machine, whose models come later.
-   *index: the answer with the repository index, to be freed; NULL while the
-   loads are pending. */
-first_load_t first_load_ask(const char *path, bool remote, char **index);
+   Where a repository is on another machine, its models come later.  *index: the
+   answer with the repository index, to be freed; NULL while the loads are
+   pending. */
+first_load_t first_load_ask(const char *path, const options_t *o,
+    char **index);
+
+/* Whether the start loads the row's model: not one that a request may have
+   loaded since. */
+bool first_load_has(const options_t *o, const index_row_t *row);
 
 #endif /* TOOLS_FIRST_LOAD_H */

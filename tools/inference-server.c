@@ -62,7 +62,6 @@ static void ask(watch_t *w, pid_t nginx);
 static void stop(watch_t *w, pid_t nginx, int sig);
 static int exit_status(const watch_t *w, int status);
 static long monotonic_ms(void);
-static bool any_remote(const options_t *o);
 
 /* These are removed however the program ends. */
 static places_t places;
@@ -277,7 +276,7 @@ ask(watch_t *w, pid_t nginx)
 {
     const options_t *o = w->options;
     char            *index;
-    first_load_t     verdict = first_load_ask(w->path, any_remote(o), &index);
+    first_load_t     verdict = first_load_ask(w->path, o, &index);
 
     if (verdict == FIRST_LOAD_PENDING) {
         return;
@@ -339,15 +338,4 @@ monotonic_ms(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static bool
-any_remote(const options_t *o)
-{
-    for (size_t i = 0; i < o->repositories.n; i++) {
-        if (strncmp(o->repositories.value[i], "s3://", 5) == 0) {
-            return true;
-        }
-    }
-    return false;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/proto/core_options.h"
+#include "first_load.h"
 #include "index_rows.h"
 #include "table.h"
 
@@ -39,7 +40,9 @@ start_log_models(FILE *f, const options_t *o, char *index, bool failed)
                  row.reason[0] == '\0' ? "" : ": ", row.reason);
         table_add(&t, row.name, row.version, status);
 
-        if (failed && strcmp(row.state, "UNAVAILABLE") == 0) {
+        if (failed && strcmp(row.state, "UNAVAILABLE") == 0
+            && first_load_has(o, &row))
+        {
             fprintf(stderr, "inference-server: failed to load model %s%s%s: "
                     "%s\n", row.name, row.version[0] == '\0' ? ""
                     : ", version ", row.version, row.reason);

@@ -352,6 +352,30 @@ def test_exit_on_error(tmp_path, repository):
         assert server.process.wait(30 * SLOW) == 1, model
 
 
+def test_exit_on_error_is_about_the_start_s_own_models(tmp_path, repository):
+    """A request's load fails while those of the start go on."""
+    models.write_model(repository, "homeless", models.identity_config(
+        "homeless", [("IN", "FP32", [-1])], backend="nowhere"), (1,))
+    models.write_model(repository, "late", models.identity_config(
+        "late", [("IN", "FP32", [-1])], parameters={"execute_delay_ms": "3000"})
+        + 'model_warmup { name: "w" batch_size: 1 inputs { key: "IN" value {'
+        " data_type: TYPE_FP32 dims: 1 zero_data: true } } }\n", (1,))
+    server = Launcher(tmp_path, f"--model-repository={repository}",
+                      "--exit-on-error=true", "--load-model=late",
+                      "--model-control-mode=explicit")
+    assert process.wait_until(
+        lambda: server.status("/v2/health/live") == 200, 30 * SLOW)
+    answer = wire.fetch(server.port, "POST",
+                        "/v2/repository/models/homeless/load", b"")
+    assert answer.status == 400
+    assert "READY" not in server.log.read_text()
+    log = server.wait_log("MODE_EXPLICIT")
+    assert "failed to load all models" not in log
+    assert "failed to load model homeless" not in log
+    assert server.status("/v2/models/late/ready") == 200
+    server.stop()
+
+
 def test_exit_on_error_needs_a_path_that_fits_a_socket(tmp_path, repository):
     folder = tmp_path / ("x" * 100)
     folder.mkdir()
