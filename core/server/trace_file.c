@@ -15,6 +15,7 @@
 #include "core/proto/number.h"
 
 #define FILE_MODE 0640
+#define TEXT_KEPT (1u << 20)    /* bytes, from one trace to the next      */
 
 struct inf_trace_file_s {
     char      *path;
@@ -25,11 +26,12 @@ struct inf_trace_file_s {
 };
 
 static inf_err_t *write_record(inf_trace_file_t *f, inf_trace_record_t *r);
+static inf_err_t *write_text(inf_trace_file_t *f,
+    inf_trace_setting_t *setting);
 static inf_err_t *begin_index(inf_trace_file_t *f,
     inf_trace_setting_t *setting);
-static inf_err_t *append(const char *path, off_t *end, inf_slice_t text);
-static inf_err_t *write_all(int fd, off_t at, const char *mark,
-    inf_slice_t text);
+static inf_err_t *append(const char *path, off_t *end, inf_buf_t *text);
+static inf_err_t *write_all(int fd, off_t at, inf_slice_t text);
 static bool keep_older(const char *path);
 static void put_who(const inf_trace_event_t *e, inf_buf_t *out);
 static void put_tensor(const inf_trace_event_t *e, inf_buf_t *out);
@@ -121,17 +123,34 @@ inf_trace_file_text(inf_trace_record_t *r, inf_buf_t *out)
 static inf_err_t *
 write_record(inf_trace_file_t *f, inf_trace_record_t *r)
 {
-    inf_trace_setting_t *setting = r->setting;
-    const inf_trace_values_t *v = &setting->values;
+    inf_buf_t *text = &f->text;
 
-    inf_buf_reset(&f->text);
-    inf_trace_file_text(r, &f->text);
-    inf_err_t *err = inf_buf_status(&f->text);
-    if (err != NULL || f->text.len == 0) {
-        return err;
+    inf_buf_reset(text);
+    inf_buf_putc(text, '[');
+    inf_trace_file_text(r, text);
+    bool any = text->len > 1;
+    inf_buf_putc(text, ']');
+    inf_err_t *err = inf_buf_status(text);
+    if (err == NULL && any) {
+        err = write_text(f, r->setting);
     }
+
+    if (text->cap > TEXT_KEPT) {
+        inf_buf_fini(text);
+        inf_buf_init(text);
+    }
+    return err;
+}
+
+/* To the file that the setting is at. */
+static inf_err_t *
+write_text(inf_trace_file_t *f, inf_trace_setting_t *setting)
+{
+    const inf_trace_values_t *v = &setting->values;
+    inf_err_t *err = NULL;
+
     if (v->log_frequency == 0 && v->count < 0) {
-        return append(f->path, &f->end, inf_buf_slice(&f->text));
+        return append(f->path, &f->end, &f->text);
     }
 
     if (setting->index < 0) {
@@ -146,7 +165,7 @@ write_record(inf_trace_file_t *f, inf_trace_record_t *r)
         return inf_err_nomem();
     }
     off_t end = (off_t) setting->end;
-    err = append(path, &end, inf_buf_slice(&f->text));
+    err = append(path, &end, &f->text);
     free(path);
     if (err == NULL) {
         setting->end = (uint64_t) end;
@@ -183,10 +202,10 @@ begin_index(inf_trace_file_t *f, inf_trace_setting_t *setting)
     return NULL;
 }
 
-/* Puts text before the bracket that ends the array.  A file that is not as it
+/* Puts text, an array, before the bracket that ends the file's.  A file that is not as it
    was left (*end) is somebody else's, or was taken away: ours begins again. */
 static inf_err_t *
-append(const char *path, off_t *end, inf_slice_t text)
+append(const char *path, off_t *end, inf_buf_t *text)
 {
     struct stat st;
     if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0
@@ -214,10 +233,11 @@ append(const char *path, off_t *end, inf_slice_t text)
         err = inf_err_os(errno, "\"%s\"", path);
     }
     if (err == NULL) {
-        err = write_all(fd, at, on ? "," : "[", text);
+        text->data[0] = on ? ',' : '[';
+        err = write_all(fd, at, inf_buf_slice(text));
     }
     if (err == NULL) {
-        *end = at + 1 + (off_t) text.len + 1;
+        *end = at + (off_t) text->len;
     } else if (ftruncate(fd, at) != 0 || (on && pwrite(fd, "]", 1, at) != 1)) {
         *end = 0;                       /* it begins again                   */
     }
@@ -229,29 +249,21 @@ append(const char *path, off_t *end, inf_slice_t text)
 
 /* In one piece: a reader sees the array before or after. */
 static inf_err_t *
-write_all(int fd, off_t at, const char *mark, inf_slice_t text)
+write_all(int fd, off_t at, inf_slice_t text)
 {
-    size_t size = text.len + 2;
-    char *whole = malloc(size);
-    if (whole == NULL) {
-        return inf_err_nomem();
-    }
-
-    whole[0] = mark[0];
-    memcpy(whole + 1, text.data, text.len);
-    whole[size - 1] = ']';
     size_t done = 0;
-    int error = 0;
-    while (done < size && error == 0) {
-        ssize_t n = pwrite(fd, whole + done, size - done, at + (off_t) done);
+
+    while (done < text.len) {
+        ssize_t n = pwrite(fd, text.data + done, text.len - done,
+            at + (off_t) done);
         if (n > 0) {
             done += (size_t) n;
         } else if (n == 0 || errno != EINTR) {
-            error = n == 0 ? EIO : errno;
+            return inf_err_os(n == 0 ? EIO : errno, "trace file");
         }
     }
-    free(whole);
-    return error == 0 ? NULL : inf_err_os(error, "trace file");
+
+    return NULL;
 }
 
 /* A file of another core, or of the one before. */

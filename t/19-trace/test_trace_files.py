@@ -165,6 +165,24 @@ def test_tensors(traced, datatype, values, text):
                                ("TENSOR_BACKEND_OUTPUT", "OUT")]}
 
 
+def test_a_large_trace_leaves_no_memory_behind(traced):
+    """Text of control characters is seven times as long in the file."""
+    server = traced("rate=1 level=tensors")
+    infer(server, model="id_int32")
+    wait_for(traced.path, 1)
+    before = process.pss_bytes(server.core())
+    text = b"\1" * (6 << 20)
+    data = len(text).to_bytes(4, "little") + text
+    assert server.infer("id_bytes", {"inputs": [tensor(
+        "IN", "BYTES", [1], binary_data_size=len(data))],
+        "outputs": [{"name": "OUT", "parameters": {"binary_data": True}}]},
+        data).status == 200
+    wait_for(traced.path, 2)
+    assert process.wait_until(
+        lambda: process.pss_bytes(server.core()) < before + (40 << 20),
+        10 * SLOW), process.pss_bytes(server.core()) - before
+
+
 def test_rate_and_count(traced):
     server = traced("rate=2")
     infer(server, 10)
