@@ -202,8 +202,9 @@ begin_index(inf_trace_file_t *f, inf_trace_setting_t *setting)
     return NULL;
 }
 
-/* Puts text, an array, before the bracket that ends the file's.  A file that is not as it
-   was left (*end) is somebody else's, or was taken away: ours begins again. */
+/* Puts text, an array, before the bracket that ends the file's.  A file that
+   is not as it was left (*end) is somebody else's, or was taken away: ours
+   begins again. */
 static inf_err_t *
 append(const char *path, off_t *end, inf_buf_t *text)
 {

@@ -4,8 +4,8 @@
  *
  * Owner    The control object owns its threads and the queued calls.  A load
  *          on its way is the lifecycle's.
- * Thread   submit, configure: the intake role.  Calls run on the control threads; loads
- *          and unloads are answered by loader threads.
+ * Thread   submit, configure: the intake role.  Calls run on the control
+ *          threads; loads and unloads are answered by loader threads.
  * Units    bytes.
  * Errors   answered on the channel: status and text.
  * Route    intake -> [control] -> calls -> channel

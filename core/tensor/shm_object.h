@@ -5,9 +5,10 @@
  * Owner    The caller gets a mapping and gives it back with close.
  * Thread   any that may wait for the kernel.
  * Units    bytes.
- * Errors   INVALID_ARG: the key, the range or the object are none for
- *          clients, or the object is not the one that was asked for.  INTERNAL: there is no such object, or it can't be mapped.
- *          UNAVAILABLE: too many are mapped.
+ * Errors   INVALID_ARG: the key, the range or the object are none for clients,
+ *          or the object is not the one that was asked for.  INTERNAL: there
+ *          is no such object, or it can't be mapped.  UNAVAILABLE: too many are
+ *          mapped.
  * Route    shm_region -> [shm object] -> kernel
  *
  * Clients are not trusted, and the server's own shared memory has names, too:

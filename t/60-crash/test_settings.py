@@ -5,16 +5,18 @@ import base64
 import concurrent.futures
 import json
 import os
+import queue
 import re
 import signal
 import struct
 
 import numpy
 import pytest
+import tritonclient.grpc
 import tritonclient.http
 
 from lib import backends, models, process
-from lib.regions import VALUES, Object, ask, error_of, rest_of
+from lib.regions import VALUES, Object, ask, error_of, grpc_of, rest_of
 from lib.server import BACKENDS, BUILD, SLOW
 
 PARTS = "health metadata config infer repository trace logging shared_memory"
@@ -219,6 +221,21 @@ def report_of(server):
         ).as_numpy("REPORT")[0].decode()
 
 
+def streamed_report_of(server):
+    """The same by a message of a stream."""
+    answers = queue.Queue()
+    given = tritonclient.grpc.InferInput("IN", [3], "UINT8")
+    given.set_shared_memory("gpu", 3)
+    with grpc_of(server) as client:
+        client.start_stream(lambda result, error: answers.put((result, error)))
+        client.async_stream_infer("kinds", [given], outputs=[
+            tritonclient.grpc.InferRequestedOutput("REPORT")])
+        result, error = answers.get(timeout=60 * SLOW)
+        client.stop_stream()
+    assert error is None
+    return result.as_numpy("REPORT")[0].decode()
+
+
 def gpu_regions_of(server):
     with rest_of(server) as client:
         return client.get_cuda_shared_memory_status()
@@ -244,7 +261,7 @@ def test_requests_wait_for_regions_and_nothing_else_does(make_server, gate,
     taken over meanwhile; a request that names a region, and calls about them,
     wait."""
     settings = {
-        "parts": PARTS, "workers": 2,
+        "parts": PARTS, "workers": 2, "http2": True,
         "server": "        location /brief/ { "
                   "inference all shared_memory; inference_timeout 300ms; }\n",
         "inference_env": [f"INFERENCE_CUDA_DRIVER={DRIVER}",
@@ -262,7 +279,8 @@ def test_requests_wait_for_regions_and_nothing_else_does(make_server, gate,
         gate.touch()
         next_core(server)
         server.wait_for("/v2/models/kinds/ready")
-        waiting = [threads.submit(report_of, server) for _ in range(2)]
+        waiting = [threads.submit(report_of, server),
+                   threads.submit(streamed_report_of, server)]
         status = threads.submit(gpu_regions_of, server)
         registered = threads.submit(register, server, "late", memory.key)
         body = json.dumps({
