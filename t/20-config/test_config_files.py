@@ -117,7 +117,7 @@ def test_broken_rule_names_file_line_column_and_key(make_server, name):
     text, place, key, words = SEMANTICS[name]
     server = make_server(both(text), wait="live")
     line = server.wait_log(
-        rf"\[error\][^\n]*bad/config\.pbtxt:{place}: {key}[^\n]*: [^\n]*"
+        rf"\[error\][^\n]* \([^\n]*bad/config\.pbtxt:{place}: {key}[^\n]*"
     ).group()
     for word in words:
         assert word in line

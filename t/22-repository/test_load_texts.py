@@ -1,4 +1,4 @@
-"""What a load says of a configuration that is wrong: Triton's words come first,
+"""Errors of loads whose configuration is wrong: Triton's words come first,
 byte for byte; ours may say more behind them."""
 
 import pytest
