@@ -57,7 +57,7 @@ static void
 check_repositories(const options_t *o)
 {
     if (o->repositories.n == 0) {
-        die("--model-repository must be given");
+        die("--model-repository must be specified");
     }
 
     const char *name = options_core(o, "inference_model_config_name", NULL);
@@ -84,13 +84,13 @@ check_model_control(const options_t *o)
 {
     if (o->load_models.n != 0 && strcasecmp(o->control_mode, "explicit") != 0)
     {
-        die("use of --load-model requires setting "
-            "--model-control-mode=explicit as well");
+        die("Use of '--load-model' requires setting "
+            "'--model-control-mode=explicit' as well.");
     }
     for (size_t i = 0; o->load_models.n > 1 && i < o->load_models.n; i++) {
         if (strcmp(o->load_models.value[i], "*") == 0) {
-            die("wildcard model name '*' must be the only --load-model if "
-                "specified at all");
+            die("Wildcard model name '*' must be the ONLY startup model if "
+                "specified at all.");
         }
     }
 }

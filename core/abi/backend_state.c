@@ -18,14 +18,15 @@ TRITONBACKEND_StateNew(TRITONBACKEND_State **state,
     *state = NULL;
 
     if (r->states == NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "cannot make state '%s': the"
-            " request belongs to no sequence of a model with states", name);
+        return inf_err_new(INF_ERR_INVALID_ARG, "unable to add state '%s'."
+            " State configuration is missing for model '%s'", name,
+            r->model->name);
     }
 
     inf_state_t *found = inf_states_find(r->states, name);
     if (found == NULL) {
-        return inf_err_new(INF_ERR_INVALID_ARG, "the model's configuration has"
-            " no state with output_name '%s'", name);
+        return inf_err_new(INF_ERR_INVALID_ARG, "state '%s' is not a valid"
+            " state name", name);
     }
 
     inf_err_t *err = inf_state_describe(found, (inf_datatype_t) datatype,

@@ -532,8 +532,9 @@ scan_mark_duplicates(scan_t *s)
         models[i].duplicate = true;
 
         inf_err_t *err = scan_problem(s, INF_LOG_ERROR, models[i].repository,
-            models[i].name, "model '%s' appears in two or more repositories: "
-            "'%s' and '%s'", models[i].name, models[i - 1].dir,
+            models[i].name, "failed to poll model '%s': not unique across all "
+            "model repositories: '%s' and '%s'", models[i].name,
+            models[i - 1].dir,
             models[i].dir);
         if (err != NULL) {
             return err;

@@ -9,6 +9,7 @@ import pytest
 from tritonclient.grpc import service_pb2 as pb
 
 from lib import certificate
+from lib.curl import curl_http2
 from lib.grpc_client import (SERVICE, Client, Failure, frame, frames, infer,
                              number, numbers, status_in, tensor)
 from lib.h2 import H2
@@ -212,6 +213,22 @@ def test_other_methods_of_http(server, method):
     with H2(server.port2) as c:
         reply = c.read(c.post(LIVE, HEADERS, b"", method=method))
     assert (reply.status, status_in(reply.block)) == (200, 2)
+
+
+@pytest.mark.parametrize("path,options,message", [
+    (LIVE, ["-X", "POST"], "Missing :te header"),
+    (LIVE, ["-H", "te: trailers"], "Bad method header"),
+    (SERVICE + "None", ["-X", "POST", "-H", "te: trailers"], None)])
+def test_words_of_the_transport(server, path, options, message):
+    """Those of gRPC's own library; none for a method that is not known."""
+    status, head = curl_http2(
+        "-i", "-H", "content-type: application/grpc", *options,
+        f"http://127.0.0.1:{server.port2}{path}")
+    assert status == 200
+    lines = head.decode().split("\r\n")
+    assert f"grpc-status: {2 if message else 12}" in lines, head
+    assert [line for line in lines if line.startswith("grpc-message:")] \
+        == ([f"grpc-message: {message}"] if message else []), head
 
 
 # ---- connections

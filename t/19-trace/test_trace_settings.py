@@ -65,7 +65,8 @@ def test_the_file_is_the_configurations(client, server):
     ("trace_rate", "x", "Unable to parse 'trace_rate', got: x"),
     ("trace_rate", "-1", "value is out of range [ 0, 4294967295 ], got: -1"),
     ("trace_rate", "9" * 30, "value is out of range"),
-    ("trace_count", "-2", "value is out of range [ -1, 2147483647 ]"),
+    ("trace_count", "-2", "Unable to parse 'trace_count'. Expecting value"
+     " >= -1, got: -2"),
     ("log_frequency", "", "Unable to parse 'log_frequency', got: "),
     ("trace_level", ["OFF", "TIMESTAMPS"],
      "Expect only one trace level 'OFF' is specified")])

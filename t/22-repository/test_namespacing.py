@@ -99,9 +99,10 @@ def kill_core(server):
 
 def test_without_it_neither_of_two_is_served(two):
     server = two("", wait="live",
-                 allow_alarms=[r"appears in two or more repositories"])
+                 allow_alarms=[r"not unique across all model repositories"])
     assert server.wait_for("/v2/models/first/ready")
-    assert server.get("/v2/models/m/ready").status == 404
+    assert process.wait_until(
+        lambda: server.status("/v2/models/m/ready") == 404, 20 * SLOW)
     assert {"name": "m", "state": "UNAVAILABLE", "reason":
             "model appears in two or more repositories"} in index(server)
 
@@ -243,7 +244,7 @@ def test_a_reload_of_nginx_brings_and_takes_one(two):
 
 def test_switching_it_waits_for_the_next_core(two):
     server = two(ON, allow_alarms=[r"exited on signal 9",
-                                   r"appears in two or more repositories"])
+                                   r"not unique across all model repositories"])
     old = server.supervisors()
     server.write_config(
         http=f"    inference_repository {server.more};\n")
@@ -286,7 +287,7 @@ def test_the_check_finds_nothing_wrong_with_equal_names(two):
     server.write_config(http=f"    inference_repository {server.more};\n"
                         "    inference_check strict;\n")
     status, text = server.check_config()
-    assert status == 1 and "appears in two or more repositories" in text
+    assert status == 1 and "not unique across all model repositories" in text
 
 
 def test_one_that_kills_the_core_is_left_out_alone(two):

@@ -555,7 +555,7 @@ def test_a_reload_of_nginx_changes_the_repositories(make_server, mode):
 def test_a_reload_of_nginx_moves_a_model(make_server):
     server = make_server(lambda folder: models.identity(
         folder, "one", [("IN", "FP32", [-1])]), parts=PARTS,
-        allow_alarms=[r"appears in two or more repositories"])
+        allow_alarms=[r"not unique across all model repositories"])
     first, second = (other_repository(server, n) for n in ("a", "b"))
     models.identity(first, "two", [("IN", "FP32", [-1])], max_batch=2)
     models.identity(second, "two", [("IN", "FP32", [-1])], max_batch=5)

@@ -25,6 +25,7 @@ __tsan_default_options(void)
     return "allocator_may_return_null=1";
 }
 
+static inf_model_t   model = { .name = (char *) "m" };
 static inf_request_t request;
 
 static void
@@ -44,6 +45,7 @@ setup(void **state)
     int64_t shape[1] = { 4 };
 
     inf_request_init(&request);
+    request.model = &model;
     request.states = inf_states_new();
     assert_null(inf_states_add(request.states, "O", "I", false,
         &(inf_state_buffer_t) { .base = (void *) "init", .size = 4,
@@ -103,13 +105,14 @@ a_request_without_states_has_none_to_make(void **state)
     request.states = NULL;
     fails(TRITONBACKEND_StateNew(&s, inf_abi_as_request(&request), "O",
         TRITONSERVER_TYPE_INT8, &dim, 1), TRITONSERVER_ERROR_INVALID_ARG,
-        "'O'");
+        "unable to add state 'O'. State configuration is missing for model"
+        " 'm'");
     assert_null(s);
     request.states = states;
 
     fails(TRITONBACKEND_StateNew(&s, inf_abi_as_request(&request), "I",
         TRITONSERVER_TYPE_INT8, &dim, 1), TRITONSERVER_ERROR_INVALID_ARG,
-        "'I'");                                 /* an input's name           */
+        "state 'I' is not a valid state name");         /* an input's        */
     fails(TRITONBACKEND_StateNew(&s, inf_abi_as_request(&request), "O",
         (TRITONSERVER_DataType) 99, &dim, 1), TRITONSERVER_ERROR_INVALID_ARG,
         "99");

@@ -219,7 +219,8 @@ one_name_in_two_repositories_is_marked(void **state)
     assert_int_equal(inf_scan_find(&scan, "only1")->repository, 1);
 
     const inf_scan_problem_t *p = problem(&scan, INF_LOG_ERROR,
-        "model 'both' appears in two or more repositories: ");
+        "failed to poll model 'both': not unique across all model "
+        "repositories: ");
     assert_string_equal(p->model, "both");
     assert_int_equal(scan.problem_count, 1);
     inf_scan_fini(&scan);
