@@ -6,7 +6,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 
 .PHONY: help deps build run test bench bench-models asan tsan rooms locks \
-	fuzz mutants gpu nginx-next test-model-analyzer install clean
+	fuzz mutants gpu nginx-next test-model-analyzer test-reloads install clean
 
 help:
 	@echo 'make deps        install what building and testing need (Debian, PyPI)'
@@ -24,6 +24,7 @@ help:
 	@echo 'make gpu         what only a machine with an NVIDIA GPU can show'
 	@echo 'make nginx-next  build for and test with the next Debian'\''s nginx'
 	@echo 'make test-model-analyzer  NVIDIA'\''s Model Analyzer, remote and local (150 MB to fetch)'
+	@echo 'make test-reloads  a hundred reloads and ten binary upgrades under load'
 	@echo 'make install     into PREFIX=$(PREFIX) (DESTDIR is honoured)'
 	@echo 'make clean       remove what was built; keeps what deps fetched'
 
@@ -50,7 +51,7 @@ bench: build
 	@build/venv/bin/python t/bench/run.py
 	@build/venv/bin/python t/bench/grpc_calls.py
 	@build/venv/bin/python t/bench/batching.py
-	@build/venv/bin/python -m pytest -q -s t/90-stress
+	@build/venv/bin/python -m pytest -q -s t/90-stress/test_slow_clients.py
 endif
 
 bench-models: build
@@ -92,6 +93,10 @@ nginx-next:
 test-model-analyzer: build build/model-analyzer/complete
 	@INF_BUILD=$(BUILD) build/venv/bin/python -m pytest -q \
 	    t/model-analyzer/test_model_analyzer.py
+
+test-reloads: build
+	@INF_BUILD=$(BUILD) INF_RELOADS=100 build/venv/bin/python -m pytest -q -s \
+	    t/90-stress/test_reloads.py
 
 build/model-analyzer/complete: t/requirements-model-analyzer.txt
 	@rm -rf build/model-analyzer
