@@ -10,6 +10,7 @@
 #   PREFIX/lib/nginx-inference/   module, core, library, backends, agents
 #   PREFIX/include/triton/core/   the C ABI's headers
 #   PREFIX/share/nginx-inference/conf.d/   snippets to include
+#   PREFIX/lib/systemd/system/    the core as a service, for external=
 
 set -eu
 
@@ -25,9 +26,14 @@ install -m 755 "$build/inference-core" "$lib/"
 install -m 644 "$build/ngx_http_inference_module.so" \
     "$build/libtritonserver.so" "$lib/"
 install -m 644 core/include/triton/core/*.h "$prefix/include/triton/core/"
-for snippet in conf.d/*.conf; do
+for snippet in conf.d/*.conf conf.d/*.pbtxt conf.d/*.service; do
+    case $snippet in
+        *.service) file=$prefix/lib/systemd/system/$(basename "$snippet") ;;
+        *) file=$prefix/share/nginx-inference/$snippet ;;
+    esac
+    install -d "$(dirname "$file")"
     sed -E "s#/usr/(lib|share)/nginx-inference#$2/\1/nginx-inference#g" \
-        "$snippet" > "$prefix/share/nginx-inference/$snippet"
+        "$snippet" > "$file"
 done
 
 for dir in "$build"/backends/*/; do

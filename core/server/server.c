@@ -47,7 +47,7 @@ inf_server_start(inf_core_config_t *shared, const inf_server_host_t *host,
     atomic_init(&server->strict_readiness, config->strict_readiness);
     atomic_init(&server->stuck_limit.ns, config->stuck_ms * 1000000);
     atomic_init(&server->control, (uint32_t) config->model_control);
-    atomic_init(&server->restoring, inf_crash_page_restarted(page));
+    atomic_init(&server->restoring, host->follows);
     inf_lock_init(&server->drain_lock, DRAIN_RANK);
     inf_registry_init(&server->registry);
     inf_canceller_init(&server->canceller);

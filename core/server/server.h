@@ -93,6 +93,8 @@ typedef struct {
     bool             cache_required;            /* else serve without it     */
     bool             polls;     /* in poll mode by itself; else when asked   */
     int              journal_fd;    /* 0: none                               */
+    bool             follows;       /* another core may have been there: what
+                                       it has not answered comes here        */
 } inf_server_host_t;
 
 struct inf_crash_page_s;
@@ -134,7 +136,7 @@ void inf_server_free(inf_server_t *server);
 bool inf_server_ready(inf_server_t *server);
 
 /*
- * Another core was there before, and the models that it may have had are not
+ * Another core may have been there before, and the models that it may have had are not
  * all loaded yet.  Ask before a model is looked up: once this is false, what is
  * not found was not there.
  */

@@ -443,6 +443,7 @@ run(core_t *core, int listen_fd)
 
     inf_server_host_t host = inf_intake_host;
     host.journal_fd = core_journal_fd;
+    host.follows = !core_supervised || inf_crash_page_restarted(core_page);
     err = inf_server_start(core->start, &host, intake, core_page, &server);
     if (err == NULL) {
         err = inf_intake_attach(intake, server);

@@ -1,6 +1,8 @@
-"""A core that was started elsewhere, as another user: who may connect to it."""
+"""A core that was started elsewhere, as another user: who may connect to it,
+its end, and its unit for systemd."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -9,7 +11,8 @@ import tempfile
 import pytest
 
 from lib import models, process
-from lib.server import BACKENDS, CORE, SLOW, Server
+from lib.load import Load
+from lib.server import BACKENDS, BUILD, CORE, ROOT, SLOW, Server
 from lib.wire import tensor
 
 SMALL = {"inputs": [tensor("IN", "INT32", [2], [1, 2])]}
@@ -24,6 +27,9 @@ class ExternalCore:
         os.chmod(self.folder, 0o755)
         os.mkdir(f"{self.folder}/models")
         models.standard_repository(f"{self.folder}/models")
+        models.identity(f"{self.folder}/models", "slow",
+                        [("IN", "INT32", [-1])], instances=4,
+                        parameters={"execute_delay_ms": "300"})
         os.mkdir(f"{self.folder}/run")
         shutil.chown(f"{self.folder}/run", "nobody")
         self.socket = f"{self.folder}/run/core"
@@ -33,10 +39,20 @@ class ExternalCore:
                     f"backend_directories: '{BACKENDS}'\n"
                     + "".join(f"external_users: '{u}'\n" for u in users))
         self.log = open(f"{self.folder}/log", "w+", encoding="utf-8")
+        self.start()
+
+    def start(self):
         self.process = subprocess.Popen(
             [CORE, "--config", f"{self.folder}/core.conf"], user="nobody",
             group="nogroup", extra_groups=[], stderr=self.log,
             stdout=self.log)
+
+    def restart(self, name):
+        """As systemd does after any end."""
+        self.process.send_signal(getattr(signal, f"SIG{name}"))
+        status = self.process.wait(60 * SLOW)
+        self.start()
+        return status
 
     def __enter__(self):
         return self
@@ -54,6 +70,15 @@ class ExternalCore:
     def wait(self, words):
         assert process.wait_until(lambda: words in self.text(), 20 * SLOW), \
             self.text()
+
+
+def once(model):
+    def ask(connection):
+        answer = connection.infer(model, SMALL)
+        if answer.status != 200:
+            print(answer)
+        return answer.status
+    return ask
 
 
 def server(core, user):
@@ -107,6 +132,84 @@ def test_a_core_that_is_not_there_is_asked_for_without_end(tmp_path):
         # the last attempt may be under way
         assert len(os.listdir(f"/proc/{worker}/fd")) <= before + 2
         assert s.status("/v2/health/ready") == 503
+
+
+@pytest.mark.parametrize("name,status", [("QUIT", 0), ("TERM", 0),
+                                         ("KILL", -9)])
+def test_requests_go_to_the_next_core(name, status):
+    """They wait until it has loaded its models, too."""
+    with ExternalCore(["daemon"]) as core:
+        core.wait("model=slow version=1 is ready")
+        with server(core, DAEMON).start() as s, \
+                Load(s.port, once("id_int32"), patience=60.0 * SLOW) as load, \
+                Load(s.port, once("slow"), patience=60.0 * SLOW) as slow:
+            for _ in range(3):
+                load.wait_for_more(50, 60 * SLOW)
+                slow.wait_for_more(2, 60 * SLOW)
+                assert core.restart(name) == status
+            load.wait_for_more(50, 60 * SLOW)
+            slow.wait_for_more(2, 60 * SLOW)
+    assert set(load.results) == {200}, load.results
+    assert set(slow.results) == {200}, slow.results
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """conf.d and the programs, under a prefix of their own."""
+    prefix = tmp_path_factory.mktemp("installed")
+    for parent in (prefix, *list(prefix.parents)[:2]):
+        parent.chmod(0o755)
+    subprocess.run(["sh", "tools/install.sh", BUILD, prefix], cwd=ROOT,
+                   check=True)
+    return prefix
+
+
+def test_the_unit_starts_what_is_installed(installed):
+    unit = installed / "lib/systemd/system/inference-core.service"
+    text = unit.read_text()
+    command, = re.findall(r"^ExecStart=(.*)$", text, re.MULTILINE)
+    program, option, _ = command.split()
+    assert program == f"{installed}/lib/nginx-inference/inference-core"
+    assert os.access(program, os.X_OK) and option == "--config"
+    for line in ("KillSignal=SIGQUIT", "KillMode=mixed", "Restart=always",
+                 "OOMPolicy=continue"):
+        assert line in text.splitlines()
+    if not shutil.which("systemd-analyze"):
+        return
+    for command in (["verify"], ["security", "--offline=yes",
+                                 "--threshold=60"]):
+        done = subprocess.run(
+            ["systemd-analyze", *command, unit], capture_output=True,
+            text=True, timeout=60 * SLOW, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert unit.name not in done.stderr, done.stderr
+
+
+def test_the_configuration_of_the_unit_serves(installed, tmp_path):
+    """Other paths and users, and nothing else."""
+    text = (installed / "share/nginx-inference/conf.d/inference-core.pbtxt"
+            ).read_text()
+    (tmp_path / "models").mkdir()
+    models.standard_repository(tmp_path / "models")
+    for old, new in (("/run/inference-core/socket", f"{tmp_path}/socket"),
+                     ("/srv/models", f"{tmp_path}/models"),
+                     ("www-data", "daemon")):
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / "core.pbtxt").write_text(text)
+    for parent in (tmp_path, *list(tmp_path.parents)[:2]):
+        parent.chmod(0o755)
+    with subprocess.Popen(
+            [installed / "lib/nginx-inference/inference-core", "--config",
+             tmp_path / "core.pbtxt"], stderr=subprocess.DEVNULL) as core:
+        s = Server(user=DAEMON, log_level="info")
+        s.fields["core_options"] = f" external={tmp_path}/socket"
+        s.write_config()
+        with s.start():
+            assert s.wire().infer("id_int32", SMALL).status == 200
+        core.send_signal(signal.SIGQUIT)
+        assert core.wait(60 * SLOW) == 0
+    assert not (tmp_path / "socket").exists()
 
 
 @pytest.mark.parametrize("name", ["nobody-of-this-name", "-1", "4294967295",
