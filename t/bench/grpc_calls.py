@@ -72,7 +72,7 @@ class Unary:
         return (len(times), SECONDS, *quantiles(times))
 
     def _h2load(self, port, body, log):
-        """What h2load prints."""
+        """The output of h2load."""
         log.unlink(missing_ok=True)
         return subprocess.run(
             ["h2load", "-t1", f"-c{self.connections}",
