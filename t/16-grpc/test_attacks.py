@@ -193,11 +193,12 @@ def test_metadata_that_is_too_long(server):
 
 
 def test_clients_that_vanish_with_much_in_flight(server):
-    """Half of the messages on their way in, the others on their way out."""
+    """A thousand of them; half of the messages on their way in, the others on
+    their way out."""
     before = descriptors(server)
     server.check_log()
     seen = len(server.log_text())
-    for i in range(25):
+    for i in range(1000 // SLOW):
         c = H2(server.port2, window=100_000 if i % 2 else 0)
         calls = [(c.post(path, METADATA), path)
                  for path in (INFER, STREAM) * 4]
@@ -211,6 +212,9 @@ def test_clients_that_vanish_with_much_in_flight(server):
         if i % 3:
             c.sync()
         vanish(c)
+        if i == 20:
+            used = memory(server)
+    bounded(server, used, 8 << 20)
     ends_well(server)
     assert process.wait_until(lambda: descriptors(server) <= before + 4,
                               10 * SLOW)

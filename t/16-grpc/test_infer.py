@@ -8,8 +8,8 @@ import numpy
 import pytest
 from tritonclient.grpc import service_pb2 as pb
 
-from lib import models
-from lib.grpc_client import infer, output, strings, tensor
+from lib import backends, models
+from lib.grpc_client import Client, infer, output, strings, tensor
 
 VALUES = {"BOOL": numpy.array([True, False, True]),
           "FP16": numpy.array([1.5, -2, 65504], numpy.float16),
@@ -181,6 +181,32 @@ def test_many_sizes(client):
         answer = client.infer("id_uint8", tensor("IN", "UINT8", [size],
                                                  data[:size]))
         assert raw_of(answer) == [data[:size]]
+
+
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 4096, 70_001])
+def test_contents_lie_alone_and_aligned(start, size):
+    """Wherever an entry is in the message, the backend's buffer is one piece
+    at a multiple of 64."""
+    def placed(repository):
+        models.write_model(
+            repository, "m", 'backend: "memory_kinds"\n'
+            + models.io_block("input", [(n, "UINT8", [-1])
+                                        for n in ("BEFORE", "IN")])
+            + models.io_block("output", [("DATA", "UINT8", [-1]),
+                                         ("REPORT", "BYTES", [1])])
+            + "instance_group { kind: KIND_CPU }\n")
+
+    server = start(placed, backends=backends.build("memory_kinds"))
+    data = os.urandom(size)
+    with Client(server.port2) as client:
+        for before in (1, 2, 61, 62, 63, 64, 65, 16_300):
+            answer = client.infer(
+                "m", *(tensor(n, "UINT8", [len(d)], d) for n, d in (
+                    ("BEFORE", bytes(before)), ("IN", data))),
+                outputs=[output("DATA"), output("REPORT")])
+            data_, report = raw_of(answer)
+            assert data_ == data
+            assert f" in CPU:0:{size};".encode() in report, (before, report)
 
 
 def test_raw_contents_before_the_inputs(client):

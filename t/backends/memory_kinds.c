@@ -1,11 +1,12 @@
 /*
  * memory_kinds.c - says in REPORT where everything lies: itself, each buffer
- * of IN, its own output DATA (asked for in the memory that the request's
+ * of IN (and one that is not at a multiple of 64), its own output DATA (asked for in the memory that the request's
  * parameters "want" and "want_id" name), and which kinds of scratch memory it
  * can have.  DATA is IN's bytes where both lie on the host; nothing on a GPU
  * is ever touched.
  */
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,9 +112,10 @@ say_input(report_t *r, TRITONBACKEND_Input *input, uint64_t *size, bool *host)
             err = TRITONSERVER_BufferAttributesCudaIpcHandle(attributes, &ipc);
         }
         if (err == NULL) {
-            SAY(r, " %s:%lld:%llu%s%s", TRITONSERVER_MemoryTypeString(type),
+            SAY(r, " %s:%lld:%llu%s%s%s", TRITONSERVER_MemoryTypeString(type),
                 (long long) id, (unsigned long long) part,
-                ipc != NULL ? ":ipc" : "", same != base ? ":other" : "");
+                ipc != NULL ? ":ipc" : "", same != base ? ":other" : "",
+                (uintptr_t) base % 64 != 0 ? ":unaligned" : "");
             *host = *host && type != TRITONSERVER_MEMORY_GPU;
         }
     }
