@@ -1,7 +1,8 @@
-"""grpclib, an implementation of gRPC of its own, and every call of
-tritonclient's asyncio clients."""
+"""grpclib, an implementation of gRPC of its own, every call of tritonclient's
+asyncio clients, and its calls with a callback."""
 
 import asyncio
+import queue
 
 import grpclib
 import numpy
@@ -315,3 +316,31 @@ def test_aio_cancels(server):
         assert result.as_numpy("OUT").tolist() == [3]
 
     with_client(GRPC, server, work)
+
+
+# ---- tritonclient with callbacks
+
+def test_calls_with_a_callback(server):
+    """Many at once, and one that is cancelled while it executes."""
+    answers = queue.SimpleQueue()
+
+    def call(client, model, value):
+        return client.async_infer(
+            model, tensor(tritonclient.grpc, [value]),
+            lambda result, error: answers.put((value, result, error)))
+
+    with tritonclient.grpc.InferenceServerClient(
+            f"127.0.0.1:{server.port2}") as client:
+        for i in range(20):
+            call(client, "id_int32", i)
+        got = [answers.get(timeout=60 * SLOW) for _ in range(20)]
+        assert sorted((v, r.as_numpy("OUT").tolist(), e)
+                      for v, r, e in got) == [(i, [i], None)
+                                              for i in range(20)]
+        call(client, "slow", 1).cancel()
+        _, result, error = answers.get(timeout=60 * SLOW)
+        assert result is None
+        assert error.status() == "StatusCode.CANCELLED", error
+        call(client, "slow", 2)
+        _, result, error = answers.get(timeout=60 * SLOW)
+        assert error is None and result.as_numpy("OUT").tolist() == [2]
