@@ -192,6 +192,9 @@ void ngx_http_inference_leaving_init(void);
 /* It has begun to leave. */
 void ngx_http_inference_leaving(void);
 
+/* A request comes; it may be one of a connection that is not told yet. */
+void ngx_http_inference_leaving_request(ngx_http_request_t *r);
+
 
 /* ---- client: this worker's channel to the core --------------------------- */
 

@@ -81,6 +81,7 @@ ngx_http_inference_handler(ngx_http_request_t *r)
 
     r->main->count++;
 
+    ngx_http_inference_leaving_request(r);
     ngx_http_inference_run(ctx);
 
     ngx_http_inference_turn_end(began_ns);

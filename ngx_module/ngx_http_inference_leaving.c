@@ -6,6 +6,11 @@
 #include "ngx_module/ngx_http_inference_client.h"
 
 
+#if (NGX_HTTP_V2)
+static void ngx_http_inference_leaving_close(ngx_connection_t *c);
+#endif
+
+
 static ngx_queue_t  ngx_http_inference_leavers;
 
 
@@ -56,3 +61,37 @@ ngx_http_inference_leaving(void)
         }
     }
 }
+
+
+/*
+ * nginx sends GOAWAY to its connections when the worker begins to leave.  One
+ * that had been accepted, but had sent nothing by then, is not among them: its
+ * client would keep the worker as long as it likes.
+ */
+
+void
+ngx_http_inference_leaving_request(ngx_http_request_t *r)
+{
+#if (NGX_HTTP_V2)
+    if (ngx_exiting && r->stream && !r->stream->connection->goaway) {
+        ngx_http_inference_leaving_close(r->stream->connection->connection);
+    }
+#endif
+}
+
+
+#if (NGX_HTTP_V2)
+
+/* As nginx asks a connection of HTTP/2 to end when its streams have ended. */
+
+static void
+ngx_http_inference_leaving_close(ngx_connection_t *c)
+{
+    c->close = 1;
+
+    if (!c->read->posted) {
+        ngx_post_event(c->read, &ngx_posted_events);
+    }
+}
+
+#endif

@@ -1,15 +1,18 @@
 """Reload, stop, log reopening, environment: what an operator does."""
 
+import json
 import os
+import socket
 import subprocess
 import time
 
 import pytest
 
 from lib import backends, models, process
+from lib.h2 import H2
 from lib.load import Load
 from lib.server import SANITIZER, SLOW, nap
-from lib.wire import tensor
+from lib.wire import infer_path, tensor
 
 SMALL = {"inputs": [tensor("IN", "INT32", [2], [1, 2])]}
 
@@ -51,6 +54,26 @@ def test_twenty_reloads_under_load(make_server, model, keep):
     assert server.core() == core
     assert process.wait_until(
         lambda: len(server.workers()) == 2, 20 * SLOW)
+
+
+def test_a_connection_that_had_sent_nothing_is_told_of_a_reload(make_server):
+    """HTTP/2: the old worker answers its first request, and sends GOAWAY."""
+    server = make_server(fill, http2=True)
+    old = server.workers()
+    with socket.create_connection(("127.0.0.1", server.port2), 20) as made:
+        nap(0.3)                # it is accepted
+        reload(server)
+        with H2(0, 1 << 20, 60 * SLOW, True, made) as connection:
+            body = json.dumps(SMALL).encode()
+            stream = connection.post(
+                infer_path("id_int32"),
+                {"content-length": str(len(body))}, body)
+            assert connection.read(stream).status == 200
+            while connection.last is None:
+                connection.step()
+            assert connection.last == stream
+            assert process.wait_until(
+                lambda: not set(old) & set(server.workers()), 20 * SLOW)
 
 
 def test_reload_under_many_quick_signals(make_server):
@@ -121,7 +144,6 @@ def test_quit_lets_requests_in_flight_finish(make_server):
 
     server = make_server(one_slow)
     connection = server.wire()
-    import json
     body = json.dumps(SMALL).encode()
     connection.send(b"POST /v2/models/slow/infer HTTP/1.1\r\nHost: x\r\n"
                     b"Content-Length: %d\r\n\r\n" % len(body) + body)

@@ -58,10 +58,13 @@ class Stream:
 
 class H2:
     """One connection; window: what the server may send on each stream.  A
-    patient one goes on with what the server has taken before GOAWAY."""
+    patient one goes on with what the server has taken before GOAWAY.  made: a
+    socket that is connected already."""
 
-    def __init__(self, port, window=65535, timeout=20.0, patient=False):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout)
+    def __init__(self, port, window=65535, timeout=20.0, patient=False,
+                 made=None):
+        self.socket = made or socket.create_connection(("127.0.0.1", port),
+                                                       timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.streams = {}
         self.number = -1

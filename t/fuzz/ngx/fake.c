@@ -544,6 +544,12 @@ ngx_http_inference_grace(void)
 }
 
 void
+ngx_http_inference_leaving_request(ngx_http_request_t *r)
+{
+    (void) r;
+}
+
+void
 ngx_http_inference_client_plan_sweep(void)
 {
 }
