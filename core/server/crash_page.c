@@ -180,8 +180,14 @@ judge(inf_crash_page_t *page)
     bool loading = false;
 
     if (m->magic != PAGE_MAGIC) {
+        bool strange = m->magic != 0;
         memset(m, 0, sizeof(*m));
         m->magic = PAGE_MAGIC;
+        m->starts = strange;            /* by the core that has written it   */
+        if (strange) {
+            inf_log(INF_LOG_WARN, "the crash page is of another version:"
+                " nothing is known of models that ended a core");
+        }
     }
 
     m->starts++;

@@ -388,21 +388,29 @@ replay_one(inf_journal_t *j, const char *key, inf_journal_replay_fn fn,
     return err;
 }
 
-/* Neither is valid: the journal is new. */
+/* Neither is valid: the journal is new, or another version has written it. */
 static void
 read_header(inf_journal_t *j)
 {
+    bool strange = false;
+
     j->header = (journal_header_t) { JOURNAL_MAGIC, 0, JOURNAL_DATA, 0, 0 };
     for (uint64_t i = 0; i < 2; i++) {
-        journal_header_t h;
-        if (read_at(j->fd, &h, sizeof(h), i * sizeof(h))
-            && h.magic == JOURNAL_MAGIC
+        journal_header_t h = { 0 };
+        strange |= read_at(j->fd, &h, sizeof(h), i * sizeof(h))
+            && h.magic != 0 && h.magic != JOURNAL_MAGIC;
+        if (h.magic == JOURNAL_MAGIC
             && h.check == inf_hash(&h, offsetof(journal_header_t, check))
             && (h.start == JOURNAL_DATA || h.start == JOURNAL_DATA + j->half)
             && h.used <= j->half && h.sequence > j->header.sequence)
         {
             j->header = h;
         }
+    }
+
+    if (strange && j->header.sequence == 0) {
+        inf_log(INF_LOG_WARN, "the journal is of another version: models that"
+            " requests have loaded and what they have set do not come back");
     }
 }
 

@@ -54,6 +54,36 @@ def next_core(server):
     server.wait_for("/v2/models/one/ready")
 
 
+def kept(server, name):
+    """The path of a memory file that the master keeps."""
+    folder = f"/proc/{server.process.pid}/fd"
+    path, = {os.path.join(folder, fd) for fd in os.listdir(folder)
+             if f"memfd:inference {name} " in os.readlink(f"{folder}/{fd}")}
+    return path
+
+
+def test_journal_and_crash_page_of_another_version(start):
+    """Their contents are lost, and the log says so; the start is as ever."""
+    server = start(http="    inference_model_control explicit;"
+                        "    inference_load_model one;")
+    with rest_of(server) as client:
+        client.load_model("two")
+        assert client.is_model_ready("two")
+        for name, places in (("journal", (0, 40)), ("crash page", (0,))):
+            with open(kept(server, name), "r+b", 0) as file:
+                for place in places:
+                    file.seek(place)
+                    file.write(b"INFOTHER")
+        next_core(server)
+        server.wait_log("the journal is of another version")
+        server.wait_log("the crash page is of another version")
+        assert not client.is_model_ready("two")
+        client.load_model("two")
+        next_core(server)               # both are this version's again
+        assert server.wait_for("/v2/models/two/ready")
+    assert server.log_text().count("is of another version") == 2
+
+
 def test_log_settings(start):
     server = start()
     with rest_of(server) as client:

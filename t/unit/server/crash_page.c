@@ -70,6 +70,19 @@ core_before(void **state)
     assert_false(inf_crash_page_restarted(NULL));
 }
 
+static void
+a_page_of_another_version_tells_of_a_core_before(void **state)
+{
+    (void) state;
+    const uint64_t magic = UINT64_C(0x3247505f464e49);
+
+    assert_int_equal(pwrite(w.fd, &magic, sizeof(magic), 0),
+        (ssize_t) sizeof(magic));
+    core_starts();
+    assert_true(inf_crash_page_restarted(w.page));
+    core_ends();
+}
+
 static int
 setup(void **state)
 {
@@ -387,6 +400,7 @@ main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(core_before),
+        T(a_page_of_another_version_tells_of_a_core_before),
         T(who_kills_two_cores_is_loaded_no_more),
         T(a_load_that_has_ended_is_no_suspect),
         T(a_kill_from_outside_counts_against_nobody),
