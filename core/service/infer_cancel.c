@@ -84,9 +84,8 @@ withdraw(inf_session_t *session, const inf_in_flight_t *last)
 }
 
 /*
- * Not: what a stream may have brought responses of already; what an ensemble
- * has begun; and requests of iterative sequences, which are queued again
- * between their executions.
+ * Not: what an ensemble has begun, and requests of iterative sequences, which
+ * are queued again between their executions.
  */
 static bool
 may_be_withdrawn(const inf_in_flight_t *in_flight)
@@ -95,7 +94,6 @@ may_be_withdrawn(const inf_in_flight_t *in_flight)
 
     return !atomic_load(&in_flight->reading) && model != NULL
         && model->sched.entrance == NULL
-        && !(in_flight->record->flags & INF_REQUEST_STREAM)
         && (in_flight->retry == INF_SLOT_SEQUENCE || !model->sequential);
 }
 

@@ -8,8 +8,9 @@ import signal
 
 import pytest
 
-from lib import models, process
+from lib import crowd, models, process
 from lib.access_log import FORMAT, WRITTEN, AccessLog
+from lib.crowd import Crowd
 from lib.load import Load
 from lib.server import CORE, SLOW, nap
 from lib.wire import infer_path, request_bytes, tensor
@@ -84,6 +85,19 @@ def test_nothing_fails_under_load(make_server):
     assert set(load.results) == {200}, load.results
     assert set(slow.results) == {200}, slow.results
     assert "exited" not in server.log_text()
+
+
+def test_every_protocol_is_answered(make_server):
+    """Messages of streams and events of generate_stream, too."""
+    server = make_server(crowd.fill, workers=2, http2=True, connections=1000,
+                         http=crowd.HTTP, server=crowd.SERVER,
+                         parts="health metadata config infer generate")
+    with Crowd(server, sizes=(1 << 10,)) as clients:
+        for _ in range(3):
+            clients.wait_for_more(2)
+            replace_core(server)
+        clients.wait_for_more(2)
+    clients.check()
 
 
 def test_what_executes_ends_and_what_waits_goes_on(make_server):
