@@ -272,6 +272,74 @@ def test_child_of_a_backend_does_not_hide_a_death(make_server):
     assert server.infer("id_int32", SMALL).status == 200
 
 
+def test_a_child_that_outlives_the_core_hides_nothing(make_server, tmp_path):
+    """It is in no group of the core's and has all the core's descriptors."""
+    folder = backends.build("spawner")
+    stays = tmp_path / "stays"
+    stays.touch()
+
+    def with_child(repository):
+        fill(repository)
+        models.write_model(
+            repository, "child",
+            'backend: "spawner"\n'
+            + models.io_block("input", [("IN", "INT32", [-1])])
+            + models.io_block("output", [("COUNT", "INT32", [1])]))
+
+    server = make_server(with_child, allow_alarms=[HELPER_KILLED],
+                         inference_env=[f"INF_TEST_OUTLIVES={stays}"],
+                         http=f"    inference_backends {folder};")
+    children = []
+    try:
+        with Load(server.port, small) as load:
+            for name in ("KILL", "KILL", "QUIT"):
+                load.wait_for_more(20, 30 * SLOW)
+                core = server.core()
+                children += process.descendants(core)
+                os.kill(core, getattr(signal, f"SIG{name}"))
+                assert process.wait_until(
+                    lambda old=core: not process.alive(old)
+                    and server.core() != old, 30 * SLOW)
+                assert server.wait_for("/v2/models/child/ready")
+            load.wait_for_more(20, 30 * SLOW)
+        assert set(load.results) == {200}, load.results
+        assert len(children) == 3
+        assert all(process.alive(child) for child in children)
+        server.signal("HUP")            # it is no core for the next one
+        load_more(server)
+    finally:
+        stays.unlink()
+    assert process.wait_until(
+        lambda: not any(process.alive(child) for child in children), 20 * SLOW)
+
+
+def load_more(server):
+    with Load(server.port, small, keep=False) as load:
+        load.wait_for_more(20, 30 * SLOW)
+    assert set(load.results) == {200}, load.results
+
+
+def listening(port):
+    """Inodes of the sockets that listen at the port."""
+    with open("/proc/net/tcp", encoding="ascii") as file:
+        rows = [line.split() for line in list(file)[1:]]
+    return {row[9] for row in rows
+            if row[3] == "0A" and int(row[1].split(":")[1], 16) == port}
+
+
+def test_the_core_has_no_descriptor_of_nginx(make_server):
+    server = make_server(fill)
+    inodes = listening(server.port)
+    assert inodes
+    core = server.core()
+    names = [os.readlink(f"/proc/{core}/fd/{fd}")
+             for fd in os.listdir(f"/proc/{core}/fd")]
+    assert str(server.log) not in names
+    assert not {f"socket:[{inode}]" for inode in inodes} & set(names), names
+    numbers = {int(fd) for fd in os.listdir(f"/proc/{core}/fd")}
+    assert set(range(10)) <= numbers
+
+
 def test_killed_master_leaves_nothing(make_server):
     """Orphan workers may go on serving; the core ends with the last one."""
     server = make_server(fill, allow_alarms=["exited on signal"])

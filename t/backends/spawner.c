@@ -3,7 +3,8 @@
  * backend does with its stubs: what the core leaves open, the child keeps.
  *
  * The child sleeps until the core is gone; it answers with the number of
- * descriptors above stderr that it inherited.
+ * descriptors above stderr that it inherited.  With INF_TEST_OUTLIVES it leaves
+ * the core's process group and stays as long as the file of that name.
  */
 
 #include <dirent.h>
@@ -60,8 +61,15 @@ TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
     (void) model;
 
     pid_t core = getpid();
+    const char *outlives = getenv("INF_TEST_OUTLIVES");
 
     if (fork() == 0) {
+        if (outlives != NULL) {
+            setsid();
+        }
+        while (outlives != NULL && access(outlives, F_OK) == 0) {
+            usleep(50000);
+        }
         while (getppid() == core) {
             usleep(50000);
         }
