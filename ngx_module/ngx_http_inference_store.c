@@ -13,8 +13,8 @@ static void ngx_http_inference_store_move(ngx_http_inference_ctx_t *ctx,
 
 /*
  * A dead core's channel goes when nothing of it is held and another one is up:
- * before a first region is taken it is asked which channel there is.  What a
- * dead one's memory takes is copied when it is submitted (retry.c).
+ * before a first region is taken it is asked which channel there is.  Bytes
+ * in a dead one's memory are copied when they are submitted (retry.c).
  */
 
 ngx_int_t
