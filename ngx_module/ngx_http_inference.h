@@ -147,6 +147,8 @@ typedef struct {
     ngx_atomic_t                slices;         /* whose work goes on in a
                                                    later turn                */
     ngx_atomic_t                longest_ns;     /* turn for one request      */
+    ngx_atomic_t                core_hangs;
+    ngx_atomic_t                suspects;
 } ngx_http_inference_counters_t;
 
 /* Never NULL; until the zone is there the counts go nowhere. */

@@ -121,6 +121,8 @@ ngx_http_inference_heartbeat_tick(ngx_event_t *ev)
                       h->pid, h->bound);
 
         h->aborted = 1;
+        (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->core_hangs,
+                                    1);
         ngx_http_inference_signal(h->pid, h->pidfd, SIGABRT, ev->log);
         ngx_add_timer(ev, NGX_HTTP_INFERENCE_HEARTBEAT_GRACE);
         return;

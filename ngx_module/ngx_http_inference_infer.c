@@ -409,6 +409,12 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
     rc = ngx_http_inference_submit(&ctx->submission, ctx->epoch, &s, regions,
                                    n);
 
+    if (rc == NGX_OK && (s.flags & INF_SUBMIT_FLAG_SUSPECT)) {
+        (void) ngx_atomic_fetch_add(&ngx_http_inference_counters()->suspects,
+                                    1);
+    }
+
+
     if (rc == NGX_OK) {
         /* the bytes stay, but the client frees them */
         ctx->record = NULL;

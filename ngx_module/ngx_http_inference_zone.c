@@ -51,6 +51,12 @@ static ngx_http_inference_counter_family_t
     { "core_deaths", "cores that died",
       offsetof(ngx_http_inference_counters_t, core_deaths) },
 
+    { "core_hangs", "cores that hung and were ended for it",
+      offsetof(ngx_http_inference_counters_t, core_hangs) },
+
+    { "suspects", "inferences that went to the next core to execute alone",
+      offsetof(ngx_http_inference_counters_t, suspects) },
+
     { "log_dropped", "lines of the core's log that were lost",
       offsetof(ngx_http_inference_counters_t, log_dropped) },
 

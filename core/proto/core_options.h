@@ -88,8 +88,9 @@ typedef struct {
         .reload = INF_RELOAD_CORE)                                            \
     VALUE("inference_cache_directory", .field = "cache_directories",          \
         .kind = INF_OPTION_DIRECTORY, .reload = INF_RELOAD_CORE)              \
-    OPTION("inference_memory", .field = "response_arena_bytes",               \
-        .reload = INF_RELOAD_CORE)                                            \
+    OPTION("inference_memory", .parameter = "responses",                      \
+        .field = "response_arena_bytes", .kind = INF_OPTION_SIZE,             \
+        .min = 1048576, .reload = INF_RELOAD_CORE)                            \
     OPTION("inference_memory", .parameter = "pinned",                         \
         .field = "pinned_pool_bytes", .kind = INF_OPTION_SIZE,                \
         .reload = INF_RELOAD_CORE, .option = "pinned-memory-pool-byte-size",  \

@@ -165,7 +165,8 @@ def test_every_family_is_there_and_nothing_else(world):
                for x in ("request", "queue", "compute")}
     wanted |= {f"nginx_inference_{x}_total": "counter" for x in (
         "requests", "failed", "cancelled", "retried", "arena_full", "ring_full",
-        "core_starts", "core_deaths", "log_dropped", "slices",
+        "core_starts", "core_deaths", "core_hangs", "suspects",
+        "log_dropped", "slices",
         "traces_dropped")}
     wanted["nv_cpu_utilization"] = kinds.setdefault(
         "nv_cpu_utilization", "gauge")      # from the second reading on
