@@ -319,6 +319,66 @@ entries_that_point_elsewhere_are_rejected(void **state)
     all_is_well();
 }
 
+/* Marks that only the core's death, streams or calls give sense to, and a
+   worker that says it leaves and goes on. */
+static void
+marks_without_sense_change_nothing(void **state)
+{
+    (void) state;
+    evil_t e;
+
+    evil_join(&e);
+    request_t r = evil_echo(&e);
+    for (uint32_t i = 1; i < 256; i++) {
+        r.submission.generation = i;
+        r.submission.flags = (uint8_t) i;
+        r.submission.method = (uint16_t) (i * 257);
+        r.submission.deadline_ns = 0;
+        r.submission.received_ns = i % 2 == 0 ? UINT64_MAX : 1;
+        e.rings->leaving.value = i * 0x01010101u;
+        assert_true(evil_put(&e, &r.submission));
+        assert_int_equal(evil_answer(&e, 1, i), INF_OK);
+    }
+    evil_free(&e);
+    all_is_well();
+}
+
+/* One response is released again and again, and others that it never had. */
+static void
+releases_of_what_others_hold_free_nothing_twice(void **state)
+{
+    (void) state;
+    evil_t e;
+    inf_completion_t c;
+    uint64_t offset = UINT64_MAX;
+    uint8_t flags = 0;
+
+    evil_join(&e);
+    request_t r = evil_echo(&e);
+    assert_true(evil_put(&e, &r.submission));
+    while ((flags & ALL) != ALL) {
+        assert_true(evil_take(&e, &c, PATIENCE_MS));
+        flags |= c.flags;
+        offset = c.length > 0 ? c.offset : offset;
+    }
+    assert_int_not_equal(offset, UINT64_MAX);
+    for (uint32_t i = 0; i < 1000; i++) {
+        inf_submission_t s = { .op = INF_SUBMIT_RELEASE, .offset = offset,
+            .flags = (uint8_t) i };
+        uint64_t more[INF_RELEASE_MORE];
+        for (uint32_t k = 0; k < INF_RELEASE_MORE; k++) {
+            more[k] = k % 2 == 0 ? offset : i * 64ull;
+        }
+        memcpy((char *) &s.length, more, sizeof(more));
+        assert_true(evil_put(&e, &s));
+    }
+    r.submission.generation++;
+    assert_true(evil_put(&e, &r.submission));
+    assert_int_equal(evil_answer(&e, 1, r.submission.generation), INF_OK);
+    evil_free(&e);
+    all_is_well();
+}
+
 static void
 cancels_and_releases_of_nothing_are_ignored(void **state)
 {
@@ -778,6 +838,8 @@ main(int argc, char **argv)
         cmocka_unit_test(half_a_registration_and_silence_hold_up_nobody),
         cmocka_unit_test(impossible_indices_end_that_channel_alone),
         cmocka_unit_test(entries_that_point_elsewhere_are_rejected),
+        cmocka_unit_test(marks_without_sense_change_nothing),
+        cmocka_unit_test(releases_of_what_others_hold_free_nothing_twice),
         cmocka_unit_test(cancels_and_releases_of_nothing_are_ignored),
         cmocka_unit_test(a_slot_that_is_taken_is_no_other_requests),
         cmocka_unit_test(damaged_records_are_answered),
