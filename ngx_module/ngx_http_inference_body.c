@@ -8,6 +8,8 @@
 
 #include "ngx_module/ngx_http_inference_grpc.h"
 
+#include "core/base/points.h"
+
 
 static ngx_int_t ngx_http_inference_body_room(ngx_http_inference_ctx_t *ctx);
 static ngx_int_t ngx_http_inference_body_take(ngx_http_inference_ctx_t *ctx);
@@ -100,6 +102,7 @@ ngx_http_inference_body_receive(ngx_http_inference_ctx_t *ctx)
         return ngx_http_inference_body_take(ctx);
 
     case NGX_HTTP_INFERENCE_BODY_END:
+        INF_POINT(BODY_RECEIVED);
         ctx->body.stage = NGX_HTTP_INFERENCE_BODY_COMPLETE;
         ngx_http_inference_start_timer(ctx);
         return NGX_OK;

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "core/base/clock.h"
+#include "core/base/points.h"
 
 
 #define NGX_HTTP_INFERENCE_PATIENCE    10000    /* without a channel        */
@@ -514,6 +515,8 @@ static void
 ngx_http_inference_client_up(ngx_http_inference_channel_t *ch)
 {
     ngx_http_inference_client_t  *client;
+
+    INF_POINT(WELCOME_TAKEN);
 
     client = &ngx_http_inference_client;
 

@@ -8,6 +8,8 @@
 
 #include "ngx_module/ngx_http_inference_grpc_stream.h"
 
+#include "core/base/points.h"
+
 
 /* what a response takes beside its bytes: an arena and buffers */
 #define NGX_HTTP_INFERENCE_STREAM_COST  ((uint64_t) 5 * 1024)
@@ -93,6 +95,8 @@ void
 ngx_http_inference_stream_complete(ngx_http_inference_message_t *m)
 {
     ngx_http_inference_ctx_t  *ctx, *call;
+
+    INF_POINT(MESSAGE_COMPLETE);
 
     ctx = &m->ctx;
     call = m->stream->call;
@@ -555,6 +559,8 @@ ngx_http_inference_stream_put_out(ngx_http_inference_message_t *m,
 
     ngx_queue_insert_tail(&stream->outputs, &out->queue);
     ngx_http_inference_stream_wake(stream->call);
+
+    INF_POINT(RESPONSE_STREAMED);
 
     return NGX_OK;
 }

@@ -5,6 +5,8 @@
 
 #include "ngx_module/ngx_http_inference_client.h"
 
+#include "core/base/points.h"
+
 
 static ngx_http_inference_submission_state_e ngx_http_inference_in_flight_after(
     ngx_http_inference_in_flight_t *in_flight, uint32_t flags);
@@ -61,6 +63,8 @@ ngx_http_inference_in_flight_submit(ngx_http_inference_channel_t *ch,
         (void) ngx_atomic_fetch_add(&counters->ring_full, 1);
         return NGX_BUSY;
     }
+
+    INF_POINT(ENTRY_WRITTEN);
 
     ngx_memzero(in_flight, sizeof(ngx_http_inference_in_flight_t));
     in_flight->channel = ch;
@@ -146,6 +150,8 @@ ngx_http_inference_in_flight_completion(const inf_completion_t *c, void *userp)
     ngx_http_inference_channel_t     *ch;
     ngx_http_inference_in_flight_t   *in_flight;
     ngx_http_inference_submission_t  *submission;
+
+    INF_POINT(COMPLETION_TAKEN);
 
     in_flight = userp;
     ch = in_flight->channel;

@@ -5,6 +5,8 @@
 
 #include "ngx_module/ngx_http_inference_grpc.h"
 
+#include "core/base/points.h"
+
 
 static ngx_uint_t ngx_http_inference_infer_names_regions(
     ngx_http_inference_ctx_t *ctx);
@@ -384,6 +386,8 @@ ngx_http_inference_infer_submit(ngx_http_inference_ctx_t *ctx)
                            ctx->record_size);
 
     ngx_http_inference_infer_clear_gaps(ctx);
+
+    INF_POINT(RECORD_WRITTEN);
 
     ngx_memzero(&s, sizeof(inf_submission_t));
 

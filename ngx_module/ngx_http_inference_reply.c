@@ -4,6 +4,8 @@
 
 #include "ngx_module/ngx_http_inference_grpc.h"
 
+#include "core/base/points.h"
+
 
 static void ngx_http_inference_log_name(const inf_response_record_t *record,
     inf_ref_t ref, ngx_str_t *name);
@@ -133,6 +135,8 @@ ngx_http_inference_open_reply(ngx_http_inference_ctx_t *ctx)
     {
         return NGX_ERROR;
     }
+
+    INF_POINT(REPLY_OPENED);
 
     ngx_http_inference_note_record(ctx, record);
 

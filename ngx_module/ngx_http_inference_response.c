@@ -6,6 +6,8 @@
 
 #include "ngx_module/ngx_http_inference_request.h"
 
+#include "core/base/points.h"
+
 
 #define NGX_HTTP_INFERENCE_FIRST_TEXT   2048
 #define NGX_HTTP_INFERENCE_MORE_TEXT    ((size_t) 64 * 1024)
@@ -47,6 +49,8 @@ ngx_http_inference_respond(ngx_http_inference_ctx_t *ctx)
     }
 
     ctx->rc = ngx_http_inference_send_head(ctx, out);
+
+    INF_POINT(HEAD_SENT);
 
     if (ctx->rc == NGX_ERROR || ctx->rc > NGX_OK || r->header_only) {
         return NGX_OK;
@@ -279,6 +283,8 @@ ngx_http_inference_last(ngx_http_inference_ctx_t *ctx, ngx_chain_t *out)
 
     if (ctx->rc == NGX_OK) {
         ctx->rc = ngx_http_inference_send_body(ctx->request, out);
+
+        INF_POINT(BODY_SENT);
     }
 
     return NGX_OK;

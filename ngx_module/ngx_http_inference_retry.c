@@ -5,6 +5,8 @@
 
 #include "ngx_module/ngx_http_inference_request.h"
 
+#include "core/base/points.h"
+
 
 /* until models are loaded again the next core is asked after this time, then
    after twice as long, and so on up to the other one: ms */
@@ -124,6 +126,8 @@ ngx_http_inference_retry_begin(ngx_http_inference_ctx_t *ctx,
         }
     }
 
+    INF_POINT(RETRY_BEGUN);
+
     ctx->retry->pause = (c != NULL);
 
     if (c == NULL || ctx->retry->next == 0) {
@@ -181,6 +185,8 @@ ngx_http_inference_retry(ngx_http_inference_ctx_t *ctx)
         }
 
         ngx_http_inference_retry_swap(ctx);
+
+        INF_POINT(RETRY_COPIED);
     }
 
     retry->client = NULL;

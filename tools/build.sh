@@ -1,6 +1,7 @@
 #!/bin/sh
 # build.sh - builds everything into one directory: core, backends and unit
-# tests by cmake, the module by nginx's configure, the launcher by cc.
+# tests by cmake, the module by nginx's configure, the launcher by cc.  BUILD's
+# points/ has core and module once more, with the points of core/base/points.h.
 #
 #   sh tools/build.sh [BUILD]
 #
@@ -35,7 +36,7 @@ cmake -G Ninja -S . -B "$build" $args > "$build/cmake.log" 2>&1 \
 ninja -C "$build" -j "$jobs" > "$build/ninja.log" 2>&1 \
     || { cat "$build/ninja.log" >&2; exit 1; }
 
-INF_SANITIZE=$module_sanitize sh tools/nginx-module.sh "$build"
+INF_POINTS=1 INF_SANITIZE=$module_sanitize sh tools/nginx-module.sh "$build"
 
 launcher="$(echo tools/*.c) core/proto/core_options.c"
 if [ -n "$(find tools/*.[ch] core/proto/core_options.[ch] \

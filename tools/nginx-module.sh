@@ -6,7 +6,8 @@
 #
 # BUILD is where the module goes; NGINX-SOURCE defaults to what Debian's
 # nginx-dev installs.  With INF_SANITIZE=address,undefined the module is built
-# so; with NGINX_BINARY=1 the nginx program too (BUILD/nginx-src/objs/nginx).
+# so; with NGINX_BINARY=1 the nginx program too (BUILD/nginx-src/objs/nginx);
+# with INF_POINTS=1 a second module for tests, in BUILD/points.
 
 set -eu
 
@@ -40,11 +41,44 @@ main()
     [ -z "${NGINX_BINARY:-}" ] || targets="binary modules"
     (cd "$copy" && make -s -f objs/Makefile -j"$(nproc)" $targets)
 
-    # A new file under the old name: a running nginx keeps its old one.
-    if ! cmp -s "$copy/objs/$module" "$build/$module"; then
-        cp "$copy/objs/$module" "$build/$module.new"
-        mv "$build/$module.new" "$build/$module"
+    lay "$copy" "$build"
+    [ -z "${INF_POINTS:-}" ] || make_points
+}
+
+# A new file under the old name: a running nginx keeps its old one.
+lay()
+{
+    if ! cmp -s "$1/objs/$module" "$2/$module"; then
+        cp "$1/objs/$module" "$2/$module.new"
+        mv "$2/$module.new" "$2/$module"
     fi
+}
+
+# The module with the numbered points of core/base/points.h: only files that
+# have some are compiled again.
+make_points()
+{
+    points=$build/points/nginx-src
+    if [ "$points/objs/$module" -nt "$copy/objs/$module" ]; then
+        return
+    fi
+
+    rm -rf "$points"
+    mkdir -p "$build/points"
+    cp -a "$copy" "$points"
+    (
+        cd "$points"
+        sed -i 's/^CFLAGS *=/& -DINF_POINTS/' objs/Makefile
+        for source in $(cd "$root" \
+            && grep -l INF_POINT ngx_module/*.c core/wire/*.c core/base/*.c)
+        do
+            rm -f "objs/addon/${source%.c}.o" \
+                objs/addon/"$(basename "$(dirname "$source")")"/"$(basename "${source%.c}")".o
+        done
+        rm -f "objs/$module"
+        make -s -f objs/Makefile -j"$(nproc)" modules
+    )
+    lay "$points" "$build/points"
 }
 
 configure()

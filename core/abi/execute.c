@@ -6,6 +6,7 @@
 #include "core/abi/plugin.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/points.h"
 #include "core/sched/runtime.h"
 #include "core/tensor/ledger.h"
 #include "core/tensor/response.h"
@@ -78,7 +79,9 @@ execute(inf_instance_t *instance, inf_request_t **requests, uint32_t count)
 
     running = e;
     atomic_store_explicit(&e->executing, true, memory_order_relaxed);
+    INF_POINT(BACKEND_CALLED);
     inf_err_t *err = inf_plugin_execute(instance, requests, count);
+    INF_POINT(BACKEND_RETURNED);
     atomic_store_explicit(&e->executing, false, memory_order_relaxed);
     running = NULL;
 

@@ -8,6 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/points.h"
 #include "core/model/private_inputs.h"
 #include "core/model/string_check.h"
 #include "core/sched/rejection.h"
@@ -239,6 +240,7 @@ instance_run(inf_instance_thread_t *t, inf_payload_t *payload,
 {
     const inf_executor_t *executor = t->runner->executor;
 
+    INF_POINT(PAYLOAD_TAKEN);
     take_inputs(payload);
     if (payload->count > 0 && t->runner->policy->ops->add_controls != NULL) {
         add_controls(t, payload);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/points.h"
 #include "core/include/build_id.h"
 #include "core/proto/message.h"
 #include "core/server/client_settings.h"
@@ -118,6 +119,7 @@ inf_call(inf_server_t *server, inf_registry_reader_t *models, uint16_t method,
     err = entry->run(&call, message);
     if (err == NULL) {
         inf_client_settings_note(server, method, message);
+        INF_POINT(SETTING_NOTED);
     }
     inf_message_free(message);
     return err;

@@ -10,6 +10,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/log.h"
+#include "core/base/points.h"
 #include "core/include/channel.h"
 #include "core/proto/message.h"
 #include "core/server/journal_index.h"
@@ -535,6 +536,7 @@ note_loaded(void *userp, const inf_model_id_t *id,
         " should the core die", id->name));
     inf_buf_fini(&message);
     free(key);
+    INF_POINT(LOAD_NOTED);
 }
 
 static void

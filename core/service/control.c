@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/base/lock.h"
+#include "core/base/points.h"
 #include "core/server/calls.h"
 #include "core/server/client_settings.h"
 #include "core/server/model_control.h"
@@ -188,6 +189,7 @@ inf_control_submit(inf_control_t *control, inf_session_t *session,
     }
 
     inf_channel_set_slot(session->channel, submission->slot, INF_SLOT_QUEUED);
+    INF_POINT(CALL_TAKEN);
     call->session = inf_session_ref(session);
     call_queue(lane, call);
 }
@@ -441,6 +443,7 @@ run_call(control_lane_t *lane, control_call_t *call)
         err = inf_buf_status(&bytes);
     }
 
+    INF_POINT(CALL_RUN);
     answer(call->session, call->slot, call->generation, err,
         inf_buf_slice(&bytes));
 

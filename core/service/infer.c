@@ -1,5 +1,6 @@
 #include "core/service/infer.h"
 
+#include "core/base/points.h"
 #include "core/model/normalize.h"
 #include "core/sched/entrance.h"
 #include "core/service/infer_parts.h"
@@ -138,6 +139,7 @@ open_request(inf_in_flight_t *in_flight, inf_registry_reader_t *models,
         return err;
     }
     in_flight->record = rec;
+    INF_POINT(RECORD_COPIED);
 
     const char *id = record_text(req, rec, rec->id);
     if (id == NULL) {
@@ -372,8 +374,10 @@ inf_infer_queue(inf_in_flight_t *in_flight, uint64_t now_ns, bool nonblocking,
     req->queue_ns = now_ns;
     in_flight->retry = is_of_sequence(req) ? INF_SLOT_SEQUENCE
         : INF_SLOT_RETRYABLE;
+    INF_POINT(REQUEST_CHECKED);
     inf_channel_set_slot(channel, in_flight->slot,
         (uint8_t) (INF_SLOT_QUEUED | in_flight->retry));
+    INF_POINT(SLOT_QUEUED);
     if (in_flight->flow != NULL) {
         inf_channel_complete(channel, &(inf_completion_t) {
             .flags = INF_COMPLETE_DECOUPLED,
@@ -390,6 +394,7 @@ inf_infer_queue(inf_in_flight_t *in_flight, uint64_t now_ns, bool nonblocking,
     inf_err_t *err = inf_entrance_submit(req->model, req, now_ns, nonblocking,
         &queued);
     fed->runner = err == NULL && queued ? runner : NULL;
+    INF_POINT(REQUEST_QUEUED);
     return err;
 }
 
@@ -408,6 +413,7 @@ request_executing(void *userp, inf_request_t *req)
     inf_in_flight_t *in_flight = userp;
     inf_channel_set_slot(in_flight->session->channel, in_flight->slot,
         (uint8_t) (INF_SLOT_EXECUTING | in_flight->retry));
+    INF_POINT(SLOT_EXECUTING);
 }
 
 void
@@ -423,6 +429,7 @@ request_released(void *userp, inf_request_t *req, uint32_t flags)
     (void) flags;
     inf_in_flight_t *in_flight = userp;
 
+    INF_POINT(REQUEST_RELEASED);
     if (req->abi.trace != NULL) {
         inf_request_trace_released(in_flight);
     }

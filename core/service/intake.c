@@ -2,6 +2,7 @@
 
 #include "core/abi/plugins.h"
 #include "core/base/clock.h"
+#include "core/base/points.h"
 #include "core/sched/waiter.h"
 
 #define INTAKE_BATCH      256       /* entries of one session in a row,      */
@@ -213,6 +214,7 @@ drain_session(inf_intake_t *in, inf_intake_session_t *is)
             }
             bytes += s.op != INF_SUBMIT_CANCEL ? s.length : 0;
             if (s.op == INF_SUBMIT_INFER) {
+                INF_POINT(ENTRY_TAKEN);
                 if (!inf_intake_is_leaving(in)) {   /* else its slot is free */
                     take_infer(in, is->session, &s, now);
                 }

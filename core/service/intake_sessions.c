@@ -8,6 +8,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/os/events.h"
+#include "core/base/points.h"
 
 #define INTAKE_TRIM_NS UINT64_C(1000000000)
 
@@ -20,6 +21,7 @@ inf_intake_add_session(void *userp, inf_channel_t *channel, uint32_t pid)
     inf_intake_t *in = userp;
     inf_session_t *session;
 
+    INF_POINT(CHANNEL_ADMITTED);
     inf_err_t *err = inf_session_new(channel, in->options.response_wait_ns,
         &session);
     if (err != NULL) {

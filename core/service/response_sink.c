@@ -4,6 +4,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/points.h"
 #include "core/model/model.h"
 #include "core/service/infer.h"
 #include "core/service/request_regions.h"
@@ -68,6 +69,7 @@ sink_alloc(void *userp, inf_output_t *out, size_t size)
     }
     out->base = inf_channel_region_data(region);
     out->sink_userp = region;
+    INF_POINT(OUTPUT_ALLOCATED);
     return NULL;
 }
 
@@ -127,6 +129,7 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
             response->err = inf_request_regions_check(in_flight);
         }
         region = inf_response_write(in_flight, response, &size);
+        INF_POINT(RESPONSE_WRITTEN);
         if (response->err != NULL) {
             c.cause = (uint8_t) inf_err_cause(response->err);
             c.status = INF_STATUS(inf_err_code(response->err));
@@ -148,6 +151,7 @@ sink_complete(void *userp, inf_response_t *response, uint32_t flags)
 
     inf_channel_set_slot(channel, in_flight->slot,
         (uint8_t) (INF_SLOT_ANSWERED | (in_flight->retry & INF_SLOT_SEQUENCE)));
+    INF_POINT(SLOT_ANSWERED);
     flow_take(in_flight, response, region, size);
     if (in_flight->trace != NULL) {
         inf_request_trace_answer(in_flight, response, region);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/points.h"
 #include "core/wire/client_parts.h"
 #include "core/wire/sockets.h"
 
@@ -275,6 +276,7 @@ inf_client_release(inf_client_t *c, uint64_t response_offset)
         .op = INF_SUBMIT_RELEASE,
         .offset = response_offset
     });
+    INF_POINT(RELEASE_WRITTEN);
 }
 
 uint32_t
@@ -288,6 +290,7 @@ inf_client_ring(inf_client_t *c)
 {
     if (c->unrung > 0) {
         client_wake(c);
+        INF_POINT(CORE_NOTIFIED);
     }
 }
 

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "core/base/points.h"
 #include "core/wire/server_parts.h"
 #include "core/wire/sockets.h"
 
@@ -128,8 +129,10 @@ channel_push(inf_channel_t *ch, const inf_completion_t *cpl)
         }
     } while (rc == INF_RING_WAIT && !kept && fresh != NULL);
 
+    INF_POINT(COMPLETION_WRITTEN);
     /* Even a kept one: the flush before it may have moved others. */
     channel_wake(ch);
+    INF_POINT(WORKER_NOTIFIED);
 
     if (overrun) {
         atomic_store_explicit(&ch->overrun, true, memory_order_relaxed);

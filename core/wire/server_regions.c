@@ -1,3 +1,4 @@
+#include "core/base/points.h"
 #include "core/base/refs.h"
 #include "core/wire/server.h"
 
@@ -266,6 +267,7 @@ inf_channel_release(inf_channel_t *ch, uint64_t offset)
     }
 
     inf_channel_region_unref(region);
+    INF_POINT(RESPONSE_RELEASED);
 }
 
 /* The pointer that points to it, for taking it out. */

@@ -51,7 +51,7 @@ def fill(repository):
 
 
 class Chaos:
-    """What happens to the server, one thing after another."""
+    """The events that happen to the server, one after another."""
 
     def __init__(self, server, clients):
         self.server = server
@@ -180,7 +180,7 @@ class Chaos:
 
 
 def gauges(server):
-    """What workers hold, as the metrics say."""
+    """Bytes that workers hold, as the metrics say."""
     text = server.get("/metrics").body.decode()
     return {name: float(value) for name, value in re.findall(
         r"^nginx_inference_(request_arena_\w+) (\S+)$", text, re.M)}

@@ -57,7 +57,7 @@ class Marks:
 
 
 class Ledger:
-    """What became of each request."""
+    """The end of each request."""
 
     def __init__(self, tries):
         self.tries = tries
@@ -113,7 +113,7 @@ class Ledger:
 
 
 class Numbers:
-    """What a request has and its answer must have."""
+    """The tensor of a request, which its answer must have, too."""
 
     def __init__(self, rng, models=PLAIN, sizes=SIZES):
         self.model = rng.choice(models)
