@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from lib import models, process
+from lib.exposition import figure
 from lib.load import Load
 from lib.server import CORE, SLOW, nap
 from lib.wire import tensor
@@ -52,7 +53,9 @@ def beats(server):
 
 
 def test_a_stopped_core_fails_no_request(start):
-    server = start("hang=1s", workers=2)
+    server = start("hang=1s", workers=2,
+                   server="location = /metrics { inference metrics; }")
+    assert figure(server, "core_hangs_total") == 0
 
     def once(connection):
         return connection.infer("brief", BODY).status
@@ -68,6 +71,8 @@ def test_a_stopped_core_fails_no_request(start):
     assert set(load.results) == {200}, load.results
     assert f"core {core} has hung for 1000 ms" in server.log_text()
     assert f"core {core} hangs on, it is killed" in server.log_text()
+    assert figure(server, "core_hangs_total") == 1
+    assert figure(server, "core_deaths_total") == 1
 
 
 def test_long_executions_and_pauses_are_no_hang(start):

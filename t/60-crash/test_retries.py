@@ -13,6 +13,7 @@ import tritonclient.grpc as grpc_client
 
 from lib import backends, models, process
 from lib.access_log import FORMAT, WRITTEN, AccessLog
+from lib.exposition import figure
 from lib.h2 import H2
 from lib.load import Load
 from lib.server import CORE, SLOW, nap
@@ -153,7 +154,8 @@ def test_tries_are_counted_and_end(make_server):
     server = make_server(with_crash, allow_alarms=[KILLED],
                          http=FORMAT + f"inference_backends {folder};",
                          server=WRITTEN + "location /v2/models/bad/ "
-                                "{ inference infer; inference_tries 3; }")
+                                "{ inference infer; inference_tries 3; }"
+                                "location = /metrics { inference metrics; }")
     log = AccessLog(server)
     good = [send(server, BODY, model="brief") for _ in range(4)]
     bad = send(server, BODY, model="bad")
@@ -164,6 +166,9 @@ def test_tries_are_counted_and_end(make_server):
     assert [read(c).status for c in good] == [200] * 8
     (line,) = log.lines(1, uri=infer_path("bad"))
     assert line["tries"] == "3"
+    assert figure(server, "core_deaths_total") == 3
+    assert figure(server, "suspects_total") >= 2    # its second and third
+    assert figure(server, "core_hangs_total") == 0
 
 
 @pytest.mark.parametrize("control", ["all", "explicit"])
