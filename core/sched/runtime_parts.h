@@ -25,7 +25,7 @@ typedef enum {
     INF_THREAD_LEAVES           /* ends with what it has in hand             */
 } inf_thread_state_t;
 
-/* What the runner counts of its threads. */
+/* The state of a thread that the runner counts. */
 typedef enum {
     INF_THREAD_UNMARKED,        /* executes, looks for work, or sleeps until
                                    it is called                              */

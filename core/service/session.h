@@ -37,8 +37,8 @@ typedef struct {
     uint64_t                size;
 } inf_in_flight_place_t;
 
-/* What its worker has been told, or soon is.  FINAL and RELEASED come in any
-   order; a value is the sum of both. */
+/* Ends that its worker has been told of, or soon is.  FINAL and RELEASED come
+   in any order; a value is the sum of both. */
 typedef enum {
     INF_IN_FLIGHT_OPEN = 0,
     INF_IN_FLIGHT_ANSWERED = 1,             /* FINAL                         */
